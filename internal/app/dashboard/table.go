@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/fantasia-hpo/fantasia/internal/app/figure"
 )
@@ -28,6 +27,11 @@ type table struct {
 type column struct {
 	Title, Address, Order string
 	Number                bool
+	// key is its name in addresses.
+	key  string
+	text func(*figure.Trial) string
+	// number is what the column is sorted by; nil if that is its text.
+	number func(*figure.Trial) float64
 }
 
 // tableRow is a trial in the table.
@@ -45,87 +49,58 @@ type cell struct {
 	Number bool
 }
 
-// The columns besides those of parameters; the keys are in addresses.
-const (
-	byTrial     = "trial"
-	byState     = "state"
-	byValue     = "value"
-	bySource    = "source"
-	byStaleness = "staleness"
-	byWorker    = "worker"
-	byStart     = "start"
-	byDuration  = "duration"
-	parameterBy = "p." // followed by the parameter's name
-)
+// byTrial is the key of the column by which the table is sorted at first.
+const byTrial = "trial"
+
+// columns returns the columns of the table. The page writes the first two itself; the last
+// one has no place there, but the table can be sorted by it.
+func (f *filter) columns(metric string, now figure.Moment) []column {
+	type trial = *figure.Trial
+	list := []column{
+		{key: byTrial, Title: "Trial", number: func(t trial) float64 { return float64(t.Number) }},
+		{key: "state", Title: "State", text: trial.StateText},
+		{key: "value", Title: metric, Number: true, number: func(t trial) float64 { return t.Value }, text: func(t trial) string { return number(t.Value) }},
+	}
+	for i := range f.axes {
+		p := &f.axes[i]
+		list = append(list, column{
+			key: "p." + p.Name, Title: p.Name, Number: figure.Numeric(p),
+			number: func(t trial) float64 { return t.At[i] }, text: func(t trial) string { return figure.Text(p, t.At[i]) },
+		})
+	}
+	return append(list,
+		column{key: "duration", Title: "Duration", Number: true, number: func(t trial) float64 { return t.Took(now).Seconds() }, text: func(t trial) string { return figure.Duration(t.Took(now)) }},
+		column{key: "source", Title: "Source", text: func(t trial) string { return string(t.Source) }},
+		column{key: "staleness", Title: "Missed results", Number: true, number: func(t trial) float64 { return float64(t.Staleness) }, text: func(t trial) string { return thousands(t.Staleness) }},
+		column{key: "worker", Title: "Worker", text: func(t trial) string { return cmp.Or(t.Worker, "–") }},
+		column{key: "start", number: func(t trial) float64 { return float64(t.Started) }},
+	)
+}
 
 // sortable reports whether there is a column with a key.
 func (f *filter) sortable(key string) bool {
-	if name, ok := strings.CutPrefix(key, parameterBy); ok {
-		return f.axes.Index(name) >= 0
-	}
-	return slices.Contains([]string{byTrial, byState, byValue, bySource, byStaleness, byWorker, byStart, byDuration}, key)
+	return slices.ContainsFunc(f.columns("", 0), func(c column) bool { return c.key == key })
 }
 
-// sorted returns the rows in the table's order.
-func (f *filter) sorted(rows []*figure.Trial, now figure.Moment) []*figure.Trial {
-	if f.sort == byTrial { // they are in that order
-		list := slices.Clone(rows)
-		if f.desc {
-			slices.Reverse(list)
-		}
-		return list
-	}
-	var compare func(a, b *figure.Trial) int
-	numbers := func(of func(*figure.Trial) float64) func(a, b *figure.Trial) int {
-		return func(a, b *figure.Trial) int {
-			x, y := of(a), of(b)
-			switch { // what has no value comes last in both directions
-			case math.IsNaN(x) || math.IsNaN(y):
-				c := cmp.Compare(boolean(math.IsNaN(x)), boolean(math.IsNaN(y)))
-				if f.desc {
-					c = -c
-				}
-				return c
-			default:
-				return cmp.Compare(x, y)
-			}
-		}
-	}
-	switch f.sort {
-	case byState:
-		compare = func(a, b *figure.Trial) int { return cmp.Compare(a.State, b.State) }
-	case byValue:
-		compare = numbers(func(r *figure.Trial) float64 { return r.Value })
-	case bySource:
-		compare = func(a, b *figure.Trial) int { return cmp.Compare(a.Source, b.Source) }
-	case byStaleness:
-		compare = func(a, b *figure.Trial) int { return cmp.Compare(a.Staleness, b.Staleness) }
-	case byWorker:
-		compare = func(a, b *figure.Trial) int { return cmp.Compare(a.Worker, b.Worker) }
-	case byStart:
-		compare = func(a, b *figure.Trial) int { return cmp.Compare(a.Started, b.Started) }
-	case byDuration:
-		compare = func(a, b *figure.Trial) int { return cmp.Compare(a.Took(now), b.Took(now)) }
-	default:
-		i := f.axes.Index(strings.TrimPrefix(f.sort, parameterBy))
-		compare = numbers(func(r *figure.Trial) float64 { return r.At[i] })
-	}
-	list := slices.Clone(rows)
+// sorted returns the trials in the order of a column. Those without a value come last in
+// both directions.
+func (c *column) sorted(trials []*figure.Trial, desc bool) []*figure.Trial {
+	list := slices.Clone(trials)
 	slices.SortStableFunc(list, func(a, b *figure.Trial) int {
-		c := compare(a, b)
-		if f.desc {
-			c = -c
+		order := 0
+		if c.number == nil {
+			order = cmp.Compare(c.text(a), c.text(b))
+		} else if x, y := c.number(a), c.number(b); math.IsNaN(x) || math.IsNaN(y) {
+			return cmp.Or(cmp.Compare(y, x), cmp.Compare(a.Number, b.Number)) // NaN is the least
+		} else {
+			order = cmp.Compare(x, y)
 		}
-		return cmp.Or(c, cmp.Compare(a.Number, b.Number))
+		if desc {
+			order = -order
+		}
+		return cmp.Or(order, cmp.Compare(a.Number, b.Number))
 	})
 	return list
-}
-
-func boolean(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // newTable returns the page of the table that the filter asks for.
@@ -143,31 +118,26 @@ func newTable(q *request) *table {
 	if page < pages {
 		t.Later = f.with(func(g *filter) { g.page = page + 1 })
 	}
-	add := func(key, title string, number bool) {
-		c := column{Title: title, Number: number}
-		desc := false
-		if key == f.sort {
+	trials := q.Trials
+	all := f.columns(q.Spec.Objective.Metric, q.Now)
+	for i := range all {
+		c, desc := &all[i], false
+		if c.key == f.sort {
+			trials = c.sorted(trials, f.desc)
 			c.Order, desc = "ascending", true
 			if f.desc {
 				c.Order, desc = "descending", false
 			}
 		}
-		c.Address = f.with(func(g *filter) { g.sort, g.desc, g.page = key, desc, 1 })
-		t.Columns = append(t.Columns, c)
+		c.Address = f.with(func(g *filter) { g.sort, g.desc, g.page = c.key, desc, 1 })
 	}
-	add(byTrial, "Trial", false)
-	add(byState, "State", false)
-	add(byValue, q.Spec.Objective.Metric, true)
-	for i := range f.axes {
-		add(parameterBy+f.axes[i].Name, f.axes[i].Name, figure.Numeric(&f.axes[i]))
-	}
-	add(byDuration, "Duration", true)
-	add(bySource, "Source", false)
-	add(byStaleness, "Missed results", true)
-	add(byWorker, "Worker", false)
-	now := figure.At(q.now)
-	for _, r := range f.sorted(q.Trials, now)[from:to] {
-		t.Rows = append(t.Rows, newTableRow(q, r, now))
+	t.Columns = all[:len(all)-1]
+	for _, r := range trials[from:to] {
+		row := tableRow{Number: r.Number, Address: trialAddress(q.name(), r.Number), State: r.StateText(), Class: badge(r.State), Best: q.Best == r.Number, Suggested: q.Recommended == r.Number}
+		for _, c := range t.Columns[2:] {
+			row.Cells = append(row.Cells, cell{c.text(r), c.Number})
+		}
+		t.Rows = append(t.Rows, row)
 	}
 	return t
 }
@@ -175,16 +145,4 @@ func newTable(q *request) *table {
 // trialAddress returns the address of a trial's page.
 func trialAddress(study string, number int) string {
 	return Path + "studies/" + study + "/trials/" + strconv.Itoa(number)
-}
-
-func newTableRow(q *request, r *figure.Trial, now figure.Moment) tableRow {
-	row := tableRow{Number: r.Number, Address: trialAddress(q.name(), r.Number), State: r.StateText(), Class: badge(r.State)}
-	row.Best, row.Suggested = q.Best == r.Number, q.Recommended == r.Number
-	row.Cells = append(row.Cells, cell{number(r.Value), true})
-	for i := range q.filter.axes {
-		p := &q.filter.axes[i]
-		row.Cells = append(row.Cells, cell{figure.Text(p, r.At[i]), figure.Numeric(p)})
-	}
-	row.Cells = append(row.Cells, cell{figure.Duration(r.Took(now)), true}, cell{string(r.Source), false}, cell{thousands(r.Staleness), true}, cell{cmp.Or(r.Worker, "–"), false})
-	return row
 }

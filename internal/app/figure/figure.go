@@ -53,6 +53,7 @@ type Study struct {
 	// Model is nil if there is none.
 	Model *Model
 	ended []*Trial
+	drawn []picture.Evaluation
 }
 
 const (
@@ -102,7 +103,7 @@ func (s *Study) Ended() []*Trial {
 func (s *Study) History(clock bool) Figure {
 	h := s.history()
 	if clock {
-		h.X = "seconds since the start"
+		h.X, h.Evaluations = "seconds since the start", slices.Clone(h.Evaluations)
 		for i, t := range s.Ended() {
 			h.Evaluations[i].X = s.Seconds(cmp.Or(t.Folded, t.Ended))
 		}
@@ -112,11 +113,24 @@ func (s *Study) History(clock bool) Figure {
 }
 
 func (s *Study) history() *picture.History {
-	h := &picture.History{Objective: s.objective(), Recommended: s.Recommended, Goal: s.Spec.Objective.Goal}
-	for i, t := range s.Ended() {
-		h.Evaluations = append(h.Evaluations, picture.Evaluation{Trial: t.Number, X: float64(i + 1), State: t.state(), Value: t.Value, Reason: t.Reason})
+	return &picture.History{Objective: s.objective(), Evaluations: s.evaluations(), Recommended: s.Recommended, Goal: s.Spec.Objective.Goal}
+}
+
+// evaluations returns the shown evaluations as pictures take them, in the order in which
+// they ended.
+func (s *Study) evaluations() []picture.Evaluation {
+	if s.drawn == nil {
+		s.drawn = evaluations(s.Ended())
 	}
-	return h
+	return s.drawn
+}
+
+func evaluations(trials []*Trial) []picture.Evaluation {
+	list := make([]picture.Evaluation, len(trials))
+	for i, t := range trials {
+		list[i] = picture.Evaluation{Trial: t.Number, State: t.state(), Value: t.Value, At: t.At, X: float64(i + 1), Reason: t.Reason}
+	}
+	return list
 }
 
 // Curve returns the curve of a trial in the metric that tells early; ok is false if it
@@ -160,12 +174,9 @@ func points(c *view.Curve, trial int) []picture.Point {
 
 // Parallel shows all parameters of all evaluations.
 func (s *Study) Parallel() Figure {
-	p := &picture.Parallel{Objective: s.objective(), Key: "value"}
+	p := &picture.Parallel{Objective: s.objective(), Evaluations: s.evaluations(), Key: "value"}
 	for i := range s.Axes {
 		p.Parameters = append(p.Parameters, axis(&s.Axes[i]))
-	}
-	for _, t := range s.Ended() {
-		p.Lines = append(p.Lines, picture.Line{Trial: t.Number, State: t.state(), Value: t.Value, At: t.At})
 	}
 	return broad("parallel", "Parallel coordinates", "Each line is an evaluation, from its parameters down to its value. Where the darkest lines (in dark mode, the brightest) run together, the parameter has to be right; where they spread, it matters little.", p)
 }
@@ -212,16 +223,7 @@ func (s *Study) Slices() (figures []Figure) {
 
 // Slice is the picture of the i-th axis, one of several that are shown together.
 func (s *Study) Slice(i, of int) picture.Picture {
-	p := &picture.Slice{Objective: s.objective(), Parameter: axis(&s.Axes[i]), Best: s.Best, Most: max(100, sliceDots/of)}
-	for _, t := range s.Ended() {
-		p.Samples = append(p.Samples, t.sample(i))
-	}
-	return p
-}
-
-// sample returns where the trial lies on the i-th axis.
-func (t *Trial) sample(i int) picture.Sample {
-	return picture.Sample{Trial: t.Number, At: t.At[i], State: t.state(), Value: t.Value}
+	return &picture.Slice{Objective: s.objective(), Parameter: axis(&s.Axes[i]), Axis: i, Evaluations: s.evaluations(), Best: s.Best, Most: max(100, sliceDots/of)}
 }
 
 // Failures counts the attempts that failed, by their reasons.

@@ -51,7 +51,7 @@ func TestHistoryIsInTheOrderOfEnds(t *testing.T) {
 			{Trial: 2, X: 1, State: picture.Completed, Value: 5}, {Trial: 1, X: 2, State: picture.Completed, Value: 2},
 			{Trial: 3, X: 3, State: picture.Completed, Value: 3}, {Trial: 4, X: 4, State: picture.Failed, Value: math.NaN(), Reason: "exit: boom,: and more"},
 		}
-		if diff := cmp.Diff(want, h.Evaluations, cmpopts.EquateNaNs()); diff != "" {
+		if diff := cmp.Diff(want, h.Evaluations, cmpopts.EquateNaNs(), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", direction, diff)
 		}
 		got := h.Best()

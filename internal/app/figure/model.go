@@ -130,30 +130,27 @@ func (s *Study) Contour(x, y int) picture.Picture {
 }
 
 func (s *Study) contour(x, y int, p *diagnosis.Plane) picture.Picture {
-	c := &picture.Contour{Objective: s.objective(), X: axis(&s.Axes[x]), Y: axis(&s.Axes[y]), Xs: p.Xs, Ys: p.Ys, Mean: p.Mean, SD: p.SD, Best: s.Best}
-	for _, t := range s.Ended() {
-		c.Places = append(c.Places, picture.Place{Trial: t.Number, X: t.At[x], Y: t.At[y], State: t.state(), Value: t.Value})
+	return &picture.Contour{
+		Objective: s.objective(), X: axis(&s.Axes[x]), Y: axis(&s.Axes[y]), AxisX: x, AxisY: y,
+		Xs: p.Xs, Ys: p.Ys, Mean: p.Mean, SD: p.SD, Evaluations: s.evaluations(), Best: s.Best,
 	}
-	return c
 }
 
 // Choice shows why a model chose a trial's point: along each line, what it expected and how
 // much each place was worth evaluating. known are the evaluations that had ended, and open
 // those that had not.
 func (s *Study) Choice(c *diagnosis.Choice, trial int, known, open []*Trial) (figures []Figure) {
+	evaluated, pending := evaluations(known), evaluations(open)
 	for n, l := range c.Lines {
 		i := s.Axes.Index(l.Parameter)
 		if i < 0 {
 			continue
 		}
-		expected := &picture.Choice{Objective: s.objective(), Parameter: axis(&s.Axes[i]), At: l.At, Here: l.Here, Trial: trial}
+		expected := &picture.Choice{
+			Objective: s.objective(), Parameter: axis(&s.Axes[i]), Axis: i, At: l.At, Here: l.Here, Trial: trial,
+			Evaluated: evaluated, Pending: pending,
+		}
 		expected.Mean, expected.Low, expected.High = bands(l.Expected)
-		for _, t := range known {
-			expected.Evaluated = append(expected.Evaluated, t.sample(i))
-		}
-		for _, t := range open {
-			expected.Pending = append(expected.Pending, t.sample(i))
-		}
 		f := one(fmt.Sprintf("around-%d", i), l.Parameter, "As before.", expected)
 		if n == 0 {
 			f.Help = "What the model expected along this parameter, with all others as in this trial. Dots are trials that had ended; their other parameters differ."
@@ -163,8 +160,8 @@ func (s *Study) Choice(c *diagnosis.Choice, trial int, known, open []*Trial) (fi
 				f.Help += " Below: the acquisition function, which says how much each place was worth evaluating. It falls where points are pending."
 			}
 			f.Pictures = append(f.Pictures, &picture.Acquisition{
-				Parameter: expected.Parameter, Function: acquisitionText(c.Acquisition), Share: c.Relative,
-				At: l.At, Worth: l.Worth, Here: l.Here, Trial: trial, Pending: expected.Pending,
+				Parameter: expected.Parameter, Axis: i, Function: acquisitionText(c.Acquisition), Share: c.Relative,
+				At: l.At, Worth: l.Worth, Here: l.Here, Trial: trial, Pending: pending,
 			})
 		}
 		figures = append(figures, f)

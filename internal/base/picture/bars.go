@@ -62,17 +62,7 @@ func (b *Bars) SVG(f Frame) []byte {
 	}
 	y := c.head(caption)
 	if b.Part != "" {
-		var items []*item
-		swatch := func(class string) func(*canvas, float64, float64) {
-			return func(c *canvas, x, y float64) {
-				c.f(`<rect class="%s key" x="%.1f" y="%.1f" width="22" height="10"/>`+"\n", class, x, y-5)
-			}
-		}
-		items = append(items, &item{text: b.Part, sign: swatch("bar " + colour(b.Color))}, &item{text: b.Whole, sign: swatch("band " + colour(b.Color))})
-		rows := place(items, side, c.width-side)
-		for _, i := range items {
-			i.draw(c, y)
-		}
+		rows := c.list([]*item{swatch(b.Part, "bar "+colour(b.Color)), swatch(b.Whole, "band "+colour(b.Color))}, y)
 		y += float64(rows * legendHeight)
 	}
 	room := 56.0 // for the number behind the longest bar

@@ -225,30 +225,12 @@ func (d *chart) axes(bottom float64) {
 		_, whole := horizontal(d.placesOrZero())
 		d.xTicks = d.x.inside(most, whole)
 	}
-	d.horizontalNumbers(bottom)
+	room := d.Across.room(d.right-d.left, len(d.xTicks))
+	d.numbers("number x", bottom+18, 0, d.width-2, d.xTicks, room, d.px, func(x float64, _ bool) {
+		d.f(`<path class="grid" d="M%.1f %.1fV%.1f"/>`+"\n", x, d.top, bottom)
+	})
 	d.f(`<path class="axis" d="M%.1f %.1fH%.1f"/>`+"\n", d.left, bottom, d.right)
 	d.label("soft", (d.left+d.right)/2, bottom+38, "middle", d.X, int((d.right-d.left)/charWidth))
-}
-
-// horizontalNumbers draws the grid and the numbers of the horizontal axis, and leaves
-// out numbers for which there is no room.
-func (d *chart) horizontalNumbers(bottom float64) {
-	room := 100
-	if d.Across != nil && len(d.Across.Levels) > 0 {
-		room = max(3, int((d.right-d.left)/float64(max(1, len(d.xTicks)))/charWidth)-1)
-	}
-	free := math.Inf(-1)
-	for _, t := range d.xTicks {
-		x := d.px(t.value)
-		d.f(`<path class="grid" d="M%.1f %.1fV%.1f"/>`+"\n", x, d.top, bottom)
-		half := textWidth(t.label, room) / 2
-		at := max(half, min(d.width-half-2, x))
-		if at-half < free {
-			continue
-		}
-		d.label("number x", at, bottom+18, "middle", t.label, room)
-		free = at + half + charWidth
-	}
 }
 
 func (d *chart) placesOrZero() []Point {

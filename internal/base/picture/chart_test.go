@@ -217,9 +217,9 @@ func TestNothingIsHidden(t *testing.T) {
 
 // Evaluations that have failed have no value. Their marks are drawn all the same.
 func TestFailuresWithoutAValueAreMarked(t *testing.T) {
-	failed := []picture.Sample{{Trial: 1, At: 0.01, State: picture.Completed, Value: 1}, {Trial: 2, At: 0.1, State: picture.Failed, Value: math.NaN()}}
+	failed := []picture.Evaluation{{Trial: 1, At: []float64{0.01}, State: picture.Completed, Value: 1}, {Trial: 2, At: []float64{0.1}, State: picture.Failed, Value: math.NaN()}}
 	for name, p := range map[string]picture.Picture{
-		"slice":   &picture.Slice{Objective: loss, Parameter: rate, Samples: failed},
+		"slice":   &picture.Slice{Objective: loss, Parameter: rate, Evaluations: failed},
 		"history": &picture.History{Objective: loss, Evaluations: []picture.Evaluation{{Trial: 1, X: 1, State: picture.Completed, Value: 1}, {Trial: 2, X: 2, State: picture.Failed, Value: math.NaN()}}},
 	} {
 		marks := elements(t, p, "path", "sign c1")

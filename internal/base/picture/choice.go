@@ -13,6 +13,8 @@ import (
 type Choice struct {
 	Objective Objective
 	Parameter Parameter
+	// Axis is the parameter's place among Evaluation.At.
+	Axis int
 	// At are places on the parameter's axis, in order; Mean, Low and High have a value
 	// for each. Here is the place of the chosen point among them.
 	At, Mean, Low, High []float64
@@ -20,7 +22,7 @@ type Choice struct {
 	// Trial is the number of the chosen point's trial.
 	Trial int
 	// Evaluated are the evaluations that had ended, Pending the points that had not.
-	Evaluated, Pending []Sample
+	Evaluated, Pending []Evaluation
 }
 
 var _ Picture = (*Choice)(nil)
@@ -30,98 +32,70 @@ const mostChoiceMarks = 120
 
 // SVG implements Picture.
 func (k *Choice) SVG(f Frame) []byte {
-	c := Chart{X: k.Parameter.axisName(), Y: k.Objective.caption(), Across: &k.Parameter, Height: 180}
-	f.Title = cmp.Or(f.Title, k.Parameter.Name)
-	n := min(len(k.At), len(k.Mean), len(k.Low), len(k.High))
-	model := Series{Name: "expected, with 95% band", Kind: Lines}
-	if len(k.Parameter.Levels) > 0 {
-		model.Name, model.Kind = "expected, with 95% range", Whiskers
-	}
-	var values, keep []float64
-	var chosen []Point
-	for i := range n {
-		if math.IsNaN(k.At[i] + k.Mean[i] + k.Low[i] + k.High[i]) {
-			continue
-		}
-		p := Point{X: k.At[i], Y: k.Mean[i], Note: fmt.Sprintf("%s = %s: %s expected, between %s and %s", k.Parameter.Name, k.Parameter.text(k.At[i]), six(k.Mean[i]), six(k.Low[i]), six(k.High[i]))}
-		model.Points, model.Low, model.High = append(model.Points, p), append(model.Low, k.Low[i]), append(model.High, k.High[i])
-		values, keep = append(values, k.Low[i], k.High[i]), append(keep, k.Mean[i])
-		if i == k.Here {
-			p.Trial, p.Note = k.Trial, fmt.Sprintf("trial %d: %s", k.Trial, p.Note)
-			chosen = []Point{p}
-		}
+	p := &k.Parameter
+	c := Chart{X: p.axisName(), Y: k.Objective.caption(), Across: p, Height: 180}
+	f.Title = cmp.Or(f.Title, p.Name)
+	model, values := p.expected("expected, with 95% band", k.At, k.Mean, k.Low, k.High)
+	if model.Kind == Whiskers {
+		model.Name = "expected, with 95% range"
 	}
 	if len(model.Points) == 0 {
 		return newCanvas(f).empty(c.Y, "There is no model.")
 	}
-	dots, lanes := k.marks()
-	for _, p := range dots {
-		values = append(values, p.Y)
-	}
-	c.Low, c.High, c.Log = k.Objective.window(values, keep)
+	dots, lanes := along(k.Evaluated, k.Axis)
+	c.Low, c.High, c.Log = k.Objective.window(append(values, ys(dots)...), ys(model.Points))
 	if c.Low == c.High {
 		c.Low, c.High = 0, 0
 	}
-	shown := pick(dots, thinned(dots, mostChoiceMarks))
+	shown := p.notes(pick(dots, thinned(dots, mostChoiceMarks)), k.Evaluated, k.Objective)
 	name := "evaluated before"
 	if len(shown) < len(dots) {
 		name = fmt.Sprintf("%d of %d evaluated before", len(shown), len(dots))
 	}
-	c.Series = []Series{{Name: name, Kind: Dots, Points: shown}, model, {Name: fmt.Sprintf("trial %d", k.Trial), Kind: Dots, Sign: Diamond, Color: 3, Points: chosen}}
-	c.Lanes = lanes
-	c.Description = fmt.Sprintf("What the model expected of %s along %s, through the point of trial %d.", k.Objective.caption(), k.Parameter.axisName(), k.Trial)
+	c.Series = []Series{{Name: name, Kind: Dots, Points: shown}, model, chosen(k.Trial, k.Here, model.Points)}
+	c.Lanes = append(c.Lanes, pendingLane(p, k.Axis, k.Pending))
+	for _, lane := range lanes {
+		if lane.Name == string(Infeasible) {
+			lane.Mark = '×' // rings are pending
+		}
+		lane = lane.thinned(mostChoiceMarks)
+		p.notes(lane.Points, k.Evaluated, k.Objective)
+		c.Lanes = append(c.Lanes, lane)
+	}
+	c.Description = fmt.Sprintf("What the model expected of %s along %s, through the point of trial %d.", k.Objective.caption(), p.axisName(), k.Trial)
 	return c.SVG(f)
 }
 
-// marks returns the completed evaluations as dots, and the pending points and those
-// without a value as lanes.
-func (k *Choice) marks() (dots []Point, lanes []Lane) {
-	lanes = []Lane{pendingLane(&k.Parameter, k.Pending), {Name: string(Failed), Mark: '×'}, {Name: string(Infeasible), Mark: '×'}, {Name: string(Pruned), Mark: '▽'}}
-	for _, e := range k.Evaluated {
-		if math.IsNaN(e.At) {
-			continue
-		}
-		p := Point{X: e.At, Y: e.Value, Trial: e.Trial, Note: fmt.Sprintf("trial %d: %s = %s, ", e.Trial, k.Parameter.Name, k.Parameter.text(e.At))}
-		if e.State == Completed && !math.IsNaN(e.Value) {
-			p.Note += k.Objective.Name + " " + six(e.Value)
-			dots = append(dots, p)
-			continue
-		}
-		p.Note += string(e.State)
-		for i := range lanes {
-			if lanes[i].Name == string(e.State) {
-				lanes[i].Points = append(lanes[i].Points, p)
-			}
+// chosen marks the chosen point on a line.
+func chosen(trial, here int, line []Point) Series {
+	s := Series{Name: fmt.Sprintf("trial %d", trial), Kind: Dots, Sign: Diamond, Color: 3}
+	for _, p := range line {
+		if p.place == here {
+			p.Trial, p.Note = trial, fmt.Sprintf("trial %d: %s", trial, p.Note)
+			s.Points = []Point{p}
 		}
 	}
-	sortPoints(dots)
-	for i := range lanes {
-		sortPoints(lanes[i].Points)
-		lanes[i] = lanes[i].thinned(mostChoiceMarks)
-	}
-	return dots, lanes
-}
-
-func sortPoints(points []Point) {
-	slices.SortFunc(points, func(a, b Point) int { return cmp.Or(compare(a.X, b.X), a.Trial-b.Trial) })
+	return s
 }
 
 // pendingLane returns the points that were pending.
-func pendingLane(p *Parameter, pending []Sample) Lane {
+func pendingLane(p *Parameter, axis int, pending []Evaluation) Lane {
 	lane := Lane{Name: "pending", Mark: '○'}
-	for _, s := range pending {
-		if !math.IsNaN(s.At) {
-			lane.Points = append(lane.Points, Point{X: s.At, Trial: s.Trial, Note: fmt.Sprintf("trial %d: %s = %s, pending", s.Trial, p.Name, p.text(s.At))})
+	for _, e := range pending {
+		if at := e.At[axis]; !math.IsNaN(at) {
+			lane.Points = append(lane.Points, Point{X: at, Trial: e.Trial, Note: fmt.Sprintf("trial %d: %s = %s, pending", e.Trial, p.Name, p.text(at))})
 		}
 	}
 	sortPoints(lane.Points)
-	return lane
+	return lane.thinned(mostChoiceMarks)
 }
 
 // Acquisition shows, along one parameter, how much each place was worth evaluating when a
 // point was chosen. The line goes through that point.
 type Acquisition struct {
 	Parameter Parameter
+	// Axis is the parameter's place among Evaluation.At.
+	Axis int
 	// Function names the acquisition function.
 	Function string
 	// At are places on the parameter's axis, in order, and Worth has a value for each. Here
@@ -132,52 +106,37 @@ type Acquisition struct {
 	Share bool
 	// Trial is the number of the chosen point's trial.
 	Trial   int
-	Pending []Sample
+	Pending []Evaluation
 }
 
 var _ Picture = (*Acquisition)(nil)
 
 // SVG implements Picture.
 func (k *Acquisition) SVG(f Frame) []byte {
+	p := &k.Parameter
 	caption := k.Function + ", higher is better"
 	if k.Share {
 		caption = k.Function + ", as a share of the highest"
 	}
-	c := Chart{X: k.Parameter.axisName(), Y: caption, Across: &k.Parameter, Height: 130, Lanes: []Lane{pendingLane(&k.Parameter, k.Pending).thinned(mostChoiceMarks)}}
-	f.Title = cmp.Or(f.Title, k.Parameter.Name)
+	c := Chart{X: p.axisName(), Y: caption, Across: p, Height: 130, Lanes: []Lane{pendingLane(p, k.Axis, k.Pending)}}
+	f.Title = cmp.Or(f.Title, p.Name)
 	line := Series{Name: "worth evaluating", Kind: Lines, Color: 2}
-	levels := len(k.Parameter.Levels) > 0
-	if levels {
-		line.Kind = Whiskers
-	}
-	var chosen []Point
-	low := 0.0
 	for i := range min(len(k.At), len(k.Worth)) {
-		if k.Worth[i] < low {
-			low = k.Worth[i]
-		}
-	}
-	for i := range min(len(k.At), len(k.Worth)) {
-		if math.IsNaN(k.At[i] + k.Worth[i]) {
-			continue
-		}
-		p := Point{X: k.At[i], Y: k.Worth[i], Note: fmt.Sprintf("%s = %s: %s", k.Parameter.Name, k.Parameter.text(k.At[i]), six(k.Worth[i]))}
-		line.Points = append(line.Points, p)
-		if levels {
-			line.Low, line.High = append(line.Low, low), append(line.High, k.Worth[i])
-		}
-		if i == k.Here {
-			p.Trial, p.Note = k.Trial, fmt.Sprintf("trial %d: %s", k.Trial, p.Note)
-			chosen = []Point{p}
+		if !math.IsNaN(k.At[i] + k.Worth[i]) {
+			line.Points = append(line.Points, Point{X: k.At[i], Y: k.Worth[i], Note: fmt.Sprintf("%s = %s: %s", p.Name, p.text(k.At[i]), six(k.Worth[i])), place: i})
 		}
 	}
 	if len(line.Points) == 0 {
 		return newCanvas(f).empty(caption, "There is no acquisition function.")
 	}
+	if len(p.Levels) > 0 { // bars from the bottom
+		line.Kind, line.High = Whiskers, ys(line.Points)
+		line.Low = slices.Repeat([]float64{min(0, slices.Min(line.High))}, len(line.High))
+	}
 	if k.Share {
 		c.Low, c.High = 0, 1
 	}
-	c.Series = []Series{line, {Name: fmt.Sprintf("trial %d", k.Trial), Kind: Dots, Sign: Diamond, Color: 3, Points: chosen}}
-	c.Description = fmt.Sprintf("How much each place along %s was worth evaluating, by %s, through the point of trial %d.", k.Parameter.axisName(), k.Function, k.Trial)
+	c.Series = []Series{line, chosen(k.Trial, k.Here, line.Points)}
+	c.Description = fmt.Sprintf("How much each place along %s was worth evaluating, by %s, through the point of trial %d.", p.axisName(), k.Function, k.Trial)
 	return c.SVG(f)
 }

@@ -30,11 +30,11 @@ func TestChoiceCanBeReadBack(t *testing.T) {
 	unit := picture.Parameter{Name: "dropout", Low: 0, High: 1}
 	k := &picture.Choice{
 		Objective: loss, Parameter: unit, At: []float64{0, 0.25, 0.5, 1}, Mean: []float64{3, 2, 1, 2.5}, Low: []float64{2, 1.5, 0.8, 2}, High: []float64{4, 2.5, 1.2, 3}, Here: 1, Trial: 9,
-		Evaluated: []picture.Sample{
-			{Trial: 1, At: 0.8, State: picture.Completed, Value: 2.2}, {Trial: 2, At: 0.1, State: picture.Completed, Value: 3.5},
-			{Trial: 3, At: 0.6, State: picture.Failed, Value: math.NaN()}, {Trial: 4, At: math.NaN(), State: picture.Completed, Value: 1},
+		Evaluated: []picture.Evaluation{
+			{Trial: 1, At: []float64{0.8}, State: picture.Completed, Value: 2.2}, {Trial: 2, At: []float64{0.1}, State: picture.Completed, Value: 3.5},
+			{Trial: 3, At: []float64{0.6}, State: picture.Failed, Value: math.NaN()}, {Trial: 4, At: []float64{math.NaN()}, State: picture.Completed, Value: 1},
 		},
-		Pending: []picture.Sample{{Trial: 8, At: 0.75, State: picture.Running}, {Trial: 7, At: 0.5, State: picture.Running}},
+		Pending: []picture.Evaluation{{Trial: 8, At: []float64{0.75}, State: picture.Running}, {Trial: 7, At: []float64{0.5}, State: picture.Running}},
 	}
 	x, y := axis(t, k, "x", false), axis(t, k, "y", false)
 	var line, low [][2]float64
@@ -94,7 +94,7 @@ func marked(t *testing.T, p picture.Picture, trial string) (found node) {
 func TestAcquisitionCanBeReadBack(t *testing.T) {
 	k := &picture.Acquisition{
 		Parameter: rate, Function: "expected improvement", At: []float64{1e-4, 1e-3, 1e-2, 1e-1, 1}, Worth: []float64{0, 0.25, 1, 0.5, 0.1}, Here: 2, Share: true, Trial: 9,
-		Pending: []picture.Sample{{Trial: 8, At: 0.1, State: picture.Running}},
+		Pending: []picture.Evaluation{{Trial: 8, At: []float64{0.1}, State: picture.Running}},
 	}
 	x, y := axis(t, k, "x", true), axis(t, k, "y", false)
 	var want, got [][2]float64

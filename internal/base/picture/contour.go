@@ -9,25 +9,19 @@ import (
 	"strings"
 )
 
-// Place is an evaluation in the plane of two parameters.
-type Place struct {
-	Trial int
-	X, Y  float64
-	State State
-	Value float64
-}
-
 // Contour shows what a model expects in the plane of two parameters, and beside it how
 // uncertain the model is there.
 type Contour struct {
 	Objective Objective
 	X, Y      Parameter
+	// AxisX and AxisY are the places of the parameters among Evaluation.At.
+	AxisX, AxisY int
 	// Xs and Ys are places on the two axes, in order. Mean[j][i] and SD[j][i] are what
 	// the model expects at Xs[i] and Ys[j], and its standard deviation.
 	Xs, Ys   []float64
 	Mean, SD [][]float64
-	// Places are the evaluations; those in which a parameter was not active are left out.
-	Places []Place
+	// Evaluations in which a parameter was not active are left out.
+	Evaluations []Evaluation
 	// Best is the best trial; 0 for none.
 	Best int
 }
@@ -125,21 +119,8 @@ func (k *Contour) plot(c *canvas, top, left, right float64, caption string, grid
 	for _, t := range yTicks {
 		c.label("number y", d.left-6, d.py(t.value)+4, "end", t.label, 9)
 	}
-	room := 100
 	xTicks := k.X.ticks(d.x, max(2, int((right-d.left)/70)))
-	if len(k.X.Levels) > 0 {
-		room = max(3, int((right-d.left)/float64(len(xTicks))/charWidth)-1)
-	}
-	free := math.Inf(-1)
-	for _, t := range xTicks {
-		half := textWidth(t.label, room) / 2
-		at := max(left+half, min(right-half, d.px(t.value)))
-		if at-half < free {
-			continue
-		}
-		free = at + half + charWidth
-		c.label("number x", at, d.bottom+18, "middle", t.label, room)
-	}
+	c.numbers("number x", d.bottom+18, left, right, xTicks, k.X.room(right-d.left, len(xTicks)), d.px, nil)
 	d.places()
 	return d.bottom + 26
 }
@@ -270,12 +251,12 @@ func (d *field) cells(grid [][]float64, good func(float64) float64) {
 }
 
 // shown returns the evaluations to draw, with the best one on top.
-func (k *Contour) shown() []Place {
-	active := slices.DeleteFunc(slices.Clone(k.Places), func(p Place) bool { return math.IsNaN(p.X) || math.IsNaN(p.Y) })
+func (k *Contour) shown() []Evaluation {
+	active := slices.DeleteFunc(slices.Clone(k.Evaluations), func(e Evaluation) bool { return math.IsNaN(e.At[k.AxisX] + e.At[k.AxisY]) })
 	list := pick(active, spread(len(active), mostPlaces))
 	for _, p := range active {
 		if p.Trial == k.Best && k.Best != 0 {
-			list = append(slices.DeleteFunc(list, func(o Place) bool { return o.Trial == p.Trial }), p)
+			list = append(slices.DeleteFunc(list, func(o Evaluation) bool { return o.Trial == p.Trial }), p)
 		}
 	}
 	return list
@@ -285,11 +266,12 @@ func (k *Contour) shown() []Place {
 func (d *field) places() {
 	d.clip(d.left-7, d.top-7, d.right+7, d.bottom+7)
 	for _, p := range d.k.shown() {
-		x, y := d.px(p.X), d.py(p.Y)
-		note := fmt.Sprintf("trial %d: %s = %s, %s = %s", p.Trial, d.k.X.Name, d.k.X.text(p.X), d.k.Y.Name, d.k.Y.text(p.Y))
+		atX, atY := p.At[d.k.AxisX], p.At[d.k.AxisY]
+		x, y := d.px(atX), d.py(atY)
+		note := fmt.Sprintf("trial %d: %s = %s, %s = %s", p.Trial, d.k.X.Name, d.k.X.text(atX), d.k.Y.Name, d.k.Y.text(atY))
 		if p.State != Completed {
 			note += ", " + string(p.State)
-			d.f(`<path class="sign over" d="M%.1f %.1fl6 6m-6 0l6-6"%s>%s</path>`+"\n", x-3, y-3, data(p.Trial, p.X, p.Y), tip(note))
+			d.f(`<path class="sign over" d="M%.1f %.1fl6 6m-6 0l6-6"%s>%s</path>`+"\n", x-3, y-3, data(p.Trial, atX, atY), tip(note))
 			continue
 		}
 		note += fmt.Sprintf(", %s %s", d.k.Objective.Name, six(p.Value))
@@ -297,7 +279,7 @@ func (d *field) places() {
 		if p.Trial == d.k.Best {
 			r, kind = 5.5, "dot c1 over"
 		}
-		d.f(`<circle class="%s" cx="%.1f" cy="%.1f" r="%g"%s>%s</circle>`+"\n", kind, x, y, r, data(p.Trial, p.X, p.Y), tip(note))
+		d.f(`<circle class="%s" cx="%.1f" cy="%.1f" r="%g"%s>%s</circle>`+"\n", kind, x, y, r, data(p.Trial, atX, atY), tip(note))
 	}
 	d.endClip()
 }

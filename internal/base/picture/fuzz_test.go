@@ -24,12 +24,12 @@ func FuzzEscaping(f *testing.F) {
 				{Trial: 1, X: 1, State: picture.Completed, Value: a}, {Trial: 2, X: 2, State: picture.Failed, Value: math.NaN(), Reason: level},
 				{Trial: 3, X: 3, State: picture.Completed, Value: b},
 			}},
-			"parallel": &picture.Parallel{Objective: objective, Key: name, Parameters: []picture.Parameter{choice, number}, Lines: []picture.Line{
+			"parallel": &picture.Parallel{Objective: objective, Key: name, Parameters: []picture.Parameter{choice, number}, Evaluations: []picture.Evaluation{
 				{Trial: 1, State: picture.Completed, Value: a, At: []float64{0, a}}, {Trial: 2, State: picture.Completed, Value: b, At: []float64{1, b}},
 			}},
-			"slice": &picture.Slice{Objective: objective, Parameter: choice, Best: 1, Samples: []picture.Sample{{Trial: 1, At: 1, State: picture.Completed, Value: a}}},
+			"slice": &picture.Slice{Objective: objective, Parameter: choice, Best: 1, Evaluations: []picture.Evaluation{{Trial: 1, At: []float64{1}, State: picture.Completed, Value: a}}},
 			"choice": &picture.Choice{Objective: objective, Parameter: number, At: []float64{a, b}, Mean: []float64{a, b}, Low: []float64{b, a}, High: []float64{a, a}, Trial: 3,
-				Evaluated: []picture.Sample{{Trial: 1, At: a, State: picture.Completed, Value: b}}, Pending: []picture.Sample{{Trial: 2, At: b}}},
+				Evaluated: []picture.Evaluation{{Trial: 1, At: []float64{a}, State: picture.Completed, Value: b}}, Pending: []picture.Evaluation{{Trial: 2, At: []float64{b}}}},
 			"acquisition": &picture.Acquisition{Parameter: choice, Function: metric, At: []float64{0, 1}, Worth: []float64{a, b}, Here: 1, Trial: 3},
 			"bars":        &picture.Bars{Caption: metric, Whole: name, Part: level, Bars: []picture.Bar{{Name: name, Value: a, Part: b}}},
 			"plane":       &picture.Contour{Objective: objective, X: number, Y: choice, Xs: []float64{a, b}, Ys: []float64{0, 1}, Mean: [][]float64{{a, b}, {b, a}}, SD: [][]float64{{1, 1}, {1, 1}}},

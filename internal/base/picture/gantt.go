@@ -65,15 +65,10 @@ func (g *Gantt) SVG(f Frame) []byte {
 	var items []*item
 	for _, s := range states {
 		if n := counts[s.state]; n > 0 {
-			items = append(items, &item{text: fmt.Sprintf("%s (%d)", s.state, n), sign: func(c *canvas, x, y float64) {
-				c.f(`<rect class="bar %s key" x="%.1f" y="%.1f" width="22" height="10"/>`+"\n", colour(s.color), x, y-5)
-			}})
+			items = append(items, swatch(fmt.Sprintf("%s (%d)", s.state, n), "bar "+colour(s.color)))
 		}
 	}
-	lines := place(items, side, c.width-side)
-	for _, i := range items {
-		i.draw(c, top)
-	}
+	lines := c.list(items, top)
 	widest := 0.0
 	columns := max(6, int(c.width/5/charWidth))
 	for _, r := range rows {
@@ -96,16 +91,9 @@ func (g *Gantt) SVG(f Frame) []byte {
 			break
 		}
 	}
-	free := math.Inf(-1)
-	for _, t := range x.inside(max(3, int((right-left)/80)), false) {
-		at := px(t.value * length)
+	c.numbers("number x", bottom+18, 0, c.width-2, x.inside(max(3, int((right-left)/80)), false), 100, func(v float64) float64 { return px(v * length) }, func(at float64, _ bool) {
 		c.f(`<path class="grid" d="M%.1f %.1fV%.1f"/>`+"\n", at, y, bottom)
-		half := textWidth(t.label, 100) / 2
-		if at = min(at, c.width-half-2); at-half >= free {
-			c.label("number x", at, bottom+18, "middle", t.label, 100)
-			free = at + half + charWidth
-		}
-	}
+	})
 	for i, r := range rows {
 		if i == 0 || rows[i-1].worker != r.worker {
 			c.label("soft", left-8, y+12, "end", r.worker, columns)

@@ -7,31 +7,6 @@ import (
 	"strings"
 )
 
-// State is how an evaluation ended.
-type State string
-
-// The states of evaluations. A running one has not ended.
-const (
-	Completed  State = "completed"
-	Failed     State = "failed"
-	Infeasible State = "infeasible"
-	Pruned     State = "pruned"
-	Cancelled  State = "cancelled"
-	Lost       State = "lost"
-	Running    State = "running"
-)
-
-// Evaluation is an evaluation that has ended. X is where it is along the horizontal axis:
-// its place among all evaluations, or the time of its end. Value counts only for a
-// completed one. Reason says why it failed or was pruned; "" if unknown.
-type Evaluation struct {
-	Trial  int
-	X      float64
-	State  State
-	Value  float64
-	Reason string
-}
-
 // History shows the value of each evaluation and the best so far. Evaluations without a
 // final value have lanes of their own. A few bad values do not hide the rest: they are
 // marked at the edge.
@@ -67,15 +42,11 @@ func (h *History) SVG(f Frame) []byte {
 	if len(h.Evaluations) == 0 {
 		return newCanvas(f).empty(c.Y, "No evaluation has ended.")
 	}
-	values := make([]float64, 0, len(dots)+1)
-	for _, p := range dots {
-		values = append(values, p.Y)
-	}
 	var keep []float64
 	if n := len(best); n > 0 {
 		keep = append(keep, best[n/10].Y)
 	}
-	c.Low, c.High, c.Log = h.Objective.window(values, keep)
+	c.Low, c.High, c.Log = h.Objective.window(ys(dots), keep)
 	name := "evaluation"
 	shown := pick(dots, thinned(dots, mostDots))
 	h.notes(shown)
@@ -116,15 +87,14 @@ func (h *History) finite() *History {
 	return &other
 }
 
+// place is where an evaluation is along the axis.
+func (e *Evaluation) place() float64 { return e.X }
+
 // curves returns the evaluations with a value, and those that improved on all before.
 func (h *History) curves() (dots, best []Point) {
-	for place, e := range h.Evaluations {
-		if e.State != Completed {
-			continue
-		}
-		p := Point{X: e.X, Y: e.Value, Trial: e.Trial, place: place}
-		dots = append(dots, p)
-		if n := len(best); n == 0 || h.Objective.better(e.Value, best[n-1].Y) {
+	dots, _ = split(h.Evaluations, (*Evaluation).place)
+	for _, p := range dots {
+		if n := len(best); n == 0 || h.Objective.better(p.Y, best[n-1].Y) {
 			best = append(best, p)
 		}
 	}
@@ -201,15 +171,7 @@ func (h *History) description(dots, best []Point) string {
 
 // Lanes returns the evaluations without a final value, by how they ended.
 func (h *History) Lanes() []Lane {
-	lanes := []Lane{{Name: string(Failed), Mark: '×'}, {Name: string(Infeasible), Mark: '○'}, {Name: string(Pruned), Mark: '▽'}}
-	for place, e := range h.Evaluations {
-		for i := range lanes {
-			if State(lanes[i].Name) != e.State || math.IsNaN(e.X) {
-				continue
-			}
-			lanes[i].Points = append(lanes[i].Points, Point{X: e.X, Trial: e.Trial, place: place})
-		}
-	}
+	_, lanes := split(h.Evaluations, (*Evaluation).place)
 	return lanes
 }
 
@@ -238,7 +200,7 @@ func (h *History) Text(width int) string {
 		return ""
 	}
 	// Only a bad start can be outside, since the curve never gets worse.
-	low, high := h.bestRange(len(dots))
+	low, high := h.bestRange(dots)
 	t := Text{
 		Width: min(width, widestSketch), Height: sketchRows, Title: "best " + h.Objective.caption(), X: h.X,
 		Log: logarithmic(low, high), Low: low, High: high, Lanes: h.Lanes(),
@@ -250,20 +212,15 @@ func (h *History) Text(width int) string {
 }
 
 // bestRange returns the range of the best-so-far curve worth showing. It leaves out the
-// first tenth of the n evaluations with a value if these would take more than half the
-// picture.
-func (h *History) bestRange(n int) (low, high float64) {
-	var curve []float64
-	for _, e := range h.Evaluations {
-		if e.State != Completed {
-			continue
+// first tenth of the evaluations with a value if these would take more than half the picture.
+func (h *History) bestRange(dots []Point) (low, high float64) {
+	curve := ys(dots)
+	for k := 1; k < len(curve); k++ {
+		if !h.Objective.better(curve[k], curve[k-1]) {
+			curve[k] = curve[k-1]
 		}
-		v := e.Value
-		if k := len(curve); k > 0 && !h.Objective.better(v, curve[k-1]) {
-			v = curve[k-1]
-		}
-		curve = append(curve, v)
 	}
+	n := len(curve)
 	worst, best := without(curve[0], curve[(n-1)/10], curve[n-1])
 	return min(worst, best), max(worst, best)
 }

@@ -115,3 +115,19 @@ func (i *item) draw(c *canvas, top float64) {
 	i.sign(c, i.x, y)
 	c.label("legend", i.x+signWidth, y+4, "start", i.text, min(widestItem, int((c.width-i.x-signWidth-4)/charWidth)))
 }
+
+// swatch is an entry with a bar.
+func swatch(text, class string) *item {
+	return &item{text: text, sign: func(c *canvas, x, y float64) {
+		c.f(`<rect class="%s key" x="%.1f" y="%.1f" width="22" height="10"/>`+"\n", class, x, y-5)
+	}}
+}
+
+// list draws entries below top, and returns how many rows they take.
+func (c *canvas) list(items []*item, top float64) (rows int) {
+	rows = place(items, side, c.width-side)
+	for _, i := range items {
+		i.draw(c, top)
+	}
+	return rows
+}

@@ -9,15 +9,6 @@ import (
 	"strings"
 )
 
-// Line is an evaluation in parallel coordinates: its place on the axis of each
-// parameter, NaN where the parameter was not active.
-type Line struct {
-	Trial int
-	State State
-	Value float64
-	At    []float64
-}
-
 // Parallel shows evaluations as lines across the axes of all parameters and of the
 // objective. The axes lie below each other, so that any number of them fits. The colour
 // tells the rank of the value, and good evaluations lie on top. Those without a value end
@@ -25,7 +16,8 @@ type Line struct {
 type Parallel struct {
 	Objective  Objective
 	Parameters []Parameter
-	Lines      []Line
+	// Evaluations have a place for each of the parameters, in their order.
+	Evaluations []Evaluation
 	// Key is that of the objective's axis (see Parameter.Key).
 	Key string
 }
@@ -42,7 +34,7 @@ const (
 // SVG implements Picture.
 func (p *Parallel) SVG(f Frame) []byte {
 	c := newCanvas(f)
-	if len(p.Lines) == 0 || len(p.Parameters) == 0 {
+	if len(p.Evaluations) == 0 || len(p.Parameters) == 0 {
 		return c.empty(p.Objective.caption(), "No evaluation has ended.")
 	}
 	lines := p.sorted()
@@ -53,7 +45,7 @@ func (p *Parallel) SVG(f Frame) []byte {
 		}
 	}
 	caption := "each line is an evaluation"
-	if n := len(p.Lines); n > len(lines) {
+	if n := len(p.Evaluations); n > len(lines) {
 		caption = fmt.Sprintf("%d of %d evaluations, the best of all included", len(lines), n)
 	}
 	top := c.head(caption)
@@ -84,23 +76,23 @@ func (p *Parallel) SVG(f Frame) []byte {
 		d.draw(i)
 		d.handle(i)
 	}
-	description := fmt.Sprintf("%d evaluations across %d parameters and %s.", len(p.Lines), len(p.Parameters), p.Objective.caption())
+	description := fmt.Sprintf("%d evaluations across %d parameters and %s.", len(p.Evaluations), len(p.Parameters), p.Objective.caption())
 	return c.finish(description, d.y(len(d.axes)-1)+34)
 }
 
 // sorted returns the lines to draw, the best last; those without a value come first.
-func (p *Parallel) sorted() []Line {
-	var ended, without []Line
-	for _, l := range p.Lines {
+func (p *Parallel) sorted() []Evaluation {
+	var ended, without []Evaluation
+	for _, l := range p.Evaluations {
 		switch {
-		case len(l.At) != len(p.Parameters):
+		case len(l.At) < len(p.Parameters):
 		case l.State == Completed && !math.IsNaN(l.Value):
 			ended = append(ended, l)
 		case l.State != Completed && l.State != Running && l.State != Cancelled:
 			without = append(without, l)
 		}
 	}
-	slices.SortFunc(ended, func(a, b Line) int {
+	slices.SortFunc(ended, func(a, b Evaluation) int {
 		order := compare(b.Value, a.Value)
 		if p.Objective.Maximize {
 			order = -order
@@ -163,27 +155,16 @@ func (d *parallel) draw(i int) {
 	d.label("soft halo", d.left, y-6, "start", a.name, int((d.right-d.left)/charWidth))
 	most := max(2, int((d.right-d.left)/90))
 	var ticks []tick
-	room := 100
 	if a.p == nil {
 		ticks = a.span.inside(most, false)
 	} else {
 		ticks = a.p.ticks(a.span, most)
-		if len(a.p.Levels) > 0 {
-			room = max(3, int((d.right-d.left)/float64(max(1, len(ticks)))/charWidth)-1)
-		}
 	}
-	free := math.Inf(-1)
-	for _, t := range ticks {
-		x := d.x(i, t.value)
-		half := textWidth(t.label, room) / 2
-		at := max(half, min(d.width-half-2, x))
-		if at-half < free {
-			continue
+	d.numbers("number x halo", y+16, 0, d.width-2, ticks, a.p.room(d.right-d.left, len(ticks)), func(v float64) float64 { return d.x(i, v) }, func(x float64, shown bool) {
+		if shown {
+			d.f(`<path class="axis" d="M%.1f %.1fv4"/>`+"\n", x, y)
 		}
-		free = at + half + charWidth
-		d.f(`<path class="axis" d="M%.1f %.1fv4"/>`+"\n", x, y)
-		d.label("number x halo", at, y+16, "middle", t.label, room)
-	}
+	})
 }
 
 // handle adds what a script needs to let people select a part of an axis: an area around
@@ -210,7 +191,7 @@ func (d *parallel) handle(i int) {
 }
 
 // line draws an evaluation, broken where a parameter is not active.
-func (d *parallel) line(l *Line, of, pattern string, o Objective) {
+func (d *parallel) line(l *Evaluation, of, pattern string, o Objective) {
 	var path strings.Builder
 	command := byte('M')
 	at := slices.Clone(l.At[:len(d.axes)-1])

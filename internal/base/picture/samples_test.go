@@ -50,9 +50,6 @@ func samples() map[string]picture.Picture {
 	evaluations, x, y := sample(60)
 	goal := 0.02
 	history := &picture.History{Objective: loss, Evaluations: evaluations, Recommended: 12, Goal: &goal}
-	var slices, levels []picture.Sample
-	var lines []picture.Line
-	var places []picture.Place
 	var predictions []picture.Prediction
 	var attempts []picture.Attempt
 	var steps []picture.Step
@@ -60,14 +57,11 @@ func samples() map[string]picture.Picture {
 	curves := &picture.Curves{Objective: loss, Best: 43}
 	for i, e := range evaluations {
 		r := math.Pow(10, -4+4*x[i])
-		slices = append(slices, picture.Sample{Trial: e.Trial, At: r, State: e.State, Value: e.Value})
-		levels = append(levels, picture.Sample{Trial: e.Trial, At: float64(i % 3), State: e.State, Value: e.Value})
 		conditional := 0.001 + 0.98*y[i]
 		if i%3 == 0 {
 			conditional = math.NaN()
 		}
-		lines = append(lines, picture.Line{Trial: e.Trial, State: e.State, Value: e.Value, At: []float64{r, conditional, float64(1 + i%6), float64(i % 3)}})
-		places = append(places, picture.Place{Trial: e.Trial, X: r, Y: 0.001 + 0.989*y[i], State: e.State, Value: e.Value})
+		evaluations[i].At = []float64{r, conditional, float64(1 + i%6), float64(i % 3), 0.001 + 0.989*y[i]}
 		if e.State == picture.Completed && i != 11 {
 			predictions = append(predictions, picture.Prediction{Trial: e.Trial, Observed: e.Value, Mean: e.Value + 0.02*math.Sin(float64(i)), Low: e.Value - 0.04, High: e.Value + 0.05})
 		}
@@ -86,7 +80,7 @@ func samples() map[string]picture.Picture {
 		curves.Curves = append(curves.Curves, c)
 	}
 	attempts = append(attempts, picture.Attempt{Trial: 61, Number: 2, Worker: "gpu-1", Start: 440, End: math.NaN(), State: picture.Running})
-	contour := &picture.Contour{Objective: loss, X: rate, Y: drop, Places: places, Best: 43}
+	contour := &picture.Contour{Objective: loss, X: rate, Y: drop, AxisY: 4, Evaluations: evaluations, Best: 43}
 	mixed := &picture.Contour{Objective: loss, X: rate, Y: kind, Ys: []float64{0, 1, 2}}
 	depend := &picture.Dependence{Objective: loss, Parameter: rate}
 	for i := range 11 {
@@ -109,14 +103,14 @@ func samples() map[string]picture.Picture {
 			mixed.Mean, mixed.SD = append(mixed.Mean, mean), append(mixed.SD, sd)
 		}
 	}
-	chosen := &picture.Choice{Objective: loss, Parameter: rate, At: depend.At, Mean: depend.Mean, Low: depend.Low, High: depend.High, Here: 3, Trial: 61, Evaluated: slices}
+	chosen := &picture.Choice{Objective: loss, Parameter: rate, At: depend.At, Mean: depend.Mean, Low: depend.Low, High: depend.High, Here: 3, Trial: 61, Evaluated: evaluations}
 	worth := &picture.Acquisition{Parameter: rate, Function: "logei", At: depend.At, Worth: []float64{0, 0.05, 0.4, 1, 0.3, 0.02, 0, 0.5, 0.6, 0.1, 0}, Here: 3, Share: true, Trial: 61}
 	for i := range 5 {
-		chosen.Pending = append(chosen.Pending, picture.Sample{Trial: 56 + i, At: math.Pow(10, -3+0.5*float64(i)), State: picture.Running})
+		chosen.Pending = append(chosen.Pending, picture.Evaluation{Trial: 56 + i, At: []float64{math.Pow(10, -3+0.5*float64(i))}, State: picture.Running})
 	}
 	worth.Pending = chosen.Pending
-	leveled := &picture.Choice{Objective: loss, Parameter: kind, At: []float64{0, 1, 2}, Mean: []float64{0.3, 0.2, 0.25}, Low: []float64{0.2, 0.15, 0.1}, High: []float64{0.4, 0.25, 0.4}, Here: 1, Trial: 61, Evaluated: levels}
-	levelWorth := &picture.Acquisition{Parameter: kind, Function: "ucb", At: []float64{0, 1, 2}, Worth: []float64{-0.4, 0.9, math.NaN()}, Here: 1, Trial: 61, Pending: []picture.Sample{{Trial: 60, At: 2, State: picture.Running}}}
+	leveled := &picture.Choice{Objective: loss, Parameter: kind, At: []float64{0, 1, 2}, Mean: []float64{0.3, 0.2, 0.25}, Low: []float64{0.2, 0.15, 0.1}, High: []float64{0.4, 0.25, 0.4}, Here: 1, Trial: 61, Axis: 3, Evaluated: evaluations}
+	levelWorth := &picture.Acquisition{Parameter: kind, Function: "ucb", At: []float64{0, 1, 2}, Worth: []float64{-0.4, 0.9, math.NaN()}, Here: 1, Trial: 61, Pending: []picture.Evaluation{{Trial: 60, At: []float64{2}, State: picture.Running}}}
 	clock := make([]picture.Point, 0, 60)
 	for _, p := range history.Best() {
 		clock = append(clock, picture.Point{X: p.X * 120, Y: p.Y * 1.2})
@@ -124,9 +118,9 @@ func samples() map[string]picture.Picture {
 	return map[string]picture.Picture{
 		"history":           history,
 		"curves":            curves,
-		"slice":             &picture.Slice{Objective: loss, Parameter: rate, Samples: slices, Best: 43},
-		"slice-levels":      &picture.Slice{Objective: loss, Parameter: kind, Samples: levels, Best: 43},
-		"parallel":          &picture.Parallel{Objective: loss, Parameters: []picture.Parameter{rate, drop, layers, kind}, Lines: lines},
+		"slice":             &picture.Slice{Objective: loss, Parameter: rate, Evaluations: evaluations, Best: 43},
+		"slice-levels":      &picture.Slice{Objective: loss, Parameter: kind, Axis: 3, Evaluations: evaluations, Best: 43},
+		"parallel":          &picture.Parallel{Objective: loss, Parameters: []picture.Parameter{rate, drop, layers, kind}, Evaluations: evaluations},
 		"contour":           contour,
 		"contour-levels":    mixed,
 		"dependence":        depend,

@@ -3,26 +3,17 @@ package picture
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 )
-
-// Sample is an evaluation's place on a parameter's axis. At is NaN if the parameter was
-// not active. Value counts only for a completed one.
-type Sample struct {
-	Trial int
-	At    float64
-	State State
-	Value float64
-}
 
 // Slice shows the value of each evaluation against one parameter. Failed and pruned
 // evaluations have lanes.
 type Slice struct {
 	Objective Objective
 	Parameter Parameter
-	// Samples are in the order in which the evaluations ended.
-	Samples []Sample
+	// Axis is the parameter's place among Evaluation.At.
+	Axis        int
+	Evaluations []Evaluation
 	// Best is the best trial; 0 for none.
 	Best int
 	// Most is the maximum number of dots; mostSamples if it is 0.
@@ -36,64 +27,37 @@ const mostSamples = 600
 
 // SVG implements Picture.
 func (s *Slice) SVG(f Frame) []byte {
-	c := Chart{X: s.Parameter.axisName(), Y: s.Objective.caption(), Across: &s.Parameter, Height: 200}
-	f.Title = cmp.Or(f.Title, s.Parameter.Name)
-	samples := slices.DeleteFunc(slices.Clone(s.Samples), func(e Sample) bool { return math.IsNaN(e.At) })
-	slices.SortFunc(samples, func(a, b Sample) int { return cmp.Or(compare(a.At, b.At), a.Trial-b.Trial) })
-	var dots, best []Point
-	lanes := []Lane{{Name: string(Failed), Mark: '×'}, {Name: string(Infeasible), Mark: '○'}, {Name: string(Pruned), Mark: '▽'}}
-	for _, e := range samples {
-		p := Point{X: e.At, Y: e.Value, Trial: e.Trial}
-		if e.State == Completed && !math.IsNaN(e.Value) {
-			dots = append(dots, p)
-			if e.Trial == s.Best {
-				best = []Point{p}
-			}
-		}
-		for i := range lanes {
-			if State(lanes[i].Name) == e.State {
-				lanes[i].Points = append(lanes[i].Points, p)
-			}
-		}
+	p := &s.Parameter
+	c := Chart{X: p.axisName(), Y: s.Objective.caption(), Across: p, Height: 200}
+	f.Title = cmp.Or(f.Title, p.Name)
+	dots, lanes := along(s.Evaluations, s.Axis)
+	n := len(dots)
+	for _, lane := range lanes {
+		n += len(lane.Points)
 	}
-	if len(samples) == 0 {
+	if n == 0 {
 		return newCanvas(f).empty(c.Y, "The parameter was active in no evaluation.")
 	}
-	values := make([]float64, len(dots))
-	for i, p := range dots {
-		values[i] = p.Y
-	}
-	c.Low, c.High, c.Log = s.Objective.window(values, nil)
-	name := "evaluation"
+	c.Low, c.High, c.Log = s.Objective.window(ys(dots), nil)
 	most := mostSamples
 	if s.Most > 0 {
 		most = min(most, s.Most)
 	}
-	shown := pick(dots, thinned(dots, most))
+	name := "evaluation"
+	shown := p.notes(pick(dots, thinned(dots, most)), s.Evaluations, s.Objective)
 	if len(shown) < len(dots) {
 		name = fmt.Sprintf("%d of %d", len(shown), len(dots))
 	}
-	note := func(p *Point, more string) {
-		p.Note = fmt.Sprintf("trial %d: %s = %s, %s", p.Trial, s.Parameter.Name, s.Parameter.text(p.X), more)
-	}
-	for i := range shown {
-		note(&shown[i], s.Objective.Name+" "+six(shown[i].Y))
-	}
-	for i := range best {
-		note(&best[i], s.Objective.Name+" "+six(best[i].Y))
-	}
 	c.Series = []Series{{Name: name, Kind: Dots, Points: shown}}
-	if best != nil {
-		c.Series = append(c.Series, Series{Name: "best", Kind: Dots, Sign: Ring, Color: 1, Points: best})
+	if i := slices.IndexFunc(dots, func(p Point) bool { return p.Trial == s.Best }); i >= 0 {
+		c.Series = append(c.Series, Series{Name: "best", Kind: Dots, Sign: Ring, Color: 1, Points: p.notes(dots[i:i+1], s.Evaluations, s.Objective)})
 	}
-	for i := range lanes {
-		lane := lanes[i].thinned(most / 4)
-		for k := range lane.Points {
-			note(&lane.Points[k], lane.Name)
-		}
+	for _, lane := range lanes {
+		lane = lane.thinned(most / 4)
+		p.notes(lane.Points, s.Evaluations, s.Objective)
 		c.Lanes = append(c.Lanes, lane)
 	}
-	c.Description = fmt.Sprintf("%s against %s, for %d evaluations.", s.Objective.caption(), s.Parameter.axisName(), len(samples))
+	c.Description = fmt.Sprintf("%s against %s, for %d evaluations.", s.Objective.caption(), p.axisName(), n)
 	return c.SVG(f)
 }
 
@@ -130,27 +94,15 @@ var _ Picture = (*Dependence)(nil)
 
 // SVG implements Picture.
 func (d *Dependence) SVG(f Frame) []byte {
-	c := Chart{X: d.Parameter.axisName(), Y: d.Objective.caption(), Across: &d.Parameter, Height: 200}
-	f.Title = cmp.Or(f.Title, d.Parameter.Name)
-	s := Series{Name: "expected by the model", Kind: Lines}
-	if len(d.Parameter.Levels) > 0 {
-		s.Kind = Whiskers
-	}
-	all := []float64{}
-	for i := range min(len(d.At), len(d.Mean), len(d.Low), len(d.High)) {
-		if math.IsNaN(d.At[i] + d.Mean[i] + d.Low[i] + d.High[i]) {
-			continue
-		}
-		note := fmt.Sprintf("%s = %s: %s, between %s and %s", d.Parameter.Name, d.Parameter.text(d.At[i]), six(d.Mean[i]), six(d.Low[i]), six(d.High[i]))
-		s.Points = append(s.Points, Point{X: d.At[i], Y: d.Mean[i], Note: note})
-		s.Low, s.High = append(s.Low, d.Low[i]), append(s.High, d.High[i])
-		all = append(all, d.Low[i], d.High[i])
-	}
+	p := &d.Parameter
+	c := Chart{X: p.axisName(), Y: d.Objective.caption(), Across: p, Height: 200}
+	f.Title = cmp.Or(f.Title, p.Name)
+	s, ends := p.expected("expected by the model", d.At, d.Mean, d.Low, d.High)
 	if len(s.Points) == 0 {
 		return newCanvas(f).empty(c.Y, "There is no model.")
 	}
-	c.Log = logarithmic(slices.Min(all), slices.Max(all))
+	c.Log = logarithmic(slices.Min(ends), slices.Max(ends))
 	c.Series = []Series{s}
-	c.Description = fmt.Sprintf("What the model expects of %s along %s.", d.Objective.caption(), d.Parameter.axisName())
+	c.Description = fmt.Sprintf("What the model expects of %s along %s.", d.Objective.caption(), p.axisName())
 	return c.SVG(f)
 }
