@@ -13,6 +13,7 @@ import (
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/fantasia-hpo/fantasia/internal/app/figure"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
 	"github.com/fantasia-hpo/fantasia/internal/app/report"
 	"github.com/fantasia-hpo/fantasia/internal/base/layout"
@@ -70,7 +71,7 @@ func newStudyCompareCommand(a *app, r *remote) *cobra.Command {
 		}
 		if page != "" {
 			var b bytes.Buffer
-			if err := compared.WriteHTML(&b, time.Now(), a.Version); err != nil {
+			if err := report.WriteComparison(&b, compared, time.Now(), a.Version); err != nil {
 				return shown{}, err
 			}
 			if err := renameio.WriteFile(page, b.Bytes(), os.FileMode(0o644)); err != nil {
@@ -162,7 +163,7 @@ func distinct(names []string, places []origin) []string {
 }
 
 // comparedText prints a comparison.
-func comparedText(w screen, c *report.Comparison, page string) error {
+func comparedText(w screen, c *figure.Comparison, page string) error {
 	columns := []layout.Column{
 		{Head: "CURVE"}, {Head: "STUDY", Least: 8, End: true}, {Head: "STATE", Rank: 4}, {Head: "OPTIMISER", Rank: 3}, {Head: "DONE", Rank: 2},
 		{Head: "TIME", Rank: 1}, {Head: "BEST"},

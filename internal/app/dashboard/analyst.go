@@ -1,12 +1,17 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/internal/app/diagnosis"
 	"github.com/fantasia-hpo/fantasia/internal/app/figure"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -14,10 +19,9 @@ import (
 const (
 	// fitTimeout bounds one analysis.
 	fitTimeout = time.Minute
-	// maxWaiting bounds the studies that wait for an analysis, and maxInsights those whose
-	// analysis is kept.
-	maxWaiting  = 8
-	maxInsights = 32
+	// maxWaiting bounds the jobs that wait, and maxAnswers those whose answers are kept.
+	maxWaiting = 8
+	maxAnswers = 96
 	// maxFitted bounds the completed trials of an analysis, since its cost grows with the
 	// third power of their number.
 	maxFitted = 300
@@ -28,22 +32,25 @@ const (
 // analyst fits models to studies whose pages ask for it: one at a time, in the background,
 // and again only when a study has grown. Nothing waits for it.
 type analyst struct {
-	now     func() time.Time
 	waiting chan job
 
 	mu      sync.Mutex
-	byStudy map[string]*insight // by id
-	motives map[string]*motive  // by the key of their jobs
-	asked   map[string]bool     // by the key of the job
+	answers map[string]finding // by the key of the job
+	asked   map[string]bool    // by the key of the job
 	made    int
+}
+
+// finding is what a job has found, an insight or a motive. version grows with each finding.
+type finding struct {
+	version int
+	found   any
 }
 
 // job is a model to fit. Its key names it among those that wait.
 type job interface {
 	key() string
-	// do fits the model and returns how to keep what it tells. keep is called with the
-	// analyst locked.
-	do(ctx context.Context, a *analyst) (keep func())
+	// do fits the model and returns what it tells.
+	do(ctx context.Context) any
 }
 
 // ask puts a job into the queue unless it is full, as many others wait; a later request may
@@ -69,8 +76,7 @@ type analysis struct {
 
 // insight is what the models tell of a study. It is never changed.
 type insight struct {
-	version int
-	took    time.Duration
+	took time.Duration
 	// completed is how many trials had completed, fitted how many of them the model was
 	// fitted to.
 	completed, fitted int
@@ -78,18 +84,15 @@ type insight struct {
 	problem           string
 }
 
-func newAnalyst(now func() time.Time) *analyst {
-	return &analyst{now: now, waiting: make(chan job, maxWaiting), byStudy: map[string]*insight{}, motives: map[string]*motive{}, asked: map[string]bool{}}
+func newAnalyst() *analyst {
+	return &analyst{waiting: make(chan job, maxWaiting), answers: map[string]finding{}, asked: map[string]bool{}}
 }
 
 // version changes with each insight of a study.
 func (a *analyst) version(id string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if i := a.byStudy[id]; i != nil {
-		return i.version
-	}
-	return 0
+	return a.answers[id].version
 }
 
 // of returns the last insight of a study, nil if there is none yet, and whether another is
@@ -104,7 +107,7 @@ func (a *analyst) of(q *request) (last *insight, coming bool) {
 	id := q.study.Spec.ID
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	last = a.byStudy[id]
+	last, _ = a.answers[id].found.(*insight)
 	if a.asked[id] {
 		return last, true
 	}
@@ -133,51 +136,41 @@ func (a *analyst) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case next := <-a.waiting:
-			keep := next.do(ctx, a)
+			found := next.do(ctx)
 			a.mu.Lock()
-			keep()
+			a.made++
+			a.answers[next.key()] = finding{a.made, found}
+			if len(a.answers) > maxAnswers {
+				delete(a.answers, slices.MinFunc(slices.Collect(maps.Keys(a.answers)), func(x, y string) int {
+					return cmp.Compare(a.answers[x].version, a.answers[y].version)
+				}))
+			}
 			delete(a.asked, next.key())
 			a.mu.Unlock()
 		}
 	}
 }
 
-func (n *analysis) key() string { return n.id }
-
-func (n *analysis) do(ctx context.Context, a *analyst) (keep func()) {
-	i := a.analyse(ctx, n)
-	return func() {
-		a.made++
-		i.version = a.made
-		a.byStudy[n.id] = i
-		if len(a.byStudy) <= maxInsights {
-			return
-		}
-		oldest := n.id
-		for id, other := range a.byStudy {
-			if other.version < a.byStudy[oldest].version {
-				oldest = id
-			}
-		}
-		delete(a.byStudy, oldest)
+// problemOf says why a model could not be fitted; "" if it was.
+func problemOf(err error) string {
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Sprintf("fitting the model took longer than %v", fitTimeout)
 	}
+	return strings.TrimPrefix(err.Error(), diagnosis.ErrNoChoice.Error()+": ")
 }
 
-// analyse fits the models.
-func (a *analyst) analyse(ctx context.Context, n *analysis) *insight {
+func (n *analysis) key() string { return n.id }
+
+func (n *analysis) do(ctx context.Context) any {
 	ctx, cancel := context.WithTimeout(ctx, fitTimeout)
 	defer cancel()
 	i := &insight{}
 	began := time.Now()
-	err := i.fit(ctx, n)
+	i.problem = problemOf(i.fit(ctx, n))
 	i.took = time.Since(began)
-	switch {
-	case err == nil:
-	case errors.Is(err, context.DeadlineExceeded):
-		i.problem = fmt.Sprintf("Fitting the model took longer than %v.", fitTimeout)
-	default:
-		i.problem = err.Error()
-	}
 	return i
 }
 

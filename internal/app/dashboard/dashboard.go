@@ -84,7 +84,7 @@ func New(b server.Reader, o Options) *Dashboard {
 		d.backend = server.Restrict(b)
 	}
 	d.follow = newFollowers(ctx, b, o.Logger, o.Now)
-	d.analyst = newAnalyst(o.Now)
+	d.analyst = newAnalyst()
 	d.running.Go(func() { d.analyst.run(ctx) })
 	d.handler = d.routes()
 	return d

@@ -85,25 +85,13 @@ var sources = []optimizer.Source{
 // readFilter reads the query of a URL. Its error says what is wrong.
 func readFilter(a figure.Axes, q url.Values) (*filter, error) {
 	f := &filter{axes: a, params: make([]choice, len(a)), value: limits{math.NaN(), math.NaN()}, worker: q.Get("worker"), sort: "trial", desc: true, page: 1}
-	for _, s := range q["state"] {
-		if s == "" {
-			continue
-		}
-		if !slices.Contains(states, study.TrialState(s)) {
-			return nil, badRequest("state is %q; want one of %s", s, joined(states, ", "))
-		}
-		f.states = append(f.states, study.TrialState(s))
-	}
-	for _, s := range q["source"] {
-		if s == "" {
-			continue
-		}
-		if !slices.Contains(sources, optimizer.Source(s)) {
-			return nil, badRequest("source is %q; want one of %s", s, joined(sources, ", "))
-		}
-		f.sources = append(f.sources, optimizer.Source(s))
-	}
 	var err error
+	if f.states, err = among("state", q["state"], states); err != nil {
+		return nil, err
+	}
+	if f.sources, err = among("source", q["source"], sources); err != nil {
+		return nil, err
+	}
 	if f.value, err = readLimits("value", q.Get("value")); err != nil {
 		return nil, err
 	}
@@ -129,6 +117,20 @@ func readFilter(a figure.Axes, q url.Values) (*filter, error) {
 		}
 	}
 	return f, nil
+}
+
+// among reads values that must be known; empty ones are left out.
+func among[T ~string](name string, given []string, known []T) (list []T, err error) {
+	for _, s := range given {
+		switch {
+		case s == "":
+		case !slices.Contains(known, T(s)):
+			return nil, badRequest("%s is %q; want one of %s", name, s, joined(known, ", "))
+		default:
+			list = append(list, T(s))
+		}
+	}
+	return list, nil
 }
 
 func joined[T ~string](list []T, by string) string {
@@ -177,24 +179,13 @@ func readChoice(p *study.Parameter, given []string) (c choice, err error) {
 			c.limits, err = readLimits("p."+p.Name, text)
 			return c, err
 		}
-		k, ok := place(p, text)
-		if !ok {
+		k := slices.Index(figure.Levels(p), text)
+		if k < 0 {
 			return c, badRequest("p.%s is %q; want one of its values", p.Name, text)
 		}
 		c.among = append(c.among, k)
 	}
 	return c, nil
-}
-
-// place returns the place of a choice that is given as text.
-func place(p *study.Parameter, text string) (int, bool) {
-	n, _ := p.Cardinality()
-	for k := range n {
-		if study.Format(p.At(k)) == text {
-			return k, true
-		}
-	}
-	return 0, false
 }
 
 // query returns the filter as a URL's query; it leaves out what is as by default.

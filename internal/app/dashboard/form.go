@@ -64,9 +64,8 @@ func newFilterForm(q *request) *filterForm {
 		if figure.Numeric(p) {
 			field.Range = c.limits.String()
 			field.Hint = fmt.Sprintf("%g..%g", *p.Min, *p.Max)
-		} else if n, _ := p.Cardinality(); n <= maxChoices {
-			for k := range n {
-				v := study.Format(p.At(k))
+		} else if levels := figure.Levels(p); len(levels) <= maxChoices {
+			for k, v := range levels {
 				field.Choices = append(field.Choices, option{v, v, slices.Contains(c.among, k)})
 			}
 		}

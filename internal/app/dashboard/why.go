@@ -1,14 +1,10 @@
 package dashboard
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
@@ -72,9 +68,6 @@ func meanwhile(name string, rows []*figure.Trial, t *record.Trial) (list []link,
 }
 
 const (
-	// maxMotives bounds the motives that are kept. What a point was chosen from never
-	// changes, so each motive is found once.
-	maxMotives = 64
 	// maxLines bounds the parameters along which a choice is shown.
 	maxLines = 6
 	// maxKnown bounds the ended trials that the model of a choice is chosen from.
@@ -89,7 +82,6 @@ type motive struct {
 	// known are the trials that had ended when the point was chosen, in that order, and
 	// open those that had not.
 	known, open []*figure.Trial
-	made        int
 }
 
 // choosing is a trial whose motive is to be found.
@@ -103,34 +95,20 @@ type choosing struct {
 func (n *choosing) key() string { return n.id + "/" + strconv.Itoa(n.trial.Number) }
 
 // motiveOf returns the motive of a trial, nil if it is not known yet. It then asks for it.
+// What a point was chosen from never changes, so each motive is found once.
 func (a *analyst) motiveOf(n *choosing) *motive {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	key := n.key()
-	if c := a.motives[key]; c != nil || a.asked[key] {
+	if c, known := a.answers[key].found.(*motive); known || a.asked[key] {
 		return c
 	}
 	a.ask(n)
 	return nil
 }
 
-func (n *choosing) do(ctx context.Context, a *analyst) (keep func()) {
-	c := n.explain(ctx)
-	return func() {
-		a.made++
-		c.made = a.made
-		a.motives[n.key()] = c
-		if len(a.motives) > maxMotives {
-			oldest := slices.MinFunc(slices.Collect(maps.Keys(a.motives)), func(x, y string) int {
-				return cmp.Compare(a.motives[x].made, a.motives[y].made)
-			})
-			delete(a.motives, oldest)
-		}
-	}
-}
-
-// explain fits a model to what the optimiser knew.
-func (n *choosing) explain(ctx context.Context) *motive {
+// do fits a model to what the optimiser knew.
+func (n *choosing) do(ctx context.Context) any {
 	ctx, cancel := context.WithTimeout(ctx, fitTimeout)
 	defer cancel()
 	c := &motive{}
@@ -139,15 +117,7 @@ func (n *choosing) explain(ctx context.Context) *motive {
 	if err == nil {
 		c.Choice, err = diagnosis.Explain(ctx, n.study, p, n.trial.Point, maxLines)
 	}
-	switch {
-	case err == nil:
-	case errors.Is(err, context.DeadlineExceeded):
-		c.problem = fmt.Sprintf("fitting the model took longer than %v", fitTimeout)
-	case errors.Is(err, diagnosis.ErrNoChoice):
-		c.problem = strings.TrimPrefix(err.Error(), diagnosis.ErrNoChoice.Error()+": ")
-	default:
-		c.problem = err.Error()
-	}
+	c.problem = problemOf(err)
 	return c
 }
 

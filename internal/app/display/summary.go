@@ -13,6 +13,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/app/figure"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
+	"github.com/fantasia-hpo/fantasia/internal/base/layout"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -65,36 +66,15 @@ type summary struct {
 func (s *summary) line(format string, args ...any) {
 	var b strings.Builder
 	for line := range strings.SplitSeq(fmt.Sprintf(format, args...), "\n") {
-		for s.wrap > 0 && ansi.StringWidth(line) > s.wrap {
-			head, rest := breakLine(line, s.wrap)
-			if rest == "" {
-				break
-			}
-			b.WriteString(head + "\n")
-			line = strings.Repeat(" ", labelColumns) + rest
+		if s.wrap > 0 && ansi.StringWidth(line) > s.wrap {
+			text := strings.TrimLeft(line[min(len(line), labelColumns):], " ")
+			label := strings.TrimSuffix(line, text)
+			line = label + strings.Join(layout.Wrap(text, s.wrap-len(label)), "\n"+strings.Repeat(" ", labelColumns))
 		}
 		b.WriteString(line + "\n")
 	}
 	_, err := io.WriteString(s.w, b.String())
 	s.err = errors.Join(s.err, err)
-}
-
-// breakLine breaks a line at the last space within a width, or at the first one after
-// it. rest is empty if there is no space behind the label.
-func breakLine(line string, width int) (head, rest string) {
-	if len(line) <= labelColumns {
-		return line, ""
-	}
-	label, text := line[:labelColumns], line[labelColumns:]
-	within := ansi.Truncate(text, max(1, width-labelColumns+1), "")
-	at := strings.LastIndex(within, " ")
-	if strings.TrimSpace(text[:max(at, 0)]) == "" {
-		at = strings.Index(text, " ")
-	}
-	if at <= 0 {
-		return line, ""
-	}
-	return label + strings.TrimRight(text[:at], " "), strings.TrimLeft(text[at:], " ")
 }
 
 func (s *summary) heading(r *local.Result, name string) {

@@ -340,22 +340,20 @@ var Single = []Named{
 	{"history", 0, false, nil},
 	{"curves", 0, false, nil},
 	{"parallel", 0, false, func(s *Study, _ []int) Figure { return s.Parallel() }},
-	{"slice", 1, false, func(s *Study, at []int) Figure { return Figure{Pictures: []picture.Picture{s.Slice(at[0], 1)}} }},
+	{"slice", 1, false, func(s *Study, at []int) Figure { return bare(s.Slice(at[0], 1)) }},
 	{"importances", 0, true, func(s *Study, _ []int) Figure { return s.Importances() }},
-	{"dependence", 1, true, func(s *Study, at []int) (f Figure) {
-		if d := s.Dependence(at[0]); d != nil {
-			f.Pictures = append(f.Pictures, d)
-		}
-		return f
-	}},
-	{"contour", 2, true, func(s *Study, at []int) (f Figure) {
-		if c := s.Contour(at[0], at[1]); c != nil {
-			f.Pictures = append(f.Pictures, c)
-		}
-		return f
-	}},
+	{"dependence", 1, true, func(s *Study, at []int) Figure { return bare(s.Dependence(at[0])) }},
+	{"contour", 2, true, func(s *Study, at []int) Figure { return bare(s.Contour(at[0], at[1])) }},
 	{"fit", 0, true, func(s *Study, _ []int) Figure { return s.Fit() }},
 	{"staleness", 0, false, func(s *Study, _ []int) Figure { return s.Staleness() }},
 	{"workers", 0, false, func(s *Study, _ []int) Figure { return s.Workers() }},
 	{"pending", 0, false, func(s *Study, _ []int) Figure { return s.Pending() }},
+}
+
+// bare is a figure without words: its picture names the parameters.
+func bare(p picture.Picture) (f Figure) {
+	if p != nil {
+		f.Pictures = append(f.Pictures, p)
+	}
+	return f
 }

@@ -120,11 +120,17 @@ func axis(p *study.Parameter) picture.Parameter {
 		}
 		return out
 	}
+	out.Levels = Levels(p)
+	return out
+}
+
+// Levels returns the choices of a parameter that is no number, in the order of their places.
+func Levels(p *study.Parameter) (levels []string) {
 	n, _ := p.Cardinality()
 	for k := range n {
-		out.Levels = append(out.Levels, study.Format(p.At(k)))
+		levels = append(levels, study.Format(p.At(k)))
 	}
-	return out
+	return levels
 }
 
 // Of returns a trial of the ledger.

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/internal/app/figure"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -34,14 +35,14 @@ func played(t *testing.T, direction study.Direction, values ...float64) *Source 
 
 // The level is the worst of the best values, and each study reached it where it did.
 func TestCompare(t *testing.T) {
-	for direction, want := range map[study.Direction]*Comparison{
-		study.Minimize: {Metric: "loss", Direction: study.Minimize, Level: new(3.0), Studies: []Compared{
-			{Name: "a", Evaluations: 6, Seconds: 6, Reached: &Improvement{4, 4, 2.5, 4}, Improvements: []Improvement{{1, 1, 7, 1}, {3, 3, 5, 3}, {4, 4, 2.5, 4}, {5, 5, 1, 5}}},
-			{Name: "b", Evaluations: 3, Seconds: 3, Reached: &Improvement{2, 2, 3, 2}, Improvements: []Improvement{{1, 1, 4, 1}, {2, 2, 3, 2}}},
+	for direction, want := range map[study.Direction]*figure.Comparison{
+		study.Minimize: {Metric: "loss", Direction: study.Minimize, Level: new(3.0), Studies: []figure.Compared{
+			{Name: "a", Evaluations: 6, Seconds: 6, Reached: &figure.Improvement{Evaluation: 4, Seconds: 4, Value: 2.5, Trial: 4}, Improvements: []figure.Improvement{{Evaluation: 1, Seconds: 1, Value: 7, Trial: 1}, {Evaluation: 3, Seconds: 3, Value: 5, Trial: 3}, {Evaluation: 4, Seconds: 4, Value: 2.5, Trial: 4}, {Evaluation: 5, Seconds: 5, Value: 1, Trial: 5}}},
+			{Name: "b", Evaluations: 3, Seconds: 3, Reached: &figure.Improvement{Evaluation: 2, Seconds: 2, Value: 3, Trial: 2}, Improvements: []figure.Improvement{{Evaluation: 1, Seconds: 1, Value: 4, Trial: 1}, {Evaluation: 2, Seconds: 2, Value: 3, Trial: 2}}},
 		}},
-		study.Maximize: {Metric: "loss", Direction: study.Maximize, Level: new(6.0), Studies: []Compared{
-			{Name: "a", Evaluations: 6, Seconds: 6, Reached: &Improvement{1, 1, 7, 1}, Improvements: []Improvement{{1, 1, 7, 1}, {6, 6, 9, 6}}},
-			{Name: "b", Evaluations: 3, Seconds: 3, Reached: &Improvement{3, 3, 6, 3}, Improvements: []Improvement{{1, 1, 4, 1}, {3, 3, 6, 3}}},
+		study.Maximize: {Metric: "loss", Direction: study.Maximize, Level: new(6.0), Studies: []figure.Compared{
+			{Name: "a", Evaluations: 6, Seconds: 6, Reached: &figure.Improvement{Evaluation: 1, Seconds: 1, Value: 7, Trial: 1}, Improvements: []figure.Improvement{{Evaluation: 1, Seconds: 1, Value: 7, Trial: 1}, {Evaluation: 6, Seconds: 6, Value: 9, Trial: 6}}},
+			{Name: "b", Evaluations: 3, Seconds: 3, Reached: &figure.Improvement{Evaluation: 3, Seconds: 3, Value: 6, Trial: 3}, Improvements: []figure.Improvement{{Evaluation: 1, Seconds: 1, Value: 4, Trial: 1}, {Evaluation: 3, Seconds: 3, Value: 6, Trial: 3}}},
 		}},
 	} {
 		a, b := played(t, direction, 7, -1, 5, 2.5, 1, 9), played(t, direction, 4, 3, 6)
@@ -63,7 +64,7 @@ func TestCompare(t *testing.T) {
 			}
 		}
 		var page strings.Builder
-		if err := got.WriteHTML(&page, epoch, "test"); err != nil {
+		if err := WriteComparison(&page, got, epoch, "test"); err != nil {
 			t.Fatal(err)
 		}
 		for _, want := range []string{fmt.Sprintf("loss = %g, which all of them reached", *want.Level), `<figure id="clock"`, `data-value="6"`} {
@@ -85,7 +86,7 @@ func TestCompareWithout(t *testing.T) {
 		t.Errorf("of a study without a value: %+v", got)
 	}
 	var page strings.Builder
-	if err := got.WriteHTML(&page, epoch, "test"); err != nil || !strings.Contains(page.String(), "Not every study has a completed trial yet.") {
+	if err := WriteComparison(&page, got, epoch, "test"); err != nil || !strings.Contains(page.String(), "Not every study has a completed trial yet.") {
 		t.Errorf("the page does not say what is missing: %v", err)
 	}
 	_, err = Compare([]string{"some", "other"}, []*Source{some, played(t, study.Maximize, 1)})
