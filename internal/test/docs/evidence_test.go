@@ -35,7 +35,7 @@ func TestEvidence(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for page, least := range map[string]int{"docs/operate/security.md": 40, "docs/internals/reliability.md": 40} {
+	for page, least := range map[string]int{"docs/internals/threats.md": 40, "docs/internals/reliability.md": 40} {
 		names := named.FindAllStringSubmatch(read(t, page), -1)
 		if len(names) < least {
 			t.Errorf("%s names %d tests, want %d at least", page, len(names), least)

@@ -225,7 +225,7 @@ func TestFieldsAreListed(t *testing.T) {
 func TestResultsAreListed(t *testing.T) {
 	listed := func(title string) []string {
 		var names []string
-		for _, row := range table(t, "docs/operate/operate.md", title) {
+		for _, row := range table(t, "docs/tune/run.md", title) {
 			for _, m := range code.FindAllStringSubmatch(row[0], -1) {
 				names = append(names, m[1])
 			}
@@ -238,7 +238,7 @@ func TestResultsAreListed(t *testing.T) {
 		fields = append(fields, name)
 	}
 	if diff := cmp.Diff(fields, listed("fields of result.json")); diff != "" {
-		t.Errorf("docs/operate/operate.md lists (+) other fields than there are (-):\n%s", diff)
+		t.Errorf("docs/tune/run.md lists (+) other fields than there are (-):\n%s", diff)
 	}
 	var out strings.Builder
 	trials := []view.Trial{{Metrics: map[string]float64{"NAME": 1}, Labels: map[string]string{"KEY": "a"}, Note: "odd"}}
@@ -247,7 +247,7 @@ func TestResultsAreListed(t *testing.T) {
 	}
 	head, _, _ := strings.Cut(out.String(), "\n")
 	if diff := cmp.Diff(strings.Split(head, ","), listed("columns of trials.csv")); diff != "" {
-		t.Errorf("docs/operate/operate.md lists (+) other columns than there are (-):\n%s", diff)
+		t.Errorf("docs/tune/run.md lists (+) other columns than there are (-):\n%s", diff)
 	}
 }
 
