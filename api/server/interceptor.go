@@ -14,82 +14,61 @@ import (
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
-// requestLog logs one line per request.
-type requestLog struct{ logger *slog.Logger }
+// ended is an interceptor that learns how each request and each stream has ended, and returns
+// the error with which it ends.
+type ended func(ctx context.Context, spec connect.Spec, peer connect.Peer, took time.Duration, err error) error
 
-var _ connect.Interceptor = (*requestLog)(nil)
+var _ connect.Interceptor = ended(nil)
 
-// WrapUnary logs a request once it has been answered.
-func (l *requestLog) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
+// WrapUnary calls f once a request has been answered.
+func (f ended) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
 		start := time.Now()
 		resp, err := next(ctx, req)
-		l.log(ctx, req.Spec().Procedure, req.Peer().Protocol, time.Since(start), err)
-		return resp, err
+		return resp, f(ctx, req.Spec(), req.Peer(), time.Since(start), err)
 	}
 }
 
 // WrapStreamingClient returns clients unchanged.
-func (l *requestLog) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+func (ended) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
 	return next
 }
 
-// WrapStreamingHandler logs a stream once it has ended.
-func (l *requestLog) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
+// WrapStreamingHandler calls f once a stream has ended.
+func (f ended) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
 		start := time.Now()
 		err := next(ctx, conn)
-		l.log(ctx, conn.Spec().Procedure, conn.Peer().Protocol, time.Since(start), err)
+		return f(ctx, conn.Spec(), conn.Peer(), time.Since(start), err)
+	}
+}
+
+// logged logs one line per request.
+func logged(logger *slog.Logger) ended {
+	return func(ctx context.Context, spec connect.Spec, peer connect.Peer, took time.Duration, err error) error {
+		level, code := slog.LevelDebug, "ok"
+		if err != nil {
+			code = connect.CodeOf(err).String()
+			switch connect.CodeOf(err) {
+			case connect.CodeInternal, connect.CodeUnknown, connect.CodeDataLoss:
+				level = slog.LevelWarn
+			}
+		}
+		attrs := []slog.Attr{
+			slog.String("procedure", spec.Procedure), slog.String("protocol", peer.Protocol),
+			slog.String("code", code), slog.Duration("took", took),
+		}
+		if err != nil {
+			attrs = append(attrs, slog.Any(telemetry.LogError, cause(err)))
+		}
+		logger.LogAttrs(ctx, level, "request", attrs...)
 		return err
 	}
 }
 
-func (l *requestLog) log(ctx context.Context, procedure, protocol string, took time.Duration, err error) {
-	level, code := slog.LevelDebug, "ok"
-	if err != nil {
-		code = connect.CodeOf(err).String()
-		switch connect.CodeOf(err) {
-		case connect.CodeInternal, connect.CodeUnknown, connect.CodeDataLoss:
-			level = slog.LevelWarn
-		}
-	}
-	attrs := []slog.Attr{
-		slog.String("procedure", procedure), slog.String("protocol", protocol),
-		slog.String("code", code), slog.Duration("took", took),
-	}
-	if err != nil {
-		attrs = append(attrs, slog.Any(telemetry.LogError, cause(err)))
-	}
-	l.logger.LogAttrs(ctx, level, "request", attrs...)
-}
-
-// waited replaces the error canceled by unavailable for callers that still wait. They have
-// cancelled nothing: something in the server has ended, such as the time of a leader.
-type waited struct{}
-
-var _ connect.Interceptor = waited{}
-
-// WrapUnary replaces the error of a request.
-func (waited) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
-	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
-		resp, err := next(ctx, req)
-		return resp, stillWaiting(ctx, err)
-	}
-}
-
-// WrapStreamingClient returns clients unchanged.
-func (waited) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
-	return next
-}
-
-// WrapStreamingHandler replaces the error of a stream.
-func (waited) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
-	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
-		return stillWaiting(ctx, next(ctx, conn))
-	}
-}
-
-func stillWaiting(ctx context.Context, err error) error {
+// stillWaiting replaces the error canceled by unavailable for callers that still wait. They
+// have cancelled nothing: something in the server has ended, such as the time of a leader.
+func stillWaiting(ctx context.Context, _ connect.Spec, _ connect.Peer, _ time.Duration, err error) error {
 	if connect.CodeOf(err) != connect.CodeCanceled || ctx.Err() != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ func New(b Backend, o Options) (path string, handler http.Handler, err error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("create the tracing interceptor: %w", err)
 	}
-	interceptors := []connect.Interceptor{traced, &requestLog{logger: o.Logger}, waited{}, validate.NewInterceptor()}
+	interceptors := []connect.Interceptor{traced, logged(o.Logger), ended(stillWaiting), validate.NewInterceptor()}
 	if o.Tokens != nil {
 		shown := restricted{b}
 		b = struct {
