@@ -92,6 +92,24 @@ func (d *demand) forgetAnswers() {
 	d.askAfter, d.fallbackAfter = time.Time{}, time.Time{}
 }
 
+// oldest returns the oldest ledger position of the requests whose suggestions may still come;
+// position if there is no older one.
+func (d *demand) oldest(position int64) int64 {
+	asks := []*Ask{d.ask, d.fallback}
+	if d.answer != nil {
+		asks = append(asks, d.answer.ask)
+	}
+	if d.fallen != nil {
+		asks = append(asks, d.fallen.Ask)
+	}
+	for _, ask := range asks {
+		if ask != nil {
+			position = min(position, ask.From)
+		}
+	}
+	return position
+}
+
 // refill hands out pending trials again and makes the new ones that are wanted.
 func (e *Engine) refill() {
 	if e.held || !e.running() {
@@ -207,7 +225,7 @@ func duration(d *study.Duration) time.Duration {
 // fresh reports whether the ready suggestions use all observations.
 func (e *Engine) fresh() bool {
 	a := e.demand.answer
-	return a != nil && (e.settings.Blind || a.ask.observed == e.observed)
+	return a != nil && (e.settings.Blind || a.ask.observed == e.observations.all)
 }
 
 // takeFresh serves needs with fresh suggestions.
@@ -252,7 +270,7 @@ func (e *Engine) newAsk(n int) *Ask {
 	p := e.Problem()
 	return &Ask{
 		Problem: p, N: min(n, maxAsk), Request: p.First, From: e.status.Position, Space: e.spec.Space, At: e.now,
-		observed: e.observed,
+		observed: e.observations.all,
 	}
 }
 

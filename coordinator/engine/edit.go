@@ -88,14 +88,12 @@ func (e *Engine) enterSpace() {
 	e.status.Space = e.spec.Space
 	e.status.Position++ // what was made of the earlier space is out of date
 	e.dirty.status = true
-	e.observations, e.observed, e.lately = nil, 0, nil
 	e.best, e.status.Best = nil, 0
-	clear(e.taken)
-	e.newRungs()
+	e.newHistory()
 	for _, t := range e.trials {
 		_ = e.locate(t) // one outside is no error
 		if t.facts().state != study.TrialCancelled {
-			e.take(t)
+			e.tried.add(t)
 		}
 	}
 	for _, t := range e.ended {

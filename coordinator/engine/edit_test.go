@@ -187,7 +187,7 @@ func TestEditBesideAFidelityIsCutOff(t *testing.T) {
 	if !slices.Equal(told, []int{1, 2}) {
 		t.Errorf("the optimiser is told of trials %v, want 1 and 2, each once", told)
 	}
-	if r := e.rungs[0]; len(r.ranked) != 2 || r.completed != 2 || len(r.waiting) != 2 {
+	if r := e.ladder.rungs[0]; len(r.ranked) != 2 || r.completed != 2 || len(r.waiting) != 2 {
 		t.Errorf("the lowest level has %d trials, %d of them completed and %d waiting, want two of each", len(r.ranked), r.completed, len(r.waiting))
 	}
 }

@@ -158,13 +158,3 @@ func typical() *record.Trial {
 		Times: record.Times{Asked: at, Suggested: at, Created: at, Claimed: at, Started: at, Ended: at, Folded: at},
 	}
 }
-
-// tell adds an observation to a list for the optimiser. Of a blind one it keeps the latest.
-func (e *Engine) tell(list []optimizer.Observation, o optimizer.Observation) []optimizer.Observation {
-	const most = 2 * optimizer.BlindObservations
-	if e.settings.Blind && !e.discrete && len(list) >= most {
-		latest := list[len(list)-optimizer.BlindObservations:]
-		list = append(make([]optimizer.Observation, 0, most), latest...) // snapshots share the old one
-	}
-	return append(list, o)
-}

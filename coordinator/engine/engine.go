@@ -32,11 +32,9 @@ type IDs interface {
 type Engine struct {
 	spec     record.Study
 	space    *space.Space
-	finite   bool // the space has a finite number of points, which can be counted
-	discrete bool // the space has a finite number of points
 	ids      IDs
 	settings Settings
-	switches
+	*switches
 
 	status record.Status
 	model  record.Model
@@ -44,27 +42,20 @@ type Engine struct {
 	now    time.Time // the latest At: time never goes back
 	since  time.Time // until when status.Ran counts
 
-	trials       []*trial                // by number, from 1 at index 0
-	open         []*trial                // not in a terminal state, by number
-	pending      []*trial                // waiting for their next attempt, longest first; stale ones are skipped
-	wishes       []*trial                // enqueued by users and never handed out, oldest first
-	requests     map[string]int          // trials by the request id that made them
-	seekers      []seeker                // clients that want trials, longest first
-	ended        []*trial                // those that are not cancelled, in the order in which they ended
-	observations []optimizer.Observation // those that the optimiser needs; append-only: snapshots share it
-	observed     int                     // how many there are in the space
-	lately       []recently              // made, as far as a suggestion may be compared with them
-	taken        map[string]taken        // the observed and pending points, by key
+	trials       []*trial       // by number, from 1 at index 0
+	open         []*trial       // not in a terminal state, by number
+	pending      []*trial       // waiting for their next attempt, longest first; stale ones are skipped
+	wishes       []*trial       // enqueued by users and never handed out, oldest first
+	requests     map[string]int // trials by the request id that made them
+	seekers      []seeker       // clients that want trials, longest first
+	ended        []*trial       // those that are not cancelled, in the order in which they ended
+	observations observations   // of the trials whose points are in the space
+	tried        tried
+	ladder       ladder
 	best         *trial
 	cooling      []cooling // ended recently: their curves are still in memory
 	evaluations  durations // of evaluations that gave an answer or were stopped early
 	pruner       pruner.Pruner
-	// rungs are the levels of the study's fidelity, lowest first, reduction the factor
-	// between them; nil if it has none. configurations are the configurations of all ended trials if
-	// the space is finite. Append-only.
-	rungs          []rung
-	reduction      int
-	configurations []study.Point
 
 	outbox  outbox
 	demand  demand
@@ -93,12 +84,12 @@ func New(spec record.Study, ids IDs, settings Settings, at time.Time) (*Engine, 
 func construct(spec record.Study, ids IDs, settings Settings, at time.Time) (*Engine, error) {
 	e := &Engine{
 		ids: ids, settings: settings.withDefaults(), begun: at, now: at,
-		taken: map[string]taken{}, requests: map[string]int{}, workers: newHealth(),
+		switches: &switches{}, requests: map[string]int{}, workers: newHealth(),
 	}
 	if err := e.setSpec(spec); err != nil {
 		return nil, err
 	}
-	e.newRungs()
+	e.newHistory()
 	return e, nil
 }
 
@@ -114,9 +105,16 @@ func (e *Engine) setSpec(spec record.Study) error {
 		return fmt.Errorf("study %s (%s): %w", spec.Definition.Metadata.Name, spec.ID, err)
 	}
 	e.spec, e.space = spec, space
-	_, e.finite = space.Searched().Size()
-	e.discrete = optimizer.NewEncoding(space.Searched()).Discrete()
 	return e.newPruner()
+}
+
+// newHistory forgets what the engine keeps of trials by the space that they are in.
+func (e *Engine) newHistory() {
+	// A space can be finite, and yet have too many points to be countable.
+	latest := e.settings.Blind && !optimizer.NewEncoding(e.space.Searched()).Discrete()
+	e.observations = observations{latest: latest}
+	e.tried = newTried(e.space, e.switches)
+	e.ladder = newLadder(e.space, e.direction(), latest, e.switches)
 }
 
 // Step applies one event and returns what follows from it. Its cost does not grow

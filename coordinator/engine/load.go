@@ -74,7 +74,7 @@ func (e *Engine) loadTrial(number int, r record.Trial) error {
 	if err := e.locate(t); err != nil && e.spec.SpaceVersion() == 1 {
 		return fmt.Errorf("trial %d: %w", number, err)
 	}
-	e.setRung(t)
+	e.ladder.setRung(t)
 	if err := e.follow(t); err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (e *Engine) loadTrial(number int, r record.Trial) error {
 	e.status.Position = max(e.status.Position, r.Created, r.Ended)
 	e.trials = append(e.trials, t)
 	if r.State != study.TrialCancelled {
-		e.take(t)
+		e.tried.add(t)
 	}
 	if r.State.Terminal() {
 		e.dirty.whole = append(e.dirty.whole, t)

@@ -58,7 +58,7 @@ func TestPromotionsAreThoseOfThePaper(t *testing.T) {
 		eta, workers := 2+rng.IntN(3), 1+rng.IntN(4)
 		r := newRig(t, withFidelity(27, eta, 120, workers), Settings{})
 		r.step(Capacity{At: r.now, Slots: workers, Free: workers})
-		paper := &asha{eta: eta, rungs: make([][]rungEntry, len(r.e.rungs))}
+		paper := &asha{eta: eta, rungs: make([][]rungEntry, len(r.e.ladder.rungs))}
 		for range paper.rungs {
 			paper.promoted = append(paper.promoted, map[int]bool{})
 		}

@@ -304,7 +304,7 @@ func (c *checker) told(e *Engine) {
 			}
 		}
 	}
-	if ended != len(p.Observations) && e.rungs == nil {
+	if ended != len(p.Observations) && e.ladder.rungs == nil {
 		c.fail("%d trials in the space have ended, %d are told", ended, len(p.Observations))
 	}
 	if open != len(p.Pending) {
@@ -313,7 +313,7 @@ func (c *checker) told(e *Engine) {
 	if got := e.Status().Best; got != best.Number {
 		c.fail("trial %d is the best of the space, and the status says %d", best.Number, got)
 	}
-	if !e.finite {
+	if !e.tried.countable {
 		return
 	}
 	seen := map[string]int{}
@@ -463,12 +463,12 @@ func fingerprint(e *Engine) []string {
 		s.Wishes = append(s.Wishes, t.rec.Number)
 	}
 	s.Requests = e.requests
-	for key, p := range e.taken {
+	for key, p := range e.tried.points {
 		s.Taken = append(s.Taken, fmt.Sprint(key, " ", p.trials))
 	}
 	slices.Sort(s.Taken)
-	for k := range e.rungs {
-		for _, t := range e.rungs[k].ranked {
+	for k := range e.ladder.rungs {
+		for _, t := range e.ladder.rungs[k].ranked {
 			s.Rungs = append(s.Rungs, fmt.Sprint(k, " ", t.facts().number, " ", t.promoted))
 		}
 	}

@@ -304,7 +304,7 @@ func (w *world) wish() {
 	if q.Type == study.Int {
 		point = study.Point{q.Name: int64(1 + w.rng.IntN(int(*q.Max)))}
 	}
-	enqueued := w.e.atLowest(point)
+	enqueued := w.e.ladder.atLowest(point)
 	if f, ok := w.e.space.Fidelity(); ok {
 		point = w.e.space.AtLevel(point, w.rng.IntN(len(f.Levels())))
 		if w.chance(2) {

@@ -115,7 +115,7 @@ func (c *checker) promoted(e *Engine, t *record.Trial, later map[int]bool, reduc
 
 // due reports whether a trial is to be promoted, while the trials of later are not there.
 func (c *checker) due(e *Engine, t *record.Trial, later map[int]bool, reduction int) bool {
-	if t.State != study.TrialCompleted || t.Rung == len(e.rungs) || !within(e, *t) {
+	if t.State != study.TrialCompleted || t.Rung == len(e.ladder.rungs) || !within(e, *t) {
 		return false
 	}
 	answered, better := 0, 0

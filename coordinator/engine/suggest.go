@@ -60,7 +60,7 @@ func (e *Engine) accept(ev Suggested) {
 			refused = true
 			continue
 		}
-		if tried, fault := e.tried(s, ev.Ask.From); tried {
+		if tried, fault := e.tried.has(s, ev.Ask.From); tried {
 			refused = refused || fault
 			continue
 		}
@@ -108,72 +108,6 @@ func (e *Engine) setReason(reason string) {
 	}
 }
 
-// repeats reports whether a suggestion must be refused because its point was tried
-// already, and the ledger position of that trial. Repeats are refused in a finite
-// space, and for the study file's initial points, unless the optimiser repeats a
-// point on purpose.
-func (e *Engine) repeats(s optimizer.Suggestion) (at int64, ok bool) {
-	if !e.finite && s.Source != optimizer.SourceInitial || s.Repeat || !e.on(safetyRepeat) {
-		return 0, false
-	}
-	p, ok := e.taken[e.space.Key(s.Point)]
-	return p.at, ok
-}
-
-// overtaken reports whether a suggested point became a trial after the ledger position
-// of its request, from the previous answer or as a fallback. A point that was a trial
-// before is not overtaken: the optimiser repeats it on purpose.
-func (e *Engine) overtaken(s optimizer.Suggestion, from int64) bool {
-	last := len(e.lately) - 1
-	if last < 0 || e.lately[last].created <= from || !e.on(safetyRepeat) {
-		return false
-	}
-	key := e.space.Key(s.Point)
-	for i := last; i >= 0 && e.lately[i].created > from; i-- {
-		if e.lately[i].key == key {
-			return true
-		}
-	}
-	return false
-}
-
-// recently is the point of a trial that was made a short while ago.
-type recently struct {
-	created int64
-	key     string
-}
-
-// note notes the point of a new trial, and forgets those of trials that every request whose
-// suggestions may still come has known.
-func (e *Engine) note(t *trial) {
-	d, from := &e.demand, t.rec.Created
-	for _, ask := range []*Ask{d.ask, d.fallback} {
-		if ask != nil {
-			from = min(from, ask.From)
-		}
-	}
-	if d.answer != nil {
-		from = min(from, d.answer.ask.From)
-	}
-	if d.fallen != nil {
-		from = min(from, d.fallen.Ask.From)
-	}
-	n := 0
-	for n < len(e.lately) && e.lately[n].created <= from {
-		n++
-	}
-	e.lately = append(e.lately[n:], recently{t.rec.Created, e.space.Key(t.rec.Point)})
-}
-
-// tried reports whether a suggested point has become a trial. from is the ledger position
-// of the suggestion's request: the optimiser is at fault if it repeats a trial that it knew.
-func (e *Engine) tried(s optimizer.Suggestion, from int64) (tried, fault bool) {
-	if at, ok := e.repeats(s); ok {
-		return true, at <= from
-	}
-	return e.overtaken(s, from), false
-}
-
 // takeReady makes a trial of the next ready suggestion. With the first suggestion of an
 // answer it also commits the model's state. It returns false if no suggestion is left.
 func (e *Engine) takeReady() bool {
@@ -181,7 +115,7 @@ func (e *Engine) takeReady() bool {
 	for len(d.ready) > 0 {
 		s, a := d.ready[0], d.answer
 		d.ready = d.ready[1:]
-		if tried, _ := e.tried(s.Suggestion, a.ask.From); tried { // a fallback was the same point
+		if tried, _ := e.tried.has(s.Suggestion, a.ask.From); tried { // a fallback was the same point
 			continue
 		}
 		e.create(s, a)
@@ -200,7 +134,7 @@ func (e *Engine) takeReady() bool {
 func (e *Engine) fallBack(n int) int {
 	d := &e.demand
 	fallen := d.fallen
-	defer func() { d.fallen = nil }() // until then note keeps what its suggestions are compared with
+	defer func() { d.fallen = nil }() // until then tried keeps what its suggestions are compared with
 	ask, list, err := fallen.Ask, fallen.Suggestions, fallen.Err
 	if errors.Is(err, optimizer.ErrExhausted) {
 		if d.ask != nil { // wait for the optimiser's answer, which may repeat points
@@ -225,7 +159,7 @@ func (e *Engine) fallBack(n int) int {
 			err, unusable = bad, true
 			continue
 		}
-		if tried, fault := e.tried(s, ask.From); tried {
+		if tried, fault := e.tried.has(s, ask.From); tried {
 			unusable = unusable || fault
 			continue
 		}
@@ -253,15 +187,15 @@ func (e *Engine) create(s ready, a *answer) {
 		Number: e.status.Trials, Created: e.status.Position,
 		Point: s.Point, Source: s.Source, Reasons: FiniteReasons(s.Reasons),
 		Request: a.ask.Request, Place: s.place, From: a.ask.From, Ask: a.record,
-		Staleness: e.observed - a.ask.observed,
+		Staleness: e.observations.all - a.ask.observed,
 		TraceID:   e.ids.Trace(), SpanID: e.ids.Span(),
 		Times: record.Times{Asked: a.ask.At, Suggested: a.at, Created: e.now},
 	}}}
-	e.setRung(t)
+	e.ladder.setRung(t)
 	e.trials = append(e.trials, t)
 	e.open = append(e.open, t)
-	e.take(t)
-	e.note(t)
+	e.tried.add(t)
+	e.tried.addRecent(t, e.demand.oldest(t.rec.Created))
 	e.setState(t, study.TrialPending)
 	e.openAttempt(t)
 }
@@ -278,32 +212,4 @@ func FiniteReasons(r optimizer.Reasons) optimizer.Reasons {
 	}
 	r.Acquisition = finiteMetrics(r.Acquisition)
 	return r
-}
-
-// taken is a point that trials have tried or try.
-type taken struct {
-	at     int64 // where the last of them was created
-	trials int   // how many there are; users may repeat a point
-}
-
-// take remembers a trial's point if repeats of it are refused.
-func (e *Engine) take(t *trial) {
-	if e.finite || t.facts().initial {
-		r := t.look()
-		key := e.space.Key(r.Point)
-		e.taken[key] = taken{r.Created, e.taken[key].trials + 1}
-	}
-}
-
-// release forgets the point of a cancelled trial, unless another trial has it too.
-func (e *Engine) release(t *trial) {
-	if e.finite || t.facts().initial {
-		key := e.space.Key(t.look().Point)
-		if p := e.taken[key]; p.trials > 1 {
-			p.trials--
-			e.taken[key] = p
-		} else {
-			delete(e.taken, key)
-		}
-	}
 }

@@ -220,8 +220,10 @@ func (e *Engine) endTrial(t *trial, s study.TrialState) {
 		e.open = slices.Delete(e.open, i, i+1)
 	}
 	if s == study.TrialCancelled {
-		e.release(t)
-		e.demote(t)
+		e.tried.remove(t)
+		if n := t.rec.Predecessor; n > 0 {
+			e.ladder.demote(e.trials[n-1])
+		}
 	}
 	e.dirty.whole = append(e.dirty.whole, t)
 	e.rest(t)
@@ -249,9 +251,8 @@ func (e *Engine) know(t *trial) {
 	if o.Outcome == optimizer.OutcomeCompleted && e.leads(t) {
 		e.lead(t)
 	}
-	e.observed++
-	e.observations = e.tell(e.observations, o)
-	e.rank(t, o)
+	e.observations.add(o)
+	e.ladder.add(t, o)
 }
 
 // Observation returns what the optimiser is told of a trial that has ended; false if it is

@@ -111,7 +111,10 @@ func (e *Engine) Queued() []messaging.AttemptID {
 // is append-only, so its cost depends only on the number of open trials.
 func (e *Engine) Problem() *optimizer.Problem {
 	spec := &e.spec.Definition.Spec
-	told := e.modelled()
+	told := &e.observations
+	if e.ladder.rungs != nil {
+		told = &e.ladder.modelled().observations
+	}
 	return &optimizer.Problem{
 		Space:        e.space.Searched(),
 		Direction:    spec.Objective.Direction,
@@ -119,8 +122,8 @@ func (e *Engine) Problem() *optimizer.Problem {
 		Parallelism:  e.parallelism(),
 		Seed:         spec.Algorithm.Seed,
 		First:        e.status.Trials + 1,
-		Observations: told[:len(told):len(told)],
-		Taken:        e.configurations[:len(e.configurations):len(e.configurations)],
+		Observations: told.snapshot(),
+		Taken:        slices.Clip(e.ladder.configurations),
 		Pending:      e.pendingPoints(),
 	}
 }

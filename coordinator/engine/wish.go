@@ -21,7 +21,7 @@ func (e *Engine) active() int { return len(e.open) - len(e.wishes) }
 
 // enqueue makes a trial of a point that a user wants to have evaluated.
 func (e *Engine) enqueue(ev Enqueue) {
-	point, known, err := e.wished(e.atLowest(ev.Point), ev.RequestID)
+	point, known, err := e.wished(e.ladder.atLowest(ev.Point), ev.RequestID)
 	switch {
 	case err != nil:
 		e.reply(nil, err)
@@ -100,11 +100,11 @@ func (e *Engine) insert(point study.Point, source optimizer.Source, request stri
 		TraceID: e.ids.Trace(), SpanID: e.ids.Span(),
 		Times: record.Times{Asked: e.now, Suggested: e.now, Created: e.now},
 	}}}
-	e.setRung(t)
+	e.ladder.setRung(t)
 	e.trials = append(e.trials, t)
 	e.open = append(e.open, t)
-	e.take(t)
-	e.note(t)
+	e.tried.add(t)
+	e.tried.addRecent(t, e.demand.oldest(t.rec.Created))
 	e.remember(t)
 	return t
 }
