@@ -219,7 +219,7 @@ func (i *intake) result(ctx context.Context, e *messaging.Entry, now time.Time) 
 		// cursor may move past this message.
 		return err
 	}
-	for _, a := range i.studies.step(r, engine.Finished{At: now, Result: res}).Archives {
+	for _, a := range i.studies.step(r, engine.Finished{At: now, Result: res}).DeadLetters {
 		i.journal.keep(e, r.spec.ID, a.Reason)
 	}
 	return nil

@@ -17,18 +17,18 @@ func (e *Engine) claimed(c *messaging.Claim) {
 	t, a := e.find(c.AttemptID)
 	switch {
 	case t == nil:
-		e.cancelWorker(c.Worker, c.AttemptID, "the leader knows no such attempt")
+		e.out.cancel(c.Worker, c.AttemptID, "the leader knows no such attempt")
 		e.spoiled(c.AttemptID)
 	case c.Worker == messaging.LeaderName:
 		e.withdrawn(t, a)
 	case a.State != study.AttemptOpen:
 		if !endedBy(a, c.Worker) {
-			e.cancelWorker(c.Worker, c.AttemptID, fmt.Sprintf("the attempt has ended: %s", a.State))
+			e.out.cancel(c.Worker, c.AttemptID, fmt.Sprintf("the attempt has ended: %s", a.State))
 		}
 	case a.Worker == "" || !e.on(safetyClaim):
 		e.claim(t, a, c)
 	case a.Worker != c.Worker:
-		e.cancelWorker(c.Worker, c.AttemptID, "another worker claimed the attempt first")
+		e.out.cancel(c.Worker, c.AttemptID, "another worker claimed the attempt first")
 	}
 }
 
@@ -50,7 +50,7 @@ func (e *Engine) spoiled(id messaging.AttemptID) {
 	case id.Attempt > len(t.rec.Attempts):
 		e.occupy(id)
 	case id.Attempt == last.Number && last.Nonce != id.Nonce && last.State == study.AttemptOpen && last.Worker == "":
-		e.warn("trial %d: attempt %d cannot be claimed: another message is in its claim's place", id.Trial, id.Attempt)
+		e.out.warn("trial %d: attempt %d cannot be claimed: another message is in its claim's place", id.Trial, id.Attempt)
 		e.withdrawn(t, last)
 	}
 }
@@ -67,7 +67,7 @@ func (e *Engine) occupy(id messaging.AttemptID) {
 	if id.Attempt > maxOccupied || e.status.Occupied[id.Attempt] >= id.Trial || !e.on(safetyEarly) {
 		return
 	}
-	e.warn("trial %d: another message is in the place of attempt %d's claim before it was opened", id.Trial, id.Attempt)
+	e.out.warn("trial %d: another message is in the place of attempt %d's claim before it was opened", id.Trial, id.Attempt)
 	occupied := maps.Clone(e.status.Occupied) // snapshots share it
 	if occupied == nil {
 		occupied = map[int]int{}
@@ -138,14 +138,14 @@ func (e *Engine) alive(worker string, id messaging.AttemptID) {
 	t, a := e.find(id)
 	switch {
 	case t == nil:
-		e.cancelWorker(worker, id, "the leader knows no such attempt")
+		e.out.cancel(worker, id, "the leader knows no such attempt")
 	case a.State != study.AttemptOpen:
 		// Even if this worker ended it: the claim stream may have been lost since, and
 		// the worker may have claimed the attempt again.
-		e.cancelWorker(worker, id, fmt.Sprintf("the attempt has ended: %s", a.State))
+		e.out.cancel(worker, id, fmt.Sprintf("the attempt has ended: %s", a.State))
 	case a.Worker == "": // the claim is in the stream but has not been read
 	case a.Worker != worker:
-		e.cancelWorker(worker, id, "another worker claimed the attempt first")
+		e.out.cancel(worker, id, "another worker claimed the attempt first")
 	default:
 		if t.rec.State == study.TrialClaimed {
 			a.Started = e.now
@@ -215,12 +215,4 @@ func (e *Engine) handBack(t *trial, a *record.Attempt, ended time.Time, why stri
 		Message: clip(fmt.Sprintf("handed back %d times (limit %d): %s", n+1, study.MaxHandBacks, why)),
 	}
 	e.failed(t, a)
-}
-
-// cancelWorker tells a worker that an attempt's result is no longer wanted.
-func (e *Engine) cancelWorker(worker string, id messaging.AttemptID, reason string) {
-	if worker == "" || worker == messaging.LeaderName {
-		return
-	}
-	e.out.Cancels = append(e.out.Cancels, Cancel{Worker: worker, Attempt: id, Reason: reason})
 }

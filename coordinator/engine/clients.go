@@ -24,7 +24,7 @@ import (
 type seeker struct {
 	client string
 	want   int // how many trials it wants to hold
-	// missing is how many of them it does not hold yet; set by lookAround.
+	// missing is how many of them it does not hold yet; set by count.
 	missing int
 }
 
@@ -69,11 +69,10 @@ type Answer struct {
 }
 
 // reply sets the step's answer.
-func (e *Engine) reply(t *trial, err error) {
-	e.out.Answer = &Answer{Err: err}
-	e.answered = nil
+func (c *changes) reply(t *trial, err error) {
+	c.answer, c.answered = &Answer{Err: err}, nil
 	if err == nil {
-		e.answered = t
+		c.answered = t
 	}
 }
 
@@ -93,61 +92,68 @@ func noTrial(number int) error { return study.NewError(ErrNoTrial, fmt.Sprintf("
 // byClients reports whether clients evaluate the study's trials.
 func (e *Engine) byClients() bool { return e.spec.Definition.Spec.ByClients() }
 
-// seek sets how many trials a client wants to hold; 0 ends its search.
-func (e *Engine) seek(client string, want int) {
-	if !e.byClients() || client == "" {
-		return
-	}
-	i := slices.IndexFunc(e.seekers, func(s seeker) bool { return s.client == client })
+// seekers are the clients that want to hold trials, longest first.
+type seekers []seeker
+
+// set sets how many trials a client wants to hold; 0 ends its search.
+func (l *seekers) set(client string, want int) {
+	i := slices.IndexFunc(*l, func(s seeker) bool { return s.client == client })
 	switch {
 	case i < 0 && want > 0:
-		e.seekers = append(e.seekers, seeker{client: client, want: want})
+		*l = append(*l, seeker{client: client, want: want})
 	case i >= 0 && want > 0:
-		e.seekers[i].want = want
+		(*l)[i].want = want
 	case i >= 0:
-		e.seekers = slices.Delete(e.seekers, i, i+1)
+		*l = slices.Delete(*l, i, i+1)
 	}
 }
 
-// lookAround counts what each seeker is missing, and drops those that hold as many trials
-// as they want.
-func (e *Engine) lookAround() {
-	if len(e.seekers) == 0 {
+// count counts what each seeker is missing, and drops those that hold as many trials as they
+// want.
+func (l *seekers) count(open []*trial) {
+	if len(*l) == 0 {
 		return
 	}
 	holds := map[string]int{}
-	for _, t := range e.open {
+	for _, t := range open {
 		if a := t.rec.Last(); a != nil && a.State == study.AttemptOpen {
 			holds[a.Worker]++
 		}
 	}
-	for i := range e.seekers {
-		s := &e.seekers[i]
+	for i := range *l {
+		s := &(*l)[i]
 		s.missing = s.want - holds[s.client]
 	}
-	e.seekers = slices.DeleteFunc(e.seekers, func(s seeker) bool { return s.missing <= 0 })
+	*l = slices.DeleteFunc(*l, func(s seeker) bool { return s.missing <= 0 })
 }
 
-// sought returns how many trials the seekers are missing.
-func (e *Engine) sought() int {
+// missing returns how many trials the seekers are missing.
+func (l seekers) missing() int {
 	n := 0
-	for i := range e.seekers {
-		n += e.seekers[i].missing
+	for i := range l {
+		n += l[i].missing
 	}
 	return n
 }
 
-// give gives a trial's new attempt to the seeker that has waited longest. The attempt's
-// evaluation starts at once. A seeker that now holds what it wants is dropped: when it has
-// ended a trial it must ask again for the next, or it would get one that it never reads.
-func (e *Engine) give(t *trial) {
-	a := t.rec.Last()
-	i := slices.IndexFunc(e.seekers, func(s seeker) bool { return s.missing > 0 })
-	s := &e.seekers[i] // room() has counted it
-	a.Worker, a.Claimed, a.Started = s.client, e.now, e.now
+// next returns the client that has waited longest, for which a trial is made. A seeker that
+// then holds what it wants is dropped: when it has ended a trial it must ask again for the
+// next, or it would get one that it never reads.
+func (l *seekers) next() string {
+	i := slices.IndexFunc(*l, func(s seeker) bool { return s.missing > 0 })
+	s := &(*l)[i] // room() has counted it
+	client := s.client
 	if s.missing--; s.missing == 0 {
-		e.seekers = slices.Delete(e.seekers, i, i+1)
+		*l = slices.Delete(*l, i, i+1)
 	}
+	return client
+}
+
+// giveToSeeker gives a trial's new attempt to the seeker that has waited longest. The
+// attempt's evaluation starts at once.
+func (e *Engine) giveToSeeker(t *trial) {
+	a := t.rec.Last()
+	a.Worker, a.Claimed, a.Started = e.seekers.next(), e.now, e.now
 	t.claimed = e.now
 	t.rec.Times.Claimed, t.rec.Times.Started = e.now, e.now
 	e.setState(t, study.TrialRunning)
@@ -161,7 +167,7 @@ func (e *Engine) Held(client string) (held []record.Trial, more bool) {
 			held = append(held, t.copy())
 		}
 	}
-	return held, e.running() && (e.waiting() || !e.demand.exhausted && min(e.parallelism()-e.active(), e.remaining()) > 0)
+	return held, e.running() && (e.waiting(e.parallelism()) || !e.demand.exhausted && min(e.parallelism()-e.active(), e.remaining()) > 0)
 }
 
 // Attempt returns the attempt by which a client holds or last held a trial, or the one
@@ -254,11 +260,11 @@ func (e *Engine) Contradicts(number int, step int64, metrics map[string]float64)
 	return nil
 }
 
-// told applies what a client says of a trial's end.
-func (e *Engine) told(ev Told) {
+// clientEnded applies what a client says of a trial's end.
+func (e *Engine) clientEnded(ev Told) {
 	t, a, err := e.heldBy(ev.Client, ev.Trial, ev.Attempt)
 	if err != nil {
-		e.reply(nil, err)
+		e.dirty.reply(nil, err)
 		return
 	}
 	r := &messaging.Result{
@@ -266,37 +272,37 @@ func (e *Engine) told(ev Told) {
 		Outcome: ev.Outcome, Values: ev.Values, Metrics: ev.Metrics, Failure: ev.Failure, Checkpoint: ev.Checkpoint,
 		Claimed: a.Claimed, Started: a.Started, Ended: e.now,
 	}
-	read := interpret(&e.spec.Definition.Spec, r)
+	as := interpret(&e.spec.Definition.Spec, r)
 	objectives := len(e.spec.Definition.Spec.Objectives())
-	answers := read.outcome == messaging.OutcomeCompleted || read.outcome == messaging.OutcomeInfeasible
+	answers := as.outcome == messaging.OutcomeCompleted || as.outcome == messaging.OutcomeInfeasible
 	switch {
 	case ev.Outcome == messaging.OutcomeCompleted && len(ev.Values) != objectives,
 		ev.Outcome == messaging.OutcomePruned && len(ev.Values) != 0 && len(ev.Values) != objectives:
 		err = invalidf("got %d values; want one for each of the study's objectives (%d)", len(ev.Values), objectives)
-	case a.State != study.AttemptOpen && same(t, a, r, read): // told again
+	case a.State != study.AttemptOpen && same(t, a, r, as): // told again
 	case t.rec.State.Terminal():
 		err = refusef("%s", e.ending(t))
 	case a.State != study.AttemptOpen && !answers:
 		err = refusef("client %s does not hold trial %d any more: its attempt %d has ended: %s", ev.Client, ev.Trial, a.Number, a.State)
-	case read.outcome == messaging.OutcomePruned && t.rec.Stopped == nil:
+	case as.outcome == messaging.OutcomePruned && t.rec.Stopped == nil:
 		err = refusef("nobody has decided to prune trial %d: complete it without pruned", ev.Trial)
 	default:
 		e.finished(r)
 	}
-	e.reply(t, err)
+	e.dirty.reply(t, err)
 }
 
 // same reports whether a result says what is recorded of its attempt.
-func same(t *trial, a *record.Attempt, r *messaging.Result, read reading) bool {
+func same(t *trial, a *record.Attempt, r *messaging.Result, as interpreted) bool {
 	switch {
-	case a.Outcome != read.outcome:
+	case a.Outcome != as.outcome:
 		return false
 	case a.Outcome == messaging.OutcomeCompleted:
 		return slices.Equal(t.rec.Values, r.Values) && maps.Equal(t.rec.Metrics, finiteMetrics(r.Metrics))
 	case a.Outcome == messaging.OutcomePruned:
 		return len(r.Values) == 0 || slices.Equal(t.rec.Values, r.Values)
-	case a.Failure != nil && read.failure != nil:
-		return a.Failure.Reason == read.failure.Reason
+	case a.Failure != nil && as.failure != nil:
+		return a.Failure.Reason == as.failure.Reason
 	default:
 		return true
 	}

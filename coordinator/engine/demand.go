@@ -115,13 +115,13 @@ func (e *Engine) refill() {
 	if e.held || !e.running() {
 		return
 	}
-	e.lookAround()
+	e.seekers.count(e.open)
 	e.handOut()
 	e.promote()
-	e.want(e.wanted())
-	e.takeFresh()
+	e.demand.want(e.wanted(), e.now)
+	e.serveFresh()
 	e.request()
-	e.takeLate()
+	e.serveLate()
 	e.settle() // the space may be exhausted now, with no trial open
 }
 
@@ -145,7 +145,7 @@ func (e *Engine) handOut() {
 // room returns how many more attempts may be queued now.
 func (e *Engine) room() int {
 	if e.byClients() {
-		return e.sought()
+		return e.seekers.missing()
 	}
 	d := &e.demand
 	busy := e.status.Counts.Running
@@ -187,13 +187,12 @@ func (e *Engine) remaining() int {
 }
 
 // want adjusts the needs to n; new ones wait from now.
-func (e *Engine) want(n int) {
-	d := &e.demand
+func (d *demand) want(n int, now time.Time) {
 	if n < len(d.needs) {
 		d.needs = d.needs[:n]
 	}
 	for len(d.needs) < n {
-		d.needs = append(d.needs, e.now)
+		d.needs = append(d.needs, now)
 	}
 }
 
@@ -228,19 +227,19 @@ func (e *Engine) fresh() bool {
 	return a != nil && (e.settings.Blind || a.ask.observed == e.observations.all)
 }
 
-// takeFresh serves needs with fresh suggestions.
-func (e *Engine) takeFresh() {
-	for len(e.demand.needs) > 0 && e.fresh() && e.takeReady() {
+// serveFresh serves needs with fresh suggestions.
+func (e *Engine) serveFresh() {
+	for len(e.demand.needs) > 0 && e.fresh() && e.createReady() {
 		e.demand.needs = e.demand.needs[1:]
 	}
 }
 
-// takeLate serves the needs that have waited long enough.
-func (e *Engine) takeLate() {
+// serveLate serves the needs that have waited long enough.
+func (e *Engine) serveLate() {
 	d := &e.demand
 	failing := d.ask == nil // otherwise request would have sent a request
 	patience := e.patience()
-	for len(d.needs) > 0 && (failing || e.waited(0) >= patience) && e.takeReady() {
+	for len(d.needs) > 0 && (failing || e.waited(0) >= patience) && e.createReady() {
 		d.needs = d.needs[1:]
 	}
 	n, after := 0, e.fallbackAfter()
@@ -320,7 +319,7 @@ func (e *Engine) wake() time.Time {
 	if e.held {
 		return e.now
 	}
-	wake := earliest(earliest(e.deadline(), e.countAgain()), e.nextDue())
+	wake := earliest(earliest(e.deadline(), e.countAgain()), e.outbox.next())
 	d := &e.demand
 	if len(d.needs) == 0 {
 		return wake

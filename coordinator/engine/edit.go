@@ -43,7 +43,7 @@ func (e *Engine) update(spec record.Study) {
 		spec.Space = e.spec.SpaceVersion() + 1
 	}
 	if err := e.setSpec(spec); err != nil {
-		e.warn("refused the new specification: %v", err)
+		e.out.warn("refused the new specification: %v", err)
 		return
 	}
 	e.dirty.spec = true

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/study"
@@ -110,14 +109,6 @@ func (e *Engine) expired() bool {
 	return !d.IsZero() && !e.now.Before(d) && !e.held
 }
 
-// failedAtFirst reports whether the first trials that ended have all failed.
-func (e *Engine) failedAtFirst() bool {
-	if len(e.ended) < firstFailures {
-		return false
-	}
-	return !slices.ContainsFunc(e.ended[:firstFailures], func(t *trial) bool { return t.facts().state != study.TrialFailed })
-}
-
 // end moves the study to a terminal state and cancels what is open.
 func (e *Engine) end(state study.State, reason string) {
 	e.countRan()
@@ -144,9 +135,4 @@ func (e *Engine) stop(reason string) {
 		reason = "stopped"
 	}
 	e.end(study.Stopped, reason)
-}
-
-// warn adds a line to the log.
-func (e *Engine) warn(format string, args ...any) {
-	e.out.Warnings = append(e.out.Warnings, fmt.Sprintf(format, args...))
 }

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/fantasia-hpo/fantasia/coordinator/pruner"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -38,24 +37,18 @@ type Engine struct {
 
 	status record.Status
 	model  record.Model
-	begun  time.Time // when the engine was made
 	now    time.Time // the latest At: time never goes back
 	since  time.Time // until when status.Ran counts
 
-	trials       []*trial       // by number, from 1 at index 0
-	open         []*trial       // not in a terminal state, by number
-	pending      []*trial       // waiting for their next attempt, longest first; stale ones are skipped
-	wishes       []*trial       // enqueued by users and never handed out, oldest first
-	requests     map[string]int // trials by the request id that made them
-	seekers      []seeker       // clients that want trials, longest first
-	ended        []*trial       // those that are not cancelled, in the order in which they ended
-	observations observations   // of the trials whose points are in the space
+	book
+	seekers      seekers
+	observations observations // of the trials whose points are in the space
 	tried        tried
 	ladder       ladder
 	best         *trial
-	cooling      []cooling // ended recently: their curves are still in memory
 	evaluations  durations // of evaluations that gave an answer or were stopped early
-	pruner       pruner.Pruner
+	stopper      stopper
+	curves       curves
 
 	outbox  outbox
 	demand  demand
@@ -64,8 +57,6 @@ type Engine struct {
 	held  bool // loaded but not opened: no Tick yet
 	dirty changes
 	out   Output
-	// answered is the trial of the step's answer.
-	answered *trial
 }
 
 // New starts a study. The Output holds its first status and the first request to its
@@ -83,29 +74,33 @@ func New(spec record.Study, ids IDs, settings Settings, at time.Time) (*Engine, 
 // construct returns an engine without trials.
 func construct(spec record.Study, ids IDs, settings Settings, at time.Time) (*Engine, error) {
 	e := &Engine{
-		ids: ids, settings: settings.withDefaults(), begun: at, now: at,
-		switches: &switches{}, requests: map[string]int{}, workers: newHealth(),
+		ids: ids, settings: settings.withDefaults(), now: at,
+		switches: &switches{}, curves: curves{begun: at}, book: book{requests: map[string]int{}}, workers: newHealth(),
 	}
 	if err := e.setSpec(spec); err != nil {
+		return nil, err
+	}
+	var err error
+	if e.stopper, err = newStopper(&spec, e.settings); err != nil {
 		return nil, err
 	}
 	e.newHistory()
 	return e, nil
 }
 
-// setSpec compiles and sets the specification, and the rule that stops trials early. It
-// keeps the compiled space if its version is the same.
+// setSpec compiles and sets the specification. It keeps the compiled space if its version is
+// the same.
 func (e *Engine) setSpec(spec record.Study) error {
 	if e.space != nil && spec.Space == e.spec.Space {
 		e.spec = spec
-		return e.newPruner()
+		return nil
 	}
 	space, err := space.Of(&spec.Definition)
 	if err != nil {
 		return fmt.Errorf("study %s (%s): %w", spec.Definition.Metadata.Name, spec.ID, err)
 	}
 	e.spec, e.space = spec, space
-	return e.newPruner()
+	return nil
 }
 
 // newHistory forgets what the engine keeps of trials by the space that they are in.
@@ -150,9 +145,11 @@ func (e *Engine) Step(ev Event) Output {
 	case Recommended:
 		e.recommended(ev.Recommendation)
 	case Seek:
-		e.seek(ev.Client, ev.Want)
+		if e.byClients() && ev.Client != "" {
+			e.seekers.set(ev.Client, ev.Want)
+		}
 	case Told:
-		e.told(ev)
+		e.clientEnded(ev)
 	case Enqueue:
 		e.enqueue(ev)
 	case Add:
@@ -183,7 +180,7 @@ func (e *Engine) advance(at time.Time) {
 func (e *Engine) finish() Output {
 	e.settle()
 	e.refill()
-	e.cool()
+	e.curves.cool(e.now)
 	return e.flush()
 }
 

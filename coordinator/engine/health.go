@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"fmt"
 	"slices"
 )
 
@@ -98,14 +97,6 @@ func (e *Engine) avoidFailing() {
 	e.status.Avoided = all[max(0, len(all)-maxAvoided):]
 	e.dirty.status = true
 	for _, name := range names {
-		e.avoid(name)
+		e.out.avoid(name)
 	}
-}
-
-// avoid tells one worker to take no more attempts of the study.
-func (e *Engine) avoid(worker string) {
-	e.out.Avoids = append(e.out.Avoids, Avoid{
-		Worker: worker,
-		Reason: fmt.Sprintf("%d evaluations failed in a row on this worker while others succeed", avoidAfter),
-	})
 }

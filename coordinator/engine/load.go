@@ -53,8 +53,8 @@ func (e *Engine) loadTrial(number int, r record.Trial) error {
 	if r.Number != number {
 		return fmt.Errorf("expected trial %d in the ledger, got trial %d", number, r.Number)
 	}
-	counter := e.count(r.State)
-	if counter == nil {
+	count := counter(&e.status.Counts, r.State)
+	if count == nil {
 		return fmt.Errorf("trial %d: unknown state %q", number, r.State)
 	}
 	if r.State == study.TrialPruned && r.Stopped == nil {
@@ -78,7 +78,7 @@ func (e *Engine) loadTrial(number int, r record.Trial) error {
 	if err := e.follow(t); err != nil {
 		return err
 	}
-	*counter++
+	*count++
 	if r.Source == optimizer.SourceAdded {
 		e.status.Counts.Added++
 	}
@@ -158,6 +158,6 @@ func (e *Engine) reopen() {
 		}
 	}
 	for _, worker := range e.status.Avoided {
-		e.avoid(worker)
+		e.out.avoid(worker)
 	}
 }

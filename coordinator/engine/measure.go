@@ -12,13 +12,20 @@ import (
 // the program's last reports may be read after its result.
 const curveRest = time.Minute
 
+// curves are those in memory: of open trials, and of those that ended a short while ago.
+type curves struct {
+	begun   time.Time // when the engine was made; other times count from it, in fewer bytes
+	cooling []cooling // in order of time
+	changed []*trial  // in this step
+}
+
 // recent is the curve of the attempt that counts, in memory.
 type recent struct {
 	*curve.Curve
-	used time.Duration // when it last changed or its trial ended, since the engine began
+	used time.Duration // when it last changed or its trial ended
 }
 
-// cooling is a trial that ended, or whose curve was read, and when, since the engine began.
+// cooling is a trial that ended, or whose curve was read, and when.
 type cooling struct {
 	trial *trial
 	since time.Duration
@@ -36,11 +43,10 @@ func (e *Engine) measured(m *messaging.Measurement) {
 	if !t.curve.Add(m.Step, finiteMetrics(m.Metrics)) {
 		return
 	}
-	if t.curve.used = e.age(); !t.reported {
-		t.reported = true
-		e.dirty.curves = append(e.dirty.curves, t)
+	e.curves.reported(t, e.now)
+	if verdict := e.stopper.report(m); verdict.Stop {
+		e.prune(t, m, verdict.Reason)
 	}
-	e.judge(t, m)
 }
 
 // reporting returns the trial of an attempt's reports; nil if they do not count. A
@@ -76,35 +82,8 @@ func (e *Engine) recalled(number int, c *curve.Curve) {
 		if t.forgotten = false; c != nil {
 			t.curve = &recent{Curve: c}
 		}
-		e.rest(t)
-		e.recount(t)
-	}
-}
-
-// rest keeps a trial's curve for a while after its end.
-func (e *Engine) rest(t *trial) {
-	if t.curve != nil {
-		t.curve.used = e.age()
-	}
-	e.cooling = append(e.cooling, cooling{t, e.age()})
-}
-
-// age returns for how long there has been this engine.
-func (e *Engine) age() time.Duration { return e.now.Sub(e.begun) }
-
-// cool drops the curves of trials that ended a while ago.
-func (e *Engine) cool() {
-	for len(e.cooling) > 0 {
-		t, since := e.cooling[0].trial, e.cooling[0].since
-		if t.curve != nil {
-			since = max(since, t.curve.used)
-		}
-		if ended := t.facts().state.Terminal(); ended && e.age()-since < curveRest {
-			return
-		} else if ended {
-			t.curve, t.forgotten = nil, true
-		} // else endTrial adds it again
-		e.cooling = e.cooling[1:]
+		e.curves.rest(t, e.now)
+		e.stopper.recount(number, t.curve)
 	}
 }
 
@@ -119,14 +98,48 @@ func (e *Engine) Curve(number int) []curve.Series {
 	return t.curve.Series()
 }
 
-// curves returns the changes of curves in this step.
-func (e *Engine) curves() []curve.Change {
+// reported notes that a trial's curve has changed.
+func (c *curves) reported(t *trial, now time.Time) {
+	if t.curve.used = now.Sub(c.begun); !t.reported {
+		t.reported = true
+		c.changed = append(c.changed, t)
+	}
+}
+
+// rest keeps a trial's curve for a while after its end.
+func (c *curves) rest(t *trial, now time.Time) {
+	age := now.Sub(c.begun)
+	if t.curve != nil {
+		t.curve.used = age
+	}
+	c.cooling = append(c.cooling, cooling{t, age})
+}
+
+// cool drops the curves of trials that ended a while ago.
+func (c *curves) cool(now time.Time) {
+	for len(c.cooling) > 0 {
+		t, since := c.cooling[0].trial, c.cooling[0].since
+		if t.curve != nil {
+			since = max(since, t.curve.used)
+		}
+		if ended := t.facts().state.Terminal(); ended && now.Sub(c.begun)-since < curveRest {
+			return
+		} else if ended {
+			t.curve, t.forgotten = nil, true
+		} // else endTrial adds it again
+		c.cooling = c.cooling[1:]
+	}
+}
+
+// flush returns the changes of this step.
+func (c *curves) flush() []curve.Change {
 	var changes []curve.Change
-	for _, t := range e.dirty.curves {
+	for _, t := range c.changed {
 		t.reported = false
 		if change, ok := t.curve.Changes(t.facts().number); ok {
 			changes = append(changes, change)
 		}
 	}
+	c.changed = nil
 	return changes
 }

@@ -28,29 +28,29 @@ func (r reminder) current() bool {
 }
 
 // remind sets the time at which a queued trial's attempt is published again.
-func (e *Engine) remind(t *trial) {
-	due := e.now.Add(e.settings.Republish)
+func (o *outbox) remind(t *trial, due time.Time) {
 	if t.due.Equal(due) {
 		return
 	}
 	t.due = due
-	e.outbox = append(e.outbox, reminder{t, len(t.rec.Attempts), due})
+	*o = append(*o, reminder{t, len(t.rec.Attempts), due})
 }
 
-// nextDue drops stale reminders and returns when the first one is due; zero if none is.
-func (e *Engine) nextDue() time.Time {
-	for len(e.outbox) > 0 && !e.outbox[0].current() {
-		e.outbox = e.outbox[1:]
+// next drops stale reminders and returns when the first one is due; zero if none is.
+func (o *outbox) next() time.Time {
+	list := *o
+	for len(list) > 0 && !list[0].current() {
+		list = list[1:]
 	}
-	if len(e.outbox) == 0 {
+	if *o = list; len(list) == 0 {
 		return time.Time{}
 	}
-	return e.outbox[0].due
+	return list[0].due
 }
 
 // republish publishes again the attempts that are due.
 func (e *Engine) republish() {
-	for due := e.nextDue(); !due.IsZero() && !due.After(e.now); due = e.nextDue() {
+	for due := e.outbox.next(); !due.IsZero() && !due.After(e.now); due = e.outbox.next() {
 		t := e.outbox[0].trial
 		e.outbox = e.outbox[1:]
 		e.publish(t)
@@ -68,12 +68,12 @@ func (e *Engine) published(ev Published) {
 	if t == nil || t.rec.State != study.TrialQueued || a != t.rec.Last() {
 		return
 	}
-	e.remind(t)
+	e.outbox.remind(t, e.now.Add(e.settings.Republish))
 }
 
 // publish hands a trial's last attempt to the broker.
 func (e *Engine) publish(t *trial) {
-	e.remind(t)
+	e.outbox.remind(t, e.now.Add(e.settings.Republish))
 	e.out.Publish = append(e.out.Publish, e.assignment(t, t.rec.Last()))
 }
 
@@ -86,7 +86,7 @@ func (e *Engine) assignment(t *trial, a *record.Attempt) *messaging.Assignment {
 			order = append(order, spec.Parameters[i].Name)
 		}
 	}
-	first := e.first(t)
+	first := e.firstOf(t)
 	assignment := &messaging.Assignment{
 		Version:        messaging.SchemaVersion,
 		AttemptID:      e.attemptID(t, a),

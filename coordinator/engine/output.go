@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
@@ -63,49 +64,103 @@ type Avoid struct {
 	Reason string
 }
 
-// Archive keeps a result that was not applied, so that people can inspect it.
-type Archive struct {
+// DeadLetter is a result that was not applied, kept so that people can inspect it.
+type DeadLetter struct {
 	Result *messaging.Result
 	Reason string
 }
 
-// Output is what a step asks of the caller, who MUST first commit the records, and
-// then carry out the effects in the order of the fields.
-//
-// There may be too many records for one transaction, as when a study with hundreds of
-// open trials ends. Then the caller commits Study first, then the trials, by number, and
-// after them Model and Status. Load repairs the records after a crash in between.
+// Output is what a step asks of the caller: first records to commit, then effects to carry
+// out, in the order of the fields. An Output that was not committed MUST NOT have any effect:
+// the caller that cannot commit drops it with the engine, and loads the study again.
 type Output struct {
-	// Trials, Status and Model are the records that changed, each in its latest
-	// version. Status and Model are nil if they did not change. Only an Update sets
-	// Study.
+	// Trials are the records that changed, by number. They MUST be committed to the ledger,
+	// together with Status, Model and Study and with the cursors of the entries that led to
+	// them, BEFORE any effect below. Each is the latest version: of several Outputs that are
+	// committed at once, the last one counts.
+	//
+	// There may be too many for one transaction, as when a study with hundreds of open trials
+	// ends. Then the caller commits Study first, then Trials, by number, and Model and Status
+	// AFTER them, with the cursors. Load repairs the records after a crash in between.
 	Trials []record.Trial
+	// Status is the study's status, to be committed with Trials; nil if it did not change.
 	Status *record.Status
-	Model  *record.Model
-	Study  *record.Study
+	// Model is the optimiser's state, to be committed with the first trial of its answer, which
+	// is in Trials; nil if it did not change.
+	Model *record.Model
+	// Study is the specification, to be committed BEFORE or with the trials that follow from
+	// it; nil unless the event was an Update.
+	Study *record.Study
 
 	// Curves are the changes of trials' curves. The caller may commit them later than
-	// the records, but MUST keep their order, and commit them with the cursor of the
-	// reports' stream.
+	// the records, but MUST keep their order, and commit them together with the cursor of the
+	// reports' stream: what that cursor has passed is not read again.
 	Curves []curve.Change
 
-	Publish  []*messaging.Assignment
+	// Publish are assignments to be sent to the pool AFTER Trials, which open their attempts,
+	// are committed: a worker's claim of an attempt that the ledger does not know cancels it.
+	// One that is lost needs no care, since unclaimed attempts are published again. Send
+	// Published once the broker has one.
+	Publish []*messaging.Assignment
+	// Withdraw are assignments of attempts that have ended unclaimed. AFTER Trials are
+	// committed the caller claims them as messaging.LeaderName, so that nobody else can. One
+	// that is lost costs a worker a cancelled evaluation.
 	Withdraw []*messaging.Assignment
-	Cancels  []Cancel
-	Avoids   []Avoid
-	Archives []Archive
+	// Cancels are messages to workers, to be sent AFTER Trials are committed: a decision to
+	// stop a trial early must be durable before anyone acts on it. Each is sent again when a
+	// heartbeat reports the attempt.
+	Cancels []Cancel
+	// Avoids are messages to workers, to be sent AFTER Status is committed, which lists them. A
+	// new leader sends them again.
+	Avoids []Avoid
+	// DeadLetters are results that changed nothing. They MUST be kept BEFORE their Receipts
+	// are sent, and may be kept before the records are committed.
+	DeadLetters []DeadLetter
+	// Receipts answer results. They MUST be sent only AFTER what the results changed is
+	// committed and DeadLetters are kept, since a worker forgets a result with its receipt. A
+	// worker that gets none sends the result again, and is answered again.
 	Receipts []Receipt
-	// Ended are the trials that reached a terminal state in this step. The caller
-	// emits their traces.
+	// Ended are the trials that reached a terminal state in this step. The caller exports
+	// their traces AFTER Trials are committed.
 	Ended []record.Trial
-	// Ask is a request to the optimiser, and Fallback one for points that need no
-	// model; at most one of each is in flight at a time.
+	// Ask is a request to the optimiser, and Fallback one for points that need no model. At
+	// most one of each is in flight: the caller MUST answer each with one Suggested, also if it
+	// fails. Start them AFTER Trials are committed: they change nothing, but are wasted if the
+	// commit fails.
 	Ask, Fallback *Ask
-	// Answer answers a Told, an Enqueue, an Add, a CancelTrial or an Annotate; nil for other events.
+	// Answer answers a Told, an Enqueue, an Add, a CancelTrial or an Annotate; nil for other
+	// events. A user or a client may be told it only AFTER Trials are committed.
 	Answer *Answer
-	// Warnings are lines for the log, about problems that did not stop the study.
+	// Warnings are lines for the log, about problems that did not stop the study. They may be
+	// written at any time.
 	Warnings []string
-	// Wake is the earliest time at which a Tick would do something; zero if only
-	// other events can.
+	// Wake is the earliest time at which a Tick would do something; zero if only other events
+	// can. It replaces the one of the last Output.
 	Wake time.Time
+}
+
+// warn adds a line to the log.
+func (o *Output) warn(format string, args ...any) {
+	o.Warnings = append(o.Warnings, fmt.Sprintf(format, args...))
+}
+
+// cancel tells a worker that an attempt's result is no longer wanted.
+func (o *Output) cancel(worker string, id messaging.AttemptID, reason string) {
+	if worker == "" || worker == messaging.LeaderName {
+		return
+	}
+	o.Cancels = append(o.Cancels, Cancel{Worker: worker, Attempt: id, Reason: reason})
+}
+
+// avoid tells one worker to take no more attempts of the study.
+func (o *Output) avoid(worker string) {
+	o.Avoids = append(o.Avoids, Avoid{
+		Worker: worker,
+		Reason: fmt.Sprintf("%d evaluations failed in a row on this worker while others succeed", avoidAfter),
+	})
+}
+
+// receipt tells a worker what became of its result.
+func (o *Output) receipt(r *messaging.Result, d messaging.Disposition) {
+	o.Receipts = append(o.Receipts, Receipt{Worker: r.Worker, Attempt: r.AttemptID, Disposition: d})
 }

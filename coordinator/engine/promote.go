@@ -85,16 +85,6 @@ func (e *Engine) follow(t *trial) error {
 	return nil
 }
 
-// first returns the number of the trial that began a trial's configuration: its own,
-// unless it was promoted. All of them share a seed and a directory of checkpoints.
-func (e *Engine) first(t *trial) int {
-	n := t.rec.Number
-	for before := t.rec.Predecessor; before > 0; before = e.trials[n-1].facts().predecessor {
-		n = before
-	}
-	return n
-}
-
 // leads reports whether a completed trial is better than the best one so far: at a higher
 // level, or with a better value at the same one.
 func (e *Engine) leads(t *trial) bool {

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
+	"github.com/fantasia-hpo/fantasia/coordinator/pruner"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -20,66 +21,69 @@ import (
 // that reports the attempt, so it does not matter if a leader dies, or if a message is
 // lost.
 
-// newPruner sets the study's rule; nil if the study stops no trial early.
-func (e *Engine) newPruner() error {
-	s := e.spec.Definition.Spec.EarlyStopping
-	if s == nil || e.pruner != nil { // it cannot change: see study.Compatible
-		return nil
-	}
-	p, err := e.settings.Pruner(*s, e.direction())
-	if err != nil {
-		return fmt.Errorf("study %s (%s): early stopping: %w", e.spec.Definition.Metadata.Name, e.spec.ID, err)
-	}
-	e.pruner = p
-	return nil
+// stopper is the study's rule for stopping trials early.
+type stopper struct {
+	rule      pruner.Pruner // nil if the study stops no trial early
+	metric    string        // that the rule compares
+	objective string        // the objective's metric
+	direction study.Direction
 }
 
-// compared returns the metric that the study's rule compares.
-func (e *Engine) compared() string { return e.spec.Definition.Spec.EarlyStopping.Metric }
+// newStopper returns the stopper of a study, which no update changes: see study.Compatible.
+func newStopper(spec *record.Study, settings Settings) (stopper, error) {
+	d := &spec.Definition
+	s := d.Spec.EarlyStopping
+	if s == nil {
+		return stopper{}, nil
+	}
+	rule, err := settings.Pruner(*s, d.Spec.Objective.Direction)
+	if err != nil {
+		return stopper{}, fmt.Errorf("study %s (%s): early stopping: %w", d.Metadata.Name, spec.ID, err)
+	}
+	return stopper{rule, s.Metric, d.Spec.Objective.Metric, d.Spec.Objective.Direction}, nil
+}
 
-// judge tells the rule what a trial has reported, and decides to stop the trial if the
-// rule says so. The rule ignores steps that it knows, as of an earlier attempt.
-func (e *Engine) judge(t *trial, m *messaging.Measurement) {
-	if e.pruner == nil {
-		return
+// report tells the rule what a trial has reported, and returns whether the rule says to stop
+// the trial. The rule ignores steps that it knows, as of an earlier attempt.
+func (s *stopper) report(m *messaging.Measurement) pruner.Verdict {
+	if s.rule == nil {
+		return pruner.Verdict{}
 	}
-	v, ok := m.Metrics[e.compared()]
+	v, ok := m.Metrics[s.metric]
 	if !ok || !finite(v) {
-		return
+		return pruner.Verdict{}
 	}
-	if verdict := e.pruner.Report(t.rec.Number, m.Step, e.direction().Cost(v)); verdict.Stop {
-		e.prune(t, m, verdict.Reason)
-	}
+	return s.rule.Report(m.Trial, m.Step, s.direction.Cost(v))
 }
 
 // recount tells the rule a curve that was read from the ledger. What the rule says then
 // is no decision: decisions are in the trials' records.
-func (e *Engine) recount(t *trial) {
-	if e.pruner == nil || t.curve == nil {
+func (s *stopper) recount(trial int, c *recent) {
+	if s.rule == nil || c == nil {
 		return
 	}
-	for _, s := range t.curve.Series() {
-		if s.Metric != e.compared() {
+	for _, series := range c.Series() {
+		if series.Metric != s.metric {
 			continue
 		}
-		for _, p := range s.Points {
-			e.pruner.Report(t.facts().number, p.Step, e.direction().Cost(p.Value))
+		for _, p := range series.Points {
+			s.rule.Report(trial, p.Step, s.direction.Cost(p.Value))
 		}
 	}
 }
 
-// conclude tells the rule how a trial has ended.
-func (e *Engine) conclude(t *trial) {
-	if e.pruner == nil {
+// end tells the rule how a trial has ended.
+func (s *stopper) end(t *record.Trial) {
+	if s.rule == nil {
 		return
 	}
-	cost, completed := math.NaN(), t.rec.State == study.TrialCompleted
-	if v, ok := t.rec.Metrics[e.compared()]; completed && e.compared() == e.spec.Definition.Spec.Objective.Metric {
-		cost = e.direction().Cost(t.rec.Values.First())
+	cost, completed := math.NaN(), t.State == study.TrialCompleted
+	if v, ok := t.Metrics[s.metric]; completed && s.metric == s.objective {
+		cost = s.direction.Cost(t.Values.First())
 	} else if completed && ok {
-		cost = e.direction().Cost(v)
+		cost = s.direction.Cost(v)
 	}
-	e.pruner.End(t.rec.Number, completed, cost)
+	s.rule.End(t.Number, completed, cost)
 }
 
 // prune decides to stop a trial early, unless that is decided already, or the report
@@ -91,7 +95,7 @@ func (e *Engine) prune(t *trial, m *messaging.Measurement, reason string) {
 		return
 	}
 	t.rec.Stopped = &record.Stopped{
-		Attempt: a.Number, Step: m.Step, Values: e.reached(t), Reason: clip(reason), At: e.now,
+		Attempt: a.Number, Step: m.Step, Values: reached(&e.spec.Definition.Spec.Objective, t.curve), Reason: clip(reason), At: e.now,
 	}
 	e.touch(t)
 	e.tellToStop(t, a)
@@ -106,9 +110,8 @@ func (e *Engine) tellToStop(t *trial, a *record.Attempt) {
 
 // reached returns the value that a trial has reached by its curve; nil if the objective
 // has not been reported.
-func (e *Engine) reached(t *trial) study.Values {
-	o := &e.spec.Definition.Spec.Objective
-	for _, s := range t.curve.Series() {
+func reached(o *study.Objective, c *recent) study.Values {
+	for _, s := range c.Series() {
 		if s.Metric != o.Metric {
 			continue
 		}

@@ -12,7 +12,7 @@ import (
 )
 
 // finished applies a result. Every result gets exactly one receipt. A result that
-// changes nothing is archived, unless it repeats one that was applied.
+// changes nothing becomes a dead letter, unless it repeats one that was applied.
 //
 // The first valid answer (a value, or infeasible) ends its trial, whatever attempt it
 // comes from. Other outcomes only count for the open attempt, from the worker that
@@ -20,28 +20,28 @@ import (
 func (e *Engine) finished(r *messaging.Result) {
 	t, a := e.find(r.AttemptID)
 	if t == nil {
-		e.archive(r, messaging.Unknown, "the leader knows no such attempt")
+		e.bury(r, messaging.Unknown, "the leader knows no such attempt")
 		return
 	}
-	read := interpret(&e.spec.Definition.Spec, r)
+	as := interpret(&e.spec.Definition.Spec, r)
 	switch {
 	case e.on(safetyDuplicate) && Repeated(&e.spec.Definition.Spec, &t.rec, r):
-		e.receipt(r, messaging.Duplicate)
+		e.out.receipt(r, messaging.Duplicate)
 	case t.rec.State.Terminal() && e.on(safetyTerminal):
-		e.archive(r, messaging.Late, fmt.Sprintf("trial %d has ended: %s", t.rec.Number, t.rec.State))
-	case read.outcome == messaging.OutcomeCompleted || read.outcome == messaging.OutcomeInfeasible:
-		e.receipt(r, messaging.Folded)
-		e.answer(t, a, r, read)
+		e.bury(r, messaging.Late, fmt.Sprintf("trial %d has ended: %s", t.rec.Number, t.rec.State))
+	case as.outcome == messaging.OutcomeCompleted || as.outcome == messaging.OutcomeInfeasible:
+		e.out.receipt(r, messaging.Folded)
+		e.answer(t, a, r, as)
 	case a.State != study.AttemptOpen && e.on(safetyDuplicate):
-		e.archive(r, messaging.Late, fmt.Sprintf("attempt %d has ended: %s", a.Number, a.State))
+		e.bury(r, messaging.Late, fmt.Sprintf("attempt %d has ended: %s", a.Number, a.State))
 	case a.Worker != "" && a.Worker != r.Worker:
-		e.archive(r, messaging.Late, fmt.Sprintf("attempt %d was claimed by worker %s", a.Number, a.Worker))
-	case read.outcome == messaging.OutcomePruned && t.rec.Stopped != nil:
-		e.receipt(r, messaging.Folded)
-		e.stopped(t, a, r, read)
+		e.bury(r, messaging.Late, fmt.Sprintf("attempt %d was claimed by worker %s", a.Number, a.Worker))
+	case as.outcome == messaging.OutcomePruned && t.rec.Stopped != nil:
+		e.out.receipt(r, messaging.Folded)
+		e.stopped(t, a, r, as)
 	default:
-		e.receipt(r, messaging.Folded)
-		e.setback(t, a, r, read)
+		e.out.receipt(r, messaging.Folded)
+		e.setback(t, a, r, as)
 	}
 }
 
@@ -55,9 +55,9 @@ func Repeated(spec *study.Spec, t *record.Trial, r *messaging.Result) bool {
 	return a.State != study.AttemptOpen && a.Nonce == r.Nonce && a.Worker == r.Worker && a.Outcome == interpret(spec, r).outcome
 }
 
-// reading is a validated result. Its outcome is a known one; if that is completed, the
+// interpreted is what a result is taken as. Its outcome is a known one; if that is completed, the
 // result has a finite value for each objective.
-type reading struct {
+type interpreted struct {
 	outcome messaging.Outcome
 	failure *messaging.Failure
 }
@@ -68,7 +68,7 @@ const unreadable = "unreadable result"
 // interpret validates a result of a study. A completed evaluation without a finite
 // value has diverged: its outcome becomes infeasible, which is an answer. An unknown
 // outcome or a wrong number of values becomes a failure.
-func interpret(spec *study.Spec, r *messaging.Result) reading {
+func interpret(spec *study.Spec, r *messaging.Result) interpreted {
 	failure := r.Failure
 	if failure != nil && len(failure.Message) > messaging.MaxMessage {
 		f := *failure
@@ -79,23 +79,23 @@ func interpret(spec *study.Spec, r *messaging.Result) reading {
 	case messaging.OutcomeCompleted:
 		n, objectives := len(r.Values), len(spec.Objectives())
 		if n > 0 && n != objectives {
-			return reading{messaging.OutcomeFailed, &messaging.Failure{
+			return interpreted{messaging.OutcomeFailed, &messaging.Failure{
 				Reason:  unreadable,
 				Message: fmt.Sprintf("got %d values, but the study has %d objectives", n, objectives),
 			}}
 		}
 		if n > 0 && allFinite(r.Values) {
-			return reading{messaging.OutcomeCompleted, nil}
+			return interpreted{messaging.OutcomeCompleted, nil}
 		}
 		if failure == nil {
 			failure = &messaging.Failure{Reason: messaging.ReasonDiverged, Message: "completed without a finite value"}
 		}
-		return reading{messaging.OutcomeInfeasible, failure}
+		return interpreted{messaging.OutcomeInfeasible, failure}
 	case messaging.OutcomeFailed, messaging.OutcomeTimeout, messaging.OutcomeInfeasible,
 		messaging.OutcomeHandedBack, messaging.OutcomeCancelled, messaging.OutcomePruned:
-		return reading{r.Outcome, failure}
+		return interpreted{r.Outcome, failure}
 	default:
-		return reading{messaging.OutcomeFailed, &messaging.Failure{
+		return interpreted{messaging.OutcomeFailed, &messaging.Failure{
 			Reason:  messaging.ReasonUnreadable,
 			Message: clip(fmt.Sprintf("outcome is %q; want completed, failed, timeout, infeasible, handed-back, cancelled or pruned", r.Outcome)),
 		}}
@@ -104,16 +104,16 @@ func interpret(spec *study.Spec, r *messaging.Result) reading {
 
 // answer ends a trial with a value, or as infeasible. It tells any other worker that
 // evaluates the trial to stop.
-func (e *Engine) answer(t *trial, a *record.Attempt, r *messaging.Result, read reading) {
+func (e *Engine) answer(t *trial, a *record.Attempt, r *messaging.Result, as interpreted) {
 	if last := t.rec.Last(); last != a {
 		e.cancelAttempt(t, last, "another attempt of the trial has answered")
 	} else if a.State == study.AttemptOpen && a.Worker != "" && a.Worker != r.Worker {
-		e.cancelWorker(a.Worker, e.attemptID(t, a), "another worker has answered")
+		e.out.cancel(a.Worker, e.attemptID(t, a), "another worker has answered")
 	}
-	e.close(t, a, r, study.AttemptSucceeded, read)
+	e.close(t, a, r, study.AttemptSucceeded, as)
 	e.workers.succeeded(r.Worker)
 	e.evaluations.add(a, e.now)
-	if read.outcome == messaging.OutcomeInfeasible {
+	if as.outcome == messaging.OutcomeInfeasible {
 		e.endTrial(t, study.TrialInfeasible)
 	} else {
 		t.rec.Values, t.rec.Metrics = slices.Clone(r.Values), finiteMetrics(r.Metrics)
@@ -123,8 +123,8 @@ func (e *Engine) answer(t *trial, a *record.Attempt, r *messaging.Result, read r
 }
 
 // stopped ends a trial whose attempt was stopped early, with what it had reached.
-func (e *Engine) stopped(t *trial, a *record.Attempt, r *messaging.Result, read reading) {
-	e.close(t, a, r, study.AttemptPruned, read)
+func (e *Engine) stopped(t *trial, a *record.Attempt, r *messaging.Result, as interpreted) {
+	e.close(t, a, r, study.AttemptPruned, as)
 	e.workers.succeeded(r.Worker)
 	e.evaluations.add(a, e.now)
 	if len(r.Values) == len(e.spec.Definition.Spec.Objectives()) && allFinite(r.Values) {
@@ -136,16 +136,16 @@ func (e *Engine) stopped(t *trial, a *record.Attempt, r *messaging.Result, read 
 }
 
 // setback applies a result without an answer to its open attempt.
-func (e *Engine) setback(t *trial, a *record.Attempt, r *messaging.Result, read reading) {
-	e.close(t, a, r, study.AttemptFailed, read)
-	switch read.outcome {
+func (e *Engine) setback(t *trial, a *record.Attempt, r *messaging.Result, as interpreted) {
+	e.close(t, a, r, study.AttemptFailed, as)
+	switch as.outcome {
 	case messaging.OutcomeFailed, messaging.OutcomeTimeout:
 		e.workers.failed(r.Worker)
 		e.failed(t, a)
 	default: // handed back, or cancelled or pruned although the leader did not ask for it
-		why := string(read.outcome)
-		if read.failure != nil {
-			why = read.failure.Reason
+		why := string(as.outcome)
+		if as.failure != nil {
+			why = as.failure.Reason
 		}
 		e.handBack(t, a, a.Ended, why)
 	}
@@ -153,11 +153,11 @@ func (e *Engine) setback(t *trial, a *record.Attempt, r *messaging.Result, read 
 }
 
 // close ends an attempt with a result.
-func (e *Engine) close(t *trial, a *record.Attempt, r *messaging.Result, s study.AttemptState, read reading) {
+func (e *Engine) close(t *trial, a *record.Attempt, r *messaging.Result, s study.AttemptState, as interpreted) {
 	if a.State == study.AttemptOpen && a.Worker != "" {
 		e.demand.free++ // an estimate until the next heartbeat
 	}
-	a.State, a.Worker, a.Outcome, a.Failure = s, r.Worker, read.outcome, read.failure
+	a.State, a.Worker, a.Outcome, a.Failure = s, r.Worker, as.outcome, as.failure
 	a.Logs = r.Logs
 	a.Started, a.Ended = r.Started, r.Ended
 	if a.Claimed.IsZero() {
@@ -230,7 +230,7 @@ func (e *Engine) cancelAttempt(t *trial, a *record.Attempt, reason string) {
 		return
 	}
 	if a.Worker != "" {
-		e.cancelWorker(a.Worker, e.attemptID(t, a), reason)
+		e.out.cancel(a.Worker, e.attemptID(t, a), reason)
 	} else {
 		e.out.Withdraw = append(e.out.Withdraw, e.assignment(t, a))
 	}
@@ -238,16 +238,11 @@ func (e *Engine) cancelAttempt(t *trial, a *record.Attempt, reason string) {
 	e.touch(t)
 }
 
-// receipt tells a worker what became of its result.
-func (e *Engine) receipt(r *messaging.Result, d messaging.Disposition) {
-	e.out.Receipts = append(e.out.Receipts, Receipt{Worker: r.Worker, Attempt: r.AttemptID, Disposition: d})
-}
-
-// archive archives a result that changes nothing, and sends its receipt.
-func (e *Engine) archive(r *messaging.Result, d messaging.Disposition, reason string) {
-	e.out.Archives = append(e.out.Archives, Archive{Result: r, Reason: reason})
+// bury keeps a result that changes nothing as a dead letter, and sends its receipt.
+func (e *Engine) bury(r *messaging.Result, d messaging.Disposition, reason string) {
+	e.out.DeadLetters = append(e.out.DeadLetters, DeadLetter{Result: r, Reason: reason})
 	if e.on(safetyReceipt) {
-		e.receipt(r, d)
+		e.out.receipt(r, d)
 	}
 }
 

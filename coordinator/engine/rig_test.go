@@ -226,7 +226,7 @@ func joined(a, b Output) Output {
 	b.Withdraw = slices.Concat(a.Withdraw, b.Withdraw)
 	b.Cancels = slices.Concat(a.Cancels, b.Cancels)
 	b.Avoids = slices.Concat(a.Avoids, b.Avoids)
-	b.Archives = slices.Concat(a.Archives, b.Archives)
+	b.DeadLetters = slices.Concat(a.DeadLetters, b.DeadLetters)
 	b.Receipts = slices.Concat(a.Receipts, b.Receipts)
 	b.Ended = slices.Concat(a.Ended, b.Ended)
 	b.Warnings = slices.Concat(a.Warnings, b.Warnings)

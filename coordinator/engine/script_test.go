@@ -381,7 +381,7 @@ func describe(out Output) []string {
 	for _, a := range out.Avoids {
 		add("avoid %s: %s", a.Worker, a.Reason)
 	}
-	for _, a := range out.Archives {
+	for _, a := range out.DeadLetters {
 		add("archive %s of %s: %s", name(a.Result.AttemptID), a.Result.Worker, a.Reason)
 	}
 	for _, r := range out.Receipts {

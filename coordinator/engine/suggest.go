@@ -56,7 +56,7 @@ func (e *Engine) accept(ev Suggested) {
 	for i, s := range ev.Suggestions[:min(len(ev.Suggestions), ev.Ask.N)] {
 		s.Point = e.space.AtLevel(s.Point, 0)
 		if err := e.space.Check(s.Point); err != nil {
-			e.warn("refused suggestion %d of the optimiser's answer to request %d: %v", i+1, ev.Ask.Request, err)
+			e.out.warn("refused suggestion %d of the optimiser's answer to request %d: %v", i+1, ev.Ask.Request, err)
 			refused = true
 			continue
 		}
@@ -68,7 +68,7 @@ func (e *Engine) accept(ev Suggested) {
 	}
 	state := ev.State
 	if len(state) > optimizer.MaxStateSize {
-		e.warn("the optimiser's state has %d bytes, more than the limit of %d; keeping the previous state", len(state), optimizer.MaxStateSize)
+		e.out.warn("the optimiser's state has %d bytes, more than the limit of %d; keeping the previous state", len(state), optimizer.MaxStateSize)
 		state = ev.Ask.State
 	}
 	if len(list) == 0 {
@@ -85,7 +85,7 @@ func (e *Engine) accept(ev Suggested) {
 // optimizerFailed lets fallbacks fill the needs until the optimiser is asked again.
 func (e *Engine) optimizerFailed(err error) {
 	e.demand.askAfter = e.now.Add(askPause)
-	e.warn("the optimiser failed: %v", err)
+	e.out.warn("the optimiser failed: %v", err)
 	e.setReason(clip(fmt.Sprintf("the optimiser failed, using fallback suggestions: %v", err)))
 }
 
@@ -108,9 +108,9 @@ func (e *Engine) setReason(reason string) {
 	}
 }
 
-// takeReady makes a trial of the next ready suggestion. With the first suggestion of an
+// createReady makes a trial of the next ready suggestion. With the first suggestion of an
 // answer it also commits the model's state. It returns false if no suggestion is left.
-func (e *Engine) takeReady() bool {
+func (e *Engine) createReady() bool {
 	d := &e.demand
 	for len(d.ready) > 0 {
 		s, a := d.ready[0], d.answer
@@ -173,7 +173,7 @@ func (e *Engine) fallBack(n int) int {
 		if err == nil {
 			err = errUnusable
 		}
-		e.warn("used only %d of %d fallback suggestions: %v", made, ask.N, err)
+		e.out.warn("used only %d of %d fallback suggestions: %v", made, ask.N, err)
 		d.fallbackAfter = e.now.Add(askPause)
 	}
 	return made
@@ -192,8 +192,7 @@ func (e *Engine) create(s ready, a *answer) {
 		Times: record.Times{Asked: a.ask.At, Suggested: a.at, Created: e.now},
 	}}}
 	e.ladder.setRung(t)
-	e.trials = append(e.trials, t)
-	e.open = append(e.open, t)
+	e.book.add(t)
 	e.tried.add(t)
 	e.tried.addRecent(t, e.demand.oldest(t.rec.Created))
 	e.setState(t, study.TrialPending)

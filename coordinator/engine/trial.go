@@ -48,7 +48,8 @@ type changes struct {
 	whole         []*trial // whose records are at hand although they have ended
 	status, model bool
 	spec          bool
-	curves        []*trial
+	answer        *Answer // to the event
+	answered      *trial  // the trial of the answer, as it is at the end of the step
 }
 
 // touch marks a trial's record as changed.
@@ -66,18 +67,17 @@ func (e *Engine) touch(t *trial) {
 
 // setState changes a trial's state and the study's counts.
 func (e *Engine) setState(t *trial, s study.TrialState) {
-	if n := e.count(t.rec.State); n != nil {
+	if n := counter(&e.status.Counts, t.rec.State); n != nil {
 		*n--
 	}
 	t.rec.State = s
-	*e.count(s)++
+	*counter(&e.status.Counts, s)++
 	e.dirty.status = true
 	e.touch(t)
 }
 
-// count returns the counter of a trial's state; nil if the state is unknown or not set.
-func (e *Engine) count(s study.TrialState) *int {
-	c := &e.status.Counts
+// counter returns the counter of a trial's state; nil if the state is unknown or not set.
+func counter(c *record.Counts, s study.TrialState) *int {
 	switch s {
 	case study.TrialPending:
 		return &c.Pending
@@ -98,14 +98,6 @@ func (e *Engine) count(s study.TrialState) *int {
 	default:
 		return nil
 	}
-}
-
-// numbered returns the trial with a number, counted from 1; nil if there is none.
-func (e *Engine) numbered(n int) *trial {
-	if n < 1 || n > len(e.trials) {
-		return nil
-	}
-	return e.trials[n-1]
 }
 
 // find returns the attempt with an id; nil if the study, the trial, the attempt or its
@@ -147,7 +139,7 @@ func (e *Engine) openAttempt(t *trial) {
 		e.setState(t, study.TrialQueued)
 		a := t.rec.Last()
 		if e.byClients() {
-			e.give(t)
+			e.giveToSeeker(t)
 			return
 		}
 		if !e.occupied(t, a.Number) {
@@ -216,9 +208,7 @@ func (e *Engine) endTrial(t *trial, s study.TrialState) {
 	e.status.Position++
 	t.rec.Ended = e.status.Position
 	t.rec.Times.Folded = e.now
-	if i, ok := slices.BinarySearchFunc(e.open, t.rec.Number, byNumber); ok {
-		e.open = slices.Delete(e.open, i, i+1)
-	}
+	e.book.drop(t)
 	if s == study.TrialCancelled {
 		e.tried.remove(t)
 		if n := t.rec.Predecessor; n > 0 {
@@ -226,7 +216,7 @@ func (e *Engine) endTrial(t *trial, s study.TrialState) {
 		}
 	}
 	e.dirty.whole = append(e.dirty.whole, t)
-	e.rest(t)
+	e.curves.rest(t, e.now)
 	e.observe(t)
 	e.out.Ended = append(e.out.Ended, t.copy())
 }
@@ -234,7 +224,7 @@ func (e *Engine) endTrial(t *trial, s study.TrialState) {
 // observe appends an ended trial to the history. It skips a cancelled trial, which says
 // nothing about its point.
 func (e *Engine) observe(t *trial) {
-	e.conclude(t)
+	e.stopper.end(&t.rec)
 	if t.facts().state != study.TrialCancelled {
 		e.ended = append(e.ended, t)
 		e.know(t)
@@ -276,9 +266,6 @@ func Observation(t *record.Trial) (o optimizer.Observation, told bool) {
 
 // direction returns the direction in which the study's objective improves.
 func (e *Engine) direction() study.Direction { return e.spec.Definition.Spec.Objective.Direction }
-
-// byNumber orders trials for a binary search.
-func byNumber(t *trial, number int) int { return t.rec.Number - number }
 
 // maxDrift is how much longer than by the leader's clock an evaluation may have taken.
 const maxDrift = time.Second

@@ -51,23 +51,10 @@ func (e *Engine) Best() (record.Trial, bool) {
 
 // LastFailed returns the failed trial that ended last; false if none has failed.
 func (e *Engine) LastFailed() (record.Trial, bool) {
-	if t := e.lastFailed(); t != nil {
-		return t.copy(), true
-	}
-	return record.Trial{}, false
-}
-
-// lastFailed returns the failed trial that ended last; nil if none has failed.
-func (e *Engine) lastFailed() *trial {
 	if e.status.Counts.Failed == 0 {
-		return nil
+		return record.Trial{}, false
 	}
-	for _, t := range slices.Backward(e.ended) {
-		if t.facts().state == study.TrialFailed {
-			return t
-		}
-	}
-	return nil
+	return e.lastFailed().copy(), true
 }
 
 // Open returns the claimed attempts, by trial. The caller watches their leases.
@@ -148,14 +135,13 @@ func (e *Engine) flush() Output {
 		spec := e.spec
 		e.out.Study = &spec
 	}
-	if e.answered != nil {
-		e.out.Answer.Trial = e.answered.copy()
-		e.answered = nil
+	if e.out.Answer = e.dirty.answer; e.dirty.answered != nil {
+		e.out.Answer.Trial = e.dirty.answered.copy()
 	}
 	if e.byClients() { // they are told by answers, and everything else is for workers
 		e.out.Publish, e.out.Withdraw, e.out.Cancels, e.out.Avoids, e.out.Receipts = nil, nil, nil, nil, nil
 	}
-	e.out.Curves = e.curves()
+	e.out.Curves = e.curves.flush()
 	e.pack()
 	e.out.Wake = e.wake()
 	out := e.out

@@ -9,36 +9,26 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// waiting reports whether a trial waits to be handed out.
-func (e *Engine) waiting() bool {
-	return len(e.wishes) > 0 && e.active() < e.parallelism() ||
-		slices.ContainsFunc(e.pending, func(t *trial) bool { return t.facts().state == study.TrialPending })
-}
-
-// active returns how many open trials have been handed out at least once. Those that
-// users have enqueued do not count against the parallelism before.
-func (e *Engine) active() int { return len(e.open) - len(e.wishes) }
-
 // enqueue makes a trial of a point that a user wants to have evaluated.
 func (e *Engine) enqueue(ev Enqueue) {
 	point, known, err := e.wished(e.ladder.atLowest(ev.Point), ev.RequestID)
 	switch {
 	case err != nil:
-		e.reply(nil, err)
+		e.dirty.reply(nil, err)
 	case known != nil:
 		err = nil
 		if known.rec.Source != optimizer.SourceRequested || e.space.Key(known.rec.Point) != e.space.Key(point) {
 			err = refusef("request_id %q belongs to trial %d, which is another one", ev.RequestID, known.rec.Number)
 		}
-		e.reply(known, err)
+		e.dirty.reply(known, err)
 	case e.remaining() <= 0:
-		e.reply(nil, refusef("the study's budget has no room: %d trials of maxTrials %d have ended and %d are open; raise budget.maxTrials",
+		e.dirty.reply(nil, refusef("the study's budget has no room: %d trials of maxTrials %d have ended and %d are open; raise budget.maxTrials",
 			e.status.Counts.Ended(), e.spec.Definition.Spec.Budget.MaxTrials, len(e.open)))
 	default:
 		t := e.insert(point, optimizer.SourceRequested, ev.RequestID, ev.Remarks)
 		e.setState(t, study.TrialPending)
 		e.wishes = append(e.wishes, t)
-		e.reply(t, nil)
+		e.dirty.reply(t, nil)
 	}
 }
 
@@ -48,23 +38,23 @@ func (e *Engine) add(ev Add) {
 	objectives := len(e.spec.Definition.Spec.Objectives())
 	switch {
 	case err != nil:
-		e.reply(nil, err)
+		e.dirty.reply(nil, err)
 	case len(ev.Values) != objectives:
-		e.reply(nil, invalidf("got %d values; want one for each of the study's objectives (%d)", len(ev.Values), objectives))
+		e.dirty.reply(nil, invalidf("got %d values; want one for each of the study's objectives (%d)", len(ev.Values), objectives))
 	case !allFinite(ev.Values):
-		e.reply(nil, invalidf("the values are %v; want finite numbers", []float64(ev.Values)))
+		e.dirty.reply(nil, invalidf("the values are %v; want finite numbers", []float64(ev.Values)))
 	case known != nil:
 		if known.rec.Source != optimizer.SourceAdded || e.space.Key(known.rec.Point) != e.space.Key(point) ||
 			!slices.Equal(known.rec.Values, ev.Values) || !maps.Equal(known.rec.Metrics, finiteMetrics(ev.Metrics)) {
 			err = refusef("request_id %q belongs to trial %d, which is another one", ev.RequestID, known.rec.Number)
 		}
-		e.reply(known, err)
+		e.dirty.reply(known, err)
 	default:
 		t := e.insert(point, optimizer.SourceAdded, ev.RequestID, ev.Remarks)
 		t.rec.Values, t.rec.Metrics = slices.Clone(ev.Values), finiteMetrics(ev.Metrics)
 		e.status.Counts.Added++
 		e.endTrial(t, study.TrialCompleted)
-		e.reply(t, nil)
+		e.dirty.reply(t, nil)
 	}
 }
 
@@ -101,34 +91,25 @@ func (e *Engine) insert(point study.Point, source optimizer.Source, request stri
 		Times: record.Times{Asked: e.now, Suggested: e.now, Created: e.now},
 	}}}
 	e.ladder.setRung(t)
-	e.trials = append(e.trials, t)
-	e.open = append(e.open, t)
+	e.book.add(t)
 	e.tried.add(t)
 	e.tried.addRecent(t, e.demand.oldest(t.rec.Created))
-	e.remember(t)
 	return t
-}
-
-// remember remembers the request that made a trial.
-func (e *Engine) remember(t *trial) {
-	if id := t.rec.RequestID; id != "" {
-		e.requests[id] = t.rec.Number
-	}
 }
 
 // cancelTrial ends a trial at a user's request.
 func (e *Engine) cancelTrial(ev CancelTrial) {
 	t := e.numbered(ev.Trial)
 	if t == nil {
-		e.reply(nil, noTrial(ev.Trial))
+		e.dirty.reply(nil, noTrial(ev.Trial))
 		return
 	}
 	e.restore(t)
 	switch {
 	case t.rec.State == study.TrialCancelled:
-		e.reply(t, nil)
+		e.dirty.reply(t, nil)
 	case t.rec.State.Terminal():
-		e.reply(nil, refusef("%s", e.ending(t)))
+		e.dirty.reply(nil, refusef("%s", e.ending(t)))
 	default:
 		reason := ev.Reason
 		if reason == "" {
@@ -140,7 +121,7 @@ func (e *Engine) cancelTrial(ev CancelTrial) {
 		t.rec.Times.Ended = e.now
 		e.endTrial(t, study.TrialCancelled)
 		e.demand.exhausted, e.demand.resumed = false, e.status.Position // its point is free again
-		e.reply(t, nil)
+		e.dirty.reply(t, nil)
 	}
 }
 
@@ -148,7 +129,7 @@ func (e *Engine) cancelTrial(ev CancelTrial) {
 func (e *Engine) annotate(ev Annotate) {
 	t := e.numbered(ev.Trial)
 	if t == nil {
-		e.reply(nil, noTrial(ev.Trial))
+		e.dirty.reply(nil, noTrial(ev.Trial))
 		return
 	}
 	e.restore(t)
@@ -161,7 +142,7 @@ func (e *Engine) annotate(ev Annotate) {
 	}
 	maps.Copy(labels, ev.Labels)
 	if problems := study.CheckLabels("labels", labels); len(problems) > 0 {
-		e.reply(nil, invalidf("%s", problems[0]))
+		e.dirty.reply(nil, invalidf("%s", problems[0]))
 		return
 	}
 	if t.rec.Labels = labels; len(labels) == 0 {
@@ -171,5 +152,5 @@ func (e *Engine) annotate(ev Annotate) {
 		t.rec.Note = *ev.Note
 	}
 	e.touch(t)
-	e.reply(t, nil)
+	e.dirty.reply(t, nil)
 }
