@@ -121,8 +121,7 @@ type Reasons struct {
 	Mean *float64 `json:"mean,omitempty"`
 	SD   *float64 `json:"sd,omitempty"`
 	// Acquisition holds the values of the acquisition functions by name; larger is
-	// better. For Thompson sampling it is the value of the drawn function. Where
-	// failures are modelled, "feasible" is the probability that the evaluation
+	// better. Where failures are modelled, "feasible" is the probability that the evaluation
 	// completes.
 	Acquisition map[string]float64 `json:"acquisition,omitempty"`
 	// Pending is the number of pending points when the suggestion was made, including

@@ -94,7 +94,7 @@ func results(t testing.TB, groups []*Group) map[string]string {
 // that read back equal).
 func TestSameResultsWhateverTheJobs(t *testing.T) {
 	dir := t.TempDir()
-	model := registry.Default + "{candidates=50}"
+	model := registry.Default
 	first, _ := play(t, small(t, model), filepath.Join(dir, "1.jsonl"), 1)
 	second, _ := play(t, small(t, model), filepath.Join(dir, "5.jsonl"), 5)
 	want := results(t, first)
@@ -116,7 +116,7 @@ func TestSameResultsWhateverTheJobs(t *testing.T) {
 
 func TestRunsObeyTheirSpec(t *testing.T) {
 	// noise=no recommends the best value without a fit.
-	p := small(t, registry.Default+"{candidates=50,noise=no}")
+	p := small(t, registry.Default+"{noise=no}")
 	groups, _ := play(t, p, filepath.Join(t.TempDir(), "runs.jsonl"), 2)
 	for _, g := range groups {
 		synchronous := g.Runs[Synchronous]
@@ -314,16 +314,16 @@ func TestVariants(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	tuned, err := ParseVariants([]string{"small=" + registry.Default + "{candidates=50, kappa=1.5,fantasy=none}," + registry.Default})
+	tuned, err := ParseVariants([]string{"small=" + registry.Default + "{initial=50, priorWeight=1.5,fit=full}," + registry.Default})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Share(tuned, []string{"candidates=99"}); err != nil {
+	if err := Share(tuned, []string{"initial=99"}); err != nil {
 		t.Fatal(err)
 	}
 	want = []Variant{
-		{Label: "small", Optimizer: registry.Default, Settings: map[string]any{"candidates": int64(50), "kappa": 1.5, "fantasy": "none"}},
-		{Label: registry.Default, Optimizer: registry.Default, Settings: map[string]any{"candidates": int64(99)}},
+		{Label: "small", Optimizer: registry.Default, Settings: map[string]any{"initial": int64(50), "priorWeight": 1.5, "fit": "full"}},
+		{Label: registry.Default, Optimizer: registry.Default, Settings: map[string]any{"initial": int64(99)}},
 	}
 	if diff := cmp.Diff(want, tuned); diff != "" {
 		t.Errorf("with settings (-want +got):\n%s", diff)

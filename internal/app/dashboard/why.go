@@ -213,9 +213,6 @@ func (c *motive) note(algorithm string) string {
 	if c.Own {
 		text += " It can differ a little from the model that chose the point, which continued from an earlier fit."
 	}
-	if c.Own && c.Acquisition == "" {
-		text += " The optimiser drew a function from the model in place of an acquisition function."
-	}
 	if c.Again {
 		text += " The point had been evaluated before. It was chosen to learn whether that value was luck, not by the acquisition function alone."
 	}

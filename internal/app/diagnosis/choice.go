@@ -21,12 +21,8 @@ type Choice struct {
 	// Own means that the model has the study's settings of hebo or gp. Otherwise the study's
 	// algorithm has a model of another kind, and this one has the default settings of hebo.
 	Own bool
-	// Acquisition is the name of the function by which the algorithm chose; empty if it used
-	// none that can be drawn.
+	// Acquisition is the name of the function by which the algorithm chose; empty if not Own.
 	Acquisition string
-	// Relative means that Worth is a share of the largest value on all lines. Otherwise it
-	// is in standard deviations of the outcomes.
-	Relative bool
 	// Ended is how many trials had ended, Used how many of them the model was fitted to.
 	Ended, Used int
 	// Pending is how many points were pending, Assumed for how many of them the model
@@ -47,8 +43,8 @@ type Line struct {
 	At   []float64
 	Here int
 	// Expected is what the model expected, without noise. Worth is the acquisition
-	// function; nil if there is none. It is 0, or NaN if it is not relative, where
-	// constraints exclude the place.
+	// function as a share of its largest value on all lines; nil if there is none. It is 0
+	// where constraints exclude the place.
 	Expected []Expected
 	Worth    []float64
 	swing    float64
@@ -97,11 +93,9 @@ func Explain(ctx context.Context, s *study.Study, p *optimizer.Problem, at study
 		return nil, err
 	}
 	c.Used = len(l.Data().Of)
-	relative := false
 	if own {
-		c.Acquisition, relative = l.Acquisition()
+		c.Acquisition = l.Acquisition()
 	}
-	c.Relative = relative && c.Acquisition != ""
 	for i, column := range encoding.Columns() {
 		if _, active := at[column.Parameter.Name]; active {
 			c.Lines = append(c.Lines, line(l, &q, encoding, i, place))
@@ -241,12 +235,7 @@ func (c *Choice) scale() {
 			continue
 		}
 		for k, w := range l.Worth {
-			switch {
-			case c.Relative:
-				l.Worth[k] = math.Exp(w - highest)
-			case math.IsInf(w, -1):
-				l.Worth[k] = math.NaN()
-			}
+			l.Worth[k] = math.Exp(w - highest)
 		}
 	}
 }

@@ -60,7 +60,7 @@ func TestExplainIsTrueToTheSuggestion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !c.Own || c.Acquisition != "logei" || !c.Relative || c.Ended != 30 || c.Used != 30 || c.Pending != 3 || c.Assumed != 3 || c.Again {
+	if !c.Own || c.Acquisition != "logei" || c.Ended != 30 || c.Used != 30 || c.Pending != 3 || c.Assumed != 3 || c.Again {
 		t.Errorf("%+v", c)
 	}
 	var names []string
@@ -148,16 +148,6 @@ func TestExplainOfOtherAlgorithms(t *testing.T) {
 	again, err := diagnosis.Explain(t.Context(), s, p, p.Observations[4].Point, 3)
 	if err != nil || !again.Again {
 		t.Errorf("of an evaluated point: %+v, %v", again, err)
-	}
-	s.Spec.Algorithm.Settings = map[string]any{"fantasy": "thompson"}
-	drawn, err := diagnosis.Explain(t.Context(), s, p, made.Point, 3)
-	if err != nil || !drawn.Own || drawn.Acquisition != "" || drawn.Lines[0].Worth != nil {
-		t.Errorf("of Thompson sampling: %+v, %v", drawn, err)
-	}
-	s.Spec.Algorithm.Settings = map[string]any{"acquisition": "ucb"}
-	bound, err := diagnosis.Explain(t.Context(), s, p, made.Point, 3)
-	if err != nil || bound.Acquisition != "ucb" || bound.Relative {
-		t.Errorf("of an upper bound: %+v, %v", bound, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

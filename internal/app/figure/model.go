@@ -160,7 +160,7 @@ func (s *Study) Choice(c *diagnosis.Choice, trial int, known, open []*Trial) (fi
 				f.Help += " Below: the acquisition function, which says how much each place was worth evaluating. It falls where points are pending."
 			}
 			f.Pictures = append(f.Pictures, &picture.Acquisition{
-				Parameter: expected.Parameter, Axis: i, Function: acquisitionText(c.Acquisition), Share: c.Relative,
+				Parameter: expected.Parameter, Axis: i, Function: acquisitionText(c.Acquisition),
 				At: l.At, Worth: l.Worth, Here: l.Here, Trial: trial, Pending: pending,
 			})
 		}
@@ -172,13 +172,8 @@ func (s *Study) Choice(c *diagnosis.Choice, trial int, known, open []*Trial) (fi
 // acquisitionText is the name of an acquisition function as people know it. Shares of a
 // logarithm are those of the function itself.
 func acquisitionText(name string) string {
-	switch name {
-	case "logei":
+	if name == "logei" {
 		return "expected improvement"
-	case "logpi":
-		return "probability of improvement"
-	case "ucb":
-		return "upper confidence bound"
 	}
 	return name
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
 )
 
 // Choice shows, along one parameter, what a model expected when it chose a point. The line
@@ -99,11 +98,9 @@ type Acquisition struct {
 	// Function names the acquisition function.
 	Function string
 	// At are places on the parameter's axis, in order, and Worth has a value for each. Here
-	// is the place of the chosen point among them.
+	// is the place of the chosen point among them. Values are shares of the largest one.
 	At, Worth []float64
 	Here      int
-	// Share means that values are shares of the largest one.
-	Share bool
 	// Trial is the number of the chosen point's trial.
 	Trial   int
 	Pending []Evaluation
@@ -114,11 +111,8 @@ var _ Picture = (*Acquisition)(nil)
 // SVG implements Picture.
 func (k *Acquisition) SVG(f Frame) []byte {
 	p := &k.Parameter
-	caption := k.Function + ", higher is better"
-	if k.Share {
-		caption = k.Function + ", as a share of the highest"
-	}
-	c := Chart{X: p.axisName(), Y: caption, Across: p, Height: 130, Lanes: []Lane{pendingLane(p, k.Axis, k.Pending)}}
+	caption := k.Function + ", as a share of the highest"
+	c := Chart{X: p.axisName(), Y: caption, Across: p, High: 1, Height: 130, Lanes: []Lane{pendingLane(p, k.Axis, k.Pending)}}
 	f.Title = cmp.Or(f.Title, p.Name)
 	line := Series{Name: "worth evaluating", Kind: Lines, Color: 2}
 	for i := range min(len(k.At), len(k.Worth)) {
@@ -131,10 +125,7 @@ func (k *Acquisition) SVG(f Frame) []byte {
 	}
 	if len(p.Levels) > 0 { // bars from the bottom
 		line.Kind, line.High = Whiskers, ys(line.Points)
-		line.Low = slices.Repeat([]float64{min(0, slices.Min(line.High))}, len(line.High))
-	}
-	if k.Share {
-		c.Low, c.High = 0, 1
+		line.Low = make([]float64, len(line.High))
 	}
 	c.Series = []Series{line, chosen(k.Trial, k.Here, line.Points)}
 	c.Description = fmt.Sprintf("How much each place along %s was worth evaluating, by %s, through the point of trial %d.", p.axisName(), k.Function, k.Trial)

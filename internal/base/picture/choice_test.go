@@ -93,7 +93,7 @@ func marked(t *testing.T, p picture.Picture, trial string) (found node) {
 // The acquisition function, the chosen point and those that were pending can be read off.
 func TestAcquisitionCanBeReadBack(t *testing.T) {
 	k := &picture.Acquisition{
-		Parameter: rate, Function: "expected improvement", At: []float64{1e-4, 1e-3, 1e-2, 1e-1, 1}, Worth: []float64{0, 0.25, 1, 0.5, 0.1}, Here: 2, Share: true, Trial: 9,
+		Parameter: rate, Function: "expected improvement", At: []float64{1e-4, 1e-3, 1e-2, 1e-1, 1}, Worth: []float64{0, 0.25, 1, 0.5, 0.1}, Here: 2, Trial: 9,
 		Pending: []picture.Evaluation{{Trial: 8, At: []float64{0.1}, State: picture.Running}},
 	}
 	x, y := axis(t, k, "x", true), axis(t, k, "y", false)

@@ -104,13 +104,13 @@ func samples() map[string]picture.Picture {
 		}
 	}
 	chosen := &picture.Choice{Objective: loss, Parameter: rate, At: depend.At, Mean: depend.Mean, Low: depend.Low, High: depend.High, Here: 3, Trial: 61, Evaluated: evaluations}
-	worth := &picture.Acquisition{Parameter: rate, Function: "logei", At: depend.At, Worth: []float64{0, 0.05, 0.4, 1, 0.3, 0.02, 0, 0.5, 0.6, 0.1, 0}, Here: 3, Share: true, Trial: 61}
+	worth := &picture.Acquisition{Parameter: rate, Function: "logei", At: depend.At, Worth: []float64{0, 0.05, 0.4, 1, 0.3, 0.02, 0, 0.5, 0.6, 0.1, 0}, Here: 3, Trial: 61}
 	for i := range 5 {
 		chosen.Pending = append(chosen.Pending, picture.Evaluation{Trial: 56 + i, At: []float64{math.Pow(10, -3+0.5*float64(i))}, State: picture.Running})
 	}
 	worth.Pending = chosen.Pending
 	leveled := &picture.Choice{Objective: loss, Parameter: kind, At: []float64{0, 1, 2}, Mean: []float64{0.3, 0.2, 0.25}, Low: []float64{0.2, 0.15, 0.1}, High: []float64{0.4, 0.25, 0.4}, Here: 1, Trial: 61, Axis: 3, Evaluated: evaluations}
-	levelWorth := &picture.Acquisition{Parameter: kind, Function: "ucb", At: []float64{0, 1, 2}, Worth: []float64{-0.4, 0.9, math.NaN()}, Here: 1, Trial: 61, Pending: []picture.Evaluation{{Trial: 60, At: []float64{2}, State: picture.Running}}}
+	levelWorth := &picture.Acquisition{Parameter: kind, Function: "logei", At: []float64{0, 1, 2}, Worth: []float64{0.4, 1, 0}, Here: 1, Trial: 61, Pending: []picture.Evaluation{{Trial: 60, At: []float64{2}, State: picture.Running}}}
 	clock := make([]picture.Point, 0, 60)
 	for _, p := range history.Best() {
 		clock = append(clock, picture.Point{X: p.X * 120, Y: p.Y * 1.2})

@@ -29,21 +29,18 @@ func (c *counted) Err() error {
 
 // A request whose time runs out at any point of the work still returns suggestions.
 func TestTimeRunsOut(t *testing.T) {
-	for name, o := range map[string]Options{
-		"logei":    DefaultOptions(),
-		"draws":    options(func(o *Options) { o.Fantasy, o.Draws = Draws, 4 }),
-		"thompson": options(func(o *Options) { o.Fantasy = Thompson }),
-		"penalty":  options(func(o *Options) { o.Fantasy = Penalty }),
-		"mace":     options(func(o *Options) { o.Acquisition, o.Generations = MACE, 20 }),
+	for name, o := range map[string]optimizer.Optimizer{
+		"logei": New(DefaultOptions()),
+		"mace":  newSmall(options(func(o *Options) { o.Acquisition = MACE }), effort{1000, 100, 20}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := optimizertest.NewSession(t, New(o), optimizertest.Mixed(t), 3)
+			s := optimizertest.NewSession(t, o, optimizertest.Mixed(t), 3)
 			s.Run(12, 2, func(p study.Point) float64 { return p["lr"].(float64) + p["drop"].(float64)*p["decay"].(float64) })
 			s.Problem.MaxTrials = 100
 			s.Ask(2)
 			ask := func(ctx context.Context) ([]optimizer.Suggestion, optimizer.State, error) {
 				p := s.Problem
-				return New(o).Suggest(ctx, &p, s.State, 3, optimizer.NewRand(p.Seed, p.First))
+				return o.Suggest(ctx, &p, s.State, 3, optimizer.NewRand(p.Seed, p.First))
 			}
 			whole := &counted{t.Context(), 1 << 30}
 			want, _, err := ask(whole)

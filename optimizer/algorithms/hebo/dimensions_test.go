@@ -45,7 +45,7 @@ func TestManyDimensions(t *testing.T) {
 // over five seeds after 80 evaluations, of which eight run at once.
 func BenchmarkDimensions(b *testing.B) {
 	for _, f := range []function{embedded(20), dense(20), embedded(50), dense(50), embedded(100), dense(100)} {
-		for _, prior := range []surrogate.Lengthscales{surrogate.LengthscalesScaled, surrogate.LengthscalesShort} {
+		for _, prior := range []surrogate.Lengthscales{surrogate.LengthscalesScaled, surrogate.LengthscalesFlat} {
 			b.Run(fmt.Sprintf("%s/%d/%s", f.name, f.dim, prior), func(b *testing.B) {
 				o := New(options(func(o *Options) { o.Surrogate.Lengthscales = prior }))
 				for range b.N {

@@ -13,6 +13,9 @@ import (
 // expect that: between a plateau and the slope beside it, it promises improvements that
 // never come, and it keeps refining a plateau that is equally good everywhere.
 const (
+	// samePoint is how far apart, in each coordinate, two points are that count as one place
+	// of a noisy objective.
+	samePoint = 0.05
 	// tiedPoints nearby points with the same value make a plateau of a noisy objective.
 	tiedPoints = 3
 	// fewLevels is the largest number of values at which a parameter counts as
@@ -35,7 +38,7 @@ type flats struct {
 // all points or does not use one acquisition function, or if the settings disable
 // plateaus.
 func (s *search) newFlats(noise surrogate.Noise) *flats {
-	if !s.options.Plateaus || s.Exact || s.options.Acquisition == MACE || s.options.Fantasy == Thompson {
+	if !s.options.Plateaus || s.Exact || s.options.Acquisition == MACE {
 		return nil
 	}
 	type evaluation struct {
@@ -163,12 +166,16 @@ func (f *flats) avoid(values []float64, places []loop.Place) []float64 {
 	return kept
 }
 
+// mayEscape reports whether fewer than 2√n of n trials were taken from an even spread. Their
+// share falls like 1/√n: if many of them found nothing, another one rarely will.
+func mayEscape(n, escapes int) bool { return escapes*escapes < 4*n }
+
 // spread returns a random place of the even spread where the objective is not known to
 // be flat. The model is not asked, since it has just chosen a plateau. ok is false if
 // there is no such place, if evaluations are noisy, or if 2√n of n points were chosen
 // like this already.
 func (s *search) spread(values []float64) (elsewhere loop.Spot, ok bool) {
-	if s.flats.noisy || !fewEscapes(s.First+s.Picked, s.memory.Escapes) {
+	if s.flats.noisy || !mayEscape(s.First+s.Picked, s.memory.Escapes) {
 		return elsewhere, false
 	}
 	for i, p := range s.Places[:len(s.Places)/2] {

@@ -70,6 +70,20 @@ func TestFlatAround(t *testing.T) {
 	}
 }
 
+// At most 20 of 100 trials, and 200 of 10,000, are taken from an even spread.
+func TestMayEscape(t *testing.T) {
+	for _, c := range []struct {
+		trial, escapes int
+		want           bool
+	}{
+		{18, 0, true}, {100, 19, true}, {100, 20, false}, {10_000, 199, true}, {10_000, 200, false},
+	} {
+		if got := mayEscape(c.trial, c.escapes); got != c.want {
+			t.Errorf("trial %d after %d escapes: %v, want %v", c.trial, c.escapes, got, c.want)
+		}
+	}
+}
+
 // told tells a session the outcomes of points that it did not ask for.
 func told(s *optimizertest.Session, point study.Point, value float64) {
 	s.Problem.Observations = append(s.Problem.Observations, optimizer.Observation{

@@ -22,21 +22,6 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
 )
 
-// Fantasy selects how points that are still being evaluated enter the model.
-type Fantasy = loop.Fantasy
-
-// The ways of handling pending points.
-const (
-	Believer = loop.Believer
-	Draws    = loop.Draws
-	LiarMin  = loop.LiarMin
-	LiarMean = loop.LiarMean
-	LiarMax  = loop.LiarMax
-	Penalty  = loop.Penalty
-	Thompson = loop.Thompson
-	None     = loop.None
-)
-
 // Acquisition selects how a point is chosen.
 type Acquisition string
 
@@ -45,14 +30,8 @@ const (
 	// LogEI is the logarithm of the expected improvement over the best posterior mean
 	// at an evaluated or pending point.
 	LogEI Acquisition = "logei"
-	// UCB is the upper confidence bound on the point's reward.
-	UCB Acquisition = "ucb"
-	// LogPI is the logarithm of the probability of an improvement.
-	LogPI Acquisition = "logpi"
-	// Portfolio uses LogEI, and UCB for every fourth trial: a greedy criterion never
-	// corrects a model that is too sure of itself.
-	Portfolio Acquisition = "portfolio"
-	// MACE chooses from the Pareto front of all three acquisition functions.
+	// MACE chooses from the Pareto front of the expected improvement, the probability of
+	// improvement and a confidence bound.
 	MACE Acquisition = "mace"
 )
 
@@ -105,22 +84,22 @@ type Options struct {
 	Surrogate   surrogate.Options // its Effort is set by Fit
 	Fit         Fit
 	Initial     int
-	Fantasy     Fantasy
-	Draws       int
 	Acquisition Acquisition
-	Kappa       float64
-	Candidates  int
-	Restarts    int
 	Replicate   bool
 	Robust      bool
-	Population  int
-	Generations int
 	PriorWeight float64
 	Noise       Noise
-	TrustRegion bool
-	Escape      bool
 	Plateaus    bool
 }
+
+// effort is how much work a search does for a suggestion.
+type effort struct {
+	candidates              int // where the search of the acquisition function starts
+	population, generations int // of NSGA-II, for MACE
+}
+
+// usual is the effort of every study. MACE's part of it is that of HEBO's paper.
+var usual = effort{candidates: 1000, population: 100, generations: 100}
 
 // Settings returns the settings with HEBO's defaults.
 func Settings() setting.Set {
@@ -133,8 +112,8 @@ func Settings() setting.Set {
 		},
 		{
 			Name: "lengthscales", Default: string(surrogate.LengthscalesScaled),
-			Choices: []string{string(surrogate.LengthscalesScaled), string(surrogate.LengthscalesShort), string(surrogate.LengthscalesFlat)},
-			Doc:     "Prior on the lengthscales: scaled with the dimension, short, or flat.",
+			Choices: []string{string(surrogate.LengthscalesScaled), string(surrogate.LengthscalesFlat)},
+			Doc:     "Prior on the lengthscales: scaled with the dimension, or flat, as in HEBO.",
 		},
 		{
 			Name: "fit", Default: string(FitWarm), Choices: []string{string(FitWarm), string(FitFull), string(FitDoubling)},
@@ -146,40 +125,23 @@ func Settings() setting.Set {
 			Doc: "Trials of the initial design; 0 derives it from parameters and budget.",
 		},
 		{
-			Name: "fantasy", Default: string(Believer), Choices: []string{
-				string(Believer), string(Draws), string(LiarMin), string(LiarMean), string(LiarMax), string(Penalty), string(Thompson), string(None),
-			},
-			Doc: "How points that are still being evaluated enter the model.",
-		},
-		{Name: "draws", Default: 16, Min: 1, Max: 256, Doc: "Number of draws, for fantasy: draws."},
-		{
-			Name: "acquisition", Default: string(LogEI), Choices: []string{string(LogEI), string(LogPI), string(UCB), string(Portfolio), string(MACE)},
+			Name: "acquisition", Default: string(LogEI), Choices: []string{string(LogEI), string(MACE)},
 			Doc: "Acquisition function that chooses the points.",
 		},
-		{Name: "kappa", Default: 0.0, Min: 0, Max: 100, Doc: "Weight of uncertainty for ucb, portfolio and mace; 0 is HEBO's schedule."},
-		{Name: "candidates", Default: 1000, Min: 10, Max: 20000, Doc: "Number of points from which the search of the acquisition function starts."},
-		{Name: "restarts", Default: 4, Min: 0, Max: 64, Doc: "Number of candidates that a local search improves; 0 takes the best as it is."},
 		{Name: "robust", Default: true, Doc: "Add random noise to the acquisition functions, for acquisition: mace."},
-		{Name: "population", Default: 100, Min: 4, Max: 1000, Doc: "Population of the search for the Pareto front, for acquisition: mace."},
-		{Name: "generations", Default: 100, Min: 1, Max: 1000, Doc: "Generations of the search for the Pareto front, for acquisition: mace."},
 		{
 			Name: "failures", Default: string(surrogate.FailuresModel),
 			Choices: []string{string(surrogate.FailuresModel), string(surrogate.FailuresWorst), string(surrogate.FailuresIgnore)},
 			Doc:     "How failed evaluations count: a model of failure, the worst value, not at all.",
 		},
 		{Name: "priorWeight", Default: 0.0, Min: 0, Max: 1e6, Doc: "How long the priors of parameters keep weight; 0 is a tenth of the budget."},
-		{Name: "trustRegion", Default: false, Doc: "Choose every second point near the best one (TuRBO), for narrow valleys."},
-		{Name: "escape", Default: false, Doc: "Draw every second point at random once a noisy search has contracted."},
 		{Name: "plateaus", Default: true, Doc: "Leave places where points gave exactly the same value."},
 		{
 			Name: "noise", Default: string(NoiseAuto), Choices: []string{string(NoiseAuto), string(NoiseYes), string(NoiseNo)},
 			Doc: "Whether repeated evaluations of one point differ; auto finds out.",
 		},
 		{Name: "replicate", Default: true, Doc: "When evaluations are noisy, re-evaluate promising points (at most 30%)."},
-	}.Experimental(
-		"warp", "kernel", "lengthscales", "fantasy", "draws", "acquisition", "kappa", "candidates", "restarts",
-		"robust", "population", "generations", "trustRegion", "escape",
-	)
+	}.Experimental("warp", "kernel", "lengthscales", "acquisition", "robust")
 }
 
 // PlainSettings returns the settings with the defaults of a plain Gaussian process,
@@ -206,19 +168,10 @@ func FromSettings(v setting.Values) Options {
 		},
 		Fit:         Fit(v.String("fit")),
 		Initial:     v.Int("initial"),
-		Fantasy:     Fantasy(v.String("fantasy")),
-		Draws:       v.Int("draws"),
 		Acquisition: Acquisition(v.String("acquisition")),
-		Kappa:       v.Float("kappa"),
-		Candidates:  v.Int("candidates"),
-		Restarts:    v.Int("restarts"),
 		Replicate:   v.Bool("replicate"),
 		Robust:      v.Bool("robust"),
-		Population:  v.Int("population"),
-		Generations: v.Int("generations"),
 		PriorWeight: v.Float("priorWeight"),
-		TrustRegion: v.Bool("trustRegion"),
-		Escape:      v.Bool("escape"),
 		Plateaus:    v.Bool("plateaus"),
 		Noise:       Noise(v.String("noise")),
 	}
@@ -235,9 +188,12 @@ func DefaultOptions() Options {
 
 // New returns the optimiser. The options MUST come from FromSettings or DefaultOptions;
 // changes must respect the bounds of Settings.
-func New(options Options) optimizer.Optimizer { return optimizer.Guard(proposer{options}) }
+func New(options Options) optimizer.Optimizer { return optimizer.Guard(proposer{options, usual}) }
 
-type proposer struct{ options Options }
+type proposer struct {
+	options Options
+	effort  effort
+}
 
 // Noisy tells optimizer.Guard whether evaluations are known beforehand to be noisy.
 func (o proposer) Noisy() bool { return o.options.Noise == NoiseYes && o.options.Replicate }

@@ -28,17 +28,7 @@ func options(change func(*Options)) Options {
 }
 
 func TestConformance(t *testing.T) {
-	for name, o := range map[string]Options{
-		"defaults": DefaultOptions(),
-		"draws":    options(func(o *Options) { o.Fantasy, o.Draws, o.Candidates = Draws, 4, 200 }),
-		"none": options(func(o *Options) {
-			o.Fantasy, o.Acquisition, o.Candidates, o.Restarts = None, UCB, 50, 1
-		}),
-	} {
-		t.Run(name, func(t *testing.T) {
-			optimizertest.Run(t, func() optimizer.Optimizer { return New(o) })
-		})
-	}
+	optimizertest.Run(t, func() optimizer.Optimizer { return New(DefaultOptions()) })
 }
 
 // bowl is the sum of squares around 0.6.
@@ -117,15 +107,14 @@ func clusters(batch []optimizer.Suggestion, reach float64) int {
 	return len(found)
 }
 
-// TestPendingPointsSpreadABatch checks that suggestions keep away from pending points,
-// of this and earlier requests, unless pending points are ignored.
+// Suggestions keep away from pending points, of this and earlier requests.
 func TestPendingPointsSpreadABatch(t *testing.T) {
 	const seeds = 5
-	total := func(requests int, change func(*Options)) (n int) {
+	total := func(requests int, o Options, e effort) (n int) {
 		f := branin()
+		o.Replicate, o.Initial = false, 12
 		for seed := range uint64(seeds) {
-			o := New(options(func(o *Options) { o.Replicate, o.Initial = false, 12; change(o) }))
-			s := optimizertest.NewSession(t, o, optimizertest.Cube(t, 2, f.lo, f.hi), seed)
+			s := optimizertest.NewSession(t, newSmall(o, e), optimizertest.Cube(t, 2, f.lo, f.hi), seed)
 			s.Run(12, 1, f.of)
 			s.Problem.MaxTrials = 30
 			for range requests {
@@ -136,40 +125,13 @@ func TestPendingPointsSpreadABatch(t *testing.T) {
 		return n
 	}
 	for _, requests := range []int{1, 8} {
-		none := total(requests, func(o *Options) { o.Fantasy = None })
-		for _, fantasy := range []Fantasy{Believer, Draws, LiarMin, LiarMean, LiarMax, Penalty, Thompson} {
-			if n := total(requests, func(o *Options) { o.Fantasy = fantasy }); n < 2*none || n < 3*seeds {
-				t.Errorf("%s: %d times 8 points of %d requests have %d clusters, and %d where pending points are ignored",
-					fantasy, seeds, requests, n, none)
-			}
+		if n := total(requests, DefaultOptions(), usual); n < 3*seeds {
+			t.Errorf("%d times 8 points of %d requests have %d clusters", seeds, requests, n)
 		}
 	}
-	mace := func(o *Options) { o.Acquisition, o.Population, o.Generations = MACE, 20, 10 }
-	if n := total(8, mace); n < 3*seeds {
+	mace := options(func(o *Options) { o.Acquisition = MACE })
+	if n := total(8, mace, effort{1000, 20, 10}); n < 3*seeds {
 		t.Errorf("mace: %d times 8 points of 8 requests have %d clusters", seeds, n)
-	}
-}
-
-// TestPenaltySpreadsABatchOfSteps checks the penalty when all columns are discrete: the
-// posterior mean has no gradient, but a pending point still keeps others away.
-func TestPenaltySpreadsABatchOfSteps(t *testing.T) {
-	const seeds = 5
-	f := branin()
-	steps := []study.Parameter{
-		{Name: "x1", Type: study.Float, Min: number(f.lo), Max: number(f.hi), Step: number((f.hi - f.lo) / 200)},
-		{Name: "x2", Type: study.Float, Min: number(f.lo), Max: number(f.hi), Step: number((f.hi - f.lo) / 200)},
-	}
-	total := func(fantasy Fantasy) (n int) {
-		for seed := range uint64(seeds) {
-			o := New(options(func(o *Options) { o.Fantasy, o.Replicate = fantasy, false }))
-			s := optimizertest.NewSession(t, o, optimizertest.Space(t, steps, nil), seed)
-			s.Run(12, 1, f.of)
-			n += clusters(s.Ask(8), 0.03*(f.hi-f.lo))
-		}
-		return n
-	}
-	if penalty, none := total(Penalty), total(None); penalty < 2*none {
-		t.Errorf("%d batches of 8 have %d clusters with penalties, and %d where pending points are ignored", seeds, penalty, none)
 	}
 }
 
@@ -196,24 +158,13 @@ func TestReasonsAreInTheObjectivesUnits(t *testing.T) {
 
 // If the acquisition value is not the whole reason, the note gives the rest.
 func TestReasonsSayWhatElseCounted(t *testing.T) {
-	for name, c := range map[string]struct {
-		change func(*Options)
-		notes  []string // what those of a batch end with
-		key    string   // of an acquisition value
-	}{
-		"mace": {func(o *Options) { o.Acquisition = MACE },
-			[]string{"lowest mean of the Pareto front", "greatest uncertainty of the Pareto front", "Pareto front, at random", "Pareto front, at random"}, "ucb"},
-		"thompson": {func(o *Options) { o.Fantasy = Thompson },
-			slices.Repeat([]string{"the lowest of a function drawn from the model"}, 4), "thompson"},
-		"trust region": {func(o *Options) { o.TrustRegion = true },
-			[]string{"trust region", "", "trust region", ""}, "logei"},
-	} {
-		s := optimizertest.NewSession(t, New(options(c.change)), optimizertest.Cube(t, 2, 0, 1), 3)
-		s.Run(20, 4, bowl)
-		for i, b := range s.Ask(4) {
-			if _, ok := b.Reasons.Acquisition[c.key]; !ok || !strings.HasSuffix(b.Reasons.Note, c.notes[i]) {
-				t.Errorf("%s, member %d: %+v, want %s and a note that ends with %q", name, i, b.Reasons, c.key, c.notes[i])
-			}
+	o := newSmall(options(func(o *Options) { o.Acquisition = MACE }), effort{1000, 20, 10})
+	s := optimizertest.NewSession(t, o, optimizertest.Cube(t, 2, 0, 1), 3)
+	s.Run(20, 4, bowl)
+	notes := []string{"lowest mean of the Pareto front", "greatest uncertainty of the Pareto front", "Pareto front, at random", "Pareto front, at random"}
+	for i, b := range s.Ask(4) {
+		if _, ok := b.Reasons.Acquisition["ucb"]; !ok || !strings.HasSuffix(b.Reasons.Note, notes[i]) {
+			t.Errorf("member %d: %+v, want ucb and a note that ends with %q", i, b.Reasons, notes[i])
 		}
 	}
 }
@@ -363,10 +314,10 @@ func s25(t *testing.T, i, j int64) string { return coins(t).Key(study.Point{"i":
 // evaluated.
 func TestNoisyFiniteSpaceUnderAllAcquisitions(t *testing.T) {
 	for name, o := range variants(t) {
-		if o.Noise = NoiseYes; !strings.HasPrefix(name, "acquisition") && !strings.HasPrefix(name, "fantasy") {
+		if o.Noise = NoiseYes; !strings.HasPrefix(name, "acquisition") {
 			continue
 		}
-		s := optimizertest.NewSession(t, New(o), coins(t), 1)
+		s := optimizertest.NewSession(t, newSmall(o, small), coins(t), 1)
 		for trial := 1; trial <= 28; trial++ {
 			if len(s.Ask(1)) != 1 {
 				t.Fatalf("%s: no point for trial %d", name, trial)

@@ -33,11 +33,9 @@ func NewLandscape(ctx context.Context, options Options, p *optimizer.Problem, po
 	if options.Acquisition == MACE {
 		options.Acquisition = LogEI
 	}
-	// Nothing is searched for.
-	options.Candidates, options.Restarts = 1, 0
-	options.TrustRegion, options.Escape, options.Plateaus = false, false, false
+	options.Plateaus = false
 	options.Surrogate.Points = points
-	v := &viewer{proposer: proposer{options}}
+	v := &viewer{proposer: proposer{options, effort{candidates: 1}}} // nothing is searched for
 	// The guard prepares the request. It then misses a point, which it draws at random.
 	_, _, err := optimizer.Guard(v).Suggest(ctx, p, nil, 1, optimizer.NewRand(p.Seed, p.First))
 	switch {
@@ -74,7 +72,6 @@ func (v *viewer) Propose(ctx context.Context, r *optimizer.Request) ([]optimizer
 	}
 	memory := readMemory(nil, 0)
 	s := v.newSearch(ctx, r, m, v.feasibility(ctx, r, memory), nil, memory)
-	s.alternate(ctx, nil)
 	v.seen = &Landscape{s, m}
 	return nil, nil, nil
 }
@@ -82,14 +79,8 @@ func (v *viewer) Propose(ctx context.Context, r *optimizer.Request) ([]optimizer
 // Data returns the observations behind the model.
 func (l *Landscape) Data() *surrogate.Data { return l.model.Data }
 
-// Acquisition returns the name of the acquisition function, and whether its values are
-// logarithms. The name is empty if points are picked without one, as by Thompson sampling.
-func (l *Landscape) Acquisition() (name string, logarithm bool) {
-	if l.search.options.Fantasy == Thompson {
-		return "", false
-	}
-	return l.search.Criterion.Name(), !l.search.Criterion.Reward()
-}
+// Acquisition returns the name of the acquisition function. Its values are logarithms.
+func (l *Landscape) Acquisition() string { return l.search.Criterion.Name() }
 
 // At returns the acquisition function at some points, and the model's mean and variance
 // there, without noise, as a suggestion has them. All of them take the pending points into

@@ -33,7 +33,8 @@ type mace struct {
 
 // newMACE prepares the ensemble for a search.
 func newMACE(s *search) *mace {
-	m := &mace{s: s, kappa: s.kappa, noise: s.Main.Model.Noise(), rng: s.Request.Rand}
+	r := s.Request
+	m := &mace{s: s, kappa: confidence(s.Data.Completed, r.Parallelism, r.Encoding.Dim()), noise: s.Main.Model.Noise(), rng: r.Rand}
 	if s.options.Robust {
 		m.robust = math.Sqrt(2 * m.noise)
 	}
@@ -50,8 +51,8 @@ func confidence(n, parallel, dim int) float64 {
 }
 
 // describe sets a row of dst to the posterior at a row of x: the mean in each draw, the
-// variance, the logarithm of the probability to complete, and the sum of the
-// parameters' log priors and the penalty.
+// variance, the logarithm of the probability to complete, and the parameters' log
+// priors.
 func (m *mace) describe(dst, x *mat.Dense) {
 	mean, variance := m.s.Main.Fantasies.Posterior(x)
 	logP := m.s.Chance.Log(x)
@@ -59,7 +60,7 @@ func (m *mace) describe(dst, x *mat.Dense) {
 		row := dst.RawRowView(i)
 		draws := copy(row, mean.RawRowView(i))
 		row[draws], row[draws+1] = v, logP[i]
-		row[draws+2] = m.s.Trust*m.s.Beliefs.Log(nil, x.RawRowView(i), 0) + m.s.PenaltyAt(x.RawRowView(i))
+		row[draws+2] = m.s.Trust * m.s.Beliefs.Log(nil, x.RawRowView(i), 0)
 	}
 }
 
@@ -96,7 +97,7 @@ func (m *mace) score(dst, mean []float64, variance, logP, prior float64) {
 // front searches for the ensemble's Pareto front and returns its last population as
 // places that can be suggested. When ctx ends, it returns the population reached by
 // then.
-func (m *mace) front(ctx context.Context, initial *mat.Dense) ([]loop.Place, error) {
+func (m *mace) front(ctx context.Context, e effort, initial *mat.Dense) ([]loop.Place, error) {
 	s := m.s
 	encoding := s.Request.Encoding
 	variables := make([]nsga2.Variable, encoding.Dim())
@@ -115,9 +116,7 @@ func (m *mace) front(ctx context.Context, initial *mat.Dense) ([]loop.Place, err
 			return true
 		},
 	}
-	options := nsga2.Options{
-		Population: s.options.Population, Generations: s.options.Generations, Initial: initial, Reevaluate: m.robust > 0,
-	}
+	options := nsga2.Options{Population: e.population, Generations: e.generations, Initial: initial, Reevaluate: m.robust > 0}
 	population, err := nsga2.Minimize(ctx, problem, options, m.rng)
 	if population == nil {
 		return nil, fmt.Errorf("hebo: search for the Pareto front: %w", err)
@@ -155,7 +154,7 @@ func (m *mace) choose(mean *mat.Dense, variance []float64, from, picked, batch i
 			value = -variance[row]
 		default:
 			score := make([]float64, 3)
-			m.score(score, mean.RawRowView(row), variance[row], m.s.LogP[row-from], m.s.Prior[row-from]+m.s.PenaltyAt(m.s.Places[row-from].X))
+			m.score(score, mean.RawRowView(row), variance[row], m.s.LogP[row-from], m.s.Prior[row-from])
 			scores, rows = append(scores, score), append(rows, row-from)
 			continue
 		}

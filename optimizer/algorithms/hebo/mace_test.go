@@ -112,7 +112,7 @@ func TestChooseFromTheFront(t *testing.T) {
 // MACE finds better points than random search.
 func TestMACEOnBranin(t *testing.T) {
 	f := branin()
-	ensemble := New(options(func(o *Options) { o.Acquisition, o.Population, o.Generations = MACE, 40, 30 }))
+	ensemble := newSmall(options(func(o *Options) { o.Acquisition = MACE }), effort{1000, 40, 30})
 	var regret, chance []float64
 	for seed := range uint64(3) {
 		s := optimizertest.NewSession(t, ensemble, optimizertest.Cube(t, f.dim, f.lo, f.hi), seed)

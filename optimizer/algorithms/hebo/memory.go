@@ -18,7 +18,7 @@ const memoryVersion = 1
 type memory struct {
 	Version int `json:"version"`
 	loop.Design
-	// Escapes counts the points that were drawn at random to escape or to leave a plateau.
+	// Escapes counts the points that were taken from an even spread to leave a plateau.
 	Escapes int `json:"escapes,omitempty"`
 	// Fitted is nil before the first fit.
 	Fitted *gp.Hyperparameters `json:"fitted,omitempty"`

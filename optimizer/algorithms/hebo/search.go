@@ -9,86 +9,57 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
 )
 
-// explore is the period of the portfolio's upper confidence bound.
-const explore = 4
-
 // search picks the points of one request, one after another: the loop with HEBO's
 // strategies.
 type search struct {
 	*loop.Loop
 	options Options
-	kappa   float64      // weight of the uncertainty in bounds
-	region  *loop.Region // nil without a trust region
-	front   int          // how many of the places are on the ensemble's Pareto front
-	mace    *mace        // nil for a single acquisition
+	front   int   // how many of the places are on the ensemble's Pareto front
+	mace    *mace // nil for a single acquisition
 	// replicas is nil if no point is to be evaluated again.
 	replicas *replicas
-	flats    *flats      // nil if the objective is not flat anywhere
-	trail    *trail      // nil if no point is drawn at random
-	drawn    *loop.Drawn // nil if no function was drawn
+	flats    *flats // nil if the objective is not flat anywhere
 	memory   *memory
 }
 
 // newSearch prepares the search for the points after batch; feasible may be nil.
 func (o proposer) newSearch(ctx context.Context, r *optimizer.Request, m *surrogate.Model, feasible *surrogate.Feasibility, batch []optimizer.Suggestion, memory *memory) *search {
-	s := &search{options: o.options, memory: memory, kappa: o.options.Kappa}
-	if s.kappa == 0 {
-		s.kappa = confidence(m.Data.Completed, r.Parallelism, r.Encoding.Dim())
-	}
+	s := &search{options: o.options, memory: memory}
 	model := bayes.Gaussian(m.GP)
 	s.Loop = loop.New(ctx, loop.Input{
 		Request: r, Data: m.Data, Models: []bayes.Surrogate{model}, Feasibility: feasible,
-		Criterion: o.options.Acquisition.criterion(s.kappa), Batch: batch,
-	}, loop.Options{
-		Fantasy: o.options.Fantasy, Draws: o.options.Draws, Candidates: o.options.Candidates,
-		Restarts: o.options.Restarts, PriorWeight: o.options.PriorWeight,
-	})
+		// MACE scores only its spare points by the criterion.
+		Criterion: bayes.LogEI{Latent: o.options.Acquisition == MACE}, Batch: batch,
+	}, loop.Options{Candidates: o.effort.candidates, PriorWeight: o.options.PriorWeight})
 	places := m.Data.Places()
 	noise := o.options.Noise.of(places)
 	if s.replicas = s.newReplicas(places, noise); s.replicas != nil && !s.replicas.probe {
 		s.Main.Known.Noise = model.Noise()
 	}
-	s.trail = s.newTrail(noise, batch)
 	s.flats = s.newFlats(noise)
-	if o.options.TrustRegion {
-		side, _ := loop.Side(m.Data.Outcomes(), max(1, r.Parallelism), r.Encoding.Dim(), 0)
-		s.region = loop.NewRegion(model, m.Data, side)
-	}
 	if s.options.Acquisition == MACE {
-		s.ensemble(ctx)
+		s.ensemble(ctx, o.effort)
 	}
 	return s
 }
 
 // strategies returns HEBO's strategies in their order.
 func (s *search) strategies() []loop.Strategy {
-	return []loop.Strategy{s.alternate, s.escape, s.Look, s.exhausted, s.fresh, s.leavePlateau, s.replicate, s.take}
+	return []loop.Strategy{s.Look, s.exhausted, s.fresh, s.leavePlateau, s.replicate, s.pickChoice}
 }
 
 // ensemble puts those of the Pareto front before the places, unless the places are all
 // that exist. The even spread stays behind, for batches larger than the front.
-func (s *search) ensemble(ctx context.Context) {
+func (s *search) ensemble(ctx context.Context, e effort) {
 	s.mace = newMACE(s)
 	if s.Exact {
 		return
 	}
-	front, err := s.mace.front(ctx, s.Loop.Known())
+	front, err := s.mace.front(ctx, e, s.Loop.Known())
 	if err == nil && len(front) > 0 {
 		s.front = len(front)
 		s.Put(front)
 	}
-}
-
-// alternate is a strategy that changes the acquisition function from point to point, for
-// Portfolio.
-func (s *search) alternate(context.Context, *loop.Turn) (suggestion optimizer.Suggestion, picked bool) {
-	if s.options.Acquisition == Portfolio {
-		s.Criterion = bayes.LogEI{}
-		if (s.First+s.Picked)%explore == 0 {
-			s.Criterion = bayes.UCB{Kappa: s.kappa}
-		}
-	}
-	return suggestion, false
 }
 
 // exhausted is a strategy that evaluates a point again when no other is left.
@@ -109,16 +80,8 @@ func (s *search) fresh(ctx context.Context, t *loop.Turn) (suggestion optimizer.
 
 // freshOf returns the best new point given the best places; ok is false if there is none.
 func (s *search) freshOf(ctx context.Context, starts []loop.Spot, avoided *flats) (best loop.Spot, ok bool) {
-	if s.options.Fantasy == Thompson {
-		return s.sample()
-	}
 	if s.mace != nil {
 		return s.member()
-	}
-	if s.region != nil && !s.Exact && (s.First+s.Picked)%2 == 1 {
-		if best, ok = s.Local(ctx, s.region); ok {
-			return best, true
-		}
 	}
 	return s.Climb(ctx, starts, avoided.around)
 }
@@ -143,8 +106,8 @@ func (s *search) replicate(_ context.Context, t *loop.Turn) (suggestion optimize
 	return suggestion, false
 }
 
-// take is a strategy that picks the choice.
-func (s *search) take(_ context.Context, t *loop.Turn) (suggestion optimizer.Suggestion, picked bool) {
+// pickChoice is a strategy that picks the choice.
+func (s *search) pickChoice(_ context.Context, t *loop.Turn) (suggestion optimizer.Suggestion, picked bool) {
 	if !t.Found {
 		return suggestion, false
 	}
@@ -153,7 +116,7 @@ func (s *search) take(_ context.Context, t *loop.Turn) (suggestion optimizer.Sug
 
 // promise returns the value of evaluating a new point, in the unit of again's values.
 func (s *search) promise(best loop.Spot) float64 {
-	if s.Criterion == (bayes.LogEI{}) && s.options.Fantasy != Thompson {
+	if s.mace == nil {
 		return best.Value
 	}
 	x := loop.Rows([]loop.Place{best.Place})
@@ -174,22 +137,18 @@ func (s *search) member() (best loop.Spot, ok bool) {
 	return best, false
 }
 
-// pick makes a suggestion of the spot. It shows the drawn function's value for Thompson
-// sampling, and all three acquisition functions' for the ensemble.
+// pick makes a suggestion of the spot. It shows all three acquisition functions' values for
+// the ensemble.
 func (s *search) pick(best loop.Spot) optimizer.Suggestion {
-	x := []loop.Place{best.Place}
-	switch {
-	case best.Why == lowestDrawn:
-		best.Acquisition = map[string]float64{string(Thompson): best.Value - s.Believed(x)[0]}
-	case s.mace != nil:
-		mean, variance := s.Main.Fantasies.Posterior(loop.Rows(x))
+	if s.mace != nil {
+		x := loop.Rows([]loop.Place{best.Place})
+		mean, variance := s.Main.Fantasies.Posterior(x)
 		exact := *s.mace
 		exact.robust = 0
 		score := make([]float64, 3)
-		exact.score(score, mean.RawRowView(0), variance[0], s.Chance.Log(loop.Rows(x))[0], 0)
-		best.Acquisition = map[string]float64{string(UCB): -score[0], string(LogEI): -score[1], string(LogPI): -score[2]}
+		exact.score(score, mean.RawRowView(0), variance[0], s.Chance.Log(x)[0], 0)
+		best.Acquisition = map[string]float64{"ucb": -score[0], "logei": -score[1], "logpi": -score[2]}
 	}
-	s.trail.add(best.X)
 	return s.Pick(best)
 }
 

@@ -19,18 +19,12 @@ import (
 )
 
 // variants returns the defaults with each other value of each setting that has few
-// values, by name, with small searches.
+// values, by name.
 func variants(t testing.TB) map[string]Options {
 	t.Helper()
-	small := map[string]any{"candidates": 40, "restarts": 2, "population": 8, "generations": 4, "draws": 3}
 	all := map[string]Options{}
 	add := func(name string, value any) {
-		raw := map[string]any{}
-		for k, v := range small {
-			raw[k] = v
-		}
-		raw[name] = value
-		values, err := Settings().Parse(raw)
+		values, err := Settings().Parse(map[string]any{name: value})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,11 +40,15 @@ func variants(t testing.TB) map[string]Options {
 			}
 		}
 	}
-	add("restarts", 0)
-	add("kappa", 2.5)
 	add("priorWeight", 3.0)
 	return all
 }
+
+// small is an effort that makes tests quick.
+var small = effort{candidates: 40, population: 8, generations: 4}
+
+// newSmall is New with another effort.
+func newSmall(o Options, e effort) optimizer.Optimizer { return optimizer.Guard(proposer{o, e}) }
 
 // degenerate lists histories of outcomes; NaN is a failure, +Inf an infeasible point.
 func degenerate() map[string][]float64 {
@@ -69,9 +67,9 @@ func degenerate() map[string][]float64 {
 // suggestAfter asks for a few points after a history at random points, every third of
 // which repeats an earlier one. It fails the test if a suggestion is not in the space
 // or a reason is not a number.
-func suggestAfter(t testing.TB, o Options, space *space.Space, outcomes []float64, n int) []optimizer.Suggestion {
+func suggestAfter(t testing.TB, o Options, e effort, space *space.Space, outcomes []float64, n int) []optimizer.Suggestion {
 	t.Helper()
-	s := optimizertest.NewSession(t, New(o), space, 7)
+	s := optimizertest.NewSession(t, newSmall(o, e), space, 7)
 	rng := rand.New(rand.NewPCG(5, 6))
 	encoding := optimizer.NewEncoding(space)
 	x := make([]float64, encoding.Dim())
@@ -112,7 +110,7 @@ func TestDegenerateDataUnderAllSettings(t *testing.T) {
 			t.Parallel()
 			for what, outcomes := range degenerate() {
 				for _, space := range []*space.Space{cube, mixed} {
-					if suggestAfter(t, o, space, outcomes, 2); t.Failed() {
+					if suggestAfter(t, o, small, space, outcomes, 2); t.Failed() {
 						t.Fatalf("with %s over %d columns", what, len(space.Parameters()))
 					}
 				}
@@ -124,10 +122,8 @@ func TestDegenerateDataUnderAllSettings(t *testing.T) {
 func TestThreeHundredDimensions(t *testing.T) {
 	space := optimizertest.Cube(t, 300, 0, 1)
 	for _, acquisition := range []Acquisition{LogEI, MACE} {
-		o := options(func(o *Options) {
-			o.Acquisition, o.Initial, o.Candidates, o.Population, o.Generations = acquisition, 1, 50, 8, 3
-		})
-		suggestAfter(t, o, space, []float64{1, 2, 3, math.NaN(), 5, 4, 3}, 2)
+		o := options(func(o *Options) { o.Acquisition, o.Initial = acquisition, 1 })
+		suggestAfter(t, o, effort{50, 8, 3}, space, []float64{1, 2, 3, math.NaN(), 5, 4, 3}, 2)
 	}
 }
 
@@ -169,7 +165,7 @@ func FuzzDegenerateData(f *testing.F) {
 			}
 			outcomes = append(outcomes, v)
 		}
-		suggestAfter(t, o, spaces[at], outcomes, 2)
+		suggestAfter(t, o, small, spaces[at], outcomes, 2)
 	})
 }
 
@@ -178,10 +174,9 @@ func TestCoresUnderAllSettings(t *testing.T) {
 	space, outcomes := optimizertest.Mixed(t), []float64{3, 1, 4, 1, math.NaN(), 9, 2, 6, math.Inf(1), 3, 5, 8, 9, 7}
 	on := func(cores int, o Options) []optimizer.Suggestion {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
-		return suggestAfter(t, o, space, outcomes, 3)
+		return suggestAfter(t, o, effort{100, 8, 4}, space, outcomes, 3) // enough candidates to be shared among cores
 	}
 	for name, o := range variants(t) {
-		o.Candidates = 100 // enough to be shared among cores
 		if diff := cmp.Diff(on(1, o), on(2, o)); diff != "" {
 			t.Errorf("%s (-one core +two):\n%s", name, diff)
 		}

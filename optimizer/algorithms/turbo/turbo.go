@@ -136,16 +136,14 @@ func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 	process := bayes.Gaussian(fitted.GP)
 	l := loop.New(ctx, loop.Input{
 		Request: &run, Data: fitted.Data, Models: []bayes.Surrogate{process}, Feasibility: feasible, Criterion: bayes.LogEI{}, Batch: batch,
-	}, loop.Options{Fantasy: loop.Thompson, Candidates: beyond, Restarts: restarts})
+	}, loop.Options{Thompson: true, Candidates: outside})
 	drawn := sample(l, loop.NewRegion(process, fitted.Data, side), reason(side, since))
 	return l.Fill(ctx, batch, r.N, append([]loop.Strategy{drawn}, l.Plain()...)), memory.state(), nil
 }
 
-// The search outside the trust region, where all of its candidates are taken.
-const (
-	beyond   = 200
-	restarts = 4
-)
+// outside is where a search of the whole space starts, if all candidates of the trust region
+// are taken.
+const outside = 200
 
 // costs returns the outcomes of all observations, lower being better; +Inf where none was
 // measured.

@@ -12,8 +12,7 @@ import (
 // does not call the function, so that several climbers can be evaluated together:
 // evaluate the function at trial and pass the result to report, until done.
 type climber struct {
-	free     []bool    // coordinates that move
-	lo, hi   []float64 // bounds within the unit cube; nil means the cube's
+	free     []bool // coordinates that move
 	x, grad  []float64
 	value    float64
 	trial    []float64
@@ -117,8 +116,7 @@ func (c *climber) turn() {
 func (c *climber) ascent() []float64 {
 	g := make([]float64, len(c.x))
 	for i, v := range c.grad {
-		lo, hi := c.bounds(i)
-		held := c.x[i] <= lo && v < 0 || c.x[i] >= hi && v > 0
+		held := c.x[i] <= 0 && v < 0 || c.x[i] >= 1 && v > 0
 		if c.free[i] && !held {
 			g[i] = v
 		}
@@ -156,16 +154,7 @@ func (c *climber) newton(g []float64) []float64 {
 func (c *climber) project() {
 	trial := make([]float64, len(c.x))
 	for i, v := range c.x {
-		lo, hi := c.bounds(i)
-		trial[i] = min(hi, max(lo, v+c.step*c.move[i]))
+		trial[i] = min(1, max(0, v+c.step*c.move[i]))
 	}
 	c.trial = trial
-}
-
-// bounds returns the bounds of a coordinate.
-func (c *climber) bounds(i int) (lo, hi float64) {
-	if c.lo == nil {
-		return 0, 1
-	}
-	return c.lo[i], c.hi[i]
 }

@@ -33,12 +33,6 @@ func (l *Loop) Draw(places []Place, count int) *Drawn {
 	return &Drawn{loop: l, places: places, values: values, logP: l.Chance.Log(x), prior: l.Believed(places)}
 }
 
-// Left returns how many functions have not picked yet.
-func (d *Drawn) Left() int {
-	_, all := d.values.Dims()
-	return all - d.used
-}
-
 // Lowest returns the place of the minimum of the next function, among places that are not
 // taken; ok is false if there is none. There MUST be a function left.
 func (d *Drawn) Lowest() (best Spot, ok bool) {

@@ -12,6 +12,7 @@ import (
 
 // The bounds on the search from the best candidates.
 const (
+	restarts      = 4   // of the best candidates that it improves
 	moveRounds    = 3   // changes of one discrete column
 	movesAtOnce   = 128 // neighbours looked at in a round
 	climbRounds   = 20  // evaluations of the gradient, all climbers at once
@@ -21,12 +22,8 @@ const (
 
 // Improve searches from the starts, best first, and returns the best spot: first by
 // changes of one discrete column, then by the gradient in the continuous ones. It ends
-// early when ctx ends, and at once if the options ask for no restarts. avoided, if not
-// nil, reports which places are worse than all others.
+// early when ctx ends. avoided, if not nil, reports which places are worse than all others.
 func (l *Loop) Improve(ctx context.Context, starts []Spot, avoided func(x []float64) bool) Spot {
-	if l.Options.Restarts == 0 {
-		return starts[0]
-	}
 	spots := append([]Spot(nil), starts...)
 	for i := range spots[:min(2, len(spots))] {
 		for range moveRounds {
@@ -135,9 +132,6 @@ func (l *Loop) climb(ctx context.Context, from []Spot) []Spot {
 	climbers := make([]*climber, len(from))
 	for i, start := range from {
 		climbers[i] = newClimber(start.X, l.continuous(start.Place))
-		if l.Within != nil {
-			climbers[i].lo, climbers[i].hi = l.Within.Lo, l.Within.Hi
-		}
 	}
 	rounds := climbRounds
 	if l.Main.Model.Len() > largeModel {
@@ -202,7 +196,6 @@ func (l *Loop) round(climbers []*climber) {
 		if l.Chance.model != nil {
 			value = l.Chance.gradient(l.Criterion, value, gradient, logP[i], dLogP.RawRowView(i))
 		}
-		value += l.penalty.value(gradient, c.trial)
 		if l.Beliefs != nil {
 			value += l.Trust * l.Beliefs.Log(gradient, c.trial, l.Trust)
 		}

@@ -19,31 +19,6 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
 )
 
-// Fantasy selects how points that are still being evaluated enter the model.
-type Fantasy string
-
-// The ways of handling pending points.
-const (
-	// Believer assumes the posterior mean as the value (the kriging believer): the mean
-	// stays as it is, and the uncertainty around the point shrinks.
-	Believer Fantasy = "believer"
-	// Draws averages the acquisition function over several joint draws of the values.
-	Draws Fantasy = "draws"
-	// LiarMin, LiarMean and LiarMax assume the lowest, mean or highest observed value
-	// for each pending point (constant liars).
-	LiarMin  Fantasy = "liar-min"
-	LiarMean Fantasy = "liar-mean"
-	LiarMax  Fantasy = "liar-max"
-	// Penalty leaves the model alone and multiplies the acquisition function by a
-	// factor that keeps points away from pending ones (local penalisation).
-	Penalty Fantasy = "penalty"
-	// Thompson chooses the minimum of a function drawn from the posterior. It needs no
-	// acquisition function, and randomness keeps its points apart.
-	Thompson Fantasy = "thompson"
-	// None ignores pending points, except that it does not repeat them.
-	None Fantasy = "none"
-)
-
 // incumbentsAmong is how many of the lowest observations are searched for the lowest
 // posterior mean: a worse observation rarely has it.
 const incumbentsAmong = 64
@@ -53,12 +28,13 @@ const hurried = 100
 
 // Options are the settings of a loop.
 type Options struct {
-	Fantasy Fantasy
-	// Draws is the number of draws for the fantasy Draws.
-	Draws int
+	// Thompson leaves pending points out of the models: each function drawn from the posterior
+	// has another minimum, which keeps points apart. Otherwise a pending point counts with the
+	// posterior mean as its value (the kriging believer), which makes the models surer there.
+	Thompson bool
 	// Candidates is the number of points from which the search of the acquisition
-	// function starts, Restarts how many of them it improves.
-	Candidates, Restarts int
+	// function starts.
+	Candidates int
 	// Exact makes the lowest observed outcome the incumbent, since evaluations are exact.
 	// Otherwise it is the lowest posterior mean at an observed or pending point.
 	Exact bool
@@ -123,31 +99,22 @@ type Loop struct {
 	// Beliefs are nil if no parameter has a prior, Trust is their weight.
 	Beliefs *Beliefs
 	Trust   float64
-	// Within bounds the climbs; nil means the cube.
-	Within *Box
 
-	known   []Place // the incumbents' and pending places
-	penalty *penalty
+	known   []Place         // the incumbents' and pending places
 	seen    map[string]bool // all observed points
 	repeats int             // completed evaluations that repeat a completed point
 }
-
-// Box is a box within the unit cube.
-type Box struct{ Lo, Hi []float64 }
 
 // New prepares the search for the points after in.Batch.
 func New(ctx context.Context, in Input, o Options) *Loop {
 	r, d := in.Request, in.Data
 	l := &Loop{
-		Request: r, Data: d, Options: o, Criterion: in.Criterion, penalty: &penalty{},
+		Request: r, Data: d, Options: o, Criterion: in.Criterion,
 		Chance: newChance(in.Feasibility, d),
 		First:  r.First + len(in.Batch), Pending: len(r.Pending) + len(in.Batch),
 	}
 	l.remember()
-	draws := 1
-	if o.Fantasy == Draws {
-		draws = o.Draws
-	}
+	const draws = 1
 	for _, model := range in.Models {
 		m := &Member{Model: model, Fantasies: model.Fantasies(draws)}
 		m.Known.Incumbents = make([]float64, draws)
@@ -159,17 +126,15 @@ func New(ctx context.Context, in Input, o Options) *Loop {
 	for _, row := range Lowest(d.Y, incumbentsAmong) {
 		l.known = append(l.known, Place{X: d.X.RawRowView(row)})
 	}
-	if o.Fantasy != None {
-		evaluated := len(l.known)
-		for _, p := range r.Pending {
-			l.known = append(l.known, Place{p.Point, r.Encoding.Encode(p.Point)})
-		}
-		for _, b := range in.Batch {
-			l.known = append(l.known, Place{b.Point, r.Encoding.Encode(b.Point)})
-		}
-		if len(l.known) > evaluated {
-			l.fantasise(Rows(l.known[evaluated:]))
-		}
+	evaluated := len(l.known)
+	for _, p := range r.Pending {
+		l.known = append(l.known, Place{p.Point, r.Encoding.Encode(p.Point)})
+	}
+	for _, b := range in.Batch {
+		l.known = append(l.known, Place{b.Point, r.Encoding.Encode(b.Point)})
+	}
+	if len(l.known) > evaluated {
+		l.believe(Rows(l.known[evaluated:]))
 	}
 	count := o.Candidates
 	if ctx.Err() != nil {
@@ -188,9 +153,6 @@ func New(ctx context.Context, in Input, o Options) *Loop {
 	l.Evaluated = len(l.known)
 	l.watch()
 	l.look()
-	if o.Fantasy == Penalty {
-		l.penalty.estimate(l)
-	}
 	return l
 }
 
@@ -256,35 +218,13 @@ func (l *Loop) Taken(x []float64) bool {
 	return l.seen[surrogate.KeyOf(x)] || l.Request.Sampler.TakenAt(x)
 }
 
-// fantasise adds points without known values to the models. All members get the same
-// random numbers.
-func (l *Loop) fantasise(x *mat.Dense) {
-	n, _ := x.Dims()
-	y := l.Data.Y
-	var z *mat.Dense
-	if l.Options.Fantasy == Draws {
-		z = normals(n, l.Main.Fantasies.Draws(), l.Request.Rand)
+// believe adds points without known values to the models, unless the options leave them out.
+func (l *Loop) believe(x *mat.Dense) {
+	if l.Options.Thompson {
+		return
 	}
 	for _, m := range l.members() {
-		switch l.Options.Fantasy {
-		case Draws:
-			m.Fantasies.Draw(x, z)
-		case LiarMin:
-			m.Fantasies.Tell(x, slices.Repeat([]float64{slices.Min(y)}, n))
-		case LiarMean:
-			m.Fantasies.Tell(x, slices.Repeat([]float64{bayes.Average(y)}, n))
-		case LiarMax:
-			m.Fantasies.Tell(x, slices.Repeat([]float64{slices.Max(y)}, n))
-		case Believer:
-			m.Fantasies.Believe(x)
-		case Penalty, None, Thompson:
-		}
-	}
-	if l.Options.Fantasy == Penalty {
-		mean, variance := l.Main.Fantasies.Posterior(x)
-		for i := range n {
-			l.penalty.add(x.RawRowView(i), mean.At(i, 0), variance[i])
-		}
+		m.Fantasies.Believe(x)
 	}
 }
 
@@ -296,9 +236,6 @@ func (l *Loop) Believed(places []Place) []float64 {
 	}
 	return values
 }
-
-// PenaltyAt returns what the fantasy Penalty adds to the value of the place at x.
-func (l *Loop) PenaltyAt(x []float64) float64 { return l.penalty.value(nil, x) }
 
 // posterior is that of some places under one member.
 type posterior struct {
@@ -325,10 +262,10 @@ func (l *Loop) looked() []posterior {
 	return all
 }
 
-// value returns the value of the place at x without the parameters' priors, given its row
-// in the posteriors and the logarithm of the probability that its evaluation completes.
-func (l *Loop) value(of []posterior, row int, x []float64, logP float64) float64 {
-	return l.Chance.of(l.Criterion, l.score(of, row), logP) + l.penalty.value(nil, x)
+// value returns the value of a place without the parameters' priors, given its row in the
+// posteriors and the logarithm of the probability that its evaluation completes.
+func (l *Loop) value(of []posterior, row int, logP float64) float64 {
+	return l.Chance.of(l.Criterion, l.score(of, row), logP)
 }
 
 // score returns the criterion's average over the members.

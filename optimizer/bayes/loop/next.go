@@ -80,7 +80,7 @@ func (l *Loop) Look(_ context.Context, t *Turn) (suggestion optimizer.Suggestion
 	for i := range t.Values {
 		t.Values[i] = math.Inf(-1)
 		if !l.Request.Sampler.TakenAt(l.Places[i].X) {
-			t.Values[i] = l.value(of, l.Evaluated+i, l.Places[i].X, l.LogP[i]) + l.Prior[i]
+			t.Values[i] = l.value(of, l.Evaluated+i, l.LogP[i]) + l.Prior[i]
 		}
 	}
 	t.Starts = l.Starts(t.Values)
@@ -131,8 +131,8 @@ func (l *Loop) Starts(values []float64) []Spot {
 			}
 		}
 	}
-	add(0, middle, max(1, l.Options.Restarts/2))
-	add(middle, len(values), max(1, (l.Options.Restarts+1)/2))
+	add(0, middle, restarts/2)
+	add(middle, len(values), restarts/2)
 	slices.SortStableFunc(starts, func(a, b Spot) int {
 		switch {
 		case a.Value > b.Value:
@@ -151,8 +151,8 @@ func (l *Loop) Evaluate(places []Place) []float64 {
 	x := Rows(places)
 	of, logP, prior := l.posteriors(x), l.Chance.Log(x), l.Believed(places)
 	values := make([]float64, len(places))
-	for i, p := range places {
-		values[i] = l.value(of, i, p.X, logP[i]) + prior[i]
+	for i := range places {
+		values[i] = l.value(of, i, logP[i]) + prior[i]
 	}
 	return values
 }
@@ -187,12 +187,10 @@ func (l *Loop) Pick(best Spot) optimizer.Suggestion {
 	l.Pending++
 	l.Request.Sampler.Take(best.Point)
 	l.Picked++
-	if l.Options.Fantasy != None {
-		l.fantasise(x)
-		for i, m := range l.members() {
-			after, _ := at[i].Posterior() // in each draw, given the value that was drawn
-			lower(m.floor, after.RawRowView(0))
-		}
+	l.believe(x)
+	for i, m := range l.members() {
+		after, _ := at[i].Posterior()
+		lower(m.floor, after.RawRowView(0))
 	}
 	return suggestion
 }

@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"context"
 	"math"
 
 	"gonum.org/v1/gonum/floats"
@@ -63,10 +62,7 @@ func Side(y []float64, parallel, dim, initial int) (side float64, since int) {
 }
 
 // Region is a box around the best point, within the unit cube.
-type Region struct {
-	Box
-	centre []float64
-}
+type Region struct{ Lo, Hi, centre []float64 }
 
 // NewRegion returns the trust region of a model: it is centred at the evaluated point
 // with the lowest posterior mean, with sides in proportion to its lengthscales, side in
@@ -77,7 +73,7 @@ func NewRegion(m bayes.Surrogate, d *surrogate.Data, side float64) *Region {
 	dim := len(centre)
 	scales := m.Lengthscales()
 	middle := floats.Sum(scales) / float64(dim)
-	t := &Region{Box{make([]float64, dim), make([]float64, dim)}, centre}
+	t := &Region{make([]float64, dim), make([]float64, dim), centre}
 	for i := range dim {
 		// In log space; a column that does not matter may go anywhere.
 		half := side / 2 * math.Exp(scales[i]-middle)
@@ -102,34 +98,4 @@ func (t *Region) Stream(r *optimizer.Request) optimizer.Stream {
 			x[i] = t.Lo[i] + u*(t.Hi[i]-t.Lo[i])
 		}
 	}
-}
-
-// Local returns the best point of the trust region; ok is false if none was found.
-func (l *Loop) Local(ctx context.Context, t *Region) (best Spot, ok bool) {
-	count := l.Options.Candidates
-	if ctx.Err() != nil {
-		count = min(count, hurried)
-	}
-	places := Gather(nil, l.Request, count, t.Stream(l.Request), l.Taken)
-	if len(places) == 0 {
-		return best, false
-	}
-	values := l.Evaluate(places)
-	for i := range values {
-		values[i] = -values[i]
-	}
-	var starts []Spot
-	for _, i := range Lowest(values, max(1, l.Options.Restarts)) {
-		if !math.IsNaN(values[i]) && !math.IsInf(values[i], 0) {
-			starts = append(starts, Spot{Place: places[i], Value: -values[i]})
-		}
-	}
-	if len(starts) == 0 {
-		return best, false
-	}
-	l.Within = &t.Box
-	best = l.Improve(ctx, starts, nil)
-	l.Within = nil
-	best.Why = "the best of the trust region"
-	return best, true
 }

@@ -33,13 +33,8 @@ func (o Options) over(columns []kernel.Column) (kernel.Kernel, gp.Config) {
 	config := gp.DefaultConfig(len(columns))
 	config.Noise.Prior = noisePrior
 	for i := range columns {
-		switch o.Lengthscales {
-		case LengthscalesShort:
-			config.Kernel[i].Prior = gp.Gamma{Shape: 3, Rate: 6}
-			config.Kernel[i].Start = math.Log(1. / 3)
-		case LengthscalesFlat:
+		if o.Lengthscales == LengthscalesFlat {
 			config.Kernel[i].Prior = gp.Flat{}
-		case LengthscalesScaled:
 		}
 	}
 	seen := columns

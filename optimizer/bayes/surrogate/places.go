@@ -37,10 +37,6 @@ func (d *Data) Places() []Place {
 	return places
 }
 
-// Outcomes returns the outcomes of the rows in the objective's units; lower is better.
-// Callers must not change them.
-func (d *Data) Outcomes() []float64 { return d.raw }
-
 // KeyOf returns a point's coordinates as a map key.
 func KeyOf(x []float64) string {
 	key := make([]byte, 0, 8*len(x))

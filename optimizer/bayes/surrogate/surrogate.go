@@ -28,9 +28,6 @@ const (
 	// LengthscalesScaled is LogNormal(√2 + ½ ln d, √3), whose mode grows with the
 	// root of the number of columns (Hvarfner, Hellsten and Nardi 2024).
 	LengthscalesScaled Lengthscales = "scaled"
-	// LengthscalesShort is Gamma(3, 6), BoTorch's earlier default, with mode ⅓ for any
-	// number of columns.
-	LengthscalesShort Lengthscales = "short"
 	// LengthscalesFlat has no prior, as in HEBO: only the likelihood counts.
 	LengthscalesFlat Lengthscales = "flat"
 )

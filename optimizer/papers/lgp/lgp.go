@@ -77,11 +77,8 @@ func New(o Options) optimizer.Optimizer { return optimizer.Guard(proposer{o}) }
 // their number to the third power, about fifty times.
 const maxPoints = 256
 
-// The search of the acquisition function.
-const (
-	candidates = 1000
-	restarts   = 4
-)
+// candidates is where the search of the acquisition function starts.
+const candidates = 1000
 
 type proposer struct{ options Options }
 
@@ -120,7 +117,7 @@ func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 		}
 		l := loop.New(ctx, loop.Input{
 			Request: r, Data: d, Models: models, Feasibility: feasible, Criterion: bayes.LogEI{Latent: true}, Batch: batch,
-		}, loop.Options{Fantasy: loop.Believer, Exact: true, Candidates: candidates, Restarts: restarts})
+		}, loop.Options{Exact: true, Candidates: candidates})
 		target := len(batch) + to - from
 		if batch = l.Fill(ctx, batch, target, l.Plain()); len(batch) < target {
 			break // the guard draws the missing points

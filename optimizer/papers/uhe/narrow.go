@@ -89,7 +89,7 @@ func (o proposer) narrow(ctx context.Context, in loop.Input, memory *memory) []o
 				k = kappa(k, factor, dim)
 				in.Criterion = bayes.UCB{Kappa: k}
 			}
-			l := loop.New(ctx, in, search())
+			l := loop.New(ctx, in, loop.Options{Candidates: candidates})
 			var t loop.Turn
 			l.Look(ctx, &t)
 			if l.Best(ctx, &t); !t.Found {

@@ -99,11 +99,8 @@ func New(o Options) optimizer.Optimizer { return optimizer.Guard(proposer{o}) }
 // as many pseudo-points is what a suggestion costs.
 const maxPoints = 256
 
-// The search of the acquisition function.
-const (
-	candidates = 1000
-	restarts   = 4
-)
+// candidates is where the search of the acquisition function starts.
+const candidates = 1000
 
 type proposer struct{ options Options }
 
@@ -139,17 +136,13 @@ func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 	if o.options.Method == Shrink || o.options.Method == Adaptive {
 		return o.narrow(ctx, in, memory), memory.state(), nil
 	}
-	l := loop.New(ctx, in, search())
+	l := loop.New(ctx, in, loop.Options{Candidates: candidates})
 	strategies := l.Plain()
 	if size > 0 {
 		horizon := (r.MaxTrials - initial) / size
 		strategies = append([]loop.Strategy{o.random(l, &memory.Bandit, horizon)}, strategies...)
 	}
 	return l.Fill(ctx, batch, r.N, strategies), memory.state(), nil
-}
-
-func search() loop.Options {
-	return loop.Options{Fantasy: loop.Believer, Candidates: candidates, Restarts: restarts}
 }
 
 // random returns the strategy that picks a random point where the bandit says so.
