@@ -133,7 +133,7 @@ func (c *carrier) run(ctx context.Context) error {
 
 // carry carries out errands and adds those to retry to failed.
 func (c *carrier) carry(ctx context.Context, e, failed *errands) error {
-	for _, control := range e.controls.take() {
+	for _, control := range e.controls.takeAll() {
 		if control.Kind == messaging.ControlReceipt {
 			failpoint.Reach(failpoint.LeaderBeforeReceipt)
 		}
@@ -147,17 +147,17 @@ func (c *carrier) carry(ctx context.Context, e, failed *errands) error {
 			c.log.Debug("could not send a control message", telemetry.LogWorker, control.Worker, telemetry.LogError, err)
 		}
 	}
-	for _, a := range e.withdraw.take() {
+	for _, a := range e.withdraw.takeAll() {
 		if err := c.withdraw(ctx, a); err != nil {
 			return err
 		}
 	}
-	for part := range slices.Chunk(e.publish.take(), assignGroup) {
+	for part := range slices.Chunk(e.publish.takeAll(), assignGroup) {
 		if err := c.publish(ctx, part, failed); err != nil {
 			return err
 		}
 	}
-	for _, study := range e.purge.take() {
+	for _, study := range e.purge.takeAll() {
 		call, cancel := context.WithTimeout(ctx, callTimeout)
 		err := c.bus.Purge(call, study, true)
 		cancel()
@@ -226,7 +226,7 @@ func (c *carrier) again(ctx context.Context, failed *errands) {
 	if failed.publish.len()+failed.purge.len() == 0 {
 		return
 	}
-	e := effects{publish: failed.publish.take(), purge: failed.purge.take()}
+	e := effects{publish: failed.publish.takeAll(), purge: failed.purge.takeAll()}
 	c.post(ctx, func(context.Context, time.Time) error {
 		e.publish = slices.DeleteFunc(e.publish, func(a outgoing) bool { return !c.studies.waits(a.Study, a.Trial, a.Nonce) })
 		c.add(&e)

@@ -21,10 +21,10 @@ func TestQueueHoldsEachKeyOnce(t *testing.T) {
 	if q.len() != 3 {
 		t.Errorf("%d keys, want 3", q.len())
 	}
-	if diff := cmp.Diff([]int{2, 4, 3}, q.take()); diff != "" {
+	if diff := cmp.Diff([]int{2, 4, 3}, q.takeAll()); diff != "" {
 		t.Error(diff)
 	}
-	if q.len() != 0 || len(q.take()) != 0 {
+	if q.len() != 0 || len(q.takeAll()) != 0 {
 		t.Error("the queue is not empty after take")
 	}
 }

@@ -293,7 +293,7 @@ func (c *Coordinator) Measure(ctx context.Context, nameOrID, client string, held
 		l.studies.step(r, engine.Measured{At: now, Measurement: &messaging.Measurement{
 			Version: messaging.SchemaVersion, AttemptID: id, Worker: client, Step: step, Metrics: metrics, At: now,
 		}})
-		l.journal.take() // no stream has the measurement: it must be durable before the answer
+		l.journal.takeCurves() // no stream has the measurement: it must be durable before the answer
 		if r.broken != nil {
 			return r.broken
 		}

@@ -10,13 +10,13 @@ import (
 )
 
 // effects are the actions to take once the records that caused them are durable.
-// The exception are archives, which are written BEFORE.
+// The exception are burials, which are made BEFORE.
 type effects struct {
 	publish  []outgoing
 	withdraw []*messaging.Assignment
 	controls []messaging.Control
 	purge    []string // studies by id
-	archives []archived
+	burials  []burial
 	ended    []endedTrial
 	asks     []askOf
 	// fallbacks are requests for points that need no model.
@@ -32,10 +32,10 @@ type endedTrial struct {
 	trial record.Trial
 }
 
-// archived is a result for the dead-letter queue, and the attempt and the worker that it
+// burial is a result for the dead-letter queue, and the attempt and the worker that it
 // names.
-type archived struct {
-	letter
+type burial struct {
+	deadLetter
 	worker string
 	id     messaging.AttemptID
 }
@@ -45,8 +45,8 @@ type askOf struct {
 	ask *engine.Ask
 }
 
-// take adds an output's effects, except for its archives.
-func (e *effects) take(r *run, out *engine.Output) {
+// takeEffects adds an output's effects, except for the results to bury.
+func (e *effects) takeEffects(r *run, out *engine.Output) {
 	for _, a := range out.Publish {
 		e.publish = append(e.publish, outgoing{Assignment: a})
 		// The record of a trial whose attempt is new is in the same output.
@@ -79,7 +79,7 @@ func (e *effects) take(r *run, out *engine.Output) {
 	}
 }
 
-// withhold drops the receipts of a result that could not be archived: its worker keeps it
+// withhold drops the receipts of a result that could not be buried: its worker keeps it
 // and sends it again.
 func (e *effects) withhold(worker string, id messaging.AttemptID) {
 	e.controls = slices.DeleteFunc(e.controls, func(c messaging.Control) bool {

@@ -247,7 +247,7 @@ func TestStudiesThatShareAPoolAreTold(t *testing.T) {
 	for _, r := range w.studies.loaded {
 		f.changed(r)
 	}
-	w.retell()
+	w.retellCapacity()
 	if !f.changed(shared) || !f.changed(other) {
 		t.Error("a study that shares its pool is not told")
 	}

@@ -146,7 +146,7 @@ func TestRefusedAssignmentsArePublishedSoon(t *testing.T) {
 	r.verify(s.ID, 4, 4)
 }
 
-// watched is a leader's bus. Whenever it archives the last message of a stream, it
+// watched is a leader's bus. Whenever it buries the last message of a stream, it
 // checks whether the ledger's cursor has already moved past that message.
 type watched struct {
 	messaging.Leader
@@ -154,7 +154,7 @@ type watched struct {
 	early  *atomic.Int64
 }
 
-func (w watched) Archive(ctx context.Context, subject, reason string, raw []byte) error {
+func (w watched) Bury(ctx context.Context, subject, reason string, raw []byte) error {
 	stream := messaging.StreamResult
 	if s, err := messaging.ParseSubject(subject); err != nil {
 		return err
@@ -172,7 +172,7 @@ func (w watched) Archive(ctx context.Context, subject, reason string, raw []byte
 	if snapshot.Cursors[stream].Sequence >= last {
 		w.early.Add(1)
 	}
-	return w.Leader.Archive(ctx, subject, reason, raw)
+	return w.Leader.Bury(ctx, subject, reason, raw)
 }
 
 // watch puts a watched bus into the options.
@@ -180,7 +180,7 @@ func (r *rig) watch(early *atomic.Int64) func(*Options) {
 	return func(o *Options) { o.Bus = watched{o.Bus, r.ledger, early} }
 }
 
-// An unreadable message is archived before the cursor moves past it, and the study
+// An unreadable message is buried before the cursor moves past it, and the study
 // continues. The sender of a result gets a receipt. An attempt that can no longer be
 // claimed, because the message took the place of its claim, is replaced by the next.
 func TestPoison(t *testing.T) {
@@ -216,7 +216,7 @@ func TestPoison(t *testing.T) {
 		t.Errorf("dead letters: %+v", dead)
 	}
 	if early.Load() != 0 {
-		t.Error("a cursor had moved past a message before it was archived")
+		t.Error("a cursor had moved past a message before it was buried")
 	}
 }
 
@@ -305,7 +305,7 @@ func TestTwoResultsOfOneAttempt(t *testing.T) {
 }
 
 // A worker that is silent for a lease loses its attempts. If its result arrives after
-// all, it counts unless another result came first; then it is archived.
+// all, it counts unless another result came first; then it is buried.
 func TestLateResultsOfLostAttempts(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, membus.Options{})

@@ -137,11 +137,11 @@ func (i *intake) entry(ctx context.Context, e *messaging.Entry, now time.Time) e
 	if err != nil {
 		return err
 	}
-	i.journal.read(e.Stream, e.Cursor)
+	i.journal.moveCursor(e.Stream, e.Cursor)
 	return nil
 }
 
-// poison archives a message that cannot be decoded. If it could archive a result, it
+// poison buries a message that cannot be decoded. If it could bury a result, it
 // sends a receipt, so that the worker stops sending it. It tells the engine about a claim,
 // which may block an attempt.
 func (i *intake) poison(ctx context.Context, e *messaging.Entry, now time.Time) error {
@@ -150,7 +150,7 @@ func (i *intake) poison(ctx context.Context, e *messaging.Entry, now time.Time) 
 	if r != nil {
 		study = e.ID.Study
 	}
-	kept := i.journal.letters.archive(ctx, i.journal.batch, letter{study, e.Subject, e.Err.Error(), e.Raw})
+	kept := i.journal.deadLetters.bury(ctx, i.journal.batch, deadLetter{study, e.Subject, e.Err.Error(), e.Raw})
 	switch e.Stream {
 	case messaging.StreamResult:
 		if e.Worker != "" && kept {
@@ -294,7 +294,7 @@ func (i *intake) repeated(ctx context.Context, r *run, res *messaging.Result) (b
 	return err == nil && engine.Repeated(&r.spec.Definition.Spec, &t, res), err
 }
 
-// settle archives a result that no study accepts, and sends its receipt.
+// settle buries a result that no study accepts, and sends its receipt.
 func (i *intake) settle(e *messaging.Entry, study string, d messaging.Disposition, reason string) {
 	i.journal.keep(e, study, reason)
 	i.journal.receipt(e.Result.Worker, e.Result.AttemptID, d)

@@ -28,10 +28,10 @@ const (
 // the effects that wait until these are durable, and the replies to the commands
 // that changed them. The loop owns it.
 type journal struct {
-	log     *slog.Logger
-	metrics *metrics
-	letters *deadLetters
-	writer  *ledger.Writer // nil until the term has fenced the ledger
+	log         *slog.Logger
+	metrics     *metrics
+	deadLetters *deadLetters
+	writer      *ledger.Writer // nil until the term has fenced the ledger
 
 	batch *ledger.Batch
 	// curves are the curves to commit, with the cursor of the reports in them; curved
@@ -54,11 +54,11 @@ func (j *journal) add(r *run, records *ledger.Batch, out *engine.Output) {
 	for i := range out.Curves {
 		j.curves.PutCurve(r.spec.ID, &out.Curves[i])
 	}
-	j.held.take(r, out)
+	j.held.takeEffects(r, out)
 }
 
-// read records how far a stream has been read.
-func (j *journal) read(s messaging.Stream, c messaging.Cursor) {
+// moveCursor records how far a stream has been read.
+func (j *journal) moveCursor(s messaging.Stream, c messaging.Cursor) {
 	if s == messaging.StreamMetric {
 		j.curves.PutCursor(s, c)
 	} else {
@@ -111,20 +111,20 @@ func (j *journal) avoid(worker, study, reason string) {
 	j.held.controls = append(j.held.controls, avoid(worker, study, reason))
 }
 
-// keep archives an entry with the next commit, as it was received: encoded again, it
+// keep buries an entry with the next commit, as it was received: encoded again, it
 // could be too large for the dead-letter queue.
 func (j *journal) keep(e *messaging.Entry, study, reason string) {
 	r := e.Result
-	j.held.archives = append(j.held.archives, archived{letter{study, e.Subject, reason, e.Raw}, r.Worker, r.AttemptID})
+	j.held.burials = append(j.held.burials, burial{deadLetter{study, e.Subject, reason, e.Raw}, r.Worker, r.AttemptID})
 }
 
 // commit makes the batch durable and returns the effects that may now be carried
-// out. It archives refused results BEFORE, while the cursor is still behind them.
+// out. It buries refused results BEFORE, while the cursor is still behind them.
 // If it fails, it has answered the commands in the batch.
 func (j *journal) commit(ctx context.Context) (effects, error) {
-	for i := range j.held.archives {
-		a := &j.held.archives[i]
-		if !j.letters.archive(ctx, j.batch, a.letter) {
+	for i := range j.held.burials {
+		a := &j.held.burials[i]
+		if !j.deadLetters.bury(ctx, j.batch, a.deadLetter) {
 			j.held.withhold(a.worker, a.id)
 		}
 	}
@@ -143,7 +143,7 @@ func (j *journal) commit(ctx context.Context) (effects, error) {
 // leader sends no assignment and no receipt, and nothing is lost.
 func (j *journal) store(ctx context.Context) error {
 	if due := j.due(); !due.IsZero() && !time.Now().Before(due) {
-		j.take()
+		j.takeCurves()
 	}
 	if j.batch.Len() == 0 {
 		return nil
@@ -206,8 +206,8 @@ func (j *journal) stored() {
 	j.batch = &ledger.Batch{}
 }
 
-// take moves the waiting curves into the batch.
-func (j *journal) take() {
+// takeCurves moves the waiting curves into the batch.
+func (j *journal) takeCurves() {
 	j.batch.Add(j.curves)
 	j.curves, j.curved = &ledger.Batch{}, time.Now()
 }
@@ -216,7 +216,7 @@ func (j *journal) take() {
 // before the next leader does, and until when spans have been exported.
 func (j *journal) flush(ctx context.Context, exported time.Time) error {
 	j.batch = &ledger.Batch{} // drop all other records: their effects would get lost
-	j.take()
+	j.takeCurves()
 	j.exported(exported)
 	return j.store(ctx)
 }

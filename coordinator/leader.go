@@ -54,9 +54,9 @@ type leader struct {
 	carrier     *carrier // messages to workers; safe for concurrent use
 	asks        *asks    // requests to the optimisers; safe for concurrent use
 	recommender *recommender
-	traces      *traces  // spans of ended trials
-	lookout     *lookout // gauges
-	trimmer     *trimmer // deletes messages that nobody needs
+	traces      *traces   // spans of ended trials
+	observer    *observer // gauges
+	trimmer     *trimmer  // deletes messages that nobody needs
 	workers     sync.WaitGroup
 }
 
@@ -71,7 +71,7 @@ func newLeader(c *Coordinator, term *election.Term) *leader {
 	fleet := newFleet(c.o.WorkerLease)
 	l.journal = &journal{
 		log: l.log, metrics: c.metrics, batch: &ledger.Batch{}, curves: &ledger.Batch{}, committed: map[messaging.Stream]messaging.Cursor{},
-		letters: &deadLetters{log: l.log, metrics: c.metrics, put: c.o.Bus.Archive, read: c.ledger.Asides, every: c.buryEvery},
+		deadLetters: &deadLetters{log: l.log, metrics: c.metrics, put: c.o.Bus.Bury, read: c.ledger.Asides, every: c.buryEvery},
 	}
 	l.studies = &studies{
 		log: l.log, journal: l.journal, settings: c.o.Engine, newOptimizer: c.o.NewOptimizer, newFallback: c.o.NewFallback,
@@ -86,7 +86,7 @@ func newLeader(c *Coordinator, term *election.Term) *leader {
 	l.asks = newAsks(l.studies, l.traces, l.send, l.workers.Go)
 	l.recommender = &recommender{log: l.log, studies: l.studies, known: c.recommendations, stored: c.recommendStored, post: l.send, spawn: l.workers.Go}
 	l.trimmer = newTrimmer(l.log, c.o.Bus, l.studies, l.journal, l.send, c.trim)
-	l.lookout = &lookout{metrics: c.metrics, studies: l.studies, fleet: fleet}
+	l.observer = &observer{metrics: c.metrics, studies: l.studies, fleet: fleet}
 	return l
 }
 
@@ -153,7 +153,7 @@ func (l *leader) start(ctx context.Context, cancel context.CancelCauseFunc) erro
 		return l.watch.attend(ctx, l.c.o.LeaseTTL, l.c.o.Bus.Healthy, l.send)
 	})
 	spawn("archive what was set aside", func(ctx context.Context) error {
-		return l.journal.letters.retry(ctx, l.send, func(key string) { l.journal.batch.DeleteAside(key) })
+		return l.journal.deadLetters.retry(ctx, l.send, func(key string) { l.journal.batch.DeleteAside(key) })
 	})
 	spawn("trim the streams", l.trimmer.run)
 	spawn("look at etcd's history", (&history{log: l.log, read: l.c.ledger.History}).run)

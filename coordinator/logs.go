@@ -212,7 +212,7 @@ func (t *tail) run(ctx context.Context, o LogTail, write func(messaging.LogStrea
 		}
 	}
 	if missing != "" && !slices.ContainsFunc(outputs, func(o *output) bool { return o.begun }) {
-		return fmt.Errorf("%w: %s%s", ErrNoLog, missing, t.place())
+		return fmt.Errorf("%w: %s%s", ErrNoLog, missing, t.placeOfLog())
 	}
 	return nil
 }
@@ -248,10 +248,10 @@ func (t *tail) ask(ctx context.Context, r messaging.LogRequest) (messaging.LogPa
 			return p, err
 		}
 		if !t.heard() {
-			return p, fmt.Errorf("%w: worker %s is gone%s", ErrLogAway, t.attempt.Worker, t.place())
+			return p, fmt.Errorf("%w: worker %s is gone%s", ErrLogAway, t.attempt.Worker, t.placeOfLog())
 		}
 	}
-	return messaging.LogPart{}, fmt.Errorf("%w: worker %s does not answer: it is busy, runs an older version, or lacks the NATS permission to send logs%s", ErrLogAway, t.attempt.Worker, t.place())
+	return messaging.LogPart{}, fmt.Errorf("%w: worker %s does not answer: it is busy, runs an older version, or lacks the NATS permission to send logs%s", ErrLogAway, t.attempt.Worker, t.placeOfLog())
 }
 
 // try sends a request once and waits for its answer.
@@ -288,8 +288,8 @@ func (t *tail) heard() bool {
 	return slices.ContainsFunc(t.c.Workers(), func(w Worker) bool { return w.Worker == t.attempt.Worker })
 }
 
-// place returns a text that says where the log is, if the worker has said so.
-func (t *tail) place() string {
+// placeOfLog returns a text that says where the log is, if the worker has said so.
+func (t *tail) placeOfLog() string {
 	if t.attempt.Logs == "" {
 		return ""
 	}

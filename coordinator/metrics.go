@@ -18,7 +18,7 @@ type metrics struct {
 	queueWait, evaluation, overhead, suggest, commit metric.Float64Histogram
 	staleness                                        metric.Int64Histogram
 	trials, takeovers, results, republished          metric.Int64Counter
-	attempts, suggestErrors, unarchived              metric.Int64Counter
+	attempts, suggestErrors, buryRefused             metric.Int64Counter
 	// gauges are the loop's last ones; they are read when the metrics are collected.
 	gauges atomic.Pointer[gauges]
 	aside  atomic.Int64 // messages that are set aside
@@ -69,7 +69,7 @@ func newMetrics(meter metric.Meter, c *Coordinator) (*metrics, error) {
 		republished: i.counter(telemetry.MetricRepublished,
 			"Assignments that were published again because no worker had claimed them."),
 		attempts:      i.counter(telemetry.MetricAttempts, "Attempts of ended trials, by state and reason of failure."),
-		unarchived:    i.counter(telemetry.MetricUnarchived, "Messages that the dead-letter queue refused."),
+		buryRefused:   i.counter(telemetry.MetricRefused, "Messages that the dead-letter queue refused."),
 		suggestErrors: i.counter(telemetry.MetricSuggestErrors, "Requests to the optimiser that failed."),
 	}
 	var err error

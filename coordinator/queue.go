@@ -19,8 +19,8 @@ func (q *queue[K, V]) add(key K, value V) {
 
 func (q *queue[K, V]) len() int { return len(q.keys) }
 
-// take returns the values and empties the queue.
-func (q *queue[K, V]) take() []V {
+// takeAll returns the values and empties the queue.
+func (q *queue[K, V]) takeAll() []V {
 	list := make([]V, len(q.keys))
 	for i, key := range q.keys {
 		list[i] = q.values[key]

@@ -98,7 +98,7 @@ func (s *studies) recommended(r *run, now time.Time, made record.Recommendation)
 	}
 	status := r.status
 	status.Recommended = made
-	s.take(r, &engine.Output{Status: &status})
+	s.takeOutput(r, &engine.Output{Status: &status})
 }
 
 // create stores a new study and starts it.
@@ -199,7 +199,7 @@ func (s *studies) attach(r *run, e *engine.Engine, out *engine.Output, now time.
 	r.engine, r.wake, r.used, r.told, r.fitted = e, out.Wake, now, 0, fittedBefore(e)
 	r.recommending = e.Status().Recommended.Position
 	s.loaded[r.spec.ID] = r
-	s.take(r, out)
+	s.takeOutput(r, out)
 }
 
 // rest drops the engine of an ended study; engineOf loads it again.
@@ -223,7 +223,7 @@ func (s *studies) step(r *run, ev engine.Event) engine.Output {
 	}
 	out := r.engine.Step(ev)
 	r.wake, r.stepped = out.Wake, true
-	s.take(r, &out)
+	s.takeOutput(r, &out)
 	if r.engine == nil { // the output broke the study and was dropped
 		return engine.Output{}
 	}
@@ -233,10 +233,10 @@ func (s *studies) step(r *run, ev engine.Event) engine.Output {
 // stepIn applies an event to the study with an id, if it is loaded.
 func (s *studies) stepIn(id string, ev engine.Event) { s.step(s.runs[id], ev) }
 
-// take puts an output's records into the journal's batch and holds back its effects.
+// takeOutput puts an output's records into the journal's batch and holds back its effects.
 // If the ledger would refuse a record, take marks the study as broken: the study
 // stays as it was last committed, and the other studies continue.
-func (s *studies) take(r *run, out *engine.Output) {
+func (s *studies) takeOutput(r *run, out *engine.Output) {
 	r.changes++
 	records := recordsOf(r.spec.ID, out)
 	if err := records.Err(); err != nil {

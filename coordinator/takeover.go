@@ -44,7 +44,7 @@ func (l *leader) takeOver(ctx context.Context, handBack bool) error {
 	if err != nil {
 		return err
 	}
-	l.journal.letters.resume(n, bytes)
+	l.journal.deadLetters.resume(n, bytes)
 	l.journal.traced = snapshot.Traced
 	now := time.Now()
 	for i := range snapshot.Studies {

@@ -12,8 +12,8 @@ func (l *leader) tick(now time.Time) (next time.Time) {
 	next = now.Add(tickEvery)
 	checking := l.watch.fleet.due(now)
 	if checking {
-		l.lookout.look(now)
-		l.watch.retell()
+		l.observer.observe(now)
+		l.watch.retellCapacity()
 	}
 	for _, r := range l.studies.ordered() {
 		if !r.running() {
@@ -25,7 +25,7 @@ func (l *leader) tick(now time.Time) (next time.Time) {
 		if checking {
 			l.watch.expire(r, now)
 		}
-		l.watch.tell(r, now)
+		l.watch.tellCapacity(r, now)
 		if r.due(now) {
 			l.studies.step(r, engine.Tick{At: now})
 		}

@@ -133,7 +133,7 @@ func (t *trimmer) trim(ctx context.Context) error {
 	var pools []string
 	var old sample
 	if !t.ask(ctx, func(now time.Time) {
-		old = t.take(now)
+		old = t.takeSample(now)
 		list, pools = t.look(old.at)
 	}) {
 		return nil
@@ -156,9 +156,9 @@ func (t *trimmer) trim(ctx context.Context) error {
 	return nil
 }
 
-// take notes what is committed now, and returns the newest sample that is old enough; an
+// takeSample notes what is committed now, and returns the newest sample that is old enough; an
 // empty one if there is none.
-func (t *trimmer) take(now time.Time) sample {
+func (t *trimmer) takeSample(now time.Time) sample {
 	t.samples = append(t.samples, sample{now, maps.Clone(t.journal.committed)})
 	for len(t.samples) > 1 && now.Sub(t.samples[1].at) >= t.rule.after {
 		t.samples = t.samples[1:]

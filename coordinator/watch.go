@@ -85,19 +85,19 @@ func (w *watch) expire(r *run, now time.Time) {
 	}
 }
 
-// tell tells a study's engine about its pool if that has changed.
-func (w *watch) tell(r *run, now time.Time) {
+// tellCapacity tells a study's engine about its pool if that has changed.
+func (w *watch) tellCapacity(r *run, now time.Time) {
 	if w.fleet.changed(r) {
 		slots, free := w.fleet.capacity(r)
 		w.studies.step(r, engine.Capacity{At: now, Slots: slots, Free: free})
 	}
 }
 
-// retell makes the studies that share a pool be told its capacity again. An engine
+// retellCapacity makes the studies that share a pool be told its capacity again. An engine
 // estimates the free slots by the claims and results of its own study. So it does not see that
 // another one has taken a slot, and a worker whose slots are all taken again at once sends no
 // heartbeat that says so before its interval is over.
-func (w *watch) retell() {
+func (w *watch) retellCapacity() {
 	running := map[string]int{}
 	for _, r := range w.studies.loaded {
 		if !r.running() || r.byClients() {

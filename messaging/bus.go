@@ -147,9 +147,9 @@ type Leader interface {
 	// Logs delivers the log parts that a worker sends from now on until ctx ends. If the
 	// reader is too slow, the oldest are dropped.
 	Logs(ctx context.Context, worker string) (<-chan LogPart, error)
-	// Archive adds a message to the dead-letter queue, which has room for every message
+	// Bury adds a message to the dead-letter queue, which has room for every message
 	// that a stream can carry. It returns ErrTooLarge for a larger one.
-	Archive(ctx context.Context, subject string, reason string, raw []byte) error
+	Bury(ctx context.Context, subject string, reason string, raw []byte) error
 	// Purge deletes a study's messages: assignments first, and with all (the study is
 	// deleted) also claims, results and measurements.
 	Purge(ctx context.Context, study string, all bool) error

@@ -46,7 +46,7 @@ type AttemptID struct {
 	Trial   int    `json:"trial"`
 	Attempt int    `json:"attempt"`
 	// Nonce is drawn when the attempt is opened. Messages with another nonce are
-	// archived.
+	// buried: they go to the dead-letter queue.
 	Nonce string `json:"nonce"`
 }
 
@@ -217,7 +217,7 @@ type ControlKind string
 
 // The kinds of control messages.
 const (
-	// ControlReceipt confirms that the leader has committed (or archived) a result.
+	// ControlReceipt confirms that the leader has committed (or buried) a result.
 	ControlReceipt ControlKind = "receipt"
 	// ControlCancel ends an attempt, whose result is no longer needed.
 	ControlCancel ControlKind = "cancel"

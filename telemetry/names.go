@@ -103,7 +103,7 @@ const (
 	MetricIdle           = "fantasia.pool.slots.idle"
 	MetricSuggestErrors  = "fantasia.optimizer.errors"
 	MetricAside          = "fantasia.dead_letters.set_aside"
-	MetricUnarchived     = "fantasia.dead_letters.refused"
+	MetricRefused        = "fantasia.dead_letters.refused"
 	MetricWorkerSlots    = "fantasia.worker.slots"
 	MetricWorkerBusy     = "fantasia.worker.busy"
 )

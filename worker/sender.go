@@ -156,7 +156,7 @@ func (d *sender) run(ctx context.Context) {
 // publishAll publishes queued results, one at a time.
 func (d *sender) publishAll(ctx context.Context) {
 	for {
-		e := d.take()
+		e := d.takeReady()
 		if e == nil {
 			return
 		}
@@ -169,8 +169,8 @@ func (d *sender) publishAll(ctx context.Context) {
 	}
 }
 
-// take waits for a result to publish; nil if the sender was stopped.
-func (d *sender) take() *entry {
+// takeReady waits for a result to publish; nil if the sender was stopped.
+func (d *sender) takeReady() *entry {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for {

@@ -43,7 +43,7 @@ func (s store) apply(c curve.Change) {
 	}
 }
 
-func (s store) read(t interface{ Fatal(...any) }) *curve.Curve {
+func (s store) readCurve(t interface{ Fatal(...any) }) *curve.Curve {
 	segments := make([][]byte, len(s))
 	for n := range segments {
 		segments[n] = s[n]
@@ -85,7 +85,7 @@ func TestCurveIsThinnedEvenly(t *testing.T) {
 				stored.apply(change)
 			}
 			if len(stored) > 0 && rapid.Bool().Draw(t, "again") {
-				c = stored.read(t)
+				c = stored.readCurve(t)
 			}
 		}
 		if len(stored) == 0 {
@@ -97,7 +97,7 @@ func TestCurveIsThinnedEvenly(t *testing.T) {
 				want = append(want, curve.Series{Metric: fmt.Sprint("m", i), Points: kept(points)})
 			}
 		}
-		again := stored.read(t)
+		again := stored.readCurve(t)
 		if diff := cmp.Diff(want, again.Series()); diff != "" || again.Attempt != 3 {
 			t.Fatalf("attempt %d (-want +stored):\n%s", again.Attempt, diff)
 		}
@@ -169,7 +169,7 @@ func TestANewAttemptReplacesTheCurve(t *testing.T) {
 		change, _ := c.Changes(1)
 		stored.apply(change)
 	}
-	if c := stored.read(t); c.Attempt != 2 || len(c.Series()[0].Points) != 10 {
+	if c := stored.readCurve(t); c.Attempt != 2 || len(c.Series()[0].Points) != 10 {
 		t.Errorf("attempt %d with %d points is stored", c.Attempt, len(c.Series()[0].Points))
 	}
 }

@@ -139,7 +139,7 @@ func Read(segments [][]byte) (*Curve, error) {
 		if s.Attempt != c.Attempt {
 			return nil, fmt.Errorf("%w: segment %d is of attempt %d, but segment 0 is of attempt %d", ErrSegments, n, s.Attempt, c.Attempt)
 		}
-		if err := c.read(n, s); err != nil {
+		if err := c.readSegment(n, s); err != nil {
 			return nil, err
 		}
 		c.segments[n].bytes = len(data)
@@ -155,8 +155,8 @@ func Read(segments [][]byte) (*Curve, error) {
 	return c, nil
 }
 
-// read adds a stored segment.
-func (c *Curve) read(n int, s stored) error {
+// readSegment adds a stored segment.
+func (c *Curve) readSegment(n int, s stored) error {
 	c.segments = append(c.segments, segment{points: make([]member, 0, SegmentPoints)})
 	for _, part := range s.Series {
 		i, known := c.index[part.Metric]

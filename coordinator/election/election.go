@@ -140,7 +140,7 @@ func (c *Candidate) once(ctx context.Context, lead func(ctx context.Context, t *
 	if err := c.fit(ctx); err != nil {
 		return fmt.Errorf("%w: %w", errUnfit, err)
 	}
-	t, err := c.take(ctx)
+	t, err := c.takeKey(ctx)
 	if t == nil || err != nil {
 		return err
 	}

@@ -38,9 +38,9 @@ func (t *Term) Held() bool {
 	return t.ctx.Err() == nil && time.Now().Before(t.until)
 }
 
-// take tries to create the key under a new lease. It returns nil if another candidate
+// takeKey tries to create the key under a new lease. It returns nil if another candidate
 // was first.
-func (c *Candidate) take(ctx context.Context) (*Term, error) {
+func (c *Candidate) takeKey(ctx context.Context) (*Term, error) {
 	sent := time.Now()
 	grantCtx, cancel := context.WithTimeout(ctx, c.ttl()/3)
 	grant, err := c.Client.Grant(grantCtx, int64(c.ttl()/time.Second))

@@ -133,7 +133,7 @@ func (r *Resource) next(v Verdict, ledger view, now time.Time) Status {
 	switch {
 	case ledger.status != nil:
 		s.ID = ledger.id
-		s.tell(ledger)
+		s.fill(ledger)
 	case s.ID == "":
 		s.State, s.Reason = StateRejected, v.Message
 	case !s.State.Terminal() && v.Reason == ReasonDeleted:
@@ -166,8 +166,8 @@ func clip(text string) string {
 	return strings.ToValidUTF8(text, "") + "…"
 }
 
-// tell copies what the ledger knows.
-func (s *Status) tell(ledger view) {
+// fill copies what the ledger knows.
+func (s *Status) fill(ledger view) {
 	status := ledger.status
 	if status.State.Terminal() && (!s.State.Terminal() || s.Done != status.Counts.Ended()) {
 		s.Recommended = nil // based on fewer trials

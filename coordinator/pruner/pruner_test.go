@@ -167,7 +167,7 @@ func FuzzReport(f *testing.F) {
 			p := create(t, name, map[string]any{"minCompleted": 1}, study.Minimize)
 			for ; len(told) >= 3; told = told[3:] {
 				costs := []float64{math.NaN(), math.Inf(1), math.Inf(-1), float64(told[2])}
-				v := tell(p, event{trial: int(told[0] % 8), step: int64(told[1] / 4), cost: costs[told[1]%4], finish: told[2]%2 == 0})
+				v := tellEvent(p, event{trial: int(told[0] % 8), step: int64(told[1] / 4), cost: costs[told[1]%4], finish: told[2]%2 == 0})
 				if v.Stop != (v.Reason != "") {
 					t.Fatalf("%+v: a verdict to stop has a reason", v)
 				}
@@ -176,7 +176,7 @@ func FuzzReport(f *testing.F) {
 	})
 }
 
-func tell(p pruner.Pruner, e event) pruner.Verdict {
+func tellEvent(p pruner.Pruner, e event) pruner.Verdict {
 	if e.step == 0 {
 		p.End(e.trial, e.finish, e.cost)
 		return pruner.Verdict{}
@@ -229,18 +229,18 @@ func TestOrderBetweenTrialsDoesNotMatter(t *testing.T) {
 			}
 			next := make([]int, len(trials))
 			for _, i := range rapid.Permutation(turns).Draw(t, "turns") {
-				tell(mixed, trials[i][next[i]])
+				tellEvent(mixed, trials[i][next[i]])
 				next[i]++
 			}
 			for _, i := range rapid.Permutation(indices(len(trials))).Draw(t, "order") {
 				for _, e := range trials[i] {
-					tell(grouped, e)
+					tellEvent(grouped, e)
 				}
 			}
 			for i := range len(trials) + 1 {
 				for step := int64(100); step < 103; step++ {
 					e := event{trial: i, step: step, cost: costs().Draw(t, "probe")}
-					if a, b := tell(mixed, e), tell(grouped, e); a != b {
+					if a, b := tellEvent(mixed, e), tellEvent(grouped, e); a != b {
 						t.Fatalf("trial %d: %+v in the order of the reports, %+v trial by trial", i, a, b)
 					}
 				}
@@ -270,7 +270,7 @@ func TestDirection(t *testing.T) {
 			a, b := create(t, name, least, study.Minimize), create(t, name, most, study.Maximize)
 			for _, events := range trials {
 				for _, e := range events {
-					if va, vb := tell(a, e), tell(b, e); va.Stop != vb.Stop {
+					if va, vb := tellEvent(a, e), tellEvent(b, e); va.Stop != vb.Stop {
 						t.Fatalf("%+v: minimised %+v, maximised %+v", e, va, vb)
 					}
 				}
@@ -288,7 +288,7 @@ func TestTheBestGoesOn(t *testing.T) {
 			for _, events := range drawTrials(t) {
 				for _, e := range events {
 					if e.cost = math.Abs(e.cost); !math.IsNaN(e.cost) {
-						tell(p, e)
+						tellEvent(p, e)
 					}
 				}
 			}

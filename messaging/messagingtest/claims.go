@@ -18,7 +18,7 @@ func oneWinner(f *fixture) {
 	for i := range workers {
 		workers[i] = f.Worker(fmt.Sprintf("w%d", i), Pool)
 	}
-	r := f.read(l, messaging.StreamClaim, messaging.Cursor{})
+	r := f.openReader(l, messaging.StreamClaim, messaging.Cursor{})
 	for round := 1; round <= rounds; round++ {
 		errs := make([]error, racers)
 		var wg sync.WaitGroup
@@ -59,7 +59,7 @@ func claimRetry(f *fixture) {
 		messaging.ErrClaimed, "claim of another worker under the same id")
 	f.ok(w.Claim(f.ctx, "first", claim(attempt("s", 2), "w")), "claim another attempt under the same id")
 
-	r := f.read(l, messaging.StreamClaim, messaging.Cursor{})
+	r := f.openReader(l, messaging.StreamClaim, messaging.Cursor{})
 	if diff := cmp.Diff(c, f.next(r).Claim); diff != "" {
 		f.Errorf("claim (-sent +read):\n%s", diff)
 	}
@@ -74,7 +74,7 @@ func withdrawRace(f *fixture) {
 	const rounds = 20
 	l := f.leader(1)
 	w := f.Worker("w", Pool)
-	r := f.read(l, messaging.StreamClaim, messaging.Cursor{})
+	r := f.openReader(l, messaging.StreamClaim, messaging.Cursor{})
 	for round := 1; round <= rounds; round++ {
 		a := assignment("s", round)
 		var withdrawn, claimed error

@@ -200,7 +200,7 @@ func fenceOrder(f *fixture) {
 func contextEnds(f *fixture) {
 	l := f.leader(1)
 	w := f.Worker("w", Pool)
-	r := f.read(l, messaging.StreamResult, messaging.Cursor{})
+	r := f.openReader(l, messaging.StreamResult, messaging.Cursor{})
 	ctx, cancel := context.WithCancel(f.ctx)
 	heartbeats, err := l.Heartbeats(ctx)
 	f.ok(err, "heartbeats")
@@ -243,7 +243,7 @@ func contextEnds(f *fixture) {
 func closed(f *fixture) {
 	l := f.leader(1)
 	w := f.Worker("w", Pool)
-	r := f.read(l, messaging.StreamClaim, messaging.Cursor{})
+	r := f.openReader(l, messaging.StreamClaim, messaging.Cursor{})
 	beats, err := l.Heartbeats(f.ctx)
 	f.ok(err, "heartbeats")
 	ended := make(chan error, 2)
@@ -270,7 +270,7 @@ func closed(f *fixture) {
 		"Fence":     func() error { return l.Fence(f.ctx, 2) },
 		"Withdraw":  func() error { return l.Withdraw(f.ctx, assignment("s", 1)) },
 		"Healthy":   func() error { return l.Healthy(f.ctx) },
-		"Archive":   func() error { return l.Archive(f.ctx, "x", "y", nil) },
+		"Bury":      func() error { return l.Bury(f.ctx, "x", "y", nil) },
 		"Control":   func() error { return l.Control(f.ctx, control(id, "w")) },
 		"Claim":     func() error { return w.Claim(f.ctx, "id", claim(id, "w")) },
 		"Result":    func() error { return w.PublishResult(f.ctx, result(id, "w", 1)) },

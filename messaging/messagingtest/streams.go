@@ -17,7 +17,7 @@ import (
 func resultAgain(f *fixture) {
 	l := f.leader(1)
 	w := f.Worker("w", Pool)
-	r := f.read(l, messaging.StreamResult, messaging.Cursor{})
+	r := f.openReader(l, messaging.StreamResult, messaging.Cursor{})
 	sent := result(attempt("s", 1), "w", 0.25)
 	f.ok(w.PublishResult(f.ctx, sent), "publish")
 	first := f.next(r)
@@ -30,10 +30,10 @@ func resultAgain(f *fixture) {
 		f.Errorf("read %+v after %+v, want the result again at a later sequence", again, first)
 	}
 	f.end(r)
-	if e := f.next(f.read(l, messaging.StreamResult, first.Cursor)); e.Cursor != again.Cursor {
+	if e := f.next(f.openReader(l, messaging.StreamResult, first.Cursor)); e.Cursor != again.Cursor {
 		f.Errorf("from the first's cursor %+v is next, want %+v", e.Cursor, again.Cursor)
 	}
-	if e := f.next(f.read(l, messaging.StreamResult, messaging.Cursor{})); e.Cursor != again.Cursor {
+	if e := f.next(f.openReader(l, messaging.StreamResult, messaging.Cursor{})); e.Cursor != again.Cursor {
 		f.Errorf("from the start %+v is next, want only the newest, %+v", e.Cursor, again.Cursor)
 	}
 }
@@ -48,7 +48,7 @@ func readFromCursor(f *fixture) {
 	for i := range n {
 		f.ok(w.Claim(f.ctx, "id", claim(attempt("s", i+1), "w")), "claim")
 	}
-	r := f.read(l, messaging.StreamClaim, messaging.Cursor{})
+	r := f.openReader(l, messaging.StreamClaim, messaging.Cursor{})
 	var cursor messaging.Cursor
 	for i := range n {
 		e := f.next(r)
@@ -66,7 +66,7 @@ func readFromCursor(f *fixture) {
 	}
 	f.end(r)
 
-	r = f.read(l, messaging.StreamClaim, cursor)
+	r = f.openReader(l, messaging.StreamClaim, cursor)
 	f.readClaims(r, "s", cut+1, n)
 	f.end(r)
 	if _, err := l.Read(f.ctx, "OTHER", messaging.Cursor{}); err == nil {
@@ -93,7 +93,7 @@ func recreatedUnderReader(f *fixture) {
 	const before, after = 20, 40
 	l := f.leader(1)
 	w := f.Worker("w", Pool)
-	r := f.read(l, messaging.StreamClaim, messaging.Cursor{})
+	r := f.openReader(l, messaging.StreamClaim, messaging.Cursor{})
 	f.claims(w, "old", before)
 	cursor := f.readClaims(r, "old", 1, before)
 	f.Recreate(messaging.StreamClaim)
@@ -128,10 +128,10 @@ func recreatedWhileAway(f *fixture) {
 	w := f.Worker("w", Pool)
 	for _, n := range []int{2, 30} {
 		f.claims(w, "old", 10)
-		cursor := f.readClaims(f.read(l, messaging.StreamClaim, messaging.Cursor{}), "old", 1, 10)
+		cursor := f.readClaims(f.openReader(l, messaging.StreamClaim, messaging.Cursor{}), "old", 1, 10)
 		f.Recreate(messaging.StreamClaim)
 		f.claims(w, "new", n)
-		r := f.read(l, messaging.StreamClaim, cursor)
+		r := f.openReader(l, messaging.StreamClaim, cursor)
 		f.readClaims(r, "new", 1, n)
 		f.end(r)
 		f.Recreate(messaging.StreamClaim)
@@ -153,13 +153,13 @@ func recreatedAndReplaced(f *fixture) {
 	for trial := range before {
 		publish(trial + 1)
 	}
-	cursor := f.last(l, f.read(l, messaging.StreamResult, messaging.Cursor{}), messaging.StreamResult).Cursor
+	cursor := f.last(l, f.openReader(l, messaging.StreamResult, messaging.Cursor{}), messaging.StreamResult).Cursor
 	f.Recreate(messaging.StreamResult)
 	for trial := range after {
 		publish(trial + 1)
 	}
 	publish(before) // moves the message away from the cursor's sequence
-	r := f.read(l, messaging.StreamResult, cursor)
+	r := f.openReader(l, messaging.StreamResult, cursor)
 	seen := map[int]bool{}
 	for len(seen) < after {
 		e := f.next(r)
@@ -217,7 +217,7 @@ func poisonEntries(f *fixture) {
 		messaging.StreamMetric: measurement(attempt("s", 1), 1).Subject(messaging.Shard),
 	}
 	for stream, list := range raws {
-		r := f.read(l, stream, messaging.Cursor{})
+		r := f.openReader(l, stream, messaging.Cursor{})
 		for _, raw := range list {
 			f.Inject(subjects[stream], raw)
 			e := f.next(r)
@@ -235,7 +235,7 @@ func poisonEntries(f *fixture) {
 			}
 		}
 	}
-	r := f.read(l, messaging.StreamResult, messaging.Cursor{})
+	r := f.openReader(l, messaging.StreamResult, messaging.Cursor{})
 	f.ok(w.PublishResult(f.ctx, res), "publish a good result")
 	if e := f.last(l, r, messaging.StreamResult); e.Result == nil {
 		f.Errorf("read %+v after the poison, want the result", e)
@@ -265,7 +265,7 @@ func foreignName(f *fixture) {
 		f.want(w.PublishResult(f.ctx, result(id, name, 1)), messaging.ErrInvalid, "publish as %s", name)
 		f.want(w.Heartbeat(f.ctx, heartbeat(name)), messaging.ErrInvalid, "heartbeat as %s", name)
 	}
-	f.end(f.read(l, messaging.StreamClaim, messaging.Cursor{}))
+	f.end(f.openReader(l, messaging.StreamClaim, messaging.Cursor{}))
 }
 
 // otherPoolsName: a name that contains a pool belongs to that pool only.
@@ -281,13 +281,13 @@ func otherPoolsName(f *fixture) {
 	f.want(c.Validate(), messaging.ErrInvalid, "a claim whose name and pool differ")
 }
 
-func archive(f *fixture) {
+func bury(f *fixture) {
 	l := f.leader(1)
 	raw := []byte{0, 0xff, '\n'}
-	f.ok(l.Archive(f.ctx, "fantasia.result.0.w.s.1.1", "late: trial 1 has ended\n", raw), "archive")
+	f.ok(l.Bury(f.ctx, "fantasia.result.0.w.s.1.1", "late: trial 1 has ended\n", raw), "bury")
 	f.buried(raw)
 	for _, size := range []int{1 << 19, 1 << 21} { // too large for the queue, and for a broker's connection
-		f.want(l.Archive(f.ctx, "fantasia.result.0.w.s.1.1", "late", make([]byte, size)), messaging.ErrTooLarge, "archive %d bytes", size)
+		f.want(l.Bury(f.ctx, "fantasia.result.0.w.s.1.1", "late", make([]byte, size)), messaging.ErrTooLarge, "bury %d bytes", size)
 	}
 }
 
@@ -295,7 +295,7 @@ func archive(f *fixture) {
 // encoding it again can give more.
 func rawEntry(f *fixture) {
 	l := f.leader(1)
-	r := f.read(l, messaging.StreamResult, messaging.Cursor{})
+	r := f.openReader(l, messaging.StreamResult, messaging.Cursor{})
 	res := result(attempt("s", 1), "w", 1)
 	raw := []byte(fmt.Sprintf(`{"version":1,"study":"s","trial":1,"attempt":1,"nonce":%q,"worker":%q,"outcome":"failed","logs":%q}`,
 		res.Nonce, res.Worker, strings.Repeat("<", 1000)))
@@ -330,17 +330,17 @@ func purgeAll(f *fixture) {
 	w := f.Worker("w", Pool)
 	f.claims(w, "gone", 3)
 	f.claims(w, "kept", 1)
-	r := f.read(l, messaging.StreamClaim, messaging.Cursor{})
+	r := f.openReader(l, messaging.StreamClaim, messaging.Cursor{})
 	f.readClaims(r, "gone", 1, 2)
 	f.ok(w.PublishResult(f.ctx, result(attempt("gone", 1), "w", 1)), "publish")
 	f.ok(w.PublishMeasurement(f.ctx, measurement(attempt("gone", 1), 1)), "measure")
 	f.ok(l.Purge(f.ctx, "gone", true), "purge")
 
-	fresh := f.read(l, messaging.StreamClaim, messaging.Cursor{})
+	fresh := f.openReader(l, messaging.StreamClaim, messaging.Cursor{})
 	cursor := f.readClaims(fresh, "kept", 1, 1)
 	f.end(fresh)
-	f.end(f.read(l, messaging.StreamResult, messaging.Cursor{}))
-	f.end(f.read(l, messaging.StreamMetric, messaging.Cursor{}))
+	f.end(f.openReader(l, messaging.StreamResult, messaging.Cursor{}))
+	f.end(f.openReader(l, messaging.StreamMetric, messaging.Cursor{}))
 	f.ok(w.Claim(f.ctx, "id", claim(attempt("other", 1), "w")), "claim")
-	f.readClaims(f.read(l, messaging.StreamClaim, cursor), "other", 1, 1)
+	f.readClaims(f.openReader(l, messaging.StreamClaim, cursor), "other", 1, 1)
 }

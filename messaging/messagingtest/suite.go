@@ -75,7 +75,7 @@ func Run(t *testing.T, factory Factory) {
 		{"PoisonEntries", poisonEntries},
 		{"ForeignName", foreignName},
 		{"OtherPoolsName", otherPoolsName},
-		{"Archive", archive},
+		{"Bury", bury},
 		{"RawEntry", rawEntry},
 		{"Purge", purge},
 		{"PurgeAll", purgeAll},
@@ -162,7 +162,7 @@ func (f *fixture) nothing(w messaging.Worker) {
 	f.want(err, context.DeadlineExceeded, "fetch nothing")
 }
 
-func (f *fixture) read(l messaging.Leader, s messaging.Stream, from messaging.Cursor) messaging.Reader {
+func (f *fixture) openReader(l messaging.Leader, s messaging.Stream, from messaging.Cursor) messaging.Reader {
 	f.Helper()
 	r, err := l.Read(f.ctx, s, from)
 	f.ok(err, "read %s", s)

@@ -20,7 +20,7 @@ func measurements(f *fixture) {
 	const n, cut = 30, 12
 	l := f.leader(1)
 	w := f.Worker("w", Pool)
-	r := f.read(l, messaging.StreamMetric, messaging.Cursor{})
+	r := f.openReader(l, messaging.StreamMetric, messaging.Cursor{})
 	id := attempt("s", 1)
 	for step := int64(1); step <= n; step++ {
 		f.ok(w.PublishMeasurement(f.ctx, measurement(id, step)), "measure")
@@ -47,10 +47,10 @@ func measurements(f *fixture) {
 		f.end(r)
 	}
 	read(r, 0)
-	read(f.read(l, messaging.StreamMetric, cursor), cut)
+	read(f.openReader(l, messaging.StreamMetric, cursor), cut)
 	last, err := l.Last(f.ctx, messaging.StreamMetric)
 	f.ok(err, "last")
-	if e := f.last(l, f.read(l, messaging.StreamMetric, cursor), messaging.StreamMetric); e.Cursor.Sequence != last {
+	if e := f.last(l, f.openReader(l, messaging.StreamMetric, cursor), messaging.StreamMetric); e.Cursor.Sequence != last {
 		f.Errorf("the last measurement has sequence %d, want %d", e.Cursor.Sequence, last)
 	}
 }
@@ -145,10 +145,10 @@ func traceContext(f *fixture) {
 	c.TraceContext, r.TraceContext = trace, trace
 	f.ok(w.Claim(f.ctx, "id", c), "claim")
 	f.ok(w.PublishResult(f.ctx, r), "publish")
-	if got := f.next(f.read(l, messaging.StreamClaim, messaging.Cursor{})).Claim; got.TraceContext != trace {
+	if got := f.next(f.openReader(l, messaging.StreamClaim, messaging.Cursor{})).Claim; got.TraceContext != trace {
 		f.Errorf("claim: %+v, want %+v", got.TraceContext, trace)
 	}
-	if got := f.next(f.read(l, messaging.StreamResult, messaging.Cursor{})).Result; got.TraceContext != trace {
+	if got := f.next(f.openReader(l, messaging.StreamResult, messaging.Cursor{})).Result; got.TraceContext != trace {
 		f.Errorf("result: %+v, want %+v", got.TraceContext, trace)
 	}
 }

@@ -14,35 +14,35 @@ func trim(f *fixture) {
 	w := f.Worker("w", Pool)
 	f.claims(w, "a", 3)
 	f.claims(w, "b", 2)
-	r := f.read(l, messaging.StreamClaim, messaging.Cursor{})
+	r := f.openReader(l, messaging.StreamClaim, messaging.Cursor{})
 	second := f.readClaims(r, "a", 1, 2)
 	f.ok(l.Trim(f.ctx, messaging.StreamClaim, "a", second, 1), "trim nothing")
-	f.readClaims(f.read(l, messaging.StreamClaim, messaging.Cursor{}), "a", 1, 3)
+	f.readClaims(f.openReader(l, messaging.StreamClaim, messaging.Cursor{}), "a", 1, 3)
 	f.ok(l.Trim(f.ctx, messaging.StreamClaim, "a", second, second.Sequence), "trim a study")
-	fresh := f.read(l, messaging.StreamClaim, messaging.Cursor{})
+	fresh := f.openReader(l, messaging.StreamClaim, messaging.Cursor{})
 	f.readClaims(fresh, "a", 2, 3)
 	last := f.readClaims(fresh, "b", 1, 2)
 	f.want(w.Claim(f.ctx, "again", claim(attempt("a", 2), "w")), messaging.ErrClaimed, "claim what was kept")
 	f.ok(w.Claim(f.ctx, "again", claim(attempt("a", 1), "w")), "claim what was trimmed")
 
 	f.ok(l.Trim(f.ctx, messaging.StreamClaim, "", last, 1000), "trim all studies")
-	rest := f.read(l, messaging.StreamClaim, messaging.Cursor{})
+	rest := f.openReader(l, messaging.StreamClaim, messaging.Cursor{})
 	f.readClaims(rest, "b", 2, 2)
 	f.readClaims(rest, "a", 1, 1)
 	f.end(rest)
 	// A reader that continues from a cursor whose message is gone loses nothing.
-	f.readClaims(f.read(l, messaging.StreamClaim, second), "b", 2, 2)
+	f.readClaims(f.openReader(l, messaging.StreamClaim, second), "b", 2, 2)
 	if err := l.Trim(f.ctx, messaging.StreamClaim, "*", last, last.Sequence); err == nil {
 		f.Error("a wildcard was trimmed")
 	}
 
 	f.ok(w.PublishResult(f.ctx, result(attempt("a", 1), "w", 1)), "publish")
 	f.ok(w.PublishResult(f.ctx, result(attempt("b", 1), "w", 2)), "publish")
-	results := f.read(l, messaging.StreamResult, messaging.Cursor{})
+	results := f.openReader(l, messaging.StreamResult, messaging.Cursor{})
 	f.next(results)
 	end := f.next(results).Cursor
 	f.ok(l.Trim(f.ctx, messaging.StreamResult, "", end, end.Sequence), "trim the results")
-	results = f.read(l, messaging.StreamResult, messaging.Cursor{})
+	results = f.openReader(l, messaging.StreamResult, messaging.Cursor{})
 	if e := f.next(results); e.Result == nil || e.Result.Study != "b" {
 		f.Errorf("read %+v, want the result that was last", e.Result)
 	}
@@ -55,17 +55,17 @@ func trimOther(f *fixture) {
 	l := f.leader(1)
 	w := f.Worker("w", Pool)
 	f.claims(w, "a", 3)
-	old := f.readClaims(f.read(l, messaging.StreamClaim, messaging.Cursor{}), "a", 1, 3)
+	old := f.readClaims(f.openReader(l, messaging.StreamClaim, messaging.Cursor{}), "a", 1, 3)
 	f.Recreate(messaging.StreamClaim)
 	f.ok(l.Setup(f.ctx, []string{Pool}), "set up again")
 	f.claims(w, "b", 4)
 	f.ok(l.Trim(f.ctx, messaging.StreamClaim, "", old, old.Sequence), "trim")
 	f.ok(l.Trim(f.ctx, messaging.StreamClaim, "", messaging.Cursor{}, 1000), "trim before nothing")
-	r := f.read(l, messaging.StreamClaim, messaging.Cursor{})
+	r := f.openReader(l, messaging.StreamClaim, messaging.Cursor{})
 	changed := f.readClaims(r, "b", 1, 4)
 	changed.Timestamp = changed.Timestamp.Add(time.Second)
 	f.ok(l.Trim(f.ctx, messaging.StreamClaim, "", changed, changed.Sequence), "trim before a message that was replaced")
-	f.readClaims(f.read(l, messaging.StreamClaim, messaging.Cursor{}), "b", 1, 4)
+	f.readClaims(f.openReader(l, messaging.StreamClaim, messaging.Cursor{}), "b", 1, 4)
 }
 
 // waiting: the queue's attempts are listed by study, and can be taken out of it.
@@ -111,7 +111,7 @@ func waiting(f *fixture) {
 func firstClaim(f *fixture) {
 	l := f.leader(1)
 	f.claims(f.Worker("w", Pool), "s", 4)
-	at := f.readClaims(f.read(l, messaging.StreamClaim, messaging.Cursor{}), "s", 1, 3)
+	at := f.readClaims(f.openReader(l, messaging.StreamClaim, messaging.Cursor{}), "s", 1, 3)
 	got, err := l.FirstClaim(f.ctx, []messaging.AttemptID{attempt("s", 9), attempt("s", 4), attempt("s", 3)})
 	f.ok(err, "find the first claim")
 	if got != at.Sequence {

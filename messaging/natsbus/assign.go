@@ -28,15 +28,15 @@ func (l *Leader) Fence(ctx context.Context, epoch int64) error {
 	}
 	ctx, cancel := l.during(ctx)
 	defer cancel()
-	if err := l.take(ctx); err != nil {
+	if err := l.takeTurn(ctx); err != nil {
 		return err
 	}
-	defer l.give()
+	defer l.giveTurn()
 	return l.explain(l.raise(ctx, epoch))
 }
 
-// take waits for its turn to publish under the fence.
-func (l *Leader) take(ctx context.Context) error {
+// takeTurn waits for its turn to publish under the fence.
+func (l *Leader) takeTurn(ctx context.Context) error {
 	select {
 	case <-l.turn:
 		return nil
@@ -45,7 +45,7 @@ func (l *Leader) take(ctx context.Context) error {
 	}
 }
 
-func (l *Leader) give() { l.turn <- struct{}{} }
+func (l *Leader) giveTurn() { l.turn <- struct{}{} }
 
 // raise writes the epoch into the fence's message, by compare-and-set. An epoch belongs
 // to one leader, so a fence that already holds it is this leader's own.
@@ -120,10 +120,10 @@ func (l *Leader) Assign(ctx context.Context, as []*messaging.Assignment) error {
 	}
 	ctx, cancel := l.during(ctx)
 	defer cancel()
-	if err := l.take(ctx); err != nil {
+	if err := l.takeTurn(ctx); err != nil {
 		return err
 	}
-	defer l.give()
+	defer l.giveTurn()
 	return l.explain(l.assign(ctx, msgs))
 }
 

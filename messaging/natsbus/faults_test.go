@@ -115,7 +115,7 @@ func fetched(ctx context.Context, w *natsbus.Worker, trial int) error {
 	return d.Ack(ctx)
 }
 
-func read(ctx context.Context, t *testing.T, r messaging.Reader, trials ...int) (at messaging.Cursor) {
+func readTrials(ctx context.Context, t *testing.T, r messaging.Reader, trials ...int) (at messaging.Cursor) {
 	t.Helper()
 	for _, trial := range trials {
 		e, err := r.Next(ctx)
@@ -171,7 +171,7 @@ func TestStreamsDeleted(t *testing.T) {
 	r, err := l.Read(ctx, messaging.StreamClaim, messaging.Cursor{})
 	must(t, err)
 	defer r.Close()
-	read(ctx, t, r, 1)
+	readTrials(ctx, t, r, 1)
 
 	js := b.js()
 	for _, stream := range []string{"FANTASIA_ASSIGN", "FANTASIA_CLAIM", "FANTASIA_RESULT", "FANTASIA_METRIC", "FANTASIA_DLQ"} {
@@ -185,8 +185,8 @@ func TestStreamsDeleted(t *testing.T) {
 	}
 	eventually(ctx, t, "claim", func() error { return w.Claim(ctx, "b", claim(2, "w")) })
 	eventually(ctx, t, "result", func() error { return w.PublishResult(ctx, result(2, "w")) })
-	eventually(ctx, t, "archive", func() error { return l.Archive(ctx, "x", "y", nil) })
-	read(ctx, t, r, 2)
+	eventually(ctx, t, "bury", func() error { return l.Bury(ctx, "x", "y", nil) })
+	readTrials(ctx, t, r, 2)
 }
 
 // A server that is killed and restarted has everything that it acknowledged; workers
@@ -201,7 +201,7 @@ func TestServerRestarted(t *testing.T) {
 	must(t, err)
 	defer r.Close()
 	must(t, w.PublishResult(ctx, result(1, "w")))
-	at := read(ctx, t, r, 1)
+	at := readTrials(ctx, t, r, 1)
 	must(t, w.PublishResult(ctx, result(2, "w")))
 	must(t, l.Assign(ctx, []*messaging.Assignment{assignment(1)}))
 
@@ -217,7 +217,7 @@ func TestServerRestarted(t *testing.T) {
 	fetch(ctx, t, w, 1)
 	eventually(ctx, t, "publish", func() error { return w.PublishResult(ctx, result(3, "w")) })
 	eventually(ctx, t, "healthy", func() error { return l.Healthy(ctx) })
-	if end := read(ctx, t, r, 2, 3); !end.Created.Equal(at.Created) {
+	if end := readTrials(ctx, t, r, 2, 3); !end.Created.Equal(at.Created) {
 		t.Errorf("the stream is of %v now, was of %v", end.Created, at.Created)
 	}
 	if err := l.Assign(ctx, []*messaging.Assignment{assignment(2)}); err != nil {
@@ -239,7 +239,7 @@ func TestStoreFromThePast(t *testing.T) {
 			must(t, err)
 			defer r.Close()
 			must(t, w.Claim(ctx, "a", claim(1, "w")))
-			read(ctx, t, r, 1)
+			readTrials(ctx, t, r, 1)
 
 			b.stop()
 			past := filepath.Join(t.TempDir(), "past")
@@ -248,7 +248,7 @@ func TestStoreFromThePast(t *testing.T) {
 			for trial := 2; trial <= 5; trial++ {
 				eventually(ctx, t, "claim", func() error { return w.Claim(ctx, "a", claim(trial, "w")) })
 			}
-			cursor := read(ctx, t, r, 2, 3, 4, 5)
+			cursor := readTrials(ctx, t, r, 2, 3, 4, 5)
 
 			b.stop()
 			b.dir = past
@@ -258,11 +258,11 @@ func TestStoreFromThePast(t *testing.T) {
 				eventually(ctx, t, "claim", func() error { return w.Claim(ctx, "a", claim(trial, "w")) })
 				want = append(want, trial)
 			}
-			read(ctx, t, r, want...)
+			readTrials(ctx, t, r, want...)
 			later, err := l.Read(ctx, messaging.StreamClaim, cursor)
 			must(t, err)
 			defer later.Close()
-			read(ctx, t, later, want...)
+			readTrials(ctx, t, later, want...)
 		})
 	}
 }

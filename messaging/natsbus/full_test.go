@@ -27,7 +27,7 @@ func TestAFullStoreRefusesMessages(t *testing.T) {
 	must(t, l.Fence(ctx, 1))
 	w := newWorker(t, "w", server.URL)
 	raw := []byte("a message that nobody can read")
-	must(t, l.Archive(ctx, "fantasia.result.0.s", "unreadable", raw))
+	must(t, l.Bury(ctx, "fantasia.result.0.s", "unreadable", raw))
 
 	js, err := jetstream.New(server.Connect())
 	must(t, err)
@@ -49,14 +49,14 @@ func TestAFullStoreRefusesMessages(t *testing.T) {
 			t.Errorf("%s: %v; want the server's answer", what, err)
 		}
 	}
-	archive := func(ctx context.Context) error { return l.Archive(ctx, "fantasia.result.0.s", "unreadable", raw) }
+	bury := func(ctx context.Context) error { return l.Bury(ctx, "fantasia.result.0.s", "unreadable", raw) }
 	publish := func(ctx context.Context) error { return w.PublishResult(ctx, result(1, "w")) }
-	refused("a dead letter", archive)
+	refused("a dead letter", bury)
 	refused("a result", publish)
 	refused("the fence of a new leader", func(ctx context.Context) error { return l.Fence(ctx, 2) })
 
 	must(t, filler.Purge(ctx))
-	eventually(ctx, t, "archive with room", func() error { return archive(ctx) })
+	eventually(ctx, t, "bury with room", func() error { return bury(ctx) })
 	eventually(ctx, t, "publish with room", func() error { return publish(ctx) })
 	eventually(ctx, t, "fence with room", func() error { return l.Fence(ctx, 2) })
 	dead, err := js.Stream(ctx, "FANTASIA_DLQ")

@@ -182,8 +182,8 @@ func (l *Leader) Control(ctx context.Context, c *messaging.Control) error {
 	return l.send(ctx, m)
 }
 
-// Archive implements messaging.Leader.
-func (l *Leader) Archive(ctx context.Context, subject, reason string, raw []byte) error {
+// Bury implements messaging.Leader.
+func (l *Leader) Bury(ctx context.Context, subject, reason string, raw []byte) error {
 	return l.bury(ctx, messaging.LeaderName, subject, reason, raw)
 }
 

@@ -77,7 +77,7 @@ func supervise(ctx context.Context, c *child, s *session) (stopped error) {
 
 // follow reads the report file until the caller calls finish, which reads the rest.
 func follow(ctx context.Context, path string, s *session) (finish func()) {
-	t := report.NewTail(path, func(line []byte) { s.take(report.Parse(line)) })
+	t := report.NewTail(path, func(line []byte) { s.takeReports(report.Parse(line)) })
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	running.Go(func() { t.Follow(ctx) })
@@ -96,7 +96,7 @@ func (s *session) readMetricsFile(dir string) {
 	}
 	metrics, err := parseMetricsFile(dir, m.File)
 	if err == nil {
-		s.take([]report.Report{{Metrics: metrics}}, nil)
+		s.takeReports([]report.Report{{Metrics: metrics}}, nil)
 		return
 	}
 	s.mu.Lock()

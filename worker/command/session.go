@@ -55,16 +55,16 @@ func newSession(task evaluation.Task, log *slog.Logger) (*session, error) {
 func (s *session) line(line []byte, stderr bool) {
 	if !stderr {
 		reports, err := report.Parse(line)
-		s.take(reports, err)
+		s.takeReports(reports, err)
 	}
 	if s.pattern != nil {
 		reports, err := s.pattern.Find(line)
-		s.take(reports, err)
+		s.takeReports(reports, err)
 	}
 }
 
-// take handles reports and errors of unreadable ones.
-func (s *session) take(reports []report.Report, err error) {
+// takeReports handles reports and errors of unreadable ones.
+func (s *session) takeReports(reports []report.Report, err error) {
 	if err == nil && len(reports) == 0 {
 		return
 	}

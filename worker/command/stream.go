@@ -81,7 +81,7 @@ func (e *Evaluator) runStream(ctx context.Context, s *session) (evaluation.Endin
 				continue
 			}
 			if exited.code == 0 {
-				s.take([]report.Report{{Error: new("the program ended before it was done with the trial")}}, nil)
+				s.takeReports([]report.Report{{Error: new("the program ended before it was done with the trial")}}, nil)
 			}
 		}
 		return s.conclude(stopped, exited, st.capture, st.dir), nil
@@ -244,7 +244,7 @@ func (st *stream) line(line []byte, stderr bool) {
 	s := st.current
 	st.mu.Unlock()
 	if s != nil && s.pattern != nil {
-		s.take(s.pattern.Find(line))
+		s.takeReports(s.pattern.Find(line))
 	}
 	if stderr {
 		return
@@ -269,7 +269,7 @@ func (st *stream) line(line []byte, stderr bool) {
 			mine = append(mine, r)
 		}
 	}
-	s.take(mine, err)
+	s.takeReports(mine, err)
 }
 
 // Close ends an idle child: it closes the child's stdin and, if the child does not end

@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
@@ -157,7 +158,7 @@ func (c *cluster) pod(ctx context.Context, a *messaging.Assignment) (*corev1.Pod
 				return &list.Items[i], nil
 			}
 		}
-		sleep(ctx, 100*time.Millisecond)
+		backoff.Sleep(ctx, 100*time.Millisecond)
 	}
 	return nil, ctx.Err()
 }
@@ -248,7 +249,7 @@ func TestEndings(t *testing.T) {
 					if err != nil && ctx.Err() == nil {
 						t.Error(err)
 					}
-					sleep(ctx, time.Second)
+					backoff.Sleep(ctx, time.Second)
 					cancel(tt.cancel)
 				}
 			})
@@ -407,7 +408,7 @@ func TestARestartedWorkerGoesOn(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for c.job(a) != nil { // the TTL removes what is left
-		sleep(ctx, 500*time.Millisecond)
+		backoff.Sleep(ctx, 500*time.Millisecond)
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			t.Fatal("the Job is there still")
 		}

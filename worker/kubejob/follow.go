@@ -153,7 +153,7 @@ func (l *log) follow(ctx, following context.Context) {
 		if following.Err() != nil {
 			over, following = true, ctx
 		}
-		err := l.read(following, !over)
+		err := l.readOnce(following, !over)
 		if over && err == nil {
 			l.whole, l.err = true, nil
 			return
@@ -187,9 +187,9 @@ func (l *log) failed(err error) {
 	l.err = err
 }
 
-// read reads the log once, from where the last reading ended. With follow, it waits for
+// readOnce reads the log once, from where the last reading ended. With follow, it waits for
 // more until the container has ended.
-func (l *log) read(ctx context.Context, follow bool) error {
+func (l *log) readOnce(ctx context.Context, follow bool) error {
 	o := &corev1.PodLogOptions{Container: l.container, Follow: follow, Timestamps: true}
 	if at, err := time.Parse(time.RFC3339Nano, l.last); err == nil {
 		since := metav1.NewTime(at) // rounded down to a second

@@ -71,10 +71,10 @@ func (t *transcript) line(line []byte) {
 		t.last = append(t.last[:0], t.last[n:]...)
 	}
 	reports, err := report.Parse(line)
-	t.take(reports, err)
+	t.takeReports(reports, err)
 	if t.pattern != nil {
 		reports, err := t.pattern.Find(line)
-		t.take(reports, err)
+		t.takeReports(reports, err)
 	}
 }
 
@@ -83,11 +83,11 @@ func (t *transcript) reportLine(line []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	reports, err := report.Parse(line)
-	t.take(reports, err)
+	t.takeReports(reports, err)
 }
 
-// take takes reports and errors of unreadable ones. The caller MUST hold the lock.
-func (t *transcript) take(reports []report.Report, err error) {
+// takeReports takes reports and errors of unreadable ones. The caller MUST hold the lock.
+func (t *transcript) takeReports(reports []report.Report, err error) {
 	if err != nil && t.problem == "" {
 		t.problem = evaluation.Bounded("an unreadable report: "+err.Error(), 512)
 		t.log.Warn("saw "+t.problem, telemetry.LogReason, "further ones are not logged")

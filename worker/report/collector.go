@@ -63,7 +63,7 @@ func (c *Collector) Add(r Report) Taken {
 			c.series[name] = s
 		}
 		value := r.Metrics[name]
-		if !s.take(t.Step, value, c.objective.Direction) {
+		if !s.takeValue(t.Step, value, c.objective.Direction) {
 			t.Ignored = append(t.Ignored, fmt.Sprintf("a second value of %q for step %d (report from one process only)", name, t.Step))
 			continue
 		}
@@ -90,8 +90,8 @@ func (c *Collector) step(r Report) int64 {
 	return next
 }
 
-// take records a value and reports whether it is the first for its step.
-func (s *series) take(step int64, value float64, direction study.Direction) bool {
+// takeValue records a value and reports whether it is the first for its step.
+func (s *series) takeValue(step int64, value float64, direction study.Direction) bool {
 	if step <= s.highest {
 		if _, seen := s.steps[step]; seen || len(s.steps) >= maxSteps {
 			return false

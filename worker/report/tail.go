@@ -33,14 +33,14 @@ func (t *Tail) Follow(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-poll.C:
-			t.read()
+			t.readNew()
 		}
 	}
 }
 
-// read reads new data. A program may remove or replace the file; a file that became
+// readNew reads new data. A program may remove or replace the file; a file that became
 // shorter is read from its beginning.
-func (t *Tail) read() {
+func (t *Tail) readNew() {
 	// A named pipe must not block until there is a writer.
 	file, err := os.OpenFile(t.path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -67,6 +67,6 @@ func (t *Tail) read() {
 
 // Finish reads the rest, including an unterminated last line.
 func (t *Tail) Finish() {
-	t.read()
+	t.readNew()
 	t.lines.Flush()
 }

@@ -76,8 +76,8 @@ func (a *attempt) checkpointDir(dir string) string {
 	return filepath.Join(dir, filepath.FromSlash(a.task.Assignment.CheckpointKey()))
 }
 
-// take takes a client's report. The caller MUST hold the lock.
-func (a *attempt) take(r *report.Report) (ignored []string) {
+// takeReport takes a client's report. The caller MUST hold the lock.
+func (a *attempt) takeReport(r *report.Report) (ignored []string) {
 	a.heard = time.Now()
 	if r.Checkpoint != "" {
 		a.checkpoint = r.Checkpoint
@@ -98,7 +98,7 @@ func (a *attempt) complete(r *report.Report) {
 	if a.outcome != "" || a.end != nil {
 		return
 	}
-	a.take(r)
+	a.takeReport(r)
 	e := a.ending(r)
 	a.end = &e
 	a.finish()

@@ -157,15 +157,15 @@ func (s *Sidecar) serveReport(w http.ResponseWriter, r *http.Request) (any, erro
 	a := s.find(id)
 	var ignored []string
 	if a != nil && a.outcome == "" && !a.isEnded {
-		ignored = a.take(reported)
+		ignored = a.takeReport(reported)
 	}
-	reason := s.tell(a)
+	reason := s.tellStop(a)
 	return stopAnswer{reason != "", reason, ignored}, nil
 }
 
-// tell returns why the client of an attempt should stop, and notes that it knows. The
+// tellStop returns why the client of an attempt should stop, and notes that it knows. The
 // caller MUST hold the lock.
-func (s *Sidecar) tell(a *attempt) string {
+func (s *Sidecar) tellStop(a *attempt) string {
 	reason := s.stopReason(a)
 	if a != nil && reason != "" {
 		a.told = true
@@ -184,7 +184,7 @@ func (s *Sidecar) serveShouldStop(_ http.ResponseWriter, r *http.Request) (any, 
 	if a != nil {
 		a.heard = time.Now()
 	}
-	reason := s.tell(a)
+	reason := s.tellStop(a)
 	return stopAnswer{Stop: reason != "", Reason: reason}, nil
 }
 

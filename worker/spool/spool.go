@@ -76,7 +76,7 @@ func Open(dir string) (*Spool, []string, error) {
 		if e.IsDir() || !strings.HasSuffix(e.Name(), suffix) {
 			continue
 		}
-		r, err := s.read(e.Name())
+		r, err := s.readResult(e.Name())
 		if err == nil {
 			s.results[e.Name()] = r
 			continue
@@ -89,7 +89,7 @@ func Open(dir string) (*Spool, []string, error) {
 	return s, bad, nil
 }
 
-func (s *Spool) read(name string) (*messaging.Result, error) {
+func (s *Spool) readResult(name string) (*messaging.Result, error) {
 	data, err := os.ReadFile(filepath.Join(s.dir, name))
 	if err != nil {
 		return nil, err

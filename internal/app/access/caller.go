@@ -35,7 +35,7 @@ func (c *Caller) Check() error {
 	if c.Token != "" {
 		return errors.New("--token and --token-file: set only one")
 	}
-	_, err := c.read()
+	_, err := c.readToken()
 	return err
 }
 
@@ -45,11 +45,11 @@ func (c *Caller) Bearer() string {
 	if c.TokenFile == "" {
 		return c.Token
 	}
-	token, _ := c.read() // Check has said why not; the server says that a token is required
+	token, _ := c.readToken() // Check has said why not; the server says that a token is required
 	return token
 }
 
-func (c *Caller) read() (string, error) {
+func (c *Caller) readToken() (string, error) {
 	text, err := os.ReadFile(c.TokenFile)
 	if err != nil {
 		return "", fmt.Errorf("--token-file: %w", err)

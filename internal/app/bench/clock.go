@@ -16,7 +16,7 @@ type source interface {
 	// evaluate starts a trial's evaluation and returns how long it takes.
 	evaluate(ctx context.Context, trial int) (duration float64, err error)
 	// tell reports trials in the order in which they ended.
-	tell(trials []int) error
+	tellTrials(trials []int) error
 }
 
 // slot is a trial on the clock.
@@ -168,7 +168,7 @@ func (c *clock) end(trials ...slot) error {
 		numbers[i] = s.trial
 		c.told = append(c.told, s)
 	}
-	return c.tell(numbers)
+	return c.tellTrials(numbers)
 }
 
 // counts counts the observations that arrived between the data of a suggestion and the

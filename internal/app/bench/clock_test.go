@@ -45,7 +45,7 @@ func (s *scripted) evaluate(_ context.Context, trial int) (float64, error) {
 	return s.durations[trial-1], nil
 }
 
-func (s *scripted) tell(trials []int) error {
+func (s *scripted) tellTrials(trials []int) error {
 	s.told = append(s.told, trials...)
 	return nil
 }
@@ -237,7 +237,7 @@ type drawn struct {
 }
 
 func (d drawn) suggest(_ context.Context, n int) (int, float64, error) { return n, 0, nil }
-func (d drawn) tell([]int) error                                       { return nil }
+func (d drawn) tellTrials([]int) error                                 { return nil }
 func (d drawn) evaluate(_ context.Context, trial int) (float64, error) {
 	return d.law.Draw(d.seed, trial), nil
 }
@@ -342,11 +342,11 @@ func (f *failing) evaluate(ctx context.Context, trial int) (float64, error) {
 	return f.scripted.evaluate(ctx, trial)
 }
 
-func (f *failing) tell(trials []int) error {
+func (f *failing) tellTrials(trials []int) error {
 	if f.in == "tell" {
 		return errTest
 	}
-	return f.scripted.tell(trials)
+	return f.scripted.tellTrials(trials)
 }
 
 func TestErrorsEndASimulation(t *testing.T) {

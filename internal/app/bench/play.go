@@ -124,7 +124,7 @@ func (p *player) evaluate(ctx context.Context, trial int) (float64, error) {
 	}
 }
 
-func (p *player) tell(trials []int) error {
+func (p *player) tellTrials(trials []int) error {
 	for _, trial := range trials {
 		o := p.outcomes[trial]
 		observation := optimizer.Observation{Trial: trial, Point: p.points[trial-1], Outcome: o.kind}

@@ -133,7 +133,7 @@ func (r *Runner) playGroup(ctx context.Context, g *Group) error {
 			}
 		}
 		g.Runs[mode] = run
-		r.tell(run, kept)
+		r.tellRun(run, kept)
 	}
 	return nil
 }
@@ -153,8 +153,8 @@ func (r *Runner) play(ctx context.Context, spec Spec, g *Group) (*Run, error) {
 	return run, r.Store.Add(run)
 }
 
-// tell counts a run and reports the progress.
-func (r *Runner) tell(run *Run, kept bool) {
+// tellRun counts a run and reports the progress.
+func (r *Runner) tellRun(run *Run, kept bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.told.Done++

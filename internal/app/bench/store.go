@@ -41,7 +41,7 @@ func OpenStore(path string) (*Store, error) {
 	}
 	s := &Store{lock: lock, runs: map[string]*Run{}}
 	if s.file, err = os.OpenFile(path, os.O_RDWR, 0); err == nil {
-		err = s.read()
+		err = s.readRuns()
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("read the runs of %s: %w", path, err), s.Close())
@@ -49,8 +49,8 @@ func OpenStore(path string) (*Store, error) {
 	return s, nil
 }
 
-// read reads all complete lines, and leaves the file positioned after them.
-func (s *Store) read() error {
+// readRuns reads all complete lines, and leaves the file positioned after them.
+func (s *Store) readRuns() error {
 	reader, end := bufio.NewReader(s.file), int64(0)
 	for {
 		line, err := reader.ReadBytes('\n')

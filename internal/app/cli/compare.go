@@ -59,7 +59,7 @@ func newStudyCompareCommand(a *app, r *remote) *cobra.Command {
 		var names []string
 		var sources []*report.Source
 		for _, p := range places {
-			src, err := p.read(cmd)
+			src, err := p.readSource(cmd)
 			if err != nil {
 				return shown{}, err
 			}
@@ -128,8 +128,8 @@ func (r *remote) places(cmd *cobra.Command, args []string) (list []origin, err e
 	return list, nil
 }
 
-// read reads a study without its curves.
-func (p *origin) read(cmd *cobra.Command) (*report.Source, error) {
+// readSource reads a study without its curves.
+func (p *origin) readSource(cmd *cobra.Command) (*report.Source, error) {
 	name := p.name
 	if p.state != "" && name == "" {
 		var err error

@@ -170,7 +170,7 @@ func inFile(name string, err error) error {
 		}
 		if bad, ok := value.(*errdetails.BadRequest); ok {
 			for _, v := range bad.GetFieldViolations() {
-				lines = append(lines, place(name, v.GetDescription()))
+				lines = append(lines, placeProblem(name, v.GetDescription()))
 			}
 		}
 	}
@@ -192,8 +192,8 @@ func (e *fileError) Error() string { return e.text }
 // Unwrap returns the server's error.
 func (e *fileError) Unwrap() error { return e.cause }
 
-// place prefixes a problem, "8:5: spec…" or "spec…", by a file's name.
-func place(file, problem string) string {
+// placeProblem prefixes a problem, "8:5: spec…" or "spec…", by a file's name.
+func placeProblem(file, problem string) string {
 	if problem != "" && problem[0] >= '0' && problem[0] <= '9' {
 		return file + ":" + problem
 	}

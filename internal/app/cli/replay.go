@@ -69,7 +69,7 @@ func newReplayCommand(a *app) *cobra.Command {
 			case f.seeds < 1:
 				return usagef(cmd, "--seeds is %d; want 1 or more", f.seeds)
 			}
-			records, err := f.read(cmd, args[0])
+			records, err := f.readRecords(cmd, args[0])
 			if err != nil {
 				return err
 			}
@@ -83,8 +83,8 @@ func newReplayCommand(a *app) *cobra.Command {
 	return c
 }
 
-// read returns the records of a study.
-func (f *replayFlags) read(cmd *cobra.Command, name string) (*ledger.Records, error) {
+// readRecords returns the records of a study.
+func (f *replayFlags) readRecords(cmd *cobra.Command, name string) (*ledger.Records, error) {
 	if f.backup != "" {
 		return readBackup(f.backup, name)
 	}

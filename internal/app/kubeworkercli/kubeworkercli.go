@@ -67,7 +67,7 @@ be set in the environment: --start-timeout as FANTASIA_START_TIMEOUT, and so on.
 			return workernode.CheckFlags(cmd.Flags())
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := files.read(&k); err != nil {
+			if err := files.readInto(&k); err != nil {
 				return err
 			}
 			k.Environ = os.Environ()
@@ -88,8 +88,8 @@ be set in the environment: --start-timeout as FANTASIA_START_TIMEOUT, and so on.
 // kubeFiles are the files that the flags name.
 type kubeFiles struct{ template, studyJobs, kubeconfig string }
 
-// read reads the template and the policies.
-func (f *kubeFiles) read(k *kubejob.Options) (err error) {
+// readInto reads the template and the policies.
+func (f *kubeFiles) readInto(k *kubejob.Options) (err error) {
 	if f.template == "" && f.studyJobs == "" {
 		return errors.New("--template is missing; want the YAML file of a Job or another resource, or --study-jobs to create the Jobs that studies bring")
 	}

@@ -109,7 +109,7 @@ func (s *server) ask(t testing.TB, study, client string) *fantasiav1.Trial {
 	return got.GetTrials()[0]
 }
 
-func (s *server) tell(t testing.TB, trial *fantasiav1.Trial, client string, value float64) {
+func (s *server) tellValue(t testing.TB, trial *fantasiav1.Trial, client string, value float64) {
 	t.Helper()
 	call(t, s.CompleteTrial, &fantasiav1.CompleteTrialRequest{Name: trial.GetName(), ClientId: client, Values: []float64{value}})
 }
@@ -120,7 +120,7 @@ func TestArchiveOutlivesTheServer(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state")
 	s := serve(t, state)
 	s.create(t, "done")
-	s.tell(t, s.ask(t, "done", "me"), "me", 0.5)
+	s.tellValue(t, s.ask(t, "done", "me"), "me", 0.5)
 	call(t, s.StopStudy, &fantasiav1.StopStudyRequest{Name: "studies/done"})
 	if got := call(t, s.ArchiveStudy, &fantasiav1.ArchiveStudyRequest{Name: "studies/done"}).GetStudy(); got.GetName() != "studies/done" || got.GetTrials() == 0 {
 		t.Errorf("archived %v", got)
@@ -148,7 +148,7 @@ func TestServerGoesOn(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state")
 	s := serve(t, state)
 	s.create(t, "mine")
-	s.tell(t, s.ask(t, "mine", "a"), "a", 0.5)
+	s.tellValue(t, s.ask(t, "mine", "a"), "a", 0.5)
 	open := s.ask(t, "mine", "a")
 	s.stop()
 	if at, err := standalone.Served(state); !errors.Is(err, os.ErrNotExist) {
@@ -159,7 +159,7 @@ func TestServerGoesOn(t *testing.T) {
 	if again := s.ask(t, "mine", "a"); again.GetName() != open.GetName() || len(again.GetAttempts()) != 1 {
 		t.Errorf("a got %v, want its %v", again, open)
 	}
-	s.tell(t, open, "a", 0.25)
+	s.tellValue(t, open, "a", 0.25)
 	got := call(t, s.GetStudy, &fantasiav1.GetStudyRequest{Name: "studies/mine"}).GetStudy()
 	if got.GetTrials().GetCompleted() != 2 || got.GetBest().GetValue() != 0.25 {
 		t.Errorf("the study is %v, want two completed trials and the best value 0.25", got)

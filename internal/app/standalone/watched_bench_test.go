@@ -31,7 +31,7 @@ func BenchmarkWatched(b *testing.B) {
 			s := serve(b, filepath.Join(b.TempDir(), "state"))
 			file := strings.NewReplacer("NAME", "watched", "maxTrials: 6", "maxTrials: 1000000").Replace(file)
 			s.createFrom(b, file)
-			s.tell(b, s.ask(b, "watched", "c"), "c", 1) // the leader is there, and the engine
+			s.tellValue(b, s.ask(b, "watched", "c"), "c", 1) // the leader is there, and the engine
 			ctx, stop := context.WithCancel(b.Context())
 			var open sync.WaitGroup
 			watched := make([]*page, pages)
@@ -49,7 +49,7 @@ func BenchmarkWatched(b *testing.B) {
 				trial := s.ask(b, "watched", "c")
 				asked = append(asked, time.Since(start))
 				start = time.Now()
-				s.tell(b, trial, "c", float64(n%100))
+				s.tellValue(b, trial, "c", float64(n%100))
 				told = append(told, time.Since(start))
 				ended[n] = time.Now()
 			}

@@ -182,7 +182,7 @@ func (d *chart) draw() []byte {
 	d.left, d.right = side+float64(widest)*charWidth+8, d.width-side
 	legendTop := d.head(d.Y)
 	items := d.legend()
-	rows := place(items, side, d.right)
+	rows := placeItems(items, side, d.right)
 	d.top = legendTop + float64(rows*legendHeight) + 10
 	height := float64(d.Height)
 	if d.Height == 0 {

@@ -105,7 +105,7 @@ func axis(t *testing.T, c picture.Picture, name string, log bool) reading {
 	return r
 }
 
-func (r reading) read(at float64) float64 {
+func (r reading) readAt(at float64) float64 {
 	share := (at - r.at[0]) / (r.at[1] - r.at[0])
 	if r.log {
 		return r.value[0] * math.Pow(r.value[1]/r.value[0], share)
@@ -141,7 +141,7 @@ func TestNumbersCanBeReadBack(t *testing.T) {
 		x, y := axis(t, c, "x", false), axis(t, c, "y", log)
 		var got, want [][2]float64
 		for _, n := range elements(t, c, "circle", "dot") {
-			got = append(got, [2]float64{x.read(n.number(t, "cx")), y.read(n.number(t, "cy"))})
+			got = append(got, [2]float64{x.readAt(n.number(t, "cx")), y.readAt(n.number(t, "cy"))})
 		}
 		for _, p := range c.Series[0].Points {
 			if p.Y >= c.Low && p.Y <= c.High {
@@ -171,11 +171,11 @@ func TestBestSoFarIsInSteps(t *testing.T) {
 		switch m[0][0] {
 		case 'M':
 			w, _ := strconv.ParseFloat(m[2], 64)
-			got = append(got, [2]float64{x.read(v), y.read(w)})
+			got = append(got, [2]float64{x.readAt(v), y.readAt(w)})
 		case 'H':
-			got = append(got, [2]float64{x.read(v), got[len(got)-1][1]})
+			got = append(got, [2]float64{x.readAt(v), got[len(got)-1][1]})
 		case 'V':
-			got = append(got, [2]float64{got[len(got)-1][0], y.read(v)})
+			got = append(got, [2]float64{got[len(got)-1][0], y.readAt(v)})
 		}
 	}
 	points := c.Series[1].Points

@@ -43,7 +43,7 @@ func TestChoiceCanBeReadBack(t *testing.T) {
 	}
 	read := func(points [][2]float64) (values [][2]float64) {
 		for _, p := range points {
-			values = append(values, [2]float64{x.read(p[0]), y.read(p[1])})
+			values = append(values, [2]float64{x.readAt(p[0]), y.readAt(p[1])})
 		}
 		return values
 	}
@@ -102,7 +102,7 @@ func TestAcquisitionCanBeReadBack(t *testing.T) {
 		want = append(want, [2]float64{math.Log10(at), k.Worth[i]})
 	}
 	for _, p := range pointsOf(t, elements(t, k, "path", "line c2")[0].attr("d")) {
-		got = append(got, [2]float64{math.Log10(x.read(p[0])), y.read(p[1])})
+		got = append(got, [2]float64{math.Log10(x.readAt(p[0])), y.readAt(p[1])})
 	}
 	if d := cmp.Diff(want, got, cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 0.02 })); d != "" {
 		t.Errorf("the function (-given +read):\n%s", d)

@@ -91,8 +91,8 @@ func (d *chart) edges(add func(string, func(c *canvas, x, y float64))) {
 	}
 }
 
-// place puts entries side by side, in as many rows as needed.
-func place(items []*item, left, right float64) (rows int) {
+// placeItems puts entries side by side, in as many rows as needed.
+func placeItems(items []*item, left, right float64) (rows int) {
 	x := left
 	for _, i := range items {
 		width := signWidth + float64(min(ansi.StringWidth(i.text), widestItem))*charWidth
@@ -125,7 +125,7 @@ func swatch(text, class string) *item {
 
 // list draws entries below top, and returns how many rows they take.
 func (c *canvas) list(items []*item, top float64) (rows int) {
-	rows = place(items, side, c.width-side)
+	rows = placeItems(items, side, c.width-side)
 	for _, i := range items {
 		i.draw(c, top)
 	}

@@ -34,7 +34,7 @@ func (f *findings) all() []error { return slices.Concat(f.lost, f.toldTwice, f.r
 // were answered. over says that the study has ended. It returns what is wrong.
 func (r *round) verify(ctx context.Context, g *generation, over bool) error {
 	known := evidence{told: g.history.completed()} // before the ledger is read, which may have more by then
-	records, err := read(ctx, r.fleet, func(ctx context.Context, l *ledger.Ledger) (*ledger.Records, error) {
+	records, err := readLedger(ctx, r.fleet, func(ctx context.Context, l *ledger.Ledger) (*ledger.Records, error) {
 		id, err := l.ID(ctx, g.study)
 		if err != nil {
 			return nil, err
@@ -152,7 +152,7 @@ func (r *round) curves(ctx context.Context, g *generation, records *ledger.Recor
 		if len(records.Trials[number-1].Attempts) != 1 {
 			continue
 		}
-		c, err := read(ctx, r.fleet, func(ctx context.Context, l *ledger.Ledger) (*curve.Curve, error) {
+		c, err := readLedger(ctx, r.fleet, func(ctx context.Context, l *ledger.Ledger) (*curve.Curve, error) {
 			return l.Curve(ctx, records.Study.ID, number)
 		})
 		if err != nil {

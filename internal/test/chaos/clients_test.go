@@ -59,12 +59,12 @@ func (c *caller) once(ctx context.Context, goAway bool) {
 		return
 	}
 	for _, t := range answer.Msg.GetTrials() {
-		c.tell(ctx, int(t.GetNumber()))
+		c.tellEnd(ctx, int(t.GetNumber()))
 	}
 }
 
-// tell evaluates a trial and completes it, by asking again until the answer is definite.
-func (c *caller) tell(ctx context.Context, trial int) {
+// tellEnd evaluates a trial and completes it, by asking again until the answer is definite.
+func (c *caller) tellEnd(ctx context.Context, trial int) {
 	name := fmt.Sprintf("studies/%s/trials/%d", c.g.study, trial)
 	for step := range c.random.Int64N(3) {
 		if !c.measure(ctx, name, trial, step+1) {

@@ -189,9 +189,9 @@ func (f *fleet) startWorker(i int, program string) {
 	f.workers = append(f.workers, s)
 }
 
-// read reads the ledger through one etcd after the other, until one answers or ctx ends.
+// readLedger reads the ledger through one etcd after the other, until one answers or ctx ends.
 // Safe for concurrent use.
-func read[T any](ctx context.Context, f *fleet, get func(context.Context, *ledger.Ledger) (T, error)) (v T, err error) {
+func readLedger[T any](ctx context.Context, f *fleet, get func(context.Context, *ledger.Ledger) (T, error)) (v T, err error) {
 	for {
 		for _, l := range f.ledgers {
 			one, cancel := context.WithTimeout(ctx, time.Second)

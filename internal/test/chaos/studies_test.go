@@ -184,7 +184,7 @@ func (r *round) create(ctx context.Context, g *generation) error {
 // await waits until a study has ended.
 func (r *round) await(ctx context.Context, g *generation) error {
 	for {
-		s, err := read(ctx, r.fleet, func(ctx context.Context, l *ledger.Ledger) (ledger.Summary, error) { return l.Study(ctx, g.study) })
+		s, err := readLedger(ctx, r.fleet, func(ctx context.Context, l *ledger.Ledger) (ledger.Summary, error) { return l.Study(ctx, g.study) })
 		if err != nil {
 			return err
 		}

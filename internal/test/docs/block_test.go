@@ -47,8 +47,8 @@ func documents(t *testing.T) []string {
 	return names
 }
 
-// read returns a file of the repository.
-func read(t *testing.T, name string) string {
+// readPage returns a file of the repository.
+func readPage(t *testing.T, name string) string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(root, name))
 	if err != nil {
@@ -63,7 +63,7 @@ func split(t *testing.T, document string) (blocks []block, prose string) {
 	t.Helper()
 	var b *block
 	var rest strings.Builder
-	for i, line := range strings.Split(read(t, document), "\n") {
+	for i, line := range strings.Split(readPage(t, document), "\n") {
 		info, fence := strings.CutPrefix(line, "```")
 		switch {
 		case fence && b == nil:

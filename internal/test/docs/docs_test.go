@@ -127,12 +127,12 @@ func testVariables(t *testing.T, r *reader) {
 		listed[word] = true
 	}
 	for _, source := range []string{"messaging/natsbus/streams.go", "clients/python/src/fantasia_hpo/_server.py"} {
-		for _, name := range regexp.MustCompile(`"(FANTASIA_[A-Z]+)"`).FindAllStringSubmatch(read(t, source), -1) {
+		for _, name := range regexp.MustCompile(`"(FANTASIA_[A-Z]+)"`).FindAllStringSubmatch(readPage(t, source), -1) {
 			listed[name[1]] = true
 		}
 	}
 	for _, document := range documents(t) {
-		for _, name := range variable.FindAllString(read(t, document), -1) {
+		for _, name := range variable.FindAllString(readPage(t, document), -1) {
 			if !listed[name] && !strings.HasPrefix(name, "FANTASIA_PARAM_") && name != "FANTASIA_PARAM" {
 				t.Errorf("%s names %s, which nothing reads or sets", document, name)
 			}

@@ -36,7 +36,7 @@ func TestEvidence(t *testing.T) {
 		t.Fatal(err)
 	}
 	for page, least := range map[string]int{"docs/internals/threats.md": 40, "docs/internals/reliability.md": 40} {
-		names := named.FindAllStringSubmatch(read(t, page), -1)
+		names := named.FindAllStringSubmatch(readPage(t, page), -1)
 		if len(names) < least {
 			t.Errorf("%s names %d tests, want %d at least", page, len(names), least)
 		}

@@ -29,7 +29,7 @@ import (
 // the title, without its head.
 func table(t *testing.T, document, title string) [][]string {
 	t.Helper()
-	_, rest, found := strings.Cut(read(t, document), "<!-- "+title)
+	_, rest, found := strings.Cut(readPage(t, document), "<!-- "+title)
 	if !found {
 		t.Fatalf("%s has no comment %q", document, title)
 	}
@@ -89,7 +89,7 @@ func TestTargetsExist(t *testing.T) {
 	named := regexp.MustCompile("(?m)(?:^|`)make ([a-z][a-z0-9-]*)")
 	in := map[string]string{}
 	for _, document := range documents(t) {
-		for _, m := range named.FindAllStringSubmatch(read(t, document), -1) {
+		for _, m := range named.FindAllStringSubmatch(readPage(t, document), -1) {
 			in[m[1]] = document
 		}
 	}
@@ -113,7 +113,7 @@ func used(t *testing.T, pattern string) map[string]bool {
 		if err != nil || d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
 			return err
 		}
-		for _, m := range expr.FindAllStringSubmatch(read(t, name), -1) {
+		for _, m := range expr.FindAllStringSubmatch(readPage(t, name), -1) {
 			found[m[1]] = true
 		}
 		return nil
@@ -128,7 +128,7 @@ func used(t *testing.T, pattern string) map[string]bool {
 func TestMetricsAreListed(t *testing.T) {
 	var made, listed []string
 	names := map[string]string{}
-	for _, m := range regexp.MustCompile(`(?m)^\t(Metric[A-Za-z]+)\s+= "([^"]+)"`).FindAllStringSubmatch(read(t, "telemetry/names.go"), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^\t(Metric[A-Za-z]+)\s+= "([^"]+)"`).FindAllStringSubmatch(readPage(t, "telemetry/names.go"), -1) {
 		names[m[1]] = m[2]
 	}
 	for constant := range used(t, `telemetry\.(Metric[A-Z][A-Za-z]+)\b`) {
@@ -148,7 +148,7 @@ func TestMetricsAreListed(t *testing.T) {
 
 // TestSettingsAreListed holds the pages of the algorithms against the registry and the settings.
 func TestSettingsAreListed(t *testing.T) {
-	text := read(t, "docs/tune/algorithms.md")
+	text := readPage(t, "docs/tune/algorithms.md")
 	for _, e := range registry.Entries() {
 		for _, row := range []string{"| [`" + e.Name + "`](", "| `" + e.Name + "` | "} {
 			if !strings.Contains(text, row) {
@@ -211,7 +211,7 @@ func TestFieldsAreListed(t *testing.T) {
 	if len(fields) < 30 {
 		t.Fatalf("the schema has only the fields %q", slices.Sorted(maps.Keys(fields)))
 	}
-	text := read(t, "docs/tune/study-file.md")
+	text := readPage(t, "docs/tune/study-file.md")
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		word := regexp.MustCompile("(?m)(?:`|`[a-z]+\\.|[{ ]|^)" + name + "(?:`|:)|spec\\." + name + `\b`)
 		if !word.MatchString(text) {
@@ -254,7 +254,7 @@ func TestResultsAreListed(t *testing.T) {
 // TestFoldersExist holds that the folders in the table of ARCHITECTURE.md are
 // there, and that no folder of packages at the top is missing from it.
 func TestFoldersExist(t *testing.T) {
-	text := read(t, "docs/ARCHITECTURE.md")
+	text := readPage(t, "docs/ARCHITECTURE.md")
 	_, text, _ = strings.Cut(text, "## What is where")
 	text, _, _ = strings.Cut(text, "Imports point one way")
 	named := map[string]bool{}

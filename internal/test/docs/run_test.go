@@ -65,7 +65,7 @@ func newReader(t *testing.T, path string) *reader {
 	r.env = append(r.env, "PATH="+path,
 		"ETCD_LISTEN_CLIENT_URLS="+client, "ETCD_ADVERTISE_CLIENT_URLS="+client, "ETCD_LISTEN_PEER_URLS="+peer,
 		"ETCD_INITIAL_ADVERTISE_PEER_URLS="+peer, "ETCD_INITIAL_CLUSTER=default="+peer)
-	if err := os.WriteFile(filepath.Join(r.dir, "optuna.db"), []byte(read(t, "internal/app/migrate/testdata/optuna.db")), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(r.dir, "optuna.db"), []byte(readPage(t, "internal/app/migrate/testdata/optuna.db")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, example := range []string{"sklearn", "sidecar", "promotion"} {
@@ -89,7 +89,7 @@ func (r *reader) follow(blocks []block, python bool) {
 				r.t.Fatal(err)
 			}
 		case b.options["same"] != "":
-			if b.text != read(r.t, b.options["same"]) {
+			if b.text != readPage(r.t, b.options["same"]) {
 				r.t.Errorf("%s:%d is not the text of %s", b.document, b.line, b.options["same"])
 			}
 		case b.is("serve"):

@@ -55,7 +55,7 @@ func (c *tellers) work(ctx context.Context, id string) error {
 		}
 		for _, t := range answer.Msg.GetTrials() {
 			value := rand.New(rand.NewPCG(testseed.Get(), uint64(t.GetNumber()))).Float64()
-			if err := c.tell(ctx, id, t.GetNumber(), value); err != nil {
+			if err := c.tellValue(ctx, id, t.GetNumber(), value); err != nil {
 				return err
 			}
 		}
@@ -63,8 +63,8 @@ func (c *tellers) work(ctx context.Context, id string) error {
 	return ctx.Err()
 }
 
-// tell tells a value until a coordinator acknowledges it.
-func (c *tellers) tell(ctx context.Context, id string, trial int32, value float64) error {
+// tellValue tells a value until a coordinator acknowledges it.
+func (c *tellers) tellValue(ctx context.Context, id string, trial int32, value float64) error {
 	for {
 		_, err := c.api().CompleteTrial(ctx, connect.NewRequest(&fantasiav1.CompleteTrialRequest{
 			Name: fmt.Sprintf("studies/calls/trials/%d", trial), ClientId: id, Values: []float64{value},

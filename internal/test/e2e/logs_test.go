@@ -38,9 +38,9 @@ type logReader struct {
 	client fantasiav1connect.StudyServiceClient
 }
 
-// read reads the log of the study's trial to its end; hear is called with all that has
+// readLog reads the log of the study's trial to its end; hear is called with all that has
 // come of an output whenever more of it comes.
-func (l logReader) read(request *fantasiav1.TailTrialLogsRequest, hear func(s fantasiav1.LogStream, text string)) (map[fantasiav1.LogStream]string, error) {
+func (l logReader) readLog(request *fantasiav1.TailTrialLogsRequest, hear func(s fantasiav1.LogStream, text string)) (map[fantasiav1.LogStream]string, error) {
 	l.t.Helper()
 	ctx, cancel := context.WithTimeout(l.t.Context(), time.Minute)
 	defer cancel()
@@ -98,7 +98,7 @@ func TestLogs(t *testing.T) {
 			t.Errorf("%s: %q, %v, want %q", what, got, err, want)
 		}
 	}
-	followed, err := readers[0].read(&fantasiav1.TailTrialLogsRequest{Follow: true}, func(s fantasiav1.LogStream, text string) {
+	followed, err := readers[0].readLog(&fantasiav1.TailTrialLogsRequest{Follow: true}, func(s fantasiav1.LogStream, text string) {
 		if s == stdout && text == "begun\n" { // what comes later is not there yet
 			if err := os.WriteFile(release, nil, 0o600); err != nil {
 				t.Error(err)
@@ -108,16 +108,16 @@ func TestLogs(t *testing.T) {
 	holds("followed to its end", followed, err)
 	c.Await("logs", 1)
 	for i, r := range readers {
-		got, err := r.read(&fantasiav1.TailTrialLogsRequest{}, silent)
+		got, err := r.readLog(&fantasiav1.TailTrialLogsRequest{}, silent)
 		holds(fmt.Sprintf("replica %d after the end", i), got, err)
 	}
-	last, err := readers[1].read(&fantasiav1.TailTrialLogsRequest{Lines: 1, Stream: stdout}, silent)
+	last, err := readers[1].readLog(&fantasiav1.TailTrialLogsRequest{Lines: 1, Stream: stdout}, silent)
 	if err != nil || len(last) != 1 || last[stdout] != "ended\n" {
 		t.Errorf("the last line of stdout: %q, %v", last, err)
 	}
 	worker.Kill()
 	testenv.Eventually(t, time.Minute, func(context.Context) error {
-		_, err := readers[0].read(&fantasiav1.TailTrialLogsRequest{}, silent)
+		_, err := readers[0].readLog(&fantasiav1.TailTrialLogsRequest{}, silent)
 		if connect.CodeOf(err) != connect.CodeUnavailable || !strings.Contains(err.Error(), "is gone; the log is at "+filepath.Join(dir, "worker", "trials")) {
 			return fmt.Errorf("the worker is gone: %w", err)
 		}

@@ -55,8 +55,8 @@ func (l *Leader) Setup(ctx context.Context, pools []string) error {
 	return nil
 }
 
-// take waits for the turn to use the epoch.
-func (l *Leader) take(ctx context.Context) error {
+// takeTurn waits for the turn to use the epoch.
+func (l *Leader) takeTurn(ctx context.Context) error {
 	select {
 	case <-l.turn:
 		return nil
@@ -67,17 +67,17 @@ func (l *Leader) take(ctx context.Context) error {
 	}
 }
 
-func (l *Leader) give() { l.turn <- struct{}{} }
+func (l *Leader) giveTurn() { l.turn <- struct{}{} }
 
 // Fence implements messaging.Leader.
 func (l *Leader) Fence(ctx context.Context, epoch int64) error {
 	if epoch < 1 {
 		return fmt.Errorf("epoch %d: must be at least 1", epoch)
 	}
-	if err := l.take(ctx); err != nil {
+	if err := l.takeTurn(ctx); err != nil {
 		return err
 	}
-	defer l.give()
+	defer l.giveTurn()
 	err := l.act(ctx, OpFence, messaging.Filter(messaging.KindFence, messaging.Shard), func() error {
 		return l.b.raise(epoch)
 	})
@@ -112,10 +112,10 @@ func (l *Leader) Assign(ctx context.Context, as []*messaging.Assignment) error {
 		}
 		msgs[i] = m
 	}
-	if err := l.take(ctx); err != nil {
+	if err := l.takeTurn(ctx); err != nil {
 		return err
 	}
-	defer l.give()
+	defer l.giveTurn()
 	if l.epoch == 0 {
 		return errors.New("assign: call Fence first")
 	}
@@ -192,7 +192,7 @@ func (l *Leader) Control(ctx context.Context, c *messaging.Control) error {
 	if err != nil {
 		return err
 	}
-	return l.tell(ctx, OpControl, m.subject, func() {
+	return l.tellBroker(ctx, OpControl, m.subject, func() {
 		for s, worker := range l.b.controls {
 			var v messaging.Control
 			if worker == c.Worker && m.decode(&v) == nil {
@@ -212,13 +212,13 @@ func (l *Leader) Logs(ctx context.Context, worker string) (<-chan messaging.LogP
 		func(s *subscription[messaging.LogPart]) { delete(l.b.logs, s) })
 }
 
-// Archive implements messaging.Leader.
-func (l *Leader) Archive(ctx context.Context, subject, reason string, raw []byte) error {
+// Bury implements messaging.Leader.
+func (l *Leader) Bury(ctx context.Context, subject, reason string, raw []byte) error {
 	if err := l.alive(ctx); err != nil {
 		return err
 	}
 	if len(raw) > maxDead {
-		return fmt.Errorf("archive: %w: %d bytes, at most %d", messaging.ErrTooLarge, len(raw), maxDead)
+		return fmt.Errorf("bury: %w: %d bytes, at most %d", messaging.ErrTooLarge, len(raw), maxDead)
 	}
 	l.b.mu.Lock()
 	defer l.b.mu.Unlock()

@@ -106,8 +106,8 @@ func (p *party) act(ctx context.Context, op Op, subject string, f func() error) 
 	return err
 }
 
-// tell is act for operations without an acknowledgement: a loss goes unnoticed.
-func (p *party) tell(ctx context.Context, op Op, subject string, f func()) error {
+// tellBroker is act for operations without an acknowledgement: a loss goes unnoticed.
+func (p *party) tellBroker(ctx context.Context, op Op, subject string, f func()) error {
 	err := p.act(ctx, op, subject, func() error {
 		f()
 		return nil

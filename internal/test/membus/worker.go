@@ -147,7 +147,7 @@ func (w *Worker) Heartbeat(ctx context.Context, h *messaging.Heartbeat) error {
 	if err != nil {
 		return err
 	}
-	return w.tell(ctx, OpHeartbeat, m.subject, func() {
+	return w.tellBroker(ctx, OpHeartbeat, m.subject, func() {
 		for s := range w.b.heartbeats {
 			var v messaging.Heartbeat
 			if m.decode(&v) == nil {
@@ -166,7 +166,7 @@ func (w *Worker) SendLog(ctx context.Context, p *messaging.LogPart) error {
 	if err != nil {
 		return err
 	}
-	return w.tell(ctx, OpLog, m.subject, func() {
+	return w.tellBroker(ctx, OpLog, m.subject, func() {
 		for s, worker := range w.b.logs {
 			var v messaging.LogPart
 			if worker == w.name && m.decode(&v) == nil {
@@ -198,11 +198,11 @@ func (d *delivery) Err() error                        { return d.err }
 // Ack removes the message even if it has been delivered to another worker since: an ack
 // is not ownership.
 func (d *delivery) Ack(ctx context.Context) error {
-	return d.w.tell(ctx, OpAck, d.m.subject, func() { d.w.b.remove(d.q) })
+	return d.w.tellBroker(ctx, OpAck, d.m.subject, func() { d.w.b.remove(d.q) })
 }
 
 func (d *delivery) Nak(ctx context.Context, delay time.Duration) error {
-	return d.w.tell(ctx, OpNak, d.m.subject, func() {
+	return d.w.tellBroker(ctx, OpNak, d.m.subject, func() {
 		d.q.hidden = time.Now().Add(delay)
 	})
 }

@@ -29,7 +29,7 @@ func (s *Server) header() *etcdserverpb.ResponseHeader {
 // Range implements etcdserverpb.KVClient.
 func (k kv) Range(ctx context.Context, r *etcdserverpb.RangeRequest, _ ...grpc.CallOption) (*etcdserverpb.RangeResponse, error) {
 	return ask(ctx, k.c, OpRange, false, func() (*etcdserverpb.RangeResponse, error) {
-		out, err := k.c.s.store.read(r, k.c.s.store.revision)
+		out, err := k.c.s.store.readRange(r, k.c.s.store.revision)
 		if err != nil {
 			return nil, err
 		}
@@ -227,7 +227,7 @@ func (s *Server) possible(ops []*etcdserverpb.RequestOp) error {
 // execute executes an operation of a transaction.
 func (s *Server) execute(w *writing, op *etcdserverpb.RequestOp) (*etcdserverpb.ResponseOp, error) {
 	if r := op.GetRequestRange(); r != nil {
-		out, err := s.store.read(r, w.present())
+		out, err := s.store.readRange(r, w.present())
 		if err != nil {
 			return nil, err
 		}

@@ -91,8 +91,8 @@ func (s *store) readable(revision int64) error {
 	return nil
 }
 
-// read answers a range request. present is the revision to read at if the request has none.
-func (s *store) read(r *etcdserverpb.RangeRequest, present int64) (*etcdserverpb.RangeResponse, error) {
+// readRange answers a range request. present is the revision to read at if the request has none.
+func (s *store) readRange(r *etcdserverpb.RangeRequest, present int64) (*etcdserverpb.RangeResponse, error) {
 	if err := checkRange(r); err != nil {
 		return nil, err
 	}

@@ -192,7 +192,7 @@ func (st *stream) look(away *time.Time) (*etcdserverpb.WatchResponse, time.Time,
 			st.watches = slices.Delete(st.watches, i, i+1)
 			return &etcdserverpb.WatchResponse{Header: s.header(), WatchId: w.id, Canceled: true, CompactRevision: s.store.compacted}, now, nil, nil
 		}
-		events := w.take(s.store)
+		events := w.takeEvents(s.store)
 		if len(events) == 0 && !(w.progress && now.Sub(w.told) >= progressEvery) {
 			if next := w.told.Add(progressEvery); w.progress && next.Before(due) {
 				due = next
@@ -205,8 +205,8 @@ func (st *stream) look(away *time.Time) (*etcdserverpb.WatchResponse, time.Time,
 	return nil, due, s.changed, nil
 }
 
-// take returns the events of the next revision that has some for the watch.
-func (w *watch) take(s *store) (events []*mvccpb.Event) {
+// takeEvents returns the events of the next revision that has some for the watch.
+func (w *watch) takeEvents(s *store) (events []*mvccpb.Event) {
 	i, _ := slices.BinarySearchFunc(s.changes, w.next, func(c change, revision int64) int { return int(c.revision - revision) })
 	for _, c := range s.changes[i:] {
 		w.next = c.revision + 1

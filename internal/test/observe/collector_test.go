@@ -31,7 +31,7 @@ type grpcReceiver struct {
 }
 
 func (g grpcReceiver) Export(_ context.Context, m *collectorpb.ExportTraceServiceRequest) (*collectorpb.ExportTraceServiceResponse, error) {
-	g.take(m)
+	g.takeSpans(m)
 	return &collectorpb.ExportTraceServiceResponse{}, nil
 }
 

@@ -19,8 +19,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // root is the top of the repository.
 const root = "../../.."
 
-// read returns a file of the repository.
-func read(t *testing.T, name string) string {
+// readFile returns a file of the repository.
+func readFile(t *testing.T, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(root + "/" + name)
 	if err != nil {

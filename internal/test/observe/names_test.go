@@ -22,7 +22,7 @@ const (
 func blocks(t *testing.T, language string) []string {
 	t.Helper()
 	var lines []string
-	for _, m := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```").FindAllStringSubmatch(read(t, document), -1) {
+	for _, m := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```").FindAllStringSubmatch(readFile(t, document), -1) {
 		lines = append(lines, strings.Split(strings.TrimSpace(m[1]), "\n")...)
 	}
 	if len(lines) < 3 {
@@ -39,7 +39,7 @@ func queries(t *testing.T) []string { return blocks(t, "promql") }
 func exported(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
-	for _, m := range regexp.MustCompile("(?m)^\\| `(fantasia\\.[a-z_.]+)` \\| ([a-z]+)(, s)? \\|").FindAllStringSubmatch(read(t, document), -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| `(fantasia\\.[a-z_.]+)` \\| ([a-z]+)(, s)? \\|").FindAllStringSubmatch(readFile(t, document), -1) {
 		name := strings.ReplaceAll(m[1], ".", "_")
 		if m[3] != "" {
 			name += "_seconds"
@@ -63,7 +63,7 @@ func exported(t *testing.T) map[string]bool {
 func attributes(t *testing.T) map[string]bool {
 	t.Helper()
 	keys := map[string]bool{}
-	for _, m := range regexp.MustCompile(`attribute\.Key\("([a-z_.]+)"\)`).FindAllStringSubmatch(read(t, "telemetry/names.go"), -1) {
+	for _, m := range regexp.MustCompile(`attribute\.Key\("([a-z_.]+)"\)`).FindAllStringSubmatch(readFile(t, "telemetry/names.go"), -1) {
 		keys[m[1]] = true
 	}
 	return keys
@@ -82,7 +82,7 @@ type rules struct {
 
 func readRules(t *testing.T) (r rules) {
 	t.Helper()
-	if err := yaml.Unmarshal([]byte(read(t, rulesFile)), &r); err != nil {
+	if err := yaml.Unmarshal([]byte(readFile(t, rulesFile)), &r); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -157,7 +157,7 @@ func TestAlertsAreListed(t *testing.T) {
 			}
 		}
 	}
-	_, text, _ := strings.Cut(read(t, document), "<!-- alerts")
+	_, text, _ := strings.Cut(readFile(t, document), "<!-- alerts")
 	var listed []string
 	for _, m := range regexp.MustCompile("(?m)^\\| `(Fantasia[A-Za-z]+)` \\|").FindAllStringSubmatch(text, -1) {
 		listed = append(listed, m[1])
@@ -181,7 +181,7 @@ type dashboard struct {
 
 func readDashboard(t *testing.T) (d dashboard) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(read(t, dashboardFile)), &d); err != nil {
+	if err := json.Unmarshal([]byte(readFile(t, dashboardFile)), &d); err != nil {
 		t.Fatal(err)
 	}
 	return d

@@ -62,12 +62,12 @@ func (r *receiver) receive(req *http.Request) error {
 	if err := proto.Unmarshal(data, &message); err != nil {
 		return err
 	}
-	r.take(&message)
+	r.takeSpans(&message)
 	return nil
 }
 
-// take keeps spans.
-func (r *receiver) take(message *collectorpb.ExportTraceServiceRequest) {
+// takeSpans keeps spans.
+func (r *receiver) takeSpans(message *collectorpb.ExportTraceServiceRequest) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, rs := range message.ResourceSpans {

@@ -23,11 +23,11 @@ func tool(t *testing.T, dir, pkg string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	state := sha256.Sum256([]byte(read(t, "tools/"+dir+"/go.sum")))
+	state := sha256.Sum256([]byte(readFile(t, "tools/"+dir+"/go.sum")))
 	name := path.Base(pkg)
 	if pkg == "." {
 		name = dir
-		source := sha256.Sum256([]byte(read(t, "tools/"+dir+"/main.go")))
+		source := sha256.Sum256([]byte(readFile(t, "tools/"+dir+"/main.go")))
 		state = sha256.Sum256(append(state[:], source[:]...))
 	}
 	out := filepath.Join(cache, "fantasia-testenv", fmt.Sprintf("%s@%s", name, hex.EncodeToString(state[:6])))

@@ -55,12 +55,12 @@ func (c *client) once(ctx context.Context, goAway bool) {
 		if goAway {
 			return
 		}
-		c.tell(ctx, &answer.Trials[i])
+		c.tellTrial(ctx, &answer.Trials[i])
 	}
 }
 
-// tell evaluates a trial and tells how it has ended, again until the answer is definite.
-func (c *client) tell(ctx context.Context, t *record.Trial) {
+// tellTrial evaluates a trial and tells how it has ended, again until the answer is definite.
+func (c *client) tellTrial(ctx context.Context, t *record.Trial) {
 	held := coordinator.Held{Trial: t.Number, Attempt: len(t.Attempts)}
 	for step := range int64(c.rng.IntN(6)) {
 		sleep(ctx, time.Duration(c.rng.Float64()*float64(4*time.Second)))

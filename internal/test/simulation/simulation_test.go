@@ -66,7 +66,7 @@ func play(t *testing.T, seed uint64, s *script) (played script) {
 		w.run()
 		played = w.played
 		if t.Failed() || one() {
-			w.tell()
+			w.logFailure()
 		}
 	})
 	return played

@@ -238,8 +238,8 @@ func (w *world) spooled() (left []string) {
 	return left
 }
 
-// tell writes the log of a schedule that has failed.
-func (w *world) tell() {
+// logFailure writes the log of a schedule that has failed.
+func (w *world) logFailure() {
 	text := w.logs.text()
 	if !one() && len(text) > 4000 {
 		text = "..." + text[len(text)-4000:]

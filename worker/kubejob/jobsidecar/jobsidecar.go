@@ -88,7 +88,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	t := report.NewTail(filepath.Join(o.Dir, ReportFile), func(line []byte) { s.take(report.Parse(line)) })
+	t := report.NewTail(filepath.Join(o.Dir, ReportFile), func(line []byte) { s.takeReports(report.Parse(line)) })
 	t.Follow(ctx)
 	err = stop()
 	t.Finish()
@@ -96,9 +96,9 @@ func Run(ctx context.Context, o Options) error {
 	return errors.Join(err, s.conclude())
 }
 
-// take takes reports and errors of unreadable ones. It writes the reports to the log,
+// takeReports takes reports and errors of unreadable ones. It writes the reports to the log,
 // each with its step.
-func (s *server) take(reports []report.Report, err error) {
+func (s *server) takeReports(reports []report.Report, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
@@ -112,7 +112,7 @@ func (s *server) take(reports []report.Report, err error) {
 				s.complain(taken.Ignored[0])
 			}
 		}
-		s.summary.take(r)
+		s.summary.takeReport(r)
 		line, err := encode(r)
 		if err == nil {
 			_, err = s.options.Log.Write(append(line, '\n'))
@@ -143,7 +143,7 @@ func (s *server) readMetrics() {
 		s.complain(err.Error())
 		return
 	}
-	s.take([]report.Report{{Metrics: metrics}}, nil)
+	s.takeReports([]report.Report{{Metrics: metrics}}, nil)
 }
 
 func (s *server) parseMetrics(name string) (map[string]float64, error) {

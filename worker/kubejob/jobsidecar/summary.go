@@ -59,8 +59,8 @@ func (n *Number) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// take adds a report; the first one that ends the attempt counts.
-func (s *Summary) take(r report.Report) {
+// takeReport adds a report; the first one that ends the attempt counts.
+func (s *Summary) takeReport(r report.Report) {
 	if r.Checkpoint != "" {
 		s.Checkpoint = r.Checkpoint
 	}

@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// archiveTimeout bounds one call to the dead-letter queue, since the loop waits
+	// buryTimeout bounds one call to the dead-letter queue, since the loop waits
 	// for it.
-	archiveTimeout = 3 * time.Second
-	// maxCut is how many bytes are archived of a message that is too large for the
+	buryTimeout = 3 * time.Second
+	// maxCut is how many bytes are kept of a message that is too large for the
 	// dead-letter queue.
 	maxCut = 4 << 10
 	// maxAside and maxAsideBytes bound what is set aside in the ledger.
@@ -27,13 +27,13 @@ const (
 	buryEvery, buryAtOnce = 10 * time.Second, 64
 )
 
-// deadLetters archives messages that change nothing, so that people can inspect them. If
+// deadLetters buries messages that change nothing, so that people can inspect them. If
 // the dead-letter queue refuses one, it sets that and all later ones aside in the ledger,
-// until the queue takes them. The loop owns it, except for bury and retry.
+// until the queue takes them. The loop owns it, except for offer and retry.
 type deadLetters struct {
 	log     *slog.Logger
 	metrics *metrics
-	put     func(ctx context.Context, subject, reason string, raw []byte) error // messaging.Leader.Archive
+	put     func(ctx context.Context, subject, reason string, raw []byte) error // messaging.Leader.Bury
 	read    func(ctx context.Context, limit int) ([]ledger.Aside, error)        // reads the ledger
 	every   time.Duration                                                       // between retries
 
@@ -41,9 +41,9 @@ type deadLetters struct {
 	n, bytes int   // what is set aside
 }
 
-// letter is a message for the dead-letter queue, as it was received, and the study that
+// deadLetter is a message for the dead-letter queue, as it was received, and the study that
 // it names.
-type letter struct {
+type deadLetter struct {
 	study, subject, reason string
 	raw                    []byte
 }
@@ -57,19 +57,19 @@ func (d *deadLetters) resume(n, bytes int) {
 	}
 }
 
-// archive puts a message into the dead-letter queue or, if the queue refuses it, into the
+// bury puts a message into the dead-letter queue or, if the queue refuses it, into the
 // batch. It MUST be called BEFORE the cursor moves past the message: then a crash
-// archives it twice rather than never. It returns false if there is no room for the
+// buries it twice rather than never. It returns false if there is no room for the
 // message: then the worker must not get a receipt, so that it keeps a result. No message
 // ends the term, since the queue would refuse it of every other leader too.
-func (d *deadLetters) archive(ctx context.Context, batch *ledger.Batch, l letter) (kept bool) {
+func (d *deadLetters) bury(ctx context.Context, batch *ledger.Batch, l deadLetter) (kept bool) {
 	if d.refused == nil {
-		if d.refused = d.bury(ctx, l.subject, l.reason, l.raw); d.refused == nil {
+		if d.refused = d.offer(ctx, l.subject, l.reason, l.raw); d.refused == nil {
 			return true
 		}
 		d.log.Error("the dead-letter queue refuses messages: setting them aside until it takes them", telemetry.LogError, d.refused)
 	}
-	d.metrics.unarchived.Add(ctx, 1)
+	d.metrics.buryRefused.Add(ctx, 1)
 	aside := &record.Aside{Study: l.study, Subject: l.subject, Reason: l.reason, Refused: d.refused.Error(), At: time.Now(), Raw: l.raw}
 	size := sizeOf(aside)
 	if d.n >= maxAside || d.bytes+size > maxAsideBytes || len(l.raw) > ledger.MaxBytes/2 {
@@ -83,10 +83,10 @@ func (d *deadLetters) archive(ctx context.Context, batch *ledger.Batch, l letter
 	return true
 }
 
-// bury offers a message to the dead-letter queue, or its beginning if it is too large.
-func (d *deadLetters) bury(ctx context.Context, subject, reason string, raw []byte) error {
+// offer offers a message to the dead-letter queue, or its beginning if it is too large.
+func (d *deadLetters) offer(ctx context.Context, subject, reason string, raw []byte) error {
 	try := func(reason string, raw []byte) error {
-		ctx, cancel := context.WithTimeout(ctx, archiveTimeout)
+		ctx, cancel := context.WithTimeout(ctx, buryTimeout)
 		defer cancel()
 		return d.put(ctx, subject, reason, raw)
 	}
@@ -109,13 +109,13 @@ func (d *deadLetters) retry(ctx context.Context, post post, forget func(key stri
 		case <-tick.C:
 		}
 		if d.metrics.aside.Load() > 0 {
-			d.offer(ctx, post, forget)
+			d.offerAsides(ctx, post, forget)
 		}
 	}
 }
 
-// offer offers some of what was set aside, until the queue refuses a message.
-func (d *deadLetters) offer(ctx context.Context, post post, forget func(key string)) {
+// offerAsides offers some of what was set aside, until the queue refuses a message.
+func (d *deadLetters) offerAsides(ctx context.Context, post post, forget func(key string)) {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	waiting, err := d.read(call, buryAtOnce)
 	cancel()
@@ -125,7 +125,7 @@ func (d *deadLetters) offer(ctx context.Context, post post, forget func(key stri
 	}
 	taken := waiting
 	for i, a := range waiting {
-		if err = d.bury(ctx, a.Subject, a.Reason, a.Raw); err != nil {
+		if err = d.offer(ctx, a.Subject, a.Reason, a.Raw); err != nil {
 			taken = waiting[:i]
 			break
 		}

@@ -23,9 +23,9 @@ const (
 	maxLogs = 256 << 20
 )
 
-// archive keeps what programs wrote, below a worker's folder where package logfile finds
+// keptLogs keeps what programs wrote, below a worker's folder where package logfile finds
 // it, so that logs outlive their Jobs. It is safe for concurrent use.
-type archive struct {
+type keptLogs struct {
 	dir string // empty: nothing is kept
 	log *slog.Logger
 
@@ -41,9 +41,9 @@ type keptLog struct {
 	at     time.Time
 }
 
-// newArchive finds the logs that an earlier process kept.
-func newArchive(dir string, log *slog.Logger) (*archive, error) {
-	a := &archive{dir: dir, log: log}
+// openKeptLogs finds the logs that an earlier process kept.
+func openKeptLogs(dir string, log *slog.Logger) (*keptLogs, error) {
+	a := &keptLogs{dir: dir, log: log}
 	if dir == "" {
 		return a, nil
 	}
@@ -63,9 +63,9 @@ func newArchive(dir string, log *slog.Logger) (*archive, error) {
 	return a, nil
 }
 
-// add counts the log of an attempt that has ended, and removes the oldest ones if there
+// addLog counts the log of an attempt that has ended, and removes the oldest ones if there
 // are too many bytes.
-func (a *archive) add(folder string, size int64) {
+func (a *keptLogs) addLog(folder string, size int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.kept = slices.DeleteFunc(a.kept, func(k keptLog) bool { // of an earlier process
@@ -93,8 +93,8 @@ func (a *archive) add(folder string, size int64) {
 // attemptLog is the log of an attempt. Its methods are safe for concurrent use and
 // never fail, since a full disk must not end the attempt.
 type attemptLog struct {
-	archive *archive
-	folder  string
+	kept   *keptLogs
+	folder string
 
 	mu      sync.Mutex
 	file    *os.File
@@ -105,8 +105,8 @@ type attemptLog struct {
 }
 
 // attempt returns the log of an attempt, which does not exist before it is opened.
-func (a *archive) attempt(id messaging.AttemptID) *attemptLog {
-	return &attemptLog{archive: a, folder: filepath.Join(a.dir, logfile.Dir(id))}
+func (a *keptLogs) attempt(id messaging.AttemptID) *attemptLog {
+	return &attemptLog{kept: a, folder: filepath.Join(a.dir, logfile.Dir(id))}
 }
 
 // open creates the log. A log of an earlier process is written again, because a
@@ -114,7 +114,7 @@ func (a *archive) attempt(id messaging.AttemptID) *attemptLog {
 func (l *attemptLog) open() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.archive.dir == "" || l.file != nil || l.closed || l.err != nil {
+	if l.kept.dir == "" || l.file != nil || l.closed || l.err != nil {
 		return
 	}
 	if l.err = os.MkdirAll(l.folder, 0o700); l.err == nil {
@@ -156,11 +156,11 @@ func (l *attemptLog) close(last string) {
 	}
 	l.err = errors.Join(l.err, l.file.Close())
 	l.file = nil
-	l.archive.add(l.folder, l.size)
+	l.kept.addLog(l.folder, l.size)
 }
 
 func (l *attemptLog) warn() {
 	if l.err != nil {
-		l.archive.log.Warn("cannot keep the log of an attempt", "folder", l.folder, telemetry.LogError, l.err)
+		l.kept.log.Warn("cannot keep the log of an attempt", "folder", l.folder, telemetry.LogError, l.err)
 	}
 }

@@ -28,17 +28,17 @@ type narrow struct {
 	most int
 }
 
-func (n narrow) Archive(ctx context.Context, subject, reason string, raw []byte) error {
+func (n narrow) Bury(ctx context.Context, subject, reason string, raw []byte) error {
 	if len(raw) > n.most {
 		return messaging.ErrTooLarge
 	}
-	return n.Leader.Archive(ctx, subject, reason, raw)
+	return n.Leader.Bury(ctx, subject, reason, raw)
 }
 
-// A refused result is archived as it was received, since encoding it again could make
-// it too long. If the queue's limit is smaller, only its beginning is archived.
+// A refused result is buried as it was received, since encoding it again could make
+// it too long. If the queue's limit is smaller, only its beginning is buried.
 // No message of a worker ends a term.
-func TestLongResultsAreArchived(t *testing.T) {
+func TestLongResultsAreBuried(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, membus.Options{})
 	const sound = `{"version":1,"study":"none","trial":%d,"attempt":1,"nonce":"n","worker":"w","outcome":"failed","unknown":"%s"}`
@@ -76,16 +76,16 @@ type full struct {
 	full *atomic.Bool
 }
 
-func (f full) Archive(ctx context.Context, subject, reason string, raw []byte) error {
+func (f full) Bury(ctx context.Context, subject, reason string, raw []byte) error {
 	if f.full.Load() {
 		return errors.New("no space left on device")
 	}
-	return f.Leader.Archive(ctx, subject, reason, raw)
+	return f.Leader.Bury(ctx, subject, reason, raw)
 }
 
 // A dead-letter queue that refuses messages ends no term: refused messages are counted and
 // set aside with the reason, their senders get receipts, and studies continue. The next
-// leader archives them once the queue has room, as they came.
+// leader buries them once the queue has room, as they came.
 func TestRefusedDeadLetters(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, membus.Options{})
@@ -126,7 +126,7 @@ func TestRefusedDeadLetters(t *testing.T) {
 	refused := int64(0)
 	for _, scope := range got.ScopeMetrics {
 		for _, m := range scope.Metrics {
-			if sum, ok := m.Data.(metricdata.Sum[int64]); ok && m.Name == telemetry.MetricUnarchived {
+			if sum, ok := m.Data.(metricdata.Sum[int64]); ok && m.Name == telemetry.MetricRefused {
 				refused = sum.DataPoints[0].Value
 			}
 		}
@@ -144,7 +144,7 @@ func TestRefusedDeadLetters(t *testing.T) {
 	r.eventually(func() error {
 		n, _, err := r.ledger.AsideSize(r.ctx())
 		if letters = r.broker.DeadLetters(); err == nil && (n > 0 || len(letters) < 2) {
-			err = fmt.Errorf("%d messages are still set aside, %d archived", n, len(letters))
+			err = fmt.Errorf("%d messages are still set aside, %d buried", n, len(letters))
 		}
 		return err
 	})
@@ -164,14 +164,14 @@ func TestNoRoomToSetAside(t *testing.T) {
 	}}
 	d.resume(maxAside-1, 1000)
 	var batch ledger.Batch
-	if !d.archive(t.Context(), &batch, letter{reason: "the last one"}) || batch.Len() != 1 {
+	if !d.bury(t.Context(), &batch, deadLetter{reason: "the last one"}) || batch.Len() != 1 {
 		t.Error("not set aside, though there is room for one more")
 	}
-	if d.archive(t.Context(), &batch, letter{reason: "one too many"}) || batch.Len() != 1 {
+	if d.bury(t.Context(), &batch, deadLetter{reason: "one too many"}) || batch.Len() != 1 {
 		t.Error("set aside beyond the bound")
 	}
 	d.resume(0, maxAsideBytes)
-	if d.archive(t.Context(), &batch, letter{raw: []byte("x")}) {
+	if d.bury(t.Context(), &batch, deadLetter{raw: []byte("x")}) {
 		t.Error("set aside beyond the bound in bytes")
 	}
 	e := effects{controls: []messaging.Control{receipt("w", attempt(1), messaging.Late), receipt("v", attempt(1), messaging.Late),

@@ -34,9 +34,9 @@ func kept(t *testing.T, dir string, id messaging.AttemptID) string {
 	return string(data)
 }
 
-func TestArchive(t *testing.T) {
+func TestKeptLogs(t *testing.T) {
 	dir := t.TempDir()
-	a, err := newArchive(dir, slog.New(slog.DiscardHandler))
+	a, err := openKeptLogs(dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestArchive(t *testing.T) {
 		t.Errorf("the log is %q", got)
 	}
 	// The next process reads the container's log from its beginning.
-	again, err := newArchive(dir, a.log)
+	again, err := openKeptLogs(dir, a.log)
 	if err != nil || again.total != int64(len("epoch 1\npod-2: epoch 1\n")) {
 		t.Fatalf("%d bytes are known, %v", again.total, err)
 	}
@@ -71,7 +71,7 @@ func TestArchive(t *testing.T) {
 
 func TestLongLog(t *testing.T) {
 	dir := t.TempDir()
-	a, err := newArchive(dir, slog.New(slog.DiscardHandler))
+	a, err := openKeptLogs(dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,13 +107,13 @@ func TestOldLogsAreRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	a, err := newArchive(dir, slog.New(slog.DiscardHandler))
+	a, err := openKeptLogs(dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.add(filepath.Join(dir, logfile.Dir(attemptID(4))), maxLogs/4)
-	a.add(filepath.Join(dir, logfile.Dir(attemptID(5))), maxLogs/4)
-	a.add(filepath.Join(dir, logfile.Dir(attemptID(6))), maxLogs/4)
+	a.addLog(filepath.Join(dir, logfile.Dir(attemptID(4))), maxLogs/4)
+	a.addLog(filepath.Join(dir, logfile.Dir(attemptID(5))), maxLogs/4)
+	a.addLog(filepath.Join(dir, logfile.Dir(attemptID(6))), maxLogs/4)
 	for trial, want := range map[int]bool{1: true, 2: false, 3: false} {
 		if _, err := os.Stat(filepath.Join(dir, "trials", "study", string(rune('0'+trial)))); (err == nil) != want {
 			t.Errorf("trial %d: %v", trial, err)

@@ -17,19 +17,19 @@ type slots struct {
 	idle                       float64 // seconds, since the term began
 }
 
-// lookout updates the gauges about once a second. The loop owns it.
-type lookout struct {
+// observer updates the gauges about once a second. The loop owns it.
+type observer struct {
 	metrics *metrics
 	studies *studies
 	fleet   *fleet
-	last    *gauges // nil before the first look
+	last    *gauges // nil before the first time
 }
 
-// look computes the gauges and adds up how long slots were free since the last call.
+// observe computes the gauges and adds up how long slots were free since the last call.
 // Only the loop calls it.
-func (l *lookout) look(now time.Time) {
+func (o *observer) observe(now time.Time) {
 	g := &gauges{at: now, pools: map[string]slots{}, best: map[string]float64{}, recommended: map[string]float64{}}
-	for _, r := range l.studies.loaded {
+	for _, r := range o.studies.loaded {
 		if !r.running() {
 			continue
 		}
@@ -49,21 +49,21 @@ func (l *lookout) look(now time.Time) {
 			g.recommended[r.name()] = recommended.Mean
 		}
 	}
-	for _, m := range l.fleet.workers {
-		if l.fleet.gone(m, now) || m.beat.Leaving {
+	for _, m := range o.fleet.workers {
+		if o.fleet.gone(m, now) || m.beat.Leaving {
 			continue
 		}
 		s := g.pools[m.beat.Pool]
 		s.all, s.free, s.workers = s.all+int64(m.beat.Slots), s.free+int64(m.beat.Free), s.workers+1
 		g.pools[m.beat.Pool] = s
 	}
-	if before := l.last; before != nil {
+	if before := o.last; before != nil {
 		for pool, was := range before.pools {
 			s := g.pools[pool]
 			s.idle = was.idle + max(0, now.Sub(before.at).Seconds())*float64(was.free)
 			g.pools[pool] = s
 		}
 	}
-	l.last = g
-	l.metrics.gauges.Store(g)
+	o.last = g
+	o.metrics.gauges.Store(g)
 }
