@@ -166,7 +166,7 @@ func newTestAttempt(t *testing.T, api *podAPI, pattern string) *attempt {
 		t.Fatal(err)
 	}
 	success, failure := conditions(t)
-	r := &Runner{options: DefaultOptions(), logs: &keptLogs{}}
+	r := &Runner{options: DefaultOptions()}
 	r.options.Pods, r.options.Logger = core, slog.New(slog.DiscardHandler)
 	s := &plan{site: &site{Runner: r, namespace: "n", kind: jobKind.WithVersion("v1"), success: success, failure: failure}}
 	tr := newTestTranscript(t, pattern, nil)

@@ -89,7 +89,6 @@ type Runner struct {
 	// whose studies may bring Jobs.
 	home  *plan
 	teams map[string]*site
-	logs  *keptLogs
 	// background opens the teams' namespaces until close is called.
 	background sync.WaitGroup
 	close      context.CancelFunc
@@ -113,9 +112,6 @@ func New(ctx context.Context, o Options) (*Runner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubejob: %w", err)
 	}
-	if r.logs, err = openKeptLogs(o.StateDir, o.Logger); err != nil {
-		return nil, fmt.Errorf("kubejob: %w", err)
-	}
 	if r.home != nil {
 		if err := r.home.connect(ctx); err != nil {
 			return nil, fmt.Errorf("kubejob: %w", err)
@@ -133,7 +129,7 @@ func newRunner(o Options) (*Runner, error) {
 	if len(o.Template) == 0 && len(o.StudyJobs) == 0 {
 		return nil, errors.New("a template, or namespaces whose studies may bring Jobs, are required")
 	}
-	r := &Runner{options: o, logs: &keptLogs{log: o.Logger}, owners: map[string]metav1.OwnerReference{}, teams: map[string]*site{}}
+	r := &Runner{options: o, owners: map[string]metav1.OwnerReference{}, teams: map[string]*site{}}
 	if len(o.Template) > 0 {
 		if err := r.plans(); err != nil {
 			return nil, err

@@ -42,7 +42,7 @@ func Main(ctx context.Context, args []string, version string, stderr io.Writer) 
 // New returns the root command, also for documentation and completion.
 func New(version string, stderr io.Writer) *cobra.Command {
 	o, k := workernode.NewOptions(version, stderr), kubejob.DefaultOptions()
-	o.Worker.KeepTrials = 0 // the logs of Jobs have a bound of their own
+	o.Worker.KeepTrials = kubejob.MaxLogs
 	var files kubeFiles
 	cmd := &cobra.Command{
 		Use:   "kubeworker --nats URL,… [--template FILE] [--study-jobs FILE] [flags]",
