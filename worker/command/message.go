@@ -9,26 +9,11 @@ import (
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 )
 
-// maxNames is the number of metric names that a message shows.
-const maxNames = 10
-
 // missing describes what was seen instead of the objective's metric.
 func (s *session) missing(metric string, c *capture) string {
-	var seen string
-	switch names := s.collector.Names(); {
-	case len(names) > 0:
-		quoted := make([]string, 0, maxNames)
-		for _, name := range names[:min(len(names), maxNames)] {
-			quoted = append(quoted, strconv.Quote(name))
-		}
-		seen = "saw " + strings.Join(quoted, ", ")
-		if n := len(names) - maxNames; n > 0 {
-			seen += fmt.Sprintf(" and %d more", n)
-		}
-	case s.problem != "":
-		seen = "saw " + s.problem
-	default:
-		seen = s.output(c)
+	seen := s.output(c)
+	if reported := s.reports.Seen(); reported != "" {
+		seen = "saw " + reported
 	}
 	log := c.stderr.path
 	said, _ := c.stdout.counts()

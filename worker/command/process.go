@@ -46,7 +46,7 @@ func (e *Evaluator) runProcess(ctx context.Context, s *session) (evaluation.Endi
 	finishReports := follow(ctx, at.report, s)
 	stopped := supervise(ctx, child, s)
 	if err := capture.finish(); err != nil {
-		s.log.Warn("a log is incomplete", telemetry.LogError, err)
+		s.reports.Log.Warn("a log is incomplete", telemetry.LogError, err)
 	}
 	finishReports()
 	s.readMetricsFile(at.dir)
@@ -101,7 +101,7 @@ func (s *session) readMetricsFile(dir string) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.complain("no metrics.file: " + err.Error())
+	s.reports.Complain("no metrics.file: " + err.Error())
 }
 
 func parseMetricsFile(dir, name string) (map[string]float64, error) {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
-	"github.com/fantasia-hpo/fantasia/telemetry"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 	"github.com/fantasia-hpo/fantasia/worker/report"
 )
@@ -17,37 +16,19 @@ import (
 type session struct {
 	task    evaluation.Task
 	pattern *report.Pattern
-	log     *slog.Logger
 	// ended is closed when a report ends the attempt.
 	ended chan struct{}
 
-	mu         sync.Mutex
-	collector  *report.Collector
-	end        *evaluation.Ending // from the report that ended the attempt; nil for done
-	over       bool               // ended is closed
-	sealed     bool               // the ending is decided; later reports do not count
-	checkpoint string
-	problem    string // the first problem with a report
-	ignored    bool   // a warning about ignored values was logged
+	mu      sync.Mutex
+	reports *evaluation.Reports
+	end     *evaluation.Ending // from the report that ended the attempt; nil for done
+	over    bool               // ended is closed
+	sealed  bool               // the ending is decided; later reports do not count
 }
 
 func newSession(task evaluation.Task, log *slog.Logger) (*session, error) {
-	a := task.Assignment
-	if task.Measure == nil {
-		task.Measure = func(int64, map[string]float64) {}
-	}
-	s := &session{
-		task: task, collector: report.NewCollector(a.Objective), ended: make(chan struct{}),
-		checkpoint: a.Checkpoint,
-		log:        log.With(telemetry.LogStudy, a.StudyName, telemetry.LogTrial, a.Trial, telemetry.LogAttempt, a.Attempt),
-	}
-	if m := a.Run.Metrics; m != nil && m.Pattern != "" {
-		var err error
-		if s.pattern, err = report.NewPattern(m.Pattern); err != nil {
-			return nil, err
-		}
-	}
-	return s, nil
+	pattern, err := report.PatternOf(&task.Assignment.Run)
+	return &session{task: task, pattern: pattern, reports: evaluation.NewReports(task, log), ended: make(chan struct{})}, err
 }
 
 // line handles a line of output. Reports are read only from stdout and the report file;
@@ -73,37 +54,12 @@ func (s *session) takeReports(reports []report.Report, err error) {
 	if s.sealed {
 		return
 	}
-	if err != nil {
-		s.complain("an unreadable report: " + err.Error())
-	}
-	for _, r := range reports {
-		s.add(r)
-	}
+	s.reports.AddAll(reports, err, s.finish)
 }
 
-// complain keeps the first problem for the message of a failure. The caller MUST hold
-// the lock.
-func (s *session) complain(problem string) {
-	if s.problem == "" {
-		s.problem = evaluation.Bounded(problem, 512)
-		s.log.Warn("saw "+s.problem, telemetry.LogReason, "further ones are not logged")
-	}
-}
-
-func (s *session) add(r report.Report) {
-	if r.Checkpoint != "" {
-		s.checkpoint = r.Checkpoint
-	}
-	if len(r.Metrics) > 0 {
-		taken := s.collector.Add(r)
-		if len(taken.Ignored) > 0 && !s.ignored {
-			s.ignored = true
-			s.log.Warn("a value is ignored; further ones are not logged", telemetry.LogReason, taken.Ignored[0])
-		}
-		if len(taken.Metrics) > 0 {
-			s.task.Measure(taken.Step, taken.Metrics)
-		}
-	}
+// finish ends the attempt if a report says so; the first one counts. The caller MUST hold the
+// lock.
+func (s *session) finish(r report.Report) {
 	if s.over {
 		return
 	}
@@ -129,7 +85,7 @@ func (s *session) isEnded() bool {
 func (s *session) spoke() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.collector.Reports > 0
+	return s.reports.Reports > 0
 }
 
 // conclude returns the attempt's ending. stopped is the cause if it was stopped from
@@ -140,13 +96,11 @@ func (s *session) conclude(stopped error, exited *exit, c *capture, logs string)
 	defer s.mu.Unlock()
 	s.sealed = true
 	e := s.outcome(stopped, exited, c)
-	e.Metrics, e.Checkpoint, e.Logs = s.collector.Final(), s.checkpoint, logs
-	if f := e.Failure; f != nil {
-		f.Message = evaluation.Bounded(f.Message, messaging.MaxMessage)
-		// The exit of a stopped program carries no information.
-		if stopped == nil && !s.over && exited != nil {
-			describe(f, exited)
-		}
+	s.reports.Conclude(&e)
+	e.Logs = logs
+	// The exit of a stopped program carries no information.
+	if e.Failure != nil && stopped == nil && !s.over && exited != nil {
+		describe(e.Failure, exited)
 	}
 	return e
 }
@@ -165,9 +119,6 @@ func (s *session) outcome(stopped error, exited *exit, c *capture) evaluation.En
 		e := evaluation.StopEnding(stopped)
 		if e.Outcome == messaging.OutcomeTimeout {
 			e.Failure.Message = withWords(fmt.Sprintf("ran longer than its timeout of %s; see %s", s.task.Assignment.Run.Timeout, c.stderr.path), c)
-		}
-		if e.Outcome == messaging.OutcomePruned {
-			e.Values = s.reached()
 		}
 		return e
 	case s.end != nil:
@@ -189,24 +140,11 @@ func (s *session) outcome(stopped error, exited *exit, c *capture) evaluation.En
 	}
 }
 
-// reached returns the objective's value so far; nil if it is unknown or not finite.
-func (s *session) reached() study.Values {
-	if value, ok := s.collector.Value(); ok && report.Finite(value) {
-		return study.Values{value}
-	}
-	return nil
-}
-
 // value returns the ending of a program that exited successfully.
 func (s *session) value(c *capture) evaluation.Ending {
 	metric := s.task.Assignment.Objective.Metric
-	value, ok := s.collector.Value()
-	switch {
-	case !ok:
-		return evaluation.Failed(messaging.ReasonNoValue, withWords(s.missing(metric, c), c))
-	case !report.Finite(value):
-		return evaluation.Diverged(metric, value)
-	default:
-		return evaluation.Ending{Outcome: messaging.OutcomeCompleted, Values: []float64{value}}
+	if value, ok := s.reports.Value(); ok {
+		return evaluation.Valued(metric, value)
 	}
+	return evaluation.Failed(messaging.ReasonNoValue, withWords(s.missing(metric, c), c))
 }

@@ -91,7 +91,7 @@ func (e *Evaluator) runStream(ctx context.Context, s *session) (evaluation.Endin
 // keep notes which part of the child's log is an attempt's.
 func (e *Evaluator) keep(share *logfile.Share, s *session) {
 	if err := share.Write(e.options.Dir, s.task.Assignment.AttemptID); err != nil {
-		s.log.Warn("the log of an attempt will not be found", telemetry.LogError, err)
+		s.reports.Log.Warn("the log of an attempt will not be found", telemetry.LogError, err)
 	}
 }
 

@@ -3,10 +3,10 @@ package evaluation
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/worker/report"
 )
 
 // Func makes a Go function an Evaluator: it receives a point and returns the
@@ -38,10 +38,10 @@ func (f Func) Evaluate(ctx context.Context, task Task) (ending Ending) {
 		return Failed(messaging.ReasonReported, err.Error())
 	}
 	metric := task.Assignment.Objective.Metric
-	if math.IsNaN(value) || math.IsInf(value, 0) {
-		return Diverged(metric, value)
+	if ending = Valued(metric, value); ending.Outcome == messaging.OutcomeCompleted {
+		ending.Metrics = map[string]float64{metric: value}
 	}
-	return Ending{Outcome: messaging.OutcomeCompleted, Values: []float64{value}, Metrics: map[string]float64{metric: value}}
+	return ending
 }
 
 // Failed returns the ending of a failed evaluation.
@@ -49,8 +49,12 @@ func Failed(reason, message string) Ending {
 	return Ending{Outcome: messaging.OutcomeFailed, Failure: &messaging.Failure{Reason: reason, Message: message}}
 }
 
-// Diverged returns the ending of an evaluation whose value is not finite.
-func Diverged(metric string, value float64) Ending {
+// Valued returns the ending of an evaluation that has a value of its objective's metric. If it
+// is not finite, the evaluation has diverged.
+func Valued(metric string, value float64) Ending {
+	if report.Finite(value) {
+		return Ending{Outcome: messaging.OutcomeCompleted, Values: []float64{value}}
+	}
 	return Ending{Outcome: messaging.OutcomeInfeasible, Failure: &messaging.Failure{
 		Reason: messaging.ReasonDiverged, Message: fmt.Sprintf("%q is %v: the evaluation diverged", metric, value),
 	}}

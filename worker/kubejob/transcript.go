@@ -3,13 +3,11 @@ package kubejob
 import (
 	"fmt"
 	"log/slog"
-	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
-	"github.com/fantasia-hpo/fantasia/telemetry"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 	"github.com/fantasia-hpo/fantasia/worker/kubejob/jobsidecar"
 	"github.com/fantasia-hpo/fantasia/worker/report"
@@ -19,8 +17,6 @@ const (
 	// lastLines and lastBytes limit the end of a log that messages show.
 	lastLines = 10
 	lastBytes = 2 << 10
-	// maxNames is the number of metric names that a message shows.
-	maxNames = 10
 )
 
 // transcript collects the output of an attempt's pods. It is safe for concurrent use:
@@ -28,37 +24,20 @@ const (
 type transcript struct {
 	task    evaluation.Task
 	pattern *report.Pattern
-	log     *slog.Logger
 	// ended is closed when a report ends the attempt.
 	ended chan struct{}
 
-	mu         sync.Mutex
-	collector  *report.Collector
-	end        *evaluation.Ending // from the report that ended it
-	checkpoint string
-	summary    *jobsidecar.Summary
-	lines      int
-	last       []string // of the program's own log
-	problem    string
-	ignored    bool
+	mu      sync.Mutex
+	reports *evaluation.Reports
+	end     *evaluation.Ending // from the report that ended it
+	summary *jobsidecar.Summary
+	lines   int
+	last    []string // of the program's own log
 }
 
 func newTranscript(task evaluation.Task, log *slog.Logger) (*transcript, error) {
-	a := task.Assignment
-	if task.Measure == nil {
-		task.Measure = func(int64, map[string]float64) {}
-	}
-	t := &transcript{
-		task: task, collector: report.NewCollector(a.Objective), ended: make(chan struct{}), checkpoint: a.Checkpoint,
-		log: log.With(telemetry.LogStudy, a.StudyName, telemetry.LogTrial, a.Trial, telemetry.LogAttempt, a.Attempt),
-	}
-	if m := a.Run.Metrics; m != nil && m.Pattern != "" {
-		var err error
-		if t.pattern, err = report.NewPattern(m.Pattern); err != nil {
-			return nil, err
-		}
-	}
-	return t, nil
+	pattern, err := report.PatternOf(&task.Assignment.Run)
+	return &transcript{task: task, pattern: pattern, reports: evaluation.NewReports(task, log), ended: make(chan struct{})}, err
 }
 
 // line handles a line of the program's log, which contains both of its outputs.
@@ -88,26 +67,7 @@ func (t *transcript) reportLine(line []byte) {
 
 // takeReports takes reports and errors of unreadable ones. The caller MUST hold the lock.
 func (t *transcript) takeReports(reports []report.Report, err error) {
-	if err != nil && t.problem == "" {
-		t.problem = evaluation.Bounded("an unreadable report: "+err.Error(), 512)
-		t.log.Warn("saw "+t.problem, telemetry.LogReason, "further ones are not logged")
-	}
-	for _, r := range reports {
-		if r.Checkpoint != "" {
-			t.checkpoint = r.Checkpoint
-		}
-		if len(r.Metrics) > 0 {
-			taken := t.collector.Add(r)
-			if len(taken.Ignored) > 0 && !t.ignored {
-				t.ignored = true
-				t.log.Warn("a value is ignored; further ones are not logged", telemetry.LogReason, taken.Ignored[0])
-			}
-			if len(taken.Metrics) > 0 {
-				t.task.Measure(taken.Step, taken.Metrics)
-			}
-		}
-		t.finish(r.Infeasible, r.Retry, r.Error)
-	}
+	t.reports.AddAll(reports, err, func(r report.Report) { t.finish(r.Infeasible, r.Retry, r.Error) })
 }
 
 // finish records that the program ended the attempt itself; the first one counts. The
@@ -133,7 +93,7 @@ func (t *transcript) summarise(s jobsidecar.Summary) {
 		t.summary = &s
 	}
 	if s.Checkpoint != "" {
-		t.checkpoint = s.Checkpoint
+		t.reports.Checkpoint = s.Checkpoint
 	}
 	t.finish(s.Infeasible, s.Retry, s.Error)
 }
@@ -154,19 +114,18 @@ func (t *transcript) conclude(e *evaluation.Ending, logs string) evaluation.Endi
 		e = t.value()
 	}
 	out := *e
-	out.Metrics, out.Checkpoint, out.Logs = t.collector.Final(), t.checkpoint, logs
+	t.reports.Conclude(&out)
+	out.Logs = logs
 	if t.summary != nil {
 		for name, v := range t.summary.Metrics {
 			out.Metrics[name] = float64(v)
 		}
 	}
 	if out.Outcome == messaging.OutcomePruned {
+		out.Values = nil
 		if value, ok := t.reached(); ok && report.Finite(value) {
 			out.Values = study.Values{value}
 		}
-	}
-	if f := out.Failure; f != nil {
-		f.Message = evaluation.Bounded(f.Message, messaging.MaxMessage)
 	}
 	return out
 }
@@ -176,7 +135,7 @@ func (t *transcript) reached() (value float64, ok bool) {
 	if t.summary != nil && t.summary.Value != nil {
 		return float64(*t.summary.Value), true
 	}
-	return t.collector.Value()
+	return t.reports.Value()
 }
 
 // value returns the ending of a program that ended successfully. A sidecar's summary
@@ -186,34 +145,20 @@ func (t *transcript) value() *evaluation.Ending {
 		return t.end
 	}
 	metric := t.task.Assignment.Objective.Metric
-	value, ok := t.reached()
-	switch {
-	case !ok:
-		e := evaluation.Failed(messaging.ReasonNoValue, t.withWords(fmt.Sprintf("no %q; saw %s", metric, t.seen())))
-		return &e
-	case !report.Finite(value):
-		e := evaluation.Diverged(metric, value)
-		return &e
-	default:
-		return &evaluation.Ending{Outcome: messaging.OutcomeCompleted, Values: []float64{value}}
+	var e evaluation.Ending
+	if value, ok := t.reached(); ok {
+		e = evaluation.Valued(metric, value)
+	} else {
+		e = evaluation.Failed(messaging.ReasonNoValue, t.withWords(fmt.Sprintf("no %q; saw %s", metric, t.seen())))
 	}
+	return &e
 }
 
 // seen describes what was seen instead of the objective's metric.
 func (t *transcript) seen() string {
-	names := t.collector.Names()
-	switch {
-	case len(names) > 0:
-		quoted := make([]string, 0, maxNames)
-		for _, name := range names[:min(len(names), maxNames)] {
-			quoted = append(quoted, strconv.Quote(name))
-		}
-		if n := len(names) - maxNames; n > 0 {
-			return fmt.Sprintf("%s and %d more", strings.Join(quoted, ", "), n)
-		}
-		return strings.Join(quoted, ", ")
-	case t.problem != "":
-		return t.problem
+	switch reported := t.reports.Seen(); {
+	case reported != "":
+		return reported
 	case t.pattern != nil:
 		return "no match of metrics.pattern in " + t.size()
 	default:

@@ -6,12 +6,22 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // Pattern extracts metrics from arbitrary lines. It is safe for concurrent use.
 type Pattern struct {
 	expr  *regexp.Regexp
 	names []string
+}
+
+// PatternOf returns the pattern of a study's trials; nil if there is none.
+func PatternOf(t *study.TrialTemplate) (*Pattern, error) {
+	if t.Metrics == nil || t.Metrics.Pattern == "" {
+		return nil, nil
+	}
+	return NewPattern(t.Metrics.Pattern)
 }
 
 // NewPattern compiles an RE2 expression whose named groups are metrics.

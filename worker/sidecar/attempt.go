@@ -2,6 +2,7 @@ package sidecar
 
 import (
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"time"
@@ -21,12 +22,10 @@ type attempt struct {
 	parameters []byte // a JSON object
 	offeredAt  time.Time
 
-	client    *client // nil until a client has taken it
-	handed    int
-	heard     time.Time // time of the client's last message
-	collector *report.Collector
-	// checkpoint is the last reference that was reported.
-	checkpoint string
+	client  *client // nil until a client has taken it
+	handed  int
+	heard   time.Time // time of the client's last message
+	reports *evaluation.Reports
 	// stop is why the client should stop; nil while it should not. told says that the
 	// client knows.
 	stop error
@@ -45,7 +44,7 @@ type attempt struct {
 
 // newAttempt prepares an attempt. Clients name it by its id, which the nonce makes
 // unique.
-func newAttempt(task evaluation.Task) (*attempt, error) {
+func newAttempt(task evaluation.Task, log *slog.Logger) (*attempt, error) {
 	as := task.Assignment
 	env, err := study.Environment(as.ParameterOrder, as.Parameters)
 	if err != nil {
@@ -57,14 +56,10 @@ func newAttempt(task evaluation.Task) (*attempt, error) {
 			object = value
 		}
 	}
-	if task.Measure == nil {
-		task.Measure = func(int64, map[string]float64) {}
-	}
 	now := time.Now()
 	return &attempt{
 		id: fmt.Sprintf("%d.%d.%s", as.Trial, as.Attempt, as.Nonce), task: task, parameters: []byte(object), offeredAt: now,
-		collector: report.NewCollector(as.Objective), checkpoint: as.Checkpoint,
-		ended: make(chan struct{}), durable: make(chan struct{}),
+		reports: evaluation.NewReports(task, log), ended: make(chan struct{}), durable: make(chan struct{}),
 	}, nil
 }
 
@@ -79,17 +74,7 @@ func (a *attempt) checkpointDir(dir string) string {
 // takeReport takes a client's report. The caller MUST hold the lock.
 func (a *attempt) takeReport(r *report.Report) (ignored []string) {
 	a.heard = time.Now()
-	if r.Checkpoint != "" {
-		a.checkpoint = r.Checkpoint
-	}
-	if len(r.Metrics) == 0 {
-		return nil
-	}
-	taken := a.collector.Add(*r)
-	if len(taken.Metrics) > 0 {
-		a.task.Measure(taken.Step, taken.Metrics)
-	}
-	return taken.Ignored
+	return a.reports.Add(*r)
 }
 
 // complete takes the client's ending; the first one counts. The caller MUST hold the
@@ -119,15 +104,10 @@ func (a *attempt) ending(r *report.Report) evaluation.Ending {
 		return *e
 	}
 	metric := a.task.Assignment.Objective.Metric
-	value, ok := a.collector.Value()
-	switch {
-	case !ok:
-		return evaluation.Failed(messaging.ReasonNoValue, a.missing(metric))
-	case !report.Finite(value):
-		return evaluation.Diverged(metric, value)
-	default:
-		return evaluation.Ending{Outcome: messaging.OutcomeCompleted, Values: []float64{value}}
+	if value, ok := a.reports.Value(); ok {
+		return evaluation.Valued(metric, value)
 	}
+	return evaluation.Failed(messaging.ReasonNoValue, a.missing(metric))
 }
 
 func ended(outcome messaging.Outcome, reason, message string) evaluation.Ending {
@@ -136,7 +116,7 @@ func ended(outcome messaging.Outcome, reason, message string) evaluation.Ending 
 
 // missing describes what was seen instead of the objective's metric.
 func (a *attempt) missing(metric string) string {
-	names := a.collector.Names()
+	names := a.reports.Names()
 	if len(names) == 0 {
 		return fmt.Sprintf("no %q; no metric was reported", metric)
 	}
@@ -165,13 +145,8 @@ func (s *Sidecar) conclude(a *attempt, otherwise *evaluation.Ending) evaluation.
 	default: // it gave up the attempt
 		e = evaluation.Failed(messaging.ReasonClient, fmt.Sprintf("the training code asked for its trial %d times and never ended it", a.handed))
 	}
-	e.Metrics, e.Checkpoint = a.collector.Final(), a.checkpoint
-	if value, ok := a.collector.Value(); e.Outcome == messaging.OutcomePruned && ok && report.Finite(value) {
-		e.Values = study.Values{value}
-	}
-	if f := e.Failure; f != nil {
-		f.Message = evaluation.Bounded(f.Message, messaging.MaxMessage)
-		a.message = f.Message
+	if a.reports.Conclude(&e); e.Failure != nil {
+		a.message = e.Failure.Message
 	}
 	a.outcome = e.Outcome
 	a.finish()

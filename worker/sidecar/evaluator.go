@@ -125,7 +125,7 @@ var errSilent = errors.New("the training code is silent")
 func (e *evaluator) Evaluate(ctx context.Context, task evaluation.Task) evaluation.Ending {
 	e.settle()
 	s := e.sidecar
-	a, err := newAttempt(task)
+	a, err := newAttempt(task, s.options.Logger)
 	if err != nil {
 		return evaluation.Failed(messaging.ReasonInvalid, err.Error())
 	}

@@ -42,7 +42,7 @@ func (s *Sidecar) trial(a *attempt) *trial {
 	return &trial{
 		ID: a.id, Study: as.StudyName, Trial: as.Trial, Attempt: as.Attempt, Slot: a.task.Slot, Seed: as.Seed,
 		Parameters: a.parameters, Metric: as.Objective.Metric, Direction: as.Objective.Direction,
-		Checkpoint: a.checkpoint, CheckpointDir: a.checkpointDir(s.options.Checkpoints),
+		Checkpoint: a.reports.Checkpoint, CheckpointDir: a.checkpointDir(s.options.Checkpoints),
 		Traceparent: a.task.Trace.Traceparent, Tracestate: a.task.Trace.Tracestate,
 	}
 }
