@@ -133,7 +133,7 @@ type Result struct {
 	// has the values that it had reached. Only completed and pruned attempts have values.
 	Values study.Values `json:"values,omitempty"`
 	// Metrics are the final values of every finite metric that was reported.
-	Metrics map[string]float64 `json:"metrics,omitempty"`
+	Metrics Metrics `json:"metrics,omitempty"`
 	// Failure describes what went wrong; nil if nothing did.
 	Failure *Failure `json:"failure,omitempty"`
 	// Checkpoint is the last reference that the program reported.
@@ -164,10 +164,10 @@ const MaxMessage = 4 << 10
 type Measurement struct {
 	Version int `json:"version"`
 	AttemptID
-	Worker  string             `json:"worker"`
-	Step    int64              `json:"step"`
-	Metrics map[string]float64 `json:"metrics"`
-	At      time.Time          `json:"at"`
+	Worker  string    `json:"worker"`
+	Step    int64     `json:"step"`
+	Metrics Metrics   `json:"metrics"`
+	At      time.Time `json:"at"`
 	TraceContext
 }
 

@@ -8,40 +8,11 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// UnmarshalJSON decodes a result. A metric that is null is an error: read as a plain map
-// it would silently become 0.
-func (r *Result) UnmarshalJSON(data []byte) error {
-	type plain Result
-	var v struct {
-		plain
-		Metrics metrics `json:"metrics"`
-	}
-	if err := json.Unmarshal(data, &v); err != nil {
-		return err
-	}
-	*r = Result(v.plain)
-	r.Metrics = v.Metrics
-	return nil
-}
+// Metrics are values by metric.
+type Metrics map[string]float64
 
-// UnmarshalJSON decodes a measurement with the same checks as a result.
-func (m *Measurement) UnmarshalJSON(data []byte) error {
-	type plain Measurement
-	var v struct {
-		plain
-		Metrics metrics `json:"metrics"`
-	}
-	if err := json.Unmarshal(data, &v); err != nil {
-		return err
-	}
-	*m = Measurement(v.plain)
-	m.Metrics = v.Metrics
-	return nil
-}
-
-type metrics map[string]float64
-
-func (m *metrics) UnmarshalJSON(data []byte) error {
+// UnmarshalJSON decodes metrics. A null is an error: a plain map would silently read it as 0.
+func (m *Metrics) UnmarshalJSON(data []byte) error {
 	var values map[string]*float64
 	if err := json.Unmarshal(data, &values); err != nil {
 		return err
@@ -49,7 +20,7 @@ func (m *metrics) UnmarshalJSON(data []byte) error {
 	if len(values) == 0 {
 		return nil
 	}
-	*m = make(metrics, len(values))
+	*m = make(Metrics, len(values))
 	for name, v := range values {
 		if v == nil {
 			return fmt.Errorf("metric %q is null", clip(name))

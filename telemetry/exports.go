@@ -44,7 +44,7 @@ func (x *Exports) Flush(ctx context.Context) error {
 	return x.provider.ForceFlush(ctx)
 }
 
-func (x *Exports) tell(spans []sdktrace.ReadOnlySpan) {
+func (x *Exports) tellEnded(spans []sdktrace.ReadOnlySpan) {
 	x.mu.Lock()
 	watchers := make([]func([]trace.SpanID), 0, len(x.watchers))
 	for _, f := range x.watchers {
@@ -72,7 +72,7 @@ type telling struct {
 func (e telling) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	err := e.SpanExporter.ExportSpans(ctx, spans)
 	if err == nil {
-		e.exports.tell(spans)
+		e.exports.tellEnded(spans)
 	}
 	return err
 }

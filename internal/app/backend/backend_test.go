@@ -233,7 +233,7 @@ func TestTrialsWaitForASlowReader(t *testing.T) {
 	if err := w.receive(ledger.Change{Revision: 9, Trial: &record.Trial{Number: 1, State: study.TrialCompleted}}); err != nil {
 		t.Fatal(err)
 	}
-	if number, tr, ok := w.take(); !ok || number != 1 || tr == nil {
+	if number, tr, ok := w.takeNext(); !ok || number != 1 || tr == nil {
 		t.Errorf("a change after all were taken: trial %d as %+v", number, tr)
 	}
 }

@@ -25,8 +25,8 @@ const (
 // store is the ledger with errors in the API's words. Nothing waits for etcd for long.
 type store struct{ *ledger.Ledger }
 
-// read bounds a read of the ledger and translates its error.
-func read[T any](ctx context.Context, l store, f func(context.Context) (T, error)) (T, error) {
+// readLedger bounds a read of the ledger and translates its error.
+func readLedger[T any](ctx context.Context, l store, f func(context.Context) (T, error)) (T, error) {
 	var v T
 	err := l.bounded(ctx, func(ctx context.Context) (err error) {
 		v, err = f(ctx)
@@ -86,28 +86,28 @@ func write[T any](ctx context.Context, l store, f func(context.Context) (T, erro
 }
 
 func (l store) studies(ctx context.Context) ([]ledger.Summary, error) {
-	return read(ctx, l, l.Studies)
+	return readLedger(ctx, l, l.Studies)
 }
 
 func (l store) study(ctx context.Context, nameOrID string) (ledger.Summary, error) {
-	return read(ctx, l, func(ctx context.Context) (ledger.Summary, error) { return l.Study(ctx, nameOrID) })
+	return readLedger(ctx, l, func(ctx context.Context) (ledger.Summary, error) { return l.Study(ctx, nameOrID) })
 }
 
 func (l store) id(ctx context.Context, nameOrID string) (string, error) {
-	return read(ctx, l, func(ctx context.Context) (string, error) { return l.ID(ctx, nameOrID) })
+	return readLedger(ctx, l, func(ctx context.Context) (string, error) { return l.ID(ctx, nameOrID) })
 }
 
 func (l store) trial(ctx context.Context, id string, number int) (record.Trial, error) {
-	return read(ctx, l, func(ctx context.Context) (record.Trial, error) { return l.Trial(ctx, id, number) })
+	return readLedger(ctx, l, func(ctx context.Context) (record.Trial, error) { return l.Trial(ctx, id, number) })
 }
 
 func (l store) curve(ctx context.Context, id string, number int) (*curve.Curve, error) {
-	return read(ctx, l, func(ctx context.Context) (*curve.Curve, error) { return l.Curve(ctx, id, number) })
+	return readLedger(ctx, l, func(ctx context.Context) (*curve.Curve, error) { return l.Curve(ctx, id, number) })
 }
 
 // aside says which messages of a study were set aside, and why; "" if none were.
 func (l store) aside(ctx context.Context, id string) (string, error) {
-	return read(ctx, l, func(ctx context.Context) (string, error) {
+	return readLedger(ctx, l, func(ctx context.Context) (string, error) {
 		last, n, err := l.AsidesOf(ctx, id)
 		if err != nil || last == nil {
 			return "", err
@@ -118,5 +118,5 @@ func (l store) aside(ctx context.Context, id string) (string, error) {
 }
 
 func (l store) trials(ctx context.Context, id string, from, limit int) ([]record.Trial, error) {
-	return read(ctx, l, func(ctx context.Context) ([]record.Trial, error) { return l.Trials(ctx, id, from, limit) })
+	return readLedger(ctx, l, func(ctx context.Context) ([]record.Trial, error) { return l.Trials(ctx, id, from, limit) })
 }

@@ -70,7 +70,7 @@ type studyWatch struct {
 // until the watch no longer runs. Its first signal is for the study as it is.
 func watchStudy(ctx context.Context, l store, id string) (*studyWatch, error) {
 	// From a revision on, a watch does not begin with all trials.
-	now, err := read(ctx, l, l.Revision)
+	now, err := readLedger(ctx, l, l.Revision)
 	if err != nil {
 		return nil, err
 	}

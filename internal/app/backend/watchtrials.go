@@ -18,7 +18,7 @@ func (b *Backend) WatchTrials(ctx context.Context, nameOrID string, existing boo
 		var after int64
 		var err error
 		if !existing {
-			after, err = read(ctx, b.l, b.l.Revision)
+			after, err = readLedger(ctx, b.l, b.l.Revision)
 		}
 		var s ledger.Summary
 		if err == nil {
@@ -131,7 +131,7 @@ func (w *trialWatch) add(t record.Trial) {
 func (w *trialWatch) waiting() iter.Seq2[int, *record.Trial] {
 	return func(yield func(int, *record.Trial) bool) {
 		for {
-			number, t, ok := w.take()
+			number, t, ok := w.takeNext()
 			if !ok || !yield(number, t) {
 				return
 			}
@@ -139,7 +139,7 @@ func (w *trialWatch) waiting() iter.Seq2[int, *record.Trial] {
 	}
 }
 
-func (w *trialWatch) take() (number int, t *record.Trial, ok bool) {
+func (w *trialWatch) takeNext() (number int, t *record.Trial, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.order) == 0 {
