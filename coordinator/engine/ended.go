@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -68,7 +67,7 @@ func (t *trial) look() *record.Trial {
 	if t.work != nil {
 		return &t.rec
 	}
-	raw, err := compression().decoder.DecodeAll(t.packed, nil)
+	raw, err := compression.decoder.DecodeAll(t.packed, nil)
 	r := &record.Trial{}
 	if err == nil {
 		err = json.Unmarshal(raw, r)
@@ -107,7 +106,7 @@ func (e *Engine) pack() {
 			if err != nil {
 				panic(fmt.Sprintf("engine: trial %d has a record that is no JSON: %v", t.rec.Number, err)) // the ledger has it as JSON
 			}
-			t.kept, t.packed = t.facts(), bytes.Clone(compression().encoder.EncodeAll(raw, nil))
+			t.kept, t.packed = t.facts(), bytes.Clone(compression.encoder.EncodeAll(raw, nil))
 		}
 		t.work = nil
 	}
@@ -119,10 +118,14 @@ type codec struct {
 	decoder *zstd.Decoder
 }
 
-// compression returns the codec of all engines. Each of its parts takes turns if several
-// engines use it at once. Its dictionary is a record, so that no packed one spends bytes on
+// compression is the codec of all engines. Each of its parts takes turns if several
+// engines use it at once. It is made when the program starts: it has channels, which tests in
+// virtual time (testing/synctest) cannot share if one of them has made them.
+var compression = newCodec()
+
+// newCodec returns a codec whose dictionary is a record, so that no packed one spends bytes on
 // the names of fields.
-var compression = sync.OnceValue(func() codec {
+func newCodec() codec {
 	dictionary, err := json.Marshal(typical())
 	if err != nil {
 		panic(fmt.Sprintf("engine: %v", err))
@@ -136,8 +139,9 @@ var compression = sync.OnceValue(func() codec {
 	if err != nil {
 		panic(fmt.Sprintf("engine: %v", err))
 	}
+	encoder.EncodeAll(dictionary, nil) // makes its channel
 	return codec{encoder, decoder}
-})
+}
 
 // typical is a record with the texts that most records have.
 func typical() *record.Trial {
