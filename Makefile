@@ -89,14 +89,14 @@ test: ## Run the tests, with the race detector where goroutines meet, against re
 	CGO_ENABLED=0 $(GO) $(TEST) $(SEQUENTIAL)
 	CGO_ENABLED=1 $(GO) $(TEST) -race $$($(GO) list ./... | grep -vxF "$$($(GO) list $(SEQUENTIAL) $(PROGRAMS))")
 	CGO_ENABLED=1 $(GO) $(TEST) -race -run '^TestConformance$$/./(any_number_of_cores|concurrent_calls)' ./optimizer/algorithms/... ./optimizer/papers/...
+	CGO_ENABLED=0 $(GO) $(TEST) -tags mutants -run '^Test(Simulator|Shell)Notices$$' ./coordinator/engine ./internal/test/simulation
 	CGO_ENABLED=0 $(GO) $(TEST) -tags failpoints ./internal/base/failpoint
 	cd deploy/images/build && CGO_ENABLED=0 $(GO) $(TEST) ./...
 	cd tools/release && CGO_ENABLED=0 $(GO) $(TEST) ./...
 
 .PHONY: test-long
-test-long: ## Kill whole programs at each step, play faults of every kind and a load, and let the simulators notice mutants
+test-long: ## Kill whole programs at each of their steps, and play faults of every kind and a load (minutes)
 	CGO_ENABLED=0 $(GO) $(TEST) -count 1 $(PROGRAMS)
-	CGO_ENABLED=0 $(GO) $(TEST) -tags mutants -run '^Test(Simulator|Shell)Notices$$' ./coordinator/engine ./internal/test/simulation
 
 .PHONY: test-random
 test-random: ## Run the tests that draw their inputs, with new draws; SEED repeats those of an earlier run
