@@ -73,7 +73,7 @@ vulnerabilities: ## Look for known vulnerabilities in the code and its dependenc
 ##@ Test
 # In these packages nothing runs concurrently, or only in optimizer/numeric/linalg, which has the
 # race detector's attention itself: it would only make them five times as slow.
-SEQUENTIAL := ./api/view ./coordinator/backup ./coordinator/compact ./coordinator/curve ./coordinator/engine ./coordinator/pruner \
+SEQUENTIAL := ./api/view ./coordinator/backup ./coordinator/curve ./coordinator/engine ./coordinator/pruner \
   ./coordinator/record ./coordinator/scale ./deploy/helm/... ./examples/... ./internal/app/crd ./internal/app/diagnosis \
   ./internal/app/export ./internal/app/migrate ./internal/app/report ./internal/base/layout ./internal/base/picture \
   ./internal/test/architecture ./internal/test/docs ./internal/test/examples ./optimizer/algorithms/... ./optimizer/bayes/... \
