@@ -26,6 +26,7 @@ var functions = template.FuncMap{
 	"count":    count,
 	"add":      func(a, b int) int { return a + b },
 	"escape":   url.PathEscape,
+	"badge":    badge,
 	"codes":    codes,
 	"share": func(n, of int) string {
 		if of == 0 {
@@ -112,8 +113,6 @@ func badge(state any) string {
 	}
 	return "quiet"
 }
-
-func init() { functions["badge"] = badge }
 
 // The widths for which pictures are drawn, in pixels. Their text has the same size at
 // every width.

@@ -136,7 +136,7 @@ func costs(q *request) []costRow {
 	}
 	sums := make([]sum, len(groups))
 	best, have := 0.0, false
-	for _, r := range figure.Ended(q.rows.rows) {
+	for _, r := range figure.Ended(q.All) {
 		better := r.Completed() && (!have || d.Better(r.Value, best))
 		if better {
 			best, have = r.Value, true

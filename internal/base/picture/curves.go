@@ -2,7 +2,7 @@ package picture
 
 import (
 	"fmt"
-	"math"
+	"slices"
 )
 
 // Curve is what an evaluation reported, step by step, in the order of the steps.
@@ -99,17 +99,9 @@ func (c *Curves) chosen() []int {
 	if len(chosen) == len(c.Curves) {
 		return chosen
 	}
-	for i := range c.Curves {
-		if c.Curves[i].Trial != c.Best {
-			continue
-		}
-		near, distance := 0, math.MaxInt
-		for k, j := range chosen {
-			if d := max(i-j, j-i); d < distance {
-				near, distance = k, d
-			}
-		}
-		chosen[near] = i
+	best := slices.IndexFunc(c.Curves, func(k Curve) bool { return k.Trial == c.Best })
+	if best >= 0 && !slices.Contains(chosen, best) {
+		chosen[len(chosen)-1] = best
 	}
 	return chosen
 }
