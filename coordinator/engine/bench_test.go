@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -183,5 +184,28 @@ func BenchmarkMeasurement(b *testing.B) {
 				report()
 			}
 		})
+	}
+}
+
+// A record comes back from its packed form as it was, and so do its facts.
+func TestPackedRecordsComeBack(t *testing.T) {
+	full := *typical()
+	full.Labels, full.Note, full.Cancelled, full.RequestID, full.Checkpoint = map[string]string{"k": "v"}, "<note>", "why", "id", "s3://x"
+	full.Rung, full.Predecessor, full.Point = 2, 1, study.Point{"a": 0.5, "b": int64(3), "c": true, "d": "text", "e": 2.0}
+	full.Stopped = &record.Stopped{Attempt: 2, Step: 3, Values: study.Values{1}, Reason: "worse", At: epoch}
+	for _, want := range []record.Trial{full, {Number: 7, State: study.TrialCancelled, Point: study.Point{}}} {
+		e, before := &Engine{}, &trial{work: &work{rec: want}}
+		facts := before.facts()
+		e.dirty.whole = []*trial{before}
+		e.pack()
+		if before.work != nil {
+			t.Fatalf("trial %d has ended and is not packed", want.Number)
+		}
+		if diff := cmp.Diff(want, before.copy()); diff != "" {
+			t.Errorf("a record changed (-packed +unpacked):\n%s", diff)
+		}
+		if got := before.facts(); fmt.Sprint(got) != fmt.Sprint(facts) {
+			t.Errorf("the facts were %+v, and are %+v", facts, got)
+		}
 	}
 }

@@ -72,14 +72,10 @@ func (e *Engine) Open() []OpenAttempt {
 // not opened yet has not.
 func (e *Engine) Over(trial, attempt int) bool {
 	t := e.numbered(trial)
-	if t == nil {
-		return false
+	if t == nil || t.facts().state.Terminal() { // no attempt outlives its trial
+		return t != nil
 	}
-	rec := t.look()
-	if attempt < 1 || attempt > len(rec.Attempts) {
-		return rec.State.Terminal()
-	}
-	return rec.Attempts[attempt-1].State != study.AttemptOpen
+	return attempt >= 1 && attempt <= len(t.rec.Attempts) && t.rec.Attempts[attempt-1].State != study.AttemptOpen
 }
 
 // Queued returns the attempts that wait for a claim, by trial.
