@@ -9,6 +9,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
@@ -100,18 +101,12 @@ func (d *deadLetters) offer(ctx context.Context, subject, reason string, raw []b
 // retry offers the dead-letter queue what was set aside, until ctx ends. forget runs in
 // the loop and deletes from the ledger what the queue has taken.
 func (d *deadLetters) retry(ctx context.Context, post post, forget func(key string)) error {
-	tick := time.NewTicker(d.every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	for range backoff.Ticks(ctx, d.every) {
 		if d.metrics.aside.Load() > 0 {
 			d.offerAsides(ctx, post, forget)
 		}
 	}
+	return nil
 }
 
 // offerAsides offers some of what was set aside, until the queue refuses a message.

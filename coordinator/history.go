@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
@@ -32,9 +33,7 @@ type history struct {
 
 // run looks at the history until ctx ends.
 func (h *history) run(ctx context.Context) error {
-	tick := time.NewTicker(historyEvery)
-	defer tick.Stop()
-	for {
+	for range backoff.Every(ctx, historyEvery) {
 		reading, stop := context.WithTimeout(ctx, callTimeout)
 		oldest, latest, err := h.read(reading)
 		stop()
@@ -43,12 +42,8 @@ func (h *history) run(ctx context.Context) error {
 		} else if ctx.Err() == nil {
 			h.log.Debug("cannot look at etcd's history", telemetry.LogError, err)
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
 	}
+	return ctx.Err()
 }
 
 // look notes what etcd has, and warns.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/internal/base/failpoint"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -94,18 +95,12 @@ func newTrimmer(log *slog.Logger, bus trimBus, studies *studies, journal *journa
 
 // run trims until ctx ends.
 func (t *trimmer) run(ctx context.Context) error {
-	tick := time.NewTicker(t.rule.every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	for range backoff.Ticks(ctx, t.rule.every) {
 		if err := t.trim(ctx); err != nil && ctx.Err() == nil {
 			t.log.Warn("could not delete old messages; trying again later", telemetry.LogError, err)
 		}
 	}
+	return nil
 }
 
 // ask runs a function in the loop and waits for it; it returns false if the term ends.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/internal/base/mutant"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/telemetry"
@@ -113,15 +114,8 @@ func (w *watch) retellCapacity() {
 // heartbeat can arrive, so no worker is given up. A leader that cannot reach the
 // broker for two of its leases steps down, since another replica may reach it.
 func (w *watch) attend(ctx context.Context, lease time.Duration, healthy func(context.Context) error, post post) error {
-	tick := time.NewTicker(healthEvery)
-	defer tick.Stop()
 	var since time.Time // of the outage; zero for none
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	for range backoff.Ticks(ctx, healthEvery) {
 		call, cancel := context.WithTimeout(ctx, lease)
 		asked := time.Now()
 		err := healthy(call)
@@ -142,4 +136,5 @@ func (w *watch) attend(ctx context.Context, lease time.Duration, healthy func(co
 		}
 		post(ctx, func(_ context.Context, now time.Time) error { w.fleet.listenSince(now); return nil })
 	}
+	return nil
 }

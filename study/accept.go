@@ -76,6 +76,15 @@ func (p Parameter) Accepts() string {
 	}
 }
 
+// Listed returns the values that the study file lists for the parameter: the one of a fixed
+// parameter, those of a categorical or an ordinal, and none for others.
+func (p Parameter) Listed() []any {
+	if p.Type == Fixed {
+		return []any{p.Value}
+	}
+	return p.Values
+}
+
 // List formats values as a short list for messages.
 func List(values []any) string {
 	const most = 12

@@ -82,14 +82,12 @@ func CommandWords(element string) ([]string, error) {
 func wordsOf(texts []string) (map[string]bool, error) {
 	named := make(map[string]bool)
 	for _, text := range texts {
-		pieces, err := splitElement(text)
+		words, err := CommandWords(text)
 		if err != nil {
 			return nil, err
 		}
-		for _, p := range pieces {
-			if p.word != "" {
-				named[p.word] = true
-			}
+		for _, word := range words {
+			named[word] = true
 		}
 	}
 	return named, nil

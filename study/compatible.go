@@ -88,7 +88,7 @@ func (d *differ) parameters(old, new []Parameter) {
 		}
 	}
 	if len(d.list) == before {
-		d.compare("the order of spec.parameters", names(old), names(new))
+		d.compare("the order of spec.parameters", Names(old), Names(new))
 	}
 }
 
@@ -122,7 +122,8 @@ func conditions(p Parameter) map[string][]any {
 	return when
 }
 
-func names(params []Parameter) []string {
+// Names returns the names of parameters.
+func Names(params []Parameter) []string {
 	names := make([]string, len(params))
 	for i, p := range params {
 		names[i] = p.Name

@@ -2,7 +2,10 @@
 // the states of trials. It imports only the standard library.
 package study
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // APIVersion and Kind are the first fields of every study file.
 const (
@@ -58,6 +61,12 @@ type Spec struct {
 // ByClients reports whether clients of the API evaluate the study's trials, rather than
 // workers: the study has neither a command nor a Job.
 func (s *Spec) ByClients() bool { return len(s.Trial.Command) == 0 && s.Trial.Job == nil }
+
+// Active returns the names of the parameters that have a value at a point, in the study
+// file's order.
+func (s *Spec) Active(p Point) []string {
+	return slices.DeleteFunc(Names(s.Parameters), func(name string) bool { _, ok := p[name]; return !ok })
+}
 
 // Take selects which of a trial's reports counts as its value.
 type Take string

@@ -42,8 +42,6 @@ type Options struct {
 	Logs io.Writer
 	// Level is the lowest level that is logged.
 	Level slog.Level
-	// JSON writes logs as JSON instead of text.
-	JSON bool
 }
 
 // Telemetry is a process's tracer, meter and logger. Nothing is exported unless the
@@ -135,12 +133,7 @@ func (t *Telemetry) setupMetrics(ctx context.Context, res *resource.Resource) er
 func (t *Telemetry) setupLogs(ctx context.Context, res *resource.Resource, o Options) error {
 	var handlers []slog.Handler
 	if o.Logs != nil {
-		options := &slog.HandlerOptions{Level: o.Level}
-		if o.JSON {
-			handlers = append(handlers, slog.NewJSONHandler(o.Logs, options))
-		} else {
-			handlers = append(handlers, slog.NewTextHandler(o.Logs, options))
-		}
+		handlers = append(handlers, slog.NewTextHandler(o.Logs, &slog.HandlerOptions{Level: o.Level}))
 	}
 	if wanted("LOGS") {
 		exporter, err := autoexport.NewLogExporter(ctx)

@@ -80,12 +80,6 @@ func (e *Engine) publish(t *trial) {
 // assignment returns what a worker needs to evaluate an attempt.
 func (e *Engine) assignment(t *trial, a *record.Attempt) *messaging.Assignment {
 	spec := &e.spec.Definition.Spec
-	order := make([]string, 0, len(t.rec.Point))
-	for i := range spec.Parameters {
-		if _, active := t.rec.Point[spec.Parameters[i].Name]; active {
-			order = append(order, spec.Parameters[i].Name)
-		}
-	}
 	first := e.firstOf(t)
 	assignment := &messaging.Assignment{
 		Version:        messaging.SchemaVersion,
@@ -96,7 +90,7 @@ func (e *Engine) assignment(t *trial, a *record.Attempt) *messaging.Assignment {
 		Parameters:     t.rec.Point,
 		Objective:      spec.Objective,
 		Run:            spec.Trial,
-		ParameterOrder: order,
+		ParameterOrder: spec.Active(t.rec.Point),
 		Checkpoint:     t.rec.Checkpoint,
 		TraceContext:   messaging.TraceContext{Traceparent: traceparent(t)},
 	}

@@ -9,10 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fantasia-hpo/fantasia/coordinator"
-	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
-	"github.com/fantasia-hpo/fantasia/coordinator/record"
-	"github.com/fantasia-hpo/fantasia/telemetry"
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
@@ -20,6 +16,12 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
+
+	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
+	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
 const (
@@ -180,9 +182,7 @@ func (t *term) deleted(object any) {
 // poll checks the studies and queues the resources of those that have changed since
 // they were shown.
 func (t *term) poll(ctx context.Context) error {
-	ticker := time.NewTicker(pollEvery)
-	defer ticker.Stop()
-	for {
+	for range backoff.Every(ctx, pollEvery) {
 		all, err := t.c.Summaries(ctx)
 		if err != nil {
 			return err
@@ -190,12 +190,8 @@ func (t *term) poll(ctx context.Context) error {
 		for _, id := range t.stale(all, fleetOf(t.c.Workers(), time.Since(t.Began))) {
 			t.study(id)
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-ticker.C:
-		}
 	}
+	return context.Cause(ctx)
 }
 
 // stale returns the ids of the studies that differ from what was shown, or are gone.

@@ -24,38 +24,27 @@ const pageSize = 500
 // ledger are not changed. A cluster without the resource type is not an error.
 func Release(ctx context.Context, client dynamic.Interface, in []string, now time.Time) (released int, err error) {
 	for _, namespace := range namespaces(in) {
-		n, err := releaseAll(ctx, client, namespace, now)
-		released += n
-		if err != nil {
-			return released, err
+		for next, more := "", true; more; more = next != "" {
+			list, err := client.Resource(Studies()).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: pageSize, Continue: next})
+			if apierrors.IsNotFound(err) {
+				break
+			} else if err != nil {
+				return released, fmt.Errorf("list the studies: %w", err)
+			}
+			for i := range list.Items {
+				u := &list.Items[i]
+				had, err := release(ctx, client, u.GetNamespace(), u.GetName(), now)
+				if err != nil {
+					return released, fmt.Errorf("release study %s/%s: %w", u.GetNamespace(), u.GetName(), err)
+				}
+				if had {
+					released++
+				}
+			}
+			next = list.GetContinue()
 		}
 	}
 	return released, nil
-}
-
-// releaseAll releases the resources of a namespace; an empty name means all.
-func releaseAll(ctx context.Context, client dynamic.Interface, namespace string, now time.Time) (released int, err error) {
-	for next := ""; ; {
-		list, err := client.Resource(Studies()).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: pageSize, Continue: next})
-		if apierrors.IsNotFound(err) {
-			return released, nil
-		} else if err != nil {
-			return released, fmt.Errorf("list the studies: %w", err)
-		}
-		for i := range list.Items {
-			u := &list.Items[i]
-			had, err := release(ctx, client, u.GetNamespace(), u.GetName(), now)
-			if err != nil {
-				return released, fmt.Errorf("release study %s/%s: %w", u.GetNamespace(), u.GetName(), err)
-			}
-			if had {
-				released++
-			}
-		}
-		if next = list.GetContinue(); next == "" {
-			return released, nil
-		}
-	}
 }
 
 // release removes the finalizer of one resource, and retries if the resource has

@@ -5,11 +5,12 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // The states of a resource besides those of a study.
@@ -199,8 +200,7 @@ func instant(t time.Time) *metav1.Time {
 	if t.IsZero() {
 		return nil
 	}
-	at := metav1.NewTime(t.UTC().Truncate(time.Second))
-	return &at
+	return new(metav1.NewTime(t.UTC().Truncate(time.Second)))
 }
 
 // rounded returns a number with four significant digits.

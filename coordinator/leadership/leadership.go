@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
@@ -65,10 +66,8 @@ func (m *Mirror) Duty() coordinator.Duty {
 // run renews the Lease until ctx ends. A failure is logged once.
 func (m *Mirror) run(ctx context.Context, epoch int64) error {
 	since := time.Now()
-	ticker := time.NewTicker(renewEvery)
-	defer ticker.Stop()
 	failure := ""
-	for {
+	for range backoff.Every(ctx, renewEvery) {
 		err := m.renew(ctx, epoch, since)
 		switch {
 		case ctx.Err() != nil:
@@ -79,12 +78,8 @@ func (m *Mirror) run(ctx context.Context, epoch int64) error {
 			failure = err.Error()
 			m.log.Warn("the Lease does not show who leads", telemetry.LogError, err)
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-ticker.C:
-		}
 	}
+	return context.Cause(ctx)
 }
 
 // renew writes this replica into the Lease, unless the Lease is of a later epoch: then

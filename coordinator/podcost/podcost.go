@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
@@ -76,9 +77,7 @@ type pod struct {
 // run patches each pod whose cost has changed, until ctx ends.
 func (k *Keeper) run(ctx context.Context, workers func() []coordinator.Worker, patch func(ctx context.Context, pod string, cost int32) error) error {
 	pods := map[string]*pod{}
-	ticker := time.NewTicker(patchEvery)
-	defer ticker.Stop()
-	for {
+	for range backoff.Every(ctx, patchEvery) {
 		hear(pods, k.Pools, workers(), time.Now())
 		for _, name := range slices.Sorted(maps.Keys(pods)) {
 			p := pods[name]
@@ -97,12 +96,8 @@ func (k *Keeper) run(ctx context.Context, workers func() []coordinator.Worker, p
 				k.Logger.Warn("a pod's deletion cost is not current", telemetry.LogError, err)
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-ticker.C:
-		}
 	}
+	return context.Cause(ctx)
 }
 
 // hear takes in what the workers run now, and forgets those that are gone.

@@ -11,14 +11,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fantasia-hpo/fantasia/coordinator"
-	"github.com/fantasia-hpo/fantasia/telemetry"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
+	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
 const (
@@ -47,9 +49,7 @@ func (s *Scaler) Run(ctx context.Context, c *coordinator.Coordinator) error {
 	for pool := range s.Targets {
 		windows[pool] = &Window{}
 	}
-	ticker := time.NewTicker(lookEvery)
-	defer ticker.Stop()
-	for {
+	for range backoff.Every(ctx, lookEvery) {
 		useful, err := c.Useful(ctx)
 		if err != nil {
 			return err
@@ -60,12 +60,8 @@ func (s *Scaler) Run(ctx context.Context, c *coordinator.Coordinator) error {
 				s.Logger.Warn("cannot scale a pool", "pool", pool, telemetry.LogError, err)
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-ticker.C:
-		}
 	}
+	return context.Cause(ctx)
 }
 
 // scale sets one pool's scale if it is not what it should be.

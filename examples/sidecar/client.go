@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"time"
@@ -60,9 +61,7 @@ func (c client) report(ctx context.Context, t *trial, step int, metrics map[stri
 func (c client) complete(ctx context.Context, t *trial, more map[string]any) error {
 	var answer struct{} // whether it counts is not of interest here
 	body := map[string]any{"id": t.ID}
-	for k, v := range more {
-		body[k] = v
-	}
+	maps.Copy(body, more)
 	_, err := c.post(ctx, "/v1/complete", body, &answer)
 	return err
 }
@@ -84,12 +83,7 @@ func (c client) post(ctx context.Context, path string, body, answer any) (status
 		case err != nil && !errors.As(err, &unreached):
 			return status, err
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-		}
+		wait(ctx, pause)
 	}
 }
 

@@ -50,8 +50,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	l.data = spirals()
 	for ctx.Err() == nil {
 		t, err := l.client.next(ctx)
-		if err != nil || ctx.Err() != nil {
-			return unlessLeaving(ctx, err)
+		switch {
+		case ctx.Err() != nil || errors.Is(err, errLeaving):
+			return nil
+		case err != nil:
+			return err
 		}
 		if err := l.train(ctx, t); err != nil {
 			return err
@@ -59,16 +62,6 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	return nil
 }
-
-// unlessLeaving is err, unless the loop was told to end.
-func unlessLeaving(ctx context.Context, err error) error {
-	if errors.Is(err, errLeaving) || ended(ctx) {
-		return nil
-	}
-	return err
-}
-
-func ended(ctx context.Context) bool { return ctx.Err() != nil }
 
 // loop is what stays from trial to trial.
 type loop struct {
@@ -162,10 +155,8 @@ func save(t *trial, m *model, epoch int, more map[string]any) error {
 }
 
 func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
@@ -192,14 +193,7 @@ func (l *Leader) createConsumer(ctx context.Context, pool string) error {
 
 // maintain restores what is missing, until the bus is closed.
 func (l *Leader) maintain() {
-	t := time.NewTicker(l.opts.CheckInterval)
-	defer t.Stop()
-	for {
-		select {
-		case <-l.life.Done():
-			return
-		case <-t.C:
-		}
+	for range backoff.Ticks(l.life, l.opts.CheckInterval) {
 		if err := l.repair(l.life); err != nil && l.life.Err() == nil {
 			l.log.Warn("cannot check the streams", "error", err)
 		}

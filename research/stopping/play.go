@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,6 +74,28 @@ type running struct {
 	least float64
 }
 
+// begin begins to train the network of a point.
+func (t *task) begin(p study.Point) *running {
+	network := t.network(p)
+	return &running{point: p, curve: t.curve(network), pace: t.epoch(network), least: math.Inf(1)}
+}
+
+// advance ends an epoch of a network and returns its loss.
+func (t *running) advance(r *result, target float64) (loss float64) {
+	loss = t.curve[t.step]
+	t.step++
+	t.next += t.pace
+	t.least = min(t.least, loss)
+	r.Epochs++
+	r.Reached = t.least <= target
+	return loss
+}
+
+// soonest orders trials by when their next epoch ends.
+func soonest(a, b *running) int {
+	return cmp.Or(cmp.Compare(a.next, b.next), cmp.Compare(a.trial, b.trial))
+}
+
 // run is a study in virtual time.
 type run struct {
 	tuner
@@ -116,15 +139,7 @@ func play(ctx context.Context, u tuner, k *task, seed int) (*result, error) {
 		}
 	}
 	for len(r.running) > 0 && !r.result.Reached {
-		first := slices.MinFunc(r.running, func(a, b *running) int {
-			if a.next != b.next {
-				if a.next < b.next {
-					return -1
-				}
-				return 1
-			}
-			return a.trial - b.trial
-		})
+		first := slices.MinFunc(r.running, soonest)
 		r.result.Seconds = first.next
 		if r.epoch(first) {
 			if err := r.start(ctx); err != nil {
@@ -155,9 +170,8 @@ func (r *run) start(ctx context.Context) error {
 		return fmt.Errorf("ask %s: %w", r.tuner.algorithm, err)
 	}
 	r.state = state
-	network := r.network(suggestions[0].Point)
-	t := &running{trial: r.problem.First, point: suggestions[0].Point, curve: r.curve(network), pace: r.task.epoch(network), least: math.Inf(1)}
-	t.next = r.result.Seconds + t.pace
+	t := r.begin(suggestions[0].Point)
+	t.trial, t.next = r.problem.First, r.result.Seconds+t.pace
 	r.running = append(r.running, t)
 	r.problem.Pending = append(r.problem.Pending, optimizer.Pending{Trial: t.trial, Point: t.point})
 	r.problem.First++
@@ -167,12 +181,7 @@ func (r *run) start(ctx context.Context) error {
 
 // epoch ends an epoch of a trial and reports whether the trial has ended with it.
 func (r *run) epoch(t *running) bool {
-	loss := t.curve[t.step]
-	t.step++
-	t.next += t.pace
-	t.least = min(t.least, loss)
-	r.result.Epochs++
-	r.result.Reached = t.least <= r.target
+	loss := t.advance(&r.result, r.target)
 	stop := r.rule != nil && r.rule.Report(t.trial, int64(t.step), loss).Stop
 	if t.step == r.only {
 		stop = t.least > r.best

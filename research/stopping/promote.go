@@ -1,12 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
@@ -135,8 +133,7 @@ func (r *promoted) seek(ctx context.Context, client string) {
 		first := r.first[trial]
 		t := r.reached[first]
 		if t == nil {
-			network := r.network(r.points[trial])
-			t = &running{curve: r.curve(network), pace: r.task.epoch(network), least: math.Inf(1)}
+			t = r.begin(r.points[trial])
 			r.reached[first] = t
 		}
 		t.trial, t.point, t.next = trial, r.points[trial], r.result.Seconds+t.pace
@@ -146,17 +143,10 @@ func (r *promoted) seek(ctx context.Context, client string) {
 
 // epoch ends the epoch that ends first, and its trial if that was the last one of its level.
 func (r *promoted) epoch(ctx context.Context) {
-	client := slices.MinFunc(slices.Collect(maps.Keys(r.training)), func(a, b string) int {
-		x, y := r.training[a], r.training[b]
-		return cmp.Or(cmp.Compare(x.next, y.next), cmp.Compare(x.trial, y.trial))
-	})
+	client := slices.MinFunc(slices.Collect(maps.Keys(r.training)), func(a, b string) int { return soonest(r.training[a], r.training[b]) })
 	t := r.training[client]
 	r.result.Seconds = t.next
-	t.least = min(t.least, t.curve[t.step])
-	t.step++
-	t.next += t.pace
-	r.result.Epochs++
-	r.result.Reached = t.least <= r.target
+	t.advance(&r.result, r.target)
 	if level, _ := t.point["epochs"].(int64); t.step < int(level) {
 		return
 	}

@@ -157,8 +157,7 @@ func (d *decoder) load(data []byte) *yaml.Node {
 // syntax reports text that is not YAML.
 func (d *decoder) syntax(err error) {
 	at, message := check.At(1, 1), err.Error()
-	var located *yaml.LoadError
-	if errors.As(err, &located) {
+	if located, ok := errors.AsType[*yaml.LoadError](err); ok {
 		message = located.Message
 		if located.Mark.Line > 0 {
 			at = check.At(located.Mark.Line, max(located.Mark.Column, 1))

@@ -169,8 +169,7 @@ func completeAlgorithm(a *study.Algorithm, r *check.Report, o *options) {
 // reportSettings reports the problems with the settings of the field at path.
 func reportSettings(r *check.Report, path string, problems error) {
 	for _, err := range unjoin(problems) {
-		var setting *SettingError
-		if errors.As(err, &setting) {
+		if setting, ok := errors.AsType[*SettingError](err); ok {
 			r.Add(path+".settings"+check.Key(setting.Name), "%s", setting.message())
 		} else {
 			r.Add(path+".settings", "%s", err)

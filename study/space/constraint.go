@@ -82,46 +82,28 @@ func (c *constraint) holds(p study.Point) bool {
 // as a minus.
 func variableName(name string) string { return strings.ReplaceAll(name, "-", "_") }
 
-// numeric reports whether every value of the parameter is a number.
-func numeric(p study.Parameter) bool {
-	values := p.Values
-	switch p.Type {
-	case study.Float, study.Int:
-		return true
-	case study.Fixed:
-		values = []any{p.Value}
-	case study.Categorical, study.Ordinal:
-	default:
+// each reports whether the parameter lists its values, and each of them is of a kind.
+func each(p study.Parameter, is func(any) bool) bool {
+	if !slices.Contains([]study.Type{study.Fixed, study.Categorical, study.Ordinal}, p.Type) {
 		return false
 	}
-	return !slices.ContainsFunc(values, func(v any) bool {
-		_, ok := study.Number(v)
-		return !ok
-	})
+	return !slices.ContainsFunc(p.Listed(), func(v any) bool { return !is(v) })
+}
+
+// numeric reports whether every value of the parameter is a number.
+func numeric(p study.Parameter) bool {
+	return p.Type == study.Float || p.Type == study.Int || each(p, func(v any) bool { _, ok := study.Number(v); return ok })
 }
 
 // boolean reports whether every value of the parameter is true or false.
 func boolean(p study.Parameter) bool {
-	values := p.Values
-	switch p.Type {
-	case study.Bool:
-		return true
-	case study.Fixed:
-		values = []any{p.Value}
-	case study.Categorical, study.Ordinal:
-	default:
-		return false
-	}
-	return len(values) > 0 && !slices.ContainsFunc(values, func(v any) bool {
-		_, ok := v.(bool)
-		return !ok
-	})
+	return p.Type == study.Bool || len(p.Listed()) > 0 && each(p, func(v any) bool { _, ok := v.(bool); return ok })
 }
 
 // compileConstraints compiles the constraints into s.checks. Any constraint may name an
 // invalid parameter, to avoid follow-up problems.
 func (s *Space) compileConstraints(r *check.Report, path string, sources []string, params []study.Parameter, sound []bool) {
-	if len(sources) == 0 || len(params) > MaxParameters || slices.Contains(names(params), "") {
+	if len(sources) == 0 || len(params) > MaxParameters || slices.Contains(study.Names(params), "") {
 		return
 	}
 	if len(sources) > MaxConstraints {
@@ -296,12 +278,4 @@ func (c *compiler) undeclared(source, name, message string) string {
 		}
 	}
 	return message
-}
-
-func names(params []study.Parameter) []string {
-	names := make([]string, len(params))
-	for i, p := range params {
-		names[i] = p.Name
-	}
-	return names
 }

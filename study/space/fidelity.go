@@ -28,8 +28,7 @@ func checkFidelity(r *check.Report, path string, p *study.Parameter) {
 		}
 	}
 	if p.Reduction == nil {
-		factor := study.DefaultReduction
-		p.Reduction = &factor
+		p.Reduction = new(study.DefaultReduction)
 	}
 	if n := *p.Reduction; n < 2 || n > MaxReduction {
 		r.Add(path+".reduction", "%d is not accepted; want a whole number from 2 to %d", n, MaxReduction)

@@ -128,9 +128,8 @@ func checkNumeric(r *check.Report, path string, p *study.Parameter) {
 			r.Add(path+"."+bound.name, "is missing: type %s needs min and max", p.Type)
 			continue
 		}
-		value := **bound.value + 0
-		*bound.value = &value
-		checkBound(r, path+"."+bound.name, p, value)
+		*bound.value = new(**bound.value + 0)
+		checkBound(r, path+"."+bound.name, p, **bound.value)
 	}
 	if !slices.Contains([]study.Scale{study.Linear, study.Log, study.Logit}, p.Scale) {
 		r.Add(path+".scale", "%q is not a scale%s: linear, log, logit", p.Scale, check.DidYouMean(string(p.Scale), []string{"linear", "log", "logit"}))

@@ -133,9 +133,7 @@ func (p *Password) Read() (string, error) {
 	}
 	password := strings.TrimRight(string(data), "\r\n")
 	if password == "" {
-		return "", fmt.Errorf("--%s-password-file: %w", p.Flag, errEmpty(p.File))
+		return "", fmt.Errorf("--%s-password-file: %w", p.Flag, errors.New(p.File+" is empty"))
 	}
 	return password, nil
 }
-
-func errEmpty(file string) error { return errors.New(file + " is empty") }

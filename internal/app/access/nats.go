@@ -1,6 +1,7 @@
 package access
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/pflag"
+
+	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
 )
 
 // NATS is a program's identity to NATS. The zero value has no identity and no TLS.
@@ -69,6 +72,24 @@ func (n *NATS) Options(log *slog.Logger) ([]nats.Option, error) {
 		options = append(options, func(o *nats.Options) error { o.TLSCertCB = n.TLS.Own; return nil })
 	}
 	return options, nil
+}
+
+// Connect connects to servers, which may be started later, until the stack is closed.
+func (n *NATS) Connect(ctx context.Context, servers []string, log *slog.Logger, stack *lifecycle.Stack, options ...nats.Option) (*nats.Conn, error) {
+	credentials, err := n.Options(log)
+	if err != nil {
+		return nil, err
+	}
+	options = append(options, nats.RetryOnFailedConnect(true))
+	conn, err := nats.Connect(strings.Join(servers, ","), append(options, credentials...)...)
+	if err != nil {
+		return nil, fmt.Errorf("connect to NATS at %s: %w", strings.Join(servers, ","), err)
+	}
+	stack.PushClose("the connection to NATS", func() error { conn.Close(); return nil })
+	if !conn.IsConnected() {
+		log.WarnContext(ctx, "waiting for NATS", "servers", servers)
+	}
+	return conn, nil
 }
 
 // fromFile returns the option for a credentials file, which it reads once to determine

@@ -174,8 +174,7 @@ func (p *player) recommend(ctx context.Context) (*float64, error) {
 	if r == nil {
 		return nil, nil
 	}
-	loss := p.objective.loss(p.outcomes[r.Trial].truth)
-	return &loss, nil
+	return new(p.objective.loss(p.outcomes[r.Trial].truth)), nil
 }
 
 // seconds converts a duration, rounded to microseconds.

@@ -7,8 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/fantasia-hpo/fantasia/internal/base/picture"
 	"github.com/google/renameio/v2"
+
+	"github.com/fantasia-hpo/fantasia/internal/base/picture"
 )
 
 // quartiles describes the curves and the bands around them.
@@ -47,8 +48,8 @@ func WritePlots(dir string, p *Plan, groups []*Group) (files []string, err error
 					chart.Series = append(chart.Series, curve)
 				}
 				name := filepath.Join(dir, fileName(o.Name, law, x.name)+".svg")
-				if err := writeChart(name, title, &chart); err != nil {
-					return files, err
+				if err := renameio.WriteFile(name, chart.SVG(picture.Frame{Title: title}), 0o644); err != nil {
+					return files, fmt.Errorf("write a plot: %w", err)
 				}
 				files = append(files, name)
 			}
@@ -73,13 +74,6 @@ func fileName(parts ...string) string {
 		return r
 	}
 	return strings.Map(safe, strings.Join(parts, "-"))
-}
-
-func writeChart(name, title string, chart *picture.Chart) error {
-	if err := renameio.WriteFile(name, chart.SVG(picture.Frame{Title: title}), 0o644); err != nil {
-		return fmt.Errorf("write a plot: %w", err)
-	}
-	return nil
 }
 
 // plotLine holds the runs of a line: those of a variant in a mode.

@@ -69,17 +69,11 @@ func newProgram(s *study.Study, dir, id string, logger *slog.Logger) (*program, 
 // the one that the trial would have in a study with the run's seed.
 func (p *program) assignment(seed uint64, trial int, point study.Point) *messaging.Assignment {
 	spec := &p.study.Spec
-	var order []string
-	for i := range spec.Parameters {
-		if _, active := point[spec.Parameters[i].Name]; active {
-			order = append(order, spec.Parameters[i].Name)
-		}
-	}
 	return &messaging.Assignment{
 		Version:   messaging.SchemaVersion,
 		AttemptID: messaging.AttemptID{Study: p.id, Trial: trial, Attempt: 1, Nonce: "bench"},
 		Pool:      spec.Pool, StudyName: p.study.Metadata.Name, Seed: engine.TrialSeed(seed, trial),
-		Parameters: point, ParameterOrder: order, Objective: spec.Objective, Run: spec.Trial,
+		Parameters: point, ParameterOrder: spec.Active(point), Objective: spec.Objective, Run: spec.Trial,
 	}
 }
 

@@ -3,6 +3,7 @@ package bench
 import (
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 )
@@ -40,13 +41,7 @@ func (t trace) after(n int) float64 {
 
 // by returns the loss at a time.
 func (t trace) by(time float64) float64 {
-	n, _ := slices.BinarySearchFunc(t.told, time, func(told, time float64) int {
-		if told <= time {
-			return -1
-		}
-		return 1
-	})
-	return t.after(n)
+	return t.after(sort.Search(len(t.told), func(i int) bool { return t.told[i] > time }))
 }
 
 // reaches returns when the loss was first at most the target, up to a time; ok is false
@@ -112,8 +107,7 @@ func estimate(values []float64) *Estimate {
 		for _, v := range kept {
 			sum += (v - e.Mean) * (v - e.Mean)
 		}
-		se := math.Sqrt(sum / (n - 1) / n)
-		e.SE = &se
+		e.SE = new(math.Sqrt(sum / (n - 1) / n))
 	}
 	return e
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
 	"github.com/fantasia-hpo/fantasia/optimizer/asktell"
-	"github.com/fantasia-hpo/fantasia/study"
 )
 
 func newAskTellCommand(a *app) *cobra.Command {
@@ -30,20 +29,15 @@ into account. An invalid request gets {"error": "…"} and changes nothing.`,
 		Example: `  echo '{"ask": 2}' | fantasia ask-tell digits.yaml`,
 		Args:    arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := a.parseStudyFile(cmd, args[0])
+			text, err := a.readStudyFile(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			s, err := inject.ParseStudy(args[0], []byte(text))
 			if err != nil {
 				return err
 			}
 			return asktell.Serve(cmd.Context(), s, a.Stdin, a.Stdout)
 		},
 	}
-}
-
-// parseStudyFile reads a study file that is given as an argument.
-func (a *app) parseStudyFile(cmd *cobra.Command, file string) (*study.Study, error) {
-	text, err := a.readStudyFile(cmd, file)
-	if err != nil {
-		return nil, err
-	}
-	return inject.ParseStudy(file, []byte(text))
 }

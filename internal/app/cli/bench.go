@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fantasia-hpo/fantasia/internal/app/bench"
+	"github.com/fantasia-hpo/fantasia/internal/app/local"
 	"github.com/fantasia-hpo/fantasia/internal/base/layout"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
 )
@@ -117,10 +118,12 @@ func (a *app) bench(ctx context.Context, plan *bench.Plan, f benchFlags) (err er
 		return fmt.Errorf("create the directory of runs: %w", err)
 	}
 	path := filepath.Join(f.out, benchRuns)
-	if f.fresh {
-		if err := a.setRunsAside(path); err != nil {
-			return err
+	if _, err := os.Lstat(path); f.fresh && err == nil {
+		old, err := local.Aside(path)
+		if err != nil {
+			return fmt.Errorf("rename the old runs: %w", err)
 		}
+		fmt.Fprintf(a.Stderr, "the old runs are kept in %s\n", old)
 	}
 	store, err := bench.OpenStore(path)
 	if err != nil {
@@ -169,24 +172,6 @@ func (a *app) benchVersion() string {
 		}
 	}
 	return a.Version
-}
-
-// setRunsAside renames a file of runs.
-func (a *app) setRunsAside(path string) error {
-	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	for i := 1; ; i++ {
-		old := fmt.Sprintf("%s.%d", path, i)
-		if _, err := os.Lstat(old); err == nil {
-			continue
-		}
-		if err := os.Rename(path, old); err != nil {
-			return fmt.Errorf("rename the old runs: %w", err)
-		}
-		fmt.Fprintf(a.Stderr, "the old runs are kept in %s\n", old)
-		return nil
-	}
 }
 
 // showBench writes tables and plots into the directory and the result to stdout.

@@ -133,17 +133,11 @@ func firstTrial(ctx context.Context, s *study.Study) (*messaging.Assignment, err
 		return nil, fmt.Errorf("suggest a first trial: %w", err)
 	}
 	point := whole.AtLevel(suggestions[0].Point, 0)
-	var order []string
-	for i := range spec.Parameters {
-		if _, active := point[spec.Parameters[i].Name]; active {
-			order = append(order, spec.Parameters[i].Name)
-		}
-	}
 	return &messaging.Assignment{
 		Version:   messaging.SchemaVersion,
 		AttemptID: messaging.AttemptID{Study: record.NewID(rand.Reader, time.Now()), Trial: 1, Attempt: 1, Nonce: "check"},
 		Pool:      spec.Pool, StudyName: s.Metadata.Name, Seed: engine.TrialSeed(spec.Algorithm.Seed, 1),
-		Parameters: point, Objective: spec.Objective, Run: spec.Trial, ParameterOrder: order,
+		Parameters: point, Objective: spec.Objective, Run: spec.Trial, ParameterOrder: spec.Active(point),
 	}, nil
 }
 

@@ -148,11 +148,7 @@ func parameterOf(spec *study.Spec, text string, types ...study.Type) (*study.Par
 	}
 	i := slices.IndexFunc(spec.Parameters, func(p study.Parameter) bool { return p.Name == name })
 	if i < 0 {
-		names := make([]string, len(spec.Parameters))
-		for k, p := range spec.Parameters {
-			names[k] = p.Name
-		}
-		return nil, "", fmt.Errorf("there is no parameter %q: want one of %s", name, strings.Join(names, ", "))
+		return nil, "", fmt.Errorf("there is no parameter %q: want one of %s", name, strings.Join(study.Names(spec.Parameters), ", "))
 	}
 	p := &spec.Parameters[i]
 	if !slices.Contains(types, p.Type) {

@@ -123,7 +123,7 @@ func readBackup(path, name string) (_ *ledger.Records, err error) {
 // replay replays a study and shows the result.
 func (a *app) replay(ctx context.Context, records *ledger.Records, f *replayFlags) error {
 	definition := &records.Study.Definition
-	if i := slices.IndexFunc(definition.Spec.Parameters, isFidelity); i >= 0 && f.workers > 0 {
+	if i := slices.IndexFunc(definition.Spec.Parameters, func(p study.Parameter) bool { return p.Type == study.Fidelity }); i >= 0 && f.workers > 0 {
 		return exitWith(ExitUsage, fmt.Errorf("--workers: parameter %s of study %s is a fidelity, and the results of two levels do not compare; want a study without one",
 			definition.Spec.Parameters[i].Name, definition.Metadata.Name))
 	}
@@ -150,8 +150,6 @@ func (a *app) replay(ctx context.Context, records *ledger.Records, f *replayFlag
 	}
 	return a.replayWorkers(ctx, records, newOptimizer, f)
 }
-
-func isFidelity(p study.Parameter) bool { return p.Type == study.Fidelity }
 
 // replayLines tell people what a replay has found.
 func replayLines(name string, r *replay.Report) []string {

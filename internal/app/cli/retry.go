@@ -12,6 +12,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 )
 
 // retryEvery is the time between retries if the server does not set one.
@@ -34,9 +35,7 @@ func retry(waiting func()) connect.UnaryInterceptorFunc {
 				if tries == 0 {
 					waiting()
 				}
-				select {
-				case <-time.After(delay):
-				case <-ctx.Done():
+				if !backoff.Sleep(ctx, delay) {
 					return nil, err
 				}
 			}

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -70,11 +72,7 @@ func number(v float64) string { return view.Number(v) }
 
 // point formats a point on one line, sorted by name.
 func point(p view.Parameters) string {
-	names := make([]string, 0, len(p))
-	for name := range p {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(p))
 	for i, name := range names {
 		value := study.Format(p[name])
 		if v, ok := p[name].(float64); ok {
@@ -86,9 +84,4 @@ func point(p view.Parameters) string {
 }
 
 // orDash returns a text, or "-" if it is empty.
-func orDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
-}
+func orDash(text string) string { return cmp.Or(text, "-") }

@@ -155,7 +155,7 @@ func reasons(r *fantasiav1.Reasons) string {
 
 // attempt describes the state of an attempt.
 func attempt(a *fantasiav1.Attempt, idle bool) string {
-	text := attemptState(a)
+	text := strings.ReplaceAll(strings.ToLower(view.EnumName(a.GetState())), "_", " ")
 	if idle && a.GetState() == fantasiav1.AttemptState_ATTEMPT_STATE_OPEN {
 		text = "interrupted"
 	}
@@ -172,10 +172,6 @@ func attempt(a *fantasiav1.Attempt, idle bool) string {
 		text += "\nlog: " + a.GetLogs()
 	}
 	return text
-}
-
-func attemptState(a *fantasiav1.Attempt) string {
-	return strings.ReplaceAll(strings.ToLower(view.EnumName(a.GetState())), "_", " ")
 }
 
 func at(t *timestamppb.Timestamp) time.Time {

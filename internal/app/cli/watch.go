@@ -11,6 +11,7 @@ import (
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/app/display"
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -106,9 +107,7 @@ func watch[M any](cmd *cobra.Command, r *remote,
 		if err == nil || connect.CodeOf(err) != connect.CodeUnavailable || !reached || time.Since(heard) > watchPatience {
 			return r.explain(err)
 		}
-		select {
-		case <-time.After(watchRetry):
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, watchRetry) {
 			return ctx.Err()
 		}
 	}

@@ -10,13 +10,14 @@ import (
 	"log/slog"
 	"os"
 
+	"github.com/spf13/cobra"
+
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/election"
 	"github.com/fantasia-hpo/fantasia/internal/app/coordinatornode"
 	"github.com/fantasia-hpo/fantasia/internal/app/katib"
 	"github.com/fantasia-hpo/fantasia/internal/base/envflag"
 	"github.com/fantasia-hpo/fantasia/internal/base/usage"
-	"github.com/spf13/cobra"
 )
 
 // Main runs the program with the arguments until ctx ends, and returns its exit code.
@@ -40,11 +41,11 @@ Every flag can also be set in the environment: --lease-ttl as FANTASIA_LEASE_TTL
 and so on. The OTEL_* variables say where traces go.`,
 		Example: `  coordinator --etcd http://localhost:2379 --nats nats://localhost:4222
   fantasia --server http://localhost:8080 study create -f study.yaml`,
-		Args:          cobra.NoArgs,
-		Version:       version,
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		PreRunE:       func(cmd *cobra.Command, _ []string) error { return envflag.Apply(cmd) },
+		Args:              cobra.NoArgs,
+		Version:           version,
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return envflag.Apply(cmd) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if verbose {
 				o.Level = slog.LevelDebug

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fantasia-hpo/fantasia/internal/app/katib"
-	"github.com/fantasia-hpo/fantasia/internal/base/envflag"
 	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
@@ -29,7 +28,6 @@ Katib carries the Experiment with all of its trials. Katib starts this command a
 Deployment for each Experiment whose algorithm its configuration maps to this image.`,
 		Example: `  coordinator katib-suggestion --listen ` + katib.Address,
 		Args:    cobra.NoArgs,
-		PreRunE: func(cmd *cobra.Command, _ []string) error { return envflag.Apply(cmd) },
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			var stack lifecycle.Stack
 			defer func() { err = errors.Join(err, stack.Close(katibCloseTimeout)) }()

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/fantasia-hpo/fantasia/internal/base/envflag"
+	"github.com/spf13/cobra"
+
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/messaging/natsbus"
-	"github.com/spf13/cobra"
 )
 
 func natsConfigCommand() *cobra.Command {
@@ -32,8 +32,7 @@ contain double quotes around the password. --identity uses a bcrypt hash, a publ
 NKey or another variable instead.`,
 		Example: `  coordinator nats-config --pool default --pool gpu > nats.conf
   PASSWORD_COORDINATOR='"…"' PASSWORD_POOL_DEFAULT='"…"' PASSWORD_POOL_GPU='"…"' nats-server -c nats.conf`,
-		Args:    cobra.NoArgs,
-		PreRunE: func(cmd *cobra.Command, _ []string) error { return envflag.Apply(cmd) },
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, w := range workers {
 				pool, name, ok := strings.Cut(w, "/")

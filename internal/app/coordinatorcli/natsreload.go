@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fantasia-hpo/fantasia/internal/base/envflag"
 	"github.com/fantasia-hpo/fantasia/internal/base/natsreload"
 )
 
@@ -21,7 +20,6 @@ configuration that the server uses. It runs beside the server, in the same PID
 namespace and as the same user, until it is interrupted.`,
 		Example: `  coordinator nats-reload --file /etc/nats/accounts.conf --pid-file /tmp/nats.pid`,
 		Args:    cobra.NoArgs,
-		PreRunE: func(cmd *cobra.Command, _ []string) error { return envflag.Apply(cmd) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(o.Files) == 0 {
 				return errors.New("--file is empty; want at least one file of nats-server's configuration")

@@ -9,7 +9,6 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/kube"
-	"github.com/fantasia-hpo/fantasia/internal/base/envflag"
 )
 
 // releaseTimeout limits the step before an uninstall.
@@ -24,8 +23,7 @@ func releaseCommand() *cobra.Command {
 Without a running coordinator it would keep them from being deleted. Running
 coordinators ignore these resources from then on; one that starts later manages
 them again. The ledger keeps their studies.`,
-		Args:    cobra.NoArgs,
-		PreRunE: func(cmd *cobra.Command, _ []string) error { return envflag.Apply(cmd) },
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			config, err := kube.Config()
 			if err != nil {

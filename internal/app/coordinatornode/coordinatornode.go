@@ -13,6 +13,9 @@ import (
 	"strings"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"golang.org/x/sync/errgroup"
+
 	"github.com/fantasia-hpo/fantasia/api/openapi"
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/coordinator"
@@ -28,9 +31,6 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/messaging/natsbus"
 	"github.com/fantasia-hpo/fantasia/telemetry"
-	"github.com/nats-io/nats.go"
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"golang.org/x/sync/errgroup"
 )
 
 const closeTimeout = 10 * time.Second
@@ -193,20 +193,11 @@ func (p Parts) close() error {
 	return err
 }
 
-// connectNATS waits for NATS, as a coordinator may be started before it.
+// connectNATS returns a leader's bus.
 func connectNATS(ctx context.Context, o Options, tel *telemetry.Telemetry, stack *lifecycle.Stack) (messaging.Leader, error) {
-	options := append(natsbus.ConnectOptions("coordinator-"+o.Name), nats.RetryOnFailedConnect(true))
-	credentials, err := o.NATSAccess.Options(tel.Logger())
+	conn, err := o.NATSAccess.Connect(ctx, o.NATS, tel.Logger(), stack, natsbus.ConnectOptions("coordinator-"+o.Name)...)
 	if err != nil {
 		return nil, err
-	}
-	conn, err := nats.Connect(strings.Join(o.NATS, ","), append(options, credentials...)...)
-	if err != nil {
-		return nil, fmt.Errorf("connect to NATS at %s: %w", strings.Join(o.NATS, ","), err)
-	}
-	stack.PushClose("the connection to NATS", func() error { conn.Close(); return nil })
-	if !conn.IsConnected() {
-		tel.Logger().WarnContext(ctx, "waiting for NATS", "servers", o.NATS)
 	}
 	bus, err := natsbus.NewLeader(conn, natsbus.LeaderOptions{Replicas: o.Replicas, Logger: tel.Logger()})
 	if err != nil {

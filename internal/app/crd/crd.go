@@ -7,11 +7,13 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
+
+	yaml "go.yaml.in/yaml/v4"
 
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/file"
-	yaml "go.yaml.in/yaml/v4"
 )
 
 // The names of the resource.
@@ -133,9 +135,7 @@ func (c *converter) definition(name string) object {
 			c.err = fmt.Errorf("the schema of study files has no field %s.%s", name, field)
 			return out
 		}
-		for key, value := range more {
-			property[key] = value
-		}
+		maps.Copy(property, more)
 	}
 	return out
 }

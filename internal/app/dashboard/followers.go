@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 )
 
 const (
@@ -100,14 +101,7 @@ func (fs *followers) drop(f *follower) {
 
 // sweep drops the followers that nobody uses.
 func (fs *followers) sweep() {
-	tick := time.NewTicker(idleAfter / 4)
-	defer tick.Stop()
-	for {
-		select {
-		case <-fs.ctx.Done():
-			return
-		case <-tick.C:
-		}
+	for range backoff.Ticks(fs.ctx, idleAfter/4) {
 		fs.mu.Lock()
 		for _, f := range fs.byID {
 			if since, _, idle := f.idle(); idle && fs.now().Sub(since) > idleAfter {

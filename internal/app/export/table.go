@@ -148,12 +148,8 @@ func kindOf(p *study.Parameter) kind {
 	case study.Bool:
 		return boolean
 	}
-	values := p.Values
-	if p.Type == study.Fixed {
-		values = []any{p.Value}
-	}
 	kinds := map[kind]bool{}
-	for _, v := range values {
+	for _, v := range p.Listed() {
 		switch v.(type) {
 		case int64:
 			kinds[whole] = true

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
 )
 
@@ -87,26 +88,21 @@ func Connect(ctx context.Context, state string) (*Connection, error) {
 			return nil, err
 		}
 		// A run answers on its socket; another reader will be done soon.
-		dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return dialState(ctx, state) }
+		dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+			path, err := socketPath(state)
+			if err != nil {
+				return nil, err
+			}
+			return (&net.Dialer{}).DialContext(ctx, "unix", path)
+		}
 		if c, errDial := dial(ctx, "", ""); errDial == nil {
 			t := &http.Transport{DialContext: dial}
 			return &Connection{Transport: t, Close: func() error { t.CloseIdleConnections(); return nil }}, c.Close()
 		}
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, 100*time.Millisecond) {
 			return nil, err
 		}
 	}
-}
-
-// dialState connects to the socket of the run that uses a state directory.
-func dialState(ctx context.Context, state string) (net.Conn, error) {
-	path, err := socketPath(state)
-	if err != nil {
-		return nil, err
-	}
-	return (&net.Dialer{}).DialContext(ctx, "unix", path)
 }
 
 // socketPath returns the shorter of the two paths to a state directory's socket.
@@ -134,11 +130,9 @@ func serveState(state string) (transport http.RoundTripper, done func() error, e
 			err = errors.Join(err, stop())
 		}
 	}()
-	unlock, err := Lock(state)
-	if err != nil {
+	if err := Lock(state, &stack); err != nil {
 		return nil, nil, err
 	}
-	stack.PushClose("the state directory's lock", unlock)
 	n := &node{o: Options{State: state}, log: slog.New(slog.DiscardHandler), stack: &stack}
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()

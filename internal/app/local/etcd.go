@@ -24,11 +24,9 @@ func OpenEtcd(ctx context.Context, state string) (client *clientv3.Client, done 
 			err = errors.Join(err, stop())
 		}
 	}()
-	unlock, err := Lock(state)
-	if err != nil {
+	if err := Lock(state, &stack); err != nil {
 		return nil, nil, err
 	}
-	stack.PushClose("the state directory's lock", unlock)
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	if _, client, err = StartEtcd(ctx, state, slog.New(slog.DiscardHandler), &stack); err != nil {

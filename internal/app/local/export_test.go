@@ -20,11 +20,9 @@ func Read(ctx context.Context, state string) (result *Result, err error) {
 	}
 	var stack lifecycle.Stack
 	defer func() { err = errors.Join(err, stack.Close(closeTimeout)) }()
-	unlock, err := Lock(state)
-	if err != nil {
+	if err := Lock(state, &stack); err != nil {
 		return nil, err
 	}
-	stack.PushClose("the state directory's lock", unlock)
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	n := &node{o: Options{State: state}, log: slog.New(slog.DiscardHandler), stack: &stack}

@@ -11,6 +11,8 @@ import (
 	"net"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
@@ -20,7 +22,6 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
-	"golang.org/x/sync/errgroup"
 )
 
 var (
@@ -112,11 +113,9 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 
 // open locks the state directory and starts everything that a run needs.
 func open(ctx context.Context, o Options, stack *lifecycle.Stack) (*node, error) {
-	unlock, err := Lock(o.State)
-	if err != nil {
+	if err := Lock(o.State, stack); err != nil {
 		return nil, err
 	}
-	stack.PushClose("the state directory's lock", unlock)
 	tel, err := OpenTelemetry(ctx, o.State, o.Version, o.Level, stack)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/worker/logfile"
@@ -54,9 +55,7 @@ func (k *kept) tailLogs(ctx context.Context, nameOrID string, number int, o coor
 		if !o.Follow || k.idle || a.State != study.AttemptOpen {
 			return nil
 		}
-		select {
-		case <-time.After(logPause):
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, logPause) {
 			return context.Cause(ctx)
 		}
 		// Read the trial before its logs, so that everything its program wrote before the

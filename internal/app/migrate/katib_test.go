@@ -9,10 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/fantasia-hpo/fantasia/internal/app/katib"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/file"
-	"github.com/google/go-cmp/cmp"
 )
 
 func source(t testing.TB, name string) string {
@@ -49,9 +50,9 @@ func TestKatibJob(t *testing.T) {
 		t.Error("objective:", diff)
 	}
 	want := []study.Parameter{
-		{Name: "lr", Type: study.Float, Min: number(0.001), Max: number(0.1), Scale: study.Log},
-		{Name: "dropout", Type: study.Float, Min: number(0), Max: number(0.5), Step: number(0.1), Scale: study.Linear},
-		{Name: "layers", Type: study.Int, Min: number(1), Max: number(4), Scale: study.Linear},
+		{Name: "lr", Type: study.Float, Min: new(0.001), Max: new(0.1), Scale: study.Log},
+		{Name: "dropout", Type: study.Float, Min: new(0.0), Max: new(0.5), Step: new(0.1), Scale: study.Linear},
+		{Name: "layers", Type: study.Int, Min: new(1.0), Max: new(4.0), Scale: study.Linear},
 		{Name: "batch", Type: study.Ordinal, Values: []any{16.0, 32.0, 64.0}},
 		{Name: "optimizer", Type: study.Categorical, Values: []any{"sgd", "adam", "1"}},
 	}

@@ -3,6 +3,7 @@ package migrate
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	yaml "go.yaml.in/yaml/v4"
@@ -86,7 +87,7 @@ func (t *katibTrialTemplate) words(s *study.Spec, inline bool) (map[string]strin
 		m := metadata.FindStringSubmatch(p.Reference)
 		if m == nil {
 			words[p.Name] = "${" + p.Reference + "}"
-			if !has(s.Parameters, p.Reference) {
+			if !slices.Contains(study.Names(s.Parameters), p.Reference) {
 				return nil, fmt.Errorf("%w: spec.trialTemplate.trialParameters: %s refers to %q, which is not among spec.parameters", ErrSource, p.Name, p.Reference)
 			}
 			continue
@@ -110,15 +111,6 @@ func (t *katibTrialTemplate) words(s *study.Spec, inline bool) (map[string]strin
 		}
 	}
 	return words, nil
-}
-
-func has(parameters []study.Parameter, name string) bool {
-	for _, p := range parameters {
-		if p.Name == name {
-			return true
-		}
-	}
-	return false
 }
 
 // literal escapes a text for use in a template.

@@ -99,6 +99,3 @@ func encode(root *yaml.Node) ([]byte, error) {
 	}
 	return b.Bytes(), nil
 }
-
-// number returns a pointer to a parameter's bound.
-func number(v float64) *float64 { return &v }

@@ -283,7 +283,7 @@ func (p *optunaParameter) convert() (study.Parameter, error) {
 	default:
 		return made, fmt.Errorf("distribution %q is unknown", d.Name)
 	}
-	made.Min, made.Max, made.Step = number(a.Low), number(a.High), a.Step
+	made.Min, made.Max, made.Step = new(a.Low), new(a.High), a.Step
 	if a.Q != nil {
 		made.Step = a.Q
 	}

@@ -319,10 +319,7 @@ func typedValue(p *study.Parameter, v any) (any, error) {
 		}
 		return b, nil
 	}
-	choices := p.Values
-	if p.Type == study.Fixed {
-		choices = []any{p.Value}
-	}
+	choices := p.Listed()
 	text := fmt.Sprint(v)
 	for _, choice := range choices {
 		if study.Format(choice) == text {

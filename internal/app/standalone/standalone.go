@@ -147,11 +147,9 @@ func Run(ctx context.Context, o Options) (err error) {
 
 // open takes the state directory and opens its log.
 func open(ctx context.Context, o Options, stack *lifecycle.Stack) (*telemetry.Telemetry, error) {
-	unlock, err := local.Lock(o.State)
-	if err != nil {
+	if err := local.Lock(o.State, stack); err != nil {
 		return nil, err
 	}
-	stack.PushClose("the state directory's lock", unlock)
 	if states, err := local.States(o.State); err == nil && states[0] == o.State {
 		if _, err := os.Stat(filepath.Join(o.State, marker)); err != nil {
 			return nil, fmt.Errorf("serve %s: %w; choose another directory with --state", o.State, ErrRun)

@@ -9,8 +9,10 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"strings"
 	"time"
+
+	"github.com/nats-io/nats.go"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/fantasia-hpo/fantasia/internal/app/access"
 	"github.com/fantasia-hpo/fantasia/internal/base/httpserve"
@@ -19,8 +21,6 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging/natsbus"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	"github.com/fantasia-hpo/fantasia/worker"
-	"github.com/nats-io/nats.go"
-	"golang.org/x/sync/errgroup"
 )
 
 const closeTimeout = 10 * time.Second
@@ -58,18 +58,9 @@ func Run(ctx context.Context, o Options) (err error) {
 		return fmt.Errorf("set up telemetry: %w", err)
 	}
 	stack.Push("telemetry", tel.Shutdown)
-	credentials, err := o.Access.Options(tel.Logger())
+	conn, err := o.Access.Connect(ctx, o.NATS, tel.Logger(), &stack, natsbus.WorkerConnectOptions(w.Pool, w.Name)...)
 	if err != nil {
 		return err
-	}
-	options := append(natsbus.WorkerConnectOptions(w.Pool, w.Name), nats.RetryOnFailedConnect(true))
-	conn, err := nats.Connect(strings.Join(o.NATS, ","), append(options, credentials...)...)
-	if err != nil {
-		return fmt.Errorf("connect to NATS at %s: %w", strings.Join(o.NATS, ","), err)
-	}
-	stack.PushClose("the connection to NATS", func() error { conn.Close(); return nil })
-	if !conn.IsConnected() {
-		tel.Logger().WarnContext(ctx, "waiting for NATS", "servers", o.NATS)
 	}
 	bus, err := natsbus.NewWorker(conn, natsbus.WorkerOptions{Name: w.Name, Pool: w.Pool, Logger: tel.Logger()})
 	if err != nil {

@@ -32,6 +32,33 @@ func (b *Backoff) Wait(ctx context.Context) bool { return Sleep(ctx, b.Next()) }
 // Reset makes the next pause the first again, after a success.
 func (b *Backoff) Reset() { b.next = b.first }
 
+// Ticks makes a loop run at each interval until ctx ends: for range Ticks(ctx, interval).
+func Ticks(ctx context.Context, interval time.Duration) func(yield func() bool) {
+	return ticks(ctx, interval, false)
+}
+
+// Every is Ticks with a first turn at once.
+func Every(ctx context.Context, interval time.Duration) func(yield func() bool) {
+	return ticks(ctx, interval, true)
+}
+
+func ticks(ctx context.Context, interval time.Duration, now bool) func(yield func() bool) {
+	return func(yield func() bool) {
+		tick := time.NewTicker(interval)
+		defer tick.Stop()
+		for ; ; now = true {
+			if now && !yield() {
+				return
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+		}
+	}
+}
+
 // Sleep waits. It returns false if ctx ends first.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	select {

@@ -93,15 +93,13 @@ type Broker struct {
 	epoch   int64 // the fence; 0 is none
 	pools   map[string]bool
 	queue   []*queued
-	claims  *journal
-	results *journal
-	metrics *journal
+	streams map[messaging.Stream]*journal
 	claimed map[string]time.Time // the ids of stored claims, and since when
 	dead    []DeadLetter
 
-	heartbeats map[*subscription[messaging.Heartbeat]]bool
-	controls   map[*subscription[messaging.Control]]string // of which worker
-	logs       map[*subscription[messaging.LogPart]]string // of which worker
+	heartbeats subscriptions[messaging.Heartbeat]
+	controls   subscriptions[messaging.Control]
+	logs       subscriptions[messaging.LogPart]
 }
 
 // New returns an empty broker.
@@ -112,18 +110,14 @@ func New(o Options) *Broker {
 	if o.MaxDeliver == 0 {
 		o.MaxDeliver = 20
 	}
-	return &Broker{
-		opts:       o,
-		changed:    make(chan struct{}),
-		pools:      map[string]bool{},
-		claims:     newJournal(time.Time{}),
-		results:    newJournal(time.Time{}),
-		metrics:    newJournal(time.Time{}),
-		claimed:    map[string]time.Time{},
-		heartbeats: map[*subscription[messaging.Heartbeat]]bool{},
-		controls:   map[*subscription[messaging.Control]]string{},
-		logs:       map[*subscription[messaging.LogPart]]string{},
+	b := &Broker{
+		opts: o, changed: make(chan struct{}), pools: map[string]bool{}, streams: map[messaging.Stream]*journal{}, claimed: map[string]time.Time{},
+		heartbeats: subscriptions[messaging.Heartbeat]{}, controls: subscriptions[messaging.Control]{}, logs: subscriptions[messaging.LogPart]{},
 	}
+	for _, s := range []messaging.Stream{messaging.StreamClaim, messaging.StreamResult, messaging.StreamMetric} {
+		b.streams[s] = newJournal(time.Time{})
+	}
+	return b
 }
 
 // wake makes every waiter look again. The caller MUST hold mu.
@@ -136,14 +130,11 @@ func (b *Broker) wake() {
 func (b *Broker) Recreate(s messaging.Stream) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	switch s {
-	case messaging.StreamClaim:
-		b.claims = newJournal(b.claims.created)
+	if j := b.streams[s]; j != nil {
+		b.streams[s] = newJournal(j.created)
+	}
+	if s == messaging.StreamClaim {
 		b.claimed = map[string]time.Time{}
-	case messaging.StreamResult:
-		b.results = newJournal(b.results.created)
-	case messaging.StreamMetric:
-		b.metrics = newJournal(b.metrics.created)
 	}
 	b.wake()
 }
@@ -153,7 +144,7 @@ func (b *Broker) Recreate(s messaging.Stream) {
 func (b *Broker) Rewind(s messaging.Stream, sequence uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if j := b.journal(s); j != nil {
+	if j := b.streams[s]; j != nil {
 		j.rewind(sequence)
 	}
 	b.wake()
@@ -181,14 +172,14 @@ func (b *Broker) Inject(subject string, raw []byte) bool {
 	case messaging.KindAssign:
 		b.enqueue(s.Pool, m)
 	case messaging.KindClaim:
-		if b.claims.has(subject) {
+		if b.claims().has(subject) {
 			return false
 		}
-		b.claims.append(m)
+		b.claims().append(m)
 	case messaging.KindResult:
-		b.results.replace(m)
+		b.streams[messaging.StreamResult].replace(m)
 	case messaging.KindMetric:
-		b.metrics.append(m)
+		b.streams[messaging.StreamMetric].append(m)
 	default:
 		return false
 	}
@@ -216,18 +207,7 @@ func (b *Broker) Queued(pool string) int {
 	return n
 }
 
-func (b *Broker) journal(s messaging.Stream) *journal {
-	switch s {
-	case messaging.StreamClaim:
-		return b.claims
-	case messaging.StreamResult:
-		return b.results
-	case messaging.StreamMetric:
-		return b.metrics
-	default:
-		return nil
-	}
-}
+func (b *Broker) claims() *journal { return b.streams[messaging.StreamClaim] }
 
 func (b *Broker) fault(e Event) Fault {
 	if b.opts.Fault == nil {

@@ -38,21 +38,18 @@ func (b *Broker) Replica(name string) *Leader {
 
 // Setup implements messaging.Leader.
 func (l *Leader) Setup(ctx context.Context, pools []string) error {
-	if err := l.alive(ctx); err != nil {
-		return err
-	}
-	for _, pool := range pools {
-		if !messaging.ValidToken(pool) {
-			return fmt.Errorf("pool %q: not a valid token", pool)
+	return l.look(ctx, func(b *Broker) error {
+		for _, pool := range pools {
+			if !messaging.ValidToken(pool) {
+				return fmt.Errorf("pool %q: not a valid token", pool)
+			}
 		}
-	}
-	l.b.mu.Lock()
-	defer l.b.mu.Unlock()
-	for _, pool := range pools {
-		l.b.pools[pool] = true
-	}
-	l.b.wake()
-	return nil
+		for _, pool := range pools {
+			b.pools[pool] = true
+		}
+		b.wake()
+		return nil
+	})
 }
 
 // takeTurn waits for the turn to use the epoch.
@@ -144,13 +141,14 @@ func (l *Leader) Withdraw(ctx context.Context, a *messaging.Assignment) error {
 		return err
 	}
 	return l.act(ctx, OpClaim, m.subject, func() error {
-		i := slices.IndexFunc(l.b.claims.records, func(r record) bool { return r.subject == m.subject })
+		claims := l.b.claims()
+		i := slices.IndexFunc(claims.records, func(r record) bool { return r.subject == m.subject })
 		if i < 0 {
-			l.b.claims.append(m)
+			claims.append(m)
 			return nil
 		}
 		var first messaging.Claim
-		if l.b.claims.records[i].decode(&first) == nil &&
+		if claims.records[i].decode(&first) == nil &&
 			first.Worker == messaging.LeaderName && first.Nonce == a.Nonce {
 			return nil
 		}
@@ -159,20 +157,18 @@ func (l *Leader) Withdraw(ctx context.Context, a *messaging.Assignment) error {
 }
 
 // Last implements messaging.Leader.
-func (l *Leader) Last(ctx context.Context, s messaging.Stream) (uint64, error) {
-	if err := l.alive(ctx); err != nil {
-		return 0, err
-	}
-	l.b.mu.Lock()
-	defer l.b.mu.Unlock()
-	j := l.b.journal(s)
-	if j == nil {
-		return 0, errStream(s)
-	}
-	if len(j.records) == 0 {
-		return 0, nil
-	}
-	return j.records[len(j.records)-1].sequence, nil
+func (l *Leader) Last(ctx context.Context, s messaging.Stream) (last uint64, err error) {
+	err = l.look(ctx, func(b *Broker) error {
+		j := b.streams[s]
+		if j == nil {
+			return errStream(s)
+		}
+		if n := len(j.records); n > 0 {
+			last = j.records[n-1].sequence
+		}
+		return nil
+	})
+	return last, err
 }
 
 func errStream(s messaging.Stream) error {
@@ -181,9 +177,7 @@ func errStream(s messaging.Stream) error {
 
 // Heartbeats implements messaging.Leader.
 func (l *Leader) Heartbeats(ctx context.Context) (<-chan messaging.Heartbeat, error) {
-	return subscribe(ctx, l.party,
-		func(s *subscription[messaging.Heartbeat]) { l.b.heartbeats[s] = true },
-		func(s *subscription[messaging.Heartbeat]) { delete(l.b.heartbeats, s) })
+	return subscribe(ctx, l.party, l.b.heartbeats, "")
 }
 
 // Control implements messaging.Leader.
@@ -192,14 +186,7 @@ func (l *Leader) Control(ctx context.Context, c *messaging.Control) error {
 	if err != nil {
 		return err
 	}
-	return l.tellBroker(ctx, OpControl, m.subject, func() {
-		for s, worker := range l.b.controls {
-			var v messaging.Control
-			if worker == c.Worker && m.decode(&v) == nil {
-				s.offer(v)
-			}
-		}
-	})
+	return l.tellBroker(ctx, OpControl, m.subject, func() { deliver(l.b.controls, c.Worker, m) })
 }
 
 // Logs implements messaging.Leader.
@@ -207,42 +194,34 @@ func (l *Leader) Logs(ctx context.Context, worker string) (<-chan messaging.LogP
 	if !messaging.ValidWorker(worker) {
 		return nil, fmt.Errorf("logs of worker %q: not a valid name", worker)
 	}
-	return subscribe(ctx, l.party,
-		func(s *subscription[messaging.LogPart]) { l.b.logs[s] = worker },
-		func(s *subscription[messaging.LogPart]) { delete(l.b.logs, s) })
+	return subscribe(ctx, l.party, l.b.logs, worker)
 }
 
 // Bury implements messaging.Leader.
 func (l *Leader) Bury(ctx context.Context, subject, reason string, raw []byte) error {
-	if err := l.alive(ctx); err != nil {
-		return err
-	}
-	if len(raw) > maxDead {
-		return fmt.Errorf("bury: %w: %d bytes, at most %d", messaging.ErrTooLarge, len(raw), maxDead)
-	}
-	l.b.mu.Lock()
-	defer l.b.mu.Unlock()
-	l.b.bury(l.name, subject, reason, raw)
-	return nil
+	return l.look(ctx, func(b *Broker) error {
+		if len(raw) > maxDead {
+			return fmt.Errorf("bury: %w: %d bytes, at most %d", messaging.ErrTooLarge, len(raw), maxDead)
+		}
+		b.bury(l.name, subject, reason, raw)
+		return nil
+	})
 }
 
 // Purge implements messaging.Leader.
 func (l *Leader) Purge(ctx context.Context, study string, all bool) error {
-	if err := l.alive(ctx); err != nil {
-		return err
-	}
-	if !messaging.ValidToken(study) {
-		return fmt.Errorf("study %q: not a valid token", study)
-	}
-	l.b.mu.Lock()
-	defer l.b.mu.Unlock()
-	l.b.queue = slices.DeleteFunc(l.b.queue, func(q *queued) bool { return ofStudy(q.subject, study) })
-	if all {
-		l.b.claims.purge(study)
-		l.b.results.purge(study)
-		l.b.metrics.purge(study)
-	}
-	return nil
+	return l.look(ctx, func(b *Broker) error {
+		if !messaging.ValidToken(study) {
+			return fmt.Errorf("study %q: not a valid token", study)
+		}
+		b.queue = slices.DeleteFunc(b.queue, func(q *queued) bool { return ofStudy(q.subject, study) })
+		if all {
+			for _, j := range b.streams {
+				j.purge(study)
+			}
+		}
+		return nil
+	})
 }
 
 // Healthy implements messaging.Leader.

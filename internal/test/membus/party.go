@@ -122,16 +122,7 @@ func (p *party) sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil
 	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-p.life.Done():
-		return messaging.ErrClosed
-	}
+	return p.wait(ctx, nil, time.Now().Add(d))
 }
 
 // wait waits until the broker has changed or, if it is not zero, until a time.
@@ -151,6 +142,22 @@ func (p *party) wait(ctx context.Context, changed <-chan struct{}, until time.Ti
 		return ctx.Err()
 	case <-p.life.Done():
 		return messaging.ErrClosed
+	}
+}
+
+// subscriptions are those of one kind, with the worker whose messages each wants; "" for all.
+type subscriptions[T any] map[*subscription[T]]string
+
+// deliver offers a message to those who want a worker's. The caller MUST hold the broker's mu.
+func deliver[T any, E interface {
+	*T
+	messaging.Envelope
+}](all subscriptions[T], worker string, m message) {
+	for s, of := range all {
+		var v T
+		if (of == "" || of == worker) && m.decode(E(&v)) == nil {
+			s.offer(v)
+		}
 	}
 }
 
@@ -180,22 +187,22 @@ func (s *subscription[T]) offer(v T) {
 	}
 }
 
-// subscribe opens a subscription until ctx ends or the party is closed. It calls add
-// and remove with the broker locked, and remove once.
-func subscribe[T any](ctx context.Context, p *party, add, remove func(*subscription[T])) (<-chan T, error) {
+// subscribe opens a subscription to a worker's messages until ctx ends or the party is
+// closed.
+func subscribe[T any](ctx context.Context, p *party, all subscriptions[T], worker string) (<-chan T, error) {
 	if err := p.alive(ctx); err != nil {
 		return nil, err
 	}
 	s := &subscription[T]{of: p, out: make(chan T, subscribed)}
 	p.b.mu.Lock()
-	add(s)
+	all[s] = worker
 	p.b.mu.Unlock()
 	var once sync.Once
 	stop := func() {
 		once.Do(func() {
 			p.b.mu.Lock()
 			defer p.b.mu.Unlock()
-			remove(s)
+			delete(all, s)
 			close(s.out)
 		})
 	}

@@ -20,13 +20,13 @@ func (l *Leader) Read(ctx context.Context, s messaging.Stream, from messaging.Cu
 	if err := l.alive(ctx); err != nil {
 		return nil, err
 	}
-	if l.b.journal(s) == nil {
+	if l.b.streams[s] == nil {
 		return nil, errStream(s)
 	}
 	r := &reader{l: l, stream: s, cursor: from}
 	l.b.mu.Lock()
 	defer l.b.mu.Unlock()
-	r.locate(l.b.journal(s))
+	r.locate(l.b.streams[s])
 	r.life, r.end = context.WithCancel(ctx)
 	return r, nil
 }
@@ -64,7 +64,7 @@ func (r *reader) poll() (messaging.Entry, bool, <-chan struct{}) {
 	b := r.l.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	j := b.journal(r.stream)
+	j := b.streams[r.stream]
 	r.locate(j)
 	next := j.after(r.cursor.Sequence)
 	if next == nil {

@@ -1,6 +1,7 @@
 package membus
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -112,16 +113,7 @@ func (j *journal) at(sequence uint64) *record {
 	return &j.records[i]
 }
 
-func bySequence(r record, sequence uint64) int {
-	switch {
-	case r.sequence < sequence:
-		return -1
-	case r.sequence > sequence:
-		return 1
-	default:
-		return 0
-	}
-}
+func bySequence(r record, sequence uint64) int { return cmp.Compare(r.sequence, sequence) }
 
 func (j *journal) rewind(sequence uint64) {
 	j.records = slices.DeleteFunc(j.records, func(r record) bool { return r.sequence > sequence })

@@ -24,7 +24,7 @@ func (l *Leader) Trim(ctx context.Context, s messaging.Stream, study string, com
 		return fmt.Errorf("study %q: not a valid token", study)
 	}
 	return l.look(ctx, func(b *Broker) error {
-		j := b.journal(s)
+		j := b.streams[s]
 		if j == nil {
 			return errStream(s)
 		}
@@ -71,8 +71,8 @@ func names(subject string, ids []messaging.AttemptID) bool {
 // FirstClaim implements messaging.Leader.
 func (l *Leader) FirstClaim(ctx context.Context, ids []messaging.AttemptID) (first uint64, err error) {
 	err = l.look(ctx, func(b *Broker) error {
-		if i := slices.IndexFunc(b.claims.records, func(r record) bool { return names(r.subject, ids) }); i >= 0 {
-			first = b.claims.records[i].sequence
+		if i := slices.IndexFunc(b.claims().records, func(r record) bool { return names(r.subject, ids) }); i >= 0 {
+			first = b.claims().records[i].sequence
 		}
 		return nil
 	})

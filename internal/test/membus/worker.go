@@ -76,111 +76,80 @@ func (w *Worker) poll() (*queued, message, <-chan struct{}, time.Time) {
 
 // Claim implements messaging.Worker.
 func (w *Worker) Claim(ctx context.Context, id string, c *messaging.Claim) error {
-	if err := w.own(c.Worker); err != nil {
+	m, err := w.message(c.Worker, c)
+	if err != nil {
 		return err
 	}
 	if id == "" {
 		return errors.New("claim: the id is empty")
-	}
-	m, err := newMessage(c)
-	if err != nil {
-		return err
 	}
 	id = m.subject + "/" + w.name + "/" + id
 	return w.act(ctx, OpClaim, m.subject, func() error {
 		if w.b.remembers(id) {
 			return nil
 		}
-		if w.b.claims.has(m.subject) {
+		if w.b.claims().has(m.subject) {
 			return fmt.Errorf("%w: %s", messaging.ErrClaimed, m.subject)
 		}
-		w.b.claims.append(m)
+		w.b.claims().append(m)
 		w.b.claimed[id] = time.Now()
 		return nil
 	})
 }
 
-// own refuses a message in another worker's name.
-func (w *Worker) own(name string) error {
+// message encodes an envelope. It refuses one in another worker's name.
+func (w *Worker) message(name string, e messaging.Envelope) (message, error) {
 	if name != w.name {
-		return fmt.Errorf("%w: worker %q on the bus of %q", messaging.ErrInvalid, name, w.name)
+		return message{}, fmt.Errorf("%w: worker %q on the bus of %q", messaging.ErrInvalid, name, w.name)
 	}
-	return nil
+	return newMessage(e)
 }
 
 // PublishResult implements messaging.Worker.
 func (w *Worker) PublishResult(ctx context.Context, r *messaging.Result) error {
-	if err := w.own(r.Worker); err != nil {
-		return err
-	}
-	m, err := newMessage(r)
+	m, err := w.message(r.Worker, r)
 	if err != nil {
 		return err
 	}
 	return w.act(ctx, OpResult, m.subject, func() error {
-		w.b.results.replace(m)
+		w.b.streams[messaging.StreamResult].replace(m)
 		return nil
 	})
 }
 
 // PublishMeasurement implements messaging.Worker.
 func (w *Worker) PublishMeasurement(ctx context.Context, v *messaging.Measurement) error {
-	if err := w.own(v.Worker); err != nil {
-		return err
-	}
-	m, err := newMessage(v)
+	m, err := w.message(v.Worker, v)
 	if err != nil {
 		return err
 	}
 	return w.act(ctx, OpMetric, m.subject, func() error {
-		w.b.metrics.append(m)
+		w.b.streams[messaging.StreamMetric].append(m)
 		return nil
 	})
 }
 
 // Heartbeat implements messaging.Worker.
 func (w *Worker) Heartbeat(ctx context.Context, h *messaging.Heartbeat) error {
-	if err := w.own(h.Worker); err != nil {
-		return err
-	}
-	m, err := newMessage(h)
+	m, err := w.message(h.Worker, h)
 	if err != nil {
 		return err
 	}
-	return w.tellBroker(ctx, OpHeartbeat, m.subject, func() {
-		for s := range w.b.heartbeats {
-			var v messaging.Heartbeat
-			if m.decode(&v) == nil {
-				s.offer(v)
-			}
-		}
-	})
+	return w.tellBroker(ctx, OpHeartbeat, m.subject, func() { deliver(w.b.heartbeats, w.name, m) })
 }
 
 // SendLog implements messaging.Worker.
 func (w *Worker) SendLog(ctx context.Context, p *messaging.LogPart) error {
-	if err := w.own(p.Worker); err != nil {
-		return err
-	}
-	m, err := newMessage(p)
+	m, err := w.message(p.Worker, p)
 	if err != nil {
 		return err
 	}
-	return w.tellBroker(ctx, OpLog, m.subject, func() {
-		for s, worker := range w.b.logs {
-			var v messaging.LogPart
-			if worker == w.name && m.decode(&v) == nil {
-				s.offer(v)
-			}
-		}
-	})
+	return w.tellBroker(ctx, OpLog, m.subject, func() { deliver(w.b.logs, w.name, m) })
 }
 
 // Controls implements messaging.Worker.
 func (w *Worker) Controls(ctx context.Context) (<-chan messaging.Control, error) {
-	return subscribe(ctx, w.party,
-		func(s *subscription[messaging.Control]) { w.b.controls[s] = w.name },
-		func(s *subscription[messaging.Control]) { delete(w.b.controls, s) })
+	return subscribe(ctx, w.party, w.b.controls, w.name)
 }
 
 // delivery implements messaging.Delivery.

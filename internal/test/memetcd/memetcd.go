@@ -270,9 +270,7 @@ func (c *Client) reach(ctx context.Context) error {
 			return nil
 		}
 		if late == nil {
-			t := time.NewTimer(patience)
-			defer t.Stop()
-			late = t.C
+			late = time.After(patience)
 		}
 		select {
 		case <-changed:
@@ -287,10 +285,8 @@ func (c *Client) sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil
 	}
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 		return nil
 	case <-c.dead:
 		return errKilled

@@ -93,8 +93,7 @@ func goCommand(ctx context.Context, dir string, args ...string) (string, error) 
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := cmd.Output()
 	if err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 			err = fmt.Errorf("%w: %s", err, exit.Stderr)
 		}
 		return "", fmt.Errorf("go %s: %w", strings.Join(args, " "), err)
