@@ -92,8 +92,9 @@ func (g *authorizer) refuse(w http.ResponseWriter, r *http.Request, err error) {
 // study.ErrNotFound.
 func Restrict(r Reader) Reader { return restricted{r} }
 
-// restricted is the result of Restrict.
-type restricted struct{ Reader }
+// restricted is the result of Restrict. It does not embed the reader, so that it must limit
+// each new method.
+type restricted struct{ reader Reader }
 
 var _ Reader = restricted{}
 
@@ -152,7 +153,7 @@ func (r restricted) mayChange(ctx context.Context, request any) error {
 		return g.change(s.Metadata.Name)
 	case *fantasiav1.UnarchiveStudyRequest:
 		nameOrID := studyOf(m.GetName())
-		all, err := r.Reader.Archived(ctx)
+		all, err := r.reader.Archived(ctx)
 		if err != nil {
 			return err
 		}
@@ -199,7 +200,7 @@ func (g Grant) change(study string) error {
 
 // Workers implements Reader. It leaves out what workers run of other studies.
 func (r restricted) Workers(ctx context.Context) ([]coordinator.Worker, error) {
-	all, err := r.Reader.Workers(ctx)
+	all, err := r.reader.Workers(ctx)
 	if err != nil || len(granted(ctx).Prefixes) == 0 {
 		return all, err
 	}
@@ -232,11 +233,11 @@ func (r restricted) Workers(ctx context.Context) ([]coordinator.Worker, error) {
 func (r restricted) Studies(ctx context.Context, after string, limit int) ([]Study, error) {
 	g := granted(ctx)
 	if len(g.Prefixes) == 0 {
-		return r.Reader.Studies(ctx, after, limit)
+		return r.reader.Studies(ctx, after, limit)
 	}
 	var covered []Study
 	for {
-		page, err := r.Reader.Studies(ctx, after, limit)
+		page, err := r.reader.Studies(ctx, after, limit)
 		if err != nil {
 			return nil, err
 		}
@@ -257,7 +258,7 @@ func (r restricted) Studies(ctx context.Context, after string, limit int) ([]Stu
 
 // Study implements Reader.
 func (r restricted) Study(ctx context.Context, nameOrID string) (Study, error) {
-	s, err := r.Reader.Study(ctx, nameOrID)
+	s, err := r.reader.Study(ctx, nameOrID)
 	if err == nil && !granted(ctx).Covers(s.Spec.Definition.Metadata.Name) {
 		return Study{}, fmt.Errorf("%w: study %q", study.ErrNotFound, nameOrID)
 	}
@@ -269,12 +270,12 @@ func (r restricted) WatchStudy(ctx context.Context, nameOrID string) iter.Seq2[S
 	if err := r.allowed(ctx, nameOrID); err != nil {
 		return fails[Study](err)
 	}
-	return r.Reader.WatchStudy(ctx, nameOrID)
+	return r.reader.WatchStudy(ctx, nameOrID)
 }
 
 // Archived implements Reader.
 func (r restricted) Archived(ctx context.Context) ([]archive.Entry, error) {
-	all, err := r.Reader.Archived(ctx)
+	all, err := r.reader.Archived(ctx)
 	return slices.DeleteFunc(all, func(a archive.Entry) bool { return !granted(ctx).Covers(a.Name) }), err
 }
 
@@ -283,7 +284,7 @@ func (r restricted) Trials(ctx context.Context, nameOrID string, after, limit in
 	if err := r.allowed(ctx, nameOrID); err != nil {
 		return nil, err
 	}
-	return r.Reader.Trials(ctx, nameOrID, after, limit)
+	return r.reader.Trials(ctx, nameOrID, after, limit)
 }
 
 // Trial implements Reader.
@@ -291,7 +292,7 @@ func (r restricted) Trial(ctx context.Context, nameOrID string, number int) (rec
 	if err := r.allowed(ctx, nameOrID); err != nil {
 		return record.Trial{}, err
 	}
-	return r.Reader.Trial(ctx, nameOrID, number)
+	return r.reader.Trial(ctx, nameOrID, number)
 }
 
 // WatchTrials implements Reader.
@@ -299,7 +300,7 @@ func (r restricted) WatchTrials(ctx context.Context, nameOrID string, existing b
 	if err := r.allowed(ctx, nameOrID); err != nil {
 		return fails[record.Trial](err)
 	}
-	return r.Reader.WatchTrials(ctx, nameOrID, existing)
+	return r.reader.WatchTrials(ctx, nameOrID, existing)
 }
 
 // Measurements implements Reader.
@@ -307,7 +308,7 @@ func (r restricted) Measurements(ctx context.Context, nameOrID string, number in
 	if err := r.allowed(ctx, nameOrID); err != nil {
 		return curve.Reported{}, err
 	}
-	return r.Reader.Measurements(ctx, nameOrID, number)
+	return r.reader.Measurements(ctx, nameOrID, number)
 }
 
 // WatchMeasurements implements Reader.
@@ -315,7 +316,7 @@ func (r restricted) WatchMeasurements(ctx context.Context, nameOrID string, exis
 	if err := r.allowed(ctx, nameOrID); err != nil {
 		return fails[curve.Reported](err)
 	}
-	return r.Reader.WatchMeasurements(ctx, nameOrID, existing, ended)
+	return r.reader.WatchMeasurements(ctx, nameOrID, existing, ended)
 }
 
 // TailLogs implements Reader.
@@ -323,7 +324,7 @@ func (r restricted) TailLogs(ctx context.Context, nameOrID string, number int, o
 	if err := r.allowed(ctx, nameOrID); err != nil {
 		return fails[coordinator.LogPart](err)
 	}
-	return r.Reader.TailLogs(ctx, nameOrID, number, o)
+	return r.reader.TailLogs(ctx, nameOrID, number, o)
 }
 
 // fails returns a sequence that yields only an error.
