@@ -180,7 +180,7 @@ func (e *Engine) Attempt(client string, number, attempt int) (messaging.AttemptI
 	return e.attemptID(t, a), nil
 }
 
-// HasCommand returns the error of what only a study without a command accepts.
+// HasCommand returns the error for a call that only studies without a command accept.
 func HasCommand(spec *study.Spec) error {
 	return refusef("the study has a command, so workers of the pool %q evaluate its trials: leave spec.trial.command out of a study whose trials clients ask for", spec.Pool)
 }
