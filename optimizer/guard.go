@@ -119,7 +119,7 @@ func (g *guard) compile(space *space.Space) *compiled {
 		if points, ok := space.Enumerate(MaxEnumerated); ok {
 			c.all = append([]study.Point{}, points...)
 			for _, p := range points {
-				c.keys = append(c.keys, place(c.encoding.Encode(p)))
+				c.keys = append(c.keys, KeyOf(c.encoding.Encode(p)))
 			}
 		}
 	}
@@ -166,7 +166,7 @@ func (g *guard) noisy(p *Problem, encoding *Encoding) bool {
 		if o.Outcome != OutcomeCompleted {
 			continue
 		}
-		key := place(encoding.Encode(o.Point))
+		key := KeyOf(encoding.Encode(o.Point))
 		before, again := first[key]
 		if again && Differ(before, o.Values.First()) {
 			return true

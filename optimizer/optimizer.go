@@ -1,6 +1,11 @@
 // Package optimizer defines the contract between a study and the algorithm that chooses
 // its points. An optimiser is a pure function of its problem, its state and its random
-// source. The packages below hold the algorithms and their mathematics.
+// source.
+//
+// The rooms below: algorithms has the optimisers that users choose for their work; papers
+// those that repeat a paper, with what only papers need; bayes the parts of Bayesian
+// optimisation, such as models and acquisition functions; numeric the mathematics that knows
+// nothing of optimisers. Package registry lists all optimisers.
 package optimizer
 
 import (

@@ -56,7 +56,7 @@ func (s *Sampler) TakenAt(x []float64) bool { return s.taken.at(x) }
 
 // BusyAt reports whether the point at x is pending or was taken in this request.
 func (s *Sampler) BusyAt(x []float64) bool {
-	key := place(x)
+	key := KeyOf(x)
 	return s.taken.pending[key] || s.taken.added[key]
 }
 

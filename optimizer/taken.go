@@ -23,22 +23,22 @@ type taken struct {
 func newTaken(p *Problem, encoding *Encoding) *taken {
 	t := &taken{encoding: encoding, base: make(map[string]bool, len(p.Pending)), added: map[string]bool{}}
 	for _, pending := range p.Pending {
-		t.base[place(encoding.Encode(pending.Point))] = true
+		t.base[KeyOf(encoding.Encode(pending.Point))] = true
 	}
 	t.pending = maps.Clone(t.base)
 	if encoding.Discrete() {
 		for _, observed := range p.Observations {
-			t.base[place(encoding.Encode(observed.Point))] = true
+			t.base[KeyOf(encoding.Encode(observed.Point))] = true
 		}
 		for _, point := range p.Taken {
-			t.base[place(encoding.Encode(point))] = true
+			t.base[KeyOf(encoding.Encode(point))] = true
 		}
 	}
 	return t
 }
 
-// place returns the key of a point's coordinates.
-func place(x []float64) string {
+// KeyOf returns the coordinates of a point as a key of maps.
+func KeyOf(x []float64) string {
 	key := make([]byte, 0, 8*len(x))
 	for _, u := range x {
 		key = binary.LittleEndian.AppendUint64(key, math.Float64bits(u))
@@ -49,12 +49,12 @@ func place(x []float64) string {
 func (t *taken) has(p study.Point) bool { return t.at(t.encoding.Encode(p)) }
 
 // at is has for the coordinates of a point.
-func (t *taken) at(x []float64) bool { return t.key(place(x)) }
+func (t *taken) at(x []float64) bool { return t.key(KeyOf(x)) }
 
 // key is has for the key of a point.
 func (t *taken) key(key string) bool { return t.base[key] || t.added[key] }
 
-func (t *taken) add(p study.Point) { t.added[place(t.encoding.Encode(p))] = true }
+func (t *taken) add(p study.Point) { t.added[KeyOf(t.encoding.Encode(p))] = true }
 
 // fork returns a view that starts as a copy of t and grows by itself.
 func (t *taken) fork() *taken {

@@ -40,7 +40,7 @@ func Serve(ctx context.Context, s *study.Study, in io.Reader, out io.Writer) err
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	lines := make(chan line)
-	go read(ctx, in, lines)
+	go readLines(ctx, in, lines)
 	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false)
 	for {
@@ -116,7 +116,7 @@ func (s *session) serve(ctx context.Context, l line) (answer, error) {
 	case r.Ask != nil:
 		return s.ask(ctx, *r.Ask)
 	case r.Tell != nil:
-		return s.tell(*r.Tell)
+		return s.addOutcomes(*r.Tell)
 	case !*r.Recommend:
 		return answer{}, errors.New(`"recommend" must be true`)
 	default:
@@ -160,8 +160,8 @@ func (s *session) ask(ctx context.Context, n int) (answer, error) {
 	return answer{Suggestions: &suggestions}, nil
 }
 
-// tell applies the whole list, or nothing if an element is wrong.
-func (s *session) tell(list []tell) (answer, error) {
+// addOutcomes applies the whole list, or nothing if an element is wrong.
+func (s *session) addOutcomes(list []tell) (answer, error) {
 	open := make(map[int]study.Point, len(s.pending))
 	for _, p := range s.pending {
 		open[p.Trial] = p.Point

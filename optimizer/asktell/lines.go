@@ -17,8 +17,8 @@ type line struct {
 	err  error
 }
 
-// read sends each line of in, then the error that ended it, until ctx ends.
-func read(ctx context.Context, in io.Reader, lines chan<- line) {
+// readLines sends each line of in, then the error that ended it, until ctx ends.
+func readLines(ctx context.Context, in io.Reader, lines chan<- line) {
 	buffer := bufio.NewReaderSize(in, 64<<10)
 	for {
 		l := next(buffer)

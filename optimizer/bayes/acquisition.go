@@ -25,16 +25,12 @@ type LogEI struct {
 	Latent bool
 }
 
-// LogPI is the logarithm of the probability of an improvement.
-type LogPI struct{}
-
 // UCB is the upper confidence bound on the point's reward: Kappa standard deviations
 // above its mean.
 type UCB struct{ Kappa float64 }
 
 var (
 	_ Acquisition = LogEI{}
-	_ Acquisition = LogPI{}
 	_ Acquisition = UCB{}
 )
 
@@ -42,16 +38,10 @@ var (
 func (LogEI) Name() string { return "logei" }
 
 // Name implements Acquisition.
-func (LogPI) Name() string { return "logpi" }
-
-// Name implements Acquisition.
 func (UCB) Name() string { return "ucb" }
 
 // Reward implements Acquisition.
 func (LogEI) Reward() bool { return false }
-
-// Reward implements Acquisition.
-func (LogPI) Reward() bool { return false }
 
 // Reward implements Acquisition.
 func (UCB) Reward() bool { return true }
@@ -81,19 +71,6 @@ func (a LogEI) Gradient(k *Known, dMean, mean []float64, variance float64) (valu
 	sd, slope := a.spread(k, variance)
 	value = k.overDraws(acquisition.LogEI, mean, sd)
 	return value, k.gradient(acquisition.LogEIGradient, dMean, mean, sd, slope, value)
-}
-
-// Value implements Acquisition.
-func (LogPI) Value(k *Known, mean []float64, variance float64) float64 {
-	sd, _ := latent(variance)
-	return k.overDraws(acquisition.LogPI, mean, sd)
-}
-
-// Gradient implements Acquisition.
-func (LogPI) Gradient(k *Known, dMean, mean []float64, variance float64) (value, dVariance float64) {
-	sd, slope := latent(variance)
-	value = k.overDraws(acquisition.LogPI, mean, sd)
-	return value, k.gradient(acquisition.LogPIGradient, dMean, mean, sd, slope, value)
 }
 
 // Value implements Acquisition.

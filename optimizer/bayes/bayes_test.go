@@ -42,7 +42,7 @@ func TestGaussian(t *testing.T) {
 }
 
 func TestAcquisitions(t *testing.T) {
-	for _, a := range []bayes.Acquisition{bayes.LogEI{}, bayes.LogEI{Latent: true}, bayes.LogPI{}, bayes.UCB{Kappa: 1.5}} {
+	for _, a := range []bayes.Acquisition{bayes.LogEI{}, bayes.LogEI{Latent: true}, bayes.UCB{Kappa: 1.5}} {
 		t.Run(a.Name(), func(t *testing.T) { bayestest.Acquisition(t, a) })
 	}
 }

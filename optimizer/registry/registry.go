@@ -114,12 +114,12 @@ func Entries() []Entry {
 }
 
 // plain returns gp with its defaults.
-func plain() pt.Beyond {
+func plain() pt.Successor {
 	v, err := hebo.PlainSettings().Parse(nil)
 	if err != nil {
 		panic(err) // the empty settings are valid
 	}
-	return hebo.New(hebo.FromSettings(v)).(pt.Beyond)
+	return hebo.New(hebo.FromSettings(v)).(pt.Successor)
 }
 
 // Names returns the optimisers' names, the default first.

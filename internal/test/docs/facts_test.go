@@ -19,6 +19,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/app/export"
+	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -169,6 +170,74 @@ func TestSettingsAreListed(t *testing.T) {
 		for title, rows := range want {
 			if diff := cmp.Diff(rows, table(t, "docs/internals/optimiser.md", title)); diff != "" {
 				t.Errorf("docs/internals/optimiser.md lists (+) other %s than there are (-):\n%s", title, diff)
+			}
+		}
+	}
+}
+
+// TestAlgorithmsAreListed finds the lists of algorithms in the pages: paragraphs and rows of tables
+// that name at least half of them. Each must name all, or all that learn from results if it
+// names no other.
+func TestAlgorithmsAreListed(t *testing.T) {
+	var all, learning []string
+	for _, e := range registry.Entries() {
+		o, err := registry.New(e.Name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, e.Name)
+		if _, blind := o.(optimizer.Blind); !blind {
+			learning = append(learning, e.Name)
+		}
+	}
+	lists := map[string]int{}
+	for _, page := range documents(t) {
+		if strings.HasPrefix(page, "research/") { // tables of what was measured
+			continue
+		}
+		for _, part := range regexp.MustCompile(`\n(?:\n|[|-] )`).Split(readPage(t, page), -1) {
+			var missing, named []string
+			for _, name := range all {
+				if strings.Contains(part, "`"+name+"`") {
+					named = append(named, name)
+				} else {
+					missing = append(missing, name)
+				}
+			}
+			if 2*len(named) < len(all) {
+				continue
+			}
+			lists[page]++
+			if len(missing) > 0 && !slices.Equal(named, learning) {
+				t.Errorf("%s lists the algorithms without %q:\n%s", page, missing, part)
+			}
+		}
+	}
+	for page, least := range map[string]int{"docs/tune/study-file.md": 2, "docs/tune/early-stopping.md": 1, "CHANGELOG.md": 1} {
+		if lists[page] < least {
+			t.Errorf("%s has %d lists of the algorithms, want %d", page, lists[page], least)
+		}
+	}
+	headings := anchors(t, "docs/internals/optimiser.md")
+	for _, name := range learning {
+		if name != "gp" && !headings[name] && !headings[name+"-and-gp"] {
+			t.Errorf("docs/internals/optimiser.md has no section on %s", name)
+		}
+	}
+}
+
+// TestVariantsOfPapersAreListed holds that the commands of the papers' tables play each variant.
+func TestVariantsOfPapersAreListed(t *testing.T) {
+	for name, setting := range map[string]string{"lgp": "model", "uhe": "method"} {
+		e, err := registry.Find(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range e.Settings {
+			for _, choice := range s.Choices {
+				if s.Name == setting && choice != s.Default && !strings.Contains(readPage(t, "research/Makefile"), setting+"="+choice+"}") {
+					t.Errorf("research/Makefile does not play %s{%s=%s}", name, setting, choice)
+				}
 			}
 		}
 	}

@@ -147,7 +147,7 @@ func (s *search) choose() (best optimizer.Suggestion, ok bool) {
 		x := good.draw(s.options.Factor, rng)
 		place := make([]float64, len(x))
 		for k, c := range s.columns {
-			place[k] = c.place(x[k])
+			place[k] = c.gridPlace(x[k])
 		}
 		p := s.r.Encoding.Decode(place)
 		if !s.r.Space.Feasible(p) || s.r.Sampler.Taken(p) {

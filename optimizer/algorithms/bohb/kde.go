@@ -44,8 +44,8 @@ func (c column) value(u float64) float64 {
 	return float64(c.Level(u))
 }
 
-// place is the inverse of value.
-func (c column) place(v float64) float64 {
+// gridPlace is the inverse of value.
+func (c column) gridPlace(v float64) float64 {
 	if c.kind == continuous {
 		return v
 	}

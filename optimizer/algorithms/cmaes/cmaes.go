@@ -67,7 +67,7 @@ func (a proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 		return batch, nil, err
 	}
 	t := newTask(r, a.options)
-	m := t.read(r.State)
+	m := t.readMemory(r.State)
 	if m == nil {
 		m = t.begin()
 	}

@@ -105,7 +105,7 @@ func TestRestarts(t *testing.T) {
 		if s.Best() > most {
 			t.Errorf("%s: the best of 6000 points has %g, want at most %g", o.Restarts, s.Best(), most)
 		}
-		m := newTask(request(s), o).read(s.State)
+		m := newTask(request(s), o).readMemory(s.State)
 		if m == nil || m.Run < 1 {
 			t.Errorf("%s: no restart in 6000 evaluations: %+v", o.Restarts, m)
 		}
@@ -133,7 +133,7 @@ func TestLargeSpaces(t *testing.T) {
 	for _, d := range []int{64, 65, 300} {
 		s := optimizertest.NewSession(t, New(defaults(t)), optimizertest.Cube(t, d, 0, 1), 1)
 		s.Run(60, 30, ellipsoid(d)) // the session checks the state's size
-		if m := newTask(request(s), defaults(t)).read(s.State); m == nil || m.Generation == 0 {
+		if m := newTask(request(s), defaults(t)).readMemory(s.State); m == nil || m.Generation == 0 {
 			t.Errorf("%d columns: the state holds %+v", d, m)
 		}
 	}

@@ -35,8 +35,8 @@ type draw struct {
 	At                     []float64
 }
 
-// read returns the memory in a state, or nil if it is not one of the task's space.
-func (t *task) read(state optimizer.State) *memory {
+// readMemory returns the memory in a state, or nil if it is not one of the task's space.
+func (t *task) readMemory(state optimizer.State) *memory {
 	var m memory
 	if len(state) == 0 || gob.NewDecoder(bytes.NewReader(state)).Decode(&m) != nil || m.Version != memoryVersion {
 		return nil

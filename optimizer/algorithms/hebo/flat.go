@@ -56,7 +56,7 @@ func (s *search) newFlats(noise surrogate.Noise) *flats {
 			continue
 		}
 		x := s.Request.Encoding.Encode(o.Point)
-		if e := (evaluation{surrogate.KeyOf(x), o.Values.First()}); !seen[e] {
+		if e := (evaluation{optimizer.KeyOf(x), o.Values.First()}); !seen[e] {
 			seen[e] = true
 			values[e.value] = true
 			f.points, f.values = append(f.points, x), append(f.values, e.value)

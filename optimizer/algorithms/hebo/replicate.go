@@ -5,6 +5,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
@@ -50,10 +51,10 @@ func (s *search) newReplicas(places []surrogate.Place, noise surrogate.Noise) *r
 	}
 	at := make(map[string]bool, len(c.places))
 	for _, p := range c.places {
-		at[surrogate.KeyOf(s.Data.X.RawRowView(p.Row))] = true
+		at[optimizer.KeyOf(s.Data.X.RawRowView(p.Row))] = true
 	}
 	for _, p := range s.Request.Pending {
-		if at[surrogate.KeyOf(s.Request.Encoding.Encode(p.Point))] {
+		if at[optimizer.KeyOf(s.Request.Encoding.Encode(p.Point))] {
 			c.probed = true
 			c.done++
 		}

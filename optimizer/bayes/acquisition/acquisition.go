@@ -43,14 +43,6 @@ func LogEIGradient(mean, sd, best float64) (value, dMean, dSD float64) {
 // the given mean and standard deviation sd > 0 is below best.
 func LogPI(mean, sd, best float64) float64 { return LogCDF((best - mean) / sd) }
 
-// LogPIGradient returns LogPI and its derivatives with respect to the mean and
-// the standard deviation, which must be positive.
-func LogPIGradient(mean, sd, best float64) (value, dMean, dSD float64) {
-	z := (best - mean) / sd
-	value, slope := LogCDFGradient(z)
-	return value, -slope / sd, -slope * z / sd
-}
-
 // LCB returns the negated lower confidence bound kappa·sd − mean: the upper
 // confidence bound of the negated objective.
 func LCB(mean, sd, kappa float64) float64 { return kappa*sd - mean }

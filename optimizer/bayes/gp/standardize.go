@@ -55,6 +55,3 @@ func (s Scale) ToStandard(y float64) float64 { return y/s.SD - s.Mean/s.SD }
 
 // FromStandard returns the outcome of a standardised value.
 func (s Scale) FromStandard(z float64) float64 { return s.Mean + s.SD*z }
-
-// SDFromStandard returns a standard deviation in the outcomes' units.
-func (s Scale) SDFromStandard(sd float64) float64 { return s.SD * sd }

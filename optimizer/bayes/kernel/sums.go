@@ -34,7 +34,7 @@ func (p *Points) gradients(params []float64, points *mat.Dense, w *mat.SymDense)
 	width, spaces := k.of.params(), k.newWorkspaces(n)
 	partial := make([]float64, linalg.Chunks(n, rowGrain)*width)
 	linalg.Parallel(n, rowGrain, func(chunk, lo, hi int) {
-		work := spaces.take()
+		work := spaces.takeWorkspace()
 		defer spaces.give(work)
 		sums, point := partial[chunk*width:(chunk+1)*width], work.row[:k.Dim()]
 		weights, stride := work.symmetricRows(w, lo, hi)
@@ -68,7 +68,7 @@ func (p *Points) WeightedGradient(dst *mat.Dense, y *Points, weights *mat.Dense)
 	}
 	spaces := k.newWorkspaces(p.n)
 	linalg.Parallel(y.n, rowGrain, func(_, lo, hi int) {
-		work := spaces.take()
+		work := spaces.takeWorkspace()
 		defer spaces.give(work)
 		params := make([]float64, k.NumParams()) // not used here
 		for j := lo; j < hi; j++ {

@@ -32,7 +32,7 @@ func (k *driver) newWorkspaces(n int) *workspaces {
 	return &workspaces{rows: k.of.scratch(), width: width}
 }
 
-func (w *workspaces) take() *workspace {
+func (w *workspaces) takeWorkspace() *workspace {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	if last := len(w.free) - 1; last >= 0 {

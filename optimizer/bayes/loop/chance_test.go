@@ -20,7 +20,7 @@ func TestChance(t *testing.T) {
 	x := []float64{0.3, 0.7}
 	p := math.Exp(logP(x))
 	for by, want := range map[bayes.Acquisition]float64{
-		bayes.LogEI{}: math.Log(math.Exp(value(x)) * p), bayes.LogPI{}: math.Log(math.Exp(value(x)) * p), bayes.UCB{}: p*value(x) + (1-p)*-2,
+		bayes.LogEI{}: math.Log(math.Exp(value(x)) * p), bayes.UCB{}: p*value(x) + (1-p)*-2,
 	} {
 		if got := c.of(by, value(x), logP(x)); math.Abs(got-want) > 1e-12 {
 			t.Errorf("%s: %v, want %v", by.Name(), got, want)

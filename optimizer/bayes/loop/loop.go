@@ -201,7 +201,7 @@ func (l *Loop) remember() {
 	l.seen = make(map[string]bool, len(l.Request.Observations))
 	completed := make(map[string]bool, len(l.Request.Observations))
 	for _, o := range l.Request.Observations {
-		key := surrogate.KeyOf(l.Request.Encoding.Encode(o.Point))
+		key := optimizer.KeyOf(l.Request.Encoding.Encode(o.Point))
 		l.seen[key] = true
 		if o.Outcome != optimizer.OutcomeCompleted {
 			continue
@@ -215,7 +215,7 @@ func (l *Loop) remember() {
 
 // Taken reports whether the place at x was observed, is pending, or was picked.
 func (l *Loop) Taken(x []float64) bool {
-	return l.seen[surrogate.KeyOf(x)] || l.Request.Sampler.TakenAt(x)
+	return l.seen[optimizer.KeyOf(x)] || l.Request.Sampler.TakenAt(x)
 }
 
 // believe adds points without known values to the models, unless the options leave them out.

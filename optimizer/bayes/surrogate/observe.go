@@ -104,7 +104,7 @@ func placeMeans(p *optimizer.Problem, encoding *optimizer.Encoding, values []flo
 	keys := make([]string, len(values))
 	for i, v := range values {
 		if !math.IsInf(v, 1) {
-			keys[i] = KeyOf(encoding.Encode(p.Observations[i].Point))
+			keys[i] = optimizer.KeyOf(encoding.Encode(p.Observations[i].Point))
 			at[keys[i]] = append(at[keys[i]], i)
 		}
 	}

@@ -1,8 +1,6 @@
 package surrogate
 
 import (
-	"encoding/binary"
-	"math"
 	"slices"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -25,7 +23,7 @@ func (d *Data) Places() []Place {
 		if !d.completed[row] {
 			continue
 		}
-		key := KeyOf(d.X.RawRowView(row))
+		key := optimizer.KeyOf(d.X.RawRowView(row))
 		i, known := byPlace[key]
 		if !known {
 			i = len(places)
@@ -35,15 +33,6 @@ func (d *Data) Places() []Place {
 		places[i].Values = append(places[i].Values, y)
 	}
 	return places
-}
-
-// KeyOf returns a point's coordinates as a map key.
-func KeyOf(x []float64) string {
-	key := make([]byte, 0, 8*len(x))
-	for _, u := range x {
-		key = binary.LittleEndian.AppendUint64(key, math.Float64bits(u))
-	}
-	return string(key)
 }
 
 // Noise is what repeated evaluations show about the objective.

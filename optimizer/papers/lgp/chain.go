@@ -98,8 +98,8 @@ func (t *target) hyperparameters(theta []float64) gp.Hyperparameters {
 	return h
 }
 
-// place sets the latent column of x.
-func (t *target) place(latent []float64) {
+// setLatent sets the latent column of x.
+func (t *target) setLatent(latent []float64) {
 	if t.sd > 0 {
 		for i, v := range latent {
 			t.x.Set(i, t.dim, t.sd*v)
@@ -130,7 +130,7 @@ func (t *target) log(theta, latent []float64) float64 {
 		}
 	}
 	h := t.hyperparameters(theta)
-	t.place(latent)
+	t.setLatent(latent)
 	t.k.Prepare(h.Kernel, t.x, false).Gram(t.gram)
 	raw, noises := t.gram.RawSymmetric(), t.noises(latent)
 	for i := range t.y {
@@ -212,7 +212,7 @@ func (c *chain) sweep(rng *rand.Rand) {
 
 // model returns the process under the chain's state.
 func (t *target) model(c *chain) (bayes.Surrogate, error) {
-	t.place(c.latent)
+	t.setLatent(c.latent)
 	m, err := gp.ConditionEach(t.k, t.hyperparameters(c.theta), t.x, t.y, t.noises(c.latent))
 	if err != nil {
 		return nil, err

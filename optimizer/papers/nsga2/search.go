@@ -172,7 +172,7 @@ func (s *search) accept(n int) bool {
 	for i, v := range s.problem.Variables {
 		x[i] = unit(x[i])
 		if v.Levels > 0 && (v.Categorical || s.problem.Repair == nil) {
-			x[i] = place(levelOf(x[i], v.Levels), v.Levels)
+			x[i] = unitOfLevel(levelOf(x[i], v.Levels), v.Levels)
 		}
 	}
 	if s.problem.Repair != nil && !s.problem.Repair(x) {

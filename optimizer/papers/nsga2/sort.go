@@ -155,7 +155,7 @@ func (r *ranking) assign(f []float64, n int) (fronts int) {
 		if at > 0 {
 			// Equal points are in each other's sets but do not dominate each other.
 			if j := r.order[0][at-1]; slices.Equal(f[i*m:i*m+m], f[j*m:j*m+m]) {
-				r.place(i, r.rank[j])
+				r.addToFront(i, r.rank[j])
 				continue
 			}
 		}
@@ -169,12 +169,12 @@ func (r *ranking) assign(f []float64, n int) (fronts int) {
 			r.count[front] = 0
 			fronts++
 		}
-		r.place(i, front)
+		r.addToFront(i, front)
 	}
 	return fronts
 }
 
-func (r *ranking) place(i, front int) {
+func (r *ranking) addToFront(i, front int) {
 	r.rank[i] = front
 	r.count[front]++
 	r.fronts[front*r.words+i/wordBits] |= 1 << (i % wordBits)

@@ -66,7 +66,7 @@ func (v *variation) mutate(x []float64) {
 		case variable.Categorical:
 			// Choose another level, counting on from this one in a circle.
 			level := levelOf(x[i], variable.Levels) + 1 + v.rng.IntN(variable.Levels-1)
-			x[i] = place(level%variable.Levels, variable.Levels)
+			x[i] = unitOfLevel(level%variable.Levels, variable.Levels)
 		default:
 			x[i] = v.perturb(x[i], variable.Levels)
 		}
@@ -94,8 +94,8 @@ func (v *variation) perturb(x float64, levels int) float64 {
 // levelOf returns the level of x in [0, 1].
 func levelOf(x float64, levels int) int { return min(int(x*float64(levels)), levels-1) }
 
-// place returns the coordinate of a level.
-func place(level, levels int) float64 { return (float64(level) + 0.5) / float64(levels) }
+// unitOfLevel returns the coordinate of a level.
+func unitOfLevel(level, levels int) float64 { return (float64(level) + 0.5) / float64(levels) }
 
 // unit returns the nearest number in [0, 1], or ½ for NaN.
 func unit(x float64) float64 {

@@ -183,8 +183,8 @@ func (s *search) maximise(ctx context.Context) (best candidate, found bool) {
 		}
 		return s.bestOf(s.rate(places))
 	}
-	places := loop.Gather(nil, s.r, spread, loop.SpreadOut(s.r.Encoding.Dim(), s.r.Rand), s.taken)
-	places = loop.Gather(places, s.r, spread+around, s.near(s.evaluated(), nearBest...), s.taken)
+	places := loop.Gather(nil, s.r, spread, loop.SpreadOut(s.r.Encoding.Dim(), s.r.Rand), s.takenOrEvaluated)
+	places = loop.Gather(places, s.r, spread+around, s.near(s.evaluated(), nearBest...), s.takenOrEvaluated)
 	all := s.rate(places)
 	for _, distance := range rounds {
 		if ctx.Err() != nil {
@@ -198,7 +198,7 @@ func (s *search) maximise(ctx context.Context) (best candidate, found bool) {
 		for i, c := range all {
 			from[i] = c.X
 		}
-		all = append(all, s.rate(loop.Gather(nil, s.r, starts*perStart, s.near(from, distance), s.taken))...)
+		all = append(all, s.rate(loop.Gather(nil, s.r, starts*perStart, s.near(from, distance), s.takenOrEvaluated))...)
 	}
 	return s.bestOf(all)
 }
@@ -225,8 +225,8 @@ func (s *search) bestOf(all []candidate) (best candidate, found bool) {
 	return best, found
 }
 
-// taken reports whether the place at x must not be suggested, or was evaluated.
-func (s *search) taken(x []float64) bool {
+// takenOrEvaluated reports whether the place at x must not be suggested, or was evaluated.
+func (s *search) takenOrEvaluated(x []float64) bool {
 	if s.r.Sampler.TakenAt(x) {
 		return true
 	}

@@ -55,33 +55,34 @@ func FromSettings(v setting.Values) Options {
 	}
 }
 
-// New returns the optimiser. The optimiser beyond chooses the points where no model was
+// New returns the optimiser. The successor chooses the points where no model was
 // trained, and recommends a point.
-func New(o Options, models *Models, beyond Beyond) optimizer.Optimizer {
-	return optimizer.Guard(proposer{options: o, models: models, beyond: beyond})
+func New(o Options, models *Models, successor Successor) optimizer.Optimizer {
+	return optimizer.Guard(proposer{options: o, models: models, successor: successor})
 }
 
-// Beyond is what an optimiser must be able to do to take over.
-type Beyond interface {
+// Successor takes over where no model was trained: in spaces that are too large, and after too
+// many evaluations.
+type Successor interface {
 	optimizer.Optimizer
 	optimizer.Recommender
 }
 
 type proposer struct {
-	options Options
-	models  *Models
-	beyond  Beyond
+	options   Options
+	models    *Models
+	successor Successor
 }
 
 // memory is the optimiser's state.
 type memory struct {
 	loop.Design
-	// Beyond is the state of the optimiser that took over; nil if it did not.
-	Beyond optimizer.State `json:"beyond,omitempty"`
+	// Successor is the state of the optimiser that took over; nil if it did not.
+	Successor optimizer.State `json:"beyond,omitempty"`
 }
 
-// read returns what is in a state, or nothing.
-func read(state optimizer.State) memory {
+// readMemory returns what is in a state, or nothing.
+func readMemory(state optimizer.State) memory {
 	var m memory
 	if json.Unmarshal(state, &m) != nil {
 		return memory{}
@@ -92,7 +93,7 @@ func read(state optimizer.State) memory {
 // state encodes the memory. Without room for the state of the optimiser that took over, that
 // one starts afresh each time.
 func (m *memory) state() optimizer.State {
-	return loop.Encode(m, func() { m.Beyond = nil })
+	return loop.Encode(m, func() { m.Successor = nil })
 }
 
 // least is the number of evaluations from which on the transformer predicts: fewer were
@@ -101,7 +102,7 @@ const least = 4
 
 // Propose implements optimizer.Proposer.
 func (a proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
-	memory := read(r.State)
+	memory := readMemory(r.State)
 	c := newCoder(r.Encoding)
 	d := surrogate.Observe(r.Problem, r.Encoding, surrogate.Options{Transform: a.options.Transform, Failures: surrogate.FailuresModel})
 	if c.columns > 0 {
@@ -129,8 +130,8 @@ func (a proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 
 // handOver lets the other optimiser choose the points, and notes why.
 func (a proposer) handOver(ctx context.Context, r *optimizer.Request, m memory, why string) ([]optimizer.Suggestion, optimizer.State, error) {
-	batch, state, err := a.beyond.Suggest(ctx, r.Problem, m.Beyond, r.N, r.Rand)
-	m.Beyond = state
+	batch, state, err := a.successor.Suggest(ctx, r.Problem, m.Successor, r.N, r.Rand)
+	m.Successor = state
 	for i := range batch {
 		if note := &batch[i].Reasons.Note; *note == "" {
 			*note = why
@@ -146,5 +147,5 @@ var _ optimizer.Recommender = proposer{}
 // Recommend implements optimizer.Recommender. The other optimiser recommends: the
 // transformer averages over neighbours, and so misses narrow optima.
 func (a proposer) Recommend(ctx context.Context, p *optimizer.Problem, state optimizer.State) (*optimizer.Recommendation, error) {
-	return a.beyond.Recommend(ctx, p, read(state).Beyond)
+	return a.successor.Recommend(ctx, p, readMemory(state).Successor)
 }

@@ -22,9 +22,9 @@ import (
 )
 
 // beyond returns the optimiser to which the registry hands over.
-func beyond(t testing.TB) Beyond {
+func successor(t testing.TB) Successor {
 	t.Helper()
-	return hebo.New(hebo.FromSettings(optimizertest.Defaults(t, hebo.PlainSettings()))).(Beyond)
+	return hebo.New(hebo.FromSettings(optimizertest.Defaults(t, hebo.PlainSettings()))).(Successor)
 }
 
 func defaults(t testing.TB) Options {
@@ -34,7 +34,7 @@ func defaults(t testing.TB) Options {
 
 func create(t testing.TB, o Options) optimizer.Optimizer {
 	t.Helper()
-	return New(o, Embedded(), beyond(t))
+	return New(o, Embedded(), successor(t))
 }
 
 // withWide returns the embedded models and one for up to 12 columns, which predicts too
@@ -62,7 +62,7 @@ func TestConformance(t *testing.T) {
 			o := defaults(t)
 			o.Acquisition = a
 			models := withWide(t)
-			optimizertest.Run(t, func() optimizer.Optimizer { return New(o, models, beyond(t)) })
+			optimizertest.Run(t, func() optimizer.Optimizer { return New(o, models, successor(t)) })
 		})
 	}
 }
@@ -111,7 +111,7 @@ func TestHandsOver(t *testing.T) {
 		{2, 200, "no transformer was trained for more than 200 evaluations"},
 	} {
 		s := bowl(t, create(t, defaults(t)), c.dim, c.evaluations)
-		plain, _, err := beyond(t).Suggest(t.Context(), &s.Problem, nil, 2, optimizer.NewRand(1, s.Problem.First))
+		plain, _, err := successor(t).Suggest(t.Context(), &s.Problem, nil, 2, optimizer.NewRand(1, s.Problem.First))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func TestHandsOver(t *testing.T) {
 				t.Errorf("%d columns, %d evaluations: note %q, want %q at its end; (-gp +pt):\n%s", c.dim, c.evaluations, b.Reasons.Note, c.want, diff)
 			}
 		}
-		if state := read(s.State); len(state.Beyond) == 0 {
+		if state := readMemory(s.State); len(state.Successor) == 0 {
 			t.Errorf("%d columns: the state has nothing of gp", c.dim)
 		}
 	}

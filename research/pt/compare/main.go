@@ -149,7 +149,7 @@ func (p plan) optimizer(name string, dim int) (optimizer.Optimizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pt.New(pt.FromSettings(settings), models, gp.(pt.Beyond)), nil
+	return pt.New(pt.FromSettings(settings), models, gp.(pt.Successor)), nil
 }
 
 // regret returns the mean over the seeds of how far the best value is above the minimum.
