@@ -46,8 +46,8 @@ func TestEntries(t *testing.T) {
 }
 
 func TestEmptyNameIsTheDefault(t *testing.T) {
-	// random and sobol have no setting draws.
-	if err := Check("", map[string]any{"draws": 8}); err != nil {
+	// random and sobol have no setting noise.
+	if err := Check("", map[string]any{"noise": "no"}); err != nil {
 		t.Error(err)
 	}
 }
