@@ -237,7 +237,7 @@ func TestUnknownAlgorithmAndSettings(t *testing.T) {
 		want      string
 	}{
 		{study.Algorithm{Name: "gpp"}, `unknown algorithm "gpp"`},
-		{study.Algorithm{Settings: map[string]any{"draws": -1}}, `setting "draws": -1 is not accepted`},
+		{study.Algorithm{Settings: map[string]any{"initial": -1}}, `setting "initial": -1 is not accepted`},
 	} {
 		s := grid("")
 		s.Spec.Algorithm = c.algorithm
