@@ -96,7 +96,7 @@ test: ## Run the tests, with the race detector where goroutines meet, against re
 
 .PHONY: test-long
 test-long: ## Kill whole programs at each of their steps, and play faults of every kind and a load (minutes)
-	CGO_ENABLED=0 $(GO) $(TEST) -count 1 $(PROGRAMS)
+	CGO_ENABLED=0 $(GO) $(filter-out -count 1,$(TEST)) -count 1 $(PROGRAMS)
 
 .PHONY: test-random
 test-random: ## Run the tests that draw their inputs, with new draws; SEED repeats those of an earlier run

@@ -17,7 +17,10 @@ pytestmark = pytest.mark.slow
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("page", ["docs/tune/python.md", "docs/migrate/from-optuna.md", "clients/python/README.md"])
+PAGES = ["docs/tune/python.md", "docs/migrate/from-optuna.md", "clients/python/README.md"]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_code_runs(page: str, tmp_path: Path) -> None:
     blocks = BLOCK.findall((ROOT / page).read_text())
     assert blocks
