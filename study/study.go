@@ -7,10 +7,14 @@ import (
 	"time"
 )
 
-// APIVersion and Kind are the first fields of every study file.
+// APIVersion and Kind are the first fields of every study file. Group, Version and Plural name
+// the resource of Kubernetes that a study can be.
 const (
-	APIVersion = "fantasia.dev/v1"
+	Group      = "fantasia.dev"
+	Version    = "v1"
+	APIVersion = Group + "/" + Version
 	Kind       = "Study"
+	Plural     = "studies"
 )
 
 // Study is a study file: a search space, an objective, a budget, an optimiser

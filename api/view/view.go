@@ -244,18 +244,5 @@ func OfSeries(list []curve.Series) []Curve {
 	return curves
 }
 
-// OfWorker shows a worker's last heartbeat, heard at seen.
-func OfWorker(h messaging.Heartbeat, seen time.Time) Worker {
-	v := Worker{
-		Worker: h.Worker, Pool: h.Pool, Host: h.Host, Slots: h.Slots, Free: h.Free,
-		Running: make([]Attempt, len(h.Running)), Leaving: h.Leaving, Seen: seen,
-		StudyCommands: h.StudyCommands, Runs: h.Runs, Software: h.Software,
-	}
-	for i, a := range h.Running {
-		v.Running[i] = Attempt{Study: a.Study, Trial: a.Trial, Attempt: a.Attempt}
-	}
-	return v
-}
-
 // Seconds is a duration in seconds, rounded to milliseconds.
 func Seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1e3) / 1e3 }

@@ -21,17 +21,17 @@ import (
 
 const (
 	// Finalizer keeps a resource until its study is deleted from the ledger.
-	Finalizer = "fantasia.dev/study"
+	Finalizer = study.Group + "/study"
 	// ReleasedAnnotation is the time at which Release removed the finalizer: only a
 	// coordinator that started later manages the resource again.
-	ReleasedAnnotation = "fantasia.dev/released"
+	ReleasedAnnotation = study.Group + "/released"
 	// manager names this program in the fields that it has written.
 	manager = "fantasia-coordinator"
 )
 
 // Studies returns the resource type of studies.
 func Studies() schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: "fantasia.dev", Version: "v1", Resource: "studies"}
+	return schema.GroupVersionResource{Group: study.Group, Version: study.Version, Resource: study.Plural}
 }
 
 // Resource is a Study resource as the API server stores it.

@@ -19,6 +19,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/app/crd"
 	"github.com/fantasia-hpo/fantasia/internal/test/testcluster"
 	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
+	"github.com/fantasia-hpo/fantasia/study"
 	yaml "go.yaml.in/yaml/v4"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -148,7 +149,7 @@ func (r *rig) define() {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	const name, manager = crd.Plural + "." + crd.Group, "e2e"
+	const name, manager = study.Plural + "." + study.Group, "e2e"
 	before, errBefore := r.kube.Resource(definitions).Get(r.t.Context(), name, metav1.GetOptions{})
 	force := true
 	options := metav1.PatchOptions{FieldManager: manager, Force: &force, DryRun: []string{metav1.DryRunAll}}

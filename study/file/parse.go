@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"reflect"
 	"strings"
 
@@ -106,20 +105,6 @@ func Parse(data []byte, opts ...Option) (*study.Study, error) {
 		return nil, err
 	}
 	return s, nil
-}
-
-// ParseFile parses the study file at path, as Parse does.
-func ParseFile(path string, opts ...Option) (*study.Study, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("read a study file: %w", err)
-	}
-	defer func() { _ = file.Close() }() // opened for reading only
-	data, err := io.ReadAll(io.LimitReader(file, MaxSize+1))
-	if err != nil {
-		return nil, fmt.Errorf("read a study file: %w", err)
-	}
-	return Parse(data, append([]Option{WithFile(path)}, opts...)...)
 }
 
 // load returns the root of the only document in data, or nil after a problem.

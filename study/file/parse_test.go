@@ -56,6 +56,16 @@ func knownStoppers() map[string]file.StoppingCheck {
 	}}
 }
 
+// parseFile parses a file of testdata.
+func parseFile(t testing.TB, path string, opts ...file.Option) (*study.Study, error) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file.Parse(text, opts...)
+}
+
 // TestBadFiles compares the problems of every file in testdata/bad with those listed
 // beside it.
 func TestBadFiles(t *testing.T) {
@@ -69,7 +79,7 @@ func TestBadFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = file.ParseFile(path, file.WithAlgorithms(knownAlgorithms()), file.WithEarlyStopping(knownStoppers()), file.WithFile(""))
+			_, err = parseFile(t, path, file.WithAlgorithms(knownAlgorithms()), file.WithEarlyStopping(knownStoppers()))
 			var problems *study.Problems
 			if !errors.As(err, &problems) {
 				t.Fatalf("error %v, want *Problems", err)
@@ -90,7 +100,7 @@ func TestGoodFiles(t *testing.T) {
 	}
 	for _, path := range files {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			s, err := file.ParseFile(path, file.WithAlgorithms(knownAlgorithms()), file.WithEarlyStopping(knownStoppers()))
+			s, err := parseFile(t, path, file.WithAlgorithms(knownAlgorithms()), file.WithEarlyStopping(knownStoppers()))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -217,18 +227,11 @@ func TestHostileInput(t *testing.T) {
 	}
 }
 
-// TestParseFile checks how problems of a file are printed, and the error for a missing
-// file.
-func TestParseFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "study.yaml")
-	if _, err := file.ParseFile(path); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("error %v, want os.ErrNotExist", err)
-	}
-	if err := os.WriteFile(path, []byte(strings.Replace(minimal, "max: 1", "max: -1", 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	want := path + ":6:52: spec.parameters[0].max: -1 is below min, 0: the range is empty"
-	if _, err := file.ParseFile(path); err == nil || err.Error() != want {
+// TestProblemsNameTheFile checks how problems of a file are printed.
+func TestProblemsNameTheFile(t *testing.T) {
+	bad := []byte(strings.Replace(minimal, "max: 1", "max: -1", 1))
+	want := "a/study.yaml:6:52: spec.parameters[0].max: -1 is below min, 0: the range is empty"
+	if _, err := file.Parse(bad, file.WithFile("a/study.yaml")); err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 }

@@ -136,7 +136,7 @@ func TestSchemaTakesCanonicalJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, file := range files {
-		s, err := studyfile.ParseFile(file)
+		s, err := parseFile(t, file)
 		if err != nil {
 			t.Fatal(err)
 		}

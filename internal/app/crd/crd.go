@@ -16,15 +16,6 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/file"
 )
 
-// The names of the resource.
-const (
-	Group    = "fantasia.dev"
-	Version  = "v1"
-	Plural   = "studies"
-	Singular = "study"
-	Short    = "st"
-)
-
 //go:embed status.yaml
 var statusYAML []byte
 
@@ -71,13 +62,13 @@ func definition(schema object) object {
 	return object{
 		"apiVersion": "apiextensions.k8s.io/v1",
 		"kind":       "CustomResourceDefinition",
-		"metadata":   object{"name": Plural + "." + Group},
+		"metadata":   object{"name": study.Plural + "." + study.Group},
 		"spec": object{
-			"group": Group,
+			"group": study.Group,
 			"scope": "Namespaced",
-			"names": object{"kind": study.Kind, "listKind": study.Kind + "List", "plural": Plural, "singular": Singular, "shortNames": []any{Short}},
+			"names": object{"kind": study.Kind, "listKind": study.Kind + "List", "plural": study.Plural, "singular": "study", "shortNames": []any{"st"}},
 			"versions": []any{object{
-				"name": Version, "served": true, "storage": true,
+				"name": study.Version, "served": true, "storage": true,
 				"schema":       object{"openAPIV3Schema": schema},
 				"subresources": object{"status": object{}},
 				"additionalPrinterColumns": []any{

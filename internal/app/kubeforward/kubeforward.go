@@ -23,6 +23,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
+
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // selector matches the pods of the chart's coordinators, and port names their API.
@@ -32,7 +34,7 @@ const (
 )
 
 var (
-	studies = schema.GroupVersionResource{Group: "fantasia.dev", Version: "v1", Resource: "studies"}
+	studies = schema.GroupVersionResource{Group: study.Group, Version: study.Version, Resource: study.Plural}
 	pods    = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 )
 
@@ -49,8 +51,8 @@ type Cluster struct {
 // lookup limits each look at the cluster.
 const lookup = 30 * time.Second
 
-// load returns the access to the cluster and the namespace.
-func (c *Cluster) load() (*rest.Config, string, error) {
+// Load returns the access to the cluster and the namespace.
+func (c *Cluster) Load() (*rest.Config, string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.Kubeconfig
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: c.Context}
@@ -76,14 +78,14 @@ func (c *Cluster) StudyName(resource string) (string, error) {
 	if c.Namespace != "" {
 		return c.Namespace + "." + resource, nil
 	}
-	_, namespace, err := c.load()
+	_, namespace, err := c.Load()
 	return namespace + "." + resource, err
 }
 
 // Connect makes the coordinators that run a study, NAMESPACE.NAME, reachable at a URL
 // until ctx ends or Close is called.
 func (c *Cluster) Connect(ctx context.Context, study string) (url string, err error) {
-	config, _, err := c.load()
+	config, _, err := c.Load()
 	if err != nil {
 		return "", err
 	}

@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/restmapper"
-	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/fantasia-hpo/fantasia/internal/app/kubeforward"
 	"github.com/fantasia-hpo/fantasia/internal/app/workernode"
 	"github.com/fantasia-hpo/fantasia/internal/base/envflag"
 	"github.com/fantasia-hpo/fantasia/internal/base/usage"
@@ -144,19 +144,12 @@ func runKubejob(ctx context.Context, o workernode.Options, k kubejob.Options, ku
 
 // reach creates the clients of the cluster.
 func reach(k *kubejob.Options, kubeconfig string) error {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = kubeconfig
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{})
-	config, err := loader.ClientConfig()
+	config, namespace, err := (&kubeforward.Cluster{Kubeconfig: kubeconfig, Namespace: k.Namespace}).Load()
 	if err != nil {
-		return fmt.Errorf("reach the cluster: %w", err)
+		return err
 	}
 	config.QPS, config.Burst = clusterQPS, clusterBurst
-	if k.Namespace == "" {
-		if k.Namespace, _, err = loader.Namespace(); err != nil {
-			return fmt.Errorf("determine the namespace: %w", err)
-		}
-	}
+	k.Namespace = namespace
 	core, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("reach the cluster: %w", err)

@@ -9,10 +9,21 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/file"
 )
 
 const root = "../../../examples"
+
+// parseFile parses a study file.
+func parseFile(t *testing.T, path string) (*study.Study, error) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file.Parse(text, file.WithFile(path))
+}
 
 // Every study file is valid, and each parameter is a flag of its script.
 func TestParametersAreFlags(t *testing.T) {
@@ -21,7 +32,7 @@ func TestParametersAreFlags(t *testing.T) {
 		t.Fatalf("found the studies %q (%v); want 8 or more", paths, err)
 	}
 	for _, path := range paths {
-		s, err := file.ParseFile(path)
+		s, err := parseFile(t, path)
 		if err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}

@@ -9,14 +9,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/fantasia-hpo/fantasia/study/file"
 )
 
 // The workload prints its metric as the study reads it, with the defaults and with all flags.
 func TestSQLite(t *testing.T) {
 	dir := filepath.Join(root, "sqlite")
-	s, err := file.ParseFile(filepath.Join(dir, "study.yaml"))
+	s, err := parseFile(t, filepath.Join(dir, "study.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
