@@ -39,12 +39,15 @@ func usable(points []Point) []Point {
 	kept := make([]Point, 0, len(points))
 	for _, p := range points {
 		if !math.IsNaN(p.X) && !math.IsNaN(p.Y) {
-			p.X, p.Y = max(-largest, min(largest, p.X)), max(-largest, min(largest, p.Y))
+			p.X, p.Y = clamp(p.X), clamp(p.Y)
 			kept = append(kept, p)
 		}
 	}
 	return kept
 }
+
+// clamp limits a value to what is drawn.
+func clamp(v float64) float64 { return max(-largest, min(largest, v)) }
 
 // placed is usable for the marks of a lane, whose values do not count.
 func placed(points []Point) []Point {

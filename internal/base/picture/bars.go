@@ -1,6 +1,7 @@
 package picture
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -49,11 +50,7 @@ func (b *Bars) SVG(f Frame) []byte {
 		bars = append(bars, bar)
 	}
 	if len(bars) == 0 {
-		none := b.None
-		if none == "" {
-			none = "There is nothing to show."
-		}
-		return c.empty(b.Caption, none)
+		return c.empty(b.Caption, cmp.Or(b.None, "There is nothing to show."))
 	}
 	caption := b.Caption
 	if n := len(bars); n > mostBars {
@@ -77,10 +74,7 @@ func (b *Bars) SVG(f Frame) []byte {
 		if bar.Part > 0 || b.Part != "" {
 			outer = "band"
 		}
-		note := bar.Note
-		if note == "" {
-			note = bar.Name + ": " + b.number(bar.Value)
-		}
+		note := cmp.Or(bar.Note, bar.Name+": "+b.number(bar.Value))
 		c.f(`<rect class="%s %s" x="%d" y="%.1f" width="%.2f" height="11" data-name="%s"%s>%s</rect>`+"\n", outer, colour(b.Color), side, y+19, max(width, 1), escape(bar.Name), data(0, bar.Value, math.NaN()), tip(note))
 		if bar.Part > 0 && bar.Value > 0 {
 			c.f(`<rect class="bar %s" x="%d" y="%.1f" width="%.2f" height="11"%s>%s</rect>`+"\n", colour(b.Color), side, y+19, min(1, bar.Part/bar.Value)*width, data(0, bar.Part, math.NaN()), tip(note))

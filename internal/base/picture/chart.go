@@ -1,7 +1,9 @@
 package picture
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"github.com/charmbracelet/x/ansi"
 )
@@ -87,6 +89,8 @@ type chart struct {
 	*Chart
 	*canvas
 	x, y span
+	// whole means that the horizontal axis has only whole numbers.
+	whole bool
 	// xTicks and yTicks are the numbers on the axes.
 	xTicks, yTicks []tick
 	// left, right, top and bottom are the plot's edges.
@@ -110,7 +114,7 @@ func (d *chart) values() (values []float64, places []Point) {
 		for _, band := range [][]float64{s.Low, s.High} {
 			for _, v := range band {
 				if !math.IsNaN(v) {
-					values = append(values, max(-largest, min(largest, v)))
+					values = append(values, clamp(v))
 				}
 			}
 		}
@@ -126,10 +130,7 @@ func (d *chart) ranges() {
 	values, places := d.values()
 	low, high := d.Low, d.High
 	if low == 0 && high == 0 && len(values) > 0 {
-		low, high = values[0], values[0]
-		for _, v := range values {
-			low, high = min(low, v), max(high, v)
-		}
+		low, high = slices.Min(values), slices.Max(values)
 	}
 	d.y = newSpan(low, high, d.Log)
 	if d.y.log && d.y.high/d.y.low < 1e3 {
@@ -155,27 +156,18 @@ func (d *chart) ranges() {
 	if d.FromZero || len(places) == 0 {
 		places = append(places, Point{})
 	}
-	d.x, _ = horizontal(places)
-}
-
-// lanes returns how many lanes are drawn.
-func (d *chart) lanes() (n int) {
-	for _, lane := range d.Lanes {
-		if len(lane.Points) > 0 {
-			n++
-		}
-	}
-	return n
+	d.x, d.whole = horizontal(places)
 }
 
 // draw lays the picture out from top to bottom.
 func (d *chart) draw() []byte {
-	widest := 0
+	widest, lanes := 0, 0
 	for _, t := range d.yTicks {
 		widest = max(widest, len(t.label))
 	}
 	for _, lane := range d.Lanes {
 		if len(lane.Points) > 0 {
+			lanes++
 			widest = max(widest, min(ansi.StringWidth(lane.Name), widestLabel))
 		}
 	}
@@ -184,12 +176,8 @@ func (d *chart) draw() []byte {
 	items := d.legend()
 	rows := placeItems(items, side, d.right)
 	d.top = legendTop + float64(rows*legendHeight) + 10
-	height := float64(d.Height)
-	if d.Height == 0 {
-		height = plotHeight
-	}
-	d.bottom = d.top + height
-	axis := d.bottom + float64(d.lanes()*laneHeight)
+	d.bottom = d.top + float64(cmp.Or(d.Height, plotHeight))
+	axis := d.bottom + float64(lanes*laneHeight)
 	d.axes(axis)
 	for i := range d.Series {
 		d.series(&d.Series[i])
@@ -204,11 +192,7 @@ func (d *chart) draw() []byte {
 	for _, item := range items {
 		item.draw(d.canvas, legendTop)
 	}
-	description := d.Description
-	if description == "" {
-		description = d.Y
-	}
-	return d.finish(description, axis+50)
+	return d.finish(cmp.Or(d.Description, d.Y), axis+50)
 }
 
 // axes draws the grid and the numbers at the axes.
@@ -222,8 +206,7 @@ func (d *chart) axes(bottom float64) {
 	if d.Across != nil {
 		d.xTicks = d.Across.ticks(d.x, most)
 	} else {
-		_, whole := horizontal(d.placesOrZero())
-		d.xTicks = d.x.inside(most, whole)
+		d.xTicks = d.x.inside(most, d.whole)
 	}
 	room := d.Across.room(d.right-d.left, len(d.xTicks))
 	d.numbers("number x", bottom+18, 0, d.width-2, d.xTicks, room, d.px, func(x float64, _ bool) {
@@ -231,14 +214,6 @@ func (d *chart) axes(bottom float64) {
 	})
 	d.f(`<path class="axis" d="M%.1f %.1fH%.1f"/>`+"\n", d.left, bottom, d.right)
 	d.label("soft", (d.left+d.right)/2, bottom+38, "middle", d.X, int((d.right-d.left)/charWidth))
-}
-
-func (d *chart) placesOrZero() []Point {
-	_, places := d.values()
-	if len(places) == 0 {
-		places = append(places, Point{})
-	}
-	return places
 }
 
 // inset keeps points off the plot's edges.

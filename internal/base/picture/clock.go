@@ -1,6 +1,9 @@
 package picture
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // unit returns the unit in which times up to seconds are easy to read, and its length in
 // seconds.
@@ -72,11 +75,7 @@ func (p *Staleness) SVG(f Frame) []byte {
 	if len(points) == 0 {
 		return newCanvas(f).empty(c.Y, "Nothing has been suggested.")
 	}
-	most := 1.0
-	for i := range points {
-		most = max(most, points[i].Y)
-	}
-	c.Low, c.High = 0, most
+	c.Low, c.High = 0, max(1, slices.Max(ys(points)))
 	shown := pick(points, thinned(points, mostSamples))
 	for i := range shown {
 		if shown[i].Note == "" {

@@ -44,21 +44,19 @@ func (k *Contour) SVG(f Frame) []byte {
 	}
 	top := c.head(k.Y.axisName() + " against " + k.X.axisName())
 	description := fmt.Sprintf("What the model expects of %s in the plane of %s and %s, and how uncertain it is.", k.Objective.caption(), k.X.axisName(), k.Y.axisName())
-	good := func(share float64) float64 {
-		if k.Objective.Maximize {
-			return share
-		}
-		return 1 - share
+	mean := level
+	if !k.Objective.Maximize {
+		mean = func(share float64) string { return level(1 - share) }
 	}
 	right := c.width - side
 	if c.width < sideBySide {
-		next := k.plot(c, top, side, right, k.Objective.Name+", expected", k.Mean, good)
-		bottom := k.plot(c, next+16, side, right, "uncertainty (standard deviation)", k.SD, nil)
+		next := k.plot(c, top, side, right, k.Objective.Name+", expected", k.Mean, mean)
+		bottom := k.plot(c, next+16, side, right, "uncertainty (standard deviation)", k.SD, level)
 		return c.finish(description, bottom)
 	}
 	middle := c.width / 2
-	bottom := k.plot(c, top, side, middle-6, k.Objective.Name+", expected", k.Mean, good)
-	k.plot(c, top, middle+6, right, "uncertainty (standard deviation)", k.SD, nil)
+	bottom := k.plot(c, top, side, middle-6, k.Objective.Name+", expected", k.Mean, mean)
+	k.plot(c, top, middle+6, right, "uncertainty (standard deviation)", k.SD, level)
 	return c.finish(description, bottom)
 }
 
@@ -86,34 +84,31 @@ type field struct {
 	k                        *Contour
 	left, right, top, bottom float64
 	x, y, v                  span
+	// class returns the class of a share of the range of values.
+	class func(share float64) string
 }
 
-// plot draws one of the two plots and returns its lower end. good turns a share of the
-// range of values into one of the range of colours; nil leaves it.
-func (k *Contour) plot(c *canvas, top, left, right float64, caption string, grid [][]float64, good func(float64) float64) float64 {
-	d := &field{canvas: c, k: k, x: k.X.span(), y: k.Y.span()}
+// plot draws one of the two plots and returns its lower end.
+func (k *Contour) plot(c *canvas, top, left, right float64, caption string, grid [][]float64, class func(float64) string) float64 {
+	d := &field{canvas: c, k: k, x: k.X.span(), y: k.Y.span(), class: class}
 	yTicks := k.Y.ticks(d.y, 6)
 	widest := 0.0
 	for _, t := range yTicks {
 		widest = max(widest, textWidth(t.label, 9))
 	}
 	d.left, d.right = left+widest+8, right
-	low, high := grid[0][0], grid[0][0]
-	for _, row := range grid {
-		for _, v := range row {
-			low, high = min(low, v), max(high, v)
-		}
-	}
+	values := slices.Concat(grid...)
+	low, high := slices.Min(values), slices.Max(values)
 	d.v = newSpan(low, high, logarithmic(low, high))
 	c.label("legend", left, top+14, "start", caption, int((right-left)/charWidth))
-	d.scale(top+24, good)
+	d.scale(top + 24)
 	d.top = top + 50
 	d.bottom = d.top + contourHeight
 	c.clip(d.left, d.top, d.right, d.bottom)
 	if len(k.X.Levels) == 0 && len(k.Y.Levels) == 0 {
-		d.areas(grid, good)
+		d.areas(grid)
 	} else {
-		d.cells(grid, good)
+		d.cells(grid)
 	}
 	c.endClip()
 	for _, t := range yTicks {
@@ -129,35 +124,24 @@ func (d *field) px(v float64) float64 { return d.left + d.x.at(v)*(d.right-d.lef
 func (d *field) py(v float64) float64 { return d.bottom - d.y.at(v)*(d.bottom-d.top) }
 
 // scale draws what the colours mean, at the height y.
-func (d *field) scale(y float64, good func(float64) float64) {
+func (d *field) scale(y float64) {
 	width := (d.right - d.left) * 0.5
 	at := d.left + (d.right-d.left-width)/2
 	step := width / float64(len(levels))
 	for i := range levels {
 		share := (float64(i) + 0.5) / float64(len(levels))
-		if good != nil {
-			share = good(share)
-		}
-		d.f(`<rect class="area %s key" x="%.1f" y="%.1f" width="%.1f" height="10"/>`+"\n", level(share), at+float64(i)*step, y, step+0.5)
+		d.f(`<rect class="area %s key" x="%.1f" y="%.1f" width="%.1f" height="10"/>`+"\n", d.class(share), at+float64(i)*step, y, step+0.5)
 	}
 	d.label("number", at-6, y+9, "end", short(d.v.low), 12)
 	d.label("number", at+width+6, y+9, "start", short(d.v.high), 12)
 }
 
-// class returns the class of a share of the range of values.
-func class(share float64, good func(float64) float64) string {
-	if good != nil {
-		share = good(share)
-	}
-	return level(share)
-}
-
 // areas fills the areas between contour lines: for each level, from the lowest up, the
 // area where the values are above it. Along the edges of the grid's cells the values are
 // taken as straight lines.
-func (d *field) areas(grid [][]float64, good func(float64) float64) {
+func (d *field) areas(grid [][]float64) {
 	n := float64(len(levels))
-	d.f(`<path class="area %s" d="M%.1f %.1fH%.1fV%.1fH%.1fZ"/>`+"\n", class(0.5/n, good), d.left, d.top, d.right, d.bottom, d.left)
+	d.f(`<path class="area %s" d="M%.1f %.1fH%.1fV%.1fH%.1fZ"/>`+"\n", d.class(0.5/n), d.left, d.top, d.right, d.bottom, d.left)
 	for l := 1; l < len(levels); l++ {
 		threshold := float64(l) / n
 		var path strings.Builder
@@ -165,7 +149,7 @@ func (d *field) areas(grid [][]float64, good func(float64) float64) {
 			d.row(&path, grid, j, threshold)
 		}
 		if path.Len() > 0 {
-			d.f(`<path class="area %s" data-level="%s" d="%s"/>`+"\n", class(threshold+0.5/n, good), exact(d.v.value(threshold)), path.String())
+			d.f(`<path class="area %s" data-level="%s" d="%s"/>`+"\n", d.class(threshold+0.5/n), exact(d.v.value(threshold)), path.String())
 		}
 	}
 }
@@ -229,7 +213,7 @@ func tenth(v float64) string {
 }
 
 // cells fills a rectangle for each place of the grid, where a parameter has levels.
-func (d *field) cells(grid [][]float64, good func(float64) float64) {
+func (d *field) cells(grid [][]float64) {
 	edges := func(at []float64, p func(float64) float64, first, last float64) []float64 {
 		e := make([]float64, len(at)+1)
 		e[0], e[len(at)] = first, last
@@ -241,9 +225,9 @@ func (d *field) cells(grid [][]float64, good func(float64) float64) {
 	xs, ys := edges(d.k.Xs, d.px, d.left, d.right), edges(d.k.Ys, d.py, d.bottom, d.top)
 	for j := range d.k.Ys {
 		for i := 0; i < len(d.k.Xs); {
-			of := class(d.v.at(grid[j][i]), good)
+			of := d.class(d.v.at(grid[j][i]))
 			from := i
-			for i++; i < len(d.k.Xs) && class(d.v.at(grid[j][i]), good) == of; i++ {
+			for i++; i < len(d.k.Xs) && d.class(d.v.at(grid[j][i])) == of; i++ {
 			}
 			d.f(`<path class="area %s" d="M%.1f %.1fH%.1fV%.1fH%.1fZ"/>`+"\n", of, xs[from], ys[j], xs[i]+0.3, ys[j+1]-0.3, xs[from])
 		}

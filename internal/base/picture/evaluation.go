@@ -68,7 +68,7 @@ func along(list []Evaluation, axis int) (dots []Point, lanes []Lane) {
 }
 
 func sortPoints(points []Point) {
-	slices.SortFunc(points, func(a, b Point) int { return cmp.Or(compare(a.X, b.X), a.Trial-b.Trial) })
+	slices.SortFunc(points, func(a, b Point) int { return cmp.Or(cmp.Compare(a.X, b.X), a.Trial-b.Trial) })
 }
 
 // notes sets the tooltips of points along a parameter. Only points that are drawn have some,

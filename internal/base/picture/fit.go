@@ -1,6 +1,7 @@
 package picture
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -33,7 +34,7 @@ func (p *Fit) SVG(f Frame) []byte {
 		s.Name += " with its " + p.Interval
 	}
 	all := slices.Clone(p.Predictions)
-	slices.SortStableFunc(all, func(a, b Prediction) int { return compare(a.Observed, b.Observed) })
+	slices.SortStableFunc(all, func(a, b Prediction) int { return cmp.Compare(a.Observed, b.Observed) })
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, i := range spread(len(all), mostSamples) {
 		q := all[i]

@@ -1,6 +1,7 @@
 package picture
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -130,7 +131,7 @@ func (g *Gantt) rows() (rows []row, end float64, counts map[State]int) {
 		end = max(end, a.Start)
 	}
 	end = min(end, largest)
-	slices.SortStableFunc(all, func(a, b Attempt) int { return compare(a.Start, b.Start) })
+	slices.SortStableFunc(all, func(a, b Attempt) int { return cmp.Compare(a.Start, b.Start) })
 	byWorker := map[string][]row{}
 	var order []string
 	for _, a := range all {

@@ -1,6 +1,7 @@
 package picture
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -35,10 +36,7 @@ const (
 func (h *History) SVG(f Frame) []byte {
 	h = h.finite()
 	dots, best := h.curves()
-	c := Chart{X: h.X, Y: h.Objective.caption(), FromZero: true, Lanes: h.Lanes()}
-	if c.X == "" {
-		c.X = "evaluations"
-	}
+	c := Chart{X: cmp.Or(h.X, "evaluations"), Y: h.Objective.caption(), FromZero: true, Lanes: h.Lanes()}
 	if len(h.Evaluations) == 0 {
 		return newCanvas(f).empty(c.Y, "No evaluation has ended.")
 	}
@@ -202,11 +200,8 @@ func (h *History) Text(width int) string {
 	// Only a bad start can be outside, since the curve never gets worse.
 	low, high := h.bestRange(dots)
 	t := Text{
-		Width: min(width, widestSketch), Height: sketchRows, Title: "best " + h.Objective.caption(), X: h.X,
+		Width: min(width, widestSketch), Height: sketchRows, Title: "best " + h.Objective.caption(), X: cmp.Or(h.X, "evaluations"),
 		Log: logarithmic(low, high), Low: low, High: high, Lanes: h.Lanes(),
-	}
-	if t.X == "" {
-		t.X = "evaluations"
 	}
 	return t.Draw(h.held(best))
 }
@@ -223,10 +218,4 @@ func (h *History) bestRange(dots []Point) (low, high float64) {
 	n := len(curve)
 	worst, best := without(curve[0], curve[(n-1)/10], curve[n-1])
 	return min(worst, best), max(worst, best)
-}
-
-// Completed returns how many evaluations have a value.
-func (h *History) Completed() int {
-	dots, _ := h.finite().curves()
-	return len(dots)
 }

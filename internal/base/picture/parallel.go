@@ -38,7 +38,7 @@ func (p *Parallel) SVG(f Frame) []byte {
 		return c.empty(p.Objective.caption(), "No evaluation has ended.")
 	}
 	lines := p.sorted()
-	values := []float64{}
+	var values []float64
 	for _, l := range lines {
 		if l.State == Completed {
 			values = append(values, l.Value)
@@ -56,18 +56,12 @@ func (p *Parallel) SVG(f Frame) []byte {
 		d.axes = append(d.axes, axis{name: parameters[i].axisName(), key: parameters[i].Key, p: &parameters[i], span: parameters[i].span()})
 	}
 	d.axes = append(d.axes, p.valueAxis(values))
-	completed := 0
-	for _, l := range lines {
-		if l.State == Completed {
-			completed++
-		}
-	}
 	rank := 0
 	for _, l := range lines {
 		of := "line thin c1"
 		pattern := ` stroke-dasharray="3 3"`
 		if l.State == Completed {
-			of, pattern = "line thin "+level(float64(rank)/float64(max(1, completed-1))), ""
+			of, pattern = "line thin "+level(float64(rank)/float64(max(1, len(values)-1))), ""
 			rank++
 		}
 		d.line(&l, of, pattern, p.Objective)
@@ -93,7 +87,7 @@ func (p *Parallel) sorted() []Evaluation {
 		}
 	}
 	slices.SortFunc(ended, func(a, b Evaluation) int {
-		order := compare(b.Value, a.Value)
+		order := cmp.Compare(b.Value, a.Value)
 		if p.Objective.Maximize {
 			order = -order
 		}

@@ -36,7 +36,7 @@ func (p *Parameter) span() span {
 	if n := len(p.Levels); n > 0 {
 		return span{low: -0.5, high: float64(n) - 0.5}
 	}
-	low, high := max(-largest, min(largest, p.Low)), max(-largest, min(largest, p.High))
+	low, high := clamp(p.Low), clamp(p.High)
 	if math.IsNaN(low) || math.IsNaN(high) {
 		low, high = 0, 1
 	}
@@ -129,7 +129,7 @@ func (o Objective) caption() string {
 func (o Objective) window(values, keep []float64) (low, high float64, log bool) {
 	values = slices.DeleteFunc(slices.Clone(values), func(v float64) bool { return math.IsNaN(v) })
 	for i, v := range values {
-		values[i] = max(-largest, min(largest, v))
+		values[i] = clamp(v)
 	}
 	if len(values) == 0 {
 		return 0, 0, false
@@ -138,17 +138,9 @@ func (o Objective) window(values, keep []float64) (low, high float64, log bool) 
 	last := len(values) - 1
 	low, high = values[0], values[last]
 	if tenth := last / 10; o.Maximize {
-		bad := values[tenth]
-		for _, v := range keep {
-			bad = min(bad, v)
-		}
-		low, _ = without(low, bad, high)
+		low, _ = without(low, slices.Min(append(slices.Clip(keep), values[tenth])), high)
 	} else {
-		bad := values[last-tenth]
-		for _, v := range keep {
-			bad = max(bad, v)
-		}
-		high, _ = without(high, bad, low)
+		high, _ = without(high, slices.Max(append(slices.Clip(keep), values[last-tenth])), low)
 	}
 	return low, high, logarithmic(low, high)
 }

@@ -10,9 +10,12 @@ package picture
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/charmbracelet/x/ansi"
 )
@@ -54,11 +57,7 @@ type canvas struct {
 }
 
 func newCanvas(f Frame) *canvas {
-	width := f.Width
-	if width == 0 {
-		width = defaultWidth
-	}
-	return &canvas{title: f.Title, width: float64(max(width, smallestWidth)), inline: f.Inline}
+	return &canvas{title: f.Title, width: float64(max(cmp.Or(f.Width, defaultWidth), smallestWidth)), inline: f.Inline}
 }
 
 // f writes to the picture.
@@ -67,8 +66,9 @@ func (c *canvas) f(format string, args ...any) { fmt.Fprintf(&c.b, format, args.
 // finish returns the picture, whose height is now known.
 func (c *canvas) finish(description string, height float64) []byte {
 	var b bytes.Buffer
+	label := strings.Join(slices.DeleteFunc([]string{c.title, description}, func(s string) bool { return s == "" }), ": ")
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" class="picture" viewBox="0 0 %.0f %.0f" width="%.0f" height="%.0f" role="img" aria-label="%s">`+"\n",
-		c.width, height, c.width, height, escape(join(c.title, description)))
+		c.width, height, c.width, height, escape(label))
 	fmt.Fprintf(&b, "<title>%s</title>\n<desc>%s</desc>\n", escape(c.title), escape(description))
 	if !c.inline {
 		b.WriteString("<style>\n" + style(false) + "</style>\n")
@@ -77,16 +77,6 @@ func (c *canvas) finish(description string, height float64) []byte {
 	b.Write(c.b.Bytes())
 	b.WriteString("</svg>\n")
 	return b.Bytes()
-}
-
-func join(title, description string) string {
-	switch {
-	case title == "":
-		return description
-	case description == "":
-		return title
-	}
-	return title + ": " + description
 }
 
 // head writes the title, unless the page has it, and the caption below it. It returns
@@ -114,11 +104,11 @@ func (c *canvas) empty(caption, why string) []byte {
 // label writes text of at most columns columns; it shortens longer text and puts the
 // whole text in the tooltip.
 func (c *canvas) label(class string, x, y float64, anchor, text string, columns int) {
-	tip := ""
+	whole := ""
 	if short := ansi.Truncate(text, max(1, columns), "…"); short != text {
-		text, tip = short, "<title>"+escape(text)+"</title>"
+		text, whole = short, text
 	}
-	c.f(`<text class="%s" x="%.1f" y="%.1f" text-anchor="%s">%s%s</text>`+"\n", class, x, y, anchor, tip, escape(text))
+	c.f(`<text class="%s" x="%.1f" y="%.1f" text-anchor="%s">%s%s</text>`+"\n", class, x, y, anchor, tip(whole), escape(text))
 }
 
 // textWidth returns the estimated width of a text of at most columns columns.

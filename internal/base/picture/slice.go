@@ -39,10 +39,7 @@ func (s *Slice) SVG(f Frame) []byte {
 		return newCanvas(f).empty(c.Y, "The parameter was active in no evaluation.")
 	}
 	c.Low, c.High, c.Log = s.Objective.window(ys(dots), nil)
-	most := mostSamples
-	if s.Most > 0 {
-		most = min(most, s.Most)
-	}
+	most := min(mostSamples, cmp.Or(s.Most, mostSamples))
 	name := "evaluation"
 	shown := p.notes(pick(dots, thinned(dots, most)), s.Evaluations, s.Objective)
 	if len(shown) < len(dots) {
@@ -59,17 +56,6 @@ func (s *Slice) SVG(f Frame) []byte {
 	}
 	c.Description = fmt.Sprintf("%s against %s, for %d evaluations.", s.Objective.caption(), p.axisName(), n)
 	return c.SVG(f)
-}
-
-// compare orders numbers.
-func compare(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // axisName names the parameter and its scale.

@@ -8,12 +8,8 @@ import "math"
 // extreme value is ever left out. Points MUST be in the order of their X.
 func thinned(points []Point, limit int) []int {
 	n := len(points)
-	all := make([]int, n)
-	for i := range all {
-		all[i] = i
-	}
 	if n <= limit {
-		return all
+		return spread(n, n)
 	}
 	stretches := max(1, limit/4)
 	first, last := points[0].X, points[n-1].X
@@ -47,15 +43,9 @@ func thinned(points []Point, limit int) []int {
 
 // spread returns at most limit of the indices 0…n-1, evenly spread, with both ends.
 func spread(n, limit int) []int {
-	if n <= limit {
-		limit = n
-	}
-	indices := make([]int, limit)
+	indices := make([]int, min(n, limit))
 	for i := range indices {
-		indices[i] = i
-		if n > limit {
-			indices[i] = int(math.Round(float64(i) * float64(n-1) / float64(max(1, limit-1))))
-		}
+		indices[i] = int(math.Round(float64(i) * float64(n-1) / float64(max(1, len(indices)-1))))
 	}
 	return indices
 }
