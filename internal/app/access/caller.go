@@ -63,14 +63,5 @@ func (c *Caller) readToken() (string, error) {
 
 // TLS returns the configuration for a server whose address starts with https://.
 func (c *Caller) TLS() (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if c.CA == "" {
-		return config, nil
-	}
-	roots, err := (&Files{CA: c.CA}).Roots()
-	if err != nil {
-		return nil, err
-	}
-	config.RootCAs = roots
-	return config, nil
+	return (&Files{CA: c.CA}).Config()
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -59,10 +60,7 @@ func (l store) write(ctx context.Context, f func(context.Context) error) error {
 			if err := l.bounded(ctx, l.Ping); errors.Is(err, study.ErrAway) {
 				stop(err)
 			}
-			select {
-			case <-time.After(pingEvery):
-			case <-ctx.Done():
-			}
+			backoff.Sleep(ctx, pingEvery)
 		}
 	})
 	err := translate(f(ctx))

@@ -14,13 +14,9 @@ type Law struct {
 	quantile func(u float64) float64
 }
 
-// The default shapes of laws that have one.
-const (
-	// lognormalSigma is the standard deviation of the duration's logarithm.
-	lognormalSigma = 1
-	// paretoShape is the exponent of the tail; the variance is barely finite.
-	paretoShape = 2.5
-)
+// shapes are the default shapes of the laws that have one: the standard deviation of the
+// duration's logarithm, and the exponent of the tail, whose variance is barely finite.
+var shapes = map[string]float64{"lognormal": 1, "pareto": 2.5}
 
 // LawNames returns the laws that ParseLaw accepts.
 func LawNames() []string {
@@ -37,8 +33,12 @@ func ParseLaw(text string) (Law, error) {
 	if given && (err != nil || math.IsInf(value, 0)) {
 		return law, fmt.Errorf("law %q has the shape %q; want a number", text, shape)
 	}
-	if given && name != "lognormal" && name != "pareto" {
+	usual, has := shapes[name]
+	if given && !has {
 		return law, fmt.Errorf("law %q has a shape, which only lognormal and pareto have", text)
+	}
+	if !given {
+		value = usual
 	}
 	switch name {
 	case "constant":
@@ -51,20 +51,13 @@ func ParseLaw(text string) (Law, error) {
 	case "exponential":
 		law.quantile = func(u float64) float64 { return -math.Log1p(-u) }
 	case "lognormal":
-		return law.lognormal(orDefault(value, given, lognormalSigma))
+		return law.lognormal(value)
 	case "pareto":
-		return law.pareto(orDefault(value, given, paretoShape))
+		return law.pareto(value)
 	default:
 		return law, fmt.Errorf("unknown law %q; want one of %s", text, strings.Join(LawNames(), ", "))
 	}
 	return law, nil
-}
-
-func orDefault(value float64, given bool, otherwise float64) float64 {
-	if given {
-		return value
-	}
-	return otherwise
 }
 
 func (l Law) lognormal(sigma float64) (Law, error) {

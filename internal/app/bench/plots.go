@@ -67,13 +67,8 @@ func timeLabel(d Durations) string {
 
 // fileName joins parts to a name that any file system accepts.
 func fileName(parts ...string) string {
-	safe := func(r rune) rune {
-		if r == ':' || r == '/' || r == os.PathSeparator {
-			return '-'
-		}
-		return r
-	}
-	return strings.Map(safe, strings.Join(parts, "-"))
+	safe := strings.NewReplacer(":", "-", "/", "-", string(os.PathSeparator), "-")
+	return safe.Replace(strings.Join(parts, "-"))
 }
 
 // plotLine holds the runs of a line: those of a variant in a mode.

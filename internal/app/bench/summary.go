@@ -2,6 +2,7 @@ package bench
 
 import (
 	"math"
+	"slices"
 )
 
 // Floor is the smallest regret that is distinguished: log10 of a smaller one is that of
@@ -250,10 +251,5 @@ func (o *Objective) less(a, b float64) float64 {
 
 // Empty reports whether no run has a value.
 func (s *Summary) Empty() bool {
-	for i := range s.Rows {
-		if s.Rows[i].Final != nil {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(s.Rows, func(r Row) bool { return r.Final != nil })
 }

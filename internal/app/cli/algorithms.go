@@ -34,7 +34,6 @@ first is the default. Their settings are in the JSON and YAML output. Of those
 marked experimental, no other value was better than the default on average.`,
 		Example: `  fantasia algorithms
   fantasia algorithms -o yaml    # with all settings`,
-		Args: arguments,
 	}, func(*cobra.Command, []string) (shown, error) {
 		all := algorithms()
 		return shown{all, func(w screen) error {

@@ -39,17 +39,11 @@ func viewArchived(m *fantasiav1.ArchivedStudy) archivedStudy {
 }
 
 func newStudyArchiveCommand(a *app, r *remote) *cobra.Command {
-	return a.shows(&cobra.Command{
-		Use:               "archive STUDY",
-		Short:             "Move an ended study to the server's archive",
-		Long:              archiveLong,
-		Args:              arguments,
-		ValidArgsFunction: r.completeStudy,
-	}, func(cmd *cobra.Command, args []string) (shown, error) {
-		name, err := studyName(cmd, args[0])
-		if err != nil {
-			return shown{}, err
-		}
+	return a.onStudy(r, &cobra.Command{
+		Use:   "archive STUDY",
+		Short: "Move an ended study to the server's archive",
+		Long:  archiveLong,
+	}, func(cmd *cobra.Command, name string, _ []string) (shown, error) {
 		resp, err := ask(cmd, r, service.ArchiveStudy, &fantasiav1.ArchiveStudyRequest{Name: name})
 		s := viewArchived(resp.GetStudy())
 		return line(s, "study %s archived with its %d trials", s.Study, s.Trials), err
@@ -63,7 +57,6 @@ func newStudyUnarchiveCommand(a *app, r *remote) *cobra.Command {
 		Long: `Brings a study back from the server's archive, as it was: see fantasia study archive.
 If the archive has several studies of that name, the one that was archived last comes
 back; give the id of another one. It fails if there is a study of that name already.`,
-		Args: arguments,
 	}, func(cmd *cobra.Command, args []string) (shown, error) {
 		name, err := studyName(cmd, args[0])
 		if err != nil {

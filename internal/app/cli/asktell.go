@@ -27,7 +27,6 @@ on standard input is a request, which gets one line on standard output:
 Trials that were asked for and not told are pending, and the optimiser takes them
 into account. An invalid request gets {"error": "…"} and changes nothing.`,
 		Example: `  echo '{"ask": 2}' | fantasia ask-tell digits.yaml`,
-		Args:    arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := a.readStudyFile(cmd, args[0])
 			if err != nil {

@@ -103,7 +103,6 @@ func newBackupCommand(a *app) *cobra.Command {
 		Long:  backupLong,
 		Example: `  fantasia backup studies.backup --etcd http://localhost:2379
   fantasia backup digits.backup --state .fantasia/digits`,
-		Args: arguments,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			client, done, err := s.open(cmd, true)
 			if err != nil {
@@ -131,10 +130,8 @@ func (a *app) backup(ctx context.Context, l *ledger.Ledger, file string) error {
 		if i == backupTries || !errors.Is(err, ledger.ErrCompacted) {
 			break
 		}
-		if _, err := f.Seek(0, io.SeekStart); err != nil {
-			return fmt.Errorf("write %s: %w", file, err)
-		}
-		if err := f.Truncate(0); err != nil {
+		_, err = f.Seek(0, io.SeekStart)
+		if err = errors.Join(err, f.Truncate(0)); err != nil {
 			return fmt.Errorf("write %s: %w", file, err)
 		}
 	}
@@ -156,7 +153,6 @@ func newRestoreCommand(a *app) *cobra.Command {
 		Long:  restoreLong,
 		Example: `  fantasia restore studies.backup --etcd http://localhost:2379
   fantasia restore digits.backup --state .fantasia/digits`,
-		Args: arguments,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			f, err := os.Open(args[0])
 			if err != nil {

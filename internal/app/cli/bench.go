@@ -79,7 +79,6 @@ func newBenchCommand(a *app) *cobra.Command {
 		Short:   "Compare optimisers in virtual time",
 		Long:    benchLong,
 		Example: benchExample,
-		Args:    arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			plan, err := f.plan(cmd, a)
 			if err != nil {

@@ -61,7 +61,6 @@ program once and shows the metrics that it reported: do this before you start a
 long study. Nothing is stored.`,
 		Example: `  fantasia check digits.yaml
   fantasia check digits.yaml --try`,
-		Args: arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := readStudy(args[0])
 			if err != nil {

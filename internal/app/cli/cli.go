@@ -86,8 +86,20 @@ func newApp(o Options) *app {
 	a.add(groupLocal, newRunCommand(a), newServeCommand(a), newCheckCommand(a), newAskTellCommand(a), newBenchCommand(a), newAlgorithmsCommand(a), newImportCommand(a), newSchemaCommand(a))
 	a.add(groupServer, newStudyCommand(a), newTrialCommand(a), newWorkerCommand(a), newReportCommand(a), newBackupCommand(a), newRestoreCommand(a), newReplayCommand(a))
 	a.add("", newVersionCommand(a))
+	checkArguments(a.root)
 	usage.Setup(a.root)
 	return a
+}
+
+// checkArguments makes the commands below c check their arguments by their usage, unless they check
+// them otherwise.
+func checkArguments(c *cobra.Command) {
+	for _, sub := range c.Commands() {
+		if sub.Args == nil {
+			sub.Args = arguments
+		}
+		checkArguments(sub)
+	}
 }
 
 // rootCommand adds to a root command what every one has.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -149,13 +150,8 @@ func (p *origin) readSource(cmd *cobra.Command) (*report.Source, error) {
 func distinct(names []string, places []origin) []string {
 	labels := slices.Clone(names)
 	for i, name := range names {
-		count := 0
-		for _, other := range names {
-			if other == name {
-				count++
-			}
-		}
-		if count > 1 && places[i].state != "" {
+		shared := slices.Index(names, name) < i || slices.Contains(names[i+1:], name)
+		if shared && places[i].state != "" {
 			labels[i] = places[i].state
 		}
 	}
@@ -185,12 +181,8 @@ func comparedText(w screen, c *figure.Comparison, page string) error {
 	if err := w.table(columns, rows); err != nil {
 		return err
 	}
-	width := w.width
-	if width == 0 {
-		width = 80
-	}
 	for _, clock := range []bool{false, true} {
-		if drawn := c.Picture(clock).Text(width); drawn != "" {
+		if drawn := c.Picture(clock).Text(cmp.Or(w.width, 80)); drawn != "" {
 			if err := say(w, "\n%s", drawn); err != nil {
 				return err
 			}

@@ -25,16 +25,13 @@ The study is read from a server or, with --state, from the state directory of
 fantasia run, also while it runs. Nothing is changed.`
 
 func newStudyDiagnoseCommand(a *app, r *remote) *cobra.Command {
-	c := &cobra.Command{
+	c := r.reads(&cobra.Command{
 		Use:   "diagnose STUDY",
 		Short: "Report how noisy a study is, which parameters matter, and which settings fit it",
 		Long:  diagnoseLong,
 		Example: `  fantasia study diagnose digits
   fantasia study diagnose --state .fantasia/digits -o json | jq .importance`,
-		Args:              r.argumentsOrState,
-		ValidArgsFunction: r.completeStudy,
-	}
-	r.stateFlag(c)
+	})
 	return a.shows(c, func(cmd *cobra.Command, args []string) (shown, error) {
 		name, _, err := r.studyIn(cmd, args, 0)
 		if err != nil {
@@ -75,7 +72,7 @@ func (r *remote) studyAndTrials(cmd *cobra.Command, nameOrID string) (*study.Stu
 		}
 		file = resp.GetStudy().GetStudyFile()
 		listed, err := listTrials(ctx, c, &fantasiav1.ListTrialsRequest{Parent: name})
-		trials = viewTrials(listed)
+		trials = viewed(listed, view.FromTrial)
 		return err
 	})
 	if err != nil {

@@ -40,8 +40,7 @@ Initial points that do not fit are left out.`,
   fantasia study edit digits --range learning_rate=1e-6:1e-2 --range hidden=:512
   fantasia study edit digits --values solver=adam,sgd,rmsprop
   fantasia study edit digits --label team=vision --note "second try, more data"`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: r.completeStudy,
+		Args: cobra.ExactArgs(1),
 	}
 	f := c.Flags()
 	f.IntVar(&e.maxTrials, "max-trials", 0, "how many trials to evaluate in all (spec.budget.maxTrials)")
@@ -50,11 +49,7 @@ Initial points that do not fit are left out.`,
 	f.StringArrayVar(&e.ranges, "range", nil, "`NAME=MIN:MAX` of a float or an int; without MIN or MAX, that end stays. May be given several times")
 	f.StringArrayVar(&e.values, "values", nil, "`NAME=VALUE,VALUE,…` of a categorical or an ordinal: all its values. May be given several times")
 	e.flags(c)
-	return a.shows(c, func(cmd *cobra.Command, args []string) (shown, error) {
-		name, err := studyName(cmd, args[0])
-		if err != nil {
-			return shown{}, err
-		}
+	return a.onStudy(r, c, func(cmd *cobra.Command, name string, args []string) (shown, error) {
 		if !slices.ContainsFunc([]string{"max-trials", "parallelism", "goal", "range", "values", "label", "note"}, cmd.Flags().Changed) {
 			return shown{}, usagef(cmd, "nothing to change: give --max-trials, --parallelism, --goal, --range, --values, --label or --note")
 		}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"io"
 	"path/filepath"
 	"strings"
 
@@ -23,15 +24,13 @@ var exportFormats = map[string]string{".csv": "csv", ".jsonl": "jsonl", ".ndjson
 
 func newStudyExportCommand(a *app, r *remote) *cobra.Command {
 	var file, form string
-	c := &cobra.Command{
+	c := r.reads(&cobra.Command{
 		Use:   "export STUDY",
 		Short: "Write the trials of a study as CSV, JSON lines or Parquet",
 		Long:  exportLong,
 		Example: `  fantasia study export digits -o digits.csv
   fantasia study export digits -o digits.parquet
   fantasia study export --state .fantasia/digits --format jsonl | jq .value`,
-		Args:              r.argumentsOrState,
-		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			write, err := exporter(cmd, form, file)
 			if err != nil {
@@ -51,35 +50,29 @@ func newStudyExportCommand(a *app, r *remote) *cobra.Command {
 			}
 			return a.writeFile(file, content.Bytes())
 		},
-	}
-	r.stateFlag(c)
+	})
 	c.Flags().StringVarP(&file, "output", "o", "-", "`FILE` to write; - is standard output")
 	c.Flags().StringVar(&form, "format", "", "csv, jsonl or parquet (default: by the file's ending)")
-	complete := cobra.FixedCompletions([]string{"csv", "jsonl", "parquet"}, cobra.ShellCompDirectiveNoFileComp)
-	if err := c.RegisterFlagCompletionFunc("format", complete); err != nil {
-		panic(err) // the flag was added above
-	}
+	choices(c, "format", "csv", "jsonl", "parquet")
 	return c
 }
 
 // exporter returns what writes a table in the given format, or in that of the file's ending.
-func exporter(cmd *cobra.Command, form, file string) (func(*export.Table, *bytes.Buffer) error, error) {
+func exporter(cmd *cobra.Command, form, file string) (func(*export.Table, io.Writer) error, error) {
 	if form == "" {
 		form = exportFormats[strings.ToLower(filepath.Ext(file))]
 	}
 	if form == "" && file == "-" {
 		form = "csv"
 	}
-	switch form {
-	case "csv":
-		return func(t *export.Table, w *bytes.Buffer) error { return t.CSV(w) }, nil
-	case "jsonl":
-		return func(t *export.Table, w *bytes.Buffer) error { return t.JSONLines(w) }, nil
-	case "parquet":
-		return func(t *export.Table, w *bytes.Buffer) error { return t.Parquet(w) }, nil
-	case "":
+	write := map[string]func(*export.Table, io.Writer) error{
+		"csv": (*export.Table).CSV, "jsonl": (*export.Table).JSONLines, "parquet": (*export.Table).Parquet,
+	}[form]
+	switch {
+	case form == "":
 		return nil, usagef(cmd, "the format of %s is unknown: want --format csv, jsonl or parquet", file)
-	default:
+	case write == nil:
 		return nil, usagef(cmd, "--format is %q; want csv, jsonl or parquet", form)
 	}
+	return write, nil
 }

@@ -32,7 +32,6 @@ no counterpart is listed on stderr and in comments. "-" reads standard input.`,
 		Example: `  fantasia import katib experiment.yaml > study.yaml
   kubectl get experiment mnist -o yaml | fantasia import katib - --template job.yaml > study.yaml
   fantasia import katib experiment.yaml --job | kubectl apply --namespace team-a -f -`,
-		Args: arguments,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if o.Job && template != "" {
 				return exitWith(ExitUsage, fmt.Errorf("--template %s: with --job the template is in the study; want one of the two", template))
@@ -71,7 +70,6 @@ in PGPASSWORD or MYSQL_PWD instead. Optuna stores neither the program nor the co
 between parameters: what to add is listed on stderr and in comments.`,
 		Example: `  fantasia import optuna optuna.db --study mnist --initial 5 > study.yaml
   fantasia import optuna mysql://me@db.example.com/optuna --study mnist > study.yaml`,
-		Args: arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.Initial < 0 {
 				return exitWith(ExitUsage, fmt.Errorf("--initial is %d; want 0 or more", o.Initial))

@@ -74,7 +74,6 @@ func newStudyImportTrialsCommand(a *app, r *remote) *cobra.Command {
   fantasia study import-trials digits optuna.db --optuna-study mnist --dry-run
   fantasia study import-trials digits postgresql://me@db.example.com/optuna --optuna-study mnist
   fantasia trial list old --status completed -o json | fantasia study import-trials digits - --format json`,
-		Args:              arguments,
 		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, path := args[0], args[1]
@@ -184,11 +183,12 @@ func (r *remote) addTrials(cmd *cobra.Command, name string, trials []migrate.Eva
 		ctx, cancel := context.WithTimeout(cmd.Context(), r.timeout)
 		_, err = client.AddTrial(ctx, connect.NewRequest(request))
 		cancel()
+		refused, _ := errors.AsType[*connect.Error](err)
 		switch {
 		case err == nil:
 			result.Added++
-		case connect.CodeOf(err) == connect.CodeInvalidArgument:
-			result.Skipped = append(result.Skipped, skippedImported{t.Place, messageOf(err)})
+		case refused != nil && refused.Code() == connect.CodeInvalidArgument:
+			result.Skipped = append(result.Skipped, skippedImported{t.Place, refused.Message()})
 		default:
 			return fmt.Errorf("after %d trials, at %s: %w", result.Added, t.Place, r.explain(err))
 		}
@@ -220,14 +220,6 @@ func addRequest(name string, t *migrate.Evaluated, seen map[string]int) (*fantas
 	return &fantasiav1.AddTrialRequest{
 		Parent: "studies/" + name, Parameters: point, Values: []float64{t.Value}, Metrics: t.Metrics, RequestId: hex.EncodeToString(sum[:16]),
 	}, nil
-}
-
-// messageOf returns an error's text without its code.
-func messageOf(err error) string {
-	if c, ok := errors.AsType[*connect.Error](err); ok {
-		return c.Message()
-	}
-	return err.Error()
 }
 
 func importedText(w screen, r *importedTrials, dry bool) error {

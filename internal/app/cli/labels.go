@@ -79,15 +79,10 @@ func newTrialEditCommand(a *app, r *remote) *cobra.Command {
 		Short: "Change the labels and the note of a trial",
 		Example: `  fantasia trial edit digits 7 --label checked=yes --note "the loss jumps at step 40"
   fantasia trial edit digits 7 --label checked-`,
-		Args:              cobra.ExactArgs(2),
-		ValidArgsFunction: r.completeStudy,
+		Args: cobra.ExactArgs(2),
 	}
 	m.flags(c)
-	return a.shows(c, func(cmd *cobra.Command, args []string) (shown, error) {
-		name, err := studyName(cmd, args[0])
-		if err != nil {
-			return shown{}, err
-		}
+	return a.onStudy(r, c, func(cmd *cobra.Command, name string, args []string) (shown, error) {
 		if !m.given(cmd) {
 			return shown{}, usagef(cmd, "nothing to change: give --label or --note")
 		}

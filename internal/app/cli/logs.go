@@ -23,7 +23,7 @@ type logFlags struct {
 
 func newTrialLogsCommand(a *app, r *remote) *cobra.Command {
 	var f logFlags
-	c := &cobra.Command{
+	c := r.reads(&cobra.Command{
 		Use:   "logs STUDY TRIAL",
 		Short: "Print the log of a trial",
 		Long: `Prints the last lines that a trial's program wrote: its standard output to standard
@@ -33,8 +33,6 @@ unless --attempt names an earlier one. The worker that ran the trial sends it; w
 		Example: `  fantasia trial logs digits 7 --follow
   fantasia trial logs 7 --state .fantasia/digits   # of fantasia run
   fantasia trial logs digits 7 --attempt 1 --stream stderr --lines 1000`,
-		Args:              r.argumentsOrState,
-		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, rest, err := r.studyIn(cmd, args, 1)
 			if err != nil {
@@ -46,16 +44,13 @@ unless --attempt names an earlier one. The worker that ran the trial sends it; w
 			}
 			return r.printLog(cmd, a, request)
 		},
-	}
-	r.stateFlag(c)
+	})
 	flags := c.Flags()
 	flags.Int32Var(&f.lines, "lines", 100, "how many of the last lines of each stream to print, 1 to 100000")
 	flags.BoolVarP(&f.follow, "follow", "f", false, "also print what the program writes from now on, until the attempt ends")
 	flags.StringVar(&f.stream, "stream", "", "print only this `STREAM`: stdout or stderr (default: both)")
 	flags.Int32Var(&f.attempt, "attempt", 0, "`NUMBER` of the attempt (default: the last one)")
-	if err := c.RegisterFlagCompletionFunc("stream", cobra.FixedCompletions([]string{"stdout", "stderr"}, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // the flag was added above
-	}
+	choices(c, "stream", "stdout", "stderr")
 	return c
 }
 

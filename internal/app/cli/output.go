@@ -45,9 +45,13 @@ func (*format) Type() string { return strings.Join(formats(), "|") }
 func addOutput(c *cobra.Command, f *format) {
 	*f = formatText
 	c.Flags().VarP(f, "output", "o", "output format")
-	complete := cobra.FixedCompletions(formats(), cobra.ShellCompDirectiveNoFileComp)
-	if err := c.RegisterFlagCompletionFunc("output", complete); err != nil {
-		panic(err) // the flag was added above
+	choices(c, "output", formats()...)
+}
+
+// choices completes the values of a flag of a command.
+func choices(c *cobra.Command, flag string, values ...string) {
+	if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // the command has no such flag
 	}
 }
 

@@ -55,6 +55,7 @@ func (a *app) plugin() *cobra.Command {
 		c.Use, c.Aliases, c.Long, c.Example, c.ValidArgsFunction = use, nil, "", "", cobra.NoFileCompletions
 		root.AddCommand(c)
 	}
+	checkArguments(root)
 	usage.Setup(root)
 	return root
 }

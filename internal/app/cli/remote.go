@@ -261,13 +261,13 @@ func listTrials(ctx context.Context, c service, q *fantasiav1.ListTrialsRequest)
 	return list, err
 }
 
-// viewTrials returns trials in the form for scripts.
-func viewTrials(trials []*fantasiav1.Trial) []view.Trial {
-	list := make([]view.Trial, len(trials))
-	for i, t := range trials {
-		list[i] = view.FromTrial(t)
+// viewed returns a list in the form for scripts.
+func viewed[A, B any](list []A, view func(A) B) []B {
+	all := make([]B, len(list))
+	for i, v := range list {
+		all[i] = view(v)
 	}
-	return list
+	return all
 }
 
 // everyPage fetches all pages of a list; each page gives the token of the next.

@@ -58,7 +58,6 @@ func newReplayCommand(a *app) *cobra.Command {
 		Long:  replayLong,
 		Example: `  fantasia replay digits --state .fantasia/digits
   fantasia replay digits --backup studies.backup --workers 32`,
-		Args: arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			set := cmd.Flags().Changed
 			switch {

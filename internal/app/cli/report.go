@@ -25,14 +25,12 @@ fantasia run, also while it runs. Nothing is changed.`
 func newReportCommand(a *app) *cobra.Command {
 	r := &remote{}
 	var file string
-	c := &cobra.Command{
+	c := r.reads(&cobra.Command{
 		Use:   "report STUDY",
 		Short: "Write a report of a study: one HTML file with all its pictures",
 		Long:  reportLong,
 		Example: `  fantasia report --state .fantasia/digits
   fantasia report digits --server http://coordinator:8080 -o digits.html`,
-		Args:              r.argumentsOrState,
-		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, _, err := r.studyIn(cmd, args, 0)
 			if err != nil {
@@ -52,9 +50,8 @@ func newReportCommand(a *app) *cobra.Command {
 			}
 			return a.writeFile(file, page)
 		},
-	}
+	})
 	r.flags(c)
-	r.stateFlag(c)
 	c.Flags().StringVarP(&file, "output", "o", display.ReportFile, "`FILE` to write; - is standard output")
 	return c
 }

@@ -58,7 +58,6 @@ func newRunCommand(a *app) *cobra.Command {
 		Example: `  fantasia run study.yaml
   fantasia run study.yaml --ui
   fantasia run study.yaml --workers 4 -o json | tail -1 | jq .best.parameters`,
-		Args: arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.workers < 0 || cmd.Flags().Changed("workers") && f.workers == 0 {
 				return usagef(cmd, "--workers is %d; want 1 or more", f.workers)

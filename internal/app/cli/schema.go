@@ -18,7 +18,6 @@ func newSchemaCommand(a *app) *cobra.Command {
 		Example: `  fantasia schema > study.schema.json
   # first line of a study file: # yaml-language-server: $schema=study.schema.json
   fantasia schema --crd | kubectl apply --server-side -f -`,
-		Args: arguments,
 		RunE: func(*cobra.Command, []string) error {
 			if !definition {
 				return say(a.Stdout, "%s", strings.TrimSuffix(string(file.JSONSchema()), "\n"))

@@ -46,7 +46,6 @@ func newServeCommand(a *app) *cobra.Command {
 		Long:  serveLong,
 		Example: `  fantasia serve --listen localhost:8080
   fantasia --server http://localhost:8080 study list`,
-		Args: arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := directory(cmd, f.State); err != nil {
 				return err

@@ -31,6 +31,13 @@ func (r *remote) stateFlag(c *cobra.Command) {
 	c.Flags().StringVar(&r.state, "state", "", help)
 }
 
+// reads completes a command that reads a study of a server or of a state directory.
+func (r *remote) reads(c *cobra.Command) *cobra.Command {
+	c.Args, c.ValidArgsFunction = r.argumentsOrState, r.completeStudy
+	r.stateFlag(c)
+	return c
+}
+
 // local makes a client of what answers for a state directory.
 func (r *remote) local(cmd *cobra.Command) (client service, done func(), err error) {
 	if err := directory(cmd, r.state); err != nil {

@@ -48,7 +48,6 @@ func newStudyCreateCommand(a *app, r *remote) *cobra.Command {
 problem of the file is shown with its line and column.`,
 		Example: `  fantasia study create -f digits.yaml
   sed 's/maxTrials: 64/maxTrials: 128/' digits.yaml | fantasia study create -f -`,
-		Args: arguments,
 	}
 	c.Flags().StringVarP(&file, "file", "f", "", "the study `FILE`; - is standard input")
 	return a.shows(c, func(cmd *cobra.Command, _ []string) (shown, error) {
@@ -73,7 +72,6 @@ timeout, grace, retries), and the ranges, values and priors of parameters may ch
 anything that changes the meaning of results may not. A larger budget continues a study
 that had completed. For single changes, see fantasia study edit.`,
 		Example: "  fantasia study update -f digits.yaml",
-		Args:    arguments,
 	}
 	c.Flags().StringVarP(&file, "file", "f", "", "the complete, changed study `FILE`; - is standard input")
 	return a.shows(c, func(cmd *cobra.Command, _ []string) (shown, error) {
@@ -97,7 +95,6 @@ func newStudyListCommand(a *app, r *remote) *cobra.Command {
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List studies",
-		Args:    arguments,
 	}
 	labelFilter(c, &labels)
 	r.stateFlag(c)
@@ -113,11 +110,7 @@ func newStudyListCommand(a *app, r *remote) *cobra.Command {
 			return r.archived(cmd)
 		}
 		studies, err := r.studies(cmd, wanted)
-		list := make([]view.Study, len(studies))
-		for i, s := range studies {
-			list[i] = s.view()
-		}
-		return shown{list, func(w screen) error { return studyTable(w, studies) }}, err
+		return shown{viewed(studies, found.view), func(w screen) error { return studyTable(w, studies) }}, err
 	})
 }
 
@@ -154,13 +147,10 @@ func (r *remote) studies(cmd *cobra.Command, labels map[string]string) (studies 
 }
 
 func newStudyGetCommand(a *app, r *remote) *cobra.Command {
-	c := &cobra.Command{
-		Use:               "get STUDY",
-		Short:             "Show a study: its progress, its best and its recommended point",
-		Args:              r.argumentsOrState,
-		ValidArgsFunction: r.completeStudy,
-	}
-	r.stateFlag(c)
+	c := r.reads(&cobra.Command{
+		Use:   "get STUDY",
+		Short: "Show a study: its progress, its best and its recommended point",
+	})
 	return a.shows(c, func(cmd *cobra.Command, args []string) (shown, error) {
 		name, _, err := r.studyIn(cmd, args, 0)
 		if err != nil {
@@ -172,20 +162,26 @@ func newStudyGetCommand(a *app, r *remote) *cobra.Command {
 	})
 }
 
-func newStudyStopCommand(a *app, r *remote) *cobra.Command {
-	var reason string
-	c := &cobra.Command{
-		Use:               "stop STUDY",
-		Short:             "Stop a study; running trials are cancelled, results are kept",
-		Args:              arguments,
-		ValidArgsFunction: r.completeStudy,
-	}
-	c.Flags().StringVar(&reason, "reason", "", "the reason, which is kept with the study")
+// onStudy makes a command print what it returns about the study that its first argument names.
+func (a *app) onStudy(r *remote, c *cobra.Command, run func(cmd *cobra.Command, name string, args []string) (shown, error)) *cobra.Command {
+	c.ValidArgsFunction = r.completeStudy
 	return a.shows(c, func(cmd *cobra.Command, args []string) (shown, error) {
 		name, err := studyName(cmd, args[0])
 		if err != nil {
 			return shown{}, err
 		}
+		return run(cmd, name, args)
+	})
+}
+
+func newStudyStopCommand(a *app, r *remote) *cobra.Command {
+	var reason string
+	c := &cobra.Command{
+		Use:   "stop STUDY",
+		Short: "Stop a study; running trials are cancelled, results are kept",
+	}
+	c.Flags().StringVar(&reason, "reason", "", "the reason, which is kept with the study")
+	return a.onStudy(r, c, func(cmd *cobra.Command, name string, _ []string) (shown, error) {
 		resp, err := ask(cmd, r, service.StopStudy, &fantasiav1.StopStudyRequest{Name: name, Reason: reason})
 		s := view.FromStudy(resp.GetStudy())
 		return line(s, "study %s is %s", s.Study, s.State), err
@@ -201,20 +197,14 @@ type deleted struct {
 func newStudyDeleteCommand(a *app, r *remote) *cobra.Command {
 	var force, ignore bool
 	c := &cobra.Command{
-		Use:               "delete STUDY",
-		Aliases:           []string{"rm"},
-		Short:             "Delete a study and its trials",
-		Args:              arguments,
-		ValidArgsFunction: r.completeStudy,
+		Use:     "delete STUDY",
+		Aliases: []string{"rm"},
+		Short:   "Delete a study and its trials",
 	}
 	c.Flags().BoolVar(&force, "force", false, "stop the study first if it is running")
 	c.Flags().BoolVar(&ignore, "ignore-not-found", false, "succeed if the study does not exist")
-	return a.shows(c, func(cmd *cobra.Command, args []string) (shown, error) {
-		name, err := studyName(cmd, args[0])
-		if err != nil {
-			return shown{}, err
-		}
-		_, err = ask(cmd, r, service.DeleteStudy, &fantasiav1.DeleteStudyRequest{Name: name, Force: force})
+	return a.onStudy(r, c, func(cmd *cobra.Command, name string, args []string) (shown, error) {
+		_, err := ask(cmd, r, service.DeleteStudy, &fantasiav1.DeleteStudyRequest{Name: name, Force: force})
 		if ignore && connect.CodeOf(err) == connect.CodeNotFound {
 			return line(deleted{Study: args[0]}, "study %s does not exist", args[0]), nil
 		}

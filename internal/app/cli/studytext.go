@@ -35,13 +35,8 @@ func (f found) view() view.Study {
 func studyTable(w screen, studies []found) error {
 	local := slices.ContainsFunc(studies, func(f found) bool { return f.directory != "" })
 	columns := []layout.Column{
-		{Head: "STUDY", Least: 8},
-		{Head: "STATE"},
-		{Head: "DONE"},
-		{Head: "RUNNING", Rank: 4},
-		{Head: "FAILED", Rank: 3},
-		{Head: "BEST", Rank: 1},
-		{Head: "RECOMMENDED", Rank: 2},
+		{Head: "STUDY", Least: 8}, {Head: "STATE"}, {Head: "DONE"}, {Head: "RUNNING", Rank: 4}, {Head: "FAILED", Rank: 3},
+		{Head: "BEST", Rank: 1}, {Head: "RECOMMENDED", Rank: 2},
 	}
 	pool, elapsed := layout.Column{Head: "POOL", Rank: 6}, layout.Column{Head: "TIME", Rank: 5}
 	if local { // studies of one name may be in several directories

@@ -32,14 +32,11 @@ func newTrialCommand(a *app) *cobra.Command {
 
 func newTrialListCommand(a *app, r *remote) *cobra.Command {
 	var only, labels []string
-	c := &cobra.Command{
-		Use:               "list STUDY",
-		Aliases:           []string{"ls"},
-		Short:             "List the trials of a study",
-		Args:              r.argumentsOrState,
-		ValidArgsFunction: r.completeStudy,
-	}
-	r.stateFlag(c)
+	c := r.reads(&cobra.Command{
+		Use:     "list STUDY",
+		Aliases: []string{"ls"},
+		Short:   "List the trials of a study",
+	})
 	addStates(c, &only)
 	labelFilter(c, &labels)
 	return a.shows(c, func(cmd *cobra.Command, args []string) (shown, error) {
@@ -60,7 +57,7 @@ func newTrialListCommand(a *app, r *remote) *cobra.Command {
 		var list []view.Trial
 		err = r.call(cmd, func(ctx context.Context, c service) error {
 			trials, err := listTrials(ctx, c, q)
-			list = viewTrials(trials)
+			list = viewed(trials, view.FromTrial)
 			return err
 		})
 		return shown{list, func(w screen) error { return trialTable(w, list) }}, err
@@ -68,13 +65,10 @@ func newTrialListCommand(a *app, r *remote) *cobra.Command {
 }
 
 func newTrialGetCommand(a *app, r *remote) *cobra.Command {
-	c := &cobra.Command{
-		Use:               "get STUDY TRIAL",
-		Short:             "Show one trial: its point, why it was suggested, its attempts, and its curves",
-		Args:              r.argumentsOrState,
-		ValidArgsFunction: r.completeStudy,
-	}
-	r.stateFlag(c)
+	c := r.reads(&cobra.Command{
+		Use:   "get STUDY TRIAL",
+		Short: "Show one trial: its point, why it was suggested, its attempts, and its curves",
+	})
 	return a.shows(c, func(cmd *cobra.Command, args []string) (shown, error) {
 		t, err := r.trial(cmd, args)
 		if err != nil {
@@ -102,7 +96,6 @@ func newTrialWatchCommand(a *app, r *remote) *cobra.Command {
 	c := &cobra.Command{
 		Use:               "watch STUDY",
 		Short:             "Follow the trials of a study until it ends",
-		Args:              arguments,
 		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := r.oldSpelling(cmd, args, &only); err != nil {
@@ -166,10 +159,7 @@ func stateNames() []string {
 // addStates adds --status to a command.
 func addStates(c *cobra.Command, only *[]string) {
 	c.Flags().StringSliceVar(only, "status", nil, "only trials in these `STATES`: "+strings.Join(stateNames(), ", "))
-	complete := cobra.FixedCompletions(stateNames(), cobra.ShellCompDirectiveNoFileComp)
-	if err := c.RegisterFlagCompletionFunc("status", complete); err != nil {
-		panic(err) // the flag was added above
-	}
+	choices(c, "status", stateNames()...)
 }
 
 // oldSpelling takes states of trials that are given as --state, the name that

@@ -25,15 +25,8 @@ func trialTable(w screen, trials []view.Trial) error {
 		}
 	}
 	columns := []layout.Column{
-		{Head: "TRIAL"},
-		{Head: "STATE"},
-		{Head: "VALUE"},
-		{Head: "RUNG"},
-		{Head: "ATTEMPTS", Rank: 4},
-		{Head: "WORKER", Rank: 3},
-		{Head: "TIME", Rank: 1},
-		{Head: "SOURCE", Rank: 2},
-		{Head: "PARAMETERS", Least: 20},
+		{Head: "TRIAL"}, {Head: "STATE"}, {Head: "VALUE"}, {Head: "RUNG"}, {Head: "ATTEMPTS", Rank: 4}, {Head: "WORKER", Rank: 3},
+		{Head: "TIME", Rank: 1}, {Head: "SOURCE", Rank: 2}, {Head: "PARAMETERS", Least: 20},
 	}
 	const rungColumn = 3
 	if !slices.ContainsFunc(trials, func(t view.Trial) bool { return t.Rung > 0 }) { // the study has no fidelity

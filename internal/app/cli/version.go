@@ -17,7 +17,6 @@ func newVersionCommand(a *app) *cobra.Command {
 	return a.shows(&cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  arguments,
 	}, func(*cobra.Command, []string) (shown, error) {
 		v := versionInfo{Version: a.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 		return line(v, "fantasia %s (%s, %s)", v.Version, v.Go, v.Platform), nil

@@ -29,7 +29,6 @@ func newStudyWatchCommand(a *app, r *remote) *cobra.Command {
 		Long: `Follows a study until it ends: in place on a terminal, otherwise with one line
 whenever trials have ended. Exits with 0 if the study completed or was stopped, and
 with 3 if it failed or no trial completed, so scripts can wait for a study.`,
-		Args:              arguments,
 		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := studyName(cmd, args[0])

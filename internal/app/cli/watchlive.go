@@ -72,7 +72,7 @@ func (l *liveWatch) failed(study string) {
 	var ended time.Time
 	_ = l.remote.call(l.cmd, func(ctx context.Context, c service) error {
 		trials, err := listTrials(ctx, c, &fantasiav1.ListTrialsRequest{Parent: study, States: []fantasiav1.TrialState{fantasiav1.TrialState_TRIAL_STATE_FAILED}})
-		for _, t := range viewTrials(trials) {
+		for _, t := range viewed(trials, view.FromTrial) {
 			if t.Failure != nil && !t.Times.Folded.Before(ended) {
 				ended, l.now.FailedTrial, l.now.Failure = t.Times.Folded, t.Trial, view.FailureLine(t.Failure)
 			}

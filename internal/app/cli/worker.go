@@ -33,15 +33,11 @@ func newWorkerListCommand(a *app, r *remote) *cobra.Command {
 trials: command, a program that it starts; sidecar, training code that asks for
 trials over HTTP; kubejob, a Job of Kubernetes for each attempt; - if it does not
 say. COMMANDS says whose commands it starts, its own or the studies'.`,
-		Args: arguments,
 	}
 	c.Flags().StringVar(&pool, "pool", "", "only workers of this `POOL`")
 	return a.shows(c, func(cmd *cobra.Command, _ []string) (shown, error) {
 		resp, err := ask(cmd, r, service.ListWorkers, &fantasiav1.ListWorkersRequest{Pool: pool})
-		list := make([]view.Worker, len(resp.GetWorkers()))
-		for i, w := range resp.GetWorkers() {
-			list[i] = view.FromWorker(w)
-		}
+		list := viewed(resp.GetWorkers(), view.FromWorker)
 		return shown{list, func(w screen) error { return workerTable(w, list, time.Now()) }}, err
 	})
 }
@@ -67,14 +63,7 @@ func workerTable(w screen, workers []view.Worker, now time.Time) error {
 		}
 	}
 	return w.table([]layout.Column{
-		{Head: "WORKER", Least: 12},
-		{Head: "POOL", Rank: 2, Least: 8},
-		{Head: "STATE"},
-		{Head: "BUSY"},
-		{Head: "RUNS", Rank: 4},
-		{Head: "COMMANDS", Rank: 6},
-		{Head: "HOST", Rank: 3, Least: 12},
-		{Head: "HEARD", Rank: 1},
-		{Head: "SOFTWARE", Rank: 5},
+		{Head: "WORKER", Least: 12}, {Head: "POOL", Rank: 2, Least: 8}, {Head: "STATE"}, {Head: "BUSY"}, {Head: "RUNS", Rank: 4},
+		{Head: "COMMANDS", Rank: 6}, {Head: "HOST", Rank: 3, Least: 12}, {Head: "HEARD", Rank: 1}, {Head: "SOFTWARE", Rank: 5},
 	}, rows)
 }

@@ -51,14 +51,8 @@ type session struct {
 	open bool
 }
 
-// sessionKey is the context key of the request's session.
+// sessionKey is the context key of the session of a request that has passed authorized.
 type sessionKey struct{}
-
-// sessionOf returns the session of a request that has passed authorized.
-func sessionOf(ctx context.Context) session {
-	s, _ := ctx.Value(sessionKey{}).(session)
-	return s
-}
 
 // find returns the session of a request; false if it has no valid token.
 func (d *Dashboard) find(r *http.Request) (session, bool) {

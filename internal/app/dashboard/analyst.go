@@ -84,10 +84,6 @@ type insight struct {
 	problem           string
 }
 
-func newAnalyst() *analyst {
-	return &analyst{waiting: make(chan job, maxWaiting), answers: map[string]finding{}, asked: map[string]bool{}}
-}
-
 // version changes with each insight of a study.
 func (a *analyst) version(id string) int {
 	a.mu.Lock()

@@ -1,8 +1,6 @@
 package dashboard
 
-import (
-	"sync"
-)
+import "sync"
 
 // maxCached bounds the parts of pages that are kept of a study.
 const maxCached = 32
@@ -20,8 +18,6 @@ type part struct {
 	state string
 	html  []byte
 }
-
-func newCache() *cache { return &cache{parts: map[string]*part{}} }
 
 // get returns the part with a key at a state. It calls render if it has another state.
 func (c *cache) get(key, state string, render func() ([]byte, error)) ([]byte, error) {

@@ -40,10 +40,6 @@ type kept struct {
 	final    bool
 }
 
-func newCurves(b server.Reader, study string, now func() time.Time) *curves {
-	return &curves{backend: b, study: study, now: now, byTrial: map[int]kept{}}
-}
-
 // of returns the curve of a trial.
 func (c *curves) of(ctx context.Context, r *figure.Trial) ([]view.Curve, error) {
 	c.mu.Lock()

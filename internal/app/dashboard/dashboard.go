@@ -4,6 +4,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"compress/gzip"
 	"context"
 	"embed"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/internal/base/httpserve"
 )
 
 // Path is where the dashboard must be mounted.
@@ -68,23 +70,21 @@ const (
 
 // New returns the dashboard of a backend. Close MUST be called.
 func New(b server.Reader, o Options) *Dashboard {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	d := &Dashboard{
 		backend: b, o: o, pages: parsePages(), stop: stop,
-		api:     fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: inProcess{o.API}}, "http://api"),
+		api:     fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: httpserve.InProcess{Handler: o.API}}, "http://api"),
 		streams: make(chan struct{}, maxStreams), logs: make(chan struct{}, maxLogs),
 	}
 	if o.Tokens != nil {
 		d.backend = server.Restrict(b)
 	}
 	d.follow = newFollowers(ctx, b, o.Logger, o.Now)
-	d.analyst = newAnalyst()
+	d.analyst = &analyst{waiting: make(chan job, maxWaiting), answers: map[string]finding{}, asked: map[string]bool{}}
 	d.running.Go(func() { d.analyst.run(ctx) })
 	d.handler = d.routes()
 	return d

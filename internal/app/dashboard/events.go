@@ -34,8 +34,8 @@ func (d *Dashboard) events(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	f.enter()
-	defer f.leave()
+	f.count(1)
+	defer f.count(-1)
 	out := newStream(w)
 	if err := out.send("retry: 3000\n\n"); err != nil {
 		return nil // the reader is gone

@@ -37,6 +37,8 @@ type filter struct {
 // limits is a range; NaN stands for no limit.
 type limits struct{ low, high float64 }
 
+var unlimited = limits{math.NaN(), math.NaN()}
+
 func (l limits) set() bool { return !math.IsNaN(l.low) || !math.IsNaN(l.high) }
 
 func (l limits) has(v float64) bool { return !(v < l.low) && !(v > l.high) && !math.IsNaN(v) }
@@ -84,7 +86,7 @@ var sources = []optimizer.Source{
 
 // readFilter reads the query of a URL. Its error says what is wrong.
 func readFilter(a figure.Axes, q url.Values) (*filter, error) {
-	f := &filter{axes: a, params: make([]choice, len(a)), value: limits{math.NaN(), math.NaN()}, worker: q.Get("worker"), sort: "trial", desc: true, page: 1}
+	f := &filter{axes: a, params: make([]choice, len(a)), value: unlimited, worker: q.Get("worker"), sort: "trial", desc: true, page: 1}
 	var err error
 	if f.states, err = among("state", q["state"], states); err != nil {
 		return nil, err
@@ -112,7 +114,7 @@ func readFilter(a figure.Axes, q url.Values) (*filter, error) {
 	f.byTime = q.Get("x") == "time"
 	if s := q.Get("sort"); s != "" {
 		f.sort, f.desc = strings.CutPrefix(s, "-")
-		if !f.sortable(f.sort) {
+		if !slices.ContainsFunc(f.columns("", 0), func(c column) bool { return c.key == f.sort }) {
 			return nil, badRequest("sort is %q; want a column of the table, such as value or -value", s)
 		}
 	}
@@ -125,7 +127,7 @@ func among[T ~string](name string, given []string, known []T) (list []T, err err
 		switch {
 		case s == "":
 		case !slices.Contains(known, T(s)):
-			return nil, badRequest("%s is %q; want one of %s", name, s, joined(known, ", "))
+			return nil, badRequest("%s is %q; want one of %s", name, s, joined(known, ", ", text[T]))
 		default:
 			list = append(list, T(s))
 		}
@@ -133,16 +135,19 @@ func among[T ~string](name string, given []string, known []T) (list []T, err err
 	return list, nil
 }
 
-func joined[T ~string](list []T, by string) string {
+// joined joins what text returns for each element.
+func joined[T any](list []T, by string, text func(T) string) string {
 	words := make([]string, len(list))
 	for i, v := range list {
-		words[i] = string(v)
+		words[i] = text(v)
 	}
 	return strings.Join(words, by)
 }
 
+func text[T ~string](v T) string { return string(v) }
+
 func readLimits(name, text string) (limits, error) {
-	l := limits{math.NaN(), math.NaN()}
+	l := unlimited
 	if text == "" {
 		return l, nil
 	}
@@ -170,7 +175,7 @@ func readLimits(name, text string) (limits, error) {
 }
 
 func readChoice(p *study.Parameter, given []string) (c choice, err error) {
-	c.limits = limits{math.NaN(), math.NaN()}
+	c.limits = unlimited
 	for _, text := range given {
 		if text == "" {
 			continue

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/internal/app/figure"
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
@@ -66,11 +67,9 @@ func newFollower(b server.Reader, s *server.Study, log *slog.Logger, now func() 
 	f := &follower{
 		id: s.Spec.ID, space: s.Spec.SpaceVersion(), backend: b, axes: figure.AxesOf(&s.Spec.Definition), log: log, now: now,
 		want: s.Status.Trials, changed: make(chan struct{}), used: now(), latest: &snapshot{want: s.Status.Trials},
-		curves: newCurves(b, s.Spec.ID, now), cache: newCache(),
+		curves: &curves{backend: b, study: s.Spec.ID, now: now, byTrial: map[int]kept{}}, cache: &cache{parts: map[string]*part{}},
 	}
-	if f.want == 0 {
-		f.latest.complete = true
-	}
+	f.latest.complete = f.want == 0
 	return f
 }
 
@@ -91,10 +90,7 @@ func (f *follower) run(ctx context.Context) {
 			return
 		}
 		f.log.WarnContext(ctx, "the dashboard cannot follow a study, and tries again", telemetry.LogStudy, f.id, telemetry.LogError, err)
-		select {
-		case <-time.After(retryEvery):
-		case <-ctx.Done():
-		}
+		backoff.Sleep(ctx, retryEvery)
 	}
 }
 
@@ -139,10 +135,7 @@ func (f *follower) put(r *figure.Trial) (last bool) {
 func (f *follower) publish(ctx context.Context, wanted <-chan struct{}) {
 	for range wanted {
 		f.snap()
-		select {
-		case <-time.After(publishEvery):
-		case <-ctx.Done():
-		}
+		backoff.Sleep(ctx, publishEvery)
 	}
 	f.snap()
 }
@@ -192,17 +185,11 @@ func (f *follower) settled(ctx context.Context, patience time.Duration) *snapsho
 	}
 }
 
-// enter counts an open page; leave takes it back.
-func (f *follower) enter() {
+// count adds to the number of open pages.
+func (f *follower) count(pages int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.streams++
-}
-
-func (f *follower) leave() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.streams--
+	f.streams += pages
 	f.used = f.now()
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"sync"
 	"time"
 
@@ -43,11 +44,9 @@ func newFollowers(ctx context.Context, b server.Reader, log *slog.Logger, now fu
 func (fs *followers) wait() { fs.running.Wait() }
 
 // errBusy says that too many studies are being looked at.
-type errBusy struct{}
-
-// Error implements error.
-func (errBusy) Error() string {
-	return fmt.Sprintf("People have pages of too many studies open: this coordinator shows at most %d studies, or %d trials, at a time. Try again when some are closed.", maxFollowed, maxRows)
+var errBusy = &statusError{
+	http.StatusServiceUnavailable,
+	fmt.Sprintf("People have pages of too many studies open: this coordinator shows at most %d studies, or %d trials, at a time. Try again when some are closed.", maxFollowed, maxRows),
 }
 
 // of returns the follower of a study, and starts it if there is none.
@@ -87,7 +86,7 @@ func (fs *followers) room(trials int) error {
 		case len(fs.byID) < maxFollowed && (rows <= maxRows || len(fs.byID) == 0):
 			return nil
 		case oldest == nil:
-			return errBusy{}
+			return errBusy
 		}
 		fs.drop(oldest)
 	}

@@ -82,14 +82,10 @@ func (f *filter) summary(metric string) string {
 		add("the best %d", f.top)
 	}
 	if len(f.states) > 0 {
-		words := make([]string, len(f.states))
-		for i, s := range f.states {
-			words[i] = figure.StateText(s)
-		}
-		add("%s", strings.Join(words, " or "))
+		add("%s", joined(f.states, " or ", figure.StateText))
 	}
 	if len(f.sources) > 0 {
-		add("from %s", joined(f.sources, " or "))
+		add("from %s", joined(f.sources, " or ", text))
 	}
 	if f.worker != "" {
 		add("on %s", f.worker)
@@ -103,11 +99,7 @@ func (f *filter) summary(metric string) string {
 		case c.limits.set():
 			add("%s %s", p.Name, c.limits.words())
 		case len(c.among) > 0:
-			words := make([]string, len(c.among))
-			for j, k := range c.among {
-				words[j] = study.Format(p.At(k))
-			}
-			add("%s %s", p.Name, strings.Join(words, " or "))
+			add("%s %s", p.Name, joined(c.among, " or ", func(k int) string { return study.Format(p.At(k)) }))
 		}
 	}
 	return strings.Join(parts, ", ")

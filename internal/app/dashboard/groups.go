@@ -160,7 +160,7 @@ func costs(q *request) []costRow {
 		if s.trials == 0 {
 			continue
 		}
-		row := costRow{Missed: g.name, Trials: s.trials, Completed: len(s.values), Improved: percent(s.improved, s.trials), Median: "–"}
+		row := costRow{Missed: g.name, Trials: s.trials, Completed: len(s.values), Improved: fmt.Sprintf("%.1f%%", 100*float64(s.improved)/float64(s.trials)), Median: "–"}
 		if len(s.values) > 0 {
 			slices.Sort(s.values)
 			row.Median = fmt.Sprintf("%.6g", s.values[(len(s.values)-1)/2])
@@ -168,13 +168,6 @@ func costs(q *request) []costRow {
 		list = append(list, row)
 	}
 	return list
-}
-
-func percent(n, of int) string {
-	if of == 0 {
-		return "–"
-	}
-	return fmt.Sprintf("%.1f%%", 100*float64(n)/float64(of))
 }
 
 // health adds how the evaluations run.

@@ -113,8 +113,6 @@ func (d *Dashboard) explain(ctx context.Context, err error) (status int, text st
 		return known.status, known.text
 	}
 	switch {
-	case errors.As(err, &errBusy{}):
-		return http.StatusServiceUnavailable, err.Error()
 	case errors.Is(err, study.ErrNotFound), connect.CodeOf(err) == connect.CodeNotFound:
 		return http.StatusNotFound, err.Error()
 	case errors.Is(err, study.ErrUnavailable), errors.Is(err, study.ErrAway), connect.CodeOf(err) == connect.CodeUnavailable:

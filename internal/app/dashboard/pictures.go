@@ -14,7 +14,9 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/internal/app/figure"
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/internal/base/picture"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // picturePatience is how long the answer with a picture waits for the trials to be read,
@@ -77,11 +79,7 @@ func (d *Dashboard) pictureOf(ctx context.Context, r *http.Request) ([]byte, err
 	name, query := r.PathValue("picture"), r.URL.Query()
 	k := slices.IndexFunc(figure.Single, func(n figure.Named) bool { return n.Name == name })
 	if k < 0 {
-		var names []string
-		for _, n := range figure.Single {
-			names = append(names, n.Name)
-		}
-		return nil, badRequest("picture is %q; want one of %s", name, strings.Join(names, ", "))
+		return nil, badRequest("picture is %q; want one of %s", name, joined(figure.Single, ", ", func(n figure.Named) string { return n.Name }))
 	}
 	width := usualPicture
 	if text := query.Get("width"); text != "" {
@@ -119,11 +117,7 @@ func (d *Dashboard) pick(ctx context.Context, q *request, wanted *figure.Named, 
 	for _, p := range parameters {
 		i := q.Axes.Index(p)
 		if i < 0 {
-			var known []string
-			for _, a := range q.Axes {
-				known = append(known, a.Name)
-			}
-			return f, badRequest("parameter is %q; want one of %s", p, strings.Join(known, ", "))
+			return f, badRequest("parameter is %q; want one of %s", p, strings.Join(study.Names(q.Axes), ", "))
 		}
 		at = append(at, i)
 	}
@@ -155,19 +149,13 @@ func (d *Dashboard) pick(ctx context.Context, q *request, wanted *figure.Named, 
 
 // await returns a study's last insight, or waits for the first.
 func (a *analyst) await(ctx context.Context, q *request) (*insight, error) {
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	for range backoff.Every(ctx, 50*time.Millisecond) {
 		if last, _ := a.of(q); last != nil {
 			return last, nil
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return nil, &statusError{http.StatusServiceUnavailable, fmt.Sprintf("the model was not ready after %v; ask again", picturePatience)}
-			}
-			return nil, ctx.Err()
-		}
 	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return nil, &statusError{http.StatusServiceUnavailable, fmt.Sprintf("the model was not ready after %v; ask again", picturePatience)}
+	}
+	return nil, ctx.Err()
 }

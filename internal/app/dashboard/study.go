@@ -35,18 +35,15 @@ type studyData struct {
 
 // bodyData is the body of a study's page.
 type bodyData struct {
-	view.Study
-	Spec             *study.Spec
-	Reason           string
-	Elapsed          time.Duration
-	Started          time.Time
-	Ended, Open      int
-	Rate, RecentRate string
-	Best             []field
-	Recommended      []field
-	Tabs             []tab
-	View             string
-	Filter           *filterForm
+	studyItem
+	Spec        *study.Spec
+	Started     time.Time
+	RecentRate  string
+	Best        []field
+	Recommended []field
+	Tabs        []tab
+	View        string
+	Filter      *filterForm
 	// Reading is not empty while the trials are read for the first time.
 	Reading string
 	// Shown and Of are how many trials the filter shows, and of how many.
@@ -186,14 +183,10 @@ func (d *Dashboard) stateOf(q *request) string {
 func (d *Dashboard) body(ctx context.Context, q *request, base string) ([]byte, error) {
 	s, spec := q.study, q.Spec
 	b := &bodyData{
-		Study: view.OfStudy(s.Spec, s.Status, s.Best, s.Recommended, q.now), Spec: spec, Reason: s.Status.Reason,
-		Elapsed: view.Elapsed(s.Status, q.now), Started: s.Status.Started,
-		Ended: s.Status.Counts.Ended(), Open: s.Status.Counts.Open(),
-		View: q.view, Shown: len(q.Trials), Of: len(q.rows.rows),
+		studyItem: newStudyItem(s, q.now), Spec: spec, Started: s.Status.Started, View: q.view, Shown: len(q.Trials), Of: len(q.rows.rows),
 	}
-	b.Rate, b.RecentRate = rate(b.Ended, b.Elapsed), recentRate(q.rows.rows, s.Status.Started, q.now)
-	if s.Status.State.Terminal() {
-		b.RecentRate = ""
+	if !s.Status.State.Terminal() {
+		b.RecentRate = recentRate(q.rows.rows, s.Status.Started, q.now)
 	}
 	if s.Best != nil {
 		b.Best = fields(spec, s.Best.Point)

@@ -77,11 +77,6 @@ func (f *filter) columns(metric string, now figure.Moment) []column {
 	)
 }
 
-// sortable reports whether there is a column with a key.
-func (f *filter) sortable(key string) bool {
-	return slices.ContainsFunc(f.columns("", 0), func(c column) bool { return c.key == key })
-}
-
 // sorted returns the trials in the order of a column. Those without a value come last in
 // both directions.
 func (c *column) sorted(trials []*figure.Trial, desc bool) []*figure.Trial {

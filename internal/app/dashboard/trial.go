@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -51,8 +52,6 @@ type trialData struct {
 	Log        string
 	LogNote    string
 	Running    bool
-	// TraceAddress is where the trial's trace is shown; empty if that is not known.
-	TraceAddress string
 }
 
 // link leads to another page.
@@ -96,15 +95,10 @@ func (d *Dashboard) trialPage(w http.ResponseWriter, r *http.Request) error {
 	if len(t.Values) > 0 {
 		data.Value = view.Number(t.Values.First())
 	}
-	names := make([]string, 0, len(t.Metrics))
-	for metric := range t.Metrics {
+	for _, metric := range slices.Sorted(maps.Keys(t.Metrics)) {
 		if metric != data.Metric {
-			names = append(names, metric)
+			data.Metrics = append(data.Metrics, field{metric, view.Number(t.Metrics[metric])})
 		}
-	}
-	slices.Sort(names)
-	for _, metric := range names {
-		data.Metrics = append(data.Metrics, field{metric, view.Number(t.Metrics[metric])})
 	}
 	for i := range t.Attempts {
 		data.Attempts = append(data.Attempts, newAttemptItem(&t.Attempts[i], q.now))
@@ -177,8 +171,7 @@ func newAttemptItem(a *record.Attempt, now time.Time) attemptItem {
 // logOf reads the end of the trial's log. The page shows it as it is; if the trial runs,
 // the script follows it.
 func (d *Dashboard) logOf(r *http.Request, s *server.Study, t *record.Trial, data *trialData) {
-	taken := slices.ContainsFunc(t.Attempts, func(a record.Attempt) bool { return a.Worker != "" })
-	if !taken {
+	if !slices.ContainsFunc(t.Attempts, func(a record.Attempt) bool { return a.Worker != "" }) {
 		data.LogNote = "No worker has taken the trial yet."
 		return
 	}
@@ -203,19 +196,14 @@ func (d *Dashboard) logOf(r *http.Request, s *server.Study, t *record.Trial, dat
 			b.Write(p.Data)
 		}
 	}
-	var text strings.Builder
 	for _, o := range order {
-		if b := outputs[o]; b.Len() > 0 {
-			text.WriteString(strings.ToValidUTF8(lastBytes(b.String(), maxLogBytes), "\uFFFD"))
-		}
+		output := outputs[o].String()
+		data.Log += strings.ToValidUTF8(output[max(0, len(output)-maxLogBytes):], "\uFFFD")
 	}
-	data.Log = text.String()
 }
 
 // maxLogBytes bounds what a page shows of each output.
 const maxLogBytes = 100 << 10
-
-func lastBytes(s string, n int) string { return s[max(0, len(s)-n):] }
 
 // logEvents sends a running trial's output as it is written.
 func (d *Dashboard) logEvents(w http.ResponseWriter, r *http.Request) error {

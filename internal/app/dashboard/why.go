@@ -3,6 +3,7 @@ package dashboard
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -30,12 +31,7 @@ func why(t *record.Trial) []fact {
 	if r.Mean != nil && r.SD != nil {
 		list = append(list, fact{"Expected value", view.Expected(*r.Mean, *r.SD), "The model's posterior mean and standard deviation when the point was suggested."})
 	}
-	functions := make([]string, 0, len(r.Acquisition))
-	for name := range r.Acquisition {
-		functions = append(functions, name)
-	}
-	slices.Sort(functions)
-	for _, name := range functions {
+	for _, name := range slices.Sorted(maps.Keys(r.Acquisition)) {
 		help := "Value of the acquisition function; larger is better."
 		if name == "feasible" {
 			help = "Probability that the evaluation completes."

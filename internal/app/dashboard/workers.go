@@ -74,7 +74,7 @@ func (d *Dashboard) workersPage(w http.ResponseWriter, r *http.Request) error {
 // workers asks the leader for the workers, through the API and with the caller's token.
 func (d *Dashboard) workers(ctx context.Context) ([]view.Worker, error) {
 	req := connect.NewRequest(&fantasiav1.ListWorkersRequest{})
-	if s := sessionOf(ctx); !s.open {
+	if s, _ := ctx.Value(sessionKey{}).(session); !s.open {
 		req.Header().Set("Authorization", "Bearer "+s.token)
 	}
 	resp, err := d.api.ListWorkers(ctx, req)

@@ -3,6 +3,7 @@ package diagnosis
 import (
 	"errors"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
@@ -74,10 +75,5 @@ func (e *examination) gain(with, without, alone, none *surrogate.Model) (*Gain, 
 
 // finite reports whether all the numbers are.
 func finite(numbers ...float64) bool {
-	for _, v := range numbers {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(numbers, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
 }

@@ -204,13 +204,3 @@ func (m *Model) Planes(ctx context.Context, parameters []string, at study.Point,
 	}
 	return planes
 }
-
-// PointOf returns the point of a completed trial.
-func (m *Model) PointOf(trial int) (point study.Point, ok bool) {
-	for _, o := range m.e.problem.Observations {
-		if o.Trial == trial {
-			return o.Point, true
-		}
-	}
-	return nil, false
-}

@@ -130,15 +130,10 @@ func (n *Now) headline(width int, now time.Time) string {
 	name := n.Study
 	for _, times := range []string{long, brief, counter} {
 		if room := width - len(times) - 2; room >= min(ansi.StringWidth(name), 12) {
-			return strong.Render(ansi.Truncate(name, room, "…")) + "  " + faintTimes(times, counter)
+			return strong.Render(ansi.Truncate(name, room, "…")) + "  " + counter + faint.Render(strings.TrimPrefix(times, counter))
 		}
 	}
 	return counter
-}
-
-// faintTimes keeps the counter and draws the rest faintly.
-func faintTimes(text, counter string) string {
-	return counter + faint.Render(strings.TrimPrefix(text, counter))
 }
 
 // clock formats a duration in seconds: 5s, 1m02s, 3h20m.

@@ -56,10 +56,7 @@ func NewNow(p *coordinator.Progress, at time.Time) Now {
 	n := Now{
 		Study: p.Study.Definition.Metadata.Name, Metric: spec.Objective.Metric, State: p.Status.State,
 		MaxTrials: spec.Budget.MaxTrials, MaxDuration: time.Duration(spec.Budget.MaxDuration), Counts: p.Status.Counts,
-		At: at, Elapsed: view.Elapsed(p.Status, at), Best: view.OfBest(p.Best), Recommended: p.Status.Recommended,
-	}
-	for i := range spec.Parameters {
-		n.Parameters = append(n.Parameters, spec.Parameters[i].Name)
+		At: at, Elapsed: view.Elapsed(p.Status, at), Parameters: study.Names(spec.Parameters), Best: view.OfBest(p.Best), Recommended: p.Status.Recommended,
 	}
 	for _, a := range p.Running {
 		n.Running = append(n.Running, Running{Trial: a.Attempt.Trial, Since: a.Claimed})

@@ -1,6 +1,7 @@
 package export
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -28,10 +29,8 @@ func (t *Table) Parquet(w io.Writer) error {
 			rows[r][i] = parquet.ValueOf(v).Level(0, present, i)
 		}
 	}
-	if _, err := out.WriteRows(rows); err != nil {
-		return fmt.Errorf("write trials as Parquet: %w", err)
-	}
-	if err := out.Close(); err != nil {
+	_, err := out.WriteRows(rows)
+	if err = errors.Join(err, out.Close()); err != nil {
 		return fmt.Errorf("write trials as Parquet: %w", err)
 	}
 	return nil

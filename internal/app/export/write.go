@@ -16,29 +16,21 @@ const timeLayout = "2006-01-02T15:04:05.000Z07:00"
 
 // CSV writes a header and a line for each trial. Cells without a value are empty.
 func (t *Table) CSV(w io.Writer) error {
-	record := make([]string, len(t.columns))
-	for i, c := range t.columns {
-		record[i] = c.name
+	records := make([][]string, 1+len(t.rows))
+	for _, c := range t.columns {
+		records[0] = append(records[0], c.name)
 	}
-	out := csv.NewWriter(w)
-	if err := out.Write(record); err != nil {
-		return fmt.Errorf("write trials as CSV: %w", err)
-	}
-	for _, row := range t.rows {
+	for r, row := range t.rows {
+		records[1+r] = make([]string, len(row))
 		for i, v := range row {
-			record[i] = ""
 			if at, ok := v.(time.Time); ok {
-				record[i] = at.Format(timeLayout)
+				records[1+r][i] = at.Format(timeLayout)
 			} else if v != nil {
-				record[i] = study.Format(v)
+				records[1+r][i] = study.Format(v)
 			}
 		}
-		if err := out.Write(record); err != nil {
-			return fmt.Errorf("write trials as CSV: %w", err)
-		}
 	}
-	out.Flush()
-	if err := out.Error(); err != nil {
+	if err := csv.NewWriter(w).WriteAll(records); err != nil {
 		return fmt.Errorf("write trials as CSV: %w", err)
 	}
 	return nil

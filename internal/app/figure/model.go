@@ -1,6 +1,7 @@
 package figure
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -161,7 +162,7 @@ func (s *Study) Choice(c *diagnosis.Choice, trial int, known, open []*Trial) (fi
 				f.Help += " Below: the acquisition function, which says how much each place was worth evaluating. It falls where points are pending."
 			}
 			f.Pictures = append(f.Pictures, &picture.Acquisition{
-				Parameter: expected.Parameter, Axis: i, Function: acquisitionText(c.Acquisition),
+				Parameter: expected.Parameter, Axis: i, Function: cmp.Or(acquisitionTexts[c.Acquisition], c.Acquisition),
 				At: l.At, Worth: l.Worth, Here: l.Here, Trial: trial, Pending: pending,
 			})
 		}
@@ -170,11 +171,6 @@ func (s *Study) Choice(c *diagnosis.Choice, trial int, known, open []*Trial) (fi
 	return figures
 }
 
-// acquisitionText is the name of an acquisition function as people know it. Shares of a
+// acquisitionTexts are the names of acquisition functions as people know them. Shares of a
 // logarithm are those of the function itself.
-func acquisitionText(name string) string {
-	if name == "logei" {
-		return "expected improvement"
-	}
-	return name
-}
+var acquisitionTexts = map[string]string{"logei": "expected improvement"}

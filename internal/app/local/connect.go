@@ -12,8 +12,9 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
-	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
+	"github.com/fantasia-hpo/fantasia/internal/base/httpserve"
 )
 
 const (
@@ -123,29 +124,16 @@ func socketPath(state string) (string, error) {
 
 // serveState answers from the state directory itself, and holds its lock until done.
 func serveState(state string) (transport http.RoundTripper, done func() error, err error) {
-	var stack lifecycle.Stack
-	stop := func() error { return stack.Close(closeTimeout) }
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, stop())
-		}
-	}()
-	if err := Lock(state, &stack); err != nil {
+	client, done, err := OpenEtcd(context.Background(), state)
+	if err != nil {
 		return nil, nil, err
 	}
-	n := &node{o: Options{State: state}, log: slog.New(slog.DiscardHandler), stack: &stack}
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-	defer cancel()
-	if err := n.startEtcd(ctx); err != nil {
-		return nil, nil, err
+	n := &node{o: Options{State: state}, log: slog.New(slog.DiscardHandler), ledger: ledger.New(client, ledger.Options{})}
+	handler, err := n.handler(true)
+	if err != nil {
+		return nil, nil, errors.Join(err, done())
 	}
-	pipes := newPipes()
-	if err := n.serve(pipes, true); err != nil {
-		return nil, nil, err
-	}
-	t := &http.Transport{DialContext: pipes.dial}
-	stack.PushClose("the connections to the state", func() error { t.CloseIdleConnections(); return nil })
-	return t, stop, nil
+	return httpserve.InProcess{Handler: handler}, done, nil
 }
 
 // Listen listens on the socket of a state directory that this process has locked; Connect
@@ -176,19 +164,27 @@ func (n *node) answer() error {
 	if err != nil {
 		return err
 	}
-	return n.serve(listener, false)
+	return n.serve(listener)
 }
 
-// serve answers on a listener until the stack is closed; idle means that no run has the
-// directory open.
-func (n *node) serve(l net.Listener, idle bool) error {
+// handler answers questions about the study; idle means that no run has the directory open.
+func (n *node) handler(idle bool) (http.Handler, error) {
 	path, handler, err := server.New(&kept{n: n, idle: idle}, server.Options{ReadOnly: errReadOnly, Logger: n.log})
 	if err != nil {
-		return errors.Join(fmt.Errorf("serve the state: %w", err), l.Close())
+		return nil, fmt.Errorf("serve the state: %w", err)
 	}
 	mux := http.NewServeMux()
 	mux.Handle(path, handler)
-	s := &http.Server{Handler: mux, ReadHeaderTimeout: closeTimeout}
+	return mux, nil
+}
+
+// serve answers on a listener until the stack is closed.
+func (n *node) serve(l net.Listener) error {
+	handler, err := n.handler(false)
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	s := &http.Server{Handler: handler, ReadHeaderTimeout: closeTimeout}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
@@ -206,39 +202,4 @@ func (n *node) serve(l net.Listener, idle bool) error {
 		return err
 	})
 	return nil
-}
-
-// pipes is a listener for connections within this process.
-type pipes struct {
-	conns  chan net.Conn
-	closed chan struct{}
-}
-
-func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), closed: make(chan struct{})} }
-
-// Accept implements net.Listener.
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-// Close implements net.Listener; it MUST be called at most once.
-func (p *pipes) Close() error { close(p.closed); return nil }
-
-// Addr implements net.Listener.
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Net: "unix", Name: "pipe"} }
-
-func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	ours, theirs := net.Pipe()
-	select {
-	case p.conns <- theirs:
-		return ours, nil
-	case <-p.closed:
-	case <-ctx.Done():
-	}
-	return nil, errors.Join(net.ErrClosed, ours.Close(), theirs.Close())
 }

@@ -4,6 +4,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,9 +97,7 @@ type Result struct {
 // Run runs a study to its end. If ctx ends first, it hands back the running trials and
 // returns the result so far with ErrInterrupted.
 func Run(ctx context.Context, o Options) (result *Result, err error) {
-	if o.Workers == 0 {
-		o.Workers = o.Study.Spec.Parallelism
-	}
+	o.Workers = cmp.Or(o.Workers, o.Study.Spec.Parallelism)
 	var stack lifecycle.Stack
 	defer func() { err = errors.Join(err, stack.Close(closeTimeout), o.closeUI()) }()
 	n, err := open(ctx, o, &stack)

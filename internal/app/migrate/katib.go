@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -102,10 +103,7 @@ func Katib(source []byte, o KatibOptions) (*Result, error) {
 		return nil, fmt.Errorf("%w: spec.nasConfig: searches of architectures have no counterpart; want spec.parameters", ErrSource)
 	}
 	r := &Result{}
-	s := &study.Study{APIVersion: study.APIVersion, Kind: study.Kind, Metadata: study.Metadata{Name: e.Metadata.Name}}
-	if s.Metadata.Name == "" {
-		s.Metadata.Name = "imported"
-	}
+	s := &study.Study{APIVersion: study.APIVersion, Kind: study.Kind, Metadata: study.Metadata{Name: cmp.Or(e.Metadata.Name, "imported")}}
 	if err := e.Spec.objective(r, &s.Spec); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -69,10 +70,7 @@ func metricPattern(format, metric, group string) (string, error) {
 		return "", fmt.Errorf("%w: metricsFormat %q: want two groups, a metric's name and its value", ErrSource, format)
 	}
 	name, value := spans[0], spans[1]
-	lead := format[:name[0]]
-	if lead == "" {
-		lead = `(?:^|[^\w-])` // loss must not match in val-loss
-	}
+	lead := cmp.Or(format[:name[0]], `(?:^|[^\w-])`) // loss must not match in val-loss
 	pattern := lead + regexp.QuoteMeta(metric) + format[name[1]:value[0]] + "(?P<" + group + ">" + format[value[0]+1:value[1]] + format[value[1]:]
 	if _, err := regexp.Compile(pattern); err != nil {
 		return "", fmt.Errorf("%w: metricsFormat %q: %w", ErrSource, format, err)

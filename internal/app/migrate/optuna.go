@@ -121,6 +121,14 @@ type optunaTrial struct {
 	parameters []optunaParameter
 }
 
+func (t *optunaTrial) point() map[string]any {
+	point := make(map[string]any, len(t.parameters))
+	for _, p := range t.parameters {
+		point[p.name] = p.choice()
+	}
+	return point
+}
+
 type optunaParameter struct {
 	trial        int64
 	name         string
@@ -174,10 +182,7 @@ func bestPoints(r *Result, trials []*optunaTrial, params []study.Parameter, dire
 		if len(points) == n {
 			break
 		}
-		point := make(map[string]any, len(t.parameters))
-		for _, p := range t.parameters {
-			point[p.name] = p.choice()
-		}
+		point := t.point()
 		if _, err := space.New(params, nil, []map[string]any{point}); err != nil {
 			r.note("trial %d, one of the best, is not in the space of the last trials: it was left out", t.number)
 			n--
@@ -200,9 +205,8 @@ type distribution struct {
 	} `json:"attributes"`
 }
 
-func (p *optunaParameter) parse() (distribution, error) {
-	var d distribution
-	err := json.Unmarshal([]byte(p.distribution), &d)
+func (p *optunaParameter) parse() (d distribution, err error) {
+	err = json.Unmarshal([]byte(p.distribution), &d)
 	return d, err
 }
 
@@ -212,13 +216,13 @@ func (p *optunaParameter) choice() any {
 	if err != nil {
 		return nil
 	}
-	if d.Name == "CategoricalDistribution" {
-		if i := int(p.value); i >= 0 && i < len(d.Attributes.Choices) {
-			return d.Attributes.Choices[i]
-		}
-		return nil
+	if d.Name != "CategoricalDistribution" {
+		return p.value
 	}
-	return p.value
+	if i := int(p.value); i >= 0 && i < len(d.Attributes.Choices) {
+		return d.Attributes.Choices[i]
+	}
+	return nil
 }
 
 // spaceOf returns the search space: each parameter as in the last trial that has it, in

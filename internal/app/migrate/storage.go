@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -129,9 +130,7 @@ func openPostgres(u *url.URL) (*sql.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSource, err) // it hides the password
 	}
-	if c.ConnectTimeout == 0 {
-		c.ConnectTimeout = connectTimeout
-	}
+	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, connectTimeout)
 	return stdlib.OpenDB(*c), nil
 }
 
@@ -151,11 +150,7 @@ func openMySQL(u *url.URL) (*sql.DB, error) {
 	if c.DBName == "" {
 		return nil, fmt.Errorf("%w: the URL names no database; want mysql://USER@HOST/DATABASE", ErrSource)
 	}
-	port := u.Port()
-	if port == "" {
-		port = "3306"
-	}
-	c.Net, c.Addr, c.TLSConfig = "tcp", net.JoinHostPort(u.Hostname(), port), "preferred"
+	c.Net, c.Addr, c.TLSConfig = "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "3306")), "preferred"
 	settings := u.Query()
 	for name := range settings {
 		if !slices.Contains(mysqlSettings, name) {

@@ -83,12 +83,7 @@ func JSON(r io.Reader, spec *study.Spec) ([]Evaluated, []Skipped, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	number := 0
-	take := func(fields map[string]any) {
-		number++
-		c.add(fmt.Sprintf("object %d", number), fields)
-	}
-	for {
+	for number := 0; ; {
 		var one any
 		err := decoder.Decode(&one)
 		if errors.Is(err, io.EOF) {
@@ -105,7 +100,8 @@ func JSON(r io.Reader, spec *study.Spec) ([]Evaluated, []Skipped, error) {
 			if !ok {
 				return nil, nil, fmt.Errorf("%w: after object %d: want an object for each trial, got %v", ErrSource, number, e)
 			}
-			take(fields)
+			number++
+			c.add(fmt.Sprintf("object %d", number), fields)
 		}
 	}
 }
@@ -144,11 +140,7 @@ func OptunaTrials(ctx context.Context, source, name string, spec *study.Spec) (_
 			c.skip(place, "it has not completed with a value")
 			continue
 		}
-		point := make(map[string]any, len(t.parameters))
-		for _, p := range t.parameters {
-			point[p.name] = p.choice()
-		}
-		c.check(place, point, *t.value, nil)
+		c.check(place, t.point(), *t.value, nil)
 	}
 	return c.trials, c.skipped, nil
 }
@@ -344,11 +336,9 @@ func numeric(v any) (float64, error) {
 	case json.Number:
 		return v.Float64()
 	case string:
-		n, err := strconv.ParseFloat(strings.TrimSpace(v), 64)
-		if err != nil {
-			return 0, errors.New("want a number")
+		if n, err := strconv.ParseFloat(strings.TrimSpace(v), 64); err == nil {
+			return n, nil
 		}
-		return n, nil
 	}
 	return 0, errors.New("want a number")
 }

@@ -153,11 +153,7 @@ func (s *sheet) withCurves() int {
 
 // trials lists the trials, the best first.
 func (s *sheet) trials() *table {
-	t := &table{Header: []string{"trial", "state", s.Study.Spec.Objective.Metric}}
-	for i := range s.fig.Axes {
-		t.Header = append(t.Header, s.fig.Axes[i].Name)
-	}
-	t.Header = append(t.Header, "seconds", "attempts", "worker", "from", "message")
+	t := &table{Header: slices.Concat([]string{"trial", "state", s.Study.Spec.Objective.Metric}, study.Names(s.fig.Axes), []string{"seconds", "attempts", "worker", "from", "message"})}
 	order := make([]int, len(s.Trials))
 	for i := range order {
 		order[i] = i

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/google/renameio/v2"
+
 	"github.com/fantasia-hpo/fantasia/internal/app/coordinatornode"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
 	"github.com/fantasia-hpo/fantasia/internal/base/embedded"
@@ -77,10 +79,7 @@ func (n *node) write(a Address) error {
 		return fmt.Errorf("encode the address: %w", err)
 	}
 	path := filepath.Join(n.dir, addressFile)
-	if err := os.WriteFile(path+".new", append(content, '\n'), 0o600); err != nil {
-		return fmt.Errorf("write the address: %w", err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
+	if err := renameio.WriteFile(path, append(content, '\n'), 0o600); err != nil {
 		return fmt.Errorf("write the address: %w", err)
 	}
 	n.stack.PushClose("the address", func() error { return os.Remove(path) })

@@ -23,6 +23,22 @@ const runtimePrefix = "fantasia-"
 // closeTimeout limits how long a server may take to close.
 const closeTimeout = 15 * time.Second
 
+// bounded closes a server. If that takes too long, its lock MUST be kept, as the data may
+// still be written.
+func bounded(server string, closing func()) error {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		closing()
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-time.After(closeTimeout):
+		return fmt.Errorf("close %s: not done after %s", server, closeTimeout)
+	}
+}
+
 // socketNote is a file in the data directory that names the runtime directory, so that
 // the next start can remove what a killed process left behind.
 const socketNote = "socket"

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,8 +21,8 @@ import (
 )
 
 const (
-	// DefaultQuota is the default limit of etcd's database, in bytes.
-	DefaultQuota = 2 << 30
+	// quota is the usual limit of etcd's database, in bytes.
+	quota = 2 << 30
 	// DefaultHistory is long enough for a watcher that was disconnected briefly, and
 	// short enough to keep the database small under a thousand writes a second.
 	DefaultHistory = 30 * time.Second
@@ -54,7 +55,7 @@ type EtcdOptions struct {
 	// Logger receives etcd's warnings and errors while it serves, and everything else
 	// as debug. Nil discards all.
 	Logger *slog.Logger
-	// QuotaBytes limits the database; 0 means DefaultQuota.
+	// QuotaBytes limits the database; 0 means 2 GiB.
 	QuotaBytes int64
 	// History is the time for which old versions of keys are kept, and the interval of
 	// compactions; 0 means DefaultHistory.
@@ -78,9 +79,7 @@ func StartEtcd(ctx context.Context, o EtcdOptions) (*Etcd, error) {
 	if o.Dir == "" {
 		return nil, errors.New("start etcd: Dir is empty; want a directory for its data")
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	release, err := dirlock.Take(o.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("start etcd: %w", err)
@@ -131,21 +130,15 @@ func (e *Etcd) config(o EtcdOptions) (*embed.Config, error) {
 		return nil, fmt.Errorf("parse the peer address: %w", err)
 	}
 	client := url.URL{Scheme: "unix", Path: filepath.Join(e.runtime, etcdSocket)}
-	if o.QuotaBytes == 0 {
-		o.QuotaBytes = DefaultQuota
-	}
-	if o.History == 0 {
-		o.History = DefaultHistory
-	}
 	cfg := embed.NewConfig()
 	cfg.Name, cfg.Dir = etcdName, filepath.Join(o.Dir, "data")
 	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = nil, []url.URL{*peer}
 	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
 	cfg.InitialCluster = etcdName + "=" + nowhere
 	cfg.TickMs, cfg.ElectionMs = tickMs, electionMs
-	cfg.QuotaBackendBytes = o.QuotaBytes
+	cfg.QuotaBackendBytes = cmp.Or(o.QuotaBytes, quota)
 	cfg.AutoCompactionMode = embed.CompactorModePeriodic
-	cfg.AutoCompactionRetention = o.History.String()
+	cfg.AutoCompactionRetention = cmp.Or(o.History, DefaultHistory).String()
 	cfg.SnapshotCount, cfg.SnapshotCatchUpEntries, cfg.MaxWalFiles = snapshotEvery, followersKeep, 1
 	cfg.EnableGRPCGateway = false
 	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(e.log)
@@ -153,22 +146,23 @@ func (e *Etcd) config(o EtcdOptions) (*embed.Config, error) {
 }
 
 // Endpoint returns the address of the server: unix:// and the path of its socket.
-func (e *Etcd) Endpoint() string {
-	return "unix://" + filepath.Join(e.runtime, etcdSocket)
-}
+func (e *Etcd) Endpoint() string { return endpoint(e.runtime) }
 
 // Client returns a new client of the server. The caller closes it.
 func (e *Etcd) Client() (*clientv3.Client, error) {
-	c, err := clientv3.New(clientv3.Config{
-		Endpoints:   []string{e.Endpoint()},
-		DialTimeout: 5 * time.Second,
-		Logger:      e.log,
-	})
+	c, err := connect(e.runtime, e.log)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the embedded etcd: %w", err)
 	}
 	return c, nil
 }
+
+// connect returns a client of the server whose socket is in a runtime directory.
+func connect(runtime string, log *zap.Logger) (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{Endpoints: []string{endpoint(runtime)}, DialTimeout: 5 * time.Second, Logger: log})
+}
+
+func endpoint(runtime string) string { return "unix://" + filepath.Join(runtime, etcdSocket) }
 
 // Err delivers an error if the server fails while it serves, and is closed with it.
 func (e *Etcd) Err() <-chan error { return e.server.Err() }
@@ -181,16 +175,8 @@ func (e *Etcd) shutdown() error {
 	e.serving.Store(false)
 	var errs []error
 	if e.server != nil {
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			e.server.Close()
-		}()
-		select {
-		case <-done:
-		case <-time.After(closeTimeout):
-			// The lock is kept, as the data may still be written.
-			return fmt.Errorf("close etcd: not done after %s", closeTimeout)
+		if err := bounded("etcd", e.server.Close); err != nil {
+			return err
 		}
 	}
 	if e.runtime != "" {
@@ -206,11 +192,7 @@ func RunningEtcd(dir string) (*clientv3.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the running etcd's socket: %w", err)
 	}
-	c, err := clientv3.New(clientv3.Config{
-		Endpoints:   []string{"unix://" + filepath.Join(string(runtime), etcdSocket)},
-		DialTimeout: 5 * time.Second,
-		Logger:      zap.NewNop(),
-	})
+	c, err := connect(string(runtime), zap.NewNop())
 	if err != nil {
 		return nil, fmt.Errorf("connect to the running etcd: %w", err)
 	}

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,10 +16,10 @@ import (
 )
 
 const (
-	// DefaultSyncInterval is the interval at which JetStream's files are synced to
-	// disk. What a power failure can lose exists elsewhere: results in the workers'
-	// spools until etcd has them.
-	DefaultSyncInterval = time.Second
+	// syncInterval is the interval at which JetStream's files are synced to disk. What a
+	// power failure can lose exists elsewhere: results in the workers' spools until etcd
+	// has them.
+	syncInterval = time.Second
 	// maxPayload is the largest size of a message in bytes; the streams' own limit is
 	// lower.
 	maxPayload = 1 << 20
@@ -35,9 +36,6 @@ type NATSOptions struct {
 	// Logger receives the server's warnings and errors, and everything else as debug.
 	// Nil discards all.
 	Logger *slog.Logger
-	// SyncInterval is the interval at which files are synced to disk; 0 means
-	// DefaultSyncInterval.
-	SyncInterval time.Duration
 	// SyncAlways syncs each write before it is acknowledged.
 	SyncAlways bool
 }
@@ -56,12 +54,7 @@ func StartNATS(o NATSOptions) (*NATS, error) {
 	if o.Dir == "" {
 		return nil, errors.New("start NATS: Dir is empty; want a directory for its data")
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.SyncInterval == 0 {
-		o.SyncInterval = DefaultSyncInterval
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	release, err := dirlock.Take(o.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("start NATS: %w", err)
@@ -71,7 +64,7 @@ func StartNATS(o NATSOptions) (*NATS, error) {
 		DontListen:   true,
 		JetStream:    true,
 		StoreDir:     filepath.Join(o.Dir, "data"),
-		SyncInterval: o.SyncInterval,
+		SyncInterval: syncInterval,
 		SyncAlways:   o.SyncAlways,
 		MaxPayload:   maxPayload,
 		// Otherwise JetStream would want three quarters more free space than the streams may
@@ -111,19 +104,11 @@ func (n *NATS) Connect(opts ...nats.Option) (*nats.Conn, error) {
 func (n *NATS) Close() error { return n.close() }
 
 func (n *NATS) shutdown() error {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		n.server.Shutdown()
-		n.server.WaitForShutdown()
-	}()
-	select {
-	case <-done:
-		return n.release()
-	case <-time.After(closeTimeout):
-		// The lock is kept, as the data may still be written.
-		return fmt.Errorf("close NATS: not done after %s", closeTimeout)
+	err := bounded("NATS", func() { n.server.Shutdown(); n.server.WaitForShutdown() })
+	if err != nil {
+		return err
 	}
+	return n.release()
 }
 
 // natsLog forwards the server's log to slog. It records why the server did not start,

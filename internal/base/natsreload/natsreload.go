@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 )
 
 // Options say which server to watch.
@@ -48,21 +50,15 @@ const (
 func Run(ctx context.Context, o Options) error {
 	w := &watcher{o: o, client: &http.Client{Timeout: monitorTimeout}}
 	defer w.client.CloseIdleConnections()
-	ticker := time.NewTicker(o.Every)
-	defer ticker.Stop()
-	for {
+	for range backoff.Every(ctx, o.Every) {
 		if err := w.step(ctx, time.Now()); err == nil {
 			w.said = ""
 		} else if ctx.Err() == nil && err.Error() != w.said {
 			w.said = err.Error()
 			o.Log.WarnContext(ctx, "cannot check the configuration of NATS", "error", err)
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
 	}
+	return nil
 }
 
 type watcher struct {

@@ -1,4 +1,4 @@
-package dashboard
+package httpserve
 
 import (
 	"bytes"
@@ -6,13 +6,13 @@ import (
 	"net/http"
 )
 
-// inProcess is a transport that hands requests to a handler of this process.
-type inProcess struct{ handler http.Handler }
+// InProcess is a transport that hands requests to a handler of this process.
+type InProcess struct{ Handler http.Handler }
 
 // RoundTrip implements http.RoundTripper for answers that end.
-func (t inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t InProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := &answer{header: http.Header{}, status: http.StatusOK}
-	t.handler.ServeHTTP(w, r)
+	t.Handler.ServeHTTP(w, r)
 	return &http.Response{
 		Status: http.StatusText(w.status), StatusCode: w.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: w.header, Body: io.NopCloser(&w.body), ContentLength: int64(w.body.Len()), Request: r,
