@@ -6,16 +6,13 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/acquisition"
 )
 
-// Known is what an Acquisition knows beside the posterior that it scores. It is not safe
-// for concurrent use.
+// Known is what an Acquisition knows beside the posterior that it scores.
 type Known struct {
-	// Incumbents are, for each draw, the lowest posterior mean at an evaluated or pending
-	// point. The lowest observed value may just have been lucky.
-	Incumbents []float64
+	// Incumbent is the lowest posterior mean at an evaluated or pending point. The lowest
+	// observed value may just have been lucky.
+	Incumbent float64
 	// Noise is the variance of an evaluation's noise, 0 if it is ignored.
 	Noise float64
-
-	values []float64 // of the draws, reused
 }
 
 // LogEI is the logarithm of the expected improvement over the incumbent.
@@ -61,55 +58,28 @@ func latent(variance float64) (sd, slope float64) {
 }
 
 // Value implements Acquisition.
-func (a LogEI) Value(k *Known, mean []float64, variance float64) float64 {
+func (a LogEI) Value(k *Known, mean, variance float64) float64 {
 	sd, _ := a.spread(k, variance)
-	return k.overDraws(acquisition.LogEI, mean, sd)
+	return acquisition.LogEI(mean, sd, k.Incumbent)
 }
 
 // Gradient implements Acquisition.
-func (a LogEI) Gradient(k *Known, dMean, mean []float64, variance float64) (value, dVariance float64) {
+func (a LogEI) Gradient(k *Known, mean, variance float64) (value, dMean, dVariance float64) {
 	sd, slope := a.spread(k, variance)
-	value = k.overDraws(acquisition.LogEI, mean, sd)
-	return value, k.gradient(acquisition.LogEIGradient, dMean, mean, sd, slope, value)
+	value, dMean, dSD := acquisition.LogEIGradient(mean, sd, k.Incumbent)
+	return value, dMean, dSD * slope
 }
 
 // Value implements Acquisition.
-func (a UCB) Value(_ *Known, mean []float64, variance float64) float64 {
+func (a UCB) Value(_ *Known, mean, variance float64) float64 {
 	sd, _ := latent(variance)
-	return acquisition.LCB(Average(mean), sd, a.Kappa)
+	return acquisition.LCB(mean, sd, a.Kappa)
 }
 
 // Gradient implements Acquisition.
-func (a UCB) Gradient(k *Known, dMean, mean []float64, variance float64) (value, dVariance float64) {
-	for s := range dMean {
-		dMean[s] = -1 / float64(len(mean))
-	}
+func (a UCB) Gradient(k *Known, mean, variance float64) (value, dMean, dVariance float64) {
 	_, slope := latent(variance)
-	return a.Value(k, mean, variance), a.Kappa * slope
-}
-
-// overDraws returns the logarithm of the mean, over the draws, of an improvement whose
-// logarithm f returns.
-func (k *Known) overDraws(f func(mean, sd, target float64) float64, mean []float64, sd float64) float64 {
-	k.values = k.values[:0]
-	for s, m := range mean {
-		k.values = append(k.values, f(m, sd, k.Incumbents[s]))
-	}
-	return acquisition.LogMeanExp(k.values)
-}
-
-// gradient sets dMean to the derivatives of overDraws by the means and returns that by
-// the variance. f returns the derivatives of the improvement's logarithm by the mean and
-// the standard deviation, slope is that of the latter by the variance.
-func (k *Known) gradient(f func(mean, sd, target float64) (v, byMean, bySD float64), dMean, mean []float64, sd, slope, value float64) (dVariance float64) {
-	for s, m := range mean {
-		v, byMean, bySD := f(m, sd, k.Incumbents[s])
-		// d log Σ exp v_s / dv_s is the draw's share of the sum.
-		share := math.Exp(v-value) / float64(len(mean))
-		dMean[s] = share * byMean
-		dVariance += share * bySD * slope
-	}
-	return dVariance
+	return a.Value(k, mean, variance), -1, a.Kappa * slope
 }
 
 // learnt returns the standard deviation of the posterior mean at a point after one more

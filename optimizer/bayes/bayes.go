@@ -28,44 +28,25 @@ type Surrogate interface {
 	// x, a column for each function. z, of the same size, holds independent standard
 	// normal numbers. The error means that the model cannot be sampled there.
 	Sample(x, z mat.Matrix) (*mat.Dense, error)
-	// Fantasies returns the model without simulated values, for the given number of draws
-	// of them, at least 1.
-	Fantasies(draws int) Fantasies
+	// Fantasies returns the model without pending points.
+	Fantasies() Fantasies
 }
 
-// Fantasies is a Surrogate that is conditioned further, on points whose values are
-// simulated since they are still being evaluated. There may be several draws of the
-// values. Draws differ in their posterior means and share the variance. It is not safe
-// for concurrent use.
+// Fantasies is a Surrogate that is conditioned further, on points that are still being
+// evaluated. It is not safe for concurrent use.
 type Fantasies interface {
-	// Draws returns the number of draws.
-	Draws() int
 	// Believe adds the rows of x with the posterior mean as their value. It leaves the
 	// mean unchanged everywhere.
 	Believe(x mat.Matrix)
-	// Draw adds the rows of x with values from their joint posterior, noise included. z
-	// holds independent standard normal numbers, a row for each point and a column for
-	// each draw.
-	Draw(x, z mat.Matrix)
-	// Tell adds the rows of x with the given values, the same in all draws.
-	Tell(x mat.Matrix, y []float64)
-	// Posterior returns the posterior at the m rows of x, without noise: the mean in each
-	// draw, m×Draws, and the variance, which is positive. An added point never raises the
-	// variance.
-	Posterior(x mat.Matrix) (mean *mat.Dense, variance []float64)
+	// Posterior returns the posterior mean and variance at the rows of x, without noise.
+	// Variances are positive, and an added point never raises them.
+	Posterior(x mat.Matrix) (mean, variance []float64)
 	// Gradients returns the posterior at the rows of x and its derivatives by their
 	// coordinates. Derivatives by columns that the model rounds are 0.
 	Gradients(x mat.Matrix) *gp.Gradients
 	// Candidates returns the rows of x as points whose posterior is needed again after
 	// points have been added.
-	Candidates(x mat.Matrix) Candidates
-}
-
-// Candidates are points whose part of the posterior is kept between calls. They are not
-// safe for concurrent use.
-type Candidates interface {
-	// Posterior returns what Fantasies.Posterior returns now for these points.
-	Posterior() (mean *mat.Dense, variance []float64)
+	Candidates(x mat.Matrix) *gp.Candidates
 }
 
 // Acquisition scores a posterior. A larger score is better. It has no state and is safe
@@ -73,12 +54,10 @@ type Candidates interface {
 type Acquisition interface {
 	// Name returns the name that users know it by.
 	Name() string
-	// Value returns the score of a point with the given mean in each draw and the
-	// variance.
-	Value(known *Known, mean []float64, variance float64) float64
-	// Gradient returns the score and its derivative by the variance. It sets dMean to the
-	// derivatives by the means.
-	Gradient(known *Known, dMean, mean []float64, variance float64) (value, dVariance float64)
+	// Value returns the score of a point with the given posterior.
+	Value(known *Known, mean, variance float64) float64
+	// Gradient returns the score and its derivatives by the mean and the variance.
+	Gradient(known *Known, mean, variance float64) (value, dMean, dVariance float64)
 	// Reward reports whether the score is in the unit of the outcomes, with the sign
 	// changed. Otherwise it is the logarithm of something that a failure makes 0.
 	Reward() bool

@@ -16,7 +16,7 @@ import (
 func TestGaussian(t *testing.T) {
 	columns := kernel.Continuous(3)
 	kernels := map[string]struct {
-		k     kernel.Kernel
+		k     *kernel.Kernel
 		hyper []float64
 	}{
 		"matern32": {kernel.NewMatern32(columns), []float64{-0.5, 0.1, -1, 0.2}},

@@ -1,10 +1,6 @@
 package bayes
 
-import (
-	"gonum.org/v1/gonum/mat"
-
-	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
-)
+import "github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
 
 // Gaussian returns a Gaussian process as a Surrogate. The first of its kernel's
 // hyperparameters MUST be the lengthscales of its columns.
@@ -16,8 +12,4 @@ func (g gaussian) Noise() float64 { return g.Hyperparameters().Noise }
 
 func (g gaussian) Lengthscales() []float64 { return g.Hyperparameters().Kernel[:g.Dim()] }
 
-func (g gaussian) Fantasies(draws int) Fantasies { return fantasies{g.Model.Fantasies(draws)} }
-
-type fantasies struct{ *gp.Fantasies }
-
-func (f fantasies) Candidates(x mat.Matrix) Candidates { return f.Fantasies.Candidates(x) }
+func (g gaussian) Fantasies() Fantasies { return g.Model.Fantasies() }

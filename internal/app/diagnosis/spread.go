@@ -117,7 +117,7 @@ func residuals(m *surrogate.Model) [][]float64 {
 
 // compare tests groups.
 func compare(groups [][]float64) (*Spread, error) {
-	levene, err := diagnose.Levene(groups, diagnose.Median)
+	levene, err := diagnose.Levene(groups)
 	if err != nil {
 		return nil, err
 	}

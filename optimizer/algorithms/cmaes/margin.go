@@ -1,6 +1,7 @@
 package cmaes
 
 import (
+	"cmp"
 	"math"
 
 	"gonum.org/v1/gonum/mathext"
@@ -23,7 +24,7 @@ func (g *gaussian) margin(columns []optimizer.Column, share float64) {
 		above := 1 - cdf((high-g.Mean[i])/(root*g.Scale[i]))
 		if max(below, above) > 0.5 { // on the first or the last level
 			if min(below, above) < share {
-				g.Mean[i] = high + sign(g.Mean[i]-high)*root*g.Scale[i]*upperQuantile(share)
+				g.Mean[i] = high + float64(cmp.Compare(g.Mean[i], high))*root*g.Scale[i]*upperQuantile(share)
 			}
 			continue
 		}
@@ -59,13 +60,3 @@ func cdf(z float64) float64 { return math.Erfc(-z/math.Sqrt2) / 2 }
 // upperQuantile returns the value that a standard normal variable exceeds with
 // probability p.
 func upperQuantile(p float64) float64 { return -mathext.NormalQuantile(p) }
-
-func sign(v float64) float64 {
-	switch {
-	case v > 0:
-		return 1
-	case v < 0:
-		return -1
-	}
-	return 0
-}

@@ -10,18 +10,18 @@ const maxFull = 64
 // and the population. Equations are those of Hansen's tutorial (2016, arXiv 1604.00772);
 // a diagonal matrix has those of sep-CMA-ES (Ros and Hansen 2008), with cmaes' choices.
 type strategy struct {
-	dim, population, parents int
-	diagonal                 bool
-	weights                  []float64 // one for each rank, the best first; some negative
-	mass                     float64   // the effective number of parents, μ_eff
-	rankOne, rankMu          float64   // learning rates of the covariance matrix, c_1 and c_μ
-	pathSigma, damping       float64   // c_σ and d_σ
-	pathC                    float64   // c_c
-	length                   float64   // the expected length of a standard normal vector
+	dim, parents       int
+	diagonal           bool
+	weights            []float64 // one for each rank, the best first; some negative
+	mass               float64   // the effective number of parents, μ_eff
+	rankOne, rankMu    float64   // learning rates of the covariance matrix, c_1 and c_μ
+	pathSigma, damping float64   // c_σ and d_σ
+	pathC              float64   // c_c
+	length             float64   // the expected length of a standard normal vector
 }
 
 func newStrategy(dim, population int) strategy {
-	s := strategy{dim: dim, population: population, parents: population / 2, diagonal: dim > maxFull}
+	s := strategy{dim: dim, parents: population / 2, diagonal: dim > maxFull}
 	n := float64(dim)
 	s.weights = make([]float64, population)
 	var positive, negative, squares, negativeSquares float64

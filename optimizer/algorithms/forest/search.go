@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/acquisition"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -43,10 +45,7 @@ func newSearch(ctx context.Context, r *optimizer.Request, o Options) *search {
 	s.x = s.coder.rows(r.Problem)
 	s.best = slices.Min(s.y)
 	s.order = make([]int, len(s.y))
-	for i := range s.order {
-		s.order[i] = i
-	}
-	slices.SortStableFunc(s.order, func(a, b int) int { return cmp.Compare(s.y[a], s.y[b]) })
+	floats.ArgsortStable(slices.Clone(s.y), s.order)
 	s.fit()
 	for _, p := range r.Pending {
 		s.add(p.Point)

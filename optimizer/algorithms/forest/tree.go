@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // maxChoices is the largest number of choices of a categorical feature that a split can
@@ -195,9 +197,8 @@ func (w *grower) places(f, choices int, rows []int) []uint64 {
 	order := make([]int, choices)
 	for k := range sums {
 		sums[k] /= max(1, counts[k])
-		order[k] = k
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(sums[a], sums[b]) })
+	floats.ArgsortStable(sums, order)
 	places := make([]uint64, choices)
 	for i, k := range order {
 		places[k] = uint64(i)

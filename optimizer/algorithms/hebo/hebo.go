@@ -234,11 +234,8 @@ func (o proposer) feasibility(ctx context.Context, r *optimizer.Request, memory 
 	if o.options.Surrogate.Failures != surrogate.FailuresModel {
 		return nil
 	}
-	f, err := surrogate.FitFeasibility(ctx, r.Problem, r.Encoding, memory.Failures, r.Rand)
-	if f == nil || err != nil {
-		return nil
-	}
-	if ctx.Err() == nil {
+	f := surrogate.FitFeasibility(ctx, r.Problem, r.Encoding, memory.Failures, r.Rand)
+	if f != nil && ctx.Err() == nil {
 		memory.rememberFailures(f.Hyperparameters())
 	}
 	return f

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
-	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -91,10 +90,6 @@ func (l *Landscape) At(points []study.Point) (worth, mean, variance []float64) {
 	for i, p := range points {
 		places[i] = loop.Place{Point: p, X: l.search.Request.Encoding.Encode(p)}
 	}
-	draws, variance := l.search.Main.Fantasies.Posterior(loop.Rows(places))
-	mean = make([]float64, len(points))
-	for i := range mean {
-		mean[i] = bayes.Average(draws.RawRowView(i))
-	}
+	mean, variance = l.search.Main.Fantasies.Posterior(loop.Rows(places))
 	return l.search.Evaluate(places), mean, variance
 }

@@ -8,7 +8,6 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/acquisition"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
 	"github.com/fantasia-hpo/fantasia/optimizer/papers/nsga2"
@@ -27,8 +26,6 @@ type mace struct {
 	robust float64 // the scale of the noise added to the mean
 	noise  float64
 	rng    *rand.Rand
-	logEI  []float64 // of the draws, reused
-	logPI  []float64
 }
 
 // newMACE prepares the ensemble for a search.
@@ -38,7 +35,6 @@ func newMACE(s *search) *mace {
 	if s.options.Robust {
 		m.robust = math.Sqrt(2 * m.noise)
 	}
-	m.logEI, m.logPI = make([]float64, s.Main.Fantasies.Draws()), make([]float64, s.Main.Fantasies.Draws())
 	return m
 }
 
@@ -50,48 +46,39 @@ func confidence(n, parallel, dim int) float64 {
 	return math.Sqrt((2+float64(dim)/2)*math.Log(float64(t)) + math.Log(math.Pi*math.Pi/0.01))
 }
 
-// describe sets a row of dst to the posterior at a row of x: the mean in each draw, the
-// variance, the logarithm of the probability to complete, and the parameters' log
-// priors.
+// describe sets a row of dst to the posterior at a row of x: the mean, the variance, the
+// logarithm of the probability to complete, and the parameters' log priors.
 func (m *mace) describe(dst, x *mat.Dense) {
 	mean, variance := m.s.Main.Fantasies.Posterior(x)
 	logP := m.s.Chance.Log(x)
 	for i, v := range variance {
-		row := dst.RawRowView(i)
-		draws := copy(row, mean.RawRowView(i))
-		row[draws], row[draws+1] = v, logP[i]
-		row[draws+2] = m.s.Trust * m.s.Beliefs.Log(nil, x.RawRowView(i), 0)
+		dst.SetRow(i, []float64{mean[i], v, logP[i], m.s.Trust * m.s.Beliefs.Log(nil, x.RawRowView(i), 0)})
 	}
 }
 
 // objectives sets the rows of dst to the scores of the posteriors from describe.
 func (m *mace) objectives(dst, from *mat.Dense) {
-	draws := m.s.Main.Fantasies.Draws()
 	rows, _ := from.Dims()
 	for i := range rows {
-		posterior := from.RawRowView(i)
-		m.score(dst.RawRowView(i), posterior[:draws], posterior[draws], posterior[draws+1], posterior[draws+2])
+		p := from.RawRowView(i)
+		m.score(dst.RawRowView(i), p[0], p[1], p[2], p[3])
 	}
 }
 
 // score sets dst to (LCB, −log EI, −log PI); smaller is better. It adds the noise of
 // HEBO's robust acquisition, drawn anew at each call, to the mean and to the
 // improvements.
-func (m *mace) score(dst, mean []float64, variance, logP, prior float64) {
+func (m *mace) score(dst []float64, mean, variance, logP, prior float64) {
 	sd := math.Sqrt(variance + m.noise)
 	var bound, gain float64
 	if m.robust > 0 {
 		bound, gain = m.robust*m.rng.NormFloat64(), m.robust*m.rng.NormFloat64()
 	}
-	for s, mu := range mean {
-		target := m.s.Main.Known.Incumbents[s] - maceMargin
-		m.logEI[s] = acquisition.LogEI(mu+gain, sd, target)
-		m.logPI[s] = acquisition.LogPI(mu+gain, sd, target)
-	}
+	target := m.s.Main.Known.Incumbent - maceMargin
 	c := m.s.Chance
-	dst[0] = -c.OfReward(acquisition.LCB(bayes.Average(mean)+bound, sd, m.kappa), logP) - prior
-	dst[1] = -c.OfImprovement(acquisition.LogMeanExp(m.logEI), logP) - prior
-	dst[2] = -c.OfImprovement(acquisition.LogMeanExp(m.logPI), logP) - prior
+	dst[0] = -c.OfReward(acquisition.LCB(mean+bound, sd, m.kappa), logP) - prior
+	dst[1] = -c.OfImprovement(acquisition.LogEI(mean+gain, sd, target), logP) - prior
+	dst[2] = -c.OfImprovement(acquisition.LogPI(mean+gain, sd, target), logP) - prior
 }
 
 // front searches for the ensemble's Pareto front and returns its last population as
@@ -106,7 +93,7 @@ func (m *mace) front(ctx context.Context, e effort, initial *mat.Dense) ([]loop.
 	}
 	problem := nsga2.Problem{
 		Variables: variables, Objectives: 3,
-		Features: s.Main.Fantasies.Draws() + 3, Describe: m.describe, Score: m.objectives,
+		Features: 4, Describe: m.describe, Score: m.objectives,
 		Repair: func(x []float64) bool {
 			p := encoding.Decode(x)
 			if !s.Request.Space.Feasible(p) {
@@ -135,12 +122,11 @@ func (m *mace) front(ctx context.Context, e effort, initial *mat.Dense) ([]loop.
 // members have been chosen before. In a batch of more than two, the first has the
 // lowest mean and the second the greatest uncertainty. Otherwise it is a random point
 // of the Pareto front.
-func (m *mace) choose(mean *mat.Dense, variance []float64, from, picked, batch int, available func(i int) bool) (index int, why string, ok bool) {
-	n, _ := mean.Dims()
+func (m *mace) choose(mean, variance []float64, from, picked, batch int, available func(i int) bool) (index int, why string, ok bool) {
 	best, least := -1, math.Inf(1)
 	var scores [][]float64
 	var rows []int
-	for row := from; row < n; row++ {
+	for row := from; row < len(mean); row++ {
 		if !available(row - from) {
 			continue
 		}
@@ -148,13 +134,13 @@ func (m *mace) choose(mean *mat.Dense, variance []float64, from, picked, batch i
 		switch {
 		case batch > 2 && picked == 0:
 			why = "the lowest mean of the Pareto front"
-			value = -m.s.Chance.OfReward(-bayes.Average(mean.RawRowView(row)), m.s.LogP[row-from])
+			value = -m.s.Chance.OfReward(-mean[row], m.s.LogP[row-from])
 		case batch > 2 && picked == 1:
 			why = "the greatest uncertainty of the Pareto front"
 			value = -variance[row]
 		default:
 			score := make([]float64, 3)
-			m.score(score, mean.RawRowView(row), variance[row], m.s.LogP[row-from], m.s.Prior[row-from])
+			m.score(score, mean[row], variance[row], m.s.LogP[row-from], m.s.Prior[row-from])
 			scores, rows = append(scores, score), append(rows, row-from)
 			continue
 		}
@@ -169,23 +155,11 @@ func (m *mace) choose(mean *mat.Dense, variance []float64, from, picked, batch i
 	for i, a := range scores {
 		dominated := false
 		for j, b := range scores {
-			dominated = dominated || i != j && dominates(b, a)
+			dominated = dominated || i != j && nsga2.Dominates(b, a)
 		}
 		if !dominated {
 			free = append(free, rows[i])
 		}
 	}
 	return free[m.rng.IntN(len(free))], "one of the Pareto front, at random", true
-}
-
-// dominates reports whether a is nowhere worse than b and somewhere better.
-func dominates(a, b []float64) bool {
-	better := false
-	for i, v := range a {
-		if v > b[i] {
-			return false
-		}
-		better = better || v < b[i]
-	}
-	return better
 }

@@ -79,11 +79,6 @@ func (m *memory) checkFailures(dim int) {
 	})
 }
 
-// state encodes the memory as a state.
-func (m *memory) state() optimizer.State {
-	state, err := json.Marshal(m)
-	if err != nil {
-		return nil // a hyperparameter is not finite: start afresh
-	}
-	return state
-}
+// state encodes the memory as a state. It is nil, so that the next request starts afresh,
+// if a hyperparameter is not finite.
+func (m *memory) state() optimizer.State { return loop.Encode(m, func() {}) }

@@ -6,7 +6,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
-	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
 )
@@ -32,11 +32,11 @@ const maxAgain = 0.3
 // only lucky.
 type replicas struct {
 	places []surrogate.Place
-	at     bayes.Candidates // the places
-	logP   []float64        // log probabilities that their evaluations complete; nil until needed
-	probe  bool             // no two evaluations of a place have differed yet
-	probed bool             // a repeated evaluation is pending
-	done   int              // repeated evaluations, pending ones included
+	at     *gp.Candidates // the places
+	logP   []float64      // log probabilities that their evaluations complete; nil until needed
+	probe  bool           // no two evaluations of a place have differed yet
+	probed bool           // a repeated evaluation is pending
+	done   int            // repeated evaluations, pending ones included
 }
 
 // newReplicas returns the places that may be evaluated again, given what is known of
@@ -45,7 +45,7 @@ func (s *search) newReplicas(places []surrogate.Place, noise surrogate.Noise) *r
 	if !s.options.Replicate || !s.Request.Repeats || s.options.Noise == NoiseNo {
 		return nil
 	}
-	c := &replicas{places: places, probe: noise != surrogate.Noisy, done: s.Repeats()}
+	c := &replicas{places: places, probe: noise != surrogate.Noisy, done: s.Repeats}
 	if c.probe && !probeDue(places) {
 		return nil
 	}
@@ -100,13 +100,11 @@ func (s *search) again(left bool) (best loop.Spot, ok bool) {
 		c.logP = s.Chance.Log(c.rows(d))
 	}
 	lowest, second := math.Inf(1), math.Inf(1)
-	means := make([]float64, len(c.places))
-	for i := range means {
-		means[i] = bayes.Average(mean.RawRowView(i))
-		if means[i] < lowest {
-			lowest, second = means[i], lowest
+	for _, m := range mean {
+		if m < lowest {
+			lowest, second = m, lowest
 		} else {
-			second = min(second, means[i])
+			second = min(second, m)
 		}
 	}
 	best.Value = math.Inf(-1)
@@ -117,12 +115,12 @@ func (s *search) again(left bool) (best loop.Spot, ok bool) {
 			continue
 		}
 		rival := lowest
-		if means[i] == lowest && len(means) > 1 {
+		if mean[i] == lowest && len(mean) > 1 {
 			rival = second
 		}
-		value := s.Chance.OfImprovement(s.Main.Known.Knowledge(means[i], variance[i], rival), c.logP[i]) + s.Trust*s.Beliefs.Log(nil, x, 0)
+		value := s.Chance.OfImprovement(s.Main.Known.Knowledge(mean[i], variance[i], rival), c.logP[i]) + s.Trust*s.Beliefs.Log(nil, x, 0)
 		if c.probe {
-			value = -means[i] // probe the incumbent
+			value = -mean[i] // probe the incumbent
 		}
 		if busy {
 			value -= math.MaxFloat64 / 4 // after all places that are not pending

@@ -121,7 +121,7 @@ func (s *search) promise(best loop.Spot) float64 {
 	}
 	x := loop.Rows([]loop.Place{best.Place})
 	mean, variance := s.Main.Fantasies.Posterior(x)
-	value := bayes.LogEI{}.Value(&s.Main.Known, mean.RawRowView(0), variance[0])
+	value := bayes.LogEI{}.Value(&s.Main.Known, mean[0], variance[0])
 	return s.Chance.OfImprovement(value, s.Chance.Log(x)[0]) + s.Trust*s.Beliefs.Log(nil, best.X, 0)
 }
 
@@ -146,7 +146,7 @@ func (s *search) pick(best loop.Spot) optimizer.Suggestion {
 		exact := *s.mace
 		exact.robust = 0
 		score := make([]float64, 3)
-		exact.score(score, mean.RawRowView(0), variance[0], s.Chance.Log(x)[0], 0)
+		exact.score(score, mean[0], variance[0], s.Chance.Log(x)[0], 0)
 		best.Acquisition = map[string]float64{"ucb": -score[0], "logei": -score[1], "logpi": -score[2]}
 	}
 	return s.Pick(best)

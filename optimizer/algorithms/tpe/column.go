@@ -1,10 +1,10 @@
 package tpe
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mathext"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -107,10 +107,7 @@ func (c *column) votes(at []float64, beliefs bool) [][]float64 {
 func bandwidths(at []float64) []float64 {
 	n := len(at)
 	order := make([]int, n)
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(at[a], at[b]), a-b) })
+	floats.ArgsortStable(slices.Clone(at), order)
 	least := 1 / min(100, float64(n+2))
 	sd := make([]float64, n)
 	for rank, i := range order {

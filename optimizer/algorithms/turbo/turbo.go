@@ -112,10 +112,7 @@ func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 	if since != memory.Since {
 		memory.Since, memory.Fitted = since, nil
 	}
-	feasible, err := surrogate.FitFeasibility(ctx, r.Problem, r.Encoding, nil, r.Rand)
-	if err != nil {
-		feasible = nil // its hyperparameters could not be found: evaluations count as completing
-	}
+	feasible := surrogate.FitFeasibility(ctx, r.Problem, r.Encoding, nil, r.Rand)
 	run := *r
 	problem := *r.Problem
 	problem.Observations = problem.Observations[since:]

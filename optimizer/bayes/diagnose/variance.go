@@ -23,27 +23,16 @@ type Test struct {
 	P float64
 }
 
-// Center is the centre from which Levene's test measures distances.
-type Center int
-
-// The centres of Levene's test.
-const (
-	// Median gives the test of Brown and Forsythe (1974), which keeps its level for
-	// skewed and heavy-tailed values.
-	Median Center = iota
-	// Mean gives Levene's original test (1960), for symmetric values with light tails.
-	Mean
-)
-
-// Levene tests whether the groups have the same variance. With Z the distances
-// of the values from their group's centre, N values and k groups of sizes nᵢ, the
-// statistic is
+// Levene tests whether the groups have the same variance, in the form of Brown and
+// Forsythe (1974), which keeps its level for skewed and heavy-tailed values. With Z the
+// distances of the values from their group's median, N values and k groups of sizes nᵢ,
+// the statistic is
 //
 //	W = (N − k)/(k − 1) · Σᵢ nᵢ(Z̄ᵢ − Z̄)² / Σᵢⱼ(Zᵢⱼ − Z̄ᵢ)²
 //
 // and P its tail in the F distribution with k − 1 and N − k degrees of freedom.
 // The error wraps ErrGroups.
-func Levene(groups [][]float64, center Center) (Test, error) {
+func Levene(groups [][]float64) (Test, error) {
 	n, err := count(groups)
 	if err != nil {
 		return Test{}, err
@@ -52,11 +41,7 @@ func Levene(groups [][]float64, center Center) (Test, error) {
 	distances := make([][]float64, len(groups))
 	means := make([]float64, len(groups))
 	for i, group := range groups {
-		at := stat.Mean(group, nil)
-		if center == Median {
-			at = median(group)
-		}
-		distances[i] = awayFrom(group, at)
+		distances[i] = awayFrom(group, median(group))
 		means[i] = stat.Mean(distances[i], nil)
 		grand += means[i] * float64(len(group)) / float64(n)
 	}

@@ -57,8 +57,7 @@ func TestTestsAgainstSciPy(t *testing.T) {
 				want [2]float64
 				run  func() (diagnose.Test, error)
 			}{
-				{"Levene by the median", c.Median, func() (diagnose.Test, error) { return diagnose.Levene(c.Groups, diagnose.Median) }},
-				{"Levene by the mean", c.Mean, func() (diagnose.Test, error) { return diagnose.Levene(c.Groups, diagnose.Mean) }},
+				{"Levene", c.Median, func() (diagnose.Test, error) { return diagnose.Levene(c.Groups) }},
 				{"Fligner–Killeen", c.Fligner, func() (diagnose.Test, error) { return diagnose.FlignerKilleen(c.Groups) }},
 			} {
 				got, err := test.run()
@@ -81,10 +80,8 @@ func TestGroupsWithoutATest(t *testing.T) {
 		"no spread":           {{1, 1, 1}, {2, 2, 2}},
 		"pairs, one distance": {{1, 2}, {5, 6}},
 	} {
-		for _, center := range []diagnose.Center{diagnose.Median, diagnose.Mean} {
-			if got, err := diagnose.Levene(groups, center); !errors.Is(err, diagnose.ErrGroups) {
-				t.Errorf("%s: Levene gives %v, %v; want ErrGroups", name, got, err)
-			}
+		if got, err := diagnose.Levene(groups); !errors.Is(err, diagnose.ErrGroups) {
+			t.Errorf("%s: Levene gives %v, %v; want ErrGroups", name, got, err)
 		}
 		if got, err := diagnose.FlignerKilleen(groups); !errors.Is(err, diagnose.ErrGroups) {
 			t.Errorf("%s: Fligner–Killeen gives %v, %v; want ErrGroups", name, got, err)
@@ -107,8 +104,7 @@ func TestTestsAreInvariant(t *testing.T) {
 			}
 		}
 		for _, run := range []func([][]float64) (diagnose.Test, error){
-			diagnose.FlignerKilleen,
-			func(g [][]float64) (diagnose.Test, error) { return diagnose.Levene(g, diagnose.Median) },
+			diagnose.FlignerKilleen, diagnose.Levene,
 		} {
 			before, err := run(a)
 			after, again := run(b)

@@ -86,10 +86,11 @@ func BenchmarkExtend(b *testing.B) {
 			m := benchModel(b, n)
 			at, _ := sample(1000, benchDim, 2)
 			pending, _ := sample(8, benchDim, 3)
-			f := m.Fantasies(1)
-			c := f.Candidates(at)
 			for b.Loop() {
-				f.Truncate(0)
+				b.StopTimer()
+				f := m.Fantasies()
+				c := f.Candidates(at)
+				b.StartTimer()
 				for i := range 8 {
 					f.Believe(pending.Slice(i, i+1, 0, benchDim))
 					c.Posterior()
@@ -103,7 +104,7 @@ func BenchmarkExtend(b *testing.B) {
 func BenchmarkGradients(b *testing.B) {
 	for _, n := range benchSizes {
 		b.Run(fmt.Sprint("n=", n), func(b *testing.B) {
-			f := benchModel(b, n).Fantasies(1)
+			f := benchModel(b, n).Fantasies()
 			at, _ := sample(10, benchDim, 2)
 			for b.Loop() {
 				f.Gradients(at)

@@ -1,6 +1,8 @@
 package gp
 
 import (
+	"slices"
+
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -30,8 +32,7 @@ type Candidates struct {
 	fantasies *Fantasies
 	x         *mat.Dense // m×d, transformed
 	blocks    []candidateBlock
-	serials   []int     // of the fantasies that the blocks hold
-	mean      []float64 // without the fantasies
+	mean      []float64
 	prior     []float64 // variances
 	explained []float64 // parts of the prior variances, without the fantasies
 }
@@ -75,36 +76,17 @@ func firstColumns(m blas64.General, n int) *mat.Dense {
 
 // Posterior returns the posterior at the candidates, as Fantasies.Posterior
 // does, given all points that the fantasies hold now.
-func (c *Candidates) Posterior() (mean *mat.Dense, variance []float64) {
-	f := c.fantasies
-	keep := 0
-	for keep < min(len(c.serials), len(f.points)) && c.serials[keep] == f.points[keep].serial {
-		keep++
-	}
-	c.serials = c.serials[:keep]
-	for _, p := range f.points[keep:] {
-		c.serials = append(c.serials, p.serial)
-	}
-	rows := len(c.mean)
-	mean, variance = mat.NewDense(rows, f.draws, nil), make([]float64, rows)
+func (c *Candidates) Posterior() (mean, variance []float64) {
+	f, rows := c.fantasies, len(c.mean)
+	variance = make([]float64, rows)
 	linalg.Parallel(rows, blockSize(rows), func(chunk, lo, hi int) {
 		b := &c.blocks[chunk]
-		b.more = b.more[:keep]
-		for _, p := range f.points[keep:] {
+		for _, p := range f.points[len(b.more):] {
 			b.extend(f.model, p)
 		}
 		b.variances(variance[lo:hi], c.prior[lo:hi], c.explained[lo:hi])
-		for j := lo; j < hi; j++ {
-			row := mean.RawRowView(j)
-			for s := range row {
-				row[s] = c.mean[j]
-			}
-			for i, p := range f.points {
-				floats.AddScaled(row, b.more[i][j-lo], p.z)
-			}
-		}
 	})
-	return mean, variance
+	return slices.Clone(c.mean), variance
 }
 
 // extend adds the block's row for the next fantasy p.

@@ -34,18 +34,18 @@ func Example() {
 	}
 	known, _ := fitted.Model.Posterior(x)
 	incumbent := slices.Min(known)
-	f := fitted.Model.Fantasies(1)
+	f := fitted.Model.Fantasies()
 	candidates := f.Candidates(grid)
 	for range 2 {
 		mean, variance := candidates.Posterior()
 		best, value := 0, math.Inf(-1)
 		for i := range variance {
-			if v := acquisition.LogEI(mean.At(i, 0), math.Sqrt(variance[i]), incumbent); v > value {
+			if v := acquisition.LogEI(mean[i], math.Sqrt(variance[i]), incumbent); v > value {
 				best, value = i, v
 			}
 		}
 		fmt.Printf("evaluate %.2f\n", grid.At(best, 0))
-		incumbent = min(incumbent, mean.At(best, 0))
+		incumbent = min(incumbent, mean[best])
 		f.Believe(grid.Slice(best, best+1, 0, 1))
 	}
 	// Output:

@@ -3,6 +3,7 @@ package gp_test
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -20,8 +21,6 @@ func stack(a, b mat.Matrix) *mat.Dense {
 	return &out
 }
 
-func column(m mat.Matrix, c int) []float64 { return mat.Col(nil, c, m) }
-
 // grid snaps to the nearest of n equidistant values 0, 1/(n−1), …, 1.
 func grid(n int) func(float64) float64 {
 	return func(v float64) float64 { return math.Round(v*float64(n-1)) / float64(n-1) }
@@ -35,14 +34,13 @@ func normals(rows, cols int, seed uint64) *mat.Dense {
 	return z
 }
 
-// Conditioning the model from scratch on the drawn values gives the same posterior.
+// Conditioning the model from scratch on the believed values gives the same posterior.
 func TestFantasiesEqualARefit(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		n, q := rapid.IntRange(1, 80).Draw(r, "n"), rapid.IntRange(1, 9).Draw(r, "q")
-		draws := rapid.IntRange(1, 4).Draw(r, "draws")
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(r, "seed"), 0))
 		x, y := sample(n, 3, rng.Uint64())
-		pending, told := sample(q, 3, rng.Uint64())
+		pending, _ := sample(q, 3, rng.Uint64())
 		at, _ := sample(70, 3, rng.Uint64())
 		k := kernel.NewMatern52([]kernel.Column{{}, {}, {Snap: grid(4)}})
 		h := hyper(1.3, 0.02, 0.3, 0.8, 0.5)
@@ -50,36 +48,21 @@ func TestFantasiesEqualARefit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := m.Fantasies(draws)
+		f := m.Fantasies()
 		c := f.Candidates(at)
-		switch rapid.IntRange(0, 2).Draw(r, "how") {
-		case 0:
-			f.Draw(pending, normals(q, draws, rng.Uint64()))
-		case 1:
-			f.Believe(pending)
-		default:
-			f.Tell(pending, told)
-			for i := range told {
-				near(t, "told values", f.Values(i), repeat(told[i], draws), 1e-9)
-			}
-		}
+		f.Believe(pending)
 		mean, variance := f.Posterior(at)
 		cachedMean, cachedVariance := c.Posterior()
-		for s := range draws {
-			values := append([]float64(nil), y...)
-			for i := range q {
-				values = append(values, f.Values(i)[s])
-			}
-			refit, err := gp.Condition(k, h, stack(x, pending), values)
-			if err != nil {
-				t.Fatal(err)
-			}
-			wantMean, wantVariance := refit.Posterior(at)
-			near(t, "mean", column(mean, s), wantMean, 1e-9)
-			near(t, "variance", variance, wantVariance, 1e-9)
-			near(t, "candidates' mean", column(cachedMean, s), wantMean, 1e-9)
-			near(t, "candidates' variance", cachedVariance, wantVariance, 1e-9)
+		believed, _ := m.Posterior(pending)
+		refit, err := gp.Condition(k, h, stack(x, pending), slices.Concat(y, believed))
+		if err != nil {
+			t.Fatal(err)
 		}
+		wantMean, wantVariance := refit.Posterior(at)
+		near(t, "mean", mean, wantMean, 1e-9)
+		near(t, "variance", variance, wantVariance, 1e-9)
+		near(t, "candidates' mean", cachedMean, wantMean, 1e-9)
+		near(t, "candidates' variance", cachedVariance, wantVariance, 1e-9)
 	})
 }
 
@@ -91,10 +74,9 @@ func repeat(v float64, n int) []float64 {
 	return out
 }
 
-// The joint predictive covariance of the drawn values, from the definition
-// K** + noise − K*ᵀ(K + noise)⁻¹K*, and that of the function's own values, which is
-// without the first noise; their mean is the model's.
-func TestDrawnValuesHaveTheJointPosterior(t *testing.T) {
+// The joint covariance of the values of drawn functions, from the definition
+// K** − K*ᵀ(K + noise)⁻¹K*; their mean is the model's.
+func TestSamplesHaveTheJointPosterior(t *testing.T) {
 	const q, draws = 3, 20000
 	x, y := sample(15, 2, 1)
 	pending := mat.NewDense(q, 2, []float64{0.4, 0.4, 0.45, 0.4, 0.9, 0.1})
@@ -103,8 +85,6 @@ func TestDrawnValuesHaveTheJointPosterior(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := m.Fantasies(draws)
-	f.Draw(pending, normals(q, draws, 1))
 	values, err := m.Sample(pending, normals(q, draws, 2))
 	if err != nil {
 		t.Fatal(err)
@@ -112,39 +92,27 @@ func TestDrawnValuesHaveTheJointPosterior(t *testing.T) {
 	mean, _ := m.Posterior(pending)
 
 	gram := mat.NewSymDense(15+q, nil)
-	k.Gram(gram, h.Kernel, stack(x, pending))
+	k.Prepare(h.Kernel, stack(x, pending), false).Gram(gram)
 	full := mat.DenseCopyOf(gram)
 	for i := range 15 {
 		full.Set(i, i, full.At(i, i)+h.Noise)
 	}
-	var solved, want mat.Dense
+	var solved, covariance mat.Dense
 	if err := solved.Solve(full.Slice(0, 15, 0, 15), full.Slice(0, 15, 15, 15+q)); err != nil {
 		t.Fatal(err)
 	}
-	want.Mul(full.Slice(15, 15+q, 0, 15), &solved)
-	want.Sub(full.Slice(15, 15+q, 15, 15+q), &want)
-	for name, of := range map[string]struct {
-		values func(i int) []float64
-		noise  float64
-	}{
-		"observations": {f.Values, h.Noise},
-		"functions":    {values.RawRowView, 0},
-	} {
-		covariance := mat.DenseCopyOf(&want)
-		for i := range q {
-			covariance.Set(i, i, covariance.At(i, i)+of.noise)
+	covariance.Mul(full.Slice(15, 15+q, 0, 15), &solved)
+	covariance.Sub(full.Slice(15, 15+q, 15, 15+q), &covariance)
+	for i := range q {
+		if got, se := stat.Mean(values.RawRowView(i), nil), math.Sqrt(covariance.At(i, i)/draws); math.Abs(got-mean[i]) > 5*se {
+			t.Errorf("the mean of value %d is %v, want %v ± %v", i, got, mean[i], se)
 		}
-		for i := range q {
-			if got, se := stat.Mean(of.values(i), nil), math.Sqrt(covariance.At(i, i)/draws); math.Abs(got-mean[i]) > 5*se {
-				t.Errorf("%s: the mean of value %d is %v, want %v ± %v", name, i, got, mean[i], se)
-			}
-			for j := range q {
-				got := stat.Covariance(of.values(i), of.values(j), nil)
-				// The standard error of a covariance of normal variables.
-				se := math.Sqrt((covariance.At(i, i)*covariance.At(j, j) + covariance.At(i, j)*covariance.At(i, j)) / draws)
-				if math.Abs(got-covariance.At(i, j)) > 5*se {
-					t.Errorf("%s: the covariance of values %d and %d is %v, want %v ± %v", name, i, j, got, covariance.At(i, j), se)
-				}
+		for j := range q {
+			got := stat.Covariance(values.RawRowView(i), values.RawRowView(j), nil)
+			// The standard error of a covariance of normal variables.
+			se := math.Sqrt((covariance.At(i, i)*covariance.At(j, j) + covariance.At(i, j)*covariance.At(i, j)) / draws)
+			if math.Abs(got-covariance.At(i, j)) > 5*se {
+				t.Errorf("the covariance of values %d and %d is %v, want %v ± %v", i, j, got, covariance.At(i, j), se)
 			}
 		}
 	}
@@ -178,10 +146,10 @@ func TestBelieverKeepsTheMeanAndShrinksTheVariance(t *testing.T) {
 		t.Fatal(err)
 	}
 	mean, variance := m.Posterior(at)
-	f := m.Fantasies(1)
+	f := m.Fantasies()
 	f.Believe(pending)
 	after, shrunk := f.Posterior(at)
-	near(t, "mean", column(after, 0), mean, 1e-12)
+	near(t, "mean", after, mean, 1e-12)
 	for i := range shrunk {
 		if shrunk[i] > variance[i] {
 			t.Errorf("variance rose from %v to %v", variance[i], shrunk[i])
@@ -189,57 +157,41 @@ func TestBelieverKeepsTheMeanAndShrinksTheVariance(t *testing.T) {
 	}
 }
 
-// Candidates follow points that are dropped and replaced.
-func TestCandidatesFollowTruncation(t *testing.T) {
+// Candidates follow points that are added between calls.
+func TestCandidatesFollow(t *testing.T) {
 	x, y := sample(30, 2, 1)
-	pending, told := sample(6, 2, 2)
+	pending, _ := sample(6, 2, 2)
 	at, _ := sample(80, 2, 3)
 	m, err := gp.Condition(kernel.NewMatern52(kernel.Continuous(2)), hyper(1, 0.01, 0.2, 0.2), x, y)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := m.Fantasies(1)
+	f := m.Fantasies()
 	c := f.Candidates(at)
-	check := func(what string) {
-		t.Helper()
+	for from := 0; from < 6; from += 3 {
+		f.Believe(pending.Slice(from, from+3, 0, 2))
 		mean, variance := c.Posterior()
 		wantMean, wantVariance := f.Posterior(at)
-		near(t, what+": mean", column(mean, 0), column(wantMean, 0), 1e-12)
-		near(t, what+": variance", variance, wantVariance, 1e-12)
+		near(t, "mean", mean, wantMean, 1e-12)
+		near(t, "variance", variance, wantVariance, 1e-12)
 	}
-	f.Tell(pending.Slice(0, 3, 0, 2), told[:3])
-	check("three points")
-	f.Truncate(1)
-	check("one left")
-	f.Truncate(0)
-	f.Tell(pending.Slice(3, 6, 0, 2), told[3:])
-	check("three others")
-	f.Truncate(2)
-	f.Believe(pending.Slice(0, 1, 0, 2))
-	check("the last replaced unseen")
-	f.Truncate(0)
-	base, _ := m.Posterior(at)
-	mean, _ := c.Posterior()
-	near(t, "none left", column(mean, 0), base, 1e-12)
 }
 
 func TestGradientsAgainstFiniteDifferences(t *testing.T) {
-	const h, draws = 1e-5, 3
+	const h = 1e-5
 	x, y := sample(40, 3, 1)
 	k := kernel.NewMatern52([]kernel.Column{{}, {Snap: grid(4)}, {}})
 	m, err := gp.Condition(k, hyper(1.3, 0.02, 0.3, 0.8, 0.5), x, y)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := m.Fantasies(draws)
+	f := m.Fantasies()
 	at, _ := sample(5, 3, 3)
 	check := func() {
 		g := f.Gradients(at)
 		mean, variance := f.Posterior(at)
 		near(t, "variance", g.Variance, variance, 1e-12)
-		for s := range draws {
-			near(t, "mean", column(g.Mean, s), column(mean, s), 1e-12)
-		}
+		near(t, "mean", g.Mean, mean, 1e-12)
 		for c := range 3 {
 			up, down := mat.DenseCopyOf(at), mat.DenseCopyOf(at)
 			for i := range 5 {
@@ -256,16 +208,14 @@ func TestGradientsAgainstFiniteDifferences(t *testing.T) {
 					return []float64{(up - down) / (2 * h)}
 				}
 				near(t, "∂variance", []float64{g.DVariance.At(i, c)}, difference(upVariance[i], downVariance[i]), 1e-6)
-				for s := range draws {
-					near(t, "∂mean", []float64{g.DMean[s].At(i, c)}, difference(upMean.At(i, s), downMean.At(i, s)), 1e-6)
-				}
+				near(t, "∂mean", []float64{g.DMean.At(i, c)}, difference(upMean[i], downMean[i]), 1e-6)
 			}
 		}
 	}
 	check()
 	pending, _ := sample(4, 3, 2)
-	f.Draw(pending, normals(4, draws, 1))
+	f.Believe(pending.Slice(0, 2, 0, 3))
 	check()
-	f.Truncate(2)
+	f.Believe(pending.Slice(2, 4, 0, 3))
 	check()
 }

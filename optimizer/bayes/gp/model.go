@@ -22,7 +22,7 @@ type Hyperparameters struct {
 // Model is a Gaussian process conditioned on data. It is immutable and safe for
 // concurrent use.
 type Model struct {
-	kernel kernel.Kernel
+	kernel *kernel.Kernel
 	hyper  Hyperparameters
 	x      *mat.Dense     // transformed by the kernel
 	points *kernel.Points // x, prepared
@@ -34,14 +34,14 @@ type Model struct {
 // Condition returns the posterior of a Gaussian process with mean zero and
 // covariance k(·, ·) given observations y of the rows of x under independent
 // noise. y must be finite. The error wraps linalg.ErrNotPositiveDefinite.
-func Condition(k kernel.Kernel, h Hyperparameters, x mat.Matrix, y []float64) (*Model, error) {
+func Condition(k *kernel.Kernel, h Hyperparameters, x mat.Matrix, y []float64) (*Model, error) {
 	return ConditionEach(k, h, x, y, nil)
 }
 
 // ConditionEach is Condition for observations whose noise differs: the variance of row i's
 // noise is h.Noise + extra[i]. A point added by Fantasies has the noise h.Noise. extra may
 // be nil.
-func ConditionEach(k kernel.Kernel, h Hyperparameters, x mat.Matrix, y, extra []float64) (*Model, error) {
+func ConditionEach(k *kernel.Kernel, h Hyperparameters, x mat.Matrix, y, extra []float64) (*Model, error) {
 	if n, d := x.Dims(); n != len(y) || d != k.Dim() || len(h.Kernel) != k.NumParams() {
 		panic(fmt.Sprintf("gp: %d×%d points, %d outcomes, %d hyperparameters for a kernel of %d columns and %d hyperparameters",
 			n, d, len(y), len(h.Kernel), k.Dim(), k.NumParams()))
@@ -100,7 +100,5 @@ func logLikelihood(beta []float64, logDet float64) float64 {
 // observation noise, at the rows of x. Variances are positive: those that rounding
 // makes smaller are set to 1e-12 of the prior variance, or 1e-150.
 func (m *Model) Posterior(x mat.Matrix) (mean, variance []float64) {
-	f := m.Fantasies(1)
-	all, variance := f.Posterior(x)
-	return mat.Col(nil, 0, all), variance
+	return m.Fantasies().Posterior(x)
 }

@@ -19,7 +19,7 @@ const wall = 100
 // objective is the negative log posterior density of the free hyperparameters, with the
 // memory shared by its evaluations.
 type objective struct {
-	kernel kernel.Kernel
+	kernel *kernel.Kernel
 	config *Config
 	x      *mat.Dense
 	y      []float64
@@ -35,7 +35,7 @@ type objective struct {
 	evaluations   int // of the gradient
 }
 
-func newObjective(k kernel.Kernel, x *mat.Dense, y []float64, config *Config) *objective {
+func newObjective(k *kernel.Kernel, x *mat.Dense, y []float64, config *Config) *objective {
 	n := len(y)
 	return &objective{
 		kernel: k, config: config, x: x, y: y,

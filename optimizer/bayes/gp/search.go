@@ -19,7 +19,20 @@ const (
 	convergedGain  = 1e-3
 )
 
-func fit(ctx context.Context, k kernel.Kernel, x mat.Matrix, y []float64, config Config, rng *rand.Rand) (*Result, error) {
+// Fit returns the model whose hyperparameters maximise the posterior density of config,
+// searched by L-BFGS in log space. y must be finite and should be standardised; starts
+// are drawn from rng. If ctx ends, Fit returns the context's error together with the
+// best model so far, which is that of the first start if there was no time at all.
+func Fit(ctx context.Context, k *kernel.Kernel, x mat.Matrix, y []float64, config Config, rng *rand.Rand) (*Result, error) {
+	if n, d := x.Dims(); n != len(y) || d != k.Dim() {
+		panic(fmt.Sprintf("gp: %d×%d points and %d outcomes for a kernel of %d columns", n, d, len(y), k.Dim()))
+	}
+	if len(config.Kernel) != k.NumParams() || config.Warm != nil && len(config.Warm.Kernel) != k.NumParams() {
+		panic(fmt.Sprintf("gp: configuration or warm start must have %d kernel hyperparameters", k.NumParams()))
+	}
+	if config.Starts < 1 {
+		panic(fmt.Sprintf("gp: %d starts", config.Starts))
+	}
 	points := k.Transform(x)
 	full := newObjective(k, points, y, &config)
 	explore := full

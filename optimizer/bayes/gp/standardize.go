@@ -49,9 +49,3 @@ func Standardize(y []float64) ([]float64, Scale) {
 	}
 	return z, Scale{Mean: mean * unit, SD: sd * unit}
 }
-
-// ToStandard returns the standardised value of an outcome.
-func (s Scale) ToStandard(y float64) float64 { return y/s.SD - s.Mean/s.SD }
-
-// FromStandard returns the outcome of a standardised value.
-func (s Scale) FromStandard(z float64) float64 { return s.Mean + s.SD*z }

@@ -32,18 +32,18 @@ func BenchmarkKernels(b *testing.B) {
 		})
 		for _, c := range []struct {
 			name string
-			k    kernel.Kernel
+			k    *kernel.Kernel
 		}{
 			{"Matern52", kernel.NewMatern52(columns)}, {"Matern32", kernel.NewMatern32(columns)},
 			{"Linear", kernel.NewLinear(columns)}, {"WarpedSum", kernel.NewWarped(sum, columns)},
 		} {
 			theta := make([]float64, c.k.NumParams())
-			grad, pairs, cross := make([]float64, len(theta)), mat.NewDense(n, d, nil), mat.NewDense(100, n, nil)
+			grad, cross := make([]float64, len(theta)), mat.NewDense(100, n, nil)
+			prepare := func(x *mat.Dense, slopes bool) *kernel.Points { return c.k.Prepare(theta, x, slopes) }
 			for name, f := range map[string]func(){
-				"Gram":          func() { c.k.Gram(gram, theta, x) },
-				"Cross100":      func() { c.k.Cross(cross, theta, x.Slice(0, 100, 0, d).(*mat.Dense), x) },
-				"ParamGradient": func() { c.k.ParamGradient(grad, theta, x, gram) },
-				"PairGradient":  func() { c.k.PairGradient(pairs, theta, x, gram) },
+				"Gram":          func() { prepare(x, false).Gram(gram) },
+				"Cross100":      func() { prepare(x.Slice(0, 100, 0, d).(*mat.Dense), false).Cross(cross, prepare(x, false)) },
+				"ParamGradient": func() { prepare(x, true).ParamGradient(grad, gram) },
 			} {
 				b.Run(fmt.Sprintf("n=%d/%s/%s", n, name, c.name), func(b *testing.B) {
 					b.ReportAllocs()

@@ -16,21 +16,6 @@ type Branch struct {
 	Numeric []int
 }
 
-// Branched is a kernel inside which points have further columns: for each branch b and
-// each of its numeric columns c, a column
-//
-//	x_bc = x_c in the branch, and ½ in all others
-//
-// So a stationary kernel with a lengthscale for each column can fit a function that is
-// flat in one branch and steep in another: between two points of a branch, x_c counts with
-// 1/ℓ_c² + 1/ℓ_bc². Where all ℓ_bc are long, the branches share their scales. Transform
-// adds no columns; they are part of k.
-//
-// The hyperparameters are those of the inner kernel.
-type Branched struct{ driver }
-
-var _ Kernel = (*Branched)(nil)
-
 // BranchedColumns returns the columns that the kernel inside NewBranched sees, first the
 // given ones, then those of each branch in turn.
 func BranchedColumns(columns []Column, branches []Branch) []Column {
@@ -41,14 +26,24 @@ func BranchedColumns(columns []Column, branches []Branch) []Column {
 	return seen
 }
 
-// NewBranched returns the kernel over points of the columns. inner must have been made
-// with BranchedColumns(columns, branches).
-func NewBranched(inner Kernel, columns []Column, branches []Branch) *Branched {
+// NewBranched returns a kernel inside which points have further columns: for each branch b
+// and each of its numeric columns c, a column
+//
+//	x_bc = x_c in the branch, and ½ in all others
+//
+// So a stationary kernel with a lengthscale for each column can fit a function that is
+// flat in one branch and steep in another: between two points of a branch, x_c counts with
+// 1/ℓ_c² + 1/ℓ_bc². Where all ℓ_bc are long, the branches share their scales. Transform
+// adds no columns; they are part of k.
+//
+// inner must have been made with BranchedColumns(columns, branches). The hyperparameters
+// are those of inner.
+func NewBranched(inner *Kernel, columns []Column, branches []Branch) *Kernel {
 	if want := len(BranchedColumns(columns, branches)); inner.Dim() != want {
 		panic(fmt.Sprintf("kernel: a kernel over %d columns inside one whose points have %d with their branches", inner.Dim(), want))
 	}
 	l := newLayout(columns)
-	return &Branched{driver{l, &branched{l, branches, inner.covariance(), inner.Dim()}}}
+	return &Kernel{l, &branched{l, branches, inner.of, inner.Dim()}}
 }
 
 type branched struct {

@@ -54,7 +54,9 @@ func newLayout(columns []Column) layout {
 	return l
 }
 
-// Transform implements Kernel.
+// Transform returns the points as the kernel sees them: stepped and categorical columns
+// snapped to their values. It does not change x. Transforming a second time changes
+// nothing.
 func (l *layout) Transform(x mat.Matrix) *mat.Dense {
 	out := mat.DenseCopyOf(x)
 	n, d := out.Dims()

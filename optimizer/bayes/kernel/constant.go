@@ -7,18 +7,13 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Constant is the covariance of an unknown constant, k(x, y) = v. In a sum it gives the
-// process a mean that is learnt from the data, as in generalised least squares:
-// observations close together, as a search leaves them near its best ones, count little
-// more than one. The hyperparameter is log v.
-type Constant struct{ driver }
-
-var _ Kernel = (*Constant)(nil)
-
-// NewConstant returns the kernel over the columns, at least one.
-func NewConstant(columns []Column) *Constant {
+// NewConstant returns the covariance of an unknown constant, k(x, y) = v, over the
+// columns, at least one. In a sum it gives the process a mean that is learnt from the
+// data, as in generalised least squares: observations close together, as a search leaves
+// them near its best ones, count little more than one. The hyperparameter is log v.
+func NewConstant(columns []Column) *Kernel {
 	l := newLayout(columns)
-	return &Constant{driver{l, &constant{l}}}
+	return &Kernel{l, &constant{l}}
 }
 
 type constant struct{ layout }

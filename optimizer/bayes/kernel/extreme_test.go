@@ -24,12 +24,12 @@ func TestExtremesStayFinite(t *testing.T) {
 				x = s.kernel.Transform(x)
 				ends := rapid.SampledFrom([]float64{math.Log(1e-3), 0, math.Log(10), math.Log(1e6)})
 				theta := rapid.SliceOfN(ends, len(s.theta), len(s.theta)).Draw(t, "theta")
-				gram, params, pairs, inputs := mat.NewSymDense(n, nil), make([]float64, len(theta)), mat.NewDense(n, 3, nil), mat.NewDense(n, 3, nil)
-				s.kernel.Gram(gram, theta, x)
-				s.kernel.ParamGradient(params, theta, x, gram)
-				s.kernel.PairGradient(pairs, theta, x, gram)
-				s.kernel.Prepare(theta, x, false).WeightedGradient(inputs, s.kernel.Prepare(theta, x, true), mat.DenseCopyOf(gram))
-				all := slices.Concat(gram.RawSymmetric().Data, params, pairs.RawMatrix().Data, inputs.RawMatrix().Data)
+				gram, params, inputs := mat.NewSymDense(n, nil), make([]float64, len(theta)), mat.NewDense(n, 3, nil)
+				points := s.kernel.Prepare(theta, x, true)
+				points.Gram(gram)
+				points.ParamGradient(params, gram)
+				points.WeightedGradient(inputs, points, mat.DenseCopyOf(gram))
+				all := slices.Concat(gram.RawSymmetric().Data, params, inputs.RawMatrix().Data)
 				if slices.ContainsFunc(all, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }) {
 					t.Errorf("not finite: %v", all)
 				}
@@ -57,7 +57,7 @@ func TestManyColumnsAndFewPoints(t *testing.T) {
 		return sum
 	}
 	got := make([]float64, len(theta))
-	k.ParamGradient(got, theta, x, w)
+	k.Prepare(theta, x, true).ParamGradient(got, w)
 	for _, p := range []int{0, d - 1, d, d + 1, d + 2, 3*d + 1} {
 		near(t, "derivative", got[p], slope(weighted, theta, p), 1e-8)
 	}
@@ -77,7 +77,8 @@ func TestManyBranchesAndFewPoints(t *testing.T) {
 	x := mat.NewDense(n, 2, []float64{0.2, 0, 0.3, 0, 0.9, 39})
 	w, theta := symmetric(n, rand.New(rand.NewPCG(1, 0))), make([]float64, k.NumParams())
 	got := mat.NewDense(n, 2, nil)
-	k.PairGradient(got, theta, x, w)
+	points := k.Prepare(theta, x, true)
+	points.WeightedGradient(got, points, mat.DenseCopyOf(w))
 	for i := range n {
 		sum := func(at []float64) (sum float64) {
 			for j := range n {
@@ -101,12 +102,11 @@ func TestWrongShapesPanic(t *testing.T) {
 		"inner without branches":  func() { kernel.NewBranched(k, kernel.Continuous(2), []kernel.Branch{{Numeric: []int{1}}}) },
 		"hyperparameters":         func() { k.Prepare(theta[:6], x, false) },
 		"columns":                 func() { k.Transform(mat.NewDense(3, 3, nil)) },
-		"Gram's size":             func() { k.Gram(mat.NewSymDense(2, nil), theta, x) },
+		"Gram's size":             func() { points.Gram(mat.NewSymDense(2, nil)) },
 		"Cross's size":            func() { points.Cross(mat.NewDense(3, 2, nil), points) },
 		"Diag's length":           func() { points.Diag(make([]float64, 2)) },
-		"ParamGradient's length":  func() { k.ParamGradient(theta[:6], theta, x, mat.NewSymDense(3, nil)) },
-		"ParamGradient's weights": func() { k.ParamGradient(make([]float64, 7), theta, x, mat.NewSymDense(2, nil)) },
-		"PairGradient's size":     func() { k.PairGradient(mat.NewDense(3, 3, nil), theta, x, mat.NewSymDense(3, nil)) },
+		"ParamGradient's length":  func() { k.Prepare(theta, x, true).ParamGradient(theta[:6], mat.NewSymDense(3, nil)) },
+		"ParamGradient's weights": func() { k.Prepare(theta, x, true).ParamGradient(make([]float64, 7), mat.NewSymDense(2, nil)) },
 		"WeightedGradient's size": func() {
 			points.WeightedGradient(mat.NewDense(3, 3, nil), k.Prepare(theta, x, true), mat.NewDense(1, 3, nil))
 		},

@@ -42,39 +42,9 @@ func TestParamGradientAgainstFiniteDifferences(t *testing.T) {
 				return sum
 			}
 			got := make([]float64, len(s.theta))
-			s.kernel.ParamGradient(got, s.theta, x, w)
+			s.kernel.Prepare(s.theta, x, true).ParamGradient(got, w)
 			for p := range s.theta {
 				near(t, "derivative "+string(rune('0'+p)), got[p], slope(weighted, s.theta, p), 1e-8)
-			}
-		})
-	}
-}
-
-// Snapped columns have derivatives here; categorical ones do not.
-func TestPairGradientAgainstFiniteDifferences(t *testing.T) {
-	const n = 20
-	for _, s := range subjects() {
-		t.Run(s.name, func(t *testing.T) {
-			rng := rand.New(rand.NewPCG(4, 0))
-			x, w := s.points(n, rng), symmetric(n, rng)
-			x.SetRow(3, x.RawRowView(7)) // Matérn-3/2 has a kink at distance 0
-			x.Set(3, 0, x.At(3, 0)+0.2)
-			got := mat.NewDense(n, 3, nil)
-			s.kernel.PairGradient(got, s.theta, x, w)
-			for i := range n {
-				sum := func(at []float64) (sum float64) {
-					for j := range n {
-						sum += w.At(i, j) * s.definition(s.theta, at, x.RawRowView(j))
-					}
-					return sum
-				}
-				for c, column := range s.columns {
-					if column.Categorical {
-						near(t, "a category's derivative", got.At(i, c), 0, 0)
-					} else {
-						near(t, "derivative", got.At(i, c), slope(sum, x.RawRowView(i), c), 1e-4)
-					}
-				}
 			}
 		})
 	}

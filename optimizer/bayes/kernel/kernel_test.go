@@ -33,9 +33,10 @@ func TestKernelsAgainstTheirDefinitions(t *testing.T) {
 				x, y := s.kernel.Transform(s.points(n, rng)), s.kernel.Transform(s.points(m, rng))
 				y.SetRow(rng.IntN(m), x.RawRowView(0))
 				gram, cross, diag := mat.NewSymDense(n, nil), mat.NewDense(n, m, nil), make([]float64, n)
-				s.kernel.Gram(gram, theta, x)
-				s.kernel.Cross(cross, theta, x, y)
-				s.kernel.Diag(diag, theta, x)
+				points := s.kernel.Prepare(theta, x, false)
+				points.Gram(gram)
+				points.Cross(cross, s.kernel.Prepare(theta, y, false))
+				points.Diag(diag)
 				check := func(got float64, a, b []float64) {
 					want, largest := s.definition(theta, a, b), math.Sqrt(s.definition(theta, a, a)*s.definition(theta, b, b))
 					if !(math.Abs(got-want) <= 1e-12*(1+largest)) { // the terms may cancel
@@ -68,7 +69,7 @@ func TestPositiveSemiDefinite(t *testing.T) {
 					x.SetRow(rng.IntN(n), x.RawRowView(rng.IntN(n)))
 				}
 				gram := mat.NewSymDense(n, nil)
-				s.kernel.Gram(gram, scatter(s.theta, rng), x)
+				s.kernel.Prepare(scatter(s.theta, rng), x, false).Gram(gram)
 				var eigen mat.EigenSym
 				if !eigen.Factorize(gram, false) {
 					t.Fatal("no eigenvalues")
@@ -89,13 +90,13 @@ func TestHammingEqualsOneHot(t *testing.T) {
 	categorical := []kernel.Column{{Categorical: true}}
 	const logL = 0.4
 	wide := logL + math.Log(2)/2
-	for _, c := range []struct{ hamming, oneHot kernel.Kernel }{
+	for _, c := range []struct{ hamming, oneHot *kernel.Kernel }{
 		{kernel.NewMatern52(categorical), kernel.NewMatern52(kernel.Continuous(3))},
 		{kernel.NewMatern32(categorical), kernel.NewMatern32(kernel.Continuous(3))},
 	} {
 		a, b := mat.NewSymDense(3, nil), mat.NewSymDense(3, nil)
-		c.hamming.Gram(a, []float64{logL, 0.2}, codes)
-		c.oneHot.Gram(b, []float64{wide, wide, wide, 0.2}, oneHot)
+		c.hamming.Prepare([]float64{logL, 0.2}, codes, false).Gram(a)
+		c.oneHot.Prepare([]float64{wide, wide, wide, 0.2}, oneHot, false).Gram(b)
 		if !mat.EqualApprox(a, b, 1e-14) {
 			t.Errorf("Hamming %v, one-hot %v", mat.Formatted(a), mat.Formatted(b))
 		}
@@ -104,7 +105,7 @@ func TestHammingEqualsOneHot(t *testing.T) {
 
 func TestTransformSnapsOnceAndLeavesItsArgument(t *testing.T) {
 	plain := kernel.WithoutSnap(mixed())
-	for _, k := range []kernel.Kernel{
+	for _, k := range []*kernel.Kernel{
 		kernel.NewMatern52(mixed()), kernel.NewSum(kernel.NewLinear(mixed()), kernel.NewMatern32(mixed())),
 		kernel.NewWarped(kernel.NewMatern32(plain), mixed()),
 		kernel.NewBranched(kernel.NewMatern32(kernel.BranchedColumns(mixed(), branches())), mixed(), branches()),
@@ -130,8 +131,8 @@ func TestUnitShapesDoNotWarp(t *testing.T) {
 	x := k.Transform(mat.NewDense(4, 3, []float64{0, 1, 2, 1, 0, 0, 0.3, 0.25, 1, rng.Float64(), 0.5, 0}))
 	theta := []float64{-0.7, 0.2, 0.5, 0.3, -0.4}
 	a, b := mat.NewSymDense(4, nil), mat.NewSymDense(4, nil)
-	inner.Gram(a, theta, x)
-	k.Gram(b, append(theta, 0, 0, 0, 0), x)
+	inner.Prepare(theta, x, false).Gram(a)
+	k.Prepare(append(theta, 0, 0, 0, 0), x, false).Gram(b)
 	if !mat.EqualApprox(a, b, 1e-5) {
 		t.Errorf("plain %v, warped %v", mat.Formatted(a), mat.Formatted(b))
 	}
@@ -157,9 +158,10 @@ func TestSameBitsOnAnyNumberOfCores(t *testing.T) {
 		run := func(cores int) (*mat.SymDense, []float64, *mat.Dense) {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
 			gram, grad, pairs := mat.NewSymDense(n, nil), make([]float64, len(s.theta)), mat.NewDense(n, 3, nil)
-			s.kernel.Gram(gram, s.theta, x)
-			s.kernel.ParamGradient(grad, s.theta, x, gram)
-			s.kernel.PairGradient(pairs, s.theta, x, gram)
+			points := s.kernel.Prepare(s.theta, x, true)
+			points.Gram(gram)
+			points.ParamGradient(grad, gram)
+			points.WeightedGradient(pairs, points, mat.DenseCopyOf(gram))
 			return gram, grad, pairs
 		}
 		gram1, grad1, pairs1 := run(1)

@@ -7,24 +7,19 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Linear is the kernel of linear functions without a constant, whose slopes are
-// independent and normal with variance v:
+// NewLinear returns the kernel over the columns, at least one, of linear functions without
+// a constant, whose slopes are independent and normal with variance v:
 //
 //	k(x, y) = v·(Σ_numeric z(x_c)·z(y_c) + Σ_categorical [x_c = y_c]),  z(u) = 2u − 1
 //
 // Coordinates count from the middle of the unit cube; categories are encoded
 // one-hot, so that each has a slope of its own. The hyperparameter is log v.
 // k(x, x) grows towards the corners.
-type Linear struct{ driver }
-
-var _ Kernel = (*Linear)(nil)
-
-// NewLinear returns the kernel over the columns, at least one.
-func NewLinear(columns []Column) *Linear {
+func NewLinear(columns []Column) *Kernel {
 	l := newLayout(columns)
 	doubled := make([]float64, len(l.numeric))
 	floats.AddConst(2, doubled)
-	return &Linear{driver{l, &linear{l, doubled}}}
+	return &Kernel{l, &linear{l, doubled}}
 }
 
 type linear struct {

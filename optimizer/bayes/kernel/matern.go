@@ -8,8 +8,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/numeric/vecmath"
 )
 
-// Matern52 is the Matérn kernel with ν = 5/2 and a lengthscale for each column
-// (automatic relevance determination):
+// NewMatern52 returns the Matérn kernel with ν = 5/2 and a lengthscale for each of the
+// columns, at least one (automatic relevance determination):
 //
 //	k(x, y) = σ² (1 + √5·r + 5r²/3) exp(−√5·r),  r² = Σ_c δ_c² / ℓ_c²
 //
@@ -20,28 +20,17 @@ import (
 // The Hamming distance under the root is the Euclidean one between the corners
 // of a simplex, so the kernel stays positive definite; it equals a one-hot
 // encoding whose columns share the lengthscale √2·ℓ_c.
-type Matern52 struct{ driver }
+func NewMatern52(columns []Column) *Kernel { return newMatern(columns, matern52) }
 
-// Matern32 is the Matérn kernel with ν = 3/2, with distances and
-// hyperparameters as Matern52 has them:
+// NewMatern32 returns the Matérn kernel with ν = 3/2, with distances and
+// hyperparameters as NewMatern52 has them:
 //
 //	k(x, y) = σ² (1 + √3·r) exp(−√3·r)
-type Matern32 struct{ driver }
+func NewMatern32(columns []Column) *Kernel { return newMatern(columns, matern32) }
 
-var (
-	_ Kernel = (*Matern52)(nil)
-	_ Kernel = (*Matern32)(nil)
-)
-
-// NewMatern52 returns the kernel over the columns, at least one.
-func NewMatern52(columns []Column) *Matern52 { return &Matern52{newMatern(columns, matern52)} }
-
-// NewMatern32 returns the kernel over the columns, at least one.
-func NewMatern32(columns []Column) *Matern32 { return &Matern32{newMatern(columns, matern32)} }
-
-func newMatern(columns []Column, r radial) driver {
+func newMatern(columns []Column, r radial) *Kernel {
 	l := newLayout(columns)
-	return driver{l, &matern{l, r}}
+	return &Kernel{l, &matern{l, r}}
 }
 
 // matern is the covariance of both kernels.

@@ -15,7 +15,7 @@ type covariance func(theta, x, y []float64) float64
 // subject is a kernel with its definition, columns and hyperparameters.
 type subject struct {
 	name       string
-	kernel     kernel.Kernel
+	kernel     *kernel.Kernel
 	definition covariance
 	columns    []kernel.Column
 	theta      []float64

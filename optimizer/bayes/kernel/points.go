@@ -16,13 +16,13 @@ const rowGrain = 16
 // hyperparameters. They are immutable and safe for concurrent use. Points of different
 // kernels or hyperparameters MUST NOT be combined.
 type Points struct {
-	kernel *driver
+	kernel *Kernel
 	n      int
 	slopes bool
 	of     prepared
 }
 
-// Gram sets dst to k(p_i, p_j), as Kernel.Gram does.
+// Gram sets dst to k(p_i, p_j).
 func (p *Points) Gram(dst *mat.SymDense) {
 	k, n, raw := p.kernel, p.n, dst.RawSymmetric()
 	if raw.N != n {
@@ -38,7 +38,7 @@ func (p *Points) Gram(dst *mat.SymDense) {
 	})
 }
 
-// Cross sets dst to k(p_i, y_j), as Kernel.Cross does.
+// Cross sets dst to k(p_i, y_j).
 func (p *Points) Cross(dst *mat.Dense, y *Points) {
 	if r, c := dst.Dims(); r != p.n || c != y.n {
 		panic(fmt.Sprintf("kernel: Cross of %d and %d points into %d×%d", p.n, y.n, r, c))
@@ -57,7 +57,7 @@ func (p *Points) Cross(dst *mat.Dense, y *Points) {
 
 // wholeVectors is the covariance's row, extended at both ends to whole vectors of four:
 // the elements of a partial vector would be computed one by one.
-func (k *driver) wholeVectors(dst []float64, work *workspace, x prepared, i int, y prepared, from int) {
+func (k *Kernel) wholeVectors(dst []float64, work *workspace, x prepared, i int, y prepared, from int) {
 	start, end := from/4*4, (from+len(dst)+3)/4*4
 	if end-start == len(dst) {
 		k.of.row(dst, work.scratch, x, i, y, from)

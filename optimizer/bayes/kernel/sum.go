@@ -7,15 +7,10 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Sum is the sum of kernels over the same columns. Its hyperparameters are those of its
-// terms, concatenated.
-type Sum struct{ driver }
-
-var _ Kernel = (*Sum)(nil)
-
 // NewSum returns the sum of at least one kernel. All MUST have been made with the same
-// columns; the first transforms the points.
-func NewSum(terms ...Kernel) *Sum {
+// columns; the first transforms the points. The hyperparameters are those of the terms,
+// concatenated.
+func NewSum(terms ...*Kernel) *Kernel {
 	if len(terms) == 0 {
 		panic("kernel: a sum of no kernels")
 	}
@@ -24,12 +19,12 @@ func NewSum(terms ...Kernel) *Sum {
 		if t.Dim() != terms[0].Dim() {
 			panic(fmt.Sprintf("kernel: a sum of kernels over %d and %d columns", terms[0].Dim(), t.Dim()))
 		}
-		s.terms = append(s.terms, t.covariance())
+		s.terms = append(s.terms, t.of)
 		s.starts = append(s.starts, s.total)
 		s.total += t.NumParams()
-		s.rows = max(s.rows, t.covariance().scratch())
+		s.rows = max(s.rows, t.of.scratch())
 	}
-	return &Sum{driver{terms[0].columnLayout(), s}}
+	return &Kernel{terms[0].layout, s}
 }
 
 type sum struct {

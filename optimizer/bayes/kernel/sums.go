@@ -9,48 +9,32 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/numeric/linalg"
 )
 
-// ParamGradient is Kernel.ParamGradient for points prepared with slopes.
+// ParamGradient sets dst[p] to Σ_ij w_ij ∂k(x_i, x_j)/∂theta_p for each hyperparameter p
+// and points x that were prepared with slopes: the trace of w·∂K/∂theta_p, which is what
+// the gradient of a likelihood needs.
 func (p *Points) ParamGradient(dst []float64, w *mat.SymDense) {
-	if len(dst) != p.kernel.NumParams() {
-		panic(fmt.Sprintf("kernel: gradient of %d hyperparameters into %d values", p.kernel.NumParams(), len(dst)))
-	}
-	p.gradients(dst, nil, w)
-}
-
-// PairGradient is Kernel.PairGradient for points prepared with slopes.
-func (p *Points) PairGradient(dst *mat.Dense, w *mat.SymDense) {
-	p.checkGradient(dst)
-	p.gradients(nil, dst, w)
-}
-
-// gradients computes ParamGradient and PairGradient in one pass over the pairs; either
-// destination may be nil.
-func (p *Points) gradients(params []float64, points *mat.Dense, w *mat.SymDense) {
-	p.checkSlopes()
 	k, n := p.kernel, p.n
+	if len(dst) != k.NumParams() {
+		panic(fmt.Sprintf("kernel: gradient of %d hyperparameters into %d values", k.NumParams(), len(dst)))
+	}
+	p.checkSlopes()
 	if size := w.SymmetricDim(); size != n {
 		panic(fmt.Sprintf("kernel: gradient of %d points with %d weights", n, size))
 	}
-	width, spaces := k.of.params(), k.newWorkspaces(n)
+	width, spaces := len(dst), k.newWorkspaces(n)
 	partial := make([]float64, linalg.Chunks(n, rowGrain)*width)
 	linalg.Parallel(n, rowGrain, func(chunk, lo, hi int) {
 		work := spaces.takeWorkspace()
 		defer spaces.give(work)
-		sums, point := partial[chunk*width:(chunk+1)*width], work.row[:k.Dim()]
+		sums, point := partial[chunk*width:(chunk+1)*width], work.row[:k.Dim()] // point is not used here
 		weights, stride := work.symmetricRows(w, lo, hi)
 		for i := lo; i < hi; i++ {
-			if points != nil {
-				point = points.RawRowView(i)
-			}
 			k.of.gradientRow(sums, point, work.scratch, p.of, i, p.of, weights[(i-lo)*stride:][:padded(n)])
 		}
 	})
-	if params == nil {
-		return
-	}
-	clear(params)
+	clear(dst)
 	for ; len(partial) > 0; partial = partial[width:] {
-		floats.Add(params, partial[:width])
+		floats.Add(dst, partial[:width])
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/warp"
 )
 
-// Warped is a kernel beneath which numeric columns are bent, each by a
+// NewWarped returns a kernel beneath which numeric columns are bent, each by a
 // Kumaraswamy function with shapes a_c and b_c of its own (package warp), so
 // that a stationary kernel can fit functions whose smoothness changes across
 // the cube:
@@ -22,23 +22,15 @@ import (
 // The hyperparameters are those of the inner kernel, then log a_c and log b_c of
 // each numeric column: log a of NumericColumns()[i] is at
 // inner.NumParams() + 2i, log b behind it.
-type Warped struct{ driver }
-
-var _ Kernel = (*Warped)(nil)
-
-// NewWarped returns the kernel over points of the columns. inner MUST have been made
-// with WithoutSnap(columns), as it sees warped coordinates.
-func NewWarped(inner Kernel, columns []Column) *Warped {
+//
+// inner MUST have been made with WithoutSnap(columns), as it sees warped coordinates.
+func NewWarped(inner *Kernel, columns []Column) *Kernel {
 	if inner.Dim() != len(columns) {
 		panic(fmt.Sprintf("kernel: inner kernel of %d columns in a kernel of %d", inner.Dim(), len(columns)))
 	}
 	l := newLayout(columns)
-	return &Warped{driver{l, &warped{l, inner.covariance()}}}
+	return &Kernel{l, &warped{l, inner.of}}
 }
-
-// NumericColumns returns the columns that are warped, in the order of their shapes
-// among the hyperparameters.
-func (k *Warped) NumericColumns() []int { return append([]int(nil), k.numeric...) }
 
 type warped struct {
 	layout

@@ -24,7 +24,7 @@ type workspaces struct {
 // wide is a covariance that sees more columns of a point than there are.
 type wide interface{ width() int }
 
-func (k *driver) newWorkspaces(n int) *workspaces {
+func (k *Kernel) newWorkspaces(n int) *workspaces {
 	width := max(padded(n), k.Dim())
 	if inner, ok := k.of.(wide); ok {
 		width = max(width, inner.width())

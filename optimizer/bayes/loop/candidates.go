@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -136,22 +137,10 @@ func reflect(u float64) float64 {
 	return min(u, 1)
 }
 
-// Lowest returns the places of the count Lowest values, best first.
+// Lowest returns the places of the count lowest values, best first.
 func Lowest(y []float64, count int) []int {
 	order := make([]int, len(y))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case y[a] < y[b]:
-			return -1
-		case y[a] > y[b]:
-			return 1
-		default:
-			return 0
-		}
-	})
+	floats.ArgsortStable(slices.Clone(y), order)
 	return order[:min(count, len(order))]
 }
 

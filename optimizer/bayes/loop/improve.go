@@ -211,16 +211,13 @@ func (l *Loop) slopes(x *mat.Dense) (values []float64, gradients [][]float64) {
 	var by [][][]float64
 	for _, m := range l.members() {
 		g := m.Fantasies.Gradients(x)
-		dMean := make([]float64, m.Fantasies.Draws())
 		one, slopes := make([]float64, n), make([][]float64, n)
 		for i := range n {
-			value, dVariance := l.Criterion.Gradient(&m.Known, dMean, g.Mean.RawRowView(i), g.Variance[i])
+			value, dMean, dVariance := l.Criterion.Gradient(&m.Known, g.Mean[i], g.Variance[i])
 			gradient := make([]float64, dim)
 			for k := range gradient {
 				gradient[k] += dVariance * g.DVariance.At(i, k)
-				for draw, d := range dMean {
-					gradient[k] += d * g.DMean[draw].At(i, k)
-				}
+				gradient[k] += dMean * g.DMean.At(i, k)
 			}
 			one[i], slopes[i] = value, gradient
 		}

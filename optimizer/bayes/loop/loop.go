@@ -16,6 +16,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/acquisition"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
 )
 
@@ -65,13 +66,11 @@ type Member struct {
 	Known     bayes.Known
 	// Mean and Variance are the posterior at the incumbents' rows, then at the places',
 	// as Look found it.
-	Mean     *mat.Dense
-	Variance []float64
+	Mean, Variance []float64
 
-	at bayes.Candidates
-	// floor is, for each draw, the lowest mean at a point picked so far, at the time it
-	// was picked.
-	floor []float64
+	at *gp.Candidates
+	// floor is the lowest mean at a point picked so far, at the time it was picked.
+	floor float64
 }
 
 // Loop picks the points of one request. It is not safe for concurrent use.
@@ -95,14 +94,15 @@ type Loop struct {
 	// First is the number of the trial that the first point becomes, Picked the number of
 	// points picked, Pending how many points are pending.
 	First, Picked, Pending int
-	Chance                 Chance
+	// Repeats is how many completed evaluations repeat a completed point.
+	Repeats int
+	Chance  Chance
 	// Beliefs are nil if no parameter has a prior, Trust is their weight.
 	Beliefs *Beliefs
 	Trust   float64
 
-	known   []Place         // the incumbents' and pending places
-	seen    map[string]bool // all observed points
-	repeats int             // completed evaluations that repeat a completed point
+	known []Place         // the incumbents' and pending places
+	seen  map[string]bool // all observed points
 }
 
 // New prepares the search for the points after in.Batch.
@@ -114,12 +114,8 @@ func New(ctx context.Context, in Input, o Options) *Loop {
 		First:  r.First + len(in.Batch), Pending: len(r.Pending) + len(in.Batch),
 	}
 	l.remember()
-	const draws = 1
 	for _, model := range in.Models {
-		m := &Member{Model: model, Fantasies: model.Fantasies(draws)}
-		m.Known.Incumbents = make([]float64, draws)
-		m.floor = slices.Repeat([]float64{math.Inf(1)}, draws)
-		l.Others = append(l.Others, m)
+		l.Others = append(l.Others, &Member{Model: model, Fantasies: model.Fantasies(), floor: math.Inf(1)})
 	}
 	l.Main, l.Others = l.Others[0], l.Others[1:]
 	l.known = make([]Place, 0, incumbentsAmong+l.Pending)
@@ -171,14 +167,11 @@ func (l *Loop) watch() {
 func (l *Loop) look() {
 	for _, m := range l.members() {
 		m.Mean, m.Variance = m.at.Posterior()
-		copy(m.Known.Incumbents, m.floor)
+		known := m.Mean[:l.Evaluated]
 		if l.Options.Exact {
-			lower(m.Known.Incumbents, slices.Repeat([]float64{slices.Min(l.Data.Y)}, len(m.floor)))
-			continue
+			known = l.Data.Y
 		}
-		for i := range l.Evaluated {
-			lower(m.Known.Incumbents, m.Mean.RawRowView(i))
-		}
+		m.Known.Incumbent = min(m.floor, slices.Min(known))
 	}
 }
 
@@ -193,9 +186,6 @@ func (l *Loop) Put(front []Place) {
 // Known returns the rows of the incumbents and the pending points.
 func (l *Loop) Known() *mat.Dense { return Rows(l.known) }
 
-// Repeats returns how many completed evaluations repeat a completed point.
-func (l *Loop) Repeats() int { return l.repeats }
-
 // remember records which points were observed.
 func (l *Loop) remember() {
 	l.seen = make(map[string]bool, len(l.Request.Observations))
@@ -207,7 +197,7 @@ func (l *Loop) remember() {
 			continue
 		}
 		if completed[key] {
-			l.repeats++
+			l.Repeats++
 		}
 		completed[key] = true
 	}
@@ -239,8 +229,7 @@ func (l *Loop) Believed(places []Place) []float64 {
 
 // posterior is that of some places under one member.
 type posterior struct {
-	mean     *mat.Dense
-	variance []float64
+	mean, variance []float64
 }
 
 // posteriors returns the posterior at the rows of x under each member.
@@ -270,13 +259,13 @@ func (l *Loop) value(of []posterior, row int, logP float64) float64 {
 
 // score returns the criterion's average over the members.
 func (l *Loop) score(of []posterior, row int) float64 {
-	first := l.Criterion.Value(&l.Main.Known, of[0].mean.RawRowView(row), of[0].variance[row])
+	first := l.Criterion.Value(&l.Main.Known, of[0].mean[row], of[0].variance[row])
 	if len(l.Others) == 0 {
 		return first
 	}
 	values := []float64{first}
 	for i, m := range l.Others {
-		values = append(values, l.Criterion.Value(&m.Known, of[i+1].mean.RawRowView(row), of[i+1].variance[row]))
+		values = append(values, l.Criterion.Value(&m.Known, of[i+1].mean[row], of[i+1].variance[row]))
 	}
 	return average(l.Criterion, values)
 }
@@ -294,11 +283,11 @@ func average(by bayes.Acquisition, values []float64) float64 {
 // their posteriors.
 func moments(of []posterior, row int) (mean, variance float64) {
 	if len(of) == 1 {
-		return bayes.Average(of[0].mean.RawRowView(row)), of[0].variance[row]
+		return of[0].mean[row], of[0].variance[row]
 	}
 	means := make([]float64, len(of))
 	for i, p := range of {
-		means[i] = bayes.Average(p.mean.RawRowView(row))
+		means[i] = p.mean[row]
 	}
 	mean = bayes.Average(means)
 	for i, p := range of {

@@ -26,8 +26,8 @@ func ensemble(t *testing.T, by bayes.Acquisition) *Loop {
 		if err != nil {
 			t.Fatal(err)
 		}
-		member := &Member{Model: bayes.Gaussian(m), Fantasies: bayes.Gaussian(m).Fantasies(1)}
-		member.Known.Incumbents = []float64{-0.6 + 0.05*float64(i)}
+		member := &Member{Model: bayes.Gaussian(m), Fantasies: bayes.Gaussian(m).Fantasies()}
+		member.Known.Incumbent = -0.6 + 0.05*float64(i)
 		l.Others = append(l.Others, member)
 	}
 	l.Main, l.Others = l.Others[0], l.Others[1:]
@@ -43,7 +43,7 @@ func TestAverageOverMembers(t *testing.T) {
 			var sum float64
 			for _, m := range l.members() {
 				mean, variance := m.Fantasies.Posterior(mat.NewDense(1, 2, p))
-				v := by.Value(&m.Known, mean.RawRowView(0), variance[0])
+				v := by.Value(&m.Known, mean[0], variance[0])
 				if !by.Reward() {
 					v = math.Exp(v)
 				}
@@ -71,8 +71,8 @@ func TestAverageOverMembers(t *testing.T) {
 // The moments of the mixture by the law of total variance.
 func TestMixtureMoments(t *testing.T) {
 	of := []posterior{
-		{mat.NewDense(1, 1, []float64{1}), []float64{0.5}},
-		{mat.NewDense(1, 1, []float64{3}), []float64{1.5}},
+		{[]float64{1}, []float64{0.5}},
+		{[]float64{3}, []float64{1.5}},
 	}
 	if mean, variance := moments(of, 0); mean != 2 || variance != 2 {
 		t.Errorf("mean %v and variance %v, want 2 and 1 + 1", mean, variance)
@@ -94,11 +94,10 @@ func TestIncumbents(t *testing.T) {
 		for i := range y {
 			l.known = append(l.known, Place{X: x.RawRowView(i)})
 		}
-		l.Main = &Member{Model: bayes.Gaussian(m), Fantasies: bayes.Gaussian(m).Fantasies(1), floor: []float64{math.Inf(1)}}
-		l.Main.Known.Incumbents = make([]float64, 1)
+		l.Main = &Member{Model: bayes.Gaussian(m), Fantasies: bayes.Gaussian(m).Fantasies(), floor: math.Inf(1)}
 		l.watch()
 		l.look()
-		if got := l.Main.Known.Incumbents[0]; math.Abs(got-want) > 1e-9 {
+		if got := l.Main.Known.Incumbent; math.Abs(got-want) > 1e-9 {
 			t.Errorf("exact %t: the incumbent is %v, want %v", exact, got, want)
 		}
 	}

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -38,26 +39,20 @@ type Turn struct {
 // the turn and leaves the choice to the strategies behind it.
 type Strategy func(ctx context.Context, t *Turn) (suggestion optimizer.Suggestion, picked bool)
 
-// Next runs the strategies in their order until one of them picks a point. ok is false
-// if none does.
-func (l *Loop) Next(ctx context.Context, strategies []Strategy) (suggestion optimizer.Suggestion, ok bool) {
-	var t Turn
-	for _, s := range strategies {
-		if suggestion, ok = s(ctx, &t); ok {
-			return suggestion, true
-		}
-	}
-	return suggestion, false
-}
-
 // CutShort ends the note of a point that was found by an incomplete search.
 const CutShort = "; the time for this suggestion ran out"
 
-// Fill adds points to the batch until it has n, or until the strategies pick none.
+// Fill adds points to the batch until it has n, or until the strategies pick none. For
+// each point it runs them in their order until one of them picks it.
 func (l *Loop) Fill(ctx context.Context, batch []optimizer.Suggestion, n int, strategies []Strategy) []optimizer.Suggestion {
 	for len(batch) < n {
-		suggestion, ok := l.Next(ctx, strategies)
-		if !ok {
+		var suggestion optimizer.Suggestion
+		var t Turn
+		picked := false
+		for i := 0; i < len(strategies) && !picked; i++ {
+			suggestion, picked = strategies[i](ctx, &t)
+		}
+		if !picked {
 			break // the guard draws the missing points
 		}
 		if ctx.Err() != nil {
@@ -133,16 +128,7 @@ func (l *Loop) Starts(values []float64) []Spot {
 	}
 	add(0, middle, restarts/2)
 	add(middle, len(values), restarts/2)
-	slices.SortStableFunc(starts, func(a, b Spot) int {
-		switch {
-		case a.Value > b.Value:
-			return -1
-		case a.Value < b.Value:
-			return 1
-		default:
-			return 0
-		}
-	})
+	slices.SortStableFunc(starts, func(a, b Spot) int { return cmp.Compare(b.Value, a.Value) })
 	return starts
 }
 
@@ -157,23 +143,10 @@ func (l *Loop) Evaluate(places []Place) []float64 {
 	return values
 }
 
-// lower lowers each of dst's values to that of row if row's is smaller.
-func lower(dst, row []float64) {
-	for i, v := range row {
-		dst[i] = min(dst[i], v)
-	}
-}
-
-// Pick makes a suggestion of the spot and adds its simulated values to the models.
+// Pick makes a suggestion of the spot and adds it to the models.
 func (l *Loop) Pick(best Spot) optimizer.Suggestion {
 	x := Rows([]Place{best.Place})
-	var at []bayes.Candidates
-	var of []posterior
-	for _, m := range l.members() {
-		c := m.Fantasies.Candidates(x)
-		mean, variance := c.Posterior()
-		at, of = append(at, c), append(of, posterior{mean, variance})
-	}
+	of := l.posteriors(x)
 	suggestion := optimizer.Suggestion{Point: best.Point, Source: optimizer.SourceModel}
 	mean, variance := moments(of, 0)
 	expected, sd := l.Data.Moments(mean, variance)
@@ -189,8 +162,7 @@ func (l *Loop) Pick(best Spot) optimizer.Suggestion {
 	l.Picked++
 	l.believe(x)
 	for i, m := range l.members() {
-		after, _ := at[i].Posterior()
-		lower(m.floor, after.RawRowView(0))
+		m.floor = min(m.floor, of[i].mean[0])
 	}
 	return suggestion
 }
@@ -215,7 +187,7 @@ func (l *Loop) note(why string, mean float64) string {
 	note := "could beat the best point so far: the model is unsure there"
 	var incumbents []float64
 	for _, m := range l.members() {
-		incumbents = append(incumbents, bayes.Average(m.Known.Incumbents))
+		incumbents = append(incumbents, m.Known.Incumbent)
 	}
 	if mean < bayes.Average(incumbents) {
 		note = "expected to beat the best point so far"

@@ -59,10 +59,11 @@ type boundary struct {
 	threshold float64
 }
 
-// FitFeasibility returns the model, or nil if nothing has failed or nothing has
-// completed. warm holds the hyperparameters of earlier fits, by kind. If ctx ends, it
-// returns what was fitted so far. The error wraps linalg.ErrNotPositiveDefinite.
-func FitFeasibility(ctx context.Context, p *optimizer.Problem, encoding *optimizer.Encoding, warm map[optimizer.Outcome]gp.Hyperparameters, rng *rand.Rand) (*Feasibility, error) {
+// FitFeasibility returns the model. It is nil if nothing has failed, if nothing has
+// completed, or if no hyperparameters can be found; evaluations then count as completing.
+// warm holds the hyperparameters of earlier fits, by kind. If ctx ends, it returns what
+// was fitted so far.
+func FitFeasibility(ctx context.Context, p *optimizer.Problem, encoding *optimizer.Encoding, warm map[optimizer.Outcome]gp.Hyperparameters, rng *rand.Rand) *Feasibility {
 	f := &Feasibility{}
 	for _, kind := range []optimizer.Outcome{optimizer.OutcomeInfeasible, optimizer.OutcomeFailed} {
 		x, labels := labelled(p, encoding, kind)
@@ -80,16 +81,16 @@ func FitFeasibility(ctx context.Context, p *optimizer.Problem, encoding *optimiz
 		if h, ok := warm[kind]; ok {
 			config.Warm, config.Starts, config.Explore, config.Polish = &h, 2, 4, 6
 		}
-		fitted, err := gp.Fit(ctx, kernel.NewMatern52(Columns(encoding)), x, y, config, rng)
+		fitted, _ := gp.Fit(ctx, kernel.NewMatern52(Columns(encoding)), x, y, config, rng)
 		if fitted == nil {
-			return nil, err
+			return nil
 		}
 		f.kinds = append(f.kinds, boundary{kind, fitted.Model, -scale.Mean / scale.SD})
 	}
 	if len(f.kinds) == 0 {
-		return nil, nil
+		return nil
 	}
-	return f, nil
+	return f
 }
 
 // labelled returns the completed points, with the label 1, and those that ended in one
@@ -170,14 +171,14 @@ func (f *Feasibility) Gradient(x mat.Matrix) (value []float64, gradient *mat.Den
 	n, d := x.Dims()
 	value, gradient = make([]float64, n), mat.NewDense(n, d, nil)
 	for _, b := range f.kinds {
-		g := b.model.Fantasies(1).Gradients(x)
+		g := b.model.Fantasies().Gradients(x)
 		for i, variance := range g.Variance {
 			sd := math.Sqrt(variance + b.noise())
-			z := (g.Mean.At(i, 0) - b.threshold) / sd
+			z := (g.Mean[i] - b.threshold) / sd
 			log, byZ := acquisition.LogCDFGradient(z)
 			value[i] += log
 			for k, row := 0, gradient.RawRowView(i); k < d; k++ {
-				row[k] += byZ * (g.DMean[0].At(i, k)/sd - z*g.DVariance.At(i, k)/(2*sd*sd))
+				row[k] += byZ * (g.DMean.At(i, k)/sd - z*g.DVariance.At(i, k)/(2*sd*sd))
 			}
 		}
 	}

@@ -30,11 +30,7 @@ func ended(t *testing.T, n int, outcome func(x, y float64, rng *rand.Rand) optim
 
 func fitFeasibility(t *testing.T, p *optimizer.Problem) *Feasibility {
 	t.Helper()
-	f, err := FitFeasibility(t.Context(), p, optimizer.NewEncoding(p.Space), nil, rand.New(rand.NewPCG(1, 1)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return FitFeasibility(t.Context(), p, optimizer.NewEncoding(p.Space), nil, rand.New(rand.NewPCG(1, 1)))
 }
 
 // A region that cannot be evaluated is learnt, for any kind of failure.

@@ -18,7 +18,7 @@ var noisePrior = gp.LogNormal{Mu: -4, Sigma: 2}
 // kernel returns the covariance function over an encoding's columns and how to fit its
 // hyperparameters. Where a parameter decides which others are active, the numeric columns
 // have a lengthscale for each of its values beside the common one.
-func (o Options) kernel(encoding *optimizer.Encoding) (kernel.Kernel, gp.Config) {
+func (o Options) kernel(encoding *optimizer.Encoding) (*kernel.Kernel, gp.Config) {
 	plain := Columns(encoding)
 	branches := branches(encoding)
 	if len(branches) == 0 {
@@ -29,7 +29,7 @@ func (o Options) kernel(encoding *optimizer.Encoding) (kernel.Kernel, gp.Config)
 }
 
 // over is kernel over columns without branches.
-func (o Options) over(columns []kernel.Column) (kernel.Kernel, gp.Config) {
+func (o Options) over(columns []kernel.Column) (*kernel.Kernel, gp.Config) {
 	config := gp.DefaultConfig(len(columns))
 	config.Noise.Prior = noisePrior
 	for i := range columns {
@@ -41,7 +41,7 @@ func (o Options) over(columns []kernel.Column) (kernel.Kernel, gp.Config) {
 	if o.Warp {
 		seen = kernel.WithoutSnap(columns)
 	}
-	var k kernel.Kernel = kernel.NewMatern32(seen)
+	k := kernel.NewMatern32(seen)
 	if o.Kernel == Matern52 {
 		k = kernel.NewMatern52(seen)
 	}

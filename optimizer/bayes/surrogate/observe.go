@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -158,17 +159,8 @@ func selection(values []float64, limit int) []int {
 	if len(all) <= limit {
 		return all
 	}
-	byValue := slices.Clone(all)
-	slices.SortStableFunc(byValue, func(a, b int) int {
-		switch {
-		case values[a] < values[b]:
-			return -1
-		case values[a] > values[b]:
-			return 1
-		default:
-			return 0
-		}
-	})
+	byValue := make([]int, len(values))
+	floats.ArgsortStable(slices.Clone(values), byValue)
 	chosen := make([]bool, len(values))
 	best, latest := limit*2/5, limit*3/10
 	for _, i := range byValue[:best] {

@@ -114,3 +114,9 @@ func TestQuadratureHasTheMomentsOfANormal(t *testing.T) {
 		want *= float64(2*k + 1)
 	}
 }
+
+// Lambda returns the parameter of the power transform.
+func (t Transform) Lambda() float64 { return t.lambda }
+
+// Clipped reports whether outliers are squeezed.
+func (t Transform) Clipped() bool { return t.clip.on }

@@ -25,8 +25,8 @@ const (
 // use. The zero value is not valid; Fit(nil) maps every outcome to itself.
 type Transform struct {
 	kind     Kind
-	lambda   float64
-	exponent int // y is multiplied by 2^-exponent first, exactly, so that no sum overflows
+	lambda   float64 // of Box-Cox or Yeo-Johnson, in [−5, 2]; 1 for KindStandard
+	exponent int     // y is multiplied by 2^-exponent first, exactly, so that no sum overflows
 	clip     clip
 	// w = (v − centre)/scale and z = (ψ − mean)/sd
 	centre, scale float64
@@ -41,13 +41,6 @@ func (i interval) clamp(y float64) float64 { return min(max(y, i.low), i.high) }
 
 // Kind returns the kind of the transform.
 func (t Transform) Kind() Kind { return t.kind }
-
-// Lambda returns the parameter of Box-Cox or Yeo-Johnson in [−5, 2]. For KindStandard
-// it is 1, which changes nothing.
-func (t Transform) Lambda() float64 { return t.lambda }
-
-// Clipped reports whether outliers are squeezed.
-func (t Transform) Clipped() bool { return t.clip.on }
 
 // Apply writes the transformed outcomes of y to dst, which has y's length and may be y
 // itself. Over the fitted outcomes they have mean 0 and sd 1 (n−1 degrees of freedom);

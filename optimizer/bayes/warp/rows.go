@@ -9,8 +9,8 @@ import (
 // blockSize is how many elements are processed at a time, in memory on the stack.
 const blockSize = 64
 
-// block holds the results of parts for each element, and the arguments of the
-// logarithms and exponentials.
+// block holds log u, u^a, q = 1 − u^a and log q of each element, and the arguments of
+// the logarithms and exponentials.
 type block struct {
 	u, logU, t, q, logQ [blockSize]float64
 	argument, rest      [blockSize]float64
@@ -59,7 +59,7 @@ func checkLength(got, want int) {
 	}
 }
 
-// prepare sets p to the parts of x, which has at most blockSize elements. If 1−d is
+// prepare sets p for x, which has at most blockSize elements. If 1−d is
 // rounded to s, log(1−d) is log s + rest/s with rest = (1−s)−d, which is exact.
 // expm1(y) is (t−1)·y/log t with t = exp y as rounded (Kahan).
 func (p *block) prepare(x []float64, a float64) {

@@ -43,10 +43,7 @@ func NewScrambledSobol(dim int, seed uint64) (*Sobol, error) {
 	return s, nil
 }
 
-// Dim returns the number of coordinates of a point.
-func (s *Sobol) Dim() int { return s.dim }
-
-// At sets dst, of Dim values, to the coordinates, in [0, 1), of the point with
+// At sets dst, with a value for each dimension, to the coordinates, in [0, 1), of the point with
 // the given index.
 func (s *Sobol) At(dst []float64, index uint32) {
 	if len(dst) != s.dim {

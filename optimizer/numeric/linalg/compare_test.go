@@ -54,7 +54,7 @@ func BenchmarkCompare(b *testing.B) {
 			{"solve", func() { fill(); ours.SolveL(padded) }, func() { trsm(blas.NoTrans) }},
 			{"solve-transposed", func() { fill(); ours.SolveLT(padded) }, func() { trsm(blas.Trans) }},
 			{"inverse", func() { ours.Inverse(inverse) }, func() { _ = gonums.InverseTo(inverse) }},
-			{"kernel", func() { matern.Gram(gram, theta, x) }, func() { plainMatern52(gram, x) }},
+			{"kernel", func() { matern.Prepare(theta, x, false).Gram(gram) }, func() { plainMatern52(gram, x) }},
 		} {
 			for _, by := range []struct {
 				name string

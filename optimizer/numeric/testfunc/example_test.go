@@ -26,18 +26,3 @@ func Example() {
 	// h1          2-D  regret 2.0000
 	// hartmann3   3-D  regret 3.2348
 }
-
-// An evaluation's noise depends only on the seed and the evaluation's index, so that
-// parallel runs are reproducible.
-func ExampleFunction_Noisy() {
-	f, err := testfunc.Get("branin")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	x := f.Minimisers[0]
-	noisy := f.Noisy(0.5, 42)
-	later, sooner := noisy.Observe(x, 1), noisy.Observe(x, 0)
-	fmt.Println(sooner != later, noisy.Observe(x, 0) == sooner, noisy.Function.Value(x) == f.Value(x))
-	// Output: true true true
-}

@@ -27,7 +27,7 @@ const farthest = 8
 // latent values, given observations. It is not safe for concurrent use.
 type target struct {
 	kind  Model
-	k     kernel.Kernel
+	k     *kernel.Kernel
 	dim   int     // columns without the latent one
 	sd    float64 // of latent inputs; 0 if there are none
 	shape int     // shapes of the warp

@@ -99,10 +99,7 @@ func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 	if err != nil || len(batch) == r.N || len(batch) < due {
 		return batch, memory.state(), err
 	}
-	feasible, err := surrogate.FitFeasibility(ctx, r.Problem, r.Encoding, nil, r.Rand)
-	if err != nil {
-		feasible = nil // its hyperparameters could not be found: evaluations count as completing
-	}
+	feasible := surrogate.FitFeasibility(ctx, r.Problem, r.Encoding, nil, r.Rand)
 	// Points of a request that have the same scale share their samples.
 	scales := o.scales(r, r.N-len(batch))
 	for from := 0; from < len(scales); {

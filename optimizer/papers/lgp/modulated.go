@@ -29,8 +29,8 @@ func (m modulated) Sample(x, z mat.Matrix) (*mat.Dense, error) {
 }
 
 // Fantasies implements bayes.Surrogate.
-func (m modulated) Fantasies(draws int) bayes.Fantasies {
-	return fantasies{m.Surrogate.Fantasies(draws), m.dim}
+func (m modulated) Fantasies() bayes.Fantasies {
+	return fantasies{m.Surrogate.Fantasies(), m.dim}
 }
 
 // fantasies are those of a modulated process.
@@ -42,29 +42,20 @@ type fantasies struct {
 // Believe implements bayes.Fantasies.
 func (f fantasies) Believe(x mat.Matrix) { f.Fantasies.Believe(widened(x)) }
 
-// Draw implements bayes.Fantasies.
-func (f fantasies) Draw(x, z mat.Matrix) { f.Fantasies.Draw(widened(x), z) }
-
-// Tell implements bayes.Fantasies.
-func (f fantasies) Tell(x mat.Matrix, y []float64) { f.Fantasies.Tell(widened(x), y) }
-
 // Posterior implements bayes.Fantasies.
-func (f fantasies) Posterior(x mat.Matrix) (mean *mat.Dense, variance []float64) {
+func (f fantasies) Posterior(x mat.Matrix) (mean, variance []float64) {
 	return f.Fantasies.Posterior(widened(x))
 }
 
 // Candidates implements bayes.Fantasies.
-func (f fantasies) Candidates(x mat.Matrix) bayes.Candidates {
+func (f fantasies) Candidates(x mat.Matrix) *gp.Candidates {
 	return f.Fantasies.Candidates(widened(x))
 }
 
 // Gradients implements bayes.Fantasies.
 func (f fantasies) Gradients(x mat.Matrix) *gp.Gradients {
 	g := f.Fantasies.Gradients(widened(x))
-	for i, d := range g.DMean {
-		g.DMean[i] = f.known(d)
-	}
-	g.DVariance = f.known(g.DVariance)
+	g.DMean, g.DVariance = f.known(g.DMean), f.known(g.DVariance)
 	return g
 }
 

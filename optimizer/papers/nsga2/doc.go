@@ -8,7 +8,6 @@
 // columns cross uniformly and mutate to another category. All members of a population
 // are distinct points.
 //
-// One call evaluates a whole generation. Nothing is allocated after the first
-// generation, and everything is drawn from one random source in one goroutine, so a
-// search is a function of its arguments, bit for bit.
+// One call evaluates a whole generation. Everything is drawn from one random source in
+// one goroutine, so a search is a function of its arguments, bit for bit.
 package nsga2

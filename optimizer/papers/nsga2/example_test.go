@@ -18,7 +18,9 @@ func ExampleMinimize() {
 	problem := nsga2.Problem{
 		Variables:  []nsga2.Variable{{Levels: 4, Categorical: true}},
 		Objectives: 2,
-		Evaluate: func(dst, x *mat.Dense) {
+		Features:   1,
+		Describe:   func(dst, x *mat.Dense) { dst.Copy(x) },
+		Score: func(dst, x *mat.Dense) {
 			rows, _ := x.Dims()
 			for i := range rows {
 				kind := int(x.At(i, 0) * 4)

@@ -62,7 +62,6 @@ type search struct {
 	rng       *rand.Rand
 	variation variation
 	ranking   *ranking
-	seen      *uniques
 	size      int
 
 	x, f, features table
@@ -79,12 +78,9 @@ func newSearch(p Problem, o Options, rng *rand.Rand) *search {
 	d, rows := len(p.Variables), 2*o.Population
 	return &search{
 		problem: p, options: o, rng: rng,
-		variation: variation{
-			variables: p.Variables, options: o, rng: rng,
-			crossover: newIndex(o.CrossoverEta), mutation: newIndex(o.MutationEta),
-		},
-		ranking: newRanking(rows, p.Objectives), seen: newUniques(rows, d),
-		x: newTable(rows, d), f: newTable(rows, p.Objectives), features: newTable(rows, p.Features),
+		variation: variation{p.Variables, rng, crossoverIndex, mutationIndex, 1 / float64(d)},
+		ranking:   newRanking(rows, p.Objectives),
+		x:         newTable(rows, d), f: newTable(rows, p.Objectives), features: newTable(rows, p.Features),
 		rank: make([]int, o.Population), crowding: make([]float64, o.Population),
 		survivors: make([]int, 0, rows), split: make([]int, 0, rows), parents: make([]int, 0, o.Population), spare: make([]float64, d),
 	}
@@ -143,10 +139,6 @@ func (s *search) fill(n, end int) int {
 // breed adds a population's worth of children behind the population, with random points
 // if the parents produce no new ones, and returns the resulting number of rows.
 func (s *search) breed() int {
-	s.seen.clear()
-	for i := range s.size {
-		s.seen.add(s.x.data, i)
-	}
 	n, end := s.size, s.size+s.options.Population
 	s.turn = len(s.parents)
 	for tried := 0; n < end && tried < tries*s.options.Population; tried += 2 {
@@ -178,7 +170,12 @@ func (s *search) accept(n int) bool {
 	if s.problem.Repair != nil && !s.problem.Repair(x) {
 		return false
 	}
-	return s.seen.add(s.x.data, n)
+	for i := range n {
+		if slices.Equal(s.x.row(i), x) {
+			return false
+		}
+	}
+	return true
 }
 
 // tournament returns the better of two members: the one that dominates, otherwise the
@@ -199,45 +196,17 @@ func (s *search) tournament() int {
 	}
 	a, b := s.parents[s.turn], s.parents[s.turn+1]
 	s.turn += 2
-	switch s.dominance(a, b) {
-	case 1:
-		return a
-	case -1:
-		return b
-	}
-	if s.crowding[b] > s.crowding[a] {
+	if Dominates(s.f.row(b), s.f.row(a)) || !Dominates(s.f.row(a), s.f.row(b)) && s.crowding[b] > s.crowding[a] {
 		return b
 	}
 	return a
 }
 
-// dominance returns 1 if a dominates b, −1 if b dominates a, and 0 otherwise.
-func (s *search) dominance(a, b int) int {
-	better, worse := false, false
-	other := s.f.row(b)
-	for k, v := range s.f.row(a) {
-		w := other[k]
-		better = better || v < w
-		worse = worse || v > w
-	}
-	switch {
-	case better && !worse:
-		return 1
-	case worse && !better:
-		return -1
-	}
-	return 0
-}
-
 // evaluate sets the objectives of rows from…to−1, where rows from born on are new
 // points.
 func (s *search) evaluate(from, born, to int) {
-	if s.problem.Features > 0 {
-		s.problem.Describe(s.features.rows(born, to), s.x.rows(born, to))
-		s.problem.Score(s.f.rows(from, to), s.features.rows(from, to))
-	} else {
-		s.problem.Evaluate(s.f.rows(from, to), s.x.rows(from, to))
-	}
+	s.problem.Describe(s.features.rows(born, to), s.x.rows(born, to))
+	s.problem.Score(s.f.rows(from, to), s.features.rows(from, to))
 	written := s.f.data[from*s.f.columns : to*s.f.columns]
 	for i, v := range written {
 		if math.IsNaN(v) {
@@ -282,12 +251,8 @@ func (s *search) survive(n int) {
 
 // population returns a copy of the population.
 func (s *search) population() *Population {
-	p := &Population{
+	return &Population{
 		X: s.x.clone(s.size), F: s.f.clone(s.size),
 		Rank: slices.Clone(s.rank[:s.size]), Crowding: slices.Clone(s.crowding[:s.size]),
 	}
-	if s.problem.Features > 0 {
-		p.Features = s.features.clone(s.size)
-	}
-	return p
 }

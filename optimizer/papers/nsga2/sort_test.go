@@ -9,18 +9,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-// dominates is Pareto dominance by its definition.
-func dominates(a, b []float64) bool {
-	better := false
-	for k := range a {
-		if a[k] > b[k] {
-			return false
-		}
-		better = better || a[k] < b[k]
-	}
-	return better
-}
-
 // fronts peels off one front after another, comparing all points with all.
 func fronts(f [][]float64) []int {
 	rank := make([]int, len(f))
@@ -32,7 +20,7 @@ func fronts(f [][]float64) []int {
 		for i := range f {
 			free := rank[i] < 0
 			for j := range f {
-				free = free && !(rank[j] < 0 && dominates(f[j], f[i]))
+				free = free && !(rank[j] < 0 && Dominates(f[j], f[i]))
 			}
 			if free {
 				members = append(members, i)
@@ -105,12 +93,11 @@ func TestSortAgainstBruteForce(t *testing.T) {
 }
 
 func TestIndexIsThePowerAndTheRoot(t *testing.T) {
-	for _, eta := range []float64{0.5, 1, 2, 15, 20, 63, 64, 100} {
-		n := newIndex(eta)
+	for _, n := range []index{2, 3, 16, 21, 64} {
 		for _, x := range []float64{0, 1e-300, 0.1, 0.9, 1, 1.5, 40} {
-			for _, pair := range [][2]float64{{n.power(x), math.Pow(x, eta+1)}, {n.root(x), math.Pow(x, 1/(eta+1))}} {
+			for _, pair := range [][2]float64{{n.power(x), math.Pow(x, float64(n))}, {n.root(x), math.Pow(x, 1/float64(n))}} {
 				if got, want := pair[0], pair[1]; got != want && !(math.Abs(got-want) <= 1e-13*want) {
-					t.Errorf("eta %g at %g: %v, want %v", eta, x, got, want)
+					t.Errorf("index %d at %g: %v, want %v", n, x, got, want)
 				}
 			}
 		}
@@ -121,7 +108,7 @@ func TestIndexIsThePowerAndTheRoot(t *testing.T) {
 // contracted, P(β ≤ 1) = ½, and P(β ≤ b) = b^(η+1)/2 below (Deb and Agrawal 1995).
 func TestCrossoverSpreadsAsDefined(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 1))
-	v := variation{rng: rng, crossover: newIndex(2)}
+	v := variation{rng: rng, crossover: 3}
 	const draws = 200_000
 	var inside, near int
 	for range draws {
@@ -148,8 +135,7 @@ func TestCrossoverSpreadsAsDefined(t *testing.T) {
 }
 
 func TestMutationMovesByALevel(t *testing.T) {
-	v := variation{variables: []Variable{{Levels: 2}, {Levels: 9}, {Levels: 4, Categorical: true}}, rng: rand.New(rand.NewPCG(4, 1)), mutation: newIndex(20)}
-	v.options.MutationProbability = 1
+	v := variation{variables: []Variable{{Levels: 2}, {Levels: 9}, {Levels: 4, Categorical: true}}, rng: rand.New(rand.NewPCG(4, 1)), mutation: mutationIndex, mutable: 1}
 	for range 1000 {
 		x := []float64{0.25, 4.5 / 9, 1.5 / 4}
 		v.mutate(x)

@@ -5,13 +5,21 @@ import (
 	"math/rand/v2"
 )
 
+// The parameters of the variation: those of HEBO (Cowen-Rivers et al. 2022) and of Deb et
+// al. 2002, except for the crossover's distribution index 15.
+const (
+	crossoverProbability = 0.9 // of a pair of parents
+	crossoverIndex       = index(15 + 1)
+	mutationIndex        = index(20 + 1)
+)
+
 // variation makes children of parents.
 type variation struct {
 	variables []Variable
-	options   Options
 	rng       *rand.Rand
 	crossover index
 	mutation  index
+	mutable   float64 // probability that a column mutates
 }
 
 // sameParent is the difference of coordinates below which two parents count as equal.
@@ -22,7 +30,7 @@ const sameParent = 1e-14
 func (v *variation) cross(a, b, c, d []float64) {
 	copy(c, a)
 	copy(d, b)
-	if v.rng.Float64() >= v.options.CrossoverProbability {
+	if v.rng.Float64() >= crossoverProbability {
 		return
 	}
 	for i, variable := range v.variables {
@@ -58,11 +66,11 @@ func (v *variation) contraction(u, largest float64) float64 {
 	return v.crossover.root(1 / (2 - u*alpha))
 }
 
-// mutate changes each column with the mutation probability.
+// mutate changes each column with the probability mutable.
 func (v *variation) mutate(x []float64) {
 	for i, variable := range v.variables {
 		switch {
-		case v.rng.Float64() >= v.options.MutationProbability:
+		case v.rng.Float64() >= v.mutable:
 		case variable.Categorical:
 			// Choose another level, counting on from this one in a circle.
 			level := levelOf(x[i], variable.Levels) + 1 + v.rng.IntN(variable.Levels-1)
@@ -105,37 +113,14 @@ func unit(x float64) float64 {
 	return min(max(x, 0), 1)
 }
 
-// index is a distribution index plus 1. Powers and roots of small integers are computed
-// by multiplications and, for powers of two, by square roots, several times faster than
-// math.Pow.
-type index struct {
-	value    float64
-	integer  int // 0: not a small integer
-	halvings int // the value is 2^halvings; 0: it is not
-}
-
-func newIndex(eta float64) index {
-	x := index{value: eta + 1}
-	if x.value == math.Trunc(x.value) && x.value <= 64 {
-		x.integer = int(x.value)
-		for n := x.integer; n > 1; n /= 2 {
-			if n%2 == 1 {
-				x.halvings = 0
-				break
-			}
-			x.halvings++
-		}
-	}
-	return x
-}
+// index is a distribution index plus 1: the larger it is, the closer children are to
+// their parents. Multiplications and square roots are several times faster than math.Pow.
+type index int
 
 // power returns x to the power of the index.
 func (n index) power(x float64) float64 {
-	if n.integer == 0 {
-		return math.Pow(x, n.value)
-	}
 	product := 1.0
-	for k := n.integer; k > 0; k >>= 1 {
+	for k := n; k > 0; k >>= 1 {
 		if k&1 == 1 {
 			product *= x
 		}
@@ -146,11 +131,8 @@ func (n index) power(x float64) float64 {
 
 // root returns the index-th root of x ≥ 0.
 func (n index) root(x float64) float64 {
-	if n.halvings == 0 {
-		return math.Pow(x, 1/n.value)
+	if n == 16 {
+		return math.Sqrt(math.Sqrt(math.Sqrt(math.Sqrt(x))))
 	}
-	for range n.halvings {
-		x = math.Sqrt(x)
-	}
-	return x
+	return math.Pow(x, 1/float64(n))
 }

@@ -59,9 +59,7 @@ func newSearch(ctx context.Context, r *optimizer.Request, o Options, c *coder, d
 		s.y = append(s.y, (d.Y[row]-s.mean)/s.sd)
 	}
 	s.best = slices.Min(s.y)
-	if f, err := surrogate.FitFeasibility(ctx, r.Problem, r.Encoding, nil, r.Rand); err == nil {
-		s.failing = f
-	}
+	s.failing = surrogate.FitFeasibility(ctx, r.Problem, r.Encoding, nil, r.Rand)
 	s.observe()
 	var pending []loop.Place
 	for _, p := range r.Pending {

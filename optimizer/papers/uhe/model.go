@@ -29,7 +29,7 @@ const (
 // model is what the methods have in common: a Matérn-5/2 kernel with a lengthscale for
 // each parameter and a variance, and noise. It is not safe for concurrent use.
 type model struct {
-	kernel   kernel.Kernel
+	kernel   *kernel.Kernel
 	config   gp.Config
 	encoding *optimizer.Encoding
 	data     *surrogate.Data

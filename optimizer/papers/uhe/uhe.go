@@ -123,10 +123,7 @@ func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 	if err != nil || len(batch) == r.N || len(batch) < due {
 		return batch, memory.state(), err
 	}
-	feasible, err := surrogate.FitFeasibility(ctx, r.Problem, r.Encoding, nil, r.Rand)
-	if err != nil {
-		feasible = nil // its hyperparameters could not be found: evaluations count as completing
-	}
+	feasible := surrogate.FitFeasibility(ctx, r.Problem, r.Encoding, nil, r.Rand)
 	models, err := o.fit(ctx, r, d, memory)
 	if err != nil {
 		batch, err = memory.WithoutModel(ctx, r, batch, err)
