@@ -117,6 +117,32 @@ type Entry struct {
 	Worker string
 }
 
+// NewEntry returns the entry of a message, which decode reads into an envelope.
+func NewEntry(s Stream, after Cursor, subject string, raw []byte, decode func(Envelope) error) Entry {
+	e := Entry{Stream: s, Cursor: after, Raw: raw, Subject: subject}
+	c, r, m := &Claim{}, &Result{}, &Measurement{}
+	switch s {
+	case StreamClaim:
+		if e.Err = decode(c); e.Err == nil {
+			e.Claim = c
+		}
+	case StreamResult:
+		if e.Err = decode(r); e.Err == nil {
+			e.Result = r
+		}
+	case StreamMetric:
+		if e.Err = decode(m); e.Err == nil {
+			e.Measurement = m
+		}
+	}
+	if e.Err != nil {
+		if s, err := ParseSubject(subject); err == nil {
+			e.ID, e.Worker = s.ID, s.Worker
+		}
+	}
+	return e
+}
+
 // Leader is the part of a bus that a shard's leader uses. Its methods are safe for
 // concurrent use and return when their context ends.
 type Leader interface {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"unicode/utf8"
 )
 
@@ -30,10 +31,8 @@ type Envelope interface {
 	// Subject returns the subject on which the envelope is published.
 	Subject(shard string) string
 
-	// stamped returns a copy to encode, with the schema version set.
-	stamped() Envelope
-	// received shortens what was read to its bounds before it is checked.
-	received()
+	// bound shortens what is too long but need not be refused.
+	bound()
 }
 
 // Encode encodes an envelope as JSON with the current schema version, ignoring its
@@ -41,7 +40,7 @@ type Envelope interface {
 // prevents a result from being published. Anything else out of bounds is an error:
 // ErrInvalid or ErrTooLarge.
 func Encode(e Envelope) ([]byte, error) {
-	v := e.stamped()
+	v := stamped(e)
 	if err := v.Validate(); err != nil {
 		return nil, fmt.Errorf("encode %T: %w", e, err)
 	}
@@ -67,7 +66,7 @@ func Decode(data []byte, e Envelope) error {
 		}
 		return fmt.Errorf("decode %T: %w: %w", e, ErrInvalid, err)
 	}
-	e.received()
+	e.bound()
 	if err := e.Validate(); err != nil {
 		return fmt.Errorf("decode %T: %w", e, err)
 	}
@@ -103,52 +102,26 @@ func peekVersion(data []byte) error {
 	return nil // Decode reports what is wrong
 }
 
-func (a *Assignment) stamped() Envelope {
-	v := *a
-	v.Version = SchemaVersion
-	return &v
+// stamped returns a copy of an envelope to encode, with the schema version set.
+func stamped(e Envelope) Envelope {
+	v := reflect.New(reflect.TypeOf(e).Elem())
+	v.Elem().Set(reflect.ValueOf(e).Elem())
+	v.Elem().FieldByName("Version").SetInt(SchemaVersion)
+	c, _ := v.Interface().(Envelope)
+	c.bound()
+	return c
 }
 
-func (c *Claim) stamped() Envelope {
-	v := *c
-	v.Version = SchemaVersion
-	return &v
-}
+func (*Assignment) bound()  {}
+func (*Claim) bound()       {}
+func (*Measurement) bound() {}
+func (*Heartbeat) bound()   {}
+func (*Control) bound()     {}
+func (*LogPart) bound()     {}
 
-func (r *Result) stamped() Envelope {
-	v := *r
-	v.Version = SchemaVersion
-	v.received()
-	return &v
-}
-
-func (m *Measurement) stamped() Envelope {
-	v := *m
-	v.Version = SchemaVersion
-	return &v
-}
-
-func (h *Heartbeat) stamped() Envelope {
-	v := *h
-	v.Version = SchemaVersion
-	return &v
-}
-
-func (c *Control) stamped() Envelope {
-	v := *c
-	v.Version = SchemaVersion
-	return &v
-}
-
-func (*Assignment) received()  {}
-func (*Claim) received()       {}
-func (*Measurement) received() {}
-func (*Heartbeat) received()   {}
-func (*Control) received()     {}
-
-// received truncates the failure's message in a copy, as the failure may belong to the
+// bound truncates the failure's message in a copy, as the failure may belong to the
 // caller.
-func (r *Result) received() {
+func (r *Result) bound() {
 	if r.Failure == nil || len(r.Failure.Message) <= MaxMessage {
 		return
 	}

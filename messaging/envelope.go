@@ -107,6 +107,11 @@ type Claim struct {
 	TraceContext
 }
 
+// Withdrawal returns the claim by which a leader takes an assignment back.
+func (a *Assignment) Withdrawal() *Claim {
+	return &Claim{AttemptID: a.AttemptID, Pool: a.Pool, Worker: LeaderName, At: time.Now().UTC(), TraceContext: a.TraceContext}
+}
+
 // Outcome is how an attempt ended.
 type Outcome string
 

@@ -48,11 +48,4 @@ func validTraceparent(s string) bool {
 		strings.Trim(trace, "0") != "" && strings.Trim(span, "0") != ""
 }
 
-func hex(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; !('0' <= c && c <= '9' || 'a' <= c && c <= 'f') {
-			return false
-		}
-	}
-	return true
-}
+func hex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }

@@ -1,6 +1,9 @@
 package messaging
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // MaxLogData bounds LogPart.Data in bytes; MaxLogTail bounds how far before a log's
 // end its last lines are looked for.
@@ -34,7 +37,7 @@ func (r *LogRequest) validate() error {
 	if r == nil {
 		return fmt.Errorf("%w: logs is missing", ErrInvalid)
 	}
-	return firstError(checkToken("logs.id", r.ID), checkLogStream(r.Stream),
+	return cmp.Or(checkToken("logs.id", r.ID), checkLogStream(r.Stream),
 		checkAtLeast("logs.lines", r.Lines, 0), checkAtLeast("logs.offset", int(r.Offset), 0))
 }
 
@@ -58,7 +61,7 @@ type LogPart struct {
 
 // Validate implements Envelope.
 func (p *LogPart) Validate() error {
-	err := firstError(
+	err := cmp.Or(
 		checkVersion(p.Version), p.AttemptID.validate(), checkWorker(p.Worker), checkToken("request", p.Request),
 		checkLogStream(p.Stream), checkAtLeast("offset", int(p.Offset), 0), checkAtLeast("size", int(p.Size), 0),
 		checkLength("missing", p.Missing, MaxReference),
@@ -73,14 +76,6 @@ func (p *LogPart) Validate() error {
 func (p *LogPart) Subject(shard string) string {
 	return Subject{Kind: KindLog, Shard: shard, Worker: p.Worker}.String()
 }
-
-func (p *LogPart) stamped() Envelope {
-	v := *p
-	v.Version = SchemaVersion
-	return &v
-}
-
-func (*LogPart) received() {}
 
 func checkLogStream(s LogStream) error {
 	if s != LogStdout && s != LogStderr {

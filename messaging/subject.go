@@ -216,15 +216,7 @@ func (c *Control) Subject(shard string) string {
 // ValidToken reports whether s can be a name in a subject: 1 to MaxToken
 // letters, digits, dashes and underscores of ASCII.
 func ValidToken(s string) bool {
-	if s == "" || len(s) > MaxToken {
-		return false
-	}
-	for i := range len(s) {
-		if !tokenByte(s[i]) {
-			return false
-		}
-	}
-	return true
+	return s != "" && len(s) <= MaxToken && !strings.ContainsFunc(s, func(c rune) bool { return !tokenByte(c) })
 }
 
 // ValidWorker reports whether s can be a worker's name: a valid token, or two
@@ -238,7 +230,7 @@ func ValidWorker(s string) bool {
 // so that a broker can distinguish the workers of different pools.
 func WorkerName(pool, name string) string { return pool + "." + name }
 
-func tokenByte(c byte) bool {
+func tokenByte(c rune) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_'
 }
 
@@ -251,7 +243,7 @@ func Token(s string) string {
 	}
 	b := []byte(s[:min(len(s), MaxToken)])
 	for i, c := range b {
-		if !tokenByte(c) {
+		if !tokenByte(rune(c)) {
 			b[i] = '-'
 		}
 	}

@@ -1,6 +1,7 @@
 package messaging
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -26,7 +27,7 @@ const (
 
 // Validate implements Envelope.
 func (a *Assignment) Validate() error {
-	return firstError(
+	return cmp.Or(
 		checkVersion(a.Version),
 		a.AttemptID.validate(),
 		checkToken("pool", a.Pool),
@@ -55,7 +56,7 @@ func (a *Assignment) checkOrder() error {
 
 // Validate implements Envelope.
 func (c *Claim) Validate() error {
-	return firstError(
+	return cmp.Or(
 		checkVersion(c.Version),
 		c.AttemptID.validate(),
 		checkToken("pool", c.Pool),
@@ -66,7 +67,7 @@ func (c *Claim) Validate() error {
 
 // Validate implements Envelope.
 func (r *Result) Validate() error {
-	return firstError(
+	return cmp.Or(
 		checkVersion(r.Version),
 		r.AttemptID.validate(),
 		checkWorker(r.Worker),
@@ -109,7 +110,7 @@ func (f *Failure) validate() error {
 	if f == nil {
 		return nil
 	}
-	return firstError(
+	return cmp.Or(
 		checkLength("failure.reason", f.Reason, MaxReason),
 		checkLength("failure.signal", f.Signal, MaxReason),
 		checkLength("failure.message", f.Message, MaxMessage),
@@ -118,7 +119,7 @@ func (f *Failure) validate() error {
 
 // Validate implements Envelope.
 func (m *Measurement) Validate() error {
-	return firstError(
+	return cmp.Or(
 		checkVersion(m.Version),
 		m.AttemptID.validate(),
 		checkWorker(m.Worker),
@@ -128,7 +129,7 @@ func (m *Measurement) Validate() error {
 
 // Validate implements Envelope.
 func (h *Heartbeat) Validate() error {
-	err := firstError(
+	err := cmp.Or(
 		checkVersion(h.Version),
 		CheckWorker(h.Pool, h.Worker),
 		checkToken("instance", h.Instance),
@@ -146,12 +147,12 @@ func (h *Heartbeat) Validate() error {
 	if h.Free > h.Slots {
 		return fmt.Errorf("%w: free %d, at most slots %d", ErrInvalid, h.Free, h.Slots)
 	}
-	return firstError(checkAttempts("running", h.Running), checkAttempts("spooled", h.Spooled))
+	return cmp.Or(checkAttempts("running", h.Running), checkAttempts("spooled", h.Spooled))
 }
 
 // Validate implements Envelope.
 func (c *Control) Validate() error {
-	err := firstError(checkVersion(c.Version), checkWorker(c.Worker))
+	err := cmp.Or(checkVersion(c.Version), checkWorker(c.Worker))
 	if err != nil {
 		return err
 	}
@@ -166,7 +167,7 @@ func (c *Control) Validate() error {
 	case ControlCancel, ControlPrune:
 		return c.AttemptID.validate()
 	case ControlLogs:
-		return firstError(c.AttemptID.validate(), c.Logs.validate())
+		return cmp.Or(c.AttemptID.validate(), c.Logs.validate())
 	case ControlAvoid:
 		return checkToken("study", c.Study)
 	default:
@@ -175,7 +176,7 @@ func (c *Control) Validate() error {
 }
 
 func (id AttemptID) validate() error {
-	return firstError(
+	return cmp.Or(
 		checkToken("study", id.Study),
 		checkAtLeast("trial", id.Trial, 1),
 		checkAtLeast("attempt", id.Attempt, 1),
@@ -230,12 +231,10 @@ func checkClaimant(pool, worker string) error {
 // CheckWorker returns what is wrong with the name of a pool's worker; its error wraps
 // ErrInvalid.
 func CheckWorker(pool, worker string) error {
-	return firstError(checkToken("pool", pool), checkWorker(worker), checkPool(pool, worker))
-}
-
-// checkPool checks that a name with a pool in it belongs to that pool: the broker has
-// only checked the name.
-func checkPool(pool, worker string) error {
+	if err := cmp.Or(checkToken("pool", pool), checkWorker(worker)); err != nil {
+		return err
+	}
+	// A name with a pool in it belongs to that pool: the broker has only checked the name.
 	if named, _, ok := strings.Cut(worker, "."); ok && named != pool {
 		return fmt.Errorf("%w: worker %q of pool %q, its name is of another", ErrInvalid, clip(worker), clip(pool))
 	}
@@ -299,13 +298,4 @@ func clip(s string) string {
 		return s
 	}
 	return cut(s, most) + "…"
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

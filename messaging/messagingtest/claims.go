@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
@@ -49,8 +47,7 @@ func oneWinner(f *fixture) {
 // claimRetry: a claim whose answer was lost can be repeated under its id, and only
 // under its id.
 func claimRetry(f *fixture) {
-	l := f.leader(1)
-	w := f.Worker("w", Pool)
+	l, w := f.pair()
 	c := claim(attempt("s", 1), "w")
 	f.ok(w.Claim(f.ctx, "first", c), "claim")
 	f.ok(w.Claim(f.ctx, "first", c), "claim again under the same id")
@@ -60,9 +57,7 @@ func claimRetry(f *fixture) {
 	f.ok(w.Claim(f.ctx, "first", claim(attempt("s", 2), "w")), "claim another attempt under the same id")
 
 	r := f.openReader(l, messaging.StreamClaim, messaging.Cursor{})
-	if diff := cmp.Diff(c, f.next(r).Claim); diff != "" {
-		f.Errorf("claim (-sent +read):\n%s", diff)
-	}
+	f.same("claim (-sent +read)", c, f.next(r).Claim)
 	if e := f.next(r); e.Claim == nil || e.Claim.Trial != 2 {
 		f.Errorf("second entry is %+v, want the claim of trial 2", e)
 	}
@@ -72,8 +67,7 @@ func claimRetry(f *fixture) {
 // withdrawRace: either a leader's withdrawal or a worker's claim comes first.
 func withdrawRace(f *fixture) {
 	const rounds = 20
-	l := f.leader(1)
-	w := f.Worker("w", Pool)
+	l, w := f.pair()
 	r := f.openReader(l, messaging.StreamClaim, messaging.Cursor{})
 	for round := 1; round <= rounds; round++ {
 		a := assignment("s", round)
@@ -111,8 +105,7 @@ func withdrawAgain(f *fixture) {
 // recreatedStudyName: claims are keyed by the study's id, so a study created again
 // under its old name does not see its predecessor's.
 func recreatedStudyName(f *fixture) {
-	f.leader(1)
-	w := f.Worker("w", Pool)
+	_, w := f.pair()
 	f.ok(w.Claim(f.ctx, "a", claim(attempt("id-1", 1), "w")), "claim in the first study")
 	f.ok(w.Claim(f.ctx, "b", claim(attempt("id-2", 1), "w")), "claim in the second study of the name")
 	if a, b := assignment("id-1", 1), assignment("id-2", 1); a.Subject(messaging.Shard) == b.Subject(messaging.Shard) {

@@ -27,8 +27,7 @@ func ackIsNotOwnership(f *fixture) {
 }
 
 func unacknowledgedComesAgain(f *fixture) {
-	l := f.leader(1)
-	w := f.Worker("w", Pool)
+	l, w := f.pair()
 	f.assign(l, assignment("s", 1))
 	first := f.fetch(w)
 	start := time.Now()
@@ -36,17 +35,14 @@ func unacknowledgedComesAgain(f *fixture) {
 	if took := time.Since(start); took < f.AckWait/2 {
 		f.Errorf("it came again after %v, before AckWait %v", took, f.AckWait)
 	}
-	if diff := cmp.Diff(first.Assignment(), again.Assignment()); diff != "" {
-		f.Errorf("the second delivery differs (-first +again):\n%s", diff)
-	}
+	f.same("the second delivery differs (-first +again)", first.Assignment(), again.Assignment())
 	f.ok(again.Ack(f.ctx), "ack")
 	f.ok(again.Ack(f.ctx), "ack again")
 }
 
 func nakDelays(f *fixture) {
 	const delay = 300 * time.Millisecond
-	l := f.leader(1)
-	w := f.Worker("w", Pool)
+	l, w := f.pair()
 	f.assign(l, assignment("s", 1))
 	d := f.fetch(w)
 	start := time.Now()
@@ -68,8 +64,7 @@ func nakDelays(f *fixture) {
 // and is recorded; publishing it again starts anew.
 func deliveredTooOften(f *fixture) {
 	const maxDeliver = 20
-	l := f.leader(1)
-	w := f.Worker("w", Pool)
+	l, w := f.pair()
 	f.assign(l, assignment("s", 1))
 	for range maxDeliver {
 		f.ok(f.fetch(w).Nak(f.ctx, 0), "nak")
@@ -86,8 +81,7 @@ func deliveredTooOften(f *fixture) {
 // assignedAgain: publishing again replaces what is queued, and queues it again after it
 // was acknowledged; its claim then prevents a second run.
 func assignedAgain(f *fixture) {
-	l := f.leader(1)
-	w := f.Worker("w", Pool)
+	l, w := f.pair()
 	a := assignment("s", 1)
 	for range 3 {
 		f.assign(l, a)
@@ -135,8 +129,7 @@ func fetchBeforeSetup(f *fixture) {
 
 func batch(f *fixture) {
 	const n = 100
-	l := f.leader(1)
-	w := f.Worker("w", Pool)
+	l, w := f.pair()
 	f.assign(l, assignments("s", n)...)
 	f.assign(l)
 	for i := range n {
@@ -198,8 +191,7 @@ func fenceOrder(f *fixture) {
 }
 
 func contextEnds(f *fixture) {
-	l := f.leader(1)
-	w := f.Worker("w", Pool)
+	l, w := f.pair()
 	r := f.openReader(l, messaging.StreamResult, messaging.Cursor{})
 	ctx, cancel := context.WithCancel(f.ctx)
 	heartbeats, err := l.Heartbeats(ctx)
@@ -241,8 +233,7 @@ func contextEnds(f *fixture) {
 }
 
 func closed(f *fixture) {
-	l := f.leader(1)
-	w := f.Worker("w", Pool)
+	l, w := f.pair()
 	r := f.openReader(l, messaging.StreamClaim, messaging.Cursor{})
 	beats, err := l.Heartbeats(f.ctx)
 	f.ok(err, "heartbeats")

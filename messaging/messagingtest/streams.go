@@ -7,23 +7,18 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
 // resultAgain: a result that is sent again, because its receipt was lost, is read again
 // by a live reader and by a later one.
 func resultAgain(f *fixture) {
-	l := f.leader(1)
-	w := f.Worker("w", Pool)
+	l, w := f.pair()
 	r := f.openReader(l, messaging.StreamResult, messaging.Cursor{})
 	sent := result(attempt("s", 1), "w", 0.25)
 	f.ok(w.PublishResult(f.ctx, sent), "publish")
 	first := f.next(r)
-	if diff := cmp.Diff(sent, first.Result); diff != "" {
-		f.Errorf("result (-sent +read):\n%s", diff)
-	}
+	f.same("result (-sent +read)", sent, first.Result)
 	f.ok(w.PublishResult(f.ctx, sent), "publish again")
 	again := f.next(r)
 	if again.Cursor.Sequence <= first.Cursor.Sequence || again.Result == nil {
@@ -40,8 +35,7 @@ func resultAgain(f *fixture) {
 
 func readFromCursor(f *fixture) {
 	const n, cut = 10, 4
-	l := f.leader(1)
-	w := f.Worker("w", Pool)
+	l, w := f.pair()
 	if last, err := l.Last(f.ctx, messaging.StreamClaim); err != nil || last != 0 {
 		f.Errorf("last of an empty stream is %d, %v, want 0", last, err)
 	}
@@ -91,8 +85,7 @@ func (f *fixture) readClaims(r messaging.Reader, study string, first, last int) 
 // again, and skips nothing of the new one, although its sequences start over.
 func recreatedUnderReader(f *fixture) {
 	const before, after = 20, 40
-	l := f.leader(1)
-	w := f.Worker("w", Pool)
+	l, w := f.pair()
 	r := f.openReader(l, messaging.StreamClaim, messaging.Cursor{})
 	f.claims(w, "old", before)
 	cursor := f.readClaims(r, "old", 1, before)
@@ -124,8 +117,7 @@ func (f *fixture) claims(w messaging.Worker, study string, n int) {
 // recreatedWhileAway: with a cursor of a deleted stream, the new one is read from its
 // first message, whether or not it has passed the old sequence.
 func recreatedWhileAway(f *fixture) {
-	l := f.leader(1)
-	w := f.Worker("w", Pool)
+	l, w := f.pair()
 	for _, n := range []int{2, 30} {
 		f.claims(w, "old", 10)
 		cursor := f.readClaims(f.openReader(l, messaging.StreamClaim, messaging.Cursor{}), "old", 1, 10)
@@ -142,8 +134,7 @@ func recreatedWhileAway(f *fixture) {
 // message there, only its creation time distinguishes it from the old one.
 func recreatedAndReplaced(f *fixture) {
 	const before, after = 10, 15
-	l := f.leader(1)
-	w := f.Worker("w", Pool)
+	l, w := f.pair()
 	publish := func(trial int) {
 		f.Helper()
 		for w.PublishResult(f.ctx, result(attempt("s", trial), "w", 1)) != nil {
@@ -172,8 +163,7 @@ func recreatedAndReplaced(f *fixture) {
 }
 
 func poisonAssignment(f *fixture) {
-	l := f.leader(1)
-	w := f.Worker("w", Pool)
+	l, w := f.pair()
 	poison := assignment("s", 1)
 	raw := []byte(`{"version": 99, "study": 3`)
 	f.Inject(poison.Subject(messaging.Shard), raw)
@@ -201,8 +191,7 @@ func (f *fixture) buried(raw []byte) {
 // poisonEntries: a message that cannot be read reaches the leader as an entry with what
 // its subject says, and does not block later ones.
 func poisonEntries(f *fixture) {
-	l := f.leader(1)
-	w := f.Worker("w", Pool)
+	l, w := f.pair()
 	c, res := claim(attempt("s", 1), "w"), result(attempt("s", 1), "w", 1)
 	forged, err := messaging.Encode(result(attempt("s", 1), "someone", 1))
 	f.ok(err, "encode")
@@ -257,8 +246,7 @@ func (f *fixture) last(l messaging.Leader, r messaging.Reader, s messaging.Strea
 // foreignName: a worker's bus can only speak in that worker's name, and never in the
 // leader's.
 func foreignName(f *fixture) {
-	l := f.leader(1)
-	w := f.Worker("w", Pool)
+	l, w := f.pair()
 	id := attempt("s", 1)
 	for _, name := range []string{"v", messaging.LeaderName} {
 		f.want(w.Claim(f.ctx, "id", claim(id, name)), messaging.ErrInvalid, "claim as %s", name)
@@ -270,8 +258,7 @@ func foreignName(f *fixture) {
 
 // otherPoolsName: a name that contains a pool belongs to that pool only.
 func otherPoolsName(f *fixture) {
-	f.leader(1)
-	w := f.Worker("w", Pool)
+	_, w := f.pair()
 	other := heartbeat("w")
 	other.Worker = messaging.WorkerName("other", "w")
 	f.want(w.Heartbeat(f.ctx, other), messaging.ErrInvalid, "heartbeat in the name of another pool's worker")
@@ -308,8 +295,7 @@ func rawEntry(f *fixture) {
 
 // purge: without all, a study's assignments are deleted and its claims stay.
 func purge(f *fixture) {
-	l := f.leader(1)
-	w := f.Worker("w", Pool)
+	l, w := f.pair()
 	f.assign(l, append(assignments("gone", 3), assignment("kept", 1))...)
 	f.claims(w, "gone", 3)
 	f.ok(l.Purge(f.ctx, "gone", false), "purge")
@@ -326,8 +312,7 @@ func purge(f *fixture) {
 
 // purgeAll: nothing of the study is left, and a reader continues.
 func purgeAll(f *fixture) {
-	l := f.leader(1)
-	w := f.Worker("w", Pool)
+	l, w := f.pair()
 	f.claims(w, "gone", 3)
 	f.claims(w, "kept", 1)
 	r := f.openReader(l, messaging.StreamClaim, messaging.Cursor{})

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -127,6 +129,14 @@ func (f *fixture) want(err, wanted error, doing string, args ...any) {
 	}
 }
 
+// same checks that two values are the same; what names them, the first as - and the second as +.
+func (f *fixture) same(what string, a, b any) {
+	f.Helper()
+	if diff := cmp.Diff(a, b); diff != "" {
+		f.Errorf("%s:\n%s", what, diff)
+	}
+}
+
 // leader attaches a leader, sets it up, and fences.
 func (f *fixture) leader(epoch int64) messaging.Leader {
 	f.Helper()
@@ -134,6 +144,12 @@ func (f *fixture) leader(epoch int64) messaging.Leader {
 	f.ok(l.Setup(f.ctx, []string{Pool}), "set up")
 	f.ok(l.Fence(f.ctx, epoch), "fence")
 	return l
+}
+
+// pair returns a leader of epoch 1 and a worker w.
+func (f *fixture) pair() (messaging.Leader, messaging.Worker) {
+	f.Helper()
+	return f.leader(1), f.Worker("w", Pool)
 }
 
 func (f *fixture) assign(l messaging.Leader, as ...*messaging.Assignment) {

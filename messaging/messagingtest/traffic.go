@@ -18,8 +18,7 @@ func measurement(id messaging.AttemptID, step int64) *messaging.Measurement {
 // again is read again.
 func measurements(f *fixture) {
 	const n, cut = 30, 12
-	l := f.leader(1)
-	w := f.Worker("w", Pool)
+	l, w := f.pair()
 	r := f.openReader(l, messaging.StreamMetric, messaging.Cursor{})
 	id := attempt("s", 1)
 	for step := int64(1); step <= n; step++ {
@@ -61,9 +60,7 @@ func heartbeats(f *fixture) {
 	f.ok(err, "heartbeats")
 	for _, name := range []string{"v", "w"} {
 		f.ok(f.Worker(name, Pool).Heartbeat(f.ctx, heartbeat(name)), "heartbeat of %s", name)
-		if diff := cmp.Diff(*heartbeat(name), receive(f, beats)); diff != "" {
-			f.Errorf("heartbeat (-sent +received):\n%s", diff)
-		}
+		f.same("heartbeat (-sent +received)", *heartbeat(name), receive(f, beats))
 	}
 }
 
@@ -82,9 +79,7 @@ func controls(f *fixture) {
 	if got := receive(f, v); got.Trial != 2 {
 		f.Errorf("v received %+v, want its own", got)
 	}
-	if diff := cmp.Diff(*control(attempt("s", 1), "w"), receive(f, w)); diff != "" {
-		f.Errorf("control (-sent +received):\n%s", diff)
-	}
+	f.same("control (-sent +received)", *control(attempt("s", 1), "w"), receive(f, w))
 	if got := receive(f, w); got.Nonce != "" {
 		f.Errorf("received %+v, want the receipt of a poison result", got)
 	}
@@ -102,9 +97,7 @@ func logs(f *fixture) {
 	request := &messaging.Control{Version: messaging.SchemaVersion, Kind: messaging.ControlLogs, Worker: worker("w"),
 		AttemptID: attempt("s", 1), Logs: &messaging.LogRequest{ID: "first", Stream: messaging.LogStderr, Lines: 10}}
 	f.ok(l.Control(f.ctx, request), "ask for a log")
-	if diff := cmp.Diff(*request, receive(f, asked)); diff != "" {
-		f.Errorf("request (-sent +received):\n%s", diff)
-	}
+	f.same("request (-sent +received)", *request, receive(f, asked))
 	data := make([]byte, messaging.MaxLogData)
 	for i := range data {
 		data[i] = byte(i)
@@ -116,9 +109,7 @@ func logs(f *fixture) {
 	f.ok(v.SendLog(f.ctx, part("v", "first")), "answer as v")
 	f.want(v.SendLog(f.ctx, part("w", "first")), messaging.ErrInvalid, "answer in another's name")
 	f.ok(w.SendLog(f.ctx, part("w", "first")), "answer as w")
-	if diff := cmp.Diff(*part("w", "first"), receive(f, ofW)); diff != "" {
-		f.Errorf("part (-sent +received):\n%s", diff)
-	}
+	f.same("part (-sent +received)", *part("w", "first"), receive(f, ofW))
 	large := part("w", "second")
 	large.Data = append(data, 0)
 	f.want(w.SendLog(f.ctx, large), messaging.ErrInvalid, "answer with too much")
@@ -133,8 +124,7 @@ func traceContext(f *fixture) {
 		Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 		Tracestate:  "congo=t61rcWkgMzE",
 	}
-	l := f.leader(1)
-	w := f.Worker("w", Pool)
+	l, w := f.pair()
 	a := assignment("s", 1)
 	a.TraceContext = trace
 	f.assign(l, a)

@@ -10,8 +10,7 @@ import (
 // trim: what comes before the cursor is deleted, of one study or of all; the rest, and
 // the cursor's own message, stay.
 func trim(f *fixture) {
-	l := f.leader(1)
-	w := f.Worker("w", Pool)
+	l, w := f.pair()
 	f.claims(w, "a", 3)
 	f.claims(w, "b", 2)
 	r := f.openReader(l, messaging.StreamClaim, messaging.Cursor{})
@@ -52,8 +51,7 @@ func trim(f *fixture) {
 // trimOther: a cursor of a stream that was replaced deletes nothing of the new one, though
 // its sequence is higher.
 func trimOther(f *fixture) {
-	l := f.leader(1)
-	w := f.Worker("w", Pool)
+	l, w := f.pair()
 	f.claims(w, "a", 3)
 	old := f.readClaims(f.openReader(l, messaging.StreamClaim, messaging.Cursor{}), "a", 1, 3)
 	f.Recreate(messaging.StreamClaim)

@@ -1,6 +1,7 @@
 package natsbus
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -129,9 +130,7 @@ func isNKey(identity string) bool {
 // Config returns the accounts block of nats-server's configuration file. The error
 // names a wrong name or identity.
 func (a Accounts) Config() (string, error) {
-	if a.Shard == "" {
-		a.Shard = messaging.Shard
-	}
+	a.Shard = cmp.Or(a.Shard, messaging.Shard)
 	users, pools, err := a.users()
 	if err != nil {
 		return "", err

@@ -83,7 +83,7 @@ func (w *Worker) fetch(whole context.Context) (*delivery, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := w.nc.PublishRequest(nextSubject(w.shard, w.opts.Pool), sub.Subject, request); err != nil {
+	if err := w.nc.PublishRequest("$JS.API.CONSUMER.MSG.NEXT."+streamAssign+"."+consumerName(w.shard, w.opts.Pool), sub.Subject, request); err != nil {
 		return nil, err
 	}
 	for {
@@ -149,11 +149,6 @@ func (w *Worker) leftOver(ctx context.Context, sub *nats.Subscription) *delivery
 			return w.delivery(m)
 		}
 	}
-}
-
-// nextSubject returns the subject on which a pool's workers request assignments.
-func nextSubject(shard, pool string) string {
-	return "$JS.API.CONSUMER.MSG.NEXT." + streamAssign + "." + consumerName(shard, pool)
 }
 
 // The statuses with which a server answers a pull request.

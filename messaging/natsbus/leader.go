@@ -1,6 +1,7 @@
 package natsbus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,14 +63,12 @@ type Leader struct {
 // NewLeader returns a leader's bus on a connection that the caller keeps owning. It
 // sends nothing: candidates may hold one to ask whether the broker is Healthy.
 func NewLeader(nc *nats.Conn, o LeaderOptions) (*Leader, error) {
-	if o.Shard == "" {
-		o.Shard = messaging.Shard
-	}
-	setDefault(&o.Replicas, 1)
-	setDefault(&o.MaxQueueBytes, 256<<20)
-	setDefault(&o.AckWait, 10*time.Second)
-	setDefault(&o.MaxAckPending, 20_000)
-	setDefault(&o.CheckInterval, 10*time.Second)
+	o.Shard = cmp.Or(o.Shard, messaging.Shard)
+	o.Replicas = cmp.Or(o.Replicas, 1)
+	o.MaxQueueBytes = cmp.Or(o.MaxQueueBytes, 256<<20)
+	o.AckWait = cmp.Or(o.AckWait, 10*time.Second)
+	o.MaxAckPending = cmp.Or(o.MaxAckPending, 20_000)
+	o.CheckInterval = cmp.Or(o.CheckInterval, 10*time.Second)
 	c, err := newClient(nc, o.Shard, o.Timeout, o.Logger)
 	if err != nil {
 		return nil, err
@@ -79,23 +78,9 @@ func NewLeader(nc *nats.Conn, o LeaderOptions) (*Leader, error) {
 	return l, nil
 }
 
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
-}
-
 // Withdraw implements messaging.Leader. Repeating a withdrawal succeeds.
 func (l *Leader) Withdraw(ctx context.Context, a *messaging.Assignment) error {
-	c := &messaging.Claim{
-		AttemptID:    a.AttemptID,
-		Pool:         a.Pool,
-		Worker:       messaging.LeaderName,
-		At:           time.Now().UTC(),
-		TraceContext: a.TraceContext,
-	}
-	m, err := l.message(c)
+	m, err := l.message(a.Withdrawal())
 	if err != nil {
 		return err
 	}
@@ -148,29 +133,38 @@ func (l *Leader) last(ctx context.Context, stream, subject string) (*jetstream.R
 // Last implements messaging.Leader. It counts the shard's messages that exist: a reader
 // reaches the sequence, or a later one if that message was replaced in the meantime.
 func (l *Leader) Last(ctx context.Context, s messaging.Stream) (uint64, error) {
-	name, filter, err := l.stream(s)
+	of, err := readStreamOf(s)
 	if err != nil {
 		return 0, err
 	}
-	raw, err := l.last(ctx, name, filter)
+	raw, err := l.last(ctx, of.name, messaging.Filter(of.kind, l.shard))
 	if err != nil || raw == nil {
 		return 0, err
 	}
 	return raw.Sequence, nil
 }
 
-// stream returns the name of a stream and the filter of the shard's messages in it.
-func (l *Leader) stream(s messaging.Stream) (name, filter string, err error) {
-	switch s {
-	case messaging.StreamClaim:
-		return streamClaim, messaging.Filter(messaging.KindClaim, l.shard), nil
-	case messaging.StreamResult:
-		return streamResult, messaging.Filter(messaging.KindResult, l.shard), nil
-	case messaging.StreamMetric:
-		return streamMetric, messaging.Filter(messaging.KindMetric, l.shard), nil
-	default:
-		return "", "", fmt.Errorf("stream %q: must be %s, %s or %s", s, messaging.StreamClaim, messaging.StreamResult, messaging.StreamMetric)
+// readStream is a stream that leaders read, its name and the kind of its messages.
+type readStream struct {
+	stream messaging.Stream
+	name   string
+	kind   messaging.Kind
+}
+
+var readStreams = []readStream{
+	{messaging.StreamClaim, streamClaim, messaging.KindClaim},
+	{messaging.StreamResult, streamResult, messaging.KindResult},
+	{messaging.StreamMetric, streamMetric, messaging.KindMetric},
+}
+
+// readStreamOf returns the stream that a caller names.
+func readStreamOf(s messaging.Stream) (readStream, error) {
+	for _, r := range readStreams {
+		if r.stream == s {
+			return r, nil
+		}
 	}
+	return readStream{}, fmt.Errorf("stream %q: must be %s, %s or %s", s, messaging.StreamClaim, messaging.StreamResult, messaging.StreamMetric)
 }
 
 // Control implements messaging.Leader.
@@ -215,21 +209,14 @@ func (l *Leader) Purge(ctx context.Context, study string, all bool) error {
 	if !messaging.ValidToken(study) {
 		return fmt.Errorf("study %q: not a valid token", study)
 	}
-	type target struct {
-		stream string
-		kind   messaging.Kind
-	}
-	targets := []target{{streamAssign, messaging.KindAssign}}
+	targets := []readStream{{name: streamAssign, kind: messaging.KindAssign}}
 	if all {
-		targets = append(targets,
-			target{streamClaim, messaging.KindClaim},
-			target{streamResult, messaging.KindResult},
-			target{streamMetric, messaging.KindMetric})
+		targets = append(targets, readStreams...)
 	}
 	for _, t := range targets {
 		for _, filter := range messaging.StudyFilters(t.kind, l.shard, study) {
-			if err := l.purge(ctx, t.stream, filter); err != nil {
-				return l.explain(fmt.Errorf("purge %s of study %s: %w", t.stream, study, err))
+			if err := l.purge(ctx, t.name, filter); err != nil {
+				return l.explain(fmt.Errorf("purge %s of study %s: %w", t.name, study, err))
 			}
 		}
 	}

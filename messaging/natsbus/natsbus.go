@@ -9,6 +9,7 @@
 package natsbus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,18 +81,12 @@ type client struct {
 }
 
 func newClient(nc *nats.Conn, shard string, timeout time.Duration, log *slog.Logger) (*client, error) {
-	if shard == "" {
-		shard = messaging.Shard
-	}
+	shard = cmp.Or(shard, messaging.Shard)
 	if !messaging.ValidToken(shard) {
 		return nil, fmt.Errorf("shard %q: not a valid token", shard)
 	}
-	if timeout == 0 {
-		timeout = defaultTimeout
-	}
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+	timeout = cmp.Or(timeout, defaultTimeout)
+	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(timeout))
 	if err != nil {
 		return nil, fmt.Errorf("jetstream: %w", err)

@@ -49,15 +49,15 @@ type reader struct {
 
 // Read implements messaging.Leader.
 func (l *Leader) Read(ctx context.Context, s messaging.Stream, from messaging.Cursor) (messaging.Reader, error) {
-	name, filter, err := l.stream(s)
+	of, err := readStreamOf(s)
 	if err != nil {
 		return nil, err
 	}
 	life, end := l.during(ctx)
-	r := &reader{l: l, name: name, filter: filter, stream: s, life: life, end: end, cursor: from, seen: from.Sequence}
+	r := &reader{l: l, name: of.name, filter: messaging.Filter(of.kind, l.shard), stream: s, life: life, end: end, cursor: from, seen: from.Sequence}
 	if err := r.open(life); err != nil {
 		end()
-		return nil, l.explain(fmt.Errorf("read %s: %w", name, err))
+		return nil, l.explain(fmt.Errorf("read %s: %w", of.name, err))
 	}
 	return r, nil
 }
@@ -138,35 +138,10 @@ func (r *reader) step(ctx context.Context) (entry messaging.Entry, ok bool, err 
 	r.position++
 	r.cursor.Sequence, r.cursor.Timestamp = meta.Sequence.Stream, meta.Timestamp.UTC()
 	r.seen = max(r.seen, meta.Sequence.Stream)
-	return r.entry(m), true, nil
-}
-
-// entry decodes a message; the cursor is already after it.
-func (r *reader) entry(m jetstream.Msg) messaging.Entry {
-	e := messaging.Entry{Stream: r.stream, Cursor: r.cursor, Raw: m.Data(), Subject: m.Subject()}
-	switch r.stream {
-	case messaging.StreamClaim:
-		var c messaging.Claim
-		if e.Err = decode(m.Subject(), m.Headers(), m.Data(), &c); e.Err == nil {
-			e.Claim = &c
-		}
-	case messaging.StreamResult:
-		var res messaging.Result
-		if e.Err = decode(m.Subject(), m.Headers(), m.Data(), &res); e.Err == nil {
-			e.Result = &res
-		}
-	case messaging.StreamMetric:
-		var v messaging.Measurement
-		if e.Err = decode(m.Subject(), m.Headers(), m.Data(), &v); e.Err == nil {
-			e.Measurement = &v
-		}
-	}
-	if e.Err != nil {
-		if s, err := messaging.ParseSubject(m.Subject()); err == nil {
-			e.ID, e.Worker = s.ID, s.Worker
-		}
-	}
-	return e
+	entry = messaging.NewEntry(r.stream, r.cursor, m.Subject(), m.Data(), func(e messaging.Envelope) error {
+		return decode(m.Subject(), m.Headers(), m.Data(), e)
+	})
+	return entry, true, nil
 }
 
 // open creates a consumer that continues after the cursor, or from the first message if

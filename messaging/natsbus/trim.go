@@ -14,19 +14,16 @@ import (
 
 // Trim implements messaging.Leader.
 func (l *Leader) Trim(ctx context.Context, s messaging.Stream, study string, committed messaging.Cursor, below uint64) error {
-	name, shard, err := l.stream(s)
+	of, err := readStreamOf(s)
 	if err != nil {
 		return err
 	}
-	filters := []string{shard}
+	name, filters := of.name, []string{messaging.Filter(of.kind, l.shard)}
 	if study != "" {
 		if !messaging.ValidToken(study) {
 			return fmt.Errorf("study %q: not a valid token", study)
 		}
-		kind := map[messaging.Stream]messaging.Kind{
-			messaging.StreamClaim: messaging.KindClaim, messaging.StreamResult: messaging.KindResult, messaging.StreamMetric: messaging.KindMetric,
-		}[s]
-		filters = messaging.StudyFilters(kind, l.shard, study)
+		filters = messaging.StudyFilters(of.kind, l.shard, study)
 	}
 	ctx, cancel := l.request(ctx)
 	defer cancel()

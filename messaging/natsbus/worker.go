@@ -54,15 +54,12 @@ func NewWorker(nc *nats.Conn, o WorkerOptions) (*Worker, error) {
 // Claim implements messaging.Worker. A retry counts as the same claim for two
 // minutes.
 func (w *Worker) Claim(ctx context.Context, id string, c *messaging.Claim) error {
-	if err := w.own(c.Worker); err != nil {
+	m, err := w.own(c.Worker, c)
+	if err != nil {
 		return err
 	}
 	if id == "" {
 		return errors.New("claim: the id is empty")
-	}
-	m, err := w.message(c)
-	if err != nil {
-		return err
 	}
 	// The id includes the subject, the worker and the instance, so that no two claims
 	// share an id even if callers are careless: the server would take the second for a
@@ -75,12 +72,12 @@ func (w *Worker) Claim(ctx context.Context, id string, c *messaging.Claim) error
 	return err
 }
 
-// own refuses a message in another worker's name.
-func (w *Worker) own(name string) error {
+// own encodes a message. It refuses one in another worker's name.
+func (w *Worker) own(name string, e messaging.Envelope) (*nats.Msg, error) {
 	if name != w.opts.Name {
-		return fmt.Errorf("%w: worker %q on the bus of %q", messaging.ErrInvalid, name, w.opts.Name)
+		return nil, fmt.Errorf("%w: worker %q on the bus of %q", messaging.ErrInvalid, name, w.opts.Name)
 	}
-	return nil
+	return w.message(e)
 }
 
 // PublishResult implements messaging.Worker.
@@ -94,10 +91,7 @@ func (w *Worker) PublishMeasurement(ctx context.Context, m *messaging.Measuremen
 }
 
 func (w *Worker) publish(ctx context.Context, name string, e messaging.Envelope) error {
-	if err := w.own(name); err != nil {
-		return err
-	}
-	m, err := w.message(e)
+	m, err := w.own(name, e)
 	if err != nil {
 		return err
 	}
@@ -105,28 +99,23 @@ func (w *Worker) publish(ctx context.Context, name string, e messaging.Envelope)
 	return err
 }
 
-// Heartbeat implements messaging.Worker.
-func (w *Worker) Heartbeat(ctx context.Context, h *messaging.Heartbeat) error {
-	if err := w.own(h.Worker); err != nil {
-		return err
-	}
-	m, err := w.message(h)
+// tell sends an envelope without waiting for an acknowledgement.
+func (w *Worker) tell(ctx context.Context, name string, e messaging.Envelope) error {
+	m, err := w.own(name, e)
 	if err != nil {
 		return err
 	}
 	return w.send(ctx, m)
 }
 
+// Heartbeat implements messaging.Worker.
+func (w *Worker) Heartbeat(ctx context.Context, h *messaging.Heartbeat) error {
+	return w.tell(ctx, h.Worker, h)
+}
+
 // SendLog implements messaging.Worker.
 func (w *Worker) SendLog(ctx context.Context, p *messaging.LogPart) error {
-	if err := w.own(p.Worker); err != nil {
-		return err
-	}
-	m, err := w.message(p)
-	if err != nil {
-		return err
-	}
-	return w.send(ctx, m)
+	return w.tell(ctx, p.Worker, p)
 }
 
 // Controls implements messaging.Worker.

@@ -9,6 +9,7 @@
 package membus
 
 import (
+	"cmp"
 	"errors"
 	"sync"
 	"time"
@@ -104,12 +105,8 @@ type Broker struct {
 
 // New returns an empty broker.
 func New(o Options) *Broker {
-	if o.AckWait == 0 {
-		o.AckWait = 10 * time.Second
-	}
-	if o.MaxDeliver == 0 {
-		o.MaxDeliver = 20
-	}
+	o.AckWait = cmp.Or(o.AckWait, 10*time.Second)
+	o.MaxDeliver = cmp.Or(o.MaxDeliver, 20)
 	b := &Broker{
 		opts: o, changed: make(chan struct{}), pools: map[string]bool{}, streams: map[messaging.Stream]*journal{}, claimed: map[string]time.Time{},
 		heartbeats: subscriptions[messaging.Heartbeat]{}, controls: subscriptions[messaging.Control]{}, logs: subscriptions[messaging.LogPart]{},

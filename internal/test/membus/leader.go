@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
@@ -129,14 +128,7 @@ func (l *Leader) Assign(ctx context.Context, as []*messaging.Assignment) error {
 
 // Withdraw implements messaging.Leader.
 func (l *Leader) Withdraw(ctx context.Context, a *messaging.Assignment) error {
-	c := &messaging.Claim{
-		AttemptID:    a.AttemptID,
-		Pool:         a.Pool,
-		Worker:       messaging.LeaderName,
-		At:           time.Now().UTC(),
-		TraceContext: a.TraceContext,
-	}
-	m, err := newMessage(c)
+	m, err := newMessage(a.Withdrawal())
 	if err != nil {
 		return err
 	}

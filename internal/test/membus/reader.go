@@ -71,7 +71,7 @@ func (r *reader) poll() (messaging.Entry, bool, <-chan struct{}) {
 		return messaging.Entry{}, false, b.changed
 	}
 	r.cursor.Sequence, r.cursor.Timestamp = next.sequence, next.at
-	return r.entry(next.message), true, nil
+	return messaging.NewEntry(r.stream, r.cursor, next.subject, next.data, next.decode), true, nil
 }
 
 // locate moves a cursor of another stream before the first message. The caller MUST
@@ -89,32 +89,4 @@ func (r *reader) belongs(j *journal) bool {
 	}
 	at := j.at(r.cursor.Sequence)
 	return at == nil || at.at.Equal(r.cursor.Timestamp)
-}
-
-// entry decodes a message; the cursor is already after it.
-func (r *reader) entry(m message) messaging.Entry {
-	e := messaging.Entry{Stream: r.stream, Cursor: r.cursor, Raw: m.data, Subject: m.subject}
-	switch r.stream {
-	case messaging.StreamClaim:
-		var c messaging.Claim
-		if e.Err = m.decode(&c); e.Err == nil {
-			e.Claim = &c
-		}
-	case messaging.StreamResult:
-		var res messaging.Result
-		if e.Err = m.decode(&res); e.Err == nil {
-			e.Result = &res
-		}
-	case messaging.StreamMetric:
-		var v messaging.Measurement
-		if e.Err = m.decode(&v); e.Err == nil {
-			e.Measurement = &v
-		}
-	}
-	if e.Err != nil {
-		if s, err := messaging.ParseSubject(m.subject); err == nil {
-			e.ID, e.Worker = s.ID, s.Worker
-		}
-	}
-	return e
 }
