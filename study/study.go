@@ -3,6 +3,7 @@
 package study
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -155,6 +156,11 @@ type TrialTemplate struct {
 	// Grace is the time between SIGTERM and SIGKILL, positive.
 	Grace   Duration `json:"grace,omitempty"`
 	Retries Retries  `json:"retries,omitzero"`
+}
+
+// GracePeriod returns Grace, or its default if it is 0.
+func (t *TrialTemplate) GracePeriod() time.Duration {
+	return time.Duration(cmp.Or(t.Grace, DefaultGrace))
 }
 
 // Metrics reads metrics from a program that cannot be changed. Exactly one of its

@@ -21,9 +21,7 @@ func checkJob(t *study.TrialTemplate, r *check.Report, params []study.Parameter)
 	}{
 		{"command", len(t.Command) > 0}, {"workdir", t.Workdir != ""}, {"env", len(t.Env) > 0}, {"mode", t.Mode == study.ModeStream},
 	} {
-		if field.set {
-			r.Add("spec.trial."+field.name, "cannot be combined with spec.trial.job, whose containers say how the program runs: leave one of them out")
-		}
+		r.AddIf(field.set, "spec.trial."+field.name, "cannot be combined with spec.trial.job, whose containers say how the program runs: leave one of them out")
 	}
 	if len(t.Job.Spec) == 0 {
 		r.Add(path+".spec", "is missing: give the spec of a Job, with its pod template")

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -27,12 +28,8 @@ const (
 
 // complete sets the defaults and reports all problems of the study.
 func complete(s *study.Study, r *check.Report, o *options) {
-	if s.APIVersion != study.APIVersion {
-		r.Add("apiVersion", "%s: write %s", given(s.APIVersion), study.APIVersion)
-	}
-	if s.Kind != study.Kind {
-		r.Add("kind", "%s: write %s", given(s.Kind), study.Kind)
-	}
+	r.AddIf(s.APIVersion != study.APIVersion, "apiVersion", "%s: write %s", given(s.APIVersion), study.APIVersion)
+	r.AddIf(s.Kind != study.Kind, "kind", "%s: write %s", given(s.Kind), study.Kind)
 	if !isLabel(s.Metadata.Name) {
 		r.Add("metadata.name", "%s: a name is lower-case letters, digits and dashes, at most %d, with no dash at its ends",
 			given(s.Metadata.Name), maxLabel)
@@ -53,9 +50,7 @@ func complete(s *study.Study, r *check.Report, o *options) {
 		}
 	}
 	checkRange(r, "spec.parallelism", spec.Parallelism, 1, maxParallelism)
-	if spec.Pool == "" {
-		spec.Pool = study.DefaultPool
-	}
+	spec.Pool = cmp.Or(spec.Pool, study.DefaultPool)
 	if len(spec.Pool) > maxLabel || strings.ContainsFunc(spec.Pool, func(c rune) bool {
 		return !check.IsLetter(c) && !check.IsDigit(c) && c != '-' && c != '_'
 	}) {
@@ -84,9 +79,7 @@ func checkNoCommand(t *study.TrialTemplate, r *check.Report) {
 		{"mode", t.Mode != "" && t.Mode != study.DefaultMode}, {"metrics", t.Metrics != nil}, {"workdir", t.Workdir != ""}, {"env", len(t.Env) > 0},
 		{"timeout", t.Timeout != 0}, {"grace", t.Grace != 0 && t.Grace != study.DefaultGrace},
 	} {
-		if field.set {
-			r.Add("spec.trial."+field.name, "needs a command or a Job: add spec.trial.command, or leave %s out, so that clients of the API ask for the trials", field.name)
-		}
+		r.AddIf(field.set, "spec.trial."+field.name, "needs a command or a Job: add spec.trial.command, or leave %s out, so that clients of the API ask for the trials", field.name)
 	}
 }
 
@@ -106,9 +99,7 @@ func isLabel(text string) bool {
 
 // checkRange reports a number outside its range.
 func checkRange(r *check.Report, path string, value, low, high int) {
-	if value < low || value > high {
-		r.Add(path, "%d is not accepted; want a whole number from %d to %d", value, low, high)
-	}
+	r.AddIf(value < low || value > high, path, "%d is not accepted; want a whole number from %d to %d", value, low, high)
 }
 
 func completeObjective(o *study.Objective, r *check.Report) {
@@ -140,9 +131,7 @@ func completeObjective(o *study.Objective, r *check.Report) {
 
 // checkMetric checks the name of a metric.
 func checkMetric(r *check.Report, path, name string) {
-	if len(name) > space.MaxName || strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c == 0x7f }) {
-		r.Add(path, "%q: a metric's name has no spaces and at most %d bytes", name, space.MaxName)
-	}
+	r.AddIf(len(name) > space.MaxName || strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c == 0x7f }), path, "%q: a metric's name has no spaces and at most %d bytes", name, space.MaxName)
 }
 
 func completeAlgorithm(a *study.Algorithm, r *check.Report, o *options) {
@@ -182,9 +171,7 @@ func completeWait(r *check.Report, path string, d **study.Duration, normal study
 	if *d == nil {
 		*d = &normal
 	}
-	if **d < 0 || **d > maxWait {
-		r.Add(path, "%s is not accepted; want a duration from 0s to %s", **d, maxWait)
-	}
+	r.AddIf(**d < 0 || **d > maxWait, path, "%s is not accepted; want a duration from 0s to %s", **d, maxWait)
 }
 
 // unjoin returns the errors that errors.Join joined, also if a single error wraps them;
@@ -213,9 +200,7 @@ func checkBudget(b *study.Budget, r *check.Report) {
 		checkRange(r, path+".maxTrials", b.MaxTrials, 1, maxTrials)
 	}
 	checkRange(r, path+".maxFailedTrials", b.MaxFailedTrials, 0, maxTrials)
-	if b.MaxDuration < 0 {
-		r.Add(path+".maxDuration", "%s is negative: write how long the study may take", b.MaxDuration)
-	}
+	r.AddIf(b.MaxDuration < 0, path+".maxDuration", "%s is negative: write how long the study may take", b.MaxDuration)
 }
 
 // completeTrial checks the trial, except for its command's parameters.
@@ -236,18 +221,12 @@ func completeTrial(t *study.TrialTemplate, r *check.Report, metric string) {
 		}
 	}
 	checkEnv(r, path+".env", t.Env)
-	if strings.ContainsRune(t.Workdir, 0) {
-		r.Add(path+".workdir", "%q holds a NUL character", t.Workdir)
-	}
-	if t.Timeout < 0 {
-		r.Add(path+".timeout", "%s is negative: write how long an attempt may take", t.Timeout)
-	}
+	r.AddIf(strings.ContainsRune(t.Workdir, 0), path+".workdir", "%q holds a NUL character", t.Workdir)
+	r.AddIf(t.Timeout < 0, path+".timeout", "%s is negative: write how long an attempt may take", t.Timeout)
 	if t.Grace == 0 && r.Places[path+".grace"] == (check.Place{}) {
 		t.Grace = study.DefaultGrace
 	}
-	if t.Grace <= 0 {
-		r.Add(path+".grace", "%s is not positive: write how long a program has to end by itself", t.Grace)
-	}
+	r.AddIf(t.Grace <= 0, path+".grace", "%s is not positive: write how long a program has to end by itself", t.Grace)
 }
 
 // completeRetries sets the defaults of the retries and checks them.
@@ -313,14 +292,10 @@ func checkCommand(t *study.TrialTemplate, r *check.Report, params []study.Parame
 		r.Add(path, "is empty: give the program and its arguments, as in [python, train.py, \"${args}\"], or leave command out, so that clients of the API ask for the trials")
 		return
 	}
-	if t.Command[0] == "" {
-		r.Add(path+"[0]", "is empty: give the program's name or path")
-	}
+	r.AddIf(t.Command[0] == "", path+"[0]", "is empty: give the program's name or path")
 	for i, element := range t.Command {
 		at := fmt.Sprintf("%s[%d]", path, i)
-		if strings.ContainsRune(element, 0) {
-			r.Add(at, "%q holds a NUL character", element)
-		}
+		r.AddIf(strings.ContainsRune(element, 0), at, "%q holds a NUL character", element)
 		words, err := study.CommandWords(element)
 		if err != nil {
 			r.Add(at, "%s", err)
@@ -330,21 +305,15 @@ func checkCommand(t *study.TrialTemplate, r *check.Report, params []study.Parame
 				r.Add(at, "${%s} is in a command of mode stream, whose program gets each trial's parameters as a line of input: leave it out", word)
 				break
 			}
-			checkWord(r, at, word, params)
+			if !study.ReservedWord(word) {
+				checkParameterWord(r, at, word, params, "args, overrides, file")
+			}
 		}
 	}
 }
 
-// checkWord checks that a ${word} is known. A parameter whose name could not be parsed
-// may have any name.
-func checkWord(r *check.Report, path, word string, params []study.Parameter) {
-	if !study.ReservedWord(word) {
-		checkParameterWord(r, path, word, params, "args, overrides, file")
-	}
-}
-
-// checkParameterWord checks that a ${word} is the name of a parameter; others are the
-// words that would be accepted too.
+// checkParameterWord checks that a ${word} is the name of a parameter, of which one whose name
+// could not be parsed may have any; others are the words that would be accepted too.
 func checkParameterWord(r *check.Report, path, word string, params []study.Parameter, others string) {
 	var names []string
 	for _, p := range params {

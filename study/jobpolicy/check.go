@@ -63,25 +63,19 @@ func (f *findings) jobFields(spec *batchv1.JobSpec) {
 		{"selector", spec.Selector != nil}, {"manualSelector", spec.ManualSelector != nil}, {"managedBy", spec.ManagedBy != nil},
 		{"backoffLimitPerIndex", spec.BackoffLimitPerIndex != nil}, {"maxFailedIndexes", spec.MaxFailedIndexes != nil},
 	} {
-		if field.set {
-			f.add(".spec."+field.name, "is not accepted: leave it out")
-		}
+		f.addIf(field.set, ".spec."+field.name, "is not accepted: leave it out")
 	}
 }
 
 // metadata refuses everything but labels and annotations with names of the users' own.
 func (f *findings) metadata(field string, m *metav1.ObjectMeta) {
-	if !plain(m) {
-		f.add(field, "may only have labels and annotations")
-	}
+	f.addIf(!plain(m), field, "may only have labels and annotations")
 	for _, part := range []struct {
 		field string
 		texts map[string]string
 	}{{field + ".labels", m.Labels}, {field + ".annotations", m.Annotations}} {
 		for _, name := range slices.Sorted(maps.Keys(part.texts)) {
-			if strings.HasPrefix(name, reserved) {
-				f.add(part.field, "%q is not accepted: names that begin with %s are reserved for workers", name, reserved)
-			}
+			f.addIf(strings.HasPrefix(name, reserved), part.field, "%q is not accepted: names that begin with %s are reserved for workers", name, reserved)
 		}
 	}
 }
@@ -93,21 +87,13 @@ func (f *findings) podFields(namespace string, own Policy, spec *corev1.PodSpec)
 	if old := spec.DeprecatedServiceAccount; old != "" && old != account {
 		f.add(pod+".serviceAccount", "is %q, but serviceAccountName is %q: leave serviceAccount out", old, account)
 	}
-	if !allows(own.accounts(), account) {
-		f.add(pod+".serviceAccountName", "the Jobs of namespace %s may not run as service account %q; they may run as %s", namespace, account, listed(own.accounts()))
-	}
+	f.addIf(!allows(own.accounts(), account), pod+".serviceAccountName", "the Jobs of namespace %s may not run as service account %q; they may run as %s", namespace, account, listed(own.accounts()))
 	if class := spec.PriorityClassName; class != "" && !allows(own.PriorityClasses, class) {
 		f.add(pod+".priorityClassName", "the Jobs of namespace %s may not have priority class %q; they may have %s", namespace, class, listed(own.PriorityClasses))
 	}
-	if spec.Priority != nil {
-		f.add(pod+".priority", "is not accepted: leave it out")
-	}
-	if spec.NodeName != "" {
-		f.add(pod+".nodeName", "%q is not accepted: use nodeSelector or affinity, which the scheduler respects", spec.NodeName)
-	}
-	if len(spec.EphemeralContainers) > 0 {
-		f.add(pod+".ephemeralContainers", "is not accepted: leave it out")
-	}
+	f.addIf(spec.Priority != nil, pod+".priority", "is not accepted: leave it out")
+	f.addIf(spec.NodeName != "", pod+".nodeName", "%q is not accepted: use nodeSelector or affinity, which the scheduler respects", spec.NodeName)
+	f.addIf(len(spec.EphemeralContainers) > 0, pod+".ephemeralContainers", "is not accepted: leave it out")
 }
 
 // standards evaluates the Pod Security Standards.

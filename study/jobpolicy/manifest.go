@@ -3,8 +3,10 @@ package jobpolicy
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	strict "sigs.k8s.io/json"
 
@@ -32,6 +34,13 @@ func (f *findings) add(field, format string, args ...any) {
 	f.list = append(f.list, study.Problem{Path: path + field, Message: fmt.Sprintf(format, args...)})
 }
 
+// addIf is add if something is wrong.
+func (f *findings) addIf(wrong bool, field, format string, args ...any) {
+	if wrong {
+		f.add(field, format, args...)
+	}
+}
+
 // err returns a *study.Problems, or nil.
 func (f *findings) err() error {
 	if len(f.list) == 0 {
@@ -54,16 +63,9 @@ func CheckShape(j *study.Job) error {
 	}
 	f.runsOnce(&job.Spec)
 	pod := &job.Spec.Template.Spec
-	if len(pod.Containers) == 0 {
-		f.add(".spec.template.spec.containers", "is missing: a pod has at least one container")
-	}
-	found := j.Container == ""
-	for i := range pod.Containers {
-		found = found || pod.Containers[i].Name == j.Container
-	}
-	if !found {
-		f.add(".container", "%q is not the name of a container of the pod", j.Container)
-	}
+	f.addIf(len(pod.Containers) == 0, ".spec.template.spec.containers", "is missing: a pod has at least one container")
+	found := slices.ContainsFunc(pod.Containers, func(c corev1.Container) bool { return c.Name == j.Container })
+	f.addIf(j.Container != "" && !found, ".container", "%q is not the name of a container of the pod", j.Container)
 	return f.err()
 }
 

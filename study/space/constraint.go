@@ -60,12 +60,7 @@ func (a activation) Parent() cel.Activation { return nil }
 // applies reports whether the point has a value for every parameter that the
 // constraint mentions.
 func (c *constraint) applies(p study.Point) bool {
-	for _, name := range c.names {
-		if _, ok := p[name]; !ok {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(c.names, func(name string) bool { _, ok := p[name]; return !ok })
 }
 
 // holds reports whether the point meets the constraint, or lacks a parameter that it
@@ -166,7 +161,7 @@ func newCompiler(params []study.Parameter, sound []bool) (*compiler, error) {
 			c.others[variable] = p.Type
 			continue
 		}
-		if isTypeName(variable) {
+		if slices.Contains([]string{"bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"}, variable) {
 			continue // CEL takes it for the type, and reports that
 		}
 		if _, ok := c.variables[variable]; ok {
@@ -178,11 +173,6 @@ func newCompiler(params []study.Parameter, sound []bool) (*compiler, error) {
 	var err error
 	c.env, err = cel.NewEnv(options...)
 	return c, err
-}
-
-// isTypeName reports whether CEL has a type of that name, which would hide a variable.
-func isTypeName(variable string) bool {
-	return slices.Contains([]string{"bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"}, variable)
 }
 
 // compile compiles one constraint.

@@ -55,9 +55,7 @@ func checkFidelities(r *check.Report, path string, params []study.Parameter) {
 			first = i
 		}
 	}
-	if first >= 0 && len(params) == 1 {
-		r.Add(path, "there is only a fidelity, which is not searched: give at least one parameter to tune")
-	}
+	r.AddIf(first >= 0 && len(params) == 1, path, "there is only a fidelity, which is not searched: give at least one parameter to tune")
 }
 
 // Fidelity returns the space's fidelity; false if it has none.

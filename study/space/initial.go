@@ -21,17 +21,13 @@ func (s *Space) compileInitial(r *check.Report, path string, initial []map[strin
 			}
 		})
 		for name := range p {
-			if s.params[s.index[name]].Type == study.Fidelity {
-				r.Add(at+check.Key(name), "is a fidelity: every initial point starts at its lowest level; leave it out")
-			}
+			r.AddIf(s.params[s.index[name]].Type == study.Fidelity, at+check.Key(name), "is a fidelity: every initial point starts at its lowest level; leave it out")
 		}
 		if r.Failed > before || r.IsBroken(at) {
 			continue
 		}
 		for _, c := range s.checks {
-			if !c.holds(p) {
-				r.Add(at, "the point does not meet the constraint %q", c.source)
-			}
+			r.AddIf(!c.holds(p), at, "the point does not meet the constraint %q", c.source)
 		}
 		if s.Searched().Check(p) == nil {
 			if first, ok := keys[s.Key(p)]; ok {

@@ -1,6 +1,7 @@
 package space
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -23,9 +24,7 @@ const (
 // defaults. It returns which parameters are valid.
 func checkParameters(r *check.Report, path string, params []study.Parameter) (sound []bool) {
 	sound = make([]bool, len(params))
-	if len(params) == 0 {
-		r.Add(path, "there are none: give at least one parameter to tune")
-	}
+	r.AddIf(len(params) == 0, path, "there are none: give at least one parameter to tune")
 	if len(params) > MaxParameters {
 		r.Add(path, "%d parameters are more than the most that a study can have, %d", len(params), MaxParameters)
 		return sound
@@ -72,9 +71,7 @@ func checkParameterName(r *check.Report, path, name string) {
 func checkParameter(r *check.Report, path string, p *study.Parameter) {
 	switch p.Type {
 	case study.Float, study.Int:
-		if p.Scale == "" {
-			p.Scale = study.Linear
-		}
+		p.Scale = cmp.Or(p.Scale, study.Linear)
 		rejectFields(r, path, p, "values", "value", "reduction")
 		checkNumeric(r, path, p)
 	case study.Categorical, study.Ordinal:
@@ -111,9 +108,7 @@ func rejectFields(r *check.Report, path string, p *study.Parameter, names ...str
 		"values": p.Values != nil, "value": p.Value != nil, "reduction": p.Reduction != nil, "when": len(p.When) > 0,
 	}
 	for _, name := range names {
-		if set[name] {
-			r.Add(path+"."+name, "is not for type %s: leave it out", p.Type)
-		}
+		r.AddIf(set[name], path+"."+name, "is not for type %s: leave it out", p.Type)
 	}
 }
 
@@ -131,9 +126,7 @@ func checkNumeric(r *check.Report, path string, p *study.Parameter) {
 		*bound.value = new(**bound.value + 0)
 		checkBound(r, path+"."+bound.name, p, **bound.value)
 	}
-	if !slices.Contains([]study.Scale{study.Linear, study.Log, study.Logit}, p.Scale) {
-		r.Add(path+".scale", "%q is not a scale%s: linear, log, logit", p.Scale, check.DidYouMean(string(p.Scale), []string{"linear", "log", "logit"}))
-	}
+	r.AddIf(!slices.Contains([]study.Scale{study.Linear, study.Log, study.Logit}, p.Scale), path+".scale", "%q is not a scale%s: linear, log, logit", p.Scale, check.DidYouMean(string(p.Scale), []string{"linear", "log", "logit"}))
 	if p.Min == nil || p.Max == nil || r.Failed > before || r.IsBroken(path+".min") || r.IsBroken(path+".max") {
 		return
 	}
@@ -188,9 +181,7 @@ func checkStep(r *check.Report, path string, p *study.Parameter) {
 // checkValues checks the values of a categorical or an ordinal. Two values that are
 // written the same in a command would be one value to the program.
 func checkValues(r *check.Report, path string, p *study.Parameter) {
-	if len(p.Values) < 2 {
-		r.Add(path+".values", "%d values: type %s needs at least two", len(p.Values), p.Type)
-	}
+	r.AddIf(len(p.Values) < 2, path+".values", "%d values: type %s needs at least two", len(p.Values), p.Type)
 	if len(p.Values) > MaxListed {
 		r.Add(path+".values", "%d values are more than the most that are accepted, %d", len(p.Values), MaxListed)
 		return

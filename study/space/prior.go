@@ -24,9 +24,7 @@ func checkPrior(r *check.Report, path string, p *study.Parameter) {
 }
 
 func checkNormal(r *check.Report, path string, p *study.Parameter) {
-	if p.Prior.Weights != nil {
-		r.Add(path+".weights", "is not for type %s: write mean and sd", p.Type)
-	}
+	r.AddIf(p.Prior.Weights != nil, path+".weights", "is not for type %s: write mean and sd", p.Type)
 	switch mean := p.Prior.Mean; {
 	case mean == nil:
 		r.Add(path+".mean", "is missing: a prior of type %s has mean and sd", p.Type)
@@ -54,14 +52,8 @@ func unit(s study.Scale) string {
 }
 
 func checkWeights(r *check.Report, path string, p *study.Parameter) {
-	for _, field := range []struct {
-		name string
-		set  bool
-	}{{"mean", p.Prior.Mean != nil}, {"sd", p.Prior.SD != nil}} {
-		if field.set {
-			r.Add(path+"."+field.name, "is not for type %s: write weights", p.Type)
-		}
-	}
+	r.AddIf(p.Prior.Mean != nil, path+".mean", "is not for type %s: write weights", p.Type)
+	r.AddIf(p.Prior.SD != nil, path+".sd", "is not for type %s: write weights", p.Type)
 	n, _ := p.Cardinality()
 	if len(p.Prior.Weights) != n {
 		r.Add(path+".weights", "%d weights for %d values: write one for each value, in their order", len(p.Prior.Weights), n)

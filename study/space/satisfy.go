@@ -59,13 +59,12 @@ func (v verdict) evidence(names []string) string {
 
 // mentioned returns the names that any of the constraints mentions, sorted.
 func mentioned(checks []*constraint) []string {
-	names := make(map[string]bool)
+	var names []string
 	for _, c := range checks {
-		for _, name := range c.names {
-			names[name] = true
-		}
+		names = append(names, c.names...)
 	}
-	return slices.Sorted(maps.Keys(names))
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // search looks for a point that meets the constraints. If applied is set, a point must
@@ -114,12 +113,7 @@ func (s *Space) closure(names []string) []int {
 	for _, name := range names {
 		add(s.index[name])
 	}
-	places := make([]int, 0, len(in))
-	for i := range in {
-		places = append(places, i)
-	}
-	slices.Sort(places)
-	return places
+	return slices.Sorted(maps.Keys(in))
 }
 
 // query is one search by samples. A sample is a position in the unit cube, one

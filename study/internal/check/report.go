@@ -41,6 +41,13 @@ func (r *Report) Add(path, format string, args ...any) {
 	}
 }
 
+// AddIf is Add if something is wrong.
+func (r *Report) AddIf(wrong bool, path, format string, args ...any) {
+	if wrong {
+		r.Add(path, format, args...)
+	}
+}
+
 // AddKey is Add for a problem of the field's name instead of its value.
 func (r *Report) AddKey(path, format string, args ...any) {
 	at, ok := r.Keys[path]
