@@ -3,6 +3,7 @@
 package oidc
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"encoding/json"
@@ -79,9 +80,7 @@ func New(o Options) (*Verifier, error) {
 	if o.Timeout <= 0 {
 		o.Timeout = 5 * time.Second
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	k := newKeys(o)
 	return &Verifier{o: o, keys: k, verify: oidc.NewVerifier(o.Issuer, k, &oidc.Config{
 		ClientID: o.Audience, SupportedSigningAlgs: algorithms, Now: o.Now,

@@ -19,8 +19,7 @@ func (s *service) ArchiveStudy(ctx context.Context, req *connect.Request[fantasi
 
 // UnarchiveStudy moves a study back from the archive.
 func (s *service) UnarchiveStudy(ctx context.Context, req *connect.Request[fantasiav1.UnarchiveStudyRequest]) (*connect.Response[fantasiav1.UnarchiveStudyResponse], error) {
-	restored, err := s.backend.Unarchive(ctx, studyOf(req.Msg.GetName()))
-	m, err := s.study(restored, err)
+	m, err := s.study(s.backend.Unarchive(ctx, studyOf(req.Msg.GetName())))
 	return respond(&fantasiav1.UnarchiveStudyResponse{Study: m}, err)
 }
 

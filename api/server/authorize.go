@@ -34,10 +34,6 @@ type authorizer struct {
 	logger *slog.Logger
 }
 
-func newAuthorizer(next http.Handler, o Options) *authorizer {
-	return &authorizer{next: next, tokens: o.Tokens, now: o.Now, logger: o.Logger}
-}
-
 // ServeHTTP implements http.Handler.
 func (g *authorizer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token, bearer := bearerToken(r.Header)
@@ -141,7 +137,7 @@ func changes(allowed func(ctx context.Context, request any) error) connect.Unary
 // study's name cannot be changed.
 func (r restricted) mayChange(ctx context.Context, request any) error {
 	g := granted(ctx)
-	if g.changesAll() {
+	if g.Write && len(g.Prefixes) == 0 && len(g.WritePrefixes) == 0 { // it allows to change every study
 		return nil
 	}
 	switch m := request.(type) {
@@ -178,11 +174,6 @@ func (r restricted) mayChangeStudy(ctx context.Context, resource string) error {
 		return err
 	}
 	return granted(ctx).change(s.Spec.Definition.Metadata.Name)
-}
-
-// changesAll reports whether the grant allows to change every study.
-func (g Grant) changesAll() bool {
-	return g.Write && len(g.Prefixes) == 0 && len(g.WritePrefixes) == 0
 }
 
 // change returns an error if the grant does not allow to change the study with a name.

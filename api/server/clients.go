@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,9 +116,7 @@ func (s *service) FailTrial(ctx context.Context, req *connect.Request[fantasiav1
 		ending.Outcome = messaging.OutcomeInfeasible
 	}
 	ending.Failure = &messaging.Failure{Reason: req.Msg.GetReason(), Message: req.Msg.GetMessage()}
-	if ending.Failure.Reason == "" {
-		ending.Failure.Reason = string(ending.Outcome)
-	}
+	ending.Failure.Reason = cmp.Or(ending.Failure.Reason, string(ending.Outcome))
 	m, err := s.end(ctx, req.Msg, ending)
 	return respond(&fantasiav1.FailTrialResponse{Trial: m}, err)
 }

@@ -158,8 +158,7 @@ func toFailure(f *messaging.Failure) *fantasiav1.Failure {
 	}
 	m := &fantasiav1.Failure{Reason: f.Reason, Signal: f.Signal, Message: strings.ToValidUTF8(f.Message, "\uFFFD")}
 	if f.ExitCode != nil {
-		code := int32(*f.ExitCode)
-		m.ExitCode = &code
+		m.ExitCode = new(int32(*f.ExitCode))
 	}
 	return m
 }

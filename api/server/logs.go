@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 
 	"connectrpc.com/connect"
@@ -26,9 +27,7 @@ func (s *service) TailTrialLogs(ctx context.Context, req *connect.Request[fantas
 		Attempt: int(req.Msg.GetAttempt()), Streams: logStreams(req.Msg.GetStream()),
 		Lines: int(req.Msg.GetLines()), Follow: req.Msg.GetFollow(),
 	}
-	if o.Lines == 0 {
-		o.Lines = defaultLines
-	}
+	o.Lines = cmp.Or(o.Lines, defaultLines)
 	for p, err := range s.backend.TailLogs(ctx, study, number, o) {
 		if err != nil {
 			return watchError(ctx, err)

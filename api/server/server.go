@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -92,7 +93,7 @@ func New(b Backend, o Options) (path string, handler http.Handler, err error) {
 	}
 	handler = newLimiter(handler, o)
 	if o.Tokens != nil {
-		handler = newAuthorizer(handler, o)
+		handler = &authorizer{next: handler, tokens: o.Tokens, now: o.Now, logger: o.Logger}
 	}
 	return path, handler, nil
 }
@@ -107,9 +108,7 @@ func (o Options) withDefaults() Options {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	return o
 }
 

@@ -19,29 +19,25 @@ const (
 
 // CreateStudy starts a study.
 func (s *service) CreateStudy(ctx context.Context, req *connect.Request[fantasiav1.CreateStudyRequest]) (*connect.Response[fantasiav1.CreateStudyResponse], error) {
-	created, err := s.backend.Create(ctx, []byte(req.Msg.GetStudyFile()))
-	m, err := s.study(created, err)
+	m, err := s.study(s.backend.Create(ctx, []byte(req.Msg.GetStudyFile())))
 	return respond(&fantasiav1.CreateStudyResponse{Study: m}, err)
 }
 
 // GetStudy returns a study as it is now.
 func (s *service) GetStudy(ctx context.Context, req *connect.Request[fantasiav1.GetStudyRequest]) (*connect.Response[fantasiav1.GetStudyResponse], error) {
-	found, err := s.backend.Study(ctx, studyOf(req.Msg.GetName()))
-	m, err := s.study(found, err)
+	m, err := s.study(s.backend.Study(ctx, studyOf(req.Msg.GetName())))
 	return respond(&fantasiav1.GetStudyResponse{Study: m}, err)
 }
 
 // UpdateStudy replaces a study's file with a compatible one.
 func (s *service) UpdateStudy(ctx context.Context, req *connect.Request[fantasiav1.UpdateStudyRequest]) (*connect.Response[fantasiav1.UpdateStudyResponse], error) {
-	updated, err := s.backend.Update(ctx, studyOf(req.Msg.GetName()), []byte(req.Msg.GetStudyFile()))
-	m, err := s.study(updated, err)
+	m, err := s.study(s.backend.Update(ctx, studyOf(req.Msg.GetName()), []byte(req.Msg.GetStudyFile())))
 	return respond(&fantasiav1.UpdateStudyResponse{Study: m}, err)
 }
 
 // StopStudy ends a study.
 func (s *service) StopStudy(ctx context.Context, req *connect.Request[fantasiav1.StopStudyRequest]) (*connect.Response[fantasiav1.StopStudyResponse], error) {
-	stopped, err := s.backend.Stop(ctx, studyOf(req.Msg.GetName()), req.Msg.GetReason())
-	m, err := s.study(stopped, err)
+	m, err := s.study(s.backend.Stop(ctx, studyOf(req.Msg.GetName()), req.Msg.GetReason()))
 	return respond(&fantasiav1.StopStudyResponse{Study: m}, err)
 }
 

@@ -163,8 +163,7 @@ func FromFailure(f *fantasiav1.Failure) *messaging.Failure {
 	}
 	v := &messaging.Failure{Reason: f.GetReason(), Signal: f.GetSignal(), Message: f.GetMessage()}
 	if f.ExitCode != nil {
-		code := int(f.GetExitCode())
-		v.ExitCode = &code
+		v.ExitCode = new(int(f.GetExitCode()))
 	}
 	return v
 }

@@ -36,31 +36,31 @@ type Memory struct {
 	Waiting, Ended chan struct{}
 
 	mu      sync.Mutex
-	studies map[string]*server.Study // by name
-	trials  map[string][]record.Trial
-	curves  map[string][]curve.Reported
-	changed chan struct{} // closed and replaced at each change
+	studies map[string]*kept // by name
+	changed chan struct{}    // closed and replaced at each change
 	workers []coordinator.Worker
-	// archived are the archived studies with their trials and curves, by id.
-	archived map[string]archived
+	// archived are the archived studies, by id.
+	archived map[string]*kept
 	logs     map[string][]coordinator.LogPart // by study and trial
 	made     int
 }
 
 var _ server.Backend = (*Memory)(nil)
 
-// archived is a study in the archive.
-type archived struct {
-	study  *server.Study
+// kept is a study with its trials and curves.
+type kept struct {
+	server.Study
 	trials []record.Trial
 	curves []curve.Reported
 }
 
-func (a archived) entry() archive.Entry {
-	s := a.study
+func (s *kept) name() string { return s.Spec.Definition.Metadata.Name }
+
+// entry is what the archive says of a study.
+func (s *kept) entry() archive.Entry {
 	return archive.Entry{
 		Study: backup.Study{
-			ID: s.Spec.ID, Name: s.Spec.Definition.Metadata.Name, State: s.Status.State, Trials: s.Status.Trials,
+			ID: s.Spec.ID, Name: s.name(), State: s.Status.State, Trials: s.Status.Trials,
 			Started: s.Spec.Created, Ended: s.Status.Ended,
 		},
 		Archived: Epoch.Add(time.Hour), Bytes: 1000,
@@ -69,8 +69,7 @@ func (a archived) entry() archive.Entry {
 
 // NewMemory returns an empty Memory.
 func NewMemory() *Memory {
-	return &Memory{studies: map[string]*server.Study{}, trials: map[string][]record.Trial{}, curves: map[string][]curve.Reported{},
-		archived: map[string]archived{}, logs: map[string][]coordinator.LogPart{}, changed: make(chan struct{})}
+	return &Memory{studies: map[string]*kept{}, archived: map[string]*kept{}, logs: map[string][]coordinator.LogPart{}, changed: make(chan struct{})}
 }
 
 // change lets f change the state and wakes the watches.
@@ -84,7 +83,7 @@ func (m *Memory) change(f func()) {
 
 // Change lets f change a study, which must exist, and wakes the watches.
 func (m *Memory) Change(study string, f func(*server.Study)) {
-	m.change(func() { f(m.studies[study]) })
+	m.change(func() { f(&m.studies[study].Study) })
 }
 
 // SetWorkers replaces the workers.
@@ -100,11 +99,12 @@ func logKey(study string, trial int) string { return study + "/" + strconv.Itoa(
 // Put adds or replaces a trial of a study.
 func (m *Memory) Put(study string, t record.Trial) {
 	m.change(func() {
-		i, found := slices.BinarySearchFunc(m.trials[study], t.Number, func(o record.Trial, number int) int { return o.Number - number })
+		s := m.studies[study]
+		i, found := slices.BinarySearchFunc(s.trials, t.Number, func(o record.Trial, number int) int { return o.Number - number })
 		if found {
-			m.trials[study][i] = t
+			s.trials[i] = t
 		} else {
-			m.trials[study] = slices.Insert(m.trials[study], i, t)
+			s.trials = slices.Insert(s.trials, i, t)
 		}
 	})
 }
@@ -112,13 +112,13 @@ func (m *Memory) Put(study string, t record.Trial) {
 // PutMeasurements adds or replaces the measurements of a trial.
 func (m *Memory) PutMeasurements(study string, measured curve.Reported) {
 	m.change(func() {
-		m.curves[study] = slices.DeleteFunc(m.curves[study], func(o curve.Reported) bool { return o.Trial == measured.Trial })
-		m.curves[study] = append(m.curves[study], measured)
+		s := m.studies[study]
+		s.curves = append(slices.DeleteFunc(s.curves, func(o curve.Reported) bool { return o.Trial == measured.Trial }), measured)
 	})
 }
 
 // find returns the study of that name or id; the caller holds the lock.
-func (m *Memory) find(nameOrID string) (*server.Study, error) {
+func (m *Memory) find(nameOrID string) (*kept, error) {
 	for name, s := range m.studies {
 		if name == nameOrID || s.Spec.ID == nameOrID {
 			return s, nil
@@ -134,7 +134,7 @@ func (m *Memory) Studies(_ context.Context, after string, limit int) ([]server.S
 	var list []server.Study
 	for _, name := range slices.Sorted(maps.Keys(m.studies)) {
 		if name > after && len(list) < limit {
-			list = append(list, *m.studies[name])
+			list = append(list, m.studies[name].Study)
 		}
 	}
 	return list, nil
@@ -148,7 +148,7 @@ func (m *Memory) Study(_ context.Context, name string) (server.Study, error) {
 	if err != nil {
 		return server.Study{}, err
 	}
-	return *s, nil
+	return s.Study, nil
 }
 
 // WatchStudy implements server.Backend.
@@ -159,7 +159,7 @@ func (m *Memory) WatchStudy(ctx context.Context, name string) iter.Seq2[server.S
 			s, err := m.find(name)
 			var now server.Study
 			if err == nil {
-				now = *s
+				now = s.Study
 			}
 			changed := m.changed
 			m.mu.Unlock()
@@ -196,8 +196,7 @@ func (m *Memory) Create(_ context.Context, text []byte) (server.Study, error) {
 			Spec:   record.Study{ID: "ID" + strconv.Itoa(m.made), Definition: *parsed, Created: Epoch},
 			Status: record.Status{State: study.Running, Started: Epoch},
 		}
-		stored := created // the caller's copy is read without the lock
-		m.studies[name] = &stored
+		m.studies[name] = &kept{Study: created} // the caller's copy is read without the lock
 	})
 	return created, nil
 }
@@ -252,12 +251,7 @@ func (m *Memory) Delete(ctx context.Context, name string, force bool) error {
 	if !force && !found.Status.State.Terminal() {
 		return fmt.Errorf("study %q is running: %w: stop it first, or force", name, study.ErrPrecondition)
 	}
-	name = found.Spec.Definition.Metadata.Name
-	m.change(func() {
-		delete(m.studies, name)
-		delete(m.trials, name)
-		delete(m.curves, name)
-	})
+	m.change(func() { delete(m.studies, found.Spec.Definition.Metadata.Name) })
 	return nil
 }
 
@@ -270,14 +264,12 @@ func (m *Memory) Archive(ctx context.Context, name string) (archive.Entry, error
 	if !found.Status.State.Terminal() {
 		return archive.Entry{}, fmt.Errorf("study %q is running: %w", name, study.ErrPrecondition)
 	}
-	name = found.Spec.Definition.Metadata.Name
-	a := archived{study: &found}
+	a := &kept{Study: found}
 	m.change(func() {
-		a.trials, a.curves = m.trials[name], m.curves[name]
+		s := m.studies[a.name()]
+		a.trials, a.curves = s.trials, s.curves
 		m.archived[found.Spec.ID] = a
-		delete(m.studies, name)
-		delete(m.trials, name)
-		delete(m.curves, name)
+		delete(m.studies, a.name())
 	})
 	return a.entry(), nil
 }
@@ -288,7 +280,7 @@ func (m *Memory) Unarchive(ctx context.Context, nameOrID string) (server.Study, 
 	var name string
 	m.change(func() {
 		for id, a := range m.archived {
-			name = a.study.Spec.Definition.Metadata.Name
+			name = a.name()
 			if nameOrID != id && nameOrID != name {
 				continue
 			}
@@ -296,7 +288,7 @@ func (m *Memory) Unarchive(ctx context.Context, nameOrID string) (server.Study, 
 				err = fmt.Errorf("study %q %w", name, study.ErrExists)
 				return
 			}
-			m.studies[name], m.trials[name], m.curves[name] = a.study, a.trials, a.curves
+			m.studies[name] = a
 			delete(m.archived, id)
 			return
 		}
@@ -327,7 +319,7 @@ func (m *Memory) Trials(_ context.Context, name string, after, limit int) ([]rec
 		return nil, err
 	}
 	var list []record.Trial
-	for _, t := range m.trials[s.Spec.Definition.Metadata.Name] {
+	for _, t := range s.trials {
 		if t.Number > after && len(list) < limit {
 			list = append(list, t)
 		}
@@ -365,7 +357,7 @@ func (m *Memory) watchTrials(ctx context.Context, name string, existing bool, yi
 		ended := err == nil && s.Status.State.Terminal()
 		var list []record.Trial
 		if err == nil {
-			list = slices.Clone(m.trials[s.Spec.Definition.Metadata.Name])
+			list = slices.Clone(s.trials)
 		}
 		changed := m.changed
 		m.mu.Unlock()
@@ -415,7 +407,7 @@ func (m *Memory) measured(name string) []curve.Reported {
 	if err != nil {
 		return nil
 	}
-	return slices.Clone(m.curves[s.Spec.Definition.Metadata.Name])
+	return slices.Clone(s.curves)
 }
 
 // WatchMeasurements implements server.Backend: everything comes again with each change.
