@@ -68,10 +68,6 @@ type controlKey struct {
 	id     messaging.AttemptID
 }
 
-func newCarrier(log *slog.Logger, bus controlBus, studies *studies, post post) *carrier {
-	return &carrier{log: log, bus: bus, studies: studies, post: post, ready: make(chan struct{}, 1)}
-}
-
 // add queues effects.
 func (c *carrier) add(e *effects) {
 	if len(e.publish)+len(e.withdraw)+len(e.controls)+len(e.purge) == 0 {

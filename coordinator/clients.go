@@ -232,25 +232,20 @@ type Held struct{ Trial, Attempt int }
 
 // Heartbeat renews a client's leases of trials, and says what to do with each.
 func (c *Coordinator) Heartbeat(ctx context.Context, nameOrID, client string, held []Held) ([]engine.Instruction, error) {
-	var list []engine.Instruction
-	err := c.command(ctx, func(ctx context.Context, l *leader, now time.Time) error {
+	return query(ctx, c, func(ctx context.Context, l *leader, now time.Time) (list []engine.Instruction, err error) {
 		r, err := l.clientsOf(ctx, nameOrID, now)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, h := range held {
 			i, err := r.instruct(client, h, now)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			list = append(list, i)
 		}
-		return nil
+		return list, nil
 	})
-	if err != nil { // if ctx has ended, the loop may still write the rest
-		return nil, err
-	}
-	return list, nil
 }
 
 // instruct returns what a client should do with a trial, and renews its lease if it holds
@@ -271,65 +266,53 @@ func (r *run) instruct(client string, held Held, now time.Time) (engine.Instruct
 // Measure adds what a client's evaluation has reached at a step, and returns what to do
 // with the trial once the measurement is durable.
 func (c *Coordinator) Measure(ctx context.Context, nameOrID, client string, held Held, step int64, metrics map[string]float64) (engine.Instruction, error) {
-	var next engine.Instruction
-	err := c.command(ctx, func(ctx context.Context, l *leader, now time.Time) error {
+	return query(ctx, c, func(ctx context.Context, l *leader, now time.Time) (next engine.Instruction, err error) {
 		r, err := l.clientsOf(ctx, nameOrID, now)
 		if err != nil {
-			return err
+			return next, err
 		}
 		if next, err = r.instruct(client, held, now); err != nil || next.Do == engine.Abandon {
-			return err
+			return next, err
 		}
 		id, err := r.engine.Attempt(client, held.Trial, held.Attempt)
 		if err != nil {
-			return err
+			return next, err
 		}
 		if err := l.intake.restore(ctx, r, id, now); err != nil {
-			return err
+			return next, err
 		}
 		if err := r.engine.Contradicts(held.Trial, step, metrics); err != nil {
-			return err
+			return next, err
 		}
 		l.studies.step(r, engine.Measured{At: now, Measurement: &messaging.Measurement{
 			Version: messaging.SchemaVersion, AttemptID: id, Worker: client, Step: step, Metrics: metrics, At: now,
 		}})
 		l.journal.takeCurves() // no stream has the measurement: it must be durable before the answer
 		if r.broken != nil {
-			return r.broken
+			return next, r.broken
 		}
-		next, err = r.instruct(client, held, now)
-		return err
+		return r.instruct(client, held, now)
 	})
-	if err != nil { // if ctx has ended, the loop may still write the rest
-		return engine.Instruction{}, err
-	}
-	return next, nil
 }
 
 // Tell applies an event of a client or a user to a study, and returns the trial that it
 // is about. The error wraps one of the kinds of engine.Answer.
 func (c *Coordinator) Tell(ctx context.Context, nameOrID string, event func(now time.Time) engine.Event) (record.Trial, error) {
-	var told record.Trial
-	err := c.command(ctx, func(ctx context.Context, l *leader, now time.Time) error {
+	return query(ctx, c, func(ctx context.Context, l *leader, now time.Time) (told record.Trial, err error) {
 		r, err := l.studies.find(nameOrID)
 		if err != nil {
-			return err
+			return told, err
 		}
 		if _, err := l.studies.engineOf(ctx, r, now); err != nil {
-			return err
+			return told, err
 		}
 		out := l.studies.step(r, event(now))
 		switch {
 		case r.broken != nil:
-			return r.broken
+			return told, r.broken
 		case out.Answer == nil:
-			return fmt.Errorf("study %s did not answer", r.name())
+			return told, fmt.Errorf("study %s did not answer", r.name())
 		}
-		told = out.Answer.Trial
-		return out.Answer.Err
+		return out.Answer.Trial, out.Answer.Err
 	})
-	if err != nil { // if ctx has ended, the loop may still write the rest
-		return record.Trial{}, err
-	}
-	return told, nil
 }

@@ -71,6 +71,19 @@ func (c *Coordinator) command(ctx context.Context, f func(ctx context.Context, l
 	}
 }
 
+// query is command for an f that returns something.
+func query[T any](ctx context.Context, c *Coordinator, f func(ctx context.Context, l *leader, now time.Time) (T, error)) (none T, _ error) {
+	var got T
+	err := c.command(ctx, func(ctx context.Context, l *leader, now time.Time) (err error) {
+		got, err = f(ctx, l, now)
+		return err
+	})
+	if err != nil { // if ctx has ended, the loop may still write got
+		return none, err
+	}
+	return got, nil
+}
+
 // endedTerm is the error for the caller of a command that failed, if it failed because
 // the term has ended: nothing has been stored, and another leader can carry the command
 // out. An unknown outcome stays unknown.
@@ -147,20 +160,14 @@ func (c *Coordinator) create(ctx context.Context, s *study.Study, newID func(now
 	if err := c.setUpPools(ctx, []string{s.Spec.Pool}); err != nil {
 		return nil, err
 	}
-	var created record.Study
-	err := c.command(ctx, func(ctx context.Context, l *leader, now time.Time) error {
+	return query(ctx, c, func(ctx context.Context, l *leader, now time.Time) (*record.Study, error) {
 		id := newID(now)
 		if r := l.studies.runs[id]; r != nil {
-			created = r.spec
-			return nil
+			return new(r.spec), nil
 		}
-		created = record.Study{ID: id, Definition: *s, Created: now}
-		return l.studies.create(ctx, created, now)
+		created := record.Study{ID: id, Definition: *s, Created: now}
+		return &created, l.studies.create(ctx, created, now)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return &created, nil
 }
 
 // Stop ends a running study: it withdraws queued trials and cancels running ones.

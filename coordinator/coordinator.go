@@ -13,6 +13,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -132,9 +133,7 @@ func New(o Options) (*Coordinator, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Tracer == nil {
 		o.Tracer = tracenoop.NewTracerProvider().Tracer("")
 	}
@@ -147,7 +146,8 @@ func New(o Options) (*Coordinator, error) {
 	o.Ledger.Shard = o.Shard
 	c := &Coordinator{
 		o: o, ledger: ledger.New(o.Etcd, o.Ledger), roster: newRoster(o.WorkerLease),
-		recommendations: newRecommendations(), tails: make(chan struct{}, maxTails), buryEvery: buryEvery, trim: newTrimRule(), leading: make(chan struct{}),
+		recommendations: &recommendations{making: make(chan struct{}, 1), last: map[string]recommendation{}},
+		tails:           make(chan struct{}, maxTails), buryEvery: buryEvery, trim: newTrimRule(), leading: make(chan struct{}),
 	}
 	var err error
 	if c.metrics, err = newMetrics(o.Meter, c); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
@@ -30,10 +31,7 @@ func (l *leader) fulfil(ctx context.Context, d Duty) {
 		if err := d.Run(ctx, l.c); ctx.Err() == nil {
 			l.log.Error("a duty of the leader ended early; restarting it", "duty", d.Name, telemetry.LogError, err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(retryEvery):
-		}
+		backoff.Sleep(ctx, retryEvery)
 	}
 }
 
@@ -47,15 +45,8 @@ func (c *Coordinator) CreateWithID(ctx context.Context, id string, s *study.Stud
 
 // Epoch returns the epoch of this replica's term; a later term has a larger one. The
 // error is ErrNotLeader if this replica does not lead.
-func (c *Coordinator) Epoch(ctx context.Context) (epoch int64, err error) {
-	err = c.command(ctx, func(_ context.Context, l *leader, _ time.Time) error {
-		epoch = l.journal.writer.Epoch()
-		return nil
-	})
-	if err != nil { // if ctx has ended, the loop may still write the rest
-		return 0, err
-	}
-	return epoch, nil
+func (c *Coordinator) Epoch(ctx context.Context) (int64, error) {
+	return query(ctx, c, func(_ context.Context, l *leader, _ time.Time) (int64, error) { return l.journal.writer.Epoch(), nil })
 }
 
 // Summaries returns the studies with the given ids that this replica leads, or all

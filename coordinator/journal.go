@@ -9,6 +9,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/internal/base/failpoint"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/telemetry"
@@ -168,10 +169,8 @@ func (j *journal) store(ctx context.Context) error {
 			return fmt.Errorf("commit to the ledger: %w", err)
 		}
 		j.log.Error("paused until etcd has free space", telemetry.LogError, err)
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, tickEvery) {
 			return ctx.Err()
-		case <-time.After(tickEvery):
 		}
 	}
 }

@@ -81,11 +81,14 @@ func newLeader(c *Coordinator, term *election.Term) *leader {
 	l.intake = &intake{log: l.log, bus: c.o.Bus, studies: l.studies, journal: l.journal, trial: c.ledger.Trial, curve: c.ledger.Curve}
 	l.watch = &watch{log: l.log, fleet: fleet, studies: l.studies, journal: l.journal}
 	l.clients = &clients{studies: l.studies, journal: l.journal}
-	l.carrier = newCarrier(l.log, c.o.Bus, l.studies, l.send)
+	l.carrier = &carrier{log: l.log, bus: c.o.Bus, studies: l.studies, post: l.send, ready: make(chan struct{}, 1)}
 	l.traces = &traces{tracer: c.o.Tracer, shard: c.o.Shard, metrics: c.metrics}
 	l.asks = newAsks(l.studies, l.traces, l.send, l.workers.Go)
 	l.recommender = &recommender{log: l.log, studies: l.studies, known: c.recommendations, stored: c.recommendStored, post: l.send, spawn: l.workers.Go}
-	l.trimmer = newTrimmer(l.log, c.o.Bus, l.studies, l.journal, l.send, c.trim)
+	l.trimmer = &trimmer{
+		log: l.log, bus: c.o.Bus, studies: l.studies, journal: l.journal, post: l.send, rule: c.trim,
+		trimmed: map[string]uint64{}, finished: map[string]bool{},
+	}
 	l.observer = &observer{metrics: c.metrics, studies: l.studies, fleet: fleet}
 	return l
 }

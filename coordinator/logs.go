@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -204,9 +205,7 @@ func (t *tail) run(ctx context.Context, o LogTail, write func(messaging.LogStrea
 			break
 		}
 		if !more {
-			select {
-			case <-time.After(tailEvery):
-			case <-ctx.Done():
+			if !backoff.Sleep(ctx, tailEvery) {
 				return context.Cause(ctx)
 			}
 		}
@@ -262,8 +261,6 @@ func (t *tail) try(ctx context.Context, r *messaging.LogRequest, patience time.D
 	if err != nil {
 		return p, false, fmt.Errorf("%w: ask worker %s: %w", ErrLogAway, t.attempt.Worker, err)
 	}
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
 	select {
 	case p, ok = <-t.answers:
 		if !ok {
@@ -272,7 +269,7 @@ func (t *tail) try(ctx context.Context, r *messaging.LogRequest, patience time.D
 		return p, true, nil
 	case <-ctx.Done():
 		return p, false, context.Cause(ctx)
-	case <-timer.C:
+	case <-time.After(patience):
 	}
 	select {
 	case <-t.awaited: // nobody waits for the answer any more

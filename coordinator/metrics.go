@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync/atomic"
@@ -168,7 +169,7 @@ func (m *metrics) ended(ctx context.Context, r *run, t *record.Trial, folded tim
 			telemetry.AttrAttemptState.String(string(a.State)), telemetry.AttrReason.String(reason)))
 	}
 	times := t.Times
-	if claimed := first(times.Claimed, times.Started); !claimed.IsZero() {
+	if claimed := cmp.Or(times.Claimed, times.Started); !claimed.IsZero() {
 		m.queueWait.Record(ctx, max(0, claimed.Sub(times.Created).Seconds()), attrs)
 	}
 	if !times.Ended.IsZero() && !times.Started.IsZero() {

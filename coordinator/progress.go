@@ -26,28 +26,23 @@ type Progress struct {
 // ErrNotLeader if this replica does not lead, and wraps ledger.ErrNotFound if there
 // is no such study.
 func (c *Coordinator) Progress(ctx context.Context, nameOrID string) (*Progress, error) {
-	var p *Progress
-	err := c.command(ctx, func(ctx context.Context, l *leader, now time.Time) error {
+	return query(ctx, c, func(ctx context.Context, l *leader, now time.Time) (*Progress, error) {
 		r, err := l.studies.find(nameOrID)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		e, err := l.studies.engineOf(ctx, r, now)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		slots, _ := l.watch.fleet.capacity(r)
-		p = &Progress{Study: r.spec, Status: e.Status(), Running: e.Open(), Slots: slots}
+		p := &Progress{Study: r.spec, Status: e.Status(), Running: e.Open(), Slots: slots}
 		if best, ok := e.Best(); ok {
 			p.Best = &best
 		}
 		if failed, ok := e.LastFailed(); ok {
 			p.LastFailed = &failed
 		}
-		return nil
+		return p, nil
 	})
-	if err != nil { // if ctx has ended, the loop may still write the rest
-		return nil, err
-	}
-	return p, nil
 }

@@ -28,10 +28,6 @@ type recommendations struct {
 	last map[string]recommendation // by the study's id
 }
 
-func newRecommendations() *recommendations {
-	return &recommendations{making: make(chan struct{}, 1), last: map[string]recommendation{}}
-}
-
 // recommendation is what was recommended at a ledger position; its Recommendation is
 // nil if nothing was.
 type recommendation struct {

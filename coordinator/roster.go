@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
@@ -41,10 +42,7 @@ func (r *roster) listen(ctx context.Context, bus messaging.Leader, log *slog.Log
 		if err := r.follow(ctx, bus); err != nil && ctx.Err() == nil {
 			log.Warn("could not listen for heartbeats, so no workers are listed; retrying", telemetry.LogError, err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(retryEvery):
-		}
+		backoff.Sleep(ctx, retryEvery)
 	}
 }
 

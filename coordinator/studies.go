@@ -55,12 +55,7 @@ func (s *studies) find(nameOrID string) (*run, error) {
 // ordered returns the studies that have an engine, by id, which is the order in which
 // they were created.
 func (s *studies) ordered() []*run {
-	rs := make([]*run, 0, len(s.loaded))
-	for _, r := range s.loaded {
-		rs = append(rs, r)
-	}
-	slices.SortFunc(rs, func(a, b *run) int { return cmp.Compare(a.spec.ID, b.spec.ID) })
-	return rs
+	return slices.SortedFunc(maps.Values(s.loaded), func(a, b *run) int { return cmp.Compare(a.spec.ID, b.spec.ID) })
 }
 
 // adopt adds a stored study. It loads the engine if the study is running, but not if

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -66,10 +67,10 @@ func (x *traces) spans(ctx context.Context, r *run, t *record.Trial, folded time
 	if errTrace == nil && errSpan == nil {
 		ctx = telemetry.WithSpan(ctx, traceID, spanID)
 	}
-	begun := first(t.Times.Asked, t.Times.Suggested, t.Times.Created)
+	begun := cmp.Or(t.Times.Asked, t.Times.Suggested, t.Times.Created)
 	ctx, root := x.tracer.Start(ctx, telemetry.SpanTrial, trace.WithNewRoot(), trace.WithTimestamp(begun))
 	if root.IsRecording() {
-		x.exported.add(root.SpanContext().SpanID(), first(t.Times.Folded, folded))
+		x.exported.add(root.SpanContext().SpanID(), cmp.Or(t.Times.Folded, folded))
 		describe(root, r, t)
 		(&way{ctx: ctx, tracer: x.tracer, shard: x.shard, run: r, trial: t, at: begun}).emit(folded, x.epoch)
 	}
@@ -124,7 +125,7 @@ func (w *way) emit(folded time.Time, epoch int64) {
 	for i := range t.Attempts {
 		a := &t.Attempts[i]
 		w.attempt(a)
-		next := first(t.Times.Folded, folded)
+		next := cmp.Or(t.Times.Folded, folded)
 		if i+1 < len(t.Attempts) {
 			next = t.Attempts[i+1].Opened
 		}
@@ -169,7 +170,7 @@ func (w *way) suggest() {
 // for that time, since nobody else can.
 func (w *way) attempt(a *record.Attempt) {
 	number := telemetry.AttrAttempt.Int(a.Number)
-	claimed := first(a.Claimed, a.Started)
+	claimed := cmp.Or(a.Claimed, a.Started)
 	published := a.Published
 	if !claimed.IsZero() && published.After(claimed) {
 		published = claimed // its acknowledgement came after the claim
@@ -182,7 +183,7 @@ func (w *way) attempt(a *record.Attempt) {
 			semconv.MessagingSystemKey.String(telemetry.MessagingSystem), semconv.MessagingDestinationName(subject.String()),
 			semconv.MessagingOperationTypeSend, semconv.MessagingOperationName(telemetry.SpanPublish)))
 	}
-	w.span(telemetry.SpanQueue, a.Number, first(claimed, a.Ended), trace.WithAttributes(number,
+	w.span(telemetry.SpanQueue, a.Number, cmp.Or(claimed, a.Ended), trace.WithAttributes(number,
 		telemetry.AttrPool.String(w.run.pool()), telemetry.AttrWorker.String(a.Worker)))
 	if a.State == study.AttemptLost {
 		_, span := w.start(telemetry.SpanLost, a.Number, trace.WithAttributes(number, telemetry.AttrWorker.String(a.Worker),
@@ -192,7 +193,7 @@ func (w *way) attempt(a *record.Attempt) {
 		}
 		span.End(trace.WithTimestamp(a.Ended))
 	}
-	w.at = first(a.Ended, w.at)
+	w.at = cmp.Or(a.Ended, w.at)
 }
 
 func (w *way) start(name string, attempt int, options ...trace.SpanStartOption) (context.Context, trace.Span) {
@@ -211,14 +212,4 @@ func (w *way) span(name string, attempt int, to time.Time, options ...trace.Span
 	_, span := w.start(name, attempt, options...)
 	span.End(trace.WithTimestamp(to))
 	w.at = to
-}
-
-// first returns the first time that is set.
-func first(times ...time.Time) time.Time {
-	for _, t := range times {
-		if !t.IsZero() {
-			return t
-		}
-	}
-	return time.Time{}
 }

@@ -86,13 +86,6 @@ type trimOf struct {
 	open  []messaging.AttemptID // those that were claimed
 }
 
-func newTrimmer(log *slog.Logger, bus trimBus, studies *studies, journal *journal, post post, rule trimRule) *trimmer {
-	return &trimmer{
-		log: log, bus: bus, studies: studies, journal: journal, post: post, rule: rule,
-		trimmed: map[string]uint64{}, finished: map[string]bool{},
-	}
-}
-
 // run trims until ctx ends.
 func (t *trimmer) run(ctx context.Context) error {
 	for range backoff.Ticks(ctx, t.rule.every) {

@@ -8,6 +8,7 @@ package curve
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 )
 
@@ -98,13 +99,8 @@ func (c *Curve) Empty() bool { return len(c.series) == 0 }
 // changed. It accepts only steps after a metric's last one, so a repeated or late
 // report changes nothing.
 func (c *Curve) Add(step int64, metrics map[string]float64) bool {
-	names := make([]string, 0, len(metrics))
-	for name := range metrics {
-		names = append(names, name)
-	}
-	slices.Sort(names)
 	changed := false
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(metrics)) {
 		changed = c.add(name, Point{step, metrics[name]}) || changed
 	}
 	return changed

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -131,8 +132,5 @@ func (e *Engine) stop(reason string) {
 	if !e.running() {
 		return
 	}
-	if reason == "" {
-		reason = "stopped"
-	}
-	e.end(study.Stopped, reason)
+	e.end(study.Stopped, cmp.Or(reason, "stopped"))
 }

@@ -75,7 +75,7 @@ func New(spec record.Study, ids IDs, settings Settings, at time.Time) (*Engine, 
 func construct(spec record.Study, ids IDs, settings Settings, at time.Time) (*Engine, error) {
 	e := &Engine{
 		ids: ids, settings: settings.withDefaults(), now: at,
-		switches: &switches{}, curves: curves{begun: at}, book: book{requests: map[string]int{}}, workers: newHealth(),
+		switches: &switches{}, curves: curves{begun: at}, book: book{requests: map[string]int{}}, workers: health{workers: map[string]*workerHealth{}},
 	}
 	if err := e.setSpec(spec); err != nil {
 		return nil, err

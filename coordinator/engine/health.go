@@ -26,8 +26,6 @@ func (w *workerHealth) inGoodStanding() bool {
 	return w.answered && !w.avoided && w.row < avoidAfter
 }
 
-func newHealth() health { return health{workers: map[string]*workerHealth{}} }
-
 // update changes a worker's health.
 func (h *health) update(worker string, change func(*workerHealth)) {
 	w := h.workers[worker]

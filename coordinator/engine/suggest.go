@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -170,10 +171,7 @@ func (e *Engine) fallBack(n int) int {
 		made++
 	}
 	if unusable && made < n {
-		if err == nil {
-			err = errUnusable
-		}
-		e.out.warn("used only %d of %d fallback suggestions: %v", made, ask.N, err)
+		e.out.warn("used only %d of %d fallback suggestions: %v", made, ask.N, cmp.Or(err, errUnusable))
 		d.fallbackAfter = e.now.Add(askPause)
 	}
 	return made

@@ -120,16 +120,13 @@ func (e *Engine) flush() Output {
 	}
 	if e.dirty.status {
 		e.countRan()
-		status := e.status
-		e.out.Status = &status
+		e.out.Status = new(e.status)
 	}
 	if e.dirty.model {
-		model := e.model
-		e.out.Model = &model
+		e.out.Model = new(e.model)
 	}
 	if e.dirty.spec {
-		spec := e.spec
-		e.out.Study = &spec
+		e.out.Study = new(e.spec)
 	}
 	if e.out.Answer = e.dirty.answer; e.dirty.answered != nil {
 		e.out.Answer.Trial = e.dirty.answered.copy()

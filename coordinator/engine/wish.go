@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -111,11 +112,7 @@ func (e *Engine) cancelTrial(ev CancelTrial) {
 	case t.rec.State.Terminal():
 		e.dirty.reply(nil, refusef("%s", e.ending(t)))
 	default:
-		reason := ev.Reason
-		if reason == "" {
-			reason = "cancelled by a user"
-		}
-		t.rec.Cancelled = clip(reason)
+		t.rec.Cancelled = clip(cmp.Or(ev.Reason, "cancelled by a user"))
 		e.cancelAttempt(t, t.rec.Last(), t.rec.Cancelled)
 		e.wishes = slices.DeleteFunc(e.wishes, func(w *trial) bool { return w == t })
 		t.rec.Times.Ended = e.now

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,9 +124,7 @@ func (w *curveWatcher) present(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("read curves: %w", err)
 		}
-		if revision == 0 {
-			revision = resp.Header.Revision
-		}
+		revision = cmp.Or(revision, resp.Header.Revision)
 		for _, kv := range resp.Kvs {
 			if w.skip {
 				break

@@ -23,6 +23,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -98,21 +99,11 @@ type Ledger struct {
 
 // New returns a ledger over a client of etcd.
 func New(client *clientv3.Client, o Options) *Ledger {
-	if o.Prefix == "" {
-		o.Prefix = DefaultPrefix
-	}
-	if o.Shard == "" {
-		o.Shard = messaging.Shard
-	}
-	if o.TryTimeout == 0 {
-		o.TryTimeout = 3 * time.Second
-	}
-	if o.Deadline == 0 {
-		o.Deadline = 30 * time.Second
-	}
-	if o.PageSize == 0 {
-		o.PageSize = 500
-	}
+	o.Prefix = cmp.Or(o.Prefix, DefaultPrefix)
+	o.Shard = cmp.Or(o.Shard, messaging.Shard)
+	o.TryTimeout = cmp.Or(o.TryTimeout, 3*time.Second)
+	o.Deadline = cmp.Or(o.Deadline, 30*time.Second)
+	o.PageSize = cmp.Or(o.PageSize, 500)
 	if o.MaxCommit == 0 || o.MaxCommit > MaxCommit {
 		o.MaxCommit = MaxCommit
 	}

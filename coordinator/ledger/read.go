@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -147,10 +148,7 @@ func (l *Ledger) loadOnce(ctx context.Context, prefix string, scan scanner, curv
 }
 
 func older(a, b *record.Study) int {
-	if c := a.Created.Compare(b.Created); c != 0 {
-		return c
-	}
-	return strings.Compare(a.ID, b.ID)
+	return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.ID, b.ID))
 }
 
 // known reports whether this version knows the record of a key below a study's prefix.

@@ -1,6 +1,7 @@
 package pruner
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -12,15 +13,7 @@ import (
 // takes the normal approximation.
 func signedRank(differences []float64) float64 {
 	d := slices.Clone(differences)
-	slices.SortFunc(d, func(a, b float64) int {
-		switch a, b := math.Abs(a), math.Abs(b); {
-		case a < b:
-			return -1
-		case a > b:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(d, func(a, b float64) int { return cmp.Compare(math.Abs(a), math.Abs(b)) })
 	n := len(d)
 	doubled := make([]int, n) // twice the ranks, which are whole or half
 	var positive, zero, tied int
