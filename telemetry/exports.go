@@ -2,6 +2,8 @@ package telemetry
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -46,10 +48,7 @@ func (x *Exports) Flush(ctx context.Context) error {
 
 func (x *Exports) tellEnded(spans []sdktrace.ReadOnlySpan) {
 	x.mu.Lock()
-	watchers := make([]func([]trace.SpanID), 0, len(x.watchers))
-	for _, f := range x.watchers {
-		watchers = append(watchers, f)
-	}
+	watchers := slices.Collect(maps.Values(x.watchers))
 	x.mu.Unlock()
 	if len(watchers) == 0 {
 		return

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -73,8 +72,4 @@ func share(devices []string, slots int) []string {
 		parts[i] = strings.Join(devices[i*len(devices)/slots:(i+1)*len(devices)/slots], ",")
 	}
 	return parts
-}
-
-func defaultDevices(gpus string, slots int) ([]string, error) {
-	return visibleDevices(gpus, slots, "/dev", os.Getenv)
 }

@@ -213,10 +213,8 @@ func (m *measurer) finish() {
 	if done == nil {
 		return
 	}
-	timer := time.NewTimer(lastMeasurements)
-	defer timer.Stop()
 	select {
 	case <-done:
-	case <-timer.C:
+	case <-time.After(lastMeasurements):
 	}
 }

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -131,9 +132,7 @@ func (o *Options) validate() error {
 	if len(errs) > 0 {
 		return fmt.Errorf("worker: %w", errors.Join(errs...))
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Tracer == nil {
 		o.Tracer = nooptrace.NewTracerProvider().Tracer("")
 	}

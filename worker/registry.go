@@ -1,7 +1,9 @@
 package worker
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -25,13 +27,6 @@ type registry struct {
 	since time.Time
 	// changed holds a value if something has changed since the last heartbeat.
 	changed chan struct{}
-}
-
-func newRegistry() *registry {
-	return &registry{
-		running: map[messaging.AttemptID]context.CancelCauseFunc{}, avoided: map[string]struct{}{},
-		changed: make(chan struct{}, 1), since: time.Now(),
-	}
 }
 
 // begin registers an attempt, from before its claim until its result is spooled. The
@@ -118,16 +113,9 @@ func (r *registry) leave() {
 func (r *registry) snapshot() (running []messaging.AttemptID, leaving bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for id := range r.running {
-		running = append(running, id)
-	}
-	slices.SortFunc(running, func(a, b messaging.AttemptID) int {
-		if c := strings.Compare(a.Study, b.Study); c != 0 {
-			return c
-		}
-		return a.Trial - b.Trial
-	})
-	return running, r.leaving
+	return slices.SortedFunc(maps.Keys(r.running), func(a, b messaging.AttemptID) int {
+		return cmp.Or(strings.Compare(a.Study, b.Study), a.Trial-b.Trial)
+	}), r.leaving
 }
 
 // avoid stops taking attempts of a study; it returns false if it already had.

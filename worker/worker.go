@@ -43,7 +43,7 @@ func New(o Options) (*Worker, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	devices, err := defaultDevices(o.GPUs, o.Slots)
+	devices, err := visibleDevices(o.GPUs, o.Slots, "/dev", os.Getenv)
 	if err != nil {
 		return nil, fmt.Errorf("worker: %w", err)
 	}
@@ -157,7 +157,11 @@ func (w *Worker) start() (*run, error) {
 	}
 	r := &run{
 		options: o, devices: w.devices, instance: randomText(), host: host,
-		registry: newRegistry(), journal: journal, sender: newSender(o, results),
+		registry: &registry{
+			running: map[messaging.AttemptID]context.CancelCauseFunc{}, avoided: map[string]struct{}{},
+			changed: make(chan struct{}, 1), since: time.Now(),
+		},
+		journal: journal, sender: newSender(o, results),
 		refused: map[string]struct{}{}, logs: make(chan messaging.Control, maxLogRequests),
 	}
 	r.files = newFiles(o, r.sender)

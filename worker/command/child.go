@@ -88,11 +88,9 @@ func (c *child) awaitGroup(deadline <-chan time.Time, kill <-chan struct{}) {
 // finish kills what is left of the group and waits for the child.
 func (c *child) finish() {
 	c.signal(syscall.SIGKILL)
-	giveUp := time.NewTimer(unkillable)
-	defer giveUp.Stop()
 	select {
 	case <-c.exited:
-	case <-giveUp.C:
+	case <-time.After(unkillable):
 	}
 }
 

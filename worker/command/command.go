@@ -3,6 +3,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/internal/base/durable"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -76,9 +78,7 @@ func New(o Options) (*Evaluator, error) {
 	if o.Dir == "" {
 		return nil, errors.New("no directory for the trials' files")
 	}
-	if o.Checkpoints == "" {
-		o.Checkpoints = filepath.Join(o.Dir, "checkpoints")
-	}
+	o.Checkpoints = cmp.Or(o.Checkpoints, filepath.Join(o.Dir, "checkpoints"))
 	// Programs may have another working directory, so the paths must be absolute.
 	for _, dir := range []*string{&o.Dir, &o.Checkpoints} {
 		abs, err := filepath.Abs(*dir)
@@ -90,12 +90,8 @@ func New(o Options) (*Evaluator, error) {
 	if o.Environ == nil {
 		o.Environ = os.Environ()
 	}
-	if o.LogLimit == 0 {
-		o.LogLimit = defaultLogLimit
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.LogLimit = cmp.Or(o.LogLimit, defaultLogLimit)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	return &Evaluator{options: o}, nil
 }
 
@@ -147,10 +143,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, task evaluation.Task) evaluati
 	case durable.NoRoom(err):
 		// The trial is not to blame. The pause keeps it from coming back again and again.
 		e.options.Logger.Error("handing back a trial: there is no room on the disk for its files", telemetry.LogTrial, a.Trial, telemetry.LogError, err)
-		select {
-		case <-ctx.Done():
-		case <-time.After(fullPause):
-		}
+		backoff.Sleep(ctx, fullPause)
 		ending = evaluation.StopEnding(evaluation.ErrLeaving)
 		ending.Failure.Message = evaluation.Bounded("the worker's disk is full: "+err.Error(), messaging.MaxMessage)
 		ending.Checkpoint = a.Checkpoint
@@ -186,11 +179,4 @@ func (e *Evaluator) launch(cmd *exec.Cmd, dir string, emit func(line []byte, std
 	}
 	capture.start()
 	return c, capture, nil
-}
-
-func grace(a *messaging.Assignment) time.Duration {
-	if a.Run.Grace == 0 {
-		return time.Duration(study.DefaultGrace)
-	}
-	return time.Duration(a.Run.Grace)
 }

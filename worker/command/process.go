@@ -71,7 +71,7 @@ func supervise(ctx context.Context, c *child, s *session) (stopped error) {
 	if !s.isEnded() {
 		stopped = evaluation.Stopped(ctx)
 	}
-	c.stop(grace(s.task.Assignment), s.task.Kill)
+	c.stop(s.task.Assignment.Run.GracePeriod(), s.task.Kill)
 	return stopped
 }
 

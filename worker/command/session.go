@@ -35,12 +35,10 @@ func newSession(task evaluation.Task, log *slog.Logger) (*session, error) {
 // a pattern from stdout and stderr.
 func (s *session) line(line []byte, stderr bool) {
 	if !stderr {
-		reports, err := report.Parse(line)
-		s.takeReports(reports, err)
+		s.takeReports(report.Parse(line))
 	}
 	if s.pattern != nil {
-		reports, err := s.pattern.Find(line)
-		s.takeReports(reports, err)
+		s.takeReports(s.pattern.Find(line))
 	}
 }
 

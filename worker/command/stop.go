@@ -46,7 +46,7 @@ func (st *stream) askToStop(ctx context.Context, s *session, cause error) bool {
 	if err != nil {
 		return false
 	}
-	timer := time.NewTimer(grace(a))
+	timer := time.NewTimer(a.Run.GracePeriod())
 	defer timer.Stop()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readPatience) // ctx has ended
 	defer cancel()

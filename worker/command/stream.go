@@ -120,7 +120,7 @@ func (e *Evaluator) converse(ctx context.Context, s *session, line []byte) (exit
 			if err == nil && st.askToStop(ctx, s, stopped) {
 				return nil, stopped
 			}
-			patience = grace(s.task.Assignment)
+			patience = s.task.Assignment.Run.GracePeriod()
 		}
 	}
 	st.child.stop(patience, s.task.Kill)
@@ -280,12 +280,10 @@ func (e *Evaluator) Close(ctx context.Context) error {
 	}
 	st := e.stream
 	_ = st.stdin.Close() // it is not used any more
-	timer := time.NewTimer(closeGrace)
-	defer timer.Stop()
 	select {
 	case <-st.child.exited:
 		st.child.finish()
-	case <-timer.C:
+	case <-time.After(closeGrace):
 		st.child.stop(termGrace, ctx.Done())
 	case <-ctx.Done():
 		st.child.stop(termGrace, nil)

@@ -49,9 +49,7 @@ type attempt struct {
 func (e *evaluator) Evaluate(ctx context.Context, task evaluation.Task) evaluation.Ending {
 	task.Slot = e.slot
 	ending := e.runner.evaluate(ctx, task)
-	if ending.Checkpoint == "" {
-		ending.Checkpoint = task.Assignment.Checkpoint
-	}
+	ending.Checkpoint = cmp.Or(ending.Checkpoint, task.Assignment.Checkpoint)
 	return ending
 }
 
@@ -294,7 +292,7 @@ func (a *attempt) stop(ctx context.Context) *evaluation.Ending {
 // are deleted first, so the resource exists as long as they do.
 func (a *attempt) end(ctx context.Context) {
 	a.delete(ctx, metav1.DeletePropagationForeground)
-	timer := time.NewTimer(graceOf(a.task.Assignment) + removal)
+	timer := time.NewTimer(a.task.Assignment.Run.GracePeriod() + removal)
 	defer timer.Stop()
 	for {
 		known := a.sub.evidence(time.Now())

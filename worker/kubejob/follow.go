@@ -192,8 +192,7 @@ func (l *log) failed(err error) {
 func (l *log) readOnce(ctx context.Context, follow bool) error {
 	o := &corev1.PodLogOptions{Container: l.container, Follow: follow, Timestamps: true}
 	if at, err := time.Parse(time.RFC3339Nano, l.last); err == nil {
-		since := metav1.NewTime(at) // rounded down to a second
-		o.SinceTime = &since
+		o.SinceTime = new(metav1.NewTime(at)) // rounded down to a second
 	}
 	stream, err := l.site.options.Pods.CoreV1().Pods(l.site.namespace).GetLogs(l.pod, o).Stream(ctx)
 	if err != nil {

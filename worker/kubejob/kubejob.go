@@ -13,6 +13,7 @@
 package kubejob
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +27,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
-	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/jobpolicy"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 )
@@ -105,9 +105,7 @@ var (
 // New checks the options, also against the cluster. It starts to watch the worker's
 // resources and returns when it has listed them.
 func New(ctx context.Context, o Options) (*Runner, error) {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	r, err := newRunner(o)
 	if err != nil {
 		return nil, fmt.Errorf("kubejob: %w", err)
@@ -152,10 +150,7 @@ func (r *Runner) plans() error {
 	if err != nil {
 		return err
 	}
-	s := &site{Runner: r, opening: make(chan struct{}, 1), namespace: o.Namespace, kind: t.kind, ownedBy: o.Owner}
-	if t.names != "" {
-		s.namespace = t.names
-	}
+	s := &site{Runner: r, opening: make(chan struct{}, 1), namespace: cmp.Or(t.names, o.Namespace), kind: t.kind, ownedBy: o.Owner}
 	if s.namespace == "" {
 		return errors.New("a namespace is required")
 	}
@@ -237,10 +232,3 @@ func (e *evaluator) Accept(a *messaging.Assignment) error {
 
 // Close does nothing: nothing is kept between attempts.
 func (e *evaluator) Close(context.Context) error { return nil }
-
-func graceOf(a *messaging.Assignment) time.Duration {
-	if a.Run.Grace == 0 {
-		return time.Duration(study.DefaultGrace)
-	}
-	return time.Duration(a.Run.Grace)
-}

@@ -40,7 +40,7 @@ func (p *plan) manifest(task evaluation.Task) (*unstructured.Unstructured, error
 // complete adds the attempt's parts to a manifest.
 func (p *plan) complete(object *unstructured.Unstructured, a *messaging.Assignment, task evaluation.Task) error {
 	task.Assignment = a
-	grace, timeout := graceOf(a), time.Duration(a.Run.Timeout)
+	grace, timeout := a.Run.GracePeriod(), time.Duration(a.Run.Timeout)
 	if p.kind.GroupKind() == jobKind {
 		spec := child(object.Object, "spec")
 		if err := once(spec); err != nil {

@@ -1,6 +1,7 @@
 package kubejob
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -67,16 +68,10 @@ func (r *Runner) team(namespace string) (*site, error) {
 // kind.
 func (s *site) conditions(success, failure string) (err error) {
 	normalSuccess, normalFailure := conditionsOf(s.kind.GroupKind())
-	if success == "" {
-		success = normalSuccess
-	}
-	if failure == "" {
-		failure = normalFailure
-	}
-	if s.success, err = compileCondition(success); err != nil {
+	if s.success, err = compileCondition(cmp.Or(success, normalSuccess)); err != nil {
 		return fmt.Errorf("success: %w", err)
 	}
-	if s.failure, err = compileCondition(failure); err != nil {
+	if s.failure, err = compileCondition(cmp.Or(failure, normalFailure)); err != nil {
 		return fmt.Errorf("failure: %w", err)
 	}
 	return nil

@@ -49,11 +49,9 @@ func (t *transcript) line(line []byte) {
 	if n := len(t.last) - lastLines; n > lastLines {
 		t.last = append(t.last[:0], t.last[n:]...)
 	}
-	reports, err := report.Parse(line)
-	t.takeReports(reports, err)
+	t.takeReports(report.Parse(line))
 	if t.pattern != nil {
-		reports, err := t.pattern.Find(line)
-		t.takeReports(reports, err)
+		t.takeReports(t.pattern.Find(line))
 	}
 }
 
@@ -61,8 +59,7 @@ func (t *transcript) line(line []byte) {
 func (t *transcript) reportLine(line []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	reports, err := report.Parse(line)
-	t.takeReports(reports, err)
+	t.takeReports(report.Parse(line))
 }
 
 // takeReports takes reports and errors of unreadable ones. The caller MUST hold the lock.

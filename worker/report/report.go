@@ -143,16 +143,14 @@ func (d *decoder) integer(field string, raw json.RawMessage) *int64 {
 		d.fail(field, raw, "a whole number")
 		return nil
 	}
-	n := int64(f)
-	return &n
+	return new(int64(f))
 }
 
 func narrow(n *int64) *int {
 	if n == nil {
 		return nil
 	}
-	i := int(*n)
-	return &i
+	return new(int(*n))
 }
 
 func (d *decoder) metrics(raw map[string]json.RawMessage) map[string]float64 {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -84,8 +85,7 @@ func (a *attempt) complete(r *report.Report) {
 		return
 	}
 	a.takeReport(r)
-	e := a.ending(r)
-	a.end = &e
+	a.end = new(a.ending(r))
 	a.finish()
 }
 
@@ -108,10 +108,6 @@ func (a *attempt) ending(r *report.Report) evaluation.Ending {
 		return evaluation.Valued(metric, value)
 	}
 	return evaluation.Failed(messaging.ReasonNoValue, a.missing(metric))
-}
-
-func ended(outcome messaging.Outcome, reason, message string) evaluation.Ending {
-	return evaluation.Ending{Outcome: outcome, Failure: &messaging.Failure{Reason: reason, Message: message}}
 }
 
 // missing describes what was seen instead of the objective's metric.
@@ -170,10 +166,5 @@ func (s *Sidecar) conclude(a *attempt, otherwise *evaluation.Ending) evaluation.
 // withdraw removes an attempt from those that wait for a client. The caller MUST hold
 // the lock.
 func (s *Sidecar) withdraw(a *attempt) {
-	for i, o := range s.offered {
-		if o == a {
-			s.offered = append(s.offered[:i], s.offered[i+1:]...)
-			return
-		}
-	}
+	s.offered = slices.DeleteFunc(s.offered, func(o *attempt) bool { return o == a })
 }

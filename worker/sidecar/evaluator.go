@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
-	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 )
 
@@ -146,12 +145,10 @@ func (s *Sidecar) otherwise(ctx context.Context, a *attempt) *evaluation.Ending 
 	case cause == nil:
 		return nil
 	case errors.Is(cause, errSilent):
-		e := s.silent(a)
-		return &e
+		return new(s.silent(a))
 	default:
 		s.stop(a, cause)
-		e := evaluation.StopEnding(cause)
-		return &e
+		return new(evaluation.StopEnding(cause))
 	}
 }
 
@@ -195,7 +192,9 @@ func (s *Sidecar) silent(a *attempt) evaluation.Ending {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if a.client == nil {
-		return ended(messaging.OutcomeHandedBack, messaging.ReasonClient, "the training code that had asked for a trial did not take it")
+		return evaluation.Ending{Outcome: messaging.OutcomeHandedBack, Failure: &messaging.Failure{
+			Reason: messaging.ReasonClient, Message: "the training code that had asked for a trial did not take it",
+		}}
 	}
 	return evaluation.Failed(messaging.ReasonClient, fmt.Sprintf("the training code has said nothing for %s", s.options.ClientTimeout))
 }
@@ -210,15 +209,9 @@ func (s *Sidecar) stop(a *attempt, cause error) {
 	if !taken || errors.Is(cause, evaluation.ErrCancelled) {
 		return
 	}
-	grace := time.Duration(a.task.Assignment.Run.Grace)
-	if grace == 0 {
-		grace = time.Duration(study.DefaultGrace)
-	}
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
 	select {
 	case <-a.ended:
-	case <-timer.C:
+	case <-time.After(a.task.Assignment.Run.GracePeriod()):
 	case <-a.task.Kill:
 	case <-s.gone:
 	}

@@ -180,8 +180,7 @@ func (f fields) step() (*int64, error) {
 	if err != nil || v != math.Trunc(v) || math.Abs(v) >= 1<<53 { // NaN differs from its own truncation
 		return nil, invalid("step", "is %s, want a whole number", cut(string(f["step"])))
 	}
-	n := int64(v)
-	return &n, nil
+	return new(int64(v)), nil
 }
 
 // wait returns how long the client wants to wait.

@@ -128,11 +128,7 @@ func (s *Sidecar) serveNext(w http.ResponseWriter, r *http.Request) (any, error)
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), wait)
 	defer cancel()
-	t, err := s.next(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	return t, nil
+	return s.next(ctx, name)
 }
 
 // find returns the attempt of an id, or nil. The caller MUST hold the lock.
@@ -206,11 +202,9 @@ func (s *Sidecar) serveComplete(w http.ResponseWriter, r *http.Request) (any, er
 	if a == nil {
 		return endAnswer{Outcome: stopUnknown, Message: "unknown or forgotten trial: its result is ignored"}, nil
 	}
-	timer := time.NewTimer(durableTimeout)
-	defer timer.Stop()
 	select {
 	case <-a.durable:
-	case <-timer.C:
+	case <-time.After(durableTimeout):
 		return nil, errors.New("the result is not on disk yet: send the request again")
 	case <-r.Context().Done():
 		return nil, r.Context().Err()

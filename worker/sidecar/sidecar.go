@@ -4,6 +4,7 @@
 package sidecar
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -98,9 +99,7 @@ func New(o Options) (*Sidecar, error) {
 	if o.Leave == nil {
 		return nil, errors.New("sidecar: Leave is required")
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	hosts, err := httpserve.NewHosts(o.AllowedHosts...)
 	if err != nil {
 		return nil, fmt.Errorf("sidecar: allowed hosts: %w", err)

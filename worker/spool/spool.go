@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -107,10 +108,11 @@ func (s *Spool) readResult(name string) (*messaging.Result, error) {
 
 func (s *Spool) setAside(name string) error {
 	aside := filepath.Join(s.dir, unreadable)
-	if err := os.MkdirAll(aside, 0o700); err != nil {
-		return fmt.Errorf("move an unreadable result: %w", err)
+	err := os.MkdirAll(aside, 0o700)
+	if err == nil {
+		err = os.Rename(filepath.Join(s.dir, name), filepath.Join(aside, name))
 	}
-	if err := os.Rename(filepath.Join(s.dir, name), filepath.Join(aside, name)); err != nil {
+	if err != nil {
 		return fmt.Errorf("move an unreadable result: %w", err)
 	}
 	return nil
@@ -201,13 +203,11 @@ func (s *Spool) Remove(id messaging.AttemptID) (bool, error) {
 			}
 		}
 	}
-	found := false
+	before := len(s.results)
 	for _, name := range names {
-		if _, ok := s.results[name]; ok {
-			found = true
-			delete(s.results, name)
-		}
+		delete(s.results, name)
 	}
+	found := len(s.results) < before
 	s.mu.Unlock()
 	var errs []error
 	for _, name := range names {
@@ -236,15 +236,10 @@ func (s *Spool) Len() int {
 // Results returns the stored results, oldest end first.
 func (s *Spool) Results() []*messaging.Result {
 	s.mu.Lock()
-	results := make([]*messaging.Result, 0, len(s.results))
-	for _, r := range s.results {
-		results = append(results, r)
-	}
-	s.mu.Unlock()
-	slices.SortFunc(results, func(a, b *messaging.Result) int {
+	defer s.mu.Unlock()
+	return slices.SortedFunc(maps.Values(s.results), func(a, b *messaging.Result) int {
 		return cmp.Or(a.Ended.Compare(b.Ended), cmp.Compare(nameOf(a.AttemptID), nameOf(b.AttemptID)))
 	})
-	return results
 }
 
 // maxName limits file names to below the 255 bytes of file systems, with room for

@@ -2,6 +2,7 @@ package memetcd
 
 import (
 	"context"
+	"slices"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -88,20 +89,13 @@ func (k kv) Compact(ctx context.Context, r *etcdserverpb.CompactionRequest, _ ..
 
 // Txn implements etcdserverpb.KVClient.
 func (k kv) Txn(ctx context.Context, r *etcdserverpb.TxnRequest, _ ...grpc.CallOption) (*etcdserverpb.TxnResponse, error) {
-	return ask(ctx, k.c, OpTxn, writes(r.Success)+writes(r.Failure) > 0, func() (*etcdserverpb.TxnResponse, error) {
+	return ask(ctx, k.c, OpTxn, slices.ContainsFunc(slices.Concat(r.Success, r.Failure), writes), func() (*etcdserverpb.TxnResponse, error) {
 		return k.c.s.txn(r)
 	})
 }
 
-// writes counts the operations that may change something.
-func writes(ops []*etcdserverpb.RequestOp) (n int) {
-	for _, op := range ops {
-		if op.GetRequestRange() == nil {
-			n++
-		}
-	}
-	return n
-}
+// writes reports whether an operation may change something.
+func writes(op *etcdserverpb.RequestOp) bool { return op.GetRequestRange() == nil }
 
 // txn executes a transaction. The caller MUST hold mu.
 func (s *Server) txn(r *etcdserverpb.TxnRequest) (*etcdserverpb.TxnResponse, error) {
@@ -134,7 +128,7 @@ func (s *Server) txn(r *etcdserverpb.TxnRequest) (*etcdserverpb.TxnResponse, err
 			out.Succeeded, ops = false, r.Failure
 		}
 	}
-	if s.full && puts(flat(ops)) > 0 {
+	if s.full && slices.ContainsFunc(flat(ops), func(op *etcdserverpb.RequestOp) bool { return op.GetRequestPut() != nil }) {
 		return nil, rpctypes.ErrGRPCNoSpace
 	}
 	if err := s.possible(flat(ops)); err != nil { // nothing is executed of a transaction that fails
@@ -151,15 +145,6 @@ func (s *Server) txn(r *etcdserverpb.TxnRequest) (*etcdserverpb.TxnResponse, err
 	s.finish(w)
 	out.Header = s.header()
 	return out, nil
-}
-
-func puts(ops []*etcdserverpb.RequestOp) (n int) {
-	for _, op := range ops {
-		if op.GetRequestPut() != nil {
-			n++
-		}
-	}
-	return n
 }
 
 // flat returns operations, with those of a transaction among them in its place.

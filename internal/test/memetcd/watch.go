@@ -1,6 +1,7 @@
 package memetcd
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -114,9 +115,7 @@ func (st *stream) create(r *etcdserverpb.WatchCreateRequest) error {
 		filters: r.Filters, progress: r.ProgressNotify, told: time.Now(),
 	}
 	st.last++
-	if w.next == 0 {
-		w.next = s.store.revision + 1
-	}
+	w.next = cmp.Or(w.next, s.store.revision+1)
 	st.watches = append(st.watches, w)
 	st.queue = append(st.queue, &etcdserverpb.WatchResponse{Header: s.header(), WatchId: w.id, Created: true})
 	return nil

@@ -208,10 +208,8 @@ func (p *Proxy) copy(to, from net.Conn, gate *chan struct{}, first *[]byte, requ
 // connection or the proxy is closed first.
 func (p *Proxy) wait(gate chan struct{}, delay time.Duration, gone chan struct{}) bool {
 	if delay > 0 {
-		timer := time.NewTimer(delay)
-		defer timer.Stop()
 		select {
-		case <-timer.C:
+		case <-time.After(delay):
 		case <-gone:
 			return false
 		case <-p.closed:

@@ -5,6 +5,7 @@
 package jobsidecar
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,9 +75,7 @@ type server struct {
 // Run takes reports until ctx ends, which means that the program has ended. It then
 // reads the rest and writes the termination message.
 func Run(ctx context.Context, o Options) error {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Attempt.Assignment == nil {
 		return errors.New("no attempt is given")
 	}
