@@ -61,13 +61,6 @@ func (idGenerator) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID 
 	return spanID
 }
 
-// RemoteSpan returns a context with a parent span of another process.
-func RemoteSpan(ctx context.Context, traceID trace.TraceID, spanID trace.SpanID) context.Context {
-	return trace.ContextWithRemoteSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{
-		TraceID: traceID, SpanID: spanID, TraceFlags: trace.FlagsSampled, Remote: true,
-	}))
-}
-
 // ChildID returns the span id of a part of a trial's trace, a function of the trace,
 // the part's name and the attempt. Anyone who knows the trace can start a child of a
 // part before the leader has emitted it, and each leader emits the same ids.

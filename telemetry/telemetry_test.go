@@ -126,7 +126,9 @@ func TestWithSpanChoosesTheRootsIDs(t *testing.T) {
 	if _, below := tel.Tracer().Start(within, "below"); below.SpanContext().SpanID() == chosen {
 		t.Error("a child of the part has the part's id")
 	}
-	_, remote := tel.Tracer().Start(telemetry.RemoteSpan(t.Context(), traceID, spanID), "remote child")
+	_, remote := tel.Tracer().Start(trace.ContextWithRemoteSpanContext(t.Context(), trace.NewSpanContext(trace.SpanContextConfig{
+		TraceID: traceID, SpanID: spanID, TraceFlags: trace.FlagsSampled,
+	})), "remote child")
 	if got := remote.SpanContext(); got.TraceID() != traceID || got.SpanID() == spanID {
 		t.Errorf("remote child is %s/%s", got.TraceID(), got.SpanID())
 	}

@@ -45,7 +45,7 @@ func newStudyDiagnoseCommand(a *app, r *remote) *cobra.Command {
 		if err != nil {
 			return shown{}, fmt.Errorf("study %q: %w", s.Metadata.Name, err)
 		}
-		report, err := diagnosis.Of(cmd.Context(), s, problem)
+		report, _, err := diagnosis.Examine(cmd.Context(), s, problem)
 		if err != nil {
 			return shown{}, err
 		}

@@ -55,16 +55,6 @@ type Report struct {
 	Findings []Finding `json:"findings"`
 }
 
-// Of diagnoses a study by the observations of its problem and ignores pending
-// points. The study's settings must be valid. The same problem gives the same
-// report. The error wraps ErrTooLittle if there are fewer than MinCompleted
-// completed trials, no parameters, or no two different values; otherwise it is
-// ctx's.
-func Of(ctx context.Context, s *study.Study, p *optimizer.Problem) (*Report, error) {
-	r, _, err := Examine(ctx, s, p)
-	return r, err
-}
-
 // report judges what the examination found.
 func (e *examination) report(ctx context.Context, s *study.Study, p *optimizer.Problem) (*Report, error) {
 	r := &Report{

@@ -54,7 +54,7 @@ func named(name string, settings map[string]any) *study.Study {
 
 func diagnose(t *testing.T, p *optimizer.Problem) *diagnosis.Report {
 	t.Helper()
-	r, err := diagnosis.Of(t.Context(), named("synthetic", nil), p)
+	r, _, err := diagnosis.Examine(t.Context(), named("synthetic", nil), p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestRecommendedBySettings(t *testing.T) {
 	if got := diagnose(t, p).Noise.Recommended; got == nil || *got == best {
 		t.Fatalf("recommended in spite of noise is %v, trial %d is the luckiest", got, best)
 	}
-	r, err := diagnosis.Of(t.Context(), named("exact", map[string]any{"noise": "no"}), p)
+	r, _, err := diagnosis.Examine(t.Context(), named("exact", map[string]any{"noise": "no"}), p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestRecommendedBySettings(t *testing.T) {
 	for _, algorithm := range []string{"random", "sobol"} { // as the API has it
 		s := named("blind", nil)
 		s.Spec.Algorithm.Name = algorithm
-		if r, err = diagnosis.Of(t.Context(), s, p); err != nil {
+		if r, _, err = diagnosis.Examine(t.Context(), s, p); err != nil {
 			t.Fatal(err)
 		}
 		if got := r.Noise.Recommended; got != nil || !says(r, diagnosis.TopicNoise, fmt.Sprintf("(trial %d) is partly luck, and `%s` recommends no trial, because it has no model", best, algorithm)) {
@@ -356,7 +356,7 @@ func TestTooLittle(t *testing.T) {
 		"alike":  {evaluated(t, space, 20, 1, func([]float64, *rand.Rand) float64 { return 0.5 }), "all 20 completed trials have the value 0.5"},
 		"a knob": {fixed, "no parameter has more than one value"},
 	} {
-		if r, err := diagnosis.Of(t.Context(), named("small", nil), c.p); !errors.Is(err, diagnosis.ErrTooLittle) || !strings.Contains(err.Error(), c.want) {
+		if r, _, err := diagnosis.Examine(t.Context(), named("small", nil), c.p); !errors.Is(err, diagnosis.ErrTooLittle) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %+v, %v; want %q", name, r, err, c.want)
 		}
 	}
@@ -441,7 +441,7 @@ func TestDeterministicAndCancelled(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := diagnosis.Of(ctx, named("cancelled", nil), p); !errors.Is(err, context.Canceled) {
+	if _, _, err := diagnosis.Examine(ctx, named("cancelled", nil), p); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled diagnosis: %v", err)
 	}
 }

@@ -16,7 +16,11 @@ import (
 // are in the objective's units. It is immutable and safe for concurrent use.
 type Model struct{ e *examination }
 
-// Examine is Of that also returns the model.
+// Examine diagnoses a study by the observations of its problem and ignores pending
+// points. The study's settings must be valid. The same problem gives the same
+// report. The error wraps ErrTooLittle if there are fewer than MinCompleted
+// completed trials, no parameters, or no two different values; otherwise it is
+// ctx's.
 func Examine(ctx context.Context, s *study.Study, p *optimizer.Problem) (*Report, *Model, error) {
 	e, err := newExamination(ctx, s.Spec.Algorithm, p)
 	if err != nil {

@@ -100,7 +100,9 @@ func TestCollectorKeepsWhatMatters(t *testing.T) {
 		case "failing":
 			status = codes.Error
 		}
-		within := telemetry.RemoteSpan(t.Context(), id, rootID)
+		within := trace.ContextWithRemoteSpanContext(t.Context(), trace.NewSpanContext(trace.SpanContextConfig{
+			TraceID: id, SpanID: rootID, TraceFlags: trace.FlagsSampled,
+		}))
 		_, evaluate := tracer.Start(within, telemetry.SpanEvaluate, trace.WithTimestamp(now.Add(-took)))
 		evaluate.SetStatus(status, kind)
 		evaluate.End(trace.WithTimestamp(now))
