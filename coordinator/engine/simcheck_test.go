@@ -334,8 +334,8 @@ func (c *checker) verdict(w *world) {
 	if s.Counts.Open() != 0 {
 		c.fail("the study is %s with %d open trials", s.State, s.Counts.Open())
 	}
-	best, ok := w.e.Best()
-	goal := ok && spec.Objective.Goal != nil && best.Values.First() <= *spec.Objective.Goal
+	best := w.e.best // its facts need no unpacking
+	goal := best != nil && spec.Objective.Goal != nil && best.facts().value <= *spec.Objective.Goal
 	budget := evaluated(c.trials) >= spec.Budget.MaxTrials
 	expired := spec.Budget.MaxDuration > 0 && !s.Ended.Before(s.Started.Add(time.Duration(spec.Budget.MaxDuration)))
 	points, finite := w.e.space.Searched().Size()
@@ -461,8 +461,8 @@ func fingerprint(e *Engine) string {
 	for _, t := range e.trials {
 		s.Trials = append(s.Trials, recordText(t))
 	}
-	if best, ok := e.Best(); ok {
-		s.Best = best.Number
+	if e.best != nil {
+		s.Best = e.best.facts().number
 	}
 	for _, t := range e.pending {
 		if t.facts().state == study.TrialPending {
