@@ -2,8 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -40,9 +38,6 @@ func newTrialListCommand(a *app, r *remote) *cobra.Command {
 	addStates(c, &only)
 	labelFilter(c, &labels)
 	return a.shows(c, func(cmd *cobra.Command, args []string) (shown, error) {
-		if err := r.oldSpelling(cmd, args, &only); err != nil {
-			return shown{}, err
-		}
 		name, _, err := r.studyIn(cmd, args, 0)
 		if err != nil {
 			return shown{}, err
@@ -98,9 +93,6 @@ func newTrialWatchCommand(a *app, r *remote) *cobra.Command {
 		Short:             "Follow the trials of a study until it ends",
 		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := r.oldSpelling(cmd, args, &only); err != nil {
-				return err
-			}
 			if r.state != "" {
 				return usagef(cmd, "trial watch follows a study on a server; fantasia run shows a local one live")
 			}
@@ -160,27 +152,6 @@ func stateNames() []string {
 func addStates(c *cobra.Command, only *[]string) {
 	c.Flags().StringSliceVar(only, "status", nil, "only trials in these `STATES`: "+strings.Join(stateNames(), ", "))
 	choices(c, "status", stateNames()...)
-}
-
-// oldSpelling takes states of trials that are given as --state, the name that
-// --status once had.
-func (r *remote) oldSpelling(cmd *cobra.Command, args []string, only *[]string) error {
-	var states []string
-	for _, name := range strings.Split(r.state, ",") {
-		if !slices.Contains(stateNames(), strings.ToLower(strings.TrimSpace(name))) {
-			return nil // a directory
-		}
-		states = append(states, name)
-	}
-	if _, err := os.Stat(r.state); err == nil {
-		return usagef(cmd, "--state %s is a directory and the state of trials: write --state ./%s for the one, --status %s for the other", r.state, r.state, r.state)
-	}
-	if err := arguments(cmd, args); err != nil {
-		return usagef(cmd, "%w --status %s; --state names the directory of a local study", err, r.state)
-	}
-	*only, r.state = append(*only, states...), ""
-	fmt.Fprintf(cmd.ErrOrStderr(), "--state with states of trials is now --status\n")
-	return nil
 }
 
 // selection returns the study and the states that a command applies to.

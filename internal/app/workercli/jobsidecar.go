@@ -1,7 +1,6 @@
 package workercli
 
 import (
-	"errors"
 	"io"
 	"log/slog"
 	"os"
@@ -41,17 +40,4 @@ func jobSidecarCommand(stderr io.Writer) *cobra.Command {
 	f.StringVar(&attempt, "attempt-json", "", "the attempt, as JSON")
 	f.BoolVar(&prepare, "prepare", false, "create the file for reports, and exit")
 	return cmd
-}
-
-// kubejobCommand says where a command went that was here once.
-func kubejobCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:                "kubejob",
-		Hidden:             true,
-		DisableFlagParsing: true,
-		PersistentPreRunE:  func(*cobra.Command, []string) error { return nil },
-		RunE: func(*cobra.Command, []string) error {
-			return errors.New("kubejob is now a program of its own: run kubeworker with the same flags")
-		},
-	}
 }

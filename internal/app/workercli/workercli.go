@@ -63,7 +63,7 @@ FANTASIA_ALLOW_STUDY_COMMANDS, and so on.`,
 	f.StringSliceVar(&w.PassEnv, "pass-env", nil, "pass these `variables` of the worker's environment to programs too: NAME, PREFIX_* or * (default: only what programs need to run, without credentials)")
 	f.Var(workernode.Size(&w.KeepTrials), "keep-trials", "how much ended trials may leave in --state before the oldest are removed; 0 keeps all")
 	cmd.CompletionOptions.DisableDefaultCmd = true
-	cmd.AddCommand(sidecarCommand(version, stderr), kubejobCommand(), jobSidecarCommand(stderr), installCommand())
+	cmd.AddCommand(sidecarCommand(version, stderr), jobSidecarCommand(stderr), installCommand())
 	usage.Setup(cmd)
 	return cmd
 }

@@ -19,8 +19,7 @@ func TestWrongFlags(t *testing.T) {
 		"--slots is 0; want 1 or more":  {"--slots", "0", "--", "true"},
 		"--slots is -1; want 1 or more": {"sidecar", "--slots", "-1"},
 		`--keep-trials is "10GB"; want a number of bytes with Ki, Mi, Gi or Ti, such as 10Gi`: {"--keep-trials", "10GB", "--", "true"},
-		"which is not a directory":           {"--state", file, "--", "true"},
-		"run kubeworker with the same flags": {"kubejob", "--template", "job.yaml"},
+		"which is not a directory": {"--state", file, "--", "true"},
 	} {
 		cmd := New("dev", io.Discard)
 		cmd.SetArgs(args)
