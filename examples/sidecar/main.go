@@ -50,11 +50,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	l.data = spirals()
 	for ctx.Err() == nil {
 		t, err := l.client.next(ctx)
-		switch {
-		case ctx.Err() != nil || errors.Is(err, errLeaving):
-			return nil
-		case err != nil:
-			return err
+		if err != nil || ctx.Err() != nil {
+			return unlessLeaving(ctx, err)
 		}
 		if err := l.train(ctx, t); err != nil {
 			return err
@@ -62,6 +59,16 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	return nil
 }
+
+// unlessLeaving returns err, or nil if the loop was told to end.
+func unlessLeaving(ctx context.Context, err error) error {
+	if errors.Is(err, errLeaving) || ended(ctx) {
+		return nil
+	}
+	return err
+}
+
+func ended(ctx context.Context) bool { return ctx.Err() != nil }
 
 // loop is what stays from trial to trial.
 type loop struct {

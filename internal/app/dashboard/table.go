@@ -82,7 +82,7 @@ func (f *filter) columns(metric string, now figure.Moment) []column {
 func (c *column) sorted(trials []*figure.Trial, desc bool) []*figure.Trial {
 	list := slices.Clone(trials)
 	slices.SortStableFunc(list, func(a, b *figure.Trial) int {
-		order := 0
+		var order int
 		if c.number == nil {
 			order = cmp.Compare(c.text(a), c.text(b))
 		} else if x, y := c.number(a), c.number(b); math.IsNaN(x) || math.IsNaN(y) {

@@ -57,9 +57,9 @@ type Study struct {
 }
 
 const (
-	// MaxSlices bounds the parameters with a figure of their own, and MaxPlanes the pairs of
-	// parameters.
+	// MaxSlices bounds the parameters with a figure of their own.
 	MaxSlices = 12
+	// MaxPlanes bounds the pairs of parameters with a figure of their own.
 	MaxPlanes = 3
 	// sliceDots bounds the dots of all slices together.
 	sliceDots = 1200
