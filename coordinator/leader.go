@@ -155,7 +155,7 @@ func (l *leader) start(ctx context.Context, cancel context.CancelCauseFunc) erro
 	spawn("ask the broker", func(ctx context.Context) error {
 		return l.watch.attend(ctx, l.c.o.LeaseTTL, l.c.o.Bus.Healthy, l.send)
 	})
-	spawn("archive what was set aside", func(ctx context.Context) error {
+	spawn("bury what was set aside", func(ctx context.Context) error {
 		return l.journal.deadLetters.retry(ctx, l.send, func(key string) { l.journal.batch.DeleteAside(key) })
 	})
 	spawn("trim the streams", l.trimmer.run)

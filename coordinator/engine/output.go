@@ -41,7 +41,7 @@ func (a *Ask) record(cut bool) *record.Ask {
 	}
 }
 
-// Receipt tells a worker that its result was committed to the ledger or archived.
+// Receipt tells a worker that its result was committed to the ledger or buried.
 type Receipt struct {
 	Worker      string
 	Attempt     messaging.AttemptID
