@@ -81,7 +81,7 @@ func Connect(ctx context.Context, state string) (*Connection, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
-		transport, done, err := serveState(state)
+		transport, done, err := serveState(context.WithoutCancel(ctx), state) // it outlives this call
 		if err == nil {
 			return &Connection{Transport: transport, Idle: true, Close: done}, nil
 		}
@@ -123,8 +123,8 @@ func socketPath(state string) (string, error) {
 }
 
 // serveState answers from the state directory itself, and holds its lock until done.
-func serveState(state string) (transport http.RoundTripper, done func() error, err error) {
-	client, done, err := OpenEtcd(context.Background(), state)
+func serveState(ctx context.Context, state string) (transport http.RoundTripper, done func() error, err error) {
+	client, done, err := OpenEtcd(ctx, state)
 	if err != nil {
 		return nil, nil, err
 	}
