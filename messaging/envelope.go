@@ -169,10 +169,12 @@ const MaxMessage = 4 << 10
 type Measurement struct {
 	Version int `json:"version"`
 	AttemptID
-	Worker  string    `json:"worker"`
-	Step    int64     `json:"step"`
-	Metrics Metrics   `json:"metrics"`
-	At      time.Time `json:"at"`
+	Worker  string  `json:"worker"`
+	Step    int64   `json:"step"`
+	Metrics Metrics `json:"metrics"`
+	// Diverged are the metrics whose values are NaN or infinite, which JSON cannot hold.
+	Diverged []string  `json:"diverged,omitempty"`
+	At       time.Time `json:"at"`
 	TraceContext
 }
 

@@ -3,7 +3,9 @@ package messaging
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -123,7 +125,7 @@ func (m *Measurement) Validate() error {
 		checkVersion(m.Version),
 		m.AttemptID.validate(),
 		checkWorker(m.Worker),
-		checkMetrics(m.Metrics),
+		checkMetrics(m.Metrics, m.Diverged...),
 	)
 }
 
@@ -269,22 +271,24 @@ func checkFinite(field string, v float64) error {
 	return nil
 }
 
-func checkMetrics(metrics map[string]float64) error {
-	if len(metrics) > MaxMetrics {
-		return fmt.Errorf("%w: %d metrics, at most %d", ErrInvalid, len(metrics), MaxMetrics)
+// checkMetrics checks metrics, and the names of others without a value.
+func checkMetrics(metrics map[string]float64, others ...string) error {
+	names := slices.AppendSeq(slices.Clone(others), maps.Keys(metrics))
+	if len(names) > MaxMetrics {
+		return fmt.Errorf("%w: %d metrics, at most %d", ErrInvalid, len(names), MaxMetrics)
 	}
-	names := 0
-	for name, v := range metrics {
+	total := 0
+	for _, name := range names {
 		if name == "" {
 			return fmt.Errorf("%w: a metric without a name", ErrInvalid)
 		}
 		if err := checkLength("the name of metric "+clip(name), name, MaxMetricName); err != nil {
 			return err
 		}
-		if names += len(name); names > MaxMetricNames {
-			return fmt.Errorf("%w: the names of %d metrics have more than %d bytes together", ErrInvalid, len(metrics), MaxMetricNames)
+		if total += len(name); total > MaxMetricNames {
+			return fmt.Errorf("%w: the names of %d metrics have more than %d bytes together", ErrInvalid, len(names), MaxMetricNames)
 		}
-		if err := checkFinite("metric "+clip(name), v); err != nil {
+		if err := checkFinite("metric "+clip(name), metrics[name]); err != nil {
 			return err
 		}
 	}

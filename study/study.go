@@ -5,7 +5,10 @@ package study
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // APIVersion and Kind are the first fields of every study file. Group, Version and Plural name
@@ -167,10 +170,21 @@ func (t *TrialTemplate) GracePeriod() time.Duration {
 // fields must be set.
 type Metrics struct {
 	// Pattern is a regular expression (RE2) whose named groups are metrics,
-	// matched against each line of stdout and stderr.
+	// matched against each line of stdout and stderr. See GroupName.
 	Pattern string `json:"pattern,omitempty"`
 	// File is the path of a JSON object of metrics, relative to the trial's directory.
 	File string `json:"file,omitempty"`
+}
+
+// GroupName returns the name of the group that stands for a metric in Metrics.Pattern: the
+// metric's own name, with underscores for characters that RE2 does not allow in it.
+func GroupName(metric string) string {
+	return strings.Map(func(c rune) rune {
+		if c < utf8.RuneSelf && (unicode.IsLetter(c) || unicode.IsDigit(c)) {
+			return c
+		}
+		return '_'
+	}, metric)
 }
 
 // Retries limits the further attempts of a trial, for each kind of failure.

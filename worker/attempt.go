@@ -9,6 +9,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
+	"github.com/fantasia-hpo/fantasia/worker/report"
 )
 
 // evaluate runs a claimed attempt and hands its result to the sender. The attempt was
@@ -68,9 +69,10 @@ func (r *run) evaluation(ctx context.Context, slot int, ev evaluation.Evaluator,
 	task := evaluation.Task{Assignment: a, Worker: r.options.Name, Slot: slot, Trace: traceOf(ctx), Kill: r.hard.Done()}
 	m := newMeasurer(r)
 	task.Measure = func(step int64, metrics map[string]float64) {
+		finite, diverged := report.Split(metrics)
 		m.add(&messaging.Measurement{
 			Version: messaging.SchemaVersion, AttemptID: a.AttemptID, Worker: r.options.Name,
-			Step: step, Metrics: metrics, At: time.Now(), TraceContext: task.Trace,
+			Step: step, Metrics: finite, Diverged: diverged, At: time.Now(), TraceContext: task.Trace,
 		})
 	}
 	e := ev.Evaluate(ctx, task)

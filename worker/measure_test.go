@@ -85,11 +85,18 @@ func TestThinningKeepsEachMetricsLast(t *testing.T) {
 		if step == 3 || step == 500 {
 			metrics = map[string]float64{fmt.Sprint("rare", step): 1}
 		}
-		m.add(&messaging.Measurement{Step: step, Metrics: metrics})
+		one := &messaging.Measurement{Step: step, Metrics: metrics}
+		if step == 4 {
+			one = &messaging.Measurement{Step: step, Diverged: []string{"diverged"}}
+		}
+		m.add(one)
 	}
 	last, before := map[string]int64{}, int64(-1)
 	for _, w := range m.waiting {
 		for metric := range w.Metrics {
+			last[metric] = w.Step
+		}
+		for _, metric := range w.Diverged {
 			last[metric] = w.Step
 		}
 		if w.Step <= before {
@@ -97,7 +104,7 @@ func TestThinningKeepsEachMetricsLast(t *testing.T) {
 		}
 		before = w.Step
 	}
-	if len(m.waiting) > maxWaiting || last["often"] != 999 || last["rare3"] != 3 || last["rare500"] != 500 || m.waiting[0].Step != 0 {
+	if len(m.waiting) > maxWaiting || last["often"] != 999 || last["rare3"] != 3 || last["rare500"] != 500 || last["diverged"] != 4 || m.waiting[0].Step != 0 {
 		t.Errorf("%d wait, from step %d, and the last are %v", len(m.waiting), m.waiting[0].Step, last)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -83,7 +84,7 @@ func (m *measurer) thin() {
 	kept, drop := make([]*messaging.Measurement, 0, len(m.waiting)), false
 	for i, w := range slices.Backward(m.waiting) {
 		needed := i == 0
-		for metric := range w.Metrics {
+		for _, metric := range slices.AppendSeq(slices.Clone(w.Diverged), maps.Keys(w.Metrics)) {
 			needed = needed || !later[metric]
 			later[metric] = true
 		}

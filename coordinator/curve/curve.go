@@ -18,15 +18,16 @@ const (
 	// MaxBytes bounds the stored segments of a trial. If they would be larger, the
 	// metrics with the most points lose every other point.
 	MaxBytes = 64 << 10
-	// MaxMetrics bounds the metrics of a trial; further metrics are ignored.
+	// MaxMetrics bounds the metrics of a trial; further metrics are ignored, except those of
+	// Curve.Keep.
 	MaxMetrics = 64
 	// SegmentPoints bounds the points of a segment.
 	SegmentPoints = 64
 	// MaxName bounds a metric's name, in bytes of JSON; metrics with longer names are
 	// ignored.
 	MaxName = 320
-	// fewPoints is how many points of a metric are always kept. With MaxMetrics
-	// metrics that have the longest names, they fit into MaxBytes.
+	// fewPoints is how many points of a metric are always kept. With MaxMetrics metrics
+	// and those of Keep, all with the longest names, they fit into MaxBytes.
 	fewPoints = 8
 	// roomBytes is how much room thinning makes, so that the next report need not
 	// thin again.
@@ -54,7 +55,9 @@ type Reported struct {
 // Curve is the curve of one attempt. Not safe for concurrent use.
 type Curve struct {
 	// Attempt is the number of the attempt that reported it.
-	Attempt  int
+	Attempt int
+	// Keep names at most two metrics that are kept even if there are MaxMetrics others.
+	Keep     []string
 	series   []*series
 	index    map[string]int
 	segments []segment
@@ -109,7 +112,7 @@ func (c *Curve) Add(step int64, metrics map[string]float64) bool {
 func (c *Curve) add(metric string, p Point) bool {
 	i, known := c.index[metric]
 	switch {
-	case !known && (len(c.series) == MaxMetrics || len(quote(metric)) > MaxName):
+	case !known && (len(c.series) >= MaxMetrics && !slices.Contains(c.Keep, metric) || len(quote(metric)) > MaxName):
 		return false
 	case !known:
 		i = len(c.series)

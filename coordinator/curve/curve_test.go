@@ -158,6 +158,29 @@ func TestACurveIsBounded(t *testing.T) {
 	}
 }
 
+// However many metrics come first, those of Keep are kept, and the bounds hold.
+func TestTheMetricsThatCountAreKept(t *testing.T) {
+	c, stored := curve.New(1), store{}
+	c.Keep = []string{"loss", strings.Repeat("z", 300)}
+	for step := range int64(500) {
+		report := map[string]float64{c.Keep[0]: -math.Pi * 1e-200, c.Keep[1]: -math.Pi * 1e-200}
+		for k := range curve.MaxMetrics {
+			report[fmt.Sprint(strings.Repeat("a", 300), k)] = -math.Pi * 1e-200
+		}
+		c.Add(math.MaxInt64-1000+step, report)
+		if change, ok := c.Changes(1); ok {
+			stored.apply(change)
+		}
+	}
+	bytes, kept := 0, stored.readCurve(t).Series()
+	for _, data := range stored {
+		bytes += len(data)
+	}
+	if n := len(kept); n != curve.MaxMetrics+2 || kept[n-2].Metric != c.Keep[0] || kept[n-1].Metric != c.Keep[1] || bytes > curve.MaxBytes {
+		t.Errorf("%d metrics are kept in %d bytes", n, bytes)
+	}
+}
+
 // The first change deletes what another attempt has stored.
 func TestANewAttemptReplacesTheCurve(t *testing.T) {
 	stored := store{}

@@ -37,13 +37,16 @@ func (e *Engine) measured(m *messaging.Measurement) {
 	if t == nil || t.forgotten && e.on(safetyRecall) {
 		return
 	}
-	if t.curve == nil || t.curve.Attempt < m.Attempt {
-		t.curve = &recent{Curve: curve.New(m.Attempt)}
+	if metrics := finiteMetrics(m.Metrics); metrics != nil {
+		if t.curve == nil || t.curve.Attempt < m.Attempt {
+			t.curve = &recent{Curve: curve.New(m.Attempt)}
+		}
+		t.curve.Keep = []string{e.stopper.metric, e.spec.Definition.Spec.Objective.Metric}
+		if t.curve.Add(m.Step, metrics) {
+			e.curves.reported(t, e.now)
+		}
 	}
-	if !t.curve.Add(m.Step, finiteMetrics(m.Metrics)) {
-		return
-	}
-	e.curves.reported(t, e.now)
+	// The rule knows which steps it has seen, and is told too of values that a curve cannot hold.
 	if verdict := e.stopper.report(m); verdict.Stop {
 		e.prune(t, m, verdict.Reason)
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/pruner"
@@ -50,7 +51,10 @@ func (s *stopper) report(m *messaging.Measurement) pruner.Verdict {
 		return pruner.Verdict{}
 	}
 	v, ok := m.Metrics[s.metric]
-	if !ok || !finite(v) {
+	if slices.Contains(m.Diverged, s.metric) {
+		v, ok = math.NaN(), true
+	}
+	if !ok {
 		return pruner.Verdict{}
 	}
 	return s.rule.Report(m.Trial, m.Step, s.direction.Cost(v))
@@ -95,7 +99,7 @@ func (e *Engine) prune(t *trial, m *messaging.Measurement, reason string) {
 		return
 	}
 	t.rec.Stopped = &record.Stopped{
-		Attempt: a.Number, Step: m.Step, Values: reached(&e.spec.Definition.Spec.Objective, t.curve), Reason: clip(reason), At: e.now,
+		Attempt: a.Number, Step: m.Step, Values: reached(&e.spec.Definition.Spec.Objective, t.curve, m), Reason: clip(reason), At: e.now,
 	}
 	e.touch(t)
 	e.tellToStop(t, a)
@@ -108,9 +112,14 @@ func (e *Engine) tellToStop(t *trial, a *record.Attempt) {
 	}
 }
 
-// reached returns the value that a trial has reached by its curve; nil if the objective
-// has not been reported.
-func reached(o *study.Objective, c *recent) study.Values {
+// reached returns the value that a trial has reached by its curve, of which m is the last
+// report; nil if the objective has not been reported or has diverged.
+func reached(o *study.Objective, c *recent, m *messaging.Measurement) study.Values {
+	last, reported := m.Metrics[o.Metric]
+	diverged := slices.Contains(m.Diverged, o.Metric) || reported && !finite(last)
+	if c == nil || c.Attempt != m.Attempt || diverged && o.Take != study.TakeBest {
+		return nil
+	}
 	for _, s := range c.Series() {
 		if s.Metric != o.Metric {
 			continue

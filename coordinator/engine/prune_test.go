@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -88,5 +89,55 @@ func TestANewLeadersRuleKnowsTheCurves(t *testing.T) {
 		if !slices.Equal(rule.lines, want) {
 			t.Errorf("leader %d told its rule %q, want %q", i+1, rule.lines, want)
 		}
+	}
+}
+
+// TestADivergedTrialIsStopped checks that the rule is told of a value that is not finite, from
+// a worker or a client, and that the trial has then reached no value: the one before would be told
+// to the optimiser as if it were the trial's.
+func TestADivergedTrialIsStopped(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		take    study.Take
+		metrics map[string]float64
+		names   []string
+		want    study.Values
+	}{
+		{"a worker's", "", nil, []string{"loss"}, nil},
+		{"a client's", "", map[string]float64{"loss": math.NaN()}, nil, nil},
+		{"a client's infinity", "", map[string]float64{"loss": math.Inf(-1)}, nil, nil},
+		{"the best counts", study.TakeBest, nil, []string{"loss"}, study.Values{0.25}},
+		{"another metric", "", map[string]float64{"loss": 0.75}, []string{"other"}, study.Values{0.75}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			spec, set := newSpec(0, 10, 1), Settings{Pruner: pruner.NewFor}
+			spec.Definition.Spec.Objective.Take = c.take
+			metric := "loss"
+			if slices.Contains(c.names, "other") {
+				metric = "other"
+			}
+			spec.Definition.Spec.EarlyStopping = &study.EarlyStopping{Name: "threshold", Metric: metric, Settings: map[string]any{"upper": 100}}
+			r := newRig(t, spec, set)
+			r.step(Capacity{At: r.now, Slots: 1, Free: 1})
+			r.suggest(0.25)
+			r.step(Claimed{At: r.now, Claim: &messaging.Claim{AttemptID: r.id(1, 1), Worker: "w", At: r.now}})
+			report := func(step int64, metrics map[string]float64, diverged ...string) *record.Stopped {
+				r.step(Measured{At: r.now, Measurement: &messaging.Measurement{
+					AttemptID: r.id(1, 1), Worker: "w", Step: step, Metrics: metrics, Diverged: diverged,
+				}})
+				return r.e.numbered(1).rec.Stopped
+			}
+			if s := report(1, map[string]float64{"loss": 0.25, "other": 1}); s != nil {
+				t.Fatalf("stopped by %+v", s)
+			}
+			s := report(2, c.metrics, c.names...)
+			if s == nil || s.Step != 2 || !slices.Equal(s.Values, c.want) {
+				t.Errorf("stopped by %+v, want step 2 and %v", s, c.want)
+			}
+			r.restart()
+			if again := r.e.numbered(1).rec.Stopped; again == nil || again.Step != 2 {
+				t.Errorf("the next leader has %+v", again)
+			}
+		})
 	}
 }

@@ -105,7 +105,7 @@ func (a *asha) seen(t *trial) {
 			return
 		}
 		t.rungs = append(t.rungs, p.cost)
-		if !math.IsNaN(p.cost) {
+		if !p.diverged() {
 			r.costs = slices.Insert(r.costs, sort.SearchFloat64s(r.costs, p.cost), p.cost)
 		}
 	}
@@ -118,10 +118,10 @@ func (a *asha) judge(t *trial) string {
 	if k < 0 {
 		return ""
 	}
-	r, cost := a.rung(a.bracket(t.number), k), t.rungs[k]
-	if math.IsNaN(cost) {
-		return fmt.Sprintf("its value at step %d is not a number", r.step)
+	if p := t.last(); p.diverged() {
+		return hasDiverged(p)
 	}
+	r, cost := a.rung(a.bracket(t.number), k), t.rungs[k]
 	n := len(r.costs)
 	keep := max(1, n/int(a.reduction))
 	better := sort.SearchFloat64s(r.costs, cost)

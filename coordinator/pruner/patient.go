@@ -3,6 +3,7 @@ package pruner
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -31,11 +32,11 @@ type patient struct {
 
 func (p *patient) seen(t *trial) {
 	if t.recent == nil {
-		t.before = math.NaN()
+		t.before = math.Inf(1)
 	}
 	t.recent = append(t.recent, t.last().cost)
 	if len(t.recent) > p.patience+1 {
-		t.before = fmin(t.before, t.recent[0])
+		t.before = min(t.before, t.recent[0])
 		t.recent = append(t.recent[:0], t.recent[1:]...)
 	}
 }
@@ -43,20 +44,12 @@ func (p *patient) seen(t *trial) {
 func (p *patient) ended(t *trial) { t.recent = nil }
 
 func (p *patient) judge(t *trial) string {
-	least := math.NaN()
-	for _, cost := range t.recent {
-		least = fmin(least, cost)
+	least := slices.Min(t.recent)
+	if math.IsInf(least, 1) && len(t.recent) > p.patience {
+		return fmt.Sprintf("its last %d reports are NaN or infinite", len(t.recent))
 	}
-	if !(t.before+p.delta < least) { // also if either is NaN
+	if !(t.before+p.delta < least) {
 		return ""
 	}
 	return fmt.Sprintf("its last %d reports are worse than its %g before them", p.patience+1, p.direction.Cost(t.before))
-}
-
-// fmin returns the lesser of two numbers, ignoring NaN.
-func fmin(a, b float64) float64 {
-	if math.IsNaN(a) || b < a {
-		return b
-	}
-	return a
 }

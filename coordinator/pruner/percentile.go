@@ -52,12 +52,12 @@ func (p *percentile) ended(t *trial) {
 
 func (p *percentile) judge(t *trial) string {
 	mine := t.last()
-	if math.IsInf(mine.best, 1) && math.IsNaN(mine.cost) {
-		return "all its values are not numbers"
+	if mine.diverged() {
+		return hasDiverged(mine)
 	}
 	p.costs = p.costs[:0]
 	for _, other := range p.completed {
-		if at, ok := other.at(mine.step); ok && !math.IsNaN(at.cost) {
+		if at, ok := other.at(mine.step); ok && !at.diverged() {
 			p.costs = append(p.costs, at.cost)
 		}
 	}

@@ -18,7 +18,8 @@ import (
 // MaxPoints points of its curve. Not safe for concurrent use.
 type Pruner interface {
 	// Report adds that a trial reported a cost at a step, and says whether to stop the
-	// trial. Less cost is better: the caller has applied the direction. Reports whose
+	// trial. Less cost is better: the caller has applied the direction. A cost that is not
+	// finite is worse than any other: the trial has diverged. Reports whose
 	// step is not beyond the trial's last one are ignored. A trial that has ended is
 	// never to be stopped.
 	Report(trial int, step int64, cost float64) Verdict

@@ -105,6 +105,63 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// A trial whose last value is not finite is the worst at its step, however good it was before:
+// each rule stops it, but not against the limits.
+func TestDivergedTrials(t *testing.T) {
+	for _, direction := range []study.Direction{study.Minimize, study.Maximize} {
+		for _, name := range pruner.Names() {
+			for _, value := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+				settings := map[string]any{"minCompleted": 3, "protect": 2}
+				if name == "threshold" {
+					settings["upper"] = 100
+				}
+				if name == "patient" {
+					settings["patience"] = 1
+				}
+				p := create(t, name, settings, direction)
+				for trial := 1; trial <= 3; trial++ {
+					for step := int64(1); step <= 20; step++ {
+						p.Report(trial, step, float64(trial)) // not beyond 100, whatever the direction
+					}
+					p.End(trial, true, float64(trial))
+				}
+				for step := int64(1); step <= 5; step++ {
+					if v := p.Report(4, step, 0); v.Stop {
+						t.Fatalf("%s: the best trial is stopped at step %d: %s", name, step, v.Reason)
+					}
+				}
+				steps := int64(1) // wilcoxon tests all steps, and patient waits
+				if name == "wilcoxon" || name == "patient" {
+					steps = 12
+				}
+				var v pruner.Verdict
+				for step := int64(6); step < 6+steps && !v.Stop; step++ {
+					v = p.Report(4, step, value)
+				}
+				if !v.Stop {
+					t.Errorf("%s, %s: a trial goes on after %v", name, direction, value)
+				}
+				if v := p.Report(5, 1, value); v.Stop { // 5% of the steps
+					if name != "threshold" {
+						t.Errorf("%s: the limits do not protect a diverged trial", name)
+					}
+				}
+			}
+		}
+	}
+	p := create(t, "median", nil, study.Minimize)
+	for trial := 1; trial <= 3; trial++ {
+		for step := int64(1); step <= 10; step++ {
+			p.Report(trial, step, 1)
+		}
+		p.End(trial, true, 1)
+	}
+	p.Report(4, 1, math.NaN())
+	if v := p.Report(4, 5, 0.5); v.Stop {
+		t.Errorf("a trial that has recovered is stopped: %s", v.Reason)
+	}
+}
+
 // Li et al. 2020, algorithm 2, with reduction 3 and rungs 1, 3, 9: of n trials in a
 // rung the best n/3 go on, and always the best one.
 func TestASHA(t *testing.T) {

@@ -28,8 +28,8 @@ func thresholdEntry() Entry {
 	}
 }
 
-// threshold stops a trial whose value is outside a range or not a number (Optuna's
-// ThresholdPruner).
+// threshold stops a trial whose value is outside a range or not finite (Optuna's
+// ThresholdPruner, which lets an infinite value go on where the range has no bound).
 type threshold struct {
 	lower, upper float64
 	direction    study.Direction
@@ -42,8 +42,8 @@ func (h *threshold) judge(t *trial) string {
 	p := t.last()
 	value := h.direction.Cost(p.cost)
 	switch {
-	case math.IsNaN(value):
-		return fmt.Sprintf("its value at step %d is not a number", p.step)
+	case p.diverged():
+		return hasDiverged(p)
 	case value < h.lower:
 		return fmt.Sprintf("its %g at step %d is less than %g", value, p.step, h.lower)
 	case value > h.upper:

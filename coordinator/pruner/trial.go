@@ -1,6 +1,7 @@
 package pruner
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"sort"
@@ -14,7 +15,8 @@ const MaxPoints = 128
 type trial struct {
 	number           int
 	points           []point
-	reports, stride  int // how many reports there were; every stride-th is kept
+	reports, stride  int     // how many reports there were; every stride-th is kept
+	least            float64 // the least finite cost so far
 	ended, completed bool
 	final            float64
 	// rungs are the costs with which the trial reached the rungs of asha.
@@ -27,24 +29,33 @@ type trial struct {
 // point is a report.
 type point struct {
 	step int64
+	// cost is +Inf if the trial has diverged: it reported NaN or an infinite value.
 	cost float64
-	// best is the least cost up to this step; +Inf if all were NaN.
+	// best is the least cost up to this step; +Inf if the trial has diverged at this step.
 	best float64
+}
+
+// diverged reports whether the report was not finite, which is worse than any other.
+func (p point) diverged() bool { return math.IsInf(p.cost, 1) }
+
+// hasDiverged is the reason to stop a trial that has diverged.
+func hasDiverged(p point) string {
+	return fmt.Sprintf("its value at step %d is NaN or infinite", p.step)
 }
 
 // add adds a report, unless its step is not beyond the last one.
 func (t *trial) add(step int64, cost float64) bool {
-	best := math.Inf(1)
-	if n := len(t.points); n > 0 {
-		if step <= t.last().step {
-			return false
-		}
-		best = t.last().best
-	} else {
-		t.stride = 1
+	if len(t.points) == 0 {
+		t.stride, t.least = 1, math.Inf(1)
+	} else if step <= t.last().step {
+		return false
 	}
-	if cost < best {
-		best = cost
+	best := math.Inf(1)
+	if !finite(cost) {
+		cost = best
+	} else {
+		t.least = min(t.least, cost)
+		best = t.least
 	}
 	// The last point stays if it is a stride-th one; else it gives way.
 	if t.reports > 0 && (t.reports-1)%t.stride != 0 {
@@ -62,6 +73,8 @@ func (t *trial) add(step int64, cost float64) bool {
 	}
 	return true
 }
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // last returns the last point; there MUST be one.
 func (t *trial) last() point { return t.points[len(t.points)-1] }

@@ -53,11 +53,15 @@ func (w *wilcoxon) judge(t *trial) string {
 			i++
 		}
 		if i < len(w.best.points) && w.best.points[i].step == p.step {
-			differences = append(differences, p.cost-w.best.points[i].cost)
+			if theirs := w.best.points[i].cost; p.cost == theirs { // also if both have diverged
+				differences = append(differences, 0)
+			} else {
+				differences = append(differences, p.cost-theirs)
+			}
 		}
 	}
 	mine, theirs := mean(t.points), mean(w.best.points)
-	if len(differences) < 2 || !finite(mine) || !finite(theirs) || mine <= theirs {
+	if len(differences) < 2 || !finite(theirs) || mine <= theirs {
 		return ""
 	}
 	if p := signedRank(differences); p < w.p {
@@ -66,8 +70,6 @@ func (w *wilcoxon) judge(t *trial) string {
 	}
 	return ""
 }
-
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 func mean(points []point) float64 {
 	var sum float64

@@ -27,7 +27,11 @@ func completeEarlyStopping(spec *study.Spec, r *check.Report, o *options) {
 	if m := spec.Trial.Metrics; m != nil && m.File != "" {
 		r.Add(path, "needs reports while a program runs, but spec.trial.metrics.file is read when it has ended: use a pattern, or reports")
 	} else if m != nil && m.Pattern != "" {
-		checkGroup(r, m.Pattern, e.Metric, "the metric of spec.earlyStopping")
+		if group := study.GroupName(e.Metric); group != e.Metric && e.Metric != spec.Objective.Metric {
+			r.Add(path+".metric", "%q cannot name a group of spec.trial.metrics.pattern: write %s in both places", e.Metric, group)
+		} else {
+			checkGroup(r, m.Pattern, e.Metric, "the metric of spec.earlyStopping")
+		}
 	}
 	known := slices.Sorted(maps.Keys(o.stoppers))
 	if e.Name == "" {

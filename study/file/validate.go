@@ -262,9 +262,10 @@ func checkMetrics(m *study.Metrics, r *check.Report, metric string) {
 // checkGroup checks that a pattern has a group for a metric; role says which one it
 // is.
 func checkGroup(r *check.Report, pattern, metric, role string) {
-	if p, err := regexp.Compile(pattern); err == nil && metric != "" && p.SubexpIndex(metric) < 0 {
+	group := study.GroupName(metric)
+	if p, err := regexp.Compile(pattern); err == nil && metric != "" && p.SubexpIndex(group) < 0 {
 		r.Add("spec.trial.metrics.pattern", "%q has no group named %q, %s: write (?P<%s>…) around its number",
-			pattern, metric, role, metric)
+			pattern, group, role, group)
 	}
 }
 

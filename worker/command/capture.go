@@ -12,6 +12,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/worker/logfile"
+	"github.com/fantasia-hpo/fantasia/worker/report"
 )
 
 // drain is the time that the pipes of an ended program may stay open: a process that
@@ -28,13 +29,13 @@ type capture struct {
 // newCapture connects cmd's outputs to logs in dir. It calls emit for each line,
 // possibly from two goroutines at once. Call start after cmd was started, or abandon if
 // it was not.
-func newCapture(cmd *exec.Cmd, dir string, limit int64, emit func(line []byte, stderr bool)) (*capture, error) {
-	stdout, err := newOutput(filepath.Join(dir, logfile.File(messaging.LogStdout)), limit, func(line []byte) { emit(line, false) })
+func newCapture(cmd *exec.Cmd, dir string, limit int64, emit func(line report.Line, from messaging.LogStream)) (*capture, error) {
+	stdout, err := newOutput(filepath.Join(dir, logfile.File(messaging.LogStdout)), limit, func(line report.Line) { emit(line, messaging.LogStdout) })
 	if err != nil {
 		return nil, err
 	}
 	c := &capture{stdout: stdout}
-	c.stderr, err = newOutput(filepath.Join(dir, logfile.File(messaging.LogStderr)), limit, func(line []byte) { emit(line, true) })
+	c.stderr, err = newOutput(filepath.Join(dir, logfile.File(messaging.LogStderr)), limit, func(line report.Line) { emit(line, messaging.LogStderr) })
 	if err != nil {
 		return nil, errors.Join(err, stdout.close())
 	}

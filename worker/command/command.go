@@ -19,6 +19,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
+	"github.com/fantasia-hpo/fantasia/worker/report"
 )
 
 const (
@@ -167,7 +168,7 @@ func (e *Evaluator) newCommand(a *messaging.Assignment, argv []string) (*exec.Cm
 }
 
 // launch starts a program with its outputs captured.
-func (e *Evaluator) launch(cmd *exec.Cmd, dir string, emit func(line []byte, stderr bool)) (*child, *capture, error) {
+func (e *Evaluator) launch(cmd *exec.Cmd, dir string, emit func(line report.Line, from messaging.LogStream)) (*child, *capture, error) {
 	capture, err := newCapture(cmd, dir, e.options.LogLimit, emit)
 	if err != nil {
 		return nil, nil, err

@@ -41,7 +41,7 @@ type output struct {
 }
 
 // newOutput creates the log file.
-func newOutput(path string, limit int64, emit func(line []byte)) (*output, error) {
+func newOutput(path string, limit int64, emit func(line report.Line)) (*output, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err

@@ -77,7 +77,7 @@ func supervise(ctx context.Context, c *child, s *session) (stopped error) {
 
 // follow reads the report file until the caller calls finish, which reads the rest.
 func follow(ctx context.Context, path string, s *session) (finish func()) {
-	t := report.NewTail(path, func(line []byte) { s.takeReports(report.Parse(line)) })
+	t := report.NewTail(path, func(line report.Line) { s.takeReports(line.Read("the report file", report.Parse)) })
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	running.Go(func() { t.Follow(ctx) })
@@ -94,9 +94,9 @@ func (s *session) readMetricsFile(dir string) {
 	if m == nil || m.File == "" {
 		return
 	}
-	metrics, err := parseMetricsFile(dir, m.File)
+	found, err := parseMetricsFile(dir, m.File)
 	if err == nil {
-		s.takeReports([]report.Report{{Metrics: metrics}}, nil)
+		s.takeReports([]report.Report{found}, nil)
 		return
 	}
 	s.mu.Lock()
@@ -104,29 +104,29 @@ func (s *session) readMetricsFile(dir string) {
 	s.reports.Complain("no metrics.file: " + err.Error())
 }
 
-func parseMetricsFile(dir, name string) (map[string]float64, error) {
+func parseMetricsFile(dir, name string) (found report.Report, err error) {
 	if !filepath.IsLocal(name) {
-		return nil, fmt.Errorf("%q is not below the trial's folder", name)
+		return found, fmt.Errorf("%q is not below the trial's folder", name)
 	}
 	path := filepath.Join(dir, name)
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s does not exist (the program finds its folder in FANTASIA_TRIAL_DIR)", path)
+		return found, fmt.Errorf("%s does not exist (the program finds its folder in FANTASIA_TRIAL_DIR)", path)
 	}
 	if err != nil {
-		return nil, err
+		return found, err
 	}
 	defer func() { _ = file.Close() }() // only read
 	data, err := io.ReadAll(io.LimitReader(file, maxMetricsFile+1))
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
+		return found, fmt.Errorf("read %s: %w", path, err)
 	}
 	if len(data) > maxMetricsFile {
-		return nil, fmt.Errorf("%s is larger than %d bytes", path, maxMetricsFile)
+		return found, fmt.Errorf("%s is larger than %d bytes", path, maxMetricsFile)
 	}
-	metrics, err := report.ParseFile(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	if found, err = report.ParseFile(data); err != nil {
+		return found, fmt.Errorf("%s: %w", path, err)
 	}
-	return metrics, nil
+	found.Origin = "metrics.file is " + path
+	return found, nil
 }

@@ -39,6 +39,14 @@ func TestWhatAProgramSays(t *testing.T) {
 		{"half a line in the report file", `printf %s '{"fantasia": {"metrics": {"error": 0.5}}}' >> $FANTASIA_REPORT`, messaging.OutcomeCompleted, 0.5, "", nil},
 		{"NaN", say + `report NaN`, messaging.OutcomeInfeasible, 0, messaging.ReasonDiverged, []string{`"error" is NaN`}},
 		{"infinity", say + `report Infinity`, messaging.OutcomeInfeasible, 0, messaging.ReasonDiverged, []string{"+Inf"}},
+		{"a C program's NaN", say + `report 0.01; report -nan`, messaging.OutcomeInfeasible, 0, messaging.ReasonDiverged, []string{`"error" is NaN`}},
+		{"a word after a number", say + `report 0.01; report '"N/A"'`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue,
+			[]string{`"error" is "N/A", not a number: line 2 of stdout is "{\"fantasia`}},
+		{"None after a number", say + `report 0.01; report None`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue, []string{`a report with "error" cannot be read: line 2 of stdout`}},
+		{"a word in the report file", `echo '{"fantasia": {"metrics": {"error": "high"}}}' >> $FANTASIA_REPORT`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue, []string{"line 1 of the report file"}},
+		{"a word before a number", say + `report '"high"'; report 0.5`, messaging.OutcomeCompleted, 0.5, "", nil},
+		{"a metric without metrics", `echo '{"fantasia": {"error": 0.25}}'`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue, []string{`line 1 of stdout: "error" is a number outside of "metrics": write {"fantasia": {"metrics": {"error": 0.25}}}`}},
+		{"a long line", `head -c 1048577 /dev/zero | tr '\0' x`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue, []string{"line 1 of stdout: it is longer than 1048576 bytes"}},
 		{"nothing", `true`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue, []string{`no "error"; the program wrote nothing; see `, "stderr.log"}},
 		{"another metric", `echo '{"fantasia": {"metrics": {"val_error": 1}}}'`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue, []string{`no "error"; saw "val_error"; see `}},
 		{"garbage", `echo hello; echo hello`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue, []string{`saw no report in 2 lines (12 bytes) of output`, "hello"}},
@@ -84,7 +92,7 @@ func TestMeasurements(t *testing.T) {
 	seen := watch(&j)
 	e := newEvaluator(t, nil).Evaluate(t.Context(), j)
 	want(t, e, messaging.OutcomeCompleted, "")
-	if diff := cmp.Diff([]string{"1 error=0.1", "2 error=0.2", "3 error=0.3"}, seen.all); diff != "" {
+	if diff := cmp.Diff([]string{"1 error=0.1", "1 lr=NaN", "2 error=0.2", "2 lr=NaN", "3 error=0.3", "3 lr=NaN"}, seen.all); diff != "" {
 		t.Errorf("measurements (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(map[string]float64{"error": 0.3}, e.Metrics); diff != "" {
@@ -127,6 +135,7 @@ func TestMetricsFile(t *testing.T) {
 		parts              []string
 	}{
 		{"a file", `mkdir $FANTASIA_TRIAL_DIR/out; echo '{"error": 0.5, "name": "x"}' > $FANTASIA_TRIAL_DIR/out/m.json`, "out/m.json", messaging.OutcomeCompleted, "", nil},
+		{"a word", `echo '{"fantasia": {"metrics": {"error": 1}}}'; echo '{"error": "none"}' > $FANTASIA_TRIAL_DIR/m.json`, "m.json", messaging.OutcomeFailed, messaging.ReasonNoValue, []string{`"error" is "none", not a number: metrics.file is `}},
 		{"NaN", `echo '{"error": NaN}' > $FANTASIA_TRIAL_DIR/m.json`, "m.json", messaging.OutcomeInfeasible, messaging.ReasonDiverged, nil},
 		{"none", `true`, "m.json", messaging.OutcomeFailed, messaging.ReasonNoValue, []string{"m.json does not exist"}},
 		{"no object", `echo 0.5 > $FANTASIA_TRIAL_DIR/m.json`, "m.json", messaging.OutcomeFailed, messaging.ReasonNoValue, []string{"not a JSON object"}},

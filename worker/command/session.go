@@ -27,18 +27,18 @@ type session struct {
 }
 
 func newSession(task evaluation.Task, log *slog.Logger) (*session, error) {
-	pattern, err := report.PatternOf(&task.Assignment.Run)
+	pattern, err := report.PatternOf(&task.Assignment.Run, task.Assignment.Objective.Metric)
 	return &session{task: task, pattern: pattern, reports: evaluation.NewReports(task, log), ended: make(chan struct{})}, err
 }
 
 // line handles a line of output. Reports are read only from stdout and the report file;
 // a pattern from stdout and stderr.
-func (s *session) line(line []byte, stderr bool) {
-	if !stderr {
-		s.takeReports(report.Parse(line))
+func (s *session) line(line report.Line, from messaging.LogStream) {
+	if from == messaging.LogStdout {
+		s.takeReports(line.Read(string(from), report.Parse))
 	}
 	if s.pattern != nil {
-		s.takeReports(s.pattern.Find(line))
+		s.takeReports(line.Read(string(from), s.pattern.Find))
 	}
 }
 
@@ -140,9 +140,8 @@ func (s *session) outcome(stopped error, exited *exit, c *capture) evaluation.En
 
 // value returns the ending of a program that exited successfully.
 func (s *session) value(c *capture) evaluation.Ending {
-	metric := s.task.Assignment.Objective.Metric
-	if value, ok := s.reports.Value(); ok {
-		return evaluation.Valued(metric, value)
+	if e := s.reports.Ending(); e != nil {
+		return *e
 	}
-	return evaluation.Failed(messaging.ReasonNoValue, withWords(s.missing(metric, c), c))
+	return evaluation.Failed(messaging.ReasonNoValue, withWords(s.missing(s.task.Assignment.Objective.Metric, c), c))
 }

@@ -239,17 +239,17 @@ func (st *stream) setCurrent(s *session) {
 
 // line handles a line of output. Reports count if they are tagged with the current
 // trial, matches of the pattern while a trial runs.
-func (st *stream) line(line []byte, stderr bool) {
+func (st *stream) line(line report.Line, from messaging.LogStream) {
 	st.mu.Lock()
 	s := st.current
 	st.mu.Unlock()
 	if s != nil && s.pattern != nil {
-		s.takeReports(s.pattern.Find(line))
+		s.takeReports(line.Read(string(from), s.pattern.Find))
 	}
-	if stderr {
+	if from == messaging.LogStderr {
 		return
 	}
-	reports, err := report.Parse(line)
+	reports, err := line.Read(string(from), report.Parse)
 	for _, r := range reports {
 		if r.Stoppable {
 			st.stoppable.Store(true)
@@ -263,6 +263,8 @@ func (st *stream) line(line []byte, stderr bool) {
 		a := s.task.Assignment
 		switch {
 		case reflect.DeepEqual(r, report.Report{Stoppable: true}): // it belongs to no trial
+		case r.Unreadable[""] != "": // it may belong to any
+			mine = append(mine, r)
 		case r.Trial == nil:
 			err = errors.Join(err, errors.New(`it lacks "trial", which stream mode requires`))
 		case *r.Trial == a.Trial && (r.Attempt == nil || *r.Attempt == a.Attempt):

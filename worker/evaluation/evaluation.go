@@ -31,8 +31,9 @@ type Task struct {
 	Slot int
 	// Trace is the context of the evaluation's span, for the program.
 	Trace messaging.TraceContext
-	// Measure reports finite metrics while the evaluation runs. It does not block, and
-	// is safe for concurrent use until Evaluate returns. It may be nil.
+	// Measure reports metrics while the evaluation runs. A value that is not finite means
+	// that the evaluation diverged. It does not block, and is safe for concurrent use until
+	// Evaluate returns. It may be nil.
 	Measure func(step int64, metrics map[string]float64)
 	// Kill is closed when the grace is over; a nil channel never is.
 	Kill <-chan struct{}

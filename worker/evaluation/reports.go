@@ -43,7 +43,7 @@ func (r *Reports) Add(one report.Report) (ignored []string) {
 	if one.Checkpoint != "" {
 		r.Checkpoint = one.Checkpoint
 	}
-	if len(one.Metrics) == 0 {
+	if len(one.Metrics)+len(one.Unreadable) == 0 {
 		return nil
 	}
 	taken := r.Collector.Add(one)
@@ -91,6 +91,19 @@ func (r *Reports) Seen() string {
 		text += fmt.Sprintf(" and %d more", n)
 	}
 	return text
+}
+
+// Ending returns the ending of an evaluation that has reported all that it will; nil if the
+// objective was not reported. A value that cannot be read is a failure, whatever was reported
+// before: it may have diverged.
+func (r *Reports) Ending() *Ending {
+	if why := r.Unread(); why != "" {
+		return new(Failed(messaging.ReasonNoValue, why))
+	}
+	if value, ok := r.Value(); ok {
+		return new(Valued(r.task.Assignment.Objective.Metric, value))
+	}
+	return nil
 }
 
 // Reached returns the objective's value so far; nil if it is unknown or not finite.

@@ -18,11 +18,12 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/telemetry"
+	"github.com/fantasia-hpo/fantasia/worker/report"
 )
 
 const (
-	// maxLine is the largest length of a log line that is searched for reports.
-	maxLine = 1 << 20
+	// maxLine is how much of a line is read: more than is searched for reports, with its stamp.
+	maxLine = report.MaxLine + 64
 	// maxFollowed is the largest number of logs of one attempt that are followed.
 	maxFollowed = 16
 	// minReopen and maxReopen limit the pauses before a log is reopened.
@@ -261,17 +262,12 @@ func (l *log) emitAll(text []byte) {
 	}
 }
 
-// readLine reads a line without its end; it returns nothing for one that is too long.
+// readLine reads a line without its end, and returns the beginning of one that is too long.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	var line []byte
-	tooLong := false
 	for {
 		part, err := r.ReadSlice('\n')
-		if tooLong = tooLong || len(line)+len(part) > maxLine; tooLong {
-			line = nil
-		} else {
-			line = append(line, part...)
-		}
+		line = append(line, part[:min(len(part), maxLine-len(line))]...)
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
 		}

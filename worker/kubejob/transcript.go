@@ -36,7 +36,7 @@ type transcript struct {
 }
 
 func newTranscript(task evaluation.Task, log *slog.Logger) (*transcript, error) {
-	pattern, err := report.PatternOf(&task.Assignment.Run)
+	pattern, err := report.PatternOf(&task.Assignment.Run, task.Assignment.Objective.Metric)
 	return &transcript{task: task, pattern: pattern, reports: evaluation.NewReports(task, log), ended: make(chan struct{})}, err
 }
 
@@ -49,9 +49,10 @@ func (t *transcript) line(line []byte) {
 	if n := len(t.last) - lastLines; n > lastLines {
 		t.last = append(t.last[:0], t.last[n:]...)
 	}
-	t.takeReports(report.Parse(line))
+	at := report.Line{Text: line, Number: t.lines}
+	t.takeReports(at.Read("the log", report.Parse))
 	if t.pattern != nil {
-		t.takeReports(t.pattern.Find(line))
+		t.takeReports(at.Read("the log", t.pattern.Find))
 	}
 }
 
@@ -142,13 +143,13 @@ func (t *transcript) value() *evaluation.Ending {
 		return t.end
 	}
 	metric := t.task.Assignment.Objective.Metric
-	var e evaluation.Ending
-	if value, ok := t.reached(); ok {
-		e = evaluation.Valued(metric, value)
-	} else {
-		e = evaluation.Failed(messaging.ReasonNoValue, t.withWords(fmt.Sprintf("no %q; saw %s", metric, t.seen())))
+	if s := t.summary; s != nil && s.Value != nil {
+		return new(evaluation.Valued(metric, float64(*s.Value)))
 	}
-	return &e
+	if e := t.reports.Ending(); e != nil {
+		return e
+	}
+	return new(evaluation.Failed(messaging.ReasonNoValue, t.withWords(fmt.Sprintf("no %q; saw %s", metric, t.seen()))))
 }
 
 // seen describes what was seen instead of the objective's metric.

@@ -5,12 +5,14 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// Limits on what one attempt may report. Once maxSteps steps of a metric are
-// remembered, only larger steps are taken.
+// Limits on what one attempt may report, besides the objective's metric. Once maxSteps steps
+// of a metric are remembered, only larger steps are taken.
 const (
 	maxMetrics = 128
 	maxSteps   = 4096
@@ -20,6 +22,7 @@ const (
 type Collector struct {
 	objective study.Objective
 	series    map[string]*series
+	unread    string // why the objective's newest value could not be read; empty if it could
 	// Reports counts the reports that were taken, for messages.
 	Reports int
 }
@@ -41,7 +44,7 @@ func NewCollector(o study.Objective) *Collector {
 // Taken is what a collector took from a report.
 type Taken struct {
 	Step int64
-	// Metrics are the new, finite values.
+	// Metrics are the new values.
 	Metrics map[string]float64
 	// Ignored explains to people what was not taken: a second value of a metric for a
 	// step, or too many metrics.
@@ -52,10 +55,11 @@ type Taken struct {
 // its metrics plus one.
 func (c *Collector) Add(r Report) Taken {
 	t := Taken{Step: c.step(r), Metrics: map[string]float64{}}
+	c.notice(r)
 	for _, name := range slices.Sorted(maps.Keys(r.Metrics)) {
 		s := c.series[name]
 		if s == nil {
-			if len(c.series) >= maxMetrics || name == "" || len(name) > MaxName {
+			if len(c.series) >= maxMetrics && name != c.objective.Metric || name == "" || len(name) > MaxName {
 				t.Ignored = append(t.Ignored, fmt.Sprintf("metric %q: at most %d metrics with names of 1 to %d bytes are kept", cut(name, 64), maxMetrics, MaxName))
 				continue
 			}
@@ -67,8 +71,9 @@ func (c *Collector) Add(r Report) Taken {
 			t.Ignored = append(t.Ignored, fmt.Sprintf("a second value of %q for step %d (report from one process only)", name, t.Step))
 			continue
 		}
-		if Finite(value) {
-			t.Metrics[name] = value
+		t.Metrics[name] = value
+		if name == c.objective.Metric {
+			c.unread = ""
 		}
 	}
 	if len(r.Metrics) > len(t.Ignored) {
@@ -76,6 +81,25 @@ func (c *Collector) Add(r Report) Taken {
 	}
 	return t
 }
+
+// notice remembers a report that has, or may have had, a value of the objective that cannot be read.
+func (c *Collector) notice(r Report) {
+	metric := c.objective.Metric
+	if text, bad := r.Unreadable[metric]; bad {
+		c.unread = fmt.Sprintf("%q is %s, not a number", metric, text)
+	} else if text, bad := r.Unreadable[""]; bad && strings.Contains(text, strconv.Quote(metric)) {
+		c.unread = fmt.Sprintf("a report with %q cannot be read", metric)
+	} else {
+		return
+	}
+	if r.Origin != "" {
+		c.unread += ": " + r.Origin
+	}
+}
+
+// Unread says why the objective's newest value could not be read; empty if it could, or if
+// there was none. An older value MUST NOT be taken for it.
+func (c *Collector) Unread() string { return c.unread }
 
 func (c *Collector) step(r Report) int64 {
 	if r.Step != nil {
@@ -113,6 +137,20 @@ func (s *series) takeValue(step int64, value float64, direction study.Direction)
 
 // Finite reports whether v is neither NaN nor infinite.
 func Finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// Split returns the finite metrics, and the names of the others in alphabetical order.
+func Split(metrics map[string]float64) (finite map[string]float64, diverged []string) {
+	finite = make(map[string]float64, len(metrics))
+	for name, v := range metrics {
+		if Finite(v) {
+			finite[name] = v
+		} else {
+			diverged = append(diverged, name)
+		}
+	}
+	slices.Sort(diverged)
+	return finite, diverged
+}
 
 // Value returns the objective's value according to its Take; ok is false if none was
 // reported. A value that is not finite means that the evaluation diverged.

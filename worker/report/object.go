@@ -1,13 +1,16 @@
 package report
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/json"
+)
 
-// nonFinite are the non-finite numbers that Python's json module writes and JSON lacks.
-var nonFinite = [][]byte{[]byte("NaN"), []byte("Infinity"), []byte("-Infinity")}
+// maxToken is the largest length of a number's text, in bytes.
+const maxToken = 64
 
-// object finds the JSON object at the start of b. It returns the object, with
-// non-finite numbers of Python put into quotes, and its length in b. The length is 0 if
-// the object does not end in b. The object is not checked further.
+// object finds the JSON object at the start of b. It returns the object, with numbers that
+// languages print and JSON lacks, such as NaN, put into quotes, and its length in b. The length
+// is 0 if the object does not end in b. The object is not checked further.
 func object(b []byte) (clean []byte, n int) {
 	depth, inString := 0, false
 	copied := 0 // b[:copied] is in clean
@@ -25,27 +28,37 @@ func object(b []byte) (clean []byte, n int) {
 			if depth--; depth == 0 {
 				return append(clean, b[copied:i+1]...), i + 1
 			}
-		case c == 'N' || c == 'I' || c == '-':
-			token := nonFiniteAt(b[i:])
-			if token == nil {
-				continue
+		case !bytes.ContainsRune([]byte(space+",:"), rune(c)):
+			token := tokenAt(b[i:])
+			if foreign(token) {
+				clean = append(clean, b[copied:i]...)
+				clean = append(clean, '"')
+				clean = append(clean, token...)
+				clean = append(clean, '"')
+				copied = i + len(token)
 			}
-			clean = append(clean, b[copied:i]...)
-			clean = append(clean, '"')
-			clean = append(clean, token...)
-			clean = append(clean, '"')
 			i += len(token) - 1
-			copied = i + 1
 		}
 	}
 	return nil, 0
 }
 
-func nonFiniteAt(b []byte) []byte {
-	for _, token := range nonFinite {
-		if bytes.HasPrefix(b, token) {
-			return token
-		}
+const space = " \t\r\n"
+
+// tokenAt returns the text at the start of b, which is outside of any string, up to the next
+// character of JSON's grammar.
+func tokenAt(b []byte) []byte {
+	if i := bytes.IndexAny(b, space+`,:"{}[]`); i > 0 {
+		return b[:i]
 	}
-	return nil
+	return b
+}
+
+// foreign reports whether a token is a number, but not as JSON writes it.
+func foreign(token []byte) bool {
+	if len(token) > maxToken || json.Valid(token) {
+		return false
+	}
+	_, err := parseFloat(string(token))
+	return err == nil
 }

@@ -1,11 +1,13 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
-	"strings"
+	"slices"
+	"strconv"
 
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -16,36 +18,43 @@ type Pattern struct {
 	names []string
 }
 
-// PatternOf returns the pattern of a study's trials; nil if there is none.
-func PatternOf(t *study.TrialTemplate) (*Pattern, error) {
+// PatternOf returns the pattern of a study's trials, which report the objective's metric; nil
+// if there is none.
+func PatternOf(t *study.TrialTemplate, metric string) (*Pattern, error) {
 	if t.Metrics == nil || t.Metrics.Pattern == "" {
 		return nil, nil
 	}
-	return NewPattern(t.Metrics.Pattern)
+	return NewPattern(t.Metrics.Pattern, metric)
 }
 
-// NewPattern compiles an RE2 expression whose named groups are metrics.
-func NewPattern(expr string) (*Pattern, error) {
+// NewPattern compiles an RE2 expression whose named groups are metrics. The group
+// study.GroupName(metric) is the given metric.
+func NewPattern(expr, metric string) (*Pattern, error) {
 	re, err := regexp.Compile(expr)
 	if err != nil {
 		return nil, fmt.Errorf("metrics pattern %q: %w", expr, err)
 	}
-	p := &Pattern{expr: re, names: re.SubexpNames()}
-	for _, name := range p.names {
-		if name != "" {
-			return p, nil
+	p := &Pattern{expr: re, names: slices.Clone(re.SubexpNames())}
+	named := false
+	for i, name := range p.names {
+		named = named || name != ""
+		if name != "" && name == study.GroupName(metric) {
+			p.names[i] = metric
 		}
 	}
-	return nil, fmt.Errorf("metrics pattern %q has no named group: write (?P<metric>…) around the value", expr)
+	if !named {
+		return nil, fmt.Errorf("metrics pattern %q has no named group: write (?P<metric>…) around the value", expr)
+	}
+	return p, nil
 }
 
-// Find returns one report for each match in the line. The error lists matches that are
-// not numbers; the others are still returned.
+// Find returns one report for each match in the line, whose escape sequences for colours are
+// ignored. The error lists matches that are not numbers; the others are still returned.
 func (p *Pattern) Find(line []byte) ([]Report, error) {
 	var reports []Report
 	var errs []error
-	for _, match := range p.expr.FindAllSubmatch(line, maxReports) {
-		metrics := map[string]float64{}
+	for _, match := range p.expr.FindAllSubmatch(plain(line), maxReports) {
+		r := Report{Metrics: map[string]float64{}}
 		for i, name := range p.names {
 			// A group in an unused branch is nil.
 			if name == "" || match[i] == nil {
@@ -53,51 +62,34 @@ func (p *Pattern) Find(line []byte) ([]Report, error) {
 			}
 			v, err := looseFloat(string(match[i]))
 			if err != nil {
-				errs = append(errs, fmt.Errorf("metric %q is %q, not a number", name, cut(string(match[i]), 64)))
+				text := strconv.Quote(string(match[i][:min(len(match[i]), maxToken)]))
+				errs = append(errs, fmt.Errorf("metric %q is %s, not a number", name, text))
+				if r.Unreadable == nil {
+					r.Unreadable = map[string]string{}
+				}
+				r.Unreadable[name] = text
 				continue
 			}
-			metrics[name] = v
+			r.Metrics[name] = v
 		}
-		if len(metrics) > 0 {
-			reports = append(reports, Report{Metrics: metrics})
+		if len(r.Metrics)+len(r.Unreadable) > 0 {
+			reports = append(reports, r)
 		}
 	}
 	return reports, errors.Join(errs...)
 }
 
-// looseFloat ignores punctuation that \S+ includes, as in "0.31,".
-func looseFloat(text string) (float64, error) {
-	v, err := parseFloat(text)
-	if err == nil {
-		return v, nil
-	}
-	return parseFloat(strings.TrimRight(text, ",;:.)]}"))
-}
-
-// ParseFile parses a metrics file, a JSON object. It skips fields that are not numbers.
-func ParseFile(data []byte) (map[string]float64, error) {
-	clean, n := object(data[leadingSpace(data):])
+// ParseFile parses a metrics file, a JSON object. Fields that are not numbers are unreadable.
+func ParseFile(data []byte) (Report, error) {
+	clean, n := object(bytes.TrimLeft(data, space))
 	if n == 0 {
-		return nil, fmt.Errorf("not a JSON object of metrics: it starts with %q", cut(string(data), 32))
+		return Report{}, fmt.Errorf("not a JSON object of metrics: it starts with %q", cut(string(data), 32))
 	}
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(clean, &raw); err != nil {
-		return nil, fmt.Errorf("not a JSON object of metrics: %w", err)
+		return Report{}, fmt.Errorf("not a JSON object of metrics: %w", err)
 	}
-	metrics := map[string]float64{}
-	for name, value := range raw {
-		if v, err := number(value); err == nil {
-			metrics[name] = v
-		}
-	}
-	return metrics, nil
-}
-
-func leadingSpace(data []byte) int {
-	for i, c := range data {
-		if c != ' ' && c != '\t' && c != '\n' && c != '\r' {
-			return i
-		}
-	}
-	return len(data)
+	var d decoder // whose errors are of no interest: a file may hold other things
+	metrics := d.metrics(raw)
+	return Report{Metrics: metrics, Unreadable: d.unreadable}, nil
 }

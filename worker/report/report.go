@@ -8,9 +8,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // MaxText is the largest length, in bytes, of each text in a report: reasons,
@@ -33,6 +37,11 @@ type Report struct {
 	// Step numbers the report; nil if the program does not count.
 	Step    *int64
 	Metrics map[string]float64
+	// Unreadable holds the texts of values that are no numbers, by metric. The name "" stands
+	// for a report that cannot be read at all, and may have had any metric.
+	Unreadable map[string]string
+	// Origin says for people where the report was found; empty if that is not known.
+	Origin string
 	// Infeasible, Retry and Error end the attempt, each with its reason.
 	Infeasible, Retry, Error *string
 	// Checkpoint is a reference for the next attempt; empty if there is none.
@@ -48,6 +57,10 @@ var marker = []byte(`"fantasia"`)
 // Parse returns the reports in a line of output, at any position. Anything else is log.
 // The error describes unreadable parts of reports; the rest is still returned.
 func Parse(line []byte) ([]Report, error) {
+	if !bytes.Contains(line, marker) {
+		return nil, nil
+	}
+	line = plain(line)
 	var reports []Report
 	var errs []error
 	for range maxReports {
@@ -64,20 +77,39 @@ func Parse(line []byte) ([]Report, error) {
 		clean, n := object(line[len(before)-1:])
 		if n == 0 {
 			errs = append(errs, errors.New("a report ends before its closing brace"))
+			reports = append(reports, broken(line[len(before)-1:]))
 			line = line[i+len(marker):]
 			continue
 		}
-		line = line[len(before)-1+n:]
 		r, err := decode(clean)
 		if err != nil {
 			errs = append(errs, err)
 		}
-		if r != nil {
-			reports = append(reports, *r)
+		if r == nil {
+			r = new(broken(line[len(before)-1:][:n]))
 		}
+		reports = append(reports, *r)
+		line = line[len(before)-1+n:]
 	}
 	return reports, errors.Join(errs...)
 }
+
+// broken returns a report of which only the text is known.
+func broken(text []byte) Report {
+	return Report{Unreadable: map[string]string{"": string(text[:min(len(text), MaxText)])}}
+}
+
+// plain returns a line without the escape sequences that colour it.
+func plain(line []byte) []byte {
+	if bytes.IndexByte(line, 0x1b) < 0 {
+		return line
+	}
+	return escapes.ReplaceAll(line, nil)
+}
+
+// escapes are the sequences of terminals for colours and the like, for links and titles, and for
+// character sets, with which ncurses resets colours. None ends in a character that begins a report.
+var escapes = regexp.MustCompile(`\x1b(?:\[[0-?]*[ -/]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][0-9A-Z])`)
 
 // wire is a report as JSON. All fields are raw, so that one bad field does not hide the
 // others.
@@ -106,6 +138,9 @@ func decode(b []byte) (*Report, error) {
 		return nil, errors.New("invalid report: null, want an object")
 	}
 	var d decoder
+	if w.Metrics == nil {
+		d.misplaced(b)
+	}
 	r := Report{
 		Step:       d.integer("step", w.Step),
 		Metrics:    d.metrics(w.Metrics),
@@ -118,14 +153,34 @@ func decode(b []byte) (*Report, error) {
 		Trial:      narrow(d.integer("trial", w.Trial)),
 		Attempt:    narrow(d.integer("attempt", w.Attempt)),
 	}
+	r.Unreadable = d.unreadable
 	return &r, errors.Join(d.errs...)
 }
 
 // decoder reads fields and collects their errors.
-type decoder struct{ errs []error }
+type decoder struct {
+	errs       []error
+	unreadable map[string]string // the texts of metrics that are no numbers
+}
 
 func (d *decoder) fail(field string, raw []byte, want string) {
-	d.errs = append(d.errs, fmt.Errorf("%s is %s, not %s", field, cut(string(raw), 64), want))
+	d.errs = append(d.errs, fmt.Errorf("%s is %s, not %s", field, shown(string(raw)), want))
+}
+
+// misplaced complains of the first number that is no count, of a report without metrics: most
+// likely it is one.
+func (d *decoder) misplaced(b []byte) {
+	var envelope struct {
+		Fantasia map[string]json.RawMessage `json:"fantasia"`
+	}
+	_ = json.Unmarshal(b, &envelope) // has been read as a wire before
+	for _, name := range slices.Sorted(maps.Keys(envelope.Fantasia)) {
+		if _, err := number(envelope.Fantasia[name]); err == nil && string(envelope.Fantasia[name]) != "null" && !slices.Contains([]string{"trial", "attempt", "step"}, strings.ToLower(name)) {
+			d.errs = append(d.errs, fmt.Errorf(`%q is a number outside of "metrics": write {"fantasia": {"metrics": {%[1]q: %[2]s}}}`,
+				cut(name, 64), shown(string(envelope.Fantasia[name]))))
+			return
+		}
+	}
 }
 
 func absent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
@@ -158,10 +213,17 @@ func (d *decoder) metrics(raw map[string]json.RawMessage) map[string]float64 {
 		return nil
 	}
 	metrics := make(map[string]float64, len(raw))
-	for name, value := range raw {
+	for _, name := range slices.Sorted(maps.Keys(raw)) {
+		value := raw[name]
 		v, err := number(value)
 		if err != nil {
 			d.fail("metric "+strconv.Quote(cut(name, 64)), value, "a number")
+			if d.unreadable == nil {
+				d.unreadable = map[string]string{}
+			}
+			if name != "" {
+				d.unreadable[name] = shown(string(value))
+			}
 			continue
 		}
 		metrics[name] = v
@@ -202,27 +264,19 @@ func (d *decoder) flag(field string, raw json.RawMessage) bool {
 	return b
 }
 
-// number parses a JSON number, a number in a string, or null, which is what JavaScript
-// writes for NaN. A number too large for a float64 is infinite.
-func number(raw json.RawMessage) (float64, error) {
-	text := string(raw)
-	if text == "null" {
-		return math.NaN(), nil
-	}
-	if strings.HasPrefix(text, `"`) {
-		if err := json.Unmarshal(raw, &text); err != nil {
-			return 0, err
+// shown returns the beginning of a text for people, with bytes that are not UTF-8 escaped.
+func shown(text string) string {
+	var b strings.Builder
+	for len(text) > 0 && b.Len() < maxToken {
+		r, n := utf8.DecodeRuneInString(text)
+		if r == utf8.RuneError && n == 1 {
+			fmt.Fprintf(&b, `\x%02x`, text[0])
+		} else {
+			b.WriteRune(r)
 		}
+		text = text[n:]
 	}
-	return parseFloat(text)
-}
-
-func parseFloat(text string) (float64, error) {
-	v, err := strconv.ParseFloat(text, 64)
-	if errors.Is(err, strconv.ErrRange) {
-		return v, nil
-	}
-	return v, err
+	return b.String()
 }
 
 // cut shortens s to at most n bytes of valid UTF-8.

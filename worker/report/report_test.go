@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -38,13 +39,21 @@ func TestParse(t *testing.T) {
 			[]Report{{Trial: new(7), Attempt: new(2), Done: true, Retry: new("preempted"), Error: new("why"), Checkpoint: "s3://b/7"}}, ""},
 		{"reads stop lines", `{"fantasia": {"stoppable": true}}`, []Report{{Stoppable: true}}, ""},
 		{"a reason that is none", `{"fantasia": {"infeasible": true, "retry": false, "error": null}}`, []Report{{Infeasible: new("")}}, ""},
-		{"half a report", `{"fantasia": {"metrics": {"error": 0.3`, nil, "closing brace"},
-		{"half a report before a whole one", `{"fantasia": {"met {"fantasia": {"step": 1}}`, []Report{{Step: new(int64(1))}}, "closing brace"},
-		{"no object", `{"fantasia": 3}`, nil, "invalid report"},
-		{"null", `{"fantasia": null}`, nil, "null"},
-		{"brackets that do not match", `{"fantasia": {"metrics": [}]}`, nil, "invalid report"},
+		{"half a report", `x {"fantasia": {"metrics": {"error": 0.3`, broke(`{"fantasia": {"metrics": {"error": 0.3`), "closing brace"},
+		{"half a report before a whole one", `{"fantasia": {"met {"fantasia": {"step": 1}}`,
+			append(broke(`{"fantasia": {"met {"fantasia": {"step": 1}}`), Report{Step: new(int64(1))}), "closing brace"},
+		{"no object", `{"fantasia": 3}`, broke(`{"fantasia": 3}`), "invalid report"},
+		{"null", `{"fantasia": null}`, broke(`{"fantasia": null}`), "null"},
+		{"brackets that do not match", `{"fantasia": {"metrics": [}]}`, broke(`{"fantasia": {"metrics": [}]}`), "invalid report"},
 		{"a bad metric beside a good one", `{"fantasia": {"metrics": {"a": 1, "b": "high"}}}`,
-			[]Report{{Metrics: map[string]float64{"a": 1}}}, `metric "b" is "high", not a number`},
+			[]Report{{Metrics: map[string]float64{"a": 1}, Unreadable: map[string]string{"b": `"high"`}}}, `metric "b" is "high", not a number`},
+		{"bytes that are no text", "{\"fantasia\": {\"metrics\": {\"a\": \"0.25\xff\"}}}",
+			[]Report{{Metrics: map[string]float64{}, Unreadable: map[string]string{"a": `"0.25\xff"`}}}, `metric "a" is "0.25\xff", not a number`},
+		{"colours", "{\"fantasia\": {\"metrics\": {\"a\": \x1b[1;36m0.25\x1b[0m}}}", []Report{{Metrics: map[string]float64{"a": 0.25}}}, ""},
+		{"numbers of C and Fortran", `{"fantasia": {"step": 1, "metrics": {"a": -nan, "b":+inf, "c": -1.#IND, "d": 1.0D-3 , "e": .5}}}`,
+			[]Report{{Step: new(int64(1)), Metrics: map[string]float64{"a": math.NaN(), "b": math.Inf(1), "c": math.NaN(), "d": 1e-3, "e": 0.5}}}, ""},
+		{"Python's None", `{"fantasia": {"metrics": {"a": None}}}`, broke(`{"fantasia": {"metrics": {"a": None}}}`), "invalid report"},
+		{"a metric in the wrong place", `{"fantasia": {"loss": 0.25}}`, []Report{{}}, `"loss" is a number outside of "metrics": write {"fantasia": {"metrics": {"loss": 0.25}}}`},
 		{"a bad step", `{"fantasia": {"step": 1.5, "checkpoint": "c"}}`, []Report{{Checkpoint: "c"}}, "step is 1.5, not a whole number"},
 		{"a bad flag", `{"fantasia": {"done": "yes"}}`, []Report{{}}, `done is "yes", not true or false`},
 	} {
@@ -60,11 +69,15 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// broke returns a report that cannot be read.
+func broke(text string) []Report { return []Report{{Unreadable: map[string]string{"": text}}} }
+
 func FuzzReportLine(f *testing.F) {
 	f.Add(`{"fantasia": {"step": 3, "metrics": {"error": 0.31}}}`)
 	f.Add(`{"fantasia": {"metrics": {"e": NaN}, "done": true}} {"fantasia": {`)
 	f.Add(`{"fantasia": {"stoppable": true, "trial": 7}}`)
 	f.Add(`x{"fantasia":{"infeasible":"\"}"}}`)
+	f.Add("\x1b")
 	f.Fuzz(func(t *testing.T, line string) {
 		reports, _ := Parse([]byte(line))
 		if len(reports) > maxReports {
@@ -91,7 +104,7 @@ func FuzzReportLine(f *testing.F) {
 func TestParseTakesBoundedTime(t *testing.T) {
 	// Each marker begins an object that never ends: naive parsing is quadratic.
 	line := []byte(strings.Repeat(`{"fantasia":`, 80_000))
-	if reports, err := Parse(line); len(reports) != 0 || err == nil {
+	if reports, err := Parse(line); len(reports) != maxReports || err == nil {
 		t.Errorf("%d reports, %v", len(reports), err)
 	}
 }
@@ -109,10 +122,15 @@ func TestPattern(t *testing.T) {
 		{"two groups", `loss (?P<loss>\S+) acc (?P<acc>\S+)`, `loss 2 acc 0.5`, []Report{{Metrics: map[string]float64{"loss": 2, "acc": 0.5}}}, false},
 		{"a branch not taken", `loss (?P<loss>\S+)|acc (?P<acc>\S+)`, `acc 0.5`, []Report{{Metrics: map[string]float64{"acc": 0.5}}}, false},
 		{"two matches", `e=(?P<e>\S+)`, `e=1 e=2`, []Report{{Metrics: map[string]float64{"e": 1}}, {Metrics: map[string]float64{"e": 2}}}, false},
-		{"no number", `val_err=(?P<error>\S+)`, `val_err=low`, nil, true},
+		{"no number", `val_err=(?P<error>\S+)`, `val_err=low`, []Report{{Metrics: map[string]float64{}, Unreadable: map[string]string{"error": `"low"`}}}, true},
+		{"one that is none after one that is", `e=(?P<e>\S+)`, `e=1 e=None`,
+			[]Report{{Metrics: map[string]float64{"e": 1}}, {Metrics: map[string]float64{}, Unreadable: map[string]string{"e": `"None"`}}}, true},
+		{"bytes that are no text", `e=(?P<e>\S+)`, "e=0.25\xff", []Report{{Metrics: map[string]float64{}, Unreadable: map[string]string{"e": `"0.25\xff"`}}}, true},
+		{"colours", `^loss: (?P<loss>\S+) acc`, "\x1b[1mloss:\x1b[0m \x1b[38;5;9m0.25\x1b[K\x1b[m \x1b]8;;http://a\x1b\\acc\x1b]8;;\x07\x1b(B", []Report{{Metrics: map[string]float64{"loss": 0.25}}}, false},
+		{"a name that is no group's", `loss=(?P<val_loss>\S+)`, `loss=0.25`, []Report{{Metrics: map[string]float64{"val/loss": 0.25}}}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p, err := NewPattern(tt.expr)
+			p, err := NewPattern(tt.expr, "val/loss")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -126,7 +144,7 @@ func TestPattern(t *testing.T) {
 		})
 	}
 	for _, bad := range []string{`(`, `error=(\S+)`} {
-		if _, err := NewPattern(bad); err == nil {
+		if _, err := NewPattern(bad, "error"); err == nil {
 			t.Errorf("NewPattern(%q) has no error", bad)
 		}
 	}
@@ -137,7 +155,8 @@ func TestParseFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string]float64{"error": 0.25, "loss": math.NaN()}, got, cmpopts.EquateNaNs()); diff != "" {
+	want := Report{Metrics: map[string]float64{"error": 0.25, "loss": math.NaN()}, Unreadable: map[string]string{"name": `"run 1"`, "nested": `{"a": 1}`}}
+	if diff := cmp.Diff(want, got, cmpopts.EquateNaNs()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for _, bad := range []string{"", "[1]", `{"error": 0.2`, "error: 0.2"} {
@@ -191,7 +210,7 @@ func TestValueIsTheLastOrTheBest(t *testing.T) {
 func TestCollectorTakesAValueOncePerStep(t *testing.T) {
 	c := NewCollector(study.Objective{Metric: "e"})
 	first := c.Add(Report{Step: new(int64(5)), Metrics: map[string]float64{"e": 1, "f": math.NaN()}})
-	if diff := cmp.Diff(Taken{Step: 5, Metrics: map[string]float64{"e": 1}}, first); diff != "" {
+	if diff := cmp.Diff(Taken{Step: 5, Metrics: map[string]float64{"e": 1, "f": math.NaN()}}, first, cmpopts.EquateNaNs()); diff != "" {
 		t.Errorf("first (-want +got):\n%s", diff)
 	}
 	second := c.Add(Report{Step: new(int64(5)), Metrics: map[string]float64{"e": 2, "g": 3}})
@@ -213,7 +232,7 @@ func TestCollectorTakesAValueOncePerStep(t *testing.T) {
 }
 
 func TestCollectorIsBounded(t *testing.T) {
-	c := NewCollector(study.Objective{Metric: "e"})
+	c := NewCollector(study.Objective{Metric: "the objective"})
 	for range 2 * maxSteps {
 		add(c, 1)
 	}
@@ -229,7 +248,93 @@ func TestCollectorIsBounded(t *testing.T) {
 	if n := len(c.series); n != maxMetrics {
 		t.Errorf("keeps %d metrics, want %d", n, maxMetrics)
 	}
+	c.Add(Report{Metrics: map[string]float64{"the objective": 7}})
+	if v, ok := c.Value(); !ok || v != 7 {
+		t.Errorf("after %d other metrics the objective is %v, %v; want 7", maxMetrics, v, ok)
+	}
 	if taken := c.Add(Report{Metrics: map[string]float64{strings.Repeat("m", MaxName+1): 1}}); len(taken.Ignored) != 1 {
 		t.Error("a metric with a long name was taken")
 	}
+}
+
+// A value that cannot be read hides the older ones, until one can be read again.
+func TestAnUnreadableValueOfTheObjectiveIsNotPassedOver(t *testing.T) {
+	pattern, err := NewPattern(`loss=(?P<loss>\S+)|acc=(?P<acc>\S+)`, "loss")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ name, output, want string }{
+		{"readable", "loss=1\nloss=2\n", ""},
+		{"a word", "loss=1\r\nepoch 2\rloss=None\n", `"loss" is "None", not a number: line 2 of stdout is "loss=None"`},
+		{"Fortran's overflow", "loss=0.01\nloss=***\nacc=1\n", `"loss" is "***", not a number: line 2 of stdout is "loss=***"`},
+		{"twice in a line", "loss=1 loss=1,234.5\n", `"loss" is "1,234.5", not a number: line 1 of stdout is "loss=1 loss=1,234.5"`},
+		{"only that", "loss=high", `"loss" is "high", not a number: line 1 of stdout is "loss=high"`},
+		{"readable again", "loss=1\nloss=None\nloss=2\n", ""},
+		{"another metric", "loss=1\nacc=None\n", ""},
+		{"in a report", "loss=1\n\n" + `{"fantasia": {"metrics": {"loss": "high"}}}`, `"loss" is "high", not a number: line 3 of stdout is`},
+		{"in a broken report", "loss=1\n" + `{"fantasia": {"metrics": {"loss": None}}}`, `a report with "loss" cannot be read: line 2 of stdout is`},
+		{"in half a report", "loss=1\n" + `{"fantasia": {"metrics": {"loss": 0.`, `a report with "loss" cannot be read: line 2 of stdout is`},
+		{"a broken report without it", "loss=1\n" + `{"fantasia": {"metrics": {"acc": None}}}`, ""},
+		{"in a long line", "loss=1\n" + `{"fantasia": {"metrics": {"loss": 1, "x": 0.` + strings.Repeat("1", MaxLine), `a report with "loss" cannot be read: line 2 of stdout is`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := NewCollector(study.Objective{Metric: "loss"})
+			lines := Lines{Emit: func(line Line) {
+				for _, find := range []func([]byte) ([]Report, error){Parse, pattern.Find} {
+					reports, _ := line.Read("stdout", find)
+					for _, r := range reports {
+						c.Add(r)
+					}
+				}
+			}}
+			lines.Add([]byte(tt.output))
+			lines.Flush()
+			if got := c.Unread(); tt.want == "" && got != "" || !strings.HasPrefix(got, tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestALineThatIsTooLongSaysTheLimit(t *testing.T) {
+	var problem error
+	lines := Lines{Emit: func(line Line) { _, problem = line.Read("stdout", Parse) }}
+	lines.Add([]byte("a\n" + strings.Repeat("x", MaxLine)))
+	if lines.Flush(); problem != nil {
+		t.Errorf("a line of the largest length: %v", problem)
+	}
+	lines.Add([]byte("\n" + strings.Repeat("x", MaxLine+1) + "\n"))
+	if problem == nil || problem.Error() != "line 3 of stdout: it is longer than 1048576 bytes, and was not searched for reports" {
+		t.Errorf("got %v", problem)
+	}
+	if lines.Add([]byte("b\n")); problem != nil {
+		t.Errorf("the next line: %v", problem)
+	}
+}
+
+func FuzzPattern(f *testing.F) {
+	f.Add(`loss=(?P<loss>\S+)`, "loss=0.25 \x1b[1mloss=-nan(ind)\x1b[m")
+	f.Add(`(?P<a>.*),(?P<b>.*)`, "tensor(1.0D-3, 1.#QNAN,\xff")
+	f.Fuzz(func(t *testing.T, expr, line string) {
+		p, err := NewPattern(expr, "loss")
+		if err != nil {
+			return
+		}
+		reports, err := p.Find([]byte(line))
+		if len(reports) > maxReports {
+			t.Errorf("%d reports", len(reports))
+		}
+		unreadable := 0
+		for _, r := range reports {
+			for _, text := range r.Unreadable {
+				unreadable++
+				if _, err := strconv.Unquote(text); err != nil {
+					t.Errorf("%s is not quoted: %v", text, err)
+				}
+			}
+		}
+		if (unreadable > 0) != (err != nil) {
+			t.Errorf("%d values are unreadable, and the error is %v", unreadable, err)
+		}
+	})
 }

@@ -20,7 +20,7 @@ type Tail struct {
 
 // NewTail passes the lines of the file at path to emit, as Lines does. The file need
 // not exist yet.
-func NewTail(path string, emit func(line []byte)) *Tail {
+func NewTail(path string, emit func(line Line)) *Tail {
 	return &Tail{path: path, lines: Lines{Emit: emit}}
 }
 

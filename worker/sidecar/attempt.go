@@ -103,11 +103,10 @@ func (a *attempt) ending(r *report.Report) evaluation.Ending {
 	if e := evaluation.Reported(r.Infeasible, r.Retry, r.Error); e != nil {
 		return *e
 	}
-	metric := a.task.Assignment.Objective.Metric
-	if value, ok := a.reports.Value(); ok {
-		return evaluation.Valued(metric, value)
+	if e := a.reports.Ending(); e != nil {
+		return *e
 	}
-	return evaluation.Failed(messaging.ReasonNoValue, a.missing(metric))
+	return evaluation.Failed(messaging.ReasonNoValue, a.missing(a.task.Assignment.Objective.Metric))
 }
 
 // missing describes what was seen instead of the objective's metric.

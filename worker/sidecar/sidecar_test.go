@@ -2,12 +2,14 @@ package sidecar
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -55,8 +57,8 @@ func TestTheWayOfATrial(t *testing.T) {
 		if diff := cmp.Diff(wantEnding, ending); diff != "" {
 			t.Errorf("ending (-want +got):\n%s", diff)
 		}
-		wantMeasured := map[int64]map[string]float64{1: {"error": 0.5}, 2: {"error": 0.25}}
-		if diff := cmp.Diff(wantMeasured, r.measured[7]); diff != "" {
+		wantMeasured := map[int64]map[string]float64{1: {"error": 0.5, "loss": math.NaN()}, 2: {"error": 0.25}}
+		if diff := cmp.Diff(wantMeasured, r.measured[7], cmpopts.EquateNaNs()); diff != "" {
 			t.Errorf("measured (-want +got):\n%s", diff)
 		}
 		// What comes later changes nothing, and is answered the same.

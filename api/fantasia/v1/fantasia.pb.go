@@ -3980,7 +3980,8 @@ type AddMeasurementRequest struct {
 	ClientId string `protobuf:"bytes,2,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
 	// The step, such as an epoch.
 	Step int64 `protobuf:"varint,3,opt,name=step,proto3" json:"step,omitempty"`
-	// The metrics' values at the step. Values that are not finite are ignored.
+	// The metrics' values at the step. A value that is not finite means that the trial has
+	// diverged: it has no place in the curve, but early stopping counts it as the worst.
 	Metrics map[string]float64 `protobuf:"bytes,4,rep,name=metrics,proto3" json:"metrics,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	// The number of the attempt that the client evaluates: that of the last of the trial's
 	// attempts in the answer of SuggestTrials. With it, a client whose attempt has ended, as

@@ -92,8 +92,11 @@ func TestKatibPatternsReadWhatKatibReads(t *testing.T) {
 	for file, lines := range map[string]map[string]string{
 		"job.yaml": {
 			"2026-11-21 INFO Epoch[0] Validation-accuracy=0.91": "0.91", "Validation-accuracy = 1e-3": "1e-3", "Train-Validation-accuracy=0.5": "", "accuracy=1": "",
+			"Validation-accuracy=nan": "nan", "Validation-accuracy=-nan(ind), x=1": "-nan(ind)", "Validation-accuracy=-Infinity": "-Infinity",
+			"Validation-accuracy=1.#QNAN": "1.#QNAN", "Validation-accuracy=NA": "NA", "Validation-accuracy=1.0D-3": "1.0D-3",
+			"Validation-accuracy=inferior": "", "Validation-accuracy=nano": "", "Validation-accuracy=NAME": "",
 		},
-		"pytorch.yaml": {"{metricName: loss, metricValue: -0.25}": "-0.25", "{metricName: val-loss, metricValue: 1}": "", "loss=2": ""},
+		"pytorch.yaml": {"{metricName: loss, metricValue: -0.25}": "-0.25", "{metricName: loss, metricValue: NaN}": "NaN", "{metricName: val-loss, metricValue: 1}": "", "loss=2": ""},
 	} {
 		_, s := imported(t, source(t, file))
 		pattern := regexp.MustCompile(s.Spec.Trial.Metrics.Pattern)

@@ -11,10 +11,14 @@ import (
 
 // katibFormat is the default format of Katib's collectors: a name, an equals sign, a
 // number.
-const katibFormat = `([\w|-]+)\s*=\s*([+-]?\d*(\.\d+)?([Ee][+-]?\d+)?)`
+const katibFormat = `([\w|-]+)\s*=\s*([+-]?\d*(\.\d+)?([EeDd][+-]?\d+)?)`
 
 // jsonFormat is the equivalent for a line of JSON.
-const jsonFormat = `"([\w|-]+)"\s*:\s*"?([+-]?\d*(?:\.\d+)?(?:[Ee][+-]?\d+)?)`
+const jsonFormat = `"([\w|-]+)"\s*:\s*"?([+-]?\d*(?:\.\d+)?(?:[EeDd][+-]?\d+)?)`
+
+// diverged matches what Katib's formats do not: a value that is NaN or infinite, as C, Python, Java,
+// R and Fortran print it. It comes first, since Katib's own formats also match nothing.
+const diverged = `[+-]?(?i:nan|inf(?:inity)?)\b(?:\(\w*\))?|[+-]?1\.#\w+|\bNA\b|`
 
 // metrics converts the metrics collector's settings to a pattern.
 func (e *experimentSpec) metrics(r *Result, s *study.Spec) error {
@@ -42,7 +46,7 @@ func (e *experimentSpec) metrics(r *Result, s *study.Spec) error {
 	}
 	var patterns []string
 	for _, metric := range append([]string{e.Objective.Metric}, e.Objective.Additional...) {
-		group := groupName(metric)
+		group := study.GroupName(metric)
 		if group != metric {
 			r.note("metric %s is called %s here", metric, group)
 		}
@@ -52,14 +56,9 @@ func (e *experimentSpec) metrics(r *Result, s *study.Spec) error {
 		}
 		patterns = append(patterns, one)
 	}
-	s.Objective.Metric = groupName(e.Objective.Metric)
+	s.Objective.Metric = study.GroupName(e.Objective.Metric)
 	s.Trial.Metrics = &study.Metrics{Pattern: strings.Join(patterns, "|")}
 	return nil
-}
-
-// groupName converts a metric's name to the name of a regular expression's group.
-func groupName(metric string) string {
-	return regexp.MustCompile(`\W`).ReplaceAllString(metric, "_")
 }
 
 // metricPattern converts a format, whose first group is any metric's name and whose
@@ -71,7 +70,7 @@ func metricPattern(format, metric, group string) (string, error) {
 	}
 	name, value := spans[0], spans[1]
 	lead := cmp.Or(format[:name[0]], `(?:^|[^\w-])`) // loss must not match in val-loss
-	pattern := lead + regexp.QuoteMeta(metric) + format[name[1]:value[0]] + "(?P<" + group + ">" + format[value[0]+1:value[1]] + format[value[1]:]
+	pattern := lead + regexp.QuoteMeta(metric) + format[name[1]:value[0]] + "(?P<" + group + ">" + diverged + format[value[0]+1:value[1]] + format[value[1]:]
 	if _, err := regexp.Compile(pattern); err != nil {
 		return "", fmt.Errorf("%w: metricsFormat %q: %w", ErrSource, format, err)
 	}

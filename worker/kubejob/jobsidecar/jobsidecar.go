@@ -87,7 +87,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	t := report.NewTail(filepath.Join(o.Dir, ReportFile), func(line []byte) { s.takeReports(report.Parse(line)) })
+	t := report.NewTail(filepath.Join(o.Dir, ReportFile), func(line report.Line) { s.takeReports(line.Read("the report file", report.Parse)) })
 	t.Follow(ctx)
 	err = stop()
 	t.Finish()
@@ -104,9 +104,12 @@ func (s *server) takeReports(reports []report.Report, err error) {
 		s.complain(err.Error())
 	}
 	for _, r := range reports {
-		if len(r.Metrics) > 0 {
+		if len(r.Metrics)+len(r.Unreadable) > 0 {
 			taken := s.collector.Add(r)
 			r.Step = &taken.Step
+			if why := s.collector.Unread(); len(r.Unreadable) > 0 && why != "" {
+				r.Unreadable = map[string]string{s.options.Attempt.Assignment.Objective.Metric: why}
+			}
 			if len(taken.Ignored) > 0 {
 				s.complain(taken.Ignored[0])
 			}
@@ -135,32 +138,34 @@ func (s *server) readMetrics() {
 	if m == nil || m.File == "" {
 		return
 	}
-	metrics, err := s.parseMetrics(m.File)
+	found, err := s.parseMetrics(m.File)
 	if err != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.complain(err.Error())
 		return
 	}
-	s.takeReports([]report.Report{{Metrics: metrics}}, nil)
+	s.takeReports([]report.Report{found}, nil)
 }
 
-func (s *server) parseMetrics(name string) (map[string]float64, error) {
+func (s *server) parseMetrics(name string) (found report.Report, err error) {
 	root, err := os.OpenRoot(s.options.Dir) // a link must not lead outside
 	if err != nil {
-		return nil, fmt.Errorf("metrics.file: %w", err)
+		return found, fmt.Errorf("metrics.file: %w", err)
 	}
 	defer func() { _ = root.Close() }()
 	file, err := root.Open(name)
 	if err != nil {
-		return nil, fmt.Errorf("metrics.file: %w", err)
+		return found, fmt.Errorf("metrics.file: %w", err)
 	}
 	defer func() { _ = file.Close() }() // opened for reading only
 	data, err := io.ReadAll(io.LimitReader(file, maxMetricsFile))
 	if err != nil {
-		return nil, fmt.Errorf("metrics.file: %w", err)
+		return found, fmt.Errorf("metrics.file: %w", err)
 	}
-	return report.ParseFile(data)
+	found, err = report.ParseFile(data)
+	found.Origin = "metrics.file is " + name
+	return found, err
 }
 
 // conclude writes the termination message.

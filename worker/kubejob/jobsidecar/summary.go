@@ -71,7 +71,9 @@ func (s *Summary) takeReport(r report.Report) {
 
 func (s *Summary) conclude(c *report.Collector) {
 	s.Reports = c.Reports
-	if v, ok := c.Value(); ok {
+	if why := c.Unread(); why != "" {
+		s.takeReport(report.Report{Error: &why})
+	} else if v, ok := c.Value(); ok {
 		s.Value = new(Number(v))
 	}
 	s.Metrics = map[string]Number{}
@@ -121,17 +123,20 @@ func Parse(message string) (Summary, bool) {
 // encode writes a report as the line that report.Parse reads.
 func encode(r report.Report) ([]byte, error) {
 	w := struct {
-		Step       *int64            `json:"step,omitempty"`
-		Metrics    map[string]Number `json:"metrics,omitempty"`
-		Infeasible *string           `json:"infeasible,omitempty"`
-		Retry      *string           `json:"retry,omitempty"`
-		Error      *string           `json:"error,omitempty"`
-		Checkpoint string            `json:"checkpoint,omitempty"`
+		Step       *int64         `json:"step,omitempty"`
+		Metrics    map[string]any `json:"metrics,omitempty"`
+		Infeasible *string        `json:"infeasible,omitempty"`
+		Retry      *string        `json:"retry,omitempty"`
+		Error      *string        `json:"error,omitempty"`
+		Checkpoint string         `json:"checkpoint,omitempty"`
 	}{Step: r.Step, Infeasible: r.Infeasible, Retry: r.Retry, Error: r.Error, Checkpoint: r.Checkpoint}
-	if len(r.Metrics) > 0 {
-		w.Metrics = make(map[string]Number, len(r.Metrics))
+	if len(r.Metrics)+len(r.Unreadable) > 0 {
+		w.Metrics = make(map[string]any, len(r.Metrics)+len(r.Unreadable))
 		for name, v := range r.Metrics {
 			w.Metrics[name] = Number(v)
+		}
+		for name, text := range r.Unreadable {
+			w.Metrics[name] = text // which is no number here either
 		}
 	}
 	return json.Marshal(map[string]any{"fantasia": w})
