@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -117,28 +116,18 @@ type curveWatcher struct {
 
 // present delivers what is stored and was not delivered yet.
 func (w *curveWatcher) present(ctx context.Context) error {
-	key, end, revision := w.prefix, prefixEnd(w.prefix), int64(0)
-	for {
-		resp, err := w.l.client.Get(ctx, key, clientv3.WithRange(end), clientv3.WithMinModRev(w.after+1),
-			clientv3.WithRev(revision), clientv3.WithLimit(int64(w.l.o.PageSize)))
-		if err != nil {
-			return fmt.Errorf("read curves: %w", err)
-		}
-		revision = cmp.Or(revision, resp.Header.Revision)
-		for _, kv := range resp.Kvs {
-			if w.skip {
-				break
-			}
-			if err := w.deliver(kv); err != nil {
-				return err
-			}
-		}
-		if !resp.More || w.skip {
-			w.after, w.skip = revision, false
-			return nil
-		}
-		key = string(resp.Kvs[len(resp.Kvs)-1].Key) + "\x00"
+	revision, err := w.l.Revision(ctx)
+	if err == nil && !w.skip {
+		err = w.l.walk(ctx, w.prefix, w.deliver, clientv3.WithRev(revision), clientv3.WithMinModRev(w.after+1))
 	}
+	switch {
+	case w.failed != nil:
+		return w.failed
+	case err != nil:
+		return fmt.Errorf("read curves: %w", err)
+	}
+	w.after, w.skip = revision, false
+	return nil
 }
 
 // follow delivers what is stored from now on, until the watch breaks or flush is closed.

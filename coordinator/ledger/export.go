@@ -75,22 +75,16 @@ func (l *Ledger) export(ctx context.Context, prefixes []string, begin func(revis
 // Contents counts the records of the ledger, without those of leaders.
 func (l *Ledger) Contents(ctx context.Context) (Contents, error) {
 	var c Contents
-	key, end := l.o.Prefix, prefixEnd(l.o.Prefix)
-	for {
-		resp, err := l.client.Get(ctx, key, clientv3.WithRange(end), clientv3.WithKeysOnly(), clientv3.WithLimit(int64(10*l.o.PageSize)))
-		if err != nil {
-			return c, fmt.Errorf("count the records: %w", err)
+	err := l.walk(ctx, l.o.Prefix, func(kv *mvccpb.KeyValue) error {
+		if key := strings.TrimPrefix(string(kv.Key), l.o.Prefix); !strings.HasPrefix(key, leaderDir) {
+			c.count(key)
 		}
-		for _, kv := range resp.Kvs {
-			if key := strings.TrimPrefix(string(kv.Key), l.o.Prefix); !strings.HasPrefix(key, leaderDir) {
-				c.count(key)
-			}
-		}
-		if !resp.More {
-			return c, nil
-		}
-		key = string(resp.Kvs[len(resp.Kvs)-1].Key) + "\x00"
+		return nil
+	}, clientv3.WithKeysOnly(), clientv3.WithLimit(int64(10*l.o.PageSize)))
+	if err != nil {
+		return c, fmt.Errorf("count the records: %w", err)
 	}
+	return c, nil
 }
 
 // cutStudy returns what follows a study's id in a key below studiesDir.

@@ -193,9 +193,14 @@ func (l *Ledger) nameOf(ctx context.Context, id string, revision int64) (name st
 
 // scan visits the keys below a prefix in order, at one revision, page by page.
 func (l *Ledger) scan(ctx context.Context, prefix string, revision int64, visit func(*mvccpb.KeyValue) error) error {
-	key, end := prefix, prefixEnd(prefix)
+	return l.walk(ctx, prefix, visit, clientv3.WithRev(revision))
+}
+
+// walk visits the keys below a prefix in order, page by page.
+func (l *Ledger) walk(ctx context.Context, prefix string, visit func(*mvccpb.KeyValue) error, options ...clientv3.OpOption) error {
+	key, options := prefix, append([]clientv3.OpOption{clientv3.WithRange(prefixEnd(prefix)), clientv3.WithLimit(int64(l.o.PageSize))}, options...)
 	for {
-		resp, err := l.client.Get(ctx, key, clientv3.WithRange(end), clientv3.WithRev(revision), clientv3.WithLimit(int64(l.o.PageSize)))
+		resp, err := l.client.Get(ctx, key, options...)
 		if err != nil {
 			return err
 		}
