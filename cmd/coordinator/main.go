@@ -5,19 +5,14 @@ package main
 import (
 	"context"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/fantasia-hpo/fantasia/internal/app/coordinatorcli"
+	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
 )
 
 // version is set by the linker: -X main.version=0.1.0.
 var version = "dev"
 
-func main() { os.Exit(run()) }
-
-func run() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	return coordinatorcli.Main(ctx, os.Args[1:], version, os.Stderr)
+func main() {
+	lifecycle.Exit(func(ctx context.Context) int { return coordinatorcli.Main(ctx, os.Args[1:], version, os.Stderr) })
 }

@@ -5,21 +5,14 @@ package main
 import (
 	"context"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/fantasia-hpo/fantasia/internal/app/workercli"
+	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
 )
 
 // version is set by the linker: -X main.version=0.1.0.
 var version = "dev"
 
-func main() { os.Exit(run()) }
-
-func run() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	// A second signal ends the process at once.
-	context.AfterFunc(ctx, stop)
-	return workercli.Main(ctx, os.Args[1:], version, os.Stderr)
+func main() {
+	lifecycle.Exit(func(ctx context.Context) int { return workercli.Main(ctx, os.Args[1:], version, os.Stderr) })
 }

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -20,6 +19,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/random"
 	"github.com/fantasia-hpo/fantasia/optimizer/papers/uhe"
@@ -41,12 +41,7 @@ const (
 	points   = 1000
 )
 
-func main() {
-	if err := run(context.Background(), os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "estimates:", err)
-		os.Exit(1)
-	}
-}
+func main() { lifecycle.Main("estimates", run) }
 
 // contender is a method. Random points are estimated by MAP.
 type contender struct {
@@ -63,7 +58,7 @@ func contenders() []contender {
 	return all
 }
 
-func run(ctx context.Context, out io.Writer) error {
+func run(ctx context.Context) error {
 	seeds := flag.Int("seeds", 10, "number of objectives")
 	after := flag.String("after", "20,50,100", "numbers of evaluations, in order")
 	flag.Parse()
@@ -94,12 +89,12 @@ func run(ctx context.Context, out io.Writer) error {
 		fmt.Fprintf(os.Stderr, "%d of %d objectives\n", seed+1, *seeds)
 	}
 	for _, n := range checkpoints {
-		fmt.Fprintf(out, "After %d evaluations:\n\n", n)
-		fmt.Fprint(out, "| | log lengthscales | log signal | log noise | predictions | regret |\n| --- | ---: | ---: | ---: | ---: | ---: |\n")
+		fmt.Printf("After %d evaluations:\n\n", n)
+		fmt.Print("| | log lengthscales | log signal | log noise | predictions | regret |\n| --- | ---: | ---: | ---: | ---: | ---: |\n")
 		for _, c := range contenders() {
-			fmt.Fprintf(out, "| `%s` |%s\n", c.name, row(errorsOf[fmt.Sprint(c.name, " ", n)]))
+			fmt.Printf("| `%s` |%s\n", c.name, row(errorsOf[fmt.Sprint(c.name, " ", n)]))
 		}
-		fmt.Fprintln(out)
+		fmt.Println()
 	}
 	return nil
 }

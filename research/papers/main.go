@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -18,20 +19,16 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/fantasia-hpo/fantasia/internal/app/bench"
+	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 )
 
 // firstPoints is the number of random points from which the gap is measured.
 const firstPoints = 2
 
-func main() {
-	if err := run(os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "papers:", err)
-		os.Exit(1)
-	}
-}
+func main() { lifecycle.Main("papers", run) }
 
-func run(out io.Writer) error {
+func run(context.Context) error {
 	file := flag.String("runs", "", "runs.jsonl of fantasia bench")
 	by := flag.String("by", "model", "setting that distinguishes the columns")
 	name := flag.String("measure", "gap", "gap or regret")
@@ -48,7 +45,7 @@ func run(out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("read the runs of %s: %w", *file, err)
 	}
-	t.write(out)
+	t.write(os.Stdout)
 	return nil
 }
 

@@ -7,26 +7,24 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"flag"
 	"fmt"
 	"html"
-	"io"
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
 )
 
-func main() {
-	at := flag.String("at", "", "also show the screen when this text was first on it")
-	flag.Parse()
-	if err := run(*at, flag.Arg(0), os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "picture:", err)
-		os.Exit(1)
-	}
-}
+func main() { lifecycle.Main("picture", run) }
 
-func run(at, file string, w io.Writer) error {
-	session, err := os.ReadFile(file)
+func run(context.Context) error {
+	shown := flag.String("at", "", "also show the screen when this text was first on it")
+	flag.Parse()
+	at := *shown
+	session, err := os.ReadFile(flag.Arg(0))
 	if err != nil {
 		return fmt.Errorf("read the recorded session: %w", err)
 	}
@@ -52,7 +50,7 @@ func run(at, file string, w io.Writer) error {
 		}
 		then = append(then, nil, []cell{{r: '…', style: faint}}, nil)
 	}
-	_, err = io.WriteString(w, svg(append(then, now...)))
+	_, err = os.Stdout.WriteString(svg(append(then, now...)))
 	return err
 }
 

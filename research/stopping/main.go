@@ -11,21 +11,14 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := runAll(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "stopping:", err)
-		os.Exit(1)
-	}
-}
+func main() { lifecycle.Main("stopping", runAll) }
 
 // tuners returns the tuners by name: OPTIMISER+RULE:TOLD, or OPTIMISER+promote.
 func tuners() map[string]tuner {

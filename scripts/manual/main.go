@@ -6,6 +6,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -22,13 +23,11 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/app/coordinatorcli"
 	"github.com/fantasia-hpo/fantasia/internal/app/kubeworkercli"
 	"github.com/fantasia-hpo/fantasia/internal/app/workercli"
+	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
 )
 
 func main() {
-	if err := run(os.Args[1:], os.Getenv("SOURCE_DATE_EPOCH")); err != nil {
-		fmt.Fprintln(os.Stderr, "manual:", err)
-		os.Exit(1)
-	}
+	lifecycle.Main("manual", func(context.Context) error { return run(os.Args[1:], os.Getenv("SOURCE_DATE_EPOCH")) })
 }
 
 func run(args []string, epoch string) error {

@@ -7,20 +7,13 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 
 	"github.com/fantasia-hpo/fantasia/deploy/helm"
+	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := generate(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "generate:", err)
-		os.Exit(1)
-	}
-}
+func main() { lifecycle.Main("generate", generate) }
 
 func generate(ctx context.Context) error {
 	chart := filepath.Join("deploy", "helm", "fantasia")

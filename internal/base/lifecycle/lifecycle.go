@@ -1,14 +1,37 @@
-// Package lifecycle closes what a program has opened, in reverse order, with a time
-// limit for each step.
+// Package lifecycle runs a program until it is told to end, and closes what it has opened, in
+// reverse order, with a time limit for each step.
 package lifecycle
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/signal"
 	"sync"
+	"syscall"
 	"time"
 )
+
+// Exit ends the process with the code that run returns. The context of run ends at the first
+// SIGINT or SIGTERM; a second one ends the process at once.
+func Exit(run func(context.Context) int) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx))
+}
+
+// Main is Exit for a program that succeeds or fails. It writes an error to stderr, after the
+// program's name.
+func Main(name string, run func(context.Context) error) {
+	Exit(func(ctx context.Context) int {
+		if err := run(ctx); err != nil {
+			fmt.Fprintln(os.Stderr, name+":", err)
+			return 1
+		}
+		return 0
+	})
+}
 
 // Stack is a last-in, first-out list of named clean-ups. The zero Stack is ready for
 // use. A constructor that fails closes what it has pushed so far; one that succeeds

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -15,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/numeric/testfunc"
 	"github.com/fantasia-hpo/fantasia/optimizer/papers/pt"
@@ -29,12 +29,7 @@ func variants() []string { return []string{"pt", "pt-r", "pt-v", "pt-vr"} }
 // wide is a model of up to 12 columns. It predicts too badly to be served.
 const wide = "optimizer/papers/pt/testdata/columns12.safetensors"
 
-func main() {
-	if err := run(context.Background(), os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "transformer:", err)
-		os.Exit(1)
-	}
-}
+func main() { lifecycle.Main("transformer", run) }
 
 // plan is what is played.
 type plan struct {
@@ -45,7 +40,7 @@ type plan struct {
 	jobs    int
 }
 
-func run(ctx context.Context, out io.Writer) error {
+func run(ctx context.Context) error {
 	var p plan
 	dims := flag.String("dims", "1,2,5,10", "dimensions to play, separated by commas")
 	flag.StringVar(&p.weights, "weights", "", "folder with VARIANT-COLUMNS.safetensors, to play the variants")
@@ -58,13 +53,13 @@ func run(ctx context.Context, out io.Writer) error {
 		return errors.New("want positive numbers, and no arguments beside the flags")
 	}
 	shown := p.methods()[1:]
-	fmt.Fprintf(out, "| dimension | functions | %s |\n| ---: | ---: |%s\n", strings.Join(shown, " | "), strings.Repeat(" ---: |", len(shown)))
+	fmt.Printf("| dimension | functions | %s |\n| ---: | ---: |%s\n", strings.Join(shown, " | "), strings.Repeat(" ---: |", len(shown)))
 	for _, text := range strings.Split(*dims, ",") {
 		dim, err := strconv.Atoi(text)
 		if err != nil {
 			return fmt.Errorf("dimension %q: %w", text, err)
 		}
-		if err := p.row(ctx, dim, out); err != nil {
+		if err := p.row(ctx, dim); err != nil {
 			return err
 		}
 	}
@@ -80,7 +75,7 @@ func (p plan) methods() []string {
 }
 
 // row plays the functions of a dimension and prints the methods' mean improvements.
-func (p plan) row(ctx context.Context, dim int, out io.Writer) error {
+func (p plan) row(ctx context.Context, dim int) error {
 	functions, err := testfunc.Suite("pt")
 	if err != nil {
 		return err
@@ -105,11 +100,11 @@ func (p plan) row(ctx context.Context, dim int, out io.Writer) error {
 		}
 		fmt.Fprintf(os.Stderr, "%s: %v %.3g\n", f.Name, methods, regrets)
 	}
-	fmt.Fprintf(out, "| %d | %d |", dim, played)
+	fmt.Printf("| %d | %d |", dim, played)
 	for i := range methods[1:] {
-		fmt.Fprintf(out, " %.1f |", sums[i+1]/float64(played))
+		fmt.Printf(" %.1f |", sums[i+1]/float64(played))
 	}
-	fmt.Fprintln(out)
+	fmt.Println()
 	return nil
 }
 
