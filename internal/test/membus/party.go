@@ -112,6 +112,11 @@ func (p *party) tellBroker(ctx context.Context, op Op, subject string, f func())
 		f()
 		return nil
 	})
+	return unnoticed(err)
+}
+
+// unnoticed returns the error of an operation whose sender does not notice a loss.
+func unnoticed(err error) error {
 	if errors.Is(err, ErrLost) {
 		return nil
 	}

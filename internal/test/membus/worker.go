@@ -105,46 +105,36 @@ func (w *Worker) message(name string, e messaging.Envelope) (message, error) {
 	return newMessage(e)
 }
 
-// PublishResult implements messaging.Worker.
-func (w *Worker) PublishResult(ctx context.Context, r *messaging.Result) error {
-	m, err := w.message(r.Worker, r)
+// publish stores a message of the worker of that name.
+func (w *Worker) publish(ctx context.Context, op Op, name string, e messaging.Envelope, store func(message)) error {
+	m, err := w.message(name, e)
 	if err != nil {
 		return err
 	}
-	return w.act(ctx, OpResult, m.subject, func() error {
-		w.b.streams[messaging.StreamResult].replace(m)
+	return w.act(ctx, op, m.subject, func() error {
+		store(m)
 		return nil
 	})
+}
+
+// PublishResult implements messaging.Worker.
+func (w *Worker) PublishResult(ctx context.Context, r *messaging.Result) error {
+	return w.publish(ctx, OpResult, r.Worker, r, func(m message) { w.b.streams[messaging.StreamResult].replace(m) })
 }
 
 // PublishMeasurement implements messaging.Worker.
 func (w *Worker) PublishMeasurement(ctx context.Context, v *messaging.Measurement) error {
-	m, err := w.message(v.Worker, v)
-	if err != nil {
-		return err
-	}
-	return w.act(ctx, OpMetric, m.subject, func() error {
-		w.b.streams[messaging.StreamMetric].append(m)
-		return nil
-	})
+	return w.publish(ctx, OpMetric, v.Worker, v, func(m message) { w.b.streams[messaging.StreamMetric].append(m) })
 }
 
 // Heartbeat implements messaging.Worker.
 func (w *Worker) Heartbeat(ctx context.Context, h *messaging.Heartbeat) error {
-	m, err := w.message(h.Worker, h)
-	if err != nil {
-		return err
-	}
-	return w.tellBroker(ctx, OpHeartbeat, m.subject, func() { deliver(w.b.heartbeats, w.name, m) })
+	return unnoticed(w.publish(ctx, OpHeartbeat, h.Worker, h, func(m message) { deliver(w.b.heartbeats, w.name, m) }))
 }
 
 // SendLog implements messaging.Worker.
 func (w *Worker) SendLog(ctx context.Context, p *messaging.LogPart) error {
-	m, err := w.message(p.Worker, p)
-	if err != nil {
-		return err
-	}
-	return w.tellBroker(ctx, OpLog, m.subject, func() { deliver(w.b.logs, w.name, m) })
+	return unnoticed(w.publish(ctx, OpLog, p.Worker, p, func(m message) { deliver(w.b.logs, w.name, m) }))
 }
 
 // Controls implements messaging.Worker.
