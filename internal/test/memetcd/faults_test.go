@@ -222,25 +222,10 @@ func TestUnimplemented(t *testing.T) {
 		defer a.Close()
 		ctx := t.Context()
 		for name, call := range map[string]func() error{
-			"a serializable read": func() error { _, err := a.Get(ctx, "k", clientv3.WithSerializable()); return err },
-			"another order": func() error {
-				_, err := a.Get(ctx, "k", clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortAscend))
-				return err
-			},
-			"the value before":    func() error { _, err := a.Put(ctx, "k", "v", clientv3.WithPrevKV()); return err },
-			"the values before":   func() error { _, err := a.Delete(ctx, "k", clientv3.WithPrevKV()); return err },
 			"the rest of a lease": func() error { _, err := a.TimeToLive(ctx, 1); return err },
 			"all leases":          func() error { _, err := a.Leases(ctx); return err },
 			"a nested condition": func() error {
 				_, err := a.Txn(ctx).Then(clientv3.OpTxn(nil, nil, []clientv3.Op{clientv3.OpGet("k")})).Commit()
-				return err
-			},
-			"a comparison of values": func() error {
-				_, err := a.Txn(ctx).If(clientv3.Compare(clientv3.Value("k"), "=", "v")).Commit()
-				return err
-			},
-			"a comparison of order": func() error {
-				_, err := a.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision("k"), ">", 1)).Commit()
 				return err
 			},
 		} {

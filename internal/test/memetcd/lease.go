@@ -51,13 +51,13 @@ func (l leases) LeaseGrant(ctx context.Context, r *etcdserverpb.LeaseGrantReques
 func (s *Server) revoke(id int64) {
 	s.leases[id].timer.Stop()
 	delete(s.leases, id)
-	w := &writing{s: s.store}
+	w := &writing{s: s}
 	for _, key := range s.store.keys {
 		if kv := s.store.last(key); kv != nil && kv.Lease == id {
 			w.set(key, nil)
 		}
 	}
-	s.finish(w)
+	w.End()
 }
 
 // LeaseRevoke implements etcdserverpb.LeaseClient.

@@ -2,10 +2,10 @@
 // uses, with the semantics of a real one. Both pass one suite. What Fantasia does not
 // use is answered with codes.Unimplemented.
 //
-// Its clients are real ones (clientv3.Client) whose requests do not go over a
-// connection. Server and clients wait on channels and timers only, so that they run in
-// a testing/synctest bubble, in which leases expire in virtual time. The caller decides,
-// for each request, what goes wrong.
+// etcd's own code evaluates the requests, over a store in memory. Clients are real ones
+// (clientv3.Client) whose requests do not go over a connection. Server and clients wait on
+// channels and timers only, so that they run in a testing/synctest bubble, in which leases
+// expire in virtual time. The caller decides, for each request, what goes wrong.
 package memetcd
 
 import (

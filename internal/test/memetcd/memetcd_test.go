@@ -35,6 +35,7 @@ var suite = map[string]func(t *testing.T, c *clientv3.Client, dir string){
 	"compactions":   testCompactions,
 	"watched past":  testWatchedPast,
 	"several kinds": testSeveralWatches,
+	"values before": testValuesBefore,
 }
 
 // TestConformance holds the etcd in memory to what a real one does.
@@ -128,6 +129,23 @@ func testRevisions(t *testing.T, c *clientv3.Client, dir string) {
 	equal(t, "one revision for all that a call deletes", some.Header.Revision-b, 4)
 	put(c.Put(ctx, dir+"a", "4"))
 	equal(t, "a key that came again", text(must[*clientv3.GetResponse](t)(c.Get(ctx, dir+"a")).Kvs, b), "a=4(5,5,1)")
+}
+
+// testValuesBefore covers what conditions can ask of a value, and what answers can say of what
+// was there before.
+func testValuesBefore(t *testing.T, c *clientv3.Client, dir string) {
+	ctx := t.Context()
+	b := base(t, c)
+	put := must[*clientv3.PutResponse](t)
+	put(c.Put(ctx, dir+"b", "1"))
+	put(c.Put(ctx, dir+"a", "2"))
+	equal(t, "before a put", text([]*mvccpb.KeyValue{put(c.Put(ctx, dir+"b", "3", clientv3.WithPrevKV())).PrevKv}, b), "b=1(1,1,1)")
+	get := must[*clientv3.GetResponse](t)
+	equal(t, "by the last change", text(get(c.Get(ctx, dir, clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortDescend))).Kvs, b), "b=3(1,3,2) a=2(2,2,1)")
+	txn := must[*clientv3.TxnResponse](t)
+	equal(t, "another value", txn(c.Txn(ctx).If(clientv3.Compare(clientv3.Value(dir+"a"), "=", "1")).Commit()).Succeeded, false)
+	equal(t, "a later change", txn(c.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(dir+"b"), ">", b+2)).Commit()).Succeeded, true)
+	equal(t, "before a deletion", text(must[*clientv3.DeleteResponse](t)(c.Delete(ctx, dir, clientv3.WithPrefix(), clientv3.WithPrevKV())).PrevKvs, b), "a=2(2,2,1) b=3(1,3,2)")
 }
 
 func testRanges(t *testing.T, c *clientv3.Client, dir string) {

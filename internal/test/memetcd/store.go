@@ -1,12 +1,16 @@
 package memetcd
 
 import (
+	"cmp"
+	"context"
 	"slices"
 	"strings"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	etcdlease "go.etcd.io/etcd/server/v3/lease"
+	"go.etcd.io/etcd/server/v3/storage/mvcc"
 )
 
 // store holds the versions of all keys, and the changes since the last compaction.
@@ -49,6 +53,14 @@ func within(key, end []byte) keyRange {
 	}
 }
 
+// withinRead is within for etcd's code, where the end of all keys from key on is empty, not nil.
+func withinRead(key, end []byte) keyRange {
+	if end != nil && len(end) == 0 {
+		return keyRange{from: string(key)}
+	}
+	return within(key, end)
+}
+
 func (r keyRange) has(key string) bool { return key >= r.from && (r.to == "" || key < r.to) }
 
 // span returns the keys of a range that have versions.
@@ -80,90 +92,57 @@ func (s *store) last(key string) *mvccpb.KeyValue {
 	return nil
 }
 
-// readable returns the error of reads at a revision, if any.
-func (s *store) readable(revision int64) error {
-	switch {
-	case revision > s.revision:
-		return rpctypes.ErrGRPCFutureRev
-	case revision > 0 && revision < s.compacted:
-		return rpctypes.ErrGRPCCompacted
-	}
-	return nil
-}
-
-// readRange answers a range request. present is the revision to read at if the request has none.
-func (s *store) readRange(r *etcdserverpb.RangeRequest, present int64) (*etcdserverpb.RangeResponse, error) {
-	if err := checkRange(r); err != nil {
-		return nil, err
-	}
-	if err := s.readable(r.Revision); err != nil {
-		return nil, err
-	}
-	revision := present
-	if r.Revision > 0 {
-		revision = r.Revision
-	}
-	var kvs []*mvccpb.KeyValue
-	count := int64(0)
-	for _, key := range s.span(within(r.Key, r.RangeEnd)) {
-		kv := s.at(key, revision)
-		if kv == nil {
-			continue
-		}
-		count++
-		if kv.ModRevision >= r.MinModRevision {
-			kvs = append(kvs, kv)
-		}
-	}
-	out := &etcdserverpb.RangeResponse{Count: count}
-	if r.CountOnly {
-		return out, nil
-	}
-	if r.SortOrder == etcdserverpb.RangeRequest_DESCEND {
-		slices.Reverse(kvs)
-	}
-	if r.Limit > 0 && int64(len(kvs)) > r.Limit {
-		kvs, out.More = kvs[:r.Limit], true
-	}
-	for _, kv := range kvs {
-		if r.KeysOnly {
-			kv = &mvccpb.KeyValue{Key: kv.Key, CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision, Version: kv.Version, Lease: kv.Lease}
-		}
-		out.Kvs = append(out.Kvs, kv)
-	}
-	return out, nil
-}
-
-// checkRange refuses requests that etcd refuses, and those that are not implemented.
-func checkRange(r *etcdserverpb.RangeRequest) error {
-	switch {
-	case len(r.Key) == 0:
-		return rpctypes.ErrGRPCEmptyKey
-	case r.SortTarget != etcdserverpb.RangeRequest_KEY, r.Serializable, r.MaxModRevision != 0, r.MinCreateRevision != 0, r.MaxCreateRevision != 0:
-		return unimplemented("a range that is sorted by another field than the key, serializable, or bounded by another revision than the least of modification")
-	}
-	return nil
-}
-
-// writing is a transaction that writes at one revision.
+// writing is a transaction that writes at one revision. It implements mvcc.TxnWrite.
 type writing struct {
-	s      *store
+	s      *Server
 	events []*mvccpb.Event
 }
 
+// Rev implements mvcc.ReadView.
+func (w *writing) Rev() int64 { return w.s.store.revision }
+
+// FirstRev implements mvcc.ReadView.
+func (w *writing) FirstRev() int64 { return w.s.store.compacted }
+
 // revision is that of the transaction's changes.
-func (w *writing) revision() int64 { return w.s.revision + 1 }
+func (w *writing) revision() int64 { return w.Rev() + 1 }
 
 // present is the revision at which the transaction reads.
 func (w *writing) present() int64 {
 	if len(w.events) > 0 {
 		return w.revision()
 	}
-	return w.s.revision
+	return w.Rev()
+}
+
+// Range implements mvcc.ReadView.
+func (w *writing) Range(_ context.Context, key, end []byte, o mvcc.RangeOptions) (*mvcc.RangeResult, error) {
+	s, out := w.s.store, &mvcc.RangeResult{Rev: w.present()}
+	switch {
+	case o.Rev > out.Rev:
+		return nil, mvcc.ErrFutureRev
+	case o.Rev > 0 && o.Rev < s.compacted:
+		return nil, mvcc.ErrCompacted
+	}
+	for _, key := range s.span(withinRead(key, end)) {
+		kv := s.at(key, cmp.Or(max(o.Rev, 0), out.Rev))
+		if kv == nil {
+			continue
+		}
+		out.Count++
+		if o.CountOnly || o.Limit > 0 && len(out.KVs) == int(o.Limit) {
+			continue
+		}
+		if o.FastKeysOnly { // etcd's code clears the value of what it gets
+			kv = &mvccpb.KeyValue{Key: kv.Key, CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision, Version: kv.Version, Lease: kv.Lease}
+		}
+		out.KVs = append(out.KVs, kv)
+	}
+	return out, nil
 }
 
 func (w *writing) set(key string, kv *mvccpb.KeyValue) {
-	s := w.s
+	s := w.s.store
 	if i, ok := slices.BinarySearch(s.keys, key); !ok {
 		s.keys = slices.Insert(s.keys, i, key)
 	}
@@ -175,34 +154,48 @@ func (w *writing) set(key string, kv *mvccpb.KeyValue) {
 	w.events = append(w.events, e)
 }
 
-// put stores a value under a lease; 0 for none.
-func (w *writing) put(key, value []byte, lease int64) {
-	kv := &mvccpb.KeyValue{Key: slices.Clone(key), Value: slices.Clone(value), CreateRevision: w.revision(), ModRevision: w.revision(), Version: 1, Lease: lease}
-	if old := w.s.last(string(key)); old != nil {
+// Put implements mvcc.WriteView.
+func (w *writing) Put(key, value []byte, lease etcdlease.LeaseID) int64 {
+	kv := &mvccpb.KeyValue{Key: slices.Clone(key), Value: slices.Clone(value), CreateRevision: w.revision(), ModRevision: w.revision(), Version: 1, Lease: int64(lease)}
+	if old := w.s.store.last(string(key)); old != nil {
 		kv.CreateRevision, kv.Version = old.CreateRevision, old.Version+1
 	}
 	w.set(string(key), kv)
+	return w.revision()
 }
 
-// remove deletes the keys of a range and returns how many there were.
-func (w *writing) remove(r keyRange) (n int64) {
-	for _, key := range slices.Clone(w.s.span(r)) {
-		if w.s.last(key) != nil {
+// DeleteRange implements mvcc.WriteView.
+func (w *writing) DeleteRange(key, end []byte) (n, revision int64) {
+	for _, key := range slices.Clone(w.s.store.span(withinRead(key, end))) {
+		if w.s.store.last(key) != nil {
 			w.set(key, nil)
 			n++
 		}
 	}
-	return n
+	return n, w.present()
 }
 
-// finish makes the changes visible. It returns false if there are none.
-func (w *writing) finish() bool {
-	if len(w.events) == 0 {
-		return false
+// Changes implements mvcc.TxnWrite.
+func (w *writing) Changes() (all []*mvccpb.KeyValue) {
+	for _, e := range w.events {
+		all = append(all, e.Kv)
 	}
-	w.s.revision++
-	w.s.changes = append(w.s.changes, change{w.s.revision, w.events})
-	return true
+	return all
+}
+
+// End implements mvcc.TxnRead. It makes the changes visible and tells the watchers.
+func (w *writing) End() {
+	if len(w.events) == 0 {
+		return
+	}
+	w.s.store.revision++
+	w.s.store.changes = append(w.s.store.changes, change{w.s.store.revision, w.events})
+	for _, e := range w.events {
+		if w.s.opts.Stored != nil && e.Type == mvccpb.Event_PUT {
+			w.s.opts.Stored(string(e.Kv.Key), e.Kv.Value)
+		}
+	}
+	w.s.wake()
 }
 
 // compact drops the versions of keys that only reads before a revision need.
@@ -231,25 +224,6 @@ func (s *store) compact(revision int64) error {
 	})
 	s.changes = slices.DeleteFunc(s.changes, func(c change) bool { return c.revision < revision })
 	return nil
-}
-
-// compare evaluates a comparison of a transaction.
-func (s *store) compare(c *etcdserverpb.Compare) (bool, error) {
-	if len(c.RangeEnd) > 0 || c.Result != etcdserverpb.Compare_EQUAL {
-		return false, unimplemented("a comparison of a range, or for something else than equality")
-	}
-	kv := s.last(string(c.Key))
-	if kv == nil {
-		kv = &mvccpb.KeyValue{}
-	}
-	switch v := c.TargetUnion.(type) {
-	case *etcdserverpb.Compare_CreateRevision:
-		return kv.CreateRevision == v.CreateRevision, nil
-	case *etcdserverpb.Compare_ModRevision:
-		return kv.ModRevision == v.ModRevision, nil
-	default:
-		return false, unimplemented("a comparison of something else than a revision")
-	}
 }
 
 // checkOverlap refuses a transaction that changes a key twice, as etcd does.
