@@ -8,8 +8,8 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
-	"github.com/fantasia-hpo/fantasia/internal/base/envflag"
 	"github.com/fantasia-hpo/fantasia/internal/base/usage"
 )
 
@@ -87,7 +87,6 @@ func newApp(o Options) *app {
 	a.add(groupServer, newStudyCommand(a), newTrialCommand(a), newWorkerCommand(a), newReportCommand(a), newBackupCommand(a), newRestoreCommand(a), newReplayCommand(a))
 	a.add("", newVersionCommand(a))
 	checkArguments(a.root)
-	usage.Setup(a.root)
 	return a
 }
 
@@ -104,14 +103,10 @@ func checkArguments(c *cobra.Command) {
 
 // rootCommand adds to a root command what every one has.
 func (a *app) rootCommand(root *cobra.Command) *cobra.Command {
-	root.Version, root.SilenceErrors, root.SilenceUsage = a.Version, true, true
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		if err := envflag.Apply(cmd); err != nil {
-			return err
-		}
+	usage.Root(root, a.Version, func(*pflag.FlagSet) error {
 		a.started = true
 		return nil
-	}
+	})
 	root.SetIn(a.Stdin)
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)

@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fantasia-hpo/fantasia/internal/app/kubeforward"
-	"github.com/fantasia-hpo/fantasia/internal/base/usage"
 )
 
 // pluginName is the name of the program by which kubectl finds it.
@@ -56,7 +55,6 @@ func (a *app) plugin() *cobra.Command {
 		root.AddCommand(c)
 	}
 	checkArguments(root)
-	usage.Setup(root)
 	return root
 }
 

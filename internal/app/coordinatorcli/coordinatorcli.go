@@ -16,7 +16,6 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/election"
 	"github.com/fantasia-hpo/fantasia/internal/app/coordinatornode"
 	"github.com/fantasia-hpo/fantasia/internal/app/katib"
-	"github.com/fantasia-hpo/fantasia/internal/base/envflag"
 	"github.com/fantasia-hpo/fantasia/internal/base/usage"
 )
 
@@ -41,11 +40,7 @@ Every flag can also be set in the environment: --lease-ttl as FANTASIA_LEASE_TTL
 and so on. The OTEL_* variables say where traces go.`,
 		Example: `  coordinator --etcd http://localhost:2379 --nats nats://localhost:4222
   fantasia --server http://localhost:8080 study create -f study.yaml`,
-		Args:              cobra.NoArgs,
-		Version:           version,
-		SilenceUsage:      true,
-		SilenceErrors:     true,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return envflag.Apply(cmd) },
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if verbose {
 				o.Level = slog.LevelDebug
@@ -79,6 +74,5 @@ and so on. The OTEL_* variables say where traces go.`,
 	f.StringSliceVar(&o.Kubernetes.PodDeletionCost, "pod-deletion-cost", nil, "`pools` whose pods get a deletion cost; each worker has the name of its pod")
 	f.BoolVarP(&verbose, "verbose", "v", false, "log more")
 	cmd.AddCommand(releaseCommand(), natsConfigCommand(), natsReloadCommand(), katibCommand(version, stderr))
-	usage.Setup(cmd)
-	return cmd
+	return usage.Root(cmd, version, nil)
 }

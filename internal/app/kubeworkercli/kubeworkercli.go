@@ -18,7 +18,6 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/internal/app/kubeforward"
 	"github.com/fantasia-hpo/fantasia/internal/app/workernode"
-	"github.com/fantasia-hpo/fantasia/internal/base/envflag"
 	"github.com/fantasia-hpo/fantasia/internal/base/usage"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study/jobpolicy"
@@ -56,16 +55,7 @@ It uses the cluster that it runs in, or the one of --kubeconfig. Every flag can 
 be set in the environment: --start-timeout as FANTASIA_START_TIMEOUT, and so on.`,
 		Example: `  kubeworker --nats nats://nats:4222 --template job.yaml --slots 20
   kubeworker --template pytorchjob.yaml --container pytorch --namespace training`,
-		Args:          cobra.NoArgs,
-		Version:       version,
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			if err := envflag.Apply(cmd); err != nil {
-				return err
-			}
-			return workernode.CheckFlags(cmd.Flags())
-		},
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := files.readInto(&k); err != nil {
 				return err
@@ -81,8 +71,7 @@ be set in the environment: --start-timeout as FANTASIA_START_TIMEOUT, and so on.
 	f.StringVar(&files.studyJobs, "study-jobs", "", "YAML file of the Jobs that each namespace's studies may bring (default: none)")
 	f.StringVar(&files.kubeconfig, "kubeconfig", "", "kubeconfig file (default: the pod's service account, $KUBECONFIG, or ~/.kube/config)")
 	cmd.CompletionOptions.DisableDefaultCmd = true
-	usage.Setup(cmd)
-	return cmd
+	return usage.Root(cmd, version, workernode.CheckFlags)
 }
 
 // kubeFiles are the files that the flags name.

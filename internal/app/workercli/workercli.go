@@ -8,7 +8,6 @@ import (
 	"io"
 
 	"github.com/fantasia-hpo/fantasia/internal/app/workernode"
-	"github.com/fantasia-hpo/fantasia/internal/base/envflag"
 	"github.com/fantasia-hpo/fantasia/internal/base/usage"
 	"github.com/fantasia-hpo/fantasia/worker/command"
 	"github.com/spf13/cobra"
@@ -35,16 +34,7 @@ also be set in the environment: --allow-study-commands as
 FANTASIA_ALLOW_STUDY_COMMANDS, and so on.`,
 		Example: `  worker --nats nats://localhost:4222 --slots 4 -- python train.py '${args}'
   worker --nats nats://localhost:4222 --pool gpus --gpus auto --allow-study-commands`,
-		Version:       version,
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		Args:          cobra.ArbitraryArgs,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			if err := envflag.Apply(cmd); err != nil {
-				return err
-			}
-			return workernode.CheckFlags(cmd.Flags())
-		},
+		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if dash := cmd.ArgsLenAtDash(); len(args) > 0 && dash != 0 {
 				return fmt.Errorf("argument %q: the command to run comes after --", args[0])
@@ -64,6 +54,5 @@ FANTASIA_ALLOW_STUDY_COMMANDS, and so on.`,
 	f.Var(workernode.Size(&w.KeepTrials), "keep-trials", "how much ended trials may leave in --state before the oldest are removed; 0 keeps all")
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	cmd.AddCommand(sidecarCommand(version, stderr), jobSidecarCommand(stderr), installCommand())
-	usage.Setup(cmd)
-	return cmd
+	return usage.Root(cmd, version, workernode.CheckFlags)
 }

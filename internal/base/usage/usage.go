@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/fantasia-hpo/fantasia/internal/base/envflag"
 )
 
 // Columns is the width of help texts.
@@ -25,6 +27,20 @@ func Main(ctx context.Context, root *cobra.Command, args []string, stderr io.Wri
 		return 1
 	}
 	return 0
+}
+
+// Root completes the root command of a program: its flags can come from the environment, and
+// check, if it is not nil, has to accept them.
+func Root(root *cobra.Command, version string, check func(*pflag.FlagSet) error) *cobra.Command {
+	root.Version, root.SilenceErrors, root.SilenceUsage = version, true, true
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		if err := envflag.Apply(cmd); err != nil || check == nil {
+			return err
+		}
+		return check(cmd.Flags())
+	}
+	Setup(root)
+	return root
 }
 
 // Setup wraps the help of flags at Columns, and makes an invalid value of a flag an error
