@@ -1,12 +1,4 @@
-// Package memetcd is an etcd in memory, for simulation: the part of etcd that Fantasia
-// uses, with the semantics of a real one. Both pass one suite. What Fantasia does not
-// use is answered with codes.Unimplemented.
-//
-// etcd's own code evaluates the requests, over a store in memory. Clients are real ones
-// (clientv3.Client) whose requests do not go over a connection. Server and clients wait on
-// channels and timers only, so that they run in a testing/synctest bubble, in which leases
-// expire in virtual time. The caller decides, for each request, what goes wrong.
-package memetcd
+package simulation
 
 import (
 	"context"
@@ -19,32 +11,32 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Op names a request.
-type Op string
+// etcdOp names a request.
+type etcdOp string
 
 // The requests that faults can hit.
 const (
-	OpRange     Op = "range"
-	OpPut       Op = "put"
-	OpDelete    Op = "delete"
-	OpTxn       Op = "txn"
-	OpCompact   Op = "compact"
-	OpGrant     Op = "grant"
-	OpKeepAlive Op = "keepalive"
-	OpRevoke    Op = "revoke"
-	OpWatch     Op = "watch" // a stream is opened
+	OpRange     etcdOp = "range"
+	OpPut       etcdOp = "put"
+	OpDelete    etcdOp = "delete"
+	OpTxn       etcdOp = "txn"
+	OpCompact   etcdOp = "compact"
+	OpGrant     etcdOp = "grant"
+	OpKeepAlive etcdOp = "keepalive"
+	OpRevoke    etcdOp = "revoke"
+	OpWatch     etcdOp = "watch" // a stream is opened
 )
 
-// Event is a request before it is executed.
-type Event struct {
-	Op     Op
+// etcdEvent is a request before it is executed.
+type etcdEvent struct {
+	Op     etcdOp
 	Client string
 	// Writes says that the request may change what is stored.
 	Writes bool
 }
 
-// Fault describes what goes wrong with a request; the zero Fault is no fault.
-type Fault struct {
+// etcdFault describes what goes wrong with a request; the zero etcdFault is no fault.
+type etcdFault struct {
 	// Lost keeps the request from etcd. Its sender gets codes.Unavailable.
 	Lost bool
 	// Unanswered executes the request, but its sender gets codes.Unavailable.
@@ -56,15 +48,15 @@ type Fault struct {
 	Late time.Duration
 }
 
-// patience is how long a client waits for an etcd that it cannot reach, as one whose
+// etcdPatience is how long a client waits for an etcd that it cannot reach, as one whose
 // pings go unanswered.
-const patience = 13 * time.Second
+const etcdPatience = 13 * time.Second
 
-// Options configure a Server.
-type Options struct {
+// etcdOptions configure an etcdServer.
+type etcdOptions struct {
 	// Fault chooses what goes wrong; nothing by default. It is called without locks by
 	// the asking goroutine, so it must be safe for concurrent use.
-	Fault func(Event) Fault
+	Fault func(etcdEvent) etcdFault
 	// Stored is called for each value that is stored, with the server locked, before anybody
 	// can read it; nil for none.
 	Stored func(key string, value []byte)
@@ -73,34 +65,41 @@ type Options struct {
 	Revision int64
 }
 
-// Server is an etcd. It is safe for concurrent use.
-type Server struct {
-	opts Options
+// etcdServer is an etcd in memory: the part of etcd that Fantasia uses, with the semantics of a
+// real one. Both pass one suite. What Fantasia does not use is answered with
+// codes.Unimplemented. It is safe for concurrent use.
+//
+// etcd's own code evaluates the requests, over a store in memory. Clients are real ones
+// (clientv3.Client) whose requests do not go over a connection. Server and clients wait on
+// channels and timers only, so that they run in a testing/synctest bubble, in which leases
+// expire in virtual time. The caller decides, for each request, what goes wrong.
+type etcdServer struct {
+	opts etcdOptions
 
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced whenever waiters should look again
 	stopped bool
-	store   *store
-	leases  map[int64]*lease
+	store   *etcdStore
+	leases  map[int64]*etcdLease
 	granted int64 // the last id of a lease
 	full    bool
 }
 
-// New returns an empty etcd.
-func New(o Options) *Server {
-	s := &Server{opts: o, changed: make(chan struct{}), store: newStore(), leases: map[int64]*lease{}}
+// newEtcd returns an empty etcd.
+func newEtcd(o etcdOptions) *etcdServer {
+	s := &etcdServer{opts: o, changed: make(chan struct{}), store: newStore(), leases: map[int64]*etcdLease{}}
 	s.store.revision = max(s.store.revision, o.Revision)
 	return s
 }
 
 // wake makes all waiters look again. The caller MUST hold mu.
-func (s *Server) wake() {
+func (s *etcdServer) wake() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
 // Stop makes etcd answer nobody, as one that has lost its quorum.
-func (s *Server) Stop() {
+func (s *etcdServer) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stopped = true
@@ -112,7 +111,7 @@ func (s *Server) Stop() {
 
 // Start ends a Stop. As after an election in etcd, every lease has its whole time to live
 // again.
-func (s *Server) Start() {
+func (s *etcdServer) Start() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.stopped {
@@ -126,18 +125,18 @@ func (s *Server) Start() {
 }
 
 // Wipe replaces etcd by an empty one: its keys, leases and revisions begin anew.
-func (s *Server) Wipe() {
+func (s *etcdServer) Wipe() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range s.leases {
 		l.timer.Stop()
 	}
-	s.store, s.leases = newStore(), map[int64]*lease{}
+	s.store, s.leases = newStore(), map[int64]*etcdLease{}
 	s.wake()
 }
 
 // SetFull says whether etcd's quota is used up, so that it refuses to store more.
-func (s *Server) SetFull(full bool) {
+func (s *etcdServer) SetFull(full bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.full = full
@@ -145,30 +144,30 @@ func (s *Server) SetFull(full bool) {
 
 // Revision returns the revision of the last change, and the one up to which the history
 // was compacted; 0 for none.
-func (s *Server) Revision() (last, compacted int64) {
+func (s *etcdServer) Revision() (last, compacted int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.store.revision, s.store.compacted
 }
 
 // Value returns what a key holds now, whatever the faults; nil for none.
-func (s *Server) Value(key string) []byte {
+func (s *etcdServer) Value(key string) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.store.last(key).GetValue()
 }
 
 // present returns the store, which Wipe replaces.
-func (s *Server) present() *store {
+func (s *etcdServer) present() *etcdStore {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.store
 }
 
-// Client is a client of a Server. Close it when nothing uses it any more.
-type Client struct {
+// etcdClient is a client of an etcdServer. Close it when nothing uses it any more.
+type etcdClient struct {
 	*clientv3.Client
-	s    *Server
+	s    *etcdServer
 	name string
 
 	// s.mu guards these fields.
@@ -178,17 +177,17 @@ type Client struct {
 }
 
 // Client returns a client whose events have a name.
-func (s *Server) Client(name string) *Client {
-	c := &Client{s: s, name: name, dead: make(chan struct{})}
+func (s *etcdServer) Client(name string) *etcdClient {
+	c := &etcdClient{s: s, name: name, dead: make(chan struct{})}
 	c.Client = clientv3.NewCtxClient(context.Background())
-	c.KV = clientv3.NewKVFromKVClient(kv{c: c}, c.Client)
-	c.Lease = clientv3.NewLeaseFromLeaseClient(leases{c: c}, c.Client, time.Second)
-	c.Watcher = clientv3.NewWatchFromWatchClient(watches{c: c}, c.Client)
+	c.KV = clientv3.NewKVFromKVClient(etcdKV{c: c}, c.Client)
+	c.Lease = clientv3.NewLeaseFromLeaseClient(etcdLeases{c: c}, c.Client, time.Second)
+	c.Watcher = clientv3.NewWatchFromWatchClient(etcdWatches{c: c}, c.Client)
 	return c
 }
 
 // Cut splits the client from etcd, or ends the split.
-func (c *Client) Cut(cut bool) {
+func (c *etcdClient) Cut(cut bool) {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	c.cut = cut
@@ -197,7 +196,7 @@ func (c *Client) Cut(cut bool) {
 
 // Kill ends all requests of the client, present and future ones, without executing them,
 // as if its process was killed. Leases stay until they expire.
-func (c *Client) Kill() {
+func (c *etcdClient) Kill() {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	if !c.killed {
@@ -208,16 +207,16 @@ func (c *Client) Kill() {
 }
 
 var (
-	errKilled = status.Error(codes.Canceled, "memetcd: the client was killed")
-	errLost   = status.Error(codes.Unavailable, "memetcd: the connection was lost")
+	errEtcdKilled = status.Error(codes.Canceled, "etcd in memory: the client was killed")
+	errEtcdLost   = status.Error(codes.Unavailable, "etcd in memory: the connection was lost")
 )
 
 // ask executes a request of a client with the fault that the server's owner chose for it.
 // It calls do with the server locked.
-func ask[T any](ctx context.Context, c *Client, op Op, writes bool, do func() (T, error)) (none T, _ error) {
-	fault := Fault{}
+func ask[T any](ctx context.Context, c *etcdClient, op etcdOp, writes bool, do func() (T, error)) (none T, _ error) {
+	fault := etcdFault{}
 	if c.s.opts.Fault != nil {
-		fault = c.s.opts.Fault(Event{Op: op, Client: c.name, Writes: writes})
+		fault = c.s.opts.Fault(etcdEvent{Op: op, Client: c.name, Writes: writes})
 	}
 	if err := c.sleep(ctx, fault.Delay); err != nil {
 		return none, err
@@ -227,7 +226,7 @@ func ask[T any](ctx context.Context, c *Client, op Op, writes bool, do func() (T
 	}
 	switch {
 	case fault.Lost:
-		return none, errLost
+		return none, errEtcdLost
 	case fault.Late > 0:
 		there := c.s.present()
 		time.AfterFunc(fault.Late, func() {
@@ -235,7 +234,7 @@ func ask[T any](ctx context.Context, c *Client, op Op, writes bool, do func() (T
 				_, _ = execute(c.s, do)
 			}
 		})
-		return none, errLost
+		return none, errEtcdLost
 	}
 	out, err := execute(c.s, do)
 	if err == nil && fault.Unanswered {
@@ -245,7 +244,7 @@ func ask[T any](ctx context.Context, c *Client, op Op, writes bool, do func() (T
 }
 
 // execute calls do with the server locked, unless it has stopped.
-func execute[T any](s *Server, do func() (T, error)) (none T, _ error) {
+func execute[T any](s *etcdServer, do func() (T, error)) (none T, _ error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
@@ -255,7 +254,7 @@ func execute[T any](s *Server, do func() (T, error)) (none T, _ error) {
 }
 
 // reach waits until the client reaches etcd.
-func (c *Client) reach(ctx context.Context) error {
+func (c *etcdClient) reach(ctx context.Context) error {
 	var late <-chan time.Time
 	for {
 		c.s.mu.Lock()
@@ -263,25 +262,25 @@ func (c *Client) reach(ctx context.Context) error {
 		c.s.mu.Unlock()
 		switch {
 		case killed:
-			return errKilled
+			return errEtcdKilled
 		case ctx.Err() != nil:
 			return status.FromContextError(ctx.Err()).Err()
 		case !away:
 			return nil
 		}
 		if late == nil {
-			late = time.After(patience)
+			late = time.After(etcdPatience)
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
 		case <-late:
-			return errLost
+			return errEtcdLost
 		}
 	}
 }
 
-func (c *Client) sleep(ctx context.Context, d time.Duration) error {
+func (c *etcdClient) sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil
 	}
@@ -289,7 +288,7 @@ func (c *Client) sleep(ctx context.Context, d time.Duration) error {
 	case <-time.After(d):
 		return nil
 	case <-c.dead:
-		return errKilled
+		return errEtcdKilled
 	case <-ctx.Done():
 		return status.FromContextError(ctx.Err()).Err()
 	}
@@ -297,5 +296,5 @@ func (c *Client) sleep(ctx context.Context, d time.Duration) error {
 
 // unimplemented refuses what Fantasia does not use.
 func unimplemented(what string) error {
-	return status.Errorf(codes.Unimplemented, "memetcd: %s", what)
+	return status.Errorf(codes.Unimplemented, "etcd in memory: %s", what)
 }

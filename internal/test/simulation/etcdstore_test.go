@@ -1,4 +1,4 @@
-package memetcd
+package simulation
 
 import (
 	"cmp"
@@ -13,29 +13,29 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 )
 
-// store holds the versions of all keys, and the changes since the last compaction.
-type store struct {
+// etcdStore holds the versions of all keys, and the changes since the last compaction.
+type etcdStore struct {
 	revision  int64
 	compacted int64
 	keys      []string // that have versions, in order
-	versions  map[string][]version
-	changes   []change
+	versions  map[string][]etcdVersion
+	changes   []etcdChange
 }
 
-// version is a key's state from a revision on; a nil kv is a deletion.
-type version struct {
+// etcdVersion is a key's state from a revision on; a nil kv is a deletion.
+type etcdVersion struct {
 	revision int64
 	kv       *mvccpb.KeyValue
 }
 
-// change is all events of a revision.
-type change struct {
+// etcdChange is all events of a revision.
+type etcdChange struct {
 	revision int64
 	events   []*mvccpb.Event
 }
 
 // newStore returns an empty store. As in etcd, the first change has revision 2.
-func newStore() *store { return &store{revision: 1, versions: map[string][]version{}} }
+func newStore() *etcdStore { return &etcdStore{revision: 1, versions: map[string][]etcdVersion{}} }
 
 // keyRange is a request's range of keys.
 type keyRange struct{ from, to string }
@@ -64,7 +64,7 @@ func withinRead(key, end []byte) keyRange {
 func (r keyRange) has(key string) bool { return key >= r.from && (r.to == "" || key < r.to) }
 
 // span returns the keys of a range that have versions.
-func (s *store) span(r keyRange) []string {
+func (s *etcdStore) span(r keyRange) []string {
 	from, _ := slices.BinarySearch(s.keys, r.from)
 	to := len(s.keys)
 	if r.to != "" {
@@ -74,7 +74,7 @@ func (s *store) span(r keyRange) []string {
 }
 
 // at returns a key's value at a revision; nil for none.
-func (s *store) at(key string, revision int64) *mvccpb.KeyValue {
+func (s *etcdStore) at(key string, revision int64) *mvccpb.KeyValue {
 	versions := s.versions[key]
 	for i := len(versions) - 1; i >= 0; i-- {
 		if versions[i].revision <= revision {
@@ -85,30 +85,30 @@ func (s *store) at(key string, revision int64) *mvccpb.KeyValue {
 }
 
 // last returns a key's present value, also one of an unfinished transaction; nil for none.
-func (s *store) last(key string) *mvccpb.KeyValue {
+func (s *etcdStore) last(key string) *mvccpb.KeyValue {
 	if v := s.versions[key]; len(v) > 0 {
 		return v[len(v)-1].kv
 	}
 	return nil
 }
 
-// writing is a transaction that writes at one revision. It implements mvcc.TxnWrite.
-type writing struct {
-	s      *Server
+// etcdWriting is a transaction that writes at one revision. It implements mvcc.TxnWrite.
+type etcdWriting struct {
+	s      *etcdServer
 	events []*mvccpb.Event
 }
 
 // Rev implements mvcc.ReadView.
-func (w *writing) Rev() int64 { return w.s.store.revision }
+func (w *etcdWriting) Rev() int64 { return w.s.store.revision }
 
 // FirstRev implements mvcc.ReadView.
-func (w *writing) FirstRev() int64 { return w.s.store.compacted }
+func (w *etcdWriting) FirstRev() int64 { return w.s.store.compacted }
 
 // revision is that of the transaction's changes.
-func (w *writing) revision() int64 { return w.Rev() + 1 }
+func (w *etcdWriting) revision() int64 { return w.Rev() + 1 }
 
 // present is the revision at which the transaction reads.
-func (w *writing) present() int64 {
+func (w *etcdWriting) present() int64 {
 	if len(w.events) > 0 {
 		return w.revision()
 	}
@@ -116,7 +116,7 @@ func (w *writing) present() int64 {
 }
 
 // Range implements mvcc.ReadView.
-func (w *writing) Range(_ context.Context, key, end []byte, o mvcc.RangeOptions) (*mvcc.RangeResult, error) {
+func (w *etcdWriting) Range(_ context.Context, key, end []byte, o mvcc.RangeOptions) (*mvcc.RangeResult, error) {
 	s, out := w.s.store, &mvcc.RangeResult{Rev: w.present()}
 	switch {
 	case o.Rev > out.Rev:
@@ -141,12 +141,12 @@ func (w *writing) Range(_ context.Context, key, end []byte, o mvcc.RangeOptions)
 	return out, nil
 }
 
-func (w *writing) set(key string, kv *mvccpb.KeyValue) {
+func (w *etcdWriting) set(key string, kv *mvccpb.KeyValue) {
 	s := w.s.store
 	if i, ok := slices.BinarySearch(s.keys, key); !ok {
 		s.keys = slices.Insert(s.keys, i, key)
 	}
-	s.versions[key] = append(s.versions[key], version{w.revision(), kv})
+	s.versions[key] = append(s.versions[key], etcdVersion{w.revision(), kv})
 	e := &mvccpb.Event{Type: mvccpb.Event_PUT, Kv: kv}
 	if kv == nil {
 		e = &mvccpb.Event{Type: mvccpb.Event_DELETE, Kv: &mvccpb.KeyValue{Key: []byte(key), ModRevision: w.revision()}}
@@ -155,7 +155,7 @@ func (w *writing) set(key string, kv *mvccpb.KeyValue) {
 }
 
 // Put implements mvcc.WriteView.
-func (w *writing) Put(key, value []byte, lease etcdlease.LeaseID) int64 {
+func (w *etcdWriting) Put(key, value []byte, lease etcdlease.LeaseID) int64 {
 	kv := &mvccpb.KeyValue{Key: slices.Clone(key), Value: slices.Clone(value), CreateRevision: w.revision(), ModRevision: w.revision(), Version: 1, Lease: int64(lease)}
 	if old := w.s.store.last(string(key)); old != nil {
 		kv.CreateRevision, kv.Version = old.CreateRevision, old.Version+1
@@ -165,7 +165,7 @@ func (w *writing) Put(key, value []byte, lease etcdlease.LeaseID) int64 {
 }
 
 // DeleteRange implements mvcc.WriteView.
-func (w *writing) DeleteRange(key, end []byte) (n, revision int64) {
+func (w *etcdWriting) DeleteRange(key, end []byte) (n, revision int64) {
 	for _, key := range slices.Clone(w.s.store.span(withinRead(key, end))) {
 		if w.s.store.last(key) != nil {
 			w.set(key, nil)
@@ -176,7 +176,7 @@ func (w *writing) DeleteRange(key, end []byte) (n, revision int64) {
 }
 
 // Changes implements mvcc.TxnWrite.
-func (w *writing) Changes() (all []*mvccpb.KeyValue) {
+func (w *etcdWriting) Changes() (all []*mvccpb.KeyValue) {
 	for _, e := range w.events {
 		all = append(all, e.Kv)
 	}
@@ -184,12 +184,12 @@ func (w *writing) Changes() (all []*mvccpb.KeyValue) {
 }
 
 // End implements mvcc.TxnRead. It makes the changes visible and tells the watchers.
-func (w *writing) End() {
+func (w *etcdWriting) End() {
 	if len(w.events) == 0 {
 		return
 	}
 	w.s.store.revision++
-	w.s.store.changes = append(w.s.store.changes, change{w.s.store.revision, w.events})
+	w.s.store.changes = append(w.s.store.changes, etcdChange{w.s.store.revision, w.events})
 	for _, e := range w.events {
 		if w.s.opts.Stored != nil && e.Type == mvccpb.Event_PUT {
 			w.s.opts.Stored(string(e.Kv.Key), e.Kv.Value)
@@ -199,7 +199,7 @@ func (w *writing) End() {
 }
 
 // compact drops the versions of keys that only reads before a revision need.
-func (s *store) compact(revision int64) error {
+func (s *etcdStore) compact(revision int64) error {
 	switch {
 	case revision <= s.compacted:
 		return rpctypes.ErrGRPCCompacted
@@ -222,7 +222,7 @@ func (s *store) compact(revision int64) error {
 		}
 		return keep == len(versions)
 	})
-	s.changes = slices.DeleteFunc(s.changes, func(c change) bool { return c.revision < revision })
+	s.changes = slices.DeleteFunc(s.changes, func(c etcdChange) bool { return c.revision < revision })
 	return nil
 }
 

@@ -1,4 +1,4 @@
-package memetcd_test
+package simulation
 
 import (
 	"context"
@@ -17,10 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/fantasia-hpo/fantasia/internal/base/embedded"
-	"github.com/fantasia-hpo/fantasia/internal/test/memetcd"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // suite is what an etcd does that Fantasia relies on. The keys of a case begin with dir, and
 // nobody else writes.
@@ -40,6 +37,7 @@ var suite = map[string]func(t *testing.T, c *clientv3.Client, dir string){
 
 // TestConformance holds the etcd in memory to what a real one does.
 func TestConformance(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	real, err := embedded.StartEtcd(ctx, embedded.EtcdOptions{Dir: t.TempDir(), History: time.Hour})
@@ -63,7 +61,7 @@ func TestConformance(t *testing.T) {
 		})
 		t.Run("memory/"+name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := memetcd.New(memetcd.Options{}).Client("tester")
+				c := newEtcd(etcdOptions{}).Client("tester")
 				defer c.Close()
 				test(t, c.Client, t.Name()+"/")
 			})

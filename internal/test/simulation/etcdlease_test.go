@@ -1,4 +1,4 @@
-package memetcd
+package simulation
 
 import (
 	"context"
@@ -10,19 +10,19 @@ import (
 	"google.golang.org/grpc"
 )
 
-// lease is a lease that has not ended.
-type lease struct {
+// etcdLease is a lease that has not ended.
+type etcdLease struct {
 	ttl   time.Duration
 	timer *time.Timer // ends it
 }
 
-// leases implements etcdserverpb.LeaseClient.
-type leases struct{ c *Client }
+// etcdLeases implements etcdserverpb.LeaseClient.
+type etcdLeases struct{ c *etcdClient }
 
-var _ etcdserverpb.LeaseClient = leases{}
+var _ etcdserverpb.LeaseClient = etcdLeases{}
 
 // LeaseGrant implements etcdserverpb.LeaseClient.
-func (l leases) LeaseGrant(ctx context.Context, r *etcdserverpb.LeaseGrantRequest, _ ...grpc.CallOption) (*etcdserverpb.LeaseGrantResponse, error) {
+func (l etcdLeases) LeaseGrant(ctx context.Context, r *etcdserverpb.LeaseGrantRequest, _ ...grpc.CallOption) (*etcdserverpb.LeaseGrantResponse, error) {
 	s := l.c.s
 	return ask(ctx, l.c, OpGrant, true, func() (*etcdserverpb.LeaseGrantResponse, error) {
 		if r.ID != 0 || r.TTL < 1 {
@@ -34,7 +34,7 @@ func (l leases) LeaseGrant(ctx context.Context, r *etcdserverpb.LeaseGrantReques
 		s.granted++
 		id := s.granted
 		ttl := time.Duration(r.TTL) * time.Second
-		granted := &lease{ttl: ttl}
+		granted := &etcdLease{ttl: ttl}
 		granted.timer = time.AfterFunc(ttl, func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -48,10 +48,10 @@ func (l leases) LeaseGrant(ctx context.Context, r *etcdserverpb.LeaseGrantReques
 }
 
 // revoke ends a lease and deletes its keys. The caller MUST hold mu.
-func (s *Server) revoke(id int64) {
+func (s *etcdServer) revoke(id int64) {
 	s.leases[id].timer.Stop()
 	delete(s.leases, id)
-	w := &writing{s: s}
+	w := &etcdWriting{s: s}
 	for _, key := range s.store.keys {
 		if kv := s.store.last(key); kv != nil && kv.Lease == id {
 			w.set(key, nil)
@@ -61,7 +61,7 @@ func (s *Server) revoke(id int64) {
 }
 
 // LeaseRevoke implements etcdserverpb.LeaseClient.
-func (l leases) LeaseRevoke(ctx context.Context, r *etcdserverpb.LeaseRevokeRequest, _ ...grpc.CallOption) (*etcdserverpb.LeaseRevokeResponse, error) {
+func (l etcdLeases) LeaseRevoke(ctx context.Context, r *etcdserverpb.LeaseRevokeRequest, _ ...grpc.CallOption) (*etcdserverpb.LeaseRevokeResponse, error) {
 	s := l.c.s
 	return ask(ctx, l.c, OpRevoke, true, func() (*etcdserverpb.LeaseRevokeResponse, error) {
 		if s.leases[r.ID] == nil {
@@ -73,30 +73,30 @@ func (l leases) LeaseRevoke(ctx context.Context, r *etcdserverpb.LeaseRevokeRequ
 }
 
 // LeaseKeepAlive implements etcdserverpb.LeaseClient.
-func (l leases) LeaseKeepAlive(ctx context.Context, _ ...grpc.CallOption) (grpc.BidiStreamingClient[etcdserverpb.LeaseKeepAliveRequest, etcdserverpb.LeaseKeepAliveResponse], error) {
-	return &renewals{c: l.c, ctx: ctx}, nil
+func (l etcdLeases) LeaseKeepAlive(ctx context.Context, _ ...grpc.CallOption) (grpc.BidiStreamingClient[etcdserverpb.LeaseKeepAliveRequest, etcdserverpb.LeaseKeepAliveResponse], error) {
+	return &etcdRenewals{c: l.c, ctx: ctx}, nil
 }
 
 // LeaseTimeToLive implements etcdserverpb.LeaseClient.
-func (l leases) LeaseTimeToLive(context.Context, *etcdserverpb.LeaseTimeToLiveRequest, ...grpc.CallOption) (*etcdserverpb.LeaseTimeToLiveResponse, error) {
+func (l etcdLeases) LeaseTimeToLive(context.Context, *etcdserverpb.LeaseTimeToLiveRequest, ...grpc.CallOption) (*etcdserverpb.LeaseTimeToLiveResponse, error) {
 	return nil, unimplemented("LeaseTimeToLive")
 }
 
 // LeaseLeases implements etcdserverpb.LeaseClient.
-func (l leases) LeaseLeases(context.Context, *etcdserverpb.LeaseLeasesRequest, ...grpc.CallOption) (*etcdserverpb.LeaseLeasesResponse, error) {
+func (l etcdLeases) LeaseLeases(context.Context, *etcdserverpb.LeaseLeasesRequest, ...grpc.CallOption) (*etcdserverpb.LeaseLeasesResponse, error) {
 	return nil, unimplemented("LeaseLeases")
 }
 
-// renewals is a stream for one renewal. Not safe for concurrent use.
-type renewals struct {
+// etcdRenewals is a stream for one renewal. Not safe for concurrent use.
+type etcdRenewals struct {
 	grpc.ClientStream // nil: its methods are not used, but for those below
-	c                 *Client
+	c                 *etcdClient
 	ctx               context.Context
 	id                int64
 }
 
 // Send implements grpc.BidiStreamingClient.
-func (r *renewals) Send(q *etcdserverpb.LeaseKeepAliveRequest) error {
+func (r *etcdRenewals) Send(q *etcdserverpb.LeaseKeepAliveRequest) error {
 	if r.id != 0 {
 		return unimplemented("a second renewal on a stream")
 	}
@@ -105,10 +105,10 @@ func (r *renewals) Send(q *etcdserverpb.LeaseKeepAliveRequest) error {
 }
 
 // CloseSend implements grpc.ClientStream.
-func (r *renewals) CloseSend() error { return nil }
+func (r *etcdRenewals) CloseSend() error { return nil }
 
 // Recv implements grpc.BidiStreamingClient.
-func (r *renewals) Recv() (*etcdserverpb.LeaseKeepAliveResponse, error) {
+func (r *etcdRenewals) Recv() (*etcdserverpb.LeaseKeepAliveResponse, error) {
 	if r.id == 0 {
 		return nil, io.EOF
 	}

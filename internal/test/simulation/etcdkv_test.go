@@ -1,4 +1,4 @@
-package memetcd
+package simulation
 
 import (
 	"context"
@@ -22,38 +22,38 @@ const (
 	maxRequestBytes = 1536 << 10
 )
 
-// kv implements etcdserverpb.KVClient.
-type kv struct{ c *Client }
+// etcdKV implements etcdserverpb.KVClient.
+type etcdKV struct{ c *etcdClient }
 
-var _ etcdserverpb.KVClient = kv{}
+var _ etcdserverpb.KVClient = etcdKV{}
 
 // header is that of an answer. The caller MUST hold mu.
-func (s *Server) header() *etcdserverpb.ResponseHeader {
+func (s *etcdServer) header() *etcdserverpb.ResponseHeader {
 	return &etcdserverpb.ResponseHeader{ClusterId: 1, MemberId: 1, Revision: s.store.revision, RaftTerm: 2}
 }
 
 // Range implements etcdserverpb.KVClient.
-func (k kv) Range(ctx context.Context, r *etcdserverpb.RangeRequest, _ ...grpc.CallOption) (*etcdserverpb.RangeResponse, error) {
+func (k etcdKV) Range(ctx context.Context, r *etcdserverpb.RangeRequest, _ ...grpc.CallOption) (*etcdserverpb.RangeResponse, error) {
 	return single(ctx, k.c, OpRange, &etcdserverpb.RequestOp{Request: &etcdserverpb.RequestOp_RequestRange{RequestRange: r}}, (*etcdserverpb.ResponseOp).GetResponseRange)
 }
 
 // RangeStream implements etcdserverpb.KVClient.
-func (k kv) RangeStream(context.Context, *etcdserverpb.RangeRequest, ...grpc.CallOption) (grpc.ServerStreamingClient[etcdserverpb.RangeStreamResponse], error) {
+func (k etcdKV) RangeStream(context.Context, *etcdserverpb.RangeRequest, ...grpc.CallOption) (grpc.ServerStreamingClient[etcdserverpb.RangeStreamResponse], error) {
 	return nil, unimplemented("RangeStream")
 }
 
 // Put implements etcdserverpb.KVClient.
-func (k kv) Put(ctx context.Context, r *etcdserverpb.PutRequest, _ ...grpc.CallOption) (*etcdserverpb.PutResponse, error) {
+func (k etcdKV) Put(ctx context.Context, r *etcdserverpb.PutRequest, _ ...grpc.CallOption) (*etcdserverpb.PutResponse, error) {
 	return single(ctx, k.c, OpPut, &etcdserverpb.RequestOp{Request: &etcdserverpb.RequestOp_RequestPut{RequestPut: r}}, (*etcdserverpb.ResponseOp).GetResponsePut)
 }
 
 // DeleteRange implements etcdserverpb.KVClient.
-func (k kv) DeleteRange(ctx context.Context, r *etcdserverpb.DeleteRangeRequest, _ ...grpc.CallOption) (*etcdserverpb.DeleteRangeResponse, error) {
+func (k etcdKV) DeleteRange(ctx context.Context, r *etcdserverpb.DeleteRangeRequest, _ ...grpc.CallOption) (*etcdserverpb.DeleteRangeResponse, error) {
 	return single(ctx, k.c, OpDelete, &etcdserverpb.RequestOp{Request: &etcdserverpb.RequestOp_RequestDeleteRange{RequestDeleteRange: r}}, (*etcdserverpb.ResponseOp).GetResponseDeleteRange)
 }
 
 // single executes an operation as a transaction, and returns its part of the answer.
-func single[T any](ctx context.Context, c *Client, name Op, op *etcdserverpb.RequestOp, answer func(*etcdserverpb.ResponseOp) T) (T, error) {
+func single[T any](ctx context.Context, c *etcdClient, name etcdOp, op *etcdserverpb.RequestOp, answer func(*etcdserverpb.ResponseOp) T) (T, error) {
 	return ask(ctx, c, name, writes(op), func() (none T, _ error) {
 		out, err := c.s.txn(&etcdserverpb.TxnRequest{Success: []*etcdserverpb.RequestOp{op}})
 		if err != nil {
@@ -64,7 +64,7 @@ func single[T any](ctx context.Context, c *Client, name Op, op *etcdserverpb.Req
 }
 
 // Compact implements etcdserverpb.KVClient.
-func (k kv) Compact(ctx context.Context, r *etcdserverpb.CompactionRequest, _ ...grpc.CallOption) (*etcdserverpb.CompactionResponse, error) {
+func (k etcdKV) Compact(ctx context.Context, r *etcdserverpb.CompactionRequest, _ ...grpc.CallOption) (*etcdserverpb.CompactionResponse, error) {
 	s := k.c.s
 	return ask(ctx, k.c, OpCompact, true, func() (*etcdserverpb.CompactionResponse, error) {
 		if err := s.store.compact(r.Revision); err != nil {
@@ -76,7 +76,7 @@ func (k kv) Compact(ctx context.Context, r *etcdserverpb.CompactionRequest, _ ..
 }
 
 // Txn implements etcdserverpb.KVClient.
-func (k kv) Txn(ctx context.Context, r *etcdserverpb.TxnRequest, _ ...grpc.CallOption) (*etcdserverpb.TxnResponse, error) {
+func (k etcdKV) Txn(ctx context.Context, r *etcdserverpb.TxnRequest, _ ...grpc.CallOption) (*etcdserverpb.TxnResponse, error) {
 	return ask(ctx, k.c, OpTxn, slices.ContainsFunc(slices.Concat(r.Success, r.Failure), writes), func() (*etcdserverpb.TxnResponse, error) {
 		return k.c.s.txn(r)
 	})
@@ -87,7 +87,7 @@ func writes(op *etcdserverpb.RequestOp) bool { return op.GetRequestRange() == ni
 
 // txn executes a transaction with etcd's own code, which executes nothing of one that fails. The
 // caller MUST hold mu.
-func (s *Server) txn(r *etcdserverpb.TxnRequest) (*etcdserverpb.TxnResponse, error) {
+func (s *etcdServer) txn(r *etcdserverpb.TxnRequest) (*etcdserverpb.TxnResponse, error) {
 	if err := check(r, maxTxnOps); err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func (s *Server) txn(r *etcdserverpb.TxnRequest) (*etcdserverpb.TxnResponse, err
 	case s.full && slices.ContainsFunc(flat(slices.Concat(r.Success, r.Failure)), func(op *etcdserverpb.RequestOp) bool { return op.GetRequestPut() != nil }):
 		return nil, rpctypes.ErrGRPCNoSpace
 	}
-	out, _, err := txn.Txn(context.Background(), zap.NewNop(), r, false, view{s: s}, lessor{s: s}, false)
+	out, _, err := txn.Txn(context.Background(), zap.NewNop(), r, false, etcdView{s: s}, etcdLessor{s: s}, false)
 	switch {
 	case errors.Is(err, mvcc.ErrFutureRev):
 		return nil, rpctypes.ErrGRPCFutureRev
@@ -117,26 +117,26 @@ func (s *Server) txn(r *etcdserverpb.TxnRequest) (*etcdserverpb.TxnResponse, err
 	return out, nil
 }
 
-// view is the store for etcd's code, which runs with the server locked.
-type view struct {
+// etcdView is the store for etcd's code, which runs with the server locked.
+type etcdView struct {
 	mvcc.KV // nil: a transaction uses the methods below
-	s       *Server
+	s       *etcdServer
 }
 
 // Read implements mvcc.KV.
-func (v view) Read(mvcc.ReadTxMode, *traceutil.Trace) mvcc.TxnRead { return &writing{s: v.s} }
+func (v etcdView) Read(mvcc.ReadTxMode, *traceutil.Trace) mvcc.TxnRead { return &etcdWriting{s: v.s} }
 
 // Write implements mvcc.KV.
-func (v view) Write(*traceutil.Trace) mvcc.TxnWrite { return &writing{s: v.s} }
+func (v etcdView) Write(*traceutil.Trace) mvcc.TxnWrite { return &etcdWriting{s: v.s} }
 
-// lessor tells etcd's code which leases there are.
-type lessor struct {
+// etcdLessor tells etcd's code which leases there are.
+type etcdLessor struct {
 	etcdlease.Lessor // nil: a transaction uses the method below
-	s                *Server
+	s                *etcdServer
 }
 
 // Lookup implements lease.Lessor.
-func (l lessor) Lookup(id etcdlease.LeaseID) *etcdlease.Lease {
+func (l etcdLessor) Lookup(id etcdlease.LeaseID) *etcdlease.Lease {
 	if l.s.leases[int64(id)] == nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package memetcd_test
+package simulation
 
 import (
 	"context"
@@ -11,33 +11,31 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-
-	"github.com/fantasia-hpo/fantasia/internal/test/memetcd"
 )
 
 // TestFaults: each fault does to a request what its comment says.
 func TestFaults(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
-		fault   memetcd.Fault
+		fault   etcdFault
 		took    time.Duration
 		refused bool
 		stored  bool
 		later   time.Duration // when it is stored
 	}{
-		{"none", memetcd.Fault{}, 0, false, true, 0},
-		{"lost", memetcd.Fault{Lost: true}, 0, true, false, 0},
-		{"unanswered", memetcd.Fault{Unanswered: true}, 0, true, true, 0},
-		{"slow", memetcd.Fault{Delay: time.Second}, time.Second, false, true, 0},
-		{"too slow", memetcd.Fault{Delay: time.Hour}, time.Minute, true, false, 2 * time.Hour},
-		{"late", memetcd.Fault{Late: time.Minute}, 0, true, false, 0},
-		{"late, after a while", memetcd.Fault{Late: time.Minute}, 0, true, true, 2 * time.Minute},
+		{"none", etcdFault{}, 0, false, true, 0},
+		{"lost", etcdFault{Lost: true}, 0, true, false, 0},
+		{"unanswered", etcdFault{Unanswered: true}, 0, true, true, 0},
+		{"slow", etcdFault{Delay: time.Second}, time.Second, false, true, 0},
+		{"too slow", etcdFault{Delay: time.Hour}, time.Minute, true, false, 2 * time.Hour},
+		{"late", etcdFault{Late: time.Minute}, 0, true, false, 0},
+		{"late, after a while", etcdFault{Late: time.Minute}, 0, true, true, 2 * time.Minute},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := memetcd.New(memetcd.Options{Fault: func(e memetcd.Event) memetcd.Fault {
-					if e != (memetcd.Event{Op: memetcd.OpPut, Client: "a", Writes: true}) {
-						return memetcd.Fault{}
+				s := newEtcd(etcdOptions{Fault: func(e etcdEvent) etcdFault {
+					if e != (etcdEvent{Op: OpPut, Client: "a", Writes: true}) {
+						return etcdFault{}
 					}
 					return tt.fault
 				}})
@@ -69,7 +67,7 @@ func isUnavailable(err error) bool {
 // missed, and its lease expires meanwhile.
 func TestSplitClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := memetcd.New(memetcd.Options{})
+		s := newEtcd(etcdOptions{})
 		a, b := s.Client("a"), s.Client("b")
 		defer a.Close()
 		defer b.Close()
@@ -99,7 +97,7 @@ func TestSplitClient(t *testing.T) {
 // TestOutage: an etcd without a quorum answers nobody and lets no lease expire.
 func TestOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := memetcd.New(memetcd.Options{})
+		s := newEtcd(etcdOptions{})
 		a := s.Client("a")
 		defer a.Close()
 		ctx := t.Context()
@@ -124,12 +122,12 @@ func TestOutage(t *testing.T) {
 // TestKilledClient: a client that was killed executes nothing, and frees no lease.
 func TestKilledClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slow := memetcd.Fault{}
-		s := memetcd.New(memetcd.Options{Fault: func(e memetcd.Event) memetcd.Fault {
-			if e.Client == "a" && e.Op == memetcd.OpPut {
+		slow := etcdFault{}
+		s := newEtcd(etcdOptions{Fault: func(e etcdEvent) etcdFault {
+			if e.Client == "a" && e.Op == OpPut {
 				return slow
 			}
-			return memetcd.Fault{}
+			return etcdFault{}
 		}})
 		a, b := s.Client("a"), s.Client("b")
 		defer a.Close()
@@ -163,9 +161,9 @@ func TestKilledClient(t *testing.T) {
 // the old one does not reach it.
 func TestWipe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		late, stored := memetcd.Fault{}, ""
-		s := memetcd.New(memetcd.Options{
-			Revision: 100, Fault: func(memetcd.Event) memetcd.Fault { return late },
+		late, stored := etcdFault{}, ""
+		s := newEtcd(etcdOptions{
+			Revision: 100, Fault: func(etcdEvent) etcdFault { return late },
 			Stored: func(key string, value []byte) { stored += key + "=" + string(value) + " " },
 		})
 		a := s.Client("a")
@@ -194,7 +192,7 @@ func TestWipe(t *testing.T) {
 // TestFull: an etcd whose quota is used up deletes and reads, and stores nothing.
 func TestFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := memetcd.New(memetcd.Options{})
+		s := newEtcd(etcdOptions{})
 		a := s.Client("a")
 		defer a.Close()
 		ctx := t.Context()
@@ -218,7 +216,7 @@ func TestFull(t *testing.T) {
 // TestUnimplemented: what Fantasia does not use is refused, and not answered somehow.
 func TestUnimplemented(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := memetcd.New(memetcd.Options{}).Client("a")
+		a := newEtcd(etcdOptions{}).Client("a")
 		defer a.Close()
 		ctx := t.Context()
 		for name, call := range map[string]func() error{

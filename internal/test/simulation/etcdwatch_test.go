@@ -1,4 +1,4 @@
-package memetcd
+package simulation
 
 import (
 	"cmp"
@@ -32,41 +32,41 @@ const (
 	leaderless = 3 * time.Second
 )
 
-// watches implements etcdserverpb.WatchClient.
-type watches struct{ c *Client }
+// etcdWatches implements etcdserverpb.WatchClient.
+type etcdWatches struct{ c *etcdClient }
 
-var _ etcdserverpb.WatchClient = watches{}
+var _ etcdserverpb.WatchClient = etcdWatches{}
 
 // Watch implements etcdserverpb.WatchClient.
-func (w watches) Watch(ctx context.Context, _ ...grpc.CallOption) (grpc.BidiStreamingClient[etcdserverpb.WatchRequest, etcdserverpb.WatchResponse], error) {
-	st := &stream{c: w.c, ctx: ctx, sent: make(chan struct{}, 1)}
+func (w etcdWatches) Watch(ctx context.Context, _ ...grpc.CallOption) (grpc.BidiStreamingClient[etcdserverpb.WatchRequest, etcdserverpb.WatchResponse], error) {
+	st := &etcdStream{c: w.c, ctx: ctx, sent: make(chan struct{}, 1)}
 	if md, ok := metadata.FromOutgoingContext(ctx); ok {
 		st.requireLeader = slices.Contains(md.Get(rpctypes.MetadataRequireLeaderKey), rpctypes.MetadataHasLeader)
 	}
 	var err error
-	if st.store, err = ask(ctx, w.c, OpWatch, false, func() (*store, error) { return w.c.s.store, nil }); err != nil {
+	if st.store, err = ask(ctx, w.c, OpWatch, false, func() (*etcdStore, error) { return w.c.s.store, nil }); err != nil {
 		return nil, err
 	}
 	return st, nil
 }
 
-// stream is a stream of watches. One goroutine may call Send while another calls Recv.
-type stream struct {
+// etcdStream is a stream of watches. One goroutine may call Send while another calls Recv.
+type etcdStream struct {
 	grpc.ClientStream // nil: its methods are not used, but for those below
-	c                 *Client
+	c                 *etcdClient
 	ctx               context.Context
 	requireLeader     bool
-	store             *store // of the server when the stream was opened
+	store             *etcdStore // of the server when the stream was opened
 	sent              chan struct{}
 
 	mu      sync.Mutex
 	queue   []*etcdserverpb.WatchResponse
-	watches []*watch
+	watches []*etcdWatch
 	last    int64 // the last id of a watch
 }
 
-// watch is one watch of a stream.
-type watch struct {
+// etcdWatch is one watch of a stream.
+type etcdWatch struct {
 	id       int64
 	keys     keyRange
 	next     int64 // the first revision that was not looked at
@@ -76,7 +76,7 @@ type watch struct {
 }
 
 // Send implements grpc.BidiStreamingClient.
-func (st *stream) Send(r *etcdserverpb.WatchRequest) error {
+func (st *etcdStream) Send(r *etcdserverpb.WatchRequest) error {
 	s := st.c.s
 	s.mu.Lock()
 	st.mu.Lock()
@@ -94,7 +94,7 @@ func (st *stream) Send(r *etcdserverpb.WatchRequest) error {
 	case *etcdserverpb.WatchRequest_CancelRequest:
 		id := v.CancelRequest.WatchId
 		n := len(st.watches)
-		st.watches = slices.DeleteFunc(st.watches, func(w *watch) bool { return w.id == id })
+		st.watches = slices.DeleteFunc(st.watches, func(w *etcdWatch) bool { return w.id == id })
 		if len(st.watches) < n {
 			st.queue = append(st.queue, &etcdserverpb.WatchResponse{Header: s.header(), WatchId: id, Canceled: true})
 		}
@@ -105,12 +105,12 @@ func (st *stream) Send(r *etcdserverpb.WatchRequest) error {
 }
 
 // create adds a watch. The caller MUST hold the locks.
-func (st *stream) create(r *etcdserverpb.WatchCreateRequest) error {
+func (st *etcdStream) create(r *etcdserverpb.WatchCreateRequest) error {
 	if r.PrevKv || r.Fragment || r.WatchId != 0 {
 		return unimplemented("a watch with previous values, fragments or a chosen id")
 	}
 	s := st.c.s
-	w := &watch{
+	w := &etcdWatch{
 		id: st.last, keys: within(r.Key, r.RangeEnd), next: r.StartRevision,
 		filters: r.Filters, progress: r.ProgressNotify, told: time.Now(),
 	}
@@ -122,10 +122,10 @@ func (st *stream) create(r *etcdserverpb.WatchCreateRequest) error {
 }
 
 // CloseSend implements grpc.ClientStream.
-func (st *stream) CloseSend() error { return nil }
+func (st *etcdStream) CloseSend() error { return nil }
 
 // Recv implements grpc.BidiStreamingClient.
-func (st *stream) Recv() (*etcdserverpb.WatchResponse, error) {
+func (st *etcdStream) Recv() (*etcdserverpb.WatchResponse, error) {
 	var away time.Time // since when etcd is not reached; zero while it is
 	for {
 		out, until, changed, err := st.look(&away)
@@ -139,7 +139,7 @@ func (st *stream) Recv() (*etcdserverpb.WatchResponse, error) {
 }
 
 // wait waits until a time, a change, or a request.
-func (st *stream) wait(until time.Time, changed <-chan struct{}) error {
+func (st *etcdStream) wait(until time.Time, changed <-chan struct{}) error {
 	t := time.NewTimer(time.Until(until))
 	defer t.Stop()
 	select {
@@ -147,7 +147,7 @@ func (st *stream) wait(until time.Time, changed <-chan struct{}) error {
 	case <-changed:
 	case <-st.sent:
 	case <-st.c.dead:
-		return errKilled
+		return errEtcdKilled
 	case <-st.ctx.Done():
 		return st.ctx.Err()
 	}
@@ -155,7 +155,7 @@ func (st *stream) wait(until time.Time, changed <-chan struct{}) error {
 }
 
 // look returns the next answer; if there is none, until when to wait, and for what.
-func (st *stream) look(away *time.Time) (*etcdserverpb.WatchResponse, time.Time, <-chan struct{}, error) {
+func (st *etcdStream) look(away *time.Time) (*etcdserverpb.WatchResponse, time.Time, <-chan struct{}, error) {
 	s, now := st.c.s, time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,14 +163,14 @@ func (st *stream) look(away *time.Time) (*etcdserverpb.WatchResponse, time.Time,
 	defer st.mu.Unlock()
 	switch {
 	case st.c.killed:
-		return nil, now, nil, errKilled
+		return nil, now, nil, errEtcdKilled
 	case st.store != s.store:
-		return nil, now, nil, errLost
+		return nil, now, nil, errEtcdLost
 	case st.c.cut || s.stopped:
 		if away.IsZero() {
 			*away = now
 		}
-		patient, lost := patience, errLost
+		patient, lost := etcdPatience, errEtcdLost
 		if st.requireLeader && !st.c.cut {
 			patient, lost = leaderless, rpctypes.ErrGRPCNoLeader
 		}
@@ -205,8 +205,8 @@ func (st *stream) look(away *time.Time) (*etcdserverpb.WatchResponse, time.Time,
 }
 
 // takeEvents returns the events of the next revision that has some for the watch.
-func (w *watch) takeEvents(s *store) (events []*mvccpb.Event) {
-	i, _ := slices.BinarySearchFunc(s.changes, w.next, func(c change, revision int64) int { return int(c.revision - revision) })
+func (w *etcdWatch) takeEvents(s *etcdStore) (events []*mvccpb.Event) {
+	i, _ := slices.BinarySearchFunc(s.changes, w.next, func(c etcdChange, revision int64) int { return int(c.revision - revision) })
 	for _, c := range s.changes[i:] {
 		w.next = c.revision + 1
 		for _, e := range c.events {
@@ -221,7 +221,7 @@ func (w *watch) takeEvents(s *store) (events []*mvccpb.Event) {
 	return events
 }
 
-func (w *watch) filtered(e *mvccpb.Event) bool {
+func (w *etcdWatch) filtered(e *mvccpb.Event) bool {
 	unwanted := etcdserverpb.WatchCreateRequest_NOPUT
 	if e.Type == mvccpb.Event_DELETE {
 		unwanted = etcdserverpb.WatchCreateRequest_NODELETE
