@@ -31,11 +31,7 @@ func (t *term) reconcile(ctx context.Context, r *Resource) error {
 	case Delete:
 		return t.remove(ctx, r)
 	case Hold:
-		patch, err := r.finalizers(true, map[string]any{ReleasedAnnotation: nil})
-		if err != nil {
-			return err
-		}
-		return t.patch(ctx, r, types.MergePatchType, patch)
+		return t.hold(ctx, r, true, map[string]any{ReleasedAnnotation: nil})
 	case Create:
 		if known, err = t.create(ctx, r, d.Study); tooLarge(err) {
 			d = show(ReasonInvalid, reasons(err))
@@ -110,11 +106,7 @@ func (t *term) remove(ctx context.Context, r *Resource) error {
 	if err := t.forget(ctx, r.ID()); err != nil || !r.held() {
 		return err
 	}
-	patch, err := r.finalizers(false, nil)
-	if err != nil {
-		return err
-	}
-	return t.patch(ctx, r, types.MergePatchType, patch)
+	return t.hold(ctx, r, false, nil)
 }
 
 // show writes the status of a resource if it has changed. If a study has ended and the
@@ -197,9 +189,12 @@ func (t *term) apply(ctx context.Context, r *Resource, next Status) error {
 	return err
 }
 
-// patch sends a patch of a resource itself.
-func (t *term) patch(ctx context.Context, r *Resource, kind types.PatchType, patch []byte) error {
-	_, err := t.send(ctx, r, kind, patch)
+// hold adds or removes a resource's finalizer, and sets annotations: see finalizers.
+func (t *term) hold(ctx context.Context, r *Resource, on bool, annotations map[string]any) error {
+	patch, err := r.finalizers(on, annotations)
+	if err == nil {
+		_, err = t.send(ctx, r, types.MergePatchType, patch)
+	}
 	return err
 }
 

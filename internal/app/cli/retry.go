@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"syscall"
@@ -80,25 +81,16 @@ func uncancelled(ctx context.Context, err error) error {
 	if connect.IsWireError(err) {
 		return connect.NewWireError(connect.CodeUnavailable, connected.Unwrap())
 	}
-	return connect.NewError(connect.CodeUnavailable, &resetError{connected.Unwrap()})
+	return connect.NewError(connect.CodeUnavailable, fmt.Errorf("%w: %w", errReset, connected.Unwrap()))
 }
 
-// resetError is that of a connection that was reset in the middle of a request.
-type resetError struct{ cause error }
-
-// Error says what happened to the connection.
-func (e *resetError) Error() string { return "the connection was reset: " + e.cause.Error() }
-
-// Unwrap returns the error of the connection.
-func (e *resetError) Unwrap() error { return e.cause }
+// errReset is that of a connection that was reset in the middle of a request.
+var errReset = errors.New("the connection was reset")
 
 // cut reports whether an error is of a connection that was made and then lost. HTTP/2 has
 // only a text for a connection that a server ends.
 func cut(err error) bool {
-	if _, ok := errors.AsType[*resetError](err); ok {
-		return true
-	}
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+	return errors.Is(err, errReset) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
 		strings.Contains(err.Error(), "http2: server sent GOAWAY")
 }
