@@ -46,31 +46,13 @@ func (n *node) startNATS() error {
 	if err != nil {
 		return err
 	}
-	for _, part := range []struct {
-		name string
-		bind func(*nats.Conn) error
-	}{
-		{"coordinator", func(c *nats.Conn) (err error) {
-			n.leader, err = natsbus.NewLeader(c, natsbus.LeaderOptions{})
-			return err
-		}},
-		{workerName, func(c *nats.Conn) (err error) {
-			n.worker, err = natsbus.NewWorker(c, natsbus.WorkerOptions{Name: workerName, Pool: n.o.Study.Spec.Pool})
-			return err
-		}},
-	} {
-		c, err := server.Connect(natsbus.ConnectOptions(part.name)...)
-		if err != nil {
-			return fmt.Errorf("connect to NATS: %w", err)
-		}
-		n.stack.PushClose("the "+part.name+"'s connection to NATS", func() error { c.Close(); return nil })
-		if err := part.bind(c); err != nil {
-			return fmt.Errorf("set up the %s's bus: %w", part.name, err)
-		}
+	if n.leader, err = ConnectLeader(server, nil, n.stack); err != nil {
+		return err
 	}
-	n.stack.PushClose("the coordinator's bus", n.leader.Close)
-	n.stack.PushClose("the worker's bus", n.worker.Close)
-	return nil
+	n.worker, err = connectBus(server, workerName, n.stack, func(c *nats.Conn) (messaging.Worker, error) {
+		return natsbus.NewWorker(c, natsbus.WorkerOptions{Name: workerName, Pool: n.o.Study.Spec.Pool})
+	})
+	return err
 }
 
 // run starts the coordinator and the worker, waits for the study's end, and stops both.

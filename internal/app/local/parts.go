@@ -7,12 +7,15 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/nats-io/nats.go"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/election"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/internal/base/embedded"
 	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/messaging/natsbus"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
@@ -61,4 +64,26 @@ func StartNATS(state string, log *slog.Logger, stack *lifecycle.Stack) (*embedde
 	}
 	stack.PushClose("NATS", server.Close)
 	return server, nil
+}
+
+// ConnectLeader connects a coordinator's bus to the NATS of a state directory. The stack closes
+// it. A nil log discards what the bus logs.
+func ConnectLeader(server *embedded.NATS, log *slog.Logger, stack *lifecycle.Stack) (messaging.Leader, error) {
+	return connectBus(server, "coordinator", stack, func(c *nats.Conn) (messaging.Leader, error) {
+		return natsbus.NewLeader(c, natsbus.LeaderOptions{Logger: log})
+	})
+}
+
+// connectBus connects the bus of that name's program.
+func connectBus[B interface{ Close() error }](server *embedded.NATS, name string, stack *lifecycle.Stack, bind func(*nats.Conn) (B, error)) (bus B, err error) {
+	c, err := server.Connect(natsbus.ConnectOptions(name)...)
+	if err != nil {
+		return bus, fmt.Errorf("connect to NATS: %w", err)
+	}
+	stack.PushClose("the "+name+"'s connection to NATS", func() error { c.Close(); return nil })
+	if bus, err = bind(c); err != nil {
+		return bus, fmt.Errorf("set up the %s's bus: %w", name, err)
+	}
+	stack.PushClose("the "+name+"'s bus", bus.Close)
+	return bus, nil
 }

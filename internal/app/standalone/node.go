@@ -16,7 +16,6 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
 	"github.com/fantasia-hpo/fantasia/internal/base/embedded"
 	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
-	"github.com/fantasia-hpo/fantasia/messaging/natsbus"
 )
 
 // node holds what a server opens.
@@ -38,18 +37,8 @@ func (n *node) startNATS() error {
 	if err != nil {
 		return err
 	}
-	conn, err := server.Connect(natsbus.ConnectOptions("coordinator")...)
-	if err != nil {
-		return fmt.Errorf("connect to NATS: %w", err)
-	}
-	n.stack.PushClose("the connection to NATS", func() error { conn.Close(); return nil })
-	bus, err := natsbus.NewLeader(conn, natsbus.LeaderOptions{Logger: n.log})
-	if err != nil {
-		return fmt.Errorf("set up the coordinator's bus: %w", err)
-	}
-	n.stack.PushClose("the coordinator's bus", bus.Close)
-	n.parts.Bus = bus
-	return nil
+	n.parts.Bus, err = local.ConnectLeader(server, n.log, n.stack)
+	return err
 }
 
 // listen opens the port, and the socket of the state directory.
