@@ -227,7 +227,7 @@ const benchProgressEvery = 10 * time.Second
 
 func newBenchProgress(w io.Writer) *benchProgress {
 	_, live := terminal(w)
-	return &benchProgress{w: w, live: live, start: time.Now()}
+	return &benchProgress{w: direct(w), live: live, start: time.Now()}
 }
 
 func (p *benchProgress) show(now bench.Progress) {

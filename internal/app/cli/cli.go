@@ -68,6 +68,7 @@ const rootExample = `  fantasia check digits.yaml --try     # check the study fi
   fantasia study watch digits`
 
 func newApp(o Options) *app {
+	o.Stdout, o.Stderr = visible(o.Stdout), visible(o.Stderr)
 	a := &app{Options: o, disconnect: func() {}}
 	if o.Plugin {
 		a.root = a.plugin()

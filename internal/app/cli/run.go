@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"time"
 
-	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
@@ -159,7 +157,7 @@ func (a *app) run(ctx context.Context, file string, f runFlags, ui net.Listener)
 		o.Level = slog.LevelDebug
 	}
 	width, live := terminal(a.Stderr)
-	progress := display.NewProgress(ctx, a.Stderr, live)
+	progress := display.NewProgress(ctx, direct(a.Stderr), live)
 	if o.UI = ui; ui != nil {
 		o.Shown = func() {
 			progress.Say("dashboard    http://" + ui.Addr().String() + dashboard.Path + "studies/" + s.Metadata.Name)
@@ -210,16 +208,4 @@ func (a *app) show(r *local.Result, file string, f runFlags, width int) error {
 		return writeYAML(a.Stdout, display.View(r))
 	}
 	return writeJSON(a.Stdout, display.View(r), "")
-}
-
-// terminal reports whether w is a terminal, and its width (80 if it is not one).
-func terminal(w io.Writer) (width int, is bool) {
-	file, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(file.Fd()) {
-		return 80, false
-	}
-	if width, _, err := term.GetSize(file.Fd()); err == nil && width > 0 {
-		return width, true
-	}
-	return 80, true
 }

@@ -41,7 +41,7 @@ with 3 if it failed or no trial completed, so scripts can wait for a study.`,
 			}
 			_, live := terminal(a.Stdout)
 			if live = live && output == formatText; live {
-				l := &liveWatch{remote: r, cmd: cmd, progress: display.NewProgress(cmd.Context(), a.Stdout, true)}
+				l := &liveWatch{remote: r, cmd: cmd, progress: display.NewProgress(cmd.Context(), direct(a.Stdout), true)}
 				line := show
 				show = func(s *fantasiav1.Study) error {
 					l.show(s)

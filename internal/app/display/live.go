@@ -10,6 +10,7 @@ import (
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/internal/base/layout"
 )
 
 // over is the message that the display ends, second that a second has passed.
@@ -87,7 +88,7 @@ func (n *Now) screen(width, height int, brief bool, now time.Time) []string {
 	if n.Counts.Failed > 0 {
 		text := fmt.Sprint(n.Counts.Failed)
 		if n.FailedTrial > 0 {
-			text += fmt.Sprintf(", last trial %d: %s", n.FailedTrial, n.Failure)
+			text += fmt.Sprintf(", last trial %d: %s", n.FailedTrial, layout.VisibleText(n.Failure))
 		}
 		lines = append(lines, labelled("failed", wrap(text, value, failureLines, bad))...)
 	}
@@ -101,7 +102,7 @@ func (n *Now) screen(width, height int, brief bool, now time.Time) []string {
 		return fit(lines, width)
 	}
 	lines = append(lines, labelled("best", []string{fmt.Sprintf("%s = %s in trial %d",
-		ansi.Truncate(n.Metric, max(4, value-26), "…"), fresh.Render(view.Number(n.Best.Value)), n.Best.Trial)})...)
+		ansi.Truncate(layout.VisibleText(n.Metric), max(4, value-26), "…"), fresh.Render(view.Number(n.Best.Value)), n.Best.Trial)})...)
 	var after []string
 	if r := n.Recommended; r.Trial > 0 {
 		after = labelled("recommended", []string{fmt.Sprintf("trial %d (%s)", r.Trial, view.Expected(r.Mean, r.SD))})
@@ -199,7 +200,7 @@ func (n *Now) point(width, most int) []string {
 			lines = append(lines, fmt.Sprintf("and %d more", len(names)-i))
 			break
 		}
-		value := view.Value(n.Best.Parameters[name])
+		value := layout.VisibleText(view.Value(n.Best.Parameters[name]))
 		name = ansi.Truncate(name, longest, "…")
 		name += strings.Repeat(" ", longest-ansi.StringWidth(name)+2)
 		lines = append(lines, name+ansi.Truncate(value, max(1, width-longest-2), "…"))
