@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -98,9 +97,15 @@ pools:
 func (c *cluster) testPromotedJobs() {
 	const name = "jobs"
 	c.create(fmt.Sprintf(promotedStudy, name, "error", "{name: x, type: float, min: 0, max: 1}", "jobs"))
+	// A program may end before the eviction reaches its pod, so pods are evicted until an attempt
+	// was handed back.
+	evicted := map[int32]bool{}
 	c.await(3*time.Minute, func(ctx context.Context) error {
 		for _, t := range c.trials(name) {
-			if t.GetPredecessor() == 0 || t.GetState() != fantasiav1.TrialState_TRIAL_STATE_RUNNING {
+			if slices.ContainsFunc(t.GetAttempts(), func(a *fantasiav1.Attempt) bool { return a.GetState() == handedBack }) {
+				return nil
+			}
+			if evicted[t.GetNumber()] || t.GetPredecessor() == 0 || t.GetState() != fantasiav1.TrialState_TRIAL_STATE_RUNNING {
 				continue
 			}
 			pods, err := c.kube.CoreV1().Pods(c.namespace).List(ctx, metav1.ListOptions{
@@ -110,11 +115,16 @@ func (c *cluster) testPromotedJobs() {
 			if err != nil {
 				return err
 			}
-			if len(pods.Items) > 0 {
-				return c.evict(ctx, pods.Items[0].Name)
+			if len(pods.Items) == 0 {
+				continue
 			}
+			if err := c.evict(ctx, pods.Items[0].Name); err != nil {
+				return err
+			}
+			evicted[t.GetNumber()] = true
+			break
 		}
-		return errors.New("no promoted trial runs")
+		return fmt.Errorf("no attempt was handed back after the pods of %d promoted trials were evicted", len(evicted))
 	})
 	c.completed(5*time.Minute, name)
 	began := map[attemptKey]int32{}
