@@ -30,6 +30,23 @@ type Study struct {
 	Spec       Spec     `json:"spec"`
 }
 
+// Head returns what a list of studies shows of the study, whose size does not grow with the
+// study file: it has no parameters, constraints, initial points, rule or settings, and only
+// tells whether there is a command or a Job.
+func (s *Study) Head() *Study {
+	head := &Study{APIVersion: s.APIVersion, Kind: s.Kind, Metadata: s.Metadata, Spec: Spec{
+		Objective: s.Spec.Objective, Algorithm: Algorithm{Name: s.Spec.Algorithm.Name}, Budget: s.Spec.Budget,
+		Parallelism: s.Spec.Parallelism, Pool: s.Spec.Pool, Note: s.Spec.Note,
+	}}
+	if len(s.Spec.Trial.Command) > 0 {
+		head.Spec.Trial.Command = []string{""}
+	}
+	if s.Spec.Trial.Job != nil {
+		head.Spec.Trial.Job = &Job{}
+	}
+	return head
+}
+
 // Metadata names a study.
 type Metadata struct {
 	// Name is a DNS label: lower-case letters, digits and dashes, at most 63.

@@ -20,6 +20,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/file"
+	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
 // grantKey is the context key of the request's Grant.
@@ -32,6 +33,17 @@ type authorizer struct {
 	tokens Bearers
 	now    func() time.Time
 	logger *slog.Logger
+	// refused and strangers log the requests with a token that does not allow them, and those
+	// without a valid token.
+	refused, strangers *telemetry.Refusals
+}
+
+func newAuthorizer(next http.Handler, o Options) *authorizer {
+	return &authorizer{
+		next: next, tokens: o.Tokens, now: o.Now, logger: o.Logger,
+		refused:   telemetry.NewRefusals(o.Logger, "refused a request", o.Now),
+		strangers: telemetry.NewRefusals(o.Logger, "refused a request", o.Now),
+	}
 }
 
 // ServeHTTP implements http.Handler.
@@ -71,15 +83,16 @@ func (g *authorizer) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if e, ok := errors.AsType[*connect.Error](err); ok {
 		text = e.Message()
 	}
-	g.logger.WarnContext(r.Context(), "refused a request", "procedure", r.URL.Path, "from", r.RemoteAddr, "why", text)
-	status := http.StatusForbidden
+	status, log := http.StatusForbidden, g.refused
 	switch connect.CodeOf(err) {
 	case connect.CodeUnauthenticated:
+		log = g.strangers
 		status = http.StatusUnauthorized
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	case connect.CodeUnavailable:
 		status = http.StatusServiceUnavailable
 	}
+	log.Log(r, errors.New(text))
 	refuse(w, r, g.logger, err, status, text)
 }
 
@@ -227,24 +240,30 @@ func (r restricted) Studies(ctx context.Context, after string, limit int) ([]Stu
 		return r.reader.Studies(ctx, after, limit)
 	}
 	var covered []Study
-	for {
-		page, err := r.reader.Studies(ctx, after, limit)
+	for _, prefix := range slices.Sorted(slices.Values(g.Prefixes)) {
+		page, err := r.reader.Studies(ctx, max(after, before(prefix)), limit-len(covered))
 		if err != nil {
 			return nil, err
 		}
 		for _, s := range page {
+			if !strings.HasPrefix(s.Spec.Definition.Metadata.Name, prefix) {
+				break
+			}
 			after = s.Spec.Definition.Metadata.Name
-			if g.Covers(after) {
-				covered = append(covered, s)
-			}
-			if len(covered) == limit {
-				return covered, nil
-			}
+			covered = append(covered, s)
 		}
-		if len(page) < limit {
-			return covered, nil
+		if len(covered) == limit {
+			break
 		}
 	}
+	return covered, nil
+}
+
+// before returns a text that is less than every name with a prefix, and greater than every
+// name that is less than these: names have no bytes above 0x7e.
+func before(prefix string) string {
+	last := len(prefix) - 1
+	return prefix[:last] + string([]byte{prefix[last] - 1, 0xff})
 }
 
 // Study implements Reader.

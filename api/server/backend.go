@@ -40,8 +40,8 @@ type Backend interface {
 // Errors are of the kinds of package study, whose texts a caller sees. Any other error is
 // internal: the server logs it and hides it from callers.
 type Reader interface {
-	// Studies returns up to limit studies by name, starting after the name given;
-	// "" starts with the first one.
+	// Studies returns the heads of up to limit studies by name (study.Study.Head), starting
+	// after the name given; "" starts with the first one.
 	Studies(ctx context.Context, after string, limit int) ([]Study, error)
 	Study(ctx context.Context, study string) (Study, error)
 	// WatchStudy yields the current study and then the study after each change. A

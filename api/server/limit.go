@@ -1,6 +1,8 @@
 package server
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -10,6 +12,8 @@ import (
 
 	"connectrpc.com/connect"
 	"golang.org/x/time/rate"
+
+	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
 // Limits bound what one caller may send: the bearer of a token, or without tokens a
@@ -23,7 +27,17 @@ type Limits struct {
 	// Streams is how many streams a caller may have open, such as watches, and AllStreams
 	// how many all callers together. Default 500 and 2,000.
 	Streams, AllStreams int
+	// Files is how many study files of a caller are read at the same time, and AllFiles how
+	// many of all callers. Further requests wait for a while. Default 2 and 4.
+	Files, AllFiles int
 }
+
+const (
+	// filePatience is how long a study file waits to be read.
+	filePatience = 10 * time.Second
+	// maxWaitingFiles bounds a caller's study files that wait.
+	maxWaitingFiles = 64
+)
 
 func (l Limits) withDefaults() Limits {
 	if l.Rate <= 0 {
@@ -37,6 +51,12 @@ func (l Limits) withDefaults() Limits {
 	}
 	if l.AllStreams <= 0 {
 		l.AllStreams = 2000
+	}
+	if l.Files <= 0 {
+		l.Files = 2
+	}
+	if l.AllFiles <= 0 {
+		l.AllFiles = 4
 	}
 	return l
 }
@@ -54,21 +74,24 @@ type limiter struct {
 	mu      sync.Mutex
 	callers map[string]*caller
 	streams int
-	// lines bounds the log's lines about refusals; unsaid counts those since the last line.
-	lines  *rate.Limiter
-	unsaid int
+	files   chan struct{} // a place for each study file that is read
+	refused *telemetry.Refusals
 }
 
 // caller is what a limiter knows of a caller.
 type caller struct {
 	requests *rate.Limiter
 	streams  int
+	// files has a place for each study file that is read; waiting counts those that have none.
+	files   chan struct{}
+	waiting int
 }
 
 func newLimiter(next http.Handler, o Options) *limiter {
+	limits := o.Limits.withDefaults()
 	return &limiter{
-		next: next, limits: o.Limits.withDefaults(), now: o.Now, logger: o.Logger,
-		callers: map[string]*caller{}, lines: rate.NewLimiter(1, 1),
+		next: next, limits: limits, now: o.Now, logger: o.Logger,
+		callers: map[string]*caller{}, files: make(chan struct{}, limits.AllFiles), refused: telemetry.NewRefusals(o.Logger, "refused a request", o.Now),
 	}
 }
 
@@ -79,7 +102,7 @@ func (l *limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		l.next.ServeHTTP(w, r)
 		return
 	}
-	leave, refused := l.enter(name, procedures[r.URL.Path].streams)
+	leave, refused := l.enter(r.Context(), name, procedures[r.URL.Path])
 	if refused != nil {
 		l.refuse(w, r, refused)
 		return
@@ -101,30 +124,61 @@ func callerOf(r *http.Request) string {
 }
 
 // enter counts a request, which ends with leave. The error says which limit it exceeds.
-func (l *limiter) enter(name string, stream bool) (leave func(), refused error) {
+func (l *limiter) enter(ctx context.Context, name string, p procedure) (leave func(), refused error) {
+	c, leave, err := l.admit(name, p)
+	if err != nil || !p.parses {
+		return leave, err
+	}
+	defer func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		c.waiting--
+	}()
+	ctx, cancel := context.WithTimeout(ctx, filePatience)
+	defer cancel()
+	for i, places := range []chan struct{}{c.files, l.files} {
+		select {
+		case places <- struct{}{}:
+		case <-ctx.Done():
+			if i > 0 {
+				<-c.files
+			}
+			return nil, errors.New("this server reads as many study files as it may; try again later")
+		}
+	}
+	return func() { <-l.files; <-c.files }, nil
+}
+
+// admit is enter without the wait of a study file.
+func (l *limiter) admit(name string, p procedure) (c *caller, leave func(), refused error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
-	c := l.callers[name]
+	c = l.callers[name]
 	if c == nil {
 		l.forget(now)
-		c = &caller{requests: rate.NewLimiter(rate.Limit(l.limits.Rate), l.limits.Burst)}
+		c = &caller{requests: rate.NewLimiter(rate.Limit(l.limits.Rate), l.limits.Burst), files: make(chan struct{}, l.limits.Files)}
 		l.callers[name] = c
 	}
 	if !c.requests.AllowN(now, 1) {
-		return nil, fmt.Errorf("%s sends more than %g requests a second; try again later", name, l.limits.Rate)
+		return nil, nil, fmt.Errorf("%s sends more than %g requests a second; try again later", name, l.limits.Rate)
 	}
 	switch {
-	case !stream:
-		return func() {}, nil
+	case p.parses && c.waiting >= maxWaitingFiles:
+		return nil, nil, fmt.Errorf("%s has %d study files waiting to be read; try again later", name, c.waiting)
+	case p.parses:
+		c.waiting++
+		return c, func() {}, nil
+	case !p.streams:
+		return c, func() {}, nil
 	case c.streams >= l.limits.Streams:
-		return nil, fmt.Errorf("%s has %d streams open, as many as it may; end some, or try again later", name, c.streams)
+		return nil, nil, fmt.Errorf("%s has %d streams open, as many as it may; end some, or try again later", name, c.streams)
 	case l.streams >= l.limits.AllStreams:
-		return nil, fmt.Errorf("this server has %d streams open, as many as it serves; try again later", l.streams)
+		return nil, nil, fmt.Errorf("this server has %d streams open, as many as it serves; try again later", l.streams)
 	}
 	c.streams++
 	l.streams++
-	return func() {
+	return c, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		c.streams--
@@ -140,25 +194,15 @@ func (l *limiter) forget(now time.Time) {
 		return
 	}
 	for name, c := range l.callers {
-		if c.streams == 0 && c.requests.TokensAt(now) >= float64(l.limits.Burst) {
+		if c.streams == 0 && c.waiting == 0 && len(c.files) == 0 && c.requests.TokensAt(now) >= float64(l.limits.Burst) {
 			delete(l.callers, name)
 		}
 	}
 }
 
-// refuse refuses a request. At most once a second the log says so, and how many requests
-// have been refused since it last did.
+// refuse refuses a request.
 func (l *limiter) refuse(w http.ResponseWriter, r *http.Request, why error) {
-	l.mu.Lock()
-	l.unsaid++
-	count, say := l.unsaid, l.lines.AllowN(l.now(), 1)
-	if say {
-		l.unsaid = 0
-	}
-	l.mu.Unlock()
-	if say {
-		l.logger.WarnContext(r.Context(), "refused a request", "procedure", r.URL.Path, "from", r.RemoteAddr, "why", why.Error(), "count", count)
-	}
+	l.refused.Log(r, why)
 	w.Header().Set("Retry-After", "1")
 	refuse(w, r, l.logger, connect.NewError(connect.CodeResourceExhausted, why), http.StatusTooManyRequests, why.Error())
 }

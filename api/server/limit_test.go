@@ -143,3 +143,58 @@ func TestStreams(t *testing.T) {
 		}
 	}
 }
+
+// slowFiles is a backend that reads study files only when it is told to.
+type slowFiles struct {
+	server.Backend
+	begun, proceed chan struct{}
+	now, most      atomic.Int64
+}
+
+func (s *slowFiles) Create(ctx context.Context, file []byte) (server.Study, error) {
+	s.most.Store(max(s.most.Load(), s.now.Add(1)))
+	defer s.now.Add(-1)
+	s.begun <- struct{}{}
+	<-s.proceed
+	return s.Backend.Create(ctx, file)
+}
+
+// Only so many study files are read at once, of a caller and of all; a few more wait, and a
+// flood is refused while other calls, and other callers, go on.
+func TestStudyFiles(t *testing.T) {
+	all, _ := tokens(t, "one "+digest("one")+" write", "two "+digest("two")+" write")
+	backend := &slowFiles{Backend: servertest.NewMemory(), begun: make(chan struct{}, 200), proceed: make(chan struct{})}
+	address := serve(t, backend, server.Options{Tokens: all, Limits: server.Limits{Files: 1, AllFiles: 2}})
+	one, two := bear(t, address, "grpc", "one"), bear(t, address, "grpc", "two")
+	const flood = 80 // 64 may wait
+	answers := make(chan error, flood+2)
+	send := func(c client) {
+		go func() {
+			_, err := c.CreateStudy(within(t), connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: "kind: Study"}))
+			answers <- err
+		}()
+	}
+	send(one)
+	<-backend.begun
+	for range flood {
+		send(one)
+	}
+	for range flood - 64 {
+		err := <-answers
+		check(t, err, connect.CodeResourceExhausted, "a study file of a flood")
+		if !strings.Contains(err.Error(), "the token one has 64 study files waiting") {
+			t.Errorf("%v, want who has how many", err)
+		}
+	}
+	send(two)
+	<-backend.begun // beside the flood
+	_, err := two.ListStudies(within(t), connect.NewRequest(&fantasiav1.ListStudiesRequest{}))
+	check(t, err, 0, "another call")
+	close(backend.proceed)
+	for range 64 + 2 {
+		check(t, <-answers, connect.CodeInvalidArgument, "a study file that has waited")
+	}
+	if most := backend.most.Load(); most != 2 {
+		t.Errorf("%d files were read at once, want one of each caller", most)
+	}
+}

@@ -93,7 +93,7 @@ func New(b Backend, o Options) (path string, handler http.Handler, err error) {
 	}
 	handler = newLimiter(handler, o)
 	if o.Tokens != nil {
-		handler = &authorizer{next: handler, tokens: o.Tokens, now: o.Now, logger: o.Logger}
+		handler = newAuthorizer(handler, o)
 	}
 	return path, handler, nil
 }

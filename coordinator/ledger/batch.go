@@ -58,8 +58,13 @@ func (o op) etcd(prefix string) clientv3.Op {
 	}
 }
 
-// PutStudy stores a study's specification.
-func (b *Batch) PutStudy(s *record.Study) { b.put(s.ID, specLeaf, s) }
+// PutStudy stores a study's specification, and apart from it the part that lists show.
+func (b *Batch) PutStudy(s *record.Study) {
+	b.put(s.ID, specLeaf, s)
+	head := *s
+	head.Definition = *s.Definition.Head()
+	b.put(s.ID, headLeaf, &head)
+}
 
 // PutStatus stores a study's status.
 func (b *Batch) PutStatus(id string, s *record.Status) { b.put(id, statusLeaf, s) }

@@ -34,7 +34,7 @@ func (w *Writer) ImportStudy(id string) *StudyImport {
 func (i *StudyImport) Put(ctx context.Context, key string, value []byte) error {
 	leaf, ofStudy := strings.CutPrefix(key, studyDir(i.id))
 	switch {
-	case strings.HasPrefix(key, namesDir):
+	case strings.HasPrefix(key, namesDir), leaf == headLeaf:
 		return nil // Writer.Create stores it
 	case !json.Valid(value):
 		return fmt.Errorf("%w: %s is not JSON", ErrCorrupt, key)

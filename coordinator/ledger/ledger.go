@@ -136,8 +136,10 @@ const (
 	// taken over what was restored.
 	restoredDir = "restored/"
 	// tracedDir holds, by shard, until when spans have been exported.
-	tracedDir  = "traced/"
-	specLeaf   = "spec"
+	tracedDir = "traced/"
+	specLeaf  = "spec"
+	// headLeaf is what lists show of the specification.
+	headLeaf   = "head"
 	statusLeaf = "status"
 	modelLeaf  = "model"
 	trialsDir  = "trials/"

@@ -304,7 +304,7 @@ func (l *Ledger) Study(ctx context.Context, nameOrID string) (Summary, error) {
 	if err != nil {
 		return Summary{}, err
 	}
-	out, err := l.summaries(ctx, []named{{nameOrID, id}})
+	out, err := l.summaries(ctx, specLeaf, []named{{nameOrID, id}})
 	if err == nil && len(out) == 0 {
 		err = fmt.Errorf("study %s: %w", nameOrID, ErrNotFound)
 	}
@@ -333,13 +333,48 @@ func (l *Ledger) Studies(ctx context.Context) ([]Summary, error) {
 		return nil, fmt.Errorf("list the studies: %w", err)
 	}
 	for part := range slices.Chunk(all, MaxOps/2) {
-		some, err := l.summaries(ctx, part)
+		some, err := l.summaries(ctx, specLeaf, part)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, some...)
 	}
 	slices.SortFunc(out, func(a, b Summary) int { return older(&a.Study, &b.Study) })
+	return out, nil
+}
+
+// List reads up to limit studies in the order of their names, from a name on. It reads only
+// their heads: see study.Study.Head. Unreadable records are reported for their study: see
+// Summary.
+func (l *Ledger) List(ctx context.Context, from string, limit int) ([]Summary, error) {
+	var out []Summary
+	for more := true; more && len(out) < limit; {
+		resp, err := l.client.Get(ctx, l.o.Prefix+namesDir+from, clientv3.WithRange(prefixEnd(l.o.Prefix+namesDir)),
+			clientv3.WithLimit(int64(min(limit-len(out), MaxOps/2))))
+		if err != nil {
+			return nil, fmt.Errorf("list the studies: %w", err)
+		}
+		more = resp.More
+		var part []named
+		for _, kv := range resp.Kvs {
+			var n nameRecord
+			name := strings.TrimPrefix(string(kv.Key), l.o.Prefix+namesDir)
+			from = name + "\x00"
+			if err := decode(kv, &n); err != nil {
+				out = append(out, unreadable(named{name: name}, err))
+				continue
+			}
+			part = append(part, named{name, n.ID})
+		}
+		some, err := l.summaries(ctx, headLeaf, part)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, some...)
+	}
+	slices.SortFunc(out, func(a, b Summary) int {
+		return strings.Compare(a.Study.Definition.Metadata.Name, b.Study.Definition.Metadata.Name)
+	})
 	return out, nil
 }
 
@@ -351,11 +386,15 @@ func unreadable(n named, err error) Summary {
 	return Summary{Study: record.Study{ID: n.id, Definition: study.Study{Metadata: study.Metadata{Name: n.name}}}, Err: err}
 }
 
-// summaries reads studies by id; it skips those that were deleted in the meantime.
-func (l *Ledger) summaries(ctx context.Context, studies []named) ([]Summary, error) {
+// summaries reads studies by id, with their specifications or with the heads of these. It
+// skips those that were deleted in the meantime.
+func (l *Ledger) summaries(ctx context.Context, specOrHead string, studies []named) ([]Summary, error) {
+	if len(studies) == 0 {
+		return nil, nil
+	}
 	gets := make([]clientv3.Op, 0, 2*len(studies))
 	for _, n := range studies {
-		gets = append(gets, clientv3.OpGet(l.o.Prefix+studyKey(n.id, specLeaf)), clientv3.OpGet(l.o.Prefix+studyKey(n.id, statusLeaf)))
+		gets = append(gets, clientv3.OpGet(l.o.Prefix+studyKey(n.id, specOrHead)), clientv3.OpGet(l.o.Prefix+studyKey(n.id, statusLeaf)))
 	}
 	resp, err := l.client.Txn(ctx).Then(gets...).Commit()
 	if err != nil {

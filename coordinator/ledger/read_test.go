@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -60,6 +61,74 @@ func TestReads(t *testing.T) {
 		if !errors.Is(err, ErrNotFound) {
 			t.Errorf("what does not exist: %v; want ErrNotFound", err)
 		}
+	}
+}
+
+// A list is read in the order of names, page by page, without what makes a study large; a
+// record that cannot be read hides no other study.
+func TestList(t *testing.T) {
+	l, w, c := newLedger(t, Options{})
+	ctx := testContext(t)
+	const n = MaxOps/2 + 6
+	for i := range n {
+		s := newStudy(fmt.Sprintf("id%03d", (i+17)%n), fmt.Sprintf("study-%03d", i))
+		s.Definition.Spec.Parameters = []study.Parameter{{Name: strings.Repeat("x", 10_000)}}
+		s.Definition.Spec.Trial.Command = []string{strings.Repeat("y", 10_000)}
+		s.Definition.Spec.Pool = "default"
+		var b Batch
+		b.PutStatus(s.ID, &record.Status{State: study.Running})
+		if err := w.Create(ctx, s, &b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := c.Put(ctx, DefaultPrefix+nameKey("study-003"), "{"); err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range []struct {
+		from  string
+		limit int
+		want  []int // the first, and the one after the last
+	}{{"", 5, []int{0, 5}}, {"study-004\x00", 2, []int{5, 7}}, {"study-01", n, []int{10, n}}, {"", 2 * n, []int{0, n}}, {"z", 3, []int{0, 0}}} {
+		got, err := l.List(ctx, page.from, page.limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := page.want[0]
+		for _, s := range got {
+			if name := fmt.Sprintf("study-%03d", want); s.Study.Definition.Metadata.Name != name || (s.Err != nil) != (want == 3) {
+				t.Fatalf("%d studies from %q on: %q, %v; want %s", page.limit, page.from, s.Study.Definition.Metadata.Name, s.Err, name)
+			}
+			if text, err := json.Marshal(s.Study); err != nil || len(text) > 500 || s.Err == nil && s.Study.Definition.Spec.ByClients() {
+				t.Errorf("a study of a list: %s, %v; want no parameters, and that it has a command", text, err)
+			}
+			want++
+		}
+		if want != page.want[1] {
+			t.Errorf("%d studies from %q on: the list ends before number %d, want %d", page.limit, page.from, want, page.want[1])
+		}
+	}
+}
+
+// BenchmarkList reads a page of ten studies beside 1,000 of two sizes.
+func BenchmarkList(b *testing.B) {
+	for _, size := range []int{1_000, 100_000} {
+		b.Run(fmt.Sprint(size, "B"), func(b *testing.B) {
+			l, w, _ := newLedger(b, Options{})
+			for i := range 1000 {
+				s := newStudy(fmt.Sprintf("id%04d", i), fmt.Sprintf("study-%04d", i))
+				s.Definition.Spec.Parameters = []study.Parameter{{Name: strings.Repeat("x", size)}}
+				var batch Batch
+				batch.PutStatus(s.ID, &record.Status{State: study.Completed})
+				if err := w.Create(testContext(b), s, &batch); err != nil {
+					b.Fatal(err)
+				}
+			}
+			for b.Loop() {
+				if page, err := l.List(testContext(b), "study-05", 10); err != nil || len(page) != 10 {
+					b.Fatal(len(page), err)
+				}
+			}
+		})
 	}
 }
 

@@ -7,8 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/coordinator"
@@ -52,20 +50,16 @@ func translate(err error) error {
 
 // Studies implements server.Backend.
 func (b *Backend) Studies(ctx context.Context, after string, limit int) ([]server.Study, error) {
-	all, err := b.l.studies(ctx)
+	from := ""
+	if after != "" {
+		from = after + "\x00" // the next name that there can be
+	}
+	page, err := b.l.list(ctx, from, limit)
 	if err != nil {
 		return nil, err
 	}
-	name := func(s ledger.Summary) string { return s.Study.Definition.Metadata.Name }
-	slices.SortFunc(all, func(x, y ledger.Summary) int { return strings.Compare(name(x), name(y)) })
 	var out []server.Study
-	for _, s := range all {
-		if name(s) <= after {
-			continue
-		}
-		if len(out) == limit {
-			break
-		}
+	for _, s := range page {
 		shown, err := b.shown(ctx, s)
 		// An unreadable study must not hide the others.
 		if err := cmp.Or(s.Err, err); errors.Is(err, ledger.ErrCorrupt) {

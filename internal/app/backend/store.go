@@ -83,8 +83,8 @@ func write[T any](ctx context.Context, l store, f func(context.Context) (T, erro
 	return v, err
 }
 
-func (l store) studies(ctx context.Context) ([]ledger.Summary, error) {
-	return readLedger(ctx, l, l.Studies)
+func (l store) list(ctx context.Context, from string, limit int) ([]ledger.Summary, error) {
+	return readLedger(ctx, l, func(ctx context.Context) ([]ledger.Summary, error) { return l.List(ctx, from, limit) })
 }
 
 func (l store) study(ctx context.Context, nameOrID string) (ledger.Summary, error) {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"time"
 
 	"connectrpc.com/connect"
 	"github.com/spf13/pflag"
@@ -102,9 +103,9 @@ func (a *APIAccess) Guard(next http.Handler, log *slog.Logger, own ...string) (h
 	if machine, err := os.Hostname(); err == nil {
 		hosts.Add(machine)
 	}
-	writer := connect.NewErrorWriter()
+	writer, refused := connect.NewErrorWriter(), telemetry.NewRefusals(log, "refused a request", time.Now)
 	return hosts.Guard(next, "--allowed-hosts", func(w http.ResponseWriter, r *http.Request, status int, err error) {
-		log.Warn("refused a request", "path", r.URL.Path, "from", r.RemoteAddr, "why", err)
+		refused.Log(r, err)
 		if r.Method != http.MethodPost || !writer.IsSupported(r) {
 			http.Error(w, err.Error(), status)
 			return

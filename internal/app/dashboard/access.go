@@ -11,7 +11,6 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/fantasia-hpo/fantasia/api/server"
-	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
 // cookieName is the cookie that holds the token of who has logged in. Scripts cannot read
@@ -53,6 +52,12 @@ type session struct {
 
 // sessionKey is the context key of the session of a request that has passed authorized.
 type sessionKey struct{}
+
+// reader names who has sent an authorized request.
+func reader(r *http.Request) string {
+	s, _ := r.Context().Value(sessionKey{}).(session)
+	return s.grant.Name
+}
 
 // find returns the session of a request; false if it has no valid token.
 func (d *Dashboard) find(r *http.Request) (session, bool) {
@@ -124,7 +129,7 @@ func (d *Dashboard) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if _, err := d.o.Tokens.Grant(r.Context(), token); err != nil {
-		d.o.Logger.WarnContext(r.Context(), "refused a login to the dashboard", "from", r.RemoteAddr, telemetry.LogError, err)
+		d.refused.Log(r, err)
 		status, problem := http.StatusUnauthorized, "This token is not known here."
 		if e, ok := errors.AsType[*connect.Error](err); ok && server.Issued(token) {
 			problem = "This token is not accepted: " + e.Message() + "."

@@ -18,6 +18,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/internal/base/httpserve"
+	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
 // Path is where the dashboard must be mounted.
@@ -51,9 +52,10 @@ type Dashboard struct {
 	pages   pages
 	handler http.Handler
 	follow  *followers
-	streams chan struct{} // a place for each open stream
-	logs    chan struct{} // a place for each followed log
+	streams *seats // of open streams
+	logs    *seats // of followed logs
 	analyst *analyst
+	refused *telemetry.Refusals
 
 	stop    context.CancelFunc
 	running sync.WaitGroup
@@ -78,10 +80,13 @@ func New(b server.Reader, o Options) *Dashboard {
 	d := &Dashboard{
 		backend: b, o: o, pages: parsePages(), stop: stop,
 		api:     fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: httpserve.InProcess{Handler: o.API}}, "http://api"),
-		streams: make(chan struct{}, maxStreams), logs: make(chan struct{}, maxLogs),
+		streams: &seats{total: maxStreams, share: maxStreams / 4}, logs: &seats{total: maxLogs, share: maxLogs / 4},
+		refused: telemetry.NewRefusals(o.Logger, "refused a login to the dashboard", o.Now),
 	}
 	if o.Tokens != nil {
 		d.backend = server.Restrict(b)
+	} else { // nobody tells readers apart
+		d.streams.share, d.logs.share = maxStreams, maxLogs
 	}
 	d.follow = newFollowers(ctx, b, o.Logger, o.Now)
 	d.analyst = &analyst{waiting: make(chan job, maxWaiting), answers: map[string]finding{}, asked: map[string]bool{}}

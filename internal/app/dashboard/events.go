@@ -20,12 +20,11 @@ const (
 // events tells an open page that its study has changed. A stream only says so; the page
 // then asks for itself again, with its reader's token.
 func (d *Dashboard) events(w http.ResponseWriter, r *http.Request) error {
-	select {
-	case d.streams <- struct{}{}:
-		defer func() { <-d.streams }()
-	default:
+	ctx, leave, ok := d.streams.take(r.Context(), reader(r))
+	if !ok {
 		return &statusError{http.StatusServiceUnavailable, "too many pages are open"}
 	}
+	defer leave()
 	s, err := d.backend.Study(r.Context(), r.PathValue("study"))
 	if err != nil {
 		return err
@@ -51,7 +50,7 @@ func (d *Dashboard) events(w http.ResponseWriter, r *http.Request) error {
 		select {
 		case <-changed:
 		case <-tick.C:
-		case <-r.Context().Done():
+		case <-ctx.Done():
 			return nil
 		case <-d.o.Draining:
 			return nil

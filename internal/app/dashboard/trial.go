@@ -211,13 +211,12 @@ func (d *Dashboard) logEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil || number < 1 {
 		return notFound("There is no trial %q: trials have numbers from 1 on.", r.PathValue("number"))
 	}
-	select {
-	case d.logs <- struct{}{}:
-		defer func() { <-d.logs }()
-	default:
+	seated, leave, ok := d.logs.take(r.Context(), reader(r))
+	if !ok {
 		return &statusError{http.StatusServiceUnavailable, "too many logs are followed"}
 	}
-	ctx, stop := untilDrained(r.Context(), d.o.Draining)
+	defer leave()
+	ctx, stop := untilDrained(seated, d.o.Draining)
 	defer stop()
 	tail := coordinator.LogTail{Streams: []messaging.LogStream{messaging.LogStdout, messaging.LogStderr}, Lines: logLines, Follow: true}
 	var out *stream
@@ -237,6 +236,9 @@ func (d *Dashboard) logEvents(w http.ResponseWriter, r *http.Request) error {
 		if err := out.event("log", strings.ToValidUTF8(string(p.Data), "\uFFFD")); err != nil {
 			return nil //nolint:nilerr // the reader is gone
 		}
+	}
+	if seated.Err() != nil {
+		return nil // the script asks again
 	}
 	if out == nil {
 		out = newStream(w)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 
 	"github.com/nats-io/nats.go"
@@ -22,7 +21,7 @@ import (
 // OpenTelemetry returns telemetry that logs to fantasia.log in a state directory. The stack
 // closes it.
 func OpenTelemetry(ctx context.Context, state, version string, level slog.Level, stack *lifecycle.Stack) (*telemetry.Telemetry, error) {
-	logs, err := os.OpenFile(filepath.Join(state, "fantasia.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	logs, err := openLog(filepath.Join(state, "fantasia.log"), maxLog)
 	if err != nil {
 		return nil, fmt.Errorf("open the log: %w", err)
 	}
