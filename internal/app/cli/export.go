@@ -17,22 +17,28 @@ parameters. The three formats have the same columns:
   jsonl    an object for each trial, on a line of its own
   parquet  Apache Parquet, with types, for pandas, Polars, DuckDB and Spark
 
-fantasia study import-trials reads each of them.`
+fantasia study import-trials reads each of them.
+
+Spreadsheets run texts that look like formulas. If you do not trust those who write a
+study's choices, labels, notes and errors, add --spreadsheet before you open its CSV in one.
+Texts that look like formulas then begin with an apostrophe; do not import that file.`
 
 // exportFormats are the formats by the endings of files.
 var exportFormats = map[string]string{".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 
 func newStudyExportCommand(a *app, r *remote) *cobra.Command {
 	var file, form string
+	var spreadsheet bool
 	c := r.reads(&cobra.Command{
 		Use:   "export STUDY",
 		Short: "Write the trials of a study as CSV, JSON lines or Parquet",
 		Long:  exportLong,
 		Example: `  fantasia study export digits -o digits.csv
   fantasia study export digits -o digits.parquet
+  fantasia study export digits -o for-excel.csv --spreadsheet
   fantasia study export --state .fantasia/digits --format jsonl | jq .value`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			write, err := exporter(cmd, form, file)
+			write, err := exporter(cmd, form, file, spreadsheet)
 			if err != nil {
 				return err
 			}
@@ -52,13 +58,14 @@ func newStudyExportCommand(a *app, r *remote) *cobra.Command {
 		},
 	})
 	c.Flags().StringVarP(&file, "output", "o", "-", "`FILE` to write; - is standard output")
+	c.Flags().BoolVar(&spreadsheet, "spreadsheet", false, "escape texts that a spreadsheet would run as formulas; only csv")
 	c.Flags().StringVar(&form, "format", "", "csv, jsonl or parquet (default: by the file's ending)")
 	choices(c, "format", "csv", "jsonl", "parquet")
 	return c
 }
 
 // exporter returns what writes a table in the given format, or in that of the file's ending.
-func exporter(cmd *cobra.Command, form, file string) (func(*export.Table, io.Writer) error, error) {
+func exporter(cmd *cobra.Command, form, file string, spreadsheet bool) (func(*export.Table, io.Writer) error, error) {
 	if form == "" {
 		form = exportFormats[strings.ToLower(filepath.Ext(file))]
 	}
@@ -73,6 +80,10 @@ func exporter(cmd *cobra.Command, form, file string) (func(*export.Table, io.Wri
 		return nil, usagef(cmd, "the format of %s is unknown: want --format csv, jsonl or parquet", file)
 	case write == nil:
 		return nil, usagef(cmd, "--format is %q; want csv, jsonl or parquet", form)
+	case spreadsheet && form != "csv":
+		return nil, usagef(cmd, "--spreadsheet is for csv, and the format is %s: leave one out", form)
+	case spreadsheet:
+		return (*export.Table).SpreadsheetCSV, nil
 	}
 	return write, nil
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -31,7 +30,8 @@ again adds nothing.
 
 FILE is one of these, by its ending or by --format:
   csv     a table with a header: a column for each parameter, and one named value or
-          like the metric; what fantasia study export writes, or a data frame of Optuna
+          like the metric; what fantasia study export writes, or a data frame of Optuna.
+          Cells are separated by commas, semicolons or tabs
   json    objects with parameters and value, in a list or one after another, as
           fantasia trial list -o json prints them (.json, .jsonl, .ndjson)
   parquet a table like that of csv
@@ -161,7 +161,7 @@ func (a *app) readTrials(ctx context.Context, form, path, optuna string, spec *s
 		if err != nil {
 			return nil, nil, fmt.Errorf("%w: %w", migrate.ErrSource, err)
 		}
-		return migrate.Parquet(bytes.NewReader(whole), int64(len(whole)), spec)
+		return migrate.Parquet(whole, spec)
 	default:
 		return migrate.JSON(in, spec)
 	}

@@ -73,7 +73,7 @@ spec:
 	}
 	for range 2 {
 		got := run(cli.ExitOK, "study", "import-trials", "fresh", table)
-		if !strings.Contains(got, "3 trials are now in study fresh, 1 left out\n  line 4: not a point of the space") {
+		if !strings.Contains(got, "3 trials are now in study fresh, 1 left out\n  line 4: parameter x is \"7\": want a number from 0 to 1") {
 			t.Errorf("the import says %q", got)
 		}
 	}

@@ -138,7 +138,7 @@ func cell[V any](values map[string]V, name string) any {
 }
 
 // kindOf returns the kind of a parameter's column. If the values of a categorical are of
-// several types, they are written as text.
+// several types, or one column of numbers cannot hold all of them, they are written as text.
 func kindOf(p *study.Parameter) kind {
 	switch p.Type {
 	case study.Float:
@@ -161,7 +161,7 @@ func kindOf(p *study.Parameter) kind {
 			kinds[text] = true
 		}
 	}
-	if kinds[whole] && kinds[number] {
+	if kinds[whole] && kinds[number] && !slices.ContainsFunc(p.Listed(), inexact) {
 		delete(kinds, whole)
 	}
 	if len(kinds) == 1 {
@@ -170,6 +170,12 @@ func kindOf(p *study.Parameter) kind {
 		}
 	}
 	return text
+}
+
+// inexact reports whether a value is a whole number that a float64 cannot hold.
+func inexact(v any) bool {
+	n, ok := v.(int64)
+	return ok && (n > study.MaxExact || n < -study.MaxExact)
 }
 
 // typed returns a parameter's value as a column of the kind has it. A server's values

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/study"
@@ -15,7 +16,29 @@ import (
 const timeLayout = "2006-01-02T15:04:05.000Z07:00"
 
 // CSV writes a header and a line for each trial. Cells without a value are empty.
-func (t *Table) CSV(w io.Writer) error {
+func (t *Table) CSV(w io.Writer) error { return t.csv(w, false) }
+
+// SpreadsheetCSV is CSV for spreadsheets, which take some texts for formulas and run them: such
+// texts get an apostrophe in front. An import reads them with the apostrophe.
+func (t *Table) SpreadsheetCSV(w io.Writer) error { return t.csv(w, true) }
+
+// escaped returns a text with an apostrophe where a spreadsheet can see the start of a formula:
+// at the start of a cell, and after any separator, because it may not take the comma for it.
+// The characters are those of https://owasp.org/www-community/attacks/CSV_Injection.
+func escaped(text string) string {
+	var out strings.Builder
+	before := ','
+	for _, r := range text {
+		if strings.ContainsRune(",;|\"\t\r\n", before) && strings.ContainsRune("=+-@\t\r\n＝＋－＠", r) {
+			out.WriteByte('\'')
+		}
+		out.WriteRune(r)
+		before = r
+	}
+	return out.String()
+}
+
+func (t *Table) csv(w io.Writer, spreadsheet bool) error {
 	records := make([][]string, 1+len(t.rows))
 	for _, c := range t.columns {
 		records[0] = append(records[0], c.name)
@@ -27,6 +50,9 @@ func (t *Table) CSV(w io.Writer) error {
 				records[1+r][i] = at.Format(timeLayout)
 			} else if v != nil {
 				records[1+r][i] = study.Format(v)
+			}
+			if spreadsheet && t.columns[i].kind == text {
+				records[1+r][i] = escaped(records[1+r][i])
 			}
 		}
 	}

@@ -3,16 +3,16 @@ package migrate
 import (
 	"bufio"
 	"context"
-	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
+
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
 
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space"
@@ -24,60 +24,25 @@ type Evaluated struct {
 	Place   string
 	Point   study.Point
 	Value   float64
-	Metrics map[string]float64 // without the objective
+	Metrics map[string]float64 // without the objective; finite
 }
 
 // Skipped is a trial that cannot be imported, and why.
 type Skipped struct{ Place, Why string }
 
-// trialPrefixes are what columns of parameters may begin with: those of trials.csv and of
-// Optuna's data frames.
-var trialPrefixes = []string{"parameter:", "params_"}
-
-// CSV reads trials from a table with a header. A column is a parameter's name (also as
-// "parameter:NAME" or "params_NAME"), "value" or the metric's name, "metric:NAME", or
-// "state"; others are ignored. An empty cell is no value. So trials.csv of a run and
-// Optuna's data frames can be read. The error wraps ErrSource.
-func CSV(r io.Reader, spec *study.Spec) ([]Evaluated, []Skipped, error) {
-	in := csv.NewReader(bufio.NewReader(r))
-	in.TrimLeadingSpace = true
-	header, err := in.Read()
-	if err != nil {
-		return nil, nil, fmt.Errorf("%w: read the header: %w", ErrSource, err)
-	}
-	c, err := newCollector(spec)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := c.checkHeader(header); err != nil {
-		return nil, nil, err
-	}
-	for {
-		cells, err := in.Read()
-		if errors.Is(err, io.EOF) {
-			return c.trials, c.skipped, nil
-		}
-		if err != nil {
-			return nil, nil, fmt.Errorf("%w: %w", ErrSource, err)
-		}
-		line, _ := in.FieldPos(0)
-		fields := make(map[string]any, len(cells))
-		for i, cell := range cells {
-			fields[header[i]] = nil
-			if cell != "" {
-				fields[header[i]] = cell
-			}
-		}
-		c.add(fmt.Sprintf("line %d", line), fields)
-	}
+// utf8 returns the text of a file that may begin with a byte-order mark, which Excel writes.
+// If the mark is that of UTF-16, the text is converted.
+func utf8(r io.Reader) io.Reader {
+	return transform.NewReader(r, unicode.BOMOverride(transform.Nop))
 }
 
 // JSON reads trials from objects, one after another or in a list. An object has
-// "parameters", "value" (or "values", or the metric by its name), and may have "metrics" and
-// "state", as `fantasia trial list -o json` prints it; parameters and metric may also be
-// fields of the object itself. The error wraps ErrSource.
+// "parameters" (or "params" or "config"), "value" (or "values", or the metric by its name), and
+// may have "metrics" and "state", as `fantasia trial list -o json` prints it; parameters and
+// metrics may also be fields of the object itself, named as in the header of a CSV file. The
+// error wraps ErrSource.
 func JSON(r io.Reader, spec *study.Spec) ([]Evaluated, []Skipped, error) {
-	decoder := json.NewDecoder(bufio.NewReader(r))
+	decoder := json.NewDecoder(bufio.NewReader(utf8(r)))
 	decoder.UseNumber()
 	c, err := newCollector(spec)
 	if err != nil {
@@ -89,7 +54,11 @@ func JSON(r io.Reader, spec *study.Spec) ([]Evaluated, []Skipped, error) {
 		if errors.Is(err, io.EOF) {
 			return c.trials, c.skipped, nil
 		} else if err != nil {
-			return nil, nil, fmt.Errorf("%w: after object %d: %w", ErrSource, number, err)
+			hint := ""
+			if text := err.Error(); strings.Contains(text, "'N'") || strings.Contains(text, "'I'") {
+				hint = ": JSON has no NaN and no Infinity, want null"
+			}
+			return nil, nil, fmt.Errorf("%w: after object %d: %w%s", ErrSource, number, err, hint)
 		}
 		list, ok := one.([]any)
 		if !ok {
@@ -98,12 +67,28 @@ func JSON(r io.Reader, spec *study.Spec) ([]Evaluated, []Skipped, error) {
 		for _, e := range list {
 			fields, ok := e.(map[string]any)
 			if !ok {
-				return nil, nil, fmt.Errorf("%w: after object %d: want an object for each trial, got %v", ErrSource, number, e)
+				return nil, nil, fmt.Errorf("%w: after object %d: want an object for each trial, got %s", ErrSource, number, shown(e))
 			}
 			number++
-			c.add(fmt.Sprintf("object %d", number), fields)
+			c.addObject(fmt.Sprintf("object %d", number), fields)
 		}
 	}
+}
+
+// addObject adds the trial with the given fields.
+func (c *collector) addObject(place string, fields map[string]any) {
+	// In order, so that of two fields for one thing the same one counts each time.
+	names := slices.Sorted(maps.Keys(fields))
+	columns, err := c.columns(names, func(name string) bool { _, ok := fields[name].(map[string]any); return ok })
+	if err != nil {
+		c.skip(place, "%v", err)
+		return
+	}
+	row := make([]any, len(names))
+	for i, name := range names {
+		row[i] = fields[name]
+	}
+	c.add(place, columns, row)
 }
 
 // OptunaTrials reads the completed trials of a study in a storage of Optuna, which source names
@@ -147,10 +132,10 @@ func OptunaTrials(ctx context.Context, source, name string, spec *study.Spec) (_
 
 // collector collects the trials that belong to a space.
 type collector struct {
-	spec    *study.Spec
 	space   *space.Space
 	metric  string
 	byName  map[string]*study.Parameter
+	commas  bool // numbers may have a decimal comma
 	trials  []Evaluated
 	skipped []Skipped
 }
@@ -160,7 +145,7 @@ func newCollector(spec *study.Spec) (*collector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compile the study's space: %w", err)
 	}
-	c := &collector{spec: spec, space: compiled, metric: spec.Objective.Metric, byName: map[string]*study.Parameter{}}
+	c := &collector{space: compiled, metric: spec.Objective.Metric, byName: map[string]*study.Parameter{}}
 	for i := range spec.Parameters {
 		c.byName[spec.Parameters[i].Name] = &spec.Parameters[i]
 	}
@@ -171,83 +156,51 @@ func (c *collector) skip(place, format string, args ...any) {
 	c.skipped = append(c.skipped, Skipped{place, fmt.Sprintf(format, args...)})
 }
 
-// parameterOf returns the parameter that a field is about; nil if it is about none.
-func (c *collector) parameterOf(field string) *study.Parameter {
-	for _, prefix := range trialPrefixes {
-		if name, ok := strings.CutPrefix(field, prefix); ok && c.byName[name] != nil {
-			return c.byName[name]
-		}
-	}
-	return c.byName[field]
-}
+// completed are the words for the state of a completed trial: those of Fantasia, Optuna and
+// Weights & Biases, and none.
+var completed = []string{"completed", "complete", "finished", ""}
 
-// apart reports whether a parameter has a place of its own in the fields, with a prefix or
-// among "parameters". A field with its bare name is then something else, such as the worker.
-func apart(fields map[string]any, parameter string) bool {
-	_, found := fields["parameters"].(map[string]any)
-	for _, prefix := range trialPrefixes {
-		_, prefixed := fields[prefix+parameter]
-		found = found || prefixed
-	}
-	return found
-}
-
-// isValue reports whether a field is the objective's value.
-func (c *collector) isValue(field string) bool {
-	return field == "value" || field == c.metric || field == "metric:"+c.metric
-}
-
-// checkHeader refuses a table that cannot have a single trial.
-func (c *collector) checkHeader(header []string) error {
-	if !slices.ContainsFunc(header, c.isValue) {
-		return fmt.Errorf("%w: no column is the objective: want one named value or %s, got %s", ErrSource, c.metric, strings.Join(header, ", "))
-	}
-	for _, p := range c.spec.Parameters {
-		if len(p.When) == 0 && p.Type != study.Fixed && !slices.ContainsFunc(header, func(h string) bool { return c.parameterOf(h) == c.byName[p.Name] }) {
-			return fmt.Errorf("%w: no column is the parameter %s, got %s", ErrSource, p.Name, strings.Join(header, ", "))
-		}
-	}
-	return nil
-}
-
-// add adds the trial with the given fields.
-func (c *collector) add(place string, fields map[string]any) {
-	if state, ok := fields["state"].(string); ok {
-		if s := strings.ToLower(strings.TrimPrefix(state, "TRIAL_STATE_")); s != "completed" && s != "complete" {
-			c.skip(place, "its state is %s: only completed trials have a value", state)
-			return
-		}
-	}
-	point, metrics := map[string]any{}, map[string]float64{}
+// add adds the trial whose values are those of a row.
+func (c *collector) add(place string, columns []column, row []any) {
+	given := map[string]any{}
+	metrics := map[string]float64{}
 	var value any
-	if values, ok := fields["values"].([]any); ok && len(values) > 0 {
-		value = values[0]
-	}
-	// In order, so that of two fields for one thing the same one counts each time.
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		field := fields[name]
-		switch p := c.parameterOf(name); {
-		case field == nil:
-		case name == "parameters":
-			if given, ok := field.(map[string]any); ok {
-				maps.Copy(point, given)
+	from := "" // the column of the value
+	for i, col := range columns {
+		field := row[i]
+		if field == nil {
+			continue
+		}
+		switch col.kind {
+		case ofState:
+			state := fmt.Sprint(field)
+			short := strings.TrimPrefix(strings.TrimPrefix(state, "TRIAL_STATE_"), "TrialState.")
+			if !slices.Contains(completed, strings.ToLower(short)) {
+				c.skip(place, "its state is %s: only completed trials have a value", clipped(state))
+				return
 			}
-		case name == "metrics":
-			given, _ := field.(map[string]any)
-			for metric, v := range given {
-				if v, err := numeric(v); err == nil && metric != c.metric {
-					metrics[metric] = v
-				} else if err == nil && value == nil {
-					value = given[metric]
-				}
+		case ofParameter:
+			given[col.parameter.Name] = field
+		case ofParameters:
+			maps.Copy(given, field.(map[string]any))
+		case ofValue:
+			// What "value" says comes first: a metric may be what was reported last.
+			if field != "" && (from == "" || col.name == "value") {
+				value, from = field, col.name
 			}
-		case c.isValue(name):
-			value = field
-		case p != nil && (name != p.Name || !apart(fields, name)):
-			point[p.Name] = field
-		case strings.HasPrefix(name, "metric:"):
-			if v, err := numeric(field); err == nil {
-				metrics[strings.TrimPrefix(name, "metric:")] = v
+		case ofValues:
+			if values, ok := field.([]any); ok && len(values) > 0 && from == "" {
+				value, from = values[0], col.name
+			}
+		case ofMetric:
+			c.setMetric(metrics, col.metric, field)
+		case ofMetrics:
+			all, _ := field.(map[string]any)
+			for name, v := range all {
+				c.setMetric(metrics, name, v)
+			}
+			if v, ok := all[c.metric]; ok && from == "" {
+				value, from = v, col.name
 			}
 		}
 	}
@@ -255,29 +208,47 @@ func (c *collector) add(place string, fields map[string]any) {
 		c.skip(place, "it has no value: want value or %s", c.metric)
 		return
 	}
-	v, err := numeric(value)
-	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-		c.skip(place, "its value is %v: want a finite number", value)
+	v, err := c.number(value)
+	if err != nil {
+		c.skip(place, "%s is %s: %v", from, shown(value), err)
 		return
 	}
-	c.check(place, point, v, metrics)
+	c.check(place, given, v, metrics)
+}
+
+// setMetric keeps a metric other than the objective if it is a finite number. A study has no
+// other metrics.
+func (c *collector) setMetric(metrics map[string]float64, name string, field any) {
+	if v, err := c.number(field); err == nil && name != c.metric {
+		metrics[name] = v
+	}
 }
 
 // check adds a trial if its point belongs to the space.
 func (c *collector) check(place string, given map[string]any, value float64, metrics map[string]float64) {
 	point := make(map[string]any, len(given))
-	for name, v := range given {
-		p := c.byName[name]
+	var doubtful []string // their values can also mean that there is none
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		p, v := c.byName[name], given[name]
 		if p == nil {
-			c.skip(place, "the study has no parameter %s", name)
+			c.skip(place, "the study has no parameter %s", clipped(name))
 			return
 		}
-		typed, err := typedValue(p, v)
-		if err != nil {
-			c.skip(place, "%s is %v: %v", name, v, err)
+		typed, err := c.typed(p, v)
+		switch {
+		case err == nil:
+			point[name] = typed
+			if blank(v) {
+				doubtful = append(doubtful, name)
+			}
+		case !blank(v):
+			c.skip(place, "parameter %s is %s: want %s", name, shown(v), p.Accepts())
 			return
 		}
-		point[name] = typed
+	}
+	inactive := slices.DeleteFunc(doubtful, func(name string) bool { return c.space.Active(point, name) })
+	for _, name := range inactive {
+		delete(point, name)
 	}
 	known, err := c.space.Normalize(point)
 	if err == nil {
@@ -288,57 +259,4 @@ func (c *collector) check(place string, given map[string]any, value float64, met
 		return
 	}
 	c.trials = append(c.trials, Evaluated{Place: place, Point: known, Value: value, Metrics: metrics})
-}
-
-// typedValue returns a value that was read from text or JSON as the parameter has it.
-func typedValue(p *study.Parameter, v any) (any, error) {
-	switch p.Type {
-	case study.Float:
-		return numeric(v)
-	case study.Int:
-		n, err := numeric(v)
-		if err == nil && n != math.Trunc(n) {
-			err = errors.New("want a whole number")
-		}
-		return int64(n), err
-	case study.Bool:
-		if b, ok := v.(bool); ok {
-			return b, nil
-		}
-		b, err := strconv.ParseBool(strings.ToLower(fmt.Sprint(v)))
-		if err != nil {
-			return nil, errors.New("want true or false")
-		}
-		return b, nil
-	}
-	choices := p.Listed()
-	text := fmt.Sprint(v)
-	for _, choice := range choices {
-		if study.Format(choice) == text {
-			return choice, nil
-		}
-		if want, err := numeric(choice); err == nil { // 1 and 1.0 are the same choice
-			if got, err := numeric(v); err == nil && got == want {
-				return choice, nil
-			}
-		}
-	}
-	return nil, fmt.Errorf("want one of %v", choices)
-}
-
-// numeric returns a number that was read from text or JSON.
-func numeric(v any) (float64, error) {
-	switch v := v.(type) {
-	case float64:
-		return v, nil
-	case int64:
-		return float64(v), nil
-	case json.Number:
-		return v.Float64()
-	case string:
-		if n, err := strconv.ParseFloat(strings.TrimSpace(v), 64); err == nil {
-			return n, nil
-		}
-	}
-	return 0, errors.New("want a number")
 }
