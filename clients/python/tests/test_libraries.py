@@ -87,7 +87,7 @@ def test_search_of_scikit_learn_names_what_is_accepted(storage: Path) -> None:
 
     x, y = load_iris(return_X_y=True)
     with pytest.raises(fantasia.SpaceError, match=r"parameters\['C'\]: expected a parameter .* got 3"):
-        FantasiaSearchCV(SVC(), {"C": 3}, storage=storage).fit(x, y)  # type: ignore[dict-item]
+        FantasiaSearchCV(SVC(), {"C": 3}, storage=storage).fit(x, y)
 
 
 def test_sampler_of_optuna(storage: Path) -> None:

@@ -39,7 +39,7 @@ def test_optimize_finds_the_minimum(storage: Path) -> None:
     study.optimize(square, n_trials=20, n_jobs=2)
     trials = study.trials
     assert [t.number for t in trials] == list(range(1, 21))
-    assert all(t.state is TrialState.COMPLETED and t.value == (t.params["x"] - 2) ** 2 for t in trials)  # type: ignore[operator]
+    assert all(t.state is TrialState.COMPLETED and t.value == (t.params["x"] - 2) ** 2 for t in trials)
     best = min(trials, key=lambda t: t.value or 0)
     assert study.best_trial == best
     assert (study.best_value, study.best_params) == (best.value, best.params)
@@ -47,7 +47,7 @@ def test_optimize_finds_the_minimum(storage: Path) -> None:
     assert best.value is not None
     assert best.value < 0.04
     recommended = study.recommended
-    assert abs(recommended.params["x"] - 2) < 0.3  # type: ignore[operator]
+    assert abs(recommended.params["x"] - 2) < 0.3
     assert recommended.sd >= 0
 
 
@@ -381,7 +381,7 @@ def test_constraints_and_problems(storage: Path) -> None:
     space = {"a": fantasia.Int(1, 100), "b": fantasia.Int(1, 100)}
     study = create(storage, parameters=space, constraints=["a * b <= 100"])
     study.optimize(lambda trial: float(trial.params["a"]), n_trials=10)
-    assert all(t.params["a"] * t.params["b"] <= 100 for t in study.trials)  # type: ignore[operator]
+    assert all(t.params["a"] * t.params["b"] <= 100 for t in study.trials)
     with pytest.raises(fantasia.StudyFileError) as caught:
         create(storage, parameters={"lr rate": Float(0, 1)}, algorithm="best", max_trials=0)
     text = str(caught.value)

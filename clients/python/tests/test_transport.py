@@ -182,7 +182,7 @@ def test_connection_is_kept_and_replaced(server: Server) -> None:
     transport = Transport(lambda _: server.url)
     for _ in range(3):
         if len(ports) == 2:  # wait until the server's end has arrived
-            assert transport._idle[0][2].sock.recv(1, socket.MSG_PEEK) == b""
+            assert transport._idle[0][1].sock.recv(1, socket.MSG_PEEK) == b""
         transport.call("StudyService/GetStudy", {})
     transport.close()
     assert ports[0] == ports[1] != ports[2]

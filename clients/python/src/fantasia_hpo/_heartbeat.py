@@ -28,7 +28,7 @@ class Heartbeat:
         with self._changed:
             self._trials[id(trial)] = trial
             self._interval = lease / 3
-            if self._thread is None or not self._thread.is_alive():  # a fork does not inherit threads
+            if self._thread is None:
                 self._thread = threading.Thread(target=self._loop, name="fantasia-heartbeat", daemon=True)
                 self._thread.start()
 

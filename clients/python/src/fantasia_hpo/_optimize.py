@@ -110,7 +110,7 @@ class Run:
             raise self._fatal
         if isinstance(self._ended, errors.StudyFailedError):
             raise self._ended from self._last_error
-        if self._ended is not None and self._left != 0:
+        if self._ended is not None:
             log.info("%s", self._ended)
 
     def stop(self) -> None:
@@ -162,7 +162,7 @@ class Run:
             return None
         try:
             while not self._over():
-                if (trial := self._study._suggest(client, _WAIT)) is not None:
+                for trial in self._study._suggest(client, _WAIT):
                     with self._lock:
                         self._running[trial.number] = trial
                     return trial

@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 from . import errors
+from ._fork import renew_after_fork
 from .transport import Transport
 
 _START_TIMEOUT = 90.0  # seconds until a program must have said where it serves
@@ -33,11 +34,16 @@ def connect(storage: str | os.PathLike[str] | None, token: str | None, ca: str |
     ca = ca or os.environ.get("FANTASIA_CA")
     if where.startswith(("http://", "https://")):
         return Transport(
-            lambda _: where, token=token, token_file=os.environ.get("FANTASIA_TOKEN_FILE"), ca=ca
+            lambda _: where,
+            token=token,
+            token_file=os.environ.get("FANTASIA_TOKEN_FILE"),
+            ca=ca,
+            storage=where,
         )
     if "://" in where:
         raise errors.SpaceError(f"storage: expected a directory, http://… or https://…, got {where!r}")
-    return Transport(_server_of(Path(where)).locate)
+    path = Path(where).resolve()
+    return Transport(_server_of(path).locate, storage=os.fspath(path))
 
 
 def find_program() -> str:
@@ -59,10 +65,18 @@ class _Server:
 
     def __init__(self, state: Path):
         self._state = state
-        self._lock = threading.Lock()
         self._url: str | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        self._owner = 0
+        self._renew()
+        renew_after_fork(self)
+
+    def _renew(self) -> None:
+        """Leave the program to the parent that has started it: it must end with the parent."""
+        self._lock = threading.Lock()
+        if self._process is not None:
+            _close(self._process)
+            self._process.returncode = 0  # it is no child of this process, so there is nothing to wait for
+            self._process = None
 
     def locate(self, lost: bool) -> str:
         """Return the server's URL; start the program if nobody serves the directory."""
@@ -75,8 +89,7 @@ class _Server:
         """End the program, if this process has started it, and wait for it."""
         with self._lock:
             process, self._process, self._url = self._process, None, None
-            # A child of a fork must not end the program of its parent.
-            if process is None or self._owner != os.getpid():
+            if process is None:
                 return
             assert process.stdin is not None
             process.stdin.close()
@@ -88,7 +101,7 @@ class _Server:
 
     def _alive(self) -> bool:
         """Whether the program runs that this process has started."""
-        return self._process is not None and self._owner == os.getpid() and self._process.poll() is None
+        return self._process is not None and self._process.poll() is None
 
     def _start(self) -> str:
         program = find_program()
@@ -121,7 +134,7 @@ class _Server:
                 raise errors.ProgramError(f"the program {program} did not start: {e}") from None
             line = _first_line(process, deadline)
             if line:
-                self._process, self._owner = process, os.getpid()
+                self._process = process
                 return str(json.loads(line)["url"])
             process.kill()
             code = process.wait()
@@ -181,3 +194,11 @@ def close_servers() -> None:
         servers = list(_servers.values())
     for server in servers:
         server.close()
+
+
+def _renew_lock() -> None:
+    global _servers_lock
+    _servers_lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)

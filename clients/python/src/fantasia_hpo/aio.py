@@ -9,7 +9,6 @@ from typing import Any
 from ._optimize import Run
 from .create import create_study as _create_study
 from .create import load_study as _load_study
-from .parameters import Scalar
 from .study import Callback, Recommendation, Study
 from .trial import FrozenTrial, Trial, TrialState
 
@@ -75,7 +74,7 @@ class AsyncStudy:
         """Return the completed trial with the best value. See Study.best_trial."""
         return await asyncio.to_thread(lambda: self.study.best_trial)
 
-    async def best_params(self) -> dict[str, Scalar]:
+    async def best_params(self) -> dict[str, Any]:
         """Return the parameters of the best trial."""
         return (await self.best_trial()).params
 

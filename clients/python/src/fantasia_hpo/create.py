@@ -132,10 +132,10 @@ def create_study(
         if name is None or not load_if_exists:
             raise
         answer = transport.call("StudyService/GetStudy", {"name": f"studies/{name}"}, idempotent=True)
-        study = Study(transport, answer["study"], open_budget=max_trials is None)
+        study = Study(transport, answer["study"], open_budget=max_trials is None, declared=parameters)
         _check_same(study, document)
         return study
-    return Study(transport, answer["study"], open_budget=max_trials is None)
+    return Study(transport, answer["study"], open_budget=max_trials is None, declared=parameters)
 
 
 def load_study(

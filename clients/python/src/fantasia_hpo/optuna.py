@@ -21,11 +21,13 @@ from optuna.trial import TrialState as OptunaState
 
 from .create import Algorithm, create_study
 from .errors import FantasiaError, SpaceError, StudyEndedError
-from .parameters import Bool, Categorical, Fidelity, Fixed, Float, Int, Parameter, fits
+from .parameters import Bool, Categorical, Fidelity, Fixed, Float, Int, Parameter, encode_point, fits, key
 from .study import Study
 from .trial import FrozenTrial, Trial, TrialState
 
 log = logging.getLogger("fantasia_hpo")
+
+_WAIT = 1.0  # seconds that the sampler waits before it looks whether there are points left
 
 
 def to_optuna(study: Study) -> optuna.Study:
@@ -79,32 +81,20 @@ def distribution_of(parameter: Parameter) -> BaseDistribution:
     return CategoricalDistribution((False, True) if isinstance(parameter, Bool) else (parameter.value,))
 
 
-class _Codec:
-    """A parameter of Optuna as one of Fantasia. Choices are named by their text, for None and objects."""
-
-    def __init__(self, distribution: BaseDistribution):
-        self._choices: dict[str, Any] | None = None
-        if isinstance(distribution, CategoricalDistribution):
-            self._choices = {repr(choice): choice for choice in distribution.choices}
-            labels = list(self._choices)
-            self.parameter: Parameter = Categorical(labels) if len(labels) > 1 else Fixed(labels[0])
-        elif isinstance(distribution, FloatDistribution | IntDistribution):
-            low, high, scale = distribution.low, distribution.high, "log" if distribution.log else "linear"
-            if distribution.single():
-                self.parameter = Fixed(low)
-            elif isinstance(distribution, FloatDistribution):
-                self.parameter = Float(low, high, scale, distribution.step)  # type: ignore[arg-type]
-            else:
-                step = None if distribution.step == 1 else distribution.step
-                self.parameter = Int(int(low), int(high), scale, step)  # type: ignore[arg-type]
-        else:
-            raise SpaceError(f"expected a distribution of Optuna, got {distribution!r}")
-
-    def decode(self, value: Any) -> Any:
-        return value if self._choices is None else self._choices[value]
-
-    def encode(self, value: Any) -> Any:
-        return value if self._choices is None else repr(value)
+def parameter_of(distribution: BaseDistribution) -> Parameter:
+    """Return the parameter of Fantasia that has the values of a distribution of Optuna."""
+    if isinstance(distribution, CategoricalDistribution):
+        choices = list({key(choice): choice for choice in distribution.choices}.values())
+        return Categorical(choices) if len(choices) > 1 else Fixed(choices[0])
+    if not isinstance(distribution, FloatDistribution | IntDistribution):
+        raise SpaceError(f"expected a distribution of Optuna, got {distribution!r}")
+    low, high, scale = distribution.low, distribution.high, "log" if distribution.log else "linear"
+    if distribution.single():
+        return Fixed(low)
+    if isinstance(distribution, FloatDistribution):
+        return Float(low, high, scale, distribution.step)  # type: ignore[arg-type]
+    step = None if distribution.step == 1 else distribution.step
+    return Int(int(low), int(high), scale, step)  # type: ignore[arg-type]
 
 
 class FantasiaSampler(optuna.samplers.BaseSampler):
@@ -131,7 +121,7 @@ class FantasiaSampler(optuna.samplers.BaseSampler):
         self._inferred = IntersectionSearchSpace()
         self._lock = threading.Lock()
         self._study: Study | None = None
-        self._codecs: dict[str, _Codec] = {}
+        self._ended = False  # whether the study of Fantasia has told that it gives out no more trials
         self._open: dict[int, Trial] = {}
 
     @property
@@ -154,10 +144,29 @@ class FantasiaSampler(optuna.samplers.BaseSampler):
         """Ask Fantasia for a point."""
         if not search_space:
             return {}
-        asked = self._fantasia(study, search_space).ask()
+        asked = self._ask(self._fantasia(study, search_space))
+        if asked is None:
+            return {
+                name: self.sample_independent(study, trial, name, distribution)
+                for name, distribution in search_space.items()
+            }
         with self._lock:
             self._open[trial._trial_id] = asked
-        return {name: self._codecs[name].decode(value) for name, value in asked.params.items()}
+        return dict(asked.params)
+
+    def _ask(self, fantasia: Study) -> Trial | None:
+        """Return a trial, or None if every point of a finite space is given out."""
+        client, points = fantasia._new_client(), _points(fantasia.parameters)
+        while not self._ended:
+            try:
+                for asked in fantasia._suggest(client, _WAIT):
+                    return asked
+            except StudyEndedError as e:
+                log.warning("%s: further points are drawn at random", e)
+                self._ended = True
+            if math.isfinite(points) and len(fantasia.trials) >= points:
+                break
+        return None
 
     def sample_independent(
         self,
@@ -185,14 +194,16 @@ class FantasiaSampler(optuna.samplers.BaseSampler):
         if state is OptunaState.PRUNED and trial.intermediate_values:
             value = self._pruned_value(study, trial.intermediate_values[max(trial.intermediate_values)])
         try:
-            encoded = {
-                name: c.encode(trial.params[name]) for name, c in self._codecs.items() if name in trial.params
-            }
-            if encoded != asked.params:  # the point was enqueued, or the objective did not use all of it
+            space = self._study.parameters
+            point = {name: trial.params[name] for name in space if name in trial.params}
+            encoded = encode_point(space, point)
+            if encoded != encode_point(
+                space, asked.params
+            ):  # enqueued, or the objective did not use all of it
                 self._study.cancel_trial(asked, "Optuna evaluated another point")
                 self._study._forget(asked)
-                if value is not None and encoded.keys() == self._codecs.keys():
-                    self._study.add_trial(encoded, value)
+                if value is not None and point.keys() == space.keys():
+                    self._study.add_trial(point, value)
             elif value is not None:
                 self._study.tell(asked, value)
             else:
@@ -219,7 +230,6 @@ class FantasiaSampler(optuna.samplers.BaseSampler):
                 return self._study
             if len(study.directions) != 1:
                 raise SpaceError(f"FantasiaSampler has one objective, the study has {len(study.directions)}")
-            self._codecs = {name: _Codec(distribution) for name, distribution in space.items()}
             self._study = create_study(
                 name=self._name,
                 storage=self._storage,
@@ -227,7 +237,7 @@ class FantasiaSampler(optuna.samplers.BaseSampler):
                 direction="minimize"
                 if study.direction is optuna.study.StudyDirection.MINIMIZE
                 else "maximize",
-                parameters={name: codec.parameter for name, codec in self._codecs.items()},
+                parameters={name: parameter_of(distribution) for name, distribution in space.items()},
                 algorithm=self._algorithm,
                 seed=self._seed,
             )
@@ -241,12 +251,25 @@ class FantasiaSampler(optuna.samplers.BaseSampler):
             if (
                 trial.value is None
                 or not math.isfinite(trial.value)
-                or not self._codecs.keys() <= trial.params.keys()
+                or not self._study.parameters.keys() <= trial.params.keys()
             ):
                 continue
             try:
                 self._study.add_trial(
-                    {name: c.encode(trial.params[name]) for name, c in self._codecs.items()}, trial.value
+                    {name: trial.params[name] for name in self._study.parameters}, trial.value
                 )
             except (SpaceError, StudyEndedError) as e:
                 log.warning("Optuna's trial %d is left out: %s", trial.number, e)
+
+
+def _points(space: Mapping[str, Parameter]) -> float:
+    """Return how many points a space of the sampler has."""
+    return math.prod(_size(p) for p in space.values())
+
+
+def _size(parameter: Parameter) -> float:
+    if isinstance(parameter, Categorical):
+        return len(parameter.values)
+    if isinstance(parameter, Int) or (isinstance(parameter, Float) and parameter.step is not None):
+        return math.floor((parameter.high - parameter.low) / (parameter.step or 1) + 1e-9) + 1
+    return math.inf if isinstance(parameter, Float) else 1

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, Literal, TypeAlias
 
@@ -12,10 +13,12 @@ from .errors import SpaceError
 
 Scalar: TypeAlias = "str | int | float | bool"
 Scale: TypeAlias = Literal["linear", "log", "logit"]
-When: TypeAlias = "Mapping[str, Scalar | Sequence[Scalar]]"
+When: TypeAlias = "Mapping[str, Any]"
 Document: TypeAlias = "dict[str, Any]"
 
 _SCALES = ("linear", "log", "logit")
+_EXACT = 2**53  # beyond it, numbers of JSON are not exact
+_LONGEST_TEXT = 100
 
 
 @dataclass(frozen=True)
@@ -104,40 +107,43 @@ class Int:
 
 @dataclass(frozen=True)
 class Categorical:
-    """One of at least two strings, numbers or booleans without an order.
+    """One of at least two values without an order, of any type.
 
-    `weights` are relative probabilities that each value is the best.
+    A trial gets the value itself. The study keeps strings, finite numbers and booleans as they are, and
+    other values, such as None or a function, by their text. So other processes can use the study
+    if they declare the same values, and `load_study` returns the texts. `weights` are relative
+    probabilities that each value is the best.
     """
 
-    values: Sequence[Scalar]
+    values: Sequence[Any]
     weights: Sequence[float] | None = None
     when: When | None = None
+    _texts: list[Scalar] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _check_values(self)
+        object.__setattr__(self, "_texts", texts(self.values))
 
     def document(self, name: str) -> Document:
         """Return the parameter as a study file has it."""
         return _discrete_document(self, name, "categorical")
 
-    def decode(self, value: Any) -> Scalar:
-        """Return the declared value that equals a value of the study's JSON.
+    def decode(self, value: Any) -> Any:
+        """Return the declared value of a value of the study's JSON.
 
         A value that the space had before an edit is returned as it is.
         """
-        try:
-            return _find(self.values, value)
-        except SpaceError:
-            return value  # type: ignore[no-any-return]
+        place = _place(self._texts, value)
+        return value if place is None else self.values[place]
 
     def encode(self, value: Any) -> Scalar:
         """Return a value for the study's JSON; raise SpaceError if the parameter cannot have it."""
-        return _find(self.values, value)
+        return _encode(self.values, self._texts, value)
 
 
 @dataclass(frozen=True)
 class Ordinal(Categorical):
-    """One of at least two strings, numbers or booleans that are in their order."""
+    """One of at least two values that are in their order. See Categorical."""
 
     def document(self, name: str) -> Document:
         """Return the parameter as a study file has it."""
@@ -169,26 +175,23 @@ class Bool:
 
 @dataclass(frozen=True)
 class Fixed:
-    """A value that every trial gets and that is not searched."""
+    """A value, of any type, that every trial gets and that is not searched. See Categorical."""
 
-    value: Scalar
+    value: Any
     when: When | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "value", _scalar(self.value))
 
     def document(self, name: str) -> Document:
         """Return the parameter as a study file has it."""
-        document: Document = {"name": name, "type": "fixed", "value": self.value}
+        document: Document = {"name": name, "type": "fixed", "value": texts([self.value])[0]}
         return _with_options(document, None, self.when)
 
-    def decode(self, value: Any) -> Scalar:
+    def decode(self, value: Any) -> Any:
         """Return the declared value."""
         return self.value
 
     def encode(self, value: Any) -> Scalar:
         """Return a value for the study's JSON; raise SpaceError if the parameter cannot have it."""
-        return _find([self.value], value)
+        return _encode([self.value], texts([self.value]), value)
 
 
 @dataclass(frozen=True)
@@ -283,12 +286,25 @@ def parameter_of(document: Mapping[str, Any]) -> Parameter:
     )
 
 
-def decode_point(space: Mapping[str, Parameter], point: Mapping[str, Any]) -> dict[str, Scalar]:
+def space_of(
+    documents: Sequence[Mapping[str, Any]], declared: Mapping[str, Parameter] | None = None
+) -> dict[str, Parameter]:
+    """Return the parameters of a study file: those of `declared` it has have the values themselves."""
+    space = {p["name"]: parameter_of(p) for p in documents}
+    for name, parameter in (declared or {}).items():
+        if name in space and space[name].document(name) == parameter_of(parameter.document(name)).document(
+            name
+        ):
+            space[name] = parameter
+    return space
+
+
+def decode_point(space: Mapping[str, Parameter], point: Mapping[str, Any]) -> dict[str, Any]:
     """Return a point of the study's JSON with Python's types, in the order of the space."""
     return {name: parameter.decode(point[name]) for name, parameter in space.items() if name in point}
 
 
-def encode_point(space: Mapping[str, Parameter], point: Mapping[str, Any]) -> dict[str, Scalar]:
+def encode_point(space: Mapping[str, Parameter], point: Mapping[str, Any]) -> dict[str, Any]:
     """Return a point for the study's JSON; raise SpaceError for a name or value that is not in the space."""
     encoded = {}
     for name, value in point.items():
@@ -317,11 +333,52 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") and getattr(value, "shape", None) == () else value
 
 
-def _scalar(value: Any) -> Scalar:
+def texts(values: Sequence[Any]) -> list[Scalar]:
+    """Return what a study has for each value: a scalar as it is, another value as a text that only it has."""
+    found: list[Scalar] = []
+    taken: set[str] = set()
+    for value in values:
+        text = _text(value)
+        if _written(text) in taken:  # as for 1 and 1.0, which are the same in a command
+            text = label = repr(text) if isinstance(text, float) else str(text)
+            number = 1
+            while text in taken:
+                number += 1
+                text = f"{label} ({number})"
+        taken.add(_written(text))
+        found.append(text)
+    return found
+
+
+def _text(value: Any) -> Scalar:
+    """Return a scalar that JSON and the server keep exactly, or the value's text without its address."""
     plain = _plain(value)
-    if isinstance(plain, str | bool | int) or (isinstance(plain, float) and math.isfinite(plain)):
+    if isinstance(plain, str | bool) or (isinstance(plain, int) and abs(plain) <= _EXACT):
         return plain
-    raise SpaceError(f"expected a string, a finite number or a boolean, got {value!r}")
+    if isinstance(plain, float) and math.isfinite(plain):
+        return plain
+    return " ".join(re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value)).split())[:_LONGEST_TEXT]
+
+
+def _written(value: Scalar) -> str:
+    """Return a scalar as a command has it, which is how the server compares values."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and value.is_integer() and abs(value) <= _EXACT:
+        return str(int(value))
+    return str(value)
+
+
+def key(value: Any) -> object:
+    """Return what only the same values have in common: 1, 1.0 and True are three values, nan is one."""
+    plain = _plain(value)
+    if isinstance(plain, float) and math.isnan(plain):
+        return (float, "nan")
+    try:
+        hash(plain)
+    except TypeError:
+        return (type(value), id(value))
+    return (type(plain), plain)
 
 
 def _real(field: str, value: Any) -> float:
@@ -340,13 +397,28 @@ def _whole(field: str, value: Any) -> int:
     return int(plain)
 
 
-def _find(values: Sequence[Scalar], value: Any) -> Scalar:
-    """Return the declared value that equals value; True is not 1."""
+def _encode(values: Sequence[Any], texts: Sequence[Scalar], value: Any) -> Scalar:
+    """Return the text of the declared value that is, or equals, a value, or has its text."""
+    keys, wanted = [key(v) for v in values], key(value)
+    place = keys.index(wanted) if wanted in keys else _place(values, value)
+    if place is None and not isinstance(_plain(value), str | int | float):
+        place = _place(texts, _text(value))  # a copy of an object
+    if place is None:
+        raise SpaceError(f"expected one of {', '.join(map(repr, values))}, got {value!r}")
+    return texts[place]
+
+
+def _place(values: Sequence[Any], value: Any) -> int | None:
+    """Return where the first value is that equals value; True is not 1."""
     plain = _plain(value)
-    for declared in values:
-        if declared == plain and isinstance(declared, bool) == isinstance(plain, bool):
-            return declared
-    raise SpaceError(f"expected one of {', '.join(map(repr, values))}, got {value!r}")
+    for place, declared in enumerate(values):
+        try:
+            equal = bool(_plain(declared) == plain)
+        except (TypeError, ValueError):  # as for arrays, which are compared by element
+            continue
+        if equal and isinstance(_plain(declared), bool) == isinstance(plain, bool):
+            return place
+    return None
 
 
 def _check_range(p: Float | Int) -> None:
@@ -363,9 +435,14 @@ def _check_range(p: Float | Int) -> None:
 def _check_values(p: Categorical) -> None:
     if isinstance(p.values, str):
         raise SpaceError(f"values: expected a list of values, got the string {p.values!r}")
-    values = tuple(_scalar(v) for v in p.values)
+    values = tuple(p.values)
     if len(values) < 2:
         raise SpaceError(f"values: expected at least two, got {list(values)!r}")
+    keys = set()
+    for value in values:
+        if key(value) in keys:
+            raise SpaceError(f"values: expected different values, got {value!r} twice")
+        keys.add(key(value))
     object.__setattr__(p, "values", values)
 
 
@@ -381,7 +458,7 @@ def _numeric_document(p: Float | Int, name: str, kind: str) -> Document:
 
 
 def _discrete_document(p: Categorical, name: str, kind: str) -> Document:
-    document: Document = {"name": name, "type": kind, "values": list(p.values)}
+    document: Document = {"name": name, "type": kind, "values": list(p._texts)}
     return _with_options(document, p.weights, p.when)
 
 
@@ -390,9 +467,9 @@ def _with_options(document: Document, weights: Sequence[float] | None, when: Whe
         document["prior"] = {"weights": list(weights)}
     if when:
         document["when"] = {
-            name: [_scalar(values)]
+            name: [_text(values)]
             if isinstance(values, str) or not isinstance(values, Sequence)
-            else [_scalar(v) for v in values]
+            else [_text(v) for v in values]
             for name, values in when.items()
         }
     return document

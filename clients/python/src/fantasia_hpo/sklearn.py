@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from joblib import effective_n_jobs
 from sklearn.model_selection._search import BaseSearchCV
 
+from ._distributions import parameter_of_distribution
+from ._optimize import last_line
 from .create import Algorithm, create_study
-from .errors import SpaceError
-from .parameters import Categorical, Fixed, Parameter
+from .errors import FantasiaError, SpaceError, StudyEndedError
+from .parameters import Categorical, Fixed, Parameter, key
 from .study import Study
-from .trial import TrialState
+from .trial import Trial, TrialState
+
+log = logging.getLogger("fantasia_hpo")
+
+Candidates = Callable[[list[dict[str, Any]]], dict[str, Any]]
 
 
 class FantasiaSearchCV(BaseSearchCV):  # type: ignore[misc]
     """GridSearchCV's interface, with points that Fantasia suggests.
 
-    `parameters` maps an estimator's parameters to those of fantasia_hpo, or to lists of values.
-    `n_iter` points are evaluated. With `n_jobs` above the number of folds, several points at once.
+    `parameters` maps an estimator's parameters to those of fantasia_hpo, to lists or arrays of
+    values of any type, or to distributions of scipy.stats. `n_iter` points are evaluated, or all of
+    them if there are fewer. With `n_jobs` above the number of folds, several points at once.
     `name`, `storage`, `algorithm` and `seed` are those of create_study; a search with a name
     continues an earlier one. After `fit`, `study_` is the study. The other arguments and
     attributes are scikit-learn's.
@@ -30,7 +39,7 @@ class FantasiaSearchCV(BaseSearchCV):  # type: ignore[misc]
     def __init__(
         self,
         estimator: Any,
-        parameters: Mapping[str, Parameter | Sequence[Any]],
+        parameters: Mapping[str, Any],
         *,
         n_iter: int = 20,
         name: str | None = None,
@@ -64,7 +73,7 @@ class FantasiaSearchCV(BaseSearchCV):  # type: ignore[misc]
         self.algorithm = algorithm
         self.seed = seed
 
-    def _run_search(self, evaluate_candidates: Callable[[list[dict[str, Any]]], dict[str, Any]]) -> None:
+    def _run_search(self, evaluate_candidates: Candidates) -> None:
         metric = self.refit if isinstance(self.refit, str) else "score"
         self.study_: Study = create_study(
             name=self.name,
@@ -72,35 +81,109 @@ class FantasiaSearchCV(BaseSearchCV):  # type: ignore[misc]
             load_if_exists=True,
             metric=metric,
             direction="maximize",
-            parameters={name: _parameter(name, p) for name, p in self.parameters.items()},
+            parameters=_space(self.parameters),
             algorithm=self.algorithm,
             seed=self.seed,
         )
-        folds = self.n_splits_ if hasattr(self, "n_splits_") else 1
-        left = self.n_iter
+        at_once = max(1, effective_n_jobs(self.n_jobs) // self.n_splits_)
+        left, scored = self.n_iter, False
+        failure: Exception | None = None
         while left > 0:
-            at_once = min(left, max(1, effective_n_jobs(self.n_jobs) // folds))
-            trials = [self.study_.ask() for _ in range(at_once)]
-            results = evaluate_candidates([dict(trial.params) for trial in trials])
-            key = f"mean_test_{metric}"
-            if key not in results:
-                found = sorted(k for k in results if k.startswith("mean_test_"))
-                raise SpaceError(
-                    f"refit: expected the metric to optimise, one of {found}, got {self.refit!r}"
-                )
-            for trial, score in zip(trials, results[key][-at_once:], strict=True):
+            try:
+                trials = self.study_._ask(min(left, at_once))
+            except StudyEndedError as e:  # every point of a finite space has been evaluated
+                if left == self.n_iter:
+                    raise
+                log.info("%s", e)
+                break
+            left -= len(trials)
+            try:
+                self._evaluate(evaluate_candidates, trials, metric)
+                scored = True
+            except _AllFitsFailed as e:
+                failure = e.error
+        if failure is not None and not scored:
+            raise failure
+
+    def _evaluate(self, evaluate_candidates: Candidates, trials: Sequence[Trial], metric: str) -> None:
+        """Evaluate the trials and tell the study; they do not stay open whatever happens."""
+        try:
+            scores = self._scores(evaluate_candidates, trials, metric)
+            for trial, score in zip(trials, scores, strict=True):
                 if math.isfinite(score):
                     self.study_.tell(trial, float(score))
                 else:
-                    self.study_.tell(trial, state=TrialState.FAILED, reason=f"the score is {score}")
-            left -= at_once
+                    self._tell_infeasible(trial, f"the score is {score}")
+        except _AllFitsFailed as e:
+            for trial in trials:
+                self._tell_infeasible(trial, last_line(e.error), str(e.error))
+            raise
+        except BaseException:
+            for trial in trials:
+                self.study_._hand_back(trial, "the search was interrupted")
+            raise
+
+    def _tell_infeasible(self, trial: Trial, reason: str, details: str = "") -> None:
+        # Not FAILED: invalid combinations of parameters are usual in a search, and must not end the study.
+        self.study_.tell(trial, state=TrialState.INFEASIBLE, reason=reason, details=details)
+
+    def _scores(
+        self, evaluate_candidates: Candidates, trials: Sequence[Trial], metric: str
+    ) -> Sequence[float]:
+        try:
+            results = evaluate_candidates([dict(trial.params) for trial in trials])
+        except ValueError as e:
+            # Raised if no fit of these candidates succeeds, which need not hold for the next ones.
+            if str(e).lstrip().startswith("All the ") and self.error_score != "raise":
+                raise _AllFitsFailed(e) from None
+            raise
+        key = f"mean_test_{metric}"
+        if key not in results:
+            found = sorted(k for k in results if k.startswith("mean_test_"))
+            raise SpaceError(f"refit: expected the metric to optimise, one of {found}, got {self.refit!r}")
+        scores: Sequence[float] = results[key][-len(trials) :]
+        return scores
 
 
-def _parameter(name: str, given: Parameter | Sequence[Any]) -> Parameter:
-    if hasattr(given, "document"):
-        return given  # type: ignore[return-value]
-    if isinstance(given, str) or not isinstance(given, Sequence):
-        raise SpaceError(
-            f"parameters[{name!r}]: expected a parameter of fantasia_hpo or a list, got {given!r}"
+class _AllFitsFailed(FantasiaError):
+    """No fit of the candidates succeeded; `error` is scikit-learn's."""
+
+    def __init__(self, error: ValueError):
+        super().__init__(str(error))
+        self.error = error
+
+
+def _space(parameters: Any) -> dict[str, Parameter]:
+    if not isinstance(parameters, Mapping):
+        advice = (
+            "for parameters that depend on another one, use when, as in Float(0, 1, when={'kernel': ['rbf']})"
         )
-    return Categorical(given) if len(given) > 1 else Fixed(given[0])
+        raise SpaceError(f"parameters: expected one mapping, got a {type(parameters).__name__}; {advice}")
+    return {name: _parameter(name, given) for name, given in parameters.items()}
+
+
+def _parameter(name: str, given: Any) -> Parameter:
+    try:
+        if hasattr(given, "document"):
+            return given  # type: ignore[no-any-return]
+        if hasattr(given, "rvs"):
+            return parameter_of_distribution(given)
+        values = _values(given)
+        return Categorical(values) if len(values) > 1 else Fixed(values[0])
+    except SpaceError as e:
+        raise SpaceError(f"parameters[{name!r}]: {e}") from None
+
+
+def _values(given: Any) -> list[Any]:
+    """Return the elements of a list or an array, without those that are there already."""
+    array = getattr(given, "__array__", None)
+    listed = isinstance(given, Sequence) and not isinstance(given, str | bytes)
+    if not listed and (array is None or np.ndim(given) != 1):
+        raise SpaceError(
+            "expected a parameter of fantasia_hpo, a list or an array of one dimension, or a distribution "
+            f"of scipy.stats, got {given!r}"
+        )
+    values = list({key(value): value for value in given}.values())
+    if not values:
+        raise SpaceError("expected at least one value, got none")
+    return values

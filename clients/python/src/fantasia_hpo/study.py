@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import errors
+from ._fork import renew_after_fork
 from ._heartbeat import Heartbeat
-from .parameters import Parameter, Scalar, decode_point, encode_point, fits, parameter_of
+from ._server import connect
+from .parameters import Parameter, decode_point, encode_point, fits, space_of
 from .transport import Message, Transport
 from .trial import FrozenTrial, Trial, TrialState, trial_of
 
@@ -33,6 +35,7 @@ Objective = Callable[[Trial], "float | Mapping[str, float] | None"]
 Callback = Callable[["Study", FrozenTrial], None]
 
 _SERVICE = "StudyService/"
+_OF_A_PROCESS = ("_transport", "_client", "_numbers", "_heartbeat", "_run")
 _RECOMMENDED_WAIT = 5.0  # seconds that `recommended` waits for the model to have seen all trials
 _NO_MODEL = ("random", "sobol")  # algorithms that recommend nothing
 _ASK_WAIT = 10.0  # seconds that one call of SuggestTrials waits
@@ -47,7 +50,7 @@ class Recommendation:
     """
 
     number: int
-    params: dict[str, Scalar]
+    params: dict[str, Any]
     mean: float
     sd: float
 
@@ -78,23 +81,50 @@ class Picture(str):
 
 
 class Study:
-    """A study on a server. `create_study` and `load_study` make one; threads may share it."""
+    """A study on a server. `create_study` and `load_study` make one.
 
-    def __init__(self, transport: Transport, message: Message, *, open_budget: bool = False):
+    Threads may share it, and so may processes: it can be pickled, and each process that gets it, also by
+    a fork, evaluates trials of its own. A token is not pickled: another process reads FANTASIA_TOKEN.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        message: Message,
+        *,
+        open_budget: bool = False,
+        declared: Mapping[str, Parameter] | None = None,
+    ):
         self._transport = transport
+        self._renew()
+        renew_after_fork(self)
         self._id = f"studies/{message['id']}"
         self._open_budget = open_budget
-        self._run: Run | None = None
         document = json.loads(message["studyFile"])
         spec = document["spec"]
         self.name: str = document["metadata"]["name"]
         self.metric: str = spec["objective"]["metric"]
         self.direction: Direction = spec["objective"]["direction"]
-        self.parameters: dict[str, Parameter] = {p["name"]: parameter_of(p) for p in spec["parameters"]}
+        self.parameters: dict[str, Parameter] = space_of(spec["parameters"], declared)
         self._takes_best = spec["objective"].get("take") == "best"
+
+    def _renew(self) -> None:
+        """Give this process an identity of its own, under which it holds no trials yet."""
         self._client = f"{_safe(socket.gethostname())}-{os.getpid()}-{secrets.token_hex(4)}"
         self._numbers = itertools.count()
         self._heartbeat = Heartbeat(self._beat)
+        self._run: Run | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what another process needs to use the study; a token is not in it, as it is secret."""
+        state = {k: v for k, v in self.__dict__.items() if k not in _OF_A_PROCESS}
+        return {**state, "storage": self._transport.storage, "ca": self._transport.ca}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._transport = connect(state.pop("storage"), None, state.pop("ca"))
+        self.__dict__.update(state)
+        self._renew()
+        renew_after_fork(self)
 
     # What the study has found.
 
@@ -162,7 +192,7 @@ class Study:
         return value
 
     @property
-    def best_params(self) -> dict[str, Scalar]:
+    def best_params(self) -> dict[str, Any]:
         """The parameters of the best trial."""
         return self.best_trial.params
 
@@ -281,13 +311,16 @@ class Study:
         Raises StudyEndedError if the study has ended, and TimeoutError if there is no trial after
         `timeout` seconds. While the process lives, the trial is kept for it.
         """
+        return self._ask(1, timeout)[0]
+
+    def _ask(self, count: int, timeout: float | None = None) -> list[Trial]:
+        """Return at least one trial and at most `count`. See ask."""
         deadline = None if timeout is None else time.monotonic() + timeout
         client = self._new_client()
         while True:
             wait = _ASK_WAIT if deadline is None else min(_ASK_WAIT, max(0.0, deadline - time.monotonic()))
-            trial = self._suggest(client, wait)
-            if trial is not None:
-                return trial
+            if trials := self._suggest(client, wait, count):
+                return trials
             if deadline is not None and time.monotonic() >= deadline:
                 raise TimeoutError(f"the study {self.name!r} had no trial within {timeout} s")
 
@@ -345,6 +378,15 @@ class Study:
         }
         self._write("ReleaseTrial", request)
         self._forget(trial)
+
+    def _hand_back(self, trial: Trial, reason: str) -> None:
+        """Release a trial; keep its lease no longer if that cannot be done now."""
+        try:
+            self.release(trial, reason=reason)
+        except errors.FantasiaError as e:
+            log.warning("trial %d could not be handed back: %s", trial.number, e)
+        finally:
+            self._forget(trial)
 
     def enqueue_trial(
         self, params: Mapping[str, Any], *, labels: Mapping[str, str] | None = None, note: str = ""
@@ -456,7 +498,7 @@ class Study:
         document["spec"]["initial"] = [p for p in initial if fits(parameters, p)]
         answer = self._write("UpdateStudy", {"name": self._id, "studyFile": json.dumps(document)})
         document = json.loads(answer["study"]["studyFile"])
-        self.parameters = {p["name"]: parameter_of(p) for p in document["spec"]["parameters"]}
+        self.parameters = space_of(document["spec"]["parameters"], {**self.parameters, **parameters})
 
     def __repr__(self) -> str:
         return f"Study({self.name!r}, {self.direction} {self.metric!r})"
@@ -488,19 +530,23 @@ class Study:
         """Return an id under which one trial at a time is held."""
         return f"{self._client}-{next(self._numbers)}"
 
-    def _suggest(self, client: str, wait: float) -> Trial | None:
-        """Return the next trial, None if there is none yet, or raise StudyEndedError."""
-        request = {"parent": self._id, "clientId": client, "count": 1, "wait": f"{wait:.3f}s"}
+    def _suggest(self, client: str, wait: float, count: int = 1) -> list[Trial]:
+        """Return `count` trials that the client holds now, or fewer if no more can be had before one ends.
+
+        There is none if the wait is over first. Raises StudyEndedError.
+        """
+        request = {"parent": self._id, "clientId": client, "count": count, "wait": f"{wait:.3f}s"}
         answer = self._transport.call(
             _SERVICE + "SuggestTrials", request, idempotent=True, timeout=wait + self._transport.timeout
         )
-        if trials := answer.get("trials", []):
-            trial = Trial(self, trial_of(self.parameters, trials[0]), client)
-            self._heartbeat.add(trial, _seconds(answer["lease"]))
-            return trial
+        if given := answer.get("trials", []):
+            trials = [Trial(self, trial_of(self.parameters, t), client) for t in given]
+            for trial in trials:
+                self._heartbeat.add(trial, _seconds(answer["lease"]))
+            return trials
         state = answer.get("studyState", "").removeprefix("STUDY_STATE_")
         if state == "RUNNING" or (state == "COMPLETED" and self._extend()):
-            return None
+            return []
         text = f"the study {self.name!r} is {state.lower()}: {answer.get('reason', '')}"
         if state == "FAILED":
             raise errors.StudyFailedError(text)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import random
 import selectors
 import socket
@@ -17,6 +16,7 @@ from typing import Any, TypeAlias
 from urllib.parse import urlencode, urlsplit
 
 from . import errors
+from ._fork import renew_after_fork
 
 Message: TypeAlias = "dict[str, Any]"
 
@@ -68,7 +68,7 @@ class Transport:
 
     `locate` returns the server's URL. It is called again, with True, whenever no connection can
     be made, so that it can start a server that has died. `timeout` is how many seconds a call may
-    take with all its retries.
+    take with all its retries. `storage` is what another process passes to `connect` for the same server.
     """
 
     def __init__(
@@ -79,14 +79,21 @@ class Transport:
         token_file: str | None = None,
         ca: str | None = None,
         timeout: float = 60,
+        storage: str = "",
     ):
         self._locate = locate
         self._token = token
         self._token_file = token_file
-        self._ca = ca
+        self.ca = ca
+        self.storage = storage
         self.timeout = timeout
+        self._renew()
+        renew_after_fork(self)
+
+    def _renew(self) -> None:
+        """Start without connections: those of a parent are the parent's to use."""
         self._lock = threading.Lock()
-        self._idle: list[tuple[str, int, http.client.HTTPConnection]] = []
+        self._idle: list[tuple[str, http.client.HTTPConnection]] = []
 
     def call(
         self, method: str, request: Message, *, idempotent: bool = False, timeout: float | None = None
@@ -143,7 +150,7 @@ class Transport:
         """Close the idle connections. The transport can still be used."""
         with self._lock:
             idle, self._idle = self._idle, []
-        for _, _, connection in idle:
+        for _, connection in idle:
             connection.close()
 
     def _bearer(self) -> str | None:
@@ -189,7 +196,7 @@ class Transport:
     ) -> None:
         with self._lock:
             if not response.will_close and len(self._idle) < _IDLE_CONNECTIONS:
-                self._idle.append((url, os.getpid(), connection))
+                self._idle.append((url, connection))
                 return
         connection.close()
 
@@ -200,9 +207,7 @@ class Transport:
                 idle = self._idle.pop() if self._idle else None
             if idle is None:
                 break
-            kept, process, connection = idle
-            if process != os.getpid():  # a fork shares the parent's connection: it is the parent's to close
-                continue
+            kept, connection = idle
             if kept == url and connection.sock is not None and not _readable(connection.sock):
                 connection.sock.settimeout(timeout)
                 return connection
@@ -212,7 +217,7 @@ class Transport:
         if parts.scheme == "unix":
             connection = _UnixConnection(parts.path, timeout)
         elif parts.scheme == "https":
-            context = ssl.create_default_context(cafile=self._ca)
+            context = ssl.create_default_context(cafile=self.ca)
             connection = http.client.HTTPSConnection(host, parts.port, timeout=timeout, context=context)
         else:
             connection = http.client.HTTPConnection(host, parts.port, timeout=timeout)

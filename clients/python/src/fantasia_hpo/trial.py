@@ -10,7 +10,8 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from . import errors
-from .parameters import Bool, Categorical, Fidelity, Fixed, Float, Int, Parameter, Scalar, decode_point
+from ._fork import renew_after_fork
+from .parameters import Bool, Categorical, Fidelity, Fixed, Float, Int, Parameter, decode_point
 
 if TYPE_CHECKING:
     from .study import Study
@@ -50,7 +51,7 @@ class FrozenTrial:
 
     number: int
     state: TrialState
-    params: dict[str, Scalar]
+    params: dict[str, Any]
     value: float | None
     metrics: dict[str, float] = field(default_factory=dict)
     reason: str = ""
@@ -90,12 +91,24 @@ class Trial:
         self.predecessor = record.predecessor
         self.client_id = client_id
         self.attempt = record.attempt
-        self._lock = threading.Lock()
+        self._renew()
+        renew_after_fork(self)
         self._reported: dict[str, float] = {}
         self._step = 0
         self._action = ""
         self._reason = ""
         self._over = False
+
+    def _renew(self) -> None:
+        self._lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._renew()
+        renew_after_fork(self)
 
     def suggest_float(self, name: str, *_: Any, **__: Any) -> float:
         """Return the value of a declared Float. Further arguments, as Optuna has them, are ignored."""
