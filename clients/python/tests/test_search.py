@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,32 @@ def test_interrupted_search_hands_its_trial_back(storage: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         interrupted.fit(*iris())
     assert [t.state for t in interrupted.study_.trials] == [TrialState.PENDING]
+
+
+def test_estimator_checks_of_scikit_learn(storage: Path) -> None:
+    from sklearn.linear_model import LogisticRegression, Ridge
+    from sklearn.utils.estimator_checks import check_estimator
+
+    # GridSearchCV passes a column as y on, too, so that its estimator can use it.
+    columns = {"check_supervised_y_2d": "DataConversionWarning not caught"}
+    options: dict[str, Any] = {"algorithm": "random", "n_iter": 2}
+    check_estimator(search(storage, LogisticRegression(), {"C": [0.1, 1.0]}, **options))
+    ridge = search(storage, Ridge(), {"alpha": [0.1, 1.0]}, **options)
+    check_estimator(ridge, expected_failed_checks=columns)
+
+
+def test_fitted_search_is_pickled_and_uses_several_processes(storage: Path) -> None:
+    import joblib
+    from sklearn.svm import SVC
+
+    x, y = iris()
+    for backend in ("loky", "threading", "multiprocessing"):
+        with joblib.parallel_config(backend):
+            found = search(storage, SVC(), {"C": Float(1e-2, 1e2, scale="log")}, n_iter=4, n_jobs=2).fit(x, y)
+        moved = pickle.loads(pickle.dumps(found))
+        assert (moved.predict(x) == found.predict(x)).all()
+        assert moved.best_params_ == found.best_params_
+        assert [t.params for t in moved.study_.trials] == moved.cv_results_["params"]
 
 
 def half(x: Any) -> Any:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 import fantasia_hpo as fantasia
@@ -76,6 +77,137 @@ def test_suggest_refuses_what_is_not_declared(storage: Path) -> None:
         trial.suggest_int("lr", 1, 3)
     with pytest.raises(fantasia.SpaceError, match=r"'momentum' is not active in trial 1: its condition is"):
         trial.suggest_float("momentum")
+
+
+@pytest.mark.parametrize(
+    ("suggest", "message"),
+    [
+        (
+            lambda t: t.suggest_float("lr", 0, 1),
+            r"'lr' is declared as Float\(low=1e-05.*, got low=0, high=1$",
+        ),
+        (lambda t: t.suggest_float("lr", 1e-5, 1e-1, log=False), "scale='log'.* got low=.*, log=False$"),
+        (lambda t: t.suggest_float("lr", step=0.1), "'lr' is declared as Float.* got step=0.1$"),
+        (lambda t: t.suggest_int("width", 16, 1024), "'width' is declared as Int.* got low=16, high=1024$"),
+        (lambda t: t.suggest_int("width", step=2), "'width' is declared as Int.* got step=2$"),
+        (lambda t: t.suggest_int("epochs", 1, 3), "'epochs' is declared as Fidelity.* got low=1, high=3$"),
+        (
+            lambda t: t.suggest_categorical("solver", ["sgd"]),
+            r"'solver' is declared as .* got choices=\['sgd'\]$",
+        ),
+        (
+            lambda t: t.suggest_categorical("flag", [0, 1]),
+            r"'flag' is declared as Bool.* got choices=\[0, 1\]$",
+        ),
+    ],
+)
+def test_suggest_refuses_another_declaration(storage: Path, suggest: Any, message: str) -> None:
+    space = {
+        **SPACE,
+        "flag": fantasia.Bool(),
+        "epochs": fantasia.Fidelity(1, 9),
+        "none": fantasia.Fixed(None),
+    }
+    study = create(storage, parameters=space)
+    trial = study.ask()
+    with pytest.raises(fantasia.SpaceError, match=message):
+        suggest(trial)
+    assert trial.suggest_float("lr", 1e-5, 1e-1, log=True) == trial.params["lr"]
+    assert trial.suggest_int("width", 16, 512, step=1) == trial.params["width"]
+    assert trial.suggest_int("epochs", 1, 9) == trial.params["epochs"]
+    assert trial.suggest_categorical("solver", ["sgd", "adam"]) == trial.params["solver"]
+    assert trial.suggest_categorical("flag", [True, False]) is trial.params["flag"]
+    assert trial.suggest_categorical("none", [None]) is None
+    study.release(trial)
+
+
+def test_choices_of_a_loaded_study_are_the_objects(storage: Path) -> None:
+    create(storage, name="choices", parameters={"c": fantasia.Categorical([None, len])})
+    trial = fantasia.load_study("choices", storage).ask()
+    assert trial.params["c"] in ("None", "<built-in function len>")
+    assert trial.suggest_categorical("c", [None, len]) in (None, len)
+    trial.study.release(trial)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_finite_space_ends_optimize_with_a_log_line(
+    storage: Path, caplog: pytest.LogCaptureFixture, n_jobs: int
+) -> None:
+    study = create(storage, parameters={"x": fantasia.Int(1, 4)})
+    with caplog.at_level("INFO", "fantasia_hpo"):
+        study.optimize(square, n_trials=5, n_jobs=n_jobs)
+    assert sorted(t.params["x"] for t in study.trials) == [1, 2, 3, 4]
+    assert "the search space is exhausted" in caplog.text
+
+
+class Strange:
+    """A number of a library that raises errors of its own."""
+
+    def __float__(self) -> float:
+        raise RuntimeError("a tensor with 2 elements")
+
+
+RESULTS: list[tuple[Any, str]] = [
+    ({"": 1.0, "error": 1.0}, "expected a metric's name of 1 to 256 bytes, got ''"),
+    ({3: 1.0, "error": 1.0}, "expected a metric's name of 1 to 256 bytes, got 3"),
+    ({"é" * 129: 1.0, "error": 1.0}, "expected a metric's name of 1 to 256 bytes"),
+    ({**{str(i): 1.0 for i in range(1000)}, "error": 1.0}, "expected at most 1000 metrics, got 1001"),
+    ({"error": 1.0, "other": None}, "metric 'other': expected a number, got None"),
+    ("1.5", "metric 'error': expected a number, got '1.5' of type str"),
+    (10**400, "metric 'error': expected a number"),
+    (np.array([1.0, 2.0]), "metric 'error': expected a number"),
+    (Strange(), "metric 'error': expected a number"),
+]
+
+
+@pytest.mark.parametrize(("result", "reason"), RESULTS)
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_refused_result_is_a_failed_trial(storage: Path, result: Any, reason: str, n_jobs: int) -> None:
+    study = create(storage, max_failed_trials=10)
+
+    def objective(trial: Trial) -> Any:
+        if trial.number == 3:
+            trial.report(result)
+        return result if trial.number == 2 else np.float32(1.0)
+
+    study.optimize(objective, n_trials=5, n_jobs=n_jobs)
+    assert [t.state.value for t in study.trials] == [
+        "COMPLETED",
+        "FAILED",
+        "FAILED",
+        "COMPLETED",
+        "COMPLETED",
+    ]
+    assert reason in study.get_trial(2).reason + study.get_trial(2).details
+    assert reason in study.get_trial(3).details
+
+
+def test_result_that_only_the_server_refuses_is_a_failed_trial(storage: Path) -> None:
+    study = create(storage)
+
+    def objective(trial: Trial) -> None:
+        if trial.number == 2:  # each report has few enough, all of them together do not
+            trial.report({f"a{i}": 1.0 for i in range(900)})
+            trial.report({f"b{i}": 1.0 for i in range(900)})
+        if trial.number == 3:
+            raise ValueError("a name of a file that is not UTF-8: \udc80")
+        trial.report(1.0)
+
+    study.optimize(objective, n_trials=4)
+    assert [t.state.value for t in study.trials] == ["COMPLETED", "FAILED", "FAILED", "COMPLETED"]
+    assert "the result was refused" in study.get_trial(2).reason
+
+
+@pytest.mark.parametrize("step", [-1, 2**63, "1", 1.5])
+def test_report_names_a_step_that_is_none(storage: Path, step: Any) -> None:
+    study = create(storage)
+    trial = study.ask()
+    with pytest.raises(fantasia.SpaceError, match="step: expected a whole number"):
+        trial.report(1.0, step)
+    trial.report(np.float64(1.0), np.int64(0))
+    trial.report(float("nan"), 1)
+    assert study.tell(trial, 2.0).value == 2.0
+    assert study.curve(trial) == {0: 1.0}
 
 
 def test_exception_is_a_failed_trial_with_its_last_line(storage: Path) -> None:

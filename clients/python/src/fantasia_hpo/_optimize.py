@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import os
 import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from . import errors
-from .trial import Trial, TrialState
+from .trial import FrozenTrial, Trial, TrialState
 
 if TYPE_CHECKING:
     from .study import Callback, Study
 
 log = logging.getLogger("fantasia_hpo")
 
+_T = TypeVar("_T")
 _WAIT = 1.0  # seconds that a job waits for a trial before it looks whether it should stop
 
 
@@ -31,6 +34,12 @@ class _Outcome:
     value: dict[str, float] | None = None
     reason: str = ""
     details: str = ""
+
+
+class _Caller(Protocol):
+    """Calls a function and returns its result."""
+
+    def __call__(self, call: Callable[[], _T], /) -> _T: ...
 
 
 class Run:
@@ -57,11 +66,12 @@ class Run:
         if n_trials is not None:
             self._jobs = min(self._jobs, n_trials)
         self._callbacks = callbacks
-        self._lock = threading.Lock()
         self._callback_lock = threading.Lock()
         self._stopping = threading.Event()
         self._interrupted = False
-        self._running: dict[int, Trial] = {}
+        self._changed = threading.Condition()  # guards the following
+        self._calls = 0  # how many calls of the server give or end a trial just now
+        self._open: dict[int, Trial] = {}  # those that are evaluated: who takes one out ends it
         self._last_error: Exception | None = None
         self._ended: errors.StudyEndedError | None = None
         self._fatal: BaseException | None = None
@@ -71,10 +81,10 @@ class Run:
         self._begin()
         try:
             if self._jobs == 1:
-                self._job()
+                self._job(_apart)
             else:
                 self._run_threads()
-        except KeyboardInterrupt:
+        except BaseException:
             self._interrupt()
             raise
         finally:
@@ -106,8 +116,6 @@ class Run:
         self._study._run = self
 
     def _finish(self) -> None:
-        if self._fatal is not None:
-            raise self._fatal
         if isinstance(self._ended, errors.StudyFailedError):
             raise self._ended from self._last_error
         if self._ended is not None:
@@ -129,23 +137,27 @@ class Run:
         for thread in threads:
             while thread.is_alive():
                 thread.join(0.5)  # a join without a limit would hold Ctrl-C back on some systems
+                if self._fatal is not None and not isinstance(self._fatal, Exception):
+                    break  # KeyboardInterrupt in an objective: nothing is waited for
+        if self._fatal is not None:
+            raise self._fatal
 
     def _guarded(self) -> None:
         try:
-            self._job()
+            self._job(_here)
         except BaseException as e:
-            with self._lock:
+            with self._changed:
                 self._fatal = self._fatal or e
             self.stop()
 
-    def _job(self) -> None:
+    def _job(self, call: _Caller) -> None:
         client = self._study._new_client()
-        while (trial := self._start(client)) is not None:
+        while (trial := call(lambda: self._start(client))) is not None:
             try:
                 outcome = _Outcome(value=self._checked(self._objective(trial)))
             except Exception as e:
                 outcome = self._failed(trial, e)
-            self._end(trial, outcome)
+            self._call_back(call(functools.partial(self._end, trial, outcome)))
 
     async def _job_async(self) -> None:
         client = self._study._new_client()
@@ -154,25 +166,46 @@ class Run:
                 outcome = _Outcome(value=self._checked(await self._objective(trial)))
             except Exception as e:
                 outcome = self._failed(trial, e)
-            await asyncio.to_thread(self._end, trial, outcome)
+            record = await asyncio.to_thread(self._end, trial, outcome)
+            await asyncio.to_thread(self._call_back, record)
 
     def _start(self, client: str) -> Trial | None:
         """Return the next trial to evaluate, or None at the end."""
         if not self._take_ticket():
             return None
         try:
-            while not self._over():
-                for trial in self._study._suggest(client, _WAIT):
-                    with self._lock:
-                        self._running[trial.number] = trial
-                    return trial
+            while self._enter():
+                trials: list[Trial] = []
+                try:
+                    trials = self._study._suggest(client, _WAIT)
+                finally:
+                    self._leave(trials)
+                if self._interrupted:  # the trial is among those that are handed back
+                    return None
+                if trials:
+                    return trials[0]
         except errors.StudyEndedError as e:
             self._ended = e
             self.stop()
         return None
 
+    def _enter(self) -> bool:
+        """Note a call that gives a trial, and return whether it may still be made."""
+        with self._changed:
+            if self._over():
+                return False
+            self._calls += 1
+            return True
+
+    def _leave(self, trials: Sequence[Trial]) -> None:
+        """Note the end of a call, and the trials that are open after it."""
+        with self._changed:
+            self._calls -= 1
+            self._open.update((trial.number, trial) for trial in trials)
+            self._changed.notify_all()
+
     def _take_ticket(self) -> bool:
-        with self._lock:
+        with self._changed:
             if self._over() or self._left == 0:
                 return False
             if self._left is not None:
@@ -198,46 +231,89 @@ class Run:
         log.warning("trial %d failed: %s", trial.number, reason, exc_info=error)
         return _Outcome(TrialState.FAILED, reason=reason, details="".join(traceback.format_exception(error)))
 
-    def _end(self, trial: Trial, outcome: _Outcome) -> None:
-        """Tell the study how a trial ended, and call the callbacks."""
-        if self._interrupted:  # the trial has been handed back
-            return
-        study, metric = self._study, self._study.metric
+    def _end(self, trial: Trial, outcome: _Outcome) -> FrozenTrial | None:
+        """Tell the study how a trial ended, and return its record, or None if that was not used."""
+        with self._changed:
+            if self._interrupted or self._open.pop(trial.number, None) is None:
+                return None  # it is handed back
+            self._calls += 1
+        still_open = [trial]
+        try:
+            record = self._tell(trial, self._complete(trial, outcome))
+            still_open = []
+        except errors.PreconditionError as e:  # cancelled, or lost and given to somebody else
+            still_open = []
+            self._study._forget(trial)
+            log.warning("trial %d: its result is not used: %s", trial.number, e)
+            return None
+        finally:
+            self._leave(still_open)
+        log.info("trial %d %s: %s %s", record.number, record.state.value.lower(), record.value, record.params)
+        return record
+
+    def _complete(self, trial: Trial, outcome: _Outcome) -> _Outcome:
+        """Return the outcome, or a failure if a completed trial has no value."""
+        metric = self._study.metric
         if outcome.state is TrialState.COMPLETED:
             if outcome.value is None and metric not in trial._reported:
-                outcome = _Outcome(TrialState.FAILED, reason=f"returned None and did not report {metric!r}")
-            elif outcome.value is not None and metric not in outcome.value:
+                return _Outcome(TrialState.FAILED, reason=f"returned None and did not report {metric!r}")
+            if outcome.value is not None and metric not in outcome.value:
                 got = sorted(outcome.value)
-                outcome = _Outcome(TrialState.FAILED, reason=f"returned {got}, without the metric {metric!r}")
+                return _Outcome(TrialState.FAILED, reason=f"returned {got}, without the metric {metric!r}")
+        return outcome
+
+    def _tell(self, trial: Trial, outcome: _Outcome) -> FrozenTrial:
+        tell = functools.partial(self._study.tell, trial)
         try:
-            record = study.tell(
-                trial, outcome.value, state=outcome.state, reason=outcome.reason, details=outcome.details
-            )
-        except errors.PreconditionError as e:  # cancelled, or lost and given to somebody else
-            study._forget(trial)
-            log.warning("trial %d: its result is not used: %s", trial.number, e)
-            return
-        finally:
-            with self._lock:
-                self._running.pop(trial.number, None)
-        log.info("trial %d %s: %s %s", record.number, record.state.value.lower(), record.value, record.params)
-        with self._callback_lock:
-            for callback in self._callbacks:
-                callback(study, record)
+            return tell(outcome.value, state=outcome.state, reason=outcome.reason, details=outcome.details)
+        except (errors.SpaceError, errors.ServerError) as e:
+            if isinstance(e, errors.ServerError) and e.code != "invalid_argument":
+                raise
+            log.warning("trial %d failed: its result was refused: %s", trial.number, e)
+            return tell(state=TrialState.FAILED, reason=f"the result was refused: {e}")
+
+    def _call_back(self, record: FrozenTrial | None) -> None:
+        if record is not None:
+            with self._callback_lock:
+                for callback in self._callbacks:
+                    callback(self._study, record)
 
     def _interrupt(self) -> None:
-        """Hand the running trials back; objectives in other threads see should_prune."""
+        """Hand the open trials back; objectives in other threads see should_prune."""
         self._interrupted = True
         self.stop()
-        with self._lock:
-            running = list(self._running.values())
+        open_ = self._open
+        try:
+            _apart(self._hand_back)
+        finally:  # a second Ctrl-C ends at once, and the leases end by themselves
+            for trial in list(open_.values()):
+                self._study._forget(trial)
+
+    def _hand_back(self) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._calls == 0)
+            running, self._open = list(self._open.values()), {}
         for trial in running:
             trial._instruct("ABANDON", "interrupted")
-            try:
-                self._study.release(trial, reason="interrupted")
-            except errors.FantasiaError as e:
-                self._study._forget(trial)
-                log.warning("trial %d could not be handed back: %s", trial.number, e)
+            self._study._hand_back(trial, "interrupted")
+
+
+def _here(call: Callable[[], _T]) -> _T:
+    return call()
+
+
+def _apart(call: Callable[[], _T]) -> _T:
+    """Call in another thread, where no signal raises an exception, and return the result."""
+    result: Future[_T] = Future()
+
+    def run() -> None:
+        try:
+            result.set_result(call())
+        except BaseException as e:
+            result.set_exception(e)
+
+    threading.Thread(target=run, name="fantasia-call", daemon=True).start()
+    return result.result()
 
 
 def last_line(error: BaseException) -> str:

@@ -83,10 +83,10 @@ class Int:
     when: When | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "low", _whole("low", self.low))
-        object.__setattr__(self, "high", _whole("high", self.high))
+        object.__setattr__(self, "low", whole("low", self.low))
+        object.__setattr__(self, "high", whole("high", self.high))
         if self.step is not None:
-            object.__setattr__(self, "step", _whole("step", self.step))
+            object.__setattr__(self, "step", whole("step", self.step))
         _check_range(self)
 
     def document(self, name: str) -> Document:
@@ -99,7 +99,7 @@ class Int:
 
     def encode(self, value: Any) -> int:
         """Return a value for the study's JSON; raise SpaceError if the parameter cannot have it."""
-        number = _whole("a value", value)
+        number = whole("a value", value)
         if not self.low <= number <= self.high:
             raise SpaceError(f"expected a whole number from {self.low} to {self.high}, got {value!r}")
         return number
@@ -209,7 +209,7 @@ class Fidelity:
 
     def __post_init__(self) -> None:
         for name in ("low", "high", "reduction"):
-            object.__setattr__(self, name, _whole(name, getattr(self, name)))
+            object.__setattr__(self, name, whole(name, getattr(self, name)))
         if self.low < 1:
             raise SpaceError(f"low: expected a whole number of at least 1, got {self.low}")
         if self.reduction < 2:
@@ -247,7 +247,7 @@ class Fidelity:
 
     def encode(self, value: Any) -> int:
         """Return a value for the study's JSON; raise SpaceError if it is none of the levels."""
-        number = _whole("a value", value)
+        number = whole("a value", value)
         if number not in self.levels:
             raise SpaceError(f"expected one of {', '.join(map(str, self.levels))}, got {value!r}")
         return number
@@ -388,7 +388,8 @@ def _real(field: str, value: Any) -> float:
     return float(plain)
 
 
-def _whole(field: str, value: Any) -> int:
+def whole(field: str, value: Any) -> int:
+    """Return a whole number, as which a float is accepted, too; raise SpaceError with the field's name."""
     plain = _plain(value)
     if isinstance(plain, float) and plain.is_integer():
         plain = int(plain)

@@ -39,7 +39,7 @@ _OF_A_PROCESS = ("_transport", "_client", "_numbers", "_heartbeat", "_run")
 _RECOMMENDED_WAIT = 5.0  # seconds that `recommended` waits for the model to have seen all trials
 _NO_MODEL = ("random", "sobol")  # algorithms that recommend nothing
 _ASK_WAIT = 10.0  # seconds that one call of SuggestTrials waits
-_REASON_BYTES, _MESSAGE_BYTES = 256, 4096  # the API's limits
+_REASON_BYTES, _MESSAGE_BYTES, _METRICS, _METRIC_BYTES = 256, 4096, 1000, 256  # the API's limits
 
 
 @dataclass(frozen=True)
@@ -294,7 +294,8 @@ class Study:
         or when the study ends. `callbacks` are called with the study and each trial that ended.
 
         Raises StudyFailedError if the study fails, as it does when its first three trials all fail.
-        Ctrl-C hands the running trials back.
+        Ctrl-C hands the running trials back, and so does any exception that ends the call. A second
+        Ctrl-C ends it at once; the trials are given out again when their leases end.
         """
         from ._optimize import Run
 
@@ -358,7 +359,7 @@ class Study:
                 request["pruned"] = True
             method = "CompleteTrial"
         elif state in (TrialState.FAILED, TrialState.INFEASIBLE):
-            line, end = reason.partition("\n")[0], (details or reason).encode()[-_MESSAGE_BYTES:]
+            line, end = reason.partition("\n")[0], _bytes(details or reason)[-_MESSAGE_BYTES:]
             request |= {"reason": _cut(line, _REASON_BYTES), "message": end.decode(errors="ignore")}
             request["infeasible"] = state is TrialState.INFEASIBLE
             method = "FailTrial"
@@ -609,11 +610,19 @@ class Study:
         """Return what an objective returned or reported, by metric."""
         if not isinstance(value, Mapping):
             value = {self.metric: value}
+        if len(value) > _METRICS:
+            raise errors.SpaceError(f"expected at most {_METRICS} metrics, got {len(value)}")
         metrics = {}
         for name, number in value.items():
+            if not isinstance(name, str) or not 1 <= len(_bytes(name)) <= _METRIC_BYTES:
+                raise errors.SpaceError(
+                    f"expected a metric's name of 1 to {_METRIC_BYTES} bytes, got {name!r}"
+                )
             try:
-                metrics[str(name)] = float(number)
-            except (TypeError, ValueError):
+                if isinstance(number, str | bytes):
+                    raise TypeError
+                metrics[name] = float(number)
+            except Exception:  # each library has its own for an array of several numbers
                 raise errors.SpaceError(
                     f"metric {name!r}: expected a number, got {number!r} of type {type(number).__name__}"
                 ) from None
@@ -639,7 +648,12 @@ def _seconds(duration: str) -> float:
 
 def _cut(text: str, most: int) -> str:
     """Return the text with at most that many bytes."""
-    return text.encode()[:most].decode(errors="ignore")
+    return _bytes(text)[:most].decode(errors="ignore")
+
+
+def _bytes(text: str) -> bytes:
+    """Return UTF-8; a name of a file that is not has a replacement."""
+    return text.encode(errors="replace")
 
 
 def _safe(host: str) -> str:

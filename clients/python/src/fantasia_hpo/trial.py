@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import enum
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from . import errors
 from ._fork import renew_after_fork
-from .parameters import Bool, Categorical, Fidelity, Fixed, Float, Int, Parameter, decode_point
+from .parameters import (
+    Bool,
+    Categorical,
+    Fidelity,
+    Fixed,
+    Float,
+    Int,
+    Parameter,
+    decode_point,
+    key,
+    texts,
+    whole,
+)
 
 if TYPE_CHECKING:
     from .study import Study
@@ -110,17 +122,51 @@ class Trial:
         self._renew()
         renew_after_fork(self)
 
-    def suggest_float(self, name: str, *_: Any, **__: Any) -> float:
-        """Return the value of a declared Float. Further arguments, as Optuna has them, are ignored."""
-        return float(self._suggested(name, Float, Int))
+    def suggest_float(
+        self,
+        name: str,
+        low: float | None = None,
+        high: float | None = None,
+        *,
+        step: float | None = None,
+        log: bool | None = None,
+    ) -> float:
+        """Return the value of a declared Float. Raise SpaceError if an argument differs."""
+        value = self._suggested(name, Float, Int)
+        self._same_range(name, low=low, high=high, step=step, log=log)
+        return float(value)
 
-    def suggest_int(self, name: str, *_: Any, **__: Any) -> int:
-        """Return the value of a declared Int or Fidelity. Optuna's further arguments are ignored."""
-        return int(self._suggested(name, Int, Fidelity))
+    def suggest_int(
+        self,
+        name: str,
+        low: int | None = None,
+        high: int | None = None,
+        *,
+        step: int | None = None,
+        log: bool | None = None,
+    ) -> int:
+        """Return the value of a declared Int or Fidelity. Raise SpaceError if an argument differs."""
+        value = self._suggested(name, Int, Fidelity)
+        self._same_range(name, low=low, high=high, step=step, log=log)
+        return int(value)
 
-    def suggest_categorical(self, name: str, *_: Any, **__: Any) -> Any:
-        """Return the value of a declared Categorical, Ordinal, Bool or Fixed parameter."""
-        return self._suggested(name, Categorical, Bool, Fixed)
+    def suggest_categorical(self, name: str, choices: Sequence[Any] | None = None) -> Any:
+        """Return the value of a declared Categorical, Ordinal, Bool or Fixed parameter.
+
+        Raise SpaceError if the choices are others than the declared ones. In a study of `load_study`,
+        which has the text of an object, the choices give the object itself.
+        """
+        value = self._suggested(name, Categorical, Bool, Fixed)
+        if choices is None:
+            return value
+        parameter = self.study.parameters[name]
+        declared = parameter.values if isinstance(parameter, Categorical) else (False, True)
+        if isinstance(parameter, Fixed):
+            declared = (parameter.value,)
+        given = texts(choices)
+        if {key(text) for text in given} != {key(text) for text in texts(declared)}:
+            raise self._differs(name, choices=list(choices))
+        return choices[[key(text) for text in given].index(key(parameter.encode(value)))]
 
     def report(self, value: float | Mapping[str, float], step: int | None = None) -> None:
         """Report what the evaluation has reached at a step.
@@ -129,8 +175,10 @@ class Trial:
         the trial's reports are counted from 1. Then ask `should_prune`.
         """
         metrics = self.study._metrics(value)
+        if step is not None and (whole("step", step) < 0 or whole("step", step) >= 2**63):
+            raise errors.SpaceError(f"step: expected a whole number from 0, got {step!r}")
         with self._lock:
-            self._step = self._step + 1 if step is None else int(step)
+            self._step = self._step + 1 if step is None else whole("step", step)
             step = self._step
         action, reason = self.study._add_measurement(self, step, metrics)
         with self._lock:
@@ -155,6 +203,25 @@ class Trial:
         with self._lock:
             if action != "CONTINUE" and self._action != "ABANDON":
                 self._action, self._reason = action, reason
+
+    def _same_range(self, name: str, **given: Any) -> None:
+        """Raise SpaceError if a bound, a step or a scale is another one than the declared one."""
+        parameter = self.study.parameters[name]
+        declared = {
+            "low": getattr(parameter, "low", None),
+            "high": getattr(parameter, "high", None),
+            "step": getattr(parameter, "step", None) or (None if isinstance(parameter, Float) else 1),
+            "log": getattr(parameter, "scale", "linear") == "log",
+        }
+        given = {field: value for field, value in given.items() if value is not None}
+        if any(value != declared[field] for field, value in given.items()):
+            raise self._differs(name, **given)
+
+    def _differs(self, name: str, **given: Any) -> errors.SpaceError:
+        wanted = ", ".join(f"{field}={value!r}" for field, value in given.items())
+        return errors.SpaceError(
+            f"parameter {name!r} is declared as {self.study.parameters[name]!r}, got {wanted}"
+        )
 
     def _suggested(self, name: str, *kinds: type) -> Any:
         parameter = self.study.parameters.get(name)
