@@ -30,16 +30,21 @@ func Format(value any) string {
 
 // Environment returns a program's environment variables about its parameters:
 // FANTASIA_PARAMETERS is a JSON object with all of them, and each has a variable of its
-// own, named by EnvironmentName. Entries are "key=value", in the given order of names;
-// names without a value in the point are omitted.
+// own, named by EnvironmentName, unless another one has the same name there, such as c
+// beside C. Entries are "key=value", in the given order of names; names without a value in
+// the point are omitted.
 func Environment(order []string, point Point) ([]string, error) {
 	object, err := Object(order, point)
 	if err != nil {
 		return nil, err
 	}
 	env := []string{"FANTASIA_PARAMETERS=" + string(object)}
+	shared := make(map[string]int)
 	for _, name := range order {
-		if value, ok := point[name]; ok {
+		shared[EnvironmentName(name)]++
+	}
+	for _, name := range order {
+		if value, ok := point[name]; ok && shared[EnvironmentName(name)] == 1 {
 			env = append(env, EnvironmentName(name)+"="+Format(value))
 		}
 	}

@@ -61,8 +61,8 @@ type Spec struct {
 	Parameters []Parameter `json:"parameters"`
 	// Constraints are CEL expressions over numeric and boolean parameters. Every number
 	// in them is a double: values of ints, literals, and listed values if all of a
-	// parameter's are numbers. Write a dash in a name as an underscore; % works on all
-	// numbers. Every suggestion meets all constraints; one that mentions an inactive
+	// parameter's are numbers. Write characters of a name other than letters, digits and
+	// dots as underscores; % works on all numbers. Every suggestion meets all constraints; one that mentions an inactive
 	// parameter counts as met.
 	Constraints []string `json:"constraints,omitempty"`
 	// Initial are points that run first and count towards the budget. Values missing in

@@ -73,9 +73,20 @@ func (c *constraint) holds(p study.Point) bool {
 	return err == nil && result == types.True
 }
 
-// variableName returns the name of a parameter in a constraint: CEL would parse a dash
-// as a minus.
-func variableName(name string) string { return strings.ReplaceAll(name, "-", "_") }
+// variableName returns the name of a parameter in a constraint: its characters other than
+// letters, digits and dots are underscores, because CEL would parse a dash as a minus.
+func variableName(name string) string {
+	variable := strings.Map(func(c rune) rune {
+		if check.IsLetter(c) || check.IsDigit(c) || c == '.' {
+			return c
+		}
+		return '_'
+	}, name)
+	if name != "" && check.IsDigit(rune(name[0])) {
+		return "_" + variable
+	}
+	return variable
+}
 
 // each reports whether the parameter lists its values, and each of them is of a kind.
 func each(p study.Parameter, is func(any) bool) bool {
@@ -129,10 +140,13 @@ type compiler struct {
 	env       *cel.Env
 	variables map[string]string
 	others    map[string]study.Type
+	// shared are the names that several parameters have in a constraint, so that none can
+	// be used.
+	shared map[string]string
 }
 
 func newCompiler(params []study.Parameter, sound []bool) (*compiler, error) {
-	c := &compiler{variables: make(map[string]string), others: make(map[string]study.Type)}
+	c := &compiler{variables: make(map[string]string), others: make(map[string]study.Type), shared: make(map[string]string)}
 	options := []cel.EnvOption{
 		cel.ClearMacros(), // without loops, the time of an evaluation is bounded by the text
 		ext.Math(),
@@ -144,13 +158,21 @@ func newCompiler(params []study.Parameter, sound []bool) (*compiler, error) {
 				return types.Double(math.Mod(float64(a.(types.Double)), float64(b.(types.Double))))
 			}))),
 	}
-	doubtful := make(map[string]bool)
+	doubtful, first := make(map[string]bool), make(map[string]string)
 	for i, p := range params {
+		if other, ok := first[variableName(p.Name)]; ok && other != p.Name {
+			c.shared[variableName(p.Name)] = fmt.Sprintf("%q and %q would both be %s in a constraint: rename one", other, p.Name, variableName(p.Name))
+		} else if !ok {
+			first[variableName(p.Name)] = p.Name
+		}
 		doubtful[variableName(p.Name)] = doubtful[variableName(p.Name)] || !sound[i]
 	}
 	for i, p := range params {
 		variable := variableName(p.Name)
 		kind := cel.DoubleType
+		if c.shared[variable] != "" {
+			continue
+		}
 		switch {
 		case boolean(p) && doubtful[variable]:
 			kind = cel.DynType
@@ -249,6 +271,9 @@ func (c *compiler) explain(source string, issues *cel.Issues) error {
 // undeclared explains what is wrong with a name that is not a variable. message is the
 // compiler's.
 func (c *compiler) undeclared(source, name, message string) string {
+	if problem := c.shared[name]; problem != "" {
+		return problem
+	}
 	if kind := c.others[name]; kind == study.Fidelity {
 		return fmt.Sprintf("%s is a fidelity: whether a point is accepted does not depend on how thoroughly it is evaluated", name)
 	}
@@ -257,8 +282,8 @@ func (c *compiler) undeclared(source, name, message string) string {
 	}
 	for _, variable := range slices.Sorted(maps.Keys(c.variables)) {
 		parameter := c.variables[variable]
-		if strings.Contains(source, parameter) && slices.Contains(strings.Split(parameter, "-"), name) {
-			return fmt.Sprintf("in a constraint a dash is a minus: write %s for %s", variable, parameter)
+		if variable != parameter && strings.Contains(source, parameter) && strings.Contains(parameter, name) {
+			return fmt.Sprintf("in a constraint, write %s for %s", variable, parameter)
 		}
 	}
 	// The compiler also proposes functions and types of its own.

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/internal/check"
@@ -30,18 +32,15 @@ func checkParameters(r *check.Report, path string, params []study.Parameter) (so
 		return sound
 	}
 	places := make(map[string]int)
-	variables := make(map[string]string)
 	for i := range params {
 		p, at, before := &params[i], fmt.Sprintf("%s[%d]", path, i), r.Failed
-		checkParameterName(r, at+".name", p.Name)
-		variable := study.EnvironmentName(p.Name)
+		if problem := NameProblem(p.Name); problem != "" {
+			r.Add(at+".name", "%s", problem)
+		}
 		if first, ok := places[p.Name]; ok && p.Name != "" {
 			r.Add(at+".name", "%q is already the name of parameters[%d]: names are unique", p.Name, first)
-		} else if other, ok := variables[variable]; ok {
-			r.Add(at+".name", "%q and %q would both be %s in a program's environment: rename one", p.Name, other, variable)
 		} else {
 			places[p.Name] = i
-			variables[variable] = p.Name
 		}
 		checkParameter(r, at, p)
 		if r.Failed == before {
@@ -52,19 +51,25 @@ func checkParameters(r *check.Report, path string, params []study.Parameter) (so
 	return sound
 }
 
-func checkParameterName(r *check.Report, path, name string) {
+// NameProblem says why no parameter can have a name; it is empty if one can. A name stands in
+// ${name}, --name=value and the templates of Jobs, so it has no characters with a meaning there.
+func NameProblem(name string) string {
+	first, _ := utf8.DecodeRuneInString(name)
 	switch {
 	case name == "":
-		r.Add(path, "is missing: give the parameter a name")
-	case !check.IsLetter(rune(name[0])) || strings.ContainsFunc(name, func(c rune) bool {
-		return !check.IsLetter(c) && !check.IsDigit(c) && !strings.ContainsRune("_.-", c)
+		return "is missing: give the parameter a name"
+	case first != '_' && !unicode.IsLetter(first) && !check.IsDigit(first):
+		return fmt.Sprintf("%q is not a valid name: start with a letter, a digit or _", name)
+	case !utf8.ValidString(name) || strings.HasSuffix(name, " ") || strings.ContainsFunc(name, func(c rune) bool {
+		return !unicode.IsPrint(c) || strings.ContainsRune("={}$`", c)
 	}):
-		r.Add(path, "%q is not a valid name: start with a letter and continue with letters, digits, and the characters _ . -", name)
+		return fmt.Sprintf("%q is not a valid name: use printable characters other than = { } $ `, and no space at the end", name)
 	case len(name) > MaxName:
-		r.Add(path, "%q is longer than %d characters", name, MaxName)
+		return fmt.Sprintf("%q is longer than %d bytes", name, MaxName)
 	case study.ReservedWord(name):
-		r.Add(path, "%q is what ${%s} means in a command: choose another name", name, name)
+		return fmt.Sprintf("%q is what ${%s} means in a command: choose another name", name, name)
 	}
+	return ""
 }
 
 // checkParameter checks everything that does not depend on other parameters.

@@ -41,7 +41,10 @@ func TestOptuna(t *testing.T) {
 	if diff := cmp.Diff(want, s.Spec.Initial[0]); diff != "" {
 		t.Error("the best trial:", diff)
 	}
-	if notes := strings.Join(r.Notes, "\n"); !strings.Contains(notes, "momentum: only ") {
+	if diff := cmp.Diff(map[string][]any{"solver": {"sgd"}}, s.Spec.Parameters[5].When); diff != "" {
+		t.Error("momentum is active:", diff)
+	}
+	if notes := strings.Join(r.Notes, "\n"); !strings.Contains(notes, "momentum: 8 of 11 ") {
 		t.Errorf("notes: %s", notes)
 	}
 }

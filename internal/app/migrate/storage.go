@@ -95,11 +95,43 @@ func openStorage(ctx context.Context, source string) (*storage, error) {
 	if s.tx, err = s.db.BeginTx(ctx, &sql.TxOptions{Isolation: isolation, ReadOnly: true}); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the storage: %w", err), s.db.Close())
 	}
+	if dialect == "sqlite" {
+		if err := s.checkSQLite(ctx); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+	}
 	return s, nil
+}
+
+// checkSQLite refuses a file that is damaged, or that was made to be large when it is read: whose
+// tables are views, or have columns that are computed.
+func (s *storage) checkSQLite(ctx context.Context) error {
+	const names = `('studies', 'study_directions', 'trials', 'trial_values', 'trial_params')`
+	text := func(r *sql.Rows, t *string) error { return r.Scan(t) }
+	computed, err := queried(ctx, s, text, "SELECT name FROM sqlite_schema AS s WHERE lower(name) IN "+names+` AND (type <> 'table' OR rootpage = 0
+		OR EXISTS (SELECT 1 FROM pragma_table_xinfo(s.name) WHERE hidden <> 0))`)
+	if err != nil {
+		return err
+	}
+	if len(computed) > 0 {
+		return fmt.Errorf("%w: not a storage of Optuna: %s is not a plain table", ErrSource, strings.Join(computed, ", "))
+	}
+	damage, err := queried(ctx, s, text, "PRAGMA quick_check(1)")
+	if err != nil {
+		return err
+	}
+	if len(damage) != 1 || damage[0] != "ok" {
+		return fmt.Errorf("%w: the file is damaged: %s", ErrSource, strings.Join(damage, "; "))
+	}
+	return nil
 }
 
 // Close ends the transaction and the connection.
 func (s *storage) Close() error { return errors.Join(s.tx.Rollback(), s.db.Close()) }
+
+// sqliteSettings keep SQLite from writing, from building an index in memory for a table without one,
+// and from calling functions that a file names.
+const sqliteSettings = "mode=ro&_pragma=automatic_index(0)&_pragma=trusted_schema(0)"
 
 func openSQLite(path string) (*sql.DB, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
@@ -109,7 +141,7 @@ func openSQLite(path string) (*sql.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("locate the storage: %w", err)
 	}
-	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: absolute, RawQuery: "mode=ro"}).String())
+	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: absolute, RawQuery: sqliteSettings}).String())
 	if err != nil {
 		return nil, fmt.Errorf("open the storage: %w", err)
 	}

@@ -94,35 +94,22 @@ func (c *collector) addObject(place string, fields map[string]any) {
 // OptunaTrials reads the completed trials of a study in a storage of Optuna, which source names
 // as for the function Optuna. name may be empty if there is only one study. The error wraps
 // ErrSource unless a server cannot be reached.
-func OptunaTrials(ctx context.Context, source, name string, spec *study.Spec) (_ []Evaluated, _ []Skipped, err error) {
-	db, err := openStorage(ctx, source)
+func OptunaTrials(ctx context.Context, source, name string, spec *study.Spec) ([]Evaluated, []Skipped, error) {
+	stored, err := readOptuna(ctx, source, name)
 	if err != nil {
 		return nil, nil, err
 	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	id, _, err := chooseStudy(ctx, db, name)
-	if err != nil {
-		return nil, nil, err
-	}
-	way, err := direction(ctx, db, id)
-	if err != nil {
-		return nil, nil, err
-	}
-	if way != spec.Objective.Direction {
-		return nil, nil, fmt.Errorf("%w: Optuna's study is to %s, this one to %s", ErrSource, way, spec.Objective.Direction)
-	}
-	trials, err := readTrials(ctx, db, id)
-	if err != nil {
-		return nil, nil, err
+	if stored.direction != spec.Objective.Direction {
+		return nil, nil, fmt.Errorf("%w: Optuna's study is to %s, this one to %s", ErrSource, stored.direction, spec.Objective.Direction)
 	}
 	c, err := newCollector(spec)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, t := range trials {
+	for _, t := range stored.trials {
 		place := fmt.Sprintf("trial %d", t.number)
-		if t.value == nil {
-			c.skip(place, "it has not completed with a value")
+		if problem := t.problem(); problem != "" {
+			c.skip(place, "%s", problem)
 			continue
 		}
 		c.check(place, t.point(), *t.value, nil)

@@ -1,0 +1,178 @@
+package migrate
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/file"
+)
+
+// optunaStudyOf imports a study from a storage in testdata, and returns it with its notes.
+func optunaStudyOf(t *testing.T, path, name string, initial int) (*study.Study, string) {
+	t.Helper()
+	r, err := Optuna(t.Context(), path, OptunaOptions{Study: name, Initial: initial})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := file.Parse(r.Study)
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, r.Study)
+	}
+	return s, strings.Join(r.Notes, "\n")
+}
+
+// testdata/ordinary.db and ordinary.log were made by Optuna itself: testdata/make_ordinary.py says
+// what is in them, and what is wanted here follows from that.
+func TestOptunaOrdinary(t *testing.T) {
+	for _, name := range []string{"ordinary.db", "ordinary.log"} {
+		path := filepath.Join("testdata", name)
+		s, notes := optunaStudyOf(t, path, "ordinary", 3)
+		args := ParameterName("args")
+		units := func(layer int, from int64) study.Parameter {
+			p := study.Parameter{Name: fmt.Sprintf("layers[%d].units", layer), Type: study.Int, Min: new(8.0), Max: new(64.0), Step: new(8.0), Scale: study.Linear}
+			for n := from; from > 1 && n <= 3; n++ {
+				p.When = map[string][]any{"n_layers": append(p.When["n_layers"], n)}
+			}
+			return p
+		}
+		want := []study.Parameter{
+			{Name: "data set", Type: study.Fixed, Value: "digits"},
+			{Name: "seed", Type: study.Fixed, Value: int64(7)},
+			{Name: "model/lr", Type: study.Float, Min: new(1e-5), Max: new(1.0), Scale: study.Log},
+			{Name: "_drop", Type: study.Float, Min: new(0.0), Max: new(0.5), Step: new(0.1), Scale: study.Linear},
+			{Name: "C", Type: study.Float, Min: new(0.0), Max: new(1.0), Scale: study.Linear},
+			{Name: "c", Type: study.Int, Min: new(1.0), Max: new(64.0), Scale: study.Log},
+			{Name: args, Type: study.Categorical, Values: []any{"None", true, int64(1), 0.5, `"1"`, "x"}},
+			{Name: "n_layers", Type: study.Int, Min: new(1.0), Max: new(3.0), Scale: study.Linear},
+			units(0, 1), units(1, 2), units(2, 3),
+			{Name: "solver", Type: study.Categorical, Values: []any{"adam", "sgd"}},
+			{Name: "momentum", Type: study.Float, Min: new(0.0), Max: new(0.99), Scale: study.Linear, When: map[string][]any{"solver": {"sgd"}}},
+		}
+		if diff := cmp.Diff(want, s.Spec.Parameters); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		for _, piece := range []string{
+			`"args" is called ` + args, "model/lr: its range changed", "momentum: ", "n_layers is one of 2, 3",
+			"1 of 25 (its state is PRUNED", "1 of 25 (its state is FAIL", "1 of 25 (its state is RUNNING", "2 of 25 (its value is infinite",
+		} {
+			if !strings.Contains(notes, piece) {
+				t.Errorf("%s: the notes lack %q:\n%s", name, piece, notes)
+			}
+		}
+
+		trials, skipped, err := OptunaTrials(t.Context(), path, "ordinary", &s.Spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var left []string
+		for _, s := range skipped {
+			left = append(left, s.Place+": "+s.Why)
+		}
+		const state, value = ": only completed trials have a value", "its value is infinite or NaN: want a finite number"
+		if diff := cmp.Diff([]string{"trial 3: its state is PRUNED" + state, "trial 4: its state is FAIL" + state,
+			"trial 5: " + value, "trial 8: " + value, "trial 24: its state is RUNNING" + state}, left); diff != "" {
+			t.Errorf("%s: left out: %s", name, diff)
+		}
+		if len(trials) != 20 {
+			t.Errorf("%s: %d trials, want 20 of 25", name, len(trials))
+		}
+		best := 1.0
+		for _, trial := range trials {
+			best = min(best, trial.Value)
+			if trial.Value != trial.Point["C"] || trial.Point["data set"] != "digits" || trial.Point["seed"] != int64(7) {
+				t.Errorf("%s: %s: %v at %v, want the value of C", name, trial.Place, trial.Value, trial.Point)
+			}
+		}
+		if len(s.Spec.Initial) != 3 || s.Spec.Initial[0]["C"] != best {
+			t.Errorf("%s: the initial points are %v, want the best first, with C=%v", name, s.Spec.Initial, best)
+		}
+		if _, err := Optuna(t.Context(), path, OptunaOptions{Study: "two goals"}); err == nil || !strings.Contains(err.Error(), `study "two goals" has 2 objectives: want one`) {
+			t.Errorf("%s: two objectives: %v", name, err)
+		}
+		if _, err := Optuna(t.Context(), path, OptunaOptions{}); err == nil || !strings.Contains(err.Error(), `name one of "ordinary", "two goals"`) {
+			t.Errorf("%s: no name: %v", name, err)
+		}
+	}
+}
+
+// journalOf writes a journal of one study with the given lines after it.
+func journalOf(t testing.TB, lines ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "journal.log")
+	text := `{"op_code": 0, "worker_id": "w", "study_name": "s", "directions": [2]}` + "\n" + strings.Join(lines, "\n") + "\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// completed is the line of a journal for a trial that was added whole.
+func completed(value, name, distribution, internal string) string {
+	return fmt.Sprintf(`{"op_code": 4, "worker_id": "w", "study_id": 0, "datetime_start": null, "state": 1, "value": %s, "values": null, "distributions": {%q: %q}, "params": {%q: %s}}`,
+		value, name, distribution, name, internal)
+}
+
+func TestOptunaRefusesByName(t *testing.T) {
+	float, category := `{"name": "FloatDistribution", "attributes": {"step": null, "low": 0, "high": 1, "log": false}}`, `{"name": "CategoricalDistribution", "attributes": {"choices": ["a", "b"]}}`
+	for _, tt := range []struct {
+		lines []string
+		want  string
+	}{
+		{[]string{completed("1", "k", float, "0.5"), completed("2", "k", category, "1")}, `parameter "k": it changed from float to categorical`},
+		{[]string{completed("1", "k", float, "0.5"), completed("2", "k", strings.Replace(strings.Replace(float, "false", "true", 1), `"low": 0`, `"low": 0.1`, 1), "0.5")}, `parameter "k": it changed from float to log float`},
+		{[]string{completed("1", "k", strings.Replace(float, `"high": 1`, `"high": Infinity`, 1), "0.5")}, `parameter "k": +Inf is not finite`},
+		{[]string{completed("1", "k", strings.Replace(float, "Float", "Complex", 1), "0.5")}, `parameter "k": the distribution "ComplexDistribution" is unknown`},
+		{[]string{completed("1", "k", "{", "0.5")}, `parameter "k": unexpected`},
+		{[]string{`{"op_code": 10}`}, "not a journal of Optuna: line 2: op_code is 10: want 0 to 9"},
+		{[]string{`{"op_code": 4, "study_id": 0, "state": 7}`}, "line 2: state is 7: want 0 to 4"},
+		{[]string{`{"op_code": 4`}, "not a journal of Optuna: line 2: unexpected"},
+		{[]string{`{"op_code": 1, "study_id": 0}`}, "the storage has no studies"},
+		{[]string{`{"op_code": 1, "study_id": 7}`}, `no trial of study "s" has parameters`},
+	} {
+		_, err := Optuna(t.Context(), journalOf(t, tt.lines...), OptunaOptions{})
+		if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "spec.") {
+			t.Errorf("%s: error %v, want one with %q", tt.lines, err, tt.want)
+		}
+	}
+}
+
+// A trial that was added whole, one that another process ended first, and a last line that was
+// not written to its end.
+func TestOptunaJournal(t *testing.T) {
+	float := `{"name": "FloatDistribution", "attributes": {"step": 0.25, "low": 0.0, "high": 1.0, "log": false}}`
+	path := journalOf(t, completed("1.5", "x", float, "0.5"),
+		`{"op_code": 4, "worker_id": "w", "study_id": 0, "datetime_start": null, "state": 4}`,
+		fmt.Sprintf(`{"op_code": 5, "worker_id": "w", "trial_id": 1, "param_name": "x", "param_value_internal": 0.75, "distribution": %q}`, float),
+		`{"op_code": 6, "worker_id": "w", "trial_id": 1, "state": 1, "values": [2.5]}`,
+		`{"op_code": 6, "worker_id": "v", "trial_id": 1, "state": 3, "values": null}`,
+		`{"op_code": 0, "worker_id": "v", "study_name": "s", "directions": [1]}`,
+		completed("NaN", "x", strings.Replace(float, `"high": 1.0`, `"high": 2.0`, 1), "0.5"))
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString(`{"op_code": 4, "wor`); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s, notes := optunaStudyOf(t, path, "", 1)
+	if p := s.Spec.Parameters[0]; s.Spec.Objective.Direction != study.Maximize || *p.Max != 2 || *p.Step != 0.25 || !strings.Contains(notes, "1 of 3 (its value is infinite or NaN") {
+		t.Errorf("%+v, notes %s", s.Spec, notes)
+	}
+	if diff := cmp.Diff([]map[string]any{{"x": 0.75}}, s.Spec.Initial); diff != "" {
+		t.Error("the best trial:", diff)
+	}
+	trials, skipped, err := OptunaTrials(t.Context(), path, "", &s.Spec)
+	want := []Evaluated{{Place: "trial 0", Point: study.Point{"x": 0.5}, Value: 1.5}, {Place: "trial 1", Point: study.Point{"x": 0.75}, Value: 2.5}}
+	if diff := cmp.Diff(want, trials); diff != "" || err != nil || len(skipped) != 1 {
+		t.Errorf("%v, %v left out: %s", err, skipped, diff)
+	}
+}

@@ -1,0 +1,165 @@
+package migrate
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// readOptuna reads a study from a storage of Optuna, as the function Optuna describes.
+func readOptuna(ctx context.Context, source, name string) (_ *optunaStudy, err error) {
+	if !IsStorageURL(source) {
+		file, err := openJournal(source)
+		if err != nil {
+			return nil, err
+		}
+		if file != nil {
+			defer func() { _ = file.Close() }() // only read
+			return readJournal(file, name)
+		}
+	}
+	db, err := openStorage(ctx, source)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	ids, err := queried(ctx, db, func(r *sql.Rows, s *storedStudy) error { return r.Scan(&s.id, &s.name) },
+		"SELECT study_id, study_name FROM studies")
+	if err != nil {
+		return nil, err
+	}
+	found, err := chooseStudy(ids, name)
+	if err != nil {
+		return nil, err
+	}
+	found.directions, err = queried(ctx, db, func(r *sql.Rows, d *string) error { return r.Scan(d) },
+		"SELECT direction FROM study_directions WHERE study_id = ?", found.id)
+	if err != nil {
+		return nil, err
+	}
+	s, err := found.study()
+	if err != nil {
+		return nil, err
+	}
+	s.trials, err = readTrials(ctx, db, found.id)
+	return s, err
+}
+
+// storedStudy is a study in the list of a storage.
+type storedStudy struct {
+	id         int64
+	name       string
+	directions []string // MINIMIZE or MAXIMIZE
+}
+
+// chooseStudy returns the study of that name, or for an empty name the only one.
+func chooseStudy(studies []storedStudy, want string) (*storedStudy, error) {
+	var names []string
+	for i, s := range studies {
+		if s.name == want || want == "" && len(studies) == 1 {
+			return &studies[i], nil
+		}
+		names = append(names, fmt.Sprintf("%q", s.name))
+	}
+	slices.Sort(names) // each database has an order of its own
+	switch list := strings.Join(names, ", "); {
+	case len(names) == 0:
+		return nil, fmt.Errorf("%w: the storage has no studies", ErrSource)
+	case want == "":
+		return nil, fmt.Errorf("%w: the storage has several studies: name one of %s", ErrSource, list)
+	default:
+		return nil, fmt.Errorf("%w: the storage has no study %q: want one of %s", ErrSource, want, list)
+	}
+}
+
+// study returns the study without its trials, if it has one objective.
+func (s *storedStudy) study() (*optunaStudy, error) {
+	if len(s.directions) != 1 {
+		return nil, fmt.Errorf("%w: study %q has %d objectives: want one", ErrSource, s.name, len(s.directions))
+	}
+	made := &optunaStudy{name: s.name, direction: study.Minimize}
+	if s.directions[0] == "MAXIMIZE" {
+		made.direction = study.Maximize
+	}
+	return made, nil
+}
+
+// trialRow is a trial in a database, with its key.
+type trialRow struct {
+	id int64
+	optunaTrial
+}
+
+// parameterRow is a parameter in a database, with its key.
+type parameterRow struct {
+	id, trial    int64
+	name         string
+	value        float64
+	distribution string
+}
+
+// readTrials reads the trials of a study. It sorts them itself: a database would sort all
+// rows of a damaged file before it returns the first one.
+func readTrials(ctx context.Context, s *storage, id int64) ([]*optunaTrial, error) {
+	rows, err := queried(ctx, s, func(r *sql.Rows, t *trialRow) error {
+		var objective sql.NullInt64
+		var value sql.NullFloat64
+		err := r.Scan(&t.id, &t.number, &t.state, &objective, &value)
+		if !value.Valid {
+			value.Float64 = math.NaN() // Optuna keeps an infinite value as NULL
+		}
+		if objective.Valid {
+			t.value = &value.Float64
+		}
+		return err
+	}, `SELECT t.trial_id, t.number, t.state, v.objective, v.value FROM trials t
+		 LEFT JOIN trial_values v ON v.trial_id = t.trial_id AND v.objective = 0
+		 WHERE t.study_id = ?`, id)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(rows, func(a, b trialRow) int { return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.id, b.id)) })
+	trials, at := make([]*optunaTrial, len(rows)), make(map[int64]*optunaTrial, len(rows))
+	for i := range rows {
+		trials[i] = &rows[i].optunaTrial
+		at[rows[i].id] = trials[i]
+	}
+	parameters, err := queried(ctx, s, func(r *sql.Rows, p *parameterRow) error {
+		return r.Scan(&p.id, &p.trial, &p.name, &p.value, &p.distribution)
+	}, `SELECT p.param_id, p.trial_id, p.param_name, p.param_value, p.distribution_json FROM trial_params p
+		JOIN trials t ON t.trial_id = p.trial_id WHERE t.study_id = ?`, id)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(parameters, func(a, b parameterRow) int { return cmp.Compare(a.id, b.id) })
+	known := distributions{}
+	for _, p := range parameters {
+		if t := at[p.trial]; t != nil {
+			t.parameters = append(t.parameters, optunaParameter{p.name, p.value, known.get(p.distribution)})
+		}
+	}
+	return trials, nil
+}
+
+// openJournal opens a file if it is a journal of Optuna, whose lines are objects of JSON; otherwise it
+// returns nil.
+func openJournal(path string) (*os.File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrSource, err)
+	}
+	first := make([]byte, 1)
+	if n, _ := f.ReadAt(first, 0); n == 1 && bytes.Equal(first, []byte("{")) { // openStorage reports the error
+		return f, nil
+	}
+	return nil, f.Close()
+}
