@@ -117,6 +117,11 @@ func TestEnvironment(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	// No variable could say which of two it is about.
+	got, err = study.Environment([]string{"C", "x", "c"}, study.Point{"C": 1.0, "c": 2.0, "x": 3.0})
+	if diff := cmp.Diff([]string{`FANTASIA_PARAMETERS={"C":1.0,"x":3.0,"c":2.0}`, "FANTASIA_PARAM_X=3"}, got); diff != "" || err != nil {
+		t.Errorf("C beside c: %v (-want +got):\n%s", err, diff)
+	}
 	if _, err := study.Environment(order, study.Point{"lr": math.NaN()}); err == nil {
 		t.Error("NaN is taken")
 	}

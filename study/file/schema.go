@@ -108,7 +108,7 @@ func constrain(defs jsonschema.Definitions) {
 
 // constrainParameter adds which fields belong to which type.
 func constrainParameter(parameter *jsonschema.Schema, property func(of, name string) *jsonschema.Schema) {
-	property("Parameter", "name").Pattern = `^[A-Za-z][A-Za-z0-9_.-]{0,63}$`
+	property("Parameter", "name").Pattern = "^[^\\x00-/:-@\\[-^`{-\\x7f][^\\x00-\\x1f={}$`\\x7f]*$"
 	bound(property("Parameter", "reduction"), 2, space.MaxReduction)
 	property("Parameter", "step").ExclusiveMinimum = "0"
 	property("Prior", "sd").ExclusiveMinimum = "0"
