@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
@@ -48,7 +49,8 @@ no counterpart is listed on stderr and in comments. "-" reads standard input.`,
 				if err := renameio.WriteFile(template, r.Template, 0o644); err != nil {
 					return fmt.Errorf("write the template: %w", err)
 				}
-				r.Notes = append(r.Notes, fmt.Sprintf("the trial's template is in %s: kubeworker --template %s --container %s", template, template, r.Container))
+				r.Notes = append(r.Notes, fmt.Sprintf("the trial's template is in %s: %s", template,
+					strings.Join(quoted([]string{"kubeworker", "--template", template, "--container", r.Container}), " ")))
 			}
 			return a.showImport(r)
 		},

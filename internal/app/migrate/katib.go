@@ -1,7 +1,6 @@
 package migrate
 
 import (
-	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -96,6 +95,9 @@ func Katib(source []byte, o KatibOptions) (*Result, error) {
 	if err := yaml.Unmarshal(source, &e); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSource, err)
 	}
+	if version := strings.TrimPrefix(e.APIVersion, "kubeflow.org/"); e.Kind == "Experiment" && strings.HasPrefix(version, "v1alpha") {
+		return nil, fmt.Errorf("%w: apiVersion %q has the trial's resource as a text, in trialTemplate.goTemplate; want kubeflow.org/v1beta1: write the resource as trialTemplate.trialSpec, list each parameter in trialTemplate.trialParameters as {name: NAME, reference: PARAMETER}, and write ${trialParameters.NAME} where the text has {{.Value}}, and ${trialSpec.Name} where it has {{.Trial}}", ErrSource, e.APIVersion)
+	}
 	if e.Kind != "Experiment" || !strings.HasPrefix(e.APIVersion, "kubeflow.org/") {
 		return nil, fmt.Errorf("%w: apiVersion %q, kind %q: want an Experiment of kubeflow.org/v1beta1", ErrSource, e.APIVersion, e.Kind)
 	}
@@ -103,7 +105,10 @@ func Katib(source []byte, o KatibOptions) (*Result, error) {
 		return nil, fmt.Errorf("%w: spec.nasConfig: searches of architectures have no counterpart; want spec.parameters", ErrSource)
 	}
 	r := &Result{}
-	s := &study.Study{APIVersion: study.APIVersion, Kind: study.Kind, Metadata: study.Metadata{Name: cmp.Or(e.Metadata.Name, "imported")}}
+	s := &study.Study{APIVersion: study.APIVersion, Kind: study.Kind, Metadata: study.Metadata{Name: label(e.Metadata.Name)}}
+	if s.Metadata.Name != e.Metadata.Name {
+		r.note("the experiment %q is called %s here: a study's name is lower-case letters, digits and dashes", e.Metadata.Name, s.Metadata.Name)
+	}
 	if err := e.Spec.objective(r, &s.Spec); err != nil {
 		return nil, err
 	}
@@ -235,6 +240,9 @@ func parameters(r *Result, from []katib.Parameter) ([]study.Parameter, error) {
 		var err error
 		if made[i], err = from[i].Study(r.note); err != nil {
 			return nil, fmt.Errorf("%w: spec.parameters[%d] (%s): %w", ErrSource, i, from[i].Name, err)
+		}
+		if made[i].Name = ParameterName(from[i].Name); made[i].Name != from[i].Name {
+			r.renamed(from[i].Name, made[i].Name)
 		}
 	}
 	return made, nil

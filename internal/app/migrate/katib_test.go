@@ -234,6 +234,8 @@ func FuzzKatib(f *testing.F) {
 	f.Add(source(f, "job.yaml"))
 	f.Add(source(f, "pytorch.yaml"))
 	f.Add(source(f, "workflow.yaml"))
+	f.Add(source(f, "mpi.yaml"))
+	f.Add(source(f, "alpha.yaml"))
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, o := range []KatibOptions{{}, {Job: true}} {
 			r, err := Katib([]byte(text), o)

@@ -86,8 +86,8 @@ func (t *katibTrialTemplate) words(s *study.Spec, inline bool) (map[string]strin
 	for _, p := range t.Parameters {
 		m := metadata.FindStringSubmatch(p.Reference)
 		if m == nil {
-			words[p.Name] = "${" + p.Reference + "}"
-			if !slices.Contains(study.Names(s.Parameters), p.Reference) {
+			words[p.Name] = "${" + ParameterName(p.Reference) + "}"
+			if !slices.Contains(study.Names(s.Parameters), ParameterName(p.Reference)) {
 				return nil, fmt.Errorf("%w: spec.trialTemplate.trialParameters: %s refers to %q, which is not among spec.parameters", ErrSource, p.Name, p.Reference)
 			}
 			continue

@@ -37,6 +37,11 @@ func (r *Result) note(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
 }
 
+// renamed notes that a parameter has another name in the study.
+func (r *Result) renamed(from, to string) {
+	r.note("%q is called %s here, since a study cannot have that name", from, to)
+}
+
 // render writes the study file, with the notes as comments, and checks it.
 func (r *Result) render(s *study.Study) error {
 	body, err := blockYAML(s)

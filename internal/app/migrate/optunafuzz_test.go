@@ -137,7 +137,7 @@ func FuzzOptunaSQLite(f *testing.F) {
 func FuzzOptunaJournal(f *testing.F) {
 	lines := strings.SplitAfter(source(f, "ordinary.log"), "\n")
 	f.Add([]byte(strings.Join(lines[:60], "")))
-	f.Add([]byte(lines[0] + completed("1", "k", `{"name": "CategoricalDistribution", "attributes": {"choices": [null, 1, "1", NaN, [2]]}}`, "3") + "\n"))
+	f.Add([]byte(lines[0] + addedWhole("1", "k", `{"name": "CategoricalDistribution", "attributes": {"choices": [null, 1, "1", NaN, [2]]}}`, "3") + "\n"))
 	path := filepath.Join(f.TempDir(), "journal.log")
 	f.Fuzz(func(t *testing.T, content []byte) { fuzzStorage(t, path, content) })
 }

@@ -112,8 +112,8 @@ func journalOf(t testing.TB, lines ...string) string {
 	return path
 }
 
-// completed is the line of a journal for a trial that was added whole.
-func completed(value, name, distribution, internal string) string {
+// addedWhole is the line of a journal for a trial that was added whole.
+func addedWhole(value, name, distribution, internal string) string {
 	return fmt.Sprintf(`{"op_code": 4, "worker_id": "w", "study_id": 0, "datetime_start": null, "state": 1, "value": %s, "values": null, "distributions": {%q: %q}, "params": {%q: %s}}`,
 		value, name, distribution, name, internal)
 }
@@ -124,11 +124,11 @@ func TestOptunaRefusesByName(t *testing.T) {
 		lines []string
 		want  string
 	}{
-		{[]string{completed("1", "k", float, "0.5"), completed("2", "k", category, "1")}, `parameter "k": it changed from float to categorical`},
-		{[]string{completed("1", "k", float, "0.5"), completed("2", "k", strings.Replace(strings.Replace(float, "false", "true", 1), `"low": 0`, `"low": 0.1`, 1), "0.5")}, `parameter "k": it changed from float to log float`},
-		{[]string{completed("1", "k", strings.Replace(float, `"high": 1`, `"high": Infinity`, 1), "0.5")}, `parameter "k": +Inf is not finite`},
-		{[]string{completed("1", "k", strings.Replace(float, "Float", "Complex", 1), "0.5")}, `parameter "k": the distribution "ComplexDistribution" is unknown`},
-		{[]string{completed("1", "k", "{", "0.5")}, `parameter "k": unexpected`},
+		{[]string{addedWhole("1", "k", float, "0.5"), addedWhole("2", "k", category, "1")}, `parameter "k": it changed from float to categorical`},
+		{[]string{addedWhole("1", "k", float, "0.5"), addedWhole("2", "k", strings.Replace(strings.Replace(float, "false", "true", 1), `"low": 0`, `"low": 0.1`, 1), "0.5")}, `parameter "k": it changed from float to log float`},
+		{[]string{addedWhole("1", "k", strings.Replace(float, `"high": 1`, `"high": Infinity`, 1), "0.5")}, `parameter "k": +Inf is not finite`},
+		{[]string{addedWhole("1", "k", strings.Replace(float, "Float", "Complex", 1), "0.5")}, `parameter "k": the distribution "ComplexDistribution" is unknown`},
+		{[]string{addedWhole("1", "k", "{", "0.5")}, `parameter "k": unexpected`},
 		{[]string{`{"op_code": 10}`}, "not a journal of Optuna: line 2: op_code is 10: want 0 to 9"},
 		{[]string{`{"op_code": 4, "study_id": 0, "state": 7}`}, "line 2: state is 7: want 0 to 4"},
 		{[]string{`{"op_code": 4`}, "not a journal of Optuna: line 2: unexpected"},
@@ -146,13 +146,13 @@ func TestOptunaRefusesByName(t *testing.T) {
 // not written to its end.
 func TestOptunaJournal(t *testing.T) {
 	float := `{"name": "FloatDistribution", "attributes": {"step": 0.25, "low": 0.0, "high": 1.0, "log": false}}`
-	path := journalOf(t, completed("1.5", "x", float, "0.5"),
+	path := journalOf(t, addedWhole("1.5", "x", float, "0.5"),
 		`{"op_code": 4, "worker_id": "w", "study_id": 0, "datetime_start": null, "state": 4}`,
 		fmt.Sprintf(`{"op_code": 5, "worker_id": "w", "trial_id": 1, "param_name": "x", "param_value_internal": 0.75, "distribution": %q}`, float),
 		`{"op_code": 6, "worker_id": "w", "trial_id": 1, "state": 1, "values": [2.5]}`,
 		`{"op_code": 6, "worker_id": "v", "trial_id": 1, "state": 3, "values": null}`,
 		`{"op_code": 0, "worker_id": "v", "study_name": "s", "directions": [1]}`,
-		completed("NaN", "x", strings.Replace(float, `"high": 1.0`, `"high": 2.0`, 1), "0.5"))
+		addedWhole("NaN", "x", strings.Replace(float, `"high": 1.0`, `"high": 2.0`, 1), "0.5"))
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)

@@ -152,7 +152,7 @@ func spaceOf(r *Result, s *optunaStudy) ([]study.Parameter, error) {
 			continue
 		}
 		if made[i].Name != p.name {
-			r.note("%q is called %s here, since a study cannot have that name", p.name, made[i].Name)
+			r.renamed(p.name, made[i].Name)
 		}
 		if len(p.distributions) > 1 {
 			r.note("%s: its range changed while the study ran; it has all values of all trials", p.name)
