@@ -21,7 +21,7 @@ const (
 	maxText = MaxSize
 	// maxPaths is the largest total size of all paths, in bytes. Paths repeat the keys
 	// that lead to a value, so a long key with many values below it counts often.
-	maxPaths = 64 << 20
+	maxPaths = 8 << 20
 )
 
 // decoder decodes YAML nodes into Go values, by their json tags, and reports everything
@@ -45,6 +45,7 @@ func (d *decoder) decode(n *yaml.Node, v reflect.Value, path string) {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
+	d.exhausted = d.exhausted || d.Full()
 	if d.values++; d.values > maxValues || d.depth > maxDepth {
 		d.exhaust(at, path, "too much: a study file holds at most %d values, nested at most %d deep, aliases included",
 			maxValues, maxDepth)
@@ -55,6 +56,8 @@ func (d *decoder) decode(n *yaml.Node, v reflect.Value, path string) {
 	}
 	switch {
 	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" && nullable(v.Kind()):
+	case ambiguous(n):
+		d.Add(path, "%s begins with a zero, which YAML reads as an octal number: write it without, or in quotes", n.Value)
 	case v.Type() == durationType:
 		d.duration(n, v, path)
 	default:
@@ -241,12 +244,16 @@ func (d *decoder) decodeAny(n *yaml.Node, path string) any {
 			d.Add(path, "%s is not a boolean: write true or false", n.Value)
 		}
 		return b
-	case "!!int":
+	case "!!int", "!!float":
+		if strings.Trim(n.Value, "+-_0123456789") != "" && n.ShortTag() == "!!float" {
+			break
+		}
 		var i int64
-		if err := n.Decode(&i); err == nil {
+		if err := n.Decode(&i); err == nil && i >= -study.MaxExact && i <= study.MaxExact {
 			return i
 		}
-	case "!!float":
+		d.Add(path, "%s is beyond ±2^53 (%d), where numbers lose their last digits: put it in quotes", n.Value, study.MaxExact)
+		return nil
 	default:
 		text, _ := d.text(n, path)
 		return text

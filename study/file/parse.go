@@ -114,6 +114,10 @@ func (d *decoder) load(data []byte) *yaml.Node {
 		d.AddAt(start, "", "the study file is larger than %d bytes, the most that is read", MaxSize)
 		return nil
 	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // the mark with which editors of Windows begin a file
+	if isJSON(data) {
+		return d.json(data)
+	}
 	loader, err := yaml.NewLoader(bytes.NewReader(data))
 	if err != nil {
 		d.syntax(err)

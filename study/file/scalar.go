@@ -4,11 +4,22 @@ import (
 	"math"
 	"reflect"
 	"strconv"
+	"strings"
 
 	yaml "go.yaml.in/yaml/v4"
 
 	"github.com/fantasia-hpo/fantasia/study"
 )
+
+// ambiguous reports whether a number begins with a zero and more digits, which YAML 1.1 reads
+// as octal and YAML 1.2 as decimal.
+func ambiguous(n *yaml.Node) bool {
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!int" {
+		return false
+	}
+	digits := strings.TrimLeft(n.Value, "+-")
+	return len(digits) > 1 && digits[0] == '0' && (digits[1] == '_' || digits[1] >= '0' && digits[1] <= '9')
+}
 
 // describe describes a node for a message.
 func describe(n *yaml.Node) string {

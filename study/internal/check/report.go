@@ -5,8 +5,17 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// The bounds of an error, so that a small file with many problems has no large one: the most
+// problems that a Report keeps, and the most bytes of the path and of the message of each.
+const (
+	MaxProblems = 100
+	maxPath     = 200
+	maxMessage  = 500
 )
 
 // Place is a position in a text, counted from 1.
@@ -23,6 +32,7 @@ type Report struct {
 	Keys   map[string]Place // places of the fields' names, if they have any
 	broken map[string]bool
 	list   []study.Problem
+	more   bool // there are problems that were not kept
 	// Failed counts the problems of fields, including ignored ones. If it grows, the
 	// caller MUST NOT use those fields further.
 	Failed int
@@ -61,7 +71,25 @@ func (r *Report) AddKey(path, format string, args ...any) {
 
 // AddAt reports a problem at the given place.
 func (r *Report) AddAt(at Place, path, format string, args ...any) {
-	r.list = append(r.list, study.Problem{Line: at.Line, Column: at.Column, Path: path, Message: fmt.Sprintf(format, args...)})
+	if r.Full() {
+		r.more = true
+		return
+	}
+	r.list = append(r.list, study.Problem{Line: at.Line, Column: at.Column, Path: path, Message: cut(fmt.Sprintf(format, args...), maxMessage)})
+}
+
+// Full reports whether further problems are not kept.
+func (r *Report) Full() bool { return len(r.list) >= MaxProblems }
+
+// cut shortens a text to at most limit bytes of whole characters.
+func cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	for limit > 0 && !utf8.RuneStart(text[limit]) {
+		limit--
+	}
+	return strings.Clone(text[:limit]) + "…"
 }
 
 // place returns the place of the field, or of its nearest parent that has one.
@@ -104,7 +132,15 @@ func (r *Report) Err(file string) error {
 	slices.SortStableFunc(r.list, func(a, b study.Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
-	return &study.Problems{File: file, List: r.list}
+	list := make([]study.Problem, len(r.list), len(r.list)+1)
+	for i, p := range r.list {
+		p.Path = cut(p.Path, maxPath)
+		list[i] = p
+	}
+	if r.more {
+		list = append(list, study.Problem{Message: fmt.Sprintf("and more: these are the first %d problems", MaxProblems)})
+	}
+	return &study.Problems{File: file, List: list}
 }
 
 // Key returns the step of a path to the key of a map: ".key", or `["a key"]` if the

@@ -1,0 +1,123 @@
+package file_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/file"
+)
+
+// jsonStudy is a study as Python's json.dumps writes it, with the values of a parameter.
+const jsonStudy = `{"apiVersion": "fantasia.dev/v1", "kind": "Study", "metadata": {"name": "digits"},
+	"spec": {"objective": {"metric": "loss", "direction": "minimize"},
+	"parameters": [{"name": "x", "type": "categorical", "values": %s}],
+	"budget": {"maxTrials": 5}}}`
+
+// JSON is read as JSON: escapes of characters beyond the basic plane, slashes, tabs between
+// fields, keys of more than 1,024 characters, and a mark at the beginning of the file.
+func TestJSON(t *testing.T) {
+	values := []any{"😀", "𠮷野", "a/b", "tab\t", "\u2028", int64(1), 1.5, true, "yes", "020", "9007199254740993"}
+	escaped := `["\ud83d\ude00", "\uD842\uDFB7野", "a\/b", "tab\t", "\u2028", 1, 1.5, true, "yes", "020", "9007199254740993"]`
+	for name, prefix := range map[string]string{"plain": "", "with a mark": "\ufeff", "after spaces": "\r\n\t "} {
+		s, err := file.Parse([]byte(prefix + fmt.Sprintf(jsonStudy, escaped)))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if diff := cmp.Diff(values, s.Spec.Parameters[0].Values); diff != "" {
+			t.Errorf("%s: values (-want +got):\n%s", name, diff)
+		}
+	}
+	for values, want := range map[string]string{
+		`["\ud83d"]`:                  "3:65: a text has half of a surrogate pair",
+		`["é😀", null]`:                "3:71: spec.parameters[0].values[1]: ",
+		`["a", "b"], "values": ["c"]`: "3:76: spec.parameters[0].values: the key \"values\" is here a second time",
+		`["a"], "` + longKey + `": 1`: "unknown field",
+		strings.Repeat("[", 200) + "1" + strings.Repeat("]", 200): "nested at most 100 deep",
+	} {
+		if _, err := file.Parse(fmt.Appendf(nil, jsonStudy, values)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.80s: %v, want …%s…", values, err, want)
+		}
+	}
+}
+
+var longKey = strings.Repeat("k", 2000)
+
+// Numbers are what was written, or refused: integers to 2^53, beyond which JSON and floats lose
+// digits, and none that begin with a zero, which YAML 1.1 reads as octal.
+func TestNumbersAreExact(t *testing.T) {
+	with := func(parameter string) []byte {
+		return []byte(strings.Replace(minimal, "max: 1}]", "max: 1}, {name: p, "+parameter+"}]", 1))
+	}
+	for parameter, want := range map[string]any{
+		"type: fixed, value: 9007199254740992":       int64(study.MaxExact),
+		"type: fixed, value: -9007199254740992":      int64(-study.MaxExact),
+		"type: fixed, value: 0x10":                   int64(16),
+		"type: fixed, value: 0o20":                   int64(16),
+		"type: fixed, value: 0":                      int64(0),
+		"type: fixed, value: 0.5":                    0.5,
+		"type: fixed, value: '020'":                  "020",
+		"type: fixed, value: 1:30":                   "1:30",
+		"type: fixed, value: on":                     "on",
+		"type: fixed, value: '18446744073709551615'": "18446744073709551615",
+	} {
+		s, err := file.Parse(with(parameter))
+		if err != nil {
+			t.Errorf("%s: %v", parameter, err)
+		} else if got := s.Spec.Parameters[len(s.Spec.Parameters)-1].Value; got != want {
+			t.Errorf("%s is read as %#v, want %#v", parameter, got, want)
+		}
+	}
+	for parameter, want := range map[string]string{
+		"type: fixed, value: 9007199254740993":                        "9007199254740993 is beyond ±2^53",
+		"type: fixed, value: 18446744073709551615":                    "18446744073709551615 is beyond ±2^53",
+		"type: fixed, value: -99999999999999999999":                   "-99999999999999999999 is beyond ±2^53",
+		"type: categorical, values: [9007199254740993, 5]":            "values[0]: 9007199254740993 is beyond ±2^53",
+		"type: int, min: 0, max: 5, when: {x: [1152921504606846977]}": "1152921504606846977 is beyond ±2^53",
+		"type: fixed, value: 020":                                     "020 begins with a zero",
+		"type: int, min: 0, max: 010":                                 "010 begins with a zero",
+		"type: categorical, values: [-07, 5]":                         "-07 begins with a zero",
+	} {
+		if _, err := file.Parse(with(parameter)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want …%s…", parameter, err, want)
+		}
+	}
+}
+
+// A small file with many problems, long names or aliases has a small error.
+func TestErrorsAreBounded(t *testing.T) {
+	unknown := &strings.Builder{}
+	unknown.WriteString(minimal)
+	for i := range 60_000 {
+		fmt.Fprintf(unknown, "x%d: 1\n", i)
+	}
+	key := strings.Repeat("k", 430)
+	aliases := strings.Replace(minimal, "apiVersion", "a: &a ["+strings.Repeat("1,", 1000)+"]\napiVersion", 1) +
+		key + ": [" + strings.Repeat("*a,", 130) + "]\n"
+	long := strings.Replace(minimal, "  budget", "  "+strings.Repeat("k", 200_000)+": "+strings.Repeat("v", 200_000)+"\n  budget", 1)
+	for name, text := range map[string]string{"unknown fields": unknown.String(), "aliases": aliases, "a long name": long} {
+		_, err := file.Parse([]byte(text))
+		if err == nil || len(err.Error()) > 100_000 {
+			t.Errorf("%s: an error of %d bytes for a file of %d, want one of at most 100,000", name, len(fmt.Sprint(err)), len(text))
+		}
+	}
+	_, err := file.Parse([]byte(unknown.String()))
+	if lines := strings.Split(fmt.Sprint(err), "\n"); len(lines) != 101 || !strings.HasPrefix(lines[100], "and more") {
+		t.Errorf("60,000 unknown fields are %d problems, the last %q; want 100, and that there are more", len(lines), lines[len(lines)-1])
+	}
+	allocated := testing.Benchmark(func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := file.Parse([]byte(aliases)); err == nil {
+				b.Fatal("no error")
+			}
+		}
+	}).AllocedBytesPerOp()
+	if most := int64(64 << 20); allocated > most {
+		t.Errorf("a file of %d bytes allocates %d, want at most %d", len(aliases), allocated, most)
+	}
+}
