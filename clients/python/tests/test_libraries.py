@@ -117,6 +117,29 @@ def test_sampler_of_optuna(storage: Path) -> None:
     assert moved.best_value < 0.33
 
 
+def test_sampler_of_optuna_keeps_names_and_single_values(storage: Path) -> None:
+    import optuna
+
+    from fantasia_hpo.optuna import FantasiaSampler, to_optuna
+
+    def objective(trial: optuna.Trial) -> float:
+        trial.suggest_categorical("data set", ["digits"])
+        trial.suggest_int("seed", 7, 7)
+        trial.suggest_float("args", 0, 1)
+        return trial.suggest_float("model/C", 0, 1) + trial.suggest_int("model/c", 1, 4)
+
+    sampler = FantasiaSampler(storage=storage, seed=1)
+    moved = optuna.create_study(sampler=sampler)
+    moved.optimize(objective, n_trials=6)
+    names = ["data set", "seed", "args", "model/C", "model/c"]
+    assert all(list(t.params) == names and t.params["seed"] == 7 for t in moved.trials)
+    assert sampler.study is not None
+    told = sampler.study.get_trials([TrialState.COMPLETED])
+    assert len(told) == 6
+    assert set(sampler.study.parameters) == {*names[:2], "args_090772cf", *names[3:]}
+    assert [t.value for t in to_optuna(sampler.study).trials] == [t.value for t in told]
+
+
 def test_trials_as_a_study_of_optuna(storage: Path) -> None:
     import optuna
 

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/app/display"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
@@ -199,7 +199,7 @@ func (c *checked) text(w screen, s *study.Study, assignment *messaging.Assignmen
 		return w.block(append(fields, field{Name: "Job", Value: "one for each trial, in the namespace of the study's resource; the coordinator checks whether that namespace may use the template"},
 			field{Name: "Reads", Value: reads(spec)}))
 	}
-	fields = append(fields, field{Name: "Command", Words: quoted(c.Command)}, field{Name: "In", Value: c.Workdir}, field{Name: "Reads", Value: reads(spec)})
+	fields = append(fields, field{Name: "Command", Words: display.Quoted(c.Command)}, field{Name: "In", Value: c.Workdir}, field{Name: "Reads", Value: reads(spec)})
 	if spec.Trial.Mode == study.ModeStream {
 		line, err := json.Marshal(assignment.Parameters)
 		if err != nil {
@@ -247,16 +247,4 @@ func reads(spec *study.Spec) string {
 	default:
 		return fmt.Sprintf(`reports such as {"fantasia": {"metrics": {%q: 0.5}}}`, spec.Objective.Metric)
 	}
-}
-
-// quoted quotes the words of a command for a POSIX shell, to copy and paste.
-func quoted(argv []string) []string {
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%"
-	words := make([]string, len(argv))
-	for i, word := range argv {
-		if words[i] = word; word == "" || strings.Trim(word, plain) != "" {
-			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-		}
-	}
-	return words
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/fantasia-hpo/fantasia/internal/app/display"
 	"github.com/fantasia-hpo/fantasia/internal/app/migrate"
 )
 
@@ -50,7 +51,7 @@ no counterpart is listed on stderr and in comments. "-" reads standard input.`,
 					return fmt.Errorf("write the template: %w", err)
 				}
 				r.Notes = append(r.Notes, fmt.Sprintf("the trial's template is in %s: %s", template,
-					strings.Join(quoted([]string{"kubeworker", "--template", template, "--container", r.Container}), " ")))
+					strings.Join(display.Quoted([]string{"kubeworker", "--template", template, "--container", r.Container}), " ")))
 			}
 			return a.showImport(r)
 		},

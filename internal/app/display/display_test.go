@@ -64,10 +64,10 @@ func TestSummarySaysWhatToDoNext(t *testing.T) {
 	}
 	out.Reset()
 	r.Interrupted = true
-	if err := display.Summarize(&out, r, display.Place{File: "study.yaml", State: "elsewhere", Width: 80}); err != nil {
+	if err := display.Summarize(&out, r, display.Place{File: "my study.yaml", State: "elsewhere", Width: 80}); err != nil {
 		t.Fatal(err)
 	}
-	if want := "fantasia run study.yaml --state elsewhere\n"; !strings.Contains(out.String(), want) || strings.Contains(out.String(), "--new") {
+	if want := "fantasia run 'my study.yaml' --state elsewhere\n"; !strings.Contains(out.String(), want) || strings.Contains(out.String(), "--new") {
 		t.Errorf("an interrupted run's summary should say %q:\n%s", want, out.String())
 	}
 }

@@ -154,10 +154,11 @@ func lastFailure(trials []record.Trial) *record.Trial {
 }
 
 func (s *summary) next(r *local.Result, file, state string) {
-	again := "fantasia run " + file
+	words := []string{"fantasia", "run", file}
 	if state != DefaultState(r.Study.Definition.Metadata.Name) {
-		again += " --state " + state
+		words = append(words, "--state", state)
 	}
+	again := strings.Join(Quoted(words), " ")
 	switch {
 	case r.Interrupted:
 		s.line("continue     %s", again)

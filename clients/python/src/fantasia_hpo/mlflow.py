@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Iterator
 from datetime import datetime
@@ -65,7 +66,8 @@ def _add(client: MlflowClient, experiment_id: str, study: Study, trial: FrozenTr
     started = _milliseconds(trial.datetime_start) or ended
     name = f"{study.name}-{trial.number}"
     run = client.create_run(experiment_id, start_time=started, tags=tags, run_name=name).info.run_id
-    params = [Param(name, str(value)) for name, value in trial.params.items()]
+    # MLflow refuses other characters in names.
+    params = [Param(re.sub(r"[^\w./: -]", "_", name), str(value)) for name, value in trial.params.items()]
     for i in range(0, len(params), _PARAMETERS):
         client.log_batch(run, params=params[i : i + _PARAMETERS])
     metrics = list(_metrics(study, trial, started, ended))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import math
 import os
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -28,6 +30,31 @@ from .trial import FrozenTrial, Trial, TrialState
 log = logging.getLogger("fantasia_hpo")
 
 _WAIT = 1.0  # seconds that the sampler waits before it looks whether there are points left
+
+
+def parameter_name(name: str) -> str:
+    """Return the name of Fantasia for a parameter of Optuna, which `fantasia import optuna` makes too.
+
+    It is the same name if a study can have it. Otherwise it is made of the name's letters and digits
+    and of a checksum.
+    """
+    valid = (
+        name != ""
+        and (name[0] in "_0123456789" or name[0].isalpha())
+        and name.isprintable()
+        and not name.endswith(" ")
+        and not re.search(r"[={}$`]", name)
+        and len(name.encode()) <= 64
+        and name not in ("args", "overrides", "file")
+    )
+    if valid:
+        return name
+    return f"{re.sub(r'[^A-Za-z0-9]', '_', name)[:40]}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+def _renamed(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what belongs to the names of Optuna by the names of Fantasia."""
+    return {parameter_name(name): value for name, value in params.items()}
 
 
 def to_optuna(study: Study) -> optuna.Study:
@@ -152,7 +179,7 @@ class FantasiaSampler(optuna.samplers.BaseSampler):
             }
         with self._lock:
             self._open[trial._trial_id] = asked
-        return dict(asked.params)
+        return {n: asked.params[parameter_name(n)] for n in search_space if parameter_name(n) in asked.params}
 
     def _ask(self, fantasia: Study) -> Trial | None:
         """Return a trial, or None if every point of a finite space is given out."""
@@ -195,7 +222,8 @@ class FantasiaSampler(optuna.samplers.BaseSampler):
             value = self._pruned_value(study, trial.intermediate_values[max(trial.intermediate_values)])
         try:
             space = self._study.parameters
-            point = {name: trial.params[name] for name in space if name in trial.params}
+            known = _renamed(trial.params)
+            point = {name: known[name] for name in space if name in known}
             encoded = encode_point(space, point)
             if encoded != encode_point(
                 space, asked.params
@@ -237,7 +265,7 @@ class FantasiaSampler(optuna.samplers.BaseSampler):
                 direction="minimize"
                 if study.direction is optuna.study.StudyDirection.MINIMIZE
                 else "maximize",
-                parameters={name: parameter_of(distribution) for name, distribution in space.items()},
+                parameters=_renamed({n: parameter_of(distribution) for n, distribution in space.items()}),
                 algorithm=self._algorithm,
                 seed=self._seed,
             )
@@ -248,16 +276,15 @@ class FantasiaSampler(optuna.samplers.BaseSampler):
     def _add_known(self, study: optuna.Study) -> None:
         assert self._study is not None
         for trial in study.get_trials(deepcopy=False, states=(OptunaState.COMPLETE,)):
+            known = _renamed(trial.params)
             if (
                 trial.value is None
                 or not math.isfinite(trial.value)
-                or not self._study.parameters.keys() <= trial.params.keys()
+                or not self._study.parameters.keys() <= known.keys()
             ):
                 continue
             try:
-                self._study.add_trial(
-                    {name: trial.params[name] for name in self._study.parameters}, trial.value
-                )
+                self._study.add_trial({name: known[name] for name in self._study.parameters}, trial.value)
             except (SpaceError, StudyEndedError) as e:
                 log.warning("Optuna's trial %d is left out: %s", trial.number, e)
 

@@ -1,0 +1,16 @@
+"""The rule for names of parameters, which the program `fantasia` has too."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+TABLE = Path(__file__).parents[3] / "internal/app/migrate/testdata/names.json"
+
+
+@pytest.mark.parametrize("case", json.loads(TABLE.read_text()), ids=lambda case: repr(case["name"]))
+def test_names_are_those_of_the_program(case: dict[str, str]) -> None:
+    pytest.importorskip("optuna")
+    from fantasia_hpo.optuna import parameter_name
+
+    assert parameter_name(case["name"]) == case["want"]
