@@ -176,3 +176,42 @@ func TestOptunaJournal(t *testing.T) {
 		t.Errorf("%v, %v left out: %s", err, skipped, diff)
 	}
 }
+
+// A parameter gets a condition only where the values of one other parameter tell exactly which
+// trials have it: here from trials (name, value) of one int and one other parameter y.
+func TestOptunaConditions(t *testing.T) {
+	const whole = `{"name": "IntDistribution", "attributes": {"step": 1, "low": 1, "high": 9, "log": false}}`
+	for _, tt := range []struct {
+		with, without []int
+		want          []any
+	}{
+		{[]int{8, 9}, []int{7, 1}, []any{int64(8), int64(9)}},
+		{[]int{7, 9}, []int{6}, []any{int64(7), int64(8), int64(9)}},
+		{[]int{4}, []int{3, 5}, []any{int64(4)}},
+		{[]int{8, 9}, []int{5}, nil}, // 6 and 7 were never seen
+		{[]int{3, 6}, []int{2, 4, 7}, nil},
+		{[]int{5, 9}, []int{5, 4}, nil}, // 5 was seen with it and without
+	} {
+		var lines []string
+		for i, n := range append(append([]int{}, tt.with...), tt.without...) {
+			line := addedWhole("1", "n", whole, fmt.Sprint(n))
+			if i < len(tt.with) {
+				line = strings.Replace(strings.Replace(line, `"params": {`, `"params": {"y": 1, `, 1), `"distributions": {`, fmt.Sprintf(`"distributions": {"y": %q, `, whole), 1)
+			}
+			lines = append(lines, line)
+		}
+		s, notes := optunaStudyOf(t, journalOf(t, lines...), "", 0)
+		var want map[string][]any
+		if tt.want != nil {
+			want = map[string][]any{"n": tt.want}
+		}
+		for _, p := range s.Spec.Parameters {
+			if diff := cmp.Diff(want, p.When); p.Name == "y" && diff != "" {
+				t.Errorf("with %v, without %v: %s", tt.with, tt.without, diff)
+			}
+		}
+		if said := strings.Contains(notes, "y: only "); said == (want != nil) {
+			t.Errorf("with %v, without %v: notes %s", tt.with, tt.without, notes)
+		}
+	}
+}
