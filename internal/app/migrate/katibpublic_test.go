@@ -33,7 +33,12 @@ func TestKatibPublicShapes(t *testing.T) {
 		t.Errorf("json.yaml: %+v", s.Spec)
 	}
 
-	_, err := Katib([]byte(source(t, "alpha.yaml")), KatibOptions{})
+	_, err := Katib([]byte(strings.Replace(source(t, "json.yaml"), `max: "4"`, `max: "-4"`, 1)), KatibOptions{})
+	if err == nil || !strings.Contains(err.Error(), "not valid: spec.parameters[1].max: -4 is below min") {
+		t.Errorf("json.yaml with an empty range: %v", err)
+	}
+
+	_, err = Katib([]byte(source(t, "alpha.yaml")), KatibOptions{})
 	if !errors.Is(err, ErrSource) || !strings.Contains(err.Error(), `"kubeflow.org/v1alpha3"`) || !strings.Contains(err.Error(), "write the resource as trialTemplate.trialSpec") {
 		t.Errorf("alpha.yaml: %v", err)
 	}

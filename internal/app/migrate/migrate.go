@@ -54,6 +54,11 @@ func (r *Result) render(s *study.Study) error {
 	}
 	b.Write(body)
 	if _, err := file.Parse(b.Bytes()); err != nil {
+		if problems, ok := errors.AsType[*study.Problems](err); ok {
+			for i := range problems.List {
+				problems.List[i].Line = 0 // of a file that nobody can see
+			}
+		}
 		return fmt.Errorf("%w: the resulting study is not valid: %w", ErrSource, err)
 	}
 	r.Study = b.Bytes()

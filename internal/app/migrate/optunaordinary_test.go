@@ -177,6 +177,16 @@ func TestOptunaJournal(t *testing.T) {
 	}
 }
 
+// The values of choices are told apart as a study writes them.
+func TestOptunaChoices(t *testing.T) {
+	const category = `{"name": "CategoricalDistribution", "attributes": {"choices": [null, "None", 1, 1.0, "1", true, "true", [1, 2], 9007199254740993, NaN]}}`
+	s, _ := optunaStudyOf(t, journalOf(t, addedWhole("1", "k", category, "7")), "", 1)
+	want := []any{"None", `"None"`, int64(1), "1.0", `"1"`, true, `"true"`, "[1,2]", "9007199254740993", "NaN"}
+	if diff := cmp.Diff(want, s.Spec.Parameters[0].Values); diff != "" || s.Spec.Initial[0]["k"] != "[1,2]" {
+		t.Errorf("initial %v: %s", s.Spec.Initial, diff)
+	}
+}
+
 // A parameter gets a condition only where the values of one other parameter tell exactly which
 // trials have it: here from trials (name, value) of one int and one other parameter y.
 func TestOptunaConditions(t *testing.T) {

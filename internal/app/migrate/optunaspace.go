@@ -63,7 +63,7 @@ func (all distributions) get(text string) *distribution {
 }
 
 // choices returns the values that a study has for the choices of a categorical. A study knows
-// neither None nor lists, and a program gets each value as text, so no two may be written alike:
+// neither None nor lists nor numbers beyond 2^53, and a program gets each value as text, so no two may be written alike:
 // the string of a second one has quotes.
 func choices(from []any) []any {
 	seen, made := map[string]bool{}, make([]any, len(from))
@@ -71,6 +71,9 @@ func choices(from []any) []any {
 		value, ok := study.Scalar(choice)
 		if choice == nil {
 			value, ok = "None", true
+		}
+		if n, whole := value.(int64); whole && (n > study.MaxExact || n < -study.MaxExact) {
+			ok = false
 		}
 		text, err := json.Marshal(choice)
 		if !ok {
