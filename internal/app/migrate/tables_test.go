@@ -49,7 +49,7 @@ func points(trials []Evaluated, skipped []Skipped, err error) []string {
 // booleans only.
 func TestChoices(t *testing.T) {
 	spec := specOf(t, "loss",
-		`name: version, type: categorical, values: ["3.1", "3.10"]`, `name: size, type: ordinal, values: [1, 2.5, 9007199254740992, 9007199254740993]`,
+		`name: version, type: categorical, values: ["3.1", "3.10"]`, `name: size, type: ordinal, values: [1, 2.5, 9007199254740992, "9007199254740993"]`,
 		`name: flag, type: categorical, values: [true, false, "None"]`)
 	for _, c := range []struct{ row, want string }{
 		{"3.1,1,true", "0: map[flag:true size:1 version:3.1]"},
