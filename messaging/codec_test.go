@@ -52,7 +52,7 @@ func result() *messaging.Result {
 
 func measurement() *messaging.Measurement {
 	return &messaging.Measurement{Version: 1, AttemptID: id, Worker: "w-1", Step: 3,
-		Metrics: map[string]float64{"error": -1e-9}, At: clock}
+		Metrics: map[string]float64{"error": -1e-9}, Diverged: []string{"loss"}, At: clock}
 }
 
 func heartbeat() *messaging.Heartbeat {
@@ -136,6 +136,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"infinite value", `{"version":1,` + head + `,"outcome":"completed","values":[1e999]}`, &messaging.Result{}, messaging.ErrInvalid},
 		{"NaN", `{"version":1,` + head + `,"outcome":"completed","values":[NaN]}`, &messaging.Result{}, messaging.ErrInvalid},
 		{"null metric", `{"version":1,` + head + `,"metrics":{"loss":null}}`, &messaging.Measurement{}, messaging.ErrInvalid},
+		{"diverged metric without a name", `{"version":1,` + head + `,"metrics":{"loss":1},"diverged":[""]}`, &messaging.Measurement{}, messaging.ErrInvalid},
 		{"metric without a name", `{"version":1,` + head + `,"metrics":{"":1}}`, &messaging.Measurement{}, messaging.ErrInvalid},
 		{"null parameter", `{"version":1,` + head + `,"pool":"p","studyName":"s","objective":{"metric":"m"},` +
 			`"parameters":{"a":null},"parameterOrder":["a"]}`, &messaging.Assignment{}, messaging.ErrInvalid},

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -107,6 +109,28 @@ func TestThinningKeepsEachMetricsLast(t *testing.T) {
 	if len(m.waiting) > maxWaiting || last["often"] != 999 || last["rare3"] != 3 || last["rare500"] != 500 || last["diverged"] != 4 || m.waiting[0].Step != 0 {
 		t.Errorf("%d wait, from step %d, and the last are %v", len(m.waiting), m.waiting[0].Step, last)
 	}
+}
+
+// JSON has no NaN: a measurement names the metrics that are not finite.
+func TestDivergedMeasurementsArrive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, func(_ context.Context, _ study.Point, task evaluation.Task) (float64, error) {
+			task.Measure(1, map[string]float64{"error": math.NaN(), "loss": math.Inf(-1), "lr": 0.5})
+			task.Measure(2, map[string]float64{"error": math.Inf(1)})
+			return 1, nil
+		}, membus.Options{})
+		r.start()
+		r.offer(assigned(1))
+		r.untilTold(1)
+		synctest.Wait()
+		var got []string
+		for _, m := range r.seen().measured {
+			got = append(got, fmt.Sprint(m.Step, m.Metrics, m.Diverged))
+		}
+		if want := []string{"1 map[lr:0.5] [error loss]", "2 map[] [error]"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
 }
 
 func TestFewMeasurementsAllArrive(t *testing.T) {

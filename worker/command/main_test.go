@@ -128,6 +128,11 @@ func streamProgram() {
 			fmt.Printf("{\"fantasia\": {\"trial\": %d, \"infeasible\": \"too big\"}}\n", f.Trial)
 		case "error":
 			fmt.Printf("{\"fantasia\": {\"trial\": %d, \"error\": \"bad luck\"}}\n", f.Trial)
+		case "mumble":
+			fmt.Printf("{\"fantasia\": {\"trial\": %d, \"metrics\": {\"error\": 0.5}}}\n", f.Trial)
+			fmt.Printf("{\"fantasia\": {\"trial\": %d, \"metrics\": {\"error\": \"n/a\"}, \"done\": true}}\n", f.Trial)
+		case "mumble to the end":
+			fmt.Printf("{\"fantasia\": {\"trial\": %d, \"metrics\": {\"error\": None}, \"done\": true}}\n", f.Trial)
 		case "nothing":
 			fmt.Printf("{\"fantasia\": {\"trial\": %d, \"done\": true}}\n", f.Trial)
 		default:

@@ -46,6 +46,8 @@ func TestWhatAProgramSays(t *testing.T) {
 		{"a word in the report file", `echo '{"fantasia": {"metrics": {"error": "high"}}}' >> $FANTASIA_REPORT`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue, []string{"line 1 of the report file"}},
 		{"a word before a number", say + `report '"high"'; report 0.5`, messaging.OutcomeCompleted, 0.5, "", nil},
 		{"a metric without metrics", `echo '{"fantasia": {"error": 0.25}}'`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue, []string{`line 1 of stdout: "error" is a number outside of "metrics": write {"fantasia": {"metrics": {"error": 0.25}}}`}},
+		{"one beside metrics", `echo '{"fantasia": {"metrics": {"lr": 1}}}'; echo '{"fantasia": {"error": 0.25}}'`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue,
+			[]string{`saw "lr", and an unreadable report: line 2 of stdout: "error" is a number outside of "metrics"`}},
 		{"a long line", `head -c 1048577 /dev/zero | tr '\0' x`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue, []string{"line 1 of stdout: it is longer than 1048576 bytes"}},
 		{"nothing", `true`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue, []string{`no "error"; the program wrote nothing; see `, "stderr.log"}},
 		{"another metric", `echo '{"fantasia": {"metrics": {"val_error": 1}}}'`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue, []string{`no "error"; saw "val_error"; see `}},

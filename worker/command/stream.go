@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -264,6 +265,9 @@ func (st *stream) line(line report.Line, from messaging.LogStream) {
 		switch {
 		case reflect.DeepEqual(r, report.Report{Stoppable: true}): // it belongs to no trial
 		case r.Unreadable[""] != "": // it may belong to any
+			if strings.Contains(r.Unreadable[""], `"done"`) { // nothing else ends the trial
+				r.Error = new("the report that ends the trial cannot be read: " + r.Origin)
+			}
 			mine = append(mine, r)
 		case r.Trial == nil:
 			err = errors.Join(err, errors.New(`it lacks "trial", which stream mode requires`))

@@ -60,6 +60,8 @@ func TestStreamEndings(t *testing.T) {
 		{"die", messaging.OutcomeFailed, messaging.ReasonExit, []string{"exit code 3", "boom"}},
 		{"leave", messaging.OutcomeFailed, messaging.ReasonReported, []string{"ended before it was done"}},
 		{"done and die", messaging.OutcomeCompleted, "", nil},
+		{"mumble", messaging.OutcomeFailed, messaging.ReasonNoValue, []string{`"error" is "n/a", not a number: line 2 of stdout`}},
+		{"mumble to the end", messaging.OutcomeFailed, messaging.ReasonReported, []string{"the report that ends the trial cannot be read: line 1 of stdout"}},
 	} {
 		t.Run(tt.do, func(t *testing.T) {
 			t.Parallel()

@@ -76,7 +76,8 @@ func (r *Reports) Complain(problem string) {
 	}
 }
 
-// Seen describes what was reported instead of the objective's metric; empty if nothing was.
+// Seen describes what was reported instead of the objective's metric, and the first problem;
+// empty if there is nothing of either.
 func (r *Reports) Seen() string {
 	names := r.Names()
 	if len(names) == 0 {
@@ -89,6 +90,9 @@ func (r *Reports) Seen() string {
 	text := strings.Join(quoted, ", ")
 	if n := len(names) - maxNames; n > 0 {
 		text += fmt.Sprintf(" and %d more", n)
+	}
+	if r.problem != "" {
+		text += ", and " + r.problem
 	}
 	return text
 }

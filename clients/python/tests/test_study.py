@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import threading
 from pathlib import Path
 from typing import Any
@@ -282,6 +283,24 @@ def test_reports_prune_trials(storage: Path) -> None:
     assert study.curve(trials[0]) == {s: pytest.approx(0.1 + 1 / s) for s in range(1, 11)}
     assert list(study.curve(3, "double").values()) == list(range(2, 21, 2))
     assert list(study.curve(trials[3])) == list(range(1, steps[0] + 1))
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_a_trial_that_diverges_is_pruned(storage: Path, value: float) -> None:
+    study = create(storage, early_stopping=fantasia.EarlyStopping("threshold", {"upper": 100}))
+
+    def objective(trial: Trial) -> float:
+        trial.report(1, step=1)
+        assert not trial.should_prune()
+        trial.report(value, step=2)
+        assert trial.should_prune()
+        raise fantasia.TrialPruned
+
+    study.optimize(objective, n_trials=1)
+    (trial,) = study.trials
+    assert (trial.state.value, trial.value) == ("PRUNED", None)
+    assert trial.reason == "its value at step 2 is NaN or infinite"
+    assert study.curve(trial) == {1: 1}
 
 
 def test_pictures_are_those_of_the_server(storage: Path) -> None:

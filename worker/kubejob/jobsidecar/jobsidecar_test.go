@@ -127,6 +127,21 @@ func TestReportFile(t *testing.T) {
 	}
 }
 
+// A value that cannot be read is not passed over, neither by the summary nor by who reads the log.
+func TestUnreadableValue(t *testing.T) {
+	r := start(t, nil)
+	r.write(`{"fantasia": {"metrics": {"error": 0.01}}}` + "\n" + `{"fantasia": {"metrics": {"error": None}}}` + "\n")
+	<-r.log.lines
+	reports, err := report.Parse([]byte(<-r.log.lines))
+	if err == nil || len(reports) != 1 || reports[0].Unreadable["error"] == "" {
+		t.Errorf("the log is read as %+v, %v", reports, err)
+	}
+	const want = `a report with "error" cannot be read: line 2 of the report file is`
+	if s := r.end(); s.Value != nil || s.Error == nil || !strings.HasPrefix(*s.Error, want) {
+		t.Errorf("the summary is %+v", s)
+	}
+}
+
 func TestMetricsFile(t *testing.T) {
 	r := start(t, func(a *messaging.Assignment) { a.Run.Metrics = &study.Metrics{File: "out.json"} })
 	if err := os.WriteFile(filepath.Join(r.o.Dir, "out.json"), []byte(`{"error": 0.5, "note": "x"}`), 0o600); err != nil {
