@@ -27,7 +27,9 @@ import (
 )
 
 func main() {
-	lifecycle.Main("manual", func(context.Context) error { return run(os.Args[1:], os.Getenv("SOURCE_DATE_EPOCH")) })
+	lifecycle.Main("manual", func(context.Context) error {
+		return run(os.Args[1:], os.Getenv("SOURCE_DATE_EPOCH")) //nolint:contextcheck // the commands are only described
+	})
 }
 
 func run(args []string, epoch string) error {

@@ -82,7 +82,7 @@ var (
 // text is the same comes first. Other spellings are accepted of numbers and booleans only:
 // "3.10" may be another choice than "3.1", or another version of a program.
 func (c *collector) choice(choices []any, v any) (any, error) {
-	text := ""
+	var text string
 	switch v := v.(type) {
 	case json.Number:
 		text = v.String()

@@ -98,7 +98,7 @@ func (p *page) check(head *format.PageHeader) (int64, error) {
 		if err := p.decompress(); err != nil {
 			return 0, err
 		}
-		if h.NumValues < 0 || int(h.NumValues) > len(p.data) || h.Encoding != format.Plain && h.Encoding != format.PlainDictionary {
+		if h.NumValues < 0 || int(h.NumValues) > len(p.data) || h.Encoding != format.Plain && h.Encoding != format.PlainDictionary { //nolint:staticcheck // files of earlier versions have it
 			return 0, fmt.Errorf("a dictionary of %d values, %s: %w", h.NumValues, h.Encoding, errCorrupt)
 		}
 		return 0, nil
@@ -162,7 +162,7 @@ func (p *page) checkValues(encoding format.Encoding, n int32) error {
 	switch encoding {
 	case format.Plain, format.ByteStreamSplit:
 		return nil
-	case format.PlainDictionary, format.RLEDictionary:
+	case format.PlainDictionary, format.RLEDictionary: //nolint:staticcheck // files of earlier versions have it
 		if len(p.data) == 0 {
 			return nil
 		}

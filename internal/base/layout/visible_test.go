@@ -35,7 +35,7 @@ func TestVisible(t *testing.T) {
 		}
 	}
 	closed, w := io.Pipe()
-	closed.Close()
+	_ = closed.Close() // never fails
 	if _, err := layout.Visible(w).Write([]byte("x")); err == nil {
 		t.Error("the error of the terminal is lost")
 	}
