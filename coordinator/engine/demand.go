@@ -51,6 +51,8 @@ type demand struct {
 	askTime   time.Duration // a moving average
 	askAfter  time.Time     // no request before, after a failure of the optimiser
 	exhausted bool
+	// infeasible is why exhausted is set, if no feasible point was found.
+	infeasible error
 
 	ready  []ready
 	answer *answer // the answer that ready comes from

@@ -50,7 +50,7 @@ func (e *Engine) update(spec record.Study) {
 	if edited {
 		e.enterSpace()
 	}
-	e.demand.exhausted, e.demand.resumed = false, e.status.Position
+	e.demand.exhausted, e.demand.infeasible, e.demand.resumed = false, nil, e.status.Position
 	if ended := e.status.Ended; e.resume() {
 		e.spec.Resumes = ended
 	}

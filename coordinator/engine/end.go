@@ -34,6 +34,8 @@ func (e *Engine) verdict() (study.State, string) {
 		return e.spent(fmt.Sprintf("all %d trials have ended (maxTrials)", spec.Budget.MaxTrials))
 	case e.expired():
 		return e.spent(fmt.Sprintf("the study has run for %s (maxDuration)", time.Duration(spec.Budget.MaxDuration)))
+	case e.demand.infeasible != nil && len(e.open) == 0 && !e.promotes():
+		return study.Failed, e.demand.infeasible.Error()
 	case e.demand.exhausted && len(e.open) == 0 && !e.promotes():
 		return e.spent("the search space is exhausted: every point has been evaluated")
 	default:

@@ -91,7 +91,8 @@ type (
 		// Cut says that the time for the answer was over before it was complete.
 		Cut bool
 		// Err is why the optimiser has no answer. optimizer.ErrExhausted ends the
-		// study once no trial is open; any other error leads to fallbacks.
+		// study once no trial is open, and so does optimizer.ErrNoFeasible if nothing was
+		// pending; any other error leads to fallbacks.
 		Err error
 	}
 	// Published says that the broker has an assignment. The ledger has had it since

@@ -200,7 +200,7 @@ func (p *player) result(res *messaging.Result, cmd string, args []string) {
 	}
 }
 
-// suggest answers a request: points, "error why", "exhausted".
+// suggest answers a request: points, "error why", "exhausted", "infeasible why".
 func (p *player) suggest(args []string) []string {
 	p.t.Helper()
 	switch args[0] {
@@ -208,6 +208,8 @@ func (p *player) suggest(args []string) []string {
 		return describe(p.r.answer(nil, errors.New(strings.Join(args[1:], " "))))
 	case "exhausted":
 		return describe(p.r.answer(nil, optimizer.ErrExhausted))
+	case "infeasible":
+		return describe(p.r.answer(nil, fmt.Errorf("%w: %s", optimizer.ErrNoFeasible, strings.Join(args[1:], " "))))
 	}
 	var xs []float64
 	for _, a := range args {

@@ -42,11 +42,20 @@ func (e *Engine) suggested(ev Suggested) {
 	case errors.Is(ev.Err, optimizer.ErrExhausted):
 		d.exhausted = true
 		d.ready, d.needs = nil, nil
+	case e.findsNothing(ev):
+		d.exhausted, d.infeasible = true, ev.Err
+		d.ready, d.needs = nil, nil
 	case ev.Err != nil:
 		e.optimizerFailed(ev.Err)
 	default:
 		e.accept(ev)
 	}
+}
+
+// findsNothing reports whether an answer says that no feasible point can be found, and asking
+// again would not help: nothing was pending that a point could have been the same as.
+func (e *Engine) findsNothing(ev Suggested) bool {
+	return errors.Is(ev.Err, optimizer.ErrNoFeasible) && len(ev.Ask.Problem.Pending) == 0 && ev.Ask.From >= e.demand.resumed
 }
 
 // accept keeps the suggestions of an answer that are points of the space.
@@ -147,6 +156,10 @@ func (e *Engine) fallBack(n int) int {
 			return len(d.needs)
 		}
 		return 0
+	}
+	if d.ask == nil && e.findsNothing(*fallen) { // the optimiser has failed as well
+		d.exhausted, d.infeasible = true, err
+		return len(d.needs)
 	}
 	list = list[:min(len(list), ask.N)]
 	from := &answer{ask: ask, at: fallen.At, record: ask.record(fallen.Cut)}

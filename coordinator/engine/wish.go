@@ -117,7 +117,7 @@ func (e *Engine) cancelTrial(ev CancelTrial) {
 		e.wishes = slices.DeleteFunc(e.wishes, func(w *trial) bool { return w == t })
 		t.rec.Times.Ended = e.now
 		e.endTrial(t, study.TrialCancelled)
-		e.demand.exhausted, e.demand.resumed = false, e.status.Position // its point is free again
+		e.demand.exhausted, e.demand.infeasible, e.demand.resumed = false, nil, e.status.Position // its point is free again
 		e.dirty.reply(t, nil)
 	}
 }
