@@ -21,6 +21,13 @@ type Column struct {
 	Levels int
 }
 
+// wide is the number of levels from which on a column is as good as continuous.
+const wide = 1 << 20
+
+// Smooth reports whether the column is continuous, or has so many levels that their steps do
+// not matter: they may be smaller than what rounding does to a density or a gradient.
+func (c Column) Smooth() bool { return c.Levels == 0 || c.Levels > wide }
+
 // Categorical reports whether the column's values have no order.
 func (c Column) Categorical() bool { return c.Parameter.Type == study.Categorical }
 
@@ -115,9 +122,21 @@ func (e *Encoding) Encode(p study.Point) []float64 {
 
 // Decode returns the point at x, a point of [0,1]^Dim: values rounded to the
 // levels of their parameters, inactive parameters left out. The point may break
-// the space's constraints. Coordinates outside [0,1] count as the nearest bound,
-// NaN as ½.
-func (e *Encoding) Decode(x []float64) study.Point { return e.decode(x, nil) }
+// the space's constraints, except for linear ones that the space solves: it is moved to
+// where they hold. Coordinates outside [0,1] count as the nearest bound, NaN as ½.
+func (e *Encoding) Decode(x []float64) study.Point {
+	p := e.decode(x, nil)
+	e.space.Settle(p, nil)
+	return p
+}
+
+// Settle sets x to the place of the point that it decodes to, if the space solves
+// constraints. Otherwise it leaves x as it is.
+func (e *Encoding) Settle(x []float64) {
+	if e.space.Solves() {
+		copy(x, e.Encode(e.Decode(x)))
+	}
+}
 
 // decode is Decode with the given values for the active parameters of fixed.
 func (e *Encoding) decode(x []float64, fixed study.Point) study.Point {

@@ -11,10 +11,12 @@ import (
 )
 
 // The limits on the work of one draw: points taken from the stream, points around known
-// feasible ones, and points drawn if none is known.
+// feasible ones, random points of what linear constraints leave, and points drawn if none is
+// known.
 const (
 	streamTries = 1000
 	repairTries = 2000
+	wanderTries = 100
 	blindTries  = 20000
 	// repairSeeds is the number of latest points that a repair starts from.
 	repairSeeds = 256
@@ -81,25 +83,70 @@ func (s *Sampler) complete(next Stream, fixed study.Point) (study.Point, error) 
 	if s.all != nil {
 		return s.choose(fixed)
 	}
+	if p, ok := s.wander(next, x, fixed); ok {
+		return p, nil
+	}
 	if p, ok := s.repair(x, fixed); ok {
 		return p, nil
 	}
-	if s.seek(x, fixed) {
-		if p, ok := s.repair(x, fixed); ok {
+	if p, ok := s.seek(x, fixed); ok {
+		known := slices.ContainsFunc(s.seeds, func(seed study.Point) bool {
+			return slices.Equal(s.encoding.Encode(seed), s.encoding.Encode(p))
+		})
+		s.seeds = append(s.seeds, p)
+		if near, ok := s.repair(x, fixed); ok {
+			return near, nil
+		}
+		if !known && !s.taken.has(p) {
 			return p, nil
 		}
 	}
 	if s.encoding.Discrete() && len(s.seeds) > 0 {
 		return nil, ErrExhausted
 	}
-	return nil, fmt.Errorf("%w in %d tries: widen the constraints, or give an initial point that satisfies them",
-		ErrNoFeasible, streamTries+repairTries+blindTries)
+	return nil, fmt.Errorf("%w in %d tries: %s", ErrNoFeasible, streamTries+repairTries+blindTries, s.narrowest())
 }
 
-// seek looks for a feasible point to start a repair from, taken or not, and reports
-// whether it found one. In every second try about half of the coordinates are at a
-// bound, where narrow constraints leave room.
-func (s *Sampler) seek(x []float64, fixed study.Point) bool {
+// narrowest names the constraint that most random points do not meet, and what to do.
+func (s *Sampler) narrowest() string {
+	const tries = 1000
+	unmet, most := make(map[string]int), ""
+	x, uniform := make([]float64, s.encoding.Dim()), Uniform(s.rng)
+	for range tries {
+		uniform(x)
+		for _, source := range s.encoding.space.Unmet(s.encoding.Decode(x)) {
+			if unmet[source]++; unmet[source] > unmet[most] {
+				most = source
+			}
+		}
+	}
+	if most == "" {
+		return "all that were found are being evaluated"
+	}
+	return fmt.Sprintf("%d of %d random points do not meet the constraint %q; relax it, or compute a parameter from the others in the program",
+		unmet[most], tries, most)
+}
+
+// wander draws random points of what meets the constraints that the space solves. The
+// stream's points give the other values.
+func (s *Sampler) wander(next Stream, x []float64, fixed study.Point) (study.Point, bool) {
+	if !s.encoding.space.Solves() {
+		return nil, false
+	}
+	for range wanderTries {
+		next(x)
+		p := s.encoding.decode(x, fixed)
+		s.encoding.space.Wander(p, fixed, s.rng)
+		if agrees(p, fixed) && s.encoding.space.Feasible(p) && !s.taken.has(p) {
+			return p, true
+		}
+	}
+	return nil, false
+}
+
+// seek looks for a feasible point to start a repair from, taken or not. In every second try
+// about half of the coordinates are at a bound, where narrow constraints leave room.
+func (s *Sampler) seek(x []float64, fixed study.Point) (study.Point, bool) {
 	uniform := Uniform(s.rng)
 	for try := range blindTries {
 		uniform(x)
@@ -108,17 +155,19 @@ func (s *Sampler) seek(x []float64, fixed study.Point) bool {
 				x[i] = math.Round(x[i])
 			}
 		}
-		if p := s.encoding.decode(x, fixed); agrees(p, fixed) && s.encoding.space.Feasible(p) {
-			s.seeds = append(s.seeds, p)
-			return true
+		p := s.encoding.decode(x, fixed)
+		s.encoding.space.Settle(p, fixed)
+		if agrees(p, fixed) && s.encoding.space.Feasible(p) {
+			return p, true
 		}
 	}
-	return false
+	return nil, false
 }
 
 // accept decodes x and reports whether the point can be suggested.
 func (s *Sampler) accept(x []float64, fixed study.Point) (study.Point, bool) {
 	p := s.encoding.decode(x, fixed)
+	s.encoding.space.Solve(p, fixed)
 	return p, agrees(p, fixed) && s.encoding.space.Feasible(p) && !s.taken.has(p)
 }
 

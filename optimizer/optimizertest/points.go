@@ -114,7 +114,7 @@ func testBlind(t *testing.T, create func() optimizer.Optimizer) {
 	space := Space(t, []study.Parameter{
 		{Name: "x", Type: study.Float, Min: at(0), Max: at(1)},
 		{Name: "y", Type: study.Float, Min: at(0), Max: at(1)},
-	}, []string{"x + y <= 0.001"})
+	}, []string{"x * x + y * y <= 1e-6"})
 	p := optimizer.Problem{Space: space, Direction: study.Minimize, MaxTrials: 1000, Parallelism: 2, Seed: 1}
 	for i := range 3 * optimizer.BlindObservations {
 		x := float64(i) / 1e6

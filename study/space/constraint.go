@@ -33,6 +33,11 @@ type constraint struct {
 	// the constraint to their own.
 	names     []string
 	variables map[string]string
+	// expr is its text, parsed, rows the linear conditions that follow from it. equality says
+	// that these are equalities and mean the same as the constraint.
+	expr     ast.Expr
+	rows     []*row
+	equality bool
 }
 
 // activation provides the values of a point to a constraint.
@@ -64,11 +69,15 @@ func (c *constraint) applies(p study.Point) bool {
 }
 
 // holds reports whether the point meets the constraint, or lacks a parameter that it
-// mentions. A constraint that cannot be evaluated (0/0 < 1) is not met.
+// mentions. A constraint that cannot be evaluated (0/0 < 1) is not met. An equality of sums
+// is met if they differ by no more than what rounding can do.
 func (c *constraint) holds(p study.Point) bool {
-	if !c.applies(p) {
-		return true
-	}
+	return !c.applies(p) || c.exactly(p) ||
+		c.equality && !slices.ContainsFunc(c.rows, func(r *row) bool { return !r.nearly(p) })
+}
+
+// exactly reports whether the constraint is true as it is computed.
+func (c *constraint) exactly(p study.Point) bool {
 	result, _, err := c.program.Eval(activation{c.variables, p})
 	return err == nil && result == types.True
 }
@@ -226,7 +235,7 @@ func (c *compiler) compile(source string) (*constraint, error) {
 	}
 	return &constraint{
 		source: source, program: program, variables: c.variables,
-		names: slices.Sorted(maps.Keys(names)),
+		names: slices.Sorted(maps.Keys(names)), expr: checked.NativeRep().Expr(),
 	}, nil
 }
 

@@ -116,7 +116,7 @@ func (s *Space) deriveSearched() {
 	if s.fidelity < 0 {
 		return
 	}
-	without := &Space{index: make(map[string]int), checks: s.checks, fidelity: -1}
+	without := &Space{index: make(map[string]int), checks: s.checks, fidelity: -1, solver: s.solver}
 	for i, p := range s.params {
 		if i == s.fidelity {
 			continue

@@ -37,11 +37,14 @@ func (s *Space) checkSatisfiable(r *check.Report, prefix string) {
 	effort := maxEffort
 	before := r.Failed
 	for i, c := range s.checks {
+		if s.solver.solves(c) {
+			continue // it takes values for all floats at once
+		}
 		if v := s.search([]*constraint{c}, true, &effort); v > unknown {
 			r.Add(fmt.Sprintf("%sconstraints[%d]", prefix, i), "%q: no point meets it%s", c.source, v.evidence(c.names))
 		}
 	}
-	if len(s.checks) < 2 || r.Failed > before {
+	if len(s.checks) < 2 && !s.Solves() || r.Failed > before {
 		return
 	}
 	if v := s.search(s.checks, false, &effort); v > unknown {
@@ -156,6 +159,7 @@ func (q *query) point(u []float64) study.Point {
 			p[q.space.params[i].Name] = q.space.params[i].FromUnit(u[k])
 		}
 	}
+	q.space.Settle(p, nil)
 	return p
 }
 

@@ -26,6 +26,8 @@ type Space struct {
 	// the space without it, nil if there is none.
 	fidelity int
 	searched *Space
+	// solver meets the linear constraints that random points do not; nil if there are none.
+	solver *solver
 }
 
 // condition is one entry of a parameter's When: the index of the parameter that it
@@ -82,6 +84,8 @@ func Compile(r *check.Report, prefix string, spec *study.Spec) *Space {
 		return nil
 	}
 	s.size, s.finite = s.count()
+	s.deriveRows()
+	s.solver = s.newSolver()
 	s.deriveSearched()
 	s.compileInitial(r, prefix+"initial", spec.Initial)
 	if r.Failed == before {
@@ -132,12 +136,18 @@ func (s *Space) active(p study.Point, i int) bool {
 // met if it names a parameter without a value in the point: an inactive one, or one
 // that a partial point leaves open.
 func (s *Space) Feasible(p study.Point) bool {
+	return !slices.ContainsFunc(s.checks, func(c *constraint) bool { return !c.holds(p) })
+}
+
+// Unmet returns the constraints that the point does not meet, as they are written.
+func (s *Space) Unmet(p study.Point) []string {
+	var sources []string
 	for _, c := range s.checks {
 		if !c.holds(p) {
-			return false
+			sources = append(sources, c.source)
 		}
 	}
-	return true
+	return sources
 }
 
 // Size returns the number of points, ignoring constraints. finite is false if a float

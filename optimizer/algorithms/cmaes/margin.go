@@ -29,6 +29,9 @@ func (g *gaussian) margin(columns []optimizer.Column, share float64) {
 			continue
 		}
 		within := 1 - below - above
+		if within < unnoticed { // its neighbours have almost half each: there is nothing to correct
+			continue
+		}
 		below, above = max(below, share/2), max(above, share/2)
 		excess := (1 - below - above - within) / (below + within + above - 3*share/2)
 		below += excess * (below - share/2)
@@ -38,6 +41,11 @@ func (g *gaussian) margin(columns []optimizer.Column, share float64) {
 		g.Mean[i] = (low*b + high*a) / (a + b)
 	}
 }
+
+// unnoticed is the probability of the mean's level below which it is left alone. The quantiles
+// of its ends would differ by little more than rounding errors, and by their difference the
+// scale would be wrong.
+const unnoticed = 1e-6
 
 // limits returns the ends of the mean's level; at the first and the last level both are
 // its inner end.

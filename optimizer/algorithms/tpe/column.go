@@ -160,7 +160,7 @@ func (m *mixture) addLogs(terms []float64, u float64) {
 		}
 		return
 	}
-	if c.Levels == 0 {
+	if c.Smooth() {
 		for k := range terms {
 			z := (u - m.mean[k]) / m.sd[k]
 			terms[k] += m.constant[k] - z*z/2

@@ -145,6 +145,10 @@ func (s *search) pick(x []float64, i int) (best []float64, ratio float64, found 
 		if !s.allowed(x, i) {
 			continue
 		}
+		s.r.Encoding.Settle(x)
+		for k, at := range g.at {
+			row[k] = x[at]
+		}
 		drawn++
 		logs := densities[0].logDensity(row, s.terms) - densities[1].logDensity(row, s.terms)
 		if !found || logs > ratio {

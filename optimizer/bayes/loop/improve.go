@@ -79,7 +79,7 @@ func (l *Loop) neighbours(p Place) []Place {
 		i := (k + l.First + l.Picked) % len(columns)
 		c := columns[i]
 		_, active := p.Point[c.Parameter.Name]
-		if !active || c.Levels == 0 {
+		if !active || c.Smooth() {
 			continue
 		}
 		if len(found) == movesAtOnce {
@@ -156,12 +156,12 @@ func (l *Loop) climb(ctx context.Context, from []Spot) []Spot {
 }
 
 // continuous returns which columns a climber can move: those of active
-// parameters without steps.
+// parameters without steps, or with very many.
 func (l *Loop) continuous(p Place) []bool {
 	free := make([]bool, len(p.X))
 	for i, c := range l.Request.Encoding.Columns() {
 		_, active := p.Point[c.Parameter.Name]
-		free[i] = active && c.Levels == 0
+		free[i] = active && c.Smooth()
 	}
 	return free
 }
@@ -174,6 +174,7 @@ func (l *Loop) round(climbers []*climber) {
 		if c.done {
 			continue
 		}
+		l.Request.Encoding.Settle(c.trial)
 		if point := l.Request.Encoding.Decode(c.trial); !l.Request.Space.Feasible(point) {
 			c.report(math.Inf(-1), nil)
 			continue
