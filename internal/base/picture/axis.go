@@ -64,8 +64,10 @@ type span struct {
 	log, logit bool
 }
 
-// newSpan returns a range that holds low and high and is wide enough to be divided.
+// newSpan returns a range that holds low and high, as far as they are drawn, and is wide
+// enough to be divided.
 func newSpan(low, high float64, log bool) span {
+	low, high = clamp(low), clamp(high)
 	size := max(math.Abs(low), math.Abs(high))
 	if high-low <= size*1e-9 || high-low < 1/largest { // nearly equal
 		by := size / 20
@@ -215,8 +217,7 @@ func number(v float64) string {
 	}
 	text := strconv.FormatFloat(v, 'g', 10, 64)
 	if math.Abs(v) >= 1e6 {
-		v, _ = strconv.ParseFloat(text, 64)
-		text = strconv.FormatFloat(v, 'e', -1, 64)
+		text = strconv.FormatFloat(nearest(v, 10), 'e', -1, 64)
 	}
 	if mantissa, exponent, ok := strings.Cut(text, "e"); ok {
 		sign := strings.TrimLeft(exponent[:1], "+")
@@ -226,9 +227,14 @@ func number(v float64) string {
 }
 
 // short formats a value to four digits.
-func short(v float64) string {
-	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 4, 64), 64)
-	return number(rounded)
+func short(v float64) string { return number(nearest(v, 4)) }
+
+// nearest rounds a value to that many digits, unless that is beyond all numbers.
+func nearest(v float64, digits int) float64 {
+	if near, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', digits, 64), 64); err == nil {
+		return near
+	}
+	return v
 }
 
 // numbers writes the labels of ticks below a horizontal axis, at y, and leaves out those for

@@ -105,7 +105,7 @@ func newSketch(t *Text, points []Point) *sketch {
 		all = append(all[:len(all):len(all)], placed(lane.Points)...)
 	}
 	x, whole := horizontal(all)
-	c := &sketch{low: low, high: high, x: x, whole: whole}
+	c := &sketch{low: clamp(low), high: clamp(high), x: x, whole: whole}
 	rows := max(t.Height, 3) - 1
 	y, ticks := newSpan(low, high, t.Log).round(max(2, rows/2))
 	each := max(1, rows/(len(ticks)-1))
