@@ -19,10 +19,11 @@ const (
 	maxDepth  = 100
 	// maxText is the largest total size of keys and scalar values, in bytes.
 	maxText = MaxSize
-	// maxPaths is the largest total size of all paths, in bytes. Paths repeat the keys
-	// that lead to a value, so a long key with many values below it counts often.
-	maxPaths = 8 << 20
 )
+
+// maxPaths returns the largest total size of all paths in a file of a size, in bytes. Paths
+// repeat the keys that lead to a value, so a long key with many values below it counts often.
+func maxPaths(size int) int { return 64<<10 + 8*size }
 
 // decoder decodes YAML nodes into Go values, by their json tags, and reports everything
 // that does not fit, with its place.
@@ -30,6 +31,7 @@ type decoder struct {
 	*check.Report
 	values, depth int
 	bytes, paths  int
+	maxPaths      int
 	exhausted     bool
 }
 
@@ -70,8 +72,11 @@ func (d *decoder) decode(n *yaml.Node, v reflect.Value, path string) {
 func (d *decoder) spend(at check.Place, path string, scalar *yaml.Node) {
 	d.bytes += len(scalar.Value)
 	d.paths += len(path)
-	if d.bytes > maxText || d.paths > maxPaths {
+	if d.bytes > maxText {
 		d.exhaust(at, "", "too much: the keys and values of a study file have at most %d bytes, aliases included", maxText)
+	}
+	if d.paths > d.maxPaths {
+		d.exhaust(at, "", "too much: the file has too many values below long keys, aliases included: use shorter keys, or fewer aliases")
 	}
 }
 
@@ -122,7 +127,7 @@ func (d *decoder) decodeKind(n *yaml.Node, v reflect.Value, path string) {
 	case reflect.Uint64:
 		d.unsigned(n, v, path)
 	case reflect.Float64:
-		if f, ok := d.float(n, path); ok {
+		if f, ok := d.exactly(n, path); ok {
 			v.SetFloat(f)
 		}
 	default:
@@ -258,7 +263,7 @@ func (d *decoder) decodeAny(n *yaml.Node, path string) any {
 		text, _ := d.text(n, path)
 		return text
 	}
-	if f, ok := d.float(n, path); ok {
+	if f, ok := d.exactly(n, path); ok {
 		return f
 	}
 	return nil

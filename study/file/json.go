@@ -3,7 +3,10 @@ package file
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	yaml "go.yaml.in/yaml/v4"
@@ -16,6 +19,22 @@ import (
 func isJSON(data []byte) bool {
 	text := bytes.TrimLeft(data, " \t\r\n")
 	return len(text) > 0 && text[0] == '{' && utf8.Valid(data) && json.Valid(data)
+}
+
+// brokenJSON returns what is wrong with a text that begins as JSON does, and where.
+func brokenJSON(data []byte) (at check.Place, message string, ok bool) {
+	text := bytes.TrimLeft(data, " \t\r\n")
+	if !bytes.HasPrefix(text, []byte("{")) || !bytes.HasPrefix(bytes.TrimLeft(text[1:], " \t\r\n"), []byte(`"`)) {
+		return at, "", false
+	}
+	var any json.RawMessage
+	wrong, ok := errors.AsType[*json.SyntaxError](json.Unmarshal(data, &any))
+	if !ok {
+		return at, "", false
+	}
+	r := &jsonReader{data: data, at: check.At(1, 1)}
+	r.skip(max(int(wrong.Offset)-1, 0))
+	return r.at, wrong.Error(), true
 }
 
 // json returns the root of a valid JSON text, as the YAML parser would.
@@ -54,7 +73,7 @@ func (r *jsonReader) node() *yaml.Node {
 		r.token() // the bracket at the end
 	case string:
 		n.Tag, n.Value = "!!str", token
-		if strings.ContainsRune(token, utf8.RuneError) && bytes.Contains(bytes.ToLower(r.data[begin:r.end]), []byte(`\ud`)) {
+		if halved(string(r.data[begin:r.end])) {
 			r.AddAt(check.At(n.Line, n.Column), "", `a text has half of a surrogate pair, such as \ud83d without \ude00: write both, or the character itself`)
 		}
 	case json.Number:
@@ -71,6 +90,36 @@ func (r *jsonReader) node() *yaml.Node {
 		n.Tag, n.Value = "!!null", "null"
 	}
 	return n
+}
+
+// halved reports whether a text of JSON has half of a surrogate pair.
+func halved(raw string) bool {
+	for {
+		i := strings.IndexByte(raw, '\\')
+		if i < 0 || i+1 == len(raw) {
+			return false
+		}
+		switch unit := escape(raw[i:]); {
+		case utf16.IsSurrogate(unit):
+			if utf16.DecodeRune(unit, escape(raw[i+6:])) == utf8.RuneError {
+				return true
+			}
+			raw = raw[i+12:]
+		case unit > 0:
+			raw = raw[i+6:]
+		default:
+			raw = raw[i+2:]
+		}
+	}
+}
+
+// escape returns the unit of UTF-16 that a text begins with as \uXXXX; 0 if it does not.
+func escape(text string) rune {
+	if len(text) < 6 || text[:2] != `\u` {
+		return 0
+	}
+	unit, _ := strconv.ParseUint(text[2:6], 16, 16) // the text is valid
+	return rune(unit)
 }
 
 // token reads the next token.

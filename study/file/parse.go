@@ -114,13 +114,14 @@ func (d *decoder) load(data []byte) *yaml.Node {
 		d.AddAt(start, "", "the study file is larger than %d bytes, the most that is read", MaxSize)
 		return nil
 	}
+	d.maxPaths = maxPaths(len(data))
 	data = bytes.TrimPrefix(data, []byte("\ufeff")) // the mark with which editors of Windows begin a file
 	if isJSON(data) {
 		return d.json(data)
 	}
 	loader, err := yaml.NewLoader(bytes.NewReader(data))
 	if err != nil {
-		d.syntax(err)
+		d.syntax(data, err)
 		return nil
 	}
 	var document, next yaml.Node
@@ -129,7 +130,7 @@ func (d *decoder) load(data []byte) *yaml.Node {
 		d.AddAt(start, "", "the study file is empty: start with apiVersion: %s and kind: %s", study.APIVersion, study.Kind)
 		return nil
 	case err != nil:
-		d.syntax(err)
+		d.syntax(data, err)
 		return nil
 	}
 	switch err := loader.Load(&next); {
@@ -137,14 +138,18 @@ func (d *decoder) load(data []byte) *yaml.Node {
 		d.AddAt(check.At(next.Line, next.Column), "", "a second document starts here: a study file holds one study")
 		return nil
 	case !errors.Is(err, io.EOF):
-		d.syntax(err)
+		d.syntax(data, err)
 		return nil
 	}
 	return document.Content[0]
 }
 
-// syntax reports text that is not YAML.
-func (d *decoder) syntax(err error) {
+// syntax reports text that is neither JSON nor YAML.
+func (d *decoder) syntax(data []byte, err error) {
+	if at, message, ok := brokenJSON(data); ok {
+		d.AddAt(at, "", "not JSON: %s", message)
+		return
+	}
 	at, message := check.At(1, 1), err.Error()
 	if located, ok := errors.AsType[*yaml.LoadError](err); ok {
 		message = located.Message

@@ -2,6 +2,7 @@ package file
 
 import (
 	"math"
+	"math/big"
 	"reflect"
 	"strconv"
 	"strings"
@@ -14,11 +15,21 @@ import (
 // ambiguous reports whether a number begins with a zero and more digits, which YAML 1.1 reads
 // as octal and YAML 1.2 as decimal.
 func ambiguous(n *yaml.Node) bool {
-	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!int" {
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!int" && n.ShortTag() != "!!float" {
 		return false
 	}
 	digits := strings.TrimLeft(n.Value, "+-")
 	return len(digits) > 1 && digits[0] == '0' && (digits[1] == '_' || digits[1] >= '0' && digits[1] <= '9')
+}
+
+// inexact reports whether a whole number has more digits than a float64 can hold.
+func inexact(n *yaml.Node, f float64) bool {
+	written, ok := new(big.Int).SetString(strings.TrimPrefix(n.Value, "+"), 0)
+	if !ok {
+		return false
+	}
+	held, _ := big.NewFloat(f).Int(nil)
+	return held.Cmp(written) != 0
 }
 
 // describe describes a node for a message.
@@ -76,6 +87,16 @@ func (d *decoder) float(n *yaml.Node, path string) (float64, bool) {
 		return 0, false
 	}
 	return f + 0, true
+}
+
+// exactly is float, and refuses a whole number with digits that would be lost.
+func (d *decoder) exactly(n *yaml.Node, path string) (float64, bool) {
+	f, ok := d.float(n, path)
+	if ok && inexact(n, f) {
+		d.Add(path, "%s has more digits than a 64-bit float can hold: beyond ±2^53 (%d), write a rounded number such as %.4g", n.Value, study.MaxExact, f)
+		return 0, false
+	}
+	return f, ok
 }
 
 // integer decodes a whole number between low and high; 1e3 is accepted.
