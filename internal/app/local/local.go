@@ -178,7 +178,7 @@ func (n *node) options() coordinator.Options {
 	o := inject.Coordinator(coordinator.DefaultOptions())
 	o.Name = "local"
 	o.Etcd, o.Bus = n.etcd, n.leader
-	o.HandBack = true
+	o.HandBack, o.LeaseTTL = true, SoleLease
 	o.Logger, o.Tracer, o.Exports, o.Meter = n.log, n.tel.Tracer(), n.tel.Exports(), n.tel.Meter()
 	return o
 }

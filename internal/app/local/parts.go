@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -33,6 +34,11 @@ func OpenTelemetry(ctx context.Context, state, version string, level slog.Level,
 	stack.Push("telemetry", tel.Shutdown)
 	return tel, nil
 }
+
+// SoleLease is the time to live of the leader's lease in the process that has the lock of a state
+// directory. Nobody else can lead there, so a disk or a processor that stalls for some seconds
+// need not end the leader's term. StartEtcd revokes what a dead process has left.
+const SoleLease = time.Minute
 
 // StartEtcd starts the etcd of a state directory, whose lock the caller holds, and returns
 // a client of it. Nobody leads there. The stack closes both.

@@ -110,7 +110,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	defaults := coordinator.DefaultOptions()
 	options := coordinatornode.Options{
 		Name: name, Listen: o.Listen, API: o.API,
-		LeaseTTL: defaults.LeaseTTL, WorkerLease: defaults.WorkerLease,
+		LeaseTTL: local.SoleLease, WorkerLease: defaults.WorkerLease,
 		Archive: filepath.Join(o.State, "archive"), Version: o.Version,
 	}
 	var unwritten error
