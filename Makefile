@@ -91,11 +91,11 @@ test: ## Run the tests, with the race detector where goroutines meet, against re
 	CGO_ENABLED=1 $(GO) $(TEST) -race -run '^TestConformance$$/./(any_number_of_cores|concurrent_calls)' ./optimizer/algorithms/... ./optimizer/papers/...
 	CGO_ENABLED=0 $(GO) $(TEST) -tags mutants -run '^Test(Simulator|Shell)Notices$$' ./coordinator/engine ./internal/test/simulation
 	CGO_ENABLED=0 $(GO) $(TEST) -tags failpoints ./internal/base/failpoint
-	cd deploy/images/build && CGO_ENABLED=0 $(GO) $(TEST) ./...
 	cd tools/release && CGO_ENABLED=0 $(GO) $(TEST) ./...
 
 .PHONY: test-long
-test-long: ## Kill whole programs at each of their steps, and play faults of every kind and a load (minutes)
+test-long: ## Kill whole programs at each of their steps, play faults of every kind and a load, and build images (minutes)
+	cd deploy/images/build && CGO_ENABLED=0 $(GO) $(TEST) ./...
 	CGO_ENABLED=0 $(GO) $(filter-out -count 1,$(TEST)) -count 1 $(PROGRAMS)
 
 .PHONY: test-random
