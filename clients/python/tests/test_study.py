@@ -534,9 +534,9 @@ def test_constraints_and_problems(storage: Path) -> None:
     study.optimize(lambda trial: float(trial.params["a"]), n_trials=10)
     assert all(t.params["a"] * t.params["b"] <= 100 for t in study.trials)
     with pytest.raises(fantasia.StudyFileError) as caught:
-        create(storage, parameters={"lr rate": Float(0, 1)}, algorithm="best", max_trials=0)
+        create(storage, parameters={"lr=rate": Float(0, 1)}, algorithm="best", max_trials=0)
     text = str(caught.value)
-    assert "parameters['lr rate']" in text
+    assert "parameters['lr=rate']" in text
     assert "algorithm: " in text
     assert "max_trials: " in text
     assert "spec" not in text
