@@ -42,11 +42,12 @@ func (e *Engine) measured(m *messaging.Measurement) {
 			t.curve = &recent{Curve: curve.New(m.Attempt)}
 		}
 		t.curve.Keep = []string{e.stopper.metric, e.spec.Definition.Spec.Objective.Metric}
-		if t.curve.Add(m.Step, metrics) {
-			e.curves.reported(t, e.now)
+		if !t.curve.Add(m.Step, metrics) {
+			return
 		}
+		e.curves.reported(t, e.now)
 	}
-	// The rule knows which steps it has seen, and is told too of values that a curve cannot hold.
+	// The rule is told too of values that a curve cannot hold.
 	if verdict := e.stopper.report(m); verdict.Stop {
 		e.prune(t, m, verdict.Reason)
 	}
