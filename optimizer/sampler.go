@@ -11,8 +11,8 @@ import (
 )
 
 // The limits on the work of one draw: points taken from the stream, points around known
-// feasible ones, random points of what linear constraints leave, and points drawn if none is
-// known.
+// feasible ones, random points that meet the linear constraints, and points drawn if no
+// feasible one is known.
 const (
 	streamTries = 1000
 	repairTries = 2000
@@ -127,8 +127,8 @@ func (s *Sampler) narrowest() string {
 		unmet[most], tries, most)
 }
 
-// wander draws random points of what meets the constraints that the space solves. The
-// stream's points give the other values.
+// wander draws random points that meet the linear constraints, if the space solves some. The
+// values that these do not name come from the stream's points.
 func (s *Sampler) wander(next Stream, x []float64, fixed study.Point) (study.Point, bool) {
 	if !s.encoding.space.Solves() {
 		return nil, false

@@ -11,9 +11,9 @@ import (
 
 // # Constraints that are solved
 //
-// Random points never meet x + y + z == 1, or a sum in a thin slab. So where constraints
-// imply linear conditions that leave less than thin of what a sum can be, the floats in them
-// are solved for these conditions. Such a float has the linear scale, and neither a step nor a
+// Random points never meet x + y + z == 1, or a sum in a thin slab. So where linear
+// conditions leave a sum less than the share thin of its range, the floats in the sum are solved
+// for these conditions. Such a float has the linear scale, and neither a step nor a
 // condition. Its places in the unit cube are those of optimizer.Encoding. All other
 // constraints are only checked.
 

@@ -84,7 +84,7 @@ func uncancelled(ctx context.Context, err error) error {
 	return connect.NewError(connect.CodeUnavailable, fmt.Errorf("%w: %w", errReset, connected.Unwrap()))
 }
 
-// errReset is that of a connection that was reset in the middle of a request.
+// errReset says that the connection was reset in the middle of a request.
 var errReset = errors.New("the connection was reset")
 
 // cut reports whether an error is of a connection that was made and then lost. HTTP/2 has

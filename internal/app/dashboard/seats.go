@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// seats bounds how many streams are open, in all and for each reader, so that no reader can
+// seats bounds the open streams of each reader and of all readers, so that no reader can
 // take them from the others. They are safe for concurrent use.
 type seats struct {
 	total, share int

@@ -30,7 +30,7 @@ spec:
 `, metric, strings.Join(parameters, "}\n    - {")))
 }
 
-// points returns what was read, each as "value: point", and the reasons of what was left out.
+// points returns each trial that was read, as "value: point", and why others were left out.
 func points(trials []Evaluated, skipped []Skipped, err error) []string {
 	var lines []string
 	for _, one := range trials {

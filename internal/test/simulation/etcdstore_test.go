@@ -133,7 +133,7 @@ func (w *etcdWriting) Range(_ context.Context, key, end []byte, o mvcc.RangeOpti
 		if o.CountOnly || o.Limit > 0 && len(out.KVs) == int(o.Limit) {
 			continue
 		}
-		if o.FastKeysOnly { // etcd's code clears the value of what it gets
+		if o.FastKeysOnly { // etcd's code clears the values that it is given
 			kv = &mvccpb.KeyValue{Key: kv.Key, CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision, Version: kv.Version, Lease: kv.Lease}
 		}
 		out.KVs = append(out.KVs, kv)

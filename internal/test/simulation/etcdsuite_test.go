@@ -129,8 +129,7 @@ func testRevisions(t *testing.T, c *clientv3.Client, dir string) {
 	equal(t, "a key that came again", text(must[*clientv3.GetResponse](t)(c.Get(ctx, dir+"a")).Kvs, b), "a=4(5,5,1)")
 }
 
-// testValuesBefore covers what conditions can ask of a value, and what answers can say of what
-// was there before.
+// testValuesBefore covers the conditions on values, and the answers that have earlier values.
 func testValuesBefore(t *testing.T, c *clientv3.Client, dir string) {
 	ctx := t.Context()
 	b := base(t, c)
