@@ -67,15 +67,47 @@ func TestPriors(t *testing.T) {
 	for name, c := range map[string]struct {
 		prior Prior
 		mode  float64
-	}{"LogNormal": {normal, math.Exp(0.3 - 0.49)}, "Gamma": {gamma, 1.0 / 3}} {
-		if _, slope := c.prior.LogDensity(math.Log(c.mode)); math.Abs(slope) > 1e-12 {
+	}{
+		"LogNormal": {normal, math.Exp(0.3 - 0.49)}, "Gamma": {gamma, 1.0 / 3},
+		// By scipy.optimize.minimize_scalar.
+		"Softplus": {Softplus{Gamma{Shape: 1e-3, Rate: 10}}, 9.523819116924145e-05},
+	} {
+		if _, slope := c.prior.LogDensity(math.Log(c.mode)); math.Abs(slope) > 1e-8 {
 			t.Errorf("%s: slope %v at its mode", name, slope)
 		}
 		const h = 1e-6
-		up, _ := c.prior.LogDensity(0.4 + h)
-		down, _ := c.prior.LogDensity(0.4 - h)
-		if _, slope := c.prior.LogDensity(0.4); math.Abs(slope-(up-down)/(2*h)) > 1e-7 {
-			t.Errorf("%s: slope %v, finite difference %v", name, slope, (up-down)/(2*h))
+		for _, at := range []float64{-20, -3, 0.4} {
+			up, _ := c.prior.LogDensity(at + h)
+			down, _ := c.prior.LogDensity(at - h)
+			if _, slope := c.prior.LogDensity(at); math.Abs(slope-(up-down)/(2*h)) > 1e-7*(1+math.Abs(slope)) {
+				t.Errorf("%s at %v: slope %v, finite difference %v", name, at, slope, (up-down)/(2*h))
+			}
+		}
+	}
+}
+
+// The density that GPy maximises, relative to that at 1, against SciPy 1.17:
+// gamma.logpdf(v, shape, scale=1/rate) + log(-expm1(-v)).
+func TestSoftplusAgainstSciPy(t *testing.T) {
+	for prior, want := range map[Gamma]map[float64]float64{
+		{Shape: 1e-3, Rate: 10}: {
+			1e-12: 10.431044124260655, 1e-5: 10.447057219926279, 1e-4: 10.448414805431772, 0.2: 8.35873181893823, 3: -20.68990771193507,
+		},
+		{Shape: 3, Rate: 6}: {
+			1e-12: -76.43438820240506, 1e-5: -28.080166249519436, 1e-4: -21.1729959701248, 0.2: 0.33202751954836174, 3: -9.3951694582194,
+		},
+	} {
+		atOne, _ := Softplus{prior}.LogDensity(0)
+		for v, relative := range want {
+			if got, _ := (Softplus{prior}).LogDensity(math.Log(v)); math.Abs(got-atOne-relative) > 1e-9 {
+				t.Errorf("%+v at %v: %v, want %v", prior, v, got-atOne, relative)
+			}
+		}
+	}
+	// Where v is 0 or infinite in a float64, the slope is still a number.
+	for _, at := range []float64{-800, 800} {
+		if _, slope := (Softplus{Gamma{Shape: 1e-3, Rate: 10}}).LogDensity(at); math.IsNaN(slope) {
+			t.Errorf("slope %v at %v", slope, at)
 		}
 	}
 }

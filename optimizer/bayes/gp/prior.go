@@ -30,6 +30,25 @@ func (p Gamma) LogDensity(logV float64) (value, derivative float64) {
 	return (p.Shape-1)*logV - v, p.Shape - 1 - v
 }
 
+// Softplus turns a density of v into the density of s, where v = ln(1 + eˢ): it multiplies
+// Prior's by dv/ds = 1 − e⁻ᵛ. Software that searches for s instead of v maximises this one;
+// GPy does. It can have a mode where Prior has none, such as a Gamma whose Shape is below 1.
+type Softplus struct{ Prior Prior }
+
+// LogDensity implements Prior.
+func (p Softplus) LogDensity(logV float64) (value, derivative float64) {
+	value, derivative = p.Prior.LogDensity(logV)
+	v := math.Exp(logV)
+	value += math.Log(-math.Expm1(-v))
+	switch grown := math.Expm1(v); {
+	case grown == 0: // v is 0 in a float64
+		derivative++
+	case !math.IsInf(grown, 1):
+		derivative += v / grown
+	}
+	return value, derivative
+}
+
 // Flat is the improper uniform prior.
 type Flat struct{}
 

@@ -35,12 +35,20 @@ type model struct {
 	data     *surrogate.Data
 }
 
-// newModel returns the model of the data. The priors are those of gp.DefaultConfig: the
-// paper's Gamma(0.001, 10) has an infinite density at 0, so that it has no mode. Noise has
-// a wider one, since objectives may be exact.
+// paperPrior is the paper's prior on each lengthscale, on the variance and on the noise's
+// variance. Its density is infinite at 0, but that of the logarithm, from which a chain
+// samples, is proper.
+var paperPrior = gp.Gamma{Shape: 1e-3, Rate: 10}
+
+// newModel returns the model of the data. A fit maximises the density that GPy does, the
+// paper's software: the prior as a density of what the softplus maps to the hyperparameter.
+// Its maximum is near 1e-4.
 func newModel(encoding *optimizer.Encoding, d *surrogate.Data) *model {
 	m := &model{kernel.NewMatern52(surrogate.Columns(encoding)), gp.DefaultConfig(encoding.Dim()), encoding, d}
-	m.config.Noise.Prior = gp.LogNormal{Mu: -4, Sigma: 2}
+	for i := range m.config.Kernel {
+		m.config.Kernel[i].Prior = gp.Softplus{Prior: paperPrior}
+	}
+	m.config.Noise.Prior = gp.Softplus{Prior: paperPrior}
 	return m
 }
 
@@ -177,7 +185,7 @@ func (m *model) logPosterior(theta []float64) float64 {
 		if v < p.Min || v > p.Max {
 			return math.Inf(-1)
 		}
-		density, _ := p.Prior.LogDensity(v)
+		density, _ := paperPrior.LogDensity(v)
 		value += density + v // the density of log v is that of v, times v
 	}
 	process, err := m.condition(m.at(theta))

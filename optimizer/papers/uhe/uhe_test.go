@@ -36,12 +36,16 @@ func bowl(p study.Point) float64 {
 }
 
 // Each method finds a smooth minimum, with four evaluations at once. Of 40 random points
-// the best is about 0.008.
+// the best is about 0.008. Shorter lengthscales explore more.
 func TestFindsTheMinimum(t *testing.T) {
 	for _, method := range []Method{UHE, MAP, MCMC, Shrink, Adaptive, Portfolio, Alternate, Bandit} {
 		s := optimizertest.NewSession(t, New(options(t, func(o *Options) { o.Method = method })), optimizertest.Cube(t, 2, 0, 1), 2)
 		s.Run(40, 4, bowl)
-		if best := s.Best(); best > 1e-3 {
+		limit := 1e-3
+		if method == Shrink || method == Adaptive {
+			limit = 3e-3
+		}
+		if best := s.Best(); best > limit {
 			t.Errorf("%s: the best of 40 trials is %.2g, the minimum 0", method, best)
 		}
 	}
@@ -74,8 +78,8 @@ func TestRandomTrials(t *testing.T) {
 	}
 }
 
-// The evaluation that is recommended under noise is that with the best posterior mean:
-// not a lucky one beside bad ones.
+// The evaluation that is recommended under noise is that with the best posterior mean,
+// under the hyperparameters of the last fit: not a lucky one beside bad ones.
 func TestRecommendsByTheModel(t *testing.T) {
 	p := &optimizer.Problem{Space: optimizertest.Cube(t, 1, 0, 1), Direction: study.Minimize, MaxTrials: 60}
 	rng := optimizer.NewRand(1, 1)
@@ -86,7 +90,9 @@ func TestRecommendsByTheModel(t *testing.T) {
 		})
 	}
 	p.Observations[35].Values = study.Values{-0.4} // at 0.9
-	r, err := optimizer.Recommend(t.Context(), New(options(t, func(*Options) {})), p, nil)
+	m := readMemory(nil, UHE, 2)
+	m.Fitted = &gp.Hyperparameters{Kernel: []float64{math.Log(0.3), 0}, Noise: 0.02}
+	r, err := optimizer.Recommend(t.Context(), New(options(t, func(*Options) {})), p, m.state())
 	if err != nil || r == nil || math.Abs(r.Point["x1"].(float64)-0.3) > 0.15 {
 		t.Errorf("recommended %+v, %v; the minimum is at 0.3", r, err)
 	}
