@@ -79,10 +79,7 @@ func bearerToken(h http.Header) (string, bool) {
 }
 
 func (g *authorizer) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	text := err.Error()
-	if e, ok := errors.AsType[*connect.Error](err); ok {
-		text = e.Message()
-	}
+	text := message(err)
 	status, log := http.StatusForbidden, g.refused
 	switch connect.CodeOf(err) {
 	case connect.CodeUnauthenticated:

@@ -47,7 +47,7 @@ func tokens(t *testing.T, lines ...string) (*server.Tokens, string) {
 }
 
 // bear returns a client that sends a token; none if it is empty.
-func bear(t *testing.T, address, protocol, token string) client {
+func bear(t *testing.T, address, protocol, token string, o ...connect.ClientOption) client {
 	t.Helper()
 	p := protocols[protocol]
 	var speaks http.Protocols
@@ -55,7 +55,7 @@ func bear(t *testing.T, address, protocol, token string) client {
 	speaks.SetUnencryptedHTTP2(p.h2)
 	transport := &http.Transport{Protocols: &speaks}
 	t.Cleanup(transport.CloseIdleConnections)
-	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: bearing{transport, token}}, "http://"+address, p.options...)
+	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: bearing{transport, token}}, "http://"+address, append(slices.Clone(p.options), o...)...)
 }
 
 type bearing struct {

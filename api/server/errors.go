@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,21 +76,38 @@ func toConnect(err error) error {
 	return connect.NewError(connect.CodeInternal, &internalError{cause: err})
 }
 
-// badFile returns the error for an invalid study file. Each problem is a line of the
-// message and a violation in the detail.
+// The bounds of an invalid study file's error, in bytes.
+const (
+	maxProblemText   = 1 << 10
+	maxProblemDetail = 32 << 10
+)
+
+// badFile returns the error for an invalid study file. Each problem is a violation in the
+// detail. The message has a line for each, or for the first ones if there are many.
 func badFile(problems *study.Problems) error {
-	err := connect.NewError(connect.CodeInvalidArgument, &study.Problems{List: problems.List})
 	bad := &errdetails.BadRequest{}
-	for _, p := range problems.List {
-		field := p.Path
-		if field == "" {
-			field = "study_file"
+	var text strings.Builder
+	size, said := 0, 0
+	for i, p := range problems.List {
+		line := p.String()
+		if size += len(line) + len(p.Path); i > 0 && size > maxProblemDetail {
+			bad.FieldViolations = append(bad.FieldViolations, &errdetails.BadRequest_FieldViolation{
+				Field: "study_file", Description: fmt.Sprintf("and more: these are the first %d problems", i),
+			})
+			break
 		}
 		bad.FieldViolations = append(bad.FieldViolations, &errdetails.BadRequest_FieldViolation{
-			Field: field, Description: p.String(),
+			Field: cmp.Or(p.Path, "study_file"), Description: line,
 		})
+		if i == 0 || said == i && text.Len()+len(line) < maxProblemText {
+			said++
+			text.WriteString(line + "\n")
+		}
 	}
-	return withDetail(err, bad)
+	if more := len(problems.List) - said; more > 0 {
+		fmt.Fprintf(&text, "and %d more problems: see the error's details\n", more)
+	}
+	return withDetail(connect.NewError(connect.CodeInvalidArgument, errors.New(strings.TrimSuffix(text.String(), "\n"))), bad)
 }
 
 // badField returns the error for a field of a request that a handler cannot parse.
@@ -112,6 +130,14 @@ func refuse(w http.ResponseWriter, r *http.Request, logger *slog.Logger, err err
 	if err := errorWriter.Write(w, r, err); err != nil {
 		logger.DebugContext(r.Context(), "the caller is gone", slog.Any(telemetry.LogError, err))
 	}
+}
+
+// message returns an error's text without its code.
+func message(err error) string {
+	if e, ok := errors.AsType[*connect.Error](err); ok {
+		return e.Message()
+	}
+	return err.Error()
 }
 
 // retryAfter is how long callers should wait before they retry a refused request.

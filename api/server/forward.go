@@ -114,6 +114,10 @@ func (f *forward) failed(w http.ResponseWriter, r *http.Request, err error) {
 		f.refuse(w, r, connect.NewError(connect.CodeResourceExhausted, tooLarge))
 		return
 	}
+	if refused, ok := errors.AsType[*connect.Error](err); ok { // by a limit, while its body was read
+		f.refuse(w, r, refused)
+		return
+	}
 	f.logger.WarnContext(r.Context(), "the leader did not answer a forwarded request",
 		slog.String("procedure", r.URL.Path), slog.Any(telemetry.LogError, err))
 	if errors.Is(err, context.DeadlineExceeded) {

@@ -3,14 +3,14 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
+	"strconv"
 	"sync"
 	"time"
 
-	"connectrpc.com/connect"
 	"golang.org/x/time/rate"
 
 	"github.com/fantasia-hpo/fantasia/telemetry"
@@ -28,8 +28,12 @@ type Limits struct {
 	// how many all callers together. Default 500 and 2,000.
 	Streams, AllStreams int
 	// Files is how many study files of a caller are read at the same time, and AllFiles how
-	// many of all callers. Further requests wait for a while. Default 2 and 4.
+	// many of all callers. Further requests wait for a while. Default 2 and 4, but fewer than
+	// the processor has cores if it has several, so that the leader never waits for a core.
 	Files, AllFiles int
+	// Bytes is how much the requests of a caller may have in memory at the same time, and
+	// AllBytes how much those of all callers. Default 32 MiB and 128 MiB.
+	Bytes, AllBytes int64
 }
 
 const (
@@ -37,6 +41,8 @@ const (
 	filePatience = 10 * time.Second
 	// maxWaitingFiles bounds a caller's study files that wait.
 	maxWaitingFiles = 64
+	// limitRetry is when those who exceeded a limit may try again.
+	limitRetry = time.Second
 )
 
 func (l Limits) withDefaults() Limits {
@@ -52,11 +58,17 @@ func (l Limits) withDefaults() Limits {
 	if l.AllStreams <= 0 {
 		l.AllStreams = 2000
 	}
-	if l.Files <= 0 {
-		l.Files = 2
-	}
 	if l.AllFiles <= 0 {
-		l.AllFiles = 4
+		l.AllFiles = max(1, min(4, runtime.GOMAXPROCS(0)-1))
+	}
+	if l.Files <= 0 {
+		l.Files = min(2, l.AllFiles)
+	}
+	if l.Bytes <= 0 {
+		l.Bytes = 32 << 20
+	}
+	if l.AllBytes <= 0 {
+		l.AllBytes = 128 << 20
 	}
 	return l
 }
@@ -66,14 +78,16 @@ const maxCallers = 4096
 
 // limiter passes on only what the limits allow.
 type limiter struct {
-	next   http.Handler
-	limits Limits
-	now    func() time.Time
-	logger *slog.Logger
+	next    http.Handler
+	limits  Limits
+	maxBody int64
+	now     func() time.Time
+	logger  *slog.Logger
 
 	mu      sync.Mutex
 	callers map[string]*caller
 	streams int
+	bytes   int64         // of requests in memory
 	files   chan struct{} // a place for each study file that is read
 	refused *telemetry.Refusals
 }
@@ -82,6 +96,7 @@ type limiter struct {
 type caller struct {
 	requests *rate.Limiter
 	streams  int
+	bytes    int64 // of requests in memory
 	// files has a place for each study file that is read; waiting counts those that have none.
 	files   chan struct{}
 	waiting int
@@ -90,7 +105,7 @@ type caller struct {
 func newLimiter(next http.Handler, o Options) *limiter {
 	limits := o.Limits.withDefaults()
 	return &limiter{
-		next: next, limits: limits, now: o.Now, logger: o.Logger,
+		next: next, limits: limits, maxBody: int64(o.MaxBody), now: o.Now, logger: o.Logger,
 		callers: map[string]*caller{}, files: make(chan struct{}, limits.AllFiles), refused: telemetry.NewRefusals(o.Logger, "refused a request", o.Now),
 	}
 }
@@ -102,13 +117,20 @@ func (l *limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		l.next.ServeHTTP(w, r)
 		return
 	}
-	leave, refused := l.enter(r.Context(), name, procedures[r.URL.Path])
+	c, leave, refused := l.enter(r.Context(), name, procedures[r.URL.Path])
 	if refused != nil {
 		l.refuse(w, r, refused)
 		return
 	}
 	defer leave()
-	l.next.ServeHTTP(w, r)
+	held := &inFlight{l: l, c: c, name: name}
+	defer held.settle(0)
+	metered, refused := held.meter(r, l.maxBody)
+	if refused != nil {
+		l.refuse(w, r, refused)
+		return
+	}
+	l.next.ServeHTTP(w, metered)
 }
 
 // callerOf names who sent a request; empty for this process.
@@ -124,10 +146,10 @@ func callerOf(r *http.Request) string {
 }
 
 // enter counts a request, which ends with leave. The error says which limit it exceeds.
-func (l *limiter) enter(ctx context.Context, name string, p procedure) (leave func(), refused error) {
+func (l *limiter) enter(ctx context.Context, name string, p procedure) (c *caller, leave func(), refused error) {
 	c, leave, err := l.admit(name, p)
 	if err != nil || !p.parses {
-		return leave, err
+		return c, leave, err
 	}
 	defer func() {
 		l.mu.Lock()
@@ -143,10 +165,10 @@ func (l *limiter) enter(ctx context.Context, name string, p procedure) (leave fu
 			if i > 0 {
 				<-c.files
 			}
-			return nil, errors.New("this server reads as many study files as it may; try again later")
+			return nil, nil, exhausted("this server reads as many study files as it may; try again later")
 		}
 	}
-	return func() { <-l.files; <-c.files }, nil
+	return c, func() { <-l.files; <-c.files }, nil
 }
 
 // admit is enter without the wait of a study file.
@@ -161,20 +183,20 @@ func (l *limiter) admit(name string, p procedure) (c *caller, leave func(), refu
 		l.callers[name] = c
 	}
 	if !c.requests.AllowN(now, 1) {
-		return nil, nil, fmt.Errorf("%s sends more than %g requests a second; try again later", name, l.limits.Rate)
+		return nil, nil, exhausted("%s sends more than %g requests a second; try again later", name, l.limits.Rate)
 	}
 	switch {
 	case p.parses && c.waiting >= maxWaitingFiles:
-		return nil, nil, fmt.Errorf("%s has %d study files waiting to be read; try again later", name, c.waiting)
+		return nil, nil, exhausted("%s has %d study files waiting to be read; try again later", name, c.waiting)
 	case p.parses:
 		c.waiting++
 		return c, func() {}, nil
 	case !p.streams:
 		return c, func() {}, nil
 	case c.streams >= l.limits.Streams:
-		return nil, nil, fmt.Errorf("%s has %d streams open, as many as it may; end some, or try again later", name, c.streams)
+		return nil, nil, exhausted("%s has %d streams open, as many as it may; end some, or try again later", name, c.streams)
 	case l.streams >= l.limits.AllStreams:
-		return nil, nil, fmt.Errorf("this server has %d streams open, as many as it serves; try again later", l.streams)
+		return nil, nil, exhausted("this server has %d streams open, as many as it serves; try again later", l.streams)
 	}
 	c.streams++
 	l.streams++
@@ -194,7 +216,7 @@ func (l *limiter) forget(now time.Time) {
 		return
 	}
 	for name, c := range l.callers {
-		if c.streams == 0 && c.waiting == 0 && len(c.files) == 0 && c.requests.TokensAt(now) >= float64(l.limits.Burst) {
+		if c.streams == 0 && c.bytes == 0 && c.waiting == 0 && len(c.files) == 0 && c.requests.TokensAt(now) >= float64(l.limits.Burst) {
 			delete(l.callers, name)
 		}
 	}
@@ -202,7 +224,8 @@ func (l *limiter) forget(now time.Time) {
 
 // refuse refuses a request.
 func (l *limiter) refuse(w http.ResponseWriter, r *http.Request, why error) {
-	l.refused.Log(r, why)
-	w.Header().Set("Retry-After", "1")
-	refuse(w, r, l.logger, connect.NewError(connect.CodeResourceExhausted, why), http.StatusTooManyRequests, why.Error())
+	text := message(why)
+	l.refused.Log(r, errors.New(text))
+	w.Header().Set("Retry-After", strconv.Itoa(int(limitRetry.Seconds())))
+	refuse(w, r, l.logger, why, http.StatusTooManyRequests, text)
 }

@@ -198,3 +198,65 @@ func TestStudyFiles(t *testing.T) {
 		t.Errorf("%d files were read at once, want one of each caller", most)
 	}
 }
+
+// heldCalls is a backend whose answers wait until they are told to go on.
+type heldCalls struct {
+	server.Backend
+	begun, proceed chan struct{}
+}
+
+func (h *heldCalls) Stop(ctx context.Context, nameOrID, reason string) (server.Study, error) {
+	h.begun <- struct{}{}
+	<-h.proceed
+	return h.Backend.Stop(ctx, nameOrID, reason)
+}
+
+// The requests of a caller that are not answered have only so many bytes, and those of all
+// callers; what was answered makes room. A compressed request is not counted as its few bytes
+// while nobody knows how many they become, and afterwards as what they became.
+func TestBytesInFlight(t *testing.T) {
+	all, _ := tokens(t, "one "+digest("one")+" write", "two "+digest("two")+" write")
+	backend := &heldCalls{Backend: servertest.NewMemory(), begun: make(chan struct{}, 9), proceed: make(chan struct{})}
+	address := serve(t, backend, server.Options{Tokens: all, MaxBody: 4000, Limits: server.Limits{Bytes: 5000, AllBytes: 6500}})
+	answers := make(chan error, 9)
+	stop := func(token, protocol string, size int, o ...connect.ClientOption) {
+		go func() {
+			_, err := bear(t, address, protocol, token, o...).StopStudy(within(t), connect.NewRequest(&fantasiav1.StopStudyRequest{
+				Name: "studies/digits", Reason: strings.Repeat("x", size),
+			}))
+			answers <- err
+		}()
+	}
+	refused := func(says string) {
+		t.Helper()
+		err := <-answers
+		check(t, err, connect.CodeResourceExhausted, "a request too many")
+		if !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want …%s…", err, says)
+		}
+	}
+	packed := connect.WithSendGzip()
+	stop("one", "grpc", 1000, packed) // counts as 1,000 bytes once it is unpacked
+	<-backend.begun
+	for range 3 {
+		stop("one", "connect", 1000)
+		<-backend.begun
+	}
+	stop("one", "connect", 1000)
+	refused("of the token one that are not answered yet have more than 5000 bytes")
+	stop("one", "grpc", 1000)
+	refused("of the token one")
+	stop("one", "connect", 10, packed)
+	refused("of the token one")
+	stop("two", "grpc", 1000)
+	<-backend.begun // beside the flood
+	stop("two", "json", 1000)
+	stop("two", "json", 1000)
+	refused("to this server that are not answered yet have more than 6500 bytes")
+	close(backend.proceed)
+	for range 6 {
+		check(t, <-answers, connect.CodeNotFound, "a request within the bounds")
+	}
+	stop("one", "grpc", 1000, packed)
+	check(t, <-answers, connect.CodeNotFound, "a request after the others were answered")
+}

@@ -69,7 +69,7 @@ func New(b Backend, o Options) (path string, handler http.Handler, err error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("create the tracing interceptor: %w", err)
 	}
-	interceptors := []connect.Interceptor{traced, logged(o.Logger), ended(stillWaiting), validate.NewInterceptor()}
+	interceptors := []connect.Interceptor{settled{}, traced, logged(o.Logger), ended(stillWaiting), validate.NewInterceptor()}
 	if o.Tokens != nil {
 		shown := restricted{b}
 		b = struct {

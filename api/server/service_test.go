@@ -254,6 +254,29 @@ func TestBadFile(t *testing.T) {
 	}
 }
 
+// An invalid file with many problems has an answer of bounded size: the message lists the first
+// ones, the detail up to 100, and no line is sent twice beyond the message's bound.
+func TestManyProblems(t *testing.T) {
+	file := named("many")
+	for i := range 500 {
+		file += fmt.Sprintf("unknown%03d%s: 1\n", i, strings.Repeat("x", 150))
+	}
+	for protocol := range protocols {
+		_, err := dial(t, serve(t, servertest.NewMemory(), server.Options{}), protocol).CreateStudy(within(t), connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: file}))
+		check(t, err, connect.CodeInvalidArgument, "%s: a file with 500 problems", protocol)
+		fields, size := violations(t, err), 0
+		for _, f := range fields {
+			size += len(f.GetField()) + len(f.GetDescription())
+		}
+		if len(fields) < 50 || size > 32<<10 {
+			t.Errorf("%s: %d violations of %d bytes; want many, of 32 KiB at most", protocol, len(fields), size)
+		}
+		if text := err.Error(); len(text) > 1200 || !strings.Contains(text, "unknown000") || !strings.Contains(text, "more problems: see the error's details") {
+			t.Errorf("%s: a message of %d bytes: %.300s; want the first problems and how many more there are", protocol, len(text), text)
+		}
+	}
+}
+
 // violations returns the violations of an error's BadRequest detail.
 func violations(t *testing.T, err error) []*errdetails.BadRequest_FieldViolation {
 	t.Helper()

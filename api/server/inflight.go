@@ -1,0 +1,144 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+
+	"connectrpc.com/connect"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+// inFlight is how many bytes a request has in memory, from the time at which they are read
+// until it is answered. They count against its caller and against all callers.
+type inFlight struct {
+	l    *limiter
+	c    *caller
+	name string
+	held int64 // l.mu guards it
+}
+
+// inFlightKey is the context key of a request's inFlight.
+type inFlightKey struct{}
+
+// meter returns the request with a body that counts what is read. A compressed body
+// counts as the largest that it can become until its message is known.
+func (f *inFlight) meter(r *http.Request, maxBody int64) (*http.Request, error) {
+	if compressed(r) {
+		return r.WithContext(context.WithValue(r.Context(), inFlightKey{}, f)), f.take(maxBody)
+	}
+	if r.Body == nil || r.Body == http.NoBody {
+		return r, nil
+	}
+	metered := r.WithContext(r.Context()) // handlers MUST NOT change a request that they were given
+	metered.Body = &meteredBody{r.Body, f}
+	return metered, nil
+}
+
+// compressed reports whether a request's message is compressed, in any of the protocols.
+func compressed(r *http.Request) bool {
+	encodings := []string{r.Header.Get("Content-Encoding"), r.Header.Get("Grpc-Encoding"), r.Header.Get("Connect-Content-Encoding")}
+	if r.Method == http.MethodGet {
+		encodings = append(encodings, r.URL.Query().Get("compression"))
+	}
+	return slices.ContainsFunc(encodings, func(e string) bool { return e != "" && e != "identity" })
+}
+
+// take counts n further bytes, or returns the error that says which limit they exceed.
+func (f *inFlight) take(n int64) error {
+	f.l.mu.Lock()
+	defer f.l.mu.Unlock()
+	limits := f.l.limits
+	switch {
+	case f.c.bytes+n > limits.Bytes:
+		return exhausted("the requests of %s that are not answered yet have more than %d bytes; try again later", f.name, limits.Bytes)
+	case f.l.bytes+n > limits.AllBytes:
+		return exhausted("the requests to this server that are not answered yet have more than %d bytes; try again later", limits.AllBytes)
+	}
+	f.add(n)
+	return nil
+}
+
+// add changes what the request holds. The caller MUST hold the lock.
+func (f *inFlight) add(n int64) {
+	f.held += n
+	f.c.bytes += n
+	f.l.bytes += n
+}
+
+// settle says how many bytes the request holds, at most as many as before.
+func (f *inFlight) settle(n int64) {
+	f.l.mu.Lock()
+	defer f.l.mu.Unlock()
+	f.add(min(n, f.held) - f.held)
+}
+
+// meteredBody counts what is read of a body.
+type meteredBody struct {
+	io.ReadCloser
+	held *inFlight
+}
+
+// Read implements io.Reader.
+func (b *meteredBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if refused := b.held.take(int64(n)); refused != nil {
+		return 0, refused
+	}
+	return n, err
+}
+
+// settled is an interceptor that tells a request's inFlight how large its message is.
+type settled struct{}
+
+var _ connect.Interceptor = settled{}
+
+// WrapUnary settles a request.
+func (settled) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
+	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
+		settle(ctx, req.Any())
+		return next(ctx, req)
+	}
+}
+
+// WrapStreamingClient returns clients unchanged.
+func (settled) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+	return next
+}
+
+// WrapStreamingHandler settles a stream's request.
+func (settled) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
+	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
+		return next(ctx, &settledConn{conn, ctx})
+	}
+}
+
+// settledConn is a stream whose request is settled when it was received.
+type settledConn struct {
+	connect.StreamingHandlerConn
+	ctx context.Context //nolint:containedctx // connect's connections have no other way to it
+}
+
+// Receive implements connect.StreamingHandlerConn.
+func (c *settledConn) Receive(message any) error {
+	err := c.StreamingHandlerConn.Receive(message)
+	settle(c.ctx, message)
+	return err
+}
+
+func settle(ctx context.Context, message any) {
+	f, compressed := ctx.Value(inFlightKey{}).(*inFlight)
+	if m, ok := message.(proto.Message); ok && compressed {
+		f.settle(int64(proto.Size(m)))
+	}
+}
+
+// exhausted returns the error for a request beyond a limit that had no effect.
+func exhausted(format string, args ...any) error {
+	return withDetail(connect.NewError(connect.CodeResourceExhausted, fmt.Errorf(format, args...)),
+		&errdetails.RetryInfo{RetryDelay: durationpb.New(limitRetry)})
+}
