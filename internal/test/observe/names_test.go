@@ -142,6 +142,28 @@ func TestQueriesNameWhatExists(t *testing.T) {
 	}
 }
 
+// TestQueriesSelectAnInstallation holds that the rules and the dashboard never mix the series of two
+// installations: each series that they read is selected by the label.
+func TestQueriesSelectAnInstallation(t *testing.T) {
+	known := exported(t)
+	for _, g := range readRules(t).Groups {
+		for _, r := range g.Rules {
+			known[r.Record] = r.Record != ""
+		}
+	}
+	matchers := map[string]string{rulesFile: `{installation=~".*"`, dashboardFile: `{installation=~"$installation"`}
+	for expr, where := range expressions(t) {
+		if where == document {
+			continue
+		}
+		for _, at := range regexp.MustCompile(`fantasia[_:][a-z0-9_:]+`).FindAllStringIndex(expr, -1) {
+			if known[expr[at[0]:at[1]]] && !strings.HasPrefix(expr[at[1]:], matchers[where]) {
+				t.Errorf("%s: %s reads the series of all installations: %s", where, expr[at[0]:at[1]], expr)
+			}
+		}
+	}
+}
+
 // TestAlertsAreListed holds that the document says what to do about every alert,
 // and that each alert says how bad it is and what it means.
 func TestAlertsAreListed(t *testing.T) {

@@ -77,7 +77,7 @@ func TestQueriesAnswer(t *testing.T) {
 	in.await("digits", 20)
 	// Each answer may need a second scrape, or an evaluation of the rules.
 	for expr, where := range expressions(t) {
-		expr = strings.NewReplacer("$__rate_interval", "1m", `"$study"`, `".*"`, `"$pool"`, `".*"`).Replace(expr)
+		expr = strings.NewReplacer("$__rate_interval", "1m", `"$installation"`, `".*"`, `"$study"`, `".*"`, `"$pool"`, `".*"`).Replace(expr)
 		var err error
 		testenv.Eventually(t, 30*time.Second, func(ctx context.Context) error {
 			err = answers(ctx, server, expr)

@@ -219,3 +219,18 @@ true
 {{- define "fantasia.count" -}}
 {{ index . 0 }} {{ index . 1 }}{{ if ne (int (index . 0)) 1 }}s{{ end }}
 {{- end -}}
+
+{{/* What tells this release's series from those of others in one Prometheus. */}}
+{{- define "fantasia.installation" -}}
+{{ .Release.Namespace }}/{{ .Release.Name }}
+{{- end -}}
+
+{{/* The relabelling that gives series the label installation. */}}
+{{- define "fantasia.relabel" -}}
+{targetLabel: installation, replacement: {{ include "fantasia.installation" . | quote }}}
+{{- end -}}
+
+{{/* The matcher of this release's series. */}}
+{{- define "fantasia.matcher" -}}
+installation={{ include "fantasia.installation" . | quote }}
+{{- end -}}

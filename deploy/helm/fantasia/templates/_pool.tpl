@@ -276,6 +276,9 @@ spec:
 {{ . }}
 {{- else -}}
 {{- $matchers := $root.Values.autoscaling.prometheus.matchers -}}
+{{- if and (not $matchers) $root.Values.metrics.serviceMonitor.enabled -}}
+{{- $matchers = include "fantasia.matcher" $root -}}
+{{- end -}}
 max(fantasia_pool_useful_parallelism{fantasia_pool="{{ index . 1 }}"{{ with $matchers }},{{ . }}{{ end }}}) or 0 * max(fantasia_leader_leading{{ with $matchers }}{ {{- . -}} }{{ end }} == 1)
 {{- end -}}
 {{- end -}}
