@@ -13,6 +13,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/archive"
 	"github.com/fantasia-hpo/fantasia/coordinator/backup"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/seal"
 	"github.com/fantasia-hpo/fantasia/internal/test/membus"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -39,7 +40,11 @@ func (r *rig) records(id, name string) map[string]string {
 			r.t.Fatal(err)
 		}
 		for _, kv := range resp.Kvs {
-			found[string(kv.Key)] = string(kv.Value)
+			value, err := seal.Open(string(kv.Key), kv.Value)
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			found[string(kv.Key)] = string(value)
 		}
 	}
 	return found

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/backup"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/seal"
 	"github.com/fantasia-hpo/fantasia/internal/test/membus"
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
@@ -108,7 +109,8 @@ func TestRolledBackLedgerIsExplained(t *testing.T) {
 func TestUnfinishedRestore(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, membus.Options{})
-	if _, err := r.etcd.Put(r.ctx(), ledger.DefaultPrefix+"restored/0", `{"done":false,"at":"2026-01-02T03:04:05Z"}`); err != nil {
+	key := ledger.DefaultPrefix + "restored/0"
+	if _, err := r.etcd.Put(r.ctx(), key, seal.Seal(key, []byte(`{"done":false,"at":"2026-01-02T03:04:05Z"}`))); err != nil {
 		t.Fatal(err)
 	}
 	c := r.replica()

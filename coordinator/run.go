@@ -16,6 +16,19 @@ import (
 // and the other studies continue.
 var ErrBroken = study.NewError(study.ErrPrecondition, "the study cannot be loaded")
 
+// Broken returns why this replica, if it leads, cannot load the study with an id; nil if it can. The
+// error wraps ErrBroken.
+func (c *Coordinator) Broken(id string) error {
+	l := c.term.Load()
+	if l == nil {
+		return nil
+	}
+	if why, ok := l.studies.broken.Load(id); ok {
+		return why.(error)
+	}
+	return nil
+}
+
 // run is one study of the leader. The engine and the optimiser of an ended study are
 // loaded for commands, but not for messages of workers.
 type run struct {

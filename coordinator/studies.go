@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
@@ -36,6 +37,7 @@ type studies struct {
 	runs   map[string]*run   // by id
 	loaded map[string]*run   // those that have an engine, by id
 	names  map[string]string // name to id
+	broken sync.Map          // why studies cannot be loaded, an error by id; anybody may read it
 	// unfinished are ended studies without an engine that may still need their final
 	// recommendation, by id: a leader can die before it has made one.
 	unfinished []string
@@ -126,6 +128,7 @@ func (s *studies) remove(r *run) {
 	s.journal.held.purge = append(s.journal.held.purge, id)
 	delete(s.runs, id)
 	delete(s.loaded, id)
+	s.broken.Delete(id)
 	delete(s.names, r.name())
 	s.log.Info("study deleted", telemetry.LogStudy, r.name(), "id", id)
 }
@@ -204,9 +207,17 @@ func (s *studies) rest(r *run) {
 	s.finish(r)
 }
 
+// wayBack says what restores a damaged study.
+const wayBack = "a backup restores it (fantasia restore), or another member of the etcd cluster that still has the record " +
+	"(docs/operate/operate.md#damaged-data)"
+
 // breaks marks a study as one that cannot be loaded.
 func (s *studies) breaks(r *run, err error) {
+	if errors.Is(err, study.ErrDamaged) {
+		err = fmt.Errorf("%w; %s", err, wayBack)
+	}
 	r.broken = fmt.Errorf("study %s: %w: %w", r.name(), ErrBroken, err)
+	s.broken.Store(r.spec.ID, r.broken)
 	s.log.Error("could not load a study; leaving it untouched", telemetry.LogStudy, r.name(), telemetry.LogError, err)
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/base/mutant"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
 // streams are the streams that a takeover reads up to the fence, in this order:
@@ -34,6 +35,9 @@ func (l *leader) takeOver(ctx context.Context, handBack bool) error {
 		return fmt.Errorf("load the ledger: %w", err)
 	}
 	failpoint.Reach(failpoint.TakeoverLoaded)
+	if err := errors.Join(snapshot.Lost...); err != nil {
+		l.log.Warn("positions in streams are unreadable: reading these streams from the start", telemetry.LogError, err)
+	}
 	for _, s := range streams {
 		l.journal.committed[s] = snapshot.Cursors[s]
 	}

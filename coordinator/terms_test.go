@@ -197,9 +197,19 @@ func TestUnreadableRecordsBreakTheirStudy(t *testing.T) {
 		}
 	}
 	c := r.leader()
-	for _, name := range []string{"bad-spec", "bad-stat", "bad-tria"} {
-		if err := c.Stop(r.ctx(), name, ""); !errors.Is(err, ErrBroken) {
-			t.Errorf("stop %s: %v", name, err)
+	for i, name := range []string{"bad-spec", "bad-stat", "bad-tria"} {
+		err := c.Stop(r.ctx(), name, "")
+		for _, want := range []string{name, ids[i], "fantasia restore", "another member of the etcd cluster"} {
+			if !errors.Is(err, ErrBroken) || !errors.Is(err, study.ErrDamaged) || !strings.Contains(err.Error(), want) {
+				t.Errorf("stop %s: %v; want %s", name, err, want)
+			}
+		}
+		id := strings.Split(ids[i], "/")[4]
+		if why := c.Broken(id); why == nil || why.Error() != err.Error() {
+			t.Errorf("study %s is broken because %v, want %v", id, why, err)
+		}
+		if kept, err := r.etcd.Get(r.ctx(), ids[i]); err != nil || len(kept.Kvs) != 1 || string(kept.Kvs[0].Value) != "?" {
+			t.Errorf("the damaged record %s was written over: %v, %v", ids[i], kept, err)
 		}
 		if err := c.Delete(r.ctx(), name, true); err != nil {
 			t.Errorf("delete %s: %v", name, err)

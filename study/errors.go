@@ -21,6 +21,9 @@ var (
 	// ErrAway says that the store of the studies does not answer. Unlike after
 	// ErrUnavailable, there is no point in trying again at once.
 	ErrAway = errors.New("the studies cannot be read")
+	// ErrDamaged says that what is stored of the study is damaged or missing. Trying again does
+	// not help.
+	ErrDamaged = errors.New("damaged")
 )
 
 // kindError is an error of a kind.

@@ -54,6 +54,7 @@ func toConnect(err error) error {
 		err  error
 		code connect.Code
 	}{
+		{study.ErrDamaged, connect.CodeDataLoss}, // also of a study that cannot be loaded for that
 		{study.ErrNotFound, connect.CodeNotFound},
 		{study.ErrExists, connect.CodeAlreadyExists},
 		{study.ErrPrecondition, connect.CodeFailedPrecondition},

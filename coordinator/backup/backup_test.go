@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/seal"
 	"github.com/fantasia-hpo/fantasia/internal/base/embedded"
 )
 
@@ -48,7 +49,11 @@ func records(t *testing.T, c *clientv3.Client) map[string]string {
 	all := map[string]string{}
 	for _, kv := range resp.Kvs {
 		if key := strings.TrimPrefix(string(kv.Key), ledger.DefaultPrefix); !strings.HasPrefix(key, "leader/") && !strings.HasPrefix(key, "restored/") {
-			all[key] = string(kv.Value)
+			value, err := seal.Open(string(kv.Key), kv.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[key] = string(value)
 		}
 	}
 	return all
@@ -65,14 +70,21 @@ func fill(t *testing.T, c *clientv3.Client) map[string]string {
 		want[fmt.Sprintf("studies/1/trials/%08d", i+1)] = fmt.Sprintf(`{"number":%d}`, i+1)
 	}
 	for key, value := range want {
-		if _, err := c.Put(t.Context(), ledger.DefaultPrefix+key, value); err != nil {
-			t.Fatal(err)
-		}
+		put(t, c, key, value)
 	}
 	if _, err := c.Put(t.Context(), ledger.DefaultPrefix+"leader/1", "of another shard"); err != nil {
 		t.Fatal(err)
 	}
 	return want
+}
+
+// put stores a record under a key below the prefix.
+func put(t *testing.T, c *clientv3.Client, key, value string) {
+	t.Helper()
+	key = ledger.DefaultPrefix + key
+	if _, err := c.Put(t.Context(), key, seal.Seal(key, []byte(value))); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // noise returns bytes that cannot be compressed, so that each bit of them counts.

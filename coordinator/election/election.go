@@ -24,8 +24,10 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/fantasia-hpo/fantasia/study"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/seal"
+	"github.com/fantasia-hpo/fantasia/study"
 
 	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 )
@@ -231,7 +233,11 @@ func Leader(ctx context.Context, client *clientv3.Client, key string) (value str
 	if len(resp.Kvs) == 0 {
 		return "", 0, fmt.Errorf("%w of %s", ErrNoLeader, key)
 	}
-	return string(resp.Kvs[0].Value), resp.Kvs[0].CreateRevision, nil
+	opened, err := seal.Open(key, resp.Kvs[0].Value)
+	if err != nil {
+		return "", 0, fmt.Errorf("%w: the leader's address, %s: %w; the next leader replaces it", study.ErrUnavailable, key, err)
+	}
+	return string(opened), resp.Kvs[0].CreateRevision, nil
 }
 
 // Clear frees the key of a leader that is known to be dead, by revoking its lease.

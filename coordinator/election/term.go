@@ -9,6 +9,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/seal"
 )
 
 // Term is one candidate's time as the leader. It is safe for concurrent use.
@@ -70,7 +72,7 @@ func (t *Term) create() (won bool, err error) {
 	defer cancel()
 	_, errCreate := t.c.Client.Txn(ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(t.Key), "=", 0)).
-		Then(clientv3.OpPut(t.Key, t.c.Value, clientv3.WithLease(t.Lease))).
+		Then(clientv3.OpPut(t.Key, seal.Seal(t.Key, []byte(t.c.Value)), clientv3.WithLease(t.Lease))).
 		Commit()
 	if t.c.hooks.created != nil {
 		t.c.hooks.created(t.Lease)

@@ -53,7 +53,7 @@ func (e *Engine) loadTrial(number int, r record.Trial) error {
 	if r.Number != number {
 		return fmt.Errorf("expected trial %d in the ledger, got trial %d", number, r.Number)
 	}
-	count := counter(&e.status.Counts, r.State)
+	count := e.status.Counts.Of(r.State)
 	if count == nil {
 		return fmt.Errorf("trial %d: unknown state %q", number, r.State)
 	}

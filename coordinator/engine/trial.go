@@ -67,37 +67,13 @@ func (e *Engine) touch(t *trial) {
 
 // setState changes a trial's state and the study's counts.
 func (e *Engine) setState(t *trial, s study.TrialState) {
-	if n := counter(&e.status.Counts, t.rec.State); n != nil {
+	if n := e.status.Counts.Of(t.rec.State); n != nil {
 		*n--
 	}
 	t.rec.State = s
-	*counter(&e.status.Counts, s)++
+	*e.status.Counts.Of(s)++
 	e.dirty.status = true
 	e.touch(t)
-}
-
-// counter returns the counter of a trial's state; nil if the state is unknown or not set.
-func counter(c *record.Counts, s study.TrialState) *int {
-	switch s {
-	case study.TrialPending:
-		return &c.Pending
-	case study.TrialQueued:
-		return &c.Queued
-	case study.TrialClaimed, study.TrialRunning:
-		return &c.Running
-	case study.TrialCompleted:
-		return &c.Completed
-	case study.TrialFailed:
-		return &c.Failed
-	case study.TrialInfeasible:
-		return &c.Infeasible
-	case study.TrialPruned:
-		return &c.Pruned
-	case study.TrialCancelled:
-		return &c.Cancelled
-	default:
-		return nil
-	}
 }
 
 // find returns the attempt with an id; nil if the study, the trial, the attempt or its

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -46,7 +45,7 @@ func (l *Ledger) Asides(ctx context.Context, limit int) ([]Aside, error) {
 	var out []Aside
 	for _, kv := range resp.Kvs {
 		a := Aside{Key: strings.TrimPrefix(string(kv.Key), l.o.Prefix+asideDir)}
-		if json.Unmarshal(kv.Value, &a.Aside) == nil {
+		if decode(kv, &a.Aside) == nil {
 			out = append(out, a)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // opOverhead is the size of an operation in a request, in bytes, besides its key and
-// its value: a generous estimate of protobuf's framing.
+// its value: a generous estimate of protobuf's framing and of the record's seal.
 const opOverhead = 64
 
 // Batch collects records to be stored together, keeping the last version of each. The
@@ -50,7 +50,7 @@ func (o op) size() int { return len(o.Key) + len(o.Value) + len(o.End) + opOverh
 func (o op) etcd(prefix string) clientv3.Op {
 	switch {
 	case o.Value != nil:
-		return clientv3.OpPut(prefix+o.Key, string(o.Value))
+		return put(prefix+o.Key, o.Value)
 	case o.End != "":
 		return clientv3.OpDelete(prefix+o.Key, clientv3.WithRange(prefix+o.End))
 	default:

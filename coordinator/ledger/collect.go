@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
+	"github.com/fantasia-hpo/fantasia/coordinator/seal"
 )
 
 // Collector gathers the records of one study from those that Export visits, without the
@@ -22,10 +22,15 @@ func NewCollector(nameOrID string) *Collector { return &Collector{study: nameOrI
 // Put takes a record. Records MUST come in the order in which Export visits them: names come
 // before studies.
 func (c *Collector) Put(key string, value []byte) error {
-	kv := &mvccpb.KeyValue{Key: []byte(key), Value: value}
+	read := func(v any) error {
+		if err := seal.Strict(value, v); err != nil {
+			return &Damaged{Key: key, Cause: err}
+		}
+		return nil
+	}
 	if key == nameKey(c.study) {
 		var n nameRecord
-		if err := decode(kv, &n); err != nil {
+		if err := read(&n); err != nil {
 			return err
 		}
 		c.id = n.ID
@@ -33,7 +38,7 @@ func (c *Collector) Put(key string, value []byte) error {
 	leaf, ok := strings.CutPrefix(key, studyDir(c.id))
 	if ok && known(leaf) {
 		c.found = true
-		c.records.add(leaf, kv)
+		c.records.add(leaf, read)
 	}
 	return nil
 }

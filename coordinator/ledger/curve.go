@@ -31,7 +31,9 @@ func (l *Ledger) Curve(ctx context.Context, id string, trial int) (*curve.Curve,
 		if string(kv.Key) != l.o.Prefix+segmentKey(id, trial, i) {
 			return nil, fmt.Errorf("%w: %s is not segment %d", ErrCorrupt, kv.Key, i)
 		}
-		segments[i] = kv.Value
+		if segments[i], err = open(kv); err != nil {
+			return nil, err
+		}
 	}
 	c, err := curve.Read(segments)
 	if err != nil {
@@ -46,11 +48,12 @@ func (l *Ledger) curves(ctx context.Context, id string, revision int64) (map[int
 	curves := map[int]*curve.Curve{}
 	var trial int
 	var segments [][]byte
+	var damaged error
 	add := func() {
-		if c, err := curve.Read(segments); err == nil && len(segments) > 0 {
+		if c, err := curve.Read(segments); err == nil && damaged == nil && len(segments) > 0 {
 			curves[trial] = c
 		}
-		segments = nil
+		segments, damaged = nil, nil
 	}
 	err := l.scan(ctx, l.o.Prefix+curvesOf(id), revision, func(kv *mvccpb.KeyValue) error {
 		name, _, _ := strings.Cut(strings.TrimPrefix(string(kv.Key), l.o.Prefix+curvesOf(id)), "/")
@@ -59,7 +62,8 @@ func (l *Ledger) curves(ctx context.Context, id string, revision int64) (map[int
 				add()
 				trial = n
 			}
-			segments = append(segments, kv.Value)
+			segment, err := open(kv)
+			segments, damaged = append(segments, segment), errors.Join(damaged, err)
 		}
 		return nil
 	})
@@ -161,8 +165,13 @@ func (w *curveWatcher) deliver(kv *mvccpb.KeyValue) error {
 	trial, err := strconv.Atoi(number)
 	var attempt int
 	var series []curve.Series
+	segment, errOpen := open(kv)
+	if errOpen != nil {
+		w.failed = errOpen
+		return w.failed
+	}
 	if err == nil {
-		attempt, series, err = curve.ReadSegment(kv.Value)
+		attempt, series, err = curve.ReadSegment(segment)
 	}
 	if err != nil {
 		w.failed = fmt.Errorf("%w: %s: %w", ErrCorrupt, kv.Key, err)

@@ -18,7 +18,8 @@ var ErrCompacted = errors.New("etcd compacted its history while the ledger was r
 // Export visits every record of the ledger at one revision, in the order of the keys,
 // page by page. Keys are relative to the prefix. It leaves out the keys of leaders, which
 // mean nothing in another etcd. begin is called first, with the revision. The error wraps
-// ErrUnfinished if the ledger is not whole, and ErrCompacted if reading took too long.
+// ErrUnfinished if the ledger is not whole, ErrCompacted if reading took too long, and
+// ErrCorrupt if records are damaged: Export visits the others, and names the damaged ones at the end.
 func (l *Ledger) Export(ctx context.Context, begin func(revision int64) error, visit func(key string, value []byte) error) (Contents, error) {
 	var r restoredRecord
 	if found, err := l.get(ctx, l.restoredKey(), &r); err != nil {
@@ -53,6 +54,7 @@ func (l *Ledger) export(ctx context.Context, prefixes []string, begin func(revis
 	if err := begin(revision); err != nil {
 		return c, err
 	}
+	var damaged []error
 	for _, prefix := range prefixes {
 		err := l.scan(ctx, l.o.Prefix+prefix, revision, func(kv *mvccpb.KeyValue) error {
 			key := strings.TrimPrefix(string(kv.Key), l.o.Prefix)
@@ -60,7 +62,12 @@ func (l *Ledger) export(ctx context.Context, prefixes []string, begin func(revis
 				return nil
 			}
 			c.count(key)
-			return visit(key, kv.Value)
+			value, err := open(kv)
+			if err != nil {
+				damaged = append(damaged, err)
+				return nil
+			}
+			return visit(key, value)
 		})
 		if errors.Is(err, rpctypes.ErrCompacted) {
 			err = fmt.Errorf("%w: %w", ErrCompacted, err)
@@ -69,7 +76,18 @@ func (l *Ledger) export(ctx context.Context, prefixes []string, begin func(revis
 			return c, fmt.Errorf("read the ledger at revision %d: %w", revision, err)
 		}
 	}
-	return c, nil
+	return c, allOf(damaged)
+}
+
+// maxNamed is how many damaged records an error names.
+const maxNamed = 10
+
+// allOf joins errors, of which it names the first ones.
+func allOf(errs []error) error {
+	if more := len(errs) - maxNamed; more > 0 {
+		errs = append(errs[:maxNamed:maxNamed], fmt.Errorf("%w: %d more records", ErrCorrupt, more))
+	}
+	return errors.Join(errs...)
 }
 
 // Contents counts the records of the ledger, without those of leaders.

@@ -109,7 +109,7 @@ func create(t testing.TB, w *Writer, id, name string, n int) *record.Study {
 	t.Helper()
 	s := newStudy(id, name)
 	var b Batch
-	b.PutStatus(id, &record.Status{State: study.Running, Trials: n})
+	b.PutStatus(id, &record.Status{State: study.Running, Trials: n, Counts: record.Counts{Pending: n}})
 	for i := 1; i <= n; i++ {
 		b.PutTrial(id, newTrial(i))
 	}

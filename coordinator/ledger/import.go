@@ -42,7 +42,7 @@ func (i *Import) mark(ctx context.Context, done bool) error {
 	if err != nil {
 		return fmt.Errorf("encode the restore's record: %w", err)
 	}
-	return i.transact(ctx, clientv3.OpPut(i.l.restoredKey(), string(raw)))
+	return i.transact(ctx, put(i.l.restoredKey(), raw))
 }
 
 // clear deletes all records but the import's own and those of leaders, page by page.
@@ -81,7 +81,7 @@ func (i *Import) Put(ctx context.Context, key string, value []byte) error {
 			return err
 		}
 	}
-	i.ops = append(i.ops, clientv3.OpPut(i.l.o.Prefix+key, string(value)))
+	i.ops = append(i.ops, put(i.l.o.Prefix+key, value))
 	i.bytes += size
 	i.contents.count(key)
 	return nil

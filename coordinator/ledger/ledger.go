@@ -65,8 +65,8 @@ var (
 	ErrTooLarge = errors.New("the record is too large for etcd")
 	// ErrNameTaken means that a study of that name exists.
 	ErrNameTaken = study.NewError(study.ErrExists, "a study of that name already exists")
-	// ErrCorrupt means that this version cannot read a record.
-	ErrCorrupt = errors.New("the ledger contains an unreadable record")
+	// ErrCorrupt means that a record is damaged, or that this version cannot read it.
+	ErrCorrupt = study.NewError(study.ErrDamaged, "the ledger contains an unreadable record")
 	// ErrNotFound means that there is no such study or trial.
 	ErrNotFound = study.NewError(study.ErrNotFound, "not found")
 )

@@ -3,7 +3,6 @@ package ledger
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -48,6 +47,9 @@ type Snapshot struct {
 	Revision int64
 	Studies  []Records
 	Cursors  map[messaging.Stream]messaging.Cursor
+	// Lost are the cursors that are unreadable. Cursors lacks them, so that their streams are
+	// read again from the start, which changes nothing.
+	Lost []error
 	// Traced is the time until which trials were folded whose spans have been exported;
 	// zero if unknown.
 	Traced time.Time
@@ -57,10 +59,19 @@ type Snapshot struct {
 // LoadStudy. A leader calls it after Lead. Unreadable records are reported for their
 // study: see Records.
 func (l *Ledger) Load(ctx context.Context) (*Snapshot, error) {
-	snap, err := l.load(ctx, l.o.Prefix+studiesDir, l.scanRunning, func(r *Records) bool { return r.Status.State == study.Running })
-	if err == nil {
-		snap.Traced, err = l.traced(ctx)
+	running := func(r *Records) bool { return r.Status.State == study.Running }
+	snap, err := l.load(ctx, l.o.Prefix+studiesDir, l.scanRunning, running)
+	if err != nil {
+		return nil, err
 	}
+	for i := range snap.Studies {
+		if r := &snap.Studies[i]; running(r) {
+			if err := l.recount(ctx, r, snap.Revision); err != nil {
+				return nil, err
+			}
+		}
+	}
+	snap.Traced, err = l.traced(ctx)
 	return snap, err
 }
 
@@ -104,7 +115,8 @@ func (l *Ledger) loadOnce(ctx context.Context, prefix string, scan scanner, curv
 	for _, kv := range resp.Kvs {
 		var c messaging.Cursor
 		if err := decode(kv, &c); err != nil {
-			return nil, err
+			snap.Lost = append(snap.Lost, err)
+			continue
 		}
 		snap.Cursors[messaging.Stream(strings.TrimPrefix(string(kv.Key), l.cursorDir()))] = c
 	}
@@ -117,7 +129,7 @@ func (l *Ledger) loadOnce(ctx context.Context, prefix string, scan scanner, curv
 		if studies[id] == nil {
 			studies[id] = &Records{}
 		}
-		studies[id].add(leaf, kv)
+		studies[id].add(leaf, func(v any) error { return decode(kv, v) })
 		return nil
 	})
 	if err != nil {
@@ -147,6 +159,28 @@ func (l *Ledger) loadOnce(ctx context.Context, prefix string, scan scanner, curv
 	return snap, nil
 }
 
+// recount compares a study's trials, all of which were read at a revision, with the counts in its
+// status. A difference is an error of the study, since a commit stores both.
+func (l *Ledger) recount(ctx context.Context, r *Records, revision int64) error {
+	if r.Err != nil {
+		return nil //nolint:nilerr // it is told already
+	}
+	counts, known := record.Count(r.Trials)
+	if !known || len(r.Trials) == r.Status.Trials && counts == r.Status.Counts {
+		return nil // loading the study tells an unknown state
+	}
+	// A commit that takes several transactions may just be applied.
+	resp, err := l.client.Get(ctx, l.redoDir(), clientv3.WithPrefix(), clientv3.WithCountOnly(), clientv3.WithRev(revision))
+	if err != nil {
+		return fmt.Errorf("recount the trials of study %s: %w", r.Study.ID, err)
+	}
+	if resp.Count == 0 {
+		r.Err = fmt.Errorf("%w: the status of study %s has %d trials (%s), but the ledger has %d (%s)",
+			ErrCorrupt, r.Study.ID, r.Status.Trials, r.Status.Counts, len(r.Trials), counts)
+	}
+	return nil
+}
+
 func older(a, b *record.Study) int {
 	return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.ID, b.ID))
 }
@@ -156,19 +190,19 @@ func known(leaf string) bool {
 	return leaf == specLeaf || leaf == statusLeaf || leaf == modelLeaf || strings.HasPrefix(leaf, trialsDir)
 }
 
-// add decodes a record of the study; it skips unreadable ones.
-func (r *Records) add(leaf string, kv *mvccpb.KeyValue) {
+// add reads a record of the study; it skips unreadable ones.
+func (r *Records) add(leaf string, decode func(v any) error) {
 	var err error
 	switch leaf {
 	case specLeaf:
-		err = decode(kv, &r.Study)
+		err = decode(&r.Study)
 	case statusLeaf:
-		err = decode(kv, &r.Status)
+		err = decode(&r.Status)
 	case modelLeaf:
-		err = decode(kv, &r.Model)
+		err = decode(&r.Model)
 	default:
 		var t record.Trial
-		if err = decode(kv, &t); err == nil {
+		if err = decode(&t); err == nil {
 			r.Trials = append(r.Trials, t)
 		}
 	}
@@ -444,11 +478,4 @@ func (l *Ledger) Trial(ctx context.Context, id string, number int) (record.Trial
 		return t, fmt.Errorf("trial %d of study %s: %w", number, id, ErrNotFound)
 	}
 	return t, decode(resp.Kvs[0], &t)
-}
-
-func decode(kv *mvccpb.KeyValue, v any) error {
-	if err := json.Unmarshal(kv.Value, v); err != nil {
-		return fmt.Errorf("%w: %s at revision %d: %w", ErrCorrupt, kv.Key, kv.ModRevision, err)
-	}
-	return nil
 }

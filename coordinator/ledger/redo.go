@@ -63,8 +63,8 @@ func (w *Writer) applyStored(ctx context.Context, n int) error {
 		if len(resp.Kvs) != 1 {
 			return fmt.Errorf("read the redo log: %s is missing; want %d chunks", w.l.redoKey(i), n)
 		}
-		if err := json.Unmarshal(resp.Kvs[0].Value, &parts[i]); err != nil {
-			return fmt.Errorf("decode %s: %w", w.l.redoKey(i), err)
+		if err := decode(resp.Kvs[0], &parts[i]); err != nil {
+			return err
 		}
 	}
 	return w.apply(ctx, parts)

@@ -15,6 +15,9 @@ func (l *Ledger) LoadStudy(ctx context.Context, id string) (*Records, error) {
 	if len(snap.Studies) == 0 {
 		return nil, fmt.Errorf("study %s: %w", id, ErrNotFound)
 	}
+	if err := l.recount(ctx, &snap.Studies[0], snap.Revision); err != nil {
+		return nil, err
+	}
 	if err := snap.Studies[0].Err; err != nil {
 		return nil, err
 	}

@@ -77,14 +77,17 @@ func (l *Ledger) Lead(ctx context.Context, f Fence) (*Writer, error) {
 		return nil, fmt.Errorf("%w: %s was not created at revision %d", ErrFenced, f.Key, f.Revision)
 	}
 	last, head, err := lastCommit(resp.Responses[1].GetResponseRange().Kvs)
+	left := resp.Responses[2].GetResponseRange().Count
 	if err != nil {
-		return nil, err
+		if left > 0 {
+			return nil, err
+		}
+		last, err = commit{}, nil // without a redo log, only the revision of the last commit matters
 	}
 	w.head = head
 	if err := w.recall(resp.Responses[3].GetResponseRange().Kvs, resp.Responses[4].GetResponseRange().Kvs); err != nil {
 		return nil, err
 	}
-	left := resp.Responses[2].GetResponseRange().Count
 	switch {
 	case last.Redo > 0:
 		err = w.applyStored(ctx, last.Redo)
@@ -162,7 +165,7 @@ func (w *Writer) transact(ctx context.Context, ops []op, c *condition, redo int)
 	if err != nil {
 		return fmt.Errorf("encode the commit's record: %w", err)
 	}
-	then := append(nested(ops, w.l.o.Prefix), clientv3.OpPut(w.l.commitKey(), string(raw)))
+	then := append(nested(ops, w.l.o.Prefix), put(w.l.commitKey(), raw))
 	orElse := []clientv3.Op{clientv3.OpGet(w.fence.Key), clientv3.OpGet(w.l.commitKey())}
 	if c != nil {
 		orElse = append(orElse, clientv3.OpGet(c.key))
@@ -274,7 +277,7 @@ func (w *Writer) refused(resp *clientv3.TxnResponse, me commit, c *condition, un
 	if c != nil {
 		if kvs := resp.Responses[2].GetResponseRange().Kvs; len(kvs) == 1 {
 			var n nameRecord
-			if err := json.Unmarshal(kvs[0].Value, &n); err == nil {
+			if decode(kvs[0], &n) == nil {
 				holder = n.ID
 			}
 		}
@@ -294,8 +297,6 @@ func lastCommit(kvs []*mvccpb.KeyValue) (commit, int64, error) {
 	if len(kvs) == 0 {
 		return c, 0, nil
 	}
-	if err := json.Unmarshal(kvs[0].Value, &c); err != nil {
-		return c, 0, fmt.Errorf("decode %s: %w", kvs[0].Key, err)
-	}
-	return c, kvs[0].ModRevision, nil
+	err := decode(kvs[0], &c)
+	return c, kvs[0].ModRevision, err
 }

@@ -30,6 +30,8 @@ func TestCommitAndLoad(t *testing.T) {
 	var b Batch
 	b.PutTrial("id1", newTrial(5))
 	b.PutTrial("id1", trial) // etcd refuses a key twice in a transaction
+	status := &record.Status{State: study.Running, Trials: 5, Counts: record.Counts{Pending: 4, Queued: 1}}
+	b.PutStatus("id1", status)
 	b.PutModel("id1", &record.Model{Request: 3, State: []byte("state")})
 	b.PutCursor(messaging.StreamClaim, cursor)
 	if err := w.Commit(ctx, &b); err != nil {
@@ -43,7 +45,7 @@ func TestCommitAndLoad(t *testing.T) {
 		Revision: snap.Revision,
 		Cursors:  map[messaging.Stream]messaging.Cursor{messaging.StreamClaim: cursor},
 		Studies: []Records{{
-			Study: *s, Status: record.Status{State: study.Running, Trials: 4},
+			Study: *s, Status: *status,
 			Model:  record.Model{Request: 3, State: []byte("state")},
 			Trials: []record.Trial{*newTrial(1), *newTrial(2), *newTrial(3), *newTrial(4), *trial},
 		}},

@@ -4,6 +4,8 @@
 package record
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -115,6 +117,62 @@ type Counts struct {
 	Cancelled  int `json:"cancelled"`
 	// Added is how many of the completed trials were evaluated elsewhere.
 	Added int `json:"added,omitempty"`
+}
+
+// Of returns the count of the trials in a state; nil if there is no such state.
+func (c *Counts) Of(s study.TrialState) *int {
+	switch s {
+	case study.TrialPending:
+		return &c.Pending
+	case study.TrialQueued:
+		return &c.Queued
+	case study.TrialClaimed, study.TrialRunning:
+		return &c.Running
+	case study.TrialCompleted:
+		return &c.Completed
+	case study.TrialFailed:
+		return &c.Failed
+	case study.TrialInfeasible:
+		return &c.Infeasible
+	case study.TrialPruned:
+		return &c.Pruned
+	case study.TrialCancelled:
+		return &c.Cancelled
+	default:
+		return nil
+	}
+}
+
+// Count counts trials by state. It reports false if a trial has an unknown state.
+func Count(trials []Trial) (c Counts, ok bool) {
+	for i := range trials {
+		of := c.Of(trials[i].State)
+		if of == nil {
+			return c, false
+		}
+		*of++
+		if trials[i].Source == optimizer.SourceAdded {
+			c.Added++
+		}
+	}
+	return c, true
+}
+
+// String lists the counts that are not 0.
+func (c Counts) String() string {
+	var parts []string
+	for _, one := range []struct {
+		n    int
+		name string
+	}{
+		{c.Pending, "pending"}, {c.Queued, "queued"}, {c.Running, "running"}, {c.Completed, "completed"},
+		{c.Failed, "failed"}, {c.Infeasible, "infeasible"}, {c.Pruned, "pruned"}, {c.Cancelled, "cancelled"}, {c.Added, "added"},
+	} {
+		if one.n != 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", one.n, one.name))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // Ended returns the number of trials that count against the budget: those whose

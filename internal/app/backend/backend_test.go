@@ -12,6 +12,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/coordinator/seal"
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
 	"github.com/fantasia-hpo/fantasia/internal/base/embedded"
 	"github.com/fantasia-hpo/fantasia/internal/test/membus"
@@ -319,6 +320,42 @@ func TestADamagedStudyHidesNoOther(t *testing.T) {
 	}
 }
 
+// A damaged trial is told with its key by the calls that read it. Other trials can be read.
+func TestDamagedTrial(t *testing.T) {
+	b := newReplica(t, 2*time.Second)
+	ctx, client := b.ctx, b.client
+	s, err := b.Create(ctx, fmt.Appendf(nil, file, "damaged", 2, "default"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	evaluate(t, b.broker)
+	for _, err := range b.WatchStudy(ctx, "damaged") { // until it ends
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	key := ledger.DefaultPrefix + "studies/" + s.Spec.ID + "/trials/00000002"
+	found, err := client.Get(ctx, key)
+	if err != nil || len(found.Kvs) != 1 {
+		t.Fatal(found, err)
+	}
+	flipped := found.Kvs[0].Value
+	flipped[len(flipped)/2] ^= 1
+	if _, err := client.Put(ctx, key, string(flipped)); err != nil {
+		t.Fatal(err)
+	}
+	_, errTrial := b.Trial(ctx, "damaged", 2)
+	_, errTrials := b.Trials(ctx, "damaged", 0, 10)
+	for _, err := range []error{errTrial, errTrials} {
+		if !errors.Is(err, study.ErrDamaged) || !strings.Contains(err.Error(), key) {
+			t.Errorf("%v; want ErrDamaged with the key %s", err, key)
+		}
+	}
+	if _, err := b.Trial(ctx, "damaged", 1); err != nil {
+		t.Errorf("another trial: %v", err)
+	}
+}
+
 // Only a study that is a resource has a namespace for a Job. Through the API none can be
 // created, nor can a study get one later.
 func TestNoJobsThroughTheAPI(t *testing.T) {
@@ -378,7 +415,8 @@ func TestMessagesSetAsideAreShown(t *testing.T) {
 	}
 	for i := range 2 {
 		raw := fmt.Sprintf(`{"study":%q,"subject":"fantasia.result","reason":"reason %d","refused":"no space left","raw":"AA=="}`, s.Spec.ID, i)
-		if _, err := client.Put(ctx, fmt.Sprintf("%saside/%s/%d", ledger.DefaultPrefix, s.Spec.ID, i), raw); err != nil {
+		key := fmt.Sprintf("%saside/%s/%d", ledger.DefaultPrefix, s.Spec.ID, i)
+		if _, err := client.Put(ctx, key, seal.Seal(key, []byte(raw))); err != nil {
 			t.Fatal(err)
 		}
 	}

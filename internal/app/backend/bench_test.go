@@ -9,6 +9,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/coordinator/seal"
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
 	"github.com/fantasia-hpo/fantasia/study"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -57,7 +58,7 @@ func fill(b *testing.B, client *clientv3.Client, trials int) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if ops = append(ops, clientv3.OpPut(key, string(raw))); len(ops) == ledger.MaxOps {
+		if ops = append(ops, clientv3.OpPut(key, seal.Seal(key, raw))); len(ops) == ledger.MaxOps {
 			flush()
 		}
 	}

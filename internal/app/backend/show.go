@@ -18,6 +18,9 @@ func (b *Backend) shown(ctx context.Context, s ledger.Summary) (server.Study, er
 	if s.Status.State == study.Running && s.Status.Reason == "" && !s.Study.Definition.Spec.ByClients() {
 		out.Status.Reason = idle(&s.Study.Definition.Spec, b.c.Workers())
 	}
+	if err := b.c.Broken(s.Study.ID); err != nil {
+		out.Status.Reason = err.Error()
+	}
 	switch aside, err := b.l.aside(ctx, s.Study.ID); {
 	case err != nil:
 		return out, err

@@ -11,10 +11,12 @@ import (
 	"sync"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/coordinator/seal"
 	"github.com/fantasia-hpo/fantasia/internal/test/testcluster"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -78,7 +80,11 @@ func (c *checker) stored(key string, value []byte) {
 			Nonce string `json:"nonce"`
 		} `json:"attempts"`
 	}
-	if err := json.Unmarshal(value, &t); err != nil {
+	value, err := seal.Open(key, value)
+	if err == nil {
+		err = json.Unmarshal(value, &t)
+	}
+	if err != nil {
 		c.fail("%s is %q: %v", key, value, err)
 		return
 	}
@@ -270,25 +276,29 @@ func (c *checker) commits(ctx context.Context, client *clientv3.Client, l *ledge
 			revision = max(revision, resp.CompactRevision)
 			for _, e := range resp.Events {
 				revision = e.Kv.ModRevision + 1
-				c.commit(ctx, client, l, e.Kv.Value, e.Kv.ModRevision)
+				c.commit(ctx, client, l, e.Kv)
 			}
 		}
 	}
 }
 
-func (c *checker) commit(ctx context.Context, client *clientv3.Client, l *ledger.Ledger, raw []byte, revision int64) {
+func (c *checker) commit(ctx context.Context, client *clientv3.Client, l *ledger.Ledger, kv *mvccpb.KeyValue) {
 	var commit struct {
 		Epoch int64 `json:"epoch"`
 	}
-	if err := json.Unmarshal(raw, &commit); err != nil {
-		c.fail("a commit is %q: %v", raw, err)
+	raw, err := seal.Open(string(kv.Key), kv.Value)
+	if err == nil {
+		err = json.Unmarshal(raw, &commit)
+	}
+	if err != nil {
+		c.fail("a commit is %q: %v", kv.Value, err)
 		return
 	}
 	if commit.Epoch < c.epoch {
 		c.fail("a commit of epoch %d comes after one of %d", commit.Epoch, c.epoch)
 	}
 	c.epoch = max(c.epoch, commit.Epoch)
-	resp, err := client.Get(ctx, l.LeaderKey(), clientv3.WithRev(revision))
+	resp, err := client.Get(ctx, l.LeaderKey(), clientv3.WithRev(kv.ModRevision))
 	if err != nil {
 		return // it was compacted, or etcd is away
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/seal"
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -90,6 +91,9 @@ func (w *world) idOf(name string) string {
 	var named struct {
 		ID string `json:"id"`
 	}
-	_ = json.Unmarshal(w.etcd.Value(ledger.DefaultPrefix+"names/"+name), &named) // there may be none
+	key := ledger.DefaultPrefix + "names/" + name
+	if value, err := seal.Open(key, w.etcd.Value(key)); err == nil { // there may be none
+		_ = json.Unmarshal(value, &named)
+	}
 	return named.ID
 }
