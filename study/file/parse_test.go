@@ -14,7 +14,6 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/file"
-	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
 // knownAlgorithms stands for the registry of optimisers.
@@ -234,34 +233,6 @@ func TestProblemsNameTheFile(t *testing.T) {
 	if _, err := file.Parse(bad, file.WithFile("a/study.yaml")); err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
-}
-
-// FuzzParse checks that no input makes Parse panic, and that what it accepts is read
-// back equal from canonical JSON and compiles to a space.
-func FuzzParse(f *testing.F) {
-	for _, pattern := range []string{"testdata/good/*.yaml", "testdata/bad/*.yaml"} {
-		files, err := filepath.Glob(pattern)
-		if err != nil {
-			f.Fatal(err)
-		}
-		for _, path := range files {
-			data, err := os.ReadFile(path)
-			if err != nil {
-				f.Fatal(err)
-			}
-			f.Add(data)
-		}
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := file.Parse(data)
-		if err != nil {
-			return
-		}
-		mustRoundTrip(t, s)
-		if _, err := space.Of(s); err != nil {
-			t.Fatalf("the space of an accepted study does not compile: %v", err)
-		}
-	})
 }
 
 func mustParse(t *testing.T, text string) *study.Study {

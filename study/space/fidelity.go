@@ -33,7 +33,7 @@ func checkFidelity(r *check.Report, path string, p *study.Parameter) {
 	if n := *p.Reduction; n < 2 || n > MaxReduction {
 		r.Add(path+".reduction", "%d is not accepted; want a whole number from 2 to %d", n, MaxReduction)
 	}
-	if r.Failed > before || r.IsBroken(path+".min") || r.IsBroken(path+".max") || r.IsBroken(path+".reduction") {
+	if r.Unread(path+".min", path+".max", path+".reduction") || r.Failed > before {
 		return
 	}
 	if len(p.Levels()) < 2 {

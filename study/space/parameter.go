@@ -132,7 +132,7 @@ func checkNumeric(r *check.Report, path string, p *study.Parameter) {
 		checkBound(r, path+"."+bound.name, p, **bound.value)
 	}
 	r.AddIf(!slices.Contains([]study.Scale{study.Linear, study.Log, study.Logit}, p.Scale), path+".scale", "%q is not a scale%s: linear, log, logit", p.Scale, check.DidYouMean(string(p.Scale), []string{"linear", "log", "logit"}))
-	if p.Min == nil || p.Max == nil || r.Failed > before || r.IsBroken(path+".min") || r.IsBroken(path+".max") {
+	if r.Unread(path+".min", path+".max") || p.Min == nil || p.Max == nil || r.Failed > before {
 		return
 	}
 	switch {
@@ -167,7 +167,7 @@ func checkBound(r *check.Report, path string, p *study.Parameter, value float64)
 }
 
 func checkStep(r *check.Report, path string, p *study.Parameter) {
-	if p.Step == nil || r.IsBroken(path) {
+	if p.Step == nil || r.Unread(path) {
 		return
 	}
 	span := *p.Max - *p.Min

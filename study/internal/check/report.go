@@ -113,6 +113,16 @@ func (r *Report) IsBroken(path string) bool {
 	return false
 }
 
+// Unread reports whether one of the fields could not be read, and counts that as a failure: what
+// they hold is not what was meant.
+func (r *Report) Unread(paths ...string) bool {
+	if !slices.ContainsFunc(paths, r.IsBroken) {
+		return false
+	}
+	r.Failed++
+	return true
+}
+
 // BreakFields marks every field with a problem so far as broken.
 func (r *Report) BreakFields() {
 	r.broken = make(map[string]bool, len(r.list))
