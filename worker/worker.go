@@ -20,6 +20,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	"github.com/fantasia-hpo/fantasia/worker/command"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
+	"github.com/fantasia-hpo/fantasia/worker/family"
 	"github.com/fantasia-hpo/fantasia/worker/spool"
 )
 
@@ -166,7 +167,7 @@ func (w *Worker) start() (*run, error) {
 	}
 	r.files = newFiles(o, r.sender)
 	if o.NewEvaluator == nil {
-		if n := command.KillOrphans(o.StateDir); n > 0 {
+		if n := family.KillOrphans(o.StateDir); n > 0 {
 			o.Logger.Warn("killed processes left behind by a previous run", "processes", n)
 		}
 		r.environ = environment(o)

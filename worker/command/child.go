@@ -6,41 +6,43 @@ import (
 	"runtime"
 	"syscall"
 	"time"
+
+	"github.com/fantasia-hpo/fantasia/worker/family"
 )
 
 const (
-	// pollGroup is the interval of checks of a stopped child's group once the child
+	// pollFamily is the interval of checks of a stopped child's descendants once the child
 	// itself has ended.
-	pollGroup = 20 * time.Millisecond
-	// unkillable is the time after a SIGKILL when the child is given up: a process in
-	// an uninterruptible system call only ends after the call.
+	pollFamily = 20 * time.Millisecond
+	// unkillable is the time after a SIGKILL when processes are given up: one in an
+	// uninterruptible system call only ends after the call.
 	unkillable = 10 * time.Second
 )
 
-// child is a running program, the leader of a process group of its own.
+// child is a running program, with the processes that descend from it.
 type child struct {
-	cmd *exec.Cmd
-	// exited is closed once the program has ended and was reaped.
+	family *family.Family
+	// exited is closed once the program has ended and was reaped; status is how.
 	exited chan struct{}
+	status *syscall.WaitStatus
 }
 
-// startChild starts cmd in a new process group. A goroutine keeps the thread that
-// started the child until the child ends, as the parent-death signal follows the
-// thread.
-func startChild(cmd *exec.Cmd) (*child, error) {
-	cmd.SysProcAttr = attributes()
-	c := &child{cmd: cmd, exited: make(chan struct{})}
+// startChild starts cmd for the trial with a directory, in a worker's directory. A goroutine
+// keeps the thread that started the child until the child ends, as the parent-death signal
+// follows the thread.
+func startChild(cmd *exec.Cmd, worker, trial string) (*child, error) {
+	c := &child{exited: make(chan struct{})}
 	started := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		err := cmd.Start()
+		f, err := family.Start(cmd, worker, trial)
+		c.family = f
 		started <- err
 		if err != nil {
 			return
 		}
-		// Wait's result is in cmd.ProcessState.
-		_ = cmd.Wait()
+		c.status = f.Wait()
 		close(c.exited)
 	}()
 	if err := <-started; err != nil {
@@ -49,32 +51,27 @@ func startChild(cmd *exec.Cmd) (*child, error) {
 	return c, nil
 }
 
-// signal sends to all processes of the group, if any are left.
-func (c *child) signal(sig syscall.Signal) {
-	_ = syscall.Kill(-c.cmd.Process.Pid, sig)
-}
-
-// stop ends the child and its group: first SIGTERM, then SIGKILL for what is left after
-// grace or as soon as kill is closed. It returns when the child was reaped.
-func (c *child) stop(grace time.Duration, kill <-chan struct{}) {
-	c.signal(syscall.SIGTERM)
+// stop ends the child and its descendants: first SIGTERM, then SIGKILL for what is left after
+// grace or as soon as kill is closed. It returns when all have ended, or cannot be ended.
+func (c *child) stop(grace time.Duration, kill <-chan struct{}) error {
+	c.family.Signal(syscall.SIGTERM)
 	deadline := time.NewTimer(grace)
 	defer deadline.Stop()
 	select {
 	case <-c.exited:
-		c.awaitGroup(deadline.C, kill)
+		c.awaitFamily(deadline.C, kill)
 	case <-deadline.C:
 	case <-kill:
 	}
-	c.finish()
+	return c.finish()
 }
 
-// awaitGroup gives the rest of the group its share of the grace: the program may be a
-// shell that ended while its own child still saves a checkpoint.
-func (c *child) awaitGroup(deadline <-chan time.Time, kill <-chan struct{}) {
-	poll := time.NewTicker(pollGroup)
+// awaitFamily gives the descendants their share of the grace: the program may be a shell that
+// ended while its own child still saves a checkpoint.
+func (c *child) awaitFamily(deadline <-chan time.Time, kill <-chan struct{}) {
+	poll := time.NewTicker(pollFamily)
 	defer poll.Stop()
-	for groupAlive(c.cmd.Process.Pid) {
+	for c.family.Alive() {
 		select {
 		case <-poll.C:
 		case <-deadline:
@@ -85,13 +82,20 @@ func (c *child) awaitGroup(deadline <-chan time.Time, kill <-chan struct{}) {
 	}
 }
 
-// finish kills what is left of the group and waits for the child.
-func (c *child) finish() {
-	c.signal(syscall.SIGKILL)
+// finish kills the child if it still runs, and what is left of its descendants. It returns an
+// error if some did not end.
+func (c *child) finish() error {
+	deadline := time.Now().Add(unkillable)
 	select {
 	case <-c.exited:
-	case <-time.After(unkillable):
+	default:
+		c.family.Kill()
+		select {
+		case <-c.exited:
+		case <-time.After(unkillable):
+		}
 	}
+	return c.family.Close(deadline)
 }
 
 // exit is how a program ended.
@@ -109,14 +113,14 @@ func (c *child) exit() exit {
 	default:
 		return exit{code: -1, stuck: true}
 	}
-	state := c.cmd.ProcessState
-	if state == nil {
+	switch {
+	case c.status == nil:
 		return exit{code: -1}
+	case c.status.Signaled():
+		return exit{code: -1, signal: c.status.Signal()}
+	default:
+		return exit{code: c.status.ExitStatus()}
 	}
-	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return exit{code: -1, signal: status.Signal()}
-	}
-	return exit{code: state.ExitCode()}
 }
 
 // startMessage explains to people why a program could not be started.

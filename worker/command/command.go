@@ -167,13 +167,13 @@ func (e *Evaluator) newCommand(a *messaging.Assignment, argv []string) (*exec.Cm
 	return cmd, nil
 }
 
-// launch starts a program with its outputs captured.
+// launch starts a program for the trial with a directory, with its outputs captured.
 func (e *Evaluator) launch(cmd *exec.Cmd, dir string, emit func(line report.Line, from messaging.LogStream)) (*child, *capture, error) {
 	capture, err := newCapture(cmd, dir, e.options.LogLimit, emit)
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := startChild(cmd)
+	c, err := startChild(cmd, e.options.Dir, dir)
 	release(cmd)
 	if err != nil {
 		return nil, nil, errors.Join(errors.New(startMessage(cmd.Args, cmd.Dir, err)), capture.abandon())

@@ -11,6 +11,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/base/failpoint"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/worker/family"
 	"github.com/fantasia-hpo/fantasia/worker/logfile"
 )
 
@@ -110,7 +111,7 @@ func attemptEnv(a *messaging.Assignment, p place, trace messaging.TraceContext) 
 		prefix + "TRIAL=" + strconv.Itoa(a.Trial),
 		prefix + "ATTEMPT=" + strconv.Itoa(a.Attempt),
 		prefix + "SEED=" + strconv.FormatUint(a.Seed, 10),
-		prefix + "TRIAL_DIR=" + p.dir,
+		family.Variable + "=" + p.dir,
 		prefix + "CHECKPOINT_DIR=" + p.checkpoints,
 		prefix + "REPORT=" + p.report,
 	}

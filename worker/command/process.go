@@ -44,7 +44,7 @@ func (e *Evaluator) runProcess(ctx context.Context, s *session) (evaluation.Endi
 		return evaluation.Ending{}, err
 	}
 	finishReports := follow(ctx, at.report, s)
-	stopped := supervise(ctx, child, s)
+	stopped := e.supervise(ctx, child, s)
 	if err := capture.finish(); err != nil {
 		s.reports.Log.Warn("a log is incomplete", telemetry.LogError, err)
 	}
@@ -56,7 +56,7 @@ func (e *Evaluator) runProcess(ctx context.Context, s *session) (evaluation.Endi
 
 // supervise waits for the child's end, and ends the child if ctx or a report requires
 // it. It returns ctx's cause if that came first.
-func supervise(ctx context.Context, c *child, s *session) (stopped error) {
+func (e *Evaluator) supervise(ctx context.Context, c *child, s *session) (stopped error) {
 	select {
 	case <-c.exited:
 	case <-s.ended:
@@ -64,15 +64,22 @@ func supervise(ctx context.Context, c *child, s *session) (stopped error) {
 	}
 	select {
 	case <-c.exited: // takes precedence over what came at the same time
-		c.finish()
+		e.unended(c.finish())
 		return nil
 	default:
 	}
 	if !s.isEnded() {
 		stopped = evaluation.Stopped(ctx)
 	}
-	c.stop(s.task.Assignment.Run.GracePeriod(), s.task.Kill)
+	e.unended(c.stop(s.task.Assignment.Run.GracePeriod(), s.task.Kill))
 	return stopped
+}
+
+// unended warns of processes that did not end.
+func (e *Evaluator) unended(err error) {
+	if err != nil {
+		e.options.Logger.Warn("a trial has ended, but not all of its processes", telemetry.LogError, err)
+	}
 }
 
 // follow reads the report file until the caller calls finish, which reads the rest.

@@ -20,6 +20,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
+	"github.com/fantasia-hpo/fantasia/worker/family"
 )
 
 const say = `report() { echo "{\"fantasia\": {\"metrics\": {\"error\": $1}}}"; }; `
@@ -351,19 +352,20 @@ func TestWhatIsLeftOfTheGroupIsKilled(t *testing.T) {
 	gone(t, int((<-seen.first)["pid"]))
 }
 
-func TestProcessOutsideOfTheGroupHoldsUpNothing(t *testing.T) {
+// detached starts a process in a session of its own, and waits until its id is in a file.
+func detached(t *testing.T) (script, pidFile string) {
+	t.Helper()
 	setsid, err := exec.LookPath("setsid")
 	if err != nil {
 		t.Fatal(err)
 	}
-	pidFile := filepath.Join(t.TempDir(), "pid")
-	a := shell(say + `report 1; ` + setsid + ` /bin/sh -c 'echo $$ > ` + pidFile + `.new; mv ` + pidFile + `.new ` + pidFile + `; exec sleep 60' & while ! test -e ` + pidFile + `; do sleep 0.01; done`)
-	begun := time.Now()
-	want(t, evaluate(t, a), messaging.OutcomeCompleted, "")
-	if took := time.Since(begun); took > drain+5*time.Second {
-		t.Errorf("took %s", took)
-	}
-	data, err := os.ReadFile(pidFile)
+	pidFile = filepath.Join(t.TempDir(), "pid")
+	return setsid + ` /bin/sh -c 'echo $$ > ` + pidFile + `.new; mv ` + pidFile + `.new ` + pidFile + `; exec sleep 60' & while ! test -e ` + pidFile + `; do sleep 0.01; done; `, pidFile
+}
+
+func readPID(t *testing.T, path string) int {
+	t.Helper()
+	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -371,13 +373,49 @@ func TestProcessOutsideOfTheGroupHoldsUpNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	process, err := os.FindProcess(pid)
-	if err != nil {
-		t.Fatal(err)
+	return pid
+}
+
+// What a program leaves behind ends with the trial, however that ends, also what has left the
+// program's process group and holds its outputs.
+func TestDetachedProcessesEndWithTheTrial(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("other systems only have the process group")
 	}
-	if err := process.Kill(); err != nil {
-		t.Fatal(err)
+	t.Run("at its end", func(t *testing.T) {
+		script, pidFile := detached(t)
+		want(t, evaluate(t, shell(say+script+`report 1`)), messaging.OutcomeCompleted, "")
+		gone(t, readPID(t, pidFile))
+	})
+	t.Run("failed", func(t *testing.T) {
+		script, pidFile := detached(t)
+		want(t, evaluate(t, shell(script+`exit 3`)), messaging.OutcomeFailed, messaging.ReasonExit)
+		gone(t, readPID(t, pidFile))
+	})
+	for cause, outcome := range map[error]messaging.Outcome{
+		evaluation.ErrLeaving: messaging.OutcomeHandedBack, evaluation.ErrTimeout: messaging.OutcomeTimeout,
+		evaluation.ErrCancelled: messaging.OutcomeCancelled, evaluation.ErrPruned: messaging.OutcomePruned,
+	} {
+		t.Run(cause.Error(), func(t *testing.T) {
+			script, pidFile := detached(t)
+			ending, _ := stopAfterFirst(t, newEvaluator(t, nil), shell(say+script+`report 1; exec sleep 60`), cause, false)
+			if ending.Outcome != outcome {
+				t.Errorf("outcome %q, want %q", ending.Outcome, outcome)
+			}
+			gone(t, readPID(t, pidFile))
+		})
 	}
+	t.Run("a long-lived program", func(t *testing.T) {
+		script, pidFile := detached(t)
+		a := shell(script + `read line; echo '{"fantasia": {"trial": 7, "metrics": {"error": 1}, "done": true}}'; read line`)
+		a.Run.Mode = study.ModeStream
+		e := newEvaluator(t, nil)
+		want(t, e.Evaluate(t.Context(), task(a)), messaging.OutcomeCompleted, "")
+		if err := e.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		gone(t, readPID(t, pidFile))
+	})
 }
 
 // SIGTERM kills the shell at once; its child saves a checkpoint first.
@@ -444,7 +482,9 @@ func TestKilledWorkerLeavesNoChild(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		return // the parent-death signal is Linux's
 	}
-	gone(t, killSupervisor(t, t.TempDir(), `echo $$ > "$0"; exec sleep 60`))
+	dir := t.TempDir()
+	gone(t, killSupervisor(t, dir, `echo $$ > "$0"; exec sleep 60`))
+	family.KillOrphans(dir) // it removes the program's cgroup
 }
 
 func TestOrphansAreKilledByTheNextWorker(t *testing.T) {
@@ -458,10 +498,10 @@ func TestOrphansAreKilledByTheNextWorker(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone(t, leader)
-	if n := KillOrphans(t.TempDir()); n != 0 {
+	if n := family.KillOrphans(t.TempDir()); n != 0 {
 		t.Errorf("killed %d processes of another worker", n)
 	}
-	if n := KillOrphans(dir); n != 1 {
+	if n := family.KillOrphans(dir); n != 1 {
 		t.Errorf("killed %d processes, want 1", n)
 	}
 	gone(t, pid)

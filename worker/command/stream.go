@@ -17,6 +17,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
+	"github.com/fantasia-hpo/fantasia/worker/family"
 	"github.com/fantasia-hpo/fantasia/worker/logfile"
 	"github.com/fantasia-hpo/fantasia/worker/report"
 )
@@ -124,7 +125,7 @@ func (e *Evaluator) converse(ctx context.Context, s *session, line []byte) (exit
 			patience = s.task.Assignment.Run.GracePeriod()
 		}
 	}
-	st.child.stop(patience, s.task.Kill)
+	e.unended(st.child.stop(patience, s.task.Kill))
 	e.discard()
 	how := st.child.exit()
 	return &how, stopped
@@ -190,7 +191,7 @@ func (e *Evaluator) ensureStream(ctx context.Context, a *messaging.Assignment) (
 	if e.stream != nil {
 		select {
 		case <-e.stream.child.exited: // it ended while idle
-			e.stream.child.finish()
+			e.unended(e.stream.child.finish())
 			e.discard()
 		default:
 			if e.stream.key == string(key) {
@@ -218,7 +219,7 @@ func (e *Evaluator) startStream(a *messaging.Assignment, key string) (*stream, e
 	if err != nil {
 		return nil, err
 	}
-	cmd.Env = append(e.base(a), prefix+"TRIAL_DIR="+st.dir)
+	cmd.Env = append(e.base(a), family.Variable+"="+st.dir)
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("make a pipe: %w", err)
@@ -288,11 +289,11 @@ func (e *Evaluator) Close(ctx context.Context) error {
 	_ = st.stdin.Close() // it is not used any more
 	select {
 	case <-st.child.exited:
-		st.child.finish()
+		e.unended(st.child.finish())
 	case <-time.After(closeGrace):
-		st.child.stop(termGrace, ctx.Done())
+		e.unended(st.child.stop(termGrace, ctx.Done()))
 	case <-ctx.Done():
-		st.child.stop(termGrace, nil)
+		e.unended(st.child.stop(termGrace, nil))
 	}
 	e.discard()
 	return nil
