@@ -86,6 +86,10 @@ func Observe(p *optimizer.Problem, encoding *optimizer.Encoding, o Options) *Dat
 	for row, i := range d.Of {
 		copy(d.X.RawRowView(row), encoding.Encode(p.Observations[i].Point))
 	}
+	if o.Unclipped && !o.Transform {
+		d.use(transform.Standard(y), y)
+		return d
+	}
 	d.use(transform.Plain(y), y)
 	if !o.Transform {
 		return d

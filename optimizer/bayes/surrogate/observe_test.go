@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
 	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -34,6 +35,26 @@ func TestObserve(t *testing.T) {
 	}
 	if mean, sd := d.Moments(-1.5, 4); math.Abs(mean-8) > 1e-12 || math.Abs(sd-6) > 1e-12 {
 		t.Errorf("-1.5 standard deviations are %v, want 8; a variance of 4 is an sd of %v, want 6", mean, sd)
+	}
+}
+
+// Without the clip, outcomes have the mean 0 and the standard deviation 1 that
+// gp.Standardize gives them, however far one of them lies; with it, that one counts less.
+func TestUnclipped(t *testing.T) {
+	p := &optimizer.Problem{Space: optimizertest.Cube(t, 1, 0, 1), Direction: study.Minimize}
+	y := []float64{1, 3, 2, 5, 4, 2.5, 3.5, 900}
+	for i, v := range y {
+		p.Observations = append(p.Observations, optimizer.Observation{
+			Point: study.Point{"x1": float64(i) / 8}, Outcome: optimizer.OutcomeCompleted, Values: study.Values{v},
+		})
+	}
+	want, _ := gp.Standardize(y)
+	encoding := optimizer.NewEncoding(p.Space)
+	if diff := cmp.Diff(want, Observe(p, encoding, Options{Unclipped: true}).Y, cmpopts.EquateApprox(0, 1e-12)); diff != "" {
+		t.Errorf("outcomes (-want +got):\n%s", diff)
+	}
+	if clipped := Observe(p, encoding, Options{}).Y; clipped[7] > want[7]-0.1 {
+		t.Errorf("the outlier is %v standard deviations above the mean, %v without the clip", clipped[7], want[7])
 	}
 }
 

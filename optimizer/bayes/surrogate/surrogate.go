@@ -52,6 +52,9 @@ type Options struct {
 	// Transform learns a power transform of the outcomes; otherwise they are only
 	// standardised.
 	Transform bool
+	// Unclipped standardises outcomes without squeezing the outlying ones. It does nothing
+	// with Transform.
+	Unclipped bool
 	Kernel    Smoothness
 	// Linear adds a linear kernel to the Matérn one.
 	Linear bool

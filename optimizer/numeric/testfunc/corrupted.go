@@ -14,8 +14,9 @@ const leftEnd = 1e-12
 
 // corrupted returns the functions with added discontinuities, following the code
 // printed in the paper, with that code's minima. The extremes in the paper's Table 6,
-// (-20.99, 3.46) and (-0.99, -0.04), are estimates from random samples. Samples of this
-// code have others, so gaps are not comparable with the paper's.
+// (-20.99, 3.46) and (-0.99, -0.04), are estimates from random samples. -20.99 is below the
+// minimum of this code, so the paper's runs used something else, and gaps are not comparable
+// with the paper's.
 func corrupted() []Function {
 	holder := corrupt(
 		plane("corrupted-holder-table", "Corrupted Hölder table", fromLGP+fromEvalset, -10, 10,
@@ -47,9 +48,11 @@ func corrupt(f Function, valueRange float64, c corruption) Function {
 }
 
 // at returns the corruption at u of [0, 1]: the sum of four sawteeth in the first half
-// of each quarter, and 0 in the second.
+// of each quarter, and 0 in the second. It has the period 1, so that by the paper's code the
+// bound 1 would take the value at 0. A search that tries the bounds would find a value
+// there that no point beside it has. At 1 it has the limit from below instead.
 func (c corruption) at(u float64) float64 {
-	if fraction(4*u) >= 0.5 {
+	if u >= 1 || fraction(4*u) >= 0.5 {
 		return 0
 	}
 	return c[0]*sawtooth(0.15+15*u) + c[1]*sawtooth(10*u) + c[2]*sawtooth(0.5+30*u) + c[3]*sawtooth(0.25+40*u)

@@ -248,3 +248,26 @@ func TestConcurrentUse(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// The corrupted functions have no value at the upper bound that the points beside it lack.
+// There the corruption is 0: it is that in the second half of each quarter.
+func TestCorruptionIsHalfOpen(t *testing.T) {
+	for name, corner := range map[string]float64{
+		"corrupted-exponential-8": -math.Exp(-8 * 0.2 * 0.2 / 2),
+		// |sin x₁ cos x₂ exp|1 − r/π|| at (10, 10).
+		"corrupted-holder-table": -math.Abs(math.Sin(10) * math.Cos(10) * math.Exp(math.Abs(1-math.Sqrt(200)/math.Pi))),
+	} {
+		f, err := testfunc.Get(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := slices.Repeat([]float64{1}, f.Dim())
+		if got := f.Value(f.Scale(u)); math.Abs(got-corner) > 1e-12*math.Abs(corner) {
+			t.Errorf("%s is %v in the upper corner, want %v, as without corruption", name, got, corner)
+		}
+		beside := slices.Repeat([]float64{1 - 1e-9}, f.Dim())
+		if got := f.Value(f.Scale(beside)); math.Abs(got-corner) > 1e-6*math.Abs(corner) {
+			t.Errorf("%s is %v beside the upper corner, %v in it", name, got, corner)
+		}
+	}
+}

@@ -68,9 +68,10 @@ func widened(x mat.Matrix) *mat.Dense {
 }
 
 // params returns the number of hyperparameters: log ℓ, the logarithm of the noise's
-// variance if all observations share it, and the logarithms of the warp's shapes.
+// variance or of a factor of it if all observations share that, and the logarithms of the
+// warp's shapes.
 func (t *target) params() int {
-	if t.kind == Homoscedastic {
+	if t.kind == Homoscedastic || t.kind == Shared {
 		return 2
 	}
 	return 1 + t.shape
@@ -79,7 +80,7 @@ func (t *target) params() int {
 // latents returns the number of latent values: the latent inputs in units of their
 // standard deviation, or the logarithms of the noise's variances.
 func (t *target) latents() int {
-	if t.sd > 0 || t.kind == Heteroscedastic {
+	if t.sd > 0 || t.kind == Heteroscedastic || t.kind == Shared {
 		return len(t.y)
 	}
 	return 0
@@ -91,7 +92,7 @@ func (t *target) hyperparameters(theta []float64) gp.Hyperparameters {
 	for i := range t.k.Dim() {
 		h.Kernel[i] = theta[0]
 	}
-	copy(h.Kernel[t.k.Dim()+1:], theta[1:]) // behind the signal's variance, which is 1
+	copy(h.Kernel[t.k.Dim()+1:], theta[len(theta)-t.shape:]) // behind the signal's variance, which is 1
 	if t.kind == Homoscedastic {
 		h.Noise += math.Exp(theta[1])
 	}
@@ -108,13 +109,18 @@ func (t *target) setLatent(latent []float64) {
 }
 
 // noises returns the variances of the single observations' noise; nil if they have none.
-func (t *target) noises(latent []float64) []float64 {
-	if t.kind != Heteroscedastic {
+func (t *target) noises(theta, latent []float64) []float64 {
+	var factor float64 // log
+	switch t.kind {
+	case Heteroscedastic:
+	case Shared:
+		factor = theta[1]
+	case Latent, Plain, Homoscedastic, Warped:
 		return nil
 	}
 	v := make([]float64, len(latent))
 	for i, l := range latent {
-		v[i] = math.Exp(l)
+		v[i] = math.Exp(factor + l)
 	}
 	return v
 }
@@ -132,7 +138,7 @@ func (t *target) log(theta, latent []float64) float64 {
 	h := t.hyperparameters(theta)
 	t.setLatent(latent)
 	t.k.Prepare(h.Kernel, t.x, false).Gram(t.gram)
-	raw, noises := t.gram.RawSymmetric(), t.noises(latent)
+	raw, noises := t.gram.RawSymmetric(), t.noises(theta, latent)
 	for i := range t.y {
 		raw.Data[i*raw.Stride+i] += h.Noise
 		if noises != nil {
@@ -213,7 +219,7 @@ func (c *chain) sweep(rng *rand.Rand) {
 // model returns the process under the chain's state.
 func (t *target) model(c *chain) (bayes.Surrogate, error) {
 	t.setLatent(c.latent)
-	m, err := gp.ConditionEach(t.k, t.hyperparameters(c.theta), t.x, t.y, t.noises(c.latent))
+	m, err := gp.ConditionEach(t.k, t.hyperparameters(c.theta), t.x, t.y, t.noises(c.theta, c.latent))
 	if err != nil {
 		return nil, err
 	}

@@ -39,16 +39,69 @@ const (
 	Homoscedastic Model = "homoscedastic"
 	// Heteroscedastic adds noise of a variance of its own to each observation.
 	Heteroscedastic Model = "heteroscedastic"
+	// Shared is Heteroscedastic with one more factor in all variances, by which the noise can
+	// switch off. The paper does not say that its model has one: it is an interpretation.
+	Shared Model = "heteroscedastic-shared"
 	// Warped warps each parameter by a Kumaraswamy function, without noise.
 	Warped Model = "warped"
 )
 
+// Acquisition selects how a point is chosen.
+type Acquisition string
+
+// The acquisition functions of the paper.
+const (
+	// LogEI is the expected improvement.
+	LogEI Acquisition = "logei"
+	// UCB is the upper confidence bound of the reward, kappa standard deviations above its
+	// mean.
+	UCB Acquisition = "ucb"
+)
+
+// kappa is the paper's, the default of GPyOpt.
+const kappa = 2
+
+// criterion returns the acquisition function.
+func (a Acquisition) criterion() bayes.Acquisition {
+	if a == UCB {
+		return bayes.UCB{Kappa: kappa}
+	}
+	return bayes.LogEI{Latent: true}
+}
+
+// Search selects how the acquisition function is maximised.
+type Search string
+
+// The values of Search.
+const (
+	// Cover samples in a cube that shrinks around the best sample, as the paper does.
+	Cover Search = "cover"
+	// Climb follows the gradient from the best of many candidates, half of which lie around
+	// the best evaluations.
+	Climb Search = "climb"
+)
+
+// coverSamples is the number of samples of each cube. The paper does not state it.
+const coverSamples = 200
+
+// strategies returns the loop's strategies in their order.
+func (s Search) strategies(l *loop.Loop) []loop.Strategy {
+	if s == Cover {
+		return []loop.Strategy{l.Look, l.Cover(coverSamples), l.Take}
+	}
+	return l.Plain()
+}
+
 // Options are the optimiser's settings; Settings documents them.
 type Options struct {
-	Model   Model
-	Initial int
-	Samples int
-	Sweeps  int
+	Model       Model
+	Initial     int
+	Samples     int
+	Sweeps      int
+	Acquisition Acquisition
+	Search      Search
+	Scale       float64
+	Clip        bool
 }
 
 // Settings returns the settings with their defaults.
@@ -56,18 +109,31 @@ func Settings() setting.Set {
 	return setting.Set{
 		{
 			Name: "model", Default: string(Latent),
-			Choices: []string{string(Latent), string(Plain), string(Homoscedastic), string(Heteroscedastic), string(Warped)},
+			Choices: []string{string(Latent), string(Plain), string(Homoscedastic), string(Heteroscedastic), string(Shared), string(Warped)},
 			Doc:     "Model of the objective: the latent Gaussian process, or one of its rivals.",
 		},
 		{Name: "initial", Default: 0, Min: 0, Max: 10000, Doc: "Trials of the initial design; 0 derives it from parameters and budget."},
-		{Name: "samples", Default: 10, Min: 1, Max: 100, Doc: "Samples of the model over which the expected improvement is averaged."},
+		{Name: "samples", Default: 10, Min: 1, Max: 100, Doc: "Samples of the model over which the acquisition function is averaged."},
 		{Name: "sweeps", Default: 150, Min: 1, Max: 10000, Doc: "Sweeps of the Markov chain for a suggestion; more fit better, and are slower."},
+		{
+			Name: "acquisition", Default: string(LogEI), Choices: []string{string(LogEI), string(UCB)},
+			Doc: "Acquisition function that chooses the points.",
+		},
+		{
+			Name: "search", Default: string(Cover), Choices: []string{string(Cover), string(Climb)},
+			Doc: "How it is maximised: samples in a cube that shrinks, or along its gradient.",
+		},
+		{Name: "scale", Default: 0.0, Min: 0, Max: 1, Doc: "Standard deviation of latent inputs, in diagonals of the space; 0 draws it."},
+		{Name: "clip", Default: false, Doc: "Squeeze outlying outcomes before they are standardised."},
 	}
 }
 
 // FromSettings returns the options for checked settings.
 func FromSettings(v setting.Values) Options {
-	return Options{Model: Model(v.String("model")), Initial: v.Int("initial"), Samples: v.Int("samples"), Sweeps: v.Int("sweeps")}
+	return Options{
+		Model: Model(v.String("model")), Initial: v.Int("initial"), Samples: v.Int("samples"), Sweeps: v.Int("sweeps"),
+		Acquisition: Acquisition(v.String("acquisition")), Search: Search(v.String("search")), Scale: v.Float("scale"), Clip: v.Bool("clip"),
+	}
 }
 
 // New returns the optimiser. The options MUST come from FromSettings.
@@ -93,7 +159,7 @@ func (proposer) Recommend(_ context.Context, p *optimizer.Problem, _ optimizer.S
 // Propose implements optimizer.Proposer. When ctx ends, it samples no further.
 func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
 	memory := readMemory(r.State, o.options.Model)
-	d := surrogate.Observe(r.Problem, r.Encoding, surrogate.Options{Failures: surrogate.FailuresModel, Points: maxPoints})
+	d := surrogate.Observe(r.Problem, r.Encoding, surrogate.Options{Failures: surrogate.FailuresModel, Points: maxPoints, Unclipped: !o.options.Clip})
 	due := loop.Due(r, loop.Initial(o.options.Initial, r), d.Completed)
 	batch, err := memory.Points(ctx, r, nil, due)
 	if err != nil || len(batch) == r.N || len(batch) < due {
@@ -113,10 +179,10 @@ func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 			return batch, memory.state(), err
 		}
 		l := loop.New(ctx, loop.Input{
-			Request: r, Data: d, Models: models, Feasibility: feasible, Criterion: bayes.LogEI{Latent: true}, Batch: batch,
+			Request: r, Data: d, Models: models, Feasibility: feasible, Criterion: o.options.Acquisition.criterion(), Batch: batch,
 		}, loop.Options{Exact: true, Candidates: candidates})
 		target := len(batch) + to - from
-		if batch = l.Fill(ctx, batch, target, l.Plain()); len(batch) < target {
+		if batch = l.Fill(ctx, batch, target, o.options.Search.strategies(l)); len(batch) < target {
 			break // the guard draws the missing points
 		}
 		from = to
@@ -126,10 +192,15 @@ func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 
 // scales draws how far latent values lie from 0, as a standard deviation, for each of n
 // suggestions: 0, a hundredth or a tenth of the cube's diagonal, with equal probability.
+// With the setting scale, all have the last one's place.
 func (o proposer) scales(r *optimizer.Request, n int) []scale {
 	scales := make([]scale, n)
 	for i := range scales {
-		if o.options.Model == Latent {
+		switch {
+		case o.options.Model != Latent:
+		case o.options.Scale > 0:
+			scales[i] = scale(len(shares) - 1)
+		default:
 			scales[i] = scale(r.Rand.IntN(len(shares)))
 		}
 	}
@@ -143,12 +214,18 @@ type scale int
 var shares = [...]float64{0, 0.01, 0.1}
 
 // sd returns the standard deviation of latent values over dim columns.
-func (s scale) sd(dim int) float64 { return shares[s] * math.Sqrt(float64(dim)) }
+func (o proposer) sd(s scale, dim int) float64 {
+	share := shares[s]
+	if o.options.Model == Latent && o.options.Scale > 0 {
+		share = o.options.Scale
+	}
+	return share * math.Sqrt(float64(dim))
+}
 
 // sample continues the chain of a scale and returns the models of its samples. The error
 // means that there is none.
 func (o proposer) sample(ctx context.Context, r *optimizer.Request, d *surrogate.Data, memory *memory, s scale) ([]bayes.Surrogate, error) {
-	t := newTarget(o.options.Model, surrogate.Columns(r.Encoding), d.X, d.Y, s.sd(r.Encoding.Dim()))
+	t := newTarget(o.options.Model, surrogate.Columns(r.Encoding), d.X, d.Y, o.sd(s, r.Encoding.Dim()))
 	c, known := memory.chain(t, d.Of, s)
 	warmUp := o.options.Sweeps
 	if known {
