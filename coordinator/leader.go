@@ -69,17 +69,18 @@ func newLeader(c *Coordinator, term *election.Term) *leader {
 		over:  make(chan struct{}),
 	}
 	fleet := newFleet(c.o.WorkerLease)
+	others := telemetry.Sparse(l.log, time.Now) // for what workers' messages can cause
 	l.journal = &journal{
 		log: l.log, metrics: c.metrics, batch: &ledger.Batch{}, curves: &ledger.Batch{}, committed: map[messaging.Stream]messaging.Cursor{},
-		deadLetters: &deadLetters{log: l.log, metrics: c.metrics, put: c.o.Bus.Bury, read: c.ledger.Asides, every: c.buryEvery},
+		deadLetters: &deadLetters{log: others, metrics: c.metrics, put: c.o.Bus.Bury, read: c.ledger.Asides, every: c.buryEvery},
 	}
 	l.studies = &studies{
 		log: l.log, journal: l.journal, settings: c.o.Engine, newOptimizer: c.o.NewOptimizer, newFallback: c.o.NewFallback,
 		fetch: c.ledger.LoadStudy, changed: fleet.touch,
 		runs: map[string]*run{}, loaded: map[string]*run{}, names: map[string]string{},
 	}
-	l.intake = &intake{log: l.log, bus: c.o.Bus, studies: l.studies, journal: l.journal, trial: c.ledger.Trial, curve: c.ledger.Curve}
-	l.watch = &watch{log: l.log, fleet: fleet, studies: l.studies, journal: l.journal}
+	l.intake = &intake{log: others, bus: c.o.Bus, studies: l.studies, journal: l.journal, trial: c.ledger.Trial, curve: c.ledger.Curve}
+	l.watch = &watch{log: l.log, others: others, fleet: fleet, studies: l.studies, journal: l.journal}
 	l.clients = &clients{studies: l.studies, journal: l.journal}
 	l.carrier = &carrier{log: l.log, bus: c.o.Bus, studies: l.studies, post: l.send, ready: make(chan struct{}, 1)}
 	l.traces = &traces{tracer: c.o.Tracer, shard: c.o.Shard, metrics: c.metrics}

@@ -21,6 +21,7 @@ const healthEvery = time.Second
 // loop owns it, except for hear and attend.
 type watch struct {
 	log     *slog.Logger
+	others  *slog.Logger // for what a worker can cause as often as it likes
 	fleet   *fleet
 	studies *studies
 	journal *journal
@@ -47,7 +48,7 @@ func (w *watch) hear(ctx context.Context, beats <-chan messaging.Heartbeat, post
 func (w *watch) heartbeat(h messaging.Heartbeat, now time.Time) {
 	news := w.fleet.beat(h, now)
 	if news.shared {
-		w.log.Warn("two workers use the same name: give each its own name or state directory", telemetry.LogWorker, h.Worker)
+		w.others.Warn("two workers use the same name: give each its own name or state directory", telemetry.LogWorker, h.Worker)
 	}
 	if news.fresh { // a new process does not know what the last one was told
 		for _, r := range w.studies.ordered() {

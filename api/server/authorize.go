@@ -84,6 +84,11 @@ func (g *authorizer) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	switch connect.CodeOf(err) {
 	case connect.CodeUnauthenticated:
 		log = g.strangers
+		if limited := Failed(r.Context()); limited != nil {
+			log.Log(r, errors.New(message(limited)))
+			tooMany(w, r, g.logger, limited)
+			return
+		}
 		status = http.StatusUnauthorized
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	case connect.CodeUnavailable:

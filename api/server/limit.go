@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"runtime"
-	"strconv"
 	"sync"
 	"time"
 
@@ -224,8 +223,6 @@ func (l *limiter) forget(now time.Time) {
 
 // refuse refuses a request.
 func (l *limiter) refuse(w http.ResponseWriter, r *http.Request, why error) {
-	text := message(why)
-	l.refused.Log(r, errors.New(text))
-	w.Header().Set("Retry-After", strconv.Itoa(int(limitRetry.Seconds())))
-	refuse(w, r, l.logger, why, http.StatusTooManyRequests, text)
+	l.refused.Log(r, errors.New(message(why)))
+	tooMany(w, r, l.logger, why)
 }

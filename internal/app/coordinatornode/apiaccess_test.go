@@ -5,12 +5,15 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"encoding/hex"
+	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,6 +28,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/test/oidctest"
 	"github.com/fantasia-hpo/fantasia/internal/test/servertest"
 	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
+	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
 const file = `apiVersion: fantasia.dev/v1
@@ -142,6 +146,55 @@ func createStudy(t *testing.T, address string, secure *tls.Config, token, name s
 	request.Header().Set("Authorization", "Bearer "+token)
 	_, err := client.CreateStudy(t.Context(), request)
 	return err
+}
+
+// Connections whose TLS handshake fails cause few lines, which tell why.
+func TestFailedHandshakesAreFewLines(t *testing.T) {
+	ca, dir := testenv.NewCA(t), t.TempDir()
+	cert, key := filepath.Join(dir, "cert"), filepath.Join(dir, "key")
+	ca.Issue("server", cert, key)
+	a := coordinatornode.APIAccess{TLS: access.Files{CA: ca.File, Cert: cert, Key: key}}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	var lines syncBuffer
+	logger := slog.New(slog.NewTextHandler(&lines, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	ctx, stop := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() {
+		served <- httpserve.Serve(ctx, a.Listener(l), http.NotFoundHandler(), telemetry.Sparse(logger, func() time.Time { return time.Unix(1, 0) }))
+	}()
+	const attempts = 100
+	for range attempts {
+		c, err := net.Dial("tcp", l.Addr().String())
+		must(t, err)
+		_, err = c.Write([]byte("this is no handshake, and longer than a record's header"))
+		must(t, err)
+		_, err = io.ReadAll(c) // until the server gives up
+		must(t, errors.Join(err, c.Close()))
+	}
+	stop()
+	must(t, <-served)
+	if n := strings.Count(lines.String(), "\n"); n == 0 || n > 10 || !strings.Contains(lines.String(), "TLS handshake error") {
+		t.Errorf("%d failed handshakes have %d lines, want ten:\n%s", attempts, n, lines.String())
+	}
+}
+
+// syncBuffer is a buffer that several goroutines may write.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
 }
 
 func TestAPIErrors(t *testing.T) {

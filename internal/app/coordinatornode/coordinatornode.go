@@ -171,9 +171,11 @@ func Serve(ctx context.Context, o Options, p Parts, stack *lifecycle.Stack) (err
 		o.Ready(options.Advertise)
 	}
 	serving = true
-	g.Go(func() error { return httpserve.Serve(running, o.API.Listener(p.Listener), guarded, tel.Logger()) })
+	limited := server.NewAddresses(server.AddressLimits{}, tel.Logger(), time.Now).Limit(guarded)
+	strangers := telemetry.Sparse(tel.Logger(), time.Now)
+	g.Go(func() error { return httpserve.Serve(running, o.API.Listener(p.Listener), limited, strangers) })
 	if p.Socket != nil {
-		g.Go(func() error { return httpserve.Serve(running, p.Socket, mux, tel.Logger()) })
+		g.Go(func() error { return httpserve.Serve(running, p.Socket, mux, strangers) })
 	}
 	if p.Katib != nil {
 		g.Go(func() error { return katib.Serve(running, p.Katib, tel.Logger()) })
@@ -199,7 +201,7 @@ func connectNATS(ctx context.Context, o Options, tel *telemetry.Telemetry, stack
 	if err != nil {
 		return nil, err
 	}
-	bus, err := natsbus.NewLeader(conn, natsbus.LeaderOptions{Replicas: o.Replicas, Logger: tel.Logger()})
+	bus, err := natsbus.NewLeader(conn, natsbus.LeaderOptions{Replicas: o.Replicas, Logger: telemetry.Sparse(tel.Logger(), time.Now)})
 	if err != nil {
 		return nil, fmt.Errorf("set up the coordinator's bus: %w", err)
 	}

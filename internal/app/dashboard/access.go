@@ -78,6 +78,11 @@ func (d *Dashboard) authorized(next func(http.ResponseWriter, *http.Request) err
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s, ok := d.find(r)
 		if !ok {
+			if limited := server.Failed(r.Context()); limited != nil {
+				d.refused.Log(r, limited)
+				http.Error(w, "Too many requests without a valid token. Try again later.", http.StatusTooManyRequests)
+				return
+			}
 			if r.Header.Get("Sec-Fetch-Mode") != "navigate" && r.Header.Get("Sec-Fetch-Mode") != "" {
 				http.Error(w, "log in first", http.StatusUnauthorized) // the script of an open page
 				return
@@ -129,15 +134,7 @@ func (d *Dashboard) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if _, err := d.o.Tokens.Grant(r.Context(), token); err != nil {
-		d.refused.Log(r, err)
-		status, problem := http.StatusUnauthorized, "This token is not known here."
-		if e, ok := errors.AsType[*connect.Error](err); ok && server.Issued(token) {
-			problem = "This token is not accepted: " + e.Message() + "."
-			if e.Code() == connect.CodeUnavailable {
-				status = http.StatusServiceUnavailable
-			}
-		}
-		d.show(w, r, status, "login", &loginData{page: page{Title: "Log in"}, Next: next, Problem: problem})
+		d.refuseLogin(w, r, next, token, err)
 		return
 	}
 	if len(token) > maxCookie {
@@ -147,6 +144,22 @@ func (d *Dashboard) login(w http.ResponseWriter, r *http.Request) {
 	}
 	http.SetCookie(w, d.cookie(r, token, 0))
 	http.Redirect(w, r, next, http.StatusSeeOther)
+}
+
+// refuseLogin shows the login page with what is wrong with a token.
+func (d *Dashboard) refuseLogin(w http.ResponseWriter, r *http.Request, next, token string, err error) {
+	d.refused.Log(r, err)
+	status, problem := http.StatusUnauthorized, "This token is not known here."
+	if e, ok := errors.AsType[*connect.Error](err); ok && server.Issued(token) {
+		problem = "This token is not accepted: " + e.Message() + "."
+	}
+	switch {
+	case connect.CodeOf(err) == connect.CodeUnavailable:
+		status = http.StatusServiceUnavailable
+	case server.Failed(r.Context()) != nil:
+		status, problem = http.StatusTooManyRequests, "Too many logins from your address have failed. Try again later."
+	}
+	d.show(w, r, status, "login", &loginData{page: page{Title: "Log in"}, Next: next, Problem: problem})
 }
 
 // logout removes the cookie.

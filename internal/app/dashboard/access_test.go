@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -209,5 +211,30 @@ func TestPrefix(t *testing.T) {
 	}
 	if resp, _ := s.ask(t, http.MethodGet, "/ui/studies/team-a/trials/3", as("bob")); resp.StatusCode != http.StatusOK {
 		t.Errorf("bob's own study: %s", resp.Status)
+	}
+}
+
+// An address with many failed logins is told to stop, and its log has a line a second. Those who
+// know a token still log in.
+func TestFailedLoginsAreBounded(t *testing.T) {
+	all := serve(t, after(190), tokenFile("ann write"))
+	addresses := server.NewAddresses(server.AddressLimits{Failures: 1e-9, FailureBurst: 3, Pause: time.Nanosecond}, slog.New(slog.DiscardHandler), time.Now)
+	front := httptest.NewServer(addresses.Limit(all.Config.Handler))
+	t.Cleanup(front.Close)
+	s := &site{all.Memory, front, nil}
+	for i, want := range []int{401, 401, 401, 429, 429} {
+		if resp, body := s.login(t, "wrong", "/ui/", nil); resp.StatusCode != want || want == 429 && !strings.Contains(body, "Too many logins") {
+			t.Errorf("failed login %d: %s, want %d", i+1, resp.Status, want)
+		}
+	}
+	if resp, _ := s.ask(t, http.MethodGet, "/ui/", nil); resp.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("a page without a token: %s, want 429", resp.Status)
+	}
+	resp, _ := s.login(t, "ann-secret", "/ui/", nil)
+	if resp.StatusCode != http.StatusSeeOther || len(resp.Cookies) != 1 {
+		t.Fatalf("a login with a valid token: %s, want that it succeeds", resp.Status)
+	}
+	if resp, _ := s.ask(t, http.MethodGet, "/ui/", func(r *http.Request) { r.AddCookie(resp.Cookies[0]) }); resp.StatusCode != http.StatusOK {
+		t.Errorf("a page with a valid token: %s", resp.Status)
 	}
 }

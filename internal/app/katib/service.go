@@ -21,6 +21,7 @@ import (
 
 	katibv1beta1 "github.com/fantasia-hpo/fantasia/api/katib/v1beta1"
 	"github.com/fantasia-hpo/fantasia/api/katib/v1beta1/katibv1beta1connect"
+	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/internal/base/httpserve"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/random"
@@ -54,10 +55,13 @@ const (
 const healthName = "manager.v1beta1.Suggestion"
 
 // Serve serves the Suggestion service and grpc.health.v1 on the listener until ctx ends.
-// Then searches end early and are answered. It closes the listener.
+// Then searches end early and are answered. It closes the listener. Callers need no token, so
+// the requests of each address have bounds, and so have the log's lines.
 func Serve(ctx context.Context, listener net.Listener, logger *slog.Logger) error {
 	logger.InfoContext(ctx, "serving Katib's Suggestion service", "address", listener.Addr().String())
-	return httpserve.Serve(ctx, listener, Handler(ctx, logger), logger)
+	logger = telemetry.Sparse(logger, time.Now)
+	addresses := server.NewAddresses(server.AddressLimits{}, logger, time.Now)
+	return httpserve.Serve(ctx, listener, addresses.Limit(Handler(ctx, logger)), logger)
 }
 
 // Handler serves the Suggestion service and grpc.health.v1, over gRPC and Connect. It is

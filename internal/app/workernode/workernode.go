@@ -103,5 +103,5 @@ func probe(ctx context.Context, listen string, conn *nats.Conn, tel *telemetry.T
 		return nil
 	}
 	mux := httpserve.Mux(httpserve.Probes{Ready: ready, Metrics: tel.MetricsHandler()})
-	return httpserve.Serve(ctx, listener, mux, tel.Logger())
+	return httpserve.Serve(ctx, listener, mux, telemetry.Sparse(tel.Logger(), time.Now))
 }

@@ -7,10 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 )
 
 // The limits of a server.
@@ -36,14 +40,19 @@ type Probes struct {
 func Mux(p Probes) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") })
+	var checks singleflight.Group // however many ask, there is one check at a time
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
-		defer cancel()
-		if p.Ready != nil {
-			if err := p.Ready(ctx); err != nil {
-				say(w, http.StatusServiceUnavailable, err.Error())
-				return
+		_, err, _ := checks.Do("", func() (any, error) {
+			if p.Ready == nil {
+				return nil, nil
 			}
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), readyTimeout)
+			defer cancel()
+			return nil, p.Ready(ctx)
+		})
+		if err != nil {
+			say(w, http.StatusServiceUnavailable, err.Error())
+			return
 		}
 		say(w, http.StatusOK, "ok")
 	})
@@ -65,7 +74,8 @@ func say(w http.ResponseWriter, status int, line string) {
 // unencrypted unless the listener is one of package tls that offers h2. A request has 10 s
 // for its headers (at most 64 KiB) and 30 s for its body. When ctx ends,
 // requests have 5 s to finish; handlers of long requests must watch ctx themselves.
-// Serve closes the listener, and returns nil after an orderly end.
+// Serve closes the listener, and returns nil after an orderly end. The logger gets a line at
+// level debug for each connection that failed, such as one whose TLS handshake did.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler, logger *slog.Logger) error {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
@@ -77,7 +87,7 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+		ErrorLog:          log.New(errorLines{logger}, "", 0),
 		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
 	served := make(chan error, 1)
@@ -97,4 +107,14 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log
 		err = errors.Join(err, fmt.Errorf("serve on %s: %w", listener.Addr(), ended))
 	}
 	return err
+}
+
+// errorLines logs the errors of a server's connections. All have the same message, so that a
+// logger can tell them from others.
+type errorLines struct{ logger *slog.Logger }
+
+// Write implements io.Writer for package log, which writes a line at a time.
+func (l errorLines) Write(line []byte) (int, error) {
+	l.logger.Debug("a connection failed", slog.String("why", strings.TrimSpace(string(line))))
+	return len(line), nil
 }
