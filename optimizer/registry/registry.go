@@ -51,6 +51,12 @@ func Entries() []Entry {
 			create:      func(v setting.Values) optimizer.Optimizer { return hebo.New(hebo.FromSettings(v)) },
 		},
 		{
+			Name:        "hebo-paper",
+			Description: "HEBO as its paper has it, to repeat the paper: a warped Gaussian process, fitted in full each time, and the Pareto front of three acquisition functions.",
+			Settings:    hebo.PaperSettings(),
+			create:      func(v setting.Values) optimizer.Optimizer { return hebo.New(hebo.PaperFromSettings(v)) },
+		},
+		{
 			Name:        "tpe",
 			Description: "Tree-structured Parzen estimator: densities of the good and of the bad points, as Optuna's TPESampler makes them.",
 			Settings:    tpe.Settings(),

@@ -15,7 +15,7 @@ import (
 )
 
 func TestNames(t *testing.T) {
-	if diff := cmp.Diff([]string{"hebo", "gp", "tpe", "bohb", "cmaes", "forest", "turbo", "lgp", "uhe", "pt", "random", "sobol"}, Names()); diff != "" {
+	if diff := cmp.Diff([]string{"hebo", "gp", "hebo-paper", "tpe", "bohb", "cmaes", "forest", "turbo", "lgp", "uhe", "pt", "random", "sobol"}, Names()); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 	if Names()[0] != Default {
@@ -89,7 +89,8 @@ func TestWhoRecommends(t *testing.T) {
 	}
 	want := map[string]*optimizer.Recommendation{
 		"hebo": {Trial: 1, Mean: 2, Point: p.Observations[0].Point}, "gp": {Trial: 1, Mean: 2, Point: p.Observations[0].Point},
-		"bohb": {Trial: 1, Mean: 2, Point: p.Observations[0].Point}, "tpe": {Trial: 1, Mean: 2, Point: p.Observations[0].Point}, "cmaes": {Trial: 1, Mean: 2, Point: p.Observations[0].Point},
+		"hebo-paper": {Trial: 1, Mean: 2, Point: p.Observations[0].Point},
+		"bohb":       {Trial: 1, Mean: 2, Point: p.Observations[0].Point}, "tpe": {Trial: 1, Mean: 2, Point: p.Observations[0].Point}, "cmaes": {Trial: 1, Mean: 2, Point: p.Observations[0].Point},
 		"forest": {Trial: 1, Mean: 2, Point: p.Observations[0].Point}, "lgp": {Trial: 1, Mean: 2, Point: p.Observations[0].Point},
 		"turbo": {Trial: 1, Mean: 2, Point: p.Observations[0].Point},
 		"uhe":   {Trial: 1, Mean: 2, Point: p.Observations[0].Point}, "pt": {Trial: 1, Mean: 2, Point: p.Observations[0].Point},
@@ -112,7 +113,7 @@ func TestWhoRecommends(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	err := Check("gpp", nil)
-	if _, ok := errors.AsType[*UnknownError](err); !ok || err.Error() != `unknown algorithm "gpp": want one of hebo, gp, tpe, bohb, cmaes, forest, turbo, lgp, uhe, pt, random, sobol` {
+	if _, ok := errors.AsType[*UnknownError](err); !ok || err.Error() != `unknown algorithm "gpp": want one of hebo, gp, hebo-paper, tpe, bohb, cmaes, forest, turbo, lgp, uhe, pt, random, sobol` {
 		t.Errorf("an unknown name: %v", err)
 	}
 	err = Check("random", map[string]any{"draws": 8})
@@ -124,7 +125,7 @@ func TestErrors(t *testing.T) {
 
 // TestBlind holds that those optimisers are marked as blind that ignore results.
 func TestBlind(t *testing.T) {
-	for name, want := range map[string]bool{"hebo": false, "gp": false, "tpe": false, "bohb": false, "cmaes": false, "forest": false, "turbo": false, "lgp": false, "uhe": false, "pt": false, "random": true, "sobol": true} {
+	for name, want := range map[string]bool{"hebo": false, "gp": false, "hebo-paper": false, "tpe": false, "bohb": false, "cmaes": false, "forest": false, "turbo": false, "lgp": false, "uhe": false, "pt": false, "random": true, "sobol": true} {
 		o, err := New(name, nil)
 		if err != nil {
 			t.Fatal(err)

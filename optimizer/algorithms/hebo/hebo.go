@@ -90,6 +90,10 @@ type Options struct {
 	PriorWeight float64
 	Noise       Noise
 	Plateaus    bool
+	// Paper leaves out whatever HEBO's paper does not have, and takes its initial design. Of
+	// the other fields, Surrogate's Warp and Transform, Initial, Acquisition and Robust may
+	// change.
+	Paper bool
 }
 
 // effort is how much work a search does for a suggestion.
@@ -157,6 +161,35 @@ func PlainSettings() setting.Set {
 	return set
 }
 
+// PaperSettings returns the settings of HEBO as its paper has it: the parts that the paper's
+// ablation leaves out.
+func PaperSettings() setting.Set {
+	paper := map[string]any{"warp": true, "transform": true, "initial": 0, "acquisition": string(MACE), "robust": true}
+	var set setting.Set
+	for _, s := range Settings() {
+		if value, kept := paper[s.Name]; kept {
+			s.Default, s.Experimental = value, false
+			if s.Name == "initial" {
+				s.Doc = "Trials of the initial design; 0 is one more than parameters."
+			}
+			set = append(set, s)
+		}
+	}
+	return set
+}
+
+// PaperFromSettings returns the options for checked settings of PaperSettings.
+func PaperFromSettings(v setting.Values) Options {
+	return Options{
+		Surrogate: surrogate.Options{
+			Paper: true, Warp: v.Bool("warp"), Transform: v.Bool("transform"),
+			Kernel: surrogate.Matern32, Linear: true, Failures: surrogate.FailuresIgnore,
+		},
+		Fit: FitFull, Initial: v.Int("initial"), Acquisition: Acquisition(v.String("acquisition")), Robust: v.Bool("robust"),
+		Noise: NoiseAuto, Paper: true,
+	}
+}
+
 // FromSettings returns the options for checked settings.
 func FromSettings(v setting.Values) Options {
 	return Options{
@@ -204,7 +237,7 @@ func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 	memory := readMemory(r.State, o.options.Surrogate.NumParams(r.Encoding))
 	memory.checkFailures(r.Encoding.Dim())
 	d := surrogate.Observe(r.Problem, r.Encoding, o.options.Surrogate)
-	due := loop.Due(r, loop.Initial(o.options.Initial, r), d.Completed)
+	due := loop.Due(r, o.initial(r), d.Completed)
 	batch, err := memory.Points(ctx, r, nil, due)
 	if err != nil || len(batch) == r.N || len(batch) < due {
 		return batch, memory.state(), err
@@ -217,7 +250,7 @@ func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 		batch, err = memory.WithoutModel(ctx, r, batch, err)
 		return batch, memory.state(), err
 	}
-	if err == nil { // the next fit must not start from one that was cut short
+	if err == nil && !o.options.Paper { // the next fit must not start from one that was cut short
 		memory.remember(m.GP.Hyperparameters())
 		if config.Effort == surrogate.EffortFull {
 			memory.Full = d.Completed
@@ -226,6 +259,14 @@ func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 	s := o.newSearch(ctx, r, m, o.feasibility(ctx, r, memory), batch, memory)
 	batch = s.Fill(ctx, batch, r.N, s.strategies())
 	return batch, memory.state(), nil
+}
+
+// initial returns the number of trials of the initial design.
+func (o proposer) initial(r *optimizer.Request) int {
+	if o.options.Paper && o.options.Initial == 0 {
+		return max(loop.MinCompleted, len(r.Space.Parameters())+1)
+	}
+	return loop.Initial(o.options.Initial, r)
 }
 
 // feasibility returns the model of where evaluations complete. It is nil if nothing has

@@ -151,6 +151,9 @@ func (m *mace) choose(mean, variance []float64, from, picked, batch int, availab
 	if len(rows) == 0 {
 		return best, why, best >= 0
 	}
+	if m.s.front > 0 && m.s.options.Paper {
+		return rows[m.rng.IntN(len(rows))], "one of the Pareto front, at random", true
+	}
 	var free []int
 	for i, a := range scores {
 		dominated := false

@@ -30,7 +30,10 @@ func (o proposer) newSearch(ctx context.Context, r *optimizer.Request, m *surrog
 		Request: r, Data: m.Data, Models: []bayes.Surrogate{model}, Feasibility: feasible,
 		// MACE scores only its spare points by the criterion.
 		Criterion: bayes.LogEI{Latent: o.options.Acquisition == MACE}, Batch: batch,
-	}, loop.Options{Candidates: o.effort.candidates, PriorWeight: o.options.PriorWeight})
+	}, loop.Options{
+		Candidates: o.effort.candidates, PriorWeight: o.options.PriorWeight,
+		Alone: o.options.Paper, AtBest: o.options.Paper,
+	})
 	places := m.Data.Places()
 	noise := o.options.Noise.of(places)
 	if s.replicas = s.newReplicas(places, noise); s.replicas != nil && !s.replicas.probe {
@@ -55,7 +58,11 @@ func (s *search) ensemble(ctx context.Context, e effort) {
 	if s.Exact {
 		return
 	}
-	front, err := s.mace.front(ctx, e, s.Loop.Known())
+	initial := s.Loop.Known()
+	if s.options.Paper {
+		initial = loop.Rows([]loop.Place{{X: initial.RawRowView(0)}}) // the best point
+	}
+	front, err := s.mace.front(ctx, e, initial)
 	if err == nil && len(front) > 0 {
 		s.front = len(front)
 		s.Put(front)
@@ -127,7 +134,11 @@ func (s *search) promise(best loop.Spot) float64 {
 
 // member returns the ensemble's next point.
 func (s *search) member() (best loop.Spot, ok bool) {
-	for _, count := range []int{s.front, len(s.Places)} {
+	counts := []int{s.front, len(s.Places)}
+	if s.options.Paper && !s.Exact {
+		counts = counts[:1] // the guard draws the missing points
+	}
+	for _, count := range counts {
 		available := func(i int) bool { return i < count && !s.Request.Sampler.TakenAt(s.Places[i].X) }
 		i, why, found := s.mace.choose(s.Main.Mean, s.Main.Variance, s.Evaluated, s.Picked, s.Request.N, available)
 		if found {

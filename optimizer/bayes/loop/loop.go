@@ -36,9 +36,13 @@ type Options struct {
 	// Candidates is the number of points from which the search of the acquisition
 	// function starts.
 	Candidates int
+	// Alone leaves pending points out of the models for another reason: the optimiser knows of
+	// none.
+	Alone bool
 	// Exact makes the lowest observed outcome the incumbent, since evaluations are exact.
-	// Otherwise it is the lowest posterior mean at an observed or pending point.
-	Exact bool
+	// AtBest makes it the posterior mean at the point with the lowest outcome. Otherwise it is
+	// the lowest posterior mean at an observed or pending point.
+	Exact, AtBest bool
 	// PriorWeight is how many evaluations the parameters' priors outweigh; 0 is a tenth
 	// of the budget.
 	PriorWeight float64
@@ -172,6 +176,9 @@ func (l *Loop) look() {
 			known = l.Data.Y
 		}
 		m.Known.Incumbent = min(m.floor, slices.Min(known))
+		if l.Options.AtBest {
+			m.Known.Incumbent = m.Mean[0] // the incumbents are in order, best outcome first
+		}
 	}
 }
 
@@ -210,7 +217,7 @@ func (l *Loop) Taken(x []float64) bool {
 
 // believe adds points without known values to the models, unless the options leave them out.
 func (l *Loop) believe(x *mat.Dense) {
-	if l.Options.Thompson {
+	if l.Options.Thompson || l.Options.Alone {
 		return
 	}
 	for _, m := range l.members() {

@@ -20,6 +20,9 @@ var noisePrior = gp.LogNormal{Mu: -4, Sigma: 2}
 // have a lengthscale for each of its values beside the common one.
 func (o Options) kernel(encoding *optimizer.Encoding) (*kernel.Kernel, gp.Config) {
 	plain := Columns(encoding)
+	if o.Paper {
+		return o.paperKernel(plain)
+	}
 	branches := branches(encoding)
 	if len(branches) == 0 {
 		return o.over(plain)
@@ -54,11 +57,16 @@ func (o Options) over(columns []kernel.Column) (*kernel.Kernel, gp.Config) {
 	if !o.Warp {
 		return k, config
 	}
-	warped := kernel.NewWarped(k, columns)
-	for range warped.NumericColumns() {
+	return warped(k, columns, config)
+}
+
+// warped is a kernel over warped columns.
+func warped(k *kernel.Kernel, columns []kernel.Column, config gp.Config) (*kernel.Kernel, gp.Config) {
+	w := kernel.NewWarped(k, columns)
+	for range w.NumericColumns() {
 		config.Kernel = append(config.Kernel, warpShape, warpShape)
 	}
-	return warped, config
+	return w, config
 }
 
 var (

@@ -86,7 +86,11 @@ func Observe(p *optimizer.Problem, encoding *optimizer.Encoding, o Options) *Dat
 	for row, i := range d.Of {
 		copy(d.X.RawRowView(row), encoding.Encode(p.Observations[i].Point))
 	}
-	if o.Unclipped && !o.Transform {
+	switch {
+	case o.Paper && o.Transform:
+		d.use(transform.Paper(y), y)
+		return d
+	case (o.Paper || o.Unclipped) && !o.Transform:
 		d.use(transform.Standard(y), y)
 		return d
 	}

@@ -55,7 +55,10 @@ type Options struct {
 	// Unclipped standardises outcomes without squeezing the outlying ones. It does nothing
 	// with Transform.
 	Unclipped bool
-	Kernel    Smoothness
+	// Paper selects the transform, the priors and the search of HEBO's paper, without a learnt
+	// mean: see paperKernel and transform.Paper. Lengthscales and Effort do nothing then.
+	Paper  bool
+	Kernel Smoothness
 	// Linear adds a linear kernel to the Matérn one.
 	Linear bool
 	// Lengthscales names the prior on them; empty is LengthscalesScaled.
@@ -139,6 +142,7 @@ func fitOne(ctx context.Context, d *Data, o Options, warm *gp.Hyperparameters, r
 	k, config := o.kernel(d.encoding)
 	config.Warm, config.Subset = warm, fewPoints
 	switch {
+	case o.Paper:
 	case o.Effort == EffortFull:
 		config.Starts, config.Explore, config.Polish = 4, 10, 40
 	case warm != nil:

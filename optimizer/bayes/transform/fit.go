@@ -9,6 +9,8 @@ import (
 
 const (
 	lambdaLow, lambdaHigh = -5, 2
+	// paperHigh is the highest λ of Paper. Its reference has no bound.
+	paperHigh = 5
 	// minResolution is the least sd of z over the outcomes that are not outliers.
 	minResolution = 0.2
 	// minSpread is the least usable sd of the values of a power transform, relative to
@@ -45,6 +47,31 @@ func Plain(y []float64) Transform {
 	return t
 }
 
+// Paper returns the transform of HEBO's paper for the outcomes y, which must be finite:
+// Box-Cox if all are positive, otherwise Yeo-Johnson of y/sd, with the most likely λ.
+// Yeo-Johnson replaces a Box-Cox transform that fails, and Standard a Yeo-Johnson. The paper
+// also allows for Box-Cox of outcomes that are all negative; its reference implementation,
+// HEBO 0.3.6, takes Yeo-Johnson then, and so does this. It neither clips nor centres.
+func Paper(y []float64) Transform {
+	v, exponent := scaledAndSorted(y)
+	work := make([]float64, len(v))
+	all := chains(v, exponent, clip{})
+	best := all[0]
+	for _, kind := range []Kind{KindBoxCox, KindYeoJohnson} {
+		at := slices.IndexFunc(all, func(t Transform) bool { return t.kind == kind })
+		if at < 0 {
+			continue
+		}
+		if t := all[at]; !math.IsInf(t.fit(v, work, paperHigh), -1) {
+			best = t
+			break
+		}
+	}
+	best.all = best.extended(v)
+	best.bulk = best.all
+	return best
+}
+
 // Fit returns the transform under which the outcomes y, which must be finite, are most
 // likely. Lower outcomes count as better, which only affects outliers. The result does
 // not depend on the order of y.
@@ -64,7 +91,7 @@ func Fit(y []float64) Transform {
 			jacobian += c.logDerivative(x)
 		}
 		for _, t := range chains(v, exponent, c) {
-			value := t.fit(v, work) + jacobian
+			value := t.fit(v, work, lambdaHigh) + jacobian
 			if value > most && (!outliers.on || t.resolution(inside) >= minResolution) {
 				best, most = t, value
 			}
@@ -124,10 +151,10 @@ func chains(v []float64, exponent int, c clip) []Transform {
 	return all
 }
 
-// fit sets λ, mean and sd by the profile likelihood of sorted, squeezed outcomes. It
-// returns the log likelihood of the squeezed outcomes up to a constant, or −Inf if the
+// fit sets λ, at most high, and mean and sd by the profile likelihood of sorted, squeezed
+// outcomes. It returns the log likelihood of the squeezed outcomes up to a constant, or −Inf if the
 // transform fails. s is scratch space for their coordinates.
-func (t *Transform) fit(v, s []float64) float64 {
+func (t *Transform) fit(v, s []float64, high float64) float64 {
 	n := float64(len(v))
 	if t.kind == KindStandard {
 		return -n * (math.Log(t.scale) + math.Log(t.sd))
@@ -137,7 +164,7 @@ func (t *Transform) fit(v, s []float64) float64 {
 	sum := floats.Sum(some)
 	t.lambda, _ = maximize(func(lambda float64) float64 {
 		return profile(t.kind, lambda, some, sum)
-	}, lambdaLow, lambdaHigh)
+	}, lambdaLow, high)
 	t.mean, t.sd, _ = spread(t.kind, t.lambda, s)
 	return profile(t.kind, t.lambda, s, floats.Sum(s)) - n*math.Log(t.scale)
 }

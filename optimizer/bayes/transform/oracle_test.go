@@ -57,7 +57,7 @@ func check(t *testing.T, kind Kind, y []float64, o *oracle) {
 			unit = math.Log(chain.scale)
 		}
 		s := make([]float64, len(sorted))
-		value := chain.fit(sorted, s)
+		value := chain.fit(sorted, s, lambdaHigh)
 		var sum float64
 		for _, x := range s {
 			sum += x

@@ -25,7 +25,7 @@ const (
 // use. The zero value is not valid; Fit(nil) maps every outcome to itself.
 type Transform struct {
 	kind     Kind
-	lambda   float64 // of Box-Cox or Yeo-Johnson, in [−5, 2]; 1 for KindStandard
+	lambda   float64 // of Box-Cox or Yeo-Johnson, in [−5, 2], or to 5 by Paper; 1 for KindStandard
 	exponent int     // y is multiplied by 2^-exponent first, exactly, so that no sum overflows
 	clip     clip
 	// w = (v − centre)/scale and z = (ψ − mean)/sd
