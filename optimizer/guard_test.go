@@ -260,3 +260,27 @@ func TestNoRepeatInAnUncountableSpace(t *testing.T) {
 		s.Tell(trial+1, 1)
 	}
 }
+
+// A space with too many points to look at each: all that meet the equality are drawn, each once,
+// and then the error claims no more than what was looked for.
+func TestAllPointsOfAnEquality(t *testing.T) {
+	parameters := []study.Parameter{
+		{Name: "a", Type: study.Int, Min: at(0), Max: at(1e6)},
+		{Name: "b", Type: study.Int, Min: at(0), Max: at(1e6)},
+	}
+	space := optimizertest.Space(t, parameters, []string{"a + b == 10"})
+	s := optimizertest.NewSession(t, optimizer.Guard(propose(byChance)), space, 1)
+	found := map[string]bool{}
+	for range 11 {
+		for _, suggestion := range s.Ask(1) {
+			found[space.Key(suggestion.Point)] = true
+		}
+	}
+	if len(found) != 11 {
+		t.Errorf("%d points, want 11", len(found))
+	}
+	_, err := s.TryAsk(t.Context(), 1)
+	if !errors.Is(err, optimizer.ErrExhausted) || !errors.Is(err, optimizer.ErrNoOther) {
+		t.Errorf("after all points: %v, want %v", err, optimizer.ErrNoOther)
+	}
+}

@@ -26,6 +26,19 @@ const MaxStateSize = 64 << 10
 // returns it only without suggestions.
 var ErrExhausted = errors.New("the search space is exhausted: every point has been evaluated or is being evaluated")
 
+// ErrNoOther is an ErrExhausted of a finite space with constraints that has too many points to be
+// looked at one by one: a search found no feasible point that is neither observed nor pending.
+var ErrNoOther error = noOther{}
+
+type noOther struct{}
+
+func (noOther) Error() string {
+	return "no other point that meets the constraints was found: all that were found have been evaluated or are being evaluated"
+}
+
+// Is makes the error an ErrExhausted.
+func (noOther) Is(target error) bool { return target == ErrExhausted }
+
 // Outcome is how the evaluation of an observed point ended.
 type Outcome string
 

@@ -68,7 +68,7 @@ func (s *Sampler) Take(p study.Point) { s.taken.add(p) }
 // Draw returns the first acceptable point of the stream. If the stream has none within
 // a limited number of tries, it looks among all points of a small finite space, or
 // around known feasible points. It does not take the point. The error is ErrNoFeasible,
-// or ErrExhausted if the space is finite and has been evaluated.
+// or ErrExhausted if the space is finite and has been evaluated, as far as a search finds.
 func (s *Sampler) Draw(next Stream) (study.Point, error) { return s.complete(next, nil) }
 
 // complete is Draw for points that have the values of fixed.
@@ -102,7 +102,7 @@ func (s *Sampler) complete(next Stream, fixed study.Point) (study.Point, error) 
 		}
 	}
 	if s.encoding.Discrete() && len(s.seeds) > 0 {
-		return nil, ErrExhausted
+		return nil, ErrNoOther
 	}
 	return nil, fmt.Errorf("%w in %d tries: %s", ErrNoFeasible, streamTries+repairTries+blindTries, s.narrowest())
 }

@@ -18,7 +18,7 @@ func TestLevels(t *testing.T) {
 		{1, 90, 3, []int64{1, 3, 9, 27, 90}}, // 81 gives way to max
 		{2, 31, 4, []int64{2, 31}},
 		{2, 32, 4, []int64{2, 8, 32}},
-		{1, 1 << 53, 1000, []int64{1, 1e3, 1e6, 1e9, 1e12, 1 << 53}},
+		{1, 1<<53 - 1, 1000, []int64{1, 1e3, 1e6, 1e9, 1e12, 1<<53 - 1}},
 	} {
 		p := study.Parameter{Name: "epochs", Type: study.Fidelity, Min: &test.low, Max: &test.high, Reduction: &test.reduction}
 		if got := p.Levels(); !slices.Equal(got, test.want) {

@@ -242,7 +242,7 @@ type Parameter struct {
 	Name string `json:"name"`
 	Type Type   `json:"type"`
 	// Min and Max bound a float, an int or a fidelity, both inclusive. Those of an int are
-	// whole numbers between -2^53 and 2^53, those of a fidelity between 1 and 2^53.
+	// whole numbers within ±(2^53-1), those of a fidelity between 1 and 2^53-1.
 	Min *float64 `json:"min,omitempty"`
 	Max *float64 `json:"max,omitempty"`
 	// Step is the distance between neighbouring values, counted from Min.

@@ -7,10 +7,11 @@ import (
 	"strings"
 )
 
-// Bounds that keep arithmetic on the values exact, or at least finite: every integer up
-// to 2^53 is a float64, and up to 1e12 steps can be told apart.
+// Bounds that keep arithmetic on the values exact, or at least finite. Up to MaxExact, every
+// integer is a float64, and no other integer becomes the same one (RFC 8259, section 6). Up to
+// 1e12 steps can be told apart.
 const (
-	MaxExact = 1 << 53
+	MaxExact = 1<<53 - 1
 	MaxFloat = 1e300
 	MaxSteps = 1e12
 )

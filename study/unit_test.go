@@ -211,3 +211,23 @@ func toFloat(v any) float64 {
 	}
 	return x
 }
+
+// From 2^53 on, a number that came as a float64 may have been another whole number. None of them is
+// a value, so that no two values are taken for each other on a way that has only such numbers.
+func TestWholeNumbersBeyondExact(t *testing.T) {
+	bound := float64(study.MaxExact)
+	size := study.Parameter{Name: "n", Type: study.Int, Min: &bound, Max: &bound}
+	choice := study.Parameter{Name: "c", Type: study.Categorical, Values: []any{int64(study.MaxExact), "9007199254740993"}}
+	for _, p := range []study.Parameter{size, choice} {
+		for _, same := range []any{int64(study.MaxExact), bound} {
+			if v, err := p.Convert(same); err != nil || v != int64(study.MaxExact) {
+				t.Errorf("%s: %v becomes %v, %v", p.Name, same, v, err)
+			}
+		}
+		for _, other := range []any{float64(1 << 53), float64(1<<53 + 1), int64(1 << 53), int64(1<<53 + 1)} {
+			if v, err := p.Convert(other); err == nil {
+				t.Errorf("%s: %v becomes %v", p.Name, other, v)
+			}
+		}
+	}
+}

@@ -51,6 +51,8 @@ type demand struct {
 	askTime   time.Duration // a moving average
 	askAfter  time.Time     // no request before, after a failure of the optimiser
 	exhausted bool
+	// unproved says that exhausted is what a search has found, without a look at each point.
+	unproved bool
 	// infeasible is why exhausted is set, if no feasible point was found.
 	infeasible error
 

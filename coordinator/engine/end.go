@@ -36,6 +36,8 @@ func (e *Engine) verdict() (study.State, string) {
 		return e.spent(fmt.Sprintf("the study has run for %s (maxDuration)", time.Duration(spec.Budget.MaxDuration)))
 	case e.demand.infeasible != nil && len(e.open) == 0 && !e.promotes():
 		return study.Failed, e.demand.infeasible.Error()
+	case e.demand.exhausted && e.demand.unproved && len(e.open) == 0 && !e.promotes():
+		return e.spent("no other point that meets the constraints was found, and all that were found have been evaluated")
 	case e.demand.exhausted && len(e.open) == 0 && !e.promotes():
 		return e.spent("the search space is exhausted: every point has been evaluated")
 	default:

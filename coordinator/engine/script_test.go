@@ -200,12 +200,14 @@ func (p *player) result(res *messaging.Result, cmd string, args []string) {
 	}
 }
 
-// suggest answers a request: points, "error why", "exhausted", "infeasible why".
+// suggest answers a request: points, "error why", "exhausted", "nothing-else", "infeasible why".
 func (p *player) suggest(args []string) []string {
 	p.t.Helper()
 	switch args[0] {
 	case "error":
 		return describe(p.r.answer(nil, errors.New(strings.Join(args[1:], " "))))
+	case "nothing-else":
+		return describe(p.r.answer(nil, optimizer.ErrNoOther))
 	case "exhausted":
 		return describe(p.r.answer(nil, optimizer.ErrExhausted))
 	case "infeasible":

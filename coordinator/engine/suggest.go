@@ -40,7 +40,7 @@ func (e *Engine) suggested(ev Suggested) {
 	switch {
 	case errors.Is(ev.Err, optimizer.ErrExhausted) && ev.Ask.From < d.resumed: // ask again
 	case errors.Is(ev.Err, optimizer.ErrExhausted):
-		d.exhausted = true
+		d.exhausted, d.unproved = true, errors.Is(ev.Err, optimizer.ErrNoOther)
 		d.ready, d.needs = nil, nil
 	case e.findsNothing(ev):
 		d.exhausted, d.infeasible = true, ev.Err
@@ -152,7 +152,7 @@ func (e *Engine) fallBack(n int) int {
 			return 0
 		}
 		if ask.From >= d.resumed {
-			d.exhausted = true
+			d.exhausted, d.unproved = true, errors.Is(err, optimizer.ErrNoOther)
 			return len(d.needs)
 		}
 		return 0

@@ -58,8 +58,8 @@ func (d *decoder) decode(n *yaml.Node, v reflect.Value, path string) {
 	}
 	switch {
 	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" && nullable(v.Kind()):
-	case ambiguous(n):
-		d.Add(path, "%s begins with a zero, which YAML reads as an octal number: write it without, or in quotes", n.Value)
+	case ambiguous(n) != "":
+		d.Add(path, "%s", ambiguous(n))
 	case v.Type() == durationType:
 		d.duration(n, v, path)
 	default:
@@ -257,9 +257,13 @@ func (d *decoder) decodeAny(n *yaml.Node, path string) any {
 		if err := n.Decode(&i); err == nil && i >= -study.MaxExact && i <= study.MaxExact {
 			return i
 		}
-		d.Add(path, "%s is beyond ±2^53 (%d), where numbers lose their last digits: put it in quotes", n.Value, study.MaxExact)
+		d.Add(path, "%s is beyond ±%d (2^53-1), where numbers lose their last digits: put it in quotes", n.Value, study.MaxExact)
 		return nil
 	default:
+		if overlong(n) {
+			d.Add(path, "%s has more than 64 bits: put it in quotes", n.Value)
+			return nil
+		}
 		text, _ := d.text(n, path)
 		return text
 	}

@@ -72,7 +72,7 @@ func (r *jsonReader) node() *yaml.Node {
 		}
 		r.token() // the bracket at the end
 	case string:
-		n.Tag, n.Value = "!!str", token
+		n.Tag, n.Value, n.Style = "!!str", token, yaml.DoubleQuotedStyle
 		if halved(string(r.data[begin:r.end])) {
 			r.AddAt(check.At(n.Line, n.Column), "", `a text has half of a surrogate pair, such as \ud83d without \ude00: write both, or the character itself`)
 		}

@@ -49,21 +49,27 @@ func TestJSON(t *testing.T) {
 
 var longKey = strings.Repeat("k", 2000)
 
-// Numbers are what was written, or refused: integers to 2^53, beyond which JSON and floats lose
-// digits, and none that begin with a zero, which YAML 1.1 reads as octal.
+// Numbers are what was written, or refused: integers below 2^53, from which on two may become one
+// in JSON and floats, and none that begin with a zero, which YAML 1.1 reads as octal.
 func TestNumbersAreExact(t *testing.T) {
 	with := func(parameter string) []byte {
 		return []byte(strings.Replace(minimal, "max: 1}]", "max: 1}, {name: p, "+parameter+"}]", 1))
 	}
 	for parameter, want := range map[string]any{
-		"type: fixed, value: 9007199254740992":          int64(study.MaxExact),
-		"type: fixed, value: -9007199254740992":         int64(-study.MaxExact),
+		"type: fixed, value: 9007199254740991":          int64(study.MaxExact),
+		"type: fixed, value: -9007199254740991":         int64(-study.MaxExact),
 		"type: fixed, value: 0x10":                      int64(16),
 		"type: fixed, value: 0o20":                      int64(16),
 		"type: fixed, value: 0":                         int64(0),
 		"type: float, min: 0, max: 1000000000000000000": nil,
 		"type: fixed, value: 0.5":                       0.5,
 		"type: fixed, value: '020'":                     "020",
+		"type: fixed, value: '1_000'":                   "1_000",
+		"type: fixed, value: _1":                        "_1",
+		"type: fixed, value: 1e300":                     1e300,
+		"type: fixed, value: '0xFFFFFFFFFFFFFFFFF'":     "0xFFFFFFFFFFFFFFFFF",
+		"type: fixed, value: 0xg":                       "0xg",
+		"type: fixed, value: 9007199254740992.0":        9007199254740992.0,
 		"type: fixed, value: 1:30":                      "1:30",
 		"type: fixed, value: on":                        "on",
 		"type: fixed, value: '18446744073709551615'":    "18446744073709551615",
@@ -76,13 +82,25 @@ func TestNumbersAreExact(t *testing.T) {
 		}
 	}
 	for parameter, want := range map[string]string{
-		"type: fixed, value: 9007199254740993":                        "9007199254740993 is beyond ±2^53",
-		"type: fixed, value: 18446744073709551615":                    "18446744073709551615 is beyond ±2^53",
-		"type: fixed, value: -99999999999999999999":                   "-99999999999999999999 is beyond ±2^53",
-		"type: categorical, values: [9007199254740993, 5]":            "values[0]: 9007199254740993 is beyond ±2^53",
-		"type: int, min: 0, max: 5, when: {x: [1152921504606846977]}": "1152921504606846977 is beyond ±2^53",
+		"type: fixed, value: 9007199254740992":                        "9007199254740992 is beyond ±9007199254740991",
+		"type: int, min: 0, max: 9007199254740992":                    "9007199254740992 is beyond ±9007199254740991",
+		"type: fixed, value: 9007199254740993":                        "9007199254740993 is beyond ±9007199254740991",
+		"type: fixed, value: 18446744073709551615":                    "18446744073709551615 is beyond ±9007199254740991",
+		"type: fixed, value: -99999999999999999999":                   "-99999999999999999999 is beyond ±9007199254740991",
+		"type: categorical, values: [9007199254740993, 5]":            "values[0]: 9007199254740993 is beyond ±9007199254740991",
+		"type: int, min: 0, max: 5, when: {x: [1152921504606846977]}": "1152921504606846977 is beyond ±9007199254740991",
 		"type: int, min: 9007199254740000, max: 9007199254740993":     "max: 9007199254740993 has more digits",
 		"type: int, min: -9007199254740993, max: 0":                   "min: -9007199254740993 has more digits",
+		"type: fixed, value: 9007199254740993.0":                      "9007199254740993.0 has more digits",
+		"type: float, min: 0, max: 9007199254740993.5":                "9007199254740993.5 has more digits",
+		"type: fixed, value: 1_000":                                   "1_000 is a number in YAML 1.1 and text in YAML 1.2: write 1000, or put it in quotes",
+		"type: int, min: 0, max: 1_000":                               "1_000 is a number in YAML 1.1",
+		"type: float, min: 0, max: 1_0.5":                             "1_0.5 is a number in YAML 1.1",
+		"type: categorical, values: [0x1_0, 1]":                       "0x1_0 is a number in YAML 1.1",
+		"type: fixed, value: 0xfFFFFFFFFFFFFFFFF":                     "0xfFFFFFFFFFFFFFFFF has more than 64 bits",
+		"type: categorical, values: [-0x1FFFFFFFFFFFFFFFF, 1]":        "has more than 64 bits",
+		"type: fixed, value: 0o7777777777777777777777777":             "has more than 64 bits",
+		"type: fixed, value: 0xFFFFFFFFFFFFFFFF":                      "0xFFFFFFFFFFFFFFFF is beyond ±9007199254740991",
 		"type: fixed, value: 08":                                      "08 begins with a zero",
 		"type: fixed, value: 09.5":                                    "09.5 begins with a zero",
 		"type: fixed, value: 020":                                     "020 begins with a zero",

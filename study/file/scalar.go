@@ -1,6 +1,7 @@
 package file
 
 import (
+	"fmt"
 	"math"
 	"math/big"
 	"reflect"
@@ -12,19 +13,42 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// ambiguous reports whether a number begins with a zero and more digits, which YAML 1.1 reads
-// as octal and YAML 1.2 as decimal.
-func ambiguous(n *yaml.Node) bool {
+// ambiguous says why the versions of YAML read a number differently; it is empty if they do not.
+func ambiguous(n *yaml.Node) string {
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!int" && n.ShortTag() != "!!float" {
-		return false
+		return ""
 	}
 	digits := strings.TrimLeft(n.Value, "+-")
-	return len(digits) > 1 && digits[0] == '0' && (digits[1] == '_' || digits[1] >= '0' && digits[1] <= '9')
+	switch {
+	case len(digits) > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9':
+		return n.Value + " begins with a zero, which YAML reads as an octal number: write it without, or in quotes"
+	case strings.Contains(digits, "_"):
+		return fmt.Sprintf("%s is a number in YAML 1.1 and text in YAML 1.2: write %s, or put it in quotes", n.Value, strings.ReplaceAll(n.Value, "_", ""))
+	}
+	return ""
 }
 
-// inexact reports whether a whole number has more digits than a float64 can hold.
+// overlong reports whether n is a hexadecimal, octal or binary number that is read as text because
+// it has more than 64 bits.
+func overlong(n *yaml.Node) bool {
+	const quoted = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
+	digits := strings.ToLower(strings.TrimLeft(n.Value, "+-"))
+	if n.Kind != yaml.ScalarNode || n.Style&quoted != 0 || n.ShortTag() != "!!str" || len(digits) < 3 || digits[0] != '0' || !strings.Contains("xob", digits[1:2]) {
+		return false
+	}
+	_, ok := new(big.Int).SetString(digits, 0)
+	return ok
+}
+
+// inexact reports whether a number that is written without an exponent is whole and has more
+// digits than a float64 can hold.
 func inexact(n *yaml.Node, f float64) bool {
-	written, ok := new(big.Int).SetString(strings.TrimPrefix(n.Value, "+"), 0)
+	text := strings.TrimPrefix(n.Value, "+")
+	written, ok := new(big.Int).SetString(text, 0)
+	if !ok && math.Abs(f) > study.MaxExact && strings.Trim(text, "-.0123456789") == "" {
+		decimal, valid := new(big.Rat).SetString(text)
+		return valid && decimal.Cmp(new(big.Rat).SetFloat64(f)) != 0
+	}
 	if !ok {
 		return false
 	}
@@ -93,7 +117,7 @@ func (d *decoder) float(n *yaml.Node, path string) (float64, bool) {
 func (d *decoder) exactly(n *yaml.Node, path string) (float64, bool) {
 	f, ok := d.float(n, path)
 	if ok && inexact(n, f) {
-		d.Add(path, "%s has more digits than a 64-bit float can hold: beyond ±2^53 (%d), write a rounded number such as %.4g", n.Value, study.MaxExact, f)
+		d.Add(path, "%s has more digits than a 64-bit float can hold: beyond ±%d, write a rounded number such as %.4g", n.Value, study.MaxExact, f)
 		return 0, false
 	}
 	return f, ok

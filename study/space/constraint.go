@@ -212,6 +212,9 @@ func (c *compiler) compile(source string) (*constraint, error) {
 	if issues.Err() != nil {
 		return nil, c.explain(source, issues)
 	}
+	if err := inexactLiteral(parsed.NativeRep()); err != nil {
+		return nil, err
+	}
 	allDoubles(parsed.NativeRep().Expr())
 	checked, issues := c.env.Check(parsed)
 	if issues.Err() != nil {
@@ -237,6 +240,27 @@ func (c *compiler) compile(source string) (*constraint, error) {
 		source: source, program: program, variables: c.variables,
 		names: slices.Sorted(maps.Keys(names)), expr: checked.NativeRep().Expr(),
 	}, nil
+}
+
+// inexactLiteral returns an error for a whole number that would lose digits as a double.
+func inexactLiteral(parsed *ast.AST) (err error) {
+	ast.PostOrderVisit(parsed.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		if e.Kind() != ast.LiteralKind {
+			return
+		}
+		var beyond bool
+		switch literal := e.AsLiteral().(type) {
+		case types.Int:
+			beyond = literal > study.MaxExact || literal < -study.MaxExact
+		case types.Uint:
+			beyond = literal > study.MaxExact
+		}
+		if beyond {
+			err = fmt.Errorf("character %d: %v is beyond ±%d (2^53-1), where whole numbers lose digits: write it with an exponent, as in 1e16",
+				parsed.SourceInfo().GetStartLocation(e.ID()).Column()+1, e.AsLiteral().Value(), study.MaxExact)
+		}
+	}))
+	return err
 }
 
 // allDoubles converts every integer literal to a double, and every % to a mod.

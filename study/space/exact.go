@@ -83,12 +83,14 @@ func (s *Space) movable(name string) bool {
 
 // Solves reports whether the space has constraints that random points do not meet, and that
 // Settle, Solve and Wander can meet.
-func (s *Space) Solves() bool { return s.solver != nil }
+func (s *Space) Solves() bool { return s.solver != nil || len(s.balances) > 0 }
 
 // Settle moves a point to a near one that meets the linear constraints, if they are solved.
-// Values in fixed stay. It changes only floats, and nothing if the point meets them.
+// Values in fixed stay. It changes floats, and ints of equalities of whole numbers, but nothing if
+// the point meets them.
 func (s *Space) Settle(p, fixed study.Point) {
-	if s.Solves() && !s.solver.met(p) {
+	s.settleWhole(p, fixed)
+	if s.solver != nil && !s.solver.met(p) {
 		s.solver.move(p, fixed, func(r *region, u []float64) bool { r.project(u); return true })
 	}
 }
@@ -97,7 +99,8 @@ func (s *Space) Settle(p, fixed study.Point) {
 // point as it is if that would need values out of their ranges. So points that are uniform
 // become uniform on what meets the constraints, once those that do not are dropped.
 func (s *Space) Solve(p, fixed study.Point) {
-	if s.Solves() && !s.solver.met(p) {
+	s.solveWhole(p, fixed)
+	if s.solver != nil && !s.solver.met(p) {
 		s.solver.move(p, fixed, func(r *region, u []float64) bool {
 			if !r.met(u, 1e-9, 0) {
 				return r.pivot(u)
@@ -109,9 +112,11 @@ func (s *Space) Solve(p, fixed study.Point) {
 }
 
 // Wander moves the floats of a point to random places: uniformly on all that meets the linear
-// constraints with the point's other values.
+// constraints with the point's other values. It does the same with the ints of each equality of
+// whole numbers.
 func (s *Space) Wander(p, fixed study.Point, rng *rand.Rand) {
-	if s.Solves() {
+	s.wanderWhole(p, fixed, rng)
+	if s.solver != nil {
 		s.solver.move(p, fixed, func(r *region, u []float64) bool { r.walk(u, rng); return true })
 	}
 }

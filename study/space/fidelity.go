@@ -24,7 +24,7 @@ func checkFidelity(r *check.Report, path string, p *study.Parameter) {
 		case v == nil:
 			r.Add(path+"."+bound.name, "is missing: type %s needs min and max", p.Type)
 		case !(*v >= 1 && *v <= study.MaxExact) || *v != math.Trunc(*v):
-			r.Add(path+"."+bound.name, "%s is not accepted; want a whole number from 1 to 2^53", study.Format(*v))
+			r.Add(path+"."+bound.name, "%s is not accepted; want a whole number from 1 to %d", study.Format(*v), study.MaxExact)
 		}
 	}
 	if p.Reduction == nil {
@@ -116,7 +116,7 @@ func (s *Space) deriveSearched() {
 	if s.fidelity < 0 {
 		return
 	}
-	without := &Space{index: make(map[string]int), checks: s.checks, fidelity: -1, solver: s.solver}
+	without := &Space{index: make(map[string]int), checks: s.checks, fidelity: -1, solver: s.solver, balances: s.balances}
 	for i, p := range s.params {
 		if i == s.fidelity {
 			continue

@@ -86,7 +86,7 @@ func TestAFidelityThatMeansNothing(t *testing.T) {
 		"two":         {params: []study.Parameter{flag("a"), fidelity(1, 9), second}, says: "epochs is a fidelity already: a study has at most one"},
 		"alone":       {params: []study.Parameter{fidelity(1, 9)}, says: "there is only a fidelity, which is not searched"},
 		"one level":   {params: []study.Parameter{flag("a"), fidelity(4, 11)}, says: "11 is less than 3 times min, 4"},
-		"below one":   {params: []study.Parameter{flag("a"), fidelity(0, 9)}, says: "0 is not accepted; want a whole number from 1 to 2^53"},
+		"below one":   {params: []study.Parameter{flag("a"), fidelity(0, 9)}, says: "0 is not accepted; want a whole number from 1 to 9007199254740991"},
 		"fraction":    {params: []study.Parameter{flag("a"), fidelity(1, 9.5)}, says: "9.5 is not accepted"},
 		"no bounds":   {params: []study.Parameter{flag("a"), {Name: "epochs", Type: study.Fidelity}}, says: "type fidelity needs min and max"},
 		"conditional": {params: []study.Parameter{flag("a"), conditional}, says: "when: is not for type fidelity"},

@@ -141,7 +141,7 @@ func checkNumeric(r *check.Report, path string, p *study.Parameter) {
 	case *p.Min == *p.Max:
 		r.Add(path+".max", "%[1]s is min as well: a range has more than one value; to keep one, use type: fixed with value: %[1]s",
 			study.Format(*p.Max))
-	case p.Type == study.Int && *p.Max-*p.Min >= study.MaxExact:
+	case p.Type == study.Int && *p.Max-*p.Min > study.MaxExact:
 		r.Add(path+".max", "%s is 2^53 or more above min: an int has fewer values", study.Format(*p.Max))
 	default:
 		checkStep(r, path+".step", p)
@@ -156,7 +156,7 @@ func checkBound(r *check.Report, path string, p *study.Parameter, value float64)
 	case p.Type == study.Int && value != math.Trunc(value):
 		r.Add(path, "%s is not a whole number: an int has whole bounds", study.Format(value))
 	case p.Type == study.Int && math.Abs(value) > study.MaxExact:
-		r.Add(path, "%s is beyond ±2^53, the bounds of an int", study.Format(value))
+		r.Add(path, "%s is beyond ±%d (2^53-1), the bounds of an int", study.Format(value), study.MaxExact)
 	case math.Abs(value) > study.MaxFloat:
 		r.Add(path, "%s is beyond ±1e300, the bounds of a float", study.Format(value))
 	case p.Scale == study.Log && value <= 0:

@@ -37,6 +37,10 @@ func (s *Space) checkSatisfiable(r *check.Report, prefix string) {
 	effort := maxEffort
 	before := r.Failed
 	for i, c := range s.checks {
+		if why := s.unsampled(c, c.expr); why != "" {
+			r.Add(fmt.Sprintf("%sconstraints[%d]", prefix, i), "%q: %s", c.source, why)
+			continue
+		}
 		if s.solver.solves(c) {
 			continue // it takes values for all floats at once
 		}

@@ -28,6 +28,8 @@ type Space struct {
 	searched *Space
 	// solver meets the linear constraints that random points do not; nil if there are none.
 	solver *solver
+	// balances are the equalities of whole numbers that are solved.
+	balances []*balance
 }
 
 // condition is one entry of a parameter's When: the index of the parameter that it
@@ -85,7 +87,7 @@ func Compile(r *check.Report, prefix string, spec *study.Spec) *Space {
 	}
 	s.size, s.finite = s.count()
 	s.deriveRows()
-	s.solver = s.newSolver()
+	s.solver, s.balances = s.newSolver(), s.newBalances()
 	s.deriveSearched()
 	s.compileInitial(r, prefix+"initial", spec.Initial)
 	if r.Failed == before {

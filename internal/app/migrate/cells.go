@@ -107,8 +107,8 @@ func (c *collector) choice(choices []any, v any) (any, error) {
 				return choice, nil
 			}
 		case int64, float64:
-			// From 2^53 on, a float64 may stand for several whole numbers.
-			if err == nil && (choice == any(n) || math.Abs(n) < study.MaxExact && study.Equal(choice, n)) {
+			// Beyond MaxExact, a float64 may stand for several whole numbers.
+			if err == nil && (choice == any(n) || math.Abs(n) <= study.MaxExact && study.Equal(choice, n)) {
 				return choice, nil
 			}
 		}

@@ -63,8 +63,8 @@ func (all distributions) get(text string) *distribution {
 }
 
 // choices returns the values that a study has for the choices of a categorical. A study knows
-// neither None nor lists nor numbers beyond 2^53, and a program gets each value as text, so no two may be written alike:
-// the string of a second one has quotes.
+// neither None nor lists nor numbers beyond study.MaxExact, and a program gets each value as
+// text, so no two may be written alike: the string of a second one has quotes.
 func choices(from []any) []any {
 	seen, made := map[string]bool{}, make([]any, len(from))
 	for i, choice := range from {

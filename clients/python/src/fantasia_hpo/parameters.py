@@ -17,7 +17,7 @@ When: TypeAlias = "Mapping[str, Any]"
 Document: TypeAlias = "dict[str, Any]"
 
 _SCALES = ("linear", "log", "logit")
-_EXACT = 2**53  # beyond it, numbers of JSON are not exact
+_EXACT = 2**53 - 1  # beyond it, numbers of JSON are not exact
 _LONGEST_TEXT = 100
 
 
