@@ -35,6 +35,16 @@ func decode(kv *mvccpb.KeyValue, v any) error {
 	return nil
 }
 
+// Valid returns why a key of an etcd that only Fantasia uses cannot have a value: it is not a key of the
+// ledger's, or its checksum is another one.
+func Valid(key, value []byte) error {
+	if !strings.HasPrefix(string(key), DefaultPrefix) {
+		return fmt.Errorf("it is not a key of Fantasia's, which begin with %s", DefaultPrefix)
+	}
+	_, err := seal.Open(string(key), value)
+	return err
+}
+
 // Damaged says which record cannot be read, and why. It is an ErrCorrupt.
 type Damaged struct {
 	Key string

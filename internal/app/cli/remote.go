@@ -107,6 +107,9 @@ func (r *remote) client(cmd *cobra.Command) (client service, done func(), err er
 
 // explain adds the server's address to an error if nothing answered there.
 func (r *remote) explain(err error) error {
+	if r.state != "" { // no server is involved
+		return err
+	}
 	switch connect.CodeOf(err) {
 	case connect.CodeUnavailable:
 		if connect.IsWireError(err) {

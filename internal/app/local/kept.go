@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -37,10 +38,13 @@ func (k *kept) study(ctx context.Context, nameOrID string) (*Result, error) {
 		return nil, err
 	}
 	i := slices.IndexFunc(all, func(s ledger.Summary) bool {
-		return s.Err == nil && (nameOrID == "" || s.Study.ID == nameOrID || s.Study.Definition.Metadata.Name == nameOrID)
+		return nameOrID == "" || s.Study.ID == nameOrID || s.Study.Definition.Metadata.Name == nameOrID
 	})
 	if i < 0 {
 		return nil, fmt.Errorf("%w: study %q is not in %s", study.ErrNotFound, nameOrID, k.n.o.State)
+	}
+	if err := all[i].Err; err != nil {
+		return nil, k.n.damaged(err)
 	}
 	r, _, err := k.n.load(ctx, all[i].Study.ID)
 	if err == nil && k.idle && !r.Status.State.Terminal() {
@@ -83,17 +87,21 @@ func (k *kept) Studies(ctx context.Context, after string, limit int) ([]server.S
 	slices.SortFunc(all, func(x, y ledger.Summary) int { return strings.Compare(name(x), name(y)) })
 	var found []server.Study
 	for _, s := range all {
-		if name(s) <= after || s.Err != nil {
+		if name(s) <= after {
 			continue
 		}
 		if len(found) == limit {
 			break
 		}
 		r, err := k.study(ctx, s.Study.ID)
-		if err != nil {
+		switch {
+		case errors.Is(err, study.ErrDamaged): // it must not hide the others
+			found = append(found, server.Study{Spec: s.Study, Status: record.Status{State: s.Status.State, Reason: err.Error()}})
+		case err != nil:
 			return nil, err
+		default:
+			found = append(found, k.shown(r))
 		}
-		found = append(found, k.shown(r))
 	}
 	return found, nil
 }

@@ -143,7 +143,7 @@ func (n *node) existing(ctx context.Context) (*ledger.Summary, error) {
 	}
 	old := &all[0]
 	if old.Err != nil {
-		return nil, fmt.Errorf("read the state: %w", old.Err)
+		return nil, n.damaged(fmt.Errorf("read the state: %w", old.Err))
 	}
 	if name := n.o.Study.Metadata.Name; old.Study.Definition.Metadata.Name != name {
 		return nil, fmt.Errorf("%w: %s holds study %q, not %q", ErrIncompatible, n.o.State, old.Study.Definition.Metadata.Name, name)

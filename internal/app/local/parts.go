@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/election"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/internal/base/embedded"
+	"github.com/fantasia-hpo/fantasia/internal/base/etcdfile"
 	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/messaging/natsbus"
@@ -43,7 +45,10 @@ const SoleLease = time.Minute
 // StartEtcd starts the etcd of a state directory, whose lock the caller holds, and returns
 // a client of it. Nobody leads there. The stack closes both.
 func StartEtcd(ctx context.Context, state string, log *slog.Logger, stack *lifecycle.Stack) (*embedded.Etcd, *clientv3.Client, error) {
-	server, err := embedded.StartEtcd(ctx, embedded.EtcdOptions{Dir: filepath.Join(state, etcdDir), Logger: log})
+	server, err := embedded.StartEtcd(ctx, embedded.EtcdOptions{Dir: filepath.Join(state, etcdDir), Logger: log, Valid: ledger.Valid})
+	if damage, ok := errors.AsType[*etcdfile.Damage](err); ok {
+		return nil, nil, &Damaged{state, damage}
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("start etcd: %w", err)
 	}
@@ -61,9 +66,18 @@ func StartEtcd(ctx context.Context, state string, log *slog.Logger, stack *lifec
 }
 
 // StartNATS starts the NATS of a state directory, whose lock the caller holds. The stack
-// closes it.
+// closes it. A damaged store is set aside: what is in it is on its way, and is sent again.
 func StartNATS(state string, log *slog.Logger, stack *lifecycle.Stack) (*embedded.NATS, error) {
-	server, err := embedded.StartNATS(embedded.NATSOptions{Dir: filepath.Join(state, "nats"), Logger: log})
+	o := embedded.NATSOptions{Dir: filepath.Join(state, "nats"), Logger: log}
+	server, err := embedded.StartNATS(o)
+	if errors.Is(err, embedded.ErrStore) {
+		old, errAside := Aside(o.Dir)
+		if errAside != nil {
+			return nil, errors.Join(err, errAside)
+		}
+		log.Warn("NATS cannot read its files: starting with new ones", "old", old, telemetry.LogError, err)
+		server, err = embedded.StartNATS(o)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("start NATS: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 )
@@ -46,11 +47,11 @@ func (n *node) result(ctx context.Context, id string) (*Result, error) {
 func (n *node) load(ctx context.Context, id string) (*Result, *engine.Engine, error) {
 	stored, err := n.ledger.LoadStudy(ctx, id)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read the results: %w", err)
+		return nil, nil, n.damaged(fmt.Errorf("read the results: %w", err))
 	}
 	e, _, err := engine.Load(stored.Study, stored.Status, stored.Model, stored.Trials, nil, engine.Settings{}, time.Now())
 	if err != nil {
-		return nil, nil, fmt.Errorf("read the results: %w", err)
+		return nil, nil, n.damaged(fmt.Errorf("read the results: %w: %w", ledger.ErrCorrupt, err))
 	}
 	r := &Result{Study: stored.Study, Status: stored.Status}
 	for i := range stored.Trials {

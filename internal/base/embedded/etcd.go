@@ -57,6 +57,9 @@ type EtcdOptions struct {
 	Logger *slog.Logger
 	// QuotaBytes limits the database; 0 means 2 GiB.
 	QuotaBytes int64
+	// Valid returns why a key cannot have a value; nil means that any key can have any value. It
+	// is called for each key before etcd starts.
+	Valid func(key, value []byte) error
 	// History is the time for which old versions of keys are kept, and the interval of
 	// compactions; 0 means DefaultHistory.
 	History time.Duration
@@ -67,14 +70,15 @@ type EtcdOptions struct {
 type Etcd struct {
 	server  *embed.Etcd
 	release func() error
+	dir     string
 	runtime string
 	log     *zap.Logger
 	serving atomic.Bool
 	close   func() error
 }
 
-// StartEtcd starts etcd and waits until it serves or ctx ends. The error wraps
-// dirlock.ErrHeld if Dir is in use.
+// StartEtcd checks the files, starts etcd and waits until it serves or ctx ends. The error wraps
+// dirlock.ErrHeld if Dir is in use, and an *etcdfile.Damage if a file is damaged.
 func StartEtcd(ctx context.Context, o EtcdOptions) (*Etcd, error) {
 	if o.Dir == "" {
 		return nil, errors.New("start etcd: Dir is empty; want a directory for its data")
@@ -84,7 +88,7 @@ func StartEtcd(ctx context.Context, o EtcdOptions) (*Etcd, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start etcd: %w", err)
 	}
-	e := &Etcd{release: release}
+	e := &Etcd{release: release, dir: o.Dir}
 	e.close = sync.OnceValue(e.shutdown)
 	e.log = zapLogger(o.Logger, &e.serving, o.Dir)
 	if err := e.start(ctx, o); err != nil {
@@ -94,7 +98,13 @@ func StartEtcd(ctx context.Context, o EtcdOptions) (*Etcd, error) {
 }
 
 func (e *Etcd) start(ctx context.Context, o EtcdOptions) error {
-	var err error
+	err := CheckEtcd(o.Dir, o.Valid)
+	if err == nil {
+		err = forgetContents(o.Dir)
+	}
+	if err != nil {
+		return err
+	}
 	sweep(o.Dir, etcdSocket)
 	if e.runtime, err = runtimeDir(etcdSocket); err != nil {
 		return err
@@ -131,7 +141,7 @@ func (e *Etcd) config(o EtcdOptions) (*embed.Config, error) {
 	}
 	client := url.URL{Scheme: "unix", Path: filepath.Join(e.runtime, etcdSocket)}
 	cfg := embed.NewConfig()
-	cfg.Name, cfg.Dir = etcdName, filepath.Join(o.Dir, "data")
+	cfg.Name, cfg.Dir = etcdName, DataDir(o.Dir)
 	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = nil, []url.URL{*peer}
 	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
 	cfg.InitialCluster = etcdName + "=" + nowhere
@@ -178,6 +188,7 @@ func (e *Etcd) shutdown() error {
 		if err := bounded("etcd", e.server.Close); err != nil {
 			return err
 		}
+		noteContents(e.dir)
 	}
 	if e.runtime != "" {
 		errs = append(errs, os.RemoveAll(e.runtime))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,8 +49,11 @@ type NATS struct {
 	close   func() error
 }
 
+// ErrStore means that NATS cannot read a stream that it has stored. It would go on without that stream.
+var ErrStore = errors.New("a file of the store is damaged")
+
 // StartNATS starts NATS and waits until it accepts connections. The error wraps
-// dirlock.ErrHeld if Dir is in use.
+// dirlock.ErrHeld if Dir is in use, and ErrStore if a file of a stream is damaged.
 func StartNATS(o NATSOptions) (*NATS, error) {
 	if o.Dir == "" {
 		return nil, errors.New("start NATS: Dir is empty; want a directory for its data")
@@ -84,6 +88,9 @@ func StartNATS(o NATSOptions) (*NATS, error) {
 	if why := log.fatal.Load(); why != nil { // it will never be ready
 		return nil, errors.Join(fmt.Errorf("start NATS in %s: %s", o.Dir, *why), n.Close())
 	}
+	if why := log.store.Load(); why != nil {
+		return nil, errors.Join(fmt.Errorf("start NATS in %s: %w: %s", o.Dir, ErrStore, *why), n.Close())
+	}
 	if !s.ReadyForConnections(natsReady) {
 		return nil, errors.Join(fmt.Errorf("start NATS in %s: not ready after %s", o.Dir, natsReady), n.Close())
 	}
@@ -116,6 +123,7 @@ func (n *NATS) shutdown() error {
 type natsLog struct {
 	logger *slog.Logger
 	fatal  atomic.Pointer[string]
+	store  atomic.Pointer[string] // which file of a stream it could not read, when it started
 }
 
 var _ server.Logger = (*natsLog)(nil)
@@ -123,8 +131,14 @@ var _ server.Logger = (*natsLog)(nil)
 // Noticef logs what the server reports of its life, for debugging.
 func (l *natsLog) Noticef(format string, v ...any) { l.logger.Debug(fmt.Sprintf(format, v...)) }
 
-// Warnf logs a warning.
-func (l *natsLog) Warnf(format string, v ...any) { l.logger.Warn(fmt.Sprintf(format, v...)) }
+// Warnf logs a warning. The server tells in no other way that it has left out a stream.
+func (l *natsLog) Warnf(format string, v ...any) {
+	text := strings.TrimSpace(fmt.Sprintf(format, v...))
+	if strings.Contains(text, "metafile") || strings.Contains(text, "stream checksum") || strings.Contains(text, "recreating stream") {
+		l.store.Store(&text)
+	}
+	l.logger.Warn(text)
+}
 
 // Errorf logs an error.
 func (l *natsLog) Errorf(format string, v ...any) { l.logger.Error(fmt.Sprintf(format, v...)) }
