@@ -320,3 +320,18 @@ func TestCallerCancelled(t *testing.T) {
 		t.Errorf("the leader's handler ended with %v; want it cancelled", err)
 	}
 }
+
+// A replica can become the leader after it has forwarded a request: it then gets its own request.
+// A study file takes its place where it is read, so the only place is enough.
+func TestForwardToItself(t *testing.T) {
+	l := listen(t)
+	var asks atomic.Int64
+	leader := func(context.Context) (string, bool, error) { return l.Addr().String(), asks.Add(1) > 1, nil }
+	_, stop := start(t, l, servertest.NewMemory(), server.Options{Leader: leader, ForwardTimeout: 5 * time.Second, Limits: server.Limits{Files: 1, AllFiles: 1}})
+	t.Cleanup(stop)
+	_, err := dial(t, l.Addr().String(), "grpc").CreateStudy(within(t), connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: "kind: Study"}))
+	check(t, err, connect.CodeInvalidArgument, "a study file that is forwarded to where it came from")
+	if n := asks.Load(); n != 2 {
+		t.Errorf("the leader was looked up %d times, want twice", n)
+	}
+}

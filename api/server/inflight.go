@@ -22,19 +22,23 @@ type inFlight struct {
 	held int64 // l.mu guards it
 }
 
-// inFlightKey is the context key of a request's inFlight.
-type inFlightKey struct{}
+// The context keys of a request's inFlight, and of one whose message is compressed.
+type (
+	inFlightKey   struct{}
+	compressedKey struct{}
+)
 
 // meter returns the request with a body that counts what is read. A compressed body
 // counts as the largest that it can become until its message is known.
 func (f *inFlight) meter(r *http.Request, maxBody int64) (*http.Request, error) {
+	ctx := context.WithValue(r.Context(), inFlightKey{}, f)
 	if compressed(r) {
-		return r.WithContext(context.WithValue(r.Context(), inFlightKey{}, f)), f.take(maxBody)
+		return r.WithContext(context.WithValue(ctx, compressedKey{}, f)), f.take(maxBody)
 	}
+	metered := r.WithContext(ctx) // handlers MUST NOT change a request that they were given
 	if r.Body == nil || r.Body == http.NoBody {
-		return r, nil
+		return metered, nil
 	}
-	metered := r.WithContext(r.Context()) // handlers MUST NOT change a request that they were given
 	metered.Body = &meteredBody{r.Body, f}
 	return metered, nil
 }
@@ -92,7 +96,8 @@ func (b *meteredBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// settled is an interceptor that tells a request's inFlight how large its message is.
+// settled is an interceptor that tells a request's inFlight how large its message is, and lets
+// only so many study files be read.
 type settled struct{}
 
 var _ connect.Interceptor = settled{}
@@ -101,6 +106,13 @@ var _ connect.Interceptor = settled{}
 func (settled) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
 		settle(ctx, req.Any())
+		if f, ok := ctx.Value(inFlightKey{}).(*inFlight); ok && procedures[req.Spec().Procedure].parses {
+			done, refused := f.l.read(ctx, f.name, f.c)
+			if refused != nil {
+				return nil, refused
+			}
+			defer done()
+		}
 		return next(ctx, req)
 	}
 }
@@ -131,7 +143,7 @@ func (c *settledConn) Receive(message any) error {
 }
 
 func settle(ctx context.Context, message any) {
-	f, compressed := ctx.Value(inFlightKey{}).(*inFlight)
+	f, compressed := ctx.Value(compressedKey{}).(*inFlight)
 	if m, ok := message.(proto.Message); ok && compressed {
 		f.settle(int64(proto.Size(m)))
 	}

@@ -116,7 +116,7 @@ func (l *limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		l.next.ServeHTTP(w, r)
 		return
 	}
-	c, leave, refused := l.enter(r.Context(), name, procedures[r.URL.Path])
+	c, leave, refused := l.enter(name, procedures[r.URL.Path])
 	if refused != nil {
 		l.refuse(w, r, refused)
 		return
@@ -145,33 +145,7 @@ func callerOf(r *http.Request) string {
 }
 
 // enter counts a request, which ends with leave. The error says which limit it exceeds.
-func (l *limiter) enter(ctx context.Context, name string, p procedure) (c *caller, leave func(), refused error) {
-	c, leave, err := l.admit(name, p)
-	if err != nil || !p.parses {
-		return c, leave, err
-	}
-	defer func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		c.waiting--
-	}()
-	ctx, cancel := context.WithTimeout(ctx, filePatience)
-	defer cancel()
-	for i, places := range []chan struct{}{c.files, l.files} {
-		select {
-		case places <- struct{}{}:
-		case <-ctx.Done():
-			if i > 0 {
-				<-c.files
-			}
-			return nil, nil, exhausted("this server reads as many study files as it may; try again later")
-		}
-	}
-	return c, func() { <-l.files; <-c.files }, nil
-}
-
-// admit is enter without the wait of a study file.
-func (l *limiter) admit(name string, p procedure) (c *caller, leave func(), refused error) {
+func (l *limiter) enter(name string, p procedure) (c *caller, leave func(), refused error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
@@ -185,11 +159,6 @@ func (l *limiter) admit(name string, p procedure) (c *caller, leave func(), refu
 		return nil, nil, exhausted("%s sends more than %g requests a second; try again later", name, l.limits.Rate)
 	}
 	switch {
-	case p.parses && c.waiting >= maxWaitingFiles:
-		return nil, nil, exhausted("%s has %d study files waiting to be read; try again later", name, c.waiting)
-	case p.parses:
-		c.waiting++
-		return c, func() {}, nil
 	case !p.streams:
 		return c, func() {}, nil
 	case c.streams >= l.limits.Streams:
@@ -205,6 +174,44 @@ func (l *limiter) admit(name string, p procedure) (c *caller, leave func(), refu
 		c.streams--
 		l.streams--
 	}, nil
+}
+
+// read waits until a study file of a caller may be read; done says that it was. It is called where
+// the file is read: a replica that forwards a request takes no place, since the leader may be
+// itself by the time that the request arrives.
+func (l *limiter) read(ctx context.Context, name string, c *caller) (done func(), refused error) {
+	if err := l.queue(name, c); err != nil {
+		return nil, err
+	}
+	defer func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		c.waiting--
+	}()
+	ctx, cancel := context.WithTimeout(ctx, filePatience)
+	defer cancel()
+	for i, places := range []chan struct{}{c.files, l.files} {
+		select {
+		case places <- struct{}{}:
+		case <-ctx.Done():
+			if i > 0 {
+				<-c.files
+			}
+			return nil, exhausted("this server reads as many study files as it may; try again later")
+		}
+	}
+	return func() { <-l.files; <-c.files }, nil
+}
+
+// queue counts a study file that waits.
+func (l *limiter) queue(name string, c *caller) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.waiting >= maxWaitingFiles {
+		return exhausted("%s has %d study files waiting to be read; try again later", name, c.waiting)
+	}
+	c.waiting++
+	return nil
 }
 
 // forget forgets callers that have their whole allowance again, if there are too many

@@ -37,7 +37,7 @@ var (
 )
 
 // foreign are flags of other programs that the documents name.
-var foreign = []string{"quota-backend-bytes", "signal", "enable-feature", "lr", "retry", "no-hooks", "skip-crds", "for", "bump-revision", "mark-compacted", "auto-compaction-mode", "auto-compaction-retention",
+var foreign = []string{"user", "quota-backend-bytes", "signal", "enable-feature", "lr", "retry", "no-hooks", "skip-crds", "for", "bump-revision", "mark-compacted", "auto-compaction-mode", "auto-compaction-retention",
 	"cask", "raw", "ignore-missing", "now", "measure"}
 
 // flags returns the names of our programs' flags.
