@@ -57,7 +57,7 @@ func measurement() *messaging.Measurement {
 
 func heartbeat() *messaging.Heartbeat {
 	return &messaging.Heartbeat{Version: 1, Worker: "w-1", Pool: "gpu", Instance: "i", Slots: 2, Free: 1,
-		Running: []messaging.AttemptID{id}, Spooled: []messaging.AttemptID{id}, Leaving: true, At: clock, StudyCommands: true, Runs: messaging.RunsCommand}
+		Running: []messaging.AttemptID{id}, Spooled: []messaging.AttemptID{id}, Waiting: []messaging.Waiting{{Cause: "no node", Running: []int{0}}}, Leaving: true, At: clock, StudyCommands: true, Runs: messaging.RunsCommand}
 }
 
 func control() *messaging.Control {
@@ -175,6 +175,9 @@ func TestEncodeRefuses(t *testing.T) {
 		"many metrics":          edit(measurement(), func(m *messaging.Measurement) { m.Metrics = named(messaging.MaxMetrics+1, 8) }),
 		"long names of metrics": edit(measurement(), func(m *messaging.Measurement) { m.Metrics = named(messaging.MaxMetrics, 128) }),
 		"long host":             edit(heartbeat(), func(h *messaging.Heartbeat) { h.Host = strings.Repeat("h", messaging.MaxReference+1) }),
+		"too many causes":       edit(heartbeat(), func(h *messaging.Heartbeat) { h.Waiting = make([]messaging.Waiting, messaging.MaxCauses+1) }),
+		"long cause":            edit(heartbeat(), func(h *messaging.Heartbeat) { h.Waiting[0].Cause = strings.Repeat("c", messaging.MaxCause) }),
+		"waits without running": edit(heartbeat(), func(h *messaging.Heartbeat) { h.Waiting[0].Running = []int{1} }),
 		"runs with a space":     edit(heartbeat(), func(h *messaging.Heartbeat) { h.Runs = "a b" }),
 		"no metric":             edit(assignment(), func(a *messaging.Assignment) { a.Objective.Metric = "" }),
 		"NaN goal":              edit(assignment(), func(a *messaging.Assignment) { a.Objective.Goal = ptr(math.NaN()) }),

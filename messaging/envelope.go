@@ -191,6 +191,8 @@ type Heartbeat struct {
 	// not yet acknowledged.
 	Running []AttemptID `json:"running,omitempty"`
 	Spooled []AttemptID `json:"spooled,omitempty"`
+	// Waiting says why programs of running attempts have not started yet: see SetWaiting.
+	Waiting []Waiting `json:"waiting,omitempty"`
 	// Leaving means that the worker takes no more attempts and hands back those that it
 	// runs.
 	Leaving  bool      `json:"leaving,omitempty"`

@@ -149,7 +149,7 @@ func (h *Heartbeat) Validate() error {
 	if h.Free > h.Slots {
 		return fmt.Errorf("%w: free %d, at most slots %d", ErrInvalid, h.Free, h.Slots)
 	}
-	return cmp.Or(checkAttempts("running", h.Running), checkAttempts("spooled", h.Spooled))
+	return cmp.Or(checkAttempts("running", h.Running), checkAttempts("spooled", h.Spooled), h.checkWaiting())
 }
 
 // Validate implements Envelope.

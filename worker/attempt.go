@@ -61,7 +61,7 @@ func (r *run) evaluation(ctx context.Context, slot int, ev evaluation.Evaluator,
 		e.Checkpoint = a.Checkpoint
 		return e
 	}
-	if timeout := time.Duration(a.Run.Timeout); timeout > 0 {
+	if timeout := time.Duration(a.Run.Timeout); timeout > 0 && !isTimer(ev) {
 		limited, cancel := context.WithDeadlineCause(ctx, started.Add(timeout), evaluation.ErrTimeout)
 		defer cancel()
 		ctx = limited
@@ -75,7 +75,14 @@ func (r *run) evaluation(ctx context.Context, slot int, ev evaluation.Evaluator,
 			Step: step, Metrics: finite, Diverged: diverged, At: time.Now(), TraceContext: task.Trace,
 		})
 	}
+	task.Waiting = func(cause string) { r.registry.wait(a.AttemptID, cause) }
 	e := ev.Evaluate(ctx, task)
 	m.finish()
 	return e
+}
+
+// isTimer reports whether an evaluator bounds attempts by their timeout itself.
+func isTimer(ev evaluation.Evaluator) bool {
+	_, ok := ev.(evaluation.Timer)
+	return ok
 }

@@ -89,9 +89,12 @@ func TestTheLargestHeartbeatFits(t *testing.T) {
 		return messaging.AttemptID{Study: strings.Repeat("s", 26), Trial: 10_000_000 + trial, Attempt: 1000, Nonce: strings.Repeat("n", 26)}
 	}
 	h := &messaging.Heartbeat{Worker: messaging.WorkerName("default", strings.Repeat("w", 100)), Pool: "default", Instance: "i", Slots: MaxSlots, At: time.Now()}
+	causes := map[messaging.AttemptID]string{}
 	for i := range MaxSlots {
 		h.Running = append(h.Running, id(i))
+		causes[id(i)] = strings.Repeat("<", 2000+i%messaging.MaxCauses)
 	}
+	h.SetWaiting(causes)
 	for i := range maxSpooled {
 		h.Spooled = append(h.Spooled, id(i))
 	}

@@ -142,6 +142,44 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
+// timing is an evaluator that ends attempts by their timeout itself.
+type timing struct{ evaluation.Func }
+
+func (timing) TimesOut() {}
+
+// While a program has not started, heartbeats say why, and its evaluator decides about its timeout.
+func TestWaitsBeforeItsStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		admitted := make(chan struct{})
+		evaluate := evaluation.Func(func(ctx context.Context, _ study.Point, task evaluation.Task) (float64, error) {
+			task.Waiting("no node")
+			<-admitted
+			task.Waiting("")
+			<-ctx.Done()
+			return 0, context.Cause(ctx)
+		})
+		r := newRig(t, evaluate, membus.Options{})
+		r.options.NewEvaluator = func(int) (evaluation.Evaluator, error) { return timing{evaluate}, nil }
+		r.start()
+		a := assigned(1)
+		a.Run.Timeout = study.Duration(time.Minute)
+		r.offer(a)
+		time.Sleep(time.Second)
+		if beat := r.seen().lastBeat(); beat.Causes()[a.AttemptID] != "no node" {
+			t.Errorf("a second after its start the worker says %+v", beat)
+		}
+		time.Sleep(time.Hour)
+		if len(r.told(1)) != 0 {
+			t.Errorf("it has ended before it has started: %v", r.told(1))
+		}
+		close(admitted)
+		time.Sleep(time.Second)
+		if beat := r.seen().lastBeat(); len(beat.Waiting) != 0 {
+			t.Errorf("after its start the worker says %+v", beat)
+		}
+	})
+}
+
 func TestPanicFailsTheAttemptAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, func(context.Context, study.Point, evaluation.Task) (float64, error) { panic("oh") }, membus.Options{})

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
@@ -19,8 +20,8 @@ const (
 	controlPause = time.Second
 )
 
-// beat sends a heartbeat at every interval, and soon after the number of free slots has
-// changed for more than a moment. The leader learns the rest from claims and results: if a
+// beat sends a heartbeat at every interval, and soon after the number of free slots, or what keeps
+// attempts waiting, has changed for more than a moment. The leader learns the rest from claims and results: if a
 // slot takes one trial after another, a heartbeat for each would tell it nothing that it
 // needs before the interval is over. The last one announces that the worker leaves.
 func (r *run) beat(ctx context.Context) {
@@ -44,7 +45,7 @@ func (r *run) beat(ctx context.Context) {
 			}
 		}
 		next := r.status()
-		if !due && next.Free == last.Free && next.Leaving == last.Leaving {
+		if !due && next.Free == last.Free && next.Leaving == last.Leaving && maps.Equal(next.Causes(), last.Causes()) {
 			continue
 		}
 		r.heartbeat(ctx, next)
@@ -55,8 +56,8 @@ func (r *run) beat(ctx context.Context) {
 // status returns the worker's heartbeat as of now.
 func (r *run) status() *messaging.Heartbeat {
 	// An attempt moves from running to spooled; reading in this order misses none.
-	running, leaving := r.registry.snapshot()
-	return &messaging.Heartbeat{
+	running, waiting, leaving := r.registry.snapshot()
+	h := &messaging.Heartbeat{
 		Version: messaging.SchemaVersion, Worker: r.options.Name, Pool: r.options.Pool, Instance: r.instance,
 		Slots: r.options.Slots, Free: max(0, r.options.Slots-len(running)), Running: running,
 		Spooled: r.sender.waiting(maxSpooled), Leaving: leaving,
@@ -64,6 +65,8 @@ func (r *run) status() *messaging.Heartbeat {
 		OwnCommand: len(r.options.Command) > 0 || r.options.NewEvaluator != nil && !r.options.JobsOnly,
 		StudyJobs:  r.options.StudyJobs, Runs: r.runs(),
 	}
+	h.SetWaiting(waiting)
+	return h
 }
 
 func (r *run) heartbeat(ctx context.Context, h *messaging.Heartbeat) {

@@ -20,6 +20,8 @@ const maxAvoided = 1024
 type registry struct {
 	mu      sync.Mutex
 	running map[messaging.AttemptID]context.CancelCauseFunc
+	// waiting has why the programs of running attempts have not started.
+	waiting map[messaging.AttemptID]string
 	avoided map[string]struct{}
 	leaving bool
 	// spent is the total running time of attempts up to since.
@@ -51,6 +53,7 @@ func (r *registry) begin(ctx context.Context, id messaging.AttemptID) (_ context
 		defer r.mu.Unlock()
 		r.account()
 		delete(r.running, id)
+		delete(r.waiting, id)
 		r.touch()
 	}, true
 }
@@ -109,13 +112,29 @@ func (r *registry) leave() {
 	r.touch()
 }
 
-// snapshot returns the running attempts, ordered by trial.
-func (r *registry) snapshot() (running []messaging.AttemptID, leaving bool) {
+// wait records why an attempt's program has not started; an empty cause says that it has.
+func (r *registry) wait(id messaging.AttemptID, cause string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, running := r.running[id]; !running || r.waiting[id] == cause {
+		return
+	}
+	if cause == "" {
+		delete(r.waiting, id)
+	} else {
+		r.waiting[id] = cause
+	}
+	r.touch()
+}
+
+// snapshot returns the running attempts, ordered by trial, and why the programs of some have not
+// started.
+func (r *registry) snapshot() (running []messaging.AttemptID, waiting map[messaging.AttemptID]string, leaving bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.SortedFunc(maps.Keys(r.running), func(a, b messaging.AttemptID) int {
 		return cmp.Or(strings.Compare(a.Study, b.Study), a.Trial-b.Trial)
-	}), r.leaving
+	}), maps.Clone(r.waiting), r.leaving
 }
 
 // avoid stops taking attempts of a study; it returns false if it already had.

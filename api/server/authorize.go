@@ -213,7 +213,7 @@ func (r restricted) Workers(ctx context.Context) ([]coordinator.Worker, error) {
 	covered := map[string]bool{}
 	shown := make([]coordinator.Worker, len(all))
 	for i, w := range all {
-		running := w.Heartbeat.Running
+		running, causes := w.Heartbeat.Running, w.Heartbeat.Causes()
 		w.Heartbeat.Running = nil
 		for _, a := range running {
 			known, asked := covered[a.Study]
@@ -230,6 +230,7 @@ func (r restricted) Workers(ctx context.Context) ([]coordinator.Worker, error) {
 				w.Heartbeat.Running = append(w.Heartbeat.Running, a)
 			}
 		}
+		w.Heartbeat.SetWaiting(causes)
 		shown[i] = w
 	}
 	return shown, nil

@@ -303,7 +303,9 @@ func TestTokensLimitWhatWorkersRun(t *testing.T) {
 	backend := servertest.NewMemory()
 	mine, other := create(t, backend, "team-1").Spec.ID, create(t, backend, "other").Spec.ID
 	running := []messaging.AttemptID{{Study: mine, Trial: 1, Attempt: 1}, {Study: other, Trial: 2, Attempt: 1}, {Study: "deleted", Trial: 3, Attempt: 1}}
-	backend.SetWorkers(coordinator.Worker{Heartbeat: messaging.Heartbeat{Worker: "w1", Pool: "default", Slots: 4, Running: running}})
+	beat := messaging.Heartbeat{Worker: "w1", Pool: "default", Slots: 4, Running: running}
+	beat.SetWaiting(map[messaging.AttemptID]string{running[0]: "mine", running[1]: "secret"})
+	backend.SetWorkers(coordinator.Worker{Heartbeat: beat})
 	all, _ := tokens(t, "team "+digest("team")+" read team-", "reader "+digest("reader")+" read")
 	address := serve(t, backend, server.Options{Tokens: all})
 	for token, want := range map[string][]string{
@@ -317,6 +319,9 @@ func TestTokensLimitWhatWorkersRun(t *testing.T) {
 		var got []string
 		for _, r := range list.Msg.GetWorkers()[0].GetRunning() {
 			got = append(got, r.GetTrial())
+			if r.GetWaiting() == "secret" && token == "team" || r.GetTrial() == want[0] && r.GetWaiting() != "mine" {
+				t.Errorf("%s is told that %s waits for %q", token, r.GetTrial(), r.GetWaiting())
+			}
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("%s sees %q, want %q", token, got, want)

@@ -149,6 +149,7 @@ func toAttempt(a *record.Attempt) *fantasiav1.Attempt {
 		EndTime:   toTime(a.Ended),
 		Failure:   toFailure(a.Failure),
 		Logs:      a.Logs,
+		Waiting:   a.Waiting,
 	}
 }
 
@@ -171,8 +172,10 @@ func toWorker(w coordinator.Worker) *fantasiav1.Worker {
 		HeartbeatTime: toTime(w.Seen), Host: h.Host, Software: h.Software, StudyCommands: h.StudyCommands,
 		Runs: h.Runs,
 	}
+	causes := h.Causes()
 	for i, a := range h.Running {
 		m.Running[i] = &fantasiav1.RunningAttempt{Trial: view.TrialName(a.Study, a.Trial), Attempt: int32(a.Attempt)}
+		m.Running[i].Waiting = causes[a]
 	}
 	return m
 }

@@ -106,7 +106,7 @@ func FromWorker(w *fantasiav1.Worker) Worker {
 		if err != nil {
 			name = r.GetTrial()
 		}
-		v.Running[i] = Attempt{Study: name, Trial: trial, Attempt: int(r.GetAttempt())}
+		v.Running[i] = Attempt{Study: name, Trial: trial, Attempt: int(r.GetAttempt()), Waiting: r.GetWaiting()}
 	}
 	return v
 }

@@ -142,6 +142,8 @@ type Attempt struct {
 	Study   string `json:"study"`
 	Trial   int    `json:"trial"`
 	Attempt int    `json:"attempt"`
+	// Waiting is why its program has not started; "" if it has.
+	Waiting string `json:"waiting,omitempty"`
 }
 
 // OfStudy shows a study as the ledger has it, at the time now. best and

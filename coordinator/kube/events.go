@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,7 +56,7 @@ func (r *Resource) events(next *Status) (all []event) {
 	if begins {
 		happened(false, EventStarted, fmt.Sprintf("study %s has started, with the id %s", next.Study, next.ID))
 	}
-	if c := meta.FindStatusCondition(next.Conditions, ConditionProgressing); c != nil && (c.Reason == ReasonNoWorkers || c.Reason == ReasonPoolBusy) {
+	if c := meta.FindStatusCondition(next.Conditions, ConditionProgressing); c != nil && (slices.Contains([]string{ReasonNoWorkers, ReasonPoolBusy, ReasonTrialsWait}, c.Reason)) {
 		if before := meta.FindStatusCondition(r.Status.Conditions, ConditionProgressing); before == nil || before.Reason != c.Reason {
 			happened(true, c.Reason, c.Message)
 		}

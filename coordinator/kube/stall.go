@@ -13,7 +13,8 @@ import (
 // listened for less does not know which pools have none.
 const hearing = 10 * time.Second
 
-// stall says why a running study makes no progress; it is empty if it makes some.
+// stall says why a running study makes no progress; its reason is empty if it makes some. The
+// message may then say why some of its trials make none.
 type stall struct{ reason, message string }
 
 // capacity is what the workers of a pool can run, and the ids of the studies that they
@@ -23,19 +24,22 @@ type capacity struct {
 	runs                                map[string]bool
 }
 
-// fleet holds the capacity of each pool. It is nil if too little was heard of the
-// workers.
-type fleet map[string]capacity
+// fleet holds the workers, and the capacity of each pool. Its pools are nil if too little was heard of
+// the workers.
+type fleet struct {
+	pools   map[string]capacity
+	workers []coordinator.Worker
+}
 
 // fleetOf adds the workers up by their pools.
 func fleetOf(workers []coordinator.Worker, listened time.Duration) fleet {
 	if listened < hearing {
-		return nil
+		return fleet{}
 	}
-	f := fleet{}
+	f := fleet{pools: map[string]capacity{}, workers: workers}
 	for i := range workers {
 		w := &workers[i]
-		c := f[w.Pool]
+		c := f.pools[w.Pool]
 		if c.runs == nil {
 			c.runs = map[string]bool{}
 		}
@@ -52,18 +56,29 @@ func fleetOf(workers []coordinator.Worker, listened time.Duration) fleet {
 			c.slots += w.Slots
 			c.free += w.Free
 		}
-		f[w.Pool] = c
+		f.pools[w.Pool] = c
 	}
 	return f
 }
 
-// stall returns why none of a study's trials runs, as far as its pool shows.
+// stall returns why none of a study's trials runs, as far as its pool and its workers show.
 func (f fleet) stall(s *ledger.Summary) stall {
-	if f == nil || s.Status.State != study.Running || s.Status.Counts.Running > 0 {
+	if f.pools == nil || s.Status.State != study.Running {
+		return stall{}
+	}
+	running := s.Status.Counts.Running
+	if n, cause := coordinator.Waits(f.workers, s.Study.ID); n > 0 {
+		waits := stall{message: coordinator.WaitText(n, cause)}
+		if n >= running {
+			waits.reason = ReasonTrialsWait
+		}
+		return waits
+	}
+	if running > 0 {
 		return stall{}
 	}
 	pool := s.Study.Definition.Spec.Pool
-	switch c := f[pool]; {
+	switch c := f.pools[pool]; {
 	case c.workers == 0 && c.leaving > 0:
 		return stall{ReasonNoWorkers, fmt.Sprintf("every worker of pool %s is leaving", pool)}
 	case c.workers == 0:

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,16 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 )
+
+// waits returns a worker n of whose attempts of the study wait.
+func waits(w coordinator.Worker, n int) coordinator.Worker {
+	w.Running = slices.Repeat(w.Running[:1], n)
+	w.Waiting = []messaging.Waiting{{Cause: "no node for pod a"}}
+	for i := range n {
+		w.Waiting[0].Running = append(w.Waiting[0].Running, i)
+	}
+	return w
+}
 
 func TestStall(t *testing.T) {
 	worker := func(pool string, slots, free int, leaving bool) coordinator.Worker {
@@ -39,6 +50,9 @@ func TestStall(t *testing.T) {
 		{name: "no worker creates Jobs", workers: []coordinator.Worker{mine}, job: &study.Job{}, reason: ReasonNoWorkers, says: "no worker of pool default creates the Jobs that studies bring"},
 		{name: "a worker creates Jobs", workers: []coordinator.Worker{mine, jobs}, job: &study.Job{}},
 		{name: "a trial runs", running: 1},
+		{name: "its only trial waits for its pod", running: 1, workers: []coordinator.Worker{waits(mine, 1)}, reason: ReasonTrialsWait, says: "one trial waits: no node"},
+		{name: "all trials wait", running: 2, workers: []coordinator.Worker{waits(mine, 2)}, reason: ReasonTrialsWait, says: "2 trials wait, such as: no node"},
+		{name: "one of two waits", running: 2, workers: []coordinator.Worker{waits(mine, 1)}, says: "one trial waits"},
 		{name: "ended", state: study.Completed},
 		{name: "nobody has listened for long", listened: hearing - 1},
 	} {

@@ -61,6 +61,8 @@ const (
 	// ReasonNoWorkers and ReasonPoolBusy say why no trial of a running study runs.
 	ReasonNoWorkers = "NoWorkers"
 	ReasonPoolBusy  = "PoolBusy"
+	// ReasonTrialsWait says that no program of a running study's trials has started yet.
+	ReasonTrialsWait = "TrialsWait"
 )
 
 // Status is the status of a resource.
@@ -227,6 +229,8 @@ func (s *Status) progress(stalled stall) []metav1.Condition {
 	progressing := of(ConditionProgressing, running)
 	if running && stalled.reason != "" {
 		progressing.Status, progressing.Reason, progressing.Message = metav1.ConditionFalse, stalled.reason, stalled.message
+	} else if running && stalled.message != "" {
+		progressing.Message = stalled.message
 	}
 	return []metav1.Condition{
 		progressing, of(ConditionComplete, well), of(ConditionFailed, !running && !well), of(ConditionFinished, !running),

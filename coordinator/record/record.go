@@ -308,6 +308,9 @@ type Attempt struct {
 	// attempts, so that the record of hundreds of attempts fits into the ledger.
 	Failure *messaging.Failure `json:"failure,omitempty"`
 	Logs    string             `json:"logs,omitempty"`
+	// Waiting is why the program of an open attempt has not started, as its worker said last.
+	// It is not stored.
+	Waiting string `json:"-"`
 }
 
 // Last returns the trial's last attempt; nil if it has none.

@@ -20,6 +20,7 @@ func programChecks() map[string]map[string]any {
 		"coordinator.workerLease":              {"pattern": positiveDuration},
 		"poolDefaults.heartbeat":               {"pattern": positiveDuration},
 		"poolDefaults.kubejob.startTimeout":    {"pattern": positiveDuration},
+		"poolDefaults.kubejob.queueTimeout":    {"pattern": positiveDuration},
 		"poolDefaults.state.keepTrials":        {"pattern": workernode.SizePattern},
 		"poolDefaults.autoscaling.maxReplicas": {"minimum": 1},
 		"coordinator.oidc.issuer":              {"pattern": `^$|^https://[^/\s?#@]+(/[^\s?#]*)?$`},

@@ -32,6 +32,7 @@ func TestSchemaKnowsTheProgramsChecks(t *testing.T) {
 		"poolDefaults.state.keepTrials": {func(text string) bool { var n int64; return workernode.Size(&n).Set(text) == nil },
 			[]string{"0", "1Gi", "512MiB", "7", "2TiB", "1G", "-1Gi", "1.5Gi", "Gi", "1B", ""}},
 		"poolDefaults.kubejob.startTimeout": {positive, []string{"0s", "10m", "1h", "x"}},
+		"poolDefaults.kubejob.queueTimeout": {positive, []string{"0s", "24h", "x"}},
 		"coordinator.oidc.issuer": {func(text string) bool {
 			_, err := oidc.New(oidc.Options{Issuer: text, Audience: "fantasia"})
 			return text == "" || err == nil

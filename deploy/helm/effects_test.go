@@ -25,6 +25,7 @@ var differing = map[string]string{
 	"poolDefaults.podDisruptionBudget.maxUnavailable": `2`,
 	"poolDefaults.kubejob.ttl":                        `"2h"`,
 	"poolDefaults.kubejob.startTimeout":               `"5m"`,
+	"poolDefaults.kubejob.queueTimeout":               `"5h"`,
 	"poolDefaults.heartbeat":                          `"7s"`,
 	"poolDefaults.strategy.type":                      `"Recreate"`,
 	"poolDefaults.strategy.maxUnavailable":            `2`,

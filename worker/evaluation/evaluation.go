@@ -35,6 +35,9 @@ type Task struct {
 	// that the evaluation diverged. It does not block, and is safe for concurrent use until
 	// Evaluate returns. It may be nil.
 	Measure func(step int64, metrics map[string]float64)
+	// Waiting says why the program has not started yet; an empty text says that it has. It is
+	// safe for concurrent use until Evaluate returns. It may be nil.
+	Waiting func(cause string)
 	// Kill is closed when the grace is over; a nil channel never is.
 	Kill <-chan struct{}
 }
@@ -77,6 +80,13 @@ type Gate interface {
 	// should no longer take one. The caller MUST call stop once the slot has an
 	// attempt, or none.
 	Await(ctx context.Context) (wanted context.Context, stop func(), err error)
+}
+
+// Timer is an Evaluator whose attempts can wait for long before their program starts. It ends
+// an attempt itself, as ErrTimeout, when its program has run for the study's timeout.
+type Timer interface {
+	Evaluator
+	TimesOut()
 }
 
 // Keeper manages evaluations that outlive the worker's process. Its methods are safe

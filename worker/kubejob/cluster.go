@@ -39,27 +39,57 @@ var errRefused = errors.New("the cluster refuses the resource")
 var errSilent = errors.New("the cluster's API does not answer")
 
 // ensure creates the attempt's resource unless it exists. It retries until ctx ends or
-// the start timeout has passed.
-func (s *site) ensure(ctx context.Context, object *unstructured.Unstructured, a *messaging.Assignment) error {
+// the start timeout has passed, and says what it waits for. If a quota on the number of resources
+// refuses it, ended ones of the study make room.
+func (s *site) ensure(ctx context.Context, object *unstructured.Unstructured, a *messaging.Assignment, say func(cause string)) error {
 	deadline, pause := time.Now().Add(s.options.StartTimeout), backoff.New(minPause, maxPause)
 	for {
 		err := s.create(ctx, object, a)
 		if err == nil || errors.Is(err, errRefused) || ctx.Err() != nil {
 			return err
 		}
+		if isQuota(err) {
+			s.makeRoom(ctx, object.GetLabels()[LabelStudy])
+		}
+		say(fmt.Sprintf("%s %s cannot be created: %v", s.kind.Kind, object.GetName(), err))
 		if time.Now().After(deadline) {
-			if quota(err) {
+			if isQuota(err) {
 				return fmt.Errorf("%w: %w", errRefused, err)
 			}
 			return fmt.Errorf("%w: %w", errSilent, err)
 		}
-		s.options.Logger.Warn("cannot create a resource; retrying", "name", object.GetName(), telemetry.LogError, err)
+		s.options.Logger.Warn("cannot create a resource; retrying", telemetry.LogStudy, a.StudyName, "name", object.GetName(), telemetry.LogError, err)
 		pause.Wait(ctx)
 	}
 }
 
-func quota(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota")
+// isQuota reports whether a quota that may have room later refuses a resource.
+func isQuota(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota") && !unmendable(err.Error())
+}
+
+// makeRoom deletes the oldest of the study's resources that have ended, if there is one: its result
+// is on the worker's disk, and so is its log.
+func (s *site) makeRoom(ctx context.Context, study string) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	list, err := s.client.List(ctx, metav1.ListOptions{LabelSelector: fmt.Sprintf("%s=%s,%s=true", LabelStudy, study, LabelConcluded)})
+	if err != nil {
+		s.options.Logger.Warn("cannot list ended resources to make room for another", telemetry.LogError, err)
+		return
+	}
+	ended := slices.DeleteFunc(list.Items, func(o unstructured.Unstructured) bool { return o.GetDeletionTimestamp() != nil })
+	if len(ended) == 0 {
+		return
+	}
+	first := slices.MinFunc(ended, func(a, b unstructured.Unstructured) int {
+		return a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time)
+	})
+	if err := s.remove(ctx, first.GetName(), metav1.DeletePropagationBackground); err != nil {
+		s.options.Logger.Warn("cannot delete an ended resource to make room for another", "name", first.GetName(), telemetry.LogError, err)
+		return
+	}
+	s.options.Logger.Info("deleted an ended resource, since a quota refused another", telemetry.LogStudy, study, "name", first.GetName())
 }
 
 func (s *site) create(ctx context.Context, object *unstructured.Unstructured, a *messaging.Assignment) error {
@@ -77,7 +107,7 @@ func (s *site) create(ctx context.Context, object *unstructured.Unstructured, a 
 	case apierrors.IsAlreadyExists(err):
 		return s.adopt(ctx, object)
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err),
-		apierrors.IsForbidden(err) && !quota(err):
+		apierrors.IsForbidden(err) && !isQuota(err):
 		return fmt.Errorf("%w: %w", errRefused, err)
 	}
 	return err

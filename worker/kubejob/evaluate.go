@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,8 +21,6 @@ import (
 )
 
 const (
-	// lookEvery is the interval of checks of an attempt without changes.
-	lookEvery = time.Minute
 	// logPatience limits how long the logs of ended containers are read.
 	logPatience = 20 * time.Second
 	// endPatience is the time that a program may take to end by itself after its report
@@ -37,11 +36,19 @@ type attempt struct {
 	*plan
 	task evaluation.Task
 	name string
-	t    *transcript
-	sub  *subscription
-	logs *followers
+	// named matches the names of the resource and its pods.
+	named *regexp.Regexp
+	t     *transcript
+	sub   *subscription
+	logs  *followers
 	// deleted means that the resource and its logs were deleted.
 	deleted bool
+	// resumed means that an earlier process of this worker had made the resource.
+	resumed bool
+	// admitted is when the resource was last seen in a queue.
+	admitted time.Time
+	// warned is what the cluster's events last said of what the attempt waits for.
+	warned, about string
 }
 
 // Evaluate creates the attempt's resource, or takes over the existing one, and waits
@@ -71,15 +78,15 @@ func (r *Runner) evaluate(ctx context.Context, task evaluation.Task) evaluation.
 		}
 		return evaluation.Failed(messaging.ReasonStart, evaluation.Bounded(err.Error(), messaging.MaxMessage))
 	}
-	a := &attempt{plan: p, task: task, name: object.GetName(), t: t}
+	a := &attempt{plan: p, task: task, name: object.GetName(), t: t, named: regexp.MustCompile(regexp.QuoteMeta(object.GetName()) + `[a-z0-9-]*`)}
 	a.sub = p.hub.subscribe(a.name)
 	defer a.sub.close()
 	a.logs = p.newFollowers(ctx, t)
 	defer a.logs.finish(0)
-	if there := a.sub.evidence(time.Now()).object != nil; there && a.keeps(ctx) {
+	if a.resumed = a.sub.evidence(time.Now()).object != nil; a.resumed && a.keeps(ctx) {
 		return evaluation.Ending{Kept: true}
 	}
-	if err := p.ensure(ctx, object, task.Assignment); err != nil {
+	if err := p.ensure(ctx, object, task.Assignment, a.say); err != nil {
 		return a.notMade(ctx, err)
 	}
 	ending := a.await(ctx)
@@ -124,53 +131,10 @@ func (a *attempt) notMade(ctx context.Context, err error) evaluation.Ending {
 		return a.t.conclude(ending(messaging.OutcomeHandedBack, messaging.ReasonPreempted, message), "")
 	}
 	reason := messaging.ReasonCommand
-	if quota(err) {
+	if isQuota(err) {
 		reason = messaging.ReasonStart
 	}
 	return a.t.conclude(new(evaluation.Failed(reason, message)), "")
-}
-
-// await follows the resource to its end. The ending is nil if the program ended
-// successfully; its reports then decide.
-func (a *attempt) await(ctx context.Context) *evaluation.Ending {
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
-	var late <-chan time.Time // when a waiting pod has used up its time
-	for {
-		known := a.sub.evidence(time.Now())
-		a.logs.look(known.pods)
-		v := judge(known, a.success, a.failure, a.container)
-		switch v.state {
-		case running:
-			late = nil
-		case waiting:
-			left := a.options.StartTimeout - time.Since(v.since)
-			if v.start || left <= 0 {
-				cause := v.cause
-				if len(known.pods) == 0 {
-					cause = cmp.Or(a.warning(ctx, a.name), cause)
-				}
-				a.delete(ctx, metav1.DeletePropagationBackground)
-				return ending(messaging.OutcomeFailed, messaging.ReasonStart, "the pod did not start: "+cause)
-			}
-			late = time.After(left)
-		default:
-			a.logs.finish(logPatience)
-			known = a.sub.evidence(time.Now())
-			a.summaries(known.pods)
-			return a.ending(ctx, v, known.pods)
-		}
-		select {
-		case <-a.sub.changed:
-		case <-late:
-		case <-look.C:
-			a.check(ctx)
-		case <-a.t.ended:
-			return a.told(ctx)
-		case <-ctx.Done():
-			return a.stop(ctx)
-		}
-	}
 }
 
 // check looks whether the resource still exists, in case the watch missed its deletion.
@@ -254,7 +218,7 @@ func (a *attempt) told(ctx context.Context) *evaluation.Ending {
 	defer timer.Stop()
 	for {
 		known := a.sub.evidence(time.Now())
-		if v := judge(known, a.success, a.failure, a.container); v.state != running && v.state != waiting {
+		if v := judge(known, a.success, a.failure, a.container); !v.open() {
 			a.logs.finish(logPatience)
 			return a.t.own()
 		}

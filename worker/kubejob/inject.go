@@ -129,12 +129,13 @@ func once(spec map[string]any) error {
 // have ended, in case the worker is gone.
 const deadlineMargin = time.Minute
 
-// bound sets a Job's deadline and the time that its remains are kept.
-func bound(spec map[string]any, timeout, grace, ttl time.Duration) {
+// bound sets a Job's deadline, and the time that its remains are kept. The deadline counts from
+// the Job's own start, so it leaves time for a node to be found and for the image to be pulled.
+func (o *Options) bound(spec map[string]any, timeout, grace time.Duration) {
 	if timeout > 0 {
-		absent(spec, "activeDeadlineSeconds", seconds(timeout+grace+deadlineMargin))
+		absent(spec, "activeDeadlineSeconds", seconds(timeout+grace+2*o.StartTimeout+deadlineMargin))
 	}
-	absent(spec, "ttlSecondsAfterFinished", seconds(ttl))
+	absent(spec, "ttlSecondsAfterFinished", seconds(o.TTL))
 }
 
 // seconds rounds up to seconds.

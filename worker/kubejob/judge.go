@@ -28,7 +28,8 @@ type state int
 // The states of a resource.
 const (
 	running     state = iota // the default while nothing else is known
-	waiting                  // a pod cannot start; cause says why
+	queued                   // it is suspended until a queue admits it
+	waiting                  // its program has not started; cause says why
 	succeeded                // the program ended successfully
 	failed                   // it has failed; cause says how
 	outOfMemory              // it was killed for using too much memory
@@ -45,8 +46,12 @@ type verdict struct {
 	code int
 	// start means that the program could not be started.
 	start bool
-	// since is the creation time of a waiting pod.
+	// since is when the time began that a waiting or queued resource may take, and about the
+	// name of the pod or resource that waits.
 	since time.Time
+	about string
+	// hindered means that the pod's own state says what hinders it.
+	hindered bool
 }
 
 // evidence is what is known about an attempt in the cluster.
@@ -91,7 +96,7 @@ func judge(e evidence, success, failure *condition, container string) verdict {
 			return verdict{state: disrupted, cause: fmt.Sprintf("node %s does not answer", p.Spec.NodeName), code: -1}
 		}
 	}
-	return pending(e.object, pods)
+	return pending(e, pods)
 }
 
 func terminal(p *corev1.Pod) bool {

@@ -155,6 +155,20 @@ func crashing(p *corev1.Pod) {
 	}}
 }
 
+func containerWaits(reason, message string) func(p *corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
+	}
+}
+
+func initRuns(name string) func(p *corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.InitContainerStatuses = []corev1.ContainerStatus{{
+			Name: name, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at(3)}},
+		}}
+	}
+}
+
 func phase(phase corev1.PodPhase) func(p *corev1.Pod) {
 	return func(p *corev1.Pod) { p.Status.Phase = phase }
 }
@@ -206,7 +220,10 @@ func TestJudge(t *testing.T) {
 		{"the node does not answer", active, []*corev1.Pod{pod("a", -1, deletedAt(5))}, 60, disrupted},
 		{"a sidecar crashes while the program runs", active, []*corev1.Pod{pod("a", -1, crashing)}, 60, running},
 		{"a sidecar crashes before the program has started", active, []*corev1.Pod{pod("a", -1, crashing, phase(corev1.PodPending))}, 60, waiting},
-		{"waits for a queue", &batchv1.Job{Spec: batchv1.JobSpec{Suspend: new(true)}}, nil, 60, running},
+		{"waits for a queue", &batchv1.Job{Spec: batchv1.JobSpec{Suspend: new(true)}}, nil, 60, queued},
+		{"its image is pulled", active, []*corev1.Pod{pod("a", -1, phase(corev1.PodPending), containerWaits("ContainerCreating", ""))}, 60, waiting},
+		{"an initContainer prepares its data", active, []*corev1.Pod{pod("a", -1, phase(corev1.PodPending), containerWaits("PodInitializing", ""), initRuns("data"))}, 60, running},
+		{"only the sidecar runs", active, []*corev1.Pod{pod("a", -1, phase(corev1.PodPending), containerWaits("PodInitializing", ""), initRuns(sidecarName))}, 60, waiting},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			e := evidence{object: asObject(t, tt.job), pods: tt.pods, deleted: map[types.UID]time.Time{}, now: at(tt.now).Time}

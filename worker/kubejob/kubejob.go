@@ -63,8 +63,10 @@ type Options struct {
 	Keep bool
 	// TTL is the time that an ended Job is kept.
 	TTL time.Duration
-	// StartTimeout is the time that a pod may take to start.
+	// StartTimeout is the time that a pod may take to get a node, and then to start.
 	StartTimeout time.Duration
+	// QueueTimeout is the time that a resource may be suspended until its queue admits it.
+	QueueTimeout time.Duration
 	// StateDir is the worker's own directory, where the programs' logs are kept as
 	// package logfile finds them; empty keeps none.
 	StateDir string
@@ -78,7 +80,7 @@ type Options struct {
 
 // DefaultOptions lacks a template or policies, a worker and the access to the cluster.
 func DefaultOptions() Options {
-	return Options{SidecarPolicy: "IfNotPresent", TTL: time.Hour, StartTimeout: 10 * time.Minute}
+	return Options{SidecarPolicy: "IfNotPresent", TTL: time.Hour, StartTimeout: 10 * time.Minute, QueueTimeout: 24 * time.Hour}
 }
 
 // Runner evaluates attempts for all slots of a worker. It is safe for concurrent use

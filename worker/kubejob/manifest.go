@@ -46,7 +46,7 @@ func (p *plan) complete(object *unstructured.Unstructured, a *messaging.Assignme
 		if err := once(spec); err != nil {
 			return err
 		}
-		bound(spec, timeout, grace, p.options.TTL)
+		p.options.bound(spec, timeout, grace)
 	}
 	variables, err := variablesOf(task)
 	if err != nil {

@@ -75,7 +75,7 @@ func environment(container map[string]any) map[string]string {
 
 func TestManifest(t *testing.T) {
 	a := assignment()
-	object := manifestOf(t, newTestRunner(t, Options{Template: []byte(plainJob)}), a)
+	object := manifestOf(t, newTestRunner(t, Options{Template: []byte(plainJob), StartTimeout: 10 * time.Minute}), a)
 	if object.GetName() != JobName(a) || object.GetNamespace() != "ns" {
 		t.Errorf("it is %s/%s, want ns/%s", object.GetNamespace(), object.GetName(), JobName(a))
 	}
@@ -85,7 +85,7 @@ func TestManifest(t *testing.T) {
 	for what, pair := range map[string][2]any{
 		"backoffLimit":    {spec["backoffLimit"], int64(0)},
 		"TTL":             {spec["ttlSecondsAfterFinished"], int64(3600)},
-		"deadline":        {spec["activeDeadlineSeconds"], int64(600 + 90 + 60)},
+		"deadline":        {spec["activeDeadlineSeconds"], int64(600 + 90 + 2*600 + 60)},
 		"restart policy":  {podSpec["restartPolicy"], "Never"},
 		"grace":           {podSpec["terminationGracePeriodSeconds"], int64(90)},
 		"init containers": {podSpec["initContainers"], nil},

@@ -1556,7 +1556,10 @@ type Attempt struct {
 	// What went wrong; unset if nothing did.
 	Failure *Failure `protobuf:"bytes,8,opt,name=failure,proto3" json:"failure,omitempty"`
 	// Where the worker keeps its log.
-	Logs          string `protobuf:"bytes,9,opt,name=logs,proto3" json:"logs,omitempty"`
+	Logs string `protobuf:"bytes,9,opt,name=logs,proto3" json:"logs,omitempty"`
+	// Why its program has not started yet, in the words of its worker, such as a pod that no
+	// node has room for. Empty if it has started, or if nothing is known of it.
+	Waiting       string `protobuf:"bytes,10,opt,name=waiting,proto3" json:"waiting,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1650,6 +1653,13 @@ func (x *Attempt) GetFailure() *Failure {
 func (x *Attempt) GetLogs() string {
 	if x != nil {
 		return x.Logs
+	}
+	return ""
+}
+
+func (x *Attempt) GetWaiting() string {
+	if x != nil {
+		return x.Waiting
 	}
 	return ""
 }
@@ -1872,7 +1882,9 @@ type RunningAttempt struct {
 	// "studies/{study}/trials/{number}", with the study's id.
 	Trial string `protobuf:"bytes,1,opt,name=trial,proto3" json:"trial,omitempty"`
 	// The attempt's number.
-	Attempt       int32 `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Attempt int32 `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// Why its program has not started yet; empty if it has.
+	Waiting       string `protobuf:"bytes,3,opt,name=waiting,proto3" json:"waiting,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1919,6 +1931,13 @@ func (x *RunningAttempt) GetAttempt() int32 {
 		return x.Attempt
 	}
 	return 0
+}
+
+func (x *RunningAttempt) GetWaiting() string {
+	if x != nil {
+		return x.Waiting
+	}
+	return ""
 }
 
 // CreateStudyRequest asks to start a new study.
@@ -5417,7 +5436,7 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01B\a\n" +
 	"\x05_meanB\x05\n" +
-	"\x03_sd\"\x94\x03\n" +
+	"\x03_sd\"\xae\x03\n" +
 	"\aAttempt\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x05R\x06number\x12/\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x19.fantasia.v1.AttemptStateR\x05state\x12\x16\n" +
@@ -5429,7 +5448,9 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"start_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
 	"\bend_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12.\n" +
 	"\afailure\x18\b \x01(\v2\x14.fantasia.v1.FailureR\afailure\x12\x12\n" +
-	"\x04logs\x18\t \x01(\tR\x04logs\"\x83\x01\n" +
+	"\x04logs\x18\t \x01(\tR\x04logs\x12\x18\n" +
+	"\awaiting\x18\n" +
+	" \x01(\tR\awaiting\"\x83\x01\n" +
 	"\aFailure\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12 \n" +
 	"\texit_code\x18\x02 \x01(\x05H\x00R\bexitCode\x88\x01\x01\x12\x16\n" +
@@ -5449,10 +5470,11 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\bsoftware\x18\t \x01(\tR\bsoftware\x12%\n" +
 	"\x0estudy_commands\x18\n" +
 	" \x01(\bR\rstudyCommands\x12\x12\n" +
-	"\x04runs\x18\v \x01(\tR\x04runs\"@\n" +
+	"\x04runs\x18\v \x01(\tR\x04runs\"Z\n" +
 	"\x0eRunningAttempt\x12\x14\n" +
 	"\x05trial\x18\x01 \x01(\tR\x05trial\x12\x18\n" +
-	"\aattempt\x18\x02 \x01(\x05R\aattempt\"@\n" +
+	"\aattempt\x18\x02 \x01(\x05R\aattempt\x12\x18\n" +
+	"\awaiting\x18\x03 \x01(\tR\awaiting\"@\n" +
 	"\x12CreateStudyRequest\x12*\n" +
 	"\n" +
 	"study_file\x18\x01 \x01(\tB\v\xbaH\br\x06\x10\x01(\x80\x80@R\tstudyFile\"?\n" +

@@ -145,7 +145,12 @@ func (b *Backend) Trials(ctx context.Context, nameOrID string, after, limit int)
 	if err != nil {
 		return nil, err
 	}
-	return b.l.trials(ctx, id, after+1, limit)
+	trials, err := b.l.trials(ctx, id, after+1, limit)
+	workers := b.c.Workers()
+	for i := range trials {
+		coordinator.ShowWaiting(workers, &trials[i])
+	}
+	return trials, err
 }
 
 // Trial implements server.Backend.
@@ -154,7 +159,9 @@ func (b *Backend) Trial(ctx context.Context, nameOrID string, number int) (recor
 	if err != nil {
 		return record.Trial{}, err
 	}
-	return b.l.trial(ctx, id, number)
+	t, err := b.l.trial(ctx, id, number)
+	coordinator.ShowWaiting(b.c.Workers(), &t)
+	return t, err
 }
 
 // Measurements implements server.Backend.

@@ -16,7 +16,11 @@ import (
 func (b *Backend) shown(ctx context.Context, s ledger.Summary) (server.Study, error) {
 	out := server.Study{Spec: s.Study, Status: s.Status}
 	if s.Status.State == study.Running && s.Status.Reason == "" && !s.Study.Definition.Spec.ByClients() {
-		out.Status.Reason = idle(&s.Study.Definition.Spec, b.c.Workers())
+		workers := b.c.Workers()
+		out.Status.Reason = idle(&s.Study.Definition.Spec, workers)
+		if n, cause := coordinator.Waits(workers, s.Study.ID); n > 0 && out.Status.Reason == "" {
+			out.Status.Reason = coordinator.WaitText(n, cause)
+		}
 	}
 	if err := b.c.Broken(s.Study.ID); err != nil {
 		out.Status.Reason = err.Error()

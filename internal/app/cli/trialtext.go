@@ -158,6 +158,9 @@ func attempt(a *fantasiav1.Attempt, idle bool) string {
 	if took := between(at(a.GetStartTime()), at(a.GetEndTime())); took != "-" {
 		text += " in " + took
 	}
+	if a.GetWaiting() != "" {
+		text += "\nwaiting: " + a.GetWaiting()
+	}
 	if f := a.GetFailure(); f != nil {
 		text += "\n" + view.FailureText(view.FromFailure(f))
 	}

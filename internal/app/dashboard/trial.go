@@ -159,6 +159,9 @@ func newAttemptItem(a *record.Attempt, now time.Time) attemptItem {
 	if !a.Started.IsZero() {
 		item.Duration = figure.Duration(end.Sub(a.Started))
 	}
+	if a.Waiting != "" {
+		item.Failure = "Waiting: " + a.Waiting
+	}
 	if a.Failure != nil {
 		item.Failure, item.Details = view.FailureLine(a.Failure), view.FailureText(a.Failure)
 		if item.Details == item.Failure {

@@ -105,7 +105,8 @@ func kubejobFlags(f *pflag.FlagSet, k *kubejob.Options) {
 	f.StringVar(&k.SidecarPolicy, "sidecar-pull-policy", k.SidecarPolicy, "imagePullPolicy of the sidecar")
 	f.BoolVar(&k.Keep, "keep", false, "on SIGTERM, leave Jobs running for this worker's next process instead of handing them back")
 	f.DurationVar(&k.TTL, "ttl", k.TTL, "time that an ended Job is kept")
-	f.DurationVar(&k.StartTimeout, "start-timeout", k.StartTimeout, "time that a pod may take to start before its attempt fails")
+	f.DurationVar(&k.StartTimeout, "start-timeout", k.StartTimeout, "time that a pod may take to get a node, and then to start, before its attempt fails")
+	f.DurationVar(&k.QueueTimeout, "queue-timeout", k.QueueTimeout, "time that a suspended resource may wait for its queue before its attempt fails")
 }
 
 // runKubejob evaluates trials on the cluster until ctx ends.

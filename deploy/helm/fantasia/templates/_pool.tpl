@@ -316,6 +316,7 @@ max(fantasia_pool_useful_parallelism{fantasia_pool="{{ index . 1 }}"{{ with $mat
 {{- $k := .pool.kubejob -}}
 - --ttl={{ $k.ttl }}
 - --start-timeout={{ $k.startTimeout }}
+- --queue-timeout={{ $k.queueTimeout }}
 {{- if $k.template }}
 - --template=/etc/fantasia/template/template.yaml
 - --owner=statefulsets.v1.apps/{{ include "fantasia.fullname" .root }}-worker-{{ .name }}
