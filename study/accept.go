@@ -42,9 +42,23 @@ func (p Parameter) Convert(raw any) (any, error) {
 	}
 	k, ok := p.Index(value)
 	if !ok {
-		return nil, refused
+		return nil, fmt.Errorf("%w%s", refused, p.misread(value))
 	}
 	return p.At(k), nil
+}
+
+// misread returns advice if a boolean is none of the parameter's values, but may have been one: a
+// word that some tools read as a boolean.
+func (p Parameter) misread(value any) string {
+	if _, ok := value.(bool); !ok {
+		return ""
+	}
+	for _, v := range p.Listed() {
+		if word, ok := v.(string); ok && BooleanWord(word) {
+			return fmt.Sprintf("; put %s in quotes, as some tools read it as a boolean", word)
+		}
+	}
+	return ""
 }
 
 // Accepts describes the accepted values for messages.

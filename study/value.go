@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Scalar returns v as one of the types of parameters' values: string, bool, int64 or a
@@ -35,6 +36,12 @@ func Scalar(v any) (any, bool) {
 	default:
 		return nil, false
 	}
+}
+
+// BooleanWord reports whether a text is one that YAML 1.1 reads as a boolean, and YAML 1.2 as text:
+// a tool that rewrites a study file may have done the former.
+func BooleanWord(text string) bool {
+	return slices.Contains([]string{"y", "n", "yes", "no", "on", "off"}, strings.ToLower(text))
 }
 
 // Equal reports whether two scalars are the same value. An int64 and a float64 are the

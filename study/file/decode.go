@@ -33,6 +33,7 @@ type decoder struct {
 	bytes, paths  int
 	maxPaths      int
 	exhausted     bool
+	isJSON        bool
 }
 
 // durationType is the one scalar type that its reflect.Kind does not identify.

@@ -151,3 +151,25 @@ func TestErrorsAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// A tool of YAML 1.1 makes booleans of words. The errors that follow tell how to keep the words.
+func TestWordsThatBecameBooleans(t *testing.T) {
+	text := func(parameter, initial string) string {
+		return `{"apiVersion": "fantasia.dev/v1", "kind": "Study", "metadata": {"name": "a"}, "spec": {"objective": {"metric": "loss", "direction": "minimize"},
+			"parameters": [` + parameter + `], "initial": [` + initial + `], "budget": {"maxTrials": 1}, "trial": {"command": ["train"]}}}`
+	}
+	for _, tt := range []struct{ parameter, initial, want string }{
+		{`{"name": true, "type": "float", "min": 0, "max": 1}`, ``, `the boolean true where text must be: put it in quotes, "true"; if it was y, n, yes, no, on or off`},
+		{`{"name": "y", "type": "float", "min": 0, "max": 1}`, `{"true": 0.5}`, `there is no such parameter; put the name y in quotes`},
+		{`{"name": "p", "type": "categorical", "values": ["on", "off"]}`, `{"p": false}`, `false is not accepted; want on, off; put on in quotes`},
+		{`{"name": "p", "type": "fixed", "value": "No"}, {"name": "x", "type": "float", "min": 0, "max": 1}`, `{"p": false}`, `want No; put No in quotes`},
+	} {
+		if _, err := file.Parse([]byte(text(tt.parameter, tt.initial))); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s with %s: %v, want …%s…", tt.parameter, tt.initial, err, tt.want)
+		}
+	}
+	yes := strings.Replace(minimal, "name: x, type: float, min: 0, max: 1", "name: y, type: categorical, values: [on, off, n]", 1)
+	if s := mustParse(t, yes); s.Spec.Parameters[0].Name != "y" || s.Spec.Parameters[0].Values[0] != "on" {
+		t.Errorf("read as %+v", s.Spec.Parameters[0])
+	}
+}

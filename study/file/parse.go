@@ -116,7 +116,7 @@ func (d *decoder) load(data []byte) *yaml.Node {
 	}
 	d.maxPaths = maxPaths(len(data))
 	data = bytes.TrimPrefix(data, []byte("\ufeff")) // the mark with which editors of Windows begin a file
-	if isJSON(data) {
+	if d.isJSON = isJSON(data); d.isJSON {
 		return d.json(data)
 	}
 	loader, err := yaml.NewLoader(bytes.NewReader(data))
@@ -157,5 +157,20 @@ func (d *decoder) syntax(data []byte, err error) {
 			at = check.At(located.Mark.Line, max(located.Mark.Column, 1))
 		}
 	}
+	if tabbed(data, at.Line) {
+		message = "the line is indented with a tab: YAML wants spaces"
+	}
 	d.AddAt(at, "", "not YAML: %s", message)
+}
+
+// tabbed reports whether a line, counted from 1, has a tab in its indentation.
+func tabbed(data []byte, line int) bool {
+	n := 0
+	for text := range bytes.Lines(data) {
+		if n++; n == line {
+			rest := bytes.TrimLeft(text, " \t")
+			return bytes.ContainsRune(text[:len(text)-len(rest)], '\t')
+		}
+	}
+	return false
 }

@@ -216,6 +216,8 @@ func TestHostileInput(t *testing.T) {
 		"null":         {"~", "nothing (null) where fields must be"},
 		"text":         {"hello", `the text "hello" where fields must be`},
 		"unknown name": {"a: *b", "unknown anchor"},
+		"a tab":        {"metadata:\n\tname: x\n", "2:1: not YAML: the line is indented with a tab: YAML wants spaces"},
+		"a tab within": {"metadata:\n  \tname: x\n  - y\n", "not YAML: the line is indented with a tab"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := file.Parse([]byte(test.input))

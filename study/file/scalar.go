@@ -83,7 +83,11 @@ func (d *decoder) text(n *yaml.Node, path string) (string, bool) {
 		case "!!str", "!!timestamp", "!!merge":
 			return n.Value, true
 		case "!!bool", "!!int", "!!float":
-			d.Add(path, "%s where text must be: put it in quotes, %q", describe(n), n.Value)
+			hint := ""
+			if d.isJSON && n.ShortTag() == "!!bool" {
+				hint = "; if it was y, n, yes, no, on or off, a tool has read that as a boolean: put it in quotes too"
+			}
+			d.Add(path, "%s where text must be: put it in quotes, %q%s", describe(n), n.Value, hint)
 			return "", false
 		case "!!null":
 		default:

@@ -3,6 +3,7 @@ package migrate
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -73,6 +74,43 @@ type optunaTrial struct {
 	value  *float64 // nil if it has none; not always finite
 	// parameters are in the order in which the trial asked for them.
 	parameters []optunaParameter
+	// attributes are the user attributes that are finite numbers.
+	attributes map[string]float64
+}
+
+// attributePrefix begins the names of the metrics that user attributes become. Optuna's data
+// frames have columns of these names.
+const attributePrefix = "user_attrs_"
+
+// maxAttributes is the largest number of user attributes of a trial that become metrics, those
+// that come first in the order of their names. maxAttributeName is the longest name in bytes.
+const maxAttributes, maxAttributeName = 128, 200
+
+// attribute notes a user attribute, if it is a finite number; if it is not, none has that name.
+func (t *optunaTrial) attribute(name string, value any) {
+	delete(t.attributes, name)
+	n, ok := value.(json.Number)
+	f, err := n.Float64()
+	if !ok || err != nil || math.IsInf(f, 0) || name == "" || len(name) > maxAttributeName {
+		return
+	}
+	if t.attributes == nil {
+		t.attributes = map[string]float64{}
+	}
+	t.attributes[name] = f
+}
+
+// metrics returns the trial's user attributes as metrics.
+func (t *optunaTrial) metrics() map[string]float64 {
+	if len(t.attributes) == 0 {
+		return nil
+	}
+	made := map[string]float64{}
+	names := slices.Sorted(maps.Keys(t.attributes))
+	for _, name := range names[:min(len(names), maxAttributes)] {
+		made[attributePrefix+name] = t.attributes[name]
+	}
+	return made
 }
 
 // optunaParameter is a parameter of a trial.

@@ -28,12 +28,14 @@ func smallStorage(t testing.TB, more ...string) string {
 		"CREATE TABLE trials (trial_id INTEGER PRIMARY KEY, number INTEGER, study_id INTEGER, state VARCHAR(8))",
 		"CREATE TABLE trial_values (trial_id INTEGER, objective INTEGER, value FLOAT)",
 		"CREATE TABLE trial_params (param_id INTEGER PRIMARY KEY, trial_id INTEGER, param_name VARCHAR(512), param_value FLOAT, distribution_json TEXT)",
+		"CREATE TABLE trial_user_attributes (trial_user_attribute_id INTEGER PRIMARY KEY, trial_id INTEGER, key VARCHAR(512), value_json TEXT)",
 		"INSERT INTO studies VALUES (1, 's')",
 		"INSERT INTO study_directions VALUES (1, 'MINIMIZE', 0)",
 		"INSERT INTO trials VALUES (1, 0, 1, 'COMPLETE'), (2, 1, 1, 'FAIL')",
 		"INSERT INTO trial_values VALUES (1, 0, 0.5)",
 		`INSERT INTO trial_params VALUES (1, 1, 'x', 0.5, '{"name": "FloatDistribution", "attributes": {"low": 0, "high": 1, "log": false, "step": null}}'),
 			(2, 2, 'x', 0.25, '{"name": "FloatDistribution", "attributes": {"low": 0, "high": 1, "log": false, "step": null}}')`,
+		`INSERT INTO trial_user_attributes VALUES (1, 1, 'seconds', '1.5'), (2, 1, 'host', '"a"'), (3, 1, 'bad', 'NaN'), (4, 1, 'flag', 'true')`,
 	}, more...) {
 		if _, err := db.ExecContext(t.Context(), statement); err != nil {
 			t.Fatalf("%s: %v", statement, err)

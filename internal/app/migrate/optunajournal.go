@@ -28,6 +28,9 @@ type journalEntry struct {
 	Distribution string                 `json:"distribution"`
 	Params       map[string]pythonFloat `json:"params"`
 	Texts        map[string]string      `json:"distributions"`
+
+	Attribute  map[string]any `json:"user_attr"`
+	Attributes map[string]any `json:"user_attrs"`
 }
 
 // The operations of a journal that matter to an import.
@@ -37,6 +40,7 @@ const (
 	journalCreateTrial = 4
 	journalSetParam    = 5
 	journalSetState    = 6
+	journalSetUser     = 8
 	journalLastOp      = 9
 )
 
@@ -113,14 +117,23 @@ func (j *journal) apply(e *journalEntry) error {
 				return err
 			}
 		}
+		for name, value := range e.Attributes {
+			t.attribute(name, value)
+		}
 		t.end(e)
-	case (e.Op == journalSetParam || e.Op == journalSetState) && e.Trial >= 0 && e.Trial < len(j.trials):
+	case (e.Op == journalSetParam || e.Op == journalSetState || e.Op == journalSetUser) && e.Trial >= 0 && e.Trial < len(j.trials):
 		t := j.trials[e.Trial]
 		if t.state != "RUNNING" && t.state != "WAITING" {
 			return nil
 		}
 		if e.Op == journalSetParam {
 			return t.set(e.Name, float64(e.Internal), j.known.get(e.Distribution))
+		}
+		if e.Op == journalSetUser {
+			for name, value := range e.Attribute {
+				t.attribute(name, value)
+			}
+			return nil
 		}
 		t.end(e)
 	}

@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -87,6 +88,9 @@ func TestOptunaOrdinary(t *testing.T) {
 			best = min(best, trial.Value)
 			if trial.Value != trial.Point["C"] || trial.Point["data set"] != "digits" || trial.Point["seed"] != int64(7) {
 				t.Errorf("%s: %s: %v at %v, want the value of C", name, trial.Place, trial.Value, trial.Point)
+			}
+			if diff := cmp.Diff(map[string]float64{"user_attrs_seconds": 1.5}, trial.Metrics); diff != "" {
+				t.Errorf("%s: %s: metrics (-want +got):\n%s", name, trial.Place, diff)
 			}
 		}
 		if len(s.Spec.Initial) != 3 || s.Spec.Initial[0]["C"] != best {
@@ -223,5 +227,31 @@ func TestOptunaConditions(t *testing.T) {
 		if said := strings.Contains(notes, "y: only "); said == (want != nil) {
 			t.Errorf("with %v, without %v: notes %s", tt.with, tt.without, notes)
 		}
+	}
+}
+
+// User attributes that are finite numbers are metrics, whatever else a trial has; the last value of
+// a name counts, and there are at most as many as a trial keeps.
+func TestOptunaAttributes(t *testing.T) {
+	trial := &optunaTrial{}
+	for _, a := range []struct{ name, json string }{
+		{"seconds", "1.5"}, {"epochs", "12"}, {"large", "1e400"}, {"loss", "NaN"}, {"host", `"a"`}, {"flag", "true"}, {"list", "[1]"},
+		{"text", `"1"`}, {"twice", "1"}, {"twice", "2"}, {"lost", "1"}, {"lost", "null"}, {"", "1"}, {strings.Repeat("n", 201), "1"}, {"val/acc", "-0.5"},
+	} {
+		var value any
+		if err := unmarshalPython([]byte(a.json), &value); err != nil {
+			t.Fatal(err)
+		}
+		trial.attribute(a.name, value)
+	}
+	want := map[string]float64{"user_attrs_seconds": 1.5, "user_attrs_epochs": 12, "user_attrs_twice": 2, "user_attrs_val/acc": -0.5}
+	if diff := cmp.Diff(want, trial.metrics()); diff != "" {
+		t.Errorf("metrics (-want +got):\n%s", diff)
+	}
+	for n := range 1000 {
+		trial.attribute(fmt.Sprint(n), json.Number("1"))
+	}
+	if got := len(trial.metrics()); got != maxAttributes {
+		t.Errorf("%d metrics, want %d", got, maxAttributes)
 	}
 }

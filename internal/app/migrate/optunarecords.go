@@ -147,7 +147,32 @@ func readTrials(ctx context.Context, s *storage, id int64) ([]*optunaTrial, erro
 			t.parameters = append(t.parameters, optunaParameter{p.name, p.value, known.get(p.distribution)})
 		}
 	}
-	return trials, nil
+	return trials, readAttributes(ctx, s, id, at)
+}
+
+// attributeRow is a user attribute in a database. Its value is JSON.
+type attributeRow struct {
+	trial       int64
+	name, value string
+}
+
+// readAttributes reads the user attributes of a study's trials that can be numbers: others may be
+// long.
+func readAttributes(ctx context.Context, s *storage, id int64, at map[int64]*optunaTrial) error {
+	attributes, err := queried(ctx, s, func(r *sql.Rows, a *attributeRow) error {
+		return r.Scan(&a.trial, &a.name, &a.value)
+	}, `SELECT a.trial_id, a.key, a.value_json FROM trial_user_attributes a
+		JOIN trials t ON t.trial_id = a.trial_id WHERE t.study_id = ? AND length(a.value_json) <= 40`, id)
+	if err != nil {
+		return err
+	}
+	for _, a := range attributes {
+		var value any
+		if t := at[a.trial]; t != nil && unmarshalPython([]byte(a.value), &value) == nil {
+			t.attribute(a.name, value)
+		}
+	}
+	return nil
 }
 
 // openJournal opens a file if it is a journal of Optuna, whose lines are objects of JSON; otherwise it

@@ -112,7 +112,7 @@ func OptunaTrials(ctx context.Context, source, name string, spec *study.Spec) ([
 			c.skip(place, "%s", problem)
 			continue
 		}
-		c.check(place, t.point(), *t.value, nil)
+		c.check(place, t.point(), *t.value, t.metrics())
 	}
 	return c.trials, c.skipped, nil
 }
