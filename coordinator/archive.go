@@ -120,8 +120,11 @@ func archivable(r *run) error {
 }
 
 // Unarchive moves a study from the archive back to the ledger, as it was. The error wraps
-// archive.ErrNotFound, ledger.ErrNameTaken, ErrNoArchive, ErrArchiving or ErrNotLeader.
+// archive.ErrNotFound, ledger.ErrNameTaken, ErrNoArchive, ErrArchiving, ErrNoRoom or ErrNotLeader.
 func (c *Coordinator) Unarchive(ctx context.Context, nameOrID string) (*record.Study, error) {
+	if err := c.room.lacking(); err != nil {
+		return nil, err
+	}
 	done, err := c.archiving()
 	if err != nil {
 		return nil, err

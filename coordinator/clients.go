@@ -165,12 +165,15 @@ func (r *run) silent(open []engine.OpenAttempt, since time.Time, lease time.Dura
 
 // Suggest waits until a client holds count trials of a study, at most for wait. It
 // returns at once if the client holds some and can hold no more for now. The error wraps
-// ErrNotLeader, ErrBusy, ledger.ErrNotFound, or engine.ErrRefused if the study has a
+// ErrNotLeader, ErrBusy, ErrNoRoom, ledger.ErrNotFound, or engine.ErrRefused if the study has a
 // command.
 func (c *Coordinator) Suggest(ctx context.Context, nameOrID, client string, count int, wait time.Duration) (Suggestions, error) {
 	l := c.term.Load()
 	if l == nil {
 		return Suggestions{}, ErrNotLeader
+	}
+	if err := c.room.lacking(); err != nil {
+		return Suggestions{}, err
 	}
 	type reply struct {
 		Suggestions

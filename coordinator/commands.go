@@ -142,7 +142,7 @@ func checkSize(s *study.Study) error {
 }
 
 // Create starts a study and returns its record. The caller MUST have validated the
-// study (see file.Parse). The error wraps ledger.ErrNameTaken, ErrNotLeader or ErrBroker, or is
+// study (see file.Parse). The error wraps ledger.ErrNameTaken, ErrNotLeader, ErrNoRoom or ErrBroker, or is
 // a *study.Problems if the study is too large for the ledger, or brings a Job although it
 // is no resource of Kubernetes.
 func (c *Coordinator) Create(ctx context.Context, s *study.Study) (*record.Study, error) {
@@ -151,7 +151,7 @@ func (c *Coordinator) Create(ctx context.Context, s *study.Study) (*record.Study
 
 // create starts a study. It calls newID in the leader's loop.
 func (c *Coordinator) create(ctx context.Context, s *study.Study, newID func(now time.Time) string) (*record.Study, error) {
-	if err := cmp.Or(checkJob(s), checkSize(s)); err != nil {
+	if err := cmp.Or(checkJob(s), checkSize(s), c.room.lacking()); err != nil {
 		return nil, err
 	}
 	if c.term.Load() == nil {

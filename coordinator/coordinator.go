@@ -116,7 +116,8 @@ type Coordinator struct {
 	tails           chan struct{} // holds a token for each log that is being read
 	buryEvery       time.Duration // see deadLetters; tests shorten it
 	trim            trimRule      // tests change it
-	archives        sync.Mutex    // see archiving
+	room            *room
+	archives        sync.Mutex // see archiving
 
 	// term is the current term; nil while this replica does not lead.
 	term       atomic.Pointer[leader]
@@ -149,6 +150,7 @@ func New(o Options) (*Coordinator, error) {
 		recommendations: &recommendations{making: make(chan struct{}, 1), last: map[string]recommendation{}},
 		tails:           make(chan struct{}, maxTails), buryEvery: buryEvery, trim: newTrimRule(), leading: make(chan struct{}),
 	}
+	c.room = &room{log: o.Logger, read: c.ledger.Space, every: roomEvery}
 	var err error
 	if c.metrics, err = newMetrics(o.Meter, c); err != nil {
 		return nil, fmt.Errorf("make the coordinator's metrics: %w", err)

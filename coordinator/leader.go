@@ -80,7 +80,7 @@ func newLeader(c *Coordinator, term *election.Term) *leader {
 		runs: map[string]*run{}, loaded: map[string]*run{}, names: map[string]string{},
 	}
 	l.intake = &intake{log: others, bus: c.o.Bus, studies: l.studies, journal: l.journal, trial: c.ledger.Trial, curve: c.ledger.Curve}
-	l.watch = &watch{log: l.log, others: others, fleet: fleet, studies: l.studies, journal: l.journal}
+	l.watch = &watch{log: l.log, others: others, room: c.room, fleet: fleet, studies: l.studies, journal: l.journal}
 	l.clients = &clients{studies: l.studies, journal: l.journal}
 	l.carrier = &carrier{log: l.log, bus: c.o.Bus, studies: l.studies, post: l.send, ready: make(chan struct{}, 1)}
 	l.traces = &traces{tracer: c.o.Tracer, shard: c.o.Shard, metrics: c.metrics}
@@ -161,6 +161,7 @@ func (l *leader) start(ctx context.Context, cancel context.CancelCauseFunc) erro
 	})
 	spawn("trim the streams", l.trimmer.run)
 	spawn("look at etcd's history", (&history{log: l.log, read: l.c.ledger.History}).run)
+	spawn("look how full etcd is", l.c.room.run)
 	for _, d := range l.c.o.Duties {
 		l.workers.Go(func() { l.fulfil(ctx, d) })
 	}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/telemetry"
@@ -109,6 +110,16 @@ func (m *metrics) observe(i *instruments, c *Coordinator) {
 				o.Observe(m.aside.Load())
 			}
 		})
+	space := func(name, description string, value func(*ledger.Space) int64) {
+		i.gauge(name, description, func(_ context.Context, o metric.Int64Observer) {
+			if s := c.room.now.Load(); s != nil && s.Quota > 0 {
+				o.Observe(value(s))
+			}
+		})
+	}
+	space(telemetry.MetricLedgerSize, "Bytes of etcd's database.", func(s *ledger.Space) int64 { return s.Size })
+	space(telemetry.MetricLedgerUsed, "Bytes of etcd's database that are in use.", func(s *ledger.Space) int64 { return s.Used })
+	space(telemetry.MetricLedgerQuota, "Bytes that etcd's database may have.", func(s *ledger.Space) int64 { return s.Quota })
 	pools := func(name, description string, value func(slots) int64) {
 		i.gauge(name, description, func(_ context.Context, o metric.Int64Observer) {
 			for pool, s := range look().pools {

@@ -63,6 +63,7 @@ func runTests(m *testing.M) (code int, err error) {
 // rig is one shard: a broker in memory, a part of etcd, replicas and workers.
 type rig struct {
 	t      testing.TB
+	server *embedded.Etcd
 	prefix string // of its keys
 	broker *membus.Broker
 	ledger *ledger.Ledger
@@ -72,7 +73,13 @@ type rig struct {
 
 func newRig(t testing.TB, o membus.Options) *rig {
 	t.Helper()
-	r := &rig{t: t, broker: membus.New(o), prefix: fmt.Sprintf("%s/%d/", t.Name(), rigs.Add(1))}
+	return newRigOn(t, etcd, o)
+}
+
+// newRigOn is newRig with an etcd of its own.
+func newRigOn(t testing.TB, server *embedded.Etcd, o membus.Options) *rig {
+	t.Helper()
+	r := &rig{t: t, server: server, broker: membus.New(o), prefix: fmt.Sprintf("%s/%d/", t.Name(), rigs.Add(1))}
 	r.etcd = r.client()
 	r.ledger = ledger.New(r.etcd, ledger.Options{})
 	return r
@@ -81,7 +88,7 @@ func newRig(t testing.TB, o membus.Options) *rig {
 // client returns an etcd client that sees only this test's keys.
 func (r *rig) client() *clientv3.Client {
 	r.t.Helper()
-	c, err := etcd.Client()
+	c, err := r.server.Client()
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -116,7 +123,7 @@ func (r *rig) replica(change ...func(*Options)) *replica {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	c.buryEvery = 50 * time.Millisecond
+	c.buryEvery, c.room.every = 50*time.Millisecond, 50*time.Millisecond
 	if r.trim != (trimRule{}) {
 		c.trim = r.trim
 	}

@@ -10,6 +10,7 @@ import (
 // returns the time by which it must be called again.
 func (l *leader) tick(now time.Time) (next time.Time) {
 	next = now.Add(tickEvery)
+	l.watch.lookForRoom()
 	checking := l.watch.fleet.due(now)
 	if checking {
 		l.observer.observe(now)

@@ -21,6 +21,8 @@ const healthEvery = time.Second
 // loop owns it, except for hear and attend.
 type watch struct {
 	log     *slog.Logger
+	room    *room
+	lacking bool         // there was no room in etcd when the engines were last told
 	others  *slog.Logger // for what a worker can cause as often as it likes
 	fleet   *fleet
 	studies *studies
@@ -91,7 +93,18 @@ func (w *watch) expire(r *run, now time.Time) {
 func (w *watch) tellCapacity(r *run, now time.Time) {
 	if w.fleet.changed(r) {
 		slots, free := w.fleet.capacity(r)
-		w.studies.step(r, engine.Capacity{At: now, Slots: slots, Free: free})
+		w.studies.step(r, engine.Capacity{At: now, Slots: slots, Free: free, Hold: w.lacking})
+	}
+}
+
+// lookForRoom makes every study be told its capacity again if there is room in etcd again, or no
+// longer.
+func (w *watch) lookForRoom() {
+	if lacking := w.room.isLacking(); lacking != w.lacking {
+		w.lacking = lacking
+		for pool := range w.fleet.totals {
+			w.fleet.touch(pool)
+		}
 	}
 }
 

@@ -44,6 +44,7 @@ import (
 // points that use every result. A new answer replaces what is left of the last one.
 type demand struct {
 	slots, free int
+	held        bool // nothing is begun: see Capacity
 	// needs holds, for each trial that is wanted now, since when; oldest first.
 	needs []time.Time
 
@@ -148,6 +149,9 @@ func (e *Engine) handOut() {
 
 // room returns how many more attempts may be queued now.
 func (e *Engine) room() int {
+	if e.demand.held {
+		return 0
+	}
 	if e.byClients() {
 		return e.seekers.missing()
 	}

@@ -120,7 +120,7 @@ func (e *Engine) Step(ev Event) Output {
 	case Tick:
 		e.tick()
 	case Capacity:
-		e.demand.slots, e.demand.free = max(0, ev.Slots), max(0, ev.Free)
+		e.demand.slots, e.demand.free, e.demand.held = max(0, ev.Slots), max(0, ev.Free), ev.Hold
 	case Claimed:
 		e.claimed(ev.Claim)
 	case Spoiled:

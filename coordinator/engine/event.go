@@ -37,6 +37,8 @@ type (
 	Capacity struct {
 		At          time.Time
 		Slots, Free int
+		// Hold means that no attempts are begun until the next Capacity. Open ones go on.
+		Hold bool
 	}
 	// Claimed is a claim read from the stream, in the stream's order.
 	Claimed struct {

@@ -25,6 +25,9 @@ func (b *Backend) shown(ctx context.Context, s ledger.Summary) (server.Study, er
 	if err := b.c.Broken(s.Study.ID); err != nil {
 		out.Status.Reason = err.Error()
 	}
+	if lacking := b.c.Lacking(); lacking != nil && s.Status.State == study.Running {
+		out.Status.Reason = lacking.Error()
+	}
 	switch aside, err := b.l.aside(ctx, s.Study.ID); {
 	case err != nil:
 		return out, err

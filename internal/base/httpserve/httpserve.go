@@ -42,7 +42,7 @@ func Mux(p Probes) *http.ServeMux {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") })
 	var checks singleflight.Group // however many ask, there is one check at a time
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		_, err, _ := checks.Do("", func() (any, error) {
+		_, err, _ := checks.Do("", func() (any, error) { //nolint:contextcheck // others wait for it, too
 			if p.Ready == nil {
 				return nil, nil
 			}

@@ -1,0 +1,130 @@
+package coordinator
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/internal/base/embedded"
+	"github.com/fantasia-hpo/fantasia/internal/test/membus"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// A real etcd that is nearly full: what is new is refused, with the reason, while results,
+// ends and deletions go on. Once there is room, so does the rest.
+func TestNearlyFullEtcdBeginsNothingNew(t *testing.T) {
+	server, err := embedded.StartEtcd(t.Context(), embedded.EtcdOptions{Dir: t.TempDir(), QuotaBytes: 64 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	r := newRigOn(t, server, membus.Options{})
+	c := r.leader(func(o *Options) { o.WorkerLease = time.Minute })
+	asks, other := r.create(c, "asks", 20, 4, asked), r.create(c, "other", 20, 4)
+	if got := r.suggest(c, asks.ID, "a", 1, patience); len(got) != 1 {
+		t.Fatalf("client a got the trials %v, want one", got)
+	}
+	works, proceed := r.create(c, "works", 20, 1), make(chan struct{})
+	release := sync.OnceFunc(func() { close(proceed) })
+	r.hand("w", 2, func(a *messaging.Assignment) *messaging.Result {
+		<-proceed
+		return completes(a)
+	})
+	t.Cleanup(release)
+	r.trial(works.ID, 1, func(tr *trialRecord) bool { return tr.State == study.TrialRunning })
+	r.fill(c)
+	if _, err := c.Create(r.ctx(), newStudy("new", 1, 1)); !errors.Is(err, ErrNoRoom) || !errors.Is(err, study.ErrBusy) || !strings.Contains(err.Error(), "may have 67108864") {
+		t.Errorf("a new study: %v, want ErrNoRoom with the quota", err)
+	}
+	if _, err := c.Suggest(r.ctx(), asks.ID, "b", 1, patience); !errors.Is(err, ErrNoRoom) {
+		t.Errorf("a new trial: %v, want ErrNoRoom", err)
+	}
+	if _, err := c.Tell(r.ctx(), asks.ID, complete("a", 1, 7)); err != nil {
+		t.Errorf("a result: %v", err)
+	}
+	if err := errors.Join(c.Stop(r.ctx(), other.ID, "enough"), c.Delete(r.ctx(), other.ID, true)); err != nil {
+		t.Errorf("an end and a deletion: %v", err)
+	}
+	release() // the engines know of it since the deletion
+	r.trial(works.ID, 1, func(tr *trialRecord) bool { return tr.State == study.TrialCompleted })
+	if s, err := r.ledger.Study(r.ctx(), works.ID); err != nil || s.Status.Trials != 1 {
+		t.Errorf("a worker's study has %d trials, %v; want no second one", s.Status.Trials, err)
+	}
+	r.makeRoom(c)
+	r.create(c, "new", 1, 1)
+	r.suggest(c, asks.ID, "b", 1, patience)
+	r.ends(works.ID)
+}
+
+// fill fills etcd until the leader notices that there is little room. What it writes between two
+// commits of etcd's backend is less than what is left then.
+func (r *rig) fill(c *replica) {
+	r.t.Helper()
+	for i := 0; ; i++ {
+		s, err := r.ledger.Space(r.ctx())
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if float64(s.Used) > usedShare*float64(s.Quota) {
+			break
+		}
+		if _, err := r.etcd.Put(r.ctx(), fmt.Sprintf("junk/%d", i), strings.Repeat("x", 50_000)); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	r.eventually(c.wantsRoom)
+}
+
+func (r *replica) wantsRoom() error {
+	if r.Lacking() == nil {
+		return errors.New("there is room")
+	}
+	return nil
+}
+
+// makeRoom does what the error says, and waits until the leader notices.
+func (r *rig) makeRoom(c *replica) {
+	r.t.Helper()
+	resp, err := r.etcd.Delete(r.ctx(), "junk/", clientv3.WithPrefix())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	_, errCompact := r.etcd.Compact(r.ctx(), resp.Header.Revision, clientv3.WithCompactPhysical())
+	_, errDefragment := r.etcd.Defragment(r.ctx(), r.etcd.Endpoints()[0])
+	if err := errors.Join(errCompact, errDefragment); err != nil {
+		r.t.Fatal(err)
+	}
+	r.eventually(c.Lacking)
+}
+
+// The room is judged by what is in use, or by the file where that cannot grow much more.
+func TestRoom(t *testing.T) {
+	const quota = 1000
+	for _, s := range []struct {
+		ledger.Space
+		lacking bool
+	}{
+		{ledger.Space{}, false}, {ledger.Space{Used: 899, Size: 960, Quota: quota}, false}, {ledger.Space{Used: 900, Size: 960, Quota: quota}, true},
+		{ledger.Space{Used: 10, Size: 970, Quota: quota}, true}, {ledger.Space{Full: true}, true}, {ledger.Space{Used: 1 << 40, Size: 1 << 40}, false},
+	} {
+		r := &room{every: time.Hour}
+		if err := r.lacking(); err != nil {
+			t.Errorf("before it is known: %v", err)
+		}
+		r.now.Store(&s.Space)
+		if err := r.lacking(); (err != nil) != s.lacking {
+			t.Errorf("%+v: %v, want an error: %t", s.Space, err, s.lacking)
+		}
+	}
+}
