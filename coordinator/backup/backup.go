@@ -18,6 +18,8 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
@@ -84,6 +86,20 @@ func WriteStudy(ctx context.Context, l *ledger.Ledger, w io.Writer, program stri
 	return writeFile(w, Header{Program: program, Study: &s}, func(begin func(int64) error, visit func(string, []byte) error) (ledger.Contents, error) {
 		return l.ExportStudy(ctx, s.ID, s.Name, begin, visit)
 	})
+}
+
+// WriteRecords is Write for records that are in memory, by their keys relative to the prefix.
+func WriteRecords(w io.Writer, program string, records map[string][]byte) error {
+	_, _, err := writeFile(w, Header{Program: program}, func(begin func(int64) error, visit func(string, []byte) error) (c ledger.Contents, err error) {
+		err = begin(0)
+		for _, key := range slices.Sorted(maps.Keys(records)) {
+			if err == nil {
+				err = visit(key, records[key])
+			}
+		}
+		return ledger.Contents{Keys: len(records)}, err
+	})
+	return err
 }
 
 // writeFile completes the header and writes what export visits.

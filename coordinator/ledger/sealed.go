@@ -41,8 +41,10 @@ func Valid(key, value []byte) error {
 	if !strings.HasPrefix(string(key), DefaultPrefix) {
 		return fmt.Errorf("it is not a key of Fantasia's, which begin with %s", DefaultPrefix)
 	}
-	_, err := seal.Open(string(key), value)
-	return err
+	if _, err := seal.Open(string(key), value); err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), seal.ErrDamaged.Error()+": ")) // the caller says that it is damaged
+	}
+	return nil
 }
 
 // Damaged says which record cannot be read, and why. It is an ErrCorrupt.

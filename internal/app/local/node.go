@@ -68,7 +68,10 @@ func (n *node) run(ctx context.Context) (*Result, error) {
 		}
 		return result, err
 	}
-	// Report the results of the last run before anything is handed back.
+	// Report the results of the last run before anything is handed back. NATS may be a new one.
+	if err := n.leader.Setup(ctx, []string{study.DefaultPool}); err != nil {
+		return nil, fmt.Errorf("set the streams up: %w", err)
+	}
 	if _, err := worker.FlushSpool(ctx, n.worker, n.workerDir()); err != nil && old != nil {
 		return nil, fmt.Errorf("send the last run's results: %w", err)
 	}

@@ -48,6 +48,15 @@ func CheckEtcd(dir string, valid func(key, value []byte) error) error {
 	return nil
 }
 
+// SalvageEtcd reads what the files of an etcd that is not running still hold. valid is that of
+// EtcdOptions.
+func SalvageEtcd(dir string, valid func(key, value []byte) error) etcdfile.Saved {
+	saved := etcdfile.Salvage(DataDir(dir), etcdfile.Options{SegmentBytes: segmentBytes, Valid: valid})
+	// What was closed has all of the log in its database.
+	saved.Cut = saved.Cut && noted(dir) == ""
+	return saved
+}
+
 // sumLine is the text of the note about contents. It has a checksum of its own, so that a damaged
 // note is not taken for a damaged database.
 func sumLine(c etcdfile.Contents) string {

@@ -134,8 +134,10 @@ func (l *natsLog) Noticef(format string, v ...any) { l.logger.Debug(fmt.Sprintf(
 // Warnf logs a warning. The server tells in no other way that it has left out a stream.
 func (l *natsLog) Warnf(format string, v ...any) {
 	text := strings.TrimSpace(fmt.Sprintf(format, v...))
-	if strings.Contains(text, "metafile") || strings.Contains(text, "stream checksum") || strings.Contains(text, "recreating stream") {
-		l.store.Store(&text)
+	for _, said := range []string{"metafile", "stream checksum", "consumer checksum", "Error recreating stream", "Error adding consumer"} {
+		if strings.Contains(text, said) {
+			l.store.Store(&text)
+		}
 	}
 	l.logger.Warn(text)
 }

@@ -205,7 +205,7 @@ func TestTornLog(t *testing.T) {
 	}
 	end := len(bytes.TrimRight(content, "\x00"))
 	end = (end + 7) &^ 7
-	copy(content[end:], []byte{200, 0, 0, 0, 0, 0, 0, 0, 8, 2, 16}) // the start of a record of 200 bytes
+	copy(content[end:], []byte{0xe8, 3, 0, 0, 0, 0, 0, 0, 8, 2, 16}) // the first sector of a record of 1,000 bytes
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -18,8 +18,8 @@ type model struct {
 	index     uint64
 	main, sub int64 // the last revision
 	compacted int64
-	// gap is the first revision that does not follow the one before it, 0 for none: its place
-	// matters once the compaction is known.
+	// gaps are the revisions that do not follow the one before: whether that is damage is
+	// known once the compaction is.
 	gaps     []int64
 	versions map[string]int64 // the last version of each key, 0 after its deletion
 	jumps    []int64          // revisions at which a key's version does not follow its last one

@@ -87,7 +87,7 @@ func (r *logReader) file(name string, last bool, segmentBytes int64) error {
 			ok = r.sum(rec)
 		}
 		if !ok {
-			return r.tear(name, data, at, last)
+			return r.tear(name, data, at, last && torn(data, at, size))
 		}
 		if err := r.take(rec); err != nil {
 			return &Damage{name, fmt.Sprintf("at byte %d: %v", at, err)}
@@ -98,7 +98,7 @@ func (r *logReader) file(name string, last bool, segmentBytes int64) error {
 	case !last && at != len(data):
 		return &Damage{name, fmt.Sprintf("it ends at byte %d, but has %d bytes", at, len(data))}
 	case last && len(bytes.TrimLeft(data[at:], "\x00")) > 0:
-		return r.tear(name, data, at, last)
+		return r.tear(name, data, at, true)
 	}
 	return nil
 }
@@ -160,12 +160,31 @@ func (r *logReader) take(rec *walpb.Record) error {
 	return nil
 }
 
+// sector is the size up to which a disk writes all bytes or none.
+const sector = 512
+
+// torn reports whether the record at a byte was not written as a whole, as etcd sees it: it
+// does not fit into the file, or a sector of it is zero.
+func torn(data []byte, at, size int) bool {
+	if rec, _, _ := frame(data[at:]); rec == nil {
+		return true
+	}
+	for from := at + 8; from < at+size; {
+		to := min((from/sector+1)*sector, at+size)
+		if len(bytes.Trim(data[from:to], "\x00")) == 0 {
+			return true
+		}
+		from = to
+	}
+	return false
+}
+
 // tear decides what it means that the log cannot be read from a byte on. A machine that loses
 // power leaves a torn record at the end, which was not synced and counts for nothing: etcd drops
 // it. Anything else is damage; so is a torn record after which the log goes on to commit entries
 // that can no longer be read: they had been synced.
-func (r *logReader) tear(name string, data []byte, at int, last bool) error {
-	if last && !r.commitsAfter(data, at) {
+func (r *logReader) tear(name string, data []byte, at int, torn bool) error {
+	if torn && !r.commitsAfter(data, at) {
 		r.state.torn = true
 		return nil
 	}

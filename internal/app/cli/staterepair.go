@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fantasia-hpo/fantasia/internal/app/local"
+)
+
+const stateLong = `Looks after the state directories of fantasia run and serve, such as .fantasia/digits.
+
+A failing disk can damage their files. Each start checks them, and an error names the
+file that is damaged.`
+
+const stateCheckLong = `Checks the files of a state directory, the checksum of each record, and that the
+trials of each study fit together. It says what is damaged, and the exit code is then 1.
+A process that uses the directory must end first.`
+
+const stateRepairLong = `Writes what can be read of a damaged state directory into a new one, and lists what is
+lost. It changes nothing in the damaged directory. A backup is better, if there is one:
+see fantasia restore.
+
+Studies of which no trial is lost continue in the new directory as usual. Of the others,
+NEW/lost/STUDY has the study file and a table of the trials whose records are sound. To
+go on with them, create the study and import the table:
+
+  fantasia study create -f NEW/lost/STUDY/study.json
+  fantasia study import-trials STUDY NEW/lost/STUDY/trials.jsonl`
+
+func newStateCommand(a *app) *cobra.Command {
+	return group(&cobra.Command{Use: "state", Short: "Check and repair state directories", Long: stateLong},
+		newStateCheckCommand(a), newStateRepairCommand(a))
+}
+
+func newStateCheckCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "check DIRECTORY",
+		Short:   "Check the files and records of a state directory",
+		Long:    stateCheckLong,
+		Example: `  fantasia state check .fantasia/digits`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := directory(cmd, args[0]); err != nil {
+				return err
+			}
+			contents, err := local.CheckState(cmd.Context(), args[0])
+			if err != nil {
+				return stateError(err)
+			}
+			return say(a.Stdout, "%s is sound: %v", args[0], contents)
+		},
+	}
+}
+
+func newStateRepairCommand(a *app) *cobra.Command {
+	var into string
+	c := &cobra.Command{
+		Use:     "repair DIRECTORY",
+		Short:   "Save what can be read of a damaged state directory",
+		Long:    stateRepairLong,
+		Example: `  fantasia state repair .fantasia/digits --into .fantasia/digits.repaired`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if into == "" {
+				return usagef(cmd, "--into is missing; want the new directory")
+			}
+			if err := directory(cmd, args[0]); err != nil {
+				return err
+			}
+			r, err := local.Repair(cmd.Context(), args[0], into, a.Version)
+			if err != nil {
+				return stateError(err)
+			}
+			return a.sayRepaired(r, into)
+		},
+	}
+	c.Flags().StringVar(&into, "into", "", "new `DIRECTORY` for what can be saved")
+	return c
+}
+
+// stateError gives an error of a state directory its exit code.
+func stateError(err error) error {
+	switch {
+	case errors.Is(err, local.ErrNoState):
+		return exitWith(ExitUsage, err)
+	case errors.Is(err, local.ErrHeld):
+		return exitWith(ExitHeld, err)
+	default:
+		return err
+	}
+}
+
+// sayRepaired says what a repair has saved, and what is lost.
+func (a *app) sayRepaired(r *local.Repaired, into string) error {
+	var lines []string
+	for _, p := range r.Problems {
+		lines = append(lines, p.Error())
+	}
+	for _, name := range r.Whole {
+		lines = append(lines, fmt.Sprintf("saved: study %s, with all its trials", name))
+	}
+	for _, dir := range r.Parts {
+		lines = append(lines, "saved in part: the study file and the trials in "+dir)
+	}
+	for _, what := range r.Lost {
+		lines = append(lines, "lost: "+what)
+	}
+	if len(r.Lost) == 0 {
+		lines = append(lines, "nothing that was recorded is known to be lost")
+	}
+	if len(r.Whole) > 0 {
+		lines = append(lines, "to go on, use --state "+into)
+	}
+	for _, line := range lines {
+		if err := say(a.Stdout, "%s", line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
