@@ -186,15 +186,16 @@ func TestEndings(t *testing.T) {
 		name     string
 		template string
 		sidecar  string
-		change   func(a *messaging.Assignment)
 		meddle   func(ctx context.Context, a *messaging.Assignment) error
 		cancel   error // of the attempt, once its pod runs
 		start    time.Duration
+		timeout  time.Duration
 
 		outcome messaging.Outcome
 		reason  string
 		message string
-		kept    bool // the Job is there after its end
+		waits   string // what it is said to wait for before
+		kept    bool   // the Job is there after its end
 	}{
 		{name: "completed by its log", template: c.jobTemplate("--steps=3"), outcome: messaging.OutcomeCompleted, kept: true},
 		{name: "completed by the report file", template: c.jobTemplate("--report=file", "--steps=3"), sidecar: sidecar, outcome: messaging.OutcomeCompleted, kept: true},
@@ -213,10 +214,13 @@ func TestEndings(t *testing.T) {
 			outcome: messaging.OutcomeTimeout, reason: messaging.ReasonTimeout, kept: true},
 		{name: "no such program", template: strings.Replace(c.jobTemplate(), "bin/actor", "bin/nobody", 1), outcome: messaging.OutcomeFailed, reason: messaging.ReasonCommand, message: "nobody", kept: true},
 		{name: "no such image", template: strings.Replace(c.jobTemplate(), "/e2e:", "/none:", 1), start: 8 * time.Second, outcome: messaging.OutcomeFailed, reason: messaging.ReasonStart, message: "/none:"},
+		{name: "no such image, within its timeout", template: strings.Replace(c.jobTemplate(), "/e2e:", "/none:", 1), start: 20 * time.Second, timeout: 2 * time.Second,
+			outcome: messaging.OutcomeFailed, reason: messaging.ReasonStart, message: "/none:", waits: "/none:"},
+		{name: "longer than its timeout", template: c.jobTemplate(long...), timeout: 5 * time.Second, outcome: messaging.OutcomeTimeout, reason: messaging.ReasonTimeout, message: "its timeout of 5s"},
 		{name: "no such node", template: strings.Replace(c.jobTemplate(), "      containers:", "      nodeSelector: {none: such}\n      containers:", 1),
-			start: 3 * time.Second, outcome: messaging.OutcomeFailed, reason: messaging.ReasonStart, message: "no node"},
-		{name: "not of this level", template: strings.Replace(c.jobTemplate(), "allowPrivilegeEscalation: false, ", "", 1), start: 3 * time.Second,
-			outcome: messaging.OutcomeFailed, reason: messaging.ReasonStart, message: "violates PodSecurity"},
+			start: 12 * time.Second, outcome: messaging.OutcomeFailed, reason: messaging.ReasonStart, message: "no node", waits: "node affinity/selector"},
+		{name: "not of this level", template: strings.Replace(c.jobTemplate(), "allowPrivilegeEscalation: false, ", "", 1),
+			outcome: messaging.OutcomeFailed, reason: messaging.ReasonStart, message: "violates PodSecurity"}, // at once: no start timeout
 		{name: "no Job", template: strings.Replace(c.jobTemplate(), "      containers:", "      containers: []\n      initContainers:", 1) + "\n          ports: [{containerPort: -1}]\n",
 			outcome: messaging.OutcomeFailed, reason: messaging.ReasonCommand},
 	} {
@@ -235,6 +239,7 @@ func TestEndings(t *testing.T) {
 			}
 			r, _ := c.runner(t, o)
 			a := trial(i + 1)
+			a.Run.Timeout = study.Duration(tt.timeout)
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
 			var meddling sync.WaitGroup
@@ -254,9 +259,12 @@ func TestEndings(t *testing.T) {
 				}
 			})
 			meddling.Go(func() { c.record(ctx, tt.name, a) })
-			e := evaluateOnce(ctx, t, r, a)
+			e, waited := evaluateOnce(ctx, t, r, a)
 			cancel(nil)
 			meddling.Wait()
+			if !strings.Contains(waited, tt.waits) || strings.Contains(waited, JobName(a)) {
+				t.Errorf("it was said to wait for %q, want …%s… and no name of a Job", waited, tt.waits)
+			}
 			check(t, e, tt.outcome, tt.reason, tt.message)
 			if j := c.job(a); (j != nil && j.DeletionTimestamp == nil) != tt.kept {
 				t.Errorf("the Job is kept: %v, want %v", j != nil, tt.kept)
@@ -322,13 +330,15 @@ func (c *cluster) record(ctx context.Context, name string, a *messaging.Assignme
 	}
 }
 
-func evaluateOnce(ctx context.Context, t *testing.T, r *Runner, a *messaging.Assignment) evaluation.Ending {
+// evaluateOnce evaluates an attempt, and returns what it was said to wait for.
+func evaluateOnce(ctx context.Context, t *testing.T, r *Runner, a *messaging.Assignment) (_ evaluation.Ending, waited string) {
 	t.Helper()
 	ev, err := r.Evaluator(0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ev.Evaluate(ctx, evaluation.Task{Assignment: a})
+	e := ev.Evaluate(ctx, evaluation.Task{Assignment: a, Waiting: func(cause string) { waited += cause + "\n" }})
+	return e, waited
 }
 
 func check(t *testing.T, e evaluation.Ending, outcome messaging.Outcome, reason, message string) {
@@ -366,7 +376,7 @@ func TestARestartedWorkerGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.ensure(t.Context(), object, a); err != nil {
+	if err := p.ensure(t.Context(), object, a, func(string) {}); err != nil {
 		t.Fatal(err)
 	}
 	before, err := c.pod(t.Context(), a)
