@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// signedRank returns the probability, if the differences were symmetric about 0, of a
+// SignedRank returns the probability, if the differences were symmetric about 0, of a
 // sum of the ranks of positive ones at least as large as theirs: the one-sided Wilcoxon
 // signed-rank test. Half of the ranks of zeros count as positive. Like SciPy's, it is
 // exact for up to 50 differences, or up to 13 if there are ties or zeros, and else
 // takes the normal approximation.
-func signedRank(differences []float64) float64 {
+func SignedRank(differences []float64) float64 {
 	d := slices.Clone(differences)
 	slices.SortFunc(d, func(a, b float64) int { return cmp.Compare(math.Abs(a), math.Abs(b)) })
 	n := len(d)

@@ -26,7 +26,7 @@ func TestSignedRank(t *testing.T) {
 		t.Fatalf("%d tests, want 20", len(oracle.Wilcoxon))
 	}
 	for _, c := range oracle.Wilcoxon {
-		if got := signedRank(c.Differences); !(math.Abs(got-c.P) <= 1e-12) {
+		if got := SignedRank(c.Differences); !(math.Abs(got-c.P) <= 1e-12) {
 			t.Errorf("%v: %g, SciPy %g", c.Differences, got, c.P)
 		}
 	}
@@ -43,7 +43,7 @@ func FuzzSignedRank(f *testing.F) {
 		if len(differences) == 0 {
 			return
 		}
-		p, other := signedRank(differences), signedRank(negated)
+		p, other := SignedRank(differences), SignedRank(negated)
 		if !(p >= 0 && p <= 1+1e-12) {
 			t.Fatalf("%v: %g is no probability", differences, p)
 		}

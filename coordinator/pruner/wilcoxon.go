@@ -64,7 +64,7 @@ func (w *wilcoxon) judge(t *trial) string {
 	if len(differences) < 2 || !finite(theirs) || mine <= theirs {
 		return ""
 	}
-	if p := signedRank(differences); p < w.p {
+	if p := SignedRank(differences); p < w.p {
 		return fmt.Sprintf("over %d steps it is worse than trial %d, the best one, with a p-value of %.2g (mean %g against %g)",
 			len(differences), w.best.number, p, w.direction.Cost(mine), w.direction.Cost(theirs))
 	}

@@ -18,6 +18,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/pruner"
 	"github.com/fantasia-hpo/fantasia/internal/app/bench"
 	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -32,8 +33,10 @@ func run(context.Context) error {
 	file := flag.String("runs", "", "runs.jsonl of fantasia bench")
 	by := flag.String("by", "model", "setting that distinguishes the columns")
 	name := flag.String("measure", "gap", "gap or regret")
+	after := flag.Int("after", 0, "number of evaluations that count; 0 is the budget of each run")
+	against := flag.String("against", "", "column whose paired differences to the others are printed too")
 	flag.Parse()
-	measure, ok := map[string]measure{"gap": gap, "regret": regret}[*name]
+	measure, ok := measures()[*name]
 	if !ok {
 		return fmt.Errorf("unknown measure %q; want gap or regret", *name)
 	}
@@ -41,21 +44,100 @@ func run(context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the runs: %w", err)
 	}
-	t, err := read(bytes.NewReader(content), *by, measure)
+	t, err := read(bytes.NewReader(content), *by, *after, measure)
 	if err != nil {
 		return fmt.Errorf("read the runs of %s: %w", *file, err)
 	}
-	t.write(os.Stdout)
+	t.write(os.Stdout, measure)
+	if *against != "" {
+		fmt.Printf("\n%s less the others, by seed:\n\n", *against)
+		t.writePaired(os.Stdout, *against)
+	}
 	return nil
 }
 
-// measure is the figure of a run; ok is false if it has none.
-type measure func(r *bench.Run) (value float64, ok bool)
+// measure is the figure of a run by the losses that extremes returns; ok is false if the run
+// has none.
+type measure struct {
+	of    func(first, best float64) (value float64, ok bool)
+	lower bool // is better
+}
 
-// table holds the measures by objective, then by column.
-type table map[string]map[string][]float64
+func measures() map[string]measure {
+	return map[string]measure{"gap": {of: gap}, "regret": {of: regret, lower: true}}
+}
 
-func read(runs io.Reader, by string, of measure) (table, error) {
+// table holds the measures by objective, by column, and by seed.
+type table map[string]row
+
+// row holds the measures of an objective by column, then by seed.
+type row map[string]map[uint64]float64
+
+// best returns the column with the best mean.
+func (r row) best(lower bool) string {
+	best, most := "", math.Inf(-1)
+	for _, column := range slices.Sorted(maps.Keys(r)) {
+		values := slices.Sorted(maps.Values(r[column]))
+		mean := stat.Mean(values, nil)
+		if lower {
+			mean = -mean
+		}
+		if mean > most {
+			best, most = column, mean
+		}
+	}
+	return best
+}
+
+// differences returns a less b for the seeds that both have, in the order of the seeds.
+func differences(a, b map[uint64]float64) []float64 {
+	var all []float64
+	for _, seed := range slices.Sorted(maps.Keys(a)) {
+		if v, ok := b[seed]; ok {
+			all = append(all, a[seed]-v)
+		}
+	}
+	return all
+}
+
+// level reports whether a two-sided signed-rank test leaves open at 5% on which side of 0
+// the differences lie.
+func level(differences []float64) bool {
+	if len(differences) == 0 {
+		return true
+	}
+	opposite := make([]float64, len(differences))
+	for i, d := range differences {
+		opposite[i] = -d
+	}
+	return 2*min(pruner.SignedRank(differences), pruner.SignedRank(opposite)) > 0.05
+}
+
+// spread prints a mean with its standard error.
+func spread(values []float64) string {
+	mean, sd := stat.MeanStdDev(values, nil)
+	return fmt.Sprintf("%.3f ± %.3f", mean, stat.StdErr(sd, float64(len(values))))
+}
+
+// writePaired prints the mean differences of a column to the others with their standard
+// errors.
+func (t table) writePaired(out io.Writer, against string) {
+	heads := slices.DeleteFunc(t.columns(), func(c string) bool { return c == against })
+	fmt.Fprintf(out, "| function | %s |\n| ---%s |\n", strings.Join(heads, " | "), strings.Repeat(" | ---:", len(heads)))
+	for _, objective := range slices.Sorted(maps.Keys(t)) {
+		fmt.Fprintf(out, "| `%s` |", objective)
+		for _, column := range heads {
+			if d := differences(t[objective][against], t[objective][column]); len(d) > 1 {
+				fmt.Fprintf(out, " %s |", spread(d))
+			} else {
+				fmt.Fprint(out, " |")
+			}
+		}
+		fmt.Fprintln(out)
+	}
+}
+
+func read(runs io.Reader, by string, after int, m measure) (table, error) {
 	t := table{}
 	lines := bufio.NewReader(runs)
 	for {
@@ -65,16 +147,7 @@ func read(runs io.Reader, by string, of measure) (table, error) {
 			if err := json.Unmarshal(line, &r); err != nil {
 				return nil, err
 			}
-			column := r.Spec.Optimizer
-			if v, ok := r.Spec.Settings[by]; ok {
-				column = fmt.Sprint(v)
-			}
-			if t[r.Spec.Objective] == nil {
-				t[r.Spec.Objective] = map[string][]float64{}
-			}
-			if v, ok := of(&r); ok {
-				t[r.Spec.Objective][column] = append(t[r.Spec.Objective][column], v)
-			}
+			t.add(&r, by, after, m)
 		}
 		if err == io.EOF {
 			return t, nil
@@ -85,29 +158,48 @@ func read(runs io.Reader, by string, of measure) (table, error) {
 	}
 }
 
-// regret returns the distance of a run's best value to the minimum.
-func regret(r *bench.Run) (value float64, ok bool) {
-	_, best := extremes(r)
-	return best, !math.IsInf(best, 1)
+// add puts the measure of a run into its cell.
+func (t table) add(r *bench.Run, by string, after int, m measure) {
+	if after == 0 {
+		after = r.Spec.Trials
+	}
+	v, ok := m.of(extremes(r, after))
+	if !ok {
+		return
+	}
+	column := r.Spec.Optimizer
+	if v, ok := r.Spec.Settings[by]; ok {
+		column = fmt.Sprint(v)
+	}
+	if t[r.Spec.Objective] == nil {
+		t[r.Spec.Objective] = row{}
+	}
+	of := t[r.Spec.Objective]
+	if of[column] == nil {
+		of[column] = map[uint64]float64{}
+	}
+	of[column][r.Spec.Seed] = v
 }
+
+// regret returns the distance of a run's best value to the minimum.
+func regret(_, best float64) (value float64, ok bool) { return best, !math.IsInf(best, 1) }
 
 // gap returns which share of the way from the best of the first points to the minimum a
 // run made (Malkomes and Garnett 2018): (first − best) / (first − minimum), in values of
 // the function. ok is false without completed evaluations, or if it began at the minimum.
-func gap(r *bench.Run) (value float64, ok bool) {
-	first, best := extremes(r)
+func gap(first, best float64) (value float64, ok bool) {
 	if math.IsInf(first, 1) || first == 0 {
 		return 0, false
 	}
 	return (first - best) / first, true // losses are above the minimum
 }
 
-// extremes returns the least loss of the first points and of all within the budget, +Inf
-// if none completed.
-func extremes(r *bench.Run) (first, best float64) {
+// extremes returns the least loss of the first points and of all until after, +Inf if none
+// completed.
+func extremes(r *bench.Run, after int) (first, best float64) {
 	first, best = math.Inf(1), math.Inf(1)
 	for _, e := range r.Result.Evaluations {
-		if e.Outcome != optimizer.OutcomeCompleted || e.Trial > r.Spec.Trials {
+		if e.Outcome != optimizer.OutcomeCompleted || e.Trial > after {
 			continue
 		}
 		if e.Trial <= firstPoints {
@@ -118,26 +210,39 @@ func extremes(r *bench.Run) (first, best float64) {
 	return first, best
 }
 
-// write prints the means with their standard errors and the number of runs.
-func (t table) write(out io.Writer) {
+// columns returns the columns' names, sorted.
+func (t table) columns() []string {
 	columns := map[string]bool{}
 	for _, row := range t {
 		for column := range row {
 			columns[column] = true
 		}
 	}
-	heads := slices.Sorted(maps.Keys(columns))
+	return slices.Sorted(maps.Keys(columns))
+}
+
+// write prints the means with their standard errors and the number of runs. Those are bold
+// that a two-sided Wilcoxon signed-rank test, paired by seed, does not tell from the best one
+// at 5%, as in Bodin et al. (2020).
+func (t table) write(out io.Writer, m measure) {
+	heads := t.columns()
 	fmt.Fprintf(out, "| function | %s |\n| ---%s |\n", strings.Join(heads, " | "), strings.Repeat(" | ---:", len(heads)))
 	for _, objective := range slices.Sorted(maps.Keys(t)) {
+		row := t[objective]
+		best := row.best(m.lower)
 		fmt.Fprintf(out, "| `%s` |", objective)
 		for _, column := range heads {
-			values := t[objective][column]
+			values := slices.Collect(maps.Values(row[column]))
 			if len(values) < 2 {
 				fmt.Fprint(out, " |")
 				continue
 			}
-			mean, sd := stat.MeanStdDev(values, nil)
-			fmt.Fprintf(out, " %.3f ± %.3f (%d) |", mean, stat.StdErr(sd, float64(len(values))), len(values))
+			slices.Sort(values) // the sum must not depend on the order of a map
+			text := spread(values)
+			if level(differences(row[best], row[column])) {
+				text = "**" + text + "**"
+			}
+			fmt.Fprintf(out, " %s (%d) |", text, len(values))
 		}
 		fmt.Fprintln(out)
 	}
