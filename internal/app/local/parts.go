@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -66,12 +68,12 @@ func StartEtcd(ctx context.Context, state string, log *slog.Logger, stack *lifec
 }
 
 // StartNATS starts the NATS of a state directory, whose lock the caller holds. The stack
-// closes it. A damaged store is set aside: what is in it is on its way, and is sent again.
+// closes it. A damaged store is set aside, and what it held is evaluated again.
 func StartNATS(state string, log *slog.Logger, stack *lifecycle.Stack) (*embedded.NATS, error) {
 	o := embedded.NATSOptions{Dir: filepath.Join(state, "nats"), Logger: log}
 	server, err := embedded.StartNATS(o)
 	if errors.Is(err, embedded.ErrStore) {
-		old, errAside := Aside(o.Dir)
+		old, errAside := asideNATS(state, o.Dir)
 		if errAside != nil {
 			return nil, errors.Join(err, errAside)
 		}
@@ -83,6 +85,25 @@ func StartNATS(state string, log *slog.Logger, stack *lifecycle.Stack) (*embedde
 	}
 	stack.PushClose("NATS", server.Close)
 	return server, nil
+}
+
+// claimFiles are the worker's files about claims, which are claims in NATS. With a NATS that knows no
+// claims, the results of these attempts would wait for them.
+var claimFiles = []string{"claims", "spool"}
+
+// asideNATS renames the directory of NATS, and moves the worker's claims and unsent results into it: their
+// trials are evaluated again.
+func asideNATS(state, dir string) (old string, err error) {
+	if old, err = Aside(dir); err != nil {
+		return "", err
+	}
+	for _, name := range claimFiles {
+		err := os.Rename(filepath.Join(state, "worker", name), filepath.Join(old, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("set the worker's claims aside: %w", err)
+		}
+	}
+	return old, nil
 }
 
 // ConnectLeader connects a coordinator's bus to the NATS of a state directory. The stack closes

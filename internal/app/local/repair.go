@@ -108,8 +108,7 @@ func orExists(err error) error {
 	return err
 }
 
-// copyRest copies what is neither etcd's nor NATS's: results of workers that the leader may not
-// have, checkpoints, logs of programs, the archive. NATS needs nothing of what it had.
+// copyRest copies what is neither etcd's nor NATS's: checkpoints, logs of programs, the archive.
 func copyRest(state, into string) (err error) {
 	if err := os.MkdirAll(into, 0o700); err != nil {
 		return err
@@ -129,8 +128,10 @@ func copyRest(state, into string) (err error) {
 		switch {
 		case err != nil || name == ".":
 			return err
-		case e.IsDir() && (first == etcdDir || first == "nats" || strings.HasPrefix(first, "nats.")):
+		case e.IsDir() && (first == etcdDir || first == "nats" || strings.HasPrefix(first, "nats.") || name == "worker/spool"):
 			return fs.SkipDir
+		case name == "worker/claims": // like the spool, it is about claims in NATS: see claimFiles
+			return nil
 		case e.IsDir():
 			return to.Mkdir(name, 0o700)
 		case !e.Type().IsRegular() || e.Name() == "lock" || strings.HasPrefix(name, "fantasia.log") || name == "server.json":

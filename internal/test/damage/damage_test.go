@@ -24,6 +24,7 @@ import (
 
 var (
 	count  = flag.Int("damage.count", 20, "how many damages")
+	first  = flag.Int("damage.first", 0, "the number of the first damage, to repeat one")
 	seed   = flag.Uint64("damage.seed", testseed.Get(), "the seed of the damages")
 	output = flag.String("damage.report", "", "the file for the table as Markdown")
 )
@@ -56,7 +57,7 @@ func TestDamage(t *testing.T) {
 	ended, killed := l.ended(), l.killed()
 	t.Logf("%d damages with -damage.seed %d", *count, *seed)
 	var done table
-	for i := range *count {
+	for i := *first; i < *first+*count; i++ {
 		random := rand.New(rand.NewPCG(*seed, uint64(i)))
 		s := ended
 		if i%2 == 1 {
@@ -67,7 +68,7 @@ func TestDamage(t *testing.T) {
 		outcome, problem := l.open(s, damaged)
 		done.add(d, outcome)
 		if problem != "" {
-			t.Errorf("damage %d of seed %d to the %s study, %v: %s", i, *seed, s.name, d, problem)
+			t.Errorf("damage %d of seed %d (-damage.first %d) to the %s study, %v: %s", i, *seed, i, s.name, d, problem)
 		}
 	}
 	t.Log("\n" + done.String())
