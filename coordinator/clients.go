@@ -14,7 +14,7 @@ import (
 )
 
 // maxAsking bounds the calls that wait for trials at once.
-const maxAsking = 1000
+const maxAsking = 2000
 
 // ErrBusy says that too many calls wait for trials.
 var ErrBusy = study.NewError(study.ErrBusy, "too many clients wait for trials")

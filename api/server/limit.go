@@ -26,6 +26,9 @@ type Limits struct {
 	// Streams is how many streams a caller may have open, such as watches, and AllStreams
 	// how many all callers together. Default 500 and 2,000.
 	Streams, AllStreams int
+	// Suggestions is how many calls of a caller may wait for trials at the same time. Default
+	// 500; the leader lets 2,000 of all callers wait.
+	Suggestions int
 	// Files is how many study files of a caller are read at the same time, and AllFiles how
 	// many of all callers. Further requests wait for a while. Default 2 and 4, but fewer than
 	// the processor has cores if it has several, so that the leader never waits for a core.
@@ -56,6 +59,9 @@ func (l Limits) withDefaults() Limits {
 	}
 	if l.AllStreams <= 0 {
 		l.AllStreams = 2000
+	}
+	if l.Suggestions <= 0 {
+		l.Suggestions = 500
 	}
 	if l.AllFiles <= 0 {
 		l.AllFiles = max(1, min(4, runtime.GOMAXPROCS(0)-1))
@@ -95,6 +101,7 @@ type limiter struct {
 type caller struct {
 	requests *rate.Limiter
 	streams  int
+	suggests int   // calls that wait for trials
 	bytes    int64 // of requests in memory
 	// files has a place for each study file that is read; waiting counts those that have none.
 	files   chan struct{}
@@ -159,6 +166,10 @@ func (l *limiter) enter(name string, p procedure) (c *caller, leave func(), refu
 		return nil, nil, exhausted("%s sends more than %g requests a second; try again later", name, l.limits.Rate)
 	}
 	switch {
+	case p.suggests && c.suggests >= l.limits.Suggestions:
+		return nil, nil, exhausted("%s has %d calls that wait for trials, as many as it may; try again later", name, c.suggests)
+	case p.suggests:
+		return c, l.leaves(&c.suggests), nil
 	case !p.streams:
 		return c, func() {}, nil
 	case c.streams >= l.limits.Streams:
@@ -166,14 +177,22 @@ func (l *limiter) enter(name string, p procedure) (c *caller, leave func(), refu
 	case l.streams >= l.limits.AllStreams:
 		return nil, nil, exhausted("this server has %d streams open, as many as it serves; try again later", l.streams)
 	}
-	c.streams++
-	l.streams++
-	return c, func() {
+	return c, l.leaves(&c.streams, &l.streams), nil
+}
+
+// leaves adds one to counts, and returns a function that takes it away. The caller MUST hold the
+// lock.
+func (l *limiter) leaves(counts ...*int) (leave func()) {
+	for _, n := range counts {
+		*n++
+	}
+	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		c.streams--
-		l.streams--
-	}, nil
+		for _, n := range counts {
+			*n--
+		}
+	}
 }
 
 // read waits until a study file of a caller may be read; done says that it was. It is called where
@@ -222,7 +241,7 @@ func (l *limiter) forget(now time.Time) {
 		return
 	}
 	for name, c := range l.callers {
-		if c.streams == 0 && c.bytes == 0 && c.waiting == 0 && len(c.files) == 0 && c.requests.TokensAt(now) >= float64(l.limits.Burst) {
+		if c.streams == 0 && c.suggests == 0 && c.bytes == 0 && c.waiting == 0 && len(c.files) == 0 && c.requests.TokensAt(now) >= float64(l.limits.Burst) {
 			delete(l.callers, name)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/internal/test/servertest"
 )
 
@@ -259,4 +260,51 @@ func TestBytesInFlight(t *testing.T) {
 	}
 	stop("one", "grpc", 1000, packed)
 	check(t, <-answers, connect.CodeNotFound, "a request after the others were answered")
+}
+
+// waitingCalls is a backend whose suggestions wait until their caller is gone.
+type waitingCalls struct {
+	server.Backend
+	begun chan struct{}
+}
+
+func (w *waitingCalls) Suggest(ctx context.Context, _, _ string, _ int, _ time.Duration) (coordinator.Suggestions, error) {
+	w.begun <- struct{}{}
+	<-ctx.Done()
+	return coordinator.Suggestions{}, ctx.Err()
+}
+
+// A caller has so many calls that wait for trials, so that it cannot take the leader's places for
+// them from others; its other calls, and others' calls, go on.
+func TestSuggestionsAreShared(t *testing.T) {
+	all, _ := tokens(t, "one "+digest("one")+" write", "two "+digest("two")+" write")
+	backend := &waitingCalls{Backend: servertest.NewMemory(), begun: make(chan struct{})}
+	address := serve(t, backend, server.Options{Tokens: all, Limits: server.Limits{Suggestions: 2}})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 9)
+	ask := func(token string) {
+		_, err := bear(t, address, "grpc", token).SuggestTrials(ctx, connect.NewRequest(&fantasiav1.SuggestTrialsRequest{
+			Parent: "studies/digits", ClientId: "a", Count: 1,
+		}))
+		ended <- err
+	}
+	for range 2 {
+		go ask("one")
+		<-backend.begun
+	}
+	go ask("one")
+	err := <-ended
+	check(t, err, connect.CodeResourceExhausted, "a third call of a caller")
+	if err == nil || !strings.Contains(err.Error(), "the token one has 2 calls that wait for trials") {
+		t.Errorf("%v, want who has how many", err)
+	}
+	go ask("two")
+	<-backend.begun
+	_, err = bear(t, address, "grpc", "one").ListStudies(within(t), connect.NewRequest(&fantasiav1.ListStudiesRequest{}))
+	check(t, err, 0, "another call of the caller")
+	cancel()
+	for range 3 {
+		check(t, <-ended, connect.CodeCanceled, "a call that waited")
+	}
 }

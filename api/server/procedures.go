@@ -17,6 +17,8 @@ type procedure struct {
 	streams bool
 	// leaderOnly: only the leader can answer it: it writes, or reads what only the leader has.
 	leaderOnly bool
+	// suggests: it may wait for trials.
+	suggests bool
 	// parses: its request has a study file, which costs time and memory to read.
 	parses bool
 }
@@ -40,5 +42,8 @@ func procedureOf(m protoreflect.MethodDescriptor) procedure {
 	leads, _ := proto.GetExtension(options, fantasiav1.E_LeaderOnly).(bool)
 	// Streams only show: their level is not set, since that would let them be asked with GET.
 	reads := m.IsStreamingServer() || options.GetIdempotencyLevel() == descriptorpb.MethodOptions_NO_SIDE_EFFECTS
-	return procedure{readOnly: reads, streams: m.IsStreamingServer(), leaderOnly: !reads || leads, parses: m.Input().Fields().ByName("study_file") != nil}
+	return procedure{
+		readOnly: reads, streams: m.IsStreamingServer(), leaderOnly: !reads || leads,
+		suggests: m.Name() == "SuggestTrials", parses: m.Input().Fields().ByName("study_file") != nil,
+	}
 }
