@@ -11,8 +11,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
+	"github.com/fantasia-hpo/fantasia/optimizer/papers/pt/mixture"
 	"github.com/fantasia-hpo/fantasia/optimizer/papers/pt/network"
-	"github.com/fantasia-hpo/fantasia/optimizer/papers/pt/riemann"
 )
 
 // The effort of a search: points spread over the space and around the best evaluated ones;
@@ -29,7 +29,7 @@ const (
 // those of the rounds.
 var (
 	nearBest = []float64{0.2, 0.05, 0.01}
-	rounds   = []float64{0.05, 0.015, 0.005}
+	rounds   = []float64{0.05, 0.015, 0.005, 0.0015, 0.0005}
 )
 
 // search chooses the points of a request.
@@ -96,7 +96,7 @@ func (s *search) rows(places []loop.Place) [][]float64 {
 // candidate is a place with what is predicted there.
 type candidate struct {
 	loop.Place
-	predicted riemann.Distribution
+	predicted mixture.Distribution
 	logP      float64 // of the probability that an evaluation completes
 	value     float64
 }
@@ -119,7 +119,7 @@ func (s *search) rate(places []loop.Place) []candidate {
 
 // value returns the acquisition function's value. For an upper confidence bound, a failure
 // counts as the worst outcome.
-func (s *search) value(d riemann.Distribution, logP float64) float64 {
+func (s *search) value(d mixture.Distribution, logP float64) float64 {
 	switch s.options.Acquisition {
 	case LogPI:
 		return d.LogPI(s.best) + logP

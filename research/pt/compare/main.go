@@ -7,12 +7,15 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -26,17 +29,16 @@ import (
 // variants returns the paper's, in the order of its Table 2.
 func variants() []string { return []string{"pt", "pt-r", "pt-v", "pt-vr"} }
 
-// wide is a model of up to 12 columns. It predicts too badly to be served.
-const wide = "optimizer/papers/pt/testdata/columns12.safetensors"
-
 func main() { lifecycle.Main("transformer", run) }
 
 // plan is what is played.
 type plan struct {
 	weights string // empty to leave the variants out
+	methods []string
 	trials  int
 	initial int
 	seeds   int
+	chance  int // seeds of random search
 	jobs    int
 }
 
@@ -46,14 +48,23 @@ func run(ctx context.Context) error {
 	flag.StringVar(&p.weights, "weights", "", "folder with VARIANT-COLUMNS.safetensors, to play the variants")
 	flag.IntVar(&p.trials, "trials", 60, "evaluations of a run")
 	flag.IntVar(&p.initial, "initial", 10, "evaluations of the initial design")
-	flag.IntVar(&p.seeds, "seeds", 2, "number of seeds")
+	flag.IntVar(&p.seeds, "seeds", 3, "number of seeds")
+	flag.IntVar(&p.chance, "random-seeds", 100, "number of seeds of random search, with which the others are compared")
 	flag.IntVar(&p.jobs, "jobs", 1, "runs at once")
+	methods := flag.String("methods", "", "methods to play, separated by commas (default pt,gp, or the variants with --weights)")
 	flag.Parse()
-	if flag.NArg() > 0 || p.trials < 1 || p.initial < 1 || p.seeds < 1 || p.jobs < 1 {
+	if flag.NArg() > 0 || min(p.trials, p.initial, p.seeds, p.chance, p.jobs) < 1 {
 		return errors.New("want positive numbers, and no arguments beside the flags")
 	}
-	shown := p.methods()[1:]
-	fmt.Printf("| dimension | functions | %s |\n| ---: | ---: |%s\n", strings.Join(shown, " | "), strings.Repeat(" ---: |", len(shown)))
+	switch {
+	case *methods != "":
+		p.methods = strings.Split(*methods, ",")
+	case p.weights != "":
+		p.methods = variants()
+	default:
+		p.methods = []string{"pt", "gp"}
+	}
+	fmt.Printf("| dimension | functions | %s |\n| ---: | ---: |%s\n", strings.Join(p.methods, " | "), strings.Repeat(" ---: |", len(p.methods)))
 	for _, text := range strings.Split(*dims, ",") {
 		dim, err := strconv.Atoi(text)
 		if err != nil {
@@ -66,52 +77,47 @@ func run(ctx context.Context) error {
 	return nil
 }
 
-// methods returns what is played, random search first.
-func (p plan) methods() []string {
-	if p.weights == "" {
-		return []string{"random", "pt", "gp"}
-	}
-	return append([]string{"random"}, append(variants(), "gp")...)
-}
-
-// row plays the functions of a dimension and prints the methods' mean improvements.
+// row plays the functions of a dimension and prints the methods' mean improvements, with their
+// standard errors over the seeds.
 func (p plan) row(ctx context.Context, dim int) error {
 	functions, err := testfunc.Suite("pt")
 	if err != nil {
 		return err
 	}
-	methods := p.methods()
-	sums, played := make([]float64, len(methods)), 0
-	for _, f := range functions {
-		if f.Dim() != dim {
-			continue
-		}
-		played++
-		regrets := make([]float64, len(methods))
-		for i, name := range methods {
-			o, err := p.optimizer(name, dim)
-			if err != nil {
-				return err
-			}
-			if regrets[i], err = p.regret(ctx, o, f); err != nil {
-				return fmt.Errorf("%s on %s: %w", name, f.Name, err)
-			}
-			sums[i] += improvement(regrets[i], regrets[0])
-		}
-		fmt.Fprintf(os.Stderr, "%s: %v %.3g\n", f.Name, methods, regrets)
+	functions = slices.DeleteFunc(functions, func(f testfunc.Function) bool { return f.Dim() != dim })
+	methods := append([]string{"random"}, p.methods...)
+	regrets, err := p.regrets(ctx, methods, functions)
+	if err != nil {
+		return err
 	}
-	fmt.Printf("| %d | %d |", dim, played)
-	for i := range methods[1:] {
-		fmt.Printf(" %.1f |", sums[i+1]/float64(played))
+	fmt.Printf("| %d | %d |", dim, len(functions))
+	for i, method := range methods[1:] {
+		total, square := 0.0, 0.0
+		for j, f := range functions {
+			chance, found := stat.Mean(regrets[0][j], nil), regrets[i+1][j]
+			fmt.Fprintf(os.Stderr, "%s, %s: %.3g, random %.3g\n", f.Name, method, stat.Mean(found, nil), chance)
+			total += improvement(stat.Mean(found, nil), chance) / float64(len(functions))
+			e := 100 * standardError(found) / chance / float64(len(functions))
+			square += e * e
+		}
+		fmt.Printf(" %.1f ± %.1f |", total, math.Sqrt(square))
 	}
 	fmt.Println()
 	return nil
 }
 
-// improvement returns by how many percent a regret is below random search's, at least 0 as
+// improvement returns by how many percent a mean regret is below random search's, at least 0 as
 // in the paper.
 func improvement(regret, random float64) float64 {
 	return max(0, 100*(1-regret/random))
+}
+
+// standardError returns that of the mean, 0 for a single value.
+func standardError(v []float64) float64 {
+	if len(v) < 2 {
+		return 0
+	}
+	return stat.StdErr(stat.StdDev(v, nil), float64(len(v)))
 }
 
 func (p plan) optimizer(name string, dim int) (optimizer.Optimizer, error) {
@@ -119,13 +125,9 @@ func (p plan) optimizer(name string, dim int) (optimizer.Optimizer, error) {
 		return registry.New(name, nil)
 	}
 	initial := map[string]any{"initial": p.initial}
-	file := filepath.Join(p.weights, fmt.Sprintf("%s-%d.safetensors", name, dim))
-	switch {
-	case name == "gp":
-		return registry.New(name, initial)
-	case p.weights == "" && dim == 10:
-		file = wide
-	case p.weights == "":
+	columns := map[int]int{1: 1, 2: 2, 5: 5, 10: 12}[dim]
+	file := filepath.Join(p.weights, fmt.Sprintf("%s-%d.safetensors", name, columns))
+	if _, err := os.Stat(file); p.weights == "" || err != nil {
 		return registry.New(name, initial)
 	}
 	gp, err := registry.New("gp", initial)
@@ -147,25 +149,38 @@ func (p plan) optimizer(name string, dim int) (optimizer.Optimizer, error) {
 	return pt.New(pt.FromSettings(settings), models, gp.(pt.Successor)), nil
 }
 
-// regret returns the mean over the seeds of how far the best value is above the minimum.
-func (p plan) regret(ctx context.Context, o optimizer.Optimizer, f testfunc.Function) (float64, error) {
-	regrets := make([]float64, p.seeds)
+// regrets returns, by method, function and seed, how far the best value is above the minimum.
+func (p plan) regrets(ctx context.Context, methods []string, functions []testfunc.Function) ([][][]float64, error) {
+	regrets := make([][][]float64, len(methods))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(p.jobs)
-	for seed := range p.seeds {
-		g.Go(func() (err error) {
-			regrets[seed], err = p.play(ctx, o, f, uint64(seed))
-			return err
-		})
+	for i, name := range methods {
+		seeds := p.seeds
+		if name == "random" {
+			seeds = p.chance
+		}
+		for j, f := range functions {
+			o, err := p.optimizer(name, f.Dim())
+			if err != nil {
+				return nil, errors.Join(err, g.Wait())
+			}
+			regrets[i] = append(regrets[i], make([]float64, seeds))
+			found := regrets[i][j]
+			for seed := range seeds {
+				g.Go(func() error {
+					var err error
+					if found[seed], err = p.play(ctx, o, f, uint64(seed)); err != nil {
+						return fmt.Errorf("%s on %s: %w", name, f.Name, err)
+					}
+					if name != "random" {
+						fmt.Fprintf(os.Stderr, "%s, %s, seed %d: %.3g\n", f.Name, name, seed, found[seed])
+					}
+					return nil
+				})
+			}
+		}
 	}
-	if err := g.Wait(); err != nil {
-		return 0, err
-	}
-	mean := 0.0
-	for _, r := range regrets {
-		mean += r / float64(p.seeds)
-	}
-	return mean, nil
+	return regrets, g.Wait()
 }
 
 // play minimises a function, one evaluation after the other, and returns the regret.

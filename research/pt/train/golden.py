@@ -1,6 +1,6 @@
 """Writes what PyTorch computes from weights, for the tests of the network in Go.
 
-golden.py WEIGHTS... writes, for each file, points, outcomes and logits as JSON to stdout. The
+golden.py WEIGHTS... writes, for each file, points, outcomes and predictions as JSON to stdout. The
 computation is in double precision.
 """
 
@@ -18,11 +18,9 @@ def load(path: str) -> Transformer:
     with safe_open(path, "pt") as f:
         tensors = {name: f.get_tensor(name).double() for name in f.keys()}
         heads = int(f.metadata()["heads"])
-    del tensors["borders"], tensors["tails"]
     width, columns = tensors["point1.weight"].shape
-    layers = sum(name.endswith(".near") for name in tensors)
-    hidden, buckets = len(tensors["blocks.0.up.bias"]), len(tensors["head.bias"])
-    model = Transformer(columns, width, heads, hidden, layers, buckets).double()
+    layers = sum(name.endswith(".near.bias") for name in tensors)
+    model = Transformer(columns, width, heads, len(tensors["blocks.0.up.bias"]), layers).double()
     model.load_state_dict(tensors)
     return model
 
@@ -37,10 +35,11 @@ def main() -> None:
             x = torch.rand(1, observed + queries, columns, generator=rng, dtype=torch.double)
             y = torch.randn(1, observed, generator=rng, dtype=torch.double)
             with torch.no_grad():
-                logits = model(x, y)
+                predicted = model(x, y)
             cases.append({
                 "weights": pathlib.Path(path).name, "observed": x[0, :observed].tolist(), "outcomes": y[0].tolist(),
-                "queries": x[0, observed:].tolist(), "logits": logits[0].tolist(),
+                "queries": x[0, observed:].tolist(),
+                "components": torch.stack([predicted.log_weight.exp(), predicted.mean, predicted.log_sd.exp()], -1)[0].tolist(),
             })
     json.dump(cases, sys.stdout)
     print()

@@ -7,8 +7,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 
 	"github.com/fantasia-hpo/fantasia/optimizer/numeric/linalg"
-	"github.com/fantasia-hpo/fantasia/optimizer/numeric/vecmath"
-	"github.com/fantasia-hpo/fantasia/optimizer/papers/pt/riemann"
+	"github.com/fantasia-hpo/fantasia/optimizer/papers/pt/mixture"
 )
 
 // together is how many queries are computed at once: the results of a layer then stay in
@@ -18,11 +17,16 @@ const together = 64
 // Context holds what the layers keep of the observations. It is immutable and safe for
 // concurrent use.
 type Context struct {
-	model *Model
-	x     blas64.General // the observed points, extended to the model's columns
-	// By layer, then by head: keys, a column for each observation, and values, a row for
-	// each.
-	keys, values [][]blas64.General
+	model  *Model
+	layers []memory
+}
+
+// tokens are points on their way through the layers.
+type tokens struct {
+	x     blas64.General // the points, extended to the model's columns and centred
+	state blas64.General
+	fit   []float64
+	left  []float64 // what the fit leaves of the outcomes; nil for queries
 }
 
 // Observe returns the context of observations: points in the unit cube of at most Columns
@@ -32,28 +36,24 @@ func (m *Model) Observe(x [][]float64, y []float64) *Context {
 	if len(x) == 0 || len(x) != len(y) {
 		panic(fmt.Sprintf("network: %d points and %d outcomes", len(x), len(y)))
 	}
-	c := &Context{model: m, x: m.extend(x)}
-	tokens := m.embed(c.x)
+	c := &Context{model: m}
+	t := m.embed(m.extend(x))
 	outcome := m.outcome.weight.Data
 	for i, v := range y {
-		row := tokens.Data[i*m.width:][:m.width]
+		row := t.state.Data[i*m.width:][:m.width]
 		for j := range row {
 			row[j] += v*outcome[j] + m.outcome.bias[j]
 		}
 	}
-	distance := c.distance(c.x)
+	t.left = make([]float64, len(y))
 	for l := range m.blocks {
-		b := &m.blocks[l]
-		h := b.norm1.of(tokens)
-		keys, values := b.key.of(h), b.value.of(h)
-		var byHead, valuesByHead []blas64.General
-		for head := range m.heads {
-			byHead = append(byHead, transposed(m.part(keys, head)))
-			valuesByHead = append(valuesByHead, m.part(values, head))
+		for i, v := range y {
+			t.left[i] = v - t.fit[i]
 		}
-		c.keys, c.values = append(c.keys, byHead), append(c.values, valuesByHead)
+		h := m.blocks[l].norm1.of(t.state)
+		c.layers = append(c.layers, m.remember(&m.blocks[l], t, h))
 		if l < len(m.blocks)-1 { // nothing reads what the last layer makes of observations
-			c.layer(l, tokens, h, distance)
+			c.layer(l, t, h)
 		}
 	}
 	return c
@@ -61,100 +61,74 @@ func (m *Model) Observe(x [][]float64, y []float64) *Context {
 
 // Predict returns the distribution of the outcome at each point. It panics if a point has
 // more coordinates than the model has columns.
-func (c *Context) Predict(x [][]float64) []riemann.Distribution {
-	all := make([]riemann.Distribution, len(x))
+func (c *Context) Predict(x [][]float64) []mixture.Distribution {
+	all := make([]mixture.Distribution, len(x))
 	linalg.Parallel(len(x), together, func(_, lo, hi int) {
-		logits := c.logits(c.model.extend(x[lo:hi]))
+		fit, output := c.outputs(c.model.extend(x[lo:hi]))
 		for i := range hi - lo {
-			all[lo+i] = c.model.buckets.Of(logits.Data[i*logits.Stride:][:logits.Cols])
+			all[lo+i] = distribution(fit[i], output.Data[i*output.Stride:][:output.Cols])
 		}
 	})
 	return all
 }
 
-// logits returns the network's output for the rows of x.
-func (c *Context) logits(x blas64.General) blas64.General {
+// outputs returns the fits at the rows of x and what the network's last layer says.
+func (c *Context) outputs(x blas64.General) (fit []float64, output blas64.General) {
 	m := c.model
-	tokens, distance := m.embed(x), c.distance(x)
+	t := m.embed(x)
 	for l := range m.blocks {
-		c.layer(l, tokens, m.blocks[l].norm1.of(tokens), distance)
+		c.layer(l, t, m.blocks[l].norm1.of(t.state))
 	}
-	return m.head.of(m.norm.of(tokens))
+	return t.fit, m.head.of(m.norm.of(t.state))
 }
 
-// layer applies a layer to tokens, given their normalised form and their distances to the
-// observations.
-func (c *Context) layer(l int, tokens, normalised, distance blas64.General) {
-	m, b := c.model, &c.model.blocks[l]
-	queries, attended := b.query.of(normalised), matrix(tokens.Rows, m.width)
-	for head := range m.heads {
-		score := matrix(tokens.Rows, c.x.Rows)
-		linalg.AddProduct(score, m.part(queries, head), c.keys[l][head])
-		softmax(score, distance, 1/math.Sqrt(float64(m.width/m.heads)), b.near[head])
-		linalg.AddProduct(m.part(attended, head), score, c.values[l][head])
+// distribution reads one output: the logarithm of a scale, then logits, offsets from the fit
+// and logarithms of standard deviations, the latter two in units of the scale.
+func distribution(fit float64, output []float64) mixture.Distribution {
+	n := (len(output) - 1) / 3
+	logits, offset, width := output[1:1+n], output[1+n:1+2*n], output[1+2*n:]
+	scale := math.Exp(output[0])
+	mean, sd := make([]float64, n), make([]float64, n)
+	for k := range n {
+		mean[k], sd[k] = fit+scale*offset[k], scale*math.Exp(width[k])
 	}
-	add(tokens, b.out.of(attended))
-	hidden := b.up.of(b.norm2.of(tokens))
+	return mixture.New(logits, mean, sd)
+}
+
+// layer applies a layer to tokens, given their normalised state.
+func (c *Context) layer(l int, t *tokens, normalised blas64.General) {
+	b := &c.model.blocks[l]
+	attended, seen := c.attend(l, t, normalised)
+	add(t.state, b.out.of(attended))
+	add(t.state, b.seen.of(seen))
+	hidden := b.up.of(b.norm2.of(t.state))
 	gelu(hidden.Data)
-	add(tokens, b.down.of(hidden))
+	add(t.state, b.down.of(hidden))
 }
 
-// extend returns the points as rows, with ½ for the columns that they lack.
+// extend returns the points as rows, with ½ for the columns that they lack, and centred.
 func (m *Model) extend(x [][]float64) blas64.General {
 	rows := matrix(len(x), m.columns)
 	for i, p := range x {
 		if len(p) > m.columns {
 			panic(fmt.Sprintf("network: a point of %d coordinates, the model has %d columns", len(p), m.columns))
 		}
-		row := rows.Data[i*m.columns:][:m.columns]
-		for j := copy(row, p); j < len(row); j++ {
-			row[j] = 0.5
+		for j, v := range p {
+			rows.Data[i*m.columns+j] = v - 0.5
 		}
 	}
 	return rows
 }
 
 // embed returns the tokens of the rows of x.
-func (m *Model) embed(x blas64.General) blas64.General {
-	centred := matrix(x.Rows, x.Cols)
+func (m *Model) embed(x blas64.General) *tokens {
+	scaled := matrix(x.Rows, x.Cols)
 	for i, v := range x.Data {
-		centred.Data[i] = (v - 0.5) * math.Sqrt(12)
+		scaled.Data[i] = v * math.Sqrt(12)
 	}
-	h := m.point1.of(centred)
+	h := m.point1.of(scaled)
 	gelu(h.Data)
-	return m.point2.of(h)
-}
-
-// distance returns the squared distances from the rows of x to the observations.
-func (c *Context) distance(x blas64.General) blas64.General {
-	d := matrix(x.Rows, c.x.Rows)
-	for i := range x.Rows {
-		a := x.Data[i*x.Stride:][:x.Cols]
-		for j := range c.x.Rows {
-			sum := 0.0
-			for k, v := range c.x.Data[j*c.x.Stride:][:x.Cols] {
-				sum = math.FMA(a[k]-v, a[k]-v, sum)
-			}
-			d.Data[i*d.Stride+j] = sum
-		}
-	}
-	return d
-}
-
-// part returns the columns of one head.
-func (m *Model) part(a blas64.General, head int) blas64.General {
-	size := m.width / m.heads
-	return blas64.General{Rows: a.Rows, Cols: size, Stride: a.Stride, Data: a.Data[head*size:]}
-}
-
-func transposed(a blas64.General) blas64.General {
-	t := matrix(a.Cols, a.Rows)
-	for i := range a.Rows {
-		for j := range a.Cols {
-			t.Data[j*t.Stride+i] = a.Data[i*a.Stride+j]
-		}
-	}
-	return t
+	return &tokens{x: x, state: m.point2.of(h), fit: make([]float64, x.Rows)}
 }
 
 // of returns the layer's output for the rows of x.
@@ -189,30 +163,6 @@ func (n norm) of(x blas64.General) blas64.General {
 		}
 	}
 	return out
-}
-
-// softmax replaces the rows of a, times scale and less near times the distances, by their
-// softmax.
-func softmax(a, distance blas64.General, scale, near float64) {
-	for i := range a.Rows {
-		row, far := a.Data[i*a.Stride:][:a.Cols], distance.Data[i*distance.Stride:][:a.Cols]
-		largest := math.Inf(-1)
-		for j, v := range row {
-			row[j] = v*scale - near*far[j]
-			largest = max(largest, row[j])
-		}
-		for j := range row {
-			row[j] -= largest
-		}
-		vecmath.Exp(row, row)
-		sum := 0.0
-		for _, v := range row {
-			sum += v
-		}
-		for j := range row {
-			row[j] /= sum
-		}
-	}
 }
 
 // gelu applies the Gaussian error linear unit.

@@ -5,12 +5,11 @@ package network
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 
 	"gonum.org/v1/gonum/blas/blas64"
 
-	"github.com/fantasia-hpo/fantasia/optimizer/papers/pt/riemann"
+	"github.com/fantasia-hpo/fantasia/optimizer/papers/pt/mixture"
 	"github.com/fantasia-hpo/fantasia/optimizer/papers/pt/safetensors"
 )
 
@@ -31,7 +30,6 @@ type Model struct {
 	blocks                  []block
 	norm                    norm
 	head                    linear
-	buckets                 *riemann.Buckets
 }
 
 // block is a layer: attention to the observations, then a small network for each token.
@@ -39,7 +37,10 @@ type block struct {
 	norm1, norm2      norm
 	query, key, value linear
 	out, up, down     linear
-	near              []float64 // by head: how fast attention falls with the squared distance
+	// near gives the logarithm of how fast attention falls with the squared distance, by head
+	// and column; gate, by head, how much of what a mean predicts is added to the fit; seen is
+	// for what the layer sees beside the tokens.
+	near, gate, seen linear
 }
 
 // linear maps each row x to x·weight + bias.
@@ -82,7 +83,7 @@ func load(data []byte) (*Model, error) {
 		most:  r.number("most_observations", 1, 1<<20),
 	}
 	m.width, m.columns = r.size("point1.weight", 0, maxWidth), r.size("point1.weight", 1, maxColumns)
-	hidden, buckets := r.size("blocks.0.up.bias", 0, 4*maxWidth), r.size("head.bias", 0, riemann.MaxBuckets)
+	hidden, outputs := r.size("blocks.0.up.bias", 0, 4*maxWidth), r.size("head.bias", 0, 3*mixture.MaxComponents+1)
 	if r.err != nil {
 		return nil, r.err
 	}
@@ -90,22 +91,21 @@ func load(data []byte) (*Model, error) {
 		return nil, fmt.Errorf("width %d, %d heads, %d of %d columns: want a multiple of the heads, and no more columns than there are",
 			m.width, m.heads, m.least, m.columns)
 	}
+	if outputs%3 != 1 || outputs < 4 {
+		return nil, fmt.Errorf("%d outputs, want a scale and three for each component", outputs)
+	}
 	m.point1, m.point2 = r.linear("point1", m.columns, m.width), r.linear("point2", m.width, m.width)
 	m.outcome = r.linear("outcome", 1, m.width)
 	for i := 0; i < maxLayers; i++ {
 		name := fmt.Sprintf("blocks.%d.", i)
-		if _, more := f.Tensors[name+"near"]; !more {
+		if _, more := f.Tensors[name+"near.bias"]; !more {
 			break
 		}
-		m.blocks = append(m.blocks, r.block(name, m.width, m.heads, hidden))
+		m.blocks = append(m.blocks, r.block(name, m, hidden))
 	}
-	m.norm, m.head = r.norm("norm", m.width), r.linear("head", m.width, buckets)
-	borders, tails := r.tensor("borders", buckets-1), r.tensor("tails", 2)
+	m.norm, m.head = r.norm("norm", m.width), r.linear("head", m.width, outputs)
 	if r.err != nil {
 		return nil, r.err
-	}
-	if m.buckets, err = riemann.New(borders, tails[0], tails[1]); err != nil {
-		return nil, err
 	}
 	return m, nil
 }
@@ -166,17 +166,15 @@ func (r *reader) norm(name string, width int) norm {
 	return norm{r.tensor(name+".weight", width), r.tensor(name+".bias", width)}
 }
 
-func (r *reader) block(name string, width, heads, hidden int) block {
-	b := block{
-		norm1: r.norm(name+"norm1", width), norm2: r.norm(name+"norm2", width),
-		query: r.linear(name+"query", width, width), key: r.linear(name+"key", width, width),
-		value: r.linear(name+"value", width, width), out: r.linear(name+"out", width, width),
-		up: r.linear(name+"up", width, hidden), down: r.linear(name+"down", hidden, width),
+func (r *reader) block(name string, m *Model, hidden int) block {
+	square := func(part string) linear { return r.linear(name+part, m.width, m.width) }
+	return block{
+		norm1: r.norm(name+"norm1", m.width), norm2: r.norm(name+"norm2", m.width),
+		query: square("query"), key: square("key"), value: square("value"), out: square("out"),
+		up: r.linear(name+"up", m.width, hidden), down: r.linear(name+"down", hidden, m.width),
+		near: r.linear(name+"near", m.width, m.heads*m.columns), gate: r.linear(name+"gate", m.width, m.heads),
+		seen: r.linear(name+"seen", 4*m.heads+3, m.width),
 	}
-	for _, v := range r.tensor(name+"near", heads) {
-		b.near = append(b.near, math.Exp(v))
-	}
-	return b
 }
 
 // matrix returns a matrix of zeros.

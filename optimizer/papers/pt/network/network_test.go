@@ -38,7 +38,7 @@ type golden struct {
 	Weights           string
 	Observed, Queries [][]float64
 	Outcomes          []float64
-	Logits            [][]float64
+	Components        [][][3]float64 // of each query: weight, mean and standard deviation
 }
 
 func goldens(t *testing.T) []golden {
@@ -61,11 +61,16 @@ func TestAgainstPyTorch(t *testing.T) {
 	for _, c := range cases {
 		seen[c.Weights] = true
 		m := model(t, c.Weights)
-		logits := m.Observe(c.Observed, c.Outcomes).logits(m.extend(c.Queries))
-		for i, want := range c.Logits {
-			for k, w := range want {
-				if got := logits.Data[i*logits.Stride+k]; math.Abs(got-w) > 1e-6 {
-					t.Fatalf("%s, %d observations: logit %d of query %d is %v, by PyTorch %v", c.Weights, len(c.Outcomes), k, i, got, w)
+		for i, predicted := range m.Observe(c.Observed, c.Outcomes).Predict(c.Queries) {
+			if predicted.Len() != len(c.Components[i]) {
+				t.Fatalf("%s: %d components, by PyTorch %d", c.Weights, predicted.Len(), len(c.Components[i]))
+			}
+			for k, want := range c.Components[i] {
+				weight, mean, sd := predicted.Component(k)
+				for part, got := range [3]float64{weight, mean, sd} {
+					if math.Abs(got-want[part]) > 1e-8 {
+						t.Fatalf("%s, %d observations: query %d, component %d: %v, %v, %v, by PyTorch %v", c.Weights, len(c.Outcomes), i, k, weight, mean, sd, want)
+					}
 				}
 			}
 		}
@@ -117,8 +122,8 @@ func TestQueriesAreIndependent(t *testing.T) {
 func TestLoadRefuses(t *testing.T) {
 	good := string(weights(t, goldens(t)[0].Weights))
 	for name, c := range map[string]struct{ old, new, want string }{
-		"another name":   {`"outcome.bias"`, `"outcome.sias"`, "tensor outcome.bias has the shape [], want [64]"},
-		"heads":          {`"heads":"4"`, `"heads":"5"`, "width 64, 5 heads"},
+		"another name":   {`"outcome.bias"`, `"outcome.sias"`, "tensor outcome.bias has the shape [], want [128]"},
+		"heads":          {`"heads":"4"`, `"heads":"5"`, "width 128, 5 heads"},
 		"no heads":       {`"heads":"4"`, `"feets":"4"`, `heads is "", want an integer from 1 to 64`},
 		"shape":          {`"shape":[4]`, `"shape":[5]`, "data_offsets"},
 		"not the format": {good[:8], "\xff\xff\xff\xff\xff\xff\xff\xff", "the header's length is"},
@@ -137,7 +142,7 @@ func TestLoadRefuses(t *testing.T) {
 func TestRange(t *testing.T) {
 	m := model(t, goldens(t)[0].Weights)
 	got := []int{m.Columns(), m.LeastColumns(), m.MostObservations()}
-	if diff := cmp.Diff([]int{1, 1, 200}, got); diff != "" {
+	if diff := cmp.Diff([]int{1, 1, 128}, got); diff != "" {
 		t.Errorf("columns, least, observations (-want +got):\n%s", diff)
 	}
 }
