@@ -67,21 +67,26 @@ func TestNearlyFullEtcdBeginsNothingNew(t *testing.T) {
 	r.ends(works.ID)
 }
 
-// fill fills etcd until the leader notices that there is little room. What it writes between two
-// commits of etcd's backend is less than what is left then.
+// fill fills etcd until the leader notices that there is little room. It waits for etcd to commit
+// each megabyte to its database, which tells its size only then.
 func (r *rig) fill(c *replica) {
 	r.t.Helper()
-	for i := 0; ; i++ {
-		s, err := r.ledger.Space(r.ctx())
-		if err != nil {
-			r.t.Fatal(err)
-		}
-		if float64(s.Used) > usedShare*float64(s.Quota) {
-			break
-		}
+	var used, quota int64
+	for i := 1; used == 0 || float64(used) <= usedShare*float64(quota); i++ {
 		if _, err := r.etcd.Put(r.ctx(), fmt.Sprintf("junk/%d", i), strings.Repeat("x", 50_000)); err != nil {
 			r.t.Fatal(err)
 		}
+		if i%20 != 0 {
+			continue
+		}
+		r.eventually(func() error {
+			s, err := r.ledger.Space(r.ctx())
+			if err == nil && s.Used < used+500_000 {
+				return errors.New("etcd has not committed the last megabyte")
+			}
+			used, quota = s.Used, s.Quota
+			return err
+		})
 	}
 	r.eventually(c.wantsRoom)
 }
