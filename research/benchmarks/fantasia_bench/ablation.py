@@ -44,7 +44,7 @@ def defaults(path=_DOCUMENT):
     with open(path) as file:
         page = file.read()
     rows = []
-    for table in ("<!-- settings of hebo", "<!-- experimental settings of hebo"):
+    for table in ("<!-- settings of hebo:", "<!-- experimental settings of hebo:"):
         for line in page.partition(table)[2].split("\n")[3:]:
             if not line.startswith("|"):
                 break
