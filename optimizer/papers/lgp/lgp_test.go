@@ -19,12 +19,13 @@ func options(t testing.TB, change func(*Options)) Options {
 	return o
 }
 
+// The search of the paper is slow, so only the default has it here.
 func TestConformance(t *testing.T) {
 	for name, o := range map[string]Options{
 		"latent":          options(t, func(o *Options) { o.Samples, o.Sweeps = 3, 6 }),
-		"heteroscedastic": options(t, func(o *Options) { o.Model, o.Samples, o.Sweeps = Heteroscedastic, 2, 4 }),
+		"heteroscedastic": options(t, func(o *Options) { o.Model, o.Samples, o.Sweeps, o.Search = Heteroscedastic, 2, 4, Climb }),
 		"warped":          options(t, func(o *Options) { o.Model, o.Samples, o.Sweeps, o.Search = Warped, 2, 4, Climb }),
-		"shared, ucb":     options(t, func(o *Options) { o.Model, o.Samples, o.Sweeps, o.Acquisition = Shared, 2, 4, UCB }),
+		"shared, ucb":     options(t, func(o *Options) { o.Model, o.Samples, o.Sweeps, o.Search, o.Acquisition = Shared, 2, 4, Climb, UCB }),
 	} {
 		t.Run(name, func(t *testing.T) { optimizertest.Run(t, func() optimizer.Optimizer { return New(o) }) })
 	}
