@@ -16,9 +16,9 @@ import (
 const (
 	// roomEvery is how often the leader looks how full etcd is.
 	roomEvery = 5 * time.Second
-	// The leader begins nothing new from these shares of etcd's quota on: of what is in use, and
-	// of the file, which need not grow while there is free space in it. The rest is for the
-	// results of what has begun.
+	// usedShare and sizeShare are shares of etcd's quota. The leader begins nothing new once the
+	// bytes in use reach the first, or the file reaches the second. The file may be larger: it
+	// does not grow while it has free space. The remaining bytes are for results of what has begun.
 	usedShare, sizeShare = 0.9, 0.97
 )
 

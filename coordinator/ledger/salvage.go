@@ -14,12 +14,12 @@ import (
 
 // Salvaged is what can be saved of a damaged ledger.
 type Salvaged struct {
-	// Records are those of the ledger and of whole studies, as Export visits them. Keys are relative to the
-	// prefix.
+	// Records holds the ledger's own records and those of the studies in Whole, as Export visits them.
+	// Keys are relative to the prefix.
 	Records map[string][]byte
-	// Whole are the names of the studies of which nothing is lost that matters.
+	// Whole names the studies that lost nothing that matters.
 	Whole []string
-	// Parts are the studies of which trials or the state are lost.
+	// Parts are the studies that lost trials or their state.
 	Parts []Part
 	// Lost says, a line each, what is lost.
 	Lost []string
@@ -116,7 +116,7 @@ func (s *salvage) study(id string) {
 	s.out.Parts = append(s.out.Parts, Part{r.Study, r.Trials})
 }
 
-// keep keeps a study of which no trial is lost.
+// keep saves a study that lost no trial.
 func (s *salvage) keep(id string, r *Records) {
 	name := r.Study.Definition.Metadata.Name
 	for key, value := range s.plain {

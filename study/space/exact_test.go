@@ -2,6 +2,7 @@ package space_test
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -38,6 +39,14 @@ func uniform(s *space.Space, rng *rand.Rand) study.Point {
 		p[q.Name] = q.FromUnit(rng.Float64())
 	}
 	return p
+}
+
+// settled returns a random point, and where Settle moves it.
+func settled(s *space.Space, rng *rand.Rand) (from, p study.Point) {
+	from = uniform(s, rng)
+	p = maps.Clone(from)
+	s.Settle(p, nil)
+	return from, p
 }
 
 // distance returns the Kolmogorov-Smirnov statistic of values and a distribution function,
@@ -155,12 +164,7 @@ func TestSettle(t *testing.T) {
 		}
 		rng := rand.New(rand.NewPCG(1, 1))
 		for range 500 {
-			from := uniform(s, rng)
-			p := study.Point{}
-			for name, v := range from {
-				p[name] = v
-			}
-			s.Settle(p, nil)
+			from, p := settled(s, rng)
 			value := func(name string) float64 { v, _ := study.Number(p[name]); return v }
 			if err := s.Check(p); err != nil || !c.holds(value) {
 				t.Fatalf("%v: %v was moved to %v: %v", c.constraints, from, p, err)

@@ -80,12 +80,7 @@ func TestSettleWholeNumbers(t *testing.T) {
 		}
 		rng := rand.New(rand.NewPCG(1, 1))
 		for range 500 {
-			from := uniform(s, rng)
-			p := study.Point{}
-			for name, v := range from {
-				p[name] = v
-			}
-			s.Settle(p, nil)
+			from, p := settled(s, rng)
 			if err := s.Check(p); err != nil {
 				t.Fatalf("%v: %v was moved to %v: %v", c.constraints, from, p, err)
 			}

@@ -37,7 +37,7 @@ func (a *attempt) await(ctx context.Context) *evaluation.Ending {
 	look, warn := time.NewTicker(lookEvery), time.NewTicker(warnEvery)
 	defer look.Stop()
 	defer warn.Stop()
-	began := time.Now()
+	begun := time.Now()
 	var late, over <-chan time.Time // when the pod must have started, and when the program must have ended
 	for {
 		known := a.sub.evidence(time.Now())
@@ -62,7 +62,7 @@ func (a *attempt) await(ctx context.Context) *evaluation.Ending {
 				a.delete(ctx, metav1.DeletePropagationBackground)
 				return ending(messaging.OutcomeFailed, messaging.ReasonStart, "the pod did not start: "+cause)
 			}
-			if time.Since(began) >= quiet {
+			if time.Since(begun) >= quiet {
 				a.say(cause)
 			}
 			late = time.After(left)

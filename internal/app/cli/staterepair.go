@@ -22,7 +22,7 @@ const stateRepairLong = `Writes what can be read of a damaged state directory in
 lost. It changes nothing in the damaged directory. A backup is better, if there is one:
 see fantasia restore.
 
-Studies of which no trial is lost continue in the new directory as usual. Of the others,
+Studies that lost no trial continue in the new directory as usual. For each other study,
 NEW/lost/STUDY has the study file and a table of the trials whose records are sound. To
 go on with them, create the study and import the table:
 

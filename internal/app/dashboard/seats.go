@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// seats bounds the open streams of each reader and of all readers, so that no reader can
-// take them from the others. They are safe for concurrent use.
+// seats bounds how many streams each reader has open, and how many all readers have, so that no
+// reader uses up those of the others. They are safe for concurrent use.
 type seats struct {
 	total, share int
 

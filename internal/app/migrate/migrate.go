@@ -56,7 +56,7 @@ func (r *Result) render(s *study.Study) error {
 	if _, err := file.Parse(b.Bytes()); err != nil {
 		if problems, ok := errors.AsType[*study.Problems](err); ok {
 			for i := range problems.List {
-				problems.List[i].Line = 0 // nobody can see the file that was made
+				problems.List[i].Line = 0 // of a file that the user never sees
 			}
 		}
 		return fmt.Errorf("%w: the resulting study is not valid: %w", ErrSource, err)

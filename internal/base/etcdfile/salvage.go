@@ -70,7 +70,7 @@ func list(errs ...error) (some []error) {
 // collect keeps the last value of each key; nil for a key that was deleted.
 type collect struct {
 	values    map[string][]byte
-	revisions map[string][2]int64 // of what the database had
+	revisions map[string][2]int64 // the revision of each value that the database had
 	index     uint64
 	undecoded int
 }

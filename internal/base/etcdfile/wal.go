@@ -42,7 +42,7 @@ func readLog(dir string, segmentBytes int64, visit func(*raftpb.Entry)) (logStat
 	for i, name := range names {
 		var seq, index, wantSeq uint64
 		if _, err := fmt.Sscanf(filepath.Base(name), "%016x-%016x.wal", &seq, &index); err != nil {
-			return r.state, &Damage{name, "its name is not that of a file of the log"}
+			return r.state, &Damage{name, "its name is not a log file's, such as 0000000000000000-0000000000000000.wal"}
 		}
 		if i == 0 {
 			r.state.first = max(index, 1)

@@ -52,7 +52,7 @@ func TestRecordsAreSealed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if found < len(sealers) {
-		t.Errorf("found %d places where etcd's values are used, want those of the sealers: the test looks at the wrong names", found)
+		t.Errorf("only %d places use etcd's values, but each sealer does: the test looks for the wrong names", found)
 	}
 }
 

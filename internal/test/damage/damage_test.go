@@ -263,7 +263,7 @@ func (l *lab) open(s sample, damaged files) (outcome, problem string) {
 	return "error", ""
 }
 
-// compare compares the results with those of the state before its damage.
+// compare tells whether the results are the same as before the damage.
 func (l *lab) compare(s sample) (outcome, problem string) {
 	got := l.rows()
 	if len(got) != trials {
