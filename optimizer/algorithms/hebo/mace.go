@@ -10,6 +10,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/acquisition"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
+	"github.com/fantasia-hpo/fantasia/optimizer/numeric/pareto"
 	"github.com/fantasia-hpo/fantasia/optimizer/papers/nsga2"
 )
 
@@ -158,7 +159,7 @@ func (m *mace) choose(mean, variance []float64, from, picked, batch int, availab
 	for i, a := range scores {
 		dominated := false
 		for j, b := range scores {
-			dominated = dominated || i != j && nsga2.Dominates(b, a)
+			dominated = dominated || i != j && pareto.Dominates(b, a)
 		}
 		if !dominated {
 			free = append(free, rows[i])

@@ -9,6 +9,8 @@ import (
 
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/fantasia-hpo/fantasia/optimizer/numeric/pareto"
 )
 
 const (
@@ -196,7 +198,7 @@ func (s *search) tournament() int {
 	}
 	a, b := s.parents[s.turn], s.parents[s.turn+1]
 	s.turn += 2
-	if Dominates(s.f.row(b), s.f.row(a)) || !Dominates(s.f.row(a), s.f.row(b)) && s.crowding[b] > s.crowding[a] {
+	if pareto.Dominates(s.f.row(b), s.f.row(a)) || !pareto.Dominates(s.f.row(a), s.f.row(b)) && s.crowding[b] > s.crowding[a] {
 		return b
 	}
 	return a

@@ -3,6 +3,8 @@ package nsga2
 import (
 	"math"
 	"slices"
+
+	"github.com/fantasia-hpo/fantasia/optimizer/numeric/pareto"
 )
 
 // ranking sorts points into fronts and computes their crowding. Everything has room for a
@@ -66,7 +68,7 @@ func (r *ranking) assign(f []float64, n int) (fronts int) {
 		front := 0
 		for k := at - 1; k >= 0; k-- { // the last ones have the highest ranks
 			j := order[k]
-			if r.rank[j] >= front && Dominates(f[j*m:j*m+m], f[i*m:i*m+m]) {
+			if r.rank[j] >= front && pareto.Dominates(f[j*m:j*m+m], f[i*m:i*m+m]) {
 				front = r.rank[j] + 1
 			}
 		}
@@ -78,18 +80,6 @@ func (r *ranking) assign(f []float64, n int) (fronts int) {
 		r.count[front]++
 	}
 	return fronts
-}
-
-// Dominates reports whether a is nowhere worse than b and somewhere better.
-func Dominates(a, b []float64) bool {
-	better := false
-	for i, v := range a {
-		if v > b[i] {
-			return false
-		}
-		better = better || v < b[i]
-	}
-	return better
 }
 
 // crowd adds objective k's share to the crowding distances: the distance between a

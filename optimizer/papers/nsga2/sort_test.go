@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/fantasia-hpo/fantasia/optimizer/numeric/pareto"
 )
 
 // fronts peels off one front after another, comparing all points with all.
@@ -20,7 +22,7 @@ func fronts(f [][]float64) []int {
 		for i := range f {
 			free := rank[i] < 0
 			for j := range f {
-				free = free && !(rank[j] < 0 && Dominates(f[j], f[i]))
+				free = free && !(rank[j] < 0 && pareto.Dominates(f[j], f[i]))
 			}
 			if free {
 				members = append(members, i)
