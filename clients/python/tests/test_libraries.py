@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,24 @@ def test_sampler_of_optuna(storage: Path) -> None:
     assert sorted(told) == pytest.approx(sorted(values))  # type: ignore[type-var]
     # Random search has a median of about 1.5 after 30 trials here, 0.33 in the best twentieth.
     assert moved.best_value < 0.33
+
+
+def test_sampler_of_optuna_is_pickled(storage: Path) -> None:
+    import optuna
+
+    from fantasia_hpo.optuna import FantasiaSampler
+
+    def objective(trial: optuna.Trial) -> float:
+        return trial.suggest_float("x", -1, 1) ** 2
+
+    sampler = FantasiaSampler(name="pickled-sampler", storage=storage, seed=1)
+    unused = pickle.loads(pickle.dumps(sampler))  # before there is a study, as joblib does
+    optuna.create_study(sampler=sampler).optimize(objective, n_trials=4)
+    for copy in (unused, pickle.loads(pickle.dumps(sampler))):
+        optuna.create_study(sampler=copy).optimize(objective, n_trials=4)
+    assert sampler.study is not None
+    # The unused one draws its first trial before it knows the space.
+    assert len(sampler.study.get_trials([TrialState.COMPLETED])) == 4 + 3 + 4
 
 
 def test_sampler_of_optuna_keeps_names_and_single_values(storage: Path) -> None:

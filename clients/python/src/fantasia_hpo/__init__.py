@@ -7,6 +7,7 @@ study.optimize(lambda trial: (trial.params["x"] - 2) ** 2, n_trials=20)
 print(study.best_params)
 """
 
+from ._results import Picture, Recommendation
 from .create import Algorithm, EarlyStopping, create_study, delete_study, load_study, study_names
 from .errors import (
     AlreadyExistsError,
@@ -25,8 +26,9 @@ from .errors import (
 )
 from .evaluator import Evaluator, WorkerTrial, evaluator
 from .parameters import Bool, Categorical, Fidelity, Fixed, Float, Int, Normal, Ordinal, Parameter
-from .study import Picture, Recommendation, Study
-from .trial import FrozenTrial, Trial, TrialState
+from .record import FrozenTrial, TrialState
+from .study import Study
+from .trial import Trial
 
 __version__ = "0.1.0"
 

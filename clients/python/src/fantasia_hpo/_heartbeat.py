@@ -5,10 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from .trial import Trial
+from .trial import Trial
 
 log = logging.getLogger("fantasia_hpo")
 

@@ -12,13 +12,12 @@ import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from . import errors
-from .trial import FrozenTrial, Trial, TrialState
-
-if TYPE_CHECKING:
-    from .study import Callback, Study
+from ._asking import Asking
+from .record import FrozenTrial, TrialState
+from .trial import Trial
 
 log = logging.getLogger("fantasia_hpo")
 
@@ -47,12 +46,12 @@ class Run:
 
     def __init__(
         self,
-        study: Study,
+        study: Asking,
         objective: Callable[[Trial], Any],
         n_trials: int | None,
         timeout: float | None,
         n_jobs: int,
-        callbacks: Sequence[Callback],
+        callbacks: Sequence[Callable[[Any, FrozenTrial], None]],
     ):
         if n_trials is not None and n_trials < 0:
             raise errors.SpaceError(f"n_trials: expected a number from 0, or None, got {n_trials}")
@@ -78,7 +77,6 @@ class Run:
 
     def run(self) -> None:
         """Evaluate until the end; raise what ended it, unless that is a good end."""
-        self._begin()
         try:
             if self._jobs == 1:
                 self._job(_apart)
@@ -87,13 +85,10 @@ class Run:
         except BaseException:
             self._interrupt()
             raise
-        finally:
-            self._study._run = None
         self._finish()
 
     async def run_async(self) -> None:
         """Do the same in an event loop, with an objective that is a coroutine function."""
-        self._begin()
         tasks = [asyncio.create_task(self._job_async()) for _ in range(self._jobs)]
         try:
             await asyncio.gather(*tasks)
@@ -104,16 +99,7 @@ class Run:
             await asyncio.gather(*tasks, return_exceptions=True)
             await asyncio.to_thread(self._interrupt)
             raise
-        finally:
-            self._study._run = None
         self._finish()
-
-    def _begin(self) -> None:
-        if self._study._run is not None:
-            raise errors.FantasiaError(
-                "optimize is running already: use n_jobs to evaluate several trials at once"
-            )
-        self._study._run = self
 
     def _finish(self) -> None:
         if isinstance(self._ended, errors.StudyFailedError):

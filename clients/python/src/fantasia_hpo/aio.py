@@ -7,10 +7,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from ._optimize import Run
+from ._results import Recommendation
 from .create import create_study as _create_study
 from .create import load_study as _load_study
-from .study import Callback, Recommendation, Study
-from .trial import FrozenTrial, Trial, TrialState
+from .record import FrozenTrial, TrialState
+from .study import Callback, Study
+from .trial import Trial
 
 AsyncObjective = Callable[[Trial], Awaitable["float | Mapping[str, float] | None"]]
 
@@ -64,7 +66,8 @@ class AsyncStudy:
         When the task is cancelled, the running trials are handed back.
         """
         run = Run(self.study, objective, n_trials, timeout, n_jobs, callbacks)
-        await run.run_async()
+        with self.study._alone(run):
+            await run.run_async()
 
     async def trials(self) -> list[FrozenTrial]:
         """Return all trials, by number."""

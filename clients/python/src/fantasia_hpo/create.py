@@ -12,9 +12,10 @@ from datetime import datetime, timedelta
 from typing import Any, Literal, get_args
 
 from . import errors
+from ._results import Direction
 from ._server import connect
 from .parameters import Parameter, encode_point
-from .study import Direction, Study
+from .study import Study
 
 _OPEN_BUDGET = 1000
 

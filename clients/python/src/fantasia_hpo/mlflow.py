@@ -11,14 +11,14 @@ from datetime import datetime
 from mlflow import MlflowClient
 from mlflow.entities import Metric, Param
 
-from .study import Study
-from .trial import FrozenTrial, TrialState
+from ._results import Results
+from .record import FrozenTrial, TrialState
 
 _METRICS, _PARAMETERS = 1000, 100  # MLflow's limits of a request
 _STATUS = {TrialState.COMPLETED: "FINISHED", TrialState.PRUNED: "KILLED"}
 
 
-def to_mlflow(study: Study, experiment: str | None = None, tracking_uri: str | None = None) -> str:
+def to_mlflow(study: Results, experiment: str | None = None, tracking_uri: str | None = None) -> str:
     """Add a run for each trial that ended, and return the id of the experiment.
 
     A run has the trial's parameters, its metrics, its curve and its times. `experiment` is named
@@ -37,7 +37,7 @@ def to_mlflow(study: Study, experiment: str | None = None, tracking_uri: str | N
     return experiment_id
 
 
-def _known(client: MlflowClient, experiment_id: str, study: Study) -> Iterator[int]:
+def _known(client: MlflowClient, experiment_id: str, study: Results) -> Iterator[int]:
     """Yield the numbers of the trials whose runs are complete. A run that a crash cut short is deleted."""
     token = None
     while True:
@@ -53,7 +53,7 @@ def _known(client: MlflowClient, experiment_id: str, study: Study) -> Iterator[i
             return
 
 
-def _add(client: MlflowClient, experiment_id: str, study: Study, trial: FrozenTrial) -> None:
+def _add(client: MlflowClient, experiment_id: str, study: Results, trial: FrozenTrial) -> None:
     tags = {
         "fantasia.study": study._id,
         "fantasia.trial": str(trial.number),
@@ -76,7 +76,7 @@ def _add(client: MlflowClient, experiment_id: str, study: Study, trial: FrozenTr
     client.set_terminated(run, _STATUS.get(trial.state, "FAILED"), end_time=ended)
 
 
-def _metrics(study: Study, trial: FrozenTrial, started: int, ended: int) -> Iterator[Metric]:
+def _metrics(study: Results, trial: FrozenTrial, started: int, ended: int) -> Iterator[Metric]:
     """Yield the curve, then the values: the latest of a metric is its value.
 
     MLflow takes the value of the last step, and of several the one of the latest time.

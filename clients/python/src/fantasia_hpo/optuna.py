@@ -21,11 +21,13 @@ from optuna.distributions import (
 from optuna.search_space import IntersectionSearchSpace
 from optuna.trial import TrialState as OptunaState
 
+from ._fork import renew_after_fork
 from .create import Algorithm, create_study
 from .errors import FantasiaError, SpaceError, StudyEndedError
 from .parameters import Bool, Categorical, Fidelity, Fixed, Float, Int, Parameter, encode_point, fits, key
+from .record import FrozenTrial, TrialState
 from .study import Study
-from .trial import FrozenTrial, Trial, TrialState
+from .trial import Trial
 
 log = logging.getLogger("fantasia_hpo")
 
@@ -130,7 +132,8 @@ class FantasiaSampler(optuna.samplers.BaseSampler):
     `space` holds the distributions by name. Without it, the first trial is drawn at random, and
     the space is what that trial suggested. Parameters outside of the space, such as conditional
     ones, are drawn at random. Samplers in several processes share what they learn if they have the
-    same `name`. `storage` and `algorithm` are those of fantasia_hpo.create_study.
+    same `name`. `storage` and `algorithm` are those of fantasia_hpo.create_study. A sampler can be
+    pickled: its copy asks the same study, and ends the trials that it asks for itself.
     """
 
     def __init__(
@@ -146,10 +149,28 @@ class FantasiaSampler(optuna.samplers.BaseSampler):
         self._name, self._storage, self._algorithm, self._seed = name, storage, algorithm, seed
         self._independent = optuna.samplers.RandomSampler(seed=seed)
         self._inferred = IntersectionSearchSpace()
-        self._lock = threading.Lock()
         self._study: Study | None = None
         self._ended = False  # whether the study of Fantasia has told that it gives out no more trials
+        self._renew()
+        renew_after_fork(self)
+
+    def _renew(self) -> None:
+        """Start without open trials: those of another process are that process's to end."""
+        self._lock = threading.Lock()
         self._open: dict[int, Trial] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k not in ("_lock", "_open")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._renew()
+        self.reseed_rng()
+        renew_after_fork(self)
+
+    def reseed_rng(self) -> None:
+        """Draw other numbers than the process or the thread that this sampler was copied from."""
+        self._independent.reseed_rng()
 
     @property
     def study(self) -> Study | None:

@@ -17,8 +17,9 @@ from ._optimize import last_line
 from .create import Algorithm, create_study
 from .errors import FantasiaError, SpaceError, StudyEndedError
 from .parameters import Categorical, Fixed, Parameter, key
+from .record import TrialState
 from .study import Study
-from .trial import Trial, TrialState
+from .trial import Trial
 
 log = logging.getLogger("fantasia_hpo")
 

@@ -1,13 +1,10 @@
-"""Trials: the one that an objective gets, and the records of those in a study."""
+"""The trial that an objective gets."""
 
 from __future__ import annotations
 
-import enum
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from . import errors
 from ._fork import renew_after_fork
@@ -19,72 +16,41 @@ from .parameters import (
     Float,
     Int,
     Parameter,
-    decode_point,
     key,
     texts,
     whole,
 )
-
-if TYPE_CHECKING:
-    from .study import Study
+from .record import FrozenTrial, TrialState
 
 
-class TrialState(str, enum.Enum):
-    """The state of a trial. COMPLETED and all states after it are final."""
+class Owner(Protocol):
+    """The study of a trial, as a trial knows it: a `Study`."""
 
-    PENDING = "PENDING"
-    QUEUED = "QUEUED"
-    CLAIMED = "CLAIMED"
-    RUNNING = "RUNNING"
-    COMPLETED = "COMPLETED"
-    FAILED = "FAILED"
-    INFEASIBLE = "INFEASIBLE"
-    PRUNED = "PRUNED"
-    CANCELLED = "CANCELLED"
+    name: str
+    metric: str
+    direction: Any
+    parameters: dict[str, Parameter]
 
-    @property
-    def ended(self) -> bool:
-        """Whether the trial has ended."""
-        return self not in (TrialState.PENDING, TrialState.QUEUED, TrialState.CLAIMED, TrialState.RUNNING)
+    def tell(
+        self,
+        trial: Trial,
+        value: float | Mapping[str, float] | None = None,
+        *,
+        state: TrialState | str = TrialState.COMPLETED,
+        reason: str = "",
+        details: str = "",
+        checkpoint: str = "",
+    ) -> FrozenTrial:
+        """End a trial. See Study.tell."""
 
+    def release(self, trial: Trial, *, checkpoint: str = "", reason: str = "") -> None:
+        """Hand a trial back. See Study.release."""
 
-@dataclass(frozen=True)
-class FrozenTrial:
-    """A trial as the study records it.
+    def _metrics(self, value: float | Mapping[str, float]) -> dict[str, float]: ...
 
-    `number` counts from 1. `value` is that of a completed trial, or what a pruned trial had
-    reached; `metrics` holds the other metrics. `reason` says in a few words why a trial failed, is
-    infeasible, was pruned or cancelled, and `details` more, such as the end of a log. `source` says
-    where the point came from, such as `model` or `design`. `attempt` is the number of the last
-    attempt to evaluate it, 0 for none. `labels` and `note` are what people say of it. In a study
-    with a Fidelity, `rung` is the trial's level, from 1, and `predecessor` the trial at the level
-    below that it continues, or 0.
-    """
+    def _take(self, metric: str, old: float | None, new: float) -> float: ...
 
-    number: int
-    state: TrialState
-    params: dict[str, Any]
-    value: float | None
-    metrics: dict[str, float] = field(default_factory=dict)
-    reason: str = ""
-    details: str = ""
-    source: str = ""
-    worker: str = ""
-    checkpoint: str = ""
-    attempt: int = 0
-    rung: int = 0
-    predecessor: int = 0
-    labels: dict[str, str] = field(default_factory=dict)
-    note: str = ""
-    datetime_start: datetime | None = None
-    datetime_complete: datetime | None = None
-
-    @property
-    def duration(self) -> float | None:
-        """How many seconds the last attempt took, or None if it has not ended."""
-        if self.datetime_start is None or self.datetime_complete is None:
-            return None
-        return (self.datetime_complete - self.datetime_start).total_seconds()
+    def _add_measurement(self, trial: Trial, step: int, metrics: Mapping[str, float]) -> tuple[str, str]: ...
 
 
 class Trial:
@@ -95,7 +61,7 @@ class Trial:
     may be used from several threads.
     """
 
-    def __init__(self, study: Study, record: FrozenTrial, client_id: str):
+    def __init__(self, study: Owner, record: FrozenTrial, client_id: str):
         self.study = study
         self.number = record.number
         self.params: dict[str, Any] = dict(record.params)
@@ -237,48 +203,3 @@ class Trial:
                 f"parameter {name!r} is not active in trial {self.number}: its condition is {parameter.when}"
             )
         return self.params[name]
-
-
-def trial_of(space: Mapping[str, Parameter], message: Mapping[str, Any]) -> FrozenTrial:
-    """Return the record of a trial in an answer of the server."""
-    attempts = message.get("attempts", [])
-    last = attempts[-1] if attempts else {}
-    times = message.get("times", {})
-    value = message.get("value")
-    return FrozenTrial(
-        number=int(message["number"]),
-        state=TrialState(message["state"].removeprefix("TRIAL_STATE_")),
-        params=decode_point(space, message.get("parameters", {})),
-        value=None if value is None else float(value),
-        metrics={name: float(number) for name, number in message.get("metrics", {}).items()},
-        reason=_reason(message, last),
-        details=last.get("failure", {}).get("message", ""),
-        source=message.get("source", "").removeprefix("SOURCE_").lower(),
-        worker=last.get("worker", ""),
-        checkpoint=message.get("checkpoint", ""),
-        attempt=int(last.get("number", 0)),
-        rung=int(message.get("rung", 0)),
-        predecessor=int(message.get("predecessor", 0)),
-        labels=dict(message.get("labels", {})),
-        note=message.get("note", ""),
-        datetime_start=timestamp(times.get("started") or last.get("startTime")),
-        datetime_complete=timestamp(times.get("ended") or last.get("endTime")),
-    )
-
-
-def _reason(message: Mapping[str, Any], attempt: Mapping[str, Any]) -> str:
-    if message.get("cancelReason"):
-        return str(message["cancelReason"])
-    stopped, failure = message.get("stopped"), attempt.get("failure")
-    if failure:
-        return str(failure.get("reason", ""))
-    return str(stopped.get("reason", "")) if stopped else ""
-
-
-def timestamp(text: str | None) -> datetime | None:
-    """Return a time of protobuf's JSON, such as 2026-01-02T03:04:05.678901234Z, to the microsecond."""
-    if not text:
-        return None
-    seconds, _, fraction = text.removesuffix("Z").partition(".")
-    parsed = datetime.strptime(seconds, "%Y-%m-%dT%H:%M:%S").replace(tzinfo=timezone.utc)
-    return parsed.replace(microsecond=int(fraction[:6].ljust(6, "0")) if fraction else 0)

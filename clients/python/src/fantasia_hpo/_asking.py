@@ -1,0 +1,278 @@
+"""Asking a study for trials, and telling it how they ended."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import math
+import os
+import secrets
+import socket
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from . import errors
+from ._fork import renew_after_fork
+from ._heartbeat import Heartbeat
+from ._results import SERVICE, Results
+from ._server import connect
+from ._values import MESSAGE_BYTES, REASON_BYTES, cut, metrics_of, number, seconds, to_bytes
+from .parameters import Parameter, encode_point
+from .record import FrozenTrial, TrialState, trial_of
+from .transport import Message, Transport
+from .trial import Trial
+
+log = logging.getLogger("fantasia_hpo")
+
+_OF_A_PROCESS = ("_transport", "_client", "_numbers", "_heartbeat", "_run")
+_ASK_WAIT = 10.0  # seconds that one call of SuggestTrials waits
+
+
+class Asking(Results):
+    """A study whose trials this process evaluates, one at a time."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        message: Message,
+        *,
+        open_budget: bool = False,
+        declared: Mapping[str, Parameter] | None = None,
+    ):
+        super().__init__(transport, message, declared)
+        self._open_budget = open_budget
+        self._renew()
+        renew_after_fork(self)
+
+    def _renew(self) -> None:
+        """Give this process an identity of its own, under which it holds no trials yet."""
+        self._client = f"{_safe(socket.gethostname())}-{os.getpid()}-{secrets.token_hex(4)}"
+        self._numbers = itertools.count()
+        self._heartbeat = Heartbeat(self._beat)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what another process needs to use the study; a token is not in it, as it is secret."""
+        state = {k: v for k, v in self.__dict__.items() if k not in _OF_A_PROCESS}
+        return {**state, "storage": self._transport.storage, "ca": self._transport.ca}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._transport = connect(state.pop("storage"), None, state.pop("ca"))
+        self.__dict__.update(state)
+        self._renew()
+        renew_after_fork(self)
+
+    def ask(self, *, timeout: float | None = None) -> Trial:
+        """Return a trial to evaluate; pass its value to `tell`.
+
+        Raises StudyEndedError if the study has ended, and TimeoutError if there is no trial after
+        `timeout` seconds. While the process lives, the trial is kept for it.
+        """
+        return self._ask(1, timeout)[0]
+
+    def _ask(self, count: int, timeout: float | None = None) -> list[Trial]:
+        """Return at least one trial and at most `count`. See ask."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        client = self._new_client()
+        while True:
+            wait = _ASK_WAIT if deadline is None else min(_ASK_WAIT, max(0.0, deadline - time.monotonic()))
+            if trials := self._suggest(client, wait, count):
+                return trials
+            if deadline is not None and time.monotonic() >= deadline:
+                raise TimeoutError(f"the study {self.name!r} had no trial within {timeout} s")
+
+    def tell(
+        self,
+        trial: Trial,
+        value: float | Mapping[str, float] | None = None,
+        *,
+        state: TrialState | str = TrialState.COMPLETED,
+        reason: str = "",
+        details: str = "",
+        checkpoint: str = "",
+    ) -> FrozenTrial:
+        """End a trial of `ask`, and return its record.
+
+        `state` is COMPLETED, PRUNED, FAILED or INFEASIBLE. Without a value, a completed trial has
+        the value that it reported last. `reason` says in a line why a trial failed, `details` more.
+        `checkpoint` is where a trial that is promoted from this one can continue. Telling the same
+        again changes nothing.
+        """
+        state = TrialState(state)
+        request = self._of(trial)
+        if state in (TrialState.COMPLETED, TrialState.PRUNED):
+            metrics = dict(trial._reported) if value is None else self._metrics(value)
+            if self.metric in metrics:
+                request["values"] = [number(metrics.pop(self.metric))]
+            elif state is TrialState.COMPLETED:
+                raise errors.FantasiaError(
+                    f"trial {trial.number} has no value: return the metric {self.metric!r}, or report it"
+                )
+            request["metrics"] = {name: number(v) for name, v in metrics.items()}
+            if checkpoint:
+                request["checkpoint"] = checkpoint
+            if state is TrialState.PRUNED:
+                request["pruned"] = True
+            method = "CompleteTrial"
+        elif state in (TrialState.FAILED, TrialState.INFEASIBLE):
+            line, end = reason.partition("\n")[0], to_bytes(details or reason)[-MESSAGE_BYTES:]
+            request |= {"reason": cut(line, REASON_BYTES), "message": end.decode(errors="ignore")}
+            request["infeasible"] = state is TrialState.INFEASIBLE
+            method = "FailTrial"
+        else:
+            raise errors.SpaceError(
+                f"state: expected COMPLETED, PRUNED, FAILED or INFEASIBLE, got {state.value}"
+            )
+        answer = self._write(method, request)
+        self._forget(trial)
+        return trial_of(self.parameters, answer["trial"])
+
+    def release(self, trial: Trial, *, checkpoint: str = "", reason: str = "") -> None:
+        """Hand a trial back, so that it is given out again. This is not a failure."""
+        request = self._of(trial) | {
+            "reason": cut(reason, REASON_BYTES),
+            "checkpoint": checkpoint,
+        }
+        self._write("ReleaseTrial", request)
+        self._forget(trial)
+
+    def _hand_back(self, trial: Trial, reason: str) -> None:
+        """Release a trial; keep its lease no longer if that cannot be done now."""
+        try:
+            self.release(trial, reason=reason)
+        except errors.FantasiaError as e:
+            log.warning("trial %d could not be handed back: %s", trial.number, e)
+        finally:
+            self._forget(trial)
+
+    def enqueue_trial(
+        self, params: Mapping[str, Any], *, labels: Mapping[str, str] | None = None, note: str = ""
+    ) -> FrozenTrial:
+        """Have a point evaluated before the optimiser's next suggestion; it needs all active parameters."""
+        request = {
+            "parent": self._id,
+            "parameters": encode_point(self.parameters, params),
+            "requestId": uuid.uuid4().hex,
+            "labels": dict(labels or {}),
+            "note": note,
+        }
+        return trial_of(self.parameters, self._write("EnqueueTrial", request)["trial"])
+
+    def add_trial(
+        self,
+        params: Mapping[str, Any],
+        value: float | Mapping[str, float],
+        *,
+        labels: Mapping[str, str] | None = None,
+        note: str = "",
+    ) -> FrozenTrial:
+        """Add a trial that was evaluated elsewhere, so that the optimiser learns from it."""
+        metrics = self._metrics(value)
+        if self.metric not in metrics:
+            raise errors.SpaceError(f"value: expected the metric {self.metric!r}, got {sorted(metrics)}")
+        request = {
+            "parent": self._id,
+            "parameters": encode_point(self.parameters, params),
+            "values": [number(metrics.pop(self.metric))],
+            "metrics": {name: number(v) for name, v in metrics.items()},
+            "requestId": uuid.uuid4().hex,
+            "labels": dict(labels or {}),
+            "note": note,
+        }
+        return trial_of(self.parameters, self._write("AddTrial", request)["trial"])
+
+    # The calls.
+
+    def _new_client(self) -> str:
+        """Return an id under which one trial at a time is held."""
+        return f"{self._client}-{next(self._numbers)}"
+
+    def _suggest(self, client: str, wait: float, count: int = 1) -> list[Trial]:
+        """Return `count` trials that the client holds now, or fewer if no more can be had before one ends.
+
+        There is none if the wait is over first. Raises StudyEndedError.
+        """
+        request = {"parent": self._id, "clientId": client, "count": count, "wait": f"{wait:.3f}s"}
+        answer = self._transport.call(
+            SERVICE + "SuggestTrials", request, idempotent=True, timeout=wait + self._transport.timeout
+        )
+        if given := answer.get("trials", []):
+            trials = [Trial(self, trial_of(self.parameters, t), client) for t in given]
+            for trial in trials:
+                self._heartbeat.add(trial, seconds(answer["lease"]))
+            return trials
+        state = answer.get("studyState", "").removeprefix("STUDY_STATE_")
+        if state == "RUNNING" or (state == "COMPLETED" and self._extend()):
+            return []
+        text = f"the study {self.name!r} is {state.lower()}: {answer.get('reason', '')}"
+        if state == "FAILED":
+            raise errors.StudyFailedError(text)
+        raise errors.StudyEndedError(text)
+
+    def _extend(self) -> bool:
+        """Raise the budget if it was nobody's wish, and return whether the study runs again."""
+        if not self._open_budget:
+            return False
+        study = self._get()
+        budget = int(study["maxTrials"])
+        ended = sum(
+            int(study.get("trials", {}).get(s, 0)) for s in ("completed", "failed", "infeasible", "pruned")
+        )
+        if ended < budget:  # the goal or the end of a finite space ended it
+            return False
+        self._edit(lambda document: document["spec"]["budget"].update(maxTrials=2 * budget))
+        return True
+
+    def _add_measurement(self, trial: Trial, step: int, metrics: Mapping[str, float]) -> tuple[str, str]:
+        request = self._of(trial) | {
+            "step": step,
+            "metrics": {name: number(v) for name, v in metrics.items()},
+        }
+        try:
+            answer = self._write("AddMeasurement", request)
+        except errors.PreconditionError as e:
+            log.warning("trial %d: a report was refused: %s", trial.number, e)
+            return "CONTINUE", ""
+        return answer.get("action", "").removeprefix("TRIAL_ACTION_"), answer.get("reason", "")
+
+    def _beat(self, trials: Sequence[Trial]) -> None:
+        """Renew the leases of the trials, and tell each what the server says."""
+        for trial in trials:
+            request = {
+                "parent": self._id,
+                "clientId": trial.client_id,
+                "trials": [trial.number],
+                "attempts": [trial.attempt],
+            }
+            for instruction in self._read("HeartbeatTrials", request).get("instructions", []):
+                action = instruction.get("action", "").removeprefix("TRIAL_ACTION_")
+                trial._instruct(action, instruction.get("reason", ""))
+
+    def _of(self, trial: Trial) -> Message:
+        """Return what a request about a trial of `ask` begins with.
+
+        It names the attempt, so that it cannot be taken for one about a later attempt.
+        """
+        return {
+            "name": self._name(trial),
+            "clientId": trial.client_id,
+            "attempt": trial.attempt,
+        }
+
+    def _forget(self, trial: Trial) -> None:
+        self._heartbeat.remove(trial)
+
+    def _metrics(self, value: float | Mapping[str, float]) -> dict[str, float]:
+        """Return what an objective returned or reported, by metric."""
+        return metrics_of(self.metric, value)
+
+    def _take(self, metric: str, old: float | None, new: float) -> float:
+        """Return which of two reports counts as the trial's value."""
+        if old is None or metric != self.metric or not self._takes_best or math.isnan(old):
+            return new
+        return min(old, new) if self.direction == "minimize" else max(old, new)
+
+
+def _safe(host: str) -> str:
+    return "".join(c if c.isascii() and c.isalnum() else "-" for c in host)[:40] or "host"

@@ -1,0 +1,250 @@
+"""What a study has found."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from . import errors
+from .parameters import Parameter, decode_point, space_of
+from .record import FrozenTrial, TrialState, trial_of
+from .transport import Message, Transport
+from .trial import Trial
+
+if TYPE_CHECKING:
+    import pandas
+
+Direction = Literal["minimize", "maximize"]
+
+SERVICE = "StudyService/"
+_RECOMMENDED_WAIT = 5.0  # seconds that `recommended` waits for the model to have seen all trials
+_NO_MODEL = ("random", "sobol")  # algorithms that recommend nothing
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The evaluated point whose mean under the optimiser's model is best.
+
+    Prefer it to the best trial where evaluations are noisy: the best value may be luck.
+    """
+
+    number: int
+    params: dict[str, Any]
+    mean: float
+    sd: float
+
+
+# The pictures of a study, with how many parameters each takes.
+PICTURES = {
+    "history": 0,
+    "curves": 0,
+    "parallel": 0,
+    "slice": 1,
+    "importances": 0,
+    "dependence": 1,
+    "contour": 2,
+    "fit": 0,
+    "staleness": 0,
+    "workers": 0,
+    "pending": 0,
+}
+
+
+class Picture(str):
+    """A picture as SVG. A notebook shows it; written to a file, a browser does."""
+
+    __slots__ = ()
+
+    def _repr_svg_(self) -> str:
+        return str(self)
+
+
+class Results:
+    """What can be read of a study on a server."""
+
+    def __init__(
+        self, transport: Transport, message: Message, declared: Mapping[str, Parameter] | None = None
+    ):
+        self._transport = transport
+        self._id = f"studies/{message['id']}"
+        document = json.loads(message["studyFile"])
+        spec = document["spec"]
+        self.name: str = document["metadata"]["name"]
+        self.metric: str = spec["objective"]["metric"]
+        self.direction: Direction = spec["objective"]["direction"]
+        self.parameters: dict[str, Parameter] = space_of(spec["parameters"], declared)
+        self._takes_best = spec["objective"].get("take") == "best"
+
+    @property
+    def trials(self) -> list[FrozenTrial]:
+        """All trials, by number."""
+        return self.get_trials()
+
+    def get_trials(self, states: Sequence[TrialState] | None = None) -> list[FrozenTrial]:
+        """Return the trials in one of the states, or all of them, by number."""
+        request: Message = {"parent": self._id, "pageSize": 1000}
+        if states is not None:
+            request["states"] = [f"TRIAL_STATE_{TrialState(s).value}" for s in states]
+        return [trial_of(self.parameters, t) for t in self._pages("ListTrials", request, "trials")]
+
+    def get_trial(self, number: int) -> FrozenTrial:
+        """Return one trial; raise NotFoundError if there is none."""
+        return trial_of(self.parameters, self._read("GetTrial", {"name": self._name(number)})["trial"])
+
+    def curve(self, trial: FrozenTrial | Trial | int, metric: str | None = None) -> dict[int, float]:
+        """Return what a trial has reported, by step: of the study's metric, or of another one."""
+        request = {"parent": self._name(trial), "metric": metric or self.metric}
+        points = self._pages("ListMeasurements", request, "measurements")
+        return {int(p.get("step", 0)): float(p.get("value", 0)) for p in points}
+
+    def picture(self, name: str = "history", *parameters: str, width: int = 720) -> Picture:
+        """Return a picture of the study; a notebook shows it.
+
+        `history`, `curves`, `parallel`, `importances`, `fit`, `staleness`, `workers` and `pending`
+        take no parameters, `slice` and `dependence` the name of one, and `contour` two.
+        `importances`, `dependence`, `contour` and `fit` are of the model and need 20 completed
+        trials. `width` is in pixels.
+        """
+        if name not in PICTURES:
+            raise ValueError(f"picture: expected one of {', '.join(PICTURES)}, got {name!r}")
+        takes = PICTURES[name]
+        if len(parameters) != takes:
+            raise ValueError(f"picture {name!r}: expected {takes} names of parameters, got {len(parameters)}")
+        for p in parameters:
+            if p not in self.parameters:
+                raise ValueError(f"parameter: expected one of {', '.join(self.parameters)}, got {p!r}")
+        path = f"/ui/{self._id}/pictures/{name}"
+        return Picture(self._transport.get(path, {"parameter": parameters, "width": str(width)}))
+
+    def _repr_svg_(self) -> str | None:
+        """Return the history, which a notebook shows for a study; None if the server does not answer."""
+        try:
+            return str(self.picture("history"))
+        except errors.FantasiaError:
+            return None
+
+    @property
+    def best_trial(self) -> FrozenTrial:
+        """The completed trial with the best value; ValueError if none has completed."""
+        best = self._get().get("best")
+        if best is None:
+            raise ValueError(f"no trial of the study {self.name!r} has completed yet")
+        return self.get_trial(int(best["trial"]))
+
+    @property
+    def best_value(self) -> float:
+        """The value of the best trial."""
+        value = self.best_trial.value
+        assert value is not None
+        return value
+
+    @property
+    def best_params(self) -> dict[str, Any]:
+        """The parameters of the best trial."""
+        return self.best_trial.params
+
+    @property
+    def recommended(self) -> Recommendation:
+        """The point that the optimiser's model recommends; ValueError if it has none.
+
+        The server makes a recommendation about once a second. This waits a few seconds for one
+        that is based on all trials that have ended.
+        """
+        deadline = time.monotonic() + _RECOMMENDED_WAIT
+        while True:
+            message = self._get()
+            found = message.get("recommended")
+            completed = message.get("trials", {}).get("completed", 0)
+            if (found or {}).get("current") or not completed or message.get("algorithm") in _NO_MODEL:
+                break
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.1)
+        if found is None:
+            raise ValueError(
+                f"the study {self.name!r} has no recommended point: no trial has completed, or its algorithm "
+                f"{message.get('algorithm')!r} has no model; use best_trial"
+            )
+        return Recommendation(
+            number=int(found["trial"]),
+            params=decode_point(self.parameters, found.get("parameters", {})),
+            mean=float(found.get("mean", 0)),
+            sd=float(found.get("sd", 0)),
+        )
+
+    @property
+    def state(self) -> str:
+        """The state of the study: RUNNING, COMPLETED, STOPPED or FAILED."""
+        return str(self._get()["state"]).removeprefix("STUDY_STATE_")
+
+    @property
+    def reason(self) -> str:
+        """Why the study is in its state."""
+        return str(self._get().get("reason", ""))
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels of the study."""
+        return dict(self._get().get("labels", {}))
+
+    @property
+    def note(self) -> str:
+        """What people have written about the study."""
+        return str(self._get().get("note", ""))
+
+    def trials_dataframe(self) -> pandas.DataFrame:
+        """Return all trials as a table of pandas, which must be installed."""
+        try:
+            import pandas
+        except ImportError:
+            raise ImportError("trials_dataframe needs pandas: pip install pandas") from None
+        rows = []
+        for t in self.trials:
+            row: dict[str, Any] = {"number": t.number, "state": t.state.value, "value": t.value}
+            row |= {f"params_{name}": t.params.get(name) for name in self.parameters}
+            row |= {f"metrics_{name}": number for name, number in t.metrics.items() if name != self.metric}
+            row |= {
+                "datetime_start": t.datetime_start,
+                "duration": t.duration,
+                "source": t.source,
+                "reason": t.reason,
+            }
+            rows.append(row)
+        return pandas.DataFrame(rows)
+
+    def __repr__(self) -> str:
+        return f"Study({self.name!r}, {self.direction} {self.metric!r})"
+
+    # The calls.
+
+    def _read(self, method: str, request: Message) -> Message:
+        return self._transport.call(SERVICE + method, request, idempotent=True)
+
+    _write = _read  # every change is idempotent, too: by its nature or by its request_id
+
+    def _get(self) -> Message:
+        study: Message = self._read("GetStudy", {"name": self._id})["study"]
+        return study
+
+    def _edit(self, change: Callable[[Message], None]) -> Message:
+        """Change the study's file, and return the study."""
+        document = json.loads(self._get()["studyFile"])
+        change(document)
+        answer = self._write("UpdateStudy", {"name": self._id, "studyFile": json.dumps(document)})
+        study: Message = answer["study"]
+        return study
+
+    def _name(self, trial: FrozenTrial | Trial | int) -> str:
+        return f"{self._id}/trials/{trial if isinstance(trial, int) else trial.number}"
+
+    def _pages(self, method: str, request: Message, field: str) -> Iterator[Message]:
+        token = ""
+        while True:
+            answer = self._read(method, {**request, "pageToken": token})
+            yield from answer.get(field, [])
+            token = answer.get("nextPageToken", "")
+            if not token:
+                return

@@ -1,0 +1,55 @@
+"""Values of metrics, and texts, as requests have them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from .errors import SpaceError
+
+REASON_BYTES, MESSAGE_BYTES = 256, 4096  # the API's limits
+_METRICS, _METRIC_BYTES = 1000, 256
+
+
+def metrics_of(metric: str, value: Any) -> dict[str, float]:
+    """Return what an objective returned or reported, by metric; a number is that of `metric`."""
+    if not isinstance(value, Mapping):
+        value = {metric: value}
+    if len(value) > _METRICS:
+        raise SpaceError(f"expected at most {_METRICS} metrics, got {len(value)}")
+    metrics = {}
+    for name, given in value.items():
+        if not isinstance(name, str) or not 1 <= len(to_bytes(name)) <= _METRIC_BYTES:
+            raise SpaceError(f"expected a metric's name of 1 to {_METRIC_BYTES} bytes, got {name!r}")
+        try:
+            if isinstance(given, str | bytes):
+                raise TypeError
+            metrics[name] = float(given)
+        except Exception:  # each library has its own for an array of several numbers
+            raise SpaceError(
+                f"metric {name!r}: expected a number, got {given!r} of type {type(given).__name__}"
+            ) from None
+    return metrics
+
+
+def number(value: float) -> float | str:
+    """Return a float as protobuf's JSON has it."""
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def seconds(duration: str) -> float:
+    """Return how many seconds a duration of protobuf's JSON is."""
+    return float(duration.removesuffix("s"))
+
+
+def cut(text: str, most: int) -> str:
+    """Return the text with at most that many bytes."""
+    return to_bytes(text)[:most].decode(errors="ignore")
+
+
+def to_bytes(text: str) -> bytes:
+    """Return UTF-8; a name of a file that is not has a replacement."""
+    return text.encode(errors="replace")
