@@ -89,7 +89,10 @@ func New(o Options) (*Verifier, error) {
 
 func checkIssuer(issuer string) error {
 	u, err := url.Parse(issuer)
-	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http" {
+	if err == nil && u.User != nil {
+		return fmt.Errorf("the issuer %q has a login; want an URL without one, such as https://issuer.example.com", u.Host)
+	}
+	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "https" && u.Scheme != "http" {
 		return fmt.Errorf("the issuer is %q; want an URL such as https://issuer.example.com", issuer)
 	}
 	if ip := net.ParseIP(u.Hostname()); u.Scheme == "http" && u.Hostname() != "localhost" && !ip.IsLoopback() {

@@ -43,11 +43,11 @@ func CheckPassEnv(names []string) error {
 func PassEnv(environ, names []string) (kept, withheld []string) {
 	kept = []string{} // nil would mean all, to Options.Environ
 	for _, entry := range environ {
-		name, _, ok := strings.Cut(entry, "=")
+		name, value, ok := strings.Cut(entry, "=")
 		if !ok || name == "" || strings.HasPrefix(name, prefix) {
 			continue
 		}
-		hidden := slices.ContainsFunc(secret, func(end string) bool { return strings.HasSuffix(strings.ToUpper(name), end) })
+		hidden := slices.ContainsFunc(secret, func(end string) bool { return strings.HasSuffix(strings.ToUpper(name), end) }) || hasLogin(value)
 		if matches(names, name) || !hidden && matches(passed, name) {
 			kept = append(kept, entry)
 		} else {
@@ -56,6 +56,13 @@ func PassEnv(environ, names []string) (kept, withheld []string) {
 	}
 	slices.Sort(withheld)
 	return kept, withheld
+}
+
+// hasLogin reports whether a value is an address with a login, such as
+// https://user:password@host, or a list with one.
+func hasLogin(value string) bool {
+	_, rest, found := strings.Cut(value, "://")
+	return found && strings.Contains(rest, "@")
 }
 
 func matches(patterns []string, name string) bool {

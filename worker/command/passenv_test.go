@@ -15,6 +15,7 @@ func TestPassEnv(t *testing.T) {
 		"PATH=/bin", "HOME=/root", "LC_ALL=C", "CUDA_VISIBLE_DEVICES=0", "PYTHONPATH=/x=y", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4318",
 		"OTEL_EXPORTER_OTLP_HEADERS=authorization=secret", "OTEL_EXPORTER_OTLP_TRACES_HEADERS=x", "AWS_SECRET_ACCESS_KEY=secret", "AWS_REGION=eu",
 		"GOOGLE_APPLICATION_CREDENTIALS=/key", "NVIDIA_API_KEY=secret", "FANTASIA_TOKEN=secret", "DATA=/data", "PATHS=1", "=C:", "odd",
+		"OTEL_EXPORTER_OTLP_LOGS_ENDPOINT=http://u:secret@c:4318",
 	}
 	common := []string{"PATH=/bin", "HOME=/root", "LC_ALL=C", "CUDA_VISIBLE_DEVICES=0", "PYTHONPATH=/x=y", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4318"}
 	for _, test := range []struct {
@@ -22,10 +23,10 @@ func TestPassEnv(t *testing.T) {
 		kept, withheld []string
 	}{
 		{nil, common, []string{"AWS_REGION", "AWS_SECRET_ACCESS_KEY", "DATA", "GOOGLE_APPLICATION_CREDENTIALS", "NVIDIA_API_KEY",
-			"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS", "PATHS"}},
+			"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_HEADERS", "PATHS"}},
 		{[]string{"AWS_*", "DATA", "OTEL_EXPORTER_OTLP_HEADERS"},
 			append(append([]string{}, common...), "OTEL_EXPORTER_OTLP_HEADERS=authorization=secret", "AWS_SECRET_ACCESS_KEY=secret", "AWS_REGION=eu", "DATA=/data"),
-			[]string{"GOOGLE_APPLICATION_CREDENTIALS", "NVIDIA_API_KEY", "OTEL_EXPORTER_OTLP_TRACES_HEADERS", "PATHS"}},
+			[]string{"GOOGLE_APPLICATION_CREDENTIALS", "NVIDIA_API_KEY", "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_HEADERS", "PATHS"}},
 	} {
 		kept, withheld := PassEnv(environ, test.names)
 		if diff := cmp.Diff(test.kept, kept); diff != "" {
@@ -36,7 +37,7 @@ func TestPassEnv(t *testing.T) {
 		}
 	}
 	kept, withheld := PassEnv(environ, []string{"*"})
-	if len(kept) != 14 || len(withheld) > 0 || strings.Contains(strings.Join(kept, "\n"), "FANTASIA_") {
+	if len(kept) != 15 || len(withheld) > 0 || strings.Contains(strings.Join(kept, "\n"), "FANTASIA_") {
 		t.Errorf("* passes %q, withholds %q", kept, withheld)
 	}
 	if err := CheckPassEnv([]string{"A", "b_1*", "*", "AWS_*"}); err != nil {

@@ -99,6 +99,19 @@ func (t *Files) Config() (*tls.Config, error) {
 	return c, nil
 }
 
+// Shown returns an address as errors and logs may show it: without the user, password or
+// token before its host. What cannot be read as a URL is cut in the same way, since a password
+// may be the reason.
+func Shown(address string) string {
+	scheme, rest, found := strings.Cut(address, "://")
+	if !found {
+		scheme, rest = "", address
+	} else {
+		scheme += "://"
+	}
+	return scheme + rest[strings.LastIndex(rest, "@")+1:]
+}
+
 // Password is a user and the file of its password.
 type Password struct {
 	User, File string

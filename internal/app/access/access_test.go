@@ -36,6 +36,17 @@ func written(t *testing.T, text string) string {
 	return name
 }
 
+func TestShown(t *testing.T) {
+	for address, want := range map[string]string{
+		"nats://localhost:4222": "nats://localhost:4222", "localhost:4222": "localhost:4222", "nats://u:p@localhost": "nats://localhost",
+		"token@localhost:4222": "localhost:4222", "http://u:p@h:1/x": "http://h:1/x", "nats://u:a@b/c@localhost": "nats://localhost", "": "",
+	} {
+		if got := access.Shown(address); got != want {
+			t.Errorf("Shown(%q) = %q, want %q", address, got, want)
+		}
+	}
+}
+
 // Whatever is wrong with a file, the error names its flag and the file.
 func TestErrorsNameFlagAndFile(t *testing.T) {
 	ca := testenv.NewCA(t)

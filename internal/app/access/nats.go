@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"strings"
 
@@ -81,13 +82,20 @@ func (n *NATS) Connect(ctx context.Context, servers []string, log *slog.Logger, 
 		return nil, err
 	}
 	options = append(options, nats.RetryOnFailedConnect(true))
+	shown := make([]string, len(servers))
+	for i, server := range servers {
+		shown[i] = Shown(server)
+	}
 	conn, err := nats.Connect(strings.Join(servers, ","), append(options, credentials...)...)
+	if _, unreadable := errors.AsType[*url.Error](err); unreadable { // its text has the whole address
+		return nil, fmt.Errorf("--nats: %s cannot be read; want addresses such as nats://localhost:4222, in which %%40 stands for an @ in a password", strings.Join(shown, ","))
+	}
 	if err != nil {
-		return nil, fmt.Errorf("connect to NATS at %s: %w", strings.Join(servers, ","), err)
+		return nil, fmt.Errorf("connect to NATS at %s: %w", strings.Join(shown, ","), err)
 	}
 	stack.PushClose("the connection to NATS", func() error { conn.Close(); return nil })
 	if !conn.IsConnected() {
-		log.WarnContext(ctx, "waiting for NATS", "servers", servers)
+		log.WarnContext(ctx, "waiting for NATS", "servers", shown)
 	}
 	return conn, nil
 }

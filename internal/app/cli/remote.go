@@ -87,7 +87,7 @@ func (r *remote) client(cmd *cobra.Command) (client service, done func(), err er
 	}
 	target, err := url.Parse(server)
 	if err != nil || target.Host == "" || (target.Scheme != "http" && target.Scheme != "https") {
-		return nil, nil, usagef(cmd, "--server is %q; want a URL such as http://localhost:8080", r.server)
+		return nil, nil, usagef(cmd, "--server is %q; want a URL such as http://localhost:8080", access.Shown(r.server))
 	}
 	transport, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {
@@ -115,11 +115,11 @@ func (r *remote) explain(err error) error {
 		if connect.IsWireError(err) {
 			return err // the server's own words
 		}
-		return fmt.Errorf("%s: %w (is a coordinator running there? set another with --server or FANTASIA_SERVER; for studies of fantasia run, give --state .fantasia)", r.server, err)
+		return fmt.Errorf("%s: %w (is a coordinator running there? set another with --server or FANTASIA_SERVER; for studies of fantasia run, give --state .fantasia)", access.Shown(r.server), err)
 	case connect.CodeUnauthenticated:
 		return fmt.Errorf("%w (set a token with FANTASIA_TOKEN, or --token-file)", err)
 	case connect.CodeDeadlineExceeded:
-		return fmt.Errorf("%s did not answer within %v: %w", r.server, r.timeout, err)
+		return fmt.Errorf("%s did not answer within %v: %w", access.Shown(r.server), r.timeout, err)
 	default:
 		return err
 	}

@@ -42,6 +42,9 @@ func (e *EtcdAccess) Config(endpoints []string, log *slog.Logger) (func(*clientv
 	}
 	secure := 0
 	for _, endpoint := range endpoints {
+		if shown := access.Shown(endpoint); shown != endpoint && !strings.HasPrefix(endpoint, "unix") {
+			return nil, fmt.Errorf("--etcd %q has a login before the host, which etcd ignores; give --etcd-user and --etcd-password-file", shown)
+		}
 		if strings.HasPrefix(endpoint, "https://") || strings.HasPrefix(endpoint, "unixs:") {
 			secure++
 		}

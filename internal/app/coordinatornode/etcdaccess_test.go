@@ -62,6 +62,12 @@ func TestEtcdErrorsNameFlagAndFile(t *testing.T) {
 	if _, err := e.Config([]string{"https://x", "http://y"}, slog.New(slog.DiscardHandler)); err == nil {
 		t.Error("addresses of which only some are of TLS were taken")
 	}
+	if _, err := e.Config([]string{"http://u:secret@x"}, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), `--etcd "http://x" has a login`) {
+		t.Errorf("an address with a login: %v", err)
+	}
+	if _, err := e.Config([]string{"unix:///a@b/etcd"}, slog.New(slog.DiscardHandler)); err != nil {
+		t.Error(err)
+	}
 }
 
 // etcdClient connects to etcd as a program would.
