@@ -12,6 +12,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/seal"
 	"github.com/fantasia-hpo/fantasia/internal/test/membus"
 	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // A backup is restored beside a broker that holds a later epoch, and everything that was
@@ -32,21 +33,21 @@ func TestRestoredLedgerBesideOldBroker(t *testing.T) {
 	if saved.Studies != 1 || saved.Trials < 10 || header.Revision == 0 {
 		t.Errorf("the backup holds %+v at revision %d, want one study and at least 10 trials", saved, header.Revision)
 	}
-	_, _, err = backup.Restore(r.ctx(), r.etcd, r.ledger, bytes.NewReader(file.Bytes()), true)
+	_, _, err = backup.Restore(r.ctx(), r.etcd, r.ledger, bytes.NewReader(file.Bytes()), backup.Options{Force: true})
 	if !errors.Is(err, backup.ErrLed) {
 		t.Fatalf("restore under a leader: %v, want ErrLed", err)
 	}
 	r.until(s.ID, func(s ledger.Summary) bool { return s.Status.Counts.Ended() >= 30 })
 	c.stop()
 
-	_, _, err = backup.Restore(r.ctx(), r.etcd, r.ledger, bytes.NewReader(file.Bytes()), false)
+	_, _, err = backup.Restore(r.ctx(), r.etcd, r.ledger, bytes.NewReader(file.Bytes()), backup.Options{})
 	if !errors.Is(err, backup.ErrNotEmpty) {
 		t.Fatalf("restore into a ledger with records: %v, want ErrNotEmpty", err)
 	}
 	// The revisions of this etcd cannot go back, so the broker's epoch goes up instead.
 	const seen = 1_000_000_000
 	r.fence(seen)
-	_, restored, err := backup.Restore(r.ctx(), r.etcd, r.ledger, bytes.NewReader(file.Bytes()), true)
+	_, restored, err := backup.Restore(r.ctx(), r.etcd, r.ledger, bytes.NewReader(file.Bytes()), backup.Options{Force: true})
 	if err != nil || restored != saved {
 		t.Fatalf("restore: %+v, %v; want %+v", restored, err, saved)
 	}
@@ -120,4 +121,58 @@ func TestUnfinishedRestore(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// A restore stops studies as a leader would: their open trials are cancelled, ended ones keep
+// their values, and the next leader opens no trial of them.
+func TestRestoreStopsStudies(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, membus.Options{})
+	c := r.leader()
+	r.hand("w", 4, func(a *messaging.Assignment) *messaging.Result {
+		if a.Trial > 10 {
+			return nil
+		}
+		return completes(a)
+	})
+	gone := r.create(c, "team.gone", 60, 4)
+	r.until(gone.ID, func(s ledger.Summary) bool { return s.Status.Counts.Ended() == 10 && s.Status.Counts.Running > 0 })
+	ended := r.create(c, "team.ended", 4, 4)
+	if err := c.Stop(r.ctx(), ended.ID, "by hand"); err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	if _, _, err := backup.Write(r.ctx(), r.ledger, &file, "test"); err != nil {
+		t.Fatal(err)
+	}
+	c.stop()
+	_, studies, err := backup.Inspect(r.ctx(), bytes.NewReader(file.Bytes()))
+	if err != nil || len(studies) != 2 || studies[0].Study.ID != gone.ID || studies[0].Status.State != study.Running || studies[1].Status.Reason != "by hand" {
+		t.Fatalf("the backup has the studies %+v, %v", studies, err)
+	}
+	change := StopStudies(r.ledger, map[string]string{gone.ID: "its resource is gone", ended.ID: "its resource is gone"})
+	if _, _, err := backup.Restore(r.ctx(), r.etcd, r.ledger, bytes.NewReader(file.Bytes()), backup.Options{Force: true, Change: change}); err != nil {
+		t.Fatal(err)
+	}
+	check := func() {
+		t.Helper()
+		stored, err := r.ledger.LoadStudy(r.ctx(), gone.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &stored.Status
+		if s.State != study.Stopped || s.Reason != "its resource is gone" || s.Ended.IsZero() || s.Counts.Open() != 0 || s.Counts.Completed != 10 {
+			t.Errorf("the restored study is %+v", s)
+		}
+		other, err := r.ledger.Study(r.ctx(), ended.ID)
+		if err != nil || other.Status.Reason != "by hand" {
+			t.Errorf("the study that had ended is %+v, %v", other.Status, err)
+		}
+	}
+	check()
+	next := r.leader()
+	r.hand("x", 4, nil)
+	last := r.create(next, "last", 8, 4)
+	r.ends(last.ID)
+	check()
 }

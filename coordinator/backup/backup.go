@@ -179,6 +179,22 @@ func Check(ctx context.Context, r io.ReadSeeker) (Header, error) {
 	return h, nil
 }
 
+// Inspect is Check, and returns the studies of the backup in the order of their creation.
+func Inspect(ctx context.Context, r io.ReadSeeker) (Header, []ledger.Summary, error) {
+	var o ledger.Overview
+	h, err := Read(r, func(key string, value []byte) error {
+		o.Put(key, value)
+		return ctx.Err()
+	})
+	if err != nil {
+		return h, nil, err
+	}
+	if _, err := r.Seek(0, io.SeekStart); err != nil {
+		return h, nil, fmt.Errorf("read the backup again: %w", err)
+	}
+	return h, o.Studies(), nil
+}
+
 // ReadHeader reads a backup's first line. The error wraps ErrFormat or ErrDamaged.
 func ReadHeader(r io.Reader) (Header, error) {
 	h, _, err := open(r)

@@ -121,10 +121,10 @@ func TestRestoreWritesWhatWasBackedUp(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, _, err := Restore(t.Context(), target, to, bytes.NewReader(file.Bytes()), false); !errors.Is(err, ErrNotEmpty) {
+	if _, _, err := Restore(t.Context(), target, to, bytes.NewReader(file.Bytes()), Options{}); !errors.Is(err, ErrNotEmpty) {
 		t.Errorf("restore over records: %v, want ErrNotEmpty", err)
 	}
-	_, restored, err := Restore(t.Context(), target, to, bytes.NewReader(file.Bytes()), true)
+	_, restored, err := Restore(t.Context(), target, to, bytes.NewReader(file.Bytes()), Options{Force: true})
 	if err != nil || restored != saved {
 		t.Fatalf("restore: %+v, %v; want %+v", restored, err, saved)
 	}
@@ -194,7 +194,7 @@ func TestDamagedBackups(t *testing.T) {
 		"changed":  {repack(t, whole.Bytes(), func(l []string) []string { l[5] = strings.Replace(l[5], `"v":"`, `"v":"AAAA`, 1); return l }), ErrDamaged},
 		"appended": {repack(t, whole.Bytes(), func(l []string) []string { return append(l, "{}\n") }), ErrDamaged},
 	} {
-		_, _, err := Restore(t.Context(), target, to, bytes.NewReader(c.file), false)
+		_, _, err := Restore(t.Context(), target, to, bytes.NewReader(c.file), Options{})
 		if !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
@@ -215,7 +215,7 @@ func TestInterruptedRestore(t *testing.T) {
 	}
 	target, to := startEtcd(t)
 	broken := errors.New("the disk is gone")
-	_, _, err := Restore(t.Context(), target, to, &failing{Reader: bytes.NewReader(file.Bytes()), after: file.Len() / 2, err: broken}, false)
+	_, _, err := Restore(t.Context(), target, to, &failing{Reader: bytes.NewReader(file.Bytes()), after: file.Len() / 2, err: broken}, Options{})
 	if !errors.Is(err, broken) {
 		t.Fatalf("restore: %v, want %v", err, broken)
 	}
@@ -239,7 +239,7 @@ func TestInterruptedRestore(t *testing.T) {
 	if _, err := target.Delete(t.Context(), to.LeaderKey()); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := Restore(t.Context(), target, to, bytes.NewReader(file.Bytes()), true); err != nil {
+	if _, _, err := Restore(t.Context(), target, to, bytes.NewReader(file.Bytes()), Options{Force: true}); err != nil {
 		t.Fatal(err)
 	}
 	if err := lead(); err != nil {

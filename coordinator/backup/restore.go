@@ -23,21 +23,29 @@ var (
 // campaignTime limits how long a restore tries to hold the election.
 const campaignTime = 15 * time.Second
 
+// Options say how Restore works.
+type Options struct {
+	// Force deletes what the ledger holds.
+	Force bool
+	// Change changes the restored ledger before anybody can lead it; nil for nothing.
+	Change func(context.Context, *ledger.Writer) error
+}
+
 // Restore writes a backup into the ledger of an etcd, and returns what it has written.
 // It holds the election meanwhile, so that no coordinator leads: the error wraps ErrLed if
-// one does. Unless force is set, the ledger must be empty: the error wraps ErrNotEmpty.
+// one does. Unless o.Force is set, the ledger must be empty: the error wraps ErrNotEmpty.
 //
 // It reads the backup twice: first to check it. If the second pass fails or is
 // interrupted, no coordinator can lead (ledger.ErrUnfinished) until a restore succeeds.
-func Restore(ctx context.Context, client *clientv3.Client, l *ledger.Ledger, r io.ReadSeeker, force bool) (h Header, c ledger.Contents, err error) {
+func Restore(ctx context.Context, client *clientv3.Client, l *ledger.Ledger, r io.ReadSeeker, o Options) (h Header, c ledger.Contents, err error) {
 	if h, err = Check(ctx, r); err != nil {
 		return h, c, err
 	}
-	if err := refuse(ctx, client, l, force); err != nil {
+	if err := refuse(ctx, client, l, o.Force); err != nil {
 		return h, c, err
 	}
 	err = hold(ctx, client, l.LeaderKey(), func(ctx context.Context, f ledger.Fence) error {
-		c, err = write(ctx, l, f, r)
+		c, err = write(ctx, l, f, r, o.Change)
 		return err
 	})
 	return h, c, err
@@ -91,14 +99,23 @@ func hold(ctx context.Context, client *clientv3.Client, key string, do func(cont
 	}
 }
 
-// write writes the records of a backup that was checked.
-func write(ctx context.Context, l *ledger.Ledger, f ledger.Fence, r io.Reader) (ledger.Contents, error) {
+// write writes the records of a backup that was checked, and then changes them.
+func write(ctx context.Context, l *ledger.Ledger, f ledger.Fence, r io.Reader, change func(context.Context, *ledger.Writer) error) (ledger.Contents, error) {
 	in, err := l.Import(ctx, f)
 	if err != nil {
 		return ledger.Contents{}, err
 	}
 	if _, err := Read(r, func(key string, value []byte) error { return in.Put(ctx, key, value) }); err != nil {
 		return ledger.Contents{}, err
+	}
+	if change != nil {
+		w, err := in.Lead(ctx)
+		if err != nil {
+			return ledger.Contents{}, err
+		}
+		if err := change(ctx, w); err != nil {
+			return ledger.Contents{}, err
+		}
 	}
 	return in.Finish(ctx)
 }

@@ -111,7 +111,7 @@ func TestDecide(t *testing.T) {
 		{name: "a Job of a namespace without a policy", change: []string{command, job("training"), `"default"`, `"shared"`}, with: func(r *Resource) { r.Namespace = "team-b" },
 			want: Show, reason: ReasonDenied, says: "spec.trial.job: namespace team-b may not bring Job templates"},
 		{name: "a Job instead of the command", change: []string{command, job("training")}, ledger: true, want: Show, reason: ReasonIncompatible, says: "spec.trial.job was null and is "},
-		{name: "deleted through the API", with: accepted, want: Show, reason: ReasonDeleted, says: "was deleted from the ledger"},
+		{name: "deleted through the API", with: accepted, want: Show, reason: ReasonDeleted, says: "is not in the ledger any more"},
 		{name: "status of another resource", with: func(r *Resource) { r.Status.ID = "01k0000000000000000000000a" }, want: Create, reason: ReasonAccepted},
 		{name: "being deleted", with: func(r *Resource) { r.Deleting = true }, ledger: true, want: Delete},
 		{name: "being deleted, without a study", with: func(r *Resource) { r.Deleting = true }, want: Delete},

@@ -46,6 +46,7 @@ func TestStudiesAsResources(t *testing.T) {
 	t.Run("another namespace", r.with(testOtherNamespace))
 	t.Run("deleted", r.with(testDeleted))
 	t.Run("made again", r.with(testMadeAgain))
+	t.Run("restored", r.with(testRestored))
 	t.Run("released", r.with(testReleased))
 }
 
@@ -231,7 +232,7 @@ func testDeletedOtherwise(t *testing.T, r *rig) {
 	if _, err := client.DeleteStudy(t.Context(), connect.NewRequest(&fantasiav1.DeleteStudyRequest{Name: name, Force: true})); err != nil {
 		t.Fatal(err)
 	}
-	r.await("elsewhere", condition(kube.ConditionAccepted, kube.ReasonDeleted, "was deleted from the ledger"))
+	r.await("elsewhere", condition(kube.ConditionAccepted, kube.ReasonDeleted, "is not in the ledger any more"))
 }
 
 // testNoWorker holds that a study says why none of its trials runs.
@@ -314,6 +315,70 @@ func testMadeAgain(t *testing.T, r *rig) {
 	if first.Status.ID == second.Status.ID {
 		t.Errorf("both studies have the id %s", second.Status.ID)
 	}
+}
+
+// testRestored restores a backup after a resource was deleted and created again under its name:
+// the study of the deleted resource does not go on, and that of another resource does.
+func testRestored(t *testing.T, r *rig) {
+	for _, name := range []string{"revived", "stays"} {
+		if err := r.apply(r.study(name, 100000)); err != nil {
+			t.Fatal(err)
+		}
+		r.await(name, func(k *kube.Resource) error {
+			if k.Status.Done == 0 {
+				return errors.New("no trial has ended")
+			}
+			return nil
+		})
+	}
+	old, err := r.get(t.Context(), "revived")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "studies.backup")
+	fantasia := func(args ...string) string {
+		t.Helper()
+		out, err := exec.CommandContext(t.Context(), testenv.Build(t, module+"cmd/fantasia"), append(args, "--etcd", r.EtcdServer.URL)...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("fantasia %q: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	fantasia("backup", file)
+	erase(t, r, "revived")
+	if err := r.apply(r.study("revived", 5)); err != nil {
+		t.Fatal(err)
+	}
+	r.await("revived", condition(kube.ConditionComplete, kube.ReasonCompleted, ""))
+	for _, p := range r.Coordinators {
+		p.Kill()
+	}
+	out := fantasia("restore", file, "--force")
+	for name, fate := range map[string]string{"revived": "is stopped: restored from a backup", "stays": "goes on"} {
+		if !strings.Contains(out, r.namespace+"."+name+", id ") || !strings.Contains(out, fate) {
+			t.Errorf("want %s: %s in\n%s", name, fate, out)
+		}
+	}
+	before, err := r.Ledger.Study(t.Context(), r.namespace+".stays")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range r.Coordinators {
+		p.Restart()
+	}
+	r.await("stays", func(k *kube.Resource) error {
+		if k.Status.Done < before.Status.Counts.Ended()+100 {
+			return fmt.Errorf("it does not go on: %+v", k.Status)
+		}
+		return nil
+	})
+	r.await("revived", condition(kube.ConditionAccepted, kube.ReasonDeleted, "a backup without it was restored"))
+	r.await("revived", holds(kube.ConditionComplete, kube.ConditionFinished))
+	in, err := r.Ledger.Study(t.Context(), old.ID())
+	if err != nil || in.Status.State != study.Stopped || in.Status.Counts.Open() != 0 {
+		t.Errorf("the study of the deleted resource is %+v, %v", in.Status, err)
+	}
+	erase(t, r, "stays")
 }
 
 // testReleased takes the finalizers off while coordinators run, which leave the

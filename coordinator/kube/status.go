@@ -47,7 +47,8 @@ const (
 	ReasonDenied = "Denied"
 	// ReasonIncompatible means that a change does not fit the evaluated trials.
 	ReasonIncompatible = "Incompatible"
-	// ReasonDeleted means that the study was deleted from the ledger.
+	// ReasonDeleted means that the study was deleted from the ledger, or that a backup without
+	// it was restored.
 	ReasonDeleted = "Deleted"
 	// ReasonNotWatched means that no coordinator is known to run the studies of the
 	// resource's namespace.

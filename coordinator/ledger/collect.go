@@ -1,7 +1,10 @@
 package ledger
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/seal"
@@ -55,4 +58,42 @@ func (c *Collector) Records() (*Records, error) {
 		return nil, fmt.Errorf("%w: study %s has no specification", ErrCorrupt, c.id)
 	}
 	return &c.records, nil
+}
+
+// Overview gathers the specifications and states of the studies that Export visits. It leaves out
+// unreadable ones, which no leader runs. It is not safe for concurrent use.
+type Overview struct{ studies map[string]*Summary }
+
+// Put takes a record. The order of the records does not matter.
+func (o *Overview) Put(key string, value []byte) {
+	rest, ok := strings.CutPrefix(key, studiesDir)
+	id, leaf, _ := strings.Cut(rest, "/")
+	if !ok || leaf != specLeaf && leaf != statusLeaf {
+		return
+	}
+	if o.studies == nil {
+		o.studies = map[string]*Summary{}
+	}
+	s := o.studies[id]
+	if s == nil {
+		s = &Summary{}
+		o.studies[id] = s
+	}
+	var v any = &s.Study
+	if leaf == statusLeaf {
+		v = &s.Status
+	}
+	s.Err = errors.Join(s.Err, json.Unmarshal(value, v))
+}
+
+// Studies returns the studies in the order of their creation.
+func (o *Overview) Studies() []Summary {
+	var all []Summary
+	for id, s := range o.studies {
+		if s.Err == nil && s.Study.ID == id {
+			all = append(all, *s)
+		}
+	}
+	slices.SortFunc(all, func(a, b Summary) int { return older(&a.Study, &b.Study) })
+	return all
 }

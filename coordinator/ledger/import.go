@@ -87,6 +87,15 @@ func (i *Import) Put(ctx context.Context, key string, value []byte) error {
 	return nil
 }
 
+// Lead stores what was put so far and returns a writer, for changes to the restored records
+// before anybody leads. Only Finish may follow it.
+func (i *Import) Lead(ctx context.Context) (*Writer, error) {
+	if err := i.flush(ctx); err != nil {
+		return nil, err
+	}
+	return i.l.lead(ctx, i.fence, true)
+}
+
 // Finish stores the rest. The next leader sees a restored ledger.
 func (i *Import) Finish(ctx context.Context) (Contents, error) {
 	if err := i.flush(ctx); err != nil {

@@ -59,6 +59,11 @@ type commit struct {
 // not finished. There must be only one writer for
 // a fence.
 func (l *Ledger) Lead(ctx context.Context, f Fence) (*Writer, error) {
+	return l.lead(ctx, f, false)
+}
+
+// lead is Lead; the ledger may be unfinished for the restore that writes it.
+func (l *Ledger) lead(ctx context.Context, f Fence, unfinished bool) (*Writer, error) {
 	w := &Writer{l: l, fence: f, turn: make(chan struct{}, 1)}
 	w.turn <- struct{}{}
 	ctx, cancel := context.WithTimeout(ctx, l.o.Deadline)
@@ -85,9 +90,11 @@ func (l *Ledger) Lead(ctx context.Context, f Fence) (*Writer, error) {
 		last, err = commit{}, nil // without a redo log, only the revision of the last commit matters
 	}
 	w.head = head
-	if err := w.recall(resp.Responses[3].GetResponseRange().Kvs, resp.Responses[4].GetResponseRange().Kvs); err != nil {
+	err = w.recall(resp.Responses[3].GetResponseRange().Kvs, resp.Responses[4].GetResponseRange().Kvs)
+	if err != nil && (!unfinished || !errors.Is(err, ErrUnfinished)) {
 		return nil, err
 	}
+	err = nil
 	switch {
 	case last.Redo > 0:
 		err = w.applyStored(ctx, last.Redo)

@@ -13,10 +13,16 @@ import (
 	"github.com/spf13/cobra"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"k8s.io/client-go/dynamic"
+
+	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/backup"
+	"github.com/fantasia-hpo/fantasia/coordinator/kube"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/internal/app/coordinatornode"
+	"github.com/fantasia-hpo/fantasia/internal/app/kubeforward"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 const backupLong = `Writes all studies and trials to a file: everything that the coordinators keep in
@@ -33,6 +39,11 @@ start them again: the studies go on from the moment of the backup.
 NATS may be an old one. What its streams still hold of the trials in the backup is
 read again; results of trials that began after the backup are archived, because
 nobody knows their parameters any more. Workers may keep running.
+
+A study that came from a Kubernetes resource goes on only if that resource, with its
+UID, is in the cluster of your kubeconfig, where it needs the right to get studies. Otherwise the
+study is restored as stopped, with its trials. With --state there is no cluster, so all of them are
+stopped. The command lists these studies first; --dry-run does nothing else.
 
 A restore that is interrupted leaves an etcd in which no coordinator leads. Run it
 again with --force, which replaces what etcd holds.`
@@ -144,41 +155,125 @@ func (a *app) backup(ctx context.Context, l *ledger.Ledger, file string) error {
 	return say(a.Stdout, "%s written: %v, at revision %d of etcd", file, c, h.Revision)
 }
 
+// restoring is a call of fantasia restore.
+type restoring struct {
+	store
+	cluster       kubeforward.Cluster
+	force, dryRun bool
+}
+
 func newRestoreCommand(a *app) *cobra.Command {
-	var s store
-	var force bool
+	var r restoring
 	c := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Write a backup into an empty etcd",
 		Long:  restoreLong,
 		Example: `  fantasia restore studies.backup --etcd http://localhost:2379
-  fantasia restore digits.backup --state .fantasia/digits`,
+  fantasia restore digits.backup --state .fantasia/digits
+  fantasia restore studies.backup --dry-run`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			f, err := os.Open(args[0])
 			if err != nil {
 				return exitWith(ExitUsage, fmt.Errorf("read the backup: %w", err))
 			}
 			defer func() { err = errors.Join(err, f.Close()) }()
-			client, done, err := s.open(cmd, false)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, done()) }()
-			h, c, err := backup.Restore(cmd.Context(), client, ledger.New(client, ledger.Options{}), f, force)
-			switch {
+			switch err := a.restore(cmd, &r, f); {
 			case errors.Is(err, backup.ErrNotEmpty):
 				return fmt.Errorf("restore %s: %w; --force replaces it", args[0], err)
 			case err != nil:
 				return fmt.Errorf("restore %s: %w", args[0], err)
 			}
-			next := "start the coordinators, and the studies go on"
-			if s.state != "" {
-				next = "the same fantasia run or serve goes on"
-			}
-			return say(a.Stdout, "%v restored, as of %s: %s", c, h.Created.Local().Format(time.DateTime), next)
+			return nil
 		},
 	}
-	s.flags(c, "restore into the state `DIRECTORY` of fantasia run or serve instead of --etcd")
-	c.Flags().BoolVar(&force, "force", false, "delete what etcd holds already, and restore")
+	r.store.flags(c, "restore into the state `DIRECTORY` of fantasia run or serve instead of --etcd")
+	c.Flags().BoolVar(&r.force, "force", false, "delete what etcd holds already, and restore")
+	c.Flags().BoolVar(&r.dryRun, "dry-run", false, "only say what would be restored")
+	c.Flags().StringVar(&r.cluster.Kubeconfig, "kubeconfig", "", "kubeconfig `file` of the cluster with the studies' resources (default: $KUBECONFIG, or ~/.kube/config)")
+	c.Flags().StringVar(&r.cluster.Context, "context", "", "context of the kubeconfig file (default: the current one)")
 	return c
+}
+
+// restore restores a backup, and tells what becomes of the studies of resources before it
+// changes anything.
+func (a *app) restore(cmd *cobra.Command, r *restoring, f io.ReadSeeker) (err error) {
+	h, studies, err := backup.Inspect(cmd.Context(), f)
+	if err != nil {
+		return err
+	}
+	stops, err := r.orphans(cmd.Context(), studies)
+	if err != nil {
+		return err
+	}
+	for _, line := range fates(studies, stops) {
+		if err := say(a.Stdout, "%s", line); err != nil {
+			return err
+		}
+	}
+	if r.dryRun {
+		return say(a.Stdout, "studies in the backup of %s: %d; nothing was changed", h.Created.Local().Format(time.DateTime), len(studies))
+	}
+	client, done, err := r.open(cmd, false)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	l := ledger.New(client, ledger.Options{})
+	h, c, err := backup.Restore(cmd.Context(), client, l, f, backup.Options{Force: r.force, Change: coordinator.StopStudies(l, stops)})
+	if err != nil {
+		return err
+	}
+	next := "start the coordinators, and the studies go on"
+	if r.state != "" {
+		next = "the same fantasia run or serve goes on"
+	}
+	return say(a.Stdout, "%v restored, as of %s: %s", c, h.Created.Local().Format(time.DateTime), next)
+}
+
+// orphans returns why studies of a backup must not go on, by their ids: they came from resources
+// that are not there.
+func (r *restoring) orphans(ctx context.Context, studies []ledger.Summary) (map[string]string, error) {
+	stops := map[string]string{}
+	var client dynamic.Interface
+	for i := range studies {
+		s := &studies[i].Study
+		namespace, name, ok := kube.ResourceOf(s)
+		if !ok || studies[i].Status.State != study.Running {
+			continue
+		}
+		if r.state != "" {
+			stops[s.ID] = fmt.Sprintf("restored from a backup into a state directory, where its resource %s/%s is not", namespace, name)
+			continue
+		}
+		if client == nil {
+			var err error
+			if client, err = r.cluster.Client(); err != nil {
+				return nil, fmt.Errorf("study %s came from a Kubernetes resource: %w", s.Definition.Metadata.Name, err)
+			}
+		}
+		there, err := kube.Present(ctx, client, s)
+		if err != nil {
+			return nil, err
+		}
+		if !there {
+			stops[s.ID] = fmt.Sprintf("restored from a backup, but its resource %s/%s was deleted since", namespace, name)
+		}
+	}
+	return stops, nil
+}
+
+// fates tell, one a line, what becomes of the running studies that came from resources.
+func fates(studies []ledger.Summary, stops map[string]string) (lines []string) {
+	for i := range studies {
+		s := &studies[i]
+		if _, _, ok := kube.ResourceOf(&s.Study); !ok || s.Status.State != study.Running {
+			continue
+		}
+		fate := "goes on, since its resource is there"
+		if reason := stops[s.Study.ID]; reason != "" {
+			fate = "is stopped: " + reason
+		}
+		lines = append(lines, fmt.Sprintf("study %s, id %s, %d trials: %s", s.Study.Definition.Metadata.Name, s.Study.ID, s.Status.Trials, fate))
+	}
+	return lines
 }

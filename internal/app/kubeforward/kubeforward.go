@@ -69,6 +69,21 @@ func (c *Cluster) Load() (*rest.Config, string, error) {
 	return config, namespace, nil
 }
 
+// Client returns a client of the cluster whose calls take half a minute at most.
+func (c *Cluster) Client() (dynamic.Interface, error) {
+	config, _, err := c.Load()
+	if err != nil {
+		return nil, err
+	}
+	bounded := rest.CopyConfig(config)
+	bounded.Timeout = lookup
+	client, err := dynamic.NewForConfig(bounded)
+	if err != nil {
+		return nil, fmt.Errorf("reach the cluster: %w", err)
+	}
+	return client, nil
+}
+
 // StudyName returns the name of a resource's study, NAMESPACE.NAME. A name that has a
 // namespace already is returned as it is.
 func (c *Cluster) StudyName(resource string) (string, error) {
@@ -89,11 +104,9 @@ func (c *Cluster) Connect(ctx context.Context, study string) (url string, err er
 	if err != nil {
 		return "", err
 	}
-	bounded := rest.CopyConfig(config)
-	bounded.Timeout = lookup
-	client, err := dynamic.NewForConfig(bounded)
+	client, err := c.Client()
 	if err != nil {
-		return "", fmt.Errorf("reach the cluster: %w", err)
+		return "", err
 	}
 	home, err := homeOf(ctx, client, study)
 	if err != nil {

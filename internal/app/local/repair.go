@@ -156,7 +156,7 @@ func restoreRecords(ctx context.Context, into, program string, records map[strin
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	_, _, err = backup.Restore(ctx, client, ledger.New(client, ledger.Options{}), bytes.NewReader(file.Bytes()), false)
+	_, _, err = backup.Restore(ctx, client, ledger.New(client, ledger.Options{}), bytes.NewReader(file.Bytes()), backup.Options{})
 	return err
 }
 

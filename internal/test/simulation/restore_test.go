@@ -92,7 +92,7 @@ func (w *world) restore(t trouble) {
 		}
 	}
 	w.insist("restore", func(ctx context.Context) error {
-		_, _, err := backup.Restore(ctx, w.client.Client, w.observer, bytes.NewReader(w.saved.file), true)
+		_, _, err := backup.Restore(ctx, w.client.Client, w.observer, bytes.NewReader(w.saved.file), backup.Options{Force: true})
 		return err
 	})
 	w.check.restored(w.saved.known)
