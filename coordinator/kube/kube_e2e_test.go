@@ -336,15 +336,17 @@ func testRestored(t *testing.T, r *rig) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "studies.backup")
-	fantasia := func(args ...string) string {
-		t.Helper()
-		out, err := exec.CommandContext(t.Context(), testenv.Build(t, module+"cmd/fantasia"), append(args, "--etcd", r.EtcdServer.URL)...).CombinedOutput()
+	program := testenv.Build(t, module+"cmd/fantasia")
+	fantasia := func(ctx context.Context, args ...string) (string, error) {
+		out, err := exec.CommandContext(ctx, program, append(args, "--etcd", r.EtcdServer.URL)...).CombinedOutput()
 		if err != nil {
-			t.Fatalf("fantasia %q: %v\n%s", args, err, out)
+			err = fmt.Errorf("fantasia %q: %w\n%s", args, err, out)
 		}
-		return string(out)
+		return string(out), err
 	}
-	fantasia("backup", file)
+	if _, err := fantasia(t.Context(), "backup", file); err != nil {
+		t.Fatal(err)
+	}
 	erase(t, r, "revived")
 	if err := r.apply(r.study("revived", 5)); err != nil {
 		t.Fatal(err)
@@ -353,7 +355,11 @@ func testRestored(t *testing.T, r *rig) {
 	for _, p := range r.Coordinators {
 		p.Kill()
 	}
-	out := fantasia("restore", file, "--force")
+	var out string
+	testenv.Eventually(t, patience, func(ctx context.Context) (err error) { // the lease of the killed leader ends
+		out, err = fantasia(ctx, "restore", file, "--force")
+		return err
+	})
 	for name, fate := range map[string]string{"revived": "is stopped: restored from a backup", "stays": "goes on"} {
 		if !strings.Contains(out, r.namespace+"."+name+", id ") || !strings.Contains(out, fate) {
 			t.Errorf("want %s: %s in\n%s", name, fate, out)

@@ -102,6 +102,33 @@ func TestStateSurvives(t *testing.T) {
 	}
 }
 
+// TestStateOfJobs holds that the logs of trials that are Jobs outlive the worker's pod where the
+// chart has a storage class, unless the values say otherwise, and that they are bounded.
+func TestStateOfJobs(t *testing.T) {
+	const template = `pools.default.kubejob.template="kind: Job"`
+	for _, c := range []struct {
+		set   []string
+		claim bool
+		class string
+	}{
+		{nil, true, ""},
+		{[]string{`nats.bundled.persistence.storageClassName="fast"`}, true, "fast"},
+		{[]string{`nats.bundled.persistence.storageClassName="fast"`, `pools.default.state.storageClassName="mine"`}, true, "mine"},
+		{[]string{`nats.bundled.persistence.enabled=false`, `etcd.bundled.persistence.storageClassName="slow"`}, true, "slow"},
+		{[]string{`nats.bundled.persistence.enabled=false`, `etcd.bundled.persistence.enabled=false`}, false, ""},
+		{[]string{`pools.default.state.type="emptyDir"`}, false, ""},
+	} {
+		_, workload, worker := pool(t, "StatefulSet", append(c.set, template)...)
+		claims := workload.list("spec", "volumeClaimTemplates")
+		if (len(claims) == 1) != c.claim || c.claim && claims[0].text("spec", "storageClassName") != c.class {
+			t.Errorf("%s: the claims are %v, want one: %v, of class %q", c.set, claims, c.claim, c.class)
+		}
+		if keep := flag(t, worker, "keep-trials"); keep != "1Gi" {
+			t.Errorf("%s: it keeps %s of logs, want 1Gi", c.set, keep)
+		}
+	}
+}
+
 // TestGraceIsLongerThanHandingBack holds, for all combinations, that Kubernetes
 // waits for a worker longer than the worker takes to hand its trials back, and for
 // a coordinator longer than its preStop hook.

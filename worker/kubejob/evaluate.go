@@ -41,8 +41,6 @@ type attempt struct {
 	t     *transcript
 	sub   *subscription
 	logs  *followers
-	// deleted means that the resource and its logs were deleted.
-	deleted bool
 	// resumed means that an earlier process of this worker had made the resource.
 	resumed bool
 	// admitted is when the resource was last seen in a queue.
@@ -89,11 +87,7 @@ func (r *Runner) evaluate(ctx context.Context, task evaluation.Task) evaluation.
 	if err := p.ensure(ctx, object, task.Assignment, a.say); err != nil {
 		return a.notMade(ctx, err)
 	}
-	ending := a.await(ctx)
-	if a.deleted {
-		return t.conclude(ending, "")
-	}
-	return t.conclude(ending, p.where(a.name))
+	return t.conclude(a.await(ctx))
 }
 
 // prepare returns how an attempt is evaluated, and its resource. With an error, the plan
@@ -114,27 +108,22 @@ func (s *site) discard(ctx context.Context, name string) {
 	}
 }
 
-// where tells people how to read the logs.
-func (s *site) where(name string) string {
-	return fmt.Sprintf("kubectl -n %s logs -l %s=%s --all-containers --tail=-1", s.namespace, LabelJob, name)
-}
-
 // notMade returns the ending of an attempt whose resource could not be created.
 func (a *attempt) notMade(ctx context.Context, err error) evaluation.Ending {
 	if cause := evaluation.Stopped(ctx); cause != nil {
 		a.delete(ctx, metav1.DeletePropagationBackground) // a try may have created it
-		return a.t.conclude(new(evaluation.StopEnding(cause)), "")
+		return a.t.conclude(new(evaluation.StopEnding(cause)))
 	}
 	message := fmt.Sprintf("cannot create %s %s: %v", a.kind.Kind, a.name, err)
 	if errors.Is(err, errSilent) {
 		a.delete(ctx, metav1.DeletePropagationBackground)
-		return a.t.conclude(ending(messaging.OutcomeHandedBack, messaging.ReasonPreempted, message), "")
+		return a.t.conclude(ending(messaging.OutcomeHandedBack, messaging.ReasonPreempted, message))
 	}
 	reason := messaging.ReasonCommand
 	if isQuota(err) {
 		reason = messaging.ReasonStart
 	}
-	return a.t.conclude(new(evaluation.Failed(reason, message)), "")
+	return a.t.conclude(new(evaluation.Failed(reason, message)))
 }
 
 // check looks whether the resource still exists, in case the watch missed its deletion.
@@ -279,7 +268,7 @@ func (a *attempt) end(ctx context.Context) {
 // delete deletes the resource. If that fails, only its deadline and its owner can end
 // it.
 func (a *attempt) delete(ctx context.Context, how metav1.DeletionPropagation) {
-	ctx, a.deleted = context.WithoutCancel(ctx), true
+	ctx = context.WithoutCancel(ctx)
 	pause := backoff.New(minPause, maxPause)
 	for tries := 1; ; tries++ {
 		err := a.remove(ctx, a.name, how)

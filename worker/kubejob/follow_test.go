@@ -143,7 +143,7 @@ func TestAValueIsOfAWholeLog(t *testing.T) {
 				a.sub.touch()
 				a.sub.hub.mu.Unlock()
 
-				e := a.t.conclude(<-endings, "")
+				e := a.t.conclude(<-endings)
 				if e.Outcome != test.outcome {
 					t.Fatalf("it ends as %s (%+v), want %s", e.Outcome, e.Failure, test.outcome)
 				}

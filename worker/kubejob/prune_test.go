@@ -80,7 +80,7 @@ func TestAPrunedJobIsDeleted(t *testing.T) {
 		say(1, "err=0.5")
 		synctest.Wait()
 		cancel(evaluation.ErrPruned)
-		e := a.t.conclude(<-endings, "")
+		e := a.t.conclude(<-endings)
 
 		if want := []string{"/apis/batch/v1/namespaces/n/jobs/j Foreground"}; !slices.Equal(deleted, want) {
 			t.Errorf("deleted %q, want %q", deleted, want)

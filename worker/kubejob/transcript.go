@@ -105,7 +105,7 @@ func (t *transcript) summedUp() bool {
 
 // conclude adds the reports to an ending. A nil ending means that the program ended
 // successfully; the value then decides.
-func (t *transcript) conclude(e *evaluation.Ending, logs string) evaluation.Ending {
+func (t *transcript) conclude(e *evaluation.Ending) evaluation.Ending {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if e == nil {
@@ -113,7 +113,6 @@ func (t *transcript) conclude(e *evaluation.Ending, logs string) evaluation.Endi
 	}
 	out := *e
 	t.reports.Conclude(&out)
-	out.Logs = logs
 	if t.summary != nil {
 		for name, v := range t.summary.Metrics {
 			out.Metrics[name] = float64(v)

@@ -69,8 +69,8 @@ func TestTranscript(t *testing.T) {
 			if s, ok := jobsidecar.Parse(tt.summary); ok {
 				tr.summarise(s)
 			}
-			e := tr.conclude(nil, "logs")
-			if e.Outcome != tt.outcome || e.Checkpoint != tt.checkpoint || e.Logs != "logs" {
+			e := tr.conclude(nil)
+			if e.Outcome != tt.outcome || e.Checkpoint != tt.checkpoint {
 				t.Errorf("it ends as %+v (%+v), want %s with checkpoint %q", e, e.Failure, tt.outcome, tt.checkpoint)
 			}
 			if len(e.Values) > 0 && e.Values.First() != tt.value || (len(e.Values) > 0) != (tt.outcome == messaging.OutcomeCompleted) {
@@ -88,7 +88,7 @@ func TestMessagesAreBounded(t *testing.T) {
 	for range 100 {
 		tr.line(bytes.Repeat([]byte("ä"), 100_000))
 	}
-	e := tr.conclude(new(evaluation.Failed(messaging.ReasonExit, tr.words(strings.Repeat("x", 10_000)))), "")
+	e := tr.conclude(new(evaluation.Failed(messaging.ReasonExit, tr.words(strings.Repeat("x", 10_000)))))
 	if n := len(e.Failure.Message); n > messaging.MaxMessage {
 		t.Errorf("the message has %d bytes, at most %d are accepted", n, messaging.MaxMessage)
 	}
@@ -150,7 +150,7 @@ func FuzzLog(f *testing.F) {
 		if err := l.lines(strings.NewReader(text), true); err != nil {
 			t.Fatal(err)
 		}
-		tr.conclude(nil, "")
+		tr.conclude(nil)
 		if n := len(lines); l.last != "" && sorted(text) {
 			if err := l.lines(strings.NewReader(text), true); err != nil {
 				t.Fatal(err)

@@ -67,6 +67,7 @@ be set in the environment: --start-timeout as FANTASIA_START_TIMEOUT, and so on.
 	f := cmd.Flags()
 	workernode.Flags(f, o)
 	kubejobFlags(f, &k)
+	f.Var(workernode.Size(&o.Worker.KeepTrials), "keep-trials", "how much the logs of ended trials may take in --state before the oldest are removed; 0 keeps all")
 	f.StringVar(&files.template, "template", "", "YAML file of the manifest")
 	f.StringVar(&files.studyJobs, "study-jobs", "", "YAML file of the Jobs that each namespace's studies may bring (default: none)")
 	f.StringVar(&files.kubeconfig, "kubeconfig", "", "kubeconfig file (default: the pod's service account, $KUBECONFIG, or ~/.kube/config)")

@@ -1,9 +1,20 @@
 {{/* A pool's values over the defaults, as YAML, with stateful and jobs (its trials are Jobs): (list $ overrides). */}}
 {{- define "fantasia.pool" -}}
-{{- $p := mergeOverwrite (deepCopy (index . 0).Values.poolDefaults) (deepCopy (index . 1 | default dict)) -}}
+{{- $root := index . 0 -}}
+{{- $p := mergeOverwrite (deepCopy $root.Values.poolDefaults) (deepCopy (index . 1 | default dict)) -}}
 {{- $jobs := or (ne $p.kubejob.template "") $p.kubejob.allowStudyJobs -}}
 {{- if $jobs -}}
 {{- $p = mergeOverwrite $p (dict "image" "" "workerPath" "" "serviceAccountToken" true) -}}
+{{- end -}}
+{{- if not $p.state.type -}}
+{{- $nats := and (not $root.Values.nats.urls) $root.Values.nats.bundled.persistence.enabled -}}
+{{- $etcd := and (not $root.Values.etcd.urls) $root.Values.etcd.bundled.persistence.enabled -}}
+{{- if and $jobs (or $nats $etcd) -}}
+{{- $class := or $p.state.storageClassName (ternary $root.Values.nats.bundled.persistence.storageClassName $root.Values.etcd.bundled.persistence.storageClassName $nats) -}}
+{{- $_ := set $p "state" (merge (dict "type" "persistentVolumeClaim" "storageClassName" $class) $p.state) -}}
+{{- else -}}
+{{- $_ := set $p.state "type" "emptyDir" -}}
+{{- end -}}
 {{- end -}}
 {{- $_ := set $p "stateful" (or (eq $p.state.type "persistentVolumeClaim") $jobs) -}}
 {{- $_ := set $p "jobs" $jobs -}}
@@ -148,8 +159,8 @@ spec:
         - --slots={{ $p.slots }}
         {{- if not $p.jobs }}
         - --gpus={{ ternary "auto" "none" (gt (int $p.gpus) 0) }}
-        - --keep-trials={{ $p.state.keepTrials }}
         {{- end }}
+        - --keep-trials={{ $p.state.keepTrials }}
         - --state=/var/lib/fantasia
         - --listen=:8081
         - --drain={{ $p.drainSeconds }}s
