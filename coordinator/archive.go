@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/archive"
 	"github.com/fantasia-hpo/fantasia/coordinator/backup"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/quota"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"
@@ -120,7 +122,8 @@ func archivable(r *run) error {
 }
 
 // Unarchive moves a study from the archive back to the ledger, as it was. The error wraps
-// archive.ErrNotFound, ledger.ErrNameTaken, ErrNoArchive, ErrArchiving, ErrNoRoom or ErrNotLeader.
+// archive.ErrNotFound, ledger.ErrNameTaken, ErrNoArchive, ErrArchiving, ErrNoRoom or ErrNotLeader, or is
+// a *quota.Exceeded.
 func (c *Coordinator) Unarchive(ctx context.Context, nameOrID string) (*record.Study, error) {
 	if err := c.room.lacking(); err != nil {
 		return nil, err
@@ -135,9 +138,10 @@ func (c *Coordinator) Unarchive(ctx context.Context, nameOrID string) (*record.S
 		return nil, err
 	}
 	var writer *ledger.Writer
+	shares := quota.From(ctx)
 	err = c.command(ctx, func(_ context.Context, l *leader, _ time.Time) error {
 		writer = l.journal.writer
-		return l.studies.vacant(&entry)
+		return cmp.Or(l.studies.vacant(&entry), quota.Admit(shares, entry.Name, l.used, quota.Use{quota.Studies: 1}))
 	})
 	if err != nil {
 		return nil, err
@@ -154,13 +158,16 @@ func (c *Coordinator) Unarchive(ctx context.Context, nameOrID string) (*record.S
 // then has the leader take it in. It deletes them again if the leader refuses.
 func (c *Coordinator) bringBack(ctx context.Context, in *ledger.StudyImport, entry *archive.Entry) (*record.Study, error) {
 	var found ledger.Summary
+	shares := quota.From(ctx)
 	err := c.o.Archive.Read(ctx, entry.ID, func(key string, value []byte) error { return in.Put(ctx, key, value) })
 	if err == nil {
 		found, err = in.Finish(ctx)
 	}
 	if err == nil {
 		err = c.command(ctx, func(ctx context.Context, l *leader, now time.Time) error {
-			if err := l.studies.vacant(entry); err != nil {
+			r := newRun(&found.Study)
+			r.status = found.Status
+			if err := cmp.Or(l.studies.vacant(entry), l.admitStudy(shares, r)); err != nil {
 				return err
 			}
 			return l.studies.takeIn(ctx, &found, now)
@@ -205,7 +212,7 @@ func (s *studies) takeIn(ctx context.Context, found *ledger.Summary, now time.Ti
 	if err := s.journal.writer.Create(ctx, &found.Study, &batch); err != nil {
 		return fmt.Errorf("restore study %s: %w", found.Study.Definition.Metadata.Name, err)
 	}
-	r := s.adopt(&ledger.Records{Study: found.Study, Status: found.Status}, now)
+	r := s.adopt(&ledger.Records{Study: found.Study, Status: found.Status, Bytes: ledger.Size(&found.Study)}, now)
 	s.log.Info("study restored from the archive", telemetry.LogStudy, r.name(), "id", found.Study.ID)
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/quota"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -166,7 +167,7 @@ func (r *run) silent(open []engine.OpenAttempt, since time.Time, lease time.Dura
 // Suggest waits until a client holds count trials of a study, at most for wait. It
 // returns at once if the client holds some and can hold no more for now. The error wraps
 // ErrNotLeader, ErrBusy, ErrNoRoom, ledger.ErrNotFound, or engine.ErrRefused if the study has a
-// command.
+// command, or is a *quota.Exceeded.
 func (c *Coordinator) Suggest(ctx context.Context, nameOrID, client string, count int, wait time.Duration) (Suggestions, error) {
 	l := c.term.Load()
 	if l == nil {
@@ -180,6 +181,7 @@ func (c *Coordinator) Suggest(ctx context.Context, nameOrID, client string, coun
 		error
 	}
 	done := make(chan reply, 1)
+	shares := quota.From(ctx)
 	a := &asking{client: client, count: count, reply: func(s Suggestions, err error) { done <- reply{s, err} }}
 	sent := l.submit(ctx, input{
 		refused: func() { done <- reply{error: ErrNotLeader} },
@@ -187,6 +189,9 @@ func (c *Coordinator) Suggest(ctx context.Context, nameOrID, client string, coun
 			r, err := l.clientsOf(ctx, nameOrID, now)
 			if err == nil {
 				a.run, a.until = r, now.Add(wait)
+				err = l.admitCall(shares, a)
+			}
+			if err == nil {
 				err = l.clients.ask(a, now)
 			}
 			if err != nil {
@@ -299,8 +304,9 @@ func (c *Coordinator) Measure(ctx context.Context, nameOrID, client string, held
 }
 
 // Tell applies an event of a client or a user to a study, and returns the trial that it
-// is about. The error wraps one of the kinds of engine.Answer.
+// is about. The error wraps one of the kinds of engine.Answer, or is a *quota.Exceeded.
 func (c *Coordinator) Tell(ctx context.Context, nameOrID string, event func(now time.Time) engine.Event) (record.Trial, error) {
+	shares := quota.From(ctx)
 	return query(ctx, c, func(ctx context.Context, l *leader, now time.Time) (told record.Trial, err error) {
 		r, err := l.studies.find(nameOrID)
 		if err != nil {
@@ -309,7 +315,11 @@ func (c *Coordinator) Tell(ctx context.Context, nameOrID string, event func(now 
 		if _, err := l.studies.engineOf(ctx, r, now); err != nil {
 			return told, err
 		}
-		out := l.studies.step(r, event(now))
+		ev := event(now)
+		if err := l.admitEvent(shares, r, ev); err != nil {
+			return told, err
+		}
+		out := l.studies.step(r, ev)
 		switch {
 		case r.broken != nil:
 			return told, r.broken

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/quota"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -142,9 +143,9 @@ func checkSize(s *study.Study) error {
 }
 
 // Create starts a study and returns its record. The caller MUST have validated the
-// study (see file.Parse). The error wraps ledger.ErrNameTaken, ErrNotLeader, ErrNoRoom or ErrBroker, or is
+// study (see file.Parse). The error wraps ledger.ErrNameTaken, ErrNotLeader, ErrNoRoom or ErrBroker, is
 // a *study.Problems if the study is too large for the ledger, or brings a Job although it
-// is no resource of Kubernetes.
+// is no resource of Kubernetes, or is a *quota.Exceeded.
 func (c *Coordinator) Create(ctx context.Context, s *study.Study) (*record.Study, error) {
 	return c.create(ctx, s, func(now time.Time) string { return record.NewID(rand.Reader, now) })
 }
@@ -160,13 +161,17 @@ func (c *Coordinator) create(ctx context.Context, s *study.Study, newID func(now
 	if err := c.setUpPools(ctx, []string{s.Spec.Pool}); err != nil {
 		return nil, err
 	}
+	shares := quota.From(ctx)
 	return query(ctx, c, func(ctx context.Context, l *leader, now time.Time) (*record.Study, error) {
 		id := newID(now)
 		if r := l.studies.runs[id]; r != nil {
 			return new(r.spec), nil
 		}
-		created := record.Study{ID: id, Definition: *s, Created: now}
-		return &created, l.studies.create(ctx, created, now)
+		r := newRun(&record.Study{ID: id, Definition: *s, Created: now})
+		if err := l.admitStudy(shares, r); err != nil {
+			return nil, err
+		}
+		return new(r.spec), l.studies.create(ctx, r, now)
 	})
 }
 
@@ -188,8 +193,8 @@ func (c *Coordinator) Stop(ctx context.Context, nameOrID, reason string) error {
 // Update replaces a study's specification with a compatible one, which may widen or narrow
 // the space: see study.Compatible. A study that had
 // ended resumes if the new specification allows it. The error wraps ErrIncompatible
-// if the two are incompatible, and is a *study.Problems if the new one is too large
-// for the ledger.
+// if the two are incompatible, is a *study.Problems if the new one is too large
+// for the ledger, or is a *quota.Exceeded.
 func (c *Coordinator) Update(ctx context.Context, nameOrID string, s *study.Study) error {
 	if err := checkSize(s); err != nil {
 		return err
@@ -200,15 +205,19 @@ func (c *Coordinator) Update(ctx context.Context, nameOrID string, s *study.Stud
 	if err := c.setUpPools(ctx, []string{s.Spec.Pool}); err != nil {
 		return err
 	}
+	shares := quota.From(ctx)
 	return c.command(ctx, func(ctx context.Context, l *leader, now time.Time) error {
 		r, err := l.studies.find(nameOrID)
 		if err != nil {
 			return err
 		}
+		if _, err := l.studies.engineOf(ctx, r, now); err != nil { // compare with the whole specification
+			return err
+		}
 		if differences := study.Compatible(&r.spec.Definition, s); len(differences) > 0 {
 			return fmt.Errorf("%w:\n  %s", ErrIncompatible, strings.Join(differences, "\n  "))
 		}
-		if _, err := l.studies.engineOf(ctx, r, now); err != nil {
+		if err := l.admitUpdate(shares, r, s); err != nil {
 			return err
 		}
 		if study.NewSpace(&r.spec.Definition, s) {

@@ -51,13 +51,18 @@ func (c *Coordinator) Epoch(ctx context.Context) (int64, error) {
 
 // Summaries returns the studies with the given ids that this replica leads, or all
 // of its studies if no id is given, in no particular order. What it returns is
-// durable. The error is ErrNotLeader if this replica does not lead.
+// durable. Of all studies, those that have ended may have only the heads of their specifications
+// (see study.Study.Head). The error is ErrNotLeader if this replica does not lead.
 func (c *Coordinator) Summaries(ctx context.Context, ids ...string) ([]ledger.Summary, error) {
 	var all []ledger.Summary
+	var heads []int // of those in all that are to be read
 	err := c.command(ctx, func(_ context.Context, l *leader, _ time.Time) error {
 		add := func(r *run) { all = append(all, ledger.Summary{Study: r.spec, Status: r.status}) }
 		for _, id := range ids {
 			if r := l.studies.runs[id]; r != nil {
+				if r.head {
+					heads = append(heads, len(all))
+				}
 				add(r)
 			}
 		}
@@ -70,6 +75,13 @@ func (c *Coordinator) Summaries(ctx context.Context, ids ...string) ([]ledger.Su
 	})
 	if err != nil {
 		return nil, fmt.Errorf("look at the studies: %w", err)
+	}
+	for _, i := range heads {
+		whole, err := c.ledger.Study(ctx, all[i].Study.ID)
+		if err != nil {
+			return nil, fmt.Errorf("look at the studies: %w", err)
+		}
+		all[i].Study = whole.Study
 	}
 	return all, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
@@ -85,20 +86,27 @@ func (c *Coordinator) Recommend(ctx context.Context, s ledger.Summary) (*optimiz
 	if err != nil {
 		return nil, fmt.Errorf("recommend a point of study %s: %w", s.Study.ID, err)
 	}
-	model, ok := o.(optimizer.Recommender)
-	if !ok {
+	if _, ok := o.(optimizer.Recommender); !ok {
 		return nil, nil
 	}
 	return c.recommendations.at(ctx, s.Study.ID, s.Status.Position, func() (*optimizer.Recommendation, error) {
-		return c.recommendStored(ctx, s.Study.ID, model)
+		return c.recommendStored(ctx, s.Study.ID)
 	})
 }
 
-// recommendStored makes a recommendation from a study's records.
-func (c *Coordinator) recommendStored(ctx context.Context, id string, model optimizer.Recommender) (*optimizer.Recommendation, error) {
+// recommendStored makes a recommendation from a study's records; nil if its optimiser makes none.
+func (c *Coordinator) recommendStored(ctx context.Context, id string) (*optimizer.Recommendation, error) {
 	records, err := c.ledger.LoadStudy(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("load study %s: %w", id, err)
+	}
+	o, err := c.o.NewOptimizer(records.Study.Definition.Spec.Algorithm)
+	if err != nil {
+		return nil, fmt.Errorf("recommend a point of study %s: %w", id, err)
+	}
+	model, ok := o.(optimizer.Recommender)
+	if !ok {
+		return nil, nil
 	}
 	e, _, err := engine.Load(records.Study, records.Status, records.Model, records.Trials, ids{}, c.o.Engine, time.Now())
 	if err != nil {
@@ -128,7 +136,7 @@ type recommender struct {
 	log     *slog.Logger
 	studies *studies
 	known   *recommendations
-	stored  func(ctx context.Context, id string, model optimizer.Recommender) (*optimizer.Recommendation, error) // from the ledger
+	stored  func(ctx context.Context, id string) (*optimizer.Recommendation, error) // from the ledger
 	post    post
 	spawn   func(func()) // starts a goroutine of the term
 
@@ -143,13 +151,13 @@ func (m *recommender) next(ctx context.Context, now time.Time) {
 	}
 	r, model := m.waiting()
 	if r == nil {
-		r, model = m.ended()
+		r = m.ended()
 	}
 	if r == nil {
 		return
 	}
 	id, position := r.spec.ID, r.status.Position
-	making := func(ctx context.Context) (*optimizer.Recommendation, error) { return m.stored(ctx, id, model) }
+	making := func(ctx context.Context) (*optimizer.Recommendation, error) { return m.stored(ctx, id) }
 	if r.engine != nil {
 		p, state := r.engine.FinalProblem(), r.engine.Model().State
 		making = func(ctx context.Context) (*optimizer.Recommendation, error) { return recommend(ctx, model, p, state) }
@@ -197,23 +205,24 @@ func (m *recommender) waiting() (oldest *run, model optimizer.Recommender) {
 	return oldest, model
 }
 
-// ended takes the next ended study whose final recommendation is missing, and its
-// optimiser. Its engine is not loaded: a study of many trials would hold the loop up.
-func (m *recommender) ended() (*run, optimizer.Recommender) {
+// ended takes the next ended study whose final recommendation is missing. Its engine is not loaded: a
+// study of many trials would hold the loop up.
+func (m *recommender) ended() *run {
 	for s := m.studies; len(s.unfinished) > 0; {
 		r := s.runs[s.unfinished[0]]
 		s.unfinished = s.unfinished[1:]
 		if r == nil || !r.unfinished() { // it was deleted, or has resumed
 			continue
 		}
-		o, err := s.newOptimizer(r.spec.Definition.Spec.Algorithm)
+		// Whether an optimiser recommends depends on its name only, which is all that a head has of it.
+		o, err := s.newOptimizer(study.Algorithm{Name: r.spec.Definition.Spec.Algorithm.Name})
 		if err != nil {
 			m.log.Warn("could not make a recommendation", telemetry.LogStudy, r.name(), telemetry.LogError, err)
 			continue
 		}
-		if model, ok := o.(optimizer.Recommender); ok {
-			return r, model
+		if _, ok := o.(optimizer.Recommender); ok {
+			return r
 		}
 	}
-	return nil, nil
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -32,8 +33,12 @@ func (c *Coordinator) Broken(id string) error {
 // run is one study of the leader. The engine and the optimiser of an ended study are
 // loaded for commands, but not for messages of workers.
 type run struct {
-	spec      record.Study
-	status    record.Status
+	spec   record.Study
+	status record.Status
+	bytes  int64 // of the specification
+	// head says that spec is only the specification's head, of an ended study that was not loaded
+	// in this term: see study.Study.Head.
+	head      bool
 	engine    *engine.Engine
 	optimizer optimizer.Optimizer
 	fallback  optimizer.Optimizer // nil for none
@@ -64,6 +69,9 @@ type run struct {
 	// fallbacks; nil before the first.
 	asking, fallingBack context.CancelFunc
 }
+
+// newRun returns a study that has no status yet.
+func newRun(spec *record.Study) *run { return &run{spec: *spec, bytes: ledger.Size(spec)} }
 
 func (r *run) name() string { return r.spec.Definition.Metadata.Name }
 func (r *run) pool() string { return r.spec.Definition.Spec.Pool }

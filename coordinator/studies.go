@@ -63,7 +63,7 @@ func (s *studies) ordered() []*run {
 // adopt adds a stored study. It loads the engine if the study is running, but not if
 // the study has ended or cannot be read.
 func (s *studies) adopt(stored *ledger.Records, now time.Time) *run {
-	r := &run{spec: stored.Study, status: stored.Status}
+	r := &run{spec: stored.Study, status: stored.Status, bytes: stored.Bytes, head: stored.Head}
 	s.runs[r.spec.ID], s.names[r.name()] = r, r.spec.ID
 	switch {
 	case stored.Err != nil:
@@ -99,18 +99,18 @@ func (s *studies) recommended(r *run, now time.Time, made record.Recommendation)
 }
 
 // create stores a new study and starts it.
-func (s *studies) create(ctx context.Context, spec record.Study, now time.Time) error {
-	r := &run{spec: spec}
+func (s *studies) create(ctx context.Context, r *run, now time.Time) error {
+	spec := &r.spec
 	if err := s.prepare(r); err != nil {
 		return err
 	}
-	e, out, err := engine.New(spec, ids{}, s.settingsOf(r), now)
+	e, out, err := engine.New(*spec, ids{}, s.settingsOf(r), now)
 	if err != nil {
 		return fmt.Errorf("create study %s: %w", r.name(), err)
 	}
 	var batch ledger.Batch
 	batch.PutStatus(spec.ID, out.Status)
-	if err := s.journal.writer.Create(ctx, &spec, &batch); err != nil {
+	if err := s.journal.writer.Create(ctx, spec, &batch); err != nil {
 		return fmt.Errorf("create study %s: %w", r.name(), err)
 	}
 	r.status, out.Status = *out.Status, nil // already stored
@@ -149,6 +149,7 @@ func (s *studies) engineOf(ctx context.Context, r *run, now time.Time) (*engine.
 	case err != nil:
 		return nil, fmt.Errorf("load study %s: %w", r.name(), err)
 	default:
+		r.spec, r.head = stored.Study, false
 		s.load(r, stored, now)
 	}
 	return r.engine, r.broken
@@ -252,7 +253,7 @@ func (s *studies) takeOutput(r *run, out *engine.Output) {
 		return
 	}
 	if out.Study != nil {
-		r.spec = *out.Study
+		r.spec, r.bytes = *out.Study, ledger.Size(out.Study)
 	}
 	if out.Status != nil {
 		r.status = *out.Status

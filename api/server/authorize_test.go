@@ -391,6 +391,9 @@ func TestTokensNameTheLine(t *testing.T) {
 		{"a secret read", ":1: hash of a"},
 		{"a.b " + digest("a") + " read", `:1: name "a.b"`},
 		{good + " x,,y", ":1: prefixes"},
+		{good + " x studies=many", `:1: quotas of a: quota studies: got "many"; want a whole number`},
+		{good + " x workers=5", `:1: quotas of a: quota "workers=5": want QUOTA=NUMBER, where QUOTA is one of studies`},
+		{good + " x y studies=5", ":1: got 5 words"},
 		{good + "\nb " + digest("a") + " write", ":2: b has the same token as a"},
 	} {
 		file := filepath.Join(t.TempDir(), "tokens")

@@ -12,11 +12,12 @@ import (
 // ClaimGrants holds what the claims of a token grant, from a file that is read again when it
 // changes. A line is
 //
-//	CLAIM=VALUE read|write [PREFIX,PREFIX…]
+//	CLAIM=VALUE read|write [PREFIX,PREFIX…] [QUOTA=BOUND…]
 //
 // It grants a role to tokens whose claim is VALUE, or a list that has VALUE. A VALUE with
 // spaces is written in double quotes, as in Go. PREFIX limits the line to studies whose
-// names begin with it. The lines that match a token add up. Empty lines and lines that
+// names begin with it. QUOTA is one of package quota, of what the line covers. The lines that match a
+// token add up. Empty lines and lines that
 // begin with # are ignored. Safe for concurrent use.
 type ClaimGrants struct{ file *watched[[]claimLine] }
 
@@ -49,6 +50,7 @@ func (c *ClaimGrants) Grant(claims map[string]json.RawMessage) (g Grant, looked 
 		ok = true
 		limited = limited && len(l.grant.Prefixes) > 0
 		g.Prefixes = append(g.Prefixes, l.grant.Prefixes...)
+		g.Shares = append(g.Shares, l.grant.Shares...)
 		if l.grant.Write {
 			g.Write = true
 			limitedWrites = limitedWrites && len(l.grant.Prefixes) > 0
@@ -90,7 +92,7 @@ func parseClaimLines(file string) (lines []claimLine, err error) {
 }
 
 func parseClaimLine(line string) (l claimLine, err error) {
-	const want = "want CLAIM=VALUE read|write [PREFIX,PREFIX…]"
+	const want = "want CLAIM=VALUE read|write [PREFIX,PREFIX…] [QUOTA=BOUND…]"
 	claim, rest, ok := strings.Cut(line, "=")
 	if !ok || claim == "" || len(strings.Fields(claim)) != 1 || strings.TrimSpace(claim) != claim {
 		return l, fmt.Errorf("%q does not begin with the name of a claim and =; %s", line, want)
@@ -113,8 +115,8 @@ func parseClaimLine(line string) (l claimLine, err error) {
 		return l, fmt.Errorf("value of %s is empty; %s", claim, want)
 	}
 	fields := strings.Fields(rest)
-	if len(fields) < 1 || len(fields) > 2 {
-		return l, fmt.Errorf("got %d words after %s=%s; %s", len(fields), claim, l.value, want)
+	if words, _ := cutQuotas(fields); len(words) < 1 || len(words) > 2 {
+		return l, fmt.Errorf("got %d words after %s=%s; %s", len(words), claim, l.value, want)
 	}
 	return l, l.grant.setRole(claim+"="+l.value, fields)
 }

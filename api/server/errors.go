@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/coordinator/quota"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
@@ -49,6 +50,11 @@ func toConnect(err error) error {
 	}
 	if problems, ok := errors.AsType[*study.Problems](err); ok {
 		return badFile(problems)
+	}
+	if full, ok := errors.AsType[*quota.Exceeded](err); ok {
+		return withDetail(connect.NewError(connect.CodeResourceExhausted, full), &errdetails.QuotaFailure{
+			Violations: []*errdetails.QuotaFailure_Violation{{Subject: "quotas/" + string(full.Name), Description: full.Error()}},
+		})
 	}
 	for _, known := range []struct {
 		err  error

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
+	"github.com/fantasia-hpo/fantasia/coordinator/quota"
 )
 
 // DefaultMaxBody bounds a request, in bytes. It has room for the largest study file.
@@ -41,6 +42,9 @@ type Options struct {
 	Draining <-chan struct{}
 	// MaxBody bounds a request in bytes. Default DefaultMaxBody.
 	MaxBody int
+	// Quotas are those of callers who may change only some studies, unless their grants name
+	// others. Default quota.Usual.
+	Quotas quota.Limits
 	// Limits bound what one caller may send.
 	Limits Limits
 	// Now is the clock for studies' elapsed times. Default time.Now.

@@ -13,6 +13,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/quota"
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
@@ -28,6 +29,8 @@ type Grant struct {
 	// WritePrefixes limit Write further, to studies whose names begin with one of them. An
 	// empty list means all that the grant covers.
 	WritePrefixes []string
+	// Shares are the quotas of what the grant's lines cover, as far as they name some.
+	Shares []quota.Share
 	// Expires is when the grant ends, and with it the streams of its bearer. The zero time
 	// is never.
 	Expires time.Time
@@ -63,10 +66,10 @@ type hash [sha256.Size]byte
 
 // Tokens holds the grants in a file, and reads the file again when it changes. A line is
 //
-//	NAME HASH read|write [PREFIX,PREFIX…]
+//	NAME HASH read|write [PREFIX,PREFIX…] [QUOTA=BOUND…]
 //
 // HASH is the token's SHA-256 hash in hexadecimal digits. PREFIX limits the token to
-// studies whose names begin with it. Empty lines and lines that begin with # are
+// studies whose names begin with it. QUOTA is one of package quota. Empty lines and lines that begin with # are
 // ignored. Safe for concurrent use.
 type Tokens struct{ file *watched[map[hash]Grant] }
 
@@ -106,8 +109,8 @@ func parseTokens(file string) (map[hash]Grant, error) {
 }
 
 func parseToken(fields []string) (h hash, g Grant, err error) {
-	if len(fields) < 3 || len(fields) > 4 {
-		return h, g, fmt.Errorf("got %d words; want NAME HASH read|write [PREFIX,PREFIX…]", len(fields))
+	if words, _ := cutQuotas(fields); len(words) < 3 || len(words) > 4 {
+		return h, g, fmt.Errorf("got %d words; want NAME HASH read|write [PREFIX,PREFIX…] [QUOTA=BOUND…]", len(words))
 	}
 	g.Name = fields[0]
 	if !messaging.ValidToken(g.Name) {
@@ -119,8 +122,18 @@ func parseToken(fields []string) (h hash, g Grant, err error) {
 	return h, g, g.setRole(g.Name, fields[2:])
 }
 
-// setRole sets what the last fields of somebody's line grant: read|write [PREFIX,PREFIX…].
+// cutQuotas returns what precedes the quotas of a line, and the quotas. No prefix of a study's name
+// has an equals sign.
+func cutQuotas(fields []string) (words, quotas []string) {
+	if at := slices.IndexFunc(fields, func(f string) bool { return strings.Contains(f, "=") }); at >= 0 {
+		return fields[:at], fields[at:]
+	}
+	return fields, nil
+}
+
+// setRole sets what the last fields of somebody's line grant: read|write [PREFIX,PREFIX…] [QUOTA=BOUND…].
 func (g *Grant) setRole(whose string, fields []string) error {
+	fields, quotas := cutQuotas(fields)
 	switch fields[0] {
 	case "read":
 	case "write":
@@ -134,5 +147,10 @@ func (g *Grant) setRole(whose string, fields []string) error {
 			return fmt.Errorf("prefixes %q of %s: one is empty", fields[1], whose)
 		}
 	}
+	limits, err := quota.Parse(quotas)
+	if err != nil {
+		return fmt.Errorf("quotas of %s: %w", whose, err)
+	}
+	g.Shares = []quota.Share{{Holder: whose, Prefixes: g.Prefixes, Write: g.Write, Limits: limits}}
 	return nil
 }

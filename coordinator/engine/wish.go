@@ -59,6 +59,9 @@ func (e *Engine) add(ev Add) {
 	}
 }
 
+// Requested reports whether a user's request has made a trial; false for an empty id.
+func (e *Engine) Requested(id string) bool { return id != "" && e.requests[id] > 0 }
+
 // wished checks a user's point, and returns the trial that the request has made already;
 // nil if there is none. That trial has its record at hand.
 func (e *Engine) wished(raw study.Point, request string) (study.Point, *trial, error) {

@@ -61,9 +61,30 @@ func (o op) etcd(prefix string) clientv3.Op {
 // PutStudy stores a study's specification, and apart from it the part that lists show.
 func (b *Batch) PutStudy(s *record.Study) {
 	b.put(s.ID, specLeaf, s)
-	head := *s
-	head.Definition = *s.Definition.Head()
-	b.put(s.ID, headLeaf, &head)
+	if at, ok := b.index[studyKey(s.ID, specLeaf)]; ok {
+		b.put(s.ID, headLeaf, headOf(s, int64(len(b.ops[at].Value))))
+	}
+}
+
+// head is the part of a study's specification that lists show, with the specification's size.
+type head struct {
+	record.Study
+	Bytes int64 `json:"bytes"`
+}
+
+func headOf(s *record.Study, bytes int64) *head {
+	h := &head{*s, bytes}
+	h.Definition = *s.Definition.Head()
+	return h
+}
+
+// Size returns how many bytes a study's specification takes in the ledger; 0 if it cannot be stored.
+func Size(s *record.Study) int64 {
+	raw, err := marshal(s)
+	if err != nil {
+		return 0
+	}
+	return int64(len(raw))
 }
 
 // PutStatus stores a study's status.

@@ -15,13 +15,18 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/coordinator/seal"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // Records are all records of one study. Trials are in the order of their numbers.
 type Records struct {
-	Study  record.Study
+	Study record.Study
+	// Bytes is how many bytes the specification takes.
+	Bytes int64
+	// Head says that Study is only the specification's head: see study.Study.Head.
+	Head   bool
 	Status record.Status
 	Model  record.Model
 	Trials []record.Trial
@@ -55,7 +60,7 @@ type Snapshot struct {
 	Traced time.Time
 }
 
-// Load reads all records at one revision, except for the trials of ended studies: see
+// Load reads all records at one revision, but of ended studies only the heads and the statuses: see
 // LoadStudy. A leader calls it after Lead. Unreadable records are reported for their
 // study: see Records.
 func (l *Ledger) Load(ctx context.Context) (*Snapshot, error) {
@@ -123,13 +128,18 @@ func (l *Ledger) loadOnce(ctx context.Context, prefix string, scan scanner, curv
 	studies := map[string]*Records{}
 	err = scan(ctx, prefix, snap.Revision, func(kv *mvccpb.KeyValue) error {
 		id, leaf, ok := l.splitStudyKey(kv.Key)
-		if !ok || !known(leaf) {
+		if !ok || !known(leaf) && leaf != headLeaf {
 			return nil // from a later version
 		}
-		if studies[id] == nil {
-			studies[id] = &Records{}
+		r := studies[id]
+		if r == nil {
+			r = &Records{}
+			studies[id] = r
 		}
-		studies[id].add(leaf, func(v any) error { return decode(kv, v) })
+		r.add(leaf, func(v any) error { return decode(kv, v) })
+		if leaf == specLeaf {
+			r.Bytes = int64(len(kv.Value) - seal.Overhead)
+		}
 		return nil
 	})
 	if err != nil {
@@ -196,6 +206,10 @@ func (r *Records) add(leaf string, decode func(v any) error) {
 	switch leaf {
 	case specLeaf:
 		err = decode(&r.Study)
+	case headLeaf:
+		var h head
+		err = decode(&h)
+		r.Study, r.Bytes, r.Head = h.Study, h.Bytes, true
 	case statusLeaf:
 		err = decode(&r.Status)
 	case modelLeaf:
@@ -225,6 +239,16 @@ func (l *Ledger) nameOf(ctx context.Context, id string, revision int64) (name st
 	return name, nil
 }
 
+// scanWhole is a scanner that skips the heads of specifications: it visits these as a whole.
+func (l *Ledger) scanWhole(ctx context.Context, prefix string, revision int64, visit func(*mvccpb.KeyValue) error) error {
+	return l.scan(ctx, prefix, revision, func(kv *mvccpb.KeyValue) error {
+		if _, leaf, ok := l.splitStudyKey(kv.Key); ok && leaf == headLeaf {
+			return nil
+		}
+		return visit(kv)
+	})
+}
+
 // scan visits the keys below a prefix in order, at one revision, page by page.
 func (l *Ledger) scan(ctx context.Context, prefix string, revision int64, visit func(*mvccpb.KeyValue) error) error {
 	return l.walk(ctx, prefix, visit, clientv3.WithRev(revision))
@@ -250,9 +274,9 @@ func (l *Ledger) walk(ctx context.Context, prefix string, visit func(*mvccpb.Key
 	}
 }
 
-// scanRunning is a scanner that skips the trials and the models of ended studies. It finds
-// the studies by their names, so its cost does not depend on how many trials those have. If
-// a name is unreadable it skips nothing, so that no study is lost.
+// scanRunning is a scanner that visits only the heads and the statuses of ended studies. It finds
+// the studies by their names, so its cost does not depend on how large those are. It visits a study as
+// a whole if its head is damaged, and all of them if a name is unreadable, so that no study is lost.
 func (l *Ledger) scanRunning(ctx context.Context, prefix string, revision int64, visit func(*mvccpb.KeyValue) error) error {
 	var ids []string
 	var unreadable error
@@ -266,12 +290,12 @@ func (l *Ledger) scanRunning(ctx context.Context, prefix string, revision int64,
 		return err
 	}
 	if unreadable != nil {
-		return l.scan(ctx, prefix, revision, visit)
+		return l.scanWhole(ctx, prefix, revision, visit)
 	}
 	for part := range slices.Chunk(ids, MaxOps/2) {
 		var gets []clientv3.Op
 		for _, id := range part {
-			for _, leaf := range []string{specLeaf, statusLeaf} {
+			for _, leaf := range []string{headLeaf, statusLeaf} {
 				gets = append(gets, clientv3.OpGet(l.o.Prefix+studyKey(id, leaf), clientv3.WithRev(revision)))
 			}
 		}
@@ -282,7 +306,7 @@ func (l *Ledger) scanRunning(ctx context.Context, prefix string, revision int64,
 		for i, id := range part {
 			heads := slices.Concat(resp.Responses[2*i].GetResponseRange().Kvs, resp.Responses[2*i+1].GetResponseRange().Kvs)
 			if !ended(heads) {
-				err = l.scan(ctx, l.o.Prefix+studyDir(id), revision, visit)
+				err = l.scanWhole(ctx, l.o.Prefix+studyDir(id), revision, visit)
 			} else {
 				err = errors.Join(visit(heads[0]), visit(heads[1]))
 			}
@@ -294,11 +318,12 @@ func (l *Ledger) scanRunning(ctx context.Context, prefix string, revision int64,
 	return nil
 }
 
-// ended reports whether a study's specification and status are present, and the status says
-// that the study has ended.
+// ended reports whether a study's head and status are present and readable, and the status says that
+// the study has ended.
 func ended(heads []*mvccpb.KeyValue) bool {
+	var h head
 	var s record.Status
-	return len(heads) == 2 && decode(heads[1], &s) == nil && s.State.Terminal()
+	return len(heads) == 2 && decode(heads[0], &h) == nil && decode(heads[1], &s) == nil && s.State.Terminal()
 }
 
 // Revision returns etcd's present revision. A Watch after it begins with what changes from
@@ -441,8 +466,15 @@ func (l *Ledger) summaries(ctx context.Context, specOrHead string, studies []nam
 			continue
 		}
 		var s Summary
-		if err := errors.Join(decode(spec[0], &s.Study), decode(status[0], &s.Status)); err != nil {
+		var h head
+		into := any(&h.Study)
+		if specOrHead == headLeaf {
+			into = &h
+		}
+		if err := errors.Join(decode(spec[0], into), decode(status[0], &s.Status)); err != nil {
 			s = unreadable(n, err)
+		} else {
+			s.Study = h.Study
 		}
 		out = append(out, s)
 	}

@@ -289,8 +289,9 @@ func BenchmarkLoadBesideEnded(b *testing.B) {
 	}
 }
 
-// A leader that takes over reads no trials of ended studies, and all trials of the others.
-func TestLoadSkipsTheTrialsOfEndedStudies(t *testing.T) {
+// A leader that takes over reads only the heads and the statuses of ended studies, and all trials of the
+// others.
+func TestLoadSkipsEndedStudies(t *testing.T) {
 	e, c := startEtcd(t, 0)
 	w := lead(t, New(c, Options{}), c)
 	var read []string
@@ -328,11 +329,26 @@ func TestLoadSkipsTheTrialsOfEndedStudies(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("trials by study (-want +got):\n%s", diff)
 	}
-	for _, key := range read {
-		id, _, ok := strings.Cut(key, "/"+trialsDir)
-		if ok && id != "id-1" && id != "id-3" {
-			t.Errorf("read %s, a trial of an ended study", key)
+	for _, s := range snap.Studies {
+		if want := s.Status.State != study.Running; s.Head != want || s.Bytes == 0 {
+			t.Errorf("%s has %d bytes, a head alone: %t; want %t", s.Study.ID, s.Bytes, s.Head, want)
 		}
+	}
+	for _, key := range read {
+		id, leaf, ok := strings.Cut(key, "/")
+		if ok && id != "" && id != "id-1" && id != "id-3" && leaf != headLeaf && leaf != statusLeaf {
+			t.Errorf("read %s of an ended study", key)
+		}
+	}
+	// A damaged head hides no study.
+	if _, err := c.Put(testContext(t), DefaultPrefix+studyKey("id-0", headLeaf), "{"); err != nil {
+		t.Fatal(err)
+	}
+	if snap, err = New(c, Options{}).Load(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	if i := slices.IndexFunc(snap.Studies, func(r Records) bool { return r.Study.ID == "id-0" }); i < 0 || snap.Studies[i].Head || snap.Studies[i].Err != nil {
+		t.Errorf("with a damaged head: %+v", snap.Studies)
 	}
 	// A damaged name hides no study.
 	if _, err := c.Put(testContext(t), DefaultPrefix+nameKey("study-id-1"), "{"); err != nil {

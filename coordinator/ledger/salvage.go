@@ -126,9 +126,7 @@ func (s *salvage) keep(id string, r *Records) {
 	}
 	s.curves(id)
 	// What is derived from the specification is made again.
-	head := r.Study
-	head.Definition = *r.Study.Definition.Head()
-	for key, v := range map[string]any{nameKey(name): nameRecord{ID: id}, studyKey(id, headLeaf): &head} {
+	for key, v := range map[string]any{nameKey(name): nameRecord{ID: id}, studyKey(id, headLeaf): headOf(&r.Study, Size(&r.Study))} {
 		if raw, err := json.Marshal(v); err == nil { // it was decoded from JSON
 			s.out.Records[key] = raw
 		}

@@ -8,7 +8,7 @@ import (
 // LoadStudy reads a study with all its trials, given its id, at one revision. The error
 // wraps ErrNotFound if there is none, ErrCorrupt if one of its records is unreadable.
 func (l *Ledger) LoadStudy(ctx context.Context, id string) (*Records, error) {
-	snap, err := l.load(ctx, l.o.Prefix+studyDir(id), l.scan, func(*Records) bool { return true })
+	snap, err := l.load(ctx, l.o.Prefix+studyDir(id), l.scanWhole, func(*Records) bool { return true })
 	if err != nil {
 		return nil, err
 	}

@@ -112,7 +112,7 @@ func (w *watcher) follow(ctx context.Context) error {
 
 // present delivers the present state.
 func (w *watcher) present(ctx context.Context) error {
-	snap, err := w.l.load(ctx, w.prefix, w.l.scan, func(*Records) bool { return false })
+	snap, err := w.l.load(ctx, w.prefix, w.l.scanWhole, func(*Records) bool { return false })
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func TestCommitAndLoad(t *testing.T) {
 		Revision: snap.Revision,
 		Cursors:  map[messaging.Stream]messaging.Cursor{messaging.StreamClaim: cursor},
 		Studies: []Records{{
-			Study: *s, Status: *status,
+			Study: *s, Bytes: Size(s), Status: *status,
 			Model:  record.Model{Request: 3, State: []byte("state")},
 			Trials: []record.Trial{*newTrial(1), *newTrial(2), *newTrial(3), *newTrial(4), *trial},
 		}},

@@ -90,6 +90,8 @@ func TestSchemaKnowsGrants(t *testing.T) {
 	}
 	for _, line := range []string{
 		"a=b read", "a=b write c", "a=b write c,d", "a=b\twrite   c", `a="b c" read`, `a="b\"c" read`, `a="b\\" read`, "a=b=c read", "https://a/b=c read",
+		"a=b write c studies=5", "a=b write c,d studies=5 study-bytes=50MiB open-trials=none", "a=b read studies=0",
+		"a=b write studies", "a=b write c studies=", "a=b write c studies=5MiB", "a=b write c workers=5", "a=b write c study-bytes=5MB", "a=b write studies=5 c", "a=b write c,d=5",
 		"a", "a=b", "a=b admin", "a= read", "=b read", "a=b read c,,d", "a=b read ,c", "a=b read c d", `a="b read`, `a="" read`, `a="b"read`, "a b=c read", `a="b\" read`, `a="\q" read`,
 	} {
 		name := filepath.Join(t.TempDir(), "grants")

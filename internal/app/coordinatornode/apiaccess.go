@@ -14,6 +14,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/api/oidc"
 	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/coordinator/quota"
 	"github.com/fantasia-hpo/fantasia/internal/app/access"
 	"github.com/fantasia-hpo/fantasia/internal/base/httpserve"
 	"github.com/fantasia-hpo/fantasia/telemetry"
@@ -30,6 +31,9 @@ type APIAccess struct {
 	ServerName string
 	// Tokens is the file of tokens and their permissions (see server.Tokens).
 	Tokens string
+	// Quotas are those of callers who may change only some studies (see quota.Parse), in place of
+	// the usual ones. A line of a file can name others.
+	Quotas []string
 	// OIDC says whose tokens of OpenID Connect are accepted too.
 	OIDC OIDC
 	// AllowedHosts are names by which the API may be called, besides localhost, IP
@@ -82,10 +86,11 @@ func (a *APIAccess) Flags(f *pflag.FlagSet) {
 	f.StringVar(&a.TLS.CA, "tls-ca", "", "PEM file of the CA certificates for the other replicas (default: the system's)")
 	f.StringVar(&a.ServerName, "tls-server-name", "", "`name` in the other replicas' certificates (default: the host in their --advertise)")
 	f.StringSliceVar(&a.AllowedHosts, "allowed-hosts", nil, "`names` by which the API is called, besides localhost, IP addresses and this machine's name; .name for all below it, * for any")
-	f.StringVar(&a.Tokens, "tokens", "", "file of accepted tokens, one a line: NAME SHA256 read|write [PREFIX,…] (default: no token is required)")
+	f.StringVar(&a.Tokens, "tokens", "", "file of accepted tokens, one a line: NAME SHA256 read|write [PREFIX,…] [QUOTA=BOUND…] (default: no token is required)")
+	f.StringSliceVar(&a.Quotas, "quotas", nil, "`QUOTA=BOUND` of each line of --tokens and --oidc-grants with prefixes that names no other (default: "+quota.Usual().String()+")")
 	f.StringVar(&a.OIDC.Issuer, "oidc-issuer", "", "`URL` of an issuer of OpenID Connect whose tokens are accepted too; needs --oidc-audience and --oidc-grants")
 	f.StringVar(&a.OIDC.Audience, "oidc-audience", "", "`name` that the issuer's tokens for this API have in their audience")
-	f.StringVar(&a.OIDC.Grants, "oidc-grants", "", "file of what the issuer's tokens grant, one a line: CLAIM=VALUE read|write [PREFIX,…]")
+	f.StringVar(&a.OIDC.Grants, "oidc-grants", "", "file of what the issuer's tokens grant, one a line: CLAIM=VALUE read|write [PREFIX,…] [QUOTA=BOUND…]")
 	f.StringVar(&a.OIDC.CA, "oidc-ca", "", "PEM file of the CA certificates for the issuer (default: the system's)")
 }
 
@@ -132,6 +137,10 @@ func (a *APIAccess) Options(o *server.Options, log *slog.Logger) error {
 		}
 		o.ForwardTLS = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: a.ServerName}
 	}
+	var err error
+	if o.Quotas, err = quota.Parse(a.Quotas); err != nil {
+		return fmt.Errorf("--quotas: %w", err)
+	}
 	var tokens server.Bearers
 	if a.Tokens != "" {
 		known, err := server.ReadTokens(a.Tokens, log)
@@ -140,7 +149,7 @@ func (a *APIAccess) Options(o *server.Options, log *slog.Logger) error {
 		}
 		tokens = known
 	}
-	tokens, err := a.OIDC.verifier(tokens, log)
+	tokens, err = a.OIDC.verifier(tokens, log)
 	if err != nil {
 		return err
 	}
