@@ -16,6 +16,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/worker/command"
+	"github.com/fantasia-hpo/fantasia/worker/device"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 )
 
@@ -33,7 +34,7 @@ type Options struct {
 	// Slots is the number of attempts that it evaluates at once, at most MaxSlots.
 	Slots int
 	// GPUs are divided among the slots: "auto" uses all of the machine's, "none" hides
-	// them, "0,1" uses these.
+	// them, "0,1" uses these (device.Deal).
 	GPUs string
 	// StateDir is the worker's own directory: spool, journal of claims, the files of
 	// attempts. Workers MUST NOT share one.
@@ -95,7 +96,7 @@ func DefaultOptions() Options {
 	return Options{
 		Pool:              study.DefaultPool,
 		Slots:             1,
-		GPUs:              gpusAuto,
+		GPUs:              device.Auto,
 		StateDir:          filepath.Join(".fantasia", "worker"),
 		Software:          "fantasia",
 		HeartbeatInterval: 5 * time.Second,

@@ -19,6 +19,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	"github.com/fantasia-hpo/fantasia/worker/command"
+	"github.com/fantasia-hpo/fantasia/worker/device"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 	"github.com/fantasia-hpo/fantasia/worker/family"
 	"github.com/fantasia-hpo/fantasia/worker/spool"
@@ -36,7 +37,7 @@ const maxNames = 30
 // Worker evaluates the trials of one pool. Make one with New; Run it once.
 type Worker struct {
 	options Options
-	devices []string
+	devices []device.Slot
 }
 
 // New checks the options and returns a worker; Run starts it.
@@ -44,7 +45,7 @@ func New(o Options) (*Worker, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	devices, err := visibleDevices(o.GPUs, o.Slots, "/dev", os.Getenv)
+	devices, err := device.Deal(o.GPUs, o.Slots, device.This())
 	if err != nil {
 		return nil, fmt.Errorf("worker: %w", err)
 	}
@@ -59,7 +60,7 @@ func New(o Options) (*Worker, error) {
 // run is the state of a running Worker.
 type run struct {
 	options  Options
-	devices  []string
+	devices  []device.Slot
 	instance string
 	host     string
 	environ  []string // of programs
@@ -257,7 +258,7 @@ func (r *run) evaluator(slot int) (evaluation.Evaluator, error) {
 		Slot: slot, Slots: o.Slots, Environ: r.environ, Logger: o.Logger,
 	}
 	if r.devices != nil {
-		c.VisibleDevices = &r.devices[slot]
+		c.Devices = &r.devices[slot]
 	}
 	return command.New(c)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"
+	"github.com/fantasia-hpo/fantasia/worker/device"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 	"github.com/fantasia-hpo/fantasia/worker/report"
 )
@@ -51,8 +52,8 @@ type Options struct {
 	AllowStudyCommands bool
 	// Slot counts from 0 to Slots-1.
 	Slot, Slots int
-	// VisibleDevices becomes CUDA_VISIBLE_DEVICES; nil leaves it as it is.
-	VisibleDevices *string
+	// Devices are the slot's GPUs; nil leaves the variables about them as they are.
+	Devices *device.Slot
 	// Environ is the worker's environment; nil means os.Environ(). Variables
 	// that begin with FANTASIA_ never reach a program.
 	Environ []string

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -47,8 +48,12 @@ func (e *Evaluator) base(a *messaging.Assignment) []string {
 			add(name, value)
 		}
 	}
-	if e.options.VisibleDevices != nil {
-		add("CUDA_VISIBLE_DEVICES", *e.options.VisibleDevices)
+	if d := e.options.Devices; d != nil {
+		env = slices.DeleteFunc(env, func(entry string) bool {
+			name, _, _ := strings.Cut(entry, "=")
+			return slices.Contains(d.Unset, name)
+		})
+		env = append(env, d.Environ...) // the last value of a name counts
 	}
 	add(prefix+"STUDY", a.StudyName)
 	add(prefix+"SLOT", strconv.Itoa(e.options.Slot))

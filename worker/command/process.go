@@ -10,14 +10,19 @@ import (
 	"path/filepath"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 	"github.com/fantasia-hpo/fantasia/worker/report"
 )
 
-// maxMetricsFile is the largest size of the metrics file, in bytes.
-const maxMetricsFile = 1 << 20
+const (
+	// maxMetricsFile is the largest size of the metrics file, in bytes.
+	maxMetricsFile = 1 << 20
+	// samePatience is how long after its program a worker may learn of a signal that both got.
+	samePatience = 2 * time.Second
+)
 
 // runProcess runs one child for one attempt.
 func (e *Evaluator) runProcess(ctx context.Context, s *session) (evaluation.Ending, error) {
@@ -64,15 +69,36 @@ func (e *Evaluator) supervise(ctx context.Context, c *child, s *session) (stoppe
 	}
 	select {
 	case <-c.exited: // takes precedence over what came at the same time
+		if stopped = leavingToo(ctx, c.exit()); stopped != nil {
+			break
+		}
 		e.unended(c.finish())
 		return nil
 	default:
 	}
-	if !s.isEnded() {
+	if stopped == nil && !s.isEnded() {
 		stopped = evaluation.Stopped(ctx)
 	}
 	e.unended(c.stop(s.task.Assignment.Run.GracePeriod(), s.task.Kill))
 	return stopped
+}
+
+// leavingToo returns why the attempt is stopped if a program has ended by a SIGTERM that was meant for
+// the worker too: Slurm, systemd and others send theirs to all processes of a job, and the
+// program can be the first to end.
+func leavingToo(ctx context.Context, how exit) error {
+	const reported = 128 + int(syscall.SIGTERM) // as shells say that a program has ended by it
+	if how.signal != syscall.SIGTERM && how.code != reported {
+		return nil
+	}
+	timer := time.NewTimer(samePatience)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return evaluation.Stopped(ctx)
+	case <-timer.C:
+		return nil
+	}
 }
 
 // unended warns of processes that did not end.

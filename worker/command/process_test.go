@@ -19,6 +19,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/worker/device"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 	"github.com/fantasia-hpo/fantasia/worker/family"
 )
@@ -163,8 +164,8 @@ func TestHowParametersReachAProgram(t *testing.T) {
 	a.Run.Workdir = dir
 	a.Checkpoint = "s3://bucket/7"
 	e := newEvaluator(t, func(o *Options) {
-		o.Slot, o.Slots, o.VisibleDevices = 2, 10_000, new("3")
-		o.Environ = append(os.Environ(), "FANTASIA_NATS=nats://user:password@host", "OTEL_SERVICE_NAME=w")
+		o.Slot, o.Slots, o.Devices = 2, 10_000, &device.Slot{Environ: []string{"CUDA_VISIBLE_DEVICES=3"}, Unset: []string{"HIP_VISIBLE_DEVICES"}}
+		o.Environ = append(os.Environ(), "FANTASIA_NATS=nats://user:password@host", "OTEL_SERVICE_NAME=w", "HIP_VISIBLE_DEVICES=3")
 	})
 	j := task(a)
 	j.Trace = messaging.TraceContext{Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", Tracestate: "a=b"}
@@ -207,6 +208,9 @@ func TestHowParametersReachAProgram(t *testing.T) {
 		if env[name] != value {
 			t.Errorf("%s=%q, want %q", name, env[name], value)
 		}
+	}
+	if value, ok := env["HIP_VISIBLE_DEVICES"]; ok {
+		t.Errorf("HIP_VISIBLE_DEVICES=%s, which the slot's devices exclude, reaches the program", value)
 	}
 	if _, ok := env["FANTASIA_NATS"]; ok {
 		t.Error("the worker's credentials reach the program")

@@ -117,6 +117,9 @@ func (e *Evaluator) converse(ctx context.Context, s *session, line []byte) (exit
 	patience := termGrace // for a child whose stdin was only closed
 	select {
 	case <-st.child.exited:
+		if stopped = leavingToo(ctx, st.child.exit()); stopped != nil {
+			patience = s.task.Assignment.Run.GracePeriod()
+		}
 	default:
 		if stopped = evaluation.Stopped(ctx); stopped != nil {
 			if err == nil && st.askToStop(ctx, s, stopped) {

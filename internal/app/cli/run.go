@@ -45,6 +45,11 @@ type runFlags struct {
 	verbose bool
 	ui      string
 	output  format
+	// remote are the workers of other processes, if any, and says is told how they can tell the user
+	// something. again are the words of a command other than run.
+	remote *local.Remote
+	says   *func(text string)
+	again  []string
 }
 
 func newRunCommand(a *app) *cobra.Command {
@@ -72,7 +77,7 @@ func newRunCommand(a *app) *cobra.Command {
 	}
 	c.Flags().IntVar(&f.workers, "workers", 0, "number of trials to evaluate at once (default: the study's parallelism)")
 	c.Flags().StringVar(&f.state, "state", "", "directory of the study's state (default: .fantasia/NAME, here or beside the study file)")
-	c.Flags().StringVar(&f.gpus, "gpus", "auto", "GPUs to divide among the workers: auto, none, or a list such as 0,1")
+	c.Flags().StringVar(&f.gpus, "gpus", "auto", "GPUs to divide among the workers: auto, none, or a list such as 0-3 or amd:0,1")
 	c.Flags().BoolVar(&f.fresh, "new", false, "start over; the old state is kept under another name")
 	c.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "log more to fantasia.log in the state directory")
 	c.Flags().StringVar(&f.ui, "ui", "", "serve the dashboard while the study runs, at `ADDRESS` of this machine")
@@ -163,6 +168,9 @@ func (a *app) run(ctx context.Context, file string, f runFlags, ui net.Listener)
 			progress.Say("dashboard    http://" + ui.Addr().String() + dashboard.Path + "studies/" + s.Metadata.Name)
 		}
 	}
+	if o.Remote = f.remote; f.says != nil {
+		*f.says = progress.Say
+	}
 	o.Progress = func(p coordinator.Progress) { progress.Show(display.NewNow(&p, time.Now())) }
 	result, err := local.Run(ctx, o)
 	progress.Close()
@@ -193,7 +201,7 @@ func (a *app) run(ctx context.Context, file string, f runFlags, ui net.Listener)
 
 // show writes the result to stdout; with YAML or JSON nothing else goes there.
 func (a *app) show(r *local.Result, file string, f runFlags, width int) error {
-	at := display.Place{File: file, State: f.state, Width: width}
+	at := display.Place{File: file, State: f.state, Again: f.again, Width: width}
 	if f.output == formatText {
 		if at.Width, at.Wrap = terminal(a.Stdout); !at.Wrap {
 			at.Width = width

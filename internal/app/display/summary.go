@@ -22,6 +22,8 @@ type Place struct {
 	// File and State are the study file and the state directory as given on the command
 	// line.
 	File, State string
+	// Again are the words of the command that continues the study; nil means fantasia run.
+	Again []string
 	// Width is the terminal's. Wrap breaks longer lines between words.
 	Width int
 	Wrap  bool
@@ -51,7 +53,7 @@ func Summarize(w io.Writer, r *local.Result, at Place) error {
 		s.failure(f, r.Status.Reason)
 	}
 	s.line("results      %s (also %s, %s)", filepath.Join(at.State, ReportFile), ResultFile, TrialsFile)
-	s.next(r, at.File, at.State)
+	s.next(r, at)
 	return s.err
 }
 
@@ -153,10 +155,13 @@ func lastFailure(trials []record.Trial) *record.Trial {
 	return last
 }
 
-func (s *summary) next(r *local.Result, file, state string) {
-	words := []string{"fantasia", "run", file}
-	if state != DefaultState(r.Study.Definition.Metadata.Name) {
-		words = append(words, "--state", state)
+func (s *summary) next(r *local.Result, at Place) {
+	file, words := at.File, at.Again
+	if words == nil {
+		words = []string{"fantasia", "run", file}
+		if at.State != DefaultState(r.Study.Definition.Metadata.Name) {
+			words = append(words, "--state", at.State)
+		}
 	}
 	again := strings.Join(Quoted(words), " ")
 	switch {

@@ -1,6 +1,7 @@
 // Package local runs one study in this process: etcd, NATS, a coordinator and a worker,
-// without opening a network port, except for a dashboard where one is asked for. Everything is kept in a state directory; running the
-// same study on it again continues it.
+// without opening a network port, except for a dashboard where one is asked for, and for workers of
+// other processes (Remote). Everything is kept in a state directory; running the same study on it
+// again continues it.
 package local
 
 import (
@@ -74,6 +75,8 @@ type Options struct {
 	// Evaluator returns the evaluator of trials for one slot; nil runs the study's
 	// command.
 	Evaluator func(slot int) (evaluation.Evaluator, error)
+	// Remote has workers of other processes evaluate the trials; nil means that this process does.
+	Remote *Remote
 }
 
 // Result is a study at the end of a run.
@@ -178,7 +181,7 @@ func (n *node) options() coordinator.Options {
 	o := inject.Coordinator(coordinator.DefaultOptions())
 	o.Name = "local"
 	o.Etcd, o.Bus = n.etcd, n.leader
-	o.HandBack, o.LeaseTTL = true, SoleLease
+	o.HandBack, o.LeaseTTL = n.o.Remote == nil, SoleLease // workers of other processes may be running still
 	o.Logger, o.Tracer, o.Exports, o.Meter = n.log, n.tel.Tracer(), n.tel.Exports(), n.tel.Meter()
 	return o
 }

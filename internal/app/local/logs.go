@@ -39,11 +39,15 @@ func (k *kept) tailLogs(ctx context.Context, nameOrID string, number int, o coor
 	if err != nil {
 		return err
 	}
+	dir, err := k.n.dirOf(a)
+	if err != nil {
+		return err
+	}
 	sent := map[messaging.LogStream]int64{} // how much of each log has been sent
 	for {
 		for _, s := range o.Streams {
 			at, begun := sent[s]
-			more, err := k.sendLog(id, s, at, begun, o.Lines, yield)
+			more, err := k.sendLog(dir, id, s, at, begun, o.Lines, yield)
 			if errors.Is(err, fs.ErrNotExist) && a.State == study.AttemptOpen {
 				continue // its program is about to start
 			}
@@ -89,10 +93,10 @@ type progress struct {
 	goesOn bool
 }
 
-// sendLog sends a log from an offset on or, if nothing of it has been sent before, its
+// sendLog sends a log below a worker's directory from an offset on or, if nothing of it has been sent before, its
 // last lines.
-func (k *kept) sendLog(id messaging.AttemptID, s messaging.LogStream, at int64, begun bool, lines int, yield func(coordinator.LogPart, error) bool) (p progress, err error) {
-	l, err := logfile.Open(k.n.workerDir(), id, s)
+func (k *kept) sendLog(dir string, id messaging.AttemptID, s messaging.LogStream, at int64, begun bool, lines int, yield func(coordinator.LogPart, error) bool) (p progress, err error) {
+	l, err := logfile.Open(dir, id, s)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return p, fmt.Errorf("%w: no log of attempt %d of trial %d: %w", study.ErrNotFound, id.Attempt, id.Trial, err)

@@ -30,7 +30,7 @@ type node struct {
 	etcd   *clientv3.Client
 	ledger *ledger.Ledger
 	leader messaging.Leader
-	worker messaging.Worker
+	worker messaging.Worker // nil with Options.Remote
 }
 
 func (n *node) startEtcd(ctx context.Context) (err error) {
@@ -42,6 +42,9 @@ func (n *node) startEtcd(ctx context.Context) (err error) {
 }
 
 func (n *node) startNATS() error {
+	if n.o.Remote != nil {
+		return n.startRemoteNATS()
+	}
 	server, err := StartNATS(n.o.State, n.log, n.stack)
 	if err != nil {
 		return err
@@ -72,14 +75,16 @@ func (n *node) run(ctx context.Context) (*Result, error) {
 	if err := n.leader.Setup(ctx, []string{study.DefaultPool}); err != nil {
 		return nil, fmt.Errorf("set the streams up: %w", err)
 	}
-	if _, err := worker.FlushSpool(ctx, n.worker, n.workerDir()); err != nil && old != nil {
-		return nil, fmt.Errorf("send the last run's results: %w", err)
+	if n.o.Remote == nil {
+		if _, err := worker.FlushSpool(ctx, n.worker, n.workerDir()); err != nil && old != nil {
+			return nil, fmt.Errorf("send the last run's results: %w", err)
+		}
 	}
 	c, err := coordinator.New(n.options())
 	if err != nil {
 		return nil, err
 	}
-	w, err := n.newWorker()
+	work, err := n.workers(c)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +108,7 @@ func (n *node) run(ctx context.Context) (*Result, error) {
 	}
 	var working sync.WaitGroup
 	workCtx, stopWorker := context.WithCancel(ctx)
-	working.Go(func() { failed <- w.Run(workCtx) })
+	working.Go(func() { failed <- work(workCtx) })
 	err = n.await(ctx, c, id, failed)
 	stopWorker()
 	working.Wait()
@@ -115,6 +120,18 @@ func (n *node) run(ctx context.Context) (*Result, error) {
 		result.Interrupted = err != nil
 	}
 	return result, errors.Join(err, errResult)
+}
+
+// workers returns what evaluates the trials until its context ends.
+func (n *node) workers(c *coordinator.Coordinator) (func(context.Context) error, error) {
+	if r := n.o.Remote; r != nil {
+		return func(ctx context.Context) error { return r.Run(ctx, c, n.log) }, nil
+	}
+	w, err := n.newWorker()
+	if err != nil {
+		return nil, err
+	}
+	return w.Run, nil
 }
 
 // sameBudget reports whether an ended study stays ended under a study file.

@@ -70,14 +70,19 @@ func StartEtcd(ctx context.Context, state string, log *slog.Logger, stack *lifec
 // StartNATS starts the NATS of a state directory, whose lock the caller holds. The stack
 // closes it. A damaged store is set aside, and what it held is evaluated again.
 func StartNATS(state string, log *slog.Logger, stack *lifecycle.Stack) (*embedded.NATS, error) {
-	o := embedded.NATSOptions{Dir: filepath.Join(state, "nats"), Logger: log}
+	return startNATS(state, embedded.NATSOptions{Logger: log}, stack)
+}
+
+// startNATS is StartNATS with other options; Dir is set here.
+func startNATS(state string, o embedded.NATSOptions, stack *lifecycle.Stack) (*embedded.NATS, error) {
+	o.Dir = filepath.Join(state, "nats")
 	server, err := embedded.StartNATS(o)
 	if errors.Is(err, embedded.ErrStore) {
 		old, errAside := asideNATS(state, o.Dir)
 		if errAside != nil {
 			return nil, errors.Join(err, errAside)
 		}
-		log.Warn("NATS cannot read its files: starting with new ones", "old", old, telemetry.LogError, err)
+		o.Logger.Warn("NATS cannot read its files: starting with new ones", "old", old, telemetry.LogError, err)
 		server, err = embedded.StartNATS(o)
 	}
 	if err != nil {
@@ -108,15 +113,15 @@ func asideNATS(state, dir string) (old string, err error) {
 
 // ConnectLeader connects a coordinator's bus to the NATS of a state directory. The stack closes
 // it. A nil log discards what the bus logs.
-func ConnectLeader(server *embedded.NATS, log *slog.Logger, stack *lifecycle.Stack) (messaging.Leader, error) {
+func ConnectLeader(server *embedded.NATS, log *slog.Logger, stack *lifecycle.Stack, options ...nats.Option) (messaging.Leader, error) {
 	return connectBus(server, "coordinator", stack, func(c *nats.Conn) (messaging.Leader, error) {
 		return natsbus.NewLeader(c, natsbus.LeaderOptions{Logger: log})
-	})
+	}, options...)
 }
 
 // connectBus connects the bus of that name's program.
-func connectBus[B interface{ Close() error }](server *embedded.NATS, name string, stack *lifecycle.Stack, bind func(*nats.Conn) (B, error)) (bus B, err error) {
-	c, err := server.Connect(natsbus.ConnectOptions(name)...)
+func connectBus[B interface{ Close() error }](server *embedded.NATS, name string, stack *lifecycle.Stack, bind func(*nats.Conn) (B, error), options ...nats.Option) (bus B, err error) {
+	c, err := server.Connect(append(natsbus.ConnectOptions(name), options...)...)
 	if err != nil {
 		return bus, fmt.Errorf("connect to NATS: %w", err)
 	}

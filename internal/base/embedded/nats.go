@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -39,10 +41,15 @@ type NATSOptions struct {
 	Logger *slog.Logger
 	// SyncAlways syncs each write before it is acknowledged.
 	SyncAlways bool
+	// Listen is the address at which other processes reach the server, as host:port. With port
+	// 0 the system chooses a port. Empty opens none.
+	Listen string
+	// Accounts is the accounts block of nats-server's configuration: who may connect, also in
+	// this process. Empty lets everybody do everything.
+	Accounts string
 }
 
-// NATS is a NATS server with JetStream in this process, without a listener. Its
-// methods are safe for concurrent use.
+// NATS is a NATS server with JetStream in this process. Its methods are safe for concurrent use.
 type NATS struct {
 	server  *server.Server
 	release func() error
@@ -59,11 +66,24 @@ func StartNATS(o NATSOptions) (*NATS, error) {
 		return nil, errors.New("start NATS: Dir is empty; want a directory for its data")
 	}
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	options, err := o.server()
+	if err != nil {
+		return nil, fmt.Errorf("start NATS: %w", err)
+	}
 	release, err := dirlock.Take(o.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("start NATS: %w", err)
 	}
-	s, err := server.NewServer(&server.Options{
+	s, err := server.NewServer(options)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start NATS in %s: %w", o.Dir, err), release())
+	}
+	return started(s, o, release)
+}
+
+// server returns the server's own options.
+func (o *NATSOptions) server() (*server.Options, error) {
+	s := &server.Options{
 		ServerName:   "fantasia",
 		DontListen:   true,
 		JetStream:    true,
@@ -76,10 +96,29 @@ func StartNATS(o NATSOptions) (*NATS, error) {
 		JetStreamMaxStore: maxStore,
 		NoSigs:            true,
 		NoLog:             true,
-	})
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start NATS in %s: %w", o.Dir, err), release())
 	}
+	if o.Accounts != "" {
+		if err := s.ProcessConfigString(o.Accounts); err != nil {
+			return nil, fmt.Errorf("read the accounts: %w", err)
+		}
+	}
+	if o.Listen == "" {
+		return s, nil
+	}
+	host, text, err := net.SplitHostPort(o.Listen)
+	port, errPort := strconv.ParseUint(text, 10, 16)
+	if err = errors.Join(err, errPort); err != nil {
+		return nil, fmt.Errorf("listen on %q; want HOST:PORT: %w", o.Listen, err)
+	}
+	s.Host, s.Port, s.DontListen = host, int(port), false
+	if port == 0 {
+		s.Port = server.RANDOM_PORT
+	}
+	return s, nil
+}
+
+// started starts a server and waits until it accepts connections.
+func started(s *server.Server, o NATSOptions, release func() error) (*NATS, error) {
 	n := &NATS{server: s, release: release}
 	n.close = sync.OnceValue(n.shutdown)
 	log := &natsLog{logger: o.Logger.With("component", "nats")}
@@ -95,6 +134,14 @@ func StartNATS(o NATSOptions) (*NATS, error) {
 		return nil, errors.Join(fmt.Errorf("start NATS in %s: not ready after %s", o.Dir, natsReady), n.Close())
 	}
 	return n, nil
+}
+
+// Port returns the port at which other processes reach the server; 0 if there is none.
+func (n *NATS) Port() int {
+	if at, ok := n.server.Addr().(*net.TCPAddr); ok {
+		return at.Port
+	}
+	return 0
 }
 
 // Connect returns a new connection inside the process. The caller closes it.

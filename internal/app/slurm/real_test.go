@@ -1,0 +1,205 @@
+//go:build slurm
+
+package slurm_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
+)
+
+const (
+	trials   = 60
+	patience = 5 * time.Minute
+)
+
+// program appends a line when a trial begins and one when it has ended.
+const program = `echo "begin $FANTASIA_TRIAL $FANTASIA_ATTEMPT $CUDA_VISIBLE_DEVICES" >> "$1"
+sleep 4
+echo "end $FANTASIA_TRIAL $FANTASIA_ATTEMPT $CUDA_VISIBLE_DEVICES" >> "$1"
+echo "{\"fantasia\": {\"metrics\": {\"loss\": $2}}}"
+`
+
+const studyFile = `
+apiVersion: fantasia.dev/v1
+kind: Study
+metadata: {name: real}
+spec:
+  objective: {metric: loss, direction: minimize}
+  parameters: [{name: x, type: float, min: 0, max: 1}]
+  algorithm: {name: random}
+  budget: {maxTrials: %d}
+  parallelism: 4
+  trial:
+    command: [sh, program.sh, %s, "${x}"]
+    retries: {failed: 0, lost: 0, timeout: 0}
+`
+
+// command runs a command of Slurm and returns what it prints.
+func command(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %v: %v: %s", name, args, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// states returns the states of the workers by task.
+func states(t *testing.T) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for line := range strings.Lines(command(t, "squeue", "--me", "-h", "-r", "-t", "all", "-n", "fantasia-real", "-o", "%F_%K %T")) {
+		id, state, _ := strings.Cut(strings.TrimSpace(line), " ")
+		found[id] = state
+	}
+	return found
+}
+
+// await waits until one of these workers, or any if there are none, is in a state, and returns it.
+func await(t *testing.T, state string, of ...string) (id string) {
+	t.Helper()
+	testenv.Eventually(t, patience, func(context.Context) error {
+		all := states(t)
+		for id = range all {
+			if all[id] == state && (len(of) == 0 || slices.Contains(of, id)) {
+				return nil
+			}
+		}
+		return fmt.Errorf("none of %v is %s: %v", of, state, all)
+	})
+	return id
+}
+
+// running returns the workers that run.
+func running(t *testing.T) (ids []string) {
+	t.Helper()
+	for id, state := range states(t) {
+		if state == "RUNNING" {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// Sixty trials on a real Slurm: one worker is cancelled, the others are preempted and queued again, and later
+// ones reach their time limit. No trial is lost, none is evaluated twice, and nothing costs a retry,
+// because the study has none.
+func TestNothingIsLostInSlurm(t *testing.T) {
+	if os.Getenv("SLURM_CONF") == "" {
+		t.Fatal("SLURM_CONF is not set: run make test-slurm, which starts a Slurm")
+	}
+	dir := t.TempDir()
+	lines := filepath.Join(dir, "lines")
+	for name, text := range map[string]string{"program.sh": program, "study.yaml": fmt.Sprintf(studyFile, trials, lines), "lines": ""} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	state := filepath.Join(dir, "state")
+	run := exec.CommandContext(t.Context(), testenv.Build(t, "./cmd/fantasia"), "slurm", filepath.Join(dir, "study.yaml"),
+		"--workers", "4", "--gres", "gpu:1", "--time", "1", "--partition", "low", "--drain", "5s", "--poll", "1s",
+		"--state", state, "--shared", filepath.Join(dir, "shared"), "--listen", "127.0.0.1:0", "-o", "json")
+	var said strings.Builder
+	run.Stderr = &said
+	type ending struct {
+		out []byte
+		err error
+	}
+	ended := make(chan ending, 1)
+	go func() {
+		out, err := run.Output()
+		ended <- ending{out, err}
+	}()
+	t.Cleanup(func() { _ = exec.CommandContext(context.WithoutCancel(t.Context()), "scancel", "--me").Run() })
+
+	cancelled := await(t, "RUNNING")
+	testenv.Eventually(t, patience, func(context.Context) error {
+		text, err := os.ReadFile(lines)
+		if err == nil && !strings.Contains(string(text), "end") {
+			err = fmt.Errorf("no trial has ended: %s", text)
+		}
+		return err
+	})
+	command(t, "scancel", cancelled)
+	await(t, "CANCELLED", cancelled)
+
+	// A job of the other partition that wants all four GPUs preempts all workers.
+	victims := running(t)
+	if len(victims) == 0 {
+		t.Fatal("no worker runs that could be preempted")
+	}
+	command(t, "sbatch", "--parsable", "-p", "high", "--gres=gpu:4", "-o", "/dev/null", "--wrap", "sleep 1")
+	preempted := await(t, "PENDING", victims...)
+	for _, id := range victims { // Slurm holds what it queues again for two minutes
+		command(t, "scontrol", "update", "JobId="+id, "StartTime=now")
+	}
+
+	e := <-ended
+	if e.err != nil {
+		t.Fatalf("%v\n%s", e.err, said.String())
+	}
+	var result struct {
+		State  string         `json:"state"`
+		Trials map[string]int `json:"trials"`
+	}
+	if err := json.Unmarshal(e.out, &result); err != nil || result.State != "COMPLETED" || result.Trials["completed"] != trials {
+		t.Fatalf("%s (%v)\n%s", e.out, err, said.String())
+	}
+	for id, state := range states(t) {
+		if state == "RUNNING" || state == "PENDING" {
+			t.Errorf("worker %s is still %s", id, state)
+		}
+	}
+	arrays := strings.Count(said.String(), "submitted")
+	if arrays < 2 {
+		t.Errorf("no workers were submitted in place of those that reached their time limit:\n%s", said.String())
+	}
+	log, err := os.ReadFile(filepath.Join(dir, "shared", "logs", preempted+".log"))
+	if err != nil || !strings.Contains(string(log), "DUE TO PREEMPTION") {
+		t.Errorf("worker %s was not preempted: %s (%v)", preempted, log, err)
+	}
+	again := evaluations(t, lines)
+	if again == 0 {
+		t.Error("no trial was handed back")
+	}
+	t.Logf("%d trials, %d arrays of workers, %d evaluations that were handed back", trials, arrays, again)
+}
+
+// evaluations checks that each trial has ended once, and returns how many evaluations did not end.
+func evaluations(t *testing.T, path string) (unended int) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends := map[int]int{}
+	for line := range strings.Lines(string(text)) {
+		var what string
+		var trial, attempt, device int
+		if n, err := fmt.Sscan(line, &what, &trial, &attempt, &device); err != nil || n != 4 {
+			t.Fatalf("%q: %v; want a trial, its attempt and its one device", line, err)
+		}
+		if what == "begin" {
+			unended++
+		} else {
+			unended--
+			ends[trial]++
+		}
+	}
+	for trial := 1; trial <= trials; trial++ {
+		if ends[trial] != 1 {
+			t.Errorf("trial %d has ended %d times", trial, ends[trial])
+		}
+	}
+	return unended
+}
