@@ -249,3 +249,21 @@ func (h *hand) set(f func()) {
 	defer h.mu.Unlock()
 	f()
 }
+
+// A failure beside a completed evaluation is a warning: it is stored, and the value counts.
+func TestWarningsOfCompletedTrials(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, membus.Options{})
+	c := r.leader()
+	r.hand("w", 1, func(a *messaging.Assignment) *messaging.Result {
+		result := completes(a)
+		result.Failure = &messaging.Failure{Reason: messaging.ReasonMemory, Message: "warning: a process was killed"}
+		return result
+	})
+	s := r.create(c, "warned", 1, 1)
+	r.ends(s.ID)
+	trial := r.trial(s.ID, 1, func(tr *trialRecord) bool { return tr.State == study.TrialCompleted })
+	if f := trial.Last().Failure; f == nil || f.Reason != messaging.ReasonMemory || len(trial.Values) != 1 {
+		t.Errorf("the trial is %+v, its failure %+v", trial, f)
+	}
+}

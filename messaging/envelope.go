@@ -139,7 +139,8 @@ type Result struct {
 	Values study.Values `json:"values,omitempty"`
 	// Metrics are the final values of every finite metric that was reported.
 	Metrics Metrics `json:"metrics,omitempty"`
-	// Failure describes what went wrong; nil if nothing did.
+	// Failure describes what went wrong; nil if nothing did. With OutcomeCompleted it is a
+	// warning.
 	Failure *Failure `json:"failure,omitempty"`
 	// Checkpoint is the last reference that the program reported.
 	Checkpoint string `json:"checkpoint,omitempty"`

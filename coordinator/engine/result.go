@@ -65,7 +65,8 @@ type interpreted struct {
 // unreadable is the reason of a failure caused by an invalid result.
 const unreadable = "unreadable result"
 
-// interpret validates a result of a study. A completed evaluation without a finite
+// interpret validates a result of a study. A failure beside a completed evaluation is a warning,
+// which is stored and changes nothing else. A completed evaluation without a finite
 // value has diverged: its outcome becomes infeasible, which is an answer. An unknown
 // outcome or a wrong number of values becomes a failure.
 func interpret(spec *study.Spec, r *messaging.Result) interpreted {
@@ -85,7 +86,7 @@ func interpret(spec *study.Spec, r *messaging.Result) interpreted {
 			}}
 		}
 		if n > 0 && allFinite(r.Values) {
-			return interpreted{messaging.OutcomeCompleted, nil}
+			return interpreted{messaging.OutcomeCompleted, failure} // a failure warns
 		}
 		if failure == nil {
 			failure = &messaging.Failure{Reason: messaging.ReasonDiverged, Message: "completed without a finite value"}

@@ -144,7 +144,15 @@ func (a *attempt) ending(ctx context.Context, v verdict, pods []*corev1.Pod) *ev
 	var e *evaluation.Ending
 	switch v.state {
 	case succeeded:
-		return a.unread(pods)
+		if e := a.unread(pods); e != nil {
+			return e
+		}
+		killed := memoryKill(pods, a.container)
+		if killed != "" && a.options.FailMemoryKills {
+			return ending(messaging.OutcomeFailed, messaging.ReasonMemory, a.t.words(killed))
+		}
+		a.t.warn(killed)
+		return nil
 	case disrupted:
 		// A pod on a node that does not answer may remain.
 		a.delete(ctx, metav1.DeletePropagationBackground)

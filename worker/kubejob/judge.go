@@ -273,6 +273,20 @@ func containerFailure(p *corev1.Pod, s *corev1.ContainerStatus) (verdict, bool) 
 	return v, true
 }
 
+// memoryKill describes a process that was killed for memory in a program's container that ended
+// successfully all the same; empty if there was none. A node that kills single processes of a
+// container, as with cgroup v1, reports that in this way.
+func memoryKill(pods []*corev1.Pod, container string) string {
+	for _, p := range pods {
+		s := programStatus(p, container)
+		if s == nil || s.State.Terminated == nil || s.State.Terminated.ExitCode != 0 || s.State.Terminated.Reason != "OOMKilled" {
+			continue
+		}
+		return fmt.Sprintf("a process of container %s was killed for its memory (OOMKilled)%s, but the container ended with exit code 0", s.Name, memoryLimit(p, s.Name))
+	}
+	return ""
+}
+
 func memoryLimit(p *corev1.Pod, container string) string {
 	for _, c := range p.Spec.Containers {
 		if limit, ok := c.Resources.Limits[corev1.ResourceMemory]; ok && c.Name == container {

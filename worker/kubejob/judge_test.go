@@ -10,10 +10,13 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
 // recording is a cluster's last report about an attempt.
@@ -295,6 +298,34 @@ func TestConditions(t *testing.T) {
 	for _, text := range []string{"status.", "1 + 1", "nothing == 1"} {
 		if _, err := compileCondition(text); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("the condition %q is refused with %v", text, err)
+		}
+	}
+}
+
+// A container can end well although one of its processes was killed for memory. The trial
+// completes with a warning, or fails if the worker is told so.
+func TestMemoryKillsOfProcesses(t *testing.T) {
+	limited := func(p *corev1.Pod) {
+		p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}
+	}
+	for _, c := range []struct {
+		reason  string
+		fail    bool
+		outcome messaging.Outcome
+		warns   bool
+	}{
+		{"Completed", true, messaging.OutcomeCompleted, false},
+		{"OOMKilled", false, messaging.OutcomeCompleted, true},
+		{"OOMKilled", true, messaging.OutcomeFailed, true},
+	} {
+		tr := newTestTranscript(t, `err=(?P<error>\S+)`, nil)
+		tr.line([]byte("err=0.5"))
+		r := &Runner{options: Options{FailMemoryKills: c.fail}}
+		a := &attempt{plan: &plan{site: &site{Runner: r}}, t: tr, logs: &followers{}}
+		e := tr.conclude(a.ending(t.Context(), verdict{state: succeeded}, []*corev1.Pod{pod("a", 0, terminated(c.reason), limited)}))
+		warns := e.Failure != nil && e.Failure.Reason == messaging.ReasonMemory && strings.Contains(e.Failure.Message, "its limit is 64Mi, but the container ended with exit code 0")
+		if e.Outcome != c.outcome || warns != c.warns || (len(e.Values) == 1) != (c.outcome == messaging.OutcomeCompleted) {
+			t.Errorf("%s, fail %v: %+v (%+v), want %s with a warning: %v", c.reason, c.fail, e, e.Failure, c.outcome, c.warns)
 		}
 	}
 }

@@ -67,6 +67,9 @@ type Options struct {
 	StartTimeout time.Duration
 	// QueueTimeout is the time that a resource may be suspended until its queue admits it.
 	QueueTimeout time.Duration
+	// FailMemoryKills fails an attempt if a process of the program's container was killed for
+	// memory, also if the container ended successfully. Otherwise that is a warning.
+	FailMemoryKills bool
 	// StateDir is the worker's own directory, where the programs' logs are kept as
 	// package logfile finds them; empty keeps none.
 	StateDir string

@@ -31,6 +31,7 @@ type transcript struct {
 	reports *evaluation.Reports
 	end     *evaluation.Ending // from the report that ended it
 	summary *jobsidecar.Summary
+	warning string // about an evaluation that completed
 	lines   int
 	last    []string // of the program's own log
 }
@@ -103,6 +104,13 @@ func (t *transcript) summedUp() bool {
 	return t.summary != nil && t.summary.Value != nil
 }
 
+// warn adds a warning about the program's memory to an ending that is completed.
+func (t *transcript) warn(warning string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.warning = warning
+}
+
 // conclude adds the reports to an ending. A nil ending means that the program ended
 // successfully; the value then decides.
 func (t *transcript) conclude(e *evaluation.Ending) evaluation.Ending {
@@ -112,6 +120,9 @@ func (t *transcript) conclude(e *evaluation.Ending) evaluation.Ending {
 		e = t.value()
 	}
 	out := *e
+	if t.warning != "" && out.Outcome == messaging.OutcomeCompleted && out.Failure == nil {
+		out.Failure = &messaging.Failure{Reason: messaging.ReasonMemory, Message: "warning: " + t.warning}
+	}
 	t.reports.Conclude(&out)
 	if t.summary != nil {
 		for name, v := range t.summary.Metrics {

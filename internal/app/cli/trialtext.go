@@ -53,6 +53,8 @@ func rung(t view.Trial) string {
 // trialValue formats a trial's value, or the reason why it has none.
 func trialValue(t view.Trial) string {
 	switch {
+	case t.Value != nil && t.Failure != nil: // a warning
+		return number(*t.Value) + " (" + t.Failure.Reason + ")"
 	case t.Value != nil:
 		return number(*t.Value)
 	case t.Failure != nil:

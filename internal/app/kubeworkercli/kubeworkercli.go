@@ -105,6 +105,7 @@ func kubejobFlags(f *pflag.FlagSet, k *kubejob.Options) {
 	f.StringVar(&k.Sidecar, "sidecar", "", "image of worker, for a sidecar that takes reports from a file and over HTTP (default: no sidecar)")
 	f.StringVar(&k.SidecarPolicy, "sidecar-pull-policy", k.SidecarPolicy, "imagePullPolicy of the sidecar")
 	f.BoolVar(&k.Keep, "keep", false, "on SIGTERM, leave Jobs running for this worker's next process instead of handing them back")
+	f.BoolVar(&k.FailMemoryKills, "fail-memory-kills", false, "fail a trial if a process of its container was killed for memory, also if the container ended with exit code 0")
 	f.DurationVar(&k.TTL, "ttl", k.TTL, "time that an ended Job is kept")
 	f.DurationVar(&k.StartTimeout, "start-timeout", k.StartTimeout, "time that a pod may take to get a node, and then to start, before its attempt fails")
 	f.DurationVar(&k.QueueTimeout, "queue-timeout", k.QueueTimeout, "time that a suspended resource may wait for its queue before its attempt fails")

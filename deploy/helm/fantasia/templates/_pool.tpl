@@ -338,6 +338,9 @@ max(fantasia_pool_useful_parallelism{fantasia_pool="{{ index . 1 }}"{{ with $mat
 {{- if $k.keep }}
 - --keep
 {{- end }}
+{{- if $k.failMemoryKills }}
+- --fail-memory-kills
+{{- end }}
 {{- with $k.container }}
 - --container={{ . }}
 {{- end }}
