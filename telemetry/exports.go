@@ -2,12 +2,17 @@ package telemetry
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
+	"golang.org/x/time/rate"
 )
 
 // Exports tells which spans have left the process. It is safe for concurrent use.
@@ -17,6 +22,7 @@ type Exports struct {
 	mu       sync.Mutex
 	watchers map[int]func([]trace.SpanID)
 	next     int
+	failed   error // of the last export
 }
 
 // Watch calls f with the ids of spans once the exporter has delivered them, until stop is
@@ -43,7 +49,17 @@ func (x *Exports) Flush(ctx context.Context) error {
 	if x.provider == nil {
 		return nil
 	}
-	return x.provider.ForceFlush(ctx)
+	err := x.provider.ForceFlush(ctx)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return errors.Join(err, x.failed)
+}
+
+// note records how an export ended.
+func (x *Exports) note(err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.failed = err
 }
 
 func (x *Exports) tellEnded(spans []sdktrace.ReadOnlySpan) {
@@ -62,16 +78,33 @@ func (x *Exports) tellEnded(spans []sdktrace.ReadOnlySpan) {
 	}
 }
 
-// telling is an exporter that tells what it has delivered.
+// failedExportEvery is how often a failed export is logged at most.
+const failedExportEvery = time.Minute
+
+// telling is an exporter that tells what it has delivered, and logs what it has not: the SDK would
+// write a line of its own form for each try.
 type telling struct {
 	sdktrace.SpanExporter
 	exports *Exports
+	log     *slog.Logger
+	lines   *rate.Limiter
+	lost    *atomic.Int64 // spans since the last line
+}
+
+func newTelling(e sdktrace.SpanExporter, exports *Exports, log *slog.Logger) telling {
+	return telling{e, exports, log, rate.NewLimiter(rate.Every(failedExportEvery), 1), &atomic.Int64{}}
 }
 
 func (e telling) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	err := e.SpanExporter.ExportSpans(ctx, spans)
+	e.exports.note(err)
 	if err == nil {
 		e.exports.tellEnded(spans)
+		return nil
 	}
-	return err
+	if lost := e.lost.Add(int64(len(spans))); e.lines.Allow() {
+		e.lost.Add(-lost)
+		e.log.Warn("cannot export spans", "spans", lost, LogError, err)
+	}
+	return nil
 }

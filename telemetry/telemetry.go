@@ -68,13 +68,13 @@ func Setup(ctx context.Context, o Options) (*Telemetry, error) {
 		return nil, fmt.Errorf("describe this process to OpenTelemetry: %w", err)
 	}
 	t := &Telemetry{registry: prometheus.NewRegistry()}
-	if err := t.setupTraces(ctx, res); err != nil {
+	if err := t.setupLogs(ctx, res, o); err != nil { // the others log
 		return nil, err
 	}
-	if err := t.setupMetrics(ctx, res); err != nil {
+	if err := t.setupTraces(ctx, res); err != nil {
 		return nil, errors.Join(err, t.Shutdown(ctx))
 	}
-	if err := t.setupLogs(ctx, res, o); err != nil {
+	if err := t.setupMetrics(ctx, res); err != nil {
 		return nil, errors.Join(err, t.Shutdown(ctx))
 	}
 	return t, nil
@@ -104,7 +104,7 @@ func (t *Telemetry) setupTraces(ctx context.Context, res *resource.Resource) err
 		batch = append(batch, sdktrace.WithBatchTimeout(exportEvery))
 	}
 	t.exporter = sdktrace.NewTracerProvider(sdktrace.WithResource(res), sdktrace.WithIDGenerator(idGenerator{}),
-		sdktrace.WithBatcher(telling{exporter, &t.exports}, batch...))
+		sdktrace.WithBatcher(newTelling(exporter, &t.exports, t.logger), batch...))
 	t.tracers, t.exports.provider = t.exporter, t.exporter
 	return nil
 }

@@ -130,12 +130,12 @@ func (r *run) obey(c messaging.Control) {
 			log.Debug("receipt", "disposition", c.Disposition)
 		}
 	case messaging.ControlCancel:
-		if r.registry.cancel(c.AttemptID, evaluation.ErrCancelled) {
-			log.Info("an attempt was cancelled by the leader")
+		if study, ok := r.registry.cancel(c.AttemptID, evaluation.ErrCancelled); ok {
+			log.Info("an attempt was cancelled by the leader", telemetry.LogStudy, study)
 		}
 	case messaging.ControlPrune:
-		if r.registry.cancel(c.AttemptID, evaluation.ErrPruned) {
-			log.Info("stopping a trial early")
+		if study, ok := r.registry.cancel(c.AttemptID, evaluation.ErrPruned); ok {
+			log.Info("stopping a trial early", telemetry.LogStudy, study)
 		}
 	case messaging.ControlLogs:
 		select {

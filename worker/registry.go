@@ -19,7 +19,7 @@ const maxAvoided = 1024
 // registry records what the worker is doing. It is safe for concurrent use.
 type registry struct {
 	mu      sync.Mutex
-	running map[messaging.AttemptID]context.CancelCauseFunc
+	running map[messaging.AttemptID]runningAttempt
 	// waiting has why the programs of running attempts have not started.
 	waiting map[messaging.AttemptID]string
 	avoided map[string]struct{}
@@ -31,10 +31,16 @@ type registry struct {
 	changed chan struct{}
 }
 
-// begin registers an attempt, from before its claim until its result is spooled. The
+// runningAttempt is an attempt that can be ended.
+type runningAttempt struct {
+	study  string // its name, for logs
+	cancel context.CancelCauseFunc
+}
+
+// begin registers an attempt of a study, from before its claim until its result is spooled. The
 // returned context ends, with the cause, if the attempt is cancelled or the worker
 // leaves; ok is false if the attempt is already running.
-func (r *registry) begin(ctx context.Context, id messaging.AttemptID) (_ context.Context, end func(), ok bool) {
+func (r *registry) begin(ctx context.Context, study string, id messaging.AttemptID) (_ context.Context, end func(), ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, ok := r.running[id]; ok {
@@ -45,7 +51,7 @@ func (r *registry) begin(ctx context.Context, id messaging.AttemptID) (_ context
 		cancel(evaluation.ErrLeaving)
 	}
 	r.account()
-	r.running[id] = cancel
+	r.running[id] = runningAttempt{study, cancel}
 	r.touch()
 	return ctx, func() {
 		cancel(nil)
@@ -82,15 +88,16 @@ func (r *registry) touch() {
 	}
 }
 
-// cancel ends an attempt for a cause; it returns false if the attempt is not running.
-func (r *registry) cancel(id messaging.AttemptID, cause error) bool {
+// cancel ends an attempt for a cause, and returns the name of its study; it returns false if the
+// attempt is not running.
+func (r *registry) cancel(id messaging.AttemptID, cause error) (study string, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	cancel, ok := r.running[id]
+	a, ok := r.running[id]
 	if ok {
-		cancel(cause)
+		a.cancel(cause)
 	}
-	return ok
+	return a.study, ok
 }
 
 // runs reports whether an attempt is running.
@@ -106,8 +113,8 @@ func (r *registry) leave() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.leaving = true
-	for _, cancel := range r.running {
-		cancel(evaluation.ErrLeaving)
+	for _, a := range r.running {
+		a.cancel(evaluation.ErrLeaving)
 	}
 	r.touch()
 }

@@ -143,7 +143,7 @@ func (r *run) handle(ctx context.Context, slot int, ev evaluation.Evaluator, d m
 		return
 	}
 	// The attempt outlives ctx: leaving ends it with a cause.
-	work, end, ok := r.registry.begin(remoteContext(context.WithoutCancel(ctx), a.TraceContext), a.AttemptID)
+	work, end, ok := r.registry.begin(remoteContext(context.WithoutCancel(ctx), a.TraceContext), a.StudyName, a.AttemptID)
 	if !ok {
 		// Another slot is claiming it, and may fail: then it has to come again. Without an
 		// answer it does so late enough not to use up its deliveries. Once it is claimed,

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"os"
@@ -28,6 +29,10 @@ import (
 	yaml "go.yaml.in/yaml/v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/restmapper"
 )
 
 // TestStudiesAsResources runs studies by their resources, against the cluster
@@ -35,6 +40,7 @@ import (
 func TestStudiesAsResources(t *testing.T) {
 	r := newRig(t, 2)
 	t.Run("samples", r.with(testSamples))
+	t.Run("manifests", r.with(testManifests))
 	t.Run("runs", r.with(testRuns))
 	t.Run("grows", r.with(testGrows))
 	t.Run("refused by the API server", r.with(testRefused))
@@ -435,6 +441,60 @@ func testReleased(t *testing.T, r *rig) {
 	})
 	erase(t, r, "released")
 	erase(t, r, "failover")
+}
+
+// testManifests holds that the API server takes every document of the samples as it stands. The
+// template of Jobs is the content of a ConfigMap; TestKubejobSample in deploy/e2e runs it.
+func testManifests(t *testing.T, r *rig) {
+	client, err := discovery.NewDiscoveryClientForConfig(r.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client))
+	files, err := filepath.Glob("../../deploy/samples/*.yaml")
+	if err != nil || len(files) < 6 {
+		t.Fatalf("the samples are %q, %v", files, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for loader := yaml.NewDecoder(strings.NewReader(string(text))); ; {
+			var object map[string]any
+			if err := loader.Decode(&object); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			data, err := json.Marshal(object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			u := &unstructured.Unstructured{}
+			if err := u.UnmarshalJSON(data); err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			u.SetNamespace(r.namespace)
+			if filepath.Base(file) == "kubejob-template.yaml" {
+				u.SetName("template")
+				spec, _, _ := unstructured.NestedMap(u.Object, "spec", "template", "spec")
+				spec["restartPolicy"] = "Never" // the worker adds it
+				if err := unstructured.SetNestedMap(u.Object, spec, "spec", "template", "spec"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			mapping, err := mapper.RESTMapping(u.GroupVersionKind().GroupKind(), u.GroupVersionKind().Version)
+			if err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			_, err = r.kube.Resource(mapping.Resource).Namespace(r.namespace).Create(t.Context(), u,
+				metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
+			if err != nil {
+				t.Errorf("%s: %s %s: %v", file, u.GetKind(), u.GetName(), err)
+			}
+		}
+	}
 }
 
 // testSamples holds that the repository's study files are resources as they are.

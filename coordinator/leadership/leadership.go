@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +31,8 @@ const (
 	callTimeout = 5 * time.Second
 	// microTime is the form of a Lease's times, metav1.MicroTime.
 	microTime = "2006-01-02T15:04:05.000000Z07:00"
+	// epochAnnotation is the epoch of the leader that the Lease shows.
+	epochAnnotation = "fantasia.dev/epoch"
 )
 
 // resource is the Lease's, https://kubernetes.io/docs/concepts/architecture/leases/.
@@ -92,15 +95,28 @@ func (m *Mirror) renew(ctx context.Context, epoch int64, since time.Time) error 
 	if err != nil {
 		return fmt.Errorf("read the Lease %s/%s: %w", m.namespace, m.name, err)
 	}
-	if later, _, _ := unstructured.NestedInt64(lease.Object, "spec", "leaseTransitions"); later > transitions(epoch) {
+	annotations := lease.GetAnnotations()
+	if later, err := strconv.ParseInt(annotations[epochAnnotation], 10, 64); err == nil && later > epoch {
 		return nil
 	}
+	transitions := int64(0)
+	if annotations[epochAnnotation] != "" { // earlier versions did not count
+		transitions, _, _ = unstructured.NestedInt64(lease.Object, "spec", "leaseTransitions")
+		if holder, _, _ := unstructured.NestedString(lease.Object, "spec", "holderIdentity"); holder != m.replica {
+			transitions++
+		}
+	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[epochAnnotation] = strconv.FormatInt(epoch, 10)
+	lease.SetAnnotations(annotations)
 	lease.Object["spec"] = map[string]any{
 		"holderIdentity":       m.replica,
 		"leaseDurationSeconds": int64(duration / time.Second),
 		"acquireTime":          since.UTC().Format(microTime),
 		"renewTime":            time.Now().UTC().Format(microTime),
-		"leaseTransitions":     transitions(epoch),
+		"leaseTransitions":     transitions,
 	}
 	// An update is refused if the Lease has changed since it was read.
 	if _, err = leases.Update(ctx, lease, metav1.UpdateOptions{}); err != nil {
@@ -108,6 +124,3 @@ func (m *Mirror) renew(ctx context.Context, epoch int64, since time.Time) error 
 	}
 	return nil
 }
-
-// transitions is an epoch in the 31 bits that a Lease has for it.
-func transitions(epoch int64) int64 { return min(epoch, 1<<31-1) }

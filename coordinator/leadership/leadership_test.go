@@ -60,12 +60,16 @@ func TestTheLatestEpochIsShown(t *testing.T) {
 		by     *Mirror
 		epoch  int64
 		holder string
-	}{{old, 7, "old"}, {old, 7, "old"}, {successor, 9, "successor"}, {old, 7, "successor"}, {old, 12, "old"}, {successor, 1 << 40, "successor"}} {
+		times  int64
+	}{{old, 7, "old", 0}, {old, 7, "old", 0}, {successor, 9, "successor", 1}, {old, 7, "successor", 1}, {old, 12, "old", 2}, {old, 13, "old", 2}, {successor, 1 << 40, "successor", 3}} {
 		if err := step.by.renew(t.Context(), step.epoch, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		if got := spec(t, cluster)["holderIdentity"]; got != step.holder {
 			t.Errorf("after %s of epoch %d the Lease names %v, want %s", step.by.replica, step.epoch, got, step.holder)
+		}
+		if got := spec(t, cluster)["leaseTransitions"]; got != step.times {
+			t.Errorf("after %s of epoch %d the Lease counts %v changes of its holder, want %d", step.by.replica, step.epoch, got, step.times)
 		}
 	}
 }
@@ -90,7 +94,7 @@ func TestRenewals(t *testing.T) {
 				t.Errorf("%s is %v, %v; want %v", field, at, err, want)
 			}
 		}
-		if s["leaseDurationSeconds"] != int64(30) || s["leaseTransitions"] != int64(3) {
+		if s["leaseDurationSeconds"] != int64(30) || s["leaseTransitions"] != int64(0) {
 			t.Errorf("%v", s)
 		}
 		cancel()

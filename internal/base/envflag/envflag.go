@@ -1,5 +1,5 @@
 // Package envflag sets a command's flags from the environment: FANTASIA_LEASE_TTL sets
-// --lease-ttl, unless the flag is given.
+// --lease-ttl, unless the flag is given. An empty variable counts as unset.
 package envflag
 
 import (
@@ -25,8 +25,8 @@ func Name(flag string) string {
 func Apply(cmd *cobra.Command) error {
 	var errs []error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		value, ok := os.LookupEnv(Name(f.Name))
-		if !ok || f.Changed || f.Name == "help" {
+		value := os.Getenv(Name(f.Name))
+		if value == "" || f.Changed || f.Name == "help" {
 			return
 		}
 		if err := cmd.Flags().Set(f.Name, value); err != nil {

@@ -8,8 +8,16 @@ import (
 )
 
 // DidYouMean returns ` (did you mean "x"?)` for the candidate nearest to the word, or
-// "" if none is near.
+// "" if none is near. For a boolean it says which name may be meant: YAML 1.1, which kubectl
+// reads, has more words for booleans than YAML 1.2.
 func DidYouMean(word string, candidates []string) string {
+	if word == "true" || word == "false" {
+		for _, candidate := range candidates {
+			if yaml11[strings.ToLower(candidate)] == word {
+				return fmt.Sprintf(" (did you mean %[1]q? A tool has read %[1]s as a boolean: put %[1]q in quotes)", candidate)
+			}
+		}
+	}
 	best, distance := "", len(word)/3+2
 	for _, candidate := range candidates {
 		if d := editDistance(strings.ToLower(word), strings.ToLower(candidate)); d < distance {
@@ -21,6 +29,9 @@ func DidYouMean(word string, candidates []string) string {
 	}
 	return fmt.Sprintf(" (did you mean %q?)", best)
 }
+
+// yaml11 holds the words that are booleans in YAML 1.1 but text in YAML 1.2.
+var yaml11 = map[string]string{"y": "true", "yes": "true", "on": "true", "n": "false", "no": "false", "off": "false"}
 
 // editDistance returns the Levenshtein distance of a and b, in bytes.
 func editDistance(a, b string) int {
