@@ -163,6 +163,9 @@ func (c *Coordinator) bringBack(ctx context.Context, in *ledger.StudyImport, ent
 	if err == nil {
 		found, err = in.Finish(ctx)
 	}
+	if name := found.Study.Definition.Metadata.Name; err == nil && name != entry.Name { // the caller may bring back what entry names
+		err = fmt.Errorf("%w: the archive of study %s holds a study named %q", ledger.ErrCorrupt, entry.Name, name)
+	}
 	if err == nil {
 		err = c.command(ctx, func(ctx context.Context, l *leader, now time.Time) error {
 			r := newRun(&found.Study)

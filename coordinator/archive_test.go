@@ -1,7 +1,12 @@
 package coordinator
 
 import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -223,5 +228,89 @@ func TestDamagedArchive(t *testing.T) {
 	}
 	if _, err := c.Unarchive(r.ctx(), "damaged"); err != nil {
 		t.Errorf("restore the file as it was: %v", err)
+	}
+}
+
+// rewrite changes the lines of an archived study, and gives it a checksum that is right.
+func rewrite(t *testing.T, file []byte, change func(lines []string) []string) []byte {
+	t.Helper()
+	in, err := gzip.NewReader(bytes.NewReader(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(strings.TrimSuffix(string(text), "\n"), "\n")
+	lines = change(lines[:len(lines)-1])
+	body := strings.Join(lines, "")
+	var out bytes.Buffer
+	zipped := gzip.NewWriter(&out)
+	_, err = fmt.Fprintf(zipped, `%s{"keys":%d,"sha256":"%x"}`+"\n", body, len(lines)-1, sha256.Sum256([]byte(body)))
+	if err := errors.Join(err, zipped.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// A file that somebody made, with records of other studies or another study's name, brings
+// nothing back, although its checksum is right.
+func TestArchivesBringNothingElse(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, membus.Options{})
+	_, option, path := r.archived()
+	c := r.leader(option)
+	r.hand("w", 2, nil)
+	s := r.create(c, "mine", 3, 2)
+	r.ends(s.ID)
+	if _, err := c.Archive(r.ctx(), "mine"); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(path, s.ID+".study")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := func(key string) func([]string) []string {
+		return func(l []string) []string { return append(l, fmt.Sprintf(`{"k":%q,"v":"e30="}`+"\n", key)) }
+	}
+	for name, change := range map[string]func([]string) []string{
+		"another study":     add("studies/other/spec"),
+		"a path":            add("studies/" + s.ID + "/../other/spec"),
+		"the epochs":        add("epochs/0"),
+		"a leader":          add("leader/0"),
+		"a commit":          add("commits/0"),
+		"another's curve":   add("curves/other/00000001/000000"),
+		"an unknown record": add("studies/" + s.ID + "/unknown"),
+		"another name": func(l []string) []string {
+			l[0] = strings.Replace(l[0], `"name":"mine"`, `"name":"yours"`, 1)
+			return l
+		},
+		"no trials or specs": func(l []string) []string { return l[:1] },
+	} {
+		if err := os.WriteFile(file, rewrite(t, text, change), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		before, err := r.etcd.Get(r.ctx(), "", clientv3.WithPrefix(), clientv3.WithCountOnly())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Unarchive(r.ctx(), s.ID); !errors.Is(err, ledger.ErrCorrupt) {
+			t.Errorf("%s: %v, want ErrCorrupt", name, err)
+		}
+		after, err := r.etcd.Get(r.ctx(), "", clientv3.WithPrefix(), clientv3.WithCountOnly())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if before.Count != after.Count {
+			t.Errorf("%s: etcd has %d records, and had %d before", name, after.Count, before.Count)
+		}
+	}
+	if err := os.WriteFile(file, rewrite(t, text, func(l []string) []string { return l }), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Unarchive(r.ctx(), s.ID); err != nil {
+		t.Errorf("the file as it was: %v", err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/google/renameio/v2"
@@ -84,9 +85,25 @@ func (d *Dir) Write(ctx context.Context, id string, write func(w io.Writer, prog
 	return d.entry(id)
 }
 
+// open opens a study's file. Others may share the directory, so neither a link nor a pipe, which
+// would block, may take its place.
+func (d *Dir) open(id string) (*os.File, error) {
+	f, err := os.OpenFile(d.file(id), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, syscall.ELOOP) {
+		return nil, fmt.Errorf("%s: %w: it is a symbolic link", d.file(id), backup.ErrFormat)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(fmt.Errorf("%s: %w: it is no regular file", f.Name(), backup.ErrFormat), err, f.Close())
+	}
+	return f, nil
+}
+
 // entry reads the header of a study's file.
 func (d *Dir) entry(id string) (e Entry, err error) {
-	f, err := os.Open(d.file(id))
+	f, err := d.open(id)
 	if err != nil {
 		return e, err
 	}
@@ -165,7 +182,7 @@ func (d *Dir) Find(ctx context.Context, nameOrID string) (Entry, error) {
 
 // Read checks a study's file, and then calls visit for each of its records.
 func (d *Dir) Read(ctx context.Context, id string, visit func(key string, value []byte) error) error {
-	f, err := os.Open(d.file(id))
+	f, err := d.open(id)
 	if err != nil {
 		return fmt.Errorf("read the archived study %s: %w", id, err)
 	}

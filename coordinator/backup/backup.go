@@ -32,6 +32,9 @@ const (
 	version = 1
 	// maxLine is longer than any line: base64 adds a third to a record.
 	maxLine = 2*ledger.MaxBytes + 1<<16
+	// maxText is more than all lines have together: etcd holds at most 8 GiB. Compressed, any
+	// amount of text can be small.
+	maxText = 16 << 30
 )
 
 var (
@@ -135,6 +138,11 @@ func writeFile(w io.Writer, h Header, export func(begin func(revision int64) err
 // ErrFormat or ErrDamaged if the backup cannot be used; that shows only at its end, so
 // call Check first.
 func Read(r io.Reader, visit func(key string, value []byte) error) (Header, error) {
+	return readAtMost(r, maxText, visit)
+}
+
+// readAtMost is Read of a backup whose lines have at most so many bytes together.
+func readAtMost(r io.Reader, most int64, visit func(key string, value []byte) error) (Header, error) {
 	h, in, err := open(r)
 	if err != nil {
 		return h, err
@@ -144,6 +152,9 @@ func Read(r io.Reader, visit func(key string, value []byte) error) (Header, erro
 		text, err := in.next()
 		if err != nil {
 			return h, err
+		}
+		if in.size > most {
+			return h, fmt.Errorf("%w: decompressed, it has more than %d bytes", ErrDamaged, most)
 		}
 		var l line
 		d := json.NewDecoder(bytes.NewReader(text))
@@ -226,6 +237,7 @@ func open(r io.Reader) (h Header, in *reader, err error) {
 type reader struct {
 	lines *bufio.Scanner
 	sum   hash.Hash
+	size  int64 // of the lines that were read, in bytes
 }
 
 // digest returns the sum of the lines that were read.
@@ -240,6 +252,7 @@ func (r *reader) next() ([]byte, error) {
 		return nil, fmt.Errorf("%w: it ends too early: %w", ErrDamaged, err)
 	}
 	text := r.lines.Bytes()
+	r.size += int64(len(text)) + 1
 	// The hash of a Go package never fails.
 	_, _ = r.sum.Write(text)
 	_, _ = r.sum.Write([]byte{'\n'})

@@ -272,3 +272,38 @@ func (f *failing) Read(p []byte) (int, error) {
 	}
 	return f.Reader.Read(p[:min(len(p), 100)])
 }
+
+// endless is a gzip stream of a header and records that never end.
+func endless(t *testing.T, line string) io.Reader {
+	t.Helper()
+	r, w := io.Pipe()
+	done := make(chan struct{})
+	t.Cleanup(func() { _ = r.Close(); <-done })
+	go func() {
+		defer close(done)
+		zipped := gzip.NewWriter(w)
+		_, err := zipped.Write([]byte(`{"format":"fantasia-backup","version":1}` + "\n"))
+		for block := []byte(strings.Repeat(line, 1000)); err == nil; {
+			_, err = zipped.Write(block)
+		}
+	}()
+	return r
+}
+
+// A backup that decompresses to more than an etcd can hold, or to a line longer than any record, is
+// refused there, and not read to its end.
+func TestBombs(t *testing.T) {
+	const most = 10 << 20
+	visit := func(string, []byte) error { return nil }
+	if _, err := readAtMost(endless(t, `{"k":"a","v":""}`+"\n"), most, visit); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "decompressed, it has more than 10485760 bytes") {
+		t.Errorf("records without an end: %v", err)
+	}
+	if _, err := Read(endless(t, "a"), visit); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "token too long") {
+		t.Errorf("a line without an end: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Read(endless(t, `{"k":"a","v":""}`+"\n"), func(string, []byte) error { return ctx.Err() }); !errors.Is(err, context.Canceled) {
+		t.Errorf("an interrupted check: %v", err)
+	}
+}

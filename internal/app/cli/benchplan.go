@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -177,9 +176,9 @@ func (f *benchFlags) program(p *bench.Plan, a *app) (*study.Study, error) {
 	if err != nil {
 		return nil, err
 	}
-	content, err := os.ReadFile(f.study)
+	content, err := studyText(f.study)
 	if err != nil {
-		return nil, fmt.Errorf("read the study: %w", err)
+		return nil, err
 	}
 	out, err := filepath.Abs(f.out)
 	if err != nil {

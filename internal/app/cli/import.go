@@ -107,8 +107,23 @@ func (a *app) showImport(r *migrate.Result) error {
 
 // readFile reads a file; "-" means standard input.
 func (a *app) readFile(path string) ([]byte, error) {
+	const most = 8 << 20
 	if path == "-" {
-		return io.ReadAll(io.LimitReader(a.Stdin, 8<<20))
+		return readAtMost(a.Stdin, "standard input", most)
 	}
-	return os.ReadFile(path)
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // opened for reading only
+	return readAtMost(f, path, most)
+}
+
+// readAtMost reads what may be endless, such as a pipe.
+func readAtMost(from io.Reader, name string, most int64) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(from, most+1))
+	if err == nil && int64(len(text)) > most {
+		err = fmt.Errorf("%s is larger than %d bytes", name, most)
+	}
+	return text, err
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -157,9 +156,9 @@ func (a *app) readTrials(ctx context.Context, form, path, optuna string, spec *s
 	case "csv":
 		return migrate.CSV(in, spec)
 	case "parquet":
-		whole, err := io.ReadAll(in) // its directory is at the end
+		whole, err := migrate.ReadFile(in) // its directory is at the end
 		if err != nil {
-			return nil, nil, fmt.Errorf("%w: %w", migrate.ErrSource, err)
+			return nil, nil, err
 		}
 		return migrate.Parquet(whole, spec)
 	default:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
 	"github.com/fantasia-hpo/fantasia/study"
+	studyfile "github.com/fantasia-hpo/fantasia/study/file"
 )
 
 const runLong = `Runs a study on this machine: etcd, NATS, a coordinator and a worker start in one
@@ -106,11 +108,25 @@ func listenUI(cmd *cobra.Command, address string) (net.Listener, error) {
 	return l, nil
 }
 
+// studyText reads a study file, of one that is too large only so much that parsing says so.
+func studyText(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the study: %w", err)
+	}
+	defer func() { _ = f.Close() }() // opened for reading only
+	text, err := io.ReadAll(io.LimitReader(f, studyfile.MaxSize+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the study: %w", err)
+	}
+	return text, nil
+}
+
 // readStudy reads a study file. A relative working directory is relative to the file.
 func readStudy(path string) (*study.Study, error) {
-	content, err := os.ReadFile(path)
+	content, err := studyText(path)
 	if err != nil {
-		return nil, exitWith(ExitUsage, fmt.Errorf("read the study: %w", err))
+		return nil, exitWith(ExitUsage, err)
 	}
 	s, err := inject.ParseStudy(path, content)
 	if err != nil {

@@ -20,9 +20,12 @@ import (
 // Cells are separated by commas, semicolons or tabs. If they are not separated by commas,
 // numbers may have a decimal comma. The error wraps ErrSource.
 func CSV(r io.Reader, spec *study.Spec) ([]Evaluated, []Skipped, error) {
-	text, err := io.ReadAll(utf8(r))
+	text, err := ReadFile(utf8(r))
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", ErrSource, err)
+		return nil, nil, err
+	}
+	if err := checkLines(text); err != nil {
+		return nil, nil, err
 	}
 	c, err := newCollector(spec)
 	if err != nil {
@@ -52,6 +55,9 @@ func CSV(r io.Reader, spec *study.Spec) ([]Evaluated, []Skipped, error) {
 			row[i] = cell
 		}
 		c.add(fmt.Sprintf("line %d", line), columns, row)
+		if err := c.full(); err != nil {
+			return nil, nil, err
+		}
 	}
 }
 

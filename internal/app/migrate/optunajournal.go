@@ -65,7 +65,7 @@ func readJournal(from io.Reader, name string) (*optunaStudy, error) {
 	j := &journal{known: distributions{}}
 	in := bufio.NewReader(from)
 	for number := 1; ; number++ {
-		line, err := in.ReadBytes('\n')
+		line, err := readLine(in)
 		if errors.Is(err, io.EOF) {
 			break
 		}

@@ -52,7 +52,7 @@ func checkChunk(content []byte, file *parquet.File, group int, leaf *parquet.Col
 		start = d
 	}
 	size := int64(len(content))
-	if rows < 0 || rows > maxParquetRows || start < 0 || start > size || meta.TotalCompressedSize < 0 || meta.TotalCompressedSize > size-start {
+	if rows < 0 || rows > maxTrials || start < 0 || start > size || meta.TotalCompressedSize < 0 || meta.TotalCompressedSize > size-start {
 		return errCorrupt
 	}
 	found := int64(0)

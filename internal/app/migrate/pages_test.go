@@ -65,7 +65,7 @@ func TestParquetBombs(t *testing.T) {
 		"long list":   {footer(0x15, 2, 0x19, 0xfc, 0xff, 0xff, 0xff, 0xff, 7, 0), "its footer: a count or a size does not match"},
 		"long text":   {footer(0x15, 2, 0x48, 0xff, 0xff, 0xff, 0xff, 7, 0), "its footer: a count or a size does not match"},
 		"deep footer": {footer(bytes.Repeat([]byte{0x1c}, 1<<20)...), "its footer: a count or a size does not match"},
-		"many rows":   {written(t, make([]row, maxParquetRows+1)), "the file has 1000001 rows: want at most 1000000"},
+		"many rows":   {written(t, make([]row, maxTrials+1)), "the file has 1000001 rows: want at most 1000000"},
 		"big page":    {written(t, slices.Repeat([]row{{strings.Repeat("a", 100), 1}}, maxParquetPage/100)), "want pages within their column, of at most 16777216 bytes"},
 	} {
 		cheaply(t, name, func() {

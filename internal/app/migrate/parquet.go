@@ -12,12 +12,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// Limits on a Parquet file: a few bytes can stand for any number of rows. A study has at most
-// as many trials.
-const (
-	maxParquetRows  = 1_000_000
-	maxParquetCells = 5_000_000
-)
+// maxParquetCells bounds the values of a Parquet file: a few bytes can stand for any number of them.
+const maxParquetCells = 5_000_000
 
 // Parquet reads trials from the content of an Apache Parquet file. Its columns are those that
 // CSV reads; lists and groups are ignored. The error wraps ErrSource.
@@ -89,12 +85,13 @@ type parquetTable struct {
 	leaves  []*parquet.Column
 	columns []column
 	row     int // the last one that was read, from 1
+	text    int // the bytes of texts that were read: a dictionary can repeat a long one in each row
 }
 
 // read adds the trials.
 func (t *parquetTable) read(c *collector) error {
-	if n := t.file.NumRows(); n < 0 || n > maxParquetRows || n*int64(len(t.columns)) > maxParquetCells {
-		return fmt.Errorf("the file has %d rows: want at most %d, and %d values", n, maxParquetRows, maxParquetCells)
+	if n := t.file.NumRows(); n < 0 || n > maxTrials || n*int64(len(t.columns)) > maxParquetCells {
+		return fmt.Errorf("the file has %d rows: want at most %d, and %d values", n, maxTrials, maxParquetCells)
 	}
 	for g, group := range t.file.RowGroups() {
 		readers := make([]parquet.ColumnChunkValueReader, len(t.leaves))
@@ -129,6 +126,12 @@ func (t *parquetTable) readGroup(c *collector, readers []parquet.ColumnChunkValu
 				return fmt.Errorf("column %s: %w", t.columns[i].name, err)
 			}
 			for k := range rows {
+				if kind := values[k].Kind(); kind == parquet.ByteArray || kind == parquet.FixedLenByteArray {
+					t.text += len(values[k].ByteArray())
+				}
+				if t.text > maxFile {
+					return fmt.Errorf("column %s: the texts of all rows are larger than %d MiB; want at most that", t.columns[i].name, maxFile>>20)
+				}
 				rows[k][i] = plain(values[k], t.leaves[i].Type())
 			}
 		}

@@ -134,8 +134,11 @@ func (s *storage) Close() error { return errors.Join(s.tx.Rollback(), s.db.Close
 const sqliteSettings = "mode=ro&_pragma=automatic_index(0)&_pragma=trusted_schema(0)"
 
 func openSQLite(path string) (*sql.DB, error) {
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+	switch info, err := os.Stat(path); {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%w: %w", ErrSource, err) // SQLite would create the file
+	case err == nil && !info.Mode().IsRegular(): // SQLite would only say "disk I/O error"
+		return nil, fmt.Errorf("%w: it is no regular file; want %s", ErrSource, acceptedStorages)
 	}
 	absolute, err := filepath.Abs(path)
 	if err != nil {

@@ -1,9 +1,7 @@
 package migrate
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -42,15 +40,13 @@ func utf8(r io.Reader) io.Reader {
 // metrics may also be fields of the object itself, named as in the header of a CSV file. The
 // error wraps ErrSource.
 func JSON(r io.Reader, spec *study.Spec) ([]Evaluated, []Skipped, error) {
-	decoder := json.NewDecoder(bufio.NewReader(utf8(r)))
-	decoder.UseNumber()
 	c, err := newCollector(spec)
 	if err != nil {
 		return nil, nil, err
 	}
-	for number := 0; ; {
-		var one any
-		err := decoder.Decode(&one)
+	in := newElements(utf8(r))
+	for number := 0; ; number++ {
+		one, err := in.next()
 		if errors.Is(err, io.EOF) {
 			return c.trials, c.skipped, nil
 		} else if err != nil {
@@ -60,17 +56,13 @@ func JSON(r io.Reader, spec *study.Spec) ([]Evaluated, []Skipped, error) {
 			}
 			return nil, nil, fmt.Errorf("%w: after object %d: %w%s", ErrSource, number, err, hint)
 		}
-		list, ok := one.([]any)
+		fields, ok := one.(map[string]any)
 		if !ok {
-			list = []any{one}
+			return nil, nil, fmt.Errorf("%w: after object %d: want an object for each trial, got %s", ErrSource, number, shown(one))
 		}
-		for _, e := range list {
-			fields, ok := e.(map[string]any)
-			if !ok {
-				return nil, nil, fmt.Errorf("%w: after object %d: want an object for each trial, got %s", ErrSource, number, shown(e))
-			}
-			number++
-			c.addObject(fmt.Sprintf("object %d", number), fields)
+		c.addObject(fmt.Sprintf("object %d", number+1), fields)
+		if err := c.full(); err != nil {
+			return nil, nil, err
 		}
 	}
 }
