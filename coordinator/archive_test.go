@@ -110,7 +110,7 @@ func TestArchive(t *testing.T) {
 		t.Errorf("the archive still holds %+v, %v", all, err)
 	}
 	r.verify(s.ID, 300, 300)
-	if err := c.Update(r.ctx(), "kept", newStudy("kept", 310, 2)); err != nil {
+	if err := c.Update(r.ctx(), "kept", newStudy("kept", 310, 2), 0); err != nil {
 		t.Fatal(err)
 	}
 	r.until(s.ID, func(s ledger.Summary) bool {

@@ -271,9 +271,15 @@ func (r *run) instruct(client string, held Held, now time.Time) (engine.Instruct
 	return next, nil
 }
 
-// Measure adds what a client's evaluation has reached at a step, and returns what to do
-// with the trial once the measurement is durable.
-func (c *Coordinator) Measure(ctx context.Context, nameOrID, client string, held Held, step int64, metrics map[string]float64) (engine.Instruction, error) {
+// Report is what a client's evaluation has reached at a step.
+type Report struct {
+	Step    int64
+	Metrics map[string]float64
+}
+
+// Measure adds what a client's evaluation has reached, and returns what to do with the trial
+// once the reports are durable. If one is refused, those before it are kept.
+func (c *Coordinator) Measure(ctx context.Context, nameOrID, client string, held Held, reports []Report) (engine.Instruction, error) {
 	return query(ctx, c, func(ctx context.Context, l *leader, now time.Time) (next engine.Instruction, err error) {
 		r, err := l.clientsOf(ctx, nameOrID, now)
 		if err != nil {
@@ -289,15 +295,17 @@ func (c *Coordinator) Measure(ctx context.Context, nameOrID, client string, held
 		if err := l.intake.restore(ctx, r, id, now); err != nil {
 			return next, err
 		}
-		if err := r.engine.Contradicts(held.Trial, step, metrics); err != nil {
-			return next, err
-		}
-		l.studies.step(r, engine.Measured{At: now, Measurement: &messaging.Measurement{
-			Version: messaging.SchemaVersion, AttemptID: id, Worker: client, Step: step, Metrics: metrics, At: now,
-		}})
-		l.journal.takeCurves() // no stream has the measurement: it must be durable before the answer
-		if r.broken != nil {
-			return next, r.broken
+		defer l.journal.takeCurves() // no stream has the reports: they must be durable before the answer
+		for _, report := range reports {
+			if err := r.engine.Contradicts(held.Trial, report.Step, report.Metrics); err != nil {
+				return next, err
+			}
+			l.studies.step(r, engine.Measured{At: now, Measurement: &messaging.Measurement{
+				Version: messaging.SchemaVersion, AttemptID: id, Worker: client, Step: report.Step, Metrics: report.Metrics, At: now,
+			}})
+			if r.broken != nil {
+				return next, r.broken
+			}
 		}
 		return r.instruct(client, held, now)
 	})

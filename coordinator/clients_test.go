@@ -8,11 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/test/membus"
 	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -189,7 +192,7 @@ func TestClientsSurviveTheirLeader(t *testing.T) {
 	s := r.create(a, "asked", 4, 2, asked)
 	r.suggest(a, s.ID, "a", 1, patience)
 	for step := range int64(3) {
-		if next, err := a.Measure(r.ctx(), s.ID, "a", Held{Trial: 1}, step, map[string]float64{"loss": float64(10 - step)}); err != nil || next.Do != engine.Continue {
+		if next, err := a.Measure(r.ctx(), s.ID, "a", Held{Trial: 1}, []Report{{Step: step, Metrics: map[string]float64{"loss": float64(10 - step)}}}); err != nil || next.Do != engine.Continue {
 			t.Fatalf("measure: %+v, %v", next, err)
 		}
 	}
@@ -202,11 +205,11 @@ func TestClientsSurviveTheirLeader(t *testing.T) {
 		t.Fatalf("after the failover the client got the trials %v, want its trial 1", got)
 	}
 	for step := range int64(4) { // the first three again
-		if _, err := b.Measure(r.ctx(), s.ID, "a", Held{Trial: 1}, step, map[string]float64{"loss": float64(10 - step)}); err != nil {
+		if _, err := b.Measure(r.ctx(), s.ID, "a", Held{Trial: 1}, []Report{{Step: step, Metrics: map[string]float64{"loss": float64(10 - step)}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := b.Measure(r.ctx(), s.ID, "a", Held{Trial: 1}, 3, map[string]float64{"loss": 1}); !errors.Is(err, engine.ErrRefused) {
+	if _, err := b.Measure(r.ctx(), s.ID, "a", Held{Trial: 1}, []Report{{Step: 3, Metrics: map[string]float64{"loss": 1}}}); !errors.Is(err, engine.ErrRefused) {
 		t.Errorf("another value at a step: %v", err)
 	}
 	if curve, err := r.ledger.Curve(r.ctx(), s.ID, 1); err != nil || len(curve.Series()) != 1 || len(curve.Series()[0].Points) != 4 {
@@ -230,5 +233,89 @@ func TestClientsOfAStudyWithACommand(t *testing.T) {
 	}
 	if _, err := c.Tell(r.ctx(), s.ID, complete("a", 1, 0.5)); !errors.Is(err, engine.ErrRefused) {
 		t.Errorf("told a value: %v", err)
+	}
+}
+
+// A client of a study that learns its parameters evaluates other points than were suggested,
+// adds a parameter that it has found, and another leader goes on from there.
+func TestClientsDeclareParameters(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, membus.Options{})
+	a := r.leader()
+	learns := func(s *study.Spec) { s.LearnParameters = true }
+	s := r.create(a, "learns", 20, 4, asked, learns)
+	r.suggest(a, s.ID, "a", 3, patience)
+	told := func(trial int, p study.Point) (record.Trial, error) {
+		return a.Tell(r.ctx(), s.ID, func(now time.Time) engine.Event {
+			return engine.Told{At: now, Client: "a", Trial: trial, Outcome: messaging.OutcomeCompleted, Values: study.Values{1}, Point: p}
+		})
+	}
+	if _, err := told(1, study.Point{"x": 7.0}); !errors.Is(err, engine.ErrInvalid) {
+		t.Errorf("a point outside of the space: %v", err)
+	}
+	first, err := told(1, study.Point{"x": 0.25})
+	if err != nil || first.Point["x"] != 0.25 || first.Suggested["x"] == 0.25 || first.Origin() != optimizer.SourceRequested {
+		t.Errorf("another point: %v, %+v", err, first)
+	}
+	wider := newStudy("learns", 20, 4, asked, learns)
+	wider.Spec.Parameters = append(wider.Spec.Parameters, study.Parameter{Name: "y", Type: study.Bool})
+	if err := a.Update(r.ctx(), s.ID, wider, 2); !errors.Is(err, ErrIncompatible) || !strings.Contains(err.Error(), "version 1 by now, not 2") {
+		t.Errorf("made from another version: %v", err)
+	}
+	if err := a.Update(r.ctx(), s.ID, wider, 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := told(2, study.Point{"x": 0.5}); !errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), "parameter y is missing") {
+		t.Errorf("a point without the new parameter: %v", err)
+	}
+	if _, err := told(2, study.Point{"x": 0.5, "y": true}); err != nil {
+		t.Fatal(err)
+	}
+	a.stop()
+	a = r.leader(func(o *Options) { o.HandBack = true })
+	if _, err := told(3, study.Point{"x": 0.75, "y": false}); err != nil {
+		t.Fatal(err)
+	}
+	kept, err := r.ledger.LoadStudy(r.ctx(), s.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []study.Point{{"x": 0.25}, {"x": 0.5, "y": true}, {"x": 0.75, "y": false}}
+	for i, tr := range kept.Trials {
+		if diff := cmp.Diff(want[i], tr.Point); diff != "" || tr.Suggested == nil {
+			t.Errorf("trial %d was suggested %v; its point (-want +got):\n%s", tr.Number, tr.Suggested, diff)
+		}
+	}
+}
+
+// Several reports in one call are kept up to one that is refused.
+func TestClientReportsSeveralSteps(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, membus.Options{})
+	c := r.leader()
+	s := r.create(c, "asked", 5, 1, asked)
+	r.suggest(c, s.ID, "a", 1, patience)
+	report := func(step int64, loss float64) Report {
+		return Report{Step: step, Metrics: map[string]float64{"loss": loss}}
+	}
+	if _, err := c.Measure(r.ctx(), s.ID, "a", Held{Trial: 1}, []Report{report(1, 4), report(2, 3)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Measure(r.ctx(), s.ID, "a", Held{Trial: 1}, []Report{report(3, 2), report(2, 9), report(4, 1)}); !errors.Is(err, engine.ErrRefused) {
+		t.Errorf("another value at a step: %v", err)
+	}
+	if _, err := c.Measure(r.ctx(), s.ID, "a", Held{Trial: 1}, []Report{report(5, 1)}); err != nil { // all before it is durable, too
+		t.Fatal(err)
+	}
+	curve, err := r.ledger.Curve(r.ctx(), s.ID, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var steps []int64
+	for _, p := range curve.Series()[0].Points {
+		steps = append(steps, p.Step)
+	}
+	if !slices.Equal(steps, []int64{1, 2, 3, 5}) {
+		t.Errorf("kept the steps %v, want 1, 2, 3 and 5", steps)
 	}
 }

@@ -194,8 +194,9 @@ func (c *Coordinator) Stop(ctx context.Context, nameOrID, reason string) error {
 // the space: see study.Compatible. A study that had
 // ended resumes if the new specification allows it. The error wraps ErrIncompatible
 // if the two are incompatible, is a *study.Problems if the new one is too large
-// for the ledger, or is a *quota.Exceeded.
-func (c *Coordinator) Update(ctx context.Context, nameOrID string, s *study.Study) error {
+// for the ledger, or is a *quota.Exceeded. version is that of the space that the new one was
+// made from; 0 means any.
+func (c *Coordinator) Update(ctx context.Context, nameOrID string, s *study.Study, version int) error {
 	if err := checkSize(s); err != nil {
 		return err
 	}
@@ -213,6 +214,9 @@ func (c *Coordinator) Update(ctx context.Context, nameOrID string, s *study.Stud
 		}
 		if _, err := l.studies.engineOf(ctx, r, now); err != nil { // compare with the whole specification
 			return err
+		}
+		if now := r.spec.SpaceVersion(); version != 0 && version != now {
+			return study.NewError(ErrIncompatible, fmt.Sprintf("the study's space has version %d by now, not %d", now, version))
 		}
 		if differences := study.Compatible(&r.spec.Definition, s); len(differences) > 0 {
 			return fmt.Errorf("%w:\n  %s", ErrIncompatible, strings.Join(differences, "\n  "))

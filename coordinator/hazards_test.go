@@ -263,7 +263,7 @@ func TestClaimsBeforeTheirTrials(t *testing.T) {
 	r.ends(s.ID)
 	r.verify(s.ID, 3, 3)
 	early(4)
-	if err := c.Update(r.ctx(), s.ID, newStudy("early", 5, 1)); err != nil {
+	if err := c.Update(r.ctx(), s.ID, newStudy("early", 5, 1), 0); err != nil {
 		t.Fatal(err)
 	}
 	r.until(s.ID, func(s ledger.Summary) bool { return s.Status.Counts.Ended() == 5 })

@@ -37,10 +37,10 @@ func TestEndedStudiesOfAnEarlierLeader(t *testing.T) {
 		t.Errorf("the study is %v, %v; want %v", all, err, shown)
 	}
 	other := newStudy("shown", 5, 1, func(s *study.Spec) { s.Trial.Command = []string{"false"} })
-	if err := c.Update(r.ctx(), shown.ID, other); !errors.Is(err, ErrIncompatible) {
+	if err := c.Update(r.ctx(), shown.ID, other, 0); !errors.Is(err, ErrIncompatible) {
 		t.Errorf("another command: %v, want ErrIncompatible", err)
 	}
-	if err := c.Update(r.ctx(), resumed.ID, newStudy("resumed", 4, 1)); err != nil {
+	if err := c.Update(r.ctx(), resumed.ID, newStudy("resumed", 4, 1), 0); err != nil {
 		t.Fatal(err)
 	}
 	r.ends(resumed.ID)

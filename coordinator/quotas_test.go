@@ -68,8 +68,8 @@ func TestQuotasOfStudies(t *testing.T) {
 		r.refuses(err, quota.StudyBytes, size)
 		larger := newStudy("team-running", 5, 1)
 		larger.Metadata.Labels = map[string]string{"a": "b"}
-		r.refuses(c.Update(r.bounded(quota.Limits{quota.StudyBytes: size}), running.ID, larger), quota.StudyBytes, size)
-		if err := c.Update(r.bounded(quota.Limits{quota.Studies: 1, quota.StudyBytes: 1}), running.ID, newStudy("team-running", 5, 1)); err != nil {
+		r.refuses(c.Update(r.bounded(quota.Limits{quota.StudyBytes: size}), running.ID, larger, 0), quota.StudyBytes, size)
+		if err := c.Update(r.bounded(quota.Limits{quota.Studies: 1, quota.StudyBytes: 1}), running.ID, newStudy("team-running", 5, 1), 0); err != nil {
 			t.Errorf("%s: a change that adds nothing: %v", when, err)
 		}
 		if _, err := c.Create(r.bounded(quota.Limits{quota.Studies: 2}), newStudy("another"+when[:1], 1, 1)); err != nil {
@@ -109,7 +109,7 @@ func TestQuotaOfOpenTrials(t *testing.T) {
 	r.refuses(suggest(asks.ID, "b", 1), quota.OpenTrials, 6)
 	_, err := c.Create(r.bounded(limits), newStudy("team-new", 1, 1))
 	r.refuses(err, quota.OpenTrials, 6)
-	r.refuses(c.Update(r.bounded(limits), "team-works", newStudy("team-works", 20, 5)), quota.OpenTrials, 6)
+	r.refuses(c.Update(r.bounded(limits), "team-works", newStudy("team-works", 20, 5), 0), quota.OpenTrials, 6)
 	enqueue := func(request string) error {
 		_, err := c.Tell(r.bounded(limits), asks.ID, func(now time.Time) engine.Event {
 			return engine.Enqueue{At: now, Point: study.Point{"x": 0.5}, RequestID: request}
@@ -129,7 +129,7 @@ func TestQuotaOfOpenTrials(t *testing.T) {
 	if err := errors.Join(enqueue("one"), suggest(asks.ID, "b", 1)); err != nil {
 		t.Errorf("a repeated request, and the trial that waits for a client: %v", err)
 	}
-	if err := c.Update(r.bounded(limits), "team-works", newStudy("team-works", 20, 3)); err != nil {
+	if err := c.Update(r.bounded(limits), "team-works", newStudy("team-works", 20, 3), 0); err != nil {
 		t.Errorf("a change to fewer: %v", err)
 	}
 }

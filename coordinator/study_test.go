@@ -42,7 +42,7 @@ func TestCommandsAndTheirErrors(t *testing.T) {
 	}
 	for what, err := range map[string]error{
 		"stop":   c.Stop(ctx, "none", ""),
-		"update": c.Update(ctx, "none", newStudy("none", 1, 1)),
+		"update": c.Update(ctx, "none", newStudy("none", 1, 1), 0),
 		"delete": c.Delete(ctx, "none", true),
 	} {
 		if !errors.Is(err, ledger.ErrNotFound) {
@@ -50,10 +50,10 @@ func TestCommandsAndTheirErrors(t *testing.T) {
 		}
 	}
 	other := newStudy("taken", 20, 2, func(s *study.Spec) { s.Objective.Metric = "accuracy" })
-	if err := c.Update(ctx, "taken", other); !errors.Is(err, ErrIncompatible) || !strings.Contains(err.Error(), "spec.objective.metric") {
+	if err := c.Update(ctx, "taken", other, 0); !errors.Is(err, ErrIncompatible) || !strings.Contains(err.Error(), "spec.objective.metric") {
 		t.Errorf("update by another metric: %v", err)
 	}
-	if err := c.Update(ctx, "taken", newStudy("renamed", 20, 2)); !errors.Is(err, ErrIncompatible) {
+	if err := c.Update(ctx, "taken", newStudy("renamed", 20, 2), 0); !errors.Is(err, ErrIncompatible) {
 		t.Errorf("update by another name: %v", err)
 	}
 	if err := c.Stop(ctx, "taken", "enough"); err != nil {
@@ -87,7 +87,7 @@ func TestStudyThatIsTooLargeIsRefused(t *testing.T) {
 	large := func(s *study.Spec) { s.Trial.Env = map[string]string{"TEXT": strings.Repeat("<", ledger.MaxBytes/5)} }
 	s := r.create(c, "small", 2, 1)
 	_, errCreate := c.Create(r.ctx(), newStudy("large", 2, 1, large))
-	for _, err := range []error{errCreate, c.Update(r.ctx(), s.ID, newStudy("small", 2, 1, large))} {
+	for _, err := range []error{errCreate, c.Update(r.ctx(), s.ID, newStudy("small", 2, 1, large), 0)} {
 		if _, ok := errors.AsType[*study.Problems](err); !ok || !strings.Contains(err.Error(), "1048576 bytes as JSON") {
 			t.Errorf("a study that is too large: %v", err)
 		}
@@ -106,7 +106,7 @@ func TestLargerBudgetGoesOn(t *testing.T) {
 	r.hand("w", 2, nil)
 	s := r.create(c, "grows", 4, 2)
 	r.ends(s.ID)
-	if err := c.Update(r.ctx(), "grows", newStudy("grows", 9, 3)); err != nil {
+	if err := c.Update(r.ctx(), "grows", newStudy("grows", 9, 3), 0); err != nil {
 		t.Fatal(err)
 	}
 	r.until(s.ID, func(s ledger.Summary) bool { return s.Status.Counts.Ended() == 9 && s.Status.State == study.Completed })
@@ -157,7 +157,7 @@ func TestNotTheLeader(t *testing.T) {
 	for what, err := range map[string]error{
 		"create": errCreate, "progress": errProgress,
 		"stop":   c.Stop(ctx, "s", ""),
-		"update": c.Update(ctx, "s", newStudy("s", 1, 1)),
+		"update": c.Update(ctx, "s", newStudy("s", 1, 1), 0),
 		"delete": c.Delete(ctx, "s", true),
 	} {
 		if !errors.Is(err, ErrNotLeader) {
@@ -185,7 +185,7 @@ func TestSpaceIsEdited(t *testing.T) {
 	r.ends(s.ID)
 	low, high := 0.25, 0.5
 	narrow := newStudy("edited", 12, 2, func(s *study.Spec) { s.Parameters[0].Min, s.Parameters[0].Max = &low, &high })
-	if err := c.Update(r.ctx(), "edited", narrow); err != nil {
+	if err := c.Update(r.ctx(), "edited", narrow, 0); err != nil {
 		t.Fatal(err)
 	}
 	r.until(s.ID, func(s ledger.Summary) bool { return s.Status.Counts.Ended() == 12 && s.Status.State == study.Completed })

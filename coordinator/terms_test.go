@@ -318,7 +318,7 @@ func TestEndedStudiesAreLoadedWhenWanted(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Update(r.ctx(), s.ID, newStudy("rests", 6, 2)); err != nil {
+	if err := c.Update(r.ctx(), s.ID, newStudy("rests", 6, 2), 0); err != nil {
 		t.Fatal(err)
 	}
 	r.until(s.ID, func(s ledger.Summary) bool { return s.Status.Counts.Ended() == 6 })

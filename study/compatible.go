@@ -14,7 +14,7 @@ import (
 // command, Job and metrics, since they determine what is measured; and early stopping, whose
 // rule compares trials with earlier ones. The goal, the budget
 // (even to a smaller one), the parallelism, the pool and how trials are run can change.
-// So can the space, as far as NewSpace says.
+// So can the space, as far as NewSpace says, and in any way in a study with LearnParameters.
 // Each difference names the field, the old and the new value. Both studies come from
 // Parse.
 func Compatible(old, new *Study) (differences []string) {
@@ -24,7 +24,10 @@ func Compatible(old, new *Study) (differences []string) {
 	d.compare("spec.objective.metric", a.Objective.Metric, b.Objective.Metric)
 	d.compare("spec.objective.direction", a.Objective.Direction, b.Objective.Direction)
 	d.compare("spec.objective.take", a.Objective.Take, b.Objective.Take)
-	d.parameters(a.Parameters, b.Parameters)
+	d.compare("spec.learnParameters", a.LearnParameters, b.LearnParameters)
+	if !a.LearnParameters {
+		d.parameters(a.Parameters, b.Parameters)
+	}
 	d.compare("spec.constraints", nonNil(a.Constraints), nonNil(b.Constraints))
 	d.initial(points(a.Initial), points(b.Initial))
 	d.compare("spec.algorithm.name", a.Algorithm.Name, b.Algorithm.Name)

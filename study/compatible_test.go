@@ -102,6 +102,27 @@ func TestCompatibleOrder(t *testing.T) {
 	}
 }
 
+// In a study that learns its parameters, everything about them may change.
+func TestCompatibleLearnedParameters(t *testing.T) {
+	learned := strings.Replace(strings.Replace(minimal, "  trial: {command: [train]}\n", "", 1), "  parameters:", "  learnParameters: true\n  parameters:", 1)
+	a := mustParse(t, learned)
+	b := mustParse(t, strings.Replace(learned, "[{name: x, type: float, min: 0, max: 1}]", "[{name: z, type: bool}, {name: x, type: int, min: 1, max: 9, when: {z: [true]}}]", 1))
+	if differences := study.Compatible(a, b); len(differences) > 0 || !study.NewSpace(a, b) {
+		t.Errorf("differences: %q", differences)
+	}
+	fixed := mustParse(t, strings.Replace(learned, "  learnParameters: true\n", "", 1))
+	if diff := cmp.Diff([]string{"spec.learnParameters was true and is false"}, study.Compatible(a, fixed)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	_, err := file.Parse([]byte(strings.Replace(minimal, "  parameters:", "  learnParameters: true\n  parameters:", 1)))
+	if _, err := file.Parse([]byte(strings.Replace(learned, "learnParameters: true", "learnParameters: 1", 1))); err == nil || !strings.Contains(err.Error(), "the number 1 where true or false must be") {
+		t.Errorf("a number: %v", err)
+	}
+	if err == nil || !strings.Contains(err.Error(), "spec.learnParameters: is only for studies whose trials clients of the API evaluate") {
+		t.Errorf("with a command: %v", err)
+	}
+}
+
 const minimal = `apiVersion: fantasia.dev/v1
 kind: Study
 metadata: {name: minimal}

@@ -59,6 +59,9 @@ type Metadata struct {
 type Spec struct {
 	Objective  Objective   `json:"objective"`
 	Parameters []Parameter `json:"parameters"`
+	// LearnParameters says that clients declare the parameters as they evaluate trials: an update
+	// may then add, remove and change parameters in any way.
+	LearnParameters bool `json:"learnParameters,omitempty"`
 	// Constraints are CEL expressions over numeric and boolean parameters. Every number
 	// in them is a double: values of ints, literals, and listed values if all of a
 	// parameter's are numbers. Write characters of a name other than letters, digits and

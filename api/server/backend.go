@@ -87,7 +87,7 @@ type Writer interface {
 	Create(ctx context.Context, file []byte) (Study, error)
 	// Update replaces the study's file. Errors: *study.Problems; ErrPrecondition if
 	// the file is not compatible with the study.
-	Update(ctx context.Context, study string, file []byte) (Study, error)
+	Update(ctx context.Context, study string, file []byte, version int) (Study, error)
 	// Stop ends the study. Stopping a study that has ended changes nothing.
 	Stop(ctx context.Context, study, reason string) (Study, error)
 	// Delete deletes the study. Errors: ErrPrecondition if it is running and force is
@@ -112,7 +112,7 @@ type Clients interface {
 	// Heartbeat renews the client's leases, and says what to do with each trial.
 	Heartbeat(ctx context.Context, study, client string, held []coordinator.Held) ([]engine.Instruction, error)
 	// Measure stores a measurement, and says what to do with its trial.
-	Measure(ctx context.Context, study, client string, held coordinator.Held, step int64, metrics map[string]float64) (engine.Instruction, error)
+	Measure(ctx context.Context, study, client string, held coordinator.Held, reports []coordinator.Report) (engine.Instruction, error)
 	// Tell applies an event and returns the trial that it is about.
 	Tell(ctx context.Context, study string, event func(now time.Time) engine.Event) (record.Trial, error)
 }

@@ -9,6 +9,7 @@ import (
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/view"
@@ -88,17 +89,24 @@ func (s *service) AddMeasurement(ctx context.Context, req *connect.Request[fanta
 	if err != nil {
 		return nil, badField("name", err)
 	}
-	if err := checkMetrics(req.Msg.GetMetrics()); err != nil {
-		return nil, err
+	reports := make([]coordinator.Report, 0, len(req.Msg.GetEarlier())+1)
+	for _, m := range req.Msg.GetEarlier() {
+		reports = append(reports, coordinator.Report{Step: m.GetStep(), Metrics: m.GetMetrics()})
+	}
+	reports = append(reports, coordinator.Report{Step: req.Msg.GetStep(), Metrics: req.Msg.GetMetrics()})
+	for _, r := range reports {
+		if err := checkMetrics(r.Metrics); err != nil {
+			return nil, err
+		}
 	}
 	held := coordinator.Held{Trial: number, Attempt: int(req.Msg.GetAttempt())}
-	next, err := s.backend.Measure(ctx, name, req.Msg.GetClientId(), held, req.Msg.GetStep(), req.Msg.GetMetrics())
+	next, err := s.backend.Measure(ctx, name, req.Msg.GetClientId(), held, reports)
 	return respond(&fantasiav1.AddMeasurementResponse{Action: actions[next.Do], Reason: next.Reason}, err)
 }
 
 // CompleteTrial ends a trial with its values.
 func (s *service) CompleteTrial(ctx context.Context, req *connect.Request[fantasiav1.CompleteTrialRequest]) (*connect.Response[fantasiav1.CompleteTrialResponse], error) {
-	ending := engine.Told{Outcome: messaging.OutcomeCompleted, Values: req.Msg.GetValues(), Metrics: req.Msg.GetMetrics(), Checkpoint: req.Msg.GetCheckpoint()}
+	ending := engine.Told{Outcome: messaging.OutcomeCompleted, Values: req.Msg.GetValues(), Metrics: req.Msg.GetMetrics(), Checkpoint: req.Msg.GetCheckpoint(), Point: pointOf(req.Msg)}
 	if req.Msg.GetPruned() {
 		ending.Outcome = messaging.OutcomePruned
 	}
@@ -111,7 +119,7 @@ func (s *service) CompleteTrial(ctx context.Context, req *connect.Request[fantas
 
 // FailTrial ends an attempt that found no value.
 func (s *service) FailTrial(ctx context.Context, req *connect.Request[fantasiav1.FailTrialRequest]) (*connect.Response[fantasiav1.FailTrialResponse], error) {
-	ending := engine.Told{Outcome: messaging.OutcomeFailed}
+	ending := engine.Told{Outcome: messaging.OutcomeFailed, Point: pointOf(req.Msg)}
 	if req.Msg.GetInfeasible() {
 		ending.Outcome = messaging.OutcomeInfeasible
 	}
@@ -129,6 +137,14 @@ func (s *service) ReleaseTrial(ctx context.Context, req *connect.Request[fantasi
 	}
 	m, err := s.end(ctx, req.Msg, ending)
 	return respond(&fantasiav1.ReleaseTrialResponse{Trial: m}, err)
+}
+
+// pointOf returns the point that a client says it has evaluated; nil for none.
+func pointOf(req interface{ GetParameters() *structpb.Struct }) map[string]any {
+	if p := req.GetParameters(); p != nil {
+		return p.AsMap()
+	}
+	return nil
 }
 
 // ofClient is a request of a client about a trial.
@@ -199,7 +215,7 @@ func (s *service) CancelTrial(ctx context.Context, req *connect.Request[fantasia
 	return respond(&fantasiav1.CancelTrialResponse{Trial: m}, err)
 }
 
-// EditTrial changes the labels and the note of a trial.
+// EditTrial changes the labels, the note and the attributes of a trial.
 func (s *service) EditTrial(ctx context.Context, req *connect.Request[fantasiav1.EditTrialRequest]) (*connect.Response[fantasiav1.EditTrialResponse], error) {
 	name, number, err := view.ParseTrialName(req.Msg.GetName())
 	if err != nil {
@@ -209,7 +225,7 @@ func (s *service) EditTrial(ctx context.Context, req *connect.Request[fantasiav1
 		return nil, err
 	}
 	m, err := s.tell(ctx, name, func(now time.Time) engine.Event {
-		return engine.Annotate{At: now, Trial: number, Labels: req.Msg.GetLabels(), Remove: req.Msg.GetRemoveLabels(), Note: req.Msg.Note}
+		return engine.Annotate{At: now, Trial: number, Labels: req.Msg.GetLabels(), Remove: req.Msg.GetRemoveLabels(), Note: req.Msg.Note, Attributes: req.Msg.GetAttributes().AsMap()}
 	})
 	return respond(&fantasiav1.EditTrialResponse{Trial: m}, err)
 }

@@ -27,7 +27,7 @@ func (consenting) Heartbeat(context.Context, string, string, []coordinator.Held)
 	return nil, nil
 }
 
-func (consenting) Measure(context.Context, string, string, coordinator.Held, int64, map[string]float64) (engine.Instruction, error) {
+func (consenting) Measure(context.Context, string, string, coordinator.Held, []coordinator.Report) (engine.Instruction, error) {
 	return engine.Instruction{}, nil
 }
 

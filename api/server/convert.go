@@ -100,7 +100,7 @@ func toTrial(study string, t record.Trial) (*fantasiav1.Trial, error) {
 		Metrics:    t.Metrics,
 		Value:      view.First(t.Values),
 		Values:     t.Values,
-		Source:     fantasiav1.Source(fantasiav1.Source_value["SOURCE_"+strings.ToUpper(string(t.Source))]),
+		Source:     fantasiav1.Source(fantasiav1.Source_value["SOURCE_"+strings.ToUpper(string(t.Origin()))]),
 		Reasons: &fantasiav1.Reasons{
 			Mean: t.Reasons.Mean, Sd: t.Reasons.SD, Acquisition: t.Reasons.Acquisition,
 			Pending: int32(t.Reasons.Pending), Note: t.Reasons.Note,
@@ -119,6 +119,11 @@ func toTrial(study string, t record.Trial) (*fantasiav1.Trial, error) {
 			Claimed: toTime(t.Times.Claimed), Started: toTime(t.Times.Started),
 			Ended: toTime(t.Times.Ended), Folded: toTime(t.Times.Folded),
 		},
+	}
+	if len(t.Attributes) > 0 {
+		if m.Attributes, err = structpb.NewStruct(t.Attributes); err != nil {
+			return nil, fmt.Errorf("study %s, trial %d: %w", study, t.Number, err)
+		}
 	}
 	for i := range t.Attempts {
 		m.Attempts[i] = toAttempt(&t.Attempts[i])

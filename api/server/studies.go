@@ -31,7 +31,7 @@ func (s *service) GetStudy(ctx context.Context, req *connect.Request[fantasiav1.
 
 // UpdateStudy replaces a study's file with a compatible one.
 func (s *service) UpdateStudy(ctx context.Context, req *connect.Request[fantasiav1.UpdateStudyRequest]) (*connect.Response[fantasiav1.UpdateStudyResponse], error) {
-	m, err := s.study(s.backend.Update(ctx, studyOf(req.Msg.GetName()), []byte(req.Msg.GetStudyFile())))
+	m, err := s.study(s.backend.Update(ctx, studyOf(req.Msg.GetName()), []byte(req.Msg.GetStudyFile()), int(req.Msg.GetSpaceVersion())))
 	return respond(&fantasiav1.UpdateStudyResponse{Study: m}, err)
 }
 

@@ -64,6 +64,9 @@ func FromTrial(t *fantasiav1.Trial) Trial {
 		Labels:    t.GetLabels(),
 		Note:      t.GetNote(),
 	}
+	if a := t.GetAttributes(); a != nil {
+		v.Attributes = a.AsMap()
+	}
 	if v.Metrics == nil {
 		v.Metrics = map[string]float64{}
 	}

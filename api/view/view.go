@@ -75,11 +75,13 @@ type Trial struct {
 	Rung        int `json:"rung,omitempty"`
 	Predecessor int `json:"predecessor,omitempty"`
 	// Labels and Note are what people say of the trial.
-	Labels    map[string]string `json:"labels,omitempty"`
-	Note      string            `json:"note,omitempty"`
-	Worker    string            `json:"worker"`
-	Source    optimizer.Source  `json:"source"`
-	Staleness int               `json:"staleness"`
+	Labels map[string]string `json:"labels,omitempty"`
+	Note   string            `json:"note,omitempty"`
+	// Attributes are what programs have noted about it.
+	Attributes map[string]any   `json:"attributes,omitempty"`
+	Worker     string           `json:"worker"`
+	Source     optimizer.Source `json:"source"`
+	Staleness  int              `json:"staleness"`
 	// Failure is the last attempt's; nil where nothing went wrong.
 	Failure *messaging.Failure `json:"failure"`
 	// Logs is where the worker keeps the last attempt's log.
@@ -206,7 +208,7 @@ func OfTrial(t record.Trial) Trial {
 		Parameters: Parameters(t.Point),
 		Metrics:    t.Metrics,
 		Value:      First(t.Values),
-		Source:     t.Source,
+		Source:     t.Origin(),
 		Staleness:  t.Staleness,
 		Rung:       t.Rung, Predecessor: t.Predecessor,
 		Times: Times{
@@ -220,7 +222,7 @@ func OfTrial(t record.Trial) Trial {
 		TraceID:   t.TraceID,
 		Cancelled: t.Cancelled,
 		Labels:    t.Labels,
-		Note:      t.Note,
+		Note:      t.Note, Attributes: t.Attributes,
 	}
 	if v.Metrics == nil {
 		v.Metrics = map[string]float64{}

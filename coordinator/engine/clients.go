@@ -287,9 +287,38 @@ func (e *Engine) clientEnded(ev Told) {
 	case as.outcome == messaging.OutcomePruned && t.rec.Stopped == nil:
 		err = refusef("nobody has decided to prune trial %d: complete it without pruned", ev.Trial)
 	default:
-		e.finished(r)
+		if err = e.amend(t, ev.Point); err == nil {
+			e.finished(r)
+		}
 	}
 	e.dirty.reply(t, err)
+}
+
+// amend gives an open trial the point that its client has evaluated, if that is not the
+// suggested one.
+func (e *Engine) amend(t *trial, raw study.Point) error {
+	if raw == nil {
+		return nil
+	}
+	point, err := e.space.Normalize(raw)
+	if err == nil {
+		err = e.space.Check(point)
+	}
+	if err != nil {
+		return invalidf("parameters: %v", err)
+	}
+	if e.space.Key(point) == e.space.Key(t.rec.Point) {
+		return nil
+	}
+	before, _ := e.space.Level(t.rec.Point)
+	if after, leveled := e.space.Level(point); leveled && after != before {
+		return invalidf("parameters: the level of the fidelity is another one than that of trial %d", t.rec.Number)
+	}
+	e.tried.remove(t)
+	t.rec.Suggested, t.rec.Point, t.outside = t.rec.Asked(), point, false
+	e.tried.add(t)
+	e.touch(t)
+	return nil
 }
 
 // same reports whether a result says what is recorded of its attempt.

@@ -111,7 +111,7 @@ func (e *Engine) enterSpace() {
 // is, its numbers get the types that they have there.
 func (e *Engine) locate(t *trial) error {
 	before := t.look().Point
-	point, err := e.space.Normalize(before)
+	point, err := e.space.Place(before)
 	if t.outside = err != nil; !t.outside && !maps.Equal(point, before) {
 		e.restore(t)
 		t.rec.Point, t.packed = point, nil

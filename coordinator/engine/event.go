@@ -137,6 +137,8 @@ type (
 		Metrics    map[string]float64
 		Failure    *messaging.Failure
 		Checkpoint string
+		// Point is the one that was evaluated, if it is not the suggested one; nil otherwise.
+		Point study.Point
 	}
 	// Enqueue has a point evaluated before the next suggestion. RequestID, if not empty,
 	// makes the event safe to repeat. The Output has an Answer.
@@ -156,14 +158,16 @@ type (
 		RequestID string
 		Remarks
 	}
-	// Annotate changes the labels and the note of a trial, which may have ended. Labels are
-	// set, those of Remove are removed; Note is nil if it stays. The Output has an Answer.
+	// Annotate changes the labels, the note and the attributes of a trial, which may have
+	// ended. Labels and Attributes are set, the labels of Remove and attributes that are nil are
+	// removed; Note is nil if it stays. The Output has an Answer.
 	Annotate struct {
-		At     time.Time
-		Trial  int
-		Labels map[string]string
-		Remove []string
-		Note   *string
+		At         time.Time
+		Trial      int
+		Labels     map[string]string
+		Remove     []string
+		Note       *string
+		Attributes map[string]any
 	}
 	// CancelTrial ends a trial at a user's request. The Output has an Answer.
 	CancelTrial struct {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"slices"
 
@@ -125,7 +126,7 @@ func (e *Engine) cancelTrial(ev CancelTrial) {
 	}
 }
 
-// annotate changes the labels and the note of a trial.
+// annotate changes the labels, the note and the attributes of a trial.
 func (e *Engine) annotate(ev Annotate) {
 	t := e.numbered(ev.Trial)
 	if t == nil {
@@ -145,6 +146,12 @@ func (e *Engine) annotate(ev Annotate) {
 		e.dirty.reply(nil, invalidf("%s", problems[0]))
 		return
 	}
+	attributes, err := merged(t.rec.Attributes, ev.Attributes)
+	if err != nil {
+		e.dirty.reply(nil, err)
+		return
+	}
+	t.rec.Attributes = attributes
 	if t.rec.Labels = labels; len(labels) == 0 {
 		t.rec.Labels = nil
 	}
@@ -154,3 +161,31 @@ func (e *Engine) annotate(ev Annotate) {
 	e.touch(t)
 	e.dirty.reply(t, nil)
 }
+
+// merged returns a trial's attributes with those that are set, and without those that are
+// removed.
+func merged(old, set map[string]any) (map[string]any, error) {
+	attributes := maps.Clone(old) // snapshots share them
+	if attributes == nil {
+		attributes = make(map[string]any, len(set))
+	}
+	for key, value := range set {
+		if attributes[key] = value; value == nil {
+			delete(attributes, key)
+		}
+	}
+	if len(attributes) == 0 {
+		return nil, nil
+	}
+	text, err := json.Marshal(attributes)
+	if err != nil {
+		return nil, invalidf("attributes: %v", err)
+	}
+	if len(text) > MaxAttributes {
+		return nil, invalidf("attributes: they have %d bytes together as JSON; want at most %d", len(text), MaxAttributes)
+	}
+	return attributes, nil
+}
+
+// MaxAttributes is how many bytes the attributes of a trial may have together, as JSON.
+const MaxAttributes = 16384

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,7 +11,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// TestRemarks sets, changes and removes the labels and the note of a trial, also after its
+// TestRemarks sets, changes and removes the labels, the note and the attributes of a trial, also after its
 // end, and reads them back from the ledger.
 func TestRemarks(t *testing.T) {
 	r := newRig(t, newSpec(0, 5, 1), Settings{})
@@ -35,6 +36,18 @@ func TestRemarks(t *testing.T) {
 	r.step(Annotate{At: r.now, Trial: 1, Remove: []string{"try"}, Note: new(string)})
 	if got, _ := r.e.Trial(1); got.Labels != nil || got.Note != "" {
 		t.Errorf("all is removed, and the trial has %v and %q", got.Labels, got.Note)
+	}
+	for _, set := range []map[string]any{{"a": []any{1.0, "b"}, "c": nil, "d": true}, {"d": nil, "e": 2.5}} {
+		r.step(Annotate{At: r.now, Trial: 1, Attributes: set})
+		r.restart()
+	}
+	got, _ = r.e.Trial(1)
+	if diff := cmp.Diff(map[string]any{"a": []any{1.0, "b"}, "e": 2.5}, got.Attributes); diff != "" {
+		t.Errorf("attributes (-want +got):\n%s", diff)
+	}
+	out = r.step(Annotate{At: r.now, Trial: 1, Attributes: map[string]any{"f": strings.Repeat("x", MaxAttributes)}})
+	if !errors.Is(out.Answer.Err, ErrInvalid) {
+		t.Errorf("attributes that are too large: %v", out.Answer.Err)
 	}
 	many := map[string]string{}
 	for i := range study.MaxLabels + 1 {

@@ -39,7 +39,7 @@ func (t *term) reconcile(ctx context.Context, r *Resource) error {
 			return err
 		}
 	case Update:
-		err := t.c.Update(ctx, r.ID(), d.Study)
+		err := t.c.Update(ctx, r.ID(), d.Study, 0)
 		if errors.Is(err, coordinator.ErrIncompatible) || errors.Is(err, coordinator.ErrBroken) {
 			d.Verdict = Verdict{Reason: ReasonIncompatible, Message: err.Error()}
 		} else if tooLarge(err) {

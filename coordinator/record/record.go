@@ -199,6 +199,9 @@ type Trial struct {
 	State  study.TrialState `json:"state"`
 	Point  study.Point      `json:"point"`
 	Source optimizer.Source `json:"source"`
+	// Suggested is the point that was suggested, if a client has evaluated another one; nil
+	// otherwise.
+	Suggested study.Point `json:"suggested,omitempty"`
 	// Rung is the level of the study's fidelity, from 1; 0 if it has none. Predecessor is
 	// the trial at the level below whose configuration this one continues; 0 for none.
 	Rung        int `json:"rung,omitempty"`
@@ -240,6 +243,8 @@ type Trial struct {
 	// Labels and Note are what people say of the trial; they may change after its end.
 	Labels map[string]string `json:"labels,omitempty"`
 	Note   string            `json:"note,omitempty"`
+	// Attributes are what programs have noted about the trial, as JSON has it.
+	Attributes map[string]any `json:"attributes,omitempty"`
 	// RequestID is the id of the user's request that made the trial, if it had one.
 	RequestID string `json:"requestId,omitempty"`
 	Times     Times  `json:"times"`
@@ -319,4 +324,20 @@ func (t *Trial) Last() *Attempt {
 		return nil
 	}
 	return &t.Attempts[len(t.Attempts)-1]
+}
+
+// Asked returns the point that was suggested.
+func (t *Trial) Asked() study.Point {
+	if t.Suggested != nil {
+		return t.Suggested
+	}
+	return t.Point
+}
+
+// Origin says where the trial's point came from.
+func (t *Trial) Origin() optimizer.Source {
+	if t.Suggested != nil {
+		return optimizer.SourceRequested
+	}
+	return t.Source
 }

@@ -148,7 +148,7 @@ func newPlayer(spec record.Study, trials []record.Trial, o Optimizers) (*player,
 	p.told = newTold(p.space)
 	for i := range trials {
 		t := trials[i]
-		point, err := p.space.Normalize(t.Point)
+		point, err := p.space.Place(t.Point)
 		switch {
 		case err == nil:
 			t.Point = point
@@ -225,8 +225,10 @@ func (p *player) problem(a *answer) *optimizer.Problem {
 			break // positions grow with numbers
 		}
 		problem.First = t.Number
-		if (t.Ended == 0 || t.Ended > a.from) && !p.outside[t.Number] {
-			problem.Pending = append(problem.Pending, optimizer.Pending{Trial: t.Number, Point: p.space.Configuration(t.Point)})
+		if t.Ended == 0 || t.Ended > a.from {
+			if point, err := p.space.Place(t.Asked()); err == nil {
+				problem.Pending = append(problem.Pending, optimizer.Pending{Trial: t.Number, Point: p.space.Configuration(point)})
+			}
 		}
 	}
 	problem.First++
@@ -329,7 +331,7 @@ func (p *player) compare(t *record.Trial, list []optimizer.Suggestion, fallback 
 	if fallback && s.Source != optimizer.SourceInitial {
 		s.Source = optimizer.SourceFallback
 	}
-	if d := p.comparePoints(t.Point, s.Point); d != nil {
+	if d := p.comparePoints(t.Asked(), s.Point); d != nil {
 		return d
 	}
 	if t.Source != s.Source {

@@ -121,6 +121,12 @@ func (d *decoder) decodeKind(n *yaml.Node, v reflect.Value, path string) {
 		if text, ok := d.text(n, path); ok {
 			v.SetString(text)
 		}
+	case reflect.Bool:
+		if b, ok := d.decodeAny(n, path).(bool); ok {
+			v.SetBool(b)
+		} else {
+			d.Add(path, "%s where true or false must be", describe(n))
+		}
 	case reflect.Int:
 		if i, ok := d.integer(n, path, math.MinInt64, math.MaxInt64); ok {
 			v.SetInt(int64(i))

@@ -12,6 +12,7 @@ func descriptions() map[string]string {
 		"Spec.Note":               "What people should know about the study.",
 		"Spec.Objective":          "The metric to optimise.",
 		"Spec.Parameters":         "The parameters to tune.",
+		"Spec.LearnParameters":    "Whether clients of the API declare the parameters as they evaluate trials.",
 		"Spec.Constraints":        "CEL expressions over numeric and boolean parameters that every suggestion meets, such as \"a * b <= 10\" or \"!flag || a < 3\". Every number is a double, characters of a name other than letters, digits and dots are written as underscores, and a constraint that names an inactive parameter holds.",
 		"Spec.Initial":            "Points that are run first and counted. What is missing in a point is sampled.",
 		"Spec.Algorithm":          "The optimiser.",

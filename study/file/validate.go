@@ -40,6 +40,7 @@ func complete(s *study.Study, r *check.Report, o *options) {
 	spec := &s.Spec
 	completeObjective(&spec.Objective, r)
 	space.Compile(r, "spec.", spec)
+	r.AddIf(spec.LearnParameters && !spec.ByClients(), "spec.learnParameters", "is only for studies whose trials clients of the API evaluate: leave out spec.trial.command and spec.trial.job")
 	completeAlgorithm(&spec.Algorithm, r, o)
 	completeEarlyStopping(spec, r, o)
 	checkBudget(&spec.Budget, r)

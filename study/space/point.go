@@ -60,6 +60,21 @@ func (s *Space) Normalize(raw map[string]any) (study.Point, error) {
 	return p, nil
 }
 
+// Place is Normalize for a whole point: a parameter that is active and has no value is an
+// error, too.
+func (s *Space) Place(raw map[string]any) (study.Point, error) {
+	p, err := s.Normalize(raw)
+	if err != nil {
+		return nil, err
+	}
+	for i, param := range s.params {
+		if _, ok := p[param.Name]; !ok && s.active(p, i) {
+			return nil, fmt.Errorf("%w: parameter %s is missing: %s", ErrNotInSpace, param.Name, param.Accepts())
+		}
+	}
+	return p, nil
+}
+
 // normalize is Normalize; it passes each problem on with the parameter's name, and
 // whether that parameter exists.
 func (s *Space) normalize(raw map[string]any, problem func(name string, known bool, message string)) study.Point {

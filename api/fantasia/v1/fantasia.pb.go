@@ -1095,7 +1095,9 @@ type Trial struct {
 	// Labels that people have given the trial.
 	Labels map[string]string `protobuf:"bytes,19,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// What people have written about the trial.
-	Note          string `protobuf:"bytes,20,opt,name=note,proto3" json:"note,omitempty"`
+	Note string `protobuf:"bytes,20,opt,name=note,proto3" json:"note,omitempty"`
+	// What programs have noted about the trial.
+	Attributes    *structpb.Struct `protobuf:"bytes,21,opt,name=attributes,proto3" json:"attributes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1268,6 +1270,13 @@ func (x *Trial) GetNote() string {
 		return x.Note
 	}
 	return ""
+}
+
+func (x *Trial) GetAttributes() *structpb.Struct {
+	if x != nil {
+		return x.Attributes
+	}
+	return nil
 }
 
 // Stopped is the decision to stop a trial early.
@@ -2341,7 +2350,10 @@ type UpdateStudyRequest struct {
 	// "studies/{study}", by name or id.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// The whole study file with its changes, as YAML or JSON.
-	StudyFile     string `protobuf:"bytes,2,opt,name=study_file,json=studyFile,proto3" json:"study_file,omitempty"`
+	StudyFile string `protobuf:"bytes,2,opt,name=study_file,json=studyFile,proto3" json:"study_file,omitempty"`
+	// The version of the search space that the file was made from. If the study has another
+	// version by now, FAILED_PRECONDITION is returned. 0 means any version.
+	SpaceVersion  int32 `protobuf:"varint,3,opt,name=space_version,json=spaceVersion,proto3" json:"space_version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2388,6 +2400,13 @@ func (x *UpdateStudyRequest) GetStudyFile() string {
 		return x.StudyFile
 	}
 	return ""
+}
+
+func (x *UpdateStudyRequest) GetSpaceVersion() int32 {
+	if x != nil {
+		return x.SpaceVersion
+	}
+	return 0
 }
 
 // UpdateStudyResponse is the study after its update.
@@ -4006,7 +4025,11 @@ type AddMeasurementRequest struct {
 	// attempts in the answer of SuggestTrials. With it, a client whose attempt has ended, as
 	// when its lease was lost, cannot end or change the next attempt. 0 means the client's
 	// last attempt of the trial.
-	Attempt       int32 `protobuf:"varint,5,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Attempt int32 `protobuf:"varint,5,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// What the evaluation reached at earlier steps and has not told yet, in the order of the
+	// steps. It is applied before the measurement at step. If one is refused, those before it
+	// are kept.
+	Earlier       []*EarlierMeasurement `protobuf:"bytes,6,rep,name=earlier,proto3" json:"earlier,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4076,6 +4099,68 @@ func (x *AddMeasurementRequest) GetAttempt() int32 {
 	return 0
 }
 
+func (x *AddMeasurementRequest) GetEarlier() []*EarlierMeasurement {
+	if x != nil {
+		return x.Earlier
+	}
+	return nil
+}
+
+// EarlierMeasurement is what an evaluation reached at an earlier step.
+type EarlierMeasurement struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The step.
+	Step int64 `protobuf:"varint,1,opt,name=step,proto3" json:"step,omitempty"`
+	// The metrics' values at the step, as AddMeasurementRequest has them.
+	Metrics       map[string]float64 `protobuf:"bytes,2,rep,name=metrics,proto3" json:"metrics,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EarlierMeasurement) Reset() {
+	*x = EarlierMeasurement{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EarlierMeasurement) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EarlierMeasurement) ProtoMessage() {}
+
+func (x *EarlierMeasurement) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EarlierMeasurement.ProtoReflect.Descriptor instead.
+func (*EarlierMeasurement) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *EarlierMeasurement) GetStep() int64 {
+	if x != nil {
+		return x.Step
+	}
+	return 0
+}
+
+func (x *EarlierMeasurement) GetMetrics() map[string]float64 {
+	if x != nil {
+		return x.Metrics
+	}
+	return nil
+}
+
 // AddMeasurementResponse says whether to continue.
 type AddMeasurementResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -4089,7 +4174,7 @@ type AddMeasurementResponse struct {
 
 func (x *AddMeasurementResponse) Reset() {
 	*x = AddMeasurementResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[50]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4101,7 +4186,7 @@ func (x *AddMeasurementResponse) String() string {
 func (*AddMeasurementResponse) ProtoMessage() {}
 
 func (x *AddMeasurementResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[50]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4114,7 +4199,7 @@ func (x *AddMeasurementResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMeasurementResponse.ProtoReflect.Descriptor instead.
 func (*AddMeasurementResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{50}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *AddMeasurementResponse) GetAction() TrialAction {
@@ -4154,14 +4239,17 @@ type CompleteTrialRequest struct {
 	Attempt int32 `protobuf:"varint,6,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	// Where a trial that is promoted from this one can continue; it becomes the trial's
 	// checkpoint.
-	Checkpoint    string `protobuf:"bytes,7,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
+	Checkpoint string `protobuf:"bytes,7,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
+	// The point that was evaluated, if it is another one than was suggested: a value for every
+	// active parameter. It becomes the trial's point. Unset leaves the point as it is.
+	Parameters    *structpb.Struct `protobuf:"bytes,8,opt,name=parameters,proto3" json:"parameters,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CompleteTrialRequest) Reset() {
 	*x = CompleteTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[51]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4173,7 +4261,7 @@ func (x *CompleteTrialRequest) String() string {
 func (*CompleteTrialRequest) ProtoMessage() {}
 
 func (x *CompleteTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[51]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4186,7 +4274,7 @@ func (x *CompleteTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTrialRequest.ProtoReflect.Descriptor instead.
 func (*CompleteTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{51}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *CompleteTrialRequest) GetName() string {
@@ -4238,6 +4326,13 @@ func (x *CompleteTrialRequest) GetCheckpoint() string {
 	return ""
 }
 
+func (x *CompleteTrialRequest) GetParameters() *structpb.Struct {
+	if x != nil {
+		return x.Parameters
+	}
+	return nil
+}
+
 // CompleteTrialResponse is the trial as recorded.
 type CompleteTrialResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -4249,7 +4344,7 @@ type CompleteTrialResponse struct {
 
 func (x *CompleteTrialResponse) Reset() {
 	*x = CompleteTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[52]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4261,7 +4356,7 @@ func (x *CompleteTrialResponse) String() string {
 func (*CompleteTrialResponse) ProtoMessage() {}
 
 func (x *CompleteTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[52]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4274,7 +4369,7 @@ func (x *CompleteTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTrialResponse.ProtoReflect.Descriptor instead.
 func (*CompleteTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{52}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *CompleteTrialResponse) GetTrial() *Trial {
@@ -4303,14 +4398,16 @@ type FailTrialRequest struct {
 	// attempts in the answer of SuggestTrials. With it, a client whose attempt has ended, as
 	// when its lease was lost, cannot end or change the next attempt. 0 means the client's
 	// last attempt of the trial.
-	Attempt       int32 `protobuf:"varint,6,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Attempt int32 `protobuf:"varint,6,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// The point that was evaluated, as CompleteTrialRequest has it.
+	Parameters    *structpb.Struct `protobuf:"bytes,7,opt,name=parameters,proto3" json:"parameters,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *FailTrialRequest) Reset() {
 	*x = FailTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[53]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4322,7 +4419,7 @@ func (x *FailTrialRequest) String() string {
 func (*FailTrialRequest) ProtoMessage() {}
 
 func (x *FailTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[53]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4335,7 +4432,7 @@ func (x *FailTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailTrialRequest.ProtoReflect.Descriptor instead.
 func (*FailTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{53}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *FailTrialRequest) GetName() string {
@@ -4380,6 +4477,13 @@ func (x *FailTrialRequest) GetAttempt() int32 {
 	return 0
 }
 
+func (x *FailTrialRequest) GetParameters() *structpb.Struct {
+	if x != nil {
+		return x.Parameters
+	}
+	return nil
+}
+
 // FailTrialResponse is the trial as recorded.
 type FailTrialResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -4391,7 +4495,7 @@ type FailTrialResponse struct {
 
 func (x *FailTrialResponse) Reset() {
 	*x = FailTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[54]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4403,7 +4507,7 @@ func (x *FailTrialResponse) String() string {
 func (*FailTrialResponse) ProtoMessage() {}
 
 func (x *FailTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[54]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4416,7 +4520,7 @@ func (x *FailTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailTrialResponse.ProtoReflect.Descriptor instead.
 func (*FailTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{54}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *FailTrialResponse) GetTrial() *Trial {
@@ -4448,7 +4552,7 @@ type ReleaseTrialRequest struct {
 
 func (x *ReleaseTrialRequest) Reset() {
 	*x = ReleaseTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[55]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4460,7 +4564,7 @@ func (x *ReleaseTrialRequest) String() string {
 func (*ReleaseTrialRequest) ProtoMessage() {}
 
 func (x *ReleaseTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[55]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4473,7 +4577,7 @@ func (x *ReleaseTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseTrialRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{55}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ReleaseTrialRequest) GetName() string {
@@ -4522,7 +4626,7 @@ type ReleaseTrialResponse struct {
 
 func (x *ReleaseTrialResponse) Reset() {
 	*x = ReleaseTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[56]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4534,7 +4638,7 @@ func (x *ReleaseTrialResponse) String() string {
 func (*ReleaseTrialResponse) ProtoMessage() {}
 
 func (x *ReleaseTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[56]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4547,7 +4651,7 @@ func (x *ReleaseTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseTrialResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{56}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ReleaseTrialResponse) GetTrial() *Trial {
@@ -4577,7 +4681,7 @@ type EnqueueTrialRequest struct {
 
 func (x *EnqueueTrialRequest) Reset() {
 	*x = EnqueueTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[57]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4589,7 +4693,7 @@ func (x *EnqueueTrialRequest) String() string {
 func (*EnqueueTrialRequest) ProtoMessage() {}
 
 func (x *EnqueueTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[57]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4602,7 +4706,7 @@ func (x *EnqueueTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnqueueTrialRequest.ProtoReflect.Descriptor instead.
 func (*EnqueueTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{57}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *EnqueueTrialRequest) GetParent() string {
@@ -4651,7 +4755,7 @@ type EnqueueTrialResponse struct {
 
 func (x *EnqueueTrialResponse) Reset() {
 	*x = EnqueueTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[58]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4663,7 +4767,7 @@ func (x *EnqueueTrialResponse) String() string {
 func (*EnqueueTrialResponse) ProtoMessage() {}
 
 func (x *EnqueueTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[58]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4676,7 +4780,7 @@ func (x *EnqueueTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnqueueTrialResponse.ProtoReflect.Descriptor instead.
 func (*EnqueueTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{58}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *EnqueueTrialResponse) GetTrial() *Trial {
@@ -4710,7 +4814,7 @@ type AddTrialRequest struct {
 
 func (x *AddTrialRequest) Reset() {
 	*x = AddTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[59]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4722,7 +4826,7 @@ func (x *AddTrialRequest) String() string {
 func (*AddTrialRequest) ProtoMessage() {}
 
 func (x *AddTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[59]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4735,7 +4839,7 @@ func (x *AddTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddTrialRequest.ProtoReflect.Descriptor instead.
 func (*AddTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{59}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *AddTrialRequest) GetParent() string {
@@ -4798,7 +4902,7 @@ type AddTrialResponse struct {
 
 func (x *AddTrialResponse) Reset() {
 	*x = AddTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[60]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4810,7 +4914,7 @@ func (x *AddTrialResponse) String() string {
 func (*AddTrialResponse) ProtoMessage() {}
 
 func (x *AddTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[60]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4823,7 +4927,7 @@ func (x *AddTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddTrialResponse.ProtoReflect.Descriptor instead.
 func (*AddTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{60}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *AddTrialResponse) GetTrial() *Trial {
@@ -4846,7 +4950,7 @@ type CancelTrialRequest struct {
 
 func (x *CancelTrialRequest) Reset() {
 	*x = CancelTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[61]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4858,7 +4962,7 @@ func (x *CancelTrialRequest) String() string {
 func (*CancelTrialRequest) ProtoMessage() {}
 
 func (x *CancelTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[61]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4871,7 +4975,7 @@ func (x *CancelTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTrialRequest.ProtoReflect.Descriptor instead.
 func (*CancelTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{61}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *CancelTrialRequest) GetName() string {
@@ -4899,7 +5003,7 @@ type CancelTrialResponse struct {
 
 func (x *CancelTrialResponse) Reset() {
 	*x = CancelTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[62]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4911,7 +5015,7 @@ func (x *CancelTrialResponse) String() string {
 func (*CancelTrialResponse) ProtoMessage() {}
 
 func (x *CancelTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[62]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4924,7 +5028,7 @@ func (x *CancelTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTrialResponse.ProtoReflect.Descriptor instead.
 func (*CancelTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{62}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *CancelTrialResponse) GetTrial() *Trial {
@@ -4934,7 +5038,7 @@ func (x *CancelTrialResponse) GetTrial() *Trial {
 	return nil
 }
 
-// EditTrialRequest asks to change the labels and the note of a trial.
+// EditTrialRequest asks to change the labels, the note and the attributes of a trial.
 type EditTrialRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "studies/{study}/trials/{number}".
@@ -4945,14 +5049,17 @@ type EditTrialRequest struct {
 	// Keys of labels to remove. One that the trial does not have changes nothing.
 	RemoveLabels []string `protobuf:"bytes,3,rep,name=remove_labels,json=removeLabels,proto3" json:"remove_labels,omitempty"`
 	// The new note; empty removes the note, and unset leaves it as it is.
-	Note          *string `protobuf:"bytes,4,opt,name=note,proto3,oneof" json:"note,omitempty"`
+	Note *string `protobuf:"bytes,4,opt,name=note,proto3,oneof" json:"note,omitempty"`
+	// Attributes to set, at most 16384 bytes together as JSON; null removes one. Others that the
+	// trial has stay.
+	Attributes    *structpb.Struct `protobuf:"bytes,5,opt,name=attributes,proto3" json:"attributes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *EditTrialRequest) Reset() {
 	*x = EditTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[63]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4964,7 +5071,7 @@ func (x *EditTrialRequest) String() string {
 func (*EditTrialRequest) ProtoMessage() {}
 
 func (x *EditTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[63]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4977,7 +5084,7 @@ func (x *EditTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditTrialRequest.ProtoReflect.Descriptor instead.
 func (*EditTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{63}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *EditTrialRequest) GetName() string {
@@ -5008,6 +5115,13 @@ func (x *EditTrialRequest) GetNote() string {
 	return ""
 }
 
+func (x *EditTrialRequest) GetAttributes() *structpb.Struct {
+	if x != nil {
+		return x.Attributes
+	}
+	return nil
+}
+
 // EditTrialResponse is the trial as recorded.
 type EditTrialResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -5019,7 +5133,7 @@ type EditTrialResponse struct {
 
 func (x *EditTrialResponse) Reset() {
 	*x = EditTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[64]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5031,7 +5145,7 @@ func (x *EditTrialResponse) String() string {
 func (*EditTrialResponse) ProtoMessage() {}
 
 func (x *EditTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[64]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5044,7 +5158,7 @@ func (x *EditTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditTrialResponse.ProtoReflect.Descriptor instead.
 func (*EditTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{64}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *EditTrialResponse) GetTrial() *Trial {
@@ -5073,7 +5187,7 @@ type TailTrialLogsRequest struct {
 
 func (x *TailTrialLogsRequest) Reset() {
 	*x = TailTrialLogsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[65]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5085,7 +5199,7 @@ func (x *TailTrialLogsRequest) String() string {
 func (*TailTrialLogsRequest) ProtoMessage() {}
 
 func (x *TailTrialLogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[65]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5098,7 +5212,7 @@ func (x *TailTrialLogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailTrialLogsRequest.ProtoReflect.Descriptor instead.
 func (*TailTrialLogsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{65}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *TailTrialLogsRequest) GetName() string {
@@ -5151,7 +5265,7 @@ type TailTrialLogsResponse struct {
 
 func (x *TailTrialLogsResponse) Reset() {
 	*x = TailTrialLogsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[66]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5163,7 +5277,7 @@ func (x *TailTrialLogsResponse) String() string {
 func (*TailTrialLogsResponse) ProtoMessage() {}
 
 func (x *TailTrialLogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[66]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5176,7 +5290,7 @@ func (x *TailTrialLogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailTrialLogsResponse.ProtoReflect.Descriptor instead.
 func (*TailTrialLogsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{66}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *TailTrialLogsResponse) GetAttempt() int32 {
@@ -5211,7 +5325,7 @@ type ListWorkersRequest struct {
 
 func (x *ListWorkersRequest) Reset() {
 	*x = ListWorkersRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[67]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5223,7 +5337,7 @@ func (x *ListWorkersRequest) String() string {
 func (*ListWorkersRequest) ProtoMessage() {}
 
 func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[67]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5236,7 +5350,7 @@ func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersRequest.ProtoReflect.Descriptor instead.
 func (*ListWorkersRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{67}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ListWorkersRequest) GetPool() string {
@@ -5257,7 +5371,7 @@ type ListWorkersResponse struct {
 
 func (x *ListWorkersResponse) Reset() {
 	*x = ListWorkersResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[68]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5269,7 +5383,7 @@ func (x *ListWorkersResponse) String() string {
 func (*ListWorkersResponse) ProtoMessage() {}
 
 func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[68]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5282,7 +5396,7 @@ func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersResponse.ProtoReflect.Descriptor instead.
 func (*ListWorkersResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{68}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *ListWorkersResponse) GetWorkers() []*Worker {
@@ -5377,7 +5491,7 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\n" +
 	"parameters\x18\x04 \x01(\v2\x17.google.protobuf.StructR\n" +
 	"parameters\x12\x18\n" +
-	"\acurrent\x18\x05 \x01(\bR\acurrent\"\xf8\x06\n" +
+	"\acurrent\x18\x05 \x01(\bR\acurrent\"\xb1\a\n" +
 	"\x05Trial\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x05R\x06number\x12-\n" +
@@ -5403,7 +5517,10 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\x04rung\x18\x11 \x01(\x05R\x04rung\x12 \n" +
 	"\vpredecessor\x18\x12 \x01(\x05R\vpredecessor\x126\n" +
 	"\x06labels\x18\x13 \x03(\v2\x1e.fantasia.v1.Trial.LabelsEntryR\x06labels\x12\x12\n" +
-	"\x04note\x18\x14 \x01(\tR\x04note\x1a:\n" +
+	"\x04note\x18\x14 \x01(\tR\x04note\x127\n" +
+	"\n" +
+	"attributes\x18\x15 \x01(\v2\x17.google.protobuf.StructR\n" +
+	"attributes\x1a:\n" +
 	"\fMetricsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\x1a9\n" +
@@ -5503,13 +5620,14 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\n" +
 	"study.name\x127want studies/{study} with the name or the id of a study\x1avthis.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?$')R\x04name\">\n" +
 	"\x12WatchStudyResponse\x12(\n" +
-	"\x05study\x18\x01 \x01(\v2\x12.fantasia.v1.StudyR\x05study\"\x9d\x02\n" +
+	"\x05study\x18\x01 \x01(\v2\x12.fantasia.v1.StudyR\x05study\"\xcb\x02\n" +
 	"\x12UpdateStudyRequest\x12\xda\x01\n" +
 	"\x04name\x18\x01 \x01(\tB\xc5\x01\xbaH\xc1\x01\xba\x01\xbd\x01\n" +
 	"\n" +
 	"study.name\x127want studies/{study} with the name or the id of a study\x1avthis.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?$')R\x04name\x12*\n" +
 	"\n" +
-	"study_file\x18\x02 \x01(\tB\v\xbaH\br\x06\x10\x01(\x80\x80@R\tstudyFile\"?\n" +
+	"study_file\x18\x02 \x01(\tB\v\xbaH\br\x06\x10\x01(\x80\x80@R\tstudyFile\x12,\n" +
+	"\rspace_version\x18\x03 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\fspaceVersion\"?\n" +
 	"\x13UpdateStudyResponse\x12(\n" +
 	"\x05study\x18\x01 \x01(\v2\x12.fantasia.v1.StudyR\x05study\"\x91\x02\n" +
 	"\x10StopStudyRequest\x12\xda\x01\n" +
@@ -5635,7 +5753,7 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\x10TrialInstruction\x12\x14\n" +
 	"\x05trial\x18\x01 \x01(\x05R\x05trial\x120\n" +
 	"\x06action\x18\x02 \x01(\x0e2\x18.fantasia.v1.TrialActionR\x06action\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason\"\xa9\x05\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"\xef\x05\n" +
 	"\x15AddMeasurementRequest\x12\xf7\x01\n" +
 	"\x04name\x18\x01 \x01(\tB\xe2\x01\xbaH\xde\x01\xba\x01\xda\x01\n" +
 	"\n" +
@@ -5644,13 +5762,20 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\tclient.id\x12Iwant 1 to 128 letters, digits, dashes and underscores; leader is reserved\x1a:this.matches('^[A-Za-z0-9_-]{1,128}$') && this != 'leader'R\bclientId\x12\x1b\n" +
 	"\x04step\x18\x03 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x04step\x12_\n" +
 	"\ametrics\x18\x04 \x03(\v2/.fantasia.v1.AddMeasurementRequest.MetricsEntryB\x14\xbaH\x11\x9a\x01\x0e\b\x01\x10\xe8\a\"\ar\x05\x10\x01(\x80\x02R\ametrics\x12!\n" +
-	"\aattempt\x18\x05 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\aattempt\x1a:\n" +
+	"\aattempt\x18\x05 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\aattempt\x12D\n" +
+	"\aearlier\x18\x06 \x03(\v2\x1f.fantasia.v1.EarlierMeasurementB\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\aearlier\x1a:\n" +
+	"\fMetricsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"\xcb\x01\n" +
+	"\x12EarlierMeasurement\x12\x1b\n" +
+	"\x04step\x18\x01 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x04step\x12\\\n" +
+	"\ametrics\x18\x02 \x03(\v2,.fantasia.v1.EarlierMeasurement.MetricsEntryB\x14\xbaH\x11\x9a\x01\x0e\b\x01\x10\xe8\a\"\ar\x05\x10\x01(\x80\x02R\ametrics\x1a:\n" +
 	"\fMetricsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"b\n" +
 	"\x16AddMeasurementResponse\x120\n" +
 	"\x06action\x18\x01 \x01(\x0e2\x18.fantasia.v1.TrialActionR\x06action\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xec\x05\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xa5\x06\n" +
 	"\x14CompleteTrialRequest\x12\xf7\x01\n" +
 	"\x04name\x18\x01 \x01(\tB\xe2\x01\xbaH\xde\x01\xba\x01\xda\x01\n" +
 	"\n" +
@@ -5663,12 +5788,15 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\aattempt\x18\x06 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\aattempt\x12(\n" +
 	"\n" +
 	"checkpoint\x18\a \x01(\tB\b\xbaH\x05r\x03(\x80 R\n" +
-	"checkpoint\x1a:\n" +
+	"checkpoint\x127\n" +
+	"\n" +
+	"parameters\x18\b \x01(\v2\x17.google.protobuf.StructR\n" +
+	"parameters\x1a:\n" +
 	"\fMetricsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"A\n" +
 	"\x15CompleteTrialResponse\x12(\n" +
-	"\x05trial\x18\x01 \x01(\v2\x12.fantasia.v1.TrialR\x05trial\"\xd0\x04\n" +
+	"\x05trial\x18\x01 \x01(\v2\x12.fantasia.v1.TrialR\x05trial\"\x89\x05\n" +
 	"\x10FailTrialRequest\x12\xf7\x01\n" +
 	"\x04name\x18\x01 \x01(\tB\xe2\x01\xbaH\xde\x01\xba\x01\xda\x01\n" +
 	"\n" +
@@ -5680,7 +5808,10 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"infeasible\x12 \n" +
 	"\x06reason\x18\x04 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\x06reason\x12\"\n" +
 	"\amessage\x18\x05 \x01(\tB\b\xbaH\x05r\x03(\x80 R\amessage\x12!\n" +
-	"\aattempt\x18\x06 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\aattempt\"=\n" +
+	"\aattempt\x18\x06 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\aattempt\x127\n" +
+	"\n" +
+	"parameters\x18\a \x01(\v2\x17.google.protobuf.StructR\n" +
+	"parameters\"=\n" +
 	"\x11FailTrialResponse\x12(\n" +
 	"\x05trial\x18\x01 \x01(\v2\x12.fantasia.v1.TrialR\x05trial\"\xb9\x04\n" +
 	"\x13ReleaseTrialRequest\x12\xf7\x01\n" +
@@ -5740,14 +5871,17 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"trial.name\x12<want studies/{study}/trials/{number} with a number from 1 on\x1a\x8d\x01this.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?/trials/[1-9][0-9]{0,8}$')R\x04name\x12 \n" +
 	"\x06reason\x18\x02 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\x06reason\"?\n" +
 	"\x13CancelTrialResponse\x12(\n" +
-	"\x05trial\x18\x01 \x01(\v2\x12.fantasia.v1.TrialR\x05trial\"\x85\x04\n" +
+	"\x05trial\x18\x01 \x01(\v2\x12.fantasia.v1.TrialR\x05trial\"\xbe\x04\n" +
 	"\x10EditTrialRequest\x12\xf7\x01\n" +
 	"\x04name\x18\x01 \x01(\tB\xe2\x01\xbaH\xde\x01\xba\x01\xda\x01\n" +
 	"\n" +
 	"trial.name\x12<want studies/{study}/trials/{number} with a number from 1 on\x1a\x8d\x01this.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?/trials/[1-9][0-9]{0,8}$')R\x04name\x12Z\n" +
 	"\x06labels\x18\x02 \x03(\v2).fantasia.v1.EditTrialRequest.LabelsEntryB\x17\xbaH\x14\x9a\x01\x11\x10@\"\ar\x05\x10\x01(\xbd\x02*\x04r\x02(?R\x06labels\x124\n" +
 	"\rremove_labels\x18\x03 \x03(\tB\x0f\xbaH\f\x92\x01\t\x10@\"\x05r\x03(\xbd\x02R\fremoveLabels\x12!\n" +
-	"\x04note\x18\x04 \x01(\tB\b\xbaH\x05r\x03(\x80 H\x00R\x04note\x88\x01\x01\x1a9\n" +
+	"\x04note\x18\x04 \x01(\tB\b\xbaH\x05r\x03(\x80 H\x00R\x04note\x88\x01\x01\x127\n" +
+	"\n" +
+	"attributes\x18\x05 \x01(\v2\x17.google.protobuf.StructR\n" +
+	"attributes\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\a\n" +
@@ -5866,7 +6000,7 @@ func file_fantasia_v1_fantasia_proto_rawDescGZIP() []byte {
 }
 
 var file_fantasia_v1_fantasia_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_fantasia_v1_fantasia_proto_msgTypes = make([]protoimpl.MessageInfo, 81)
+var file_fantasia_v1_fantasia_proto_msgTypes = make([]protoimpl.MessageInfo, 83)
 var file_fantasia_v1_fantasia_proto_goTypes = []any{
 	(StudyState)(0),                     // 0: fantasia.v1.StudyState
 	(Direction)(0),                      // 1: fantasia.v1.Direction
@@ -5925,41 +6059,43 @@ var file_fantasia_v1_fantasia_proto_goTypes = []any{
 	(*HeartbeatTrialsResponse)(nil),     // 54: fantasia.v1.HeartbeatTrialsResponse
 	(*TrialInstruction)(nil),            // 55: fantasia.v1.TrialInstruction
 	(*AddMeasurementRequest)(nil),       // 56: fantasia.v1.AddMeasurementRequest
-	(*AddMeasurementResponse)(nil),      // 57: fantasia.v1.AddMeasurementResponse
-	(*CompleteTrialRequest)(nil),        // 58: fantasia.v1.CompleteTrialRequest
-	(*CompleteTrialResponse)(nil),       // 59: fantasia.v1.CompleteTrialResponse
-	(*FailTrialRequest)(nil),            // 60: fantasia.v1.FailTrialRequest
-	(*FailTrialResponse)(nil),           // 61: fantasia.v1.FailTrialResponse
-	(*ReleaseTrialRequest)(nil),         // 62: fantasia.v1.ReleaseTrialRequest
-	(*ReleaseTrialResponse)(nil),        // 63: fantasia.v1.ReleaseTrialResponse
-	(*EnqueueTrialRequest)(nil),         // 64: fantasia.v1.EnqueueTrialRequest
-	(*EnqueueTrialResponse)(nil),        // 65: fantasia.v1.EnqueueTrialResponse
-	(*AddTrialRequest)(nil),             // 66: fantasia.v1.AddTrialRequest
-	(*AddTrialResponse)(nil),            // 67: fantasia.v1.AddTrialResponse
-	(*CancelTrialRequest)(nil),          // 68: fantasia.v1.CancelTrialRequest
-	(*CancelTrialResponse)(nil),         // 69: fantasia.v1.CancelTrialResponse
-	(*EditTrialRequest)(nil),            // 70: fantasia.v1.EditTrialRequest
-	(*EditTrialResponse)(nil),           // 71: fantasia.v1.EditTrialResponse
-	(*TailTrialLogsRequest)(nil),        // 72: fantasia.v1.TailTrialLogsRequest
-	(*TailTrialLogsResponse)(nil),       // 73: fantasia.v1.TailTrialLogsResponse
-	(*ListWorkersRequest)(nil),          // 74: fantasia.v1.ListWorkersRequest
-	(*ListWorkersResponse)(nil),         // 75: fantasia.v1.ListWorkersResponse
-	nil,                                 // 76: fantasia.v1.Study.LabelsEntry
-	nil,                                 // 77: fantasia.v1.Trial.MetricsEntry
-	nil,                                 // 78: fantasia.v1.Trial.LabelsEntry
-	nil,                                 // 79: fantasia.v1.Reasons.AcquisitionEntry
-	nil,                                 // 80: fantasia.v1.ListStudiesRequest.LabelsEntry
-	nil,                                 // 81: fantasia.v1.ListTrialsRequest.LabelsEntry
-	nil,                                 // 82: fantasia.v1.AddMeasurementRequest.MetricsEntry
-	nil,                                 // 83: fantasia.v1.CompleteTrialRequest.MetricsEntry
-	nil,                                 // 84: fantasia.v1.EnqueueTrialRequest.LabelsEntry
-	nil,                                 // 85: fantasia.v1.AddTrialRequest.MetricsEntry
-	nil,                                 // 86: fantasia.v1.AddTrialRequest.LabelsEntry
-	nil,                                 // 87: fantasia.v1.EditTrialRequest.LabelsEntry
-	(*timestamppb.Timestamp)(nil),       // 88: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),         // 89: google.protobuf.Duration
-	(*structpb.Struct)(nil),             // 90: google.protobuf.Struct
-	(*descriptorpb.MethodOptions)(nil),  // 91: google.protobuf.MethodOptions
+	(*EarlierMeasurement)(nil),          // 57: fantasia.v1.EarlierMeasurement
+	(*AddMeasurementResponse)(nil),      // 58: fantasia.v1.AddMeasurementResponse
+	(*CompleteTrialRequest)(nil),        // 59: fantasia.v1.CompleteTrialRequest
+	(*CompleteTrialResponse)(nil),       // 60: fantasia.v1.CompleteTrialResponse
+	(*FailTrialRequest)(nil),            // 61: fantasia.v1.FailTrialRequest
+	(*FailTrialResponse)(nil),           // 62: fantasia.v1.FailTrialResponse
+	(*ReleaseTrialRequest)(nil),         // 63: fantasia.v1.ReleaseTrialRequest
+	(*ReleaseTrialResponse)(nil),        // 64: fantasia.v1.ReleaseTrialResponse
+	(*EnqueueTrialRequest)(nil),         // 65: fantasia.v1.EnqueueTrialRequest
+	(*EnqueueTrialResponse)(nil),        // 66: fantasia.v1.EnqueueTrialResponse
+	(*AddTrialRequest)(nil),             // 67: fantasia.v1.AddTrialRequest
+	(*AddTrialResponse)(nil),            // 68: fantasia.v1.AddTrialResponse
+	(*CancelTrialRequest)(nil),          // 69: fantasia.v1.CancelTrialRequest
+	(*CancelTrialResponse)(nil),         // 70: fantasia.v1.CancelTrialResponse
+	(*EditTrialRequest)(nil),            // 71: fantasia.v1.EditTrialRequest
+	(*EditTrialResponse)(nil),           // 72: fantasia.v1.EditTrialResponse
+	(*TailTrialLogsRequest)(nil),        // 73: fantasia.v1.TailTrialLogsRequest
+	(*TailTrialLogsResponse)(nil),       // 74: fantasia.v1.TailTrialLogsResponse
+	(*ListWorkersRequest)(nil),          // 75: fantasia.v1.ListWorkersRequest
+	(*ListWorkersResponse)(nil),         // 76: fantasia.v1.ListWorkersResponse
+	nil,                                 // 77: fantasia.v1.Study.LabelsEntry
+	nil,                                 // 78: fantasia.v1.Trial.MetricsEntry
+	nil,                                 // 79: fantasia.v1.Trial.LabelsEntry
+	nil,                                 // 80: fantasia.v1.Reasons.AcquisitionEntry
+	nil,                                 // 81: fantasia.v1.ListStudiesRequest.LabelsEntry
+	nil,                                 // 82: fantasia.v1.ListTrialsRequest.LabelsEntry
+	nil,                                 // 83: fantasia.v1.AddMeasurementRequest.MetricsEntry
+	nil,                                 // 84: fantasia.v1.EarlierMeasurement.MetricsEntry
+	nil,                                 // 85: fantasia.v1.CompleteTrialRequest.MetricsEntry
+	nil,                                 // 86: fantasia.v1.EnqueueTrialRequest.LabelsEntry
+	nil,                                 // 87: fantasia.v1.AddTrialRequest.MetricsEntry
+	nil,                                 // 88: fantasia.v1.AddTrialRequest.LabelsEntry
+	nil,                                 // 89: fantasia.v1.EditTrialRequest.LabelsEntry
+	(*timestamppb.Timestamp)(nil),       // 90: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),         // 91: google.protobuf.Duration
+	(*structpb.Struct)(nil),             // 92: google.protobuf.Struct
+	(*descriptorpb.MethodOptions)(nil),  // 93: google.protobuf.MethodOptions
 }
 var file_fantasia_v1_fantasia_proto_depIdxs = []int32{
 	0,   // 0: fantasia.v1.Study.state:type_name -> fantasia.v1.StudyState
@@ -5967,146 +6103,152 @@ var file_fantasia_v1_fantasia_proto_depIdxs = []int32{
 	9,   // 2: fantasia.v1.Study.trials:type_name -> fantasia.v1.TrialCounts
 	10,  // 3: fantasia.v1.Study.best:type_name -> fantasia.v1.BestTrial
 	11,  // 4: fantasia.v1.Study.recommended:type_name -> fantasia.v1.Recommendation
-	88,  // 5: fantasia.v1.Study.create_time:type_name -> google.protobuf.Timestamp
-	88,  // 6: fantasia.v1.Study.start_time:type_name -> google.protobuf.Timestamp
-	88,  // 7: fantasia.v1.Study.end_time:type_name -> google.protobuf.Timestamp
-	89,  // 8: fantasia.v1.Study.elapsed:type_name -> google.protobuf.Duration
-	76,  // 9: fantasia.v1.Study.labels:type_name -> fantasia.v1.Study.LabelsEntry
+	90,  // 5: fantasia.v1.Study.create_time:type_name -> google.protobuf.Timestamp
+	90,  // 6: fantasia.v1.Study.start_time:type_name -> google.protobuf.Timestamp
+	90,  // 7: fantasia.v1.Study.end_time:type_name -> google.protobuf.Timestamp
+	91,  // 8: fantasia.v1.Study.elapsed:type_name -> google.protobuf.Duration
+	77,  // 9: fantasia.v1.Study.labels:type_name -> fantasia.v1.Study.LabelsEntry
 	1,   // 10: fantasia.v1.Objective.direction:type_name -> fantasia.v1.Direction
-	90,  // 11: fantasia.v1.BestTrial.parameters:type_name -> google.protobuf.Struct
-	90,  // 12: fantasia.v1.Recommendation.parameters:type_name -> google.protobuf.Struct
+	92,  // 11: fantasia.v1.BestTrial.parameters:type_name -> google.protobuf.Struct
+	92,  // 12: fantasia.v1.Recommendation.parameters:type_name -> google.protobuf.Struct
 	2,   // 13: fantasia.v1.Trial.state:type_name -> fantasia.v1.TrialState
-	90,  // 14: fantasia.v1.Trial.parameters:type_name -> google.protobuf.Struct
-	77,  // 15: fantasia.v1.Trial.metrics:type_name -> fantasia.v1.Trial.MetricsEntry
+	92,  // 14: fantasia.v1.Trial.parameters:type_name -> google.protobuf.Struct
+	78,  // 15: fantasia.v1.Trial.metrics:type_name -> fantasia.v1.Trial.MetricsEntry
 	4,   // 16: fantasia.v1.Trial.source:type_name -> fantasia.v1.Source
 	15,  // 17: fantasia.v1.Trial.reasons:type_name -> fantasia.v1.Reasons
 	16,  // 18: fantasia.v1.Trial.attempts:type_name -> fantasia.v1.Attempt
 	14,  // 19: fantasia.v1.Trial.times:type_name -> fantasia.v1.TrialTimes
 	13,  // 20: fantasia.v1.Trial.stopped:type_name -> fantasia.v1.Stopped
-	78,  // 21: fantasia.v1.Trial.labels:type_name -> fantasia.v1.Trial.LabelsEntry
-	88,  // 22: fantasia.v1.Stopped.time:type_name -> google.protobuf.Timestamp
-	88,  // 23: fantasia.v1.TrialTimes.asked:type_name -> google.protobuf.Timestamp
-	88,  // 24: fantasia.v1.TrialTimes.suggested:type_name -> google.protobuf.Timestamp
-	88,  // 25: fantasia.v1.TrialTimes.created:type_name -> google.protobuf.Timestamp
-	88,  // 26: fantasia.v1.TrialTimes.claimed:type_name -> google.protobuf.Timestamp
-	88,  // 27: fantasia.v1.TrialTimes.started:type_name -> google.protobuf.Timestamp
-	88,  // 28: fantasia.v1.TrialTimes.ended:type_name -> google.protobuf.Timestamp
-	88,  // 29: fantasia.v1.TrialTimes.folded:type_name -> google.protobuf.Timestamp
-	79,  // 30: fantasia.v1.Reasons.acquisition:type_name -> fantasia.v1.Reasons.AcquisitionEntry
-	3,   // 31: fantasia.v1.Attempt.state:type_name -> fantasia.v1.AttemptState
-	88,  // 32: fantasia.v1.Attempt.open_time:type_name -> google.protobuf.Timestamp
-	88,  // 33: fantasia.v1.Attempt.claim_time:type_name -> google.protobuf.Timestamp
-	88,  // 34: fantasia.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
-	88,  // 35: fantasia.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
-	17,  // 36: fantasia.v1.Attempt.failure:type_name -> fantasia.v1.Failure
-	19,  // 37: fantasia.v1.Worker.running:type_name -> fantasia.v1.RunningAttempt
-	88,  // 38: fantasia.v1.Worker.heartbeat_time:type_name -> google.protobuf.Timestamp
-	7,   // 39: fantasia.v1.CreateStudyResponse.study:type_name -> fantasia.v1.Study
-	7,   // 40: fantasia.v1.GetStudyResponse.study:type_name -> fantasia.v1.Study
-	80,  // 41: fantasia.v1.ListStudiesRequest.labels:type_name -> fantasia.v1.ListStudiesRequest.LabelsEntry
-	7,   // 42: fantasia.v1.ListStudiesResponse.studies:type_name -> fantasia.v1.Study
-	7,   // 43: fantasia.v1.WatchStudyResponse.study:type_name -> fantasia.v1.Study
-	7,   // 44: fantasia.v1.UpdateStudyResponse.study:type_name -> fantasia.v1.Study
-	7,   // 45: fantasia.v1.StopStudyResponse.study:type_name -> fantasia.v1.Study
-	0,   // 46: fantasia.v1.ArchivedStudy.state:type_name -> fantasia.v1.StudyState
-	88,  // 47: fantasia.v1.ArchivedStudy.create_time:type_name -> google.protobuf.Timestamp
-	88,  // 48: fantasia.v1.ArchivedStudy.end_time:type_name -> google.protobuf.Timestamp
-	88,  // 49: fantasia.v1.ArchivedStudy.archive_time:type_name -> google.protobuf.Timestamp
-	34,  // 50: fantasia.v1.ArchiveStudyResponse.study:type_name -> fantasia.v1.ArchivedStudy
-	7,   // 51: fantasia.v1.UnarchiveStudyResponse.study:type_name -> fantasia.v1.Study
-	34,  // 52: fantasia.v1.ListArchivedStudiesResponse.studies:type_name -> fantasia.v1.ArchivedStudy
-	2,   // 53: fantasia.v1.ListTrialsRequest.states:type_name -> fantasia.v1.TrialState
-	81,  // 54: fantasia.v1.ListTrialsRequest.labels:type_name -> fantasia.v1.ListTrialsRequest.LabelsEntry
-	12,  // 55: fantasia.v1.ListTrialsResponse.trials:type_name -> fantasia.v1.Trial
-	12,  // 56: fantasia.v1.GetTrialResponse.trial:type_name -> fantasia.v1.Trial
-	2,   // 57: fantasia.v1.WatchTrialsRequest.states:type_name -> fantasia.v1.TrialState
-	12,  // 58: fantasia.v1.WatchTrialsResponse.trial:type_name -> fantasia.v1.Trial
-	48,  // 59: fantasia.v1.WatchTrialsResponse.measurements:type_name -> fantasia.v1.TrialMeasurements
-	47,  // 60: fantasia.v1.TrialMeasurements.measurements:type_name -> fantasia.v1.Measurement
-	47,  // 61: fantasia.v1.ListMeasurementsResponse.measurements:type_name -> fantasia.v1.Measurement
-	89,  // 62: fantasia.v1.SuggestTrialsRequest.wait:type_name -> google.protobuf.Duration
-	12,  // 63: fantasia.v1.SuggestTrialsResponse.trials:type_name -> fantasia.v1.Trial
-	0,   // 64: fantasia.v1.SuggestTrialsResponse.study_state:type_name -> fantasia.v1.StudyState
-	89,  // 65: fantasia.v1.SuggestTrialsResponse.lease:type_name -> google.protobuf.Duration
-	55,  // 66: fantasia.v1.HeartbeatTrialsResponse.instructions:type_name -> fantasia.v1.TrialInstruction
-	5,   // 67: fantasia.v1.TrialInstruction.action:type_name -> fantasia.v1.TrialAction
-	82,  // 68: fantasia.v1.AddMeasurementRequest.metrics:type_name -> fantasia.v1.AddMeasurementRequest.MetricsEntry
-	5,   // 69: fantasia.v1.AddMeasurementResponse.action:type_name -> fantasia.v1.TrialAction
-	83,  // 70: fantasia.v1.CompleteTrialRequest.metrics:type_name -> fantasia.v1.CompleteTrialRequest.MetricsEntry
-	12,  // 71: fantasia.v1.CompleteTrialResponse.trial:type_name -> fantasia.v1.Trial
-	12,  // 72: fantasia.v1.FailTrialResponse.trial:type_name -> fantasia.v1.Trial
-	12,  // 73: fantasia.v1.ReleaseTrialResponse.trial:type_name -> fantasia.v1.Trial
-	90,  // 74: fantasia.v1.EnqueueTrialRequest.parameters:type_name -> google.protobuf.Struct
-	84,  // 75: fantasia.v1.EnqueueTrialRequest.labels:type_name -> fantasia.v1.EnqueueTrialRequest.LabelsEntry
-	12,  // 76: fantasia.v1.EnqueueTrialResponse.trial:type_name -> fantasia.v1.Trial
-	90,  // 77: fantasia.v1.AddTrialRequest.parameters:type_name -> google.protobuf.Struct
-	85,  // 78: fantasia.v1.AddTrialRequest.metrics:type_name -> fantasia.v1.AddTrialRequest.MetricsEntry
-	86,  // 79: fantasia.v1.AddTrialRequest.labels:type_name -> fantasia.v1.AddTrialRequest.LabelsEntry
-	12,  // 80: fantasia.v1.AddTrialResponse.trial:type_name -> fantasia.v1.Trial
-	12,  // 81: fantasia.v1.CancelTrialResponse.trial:type_name -> fantasia.v1.Trial
-	87,  // 82: fantasia.v1.EditTrialRequest.labels:type_name -> fantasia.v1.EditTrialRequest.LabelsEntry
-	12,  // 83: fantasia.v1.EditTrialResponse.trial:type_name -> fantasia.v1.Trial
-	6,   // 84: fantasia.v1.TailTrialLogsRequest.stream:type_name -> fantasia.v1.LogStream
-	6,   // 85: fantasia.v1.TailTrialLogsResponse.stream:type_name -> fantasia.v1.LogStream
-	18,  // 86: fantasia.v1.ListWorkersResponse.workers:type_name -> fantasia.v1.Worker
-	91,  // 87: fantasia.v1.leader_only:extendee -> google.protobuf.MethodOptions
-	20,  // 88: fantasia.v1.StudyService.CreateStudy:input_type -> fantasia.v1.CreateStudyRequest
-	22,  // 89: fantasia.v1.StudyService.GetStudy:input_type -> fantasia.v1.GetStudyRequest
-	24,  // 90: fantasia.v1.StudyService.ListStudies:input_type -> fantasia.v1.ListStudiesRequest
-	26,  // 91: fantasia.v1.StudyService.WatchStudy:input_type -> fantasia.v1.WatchStudyRequest
-	28,  // 92: fantasia.v1.StudyService.UpdateStudy:input_type -> fantasia.v1.UpdateStudyRequest
-	30,  // 93: fantasia.v1.StudyService.StopStudy:input_type -> fantasia.v1.StopStudyRequest
-	32,  // 94: fantasia.v1.StudyService.DeleteStudy:input_type -> fantasia.v1.DeleteStudyRequest
-	35,  // 95: fantasia.v1.StudyService.ArchiveStudy:input_type -> fantasia.v1.ArchiveStudyRequest
-	37,  // 96: fantasia.v1.StudyService.UnarchiveStudy:input_type -> fantasia.v1.UnarchiveStudyRequest
-	39,  // 97: fantasia.v1.StudyService.ListArchivedStudies:input_type -> fantasia.v1.ListArchivedStudiesRequest
-	41,  // 98: fantasia.v1.StudyService.ListTrials:input_type -> fantasia.v1.ListTrialsRequest
-	43,  // 99: fantasia.v1.StudyService.GetTrial:input_type -> fantasia.v1.GetTrialRequest
-	49,  // 100: fantasia.v1.StudyService.ListMeasurements:input_type -> fantasia.v1.ListMeasurementsRequest
-	45,  // 101: fantasia.v1.StudyService.WatchTrials:input_type -> fantasia.v1.WatchTrialsRequest
-	72,  // 102: fantasia.v1.StudyService.TailTrialLogs:input_type -> fantasia.v1.TailTrialLogsRequest
-	51,  // 103: fantasia.v1.StudyService.SuggestTrials:input_type -> fantasia.v1.SuggestTrialsRequest
-	53,  // 104: fantasia.v1.StudyService.HeartbeatTrials:input_type -> fantasia.v1.HeartbeatTrialsRequest
-	56,  // 105: fantasia.v1.StudyService.AddMeasurement:input_type -> fantasia.v1.AddMeasurementRequest
-	58,  // 106: fantasia.v1.StudyService.CompleteTrial:input_type -> fantasia.v1.CompleteTrialRequest
-	60,  // 107: fantasia.v1.StudyService.FailTrial:input_type -> fantasia.v1.FailTrialRequest
-	62,  // 108: fantasia.v1.StudyService.ReleaseTrial:input_type -> fantasia.v1.ReleaseTrialRequest
-	64,  // 109: fantasia.v1.StudyService.EnqueueTrial:input_type -> fantasia.v1.EnqueueTrialRequest
-	66,  // 110: fantasia.v1.StudyService.AddTrial:input_type -> fantasia.v1.AddTrialRequest
-	68,  // 111: fantasia.v1.StudyService.CancelTrial:input_type -> fantasia.v1.CancelTrialRequest
-	70,  // 112: fantasia.v1.StudyService.EditTrial:input_type -> fantasia.v1.EditTrialRequest
-	74,  // 113: fantasia.v1.StudyService.ListWorkers:input_type -> fantasia.v1.ListWorkersRequest
-	21,  // 114: fantasia.v1.StudyService.CreateStudy:output_type -> fantasia.v1.CreateStudyResponse
-	23,  // 115: fantasia.v1.StudyService.GetStudy:output_type -> fantasia.v1.GetStudyResponse
-	25,  // 116: fantasia.v1.StudyService.ListStudies:output_type -> fantasia.v1.ListStudiesResponse
-	27,  // 117: fantasia.v1.StudyService.WatchStudy:output_type -> fantasia.v1.WatchStudyResponse
-	29,  // 118: fantasia.v1.StudyService.UpdateStudy:output_type -> fantasia.v1.UpdateStudyResponse
-	31,  // 119: fantasia.v1.StudyService.StopStudy:output_type -> fantasia.v1.StopStudyResponse
-	33,  // 120: fantasia.v1.StudyService.DeleteStudy:output_type -> fantasia.v1.DeleteStudyResponse
-	36,  // 121: fantasia.v1.StudyService.ArchiveStudy:output_type -> fantasia.v1.ArchiveStudyResponse
-	38,  // 122: fantasia.v1.StudyService.UnarchiveStudy:output_type -> fantasia.v1.UnarchiveStudyResponse
-	40,  // 123: fantasia.v1.StudyService.ListArchivedStudies:output_type -> fantasia.v1.ListArchivedStudiesResponse
-	42,  // 124: fantasia.v1.StudyService.ListTrials:output_type -> fantasia.v1.ListTrialsResponse
-	44,  // 125: fantasia.v1.StudyService.GetTrial:output_type -> fantasia.v1.GetTrialResponse
-	50,  // 126: fantasia.v1.StudyService.ListMeasurements:output_type -> fantasia.v1.ListMeasurementsResponse
-	46,  // 127: fantasia.v1.StudyService.WatchTrials:output_type -> fantasia.v1.WatchTrialsResponse
-	73,  // 128: fantasia.v1.StudyService.TailTrialLogs:output_type -> fantasia.v1.TailTrialLogsResponse
-	52,  // 129: fantasia.v1.StudyService.SuggestTrials:output_type -> fantasia.v1.SuggestTrialsResponse
-	54,  // 130: fantasia.v1.StudyService.HeartbeatTrials:output_type -> fantasia.v1.HeartbeatTrialsResponse
-	57,  // 131: fantasia.v1.StudyService.AddMeasurement:output_type -> fantasia.v1.AddMeasurementResponse
-	59,  // 132: fantasia.v1.StudyService.CompleteTrial:output_type -> fantasia.v1.CompleteTrialResponse
-	61,  // 133: fantasia.v1.StudyService.FailTrial:output_type -> fantasia.v1.FailTrialResponse
-	63,  // 134: fantasia.v1.StudyService.ReleaseTrial:output_type -> fantasia.v1.ReleaseTrialResponse
-	65,  // 135: fantasia.v1.StudyService.EnqueueTrial:output_type -> fantasia.v1.EnqueueTrialResponse
-	67,  // 136: fantasia.v1.StudyService.AddTrial:output_type -> fantasia.v1.AddTrialResponse
-	69,  // 137: fantasia.v1.StudyService.CancelTrial:output_type -> fantasia.v1.CancelTrialResponse
-	71,  // 138: fantasia.v1.StudyService.EditTrial:output_type -> fantasia.v1.EditTrialResponse
-	75,  // 139: fantasia.v1.StudyService.ListWorkers:output_type -> fantasia.v1.ListWorkersResponse
-	114, // [114:140] is the sub-list for method output_type
-	88,  // [88:114] is the sub-list for method input_type
-	88,  // [88:88] is the sub-list for extension type_name
-	87,  // [87:88] is the sub-list for extension extendee
-	0,   // [0:87] is the sub-list for field type_name
+	79,  // 21: fantasia.v1.Trial.labels:type_name -> fantasia.v1.Trial.LabelsEntry
+	92,  // 22: fantasia.v1.Trial.attributes:type_name -> google.protobuf.Struct
+	90,  // 23: fantasia.v1.Stopped.time:type_name -> google.protobuf.Timestamp
+	90,  // 24: fantasia.v1.TrialTimes.asked:type_name -> google.protobuf.Timestamp
+	90,  // 25: fantasia.v1.TrialTimes.suggested:type_name -> google.protobuf.Timestamp
+	90,  // 26: fantasia.v1.TrialTimes.created:type_name -> google.protobuf.Timestamp
+	90,  // 27: fantasia.v1.TrialTimes.claimed:type_name -> google.protobuf.Timestamp
+	90,  // 28: fantasia.v1.TrialTimes.started:type_name -> google.protobuf.Timestamp
+	90,  // 29: fantasia.v1.TrialTimes.ended:type_name -> google.protobuf.Timestamp
+	90,  // 30: fantasia.v1.TrialTimes.folded:type_name -> google.protobuf.Timestamp
+	80,  // 31: fantasia.v1.Reasons.acquisition:type_name -> fantasia.v1.Reasons.AcquisitionEntry
+	3,   // 32: fantasia.v1.Attempt.state:type_name -> fantasia.v1.AttemptState
+	90,  // 33: fantasia.v1.Attempt.open_time:type_name -> google.protobuf.Timestamp
+	90,  // 34: fantasia.v1.Attempt.claim_time:type_name -> google.protobuf.Timestamp
+	90,  // 35: fantasia.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
+	90,  // 36: fantasia.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
+	17,  // 37: fantasia.v1.Attempt.failure:type_name -> fantasia.v1.Failure
+	19,  // 38: fantasia.v1.Worker.running:type_name -> fantasia.v1.RunningAttempt
+	90,  // 39: fantasia.v1.Worker.heartbeat_time:type_name -> google.protobuf.Timestamp
+	7,   // 40: fantasia.v1.CreateStudyResponse.study:type_name -> fantasia.v1.Study
+	7,   // 41: fantasia.v1.GetStudyResponse.study:type_name -> fantasia.v1.Study
+	81,  // 42: fantasia.v1.ListStudiesRequest.labels:type_name -> fantasia.v1.ListStudiesRequest.LabelsEntry
+	7,   // 43: fantasia.v1.ListStudiesResponse.studies:type_name -> fantasia.v1.Study
+	7,   // 44: fantasia.v1.WatchStudyResponse.study:type_name -> fantasia.v1.Study
+	7,   // 45: fantasia.v1.UpdateStudyResponse.study:type_name -> fantasia.v1.Study
+	7,   // 46: fantasia.v1.StopStudyResponse.study:type_name -> fantasia.v1.Study
+	0,   // 47: fantasia.v1.ArchivedStudy.state:type_name -> fantasia.v1.StudyState
+	90,  // 48: fantasia.v1.ArchivedStudy.create_time:type_name -> google.protobuf.Timestamp
+	90,  // 49: fantasia.v1.ArchivedStudy.end_time:type_name -> google.protobuf.Timestamp
+	90,  // 50: fantasia.v1.ArchivedStudy.archive_time:type_name -> google.protobuf.Timestamp
+	34,  // 51: fantasia.v1.ArchiveStudyResponse.study:type_name -> fantasia.v1.ArchivedStudy
+	7,   // 52: fantasia.v1.UnarchiveStudyResponse.study:type_name -> fantasia.v1.Study
+	34,  // 53: fantasia.v1.ListArchivedStudiesResponse.studies:type_name -> fantasia.v1.ArchivedStudy
+	2,   // 54: fantasia.v1.ListTrialsRequest.states:type_name -> fantasia.v1.TrialState
+	82,  // 55: fantasia.v1.ListTrialsRequest.labels:type_name -> fantasia.v1.ListTrialsRequest.LabelsEntry
+	12,  // 56: fantasia.v1.ListTrialsResponse.trials:type_name -> fantasia.v1.Trial
+	12,  // 57: fantasia.v1.GetTrialResponse.trial:type_name -> fantasia.v1.Trial
+	2,   // 58: fantasia.v1.WatchTrialsRequest.states:type_name -> fantasia.v1.TrialState
+	12,  // 59: fantasia.v1.WatchTrialsResponse.trial:type_name -> fantasia.v1.Trial
+	48,  // 60: fantasia.v1.WatchTrialsResponse.measurements:type_name -> fantasia.v1.TrialMeasurements
+	47,  // 61: fantasia.v1.TrialMeasurements.measurements:type_name -> fantasia.v1.Measurement
+	47,  // 62: fantasia.v1.ListMeasurementsResponse.measurements:type_name -> fantasia.v1.Measurement
+	91,  // 63: fantasia.v1.SuggestTrialsRequest.wait:type_name -> google.protobuf.Duration
+	12,  // 64: fantasia.v1.SuggestTrialsResponse.trials:type_name -> fantasia.v1.Trial
+	0,   // 65: fantasia.v1.SuggestTrialsResponse.study_state:type_name -> fantasia.v1.StudyState
+	91,  // 66: fantasia.v1.SuggestTrialsResponse.lease:type_name -> google.protobuf.Duration
+	55,  // 67: fantasia.v1.HeartbeatTrialsResponse.instructions:type_name -> fantasia.v1.TrialInstruction
+	5,   // 68: fantasia.v1.TrialInstruction.action:type_name -> fantasia.v1.TrialAction
+	83,  // 69: fantasia.v1.AddMeasurementRequest.metrics:type_name -> fantasia.v1.AddMeasurementRequest.MetricsEntry
+	57,  // 70: fantasia.v1.AddMeasurementRequest.earlier:type_name -> fantasia.v1.EarlierMeasurement
+	84,  // 71: fantasia.v1.EarlierMeasurement.metrics:type_name -> fantasia.v1.EarlierMeasurement.MetricsEntry
+	5,   // 72: fantasia.v1.AddMeasurementResponse.action:type_name -> fantasia.v1.TrialAction
+	85,  // 73: fantasia.v1.CompleteTrialRequest.metrics:type_name -> fantasia.v1.CompleteTrialRequest.MetricsEntry
+	92,  // 74: fantasia.v1.CompleteTrialRequest.parameters:type_name -> google.protobuf.Struct
+	12,  // 75: fantasia.v1.CompleteTrialResponse.trial:type_name -> fantasia.v1.Trial
+	92,  // 76: fantasia.v1.FailTrialRequest.parameters:type_name -> google.protobuf.Struct
+	12,  // 77: fantasia.v1.FailTrialResponse.trial:type_name -> fantasia.v1.Trial
+	12,  // 78: fantasia.v1.ReleaseTrialResponse.trial:type_name -> fantasia.v1.Trial
+	92,  // 79: fantasia.v1.EnqueueTrialRequest.parameters:type_name -> google.protobuf.Struct
+	86,  // 80: fantasia.v1.EnqueueTrialRequest.labels:type_name -> fantasia.v1.EnqueueTrialRequest.LabelsEntry
+	12,  // 81: fantasia.v1.EnqueueTrialResponse.trial:type_name -> fantasia.v1.Trial
+	92,  // 82: fantasia.v1.AddTrialRequest.parameters:type_name -> google.protobuf.Struct
+	87,  // 83: fantasia.v1.AddTrialRequest.metrics:type_name -> fantasia.v1.AddTrialRequest.MetricsEntry
+	88,  // 84: fantasia.v1.AddTrialRequest.labels:type_name -> fantasia.v1.AddTrialRequest.LabelsEntry
+	12,  // 85: fantasia.v1.AddTrialResponse.trial:type_name -> fantasia.v1.Trial
+	12,  // 86: fantasia.v1.CancelTrialResponse.trial:type_name -> fantasia.v1.Trial
+	89,  // 87: fantasia.v1.EditTrialRequest.labels:type_name -> fantasia.v1.EditTrialRequest.LabelsEntry
+	92,  // 88: fantasia.v1.EditTrialRequest.attributes:type_name -> google.protobuf.Struct
+	12,  // 89: fantasia.v1.EditTrialResponse.trial:type_name -> fantasia.v1.Trial
+	6,   // 90: fantasia.v1.TailTrialLogsRequest.stream:type_name -> fantasia.v1.LogStream
+	6,   // 91: fantasia.v1.TailTrialLogsResponse.stream:type_name -> fantasia.v1.LogStream
+	18,  // 92: fantasia.v1.ListWorkersResponse.workers:type_name -> fantasia.v1.Worker
+	93,  // 93: fantasia.v1.leader_only:extendee -> google.protobuf.MethodOptions
+	20,  // 94: fantasia.v1.StudyService.CreateStudy:input_type -> fantasia.v1.CreateStudyRequest
+	22,  // 95: fantasia.v1.StudyService.GetStudy:input_type -> fantasia.v1.GetStudyRequest
+	24,  // 96: fantasia.v1.StudyService.ListStudies:input_type -> fantasia.v1.ListStudiesRequest
+	26,  // 97: fantasia.v1.StudyService.WatchStudy:input_type -> fantasia.v1.WatchStudyRequest
+	28,  // 98: fantasia.v1.StudyService.UpdateStudy:input_type -> fantasia.v1.UpdateStudyRequest
+	30,  // 99: fantasia.v1.StudyService.StopStudy:input_type -> fantasia.v1.StopStudyRequest
+	32,  // 100: fantasia.v1.StudyService.DeleteStudy:input_type -> fantasia.v1.DeleteStudyRequest
+	35,  // 101: fantasia.v1.StudyService.ArchiveStudy:input_type -> fantasia.v1.ArchiveStudyRequest
+	37,  // 102: fantasia.v1.StudyService.UnarchiveStudy:input_type -> fantasia.v1.UnarchiveStudyRequest
+	39,  // 103: fantasia.v1.StudyService.ListArchivedStudies:input_type -> fantasia.v1.ListArchivedStudiesRequest
+	41,  // 104: fantasia.v1.StudyService.ListTrials:input_type -> fantasia.v1.ListTrialsRequest
+	43,  // 105: fantasia.v1.StudyService.GetTrial:input_type -> fantasia.v1.GetTrialRequest
+	49,  // 106: fantasia.v1.StudyService.ListMeasurements:input_type -> fantasia.v1.ListMeasurementsRequest
+	45,  // 107: fantasia.v1.StudyService.WatchTrials:input_type -> fantasia.v1.WatchTrialsRequest
+	73,  // 108: fantasia.v1.StudyService.TailTrialLogs:input_type -> fantasia.v1.TailTrialLogsRequest
+	51,  // 109: fantasia.v1.StudyService.SuggestTrials:input_type -> fantasia.v1.SuggestTrialsRequest
+	53,  // 110: fantasia.v1.StudyService.HeartbeatTrials:input_type -> fantasia.v1.HeartbeatTrialsRequest
+	56,  // 111: fantasia.v1.StudyService.AddMeasurement:input_type -> fantasia.v1.AddMeasurementRequest
+	59,  // 112: fantasia.v1.StudyService.CompleteTrial:input_type -> fantasia.v1.CompleteTrialRequest
+	61,  // 113: fantasia.v1.StudyService.FailTrial:input_type -> fantasia.v1.FailTrialRequest
+	63,  // 114: fantasia.v1.StudyService.ReleaseTrial:input_type -> fantasia.v1.ReleaseTrialRequest
+	65,  // 115: fantasia.v1.StudyService.EnqueueTrial:input_type -> fantasia.v1.EnqueueTrialRequest
+	67,  // 116: fantasia.v1.StudyService.AddTrial:input_type -> fantasia.v1.AddTrialRequest
+	69,  // 117: fantasia.v1.StudyService.CancelTrial:input_type -> fantasia.v1.CancelTrialRequest
+	71,  // 118: fantasia.v1.StudyService.EditTrial:input_type -> fantasia.v1.EditTrialRequest
+	75,  // 119: fantasia.v1.StudyService.ListWorkers:input_type -> fantasia.v1.ListWorkersRequest
+	21,  // 120: fantasia.v1.StudyService.CreateStudy:output_type -> fantasia.v1.CreateStudyResponse
+	23,  // 121: fantasia.v1.StudyService.GetStudy:output_type -> fantasia.v1.GetStudyResponse
+	25,  // 122: fantasia.v1.StudyService.ListStudies:output_type -> fantasia.v1.ListStudiesResponse
+	27,  // 123: fantasia.v1.StudyService.WatchStudy:output_type -> fantasia.v1.WatchStudyResponse
+	29,  // 124: fantasia.v1.StudyService.UpdateStudy:output_type -> fantasia.v1.UpdateStudyResponse
+	31,  // 125: fantasia.v1.StudyService.StopStudy:output_type -> fantasia.v1.StopStudyResponse
+	33,  // 126: fantasia.v1.StudyService.DeleteStudy:output_type -> fantasia.v1.DeleteStudyResponse
+	36,  // 127: fantasia.v1.StudyService.ArchiveStudy:output_type -> fantasia.v1.ArchiveStudyResponse
+	38,  // 128: fantasia.v1.StudyService.UnarchiveStudy:output_type -> fantasia.v1.UnarchiveStudyResponse
+	40,  // 129: fantasia.v1.StudyService.ListArchivedStudies:output_type -> fantasia.v1.ListArchivedStudiesResponse
+	42,  // 130: fantasia.v1.StudyService.ListTrials:output_type -> fantasia.v1.ListTrialsResponse
+	44,  // 131: fantasia.v1.StudyService.GetTrial:output_type -> fantasia.v1.GetTrialResponse
+	50,  // 132: fantasia.v1.StudyService.ListMeasurements:output_type -> fantasia.v1.ListMeasurementsResponse
+	46,  // 133: fantasia.v1.StudyService.WatchTrials:output_type -> fantasia.v1.WatchTrialsResponse
+	74,  // 134: fantasia.v1.StudyService.TailTrialLogs:output_type -> fantasia.v1.TailTrialLogsResponse
+	52,  // 135: fantasia.v1.StudyService.SuggestTrials:output_type -> fantasia.v1.SuggestTrialsResponse
+	54,  // 136: fantasia.v1.StudyService.HeartbeatTrials:output_type -> fantasia.v1.HeartbeatTrialsResponse
+	58,  // 137: fantasia.v1.StudyService.AddMeasurement:output_type -> fantasia.v1.AddMeasurementResponse
+	60,  // 138: fantasia.v1.StudyService.CompleteTrial:output_type -> fantasia.v1.CompleteTrialResponse
+	62,  // 139: fantasia.v1.StudyService.FailTrial:output_type -> fantasia.v1.FailTrialResponse
+	64,  // 140: fantasia.v1.StudyService.ReleaseTrial:output_type -> fantasia.v1.ReleaseTrialResponse
+	66,  // 141: fantasia.v1.StudyService.EnqueueTrial:output_type -> fantasia.v1.EnqueueTrialResponse
+	68,  // 142: fantasia.v1.StudyService.AddTrial:output_type -> fantasia.v1.AddTrialResponse
+	70,  // 143: fantasia.v1.StudyService.CancelTrial:output_type -> fantasia.v1.CancelTrialResponse
+	72,  // 144: fantasia.v1.StudyService.EditTrial:output_type -> fantasia.v1.EditTrialResponse
+	76,  // 145: fantasia.v1.StudyService.ListWorkers:output_type -> fantasia.v1.ListWorkersResponse
+	120, // [120:146] is the sub-list for method output_type
+	94,  // [94:120] is the sub-list for method input_type
+	94,  // [94:94] is the sub-list for extension type_name
+	93,  // [93:94] is the sub-list for extension extendee
+	0,   // [0:93] is the sub-list for field type_name
 }
 
 func init() { file_fantasia_v1_fantasia_proto_init() }
@@ -6118,14 +6260,14 @@ func file_fantasia_v1_fantasia_proto_init() {
 	file_fantasia_v1_fantasia_proto_msgTypes[5].OneofWrappers = []any{}
 	file_fantasia_v1_fantasia_proto_msgTypes[8].OneofWrappers = []any{}
 	file_fantasia_v1_fantasia_proto_msgTypes[10].OneofWrappers = []any{}
-	file_fantasia_v1_fantasia_proto_msgTypes[63].OneofWrappers = []any{}
+	file_fantasia_v1_fantasia_proto_msgTypes[64].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fantasia_v1_fantasia_proto_rawDesc), len(file_fantasia_v1_fantasia_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   81,
+			NumMessages:   83,
 			NumExtensions: 1,
 			NumServices:   1,
 		},

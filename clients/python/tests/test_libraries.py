@@ -53,6 +53,30 @@ def test_asyncio(storage: Path) -> None:
     assert 0 <= best < 1
 
 
+def test_asyncio_has_all_of_a_study(storage: Path) -> None:
+    def public(thing: Any) -> set[str]:
+        return {name for name in dir(thing) if not name.startswith("_")}
+
+    async def main() -> None:
+        made = await aio.create_study(
+            storage=storage, direction="minimize", parameters={"x": Float(-1, 1)}, algorithm="random"
+        )
+        assert public(made.study) <= public(made)
+        await made.enqueue_trial({"x": 0.5})
+        trial = await made.ask()
+        await made.report(trial, 0.25, 1)
+        await made.tell(trial, 0.25)
+        assert (await made.best_value(), await made.best_params()) == (0.25, {"x": 0.5})
+        assert [t.number for t in await made.best_trials()] == [1]
+        assert await made.curve(1) == {1: 0.25}
+        await made.update(note="over", labels={"a": "b"})
+        assert (await made.note(), await made.labels()) == ("over", {"a": "b"})
+        await made.end("enough")
+        assert (await made.state(), await made.reason()) == ("STOPPED", "enough")
+
+    asyncio.run(main())
+
+
 def test_search_of_scikit_learn(storage: Path) -> None:
     from sklearn.base import clone
     from sklearn.datasets import load_iris

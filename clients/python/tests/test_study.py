@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import math
+import pickle
 import threading
+import urllib.request
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -141,6 +143,113 @@ def test_finite_space_ends_optimize_with_a_log_line(
     assert "the search space is exhausted" in caplog.text
 
 
+def test_undeclared_parameter_ends_optimize_at_once(storage: Path) -> None:
+    for jobs in (1, 2):
+        study = create(storage)
+        with pytest.raises(fantasia.DeclarationError, match="'y' is not declared"):
+            study.optimize(lambda trial: trial.suggest_float("y", 0, 1), n_trials=5, n_jobs=jobs)
+        assert study.get_trials([TrialState.FAILED, TrialState.RUNNING, TrialState.CLAIMED]) == []
+        assert study.state == "RUNNING"
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_exception_that_is_not_caught_fails_its_trial_and_ends_optimize(storage: Path, jobs: int) -> None:
+    study = create(storage)
+
+    def objective(trial: Trial) -> float:
+        if trial.number == 2:
+            raise ArithmeticError("caught")
+        if trial.number == 4:
+            raise LookupError("not caught")
+        return 1.0
+
+    with pytest.raises(LookupError, match="not caught"):
+        study.optimize(objective, n_trials=20, n_jobs=jobs, catch=(ArithmeticError,))
+    states = [t.state for t in study.trials]
+    assert states[:4] == [TrialState.COMPLETED, TrialState.FAILED, TrialState.COMPLETED, TrialState.FAILED]
+    assert "not caught" in study.get_trial(4).reason
+    assert study._heartbeat.open() == []
+
+
+def test_best_trials_are_all_with_the_best_value(storage: Path) -> None:
+    study = create(storage, direction="maximize")
+    assert study.best_trials == []
+    study.optimize(lambda trial: float(min(trial.number, 3)), n_trials=5)
+    assert [t.number for t in study.best_trials] == [3, 4, 5]
+
+
+def test_user_attributes_are_stored(storage: Path) -> None:
+    study = create(storage)
+    noted = {"model": "small", "sizes": [1, 2], "nested": {"ok": True}, "score": 0.5, "flag": False}
+
+    def objective(trial: Trial) -> float:
+        for name, value in noted.items():
+            trial.set_user_attr(name, value)
+        if trial.number == 2:
+            raise ValueError
+        return 1.0
+
+    study.optimize(objective, n_trials=2)
+    assert [t.user_attrs for t in study.trials] == [noted, noted]
+    assert list(study.trials_dataframe()["user_attrs_model"]) == ["small", "small"]
+    copy = pickle.loads(pickle.dumps(study.ask()))
+    copy.set_user_attr("from", "a copy")
+    assert study.get_trial(3).user_attrs == {"from": "a copy"}
+    with pytest.raises(fantasia.SpaceError, match="user attribute 'f': expected a value of JSON"):
+        copy.set_user_attr("f", len)
+    study.release(copy)
+    large = study.ask()
+    large.set_user_attr("text", "x" * 20_000)
+    with pytest.raises(fantasia.ServerError, match="bytes together as JSON; want at most 16384"):
+        study.tell(large, 1.0)
+    assert study.tell(large, 1.0).value == 1.0
+
+
+def test_part_of_a_point_is_enqueued(storage: Path) -> None:
+    study = create(storage, parameters=SPACE, constraints=["width <= 100"])
+    given: list[dict[str, Any]] = [{"solver": "sgd"}, {"lr": 1e-3}, {"width": 64, "solver": "adam"}]
+    for point in given:
+        study.enqueue_trial(point, user_attrs={"by": "hand"})
+    again = study.enqueue_trial(given[2], skip_if_exists=True)
+    assert again.number == 3
+    for point in given:
+        trial = study.ask()
+        assert point.items() <= trial.params.items()
+        assert ("momentum" in trial.params) == (trial.params["solver"] == "sgd")
+        assert trial.params["width"] <= 100
+        assert study.tell(trial, 1.0).user_attrs == {"by": "hand"}
+    with pytest.raises(fantasia.ServerError, match="constraint"):
+        study.enqueue_trial({"width": 101})
+
+
+def test_name_in_optunas_word(storage: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", "fantasia_hpo"):
+        create(storage, study_name="optunas")
+    assert "study_name is called name here" in caplog.text
+    assert fantasia.load_study(study_name="optunas", storage=storage).name == "optunas"
+    with pytest.raises(fantasia.SpaceError, match="name and study_name: expected one of them"):
+        create(storage, study_name="a", name="b")
+    fantasia.delete_study(study_name="optunas", storage=storage)
+    assert "optunas" not in fantasia.study_names(storage)
+
+
+def test_choices_are_objects_in_their_place(storage: Path) -> None:
+    choices: list[Any] = [None, (64, 32), (64, 32, 16), len, {"a": 1}]
+    study = create(storage, parameters={"c": fantasia.Categorical(choices)})
+    study.optimize(lambda trial: float(choices.index(trial.params["c"])), n_trials=5)
+    assert study.best_params == {"c": None}
+    assert sorted(choices.index(t.params["c"]) for t in study.trials) == [0, 1, 2, 3, 4]
+
+
+def test_repr_of_a_trial_is_three_lines(storage: Path) -> None:
+    study = create(storage)
+    study.optimize(lambda trial: 1.0, n_trials=1)
+    first, second, third = repr(study.best_trial).splitlines()
+    assert first == "FrozenTrial(number=1, state=COMPLETED, value=1.0,"
+    assert second.strip() == f"params={study.best_params!r},"
+    assert "source='random'" in third
+
+
 class Strange:
     """A number of a library that raises errors of its own."""
 
@@ -253,7 +362,10 @@ def test_study_fails_after_three_failures_with_the_cause(storage: Path) -> None:
 
     with pytest.raises(fantasia.StudyFailedError, match="first 3 trials") as caught:
         study.optimize(broken, n_trials=10)
-    assert isinstance(caught.value.__cause__, RuntimeError)
+    reason, *_, last = str(caught.value).splitlines()
+    assert "first 3 trials" in reason
+    assert last.startswith("RuntimeError: ")
+    assert caught.value.__cause__ is None
     assert study.state == "FAILED"
     with pytest.raises(fantasia.StudyFailedError):
         study.ask()
@@ -314,9 +426,16 @@ def test_pictures_are_those_of_the_server(storage: Path) -> None:
     }
     assert drawn == {t.number: t.value for t in study.trials}
     assert picture._repr_svg_() == picture
-    shown = study._repr_svg_()
+    shown = study._repr_html_()
     assert shown is not None
-    assert shown.startswith("<svg")
+    page = f"{study._transport.url}/ui/{study._id}"
+    assert shown.startswith("<table>")
+    assert f'href="{page}"' in shown
+    assert shown.rstrip().endswith("</svg>")
+    assert f'href="{page}/trials/1"' in study.get_trial(1)._repr_html_()
+    for link in (study.link, study.get_trial(1).link):
+        with urllib.request.urlopen(link) as answer:
+            assert study.name in answer.read().decode()
     assert "x" in study.picture("slice", "x")
     assert "expected by the model" in study.picture("dependence", "x")
     for arguments, problem in {

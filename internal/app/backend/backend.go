@@ -95,12 +95,12 @@ func (b *Backend) Create(ctx context.Context, file []byte) (server.Study, error)
 }
 
 // Update implements server.Backend.
-func (b *Backend) Update(ctx context.Context, nameOrID string, file []byte) (server.Study, error) {
+func (b *Backend) Update(ctx context.Context, nameOrID string, file []byte, version int) (server.Study, error) {
 	s, err := inject.ParseStudy("", file)
 	if err != nil {
 		return server.Study{}, err
 	}
-	if err := b.l.write(ctx, func(ctx context.Context) error { return b.c.Update(ctx, nameOrID, s) }); err != nil {
+	if err := b.l.write(ctx, func(ctx context.Context) error { return b.c.Update(ctx, nameOrID, s, version) }); err != nil {
 		return server.Study{}, err
 	}
 	return b.Study(ctx, nameOrID)

@@ -276,7 +276,7 @@ func TestErrorsInTheAPIsWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, errTwice := b.Create(ctx, fmt.Appendf(nil, file, "s", 5, "default"))
-	_, errFit := b.Update(ctx, "s", []byte(strings.Replace(fmt.Sprintf(file, "s", 5, "default"), "loss", "other", 1)))
+	_, errFit := b.Update(ctx, "s", []byte(strings.Replace(fmt.Sprintf(file, "s", 5, "default"), "loss", "other", 1)), 0)
 	_, errNone := b.Study(ctx, "none")
 	_, errTrial := b.Trial(ctx, "s", 99)
 	for what, pair := range map[string][2]error{
@@ -371,7 +371,7 @@ func TestNoJobsThroughTheAPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := strings.Replace(fmt.Sprintf(file, "digits", 5, "default"), "{command: [/bin/true]}", "{"+job+"}", 1)
-	if _, err := b.Update(ctx, "digits", []byte(text)); err == nil || !strings.Contains(err.Error(), "spec.trial.job was null and is") {
+	if _, err := b.Update(ctx, "digits", []byte(text), 0); err == nil || !strings.Contains(err.Error(), "spec.trial.job was null and is") {
 		t.Errorf("an update: %v", err)
 	}
 }

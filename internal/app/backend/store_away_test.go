@@ -36,7 +36,7 @@ func TestChangesWithoutEtcd(t *testing.T) {
 	var asked sync.WaitGroup
 	for name, change := range map[string]func() error{
 		"create": func() error { _, err := r.Create(ctx, fmt.Appendf(nil, file, "other", 5, "default")); return err },
-		"update": func() error { _, err := r.Update(ctx, "s", text); return err },
+		"update": func() error { _, err := r.Update(ctx, "s", text, 0); return err },
 		"stop":   func() error { _, err := r.Stop(ctx, "s", ""); return err },
 		"delete": func() error { return r.Delete(ctx, "deleted", true) },
 	} {
@@ -100,7 +100,7 @@ func TestChangesWithoutNATS(t *testing.T) {
 	bus.lost.Store(true)
 	for name, change := range map[string]func() error{
 		"create": func() error { _, err := r.Create(r.ctx, fmt.Appendf(nil, file, "other", 5, "default")); return err },
-		"update": func() error { _, err := r.Update(r.ctx, "s", fmt.Appendf(nil, file, "s", 7, "default")); return err },
+		"update": func() error { _, err := r.Update(r.ctx, "s", fmt.Appendf(nil, file, "s", 7, "default"), 0); return err },
 	} {
 		if err := change(); !errors.Is(err, study.ErrUnavailable) || !strings.Contains(err.Error(), "NATS is not ready") {
 			t.Errorf("%s: %v", name, err)

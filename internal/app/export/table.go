@@ -3,6 +3,7 @@
 package export
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"time"
@@ -35,7 +36,7 @@ type Table struct {
 }
 
 // fixed are the columns that each study has. Those of its metrics, parameters,
-// labels and notes follow.
+// labels, attributes and notes follow.
 var fixed = []column{
 	{"trial", whole}, {"state", text}, {"value", number}, {"attempts", whole}, {"worker", text}, {"source", text}, {"staleness", whole},
 	{"seconds", number}, {"created", instant}, {"started", instant}, {"ended", instant}, {"failure", text}, {"message", text},
@@ -45,6 +46,7 @@ var fixed = []column{
 func Of(spec *study.Spec, trials []view.Trial) *Table {
 	metrics := keys(trials, func(t *view.Trial) map[string]float64 { return t.Metrics })
 	labels := keys(trials, func(t *view.Trial) map[string]string { return t.Labels })
+	attributes := keys(trials, func(t *view.Trial) map[string]any { return t.Attributes })
 	noted := slices.ContainsFunc(trials, func(t view.Trial) bool { return t.Note != "" })
 	t := &Table{columns: slices.Clone(fixed)}
 	for _, m := range metrics {
@@ -55,6 +57,9 @@ func Of(spec *study.Spec, trials []view.Trial) *Table {
 	}
 	for _, key := range labels {
 		t.columns = append(t.columns, column{"label:" + key, text})
+	}
+	for _, key := range attributes {
+		t.columns = append(t.columns, column{"attribute:" + key, text})
 	}
 	if noted {
 		t.columns = append(t.columns, column{"note", text})
@@ -69,6 +74,9 @@ func Of(spec *study.Spec, trials []view.Trial) *Table {
 		}
 		for _, key := range labels {
 			row = append(row, cell(trials[i].Labels, key))
+		}
+		for _, key := range attributes {
+			row = append(row, asJSON(trials[i].Attributes, key))
 		}
 		if noted {
 			row = append(row, filled(trials[i].Note))
@@ -128,6 +136,22 @@ func moment(t time.Time) any {
 		return nil
 	}
 	return t.UTC()
+}
+
+// asJSON returns an attribute as text: a string as it is, any other value as JSON.
+func asJSON(attributes map[string]any, key string) any {
+	switch v := attributes[key].(type) {
+	case nil:
+		return nil
+	case string:
+		return v
+	default:
+		text, err := json.Marshal(v)
+		if err != nil { // it came as JSON
+			return nil
+		}
+		return string(text)
+	}
 }
 
 func cell[V any](values map[string]V, name string) any {

@@ -151,7 +151,7 @@ func (n *node) study(ctx context.Context, c *coordinator.Coordinator, old *ledge
 		return "", fmt.Errorf("wait for the coordinator to lead: %w", errors.Join(err, c.Obstacle(why)))
 	}
 	if old != nil {
-		if err := c.Update(ctx, old.Study.ID, n.o.Study); err != nil {
+		if err := c.Update(ctx, old.Study.ID, n.o.Study, 0); err != nil {
 			return "", fmt.Errorf("continue the study: %w", err)
 		}
 		return old.Study.ID, nil

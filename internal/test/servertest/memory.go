@@ -202,7 +202,7 @@ func (m *Memory) Create(_ context.Context, text []byte) (server.Study, error) {
 }
 
 // Update implements server.Backend.
-func (m *Memory) Update(ctx context.Context, name string, text []byte) (server.Study, error) {
+func (m *Memory) Update(ctx context.Context, name string, text []byte, version int) (server.Study, error) {
 	parsed, err := file.Parse(text)
 	if err != nil {
 		return server.Study{}, err
@@ -213,6 +213,9 @@ func (m *Memory) Update(ctx context.Context, name string, text []byte) (server.S
 	}
 	if name = found.Spec.Definition.Metadata.Name; parsed.Metadata.Name != name {
 		return server.Study{}, fmt.Errorf("%w: metadata.name is %q, the study's is %q", study.ErrPrecondition, parsed.Metadata.Name, name)
+	}
+	if now := found.Spec.SpaceVersion(); version != 0 && version != now {
+		return server.Study{}, fmt.Errorf("%w: the space has version %d, not %d", study.ErrPrecondition, now, version)
 	}
 	if differences := study.Compatible(&found.Spec.Definition, parsed); len(differences) > 0 {
 		return server.Study{}, fmt.Errorf("%w: %s", study.ErrPrecondition, strings.Join(differences, "\n  "))

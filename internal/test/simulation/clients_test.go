@@ -66,7 +66,7 @@ func (c *client) tellTrial(ctx context.Context, t *record.Trial) {
 		sleep(ctx, time.Duration(c.rng.Float64()*float64(4*time.Second)))
 		next, err := call(ctx, c, func(ctx context.Context, to *coordinator.Coordinator) (engine.Instruction, error) {
 			if step%2 == 0 {
-				return to.Measure(ctx, c.study, c.id, held, step, map[string]float64{"loss": c.rng.Float64()})
+				return to.Measure(ctx, c.study, c.id, held, []coordinator.Report{{Step: step, Metrics: map[string]float64{"loss": c.rng.Float64()}}})
 			}
 			list, err := to.Heartbeat(ctx, c.study, c.id, []coordinator.Held{held})
 			if err != nil {

@@ -206,7 +206,7 @@ type StudyServiceClient interface {
 	// Cancelling a cancelled trial changes nothing. Errors: FAILED_PRECONDITION if the
 	// trial has ended in another way.
 	CancelTrial(context.Context, *connect.Request[v1.CancelTrialRequest]) (*connect.Response[v1.CancelTrialResponse], error)
-	// EditTrial changes the labels and the note of a trial, which may have ended. Errors:
+	// EditTrial changes the labels, the note and the attributes of a trial, which may have ended. Errors:
 	// INVALID_ARGUMENT if the labels are malformed or too many.
 	EditTrial(context.Context, *connect.Request[v1.EditTrialRequest]) (*connect.Response[v1.EditTrialResponse], error)
 	// ListWorkers returns the workers that the leader knows, by name.
@@ -656,7 +656,7 @@ type StudyServiceHandler interface {
 	// Cancelling a cancelled trial changes nothing. Errors: FAILED_PRECONDITION if the
 	// trial has ended in another way.
 	CancelTrial(context.Context, *connect.Request[v1.CancelTrialRequest]) (*connect.Response[v1.CancelTrialResponse], error)
-	// EditTrial changes the labels and the note of a trial, which may have ended. Errors:
+	// EditTrial changes the labels, the note and the attributes of a trial, which may have ended. Errors:
 	// INVALID_ARGUMENT if the labels are malformed or too many.
 	EditTrial(context.Context, *connect.Request[v1.EditTrialRequest]) (*connect.Response[v1.EditTrialResponse], error)
 	// ListWorkers returns the workers that the leader knows, by name.

@@ -7,10 +7,12 @@ study.optimize(lambda trial: (trial.params["x"] - 2) ** 2, n_trials=20)
 print(study.best_params)
 """
 
+from . import logging
 from ._results import Picture, Recommendation
 from .create import Algorithm, EarlyStopping, create_study, delete_study, load_study, study_names
 from .errors import (
     AlreadyExistsError,
+    DeclarationError,
     FantasiaError,
     NotFoundError,
     PreconditionError,
@@ -37,6 +39,7 @@ __all__ = [
     "AlreadyExistsError",
     "Bool",
     "Categorical",
+    "DeclarationError",
     "EarlyStopping",
     "Evaluator",
     "FantasiaError",
@@ -69,5 +72,6 @@ __all__ = [
     "delete_study",
     "evaluator",
     "load_study",
+    "logging",
     "study_names",
 ]

@@ -6,6 +6,7 @@ import itertools
 import logging
 import math
 import os
+import random
 import secrets
 import socket
 import time
@@ -14,19 +15,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import errors
+from ._draw import complete
 from ._fork import renew_after_fork
 from ._heartbeat import Heartbeat
+from ._reports import Report, Reports
 from ._results import SERVICE, Results
 from ._server import connect
 from ._values import MESSAGE_BYTES, REASON_BYTES, cut, metrics_of, number, seconds, to_bytes
-from .parameters import Parameter, encode_point
-from .record import FrozenTrial, TrialState, trial_of
+from .parameters import Parameter, decode_point, encode_point
+from .record import FrozenTrial, TrialState
 from .transport import Message, Transport
 from .trial import Trial
 
 log = logging.getLogger("fantasia_hpo")
 
-_OF_A_PROCESS = ("_transport", "_client", "_numbers", "_heartbeat", "_run")
+_OF_A_PROCESS = ("_transport", "_client", "_numbers", "_rng", "_heartbeat", "_reports", "_run")
+_DRAWS = 100  # how often the rest of a point is drawn until it meets the constraints
 _ASK_WAIT = 10.0  # seconds that one call of SuggestTrials waits
 
 
@@ -50,7 +54,9 @@ class Asking(Results):
         """Give this process an identity of its own, under which it holds no trials yet."""
         self._client = f"{_safe(socket.gethostname())}-{os.getpid()}-{secrets.token_hex(4)}"
         self._numbers = itertools.count()
+        self._rng = random.Random()
         self._heartbeat = Heartbeat(self._beat)
+        self._reports = Reports(self._send_reports)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what another process needs to use the study; a token is not in it, as it is secret."""
@@ -100,6 +106,8 @@ class Asking(Results):
         again changes nothing.
         """
         state = TrialState(state)
+        self._reports.flush(trial)
+        self._send_attrs(trial)
         request = self._of(trial)
         if state in (TrialState.COMPLETED, TrialState.PRUNED):
             metrics = dict(trial._reported) if value is None else self._metrics(value)
@@ -126,10 +134,11 @@ class Asking(Results):
             )
         answer = self._write(method, request)
         self._forget(trial)
-        return trial_of(self.parameters, answer["trial"])
+        return self._record(answer["trial"])
 
     def release(self, trial: Trial, *, checkpoint: str = "", reason: str = "") -> None:
         """Hand a trial back, so that it is given out again. This is not a failure."""
+        self._reports.flush(trial)
         request = self._of(trial) | {
             "reason": cut(reason, REASON_BYTES),
             "checkpoint": checkpoint,
@@ -141,23 +150,54 @@ class Asking(Results):
         """Release a trial; keep its lease no longer if that cannot be done now."""
         try:
             self.release(trial, reason=reason)
+        except errors.PreconditionError as e:
+            log.info("trial %d was not handed back: %s", trial.number, e)
         except errors.FantasiaError as e:
             log.warning("trial %d could not be handed back: %s", trial.number, e)
         finally:
             self._forget(trial)
 
     def enqueue_trial(
-        self, params: Mapping[str, Any], *, labels: Mapping[str, str] | None = None, note: str = ""
+        self,
+        params: Mapping[str, Any],
+        *,
+        labels: Mapping[str, str] | None = None,
+        note: str = "",
+        user_attrs: Mapping[str, Any] | None = None,
+        skip_if_exists: bool = False,
     ) -> FrozenTrial:
-        """Have a point evaluated before the optimiser's next suggestion; it needs all active parameters."""
-        request = {
+        """Have a point evaluated before the optimiser's next suggestion.
+
+        Active parameters that it leaves out are drawn at random. With `skip_if_exists`, a trial that
+        has these values already is returned in place of a new one.
+        """
+        given = encode_point(self.parameters, params)
+        if skip_if_exists:
+            wanted = decode_point(self.parameters, given)
+            for trial in self.get_trials():
+                if all(n in trial.params and trial.params[n] == v for n, v in wanted.items()):
+                    return trial
+        request: Message = {
             "parent": self._id,
-            "parameters": encode_point(self.parameters, params),
             "requestId": uuid.uuid4().hex,
             "labels": dict(labels or {}),
             "note": note,
         }
-        return trial_of(self.parameters, self._write("EnqueueTrial", request)["trial"])
+        tries = _DRAWS
+        while True:  # a constraint may not hold where the rest was drawn
+            whole = complete(self.parameters, params, self._rng)
+            request["parameters"] = encode_point(self.parameters, whole)
+            try:
+                answer = self._write("EnqueueTrial", request)
+                break
+            except errors.ServerError as e:
+                tries -= 1
+                if e.code != "invalid_argument" or whole.keys() == params.keys() or tries == 0:
+                    raise
+        if user_attrs:
+            name = answer["trial"]["name"]
+            answer = self._write("EditTrial", {"name": name, "attributes": dict(user_attrs)})
+        return self._record(answer["trial"])
 
     def add_trial(
         self,
@@ -180,7 +220,7 @@ class Asking(Results):
             "labels": dict(labels or {}),
             "note": note,
         }
-        return trial_of(self.parameters, self._write("AddTrial", request)["trial"])
+        return self._record(self._write("AddTrial", request)["trial"])
 
     # The calls.
 
@@ -198,7 +238,7 @@ class Asking(Results):
             SERVICE + "SuggestTrials", request, idempotent=True, timeout=wait + self._transport.timeout
         )
         if given := answer.get("trials", []):
-            trials = [Trial(self, trial_of(self.parameters, t), client) for t in given]
+            trials = [Trial(self, self._record(t), client) for t in given]
             for trial in trials:
                 self._heartbeat.add(trial, seconds(answer["lease"]))
             return trials
@@ -224,17 +264,36 @@ class Asking(Results):
         self._edit(lambda document: document["spec"]["budget"].update(maxTrials=2 * budget))
         return True
 
-    def _add_measurement(self, trial: Trial, step: int, metrics: Mapping[str, float]) -> tuple[str, str]:
-        request = self._of(trial) | {
-            "step": step,
-            "metrics": {name: number(v) for name, v in metrics.items()},
-        }
+    def _add_report(self, trial: Trial, step: int, metrics: dict[str, float]) -> None:
+        self._reports.add(trial, (step, metrics))
+
+    def _await_reports(self, trial: Trial, timeout: float | None = None) -> None:
+        self._reports.flush(trial, timeout)
+
+    def _send_reports(self, trial: Trial, reports: Sequence[Report]) -> None:
+        """Send reports of a trial, and tell it what the server says."""
+        *earlier, last = [
+            {"step": step, "metrics": {name: number(v) for name, v in metrics.items()}}
+            for step, metrics in reports
+        ]
+        request = {**self._of(trial), **last, "earlier": earlier}
         try:
             answer = self._write("AddMeasurement", request)
         except errors.PreconditionError as e:
+            if len(reports) > 1:  # what has arrived already is ignored
+                for report in reports:
+                    self._send_reports(trial, [report])
+                return
             log.warning("trial %d: a report was refused: %s", trial.number, e)
-            return "CONTINUE", ""
-        return answer.get("action", "").removeprefix("TRIAL_ACTION_"), answer.get("reason", "")
+            return
+        trial._instruct(answer.get("action", "").removeprefix("TRIAL_ACTION_"), answer.get("reason", ""))
+
+    def _send_attrs(self, trial: Trial) -> None:
+        """Store what the objective has noted about a trial."""
+        with trial._lock:
+            unsent, trial._unsent_attrs = trial._unsent_attrs, {}
+        if unsent:
+            self._write("EditTrial", {"name": self._name(trial), "attributes": unsent})
 
     def _beat(self, trials: Sequence[Trial]) -> None:
         """Renew the leases of the trials, and tell each what the server says."""
@@ -262,6 +321,7 @@ class Asking(Results):
 
     def _forget(self, trial: Trial) -> None:
         self._heartbeat.remove(trial)
+        self._reports.forget(trial)
 
     def _metrics(self, value: float | Mapping[str, float]) -> dict[str, float]:
         """Return what an objective returned or reported, by metric."""

@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 
 from . import errors
 from ._asking import Asking
+from ._progress import progress_of
 from .record import FrozenTrial, TrialState
 from .trial import Trial
 
@@ -33,6 +34,7 @@ class _Outcome:
     value: dict[str, float] | None = None
     reason: str = ""
     details: str = ""
+    uncaught: Exception | None = None
 
 
 class _Caller(Protocol):
@@ -52,6 +54,8 @@ class Run:
         timeout: float | None,
         n_jobs: int,
         callbacks: Sequence[Callable[[Any, FrozenTrial], None]],
+        catch: type[Exception] | tuple[type[Exception], ...] = Exception,
+        show_progress_bar: bool | None = None,
     ):
         if n_trials is not None and n_trials < 0:
             raise errors.SpaceError(f"n_trials: expected a number from 0, or None, got {n_trials}")
@@ -65,6 +69,8 @@ class Run:
         if n_trials is not None:
             self._jobs = min(self._jobs, n_trials)
         self._callbacks = callbacks
+        self._catch = catch
+        self._progress = progress_of(study, n_trials, timeout, show_progress_bar)
         self._callback_lock = threading.Lock()
         self._stopping = threading.Event()
         self._interrupted = False
@@ -77,6 +83,12 @@ class Run:
 
     def run(self) -> None:
         """Evaluate until the end; raise what ended it, unless that is a good end."""
+        try:
+            self._evaluate()
+        finally:
+            self._progress.close()
+
+    def _evaluate(self) -> None:
         try:
             if self._jobs == 1:
                 self._job(_apart)
@@ -99,11 +111,16 @@ class Run:
             await asyncio.gather(*tasks, return_exceptions=True)
             await asyncio.to_thread(self._interrupt)
             raise
+        finally:
+            self._progress.close()
         self._finish()
 
     def _finish(self) -> None:
         if isinstance(self._ended, errors.StudyFailedError):
-            raise self._ended from self._last_error
+            text = str(self._ended)
+            if self._last_error is not None:
+                text += "\n\nThe last error was:\n" + "".join(traceback.format_exception(self._last_error))
+            raise errors.StudyFailedError(text.rstrip()) from None
         if self._ended is not None:
             log.info("%s", self._ended)
 
@@ -141,19 +158,25 @@ class Run:
         while (trial := call(lambda: self._start(client))) is not None:
             try:
                 outcome = _Outcome(value=self._checked(self._objective(trial)))
+            except errors.DeclarationError:
+                raise
             except Exception as e:
                 outcome = self._failed(trial, e)
             self._call_back(call(functools.partial(self._end, trial, outcome)))
+            self._raise_uncaught(outcome)
 
     async def _job_async(self) -> None:
         client = self._study._new_client()
         while (trial := await asyncio.to_thread(self._start, client)) is not None:
             try:
                 outcome = _Outcome(value=self._checked(await self._objective(trial)))
+            except errors.DeclarationError:
+                raise
             except Exception as e:
                 outcome = self._failed(trial, e)
             record = await asyncio.to_thread(self._end, trial, outcome)
             await asyncio.to_thread(self._call_back, record)
+            self._raise_uncaught(outcome)
 
     def _start(self, client: str) -> Trial | None:
         """Return the next trial to evaluate, or None at the end."""
@@ -189,6 +212,8 @@ class Run:
             self._calls -= 1
             self._open.update((trial.number, trial) for trial in trials)
             self._changed.notify_all()
+        if trials:
+            self._progress.started(len(self._open))
 
     def _take_ticket(self) -> bool:
         with self._changed:
@@ -214,8 +239,16 @@ class Run:
             return _Outcome(TrialState.INFEASIBLE, reason=str(error))
         self._last_error = error
         reason = last_line(error)
+        details = "".join(traceback.format_exception(error))
+        if not isinstance(error, self._catch):
+            return _Outcome(TrialState.FAILED, reason=reason, details=details, uncaught=error)
         log.warning("trial %d failed: %s", trial.number, reason, exc_info=error)
-        return _Outcome(TrialState.FAILED, reason=reason, details="".join(traceback.format_exception(error)))
+        return _Outcome(TrialState.FAILED, reason=reason, details=details)
+
+    def _raise_uncaught(self, outcome: _Outcome) -> None:
+        """Raise an exception of the objective that is not to be caught; its trial has been told."""
+        if outcome.uncaught is not None:
+            raise outcome.uncaught
 
     def _end(self, trial: Trial, outcome: _Outcome) -> FrozenTrial | None:
         """Tell the study how a trial ended, and return its record, or None if that was not used."""
@@ -234,7 +267,7 @@ class Run:
             return None
         finally:
             self._leave(still_open)
-        log.info("trial %d %s: %s %s", record.number, record.state.value.lower(), record.value, record.params)
+        log.info("%s", self._progress.ended(record, len(self._open)))
         return record
 
     def _complete(self, trial: Trial, outcome: _Outcome) -> _Outcome:

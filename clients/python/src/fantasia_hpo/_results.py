@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import errors
 from .parameters import Parameter, decode_point, space_of
-from .record import FrozenTrial, TrialState, trial_of
+from .record import FrozenTrial, TrialState, table, trial_of
 from .transport import Message, Transport
 from .trial import Trial
 
@@ -88,11 +88,11 @@ class Results:
         request: Message = {"parent": self._id, "pageSize": 1000}
         if states is not None:
             request["states"] = [f"TRIAL_STATE_{TrialState(s).value}" for s in states]
-        return [trial_of(self.parameters, t) for t in self._pages("ListTrials", request, "trials")]
+        return [self._record(t) for t in self._pages("ListTrials", request, "trials")]
 
     def get_trial(self, number: int) -> FrozenTrial:
         """Return one trial; raise NotFoundError if there is none."""
-        return trial_of(self.parameters, self._read("GetTrial", {"name": self._name(number)})["trial"])
+        return self._record(self._read("GetTrial", {"name": self._name(number)})["trial"])
 
     def curve(self, trial: FrozenTrial | Trial | int, metric: str | None = None) -> dict[int, float]:
         """Return what a trial has reported, by step: of the study's metric, or of another one."""
@@ -119,12 +119,31 @@ class Results:
         path = f"/ui/{self._id}/pictures/{name}"
         return Picture(self._transport.get(path, {"parameter": parameters, "width": str(width)}))
 
-    def _repr_svg_(self) -> str | None:
-        """Return the history, which a notebook shows for a study; None if the server does not answer."""
+    def _repr_html_(self) -> str | None:
+        """Return progress and history, which a notebook shows; None if the server does not answer."""
         try:
-            return str(self.picture("history"))
+            message = self._get()
+            rows: dict[str, Any] = {"objective": f"{self.direction} {self.metric}", "state": self.state}
+            rows |= {f"trials {state}": n for state, n in message.get("trials", {}).items() if n}
+            if best := message.get("best"):
+                rows["best"] = f"{best.get('value', 0)!r} of trial {best['trial']}"
+            return table(self.name, rows, self.link) + self.picture("history")
         except errors.FantasiaError:
             return None
+
+    @property
+    def link(self) -> str:
+        """The study's page on the dashboard; empty if the server has none that a browser can open."""
+        base = self._transport.url
+        return f"{base}/ui/{self._id}" if base.startswith("http") else ""
+
+    @property
+    def best_trials(self) -> list[FrozenTrial]:
+        """The completed trials with the best value; none if no trial has completed."""
+        completed = [t for t in self.get_trials([TrialState.COMPLETED]) if t.value is not None]
+        pick = min if self.direction == "minimize" else max
+        best = pick((t.value for t in completed if t.value is not None), default=None)
+        return [t for t in completed if t.value == best]
 
     @property
     def best_trial(self) -> FrozenTrial:
@@ -206,6 +225,7 @@ class Results:
             row: dict[str, Any] = {"number": t.number, "state": t.state.value, "value": t.value}
             row |= {f"params_{name}": t.params.get(name) for name in self.parameters}
             row |= {f"metrics_{name}": number for name, number in t.metrics.items() if name != self.metric}
+            row |= {f"user_attrs_{name}": value for name, value in t.user_attrs.items()}
             row |= {
                 "datetime_start": t.datetime_start,
                 "duration": t.duration,
@@ -224,6 +244,9 @@ class Results:
         return self._transport.call(SERVICE + method, request, idempotent=True)
 
     _write = _read  # every change is idempotent, too: by its nature or by its request_id
+
+    def _record(self, message: Message) -> FrozenTrial:
+        return trial_of(self.parameters, message, self.link)
 
     def _get(self) -> Message:
         study: Message = self._read("GetStudy", {"name": self._id})["study"]

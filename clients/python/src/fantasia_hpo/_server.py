@@ -13,6 +13,7 @@ import sysconfig
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from . import errors
@@ -105,6 +106,7 @@ class _Server:
 
     def _start(self) -> str:
         program = find_program()
+        self._keep_out_of_git()
         deadline = time.monotonic() + _START_TIMEOUT
         pause = 0.05
         while True:
@@ -118,6 +120,13 @@ class _Server:
                 )
             time.sleep(pause)
             pause = min(1.0, 2 * pause)
+
+    def _keep_out_of_git(self) -> None:
+        """Have git ignore a new storage directory, however its repository is set up."""
+        storage = self._state.parent
+        if not storage.exists():
+            storage.mkdir(parents=True, exist_ok=True)
+            (storage / ".gitignore").write_text("*\n", encoding="utf-8")
 
     def _try(self, program: str, deadline: float) -> str | None:
         """Start the program, or find who serves the directory; None if its server is starting or ending."""
@@ -187,9 +196,19 @@ def _server_of(storage: Path) -> _Server:
         return _servers.setdefault(state, _Server(state))
 
 
+_last_calls: list[Callable[[], None]] = []
+
+
+def before_close(call: Callable[[], None]) -> None:
+    """Have something called before the programs end."""
+    _last_calls.append(call)
+
+
 @atexit.register
 def close_servers() -> None:
     """End the programs that this process has started. They start again when they are needed."""
+    for call in _last_calls:
+        call()
     with _servers_lock:
         servers = list(_servers.values())
     for server in servers:

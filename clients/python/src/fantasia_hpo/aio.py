@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._optimize import Run
-from ._results import Recommendation
+from ._results import Direction, Picture, Recommendation
 from .create import create_study as _create_study
 from .create import load_study as _load_study
+from .parameters import Parameter
 from .record import FrozenTrial, TrialState
 from .study import Callback, Study
 from .trial import Trial
+
+if TYPE_CHECKING:
+    import pandas
 
 AsyncObjective = Callable[[Trial], Awaitable["float | Mapping[str, float] | None"]]
 
@@ -20,8 +24,7 @@ AsyncObjective = Callable[[Trial], Awaitable["float | Mapping[str, float] | None
 class AsyncStudy:
     """A study whose calls of the server run in threads, so that the event loop goes on.
 
-    `study` is the Study itself, for everything that is not here. `Trial.report` calls the server:
-    use `report` of this class in a coroutine.
+    `study` is the Study itself.
     """
 
     def __init__(self, study: Study):
@@ -38,11 +41,18 @@ class AsyncStudy:
         *,
         state: TrialState | str = TrialState.COMPLETED,
         reason: str = "",
+        details: str = "",
         checkpoint: str = "",
     ) -> FrozenTrial:
         """End a trial. See Study.tell."""
         return await asyncio.to_thread(
-            self.study.tell, trial, value, state=state, reason=reason, checkpoint=checkpoint
+            self.study.tell,
+            trial,
+            value,
+            state=state,
+            reason=reason,
+            details=details,
+            checkpoint=checkpoint,
         )
 
     async def report(self, trial: Trial, value: float | Mapping[str, float], step: int | None = None) -> None:
@@ -60,22 +70,83 @@ class AsyncStudy:
         timeout: float | None = None,
         n_jobs: int = 1,
         callbacks: Sequence[Callback] = (),
+        *,
+        catch: type[Exception] | tuple[type[Exception], ...] = Exception,
+        show_progress_bar: bool | None = None,
     ) -> None:
         """Evaluate trials with a coroutine function, n_jobs at once. See Study.optimize.
 
         When the task is cancelled, the running trials are handed back.
         """
-        run = Run(self.study, objective, n_trials, timeout, n_jobs, callbacks)
+        run = Run(self.study, objective, n_trials, timeout, n_jobs, callbacks, catch, show_progress_bar)
         with self.study._alone(run):
             await run.run_async()
+
+    def stop(self) -> None:
+        """End the call of `optimize` that is running. See Study.stop."""
+        self.study.stop()
+
+    async def enqueue_trial(self, params: Mapping[str, Any], **options: Any) -> FrozenTrial:
+        """Have a point evaluated soon. See Study.enqueue_trial."""
+        return await asyncio.to_thread(self.study.enqueue_trial, params, **options)
+
+    async def add_trial(
+        self, params: Mapping[str, Any], value: float | Mapping[str, float], **options: Any
+    ) -> FrozenTrial:
+        """Add a trial that was evaluated elsewhere. See Study.add_trial."""
+        return await asyncio.to_thread(self.study.add_trial, params, value, **options)
+
+    async def cancel_trial(self, trial: FrozenTrial | Trial | int, reason: str = "") -> None:
+        """End one trial. See Study.cancel_trial."""
+        await asyncio.to_thread(self.study.cancel_trial, trial, reason)
+
+    async def edit_trial(self, trial: FrozenTrial | Trial | int, **changes: Any) -> FrozenTrial:
+        """Change the labels and the note of a trial. See Study.edit_trial."""
+        return await asyncio.to_thread(self.study.edit_trial, trial, **changes)
+
+    async def end(self, reason: str = "") -> None:
+        """End the study for everybody. See Study.end."""
+        await asyncio.to_thread(self.study.end, reason)
+
+    async def update(self, **changes: Any) -> None:
+        """Change the budget, the goal, labels or the note. See Study.update."""
+        await asyncio.to_thread(self.study.update, **changes)
+
+    async def edit_space(self, parameters: Mapping[str, Parameter]) -> None:
+        """Give parameters other ranges or values. See Study.edit_space."""
+        await asyncio.to_thread(self.study.edit_space, parameters)
 
     async def trials(self) -> list[FrozenTrial]:
         """Return all trials, by number."""
         return await asyncio.to_thread(self.study.get_trials)
 
+    async def get_trials(self, states: Sequence[TrialState] | None = None) -> list[FrozenTrial]:
+        """Return the trials in one of the states. See Study.get_trials."""
+        return await asyncio.to_thread(self.study.get_trials, states)
+
+    async def get_trial(self, number: int) -> FrozenTrial:
+        """Return one trial. See Study.get_trial."""
+        return await asyncio.to_thread(self.study.get_trial, number)
+
+    async def curve(self, trial: FrozenTrial | Trial | int, metric: str | None = None) -> dict[int, float]:
+        """Return what a trial has reported, by step. See Study.curve."""
+        return await asyncio.to_thread(self.study.curve, trial, metric)
+
+    async def picture(self, name: str = "history", *parameters: str, width: int = 720) -> Picture:
+        """Return a picture of the study. See Study.picture."""
+        return await asyncio.to_thread(self.study.picture, name, *parameters, width=width)
+
     async def best_trial(self) -> FrozenTrial:
         """Return the completed trial with the best value. See Study.best_trial."""
         return await asyncio.to_thread(lambda: self.study.best_trial)
+
+    async def best_trials(self) -> list[FrozenTrial]:
+        """Return the completed trials with the best value. See Study.best_trials."""
+        return await asyncio.to_thread(lambda: self.study.best_trials)
+
+    async def best_value(self) -> float:
+        """Return the value of the best trial."""
+        return await asyncio.to_thread(lambda: self.study.best_value)
 
     async def best_params(self) -> dict[str, Any]:
         """Return the parameters of the best trial."""
@@ -84,6 +155,55 @@ class AsyncStudy:
     async def recommended(self) -> Recommendation:
         """Return the point that the optimiser's model recommends. See Study.recommended."""
         return await asyncio.to_thread(lambda: self.study.recommended)
+
+    async def state(self) -> str:
+        """Return the state of the study: RUNNING, COMPLETED, STOPPED or FAILED."""
+        return await asyncio.to_thread(lambda: self.study.state)
+
+    async def reason(self) -> str:
+        """Return why the study is in its state."""
+        return await asyncio.to_thread(lambda: self.study.reason)
+
+    async def labels(self) -> dict[str, str]:
+        """Return the labels of the study."""
+        return await asyncio.to_thread(lambda: self.study.labels)
+
+    async def note(self) -> str:
+        """Return what people have written about the study."""
+        return await asyncio.to_thread(lambda: self.study.note)
+
+    async def trials_dataframe(self) -> pandas.DataFrame:
+        """Return all trials as a table of pandas, which must be installed."""
+        return await asyncio.to_thread(self.study.trials_dataframe)
+
+    async def to_mlflow(self, experiment: str | None = None, tracking_uri: str | None = None) -> str:
+        """Add a run of MLflow for each trial that ended. See Study.to_mlflow."""
+        return await asyncio.to_thread(self.study.to_mlflow, experiment, tracking_uri)
+
+    @property
+    def name(self) -> str:
+        """The name of the study."""
+        return self.study.name
+
+    @property
+    def metric(self) -> str:
+        """The metric that is optimised."""
+        return self.study.metric
+
+    @property
+    def direction(self) -> Direction:
+        """Which values are better."""
+        return self.study.direction
+
+    @property
+    def parameters(self) -> dict[str, Parameter]:
+        """The parameters, by name."""
+        return self.study.parameters
+
+    @property
+    def link(self) -> str:
+        """The study's page on the dashboard. See Study.link."""
+        return self.study.link
 
 
 async def create_study(**options: Any) -> AsyncStudy:

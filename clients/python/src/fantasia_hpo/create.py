@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import secrets
@@ -16,6 +17,8 @@ from ._results import Direction
 from ._server import connect
 from .parameters import Parameter, encode_point
 from .study import Study
+
+log = logging.getLogger("fantasia_hpo")
 
 _OPEN_BUDGET = 1000
 
@@ -63,6 +66,7 @@ def create_study(
     note: str = "",
     token: str | None = None,
     ca: str | None = None,
+    study_name: str | None = None,
 ) -> Study:
     """Create a study whose trials this process, or others, evaluate.
 
@@ -74,10 +78,11 @@ def create_study(
     value. `labels` and `note` are for people; `labels` have the form of Kubernetes' labels.
     `max_trials` bounds the study's trials; without it, `optimize` runs as many as it is asked for.
     `token` and `ca` (a file) are for a server that needs them; by default FANTASIA_TOKEN and
-    FANTASIA_CA.
+    FANTASIA_CA. `study_name` is Optuna's word for `name`.
 
     Raises SpaceError or StudyFileError for an invalid study, and AlreadyExistsError.
     """
+    name = _name_of(name, study_name)
     algorithm = Algorithm(algorithm) if isinstance(algorithm, str) else algorithm
     stopping = EarlyStopping(early_stopping) if isinstance(early_stopping, str) else early_stopping
     if direction not in get_args(Direction):
@@ -140,13 +145,15 @@ def create_study(
 
 
 def load_study(
-    name: str,
+    name: str | None = None,
     storage: str | os.PathLike[str] | None = None,
     *,
     token: str | None = None,
     ca: str | None = None,
+    study_name: str | None = None,
 ) -> Study:
     """Return the study of that name; raise NotFoundError if there is none. See create_study."""
+    name = _needed(_name_of(name, study_name))
     transport = connect(storage, token, ca)
     return Study(
         transport,
@@ -155,13 +162,15 @@ def load_study(
 
 
 def delete_study(
-    name: str,
+    name: str | None = None,
     storage: str | os.PathLike[str] | None = None,
     *,
     token: str | None = None,
     ca: str | None = None,
+    study_name: str | None = None,
 ) -> None:
     """Delete a study and its trials, also if it is running."""
+    name = _needed(_name_of(name, study_name))
     connect(storage, token, ca).call("StudyService/DeleteStudy", {"name": f"studies/{name}", "force": True})
 
 
@@ -179,6 +188,22 @@ def study_names(
         page = answer.get("nextPageToken", "")
         if not page:
             return names
+
+
+def _name_of(name: str | None, study_name: str | None) -> str | None:
+    """Return the name of a study, which may be given in Optuna's word."""
+    if study_name is None:
+        return name
+    if name is not None and name != study_name:
+        raise errors.SpaceError(f"name and study_name: expected one of them, got {name!r} and {study_name!r}")
+    log.info("study_name is called name here; both work")
+    return study_name
+
+
+def _needed(name: str | None) -> str:
+    if name is None:
+        raise errors.SpaceError("name: expected the name of a study, got None")
+    return name
 
 
 def _check_same(study: Study, document: Mapping[str, Any]) -> None:

@@ -24,6 +24,10 @@ class SpaceError(FantasiaError, ValueError):
     """A parameter, a value or an option of a study is invalid."""
 
 
+class DeclarationError(SpaceError):
+    """An objective asks for a parameter in another way than the study declares it. It ends `optimize`."""
+
+
 class StudyFileError(SpaceError):
     """The server found problems in a study; `problems` has one text for each."""
 

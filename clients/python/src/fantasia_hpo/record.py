@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
+import html
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -40,7 +42,8 @@ class FrozenTrial:
     where the point came from, such as `model` or `design`. `attempt` is the number of the last
     attempt to evaluate it, 0 for none. `labels` and `note` are what people say of it. In a study
     with a Fidelity, `rung` is the trial's level, from 1, and `predecessor` the trial at the level
-    below that it continues, or 0.
+    below that it continues, or 0. `user_attrs` is what `Trial.set_user_attr` has noted. `link` is the
+    trial's page on the dashboard.
     """
 
     number: int
@@ -60,6 +63,8 @@ class FrozenTrial:
     note: str = ""
     datetime_start: datetime | None = None
     datetime_complete: datetime | None = None
+    user_attrs: dict[str, Any] = field(default_factory=dict)
+    link: str = field(default="", compare=False)
 
     @property
     def duration(self) -> float | None:
@@ -68,9 +73,52 @@ class FrozenTrial:
             return None
         return (self.datetime_complete - self.datetime_start).total_seconds()
 
+    def __repr__(self) -> str:
+        """Return three lines: how it ended, its parameters, and everything else that there is."""
+        rest = {
+            name: value
+            for name, value in dataclasses.asdict(self).items()
+            if name not in ("number", "state", "value", "params", "link") and value not in ("", 0, {}, None)
+        }
+        for name in ("datetime_start", "datetime_complete"):
+            if name in rest:
+                rest[name] = rest[name].isoformat(sep=" ", timespec="milliseconds")
+        others = ", ".join(f"{name}={value!r}" for name, value in rest.items())
+        return (
+            f"FrozenTrial(number={self.number}, state={self.state.value}, value={self.value!r},\n"
+            f"            params={self.params!r},\n"
+            f"            {others})"
+        )
 
-def trial_of(space: Mapping[str, Parameter], message: Mapping[str, Any]) -> FrozenTrial:
-    """Return the record of a trial in an answer of the server."""
+    def _repr_html_(self) -> str:
+        """Return a table, which a notebook shows."""
+        rows = {"state": self.state.value, "value": self.value, "reason": self.reason}
+        rows |= {f"parameter {name}": value for name, value in self.params.items()}
+        rows |= {f"metric {name}": value for name, value in self.metrics.items()}
+        rows |= {f"attribute {name}": value for name, value in self.user_attrs.items()}
+        if self.duration is not None:
+            rows["seconds"] = round(self.duration, 3)
+        return table(
+            f"Trial {self.number}", {k: v for k, v in rows.items() if v not in ("", None)}, self.link
+        )
+
+
+def table(title: str, rows: Mapping[str, Any], link: str) -> str:
+    """Return a table of HTML with two columns, and a link to the dashboard if there is one."""
+    head = html.escape(title)
+    if link:
+        address = html.escape(link, quote=True)
+        head = f'<a href="{address}" target="_blank" rel="noopener">{head}</a>'
+    cells = "".join(
+        f"<tr><th style='text-align: left'>{html.escape(str(name))}</th>"
+        f"<td style='text-align: left'>{html.escape(str(value))}</td></tr>"
+        for name, value in rows.items()
+    )
+    return f"<table><caption style='text-align: left'>{head}</caption>{cells}</table>"
+
+
+def trial_of(space: Mapping[str, Parameter], message: Mapping[str, Any], link: str = "") -> FrozenTrial:
+    """Return the record of a trial in an answer of the server; `link` is the address of its study's page."""
     attempts = message.get("attempts", [])
     last = attempts[-1] if attempts else {}
     times = message.get("times", {})
@@ -93,6 +141,8 @@ def trial_of(space: Mapping[str, Parameter], message: Mapping[str, Any]) -> Froz
         note=message.get("note", ""),
         datetime_start=timestamp(times.get("started") or last.get("startTime")),
         datetime_complete=timestamp(times.get("ended") or last.get("endTime")),
+        user_attrs=message.get("attributes", {}),
+        link=f"{link}/trials/{message['number']}" if link else "",
     )
 
 

@@ -11,7 +11,7 @@ from ._asking import Asking
 from ._optimize import Run
 from ._values import REASON_BYTES, cut
 from .parameters import Parameter, fits, space_of
-from .record import FrozenTrial, trial_of
+from .record import FrozenTrial
 from .transport import Message
 from .trial import Trial
 
@@ -54,6 +54,9 @@ class Study(Asking):
         timeout: float | None = None,
         n_jobs: int = 1,
         callbacks: Sequence[Callback] = (),
+        *,
+        catch: type[Exception] | tuple[type[Exception], ...] = Exception,
+        show_progress_bar: bool | None = None,
     ) -> None:
         """Evaluate trials with a function, n_jobs at once, in threads.
 
@@ -61,12 +64,14 @@ class Study(Asking):
         raises an exception, the trial fails, and the study goes on. The call ends after n_trials
         trials, after `timeout` seconds (those that run are finished), when `Study.stop` is called,
         or when the study ends. `callbacks` are called with the study and each trial that ended.
+        An exception that is none of `catch` fails its trial and ends the call. `show_progress_bar`
+        shows how far the call is; by default on a terminal and in a notebook.
 
         Raises StudyFailedError if the study fails, as it does when its first three trials all fail.
         Ctrl-C hands the running trials back, and so does any exception that ends the call. A second
         Ctrl-C ends it at once; the trials are given out again when their leases end.
         """
-        run = Run(self, objective, n_trials, timeout, n_jobs, callbacks)
+        run = Run(self, objective, n_trials, timeout, n_jobs, callbacks, catch, show_progress_bar)
         with self._alone(run):
             run.run()
 
@@ -95,7 +100,7 @@ class Study(Asking):
         }
         if note is not None:
             request["note"] = note
-        return trial_of(self.parameters, self._write("EditTrial", request)["trial"])
+        return self._record(self._write("EditTrial", request)["trial"])
 
     # The study itself.
 

@@ -146,6 +146,11 @@ class Transport:
             time.sleep(min(left, pause * random.uniform(0.5, 1)))
             pause = min(_LONGEST_PAUSE, 2 * pause)
 
+    @property
+    def url(self) -> str:
+        """The server's URL."""
+        return self._locate(False).rstrip("/")
+
     def close(self) -> None:
         """Close the idle connections. The transport can still be used."""
         with self._lock:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -21,6 +22,8 @@ from .parameters import (
     whole,
 )
 from .record import FrozenTrial, TrialState
+
+_ANSWER = 1.0  # seconds that `should_prune` waits for an answer at most
 
 
 class Owner(Protocol):
@@ -50,7 +53,11 @@ class Owner(Protocol):
 
     def _take(self, metric: str, old: float | None, new: float) -> float: ...
 
-    def _add_measurement(self, trial: Trial, step: int, metrics: Mapping[str, float]) -> tuple[str, str]: ...
+    def _add_report(self, trial: Trial, step: int, metrics: dict[str, float]) -> None: ...
+
+    def _send_attrs(self, trial: Trial) -> None: ...
+
+    def _await_reports(self, trial: Trial, timeout: float | None = None) -> None: ...
 
 
 class Trial:
@@ -73,6 +80,11 @@ class Trial:
         renew_after_fork(self)
         self._reported: dict[str, float] = {}
         self._step = 0
+        self.user_attrs: dict[str, Any] = dict(record.user_attrs)
+        self._unsent_attrs: dict[str, Any] = {}
+        self._reports = 0
+        self._asked = 0  # after how many reports `should_prune` has waited for the answer
+        self._copied = False
         self._action = ""
         self._reason = ""
         self._over = False
@@ -85,6 +97,7 @@ class Trial:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        self._copied = True
         self._renew()
         renew_after_fork(self)
 
@@ -138,7 +151,8 @@ class Trial:
         """Report what the evaluation has reached at a step.
 
         `value` is the study's metric, or a mapping of metrics. Steps must grow; without `step`
-        the trial's reports are counted from 1. Then ask `should_prune`.
+        the trial's reports are counted from 1. Then ask `should_prune`. Reports are sent in the
+        background, and all have arrived when the trial ends.
         """
         metrics = self.study._metrics(value)
         if step is not None and (whole("step", step) < 0 or whole("step", step) >= 2**63):
@@ -146,20 +160,45 @@ class Trial:
         with self._lock:
             self._step = self._step + 1 if step is None else whole("step", step)
             step = self._step
-        action, reason = self.study._add_measurement(self, step, metrics)
-        with self._lock:
+            self._reports += 1
             for name, number in metrics.items():
                 self._reported[name] = self.study._take(name, self._reported.get(name), number)
-        self._instruct(action, reason)
+        self.study._add_report(self, step, metrics)
+        if self._copied:  # the process that ends the trial does not know of this report
+            self.study._await_reports(self)
 
     def should_prune(self) -> bool:
         """Return whether the evaluation should stop: raise TrialPruned then.
 
         The study's early stopping decides, after a report. It is also True when the trial was
-        cancelled or handed back.
+        cancelled or handed back. The answer is that of the latest report that has been answered. After
+        the 1st, 2nd, 4th, 8th and so on, this waits for the answer, so that short loops are stopped, too.
         """
         with self._lock:
+            wait = self._reports > self._asked and self._reports & (self._reports - 1) == 0
+            self._asked = self._reports
+        if wait:
+            self.study._await_reports(self, _ANSWER)
+        with self._lock:
             return self._action in ("PRUNE", "ABANDON")
+
+    def set_user_attr(self, key: str, value: Any) -> None:
+        """Note something about the trial: any value of JSON, which tables and exports show.
+
+        It is stored when the trial ends. All of a trial together may have 16 KiB.
+        """
+        if not isinstance(key, str) or not key:
+            raise errors.SpaceError(f"key: expected a text, got {key!r}")
+        try:
+            json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError) as e:
+            raise errors.SpaceError(
+                f"user attribute {key!r}: expected a value of JSON, got {value!r}: {e}"
+            ) from None
+        with self._lock:
+            self.user_attrs[key] = self._unsent_attrs[key] = value
+        if self._copied:
+            self.study._send_attrs(self)
 
     def __repr__(self) -> str:
         return f"Trial({self.number}, {self.params})"
@@ -183,9 +222,9 @@ class Trial:
         if any(value != declared[field] for field, value in given.items()):
             raise self._differs(name, **given)
 
-    def _differs(self, name: str, **given: Any) -> errors.SpaceError:
+    def _differs(self, name: str, **given: Any) -> errors.DeclarationError:
         wanted = ", ".join(f"{field}={value!r}" for field, value in given.items())
-        return errors.SpaceError(
+        return errors.DeclarationError(
             f"parameter {name!r} is declared as {self.study.parameters[name]!r}, got {wanted}"
         )
 
@@ -193,11 +232,11 @@ class Trial:
         parameter = self.study.parameters.get(name)
         if parameter is None:
             declared = ", ".join(self.study.parameters)
-            raise errors.SpaceError(
+            raise errors.DeclarationError(
                 f"parameter {name!r} is not declared in create_study(parameters=…); declared are {declared}"
             )
         if not isinstance(parameter, kinds):
-            raise errors.SpaceError(f"parameter {name!r} is declared as {type(parameter).__name__}")
+            raise errors.DeclarationError(f"parameter {name!r} is declared as {type(parameter).__name__}")
         if name not in self.params:
             raise errors.SpaceError(
                 f"parameter {name!r} is not active in trial {self.number}: its condition is {parameter.when}"

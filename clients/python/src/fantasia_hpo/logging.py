@@ -1,0 +1,73 @@
+"""The lines that the client writes: one for each trial of `optimize`, and warnings.
+
+They go to the logger `fantasia_hpo`. If the program has not set up logging, they are written to
+standard error, beside a progress bar if there is one.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+
+_FORMAT = "[%(levelname).1s %(asctime)s] %(message)s"
+
+logger = logging.getLogger("fantasia_hpo")
+_writers: list[Callable[[str], None]] = []  # of the progress bars that are shown; the last one writes
+
+
+class _Handler(logging.Handler):
+    """Writes lines to standard error as long as the program has no handlers of its own."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record, unless the root logger has handlers, which get it too."""
+        if logging.getLogger().handlers:
+            return
+        try:
+            line = self.format(record)
+            if _writers:
+                _writers[-1](line)
+            else:
+                sys.stderr.write(line + "\n")
+                sys.stderr.flush()
+        except Exception:
+            self.handleError(record)
+
+
+_handler = _Handler()
+_handler.setFormatter(logging.Formatter(_FORMAT))
+
+
+def set_verbosity(level: int | str) -> None:
+    """Set the least level of the lines that are written, such as `logging.WARNING`; at first, INFO."""
+    logger.setLevel(level)
+
+
+def get_verbosity() -> int:
+    """Return the least level of the lines that are written."""
+    return logger.getEffectiveLevel()
+
+
+def enable_default_handler() -> None:
+    """Write lines to standard error, as at first."""
+    logger.addHandler(_handler)
+
+
+def disable_default_handler() -> None:
+    """Leave writing to the handlers of the program."""
+    logger.removeHandler(_handler)
+
+
+def write_by(writer: Callable[[str], None]) -> None:
+    """Have lines written by a progress bar, which stays below them."""
+    _writers.append(writer)
+
+
+def write_no_longer_by(writer: Callable[[str], None]) -> None:
+    """Take back `write_by`."""
+    _writers.remove(writer)
+
+
+enable_default_handler()
+if logger.level == logging.NOTSET:
+    logger.setLevel(logging.INFO)
