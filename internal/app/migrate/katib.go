@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -109,6 +110,9 @@ func Katib(source []byte, o KatibOptions) (*Result, error) {
 	if s.Metadata.Name != e.Metadata.Name {
 		r.note("the experiment %q is called %s here: a study's name is lower-case letters, digits and dashes", e.Metadata.Name, s.Metadata.Name)
 	}
+	if n := e.Metadata.Namespace; n != "" {
+		r.note("metadata.namespace %s was left out: create the study there with kubectl --namespace %s apply; on a server without namespaces it has no meaning", n, n)
+	}
 	if err := e.Spec.objective(r, &s.Spec); err != nil {
 		return nil, err
 	}
@@ -121,6 +125,8 @@ func Katib(source []byte, o KatibOptions) (*Result, error) {
 		return nil, err
 	}
 	e.Spec.budget(r, &s.Spec)
+	e.Spec.Template.namespace = e.Metadata.Namespace
+	e.Spec.tailFile(r) // BEFORE the program is read
 	if err := e.Spec.program(r, &s.Spec, o.Job); err != nil {
 		return nil, err
 	}
@@ -158,7 +164,9 @@ func (e *experimentSpec) algorithm(r *Result, s *study.Spec) {
 	switch {
 	case name == "grid":
 		r.note("algorithm grid became sobol, which spreads its points as evenly for any number of trials")
-	case name == "hyperband" || name == "pbt":
+	case name == "hyperband":
+		e.hyperband(r, s)
+	case name == "pbt":
 		r.note("algorithm %s became the default, which runs every trial to its end unless spec.earlyStopping names a rule", name)
 	case s.Algorithm.Name == "tpe" || s.Algorithm.Name == "cmaes":
 		r.note("algorithm %s is %s here too; without spec.algorithm the study uses the default, which mostly needs fewer trials", name, s.Algorithm.Name)
@@ -166,6 +174,9 @@ func (e *experimentSpec) algorithm(r *Result, s *study.Spec) {
 		r.note("algorithm %s became the default", name)
 	}
 	for _, setting := range e.Algorithm.Settings {
+		if name == "hyperband" && slices.Contains([]string{"r_l", "eta", "resource_name"}, setting.Name) {
+			continue
+		}
 		seed, err := strconv.ParseUint(setting.Value, 10, 64)
 		if setting.Name == "random_state" && err == nil {
 			s.Algorithm.Seed = seed
@@ -188,6 +199,10 @@ var katibMedianStop = map[string]struct {
 
 func (e *experimentSpec) earlyStopping(r *Result, s *study.Spec) error {
 	if e.EarlyStopping == nil {
+		return nil
+	}
+	if s.EarlyStopping != nil {
+		r.note("earlyStopping %s was left out: %s stops trials here", e.EarlyStopping.Name, s.EarlyStopping.Name)
 		return nil
 	}
 	if e.EarlyStopping.Name != "medianstop" {

@@ -175,7 +175,7 @@ func TestKatibEarlyStopping(t *testing.T) {
 }
 
 func TestKatibAlgorithms(t *testing.T) {
-	for name, want := range map[string]string{"random": "random", "grid": "sobol", "tpe": "tpe", "multivariate-tpe": "tpe", "cmaes": "cmaes", "bayesianoptimization": "hebo", "hyperband": "hebo"} {
+	for name, want := range map[string]string{"random": "random", "grid": "sobol", "tpe": "tpe", "multivariate-tpe": "tpe", "cmaes": "cmaes", "bayesianoptimization": "hebo", "pbt": "hebo"} {
 		_, s := imported(t, strings.Replace(source(t, "pytorch.yaml"), "algorithmName: random", "algorithmName: "+name, 1))
 		if s.Spec.Algorithm.Name != want {
 			t.Errorf("%s became %s, want %s", name, s.Spec.Algorithm.Name, want)

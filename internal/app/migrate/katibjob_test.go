@@ -97,7 +97,7 @@ func TestKatibJobErrorsNameTheField(t *testing.T) {
 		{"{labels: {team: vision}}", "{labels: {'${trialParameters.solver}': a}}", "spec.trialTemplate.trialSpec.metadata.labels: the key"},
 		{"{labels: {team: vision}}", "{labels: [team]}", "spec.trialTemplate.trialSpec.metadata.labels"},
 		{"            restartPolicy: Never", "            nodeSelector: {'${trialParameters.solver}': a}", `the key "${optimizer}"`},
-		{"restartPolicy: Never", "restartPolicy: OnFailure", `spec.trialTemplate.trialSpec.spec.template.spec.restartPolicy: "OnFailure" is not accepted`},
+		{"restartPolicy: Never", "restartPolicy: Always", `spec.trialTemplate.trialSpec.spec.template.spec.restartPolicy: "Always" is not accepted`},
 		{"restartPolicy: Never", "activeDeadlineSeconds: '${trialParameters.numberLayers}'", "spec.trialTemplate.trialSpec.spec: is not the spec of a Job"},
 		{"restartPolicy: Never", "restartPolice: Never", `unknown field "spec.template.spec.restartPolice"`},
 		{"primaryContainerName: training", "primaryContainerName: trainer", `spec.trialTemplate.primaryContainerName: "trainer" is not the name of a container`},

@@ -27,7 +27,6 @@ func (e *experimentSpec) metrics(r *Result, s *study.Spec) error {
 		switch kind := c.Collector.Kind; kind {
 		case "", "StdOut":
 		case "File":
-			r.note("metrics are read from the program's output here, not from the file %s: have the program print them", c.Source.File.Path)
 			if c.Source.File.Format == "JSON" {
 				format = jsonFormat
 			}

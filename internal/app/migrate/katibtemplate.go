@@ -1,9 +1,11 @@
 package migrate
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	yaml "go.yaml.in/yaml/v4"
@@ -20,6 +22,8 @@ type katibTrialTemplate struct {
 	Parameters []templateParameter `yaml:"trialParameters"`
 	Spec       yaml.Node           `yaml:"trialSpec"`
 	ConfigMap  *yaml.Node          `yaml:"configMap"`
+
+	namespace string // of the experiment
 }
 
 type templateParameter struct {
@@ -48,6 +52,7 @@ func (e *experimentSpec) program(r *Result, s *study.Spec, inline bool) error {
 	if err != nil {
 		return err
 	}
+	t.restarts(r, s, inline)
 	if err := substitute(&t.Spec, words); err != nil {
 		return err
 	}
@@ -103,7 +108,8 @@ func (t *katibTrialTemplate) words(s *study.Spec, inline bool) (map[string]strin
 		case "APIVersion":
 			words[p.Name] = literal(value(field(&t.Spec, "apiVersion")))
 		case "Namespace":
-			words[p.Name] = literal(value(field(field(&t.Spec, "metadata"), "namespace")))
+			// Katib's trials run in the experiment's namespace.
+			words[p.Name] = literal(cmp.Or(t.namespace, value(field(field(&t.Spec, "metadata"), "namespace")), "default"))
 		case "Labels", "Annotations":
 			words[p.Name] = literal(value(field(field(field(&t.Spec, "metadata"), strings.ToLower(m[1])), m[2])))
 		default:
@@ -111,6 +117,35 @@ func (t *katibTrialTemplate) words(s *study.Spec, inline bool) (map[string]strin
 		}
 	}
 	return words, nil
+}
+
+// restarts changes how often a Job repeats its program, where a study's own Job may not, and says
+// so; elsewhere it says what stays.
+func (t *katibTrialTemplate) restarts(r *Result, s *study.Spec, inline bool) {
+	job := field(&t.Spec, "spec")
+	pod := field(field(job, "template"), "spec")
+	policy, limit := field(pod, "restartPolicy"), field(job, "backoffLimit")
+	again, err := strconv.Atoi(value(limit))
+	repeats := err == nil && again > 0
+	switch {
+	case !inline && value(policy) == "OnFailure":
+		r.note("restartPolicy OnFailure stays in the template: a failed container starts again within its attempt, with the same parameters, and its reports continue")
+	case !inline && repeats:
+		r.note("backoffLimit %d stays in the template: Kubernetes repeats a failed pod within its attempt; spec.trial.retries would count it", again)
+	case inline:
+		if value(policy) == "OnFailure" {
+			policy.SetString("Never")
+			r.note("restartPolicy OnFailure became Never: a study's Job runs its program once, and spec.trial.retries says how often a trial is tried")
+			again, repeats = max(again, 1), true
+		}
+		if repeats {
+			if limit != nil {
+				limit.Value = "0"
+			}
+			s.Trial.Retries = study.Retries{Failed: &again}
+			r.note("a failed trial is tried %d more times by spec.trial.retries, in place of backoffLimit and restartPolicy", again)
+		}
+	}
 }
 
 // literal escapes a text for use in a template.
