@@ -287,7 +287,7 @@ func before(prefix string) string {
 func (r restricted) Study(ctx context.Context, nameOrID string) (Study, error) {
 	s, err := r.reader.Study(ctx, nameOrID)
 	if err == nil && !granted(ctx).Covers(s.Spec.Definition.Metadata.Name) {
-		return Study{}, fmt.Errorf("%w: study %q", study.ErrNotFound, nameOrID)
+		return Study{}, fmt.Errorf("study %q: %w", nameOrID, study.ErrNotFound)
 	}
 	return s, err
 }

@@ -22,7 +22,8 @@ name of the resource in the namespace of -n, or else of kubectl's context.
 
 It reaches the coordinators through the cluster's API server, like kubectl
 port-forward, and needs the right to do that in their namespace. With --server
-it calls them directly instead. Every flag can also be set in the environment:
+it calls them directly instead, and with --service-account it sends a token that
+the cluster issues: then only rights in your own namespace are needed. Every flag can also be set in the environment:
 --server as FANTASIA_SERVER, and so on.`
 
 // plugin returns the root command of kubectl fantasia.
@@ -47,6 +48,8 @@ func (a *app) plugin() *cobra.Command {
 	flags.StringVarP(&cluster.Namespace, "namespace", "n", "", "namespace of the study (default: that of the context)")
 	flags.StringVar(&cluster.Kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: $KUBECONFIG, or ~/.kube/config)")
 	flags.StringVar(&cluster.Context, "context", "", "context of the kubeconfig file (default: the current one)")
+	flags.StringVar(&cluster.Account, "service-account", "", "`name` of the namespace's service account whose token is sent to the server (default: --token)")
+	flags.StringVar(&cluster.Audience, "audience", "fantasia", "audience of the service account's token, as the server expects it (--oidc-audience)")
 	for use, c := range map[string]*cobra.Command{
 		"trials STUDY": newTrialListCommand(a, r), "trial STUDY TRIAL": newTrialGetCommand(a, r), "logs STUDY TRIAL": newTrialLogsCommand(a, r),
 	} {
@@ -64,8 +67,19 @@ func (r *remote) inCluster(cmd *cobra.Command, resource string) (name string, er
 	if name, err = r.cluster.StudyName(resource); err != nil {
 		return "", err
 	}
-	if _, err := studyName(cmd, name); err != nil || cmd.Flags().Changed("server") {
+	if _, err := studyName(cmd, name); err != nil {
 		return name, err
+	}
+	if r.cluster.Account != "" {
+		if r.caller.Token != "" || r.caller.TokenFile != "" {
+			return name, usagef(cmd, "--service-account and --token or --token-file: set only one")
+		}
+		if r.caller.Token, err = r.cluster.Token(cmd.Context()); err != nil {
+			return name, err
+		}
+	}
+	if cmd.Flags().Changed("server") {
+		return name, nil
 	}
 	r.server, err = r.cluster.Connect(cmd.Context(), name)
 	return name, err

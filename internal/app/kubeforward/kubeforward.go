@@ -44,6 +44,8 @@ type Cluster struct {
 	Kubeconfig, Context string
 	// Namespace is the studies' namespace; empty means that of the context.
 	Namespace string
+	// Account is the service account of the namespace whose tokens Token requests, for Audience.
+	Account, Audience string
 
 	close func()
 }
