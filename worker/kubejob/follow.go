@@ -63,6 +63,9 @@ func (p *plan) newFollowers(ctx context.Context, t *transcript) *followers {
 // look follows the logs of containers that have one.
 func (f *followers) look(pods []*corev1.Pod) {
 	for _, p := range pods {
+		if f.plan.reporter != "" && p.Labels[LabelReports] != "true" {
+			continue
+		}
 		if s := programStatus(p, f.plan.container); s != nil {
 			f.kept.open()
 			if f.follow(p, s, f.keep(p.Name)) {

@@ -179,3 +179,17 @@ func newTestAttempt(t *testing.T, api *podAPI, pattern string) *attempt {
 	t.Cleanup(func() { a.logs.finish(0) })
 	return a
 }
+
+// Only the logs of the pods that report are read, if the operator chose them.
+func TestOnlyReportersAreFollowed(t *testing.T) {
+	api := &podAPI{logs: func(context.Context) *http.Response { return answer(http.StatusNotFound, http.NoBody) }}
+	api.pod.Store(pod("p", -1))
+	a := newTestAttempt(t, api, "")
+	a.reporter = "spec.pytorchReplicaSpecs.Master.template"
+	master := pod("master", -1)
+	master.Labels = map[string]string{LabelReports: "true"}
+	a.logs.look([]*corev1.Pod{pod("worker-0", -1), master, pod("worker-1", -1)})
+	if a.logs.known[logID{"master", "main"}] == nil || len(a.logs.known) != 1 {
+		t.Errorf("the logs of %v are followed, want that of the master", a.logs.known)
+	}
+}

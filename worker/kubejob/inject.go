@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -144,6 +147,7 @@ func seconds(d time.Duration) int64 { return int64(math.Ceil(d.Seconds())) }
 // injection is what an attempt adds to its template.
 type injection struct {
 	container string
+	reporter  string // as plan.reporter
 	labels    map[string]string
 	variables []variable
 	grace     time.Duration
@@ -156,6 +160,16 @@ func (i injection) apply(object map[string]any) error {
 	setLabels(object, i.labels)
 	pods := podTemplates(object)
 	chosen := 0
+	reporter, err := podTemplateAt(object, i.reporter)
+	if err != nil {
+		return err
+	}
+	if reporter != nil {
+		if containerOf(reporter, i.container) == nil {
+			return fmt.Errorf("reporter %s: the pod template has no container %q", i.reporter, i.container)
+		}
+		setLabels(reporter, map[string]string{LabelReports: "true"})
+	}
 	for _, pod := range pods {
 		setLabels(pod, i.labels)
 		absent(child(pod, "spec"), "terminationGracePeriodSeconds", seconds(i.grace))
@@ -164,7 +178,7 @@ func (i injection) apply(object map[string]any) error {
 			continue
 		}
 		chosen++
-		if i.sidecar != nil {
+		if i.sidecar != nil && (reporter == nil || reports(pod)) {
 			if err := i.sidecar.apply(pod, c); err != nil {
 				return err
 			}
@@ -178,4 +192,42 @@ func (i injection) apply(object map[string]any) error {
 		return fmt.Errorf("no pod template has a container %q", i.container)
 	}
 	return nil
+}
+
+// reports reports whether a pod template was chosen as the reporter.
+func reports(pod map[string]any) bool {
+	labels, _ := child(pod, "metadata")["labels"].(map[string]any)
+	return labels[LabelReports] == "true"
+}
+
+// podTemplateAt returns the pod template at a path, nil for an empty one. The error says which part is
+// missing.
+func podTemplateAt(object map[string]any, path string) (map[string]any, error) {
+	if path == "" {
+		return nil, nil
+	}
+	var value any = object
+	parts := strings.Split(path, ".")
+	for n, part := range parts {
+		switch v := value.(type) {
+		case map[string]any:
+			value = v[part]
+		case []any:
+			i, err := strconv.Atoi(part)
+			if err != nil || i < 0 || i >= len(v) {
+				return nil, fmt.Errorf("reporter %s: %s is a list of %d; want an index below it, counted from 0", path, strings.Join(parts[:n], "."), len(v))
+			}
+			value = v[i]
+		default:
+			value = nil
+		}
+		if value == nil {
+			return nil, fmt.Errorf("reporter %s: the template has no %s", path, strings.Join(parts[:n+1], "."))
+		}
+	}
+	pod, ok := value.(map[string]any)
+	if found := podTemplates(pod); !ok || len(found) != 1 || !reflect.DeepEqual(found[0], pod) {
+		return nil, fmt.Errorf("reporter %s: it is no pod template; want the path of a mapping with spec.containers", path)
+	}
+	return pod, nil
 }

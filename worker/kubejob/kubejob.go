@@ -41,6 +41,10 @@ type Options struct {
 	StudyJobs jobpolicy.Policies
 	// Container names the program's container; empty means the first of a pod.
 	Container string
+	// Reporter is the path of the template's pod template whose program reports, such as
+	// spec.pytorchReplicaSpecs.Master.template; elements of lists are counted from 0. Empty
+	// means every pod template that has the container.
+	Reporter string
 	// Success and Failure are CEL conditions over a resource (self) and its status;
 	// empty means those of its kind.
 	Success, Failure string
@@ -163,6 +167,7 @@ func (r *Runner) plans() error {
 		return err
 	}
 	r.home = &plan{site: s, template: t, container: o.Container}
+	r.home.reporter = o.Reporter
 	// For any values, it must be possible to fill in the template.
 	shape := t.shape.DeepCopy()
 	if err := r.home.complete(shape, &messaging.Assignment{}, evaluation.Task{}); err != nil {

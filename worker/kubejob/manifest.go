@@ -57,7 +57,7 @@ func (p *plan) complete(object *unstructured.Unstructured, a *messaging.Assignme
 		return err
 	}
 	variables = append(variables, exporter(p.options.Environ, p.namespace)...)
-	i := injection{container: p.container, labels: labels(a, p.options.Worker), variables: variables, grace: grace}
+	i := injection{container: p.container, reporter: p.reporter, labels: labels(a, p.options.Worker), variables: variables, grace: grace}
 	if p.options.Sidecar != "" {
 		lean := *a
 		lean.Run.Job = nil // a variable is shorter than an annotation can be

@@ -21,6 +21,8 @@ const (
 	LabelWorker  = "fantasia.dev/worker"
 	// LabelJob is, on a pod, the name of its resource.
 	LabelJob = "fantasia.dev/job"
+	// LabelReports is "true" on the pods whose program reports, if the operator chose them.
+	LabelReports = "fantasia.dev/reports"
 	// LabelConcluded is "true" once the attempt's result is on the worker's disk.
 	LabelConcluded = "fantasia.dev/concluded"
 	// AnnotationAttempt holds the attempt, for a restarted worker.

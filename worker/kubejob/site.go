@@ -48,6 +48,8 @@ type plan struct {
 	template *template
 	// container is the program's; empty means the first of a pod.
 	container string
+	// reporter is the path of the only pod template whose program reports; empty for all.
+	reporter string
 	// brought means that the study brought the template, which policies limit.
 	brought bool
 }

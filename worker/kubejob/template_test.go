@@ -229,6 +229,46 @@ func TestOtherKinds(t *testing.T) {
 	}
 }
 
+// Of several pod templates with the program's container, the one at the path reports: its pods are
+// labelled, and only they get the sidecar. All of them get the parameters.
+func TestReporter(t *testing.T) {
+	const containers = `{spec: {containers: [{name: main, image: train}]}}`
+	jobSet := `{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, spec: {replicatedJobs: [{name: w, template: {spec: {template: ` + containers + `}}}, {name: l, template: {spec: {template: ` + containers + `}}}]}}`
+	pytorch := `{apiVersion: kubeflow.org/v1, kind: PyTorchJob, spec: {pytorchReplicaSpecs: {Master: {template: ` + containers + `}, Worker: {template: ` + containers + `}}}}`
+	for _, tt := range []struct {
+		text, path string
+		chosen     int // of the pod templates in the order of their paths
+	}{
+		{jobSet, "spec.replicatedJobs.1.template.spec.template", 1},
+		{pytorch, "spec.pytorchReplicaSpecs.Master.template", 0},
+		{pytorch, "spec.pytorchReplicaSpecs.Worker.template", 1},
+	} {
+		object := manifestOf(t, newTestRunner(t, Options{Template: []byte(tt.text), Reporter: tt.path, Sidecar: "sidecar"}), assignment())
+		for i, p := range podTemplates(object.Object) {
+			pod := &unstructured.Unstructured{Object: p}
+			sidecars := len(asList(child(p, "spec")["initContainers"]))
+			if labelled := pod.GetLabels()[LabelReports] == "true"; labelled != (i == tt.chosen) || (sidecars == 1) != labelled {
+				t.Errorf("%s: pod template %d is labelled: %v, and has %d sidecars", tt.path, i, labelled, sidecars)
+			}
+			if environment(containerOf(p, ""))["FANTASIA_PARAM_LR"] != "0.01" {
+				t.Errorf("%s: pod template %d gets no parameters", tt.path, i)
+			}
+		}
+	}
+	for path, want := range map[string]string{
+		"spec.pytorchReplicaSpecs.Launcher.template": "the template has no spec.pytorchReplicaSpecs.Launcher",
+		"spec.pytorchReplicaSpecs":                   "it is no pod template",
+		"spec.pytorchReplicaSpecs.Master":            "it is no pod template",
+	} {
+		if _, err := newRunner(Options{Template: []byte(pytorch), Reporter: path, Namespace: "ns", Worker: "w"}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want …%s…", path, err, want)
+		}
+	}
+	if _, err := newRunner(Options{Template: []byte(jobSet), Reporter: "spec.replicatedJobs.2.template", Namespace: "ns", Worker: "w"}); err == nil || !strings.Contains(err.Error(), "spec.replicatedJobs is a list of 2") {
+		t.Errorf("an index that is too large: %v", err)
+	}
+}
+
 func TestRefused(t *testing.T) {
 	job := func(replace ...string) string { return strings.NewReplacer(replace...).Replace(plainJob) }
 	for name, tt := range map[string]struct {

@@ -99,6 +99,7 @@ func (f *kubeFiles) readInto(k *kubejob.Options) (err error) {
 func kubejobFlags(f *pflag.FlagSet, k *kubejob.Options) {
 	f.StringVar(&k.Namespace, "namespace", "", "namespace of the resources, unless the template sets it (default: the pod's or kubeconfig's)")
 	f.StringVar(&k.Container, "container", "", "container of the program (default: the first of the pod)")
+	f.StringVar(&k.Reporter, "reporter", "", "path of the template's pod template whose program reports, such as spec.pytorchReplicaSpecs.Master.template (default: all with the container)")
 	f.StringVar(&k.Success, "success", "", "CEL condition of success, over self and status (default: by the template's kind)")
 	f.StringVar(&k.Failure, "failure", "", "CEL condition of failure, over self and status (default: by the template's kind)")
 	f.StringVar(&k.Owner, "owner", "", "owner of the resources, as TYPE.VERSION.GROUP/NAME, such as deployments.v1.apps/fantasia-pool")

@@ -344,6 +344,9 @@ max(fantasia_pool_useful_parallelism{fantasia_pool="{{ index . 1 }}"{{ with $mat
 {{- with $k.container }}
 - --container={{ . }}
 {{- end }}
+{{- with $k.reporter }}
+- --reporter={{ . }}
+{{- end }}
 {{- with $k.success }}
 - {{ printf "--success=%s" . | quote }}
 {{- end }}
