@@ -69,8 +69,10 @@ type Assignment struct {
 	// Parameters are the values of the active parameters. In JSON a float always has a
 	// decimal point or an exponent, and an integer has neither, which distinguishes 3.0
 	// from 3. Programs that read plain JSON numbers can ignore this.
-	Parameters study.Point     `json:"parameters"`
-	Objective  study.Objective `json:"objective"`
+	Parameters study.Point `json:"parameters"`
+	// Objective is zero if there are several: Objectives returns either as a list.
+	Objective study.Objective   `json:"objective,omitzero"`
+	Several   []study.Objective `json:"objectives,omitempty"`
 	// Run describes how to evaluate; the leader handles its retries.
 	Run study.TrialTemplate `json:"run"`
 	// ParameterOrder lists the active parameters in the study file's order.
@@ -80,6 +82,12 @@ type Assignment struct {
 	// directory of checkpoints it uses; 0 means Trial.
 	Configuration int `json:"configuration,omitempty"`
 	TraceContext
+}
+
+// Objectives returns the objectives of the study, in the order of a result's values.
+func (a *Assignment) Objectives() []study.Objective {
+	spec := study.Spec{Objective: a.Objective, Several: a.Several}
+	return spec.Objectives()
 }
 
 // First returns the number of the trial that began the trial's configuration: its own,

@@ -20,6 +20,7 @@ func CheckSize(s *study.Study) error {
 		StudyName:  s.Metadata.Name,
 		Seed:       math.MaxUint64,
 		Objective:  s.Spec.Objective,
+		Several:    s.Spec.Several,
 		Run:        s.Spec.Trial,
 		Parameters: study.Point{},
 		Checkpoint: strings.Repeat("<", MaxReference), // in JSON, < takes six bytes

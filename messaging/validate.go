@@ -34,10 +34,23 @@ func (a *Assignment) Validate() error {
 		a.AttemptID.validate(),
 		checkToken("pool", a.Pool),
 		checkText("studyName", a.StudyName),
-		checkText("objective.metric", a.Objective.Metric),
+		a.checkObjectives(),
 		checkPoint(a.Parameters),
 		a.checkOrder(),
 	)
+}
+
+// checkObjectives checks that each objective names its metric.
+func (a *Assignment) checkObjectives() error {
+	if len(a.Several) == 0 {
+		return checkText("objective.metric", a.Objective.Metric)
+	}
+	for i, o := range a.Several {
+		if err := checkText(fmt.Sprintf("objectives[%d].metric", i), o.Metric); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkOrder checks that ParameterOrder lists each parameter exactly once.

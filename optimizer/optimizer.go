@@ -76,8 +76,13 @@ type Pending struct {
 // Problem is everything that an optimiser knows. Neither the caller nor the optimiser
 // may change a Problem, its slices or its points after the call.
 type Problem struct {
-	Space     *space.Space
+	Space *space.Space
+	// Direction is that of the objective, or of the first of several.
 	Direction study.Direction
+	// Objectives are all objectives, in the order of every observation's values, if there
+	// are several; nil for a single one. Only optimisers whose registry.Entry says so are
+	// given several.
+	Objectives []study.Objective
 	// MaxTrials is the study's budget of ended trials, Parallelism the largest number
 	// of trials that run at once.
 	MaxTrials   int
@@ -99,8 +104,8 @@ type Problem struct {
 	Taken []study.Point
 }
 
-// Best returns the completed observation with the best value, the first of equal ones,
-// as a recommendation without uncertainty; nil if none completed.
+// Best returns the completed observation with the best value of the first objective, the
+// first of equal ones, as a recommendation without uncertainty; nil if none completed.
 func (p *Problem) Best() *Recommendation {
 	values := make([]float64, len(p.Observations))
 	for i, o := range p.Observations {

@@ -8,11 +8,11 @@ import (
 
 // Compatible returns the differences that prevent a changed study from continuing with
 // the state of the old one; none if it can. These fields must not change: the study's
-// name, the objective's metric, direction and take, the names, types, scales, steps,
+// name, each objective's metric, direction and take, the names, types, scales, steps,
 // conditions and order of the parameters, the
 // constraints, the algorithm with its seed and settings, and the
 // command, Job and metrics, since they determine what is measured; and early stopping, whose
-// rule compares trials with earlier ones. The goal, the budget
+// rule compares trials with earlier ones. The goal, the references, the budget
 // (even to a smaller one), the parallelism, the pool and how trials are run can change.
 // So can the space, as far as NewSpace says, and in any way in a study with LearnParameters.
 // Each difference names the field, the old and the new value. Both studies come from
@@ -21,9 +21,7 @@ func Compatible(old, new *Study) (differences []string) {
 	d := &differ{}
 	d.compare("metadata.name", old.Metadata.Name, new.Metadata.Name)
 	a, b := &old.Spec, &new.Spec
-	d.compare("spec.objective.metric", a.Objective.Metric, b.Objective.Metric)
-	d.compare("spec.objective.direction", a.Objective.Direction, b.Objective.Direction)
-	d.compare("spec.objective.take", a.Objective.Take, b.Objective.Take)
+	d.objectives(a, b)
 	d.compare("spec.learnParameters", a.LearnParameters, b.LearnParameters)
 	if !a.LearnParameters {
 		d.parameters(a.Parameters, b.Parameters)
@@ -58,6 +56,24 @@ func (d *differ) compare(path string, old, new any) {
 	before, after := compact(old), compact(new)
 	if !bytes.Equal(before, after) {
 		d.list = append(d.list, fmt.Sprintf("%s was %s and is %s", path, before, after))
+	}
+}
+
+// objectives compares the metric, the direction and the take of each objective.
+func (d *differ) objectives(a, b *Spec) {
+	if len(a.Several) != len(b.Several) {
+		d.compare("spec.objectives", MetricNames(a.Objectives()), MetricNames(b.Objectives()))
+		return
+	}
+	new := b.Objectives()
+	for i, o := range a.Objectives() {
+		path := "spec.objective"
+		if len(a.Several) > 0 {
+			path = fmt.Sprintf("spec.objectives[%d]", i)
+		}
+		d.compare(path+".metric", o.Metric, new[i].Metric)
+		d.compare(path+".direction", o.Direction, new[i].Direction)
+		d.compare(path+".take", o.Take, new[i].Take)
 	}
 }
 

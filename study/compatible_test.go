@@ -2,6 +2,7 @@ package study_test
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +11,38 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/file"
 )
+
+// Several objectives cannot change, but a reference can.
+func TestCompatibleObjectives(t *testing.T) {
+	text, err := os.ReadFile("file/testdata/good/objectives.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, err := file.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		change func(*study.Spec)
+		want   []string
+	}{
+		"nothing":   {func(*study.Spec) {}, nil},
+		"reference": {func(s *study.Spec) { s.Several[0].Reference = nil; s.Several[1].Reference = new(9.0) }, nil},
+		"metric":    {func(s *study.Spec) { s.Several[1].Metric = "size" }, []string{`spec.objectives[1].metric was "latency/ms" and is "size"`}},
+		"direction": {func(s *study.Spec) { s.Several[0].Direction = study.Minimize }, []string{`spec.objectives[0].direction was "maximize" and is "minimize"`}},
+		"take":      {func(s *study.Spec) { s.Several[0].Take = study.TakeLast }, []string{`spec.objectives[0].take was "best" and is "last"`}},
+		"only one": {func(s *study.Spec) { s.Objective, s.Several = s.Several[0], nil }, []string{
+			`spec.objectives was ["accuracy","latency/ms"] and is ["accuracy"]`,
+		}},
+	} {
+		changed := *old
+		changed.Spec.Several = slices.Clone(old.Spec.Several)
+		test.change(&changed.Spec)
+		if diff := cmp.Diff(test.want, study.Compatible(old, &changed)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
 
 // TestCompatible changes one thing of a study file at a time.
 func TestCompatible(t *testing.T) {

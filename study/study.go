@@ -35,7 +35,7 @@ type Study struct {
 // tells whether there is a command or a Job.
 func (s *Study) Head() *Study {
 	head := &Study{APIVersion: s.APIVersion, Kind: s.Kind, Metadata: s.Metadata, Spec: Spec{
-		Objective: s.Spec.Objective, Algorithm: Algorithm{Name: s.Spec.Algorithm.Name}, Budget: s.Spec.Budget,
+		Objective: s.Spec.Objective, Several: s.Spec.Several, Algorithm: Algorithm{Name: s.Spec.Algorithm.Name}, Budget: s.Spec.Budget,
 		Parallelism: s.Spec.Parallelism, Pool: s.Spec.Pool, Note: s.Spec.Note,
 	}}
 	if len(s.Spec.Trial.Command) > 0 {
@@ -57,7 +57,12 @@ type Metadata struct {
 
 // Spec is the body of a study file.
 type Spec struct {
-	Objective  Objective   `json:"objective"`
+	// Objective is the metric to optimise; zero if there are several. Objectives returns
+	// either as a list.
+	Objective Objective `json:"objective,omitzero"`
+	// Several are the metrics to optimise together, from 2 to MaxObjectives; nil if there
+	// is only one.
+	Several    []Objective `json:"objectives,omitempty"`
 	Parameters []Parameter `json:"parameters"`
 	// LearnParameters says that clients declare the parameters as they evaluate trials: an update
 	// may then add, remove and change parameters in any way.
@@ -105,14 +110,20 @@ const (
 	TakeBest Take = "best"
 )
 
-// Objective is the metric that the study optimises.
+// Objective is a metric that the study optimises.
 type Objective struct {
 	Metric string `json:"metric"`
 	// Direction has no default: a wrong one would silently spoil the study.
 	Direction Direction `json:"direction"`
-	Take      Take      `json:"take,omitempty"`
-	// Goal ends the study as soon as a trial reaches it; nil means no goal.
+	// Take is TakeBest for at most one of several objectives: the report in which that one
+	// was best then counts for all of them.
+	Take Take `json:"take,omitempty"`
+	// Goal ends the study as soon as a trial reaches it; nil means no goal. Only a study of
+	// one objective has one.
 	Goal *float64 `json:"goal,omitempty"`
+	// Reference is the worst value of one of several objectives that is still of interest;
+	// nil means that it is not known.
+	Reference *float64 `json:"reference,omitempty"`
 }
 
 // Algorithm chooses the optimiser.

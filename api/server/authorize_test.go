@@ -90,6 +90,10 @@ var calls = []struct {
 		_, err := c.ListTrials(ctx, connect.NewRequest(&fantasiav1.ListTrialsRequest{Parent: "studies/" + study}))
 		return err
 	}},
+	{"ListOptimalTrials", false, func(ctx context.Context, c client, study, name string) error {
+		_, err := c.ListOptimalTrials(ctx, connect.NewRequest(&fantasiav1.ListOptimalTrialsRequest{Parent: "studies/" + study}))
+		return err
+	}},
 	{"GetTrial", false, func(ctx context.Context, c client, study, name string) error {
 		_, err := c.GetTrial(ctx, connect.NewRequest(&fantasiav1.GetTrialRequest{Name: "studies/" + study + "/trials/1"}))
 		return err

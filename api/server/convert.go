@@ -26,11 +26,8 @@ func toStudy(s Study, now time.Time, file bool) (*fantasiav1.Study, error) {
 		Id:     s.Spec.ID,
 		State:  toStudyState(s.Status.State),
 		Reason: s.Status.Reason,
-		Objective: &fantasiav1.Objective{
-			Metric:    spec.Objective.Metric,
-			Direction: fantasiav1.Direction(fantasiav1.Direction_value["DIRECTION_"+strings.ToUpper(string(spec.Objective.Direction))]),
-			Goal:      spec.Objective.Goal,
-		},
+
+		Objective:    toObjective(spec.FirstObjective()),
 		MaxTrials:    int32(spec.Budget.MaxTrials),
 		Parallelism:  int32(spec.Parallelism),
 		Pool:         spec.Pool,
@@ -44,6 +41,9 @@ func toStudy(s Study, now time.Time, file bool) (*fantasiav1.Study, error) {
 		EndTime:      toTime(s.Status.Ended),
 		Elapsed:      durationpb.New(view.Elapsed(s.Status, now)),
 	}
+	for i := range spec.Several {
+		m.Objectives = append(m.Objectives, toObjective(&spec.Several[i]))
+	}
 	if file {
 		text, err := json.Marshal(s.Spec.Definition)
 		if err != nil {
@@ -52,6 +52,15 @@ func toStudy(s Study, now time.Time, file bool) (*fantasiav1.Study, error) {
 		m.StudyFile = string(text)
 	}
 	return m, addResults(m, s)
+}
+
+func toObjective(o *study.Objective) *fantasiav1.Objective {
+	return &fantasiav1.Objective{
+		Metric:    o.Metric,
+		Direction: fantasiav1.Direction(fantasiav1.Direction_value["DIRECTION_"+strings.ToUpper(string(o.Direction))]),
+		Goal:      o.Goal,
+		Reference: o.Reference,
+	}
 }
 
 // addResults adds the best and the recommended trial.

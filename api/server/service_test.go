@@ -197,6 +197,52 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// TestListOptimalTrials checks that the front is that of all trials, page by page.
+func TestListOptimalTrials(t *testing.T) {
+	ctx, backend := within(t), servertest.NewMemory()
+	if _, err := backend.Create(ctx, []byte(`{"apiVersion": "fantasia.dev/v1", "kind": "Study", "metadata": {"name": "two"}, "spec": {
+		"objectives": [{"metric": "error", "direction": "minimize", "reference": 9}, {"metric": "speed", "direction": "maximize"}],
+		"parameters": [{"name": "x", "type": "float", "min": 0, "max": 1}], "budget": {"maxTrials": 2000}}}`)); err != nil {
+		t.Fatal(err)
+	}
+	var want []int
+	for n := 1; n <= 1200; n++ { // more than are read at once
+		speed := float64(n - n%400)
+		values := study.Values{speed + 400, speed} // dominated by every 400th trial
+		if n%400 == 0 {
+			want, values = append(want, n), study.Values{speed, speed}
+		}
+		backend.Put("two", record.Trial{Number: n, State: study.TrialCompleted, Point: study.Point{"x": 0.5}, Values: values})
+	}
+	c := dial(t, serve(t, backend, server.Options{}), "connect")
+	got, err := c.GetStudy(ctx, connect.NewRequest(&fantasiav1.GetStudyRequest{Name: "studies/two"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	objectives := got.Msg.GetStudy().GetObjectives()
+	if len(objectives) != 2 || objectives[1].GetMetric() != "speed" || objectives[0].GetReference() != 9 || got.Msg.GetStudy().GetObjective().GetMetric() != "error" {
+		t.Errorf("the objectives are %v, the first %v", objectives, got.Msg.GetStudy().GetObjective())
+	}
+	for _, size := range []int32{0, 2} {
+		var numbers []int
+		for token := ""; ; {
+			page, err := c.ListOptimalTrials(ctx, connect.NewRequest(&fantasiav1.ListOptimalTrialsRequest{Parent: "studies/two", PageSize: size, PageToken: token}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, trial := range page.Msg.GetTrials() {
+				numbers = append(numbers, int(trial.GetNumber()))
+			}
+			if token = page.Msg.GetNextPageToken(); token == "" {
+				break
+			}
+		}
+		if diff := cmp.Diff(want, numbers); diff != "" {
+			t.Errorf("the front by pages of %d:\n%s", size, diff)
+		}
+	}
+}
+
 // TestWords checks that every state and source in the ledger has a value in the API, so
 // that a new one is not sent as unspecified.
 func TestWords(t *testing.T) {

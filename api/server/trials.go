@@ -41,18 +41,61 @@ func (s *service) ListTrials(ctx context.Context, req *connect.Request[fantasiav
 		return nil, toConnect(err)
 	}
 	page := &fantasiav1.ListTrialsResponse{}
+	page.Trials, page.NextPageToken, err = trialPage(name, trials, size)
+	return respond(page, err)
+}
+
+// trialPage returns the first trials as messages, up to size of them, and the token of the
+// next page if there are more. name is what the caller calls the study.
+func trialPage(name string, trials []record.Trial, size int) (list []*fantasiav1.Trial, next string, err error) {
 	if len(trials) > size {
 		trials = trials[:size]
-		page.NextPageToken = writeToken(strconv.Itoa(trials[size-1].Number))
+		next = writeToken(strconv.Itoa(trials[size-1].Number))
 	}
 	for _, t := range trials {
 		m, err := toTrial(name, t)
 		if err != nil {
-			return nil, toConnect(err)
+			return nil, "", toConnect(err)
 		}
-		page.Trials = append(page.Trials, m)
+		list = append(list, m)
 	}
-	return respond(page, nil)
+	return list, next, nil
+}
+
+// ListOptimalTrials returns a page of the trials on a study's front.
+func (s *service) ListOptimalTrials(ctx context.Context, req *connect.Request[fantasiav1.ListOptimalTrialsRequest]) (*connect.Response[fantasiav1.ListOptimalTrialsResponse], error) {
+	after, err := trialToken(req.Msg.GetPageToken())
+	if err != nil {
+		return nil, err
+	}
+	name, size := studyOf(req.Msg.GetParent()), pageSize(req.Msg.GetPageSize())
+	front, err := s.front(ctx, name)
+	if err != nil {
+		return nil, toConnect(err)
+	}
+	front = slices.DeleteFunc(front, func(t record.Trial) bool { return t.Number <= after })
+	page := &fantasiav1.ListOptimalTrialsResponse{}
+	page.Trials, page.NextPageToken, err = trialPage(name, front, size)
+	return respond(page, err)
+}
+
+// front returns the trials on the front of a study, by number. It keeps only these in memory.
+func (s *service) front(ctx context.Context, name string) ([]record.Trial, error) {
+	found, err := s.backend.Study(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	var front []record.Trial
+	for after := 0; ; {
+		trials, err := s.backend.Trials(ctx, name, after, scanSize)
+		if err != nil {
+			return nil, err
+		}
+		if front, err = found.Spec.Front(append(front, trials...)); err != nil || len(trials) < scanSize {
+			return front, err
+		}
+		after = trials[len(trials)-1].Number
+	}
 }
 
 // trials returns up to limit trials after the number given, in one of the states and with

@@ -48,6 +48,7 @@ func FromTrial(t *fantasiav1.Trial) Trial {
 		Parameters: fromStruct(t.GetParameters()),
 		Metrics:    t.GetMetrics(),
 		Value:      t.Value,
+		Values:     Several(t.GetValues()),
 		Source:     optimizer.Source(strings.ToLower(EnumName(t.GetSource()))),
 		Staleness:  int(t.GetStaleness()),
 		Rung:       int(t.GetRung()), Predecessor: int(t.GetPredecessor()),

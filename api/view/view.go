@@ -20,8 +20,12 @@ type Study struct {
 	Study  string        `json:"study"`
 	State  study.State   `json:"state"`
 	Trials record.Counts `json:"trials"`
-	// Best is the best value seen; nil where no trial has completed.
+	// Best is the best value seen; nil where no trial has completed, and where there are
+	// several objectives.
 	Best *Best `json:"best"`
+	// Front are the trials that no other trial dominates, the best in the first objective
+	// first, where there are several objectives; nil where there is one, and in lists.
+	Front []Optimal `json:"front,omitzero"`
 	// Recommended is the evaluated point whose posterior mean is best; nil where
 	// the optimiser has no model of it.
 	Recommended *Recommendation `json:"recommended"`
@@ -66,6 +70,9 @@ type Trial struct {
 	// Value is the objective's: that of a completed trial, or what a pruned one had
 	// reached; otherwise nil.
 	Value *float64 `json:"value"`
+	// Values are those of all objectives, in the order of the study file, where there are
+	// several; Value is then the first.
+	Values []float64 `json:"values,omitempty"`
 	// Stopped is the decision to stop the trial early; nil if there was none.
 	Stopped *Stopped `json:"stopped,omitempty"`
 	// Cancelled is why a user has cancelled the trial; "" if none has.
@@ -180,6 +187,14 @@ func First(values study.Values) *float64 {
 	return new(values.First())
 }
 
+// Several returns the values if there are several objectives; nil if there is one.
+func Several(values []float64) []float64 {
+	if len(values) < 2 {
+		return nil
+	}
+	return values
+}
+
 func ofRecommendation(r *optimizer.Recommendation) *Recommendation {
 	if r == nil {
 		return nil
@@ -208,6 +223,7 @@ func OfTrial(t record.Trial) Trial {
 		Parameters: Parameters(t.Point),
 		Metrics:    t.Metrics,
 		Value:      First(t.Values),
+		Values:     Several(t.Values),
 		Source:     t.Origin(),
 		Staleness:  t.Staleness,
 		Rung:       t.Rung, Predecessor: t.Predecessor,

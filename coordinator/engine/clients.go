@@ -235,7 +235,9 @@ func (e *Engine) Instruct(client string, number, attempt int) (Instruction, erro
 func (e *Engine) ending(t *trial) string {
 	text := fmt.Sprintf("trial %d has ended: %s", t.rec.Number, strings.ToUpper(string(t.rec.State)))
 	if len(t.rec.Values) > 0 {
-		text += fmt.Sprintf(" with %s %v", e.spec.Definition.Spec.Objective.Metric, t.rec.Values.First())
+		for i, o := range e.spec.Definition.Spec.Objectives() {
+			text += fmt.Sprintf("%s %s %v", []string{" with", ","}[min(i, 1)], o.Metric, t.rec.Values[i])
+		}
 	}
 	if a := t.rec.Last(); a != nil && a.Failure != nil {
 		text += ": " + a.Failure.Reason

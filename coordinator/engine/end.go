@@ -22,7 +22,7 @@ func (e *Engine) settle() {
 // so far, and why; study.Running means that it continues.
 func (e *Engine) verdict() (study.State, string) {
 	spec, c := &e.spec.Definition.Spec, e.status.Counts
-	goal := spec.Objective.Goal
+	goal := spec.FirstObjective().Goal
 	switch {
 	case goal != nil && e.best != nil && !e.direction().Better(*goal, e.best.facts().value):
 		return study.Completed, fmt.Sprintf("trial %d reached the goal: %g", e.best.facts().number, e.best.facts().value)

@@ -41,7 +41,7 @@ func (e *Engine) measured(m *messaging.Measurement) {
 		if t.curve == nil || t.curve.Attempt < m.Attempt {
 			t.curve = &recent{Curve: curve.New(m.Attempt)}
 		}
-		t.curve.Keep = []string{e.stopper.metric, e.spec.Definition.Spec.Objective.Metric}
+		t.curve.Keep = append(study.MetricNames(e.spec.Definition.Spec.Objectives()), e.stopper.metric)
 		if !t.curve.Add(m.Step, metrics) {
 			return
 		}

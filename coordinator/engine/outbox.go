@@ -89,6 +89,7 @@ func (e *Engine) assignment(t *trial, a *record.Attempt) *messaging.Assignment {
 		Seed:           TrialSeed(spec.Algorithm.Seed, first),
 		Parameters:     t.rec.Point,
 		Objective:      spec.Objective,
+		Several:        spec.Several,
 		Run:            spec.Trial,
 		ParameterOrder: spec.Active(t.rec.Point),
 		Checkpoint:     t.rec.Checkpoint,

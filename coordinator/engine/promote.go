@@ -89,6 +89,8 @@ func (e *Engine) follow(t *trial) error {
 // level, or with a better value at the same one.
 func (e *Engine) leads(t *trial) bool {
 	switch {
+	case len(e.spec.Definition.Spec.Several) > 0: // none is the best
+		return false
 	case e.best == nil || t.facts().rung > e.best.facts().rung:
 		return true
 	case t.facts().rung < e.best.facts().rung:

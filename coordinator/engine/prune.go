@@ -26,7 +26,7 @@ import (
 type stopper struct {
 	rule      pruner.Pruner // nil if the study stops no trial early
 	metric    string        // that the rule compares
-	objective string        // the objective's metric
+	objective int           // index of the objective with that metric; -1 for none
 	direction study.Direction
 }
 
@@ -37,11 +37,16 @@ func newStopper(spec *record.Study, settings Settings) (stopper, error) {
 	if s == nil {
 		return stopper{}, nil
 	}
-	rule, err := settings.Pruner(*s, d.Spec.Objective.Direction)
+	direction, objectives := d.Spec.FirstObjective().Direction, d.Spec.Objectives()
+	objective := slices.IndexFunc(objectives, func(o study.Objective) bool { return o.Metric == s.Metric })
+	if objective >= 0 {
+		direction = objectives[objective].Direction
+	}
+	rule, err := settings.Pruner(*s, direction)
 	if err != nil {
 		return stopper{}, fmt.Errorf("study %s (%s): early stopping: %w", d.Metadata.Name, spec.ID, err)
 	}
-	return stopper{rule, s.Metric, d.Spec.Objective.Metric, d.Spec.Objective.Direction}, nil
+	return stopper{rule, s.Metric, objective, direction}, nil
 }
 
 // report tells the rule what a trial has reported, and returns whether the rule says to stop
@@ -82,8 +87,8 @@ func (s *stopper) end(t *record.Trial) {
 		return
 	}
 	cost, completed := math.NaN(), t.State == study.TrialCompleted
-	if v, ok := t.Metrics[s.metric]; completed && s.metric == s.objective {
-		cost = s.direction.Cost(t.Values.First())
+	if v, ok := t.Metrics[s.metric]; completed && s.objective >= 0 {
+		cost = s.direction.Cost(t.Values[s.objective])
 	} else if completed && ok {
 		cost = s.direction.Cost(v)
 	}
@@ -99,7 +104,7 @@ func (e *Engine) prune(t *trial, m *messaging.Measurement, reason string) {
 		return
 	}
 	t.rec.Stopped = &record.Stopped{
-		Attempt: a.Number, Step: m.Step, Values: reached(&e.spec.Definition.Spec.Objective, t.curve, m), Reason: clip(reason), At: e.now,
+		Attempt: a.Number, Step: m.Step, Values: reachedAll(e.spec.Definition.Spec.Objectives(), t.curve, m), Reason: clip(reason), At: e.now,
 	}
 	e.touch(t)
 	e.tellToStop(t, a)
@@ -112,25 +117,39 @@ func (e *Engine) tellToStop(t *trial, a *record.Attempt) {
 	}
 }
 
-// reached returns the value that a trial has reached by its curve, of which m is the last
-// report; nil if the objective has not been reported or has diverged.
-func reached(o *study.Objective, c *recent, m *messaging.Measurement) study.Values {
+// reachedAll returns the values that a trial has reached by its curve, of which m is the last
+// report; nil if an objective has not been reported or has diverged.
+func reachedAll(objectives []study.Objective, c *recent, m *messaging.Measurement) study.Values {
+	var values study.Values
+	for i := range objectives {
+		v, ok := reached(&objectives[i], c, m)
+		if !ok {
+			return nil
+		}
+		values = append(values, v)
+	}
+	return values
+}
+
+// reached returns the value of one objective; ok is false if it has not been reported or has
+// diverged.
+func reached(o *study.Objective, c *recent, m *messaging.Measurement) (value float64, ok bool) {
 	last, reported := m.Metrics[o.Metric]
 	diverged := slices.Contains(m.Diverged, o.Metric) || reported && !finite(last)
 	if c == nil || c.Attempt != m.Attempt || diverged && o.Take != study.TakeBest {
-		return nil
+		return 0, false
 	}
 	for _, s := range c.Series() {
 		if s.Metric != o.Metric {
 			continue
 		}
-		value := s.Points[len(s.Points)-1].Value
+		value = s.Points[len(s.Points)-1].Value
 		if o.Take == study.TakeBest {
 			value = best(o.Direction, s.Points)
 		}
-		return study.Values{value}
+		return value, true
 	}
-	return nil
+	return 0, false
 }
 
 // best returns the best value of at least one point.

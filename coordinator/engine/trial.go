@@ -241,7 +241,9 @@ func Observation(t *record.Trial) (o optimizer.Observation, told bool) {
 }
 
 // direction returns the direction in which the study's objective improves.
-func (e *Engine) direction() study.Direction { return e.spec.Definition.Spec.Objective.Direction }
+func (e *Engine) direction() study.Direction {
+	return e.spec.Definition.Spec.FirstObjective().Direction
+}
 
 // maxDrift is how much longer than by the leader's clock an evaluation may have taken.
 const maxDrift = time.Second

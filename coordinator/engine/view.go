@@ -41,7 +41,7 @@ func (e *Engine) Trial(n int) (record.Trial, bool) {
 }
 
 // Best returns the completed trial with the best value, the earliest of equal ones;
-// false if there is none. Trials whose point is not in the study's space do not count.
+// false if there is none, or if there are several objectives. Trials whose point is not in the study's space do not count.
 func (e *Engine) Best() (record.Trial, bool) {
 	if e.best == nil {
 		return record.Trial{}, false
@@ -100,7 +100,8 @@ func (e *Engine) Problem() *optimizer.Problem {
 	}
 	return &optimizer.Problem{
 		Space:        e.space.Searched(),
-		Direction:    spec.Objective.Direction,
+		Direction:    spec.FirstObjective().Direction,
+		Objectives:   spec.Several,
 		MaxTrials:    spec.Budget.MaxTrials,
 		Parallelism:  e.parallelism(),
 		Seed:         spec.Algorithm.Seed,

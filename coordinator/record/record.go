@@ -44,7 +44,8 @@ type Status struct {
 	Position int64 `json:"position"`
 	// Trials is how many trials have been created: the last one's number.
 	Trials int `json:"trials"`
-	// Best is the number of the completed trial with the best value, 0 for none. Trials
+	// Best is the number of the completed trial with the best value, 0 for none or if there
+	// are several objectives. Trials
 	// whose point is not in the study's space now do not count.
 	Best int `json:"best,omitempty"`
 	// Recommended is updated from time to time while the study runs, and once more

@@ -156,7 +156,7 @@ func (p *player) compareRanks(a, b *record.Trial) int {
 		if t.State != study.TrialCompleted {
 			return math.Inf(1)
 		}
-		return p.spec.Objective.Direction.Cost(t.Values.First())
+		return p.spec.FirstObjective().Direction.Cost(t.Values.First())
 	}
 	return cmp.Or(cmp.Compare(cost(a), cost(b)), cmp.Compare(a.Ended, b.Ended))
 }

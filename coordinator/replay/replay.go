@@ -215,7 +215,7 @@ func (p *player) group() error {
 // problem returns what the optimiser knew at a request.
 func (p *player) problem(a *answer) *optimizer.Problem {
 	problem := &optimizer.Problem{
-		Space: p.space.Searched(), Direction: p.spec.Objective.Direction, Seed: p.spec.Algorithm.Seed,
+		Space: p.space.Searched(), Direction: p.spec.FirstObjective().Direction, Objectives: p.spec.Several, Seed: p.spec.Algorithm.Seed,
 		MaxTrials: a.ask.MaxTrials, Parallelism: a.ask.Parallelism,
 		Pending: []optimizer.Pending{},
 	}

@@ -129,7 +129,8 @@ func (s *session) problem() *optimizer.Problem {
 	spec := s.study.Spec
 	return &optimizer.Problem{
 		Space:        s.space,
-		Direction:    spec.Objective.Direction,
+		Direction:    spec.FirstObjective().Direction,
+		Objectives:   spec.Several,
 		MaxTrials:    spec.Budget.MaxTrials,
 		Parallelism:  max(1, spec.Parallelism),
 		Seed:         spec.Algorithm.Seed,
@@ -189,7 +190,7 @@ func (s *session) addOutcomes(list []tell) (answer, error) {
 
 // check converts t to an observation; open holds the trials that can be told.
 func (s *session) check(t tell, open map[int]study.Point) (optimizer.Observation, error) {
-	o, err := t.observation(s.study.Spec.Objective.Metric)
+	o, err := t.observation(study.MetricNames(s.study.Spec.Objectives()))
 	if err != nil {
 		return o, err
 	}

@@ -99,7 +99,7 @@ func accepted(t reflect.Type) string {
 }
 
 // observation checks t's outcome; the caller sets Trial and Point.
-func (t tell) observation(metric string) (optimizer.Observation, error) {
+func (t tell) observation(objectives []string) (optimizer.Observation, error) {
 	said := 0
 	for _, given := range []bool{t.Metrics != nil, t.Failed, t.Infeasible} {
 		if given {
@@ -114,14 +114,18 @@ func (t tell) observation(metric string) (optimizer.Observation, error) {
 	case t.Infeasible:
 		return optimizer.Observation{Outcome: optimizer.OutcomeInfeasible}, nil
 	}
-	value, present := t.Metrics[metric]
-	if !present {
-		return optimizer.Observation{}, fmt.Errorf("metric %q is missing: got %s", metric, names(t.Metrics))
+	var values study.Values
+	for _, metric := range objectives {
+		value, present := t.Metrics[metric]
+		if !present {
+			return optimizer.Observation{}, fmt.Errorf("metric %q is missing: got %s", metric, names(t.Metrics))
+		}
+		if value == nil {
+			return optimizer.Observation{}, fmt.Errorf(`metric %q is null: want a finite number, or "infeasible": true if the evaluation diverged`, metric)
+		}
+		values = append(values, *value)
 	}
-	if value == nil {
-		return optimizer.Observation{}, fmt.Errorf(`metric %q is null: want a finite number, or "infeasible": true if the evaluation diverged`, metric)
-	}
-	return optimizer.Observation{Outcome: optimizer.OutcomeCompleted, Values: []float64{*value}}, nil
+	return optimizer.Observation{Outcome: optimizer.OutcomeCompleted, Values: values}, nil
 }
 
 func names(metrics map[string]*float64) string {

@@ -95,15 +95,26 @@ func (s *Session) Tell(trial int, value float64) {
 	s.End(trial, optimizer.OutcomeCompleted, value)
 }
 
+// TellAll ends the pending trial with a value of each objective.
+func (s *Session) TellAll(trial int, values study.Values) {
+	s.t.Helper()
+	s.end(trial, optimizer.OutcomeCompleted, values)
+}
+
 // End ends the pending trial.
 func (s *Session) End(trial int, outcome optimizer.Outcome, value float64) {
+	s.t.Helper()
+	s.end(trial, outcome, study.Values{value})
+}
+
+func (s *Session) end(trial int, outcome optimizer.Outcome, values study.Values) {
 	s.t.Helper()
 	for i, p := range s.Problem.Pending {
 		if p.Trial != trial {
 			continue
 		}
 		s.Problem.Pending = append(append([]optimizer.Pending{}, s.Problem.Pending[:i]...), s.Problem.Pending[i+1:]...)
-		o := optimizer.Observation{Trial: trial, Point: p.Point, Outcome: outcome, Values: []float64{value}}
+		o := optimizer.Observation{Trial: trial, Point: p.Point, Outcome: outcome, Values: values}
 		s.Problem.Observations = append(s.Problem.Observations, o)
 		return
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/cmaes"
 	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/forest"
 	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/hebo"
+	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/nsga2"
 	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/random"
 	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/sobol"
 	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/tpe"
@@ -31,6 +32,9 @@ type Entry struct {
 	Description string
 	// Settings lists the settings that algorithm.settings may hold.
 	Settings setting.Set
+	// Several says that the optimiser takes several objectives, which it reads from
+	// optimizer.Problem.Objectives.
+	Several bool
 
 	create func(setting.Values) optimizer.Optimizer
 }
@@ -107,12 +111,21 @@ func Entries() []Entry {
 			},
 		},
 		{
+			Name:        "nsga2",
+			Several:     true,
+			Description: "NSGA-II, asynchronously: a genetic algorithm that keeps the points nearest to the front; for several objectives, many trials, or objectives of any shape.",
+			Settings:    nsga2.Settings(),
+			create:      func(v setting.Values) optimizer.Optimizer { return nsga2.New(nsga2.FromSettings(v)) },
+		},
+		{
 			Name:        "random",
+			Several:     true,
 			Description: "Independent, uniformly distributed points: the baseline.",
 			create:      func(setting.Values) optimizer.Optimizer { return random.New() },
 		},
 		{
 			Name:        "sobol",
+			Several:     true,
 			Description: "A scrambled Sobol sequence: points that fill the space evenly.",
 			create:      func(setting.Values) optimizer.Optimizer { return sobol.New() },
 		},
@@ -133,6 +146,17 @@ func Names() []string {
 	var names []string
 	for _, e := range Entries() {
 		names = append(names, e.Name)
+	}
+	return names
+}
+
+// Several returns the names of the optimisers that take several objectives.
+func Several() []string {
+	var names []string
+	for _, e := range Entries() {
+		if e.Several {
+			names = append(names, e.Name)
+		}
 	}
 	return names
 }

@@ -15,7 +15,7 @@ import (
 )
 
 func TestNames(t *testing.T) {
-	if diff := cmp.Diff([]string{"hebo", "gp", "hebo-paper", "tpe", "bohb", "cmaes", "forest", "turbo", "lgp", "uhe", "pt", "random", "sobol"}, Names()); diff != "" {
+	if diff := cmp.Diff([]string{"hebo", "gp", "hebo-paper", "tpe", "bohb", "cmaes", "forest", "turbo", "lgp", "uhe", "pt", "nsga2", "random", "sobol"}, Names()); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 	if Names()[0] != Default {
@@ -82,6 +82,31 @@ func TestRecommendReadsTheSettings(t *testing.T) {
 
 // The optimisers that ignore results recommend nothing; the others do as soon as an
 // evaluation has completed.
+// Optimisers of several objectives suggest points for them, and recommend none.
+func TestSeveralObjectives(t *testing.T) {
+	p := &optimizer.Problem{
+		Space: optimizertest.Cube(t, 1, 0, 1), Direction: study.Minimize, MaxTrials: 40, First: 2,
+		Objectives:   []study.Objective{{Metric: "a", Direction: study.Minimize}, {Metric: "b", Direction: study.Maximize}},
+		Observations: []optimizer.Observation{{Trial: 1, Point: study.Point{"x1": 0.5}, Outcome: optimizer.OutcomeCompleted, Values: study.Values{2, 3}}},
+	}
+	if diff := cmp.Diff([]string{"nsga2", "random", "sobol"}, Several()); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+	for _, name := range Several() {
+		o, err := New(name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := optimizer.Recommend(t.Context(), o, p, nil); err != nil || r != nil {
+			t.Errorf("%s recommends %v of two objectives (%v), want none", name, r, err)
+		}
+		batch, _, err := o.Suggest(t.Context(), p, nil, 2, optimizer.NewRand(1, 2))
+		if err != nil || len(batch) != 2 {
+			t.Errorf("%s suggests %v (%v), want two points", name, batch, err)
+		}
+	}
+}
+
 func TestWhoRecommends(t *testing.T) {
 	p := &optimizer.Problem{
 		Space: optimizertest.Cube(t, 1, 0, 1), Direction: study.Minimize, MaxTrials: 40,
@@ -94,7 +119,7 @@ func TestWhoRecommends(t *testing.T) {
 		"forest": {Trial: 1, Mean: 2, Point: p.Observations[0].Point}, "lgp": {Trial: 1, Mean: 2, Point: p.Observations[0].Point},
 		"turbo": {Trial: 1, Mean: 2, Point: p.Observations[0].Point},
 		"uhe":   {Trial: 1, Mean: 2, Point: p.Observations[0].Point}, "pt": {Trial: 1, Mean: 2, Point: p.Observations[0].Point},
-		"random": nil, "sobol": nil,
+		"nsga2": {Trial: 1, Mean: 2, Point: p.Observations[0].Point}, "random": nil, "sobol": nil,
 	}
 	got := map[string]*optimizer.Recommendation{}
 	for _, name := range Names() {
@@ -113,7 +138,7 @@ func TestWhoRecommends(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	err := Check("gpp", nil)
-	if _, ok := errors.AsType[*UnknownError](err); !ok || err.Error() != `unknown algorithm "gpp": want one of hebo, gp, hebo-paper, tpe, bohb, cmaes, forest, turbo, lgp, uhe, pt, random, sobol` {
+	if _, ok := errors.AsType[*UnknownError](err); !ok || err.Error() != `unknown algorithm "gpp": want one of hebo, gp, hebo-paper, tpe, bohb, cmaes, forest, turbo, lgp, uhe, pt, nsga2, random, sobol` {
 		t.Errorf("an unknown name: %v", err)
 	}
 	err = Check("random", map[string]any{"draws": 8})

@@ -166,7 +166,7 @@ func (d *decoder) decodeStruct(n *yaml.Node, v reflect.Value, path string) {
 			return
 		}
 		if !ok {
-			d.unknownField(key, path, v.Type(), names)
+			d.unknownField(key, path, names)
 			return
 		}
 		d.decode(value, field, path)
@@ -177,13 +177,8 @@ func (d *decoder) decodeStruct(n *yaml.Node, v reflect.Value, path string) {
 }
 
 // unknownField reports a key without a field in the struct.
-func (d *decoder) unknownField(key *yaml.Node, path string, in reflect.Type, names []string) {
+func (d *decoder) unknownField(key *yaml.Node, path string, names []string) {
 	at := check.At(key.Line, key.Column)
-	if in == reflect.TypeFor[study.Spec]() && key.Value == "objectives" {
-		d.AddAt(at, path, "objectives is reserved for studies with several objectives, which this version does not have: "+
-			"write objective, with one metric")
-		return
-	}
 	if key.ShortTag() == "!!merge" {
 		d.AddAt(at, path, "merge keys are not supported: write the fields out")
 		return

@@ -58,6 +58,7 @@ type options struct {
 	file       string
 	algorithms map[string]AlgorithmCheck
 	algorithm  string
+	several    []string // the algorithms that take several objectives
 	stoppers   map[string]StoppingCheck
 }
 
@@ -69,6 +70,9 @@ const DefaultAlgorithm = "hebo"
 func WithAlgorithms(known map[string]AlgorithmCheck) Option {
 	return func(o *options) { o.algorithms = known }
 }
+
+// WithSeveralObjectives names the known algorithms that take several objectives.
+func WithSeveralObjectives(names []string) Option { return func(o *options) { o.several = names } }
 
 // WithDefaultAlgorithm replaces DefaultAlgorithm.
 func WithDefaultAlgorithm(name string) Option { return func(o *options) { o.algorithm = name } }

@@ -82,6 +82,8 @@ func constrain(defs jsonschema.Definitions) {
 	property("Spec", "note").MaxLength = count(study.MaxNote)
 	property("Objective", "metric").Pattern = `^[^\s\x00-\x1f\x7f]+$`
 	property("Objective", "take").Default = study.DefaultTake
+	property("Spec", "objectives").MinItems = count(2)
+	property("Spec", "objectives").MaxItems = count(study.MaxObjectives)
 	property("Spec", "parameters").MinItems = count(1)
 	property("Spec", "parameters").MaxItems = count(space.MaxParameters)
 	property("Spec", "constraints").MaxItems = count(space.MaxConstraints)
@@ -102,6 +104,7 @@ func constrain(defs jsonschema.Definitions) {
 	bound(property("Retries", "lost"), 0, maxRetries).Default = study.DefaultRetriesLost
 	bound(property("Retries", "timeout"), 0, maxRetries).Default = 0
 	bound(property("Retries", "failed"), 0, maxRetries).Default = 0
+	defs["Spec"].OneOf = []*jsonschema.Schema{{Required: []string{"objective"}}, {Required: []string{"objectives"}}}
 	defs["Metrics"].OneOf = []*jsonschema.Schema{{Required: []string{"pattern"}}, {Required: []string{"file"}}}
 	constrainParameter(defs["Parameter"], property)
 }

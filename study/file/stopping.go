@@ -19,15 +19,21 @@ func completeEarlyStopping(spec *study.Spec, r *check.Report, o *options) {
 	if e == nil {
 		return
 	}
-	if e.Metric == "" {
-		e.Metric = spec.Objective.Metric
-	} else {
+	names := study.MetricNames(spec.Objectives())
+	switch {
+	case e.Metric != "":
 		checkMetric(r, path+".metric", e.Metric)
+		r.AddIf(len(names) > 1 && !slices.Contains(names, e.Metric), path+".metric",
+			"%q is not the metric of an objective, whose direction the rule needs%s: %s", e.Metric, check.DidYouMean(e.Metric, names), strings.Join(names, ", "))
+	case len(names) > 1:
+		r.Add(path+".metric", "is missing: of several objectives, name the one that the rule compares: %s", strings.Join(names, ", "))
+	default:
+		e.Metric = names[0]
 	}
 	if m := spec.Trial.Metrics; m != nil && m.File != "" {
 		r.Add(path, "needs reports while a program runs, but spec.trial.metrics.file is read when it has ended: use a pattern, or reports")
 	} else if m != nil && m.Pattern != "" {
-		if group := study.GroupName(e.Metric); group != e.Metric && e.Metric != spec.Objective.Metric {
+		if group := study.GroupName(e.Metric); group != e.Metric && !slices.Contains(names, e.Metric) {
 			r.Add(path+".metric", "%q cannot name a group of spec.trial.metrics.pattern: write %s in both places", e.Metric, group)
 		} else {
 			checkGroup(r, m.Pattern, e.Metric, "the metric of spec.earlyStopping")

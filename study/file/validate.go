@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -38,10 +37,10 @@ func complete(s *study.Study, r *check.Report, o *options) {
 		r.Add(p.Path, "%s", p.Message)
 	}
 	spec := &s.Spec
-	completeObjective(&spec.Objective, r)
+	completeObjectives(spec, r)
 	space.Compile(r, "spec.", spec)
 	r.AddIf(spec.LearnParameters && !spec.ByClients(), "spec.learnParameters", "is only for studies whose trials clients of the API evaluate: leave out spec.trial.command and spec.trial.job")
-	completeAlgorithm(&spec.Algorithm, r, o)
+	completeAlgorithm(spec, r, o)
 	completeEarlyStopping(spec, r, o)
 	checkBudget(&spec.Budget, r)
 	if spec.Parallelism == 0 && r.Places["spec.parallelism"] == (check.Place{}) {
@@ -59,12 +58,12 @@ func complete(s *study.Study, r *check.Report, o *options) {
 	}
 	switch {
 	case spec.Trial.Job != nil:
-		completeTrial(&spec.Trial, r, spec.Objective.Metric)
+		completeTrial(spec, r)
 		checkJob(&spec.Trial, r, spec.Parameters)
 	case len(spec.Trial.Command) == 0 && r.Places["spec.trial.command"] == (check.Place{}):
 		checkNoCommand(&spec.Trial, r)
 	default:
-		completeTrial(&spec.Trial, r, spec.Objective.Metric)
+		completeTrial(spec, r)
 		checkCommand(&spec.Trial, r, spec.Parameters)
 	}
 	completeRetries(&spec.Trial.Retries, r)
@@ -103,40 +102,14 @@ func checkRange(r *check.Report, path string, value, low, high int) {
 	r.AddIf(value < low || value > high, path, "%d is not accepted; want a whole number from %d to %d", value, low, high)
 }
 
-func completeObjective(o *study.Objective, r *check.Report) {
-	const path = "spec.objective"
-	if o.Metric == "" {
-		r.Add(path+".metric", "is missing: name the metric that the program reports")
-	} else {
-		checkMetric(r, path+".metric", o.Metric)
-	}
-	switch o.Direction {
-	case study.Minimize, study.Maximize:
-	case "":
-		r.Add(path+".direction", "is missing: minimize or maximize")
-	default:
-		r.Add(path+".direction", "%q is not a direction%s: minimize or maximize", o.Direction,
-			check.DidYouMean(string(o.Direction), []string{"minimize", "maximize"}))
-	}
-	switch o.Take {
-	case study.TakeLast, study.TakeBest:
-	case "":
-		o.Take = study.DefaultTake
-	default:
-		r.Add(path+".take", "%q is not accepted; want last or best", o.Take)
-	}
-	if o.Goal != nil && (math.IsNaN(*o.Goal) || math.IsInf(*o.Goal, 0)) {
-		r.Add(path+".goal", "%v is not finite: write a finite number", *o.Goal)
-	}
-}
-
 // checkMetric checks the name of a metric.
 func checkMetric(r *check.Report, path, name string) {
 	r.AddIf(len(name) > space.MaxName || strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c == 0x7f }), path, "%q: a metric's name has no spaces and at most %d bytes", name, space.MaxName)
 }
 
-func completeAlgorithm(a *study.Algorithm, r *check.Report, o *options) {
+func completeAlgorithm(spec *study.Spec, r *check.Report, o *options) {
 	const path = "spec.algorithm"
+	a := &spec.Algorithm
 	if a.Name == "" {
 		a.Name = o.algorithm
 	}
@@ -151,6 +124,8 @@ func completeAlgorithm(a *study.Algorithm, r *check.Report, o *options) {
 		r.Add(path+".name", "%q is not an algorithm%s: %s", a.Name, check.DidYouMean(a.Name, known), strings.Join(known, ", "))
 		return
 	}
+	r.AddIf(o.several != nil && len(spec.Several) > 0 && !slices.Contains(o.several, a.Name), path+".name",
+		"%s takes one objective: for several use %s", a.Name, strings.Join(o.several, ", "))
 	if settings != nil {
 		reportSettings(r, path, settings(a.Settings))
 	}
@@ -205,8 +180,9 @@ func checkBudget(b *study.Budget, r *check.Report) {
 }
 
 // completeTrial checks the trial, except for its command's parameters.
-func completeTrial(t *study.TrialTemplate, r *check.Report, metric string) {
+func completeTrial(spec *study.Spec, r *check.Report) {
 	const path = "spec.trial"
+	t := &spec.Trial
 	switch t.Mode {
 	case study.ModeProcess, study.ModeStream:
 	case "":
@@ -215,7 +191,7 @@ func completeTrial(t *study.TrialTemplate, r *check.Report, metric string) {
 		r.Add(path+".mode", "%q is not a mode%s: process or stream", t.Mode, check.DidYouMean(string(t.Mode), []string{"process", "stream"}))
 	}
 	if t.Metrics != nil {
-		checkMetrics(t.Metrics, r, metric)
+		checkMetrics(t.Metrics, r, spec.Objectives())
 		if t.Mode == study.ModeStream && t.Metrics.File != "" {
 			r.Add(path+".metrics.file", "%q is read when a program ends, which in mode stream it does not after a trial: use a pattern, or reports",
 				t.Metrics.File)
@@ -244,8 +220,8 @@ func completeRetries(retries *study.Retries, r *check.Report) {
 	}
 }
 
-// checkMetrics checks how metrics are read, and that they include the objective's.
-func checkMetrics(m *study.Metrics, r *check.Report, metric string) {
+// checkMetrics checks how metrics are read, and that they include those of the objectives.
+func checkMetrics(m *study.Metrics, r *check.Report, objectives []study.Objective) {
 	const path = "spec.trial.metrics"
 	switch {
 	case (m.Pattern == "") == (m.File == ""):
@@ -256,7 +232,13 @@ func checkMetrics(m *study.Metrics, r *check.Report, metric string) {
 		if _, err := regexp.Compile(m.Pattern); err != nil {
 			r.Add(path+".pattern", "%q is not a regular expression (RE2): %s", m.Pattern, err)
 		}
-		checkGroup(r, m.Pattern, metric, "the objective's metric")
+		role := "the objective's metric"
+		if len(objectives) > 1 {
+			role = "the metric of an objective"
+		}
+		for _, o := range objectives {
+			checkGroup(r, m.Pattern, o.Metric, role)
+		}
 	}
 }
 

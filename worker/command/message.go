@@ -9,7 +9,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 )
 
-// missing describes what was seen instead of the objective's metric.
+// missing describes what was seen instead of an objective's metric.
 func (s *session) missing(metric string, c *capture) string {
 	seen := s.output(c)
 	if reported := s.reports.Seen(); reported != "" {

@@ -27,7 +27,7 @@ type session struct {
 }
 
 func newSession(task evaluation.Task, log *slog.Logger) (*session, error) {
-	pattern, err := report.PatternOf(&task.Assignment.Run, task.Assignment.Objective.Metric)
+	pattern, err := report.PatternOf(&task.Assignment.Run, task.Assignment.Objectives())
 	return &session{task: task, pattern: pattern, reports: evaluation.NewReports(task, log), ended: make(chan struct{})}, err
 }
 
@@ -143,5 +143,5 @@ func (s *session) value(c *capture) evaluation.Ending {
 	if e := s.reports.Ending(); e != nil {
 		return *e
 	}
-	return evaluation.Failed(messaging.ReasonNoValue, withWords(s.missing(s.task.Assignment.Objective.Metric, c), c))
+	return evaluation.Failed(messaging.ReasonNoValue, withWords(s.missing(s.reports.Missing(), c), c))
 }

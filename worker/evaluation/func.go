@@ -9,8 +9,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/worker/report"
 )
 
-// Func makes a Go function an Evaluator: it receives a point and returns the
-// objective's value. A value that is not finite is infeasible (diverged); an error or a
+// Func makes a Go function an Evaluator of studies with one objective: it receives a point and
+// returns the objective's value. A value that is not finite is infeasible (diverged); an error or a
 // panic is a failure, except that an error after ctx has ended counts as the answer to
 // that. It must be safe for concurrent use, as every slot calls it.
 type Func func(ctx context.Context, p study.Point, task Task) (float64, error)
@@ -37,9 +37,9 @@ func (f Func) Evaluate(ctx context.Context, task Task) (ending Ending) {
 	if err != nil {
 		return Failed(messaging.ReasonReported, err.Error())
 	}
-	metric := task.Assignment.Objective.Metric
-	if ending = Valued(metric, value); ending.Outcome == messaging.OutcomeCompleted {
-		ending.Metrics = map[string]float64{metric: value}
+	objectives := task.Assignment.Objectives()
+	if ending = Valued(objectives, study.Values{value}); ending.Outcome == messaging.OutcomeCompleted {
+		ending.Metrics = map[string]float64{objectives[0].Metric: value}
 	}
 	return ending
 }
@@ -49,13 +49,15 @@ func Failed(reason, message string) Ending {
 	return Ending{Outcome: messaging.OutcomeFailed, Failure: &messaging.Failure{Reason: reason, Message: message}}
 }
 
-// Valued returns the ending of an evaluation that has a value of its objective's metric. If it
-// is not finite, the evaluation has diverged.
-func Valued(metric string, value float64) Ending {
-	if report.Finite(value) {
-		return Ending{Outcome: messaging.OutcomeCompleted, Values: []float64{value}}
+// Valued returns the ending of an evaluation that has the objectives' values. If one is not
+// finite, the evaluation has diverged.
+func Valued(objectives []study.Objective, values study.Values) Ending {
+	for i, value := range values {
+		if !report.Finite(value) {
+			return Ending{Outcome: messaging.OutcomeInfeasible, Failure: &messaging.Failure{
+				Reason: messaging.ReasonDiverged, Message: fmt.Sprintf("%q is %v: the evaluation diverged", objectives[i].Metric, value),
+			}}
+		}
 	}
-	return Ending{Outcome: messaging.OutcomeInfeasible, Failure: &messaging.Failure{
-		Reason: messaging.ReasonDiverged, Message: fmt.Sprintf("%q is %v: the evaluation diverged", metric, value),
-	}}
+	return Ending{Outcome: messaging.OutcomeCompleted, Values: values}
 }

@@ -3,6 +3,7 @@ package evaluation
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -33,7 +34,7 @@ type Reports struct {
 func NewReports(task Task, log *slog.Logger) *Reports {
 	a := task.Assignment
 	return &Reports{
-		Collector: report.NewCollector(a.Objective), Checkpoint: a.Checkpoint, task: task,
+		Collector: report.NewCollector(a.Objectives()), Checkpoint: a.Checkpoint, task: task,
 		Log: log.With(telemetry.LogStudy, a.StudyName, telemetry.LogTrial, a.Trial, telemetry.LogAttempt, a.Attempt),
 	}
 }
@@ -76,7 +77,13 @@ func (r *Reports) Complain(problem string) {
 	}
 }
 
-// Seen describes what was reported instead of the objective's metric, and the first problem;
+// Missing returns the metric of the first objective that was not reported; "" if there is none.
+func (r *Reports) Missing() string {
+	_, missing := r.Values()
+	return missing
+}
+
+// Seen describes what was reported instead of an objective's metric, and the first problem;
 // empty if there is nothing of either.
 func (r *Reports) Seen() string {
 	names := r.Names()
@@ -97,25 +104,30 @@ func (r *Reports) Seen() string {
 	return text
 }
 
-// Ending returns the ending of an evaluation that has reported all that it will; nil if the
-// objective was not reported. A value that cannot be read is a failure, whatever was reported
+// Ending returns the ending of an evaluation that has reported all that it will; nil if an
+// objective was not reported: see Missing. A value that cannot be read is a failure, whatever was reported
 // before: it may have diverged.
 func (r *Reports) Ending() *Ending {
-	if why := r.Unread(); why != "" {
+	if _, why := r.Unread(); why != "" {
 		return new(Failed(messaging.ReasonNoValue, why))
 	}
-	if value, ok := r.Value(); ok {
-		return new(Valued(r.task.Assignment.Objective.Metric, value))
+	if values, missing := r.Values(); missing == "" {
+		return new(Valued(r.task.Assignment.Objectives(), values))
 	}
 	return nil
 }
 
-// Reached returns the objective's value so far; nil if it is unknown or not finite.
+// Reached returns the objectives' values so far; nil if one is unknown or not finite.
 func (r *Reports) Reached() study.Values {
-	if value, ok := r.Value(); ok && report.Finite(value) {
-		return study.Values{value}
+	if values, missing := r.Values(); missing == "" && AllFinite(values) {
+		return values
 	}
 	return nil
+}
+
+// AllFinite reports whether all values are finite.
+func AllFinite(values study.Values) bool {
+	return !slices.ContainsFunc(values, func(v float64) bool { return !report.Finite(v) })
 }
 
 // Conclude adds what was reported to an ending, and bounds its message.

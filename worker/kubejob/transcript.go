@@ -37,7 +37,7 @@ type transcript struct {
 }
 
 func newTranscript(task evaluation.Task, log *slog.Logger) (*transcript, error) {
-	pattern, err := report.PatternOf(&task.Assignment.Run, task.Assignment.Objective.Metric)
+	pattern, err := report.PatternOf(&task.Assignment.Run, task.Assignment.Objectives())
 	return &transcript{task: task, pattern: pattern, reports: evaluation.NewReports(task, log), ended: make(chan struct{})}, err
 }
 
@@ -97,11 +97,11 @@ func (t *transcript) summarise(s jobsidecar.Summary) {
 	t.finish(s.Infeasible, s.Retry, s.Error)
 }
 
-// summedUp reports whether a sidecar has reported the value.
+// summedUp reports whether a sidecar has reported the values.
 func (t *transcript) summedUp() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.summary != nil && t.summary.Value != nil
+	return t.summary != nil && t.summary.Reached() != nil
 }
 
 // warn adds a warning about the program's memory to an ending that is completed.
@@ -130,20 +130,21 @@ func (t *transcript) conclude(e *evaluation.Ending) evaluation.Ending {
 		}
 	}
 	if out.Outcome == messaging.OutcomePruned {
-		out.Values = nil
-		if value, ok := t.reached(); ok && report.Finite(value) {
-			out.Values = study.Values{value}
-		}
+		out.Values = t.reached()
 	}
 	return out
 }
 
-// reached returns the objective's value so far. The caller MUST hold the lock.
-func (t *transcript) reached() (value float64, ok bool) {
-	if t.summary != nil && t.summary.Value != nil {
-		return float64(*t.summary.Value), true
+// reached returns the objectives' values so far; nil if one is unknown or not finite. The caller
+// MUST hold the lock.
+func (t *transcript) reached() study.Values {
+	if t.summary != nil && t.summary.Reached() != nil {
+		if values := t.summary.Reached(); evaluation.AllFinite(values) {
+			return values
+		}
+		return nil
 	}
-	return t.reports.Value()
+	return t.reports.Reached()
 }
 
 // value returns the ending of a program that ended successfully. A sidecar's summary
@@ -152,17 +153,16 @@ func (t *transcript) value() *evaluation.Ending {
 	if t.end != nil {
 		return t.end
 	}
-	metric := t.task.Assignment.Objective.Metric
-	if s := t.summary; s != nil && s.Value != nil {
-		return new(evaluation.Valued(metric, float64(*s.Value)))
+	if s := t.summary; s != nil && s.Reached() != nil {
+		return new(evaluation.Valued(t.task.Assignment.Objectives(), s.Reached()))
 	}
 	if e := t.reports.Ending(); e != nil {
 		return e
 	}
-	return new(evaluation.Failed(messaging.ReasonNoValue, t.withWords(fmt.Sprintf("no %q; saw %s", metric, t.seen()))))
+	return new(evaluation.Failed(messaging.ReasonNoValue, t.withWords(fmt.Sprintf("no %q; saw %s", t.reports.Missing(), t.seen()))))
 }
 
-// seen describes what was seen instead of the objective's metric.
+// seen describes what was seen instead of an objective's metric.
 func (t *transcript) seen() string {
 	switch reported := t.reports.Seen(); {
 	case reported != "":

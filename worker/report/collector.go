@@ -11,7 +11,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// Limits on what one attempt may report, besides the objective's metric. Once maxSteps steps
+// Limits on what one attempt may report, besides the objectives' metrics. Once maxSteps steps
 // of a metric are remembered, only larger steps are taken.
 const (
 	maxMetrics = 128
@@ -20,9 +20,10 @@ const (
 
 // Collector collects the reports of one attempt. It is not safe for concurrent use.
 type Collector struct {
-	objective study.Objective
-	series    map[string]*series
-	unread    string // why the objective's newest value could not be read; empty if it could
+	objectives []study.Objective
+	series     map[string]*series
+	unread     []string // why each objective's newest value could not be read; empty if it could
+	chosen     chosen
 	// Reports counts the reports that were taken, for messages.
 	Reports int
 }
@@ -36,9 +37,16 @@ type series struct {
 	finite            bool
 }
 
-// NewCollector returns an empty collector for an objective.
-func NewCollector(o study.Objective) *Collector {
-	return &Collector{objective: o, series: map[string]*series{}}
+// NewCollector returns an empty collector for the objectives of a study.
+func NewCollector(objectives []study.Objective) *Collector {
+	return &Collector{
+		objectives: objectives, series: map[string]*series{}, unread: make([]string, len(objectives)), chosen: newChosen(objectives),
+	}
+}
+
+// objective returns the index of the objective with a metric, or -1.
+func (c *Collector) objective(metric string) int {
+	return slices.IndexFunc(c.objectives, func(o study.Objective) bool { return o.Metric == metric })
 }
 
 // Taken is what a collector took from a report.
@@ -57,9 +65,9 @@ func (c *Collector) Add(r Report) Taken {
 	t := Taken{Step: c.step(r), Metrics: map[string]float64{}}
 	c.notice(r)
 	for _, name := range slices.Sorted(maps.Keys(r.Metrics)) {
-		s := c.series[name]
+		s, objective := c.series[name], c.objective(name)
 		if s == nil {
-			if len(c.series) >= maxMetrics && name != c.objective.Metric || name == "" || len(name) > MaxName {
+			if len(c.series) >= maxMetrics && objective < 0 || name == "" || len(name) > MaxName {
 				t.Ignored = append(t.Ignored, fmt.Sprintf("metric %q: at most %d metrics with names of 1 to %d bytes are kept", cut(name, 64), maxMetrics, MaxName))
 				continue
 			}
@@ -67,13 +75,15 @@ func (c *Collector) Add(r Report) Taken {
 			c.series[name] = s
 		}
 		value := r.Metrics[name]
-		if !s.takeValue(t.Step, value, c.objective.Direction) {
+		better := objective >= 0 && (math.IsNaN(s.best) || c.objectives[objective].Direction.Better(value, s.best))
+		if !s.takeValue(t.Step, value, better) {
 			t.Ignored = append(t.Ignored, fmt.Sprintf("a second value of %q for step %d (report from one process only)", name, t.Step))
 			continue
 		}
 		t.Metrics[name] = value
-		if name == c.objective.Metric {
-			c.unread = ""
+		if objective >= 0 {
+			c.unread[objective] = ""
+			c.chosen.take(objective, t.Step, value, better)
 		}
 	}
 	if len(r.Metrics) > len(t.Ignored) {
@@ -82,24 +92,33 @@ func (c *Collector) Add(r Report) Taken {
 	return t
 }
 
-// notice remembers a report that has, or may have had, a value of the objective that cannot be read.
+// notice remembers a report that has, or may have had, a value of an objective that cannot be read.
 func (c *Collector) notice(r Report) {
-	metric := c.objective.Metric
-	if text, bad := r.Unreadable[metric]; bad {
-		c.unread = fmt.Sprintf("%q is %s, not a number", metric, text)
-	} else if text, bad := r.Unreadable[""]; bad && strings.Contains(text, strconv.Quote(metric)) {
-		c.unread = fmt.Sprintf("a report with %q cannot be read", metric)
-	} else {
-		return
-	}
-	if r.Origin != "" {
-		c.unread += ": " + r.Origin
+	for i := range c.objectives {
+		metric := c.objectives[i].Metric
+		if text, bad := r.Unreadable[metric]; bad {
+			c.unread[i] = fmt.Sprintf("%q is %s, not a number", metric, text)
+		} else if text, bad := r.Unreadable[""]; bad && strings.Contains(text, strconv.Quote(metric)) {
+			c.unread[i] = fmt.Sprintf("a report with %q cannot be read", metric)
+		} else {
+			continue
+		}
+		if r.Origin != "" {
+			c.unread[i] += ": " + r.Origin
+		}
 	}
 }
 
-// Unread says why the objective's newest value could not be read; empty if it could, or if
-// there was none. An older value MUST NOT be taken for it.
-func (c *Collector) Unread() string { return c.unread }
+// Unread returns the first objective whose newest value could not be read, and why; why is
+// empty if there is none. An older value MUST NOT be taken for it.
+func (c *Collector) Unread() (metric, why string) {
+	for i, why := range c.unread {
+		if why != "" {
+			return c.objectives[i].Metric, why
+		}
+	}
+	return "", ""
+}
 
 func (c *Collector) step(r Report) int64 {
 	if r.Step != nil {
@@ -114,8 +133,9 @@ func (c *Collector) step(r Report) int64 {
 	return next
 }
 
-// takeValue records a value and reports whether it is the first for its step.
-func (s *series) takeValue(step int64, value float64, direction study.Direction) bool {
+// takeValue records a value and reports whether it is the first for its step. better says that
+// it is the best one if it is.
+func (s *series) takeValue(step int64, value float64, better bool) bool {
 	if step <= s.highest {
 		if _, seen := s.steps[step]; seen || len(s.steps) >= maxSteps {
 			return false
@@ -129,7 +149,7 @@ func (s *series) takeValue(step int64, value float64, direction study.Direction)
 	if Finite(value) {
 		s.final, s.finite = value, true
 	}
-	if math.IsNaN(s.best) || direction.Better(value, s.best) {
+	if better {
 		s.best = value
 	}
 	return true
@@ -152,17 +172,23 @@ func Split(metrics map[string]float64) (finite map[string]float64, diverged []st
 	return finite, diverged
 }
 
-// Value returns the objective's value according to its Take; ok is false if none was
-// reported. A value that is not finite means that the evaluation diverged.
-func (c *Collector) Value() (value float64, ok bool) {
-	s := c.series[c.objective.Metric]
-	if s == nil {
-		return 0, false
+// Values returns the objectives' values according to their Take, or the first metric that was
+// not reported. A value that is not finite means that the evaluation diverged.
+func (c *Collector) Values() (values study.Values, missing string) {
+	for i, o := range c.objectives {
+		s := c.series[o.Metric]
+		switch {
+		case s == nil:
+			return nil, o.Metric
+		case c.chosen.by < 0:
+			values = append(values, s.last)
+		case c.chosen.by == i:
+			values = append(values, s.best)
+		default:
+			values = append(values, c.chosen.values[i])
+		}
 	}
-	if c.objective.Take == study.TakeBest {
-		return s.best, true
-	}
-	return s.last, true
+	return values, ""
 }
 
 // Final returns the newest finite value of every metric.

@@ -18,18 +18,18 @@ type Pattern struct {
 	names []string
 }
 
-// PatternOf returns the pattern of a study's trials, which report the objective's metric; nil
+// PatternOf returns the pattern of a study's trials, which report the objectives' metrics; nil
 // if there is none.
-func PatternOf(t *study.TrialTemplate, metric string) (*Pattern, error) {
+func PatternOf(t *study.TrialTemplate, objectives []study.Objective) (*Pattern, error) {
 	if t.Metrics == nil || t.Metrics.Pattern == "" {
 		return nil, nil
 	}
-	return NewPattern(t.Metrics.Pattern, metric)
+	return NewPattern(t.Metrics.Pattern, study.MetricNames(objectives)...)
 }
 
 // NewPattern compiles an RE2 expression whose named groups are metrics. The group
-// study.GroupName(metric) is the given metric.
-func NewPattern(expr, metric string) (*Pattern, error) {
+// study.GroupName(metric) is the metric, for each of those given.
+func NewPattern(expr string, metrics ...string) (*Pattern, error) {
 	re, err := regexp.Compile(expr)
 	if err != nil {
 		return nil, fmt.Errorf("metrics pattern %q: %w", expr, err)
@@ -38,8 +38,10 @@ func NewPattern(expr, metric string) (*Pattern, error) {
 	named := false
 	for i, name := range p.names {
 		named = named || name != ""
-		if name != "" && name == study.GroupName(metric) {
-			p.names[i] = metric
+		for _, metric := range metrics {
+			if name != "" && name == study.GroupName(metric) {
+				p.names[i] = metric
+			}
 		}
 	}
 	if !named {

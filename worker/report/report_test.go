@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -194,21 +195,60 @@ func TestValueIsTheLastOrTheBest(t *testing.T) {
 		{"only NaN", study.TakeBest, study.Maximize, []float64{nan}, nan},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := NewCollector(study.Objective{Metric: "e", Direction: tt.direction, Take: tt.take})
-			if _, ok := c.Value(); ok {
+			c := NewCollector([]study.Objective{{Metric: "e", Direction: tt.direction, Take: tt.take}})
+			if _, missing := c.Values(); missing != "e" {
 				t.Error("a value before any report")
 			}
 			add(c, tt.values...)
-			got, ok := c.Value()
-			if !ok || got != tt.want && !(math.IsNaN(got) && math.IsNaN(tt.want)) {
-				t.Errorf("Value() = %v, %v; want %v", got, ok, tt.want)
+			values, missing := c.Values()
+			if got := values.First(); missing != "" || got != tt.want && !(math.IsNaN(got) && math.IsNaN(tt.want)) {
+				t.Errorf("Values() = %v, %q; want %v", values, missing, tt.want)
+			}
+		})
+	}
+}
+
+// Values of several objectives are those of one report: the last one or, if one of them takes its
+// best, the report in which that one was best.
+func TestCollectorChoosesOneReportForAllObjectives(t *testing.T) {
+	last := []study.Objective{{Metric: "e", Direction: study.Minimize, Take: study.TakeLast}, {Metric: "s", Direction: study.Minimize, Take: study.TakeLast}}
+	best := []study.Objective{{Metric: "e", Direction: study.Minimize, Take: study.TakeBest}, {Metric: "s", Direction: study.Minimize, Take: study.TakeLast}}
+	at := func(step int64, metrics map[string]float64) Report { return Report{Step: &step, Metrics: metrics} }
+	both := func(e, s float64) map[string]float64 { return map[string]float64{"e": e, "s": s} }
+	e := func(v float64) map[string]float64 { return map[string]float64{"e": v} }
+	s := func(v float64) map[string]float64 { return map[string]float64{"s": v} }
+	for _, tt := range []struct {
+		name       string
+		objectives []study.Objective
+		reports    []Report
+		want       study.Values
+		missing    string
+	}{
+		{"nothing", last, nil, nil, "e"},
+		{"one of them", last, []Report{at(1, e(1))}, nil, "s"},
+		{"the last", last, []Report{at(1, both(1, 5)), at(2, both(2, 6))}, study.Values{2, 6}, ""},
+		{"two lines", last, []Report{{Metrics: e(1)}, {Metrics: s(5)}}, study.Values{1, 5}, ""},
+		{"the best of one", best, []Report{at(1, both(3, 9)), at(2, both(1, 7)), at(3, both(2, 5))}, study.Values{1, 7}, ""},
+		{"the best of one in two lines", best, []Report{at(1, e(3)), at(1, s(9)), at(2, s(7)), at(2, e(1)), at(3, e(2)), at(3, s(5))}, study.Values{1, 7}, ""},
+		{"the best of one, the other after it", best, []Report{at(1, e(1)), at(1, s(9)), at(2, s(7))}, study.Values{1, 9}, ""},
+		{"a size at once", best, []Report{at(0, s(9)), at(1, e(3)), at(2, e(1)), at(3, e(2))}, study.Values{1, 9}, ""},
+		{"a size at the end", best, []Report{at(1, e(1)), at(2, e(2)), at(3, s(9)), at(4, s(8))}, study.Values{1, 9}, ""},
+		{"diverged in the best report", best, []Report{at(1, both(3, 9)), at(2, both(1, math.Inf(1)))}, study.Values{1, math.Inf(1)}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := NewCollector(tt.objectives)
+			for _, r := range tt.reports {
+				c.Add(r)
+			}
+			if got, missing := c.Values(); missing != tt.missing || !slices.Equal(got, tt.want) {
+				t.Errorf("Values() = %v, %q; want %v, %q", got, missing, tt.want, tt.missing)
 			}
 		})
 	}
 }
 
 func TestCollectorTakesAValueOncePerStep(t *testing.T) {
-	c := NewCollector(study.Objective{Metric: "e"})
+	c := NewCollector([]study.Objective{{Metric: "e"}})
 	first := c.Add(Report{Step: new(int64(5)), Metrics: map[string]float64{"e": 1, "f": math.NaN()}})
 	if diff := cmp.Diff(Taken{Step: 5, Metrics: map[string]float64{"e": 1, "f": math.NaN()}}, first, cmpopts.EquateNaNs()); diff != "" {
 		t.Errorf("first (-want +got):\n%s", diff)
@@ -232,7 +272,7 @@ func TestCollectorTakesAValueOncePerStep(t *testing.T) {
 }
 
 func TestCollectorIsBounded(t *testing.T) {
-	c := NewCollector(study.Objective{Metric: "the objective"})
+	c := NewCollector([]study.Objective{{Metric: "the objective"}})
 	for range 2 * maxSteps {
 		add(c, 1)
 	}
@@ -249,8 +289,8 @@ func TestCollectorIsBounded(t *testing.T) {
 		t.Errorf("keeps %d metrics, want %d", n, maxMetrics)
 	}
 	c.Add(Report{Metrics: map[string]float64{"the objective": 7}})
-	if v, ok := c.Value(); !ok || v != 7 {
-		t.Errorf("after %d other metrics the objective is %v, %v; want 7", maxMetrics, v, ok)
+	if v, missing := c.Values(); missing != "" || v.First() != 7 {
+		t.Errorf("after %d other metrics the objective is %v, %q is missing; want 7", maxMetrics, v, missing)
 	}
 	if taken := c.Add(Report{Metrics: map[string]float64{strings.Repeat("m", MaxName+1): 1}}); len(taken.Ignored) != 1 {
 		t.Error("a metric with a long name was taken")
@@ -278,7 +318,7 @@ func TestAnUnreadableValueOfTheObjectiveIsNotPassedOver(t *testing.T) {
 		{"in a long line", "loss=1\n" + `{"fantasia": {"metrics": {"loss": 1, "x": 0.` + strings.Repeat("1", MaxLine), `a report with "loss" cannot be read: line 2 of stdout is`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := NewCollector(study.Objective{Metric: "loss"})
+			c := NewCollector([]study.Objective{{Metric: "loss"}})
 			lines := Lines{Emit: func(line Line) {
 				for _, find := range []func([]byte) ([]Report, error){Parse, pattern.Find} {
 					reports, _ := line.Read("stdout", find)
@@ -289,7 +329,7 @@ func TestAnUnreadableValueOfTheObjectiveIsNotPassedOver(t *testing.T) {
 			}}
 			lines.Add([]byte(tt.output))
 			lines.Flush()
-			if got := c.Unread(); tt.want == "" && got != "" || !strings.HasPrefix(got, tt.want) {
+			if _, got := c.Unread(); tt.want == "" && got != "" || !strings.HasPrefix(got, tt.want) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})

@@ -106,10 +106,10 @@ func (a *attempt) ending(r *report.Report) evaluation.Ending {
 	if e := a.reports.Ending(); e != nil {
 		return *e
 	}
-	return evaluation.Failed(messaging.ReasonNoValue, a.missing(a.task.Assignment.Objective.Metric))
+	return evaluation.Failed(messaging.ReasonNoValue, a.missing(a.reports.Missing()))
 }
 
-// missing describes what was seen instead of the objective's metric.
+// missing describes what was seen instead of an objective's metric.
 func (a *attempt) missing(metric string) string {
 	names := a.reports.Names()
 	if len(names) == 0 {

@@ -22,26 +22,30 @@ var (
 
 // trial is what a client receives: an attempt to evaluate.
 type trial struct {
-	ID            string          `json:"id"`
-	Study         string          `json:"study"`
-	Trial         int             `json:"trial"`
-	Attempt       int             `json:"attempt"`
-	Slot          int             `json:"slot"`
-	Seed          uint64          `json:"seed"`
-	Parameters    json.RawMessage `json:"parameters"`
-	Metric        string          `json:"metric"`
-	Direction     study.Direction `json:"direction"`
-	Checkpoint    string          `json:"checkpoint,omitempty"`
-	CheckpointDir string          `json:"checkpointDir,omitempty"`
-	Traceparent   string          `json:"traceparent,omitempty"`
-	Tracestate    string          `json:"tracestate,omitempty"`
+	ID         string          `json:"id"`
+	Study      string          `json:"study"`
+	Trial      int             `json:"trial"`
+	Attempt    int             `json:"attempt"`
+	Slot       int             `json:"slot"`
+	Seed       uint64          `json:"seed"`
+	Parameters json.RawMessage `json:"parameters"`
+	// Metric and Direction are those of the objective, or of the first of several.
+	Metric    string          `json:"metric"`
+	Direction study.Direction `json:"direction"`
+	// Objectives are all objectives if there are several.
+	Objectives    []study.Objective `json:"objectives,omitempty"`
+	Checkpoint    string            `json:"checkpoint,omitempty"`
+	CheckpointDir string            `json:"checkpointDir,omitempty"`
+	Traceparent   string            `json:"traceparent,omitempty"`
+	Tracestate    string            `json:"tracestate,omitempty"`
 }
 
 func (s *Sidecar) trial(a *attempt) *trial {
 	as := a.task.Assignment
+	first := as.Objectives()[0]
 	return &trial{
 		ID: a.id, Study: as.StudyName, Trial: as.Trial, Attempt: as.Attempt, Slot: a.task.Slot, Seed: as.Seed,
-		Parameters: a.parameters, Metric: as.Objective.Metric, Direction: as.Objective.Direction,
+		Parameters: a.parameters, Metric: first.Metric, Direction: first.Direction, Objectives: as.Several,
 		Checkpoint: a.reports.Checkpoint, CheckpointDir: a.checkpointDir(s.options.Checkpoints),
 		Traceparent: a.task.Trace.Traceparent, Tracestate: a.task.Trace.Tracestate,
 	}

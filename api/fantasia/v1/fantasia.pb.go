@@ -503,7 +503,7 @@ type Study struct {
 	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
 	// The study's file as a JSON document. Lists and watches leave it out.
 	StudyFile string `protobuf:"bytes,5,opt,name=study_file,json=studyFile,proto3" json:"study_file,omitempty"`
-	// What the study optimises.
+	// What the study optimises: its objective, or the first of several.
 	Objective *Objective `protobuf:"bytes,6,opt,name=objective,proto3" json:"objective,omitempty"`
 	// How many trials to evaluate; cancelled and added trials do not count.
 	MaxTrials int32 `protobuf:"varint,7,opt,name=max_trials,json=maxTrials,proto3" json:"max_trials,omitempty"`
@@ -515,7 +515,8 @@ type Study struct {
 	Algorithm string `protobuf:"bytes,10,opt,name=algorithm,proto3" json:"algorithm,omitempty"`
 	// The numbers of trials by state.
 	Trials *TrialCounts `protobuf:"bytes,11,opt,name=trials,proto3" json:"trials,omitempty"`
-	// The best value seen; unset while no trial has completed.
+	// The best value seen; unset while no trial has completed, and if there are several
+	// objectives: see ListOptimalTrials.
 	Best *BestTrial `protobuf:"bytes,12,opt,name=best,proto3" json:"best,omitempty"`
 	// The evaluated point whose posterior mean is best. For a noisy objective, use
 	// this point rather than the best one. Unset if the optimiser has no model.
@@ -537,7 +538,10 @@ type Study struct {
 	// Labels, as the study file's metadata.labels has them.
 	Labels map[string]string `protobuf:"bytes,19,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// What people have written about the study, as the study file's spec.note has it.
-	Note          string `protobuf:"bytes,20,opt,name=note,proto3" json:"note,omitempty"`
+	Note string `protobuf:"bytes,20,opt,name=note,proto3" json:"note,omitempty"`
+	// All objectives, in the order of every trial's values, if there are several; empty for
+	// a single one.
+	Objectives    []*Objective `protobuf:"bytes,21,rep,name=objectives,proto3" json:"objectives,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -712,7 +716,14 @@ func (x *Study) GetNote() string {
 	return ""
 }
 
-// Objective is the metric that a study optimises.
+func (x *Study) GetObjectives() []*Objective {
+	if x != nil {
+		return x.Objectives
+	}
+	return nil
+}
+
+// Objective is a metric that a study optimises.
 type Objective struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The metric's name.
@@ -720,7 +731,10 @@ type Objective struct {
 	// Which way it improves.
 	Direction Direction `protobuf:"varint,2,opt,name=direction,proto3,enum=fantasia.v1.Direction" json:"direction,omitempty"`
 	// The value that ends the study; unset if there is no goal.
-	Goal          *float64 `protobuf:"fixed64,3,opt,name=goal,proto3,oneof" json:"goal,omitempty"`
+	Goal *float64 `protobuf:"fixed64,3,opt,name=goal,proto3,oneof" json:"goal,omitempty"`
+	// The worst value of one of several objectives that is still of interest; unset if it is
+	// not known.
+	Reference     *float64 `protobuf:"fixed64,4,opt,name=reference,proto3,oneof" json:"reference,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -772,6 +786,13 @@ func (x *Objective) GetDirection() Direction {
 func (x *Objective) GetGoal() float64 {
 	if x != nil && x.Goal != nil {
 		return *x.Goal
+	}
+	return 0
+}
+
+func (x *Objective) GetReference() float64 {
+	if x != nil && x.Reference != nil {
+		return *x.Reference
 	}
 	return 0
 }
@@ -3189,6 +3210,125 @@ func (x *ListTrialsResponse) GetNextPageToken() string {
 	return ""
 }
 
+// ListOptimalTrialsRequest asks for a page of the trials on the front.
+type ListOptimalTrialsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "studies/{study}", by name or id.
+	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
+	// The most trials to return; 0 means 100.
+	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// The next_page_token of the previous page; empty for the first page.
+	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListOptimalTrialsRequest) Reset() {
+	*x = ListOptimalTrialsRequest{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListOptimalTrialsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListOptimalTrialsRequest) ProtoMessage() {}
+
+func (x *ListOptimalTrialsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListOptimalTrialsRequest.ProtoReflect.Descriptor instead.
+func (*ListOptimalTrialsRequest) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *ListOptimalTrialsRequest) GetParent() string {
+	if x != nil {
+		return x.Parent
+	}
+	return ""
+}
+
+func (x *ListOptimalTrialsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListOptimalTrialsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// ListOptimalTrialsResponse is a page of the trials on the front.
+type ListOptimalTrialsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The trials, by number.
+	Trials []*Trial `protobuf:"bytes,1,rep,name=trials,proto3" json:"trials,omitempty"`
+	// The page_token of the next page; empty on the last page.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListOptimalTrialsResponse) Reset() {
+	*x = ListOptimalTrialsResponse{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListOptimalTrialsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListOptimalTrialsResponse) ProtoMessage() {}
+
+func (x *ListOptimalTrialsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListOptimalTrialsResponse.ProtoReflect.Descriptor instead.
+func (*ListOptimalTrialsResponse) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *ListOptimalTrialsResponse) GetTrials() []*Trial {
+	if x != nil {
+		return x.Trials
+	}
+	return nil
+}
+
+func (x *ListOptimalTrialsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
 // GetTrialRequest asks for one trial.
 type GetTrialRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3200,7 +3340,7 @@ type GetTrialRequest struct {
 
 func (x *GetTrialRequest) Reset() {
 	*x = GetTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[36]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3212,7 +3352,7 @@ func (x *GetTrialRequest) String() string {
 func (*GetTrialRequest) ProtoMessage() {}
 
 func (x *GetTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[36]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3225,7 +3365,7 @@ func (x *GetTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTrialRequest.ProtoReflect.Descriptor instead.
 func (*GetTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{36}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *GetTrialRequest) GetName() string {
@@ -3246,7 +3386,7 @@ type GetTrialResponse struct {
 
 func (x *GetTrialResponse) Reset() {
 	*x = GetTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3258,7 +3398,7 @@ func (x *GetTrialResponse) String() string {
 func (*GetTrialResponse) ProtoMessage() {}
 
 func (x *GetTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3271,7 +3411,7 @@ func (x *GetTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTrialResponse.ProtoReflect.Descriptor instead.
 func (*GetTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{37}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *GetTrialResponse) GetTrial() *Trial {
@@ -3299,7 +3439,7 @@ type WatchTrialsRequest struct {
 
 func (x *WatchTrialsRequest) Reset() {
 	*x = WatchTrialsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[38]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3311,7 +3451,7 @@ func (x *WatchTrialsRequest) String() string {
 func (*WatchTrialsRequest) ProtoMessage() {}
 
 func (x *WatchTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[38]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3324,7 +3464,7 @@ func (x *WatchTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchTrialsRequest.ProtoReflect.Descriptor instead.
 func (*WatchTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{38}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *WatchTrialsRequest) GetParent() string {
@@ -3368,7 +3508,7 @@ type WatchTrialsResponse struct {
 
 func (x *WatchTrialsResponse) Reset() {
 	*x = WatchTrialsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[39]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3380,7 +3520,7 @@ func (x *WatchTrialsResponse) String() string {
 func (*WatchTrialsResponse) ProtoMessage() {}
 
 func (x *WatchTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[39]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3393,7 +3533,7 @@ func (x *WatchTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchTrialsResponse.ProtoReflect.Descriptor instead.
 func (*WatchTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{39}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *WatchTrialsResponse) GetTrial() *Trial {
@@ -3425,7 +3565,7 @@ type Measurement struct {
 
 func (x *Measurement) Reset() {
 	*x = Measurement{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[40]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3437,7 +3577,7 @@ func (x *Measurement) String() string {
 func (*Measurement) ProtoMessage() {}
 
 func (x *Measurement) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[40]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3450,7 +3590,7 @@ func (x *Measurement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Measurement.ProtoReflect.Descriptor instead.
 func (*Measurement) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{40}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Measurement) GetMetric() string {
@@ -3490,7 +3630,7 @@ type TrialMeasurements struct {
 
 func (x *TrialMeasurements) Reset() {
 	*x = TrialMeasurements{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[41]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3502,7 +3642,7 @@ func (x *TrialMeasurements) String() string {
 func (*TrialMeasurements) ProtoMessage() {}
 
 func (x *TrialMeasurements) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[41]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3515,7 +3655,7 @@ func (x *TrialMeasurements) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialMeasurements.ProtoReflect.Descriptor instead.
 func (*TrialMeasurements) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{41}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *TrialMeasurements) GetTrial() string {
@@ -3556,7 +3696,7 @@ type ListMeasurementsRequest struct {
 
 func (x *ListMeasurementsRequest) Reset() {
 	*x = ListMeasurementsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[42]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3568,7 +3708,7 @@ func (x *ListMeasurementsRequest) String() string {
 func (*ListMeasurementsRequest) ProtoMessage() {}
 
 func (x *ListMeasurementsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[42]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3581,7 +3721,7 @@ func (x *ListMeasurementsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMeasurementsRequest.ProtoReflect.Descriptor instead.
 func (*ListMeasurementsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{42}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ListMeasurementsRequest) GetParent() string {
@@ -3627,7 +3767,7 @@ type ListMeasurementsResponse struct {
 
 func (x *ListMeasurementsResponse) Reset() {
 	*x = ListMeasurementsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[43]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3639,7 +3779,7 @@ func (x *ListMeasurementsResponse) String() string {
 func (*ListMeasurementsResponse) ProtoMessage() {}
 
 func (x *ListMeasurementsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[43]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3652,7 +3792,7 @@ func (x *ListMeasurementsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMeasurementsResponse.ProtoReflect.Descriptor instead.
 func (*ListMeasurementsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{43}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ListMeasurementsResponse) GetMeasurements() []*Measurement {
@@ -3694,7 +3834,7 @@ type SuggestTrialsRequest struct {
 
 func (x *SuggestTrialsRequest) Reset() {
 	*x = SuggestTrialsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[44]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3706,7 +3846,7 @@ func (x *SuggestTrialsRequest) String() string {
 func (*SuggestTrialsRequest) ProtoMessage() {}
 
 func (x *SuggestTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[44]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3719,7 +3859,7 @@ func (x *SuggestTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuggestTrialsRequest.ProtoReflect.Descriptor instead.
 func (*SuggestTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{44}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *SuggestTrialsRequest) GetParent() string {
@@ -3768,7 +3908,7 @@ type SuggestTrialsResponse struct {
 
 func (x *SuggestTrialsResponse) Reset() {
 	*x = SuggestTrialsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[45]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3780,7 +3920,7 @@ func (x *SuggestTrialsResponse) String() string {
 func (*SuggestTrialsResponse) ProtoMessage() {}
 
 func (x *SuggestTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[45]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3793,7 +3933,7 @@ func (x *SuggestTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuggestTrialsResponse.ProtoReflect.Descriptor instead.
 func (*SuggestTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{45}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *SuggestTrialsResponse) GetTrials() []*Trial {
@@ -3843,7 +3983,7 @@ type HeartbeatTrialsRequest struct {
 
 func (x *HeartbeatTrialsRequest) Reset() {
 	*x = HeartbeatTrialsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[46]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3855,7 +3995,7 @@ func (x *HeartbeatTrialsRequest) String() string {
 func (*HeartbeatTrialsRequest) ProtoMessage() {}
 
 func (x *HeartbeatTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[46]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3868,7 +4008,7 @@ func (x *HeartbeatTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatTrialsRequest.ProtoReflect.Descriptor instead.
 func (*HeartbeatTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{46}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *HeartbeatTrialsRequest) GetParent() string {
@@ -3910,7 +4050,7 @@ type HeartbeatTrialsResponse struct {
 
 func (x *HeartbeatTrialsResponse) Reset() {
 	*x = HeartbeatTrialsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[47]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3922,7 +4062,7 @@ func (x *HeartbeatTrialsResponse) String() string {
 func (*HeartbeatTrialsResponse) ProtoMessage() {}
 
 func (x *HeartbeatTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[47]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3935,7 +4075,7 @@ func (x *HeartbeatTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatTrialsResponse.ProtoReflect.Descriptor instead.
 func (*HeartbeatTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{47}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *HeartbeatTrialsResponse) GetInstructions() []*TrialInstruction {
@@ -3960,7 +4100,7 @@ type TrialInstruction struct {
 
 func (x *TrialInstruction) Reset() {
 	*x = TrialInstruction{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[48]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3972,7 +4112,7 @@ func (x *TrialInstruction) String() string {
 func (*TrialInstruction) ProtoMessage() {}
 
 func (x *TrialInstruction) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[48]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3985,7 +4125,7 @@ func (x *TrialInstruction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialInstruction.ProtoReflect.Descriptor instead.
 func (*TrialInstruction) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{48}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *TrialInstruction) GetTrial() int32 {
@@ -4036,7 +4176,7 @@ type AddMeasurementRequest struct {
 
 func (x *AddMeasurementRequest) Reset() {
 	*x = AddMeasurementRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[49]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4048,7 +4188,7 @@ func (x *AddMeasurementRequest) String() string {
 func (*AddMeasurementRequest) ProtoMessage() {}
 
 func (x *AddMeasurementRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[49]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4061,7 +4201,7 @@ func (x *AddMeasurementRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMeasurementRequest.ProtoReflect.Descriptor instead.
 func (*AddMeasurementRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{49}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *AddMeasurementRequest) GetName() string {
@@ -4119,7 +4259,7 @@ type EarlierMeasurement struct {
 
 func (x *EarlierMeasurement) Reset() {
 	*x = EarlierMeasurement{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[50]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4131,7 +4271,7 @@ func (x *EarlierMeasurement) String() string {
 func (*EarlierMeasurement) ProtoMessage() {}
 
 func (x *EarlierMeasurement) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[50]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4144,7 +4284,7 @@ func (x *EarlierMeasurement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EarlierMeasurement.ProtoReflect.Descriptor instead.
 func (*EarlierMeasurement) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{50}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *EarlierMeasurement) GetStep() int64 {
@@ -4174,7 +4314,7 @@ type AddMeasurementResponse struct {
 
 func (x *AddMeasurementResponse) Reset() {
 	*x = AddMeasurementResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[51]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4186,7 +4326,7 @@ func (x *AddMeasurementResponse) String() string {
 func (*AddMeasurementResponse) ProtoMessage() {}
 
 func (x *AddMeasurementResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[51]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4199,7 +4339,7 @@ func (x *AddMeasurementResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMeasurementResponse.ProtoReflect.Descriptor instead.
 func (*AddMeasurementResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{51}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *AddMeasurementResponse) GetAction() TrialAction {
@@ -4249,7 +4389,7 @@ type CompleteTrialRequest struct {
 
 func (x *CompleteTrialRequest) Reset() {
 	*x = CompleteTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[52]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4261,7 +4401,7 @@ func (x *CompleteTrialRequest) String() string {
 func (*CompleteTrialRequest) ProtoMessage() {}
 
 func (x *CompleteTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[52]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4274,7 +4414,7 @@ func (x *CompleteTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTrialRequest.ProtoReflect.Descriptor instead.
 func (*CompleteTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{52}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *CompleteTrialRequest) GetName() string {
@@ -4344,7 +4484,7 @@ type CompleteTrialResponse struct {
 
 func (x *CompleteTrialResponse) Reset() {
 	*x = CompleteTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[53]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4356,7 +4496,7 @@ func (x *CompleteTrialResponse) String() string {
 func (*CompleteTrialResponse) ProtoMessage() {}
 
 func (x *CompleteTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[53]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4369,7 +4509,7 @@ func (x *CompleteTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTrialResponse.ProtoReflect.Descriptor instead.
 func (*CompleteTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{53}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *CompleteTrialResponse) GetTrial() *Trial {
@@ -4407,7 +4547,7 @@ type FailTrialRequest struct {
 
 func (x *FailTrialRequest) Reset() {
 	*x = FailTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[54]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4419,7 +4559,7 @@ func (x *FailTrialRequest) String() string {
 func (*FailTrialRequest) ProtoMessage() {}
 
 func (x *FailTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[54]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4432,7 +4572,7 @@ func (x *FailTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailTrialRequest.ProtoReflect.Descriptor instead.
 func (*FailTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{54}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *FailTrialRequest) GetName() string {
@@ -4495,7 +4635,7 @@ type FailTrialResponse struct {
 
 func (x *FailTrialResponse) Reset() {
 	*x = FailTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[55]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4507,7 +4647,7 @@ func (x *FailTrialResponse) String() string {
 func (*FailTrialResponse) ProtoMessage() {}
 
 func (x *FailTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[55]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4520,7 +4660,7 @@ func (x *FailTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailTrialResponse.ProtoReflect.Descriptor instead.
 func (*FailTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{55}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *FailTrialResponse) GetTrial() *Trial {
@@ -4552,7 +4692,7 @@ type ReleaseTrialRequest struct {
 
 func (x *ReleaseTrialRequest) Reset() {
 	*x = ReleaseTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[56]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4564,7 +4704,7 @@ func (x *ReleaseTrialRequest) String() string {
 func (*ReleaseTrialRequest) ProtoMessage() {}
 
 func (x *ReleaseTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[56]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4577,7 +4717,7 @@ func (x *ReleaseTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseTrialRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{56}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ReleaseTrialRequest) GetName() string {
@@ -4626,7 +4766,7 @@ type ReleaseTrialResponse struct {
 
 func (x *ReleaseTrialResponse) Reset() {
 	*x = ReleaseTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[57]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4638,7 +4778,7 @@ func (x *ReleaseTrialResponse) String() string {
 func (*ReleaseTrialResponse) ProtoMessage() {}
 
 func (x *ReleaseTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[57]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4651,7 +4791,7 @@ func (x *ReleaseTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseTrialResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{57}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ReleaseTrialResponse) GetTrial() *Trial {
@@ -4681,7 +4821,7 @@ type EnqueueTrialRequest struct {
 
 func (x *EnqueueTrialRequest) Reset() {
 	*x = EnqueueTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[58]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4693,7 +4833,7 @@ func (x *EnqueueTrialRequest) String() string {
 func (*EnqueueTrialRequest) ProtoMessage() {}
 
 func (x *EnqueueTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[58]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4706,7 +4846,7 @@ func (x *EnqueueTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnqueueTrialRequest.ProtoReflect.Descriptor instead.
 func (*EnqueueTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{58}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *EnqueueTrialRequest) GetParent() string {
@@ -4755,7 +4895,7 @@ type EnqueueTrialResponse struct {
 
 func (x *EnqueueTrialResponse) Reset() {
 	*x = EnqueueTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[59]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4767,7 +4907,7 @@ func (x *EnqueueTrialResponse) String() string {
 func (*EnqueueTrialResponse) ProtoMessage() {}
 
 func (x *EnqueueTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[59]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4780,7 +4920,7 @@ func (x *EnqueueTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnqueueTrialResponse.ProtoReflect.Descriptor instead.
 func (*EnqueueTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{59}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *EnqueueTrialResponse) GetTrial() *Trial {
@@ -4814,7 +4954,7 @@ type AddTrialRequest struct {
 
 func (x *AddTrialRequest) Reset() {
 	*x = AddTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[60]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4826,7 +4966,7 @@ func (x *AddTrialRequest) String() string {
 func (*AddTrialRequest) ProtoMessage() {}
 
 func (x *AddTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[60]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4839,7 +4979,7 @@ func (x *AddTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddTrialRequest.ProtoReflect.Descriptor instead.
 func (*AddTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{60}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *AddTrialRequest) GetParent() string {
@@ -4902,7 +5042,7 @@ type AddTrialResponse struct {
 
 func (x *AddTrialResponse) Reset() {
 	*x = AddTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[61]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4914,7 +5054,7 @@ func (x *AddTrialResponse) String() string {
 func (*AddTrialResponse) ProtoMessage() {}
 
 func (x *AddTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[61]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4927,7 +5067,7 @@ func (x *AddTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddTrialResponse.ProtoReflect.Descriptor instead.
 func (*AddTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{61}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *AddTrialResponse) GetTrial() *Trial {
@@ -4950,7 +5090,7 @@ type CancelTrialRequest struct {
 
 func (x *CancelTrialRequest) Reset() {
 	*x = CancelTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[62]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4962,7 +5102,7 @@ func (x *CancelTrialRequest) String() string {
 func (*CancelTrialRequest) ProtoMessage() {}
 
 func (x *CancelTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[62]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4975,7 +5115,7 @@ func (x *CancelTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTrialRequest.ProtoReflect.Descriptor instead.
 func (*CancelTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{62}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *CancelTrialRequest) GetName() string {
@@ -5003,7 +5143,7 @@ type CancelTrialResponse struct {
 
 func (x *CancelTrialResponse) Reset() {
 	*x = CancelTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[63]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5015,7 +5155,7 @@ func (x *CancelTrialResponse) String() string {
 func (*CancelTrialResponse) ProtoMessage() {}
 
 func (x *CancelTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[63]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5028,7 +5168,7 @@ func (x *CancelTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTrialResponse.ProtoReflect.Descriptor instead.
 func (*CancelTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{63}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *CancelTrialResponse) GetTrial() *Trial {
@@ -5059,7 +5199,7 @@ type EditTrialRequest struct {
 
 func (x *EditTrialRequest) Reset() {
 	*x = EditTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[64]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5071,7 +5211,7 @@ func (x *EditTrialRequest) String() string {
 func (*EditTrialRequest) ProtoMessage() {}
 
 func (x *EditTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[64]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5084,7 +5224,7 @@ func (x *EditTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditTrialRequest.ProtoReflect.Descriptor instead.
 func (*EditTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{64}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *EditTrialRequest) GetName() string {
@@ -5133,7 +5273,7 @@ type EditTrialResponse struct {
 
 func (x *EditTrialResponse) Reset() {
 	*x = EditTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[65]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5145,7 +5285,7 @@ func (x *EditTrialResponse) String() string {
 func (*EditTrialResponse) ProtoMessage() {}
 
 func (x *EditTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[65]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5158,7 +5298,7 @@ func (x *EditTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditTrialResponse.ProtoReflect.Descriptor instead.
 func (*EditTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{65}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *EditTrialResponse) GetTrial() *Trial {
@@ -5187,7 +5327,7 @@ type TailTrialLogsRequest struct {
 
 func (x *TailTrialLogsRequest) Reset() {
 	*x = TailTrialLogsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[66]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5199,7 +5339,7 @@ func (x *TailTrialLogsRequest) String() string {
 func (*TailTrialLogsRequest) ProtoMessage() {}
 
 func (x *TailTrialLogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[66]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5212,7 +5352,7 @@ func (x *TailTrialLogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailTrialLogsRequest.ProtoReflect.Descriptor instead.
 func (*TailTrialLogsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{66}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *TailTrialLogsRequest) GetName() string {
@@ -5265,7 +5405,7 @@ type TailTrialLogsResponse struct {
 
 func (x *TailTrialLogsResponse) Reset() {
 	*x = TailTrialLogsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[67]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5277,7 +5417,7 @@ func (x *TailTrialLogsResponse) String() string {
 func (*TailTrialLogsResponse) ProtoMessage() {}
 
 func (x *TailTrialLogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[67]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5290,7 +5430,7 @@ func (x *TailTrialLogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailTrialLogsResponse.ProtoReflect.Descriptor instead.
 func (*TailTrialLogsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{67}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *TailTrialLogsResponse) GetAttempt() int32 {
@@ -5325,7 +5465,7 @@ type ListWorkersRequest struct {
 
 func (x *ListWorkersRequest) Reset() {
 	*x = ListWorkersRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[68]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5337,7 +5477,7 @@ func (x *ListWorkersRequest) String() string {
 func (*ListWorkersRequest) ProtoMessage() {}
 
 func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[68]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5350,7 +5490,7 @@ func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersRequest.ProtoReflect.Descriptor instead.
 func (*ListWorkersRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{68}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *ListWorkersRequest) GetPool() string {
@@ -5371,7 +5511,7 @@ type ListWorkersResponse struct {
 
 func (x *ListWorkersResponse) Reset() {
 	*x = ListWorkersResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[69]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5383,7 +5523,7 @@ func (x *ListWorkersResponse) String() string {
 func (*ListWorkersResponse) ProtoMessage() {}
 
 func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[69]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5396,7 +5536,7 @@ func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersResponse.ProtoReflect.Descriptor instead.
 func (*ListWorkersResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{69}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ListWorkersResponse) GetWorkers() []*Worker {
@@ -5430,7 +5570,7 @@ var File_fantasia_v1_fantasia_proto protoreflect.FileDescriptor
 
 const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\n" +
-	"\x1afantasia/v1/fantasia.proto\x12\vfantasia.v1\x1a\x1bbuf/validate/validate.proto\x1a google/protobuf/descriptor.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe7\x06\n" +
+	"\x1afantasia/v1/fantasia.proto\x12\vfantasia.v1\x1a\x1bbuf/validate/validate.proto\x1a google/protobuf/descriptor.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9f\a\n" +
 	"\x05Study\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12-\n" +
@@ -5456,15 +5596,21 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\aelapsed\x18\x11 \x01(\v2\x19.google.protobuf.DurationR\aelapsed\x12#\n" +
 	"\rspace_version\x18\x12 \x01(\x05R\fspaceVersion\x126\n" +
 	"\x06labels\x18\x13 \x03(\v2\x1e.fantasia.v1.Study.LabelsEntryR\x06labels\x12\x12\n" +
-	"\x04note\x18\x14 \x01(\tR\x04note\x1a9\n" +
+	"\x04note\x18\x14 \x01(\tR\x04note\x126\n" +
+	"\n" +
+	"objectives\x18\x15 \x03(\v2\x16.fantasia.v1.ObjectiveR\n" +
+	"objectives\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"{\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xac\x01\n" +
 	"\tObjective\x12\x16\n" +
 	"\x06metric\x18\x01 \x01(\tR\x06metric\x124\n" +
 	"\tdirection\x18\x02 \x01(\x0e2\x16.fantasia.v1.DirectionR\tdirection\x12\x17\n" +
-	"\x04goal\x18\x03 \x01(\x01H\x00R\x04goal\x88\x01\x01B\a\n" +
-	"\x05_goal\"\xfb\x01\n" +
+	"\x04goal\x18\x03 \x01(\x01H\x00R\x04goal\x88\x01\x01\x12!\n" +
+	"\treference\x18\x04 \x01(\x01H\x01R\treference\x88\x01\x01B\a\n" +
+	"\x05_goalB\f\n" +
+	"\n" +
+	"_reference\"\xfb\x01\n" +
 	"\vTrialCounts\x12\x18\n" +
 	"\apending\x18\x01 \x01(\x05R\apending\x12\x16\n" +
 	"\x06queued\x18\x02 \x01(\x05R\x06queued\x12\x18\n" +
@@ -5687,6 +5833,17 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"h\n" +
 	"\x12ListTrialsResponse\x12*\n" +
+	"\x06trials\x18\x01 \x03(\v2\x12.fantasia.v1.TrialR\x06trials\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xcd\x02\n" +
+	"\x18ListOptimalTrialsRequest\x12\xde\x01\n" +
+	"\x06parent\x18\x01 \x01(\tB\xc5\x01\xbaH\xc1\x01\xba\x01\xbd\x01\n" +
+	"\n" +
+	"study.name\x127want studies/{study} with the name or the id of a study\x1avthis.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?$')R\x06parent\x12'\n" +
+	"\tpage_size\x18\x02 \x01(\x05B\n" +
+	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\tpageToken\"o\n" +
+	"\x19ListOptimalTrialsResponse\x12*\n" +
 	"\x06trials\x18\x01 \x03(\v2\x12.fantasia.v1.TrialR\x06trials\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x8b\x02\n" +
 	"\x0fGetTrialRequest\x12\xf7\x01\n" +
@@ -5954,7 +6111,7 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\tLogStream\x12\x1a\n" +
 	"\x16LOG_STREAM_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11LOG_STREAM_STDOUT\x10\x01\x12\x15\n" +
-	"\x11LOG_STREAM_STDERR\x10\x022\xee\x11\n" +
+	"\x11LOG_STREAM_STDERR\x10\x022\xd7\x12\n" +
 	"\fStudyService\x12P\n" +
 	"\vCreateStudy\x12\x1f.fantasia.v1.CreateStudyRequest\x1a .fantasia.v1.CreateStudyResponse\x12L\n" +
 	"\bGetStudy\x12\x1c.fantasia.v1.GetStudyRequest\x1a\x1d.fantasia.v1.GetStudyResponse\"\x03\x90\x02\x01\x12U\n" +
@@ -5968,7 +6125,8 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\x0eUnarchiveStudy\x12\".fantasia.v1.UnarchiveStudyRequest\x1a#.fantasia.v1.UnarchiveStudyResponse\x12m\n" +
 	"\x13ListArchivedStudies\x12'.fantasia.v1.ListArchivedStudiesRequest\x1a(.fantasia.v1.ListArchivedStudiesResponse\"\x03\x90\x02\x01\x12R\n" +
 	"\n" +
-	"ListTrials\x12\x1e.fantasia.v1.ListTrialsRequest\x1a\x1f.fantasia.v1.ListTrialsResponse\"\x03\x90\x02\x01\x12L\n" +
+	"ListTrials\x12\x1e.fantasia.v1.ListTrialsRequest\x1a\x1f.fantasia.v1.ListTrialsResponse\"\x03\x90\x02\x01\x12g\n" +
+	"\x11ListOptimalTrials\x12%.fantasia.v1.ListOptimalTrialsRequest\x1a&.fantasia.v1.ListOptimalTrialsResponse\"\x03\x90\x02\x01\x12L\n" +
 	"\bGetTrial\x12\x1c.fantasia.v1.GetTrialRequest\x1a\x1d.fantasia.v1.GetTrialResponse\"\x03\x90\x02\x01\x12d\n" +
 	"\x10ListMeasurements\x12$.fantasia.v1.ListMeasurementsRequest\x1a%.fantasia.v1.ListMeasurementsResponse\"\x03\x90\x02\x01\x12R\n" +
 	"\vWatchTrials\x12\x1f.fantasia.v1.WatchTrialsRequest\x1a .fantasia.v1.WatchTrialsResponse0\x01\x12X\n" +
@@ -6000,7 +6158,7 @@ func file_fantasia_v1_fantasia_proto_rawDescGZIP() []byte {
 }
 
 var file_fantasia_v1_fantasia_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_fantasia_v1_fantasia_proto_msgTypes = make([]protoimpl.MessageInfo, 83)
+var file_fantasia_v1_fantasia_proto_msgTypes = make([]protoimpl.MessageInfo, 85)
 var file_fantasia_v1_fantasia_proto_goTypes = []any{
 	(StudyState)(0),                     // 0: fantasia.v1.StudyState
 	(Direction)(0),                      // 1: fantasia.v1.Direction
@@ -6045,57 +6203,59 @@ var file_fantasia_v1_fantasia_proto_goTypes = []any{
 	(*ListArchivedStudiesResponse)(nil), // 40: fantasia.v1.ListArchivedStudiesResponse
 	(*ListTrialsRequest)(nil),           // 41: fantasia.v1.ListTrialsRequest
 	(*ListTrialsResponse)(nil),          // 42: fantasia.v1.ListTrialsResponse
-	(*GetTrialRequest)(nil),             // 43: fantasia.v1.GetTrialRequest
-	(*GetTrialResponse)(nil),            // 44: fantasia.v1.GetTrialResponse
-	(*WatchTrialsRequest)(nil),          // 45: fantasia.v1.WatchTrialsRequest
-	(*WatchTrialsResponse)(nil),         // 46: fantasia.v1.WatchTrialsResponse
-	(*Measurement)(nil),                 // 47: fantasia.v1.Measurement
-	(*TrialMeasurements)(nil),           // 48: fantasia.v1.TrialMeasurements
-	(*ListMeasurementsRequest)(nil),     // 49: fantasia.v1.ListMeasurementsRequest
-	(*ListMeasurementsResponse)(nil),    // 50: fantasia.v1.ListMeasurementsResponse
-	(*SuggestTrialsRequest)(nil),        // 51: fantasia.v1.SuggestTrialsRequest
-	(*SuggestTrialsResponse)(nil),       // 52: fantasia.v1.SuggestTrialsResponse
-	(*HeartbeatTrialsRequest)(nil),      // 53: fantasia.v1.HeartbeatTrialsRequest
-	(*HeartbeatTrialsResponse)(nil),     // 54: fantasia.v1.HeartbeatTrialsResponse
-	(*TrialInstruction)(nil),            // 55: fantasia.v1.TrialInstruction
-	(*AddMeasurementRequest)(nil),       // 56: fantasia.v1.AddMeasurementRequest
-	(*EarlierMeasurement)(nil),          // 57: fantasia.v1.EarlierMeasurement
-	(*AddMeasurementResponse)(nil),      // 58: fantasia.v1.AddMeasurementResponse
-	(*CompleteTrialRequest)(nil),        // 59: fantasia.v1.CompleteTrialRequest
-	(*CompleteTrialResponse)(nil),       // 60: fantasia.v1.CompleteTrialResponse
-	(*FailTrialRequest)(nil),            // 61: fantasia.v1.FailTrialRequest
-	(*FailTrialResponse)(nil),           // 62: fantasia.v1.FailTrialResponse
-	(*ReleaseTrialRequest)(nil),         // 63: fantasia.v1.ReleaseTrialRequest
-	(*ReleaseTrialResponse)(nil),        // 64: fantasia.v1.ReleaseTrialResponse
-	(*EnqueueTrialRequest)(nil),         // 65: fantasia.v1.EnqueueTrialRequest
-	(*EnqueueTrialResponse)(nil),        // 66: fantasia.v1.EnqueueTrialResponse
-	(*AddTrialRequest)(nil),             // 67: fantasia.v1.AddTrialRequest
-	(*AddTrialResponse)(nil),            // 68: fantasia.v1.AddTrialResponse
-	(*CancelTrialRequest)(nil),          // 69: fantasia.v1.CancelTrialRequest
-	(*CancelTrialResponse)(nil),         // 70: fantasia.v1.CancelTrialResponse
-	(*EditTrialRequest)(nil),            // 71: fantasia.v1.EditTrialRequest
-	(*EditTrialResponse)(nil),           // 72: fantasia.v1.EditTrialResponse
-	(*TailTrialLogsRequest)(nil),        // 73: fantasia.v1.TailTrialLogsRequest
-	(*TailTrialLogsResponse)(nil),       // 74: fantasia.v1.TailTrialLogsResponse
-	(*ListWorkersRequest)(nil),          // 75: fantasia.v1.ListWorkersRequest
-	(*ListWorkersResponse)(nil),         // 76: fantasia.v1.ListWorkersResponse
-	nil,                                 // 77: fantasia.v1.Study.LabelsEntry
-	nil,                                 // 78: fantasia.v1.Trial.MetricsEntry
-	nil,                                 // 79: fantasia.v1.Trial.LabelsEntry
-	nil,                                 // 80: fantasia.v1.Reasons.AcquisitionEntry
-	nil,                                 // 81: fantasia.v1.ListStudiesRequest.LabelsEntry
-	nil,                                 // 82: fantasia.v1.ListTrialsRequest.LabelsEntry
-	nil,                                 // 83: fantasia.v1.AddMeasurementRequest.MetricsEntry
-	nil,                                 // 84: fantasia.v1.EarlierMeasurement.MetricsEntry
-	nil,                                 // 85: fantasia.v1.CompleteTrialRequest.MetricsEntry
-	nil,                                 // 86: fantasia.v1.EnqueueTrialRequest.LabelsEntry
-	nil,                                 // 87: fantasia.v1.AddTrialRequest.MetricsEntry
-	nil,                                 // 88: fantasia.v1.AddTrialRequest.LabelsEntry
-	nil,                                 // 89: fantasia.v1.EditTrialRequest.LabelsEntry
-	(*timestamppb.Timestamp)(nil),       // 90: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),         // 91: google.protobuf.Duration
-	(*structpb.Struct)(nil),             // 92: google.protobuf.Struct
-	(*descriptorpb.MethodOptions)(nil),  // 93: google.protobuf.MethodOptions
+	(*ListOptimalTrialsRequest)(nil),    // 43: fantasia.v1.ListOptimalTrialsRequest
+	(*ListOptimalTrialsResponse)(nil),   // 44: fantasia.v1.ListOptimalTrialsResponse
+	(*GetTrialRequest)(nil),             // 45: fantasia.v1.GetTrialRequest
+	(*GetTrialResponse)(nil),            // 46: fantasia.v1.GetTrialResponse
+	(*WatchTrialsRequest)(nil),          // 47: fantasia.v1.WatchTrialsRequest
+	(*WatchTrialsResponse)(nil),         // 48: fantasia.v1.WatchTrialsResponse
+	(*Measurement)(nil),                 // 49: fantasia.v1.Measurement
+	(*TrialMeasurements)(nil),           // 50: fantasia.v1.TrialMeasurements
+	(*ListMeasurementsRequest)(nil),     // 51: fantasia.v1.ListMeasurementsRequest
+	(*ListMeasurementsResponse)(nil),    // 52: fantasia.v1.ListMeasurementsResponse
+	(*SuggestTrialsRequest)(nil),        // 53: fantasia.v1.SuggestTrialsRequest
+	(*SuggestTrialsResponse)(nil),       // 54: fantasia.v1.SuggestTrialsResponse
+	(*HeartbeatTrialsRequest)(nil),      // 55: fantasia.v1.HeartbeatTrialsRequest
+	(*HeartbeatTrialsResponse)(nil),     // 56: fantasia.v1.HeartbeatTrialsResponse
+	(*TrialInstruction)(nil),            // 57: fantasia.v1.TrialInstruction
+	(*AddMeasurementRequest)(nil),       // 58: fantasia.v1.AddMeasurementRequest
+	(*EarlierMeasurement)(nil),          // 59: fantasia.v1.EarlierMeasurement
+	(*AddMeasurementResponse)(nil),      // 60: fantasia.v1.AddMeasurementResponse
+	(*CompleteTrialRequest)(nil),        // 61: fantasia.v1.CompleteTrialRequest
+	(*CompleteTrialResponse)(nil),       // 62: fantasia.v1.CompleteTrialResponse
+	(*FailTrialRequest)(nil),            // 63: fantasia.v1.FailTrialRequest
+	(*FailTrialResponse)(nil),           // 64: fantasia.v1.FailTrialResponse
+	(*ReleaseTrialRequest)(nil),         // 65: fantasia.v1.ReleaseTrialRequest
+	(*ReleaseTrialResponse)(nil),        // 66: fantasia.v1.ReleaseTrialResponse
+	(*EnqueueTrialRequest)(nil),         // 67: fantasia.v1.EnqueueTrialRequest
+	(*EnqueueTrialResponse)(nil),        // 68: fantasia.v1.EnqueueTrialResponse
+	(*AddTrialRequest)(nil),             // 69: fantasia.v1.AddTrialRequest
+	(*AddTrialResponse)(nil),            // 70: fantasia.v1.AddTrialResponse
+	(*CancelTrialRequest)(nil),          // 71: fantasia.v1.CancelTrialRequest
+	(*CancelTrialResponse)(nil),         // 72: fantasia.v1.CancelTrialResponse
+	(*EditTrialRequest)(nil),            // 73: fantasia.v1.EditTrialRequest
+	(*EditTrialResponse)(nil),           // 74: fantasia.v1.EditTrialResponse
+	(*TailTrialLogsRequest)(nil),        // 75: fantasia.v1.TailTrialLogsRequest
+	(*TailTrialLogsResponse)(nil),       // 76: fantasia.v1.TailTrialLogsResponse
+	(*ListWorkersRequest)(nil),          // 77: fantasia.v1.ListWorkersRequest
+	(*ListWorkersResponse)(nil),         // 78: fantasia.v1.ListWorkersResponse
+	nil,                                 // 79: fantasia.v1.Study.LabelsEntry
+	nil,                                 // 80: fantasia.v1.Trial.MetricsEntry
+	nil,                                 // 81: fantasia.v1.Trial.LabelsEntry
+	nil,                                 // 82: fantasia.v1.Reasons.AcquisitionEntry
+	nil,                                 // 83: fantasia.v1.ListStudiesRequest.LabelsEntry
+	nil,                                 // 84: fantasia.v1.ListTrialsRequest.LabelsEntry
+	nil,                                 // 85: fantasia.v1.AddMeasurementRequest.MetricsEntry
+	nil,                                 // 86: fantasia.v1.EarlierMeasurement.MetricsEntry
+	nil,                                 // 87: fantasia.v1.CompleteTrialRequest.MetricsEntry
+	nil,                                 // 88: fantasia.v1.EnqueueTrialRequest.LabelsEntry
+	nil,                                 // 89: fantasia.v1.AddTrialRequest.MetricsEntry
+	nil,                                 // 90: fantasia.v1.AddTrialRequest.LabelsEntry
+	nil,                                 // 91: fantasia.v1.EditTrialRequest.LabelsEntry
+	(*timestamppb.Timestamp)(nil),       // 92: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),         // 93: google.protobuf.Duration
+	(*structpb.Struct)(nil),             // 94: google.protobuf.Struct
+	(*descriptorpb.MethodOptions)(nil),  // 95: google.protobuf.MethodOptions
 }
 var file_fantasia_v1_fantasia_proto_depIdxs = []int32{
 	0,   // 0: fantasia.v1.Study.state:type_name -> fantasia.v1.StudyState
@@ -6103,152 +6263,156 @@ var file_fantasia_v1_fantasia_proto_depIdxs = []int32{
 	9,   // 2: fantasia.v1.Study.trials:type_name -> fantasia.v1.TrialCounts
 	10,  // 3: fantasia.v1.Study.best:type_name -> fantasia.v1.BestTrial
 	11,  // 4: fantasia.v1.Study.recommended:type_name -> fantasia.v1.Recommendation
-	90,  // 5: fantasia.v1.Study.create_time:type_name -> google.protobuf.Timestamp
-	90,  // 6: fantasia.v1.Study.start_time:type_name -> google.protobuf.Timestamp
-	90,  // 7: fantasia.v1.Study.end_time:type_name -> google.protobuf.Timestamp
-	91,  // 8: fantasia.v1.Study.elapsed:type_name -> google.protobuf.Duration
-	77,  // 9: fantasia.v1.Study.labels:type_name -> fantasia.v1.Study.LabelsEntry
-	1,   // 10: fantasia.v1.Objective.direction:type_name -> fantasia.v1.Direction
-	92,  // 11: fantasia.v1.BestTrial.parameters:type_name -> google.protobuf.Struct
-	92,  // 12: fantasia.v1.Recommendation.parameters:type_name -> google.protobuf.Struct
-	2,   // 13: fantasia.v1.Trial.state:type_name -> fantasia.v1.TrialState
-	92,  // 14: fantasia.v1.Trial.parameters:type_name -> google.protobuf.Struct
-	78,  // 15: fantasia.v1.Trial.metrics:type_name -> fantasia.v1.Trial.MetricsEntry
-	4,   // 16: fantasia.v1.Trial.source:type_name -> fantasia.v1.Source
-	15,  // 17: fantasia.v1.Trial.reasons:type_name -> fantasia.v1.Reasons
-	16,  // 18: fantasia.v1.Trial.attempts:type_name -> fantasia.v1.Attempt
-	14,  // 19: fantasia.v1.Trial.times:type_name -> fantasia.v1.TrialTimes
-	13,  // 20: fantasia.v1.Trial.stopped:type_name -> fantasia.v1.Stopped
-	79,  // 21: fantasia.v1.Trial.labels:type_name -> fantasia.v1.Trial.LabelsEntry
-	92,  // 22: fantasia.v1.Trial.attributes:type_name -> google.protobuf.Struct
-	90,  // 23: fantasia.v1.Stopped.time:type_name -> google.protobuf.Timestamp
-	90,  // 24: fantasia.v1.TrialTimes.asked:type_name -> google.protobuf.Timestamp
-	90,  // 25: fantasia.v1.TrialTimes.suggested:type_name -> google.protobuf.Timestamp
-	90,  // 26: fantasia.v1.TrialTimes.created:type_name -> google.protobuf.Timestamp
-	90,  // 27: fantasia.v1.TrialTimes.claimed:type_name -> google.protobuf.Timestamp
-	90,  // 28: fantasia.v1.TrialTimes.started:type_name -> google.protobuf.Timestamp
-	90,  // 29: fantasia.v1.TrialTimes.ended:type_name -> google.protobuf.Timestamp
-	90,  // 30: fantasia.v1.TrialTimes.folded:type_name -> google.protobuf.Timestamp
-	80,  // 31: fantasia.v1.Reasons.acquisition:type_name -> fantasia.v1.Reasons.AcquisitionEntry
-	3,   // 32: fantasia.v1.Attempt.state:type_name -> fantasia.v1.AttemptState
-	90,  // 33: fantasia.v1.Attempt.open_time:type_name -> google.protobuf.Timestamp
-	90,  // 34: fantasia.v1.Attempt.claim_time:type_name -> google.protobuf.Timestamp
-	90,  // 35: fantasia.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
-	90,  // 36: fantasia.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
-	17,  // 37: fantasia.v1.Attempt.failure:type_name -> fantasia.v1.Failure
-	19,  // 38: fantasia.v1.Worker.running:type_name -> fantasia.v1.RunningAttempt
-	90,  // 39: fantasia.v1.Worker.heartbeat_time:type_name -> google.protobuf.Timestamp
-	7,   // 40: fantasia.v1.CreateStudyResponse.study:type_name -> fantasia.v1.Study
-	7,   // 41: fantasia.v1.GetStudyResponse.study:type_name -> fantasia.v1.Study
-	81,  // 42: fantasia.v1.ListStudiesRequest.labels:type_name -> fantasia.v1.ListStudiesRequest.LabelsEntry
-	7,   // 43: fantasia.v1.ListStudiesResponse.studies:type_name -> fantasia.v1.Study
-	7,   // 44: fantasia.v1.WatchStudyResponse.study:type_name -> fantasia.v1.Study
-	7,   // 45: fantasia.v1.UpdateStudyResponse.study:type_name -> fantasia.v1.Study
-	7,   // 46: fantasia.v1.StopStudyResponse.study:type_name -> fantasia.v1.Study
-	0,   // 47: fantasia.v1.ArchivedStudy.state:type_name -> fantasia.v1.StudyState
-	90,  // 48: fantasia.v1.ArchivedStudy.create_time:type_name -> google.protobuf.Timestamp
-	90,  // 49: fantasia.v1.ArchivedStudy.end_time:type_name -> google.protobuf.Timestamp
-	90,  // 50: fantasia.v1.ArchivedStudy.archive_time:type_name -> google.protobuf.Timestamp
-	34,  // 51: fantasia.v1.ArchiveStudyResponse.study:type_name -> fantasia.v1.ArchivedStudy
-	7,   // 52: fantasia.v1.UnarchiveStudyResponse.study:type_name -> fantasia.v1.Study
-	34,  // 53: fantasia.v1.ListArchivedStudiesResponse.studies:type_name -> fantasia.v1.ArchivedStudy
-	2,   // 54: fantasia.v1.ListTrialsRequest.states:type_name -> fantasia.v1.TrialState
-	82,  // 55: fantasia.v1.ListTrialsRequest.labels:type_name -> fantasia.v1.ListTrialsRequest.LabelsEntry
-	12,  // 56: fantasia.v1.ListTrialsResponse.trials:type_name -> fantasia.v1.Trial
-	12,  // 57: fantasia.v1.GetTrialResponse.trial:type_name -> fantasia.v1.Trial
-	2,   // 58: fantasia.v1.WatchTrialsRequest.states:type_name -> fantasia.v1.TrialState
-	12,  // 59: fantasia.v1.WatchTrialsResponse.trial:type_name -> fantasia.v1.Trial
-	48,  // 60: fantasia.v1.WatchTrialsResponse.measurements:type_name -> fantasia.v1.TrialMeasurements
-	47,  // 61: fantasia.v1.TrialMeasurements.measurements:type_name -> fantasia.v1.Measurement
-	47,  // 62: fantasia.v1.ListMeasurementsResponse.measurements:type_name -> fantasia.v1.Measurement
-	91,  // 63: fantasia.v1.SuggestTrialsRequest.wait:type_name -> google.protobuf.Duration
-	12,  // 64: fantasia.v1.SuggestTrialsResponse.trials:type_name -> fantasia.v1.Trial
-	0,   // 65: fantasia.v1.SuggestTrialsResponse.study_state:type_name -> fantasia.v1.StudyState
-	91,  // 66: fantasia.v1.SuggestTrialsResponse.lease:type_name -> google.protobuf.Duration
-	55,  // 67: fantasia.v1.HeartbeatTrialsResponse.instructions:type_name -> fantasia.v1.TrialInstruction
-	5,   // 68: fantasia.v1.TrialInstruction.action:type_name -> fantasia.v1.TrialAction
-	83,  // 69: fantasia.v1.AddMeasurementRequest.metrics:type_name -> fantasia.v1.AddMeasurementRequest.MetricsEntry
-	57,  // 70: fantasia.v1.AddMeasurementRequest.earlier:type_name -> fantasia.v1.EarlierMeasurement
-	84,  // 71: fantasia.v1.EarlierMeasurement.metrics:type_name -> fantasia.v1.EarlierMeasurement.MetricsEntry
-	5,   // 72: fantasia.v1.AddMeasurementResponse.action:type_name -> fantasia.v1.TrialAction
-	85,  // 73: fantasia.v1.CompleteTrialRequest.metrics:type_name -> fantasia.v1.CompleteTrialRequest.MetricsEntry
-	92,  // 74: fantasia.v1.CompleteTrialRequest.parameters:type_name -> google.protobuf.Struct
-	12,  // 75: fantasia.v1.CompleteTrialResponse.trial:type_name -> fantasia.v1.Trial
-	92,  // 76: fantasia.v1.FailTrialRequest.parameters:type_name -> google.protobuf.Struct
-	12,  // 77: fantasia.v1.FailTrialResponse.trial:type_name -> fantasia.v1.Trial
-	12,  // 78: fantasia.v1.ReleaseTrialResponse.trial:type_name -> fantasia.v1.Trial
-	92,  // 79: fantasia.v1.EnqueueTrialRequest.parameters:type_name -> google.protobuf.Struct
-	86,  // 80: fantasia.v1.EnqueueTrialRequest.labels:type_name -> fantasia.v1.EnqueueTrialRequest.LabelsEntry
-	12,  // 81: fantasia.v1.EnqueueTrialResponse.trial:type_name -> fantasia.v1.Trial
-	92,  // 82: fantasia.v1.AddTrialRequest.parameters:type_name -> google.protobuf.Struct
-	87,  // 83: fantasia.v1.AddTrialRequest.metrics:type_name -> fantasia.v1.AddTrialRequest.MetricsEntry
-	88,  // 84: fantasia.v1.AddTrialRequest.labels:type_name -> fantasia.v1.AddTrialRequest.LabelsEntry
-	12,  // 85: fantasia.v1.AddTrialResponse.trial:type_name -> fantasia.v1.Trial
-	12,  // 86: fantasia.v1.CancelTrialResponse.trial:type_name -> fantasia.v1.Trial
-	89,  // 87: fantasia.v1.EditTrialRequest.labels:type_name -> fantasia.v1.EditTrialRequest.LabelsEntry
-	92,  // 88: fantasia.v1.EditTrialRequest.attributes:type_name -> google.protobuf.Struct
-	12,  // 89: fantasia.v1.EditTrialResponse.trial:type_name -> fantasia.v1.Trial
-	6,   // 90: fantasia.v1.TailTrialLogsRequest.stream:type_name -> fantasia.v1.LogStream
-	6,   // 91: fantasia.v1.TailTrialLogsResponse.stream:type_name -> fantasia.v1.LogStream
-	18,  // 92: fantasia.v1.ListWorkersResponse.workers:type_name -> fantasia.v1.Worker
-	93,  // 93: fantasia.v1.leader_only:extendee -> google.protobuf.MethodOptions
-	20,  // 94: fantasia.v1.StudyService.CreateStudy:input_type -> fantasia.v1.CreateStudyRequest
-	22,  // 95: fantasia.v1.StudyService.GetStudy:input_type -> fantasia.v1.GetStudyRequest
-	24,  // 96: fantasia.v1.StudyService.ListStudies:input_type -> fantasia.v1.ListStudiesRequest
-	26,  // 97: fantasia.v1.StudyService.WatchStudy:input_type -> fantasia.v1.WatchStudyRequest
-	28,  // 98: fantasia.v1.StudyService.UpdateStudy:input_type -> fantasia.v1.UpdateStudyRequest
-	30,  // 99: fantasia.v1.StudyService.StopStudy:input_type -> fantasia.v1.StopStudyRequest
-	32,  // 100: fantasia.v1.StudyService.DeleteStudy:input_type -> fantasia.v1.DeleteStudyRequest
-	35,  // 101: fantasia.v1.StudyService.ArchiveStudy:input_type -> fantasia.v1.ArchiveStudyRequest
-	37,  // 102: fantasia.v1.StudyService.UnarchiveStudy:input_type -> fantasia.v1.UnarchiveStudyRequest
-	39,  // 103: fantasia.v1.StudyService.ListArchivedStudies:input_type -> fantasia.v1.ListArchivedStudiesRequest
-	41,  // 104: fantasia.v1.StudyService.ListTrials:input_type -> fantasia.v1.ListTrialsRequest
-	43,  // 105: fantasia.v1.StudyService.GetTrial:input_type -> fantasia.v1.GetTrialRequest
-	49,  // 106: fantasia.v1.StudyService.ListMeasurements:input_type -> fantasia.v1.ListMeasurementsRequest
-	45,  // 107: fantasia.v1.StudyService.WatchTrials:input_type -> fantasia.v1.WatchTrialsRequest
-	73,  // 108: fantasia.v1.StudyService.TailTrialLogs:input_type -> fantasia.v1.TailTrialLogsRequest
-	51,  // 109: fantasia.v1.StudyService.SuggestTrials:input_type -> fantasia.v1.SuggestTrialsRequest
-	53,  // 110: fantasia.v1.StudyService.HeartbeatTrials:input_type -> fantasia.v1.HeartbeatTrialsRequest
-	56,  // 111: fantasia.v1.StudyService.AddMeasurement:input_type -> fantasia.v1.AddMeasurementRequest
-	59,  // 112: fantasia.v1.StudyService.CompleteTrial:input_type -> fantasia.v1.CompleteTrialRequest
-	61,  // 113: fantasia.v1.StudyService.FailTrial:input_type -> fantasia.v1.FailTrialRequest
-	63,  // 114: fantasia.v1.StudyService.ReleaseTrial:input_type -> fantasia.v1.ReleaseTrialRequest
-	65,  // 115: fantasia.v1.StudyService.EnqueueTrial:input_type -> fantasia.v1.EnqueueTrialRequest
-	67,  // 116: fantasia.v1.StudyService.AddTrial:input_type -> fantasia.v1.AddTrialRequest
-	69,  // 117: fantasia.v1.StudyService.CancelTrial:input_type -> fantasia.v1.CancelTrialRequest
-	71,  // 118: fantasia.v1.StudyService.EditTrial:input_type -> fantasia.v1.EditTrialRequest
-	75,  // 119: fantasia.v1.StudyService.ListWorkers:input_type -> fantasia.v1.ListWorkersRequest
-	21,  // 120: fantasia.v1.StudyService.CreateStudy:output_type -> fantasia.v1.CreateStudyResponse
-	23,  // 121: fantasia.v1.StudyService.GetStudy:output_type -> fantasia.v1.GetStudyResponse
-	25,  // 122: fantasia.v1.StudyService.ListStudies:output_type -> fantasia.v1.ListStudiesResponse
-	27,  // 123: fantasia.v1.StudyService.WatchStudy:output_type -> fantasia.v1.WatchStudyResponse
-	29,  // 124: fantasia.v1.StudyService.UpdateStudy:output_type -> fantasia.v1.UpdateStudyResponse
-	31,  // 125: fantasia.v1.StudyService.StopStudy:output_type -> fantasia.v1.StopStudyResponse
-	33,  // 126: fantasia.v1.StudyService.DeleteStudy:output_type -> fantasia.v1.DeleteStudyResponse
-	36,  // 127: fantasia.v1.StudyService.ArchiveStudy:output_type -> fantasia.v1.ArchiveStudyResponse
-	38,  // 128: fantasia.v1.StudyService.UnarchiveStudy:output_type -> fantasia.v1.UnarchiveStudyResponse
-	40,  // 129: fantasia.v1.StudyService.ListArchivedStudies:output_type -> fantasia.v1.ListArchivedStudiesResponse
-	42,  // 130: fantasia.v1.StudyService.ListTrials:output_type -> fantasia.v1.ListTrialsResponse
-	44,  // 131: fantasia.v1.StudyService.GetTrial:output_type -> fantasia.v1.GetTrialResponse
-	50,  // 132: fantasia.v1.StudyService.ListMeasurements:output_type -> fantasia.v1.ListMeasurementsResponse
-	46,  // 133: fantasia.v1.StudyService.WatchTrials:output_type -> fantasia.v1.WatchTrialsResponse
-	74,  // 134: fantasia.v1.StudyService.TailTrialLogs:output_type -> fantasia.v1.TailTrialLogsResponse
-	52,  // 135: fantasia.v1.StudyService.SuggestTrials:output_type -> fantasia.v1.SuggestTrialsResponse
-	54,  // 136: fantasia.v1.StudyService.HeartbeatTrials:output_type -> fantasia.v1.HeartbeatTrialsResponse
-	58,  // 137: fantasia.v1.StudyService.AddMeasurement:output_type -> fantasia.v1.AddMeasurementResponse
-	60,  // 138: fantasia.v1.StudyService.CompleteTrial:output_type -> fantasia.v1.CompleteTrialResponse
-	62,  // 139: fantasia.v1.StudyService.FailTrial:output_type -> fantasia.v1.FailTrialResponse
-	64,  // 140: fantasia.v1.StudyService.ReleaseTrial:output_type -> fantasia.v1.ReleaseTrialResponse
-	66,  // 141: fantasia.v1.StudyService.EnqueueTrial:output_type -> fantasia.v1.EnqueueTrialResponse
-	68,  // 142: fantasia.v1.StudyService.AddTrial:output_type -> fantasia.v1.AddTrialResponse
-	70,  // 143: fantasia.v1.StudyService.CancelTrial:output_type -> fantasia.v1.CancelTrialResponse
-	72,  // 144: fantasia.v1.StudyService.EditTrial:output_type -> fantasia.v1.EditTrialResponse
-	76,  // 145: fantasia.v1.StudyService.ListWorkers:output_type -> fantasia.v1.ListWorkersResponse
-	120, // [120:146] is the sub-list for method output_type
-	94,  // [94:120] is the sub-list for method input_type
-	94,  // [94:94] is the sub-list for extension type_name
-	93,  // [93:94] is the sub-list for extension extendee
-	0,   // [0:93] is the sub-list for field type_name
+	92,  // 5: fantasia.v1.Study.create_time:type_name -> google.protobuf.Timestamp
+	92,  // 6: fantasia.v1.Study.start_time:type_name -> google.protobuf.Timestamp
+	92,  // 7: fantasia.v1.Study.end_time:type_name -> google.protobuf.Timestamp
+	93,  // 8: fantasia.v1.Study.elapsed:type_name -> google.protobuf.Duration
+	79,  // 9: fantasia.v1.Study.labels:type_name -> fantasia.v1.Study.LabelsEntry
+	8,   // 10: fantasia.v1.Study.objectives:type_name -> fantasia.v1.Objective
+	1,   // 11: fantasia.v1.Objective.direction:type_name -> fantasia.v1.Direction
+	94,  // 12: fantasia.v1.BestTrial.parameters:type_name -> google.protobuf.Struct
+	94,  // 13: fantasia.v1.Recommendation.parameters:type_name -> google.protobuf.Struct
+	2,   // 14: fantasia.v1.Trial.state:type_name -> fantasia.v1.TrialState
+	94,  // 15: fantasia.v1.Trial.parameters:type_name -> google.protobuf.Struct
+	80,  // 16: fantasia.v1.Trial.metrics:type_name -> fantasia.v1.Trial.MetricsEntry
+	4,   // 17: fantasia.v1.Trial.source:type_name -> fantasia.v1.Source
+	15,  // 18: fantasia.v1.Trial.reasons:type_name -> fantasia.v1.Reasons
+	16,  // 19: fantasia.v1.Trial.attempts:type_name -> fantasia.v1.Attempt
+	14,  // 20: fantasia.v1.Trial.times:type_name -> fantasia.v1.TrialTimes
+	13,  // 21: fantasia.v1.Trial.stopped:type_name -> fantasia.v1.Stopped
+	81,  // 22: fantasia.v1.Trial.labels:type_name -> fantasia.v1.Trial.LabelsEntry
+	94,  // 23: fantasia.v1.Trial.attributes:type_name -> google.protobuf.Struct
+	92,  // 24: fantasia.v1.Stopped.time:type_name -> google.protobuf.Timestamp
+	92,  // 25: fantasia.v1.TrialTimes.asked:type_name -> google.protobuf.Timestamp
+	92,  // 26: fantasia.v1.TrialTimes.suggested:type_name -> google.protobuf.Timestamp
+	92,  // 27: fantasia.v1.TrialTimes.created:type_name -> google.protobuf.Timestamp
+	92,  // 28: fantasia.v1.TrialTimes.claimed:type_name -> google.protobuf.Timestamp
+	92,  // 29: fantasia.v1.TrialTimes.started:type_name -> google.protobuf.Timestamp
+	92,  // 30: fantasia.v1.TrialTimes.ended:type_name -> google.protobuf.Timestamp
+	92,  // 31: fantasia.v1.TrialTimes.folded:type_name -> google.protobuf.Timestamp
+	82,  // 32: fantasia.v1.Reasons.acquisition:type_name -> fantasia.v1.Reasons.AcquisitionEntry
+	3,   // 33: fantasia.v1.Attempt.state:type_name -> fantasia.v1.AttemptState
+	92,  // 34: fantasia.v1.Attempt.open_time:type_name -> google.protobuf.Timestamp
+	92,  // 35: fantasia.v1.Attempt.claim_time:type_name -> google.protobuf.Timestamp
+	92,  // 36: fantasia.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
+	92,  // 37: fantasia.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
+	17,  // 38: fantasia.v1.Attempt.failure:type_name -> fantasia.v1.Failure
+	19,  // 39: fantasia.v1.Worker.running:type_name -> fantasia.v1.RunningAttempt
+	92,  // 40: fantasia.v1.Worker.heartbeat_time:type_name -> google.protobuf.Timestamp
+	7,   // 41: fantasia.v1.CreateStudyResponse.study:type_name -> fantasia.v1.Study
+	7,   // 42: fantasia.v1.GetStudyResponse.study:type_name -> fantasia.v1.Study
+	83,  // 43: fantasia.v1.ListStudiesRequest.labels:type_name -> fantasia.v1.ListStudiesRequest.LabelsEntry
+	7,   // 44: fantasia.v1.ListStudiesResponse.studies:type_name -> fantasia.v1.Study
+	7,   // 45: fantasia.v1.WatchStudyResponse.study:type_name -> fantasia.v1.Study
+	7,   // 46: fantasia.v1.UpdateStudyResponse.study:type_name -> fantasia.v1.Study
+	7,   // 47: fantasia.v1.StopStudyResponse.study:type_name -> fantasia.v1.Study
+	0,   // 48: fantasia.v1.ArchivedStudy.state:type_name -> fantasia.v1.StudyState
+	92,  // 49: fantasia.v1.ArchivedStudy.create_time:type_name -> google.protobuf.Timestamp
+	92,  // 50: fantasia.v1.ArchivedStudy.end_time:type_name -> google.protobuf.Timestamp
+	92,  // 51: fantasia.v1.ArchivedStudy.archive_time:type_name -> google.protobuf.Timestamp
+	34,  // 52: fantasia.v1.ArchiveStudyResponse.study:type_name -> fantasia.v1.ArchivedStudy
+	7,   // 53: fantasia.v1.UnarchiveStudyResponse.study:type_name -> fantasia.v1.Study
+	34,  // 54: fantasia.v1.ListArchivedStudiesResponse.studies:type_name -> fantasia.v1.ArchivedStudy
+	2,   // 55: fantasia.v1.ListTrialsRequest.states:type_name -> fantasia.v1.TrialState
+	84,  // 56: fantasia.v1.ListTrialsRequest.labels:type_name -> fantasia.v1.ListTrialsRequest.LabelsEntry
+	12,  // 57: fantasia.v1.ListTrialsResponse.trials:type_name -> fantasia.v1.Trial
+	12,  // 58: fantasia.v1.ListOptimalTrialsResponse.trials:type_name -> fantasia.v1.Trial
+	12,  // 59: fantasia.v1.GetTrialResponse.trial:type_name -> fantasia.v1.Trial
+	2,   // 60: fantasia.v1.WatchTrialsRequest.states:type_name -> fantasia.v1.TrialState
+	12,  // 61: fantasia.v1.WatchTrialsResponse.trial:type_name -> fantasia.v1.Trial
+	50,  // 62: fantasia.v1.WatchTrialsResponse.measurements:type_name -> fantasia.v1.TrialMeasurements
+	49,  // 63: fantasia.v1.TrialMeasurements.measurements:type_name -> fantasia.v1.Measurement
+	49,  // 64: fantasia.v1.ListMeasurementsResponse.measurements:type_name -> fantasia.v1.Measurement
+	93,  // 65: fantasia.v1.SuggestTrialsRequest.wait:type_name -> google.protobuf.Duration
+	12,  // 66: fantasia.v1.SuggestTrialsResponse.trials:type_name -> fantasia.v1.Trial
+	0,   // 67: fantasia.v1.SuggestTrialsResponse.study_state:type_name -> fantasia.v1.StudyState
+	93,  // 68: fantasia.v1.SuggestTrialsResponse.lease:type_name -> google.protobuf.Duration
+	57,  // 69: fantasia.v1.HeartbeatTrialsResponse.instructions:type_name -> fantasia.v1.TrialInstruction
+	5,   // 70: fantasia.v1.TrialInstruction.action:type_name -> fantasia.v1.TrialAction
+	85,  // 71: fantasia.v1.AddMeasurementRequest.metrics:type_name -> fantasia.v1.AddMeasurementRequest.MetricsEntry
+	59,  // 72: fantasia.v1.AddMeasurementRequest.earlier:type_name -> fantasia.v1.EarlierMeasurement
+	86,  // 73: fantasia.v1.EarlierMeasurement.metrics:type_name -> fantasia.v1.EarlierMeasurement.MetricsEntry
+	5,   // 74: fantasia.v1.AddMeasurementResponse.action:type_name -> fantasia.v1.TrialAction
+	87,  // 75: fantasia.v1.CompleteTrialRequest.metrics:type_name -> fantasia.v1.CompleteTrialRequest.MetricsEntry
+	94,  // 76: fantasia.v1.CompleteTrialRequest.parameters:type_name -> google.protobuf.Struct
+	12,  // 77: fantasia.v1.CompleteTrialResponse.trial:type_name -> fantasia.v1.Trial
+	94,  // 78: fantasia.v1.FailTrialRequest.parameters:type_name -> google.protobuf.Struct
+	12,  // 79: fantasia.v1.FailTrialResponse.trial:type_name -> fantasia.v1.Trial
+	12,  // 80: fantasia.v1.ReleaseTrialResponse.trial:type_name -> fantasia.v1.Trial
+	94,  // 81: fantasia.v1.EnqueueTrialRequest.parameters:type_name -> google.protobuf.Struct
+	88,  // 82: fantasia.v1.EnqueueTrialRequest.labels:type_name -> fantasia.v1.EnqueueTrialRequest.LabelsEntry
+	12,  // 83: fantasia.v1.EnqueueTrialResponse.trial:type_name -> fantasia.v1.Trial
+	94,  // 84: fantasia.v1.AddTrialRequest.parameters:type_name -> google.protobuf.Struct
+	89,  // 85: fantasia.v1.AddTrialRequest.metrics:type_name -> fantasia.v1.AddTrialRequest.MetricsEntry
+	90,  // 86: fantasia.v1.AddTrialRequest.labels:type_name -> fantasia.v1.AddTrialRequest.LabelsEntry
+	12,  // 87: fantasia.v1.AddTrialResponse.trial:type_name -> fantasia.v1.Trial
+	12,  // 88: fantasia.v1.CancelTrialResponse.trial:type_name -> fantasia.v1.Trial
+	91,  // 89: fantasia.v1.EditTrialRequest.labels:type_name -> fantasia.v1.EditTrialRequest.LabelsEntry
+	94,  // 90: fantasia.v1.EditTrialRequest.attributes:type_name -> google.protobuf.Struct
+	12,  // 91: fantasia.v1.EditTrialResponse.trial:type_name -> fantasia.v1.Trial
+	6,   // 92: fantasia.v1.TailTrialLogsRequest.stream:type_name -> fantasia.v1.LogStream
+	6,   // 93: fantasia.v1.TailTrialLogsResponse.stream:type_name -> fantasia.v1.LogStream
+	18,  // 94: fantasia.v1.ListWorkersResponse.workers:type_name -> fantasia.v1.Worker
+	95,  // 95: fantasia.v1.leader_only:extendee -> google.protobuf.MethodOptions
+	20,  // 96: fantasia.v1.StudyService.CreateStudy:input_type -> fantasia.v1.CreateStudyRequest
+	22,  // 97: fantasia.v1.StudyService.GetStudy:input_type -> fantasia.v1.GetStudyRequest
+	24,  // 98: fantasia.v1.StudyService.ListStudies:input_type -> fantasia.v1.ListStudiesRequest
+	26,  // 99: fantasia.v1.StudyService.WatchStudy:input_type -> fantasia.v1.WatchStudyRequest
+	28,  // 100: fantasia.v1.StudyService.UpdateStudy:input_type -> fantasia.v1.UpdateStudyRequest
+	30,  // 101: fantasia.v1.StudyService.StopStudy:input_type -> fantasia.v1.StopStudyRequest
+	32,  // 102: fantasia.v1.StudyService.DeleteStudy:input_type -> fantasia.v1.DeleteStudyRequest
+	35,  // 103: fantasia.v1.StudyService.ArchiveStudy:input_type -> fantasia.v1.ArchiveStudyRequest
+	37,  // 104: fantasia.v1.StudyService.UnarchiveStudy:input_type -> fantasia.v1.UnarchiveStudyRequest
+	39,  // 105: fantasia.v1.StudyService.ListArchivedStudies:input_type -> fantasia.v1.ListArchivedStudiesRequest
+	41,  // 106: fantasia.v1.StudyService.ListTrials:input_type -> fantasia.v1.ListTrialsRequest
+	43,  // 107: fantasia.v1.StudyService.ListOptimalTrials:input_type -> fantasia.v1.ListOptimalTrialsRequest
+	45,  // 108: fantasia.v1.StudyService.GetTrial:input_type -> fantasia.v1.GetTrialRequest
+	51,  // 109: fantasia.v1.StudyService.ListMeasurements:input_type -> fantasia.v1.ListMeasurementsRequest
+	47,  // 110: fantasia.v1.StudyService.WatchTrials:input_type -> fantasia.v1.WatchTrialsRequest
+	75,  // 111: fantasia.v1.StudyService.TailTrialLogs:input_type -> fantasia.v1.TailTrialLogsRequest
+	53,  // 112: fantasia.v1.StudyService.SuggestTrials:input_type -> fantasia.v1.SuggestTrialsRequest
+	55,  // 113: fantasia.v1.StudyService.HeartbeatTrials:input_type -> fantasia.v1.HeartbeatTrialsRequest
+	58,  // 114: fantasia.v1.StudyService.AddMeasurement:input_type -> fantasia.v1.AddMeasurementRequest
+	61,  // 115: fantasia.v1.StudyService.CompleteTrial:input_type -> fantasia.v1.CompleteTrialRequest
+	63,  // 116: fantasia.v1.StudyService.FailTrial:input_type -> fantasia.v1.FailTrialRequest
+	65,  // 117: fantasia.v1.StudyService.ReleaseTrial:input_type -> fantasia.v1.ReleaseTrialRequest
+	67,  // 118: fantasia.v1.StudyService.EnqueueTrial:input_type -> fantasia.v1.EnqueueTrialRequest
+	69,  // 119: fantasia.v1.StudyService.AddTrial:input_type -> fantasia.v1.AddTrialRequest
+	71,  // 120: fantasia.v1.StudyService.CancelTrial:input_type -> fantasia.v1.CancelTrialRequest
+	73,  // 121: fantasia.v1.StudyService.EditTrial:input_type -> fantasia.v1.EditTrialRequest
+	77,  // 122: fantasia.v1.StudyService.ListWorkers:input_type -> fantasia.v1.ListWorkersRequest
+	21,  // 123: fantasia.v1.StudyService.CreateStudy:output_type -> fantasia.v1.CreateStudyResponse
+	23,  // 124: fantasia.v1.StudyService.GetStudy:output_type -> fantasia.v1.GetStudyResponse
+	25,  // 125: fantasia.v1.StudyService.ListStudies:output_type -> fantasia.v1.ListStudiesResponse
+	27,  // 126: fantasia.v1.StudyService.WatchStudy:output_type -> fantasia.v1.WatchStudyResponse
+	29,  // 127: fantasia.v1.StudyService.UpdateStudy:output_type -> fantasia.v1.UpdateStudyResponse
+	31,  // 128: fantasia.v1.StudyService.StopStudy:output_type -> fantasia.v1.StopStudyResponse
+	33,  // 129: fantasia.v1.StudyService.DeleteStudy:output_type -> fantasia.v1.DeleteStudyResponse
+	36,  // 130: fantasia.v1.StudyService.ArchiveStudy:output_type -> fantasia.v1.ArchiveStudyResponse
+	38,  // 131: fantasia.v1.StudyService.UnarchiveStudy:output_type -> fantasia.v1.UnarchiveStudyResponse
+	40,  // 132: fantasia.v1.StudyService.ListArchivedStudies:output_type -> fantasia.v1.ListArchivedStudiesResponse
+	42,  // 133: fantasia.v1.StudyService.ListTrials:output_type -> fantasia.v1.ListTrialsResponse
+	44,  // 134: fantasia.v1.StudyService.ListOptimalTrials:output_type -> fantasia.v1.ListOptimalTrialsResponse
+	46,  // 135: fantasia.v1.StudyService.GetTrial:output_type -> fantasia.v1.GetTrialResponse
+	52,  // 136: fantasia.v1.StudyService.ListMeasurements:output_type -> fantasia.v1.ListMeasurementsResponse
+	48,  // 137: fantasia.v1.StudyService.WatchTrials:output_type -> fantasia.v1.WatchTrialsResponse
+	76,  // 138: fantasia.v1.StudyService.TailTrialLogs:output_type -> fantasia.v1.TailTrialLogsResponse
+	54,  // 139: fantasia.v1.StudyService.SuggestTrials:output_type -> fantasia.v1.SuggestTrialsResponse
+	56,  // 140: fantasia.v1.StudyService.HeartbeatTrials:output_type -> fantasia.v1.HeartbeatTrialsResponse
+	60,  // 141: fantasia.v1.StudyService.AddMeasurement:output_type -> fantasia.v1.AddMeasurementResponse
+	62,  // 142: fantasia.v1.StudyService.CompleteTrial:output_type -> fantasia.v1.CompleteTrialResponse
+	64,  // 143: fantasia.v1.StudyService.FailTrial:output_type -> fantasia.v1.FailTrialResponse
+	66,  // 144: fantasia.v1.StudyService.ReleaseTrial:output_type -> fantasia.v1.ReleaseTrialResponse
+	68,  // 145: fantasia.v1.StudyService.EnqueueTrial:output_type -> fantasia.v1.EnqueueTrialResponse
+	70,  // 146: fantasia.v1.StudyService.AddTrial:output_type -> fantasia.v1.AddTrialResponse
+	72,  // 147: fantasia.v1.StudyService.CancelTrial:output_type -> fantasia.v1.CancelTrialResponse
+	74,  // 148: fantasia.v1.StudyService.EditTrial:output_type -> fantasia.v1.EditTrialResponse
+	78,  // 149: fantasia.v1.StudyService.ListWorkers:output_type -> fantasia.v1.ListWorkersResponse
+	123, // [123:150] is the sub-list for method output_type
+	96,  // [96:123] is the sub-list for method input_type
+	96,  // [96:96] is the sub-list for extension type_name
+	95,  // [95:96] is the sub-list for extension extendee
+	0,   // [0:95] is the sub-list for field type_name
 }
 
 func init() { file_fantasia_v1_fantasia_proto_init() }
@@ -6260,14 +6424,14 @@ func file_fantasia_v1_fantasia_proto_init() {
 	file_fantasia_v1_fantasia_proto_msgTypes[5].OneofWrappers = []any{}
 	file_fantasia_v1_fantasia_proto_msgTypes[8].OneofWrappers = []any{}
 	file_fantasia_v1_fantasia_proto_msgTypes[10].OneofWrappers = []any{}
-	file_fantasia_v1_fantasia_proto_msgTypes[64].OneofWrappers = []any{}
+	file_fantasia_v1_fantasia_proto_msgTypes[66].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fantasia_v1_fantasia_proto_rawDesc), len(file_fantasia_v1_fantasia_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   83,
+			NumMessages:   85,
 			NumExtensions: 1,
 			NumServices:   1,
 		},

@@ -33,7 +33,7 @@ func NewProgram(s *study.Study, content []byte, dir string, logger *slog.Logger)
 	digest := sha256.Sum256(content)
 	var opened atomic.Int64
 	return &Objective{
-		Name: s.Metadata.Name, Space: space, Direction: s.Spec.Objective.Direction, Noisy: true,
+		Name: s.Metadata.Name, Space: space, Direction: s.Spec.FirstObjective().Direction, Noisy: true,
 		Content: hex.EncodeToString(digest[:8]),
 		open: func() (evaluator, error) {
 			return newProgram(s, dir, strconv.FormatInt(opened.Add(1), 10), logger)
@@ -73,7 +73,7 @@ func (p *program) assignment(seed uint64, trial int, point study.Point) *messagi
 		Version:   messaging.SchemaVersion,
 		AttemptID: messaging.AttemptID{Study: p.id, Trial: trial, Attempt: 1, Nonce: "bench"},
 		Pool:      spec.Pool, StudyName: p.study.Metadata.Name, Seed: engine.TrialSeed(seed, trial),
-		Parameters: point, ParameterOrder: spec.Active(point), Objective: spec.Objective, Run: spec.Trial,
+		Parameters: point, ParameterOrder: spec.Active(point), Objective: spec.Objective, Several: spec.Several, Run: spec.Trial,
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -41,6 +43,7 @@ type checked struct {
 type tried struct {
 	Outcome messaging.Outcome  `json:"outcome"`
 	Value   *float64           `json:"value"`
+	Values  []float64          `json:"values,omitempty"`
 	Metrics map[string]float64 `json:"metrics"`
 	// Reports counts the reports of the program while it ran.
 	Reports int64              `json:"reports"`
@@ -125,7 +128,7 @@ func firstTrial(ctx context.Context, s *study.Study) (*messaging.Assignment, err
 		return nil, fmt.Errorf("create the optimiser: %w", err)
 	}
 	suggestions, _, err := o.Suggest(ctx, &optimizer.Problem{
-		Space: whole.Searched(), Direction: spec.Objective.Direction, MaxTrials: spec.Budget.MaxTrials,
+		Space: whole.Searched(), Direction: spec.FirstObjective().Direction, Objectives: spec.Several, MaxTrials: spec.Budget.MaxTrials,
 		Parallelism: spec.Parallelism, Seed: spec.Algorithm.Seed, First: 1,
 	}, nil, 1, optimizer.NewRand(spec.Algorithm.Seed, 1))
 	if err != nil || len(suggestions) == 0 {
@@ -136,7 +139,7 @@ func firstTrial(ctx context.Context, s *study.Study) (*messaging.Assignment, err
 		Version:   messaging.SchemaVersion,
 		AttemptID: messaging.AttemptID{Study: record.NewID(rand.Reader, time.Now()), Trial: 1, Attempt: 1, Nonce: "check"},
 		Pool:      spec.Pool, StudyName: s.Metadata.Name, Seed: engine.TrialSeed(spec.Algorithm.Seed, 1),
-		Parameters: point, Objective: spec.Objective, Run: spec.Trial, ParameterOrder: spec.Active(point),
+		Parameters: point, Objective: spec.Objective, Several: spec.Several, Run: spec.Trial, ParameterOrder: spec.Active(point),
 	}, nil
 }
 
@@ -169,7 +172,7 @@ func (a *app) try(ctx context.Context, assignment *messaging.Assignment) (_ *tri
 		return nil, fmt.Errorf("stop the program: %w", err)
 	}
 	result := &tried{
-		Outcome: ending.Outcome, Value: view.First(ending.Values), Metrics: ending.Metrics, Reports: reports.Load(),
+		Outcome: ending.Outcome, Value: view.First(ending.Values), Values: view.Several(ending.Values), Metrics: ending.Metrics, Reports: reports.Load(),
 		Failure: ending.Failure, Logs: ending.Logs, Seconds: view.Seconds(took),
 	}
 	if result.Metrics == nil {
@@ -188,7 +191,7 @@ func (a *app) try(ctx context.Context, assignment *messaging.Assignment) (_ *tri
 func (c *checked) text(w screen, s *study.Study, assignment *messaging.Assignment) error {
 	spec := &s.Spec
 	fields := []field{
-		{Name: "Study", Value: fmt.Sprintf("%s: %s %s over %s, %s by %s, %d at once", c.Study, spec.Objective.Direction, spec.Objective.Metric,
+		{Name: "Study", Value: fmt.Sprintf("%s: %s over %s, %s by %s, %d at once", c.Study, view.Aims(spec.Objectives()),
 			count(len(spec.Parameters), "parameter"), count(spec.Budget.MaxTrials, "trial"), spec.Algorithm.Name, spec.Parallelism)},
 		{Name: "Trial 1", Value: point(c.Parameters)},
 	}
@@ -208,16 +211,20 @@ func (c *checked) text(w screen, s *study.Study, assignment *messaging.Assignmen
 		fields = append(fields, field{Name: "Sends", Value: "one line a trial, such as " + string(line)})
 	}
 	if t := c.Try; t != nil {
-		fields = append(fields, t.fields(spec.Objective.Metric)...)
+		fields = append(fields, t.fields(study.MetricNames(spec.Objectives()))...)
 	}
 	return w.block(fields)
 }
 
 // fields describes the result of the trial.
-func (t *tried) fields(metric string) []field {
+func (t *tried) fields(objectives []string) []field {
 	result := fmt.Sprintf("%s after %s", t.Outcome, human(time.Duration(t.Seconds*float64(time.Second))))
 	if t.Value != nil {
-		result += fmt.Sprintf(": %s = %s", metric, number(*t.Value))
+		values := t.Values
+		if values == nil {
+			values = []float64{*t.Value}
+		}
+		result += ": " + view.Named(objectives, values)
 	}
 	fields := []field{{Name: "Result", Value: result}, {Name: "Metrics", Value: metrics(t.Metrics)}}
 	if t.Reports > 0 {
@@ -245,6 +252,10 @@ func reads(spec *study.Spec) string {
 	case m != nil && m.File != "":
 		return "the JSON object in " + filepath.Join("$FANTASIA_TRIAL_DIR", m.File)
 	default:
-		return fmt.Sprintf(`reports such as {"fantasia": {"metrics": {%q: 0.5}}}`, spec.Objective.Metric)
+		example := make([]string, len(spec.Objectives()))
+		for i, o := range spec.Objectives() {
+			example[i] = strconv.Quote(o.Metric) + ": 0.5"
+		}
+		return fmt.Sprintf(`reports such as {"fantasia": {"metrics": {%s}}}`, strings.Join(example, ", "))
 	}
 }

@@ -53,7 +53,7 @@ func newStudyDiagnoseCommand(a *app, r *remote) *cobra.Command {
 			return shown{}, err
 		}
 		report.EarlyStopping, err = diagnosis.Replays(s, trials)
-		return shown{report, func(w screen) error { return diagnosisText(w, report, s.Spec.Objective.Metric, w.width) }}, err
+		return shown{report, func(w screen) error { return diagnosisText(w, report, s.Spec.FirstObjective().Metric, w.width) }}, err
 	})
 }
 

@@ -252,6 +252,22 @@ func (r *remote) get(cmd *cobra.Command, nameOrID string) (*fantasiav1.Study, er
 	return resp.GetStudy(), err
 }
 
+// front fetches the front of a study with several objectives; nil if it has one.
+func (r *remote) front(cmd *cobra.Command, s *fantasiav1.Study) ([]view.Optimal, error) {
+	if len(s.GetObjectives()) == 0 {
+		return nil, nil
+	}
+	var trials []*fantasiav1.Trial
+	err := r.call(cmd, func(ctx context.Context, c service) error {
+		return everyPage(func(token string) (string, error) {
+			page, err := send(ctx, c, service.ListOptimalTrials, &fantasiav1.ListOptimalTrialsRequest{Parent: s.GetName(), PageSize: pageSize, PageToken: token})
+			trials = append(trials, page.GetTrials()...)
+			return page.GetNextPageToken(), err
+		})
+	})
+	return view.FromFront(s, trials), err
+}
+
 // listTrials fetches all pages of a list of trials.
 func listTrials(ctx context.Context, c service, q *fantasiav1.ListTrialsRequest) (list []*fantasiav1.Trial, err error) {
 	q.PageSize = pageSize

@@ -224,7 +224,7 @@ func (a *app) replayWorkers(ctx context.Context, records *ledger.Records, newOpt
 	if err := layout.Table(a.Stdout, 0, columns(heads), rows); err != nil {
 		return err
 	}
-	cost := definition.Spec.Objective.Direction.Cost(after.Best) - definition.Spec.Objective.Direction.Cost(before.Best)
+	cost := definition.Spec.FirstObjective().Direction.Cost(after.Best) - definition.Spec.FirstObjective().Direction.Cost(before.Best)
 	word := "costs"
 	if cost < 0 {
 		word = "gains"
@@ -255,6 +255,6 @@ func recorded(records *ledger.Records, s *space.Space) (*bench.Objective, int, e
 		}
 		list = append(list, one)
 	}
-	objective, err := bench.NewRecorded(records.Study.Definition.Metadata.Name, s, records.Study.Definition.Spec.Objective.Direction, list)
+	objective, err := bench.NewRecorded(records.Study.Definition.Metadata.Name, s, records.Study.Definition.Spec.FirstObjective().Direction, list)
 	return objective, len(list), err
 }

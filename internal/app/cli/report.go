@@ -76,7 +76,11 @@ func (r *remote) bareSource(cmd *cobra.Command, nameOrID string) (*report.Source
 	if err != nil {
 		return nil, err
 	}
-	src := &report.Source{Now: time.Now(), View: found{s, r.state, r.idle}.view(), Reason: s.GetReason()}
+	f := found{Study: s, directory: r.state, idle: r.idle}
+	if f.front, err = r.front(cmd, s); err != nil {
+		return nil, err
+	}
+	src := &report.Source{Now: time.Now(), View: f.view(), Reason: s.GetReason()}
 	if src.Study, src.Trials, err = r.studyAndTrials(cmd, nameOrID); err != nil {
 		return nil, err
 	}

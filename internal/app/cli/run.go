@@ -209,7 +209,7 @@ func (a *app) run(ctx context.Context, file string, f runFlags, ui net.Listener)
 	switch {
 	case interrupted:
 		return exitWith(ExitInterrupted, nil)
-	case result.Status.State == study.Failed || result.Best == nil:
+	case result.Status.State == study.Failed || result.Status.Counts.Completed == 0:
 		return exitWith(ExitFailed, nil)
 	}
 	return nil

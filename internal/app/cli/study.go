@@ -121,7 +121,7 @@ func (r *remote) studies(cmd *cobra.Command, labels map[string]string) (studies 
 			return everyPage(func(token string) (string, error) {
 				page, err := send(ctx, c, service.ListStudies, &fantasiav1.ListStudiesRequest{PageSize: pageSize, PageToken: token, Labels: labels})
 				for _, s := range page.GetStudies() {
-					studies = append(studies, found{s, r.state, r.idle})
+					studies = append(studies, found{Study: s, directory: r.state, idle: r.idle})
 				}
 				return page.GetNextPageToken(), err
 			})
@@ -157,7 +157,11 @@ func newStudyGetCommand(a *app, r *remote) *cobra.Command {
 			return shown{}, err
 		}
 		got, err := r.get(cmd, name)
-		s := found{got, r.state, r.idle}
+		if err != nil {
+			return shown{}, err
+		}
+		s := found{Study: got, directory: r.state, idle: r.idle}
+		s.front, err = r.front(cmd, got)
 		return shown{s.view(), func(w screen) error { return studyBlock(w, s) }}, err
 	})
 }

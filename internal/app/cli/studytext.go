@@ -19,12 +19,14 @@ type found struct {
 	directory string
 	// idle means that no process has the directory open.
 	idle bool
+	// front is that of a study with several objectives; nil if it was not asked for.
+	front []view.Optimal
 }
 
 // view is the study in the form for scripts.
 func (f found) view() view.Study {
 	v := view.FromStudy(f.Study)
-	v.Directory = f.directory
+	v.Directory, v.Front = f.directory, f.front
 	if f.idle && !v.State.Terminal() {
 		v.State = display.Interrupted
 	}
@@ -74,16 +76,19 @@ func studyTable(w screen, studies []found) error {
 // studyBlock prints one study.
 func studyBlock(w screen, s found) error {
 	v := s.view()
-	objective := strings.ToLower(view.EnumName(s.GetObjective().GetDirection())) + " " + s.GetObjective().GetMetric()
-	if s.GetObjective().Goal != nil {
-		objective += ", goal " + number(s.GetObjective().GetGoal())
+	aim := field{Name: "Objective", Value: objective(s.GetObjective())}
+	if several := s.GetObjectives(); len(several) > 0 {
+		aim.Name, aim.Value = "Objectives", objective(several[0])
+		for _, o := range several[1:] {
+			aim.Value += "\n" + objective(o)
+		}
 	}
 	fields := []field{
 		{Name: "Study", Value: v.Study},
 		{Name: "Id", Value: s.GetId()},
 		{Name: "State", Value: string(v.State)},
 		{Name: "Reason", Value: s.GetReason()},
-		{Name: "Objective", Value: objective},
+		aim,
 		{Name: "Algorithm", Value: fmt.Sprintf("%s, %d at once, pool %s", s.GetAlgorithm(), s.GetParallelism(), s.GetPool())},
 		{Name: "Labels", Value: labelText(v.Labels)},
 		{Name: "Note", Value: v.Note},
@@ -98,7 +103,41 @@ func studyBlock(w screen, s found) error {
 	if r := v.Recommended; r != nil {
 		fields = append(fields, field{Name: "Recommended", Value: fmt.Sprintf("trial %d, mean %s\n%s", r.Trial, view.Expected(r.Mean, r.SD), point(r.Parameters))})
 	}
+	if s.front != nil {
+		fields = append(fields, field{Name: "Front", Value: frontText(s.GetObjectives(), s.front)})
+	}
 	return w.block(fields)
+}
+
+// objective describes an objective.
+func objective(o *fantasiav1.Objective) string {
+	text := strings.ToLower(view.EnumName(o.GetDirection())) + " " + o.GetMetric()
+	if o.Goal != nil {
+		text += ", goal " + number(o.GetGoal())
+	}
+	if o.Reference != nil {
+		text += ", reference " + number(o.GetReference())
+	}
+	return text
+}
+
+// mostOptimal is how many trials of a front are listed.
+const mostOptimal = 20
+
+// frontText lists a front, the best in the first objective first.
+func frontText(objectives []*fantasiav1.Objective, front []view.Optimal) string {
+	metrics := make([]string, len(objectives))
+	for i, o := range objectives {
+		metrics[i] = o.GetMetric()
+	}
+	lines := []string{count(len(front), "trial")}
+	for _, t := range front[:min(len(front), mostOptimal)] {
+		lines = append(lines, fmt.Sprintf("trial %d: %s at %s", t.Trial, view.Named(metrics, t.Values), point(t.Parameters)))
+	}
+	if more := len(front) - mostOptimal; more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more: see -o json", more))
+	}
+	return strings.Join(lines, "\n")
 }
 
 // spaceVersion says how often the space was edited; "" if it never was.

@@ -16,11 +16,11 @@ import (
 
 // keptIn is a study of fantasia run that its directory tells from another of its name.
 func keptIn(directory string, idle bool) found {
-	return found{&fantasiav1.Study{
+	return found{Study: &fantasiav1.Study{
 		Name: "studies/learning-rates", State: fantasiav1.StudyState_STUDY_STATE_RUNNING, MaxTrials: 128, Pool: "default",
 		Trials: &fantasiav1.TrialCounts{Completed: 40, Failed: 2, Running: 4}, Elapsed: durationpb.New(90 * time.Second),
 		Best: &fantasiav1.BestTrial{Trial: 7, Value: 0.0281234}, Recommended: &fantasiav1.Recommendation{Trial: 7, Mean: 0.0290001},
-	}, directory, idle}
+	}, directory: directory, idle: idle}
 }
 
 var (

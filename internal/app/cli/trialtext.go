@@ -53,6 +53,10 @@ func rung(t view.Trial) string {
 // trialValue formats a trial's value, or the reason why it has none.
 func trialValue(t view.Trial) string {
 	switch {
+	case len(t.Values) > 0 && t.Failure != nil: // a warning
+		return view.Numbers(t.Values) + " (" + t.Failure.Reason + ")"
+	case len(t.Values) > 0:
+		return view.Numbers(t.Values)
 	case t.Value != nil && t.Failure != nil: // a warning
 		return number(*t.Value) + " (" + t.Failure.Reason + ")"
 	case t.Value != nil:
@@ -84,7 +88,10 @@ func trialBlock(w screen, m *fantasiav1.Trial, idle bool) error {
 		{Name: "State", Value: string(t.State)},
 		{Name: "Parameters", Value: point(t.Parameters)},
 	}
-	if t.Value != nil {
+	switch {
+	case len(t.Values) > 0:
+		fields = append(fields, field{Name: "Values", Value: view.Numbers(t.Values)})
+	case t.Value != nil:
 		fields = append(fields, field{Name: "Value", Value: number(*t.Value)})
 	}
 	if t.Rung > 0 {

@@ -23,13 +23,22 @@ var extras = map[string]map[string]object{
 
 const created = "!has(oldSelf.status) || !has(oldSelf.status.id) || "
 
-// fixed is the rule of a field that cannot change once a study has begun.
+// fixed is the rule of a field of the objective, which cannot change once a study has begun.
 func fixed(field string) rule {
 	return rule{
-		holds:   created + "self.spec." + field + " == oldSelf.spec." + field,
-		field:   ".spec." + field,
-		message: field + " cannot change once the study has begun, since it is what the trials have measured: make another study",
+		holds: created + "!has(self.spec.objective) || !has(oldSelf.spec.objective) || " +
+			"self.spec.objective." + field + " == oldSelf.spec.objective." + field,
+		field:   ".spec.objective." + field,
+		message: "objective." + field + " cannot change once the study has begun, since it is what the trials have measured: make another study",
 	}
+}
+
+// fixedObjectives is the rule of several objectives, of which only the references can change.
+var fixedObjectives = rule{
+	holds: created + "(has(self.spec.objectives) ? self.spec.objectives.map(o, [o.metric, o.direction, o.take]) : []) == " +
+		"(has(oldSelf.spec.objectives) ? oldSelf.spec.objectives.map(o, [o.metric, o.direction, o.take]) : [])",
+	field:   ".spec.objectives",
+	message: "objectives cannot change once the study has begun, since they are what the trials have measured: make another study",
 }
 
 // rules hold what file.Parse checks over several fields, as far as CEL sees
@@ -39,13 +48,19 @@ var rules = map[string][]rule{
 	"Study": {
 		{"size(self.metadata.name) <= 63 && !self.metadata.name.contains('.')", "",
 			"metadata.name: a study's name is lower-case letters, digits and dashes, at most 63"},
-		fixed("objective.metric"), fixed("objective.direction"), fixed("objective.take"),
+		fixed("metric"), fixed("direction"), fixed("take"), fixedObjectives,
 		{created + "(has(self.spec.trial) && has(self.spec.trial.command) ? self.spec.trial.command : []) == " +
 			"(has(oldSelf.spec.trial) && has(oldSelf.spec.trial.command) ? oldSelf.spec.trial.command : [])",
 			".spec", "trial.command cannot change once the study has begun, since it is what the trials have measured: make another study"},
 		{"has(self.spec.trial) && (has(self.spec.trial.command) || has(self.spec.trial.job)) || !has(self.spec.trial) || " +
 			"!has(self.spec.trial.metrics) && !has(self.spec.trial.workdir) && !has(self.spec.trial.env) && !has(self.spec.trial.timeout)",
 			".spec.trial", "only retries can be set without a command or a job"},
+	},
+	"Spec": {
+		{"has(self.objective) != has(self.objectives)", "", "a study has one of objective and objectives"},
+		{"!has(self.objective) || !has(self.objective.reference)", ".objective", "reference is for one of several objectives: leave it out"},
+		{"!has(self.objectives) || self.objectives.all(o, !has(o.goal))", ".objectives", "goal is for a single objective: leave it out"},
+		{"!has(self.objectives) || self.objectives.all(o, self.objectives.exists_one(p, p.metric == o.metric))", ".objectives", "each objective has its own metric"},
 	},
 	"Parameter": {
 		{"!(self.name in ['args', 'overrides', 'file'])", ".name",

@@ -46,7 +46,7 @@ func newFilterForm(q *request) *filterForm {
 	form := &filterForm{
 		Value: f.value.String(), Worker: f.worker, ByTime: f.byTime,
 		Narrows: f.narrows(), Sort: f.order(),
-		Clear: "?", Summary: f.summary(q.Spec.Objective.Metric),
+		Clear: "?", Summary: f.summary(q.Spec.FirstObjective().Metric),
 	}
 	if f.top > 0 {
 		form.Top = strconv.Itoa(f.top)

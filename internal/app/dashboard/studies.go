@@ -108,7 +108,7 @@ func newStudyItem(s *server.Study, now time.Time) studyItem {
 	elapsed := view.Elapsed(s.Status, now)
 	return studyItem{
 		Study:     view.OfStudy(s.Spec, s.Status, s.Best, s.Recommended, now),
-		Objective: spec.Objective, Algorithm: spec.Algorithm.Name, Budget: spec.Budget.MaxTrials,
+		Objective: *spec.FirstObjective(), Algorithm: spec.Algorithm.Name, Budget: spec.Budget.MaxTrials,
 		Ended: s.Status.Counts.Ended(), Open: s.Status.Counts.Open(),
 		Rate: rate(s.Status.Counts.Ended(), elapsed), Elapsed: elapsed, Reason: s.Status.Reason,
 	}

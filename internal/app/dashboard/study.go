@@ -132,7 +132,7 @@ func (d *Dashboard) request(ctx context.Context, r *http.Request, query url.Valu
 	}
 	q := &request{study: &s, follow: follow, rows: follow.settled(ctx, patience), filter: f, width: widthOf(r), now: d.o.Now()}
 	q.Study = &figure.Study{
-		Spec: &s.Spec.Definition.Spec, Axes: axes, All: q.rows.rows, Trials: f.apply(q.rows.rows, s.Spec.Definition.Spec.Objective.Direction),
+		Spec: &s.Spec.Definition.Spec, Axes: axes, All: q.rows.rows, Trials: f.apply(q.rows.rows, s.Spec.Definition.Spec.FirstObjective().Direction),
 		Best: s.Status.Best, Started: figure.At(s.Status.Started), Now: figure.At(q.now),
 	}
 	if s.Recommended != nil {

@@ -114,7 +114,7 @@ func newTable(q *request) *table {
 		t.Later = f.with(func(g *filter) { g.page = page + 1 })
 	}
 	trials := q.Trials
-	all := f.columns(q.Spec.Objective.Metric, q.Now)
+	all := f.columns(q.Spec.FirstObjective().Metric, q.Now)
 	for i := range all {
 		c, desc := &all[i], false
 		if c.key == f.sort {

@@ -140,7 +140,7 @@ func (n *choosing) problem(c *motive) (*optimizer.Problem, error) {
 	if len(used) > maxKnown {
 		early, latest := used[:len(used)-maxKnown/2], used[len(used)-maxKnown/2:]
 		keep := map[*figure.Trial]bool{}
-		for _, r := range figure.Top(early, n.study.Spec.Objective.Direction, maxKnown/4) {
+		for _, r := range figure.Top(early, n.study.Spec.FirstObjective().Direction, maxKnown/4) {
 			keep[r] = true
 		}
 		for k := range maxKnown / 4 {

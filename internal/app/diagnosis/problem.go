@@ -20,7 +20,7 @@ func Problem(s *study.Study, trials []view.Trial) (*optimizer.Problem, error) {
 		return nil, err
 	}
 	p := &optimizer.Problem{
-		Space: space, Direction: s.Spec.Objective.Direction,
+		Space: space, Direction: s.Spec.FirstObjective().Direction,
 		MaxTrials: s.Spec.Budget.MaxTrials, Parallelism: s.Spec.Parallelism, Seed: s.Spec.Algorithm.Seed,
 		First: len(trials) + 1,
 	}

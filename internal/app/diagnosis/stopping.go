@@ -43,7 +43,7 @@ func StoppingMetric(s *study.Spec) string {
 	if e := s.EarlyStopping; e != nil && e.Metric != "" {
 		return e.Metric
 	}
-	return s.Objective.Metric
+	return s.FirstObjective().Metric
 }
 
 // Replays tells the recorded curves of a study to the rules for early stopping, the
@@ -66,11 +66,11 @@ func Replays(s *study.Study, trials []view.Trial) ([]Replay, error) {
 	}
 	var replays []Replay
 	for _, rule := range rules {
-		p, err := pruner.NewFor(rule, s.Spec.Objective.Direction)
+		p, err := pruner.NewFor(rule, s.Spec.FirstObjective().Direction)
 		if err != nil {
 			return nil, fmt.Errorf("early stopping of study %q: %w", s.Metadata.Name, err)
 		}
-		r := replay(p, s.Spec.Objective.Direction, recorded)
+		r := replay(p, s.Spec.FirstObjective().Direction, recorded)
 		r.Rule = rule.Name
 		replays = append(replays, r)
 	}

@@ -54,7 +54,7 @@ type Running struct {
 func NewNow(p *coordinator.Progress, at time.Time) Now {
 	spec := &p.Study.Definition.Spec
 	n := Now{
-		Study: p.Study.Definition.Metadata.Name, Metric: spec.Objective.Metric, State: p.Status.State,
+		Study: p.Study.Definition.Metadata.Name, Metric: spec.FirstObjective().Metric, State: p.Status.State,
 		MaxTrials: spec.Budget.MaxTrials, MaxDuration: time.Duration(spec.Budget.MaxDuration), Counts: p.Status.Counts,
 		At: at, Elapsed: view.Elapsed(p.Status, at), Parameters: study.Names(spec.Parameters), Best: view.OfBest(p.Best), Recommended: p.Status.Recommended,
 	}

@@ -39,11 +39,12 @@ func Summarize(w io.Writer, r *local.Result, at Place) error {
 	name, spec := r.Study.Definition.Metadata.Name, &r.Study.Definition.Spec
 	s.heading(r, name)
 	if r.Best != nil {
-		s.line("best         %s = %s in trial %d", spec.Objective.Metric, view.Number(r.Best.Values.First()), r.Best.Number)
+		s.line("best         %s = %s in trial %d", spec.FirstObjective().Metric, view.Number(r.Best.Values.First()), r.Best.Number)
 		s.point(spec, r.Best.Point)
 	}
+	s.front(spec, r.Front)
 	if rec := r.Recommended; rec != nil && (r.Best == nil || rec.Trial != r.Best.Number) {
-		s.line("recommended  trial %d: %s = %s by the model, which allows for noise", rec.Trial, spec.Objective.Metric, view.Expected(rec.Mean, rec.SD))
+		s.line("recommended  trial %d: %s = %s by the model, which allows for noise", rec.Trial, spec.FirstObjective().Metric, view.Expected(rec.Mean, rec.SD))
 		s.point(spec, rec.Point)
 	}
 	if sketch := figure.Progress(spec, r.Trials).Text(at.Width); sketch != "" {
@@ -55,6 +56,24 @@ func Summarize(w io.Writer, r *local.Result, at Place) error {
 	s.line("results      %s (also %s, %s)", filepath.Join(at.State, ReportFile), ResultFile, TrialsFile)
 	s.next(r, at)
 	return s.err
+}
+
+// mostOptimal is how many trials of a front are listed.
+const mostOptimal = 10
+
+// front lists the trials that no other one dominates, the best in the first objective first.
+func (s *summary) front(spec *study.Spec, trials []record.Trial) {
+	front := view.FrontOf(spec, trials)
+	for i, t := range front[:min(len(front), mostOptimal)] {
+		label := "front"
+		if i > 0 {
+			label = ""
+		}
+		s.line("%-12s %s in trial %d", label, view.Named(study.MetricNames(spec.Several), t.Values), t.Trial)
+	}
+	if more := len(front) - mostOptimal; more > 0 {
+		s.line("             and %d more", more)
+	}
 }
 
 // summary writes lines and remembers the first error.
@@ -177,10 +196,10 @@ func (s *summary) next(r *local.Result, at Place) {
 // onward says how to continue a completed study, depending on what ended it.
 func onward(r *local.Result, file string) string {
 	spec, status := &r.Study.Definition.Spec, &r.Status
-	goal, lasted := spec.Objective.Goal, time.Duration(spec.Budget.MaxDuration)
+	goal, lasted := spec.FirstObjective().Goal, time.Duration(spec.Budget.MaxDuration)
 	var change string
 	switch {
-	case goal != nil && r.Best != nil && !spec.Objective.Direction.Better(*goal, r.Best.Values.First()):
+	case goal != nil && r.Best != nil && !spec.FirstObjective().Direction.Better(*goal, r.Best.Values.First()):
 		change = "set a stricter objective.goal, or none,"
 	case status.Counts.Ended() >= spec.Budget.MaxTrials:
 		change = "raise budget.maxTrials"

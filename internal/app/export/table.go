@@ -35,8 +35,8 @@ type Table struct {
 	rows [][]any
 }
 
-// fixed are the columns that each study has. Those of its metrics, parameters,
-// labels, attributes and notes follow.
+// fixed are the columns that each study has. Those of several objectives, and of its metrics,
+// parameters, labels, attributes and notes follow.
 var fixed = []column{
 	{"trial", whole}, {"state", text}, {"value", number}, {"attempts", whole}, {"worker", text}, {"source", text}, {"staleness", whole},
 	{"seconds", number}, {"created", instant}, {"started", instant}, {"ended", instant}, {"failure", text}, {"message", text},
@@ -49,6 +49,9 @@ func Of(spec *study.Spec, trials []view.Trial) *Table {
 	attributes := keys(trials, func(t *view.Trial) map[string]any { return t.Attributes })
 	noted := slices.ContainsFunc(trials, func(t view.Trial) bool { return t.Note != "" })
 	t := &Table{columns: slices.Clone(fixed)}
+	for _, o := range spec.Several {
+		t.columns = append(t.columns, column{"value:" + o.Metric, number})
+	}
 	for _, m := range metrics {
 		t.columns = append(t.columns, column{"metric:" + m, number})
 	}
@@ -66,6 +69,9 @@ func Of(spec *study.Spec, trials []view.Trial) *Table {
 	}
 	for i := range trials {
 		row := describe(&trials[i])
+		for k := range spec.Several {
+			row = append(row, indexed(trials[i].Values, k))
+		}
 		for _, m := range metrics {
 			row = append(row, cell(trials[i].Metrics, m))
 		}
@@ -152,6 +158,14 @@ func asJSON(attributes map[string]any, key string) any {
 		}
 		return string(text)
 	}
+}
+
+// indexed returns a value of a list, nil if the list is shorter.
+func indexed(values []float64, i int) any {
+	if i < len(values) {
+		return values[i]
+	}
+	return nil
 }
 
 func cell[V any](values map[string]V, name string) any {

@@ -75,10 +75,10 @@ func Progress(spec *study.Spec, trials []record.Trial) *picture.History {
 }
 
 // Direction is that of the objective.
-func (s *Study) Direction() study.Direction { return s.Spec.Objective.Direction }
+func (s *Study) Direction() study.Direction { return s.Spec.FirstObjective().Direction }
 
 func (s *Study) objective() picture.Objective {
-	return picture.Objective{Name: s.Spec.Objective.Metric, Maximize: s.Direction() == study.Maximize}
+	return picture.Objective{Name: s.Spec.FirstObjective().Metric, Maximize: s.Direction() == study.Maximize}
 }
 
 // Seconds returns a moment in seconds since the study's start; NaN for none.
@@ -113,7 +113,7 @@ func (s *Study) History(clock bool) Figure {
 }
 
 func (s *Study) history() *picture.History {
-	return &picture.History{Objective: s.objective(), Evaluations: s.evaluations(), Recommended: s.Recommended, Goal: s.Spec.Objective.Goal}
+	return &picture.History{Objective: s.objective(), Evaluations: s.evaluations(), Recommended: s.Recommended, Goal: s.Spec.FirstObjective().Goal}
 }
 
 // evaluations returns the shown evaluations as pictures take them, in the order in which

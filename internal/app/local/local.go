@@ -88,6 +88,8 @@ type Result struct {
 	// nothing have none.
 	Curves map[int][]curve.Series
 	Best   *record.Trial
+	// Front are the trials that no other one dominates; nil if the study has one objective.
+	Front []record.Trial
 	// Recommended is the evaluated point with the best posterior mean; nil if nothing
 	// has completed, or if the study's optimiser recommends nothing.
 	Recommended *optimizer.Recommendation

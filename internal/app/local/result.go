@@ -62,5 +62,8 @@ func (n *node) load(ctx context.Context, id string) (*Result, *engine.Engine, er
 	if best, ok := e.Best(); ok {
 		r.Best = &best
 	}
-	return r, e, nil
+	if len(stored.Study.Definition.Spec.Several) > 0 {
+		r.Front, err = stored.Study.Front(r.Trials)
+	}
+	return r, e, err
 }

@@ -91,8 +91,8 @@ func OptunaTrials(ctx context.Context, source, name string, spec *study.Spec) ([
 	if err != nil {
 		return nil, nil, err
 	}
-	if stored.direction != spec.Objective.Direction {
-		return nil, nil, fmt.Errorf("%w: Optuna's study is to %s, this one to %s", ErrSource, stored.direction, spec.Objective.Direction)
+	if stored.direction != spec.FirstObjective().Direction {
+		return nil, nil, fmt.Errorf("%w: Optuna's study is to %s, this one to %s", ErrSource, stored.direction, spec.FirstObjective().Direction)
 	}
 	c, err := newCollector(spec)
 	if err != nil {
@@ -124,7 +124,7 @@ func newCollector(spec *study.Spec) (*collector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compile the study's space: %w", err)
 	}
-	c := &collector{space: compiled, metric: spec.Objective.Metric, byName: map[string]*study.Parameter{}}
+	c := &collector{space: compiled, metric: spec.FirstObjective().Metric, byName: map[string]*study.Parameter{}}
 	for i := range spec.Parameters {
 		c.byName[spec.Parameters[i].Name] = &spec.Parameters[i]
 	}

@@ -13,11 +13,11 @@ import (
 // Compare compares studies, each with a name of its own. It fails if their objectives
 // differ.
 func Compare(names []string, sources []*Source) (*figure.Comparison, error) {
-	first := sources[0].Study.Spec.Objective
+	first := *sources[0].Study.Spec.FirstObjective()
 	c := &figure.Comparison{Metric: first.Metric, Direction: first.Direction}
 	reached := true
 	for i, src := range sources {
-		o := src.Study.Spec.Objective
+		o := src.Study.Spec.FirstObjective()
 		if o.Metric != first.Metric || o.Direction != first.Direction {
 			return nil, fmt.Errorf("study %s has the objective %s %s, study %s has %s %s: only studies with the same objective can be compared",
 				names[0], strings.ToLower(string(first.Direction)), first.Metric, names[i], strings.ToLower(string(o.Direction)), o.Metric)

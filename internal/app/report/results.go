@@ -21,6 +21,9 @@ func (s *sheet) results() group {
 	points := item{Table: s.points()}
 	points.ID, points.Title, points.Broad = "points", "Best and recommended point", true
 	points.Help = "The best point has the best value that was seen. The recommended point is the evaluated one that the model expects to be best. Where evaluations are noisy, use the recommended one: the best value is partly luck."
+	if len(s.Study.Spec.Several) > 0 {
+		points = s.front()
+	}
 	g.Figures = append(g.Figures, points)
 	g.add(s.fig.History(false))
 	if curves := s.curves(); len(curves) > 0 {
@@ -45,8 +48,38 @@ func (s *sheet) summary() string {
 			text += fmt.Sprintf(", %d %s", part.n, part.what)
 		}
 	}
+	if several := s.Study.Spec.Several; len(several) > 0 {
+		return fmt.Sprintf("%s. The study has %d objectives: %s. Figures that show one objective show the first.", text, len(several), view.Aims(several))
+	}
 	does := map[study.Direction]string{study.Minimize: "minimises", study.Maximize: "maximises"}[s.fig.Direction()]
-	return fmt.Sprintf("%s. The study %s %s.", text, does, s.Study.Spec.Objective.Metric)
+	return fmt.Sprintf("%s. The study %s %s.", text, does, s.Study.Spec.FirstObjective().Metric)
+}
+
+// front lists the front of a study with several objectives.
+func (s *sheet) front() item {
+	front, names := s.View.Front, study.Names(s.fig.Axes)
+	t := &table{Header: slices.Concat([]string{"trial"}, study.MetricNames(s.Study.Spec.Several), names)}
+	if len(front) == 0 {
+		t.Note = "No trial has completed."
+	} else if n := len(front); n > mostRows {
+		t.Note = fmt.Sprintf("The first %d of %d trials.", mostRows, n)
+		front = front[:mostRows]
+	}
+	for _, o := range front {
+		row := []cell{whole(o.Trial)}
+		for _, v := range o.Values {
+			row = append(row, number(v))
+		}
+		for _, name := range names {
+			v, ok := o.Parameters[name]
+			row = append(row, parameter(v, ok))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	i := item{Table: t}
+	i.ID, i.Title, i.Broad = "points", "Front", true
+	i.Help = "The trials that no other trial dominates: none is as good in all objectives and better in one. The best in the first objective come first. Which of them to use is a choice between the objectives."
+	return i
 }
 
 // points compares the best and the recommended point.
@@ -71,7 +104,7 @@ func (s *sheet) points() *table {
 		t.Note = "No trial has completed."
 		return t
 	}
-	trial, value := []cell{text("trial")}, []cell{text(s.Study.Spec.Objective.Metric)}
+	trial, value := []cell{text("trial")}, []cell{text(s.Study.Spec.FirstObjective().Metric)}
 	for _, c := range columns {
 		trial = append(trial, whole(c.trial))
 		value = append(value, c.value)
@@ -153,7 +186,7 @@ func (s *sheet) withCurves() int {
 
 // trials lists the trials, the best first.
 func (s *sheet) trials() *table {
-	t := &table{Header: slices.Concat([]string{"trial", "state", s.Study.Spec.Objective.Metric}, study.Names(s.fig.Axes), []string{"seconds", "attempts", "worker", "from", "message"})}
+	t := &table{Header: slices.Concat([]string{"trial", "state", s.Study.Spec.FirstObjective().Metric}, study.Names(s.fig.Axes), []string{"seconds", "attempts", "worker", "from", "message"})}
 	order := make([]int, len(s.Trials))
 	for i := range order {
 		order[i] = i

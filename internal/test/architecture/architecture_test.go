@@ -25,7 +25,7 @@ type rule struct {
 var rules = []rule{
 	{from: []string{"study"}, not: []string{""}, but: []string{"study"}, why: "the vocabulary imports nothing internal"},
 	{from: []string{"telemetry"}, not: []string{""}, but: []string{"telemetry"}, why: "telemetry is a leaf"},
-	{from: []string{"optimizer/numeric", "optimizer/bayes", "optimizer/papers/mcmc", "optimizer/papers/nsga2", "optimizer/papers/pt/mixture", "optimizer/papers/pt/network", "optimizer/papers/pt/safetensors"},
+	{from: []string{"optimizer/numeric", "optimizer/bayes", "optimizer/papers/mcmc", "optimizer/papers/pt/mixture", "optimizer/papers/pt/network", "optimizer/papers/pt/safetensors"},
 		except: []string{"optimizer/bayes/loop", "optimizer/bayes/surrogate"},
 		not:    []string{"study", "messaging", "coordinator", "worker", "internal"}, why: "the mathematics knows no study"},
 	{from: []string{"optimizer"}, not: []string{"messaging", "coordinator", "worker", "api", "internal"}, why: "an optimiser is a pure function"},

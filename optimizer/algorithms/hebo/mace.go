@@ -10,8 +10,8 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/acquisition"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
+	"github.com/fantasia-hpo/fantasia/optimizer/numeric/nsga2"
 	"github.com/fantasia-hpo/fantasia/optimizer/numeric/pareto"
-	"github.com/fantasia-hpo/fantasia/optimizer/papers/nsga2"
 )
 
 // maceMargin is the amount that an improvement must exceed, in standard deviations of

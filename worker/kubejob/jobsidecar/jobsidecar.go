@@ -82,7 +82,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := Prepare(o.Dir); err != nil {
 		return err
 	}
-	s := &server{options: o, collector: report.NewCollector(o.Attempt.Assignment.Objective)}
+	s := &server{options: o, collector: report.NewCollector(o.Attempt.Assignment.Objectives())}
 	stop, err := s.serve(ctx)
 	if err != nil {
 		return err
@@ -107,8 +107,8 @@ func (s *server) takeReports(reports []report.Report, err error) {
 		if len(r.Metrics)+len(r.Unreadable) > 0 {
 			taken := s.collector.Add(r)
 			r.Step = &taken.Step
-			if why := s.collector.Unread(); len(r.Unreadable) > 0 && why != "" {
-				r.Unreadable = map[string]string{s.options.Attempt.Assignment.Objective.Metric: why}
+			if metric, why := s.collector.Unread(); len(r.Unreadable) > 0 && why != "" {
+				r.Unreadable = map[string]string{metric: why}
 			}
 			if len(taken.Ignored) > 0 {
 				s.complain(taken.Ignored[0])

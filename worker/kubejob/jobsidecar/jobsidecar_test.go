@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -124,6 +125,28 @@ func TestReportFile(t *testing.T) {
 	want := Summary{Value: new(Number(1)), Metrics: map[string]Number{"error": 5}, Checkpoint: "c", Reports: 3}
 	if diff := cmp.Diff(want, s); diff != "" {
 		t.Errorf("the summary differs (-want +got):\n%s", diff)
+	}
+}
+
+// The summary has the values of several objectives once each was reported.
+func TestSeveralObjectives(t *testing.T) {
+	for name, test := range map[string]struct {
+		lines string
+		want  study.Values
+	}{
+		"all":            {`{"fantasia": {"metrics": {"error": 2}}}` + "\n" + `{"fantasia": {"metrics": {"size": Infinity}}}` + "\n", study.Values{2, math.Inf(1)}},
+		"one is missing": {`{"fantasia": {"metrics": {"error": 2}}}` + "\n", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := start(t, func(a *messaging.Assignment) {
+				a.Objective, a.Several = study.Objective{}, []study.Objective{{Metric: "error", Direction: study.Minimize}, {Metric: "size", Direction: study.Minimize}}
+			})
+			r.write(test.lines)
+			s := r.end()
+			if got := s.Reached(); !slices.Equal(got, test.want) || s.Value != nil {
+				t.Errorf("the summary has the values %v and the value %v, want %v and none", got, s.Value, test.want)
+			}
+		})
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/worker/report"
 )
 
@@ -17,8 +18,10 @@ const MaxMessage = 4 << 10
 
 // Summary summarises all reports of an attempt.
 type Summary struct {
-	// Value is the objective's value; nil if none was reported.
+	// Value is the value of a single objective; nil if none was reported.
 	Value *Number `json:"value,omitempty"`
+	// Values are those of several objectives; nil if one was not reported.
+	Values []Number `json:"values,omitempty"`
 	// Metrics are the final values of all metrics, or of those that fit.
 	Metrics map[string]Number `json:"metrics,omitempty"`
 	// Checkpoint is the last reference that was reported.
@@ -69,12 +72,32 @@ func (s *Summary) takeReport(r report.Report) {
 	}
 }
 
+// Reached returns the objectives' values; nil if they were not all reported.
+func (s *Summary) Reached() study.Values {
+	if s.Value != nil {
+		return study.Values{float64(*s.Value)}
+	}
+	var values study.Values
+	for _, v := range s.Values {
+		values = append(values, float64(v))
+	}
+	return values
+}
+
 func (s *Summary) conclude(c *report.Collector) {
 	s.Reports = c.Reports
-	if why := c.Unread(); why != "" {
+	values, missing := c.Values()
+	_, why := c.Unread()
+	switch {
+	case why != "":
 		s.takeReport(report.Report{Error: &why})
-	} else if v, ok := c.Value(); ok {
-		s.Value = new(Number(v))
+	case missing != "":
+	case len(values) == 1:
+		s.Value = new(Number(values[0]))
+	default:
+		for _, v := range values {
+			s.Values = append(s.Values, Number(v))
+		}
 	}
 	s.Metrics = map[string]Number{}
 	for name, v := range c.Final() {

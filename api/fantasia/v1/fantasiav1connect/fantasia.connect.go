@@ -67,6 +67,9 @@ const (
 	StudyServiceListArchivedStudiesProcedure = "/fantasia.v1.StudyService/ListArchivedStudies"
 	// StudyServiceListTrialsProcedure is the fully-qualified name of the StudyService's ListTrials RPC.
 	StudyServiceListTrialsProcedure = "/fantasia.v1.StudyService/ListTrials"
+	// StudyServiceListOptimalTrialsProcedure is the fully-qualified name of the StudyService's
+	// ListOptimalTrials RPC.
+	StudyServiceListOptimalTrialsProcedure = "/fantasia.v1.StudyService/ListOptimalTrials"
 	// StudyServiceGetTrialProcedure is the fully-qualified name of the StudyService's GetTrial RPC.
 	StudyServiceGetTrialProcedure = "/fantasia.v1.StudyService/GetTrial"
 	// StudyServiceListMeasurementsProcedure is the fully-qualified name of the StudyService's
@@ -140,6 +143,11 @@ type StudyServiceClient interface {
 	ListArchivedStudies(context.Context, *connect.Request[v1.ListArchivedStudiesRequest]) (*connect.Response[v1.ListArchivedStudiesResponse], error)
 	// ListTrials returns the trials of a study by number, a page at a time.
 	ListTrials(context.Context, *connect.Request[v1.ListTrialsRequest]) (*connect.Response[v1.ListTrialsResponse], error)
+	// ListOptimalTrials returns the front by number, a page at a time: the completed trials
+	// that no other completed trial dominates, which would be no worse in any objective and
+	// better in one. Of a study with a single objective, these are the trials with the best
+	// value.
+	ListOptimalTrials(context.Context, *connect.Request[v1.ListOptimalTrialsRequest]) (*connect.Response[v1.ListOptimalTrialsResponse], error)
 	// GetTrial returns one trial with all of its attempts.
 	GetTrial(context.Context, *connect.Request[v1.GetTrialRequest]) (*connect.Response[v1.GetTrialResponse], error)
 	// ListMeasurements returns what a trial's program reported at each step, by
@@ -296,6 +304,13 @@ func NewStudyServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		listOptimalTrials: connect.NewClient[v1.ListOptimalTrialsRequest, v1.ListOptimalTrialsResponse](
+			httpClient,
+			baseURL+StudyServiceListOptimalTrialsProcedure,
+			connect.WithSchema(studyServiceMethods.ByName("ListOptimalTrials")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 		getTrial: connect.NewClient[v1.GetTrialRequest, v1.GetTrialResponse](
 			httpClient,
 			baseURL+StudyServiceGetTrialProcedure,
@@ -413,6 +428,7 @@ type studyServiceClient struct {
 	unarchiveStudy      *connect.Client[v1.UnarchiveStudyRequest, v1.UnarchiveStudyResponse]
 	listArchivedStudies *connect.Client[v1.ListArchivedStudiesRequest, v1.ListArchivedStudiesResponse]
 	listTrials          *connect.Client[v1.ListTrialsRequest, v1.ListTrialsResponse]
+	listOptimalTrials   *connect.Client[v1.ListOptimalTrialsRequest, v1.ListOptimalTrialsResponse]
 	getTrial            *connect.Client[v1.GetTrialRequest, v1.GetTrialResponse]
 	listMeasurements    *connect.Client[v1.ListMeasurementsRequest, v1.ListMeasurementsResponse]
 	watchTrials         *connect.Client[v1.WatchTrialsRequest, v1.WatchTrialsResponse]
@@ -483,6 +499,11 @@ func (c *studyServiceClient) ListArchivedStudies(ctx context.Context, req *conne
 // ListTrials calls fantasia.v1.StudyService.ListTrials.
 func (c *studyServiceClient) ListTrials(ctx context.Context, req *connect.Request[v1.ListTrialsRequest]) (*connect.Response[v1.ListTrialsResponse], error) {
 	return c.listTrials.CallUnary(ctx, req)
+}
+
+// ListOptimalTrials calls fantasia.v1.StudyService.ListOptimalTrials.
+func (c *studyServiceClient) ListOptimalTrials(ctx context.Context, req *connect.Request[v1.ListOptimalTrialsRequest]) (*connect.Response[v1.ListOptimalTrialsResponse], error) {
+	return c.listOptimalTrials.CallUnary(ctx, req)
 }
 
 // GetTrial calls fantasia.v1.StudyService.GetTrial.
@@ -590,6 +611,11 @@ type StudyServiceHandler interface {
 	ListArchivedStudies(context.Context, *connect.Request[v1.ListArchivedStudiesRequest]) (*connect.Response[v1.ListArchivedStudiesResponse], error)
 	// ListTrials returns the trials of a study by number, a page at a time.
 	ListTrials(context.Context, *connect.Request[v1.ListTrialsRequest]) (*connect.Response[v1.ListTrialsResponse], error)
+	// ListOptimalTrials returns the front by number, a page at a time: the completed trials
+	// that no other completed trial dominates, which would be no worse in any objective and
+	// better in one. Of a study with a single objective, these are the trials with the best
+	// value.
+	ListOptimalTrials(context.Context, *connect.Request[v1.ListOptimalTrialsRequest]) (*connect.Response[v1.ListOptimalTrialsResponse], error)
 	// GetTrial returns one trial with all of its attempts.
 	GetTrial(context.Context, *connect.Request[v1.GetTrialRequest]) (*connect.Response[v1.GetTrialResponse], error)
 	// ListMeasurements returns what a trial's program reported at each step, by
@@ -742,6 +768,13 @@ func NewStudyServiceHandler(svc StudyServiceHandler, opts ...connect.HandlerOpti
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
+	studyServiceListOptimalTrialsHandler := connect.NewUnaryHandler(
+		StudyServiceListOptimalTrialsProcedure,
+		svc.ListOptimalTrials,
+		connect.WithSchema(studyServiceMethods.ByName("ListOptimalTrials")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
 	studyServiceGetTrialHandler := connect.NewUnaryHandler(
 		StudyServiceGetTrialProcedure,
 		svc.GetTrial,
@@ -867,6 +900,8 @@ func NewStudyServiceHandler(svc StudyServiceHandler, opts ...connect.HandlerOpti
 			studyServiceListArchivedStudiesHandler.ServeHTTP(w, r)
 		case StudyServiceListTrialsProcedure:
 			studyServiceListTrialsHandler.ServeHTTP(w, r)
+		case StudyServiceListOptimalTrialsProcedure:
+			studyServiceListOptimalTrialsHandler.ServeHTTP(w, r)
 		case StudyServiceGetTrialProcedure:
 			studyServiceGetTrialHandler.ServeHTTP(w, r)
 		case StudyServiceListMeasurementsProcedure:
@@ -948,6 +983,10 @@ func (UnimplementedStudyServiceHandler) ListArchivedStudies(context.Context, *co
 
 func (UnimplementedStudyServiceHandler) ListTrials(context.Context, *connect.Request[v1.ListTrialsRequest]) (*connect.Response[v1.ListTrialsResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fantasia.v1.StudyService.ListTrials is not implemented"))
+}
+
+func (UnimplementedStudyServiceHandler) ListOptimalTrials(context.Context, *connect.Request[v1.ListOptimalTrialsRequest]) (*connect.Response[v1.ListOptimalTrialsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fantasia.v1.StudyService.ListOptimalTrials is not implemented"))
 }
 
 func (UnimplementedStudyServiceHandler) GetTrial(context.Context, *connect.Request[v1.GetTrialRequest]) (*connect.Response[v1.GetTrialResponse], error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/fantasia-hpo/fantasia/optimizer/papers/nsga2"
+	"github.com/fantasia-hpo/fantasia/optimizer/numeric/nsga2"
 )
 
 func source(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }

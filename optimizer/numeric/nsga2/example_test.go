@@ -8,7 +8,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/fantasia-hpo/fantasia/optimizer/papers/nsga2"
+	"github.com/fantasia-hpo/fantasia/optimizer/numeric/nsga2"
 )
 
 // Cost against quality of four kinds of a thing: the front holds the cheapest

@@ -209,12 +209,16 @@ func (s *search) tournament() int {
 func (s *search) evaluate(from, born, to int) {
 	s.problem.Describe(s.features.rows(born, to), s.x.rows(born, to))
 	s.problem.Score(s.f.rows(from, to), s.features.rows(from, to))
-	written := s.f.data[from*s.f.columns : to*s.f.columns]
-	for i, v := range written {
+	bound(s.f.data[from*s.f.columns : to*s.f.columns])
+}
+
+// bound replaces NaN by the worst value, and infinities by large numbers.
+func bound(objectives []float64) {
+	for i, v := range objectives {
 		if math.IsNaN(v) {
 			v = worst
 		}
-		written[i] = min(max(v, -worst), worst)
+		objectives[i] = min(max(v, -worst), worst)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"pgregory.net/rapid"
 
-	"github.com/fantasia-hpo/fantasia/optimizer/papers/nsga2"
+	"github.com/fantasia-hpo/fantasia/optimizer/numeric/nsga2"
 )
 
 // For any problem, points are in the cube, at their levels, evaluated and distinct, and

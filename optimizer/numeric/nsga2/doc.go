@@ -8,6 +8,9 @@
 // columns cross uniformly and mutate to another category. All members of a population
 // are distinct points.
 //
-// One call evaluates a whole generation. Everything is drawn from one random source in
+// For objectives that are expensive, an Archive leaves the evaluations to its caller, who adds
+// points as their evaluations end.
+//
+// One call of Minimize evaluates a whole generation. Everything is drawn from one random source in
 // one goroutine, so a search is a function of its arguments, bit for bit.
 package nsga2

@@ -5,7 +5,7 @@ and 25,000 evaluations. Reference point (1.1, 1.1); points that do not dominate 
 count for nothing. After 10,000 evaluations, populations on ZDT2 are still under
 way: its hypervolumes lie between 0.35 and 0.50, too far apart to compare.
 
-Run from optimizer/papers/nsga2: python3 testdata/zdt.py
+Run from optimizer/numeric/nsga2: python3 testdata/zdt.py
 """
 import json
 

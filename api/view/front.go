@@ -1,0 +1,97 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// Optimal is a trial on the front of a study with several objectives: no other completed
+// trial is better in one of them without being worse in another.
+type Optimal struct {
+	Trial int `json:"trial"`
+	// Values are those of the objectives, in the order of the study file.
+	Values     []float64  `json:"values"`
+	Parameters Parameters `json:"parameters"`
+}
+
+// FrontOf shows the trials on the front, the best in the first objective first; nil if the
+// study has a single objective. It is never nil otherwise.
+func FrontOf(spec *study.Spec, trials []record.Trial) []Optimal {
+	if len(spec.Several) == 0 {
+		return nil
+	}
+	front := make([]Optimal, len(trials))
+	for i, t := range trials {
+		front[i] = Optimal{Trial: t.Number, Values: t.Values, Parameters: Parameters(t.Point)}
+	}
+	return sorted(front, spec.FirstObjective().Direction)
+}
+
+// Front shows the front of trials that all belong to the study's space; nil if the study has a
+// single objective.
+func Front(spec *study.Spec, trials []Trial) []Optimal {
+	if len(spec.Several) == 0 {
+		return nil
+	}
+	values := make([]study.Values, len(trials))
+	for i := range trials {
+		if trials[i].State == study.TrialCompleted {
+			values[i] = trials[i].Values
+		}
+	}
+	front := []Optimal{}
+	for _, i := range study.Front(spec.Several, values) {
+		front = append(front, Optimal{Trial: trials[i].Trial, Values: values[i], Parameters: trials[i].Parameters})
+	}
+	return sorted(front, spec.FirstObjective().Direction)
+}
+
+// sorted sorts a front by the first objective.
+func sorted(front []Optimal, d study.Direction) []Optimal {
+	slices.SortStableFunc(front, func(a, b Optimal) int { return cmp.Compare(d.Cost(a.Values[0]), d.Cost(b.Values[0])) })
+	return front
+}
+
+// FromFront shows a front as a server sent it; nil if the study has a single objective.
+func FromFront(s *fantasiav1.Study, trials []*fantasiav1.Trial) []Optimal {
+	if len(s.GetObjectives()) == 0 {
+		return nil
+	}
+	front := make([]Optimal, len(trials))
+	for i, t := range trials {
+		front[i] = Optimal{Trial: int(t.GetNumber()), Values: t.GetValues(), Parameters: fromStruct(t.GetParameters())}
+	}
+	return sorted(front, study.Direction(strings.ToLower(EnumName(s.GetObjective().GetDirection()))))
+}
+
+// Named formats the values of metrics: "error = 0.1, seconds = 3".
+func Named(metrics []string, values []float64) string {
+	parts := make([]string, min(len(metrics), len(values)))
+	for i := range parts {
+		parts[i] = metrics[i] + " = " + Number(values[i])
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Numbers formats the values of all objectives.
+func Numbers(values []float64) string {
+	parts := make([]string, len(values))
+	for i, v := range values {
+		parts[i] = Number(v)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Aims formats what a study optimises: "minimize error, maximize recall".
+func Aims(objectives []study.Objective) string {
+	parts := make([]string, len(objectives))
+	for i, o := range objectives {
+		parts[i] = string(o.Direction) + " " + o.Metric
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,41 @@
+package record
+
+import (
+	"fmt"
+
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/space"
+)
+
+// Front returns the completed trials that no other of them dominates, in their order: of a
+// study with one objective, those with the best value. Trials whose point is not in the
+// study's space do not count.
+func (s *Study) Front(trials []Trial) ([]Trial, error) {
+	var inside *space.Space
+	if s.SpaceVersion() > 1 {
+		var err error
+		if inside, err = space.Of(&s.Definition); err != nil {
+			return nil, fmt.Errorf("study %s: %w", s.ID, err)
+		}
+	}
+	values := make([]study.Values, len(trials))
+	for i := range trials {
+		if t := &trials[i]; t.State == study.TrialCompleted && within(inside, t.Point) {
+			values[i] = t.Values
+		}
+	}
+	var front []Trial
+	for _, i := range study.Front(s.Definition.Spec.Objectives(), values) {
+		front = append(front, trials[i])
+	}
+	return front, nil
+}
+
+// within reports whether a point is in a space, or the space is nil.
+func within(s *space.Space, p study.Point) bool {
+	if s == nil {
+		return true
+	}
+	_, err := s.Normalize(p)
+	return err == nil
+}

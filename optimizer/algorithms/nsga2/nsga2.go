@@ -1,0 +1,94 @@
+// Package nsga2 is NSGA-II (Deb, Pratap, Agarwal and Meyarivan 2002, A Fast and Elitist
+// Multiobjective Genetic Algorithm) as an optimiser of expensive objectives, one or several.
+// The first points are those of a Sobol sequence. Every later one is a child of two members of
+// the population: the completed evaluations nearest to the front, thinned where they crowd.
+//
+// There are no generations to wait for: a child is made whenever a slot is free, from what has
+// been evaluated by then. The population is computed anew from all observations in their
+// order, so there is no state to lose. Evaluations without a value have no place in it.
+// Constraints hold for every child, and no point of a finite space is repeated.
+package nsga2
+
+import (
+	"context"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/sobol"
+	"github.com/fantasia-hpo/fantasia/optimizer/numeric/nsga2"
+	"github.com/fantasia-hpo/fantasia/optimizer/setting"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// Options are the optimiser's settings; Settings documents them.
+type Options struct{ Population int }
+
+// Settings returns the settings with their defaults.
+func Settings() setting.Set {
+	return setting.Set{
+		{Name: "population", Default: 20, Min: 4, Max: 1000, Doc: "Points that have children; as many must have ended before the first child."},
+	}
+}
+
+// FromSettings returns the options for checked settings.
+func FromSettings(v setting.Values) Options { return Options{Population: v.Int("population")} }
+
+// New returns the optimiser. Its state is the position in the Sobol sequence of the first
+// points.
+func New(o Options) optimizer.Optimizer { return optimizer.Guard(proposer{options: o}) }
+
+type proposer struct{ options Options }
+
+// Propose implements optimizer.Proposer.
+func (a proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
+	var archive *nsga2.Archive
+	if len(r.Observations) >= a.options.Population && r.Encoding.Dim() > 0 {
+		archive = a.archive(r)
+	}
+	if archive == nil || archive.Len() == 0 {
+		sequence := sobol.Resume(r)
+		batch, err := sequence.Propose(ctx, r, r.N)
+		return batch, sequence.State(), err
+	}
+	batch, err := r.Extend(ctx, nil, r.N, func() (optimizer.Suggestion, error) {
+		point, err := r.Sampler.Draw(archive.Child)
+		if err != nil {
+			return optimizer.Suggestion{}, err
+		}
+		r.Sampler.Take(point)
+		return optimizer.Suggestion{Point: point, Source: optimizer.SourceModel, Reasons: optimizer.Reasons{Note: "a child of two points near the front"}}, nil
+	})
+	return batch, r.State, err
+}
+
+// archive returns the population after all completed evaluations.
+func (a proposer) archive(r *optimizer.Request) *nsga2.Archive {
+	columns := r.Encoding.Columns()
+	variables := make([]nsga2.Variable, len(columns))
+	for i, c := range columns {
+		variables[i] = nsga2.Variable{Levels: c.Levels, Categorical: c.Categorical()}
+	}
+	objectives := r.Objectives
+	if objectives == nil {
+		objectives = []study.Objective{{Direction: r.Direction}}
+	}
+	archive, costs := nsga2.NewArchive(variables, len(objectives), a.options.Population, r.Rand), make([]float64, len(objectives))
+	for _, o := range r.Observations {
+		if o.Outcome != optimizer.OutcomeCompleted {
+			continue
+		}
+		for i := range objectives {
+			costs[i] = objectives[i].Direction.Cost(o.Values[i])
+		}
+		archive.Add(r.Encoding.Encode(o.Point), costs)
+	}
+	return archive
+}
+
+// Recommend implements optimizer.Recommender: of a single objective it returns the best
+// value. Of several, none is best.
+func (proposer) Recommend(_ context.Context, p *optimizer.Problem, _ optimizer.State) (*optimizer.Recommendation, error) {
+	if p.Objectives != nil {
+		return nil, nil
+	}
+	return p.Best(), nil
+}

@@ -1,0 +1,82 @@
+package file
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/internal/check"
+)
+
+// completeObjectives checks the objective or the objectives, and sets what counts as a value.
+func completeObjectives(spec *study.Spec, r *check.Report) {
+	const path = "spec.objectives"
+	one := r.Places["spec.objective"] != (check.Place{})
+	several := len(spec.Several) > 0 || !one && r.Places[path] != (check.Place{})
+	switch {
+	case !several:
+		completeObjective(&spec.Objective, "spec.objective", r)
+		r.AddIf(spec.Objective.Reference != nil, "spec.objective.reference", "is for one of several objectives: leave it out")
+		return
+	case one:
+		r.Add("spec.objective", "cannot be combined with objectives: write all of them as objectives")
+	case len(spec.Several) < 2 || len(spec.Several) > study.MaxObjectives:
+		r.Add(path, "has %d: list 2 to %d, or write a single one as objective", len(spec.Several), study.MaxObjectives)
+	}
+	best := ""
+	for i := range spec.Several {
+		o, at := &spec.Several[i], fmt.Sprintf("%s[%d]", path, i)
+		completeObjective(o, at, r)
+		for k := range i {
+			r.AddIf(o.Metric != "" && o.Metric == spec.Several[k].Metric, at+".metric", "%q is the metric of objectives[%d] already: each objective has its own", o.Metric, k)
+		}
+		r.AddIf(o.Goal != nil, at+".goal", "is for a single objective: leave it out, since no value of one of several ends the study")
+		checkFinite(r, at+".reference", o.Reference)
+		if o.Take != study.TakeBest {
+			continue
+		}
+		r.AddIf(best != "", at+".take", "best is written for %q already: one report counts for all objectives, the best in one of them", best)
+		best = o.Metric
+	}
+	for i, p := range spec.Parameters {
+		r.AddIf(p.Type == study.Fidelity, fmt.Sprintf("spec.parameters[%d].type", i), "fidelity needs a single objective, by which the best trials are promoted")
+	}
+}
+
+// completeObjective checks one objective.
+func completeObjective(o *study.Objective, path string, r *check.Report) {
+	if o.Metric == "" {
+		r.Add(path+".metric", "is missing: name the metric that the program reports")
+	} else {
+		checkMetric(r, path+".metric", o.Metric)
+	}
+	switch o.Direction {
+	case study.Minimize, study.Maximize:
+	case "":
+		r.Add(path+".direction", "is missing: minimize or maximize")
+	default:
+		r.Add(path+".direction", "%q is not a direction%s: minimize or maximize", o.Direction,
+			check.DidYouMean(string(o.Direction), []string{"minimize", "maximize"}))
+	}
+	switch o.Take {
+	case study.TakeLast, study.TakeBest:
+	case "":
+		o.Take = study.DefaultTake
+	default:
+		r.Add(path+".take", "%q is not accepted; want last or best", o.Take)
+	}
+	checkFinite(r, path+".goal", o.Goal)
+}
+
+// checkFinite checks a number that may be left out.
+func checkFinite(r *check.Report, path string, v *float64) {
+	r.AddIf(v != nil && (math.IsNaN(*v) || math.IsInf(*v, 0)), path, "%v is not finite: write a finite number", deref(v))
+}
+
+// deref returns a number, or 0 for nil.
+func deref(v *float64) float64 {
+	if v == nil {
+		return 0
+	}
+	return *v
+}
