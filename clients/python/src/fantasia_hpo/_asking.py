@@ -18,6 +18,8 @@ from . import errors
 from ._draw import complete
 from ._fork import renew_after_fork
 from ._heartbeat import Heartbeat
+from ._learned import LearnedSpace
+from ._learning import LearningTrial
 from ._reports import Report, Reports
 from ._results import SERVICE, Results
 from ._server import connect
@@ -29,7 +31,8 @@ from .trial import Trial
 
 log = logging.getLogger("fantasia_hpo")
 
-_OF_A_PROCESS = ("_transport", "_client", "_numbers", "_rng", "_heartbeat", "_reports", "_run")
+_OF_A_PROCESS = ("_transport", "_client", "_numbers", "_rng", "_learned", "_heartbeat", "_reports", "_run")
+_SETTLES = 20  # how often a trial's end is told again because the space has changed
 _DRAWS = 100  # how often the rest of a point is drawn until it meets the constraints
 _ASK_WAIT = 10.0  # seconds that one call of SuggestTrials waits
 
@@ -55,6 +58,7 @@ class Asking(Results):
         self._client = f"{_safe(socket.gethostname())}-{os.getpid()}-{secrets.token_hex(4)}"
         self._numbers = itertools.count()
         self._rng = random.Random()
+        self._learned = LearnedSpace(self, self._rng)
         self._heartbeat = Heartbeat(self._beat)
         self._reports = Reports(self._send_reports)
 
@@ -132,7 +136,7 @@ class Asking(Results):
             raise errors.SpaceError(
                 f"state: expected COMPLETED, PRUNED, FAILED or INFEASIBLE, got {state.value}"
             )
-        answer = self._write(method, request)
+        answer = self._end(method, request, trial, state)
         self._forget(trial)
         return self._record(answer["trial"])
 
@@ -168,9 +172,14 @@ class Asking(Results):
     ) -> FrozenTrial:
         """Have a point evaluated before the optimiser's next suggestion.
 
-        Active parameters that it leaves out are drawn at random. With `skip_if_exists`, a trial that
+        Active parameters that it leaves out are drawn at random. While a study does not know one of the
+        parameters, as it was created without them, the point waits for the next trial of this process, and
+        the trial that is returned has the number 0. With `skip_if_exists`, a trial that
         has these values already is returned in place of a new one.
         """
+        if self._learns and not self._knows(params):
+            self._learned.wishes.append(dict(params))
+            return FrozenTrial(number=0, state=TrialState.PENDING, params=dict(params), value=None, note=note)
         given = encode_point(self.parameters, params)
         if skip_if_exists:
             wanted = decode_point(self.parameters, given)
@@ -238,7 +247,7 @@ class Asking(Results):
             SERVICE + "SuggestTrials", request, idempotent=True, timeout=wait + self._transport.timeout
         )
         if given := answer.get("trials", []):
-            trials = [Trial(self, self._record(t), client) for t in given]
+            trials = [self._trial(t, client) for t in given]
             for trial in trials:
                 self._heartbeat.add(trial, seconds(answer["lease"]))
             return trials
@@ -249,6 +258,30 @@ class Asking(Results):
         if state == "FAILED":
             raise errors.StudyFailedError(text)
         raise errors.StudyEndedError(text)
+
+    def _trial(self, message: Message, client: str) -> Trial:
+        """Return a trial to evaluate."""
+        if not self._learns:
+            return Trial(self, self._record(message), client)
+        point = message.get("parameters", {})
+        wished = self._learned.wishes.popleft() if self._learned.wishes else {}
+        return LearningTrial(self, self._record(message), client, point, wished)
+
+    def _end(self, method: str, request: Message, trial: Trial, state: TrialState) -> Message:
+        """End a trial; the space is learned again if another process has just changed it."""
+        if not isinstance(trial, LearningTrial):
+            return self._write(method, request)
+        with self._learned.lock:
+            tries = _SETTLES
+            while True:
+                point = self._learned.settle(trial, state)
+                try:
+                    return self._write(method, request if point is None else {**request, "parameters": point})
+                except errors.ServerError as e:
+                    tries -= 1
+                    if e.code != "invalid_argument" or tries == 0:
+                        raise
+                    self._refresh()
 
     def _extend(self) -> bool:
         """Raise the budget if it was nobody's wish, and return whether the study runs again."""

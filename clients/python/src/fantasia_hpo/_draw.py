@@ -72,10 +72,15 @@ def in_order(space: Mapping[str, Parameter]) -> Iterator[str]:
         left = [n for n in left if n not in done]
 
 
-def complete(space: Mapping[str, Parameter], point: Mapping[str, Any], rng: random.Random) -> dict[str, Any]:
-    """Return a point with random values for the active parameters that have none."""
-    whole = dict(point)
+def complete(
+    space: Mapping[str, Parameter],
+    point: Mapping[str, Any],
+    rng: random.Random,
+    preferred: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return a point with preferred or random values for the active parameters that have none."""
+    whole, preferred = dict(point), preferred or {}
     for name in in_order(space):
         if name not in whole and not isinstance(space[name], Fidelity) and active(space[name], whole):
-            whole[name] = draw(space[name], rng)
+            whole[name] = preferred[name] if name in preferred else draw(space[name], rng)
     return whole

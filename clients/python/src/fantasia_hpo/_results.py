@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import errors
+from ._learn import PLACEHOLDER
+from ._space import Space
 from .parameters import Parameter, decode_point, space_of
 from .record import FrozenTrial, TrialState, table, trial_of
 from .transport import Message, Transport
@@ -75,7 +77,9 @@ class Results:
         self.name: str = document["metadata"]["name"]
         self.metric: str = spec["objective"]["metric"]
         self.direction: Direction = spec["objective"]["direction"]
-        self.parameters: dict[str, Parameter] = space_of(spec["parameters"], declared)
+        self.parameters: dict[str, Parameter] = dict(declared or {})
+        self.parameters = self._space_in(document)
+        self._learns: bool = spec.get("learnParameters", False)
         self._takes_best = spec["objective"].get("take") == "best"
 
     @property
@@ -136,6 +140,13 @@ class Results:
         """The study's page on the dashboard; empty if the server has none that a browser can open."""
         base = self._transport.url
         return f"{base}/ui/{self._id}" if base.startswith("http") else ""
+
+    @property
+    def space(self) -> Space:
+        """The parameters; printed, they are what `create_study(parameters=…)` takes."""
+        if self._learns:
+            self._refresh()
+        return Space(self.parameters)
 
     @property
     def best_trials(self) -> list[FrozenTrial]:
@@ -245,7 +256,22 @@ class Results:
 
     _write = _read  # every change is idempotent, too: by its nature or by its request_id
 
+    def _space_in(self, document: Message) -> dict[str, Parameter]:
+        """Return the parameters of a study file; those that are declared here have their own values."""
+        space = space_of(document["spec"]["parameters"], self.parameters)
+        return {name: p for name, p in space.items() if name != PLACEHOLDER}
+
+    def _refresh(self) -> None:
+        """Read the space, which other processes may have changed."""
+        self.parameters = self._space_in(json.loads(self._get()["studyFile"]))
+
+    def _knows(self, names: Iterable[str]) -> bool:
+        """Whether this process knows parameters; others may have declared some."""
+        return all(name in self.parameters or name == PLACEHOLDER for name in names)
+
     def _record(self, message: Message) -> FrozenTrial:
+        if self._learns and not self._knows(message.get("parameters", {})):
+            self._refresh()
         return trial_of(self.parameters, message, self.link)
 
     def _get(self) -> Message:

@@ -13,9 +13,10 @@ from datetime import datetime, timedelta
 from typing import Any, Literal, get_args
 
 from . import errors
+from ._learn import PLACEHOLDER
 from ._results import Direction
 from ._server import connect
-from .parameters import Parameter, encode_point
+from .parameters import Float, Parameter, encode_point
 from .study import Study
 
 log = logging.getLogger("fantasia_hpo")
@@ -46,7 +47,7 @@ class EarlyStopping:
 def create_study(
     *,
     direction: Direction,
-    parameters: Mapping[str, Parameter],
+    parameters: Mapping[str, Parameter] | None = None,
     metric: str = "value",
     name: str | None = None,
     storage: str | os.PathLike[str] | None = None,
@@ -72,7 +73,8 @@ def create_study(
 
     `storage` is the URL of a coordinator, or a directory on this machine, which a program beside
     this process serves; by default FANTASIA_SERVER, or `.fantasia` in the working directory. A
-    study with the same `name` is an error, unless `load_if_exists`. `metric` is the name of what
+    study with the same `name` is an error, unless `load_if_exists`. Without `parameters`, the space is what
+    the trials ask for with `suggest_…`; it is learned from them. `metric` is the name of what
     is optimised, `constraints` are expressions such as `"width * depth <= 512"`, `initial` are
     points to evaluate first. `take` says whether the last or the best report of a trial is its
     value. `labels` and `note` are for people; `labels` have the form of Kubernetes' labels.
@@ -87,8 +89,16 @@ def create_study(
     stopping = EarlyStopping(early_stopping) if isinstance(early_stopping, str) else early_stopping
     if direction not in get_args(Direction):
         raise errors.SpaceError(f"direction: expected 'minimize' or 'maximize', got {direction!r}")
+    learns = parameters is None
+    if parameters is None:
+        parameters = {PLACEHOLDER: Float(0, 1)}
+        for option, given in {"initial": initial, "constraints": constraints}.items():
+            if given:
+                raise errors.SpaceError(
+                    f"{option}: expected none in a study without parameters, got {given!r}"
+                )
     if not parameters:
-        raise errors.SpaceError("parameters: expected at least one, got none")
+        raise errors.SpaceError("parameters: expected at least one, or None, got none")
     for key, parameter in parameters.items():
         if not hasattr(parameter, "document"):
             kinds = "Float, Int, Categorical, Ordinal, Bool, Fixed or Fidelity"
@@ -109,6 +119,8 @@ def create_study(
         "algorithm": chosen,
         "budget": budget,
     }
+    if learns:
+        spec["learnParameters"] = True
     if note:
         spec["note"] = note
     if stopping is not None:
@@ -211,6 +223,8 @@ def _check_same(study: Study, document: Mapping[str, Any]) -> None:
     spec = document["spec"]
     old = {name: p.document(name) for name, p in study.parameters.items()}
     new = {p["name"]: p for p in spec["parameters"]}
+    if spec.get("learnParameters"):
+        new = old
     different = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
     if different:
         raise errors.SpaceError(

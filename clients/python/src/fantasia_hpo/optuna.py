@@ -18,10 +18,11 @@ from optuna.distributions import (
     FloatDistribution,
     IntDistribution,
 )
-from optuna.search_space import IntersectionSearchSpace
 from optuna.trial import TrialState as OptunaState
 
 from ._fork import renew_after_fork
+from ._learn import Evidence, with_declarations
+from ._learning import LearningTrial
 from .create import Algorithm, create_study
 from .errors import FantasiaError, SpaceError, StudyEndedError
 from .parameters import Bool, Categorical, Fidelity, Fixed, Float, Int, Parameter, encode_point, fits, key
@@ -129,9 +130,9 @@ def parameter_of(distribution: BaseDistribution) -> Parameter:
 class FantasiaSampler(optuna.samplers.BaseSampler):
     """A sampler that asks a study of Fantasia, which knows every running and finished trial.
 
-    `space` holds the distributions by name. Without it, the first trial is drawn at random, and
-    the space is what that trial suggested. Parameters outside of the space, such as conditional
-    ones, are drawn at random. Samplers in several processes share what they learn if they have the
+    The space is what the trials suggest, with its conditions; it is learned as in a study that is
+    created without parameters. `space` may hold distributions by name, so that the first trials
+    are suggested, too. Samplers in several processes share what they learn if they have the
     same `name`. `storage` and `algorithm` are those of fantasia_hpo.create_study. A sampler can be
     pickled: its copy asks the same study, and ends the trials that it asks for itself.
     """
@@ -148,7 +149,6 @@ class FantasiaSampler(optuna.samplers.BaseSampler):
         self._space = dict(space) if space is not None else None
         self._name, self._storage, self._algorithm, self._seed = name, storage, algorithm, seed
         self._independent = optuna.samplers.RandomSampler(seed=seed)
-        self._inferred = IntersectionSearchSpace()
         self._study: Study | None = None
         self._ended = False  # whether the study of Fantasia has told that it gives out no more trials
         self._renew()
@@ -157,7 +157,7 @@ class FantasiaSampler(optuna.samplers.BaseSampler):
     def _renew(self) -> None:
         """Start without open trials: those of another process are that process's to end."""
         self._lock = threading.Lock()
-        self._open: dict[int, Trial] = {}
+        self._open: dict[int, LearningTrial] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k not in ("_lock", "_open")}
@@ -180,39 +180,31 @@ class FantasiaSampler(optuna.samplers.BaseSampler):
     def infer_relative_search_space(
         self, study: optuna.Study, trial: optuna.trial.FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """Return the space that Fantasia searches."""
-        with self._lock:
-            if self._space is None:
-                self._space = self._inferred.calculate(study) or None
-            return dict(self._space or {})
+        """Return none: the trial says what it needs when it needs it."""
+        return {}
 
     def sample_relative(
         self, study: optuna.Study, trial: optuna.trial.FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """Ask Fantasia for a point."""
-        if not search_space:
-            return {}
-        asked = self._ask(self._fantasia(study, search_space))
-        if asked is None:
-            return {
-                name: self.sample_independent(study, trial, name, distribution)
-                for name, distribution in search_space.items()
-            }
-        with self._lock:
-            self._open[trial._trial_id] = asked
-        return {n: asked.params[parameter_name(n)] for n in search_space if parameter_name(n) in asked.params}
+        asked = self._ask(self._fantasia(study))
+        if asked is not None:
+            with self._lock:
+                self._open[trial._trial_id] = asked
+        return {}
 
-    def _ask(self, fantasia: Study) -> Trial | None:
+    def _ask(self, fantasia: Study) -> LearningTrial | None:
         """Return a trial, or None if every point of a finite space is given out."""
-        client, points = fantasia._new_client(), _points(fantasia.parameters)
+        client = fantasia._new_client()
         while not self._ended:
             try:
                 for asked in fantasia._suggest(client, _WAIT):
+                    assert isinstance(asked, LearningTrial)
                     return asked
             except StudyEndedError as e:
                 log.warning("%s: further points are drawn at random", e)
                 self._ended = True
-            if math.isfinite(points) and len(fantasia.trials) >= points:
+            if fantasia.parameters and len(fantasia.trials) >= _points(fantasia.parameters):
                 break
         return None
 
@@ -223,7 +215,14 @@ class FantasiaSampler(optuna.samplers.BaseSampler):
         param_name: str,
         param_distribution: BaseDistribution,
     ) -> Any:
-        """Draw a parameter outside of the space at random."""
+        """Return the value that Fantasia suggests, or a random one if it suggests none."""
+        with self._lock:
+            asked = self._open.get(trial._trial_id)
+        if asked is not None:
+            try:
+                return asked._declare(parameter_name(param_name), parameter_of(param_distribution))
+            except SpaceError as e:
+                log.warning("a value is drawn at random: %s", e)
         return self._independent.sample_independent(study, trial, param_name, param_distribution)
 
     def after_trial(
@@ -242,23 +241,26 @@ class FantasiaSampler(optuna.samplers.BaseSampler):
         if state is OptunaState.PRUNED and trial.intermediate_values:
             value = self._pruned_value(study, trial.intermediate_values[max(trial.intermediate_values)])
         try:
-            space = self._study.parameters
-            known = _renamed(trial.params)
-            point = {name: known[name] for name in space if name in known}
-            encoded = encode_point(space, point)
-            if encoded != encode_point(
-                space, asked.params
-            ):  # enqueued, or the objective did not use all of it
-                self._study.cancel_trial(asked, "Optuna evaluated another point")
-                self._study._forget(asked)
-                if value is not None and point.keys() == space.keys():
-                    self._study.add_trial(point, value)
-            elif value is not None:
+            # Not all of it was asked for here: enqueued values, and those of another kind than before.
+            asked.declared = _renamed({n: parameter_of(d) for n, d in trial.distributions.items()})
+            asked.params = _renamed(trial.params)
+            if value is not None:
                 self._study.tell(asked, value)
             else:
                 self._study.tell(asked, state=TrialState.FAILED, reason=f"Optuna's trial ended {state.name}")
         except FantasiaError as e:
             log.warning("Fantasia was not told of trial %d: %s", trial.number, e)
+            self._drop(asked)
+
+    def _drop(self, asked: Trial) -> None:
+        """End a trial whose result cannot be told."""
+        assert self._study is not None
+        try:
+            self._study.cancel_trial(asked, "Optuna's result was refused")
+        except FantasiaError as e:
+            log.warning("trial %d stays open until its lease ends: %s", asked.number, e)
+        finally:
+            self._study._forget(asked)
 
     def _pruned_value(self, study: optuna.Study, reached: float) -> float | None:
         """Return what a pruned trial had reached, no worse than the worst completed trial."""
@@ -272,42 +274,55 @@ class FantasiaSampler(optuna.samplers.BaseSampler):
             return min(reached, max(known))
         return max(reached, min(known))
 
-    def _fantasia(self, study: optuna.Study, space: Mapping[str, BaseDistribution]) -> Study:
+    def _fantasia(self, study: optuna.Study) -> Study:
         """Return the study of Fantasia, made at first, with what Optuna's study knows already."""
         with self._lock:
             if self._study is not None:
                 return self._study
             if len(study.directions) != 1:
                 raise SpaceError(f"FantasiaSampler has one objective, the study has {len(study.directions)}")
-            self._study = create_study(
+            maximize = study.direction is optuna.study.StudyDirection.MAXIMIZE
+            made = create_study(
                 name=self._name,
                 storage=self._storage,
                 load_if_exists=True,
-                direction="minimize"
-                if study.direction is optuna.study.StudyDirection.MINIMIZE
-                else "maximize",
-                parameters=_renamed({n: parameter_of(distribution) for n, distribution in space.items()}),
+                direction="maximize" if maximize else "minimize",
                 algorithm=self._algorithm,
                 seed=self._seed,
             )
-            if not self._study.trials:
-                self._add_known(study)
-            return self._study
+            if self._space:
+                made._learned.learn(_renamed({n: parameter_of(d) for n, d in self._space.items()}))
+            if not made.trials:
+                _add_known(made, study)
+            self._study = made
+            return made
 
-    def _add_known(self, study: optuna.Study) -> None:
-        assert self._study is not None
-        for trial in study.get_trials(deepcopy=False, states=(OptunaState.COMPLETE,)):
-            known = _renamed(trial.params)
-            if (
-                trial.value is None
-                or not math.isfinite(trial.value)
-                or not self._study.parameters.keys() <= known.keys()
-            ):
-                continue
-            try:
-                self._study.add_trial({name: known[name] for name in self._study.parameters}, trial.value)
-            except (SpaceError, StudyEndedError) as e:
-                log.warning("Optuna's trial %d is left out: %s", trial.number, e)
+
+def _add_known(made: Study, study: optuna.Study) -> None:
+    """Add the trials that a study of Optuna knows already."""
+    known = [
+        t
+        for t in study.get_trials(deepcopy=False, states=(OptunaState.COMPLETE,))
+        if t.value is not None and math.isfinite(t.value)
+    ]
+    points: list[tuple[float, dict[str, Any]]] = []
+    declared: dict[str, Parameter] = {}
+    for trial in known:
+        try:
+            new = _renamed({n: parameter_of(d) for n, d in trial.distributions.items()})
+            declared = with_declarations(declared, new)
+            points.append((trial.value or 0.0, _renamed(trial.params)))
+        except SpaceError as e:
+            log.warning("Optuna's trial %d is left out: %s", trial.number, e)
+    if declared:
+        space = with_declarations(made.parameters, declared)
+        seen = [Evidence(encode_point(space, point), whole=True) for _, point in points]
+        made._learned.learn(declared, seen)
+    for value, point in points:
+        try:
+            made.add_trial(point, value)
+        except (FantasiaError, StudyEndedError) as e:
+            log.warning("a trial of Optuna is left out: %s", e)
 
 
 def _points(space: Mapping[str, Parameter]) -> float:

@@ -1,0 +1,118 @@
+"""The trial of a study whose space is what its trials declare."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ._draw import draw
+from ._learn import merged
+from .errors import DeclarationError, SpaceError
+from .parameters import Categorical, Fixed, Float, Int, Parameter, key, texts
+from .record import FrozenTrial
+from .trial import Owner, Trial
+
+
+class LearningTrial(Trial):
+    """A trial that declares parameters with its `suggest_…`; `params` are those that it has asked for."""
+
+    def __init__(
+        self,
+        study: Owner,
+        record: FrozenTrial,
+        client_id: str,
+        suggested: Mapping[str, Any],
+        wished: Mapping[str, Any],
+    ):
+        super().__init__(study, record, client_id)
+        self.params = {}
+        self.declared: dict[str, Parameter] = {}
+        self._suggested_point = dict(suggested)  # as the study's JSON has it
+        self._wished = dict(wished)  # values of `enqueue_trial`
+        self._rng = random.Random()
+
+    def suggest_float(
+        self,
+        name: str,
+        low: float | None = None,
+        high: float | None = None,
+        *,
+        step: float | None = None,
+        log: bool | None = None,
+    ) -> float:
+        """Declare a Float, and return its value. Without bounds, it must have been declared before."""
+        if low is None or high is None:
+            return float(self._again(name))
+        single = low == high
+        parameter = Fixed(float(low)) if single else Float(low, high, "log" if log else "linear", step)
+        return float(self._declare(name, parameter))
+
+    def suggest_int(
+        self,
+        name: str,
+        low: int | None = None,
+        high: int | None = None,
+        *,
+        step: int | None = None,
+        log: bool | None = None,
+    ) -> int:
+        """Declare an Int, and return its value. Without bounds, it must have been declared before."""
+        if low is None or high is None:
+            return int(self._again(name))
+        step = None if step == 1 else step
+        single = low == high
+        parameter = Fixed(int(low)) if single else Int(low, high, "log" if log else "linear", step)
+        return int(self._declare(name, parameter))
+
+    def suggest_categorical(self, name: str, choices: Sequence[Any] | None = None) -> Any:
+        """Declare a Categorical, and return its value. Without choices, it must have been declared before."""
+        if choices is None:
+            return self._again(name)
+        values = tuple({key(choice): choice for choice in choices}.values())
+        if not values:
+            raise SpaceError(f"parameter {name!r}: expected at least one choice, got none")
+        return self._declare(name, Categorical(values) if len(values) > 1 else Fixed(values[0]))
+
+    def point(self) -> dict[str, Any]:
+        """Return the values that were asked for, as the study's JSON has them."""
+        return {name: p.encode(self.params[name]) for name, p in self.declared.items()}
+
+    def _again(self, name: str) -> Any:
+        if name in self.params:
+            return self.params[name]
+        if name not in self.study.parameters:
+            raise DeclarationError(f"parameter {name!r}: expected its range or its choices, got none")
+        return self._declare(name, self.study.parameters[name])
+
+    def _declare(self, name: str, parameter: Parameter) -> Any:
+        with self._lock:
+            if name in self.declared:
+                if self.declared[name] != parameter:
+                    raise DeclarationError(
+                        f"parameter {name!r} is declared twice in trial {self.number}, as "
+                        f"{self.declared[name]!r} and as {parameter!r}"
+                    )
+                return self.params[name]
+            if name in self.study.parameters:
+                merged(name, self.study.parameters[name], parameter)  # raises if they are of two kinds
+            self.declared[name] = parameter
+            self.params[name] = self._value(name, parameter)
+            return self.params[name]
+
+    def _value(self, name: str, parameter: Parameter) -> Any:
+        """Return the wished or suggested value if it is in the declared range, or a random one."""
+        if name in self._wished:
+            return parameter.decode(parameter.encode(self._wished[name]))
+        if name in self._suggested_point:
+            raw = self._suggested_point[name]
+            if isinstance(parameter, Categorical):
+                known = [key(text) for text in texts(parameter.values)]
+                if key(raw) in known:
+                    return parameter.values[known.index(key(raw))]
+            elif not isinstance(parameter, Fixed):
+                try:
+                    return parameter.decode(parameter.encode(raw))
+                except SpaceError:
+                    pass
+        return draw(parameter, self._rng)

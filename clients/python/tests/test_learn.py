@@ -1,0 +1,270 @@
+"""Studies without declared parameters: the space is learned from what trials ask for."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fantasia_hpo as fantasia
+from fantasia_hpo import Bool, Categorical, Fixed, Float, Int, Trial, TrialState, _server
+from fantasia_hpo._learn import Evidence, condition, merged, with_conditions
+
+
+def create(storage: Path, **options: Any) -> fantasia.Study:
+    given: dict[str, Any] = {"algorithm": "random", "seed": 1, "direction": "minimize"}
+    return fantasia.create_study(storage=storage, **{**given, **options})
+
+
+def network(trial: Trial) -> float:
+    """Suggest what the usual example of Optuna does: layers, and the options of a solver."""
+    layers = trial.suggest_int("n_layers", 1, 3)
+    units = [trial.suggest_int(f"units_{i}", 4, 128, log=True) for i in range(layers)]
+    solver = trial.suggest_categorical("solver", ["adam", "sgd"])
+    momentum = trial.suggest_float("momentum", 0, 0.99) if solver == "sgd" else 0.9
+    return sum(abs(u - 32) / 32 for u in units) / layers + abs(momentum - 0.9) + abs(layers - 2)
+
+
+def test_space_and_conditions_are_learned(storage: Path) -> None:
+    study = create(storage)
+    assert study.parameters == {}
+    study.optimize(network, n_trials=30)
+    assert dict(study.space) == {
+        "n_layers": Int(1, 3),
+        "units_0": Int(4, 128, "log"),
+        "units_1": Int(4, 128, "log", when={"n_layers": [2, 3]}),
+        "units_2": Int(4, 128, "log", when={"n_layers": [3]}),
+        "solver": Categorical(("adam", "sgd")),
+        "momentum": Float(0, 0.99, when={"solver": ["sgd"]}),
+    }
+    for trial in study.trials:
+        assert trial.state is TrialState.COMPLETED
+        assert ("momentum" in trial.params) == (trial.params["solver"] == "sgd")
+        assert sum(name.startswith("units_") for name in trial.params) == trial.params["n_layers"]
+    frozen = fantasia.create_study(
+        storage=storage, direction="minimize", parameters=eval(repr(study.space), {"fantasia": fantasia})
+    )
+    assert frozen.parameters == dict(study.space)
+    assert fantasia.load_study(study.name, storage).space == study.space
+
+
+def test_learned_space_is_searched(storage: Path) -> None:
+    study = create(storage, algorithm="tpe")
+    study.optimize(network, n_trials=80)
+    later = study.trials[40:]
+    assert {t.source for t in later} <= {
+        "model",
+        "random",
+        "design",
+        "fallback",
+    }
+    # The median of 40 random points is 1.69, and above 1.39 with a probability of 99% (100,000 draws).
+    assert sorted(t.value or 0 for t in later)[20] < 1.2
+
+
+def test_trial_asks_as_optunas_does(storage: Path) -> None:
+    study = create(storage)
+    trial = study.ask()
+    assert trial.params == {}
+    x = trial.suggest_float("x", -1, 1)
+    assert trial.suggest_float("x", -1, 1) == x == trial.suggest_float("x")
+    assert trial.suggest_categorical("only", [None]) is None
+    assert trial.suggest_int("same", 3, 3) == 3
+    objects = [None, (1, 2), len]
+    assert trial.suggest_categorical("object", objects) in objects
+    with pytest.raises(fantasia.DeclarationError, match="declared twice in trial 1"):
+        trial.suggest_float("x", -2, 1)
+    with pytest.raises(fantasia.DeclarationError, match="'y': expected its range or its choices, got none"):
+        trial.suggest_float("y")
+    record = study.tell(trial, x)
+    assert record.params == trial.params
+    with pytest.raises(fantasia.DeclarationError, match=r"'x' was declared as Float.* before, .* as Int"):
+        study.ask().suggest_int("x", 0, 1)
+
+
+def test_ranges_widen(storage: Path, caplog: pytest.LogCaptureFixture) -> None:
+    study = create(storage)
+    for low, high, choices in ((0, 1, ["a"]), (0, 5, ["a", "b"]), (-1, 1, ["c"])):
+        trial = study.ask()
+        value = trial.suggest_float("x", low, high)
+        assert low <= value <= high
+        assert trial.suggest_categorical("c", choices) in choices
+        study.tell(trial, value)
+    assert dict(study.space) == {"x": Float(-1, 5), "c": Categorical(("a", "b", "c"))}
+    assert "parameter 'x' was declared as Float(low=0.0, high=1.0" in caplog.text
+    assert all(t.state is TrialState.COMPLETED for t in study.trials)
+
+
+def test_contradiction_mends_a_condition(storage: Path) -> None:
+    study = create(storage)
+
+    def run(**chosen: Any) -> None:
+        study.enqueue_trial(chosen)
+        trial = study.ask()
+        kind = trial.suggest_categorical("kind", ["a", "b", "c"])
+        if kind == "a" or (kind == "c" and trial.suggest_categorical("deep", [False, True])):
+            trial.suggest_float("rate", 0, 1)
+        study.tell(trial, 1.0)
+
+    run(kind="b")
+    run(kind="a")
+    assert study.space["rate"] == Float(0, 1, when={"kind": ["a"]})
+    run(kind="c", deep=False)
+    assert study.space["rate"] == Float(0, 1, when={"kind": ["a"]})
+    run(kind="c", deep=True)
+    assert study.space["rate"].when == {"kind": ["a", "c"]}  # no condition fits all: this fits most
+    assert [t.params["kind"] for t in study.trials] == ["b", "a", "c", "c"]
+    assert study.trials[3].params["deep"] is True
+
+
+def test_enqueued_points_of_unknown_parameters_come_first(storage: Path) -> None:
+    study = create(storage)
+    study.enqueue_trial({"x": 0.25})
+    study.enqueue_trial({"x": 0.75, "c": "b"})
+
+    def objective(trial: Trial) -> float:
+        trial.suggest_categorical("c", ["a", "b"])
+        return trial.suggest_float("x", 0, 1)
+
+    study.optimize(objective, n_trials=3)
+    assert [t.value for t in study.trials[:2]] == [0.25, 0.75]
+    assert study.trials[1].params["c"] == "b"
+    study.enqueue_trial({"x": 0.5})
+    study.optimize(objective, n_trials=1)
+    assert study.trials[-1].value == 0.5
+
+
+def test_failed_trials_are_no_evidence_of_what_is_absent(storage: Path) -> None:
+    study = create(storage, max_failed_trials=50)
+
+    def objective(trial: Trial) -> float:
+        trial.suggest_categorical("c", ["a", "b"])
+        if trial.number % 3 == 2:
+            raise ValueError
+        return trial.suggest_float("x", 0, 1)
+
+    study.optimize(objective, n_trials=12)
+    assert study.space == {"c": Categorical(("a", "b")), "x": Float(0, 1)}
+    assert len(study.get_trials([TrialState.FAILED])) == 4
+
+
+SCRIPT = """
+import sys
+import fantasia_hpo as fantasia
+
+study = fantasia.create_study(
+    name="together", storage=sys.argv[1], direction="minimize", load_if_exists=True, algorithm="random"
+)
+
+def objective(trial):
+    kind = trial.suggest_categorical("kind", ["a", "b", "c"])
+    value = trial.suggest_float(f"of_{kind}", 0, 1)
+    if trial.suggest_categorical("more", [False, True]):
+        value += trial.suggest_int("extra", 1, 9)
+    return value
+
+study.optimize(objective, n_trials=25, n_jobs=2)
+"""
+
+
+def test_processes_converge_on_one_space(storage: Path) -> None:
+    create(storage, name="together")
+    command = [sys.executable, "-c", SCRIPT, str(storage)]
+    processes = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    for process in processes:
+        assert process.wait(120) == 0, process.communicate()[1][-2000:]
+    study = fantasia.load_study("together", storage)
+    assert {n: p.when for n, p in study.space.items()} == {
+        "kind": None,
+        "more": None,
+        "of_a": {"kind": ["a"]},
+        "of_b": {"kind": ["b"]},
+        "of_c": {"kind": ["c"]},
+        "extra": {"more": [True]},
+    }
+    trials = study.trials
+    assert len(trials) == 75
+    assert all(t.state is TrialState.COMPLETED for t in trials)
+    assert all(set(t.params) >= {"kind", "more", f"of_{t.params['kind']}"} for t in trials)
+
+
+def test_replay_repeats_the_suggestions(storage: Path, tmp_path: Path, program: str) -> None:
+    study = create(tmp_path, name="replayed", algorithm="tpe")
+    study.optimize(network, n_trials=15)
+    _server.close_servers()
+    command = [program, "replay", "replayed", "--state", str(tmp_path / "_server")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("known", "declared", "both"),
+    [
+        (Float(0, 1), Float(0.5, 2), Float(0, 2)),
+        (Int(1, 3), Fixed(7), Int(1, 7)),
+        (Fixed(0.5), Float(1, 2), Float(0.5, 2)),
+        (Fixed("a"), Fixed("b"), Categorical(("a", "b"))),
+        (Fixed("z"), Categorical(("a", "b")), Categorical(("z", "a", "b"))),
+        (Categorical(("a", "b")), Fixed("c"), Categorical(("a", "b", "c"))),
+        (Float(0, 1, when={"c": ["a"]}), Float(0, 3), Float(0, 3, when={"c": ["a"]})),
+        (Float(0, 1), Int(0, 1), None),
+        (Float(1, 2), Float(1, 2, "log"), None),
+        (Float(0, 1), Float(0, 1, step=0.5), None),
+        (Float(0, 1), Categorical(("a", "b")), None),
+    ],
+)
+def test_declarations_of_one_parameter(known: Any, declared: Any, both: Any) -> None:
+    if both is None:
+        with pytest.raises(fantasia.DeclarationError, match="before, and is declared as"):
+            merged("p", known, declared)
+    else:
+        assert merged("p", known, declared) == both
+
+
+def evidence(*points: dict[str, Any]) -> list[Evidence]:
+    return [Evidence(point, whole=True) for point in points]
+
+
+def test_conditions_of_two_parameters() -> None:
+    space: dict[str, fantasia.Parameter] = {"a": Bool(), "b": Categorical(("x", "y", "z"))}
+    seen = evidence(
+        {"a": True, "b": "x", "p": 1},
+        {"a": False, "b": "x"},
+        {"a": True, "b": "y"},
+        {"a": True, "b": "z", "p": 1},
+    )
+    assert condition("p", space, seen) == {"a": [True], "b": ["x", "z"]}
+    assert condition("p", space, seen[:1]) is None
+
+
+def test_learned_conditions_are_those_of_a_random_program() -> None:
+    rng = random.Random(7)
+    for _ in range(30):
+        layers, kinds = rng.randint(2, 5), ["a", "b", "c", "d"]
+        chosen = set(rng.sample(kinds, rng.randint(1, 3)))
+        points = []
+        for _ in range(400):
+            point: dict[str, Any] = {
+                "n": rng.randint(1, layers),
+                "kind": rng.choice(kinds),
+                "flag": rng.random() < 0.5,
+            }
+            point |= {f"u{i}": rng.random() for i in range(point["n"])}
+            if point["kind"] in chosen and point["flag"]:
+                point["deep"] = rng.random()
+            points.append(point)
+        space: dict[str, fantasia.Parameter] = {
+            "n": Int(1, layers),
+            "kind": Categorical(kinds),
+            "flag": Bool(),
+        }
+        space |= {f"u{i}": Float(0, 1) for i in range(layers)} | {"deep": Float(0, 1)}
+        learned = with_conditions(space, evidence(*points))
+        assert learned["u0"].when is None
+        for i in range(1, layers):
+            assert learned[f"u{i}"].when == {"n": list(range(i + 1, layers + 1))}
+        assert learned["deep"].when == {"flag": [True], "kind": [k for k in kinds if k in chosen]}
