@@ -99,7 +99,7 @@ type visitKey struct{}
 // process, are not limited.
 func (a *Addresses) Limit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		from, ok := networkOf(r.RemoteAddr)
+		from, ok := Network(r.RemoteAddr)
 		if !ok || slices.Contains(probes, r.URL.Path) {
 			next.ServeHTTP(w, r)
 			return
@@ -115,8 +115,9 @@ func (a *Addresses) Limit(next http.Handler) http.Handler {
 	})
 }
 
-// networkOf returns the network that counts as one address: of IPv6, what one customer gets.
-func networkOf(remote string) (netip.Prefix, bool) {
+// Network returns the network that counts as one address, of a remote address with its port: of
+// IPv6, what one customer gets. It returns false for a socket.
+func Network(remote string) (netip.Prefix, bool) {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {
 		return netip.Prefix{}, false

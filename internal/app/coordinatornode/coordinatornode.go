@@ -173,7 +173,9 @@ func Serve(ctx context.Context, o Options, p Parts, stack *lifecycle.Stack) (err
 	serving = true
 	limited := server.NewAddresses(server.AddressLimits{}, tel.Logger(), time.Now).Limit(guarded)
 	strangers := telemetry.Sparse(tel.Logger(), time.Now)
-	g.Go(func() error { return httpserve.Serve(running, o.API.Listener(p.Listener), limited, strangers) })
+	g.Go(func() error {
+		return httpserve.Serve(running, o.API.Listener(httpserve.Bound(p.Listener, httpserve.Connections{}, server.Network, strangers)), limited, strangers)
+	})
 	if p.Socket != nil {
 		g.Go(func() error { return httpserve.Serve(running, p.Socket, mux, strangers) })
 	}

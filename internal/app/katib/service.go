@@ -61,7 +61,7 @@ func Serve(ctx context.Context, listener net.Listener, logger *slog.Logger) erro
 	logger.InfoContext(ctx, "serving Katib's Suggestion service", "address", listener.Addr().String())
 	logger = telemetry.Sparse(logger, time.Now)
 	addresses := server.NewAddresses(server.AddressLimits{}, logger, time.Now)
-	return httpserve.Serve(ctx, listener, addresses.Limit(Handler(ctx, logger)), logger)
+	return httpserve.Serve(ctx, httpserve.Bound(listener, httpserve.Connections{}, server.Network, logger), addresses.Limit(Handler(ctx, logger)), logger)
 }
 
 // Handler serves the Suggestion service and grpc.health.v1, over gRPC and Connect. It is
