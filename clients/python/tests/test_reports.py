@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import statistics
 import threading
@@ -125,6 +126,25 @@ def test_report_of_a_copied_trial_arrives_before_it_returns(storage: Path) -> No
         copy.report(float(step), step)
         assert list(study.curve(trial)) == list(range(1, step + 1))
     study.tell(trial, 0.0)
+
+
+def test_report_of_a_forked_process_arrives_before_it_returns(storage: Path) -> None:
+    study = create(storage)
+    trial = study.ask()
+    trial.report(1.0, 1)
+    study._await_reports(trial)
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            trial.report(2.0, 2)
+            trial.set_user_attr("by", "child")
+            code = 0
+        finally:
+            os._exit(code)  # nothing that waits is sent any more
+    assert os.waitpid(child, 0)[1] == 0
+    assert study.curve(trial) == {1: 1.0, 2: 2.0}
+    assert study.tell(trial).user_attrs == {"by": "child"}
 
 
 def test_thread_ends_when_nothing_waits(storage: Path) -> None:

@@ -130,7 +130,7 @@ class _Tqdm:
         from tqdm import tqdm
 
         self._bar: Any = tqdm(total=state.total, unit="trial", file=sys.stderr, dynamic_ncols=True)
-        self._write = lambda line: tqdm.write(line, file=sys.stderr)
+        self._write = lambda line, level: tqdm.write(line, file=sys.stderr)
         _logging.write_by(self._write)
 
     def show(self, state: State) -> None:
@@ -157,7 +157,7 @@ class _Line:
         _logging.write_no_longer_by(self._write)
         sys.stderr.write("\n")
 
-    def _write(self, line: str) -> None:
+    def _write(self, line: str, level: int) -> None:
         self._draw(line + "\n")
 
     def _draw(self, before: str) -> None:
@@ -166,19 +166,21 @@ class _Line:
 
 
 class _Notebook:
-    """One output of a notebook, which is replaced: a line, and the history of the study."""
+    """One output of a notebook, which is replaced: two lines, and the history of the study."""
 
     def __init__(self) -> None:
         from IPython.display import display
 
         self._handle: Any = display({"text/html": "", "text/plain": ""}, raw=True, display_id=True)
-        self._picture, self._painted = "", float("-inf")
+        self._picture, self._painted, self._latest = "", float("-inf"), ""
+        _logging.write_by(self._write)
 
     def show(self, state: State) -> None:
         if time.monotonic() - self._painted >= _REPAINT or state.done == state.total:
             self._paint(state)
         text = state.text()
-        shown = {"text/html": f"<div>{html.escape(text)}</div>{self._picture}", "text/plain": text}
+        lines = "".join(f"<div>{html.escape(line)}</div>" for line in (text, self._latest))
+        shown = {"text/html": lines + self._picture, "text/plain": text}
         self._handle.update(shown, raw=True)
 
     def _paint(self, state: State) -> None:
@@ -190,6 +192,14 @@ class _Notebook:
 
     def close(self) -> None:
         """Leave what is shown."""
+        _logging.write_no_longer_by(self._write)
+
+    def _write(self, line: str, level: int) -> None:
+        """Keep a line about a trial for the output, which must not grow; write a warning."""
+        if level < _logging.WARNING:
+            self._latest = line
+        else:
+            sys.stderr.write(line + "\n")
 
 
 def _in_notebook() -> bool:

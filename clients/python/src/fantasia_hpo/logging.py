@@ -1,7 +1,8 @@
 """The lines that the client writes: one for each trial of `optimize`, and warnings.
 
 They go to the logger `fantasia_hpo`. If the program has not set up logging, they are written to
-standard error, beside a progress bar if there is one.
+standard error, above a progress bar if there is one. In a notebook that shows the progress, the line
+about the latest trial replaces the one before.
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ from collections.abc import Callable
 
 _FORMAT = "[%(levelname).1s %(asctime)s] %(message)s"
 
+WARNING = logging.WARNING
 logger = logging.getLogger("fantasia_hpo")
-_writers: list[Callable[[str], None]] = []  # of the progress bars that are shown; the last one writes
+Writer = Callable[[str, int], None]  # writes a line of a level
+
+_writers: list[Writer] = []  # of the progress that is shown; the last one writes
 
 
 class _Handler(logging.Handler):
@@ -26,7 +30,7 @@ class _Handler(logging.Handler):
         try:
             line = self.format(record)
             if _writers:
-                _writers[-1](line)
+                _writers[-1](line, record.levelno)
             else:
                 sys.stderr.write(line + "\n")
                 sys.stderr.flush()
@@ -58,12 +62,12 @@ def disable_default_handler() -> None:
     logger.removeHandler(_handler)
 
 
-def write_by(writer: Callable[[str], None]) -> None:
-    """Have lines written by a progress bar, which stays below them."""
+def write_by(writer: Writer) -> None:
+    """Have lines written by what shows the progress, so that it stays below them."""
     _writers.append(writer)
 
 
-def write_no_longer_by(writer: Callable[[str], None]) -> None:
+def write_no_longer_by(writer: Writer) -> None:
     """Take back `write_by`."""
     _writers.remove(writer)
 

@@ -160,5 +160,5 @@ def timestamp(text: str | None) -> datetime | None:
     if not text:
         return None
     seconds, _, fraction = text.removesuffix("Z").partition(".")
-    parsed = datetime.strptime(seconds, "%Y-%m-%dT%H:%M:%S").replace(tzinfo=timezone.utc)
-    return parsed.replace(microsecond=int(fraction[:6].ljust(6, "0")) if fraction else 0)
+    microsecond = int(fraction[:6].ljust(6, "0")) if fraction else 0
+    return datetime.fromisoformat(seconds).replace(tzinfo=timezone.utc, microsecond=microsecond)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -84,7 +85,8 @@ class Trial:
         self._unsent_attrs: dict[str, Any] = {}
         self._reports = 0
         self._asked = 0  # after how many reports `should_prune` has waited for the answer
-        self._copied = False
+        self._copied = False  # it was pickled
+        self._process = os.getpid()
         self._action = ""
         self._reason = ""
         self._over = False
@@ -164,7 +166,7 @@ class Trial:
             for name, number in metrics.items():
                 self._reported[name] = self.study._take(name, self._reported.get(name), number)
         self.study._add_report(self, step, metrics)
-        if self._copied:  # the process that ends the trial does not know of this report
+        if self._is_copy():  # the process that ends the trial does not know of this report
             self.study._await_reports(self)
 
     def should_prune(self) -> bool:
@@ -197,8 +199,12 @@ class Trial:
             ) from None
         with self._lock:
             self.user_attrs[key] = self._unsent_attrs[key] = value
-        if self._copied:
+        if self._is_copy():
             self.study._send_attrs(self)
+
+    def _is_copy(self) -> bool:
+        """Whether another process may end the trial."""
+        return self._copied or self._process != os.getpid()
 
     def __repr__(self) -> str:
         return f"Trial({self.number}, {self.params})"
