@@ -92,6 +92,9 @@ func (e *changes) apply(cmd *cobra.Command, s *study.Study) error {
 		s.Spec.Parallelism = e.parallelism
 	}
 	if changed("goal") {
+		if n := len(s.Spec.Several); n > 0 {
+			return usagef(cmd, "--goal %g is for a single objective, and the study has %d", e.goal, n)
+		}
 		s.Spec.Objective.Goal = &e.goal
 	}
 	if changed("note") {

@@ -14,6 +14,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // reply is an answer whose body has been read.
@@ -119,6 +120,33 @@ func TestStaticFilesAreKept(t *testing.T) {
 	}
 	if found != 3 {
 		t.Errorf("the page names %d static files, want 3", found)
+	}
+}
+
+// A study of several objectives has a front in place of its best and its recommended point.
+func TestFront(t *testing.T) {
+	s := serve(t, after(190), "")
+	if _, err := s.Create(t.Context(), []byte(`{"apiVersion": "fantasia.dev/v1", "kind": "Study", "metadata": {"name": "two"}, "spec": {
+		"objectives": [{"metric": "error", "direction": "minimize"}, {"metric": "speed", "direction": "maximize"}],
+		"parameters": [{"name": "x", "type": "float", "min": 0, "max": 1}], "budget": {"maxTrials": 20}}}`)); err != nil {
+		t.Fatal(err)
+	}
+	for i, values := range []study.Values{{3, 9}, {1, 5}, {2, 4}} { // the last is dominated by the second
+		s.Put("two", record.Trial{
+			Number: i + 1, State: study.TrialCompleted, Point: study.Point{"x": 0.5}, Values: values, Metrics: map[string]float64{"error": values[0], "speed": values[1]},
+			Times: record.Times{Created: after(1), Started: after(2), Ended: after(3), Folded: after(3)},
+		})
+	}
+	s.Change("two", func(st *server.Study) {
+		st.Status = record.Status{State: study.Completed, Started: epoch, Ended: after(4), Trials: 3, Counts: record.Counts{Completed: 3}, Position: 6}
+	})
+	_, body := s.ask(t, http.MethodGet, "/ui/studies/two", nil)
+	second, first := strings.Index(body, "error = 1, speed = 5"), strings.Index(body, "error = 3, speed = 9")
+	if second < 0 || first < second || strings.Contains(body, "error = 2") || strings.Contains(body, "Best so far") || !strings.Contains(body, "(minimize error, maximize speed)") {
+		t.Errorf("the page does not show a front of the trials 2 and 1:\n%s", body)
+	}
+	if _, body := s.ask(t, http.MethodGet, "/ui/studies/two/trials/1", nil); !strings.Contains(body, "<dt>speed</dt><dd>9</dd>") {
+		t.Errorf("the trial's page does not show its speed:\n%s", body)
 	}
 }
 

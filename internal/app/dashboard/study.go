@@ -41,9 +41,14 @@ type bodyData struct {
 	RecentRate  string
 	Best        []field
 	Recommended []field
-	Tabs        []tab
-	View        string
-	Filter      *filterForm
+	// Front are the first trials on the front of several objectives, Optimal is how many there
+	// are, and Aims says what is optimised; "" for one objective.
+	Front   []frontRow
+	Optimal int
+	Aims    string
+	Tabs    []tab
+	View    string
+	Filter  *filterForm
 	// Reading is not empty while the trials are read for the first time.
 	Reading string
 	// Shown and Of are how many trials the filter shows, and of how many.
@@ -57,6 +62,27 @@ type bodyData struct {
 	// Intro says how busy the workers were, and Stages how long the stages of trials took.
 	Intro, StagesHelp string
 	Stages            []figure.Stage
+}
+
+// frontRow is a trial on the front.
+type frontRow struct {
+	Trial  int
+	Values string
+}
+
+// mostOptimal is how many trials of a front are listed.
+const mostOptimal = 12
+
+// addFront adds the front of a study with several objectives.
+func (b *bodyData) addFront(q *request) {
+	if len(q.Spec.Several) == 0 {
+		return
+	}
+	front, metrics := q.Front(), study.MetricNames(q.Spec.Several)
+	b.Aims, b.Optimal = view.Aims(q.Spec.Several), len(front)
+	for _, t := range front[:min(len(front), mostOptimal)] {
+		b.Front = append(b.Front, frontRow{t.Number, view.Named(metrics, t.Values)})
+	}
 }
 
 // field is a parameter with its value as text.
@@ -188,6 +214,7 @@ func (d *Dashboard) body(ctx context.Context, q *request, base string) ([]byte, 
 	if !s.Status.State.Terminal() {
 		b.RecentRate = recentRate(q.rows.rows, s.Status.Started, q.now)
 	}
+	b.addFront(q)
 	if s.Best != nil {
 		b.Best = fields(spec, s.Best.Point)
 	}

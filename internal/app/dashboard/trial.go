@@ -95,8 +95,13 @@ func (d *Dashboard) trialPage(w http.ResponseWriter, r *http.Request) error {
 	if len(t.Values) > 0 {
 		data.Value = view.Number(t.Values.First())
 	}
+	for i, o := range spec.Objectives()[1:] {
+		if i+1 < len(t.Values) {
+			data.Metrics = append(data.Metrics, field{o.Metric, view.Number(t.Values[i+1])})
+		}
+	}
 	for _, metric := range slices.Sorted(maps.Keys(t.Metrics)) {
-		if metric != data.Metric {
+		if !slices.Contains(study.MetricNames(spec.Objectives()), metric) {
 			data.Metrics = append(data.Metrics, field{metric, view.Number(t.Metrics[metric])})
 		}
 	}

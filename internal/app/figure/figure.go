@@ -74,7 +74,26 @@ func Progress(spec *study.Spec, trials []record.Trial) *picture.History {
 	return s.history()
 }
 
-// Direction is that of the objective.
+// Front returns the shown trials that no other one dominates, the best in the first objective
+// first; nil if there is one objective.
+func (s *Study) Front() []*Trial {
+	if len(s.Spec.Several) == 0 {
+		return nil
+	}
+	values := make([]study.Values, len(s.Trials))
+	for i, t := range s.Trials {
+		if t.Completed() {
+			values[i] = t.Values
+		}
+	}
+	var front []*Trial
+	for _, i := range study.Front(s.Spec.Several, values) {
+		front = append(front, s.Trials[i])
+	}
+	return Top(front, s.Direction(), len(front))
+}
+
+// Direction is that of the objective, or of the first of several.
 func (s *Study) Direction() study.Direction { return s.Spec.FirstObjective().Direction }
 
 func (s *Study) objective() picture.Objective {

@@ -24,6 +24,8 @@ type Trial struct {
 	// Value is the objective's: of a completed trial, or what a pruned one had reached. It
 	// is NaN if there is none.
 	Value float64
+	// Values are those of all objectives if there are several; Value is then the first.
+	Values study.Values
 	// At holds a number for each axis: the parameter's value, or the place of its value
 	// among its choices; NaN if the parameter is not active.
 	At        []float64
@@ -144,7 +146,7 @@ func Of(a Axes, t *record.Trial) *Trial {
 // From returns a trial as the API shows it.
 func From(a Axes, t *view.Trial) *Trial {
 	f := &Trial{
-		Number: t.Trial, State: t.State, Source: t.Source, Value: math.NaN(), At: make([]float64, len(a)), Staleness: t.Staleness,
+		Number: t.Trial, State: t.State, Source: t.Source, Value: math.NaN(), Values: t.Values, At: make([]float64, len(a)), Staleness: t.Staleness,
 		Suggested: At(t.Times.Suggested), Created: At(t.Times.Created), Claimed: At(t.Times.Claimed), Started: At(t.Times.Started),
 		Ended: At(t.Times.Ended), Folded: At(t.Times.Folded),
 	}
