@@ -104,6 +104,32 @@ type Problem struct {
 	Taken []study.Point
 }
 
+// Alone returns the problem of one of several objectives.
+func (p *Problem) Alone(objective int) *Problem {
+	return p.single(p.Objectives[objective].Direction, func(i int) float64 { return p.Observations[i].Values[objective] })
+}
+
+// Scalar returns the problem of minimising one value in place of several objectives:
+// value returns that of the i-th observation, which completed.
+func (p *Problem) Scalar(value func(i int) float64) *Problem { return p.single(study.Minimize, value) }
+
+// single returns the problem of one value for each completed observation. Pruned ones are
+// left out, since their values may be missing.
+func (p *Problem) single(direction study.Direction, value func(i int) float64) *Problem {
+	one := *p
+	one.Objectives, one.Direction, one.Observations = nil, direction, nil
+	for i, o := range p.Observations {
+		switch o.Outcome {
+		case OutcomePruned:
+			continue
+		case OutcomeCompleted:
+			o.Values = study.Values{value(i)}
+		}
+		one.Observations = append(one.Observations, o)
+	}
+	return &one
+}
+
 // Best returns the completed observation with the best value of the first objective, the
 // first of equal ones, as a recommendation without uncertainty; nil if none completed.
 func (p *Problem) Best() *Recommendation {
@@ -191,9 +217,10 @@ type Recommender interface {
 	Recommend(ctx context.Context, p *Problem, state State) (*Recommendation, error)
 }
 
-// Recommend asks an optimiser for its recommendation; nil if it is no Recommender.
+// Recommend asks an optimiser for its recommendation; nil if it is no Recommender, or if
+// there are several objectives, of which no single point is the best.
 func Recommend(ctx context.Context, o Optimizer, p *Problem, state State) (*Recommendation, error) {
-	if r, ok := o.(Recommender); ok {
+	if r, ok := o.(Recommender); ok && len(p.Objectives) == 0 {
 		return r.Recommend(ctx, p, state)
 	}
 	return nil, nil

@@ -26,10 +26,40 @@ type LogEI struct {
 // above its mean.
 type UCB struct{ Kappa float64 }
 
+// LogEHVI is the logarithm of the expected improvement of a front's hypervolume.
+type LogEHVI struct{ *acquisition.Hypervolume }
+
 var (
 	_ Acquisition = LogEI{}
 	_ Acquisition = UCB{}
+	_ Joint       = LogEHVI{}
 )
+
+// Name implements Joint.
+func (LogEHVI) Name() string { return "logehvi" }
+
+// Value implements Joint.
+func (a LogEHVI) Value(mean, variance []float64) float64 {
+	return a.LogEHVI(mean, roots(variance))
+}
+
+// Gradient implements Joint.
+func (a LogEHVI) Gradient(mean, variance, dMean, dVariance []float64) float64 {
+	sd := roots(variance)
+	value := a.LogEHVIGradient(mean, sd, dMean, dVariance)
+	for i := range sd {
+		dVariance[i] /= 2 * sd[i]
+	}
+	return value
+}
+
+func roots(variance []float64) []float64 {
+	sd := make([]float64, len(variance))
+	for i, v := range variance {
+		sd[i] = math.Sqrt(v)
+	}
+	return sd
+}
 
 // Name implements Acquisition.
 func (LogEI) Name() string { return "logei" }

@@ -62,3 +62,15 @@ type Acquisition interface {
 	// changed. Otherwise it is the logarithm of something that a failure makes 0.
 	Reward() bool
 }
+
+// Joint scores the posteriors of several objectives at a point together. A larger score is
+// better, and is the logarithm of something that a failure makes 0. It is immutable and
+// safe for concurrent use.
+type Joint interface {
+	// Name returns the name that users know it by.
+	Name() string
+	// Value returns the score of a point with the given posterior of each objective.
+	Value(mean, variance []float64) float64
+	// Gradient returns the score, and sets dMean and dVariance to its derivatives.
+	Gradient(mean, variance, dMean, dVariance []float64) float64
+}

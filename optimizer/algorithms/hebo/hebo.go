@@ -236,6 +236,14 @@ func (o proposer) Noisy() bool { return o.options.Noise == NoiseYes && o.options
 func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
 	memory := readMemory(r.State, o.options.Surrogate.NumParams(r.Encoding))
 	memory.checkFailures(r.Encoding.Dim())
+	if len(r.Objectives) > 0 {
+		return o.proposeSeveral(ctx, r, memory)
+	}
+	return o.proposeOne(ctx, r, memory)
+}
+
+// proposeOne is Propose for one objective.
+func (o proposer) proposeOne(ctx context.Context, r *optimizer.Request, memory *memory) ([]optimizer.Suggestion, optimizer.State, error) {
 	d := surrogate.Observe(r.Problem, r.Encoding, o.options.Surrogate)
 	due := loop.Due(r, o.initial(r), d.Completed)
 	batch, err := memory.Points(ctx, r, nil, due)

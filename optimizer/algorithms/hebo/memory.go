@@ -22,6 +22,8 @@ type memory struct {
 	Escapes int `json:"escapes,omitempty"`
 	// Fitted is nil before the first fit.
 	Fitted *gp.Hyperparameters `json:"fitted,omitempty"`
+	// Several are those of several objectives' models; nil before the first fit.
+	Several []gp.Hyperparameters `json:"several,omitempty"`
 	// Full counts the completed evaluations of the last full fit.
 	Full int `json:"full,omitempty"`
 	// Failures holds the hyperparameters of the models of failures, by kind.
@@ -39,6 +41,11 @@ func readMemory(state optimizer.State, params int) *memory {
 	if m.Fitted != nil && (len(m.Fitted.Kernel) != params || !positive(m.Fitted.Noise)) {
 		return fresh
 	}
+	for _, h := range m.Several {
+		if len(h.Kernel) != params || !positive(h.Noise) {
+			return fresh
+		}
+	}
 	return &m
 }
 
@@ -53,6 +60,14 @@ func (m *memory) remember(h gp.Hyperparameters) {
 	}
 }
 
+// rememberSeveral is remember for several objectives.
+func (m *memory) rememberSeveral(all []gp.Hyperparameters) {
+	m.Several = nil
+	if len(all)*(len(all[0].Kernel)+8)*longestFloat < optimizer.MaxStateSize {
+		m.Several = all
+	}
+}
+
 // longestFloat is the maximum length of a number in a state.
 const longestFloat = 25
 
@@ -62,6 +77,9 @@ func (m *memory) rememberFailures(failures map[optimizer.Outcome]gp.Hyperparamet
 	numbers := 8
 	if m.Fitted != nil {
 		numbers += len(m.Fitted.Kernel)
+	}
+	for _, h := range m.Several {
+		numbers += len(h.Kernel) + 8
 	}
 	for _, h := range failures {
 		numbers += len(h.Kernel) + 8

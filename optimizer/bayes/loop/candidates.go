@@ -34,9 +34,9 @@ type Place struct {
 }
 
 // candidates returns the places where a search begins. In a small finite space these
-// are all remaining places; otherwise half are spread over the space and half lie
-// around the best observed points. Each is feasible and not taken.
-func candidates(r *optimizer.Request, d *surrogate.Data, count int, b *Beliefs, taken func(x []float64) bool) []Place {
+// are all remaining places; otherwise half are spread over the space and half come from
+// around. Each is feasible and not taken.
+func candidates(r *optimizer.Request, count int, b *Beliefs, around optimizer.Stream, taken func(x []float64) bool) []Place {
 	if r.Remaining != nil && len(r.Remaining) <= 2*count {
 		places := make([]Place, len(r.Remaining))
 		for i, p := range r.Remaining {
@@ -51,7 +51,7 @@ func candidates(r *optimizer.Request, d *surrogate.Data, count int, b *Beliefs, 
 		believed := func(x []float64) { spread(x); b.Draw(x) }
 		places = Gather(places[:len(places)/2], r, count/2, believed, taken)
 	}
-	places = Gather(places, r, count, around(r, d), taken)
+	places = Gather(places, r, count, around, taken)
 	for len(places) < minCandidates {
 		// Feasible points are rare: try harder to find some.
 		p, err := r.Sampler.Draw(spread)
@@ -97,10 +97,9 @@ func SpreadOut(dim int, rng *rand.Rand) optimizer.Stream {
 	}
 }
 
-// around returns a stream of points near the best observed ones.
-func around(r *optimizer.Request, d *surrogate.Data) optimizer.Stream {
+// around returns a stream of points near the best rows of the data.
+func around(r *optimizer.Request, d *surrogate.Data, best []int) optimizer.Stream {
 	rng, columns := r.Rand, r.Encoding.Columns()
-	best := Lowest(d.Y, goodPoints)
 	probability := min(1, ChangedAtOnce/float64(len(columns)))
 	return func(x []float64) {
 		copy(x, d.X.RawRowView(best[rng.IntN(len(best))]))

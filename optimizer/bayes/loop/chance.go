@@ -6,7 +6,6 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
 )
 
@@ -50,9 +49,9 @@ func (c Chance) OfReward(value, logP float64) float64 {
 	return p*value + (1-p)*c.loss
 }
 
-// of weights a criterion's value.
-func (c Chance) of(by bayes.Acquisition, value, logP float64) float64 {
-	if by.Reward() {
+// of weights a criterion's value. It is a reward, or else the logarithm of an improvement.
+func (c Chance) of(reward bool, value, logP float64) float64 {
+	if reward {
 		return c.OfReward(value, logP)
 	}
 	return c.OfImprovement(value, logP)
@@ -60,10 +59,10 @@ func (c Chance) of(by bayes.Acquisition, value, logP float64) float64 {
 
 // gradient weights a criterion's value and gradient, given the logarithm of the
 // probability and its gradient.
-func (c Chance) gradient(by bayes.Acquisition, value float64, gradient []float64, logP float64, dLogP []float64) float64 {
-	weighed := c.of(by, value, logP)
+func (c Chance) gradient(reward bool, value float64, gradient []float64, logP float64, dLogP []float64) float64 {
+	weighed := c.of(reward, value, logP)
 	for k := range gradient {
-		if by.Reward() {
+		if reward {
 			gradient[k] = math.Exp(logP) * (gradient[k] + dLogP[k]*(value-c.loss))
 		} else {
 			gradient[k] += dLogP[k]

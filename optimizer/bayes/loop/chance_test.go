@@ -22,15 +22,15 @@ func TestChance(t *testing.T) {
 	for by, want := range map[bayes.Acquisition]float64{
 		bayes.LogEI{}: math.Log(math.Exp(value(x)) * p), bayes.UCB{}: p*value(x) + (1-p)*-2,
 	} {
-		if got := c.of(by, value(x), logP(x)); math.Abs(got-want) > 1e-12 {
+		if got := c.of(by.Reward(), value(x), logP(x)); math.Abs(got-want) > 1e-12 {
 			t.Errorf("%s: %v, want %v", by.Name(), got, want)
 		}
 		gradient := []float64{math.Cos(x[0]), 2 * x[1]}
 		dLogP := []float64{logP(x), -0.5 * logP(x)}
-		if got := c.gradient(by, value(x), gradient, logP(x), dLogP); math.Abs(got-want) > 1e-12 {
+		if got := c.gradient(by.Reward(), value(x), gradient, logP(x), dLogP); math.Abs(got-want) > 1e-12 {
 			t.Errorf("%s: %v with the gradient, want %v", by.Name(), got, want)
 		}
-		differences := fd.Gradient(nil, func(x []float64) float64 { return c.of(by, value(x), logP(x)) }, x, &fd.Settings{Formula: fd.Central})
+		differences := fd.Gradient(nil, func(x []float64) float64 { return c.of(by.Reward(), value(x), logP(x)) }, x, &fd.Settings{Formula: fd.Central})
 		if !floats.EqualApprox(gradient, differences, 1e-7) {
 			t.Errorf("%s: gradient %v, by differences %v", by.Name(), gradient, differences)
 		}

@@ -195,7 +195,7 @@ func (l *Loop) round(climbers []*climber) {
 	for i, c := range asking {
 		value, gradient := values[i], gradients[i]
 		if l.Chance.model != nil {
-			value = l.Chance.gradient(l.Criterion, value, gradient, logP[i], dLogP.RawRowView(i))
+			value = l.Chance.gradient(l.reward(), value, gradient, logP[i], dLogP.RawRowView(i))
 		}
 		if l.Beliefs != nil {
 			value += l.Trust * l.Beliefs.Log(gradient, c.trial, l.Trust)
@@ -207,6 +207,9 @@ func (l *Loop) round(climbers []*climber) {
 // slopes returns the criterion's average over the members at the rows of x, and its
 // gradients.
 func (l *Loop) slopes(x *mat.Dense) (values []float64, gradients [][]float64) {
+	if l.Front != nil {
+		return l.jointSlopes(x)
+	}
 	n, dim := x.Dims()
 	var all [][]float64 // values by member
 	var by [][][]float64

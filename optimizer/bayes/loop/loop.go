@@ -59,6 +59,9 @@ type Input struct {
 	// Feasibility is nil if every evaluation completes.
 	Feasibility *surrogate.Feasibility
 	Criterion   bayes.Acquisition
+	// Front is nil for one objective. Otherwise there is a model of each objective, and
+	// these replace Data's outcomes and Criterion.
+	Front *Front
 	// Batch holds the points that the request has chosen already.
 	Batch []optimizer.Suggestion
 }
@@ -83,6 +86,8 @@ type Loop struct {
 	Data      *surrogate.Data
 	Options   Options
 	Criterion bayes.Acquisition
+	// Front is nil for one objective.
+	Front *Front
 	// Main is the first member. Strategies that use one model use this.
 	Main   *Member
 	Others []*Member
@@ -113,7 +118,7 @@ type Loop struct {
 func New(ctx context.Context, in Input, o Options) *Loop {
 	r, d := in.Request, in.Data
 	l := &Loop{
-		Request: r, Data: d, Options: o, Criterion: in.Criterion,
+		Request: r, Data: d, Options: o, Criterion: in.Criterion, Front: in.Front,
 		Chance: newChance(in.Feasibility, d),
 		First:  r.First + len(in.Batch), Pending: len(r.Pending) + len(in.Batch),
 	}
@@ -123,7 +128,11 @@ func New(ctx context.Context, in Input, o Options) *Loop {
 	}
 	l.Main, l.Others = l.Others[0], l.Others[1:]
 	l.known = make([]Place, 0, incumbentsAmong+l.Pending)
-	for _, row := range Lowest(d.Y, incumbentsAmong) {
+	best, good := Lowest(d.Y, incumbentsAmong), goodPoints
+	if l.Front != nil {
+		best, good = l.Front.best()
+	}
+	for _, row := range best {
 		l.known = append(l.known, Place{X: d.X.RawRowView(row)})
 	}
 	evaluated := len(l.known)
@@ -143,7 +152,7 @@ func New(ctx context.Context, in Input, o Options) *Loop {
 	if l.Beliefs = NewBeliefs(r.Encoding); l.Beliefs != nil {
 		l.Trust = trust(o.PriorWeight, r)
 	}
-	l.Places = candidates(r, d, count, l.Beliefs, l.Taken)
+	l.Places = candidates(r, count, l.Beliefs, around(r, d, best[:min(good, len(best))]), l.Taken)
 	l.LogP = make([]float64, len(l.Places))
 	if l.Chance.model != nil && len(l.Places) > 0 {
 		l.LogP = l.Chance.Log(Rows(l.Places))
@@ -179,6 +188,9 @@ func (l *Loop) look() {
 		if l.Options.AtBest {
 			m.Known.Incumbent = m.Mean[0] // the incumbents are in order, best outcome first
 		}
+	}
+	if l.Front != nil {
+		l.Front.look(l.looked(), l.Evaluated)
 	}
 }
 
@@ -261,11 +273,18 @@ func (l *Loop) looked() []posterior {
 // value returns the value of a place without the parameters' priors, given its row in the
 // posteriors and the logarithm of the probability that its evaluation completes.
 func (l *Loop) value(of []posterior, row int, logP float64) float64 {
-	return l.Chance.of(l.Criterion, l.score(of, row), logP)
+	return l.Chance.of(l.reward(), l.score(of, row), logP)
 }
 
-// score returns the criterion's average over the members.
+// reward reports whether the score is a reward. Otherwise it is a logarithm.
+func (l *Loop) reward() bool { return l.Front == nil && l.Criterion.Reward() }
+
+// score returns the criterion's average over the members, or what it makes of all
+// objectives.
 func (l *Loop) score(of []posterior, row int) float64 {
+	if l.Front != nil {
+		return l.Front.by.Value(across(of, row))
+	}
 	first := l.Criterion.Value(&l.Main.Known, of[0].mean[row], of[0].variance[row])
 	if len(l.Others) == 0 {
 		return first

@@ -148,14 +148,14 @@ func (l *Loop) Pick(best Spot) optimizer.Suggestion {
 	x := Rows([]Place{best.Place})
 	of := l.posteriors(x)
 	suggestion := optimizer.Suggestion{Point: best.Point, Source: optimizer.SourceModel}
-	mean, variance := moments(of, 0)
-	expected, sd := l.Data.Moments(mean, variance)
-	suggestion.Reasons = optimizer.Reasons{
-		Mean:        Finite(expected),
-		SD:          Finite(sd),
-		Acquisition: l.worth(best, of),
-		Pending:     l.Pending,
-		Note:        l.note(best.Why, mean),
+	suggestion.Reasons = optimizer.Reasons{Acquisition: l.worth(best, of), Pending: l.Pending}
+	if l.Front != nil {
+		suggestion.Reasons.Note = l.Front.pick(of)
+	} else {
+		mean, variance := moments(of, 0)
+		expected, sd := l.Data.Moments(mean, variance)
+		suggestion.Reasons.Mean, suggestion.Reasons.SD = Finite(expected), Finite(sd)
+		suggestion.Reasons.Note = l.note(best.Why, mean)
 	}
 	l.Pending++
 	l.Request.Sampler.Take(best.Point)
@@ -173,12 +173,20 @@ func (l *Loop) worth(p Spot, of []posterior) map[string]float64 {
 	logP := l.Chance.Log(Rows([]Place{p.Place}))[0]
 	values := p.Acquisition
 	if values == nil {
-		values = map[string]float64{l.Criterion.Name(): l.Chance.of(l.Criterion, l.score(of, 0), logP)}
+		values = map[string]float64{l.criterion(): l.value(of, 0, logP)}
 	}
 	if l.Chance.model != nil {
 		values["feasible"] = math.Exp(logP)
 	}
 	return values
+}
+
+// criterion returns the name of the acquisition function.
+func (l *Loop) criterion() string {
+	if l.Front != nil {
+		return l.Front.by.Name()
+	}
+	return l.Criterion.Name()
 }
 
 // note says whether the point is expected to beat the incumbent by its mean or because

@@ -195,3 +195,11 @@ func (d *Data) Moments(mean, variance float64) (m, sd float64) {
 	m, sd = d.transform.Moments(mean, math.Sqrt(variance))
 	return d.direction.Cost(m), sd
 }
+
+// Standard returns what a value of the objective becomes in the model's outcomes. It is
+// finite for a finite value.
+func (d *Data) Standard(value float64) float64 {
+	z := []float64{min(max(d.direction.Cost(value), -math.MaxFloat64), math.MaxFloat64)}
+	d.transform.Apply(z, z)
+	return z[0]
+}

@@ -1,0 +1,59 @@
+package optimizertest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// RunSeveral is Run for optimisers that take several objectives: it runs the same tests
+// with problems of two and of five of them.
+func RunSeveral(t *testing.T, create func() optimizer.Optimizer) {
+	for _, objectives := range []int{2, 5} {
+		t.Run(fmt.Sprintf("%d objectives", objectives), func(t *testing.T) {
+			Run(t, func() optimizer.Optimizer { return &several{create(), objectives} })
+		})
+	}
+}
+
+// several gives the problems of an optimiser more objectives. The first is the problem's
+// own, the second is against it, and the others are distances to some places.
+type several struct {
+	optimizer.Optimizer
+	objectives int
+}
+
+// Suggest implements optimizer.Optimizer.
+func (s *several) Suggest(ctx context.Context, p *optimizer.Problem, state optimizer.State, n int, rng *rand.Rand) ([]optimizer.Suggestion, optimizer.State, error) {
+	more := *p
+	for k := range s.objectives {
+		objective := study.Objective{Metric: fmt.Sprintf("f%d", k+1), Direction: p.Direction}
+		more.Objectives = append(more.Objectives, objective)
+	}
+	encoding := optimizer.NewEncoding(p.Space)
+	more.Observations = nil
+	for _, o := range p.Observations {
+		if len(o.Values) > 0 {
+			o.Values = s.values(o.Values.First(), encoding.Encode(o.Point))
+		}
+		more.Observations = append(more.Observations, o)
+	}
+	return s.Optimizer.Suggest(ctx, &more, state, n, rng)
+}
+
+func (s *several) values(first float64, x []float64) study.Values {
+	values := study.Values{first, -first}
+	for k := 2; k < s.objectives; k++ {
+		var distance float64
+		for _, u := range x {
+			to := float64(k) / float64(s.objectives)
+			distance += (u - to) * (u - to)
+		}
+		values = append(values, distance)
+	}
+	return values
+}
