@@ -27,6 +27,37 @@ func BenchmarkSuggest(b *testing.B) {
 	}
 }
 
+// BenchmarkSuggestSeveral is BenchmarkSuggest for one to three objectives, so that their
+// times can be compared.
+func BenchmarkSuggestSeveral(b *testing.B) {
+	for objectives := 1; objectives <= 3; objectives++ {
+		b.Run(fmt.Sprintf("n=120/objectives=%d", objectives), func(b *testing.B) {
+			s := observed(b, 120)
+			o := New(DefaultOptions())
+			p := s.Problem
+			for k := range objectives {
+				if objectives > 1 {
+					p.Objectives = append(p.Objectives, study.Objective{Metric: fmt.Sprint("f", k), Direction: study.Minimize})
+				}
+			}
+			for i, told := range p.Observations {
+				first := told.Values.First()
+				values := study.Values{first, told.Point["x1"].(float64) - first, told.Point["x2"].(float64) * first}
+				p.Observations[i].Values = values[:objectives]
+			}
+			_, state, err := o.Suggest(b.Context(), &p, nil, 8, optimizer.NewRand(p.Seed, p.First))
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				if _, _, err := o.Suggest(b.Context(), &p, state, 8, optimizer.NewRand(p.Seed, p.First)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 // BenchmarkFront is a request for one point by the ensemble's Pareto front.
 func BenchmarkFront(b *testing.B) {
 	for _, n := range []int{32, 128} {
