@@ -44,12 +44,14 @@ func Entries() []Entry {
 	return []Entry{
 		{
 			Name:        Default,
+			Several:     true,
 			Description: "Bayesian optimisation for noisy objectives of any shape: a Gaussian process over transformed outcomes, aware of pending points and of noise.",
 			Settings:    hebo.Settings(),
 			create:      func(v setting.Values) optimizer.Optimizer { return hebo.New(hebo.FromSettings(v)) },
 		},
 		{
 			Name:        "gp",
+			Several:     true,
 			Description: "Bayesian optimisation with a plain Gaussian process: hebo without the transform of outcomes and the linear kernel.",
 			Settings:    hebo.PlainSettings(),
 			create:      func(v setting.Values) optimizer.Optimizer { return hebo.New(hebo.FromSettings(v)) },
