@@ -13,13 +13,36 @@ import (
 // Used returns how much of each share is in use, in their order. The error is ErrNotLeader if this
 // replica does not lead.
 func (c *Coordinator) Used(ctx context.Context, shares []quota.Share) ([]quota.Use, error) {
-	return query(ctx, c, func(_ context.Context, l *leader, _ time.Time) ([]quota.Use, error) {
-		all := make([]quota.Use, len(shares))
-		for i := range shares {
-			all[i] = l.used(&shares[i])
+	type counted struct {
+		name        string
+		bytes, open int64
+	}
+	studies, err := query(ctx, c, func(_ context.Context, l *leader, _ time.Time) ([]counted, error) {
+		all := make([]counted, 0, len(l.studies.runs))
+		for _, r := range l.studies.runs {
+			s := counted{r.name(), r.bytes, 0}
+			if r.running() {
+				s.open = int64(l.opens(r, 0))
+			}
+			all = append(all, s)
 		}
 		return all, nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	uses := make([]quota.Use, len(shares)) // there may be many shares: the loop does not wait for this
+	for i := range shares {
+		uses[i] = quota.Use{}
+		for _, s := range studies {
+			if shares[i].Covers(s.name) {
+				uses[i][quota.Studies]++
+				uses[i][quota.StudyBytes] += s.bytes
+				uses[i][quota.OpenTrials] += s.open
+			}
+		}
+	}
+	return uses, nil
 }
 
 // used counts what a share has in use.

@@ -46,6 +46,8 @@ const (
 	AttrWorker       = attribute.Key("fantasia.worker.name")
 	AttrSlot         = attribute.Key("fantasia.worker.slot")
 	AttrPool         = attribute.Key("fantasia.pool")
+	AttrQuota        = attribute.Key("fantasia.quota")
+	AttrHolder       = attribute.Key("fantasia.quota.holder")
 	AttrAttemptState = attribute.Key("fantasia.attempt.state")
 	AttrOutcome      = attribute.Key("fantasia.attempt.outcome")
 	AttrDisposition  = attribute.Key("fantasia.result.disposition")
@@ -93,6 +95,8 @@ const (
 	MetricLedgerSize     = "fantasia.ledger.size"
 	MetricLedgerUsed     = "fantasia.ledger.used"
 	MetricLedgerQuota    = "fantasia.ledger.quota"
+	MetricQuotaUsed      = "fantasia.quota.used"
+	MetricQuotaLimit     = "fantasia.quota.limit"
 	MetricResults        = "fantasia.results"
 	MetricRepublished    = "fantasia.assignments.republished"
 	MetricWorkerSpool    = "fantasia.worker.spool"

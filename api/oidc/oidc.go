@@ -101,6 +101,15 @@ func checkIssuer(issuer string) error {
 	return nil
 }
 
+// Lines implements server.Lister: those of the grants, and of the tokens that are accepted too.
+func (v *Verifier) Lines() []server.Grant {
+	all := v.o.Grants.Lines()
+	if next, ok := v.o.Next.(server.Lister); ok {
+		all = append(all, next.Lines()...)
+	}
+	return all
+}
+
 // Grant implements server.Bearers.
 func (v *Verifier) Grant(ctx context.Context, token string) (g server.Grant, err error) {
 	if v.o.Next != nil {

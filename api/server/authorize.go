@@ -32,7 +32,7 @@ type grantKey struct{}
 type authorizer struct {
 	next   http.Handler
 	tokens Bearers
-	quotas quota.Limits
+	quotas *Quotas
 	now    func() time.Time
 	logger *slog.Logger
 	// refused and strangers log the requests with a token that does not allow them, and those
@@ -42,7 +42,7 @@ type authorizer struct {
 
 func newAuthorizer(next http.Handler, o Options) *authorizer {
 	return &authorizer{
-		next: next, tokens: o.Tokens, quotas: quota.Usual().With(o.Quotas), now: o.Now, logger: o.Logger,
+		next: next, tokens: o.Tokens, quotas: o.Quotas, now: o.Now, logger: o.Logger,
 		refused:   telemetry.NewRefusals(o.Logger, "refused a request", o.Now),
 		strangers: telemetry.NewRefusals(o.Logger, "refused a request", o.Now),
 	}
@@ -64,25 +64,13 @@ func (g *authorizer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.refuse(w, r, connect.NewError(connect.CodePermissionDenied, fmt.Errorf("the token %s may only read", grant.Name)))
 		return
 	}
-	ctx := quota.With(WithGrant(r.Context(), grant), g.shares(&grant))
+	ctx := quota.With(WithGrant(r.Context(), grant), g.quotas.shares(&grant))
 	if !grant.Expires.IsZero() && procedures[r.URL.Path].streams {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, grant.Expires.Sub(g.now()), errExpired)
 		defer cancel()
 	}
 	g.next.ServeHTTP(w, r.WithContext(ctx))
-}
-
-// shares returns the quotas that bound what a grant's bearer does. Those who are limited to some studies,
-// and can change these, have quotas even if nobody has named any.
-func (g *authorizer) shares(grant *Grant) []quota.Share {
-	all := slices.Clone(grant.Shares)
-	for i := range all {
-		if s := &all[i]; len(s.Prefixes) > 0 {
-			s.Limits = g.quotas.With(s.Limits)
-		}
-	}
-	return all
 }
 
 // bearerToken returns the token of an Authorization header (RFC 6750, section 2.1).
@@ -216,6 +204,11 @@ func (g Grant) change(study string) error {
 	}
 	return connect.NewError(connect.CodePermissionDenied,
 		fmt.Errorf("study %q: the token %s only allows to change studies whose names begin with %s", study, g.Name, strings.Join(prefixes, " or ")))
+}
+
+// Used implements Reader. Whoever asks says whose shares may be shown.
+func (r restricted) Used(ctx context.Context, shares []quota.Share) ([]quota.Use, error) {
+	return r.reader.Used(ctx, shares)
 }
 
 // Workers implements Reader. It leaves out what workers run of other studies.

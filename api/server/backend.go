@@ -12,6 +12,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/archive"
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
+	"github.com/fantasia-hpo/fantasia/coordinator/quota"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 )
@@ -74,6 +75,9 @@ type Reader interface {
 	// log, ErrUnavailable if its worker does not answer.
 	TailLogs(ctx context.Context, study string, number int, o coordinator.LogTail) iter.Seq2[coordinator.LogPart, error]
 
+	// Used returns how much of the quotas of each share is used, of what is stored. If there are
+	// several replicas, only the leader's is called.
+	Used(ctx context.Context, shares []quota.Share) ([]quota.Use, error)
 	// Workers returns the workers that the leader knows, in any order. If there are
 	// several replicas, only the leader's is called.
 	Workers(ctx context.Context) ([]coordinator.Worker, error)

@@ -117,7 +117,7 @@ func TestTokensOfClients(t *testing.T) {
 // The tests of tokens call every procedure of the API. The lists of all studies and workers
 // have tests of their own, such as TestTokensLimitLists.
 func TestTokensCoverEveryProcedure(t *testing.T) {
-	tested := map[string]bool{"ListStudies": true, "ListArchivedStudies": true, "ListWorkers": true}
+	tested := map[string]bool{"ListStudies": true, "ListArchivedStudies": true, "ListWorkers": true, "ListQuotas": true}
 	for _, call := range calls {
 		tested[call.name] = true
 	}

@@ -23,8 +23,8 @@ type Limits struct {
 	// once. Default 2,000 and 4,000.
 	Rate  float64
 	Burst int
-	// Streams is how many streams a caller may have open, such as watches, and AllStreams
-	// how many all callers together. Default 500 and 2,000.
+	// Streams is how many streams a machine may have open without tokens, such as watches (a
+	// token has a quota), and AllStreams how many all callers together. Default 500 and 2,000.
 	Streams, AllStreams int
 	// Suggestions is how many calls of a caller may wait for trials at the same time. Default
 	// 500; the leader lets 2,000 of all callers wait.
@@ -88,6 +88,7 @@ type limiter struct {
 	maxBody int64
 	now     func() time.Time
 	logger  *slog.Logger
+	quotas  *Quotas
 
 	mu      sync.Mutex
 	callers map[string]*caller
@@ -111,7 +112,7 @@ type caller struct {
 func newLimiter(next http.Handler, o Options) *limiter {
 	limits := o.Limits.withDefaults()
 	return &limiter{
-		next: next, limits: limits, maxBody: int64(o.MaxBody), now: o.Now, logger: o.Logger,
+		next: next, limits: limits, maxBody: int64(o.MaxBody), now: o.Now, logger: o.Logger, quotas: o.Quotas,
 		callers: map[string]*caller{}, files: make(chan struct{}, limits.AllFiles), refused: telemetry.NewRefusals(o.Logger, "refused a request", o.Now),
 	}
 }
@@ -123,7 +124,7 @@ func (l *limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		l.next.ServeHTTP(w, r)
 		return
 	}
-	c, leave, refused := l.enter(name, procedures[r.URL.Path])
+	c, leave, refused := l.enter(r.Context(), name, procedures[r.URL.Path])
 	if refused != nil {
 		l.refuse(w, r, refused)
 		return
@@ -152,7 +153,8 @@ func callerOf(r *http.Request) string {
 }
 
 // enter counts a request, which ends with leave. The error says which limit it exceeds.
-func (l *limiter) enter(name string, p procedure) (c *caller, leave func(), refused error) {
+func (l *limiter) enter(ctx context.Context, name string, p procedure) (c *caller, leave func(), refused error) {
+	grant, borne := ctx.Value(grantKey{}).(Grant)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
@@ -172,12 +174,20 @@ func (l *limiter) enter(name string, p procedure) (c *caller, leave func(), refu
 		return c, l.leaves(&c.suggests), nil
 	case !p.streams:
 		return c, func() {}, nil
-	case c.streams >= l.limits.Streams:
+	case !borne && c.streams >= l.limits.Streams:
 		return nil, nil, exhausted("%s has %d streams open, as many as it may; end some, or try again later", name, c.streams)
 	case l.streams >= l.limits.AllStreams:
 		return nil, nil, exhausted("this server has %d streams open, as many as it serves; try again later", l.streams)
 	}
-	return c, l.leaves(&c.streams, &l.streams), nil
+	if !borne {
+		return c, l.leaves(&c.streams, &l.streams), nil
+	}
+	end, err := l.quotas.openStream(&grant)
+	if err != nil {
+		return nil, nil, exhausted("%w", err)
+	}
+	left := l.leaves(&c.streams, &l.streams)
+	return c, func() { left(); end() }, nil
 }
 
 // leaves adds one to counts, and returns a function that takes it away. The caller MUST hold the

@@ -104,10 +104,10 @@ func TestRefusalsAreCounted(t *testing.T) {
 // A caller has so many streams, all callers together as many as the server serves, and a
 // stream that ends makes room.
 func TestStreams(t *testing.T) {
-	all, _ := tokens(t, "one "+digest("one")+" write", "two "+digest("two")+" read")
+	all, _ := tokens(t, "one "+digest("one")+" write streams=2", "two "+digest("two")+" read")
 	backend := servertest.NewMemory()
 	create(t, backend, "digits")
-	address := serve(t, backend, server.Options{Tokens: all, Limits: server.Limits{Streams: 2, AllStreams: 3}})
+	address := serve(t, backend, server.Options{Tokens: all, Limits: server.Limits{AllStreams: 3}})
 	watch := func(token string) (end func(), err error) {
 		ctx, cancel := context.WithCancel(t.Context())
 		t.Cleanup(cancel)
@@ -128,7 +128,7 @@ func TestStreams(t *testing.T) {
 	}
 	end := open("one", 0, "")
 	open("one", 0, "")
-	open("one", connect.CodeResourceExhausted, "the token one has 2 streams open")
+	open("one", connect.CodeResourceExhausted, "the quota streams of the token one (at each replica) is 2; 2 are used, and this call needs 1 more: end some streams")
 	open("two", 0, "")
 	open("two", connect.CodeResourceExhausted, "this server has 3 streams open")
 	end()

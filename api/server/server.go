@@ -17,7 +17,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
-	"github.com/fantasia-hpo/fantasia/coordinator/quota"
 )
 
 // DefaultMaxBody bounds a request, in bytes. It has room for the largest study file.
@@ -42,9 +41,8 @@ type Options struct {
 	Draining <-chan struct{}
 	// MaxBody bounds a request in bytes. Default DefaultMaxBody.
 	MaxBody int
-	// Quotas are those of callers who may change only some studies, unless their grants name
-	// others. Default quota.Usual.
-	Quotas quota.Limits
+	// Quotas are those of the bearers of Tokens. Default: the usual ones.
+	Quotas *Quotas
 	// Limits bound what one caller may send.
 	Limits Limits
 	// Now is the clock for studies' elapsed times. Default time.Now.
@@ -60,6 +58,7 @@ type Options struct {
 // service implements the handlers.
 type service struct {
 	backend  Backend
+	quotas   *Quotas
 	now      func() time.Time
 	draining <-chan struct{}
 }
@@ -86,7 +85,7 @@ func New(b Backend, o Options) (path string, handler http.Handler, err error) {
 		interceptors = append(interceptors, changes(func(context.Context, any) error { return o.ReadOnly }))
 	}
 	path, handler = fantasiav1connect.NewStudyServiceHandler(
-		&service{backend: b, now: o.Now, draining: o.Draining},
+		&service{backend: b, quotas: o.Quotas, now: o.Now, draining: o.Draining},
 		connect.WithInterceptors(interceptors...),
 		connect.WithRecover(recovered(o.Logger)),
 		connect.WithReadMaxBytes(o.MaxBody),
@@ -113,6 +112,9 @@ func (o Options) withDefaults() Options {
 		o.Now = time.Now
 	}
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	if o.Quotas == nil {
+		o.Quotas = NewQuotas(o.Tokens, nil, o.Now)
+	}
 	return o
 }
 

@@ -115,6 +115,11 @@ func FromWorker(w *fantasiav1.Worker) Worker {
 	return v
 }
 
+// FromQuota shows a quota as a server sent it.
+func FromQuota(q *fantasiav1.Quota) Quota {
+	return Quota{Holder: q.GetHolder(), Quota: q.GetQuota(), Limit: q.Limit, Used: q.GetUsed(), Prefixes: q.GetPrefixes()}
+}
+
 // TrialName is the resource name of a trial: "studies/{study}/trials/{number}".
 func TrialName(study string, number int) string {
 	return "studies/" + study + "/trials/" + strconv.Itoa(number)

@@ -126,6 +126,18 @@ type Times struct {
 	Folded    time.Time `json:"folded,omitzero"`
 }
 
+// Quota bounds what somebody may keep or use.
+type Quota struct {
+	// Holder is whose quota it is, Quota its name.
+	Holder string `json:"holder"`
+	Quota  string `json:"quota"`
+	Used   int64  `json:"used"`
+	// Limit is absent if there is none.
+	Limit *int64 `json:"limit,omitempty"`
+	// Prefixes are those of the names of the studies that count; absent for all.
+	Prefixes []string `json:"prefixes,omitempty"`
+}
+
 // Worker is a worker as the leader knows it.
 type Worker struct {
 	Worker  string    `json:"worker"`

@@ -27,25 +27,32 @@ const (
 	// OpenTrials is how many trials may be open at once: those that clients hold, and those that
 	// the running studies with a command may have evaluated at once.
 	OpenTrials Name = "open-trials"
+	// Streams is how many streams a caller may have open at a replica, such as watches.
+	Streams Name = "streams"
+	// LogBytes is how many bytes of programs' output a replica sends a caller within an hour.
+	LogBytes Name = "log-bytes"
 )
 
 // None is the bound of a quota that bounds nothing.
 const None = math.MaxInt64
 
-// definition is what there is to know of a quota: its usual bound, whether it is of bytes, and
-// what frees it.
+// definition is what there is to know of a quota: its usual bound, whether it is of bytes, whether
+// each caller has it, and what frees it.
 type definition struct {
-	name  Name
-	usual int64
-	bytes bool
-	frees string
+	name   Name
+	usual  int64
+	bytes  bool
+	caller bool
+	frees  string
 }
 
 // all has the quotas in the order in which people see them.
 var all = []definition{
-	{Studies, 10_000, false, "delete or archive studies"},
-	{StudyBytes, 256 << 20, true, "delete or archive large studies"},
-	{OpenTrials, 50_000, false, "wait until trials end, cancel some, or stop studies"},
+	{Studies, 10_000, false, false, "delete or archive studies"},
+	{StudyBytes, 256 << 20, true, false, "delete or archive large studies"},
+	{OpenTrials, 50_000, false, false, "wait until trials end, cancel some, or stop studies"},
+	{Streams, 500, false, true, "end some streams"},
+	{LogBytes, 10 << 30, true, true, "wait until the hour is over"},
 }
 
 // Names returns the names of all quotas, in the order in which people see them.
@@ -83,6 +90,22 @@ func (l Limits) With(over Limits) Limits {
 	maps.Copy(both, l)
 	maps.Copy(both, over)
 	return both
+}
+
+// OfStudies returns the limits of what is stored, which all who have the same studies share.
+func (l Limits) OfStudies() Limits { return l.those(false) }
+
+// OfCallers returns the limits that each caller has at each replica.
+func (l Limits) OfCallers() Limits { return l.those(true) }
+
+func (l Limits) those(caller bool) Limits {
+	some := Limits{}
+	for _, q := range all {
+		if bound, ok := l[q.name]; ok && q.caller == caller {
+			some[q.name] = bound
+		}
+	}
+	return some
 }
 
 // String returns the limits as Parse reads them, separated by commas.
@@ -236,13 +259,15 @@ func (e *Exceeded) Unwrap() error { return study.ErrBusy }
 
 // Error names the quota, its bound, what is used, and what frees it.
 func (e *Exceeded) Error() string {
-	whose := "all studies"
+	whose, frees := "all studies", "use less of it"
 	if len(e.Share.Prefixes) > 0 {
 		whose = "studies that begin with " + strings.Join(e.Share.Prefixes, " or ")
 	}
-	frees := "use less of it"
 	if q := e.Name.definition(); q != nil {
 		frees = q.frees
+		if q.caller {
+			whose = "at each replica"
+		}
 	}
 	return fmt.Sprintf("the quota %s of %s (%s) is %s; %s are used, and this call needs %s more: %s, or ask the operator for a larger quota",
 		e.Name, e.Share.Holder, whose, e.Name.Text(e.Share.Limits.Of(e.Name)), e.Name.Text(e.Used), e.Name.Text(e.More), frees)

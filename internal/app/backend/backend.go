@@ -13,6 +13,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/archive"
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/quota"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -181,6 +182,12 @@ func (b *Backend) Measurements(ctx context.Context, nameOrID string, number int)
 	}
 	found.Attempt, found.Series = c.Attempt, c.Series()
 	return found, nil
+}
+
+// Used implements server.Backend.
+func (b *Backend) Used(ctx context.Context, shares []quota.Share) ([]quota.Use, error) {
+	uses, err := b.c.Used(ctx, shares)
+	return uses, translate(err)
 }
 
 // Workers implements server.Backend.

@@ -199,6 +199,17 @@ func TestQuotasHoldOnEachReplica(t *testing.T) {
 	}
 	refused(first, "at the leader")
 	refused(second, "at the other replica")
+	listed, err := second.api(t, "team").ListQuotas(ctx, connect.NewRequest(&fantasiav1.ListQuotasRequest{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := map[string]int64{}
+	for _, q := range listed.Msg.GetQuotas() {
+		used[q.GetQuota()] = q.GetUsed()
+	}
+	if used["studies"] != 2 || used["open-trials"] != 3 || used["study-bytes"] < 400 {
+		t.Errorf("the other replica lists %v, want 2 studies and 3 open trials", used)
+	}
 	first.stop()
 	if err := second.c.Leading(ctx); err != nil {
 		t.Fatal(err)

@@ -87,7 +87,7 @@ func (a *APIAccess) Flags(f *pflag.FlagSet) {
 	f.StringVar(&a.ServerName, "tls-server-name", "", "`name` in the other replicas' certificates (default: the host in their --advertise)")
 	f.StringSliceVar(&a.AllowedHosts, "allowed-hosts", nil, "`names` by which the API is called, besides localhost, IP addresses and this machine's name; .name for all below it, * for any")
 	f.StringVar(&a.Tokens, "tokens", "", "file of accepted tokens, one a line: NAME SHA256 read|write [PREFIX,…] [QUOTA=BOUND…] (default: no token is required)")
-	f.StringSliceVar(&a.Quotas, "quotas", nil, "`QUOTA=BOUND` of each line of --tokens and --oidc-grants with prefixes that names no other (default: "+quota.Usual().String()+")")
+	f.StringSliceVar(&a.Quotas, "quotas", nil, "`QUOTA=BOUND` of each line of --tokens and --oidc-grants that names no other (default: "+quota.Usual().String()+")")
 	f.StringVar(&a.OIDC.Issuer, "oidc-issuer", "", "`URL` of an issuer of OpenID Connect whose tokens are accepted too; needs --oidc-audience and --oidc-grants")
 	f.StringVar(&a.OIDC.Audience, "oidc-audience", "", "`name` that the issuer's tokens for this API have in their audience")
 	f.StringVar(&a.OIDC.Grants, "oidc-grants", "", "file of what the issuer's tokens grant, one a line: CLAIM=VALUE read|write [PREFIX,…] [QUOTA=BOUND…]")
@@ -137,8 +137,8 @@ func (a *APIAccess) Options(o *server.Options, log *slog.Logger) error {
 		}
 		o.ForwardTLS = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: a.ServerName}
 	}
-	var err error
-	if o.Quotas, err = quota.Parse(a.Quotas); err != nil {
+	limits, err := quota.Parse(a.Quotas)
+	if err != nil {
 		return fmt.Errorf("--quotas: %w", err)
 	}
 	var tokens server.Bearers
@@ -156,7 +156,7 @@ func (a *APIAccess) Options(o *server.Options, log *slog.Logger) error {
 	if tokens != nil && !a.Secure() {
 		log.Warn("tokens are sent unencrypted unless a proxy adds TLS", "flag", "--tls-cert")
 	}
-	o.Tokens = tokens
+	o.Tokens, o.Quotas = tokens, server.NewQuotas(tokens, limits, time.Now)
 	return nil
 }
 

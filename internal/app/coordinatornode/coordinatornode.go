@@ -151,14 +151,18 @@ func Serve(ctx context.Context, o Options, p Parts, stack *lifecycle.Stack) (err
 	if err := o.API.Options(&api, tel.Logger()); err != nil {
 		return err
 	}
-	path, handler, err := server.New(served, api)
+	metered := api.Quotas.Meter(served)
+	path, handler, err := server.New(metered, api)
 	if err != nil {
 		return fmt.Errorf("set up the API: %w", err)
+	}
+	if err := api.Quotas.Observe(tel.Meter(), served); err != nil {
+		return fmt.Errorf("set up the quotas' metrics: %w", err)
 	}
 	mux := httpserve.Mux(httpserve.Probes{Ready: ready(c, p.Bus), Metrics: tel.MetricsHandler()})
 	mux.Handle(path, handler)
 	mux.Handle(openapi.Pattern, openapi.Handler())
-	pages := dashboard.New(served, dashboard.Options{API: handler, Tokens: api.Tokens, Draining: running.Done(), Logger: tel.Logger()}) //nolint:contextcheck // it ends with Close
+	pages := dashboard.New(metered, dashboard.Options{API: handler, Tokens: api.Tokens, Draining: running.Done(), Logger: tel.Logger()}) //nolint:contextcheck // it ends with Close
 	stack.PushClose("the dashboard", pages.Close)
 	mux.Handle(dashboard.Path, pages)
 	mux.Handle("GET /{$}", http.RedirectHandler(dashboard.Path, http.StatusSeeOther))

@@ -14,6 +14,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/archive"
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/quota"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -168,6 +169,11 @@ func (k *kept) WatchTrials(context.Context, string, bool) iter.Seq2[record.Trial
 
 // Archived implements server.Backend. A state directory of fantasia run has no archive.
 func (k *kept) Archived(context.Context) ([]archive.Entry, error) { return nil, nil }
+
+// Used implements server.Backend.
+func (k *kept) Used(_ context.Context, shares []quota.Share) ([]quota.Use, error) {
+	return make([]quota.Use, len(shares)), nil
+}
 
 // Workers implements server.Backend.
 func (k *kept) Workers(context.Context) ([]coordinator.Worker, error) { return nil, nil }

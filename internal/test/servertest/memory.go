@@ -18,6 +18,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/archive"
 	"github.com/fantasia-hpo/fantasia/coordinator/backup"
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
+	"github.com/fantasia-hpo/fantasia/coordinator/quota"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/file"
@@ -465,6 +466,22 @@ func (m *Memory) TailLogs(ctx context.Context, name string, number int, o coordi
 			}
 		}
 	}
+}
+
+// Used implements server.Backend. It counts the studies.
+func (m *Memory) Used(_ context.Context, shares []quota.Share) ([]quota.Use, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	uses := make([]quota.Use, len(shares))
+	for i := range shares {
+		uses[i] = quota.Use{}
+		for name := range m.studies {
+			if shares[i].Covers(name) {
+				uses[i][quota.Studies]++
+			}
+		}
+	}
+	return uses, nil
 }
 
 // Workers implements server.Backend.

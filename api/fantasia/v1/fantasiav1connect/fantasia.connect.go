@@ -111,6 +111,8 @@ const (
 	// StudyServiceListWorkersProcedure is the fully-qualified name of the StudyService's ListWorkers
 	// RPC.
 	StudyServiceListWorkersProcedure = "/fantasia.v1.StudyService/ListWorkers"
+	// StudyServiceListQuotasProcedure is the fully-qualified name of the StudyService's ListQuotas RPC.
+	StudyServiceListQuotasProcedure = "/fantasia.v1.StudyService/ListQuotas"
 )
 
 // StudyServiceClient is a client for the fantasia.v1.StudyService service.
@@ -219,6 +221,10 @@ type StudyServiceClient interface {
 	EditTrial(context.Context, *connect.Request[v1.EditTrialRequest]) (*connect.Response[v1.EditTrialResponse], error)
 	// ListWorkers returns the workers that the leader knows, by name.
 	ListWorkers(context.Context, *connect.Request[v1.ListWorkersRequest]) (*connect.Response[v1.ListWorkersResponse], error)
+	// ListQuotas returns the quotas of the caller, and how much of them is used. A caller
+	// who sees all studies gets those of every token. Streams and bytes of logs are those
+	// at the leader: each replica counts its own.
+	ListQuotas(context.Context, *connect.Request[v1.ListQuotasRequest]) (*connect.Response[v1.ListQuotasResponse], error)
 }
 
 // NewStudyServiceClient constructs a client for the fantasia.v1.StudyService service. By default,
@@ -412,6 +418,13 @@ func NewStudyServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		listQuotas: connect.NewClient[v1.ListQuotasRequest, v1.ListQuotasResponse](
+			httpClient,
+			baseURL+StudyServiceListQuotasProcedure,
+			connect.WithSchema(studyServiceMethods.ByName("ListQuotas")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -444,6 +457,7 @@ type studyServiceClient struct {
 	cancelTrial         *connect.Client[v1.CancelTrialRequest, v1.CancelTrialResponse]
 	editTrial           *connect.Client[v1.EditTrialRequest, v1.EditTrialResponse]
 	listWorkers         *connect.Client[v1.ListWorkersRequest, v1.ListWorkersResponse]
+	listQuotas          *connect.Client[v1.ListQuotasRequest, v1.ListQuotasResponse]
 }
 
 // CreateStudy calls fantasia.v1.StudyService.CreateStudy.
@@ -581,6 +595,11 @@ func (c *studyServiceClient) ListWorkers(ctx context.Context, req *connect.Reque
 	return c.listWorkers.CallUnary(ctx, req)
 }
 
+// ListQuotas calls fantasia.v1.StudyService.ListQuotas.
+func (c *studyServiceClient) ListQuotas(ctx context.Context, req *connect.Request[v1.ListQuotasRequest]) (*connect.Response[v1.ListQuotasResponse], error) {
+	return c.listQuotas.CallUnary(ctx, req)
+}
+
 // StudyServiceHandler is an implementation of the fantasia.v1.StudyService service.
 type StudyServiceHandler interface {
 	// CreateStudy starts a study. Names are unique among the studies that exist.
@@ -687,6 +706,10 @@ type StudyServiceHandler interface {
 	EditTrial(context.Context, *connect.Request[v1.EditTrialRequest]) (*connect.Response[v1.EditTrialResponse], error)
 	// ListWorkers returns the workers that the leader knows, by name.
 	ListWorkers(context.Context, *connect.Request[v1.ListWorkersRequest]) (*connect.Response[v1.ListWorkersResponse], error)
+	// ListQuotas returns the quotas of the caller, and how much of them is used. A caller
+	// who sees all studies gets those of every token. Streams and bytes of logs are those
+	// at the leader: each replica counts its own.
+	ListQuotas(context.Context, *connect.Request[v1.ListQuotasRequest]) (*connect.Response[v1.ListQuotasResponse], error)
 }
 
 // NewStudyServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -876,6 +899,13 @@ func NewStudyServiceHandler(svc StudyServiceHandler, opts ...connect.HandlerOpti
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
+	studyServiceListQuotasHandler := connect.NewUnaryHandler(
+		StudyServiceListQuotasProcedure,
+		svc.ListQuotas,
+		connect.WithSchema(studyServiceMethods.ByName("ListQuotas")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/fantasia.v1.StudyService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case StudyServiceCreateStudyProcedure:
@@ -932,6 +962,8 @@ func NewStudyServiceHandler(svc StudyServiceHandler, opts ...connect.HandlerOpti
 			studyServiceEditTrialHandler.ServeHTTP(w, r)
 		case StudyServiceListWorkersProcedure:
 			studyServiceListWorkersHandler.ServeHTTP(w, r)
+		case StudyServiceListQuotasProcedure:
+			studyServiceListQuotasHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -1047,4 +1079,8 @@ func (UnimplementedStudyServiceHandler) EditTrial(context.Context, *connect.Requ
 
 func (UnimplementedStudyServiceHandler) ListWorkers(context.Context, *connect.Request[v1.ListWorkersRequest]) (*connect.Response[v1.ListWorkersResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fantasia.v1.StudyService.ListWorkers is not implemented"))
+}
+
+func (UnimplementedStudyServiceHandler) ListQuotas(context.Context, *connect.Request[v1.ListQuotasRequest]) (*connect.Response[v1.ListQuotasResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fantasia.v1.StudyService.ListQuotas is not implemented"))
 }
