@@ -1,15 +1,23 @@
 package backend
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/coordinator/seal"
+	"github.com/fantasia-hpo/fantasia/internal/app/dashboard"
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
 	"github.com/fantasia-hpo/fantasia/study"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -77,4 +85,111 @@ func fill(b *testing.B, client *clientv3.Client, trials int) {
 		})
 	}
 	flush()
+}
+
+// BenchmarkManyStudies measures a page of a list, the dashboard's first page, and how long a new leader takes to
+// read the ledger, among many ended studies of 100 kB. FANTASIA_BENCH_STUDIES says how many; 1,000 if it is not set.
+// whole-files reads every specification besides, as leaders do who do not use heads.
+func BenchmarkManyStudies(b *testing.B) {
+	const size = 100_000
+	count := 1000
+	if text := os.Getenv("FANTASIA_BENCH_STUDIES"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			b.Fatal(err)
+		}
+		count = n
+	}
+	r := newReplica(b, 10*time.Second, func(o *coordinator.Options) { fillMany(b, o.Etcd, count, size) })
+	ctx := b.Context()
+	_, api, err := server.New(r.Backend, server.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	pages := dashboard.New(r.Backend, dashboard.Options{API: api})
+	b.Cleanup(func() {
+		if err := pages.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	for _, c := range []struct {
+		name string
+		call func() error
+	}{
+		{"page-of-5", func() error { _, err := r.Studies(ctx, "", 5); return err }},
+		{"dashboard", func() error {
+			w := httptest.NewRecorder()
+			pages.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, dashboard.Path, nil))
+			if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "many-0") {
+				return fmt.Errorf("the dashboard answered %d", w.Code)
+			}
+			return nil
+		}},
+		{"takeover-reads", func() error {
+			snap, err := r.l.Load(ctx)
+			if err == nil && len(snap.Studies) != count {
+				err = fmt.Errorf("read %d studies, want %d", len(snap.Studies), count)
+			}
+			return err
+		}},
+		{"whole-files", func() error {
+			snap, err := r.l.Load(ctx)
+			if err != nil {
+				return err
+			}
+			for i := range snap.Studies { // one at a time, so that they need not have room in memory
+				if _, err := r.l.Ledger.Study(ctx, snap.Studies[i].Study.ID); err != nil {
+					return err
+				}
+			}
+			return nil
+		}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := c.call(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// fillMany stores ended studies of a size, as a leader does.
+func fillMany(b *testing.B, client *clientv3.Client, count, size int) {
+	b.Helper()
+	l, ctx := ledger.New(client, ledger.Options{}), b.Context()
+	key, err := client.Put(ctx, l.LeaderKey(), "filler")
+	if err != nil {
+		b.Fatal(err)
+	}
+	w, err := l.Lead(ctx, ledger.Fence{Key: l.LeaderKey(), Revision: key.Header.Revision})
+	if err != nil {
+		b.Fatal(err)
+	}
+	s, err := inject.ParseStudy("", fmt.Appendf(nil, file, "many", 10, "default"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	like := s.Spec.Parameters[0]
+	for ledger.Size(&record.Study{Definition: *s}) < int64(size) {
+		for range 20 {
+			like.Name = fmt.Sprintf("a_parameter_with_a_long_name_%d", len(s.Spec.Parameters))
+			s.Spec.Parameters = append(s.Spec.Parameters, like)
+		}
+	}
+	start := time.Now()
+	for i := range count {
+		spec := record.Study{ID: record.NewID(rand.Reader, start.Add(time.Duration(i)*time.Millisecond)), Definition: *s, Created: start}
+		spec.Definition.Metadata.Name = fmt.Sprintf("many-%06d", i)
+		var batch ledger.Batch
+		batch.PutStatus(spec.ID, &record.Status{State: study.Stopped, Started: start, Ended: start})
+		if err := w.Create(ctx, &spec, &batch); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if _, err := client.Delete(ctx, l.LeaderKey()); err != nil {
+		b.Fatal(err)
+	}
 }

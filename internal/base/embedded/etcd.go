@@ -77,7 +77,8 @@ type Etcd struct {
 	close   func() error
 }
 
-// StartEtcd checks the files, starts etcd and waits until it serves or ctx ends. The error wraps
+// StartEtcd checks the files, starts etcd and waits until it serves or ctx ends. It defragments a database of which
+// much is free. The error wraps
 // dirlock.ErrHeld if Dir is in use, and an *etcdfile.Damage if a file is damaged.
 func StartEtcd(ctx context.Context, o EtcdOptions) (*Etcd, error) {
 	if o.Dir == "" {
@@ -122,6 +123,13 @@ func (e *Etcd) start(ctx context.Context, o EtcdOptions) error {
 	}
 	select {
 	case <-e.server.Server.ReadyNotify():
+		before, after, err := e.defragment(ctx, cfg.QuotaBackendBytes)
+		switch {
+		case err != nil: // it serves all the same
+			o.Logger.WarnContext(ctx, "etcd's database keeps its free space", "error", err)
+		case before > 0:
+			o.Logger.InfoContext(ctx, "defragmented etcd's database", "before", before, "after", after)
+		}
 		e.serving.Store(true)
 		return nil
 	case err, ok := <-e.server.Err():
