@@ -148,7 +148,7 @@ func New(o Options) (*Coordinator, error) {
 	c := &Coordinator{
 		o: o, ledger: ledger.New(o.Etcd, o.Ledger), roster: newRoster(o.WorkerLease),
 		recommendations: &recommendations{making: make(chan struct{}, 1), last: map[string]recommendation{}},
-		tails:           make(chan struct{}, maxTails), buryEvery: buryEvery, trim: newTrimRule(), leading: make(chan struct{}),
+		tails:           make(chan struct{}, MaxTails), buryEvery: buryEvery, trim: newTrimRule(), leading: make(chan struct{}),
 	}
 	c.room = &room{log: o.Logger, read: c.ledger.Space, every: roomEvery}
 	var err error

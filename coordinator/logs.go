@@ -24,8 +24,8 @@ var (
 )
 
 const (
-	// maxTails is how many logs a replica reads at once.
-	maxTails = 64
+	// MaxTails is how many logs a replica reads at once.
+	MaxTails = 64
 	// tailEvery is how often a followed log is polled.
 	tailEvery = 500 * time.Millisecond
 	// tailFor bounds how long one request may follow a log.
@@ -80,7 +80,7 @@ func (c *Coordinator) tailLogs(ctx context.Context, study string, trial *record.
 	case c.tails <- struct{}{}:
 		defer func() { <-c.tails }()
 	default:
-		return fmt.Errorf("%w: this replica is already reading %d logs, try again later", ErrLogAway, maxTails)
+		return fmt.Errorf("%w: this replica is already reading %d logs, try again later", ErrLogAway, MaxTails)
 	}
 	ctx, cancel := context.WithTimeout(ctx, tailFor)
 	defer cancel()

@@ -52,13 +52,18 @@ type Quotas struct {
 type callerUse struct {
 	share   quota.Share
 	streams int64
+	tails   int // logs that are read now
 	// logs are the bytes of programs' output that were sent since an hour began.
 	logs  int64
 	since time.Time
 }
 
-// logHour is for how long the bytes of logs count.
-const logHour = time.Hour
+const (
+	// logHour is for how long the bytes of logs count.
+	logHour = time.Hour
+	// maxLogs is how many logs a caller may read at once: a quarter of those that a replica reads.
+	maxLogs = coordinator.MaxTails / 4
+)
 
 // NewQuotas returns the quotas of the bearers of tokens, who have the usual ones where neither limits nor their own
 // lines name others.
@@ -112,7 +117,7 @@ func (q *Quotas) forget() {
 		return
 	}
 	maps.DeleteFunc(q.callers, func(_ string, c *callerUse) bool {
-		return c.streams == 0 && (c.logs == 0 || q.now().Sub(c.since) >= logHour)
+		return c.streams == 0 && c.tails == 0 && (c.logs == 0 || q.now().Sub(c.since) >= logHour)
 	})
 }
 
@@ -132,15 +137,24 @@ func (q *Quotas) openStream(g *Grant) (end func(), err error) {
 	}, nil
 }
 
-// openLog returns an error if a caller has no bytes of logs left, which is a *quota.Exceeded.
-func (q *Quotas) openLog(g *Grant) error {
+// openLog counts a log that is read, which ends with end. The error is a *quota.Exceeded if the caller has no bytes
+// left.
+func (q *Quotas) openLog(g *Grant) (end func(), err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	c := q.caller(g)
 	if c.logs >= c.share.Limits.Of(quota.LogBytes) {
-		return &quota.Exceeded{Share: c.share, Name: quota.LogBytes, Used: c.logs, More: 1}
+		return nil, &quota.Exceeded{Share: c.share, Name: quota.LogBytes, Used: c.logs, More: 1}
 	}
-	return nil
+	if c.tails >= maxLogs {
+		return nil, exhausted("the token %s reads %d logs, as many as it may at once; try again later", g.Name, c.tails)
+	}
+	c.tails++
+	return func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		c.tails--
+	}, nil
 }
 
 // sentLog counts bytes of a log that a caller was sent.
@@ -166,10 +180,13 @@ func (m metered) TailLogs(ctx context.Context, study string, number int, o coord
 	if !ok {
 		return parts
 	}
-	if err := m.quotas.openLog(&g); err != nil {
-		return fails[coordinator.LogPart](err)
-	}
 	return func(yield func(coordinator.LogPart, error) bool) {
+		end, err := m.quotas.openLog(&g)
+		if err != nil {
+			yield(coordinator.LogPart{}, err)
+			return
+		}
+		defer end()
 		for p, err := range parts {
 			m.quotas.sentLog(&g, len(p.Data))
 			if !yield(p, err) {

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -58,6 +59,38 @@ func TestLogBytes(t *testing.T) {
 	hours.Add(1)
 	if _, err := read("one"); err != nil {
 		t.Errorf("an hour later: %v", err)
+	}
+}
+
+// A caller reads a quarter of the logs that a replica reads at once, and another caller goes on.
+func TestLogsAreShared(t *testing.T) {
+	backend := servertest.NewMemory()
+	create(t, backend, "digits")
+	backend.Put("digits", evaluated(1, 0.5))
+	backend.PutLog("digits", 1, coordinator.LogPart{Attempt: 1, Stream: messaging.LogStdout, Data: []byte("a line\n")})
+	metered := server.NewQuotas(nil, nil, time.Now).Meter(backend)
+	// open reads n logs within each other, and returns why the next one was refused.
+	var open func(holder string, n int) error
+	open = func(holder string, n int) error {
+		ctx := server.WithGrant(within(t), server.Grant{Name: holder, Shares: []quota.Share{{}}})
+		for _, err := range metered.TailLogs(ctx, "digits", 1, coordinator.LogTail{Lines: 1, Streams: []messaging.LogStream{messaging.LogStdout}}) {
+			if err != nil || n == 1 {
+				return err
+			}
+			return open(holder, n-1)
+		}
+		return nil
+	}
+	if err := open("one", 16); err != nil {
+		t.Errorf("16 logs: %v", err)
+	}
+	check(t, open("one", 17), connect.CodeResourceExhausted, "17 logs")
+	ctx := server.WithGrant(within(t), server.Grant{Name: "one"})
+	for range metered.TailLogs(ctx, "digits", 1, coordinator.LogTail{Lines: 1, Streams: []messaging.LogStream{messaging.LogStdout}}) {
+		if err := errors.Join(open("one", 15), open("two", 16)); err != nil {
+			t.Errorf("what is left, and another caller: %v", err)
+		}
+		break
 	}
 }
 
