@@ -128,3 +128,21 @@ def test_storage_is_a_directory_or_a_url() -> None:
         fantasia.SpaceError, match=r"storage: expected a directory, http.*got 'sqlite:///a.db'"
     ):
         fantasia.study_names("sqlite:///a.db")
+
+
+def test_new_storage_is_small_and_git_ignores_it(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    storage = tmp_path / ".fantasia"
+    study = fantasia.create_study(
+        direction="minimize", parameters={"x": fantasia.Float(0, 1)}, storage=storage
+    )
+    study.optimize(lambda trial: 1.0, n_trials=3)
+    taken = sum(path.lstat().st_blocks * 512 for path in storage.rglob("*"))
+    assert taken < 2 << 20
+    status = ["git", "-C", str(tmp_path), "status", "--porcelain", "--untracked-files=all"]
+    assert subprocess.run(status, capture_output=True, check=True, text=True).stdout == ""
+    _server.close_servers()
+    (storage / ".gitignore").write_text("mine\n")
+    fantasia.load_study(study.name, storage)
+    assert (storage / ".gitignore").read_text() == "mine\n"
+    _server.close_servers()
