@@ -351,6 +351,48 @@ func TestForwardedRequestsBearTheToken(t *testing.T) {
 	}
 }
 
+// A replica that lies, or whoever claims to be one, gets no more than the token that it sends: neither
+// the mark of a forwarded request nor headers that name a caller count, and a replica that does
+// not lead passes a marked request on to nobody.
+func TestForgedForwarding(t *testing.T) {
+	backend := servertest.NewMemory()
+	all, _ := tokens(t, "writer "+digest("writer")+" write", "reader "+digest("reader")+" read", "team "+digest("team")+" write team-")
+	listeners := []net.Listener{listen(t), listen(t)}
+	leader := listeners[0].Addr().String()
+	for i, l := range listeners {
+		_, stop := start(t, l, backend, server.Options{Tokens: all,
+			Leader: func(context.Context) (string, bool, error) { return leader, i == 0, nil }})
+		t.Cleanup(stop)
+	}
+	forge := func(h http.Header) {
+		h.Set(server.ForwardedHeader, "1")
+		for name, value := range map[string]string{"X-Forwarded-For": "127.0.0.1", "X-Forwarded-User": "writer", "X-Remote-User": "writer",
+			"Forwarded": "for=127.0.0.1;host=localhost", "Fantasia-Caller": "writer", "Fantasia-Token": "writer", "X-Forwarded-Authorization": "Bearer writer"} {
+			h.Set(name, value)
+		}
+	}
+	for token, want := range map[string]connect.Code{"": connect.CodeUnauthenticated, "reader": connect.CodePermissionDenied, "team": connect.CodePermissionDenied, "writer": 0} {
+		for i := range listeners {
+			create := connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: named("s")})
+			forge(create.Header())
+			expected := want
+			if i == 1 && token != "" {
+				expected = connect.CodeUnavailable // it leads no more, and a marked request is not forwarded again
+			}
+			_, err := bear(t, listeners[i].Addr().String(), "connect", token).CreateStudy(within(t), create)
+			if i == 1 && token != "writer" && err != nil {
+				continue // refused, whoever looks first
+			}
+			check(t, err, expected, "create with forged headers as %q at replica %d", token, i)
+		}
+	}
+	// What a lying member repeats has no other effect than the first time: a name is taken once.
+	again := connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: named("s")})
+	forge(again.Header())
+	_, err := bear(t, leader, "connect", "writer").CreateStudy(within(t), again)
+	check(t, err, connect.CodeAlreadyExists, "the same request again")
+}
+
 // A changed file takes effect; one that cannot be read changes nothing.
 func TestTokensAreReadAgain(t *testing.T) {
 	all, file := tokens(t, "one "+digest("first")+" read")
