@@ -125,7 +125,7 @@ func (r *run) handle(ctx context.Context, slot int, ev evaluation.Evaluator, d m
 	ack := func() { r.answer(ctx, "acknowledge", d.Ack) }
 	switch {
 	case r.journal.Has(a.AttemptID):
-		ack() // it was claimed here before and must not run again
+		r.offeredAgain(ctx, slot, a, ack)
 		return
 	case r.registry.avoids(a.Study):
 		nak(refuseDelay)
@@ -196,6 +196,21 @@ func (r *run) refuse(a *messaging.Assignment, err error) {
 	}
 	r.refused[a.Study] = struct{}{}
 	r.options.Logger.Error("this worker takes no trials of the study", telemetry.LogStudy, a.StudyName, telemetry.LogReason, err)
+}
+
+// offeredAgain answers an assignment that was claimed here before and must not run again. If
+// the broker has lost the claim, the leader has never read it and offers the attempt for ever.
+// So an attempt that has come to nothing here is claimed once more: the leader then learns
+// from a heartbeat that it is lost.
+func (r *run) offeredAgain(ctx context.Context, slot int, a *messaging.Assignment, ack func()) {
+	if !r.registry.runs(a.AttemptID) && !r.sender.has(a.AttemptID) {
+		if err := r.claim(ctx, slot, a, time.Now()); err != nil && !errors.Is(err, messaging.ErrClaimed) {
+			r.options.Logger.Warn("cannot claim an attempt once more", telemetry.LogStudy, a.StudyName,
+				telemetry.LogTrial, a.Trial, telemetry.LogAttempt, a.Attempt, telemetry.LogError, err)
+			return // it is offered again
+		}
+	}
+	ack()
 }
 
 // claim claims an attempt. A try without an answer is repeated with the same id, so

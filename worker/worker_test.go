@@ -2,7 +2,9 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -12,6 +14,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
+	"github.com/fantasia-hpo/fantasia/worker/spool"
 )
 
 func TestTrialsAreEvaluatedAndTold(t *testing.T) {
@@ -72,6 +75,33 @@ func TestAttemptOfferedAgainIsRunOnce(t *testing.T) {
 			t.Errorf("evaluated %d times", c.of(1))
 		}
 		synctest.Wait()
+		if n := r.broker.Queued(testPool); n != 0 {
+			t.Errorf("%d assignments are still queued", n)
+		}
+	})
+}
+
+// A process was killed while an attempt ran, and the broker lost its claim. The next process
+// claims the attempt, so that the leader can see that it is lost, but does not run it.
+func TestClaimLostByTheBroker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c calls
+		r := newRig(t, c.square, membus.Options{})
+		journal, err := spool.OpenJournal(filepath.Join(r.options.StateDir, "claims"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(journal.Add(assigned(1).AttemptID), journal.Close()); err != nil {
+			t.Fatal(err)
+		}
+		r.start()
+		r.offer(assigned(1), assigned(2))
+		r.untilTold(2)
+		synctest.Wait()
+		claims := r.seen().claims
+		if c.of(1) != 0 || len(claims) != 2 {
+			t.Errorf("evaluated %d times, claims %+v", c.of(1), claims)
+		}
 		if n := r.broker.Queued(testPool); n != 0 {
 			t.Errorf("%d assignments are still queued", n)
 		}
