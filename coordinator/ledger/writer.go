@@ -87,7 +87,7 @@ func (l *Ledger) lead(ctx context.Context, f Fence, unfinished bool) (*Writer, e
 		if left > 0 {
 			return nil, err
 		}
-		last, err = commit{}, nil // without a redo log, only the revision of the last commit matters
+		last = commit{} // without a redo log, only the revision of the last commit matters
 	}
 	w.head = head
 	err = w.recall(resp.Responses[3].GetResponseRange().Kvs, resp.Responses[4].GetResponseRange().Kvs)
