@@ -86,8 +86,8 @@ func TestLogsAreShared(t *testing.T) {
 	}
 	check(t, open("one", 17), connect.CodeResourceExhausted, "17 logs")
 	ctx := server.WithGrant(within(t), server.Grant{Name: "one"})
-	for range metered.TailLogs(ctx, "digits", 1, coordinator.LogTail{Lines: 1, Streams: []messaging.LogStream{messaging.LogStdout}}) {
-		if err := errors.Join(open("one", 15), open("two", 16)); err != nil {
+	for _, err := range metered.TailLogs(ctx, "digits", 1, coordinator.LogTail{Lines: 1, Streams: []messaging.LogStream{messaging.LogStdout}}) {
+		if err := errors.Join(err, open("one", 15), open("two", 16)); err != nil {
 			t.Errorf("what is left, and another caller: %v", err)
 		}
 		break
