@@ -15,7 +15,12 @@ import (
 
 // Run checks that the optimisers made by create keep every promise of the Optimizer
 // contract. create returns a new one, with its settings, each time.
-func Run(t *testing.T, create func() optimizer.Optimizer) {
+func Run(t *testing.T, create func() optimizer.Optimizer) { run(t, create, testSeeds) }
+
+// RunUnseeded is Run for an optimiser whose points do not depend on the seed, such as a grid.
+func RunUnseeded(t *testing.T, create func() optimizer.Optimizer) { run(t, create, testNoSeeds) }
+
+func run(t *testing.T, create func() optimizer.Optimizer, seeds func(*testing.T, func() optimizer.Optimizer)) {
 	for _, c := range []struct {
 		name string
 		test func(*testing.T, func() optimizer.Optimizer)
@@ -23,7 +28,7 @@ func Run(t *testing.T, create func() optimizer.Optimizer) {
 		{"same arguments, same answer", testDeterminism},
 		{"any number of cores, same answer", testCores},
 		{"concurrent calls, same answer", testConcurrency},
-		{"another seed, other points", testSeeds},
+		{"another seed", seeds},
 		{"the problem is not changed", testUnchanged},
 		{"points of a mixed, conditional, constrained space", testMixed},
 		{"initial points come first", testInitial},
@@ -129,6 +134,13 @@ func testSeeds(t *testing.T, create func() optimizer.Optimizer) {
 		if cmp.Equal(a.Suggested[i].Point, b.Suggested[i].Point) {
 			t.Errorf("seeds 6 and 7 both suggest %v as trial %d", a.Suggested[i].Point, i+1)
 		}
+	}
+}
+
+func testNoSeeds(t *testing.T, create func() optimizer.Optimizer) {
+	a, b := history(t, create(), 6), history(t, create(), 7)
+	if diff := cmp.Diff(a.Suggested, b.Suggested); diff != "" {
+		t.Errorf("(-seed 6 +seed 7):\n%s", diff)
 	}
 }
 

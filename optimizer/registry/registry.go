@@ -10,6 +10,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/bohb"
 	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/cmaes"
 	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/forest"
+	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/grid"
 	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/hebo"
 	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/nsga2"
 	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/random"
@@ -130,6 +131,12 @@ func Entries() []Entry {
 			Several:     true,
 			Description: "A scrambled Sobol sequence: points that fill the space evenly.",
 			create:      func(setting.Values) optimizer.Optimizer { return sobol.New() },
+		},
+		{
+			Name:        "grid",
+			Description: "Every point of a grid in order, then of finer grids: for small spaces of which all points are wanted.",
+			Settings:    grid.Settings(),
+			create:      func(v setting.Values) optimizer.Optimizer { return grid.New(v.Int("points")) },
 		},
 	}
 }

@@ -15,7 +15,7 @@ import (
 )
 
 func TestNames(t *testing.T) {
-	if diff := cmp.Diff([]string{"hebo", "gp", "hebo-paper", "tpe", "bohb", "cmaes", "forest", "turbo", "lgp", "uhe", "pt", "nsga2", "random", "sobol"}, Names()); diff != "" {
+	if diff := cmp.Diff([]string{"hebo", "gp", "hebo-paper", "tpe", "bohb", "cmaes", "forest", "turbo", "lgp", "uhe", "pt", "nsga2", "random", "sobol", "grid"}, Names()); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 	if Names()[0] != Default {
@@ -46,7 +46,7 @@ func TestEntries(t *testing.T) {
 }
 
 func TestEmptyNameIsTheDefault(t *testing.T) {
-	// random and sobol have no setting noise.
+	// random, sobol and grid have no setting noise.
 	if err := Check("", map[string]any{"noise": "no"}); err != nil {
 		t.Error(err)
 	}
@@ -119,7 +119,7 @@ func TestWhoRecommends(t *testing.T) {
 		"forest": {Trial: 1, Mean: 2, Point: p.Observations[0].Point}, "lgp": {Trial: 1, Mean: 2, Point: p.Observations[0].Point},
 		"turbo": {Trial: 1, Mean: 2, Point: p.Observations[0].Point},
 		"uhe":   {Trial: 1, Mean: 2, Point: p.Observations[0].Point}, "pt": {Trial: 1, Mean: 2, Point: p.Observations[0].Point},
-		"nsga2": {Trial: 1, Mean: 2, Point: p.Observations[0].Point}, "random": nil, "sobol": nil,
+		"nsga2": {Trial: 1, Mean: 2, Point: p.Observations[0].Point}, "random": nil, "sobol": nil, "grid": nil,
 	}
 	got := map[string]*optimizer.Recommendation{}
 	for _, name := range Names() {
@@ -138,7 +138,7 @@ func TestWhoRecommends(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	err := Check("gpp", nil)
-	if _, ok := errors.AsType[*UnknownError](err); !ok || err.Error() != `unknown algorithm "gpp": want one of hebo, gp, hebo-paper, tpe, bohb, cmaes, forest, turbo, lgp, uhe, pt, nsga2, random, sobol` {
+	if _, ok := errors.AsType[*UnknownError](err); !ok || err.Error() != `unknown algorithm "gpp": want one of hebo, gp, hebo-paper, tpe, bohb, cmaes, forest, turbo, lgp, uhe, pt, nsga2, random, sobol, grid` {
 		t.Errorf("an unknown name: %v", err)
 	}
 	err = Check("random", map[string]any{"draws": 8})
@@ -150,7 +150,7 @@ func TestErrors(t *testing.T) {
 
 // TestBlind holds that those optimisers are marked as blind that ignore results.
 func TestBlind(t *testing.T) {
-	for name, want := range map[string]bool{"hebo": false, "gp": false, "hebo-paper": false, "tpe": false, "bohb": false, "cmaes": false, "forest": false, "turbo": false, "lgp": false, "uhe": false, "pt": false, "random": true, "sobol": true} {
+	for name, want := range map[string]bool{"hebo": false, "gp": false, "hebo-paper": false, "tpe": false, "bohb": false, "cmaes": false, "forest": false, "turbo": false, "lgp": false, "uhe": false, "pt": false, "random": true, "sobol": true, "grid": true} {
 		o, err := New(name, nil)
 		if err != nil {
 			t.Fatal(err)

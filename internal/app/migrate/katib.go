@@ -78,7 +78,7 @@ type collectorSpec struct {
 // katibAlgorithms are Katib's algorithms with a counterpart; all others become the
 // default, which learns from results as they do.
 var katibAlgorithms = map[string]string{
-	"random": "random", "sobol": "sobol", "grid": "sobol",
+	"random": "random", "sobol": "sobol", "grid": "grid",
 	"tpe": "tpe", "multivariate-tpe": "tpe", "cmaes": "cmaes",
 }
 
@@ -163,7 +163,7 @@ func (e *experimentSpec) algorithm(r *Result, s *study.Spec) {
 	s.Algorithm.Name = katibAlgorithms[name]
 	switch {
 	case name == "grid":
-		r.note("algorithm grid became sobol, which spreads its points as evenly for any number of trials")
+		r.note("algorithm grid goes through the space in order here too, with the last parameter changing fastest; a double without a step has 10 values, min and max among them (settings: points), and finer grids follow")
 	case name == "hyperband":
 		e.hyperband(r, s)
 	case name == "pbt":

@@ -175,7 +175,7 @@ func TestKatibEarlyStopping(t *testing.T) {
 }
 
 func TestKatibAlgorithms(t *testing.T) {
-	for name, want := range map[string]string{"random": "random", "grid": "sobol", "tpe": "tpe", "multivariate-tpe": "tpe", "cmaes": "cmaes", "bayesianoptimization": "hebo", "pbt": "hebo"} {
+	for name, want := range map[string]string{"random": "random", "grid": "grid", "tpe": "tpe", "multivariate-tpe": "tpe", "cmaes": "cmaes", "bayesianoptimization": "hebo", "pbt": "hebo"} {
 		_, s := imported(t, strings.Replace(source(t, "pytorch.yaml"), "algorithmName: random", "algorithmName: "+name, 1))
 		if s.Spec.Algorithm.Name != want {
 			t.Errorf("%s became %s, want %s", name, s.Spec.Algorithm.Name, want)
@@ -191,11 +191,11 @@ func TestKatibWorkflow(t *testing.T) {
 			t.Errorf("the template lacks %q:\n%s", piece, r.Template)
 		}
 	}
-	if s.Spec.Algorithm.Name != "sobol" || s.Spec.Budget.MaxFailedTrials != 1 || r.Container != "main" {
+	if s.Spec.Algorithm.Name != "grid" || s.Spec.Budget.MaxFailedTrials != 1 || r.Container != "main" {
 		t.Errorf("algorithm %q, %+v, container %q", s.Spec.Algorithm.Name, s.Spec.Budget, r.Container)
 	}
 	notes := strings.Join(r.Notes, "\n")
-	for _, piece := range []string{"names no command", "primaryPodLabels", "--failure", "grid became sobol"} {
+	for _, piece := range []string{"names no command", "primaryPodLabels", "--failure", "grid goes through the space in order"} {
 		if !strings.Contains(notes, piece) {
 			t.Errorf("the notes lack %q:\n%s", piece, notes)
 		}

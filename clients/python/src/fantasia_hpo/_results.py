@@ -23,7 +23,7 @@ Direction = Literal["minimize", "maximize"]
 
 SERVICE = "StudyService/"
 _RECOMMENDED_WAIT = 5.0  # seconds that `recommended` waits for the model to have seen all trials
-_NO_MODEL = ("random", "sobol")  # algorithms that recommend nothing
+_NO_MODEL = ("random", "sobol", "grid")  # algorithms that recommend nothing
 
 
 @dataclass(frozen=True)
