@@ -43,6 +43,7 @@ var differing = map[string]string{
 	"poolDefaults.securityContext":                    `{"readOnlyRootFilesystem":false}`,
 	"poolDefaults.egress":                             `[{"ports":[{"port":443}]}]`,
 	"poolDefaults.autoscaling.method":                 `"keda"`,
+	"coordinator.quotas":                              `["studies=7"]`,
 	"nats.bundled.accounts":                           `true`,
 	"nats.streamReplicas":                             `3`,
 	"nats.bundled.replicas":                           `3`,

@@ -160,7 +160,7 @@ func TestWordsThatBecameBooleans(t *testing.T) {
 	}
 	for _, tt := range []struct{ parameter, initial, want string }{
 		{`{"name": true, "type": "float", "min": 0, "max": 1}`, ``, `the boolean true where text must be: put it in quotes, "true"; if it was y, n, yes, no, on or off`},
-		{`{"name": "y", "type": "float", "min": 0, "max": 1}`, `{"true": 0.5}`, `there is no such parameter; put the name y in quotes`},
+		{`{"name": "y", "type": "float", "min": 0, "max": 1}`, `{"true": 0.5}`, `there is no such parameter (did you mean "y"? A tool has read y as a boolean: put "y" in quotes)`},
 		{`{"name": "p", "type": "categorical", "values": ["on", "off"]}`, `{"p": false}`, `false is not accepted; want on, off; put on in quotes`},
 		{`{"name": "p", "type": "fixed", "value": "No"}, {"name": "x", "type": "float", "min": 0, "max": 1}`, `{"p": false}`, `want No; put No in quotes`},
 	} {

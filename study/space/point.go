@@ -82,7 +82,7 @@ func (s *Space) normalize(raw map[string]any, problem func(name string, known bo
 	for _, name := range slices.Sorted(maps.Keys(raw)) {
 		i, ok := s.index[name]
 		if !ok {
-			problem(name, false, "there is no such parameter"+check.DidYouMean(name, s.order)+s.misread(name))
+			problem(name, false, "there is no such parameter"+check.DidYouMean(name, s.order))
 			continue
 		}
 		value, err := s.params[i].Convert(raw[name])
@@ -111,19 +111,6 @@ func (s *Space) normalize(raw map[string]any, problem func(name string, known bo
 		problem(param.Name, true, message)
 	}
 	return p
-}
-
-// misread returns advice if a name is a boolean that may have been a parameter's name.
-func (s *Space) misread(name string) string {
-	if name != "true" && name != "false" {
-		return ""
-	}
-	for _, word := range s.order {
-		if study.BooleanWord(word) {
-			return fmt.Sprintf("; put the name %s in quotes, as some tools read it as a boolean", word)
-		}
-	}
-	return ""
 }
 
 // activeWhere describes where the i-th parameter is active.

@@ -3,14 +3,15 @@ package backend
 import (
 	"crypto/rand"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/coordinator"
@@ -20,7 +21,6 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/app/dashboard"
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
 	"github.com/fantasia-hpo/fantasia/study"
-	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // BenchmarkLargeStudy measures the requests for an ended study of 50,000 trials, and how
@@ -87,20 +87,14 @@ func fill(b *testing.B, client *clientv3.Client, trials int) {
 	flush()
 }
 
+var manyStudies = flag.Int("studies", 1000, "how many studies BenchmarkManyStudies stores")
+
 // BenchmarkManyStudies measures a page of a list, the dashboard's first page, and how long a new leader takes to
-// read the ledger, among many ended studies of 100 kB. FANTASIA_BENCH_STUDIES says how many; 1,000 if it is not set.
+// read the ledger, among many ended studies of 100 kB.
 // whole-files reads every specification besides, as leaders do who do not use heads.
 func BenchmarkManyStudies(b *testing.B) {
 	const size = 100_000
-	count := 1000
-	if text := os.Getenv("FANTASIA_BENCH_STUDIES"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			b.Fatal(err)
-		}
-		count = n
-	}
-	r := newReplica(b, 10*time.Second, func(o *coordinator.Options) { fillMany(b, o.Etcd, count, size) })
+	r := newReplica(b, 10*time.Second, func(o *coordinator.Options) { fillMany(b, o.Etcd, *manyStudies, size) })
 	ctx := b.Context()
 	_, api, err := server.New(r.Backend, server.Options{})
 	if err != nil {
@@ -127,8 +121,8 @@ func BenchmarkManyStudies(b *testing.B) {
 		}},
 		{"takeover-reads", func() error {
 			snap, err := r.l.Load(ctx)
-			if err == nil && len(snap.Studies) != count {
-				err = fmt.Errorf("read %d studies, want %d", len(snap.Studies), count)
+			if err == nil && len(snap.Studies) != *manyStudies {
+				err = fmt.Errorf("read %d studies, want %d", len(snap.Studies), *manyStudies)
 			}
 			return err
 		}},

@@ -21,7 +21,7 @@ import (
 )
 
 // segmentBytes is the size of the log's files of package embedded.
-const segmentBytes = 16 << 20
+const segmentBytes = 512 << 10
 
 // fill runs an etcd that stores n versions of a few keys, and returns its data directory.
 func fill(t *testing.T, n int) string {
@@ -155,8 +155,12 @@ func TestDamagedFiles(t *testing.T) {
 			b[at+7]++
 			return b
 		}, ""},
-		{"a zeroed page", "snap/db", func(b []byte) []byte { clear(b[5*4096 : 6*4096]); return b }, ""},
-		{"a log that was cut off", "wal/0000000000000000-0000000000000000.wal", func(b []byte) []byte { return b[:100_000] }, "it was cut off"},
+		{"a zeroed page", "snap/db", func(b []byte) []byte {
+			page := bytes.Index(b, []byte(strings.Repeat("2499", 50))) / 4096
+			clear(b[page*4096 : (page+1)*4096])
+			return b
+		}, ""},
+		{"a log that was cut off", "wal/*.wal", func(b []byte) []byte { return b[:100_000] }, "it was cut off"},
 		{"a log with a flipped bit", "wal/0000000000000000-0000000000000000.wal", func(b []byte) []byte { b[100_000] ^= 4; return b }, "cannot be read"},
 		{"a log with a zeroed page", "wal/0000000000000000-0000000000000000.wal", func(b []byte) []byte { clear(b[102_400:106_496]); return b }, "cannot be read"},
 		{"a snapshot with a flipped bit", "snap/*.snap", func(b []byte) []byte { b[len(b)/2] ^= 1; return b }, ""},
