@@ -69,7 +69,9 @@ func TestWhatAnEarlierProcessBeganGoesOn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	earlier.Close()
+	if err := earlier.Close(); err != nil {
+		t.Fatal(err)
+	}
 	r.offer(assigned(1), assigned(3)) // the first again
 	r.start()
 	r.until("a heartbeat", func() bool { return len(r.beats) > 0 })

@@ -80,8 +80,6 @@ func TestRecommendReadsTheSettings(t *testing.T) {
 	}
 }
 
-// The optimisers that ignore results recommend nothing; the others do as soon as an
-// evaluation has completed.
 // Optimisers of several objectives suggest points for them, and recommend none.
 func TestSeveralObjectives(t *testing.T) {
 	p := &optimizer.Problem{
@@ -89,7 +87,7 @@ func TestSeveralObjectives(t *testing.T) {
 		Objectives:   []study.Objective{{Metric: "a", Direction: study.Minimize}, {Metric: "b", Direction: study.Maximize}},
 		Observations: []optimizer.Observation{{Trial: 1, Point: study.Point{"x1": 0.5}, Outcome: optimizer.OutcomeCompleted, Values: study.Values{2, 3}}},
 	}
-	if diff := cmp.Diff([]string{"nsga2", "random", "sobol"}, Several()); diff != "" {
+	if diff := cmp.Diff([]string{"hebo", "gp", "nsga2", "random", "sobol"}, Several()); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 	for _, name := range Several() {
@@ -107,6 +105,8 @@ func TestSeveralObjectives(t *testing.T) {
 	}
 }
 
+// The optimisers that ignore results recommend nothing; the others do as soon as an
+// evaluation has completed.
 func TestWhoRecommends(t *testing.T) {
 	p := &optimizer.Problem{
 		Space: optimizertest.Cube(t, 1, 0, 1), Direction: study.Minimize, MaxTrials: 40,
