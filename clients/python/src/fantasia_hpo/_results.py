@@ -75,6 +75,11 @@ class Results:
         document = json.loads(message["studyFile"])
         spec = document["spec"]
         self.name: str = document["metadata"]["name"]
+        if "objective" not in spec:
+            raise errors.SpaceError(
+                f"the study {self.name!r} has several objectives, and this client takes one: "
+                "use the commands `fantasia study get` and `fantasia trial list`"
+            )
         self.metric: str = spec["objective"]["metric"]
         self.direction: Direction = spec["objective"]["direction"]
         self.parameters: dict[str, Parameter] = dict(declared or {})
