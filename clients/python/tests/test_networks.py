@@ -38,7 +38,10 @@ def loss_after(rate: float, epoch: int) -> float:
 
 
 def stops_slow_trials(storage: Path, train: Callable[[fantasia.Trial], float], *, unit: int = 1) -> None:
-    """Run a study that stops losses above 0.5 from the third report on, and compare its curves."""
+    """Run a study that stops losses above 0.5 from the third report on, and compare its curves.
+
+    Reports are sent in the background: the decision about the third is there at the fourth at the latest.
+    """
     made = fantasia.create_study(
         storage=storage,
         direction="minimize",
@@ -53,8 +56,10 @@ def stops_slow_trials(storage: Path, train: Callable[[fantasia.Trial], float], *
         slow = float(t.params["x"]) < 0
         assert t.state is (TrialState.PRUNED if slow else TrialState.COMPLETED)
         rate = 0.01 if slow else 0.2
-        expected = {unit * e: loss_after(rate, e) for e in range(1, (3 if slow else EPOCHS) + 1)}
-        assert made.curve(t) == pytest.approx(expected, rel=1e-3)
+        curve = made.curve(t)
+        assert len(curve) in ((3, 4) if slow else (EPOCHS,))
+        expected = {unit * e: loss_after(rate, e) for e in range(1, len(curve) + 1)}
+        assert curve == pytest.approx(expected, rel=1e-3)
 
 
 def test_callback_of_keras(storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,9 +196,9 @@ def test_all_processes_stop_with_rank_0(storage: Path, monkeypatch: pytest.Monke
         made.release(trial)
     else:
         assert [type(e) for e in (raised[0], raised[1])] == [fantasia.TrialPruned] * 2
-        assert sorted(reported) == [1, 1, 2, 2]  # both stop at the third
+        assert sorted(reported) in ([1, 1, 2, 2], [1, 1, 2, 2, 3, 3])  # both stop at the same report
         made.tell(trial, state=TrialState.PRUNED)
-        assert made.curve(trial.number) == {1: 0.9, 2: 0.9, 3: 0.9}
+        assert made.curve(trial.number) == dict.fromkeys(range(1, reported[-1] + 2), 0.9)
 
 
 def test_only_other_ranks_have_no_trial() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._optimize import Run
 from ._results import Direction, Picture, Recommendation
+from ._space import Space
 from .create import create_study as _create_study
 from .create import load_study as _load_study
 from .parameters import Parameter
@@ -139,6 +140,10 @@ class AsyncStudy:
     async def best_trial(self) -> FrozenTrial:
         """Return the completed trial with the best value. See Study.best_trial."""
         return await asyncio.to_thread(lambda: self.study.best_trial)
+
+    async def space(self) -> Space:
+        """Return the parameters. See Study.space."""
+        return await asyncio.to_thread(lambda: self.study.space)
 
     async def best_trials(self) -> list[FrozenTrial]:
         """Return the completed trials with the best value. See Study.best_trials."""
