@@ -7,6 +7,9 @@
 // those still being evaluated. When evaluations are noisy, promising points are
 // re-evaluated.
 //
+// Several objectives have a model each. Points are chosen by how much they are expected to
+// enlarge the hypervolume of the front, or, beyond three objectives, by random mixtures.
+//
 // Failed and infeasible evaluations are kept out of that model. A second model predicts
 // where evaluations complete, and the acquisition function is multiplied by that
 // probability. In a study with more than surrogate.MaxPoints observations, the model
