@@ -54,7 +54,8 @@ func (p Parameter) misread(value any) string {
 		return ""
 	}
 	for _, v := range p.Listed() {
-		if word, ok := v.(string); ok && BooleanWord(word) {
+		word, _ := v.(string)
+		if _, ok := BooleanWord(word); ok {
 			return fmt.Sprintf("; put %s in quotes, as some tools read it as a boolean", word)
 		}
 	}

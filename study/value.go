@@ -38,10 +38,16 @@ func Scalar(v any) (any, bool) {
 	}
 }
 
-// BooleanWord reports whether a text is one that YAML 1.1 reads as a boolean, and YAML 1.2 as text:
-// a tool that rewrites a study file may have done the former.
-func BooleanWord(text string) bool {
-	return slices.Contains([]string{"y", "n", "yes", "no", "on", "off"}, strings.ToLower(text))
+// BooleanWord returns the boolean that YAML 1.1 reads a text as, if YAML 1.2 reads it as text. A tool
+// that rewrites a study file, such as kubectl, may have done the former.
+func BooleanWord(text string) (value, ok bool) {
+	switch strings.ToLower(text) {
+	case "y", "yes", "on":
+		return true, true
+	case "n", "no", "off":
+		return false, true
+	}
+	return false, false
 }
 
 // Equal reports whether two scalars are the same value. An int64 and a float64 are the

@@ -101,7 +101,7 @@ func checkIssuer(issuer string) error {
 	return nil
 }
 
-// Lines implements server.Lister: those of the grants, and of the tokens that are accepted too.
+// Lines implements server.Lister. It returns the lines of the grants, and then those of Next.
 func (v *Verifier) Lines() []server.Grant {
 	all := v.o.Grants.Lines()
 	if next, ok := v.o.Next.(server.Lister); ok {

@@ -75,8 +75,8 @@ type Reader interface {
 	// log, ErrUnavailable if its worker does not answer.
 	TailLogs(ctx context.Context, study string, number int, o coordinator.LogTail) iter.Seq2[coordinator.LogPart, error]
 
-	// Used returns how much of the quotas of each share is used, of what is stored. If there are
-	// several replicas, only the leader's is called.
+	// Used returns, for each share, how much of its studies, bytes and open trials is in use.
+	// If there are several replicas, only the leader's is called.
 	Used(ctx context.Context, shares []quota.Share) ([]quota.Use, error)
 	// Workers returns the workers that the leader knows, in any order. If there are
 	// several replicas, only the leader's is called.

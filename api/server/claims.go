@@ -16,9 +16,9 @@ import (
 //
 // It grants a role to tokens whose claim is VALUE, or a list that has VALUE. A VALUE with
 // spaces is written in double quotes, as in Go. PREFIX limits the line to studies whose
-// names begin with it. QUOTA is one of package quota, of what the line covers. The lines that match a
-// token add up. Empty lines and lines that
-// begin with # are ignored. Safe for concurrent use.
+// names begin with it. QUOTA is the name of a quota (package quota), and bounds what the line
+// covers. The lines that match a token add up. Empty lines and lines that begin with # are
+// ignored. Safe for concurrent use.
 type ClaimGrants struct{ file *watched[[]claimLine] }
 
 // claimLine is a line of the file.

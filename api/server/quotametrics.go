@@ -18,8 +18,8 @@ const maxObserved = 200
 // observeTime is how long the metrics wait for the leader's answer, which needs etcd.
 const observeTime = time.Second
 
-// Observe shows the quotas in metrics. The leader shows those of what is stored, and each replica those of
-// its own callers.
+// Observe shows the quotas in metrics. Each replica shows what its own callers use, and the leader
+// also what is stored.
 func (q *Quotas) Observe(meter metric.Meter, b Reader) error {
 	used, err := meter.Int64ObservableGauge(telemetry.MetricQuotaUsed, metric.WithDescription("How much of a quota is used."))
 	if err != nil {

@@ -37,7 +37,7 @@ func (c *ClaimGrants) Lines() []Grant {
 	return all
 }
 
-// Quotas are those of the bearers of tokens, with what each bearer uses at this replica. They are safe for
+// Quotas bound what the bearers of tokens use, and count what each bearer uses at this replica. Safe for
 // concurrent use.
 type Quotas struct {
 	tokens Bearers
@@ -203,7 +203,7 @@ type Row struct {
 	Used  int64
 }
 
-// list returns the quotas of what is stored, of the given shares, and those of callers.
+// list returns the given rows of callers together with the shares' quotas of what is stored.
 func list(ctx context.Context, b Reader, shares []quota.Share, callers []Row) ([]Row, error) {
 	uses, err := b.Used(ctx, shares)
 	if err != nil {
@@ -224,7 +224,7 @@ func list(ctx context.Context, b Reader, shares []quota.Share, callers []Row) ([
 	return rows, nil
 }
 
-// Rows returns the quotas of all lines of the files, and those of the callers that use this replica.
+// Rows returns the quotas of every line of the files, and of every caller that uses this replica.
 func (q *Quotas) Rows(ctx context.Context, b Reader) ([]Row, error) {
 	var shares []quota.Share
 	if lister, ok := q.tokens.(Lister); ok {

@@ -41,7 +41,7 @@ type Options struct {
 	Draining <-chan struct{}
 	// MaxBody bounds a request in bytes. Default DefaultMaxBody.
 	MaxBody int
-	// Quotas are those of the bearers of Tokens. Default: the usual ones.
+	// Quotas bound what the bearers of Tokens use. Default: quota.Usual.
 	Quotas *Quotas
 	// Limits bound what one caller may send.
 	Limits Limits

@@ -29,7 +29,7 @@ type Grant struct {
 	// WritePrefixes limit Write further, to studies whose names begin with one of them. An
 	// empty list means all that the grant covers.
 	WritePrefixes []string
-	// Shares are the quotas of what the grant's lines cover, as far as they name some.
+	// Shares has the quotas of each of the grant's lines. Its limits are only those that the line names.
 	Shares []quota.Share
 	// Expires is when the grant ends, and with it the streams of its bearer. The zero time
 	// is never.
@@ -69,8 +69,8 @@ type hash [sha256.Size]byte
 //	NAME HASH read|write [PREFIX,PREFIX…] [QUOTA=BOUND…]
 //
 // HASH is the token's SHA-256 hash in hexadecimal digits. PREFIX limits the token to
-// studies whose names begin with it. QUOTA is one of package quota. Empty lines and lines that begin with # are
-// ignored. Safe for concurrent use.
+// studies whose names begin with it. QUOTA is the name of a quota (package quota). Empty lines and
+// lines that begin with # are ignored. Safe for concurrent use.
 type Tokens struct{ file *watched[map[hash]Grant] }
 
 var _ Bearers = (*Tokens)(nil)

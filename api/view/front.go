@@ -14,7 +14,7 @@ import (
 // trial is better in one of them without being worse in another.
 type Optimal struct {
 	Trial int `json:"trial"`
-	// Values are those of the objectives, in the order of the study file.
+	// Values has one value for each objective, in the order of the study file.
 	Values     []float64  `json:"values"`
 	Parameters Parameters `json:"parameters"`
 }

@@ -134,7 +134,7 @@ type Quota struct {
 	Used   int64  `json:"used"`
 	// Limit is absent if there is none.
 	Limit *int64 `json:"limit,omitempty"`
-	// Prefixes are those of the names of the studies that count; absent for all.
+	// Prefixes says which studies count: those whose names begin with one of them. Absent if all count.
 	Prefixes []string `json:"prefixes,omitempty"`
 }
 

@@ -275,8 +275,8 @@ func (l *Ledger) walk(ctx context.Context, prefix string, visit func(*mvccpb.Key
 }
 
 // scanRunning is a scanner that visits only the heads and the statuses of ended studies. It finds
-// the studies by their names, so its cost does not depend on how large those are. It visits a study as
-// a whole if its head is damaged, and all of them if a name is unreadable, so that no study is lost.
+// the studies by their names, so its cost does not depend on how large those are. No study is lost by
+// damage: if a head is damaged, it visits the whole study, and if a name is unreadable, every study.
 func (l *Ledger) scanRunning(ctx context.Context, prefix string, revision int64, visit func(*mvccpb.KeyValue) error) error {
 	var ids []string
 	var unreadable error

@@ -192,7 +192,7 @@ func (n Name) definition() *definition {
 type Share struct {
 	// Holder names the token, or the line of the grants, that has the share.
 	Holder string
-	// Prefixes are those of the studies' names; empty for all studies.
+	// Prefixes says which studies have the share: those whose names begin with one of them. Empty means all.
 	Prefixes []string
 	// Write says that the holder may change the studies. Only then the quotas of what is stored count.
 	Write bool

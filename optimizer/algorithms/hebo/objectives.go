@@ -1,6 +1,7 @@
 package hebo
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -145,14 +146,6 @@ func reference(means [][]float64, given []*float64) []float64 {
 
 // extent returns the lowest and the highest value of an objective.
 func extent(means [][]float64, objective int) (low, high float64) {
-	by := func(a, b []float64) int {
-		switch {
-		case a[objective] < b[objective]:
-			return -1
-		case a[objective] > b[objective]:
-			return 1
-		}
-		return 0
-	}
+	by := func(a, b []float64) int { return cmp.Compare(a[objective], b[objective]) }
 	return slices.MinFunc(means, by)[objective], slices.MaxFunc(means, by)[objective]
 }

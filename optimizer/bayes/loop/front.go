@@ -43,18 +43,18 @@ func (f *Front) best() (rows []int, first int) {
 			costs[i] = f.costs[row]
 		}
 		front := pareto.Front(costs)
-		for _, i := range front {
-			rows = append(rows, left[i])
+		var behind []int
+		for i, row := range left {
+			if _, on := slices.BinarySearch(front, i); on {
+				rows = append(rows, row)
+			} else {
+				behind = append(behind, row)
+			}
 		}
 		if first == 0 {
 			first = len(rows)
 		}
-		at := -1
-		left = slices.DeleteFunc(left, func(int) bool {
-			at++
-			_, on := slices.BinarySearch(front, at)
-			return on
-		})
+		left = behind
 	}
 	return rows[:min(frontAmong, len(rows))], min(frontAmong, first)
 }

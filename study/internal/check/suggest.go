@@ -4,16 +4,18 @@ package check
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
+
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // DidYouMean returns ` (did you mean "x"?)` for the candidate nearest to the word, or
-// "" if none is near. For a boolean it says which name may be meant: YAML 1.1, which kubectl
-// reads, has more words for booleans than YAML 1.2.
+// "" if none is near. For a boolean it says which name may be meant: see study.BooleanWord.
 func DidYouMean(word string, candidates []string) string {
 	if word == "true" || word == "false" {
 		for _, candidate := range candidates {
-			if yaml11[strings.ToLower(candidate)] == word {
+			if value, ok := study.BooleanWord(candidate); ok && strconv.FormatBool(value) == word {
 				return fmt.Sprintf(" (did you mean %[1]q? A tool has read %[1]s as a boolean: put %[1]q in quotes)", candidate)
 			}
 		}
@@ -29,9 +31,6 @@ func DidYouMean(word string, candidates []string) string {
 	}
 	return fmt.Sprintf(" (did you mean %q?)", best)
 }
-
-// yaml11 holds the words that are booleans in YAML 1.1 but text in YAML 1.2.
-var yaml11 = map[string]string{"y": "true", "yes": "true", "on": "true", "n": "false", "no": "false", "off": "false"}
 
 // editDistance returns the Levenshtein distance of a and b, in bytes.
 func editDistance(a, b string) int {
