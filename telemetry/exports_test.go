@@ -37,11 +37,13 @@ func TestFailedExportsAreFewLines(t *testing.T) {
 		exports.provider = sdktrace.NewTracerProvider(
 			sdktrace.WithBatcher(newTelling(exporter, &exports, slog.New(slog.NewTextHandler(&log, nil))), sdktrace.WithBatchTimeout(time.Second)))
 		tracer := exports.provider.Tracer("test")
+		time.Sleep(time.Second / 2) // no span ends in the instant of an export
 		for range 90 {
 			_, span := tracer.Start(t.Context(), "span")
 			span.End()
 			time.Sleep(time.Second)
 		}
+		synctest.Wait() // for the exporter's goroutine, which wrote them
 		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 		if len(lines) != 2 || !strings.Contains(lines[0], `level=WARN msg="cannot export spans" spans=1 error="connection refused"`) || !strings.Contains(lines[1], "spans=60 ") {
 			t.Errorf("90 failed exports in 90 s are %d lines:\n%s", len(lines), &log)
@@ -51,6 +53,7 @@ func TestFailedExportsAreFewLines(t *testing.T) {
 		if err := exports.Flush(t.Context()); err == nil {
 			t.Error("a flush that failed says nothing")
 		}
+		synctest.Wait()
 		exporter.mended = true
 		_, span = tracer.Start(t.Context(), "span")
 		span.End()
