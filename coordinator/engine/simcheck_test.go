@@ -196,15 +196,15 @@ func (c *checker) stopped(w *world, t *record.Trial) {
 	reached := slices.ContainsFunc(w.measured[id], func(p curve.Point) bool {
 		return p.Step == s.Step && p.Value == s.Values.First() && p.Value > simLimit
 	})
-	if !reached {
+	if !reached || !w.isWhole(s.Values) {
 		c.fail("trial %d is to be stopped at step %d with %v, which was not reported", t.Number, s.Step, s.Values)
 	}
 	switch t.State {
 	case study.TrialFailed, study.TrialPending:
 		c.fail("trial %d was to be stopped early and is %s", t.Number, t.State)
 	case study.TrialPruned:
-		if v := t.Values.First(); v != s.Values.First() && !slices.Contains(w.reported[report{a.Worker, id}], v) {
-			c.fail("trial %d is pruned with the value %g, which it had not reached", t.Number, v)
+		if v := t.Values.First(); !w.isWhole(t.Values) || v != s.Values.First() && !slices.Contains(w.reported[report{a.Worker, id}], v) {
+			c.fail("trial %d is pruned with the values %v, which it had not reached", t.Number, t.Values)
 		}
 	}
 }
@@ -232,7 +232,7 @@ func (c *checker) attempts(w *world, t *record.Trial) {
 			failed++
 		case a.State == study.AttemptSucceeded && t.State == study.TrialCompleted:
 			id := messaging.AttemptID{Study: studyID, Trial: t.Number, Attempt: a.Number, Nonce: a.Nonce}
-			if len(t.Values) == 0 || !slices.Contains(w.reported[report{a.Worker, id}], t.Values.First()) {
+			if !w.isWhole(t.Values) || !slices.Contains(w.reported[report{a.Worker, id}], t.Values.First()) {
 				c.fail("trial %d has a value that %s never reported", t.Number, a.Worker)
 			}
 		}
@@ -285,7 +285,7 @@ func (c *checker) told(e *Engine) {
 		if pruned := o.Outcome == optimizer.OutcomePruned; pruned != (t.State == study.TrialPruned) {
 			c.fail("trial %d is %s and told as %s", o.Trial, t.State, o.Outcome)
 		}
-		if o.Outcome == optimizer.OutcomeCompleted && (t.State != study.TrialCompleted || o.Values.First() != t.Values.First()) {
+		if o.Outcome == optimizer.OutcomeCompleted && (t.State != study.TrialCompleted || !slices.Equal(o.Values, t.Values)) {
 			c.fail("trial %d is %s and told as completed", o.Trial, t.State)
 		}
 	}
@@ -298,7 +298,7 @@ func (c *checker) told(e *Engine) {
 		default:
 			ended++
 			better := best.Number == 0 || t.Rung > best.Rung || t.Rung == best.Rung && (t.Values.First() < best.Values.First() || t.Values.First() == best.Values.First() && t.Ended < best.Ended)
-			if t.State == study.TrialCompleted && better {
+			if t.State == study.TrialCompleted && better && len(e.spec.Definition.Spec.Several) == 0 {
 				best = t
 			}
 		}
@@ -403,6 +403,7 @@ func (c *checker) reload(w *world) {
 	if len(out.Trials) > 0 || out.Status != nil {
 		c.fail("a load of whole commits mends %v, %v", out.Trials, out.Status)
 	}
+	c.front(w)
 	for number, stored := range w.led.trials {
 		if t := recordText(w.e.trials[number-1]); !bytes.Equal(t, stored) {
 			c.fail("trial %d is %s in memory and %s in the ledger", number, t, stored)

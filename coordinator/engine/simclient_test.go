@@ -148,7 +148,7 @@ func (s *simClient) measure(life int, id messaging.AttemptID, step int64) {
 		}
 		w.measured[id] = append(w.measured[id], p)
 		out := w.e.Step(Measured{At: w.now, Measurement: &messaging.Measurement{
-			AttemptID: id, Worker: s.name, Step: p.Step, Metrics: map[string]float64{"loss": p.Value}, At: w.now,
+			AttemptID: id, Worker: s.name, Step: p.Step, Metrics: w.metricsOf(p.Value), At: w.now,
 		}})
 		if w.took(&out, func() {}) {
 			w.commit(&Output{}) // durable before the answer
@@ -228,7 +228,7 @@ func (s *simClient) value(id messaging.AttemptID) study.Values {
 	v := s.w.rng.Float64()
 	key := report{s.name, id}
 	s.w.reported[key] = append(s.w.reported[key], v)
-	return study.Values{v}
+	return s.w.valuesOf(v)
 }
 
 // ends ends an evaluation.
@@ -238,7 +238,7 @@ func (s *simClient) ends(id messaging.AttemptID) {
 	told := Told{Client: s.name, Trial: id.Trial, Attempt: s.named(id), Outcome: messaging.OutcomeCompleted}
 	switch n := w.rng.IntN(20); {
 	case n == 0:
-		told.Values = study.Values{math.Inf(1)}
+		told.Values = w.valuesOf(math.Inf(1))
 	case n <= 2:
 		told.Outcome, told.Failure = messaging.OutcomeFailed, &messaging.Failure{Reason: "simulated"}
 	case n == 3:
@@ -273,7 +273,7 @@ func (s *simClient) tell(told Told) bool {
 	if w.e == nil {
 		return true
 	}
-	told.Values = study.Values{2}
+	told.Values = w.valuesOf(2)
 	if other, ok := w.ask(told); ok && !errors.Is(other.Err, ErrRefused) {
 		w.check.fail("client %s told another value of trial %d: %v", s.name, told.Trial, other.Err)
 	}
@@ -322,7 +322,7 @@ func (w *world) wish() {
 		point = enqueued
 		ev = Enqueue{At: w.now, Point: point, RequestID: request}
 	case 1:
-		ev, source = Add{At: w.now, Point: point, Values: study.Values{w.rng.Float64()}, RequestID: request}, optimizer.SourceAdded
+		ev, source = Add{At: w.now, Point: point, Values: w.valuesOf(w.rng.Float64()), RequestID: request}, optimizer.SourceAdded
 	default:
 		if n := w.status().Trials; n > 0 {
 			w.ask(CancelTrial{At: w.now, Trial: 1 + w.rng.IntN(n), Reason: "simulated"})

@@ -194,7 +194,7 @@ func (s *simWorker) report(life int, id messaging.AttemptID, step int64, bad boo
 			loss = simLimit + 0.1
 		}
 		s.measured = append(s.measured, &messaging.Measurement{
-			AttemptID: id, Worker: s.name, Step: step, Metrics: map[string]float64{"loss": loss}, At: w.now,
+			AttemptID: id, Worker: s.name, Step: step, Metrics: w.metricsOf(loss), At: w.now,
 		})
 		s.report(life, id, step+1+w.rng.Int64N(3), bad)
 	})
@@ -270,7 +270,10 @@ func (s *simWorker) evaluated(id messaging.AttemptID) {
 			key := report{s.name, id}
 			w.reported[key] = append(w.reported[key], value)
 		}
-		r.Values = []float64{value}
+		r.Values = w.valuesOf(value)
+		if len(w.objectives) > 1 && w.chance(20) {
+			r.Values = r.Values[:1] // which fails the attempt
+		}
 	}
 	s.finish(r)
 }
@@ -350,7 +353,7 @@ func (s *simWorker) prune(id messaging.AttemptID) {
 		value := s.w.rng.Float64()
 		key := report{s.name, id}
 		s.w.reported[key] = append(s.w.reported[key], value)
-		r.Values = []float64{value}
+		r.Values = s.w.valuesOf(value)
 	}
 	s.finish(r)
 }
@@ -421,7 +424,7 @@ func (w *world) forge() {
 	}
 	value := -1.0
 	w.results = append(w.results, &messaging.Result{
-		AttemptID: id, Worker: "stranger", Outcome: messaging.OutcomeCompleted, Values: []float64{value}, Started: w.now, Ended: w.now,
+		AttemptID: id, Worker: "stranger", Outcome: messaging.OutcomeCompleted, Values: w.valuesOf(value), Started: w.now, Ended: w.now,
 	})
 	w.results = append(w.results, w.results[w.rng.IntN(len(w.results))])
 	w.arrived()

@@ -40,6 +40,7 @@ type world struct {
 	metric        int
 	queue, sent   []*messaging.Assignment // what waits for a worker, and all that ever did
 	maxTrials     int
+	objectives    []study.Objective                     // in the order of every trial's values
 	reported      map[report][]float64                  // all that was ever found
 	measured      map[messaging.AttemptID][]curve.Point // what programs reported, as it was stored first
 	measurers     map[messaging.AttemptID]string        // who reported it, "?" for several
@@ -141,6 +142,7 @@ func newWorld(seed uint64, off safety) *world {
 		limited(&spec, &w.set, simLimit)
 		w.led = newLedger(spec)
 	}
+	w.drawObjectives()
 	for i := range 1 + rng.IntN(4) {
 		w.workers = append(w.workers, newSimWorker(w, i))
 	}
@@ -172,6 +174,7 @@ func (w *world) run() error {
 	if len(w.clients) == 0 {
 		w.check.curves(w)
 	}
+	w.check.front(w)
 	w.check.confirmed(w)
 	if w.check.err != nil {
 		return fmt.Errorf("seed %d at %v: %w", w.seed, w.now.Sub(epoch), w.check.err)

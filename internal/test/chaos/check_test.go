@@ -57,6 +57,9 @@ func (r *round) verify(ctx context.Context, g *generation, over bool) error {
 		if err := r.curves(ctx, g, records); err != nil {
 			problems = append(problems, err)
 		}
+		if err := r.front(ctx, g, records, known.ended); err != nil {
+			problems = append(problems, err)
+		}
 		if err := g.history.check(); err != nil {
 			problems = append(problems, err)
 		}

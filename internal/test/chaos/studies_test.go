@@ -35,6 +35,8 @@ type family struct {
 	// levels is how many levels the study's fidelity has, each of reduction times the
 	// one below; 0 if it has none.
 	levels int
+	// front says that the study has the objectives of objectivesFile.
+	front bool
 }
 
 // reduction is the default of a fidelity.
@@ -47,6 +49,9 @@ var families = []family{
   echo '{"fantasia": {"step": '$step', "metrics": {"loss": '$step'}}}'
   sleep 0.06
 done`},
+	{name: "front", algorithm: "nsga2", parallelism: 6, front: true, script: `sleep 0.05
+echo '{"fantasia": {"metrics": {"size": '$((FANTASIA_TRIAL % 7))', "time": '$((FANTASIA_TRIAL % 5))'}}}'
+sleep 0.02`},
 	{name: "promoted", algorithm: "random", parallelism: 6, levels: 3, script: `sleep 0.05`},
 	{name: "asked", algorithm: "sobol", parallelism: 8, clients: 6},
 }
@@ -70,6 +75,10 @@ func (g *generation) file() string {
 	if g.levels > 0 {
 		fidelity = fmt.Sprintf(", {name: epochs, type: fidelity, min: 1, max: %g}", math.Pow(reduction, float64(g.levels-1)))
 	}
+	objective := "objective: {metric: loss, direction: minimize}"
+	if g.front {
+		objective = objectivesFile
+	}
 	trial := "{retries: {lost: 100, failed: 10}}"
 	if g.script != "" {
 		script := fmt.Sprintf(`line="$FANTASIA_TRIAL $FANTASIA_ATTEMPT"
@@ -84,13 +93,13 @@ apiVersion: fantasia.dev/v1
 kind: Study
 metadata: {name: %s}
 spec:
-  objective: {metric: loss, direction: minimize}
+  %s
   parameters: [{name: x, type: float, min: 0, max: 1}%s]
   algorithm: {name: %s, seed: 1}
   budget: {maxTrials: %d}
   parallelism: %d
   trial: %s
-`, g.study, fidelity, g.algorithm, g.trials, g.parallelism, trial)
+`, g.study, objective, fidelity, g.algorithm, g.trials, g.parallelism, trial)
 }
 
 // round is all studies of a run of faults.

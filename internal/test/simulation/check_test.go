@@ -214,8 +214,8 @@ func (c *checker) trial(id string, t *record.Trial) {
 		c.mu.Lock()
 		found := slices.Contains(c.values[attempt.Nonce], t.Values.First())
 		c.mu.Unlock()
-		if !found {
-			c.fail("trial %d of %s has the value %g, which %s has not found", t.Number, id, t.Values.First(), name(attempt))
+		if !found || !slices.Equal(t.Values, valuesOf(len(t.Values), t.Values.First())) {
+			c.fail("trial %d of %s has the values %v, which %s has not found", t.Number, id, t.Values, name(attempt))
 		}
 	}
 	if open > 1 || open == 1 && t.State.Terminal() {
@@ -323,6 +323,8 @@ func (c *checker) final(l *ledger.Ledger) {
 		c.study(s)
 		c.promotions(s)
 		c.answers(s)
+		c.front(s)
+		c.replay(s)
 	}
 }
 

@@ -23,13 +23,15 @@ type client struct {
 	w     *world
 	study string // its name
 	id    string
-	rng   *rand.Rand
+	// objectives are the study's.
+	objectives []study.Objective
+	rng        *rand.Rand
 }
 
 // evaluateByClient plays clients one after the other until ctx ends: each goes away without a word
 // at some time, and the next one comes.
-func (w *world) evaluateByClient(ctx context.Context, study string, number int) {
-	c := &client{w: w, study: study, rng: rand.New(rand.NewPCG(w.seed, uint64(1000+number)))}
+func (w *world) evaluateByClient(ctx context.Context, s *study.Study, number int) {
+	c := &client{w: w, study: s.Metadata.Name, objectives: s.Spec.Objectives(), rng: rand.New(rand.NewPCG(w.seed, uint64(1000+number)))}
 	for life := 1; ctx.Err() == nil; life++ {
 		c.id = fmt.Sprintf("client-%d-%d", number, life)
 		for n := 1 + c.rng.IntN(20); n > 0 && ctx.Err() == nil; n-- {
@@ -66,7 +68,7 @@ func (c *client) tellTrial(ctx context.Context, t *record.Trial) {
 		sleep(ctx, time.Duration(c.rng.Float64()*float64(4*time.Second)))
 		next, err := call(ctx, c, func(ctx context.Context, to *coordinator.Coordinator) (engine.Instruction, error) {
 			if step%2 == 0 {
-				return to.Measure(ctx, c.study, c.id, held, []coordinator.Report{{Step: step, Metrics: map[string]float64{"loss": c.rng.Float64()}}})
+				return to.Measure(ctx, c.study, c.id, held, []coordinator.Report{{Step: step, Metrics: metricsOf(c.objectives, c.rng.Float64())}})
 			}
 			list, err := to.Heartbeat(ctx, c.study, c.id, []coordinator.Held{held})
 			if err != nil {
@@ -80,7 +82,7 @@ func (c *client) tellTrial(ctx context.Context, t *record.Trial) {
 	}
 	told := engine.Told{
 		Client: c.id, Trial: held.Trial, Attempt: held.Attempt,
-		Outcome: messaging.OutcomeCompleted, Values: study.Values{c.rng.Float64()},
+		Outcome: messaging.OutcomeCompleted, Values: valuesOf(len(c.objectives), c.rng.Float64()),
 	}
 	switch x := c.rng.Float64(); {
 	case x < 0.1:

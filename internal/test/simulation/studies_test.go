@@ -25,7 +25,8 @@ const (
 )
 
 // newStudy draws a study: its trials are evaluated by workers, by workers with a rule that
-// stops some early, by workers at several levels of a fidelity, or by clients of the API.
+// stops some early, by workers at several levels of a fidelity, or by clients of the API. Without
+// a fidelity, it can have several objectives.
 func (w *world) newStudy(i int) *study.Study {
 	parameters := []any{
 		map[string]any{"name": "x", "type": "float", "min": -1, "max": 1}, map[string]any{"name": "y", "type": "float", "min": 0, "max": 9},
@@ -46,6 +47,9 @@ func (w *world) newStudy(i int) *study.Study {
 		trial["retries"] = map[string]any{"lost": 100, "failed": 10}
 	case 3:
 		delete(trial, "command")
+	}
+	if x := w.draw("objectives", i); x < 0.5 && len(parameters) == 2 {
+		w.severalObjectives(spec, 2+int(4*x))
 	}
 	spec["parameters"] = parameters
 	raw, err := json.Marshal(map[string]any{

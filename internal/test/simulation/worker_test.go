@@ -73,9 +73,9 @@ func (k *worker) start() {
 	o.Logger = k.log.logger(fmt.Sprint(k.name, "#", k.n))
 	o.HeartbeatInterval = k.w.workerLease / 4
 	o.NewEvaluator = func(int) (evaluation.Evaluator, error) {
-		return evaluation.Func(func(ctx context.Context, p study.Point, task evaluation.Task) (float64, error) {
+		return program{func(ctx context.Context, p study.Point, task evaluation.Task) (float64, error) {
 			return k.w.evaluate(ctx, crashed, k.name, p, task)
-		}), nil
+		}}, nil
 	}
 	process, err := fantasia.New(o)
 	if err != nil {
@@ -191,7 +191,7 @@ func (w *world) evaluate(ctx context.Context, crashed <-chan struct{}, who strin
 			return 0, ctx.Err()
 		}
 		if step < steps-1 {
-			task.Measure(int64(step), map[string]float64{a.Objective.Metric: value + 1/float64(step+1)})
+			task.Measure(int64(step), metricsOf(a.Objectives(), value+1/float64(step+1)))
 		}
 	}
 	if closed(crashed) {

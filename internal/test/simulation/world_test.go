@@ -118,7 +118,7 @@ func (w *world) run() {
 		})
 		for n := range w.rng.IntN(3) + 1 {
 			if s.Spec.ByClients() {
-				w.callers.Go(func() { w.evaluateByClient(w.calling, s.Metadata.Name, 10*i+n) })
+				w.callers.Go(func() { w.evaluateByClient(w.calling, s, 10*i+n) })
 			}
 		}
 	}
