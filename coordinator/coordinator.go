@@ -28,6 +28,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.opentelemetry.io/otel/metric"
 	metricnoop "go.opentelemetry.io/otel/metric/noop"
@@ -143,6 +144,9 @@ func New(o Options) (*Coordinator, error) {
 	}
 	if o.Meter == nil {
 		o.Meter = metricnoop.NewMeterProvider().Meter("")
+	}
+	if o.Engine.Space == nil {
+		o.Engine.Space = celspace.Of
 	}
 	o.Ledger.Shard = o.Shard
 	c := &Coordinator{

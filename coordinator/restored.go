@@ -11,6 +11,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
 
 // StopStudies returns a change for backup.Restore. It stops running studies, given by their ids
@@ -29,7 +30,7 @@ func StopStudies(l *ledger.Ledger, reasons map[string]string) func(context.Conte
 				continue
 			}
 			now := time.Now()
-			e, out, err := engine.Load(stored.Study, stored.Status, stored.Model, stored.Trials, ids{}, engine.Settings{}, now)
+			e, out, err := engine.Load(stored.Study, stored.Status, stored.Model, stored.Trials, ids{}, engine.Settings{Space: celspace.Of}, now)
 			if err != nil {
 				continue
 			}

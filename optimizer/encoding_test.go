@@ -12,6 +12,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space"
+	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
 
 func at(v float64) *float64 { return &v }
@@ -51,7 +52,7 @@ func drawSpace(t *rapid.T) *space.Space {
 			parent = &p
 		}
 	}
-	space, err := space.New(parameters, nil, nil)
+	space, err := celspace.New(parameters, nil, nil)
 	if err != nil {
 		t.Fatalf("%+v: %v", parameters, err)
 	}
@@ -139,7 +140,7 @@ func TestBins(t *testing.T) {
 		{Name: "ordinal", Type: study.Ordinal, Values: []any{"s", "m", "l"}},
 		{Name: "bool", Type: study.Bool},
 	} {
-		s, err := space.New([]study.Parameter{p}, nil, nil)
+		s, err := celspace.New([]study.Parameter{p}, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,6 +3,7 @@ package study
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -98,6 +99,25 @@ func (p Parameter) Listed() []any {
 		return []any{p.Value}
 	}
 	return p.Values
+}
+
+// Lists reports whether the parameter lists its values, and each of them is of a kind.
+func (p Parameter) Lists(is func(any) bool) bool {
+	if !slices.Contains([]Type{Fixed, Categorical, Ordinal}, p.Type) {
+		return false
+	}
+	return !slices.ContainsFunc(p.Listed(), func(v any) bool { return !is(v) })
+}
+
+// Numeric reports whether every value of the parameter is a number that a constraint may use:
+// that of a fidelity is none.
+func (p Parameter) Numeric() bool {
+	return p.Type == Float || p.Type == Int || p.Lists(func(v any) bool { _, ok := Number(v); return ok })
+}
+
+// Boolean reports whether every value of the parameter is true or false.
+func (p Parameter) Boolean() bool {
+	return p.Type == Bool || len(p.Listed()) > 0 && p.Lists(func(v any) bool { _, ok := v.(bool); return ok })
 }
 
 // List formats values as a short list for messages.

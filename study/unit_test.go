@@ -10,7 +10,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/internal/studytest"
-	"github.com/fantasia-hpo/fantasia/study/space"
+	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
 
 var numeric, drawNumeric = studytest.Numeric, studytest.DrawNumeric
@@ -104,7 +104,7 @@ func TestUnit(t *testing.T) {
 func TestUnitProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawNumeric(t)
-		space, err := space.New([]study.Parameter{p}, nil, nil)
+		space, err := celspace.New([]study.Parameter{p}, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

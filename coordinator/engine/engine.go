@@ -95,7 +95,7 @@ func (e *Engine) setSpec(spec record.Study) error {
 		e.spec = spec
 		return nil
 	}
-	space, err := space.Of(&spec.Definition)
+	space, err := e.settings.Space(&spec.Definition)
 	if err != nil {
 		return fmt.Errorf("study %s (%s): %w", spec.Definition.Metadata.Name, spec.ID, err)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/pruner"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
 // Settings tune the engine; the zero value of each field means its default.
@@ -19,6 +20,8 @@ type Settings struct {
 	// optimizer.Blind. The engine asks for them when the optimiser is too slow or fails.
 	// Without it, slots wait for the optimiser.
 	Fallback bool
+	// Space compiles the study's search space. Default space.Of, which refuses constraints.
+	Space func(*study.Study) (*space.Space, error)
 	// Pruner returns the rule that stops a study's trials early. Default pruner.NewFor.
 	Pruner func(study.EarlyStopping, study.Direction) (pruner.Pruner, error)
 }
@@ -67,6 +70,9 @@ const (
 func (s Settings) withDefaults() Settings {
 	if s.Republish <= 0 {
 		s.Republish = defaultRepublish
+	}
+	if s.Space == nil {
+		s.Space = space.Of
 	}
 	if s.Pruner == nil {
 		s.Pruner = pruner.NewFor

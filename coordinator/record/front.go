@@ -14,7 +14,7 @@ func (s *Study) Front(trials []Trial) ([]Trial, error) {
 	var inside *space.Space
 	if s.SpaceVersion() > 1 {
 		var err error
-		if inside, err = space.Of(&s.Definition); err != nil {
+		if inside, err = space.New(s.Definition.Spec.Parameters, nil, nil); err != nil {
 			return nil, fmt.Errorf("study %s: %w", s.ID, err)
 		}
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space"
+	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
 
 // Optimizers are those of a study.
@@ -142,7 +143,7 @@ type player struct {
 func newPlayer(spec record.Study, trials []record.Trial, o Optimizers) (*player, error) {
 	p := &player{spec: &spec.Definition.Spec, version: spec.SpaceVersion(), outside: map[int]bool{}, o: o}
 	var err error
-	if p.space, err = space.Of(&spec.Definition); err != nil {
+	if p.space, err = celspace.Of(&spec.Definition); err != nil {
 		return nil, err
 	}
 	p.told = newTold(p.space)

@@ -13,6 +13,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space"
+	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
 
 // The limits of a request.
@@ -82,7 +83,7 @@ type session struct {
 }
 
 func newSession(s *study.Study) (*session, error) {
-	space, err := space.Of(s)
+	space, err := celspace.Of(s)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space"
+	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
 
 // Session is a study in memory: it asks an optimiser for points and tells it outcomes
@@ -149,7 +150,7 @@ func (s *Session) Best() float64 {
 // Space compiles a space and fails the test on an error.
 func Space(t testing.TB, parameters []study.Parameter, constraints []string, initial ...map[string]any) *space.Space {
 	t.Helper()
-	space, err := space.New(parameters, constraints, initial)
+	space, err := celspace.New(parameters, constraints, initial)
 	if err != nil {
 		t.Fatalf("compile the space: %v", err)
 	}

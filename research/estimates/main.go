@@ -25,6 +25,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/papers/uhe"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space"
+	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
 
 // The true hyperparameters of the objectives, on the unit square: the lengthscales of a
@@ -162,7 +163,7 @@ func (o objective) at(p study.Point) (float64, error) {
 
 func square() (*space.Space, error) {
 	low, high := 0.0, 1.0
-	return space.New([]study.Parameter{
+	return celspace.New([]study.Parameter{
 		{Name: "x1", Type: study.Float, Min: &low, Max: &high}, {Name: "x2", Type: study.Float, Min: &low, Max: &high},
 	}, nil, nil)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/numeric/testfunc"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
 	"github.com/fantasia-hpo/fantasia/study"
-	"github.com/fantasia-hpo/fantasia/study/space"
+	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
 
 const parallel = 8
@@ -111,7 +111,7 @@ func problem(f testfunc.Vector, seed uint64, reference bool) (*optimizer.Problem
 			Name: fmt.Sprintf("x%d", i+1), Type: study.Float, Min: &f.Lower[i], Max: &f.Upper[i],
 		})
 	}
-	s, err := space.New(parameters, nil, nil)
+	s, err := celspace.New(parameters, nil, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
 	"github.com/fantasia-hpo/fantasia/study"
-	"github.com/fantasia-hpo/fantasia/study/space"
+	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
 
 const (
@@ -118,7 +118,7 @@ func play(ctx context.Context, u tuner, k *task, seed int) (*result, error) {
 	}
 	r := &run{tuner: u, task: k, best: math.Inf(1), result: result{Tuner: u.name, Data: k.Data[k.data], Seed: seed}}
 	spec := study.Spec{Objective: study.Objective{Metric: "loss", Direction: study.Minimize}, Parameters: k.parameters()}
-	points, err := space.Of(&study.Study{Spec: spec})
+	points, err := celspace.Of(&study.Study{Spec: spec})
 	if err != nil {
 		return nil, fmt.Errorf("make the space: %w", err)
 	}

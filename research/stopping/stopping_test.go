@@ -12,7 +12,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
-	"github.com/fantasia-hpo/fantasia/study/space"
+	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
 
 // tiny is a table of 160 networks of four epochs, which take a second each. The loss of
@@ -156,7 +156,7 @@ func TestTruncated(t *testing.T) {
 // completed neighbours are. The problem itself keeps the bounds.
 func TestImpute(t *testing.T) {
 	k := tiny(t).task("breast", 0)
-	points, err := space.Of(&study.Study{Spec: study.Spec{
+	points, err := celspace.Of(&study.Study{Spec: study.Spec{
 		Objective: study.Objective{Metric: "loss", Direction: study.Minimize}, Parameters: k.parameters(),
 	}})
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/file"
-	"github.com/fantasia-hpo/fantasia/study/space"
+	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
 
 func BenchmarkParse(b *testing.B) {
@@ -26,7 +26,7 @@ func BenchmarkSpace(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	space, err := space.Of(s)
+	space, err := celspace.Of(s)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/study/file"
-	"github.com/fantasia-hpo/fantasia/study/space"
+	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
 
 // Bounds on what one input may cost. The processor's time counts, as a busy machine does not
@@ -70,7 +70,7 @@ func FuzzParse(f *testing.F) {
 				return
 			}
 			mustRoundTrip(t, s)
-			if _, err := space.Of(s); err != nil {
+			if _, err := celspace.Of(s); err != nil {
 				t.Fatalf("the space of an accepted study does not compile: %v", err)
 			}
 		})

@@ -14,6 +14,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/internal/check"
 	"github.com/fantasia-hpo/fantasia/study/space"
+	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
 
 // The limits on the values of a study.
@@ -38,7 +39,7 @@ func complete(s *study.Study, r *check.Report, o *options) {
 	}
 	spec := &s.Spec
 	completeObjectives(spec, r)
-	space.Compile(r, "spec.", spec)
+	celspace.Compile(r, "spec.", spec)
 	r.AddIf(spec.LearnParameters && !spec.ByClients(), "spec.learnParameters", "is only for studies whose trials clients of the API evaluate: leave out spec.trial.command and spec.trial.job")
 	completeAlgorithm(spec, r, o)
 	completeEarlyStopping(spec, r, o)

@@ -54,7 +54,7 @@ func (s *Space) newWalk(params []int, checks []*constraint, budget int) *walk {
 	for _, c := range checks {
 		last := 0
 		for k, i := range params {
-			for _, name := range c.names {
+			for _, name := range c.Names {
 				if s.params[i].Name == name {
 					last = k
 				}
@@ -94,7 +94,7 @@ func (w *walk) from(k int) bool {
 // met reports whether the constraints that the k-th parameter decides hold.
 func (w *walk) met(k int) bool {
 	for _, c := range w.due[k] {
-		w.budget -= len(c.source) / 100 // long ones take longer
+		w.budget -= len(c.Source) / 100 // long ones take longer
 		if !c.holds(w.point) {
 			return false
 		}

@@ -160,7 +160,7 @@ func (v *solver) met(p study.Point) bool { return v.exact(p, v.rows) == len(v.ro
 func (v *solver) exact(p study.Point, rows []*row) int {
 	n := 0
 	for _, r := range rows {
-		if !slices.ContainsFunc(r.of, func(c *constraint) bool { return !c.applies(p) || !c.exactly(p) }) {
+		if !slices.ContainsFunc(r.of, func(c *constraint) bool { return !c.applies(p) || !c.Holds(p) }) {
 			n++
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space"
+	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
 
 // floats returns parameters with the ranges, each a pair of bounds.
@@ -25,7 +26,7 @@ func floats(ranges ...float64) []study.Parameter {
 
 func compiled(t *testing.T, params []study.Parameter, constraints ...string) *space.Space {
 	t.Helper()
-	s, err := space.New(params, constraints, nil)
+	s, err := celspace.New(params, constraints, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +208,7 @@ func TestWhatIsNotSolved(t *testing.T) {
 
 func TestEqualitiesThatContradict(t *testing.T) {
 	for _, constraints := range [][]string{{"a + b == 3"}, {"a + b == 1", "a + b == 1.5"}, {"a + b == 1", "a - b == 1", "b >= 0.5"}} {
-		if _, err := space.New(floats(0, 1, 0, 1), constraints, nil); err == nil {
+		if _, err := celspace.New(floats(0, 1, 0, 1), constraints, nil); err == nil {
 			t.Errorf("%v are accepted", constraints)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/file"
-	"github.com/fantasia-hpo/fantasia/study/space"
+	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
 
 const exampleFile = `apiVersion: fantasia.dev/v1
@@ -30,7 +30,7 @@ func ExampleSpace() {
 	if err != nil {
 		panic(err)
 	}
-	compiled, err := space.Of(s)
+	compiled, err := celspace.Of(s)
 	if err != nil {
 		panic(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fantasia-hpo/fantasia/study"
-	"github.com/fantasia-hpo/fantasia/study/space"
+	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
 
 func fidelity(low, high float64) study.Parameter {
@@ -22,13 +22,13 @@ func TestSearched(t *testing.T) {
 	child := flag("b")
 	child.When = map[string][]any{"a": {true}}
 	others := []study.Parameter{flag("a"), child}
-	want, err := space.New(others, nil, []map[string]any{{"a": false}})
+	want, err := celspace.New(others, nil, []map[string]any{{"a": false}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for place := range 3 {
 		params := append(append(append([]study.Parameter{}, others[:place]...), fidelity(1, 9)), others[place:]...)
-		s, err := space.New(params, nil, []map[string]any{{"a": false}})
+		s, err := celspace.New(params, nil, []map[string]any{{"a": false}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +98,7 @@ func TestAFidelityThatMeansNothing(t *testing.T) {
 		"initial":     {params: []study.Parameter{flag("a"), fidelity(1, 9)}, initial: []map[string]any{{"a": true, "epochs": 3}}, says: "every initial point starts at its lowest level"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := space.New(test.params, test.constraints, test.initial)
+			_, err := celspace.New(test.params, test.constraints, test.initial)
 			if err == nil || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("%v; want %q", err, test.says)
 			}

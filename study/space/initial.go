@@ -27,7 +27,7 @@ func (s *Space) compileInitial(r *check.Report, path string, initial []map[strin
 			continue
 		}
 		for _, c := range s.checks {
-			r.AddIf(!c.holds(p), at, "the point does not meet the constraint %q", c.source)
+			r.AddIf(!c.holds(p), at, "the point does not meet the constraint %q", c.Source)
 		}
 		if s.Searched().Check(p) == nil {
 			if first, ok := keys[s.Key(p)]; ok {

@@ -5,10 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"cel.dev/cel-go/common/ast"
-	"cel.dev/cel-go/common/operators"
-	"cel.dev/cel-go/common/types"
-
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -63,39 +59,39 @@ func (r *row) sum(p study.Point) (sum, size float64) {
 // deriveRows finds the linear conditions that the constraints imply.
 func (s *Space) deriveRows() {
 	for _, c := range s.checks {
-		if !slices.ContainsFunc(c.names, func(name string) bool { return len(s.params[s.index[name]].When) > 0 }) {
-			c.rows, c.equality = s.rows(c, c.expr)
+		if !slices.ContainsFunc(c.Names, func(name string) bool { return len(s.params[s.index[name]].When) > 0 }) {
+			c.rows, c.equality = s.rows(c, c.Expr)
 		}
 	}
 }
 
 // rows returns the linear conditions that a part of a constraint implies. equality says that
 // they are equalities, and all that it demands.
-func (s *Space) rows(c *constraint, e ast.Expr) (rows []*row, equality bool) {
-	if e.Kind() != ast.CallKind || len(e.AsCall().Args()) != 2 {
+func (s *Space) rows(c *constraint, e *Expr) (rows []*row, equality bool) {
+	if !e.binary() {
 		return nil, false
 	}
-	left, right := e.AsCall().Args()[0], e.AsCall().Args()[1]
+	left, right := e.Args[0], e.Args[1]
 	low := math.Inf(-1)
-	switch e.AsCall().FunctionName() {
-	case operators.LogicalAnd:
+	switch e.Op {
+	case OpAnd:
 		rows, equality = s.rows(c, left)
 		more, too := s.rows(c, right)
 		return append(rows, more...), equality && too
-	case operators.Greater, operators.GreaterEquals:
+	case OpAtLeast:
 		left, right = right, left
-	case operators.Less, operators.LessEquals:
-	case operators.Equals:
+	case OpAtMost:
+	case OpEquals:
 		low = 0
 	default:
 		return nil, false
 	}
-	most, ok := s.form(c, right)
-	if low < 0 && ok && len(most.weights) == 0 && left.Kind() == ast.CallKind && left.AsCall().FunctionName() == "math.abs" {
-		f, ok := s.form(c, left.AsCall().Args()[0])
+	most, ok := s.form(right)
+	if low < 0 && ok && len(most.weights) == 0 && left.Op == OpAbs {
+		f, ok := s.form(left.Args[0])
 		return bounded(c, f, -most.constant, most.constant, ok), false
 	}
-	f, linear := s.form(c, left)
+	f, linear := s.form(left)
 	rows = bounded(c, f.plus(most, -1), low, 0, ok && linear)
 	return rows, low == 0 && len(rows) > 0
 }
@@ -115,48 +111,45 @@ func bounded(c *constraint, f form, low, high float64, ok bool) []*row {
 }
 
 // form returns an expression as a linear function of the parameters.
-func (s *Space) form(c *constraint, e ast.Expr) (f form, ok bool) {
-	switch e.Kind() {
-	case ast.LiteralKind:
-		v, ok := e.AsLiteral().(types.Double)
-		return form{constant: float64(v)}, ok
-	case ast.IdentKind:
-		p, ok := s.Parameter(c.variables[e.AsIdent()])
+func (s *Space) form(e *Expr) (f form, ok bool) {
+	switch e.Op {
+	case OpNumber:
+		return form{constant: e.Number}, true
+	case OpParameter:
+		p, ok := s.Parameter(e.Parameter)
 		if ok && p.Type == study.Fixed {
 			v, number := study.Number(p.Value)
 			return form{constant: v}, number
 		}
-		return form{weights: map[string]float64{p.Name: 1}}, ok && numeric(p)
-	case ast.CallKind:
-		var args []form
-		for _, arg := range e.AsCall().Args() {
-			f, ok := s.form(c, arg)
-			if !ok {
-				return form{}, false
-			}
-			args = append(args, f)
-		}
-		return combine(e.AsCall().FunctionName(), args)
+		return form{weights: map[string]float64{p.Name: 1}}, ok && p.Numeric()
 	}
-	return form{}, false
+	var args []form
+	for _, arg := range e.Args {
+		f, ok := s.form(arg)
+		if !ok {
+			return form{}, false
+		}
+		args = append(args, f)
+	}
+	return combine(e.Op, args)
 }
 
-// combine applies a function to linear functions, if the result is one.
-func combine(function string, args []form) (form, bool) {
+// combine applies an operation to linear functions, if the result is one.
+func combine(op Op, args []form) (form, bool) {
 	constant := func(f form) bool { return len(f.weights) == 0 }
-	switch function {
-	case operators.Negate:
+	switch op {
+	case OpNegate:
 		return form{}.plus(args[0], -1), true
-	case operators.Add:
+	case OpAdd:
 		return args[0].plus(args[1], 1), true
-	case operators.Subtract:
+	case OpSubtract:
 		return args[0].plus(args[1], -1), true
-	case operators.Multiply:
+	case OpMultiply:
 		if constant(args[0]) {
 			return form{}.plus(args[1], args[0].constant), true
 		}
 		return form{}.plus(args[0], args[1].constant), constant(args[1])
-	case operators.Divide:
+	case OpDivide:
 		return form{}.plus(args[0], 1/args[1].constant), constant(args[1])
 	}
 	return form{}, false

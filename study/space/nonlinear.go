@@ -2,10 +2,7 @@ package space
 
 import (
 	"fmt"
-
-	"cel.dev/cel-go/common/ast"
-	"cel.dev/cel-go/common/operators"
-	"cel.dev/cel-go/common/types"
+	"slices"
 
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -13,28 +10,28 @@ import (
 // unsampled says why no random point meets a constraint, though some points do; it is empty if
 // nothing speaks against that. It looks for equalities of arithmetic over floats that are not
 // solved: their points are a set of measure zero.
-func (s *Space) unsampled(c *constraint, e ast.Expr) string {
-	if e.Kind() != ast.CallKind || len(e.AsCall().Args()) != 2 {
+func (s *Space) unsampled(c *constraint, e *Expr) string {
+	if !e.binary() {
 		return ""
 	}
-	left, right := e.AsCall().Args()[0], e.AsCall().Args()[1]
-	switch e.AsCall().FunctionName() {
-	case operators.LogicalAnd:
+	left, right := e.Args[0], e.Args[1]
+	switch e.Op {
+	case OpAnd:
 		if why := s.unsampled(c, left); why != "" {
 			return why
 		}
 		return s.unsampled(c, right)
-	case operators.Equals:
+	case OpEquals:
 	default:
 		return ""
 	}
 	floats := map[string]bool{}
-	if !s.arithmetic(c, left, floats) || !s.arithmetic(c, right, floats) || len(floats) == 0 {
+	if !s.arithmetic(left, floats) || !s.arithmetic(right, floats) || len(floats) == 0 {
 		return ""
 	}
 	const advice = "random points never meet such an equality: compute one of them in the program, or allow a tolerance, as in math.abs(a - b) <= 0.01"
-	f, linear := s.form(c, left)
-	g, too := s.form(c, right)
+	f, linear := s.form(left)
+	g, too := s.form(right)
 	if !linear || !too {
 		return "it is not linear in the floats: " + advice
 	}
@@ -58,29 +55,18 @@ func (s *Space) unsampled(c *constraint, e ast.Expr) string {
 
 // arithmetic reports whether an expression is a sum, product or quotient of numbers and numeric
 // parameters, and collects the floats without steps.
-func (s *Space) arithmetic(c *constraint, e ast.Expr, floats map[string]bool) bool {
-	switch e.Kind() {
-	case ast.LiteralKind:
-		_, ok := e.AsLiteral().(types.Double)
-		return ok
-	case ast.IdentKind:
-		p, ok := s.Parameter(c.variables[e.AsIdent()])
+func (s *Space) arithmetic(e *Expr, floats map[string]bool) bool {
+	switch e.Op {
+	case OpNumber:
+		return true
+	case OpParameter:
+		p, ok := s.Parameter(e.Parameter)
 		if ok && p.Type == study.Float && p.Step == nil {
 			floats[p.Name] = true
 		}
-		return ok && numeric(p)
-	case ast.CallKind:
-		switch e.AsCall().FunctionName() {
-		case operators.Negate, operators.Add, operators.Subtract, operators.Multiply, operators.Divide:
-		default:
-			return false
-		}
-		for _, arg := range e.AsCall().Args() {
-			if !s.arithmetic(c, arg, floats) {
-				return false
-			}
-		}
-		return true
+		return ok && p.Numeric()
+	case OpNegate, OpAdd, OpSubtract, OpMultiply, OpDivide:
+		return !slices.ContainsFunc(e.Args, func(arg *Expr) bool { return !s.arithmetic(arg, floats) })
 	}
 	return false
 }

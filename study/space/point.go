@@ -38,7 +38,7 @@ func (s *Space) Check(p study.Point) error {
 	}
 	for _, c := range s.checks {
 		if !c.holds(p) {
-			return fmt.Errorf("%w: it does not meet the constraint %q", ErrNotInSpace, c.source)
+			return fmt.Errorf("%w: it does not meet the constraint %q", ErrNotInSpace, c.Source)
 		}
 	}
 	return nil

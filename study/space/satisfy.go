@@ -37,15 +37,15 @@ func (s *Space) checkSatisfiable(r *check.Report, prefix string) {
 	effort := maxEffort
 	before := r.Failed
 	for i, c := range s.checks {
-		if why := s.unsampled(c, c.expr); why != "" {
-			r.Add(fmt.Sprintf("%sconstraints[%d]", prefix, i), "%q: %s", c.source, why)
+		if why := s.unsampled(c, c.Expr); why != "" {
+			r.Add(fmt.Sprintf("%sconstraints[%d]", prefix, i), "%q: %s", c.Source, why)
 			continue
 		}
 		if s.solver.solves(c) {
 			continue // it takes values for all floats at once
 		}
 		if v := s.search([]*constraint{c}, true, &effort); v > unknown {
-			r.Add(fmt.Sprintf("%sconstraints[%d]", prefix, i), "%q: no point meets it%s", c.source, v.evidence(c.names))
+			r.Add(fmt.Sprintf("%sconstraints[%d]", prefix, i), "%q: no point meets it%s", c.Source, v.evidence(c.Names))
 		}
 	}
 	if len(s.checks) < 2 && !s.Solves() || r.Failed > before {
@@ -68,7 +68,7 @@ func (v verdict) evidence(names []string) string {
 func mentioned(checks []*constraint) []string {
 	var names []string
 	for _, c := range checks {
-		names = append(names, c.names...)
+		names = append(names, c.Names...)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
@@ -137,7 +137,7 @@ type query struct {
 func (q *query) score(p study.Point) int {
 	n := 0
 	for _, c := range q.checks {
-		*q.effort -= 1 + len(c.source)/100
+		*q.effort -= 1 + len(c.Source)/100
 		if c.holds(p) && (!q.applied || c.applies(p)) {
 			n++
 		}

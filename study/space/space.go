@@ -3,8 +3,10 @@
 package space
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/internal/check"
@@ -39,14 +41,22 @@ type condition struct {
 	values []any
 }
 
-// New compiles a search space as given in a study file. Its error is a *study.Problems
-// with every problem; paths start with "parameters", "constraints" or "initial".
-func New(params []study.Parameter, constraints []string, initial []map[string]any) (*Space, error) {
+// New compiles a search space. Its error is a *study.Problems with every problem; paths
+// start with "parameters", "constraints" or "initial". Package celspace compiles constraints
+// that are texts.
+func New(params []study.Parameter, constraints []Constraint, initial []map[string]any) (*Space, error) {
 	r := &check.Report{}
-	space := Compile(r, "", &study.Spec{
-		Parameters:  cloneParameters(params),
-		Constraints: constraints,
-		Initial:     slices.Clone(initial),
+	spec := &study.Spec{Parameters: CloneParameters(params), Initial: slices.Clone(initial)}
+	space := Compile(r, "", spec, func(r *check.Report, path string, _ []string, _ []study.Parameter, _ []bool) []Constraint {
+		for i, c := range constraints {
+			at := fmt.Sprintf("%s[%d]", path, i)
+			r.AddIf(len(c.Names) == 0, at, "it names no parameter, so it is the same for every point: name at least one")
+			for _, name := range c.Names {
+				known := slices.ContainsFunc(params, func(p study.Parameter) bool { return p.Name == name })
+				r.AddIf(!known, at, "unknown parameter %q; want one of %s", name, strings.Join(study.Names(params), ", "))
+			}
+		}
+		return constraints
 	})
 	if err := r.Err(""); err != nil {
 		return nil, err
@@ -54,13 +64,21 @@ func New(params []study.Parameter, constraints []string, initial []map[string]an
 	return space, nil
 }
 
-// Of compiles the study's search space.
+// Of compiles the search space of a study without constraints. It refuses a study that has
+// some: package celspace compiles those.
 func Of(s *study.Study) (*Space, error) {
-	return New(s.Spec.Parameters, s.Spec.Constraints, s.Spec.Initial)
+	if len(s.Spec.Constraints) > 0 {
+		return nil, fmt.Errorf("the study has constraints, such as %q, which this program cannot compile", s.Spec.Constraints[0])
+	}
+	return New(s.Spec.Parameters, nil, s.Spec.Initial)
 }
 
-// cloneParameters copies everything in the parameters that Compile fills in.
-func cloneParameters(params []study.Parameter) []study.Parameter {
+// Constraints compiles the constraints of a study, and reports their problems at path. Not all
+// parameters may be sound, and a problem of one that is not has been reported.
+type Constraints func(r *check.Report, path string, sources []string, params []study.Parameter, sound []bool) []Constraint
+
+// CloneParameters copies everything in the parameters that Compile fills in.
+func CloneParameters(params []study.Parameter) []study.Parameter {
 	params = slices.Clone(params)
 	for i := range params {
 		p := &params[i]
@@ -75,13 +93,13 @@ func cloneParameters(params []study.Parameter) []study.Parameter {
 // Compile checks and compiles the space of spec; it returns nil after a problem that
 // prevents that. It sets the defaults in spec's parameters and converts the values of
 // parameters and initial points to their types. Paths of problems start with prefix.
-func Compile(r *check.Report, prefix string, spec *study.Spec) *Space {
+func Compile(r *check.Report, prefix string, spec *study.Spec, constraints Constraints) *Space {
 	before := r.Failed
 	sound := checkParameters(r, prefix+"parameters", spec.Parameters)
 	checkFidelities(r, prefix+"parameters", spec.Parameters)
 	s := &Space{index: make(map[string]int), fidelity: -1}
 	s.arrange(r, prefix+"parameters", spec.Parameters, sound)
-	s.compileConstraints(r, prefix+"constraints", spec.Constraints, spec.Parameters, sound)
+	s.compileConstraints(r, prefix+"constraints", spec, sound, constraints)
 	if r.Failed > before {
 		return nil
 	}
@@ -146,7 +164,7 @@ func (s *Space) Unmet(p study.Point) []string {
 	var sources []string
 	for _, c := range s.checks {
 		if !c.holds(p) {
-			sources = append(sources, c.source)
+			sources = append(sources, c.Source)
 		}
 	}
 	return sources

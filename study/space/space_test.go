@@ -16,6 +16,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/internal/studytest"
 	"github.com/fantasia-hpo/fantasia/study/space"
+	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
 
 var ptr, numeric = studytest.Ptr, studytest.Numeric
@@ -23,7 +24,7 @@ var ptr, numeric = studytest.Ptr, studytest.Numeric
 // tree is a space with conditions two deep, and a constraint.
 func tree(t *testing.T) *space.Space {
 	t.Helper()
-	compiled, err := space.New([]study.Parameter{
+	compiled, err := celspace.New([]study.Parameter{
 		{Name: "pad", Type: study.Bool, When: map[string][]any{"crop": {3, 4}}}, // listed before the parameter that it depends on
 		{Name: "augment", Type: study.Bool},
 		{Name: "crop", Type: study.Int, Min: ptr(1), Max: ptr(4), When: map[string][]any{"augment": {true}}},
@@ -115,7 +116,7 @@ func TestCheck(t *testing.T) {
 }
 
 func TestNormalize(t *testing.T) {
-	compiled, err := space.New([]study.Parameter{
+	compiled, err := celspace.New([]study.Parameter{
 		{Name: "x", Type: study.Float, Min: ptr(0), Max: ptr(2)},
 		{Name: "s", Type: study.Float, Min: ptr(0), Max: ptr(1), Step: ptr(0.1)},
 		{Name: "n", Type: study.Int, Min: ptr(0), Max: ptr(9)},
@@ -226,7 +227,7 @@ func TestSizeOfLargeSpaces(t *testing.T) {
 		"wide":      wide,
 		"entangled": entangled,
 	} {
-		compiled, err := space.New(params, nil, nil)
+		compiled, err := celspace.New(params, nil, nil)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -275,7 +276,7 @@ func drawSpace(t *rapid.T) *space.Space {
 		}
 		params[i] = p
 	}
-	compiled, err := space.New(params, nil, nil)
+	compiled, err := celspace.New(params, nil, nil)
 	if err != nil {
 		t.Fatalf("%v: %v", params, err)
 	}
@@ -368,7 +369,7 @@ func TestConstraints(t *testing.T) {
 		"(flag ? 20 : 10) * x <= 25":           true,
 		"amp ? batch_size <= 12 : x > 9":       true,
 	} {
-		compiled, err := space.New(params, []string{source}, nil)
+		compiled, err := celspace.New(params, []string{source}, nil)
 		if err != nil {
 			t.Errorf("%s: %v", source, err)
 			continue
@@ -406,7 +407,7 @@ func TestSatisfiable(t *testing.T) {
 		"three in a circle": {[]string{"a < b", "b < c", "c < a + 1"}, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := space.New(params, test.constraints, test.initial); (err == nil) != test.ok {
+			if _, err := celspace.New(params, test.constraints, test.initial); (err == nil) != test.ok {
 				t.Errorf("error %v", err)
 			}
 		})
@@ -422,7 +423,7 @@ func TestNewSpaceLeavesItsInput(t *testing.T) {
 		}, []map[string]any{{"c": 1.0}}
 	}
 	params, initial := make()
-	compiled, err := space.New(params, nil, initial)
+	compiled, err := celspace.New(params, nil, initial)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -441,8 +442,8 @@ func TestNewSpaceLeavesItsInput(t *testing.T) {
 // TestNewSpaceProblems checks that problems of a space without a file have paths but no
 // line numbers.
 func TestNewSpaceProblems(t *testing.T) {
-	_, err := space.New(nil, nil, nil)
-	_, taken := space.New([]study.Parameter{{Name: "int", Type: study.Int, Min: ptr(0), Max: ptr(5)}}, []string{"int > 3"}, nil)
+	_, err := celspace.New(nil, nil, nil)
+	_, taken := celspace.New([]study.Parameter{{Name: "int", Type: study.Int, Min: ptr(0), Max: ptr(5)}}, []string{"int > 3"}, nil)
 	if taken == nil || !strings.Contains(taken.Error(), "type(int)") {
 		t.Errorf("a parameter that CEL takes for a type: %v", taken)
 	}

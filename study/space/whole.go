@@ -64,7 +64,7 @@ func (s *Space) whole(r *row) bool {
 		p := s.params[s.index[name]]
 		low, high := s.rangeOf(name)
 		size += math.Abs(r.weights[i]) * max(math.Abs(low), math.Abs(high))
-		listed := each(p, func(v any) bool { n, ok := study.Number(v); return ok && isWhole(n) })
+		listed := p.Lists(func(v any) bool { n, ok := study.Number(v); return ok && isWhole(n) })
 		if p.Type != study.Int && !listed || !isWhole(r.weights[i]) {
 			return false
 		}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/fantasia-hpo/fantasia/study"
-	"github.com/fantasia-hpo/fantasia/study/space"
+	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
 
 // ints returns parameters with the ranges, each a pair of bounds.
@@ -110,7 +110,7 @@ func TestWholeNumbersThatAreNotSolved(t *testing.T) {
 			t.Errorf("%s is solved", c.constraint)
 		}
 	}
-	if _, err := space.New(ints(0, 10, 0, 10), []string{"a + b == 21"}, nil); err == nil {
+	if _, err := celspace.New(ints(0, 10, 0, 10), []string{"a + b == 21"}, nil); err == nil {
 		t.Error("a sum that no point has is accepted")
 	}
 }
@@ -156,7 +156,7 @@ func TestEqualitiesThatCannotBeSampled(t *testing.T) {
 		"math.greatest(a, 0.5) == 0.5":    "",
 		"a * 2.0 == 1.0 && n * m * n < 9": "",
 	} {
-		_, err := space.New(mixed, []string{constraint}, nil)
+		_, err := celspace.New(mixed, []string{constraint}, nil)
 		if part == "" && err != nil || part != "" && (err == nil || !strings.Contains(err.Error(), part)) {
 			t.Errorf("%s: error %v, want one with %q", constraint, err, part)
 		}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
-	"github.com/fantasia-hpo/fantasia/study/space"
+	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
 
 // The quantiles of each law, from its definition. The medians are 0.6744898·√(π/2) for
@@ -96,7 +96,7 @@ func TestLawsThatAreRefused(t *testing.T) {
 
 func TestPointFactor(t *testing.T) {
 	low, high := 10.0, 20.0
-	space, err := space.New([]study.Parameter{
+	space, err := celspace.New([]study.Parameter{
 		{Name: "size", Type: study.Float, Min: &low, Max: &high}, {Name: "flag", Type: study.Bool},
 	}, nil, nil)
 	if err != nil {

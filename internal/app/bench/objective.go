@@ -9,6 +9,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/numeric/testfunc"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space"
+	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
 
 // Objective is the objective of runs. It is immutable and safe for concurrent use: each
@@ -60,7 +61,7 @@ func NewFunction(f testfunc.Function, noise, failing float64) (*Objective, error
 	for i := range parameters {
 		parameters[i] = study.Parameter{Name: coordinate(i), Type: study.Float, Min: &f.Lower[i], Max: &f.Upper[i]}
 	}
-	space, err := space.New(parameters, nil, nil)
+	space, err := celspace.New(parameters, nil, nil)
 	if err != nil {
 		return nil, fmt.Errorf("the domain of %s: %w", f.Name, err)
 	}

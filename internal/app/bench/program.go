@@ -16,7 +16,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
-	"github.com/fantasia-hpo/fantasia/study/space"
+	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 	"github.com/fantasia-hpo/fantasia/worker/command"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 )
@@ -26,7 +26,7 @@ import (
 // programs' files are kept below dir while they run, and afterwards if an evaluation
 // failed. logger gets warnings about programs.
 func NewProgram(s *study.Study, content []byte, dir string, logger *slog.Logger) (*Objective, error) {
-	space, err := space.Of(s)
+	space, err := celspace.Of(s)
 	if err != nil {
 		return nil, err
 	}

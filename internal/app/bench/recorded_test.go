@@ -9,12 +9,13 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space"
+	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
 
 func unitSpace(t *testing.T) *space.Space {
 	t.Helper()
 	lo, hi := 0.0, 10.0
-	s, err := space.New([]study.Parameter{
+	s, err := celspace.New([]study.Parameter{
 		{Name: "x", Type: study.Float, Min: &lo, Max: &hi},
 		{Name: "kind", Type: study.Categorical, Values: []any{"a", "b"}},
 	}, nil, nil)

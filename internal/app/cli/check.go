@@ -24,7 +24,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
 	"github.com/fantasia-hpo/fantasia/study"
-	"github.com/fantasia-hpo/fantasia/study/space"
+	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 	"github.com/fantasia-hpo/fantasia/worker/command"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 )
@@ -119,7 +119,7 @@ func (a *app) check(ctx context.Context, s *study.Study, try bool, output format
 // firstTrial returns the first trial that a study's optimiser suggests.
 func firstTrial(ctx context.Context, s *study.Study) (*messaging.Assignment, error) {
 	spec := &s.Spec
-	whole, err := space.Of(s)
+	whole, err := celspace.Of(s)
 	if err != nil {
 		return nil, err
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/sobol"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space"
+	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
 
 const replayLong = `Asks the optimiser for every suggestion of a study again, with what it knew then, and
@@ -182,7 +183,7 @@ func replayLines(name string, r *replay.Report) []string {
 // replayWorkers shows what other numbers of workers would have found.
 func (a *app) replayWorkers(ctx context.Context, records *ledger.Records, newOptimizer func() (optimizer.Optimizer, error), f *replayFlags) error {
 	definition := &records.Study.Definition
-	s, err := space.Of(definition)
+	s, err := celspace.Of(definition)
 	if err != nil {
 		return err
 	}

@@ -8,14 +8,14 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
-	"github.com/fantasia-hpo/fantasia/study/space"
+	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
 
 // Problem returns a study's ended trials as an optimiser sees them, in the order in
 // which they ended. Trials whose point is not in the study's space, which was edited since,
 // are left out.
 func Problem(s *study.Study, trials []view.Trial) (*optimizer.Problem, error) {
-	space, err := space.Of(s)
+	space, err := celspace.Of(s)
 	if err != nil {
 		return nil, err
 	}

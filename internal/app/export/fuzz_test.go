@@ -14,7 +14,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/app/export"
 	"github.com/fantasia-hpo/fantasia/internal/app/migrate"
 	"github.com/fantasia-hpo/fantasia/study"
-	"github.com/fantasia-hpo/fantasia/study/space"
+	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
 
 // maxAllocated bounds what reading a small file allocates in total.
@@ -40,7 +40,7 @@ func checkRead(t *testing.T, f format, content []byte) {
 		}
 		return
 	}
-	s, err := space.New(spec.Parameters, nil, nil)
+	s, err := celspace.New(spec.Parameters, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

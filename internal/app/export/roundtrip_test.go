@@ -20,6 +20,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/app/migrate"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space"
+	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
 
 // format is a form in which trials are written and read again.
@@ -104,7 +105,7 @@ func drawSpec(t *rapid.T) (*study.Spec, *space.Space) {
 	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, 6, rapid.ID).Draw(t, "names") {
 		spec.Parameters = append(spec.Parameters, drawParameter(t, name, spec.Parameters))
 	}
-	s, err := space.New(spec.Parameters, nil, nil)
+	s, err := celspace.New(spec.Parameters, nil, nil)
 	if err != nil {
 		t.Skip(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space"
+	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
 
 // experiment is an Experiment as an optimiser sees it.
@@ -108,7 +109,7 @@ func (e *experiment) parseParameters(from []*katibv1beta1.ParameterSpec) error {
 		e.parameters, compiled[i] = append(e.parameters, p), p.Parameter
 	}
 	var err error
-	e.space, err = space.New(compiled, nil, nil)
+	e.space, err = celspace.New(compiled, nil, nil)
 	return e.explain(err)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
 
 // result reads the study from the ledger.
@@ -49,7 +50,7 @@ func (n *node) load(ctx context.Context, id string) (*Result, *engine.Engine, er
 	if err != nil {
 		return nil, nil, n.damaged(fmt.Errorf("read the results: %w", err))
 	}
-	e, _, err := engine.Load(stored.Study, stored.Status, stored.Model, stored.Trials, nil, engine.Settings{}, time.Now())
+	e, _, err := engine.Load(stored.Study, stored.Status, stored.Model, stored.Trials, nil, engine.Settings{Space: celspace.Of}, time.Now())
 	if err != nil {
 		return nil, nil, n.damaged(fmt.Errorf("read the results: %w: %w", ledger.ErrCorrupt, err))
 	}

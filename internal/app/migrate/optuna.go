@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/fantasia-hpo/fantasia/study"
-	"github.com/fantasia-hpo/fantasia/study/space"
+	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
 
 // OptunaOptions select what to import from a storage.
@@ -168,7 +168,7 @@ func bestPoints(r *Result, s *optunaStudy, params []study.Parameter, n int) []ma
 			break
 		}
 		point := t.point()
-		if _, err := space.New(params, nil, []map[string]any{point}); err != nil {
+		if _, err := celspace.New(params, nil, []map[string]any{point}); err != nil {
 			r.note("trial %d, one of the best, was left out: %s", t.number, problemsOf(err))
 			n--
 			continue

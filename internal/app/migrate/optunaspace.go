@@ -13,6 +13,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space"
+	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
 
 // distribution is the distribution from which Optuna samples a parameter.
@@ -148,7 +149,7 @@ func spaceOf(r *Result, s *optunaStudy) ([]study.Parameter, error) {
 	for i, p := range seen {
 		var err error
 		if made[i], err = p.study(); err == nil {
-			_, err = space.New([]study.Parameter{made[i]}, nil, nil)
+			_, err = celspace.New([]study.Parameter{made[i]}, nil, nil)
 		}
 		if err != nil {
 			problems = append(problems, fmt.Errorf("parameter %q: %s", p.name, problemsOf(err)))

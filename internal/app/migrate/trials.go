@@ -14,6 +14,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space"
+	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
 
 // Evaluated is a trial that was evaluated elsewhere.
@@ -120,7 +121,7 @@ type collector struct {
 }
 
 func newCollector(spec *study.Spec) (*collector, error) {
-	compiled, err := space.New(spec.Parameters, spec.Constraints, nil)
+	compiled, err := celspace.New(spec.Parameters, spec.Constraints, nil)
 	if err != nil {
 		return nil, fmt.Errorf("compile the study's space: %w", err)
 	}

@@ -23,7 +23,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/papers/pt"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
 	"github.com/fantasia-hpo/fantasia/study"
-	"github.com/fantasia-hpo/fantasia/study/space"
+	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
 
 // variants returns the paper's, in the order of its Table 2.
@@ -189,7 +189,7 @@ func (p plan) play(ctx context.Context, o optimizer.Optimizer, f testfunc.Functi
 	for i := range parameters {
 		parameters[i] = study.Parameter{Name: fmt.Sprintf("x%d", i+1), Type: study.Float, Min: &f.Lower[i], Max: &f.Upper[i]}
 	}
-	s, err := space.New(parameters, nil, nil)
+	s, err := celspace.New(parameters, nil, nil)
 	if err != nil {
 		return 0, err
 	}

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fantasia-hpo/fantasia/study"
-	"github.com/fantasia-hpo/fantasia/study/space"
+	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
 
 // Ptr returns a pointer to x.
@@ -52,7 +52,7 @@ func DrawNumeric(t *rapid.T) study.Parameter {
 		}
 	}
 	p := Numeric(kind, lo, hi, step, scale)
-	space, err := space.New([]study.Parameter{p}, nil, nil)
+	space, err := celspace.New([]study.Parameter{p}, nil, nil)
 	if err != nil {
 		t.Skip(err)
 	}
