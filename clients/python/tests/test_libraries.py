@@ -6,7 +6,7 @@ import asyncio
 import math
 import pickle
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -174,6 +174,40 @@ def test_sampler_of_optuna_searches_conditional_parameters(storage: Path) -> Non
     assert {"model"} <= {t.source for t in trials[20:]}
     # The best of 38 random points is below 0.01 with a probability of 12% (10,000 draws).
     assert moved.best_value < 0.01
+
+
+def test_sampler_of_optuna_searches_several_objectives(storage: Path) -> None:
+    import optuna
+
+    from fantasia_hpo.optuna import FantasiaSampler, to_optuna
+
+    def objective(trial: optuna.Trial) -> tuple[float, float]:
+        x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
+        if trial.number == 9:
+            raise optuna.TrialPruned
+        return x - y, x + y  # the front has y = 0
+
+    ways: list[Literal["minimize", "maximize"]] = ["maximize", "minimize"]
+    earlier = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=1), directions=ways)
+    earlier.optimize(objective, n_trials=6)
+    sampler = FantasiaSampler(storage=storage, seed=1)
+    moved = optuna.create_study(sampler=sampler, directions=ways)
+    moved.add_trials(earlier.trials)
+    moved.optimize(objective, n_trials=24)
+    told = sampler.study
+    assert told is not None
+    assert told.directions == ways
+    assert [t.values for t in told.trials] == [t.values for t in moved.trials]
+    assert told.get_trial(10).state is TrialState.FAILED
+    assert [t.number for t in told.best_trials] == [t.number + 1 for t in moved.best_trials]
+    # A random point is within 0.2 of the front with a probability of 20%.
+    assert sum(t.params["y"] < 0.2 for t in moved.trials[10:]) > 8
+    copy = to_optuna(told)
+    assert [t.values for t in copy.best_trials] == [t.values for t in moved.best_trials]
+    assert copy.metric_names == ["values_0", "values_1"]
+    refused = FantasiaSampler(storage=storage, algorithm="cmaes")
+    with pytest.raises(fantasia.SpaceError, match="cmaes takes one objective: for several use hebo, gp"):
+        optuna.create_study(sampler=refused, directions=ways).optimize(objective, n_trials=1)
 
 
 def test_sampler_of_optuna_is_pickled(storage: Path) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import math
 import pickle
 import threading
@@ -14,7 +13,6 @@ import pytest
 
 import fantasia_hpo as fantasia
 from fantasia_hpo import Float, Trial, TrialState
-from fantasia_hpo._results import Results
 
 SPACE: dict[str, fantasia.Parameter] = {
     "lr": Float(1e-5, 1e-1, scale="log"),
@@ -694,10 +692,3 @@ def test_dataframe(storage: Path) -> None:
     frame = study.trials_dataframe()
     assert list(frame["value"]) == [t.value for t in study.trials]
     assert list(frame["params_x"]) == [t.params["x"] for t in study.trials]
-
-
-def test_study_of_several_objectives_is_refused() -> None:
-    spec = {"objectives": [{"metric": "loss", "direction": "minimize"}], "parameters": []}
-    message = {"id": "1", "studyFile": json.dumps({"metadata": {"name": "two"}, "spec": spec})}
-    with pytest.raises(fantasia.SpaceError, match=r"'two' has several objectives.*study get"):
-        Results(None, message)  # type: ignore[arg-type]

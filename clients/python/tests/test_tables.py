@@ -157,3 +157,30 @@ def test_runs_of_mlflow(storage: Path, mlflow_server: str) -> None:
     study.add_trial({"x": 0.0, "n": 5, "kind": "a,b"}, 0.5)
     assert study.to_mlflow(tracking_uri=mlflow_server) == experiment
     assert len(client.search_runs([experiment])) == 31
+
+
+def test_runs_of_mlflow_have_all_values(storage: Path, mlflow_server: str) -> None:
+    from mlflow import MlflowClient
+
+    study = fantasia.create_study(
+        storage=storage,
+        name="several-runs",
+        objectives={"error": "minimize", "seconds": "minimize"},
+        parameters={"x": fantasia.Float(0, 1)},
+        algorithm="random",
+    )
+
+    def objective(trial: fantasia.Trial) -> tuple[float, float]:
+        for step in (1, 2):
+            trial.report({"seconds": step, "error": 1 / step, "size": 3})
+        return trial.params["x"], 7
+
+    study.optimize(objective, n_trials=2)
+    client = MlflowClient(mlflow_server)
+    runs = client.search_runs([study.to_mlflow(tracking_uri=mlflow_server)])
+    assert [r.data.metrics for r in reversed(runs)] == [
+        {"error": t.params["x"], "seconds": 7.0} for t in study.trials
+    ]
+    for run in runs:
+        reported = client.get_metric_history(run.info.run_id, "seconds")
+        assert [(m.step, m.value) for m in reported] == [(1, 1.0), (2, 2.0), (2, 7.0)]

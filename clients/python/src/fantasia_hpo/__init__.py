@@ -8,6 +8,7 @@ print(study.best_params)
 """
 
 from . import logging
+from ._objectives import Objective
 from ._results import Picture, Recommendation
 from .create import Algorithm, EarlyStopping, create_study, delete_study, load_study, study_names
 from .errors import (
@@ -50,6 +51,7 @@ __all__ = [
     "Int",
     "Normal",
     "NotFoundError",
+    "Objective",
     "Ordinal",
     "Parameter",
     "Picture",

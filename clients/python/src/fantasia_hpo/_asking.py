@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import itertools
 import logging
-import math
 import os
 import random
 import secrets
 import socket
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from . import errors
@@ -23,7 +22,7 @@ from ._learning import LearningTrial
 from ._reports import Report, Reports
 from ._results import SERVICE, Results
 from ._server import connect
-from ._values import MESSAGE_BYTES, REASON_BYTES, cut, metrics_of, number, seconds, to_bytes
+from ._values import MESSAGE_BYTES, REASON_BYTES, Value, cut, metrics_of, number, seconds, to_bytes
 from .parameters import Parameter, decode_point, encode_point
 from .record import FrozenTrial, TrialState
 from .transport import Message, Transport
@@ -95,7 +94,7 @@ class Asking(Results):
     def tell(
         self,
         trial: Trial,
-        value: float | Mapping[str, float] | None = None,
+        value: Value | None = None,
         *,
         state: TrialState | str = TrialState.COMPLETED,
         reason: str = "",
@@ -104,6 +103,7 @@ class Asking(Results):
     ) -> FrozenTrial:
         """End a trial of `ask`, and return its record.
 
+        `value` is a number, a value for each objective in their order, or a mapping of metrics.
         `state` is COMPLETED, PRUNED, FAILED or INFEASIBLE. Without a value, a completed trial has
         the value that it reported last. `reason` says in a line why a trial failed, `details` more.
         `checkpoint` is where a trial that is promoted from this one can continue. Telling the same
@@ -114,12 +114,13 @@ class Asking(Results):
         self._send_attrs(trial)
         request = self._of(trial)
         if state in (TrialState.COMPLETED, TrialState.PRUNED):
-            metrics = dict(trial._reported) if value is None else self._metrics(value)
-            if self.metric in metrics:
-                request["values"] = [number(metrics.pop(self.metric))]
+            metrics = trial._reported.metrics() if value is None else self._metrics(value)
+            missing = self._missing(metrics)
+            if not missing:
+                request["values"] = [number(metrics.pop(name)) for name in self.objectives]
             elif state is TrialState.COMPLETED:
                 raise errors.FantasiaError(
-                    f"trial {trial.number} has no value: return the metric {self.metric!r}, or report it"
+                    f"trial {trial.number} has no value: return the metric {missing}, or report it"
                 )
             request["metrics"] = {name: number(v) for name, v in metrics.items()}
             if checkpoint:
@@ -179,7 +180,9 @@ class Asking(Results):
         """
         if self._learns and not self._knows(params):
             self._learned.wishes.append(dict(params))
-            return FrozenTrial(number=0, state=TrialState.PENDING, params=dict(params), value=None, note=note)
+            return FrozenTrial(
+                number=0, state=TrialState.PENDING, params=dict(params), values=None, note=note
+            )
         given = encode_point(self.parameters, params)
         if skip_if_exists:
             wanted = decode_point(self.parameters, given)
@@ -211,19 +214,19 @@ class Asking(Results):
     def add_trial(
         self,
         params: Mapping[str, Any],
-        value: float | Mapping[str, float],
+        value: Value,
         *,
         labels: Mapping[str, str] | None = None,
         note: str = "",
     ) -> FrozenTrial:
         """Add a trial that was evaluated elsewhere, so that the optimiser learns from it."""
         metrics = self._metrics(value)
-        if self.metric not in metrics:
-            raise errors.SpaceError(f"value: expected the metric {self.metric!r}, got {sorted(metrics)}")
+        if missing := self._missing(metrics):
+            raise errors.SpaceError(f"value: expected the metric {missing}, got {sorted(metrics)}")
         request = {
             "parent": self._id,
             "parameters": encode_point(self.parameters, params),
-            "values": [number(metrics.pop(self.metric))],
+            "values": [number(metrics.pop(name)) for name in self.objectives],
             "metrics": {name: number(v) for name, v in metrics.items()},
             "requestId": uuid.uuid4().hex,
             "labels": dict(labels or {}),
@@ -356,15 +359,24 @@ class Asking(Results):
         self._heartbeat.remove(trial)
         self._reports.forget(trial)
 
-    def _metrics(self, value: float | Mapping[str, float]) -> dict[str, float]:
-        """Return what an objective returned or reported, by metric."""
-        return metrics_of(self.metric, value)
+    def _metrics(self, value: Value) -> dict[str, float]:
+        """Return what a function returned, by metric."""
+        return metrics_of(list(self.objectives), value)
 
-    def _take(self, metric: str, old: float | None, new: float) -> float:
-        """Return which of two reports counts as the trial's value."""
-        if old is None or metric != self.metric or not self._takes_best or math.isnan(old):
-            return new
-        return min(old, new) if self.direction == "minimize" else max(old, new)
+    def _report(self, value: Value) -> dict[str, float]:
+        """Return what a function reported, by metric.
+
+        With several objectives, a number is the metric that early stopping compares, as callbacks of
+        libraries report it.
+        """
+        several = isinstance(value, Mapping | list | tuple)
+        if len(self.objectives) > 1 and self._compared is not None and not several:
+            return metrics_of([self._compared], value)
+        return self._metrics(value)
+
+    def _missing(self, metrics: Iterable[str]) -> str:
+        """Return the objectives without a value, for a message; empty if there are none."""
+        return " and ".join(repr(name) for name in self.objectives if name not in metrics)
 
 
 def _safe(host: str) -> str:

@@ -272,14 +272,15 @@ class Run:
 
     def _complete(self, trial: Trial, outcome: _Outcome) -> _Outcome:
         """Return the outcome, or a failure if a completed trial has no value."""
-        metric = self._study.metric
-        if outcome.state is TrialState.COMPLETED:
-            if outcome.value is None and metric not in trial._reported:
-                return _Outcome(TrialState.FAILED, reason=f"returned None and did not report {metric!r}")
-            if outcome.value is not None and metric not in outcome.value:
-                got = sorted(outcome.value)
-                return _Outcome(TrialState.FAILED, reason=f"returned {got}, without the metric {metric!r}")
-        return outcome
+        if outcome.state is not TrialState.COMPLETED:
+            return outcome
+        metrics = trial._reported.metrics() if outcome.value is None else outcome.value
+        missing = self._study._missing(metrics)
+        if not missing:
+            return outcome
+        if outcome.value is None:
+            return _Outcome(TrialState.FAILED, reason=f"returned None and did not report {missing}")
+        return _Outcome(TrialState.FAILED, reason=f"returned {sorted(metrics)}, without the metric {missing}")
 
     def _tell(self, trial: Trial, outcome: _Outcome) -> FrozenTrial:
         tell = functools.partial(self._study.tell, trial)

@@ -7,10 +7,12 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from . import errors
 from . import logging as _logging
+from ._objectives import dominates
 from ._results import Results
 from .record import FrozenTrial, TrialState
 
@@ -35,7 +37,7 @@ class State:
         self.study, self.total, self._timeout = study, total, timeout
         self.ended: Counter[TrialState] = Counter()
         self.running = 0
-        self.best: float | None = None
+        self.front: list[Sequence[float]] = []  # values that no others dominate; of one objective, the best
         self._began = time.monotonic()
 
     @property
@@ -52,10 +54,22 @@ class State:
             guesses.append(passed / self.done * (self.total - self.done))
         return min(guesses, default=None)
 
+    def _best(self) -> str:
+        if len(self.study.objectives) > 1:
+            return f"front {len(self.front)}"
+        return f"best {format(self.front[0][0], '.6g') if self.front else '-'}"
+
+    def add(self, values: Sequence[float]) -> None:
+        """Take the values of a completed trial into the front."""
+        aims = self.study.objectives
+        if not any(dominates(aims, old, values) for old in self.front):
+            self.front = [old for old in self.front if not dominates(aims, values, old)]
+            self.front.append(values)
+
     def text(self) -> str:
         """Return the state in a line."""
         words = [f"{self.done}/{self.total} trials" if self.total is not None else f"{self.done} trials"]
-        words.append(f"best {'-' if self.best is None else format(self.best, '.6g')}")
+        words.append(self._best())
         words.append(f"running {self.running}")
         words += [f"{s.value.lower()} {n}" for s, n in self.ended.items() if s is not TrialState.COMPLETED]
         if self.left is not None:
@@ -83,12 +97,14 @@ class Progress:
             state = self._state
             state.ended[record.state] += 1
             state.running = running
-            if record.state is TrialState.COMPLETED and record.value is not None:
-                pick = min if state.study.direction == "minimize" else max
-                state.best = record.value if state.best is None else pick(state.best, record.value)
+            if record.state is TrialState.COMPLETED and record.values is not None:
+                state.add(record.values)
             self._show(state)
-            best = "" if state.best is None else f"; best {state.best!r}"
-        value = "" if record.value is None else f" with {record.value!r}"
+            best = ""
+            if state.front:
+                several = len(state.study.objectives) > 1
+                best = f"; {len(state.front)} on the front" if several else f"; best {state.front[0][0]!r}"
+        value = "" if record.values is None else f" with {', '.join(map(repr, record.values))}"
         reason = f" ({record.reason})" if record.reason else ""
         return f"trial {record.number} {record.state.value.lower()}{value}{reason}, {record.params}{best}"
 

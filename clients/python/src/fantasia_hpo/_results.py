@@ -6,10 +6,11 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from . import errors
 from ._learn import PLACEHOLDER
+from ._objectives import Direction, Objective, aims, objectives_in
 from ._space import Space
 from .parameters import Parameter, decode_point, space_of
 from .record import FrozenTrial, TrialState, table, trial_of
@@ -18,8 +19,6 @@ from .trial import Trial
 
 if TYPE_CHECKING:
     import pandas
-
-Direction = Literal["minimize", "maximize"]
 
 SERVICE = "StudyService/"
 _RECOMMENDED_WAIT = 5.0  # seconds that `recommended` waits for the model to have seen all trials
@@ -75,17 +74,36 @@ class Results:
         document = json.loads(message["studyFile"])
         spec = document["spec"]
         self.name: str = document["metadata"]["name"]
-        if "objective" not in spec:
-            raise errors.SpaceError(
-                f"the study {self.name!r} has several objectives, and this client takes one: "
-                "use the commands `fantasia study get` and `fantasia trial list`"
-            )
-        self.metric: str = spec["objective"]["metric"]
-        self.direction: Direction = spec["objective"]["direction"]
+        self.objectives: dict[str, Objective] = objectives_in(spec)
         self.parameters: dict[str, Parameter] = dict(declared or {})
         self.parameters = self._space_in(document)
         self._learns: bool = spec.get("learnParameters", False)
-        self._takes_best = spec["objective"].get("take") == "best"
+        self._compared: str | None = spec.get("earlyStopping", {}).get("metric")
+
+    @property
+    def directions(self) -> list[Direction]:
+        """The direction of each objective."""
+        return [o.direction for o in self.objectives.values()]
+
+    @property
+    def direction(self) -> Direction:
+        """The direction of the only objective; RuntimeError if there are several."""
+        self._single("direction", "directions")
+        return self.directions[0]
+
+    @property
+    def metric(self) -> str:
+        """The metric of the only objective; RuntimeError if there are several."""
+        self._single("metric", "objectives")
+        return next(iter(self.objectives))
+
+    def _single(self, name: str, instead: str) -> None:
+        """Raise RuntimeError, as Optuna does, if there are several objectives."""
+        if len(self.objectives) > 1:
+            raise RuntimeError(
+                f"{name}: the study {self.name!r} has several objectives ({', '.join(self.objectives)}): "
+                f"use {instead}"
+            )
 
     @property
     def trials(self) -> list[FrozenTrial]:
@@ -104,8 +122,8 @@ class Results:
         return self._record(self._read("GetTrial", {"name": self._name(number)})["trial"])
 
     def curve(self, trial: FrozenTrial | Trial | int, metric: str | None = None) -> dict[int, float]:
-        """Return what a trial has reported, by step: of the study's metric, or of another one."""
-        request = {"parent": self._name(trial), "metric": metric or self.metric}
+        """Return what a trial has reported, by step: of the first objective, or of another metric."""
+        request = {"parent": self._name(trial), "metric": metric or next(iter(self.objectives))}
         points = self._pages("ListMeasurements", request, "measurements")
         return {int(p.get("step", 0)): float(p.get("value", 0)) for p in points}
 
@@ -132,10 +150,14 @@ class Results:
         """Return progress and history, which a notebook shows; None if the server does not answer."""
         try:
             message = self._get()
-            rows: dict[str, Any] = {"objective": f"{self.direction} {self.metric}", "state": self.state}
+            several = len(self.objectives) > 1
+            aim = "objectives" if several else "objective"
+            rows: dict[str, Any] = {aim: aims(self.objectives), "state": self.state}
             rows |= {f"trials {state}": n for state, n in message.get("trials", {}).items() if n}
             if best := message.get("best"):
                 rows["best"] = f"{best.get('value', 0)!r} of trial {best['trial']}"
+            if several:
+                rows["on the front"] = ", ".join(f"trial {t.number}" for t in self.best_trials)
             return table(self.name, rows, self.link) + self.picture("history")
         except errors.FantasiaError:
             return None
@@ -155,15 +177,20 @@ class Results:
 
     @property
     def best_trials(self) -> list[FrozenTrial]:
-        """The completed trials with the best value; none if no trial has completed."""
-        completed = [t for t in self.get_trials([TrialState.COMPLETED]) if t.value is not None]
-        pick = min if self.direction == "minimize" else max
-        best = pick((t.value for t in completed if t.value is not None), default=None)
-        return [t for t in completed if t.value == best]
+        """The completed trials with the best value; none if no trial has completed.
+
+        With several objectives, these are the trials of the front: those that no other one dominates.
+        """
+        request: Message = {"parent": self._id, "pageSize": 1000}
+        return [self._record(t) for t in self._pages("ListOptimalTrials", request, "trials")]
 
     @property
     def best_trial(self) -> FrozenTrial:
-        """The completed trial with the best value; ValueError if none has completed."""
+        """The completed trial with the best value; ValueError if none has completed.
+
+        RuntimeError with several objectives, as in Optuna: see best_trials.
+        """
+        self._single("best_trial", "best_trials")
         best = self._get().get("best")
         if best is None:
             raise ValueError(f"no trial of the study {self.name!r} has completed yet")
@@ -185,9 +212,12 @@ class Results:
     def recommended(self) -> Recommendation:
         """The point that the optimiser's model recommends; ValueError if it has none.
 
+        RuntimeError with several objectives.
+
         The server makes a recommendation about once a second. This waits a few seconds for one
         that is based on all trials that have ended.
         """
+        self._single("recommended", "best_trials")
         deadline = time.monotonic() + _RECOMMENDED_WAIT
         while True:
             message = self._get()
@@ -238,9 +268,11 @@ class Results:
             raise ImportError("trials_dataframe needs pandas: pip install pandas") from None
         rows = []
         for t in self.trials:
-            row: dict[str, Any] = {"number": t.number, "state": t.state.value, "value": t.value}
+            row: dict[str, Any] = {"number": t.number, "state": t.state.value}
+            row |= self._values_of(t)
             row |= {f"params_{name}": t.params.get(name) for name in self.parameters}
-            row |= {f"metrics_{name}": number for name, number in t.metrics.items() if name != self.metric}
+            others = t.metrics.keys() - self.objectives.keys()
+            row |= {f"metrics_{name}": t.metrics[name] for name in t.metrics if name in others}
             row |= {f"user_attrs_{name}": value for name, value in t.user_attrs.items()}
             row |= {
                 "datetime_start": t.datetime_start,
@@ -251,8 +283,15 @@ class Results:
             rows.append(row)
         return pandas.DataFrame(rows)
 
+    def _values_of(self, trial: FrozenTrial) -> dict[str, float | None]:
+        """Return the columns of a trial's values, with Optuna's names."""
+        if len(self.objectives) == 1:
+            return {"value": trial.value}
+        names = [f"values_{name.removeprefix('values_')}" for name in self.objectives]
+        return {name: trial.values[i] if trial.values else None for i, name in enumerate(names)}
+
     def __repr__(self) -> str:
-        return f"Study({self.name!r}, {self.direction} {self.metric!r})"
+        return f"Study({self.name!r}, {aims(self.objectives)})"
 
     # The calls.
 

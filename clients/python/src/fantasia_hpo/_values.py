@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .errors import SpaceError
+
+Value = float | Sequence[float] | Mapping[str, float]  # of each objective in order, or by metric
 
 REASON_BYTES, MESSAGE_BYTES = 256, 4096  # the API's limits
 _METRICS, _METRIC_BYTES = 1000, 256
 
 
-def metrics_of(metric: str, value: Any) -> dict[str, float]:
-    """Return what an objective returned or reported, by metric; a number is that of `metric`."""
+def metrics_of(objectives: Sequence[str], value: Any) -> dict[str, float]:
+    """Return what a function returned or reported, by metric: a mapping has its own names."""
     if not isinstance(value, Mapping):
-        value = {metric: value}
+        listed = list(value) if isinstance(value, list | tuple) else [value]
+        if len(listed) != len(objectives):
+            wanted = f"{len(objectives)} values ({', '.join(objectives)})" if objectives[1:] else "a number"
+            raise SpaceError(f"expected {wanted} or a mapping of metrics, got {value!r}")
+        value = dict(zip(objectives, listed, strict=True))
     if len(value) > _METRICS:
         raise SpaceError(f"expected at most {_METRICS} metrics, got {len(value)}")
     metrics = {}

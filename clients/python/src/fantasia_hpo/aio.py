@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ._objectives import Direction, Objective
 from ._optimize import Run
-from ._results import Direction, Picture, Recommendation
+from ._results import Picture, Recommendation
 from ._space import Space
+from ._values import Value
 from .create import create_study as _create_study
 from .create import load_study as _load_study
 from .parameters import Parameter
@@ -19,7 +21,7 @@ from .trial import Trial
 if TYPE_CHECKING:
     import pandas
 
-AsyncObjective = Callable[[Trial], Awaitable["float | Mapping[str, float] | None"]]
+AsyncObjective = Callable[[Trial], Awaitable["Value | None"]]
 
 
 class AsyncStudy:
@@ -38,7 +40,7 @@ class AsyncStudy:
     async def tell(
         self,
         trial: Trial,
-        value: float | Mapping[str, float] | None = None,
+        value: Value | None = None,
         *,
         state: TrialState | str = TrialState.COMPLETED,
         reason: str = "",
@@ -56,7 +58,7 @@ class AsyncStudy:
             checkpoint=checkpoint,
         )
 
-    async def report(self, trial: Trial, value: float | Mapping[str, float], step: int | None = None) -> None:
+    async def report(self, trial: Trial, value: Value, step: int | None = None) -> None:
         """Report what an evaluation has reached. See Trial.report."""
         await asyncio.to_thread(trial.report, value, step)
 
@@ -91,9 +93,7 @@ class AsyncStudy:
         """Have a point evaluated soon. See Study.enqueue_trial."""
         return await asyncio.to_thread(self.study.enqueue_trial, params, **options)
 
-    async def add_trial(
-        self, params: Mapping[str, Any], value: float | Mapping[str, float], **options: Any
-    ) -> FrozenTrial:
+    async def add_trial(self, params: Mapping[str, Any], value: Value, **options: Any) -> FrozenTrial:
         """Add a trial that was evaluated elsewhere. See Study.add_trial."""
         return await asyncio.to_thread(self.study.add_trial, params, value, **options)
 
@@ -146,7 +146,7 @@ class AsyncStudy:
         return await asyncio.to_thread(lambda: self.study.space)
 
     async def best_trials(self) -> list[FrozenTrial]:
-        """Return the completed trials with the best value. See Study.best_trials."""
+        """Return the completed trials with the best value, or of the front. See Study.best_trials."""
         return await asyncio.to_thread(lambda: self.study.best_trials)
 
     async def best_value(self) -> float:
@@ -192,13 +192,23 @@ class AsyncStudy:
 
     @property
     def metric(self) -> str:
-        """The metric that is optimised."""
+        """The metric of the only objective. See Study.metric."""
         return self.study.metric
 
     @property
     def direction(self) -> Direction:
-        """Which values are better."""
+        """The direction of the only objective. See Study.direction."""
         return self.study.direction
+
+    @property
+    def directions(self) -> list[Direction]:
+        """The direction of each objective."""
+        return self.study.directions
+
+    @property
+    def objectives(self) -> dict[str, Objective]:
+        """The objectives, by their metrics."""
+        return self.study.objectives
 
     @property
     def parameters(self) -> dict[str, Parameter]:

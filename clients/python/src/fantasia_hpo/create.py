@@ -10,11 +10,11 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from . import errors
 from ._learn import PLACEHOLDER
-from ._results import Direction
+from ._objectives import Direction, Objective, aims, objectives_of, spec_of
 from ._server import connect
 from .parameters import Float, Parameter, encode_point
 from .study import Study
@@ -46,7 +46,9 @@ class EarlyStopping:
 
 def create_study(
     *,
-    direction: Direction,
+    direction: Direction | None = None,
+    directions: Sequence[Direction] | None = None,
+    objectives: Mapping[str, Objective | Direction] | None = None,
     parameters: Mapping[str, Parameter] | None = None,
     metric: str = "value",
     name: str | None = None,
@@ -56,7 +58,7 @@ def create_study(
     seed: int | None = None,
     early_stopping: str | EarlyStopping | None = None,
     goal: float | None = None,
-    take: Literal["last", "best"] = "last",
+    take: Literal["last", "best"] | None = None,
     constraints: Sequence[str] = (),
     initial: Sequence[Mapping[str, Any]] = (),
     max_trials: int | None = None,
@@ -76,19 +78,21 @@ def create_study(
     study with the same `name` is an error, unless `load_if_exists`. Without `parameters`, the space is what
     the trials ask for with `suggest_…`; it is learned from them. `metric` is the name of what
     is optimised, `constraints` are expressions such as `"width * depth <= 512"`, `initial` are
-    points to evaluate first. `take` says whether the last or the best report of a trial is its
-    value. `labels` and `note` are for people; `labels` have the form of Kubernetes' labels.
+    points to evaluate first. `take` says whether the last (the default) or the best report of a trial
+    is its value. `labels` and `note` are for people; `labels` have the form of Kubernetes' labels.
     `max_trials` bounds the study's trials; without it, `optimize` runs as many as it is asked for.
     `token` and `ca` (a file) are for a server that needs them; by default FANTASIA_TOKEN and
     FANTASIA_CA. `study_name` is Optuna's word for `name`.
+
+    In place of `direction`, `objectives` maps several metrics to their directions, or to an Objective;
+    `directions` lists directions only, and the metrics are called values_0, values_1 and so on.
 
     Raises SpaceError or StudyFileError for an invalid study, and AlreadyExistsError.
     """
     name = _name_of(name, study_name)
     algorithm = Algorithm(algorithm) if isinstance(algorithm, str) else algorithm
     stopping = EarlyStopping(early_stopping) if isinstance(early_stopping, str) else early_stopping
-    if direction not in get_args(Direction):
-        raise errors.SpaceError(f"direction: expected 'minimize' or 'maximize', got {direction!r}")
+    aimed = objectives_of(metric, direction, directions, objectives, take)
     learns = parameters is None
     if parameters is None:
         parameters = {PLACEHOLDER: Float(0, 1)}
@@ -103,9 +107,6 @@ def create_study(
         if not hasattr(parameter, "document"):
             kinds = "Float, Int, Categorical, Ordinal, Bool, Fixed or Fidelity"
             raise errors.SpaceError(f"parameters[{key!r}]: expected {kinds}, got {parameter!r}")
-    objective: dict[str, Any] = {"metric": metric, "direction": direction, "take": take}
-    if goal is not None:
-        objective["goal"] = goal
     budget: dict[str, Any] = {"maxTrials": _OPEN_BUDGET if max_trials is None else max_trials}
     if max_failed_trials is not None:
         budget["maxFailedTrials"] = max_failed_trials
@@ -114,7 +115,7 @@ def create_study(
     chosen: dict[str, Any] = {"name": algorithm.name, "settings": dict(algorithm.settings)}
     chosen["seed"] = secrets.randbits(31) if seed is None else seed
     spec: dict[str, Any] = {
-        "objective": objective,
+        **spec_of(aimed, goal),
         "parameters": [p.document(key) for key, p in parameters.items()],
         "algorithm": chosen,
         "budget": budget,
@@ -145,13 +146,15 @@ def create_study(
         # the server has done nothing with it.
         answer = transport.call("StudyService/CreateStudy", {"studyFile": json.dumps(document)})
     except errors.StudyFileError as e:
-        raise errors.StudyFileError([_in_python(p, list(parameters)) for p in e.problems]) from None
+        raise errors.StudyFileError(
+            [_in_python(p, list(parameters), list(aimed)) for p in e.problems]
+        ) from None
     except errors.AlreadyExistsError:
         if name is None or not load_if_exists:
             raise
         answer = transport.call("StudyService/GetStudy", {"name": f"studies/{name}"}, idempotent=True)
         study = Study(transport, answer["study"], open_budget=max_trials is None, declared=parameters)
-        _check_same(study, document)
+        _check_same(study, document, aimed)
         return study
     return Study(transport, answer["study"], open_budget=max_trials is None, declared=parameters)
 
@@ -218,8 +221,8 @@ def _needed(name: str | None) -> str:
     return name
 
 
-def _check_same(study: Study, document: Mapping[str, Any]) -> None:
-    """Raise SpaceError if an existing study has other parameters or another objective."""
+def _check_same(study: Study, document: Mapping[str, Any], objectives: Mapping[str, Objective]) -> None:
+    """Raise SpaceError if an existing study has other parameters or other objectives."""
     spec = document["spec"]
     old = {name: p.document(name) for name, p in study.parameters.items()}
     new = {p["name"]: p for p in spec["parameters"]}
@@ -231,10 +234,9 @@ def _check_same(study: Study, document: Mapping[str, Any]) -> None:
             f"the study {study.name!r} exists with other parameters ({', '.join(different)}): "
             "give this one another name, or delete_study first"
         )
-    if (study.metric, study.direction) != (spec["objective"]["metric"], spec["objective"]["direction"]):
+    if aims(study.objectives) != aims(objectives):
         raise errors.SpaceError(
-            f"the study {study.name!r} exists and is to {study.direction} {study.metric!r}: "
-            "give this one another name"
+            f"the study {study.name!r} exists and is to {aims(study.objectives)}: give this one another name"
         )
 
 
@@ -252,10 +254,13 @@ _OPTIONS = {
 }
 
 
-def _in_python(problem: str, names: Sequence[str]) -> str:
+def _in_python(problem: str, names: Sequence[str], metrics: Sequence[str]) -> str:
     """Return a problem of a study file with the names that create_study has for its fields."""
     problem = re.sub(r"^\d+:\d+: ", "", problem)
-    problem = re.sub(r"^spec\.parameters\[(\d+)\]", lambda m: f"parameters[{names[int(m[1])]!r}]", problem)
+    for field_name, listed in {"parameters": names, "objectives": metrics}.items():
+        match = re.match(rf"spec\.{field_name}\[(\d+)\]", problem)
+        if match:
+            return f"{field_name}[{listed[int(match[1])]!r}]" + problem[match.end() :]
     for field_name, option in _OPTIONS.items():
         if problem.startswith(field_name):
             return option + problem.removeprefix(field_name)

@@ -21,7 +21,7 @@ _STATUS = {TrialState.COMPLETED: "FINISHED", TrialState.PRUNED: "KILLED"}
 def to_mlflow(study: Results, experiment: str | None = None, tracking_uri: str | None = None) -> str:
     """Add a run for each trial that ended, and return the id of the experiment.
 
-    A run has the trial's parameters, its metrics, its curve and its times. `experiment` is named
+    A run has the trial's parameters, its metrics, its curves and its times. `experiment` is named
     like the study unless it is given, and is created if there is none. `tracking_uri` is where
     MLflow keeps its runs, by default what MLflow is set to. Trials that have a run already are left
     out, so call this again to add later ones.
@@ -77,18 +77,21 @@ def _add(client: MlflowClient, experiment_id: str, study: Results, trial: Frozen
 
 
 def _metrics(study: Results, trial: FrozenTrial, started: int, ended: int) -> Iterator[Metric]:
-    """Yield the curve, then the values: the latest of a metric is its value.
+    """Yield the curves, then the values: the latest of a metric is its value.
 
     MLflow takes the value of the last step, and of several the one of the latest time.
     """
-    curve = study.curve(trial)
-    for step, value in curve.items():
-        yield Metric(study.metric, value, started, step)
-    values = {**trial.metrics, **({} if trial.value is None else {study.metric: trial.value})}
+    values, last = dict(trial.metrics), {}
+    for i, metric in enumerate(study.objectives):
+        curve = study.curve(trial, metric)
+        last[metric] = max(curve, default=0)
+        for step, value in curve.items():
+            yield Metric(metric, value, started, step)
+        if trial.values is not None:
+            values[metric] = trial.values[i]
     for name, value in values.items():
         if math.isfinite(value):
-            step = max(curve) if name == study.metric and curve else 0
-            yield Metric(name, value, max(ended, started + 1), step)
+            yield Metric(name, value, max(ended, started + 1), last.get(name, 0))
 
 
 def _milliseconds(moment: datetime | None) -> int | None:

@@ -8,6 +8,7 @@ import math
 import os
 import re
 import threading
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -66,7 +67,11 @@ def to_optuna(study: Study) -> optuna.Study:
     Trials whose point is not in the study's space as it is now are left out. A Float with a logit
     scale becomes a linear one, since Optuna has none.
     """
-    copy = optuna.create_study(study_name=study.name, direction=study.direction)
+    copy = optuna.create_study(study_name=study.name, directions=study.directions)
+    if len(study.directions) > 1:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            copy.set_metric_names(list(study.objectives))
     distributions = {name: distribution_of(p) for name, p in study.parameters.items()}
     for trial in study.trials:
         counts = trial.state.ended and trial.state is not TrialState.CANCELLED
@@ -82,10 +87,10 @@ def _optuna_trial(
     state = states.get(trial.state, OptunaState.FAIL)
     made = optuna.create_trial(
         state=state,
-        value=trial.value if state is OptunaState.COMPLETE else None,
+        values=trial.values if state is OptunaState.COMPLETE else None,
         params=dict(trial.params),
         distributions={name: distributions[name] for name in trial.params},
-        intermediate_values=study.curve(trial),
+        intermediate_values=study.curve(trial) if len(study.objectives) == 1 else None,
         user_attrs={**trial.metrics, **({"reason": trial.reason} if trial.reason else {})},
     )
     if trial.datetime_start is not None and trial.datetime_complete is not None:
@@ -237,15 +242,14 @@ class FantasiaSampler(optuna.samplers.BaseSampler):
             asked = self._open.pop(trial._trial_id, None)
         if asked is None or self._study is None:
             return
-        value = values[0] if values else None
-        if state is OptunaState.PRUNED and trial.intermediate_values:
-            value = self._pruned_value(study, trial.intermediate_values[max(trial.intermediate_values)])
+        if state is OptunaState.PRUNED and trial.intermediate_values:  # only with a single objective
+            values = self._pruned_values(study, trial.intermediate_values[max(trial.intermediate_values)])
         try:
             # Not all of it was asked for here: enqueued values, and those of another kind than before.
             asked.declared = _renamed({n: parameter_of(d) for n, d in trial.distributions.items()})
             asked.params = _renamed(trial.params)
-            if value is not None:
-                self._study.tell(asked, value)
+            if values is not None:
+                self._study.tell(asked, list(values))
             else:
                 self._study.tell(asked, state=TrialState.FAILED, reason=f"Optuna's trial ended {state.name}")
         except FantasiaError as e:
@@ -262,31 +266,29 @@ class FantasiaSampler(optuna.samplers.BaseSampler):
         finally:
             self._study._forget(asked)
 
-    def _pruned_value(self, study: optuna.Study, reached: float) -> float | None:
+    def _pruned_values(self, study: optuna.Study, reached: float) -> list[float] | None:
         """Return what a pruned trial had reached, no worse than the worst completed trial."""
         if math.isnan(reached):
             return None
         completed = [t.value for t in study.get_trials(deepcopy=False, states=(OptunaState.COMPLETE,))]
         known = [v for v in completed if v is not None]
         if not known:
-            return reached
+            return [reached]
         if study.direction is optuna.study.StudyDirection.MINIMIZE:
-            return min(reached, max(known))
-        return max(reached, min(known))
+            return [min(reached, max(known))]
+        return [max(reached, min(known))]
 
     def _fantasia(self, study: optuna.Study) -> Study:
         """Return the study of Fantasia, made at first, with what Optuna's study knows already."""
         with self._lock:
             if self._study is not None:
                 return self._study
-            if len(study.directions) != 1:
-                raise SpaceError(f"FantasiaSampler has one objective, the study has {len(study.directions)}")
-            maximize = study.direction is optuna.study.StudyDirection.MAXIMIZE
+            maximize = optuna.study.StudyDirection.MAXIMIZE
             made = create_study(
                 name=self._name,
                 storage=self._storage,
                 load_if_exists=True,
-                direction="maximize" if maximize else "minimize",
+                directions=["maximize" if d is maximize else "minimize" for d in study.directions],
                 algorithm=self._algorithm,
                 seed=self._seed,
             )
@@ -303,24 +305,24 @@ def _add_known(made: Study, study: optuna.Study) -> None:
     known = [
         t
         for t in study.get_trials(deepcopy=False, states=(OptunaState.COMPLETE,))
-        if t.value is not None and math.isfinite(t.value)
+        if t.values is not None and all(map(math.isfinite, t.values))
     ]
-    points: list[tuple[float, dict[str, Any]]] = []
+    points: list[tuple[list[float], dict[str, Any]]] = []
     declared: dict[str, Parameter] = {}
     for trial in known:
         try:
             new = _renamed({n: parameter_of(d) for n, d in trial.distributions.items()})
             declared = with_declarations(declared, new)
-            points.append((trial.value or 0.0, _renamed(trial.params)))
+            points.append((trial.values, _renamed(trial.params)))
         except SpaceError as e:
             log.warning("Optuna's trial %d is left out: %s", trial.number, e)
     if declared:
         space = with_declarations(made.parameters, declared)
         seen = [Evidence(encode_point(space, point), whole=True) for _, point in points]
         made._learned.learn(declared, seen)
-    for value, point in points:
+    for values, point in points:
         try:
-            made.add_trial(point, value)
+            made.add_trial(point, values)
         except (FantasiaError, StudyEndedError) as e:
             log.warning("a trial of Optuna is left out: %s", e)
 

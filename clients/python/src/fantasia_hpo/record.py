@@ -36,20 +36,20 @@ class TrialState(str, enum.Enum):
 class FrozenTrial:
     """A trial as the study records it.
 
-    `number` counts from 1. `value` is that of a completed trial, or what a pruned trial had
-    reached; `metrics` holds the other metrics. `reason` says in a few words why a trial failed, is
-    infeasible, was pruned or cancelled, and `details` more, such as the end of a log. `source` says
-    where the point came from, such as `model` or `design`. `attempt` is the number of the last
-    attempt to evaluate it, 0 for none. `labels` and `note` are what people say of it. In a study
-    with a Fidelity, `rung` is the trial's level, from 1, and `predecessor` the trial at the level
-    below that it continues, or 0. `user_attrs` is what `Trial.set_user_attr` has noted. `link` is the
-    trial's page on the dashboard.
+    `number` counts from 1. `values` has the value of each objective for a completed trial, or what a
+    pruned trial had reached, and is None otherwise; `metrics` holds the other metrics. `reason` says in
+    a few words why a trial failed, is infeasible, was pruned or cancelled, and `details` more, such as
+    the end of a log. `source` says where the point came from, such as `model` or `design`. `attempt` is
+    the number of the last attempt to evaluate it, 0 for none. `labels` and `note` are what people say
+    of it. In a study with a Fidelity, `rung` is the trial's level, from 1, and `predecessor` the trial
+    at the level below that it continues, or 0. `user_attrs` is what `Trial.set_user_attr` has noted.
+    `link` is the trial's page on the dashboard.
     """
 
     number: int
     state: TrialState
     params: dict[str, Any]
-    value: float | None
+    values: list[float] | None
     metrics: dict[str, float] = field(default_factory=dict)
     reason: str = ""
     details: str = ""
@@ -67,32 +67,47 @@ class FrozenTrial:
     link: str = field(default="", compare=False)
 
     @property
+    def value(self) -> float | None:
+        """The value of the only objective; RuntimeError if there are several, as in Optuna."""
+        if self.values is None:
+            return None
+        if len(self.values) > 1:
+            raise RuntimeError(f"value: trial {self.number} has {len(self.values)} values: use values")
+        return self.values[0]
+
+    @property
     def duration(self) -> float | None:
         """How many seconds the last attempt took, or None if it has not ended."""
         if self.datetime_start is None or self.datetime_complete is None:
             return None
         return (self.datetime_complete - self.datetime_start).total_seconds()
 
+    def _shown(self) -> dict[str, Any]:
+        """Return the value, or the values if there are several, by the name of the attribute."""
+        several = self.values is not None and len(self.values) > 1
+        return {"values": self.values} if several else {"value": self.value}
+
     def __repr__(self) -> str:
         """Return three lines: how it ended, its parameters, and everything else that there is."""
         rest = {
             name: value
             for name, value in dataclasses.asdict(self).items()
-            if name not in ("number", "state", "value", "params", "link") and value not in ("", 0, {}, None)
+            if name not in ("number", "state", "values", "params", "link") and value not in ("", 0, {}, None)
         }
         for name in ("datetime_start", "datetime_complete"):
             if name in rest:
                 rest[name] = rest[name].isoformat(sep=" ", timespec="milliseconds")
+        ((name, value),) = self._shown().items()
         others = ", ".join(f"{name}={value!r}" for name, value in rest.items())
         return (
-            f"FrozenTrial(number={self.number}, state={self.state.value}, value={self.value!r},\n"
+            f"FrozenTrial(number={self.number}, state={self.state.value}, {name}={value!r},\n"
             f"            params={self.params!r},\n"
             f"            {others})"
         )
 
     def _repr_html_(self) -> str:
         """Return a table, which a notebook shows."""
-        rows = {"state": self.state.value, "value": self.value, "reason": self.reason}
+        rows: dict[str, Any] = {"state": self.state.value, **self._shown(), "reason": self.reason}
         rows |= {f"parameter {name}": value for name, value in self.params.items()}
         rows |= {f"metric {name}": value for name, value in self.metrics.items()}
         rows |= {f"attribute {name}": value for name, value in self.user_attrs.items()}
@@ -122,12 +137,12 @@ def trial_of(space: Mapping[str, Parameter], message: Mapping[str, Any], link: s
     attempts = message.get("attempts", [])
     last = attempts[-1] if attempts else {}
     times = message.get("times", {})
-    value = message.get("value")
+    values = [float(v) for v in message.get("values", [])]
     return FrozenTrial(
         number=int(message["number"]),
         state=TrialState(message["state"].removeprefix("TRIAL_STATE_")),
         params=decode_point(space, message.get("parameters", {})),
-        value=None if value is None else float(value),
+        values=values or None,
         metrics={name: float(number) for name, number in message.get("metrics", {}).items()},
         reason=_reason(message, last),
         details=last.get("failure", {}).get("message", ""),

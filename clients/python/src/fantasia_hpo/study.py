@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from . import errors
 from ._asking import Asking
 from ._optimize import Run
-from ._values import REASON_BYTES, cut
+from ._values import REASON_BYTES, Value, cut
 from .parameters import Parameter, fits, space_of
 from .record import FrozenTrial
 from .transport import Message
 from .trial import Trial
 
-Objective = Callable[[Trial], "float | Mapping[str, float] | None"]
+Function = Callable[[Trial], "Value | None"]
 Callback = Callable[["Study", FrozenTrial], None]
 
 
@@ -49,7 +49,7 @@ class Study(Asking):
 
     def optimize(
         self,
-        objective: Objective,
+        objective: Function,
         n_trials: int | None = None,
         timeout: float | None = None,
         n_jobs: int = 1,
@@ -60,12 +60,13 @@ class Study(Asking):
     ) -> None:
         """Evaluate trials with a function, n_jobs at once, in threads.
 
-        The function gets a Trial and returns the study's metric or a mapping of metrics. If it
-        raises an exception, the trial fails, and the study goes on. The call ends after n_trials
-        trials, after `timeout` seconds (those that run are finished), when `Study.stop` is called,
-        or when the study ends. `callbacks` are called with the study and each trial that ended.
-        An exception that is none of `catch` fails its trial and ends the call. `show_progress_bar`
-        shows how far the call is; by default on a terminal and in a notebook.
+        The function gets a Trial and returns the study's metric or a mapping of metrics; with several
+        objectives a value for each, in their order, or a mapping. If it raises an exception, the trial
+        fails, and the study goes on. The call ends after n_trials trials, after `timeout` seconds (those
+        that run are finished), when `Study.stop` is called, or when the study ends. `callbacks` are
+        called with the study and each trial that ended. An exception that is none of `catch` fails its
+        trial and ends the call. `show_progress_bar` shows how far the call is; by default on a terminal
+        and in a notebook.
 
         Raises StudyFailedError if the study fails, as it does when its first three trials all fail.
         Ctrl-C hands the running trials back, and so does any exception that ends the call. A second
@@ -113,11 +114,13 @@ class Study(Asking):
         *,
         max_trials: int | None = None,
         goal: float | None = None,
+        references: Mapping[str, float | None] | None = None,
         labels: Mapping[str, str | None] | None = None,
         note: str | None = None,
     ) -> None:
         """Change the budget, the goal, labels or the note; a label that is None is removed.
 
+        `references` are the worst values that are still of interest, by the metrics of several objectives.
         A larger budget resumes a study that has completed.
         """
 
@@ -125,7 +128,9 @@ class Study(Asking):
             if max_trials is not None:
                 document["spec"]["budget"]["maxTrials"] = max_trials
             if goal is not None:
+                self._single("goal", "max_trials, since several objectives have no goal")
                 document["spec"]["objective"]["goal"] = goal
+            _refer(document["spec"].get("objectives", []), references or {})
             if labels is not None:
                 merged = {**document["metadata"].get("labels", {}), **labels}
                 document["metadata"]["labels"] = {k: v for k, v in merged.items() if v is not None}
@@ -167,3 +172,15 @@ class Study(Asking):
         except ImportError:
             raise ImportError("to_mlflow needs MLflow: pip install mlflow-skinny") from None
         return to_mlflow(self, experiment, tracking_uri)
+
+
+def _refer(objectives: Sequence[Message], references: Mapping[str, float | None]) -> None:
+    """Give objectives of a study file other references; None is no reference."""
+    by_metric = {o["metric"]: o for o in objectives}
+    for metric, reference in references.items():
+        if metric not in by_metric:
+            wanted = f"one of {', '.join(by_metric)}" if by_metric else "none with a single objective"
+            raise errors.SpaceError(f"references: expected {wanted}, got {metric!r}")
+        by_metric[metric].pop("reference", None)
+        if reference is not None:
+            by_metric[metric]["reference"] = reference

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from . import errors
 from ._fork import renew_after_fork
+from ._objectives import Objective, Reported
+from ._values import Value
 from .parameters import (
     Bool,
     Categorical,
@@ -31,14 +33,13 @@ class Owner(Protocol):
     """The study of a trial, as a trial knows it: a `Study`."""
 
     name: str
-    metric: str
-    direction: Any
+    objectives: dict[str, Objective]
     parameters: dict[str, Parameter]
 
     def tell(
         self,
         trial: Trial,
-        value: float | Mapping[str, float] | None = None,
+        value: Value | None = None,
         *,
         state: TrialState | str = TrialState.COMPLETED,
         reason: str = "",
@@ -50,9 +51,7 @@ class Owner(Protocol):
     def release(self, trial: Trial, *, checkpoint: str = "", reason: str = "") -> None:
         """Hand a trial back. See Study.release."""
 
-    def _metrics(self, value: float | Mapping[str, float]) -> dict[str, float]: ...
-
-    def _take(self, metric: str, old: float | None, new: float) -> float: ...
+    def _report(self, value: Value) -> dict[str, float]: ...
 
     def _add_report(self, trial: Trial, step: int, metrics: dict[str, float]) -> None: ...
 
@@ -79,7 +78,7 @@ class Trial:
         self.attempt = record.attempt
         self._renew()
         renew_after_fork(self)
-        self._reported: dict[str, float] = {}
+        self._reported = Reported(study.objectives)
         self._step = 0
         self.user_attrs: dict[str, Any] = dict(record.user_attrs)
         self._unsent_attrs: dict[str, Any] = {}
@@ -149,22 +148,22 @@ class Trial:
             raise self._differs(name, choices=list(choices))
         return choices[[key(text) for text in given].index(key(parameter.encode(value)))]
 
-    def report(self, value: float | Mapping[str, float], step: int | None = None) -> None:
+    def report(self, value: Value, step: int | None = None) -> None:
         """Report what the evaluation has reached at a step.
 
-        `value` is the study's metric, or a mapping of metrics. Steps must grow; without `step`
-        the trial's reports are counted from 1. Then ask `should_prune`. Reports are sent in the
-        background, and all have arrived when the trial ends.
+        `value` is the study's metric, or a mapping of metrics. In a study of several objectives, it is
+        a value for each, or a mapping; a number is the metric that early stopping compares. Steps must
+        grow; without `step` the trial's reports are counted from 1. Then ask `should_prune`. Reports are
+        sent in the background, and all have arrived when the trial ends.
         """
-        metrics = self.study._metrics(value)
+        metrics = self.study._report(value)
         if step is not None and (whole("step", step) < 0 or whole("step", step) >= 2**63):
             raise errors.SpaceError(f"step: expected a whole number from 0, got {step!r}")
         with self._lock:
             self._step = self._step + 1 if step is None else whole("step", step)
             step = self._step
             self._reports += 1
-            for name, number in metrics.items():
-                self._reported[name] = self.study._take(name, self._reported.get(name), number)
+            self._reported.add(step, metrics)
         self.study._add_report(self, step, metrics)
         if self._is_copy():  # the process that ends the trial does not know of this report
             self.study._await_reports(self)
