@@ -253,23 +253,37 @@ func (o proposer) proposeOne(ctx context.Context, r *optimizer.Request, memory *
 	if err != nil || len(batch) == r.N || len(batch) < due {
 		return batch, memory.state(), err
 	}
-	config := o.options.Surrogate
-	config.Effort = o.options.Fit.effort(d.Completed, memory.Full)
-	m, err := surrogate.Fit(ctx, d, config, memory.Fitted, r.Rand)
+	m, err := o.model(ctx, r, d, memory)
 	if m == nil {
 		memory.Fitted = nil
 		batch, err = memory.WithoutModel(ctx, r, batch, err)
 		return batch, memory.state(), err
 	}
+	s := o.newSearch(ctx, r, m, o.feasibility(ctx, r, memory), batch, memory)
+	batch = s.Fill(ctx, batch, r.N, s.strategies())
+	return batch, memory.state(), nil
+}
+
+// model returns the model of the data. It searches for hyperparameters unless those in the
+// memory still serve, and remembers what it finds. The model is nil if there is none, and
+// comes with ctx's error if the search was cut short.
+func (o proposer) model(ctx context.Context, r *optimizer.Request, d *surrogate.Data, memory *memory) (*surrogate.Model, error) {
+	config := o.options.Surrogate
+	config.Effort = o.options.Fit.effort(d.Completed, memory.Full)
+	if config.Effort == surrogate.EffortWarm && memory.settled(len(r.Observations)) {
+		if m, err := surrogate.Condition(d, config, *memory.Fitted, memory.Plain); err == nil {
+			return m, nil
+		}
+	}
+	m, err := surrogate.Fit(ctx, d, config, memory.Fitted, r.Rand)
 	if err == nil && !o.options.Paper { // the next fit must not start from one that was cut short
 		memory.remember(m.GP.Hyperparameters())
+		memory.Seen, memory.Plain = len(r.Observations), m.Plain()
 		if config.Effort == surrogate.EffortFull {
 			memory.Full = d.Completed
 		}
 	}
-	s := o.newSearch(ctx, r, m, o.feasibility(ctx, r, memory), batch, memory)
-	batch = s.Fill(ctx, batch, r.N, s.strategies())
-	return batch, memory.state(), nil
+	return m, err
 }
 
 // initial returns the number of trials of the initial design.

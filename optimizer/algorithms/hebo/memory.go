@@ -22,6 +22,10 @@ type memory struct {
 	Escapes int `json:"escapes,omitempty"`
 	// Fitted is nil before the first fit.
 	Fitted *gp.Hyperparameters `json:"fitted,omitempty"`
+	// Seen counts the observations, of all outcomes, that Fitted was searched for with. Plain
+	// says that it was found without the power transform of the outcomes.
+	Seen  int  `json:"seen,omitempty"`
+	Plain bool `json:"plain,omitempty"`
 	// Several are those of several objectives' models; nil before the first fit.
 	Several []gp.Hyperparameters `json:"several,omitempty"`
 	// Full counts the completed evaluations of the last full fit.
@@ -50,6 +54,20 @@ func readMemory(state optimizer.State, params int) *memory {
 }
 
 func positive(v float64) bool { return v > 0 && !math.IsInf(v, 1) }
+
+// The number of observations from which hyperparameters are not searched for in every request,
+// and how many of these make room for one more before the next search: the likelihood of so many
+// observations hardly changes with a few more, and a search costs more than all else.
+const (
+	manySeen  = 64
+	seenRatio = 32
+)
+
+// settled reports whether the remembered hyperparameters serve for that many observations.
+func (m *memory) settled(observations int) bool {
+	more := observations - m.Seen
+	return m.Fitted != nil && m.Seen > 0 && observations >= manySeen && more >= 0 && more < observations/seenRatio
+}
 
 // remember keeps fitted hyperparameters for the next fit if they fit into a state; with
 // more than a few thousand columns, the next fit starts afresh.

@@ -10,6 +10,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
 	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 func TestMemory(t *testing.T) {
@@ -68,5 +69,43 @@ func TestFullFits(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: full fits to %v evaluations, want %v", fit, got, want)
 		}
+	}
+}
+
+// Beyond manySeen observations, hyperparameters are searched for again when there is one more
+// for each seenRatio of them. Between, and after a restart from the state, they stay as they are.
+func TestHyperparametersSettle(t *testing.T) {
+	s := optimizertest.NewSession(t, New(DefaultOptions()), optimizertest.Cube(t, 1, 0, 1), 1)
+	params := DefaultOptions().Surrogate.NumParams(optimizer.NewEncoding(s.Problem.Space))
+	s.Problem.MaxTrials = 200
+	rng := optimizer.NewRand(1, 1)
+	for trial := 1; trial <= 130; trial++ {
+		point := study.Point{"x1": rng.Float64()}
+		s.Problem.Observations = append(s.Problem.Observations, optimizer.Observation{
+			Trial: trial, Point: point, Outcome: optimizer.OutcomeCompleted, Values: study.Values{bowl(study.Point{"x1": point["x1"], "x2": 0.5})},
+		})
+		if trial < 60 {
+			continue
+		}
+		before := readMemory(s.State, params)
+		p := s.Problem
+		p.First = trial + 1
+		_, state, err := New(DefaultOptions()).Suggest(t.Context(), &p, s.State, 1, optimizer.NewRand(1, p.First))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.State = state
+		after := readMemory(state, params)
+		searched := trial == 60 || trial < 64 || trial-before.Seen >= trial/32
+		if want := map[bool]int{true: trial, false: before.Seen}[searched]; after.Seen != want {
+			t.Errorf("%d observations: the last search saw %d, want %d", trial, after.Seen, want)
+		}
+		if same := cmp.Equal(before.Fitted, after.Fitted); same == searched {
+			t.Errorf("%d observations: the hyperparameters are the same: %v; a search was due: %v", trial, same, searched)
+		}
+	}
+	s.Problem.Observations = s.Problem.Observations[:70] // as after a look at an earlier state
+	if m := readMemory(s.State, params); m.settled(70) {
+		t.Error("hyperparameters of more observations than there are serve")
 	}
 }

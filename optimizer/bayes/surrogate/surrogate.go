@@ -4,6 +4,7 @@ package surrogate
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -85,6 +86,7 @@ type Model struct {
 	Options Options
 
 	evidence float64 // including the hyperparameters' priors
+	plain    bool    // the transform of the data was left out
 }
 
 // Columns returns how a kernel sees an encoding: values that are rounded when a point
@@ -132,10 +134,29 @@ func Fit(ctx context.Context, d *Data, o Options, warm *gp.Hyperparameters, rng 
 	case ctx.Err() != nil:
 		return best, plainErr // a fit that was cut short loses unfairly, or wins by chance
 	case plainErr == nil && plain.evidence > best.evidence:
+		plain.plain = true
 		return plain, nil
 	}
 	return best, nil
 }
+
+// Condition returns the model of the data under the hyperparameters of an earlier fit with
+// the same options, without a search. plain says that this fit chose the data without the
+// power transform. The error wraps linalg.ErrNotPositiveDefinite.
+func Condition(d *Data, o Options, fitted gp.Hyperparameters, plain bool) (*Model, error) {
+	if plain && d.plain != nil {
+		d = d.plain
+	}
+	k, _ := o.kernel(d.encoding)
+	conditioned, err := gp.Condition(k, fitted, d.X, d.Y)
+	if err != nil {
+		return nil, fmt.Errorf("condition the model: %w", err)
+	}
+	return &Model{GP: conditioned, Data: d, Options: o}, nil
+}
+
+// Plain reports whether the model sees the data without the power transform that they have.
+func (m *Model) Plain() bool { return m.plain }
 
 // fitOne is Fit with the transform of the data.
 func fitOne(ctx context.Context, d *Data, o Options, warm *gp.Hyperparameters, rng *rand.Rand) (*Model, error) {
