@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
+	"github.com/fantasia-hpo/fantasia/worker/report"
 )
 
 // missing describes what was seen instead of an objective's metric.
@@ -14,6 +16,8 @@ func (s *session) missing(metric string, c *capture) string {
 	seen := s.output(c)
 	if reported := s.reports.Seen(); reported != "" {
 		seen = "saw " + reported
+	} else {
+		seen += report.Advice(c.stdout.lastWords()+"\n"+c.stderr.lastWords(), study.MetricNames(s.task.Assignment.Objectives())...)
 	}
 	log := c.stderr.path
 	said, _ := c.stdout.counts()

@@ -54,6 +54,7 @@ func TestWhatAProgramSays(t *testing.T) {
 		{"nothing", `true`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue, []string{`no "error"; the program wrote nothing; see `, "stderr.log"}},
 		{"another metric", `echo '{"fantasia": {"metrics": {"val_error": 1}}}'`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue, []string{`no "error"; saw "val_error"; see `}},
 		{"garbage", `echo hello; echo hello`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue, []string{`saw no report in 2 lines (12 bytes) of output`, "hello"}},
+		{"a value for people", `echo 'epoch 3: Error: 0.25'`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue, []string{`"Error: 0.25" can be read with spec.trial.metrics: {pattern: '(?:^|\s)Error:\s+(?P<error>`}},
 		{"half a report", `printf '{"fantasia": {"metrics": {"er'`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue, []string{"unreadable report", "closing brace"}},
 		{"a report on stderr is none", say + `report 0.5 >&2`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue, nil},
 		{"an exit code", say + `report 0.5; echo boom >&2; exit 3`, messaging.OutcomeFailed, 0, messaging.ReasonExit, []string{"exit code 3", "stderr.log", "boom"}},

@@ -168,10 +168,15 @@ func (t *transcript) seen() string {
 	case reported != "":
 		return reported
 	case t.pattern != nil:
-		return "no match of metrics.pattern in " + t.size()
+		return "no match of metrics.pattern in " + t.size() + t.advice()
 	default:
-		return "no report in " + t.size()
+		return "no report in " + t.size() + t.advice()
 	}
+}
+
+// advice says how the metrics in the last lines could be read, if they are there.
+func (t *transcript) advice() string {
+	return report.Advice(t.tail(), study.MetricNames(t.task.Assignment.Objectives())...)
 }
 
 // size describes how much the program has written.

@@ -49,6 +49,7 @@ func TestTranscript(t *testing.T) {
 		{name: "a summary alone", summary: `{"value": "NaN", "reports": 1}`, outcome: messaging.OutcomeInfeasible, message: "diverged", checkpoint: "before"},
 		{name: "infeasible in a summary", summary: `{"infeasible": "too large", "reports": 0}`, outcome: messaging.OutcomeInfeasible, message: "too large", checkpoint: "before"},
 		{name: "nothing", log: []string{"hello", "world"}, outcome: messaging.OutcomeFailed, message: "saw no report in 2 lines of output\nIts last output:\nhello\nworld", checkpoint: "before"},
+		{name: "a value for people", log: []string{"error: 0.25"}, outcome: messaging.OutcomeFailed, message: `"error: 0.25" can be read with spec.trial.metrics: {pattern: `, checkpoint: "before"},
 		{name: "another metric", log: []string{report(`"metrics": {"loss": 2}`)}, outcome: messaging.OutcomeFailed, message: `no "error"; saw "loss"`, checkpoint: "before"},
 		{name: "no match", pattern: `err=(?P<error>\S+)`, log: []string{"x"}, outcome: messaging.OutcomeFailed, message: "no match of metrics.pattern", checkpoint: "before"},
 		{name: "not a number", log: []string{report(`"metrics": {"error": NaN}`)}, outcome: messaging.OutcomeInfeasible, message: "NaN", checkpoint: "before"},
