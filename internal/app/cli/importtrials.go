@@ -198,7 +198,7 @@ func (r *remote) addTrials(cmd *cobra.Command, name string, trials []migrate.Eva
 // addRequest returns the request that adds a trial. Its id follows from the trial, and from
 // how many equal ones came before, so that the same file adds each trial once.
 func addRequest(name string, t *migrate.Evaluated, seen map[string]int) (*fantasiav1.AddTrialRequest, error) {
-	content, err := json.Marshal([]any{t.Point, t.Value, t.Metrics})
+	content, err := json.Marshal([]any{t.Point, t.Values, t.Metrics})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.Place, err)
 	}
@@ -217,7 +217,7 @@ func addRequest(name string, t *migrate.Evaluated, seen map[string]int) (*fantas
 		return nil, fmt.Errorf("%s: %w", t.Place, err)
 	}
 	return &fantasiav1.AddTrialRequest{
-		Parent: "studies/" + name, Parameters: point, Values: []float64{t.Value}, Metrics: t.Metrics, RequestId: hex.EncodeToString(sum[:16]),
+		Parent: "studies/" + name, Parameters: point, Values: t.Values, Metrics: t.Metrics, RequestId: hex.EncodeToString(sum[:16]),
 	}, nil
 }
 

@@ -46,10 +46,10 @@ func checkRead(t *testing.T, f format, content []byte) {
 	}
 	list := make([]view.Trial, len(trials))
 	for i, one := range trials {
-		if err := s.Check(one.Point); err != nil || one.Value-one.Value != 0 {
+		if err := s.Check(one.Point); err != nil || one.Values.First()-one.Values.First() != 0 {
 			t.Fatalf("read %+v: %v", one, err)
 		}
-		list[i] = view.Trial{Trial: i + 1, State: study.TrialCompleted, Value: &one.Value, Metrics: one.Metrics, Parameters: view.Parameters(one.Point)}
+		list[i] = view.Trial{Trial: i + 1, State: study.TrialCompleted, Value: &one.Values[0], Metrics: one.Metrics, Parameters: view.Parameters(one.Point)}
 	}
 	var out bytes.Buffer
 	if err := f.write(export.Of(spec, list), &out); err != nil {
@@ -153,8 +153,8 @@ func parquetFiles(t testing.TB) map[string][]byte {
 // Each encoding and compression is read.
 func TestParquetOfOthers(t *testing.T) {
 	want := []migrate.Evaluated{
-		{Place: "row 1", Value: 1, Metrics: map[string]float64{}, Point: study.Point{"x": 2.0, "worker": int64(3), "value": "a,b", "loss": int64(1), "flag": true, "any": int64(7)}},
-		{Place: "row 2", Value: 4, Metrics: map[string]float64{}, Point: study.Point{"x": 5.0, "worker": int64(6), "value": "\"c\"", "loss": 2.5, "any": "1x"}},
+		{Place: "row 1", Values: study.Values{1}, Metrics: map[string]float64{}, Point: study.Point{"x": 2.0, "worker": int64(3), "value": "a,b", "loss": int64(1), "flag": true, "any": int64(7)}},
+		{Place: "row 2", Values: study.Values{4}, Metrics: map[string]float64{}, Point: study.Point{"x": 5.0, "worker": int64(6), "value": "\"c\"", "loss": 2.5, "any": "1x"}},
 	}
 	for name, content := range parquetFiles(t) {
 		got, skipped, err := migrate.Parquet(content, spec)

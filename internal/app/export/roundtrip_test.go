@@ -102,6 +102,10 @@ func drawParameter(t *rapid.T, name string, before []study.Parameter) study.Para
 
 func drawSpec(t *rapid.T) (*study.Spec, *space.Space) {
 	spec := &study.Spec{Objective: study.Objective{Metric: rapid.SampledFrom([]string{"loss", "value", "x", "acc"}).Draw(t, "metric"), Direction: study.Minimize}}
+	if rapid.Bool().Draw(t, "several") {
+		spec.Several = []study.Objective{spec.Objective, {Metric: "seconds", Direction: study.Maximize}}
+		spec.Objective = study.Objective{}
+	}
 	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, 6, rapid.ID).Draw(t, "names") {
 		spec.Parameters = append(spec.Parameters, drawParameter(t, name, spec.Parameters))
 	}
@@ -143,9 +147,13 @@ func drawTrials(t *rapid.T, spec *study.Spec, s *space.Space) (trials []view.Tri
 	number := rapid.Float64Range(-math.MaxFloat64, math.MaxFloat64)
 	states := []study.TrialState{study.TrialCompleted, study.TrialCompleted, study.TrialFailed, study.TrialPruned, study.TrialCancelled, study.TrialPending}
 	for i := range rapid.IntRange(1, 8).Draw(t, "trials") {
-		e := migrate.Evaluated{Point: drawPoint(t, s), Value: number.Draw(t, "value"), Metrics: map[string]float64{}}
-		// A metric can be what was reported last, and the value the best of them.
-		metrics := map[string]float64{spec.Objective.Metric: number.Draw(t, "objective")}
+		e := migrate.Evaluated{Point: drawPoint(t, s), Metrics: map[string]float64{}}
+		metrics := map[string]float64{}
+		for _, o := range spec.Objectives() {
+			e.Values = append(e.Values, number.Draw(t, "value"))
+			// A metric can be what was reported last, and the value the best of them.
+			metrics[o.Metric] = number.Draw(t, "objective")
+		}
 		for _, name := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"size", "metric:x", "a,b", "a;b", "ü\u00a0", `"`}), rapid.ID).Draw(t, "metrics") {
 			metrics[name] = number.Draw(t, name)
 			e.Metrics[name] = metrics[name]
@@ -156,7 +164,9 @@ func drawTrials(t *rapid.T, spec *study.Spec, s *space.Space) (trials []view.Tri
 			Labels: map[string]string{"x": "1"}, Note: rapid.SampledFrom(append([]string{"value,\r\n"}, names...)).Draw(t, "note"),
 		}
 		if trial.State == study.TrialCompleted {
-			trial.Value = &e.Value
+			if trial.Value = &e.Values[0]; len(e.Values) > 1 {
+				trial.Values = e.Values
+			}
 			want = append(want, e)
 		}
 		trials = append(trials, trial)

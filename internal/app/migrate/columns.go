@@ -14,6 +14,13 @@ type column struct {
 	kind      columnKind
 	parameter *study.Parameter // of ofParameter
 	metric    string           // of ofMetric
+	objective int              // of ofValue
+}
+
+// first reports whether what a column says comes before what others say of the objective: the
+// value that counts, not what was reported last.
+func (c *column) first() bool {
+	return c.name == "value" || strings.HasPrefix(c.name, "value:") || strings.HasPrefix(c.name, "values_")
 }
 
 type columnKind int
@@ -54,10 +61,8 @@ func (c *collector) columns(names []string, isObject func(name string) bool) ([]
 			col.kind, grouped = ofParameters, true
 		case isObject(name) && name == "metrics":
 			col.kind = ofMetrics
-		case name == "values" && c.byName[name] == nil:
-			col.kind = ofValues
-		case name == "metric:"+c.metric:
-			col.kind = ofValue
+		case strings.HasPrefix(name, "metric:") && slices.Contains(c.metrics, col.metric):
+			col.kind, col.objective = ofValue, slices.Index(c.metrics, col.metric)
 		case col.metric != name:
 			col.kind = ofMetric
 		default:
@@ -67,12 +72,16 @@ func (c *collector) columns(names []string, isObject func(name string) bool) ([]
 		}
 	}
 	objective := func(col column) bool {
-		return col.kind == ofValue || col.kind == ignored && (col.name == "value" || col.name == c.metric)
+		_, ok := c.objective(col.name)
+		return col.kind == ofValue || col.kind == ignored && ok
 	}
-	objectives := 0
-	for _, col := range columns {
-		if objective(col) {
-			objectives++
+	objectives := make([]int, len(c.metrics)) // how many columns can be each
+	for i := range columns {
+		if col := &columns[i]; objective(*col) {
+			if col.kind == ignored {
+				col.objective, _ = c.objective(col.name)
+			}
+			objectives[col.objective]++
 		}
 	}
 	for i := range columns {
@@ -80,10 +89,12 @@ func (c *collector) columns(names []string, isObject func(name string) bool) ([]
 		p := c.byName[col.name]
 		bare := p != nil && !grouped && !apart[p]
 		switch {
+		case col.name == "values" && !bare: // also if the metric has that name
+			col.kind = ofValues
 		case col.kind != ignored:
-		case objective(*col) && bare && objectives > 1:
+		case objective(*col) && bare && objectives[col.objective] > 1:
 			col.kind, col.parameter = ofParameter, p
-			objectives--
+			objectives[col.objective]--
 		case objective(*col):
 			col.kind = ofValue
 		case bare:
@@ -93,6 +104,21 @@ func (c *collector) columns(names []string, isObject func(name string) bool) ([]
 		}
 	}
 	return columns, unambiguous(columns)
+}
+
+// objective returns the objective whose values a column of that name has. Of several, these are the
+// names in trials.csv and in data frames of Optuna and of the Python client.
+func (c *collector) objective(name string) (int, bool) {
+	for i, metric := range c.metrics {
+		names := []string{metric, "value"}
+		if len(c.metrics) > 1 {
+			names = []string{metric, "value:" + metric, "values_" + metric, fmt.Sprintf("values_%d", i)}
+		}
+		if slices.Contains(names, name) {
+			return i, true
+		}
+	}
+	return 0, false
 }
 
 // prefixed returns the parameter that a name with a prefix is about; nil if there is none.
@@ -134,14 +160,16 @@ func (c *collector) header(names []string) ([]column, error) {
 		return columns, fmt.Errorf("%w: %w", ErrSource, err)
 	}
 	seen := map[*study.Parameter]bool{}
-	valued := false
+	valued := make([]bool, len(c.metrics))
 	for _, col := range columns {
 		seen[col.parameter] = true
-		valued = valued || col.kind == ofValue
+		if col.kind == ofValue {
+			valued[col.objective] = true
+		}
 	}
 	all := clipped(strings.Join(names, ", "))
-	if !valued {
-		return columns, fmt.Errorf("%w: no column is the objective: want one named value or %s, got %s", ErrSource, c.metric, all)
+	if i := slices.Index(valued, false); i >= 0 {
+		return columns, fmt.Errorf("%w: no column is the objective: want one named %s, got %s", ErrSource, c.names(i), all)
 	}
 	for _, p := range c.space.Parameters() {
 		if len(p.When) == 0 && p.Type != study.Fixed && !seen[c.byName[p.Name]] {

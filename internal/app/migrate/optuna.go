@@ -10,6 +10,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/fantasia-hpo/fantasia/study"
@@ -24,7 +25,8 @@ type OptunaOptions struct {
 	Initial int
 }
 
-// optunaMetric is the name given to the objective, which has none in Optuna.
+// optunaMetric is the name given to the objective, which has none in Optuna. Several are called
+// by their columns in Optuna's data frames.
 const optunaMetric = "value"
 
 // Optuna converts a study in a storage of Optuna 3 to 5: the search space that the trials
@@ -38,7 +40,9 @@ func Optuna(ctx context.Context, source string, o OptunaOptions) (*Result, error
 		return nil, err
 	}
 	s := &study.Study{APIVersion: study.APIVersion, Kind: study.Kind, Metadata: study.Metadata{Name: label(stored.name)}}
-	s.Spec.Objective = study.Objective{Metric: optunaMetric, Direction: stored.direction}
+	if s.Spec.Objective = stored.objectives[0]; len(stored.objectives) > 1 {
+		s.Spec.Objective, s.Spec.Several = study.Objective{}, stored.objectives
+	}
 	r := &Result{}
 	if s.Spec.Parameters, err = spaceOf(r, stored); err != nil {
 		return nil, err
@@ -46,7 +50,7 @@ func Optuna(ctx context.Context, source string, o OptunaOptions) (*Result, error
 	s.Spec.Initial = bestPoints(r, stored, s.Spec.Parameters, o.Initial)
 	s.Spec.Budget.MaxTrials = max(len(stored.trials), len(s.Spec.Initial), 1)
 	s.Spec.Trial.Command = []string{"python", "train.py", "${args}"}
-	r.note("write your program into spec.trial.command: Optuna keeps none. It reports its objective as %q", optunaMetric)
+	stored.noteProgram(r)
 	stored.noteLeftOut(r)
 	return r, r.render(s)
 }
@@ -62,16 +66,16 @@ func label(name string) string {
 
 // optunaStudy is a study as a storage has it.
 type optunaStudy struct {
-	name      string
-	direction study.Direction
-	trials    []*optunaTrial // by number
+	name       string
+	objectives []study.Objective
+	trials     []*optunaTrial // by number
 }
 
 // optunaTrial is a trial with its parameters.
 type optunaTrial struct {
 	number int
-	state  string   // COMPLETE, PRUNED, FAIL, RUNNING or WAITING
-	value  *float64 // nil if it has none; not always finite
+	state  string       // COMPLETE, PRUNED, FAIL, RUNNING or WAITING
+	values study.Values // fewer than objectives if it has none; not always finite
 	// parameters are in the order in which the trial asked for them.
 	parameters []optunaParameter
 	// attributes are the user attributes that are finite numbers.
@@ -121,14 +125,15 @@ type optunaParameter struct {
 	*distribution
 }
 
-// problem says why a trial has no value to learn from; it is empty if it has one.
-func (t *optunaTrial) problem() string {
+// problem says why a trial has no values to learn from; it is empty if it has all of them.
+func (s *optunaStudy) problem(t *optunaTrial) string {
+	infinite := func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
 	switch {
 	case t.state != "COMPLETE":
 		return fmt.Sprintf("its state is %s: only completed trials have a value", t.state)
-	case t.value == nil:
+	case len(t.values) != len(s.objectives):
 		return "it completed without a value"
-	case math.IsNaN(*t.value) || math.IsInf(*t.value, 0):
+	case slices.ContainsFunc(t.values, infinite):
 		return "its value is infinite or NaN: want a finite number"
 	}
 	return ""
@@ -147,7 +152,7 @@ func (t *optunaTrial) point() map[string]any {
 func (s *optunaStudy) noteLeftOut(r *Result) {
 	why := map[string]int{}
 	for _, t := range s.trials {
-		if problem := t.problem(); problem != "" {
+		if problem := s.problem(t); problem != "" {
 			why[problem]++
 		}
 	}
@@ -156,14 +161,49 @@ func (s *optunaStudy) noteLeftOut(r *Result) {
 	}
 }
 
+// noteProgram says what the program has to report.
+func (s *optunaStudy) noteProgram(r *Result) {
+	var names []string
+	for _, o := range s.objectives {
+		names = append(names, strconv.Quote(o.Metric))
+	}
+	one := "its objective"
+	if len(names) > 1 {
+		one = "its objectives"
+	}
+	r.note("write your program into spec.trial.command: Optuna keeps none. It reports %s as %s", one, strings.Join(names, ", "))
+}
+
+// best returns the completed trials, at least n if there are as many: the best first. Of several
+// objectives, those that no others dominate come first, then those that only these dominate, and so on.
+func (s *optunaStudy) best(n int) []*optunaTrial {
+	left := slices.DeleteFunc(slices.Clone(s.trials), func(t *optunaTrial) bool { return s.problem(t) != "" })
+	d := s.objectives[0].Direction
+	slices.SortStableFunc(left, func(a, b *optunaTrial) int { return cmp.Compare(d.Cost(a.values[0]), d.Cost(b.values[0])) })
+	if len(s.objectives) == 1 {
+		return left
+	}
+	var ranked []*optunaTrial
+	for len(left) > 0 && len(ranked) < n {
+		values := make([]study.Values, len(left))
+		for i, t := range left {
+			values[i] = t.values
+		}
+		front := study.Front(s.objectives, values)
+		for _, i := range front {
+			ranked = append(ranked, left[i])
+		}
+		for _, i := range slices.Backward(front) {
+			left = slices.Delete(left, i, i+1)
+		}
+	}
+	return ranked
+}
+
 // bestPoints returns the points of the n best trials that belong to the space.
 func bestPoints(r *Result, s *optunaStudy, params []study.Parameter, n int) []map[string]any {
-	done := slices.DeleteFunc(slices.Clone(s.trials), func(t *optunaTrial) bool { return t.problem() != "" })
-	slices.SortStableFunc(done, func(a, b *optunaTrial) int {
-		return cmp.Compare(s.direction.Cost(*a.value), s.direction.Cost(*b.value))
-	})
 	var points []map[string]any
-	for _, t := range done {
+	for _, t := range s.best(n) {
 		if len(points) == n {
 			break
 		}

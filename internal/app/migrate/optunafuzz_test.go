@@ -113,7 +113,7 @@ func fuzzStorage(t *testing.T, path string, content []byte) {
 			t.Fatal(err)
 		}
 		for _, trial := range trials {
-			if math.IsNaN(trial.Value) || math.IsInf(trial.Value, 0) {
+			if math.IsNaN(trial.Values.First()) || math.IsInf(trial.Values.First(), 0) {
 				t.Fatalf("%+v", trial)
 			}
 		}

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 
+	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
@@ -169,15 +171,21 @@ func (t *optunaTrial) set(name string, value float64, d *distribution) error {
 	return nil
 }
 
-// end sets the state and the value that a line has.
+// end sets the state and the values that a line has.
 func (t *optunaTrial) end(e *journalEntry) {
 	if e.State != nil {
 		t.state = journalStates[*e.State]
 	}
-	if e.Value == nil && len(e.Values) > 0 {
-		e.Value = e.Values[0]
-	}
 	if e.Value != nil {
-		t.value = new(float64(*e.Value))
+		e.Values = []*pythonFloat{e.Value}
+	}
+	if len(e.Values) > 0 {
+		t.values = nil
+	}
+	for _, v := range e.Values[:min(len(e.Values), study.MaxObjectives)] {
+		if v == nil {
+			v = new(pythonFloat(math.NaN()))
+		}
+		t.values = append(t.values, float64(*v))
 	}
 }

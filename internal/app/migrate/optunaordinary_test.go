@@ -85,9 +85,9 @@ func TestOptunaOrdinary(t *testing.T) {
 		}
 		best := 1.0
 		for _, trial := range trials {
-			best = min(best, trial.Value)
-			if trial.Value != trial.Point["C"] || trial.Point["data set"] != "digits" || trial.Point["seed"] != int64(7) {
-				t.Errorf("%s: %s: %v at %v, want the value of C", name, trial.Place, trial.Value, trial.Point)
+			best = min(best, trial.Values.First())
+			if trial.Values.First() != trial.Point["C"] || trial.Point["data set"] != "digits" || trial.Point["seed"] != int64(7) {
+				t.Errorf("%s: %s: %v at %v, want the value of C", name, trial.Place, trial.Values.First(), trial.Point)
 			}
 			if diff := cmp.Diff(map[string]float64{"user_attrs_seconds": 1.5}, trial.Metrics); diff != "" {
 				t.Errorf("%s: %s: metrics (-want +got):\n%s", name, trial.Place, diff)
@@ -96,12 +96,75 @@ func TestOptunaOrdinary(t *testing.T) {
 		if len(s.Spec.Initial) != 3 || s.Spec.Initial[0]["C"] != best {
 			t.Errorf("%s: the initial points are %v, want the best first, with C=%v", name, s.Spec.Initial, best)
 		}
-		if _, err := Optuna(t.Context(), path, OptunaOptions{Study: "two goals"}); err == nil || !strings.Contains(err.Error(), `study "two goals" has 2 objectives: want one`) {
-			t.Errorf("%s: two objectives: %v", name, err)
-		}
 		if _, err := Optuna(t.Context(), path, OptunaOptions{}); err == nil || !strings.Contains(err.Error(), `name one of "ordinary", "two goals"`) {
 			t.Errorf("%s: no name: %v", name, err)
 		}
+	}
+}
+
+// In the same files, "two goals" has two trials with x and 1 as the values.
+func TestOptunaOfSeveralObjectives(t *testing.T) {
+	for _, name := range []string{"ordinary.db", "ordinary.log"} {
+		path := filepath.Join("testdata", name)
+		s, notes := optunaStudyOf(t, path, "two goals", 5)
+		want := []study.Objective{
+			{Metric: "values_0", Direction: study.Minimize, Take: study.TakeLast},
+			{Metric: "values_1", Direction: study.Maximize, Take: study.TakeLast},
+		}
+		if diff := cmp.Diff(want, s.Spec.Several); diff != "" {
+			t.Errorf("%s: objectives (-want +got):\n%s", name, diff)
+		}
+		if piece := `It reports its objectives as "values_0", "values_1"`; !strings.Contains(notes, piece) {
+			t.Errorf("%s: the notes lack %q:\n%s", name, piece, notes)
+		}
+		trials, skipped, err := OptunaTrials(t.Context(), path, "two goals", &s.Spec)
+		if err != nil || len(skipped) > 0 || len(trials) != 2 {
+			t.Fatalf("%s: read %v, left out %v, error %v", name, trials, skipped, err)
+		}
+		for _, trial := range trials {
+			if diff := cmp.Diff(study.Values{trial.Point["x"].(float64), 1}, trial.Values); diff != "" {
+				t.Errorf("%s: values (-want +got):\n%s", name, diff)
+			}
+		}
+		better := trials[0]
+		if trials[1].Values[0] < better.Values[0] {
+			better = trials[1]
+		}
+		if len(s.Spec.Initial) != 2 || s.Spec.Initial[0]["x"] != better.Point["x"] {
+			t.Errorf("%s: the initial points are %v, want the trial on the front first, %v", name, s.Spec.Initial, better.Point)
+		}
+		s.Spec.Several[1].Direction = study.Minimize
+		if _, _, err := OptunaTrials(t.Context(), path, "two goals", &s.Spec); err == nil || !strings.Contains(err.Error(), "Optuna's study is to minimize, maximize, this one to minimize, minimize") {
+			t.Errorf("%s: other directions: %v", name, err)
+		}
+	}
+}
+
+// A trial with too few values, or with one that is not finite, is left out. Of others, those that no
+// one dominates are the best, then those that only they dominate.
+func TestOptunaRanksSeveralObjectives(t *testing.T) {
+	const float = `{"name": "FloatDistribution", "attributes": {"step": null, "low": 0, "high": 10, "log": false}}`
+	text := `{"op_code": 0, "worker_id": "w", "study_name": "s", "directions": [1, 2]}` + "\n"
+	for i, values := range []string{"[5, 1]", "[1, 2]", "[4, 6]", "[1]", "[null, 1]", "[Infinity, 9]", "[3, 5]", "[2, 1]"} {
+		text += fmt.Sprintf(`{"op_code": 4, "worker_id": "w", "study_id": 0, "state": 1, "value": null, "values": %s, "distributions": {"x": %q}, "params": {"x": %d}}`+"\n", values, float, i)
+	}
+	path := filepath.Join(t.TempDir(), "journal.log")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, _ := optunaStudyOf(t, path, "s", 4)
+	// 1, 6 and 2 are the front; without them, only 7 is not dominated.
+	want := []map[string]any{{"x": 1.0}, {"x": 6.0}, {"x": 2.0}, {"x": 7.0}}
+	if diff := cmp.Diff(want, s.Spec.Initial); diff != "" {
+		t.Errorf("initial points (-want +got):\n%s", diff)
+	}
+	trials, skipped, err := OptunaTrials(t.Context(), path, "s", &s.Spec)
+	if err != nil || len(trials) != 5 {
+		t.Errorf("read %v, error %v", trials, err)
+	}
+	infinite := "its value is infinite or NaN: want a finite number"
+	if diff := cmp.Diff([]Skipped{{"trial 3", "it completed without a value"}, {"trial 4", infinite}, {"trial 5", infinite}}, skipped); diff != "" {
+		t.Errorf("left out (-want +got):\n%s", diff)
 	}
 }
 
@@ -175,7 +238,7 @@ func TestOptunaJournal(t *testing.T) {
 		t.Error("the best trial:", diff)
 	}
 	trials, skipped, err := OptunaTrials(t.Context(), path, "", &s.Spec)
-	want := []Evaluated{{Place: "trial 0", Point: study.Point{"x": 0.5}, Value: 1.5}, {Place: "trial 1", Point: study.Point{"x": 0.75}, Value: 2.5}}
+	want := []Evaluated{{Place: "trial 0", Point: study.Point{"x": 0.5}, Values: study.Values{1.5}}, {Place: "trial 1", Point: study.Point{"x": 0.75}, Values: study.Values{2.5}}}
 	if diff := cmp.Diff(want, trials); diff != "" || err != nil || len(skipped) != 1 {
 		t.Errorf("%v, %v left out: %s", err, skipped, diff)
 	}

@@ -20,20 +20,20 @@ func TestOptunaPublicShapes(t *testing.T) {
 		skipped     []Skipped
 	}{
 		{"parallel.log", "", study.Maximize, []string{"eta float", "lambda int"}, []Evaluated{
-			{Place: "trial 0", Point: study.Point{"eta": 0.01, "lambda": int64(3)}, Value: 0.5},
-			{Place: "trial 1", Point: study.Point{"eta": 0.2, "lambda": int64(8)}, Value: 0.75},
+			{Place: "trial 0", Point: study.Point{"eta": 0.01, "lambda": int64(3)}, Values: study.Values{0.5}},
+			{Place: "trial 1", Point: study.Point{"eta": 0.2, "lambda": int64(8)}, Values: study.Values{0.75}},
 		}, []Skipped{
 			{"trial 2", "its state is PRUNED: only completed trials have a value"},
 			{"trial 3", "its state is RUNNING: only completed trials have a value"},
 		}},
 		{"repeated.log", "network", study.Maximize, []string{"rate float", "units int", "solver categorical"}, []Evaluated{
-			{Place: "trial 0", Point: study.Point{"rate": 0.004, "units": int64(96), "solver": "sgd"}, Value: 0.5},
-			{Place: "trial 1", Point: study.Point{"rate": 0.004, "units": int64(96), "solver": "sgd"}, Value: 0.625},
+			{Place: "trial 0", Point: study.Point{"rate": 0.004, "units": int64(96), "solver": "sgd"}, Values: study.Values{0.5}},
+			{Place: "trial 1", Point: study.Point{"rate": 0.004, "units": int64(96), "solver": "sgd"}, Values: study.Values{0.625}},
 		}, []Skipped{{"trial 2", "its state is RUNNING: only completed trials have a value"}}},
 		{"studies.log", "schedule_1", study.Minimize, []string{"batch categorical", "rate float", "greedy categorical"}, []Evaluated{
-			{Place: "trial 0", Point: study.Point{"batch": int64(16), "rate": 0.01, "greedy": false}, Value: 1,
+			{Place: "trial 0", Point: study.Point{"batch": int64(16), "rate": 0.01, "greedy": false}, Values: study.Values{1},
 				Metrics: map[string]float64{"user_attrs_gap": 0.375, "user_attrs_seconds": 25.5}},
-			{Place: "trial 1", Point: study.Point{"batch": int64(64), "rate": 0.02, "greedy": true}, Value: 0.75,
+			{Place: "trial 1", Point: study.Point{"batch": int64(64), "rate": 0.02, "greedy": true}, Values: study.Values{0.75},
 				Metrics: map[string]float64{"user_attrs_gap": 0.5, "user_attrs_seconds": 25.5}},
 		}, nil},
 	} {

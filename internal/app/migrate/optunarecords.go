@@ -41,17 +41,27 @@ func readOptuna(ctx context.Context, source, name string) (_ *optunaStudy, err e
 	if err != nil {
 		return nil, err
 	}
-	found.directions, err = queried(ctx, db, func(r *sql.Rows, d *string) error { return r.Scan(d) },
-		"SELECT direction FROM study_directions WHERE study_id = ?", found.id)
+	directions, err := queried(ctx, db, func(r *sql.Rows, d *directionRow) error { return r.Scan(&d.objective, &d.direction) },
+		"SELECT objective, direction FROM study_directions WHERE study_id = ?", found.id)
 	if err != nil {
 		return nil, err
+	}
+	slices.SortFunc(directions, func(a, b directionRow) int { return cmp.Compare(a.objective, b.objective) })
+	for _, d := range directions {
+		found.directions = append(found.directions, d.direction)
 	}
 	s, err := found.study()
 	if err != nil {
 		return nil, err
 	}
-	s.trials, err = readTrials(ctx, db, found.id)
+	s.trials, err = readTrials(ctx, db, found.id, len(s.objectives))
 	return s, err
+}
+
+// directionRow is the direction of an objective.
+type directionRow struct {
+	objective int
+	direction string
 }
 
 // storedStudy is a study in the list of a storage.
@@ -81,14 +91,21 @@ func chooseStudy(studies []storedStudy, want string) (*storedStudy, error) {
 	}
 }
 
-// study returns the study without its trials, if it has one objective.
+// study returns the study without its trials.
 func (s *storedStudy) study() (*optunaStudy, error) {
-	if len(s.directions) != 1 {
-		return nil, fmt.Errorf("%w: study %q has %d objectives: want one", ErrSource, s.name, len(s.directions))
+	if len(s.directions) < 1 || len(s.directions) > study.MaxObjectives {
+		return nil, fmt.Errorf("%w: study %q has %d objectives: want 1 to %d", ErrSource, s.name, len(s.directions), study.MaxObjectives)
 	}
-	made := &optunaStudy{name: s.name, direction: study.Minimize}
-	if s.directions[0] == "MAXIMIZE" {
-		made.direction = study.Maximize
+	made := &optunaStudy{name: s.name}
+	for i, d := range s.directions {
+		o := study.Objective{Metric: optunaMetric, Direction: study.Minimize}
+		if len(s.directions) > 1 {
+			o.Metric = fmt.Sprintf("values_%d", i)
+		}
+		if d == "MAXIMIZE" {
+			o.Direction = study.Maximize
+		}
+		made.objectives = append(made.objectives, o)
 	}
 	return made, nil
 }
@@ -109,21 +126,9 @@ type parameterRow struct {
 
 // readTrials reads the trials of a study. It sorts them itself: a database would sort all
 // rows of a damaged file before it returns the first one.
-func readTrials(ctx context.Context, s *storage, id int64) ([]*optunaTrial, error) {
-	rows, err := queried(ctx, s, func(r *sql.Rows, t *trialRow) error {
-		var objective sql.NullInt64
-		var value sql.NullFloat64
-		err := r.Scan(&t.id, &t.number, &t.state, &objective, &value)
-		if !value.Valid {
-			value.Float64 = math.NaN() // Optuna keeps an infinite value as NULL
-		}
-		if objective.Valid {
-			t.value = &value.Float64
-		}
-		return err
-	}, `SELECT t.trial_id, t.number, t.state, v.objective, v.value FROM trials t
-		 LEFT JOIN trial_values v ON v.trial_id = t.trial_id AND v.objective = 0
-		 WHERE t.study_id = ?`, id)
+func readTrials(ctx context.Context, s *storage, id int64, objectives int) ([]*optunaTrial, error) {
+	rows, err := queried(ctx, s, func(r *sql.Rows, t *trialRow) error { return r.Scan(&t.id, &t.number, &t.state) },
+		"SELECT trial_id, number, state FROM trials WHERE study_id = ?", id)
 	if err != nil {
 		return nil, err
 	}
@@ -132,6 +137,9 @@ func readTrials(ctx context.Context, s *storage, id int64) ([]*optunaTrial, erro
 	for i := range rows {
 		trials[i] = &rows[i].optunaTrial
 		at[rows[i].id] = trials[i]
+	}
+	if err := readValues(ctx, s, id, at, objectives); err != nil {
+		return nil, err
 	}
 	parameters, err := queried(ctx, s, func(r *sql.Rows, p *parameterRow) error {
 		return r.Scan(&p.id, &p.trial, &p.name, &p.value, &p.distribution)
@@ -148,6 +156,33 @@ func readTrials(ctx context.Context, s *storage, id int64) ([]*optunaTrial, erro
 		}
 	}
 	return trials, readAttributes(ctx, s, id, at)
+}
+
+// valueRow is the value of one objective of a trial.
+type valueRow struct {
+	trial     int64
+	objective int
+	value     sql.NullFloat64
+}
+
+// readValues reads the values of a study's trials. Those of a trial are complete or left out.
+func readValues(ctx context.Context, s *storage, id int64, at map[int64]*optunaTrial, objectives int) error {
+	rows, err := queried(ctx, s, func(r *sql.Rows, v *valueRow) error { return r.Scan(&v.trial, &v.objective, &v.value) },
+		`SELECT v.trial_id, v.objective, v.value FROM trial_values v
+		JOIN trials t ON t.trial_id = v.trial_id WHERE t.study_id = ?`, id)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(rows, func(a, b valueRow) int { return cmp.Compare(a.objective, b.objective) })
+	for _, v := range rows {
+		if t := at[v.trial]; t != nil && v.objective == len(t.values) && v.objective < objectives {
+			if !v.value.Valid {
+				v.value.Float64 = math.NaN() // Optuna keeps an infinite value as NULL
+			}
+			t.values = append(t.values, v.value.Float64)
+		}
+	}
+	return nil
 }
 
 // attributeRow is a user attribute in a database. Its value is JSON.

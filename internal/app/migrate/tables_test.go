@@ -34,7 +34,7 @@ spec:
 func points(trials []Evaluated, skipped []Skipped, err error) []string {
 	var lines []string
 	for _, one := range trials {
-		lines = append(lines, fmt.Sprintf("%v: %v", one.Value, map[string]any(one.Point)))
+		lines = append(lines, fmt.Sprintf("%v: %v", one.Values.First(), map[string]any(one.Point)))
 	}
 	for _, one := range skipped {
 		lines = append(lines, one.Place+": "+one.Why)

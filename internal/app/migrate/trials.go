@@ -22,8 +22,8 @@ type Evaluated struct {
 	// Place says where it was found, such as "line 7".
 	Place   string
 	Point   study.Point
-	Value   float64
-	Metrics map[string]float64 // without the objective; finite
+	Values  study.Values       // one for each objective; finite
+	Metrics map[string]float64 // without the objectives; finite
 }
 
 // Skipped is a trial that cannot be imported, and why.
@@ -36,7 +36,7 @@ func utf8(r io.Reader) io.Reader {
 }
 
 // JSON reads trials from objects, one after another or in a list. An object has
-// "parameters" (or "params" or "config"), "value" (or "values", or the metric by its name), and
+// "parameters" (or "params" or "config"), "value" (or "values", or the metrics by their names), and
 // may have "metrics" and "state", as `fantasia trial list -o json` prints it; parameters and
 // metrics may also be fields of the object itself, named as in the header of a CSV file. The
 // error wraps ErrSource.
@@ -92,8 +92,8 @@ func OptunaTrials(ctx context.Context, source, name string, spec *study.Spec) ([
 	if err != nil {
 		return nil, nil, err
 	}
-	if stored.direction != spec.FirstObjective().Direction {
-		return nil, nil, fmt.Errorf("%w: Optuna's study is to %s, this one to %s", ErrSource, stored.direction, spec.FirstObjective().Direction)
+	if theirs, ours := directions(stored.objectives), directions(spec.Objectives()); theirs != ours {
+		return nil, nil, fmt.Errorf("%w: Optuna's study is to %s, this one to %s", ErrSource, theirs, ours)
 	}
 	c, err := newCollector(spec)
 	if err != nil {
@@ -101,19 +101,28 @@ func OptunaTrials(ctx context.Context, source, name string, spec *study.Spec) ([
 	}
 	for _, t := range stored.trials {
 		place := fmt.Sprintf("trial %d", t.number)
-		if problem := t.problem(); problem != "" {
+		if problem := stored.problem(t); problem != "" {
 			c.skip(place, "%s", problem)
 			continue
 		}
-		c.check(place, t.point(), *t.value, t.metrics())
+		c.check(place, t.point(), t.values, t.metrics())
 	}
 	return c.trials, c.skipped, nil
+}
+
+// directions returns the directions of objectives as text.
+func directions(objectives []study.Objective) string {
+	var texts []string
+	for _, o := range objectives {
+		texts = append(texts, string(o.Direction))
+	}
+	return strings.Join(texts, ", ")
 }
 
 // collector collects the trials that belong to a space.
 type collector struct {
 	space   *space.Space
-	metric  string
+	metrics []string // of the objectives
 	byName  map[string]*study.Parameter
 	commas  bool // numbers may have a decimal comma
 	trials  []Evaluated
@@ -125,7 +134,7 @@ func newCollector(spec *study.Spec) (*collector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compile the study's space: %w", err)
 	}
-	c := &collector{space: compiled, metric: spec.FirstObjective().Metric, byName: map[string]*study.Parameter{}}
+	c := &collector{space: compiled, metrics: study.MetricNames(spec.Objectives()), byName: map[string]*study.Parameter{}}
 	for i := range spec.Parameters {
 		c.byName[spec.Parameters[i].Name] = &spec.Parameters[i]
 	}
@@ -144,8 +153,7 @@ var completed = []string{"completed", "complete", "finished", ""}
 func (c *collector) add(place string, columns []column, row []any) {
 	given := map[string]any{}
 	metrics := map[string]float64{}
-	var value any
-	from := "" // the column of the value
+	found := make([]valueFrom, len(c.metrics))
 	for i, col := range columns {
 		field := row[i]
 		if field == nil {
@@ -165,12 +173,15 @@ func (c *collector) add(place string, columns []column, row []any) {
 			maps.Copy(given, field.(map[string]any))
 		case ofValue:
 			// What "value" says comes first: a metric may be what was reported last.
-			if field != "" && (from == "" || col.name == "value") {
-				value, from = field, col.name
+			if i := col.objective; field != "" && (found[i].from == "" || col.first()) {
+				found[i] = valueFrom{field, col.name}
 			}
 		case ofValues:
-			if values, ok := field.([]any); ok && len(values) > 0 && from == "" {
-				value, from = values[0], col.name
+			values, _ := field.([]any)
+			for i := range min(len(values), len(found)) {
+				if found[i].from == "" || len(found) > 1 { // a single one has a field of its own, which comes first
+					found[i] = valueFrom{values[i], col.name}
+				}
 			}
 		case ofMetric:
 			c.setMetric(metrics, col.metric, field)
@@ -179,33 +190,53 @@ func (c *collector) add(place string, columns []column, row []any) {
 			for name, v := range all {
 				c.setMetric(metrics, name, v)
 			}
-			if v, ok := all[c.metric]; ok && from == "" {
-				value, from = v, col.name
+			for i, metric := range c.metrics {
+				if v, ok := all[metric]; ok && found[i].from == "" {
+					found[i] = valueFrom{v, col.name}
+				}
 			}
 		}
 	}
-	if value == nil {
-		c.skip(place, "it has no value: want value or %s", c.metric)
-		return
+	values := make(study.Values, len(found))
+	for i, one := range found {
+		v, err := c.number(one.value)
+		switch {
+		case one.value == nil:
+			c.skip(place, "it has no value: want %s", c.names(i))
+			return
+		case err != nil:
+			c.skip(place, "%s is %s: %v", one.from, shown(one.value), err)
+			return
+		}
+		values[i] = v
 	}
-	v, err := c.number(value)
-	if err != nil {
-		c.skip(place, "%s is %s: %v", from, shown(value), err)
-		return
-	}
-	c.check(place, given, v, metrics)
+	c.check(place, given, values, metrics)
 }
 
-// setMetric keeps a metric other than the objective if it is a finite number. A study has no
+// valueFrom is the value of an objective, and the column that it is from.
+type valueFrom struct {
+	value any
+	from  string
+}
+
+// names says by which names a column has the values of an objective.
+func (c *collector) names(objective int) string {
+	if len(c.metrics) == 1 {
+		return "value or " + c.metrics[0]
+	}
+	return c.metrics[objective]
+}
+
+// setMetric keeps a metric other than the objectives if it is a finite number. A study has no
 // other metrics.
 func (c *collector) setMetric(metrics map[string]float64, name string, field any) {
-	if v, err := c.number(field); err == nil && name != c.metric {
+	if v, err := c.number(field); err == nil && !slices.Contains(c.metrics, name) {
 		metrics[name] = v
 	}
 }
 
 // check adds a trial if its point belongs to the space.
-func (c *collector) check(place string, given map[string]any, value float64, metrics map[string]float64) {
+func (c *collector) check(place string, given map[string]any, values study.Values, metrics map[string]float64) {
 	point := make(map[string]any, len(given))
 	var doubtful []string // their values can also mean that there is none
 	for _, name := range slices.Sorted(maps.Keys(given)) {
@@ -238,5 +269,5 @@ func (c *collector) check(place string, given map[string]any, value float64, met
 		c.skip(place, "%v", err)
 		return
 	}
-	c.trials = append(c.trials, Evaluated{Place: place, Point: known, Value: value, Metrics: metrics})
+	c.trials = append(c.trials, Evaluated{Place: place, Point: known, Values: values, Metrics: metrics})
 }

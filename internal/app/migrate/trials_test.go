@@ -50,7 +50,7 @@ func check(t *testing.T, trials []Evaluated, skipped []Skipped, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(trials) != 2 || trials[0].Value != 0.25 || trials[1].Value != 0.5 {
+	if len(trials) != 2 || trials[0].Values.First() != 0.25 || trials[1].Values.First() != 0.5 {
 		t.Fatalf("read %+v", trials)
 	}
 	for i, want := range []study.Point{firstPoint, secondPoint} {
@@ -149,10 +149,10 @@ spec:
 	for _, one := range trials {
 		p := one.Point
 		lr, width, layers, dropout := p["lr"].(float64), p["width"].(int64), p["layers"].(int64), p["dropout"].(float64)
-		if want := abs(lr-1e-3) + abs(float64(width)-64)/64 + float64(layers) + dropout; abs(want-one.Value) > 1e-12 {
-			t.Errorf("%s has the value %v, want %v", one.Place, one.Value, want)
+		if want := abs(lr-1e-3) + abs(float64(width)-64)/64 + float64(layers) + dropout; abs(want-one.Values.First()) > 1e-12 {
+			t.Errorf("%s has the value %v, want %v", one.Place, one.Values.First(), want)
 		}
-		if one.Value < best.Value {
+		if one.Values.First() < best.Values.First() {
 			best = one
 		}
 	}
