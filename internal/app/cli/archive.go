@@ -10,6 +10,7 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/internal/app/fetch"
 	"github.com/fantasia-hpo/fantasia/internal/base/layout"
 )
 
@@ -72,8 +73,8 @@ back; give the id of another one. It fails if there is a study of that name alre
 func (r *remote) archived(cmd *cobra.Command) (shown, error) {
 	list := []archivedStudy{}
 	err := r.call(cmd, func(ctx context.Context, c service) error {
-		return everyPage(func(token string) (string, error) {
-			page, err := send(ctx, c, service.ListArchivedStudies, &fantasiav1.ListArchivedStudiesRequest{PageSize: pageSize, PageToken: token})
+		return fetch.EveryPage(func(token string) (string, error) {
+			page, err := fetch.Send(ctx, c, service.ListArchivedStudies, &fantasiav1.ListArchivedStudiesRequest{PageSize: fetch.PageSize, PageToken: token})
 			for _, s := range page.GetStudies() {
 				list = append(list, viewArchived(s))
 			}

@@ -1,17 +1,13 @@
 package cli
 
 import (
-	"context"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/view"
-	"github.com/fantasia-hpo/fantasia/internal/app/diagnosis"
+	"github.com/fantasia-hpo/fantasia/internal/app/fetch"
 	"github.com/fantasia-hpo/fantasia/study"
-	studyfile "github.com/fantasia-hpo/fantasia/study/file"
 )
 
 const diagnoseLong = `Analyses the trials of a study and reports one finding a topic, with its evidence:
@@ -37,23 +33,14 @@ func newStudyDiagnoseCommand(a *app, r *remote) *cobra.Command {
 		if err != nil {
 			return shown{}, err
 		}
-		s, trials, err := r.studyAndTrials(cmd, name)
+		if _, err := studyName(cmd, name); err != nil {
+			return shown{}, err
+		}
+		s, report, err := fetch.Diagnose(cmd.Context(), r.within(cmd), strings.TrimPrefix(name, "studies/"))
 		if err != nil {
 			return shown{}, err
 		}
-		problem, err := diagnosis.Problem(s, trials)
-		if err != nil {
-			return shown{}, fmt.Errorf("study %q: %w", s.Metadata.Name, err)
-		}
-		report, _, err := diagnosis.Examine(cmd.Context(), s, problem)
-		if err != nil {
-			return shown{}, err
-		}
-		if err := r.addCurves(cmd, strings.TrimPrefix(name, "studies/"), trials, diagnosis.StoppingMetric(&s.Spec)); err != nil {
-			return shown{}, err
-		}
-		report.EarlyStopping, err = diagnosis.Replays(s, trials)
-		return shown{report, func(w screen) error { return diagnosisText(w, report, s.Spec.FirstObjective().Metric, w.width) }}, err
+		return shown{report, func(w screen) error { return diagnosisText(w, report, s.Spec.FirstObjective().Metric, w.width) }}, nil
 	})
 }
 
@@ -63,25 +50,5 @@ func (r *remote) studyAndTrials(cmd *cobra.Command, nameOrID string) (*study.Stu
 	if err != nil {
 		return nil, nil, err
 	}
-	var file string
-	var trials []view.Trial
-	err = r.call(cmd, func(ctx context.Context, c service) error {
-		resp, err := send(ctx, c, service.GetStudy, &fantasiav1.GetStudyRequest{Name: name})
-		if err != nil {
-			return err
-		}
-		file = resp.GetStudy().GetStudyFile()
-		listed, err := listTrials(ctx, c, &fantasiav1.ListTrialsRequest{Parent: name})
-		trials = viewed(listed, view.FromTrial)
-		return err
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	// Any algorithm is accepted, because the server may know others.
-	s, err := studyfile.Parse([]byte(file))
-	if err != nil {
-		return nil, nil, fmt.Errorf("read the study file: %w", err)
-	}
-	return s, trials, nil
+	return fetch.StudyAndTrials(r.within(cmd), name)
 }

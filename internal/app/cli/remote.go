@@ -18,12 +18,13 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/app/access"
+	"github.com/fantasia-hpo/fantasia/internal/app/fetch"
 	"github.com/fantasia-hpo/fantasia/internal/app/kubeforward"
 	"github.com/fantasia-hpo/fantasia/internal/base/envflag"
 )
 
-// service is a client of the API. Its methods are what ask and send call.
-type service = fantasiav1connect.StudyServiceClient
+// service is a client of the API. Its methods are what ask and fetch.Send call.
+type service = fetch.Service
 
 // remote is the server that a command talks to.
 type remote struct {
@@ -57,23 +58,19 @@ func (r *remote) call(cmd *cobra.Command, f func(context.Context, service) error
 	return r.explain(f(ctx, client))
 }
 
+// within bounds calls of package fetch as call does.
+func (r *remote) within(cmd *cobra.Command) fetch.Within {
+	return func(f func(context.Context, service) error) error { return r.call(cmd, f) }
+}
+
 // ask makes one call of the server, such as service.GetStudy, within the timeout. It returns
 // nil with an error.
 func ask[Q, A any](cmd *cobra.Command, r *remote, call func(service, context.Context, *connect.Request[Q]) (*connect.Response[A], error), q *Q) (answer *A, err error) {
 	err = r.call(cmd, func(ctx context.Context, c service) error {
-		answer, err = send(ctx, c, call, q)
+		answer, err = fetch.Send(ctx, c, call, q)
 		return err
 	})
 	return answer, err
-}
-
-// send makes one call. It returns nil with an error.
-func send[Q, A any](ctx context.Context, c service, call func(service, context.Context, *connect.Request[Q]) (*connect.Response[A], error), q *Q) (*A, error) {
-	resp, err := call(c, ctx, connect.NewRequest(q))
-	if err != nil {
-		return nil, err
-	}
-	return resp.Msg, nil
 }
 
 // client returns a client of the server; done closes its connections.
@@ -257,45 +254,10 @@ func (r *remote) front(cmd *cobra.Command, s *fantasiav1.Study) ([]view.Optimal,
 	if len(s.GetObjectives()) == 0 {
 		return nil, nil
 	}
-	var trials []*fantasiav1.Trial
-	err := r.call(cmd, func(ctx context.Context, c service) error {
-		return everyPage(func(token string) (string, error) {
-			page, err := send(ctx, c, service.ListOptimalTrials, &fantasiav1.ListOptimalTrialsRequest{Parent: s.GetName(), PageSize: pageSize, PageToken: token})
-			trials = append(trials, page.GetTrials()...)
-			return page.GetNextPageToken(), err
-		})
+	var front []view.Optimal
+	err := r.call(cmd, func(ctx context.Context, c service) (err error) {
+		front, err = fetch.Front(ctx, c, s)
+		return err
 	})
-	return view.FromFront(s, trials), err
-}
-
-// listTrials fetches all pages of a list of trials.
-func listTrials(ctx context.Context, c service, q *fantasiav1.ListTrialsRequest) (list []*fantasiav1.Trial, err error) {
-	q.PageSize = pageSize
-	err = everyPage(func(token string) (string, error) {
-		q.PageToken = token
-		page, err := send(ctx, c, service.ListTrials, q)
-		list = append(list, page.GetTrials()...)
-		return page.GetNextPageToken(), err
-	})
-	return list, err
-}
-
-// viewed returns a list in the form for scripts.
-func viewed[A, B any](list []A, view func(A) B) []B {
-	all := make([]B, len(list))
-	for i, v := range list {
-		all[i] = view(v)
-	}
-	return all
-}
-
-// everyPage fetches all pages of a list; each page gives the token of the next.
-func everyPage(fetch func(token string) (next string, err error)) error {
-	for token := ""; ; {
-		next, err := fetch(token)
-		if err != nil || next == "" {
-			return err
-		}
-		token = next
-	}
+	return front, err
 }

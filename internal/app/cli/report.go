@@ -4,14 +4,13 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/fantasia-hpo/fantasia/api/view"
-	"github.com/fantasia-hpo/fantasia/internal/app/diagnosis"
 	"github.com/fantasia-hpo/fantasia/internal/app/display"
+	"github.com/fantasia-hpo/fantasia/internal/app/fetch"
 	"github.com/fantasia-hpo/fantasia/internal/app/report"
 )
 
@@ -72,6 +71,15 @@ func (a *app) writeFile(file string, content []byte) error {
 
 // bareSource reads a study without curves.
 func (r *remote) bareSource(cmd *cobra.Command, nameOrID string) (*report.Source, error) {
+	return r.sourceBy(cmd, nameOrID, fetch.BareSource)
+}
+
+// source reads a study for a report.
+func (r *remote) source(cmd *cobra.Command, nameOrID string) (*report.Source, error) {
+	return r.sourceBy(cmd, nameOrID, fetch.Source)
+}
+
+func (r *remote) sourceBy(cmd *cobra.Command, nameOrID string, read func(fetch.Within, string, view.Study, string) (*report.Source, error)) (*report.Source, error) {
 	s, err := r.get(cmd, nameOrID)
 	if err != nil {
 		return nil, err
@@ -80,29 +88,5 @@ func (r *remote) bareSource(cmd *cobra.Command, nameOrID string) (*report.Source
 	if f.front, err = r.front(cmd, s); err != nil {
 		return nil, err
 	}
-	src := &report.Source{Now: time.Now(), View: f.view(), Reason: s.GetReason()}
-	if src.Study, src.Trials, err = r.studyAndTrials(cmd, nameOrID); err != nil {
-		return nil, err
-	}
-	return src, nil
-}
-
-// source reads a study for a report.
-func (r *remote) source(cmd *cobra.Command, nameOrID string) (*report.Source, error) {
-	src, err := r.bareSource(cmd, nameOrID)
-	if err != nil {
-		return nil, err
-	}
-	chosen := report.ForCurves(src.Trials, src.View.Best)
-	some := make([]view.Trial, len(chosen))
-	for k, i := range chosen {
-		some[k] = src.Trials[i]
-	}
-	if err := r.addCurves(cmd, strings.TrimPrefix(nameOrID, "studies/"), some, diagnosis.StoppingMetric(&src.Study.Spec)); err != nil {
-		return nil, err
-	}
-	for k, i := range chosen {
-		src.Trials[i].Measurements = some[k].Measurements
-	}
-	return src, nil
+	return read(r.within(cmd), strings.TrimPrefix(nameOrID, "studies/"), f.view(), s.GetReason())
 }

@@ -13,12 +13,10 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/internal/app/fetch"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
 	studyfile "github.com/fantasia-hpo/fantasia/study/file"
 )
-
-// pageSize is the number of results in a page.
-const pageSize = 500
 
 func newStudyCommand(a *app) *cobra.Command {
 	r := &remote{}
@@ -110,7 +108,7 @@ func newStudyListCommand(a *app, r *remote) *cobra.Command {
 			return r.archived(cmd)
 		}
 		studies, err := r.studies(cmd, wanted)
-		return shown{viewed(studies, found.view), func(w screen) error { return studyTable(w, studies) }}, err
+		return shown{fetch.Viewed(studies, found.view), func(w screen) error { return studyTable(w, studies) }}, err
 	})
 }
 
@@ -118,8 +116,8 @@ func newStudyListCommand(a *app, r *remote) *cobra.Command {
 func (r *remote) studies(cmd *cobra.Command, labels map[string]string) (studies []found, err error) {
 	list := func() error {
 		return r.call(cmd, func(ctx context.Context, c service) error {
-			return everyPage(func(token string) (string, error) {
-				page, err := send(ctx, c, service.ListStudies, &fantasiav1.ListStudiesRequest{PageSize: pageSize, PageToken: token, Labels: labels})
+			return fetch.EveryPage(func(token string) (string, error) {
+				page, err := fetch.Send(ctx, c, service.ListStudies, &fantasiav1.ListStudiesRequest{PageSize: fetch.PageSize, PageToken: token, Labels: labels})
 				for _, s := range page.GetStudies() {
 					studies = append(studies, found{Study: s, directory: r.state, idle: r.idle})
 				}

@@ -10,6 +10,7 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/internal/app/fetch"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -51,8 +52,8 @@ func newTrialListCommand(a *app, r *remote) *cobra.Command {
 		}
 		var list []view.Trial
 		err = r.call(cmd, func(ctx context.Context, c service) error {
-			trials, err := listTrials(ctx, c, q)
-			list = viewed(trials, view.FromTrial)
+			trials, err := fetch.Trials(ctx, c, q)
+			list = fetch.Viewed(trials, view.FromTrial)
 			return err
 		})
 		return shown{list, func(w screen) error { return trialTable(w, list) }}, err
@@ -71,7 +72,7 @@ func newTrialGetCommand(a *app, r *remote) *cobra.Command {
 		}
 		v := view.FromTrial(t)
 		err = r.call(cmd, func(ctx context.Context, c service) (err error) {
-			v.Measurements, err = listMeasurements(ctx, c, t.GetName())
+			v.Measurements, err = fetch.Measurements(ctx, c, t.GetName())
 			return err
 		})
 		return shown{v, func(w screen) error {

@@ -12,6 +12,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/app/display"
+	"github.com/fantasia-hpo/fantasia/internal/app/fetch"
 )
 
 // detailEvery is how often a live watch asks which trials run and which failed.
@@ -55,7 +56,7 @@ func (l *liveWatch) show(s *fantasiav1.Study) {
 func (l *liveWatch) running(study string) {
 	_ = l.remote.call(l.cmd, func(ctx context.Context, c service) error {
 		states := []fantasiav1.TrialState{fantasiav1.TrialState_TRIAL_STATE_CLAIMED, fantasiav1.TrialState_TRIAL_STATE_RUNNING}
-		page, err := send(ctx, c, service.ListTrials, &fantasiav1.ListTrialsRequest{Parent: study, States: states})
+		page, err := fetch.Send(ctx, c, service.ListTrials, &fantasiav1.ListTrialsRequest{Parent: study, States: states})
 		if err != nil {
 			return err
 		}
@@ -71,8 +72,8 @@ func (l *liveWatch) running(study string) {
 func (l *liveWatch) failed(study string) {
 	var ended time.Time
 	_ = l.remote.call(l.cmd, func(ctx context.Context, c service) error {
-		trials, err := listTrials(ctx, c, &fantasiav1.ListTrialsRequest{Parent: study, States: []fantasiav1.TrialState{fantasiav1.TrialState_TRIAL_STATE_FAILED}})
-		for _, t := range viewed(trials, view.FromTrial) {
+		trials, err := fetch.Trials(ctx, c, &fantasiav1.ListTrialsRequest{Parent: study, States: []fantasiav1.TrialState{fantasiav1.TrialState_TRIAL_STATE_FAILED}})
+		for _, t := range fetch.Viewed(trials, view.FromTrial) {
 			if t.Failure != nil && !t.Times.Folded.Before(ended) {
 				ended, l.now.FailedTrial, l.now.Failure = t.Times.Folded, t.Trial, view.FailureLine(t.Failure)
 			}
