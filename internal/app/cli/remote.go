@@ -78,28 +78,38 @@ func (r *remote) client(cmd *cobra.Command) (client service, done func(), err er
 	if r.state != "" {
 		return r.local(cmd)
 	}
+	transport, base, err := r.reach(cmd)
+	if err != nil {
+		return nil, nil, err
+	}
+	waiting := func() { fmt.Fprintln(cmd.ErrOrStderr(), "waiting for a leader…") }
+	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: transport}, base,
+		connect.WithInterceptors(retry(waiting), bearer(r.caller.Bearer))), transport.CloseIdleConnections, nil
+}
+
+// reach checks the flags that locate a server. It returns the server's address without a trailing
+// slash, and a transport for it.
+func (r *remote) reach(cmd *cobra.Command) (transport *http.Transport, base string, err error) {
 	server := r.server
 	if !strings.Contains(server, "://") {
 		server = "http://" + server
 	}
 	target, err := url.Parse(server)
 	if err != nil || target.Host == "" || (target.Scheme != "http" && target.Scheme != "https") {
-		return nil, nil, usagef(cmd, "--server is %q; want a URL such as http://localhost:8080", access.Shown(r.server))
+		return nil, "", usagef(cmd, "--server is %q; want a URL such as http://localhost:8080", access.Shown(r.server))
 	}
-	transport, ok := http.DefaultTransport.(*http.Transport)
+	usual, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {
-		transport = &http.Transport{}
+		usual = &http.Transport{}
 	}
-	transport = transport.Clone()
+	transport = usual.Clone()
 	if transport.TLSClientConfig, err = r.caller.TLS(); err != nil {
-		return nil, nil, usagef(cmd, "%v", err)
+		return nil, "", usagef(cmd, "%v", err)
 	}
 	if err := r.caller.Check(); err != nil {
-		return nil, nil, usagef(cmd, "%v", err)
+		return nil, "", usagef(cmd, "%v", err)
 	}
-	waiting := func() { fmt.Fprintln(cmd.ErrOrStderr(), "waiting for a leader…") }
-	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: transport}, strings.TrimSuffix(server, "/"),
-		connect.WithInterceptors(retry(waiting), bearer(r.caller.Bearer))), transport.CloseIdleConnections, nil
+	return transport, strings.TrimSuffix(server, "/"), nil
 }
 
 // explain adds the server's address to an error if nothing answered there.

@@ -80,6 +80,12 @@ func Served(state string) (Address, error) {
 	return a, nil
 }
 
+// Is reports whether a directory is the state of a server.
+func Is(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, marker))
+	return err == nil
+}
+
 // Run serves until ctx ends. It fails with local.ErrHeld if another process has the state
 // directory open.
 func Run(ctx context.Context, o Options) (err error) {
@@ -151,7 +157,7 @@ func open(ctx context.Context, o Options, stack *lifecycle.Stack) (*telemetry.Te
 		return nil, err
 	}
 	if states, err := local.States(o.State); err == nil && states[0] == o.State {
-		if _, err := os.Stat(filepath.Join(o.State, marker)); err != nil {
+		if !Is(o.State) {
 			return nil, fmt.Errorf("serve %s: %w; choose another directory with --state", o.State, ErrRun)
 		}
 	}
