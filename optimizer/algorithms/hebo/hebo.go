@@ -270,7 +270,7 @@ func (o proposer) proposeOne(ctx context.Context, r *optimizer.Request, memory *
 func (o proposer) model(ctx context.Context, r *optimizer.Request, d *surrogate.Data, memory *memory) (*surrogate.Model, error) {
 	config := o.options.Surrogate
 	config.Effort = o.options.Fit.effort(d.Completed, memory.Full)
-	if config.Effort == surrogate.EffortWarm && memory.settled(len(r.Observations)) {
+	if config.Effort == surrogate.EffortWarm && memory.settled(r.Problem) {
 		if m, err := surrogate.Condition(d, config, *memory.Fitted, memory.Plain); err == nil {
 			return m, nil
 		}

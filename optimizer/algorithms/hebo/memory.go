@@ -63,10 +63,20 @@ const (
 	seenRatio = 32
 )
 
-// settled reports whether the remembered hyperparameters serve for that many observations.
-func (m *memory) settled(observations int) bool {
-	more := observations - m.Seen
-	return m.Fitted != nil && m.Seen > 0 && observations >= manySeen && more >= 0 && more < observations/seenRatio
+// settled reports whether the remembered hyperparameters serve for the problem's observations. A
+// new best one shows more of the objective than others do, and changes the outcomes' transform.
+func (m *memory) settled(p *optimizer.Problem) bool {
+	all := len(p.Observations)
+	if m.Fitted == nil || m.Seen == 0 || all < manySeen || all < m.Seen || all-m.Seen >= all/seenRatio {
+		return false
+	}
+	best := p.Best()
+	for _, o := range p.Observations[m.Seen:] {
+		if best != nil && o.Trial == best.Trial {
+			return false
+		}
+	}
+	return true
 }
 
 // remember keeps fitted hyperparameters for the next fit if they fit into a state; with

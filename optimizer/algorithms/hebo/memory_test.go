@@ -73,16 +73,21 @@ func TestFullFits(t *testing.T) {
 }
 
 // Beyond manySeen observations, hyperparameters are searched for again when there is one more
-// for each seenRatio of them. Between, and after a restart from the state, they stay as they are.
+// for each seenRatio of them, or a new best one. Between, and after a restart from the state, they
+// stay as they are.
 func TestHyperparametersSettle(t *testing.T) {
 	s := optimizertest.NewSession(t, New(DefaultOptions()), optimizertest.Cube(t, 1, 0, 1), 1)
 	params := DefaultOptions().Surrogate.NumParams(optimizer.NewEncoding(s.Problem.Space))
 	s.Problem.MaxTrials = 200
 	rng := optimizer.NewRand(1, 1)
+	const better = 115 // the best of all
 	for trial := 1; trial <= 130; trial++ {
-		point := study.Point{"x1": rng.Float64()}
+		x := 0.7 + 0.3*rng.Float64()
+		if trial == better {
+			x = 0.6
+		}
 		s.Problem.Observations = append(s.Problem.Observations, optimizer.Observation{
-			Trial: trial, Point: point, Outcome: optimizer.OutcomeCompleted, Values: study.Values{bowl(study.Point{"x1": point["x1"], "x2": 0.5})},
+			Trial: trial, Point: study.Point{"x1": x}, Outcome: optimizer.OutcomeCompleted, Values: study.Values{math.Sqrt(x)},
 		})
 		if trial < 60 {
 			continue
@@ -96,7 +101,10 @@ func TestHyperparametersSettle(t *testing.T) {
 		}
 		s.State = state
 		after := readMemory(state, params)
-		searched := trial == 60 || trial < 64 || trial-before.Seen >= trial/32
+		lowest := slices.IndexFunc(s.Problem.Observations, func(o optimizer.Observation) bool {
+			return o.Values.First() == s.Best()
+		}) >= before.Seen
+		searched := trial < 64 || lowest || trial-before.Seen >= trial/32
 		if want := map[bool]int{true: trial, false: before.Seen}[searched]; after.Seen != want {
 			t.Errorf("%d observations: the last search saw %d, want %d", trial, after.Seen, want)
 		}
@@ -105,7 +113,7 @@ func TestHyperparametersSettle(t *testing.T) {
 		}
 	}
 	s.Problem.Observations = s.Problem.Observations[:70] // as after a look at an earlier state
-	if m := readMemory(s.State, params); m.settled(70) {
+	if m := readMemory(s.State, params); m.settled(&s.Problem) {
 		t.Error("hyperparameters of more observations than there are serve")
 	}
 }
