@@ -17,6 +17,8 @@ from .trial import Owner, Trial
 class LearningTrial(Trial):
     """A trial that declares parameters with its `suggest_…`; `params` are those that it has asked for."""
 
+    _changes = (*Trial._changes, "declared")
+
     def __init__(
         self,
         study: Owner,

@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 
 from . import errors
 from ._asking import Asking
+from ._elsewhere import Executor, elsewhere
 from ._progress import progress_of
 from .record import FrozenTrial, TrialState
 from .trial import Trial
@@ -56,13 +57,14 @@ class Run:
         callbacks: Sequence[Callable[[Any, FrozenTrial], None]],
         catch: type[Exception] | tuple[type[Exception], ...] = Exception,
         show_progress_bar: bool | None = None,
+        executor: Executor | None = None,
     ):
         if n_trials is not None and n_trials < 0:
             raise errors.SpaceError(f"n_trials: expected a number from 0, or None, got {n_trials}")
         if n_jobs == 0 or n_jobs < -1:
             raise errors.SpaceError(f"n_jobs: expected a number from 1, or -1 for all cores, got {n_jobs}")
         self._study = study
-        self._objective = objective
+        self._objective = objective if executor is None else elsewhere(objective, executor)
         self._left = n_trials
         self._deadline = None if timeout is None else time.monotonic() + timeout
         self._jobs = (os.cpu_count() or 1) if n_jobs == -1 else n_jobs

@@ -185,6 +185,10 @@ class AsyncStudy:
         """Add a run of MLflow for each trial that ended. See Study.to_mlflow."""
         return await asyncio.to_thread(self.study.to_mlflow, experiment, tracking_uri)
 
+    async def to_wandb(self, project: str | None = None, **options: Any) -> list[str]:
+        """Add a run of W&B for each trial that ended. See Study.to_wandb."""
+        return await asyncio.to_thread(self.study.to_wandb, project, **options)
+
     @property
     def name(self) -> str:
         """The name of the study."""

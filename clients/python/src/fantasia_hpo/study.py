@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from . import errors
 from ._asking import Asking
+from ._elsewhere import Executor
 from ._optimize import Run
 from ._values import REASON_BYTES, Value, cut
 from .parameters import Parameter, fits, space_of
@@ -57,8 +59,9 @@ class Study(Asking):
         *,
         catch: type[Exception] | tuple[type[Exception], ...] = Exception,
         show_progress_bar: bool | None = None,
+        executor: Executor | None = None,
     ) -> None:
-        """Evaluate trials with a function, n_jobs at once, in threads.
+        """Evaluate trials with a function, n_jobs at once, in threads or where `executor` runs its calls.
 
         The function gets a Trial and returns the study's metric or a mapping of metrics; with several
         objectives a value for each, in their order, or a mapping. If it raises an exception, the trial
@@ -66,13 +69,15 @@ class Study(Asking):
         that run are finished), when `Study.stop` is called, or when the study ends. `callbacks` are
         called with the study and each trial that ended. An exception that is none of `catch` fails its
         trial and ends the call. `show_progress_bar` shows how far the call is; by default on a terminal
-        and in a notebook.
+        and in a notebook. `executor` is one of `concurrent.futures`, joblib's
+        `loky.get_reusable_executor()` or a `Client` of Dask; the function and its result must be picklable
+        for it.
 
         Raises StudyFailedError if the study fails, as it does when its first three trials all fail.
         Ctrl-C hands the running trials back, and so does any exception that ends the call. A second
         Ctrl-C ends it at once; the trials are given out again when their leases end.
         """
-        run = Run(self, objective, n_trials, timeout, n_jobs, callbacks, catch, show_progress_bar)
+        run = Run(self, objective, n_trials, timeout, n_jobs, callbacks, catch, show_progress_bar, executor)
         with self._alone(run):
             run.run()
 
@@ -172,6 +177,20 @@ class Study(Asking):
         except ImportError:
             raise ImportError("to_mlflow needs MLflow: pip install mlflow-skinny") from None
         return to_mlflow(self, experiment, tracking_uri)
+
+    def to_wandb(self, project: str | None = None, **options: Any) -> list[str]:
+        """Add a run of W&B for each trial that ended, and return the ids of the runs that were added.
+
+        A run has the trial's parameters, values, curve and attributes. `project` is named like the study
+        unless it is given; `options` are those of `wandb.init`, such as `entity` and `mode="offline"`. The
+        trial gets the label `wandb`, the id of its run: trials that have it are left out, so call this
+        again to add later ones. wandb must be installed.
+        """
+        try:
+            from .wandb import to_wandb
+        except ImportError:
+            raise ImportError("to_wandb needs W&B: pip install wandb") from None
+        return to_wandb(self, project, **options)
 
 
 def _refer(objectives: Sequence[Message], references: Mapping[str, float | None]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from . import errors
@@ -68,6 +68,8 @@ class Trial:
     may be used from several threads.
     """
 
+    _changes: tuple[str, ...] = ("params", "user_attrs", "_reported", "_step", "_action", "_reason")
+
     def __init__(self, study: Owner, record: FrozenTrial, client_id: str):
         self.study = study
         self.number = record.number
@@ -101,6 +103,18 @@ class Trial:
         self._copied = True
         self._renew()
         renew_after_fork(self)
+
+    def _evaluated(self) -> dict[str, Any]:
+        """Return what an evaluation in another process has changed, for the trial that it is a copy of."""
+        with self._lock:
+            return {name: self.__dict__[name] for name in self._changes}
+
+    def _absorb(self, changed: Mapping[str, Any]) -> None:
+        """Take over what an evaluation in another process has changed."""
+        changed = dict(changed)
+        self._instruct(changed.pop("_action") or "CONTINUE", changed.pop("_reason"))
+        with self._lock:
+            self.__dict__.update(changed)
 
     def suggest_float(
         self,
