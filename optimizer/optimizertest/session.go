@@ -126,13 +126,19 @@ func (s *Session) end(trial int, outcome optimizer.Outcome, values study.Values)
 // once, oldest first.
 func (s *Session) Run(trials, parallelism int, f func(study.Point) float64) {
 	s.t.Helper()
+	s.RunAll(trials, parallelism, func(p study.Point) study.Values { return study.Values{f(p)} })
+}
+
+// RunAll is Run with a value for each objective.
+func (s *Session) RunAll(trials, parallelism int, f func(study.Point) study.Values) {
+	s.t.Helper()
 	s.Problem.MaxTrials, s.Problem.Parallelism = trials, parallelism
 	for len(s.Problem.Observations) < trials {
 		if free := min(parallelism-len(s.Problem.Pending), trials-s.Problem.First+1); free > 0 {
 			s.Ask(free)
 		}
 		oldest := s.Problem.Pending[0]
-		s.Tell(oldest.Trial, f(oldest.Point))
+		s.TellAll(oldest.Trial, f(oldest.Point))
 	}
 }
 

@@ -67,6 +67,7 @@ func Entries() []Entry {
 			Name:        "tpe",
 			Description: "Tree-structured Parzen estimator: densities of the good and of the bad points, as Optuna's TPESampler makes them.",
 			Settings:    tpe.Settings(),
+			Several:     true,
 			create:      func(v setting.Values) optimizer.Optimizer { return tpe.New(tpe.FromSettings(v)) },
 		},
 		{

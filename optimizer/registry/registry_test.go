@@ -87,7 +87,7 @@ func TestSeveralObjectives(t *testing.T) {
 		Objectives:   []study.Objective{{Metric: "a", Direction: study.Minimize}, {Metric: "b", Direction: study.Maximize}},
 		Observations: []optimizer.Observation{{Trial: 1, Point: study.Point{"x1": 0.5}, Outcome: optimizer.OutcomeCompleted, Values: study.Values{2, 3}}},
 	}
-	if diff := cmp.Diff([]string{"hebo", "gp", "nsga2", "random", "sobol"}, Several()); diff != "" {
+	if diff := cmp.Diff([]string{"hebo", "gp", "tpe", "nsga2", "random", "sobol"}, Several()); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 	for _, name := range Several() {

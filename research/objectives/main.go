@@ -27,7 +27,7 @@ var after = []int{24, 64, 128}
 
 func main() {
 	log.SetFlags(0)
-	algorithms := flag.String("algorithms", "hebo,gp,nsga2,random", "the algorithms to play")
+	algorithms := flag.String("algorithms", "hebo,gp,tpe,nsga2,random", "the algorithms to play")
 	functions := flag.String("functions", "", "the functions to play; empty means all")
 	seeds := flag.Int("seeds", 3, "how many seeds, from 1 on")
 	reference := flag.Bool("reference", false, "tell the algorithms the reference point that the hypervolume is measured with")

@@ -3,6 +3,7 @@ package tpe
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 )
 
 // recent is the number of latest points whose kernels have full weight.
@@ -18,9 +19,9 @@ type parzen struct {
 }
 
 // newParzen returns the density of points, which are coordinates in the order of the
-// columns, the oldest first. With beliefs, the wide kernel is the parameters' prior if
-// they have one.
-func newParzen(columns []column, points [][]float64, beliefs bool) *parzen {
+// columns, the oldest first, with their weights. The wide kernel has the weight 1. With beliefs, it is
+// the parameters' prior if they have one.
+func newParzen(columns []column, points [][]float64, weights []float64, beliefs bool) *parzen {
 	p := &parzen{columns: make([]mixture, len(columns))}
 	at := make([]float64, len(points))
 	for i := range columns {
@@ -29,7 +30,7 @@ func newParzen(columns []column, points [][]float64, beliefs bool) *parzen {
 		}
 		p.columns[i] = columns[i].mixture(at, beliefs)
 	}
-	weights := append(ramp(len(points)), 1)
+	weights = append(slices.Clone(weights), 1)
 	var sum float64
 	for _, w := range weights {
 		sum += w

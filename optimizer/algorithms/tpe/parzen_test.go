@@ -68,7 +68,7 @@ func TestDensitiesOfOptuna(t *testing.T) {
 		for _, p := range c.Points {
 			points = append(points, encode(p))
 		}
-		density := newParzen(newGroups(encoding)[0].columns, points, true)
+		density := newParzen(newGroups(encoding)[0].columns, points, ramp(len(points)), true)
 		for i, at := range c.At {
 			got := density.logDensity(encode(at), nil)
 			if math.Abs(got-c.Logs[i]) > 1e-9*max(1, math.Abs(got)) {
@@ -81,7 +81,7 @@ func TestDensitiesOfOptuna(t *testing.T) {
 		if _, err := fmt.Sscan(n, &count); err != nil {
 			t.Fatal(err)
 		}
-		if got := goodOf(count); got != good {
+		if got := goodOf(count, 1); got != good {
 			t.Errorf("%d of %d evaluations are good, in Optuna %d", got, count, good)
 		}
 	}
@@ -104,7 +104,7 @@ func TestDrawsFollowTheDensity(t *testing.T) {
 			x := rng.Float64()
 			points = append(points, encoding.Encode(encoding.Decode([]float64{x})))
 		}
-		density := newParzen(columns, points, true)
+		density := newParzen(columns, points, ramp(len(points)), true)
 		bins := columns[0].Levels
 		probability := func(k int) float64 {
 			return math.Exp(density.logDensity([]float64{p.ToUnit(p.At(k))}, nil))

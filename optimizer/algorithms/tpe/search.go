@@ -1,7 +1,6 @@
 package tpe
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -14,9 +13,6 @@ const (
 	drawTries  = 1000
 	pointTries = 4
 )
-
-// maxGood is the largest number of points in the density of the good ones.
-const maxGood = 25
 
 // point is an evaluated or pending point with its place in the unit cube.
 type point struct {
@@ -36,22 +32,11 @@ type search struct {
 	terms     []float64 // scratch
 }
 
-// newSearch splits the observations: the best tenth, rounded up and at most maxGood,
-// is good, the rest bad, and so are failed evaluations and pending points.
+// newSearch splits the observations: the best tenth is good, the rest bad, and so are failed
+// evaluations and pending points.
 func newSearch(r *optimizer.Request, groups []*group, candidates int) *search {
 	s := &search{r: r, groups: groups, candidates: candidates, densities: map[*group][2]*parzen{}}
-	var completed []int
-	for i, o := range r.Observations {
-		if o.Outcome == optimizer.OutcomeCompleted {
-			completed = append(completed, i)
-		}
-	}
-	cost := func(i int) float64 { return r.Direction.Cost(r.Observations[i].Values.First()) }
-	slices.SortStableFunc(completed, func(a, b int) int { return cmp.Compare(cost(a), cost(b)) })
-	best := map[int]bool{}
-	for _, i := range completed[:min(len(completed), goodOf(len(r.Observations)))] {
-		best[i] = true
-	}
+	best := split(r)
 	for i, o := range r.Observations {
 		if p := (point{x: r.Encoding.Encode(o.Point), point: o.Point}); best[i] {
 			s.good = append(s.good, p)
@@ -65,14 +50,16 @@ func newSearch(r *optimizer.Request, groups []*group, candidates int) *search {
 	return s
 }
 
-// goodOf returns how many of n evaluations count as good.
-func goodOf(n int) int { return min((n+9)/10, maxGood) }
-
 // of returns the densities of a group: of the good points and of the bad ones.
 func (s *search) of(g *group) [2]*parzen {
 	d, known := s.densities[g]
 	if !known {
-		d = [2]*parzen{newParzen(g.columns, g.of(s.good), true), newParzen(g.columns, g.of(s.bad), false)}
+		good, bad := g.of(s.good), g.of(s.bad)
+		weights := ramp(len(good))
+		if len(s.r.Objectives) > 0 { // early points of a front are as good as late ones
+			weights = slices.Repeat([]float64{1}, len(good))
+		}
+		d = [2]*parzen{newParzen(g.columns, good, weights, true), newParzen(g.columns, bad, ramp(len(bad)), false)}
 		s.densities[g] = d
 	}
 	return d

@@ -1,15 +1,17 @@
 // Package tpe implements the tree-structured Parzen estimator (Bergstra et al. 2011,
 // Algorithms for Hyper-Parameter Optimization) with the choices of Optuna 5's
 // TPESampler: one density of the good points and one of all others, both over all
-// parameters together (multivariate); points that are being evaluated count as bad
+// parameters together (multivariate), where of several objectives the first fronts are good
+// (Ozaki et al. 2020, Multiobjective Tree-Structured Parzen Estimator for Computationally
+// Expensive Optimization Problems); points that are being evaluated count as bad
 // (constant liar); and in a space with conditions a density for each group of parameters
 // that are active together (group). The next point is the one of a few draws from the
 // density of the good points at which the ratio of the two is largest.
 //
 // Other than in Optuna, the first points are those of a Sobol sequence, failed
 // evaluations count as bad, constraints hold for every draw, a point of a finite space
-// is not repeated, and a parameter's prior takes the place of the wide kernel in the
-// density of the good points.
+// is not repeated, a parameter's prior takes the place of the wide kernel in the
+// density of the good points, and of more than three objectives at most 25 points are good.
 package tpe
 
 import (
