@@ -1,9 +1,6 @@
 package study
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // MaxObjectives is the largest number of objectives of a study.
 const MaxObjectives = 8
@@ -43,32 +40,4 @@ func MetricNames(objectives []Objective) []string {
 		names[i] = objectives[i].Metric
 	}
 	return names
-}
-
-// Dominates reports whether the values a are nowhere worse than b and somewhere better.
-func Dominates(objectives []Objective, a, b Values) bool {
-	better := false
-	for i := range objectives {
-		if d := objectives[i].Direction; d.Better(b[i], a[i]) {
-			return false
-		} else if d.Better(a[i], b[i]) {
-			better = true
-		}
-	}
-	return better
-}
-
-// Front returns the indices of the values that no others dominate, in ascending order.
-// Equal values are all part of the front. Values that do not have one number for each
-// objective are skipped.
-func Front(objectives []Objective, all []Values) []int {
-	var front []int
-	for i, v := range all {
-		if len(v) != len(objectives) || slices.ContainsFunc(front, func(j int) bool { return Dominates(objectives, all[j], v) }) {
-			continue
-		}
-		front = slices.DeleteFunc(front, func(j int) bool { return Dominates(objectives, v, all[j]) })
-		front = append(front, i)
-	}
-	return front
 }

@@ -7,6 +7,7 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/optimizer/front"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -29,7 +30,7 @@ func FrontOf(spec *study.Spec, trials []record.Trial) []Optimal {
 	for i, t := range trials {
 		front[i] = Optimal{Trial: t.Number, Values: t.Values, Parameters: Parameters(t.Point)}
 	}
-	return sorted(front, spec.FirstObjective().Direction)
+	return SortFront(front, spec.FirstObjective().Direction)
 }
 
 // Front shows the front of trials that all belong to the study's space; nil if the study has a
@@ -44,15 +45,15 @@ func Front(spec *study.Spec, trials []Trial) []Optimal {
 			values[i] = trials[i].Values
 		}
 	}
-	front := []Optimal{}
-	for _, i := range study.Front(spec.Several, values) {
-		front = append(front, Optimal{Trial: trials[i].Trial, Values: values[i], Parameters: trials[i].Parameters})
+	list := []Optimal{}
+	for _, i := range front.Of(spec.Several, values) {
+		list = append(list, Optimal{Trial: trials[i].Trial, Values: values[i], Parameters: trials[i].Parameters})
 	}
-	return sorted(front, spec.FirstObjective().Direction)
+	return SortFront(list, spec.FirstObjective().Direction)
 }
 
-// sorted sorts a front by the first objective.
-func sorted(front []Optimal, d study.Direction) []Optimal {
+// SortFront sorts a front, the best in the first objective first, and returns it.
+func SortFront(front []Optimal, d study.Direction) []Optimal {
 	slices.SortStableFunc(front, func(a, b Optimal) int { return cmp.Compare(d.Cost(a.Values[0]), d.Cost(b.Values[0])) })
 	return front
 }
@@ -66,7 +67,7 @@ func FromFront(s *fantasiav1.Study, trials []*fantasiav1.Trial) []Optimal {
 	for i, t := range trials {
 		front[i] = Optimal{Trial: int(t.GetNumber()), Values: t.GetValues(), Parameters: fromStruct(t.GetParameters())}
 	}
-	return sorted(front, study.Direction(strings.ToLower(EnumName(s.GetObjective().GetDirection()))))
+	return SortFront(front, study.Direction(strings.ToLower(EnumName(s.GetObjective().GetDirection()))))
 }
 
 // Named formats the values of metrics: "error = 0.1, seconds = 3".

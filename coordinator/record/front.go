@@ -3,6 +3,7 @@ package record
 import (
 	"fmt"
 
+	"github.com/fantasia-hpo/fantasia/optimizer/front"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space"
 )
@@ -24,11 +25,11 @@ func (s *Study) Front(trials []Trial) ([]Trial, error) {
 			values[i] = t.Values
 		}
 	}
-	var front []Trial
-	for _, i := range study.Front(s.Definition.Spec.Objectives(), values) {
-		front = append(front, trials[i])
+	var list []Trial
+	for _, i := range front.Of(s.Definition.Spec.Objectives(), values) {
+		list = append(list, trials[i])
 	}
-	return front, nil
+	return list, nil
 }
 
 // within reports whether a point is in a space, or the space is nil.

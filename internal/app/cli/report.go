@@ -23,7 +23,7 @@ fantasia run, also while it runs. Nothing is changed.`
 
 func newReportCommand(a *app) *cobra.Command {
 	r := &remote{}
-	var file string
+	var file, objective string
 	c := r.reads(&cobra.Command{
 		Use:   "report STUDY",
 		Short: "Write a report of a study: one HTML file with all its pictures",
@@ -40,6 +40,9 @@ func newReportCommand(a *app) *cobra.Command {
 				return err
 			}
 			src.Version = a.Version
+			if err := src.Show(objective); err != nil {
+				return exitWith(ExitUsage, fmt.Errorf("--objective: %w", err))
+			}
 			page, err := report.HTML(cmd.Context(), src)
 			if err != nil {
 				return err
@@ -51,6 +54,7 @@ func newReportCommand(a *app) *cobra.Command {
 		},
 	})
 	r.flags(c)
+	c.Flags().StringVar(&objective, "objective", "", "of several objectives, the `METRIC` that figures of one show; \"\" is the first")
 	c.Flags().StringVarP(&file, "output", "o", display.ReportFile, "`FILE` to write; - is standard output")
 	return c
 }

@@ -65,7 +65,7 @@ func (a *analyst) ask(j job) {
 
 // analysis is a study to analyse.
 type analysis struct {
-	id     string
+	id     string // of the study and, if a page chooses one, the objective
 	study  *study.Study
 	trials []*figure.Trial
 	// origin is the point through which the planes of two parameters go, and name says
@@ -100,7 +100,7 @@ func (a *analyst) of(q *request) (last *insight, coming bool) {
 			completed++
 		}
 	}
-	id := q.study.Spec.ID
+	id := q.modelKey()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	last, _ = a.answers[id].found.(*insight)
@@ -114,12 +114,17 @@ func (a *analyst) of(q *request) (last *insight, coming bool) {
 	if !q.rows.complete || last != nil && completed < last.completed+grown {
 		return last, false
 	}
-	next := &analysis{id: id, study: &q.study.Spec.Definition, trials: q.rows.rows}
+	next := &analysis{id: id, study: q.definition, trials: q.rows.rows}
 	switch {
 	case q.study.Recommended != nil:
 		next.origin, next.name = q.study.Recommended.Point, "the recommended trial"
 	case q.study.Best != nil:
 		next.origin, next.name = q.study.Best.Point, "the best trial"
+	default:
+		if front, knee := q.Front(); len(front) > 0 {
+			at := cmp.Or(knee, front[0])
+			next.origin, next.name = study.Point(at.View(q.Axes).Parameters), fmt.Sprintf("trial %d of the front", at.Number)
+		}
 	}
 	a.ask(next)
 	return last, true

@@ -28,6 +28,8 @@ type filter struct {
 	top int
 	// byTime places trials by when they ended.
 	byTime bool
+	// objective is the metric that pictures of one objective show, of several; "" is the first.
+	objective string
 	// sort is the column by which the table is sorted; desc reverses it.
 	sort string
 	desc bool
@@ -111,7 +113,7 @@ func readFilter(a figure.Axes, q url.Values) (*filter, error) {
 			return nil, badRequest("%s is %q; want a whole number from 1 on", name, text)
 		}
 	}
-	f.byTime = q.Get("x") == "time"
+	f.byTime, f.objective = q.Get("x") == "time", q.Get("objective")
 	if s := q.Get("sort"); s != "" {
 		f.sort, f.desc = strings.CutPrefix(s, "-")
 		if !slices.ContainsFunc(f.columns("", 0), func(c column) bool { return c.key == f.sort }) {
@@ -222,6 +224,7 @@ func (f *filter) query() url.Values {
 	if f.byTime {
 		q.Set("x", "time")
 	}
+	set("objective", f.objective)
 	if s := f.order(); s != "-trial" {
 		q.Set("sort", s)
 	}

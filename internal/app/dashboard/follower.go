@@ -29,8 +29,10 @@ type follower struct {
 	space   int // the version of the space that the rows are read by
 	backend server.Reader
 	axes    figure.Axes
-	log     *slog.Logger
-	now     func() time.Time
+	// inside is nil where points outside of an edited space do not matter.
+	inside func(study.Point) bool
+	log    *slog.Logger
+	now    func() time.Time
 
 	cancel context.CancelFunc
 	curves *curves
@@ -69,6 +71,9 @@ func newFollower(b server.Reader, s *server.Study, log *slog.Logger, now func() 
 		want: s.Status.Trials, changed: make(chan struct{}), used: now(), latest: &snapshot{want: s.Status.Trials},
 		curves: &curves{backend: b, study: s.Spec.ID, now: now, byTrial: map[int]kept{}}, cache: &cache{parts: map[string]*part{}},
 	}
+	if len(s.Spec.Definition.Spec.Several) > 0 && f.space > 1 {
+		f.inside = figure.Inside(&s.Spec.Definition)
+	}
 	f.latest.complete = f.want == 0
 	return f
 }
@@ -100,7 +105,9 @@ func (f *follower) watch(ctx context.Context, publish chan<- struct{}) error {
 		if err != nil {
 			return err
 		}
-		if f.put(figure.Of(f.axes, &t)) {
+		row := figure.Of(f.axes, &t)
+		row.Outside = f.inside != nil && !f.inside(t.Point)
+		if f.put(row) {
 			f.snap() // at once: pages wait for it
 			continue
 		}

@@ -19,11 +19,13 @@ type filterForm struct {
 	Worker  string
 	Top     string
 	ByTime  bool
-	Params  []formParam
-	Sort    string
-	Narrows bool
-	Clear   string
-	Summary string
+	// Objectives are those of which pictures can show one; nil for a single one.
+	Objectives []option
+	Params     []formParam
+	Sort       string
+	Narrows    bool
+	Clear      string
+	Summary    string
 }
 
 // option is a choice of the form.
@@ -50,6 +52,9 @@ func newFilterForm(q *request) *filterForm {
 	}
 	if f.top > 0 {
 		form.Top = strconv.Itoa(f.top)
+	}
+	for _, name := range study.MetricNames(q.study.Spec.Definition.Spec.Several) {
+		form.Objectives = append(form.Objectives, option{name, name, name == q.Spec.FirstObjective().Metric})
 	}
 	for _, s := range states {
 		form.States = append(form.States, option{string(s), figure.StateText(s), slices.Contains(f.states, s)})

@@ -133,7 +133,7 @@ func TestFront(t *testing.T) {
 	}
 	for i, values := range []study.Values{{3, 9}, {1, 5}, {2, 4}} { // the last is dominated by the second
 		s.Put("two", record.Trial{
-			Number: i + 1, State: study.TrialCompleted, Point: study.Point{"x": 0.5}, Values: values, Metrics: map[string]float64{"error": values[0], "speed": values[1]},
+			Number: i + 1, State: study.TrialCompleted, Point: study.Point{"x": 0.25 * float64(3-i)}, Values: values, Metrics: map[string]float64{"error": values[0], "speed": values[1]},
 			Times: record.Times{Created: after(1), Started: after(2), Ended: after(3), Folded: after(3)},
 		})
 	}
@@ -144,6 +144,27 @@ func TestFront(t *testing.T) {
 	second, first := strings.Index(body, "error = 1, speed = 5"), strings.Index(body, "error = 3, speed = 9")
 	if second < 0 || first < second || strings.Contains(body, "error = 2") || strings.Contains(body, "Best so far") || !strings.Contains(body, "(minimize error, maximize speed)") {
 		t.Errorf("the page does not show a front of the trials 2 and 1:\n%s", body)
+	}
+	for path, want := range map[string]string{
+		"/ui/studies/two":                                  "Trials on the front: 2, others: 1, by error, lower is better and speed, higher is better",
+		"/ui/studies/two?objective=speed":                  "Trials on the front: 2, others: 1, by speed, higher is better and error, lower is better",
+		"/ui/studies/two/insights?objective=speed":         "across 2 parameters and speed, higher is better",
+		"/ui/studies/two/pictures/front":                   "Front of two",
+		"/ui/studies/two/pictures/history?objective=speed": "the best is 9 in trial 1",
+		"/ui/studies/two/pictures/hypervolume":             "hypervolume, higher is better",
+		"/ui/studies/two?objective=sped":                   "objective: &#34;sped&#34; is not an objective",
+	} {
+		if _, body := s.ask(t, http.MethodGet, path, nil); !strings.Contains(body, want) {
+			t.Errorf("%s does not show %q:\n%s", path, want, body)
+		}
+	}
+	// After an edit of the space, trials outside of it are not on the front.
+	s.Change("two", func(st *server.Study) {
+		st.Spec.Definition.Spec.Parameters[0].Max = new(0.6)
+		st.Spec.Space = 2
+	})
+	if _, body := s.ask(t, http.MethodGet, "/ui/studies/two", nil); !strings.Contains(body, "Trials on the front: 1, others: 1,") {
+		t.Errorf("the front has the trial outside of the space:\n%s", body)
 	}
 	if _, body := s.ask(t, http.MethodGet, "/ui/studies/two/trials/1", nil); !strings.Contains(body, "<dt>speed</dt><dd>9</dd>") {
 		t.Errorf("the trial's page does not show its speed:\n%s", body)

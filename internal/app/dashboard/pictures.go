@@ -90,7 +90,7 @@ func (d *Dashboard) pictureOf(ctx context.Context, r *http.Request) ([]byte, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, picturePatience)
 	defer cancel()
-	q, err := d.request(ctx, r, url.Values{"x": query["x"]}, picturePatience)
+	q, err := d.request(ctx, r, url.Values{"x": query["x"], "objective": query["objective"]}, picturePatience)
 	if err != nil {
 		return nil, err
 	}
@@ -141,6 +141,8 @@ func (d *Dashboard) pick(ctx context.Context, q *request, wanted *figure.Named, 
 	switch {
 	case len(f.Pictures) > 0:
 		return f, nil
+	case wanted.For != "":
+		return f, notFound("there is no picture %s: it is made for %s", wanted.Name, wanted.For)
 	case wanted.Parameters == 2:
 		return f, notFound("there is no contour of %s and %s: it is made for the %d most important pairs", parameters[0], parameters[1], figure.MaxPlanes)
 	}

@@ -26,6 +26,8 @@ func TestPicturesOneByOne(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"histogram":                             `"code":"invalid_argument","message":"picture is \"histogram\"; want one of history, curves, `,
+		"front":                                 "there is no picture front: it is made for studies of several objectives",
+		"hypervolume":                           "it is made for studies of 2 to 4 objectives with a completed trial",
 		"slice":                                 "the picture slice takes 1 parameter, got 0",
 		"history?parameter=rate":                "the picture history takes 0 parameters, got 1",
 		"slice?parameter=speed":                 `parameter is \"speed\"; want one of rate, width, dropout, solver, momentum`,

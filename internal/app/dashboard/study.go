@@ -78,7 +78,8 @@ func (b *bodyData) addFront(q *request) {
 	if len(q.Spec.Several) == 0 {
 		return
 	}
-	front, metrics := q.Front(), study.MetricNames(q.Spec.Several)
+	front, _ := q.Front()
+	metrics := study.MetricNames(q.Spec.Several)
 	b.Aims, b.Optimal = view.Aims(q.Spec.Several), len(front)
 	for _, t := range front[:min(len(front), mostOptimal)] {
 		b.Front = append(b.Front, frontRow{t.Number, view.Named(metrics, t.Values)})
@@ -131,13 +132,15 @@ type fact struct{ Name, Value, Help string }
 // request is what a page of a study is made from.
 type request struct {
 	*figure.Study
-	study  *server.Study
-	follow *follower
-	rows   *snapshot
-	filter *filter
-	view   string
-	width  int
-	now    time.Time
+	study *server.Study
+	// definition is the study's, with the objective first that pictures show.
+	definition *study.Study
+	follow     *follower
+	rows       *snapshot
+	filter     *filter
+	view       string
+	width      int
+	now        time.Time
 }
 
 // request reads the study that a request is about, and its trials as far as they are known
@@ -157,14 +160,43 @@ func (d *Dashboard) request(ctx context.Context, r *http.Request, query url.Valu
 		return nil, err
 	}
 	q := &request{study: &s, follow: follow, rows: follow.settled(ctx, patience), filter: f, width: widthOf(r), now: d.o.Now()}
+	q.definition = &s.Spec.Definition
+	if f.objective != "" {
+		if err := q.show(f.objective); err != nil {
+			return nil, err
+		}
+	}
 	q.Study = &figure.Study{
-		Spec: &s.Spec.Definition.Spec, Axes: axes, All: q.rows.rows, Trials: f.apply(q.rows.rows, s.Spec.Definition.Spec.FirstObjective().Direction),
+		Spec: &q.definition.Spec, Axes: axes, All: q.rows.rows, Trials: f.apply(q.rows.rows, q.definition.Spec.FirstObjective().Direction),
 		Best: s.Status.Best, Started: figure.At(s.Status.Started), Now: figure.At(q.now),
 	}
 	if s.Recommended != nil {
 		q.Recommended = s.Recommended.Trial
 	}
 	return q, nil
+}
+
+// show makes an objective the first, so that pictures of one objective show it.
+func (q *request) show(metric string) error {
+	chosen, place, err := figure.Chosen(q.definition, metric)
+	if err != nil {
+		return badRequest("objective: %v", err)
+	}
+	rows := *q.rows
+	rows.rows = slices.Clone(rows.rows)
+	for i, t := range rows.rows {
+		rows.rows[i] = t.First(place)
+	}
+	q.definition, q.rows = chosen, &rows
+	return nil
+}
+
+// modelKey names the model of the study and, if a page chooses one, of the objective.
+func (q *request) modelKey() string {
+	if q.filter.objective == "" {
+		return q.study.Spec.ID
+	}
+	return q.study.Spec.ID + "/" + q.filter.objective
 }
 
 func (q *request) name() string { return q.study.Spec.Definition.Metadata.Name }
@@ -202,7 +234,7 @@ func (d *Dashboard) stateOf(q *request) string {
 	if !s.State.Terminal() {
 		clock = q.now.UnixNano() / int64(tickEvery)
 	}
-	return fmt.Sprint(q.rows.revision, q.rows.complete, s.State, s.Position, s.Reason, s.Recommended, s.Counts, q.Spec.Budget, clock, d.analyst.version(q.study.Spec.ID))
+	return fmt.Sprint(q.rows.revision, q.rows.complete, s.State, s.Position, s.Reason, s.Recommended, s.Counts, q.Spec.Budget, clock, d.analyst.version(q.modelKey()))
 }
 
 // body renders the body of a study's page.

@@ -47,7 +47,7 @@ func Summarize(w io.Writer, r *local.Result, at Place) error {
 		s.line("recommended  trial %d: %s = %s by the model, which allows for noise", rec.Trial, spec.FirstObjective().Metric, view.Expected(rec.Mean, rec.SD))
 		s.point(spec, rec.Point)
 	}
-	if sketch := figure.Progress(spec, r.Trials).Text(at.Width); sketch != "" {
+	if sketch := sketch(&r.Study.Definition, r.Trials, at.Width); sketch != "" {
 		s.line("\n%s\n", sketch)
 	}
 	if f := lastFailure(r.Trials); f != nil {
@@ -56,6 +56,14 @@ func Summarize(w io.Writer, r *local.Result, at Place) error {
 	s.line("results      %s (also %s, %s)", filepath.Join(at.State, ReportFile), ResultFile, TrialsFile)
 	s.next(r, at)
 	return s.err
+}
+
+// sketch draws how the best value came about or, of several objectives, the front.
+func sketch(s *study.Study, trials []record.Trial, width int) string {
+	if f := figure.Compromises(s, trials); f != nil {
+		return f.Text(width)
+	}
+	return figure.Progress(&s.Spec, trials).Text(width)
 }
 
 // mostOptimal is how many trials of a front are listed.

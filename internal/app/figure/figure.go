@@ -14,6 +14,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/app/diagnosis"
 	"github.com/fantasia-hpo/fantasia/internal/base/picture"
+	"github.com/fantasia-hpo/fantasia/optimizer/front"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -74,30 +75,11 @@ func Progress(spec *study.Spec, trials []record.Trial) *picture.History {
 	return s.history()
 }
 
-// Front returns the shown trials that no other one dominates, the best in the first objective
-// first; nil if there is one objective.
-func (s *Study) Front() []*Trial {
-	if len(s.Spec.Several) == 0 {
-		return nil
-	}
-	values := make([]study.Values, len(s.Trials))
-	for i, t := range s.Trials {
-		if t.Completed() {
-			values[i] = t.Values
-		}
-	}
-	var front []*Trial
-	for _, i := range study.Front(s.Spec.Several, values) {
-		front = append(front, s.Trials[i])
-	}
-	return Top(front, s.Direction(), len(front))
-}
-
 // Direction is that of the objective, or of the first of several.
 func (s *Study) Direction() study.Direction { return s.Spec.FirstObjective().Direction }
 
 func (s *Study) objective() picture.Objective {
-	return picture.Objective{Name: s.Spec.FirstObjective().Metric, Maximize: s.Direction() == study.Maximize}
+	return drawn(s.Spec.FirstObjective())
 }
 
 // Seconds returns a moment in seconds since the study's start; NaN for none.
@@ -197,6 +179,7 @@ func (s *Study) Parallel() Figure {
 	for i := range s.Axes {
 		p.Parameters = append(p.Parameters, axis(&s.Axes[i]))
 	}
+	s.addObjectives(p)
 	return broad("parallel", "Parallel coordinates", "Each line is an evaluation, from its parameters down to its value. Where the darkest lines (in dark mode, the brightest) run together, the parameter has to be right; where they spread, it matters little.", p)
 }
 
@@ -349,6 +332,8 @@ type Named struct {
 	// Parameters is how many parameters it shows. Model means that it needs a model.
 	Parameters int
 	Model      bool
+	// For says of which studies there is a picture; "" for all.
+	For string
 	// Of makes the figure, with the axes at these places. A figure of parameters that the
 	// model was not asked for has no pictures.
 	Of func(s *Study, at []int) Figure
@@ -356,17 +341,19 @@ type Named struct {
 
 // Single are the pictures that can be had one by one. Curves have to be read first.
 var Single = []Named{
-	{"history", 0, false, nil},
-	{"curves", 0, false, nil},
-	{"parallel", 0, false, func(s *Study, _ []int) Figure { return s.Parallel() }},
-	{"slice", 1, false, func(s *Study, at []int) Figure { return bare(s.Slice(at[0], 1)) }},
-	{"importances", 0, true, func(s *Study, _ []int) Figure { return s.Importances() }},
-	{"dependence", 1, true, func(s *Study, at []int) Figure { return bare(s.Dependence(at[0])) }},
-	{"contour", 2, true, func(s *Study, at []int) Figure { return bare(s.Contour(at[0], at[1])) }},
-	{"fit", 0, true, func(s *Study, _ []int) Figure { return s.Fit() }},
-	{"staleness", 0, false, func(s *Study, _ []int) Figure { return s.Staleness() }},
-	{"workers", 0, false, func(s *Study, _ []int) Figure { return s.Workers() }},
-	{"pending", 0, false, func(s *Study, _ []int) Figure { return s.Pending() }},
+	{"history", 0, false, "", nil},
+	{"curves", 0, false, "", nil},
+	{"front", 0, false, "studies of several objectives", func(s *Study, _ []int) Figure { return s.first() }},
+	{"hypervolume", 0, false, fmt.Sprintf("studies of 2 to %d objectives with a completed trial", front.MaxVolume), func(s *Study, _ []int) Figure { return s.volume() }},
+	{"parallel", 0, false, "", func(s *Study, _ []int) Figure { return s.Parallel() }},
+	{"slice", 1, false, "", func(s *Study, at []int) Figure { return bare(s.Slice(at[0], 1)) }},
+	{"importances", 0, true, "", func(s *Study, _ []int) Figure { return s.Importances() }},
+	{"dependence", 1, true, "", func(s *Study, at []int) Figure { return bare(s.Dependence(at[0])) }},
+	{"contour", 2, true, "", func(s *Study, at []int) Figure { return bare(s.Contour(at[0], at[1])) }},
+	{"fit", 0, true, "", func(s *Study, _ []int) Figure { return s.Fit() }},
+	{"staleness", 0, false, "", func(s *Study, _ []int) Figure { return s.Staleness() }},
+	{"workers", 0, false, "", func(s *Study, _ []int) Figure { return s.Workers() }},
+	{"pending", 0, false, "", func(s *Study, _ []int) Figure { return s.Pending() }},
 }
 
 // bare is a figure without words: its picture names the parameters.

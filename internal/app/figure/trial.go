@@ -26,6 +26,9 @@ type Trial struct {
 	Value float64
 	// Values are those of all objectives if there are several; Value is then the first.
 	Values study.Values
+	// Outside says that its point is not in the study's space, which was edited; it is only set
+	// for several objectives.
+	Outside bool
 	// At holds a number for each axis: the parameter's value, or the place of its value
 	// among its choices; NaN if the parameter is not active.
 	At        []float64

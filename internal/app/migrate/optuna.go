@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/fantasia-hpo/fantasia/optimizer/front"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
@@ -189,11 +190,11 @@ func (s *optunaStudy) best(n int) []*optunaTrial {
 		for i, t := range left {
 			values[i] = t.values
 		}
-		front := study.Front(s.objectives, values)
-		for _, i := range front {
+		best := front.Of(s.objectives, values)
+		for _, i := range best {
 			ranked = append(ranked, left[i])
 		}
-		for _, i := range slices.Backward(front) {
+		for _, i := range slices.Backward(best) {
 			left = slices.Delete(left, i, i+1)
 		}
 	}

@@ -3,9 +3,11 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/api/view"
@@ -83,12 +85,42 @@ func Of(ctx context.Context, src *Source) (*Report, error) {
 	return &Report{src: src, groups: []group{s.results(), insights, diagnostics, health}}, nil
 }
 
+// Show chooses the objective that figures of one objective show; "" for the first. The error
+// names the objectives.
+func (src *Source) Show(metric string) error {
+	if metric == "" {
+		return nil
+	}
+	chosen, place, err := figure.Chosen(src.Study, metric)
+	if err != nil || place == 0 {
+		return err
+	}
+	src.Study, src.Trials, src.View.Front = chosen, slices.Clone(src.Trials), slices.Clone(src.View.Front)
+	for i := range src.Trials {
+		t := &src.Trials[i]
+		if t.Values = figure.First(t.Values, place); len(t.Values) > 0 {
+			t.Value = &t.Values[0]
+		}
+	}
+	for i := range src.View.Front {
+		src.View.Front[i].Values = figure.First(src.View.Front[i].Values, place)
+	}
+	view.SortFront(src.View.Front, src.Study.Spec.FirstObjective().Direction)
+	return nil
+}
+
 // figures returns the study as figures take it.
 func (src *Source) figures() *figure.Study {
 	f := &figure.Study{Spec: &src.Study.Spec, Axes: figure.AxesOf(src.Study)}
+	inside := func(study.Point) bool { return true }
+	if len(src.Study.Spec.Several) > 0 {
+		inside = figure.Inside(src.Study)
+	}
 	for i := range src.Trials {
 		t := &src.Trials[i]
-		f.All = append(f.All, figure.From(f.Axes, t))
+		row := figure.From(f.Axes, t)
+		row.Outside = !inside(study.Point(t.Parameters))
+		f.All = append(f.All, row)
 		begun := figure.At(t.Times.Suggested)
 		if begun == 0 && len(t.Runs) > 0 {
 			begun = figure.At(t.Runs[0].Opened)
@@ -124,6 +156,10 @@ func (s *sheet) examine(ctx context.Context) error {
 		} else if b != nil {
 			origin, _ = problem.Space.Normalize(b.Parameters)
 			name = "the best trial"
+		} else if front, knee := s.fig.Front(); len(front) > 0 {
+			at := cmp.Or(knee, front[0])
+			origin, _ = problem.Space.Normalize(s.Trials[slices.Index(s.fig.All, at)].Parameters)
+			name = fmt.Sprintf("trial %d of the front", at.Number)
 		}
 		s.fig.Model, err = figure.Fit(ctx, s.Study, problem, origin, name)
 	}

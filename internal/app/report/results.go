@@ -25,6 +25,7 @@ func (s *sheet) results() group {
 		points = s.front()
 	}
 	g.Figures = append(g.Figures, points)
+	g.add(s.fig.Fronts()...)
 	g.add(s.fig.History(false))
 	if curves := s.curves(); len(curves) > 0 {
 		g.add(s.fig.Curves(curves, s.withCurves()))
@@ -49,7 +50,7 @@ func (s *sheet) summary() string {
 		}
 	}
 	if several := s.Study.Spec.Several; len(several) > 0 {
-		return fmt.Sprintf("%s. The study has %d objectives: %s. Figures that show one objective show the first.", text, len(several), view.Aims(several))
+		return fmt.Sprintf("%s. The study has %d objectives: %s. Figures that show one objective show %s.", text, len(several), view.Aims(several), several[0].Metric)
 	}
 	does := map[study.Direction]string{study.Minimize: "minimises", study.Maximize: "maximises"}[s.fig.Direction()]
 	return fmt.Sprintf("%s. The study %s %s.", text, does, s.Study.Spec.FirstObjective().Metric)
@@ -77,7 +78,7 @@ func (s *sheet) front() item {
 		t.Rows = append(t.Rows, row)
 	}
 	i := item{Table: t}
-	i.ID, i.Title, i.Broad = "points", "Front", true
+	i.ID, i.Title, i.Broad = "points", "Trials on the front", true
 	i.Help = "The trials that no other trial dominates: none is as good in all objectives and better in one. The best in the first objective come first. Which of them to use is a choice between the objectives."
 	return i
 }

@@ -32,7 +32,7 @@ const mostChoiceMarks = 120
 // SVG implements Picture.
 func (k *Choice) SVG(f Frame) []byte {
 	p := &k.Parameter
-	c := Chart{X: p.axisName(), Y: k.Objective.caption(), Across: p, Height: 180}
+	c := Chart{X: p.axisName(), Y: k.Objective.Caption(), Across: p, Height: 180}
 	f.Title = cmp.Or(f.Title, p.Name)
 	model, values := p.expected("expected, with 95% band", k.At, k.Mean, k.Low, k.High)
 	if model.Kind == Whiskers {
@@ -61,7 +61,7 @@ func (k *Choice) SVG(f Frame) []byte {
 		p.notes(lane.Points, k.Evaluated, k.Objective)
 		c.Lanes = append(c.Lanes, lane)
 	}
-	c.Description = fmt.Sprintf("What the model expected of %s along %s, through the point of trial %d.", k.Objective.caption(), p.axisName(), k.Trial)
+	c.Description = fmt.Sprintf("What the model expected of %s along %s, through the point of trial %d.", k.Objective.Caption(), p.axisName(), k.Trial)
 	return c.SVG(f)
 }
 

@@ -80,7 +80,7 @@ func (p *Compare) scaled() (c comparison, ok bool) {
 
 // SVG implements Picture.
 func (p *Compare) SVG(f Frame) []byte {
-	c := Chart{X: "evaluations", Y: "best " + p.Objective.caption(), FromZero: true}
+	c := Chart{X: "evaluations", Y: "best " + p.Objective.Caption(), FromZero: true}
 	all, ok := p.scaled()
 	if !ok {
 		return newCanvas(f).empty(c.Y, "No evaluation has a value.")
@@ -93,7 +93,7 @@ func (p *Compare) SVG(f Frame) []byte {
 		}
 		c.Series = append(c.Series, Series{Name: name, Kind: Steps, Color: i, Dash: i / len(palette), Points: pick(points, thinned(points, mostDots))})
 	}
-	c.Description = fmt.Sprintf("The best value so far of %d studies (%s), by %s.", len(p.Studies), p.Objective.caption(), c.X)
+	c.Description = fmt.Sprintf("The best value so far of %d studies (%s), by %s.", len(p.Studies), p.Objective.Caption(), c.X)
 	return c.SVG(f)
 }
 
@@ -110,7 +110,7 @@ func (p *Compare) Text(width int) string {
 		return ""
 	}
 	t := Text{
-		Width: min(width, widestSketch), Height: sketchRows, Title: "best " + p.Objective.caption(), X: all.x,
+		Width: min(width, widestSketch), Height: sketchRows, Title: "best " + p.Objective.Caption(), X: all.x,
 		Log: all.log, Low: all.low, High: all.high,
 	}
 	points := slices.Concat(all.points...)

@@ -40,10 +40,10 @@ func (k *Contour) SVG(f Frame) []byte {
 	f.Title = cmp.Or(f.Title, k.X.Name+" and "+k.Y.Name)
 	c := newCanvas(f)
 	if !k.complete() {
-		return c.empty(k.Objective.caption(), "There is no model.")
+		return c.empty(k.Objective.Caption(), "There is no model.")
 	}
 	top := c.head(k.Y.axisName() + " against " + k.X.axisName())
-	description := fmt.Sprintf("What the model expects of %s in the plane of %s and %s, and how uncertain it is.", k.Objective.caption(), k.X.axisName(), k.Y.axisName())
+	description := fmt.Sprintf("What the model expects of %s in the plane of %s and %s, and how uncertain it is.", k.Objective.Caption(), k.X.axisName(), k.Y.axisName())
 	mean := level
 	if !k.Objective.Maximize {
 		mean = func(share float64) string { return level(1 - share) }

@@ -35,7 +35,7 @@ const (
 
 // SVG implements Picture.
 func (c *Curves) SVG(f Frame) []byte {
-	chart := Chart{X: "step", Y: c.Objective.caption()}
+	chart := Chart{X: "step", Y: c.Objective.Caption()}
 	var best, pruned *Series
 	var values, good []float64
 	of := max(c.Of, len(c.Curves))
@@ -88,7 +88,7 @@ func (c *Curves) SVG(f Frame) []byte {
 		chart.Series = append(chart.Series, *best)
 	}
 	chart.Low, chart.High, chart.Log = c.Objective.window(values, good)
-	chart.Description = fmt.Sprintf("The values that %d trials reported, by step (%s).", of, c.Objective.caption())
+	chart.Description = fmt.Sprintf("The values that %d trials reported, by step (%s).", of, c.Objective.Caption())
 	return chart.SVG(f)
 }
 

@@ -36,7 +36,7 @@ const (
 func (h *History) SVG(f Frame) []byte {
 	h = h.finite()
 	dots, best := h.curves()
-	c := Chart{X: cmp.Or(h.X, "evaluations"), Y: h.Objective.caption(), FromZero: true, Lanes: h.Lanes()}
+	c := Chart{X: cmp.Or(h.X, "evaluations"), Y: h.Objective.Caption(), FromZero: true, Lanes: h.Lanes()}
 	if len(h.Evaluations) == 0 {
 		return newCanvas(f).empty(c.Y, "No evaluation has ended.")
 	}
@@ -155,7 +155,7 @@ func (h *History) marks(dots, best []Point) (marks []Series) {
 
 // description tells what the picture shows.
 func (h *History) description(dots, best []Point) string {
-	parts := []string{fmt.Sprintf("%d evaluations, %d of them with a value (%s)", len(h.Evaluations), len(dots), h.Objective.caption())}
+	parts := []string{fmt.Sprintf("%d evaluations, %d of them with a value (%s)", len(h.Evaluations), len(dots), h.Objective.Caption())}
 	if n := len(best); n > 0 {
 		parts = append(parts, fmt.Sprintf("the best is %s in trial %d", six(best[n-1].Y), best[n-1].Trial))
 	}
@@ -200,7 +200,7 @@ func (h *History) Text(width int) string {
 	// Only a bad start can be outside, since the curve never gets worse.
 	low, high := h.bestRange(dots)
 	t := Text{
-		Width: min(width, widestSketch), Height: sketchRows, Title: "best " + h.Objective.caption(), X: cmp.Or(h.X, "evaluations"),
+		Width: min(width, widestSketch), Height: sketchRows, Title: "best " + h.Objective.Caption(), X: cmp.Or(h.X, "evaluations"),
 		Log: logarithmic(low, high), Low: low, High: high, Lanes: h.Lanes(),
 	}
 	return t.Draw(h.held(best))

@@ -35,7 +35,7 @@ const (
 func (p *Parallel) SVG(f Frame) []byte {
 	c := newCanvas(f)
 	if len(p.Evaluations) == 0 || len(p.Parameters) == 0 {
-		return c.empty(p.Objective.caption(), "No evaluation has ended.")
+		return c.empty(p.Objective.Caption(), "No evaluation has ended.")
 	}
 	lines := p.sorted()
 	var values []float64
@@ -70,7 +70,7 @@ func (p *Parallel) SVG(f Frame) []byte {
 		d.draw(i)
 		d.handle(i)
 	}
-	description := fmt.Sprintf("%d evaluations across %d parameters and %s.", len(p.Evaluations), len(p.Parameters), p.Objective.caption())
+	description := fmt.Sprintf("%d evaluations across %d parameters and %s.", len(p.Evaluations), len(p.Parameters), p.Objective.Caption())
 	return c.finish(description, d.y(len(d.axes)-1)+34)
 }
 
@@ -120,7 +120,7 @@ type axis struct {
 }
 
 func (p *Parallel) valueAxis(values []float64) axis {
-	a := axis{name: p.Objective.caption(), key: p.Key}
+	a := axis{name: p.Objective.Caption(), key: p.Key}
 	low, high := 0.0, 1.0
 	if len(values) > 0 {
 		low, high, _ = p.Objective.window(values, nil)

@@ -115,8 +115,8 @@ func (o Objective) better(a, b float64) bool {
 	return a < b
 }
 
-// caption names the objective and its direction.
-func (o Objective) caption() string {
+// Caption names the objective and its direction.
+func (o Objective) Caption() string {
 	if o.Maximize {
 		return o.Name + ", higher is better"
 	}

@@ -115,7 +115,16 @@ func samples() map[string]picture.Picture {
 	for _, p := range history.Best() {
 		clock = append(clock, picture.Point{X: p.X * 120, Y: p.Y * 1.2})
 	}
+	front := &picture.Front{X: loss, Y: picture.Objective{Name: "images a second", Maximize: true}, Knee: 31, Line: true}
+	for i, e := range evaluations {
+		p := picture.Point{X: e.Value, Y: 100 + 900*y[i], Trial: e.Trial}
+		if front.Dominated = append(front.Dominated, p); i%4 == 0 {
+			share := float64(i) / 60
+			front.Optimal = append(front.Optimal, picture.Point{X: 0.05 + 0.4*share*share, Y: 600 + 500*share, Trial: e.Trial + 2})
+		}
+	}
 	return map[string]picture.Picture{
+		"front":             front,
 		"history":           history,
 		"curves":            curves,
 		"slice":             &picture.Slice{Objective: loss, Parameter: rate, Evaluations: evaluations, Best: 43},
@@ -140,6 +149,7 @@ func samples() map[string]picture.Picture {
 
 // titles are those of the pictures; the others are named after their parameters.
 var titles = map[string]string{
+	"front":   "two objectives",
 	"history": "a study", "curves": "curves", "contour": "learning rate and dropout", "contour-levels": "learning rate and kernel",
 	"parallel": "all parameters", "importances": "importances", "failures": "failures", "fit": "fit", "pending": "under way",
 	"staleness": "staleness", "gantt": "workers", "compare": "two studies",

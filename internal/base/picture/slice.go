@@ -28,7 +28,7 @@ const mostSamples = 600
 // SVG implements Picture.
 func (s *Slice) SVG(f Frame) []byte {
 	p := &s.Parameter
-	c := Chart{X: p.axisName(), Y: s.Objective.caption(), Across: p, Height: 200}
+	c := Chart{X: p.axisName(), Y: s.Objective.Caption(), Across: p, Height: 200}
 	f.Title = cmp.Or(f.Title, p.Name)
 	dots, lanes := along(s.Evaluations, s.Axis)
 	n := len(dots)
@@ -54,7 +54,7 @@ func (s *Slice) SVG(f Frame) []byte {
 		p.notes(lane.Points, s.Evaluations, s.Objective)
 		c.Lanes = append(c.Lanes, lane)
 	}
-	c.Description = fmt.Sprintf("%s against %s, for %d evaluations.", s.Objective.caption(), p.axisName(), n)
+	c.Description = fmt.Sprintf("%s against %s, for %d evaluations.", s.Objective.Caption(), p.axisName(), n)
 	return c.SVG(f)
 }
 
@@ -81,7 +81,7 @@ var _ Picture = (*Dependence)(nil)
 // SVG implements Picture.
 func (d *Dependence) SVG(f Frame) []byte {
 	p := &d.Parameter
-	c := Chart{X: p.axisName(), Y: d.Objective.caption(), Across: p, Height: 200}
+	c := Chart{X: p.axisName(), Y: d.Objective.Caption(), Across: p, Height: 200}
 	f.Title = cmp.Or(f.Title, p.Name)
 	s, ends := p.expected("expected by the model", d.At, d.Mean, d.Low, d.High)
 	if len(s.Points) == 0 {
@@ -89,6 +89,6 @@ func (d *Dependence) SVG(f Frame) []byte {
 	}
 	c.Log = logarithmic(slices.Min(ends), slices.Max(ends))
 	c.Series = []Series{s}
-	c.Description = fmt.Sprintf("What the model expects of %s along %s.", d.Objective.caption(), p.axisName())
+	c.Description = fmt.Sprintf("What the model expects of %s along %s.", d.Objective.Caption(), p.axisName())
 	return c.SVG(f)
 }

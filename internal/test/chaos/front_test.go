@@ -49,8 +49,11 @@ func (r *round) front(ctx context.Context, g *generation, records *ledger.Record
 	for i := range front {
 		got = append(got, front[i].Number)
 	}
-	if err != nil || !slices.Equal(got, want) {
-		return fmt.Errorf("the ledger's front is of the trials %v, want %v: %v", got, want, err)
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(got, want) {
+		return fmt.Errorf("the ledger's front is of the trials %v, want %v", got, want)
 	}
 	return r.served(ctx, g, want)
 }

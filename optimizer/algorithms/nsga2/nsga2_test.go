@@ -9,6 +9,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/random"
+	"github.com/fantasia-hpo/fantasia/optimizer/front"
 	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -58,10 +59,10 @@ func hypervolume(s *optimizertest.Session) float64 {
 	for _, o := range s.Problem.Observations {
 		all = append(all, o.Values)
 	}
-	front := study.Front(twoObjectives, all)
-	slices.SortFunc(front, func(a, b int) int { return int(math.Copysign(1, all[a][0]-all[b][0])) })
+	found := front.Of(twoObjectives, all)
+	slices.SortFunc(found, func(a, b int) int { return int(math.Copysign(1, all[a][0]-all[b][0])) })
 	area, right := 0.0, 1.1
-	for _, i := range slices.Backward(front) {
+	for _, i := range slices.Backward(found) {
 		if x, height := all[i][0], all[i][1]+6; x < right && height > 0 {
 			area += (right - x) * height
 			right = x

@@ -59,6 +59,20 @@ func Hypervolume(points [][]float64, reference []float64) float64 {
 	return hypervolume(distinct(inside), reference)
 }
 
+// Gain returns by how much a point makes the hypervolume of a front larger.
+func Gain(front [][]float64, p, reference []float64) float64 {
+	if !below(p, reference) {
+		return 0
+	}
+	var limited [][]float64
+	for _, q := range front {
+		if below(q, reference) {
+			limited = append(limited, larger(p, q))
+		}
+	}
+	return max(0, volume(p, reference)-hypervolume(distinct(limited), reference))
+}
+
 // below reports whether a is less than b in every objective.
 func below(a, b []float64) bool {
 	for i, v := range a {

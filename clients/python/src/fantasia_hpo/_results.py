@@ -41,6 +41,8 @@ class Recommendation:
 # The pictures of a study, with how many parameters each takes.
 PICTURES = {
     "history": 0,
+    "front": 0,
+    "hypervolume": 0,
     "curves": 0,
     "parallel": 0,
     "slice": 1,
@@ -131,7 +133,8 @@ class Results:
         """Return a picture of the study; a notebook shows it.
 
         `history`, `curves`, `parallel`, `importances`, `fit`, `staleness`, `workers` and `pending`
-        take no parameters, `slice` and `dependence` the name of one, and `contour` two.
+        take no parameters, `slice` and `dependence` the name of one, and `contour` two. `front` and
+        `hypervolume`, without parameters, are of studies of several objectives.
         `importances`, `dependence`, `contour` and `fit` are of the model and need 20 completed
         trials. `width` is in pixels.
         """
