@@ -10,7 +10,7 @@ import (
 const MaxJob = 64 << 10
 
 // Job is the template of the Jobs of Kubernetes that evaluate a study's trials, one for
-// each attempt. Its texts may contain ${words}: names of parameters, args,
+// each attempt or, in mode stream, for each slot of a worker. Its texts may contain ${words}: names of parameters, args,
 // overrides, and JobWords. Package jobpolicy checks what it contains.
 type Job struct {
 	// Container names the program's container; empty means the first of a pod.
@@ -64,4 +64,10 @@ func JobWords() []string {
 		"FANTASIA_STUDY", "FANTASIA_RESOURCE", "FANTASIA_TRIAL", "FANTASIA_ATTEMPT", "FANTASIA_SLOT", "FANTASIA_SEED", "FANTASIA_CHECKPOINT",
 		"FANTASIA_CHECKPOINT_KEY",
 	}
+}
+
+// StreamJobWords returns the words that the template of a Job of mode stream can contain: those
+// that mean the same for every trial of a worker's slot.
+func StreamJobWords() []string {
+	return []string{"FANTASIA_STUDY", "FANTASIA_RESOURCE", "FANTASIA_SLOT"}
 }

@@ -168,7 +168,7 @@ type Mode string
 const (
 	// ModeProcess starts a child process for each trial.
 	ModeProcess Mode = "process"
-	// ModeStream keeps a long-lived child for each slot and sends it one line a trial.
+	// ModeStream keeps a long-lived child or Job for each slot and sends it one line a trial.
 	ModeStream Mode = "stream"
 )
 
@@ -178,7 +178,7 @@ type TrialTemplate struct {
 	// clients of the API ask for the trials; then only Retries may be set.
 	Command []string `json:"command,omitempty"`
 	// Job makes each trial a Job of Kubernetes in the namespace of the study's resource;
-	// nil unless the study brings one. It excludes Command, Workdir, Env and ModeStream.
+	// nil unless the study brings one. It excludes Command, Workdir and Env.
 	Job  *Job `json:"job,omitempty"`
 	Mode Mode `json:"mode,omitempty"`
 	// Metrics is nil if the program reports its metrics itself.

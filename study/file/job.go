@@ -19,7 +19,7 @@ func checkJob(t *study.TrialTemplate, r *check.Report, params []study.Parameter)
 		name string
 		set  bool
 	}{
-		{"command", len(t.Command) > 0}, {"workdir", t.Workdir != ""}, {"env", len(t.Env) > 0}, {"mode", t.Mode == study.ModeStream},
+		{"command", len(t.Command) > 0}, {"workdir", t.Workdir != ""}, {"env", len(t.Env) > 0},
 	} {
 		r.AddIf(field.set, "spec.trial."+field.name, "cannot be combined with spec.trial.job, whose containers say how the program runs: leave one of them out")
 	}
@@ -34,7 +34,7 @@ func checkJob(t *study.TrialTemplate, r *check.Report, params []study.Parameter)
 		path  string
 		value any
 	}{{path + ".metadata.labels", anyMap(t.Job.Metadata.Labels)}, {path + ".metadata.annotations", anyMap(t.Job.Metadata.Annotations)}, {path + ".spec", t.Job.Spec}} {
-		checkJobWords(r, part.path, part.value, false, params)
+		checkJobWords(r, part.path, part.value, false, t.Mode, params)
 	}
 }
 
@@ -49,15 +49,15 @@ func anyMap(texts map[string]string) map[string]any {
 
 // checkJobWords checks the ${words} in all texts below a value; element means that the
 // value is an element of a list.
-func checkJobWords(r *check.Report, path string, value any, element bool, params []study.Parameter) {
+func checkJobWords(r *check.Report, path string, value any, element bool, mode study.Mode, params []study.Parameter) {
 	switch v := value.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			checkJobWords(r, path+check.Key(key), v[key], false, params)
+			checkJobWords(r, path+check.Key(key), v[key], false, mode, params)
 		}
 	case []any:
 		for i := range v {
-			checkJobWords(r, fmt.Sprintf("%s[%d]", path, i), v[i], true, params)
+			checkJobWords(r, fmt.Sprintf("%s[%d]", path, i), v[i], true, mode, params)
 		}
 	case string:
 		words, err := study.CommandWords(v)
@@ -66,6 +66,9 @@ func checkJobWords(r *check.Report, path string, value any, element bool, params
 		}
 		for _, word := range words {
 			switch known := study.JobWords(); {
+			case mode == study.ModeStream && !slices.Contains(study.StreamJobWords(), word):
+				r.Add(path, "${%s} differs from trial to trial, but in mode stream a Job evaluates one trial after another and gets their parameters as lines of input: leave it out; %s stay the same",
+					word, strings.Join(study.StreamJobWords(), ", "))
 			case (word == "args" || word == "overrides") && !element:
 				r.Add(path, "${%s} stands for several texts: make it an element of a list, such as args", word)
 			case word == "args" || word == "overrides" || slices.Contains(known, word):

@@ -45,7 +45,7 @@ func descriptions() map[string]string {
 		"Job.Spec":                "The spec of each Job, as Kubernetes defines it. ${name}, ${args} and ${FANTASIA_TRIAL} in its texts are replaced as in a command.",
 		"JobMetadata.Labels":      "Labels of each Job, such as the queue that admits it.",
 		"JobMetadata.Annotations": "Annotations of each Job.",
-		"TrialTemplate.Mode":      "process: one child process a trial. stream: one long-lived child a slot.",
+		"TrialTemplate.Mode":      "process: one child process a trial. stream: one long-lived child, or Job, a slot.",
 		"TrialTemplate.Metrics":   "How to read metrics from a program that does not report them itself: by pattern or by file.",
 		"TrialTemplate.Workdir":   "The directory in which the program runs.",
 		"TrialTemplate.Env":       "Further environment variables of the program.",

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +18,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/worker/family"
 	"github.com/fantasia-hpo/fantasia/worker/logfile"
 	"github.com/fantasia-hpo/fantasia/worker/report"
+	"github.com/fantasia-hpo/fantasia/worker/streaming"
 )
 
 // An idle child has closeGrace to end after its stdin is closed, then termGrace after
@@ -45,19 +44,6 @@ type stream struct {
 
 	mu      sync.Mutex
 	current *session // nil if it is idle
-}
-
-// request is the line that a child receives for a trial.
-type request struct {
-	Study         string          `json:"study"`
-	Trial         int             `json:"trial"`
-	Attempt       int             `json:"attempt"`
-	Seed          uint64          `json:"seed"`
-	Parameters    json.RawMessage `json:"parameters"`
-	Checkpoint    string          `json:"checkpoint,omitempty"`
-	CheckpointDir string          `json:"checkpointDir"`
-	Traceparent   string          `json:"traceparent,omitempty"`
-	Tracestate    string          `json:"tracestate,omitempty"`
 }
 
 // runStream lets the slot's child evaluate one attempt. A child that has evaluated
@@ -149,26 +135,13 @@ func (st *stream) send(ctx context.Context, line []byte) error {
 	return err
 }
 
-// request returns the line for an attempt.
+// request returns the line for an attempt, and makes the trial's folder.
 func (e *Evaluator) request(s *session) ([]byte, error) {
-	a := s.task.Assignment
-	_, object, err := parametersOf(a)
-	if err != nil {
-		return nil, err
-	}
-	r := request{
-		Study: a.StudyName, Trial: a.Trial, Attempt: a.Attempt, Seed: a.Seed, Parameters: json.RawMessage(object),
-		Checkpoint: a.Checkpoint, CheckpointDir: e.checkpoints(a),
-		Traceparent: s.task.Trace.Traceparent, Tracestate: s.task.Trace.Tracestate,
-	}
-	if err := os.MkdirAll(r.CheckpointDir, 0o700); err != nil {
+	checkpoints := e.checkpoints(s.task.Assignment)
+	if err := os.MkdirAll(checkpoints, 0o700); err != nil {
 		return nil, fmt.Errorf("make the trial's folder: %w", err)
 	}
-	line, err := json.Marshal(map[string]request{"fantasia": r})
-	if err != nil {
-		return nil, fmt.Errorf("write the trial's line: %w", err)
-	}
-	return append(line, '\n'), nil
+	return streaming.Line(s.task, checkpoints)
 }
 
 // discard drops a child that has ended.
@@ -255,31 +228,12 @@ func (st *stream) line(line report.Line, from messaging.LogStream) {
 		return
 	}
 	reports, err := line.Read(string(from), report.Parse)
-	for _, r := range reports {
-		if r.Stoppable {
-			st.stoppable.Store(true)
-		}
+	if streaming.Stoppable(reports) {
+		st.stoppable.Store(true)
 	}
-	if s == nil {
-		return
+	if s != nil {
+		s.takeReports(streaming.Own(s.task.Assignment, reports, err))
 	}
-	var mine []report.Report
-	for _, r := range reports {
-		a := s.task.Assignment
-		switch {
-		case reflect.DeepEqual(r, report.Report{Stoppable: true}): // it belongs to no trial
-		case r.Unreadable[""] != "": // it may belong to any
-			if strings.Contains(r.Unreadable[""], `"done"`) { // nothing else ends the trial
-				r.Error = new("the report that ends the trial cannot be read: " + r.Origin)
-			}
-			mine = append(mine, r)
-		case r.Trial == nil:
-			err = errors.Join(err, errors.New(`it lacks "trial", which stream mode requires`))
-		case *r.Trial == a.Trial && (r.Attempt == nil || *r.Attempt == a.Attempt):
-			mine = append(mine, r)
-		}
-	}
-	s.takeReports(mine, err)
 }
 
 // Close ends an idle child: it closes the child's stdin and, if the child does not end

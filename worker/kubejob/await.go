@@ -56,27 +56,16 @@ func (a *attempt) await(ctx context.Context) *evaluation.Ending {
 			late = nil
 			a.say("")
 		default:
-			left := a.left(v)
-			cause := a.cause(ctx, v, left)
-			if v.start || left <= 0 || unmendable(a.warned) {
-				a.delete(ctx, metav1.DeletePropagationBackground)
-				return ending(messaging.OutcomeFailed, messaging.ReasonStart, "the pod did not start: "+cause)
+			var e *evaluation.Ending
+			if late, e = a.waits(ctx, v, begun); e != nil {
+				return e
 			}
-			if time.Since(begun) >= quiet {
-				a.say(cause)
-			}
-			late = time.After(left)
 		}
 		select {
 		case <-a.sub.changed:
 		case <-late:
 		case <-warn.C:
-			if v.state == waiting {
-				a.warned = a.warning(ctx, v.about)
-			}
-			if strings.Contains(a.warned, "exceeded quota") && strings.Contains(a.warned, "count/pods") {
-				a.makeRoom(ctx, labelValue(a.task.Assignment.StudyName))
-			}
+			a.readWarning(ctx, v)
 		case <-look.C:
 			a.check(ctx)
 		case <-a.t.ended:
@@ -87,6 +76,32 @@ func (a *attempt) await(ctx context.Context) *evaluation.Ending {
 		case <-ctx.Done():
 			return a.stop(ctx)
 		}
+	}
+}
+
+// waits handles a resource whose program has not started. It returns when it must have, or the
+// attempt's ending if it never will.
+func (a *attempt) waits(ctx context.Context, v verdict, begun time.Time) (late <-chan time.Time, e *evaluation.Ending) {
+	left := a.left(v)
+	cause := a.cause(ctx, v, left)
+	if v.start || left <= 0 || unmendable(a.warned) {
+		a.delete(ctx, metav1.DeletePropagationBackground)
+		return nil, ending(messaging.OutcomeFailed, messaging.ReasonStart, "the pod did not start: "+cause)
+	}
+	if time.Since(begun) >= quiet {
+		a.say(cause)
+	}
+	return time.After(left), nil
+}
+
+// readWarning reads what the cluster's events say of a resource that waits. If a quota on the
+// number of pods refuses its own, ended resources of the study make room.
+func (a *attempt) readWarning(ctx context.Context, v verdict) {
+	if v.state == waiting {
+		a.warned = a.warning(ctx, v.about)
+	}
+	if strings.Contains(a.warned, "exceeded quota") && strings.Contains(a.warned, "count/pods") {
+		a.makeRoom(ctx, labelValue(a.task.Assignment.StudyName))
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 	"github.com/fantasia-hpo/fantasia/worker/kubejob/jobsidecar"
@@ -31,6 +32,16 @@ const (
 	removal = 5 * time.Second
 )
 
+// output is the output of an attempt's pods. One goroutine uses it.
+type output interface {
+	// look reads the logs of containers that have one.
+	look(pods []*corev1.Pod)
+	// finish waits until every log has been read to its end, for at most patience.
+	finish(patience time.Duration)
+	// unread returns, after finish, the error of a log that was not read to its end.
+	unread(pods []*corev1.Pod) error
+}
+
 // attempt is an attempt that is being evaluated.
 type attempt struct {
 	*plan
@@ -40,7 +51,9 @@ type attempt struct {
 	named *regexp.Regexp
 	t     *transcript
 	sub   *subscription
-	logs  *followers
+	logs  output
+	// stream is the Job that the attempt shares with others of its slot; nil without one.
+	stream *stream
 	// resumed means that an earlier process of this worker had made the resource.
 	resumed bool
 	// admitted is when the resource was last seen in a queue.
@@ -53,7 +66,11 @@ type attempt struct {
 // for its end.
 func (e *evaluator) Evaluate(ctx context.Context, task evaluation.Task) evaluation.Ending {
 	task.Slot = e.slot
-	ending := e.runner.evaluate(ctx, task)
+	evaluate := e.runner.evaluate
+	if task.Assignment.Run.Mode == study.ModeStream {
+		evaluate = e.evaluateStream
+	}
+	ending := evaluate(ctx, task)
 	ending.Checkpoint = cmp.Or(ending.Checkpoint, task.Assignment.Checkpoint)
 	return ending
 }
@@ -232,7 +249,7 @@ func (a *attempt) told(ctx context.Context) *evaluation.Ending {
 
 // keeps reports whether the worker leaves while keeping its resources.
 func (a *attempt) keeps(ctx context.Context) bool {
-	return a.options.Keep && errors.Is(evaluation.Stopped(ctx), evaluation.ErrLeaving)
+	return a.options.Keep && a.task.Assignment.Run.Mode != study.ModeStream && errors.Is(evaluation.Stopped(ctx), evaluation.ErrLeaving)
 }
 
 // stop ends an attempt after ctx has ended, within the study's grace.

@@ -188,8 +188,9 @@ func TestOnlyReportersAreFollowed(t *testing.T) {
 	a.reporter = "spec.pytorchReplicaSpecs.Master.template"
 	master := pod("master", -1)
 	master.Labels = map[string]string{LabelReports: "true"}
-	a.logs.look([]*corev1.Pod{pod("worker-0", -1), master, pod("worker-1", -1)})
-	if a.logs.known[logID{"master", "main"}] == nil || len(a.logs.known) != 1 {
-		t.Errorf("the logs of %v are followed, want that of the master", a.logs.known)
+	logs := a.logs.(*followers)
+	logs.look([]*corev1.Pod{pod("worker-0", -1), master, pod("worker-1", -1)})
+	if logs.known[logID{"master", "main"}] == nil || len(logs.known) != 1 {
+		t.Errorf("the logs of %v are followed, want that of the master", logs.known)
 	}
 }

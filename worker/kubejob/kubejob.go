@@ -27,6 +27,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/jobpolicy"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 )
@@ -71,6 +72,9 @@ type Options struct {
 	StartTimeout time.Duration
 	// QueueTimeout is the time that a resource may be suspended until its queue admits it.
 	QueueTimeout time.Duration
+	// StreamIdle is the time for which a Job whose program evaluates one trial after another
+	// stays without a trial.
+	StreamIdle time.Duration
 	// FailMemoryKills fails an attempt if a process of the program's container was killed for
 	// memory, also if the container ended successfully. Otherwise that is a warning.
 	FailMemoryKills bool
@@ -81,13 +85,15 @@ type Options struct {
 	Client dynamic.Interface
 	Pods   kubernetes.Interface
 	Mapper meta.RESTMapper
+	// Attach connects the standard input of programs, for mode stream; nil if there is none.
+	Attach Attach
 	// Logger may be nil.
 	Logger *slog.Logger
 }
 
 // DefaultOptions lacks a template or policies, a worker and the access to the cluster.
 func DefaultOptions() Options {
-	return Options{SidecarPolicy: "IfNotPresent", TTL: time.Hour, StartTimeout: 10 * time.Minute, QueueTimeout: 24 * time.Hour}
+	return Options{SidecarPolicy: "IfNotPresent", TTL: time.Hour, StartTimeout: 10 * time.Minute, QueueTimeout: 24 * time.Hour, StreamIdle: time.Minute}
 }
 
 // Runner evaluates attempts for all slots of a worker. It is safe for concurrent use
@@ -213,7 +219,7 @@ func (r *Runner) Recover(ctx context.Context) ([]evaluation.Recovered, error) {
 // ended Jobs; Settle deletes resources of other kinds.
 func (r *Runner) Settle(ctx context.Context, a *messaging.Assignment) error {
 	s, err := r.siteOf(a)
-	if s == nil {
+	if s == nil || a.Run.Mode == study.ModeStream { // its Job stays, for other trials
 		return err
 	}
 	if s.kind.GroupKind() == jobKind {
@@ -231,14 +237,20 @@ func (r *Runner) Settle(ctx context.Context, a *messaging.Assignment) error {
 type evaluator struct {
 	runner *Runner
 	slot   int
+
+	// mu guards the slot's Job that stays between trials; nil without one. Whoever evaluates
+	// holds it, and so does the clean-up of a Job that is idle, which idle starts.
+	mu     sync.Mutex
+	stream *stream
+	idle   *time.Timer
 }
 
 // Accept returns why this worker creates no resources for the study: it has no template,
 // or the study's namespace may not bring Jobs. A study's own command is not run here.
 func (e *evaluator) Accept(a *messaging.Assignment) error {
-	_, err := e.runner.siteOf(a)
+	s, err := e.runner.siteOf(a)
+	if err == nil && a.Run.Mode == study.ModeStream && s.kind.GroupKind() != jobKind {
+		return fmt.Errorf("spec.trial.mode: stream needs a template of kind Job, not %s", s.kind.Kind)
+	}
 	return err
 }
-
-// Close does nothing: nothing is kept between attempts.
-func (e *evaluator) Close(context.Context) error { return nil }

@@ -18,9 +18,6 @@ import (
 // manifest returns the resource of an attempt, without an owner.
 func (p *plan) manifest(task evaluation.Task) (*unstructured.Unstructured, error) {
 	a := task.Assignment
-	if a.Run.Mode == study.ModeStream {
-		return nil, errors.New("trial.mode stream is not supported: a Job evaluates one trial")
-	}
 	if m := a.Run.Metrics; m != nil && m.File != "" && p.options.Sidecar == "" {
 		return nil, errors.New("trial.metrics.file needs the sidecar: start the worker with --sidecar IMAGE")
 	}
@@ -71,9 +68,7 @@ func (p *plan) complete(object *unstructured.Unstructured, a *messaging.Assignme
 	if err := i.apply(object.Object); err != nil {
 		return err
 	}
-	object.SetName(JobName(a))
-	object.SetGenerateName("")
-	object.SetNamespace(p.namespace)
+	p.identify(object, JobName(a))
 	annotations := object.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
@@ -81,6 +76,13 @@ func (p *plan) complete(object *unstructured.Unstructured, a *messaging.Assignme
 	annotations[AnnotationAttempt] = text
 	object.SetAnnotations(annotations)
 	return nil
+}
+
+// identify sets the resource's name and namespace.
+func (p *plan) identify(object *unstructured.Unstructured, name string) {
+	object.SetName(name)
+	object.SetGenerateName("")
+	object.SetNamespace(p.namespace)
 }
 
 // traceOf returns the trace context for the program.

@@ -19,6 +19,8 @@ const (
 	LabelNonce   = "fantasia.dev/nonce"
 	LabelPool    = "fantasia.dev/pool"
 	LabelWorker  = "fantasia.dev/worker"
+	// LabelSlot is the slot of a Job whose program evaluates one trial after another.
+	LabelSlot = "fantasia.dev/slot"
 	// LabelJob is, on a pod, the name of its resource.
 	LabelJob = "fantasia.dev/job"
 	// LabelReports is "true" on the pods whose program reports, if the operator chose them.

@@ -209,6 +209,10 @@ func (s *site) begun(ctx context.Context) ([]evaluation.Recovered, error) {
 		if object.GetDeletionTimestamp() != nil {
 			continue
 		}
+		if object.GetLabels()[LabelSlot] != "" { // nobody sends it trials any more
+			s.discard(ctx, object.GetName())
+			continue
+		}
 		a, err := assignmentOf(object)
 		if err == nil {
 			// Whoever may create Jobs in a namespace can write the annotation: it counts

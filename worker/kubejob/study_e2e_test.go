@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -34,34 +35,46 @@ spec:
   trial: {command: [unused], timeout: 5m, grace: 5s, retries: {lost: 0}}
 `
 
-// TestAStudyThroughJobs evaluates a study's trials by Jobs while the worker is killed
-// and restarted: its Jobs continue, each trial is evaluated once, and nothing is left
-// behind.
-func TestAStudyThroughJobs(t *testing.T) {
-	c := newCluster(t)
+// fantasia starts a coordinator and a kubeworker of the pool jobs, which has a template.
+func (c *cluster) fantasia(t *testing.T, template string, slots int, flags ...string) (fantasiav1connect.StudyServiceClient, *testenv.Process) {
+	t.Helper()
 	nats, etcd := testenv.StartNATS(t, testenv.NATSConfig{}), testenv.StartEtcd(t)
 	const module = "github.com/fantasia-hpo/fantasia/"
 	address := fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t))
 	testenv.Start(t, testenv.Build(t, module+"cmd/coordinator"), []string{
 		"--etcd", etcd.URL, "--nats", nats.URL, "--listen", address, "--name", "c",
 	}, nil, nil)
-	template := filepath.Join(t.TempDir(), "template.yaml")
-	if err := os.WriteFile(template, []byte(c.jobTemplate("--steps=8", "--pause=500ms")), 0o600); err != nil {
+	file := filepath.Join(t.TempDir(), "template.yaml")
+	if err := os.WriteFile(file, []byte(template), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	worker := testenv.Start(t, testenv.Build(t, module+"cmd/kubeworker"), []string{
-		"--nats", nats.URL, "--pool", "jobs", "--slots", "4", "--name", "w", "--state", t.TempDir(),
-		"--template", template, "--namespace", c.o.Namespace, "--kubeconfig", os.Getenv("KUBECONFIG"), "--ttl", "20s", "--keep",
-	}, nil, nil)
+	worker := testenv.Start(t, testenv.Build(t, module+"cmd/kubeworker"), append([]string{
+		"--nats", nats.URL, "--pool", "jobs", "--slots", strconv.Itoa(slots), "--name", "w", "--state", t.TempDir(),
+		"--template", file, "--namespace", c.o.Namespace, "--kubeconfig", os.Getenv("KUBECONFIG"),
+	}, flags...), nil, nil)
 	transport := &http.Transport{DisableKeepAlives: true}
-	client := fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: transport, Timeout: 10 * time.Second}, "http://"+address)
+	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: transport, Timeout: 10 * time.Second}, "http://"+address), worker
+}
+
+// create creates a study once the coordinator leads.
+func create(t *testing.T, client fantasiav1connect.StudyServiceClient, study string) {
+	t.Helper()
 	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
-		_, err := client.CreateStudy(ctx, connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: jobStudy}))
+		_, err := client.CreateStudy(ctx, connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: study}))
 		if connect.CodeOf(err) == connect.CodeAlreadyExists {
 			return nil
 		}
 		return err
 	})
+}
+
+// TestAStudyThroughJobs evaluates a study's trials by Jobs while the worker is killed
+// and restarted: its Jobs continue, each trial is evaluated once, and nothing is left
+// behind.
+func TestAStudyThroughJobs(t *testing.T) {
+	c := newCluster(t)
+	client, worker := c.fantasia(t, c.jobTemplate("--steps=8", "--pause=500ms"), 4, "--ttl", "20s", "--keep")
+	create(t, client, jobStudy)
 	pods := map[string]int{} // by attempt
 	seen := map[string]bool{}
 	look := func(ctx context.Context) (running int, err error) {
@@ -128,16 +141,25 @@ func TestAStudyThroughJobs(t *testing.T) {
 	})
 	// The Jobs are gone with their pods; the worker has kept what their programs wrote.
 	for number := 1; number <= 8; number++ {
-		stream, err := client.TailTrialLogs(t.Context(), connect.NewRequest(&fantasiav1.TailTrialLogsRequest{Name: fmt.Sprintf("studies/jobs/trials/%d", number)}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var text strings.Builder
-		for stream.Receive() {
-			text.Write(stream.Msg().GetData())
-		}
-		if err := errors.Join(stream.Err(), stream.Close()); err != nil || strings.Count(text.String(), `"error"`) != 8 {
-			t.Errorf("the log of trial %d: %v, want 8 reports in\n%s", number, err, text.String())
+		if text := logOf(t, client, fmt.Sprintf("studies/jobs/trials/%d", number)); strings.Count(text, `"error"`) != 8 {
+			t.Errorf("the log of trial %d: want 8 reports in\n%s", number, text)
 		}
 	}
+}
+
+// logOf returns the log of a trial's last attempt.
+func logOf(t *testing.T, client fantasiav1connect.StudyServiceClient, trial string) string {
+	t.Helper()
+	stream, err := client.TailTrialLogs(t.Context(), connect.NewRequest(&fantasiav1.TailTrialLogsRequest{Name: trial}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for stream.Receive() {
+		text.Write(stream.Msg().GetData())
+	}
+	if err := errors.Join(stream.Err(), stream.Close()); err != nil {
+		t.Errorf("the log of %s: %v", trial, err)
+	}
+	return text.String()
 }

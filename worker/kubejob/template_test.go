@@ -301,7 +301,6 @@ func TestRefused(t *testing.T) {
 		"unknown parameter": {job("${lr}", "${rate}"), nil, `no parameter "rate"; it has lr, layers, kind`},
 		"no number":         {job("spec:\n  template", "spec:\n  parallelism: !!int ${kind}\n  template"), nil, "int"},
 		"args in a mapping": {job("image: proxy", `image: "${args}"`), nil, "element of a list"},
-		"stream mode":       {plainJob, func(a *messaging.Assignment) { a.Run.Mode = study.ModeStream }, "stream"},
 		"metrics.file":      {plainJob, func(a *messaging.Assignment) { a.Run.Metrics = &study.Metrics{File: "out.json"} }, "--sidecar"},
 	} {
 		a := assignment()

@@ -11,6 +11,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 	"github.com/fantasia-hpo/fantasia/worker/kubejob/jobsidecar"
 	"github.com/fantasia-hpo/fantasia/worker/report"
+	"github.com/fantasia-hpo/fantasia/worker/streaming"
 )
 
 const (
@@ -30,6 +31,7 @@ type transcript struct {
 	mu      sync.Mutex
 	reports *evaluation.Reports
 	end     *evaluation.Ending // from the report that ended it
+	over    bool               // ended is closed
 	summary *jobsidecar.Summary
 	warning string // about an evaluation that completed
 	lines   int
@@ -51,7 +53,11 @@ func (t *transcript) line(line []byte) {
 		t.last = append(t.last[:0], t.last[n:]...)
 	}
 	at := report.Line{Text: line, Number: t.lines}
-	t.takeReports(at.Read("the log", report.Parse))
+	reports, err := at.Read("the log", report.Parse)
+	if t.streams() {
+		reports, err = streaming.Own(t.task.Assignment, reports, err)
+	}
+	t.takeReports(reports, err)
 	if t.pattern != nil {
 		t.takeReports(at.Read("the log", t.pattern.Find))
 	}
@@ -64,20 +70,41 @@ func (t *transcript) reportLine(line []byte) {
 	t.takeReports(report.Parse(line))
 }
 
+// streams reports whether the program evaluates one trial after another.
+func (t *transcript) streams() bool { return t.task.Assignment.Run.Mode == study.ModeStream }
+
 // takeReports takes reports and errors of unreadable ones. The caller MUST hold the lock.
 func (t *transcript) takeReports(reports []report.Report, err error) {
-	t.reports.AddAll(reports, err, func(r report.Report) { t.finish(r.Infeasible, r.Retry, r.Error) })
+	if t.over && t.streams() {
+		return // what follows is not about this trial
+	}
+	t.reports.AddAll(reports, err, func(r report.Report) { t.finish(r.Infeasible, r.Retry, r.Error, r.Done && t.streams()) })
 }
 
 // finish records that the program ended the attempt itself; the first one counts. The
 // caller MUST hold the lock.
-func (t *transcript) finish(infeasible, retry, failed *string) {
-	if t.end != nil {
+func (t *transcript) finish(infeasible, retry, failed *string, done bool) {
+	if t.over {
 		return
 	}
-	if t.end = evaluation.Reported(infeasible, retry, failed); t.end != nil {
+	if t.end = evaluation.Reported(infeasible, retry, failed); t.end != nil || done {
+		t.over = true
 		close(t.ended)
 	}
+}
+
+// isEnded reports whether a report has ended the attempt.
+func (t *transcript) isEnded() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.over
+}
+
+// spoke reports whether any metric was reported.
+func (t *transcript) spoke() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.reports.Reports > 0
 }
 
 func ending(outcome messaging.Outcome, reason, message string) *evaluation.Ending {
@@ -94,7 +121,7 @@ func (t *transcript) summarise(s jobsidecar.Summary) {
 	if s.Checkpoint != "" {
 		t.reports.Checkpoint = s.Checkpoint
 	}
-	t.finish(s.Infeasible, s.Retry, s.Error)
+	t.finish(s.Infeasible, s.Retry, s.Error, false)
 }
 
 // summedUp reports whether a sidecar has reported the values.

@@ -1,11 +1,12 @@
 // Command actor is a training program for end-to-end tests that follows its flags: it
 // reports the square of the parameter x at each step on stdout, into the file
 // FANTASIA_REPORT or over HTTP, fills memory, and ends as requested. On SIGTERM it
-// leaves a checkpoint and exits successfully. With --epochs it trains so many epochs, from
+// leaves a checkpoint and exits successfully. With --stream it does so for one trial after another. With --epochs it trains so many epochs, from
 // the one on that is saved in FANTASIA_CHECKPOINT_DIR.
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -37,6 +38,7 @@ type play struct {
 	x      float64
 	client *http.Client
 	id     string // of the trial, over HTTP
+	stream bool
 }
 
 func main() {
@@ -47,8 +49,13 @@ func main() {
 	flag.DurationVar(&p.pause, "pause", 0, "time before each report")
 	flag.IntVar(&p.memory, "memory", 0, "memory to fill first, in MiB")
 	flag.IntVar(&p.exit, "exit", 0, "exit code")
+	flag.BoolVar(&p.stream, "stream", false, "evaluate one trial after another, each from a line of stdin")
 	flag.Parse()
-	if err := p.run(); err != nil {
+	run := p.run
+	if p.stream {
+		run = p.serve
+	}
+	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "actor:", err)
 		os.Exit(3)
 	}
@@ -91,6 +98,28 @@ func (p *play) run() error {
 		return p.post("complete", map[string]any{"id": p.id}, nil)
 	}
 	return nil
+}
+
+// serve evaluates a trial for each line of stdin, until its end.
+func (p *play) serve() error {
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		var line struct {
+			Fantasia struct {
+				Trial      int
+				Parameters struct{ X float64 }
+			}
+		}
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			return err
+		}
+		trial, x := line.Fantasia.Trial, line.Fantasia.Parameters.X
+		for step := 1; step <= p.steps; step++ {
+			time.Sleep(p.pause)
+			fmt.Printf(`{"fantasia": {"trial": %d, "step": %d, "metrics": {"error": %v}, "done": %v}}`+"\n", trial, step, x*x, step == p.steps)
+		}
+	}
+	return lines.Err()
 }
 
 // train reports x² + 1/epoch after each epoch, and in which epoch it began. What it is asked

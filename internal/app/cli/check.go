@@ -199,7 +199,11 @@ func (c *checked) text(w screen, s *study.Study, assignment *messaging.Assignmen
 		return w.block(append(fields, field{Name: "Command", Value: "none: clients of the API ask for the trials and tell their values"}))
 	}
 	if spec.Trial.Job != nil {
-		return w.block(append(fields, field{Name: "Job", Value: "one for each trial, in the namespace of the study's resource; the coordinator checks whether that namespace may use the template"},
+		each := "trial"
+		if spec.Trial.Mode == study.ModeStream {
+			each = "slot of a worker"
+		}
+		return w.block(append(fields, field{Name: "Job", Value: "one for each " + each + ", in the namespace of the study's resource; the coordinator checks whether that namespace may use the template"},
 			field{Name: "Reads", Value: reads(spec)}))
 	}
 	fields = append(fields, field{Name: "Command", Words: display.Quoted(c.Command)}, field{Name: "In", Value: c.Workdir}, field{Name: "Reads", Value: reads(spec)})

@@ -51,6 +51,7 @@ template. The program's container gets the same environment variables as a progr
 of a worker; in the template ${name} and ${args} stand for parameters. Reports are
 read from the container's log and, with --sidecar, also from a file and over HTTP.
 With --study-jobs it also creates the Jobs that studies bring, in their own namespaces.
+In mode stream, a slot's Job stays and evaluates one trial after another.
 It uses the cluster that it runs in, or the one of --kubeconfig. Every flag can also
 be set in the environment: --start-timeout as FANTASIA_START_TIMEOUT, and so on.`,
 		Example: `  kubeworker --nats nats://nats:4222 --template job.yaml --slots 20
@@ -110,6 +111,7 @@ func kubejobFlags(f *pflag.FlagSet, k *kubejob.Options) {
 	f.DurationVar(&k.TTL, "ttl", k.TTL, "time that an ended Job is kept")
 	f.DurationVar(&k.StartTimeout, "start-timeout", k.StartTimeout, "time that a pod may take to get a node, and then to start, before its attempt fails")
 	f.DurationVar(&k.QueueTimeout, "queue-timeout", k.QueueTimeout, "time that a suspended resource may wait for its queue before its attempt fails")
+	f.DurationVar(&k.StreamIdle, "stream-idle", k.StreamIdle, "time that a Job of mode stream stays without a trial")
 }
 
 // runKubejob evaluates trials on the cluster until ctx ends.
@@ -150,7 +152,7 @@ func reach(k *kubejob.Options, kubeconfig string) error {
 	if k.Client, err = dynamic.NewForConfig(config); err != nil {
 		return fmt.Errorf("reach the cluster: %w", err)
 	}
-	k.Pods = core
+	k.Pods, k.Attach = core, kubejob.AttachTo(config, core)
 	k.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(core.Discovery()))
 	return nil
 }
