@@ -119,8 +119,12 @@ func (c *Coordinator) recommendStored(ctx context.Context, id string) (*optimize
 	return recommended, nil
 }
 
-// recommend calls an optimiser; a panic there fails the request, not the process.
+// recommend calls an optimiser, unless there are several objectives, of which it recommends none. A
+// panic there fails the request, not the process.
 func recommend(ctx context.Context, model optimizer.Recommender, p *optimizer.Problem, state optimizer.State) (recommended *optimizer.Recommendation, err error) {
+	if len(p.Objectives) > 0 {
+		return nil, nil
+	}
 	defer caught(&err)
 	return model.Recommend(ctx, p, state)
 }

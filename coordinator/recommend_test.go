@@ -45,6 +45,20 @@ func TestRecommendThatPanics(t *testing.T) {
 	}
 }
 
+// A point of several objectives is not recommended by the first one of them.
+func TestRecommendNoneOfSeveralObjectives(t *testing.T) {
+	t.Parallel()
+	model, fitted := modelled{recommend: latest}, optimizer.State("fitted")
+	p := &optimizer.Problem{Observations: []optimizer.Observation{{Trial: 1, Outcome: optimizer.OutcomeCompleted, Values: study.Values{1, 2}}}}
+	if got, err := recommend(t.Context(), model, p, fitted); err != nil || got == nil {
+		t.Errorf("of one objective: %v, %v", got, err)
+	}
+	p.Objectives = []study.Objective{{Metric: "a", Direction: study.Minimize}, {Metric: "b", Direction: study.Minimize}}
+	if got, err := recommend(t.Context(), model, p, fitted); err != nil || got != nil {
+		t.Errorf("of two objectives: %v, %v, want none", got, err)
+	}
+}
+
 // The leader recommends a point while a study runs and once more at its end. Callers
 // then get the same recommendation without another fit.
 func TestRecommendationsAreKept(t *testing.T) {

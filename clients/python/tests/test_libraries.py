@@ -210,6 +210,22 @@ def test_sampler_of_optuna_searches_several_objectives(storage: Path) -> None:
         optuna.create_study(sampler=refused, directions=ways).optimize(objective, n_trials=1)
 
 
+def test_sampler_of_optuna_refuses_constraints(storage: Path) -> None:
+    import optuna
+
+    from fantasia_hpo.optuna import FantasiaSampler
+
+    def objective(trial: optuna.Trial) -> float:
+        trial.set_constraint("size", 1)
+        return trial.suggest_float("x", 0, 1)
+
+    sampler = FantasiaSampler(storage=storage)
+    with pytest.raises(fantasia.SpaceError, match="constraint 'size': FantasiaSampler knows none: raise"):
+        optuna.create_study(sampler=sampler).optimize(objective, n_trials=2)
+    assert sampler.study is not None
+    assert [t.state for t in sampler.study.trials] == [TrialState.CANCELLED]
+
+
 def test_sampler_of_optuna_is_pickled(storage: Path) -> None:
     import optuna
 

@@ -242,6 +242,12 @@ class FantasiaSampler(optuna.samplers.BaseSampler):
             asked = self._open.pop(trial._trial_id, None)
         if asked is None or self._study is None:
             return
+        if getattr(trial, "constraints", None):  # since Optuna 5
+            self._drop(asked)
+            raise SpaceError(
+                f"constraint {next(iter(trial.constraints))!r}: FantasiaSampler knows none: "
+                "raise optuna.TrialPruned where it does not hold"
+            )
         if state is OptunaState.PRUNED and trial.intermediate_values:  # only with a single objective
             values = self._pruned_values(study, trial.intermediate_values[max(trial.intermediate_values)])
         try:
