@@ -51,7 +51,7 @@ def front(trials: list[fantasia.FrozenTrial]) -> list[int]:
     [values, lambda t: list(values(t)), lambda t: dict(zip(("accuracy", "seconds"), values(t), strict=True))],
 )
 def test_a_function_returns_several_values(storage: Path, result: Any) -> None:
-    study = create(storage)
+    study = create(storage, initial=[{"x": x, "y": 0} for x in (0.2, 0.8)])
     seen: list[list[float] | None] = []
     study.optimize(result, n_trials=12, callbacks=[lambda _, trial: seen.append(trial.values)])
     trials = study.trials
@@ -59,7 +59,7 @@ def test_a_function_returns_several_values(storage: Path, result: Any) -> None:
     assert [t.values for t in trials] == seen == expected
     assert all(t.metrics == {} for t in trials)
     assert [t.number for t in study.best_trials] == front(trials)
-    assert len(study.best_trials) > 1
+    assert {1, 2} <= set(front(trials))
     assert study.directions == ["maximize", "minimize"]
     assert study.objectives == {"accuracy": Objective("maximize"), "seconds": Objective("minimize")}
     assert repr(study).endswith("maximize accuracy, minimize seconds)")
