@@ -18,6 +18,9 @@ type Optimal struct {
 	// Values has one value for each objective, in the order of the study file.
 	Values     []float64  `json:"values"`
 	Parameters Parameters `json:"parameters"`
+	// Knee says that a small gain in one objective costs much of the others from here. At
+	// most one trial has it.
+	Knee bool `json:"knee,omitempty"`
 }
 
 // FrontOf shows the trials on the front, the best in the first objective first; nil if the
@@ -26,11 +29,11 @@ func FrontOf(spec *study.Spec, trials []record.Trial) []Optimal {
 	if len(spec.Several) == 0 {
 		return nil
 	}
-	front := make([]Optimal, len(trials))
+	list := make([]Optimal, len(trials))
 	for i, t := range trials {
-		front[i] = Optimal{Trial: t.Number, Values: t.Values, Parameters: Parameters(t.Point)}
+		list[i] = Optimal{Trial: t.Number, Values: t.Values, Parameters: Parameters(t.Point)}
 	}
-	return SortFront(front, spec.FirstObjective().Direction)
+	return marked(spec.Several, list)
 }
 
 // Front shows the front of trials that all belong to the study's space; nil if the study has a
@@ -49,7 +52,33 @@ func Front(spec *study.Spec, trials []Trial) []Optimal {
 	for _, i := range front.Of(spec.Several, values) {
 		list = append(list, Optimal{Trial: trials[i].Trial, Values: values[i], Parameters: trials[i].Parameters})
 	}
-	return SortFront(list, spec.FirstObjective().Direction)
+	return marked(spec.Several, list)
+}
+
+// marked sorts a front and marks its knee.
+func marked(objectives []study.Objective, list []Optimal) []Optimal {
+	if knee := front.Knee(objectives, valuesOf(list)); knee >= 0 {
+		list[knee].Knee = true
+	}
+	return SortFront(list, objectives[0].Direction)
+}
+
+func valuesOf(list []Optimal) []study.Values {
+	values := make([]study.Values, len(list))
+	for i := range list {
+		values[i] = list[i].Values
+	}
+	return values
+}
+
+// Hypervolume returns that of a front up to the references of all objectives; nil if one has
+// none, or for more than front.MaxVolume objectives.
+func Hypervolume(objectives []study.Objective, list []Optimal) *float64 {
+	reference := front.References(objectives)
+	if len(objectives) < 2 || len(objectives) > front.MaxVolume || reference == nil {
+		return nil
+	}
+	return new(front.Hypervolume(objectives, valuesOf(list), reference))
 }
 
 // SortFront sorts a front, the best in the first objective first, and returns it.
@@ -63,11 +92,21 @@ func FromFront(s *fantasiav1.Study, trials []*fantasiav1.Trial) []Optimal {
 	if len(s.GetObjectives()) == 0 {
 		return nil
 	}
-	front := make([]Optimal, len(trials))
+	list := make([]Optimal, len(trials))
 	for i, t := range trials {
-		front[i] = Optimal{Trial: int(t.GetNumber()), Values: t.GetValues(), Parameters: fromStruct(t.GetParameters())}
+		list[i] = Optimal{Trial: int(t.GetNumber()), Values: t.GetValues(), Parameters: fromStruct(t.GetParameters())}
 	}
-	return SortFront(front, study.Direction(strings.ToLower(EnumName(s.GetObjective().GetDirection()))))
+	return marked(Objectives(s), list)
+}
+
+// Objectives returns several objectives as a server sent them; nil for a single one.
+func Objectives(s *fantasiav1.Study) (list []study.Objective) {
+	for _, o := range s.GetObjectives() {
+		list = append(list, study.Objective{
+			Metric: o.GetMetric(), Direction: study.Direction(strings.ToLower(EnumName(o.GetDirection()))), Reference: o.Reference,
+		})
+	}
+	return list
 }
 
 // Named formats the values of metrics: "error = 0.1, seconds = 3".

@@ -26,6 +26,9 @@ type Study struct {
 	// Front are the trials that no other trial dominates, the best in the first objective
 	// first, where there are several objectives; nil where there is one, and in lists.
 	Front []Optimal `json:"front,omitzero"`
+	// Hypervolume is what the front dominates, where each of two to four objectives has a
+	// reference.
+	Hypervolume *float64 `json:"hypervolume,omitempty"`
 	// Recommended is the evaluated point whose posterior mean is best; nil where
 	// the optimiser has no model of it.
 	Recommended *Recommendation `json:"recommended"`

@@ -27,6 +27,9 @@ type found struct {
 func (f found) view() view.Study {
 	v := view.FromStudy(f.Study)
 	v.Directory, v.Front = f.directory, f.front
+	if f.front != nil {
+		v.Hypervolume = view.Hypervolume(view.Objectives(f.Study), f.front)
+	}
 	if f.idle && !v.State.Terminal() {
 		v.State = display.Interrupted
 	}
@@ -105,6 +108,9 @@ func studyBlock(w screen, s found) error {
 	}
 	if s.front != nil {
 		fields = append(fields, field{Name: "Front", Value: frontText(s.GetObjectives(), s.front)})
+		if h := v.Hypervolume; h != nil {
+			fields = append(fields, field{Name: "Hypervolume", Value: number(*h)})
+		}
 	}
 	return w.block(fields)
 }
@@ -132,7 +138,11 @@ func frontText(objectives []*fantasiav1.Objective, front []view.Optimal) string 
 	}
 	lines := []string{count(len(front), "trial")}
 	for _, t := range front[:min(len(front), mostOptimal)] {
-		lines = append(lines, fmt.Sprintf("trial %d: %s at %s", t.Trial, view.Named(metrics, t.Values), point(t.Parameters)))
+		name := fmt.Sprintf("trial %d", t.Trial)
+		if t.Knee {
+			name += " (knee)"
+		}
+		lines = append(lines, fmt.Sprintf("%s: %s at %s", name, view.Named(metrics, t.Values), point(t.Parameters)))
 	}
 	if more := len(front) - mostOptimal; more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more: see -o json", more))

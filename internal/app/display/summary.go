@@ -77,10 +77,17 @@ func (s *summary) front(spec *study.Spec, trials []record.Trial) {
 		if i > 0 {
 			label = ""
 		}
-		s.line("%-12s %s in trial %d", label, view.Named(study.MetricNames(spec.Several), t.Values), t.Trial)
+		knee := ""
+		if t.Knee {
+			knee = " (knee)"
+		}
+		s.line("%-12s %s in trial %d%s", label, view.Named(study.MetricNames(spec.Several), t.Values), t.Trial, knee)
 	}
 	if more := len(front) - mostOptimal; more > 0 {
 		s.line("             and %d more", more)
+	}
+	if v := view.Hypervolume(spec.Several, front); v != nil {
+		s.line("hypervolume  %s", view.Number(*v))
 	}
 }
 
