@@ -9,10 +9,14 @@ import (
 // second time, so that a worker that was restarted can continue.
 const MaxJob = 64 << 10
 
-// Job is the template of the Jobs of Kubernetes that evaluate a study's trials, one for
-// each attempt or, in mode stream, for each slot of a worker. Its texts may contain ${words}: names of parameters, args,
+// Job is the template of the Jobs of Kubernetes, or resources of another kind, that evaluate a
+// study's trials, one for each attempt or, in mode stream, for each slot of a worker. Its texts may contain ${words}: names of parameters, args,
 // overrides, and JobWords. Package jobpolicy checks what it contains.
 type Job struct {
+	// APIVersion and Kind are those of another resource than a Job, such as kubeflow.org/v1 and
+	// PyTorchJob, which the operator must allow; empty means a Job.
+	APIVersion string `json:"apiVersion,omitempty"`
+	Kind       string `json:"kind,omitempty"`
 	// Container names the program's container; empty means the first of a pod.
 	Container string `json:"container,omitempty"`
 	// Metadata is added to each Job.
@@ -26,6 +30,11 @@ type Job struct {
 type JobMetadata struct {
 	Labels      map[string]string `json:"labels,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// IsJob reports whether the template is of a Job, and not of another kind.
+func (j *Job) IsJob() bool {
+	return (j.APIVersion == "" || j.APIVersion == "batch/v1") && (j.Kind == "" || j.Kind == "Job")
 }
 
 // plainJob has no methods of its own.

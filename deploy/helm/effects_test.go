@@ -53,6 +53,7 @@ var differing = map[string]string{
 	"etcd.bundled.affinity":                           `{"nodeAffinity":{}}`,
 	"studies.pools":                                   `{"*":["other"]}`,
 	"studies.jobs":                                    `{"tuning":{}}`,
+	"studies.kinds":                                   `{"JobSet":{"apiVersion":"jobset.x-k8s.io/v1alpha2","resource":"jobsets","pods":["spec.replicatedJobs.*.template.spec.template"]}}`,
 	"poolDefaults.kubejob.allowStudyJobs":             `true`,
 	"telemetry.otlpEndpoint":                          `"http://b:1"`,
 	"telemetry.otlpProtocol":                          `"grpc"`,
@@ -68,6 +69,7 @@ var differing = map[string]string{
 var needed = map[string][]string{
 	"poolDefaults.kubejob.":                {`poolDefaults.kubejob.template="kind: Job"`},
 	"poolDefaults.kubejob.template":        nil,
+	"studies.kinds":                        {`studies.jobs={"tuning":{}}`},
 	"poolDefaults.kubejob.allowStudyJobs":  {`studies.jobs={"tuning":{}}`},
 	"poolDefaults.state.storageClassName":  {`poolDefaults.state.type="persistentVolumeClaim"`},
 	"poolDefaults.state.whenScaled":        {`poolDefaults.state.type="persistentVolumeClaim"`},

@@ -339,7 +339,8 @@ func TestDefaultsFitTwoCores(t *testing.T) {
 // A pool that creates the Jobs of studies may do so in the listed namespaces only, and
 // coordinators and workers read the same policies.
 func TestStudyJobs(t *testing.T) {
-	set := []string{`studies.namespaces=["team-a","team-b"]`, `studies.jobs={"team-a":{"serviceAccounts":["training"]}}`, `pools.default={"kubejob":{"allowStudyJobs":true}}`}
+	set := []string{`studies.namespaces=["team-a","team-b"]`, `studies.jobs={"team-a":{"serviceAccounts":["training"]}}`, `pools.default={"kubejob":{"allowStudyJobs":true}}`,
+		`studies.kinds={"PyTorchJob":{"apiVersion":"kubeflow.org/v1","resource":"pytorchjobs","pods":["spec.pytorchReplicaSpecs.*.template"],"reporter":"spec.pytorchReplicaSpecs.Master.template"}}`}
 	all := objects(t, render(t, values(set...)...))
 	var bound []string
 	for _, o := range all {
@@ -375,6 +376,21 @@ func TestStudyJobs(t *testing.T) {
 	if err != nil || len(policies) != 1 || !slices.Equal(policies["team-a"].ServiceAccounts, []string{"training"}) {
 		t.Errorf("the policies are %+v, %v", policies, err)
 	}
+	want := jobpolicy.Kind{APIVersion: "kubeflow.org/v1", Resource: "pytorchjobs", Pods: []string{"spec.pytorchReplicaSpecs.*.template"}, Reporter: "spec.pytorchReplicaSpecs.Master.template"}
+	if diff := cmp.Diff(map[string]jobpolicy.Kind{"PyTorchJob": want}, policies["team-a"].Kinds); diff != "" {
+		t.Errorf("the kinds differ (-want +got):\n%s", diff)
+	}
+	var rights []string
+	for _, o := range all {
+		if o.kind() == "ClusterRole" && o.name() == "tuning-f-fantasia-study-jobs" {
+			for i := range o.list("rules") {
+				rights = append(rights, o.text("rules", i, "apiGroups", 0)+"/"+o.text("rules", i, "resources", 0))
+			}
+		}
+	}
+	if !slices.Contains(rights, "kubeflow.org/pytorchjobs") {
+		t.Errorf("the worker has rights for %q", rights)
+	}
 }
 
 // Values of which nothing would come are refused, with the path that the user wrote.
@@ -387,6 +403,7 @@ func TestStudyJobsAreRefused(t *testing.T) {
 		"pools.default.kubejob.allowStudyJobs: only Study resources can bring Jobs": {
 			`studies.enabled=false`, `studies.jobs={"team-b":{}}`, `pools.default={"kubejob":{"allowStudyJobs":true}}`,
 		},
+		"/studies/kinds/JobSet":            {`studies.namespaces=["team-a"]`, `studies.jobs={"team-a":{}}`, `studies.kinds={"JobSet":{"apiVersion":"jobset.x-k8s.io/v1alpha2","resource":"jobsets"}}`},
 		"/studies/jobs/team-a/podSecurity": {`studies.namespaces=["team-a"]`, `studies.jobs={"team-a":{"podSecurity":"none"}}`},
 	} {
 		out, err := run(t, "helm", append([]string{"template", "f", chart, "--namespace=tuning"}, values(set...)...)...)

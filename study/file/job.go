@@ -23,6 +23,8 @@ func checkJob(t *study.TrialTemplate, r *check.Report, params []study.Parameter)
 	} {
 		r.AddIf(field.set, "spec.trial."+field.name, "cannot be combined with spec.trial.job, whose containers say how the program runs: leave one of them out")
 	}
+	r.AddIf((t.Job.APIVersion == "") != (t.Job.Kind == ""), path, "must have both apiVersion and kind, such as kubeflow.org/v1 and PyTorchJob, or neither for a Job")
+	r.AddIf(t.Mode == study.ModeStream && !t.Job.IsJob(), "spec.trial.mode", "stream needs a Job, not %s: leave out the job's apiVersion and kind", t.Job.Kind)
 	if len(t.Job.Spec) == 0 {
 		r.Add(path+".spec", "is missing: give the spec of a Job, with its pod template")
 		return

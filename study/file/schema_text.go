@@ -40,6 +40,8 @@ func descriptions() map[string]string {
 		"Budget.MaxDuration":      "How long the study may take, such as 2h.",
 		"TrialTemplate.Command":   "The program and its arguments; no shell is involved. ${name} is a parameter's value, ${args} becomes --name=value for every other active parameter, ${overrides} the same without dashes, ${file} the path of a JSON file with all of them; $${ is literal.",
 		"TrialTemplate.Job":       "Makes each trial a Job of Kubernetes in the namespace of the study's resource, if the operator allows it. Only for studies that are resources.",
+		"Job.APIVersion":          "The API version of another kind than Job, such as kubeflow.org/v1.",
+		"Job.Kind":                "Another kind than Job, such as PyTorchJob, that the operator allows.",
 		"Job.Container":           "The program's container. By default the first of the pod.",
 		"Job.Metadata":            "Labels and annotations of each Job.",
 		"Job.Spec":                "The spec of each Job, as Kubernetes defines it. ${name}, ${args} and ${FANTASIA_TRIAL} in its texts are replaced as in a command.",

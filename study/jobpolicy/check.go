@@ -28,7 +28,19 @@ func (p Policies) Check(namespace string, j *study.Job) error {
 	if err != nil {
 		return err
 	}
-	return p.CheckManifest(namespace, manifest)
+	return p.CheckFilled(namespace, j, manifest)
+}
+
+// CheckFilled is Check for a manifest that a worker has made of a template.
+func (p Policies) CheckFilled(namespace string, j *study.Job, manifest []byte) error {
+	if _, ok := p[namespace]; !ok || j.IsJob() {
+		return p.CheckManifest(namespace, manifest)
+	}
+	k, err := p.KindOf(namespace, j)
+	if err != nil {
+		return err
+	}
+	return p.CheckKind(namespace, k, manifest)
 }
 
 // CheckManifest is Check for the manifest of a Job, in JSON: a template's, or one that
@@ -48,8 +60,8 @@ func (p Policies) CheckManifest(namespace string, manifest []byte) error {
 	f.jobFields(&job.Spec)
 	f.metadata(".metadata", &job.ObjectMeta)
 	f.metadata(".spec.template.metadata", &job.Spec.Template.ObjectMeta)
-	f.podFields(namespace, own, &job.Spec.Template.Spec)
-	f.podSecurity(namespace, own.level(), &job.Spec.Template)
+	f.podFields(namespace, own, ".spec.template.spec", &job.Spec.Template.Spec)
+	f.podSecurity(namespace, own.level(), ".spec.template", &job.Spec.Template)
 	return f.err()
 }
 
@@ -81,8 +93,7 @@ func (f *findings) metadata(field string, m *metav1.ObjectMeta) {
 }
 
 // podFields checks what the Pod Security Standards do not.
-func (f *findings) podFields(namespace string, own Policy, spec *corev1.PodSpec) {
-	const pod = ".spec.template.spec"
+func (f *findings) podFields(namespace string, own Policy, pod string, spec *corev1.PodSpec) {
 	account := cmp.Or(spec.ServiceAccountName, spec.DeprecatedServiceAccount, defaultAccount)
 	if old := spec.DeprecatedServiceAccount; old != "" && old != account {
 		f.add(pod+".serviceAccount", "is %q, but serviceAccountName is %q: leave serviceAccount out", old, account)
@@ -102,10 +113,10 @@ var standards = sync.OnceValues(func() (policy.Evaluator, error) {
 })
 
 // podSecurity checks a pod against a Pod Security Standard, in its latest version.
-func (f *findings) podSecurity(namespace string, level api.Level, pod *corev1.PodTemplateSpec) {
+func (f *findings) podSecurity(namespace string, level api.Level, at string, pod *corev1.PodTemplateSpec) {
 	evaluator, err := standards()
 	if err != nil {
-		f.add(".spec.template", "the Pod Security Standards cannot be checked: %v", err)
+		f.add(at, "the Pod Security Standards cannot be checked: %v", err)
 		return
 	}
 	for _, result := range evaluator.EvaluatePod(api.LevelVersion{Level: level, Version: api.LatestVersion()}, &pod.ObjectMeta, &pod.Spec) {
@@ -116,6 +127,6 @@ func (f *findings) podSecurity(namespace string, level api.Level, pod *corev1.Po
 		if result.ForbiddenDetail != "" {
 			why += " (" + result.ForbiddenDetail + ")"
 		}
-		f.add(".spec.template", "%s: the Jobs of namespace %s must meet the Pod Security Standard %q", why, namespace, level)
+		f.add(at, "%s: the Jobs of namespace %s must meet the Pod Security Standard %q", why, namespace, level)
 	}
 }

@@ -1,6 +1,7 @@
 package jobpolicy
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -19,7 +20,7 @@ const path = "spec.trial.job"
 // Manifest returns the template as the manifest of a Job, in JSON, which is YAML too.
 func Manifest(j *study.Job) ([]byte, error) {
 	manifest, err := json.Marshal(map[string]any{
-		"apiVersion": "batch/v1", "kind": "Job", "metadata": j.Metadata, "spec": j.Spec,
+		"apiVersion": cmp.Or(j.APIVersion, "batch/v1"), "kind": cmp.Or(j.Kind, "Job"), "metadata": j.Metadata, "spec": j.Spec,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s cannot be written as JSON: %w", path, err)
@@ -50,9 +51,14 @@ func (f *findings) err() error {
 }
 
 // CheckShape returns a *study.Problems unless the template is a Job as Kubernetes
-// defines it, that runs its program once. It knows no policy.
+// defines it, that runs its program once. It knows no policy, and of other kinds only that they
+// need a pod template.
 func CheckShape(j *study.Job) error {
 	f := &findings{}
+	if !j.IsJob() {
+		f.addIf(len(podTemplates(j.Spec, ".spec")) == 0, ".spec", "has no pod template: no mapping in it has spec.containers")
+		return f.err()
+	}
 	manifest, err := Manifest(j)
 	if err != nil {
 		return err

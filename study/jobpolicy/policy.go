@@ -1,5 +1,5 @@
-// Package jobpolicy says which templates of Jobs the studies of a namespace may bring,
-// and checks them. Pods are checked against the Pod Security Standards by Kubernetes'
+// Package jobpolicy says which templates of Jobs, and of other kinds that the operator allows, the
+// studies of a namespace may bring, and checks them. Pods are checked against the Pod Security Standards by Kubernetes'
 // own code. The leader checks a template before it accepts the study, and a worker
 // checks each Job before it creates it.
 package jobpolicy
@@ -41,6 +41,8 @@ type Policy struct {
 	// PriorityClasses are the priority classes that pods may name; Any means all. Empty
 	// means that pods name none.
 	PriorityClasses []string `yaml:"priorityClasses"`
+	// Kinds are the kinds of resources, besides Jobs, that studies may bring, by their names.
+	Kinds map[string]Kind `yaml:"kinds"`
 }
 
 // Read reads a YAML file: a map from namespaces to policies.
@@ -70,6 +72,11 @@ func Read(path string) (Policies, error) {
 func (p Policy) valid(namespace string) error {
 	if len(validation.IsDNS1123Label(namespace)) > 0 {
 		return fmt.Errorf("%q is not the name of a namespace; each namespace must be listed by its name", namespace)
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Kinds)) {
+		if err := p.Kinds[name].valid(); err != nil {
+			return fmt.Errorf("%s.kinds.%s: %w", namespace, name, err)
+		}
 	}
 	if p.PodSecurity == "" {
 		return nil

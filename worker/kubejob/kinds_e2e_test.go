@@ -4,6 +4,8 @@ package kubejob
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"go.yaml.in/yaml/v4"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +25,8 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/jobpolicy"
 )
 
 // kind is another kind than Jobs, with what its real controller does in short: it makes a pod of
@@ -34,18 +39,20 @@ type kind struct {
 	done   string
 	// template has two %s: the containers of the leader and of another pod.
 	template, reporter string
+	// pods are the paths of its pod templates, as an operator writes them.
+	pods string
 }
 
 var kinds = []kind{
 	{
 		resource: schema.GroupVersionResource{Group: "jobset.x-k8s.io", Version: "v1alpha2", Resource: "jobsets"}, name: "JobSet", done: "Completed",
 		template: "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nspec:\n  replicatedJobs:\n    - {name: leader, template: {spec: {template: %s}}}\n    - {name: other, template: {spec: {template: %s}}}\n",
-		reporter: "spec.replicatedJobs.0.template.spec.template",
+		reporter: "spec.replicatedJobs.0.template.spec.template", pods: "spec.replicatedJobs.*.template.spec.template",
 	},
 	{
 		resource: schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "pytorchjobs"}, name: "PyTorchJob", done: "Succeeded",
 		template: "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nspec:\n  pytorchReplicaSpecs:\n    Master: {template: %s}\n    Worker: {template: %s}\n",
-		reporter: "spec.pytorchReplicaSpecs.Master.template",
+		reporter: "spec.pytorchReplicaSpecs.Master.template", pods: "spec.pytorchReplicaSpecs.*.template",
 	},
 }
 
@@ -141,8 +148,24 @@ func (c *cluster) reconcile(ctx context.Context, k kind, u *unstructured.Unstruc
 	return err
 }
 
+// jobOfYAML returns a template as a study brings it.
+func jobOfYAML(t *testing.T, text string) *study.Job {
+	t.Helper()
+	var content map[string]any
+	if err := yaml.Unmarshal([]byte(text), &content); err != nil {
+		t.Fatal(err)
+	}
+	data, err := json.Marshal(content)
+	j := &study.Job{}
+	if err := errors.Join(err, json.Unmarshal(data, j)); err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
 // TestOtherKindsOnACluster evaluates attempts by resources of other kinds, whose definitions are in
-// the cluster and whose controllers are small stand-ins. Only the chosen pod reports.
+// the cluster and whose controllers are small stand-ins: by the operator's template, and by one that
+// the study brings. Only the chosen pod reports.
 func TestOtherKindsOnACluster(t *testing.T) {
 	c := newCluster(t)
 	pod := func(flags ...string) string {
@@ -152,6 +175,12 @@ func TestOtherKindsOnACluster(t *testing.T) {
 	other := pod("--report=none", "--steps=1")
 	for _, k := range kinds {
 		c.define(k)
+	}
+	studies := schema.GroupVersionResource{Group: "fantasia.dev", Version: "v1", Resource: "studies"}
+	c.define(kind{resource: studies, name: "Study"})
+	owner := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "fantasia.dev/v1", "kind": "Study", "metadata": map[string]any{"name": "e2e"}}}
+	if _, err := c.o.Client.Resource(studies).Namespace(c.o.Namespace).Create(t.Context(), owner, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
 	}
 	c.o.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(c.kube.Discovery())) // it remembers what there is
 	for i, k := range kinds {
@@ -163,14 +192,24 @@ func TestOtherKindsOnACluster(t *testing.T) {
 			leader          string
 			outcome         messaging.Outcome
 			reason, message string
+			brought         bool // by the study, not by the operator's template
 		}{
-			{pod("--steps=3"), messaging.OutcomeCompleted, "", ""},
-			{pod("--exit=3"), messaging.OutcomeFailed, messaging.ReasonExit, "exit code 3"},
+			{pod("--steps=3"), messaging.OutcomeCompleted, "", "", false},
+			{pod("--exit=3"), messaging.OutcomeFailed, messaging.ReasonExit, "exit code 3", false},
+			{pod("--steps=3"), messaging.OutcomeCompleted, "", "", true},
+			{pod("--exit=3"), messaging.OutcomeFailed, messaging.ReasonExit, "exit code 3", true},
 		} {
 			o := c.o
 			o.Template, o.Reporter, o.Worker = fmt.Appendf(nil, k.template, tt.leader, other), k.reporter, fmt.Sprintf("%s-%d", strings.ToLower(k.name), n)
-			r, _ := c.runner(t, o)
 			a := trial(100 + 10*i + n)
+			if tt.brought {
+				o.Template, o.Reporter = nil, ""
+				o.StudyJobs = jobpolicy.Policies{o.Namespace: {PodSecurity: "restricted", Kinds: map[string]jobpolicy.Kind{k.name: {
+					APIVersion: k.resource.GroupVersion().String(), Resource: k.resource.Resource, Pods: []string{k.pods}, Reporter: k.reporter,
+				}}}}
+				a.StudyName, a.Run.Job = o.Namespace+".e2e", jobOfYAML(t, fmt.Sprintf(k.template, tt.leader, other))
+			}
+			r, _ := c.runner(t, o)
 			e, _ := evaluateOnce(t.Context(), t, r, a)
 			check(t, e, tt.outcome, tt.reason, tt.message)
 			pods, err := c.kube.CoreV1().Pods(c.o.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: LabelJob + "=" + JobName(a)})

@@ -103,7 +103,7 @@ type Runner struct {
 	// home evaluates by the operator's template; nil without one. teams are the namespaces
 	// whose studies may bring Jobs.
 	home  *plan
-	teams map[string]*site
+	teams map[team]*site
 	// background opens the teams' namespaces until close is called.
 	background sync.WaitGroup
 	close      context.CancelFunc
@@ -142,18 +142,16 @@ func newRunner(o Options) (*Runner, error) {
 	if len(o.Template) == 0 && len(o.StudyJobs) == 0 {
 		return nil, errors.New("a template, or namespaces whose studies may bring Jobs, are required")
 	}
-	r := &Runner{options: o, owners: map[string]metav1.OwnerReference{}, teams: map[string]*site{}}
+	r := &Runner{options: o, owners: map[string]metav1.OwnerReference{}, teams: map[team]*site{}}
 	if len(o.Template) > 0 {
 		if err := r.plans(); err != nil {
 			return nil, err
 		}
 	}
 	for _, namespace := range o.StudyJobs.Namespaces() {
-		s, err := r.team(namespace)
-		if err != nil {
+		if err := r.team(namespace); err != nil {
 			return nil, err
 		}
-		r.teams[namespace] = s
 	}
 	return r, nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -33,7 +34,9 @@ type site struct {
 	kind             schema.GroupVersionKind
 	success, failure *condition
 	// ownedBy is the owner of the resources, as Options.Owner is.
-	ownedBy  string
+	ownedBy string
+	// reporter is, for a kind that studies bring, the pod template whose program reports.
+	reporter string
 	resource schema.GroupVersionResource
 	client   dynamic.ResourceInterface
 
@@ -50,20 +53,52 @@ type plan struct {
 	container string
 	// reporter is the path of the only pod template whose program reports; empty for all.
 	reporter string
-	// brought means that the study brought the template, which policies limit.
-	brought bool
+	// brought is the template that the study brought, which policies limit; nil for the operator's.
+	brought *study.Job
 }
 
-// team returns the site of a namespace whose studies may bring Jobs.
-func (r *Runner) team(namespace string) (*site, error) {
+// team adds the sites of a namespace whose studies may bring Jobs: one for Jobs, and one for each
+// other kind.
+func (r *Runner) team(namespace string) error {
+	jobs := jobpolicy.Kind{APIVersion: "batch/v1", Resource: "jobs"}
+	if err := r.teamKind(namespace, "", "Job", jobs); err != nil {
+		return err
+	}
+	kinds := r.options.StudyJobs[namespace].Kinds
+	for _, name := range slices.Sorted(maps.Keys(kinds)) {
+		if err := r.teamKind(namespace, name, name, kinds[name]); err != nil {
+			return fmt.Errorf("%s.kinds.%s: %w", namespace, name, err)
+		}
+	}
+	return nil
+}
+
+// teamKind adds the site of a kind; key is what studies call it.
+func (r *Runner) teamKind(namespace, key, name string, k jobpolicy.Kind) error {
+	version, err := schema.ParseGroupVersion(k.APIVersion)
+	if err != nil {
+		return err
+	}
 	s := &site{
-		Runner: r, opening: make(chan struct{}, 1), namespace: namespace, kind: schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}, ownedBy: studyOwner,
-		resource: schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"},
+		Runner: r, opening: make(chan struct{}, 1), namespace: namespace, kind: version.WithKind(name), ownedBy: studyOwner,
+		resource: version.WithResource(k.Resource), reporter: k.Reporter,
 	}
 	if r.options.Client != nil {
 		s.client = r.options.Client.Resource(s.resource).Namespace(namespace)
 	}
-	return s, s.conditions("", "")
+	r.teams[team{namespace, key}] = s
+	return s.conditions(k.Success, k.Failure)
+}
+
+// team is a namespace, and a kind that its studies may bring; empty for Jobs.
+type team struct{ namespace, kind string }
+
+// teamOf returns the namespace and the kind of a study's template.
+func teamOf(namespace string, j *study.Job) team {
+	if j.IsJob() {
+		return team{namespace, ""}
+	}
+	return team{namespace, j.Kind}
 }
 
 // conditions compiles the conditions of success and failure; an empty one is that of the
@@ -135,8 +170,11 @@ func (r *Runner) sites() []*site {
 	if r.home != nil {
 		all = append(all, r.home.site)
 	}
-	for _, namespace := range slices.Sorted(maps.Keys(r.teams)) {
-		all = append(all, r.teams[namespace])
+	sorted := slices.SortedFunc(maps.Keys(r.teams), func(a, b team) int {
+		return cmp.Or(strings.Compare(a.namespace, b.namespace), strings.Compare(a.kind, b.kind))
+	})
+	for _, t := range sorted {
+		all = append(all, r.teams[t])
 	}
 	return all
 }
@@ -153,7 +191,10 @@ func (r *Runner) siteOf(a *messaging.Assignment) (*site, error) {
 	if !ok {
 		return nil, fmt.Errorf("spec.trial.job: study %s is not a resource of Kubernetes, so it has no namespace to run a Job in", a.StudyName)
 	}
-	s := r.teams[namespace]
+	s := r.teams[teamOf(namespace, a.Run.Job)]
+	if s == nil && !a.Run.Job.IsJob() && r.teams[team{namespace, ""}] != nil {
+		return nil, fmt.Errorf("spec.trial.job.kind: this worker creates no %s that the studies of namespace %s bring (--study-jobs)", a.Run.Job.Kind, namespace)
+	}
 	if s == nil {
 		return nil, fmt.Errorf("spec.trial.job: this worker creates no Jobs that the studies of namespace %s bring (--study-jobs)", namespace)
 	}
@@ -177,19 +218,19 @@ func (r *Runner) planOf(a *messaging.Assignment) (*plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("spec.trial.job: %w", err)
 	}
-	return &plan{site: s, template: t, container: a.Run.Job.Container, brought: true}, nil
+	return &plan{site: s, template: t, container: a.Run.Job.Container, reporter: s.reporter, brought: a.Run.Job}, nil
 }
 
 // permitted checks a manifest that a study brought, once its words are filled in.
 func (p *plan) permitted(object *unstructured.Unstructured) error {
-	if !p.brought {
+	if p.brought == nil {
 		return nil
 	}
 	manifest, err := json.Marshal(object.Object)
 	if err != nil {
 		return fmt.Errorf("spec.trial.job cannot be written as JSON: %w", err)
 	}
-	return p.options.StudyJobs.CheckManifest(p.namespace, manifest)
+	return p.options.StudyJobs.CheckFilled(p.namespace, p.brought, manifest)
 }
 
 // begun returns the attempts whose resources in this namespace an earlier process of the

@@ -138,8 +138,8 @@ func TestRecoverFromTeams(t *testing.T) {
 		map[schema.GroupVersionResource]string{{Group: "batch", Version: "v1", Resource: "jobs"}: "JobList"},
 		made("team-a", mine), made("team-b", forged), made("team-a", plain))
 	r.options.Logger = slog.New(slog.DiscardHandler)
-	for namespace, s := range r.teams {
-		s.client = client.Resource(s.resource).Namespace(namespace)
+	for of, s := range r.teams {
+		s.client = client.Resource(s.resource).Namespace(of.namespace)
 	}
 	found, err := r.Recover(t.Context())
 	if err != nil || len(found) != 1 || found[0].Assignment.Nonce != mine.Nonce || found[0].Assignment.Run.Job == nil {
@@ -151,7 +151,7 @@ func TestRecoverFromTeams(t *testing.T) {
 	if found, err = r.Recover(t.Context()); err != nil || len(found) != 0 {
 		t.Errorf("%+v, %v; want none once its result is on the disk", found, err)
 	}
-	settled, err := r.teams["team-a"].client.Get(t.Context(), JobName(mine), metav1.GetOptions{})
+	settled, err := r.teams[team{"team-a", ""}].client.Get(t.Context(), JobName(mine), metav1.GetOptions{})
 	if err != nil || settled.GetLabels()[LabelConcluded] != "true" {
 		t.Errorf("the Job has the labels %v, %v", settled.GetLabels(), err)
 	}
@@ -201,7 +201,7 @@ func TestAForbiddenJobIsDeleted(t *testing.T) {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "batch/v1", "kind": "Job"}}
 	u.SetName(JobName(a))
 	u.SetNamespace("team-a")
-	s := r.teams["team-a"]
+	s := r.teams[team{"team-a", ""}]
 	s.client = fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
 		map[schema.GroupVersionResource]string{{Group: "batch", Version: "v1", Resource: "jobs"}: "JobList"}, u).Resource(s.resource).Namespace("team-a")
 	e := r.evaluate(t.Context(), evaluation.Task{Assignment: a})
@@ -224,5 +224,43 @@ func TestJobWords(t *testing.T) {
 	}
 	if len(known) > 0 {
 		t.Errorf("%q have no values", known)
+	}
+}
+
+// A study may bring another kind that the policy of its namespace lists, with the pod that reports.
+func TestABroughtKind(t *testing.T) {
+	template := func(account string) *study.Job {
+		pod := map[string]any{"spec": map[string]any{"serviceAccountName": account, "containers": []any{map[string]any{"name": "pytorch", "image": "train", "args": []any{"${args}"}}}}}
+		return &study.Job{APIVersion: "kubeflow.org/v1", Kind: "PyTorchJob", Spec: map[string]any{"pytorchReplicaSpecs": map[string]any{
+			"Master": map[string]any{"template": pod}, "Worker": map[string]any{"template": pod},
+		}}}
+	}
+	kind := jobpolicy.Kind{
+		APIVersion: "kubeflow.org/v1", Resource: "pytorchjobs", Pods: []string{"spec.pytorchReplicaSpecs.*.template"}, Reporter: "spec.pytorchReplicaSpecs.Master.template",
+	}
+	r := newTestRunner(t, Options{StudyJobs: jobpolicy.Policies{"team-a": {Kinds: map[string]jobpolicy.Kind{"PyTorchJob": kind}}, "team-b": {}}})
+	a := brought(t, "default")
+	a.Run.Job = template("default")
+	p, object, err := r.prepare(evaluation.Task{Assignment: a})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if object.GetKind() != "PyTorchJob" || object.GetName() != JobName(a) || object.GetNamespace() != "team-a" || p.resource.Resource != "pytorchjobs" || p.resource.Group != "kubeflow.org" {
+		t.Errorf("it is %s %s/%s, created as %v", object.GetKind(), object.GetNamespace(), object.GetName(), p.resource)
+	}
+	var reporting []bool
+	for _, pod := range podTemplates(object.Object) { // the Master's first
+		reporting = append(reporting, reports(pod))
+	}
+	if !slices.Equal(reporting, []bool{true, false}) {
+		t.Errorf("the pods report: %v, want only the Master", reporting)
+	}
+	a.Run.Job = template("admin")
+	if _, _, err := r.prepare(evaluation.Task{Assignment: a}); err == nil || !strings.Contains(err.Error(), `may not run as service account "admin"`) {
+		t.Errorf("a forbidden account: %v", err)
+	}
+	a.StudyName = "team-b.digits"
+	if err := (&evaluator{runner: r}).Accept(a); err == nil || !strings.Contains(err.Error(), "creates no PyTorchJob that the studies of namespace team-b bring") {
+		t.Errorf("a namespace without the kind: %v", err)
 	}
 }

@@ -87,7 +87,7 @@ metadata:
     checksum/template: {{ sha256sum . }}
     {{- end }}
     {{- if $p.kubejob.allowStudyJobs }}
-    checksum/study-jobs: {{ toYaml $root.Values.studies.jobs | sha256sum }}
+    checksum/study-jobs: {{ include "fantasia.studyJobs" $root | sha256sum }}
     {{- end }}
     {{- with merge (dict) $p.podAnnotations $root.Values.podAnnotations }}
     {{- toYaml . | nindent 4 }}
@@ -357,4 +357,13 @@ max(fantasia_pool_useful_parallelism{fantasia_pool="{{ index . 1 }}"{{ with $mat
 - --sidecar={{ include "fantasia.image" (list .root "worker" "") }}
 - --sidecar-pull-policy={{ .root.Values.image.pullPolicy }}
 {{- end }}
+{{- end -}}
+
+{{/* The policies of the namespaces whose studies may bring Jobs, each with the kinds that all may bring: the root. */}}
+{{- define "fantasia.studyJobs" -}}
+{{- $policies := dict -}}
+{{- range $namespace, $policy := .Values.studies.jobs -}}
+{{- $_ := set $policies $namespace (merge (dict "kinds" $.Values.studies.kinds) $policy) -}}
+{{- end -}}
+{{- toYaml $policies -}}
 {{- end -}}
