@@ -35,7 +35,8 @@ type Suggestions struct {
 type clients struct {
 	studies *studies
 	journal *journal
-	asking  []*asking
+	// runs are the studies with calls that wait: see run.calls.
+	runs []*run
 }
 
 // asking is one call that waits for trials.
@@ -45,14 +46,38 @@ type asking struct {
 	count  int
 	until  time.Time
 	reply  func(Suggestions, error)
+	served bool
+	waits  func() // called once it is known that the call must wait; nil afterwards
+}
+
+type waitingKey struct{}
+
+// WhenWaiting returns a context with which Suggest calls waits once it must wait for trials. The
+// leader's loop calls waits, so it MUST return at once.
+func WhenWaiting(ctx context.Context, waits func()) context.Context {
+	return context.WithValue(ctx, waitingKey{}, waits)
+}
+
+// Waiting calls the function that WhenWaiting has put into a context, if any.
+func Waiting(ctx context.Context) {
+	if waits, ok := ctx.Value(waitingKey{}).(func()); ok {
+		waits()
+	}
 }
 
 // ask lets a call wait until answer answers it.
 func (c *clients) ask(a *asking, now time.Time) error {
-	if len(c.asking) >= maxAsking {
+	waiting := 0
+	for _, r := range c.runs {
+		waiting += len(r.calls)
+	}
+	if waiting >= maxAsking {
 		return fmt.Errorf("%w: at most %d", ErrBusy, maxAsking)
 	}
-	c.asking = append(c.asking, a)
+	if len(a.run.calls) == 0 {
+		c.runs = append(c.runs, a.run)
+	}
+	a.run.calls = append(a.run.calls, a)
 	c.studies.step(a.run, engine.Seek{At: now, Client: a.client, Want: a.count})
 	return nil
 }
@@ -60,29 +85,56 @@ func (c *clients) ask(a *asking, now time.Time) error {
 // answer answers the calls that need not wait any longer, once the next commit has made
 // their trials durable. It returns when it must be called again; zero for never.
 func (c *clients) answer(now time.Time) (next time.Time) {
-	if len(c.asking) == 0 {
-		return time.Time{}
+	for _, r := range c.runs {
+		c.answerOf(r, now)
+		for _, a := range r.calls {
+			if a.waits != nil {
+				a.waits()
+				a.waits = nil
+			}
+			if next.IsZero() || a.until.Before(next) {
+				next = a.until
+			}
+		}
 	}
-	waiting := c.asking
-	c.asking = nil
-	var answered []*run
-	for _, a := range waiting {
-		if (a.run.stepped || !now.Before(a.until)) && c.served(a, now) {
-			answered = append(answered, a.run)
+	c.forget()
+	return next
+}
+
+// answerOf is answer for the calls of one study.
+func (c *clients) answerOf(r *run, now time.Time) {
+	stepped, answered := r.stepped, false
+	holds := r.holds()
+	r.stepped = false
+	for _, a := range r.calls {
+		if now.Before(a.until) && (!stepped || holds[a.client] == 0 && r.waitable(c.studies)) {
 			continue
 		}
-		c.asking = append(c.asking, a)
-		if next.IsZero() || a.until.Before(next) {
-			next = a.until
+		if a.served = c.served(a, now); a.served {
+			answered = true
+		}
+		if r.stepped { // a search has ended, so that others may hold trials
+			holds, stepped, r.stepped = r.holds(), true, false
 		}
 	}
-	for _, a := range waiting {
-		a.run.stepped = false
+	r.calls = slices.DeleteFunc(r.calls, func(a *asking) bool { return a.served })
+	r.stepped = answered // a search that has ended may let others hold fewer or more
+}
+
+// forget forgets the studies without calls.
+func (c *clients) forget() {
+	c.runs = slices.DeleteFunc(c.runs, func(r *run) bool { return len(r.calls) == 0 })
+}
+
+// waitable reports whether calls of clients without trials wait: they do while the study runs.
+func (r *run) waitable(s *studies) bool { return s.runs[r.spec.ID] == r && r.running() }
+
+// holds returns how many trials each client holds.
+func (r *run) holds() map[string]int {
+	if r.engine == nil {
+		return nil
 	}
-	for _, r := range answered { // a search that has ended may let others hold fewer or more
-		r.stepped = true
-	}
-	return next
+	return r.engine.Holds()
 }
 
 // served answers a call if it need not wait any longer, and reports whether it did.
@@ -96,15 +148,15 @@ func (c *clients) served(a *asking, now time.Time) bool {
 		a.reply(Suggestions{}, r.broken)
 		return true
 	}
-	held, more := r.engine.Held(a.client)
-	enough := len(held) >= a.count || len(held) > 0 && !more || !r.running()
+	held, more := r.engine.Held(a.client, a.count)
+	enough := len(held) == a.count || len(held) > 0 && !more || !r.running()
 	if !enough && now.Before(a.until) {
 		return false
 	}
+	a.served = true
 	if len(held) < a.count {
 		c.endSearch(a, now)
 	}
-	held = held[:min(len(held), a.count)]
 	for i := range held {
 		r.hear(attemptOf(r, &held[i]), now)
 	}
@@ -115,15 +167,19 @@ func (c *clients) served(a *asking, now time.Time) bool {
 
 // endSearch tells the engine that a call has ended, unless its client has another one.
 func (c *clients) endSearch(a *asking, now time.Time) {
-	if !slices.ContainsFunc(c.asking, func(b *asking) bool { return a != b && a.run == b.run && a.client == b.client }) {
+	if !slices.ContainsFunc(a.run.calls, func(b *asking) bool { return !b.served && a.client == b.client }) {
 		c.studies.step(a.run, engine.Seek{At: now, Client: a.client})
 	}
 }
 
 // withdraw ends a call whose caller is gone.
 func (c *clients) withdraw(a *asking, now time.Time) {
-	if i := slices.Index(c.asking, a); i >= 0 {
-		c.asking = slices.Delete(c.asking, i, i+1)
+	if a.run == nil { // it was refused
+		return
+	}
+	if i := slices.Index(a.run.calls, a); i >= 0 {
+		a.run.calls = slices.Delete(a.run.calls, i, i+1)
+		c.forget()
 		c.endSearch(a, now)
 	}
 }
@@ -182,7 +238,7 @@ func (c *Coordinator) Suggest(ctx context.Context, nameOrID, client string, coun
 	}
 	done := make(chan reply, 1)
 	shares := quota.From(ctx)
-	a := &asking{client: client, count: count, reply: func(s Suggestions, err error) { done <- reply{s, err} }}
+	a := &asking{waits: func() { Waiting(ctx) }, client: client, count: count, reply: func(s Suggestions, err error) { done <- reply{s, err} }}
 	sent := l.submit(ctx, input{
 		refused: func() { done <- reply{error: ErrNotLeader} },
 		do: func(ctx context.Context, now time.Time) error {

@@ -77,22 +77,18 @@ func (l *leader) opens(r *run, call int) int {
 	if !r.byClients() {
 		return max(open, r.useful())
 	}
-	for _, a := range l.clients.asking {
-		if a.run == r {
-			call += wants(r, a)
-		}
+	room := r.spec.Definition.Spec.Parallelism - open
+	if room <= 0 {
+		return open
 	}
 	call -= r.status.Counts.Pending // clients get these first
-	return open + max(0, min(call, r.spec.Definition.Spec.Parallelism-open))
-}
-
-// wants returns how many trials a client waits for.
-func wants(r *run, a *asking) int {
-	if r.engine == nil {
-		return 0
+	if len(r.calls) > 0 && call < room {
+		held := r.holds()
+		for _, a := range r.calls {
+			call += max(0, a.count-held[a.client])
+		}
 	}
-	held, _ := r.engine.Held(a.client)
-	return max(0, a.count-len(held))
+	return open + max(0, min(call, room))
 }
 
 // admitStudy returns an error if there is no room in the caller's quotas for a study that has not
@@ -130,7 +126,7 @@ func (l *leader) admitCall(shares []quota.Share, a *asking) error {
 	if len(shares) == 0 {
 		return nil
 	}
-	more := l.opens(a.run, wants(a.run, a)) - l.opens(a.run, 0)
+	more := l.opens(a.run, max(0, a.count-a.run.holds()[a.client])) - l.opens(a.run, 0)
 	return quota.Admit(shares, a.run.name(), l.usedNow, quota.Use{quota.OpenTrials: int64(more)})
 }
 

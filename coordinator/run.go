@@ -65,6 +65,8 @@ type run struct {
 	changes int
 	// stepped says that the engine has had an event since clients were last answered.
 	stepped bool
+	// calls are those of clients that wait for trials, oldest first: see clients.
+	calls []*asking
 	// asking cancels the last request to the optimiser, fallingBack the last one for
 	// fallbacks; nil before the first.
 	asking, fallingBack context.CancelFunc

@@ -126,12 +126,12 @@ func granted(ctx context.Context) Grant {
 	return g
 }
 
-// allowed returns Study's error. It does not read the study if the grant covers all.
+// allowed returns Name's error. It reads nothing if the grant covers all.
 func (r restricted) allowed(ctx context.Context, nameOrID string) error {
 	if g := granted(ctx); len(g.Prefixes) == 0 {
 		return nil
 	}
-	_, err := r.Study(ctx, nameOrID)
+	_, err := r.Name(ctx, nameOrID)
 	return err
 }
 
@@ -186,11 +186,11 @@ func (r restricted) mayChange(ctx context.Context, request any) error {
 // mayChangeStudy is mayChange for a resource's name: of a study, or of a trial.
 func (r restricted) mayChangeStudy(ctx context.Context, resource string) error {
 	nameOrID, _, _ := strings.Cut(studyOf(resource), "/")
-	s, err := r.Study(ctx, nameOrID)
+	name, err := r.Name(ctx, nameOrID)
 	if err != nil {
 		return err
 	}
-	return granted(ctx).change(s.Spec.Definition.Metadata.Name)
+	return granted(ctx).change(name)
 }
 
 // change returns an error if the grant does not allow to change the study with a name.
@@ -225,7 +225,7 @@ func (r restricted) Workers(ctx context.Context) ([]coordinator.Worker, error) {
 		for _, a := range running {
 			known, asked := covered[a.Study]
 			if !asked {
-				switch _, err := r.Study(ctx, a.Study); {
+				switch _, err := r.Name(ctx, a.Study); {
 				case err == nil:
 					known = true
 				case !errors.Is(err, study.ErrNotFound):
@@ -283,6 +283,15 @@ func (r restricted) Study(ctx context.Context, nameOrID string) (Study, error) {
 		return Study{}, fmt.Errorf("study %q: %w", nameOrID, study.ErrNotFound)
 	}
 	return s, err
+}
+
+// Name implements Reader.
+func (r restricted) Name(ctx context.Context, nameOrID string) (string, error) {
+	name, err := r.reader.Name(ctx, nameOrID)
+	if err == nil && !granted(ctx).Covers(name) {
+		return "", fmt.Errorf("study %q: %w", nameOrID, study.ErrNotFound)
+	}
+	return name, err
 }
 
 // WatchStudy implements Reader.

@@ -45,7 +45,9 @@ type Reader interface {
 	// after the name given; "" starts with the first one.
 	Studies(ctx context.Context, after string, limit int) ([]Study, error)
 	Study(ctx context.Context, study string) (Study, error)
-	// WatchStudy yields the current study and then the study after each change. A
+	// Name returns a study's name. What it costs does not grow with the study.
+	Name(ctx context.Context, study string) (string, error)
+	// WatchStudy yields the head of the current study and then of the study after each change. A
 	// slow reader gets only the latest state. It ends after a terminal state, when
 	// the study is deleted, with an error, or when ctx ends (with ctx's error or none).
 	WatchStudy(ctx context.Context, study string) iter.Seq2[Study, error]

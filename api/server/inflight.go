@@ -11,6 +11,8 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/fantasia-hpo/fantasia/coordinator"
 )
 
 // inFlight is how many bytes a request has in memory, from the time at which they are read
@@ -97,7 +99,7 @@ func (b *meteredBody) Read(p []byte) (int, error) {
 }
 
 // settled is an interceptor that tells a request's inFlight how large its message is, and lets
-// only so many study files be read.
+// only so many requests of a caller be worked on, and study files be read.
 type settled struct{}
 
 var _ connect.Interceptor = settled{}
@@ -106,14 +108,20 @@ var _ connect.Interceptor = settled{}
 func (settled) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
 		settle(ctx, req.Any())
-		if f, ok := ctx.Value(inFlightKey{}).(*inFlight); ok && procedures[req.Spec().Procedure].parses {
+		f, ok := ctx.Value(inFlightKey{}).(*inFlight)
+		if !ok {
+			return next(ctx, req)
+		}
+		if procedures[req.Spec().Procedure].parses {
 			done, refused := f.l.read(ctx, f.name, f.c)
 			if refused != nil {
 				return nil, refused
 			}
 			defer done()
 		}
-		return next(ctx, req)
+		end := f.turn(ctx)
+		defer end()
+		return next(coordinator.WhenWaiting(ctx, end), req)
 	}
 }
 

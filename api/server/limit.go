@@ -29,6 +29,12 @@ type Limits struct {
 	// Suggestions is how many calls of a caller may wait for trials at the same time. Default
 	// 500; the leader lets 2,000 of all callers wait.
 	Suggestions int
+	// AtOnce is how many requests of a caller are worked on at the same time. Further requests wait
+	// for their turn; streams, and calls that wait for trials, need none. Default 8. A request that
+	// has waited for Patience goes on without a turn, so that requests which take long, such as in an
+	// outage of etcd, do not hold up others of their caller. Default 4 s.
+	AtOnce   int
+	Patience time.Duration
 	// Files is how many study files of a caller are read at the same time, and AllFiles how
 	// many of all callers. Further requests wait for a while. Default 2 and 4, but fewer than
 	// the processor has cores if it has several, so that the leader never waits for a core.
@@ -62,6 +68,12 @@ func (l Limits) withDefaults() Limits {
 	}
 	if l.Suggestions <= 0 {
 		l.Suggestions = 500
+	}
+	if l.AtOnce <= 0 {
+		l.AtOnce = 8
+	}
+	if l.Patience <= 0 {
+		l.Patience = 4 * time.Second
 	}
 	if l.AllFiles <= 0 {
 		l.AllFiles = max(1, min(4, runtime.GOMAXPROCS(0)-1))
@@ -104,6 +116,8 @@ type caller struct {
 	streams  int
 	suggests int   // calls that wait for trials
 	bytes    int64 // of requests in memory
+	// turns has a place for each request that is worked on.
+	turns chan struct{}
 	// files has a place for each study file that is read; waiting counts those that have none.
 	files   chan struct{}
 	waiting int
@@ -161,7 +175,7 @@ func (l *limiter) enter(ctx context.Context, name string, p procedure) (c *calle
 	c = l.callers[name]
 	if c == nil {
 		l.forget(now)
-		c = &caller{requests: rate.NewLimiter(rate.Limit(l.limits.Rate), l.limits.Burst), files: make(chan struct{}, l.limits.Files)}
+		c = &caller{requests: rate.NewLimiter(rate.Limit(l.limits.Rate), l.limits.Burst), turns: make(chan struct{}, l.limits.AtOnce), files: make(chan struct{}, l.limits.Files)}
 		l.callers[name] = c
 	}
 	if !c.requests.AllowN(now, 1) {
@@ -251,7 +265,7 @@ func (l *limiter) forget(now time.Time) {
 		return
 	}
 	for name, c := range l.callers {
-		if c.streams == 0 && c.suggests == 0 && c.bytes == 0 && c.waiting == 0 && len(c.files) == 0 && c.requests.TokensAt(now) >= float64(l.limits.Burst) {
+		if c.streams == 0 && c.suggests == 0 && c.bytes == 0 && c.waiting == 0 && len(c.files) == 0 && len(c.turns) == 0 && c.requests.TokensAt(now) >= float64(l.limits.Burst) {
 			delete(l.callers, name)
 		}
 	}

@@ -114,15 +114,10 @@ func (l *seekers) count(open []*trial) {
 	if len(*l) == 0 {
 		return
 	}
-	holds := map[string]int{}
-	for _, t := range open {
-		if a := t.rec.Last(); a != nil && a.State == study.AttemptOpen {
-			holds[a.Worker]++
-		}
-	}
+	held := holds(open)
 	for i := range *l {
 		s := &(*l)[i]
-		s.missing = s.want - holds[s.client]
+		s.missing = s.want - held[s.client]
 	}
 	*l = slices.DeleteFunc(*l, func(s seeker) bool { return s.missing <= 0 })
 }
@@ -159,15 +154,39 @@ func (e *Engine) giveToSeeker(t *trial) {
 	e.setState(t, study.TrialRunning)
 }
 
-// Held returns the trials that a client holds, oldest first. more reports whether it can
-// hold more before another trial ends.
-func (e *Engine) Held(client string) (held []record.Trial, more bool) {
+// Held returns the first trials that a client holds, oldest first and at most limit. more
+// reports whether it can hold more before another trial ends.
+func (e *Engine) Held(client string, limit int) (held []record.Trial, more bool) {
 	for _, t := range e.open {
-		if a := t.rec.Last(); a != nil && a.State == study.AttemptOpen && a.Worker == client {
+		if len(held) == limit {
+			break
+		}
+		if t.holder() == client {
 			held = append(held, t.copy())
 		}
 	}
 	return held, e.running() && (e.waiting(e.parallelism()) || !e.demand.exhausted && min(e.parallelism()-e.active(), e.remaining()) > 0)
+}
+
+// Holds returns how many trials each client holds.
+func (e *Engine) Holds() map[string]int { return holds(e.open) }
+
+func holds(open []*trial) map[string]int {
+	n := map[string]int{}
+	for _, t := range open {
+		if client := t.holder(); client != "" {
+			n[client]++
+		}
+	}
+	return n
+}
+
+// holder returns the client or worker that holds the trial's open attempt; "" if nobody does.
+func (t *trial) holder() string {
+	if a := t.rec.Last(); a != nil && a.State == study.AttemptOpen {
+		return a.Worker
+	}
+	return ""
 }
 
 // Attempt returns the attempt by which a client holds or last held a trial, or the one

@@ -532,7 +532,7 @@ func TestClientsAreGivenNothingUnasked(t *testing.T) {
 		for r.ask != nil {
 			r.suggest(float64(trial) / 10)
 		}
-		if held, _ := r.e.Held("c"); len(held) != 1 || held[0].Number != trial {
+		if held, _ := r.e.Held("c", 2); len(held) != 1 || held[0].Number != trial {
 			t.Fatalf("the client asked for one trial and holds %v", held)
 		}
 		out := r.step(Told{At: r.now, Client: "c", Trial: trial, Outcome: messaging.OutcomeCompleted, Values: study.Values{1}})
@@ -545,7 +545,7 @@ func TestClientsAreGivenNothingUnasked(t *testing.T) {
 		for range 3 {
 			r.after(10 * time.Second)
 		}
-		if held, _ := r.e.Held("c"); len(held) > 0 {
+		if held, _ := r.e.Held("c", 2); len(held) > 0 {
 			t.Fatalf("after trial %d the client was given trial %d, which it did not ask for", trial, held[0].Number)
 		}
 	}

@@ -91,7 +91,7 @@ func (s *simClient) poll(life int) {
 		if s.cut() {
 			return
 		}
-		held, _ := w.e.Held(s.name)
+		held, _ := w.e.Held(s.name, s.want+1)
 		if len(held) > s.want {
 			w.check.fail("client %s holds %d trials and wanted %d", s.name, len(held), s.want)
 		}

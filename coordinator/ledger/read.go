@@ -356,14 +356,44 @@ func (l *Ledger) ID(ctx context.Context, nameOrID string) (string, error) {
 	return "", fmt.Errorf("study %s: %w", nameOrID, ErrNotFound)
 }
 
+// Name returns the name of a study, given by its name or its id. The error wraps ErrNotFound if
+// there is none.
+func (l *Ledger) Name(ctx context.Context, nameOrID string) (string, error) {
+	resp, err := l.client.Txn(ctx).Then(
+		clientv3.OpGet(l.o.Prefix+nameKey(nameOrID), clientv3.WithCountOnly()),
+		clientv3.OpGet(l.o.Prefix+studyKey(nameOrID, headLeaf)),
+	).Commit()
+	if err != nil {
+		return "", fmt.Errorf("find study %s: %w", nameOrID, err)
+	}
+	if resp.Responses[0].GetResponseRange().Count == 1 {
+		return nameOrID, nil
+	}
+	for _, kv := range resp.Responses[1].GetResponseRange().Kvs { // at most one
+		var h head
+		err := decode(kv, &h)
+		return h.Definition.Metadata.Name, err
+	}
+	return "", fmt.Errorf("study %s: %w", nameOrID, ErrNotFound)
+}
+
 // Study reads a study, given by its name or its id, without its trials. The error wraps
 // ErrNotFound if there is none, ErrCorrupt if it is unreadable.
 func (l *Ledger) Study(ctx context.Context, nameOrID string) (Summary, error) {
+	return l.summary(ctx, nameOrID, specLeaf)
+}
+
+// Head is Study with only the study's head: see study.Study.Head.
+func (l *Ledger) Head(ctx context.Context, nameOrID string) (Summary, error) {
+	return l.summary(ctx, nameOrID, headLeaf)
+}
+
+func (l *Ledger) summary(ctx context.Context, nameOrID, specOrHead string) (Summary, error) {
 	id, err := l.ID(ctx, nameOrID)
 	if err != nil {
 		return Summary{}, err
 	}
-	out, err := l.summaries(ctx, specLeaf, []named{{nameOrID, id}})
+	out, err := l.summaries(ctx, specOrHead, []named{{nameOrID, id}})
 	if err == nil && len(out) == 0 {
 		err = fmt.Errorf("study %s: %w", nameOrID, ErrNotFound)
 	}

@@ -22,14 +22,15 @@ import (
 // Backend serves the API of a replica: it reads from the ledger and writes through the
 // coordinator, which must be the leader for that. It is safe for concurrent use.
 type Backend struct {
-	c *coordinator.Coordinator
-	l store
+	c       *coordinator.Coordinator
+	l       store
+	watches watches
 }
 
 var _ server.Backend = (*Backend)(nil)
 
 // New returns the backend of a replica.
-func New(c *coordinator.Coordinator, l *ledger.Ledger) *Backend { return &Backend{c, store{l}} }
+func New(c *coordinator.Coordinator, l *ledger.Ledger) *Backend { return &Backend{c: c, l: store{l}} }
 
 // Leader returns the address that the leader advertises, or self if this replica leads.
 // It is a server.Leader; its error wraps study.ErrAway if etcd does not answer.
@@ -80,6 +81,11 @@ func (b *Backend) Study(ctx context.Context, nameOrID string) (server.Study, err
 		return server.Study{}, err
 	}
 	return b.shown(ctx, s)
+}
+
+// Name implements server.Backend.
+func (b *Backend) Name(ctx context.Context, nameOrID string) (string, error) {
+	return b.l.name(ctx, nameOrID)
 }
 
 // Create implements server.Backend.

@@ -91,6 +91,14 @@ func (l store) study(ctx context.Context, nameOrID string) (ledger.Summary, erro
 	return readLedger(ctx, l, func(ctx context.Context) (ledger.Summary, error) { return l.Study(ctx, nameOrID) })
 }
 
+func (l store) head(ctx context.Context, nameOrID string) (ledger.Summary, error) {
+	return readLedger(ctx, l, func(ctx context.Context) (ledger.Summary, error) { return l.Head(ctx, nameOrID) })
+}
+
+func (l store) name(ctx context.Context, nameOrID string) (string, error) {
+	return readLedger(ctx, l, func(ctx context.Context) (string, error) { return l.Name(ctx, nameOrID) })
+}
+
 func (l store) id(ctx context.Context, nameOrID string) (string, error) {
 	return readLedger(ctx, l, func(ctx context.Context) (string, error) { return l.ID(ctx, nameOrID) })
 }

@@ -23,38 +23,17 @@ func (b *Backend) WatchStudy(ctx context.Context, nameOrID string) iter.Seq2[ser
 			yield(server.Study{}, err)
 			return
 		}
-		ctx, cancel := context.WithCancel(ctx)
-		w, err := watchStudy(ctx, b.l, id)
-		if err != nil {
-			cancel()
-			yield(server.Study{}, err)
-			return
-		}
-		defer w.running.Wait()
-		defer cancel()
-		for range w.changed {
-			s, err := b.l.Study(ctx, id)
-			if errors.Is(err, ledger.ErrNotFound) {
-				return
-			}
-			ended := err == nil && s.Status.State.Terminal()
-			var shown server.Study
+		w, leave := b.join(ctx, id)
+		defer leave()
+		for v := range w.views(ctx) {
 			switch {
-			case err != nil:
-			case ended:
-				shown, err = b.whole(ctx, s)
-			default:
-				shown, err = b.shown(ctx, s)
-			}
-			if err != nil {
-				b.end(ctx, err, func(err error) { yield(server.Study{}, err) })
+			case v.failed != nil:
+				b.end(ctx, v.failed, func(err error) { yield(server.Study{}, err) })
 				return
-			}
-			if !yield(shown, nil) || ended {
+			case v.gone || !yield(v.study, nil) || v.study.Status.State.Terminal():
 				return
 			}
 		}
-		b.end(ctx, w.failed, func(err error) { yield(server.Study{}, err) })
 	}
 }
 
@@ -67,7 +46,7 @@ type studyWatch struct {
 }
 
 // watchStudy watches a study until it is deleted or ctx ends; the caller must wait
-// until the watch no longer runs. Its first signal is for the study as it is.
+// until the watch no longer runs. The first signal is for the first change after the call.
 func watchStudy(ctx context.Context, l store, id string) (*studyWatch, error) {
 	// From a revision on, a watch does not begin with all trials.
 	now, err := readLedger(ctx, l, l.Revision)
@@ -75,7 +54,6 @@ func watchStudy(ctx context.Context, l store, id string) (*studyWatch, error) {
 		return nil, err
 	}
 	w := &studyWatch{changed: make(chan struct{}, 1)}
-	w.changed <- struct{}{}
 	w.running.Go(func() {
 		defer close(w.changed)
 		dirty := false

@@ -22,7 +22,7 @@ func (b *Backend) WatchTrials(ctx context.Context, nameOrID string, existing boo
 		}
 		var s ledger.Summary
 		if err == nil {
-			s, err = b.l.study(ctx, nameOrID)
+			s, err = b.l.head(ctx, nameOrID)
 		}
 		if err != nil {
 			yield(record.Trial{}, err)

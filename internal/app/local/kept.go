@@ -116,6 +116,15 @@ func (k *kept) Study(ctx context.Context, nameOrID string) (server.Study, error)
 	return k.shown(r), nil
 }
 
+// Name implements server.Backend.
+func (k *kept) Name(ctx context.Context, nameOrID string) (string, error) {
+	r, err := k.study(ctx, nameOrID)
+	if err != nil {
+		return "", err
+	}
+	return r.Study.Definition.Metadata.Name, nil
+}
+
 // shown returns the study with what is known of its results.
 func (k *kept) shown(r *Result) server.Study {
 	s := server.Study{Spec: r.Study, Status: r.Status, Best: r.Best}

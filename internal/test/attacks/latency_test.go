@@ -1,6 +1,7 @@
 package attacks
 
 import (
+	"bufio"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -11,11 +12,13 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -29,6 +32,9 @@ import (
 
 var (
 	rounds = flag.Int("attacks.rounds", 5, "how many trials the ordinary team takes and tells, quietly and under each attack")
+	turns  = flag.Int("attacks.turns", 1, "in how many turns these are taken, quietly and under attack")
+	large  = flag.Int("attacks.studies", 8, "how many studies of 100 kB the attacker has")
+	only   = flag.String("attacks.only", "", "part of the names of the attacks to play")
 	report = flag.String("attacks.report", "", "the file for the latencies as Markdown")
 )
 
@@ -44,7 +50,7 @@ type attack struct {
 	once     func(ctx context.Context, a *attacker) error
 }
 
-// attacker has a token for its own studies only.
+// attacker has a token for its own studies only, as the ordinary team has.
 type attacker struct {
 	address string
 	http    *http.Client
@@ -55,7 +61,7 @@ type attacker struct {
 var attacks = []attack{
 	{"study files with 20,000 problems", 8, func(ctx context.Context, a *attacker) error { return a.create(ctx, manyProblems()) }},
 	{"study files with aliases", 8, func(ctx context.Context, a *attacker) error { return a.create(ctx, aliases()) }},
-	{"lists of 40 studies of 100 kB", 8, func(ctx context.Context, a *attacker) error {
+	{"lists of studies of 100 kB", 8, func(ctx context.Context, a *attacker) error {
 		_, err := a.api.ListStudies(ctx, connect.NewRequest(&fantasiav1.ListStudiesRequest{PageSize: 1000}))
 		return err
 	}},
@@ -65,7 +71,7 @@ var attacks = []attack{
 	{"failed logins", 16, func(ctx context.Context, a *attacker) error {
 		return a.post(ctx, "/ui/login", url.Values{"token": {"wrong"}, "next": {"/ui/"}})
 	}},
-	{"600 streams", 600, func(ctx context.Context, a *attacker) error {
+	{"600 watches of a study of 100 kB", 600, func(ctx context.Context, a *attacker) error {
 		stream, err := a.api.WatchStudy(ctx, connect.NewRequest(&fantasiav1.WatchStudyRequest{Name: "studies/evil-0"}))
 		if err != nil {
 			return err
@@ -77,6 +83,14 @@ var attacks = []attack{
 	}},
 	{"600 calls that wait for trials", 600, func(ctx context.Context, a *attacker) error {
 		_, err := a.api.SuggestTrials(ctx, connect.NewRequest(&fantasiav1.SuggestTrialsRequest{Parent: "studies/evil-wait", ClientId: fmt.Sprintf("other-%d", a.calls.Add(1)), Count: 1}))
+		return err
+	}},
+	{"600 calls of one client that wait for trials", 600, func(ctx context.Context, a *attacker) error {
+		_, err := a.api.SuggestTrials(ctx, connect.NewRequest(&fantasiav1.SuggestTrialsRequest{Parent: "studies/evil-wait", ClientId: "other", Count: 1}))
+		return err
+	}},
+	{"600 calls of a client that holds its trials", 600, func(ctx context.Context, a *attacker) error {
+		_, err := a.api.SuggestTrials(ctx, connect.NewRequest(&fantasiav1.SuggestTrialsRequest{Parent: "studies/evil-wait", ClientId: "holder", Count: 2}))
 		return err
 	}},
 	{"2,000 silent connections", 2000, func(ctx context.Context, a *attacker) error {
@@ -144,7 +158,7 @@ func manyProblems() string {
 	return b.String()
 }
 
-func large(name string) string {
+func largeStudy(name string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, clientStudy+"  initial:\n", name, 4000)
 	for i := range 4000 {
@@ -184,60 +198,129 @@ func (b bearer) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.
 }
 
 // TestOthersGoOn plays each attack beside an ordinary team, which takes and tells trials of its own
-// study: each of the team's calls succeeds. With -attacks.report it measures how long they took,
-// against the quiet time before each attack (make attacks).
+// study: each of the team's calls succeeds. With -attacks.report it measures how long they took:
+// quietly and under attack in turns, since other programs may load the machine too (make attacks).
 func TestOthersGoOn(t *testing.T) {
-	tokens := filepath.Join(t.TempDir(), "tokens")
-	must(t, os.WriteFile(tokens, fmt.Appendf(nil, "team %x write team-\nevil %x write evil-\n", sha256.Sum256([]byte("team")), sha256.Sum256([]byte("evil"))), 0o600))
-	c := testcluster.Start(t, testcluster.Options{Coordinators: 1, Args: []string{"--tokens", tokens, "--lease-ttl", "6s"}})
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "tokens"), fmt.Appendf(nil, "team %x write team-\nevil %x write evil-\n", sha256.Sum256([]byte("team")), sha256.Sum256([]byte("evil"))), 0o600))
+	c := testcluster.Start(t, testcluster.Options{Coordinators: 1, Args: []string{"--tokens", filepath.Join(dir, "tokens"), "--lease-ttl", "6s"}})
 	_, address, _ := c.Leader(0)
-	client := func() *http.Client {
-		transport := &http.Transport{MaxIdleConnsPerHost: 64}
-		t.Cleanup(transport.CloseIdleConnections)
-		return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	}
-	team := fantasiav1connect.NewStudyServiceClient(client(), "http://"+address, token("team"))
-	evil := &attacker{address: address, http: client()}
-	evil.api = fantasiav1connect.NewStudyServiceClient(evil.http, "http://"+address, token("evil"))
+	team, evil := newCaller(t, address, "team"), newCaller(t, address, "evil")
 	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
-		_, err := team.CreateStudy(ctx, connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: fmt.Sprintf(clientStudy, "team-a", 1_000_000)}))
-		return err
+		return team.create(ctx, fmt.Sprintf(clientStudy, "team-a", 1_000_000))
 	})
-	for i := range 40 {
-		must(t, evil.create(t.Context(), large(fmt.Sprintf("evil-%d", i))))
+	for i := range *large {
+		must(t, evil.create(t.Context(), largeStudy(fmt.Sprintf("evil-%d", i))))
 	}
 	must(t, evil.create(t.Context(), fmt.Sprintf(clientStudy, "evil-wait", 1000)))
 	_, err := evil.api.SuggestTrials(t.Context(), connect.NewRequest(&fantasiav1.SuggestTrialsRequest{Parent: "studies/evil-wait", ClientId: "holder", Count: 1}))
 	must(t, err) // it holds the study's only trial, so that others wait
 	var table strings.Builder
-	table.WriteString("| attack | GetStudy p50, p99 | ratio | SuggestTrials p50, p99 | ratio |\n| --- | --- | --- | --- | --- |\n")
-	for _, a := range attacks {
-		quiet := ordinary(t, team)
-		stop := play(t, evil, a)
-		under := ordinary(t, team)
-		stop()
-		after := ordinary(t, team)
-		fmt.Fprintf(&table, "| %s |", a.name)
+	fmt.Fprintf(&table, "%d trials of each kind, in %d turns; load average before %s\n\n", *rounds, *turns, load())
+	table.WriteString("| attack | its calls a second | GetStudy p50, p99 | ratio | SuggestTrials p50, p99 | ratio |\n| --- | --- | --- | --- | --- | --- |\n")
+	for i, a := range attacks {
+		if !strings.Contains(a.name, *only) {
+			continue
+		}
+		var quiet, under took
+		calls := 0.0
+		for range *turns {
+			quiet.add(ordinary(t, team.api, *rounds / *turns))
+			stop := play(t, i, address)
+			under.add(ordinary(t, team.api, *rounds / *turns))
+			calls += stop() / float64(*turns)
+			ordinary(t, team.api, 1) // what the attack leaves behind does not count as quiet
+		}
+		if calls == 0 {
+			t.Errorf("%s: nothing was sent", a.name)
+		}
+		fmt.Fprintf(&table, "| %s | %.0f |", a.name, calls)
 		for call := range under {
-			calm := slices.Concat(quiet[call], after[call])
-			fmt.Fprintf(&table, " %s, %s (quiet %s, %s) | %.1f, %.1f |", at(under[call], 50), at(under[call], 99), at(calm, 50), at(calm, 99),
-				float64(at(under[call], 50))/float64(at(calm, 50)), float64(at(under[call], 99))/float64(at(calm, 99)))
+			fmt.Fprintf(&table, " %s, %s (quiet %s, %s) | %.1f, %.1f |", at(under[call], 50), at(under[call], 99), at(quiet[call], 50), at(quiet[call], 99),
+				float64(at(under[call], 50))/float64(at(quiet[call], 50)), float64(at(under[call], 99))/float64(at(quiet[call], 99)))
 		}
 		table.WriteString("\n")
 	}
+	fmt.Fprintf(&table, "\nLoad average after: %s\n", load())
 	t.Log("\n" + table.String())
 	if *report != "" {
 		must(t, os.WriteFile(*report, []byte(table.String()), 0o600))
 	}
 }
 
-// play plays an attack until it is stopped.
-func play(t *testing.T, evil *attacker, a attack) (stop func()) {
+// load returns how many processes have waited for a processor in the last minute, as Linux counts them.
+func load() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	return strings.Fields(string(text))[0]
+}
+
+// newCaller has a token and connections of its own.
+func newCaller(t *testing.T, address, name string) *attacker {
+	transport := &http.Transport{MaxIdleConnsPerHost: 64}
+	t.Cleanup(transport.CloseIdleConnections)
+	a := &attacker{address: address, http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	a.api = fantasiav1connect.NewStudyServiceClient(a.http, "http://"+address, token(name))
+	return a
+}
+
+// play plays an attack in another process until it is stopped, which returns how many calls a second it
+// made. It returns when the attack has begun.
+func play(t *testing.T, number int, address string) (stop func() float64) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAttacker$", "-test.count=1")
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s", attackerEnv, number, address))
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	must(t, err)
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() || lines.Text() != begun {
+		t.Fatalf("the attacker says %q", lines.Text())
+	}
+	return func() float64 {
+		must(t, in.Close())
+		var calls float64
+		lines.Scan()
+		if _, err := fmt.Sscanf(lines.Text(), "%f calls a second", &calls); err != nil {
+			t.Fatalf("the attacker says %q: %v", lines.Text(), err)
+		}
+		for lines.Scan() { // the end of its test
+		}
+		must(t, cmd.Wait())
+		return calls
+	}
+}
+
+const (
+	attackerEnv = "FANTASIA_TEST_ATTACK" // the attack's number and the address
+	begun       = "the attack has begun"
+)
+
+// TestAttacker is the process that plays an attack, until its input ends. It has the lowest priority:
+// attackers have machines of their own, and the coordinator's processors are not for their programs.
+func TestAttacker(t *testing.T) {
+	var number int
+	var address string
+	if n, _ := fmt.Sscanf(os.Getenv(attackerEnv), "%d %s", &number, &address); n != 2 {
+		t.Skip("TestOthersGoOn starts it")
+	}
+	must(t, syscall.Setpriority(syscall.PRIO_PROCESS, 0, 19))
+	a, evil := attacks[number], newCaller(t, address, "evil")
 	ctx, cancel := context.WithCancel(t.Context())
-	var all sync.WaitGroup
+	var all, first sync.WaitGroup
+	var calls atomic.Int64
+	start := time.Now()
 	for range a.parallel {
+		first.Add(1)
 		all.Go(func() {
+			first.Done()
 			for ctx.Err() == nil {
+				calls.Add(1)
 				if err := a.once(ctx, evil); err != nil && a.parallel > 100 { // refused: these try again now and then
 					select {
 					case <-time.After(100 * time.Millisecond):
@@ -247,26 +330,41 @@ func play(t *testing.T, evil *attacker, a attack) (stop func()) {
 			}
 		})
 	}
-	return func() { cancel(); all.Wait() }
+	first.Wait()
+	fmt.Println(begun)
+	_, err := io.Copy(io.Discard, os.Stdin)
+	cancel()
+	all.Wait()
+	fmt.Printf("%f calls a second\n", float64(calls.Load())/time.Since(start).Seconds())
+	must(t, err)
+}
+
+// took is how long GetStudy and SuggestTrials took.
+type took [2][]time.Duration
+
+func (d *took) add(more took) {
+	for call := range d {
+		d[call] = append(d[call], more[call]...)
+	}
 }
 
 // ordinary takes and tells trials, and returns how long GetStudy and SuggestTrials took.
-func ordinary(t *testing.T, team service) (took [2][]time.Duration) {
+func ordinary(t *testing.T, team service, rounds int) (d took) {
 	t.Helper()
-	for range *rounds {
+	for range rounds {
 		begun := time.Now()
 		persist(t, func(ctx context.Context) error {
 			_, err := team.GetStudy(ctx, connect.NewRequest(&fantasiav1.GetStudyRequest{Name: "studies/team-a"}))
 			return err
 		})
-		took[0] = append(took[0], time.Since(begun))
+		d[0] = append(d[0], time.Since(begun))
 		begun = time.Now()
 		var got *connect.Response[fantasiav1.SuggestTrialsResponse]
 		persist(t, func(ctx context.Context) (err error) {
 			got, err = team.SuggestTrials(ctx, connect.NewRequest(&fantasiav1.SuggestTrialsRequest{Parent: "studies/team-a", ClientId: "team", Count: 1}))
 			return err
 		})
-		took[1] = append(took[1], time.Since(begun))
+		d[1] = append(d[1], time.Since(begun))
 		time.Sleep(pause)
 		for _, trial := range got.Msg.GetTrials() {
 			persist(t, func(ctx context.Context) error {
@@ -275,7 +373,7 @@ func ordinary(t *testing.T, team service) (took [2][]time.Duration) {
 			})
 		}
 	}
-	return took
+	return d
 }
 
 // persist repeats a call that is refused for want of a leader, as clients do.

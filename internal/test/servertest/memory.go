@@ -152,6 +152,12 @@ func (m *Memory) Study(_ context.Context, name string) (server.Study, error) {
 	return s.Study, nil
 }
 
+// Name implements server.Backend.
+func (m *Memory) Name(ctx context.Context, nameOrID string) (string, error) {
+	s, err := m.Study(ctx, nameOrID)
+	return s.Spec.Definition.Metadata.Name, err
+}
+
 // WatchStudy implements server.Backend.
 func (m *Memory) WatchStudy(ctx context.Context, name string) iter.Seq2[server.Study, error] {
 	return func(yield func(server.Study, error) bool) {

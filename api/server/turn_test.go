@@ -1,0 +1,102 @@
+package server_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+
+	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/internal/test/servertest"
+)
+
+// slowly is a backend that works on requests until it is told to go on.
+type slowly struct {
+	*servertest.Memory
+	waiting, entered, goOn, end chan struct{}
+	now, most                   atomic.Int64
+}
+
+func (s *slowly) work() {
+	n := s.now.Add(1)
+	defer s.now.Add(-1)
+	for most := s.most.Load(); n > most && !s.most.CompareAndSwap(most, n); most = s.most.Load() {
+	}
+	s.entered <- struct{}{}
+	<-s.goOn
+}
+
+func (s *slowly) Study(ctx context.Context, name string) (server.Study, error) {
+	if name == "slow" {
+		s.work()
+	}
+	return s.Memory.Study(ctx, name)
+}
+
+// Suggest waits for trials, which needs no turn.
+func (s *slowly) Suggest(ctx context.Context, _, _ string, _ int, _ time.Duration) (coordinator.Suggestions, error) {
+	coordinator.Waiting(ctx)
+	s.waiting <- struct{}{}
+	<-s.end
+	return coordinator.Suggestions{}, nil
+}
+
+// Of a caller's requests, only so many are worked on at the same time. Those of others do not wait for
+// them, and neither do calls that wait for trials.
+func TestTurns(t *testing.T) {
+	const calls = 12
+	for name, test := range map[string]struct {
+		patience time.Duration
+		most     int64
+	}{
+		"patient":         {time.Hour, 3},
+		"out of patience": {time.Nanosecond, calls},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all, _ := tokens(t, "one "+digest("one")+" write", "two "+digest("two")+" write")
+			backend := &slowly{Memory: servertest.NewMemory(), waiting: make(chan struct{}), entered: make(chan struct{}), goOn: make(chan struct{}), end: make(chan struct{})}
+			backend.Clients = backend
+			create(t, backend.Memory, "slow")
+			create(t, backend.Memory, "quick")
+			address := serve(t, backend, server.Options{Tokens: all, Limits: server.Limits{AtOnce: 3, Patience: test.patience}})
+			one, two := bear(t, address, "grpc", "one"), bear(t, address, "grpc", "two")
+			ctx := within(t)
+			var running sync.WaitGroup
+			for range calls { // these hold no turns
+				running.Go(func() {
+					_, err := one.SuggestTrials(ctx, connect.NewRequest(&fantasiav1.SuggestTrialsRequest{Parent: "studies/quick", ClientId: "c"}))
+					check(t, err, 0, "a call that waits")
+				})
+			}
+			for range calls {
+				<-backend.waiting
+			}
+			get := func(c client, study string) {
+				_, err := c.GetStudy(ctx, connect.NewRequest(&fantasiav1.GetStudyRequest{Name: "studies/" + study}))
+				check(t, err, 0, "get %s", study)
+			}
+			for range calls {
+				running.Go(func() { get(one, "slow") })
+			}
+			for range test.most {
+				<-backend.entered
+			}
+			get(two, "quick")
+			for range calls - test.most { // each that ends lets another one in
+				backend.goOn <- struct{}{}
+				<-backend.entered
+			}
+			close(backend.goOn)
+			close(backend.end)
+			running.Wait()
+			if most := backend.most.Load(); most != test.most {
+				t.Errorf("%d requests were worked on at the same time, want %d", most, test.most)
+			}
+		})
+	}
+}
