@@ -91,32 +91,34 @@ func parseClaimLines(file string) (lines []claimLine, err error) {
 	return lines, err
 }
 
+// parseClaimLine reads a line. Its errors do not show what cannot be read, which may be a secret from a
+// file that was named by mistake.
 func parseClaimLine(line string) (l claimLine, err error) {
 	const want = "want CLAIM=VALUE read|write [PREFIX,PREFIX…] [QUOTA=BOUND…]"
 	claim, rest, ok := strings.Cut(line, "=")
 	if !ok || claim == "" || len(strings.Fields(claim)) != 1 || strings.TrimSpace(claim) != claim {
-		return l, fmt.Errorf("%q does not begin with the name of a claim and =; %s", line, want)
+		return l, fmt.Errorf("the line does not begin with the name of a claim and =; %s", want)
 	}
 	l.claim = claim
 	if strings.HasPrefix(rest, `"`) {
 		quoted, err := strconv.QuotedPrefix(rest)
 		if err != nil {
-			return l, fmt.Errorf("value of %s: its quotes do not end; %s", claim, want)
+			return l, fmt.Errorf("the quotes of the claim's value do not end; %s", want)
 		}
 		rest = rest[len(quoted):]
 		if l.value, err = strconv.Unquote(quoted); err != nil || rest != "" && strings.TrimLeft(rest, " \t") == rest {
-			return l, fmt.Errorf("value %s of %s: a space must follow the quotes; %s", quoted, claim, want)
+			return l, fmt.Errorf("a space must follow the quotes of the claim's value; %s", want)
 		}
 	} else {
 		end := strings.IndexAny(rest+" ", " \t")
 		l.value, rest = rest[:end], rest[end:]
 	}
 	if l.value == "" {
-		return l, fmt.Errorf("value of %s is empty; %s", claim, want)
+		return l, fmt.Errorf("the claim's value is empty; %s", want)
 	}
 	fields := strings.Fields(rest)
 	if words, _ := cutQuotas(fields); len(words) < 1 || len(words) > 2 {
-		return l, fmt.Errorf("got %d words after %s=%s; %s", len(words), claim, l.value, want)
+		return l, fmt.Errorf("got %d words after the claim and its value; %s", len(words), want)
 	}
 	return l, l.grant.setRole(claim+"="+l.value, fields)
 }

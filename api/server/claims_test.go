@@ -79,24 +79,33 @@ func TestClaimGrants(t *testing.T) {
 
 func TestClaimGrantsNameTheLine(t *testing.T) {
 	for text, want := range map[string]string{
-		"groups":                                    `:1: "groups" does not begin with the name of a claim and =`,
-		"groups=ml write\n\n# x\ngroups=ml":         ":4: got 0 words after groups=ml; want CLAIM=VALUE read|write",
+		"groups":                                    `:1: the line does not begin with the name of a claim and =; want CLAIM=VALUE read|write`,
+		"groups=ml write\n\n# x\ngroups=ml":         ":4: got 0 words after the claim and its value; want CLAIM=VALUE read|write",
 		"groups=ml admin":                           `:1: role "admin" of groups=ml: must be read or write`,
-		"groups= write":                             ":1: value of groups is empty",
-		`groups="" write`:                           ":1: value of groups is empty",
-		`groups="ml write`:                          ":1: value of groups: its quotes do not end",
-		`groups="ml"write`:                          `:1: value "ml" of groups: a space must follow`,
-		"=ml write":                                 `:1: "=ml write" does not begin`,
+		"groups= write":                             ":1: the claim's value is empty",
+		`groups="" write`:                           ":1: the claim's value is empty",
+		`groups="ml write`:                          ":1: the quotes of the claim's value do not end",
+		`groups="ml"write`:                          ":1: a space must follow the quotes",
+		"=ml write":                                 ":1: the line does not begin",
 		"the groups=ml write":                       "does not begin",
 		"groups =ml write":                          "does not begin",
 		"groups=ml write a,,b":                      `:1: prefixes "a,,b" of groups=ml: one is empty`,
-		"groups=ml write a b":                       ":1: got 3 words after groups=ml",
+		"groups=ml write a b":                       ":1: got 3 words after the claim and its value",
 		"groups=data science write":                 `:1: role "science" of groups=data`,
 		"groups=ml " + strings.Repeat("x", 100_000): "too long",
 	} {
 		_, file, err := claimGrants(t.TempDir(), text)
 		if err == nil || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40q: %v, want an error with the file and %q", text, err, want)
+		}
+	}
+}
+
+// An error does not show a secret from a file that was named by mistake.
+func TestClaimGrantsShowNoSecret(t *testing.T) {
+	for _, text := range []string{"s3cret", "s3cret==", "s3cret=", `s3cret="x`, `s3cret="x"y`, "s3cret = x", "password: s3cret"} {
+		if _, _, err := claimGrants(t.TempDir(), text); err == nil || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: %v, want an error without the secret", text, err)
 		}
 	}
 }

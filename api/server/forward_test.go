@@ -2,11 +2,15 @@ package server_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"io"
+	"log"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +19,7 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/server"
@@ -333,5 +338,48 @@ func TestForwardToItself(t *testing.T) {
 	check(t, err, connect.CodeInvalidArgument, "a study file that is forwarded to where it came from")
 	if n := asks.Load(); n != 2 {
 		t.Errorf("the leader was looked up %d times, want twice", n)
+	}
+}
+
+// Somebody who answers at the leader's address without a trusted certificate gets no token, and its answers
+// reach nobody. A member of the installation with such a certificate is believed: it can read the tokens of its
+// callers, and answer them what it likes.
+func TestLiarInTheLeadersPlace(t *testing.T) {
+	all, _ := tokens(t, "writer "+digest("writer")+" write")
+	for _, member := range []bool{false, true} {
+		var heard atomic.Value
+		heard.Store("")
+		liar := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			heard.Store(r.Header.Get("Authorization"))
+			answer, err := proto.Marshal(&fantasiav1.CreateStudyResponse{Study: &fantasiav1.Study{Name: "studies/forged"}})
+			if err != nil {
+				t.Error(err)
+			}
+			w.Header().Set("Content-Type", "application/proto")
+			_, _ = w.Write(answer)
+		}))
+		liar.EnableHTTP2, liar.Config.ErrorLog = true, log.New(io.Discard, "", 0)
+		liar.StartTLS()
+		t.Cleanup(liar.Close)
+		trusted := x509.NewCertPool()
+		if member {
+			trusted.AddCert(liar.Certificate())
+		}
+		address := serve(t, servertest.NewMemory(), server.Options{
+			Tokens: all, ForwardTLS: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12},
+			Leader: func(context.Context) (string, bool, error) { return liar.URL, false, nil },
+		})
+		got, err := bear(t, address, "connect", "writer").CreateStudy(within(t), connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: named("s")}))
+		if member {
+			check(t, err, 0, "a member in the leader's place")
+			if name := got.Msg.GetStudy().GetName(); name != "studies/forged" || heard.Load() != "Bearer writer" {
+				t.Errorf("the member's answer is %q, and it heard %q", name, heard.Load())
+			}
+			continue
+		}
+		check(t, err, connect.CodeUnavailable, "a stranger in the leader's place")
+		if heard.Load() != "" {
+			t.Errorf("a stranger heard %q", heard.Load())
+		}
 	}
 }

@@ -371,6 +371,7 @@ func (s *secrets) misuse(server string) {
 		{"worker", "--nats", "nats://u:" + password + "@127.0.0.1:1", "--", "true"}, {"worker", "--nats", "nats://" + password + "@127.0.0.1:1", "--", "true"},
 		{"worker", "--nats", "nats://u:%zz" + password + "@127.0.0.1:1", "--", "true"}, {"coordinator", "--etcd", "http://u:" + password + "@127.0.0.1:1"},
 		{"worker", "--nats", s.nats, "--nats-user", natsbus.PoolUser("default"), "--nats-password-file", file, "--", "true"},
+		{"coordinator", "--oidc-issuer", "https://127.0.0.1:1", "--oidc-audience", "a", "--oidc-grants", file},
 		{"coordinator", "--oidc-issuer", "https://u:" + password + "@127.0.0.1:1", "--oidc-audience", "a", "--oidc-grants", filepath.Join(s.dir, "grants")},
 	} {
 		s.brief(args...)
