@@ -21,7 +21,7 @@ const Pool = study.DefaultPool
 // patience limits every wait that should succeed, quiet every wait for something that
 // should not come.
 const (
-	patience = 30 * time.Second
+	patience = time.Minute
 	quiet    = 150 * time.Millisecond
 )
 
