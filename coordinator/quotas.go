@@ -113,7 +113,7 @@ func (l *leader) admitUpdate(shares []quota.Share, r *run, s *study.Study) error
 		before = l.opens(r, 0)
 	}
 	old := &r.spec.Definition.Spec
-	mayResume := s.Spec.Budget != old.Budget || !reflect.DeepEqual(s.Spec.Objective, old.Objective)
+	mayResume := s.Spec.Budget != old.Budget || !reflect.DeepEqual(s.Spec.Objective, old.Objective) || !reflect.DeepEqual(s.Spec.Limits, old.Limits)
 	if !changed.byClients() && (r.running() || mayResume) {
 		more[quota.OpenTrials] = int64(max(r.status.Counts.Open(), changed.useful()) - before)
 	}

@@ -73,6 +73,8 @@ type Assignment struct {
 	// Objective is zero if there are several: Objectives returns either as a list.
 	Objective study.Objective   `json:"objective,omitzero"`
 	Several   []study.Objective `json:"objectives,omitempty"`
+	// Limits are the study's limits, whose metrics a completed evaluation reports.
+	Limits []study.Limit `json:"limits,omitempty"`
 	// Run describes how to evaluate; the leader handles its retries.
 	Run study.TrialTemplate `json:"run"`
 	// ParameterOrder lists the active parameters in the study file's order.
@@ -86,8 +88,20 @@ type Assignment struct {
 
 // Objectives returns the objectives of the study, in the order of a result's values.
 func (a *Assignment) Objectives() []study.Objective {
-	spec := study.Spec{Objective: a.Objective, Several: a.Several}
-	return spec.Objectives()
+	return a.spec().Objectives()
+}
+
+// LimitMetrics returns the metrics that the study's limits bound and no objective has.
+func (a *Assignment) LimitMetrics() []string { return a.spec().LimitMetrics() }
+
+// MetricNames returns the metrics that a completed evaluation reports: those of the objectives
+// and of the limits.
+func (a *Assignment) MetricNames() []string {
+	return append(study.MetricNames(a.Objectives()), a.LimitMetrics()...)
+}
+
+func (a *Assignment) spec() *study.Spec {
+	return &study.Spec{Objective: a.Objective, Several: a.Several, Limits: a.Limits}
 }
 
 // First returns the number of the trial that began the trial's configuration: its own,
@@ -145,7 +159,8 @@ type Result struct {
 	// Values are the objectives' values after Objective.Take, in order. A pruned attempt
 	// has the values that it had reached. Only completed and pruned attempts have values.
 	Values study.Values `json:"values,omitempty"`
-	// Metrics are the final values of every finite metric that was reported.
+	// Metrics are the final values of every finite metric that was reported; of the metrics of
+	// the study's limits, those of the report that counts for Values.
 	Metrics Metrics `json:"metrics,omitempty"`
 	// Failure describes what went wrong; nil if nothing did. With OutcomeCompleted it is a
 	// warning.

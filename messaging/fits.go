@@ -21,6 +21,7 @@ func CheckSize(s *study.Study) error {
 		Seed:       math.MaxUint64,
 		Objective:  s.Spec.Objective,
 		Several:    s.Spec.Several,
+		Limits:     s.Spec.Limits,
 		Run:        s.Spec.Trial,
 		Parameters: study.Point{},
 		Checkpoint: strings.Repeat("<", MaxReference), // in JSON, < takes six bytes

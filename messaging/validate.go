@@ -35,6 +35,7 @@ func (a *Assignment) Validate() error {
 		checkToken("pool", a.Pool),
 		checkText("studyName", a.StudyName),
 		a.checkObjectives(),
+		a.checkLimits(),
 		checkPoint(a.Parameters),
 		a.checkOrder(),
 	)
@@ -47,6 +48,16 @@ func (a *Assignment) checkObjectives() error {
 	}
 	for i, o := range a.Several {
 		if err := checkText(fmt.Sprintf("objectives[%d].metric", i), o.Metric); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkLimits checks that each limit names its metric.
+func (a *Assignment) checkLimits() error {
+	for i, l := range a.Limits {
+		if err := checkText(fmt.Sprintf("limits[%d].metric", i), l.Metric); err != nil {
 			return err
 		}
 	}

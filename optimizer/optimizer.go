@@ -63,6 +63,9 @@ type Observation struct {
 	// OutcomePruned are those at Step, and may be missing. Only OutcomeCompleted and
 	// OutcomePruned have any.
 	Values study.Values
+	// Excess is by how much a completed evaluation is outside of each of the problem's
+	// limits, in the metric's unit: 0 or less within a limit, and NaN if it is not known.
+	Excess []float64
 	// Step is the step at which a pruned evaluation was stopped.
 	Step int64
 }
@@ -83,6 +86,9 @@ type Problem struct {
 	// are several; nil for a single one. Only optimisers whose registry.Entry says so are
 	// given several.
 	Objectives []study.Objective
+	// Limits are the study's limits, in the order of every observation's Excess; nil if there
+	// are none. Only optimisers whose registry.Entry says so are given any.
+	Limits []study.Limit
 	// MaxTrials is the study's budget of ended trials, Parallelism the largest number
 	// of trials that run at once.
 	MaxTrials   int
@@ -130,13 +136,14 @@ func (p *Problem) single(direction study.Direction, value func(i int) float64) *
 	return &one
 }
 
-// Best returns the completed observation with the best value of the first objective, the
-// first of equal ones, as a recommendation without uncertainty; nil if none completed.
+// Best returns the completed observation within all limits with the best value of the first
+// objective, the first of equal ones, as a recommendation without uncertainty; nil if there is
+// none.
 func (p *Problem) Best() *Recommendation {
 	values := make([]float64, len(p.Observations))
 	for i, o := range p.Observations {
 		values[i] = math.NaN()
-		if o.Outcome == OutcomeCompleted {
+		if o.Within() {
 			values[i] = o.Values.First()
 		}
 	}

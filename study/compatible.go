@@ -12,7 +12,7 @@ import (
 // conditions and order of the parameters, the
 // constraints, the algorithm with its seed and settings, and the
 // command, Job and metrics, since they determine what is measured; and early stopping, whose
-// rule compares trials with earlier ones. The goal, the references, the budget
+// rule compares trials with earlier ones. The goal, the references, the limits, the budget
 // (even to a smaller one), the parallelism, the pool and how trials are run can change.
 // So can the space, as far as NewSpace says, and in any way in a study with LearnParameters.
 // Each difference names the field, the old and the new value. Both studies come from

@@ -35,7 +35,7 @@ type Study struct {
 // tells whether there is a command or a Job.
 func (s *Study) Head() *Study {
 	head := &Study{APIVersion: s.APIVersion, Kind: s.Kind, Metadata: s.Metadata, Spec: Spec{
-		Objective: s.Spec.Objective, Several: s.Spec.Several, Algorithm: Algorithm{Name: s.Spec.Algorithm.Name}, Budget: s.Spec.Budget,
+		Objective: s.Spec.Objective, Several: s.Spec.Several, Limits: s.Spec.Limits, Algorithm: Algorithm{Name: s.Spec.Algorithm.Name}, Budget: s.Spec.Budget,
 		Parallelism: s.Spec.Parallelism, Pool: s.Spec.Pool, Note: s.Spec.Note,
 	}}
 	if len(s.Spec.Trial.Command) > 0 {
@@ -62,7 +62,9 @@ type Spec struct {
 	Objective Objective `json:"objective,omitzero"`
 	// Several are the metrics to optimise together, from 2 to MaxObjectives; nil if there
 	// is only one.
-	Several    []Objective `json:"objectives,omitempty"`
+	Several []Objective `json:"objectives,omitempty"`
+	// Limits bound metrics, at most MaxLimits; nil means that every completed trial counts.
+	Limits     []Limit     `json:"limits,omitempty"`
 	Parameters []Parameter `json:"parameters"`
 	// LearnParameters says that clients declare the parameters as they evaluate trials: an update
 	// may then add, remove and change parameters in any way.

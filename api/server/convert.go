@@ -44,6 +44,7 @@ func toStudy(s Study, now time.Time, file bool) (*fantasiav1.Study, error) {
 	for i := range spec.Several {
 		m.Objectives = append(m.Objectives, toObjective(&spec.Several[i]))
 	}
+	addLimits(m, spec, &s.Status)
 	if file {
 		text, err := json.Marshal(s.Spec.Definition)
 		if err != nil {
@@ -52,6 +53,22 @@ func toStudy(s Study, now time.Time, file bool) (*fantasiav1.Study, error) {
 		m.StudyFile = string(text)
 	}
 	return m, addResults(m, s)
+}
+
+// addLimits adds the study's limits and how its trials stand to them.
+func addLimits(m *fantasiav1.Study, spec *study.Spec, status *record.Status) {
+	tally := status.Limits
+	for i, l := range spec.Limits {
+		limit := &fantasiav1.Limit{Metric: l.Metric, Max: l.Max, Min: l.Min}
+		if tally != nil && i < len(tally.Each) {
+			limit.Met = int32(tally.Each[i].Met)
+		}
+		m.Limits = append(m.Limits, limit)
+	}
+	if tally != nil {
+		m.WithinLimits = int32(tally.Within)
+	}
+	m.UnmetLimits = status.Unmet(spec)
 }
 
 func toObjective(o *study.Objective) *fantasiav1.Objective {

@@ -44,7 +44,7 @@ func Front(spec *study.Spec, trials []Trial) []Optimal {
 	}
 	values := make([]study.Values, len(trials))
 	for i := range trials {
-		if trials[i].State == study.TrialCompleted {
+		if trials[i].State == study.TrialCompleted && spec.Within(trials[i].Values, trials[i].Metrics) {
 			values[i] = trials[i].Values
 		}
 	}

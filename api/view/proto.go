@@ -26,6 +26,11 @@ func FromStudy(s *fantasiav1.Study) Study {
 		Labels:  s.GetLabels(),
 		Note:    s.GetNote(),
 	}
+	for _, l := range s.GetLimits() {
+		within := int(s.GetWithinLimits())
+		v.Limits = append(v.Limits, Limit{study.Limit{Metric: l.GetMetric(), Max: l.Max, Min: l.Min}, int(l.GetMet())})
+		v.WithinLimits, v.UnmetLimits = &within, s.GetUnmetLimits()
+	}
 	if b := s.GetBest(); b != nil {
 		v.Best = &Best{Trial: int(b.GetTrial()), Value: b.GetValue(), Parameters: fromStruct(b.GetParameters())}
 	}

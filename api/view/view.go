@@ -20,8 +20,8 @@ type Study struct {
 	Study  string        `json:"study"`
 	State  study.State   `json:"state"`
 	Trials record.Counts `json:"trials"`
-	// Best is the best value seen; nil where no trial has completed, and where there are
-	// several objectives.
+	// Best is the best value seen; nil where no trial has completed within all limits, and
+	// where there are several objectives.
 	Best *Best `json:"best"`
 	// Front are the trials that no other trial dominates, the best in the first objective
 	// first, where there are several objectives; nil where there is one, and in lists.
@@ -32,6 +32,13 @@ type Study struct {
 	// Recommended is the evaluated point whose posterior mean is best; nil where
 	// the optimiser has no model of it.
 	Recommended *Recommendation `json:"recommended"`
+	// Limits are the study's limits; nil where there are none.
+	Limits []Limit `json:"limits,omitempty"`
+	// WithinLimits is how many completed trials are within all limits; nil where there are none.
+	WithinLimits *int `json:"withinLimits,omitempty"`
+	// UnmetLimits says which limit is the hard one, if trials have completed and none is within
+	// all limits.
+	UnmetLimits string `json:"unmetLimits,omitempty"`
 	// Seconds is how long the study has run, rounded to milliseconds.
 	Seconds float64 `json:"seconds"`
 	// Labels and Note are what people say of it.
@@ -39,6 +46,12 @@ type Study struct {
 	Note   string            `json:"note,omitempty"`
 	// Directory is the state directory that holds it; "" for a study of a server.
 	Directory string `json:"directory,omitempty"`
+}
+
+// Limit bounds a metric: Met completed trials are within it.
+type Limit struct {
+	study.Limit
+	Met int `json:"met"`
 }
 
 // Best is the trial with the best value seen.
@@ -76,6 +89,9 @@ type Trial struct {
 	// Values are those of all objectives, in the order of the study file, where there are
 	// several; Value is then the first.
 	Values []float64 `json:"values,omitempty"`
+	// Exceeded are the limits that a completed trial is outside of, as text such as
+	// "memory_mb <= 512"; nil if there are none.
+	Exceeded []string `json:"exceeded,omitempty"`
 	// Stopped is the decision to stop the trial early; nil if there was none.
 	Stopped *Stopped `json:"stopped,omitempty"`
 	// Cancelled is why a user has cancelled the trial; "" if none has.
@@ -173,7 +189,7 @@ type Attempt struct {
 // OfStudy shows a study as the ledger has it, at the time now. best and
 // recommended are nil where there is none.
 func OfStudy(spec record.Study, status record.Status, best *record.Trial, recommended *optimizer.Recommendation, now time.Time) Study {
-	return Study{
+	v := Study{
 		Study:       spec.Definition.Metadata.Name,
 		State:       status.State,
 		Trials:      status.Counts,
@@ -182,7 +198,17 @@ func OfStudy(spec record.Study, status record.Status, best *record.Trial, recomm
 		Seconds:     Seconds(Elapsed(status, now)),
 		Labels:      spec.Definition.Metadata.Labels,
 		Note:        spec.Definition.Spec.Note,
+		UnmetLimits: status.Unmet(&spec.Definition.Spec),
 	}
+	within := 0
+	for i, l := range spec.Definition.Spec.Limits {
+		limit := Limit{Limit: l}
+		if tally := status.Limits; tally != nil && i < len(tally.Each) {
+			within, limit.Met = tally.Within, tally.Each[i].Met
+		}
+		v.Limits, v.WithinLimits = append(v.Limits, limit), &within
+	}
+	return v
 }
 
 // OfBest shows the trial with the best value; nil for nil and for a trial

@@ -294,12 +294,15 @@ func (e *Engine) clientEnded(ev Told) {
 		Claimed: a.Claimed, Started: a.Started, Ended: e.now,
 	}
 	as := interpret(&e.spec.Definition.Spec, r)
+	missing := e.unlimited(ev.Metrics)
 	objectives := len(e.spec.Definition.Spec.Objectives())
 	answers := as.outcome == messaging.OutcomeCompleted || as.outcome == messaging.OutcomeInfeasible
 	switch {
 	case ev.Outcome == messaging.OutcomeCompleted && len(ev.Values) != objectives,
 		ev.Outcome == messaging.OutcomePruned && len(ev.Values) != 0 && len(ev.Values) != objectives:
 		err = invalidf("got %d values; want one for each of the study's objectives (%d)", len(ev.Values), objectives)
+	case ev.Outcome == messaging.OutcomeCompleted && missing != nil:
+		err = missing
 	case a.State != study.AttemptOpen && same(t, a, r, as): // told again
 	case t.rec.State.Terminal():
 		err = refusef("%s", e.ending(t))
@@ -313,6 +316,17 @@ func (e *Engine) clientEnded(ev Told) {
 		}
 	}
 	e.dirty.reply(t, err)
+}
+
+// unlimited returns the error of an evaluation without the metric of one of the study's limits;
+// nil if it has all. A value that is not finite is a value outside of the limit.
+func (e *Engine) unlimited(metrics map[string]float64) error {
+	for _, metric := range e.spec.Definition.Spec.LimitMetrics() {
+		if _, ok := metrics[metric]; !ok {
+			return invalidf("metrics has no %q, which a limit of the study bounds", metric)
+		}
+	}
+	return nil
 }
 
 // amend gives an open trial the point that its client has evaluated, if that is not the

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"maps"
+	"reflect"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
@@ -29,6 +30,9 @@ import (
 //
 // A trial outside that a later edit takes in again counts again.
 //
+// If an update changes the limits, the space stays, but the history and the best trial are made
+// anew, and the recommendation is void.
+//
 // The record of the study is committed before the trials that follow from an update, and
 // the status after them. If a leader dies in between, the next one sees in the status that
 // the update is not finished, and finishes it: see catchUp.
@@ -42,6 +46,7 @@ func (e *Engine) update(spec record.Study) {
 	if edited {
 		spec.Space = e.spec.SpaceVersion() + 1
 	}
+	limited := !reflect.DeepEqual(e.spec.Definition.Spec.Limits, spec.Definition.Spec.Limits)
 	if err := e.setSpec(spec); err != nil {
 		e.out.warn("refused the new specification: %v", err)
 		return
@@ -49,6 +54,9 @@ func (e *Engine) update(spec record.Study) {
 	e.dirty.spec = true
 	if edited {
 		e.enterSpace()
+	} else if limited {
+		e.learnAgain()
+		e.status.Recommended = record.Recommendation{}
 	}
 	e.demand.exhausted, e.demand.infeasible, e.demand.resumed = false, nil, e.status.Position
 	if ended := e.status.Ended; e.resume() {
@@ -86,9 +94,20 @@ func (e *Engine) catchUp() {
 // forgets what was derived from the one before.
 func (e *Engine) enterSpace() {
 	e.status.Space = e.spec.Space
-	e.status.Position++ // what was made of the earlier space is out of date
+	e.learnAgain()
+	e.forgetOutside()
+	if e.model.Request != 0 || e.model.State != nil {
+		e.model = record.Model{}
+		e.dirty.model = true
+	}
+	e.demand.forgetAnswers()
+}
+
+// learnAgain makes anew what the engine knows of trials by the space and by the limits.
+func (e *Engine) learnAgain() {
+	e.status.Position++ // what was made of the earlier ones is out of date
 	e.dirty.status = true
-	e.best, e.status.Best = nil, 0
+	e.best, e.status.Best, e.status.Limits = nil, 0, nil
 	e.newHistory()
 	for _, t := range e.trials {
 		_ = e.locate(t) // one outside is no error
@@ -99,12 +118,6 @@ func (e *Engine) enterSpace() {
 	for _, t := range e.ended {
 		e.know(t)
 	}
-	e.forgetOutside()
-	if e.model.Request != 0 || e.model.State != nil {
-		e.model = record.Model{}
-		e.dirty.model = true
-	}
-	e.demand.forgetAnswers()
 }
 
 // locate finds whether a trial's point is in the space; the error says why it is not. If it
@@ -119,9 +132,10 @@ func (e *Engine) locate(t *trial) error {
 	return err
 }
 
-// forgetOutside drops a recommendation of a trial that is not in the space.
+// forgetOutside drops a recommendation of a trial that is not in the space, or not within all
+// limits.
 func (e *Engine) forgetOutside() {
-	if t := e.numbered(e.status.Recommended.Trial); t != nil && t.outside {
+	if t := e.numbered(e.status.Recommended.Trial); t != nil && (t.outside || t.over) {
 		e.status.Recommended = record.Recommendation{}
 		e.dirty.status = true
 	}

@@ -48,6 +48,9 @@ func (e *Engine) verdict() (study.State, string) {
 // spent returns the verdict when the budget is used up.
 func (e *Engine) spent(how string) (study.State, string) {
 	if e.status.Counts.Completed > 0 {
+		if unmet := e.status.Unmet(&e.spec.Definition.Spec); unmet != "" {
+			how += "; " + unmet
+		}
 		return study.Completed, how
 	}
 	if e.status.Counts.Failed > 0 {

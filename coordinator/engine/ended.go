@@ -45,6 +45,8 @@ type facts struct {
 type marks struct {
 	// outside says that the trial's point is not in the study's space, which was edited.
 	outside bool
+	// over says that the trial did not complete within all limits.
+	over bool
 	// promoted says that another trial continues this one at the next level.
 	promoted bool
 	// forgotten says that the ledger may hold a curve that is not in memory.

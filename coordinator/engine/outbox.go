@@ -90,6 +90,7 @@ func (e *Engine) assignment(t *trial, a *record.Attempt) *messaging.Assignment {
 		Parameters:     t.rec.Point,
 		Objective:      spec.Objective,
 		Several:        spec.Several,
+		Limits:         spec.Limits,
 		Run:            spec.Trial,
 		ParameterOrder: spec.Active(t.rec.Point),
 		Checkpoint:     t.rec.Checkpoint,

@@ -81,12 +81,13 @@ func (s *stopper) recount(trial int, c *recent) {
 	}
 }
 
-// end tells the rule how a trial has ended.
-func (s *stopper) end(t *record.Trial) {
+// end tells the rule how a trial has ended. One that completed outside of a limit is not one
+// that others are compared with.
+func (s *stopper) end(spec *study.Spec, t *record.Trial) {
 	if s.rule == nil {
 		return
 	}
-	cost, completed := math.NaN(), t.State == study.TrialCompleted
+	cost, completed := math.NaN(), t.State == study.TrialCompleted && spec.Within(t.Values, t.Metrics)
 	if v, ok := t.Metrics[s.metric]; completed && s.objective >= 0 {
 		cost = s.direction.Cost(t.Values[s.objective])
 	} else if completed && ok {

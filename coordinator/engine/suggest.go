@@ -102,7 +102,7 @@ func (e *Engine) optimizerFailed(err error) {
 // recommended stores a recommendation if it is newer than the last one.
 func (e *Engine) recommended(r record.Recommendation) {
 	t := e.numbered(r.Trial)
-	known := t != nil && t.facts().state == study.TrialCompleted && !t.outside
+	known := t != nil && t.facts().state == study.TrialCompleted && !t.outside && !t.over
 	if !known || r.Position <= e.status.Recommended.Position || r.Position > e.status.Position || !finite(r.Mean) || !finite(r.SD) {
 		return
 	}

@@ -200,7 +200,7 @@ func (e *Engine) endTrial(t *trial, s study.TrialState) {
 // observe appends an ended trial to the history. It skips a cancelled trial, which says
 // nothing about its point.
 func (e *Engine) observe(t *trial) {
-	e.stopper.end(&t.rec)
+	e.stopper.end(&e.spec.Definition.Spec, &t.rec)
 	if t.facts().state != study.TrialCancelled {
 		e.ended = append(e.ended, t)
 		e.know(t)
@@ -213,21 +213,24 @@ func (e *Engine) know(t *trial) {
 	if t.outside && e.on(safetyOutside) {
 		return
 	}
-	o, _ := Observation(t.look()) // all but cancelled ones are told
-	if o.Outcome == optimizer.OutcomeCompleted && e.leads(t) {
+	o, _ := Observation(&e.spec.Definition.Spec, t.look()) // all but cancelled ones are told
+	if o.Outcome == optimizer.OutcomeCompleted && o.Excess != nil {
+		e.status.Limits = e.status.Limits.With(o.Excess)
+	}
+	if t.over = !o.Within(); !t.over && e.leads(t) {
 		e.lead(t)
 	}
 	e.observations.add(o)
 	e.ladder.add(t, o)
 }
 
-// Observation returns what the optimiser is told of a trial that has ended; false if it is
-// told nothing, as of cancelled trials.
-func Observation(t *record.Trial) (o optimizer.Observation, told bool) {
+// Observation returns what the optimiser of a study is told of a trial that has ended; false if
+// it is told nothing, as of cancelled trials.
+func Observation(spec *study.Spec, t *record.Trial) (o optimizer.Observation, told bool) {
 	o = optimizer.Observation{Trial: t.Number, Point: t.Point}
 	switch t.State {
 	case study.TrialCompleted:
-		o.Outcome, o.Values = optimizer.OutcomeCompleted, t.Values
+		o.Outcome, o.Values, o.Excess = optimizer.OutcomeCompleted, t.Values, spec.Excess(t.Values, t.Metrics)
 	case study.TrialInfeasible:
 		o.Outcome = optimizer.OutcomeInfeasible
 	case study.TrialFailed:

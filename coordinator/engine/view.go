@@ -40,8 +40,9 @@ func (e *Engine) Trial(n int) (record.Trial, bool) {
 	return t.copy(), true
 }
 
-// Best returns the completed trial with the best value, the earliest of equal ones;
-// false if there is none, or if there are several objectives. Trials whose point is not in the study's space do not count.
+// Best returns the completed trial within all limits with the best value, the earliest of equal
+// ones; false if there is none, or if there are several objectives. Trials whose point is not in
+// the study's space do not count.
 func (e *Engine) Best() (record.Trial, bool) {
 	if e.best == nil {
 		return record.Trial{}, false
@@ -102,6 +103,7 @@ func (e *Engine) Problem() *optimizer.Problem {
 		Space:        e.space.Searched(),
 		Direction:    spec.FirstObjective().Direction,
 		Objectives:   spec.Several,
+		Limits:       spec.Limits,
 		MaxTrials:    spec.Budget.MaxTrials,
 		Parallelism:  e.parallelism(),
 		Seed:         spec.Algorithm.Seed,

@@ -45,6 +45,8 @@ func (e *Engine) add(ev Add) {
 		e.dirty.reply(nil, invalidf("got %d values; want one for each of the study's objectives (%d)", len(ev.Values), objectives))
 	case !allFinite(ev.Values):
 		e.dirty.reply(nil, invalidf("the values are %v; want finite numbers", []float64(ev.Values)))
+	case e.unlimited(ev.Metrics) != nil:
+		e.dirty.reply(nil, e.unlimited(ev.Metrics))
 	case known != nil:
 		if known.rec.Source != optimizer.SourceAdded || e.space.Key(known.rec.Point) != e.space.Key(point) ||
 			!slices.Equal(known.rec.Values, ev.Values) || !maps.Equal(known.rec.Metrics, finiteMetrics(ev.Metrics)) {

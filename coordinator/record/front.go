@@ -8,8 +8,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
-// Front returns the completed trials that no other of them dominates, in their order: of a
-// study with one objective, those with the best value. Trials whose point is not in the
+// Front returns the completed trials within all limits that no other of them dominates, in their
+// order: of a study with one objective, those with the best value. Trials whose point is not in the
 // study's space do not count.
 func (s *Study) Front(trials []Trial) ([]Trial, error) {
 	var inside *space.Space
@@ -21,7 +21,7 @@ func (s *Study) Front(trials []Trial) ([]Trial, error) {
 	}
 	values := make([]study.Values, len(trials))
 	for i := range trials {
-		if t := &trials[i]; t.State == study.TrialCompleted && within(inside, t.Point) {
+		if t := &trials[i]; t.State == study.TrialCompleted && within(inside, t.Point) && s.Definition.Spec.Within(t.Values, t.Metrics) {
 			values[i] = t.Values
 		}
 	}

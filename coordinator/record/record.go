@@ -40,14 +40,16 @@ type Status struct {
 	// not Study.Space, the commit of an edit was cut off.
 	Space int `json:"space,omitempty"`
 	// Position is the ledger position. It grows by one with each created and each
-	// ended trial, and with each edit of the space. A trial stores both of its positions.
+	// ended trial, and with each edit of the space or of the limits. A trial stores both of its positions.
 	Position int64 `json:"position"`
 	// Trials is how many trials have been created: the last one's number.
 	Trials int `json:"trials"`
-	// Best is the number of the completed trial with the best value, 0 for none or if there
-	// are several objectives. Trials
+	// Best is the number of the completed trial within all limits with the best value, 0 for
+	// none or if there are several objectives. Trials
 	// whose point is not in the study's space now do not count.
 	Best int `json:"best,omitempty"`
+	// Limits is nil in a study without limits, and until a trial has completed.
+	Limits *Limits `json:"limits,omitempty"`
 	// Recommended is updated from time to time while the study runs, and once more
 	// after it has ended.
 	Recommended Recommendation `json:"recommended,omitzero"`
@@ -259,6 +261,8 @@ type Ask struct {
 	// MaxTrials and Parallelism are those of the study then; an update changes them.
 	MaxTrials   int `json:"maxTrials"`
 	Parallelism int `json:"parallelism"`
+	// Limits are those of the study then.
+	Limits []study.Limit `json:"limits,omitempty"`
 	// Space is the version of the study's space, 0 for 1: see Study.Space.
 	Space int `json:"space,omitempty"`
 	// Fallback says that the request was for fallbacks, which another optimiser makes.

@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
@@ -172,7 +173,7 @@ func newPlayer(spec record.Study, trials []record.Trial, o Optimizers) (*player,
 	}
 	slices.SortFunc(ended, func(a, b *record.Trial) int { return cmp.Compare(a.Ended, b.Ended) })
 	for _, t := range ended {
-		if observation, told := engine.Observation(t); told {
+		if observation, told := engine.Observation(p.spec, t); told {
 			p.told.add(observation, t.Ended)
 		}
 	}
@@ -216,11 +217,12 @@ func (p *player) group() error {
 // problem returns what the optimiser knew at a request.
 func (p *player) problem(a *answer) *optimizer.Problem {
 	problem := &optimizer.Problem{
-		Space: p.space.Searched(), Direction: p.spec.FirstObjective().Direction, Objectives: p.spec.Several, Seed: p.spec.Algorithm.Seed,
+		Space: p.space.Searched(), Direction: p.spec.FirstObjective().Direction, Objectives: p.spec.Several, Limits: a.ask.Limits, Seed: p.spec.Algorithm.Seed,
 		MaxTrials: a.ask.MaxTrials, Parallelism: a.ask.Parallelism,
 		Pending: []optimizer.Pending{},
 	}
 	problem.Observations, problem.Taken = p.told.until(a.from)
+	p.limit(problem)
 	for _, t := range p.trials {
 		if t.Created > a.from {
 			break // positions grow with numbers
@@ -234,6 +236,23 @@ func (p *player) problem(a *answer) *optimizer.Problem {
 	}
 	problem.First++
 	return problem
+}
+
+// limit gives the observations of a problem their excess over its limits, if these are not the
+// study's now.
+func (p *player) limit(problem *optimizer.Problem) {
+	if reflect.DeepEqual(problem.Limits, p.spec.Limits) {
+		return
+	}
+	then := *p.spec
+	then.Limits = problem.Limits
+	problem.Observations = slices.Clone(problem.Observations)
+	for i := range problem.Observations {
+		o := &problem.Observations[i]
+		if o.Outcome == optimizer.OutcomeCompleted {
+			o.Excess = then.Excess(o.Values, p.trials[o.Trial-1].Metrics)
+		}
+	}
 }
 
 // before returns the state that a request was made with.

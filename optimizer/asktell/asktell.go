@@ -132,6 +132,7 @@ func (s *session) problem() *optimizer.Problem {
 		Space:        s.space,
 		Direction:    spec.FirstObjective().Direction,
 		Objectives:   spec.Several,
+		Limits:       spec.Limits,
 		MaxTrials:    spec.Budget.MaxTrials,
 		Parallelism:  max(1, spec.Parallelism),
 		Seed:         spec.Algorithm.Seed,
@@ -191,7 +192,7 @@ func (s *session) addOutcomes(list []tell) (answer, error) {
 
 // check converts t to an observation; open holds the trials that can be told.
 func (s *session) check(t tell, open map[int]study.Point) (optimizer.Observation, error) {
-	o, err := t.observation(study.MetricNames(s.study.Spec.Objectives()))
+	o, err := t.observation(&s.study.Spec)
 	if err != nil {
 		return o, err
 	}

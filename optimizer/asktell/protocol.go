@@ -99,7 +99,7 @@ func accepted(t reflect.Type) string {
 }
 
 // observation checks t's outcome; the caller sets Trial and Point.
-func (t tell) observation(objectives []string) (optimizer.Observation, error) {
+func (t tell) observation(spec *study.Spec) (optimizer.Observation, error) {
 	said := 0
 	for _, given := range []bool{t.Metrics != nil, t.Failed, t.Infeasible} {
 		if given {
@@ -115,7 +115,7 @@ func (t tell) observation(objectives []string) (optimizer.Observation, error) {
 		return optimizer.Observation{Outcome: optimizer.OutcomeInfeasible}, nil
 	}
 	var values study.Values
-	for _, metric := range objectives {
+	for _, metric := range study.MetricNames(spec.Objectives()) {
 		value, present := t.Metrics[metric]
 		if !present {
 			return optimizer.Observation{}, fmt.Errorf("metric %q is missing: got %s", metric, names(t.Metrics))
@@ -125,7 +125,17 @@ func (t tell) observation(objectives []string) (optimizer.Observation, error) {
 		}
 		values = append(values, *value)
 	}
-	return optimizer.Observation{Outcome: optimizer.OutcomeCompleted, Values: values}, nil
+	limited := map[string]float64{}
+	for _, metric := range spec.LimitMetrics() {
+		value, present := t.Metrics[metric]
+		if !present {
+			return optimizer.Observation{}, fmt.Errorf("metric %q of a limit is missing: got %s", metric, names(t.Metrics))
+		}
+		if value != nil { // null is not within the limit
+			limited[metric] = *value
+		}
+	}
+	return optimizer.Observation{Outcome: optimizer.OutcomeCompleted, Values: values, Excess: spec.Excess(values, limited)}, nil
 }
 
 func names(metrics map[string]*float64) string {

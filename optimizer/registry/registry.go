@@ -36,6 +36,9 @@ type Entry struct {
 	// Several says that the optimiser takes several objectives, which it reads from
 	// optimizer.Problem.Objectives.
 	Several bool
+	// Limits says that the optimiser takes limits, which it reads from
+	// optimizer.Observation.Excess.
+	Limits bool
 
 	create func(setting.Values) optimizer.Optimizer
 }
@@ -46,6 +49,7 @@ func Entries() []Entry {
 		{
 			Name:        Default,
 			Several:     true,
+			Limits:      true,
 			Description: "Bayesian optimisation for noisy objectives of any shape: a Gaussian process over transformed outcomes, aware of pending points and of noise.",
 			Settings:    hebo.Settings(),
 			create:      func(v setting.Values) optimizer.Optimizer { return hebo.New(hebo.FromSettings(v)) },
@@ -53,6 +57,7 @@ func Entries() []Entry {
 		{
 			Name:        "gp",
 			Several:     true,
+			Limits:      true,
 			Description: "Bayesian optimisation with a plain Gaussian process: hebo without the transform of outcomes and the linear kernel.",
 			Settings:    hebo.PlainSettings(),
 			create:      func(v setting.Values) optimizer.Optimizer { return hebo.New(hebo.FromSettings(v)) },
@@ -117,6 +122,7 @@ func Entries() []Entry {
 		{
 			Name:        "nsga2",
 			Several:     true,
+			Limits:      true,
 			Description: "NSGA-II, asynchronously: a genetic algorithm that keeps the points nearest to the front; for several objectives, many trials, or objectives of any shape.",
 			Settings:    nsga2.Settings(),
 			create:      func(v setting.Values) optimizer.Optimizer { return nsga2.New(nsga2.FromSettings(v)) },
@@ -124,12 +130,14 @@ func Entries() []Entry {
 		{
 			Name:        "random",
 			Several:     true,
+			Limits:      true,
 			Description: "Independent, uniformly distributed points: the baseline.",
 			create:      func(setting.Values) optimizer.Optimizer { return random.New() },
 		},
 		{
 			Name:        "sobol",
 			Several:     true,
+			Limits:      true,
 			Description: "A scrambled Sobol sequence: points that fill the space evenly.",
 			create:      func(setting.Values) optimizer.Optimizer { return sobol.New() },
 		},
@@ -165,6 +173,17 @@ func Several() []string {
 	var names []string
 	for _, e := range Entries() {
 		if e.Several {
+			names = append(names, e.Name)
+		}
+	}
+	return names
+}
+
+// Limits returns the names of the optimisers that take limits.
+func Limits() []string {
+	var names []string
+	for _, e := range Entries() {
+		if e.Limits {
 			names = append(names, e.Name)
 		}
 	}

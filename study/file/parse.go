@@ -59,6 +59,7 @@ type options struct {
 	algorithms map[string]AlgorithmCheck
 	algorithm  string
 	several    []string // the algorithms that take several objectives
+	limited    []string // the algorithms that take limits
 	stoppers   map[string]StoppingCheck
 }
 
@@ -73,6 +74,9 @@ func WithAlgorithms(known map[string]AlgorithmCheck) Option {
 
 // WithSeveralObjectives names the known algorithms that take several objectives.
 func WithSeveralObjectives(names []string) Option { return func(o *options) { o.several = names } }
+
+// WithLimits names the known algorithms that take limits.
+func WithLimits(names []string) Option { return func(o *options) { o.limited = names } }
 
 // WithDefaultAlgorithm replaces DefaultAlgorithm.
 func WithDefaultAlgorithm(name string) Option { return func(o *options) { o.algorithm = name } }

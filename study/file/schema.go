@@ -84,6 +84,8 @@ func constrain(defs jsonschema.Definitions) {
 	property("Objective", "take").Default = study.DefaultTake
 	property("Spec", "objectives").MinItems = count(2)
 	property("Spec", "objectives").MaxItems = count(study.MaxObjectives)
+	property("Spec", "limits").MaxItems = count(study.MaxLimits)
+	property("Limit", "metric").Pattern = property("Objective", "metric").Pattern
 	property("Spec", "parameters").MinItems = count(1)
 	property("Spec", "parameters").MaxItems = count(space.MaxParameters)
 	property("Spec", "constraints").MaxItems = count(space.MaxConstraints)
@@ -105,6 +107,7 @@ func constrain(defs jsonschema.Definitions) {
 	bound(property("Retries", "timeout"), 0, maxRetries).Default = 0
 	bound(property("Retries", "failed"), 0, maxRetries).Default = 0
 	defs["Spec"].OneOf = []*jsonschema.Schema{{Required: []string{"objective"}}, {Required: []string{"objectives"}}}
+	defs["Limit"].OneOf = []*jsonschema.Schema{{Required: []string{"max"}}, {Required: []string{"min"}}}
 	defs["Metrics"].OneOf = []*jsonschema.Schema{{Required: []string{"pattern"}}, {Required: []string{"file"}}}
 	constrainParameter(defs["Parameter"], property)
 }

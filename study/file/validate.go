@@ -42,6 +42,7 @@ func complete(s *study.Study, r *check.Report, o *options) {
 	celspace.Compile(r, "spec.", spec)
 	r.AddIf(spec.LearnParameters && !spec.ByClients(), "spec.learnParameters", "is only for studies whose trials clients of the API evaluate: leave out spec.trial.command and spec.trial.job")
 	completeAlgorithm(spec, r, o)
+	checkLimits(spec, r, o)
 	completeEarlyStopping(spec, r, o)
 	checkBudget(&spec.Budget, r)
 	if spec.Parallelism == 0 && r.Places["spec.parallelism"] == (check.Place{}) {
@@ -192,7 +193,7 @@ func completeTrial(spec *study.Spec, r *check.Report) {
 		r.Add(path+".mode", "%q is not a mode%s: process or stream", t.Mode, check.DidYouMean(string(t.Mode), []string{"process", "stream"}))
 	}
 	if t.Metrics != nil {
-		checkMetrics(t.Metrics, r, spec.Objectives())
+		checkMetrics(t.Metrics, r, spec)
 		if t.Mode == study.ModeStream && t.Metrics.File != "" {
 			r.Add(path+".metrics.file", "%q is read when a program ends, which in mode stream it does not after a trial: use a pattern, or reports",
 				t.Metrics.File)
@@ -221,8 +222,9 @@ func completeRetries(retries *study.Retries, r *check.Report) {
 	}
 }
 
-// checkMetrics checks how metrics are read, and that they include those of the objectives.
-func checkMetrics(m *study.Metrics, r *check.Report, objectives []study.Objective) {
+// checkMetrics checks how metrics are read, and that they include those of the objectives and
+// limits.
+func checkMetrics(m *study.Metrics, r *check.Report, spec *study.Spec) {
 	const path = "spec.trial.metrics"
 	switch {
 	case (m.Pattern == "") == (m.File == ""):
@@ -234,11 +236,14 @@ func checkMetrics(m *study.Metrics, r *check.Report, objectives []study.Objectiv
 			r.Add(path+".pattern", "%q is not a regular expression (RE2): %s", m.Pattern, err)
 		}
 		role := "the objective's metric"
-		if len(objectives) > 1 {
+		if len(spec.Several) > 0 {
 			role = "the metric of an objective"
 		}
-		for _, o := range objectives {
-			checkGroup(r, m.Pattern, o.Metric, role)
+		for _, metric := range study.MetricNames(spec.Objectives()) {
+			checkGroup(r, m.Pattern, metric, role)
+		}
+		for _, metric := range spec.LimitMetrics() {
+			checkGroup(r, m.Pattern, metric, "the metric of a limit")
 		}
 	}
 }

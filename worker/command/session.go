@@ -27,7 +27,7 @@ type session struct {
 }
 
 func newSession(task evaluation.Task, log *slog.Logger) (*session, error) {
-	pattern, err := report.PatternOf(&task.Assignment.Run, task.Assignment.Objectives())
+	pattern, err := report.PatternOf(&task.Assignment.Run, task.Assignment.MetricNames())
 	return &session{task: task, pattern: pattern, reports: evaluation.NewReports(task, log), ended: make(chan struct{})}, err
 }
 

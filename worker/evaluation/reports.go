@@ -34,7 +34,7 @@ type Reports struct {
 func NewReports(task Task, log *slog.Logger) *Reports {
 	a := task.Assignment
 	return &Reports{
-		Collector: report.NewCollector(a.Objectives()), Checkpoint: a.Checkpoint, task: task,
+		Collector: report.NewCollector(a.Objectives(), a.LimitMetrics()...), Checkpoint: a.Checkpoint, task: task,
 		Log: log.With(telemetry.LogStudy, a.StudyName, telemetry.LogTrial, a.Trial, telemetry.LogAttempt, a.Attempt),
 	}
 }
@@ -77,13 +77,7 @@ func (r *Reports) Complain(problem string) {
 	}
 }
 
-// Missing returns the metric of the first objective that was not reported; "" if there is none.
-func (r *Reports) Missing() string {
-	_, missing := r.Values()
-	return missing
-}
-
-// Seen describes what was reported instead of an objective's metric, and the first problem;
+// Seen describes what was reported instead of a metric that is needed, and the first problem;
 // empty if there is nothing of either.
 func (r *Reports) Seen() string {
 	names := r.Names()
@@ -104,14 +98,15 @@ func (r *Reports) Seen() string {
 	return text
 }
 
-// Ending returns the ending of an evaluation that has reported all that it will; nil if an
-// objective was not reported: see Missing. A value that cannot be read is a failure, whatever was reported
+// Ending returns the ending of an evaluation that has reported all that it will; nil if the
+// metric of an objective or of a limit was not reported: see Missing. A value that cannot be read is a failure, whatever was reported
 // before: it may have diverged.
 func (r *Reports) Ending() *Ending {
 	if _, why := r.Unread(); why != "" {
 		return new(Failed(messaging.ReasonNoValue, why))
 	}
-	if values, missing := r.Values(); missing == "" {
+	if r.Missing() == "" {
+		values, _ := r.Values()
 		return new(Valued(r.task.Assignment.Objectives(), values))
 	}
 	return nil

@@ -39,7 +39,7 @@ type transcript struct {
 }
 
 func newTranscript(task evaluation.Task, log *slog.Logger) (*transcript, error) {
-	pattern, err := report.PatternOf(&task.Assignment.Run, task.Assignment.Objectives())
+	pattern, err := report.PatternOf(&task.Assignment.Run, task.Assignment.MetricNames())
 	return &transcript{task: task, pattern: pattern, reports: evaluation.NewReports(task, log), ended: make(chan struct{})}, err
 }
 

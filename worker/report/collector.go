@@ -11,7 +11,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// Limits on what one attempt may report, besides the objectives' metrics. Once maxSteps steps
+// Limits on what one attempt may report, besides the metrics of the objectives and of the
+// study's limits. Once maxSteps steps
 // of a metric are remembered, only larger steps are taken.
 const (
 	maxMetrics = 128
@@ -20,10 +21,11 @@ const (
 
 // Collector collects the reports of one attempt. It is not safe for concurrent use.
 type Collector struct {
-	objectives []study.Objective
-	series     map[string]*series
-	unread     []string // why each objective's newest value could not be read; empty if it could
-	chosen     chosen
+	aims   []study.Objective // the objectives, then the other metrics that the study's limits bound
+	first  int               // how many objectives there are
+	series map[string]*series
+	unread []string // why each aim's newest value could not be read; empty if it could
+	chosen chosen
 	// Reports counts the reports that were taken, for messages.
 	Reports int
 }
@@ -37,16 +39,21 @@ type series struct {
 	finite            bool
 }
 
-// NewCollector returns an empty collector for the objectives of a study.
-func NewCollector(objectives []study.Objective) *Collector {
+// NewCollector returns an empty collector for the objectives of a study, and for the other
+// metrics that its limits bound. One report counts for all of them.
+func NewCollector(objectives []study.Objective, limited ...string) *Collector {
+	aims := slices.Clone(objectives)
+	for _, metric := range limited {
+		aims = append(aims, study.Objective{Metric: metric, Direction: study.Minimize, Take: study.TakeLast})
+	}
 	return &Collector{
-		objectives: objectives, series: map[string]*series{}, unread: make([]string, len(objectives)), chosen: newChosen(objectives),
+		aims: aims, first: len(objectives), series: map[string]*series{}, unread: make([]string, len(aims)), chosen: newChosen(aims),
 	}
 }
 
-// objective returns the index of the objective with a metric, or -1.
-func (c *Collector) objective(metric string) int {
-	return slices.IndexFunc(c.objectives, func(o study.Objective) bool { return o.Metric == metric })
+// aim returns the index of the objective or the limited metric with a name, or -1.
+func (c *Collector) aim(metric string) int {
+	return slices.IndexFunc(c.aims, func(o study.Objective) bool { return o.Metric == metric })
 }
 
 // Taken is what a collector took from a report.
@@ -65,9 +72,9 @@ func (c *Collector) Add(r Report) Taken {
 	t := Taken{Step: c.step(r), Metrics: map[string]float64{}}
 	c.notice(r)
 	for _, name := range slices.Sorted(maps.Keys(r.Metrics)) {
-		s, objective := c.series[name], c.objective(name)
+		s, aim := c.series[name], c.aim(name)
 		if s == nil {
-			if len(c.series) >= maxMetrics && objective < 0 || name == "" || len(name) > MaxName {
+			if len(c.series) >= maxMetrics && aim < 0 || name == "" || len(name) > MaxName {
 				t.Ignored = append(t.Ignored, fmt.Sprintf("metric %q: at most %d metrics with names of 1 to %d bytes are kept", cut(name, 64), maxMetrics, MaxName))
 				continue
 			}
@@ -75,15 +82,15 @@ func (c *Collector) Add(r Report) Taken {
 			c.series[name] = s
 		}
 		value := r.Metrics[name]
-		better := objective >= 0 && (math.IsNaN(s.best) || c.objectives[objective].Direction.Better(value, s.best))
+		better := aim >= 0 && (math.IsNaN(s.best) || c.aims[aim].Direction.Better(value, s.best))
 		if !s.takeValue(t.Step, value, better) {
 			t.Ignored = append(t.Ignored, fmt.Sprintf("a second value of %q for step %d (report from one process only)", name, t.Step))
 			continue
 		}
 		t.Metrics[name] = value
-		if objective >= 0 {
-			c.unread[objective] = ""
-			c.chosen.take(objective, t.Step, value, better)
+		if aim >= 0 {
+			c.unread[aim] = ""
+			c.chosen.take(aim, t.Step, value, better)
 		}
 	}
 	if len(r.Metrics) > len(t.Ignored) {
@@ -92,10 +99,11 @@ func (c *Collector) Add(r Report) Taken {
 	return t
 }
 
-// notice remembers a report that has, or may have had, a value of an objective that cannot be read.
+// notice remembers a report that has, or may have had, a value of an objective or of a limited
+// metric that cannot be read.
 func (c *Collector) notice(r Report) {
-	for i := range c.objectives {
-		metric := c.objectives[i].Metric
+	for i := range c.aims {
+		metric := c.aims[i].Metric
 		if text, bad := r.Unreadable[metric]; bad {
 			c.unread[i] = fmt.Sprintf("%q is %s, not a number", metric, text)
 		} else if text, bad := r.Unreadable[""]; bad && strings.Contains(text, strconv.Quote(metric)) {
@@ -109,12 +117,12 @@ func (c *Collector) notice(r Report) {
 	}
 }
 
-// Unread returns the first objective whose newest value could not be read, and why; why is
-// empty if there is none. An older value MUST NOT be taken for it.
+// Unread returns the first objective or limited metric whose newest value could not be read,
+// and why; why is empty if there is none. An older value MUST NOT be taken for it.
 func (c *Collector) Unread() (metric, why string) {
 	for i, why := range c.unread {
 		if why != "" {
-			return c.objectives[i].Metric, why
+			return c.aims[i].Metric, why
 		}
 	}
 	return "", ""
@@ -175,28 +183,59 @@ func Split(metrics map[string]float64) (finite map[string]float64, diverged []st
 // Values returns the objectives' values according to their Take, or the first metric that was
 // not reported. A value that is not finite means that the evaluation diverged.
 func (c *Collector) Values() (values study.Values, missing string) {
-	for i, o := range c.objectives {
-		s := c.series[o.Metric]
-		switch {
-		case s == nil:
+	for i, o := range c.aims[:c.first] {
+		if c.series[o.Metric] == nil {
 			return nil, o.Metric
-		case c.chosen.by < 0:
-			values = append(values, s.last)
-		case c.chosen.by == i:
-			values = append(values, s.best)
-		default:
-			values = append(values, c.chosen.values[i])
 		}
+		values = append(values, c.counted(i))
 	}
 	return values, ""
 }
 
-// Final returns the newest finite value of every metric.
+// counted returns the value of an aim that was reported in the report that counts.
+func (c *Collector) counted(aim int) float64 {
+	s := c.series[c.aims[aim].Metric]
+	switch {
+	case c.chosen.by < 0:
+		return s.last
+	case c.chosen.by == aim:
+		return s.best
+	default:
+		return c.chosen.values[aim]
+	}
+}
+
+// Missing returns the first objective's or limited metric that was not reported; "" if there is
+// none.
+func (c *Collector) Missing() string {
+	for _, o := range c.aims {
+		if c.series[o.Metric] == nil {
+			return o.Metric
+		}
+	}
+	return ""
+}
+
+// Limited returns the limited metrics.
+func (c *Collector) Limited() []string { return study.MetricNames(c.aims[c.first:]) }
+
+// Final returns the newest finite value of every metric. Of a limited metric it returns the
+// value in the report that counts, and nothing if that is not finite.
 func (c *Collector) Final() map[string]float64 {
 	final := make(map[string]float64, len(c.series))
 	for name, s := range c.series {
 		if s.finite {
 			final[name] = s.final
+		}
+	}
+	for i, o := range c.aims[c.first:] {
+		if c.series[o.Metric] == nil {
+			continue
+		}
+		if value := c.counted(c.first + i); Finite(value) {
+			final[o.Metric] = value
+		} else {
+			delete(final, o.Metric)
 		}
 	}
 	return final

@@ -18,13 +18,12 @@ type Pattern struct {
 	names []string
 }
 
-// PatternOf returns the pattern of a study's trials, which report the objectives' metrics; nil
-// if there is none.
-func PatternOf(t *study.TrialTemplate, objectives []study.Objective) (*Pattern, error) {
+// PatternOf returns the pattern of a study's trials, which report metrics; nil if there is none.
+func PatternOf(t *study.TrialTemplate, metrics []string) (*Pattern, error) {
 	if t.Metrics == nil || t.Metrics.Pattern == "" {
 		return nil, nil
 	}
-	return NewPattern(t.Metrics.Pattern, study.MetricNames(objectives)...)
+	return NewPattern(t.Metrics.Pattern, metrics...)
 }
 
 // NewPattern compiles an RE2 expression whose named groups are metrics. The group

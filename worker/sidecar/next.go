@@ -33,11 +33,13 @@ type trial struct {
 	Metric    string          `json:"metric"`
 	Direction study.Direction `json:"direction"`
 	// Objectives are all objectives if there are several.
-	Objectives    []study.Objective `json:"objectives,omitempty"`
-	Checkpoint    string            `json:"checkpoint,omitempty"`
-	CheckpointDir string            `json:"checkpointDir,omitempty"`
-	Traceparent   string            `json:"traceparent,omitempty"`
-	Tracestate    string            `json:"tracestate,omitempty"`
+	Objectives []study.Objective `json:"objectives,omitempty"`
+	// Limits bound metrics, which the client reports too.
+	Limits        []study.Limit `json:"limits,omitempty"`
+	Checkpoint    string        `json:"checkpoint,omitempty"`
+	CheckpointDir string        `json:"checkpointDir,omitempty"`
+	Traceparent   string        `json:"traceparent,omitempty"`
+	Tracestate    string        `json:"tracestate,omitempty"`
 }
 
 func (s *Sidecar) trial(a *attempt) *trial {
@@ -45,7 +47,7 @@ func (s *Sidecar) trial(a *attempt) *trial {
 	first := as.Objectives()[0]
 	return &trial{
 		ID: a.id, Study: as.StudyName, Trial: as.Trial, Attempt: as.Attempt, Slot: a.task.Slot, Seed: as.Seed,
-		Parameters: a.parameters, Metric: first.Metric, Direction: first.Direction, Objectives: as.Several,
+		Parameters: a.parameters, Metric: first.Metric, Direction: first.Direction, Objectives: as.Several, Limits: as.Limits,
 		Checkpoint: a.reports.Checkpoint, CheckpointDir: a.checkpointDir(s.options.Checkpoints),
 		Traceparent: a.task.Trace.Traceparent, Tracestate: a.task.Trace.Tracestate,
 	}

@@ -128,7 +128,7 @@ func firstTrial(ctx context.Context, s *study.Study) (*messaging.Assignment, err
 		return nil, fmt.Errorf("create the optimiser: %w", err)
 	}
 	suggestions, _, err := o.Suggest(ctx, &optimizer.Problem{
-		Space: whole.Searched(), Direction: spec.FirstObjective().Direction, Objectives: spec.Several, MaxTrials: spec.Budget.MaxTrials,
+		Space: whole.Searched(), Direction: spec.FirstObjective().Direction, Objectives: spec.Several, Limits: spec.Limits, MaxTrials: spec.Budget.MaxTrials,
 		Parallelism: spec.Parallelism, Seed: spec.Algorithm.Seed, First: 1,
 	}, nil, 1, optimizer.NewRand(spec.Algorithm.Seed, 1))
 	if err != nil || len(suggestions) == 0 {
@@ -139,7 +139,7 @@ func firstTrial(ctx context.Context, s *study.Study) (*messaging.Assignment, err
 		Version:   messaging.SchemaVersion,
 		AttemptID: messaging.AttemptID{Study: record.NewID(rand.Reader, time.Now()), Trial: 1, Attempt: 1, Nonce: "check"},
 		Pool:      spec.Pool, StudyName: s.Metadata.Name, Seed: engine.TrialSeed(spec.Algorithm.Seed, 1),
-		Parameters: point, Objective: spec.Objective, Several: spec.Several, Run: spec.Trial, ParameterOrder: spec.Active(point),
+		Parameters: point, Objective: spec.Objective, Several: spec.Several, Limits: spec.Limits, Run: spec.Trial, ParameterOrder: spec.Active(point),
 	}, nil
 }
 
@@ -193,6 +193,7 @@ func (c *checked) text(w screen, s *study.Study, assignment *messaging.Assignmen
 	fields := []field{
 		{Name: "Study", Value: fmt.Sprintf("%s: %s over %s, %s by %s, %d at once", c.Study, view.Aims(spec.Objectives()),
 			count(len(spec.Parameters), "parameter"), count(spec.Budget.MaxTrials, "trial"), spec.Algorithm.Name, spec.Parallelism)},
+		{Name: "Limits", Value: limitList(spec.Limits)},
 		{Name: "Trial 1", Value: point(c.Parameters)},
 	}
 	if spec.ByClients() {
@@ -248,7 +249,16 @@ func count(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// reads describes where the objective's metric comes from.
+// limitList lists limits; "" if there are none.
+func limitList(limits []study.Limit) string {
+	list := make([]string, len(limits))
+	for i := range limits {
+		list[i] = limits[i].String()
+	}
+	return strings.Join(list, ", ")
+}
+
+// reads describes where the metrics of the objectives and limits come from.
 func reads(spec *study.Spec) string {
 	switch m := spec.Trial.Metrics; {
 	case m != nil && m.Pattern != "":
@@ -256,9 +266,9 @@ func reads(spec *study.Spec) string {
 	case m != nil && m.File != "":
 		return "the JSON object in " + filepath.Join("$FANTASIA_TRIAL_DIR", m.File)
 	default:
-		example := make([]string, len(spec.Objectives()))
-		for i, o := range spec.Objectives() {
-			example[i] = strconv.Quote(o.Metric) + ": 0.5"
+		var example []string
+		for _, metric := range append(study.MetricNames(spec.Objectives()), spec.LimitMetrics()...) {
+			example = append(example, strconv.Quote(metric)+": 0.5")
 		}
 		return fmt.Sprintf(`reports such as {"fantasia": {"metrics": {%s}}}`, strings.Join(example, ", "))
 	}

@@ -240,7 +240,7 @@ func recorded(records *ledger.Records, s *space.Space) (*bench.Objective, int, e
 	for i := range records.Trials {
 		t := &records.Trials[i]
 		point, err := s.Normalize(t.Point)
-		o, told := engine.Observation(t) // points outside of an edited space have no place
+		o, told := engine.Observation(&records.Study.Definition.Spec, t) // points outside of an edited space have no place
 		if !told || err != nil || t.Source == optimizer.SourceAdded {
 			continue
 		}

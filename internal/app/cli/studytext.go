@@ -92,6 +92,7 @@ func studyBlock(w screen, s found) error {
 		{Name: "State", Value: string(v.State)},
 		{Name: "Reason", Value: s.GetReason()},
 		aim,
+		{Name: "Limits", Value: limitText(v)},
 		{Name: "Algorithm", Value: fmt.Sprintf("%s, %d at once, pool %s", s.GetAlgorithm(), s.GetParallelism(), s.GetPool())},
 		{Name: "Labels", Value: labelText(v.Labels)},
 		{Name: "Note", Value: v.Note},
@@ -113,6 +114,21 @@ func studyBlock(w screen, s found) error {
 		}
 	}
 	return w.block(fields)
+}
+
+// limitText lists limits, and how many completed trials are within each; "" if there are none.
+func limitText(v view.Study) string {
+	var lines []string
+	for _, l := range v.Limits {
+		lines = append(lines, fmt.Sprintf("%s (%d of %d completed trials)", l.Limit, l.Met, v.Trials.Completed))
+	}
+	if len(lines) > 1 {
+		lines = append(lines, fmt.Sprintf("all of them (%d of %d)", *v.WithinLimits, v.Trials.Completed))
+	}
+	if v.UnmetLimits != "" {
+		lines = append(lines, v.UnmetLimits)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // objective describes an objective.

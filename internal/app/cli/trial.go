@@ -53,8 +53,11 @@ func newTrialListCommand(a *app, r *remote) *cobra.Command {
 		var list []view.Trial
 		err = r.call(cmd, func(ctx context.Context, c service) error {
 			trials, err := fetch.Trials(ctx, c, q)
+			if err != nil {
+				return err
+			}
 			list = fetch.Viewed(trials, view.FromTrial)
-			return err
+			return fetch.Mark(ctx, c, q.GetParent(), list)
 		})
 		return shown{list, func(w screen) error { return trialTable(w, list) }}, err
 	})
@@ -70,13 +73,18 @@ func newTrialGetCommand(a *app, r *remote) *cobra.Command {
 		if err != nil {
 			return shown{}, err
 		}
-		v := view.FromTrial(t)
+		one := []view.Trial{view.FromTrial(t)}
 		err = r.call(cmd, func(ctx context.Context, c service) (err error) {
-			v.Measurements, err = fetch.Measurements(ctx, c, t.GetName())
-			return err
+			one[0].Measurements, err = fetch.Measurements(ctx, c, t.GetName())
+			if err != nil {
+				return err
+			}
+			parent, _, _ := strings.Cut(t.GetName(), "/trials/")
+			return fetch.Mark(ctx, c, parent, one)
 		})
+		v := one[0]
 		return shown{v, func(w screen) error {
-			if err := trialBlock(w, t, r.idle); err != nil {
+			if err := trialBlock(w, t, v, r.idle); err != nil {
 				return err
 			}
 			width, _ := terminal(a.Stdout)

@@ -52,6 +52,11 @@ func rung(t view.Trial) string {
 
 // trialValue formats a trial's value, or the reason why it has none.
 func trialValue(t view.Trial) string {
+	if len(t.Exceeded) > 0 {
+		inside := t
+		inside.Exceeded = nil
+		return trialValue(inside) + ", outside of " + strings.Join(t.Exceeded, ", ")
+	}
 	switch {
 	case len(t.Values) > 0 && t.Failure != nil: // a warning
 		return view.Numbers(t.Values) + " (" + t.Failure.Reason + ")"
@@ -81,8 +86,7 @@ func trialLine(t view.Trial) string {
 }
 
 // trialBlock prints one trial; idle means that no process runs its study.
-func trialBlock(w screen, m *fantasiav1.Trial, idle bool) error {
-	t := view.FromTrial(m)
+func trialBlock(w screen, m *fantasiav1.Trial, t view.Trial, idle bool) error {
 	fields := []field{
 		{Name: "Trial", Value: strconv.Itoa(t.Trial)},
 		{Name: "State", Value: string(t.State)},
@@ -94,6 +98,7 @@ func trialBlock(w screen, m *fantasiav1.Trial, idle bool) error {
 	case t.Value != nil:
 		fields = append(fields, field{Name: "Value", Value: number(*t.Value)})
 	}
+	fields = append(fields, field{Name: "Outside of", Value: strings.Join(t.Exceeded, ", ")})
 	if t.Rung > 0 {
 		fields = append(fields, field{Name: "Rung", Value: rung(t)})
 	}

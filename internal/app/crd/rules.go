@@ -12,6 +12,7 @@ var extras = map[string]map[string]object{
 		"parameters": {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": []any{"name"}},
 	},
 	"Objective": {"metric": {"maxLength": 64}},
+	"Limit":     {"metric": {"maxLength": 64}},
 	"Algorithm": {"name": {"maxLength": 64}, "seed": {"format": "int64"}},
 	"Budget":    {"maxDuration": {"maxLength": 64}},
 	"Parameter": {"name": {"maxLength": 64}},
@@ -61,6 +62,9 @@ var rules = map[string][]rule{
 		{"!has(self.objective) || !has(self.objective.reference)", ".objective", "reference is for one of several objectives: leave it out"},
 		{"!has(self.objectives) || self.objectives.all(o, !has(o.goal))", ".objectives", "goal is for a single objective: leave it out"},
 		{"!has(self.objectives) || self.objectives.all(o, self.objectives.exists_one(p, p.metric == o.metric))", ".objectives", "each objective has its own metric"},
+	},
+	"Limit": {
+		{"has(self.max) != has(self.min)", "", "a limit has one of max and min; for both, write two limits of the metric"},
 	},
 	"Parameter": {
 		{"!(self.name in ['args', 'overrides', 'file'])", ".name",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"reflect"
 	"sync"
 	"time"
 
@@ -27,6 +28,7 @@ const (
 type follower struct {
 	id      string
 	space   int // the version of the space that the rows are read by
+	spec    *study.Spec
 	backend server.Reader
 	axes    figure.Axes
 	// inside is nil where points outside of an edited space do not matter.
@@ -67,7 +69,7 @@ type snapshot struct {
 // newFollower returns the follower of a study as it is now.
 func newFollower(b server.Reader, s *server.Study, log *slog.Logger, now func() time.Time) *follower {
 	f := &follower{
-		id: s.Spec.ID, space: s.Spec.SpaceVersion(), backend: b, axes: figure.AxesOf(&s.Spec.Definition), log: log, now: now,
+		id: s.Spec.ID, space: s.Spec.SpaceVersion(), spec: &s.Spec.Definition.Spec, backend: b, axes: figure.AxesOf(&s.Spec.Definition), log: log, now: now,
 		want: s.Status.Trials, changed: make(chan struct{}), used: now(), latest: &snapshot{want: s.Status.Trials},
 		curves: &curves{backend: b, study: s.Spec.ID, now: now, byTrial: map[int]kept{}}, cache: &cache{parts: map[string]*part{}},
 	}
@@ -105,7 +107,7 @@ func (f *follower) watch(ctx context.Context, publish chan<- struct{}) error {
 		if err != nil {
 			return err
 		}
-		row := figure.Of(f.axes, &t)
+		row := figure.Of(f.spec, f.axes, &t)
 		row.Outside = f.inside != nil && !f.inside(t.Point)
 		if f.put(row) {
 			f.snap() // at once: pages wait for it
@@ -205,7 +207,7 @@ func (f *follower) count(pages int) {
 func (f *follower) outdated(s *server.Study) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.space != s.Spec.SpaceVersion() || f.done && (f.missing || !s.Status.State.Terminal() || s.Status.Trials > f.read)
+	return f.space != s.Spec.SpaceVersion() || !reflect.DeepEqual(f.spec.Limits, s.Spec.Definition.Spec.Limits) || f.done && (f.missing || !s.Status.State.Terminal() || s.Status.Trials > f.read)
 }
 
 // idle returns since when nobody has used the follower, and how many rows it has; false

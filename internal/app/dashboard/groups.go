@@ -137,7 +137,7 @@ func costs(q *request) []costRow {
 	sums := make([]sum, len(groups))
 	best, have := 0.0, false
 	for _, r := range figure.Ended(q.All) {
-		better := r.Completed() && (!have || d.Better(r.Value, best))
+		better := r.Counts() && (!have || d.Better(r.Value, best))
 		if better {
 			best, have = r.Value, true
 		}

@@ -85,6 +85,7 @@ func viewed(r *local.Result) []view.Trial {
 	list := make([]view.Trial, len(r.Trials))
 	for i := range r.Trials {
 		list[i] = view.OfTrial(r.Trials[i])
+		list[i].Mark(&r.Study.Definition.Spec)
 		list[i].Measurements = view.OfSeries(r.Curves[r.Trials[i].Number])
 	}
 	return list

@@ -42,6 +42,9 @@ func Summarize(w io.Writer, r *local.Result, at Place) error {
 		s.line("best         %s = %s in trial %d", spec.FirstObjective().Metric, view.Number(r.Best.Values.First()), r.Best.Number)
 		s.point(spec, r.Best.Point)
 	}
+	if unmet := r.Status.Unmet(spec); unmet != "" && !strings.Contains(r.Status.Reason, unmet) {
+		s.line("limits       %s", unmet)
+	}
 	s.front(spec, r.Front)
 	if rec := r.Recommended; rec != nil && (r.Best == nil || rec.Trial != r.Best.Number) {
 		s.line("recommended  trial %d: %s = %s by the model, which allows for noise", rec.Trial, spec.FirstObjective().Metric, view.Expected(rec.Mean, rec.SD))

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/api/view"
@@ -35,7 +36,7 @@ type Table struct {
 	rows [][]any
 }
 
-// fixed are the columns that each study has. Those of several objectives, and of its metrics,
+// fixed are the columns that each study has. Those of limits, of several objectives, and of its metrics,
 // parameters, labels, attributes and notes follow.
 var fixed = []column{
 	{"trial", whole}, {"state", text}, {"value", number}, {"attempts", whole}, {"worker", text}, {"source", text}, {"staleness", whole},
@@ -49,6 +50,9 @@ func Of(spec *study.Spec, trials []view.Trial) *Table {
 	attributes := keys(trials, func(t *view.Trial) map[string]any { return t.Attributes })
 	noted := slices.ContainsFunc(trials, func(t view.Trial) bool { return t.Note != "" })
 	t := &Table{columns: slices.Clone(fixed)}
+	if len(spec.Limits) > 0 {
+		t.columns = append(t.columns, column{"exceeded", text})
+	}
 	for _, o := range spec.Several {
 		t.columns = append(t.columns, column{"value:" + o.Metric, number})
 	}
@@ -69,6 +73,11 @@ func Of(spec *study.Spec, trials []view.Trial) *Table {
 	}
 	for i := range trials {
 		row := describe(&trials[i])
+		if len(spec.Limits) > 0 {
+			trial := trials[i]
+			trial.Mark(spec)
+			row = append(row, filled(strings.Join(trial.Exceeded, ", ")))
+		}
 		for k := range spec.Several {
 			row = append(row, indexed(trials[i].Values, k))
 		}

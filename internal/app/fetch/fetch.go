@@ -69,6 +69,20 @@ func Trials(ctx context.Context, c Service, q *fantasiav1.ListTrialsRequest) (li
 	return list, err
 }
 
+// Mark sets which of their study's limits trials are outside of. parent is the study's resource
+// name.
+func Mark(ctx context.Context, c Service, parent string, trials []view.Trial) error {
+	found, err := Send(ctx, c, Service.GetStudy, &fantasiav1.GetStudyRequest{Name: parent})
+	if err != nil {
+		return err
+	}
+	spec := view.Limited(found.GetStudy())
+	for i := range trials {
+		trials[i].Mark(spec)
+	}
+	return nil
+}
+
 // Front fetches the front of a study with several objectives; nil if it has one.
 func Front(ctx context.Context, c Service, s *fantasiav1.Study) ([]view.Optimal, error) {
 	if len(s.GetObjectives()) == 0 {
@@ -119,6 +133,9 @@ func StudyAndTrials(within Within, name string) (*study.Study, []view.Trial, err
 	s, err := studyfile.Parse([]byte(file))
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the study file: %w", err)
+	}
+	for i := range trials {
+		trials[i].Mark(&s.Spec)
 	}
 	return s, trials, nil
 }

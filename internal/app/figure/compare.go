@@ -57,7 +57,7 @@ func (s *Study) Improvements() (list []Improvement, seconds float64) {
 		}
 		at = view.Seconds(time.Duration(at * float64(time.Second)))
 		seconds = max(seconds, at)
-		if n := len(list); t.Completed() && (n == 0 || s.Direction().Better(t.Value, list[n-1].Value)) {
+		if n := len(list); t.Counts() && (n == 0 || s.Direction().Better(t.Value, list[n-1].Value)) {
 			list = append(list, Improvement{i + 1, at, t.Value, t.Number})
 		}
 	}

@@ -70,7 +70,7 @@ const (
 func Progress(spec *study.Spec, trials []record.Trial) *picture.History {
 	s := &Study{Spec: spec}
 	for i := range trials {
-		s.Trials = append(s.Trials, Of(nil, &trials[i]))
+		s.Trials = append(s.Trials, Of(spec, nil, &trials[i]))
 	}
 	return s.history()
 }

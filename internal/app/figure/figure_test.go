@@ -153,7 +153,7 @@ func TestAttemptsOfAnInfeasibleTrial(t *testing.T) {
 		{Trial: 1, Number: 3, Worker: "w", Start: 4, End: 5, State: picture.Infeasible},
 	}
 	seen := view.OfTrial(infeasible)
-	for name, trial := range map[string]*figure.Trial{"record": figure.Of(nil, &infeasible), "view": figure.From(nil, &seen)} {
+	for name, trial := range map[string]*figure.Trial{"record": figure.Of(&study.Spec{}, nil, &infeasible), "view": figure.From(nil, &seen)} {
 		f := figure.Study{Spec: &s.Spec, All: []*figure.Trial{trial}, Trials: []*figure.Trial{trial}, Started: figure.At(start)}
 		got := f.Workers().Pictures[0].(*picture.Gantt).Attempts
 		if diff := cmp.Diff(want, got); diff != "" {

@@ -72,7 +72,7 @@ func (t *Trial) First(place int) *Trial {
 func values(trials []*Trial) []study.Values {
 	list := make([]study.Values, len(trials))
 	for i, t := range trials {
-		if t.Completed() && !t.Outside {
+		if t.Counts() && !t.Outside {
 			list[i] = t.Values
 		}
 	}
@@ -230,7 +230,7 @@ func Compromises(spec *study.Study, trials []record.Trial) *picture.Front {
 	}
 	s, inside := &Study{Spec: &spec.Spec}, Inside(spec)
 	for i := range trials {
-		t := Of(nil, &trials[i])
+		t := Of(&spec.Spec, nil, &trials[i])
 		t.Outside = !inside(trials[i].Point)
 		s.Trials = append(s.Trials, t)
 	}

@@ -19,7 +19,7 @@ func compromises() *figure.Study {
 	}}}
 	add := func(values ...float64) {
 		n := len(s.Trials) + 1
-		s.Trials = append(s.Trials, figure.Of(nil, &record.Trial{Number: n, State: study.TrialCompleted, Ended: int64(n), Values: values}))
+		s.Trials = append(s.Trials, figure.Of(&study.Spec{}, nil, &record.Trial{Number: n, State: study.TrialCompleted, Ended: int64(n), Values: values}))
 	}
 	add(0.9, 900)
 	add(0.1, 100)
@@ -27,7 +27,7 @@ func compromises() *figure.Study {
 	add(0.2, 700)
 	add(0, 5000)
 	s.Trials[4].Outside = true
-	s.Trials = append(s.Trials, figure.Of(nil, &record.Trial{Number: 6, State: study.TrialFailed, Ended: 6}))
+	s.Trials = append(s.Trials, figure.Of(&study.Spec{}, nil, &record.Trial{Number: 6, State: study.TrialFailed, Ended: 6}))
 	return s
 }
 

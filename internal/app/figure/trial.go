@@ -44,8 +44,11 @@ type Trial struct {
 	// Worker is the last one that had it, and Attempts are those that a worker had.
 	Worker   string
 	Attempts []Attempt
-	// Reason says in a line why it has no final value; "" if it has one, or none is known.
+	// Reason says in a line why it has no final value, or which limit it is outside of; "" if
+	// neither is so, or nothing is known.
 	Reason string
+	// Over says that the trial completed outside of a limit.
+	Over bool
 }
 
 // Attempt is an attempt that a worker had from Claimed to Ended, which is 0 while it runs.
@@ -139,8 +142,9 @@ func Levels(p *study.Parameter) (levels []string) {
 }
 
 // Of returns a trial of the ledger.
-func Of(a Axes, t *record.Trial) *Trial {
+func Of(spec *study.Spec, a Axes, t *record.Trial) *Trial {
 	v := view.OfTrial(*t)
+	v.Mark(spec)
 	f := From(a, &v)
 	f.Request, f.Made, f.Position, f.Asked = t.Request, t.Created, t.Ended, At(t.Times.Asked)
 	return f
@@ -169,7 +173,9 @@ func From(a Axes, t *view.Trial) *Trial {
 			f.Attempts = append(f.Attempts, Attempt{cmp.Or(r.Worker, "unknown"), r.Number, claimed, At(r.Ended), r.State, r.Reason})
 		}
 	}
-	switch {
+	switch f.Over = len(t.Exceeded) > 0; {
+	case f.Over:
+		f.Reason = short("outside of " + strings.Join(t.Exceeded, ", "))
 	case t.State == study.TrialPruned && t.Stopped != nil:
 		f.Reason = t.Stopped.Reason
 	case t.State != study.TrialCompleted && t.Failure != nil:
@@ -188,6 +194,9 @@ func short(text string) string {
 	}
 	return strings.ToValidUTF8(text[:longestReason], "") + "…"
 }
+
+// Counts reports whether the trial has a final value and is within all limits.
+func (t *Trial) Counts() bool { return t.Completed() && !t.Over }
 
 // Completed reports whether the trial has a final value.
 func (t *Trial) Completed() bool { return t.State == study.TrialCompleted && !math.IsNaN(t.Value) }
@@ -238,10 +247,10 @@ func Ended(trials []*Trial) (ended []*Trial) {
 	return ended
 }
 
-// Top returns up to n completed trials with the best values, the best first.
+// Top returns up to n completed trials within all limits with the best values, the best first.
 func Top(trials []*Trial, d study.Direction, n int) (top []*Trial) {
 	for _, t := range trials {
-		if t.Completed() {
+		if t.Counts() {
 			top = append(top, t)
 		}
 	}
@@ -252,7 +261,12 @@ func Top(trials []*Trial, d study.Direction, n int) (top []*Trial) {
 }
 
 // StateText is the trial's state as people see it.
-func (t *Trial) StateText() string { return StateText(t.State) }
+func (t *Trial) StateText() string {
+	if t.Over {
+		return StateText(t.State) + " outside of a limit"
+	}
+	return StateText(t.State)
+}
 
 // StateText is a state as people see it: they need not know that a trial was claimed.
 func StateText(s study.TrialState) string {
@@ -262,8 +276,12 @@ func StateText(s study.TrialState) string {
 	return strings.ToLower(string(s))
 }
 
-// state returns a trial's state as pictures show it.
+// state returns a trial's state as pictures show it. One that is outside of a limit has no
+// place among the values that compare.
 func (t *Trial) state() picture.State {
+	if t.Over {
+		return picture.Infeasible
+	}
 	if t.State.Terminal() {
 		return picture.State(StateText(t.State))
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"sync"
 	"time"
 
@@ -137,7 +138,7 @@ func (n *node) workers(c *coordinator.Coordinator) (func(context.Context) error,
 // sameBudget reports whether an ended study stays ended under a study file.
 func sameBudget(old, now *study.Study) bool {
 	a, b := old.Spec, now.Spec
-	return a.Budget == b.Budget && (a.Objective.Goal == nil) == (b.Objective.Goal == nil) &&
+	return a.Budget == b.Budget && reflect.DeepEqual(a.Limits, b.Limits) && (a.Objective.Goal == nil) == (b.Objective.Goal == nil) &&
 		(a.Objective.Goal == nil || *a.Objective.Goal == *b.Objective.Goal)
 }
 

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/base/picture"
@@ -49,6 +50,12 @@ func (s *sheet) summary() string {
 			text += fmt.Sprintf(", %d %s", part.n, part.what)
 		}
 	}
+	if limits := s.View.Limits; len(limits) > 0 {
+		text += fmt.Sprintf(". Of these, %d are within all limits", *s.View.WithinLimits)
+		for i, l := range limits {
+			text += fmt.Sprintf("%s%s (%d)", []string{": ", ", "}[min(i, 1)], l.Limit, l.Met)
+		}
+	}
 	if several := s.Study.Spec.Several; len(several) > 0 {
 		return fmt.Sprintf("%s. The study has %d objectives: %s. Figures that show one objective show %s.", text, len(several), view.Aims(several), several[0].Metric)
 	}
@@ -61,7 +68,7 @@ func (s *sheet) front() item {
 	front, names := s.View.Front, study.Names(s.fig.Axes)
 	t := &table{Header: slices.Concat([]string{"trial"}, study.MetricNames(s.Study.Spec.Several), names)}
 	if len(front) == 0 {
-		t.Note = "No trial has completed."
+		t.Note = s.nothing()
 	} else if n := len(front); n > mostRows {
 		t.Note = fmt.Sprintf("The first %d of %d trials.", mostRows, n)
 		front = front[:mostRows]
@@ -83,6 +90,14 @@ func (s *sheet) front() item {
 	return i
 }
 
+// nothing says why there is neither a best trial nor a front.
+func (s *sheet) nothing() string {
+	if unmet := s.View.UnmetLimits; unmet != "" {
+		return strings.ToUpper(unmet[:1]) + unmet[1:] + "."
+	}
+	return "No trial has completed."
+}
+
 // points compares the best and the recommended point.
 func (s *sheet) points() *table {
 	t := &table{Header: []string{""}}
@@ -102,7 +117,7 @@ func (s *sheet) points() *table {
 		columns = append(columns, column{recommended.Trial, cell{Text: view.Expected(recommended.Mean, recommended.SD) + " (by the model)", Value: exact(recommended.Mean), Class: "number"}, recommended.Parameters})
 	}
 	if len(columns) == 0 {
-		t.Note = "No trial has completed."
+		t.Note = s.nothing()
 		return t
 	}
 	trial, value := []cell{text("trial")}, []cell{text(s.Study.Spec.FirstObjective().Metric)}
@@ -193,7 +208,7 @@ func (s *sheet) trials() *table {
 		order[i] = i
 	}
 	rank := func(i int) float64 {
-		if f := s.fig.All[i]; f.Completed() {
+		if f := s.fig.All[i]; f.Counts() {
 			return s.fig.Direction().Cost(f.Value)
 		}
 		return math.Inf(1)

@@ -9,6 +9,8 @@
 //
 // Several objectives have a model each. Points are chosen by how much they are expected to
 // enlarge the hypervolume of the front, or, beyond three objectives, by random mixtures.
+// Limits on metrics have a model each too. The acquisition function is multiplied by the
+// probability that a point is within them.
 //
 // Failed and infeasible evaluations are kept out of that model. A second model predicts
 // where evaluations complete, and the acquisition function is multiplied by that
@@ -242,10 +244,18 @@ func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 	if len(r.Objectives) > 0 {
 		return o.proposeSeveral(ctx, r, memory)
 	}
+	return o.proposeSingle(ctx, r, memory)
+}
+
+// proposeSingle is Propose for one objective.
+func (o proposer) proposeSingle(ctx context.Context, r *optimizer.Request, memory *memory) ([]optimizer.Suggestion, optimizer.State, error) {
+	if len(r.Limits) > 0 {
+		return o.proposeLimited(ctx, r, memory)
+	}
 	return o.proposeOne(ctx, r, memory)
 }
 
-// proposeOne is Propose for one objective.
+// proposeOne is Propose for one objective without limits.
 func (o proposer) proposeOne(ctx context.Context, r *optimizer.Request, memory *memory) ([]optimizer.Suggestion, optimizer.State, error) {
 	d := surrogate.Observe(r.Problem, r.Encoding, o.options.Surrogate)
 	due := loop.Due(r, o.initial(r), d.Completed)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"math"
+	"slices"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
@@ -28,6 +29,8 @@ type memory struct {
 	Plain bool `json:"plain,omitempty"`
 	// Several are those of several objectives' models; nil before the first fit.
 	Several []gp.Hyperparameters `json:"several,omitempty"`
+	// Limits are those of the limits' models; nil before the first fit.
+	Limits []gp.Hyperparameters `json:"limits,omitempty"`
 	// Full counts the completed evaluations of the last full fit.
 	Full int `json:"full,omitempty"`
 	// Failures holds the hyperparameters of the models of failures, by kind.
@@ -45,7 +48,7 @@ func readMemory(state optimizer.State, params int) *memory {
 	if m.Fitted != nil && (len(m.Fitted.Kernel) != params || !positive(m.Fitted.Noise)) {
 		return fresh
 	}
-	for _, h := range m.Several {
+	for _, h := range slices.Concat(m.Several, m.Limits) {
 		if len(h.Kernel) != params || !positive(h.Noise) {
 			return fresh
 		}
@@ -96,6 +99,16 @@ func (m *memory) rememberSeveral(all []gp.Hyperparameters) {
 	}
 }
 
+// rememberLimits keeps the hyperparameters of the limits' models if there is room beside
+// those of the objectives.
+func (m *memory) rememberLimits(all []gp.Hyperparameters) {
+	m.Limits = nil
+	each := len(all[0].Kernel) + 8
+	if (len(all)+max(1, len(m.Several)))*each*longestFloat < optimizer.MaxStateSize {
+		m.Limits = all
+	}
+}
+
 // longestFloat is the maximum length of a number in a state.
 const longestFloat = 25
 
@@ -106,7 +119,7 @@ func (m *memory) rememberFailures(failures map[optimizer.Outcome]gp.Hyperparamet
 	if m.Fitted != nil {
 		numbers += len(m.Fitted.Kernel)
 	}
-	for _, h := range m.Several {
+	for _, h := range slices.Concat(m.Several, m.Limits) {
 		numbers += len(h.Kernel) + 8
 	}
 	for _, h := range failures {

@@ -48,13 +48,17 @@ func (o proposer) proposeSeveral(ctx context.Context, r *optimizer.Request, memo
 		return batch, memory.state(), err
 	}
 	models, err := o.fitSeveral(ctx, r, data, memory)
-	if models == nil {
+	var limits *loop.Limits
+	if models != nil {
+		limits, err = o.limits(ctx, r, problems[0], models[0].Data, memory, surrogate.EffortFull)
+	}
+	if models == nil || limits == nil && err != nil {
 		batch, err = memory.WithoutModel(ctx, r, batch, err)
 		return batch, memory.state(), err
 	}
 	in := loop.Input{
 		Request: r, Data: models[0].Data, Feasibility: o.feasibility(ctx, r, memory), Batch: batch,
-		Front: front(r, problems, models),
+		Front: front(r, problems, models), Limits: limits,
 	}
 	for _, m := range models {
 		in.Models = append(in.Models, bayes.Gaussian(m.GP))

@@ -27,7 +27,7 @@ func (o proposer) proposeScalars(ctx context.Context, r *optimizer.Request, memo
 		}
 		next.N = 1
 		var one []optimizer.Suggestion
-		one, state, err = o.proposeOne(ctx, &next, memory)
+		one, state, err = o.proposeSingle(ctx, &next, memory)
 		if err != nil || len(one) == 0 {
 			return batch, state, err
 		}

@@ -6,11 +6,14 @@
 // There are no generations to wait for: a child is made whenever a slot is free, from what has
 // been evaluated by then. The population is computed anew from all observations in their
 // order, so there is no state to lose. Evaluations without a value have no place in it.
+// Points outside of limits come after all others, those nearest to the limits first.
 // Constraints hold for every child, and no point of a finite space is repeated.
 package nsga2
 
 import (
 	"context"
+	"math"
+	"slices"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/sobol"
@@ -71,17 +74,42 @@ func (a proposer) archive(r *optimizer.Request) *nsga2.Archive {
 	if objectives == nil {
 		objectives = []study.Objective{{Direction: r.Direction}}
 	}
+	outside := penalties(r.Problem)
 	archive, costs := nsga2.NewArchive(variables, len(objectives), a.options.Population, r.Rand), make([]float64, len(objectives))
-	for _, o := range r.Observations {
+	for k, o := range r.Observations {
 		if o.Outcome != optimizer.OutcomeCompleted {
 			continue
 		}
 		for i := range objectives {
 			costs[i] = objectives[i].Direction.Cost(o.Values[i])
+			if outside != nil && outside[k] > 0 {
+				costs[i] = outside[k]
+			}
 		}
 		archive.Add(r.Encoding.Encode(o.Point), costs)
 	}
 	return archive
+}
+
+// penalties returns the costs of observations outside of the limits, in every objective; nil
+// without limits, and 0 within them. They make Deb's constrained domination of the usual one
+// (the paper's section VI): a point within all limits dominates all others, and of two others
+// the one nearer to the limits dominates.
+func penalties(p *optimizer.Problem) []float64 {
+	if len(p.Limits) == 0 {
+		return nil
+	}
+	violations := p.Violations()
+	order := slices.Clone(violations)
+	slices.Sort(order)
+	order = slices.Compact(order)
+	costs := make([]float64, len(violations))
+	for i, v := range violations {
+		if rank, _ := slices.BinarySearch(order, v); v > 0 {
+			costs[i] = math.MaxFloat64 / 8 * (1 + float64(rank)/float64(len(order))) // at most what the search takes
+		}
+	}
+	return costs
 }
 
 // Recommend implements optimizer.Recommender: of a single objective it returns the best

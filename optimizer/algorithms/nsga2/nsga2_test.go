@@ -86,6 +86,10 @@ func TestApproachesAFront(t *testing.T) {
 	}
 }
 
+func TestConformanceWithLimits(t *testing.T) {
+	optimizertest.RunLimited(t, func() optimizer.Optimizer { return New(defaults(t)) })
+}
+
 // The population is made from the observations alone: without its state, as after a
 // failover that lost it, the next children are the same.
 func TestNeedsNoState(t *testing.T) {

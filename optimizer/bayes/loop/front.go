@@ -30,13 +30,9 @@ func NewFront(costs [][]float64, joint func(means [][]float64) bayes.Joint) *Fro
 	return &Front{costs: costs, joint: joint}
 }
 
-// best returns the rows of the best observations, front after front, and how many of them
-// are on the first.
-func (f *Front) best() (rows []int, first int) {
-	left := make([]int, len(f.costs))
-	for i := range left {
-		left[i] = i
-	}
+// best returns those of the rows with the best observations, front after front, and how many
+// of them are on the first.
+func (f *Front) best(left []int) (rows []int, first int) {
 	for len(left) > 0 && len(rows) < frontAmong {
 		costs := make([][]float64, len(left))
 		for i, row := range left {
@@ -59,21 +55,28 @@ func (f *Front) best() (rows []int, first int) {
 	return rows[:min(frontAmong, len(rows))], min(frontAmong, first)
 }
 
-// look updates the acquisition function by the posteriors at the known places, the first
-// rows, and at the points picked since.
-func (f *Front) look(of []posterior, known int) {
+// look updates the acquisition function by the posteriors at the known places that count, of
+// the first rows, and at the points picked since.
+func (f *Front) look(of []posterior, known int, counts func(place int) bool) {
 	f.means = slices.Clone(f.picked)
 	for row := range known {
-		mean, _ := across(of, row)
-		f.means = append(f.means, mean)
+		if counts(row) {
+			mean, _ := across(of, row)
+			f.means = append(f.means, mean)
+		}
 	}
-	f.by = f.joint(f.means)
+	if len(f.means) > 0 {
+		f.by = f.joint(f.means)
+	}
 }
 
-// pick takes note of a point with this posterior, and says why it is worth evaluating.
-func (f *Front) pick(of []posterior) (note string) {
+// pick takes note of a point with this posterior, which counts if it is expected to be within
+// all limits, and says why it is worth evaluating.
+func (f *Front) pick(of []posterior, within bool) (note string) {
 	mean, _ := across(of, 0)
-	f.picked = append(f.picked, mean)
+	if within {
+		f.picked = append(f.picked, mean)
+	}
 	if slices.ContainsFunc(f.means, func(m []float64) bool { return pareto.Dominates(m, mean) }) {
 		return "could enlarge the front: the models are unsure there"
 	}

@@ -186,15 +186,11 @@ func (l *Loop) round(climbers []*climber) {
 		return
 	}
 	x := Rows(places)
-	var logP []float64
-	var dLogP *mat.Dense
-	if l.Chance.model != nil {
-		logP, dLogP = l.Chance.model.Gradient(x)
-	}
+	logP, dLogP := l.slopesOfChance(x)
 	values, gradients := l.slopes(x)
 	for i, c := range asking {
 		value, gradient := values[i], gradients[i]
-		if l.Chance.model != nil {
+		if logP != nil {
 			value = l.Chance.gradient(l.reward(), value, gradient, logP[i], dLogP.RawRowView(i))
 		}
 		if l.Beliefs != nil {
@@ -207,10 +203,16 @@ func (l *Loop) round(climbers []*climber) {
 // slopes returns the criterion's average over the members at the rows of x, and its
 // gradients.
 func (l *Loop) slopes(x *mat.Dense) (values []float64, gradients [][]float64) {
+	n, dim := x.Dims()
+	if l.searching() {
+		for range n {
+			gradients = append(gradients, make([]float64, dim))
+		}
+		return make([]float64, n), gradients
+	}
 	if l.Front != nil {
 		return l.jointSlopes(x)
 	}
-	n, dim := x.Dims()
 	var all [][]float64 // values by member
 	var by [][][]float64
 	for _, m := range l.members() {

@@ -62,6 +62,8 @@ type Input struct {
 	// Front is nil for one objective. Otherwise there is a model of each objective, and
 	// these replace Data's outcomes and Criterion.
 	Front *Front
+	// Limits is nil if every point counts. With limits the criterion is a logarithm.
+	Limits *Limits
 	// Batch holds the points that the request has chosen already.
 	Batch []optimizer.Suggestion
 }
@@ -88,6 +90,8 @@ type Loop struct {
 	Criterion bayes.Acquisition
 	// Front is nil for one objective.
 	Front *Front
+	// Limits is nil if every point counts.
+	Limits *Limits
 	// Main is the first member. Strategies that use one model use this.
 	Main   *Member
 	Others []*Member
@@ -111,6 +115,7 @@ type Loop struct {
 	Trust   float64
 
 	known []Place         // the incumbents' and pending places
+	rows  []int           // the incumbents' rows in the data
 	seen  map[string]bool // all observed points
 }
 
@@ -118,7 +123,7 @@ type Loop struct {
 func New(ctx context.Context, in Input, o Options) *Loop {
 	r, d := in.Request, in.Data
 	l := &Loop{
-		Request: r, Data: d, Options: o, Criterion: in.Criterion, Front: in.Front,
+		Request: r, Data: d, Options: o, Criterion: in.Criterion, Front: in.Front, Limits: in.Limits,
 		Chance: newChance(in.Feasibility, d),
 		First:  r.First + len(in.Batch), Pending: len(r.Pending) + len(in.Batch),
 	}
@@ -128,11 +133,9 @@ func New(ctx context.Context, in Input, o Options) *Loop {
 	}
 	l.Main, l.Others = l.Others[0], l.Others[1:]
 	l.known = make([]Place, 0, incumbentsAmong+l.Pending)
-	best, good := Lowest(d.Y, incumbentsAmong), goodPoints
-	if l.Front != nil {
-		best, good = l.Front.best()
-	}
-	for _, row := range best {
+	var good int
+	l.rows, good = l.bestRows()
+	for _, row := range l.rows {
 		l.known = append(l.known, Place{X: d.X.RawRowView(row)})
 	}
 	evaluated := len(l.known)
@@ -152,7 +155,7 @@ func New(ctx context.Context, in Input, o Options) *Loop {
 	if l.Beliefs = NewBeliefs(r.Encoding); l.Beliefs != nil {
 		l.Trust = trust(o.PriorWeight, r)
 	}
-	l.Places = candidates(r, count, l.Beliefs, around(r, d, best[:min(good, len(best))]), l.Taken)
+	l.Places = candidates(r, count, l.Beliefs, around(r, d, l.rows[:good]), l.Taken)
 	l.LogP = make([]float64, len(l.Places))
 	if l.Chance.model != nil && len(l.Places) > 0 {
 		l.LogP = l.Chance.Log(Rows(l.Places))
@@ -168,29 +171,45 @@ func New(ctx context.Context, in Input, o Options) *Loop {
 // members returns all members.
 func (l *Loop) members() []*Member { return append([]*Member{l.Main}, l.Others...) }
 
-// watch makes the places candidates of all members.
+// models returns all members and the models of the limits.
+func (l *Loop) models() []*Member {
+	if l.Limits == nil {
+		return l.members()
+	}
+	return append(l.members(), l.Limits.members...)
+}
+
+// watch makes the places candidates of all models.
 func (l *Loop) watch() {
 	x := Rows(append(slices.Clone(l.known), l.Places...))
-	for _, m := range l.members() {
+	for _, m := range l.models() {
 		m.at = m.Fantasies.Candidates(x)
 	}
 }
 
-// look updates all members' posteriors at the places, and their incumbents.
+// look updates all models' posteriors at the places, and the members' incumbents.
 func (l *Loop) look() {
+	if l.Limits != nil {
+		l.Limits.look(l.rows, l.Evaluated)
+	}
 	for _, m := range l.members() {
 		m.Mean, m.Variance = m.at.Posterior()
 		known := m.Mean[:l.Evaluated]
 		if l.Options.Exact {
 			known = l.Data.Y
 		}
-		m.Known.Incumbent = min(m.floor, slices.Min(known))
+		m.Known.Incumbent = m.floor
+		for i, mean := range known {
+			if l.counting(i) {
+				m.Known.Incumbent = min(m.Known.Incumbent, mean)
+			}
+		}
 		if l.Options.AtBest {
 			m.Known.Incumbent = m.Mean[0] // the incumbents are in order, best outcome first
 		}
 	}
 	if l.Front != nil {
-		l.Front.look(l.looked(), l.Evaluated)
+		l.Front.look(looked(l.members()), l.Evaluated, l.counting)
 	}
 }
 
@@ -227,12 +246,12 @@ func (l *Loop) Taken(x []float64) bool {
 	return l.seen[optimizer.KeyOf(x)] || l.Request.Sampler.TakenAt(x)
 }
 
-// believe adds points without known values to the models, unless the options leave them out.
+// believe adds points without known values to all models, unless the options leave them out.
 func (l *Loop) believe(x *mat.Dense) {
 	if l.Options.Thompson || l.Options.Alone {
 		return
 	}
-	for _, m := range l.members() {
+	for _, m := range l.models() {
 		m.Fantasies.Believe(x)
 	}
 }
@@ -246,25 +265,25 @@ func (l *Loop) Believed(places []Place) []float64 {
 	return values
 }
 
-// posterior is that of some places under one member.
+// posterior is that of some places under one model.
 type posterior struct {
 	mean, variance []float64
 }
 
-// posteriors returns the posterior at the rows of x under each member.
+// posteriors returns the posterior at the rows of x under each model.
 func (l *Loop) posteriors(x mat.Matrix) []posterior {
 	var all []posterior
-	for _, m := range l.members() {
+	for _, m := range l.models() {
 		mean, variance := m.Fantasies.Posterior(x)
 		all = append(all, posterior{mean, variance})
 	}
 	return all
 }
 
-// looked returns the members' posteriors as look left them.
-func (l *Loop) looked() []posterior {
+// looked returns the posteriors of models as look left them.
+func looked(models []*Member) []posterior {
 	var all []posterior
-	for _, m := range l.members() {
+	for _, m := range models {
 		all = append(all, posterior{m.Mean, m.Variance})
 	}
 	return all
@@ -273,15 +292,18 @@ func (l *Loop) looked() []posterior {
 // value returns the value of a place without the parameters' priors, given its row in the
 // posteriors and the logarithm of the probability that its evaluation completes.
 func (l *Loop) value(of []posterior, row int, logP float64) float64 {
-	return l.Chance.of(l.reward(), l.score(of, row), logP)
+	return l.Chance.of(l.reward(), l.score(of[:1+len(l.Others)], row), l.probable(of, row, logP))
 }
 
 // reward reports whether the score is a reward. Otherwise it is a logarithm.
 func (l *Loop) reward() bool { return l.Front == nil && l.Criterion.Reward() }
 
 // score returns the criterion's average over the members, or what it makes of all
-// objectives.
+// objectives. It is 0 where there is nothing to improve on.
 func (l *Loop) score(of []posterior, row int) float64 {
+	if l.searching() {
+		return 0
+	}
 	if l.Front != nil {
 		return l.Front.by.Value(across(of, row))
 	}

@@ -70,7 +70,7 @@ func (l *Loop) Plain() []Strategy { return []Strategy{l.Look, l.Best, l.Take} }
 // date.
 func (l *Loop) Look(_ context.Context, t *Turn) (suggestion optimizer.Suggestion, picked bool) {
 	l.look()
-	of := l.looked()
+	of := looked(l.models())
 	t.Values = make([]float64, len(l.Places))
 	for i := range t.Values {
 		t.Values[i] = math.Inf(-1)
@@ -146,23 +146,30 @@ func (l *Loop) Evaluate(places []Place) []float64 {
 // Pick makes a suggestion of the spot and adds it to the models.
 func (l *Loop) Pick(best Spot) optimizer.Suggestion {
 	x := Rows([]Place{best.Place})
-	of := l.posteriors(x)
+	all := l.posteriors(x)
+	of := all[:1+len(l.Others)]
 	suggestion := optimizer.Suggestion{Point: best.Point, Source: optimizer.SourceModel}
-	suggestion.Reasons = optimizer.Reasons{Acquisition: l.worth(best, of), Pending: l.Pending}
+	suggestion.Reasons = optimizer.Reasons{Acquisition: l.worth(best, all), Pending: l.Pending}
+	within := l.Limits == nil || l.Limits.expected(all[len(of):], 0)
 	if l.Front != nil {
-		suggestion.Reasons.Note = l.Front.pick(of)
+		suggestion.Reasons.Note = l.Front.pick(of, within)
 	} else {
 		mean, variance := moments(of, 0)
 		expected, sd := l.Data.Moments(mean, variance)
 		suggestion.Reasons.Mean, suggestion.Reasons.SD = Finite(expected), Finite(sd)
 		suggestion.Reasons.Note = l.note(best.Why, mean)
 	}
+	if l.searching() {
+		suggestion.Reasons.Note = "could be within all limits, as no point so far is"
+	}
 	l.Pending++
 	l.Request.Sampler.Take(best.Point)
 	l.Picked++
 	l.believe(x)
-	for i, m := range l.members() {
-		m.floor = min(m.floor, of[i].mean[0])
+	if within {
+		for i, m := range l.members() {
+			m.floor = min(m.floor, of[i].mean[0])
+		}
 	}
 	return suggestion
 }
@@ -173,7 +180,13 @@ func (l *Loop) worth(p Spot, of []posterior) map[string]float64 {
 	logP := l.Chance.Log(Rows([]Place{p.Place}))[0]
 	values := p.Acquisition
 	if values == nil {
-		values = map[string]float64{l.criterion(): l.value(of, 0, logP)}
+		values = map[string]float64{}
+		if !l.searching() {
+			values[l.criterion()] = l.value(of, 0, logP)
+		}
+	}
+	if l.Limits != nil {
+		values["within"] = math.Exp(l.Limits.log(of[1+len(l.Others):], 0))
 	}
 	if l.Chance.model != nil {
 		values["feasible"] = math.Exp(logP)

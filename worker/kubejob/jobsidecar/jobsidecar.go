@@ -82,7 +82,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := Prepare(o.Dir); err != nil {
 		return err
 	}
-	s := &server{options: o, collector: report.NewCollector(o.Attempt.Assignment.Objectives())}
+	s := &server{options: o, collector: report.NewCollector(o.Attempt.Assignment.Objectives(), o.Attempt.Assignment.LimitMetrics()...)}
 	stop, err := s.serve(ctx)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package jobsidecar
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -18,7 +19,8 @@ const MaxMessage = 4 << 10
 
 // Summary summarises all reports of an attempt.
 type Summary struct {
-	// Value is the value of a single objective; nil if none was reported.
+	// Value is the value of a single objective; nil if none was reported. Both it and Values
+	// are nil if the metric of a limit was not reported.
 	Value *Number `json:"value,omitempty"`
 	// Values are those of several objectives; nil if one was not reported.
 	Values []Number `json:"values,omitempty"`
@@ -32,6 +34,8 @@ type Summary struct {
 	Error      *string `json:"error,omitempty"`
 	// Reports counts the reports with metrics.
 	Reports int `json:"reports"`
+
+	limited []string // the metrics of limits
 }
 
 // Number is a float64 whose JSON may be NaN or infinite, as a string.
@@ -86,12 +90,12 @@ func (s *Summary) Reached() study.Values {
 
 func (s *Summary) conclude(c *report.Collector) {
 	s.Reports = c.Reports
-	values, missing := c.Values()
+	values, _ := c.Values()
 	_, why := c.Unread()
 	switch {
 	case why != "":
 		s.takeReport(report.Report{Error: &why})
-	case missing != "":
+	case c.Missing() != "":
 	case len(values) == 1:
 		s.Value = new(Number(values[0]))
 	default:
@@ -99,18 +103,23 @@ func (s *Summary) conclude(c *report.Collector) {
 			s.Values = append(s.Values, Number(v))
 		}
 	}
-	s.Metrics = map[string]Number{}
+	s.Metrics, s.limited = map[string]Number{}, c.Limited()
 	for name, v := range c.Final() {
 		s.Metrics[name] = Number(v)
 	}
 }
 
 // Encode encodes the summary as JSON of at most limit bytes; it drops what does not
-// fit, metrics first.
+// fit, metrics first, and those of limits as the last of these.
 func (s *Summary) Encode(limit int) []byte {
 	c := *s
 	c.Metrics = maps.Clone(s.Metrics)
-	names := slices.Sorted(maps.Keys(c.Metrics))
+	names := slices.SortedFunc(maps.Keys(c.Metrics), func(a, b string) int {
+		if limited := slices.Contains(s.limited, a); limited != slices.Contains(s.limited, b) {
+			return map[bool]int{true: -1, false: 1}[limited]
+		}
+		return cmp.Compare(a, b)
+	})
 	for reason := limit / 8; ; reason /= 2 {
 		data, err := json.Marshal(c)
 		switch {
