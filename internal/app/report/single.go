@@ -56,6 +56,9 @@ func Single(ctx context.Context, src *Source, name string, parameters []string) 
 	if f = wanted.Of(s.fig, at); len(f.Pictures) > 0 {
 		return f, nil
 	}
+	if wanted.For != "" {
+		return f, fmt.Errorf("%w: the picture %s is made for %s", ErrNoPicture, name, wanted.For)
+	}
 	if wanted.Parameters == 2 {
 		return f, fmt.Errorf("%w: contours are made for the %d most important pairs of parameters, and %s is none of them", ErrNoPicture, figure.MaxPlanes, strings.Join(parameters, " and "))
 	}

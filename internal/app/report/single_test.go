@@ -15,6 +15,12 @@ func TestSingle(t *testing.T) {
 	src := source(t, 40)
 	names := study.Names(figure.AxesOf(src.Study))
 	for _, n := range figure.Single {
+		if n.For != "" { // this study is none of these
+			if _, err := Single(t.Context(), src, n.Name, nil); !errors.Is(err, ErrNoPicture) || !strings.Contains(err.Error(), n.For) {
+				t.Errorf("%s: %v, want that it is made for %s", n.Name, err, n.For)
+			}
+			continue
+		}
 		f, err := Single(t.Context(), src, n.Name, names[:n.Parameters])
 		if errors.Is(err, ErrNoPicture) && n.Name == "contour" {
 			f, err = Single(t.Context(), src, n.Name, []string{names[1], names[2]})
