@@ -3,11 +3,10 @@ package coordinator
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
-	"runtime/debug"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/drive"
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/telemetry"
@@ -88,7 +87,7 @@ func inSlot(ctx context.Context, slots chan struct{}, o optimizer.Optimizer, see
 		return answer, 0
 	}
 	start := time.Now()
-	answer.Suggestions, answer.State, answer.Cut, answer.Err = suggest(ctx, o, seed, ask)
+	answer = drive.Suggest(ctx, o, seed, ask)
 	return answer, max(1, time.Since(start))
 }
 
@@ -106,25 +105,4 @@ func (a *asks) ask(ctx context.Context, o optimizer.Optimizer, name string, seed
 	}
 	a.metrics.suggestErrors.Add(ctx, failed, attrs)
 	return answer
-}
-
-// suggestTime limits how long an optimiser may work on a request before it must
-// answer with what it has. Workers that wait meanwhile get fallback suggestions.
-const suggestTime = 30 * time.Second
-
-// suggest calls an optimiser; a panic there fails the request, not the process. cut says that
-// the time was over before the answer was there.
-func suggest(ctx context.Context, o optimizer.Optimizer, seed uint64, ask *engine.Ask) (s []optimizer.Suggestion, state optimizer.State, cut bool, err error) {
-	defer caught(&err)
-	ctx, stop := context.WithTimeout(ctx, suggestTime)
-	defer stop()
-	s, state, err = o.Suggest(ctx, ask.Problem, ask.State, ask.N, optimizer.NewRand(seed, ask.Request))
-	return s, state, ctx.Err() != nil, err
-}
-
-// caught turns a panic of the function that defers it into an error.
-func caught(err *error) {
-	if p := recover(); p != nil {
-		*err = fmt.Errorf("the optimiser panicked: %v\n%s", p, debug.Stack())
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/drive"
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/internal/test/membus"
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -82,15 +83,15 @@ func (failing) Suggest(context.Context, *optimizer.Problem, optimizer.State, int
 func TestSuggestionsTakeBoundedTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		got, _, cut, err := suggest(t.Context(), endless{}, 1, &engine.Ask{N: 1})
-		if err != nil || len(got) != 1 {
-			t.Errorf("%d suggestions and %v, want what the optimiser had", len(got), err)
+		got := drive.Suggest(t.Context(), endless{}, 1, &engine.Ask{N: 1})
+		if got.Err != nil || len(got.Suggestions) != 1 {
+			t.Errorf("%d suggestions and %v, want what the optimiser had", len(got.Suggestions), got.Err)
 		}
-		if !cut {
+		if !got.Cut {
 			t.Error("the answer does not say that its time was over")
 		}
-		if took := time.Since(began); took != suggestTime {
-			t.Errorf("answered after %v, want %v", took, suggestTime)
+		if took := time.Since(began); took != drive.SuggestTime {
+			t.Errorf("answered after %v, want %v", took, drive.SuggestTime)
 		}
 	})
 }

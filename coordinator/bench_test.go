@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
+	"github.com/fantasia-hpo/fantasia/coordinator/drive"
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
@@ -22,7 +23,7 @@ import (
 // BenchmarkMeasurement measures what a program's report costs the leader's loop, from
 // reading the stream's entry to adding the curve to the next commit.
 func BenchmarkMeasurement(b *testing.B) {
-	e, out, err := engine.New(record.Study{ID: "s", Definition: *newStudy("s", 100, 1)}, ids{}, engine.Settings{}, time.Now())
+	e, out, err := engine.New(record.Study{ID: "s", Definition: *newStudy("s", 100, 1)}, drive.IDs{}, engine.Settings{}, time.Now())
 	if err != nil {
 		b.Fatal(err)
 	}

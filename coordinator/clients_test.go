@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/drive"
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/quota"
@@ -336,7 +337,7 @@ func newCallers(t *testing.T) *callers {
 	t.Helper()
 	s := newStudy("team-a", 100, 1, asked)
 	now := time.Now()
-	e, _, err := engine.New(record.Study{ID: "s", Definition: *s}, ids{}, engine.Settings{}, now)
+	e, _, err := engine.New(record.Study{ID: "s", Definition: *s}, drive.IDs{}, engine.Settings{}, now)
 	if err != nil {
 		t.Fatal(err)
 	}

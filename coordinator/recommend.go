@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/drive"
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
@@ -108,25 +109,15 @@ func (c *Coordinator) recommendStored(ctx context.Context, id string) (*optimize
 	if !ok {
 		return nil, nil
 	}
-	e, _, err := engine.Load(records.Study, records.Status, records.Model, records.Trials, ids{}, c.o.Engine, time.Now())
+	e, _, err := engine.Load(records.Study, records.Status, records.Model, records.Trials, drive.IDs{}, c.o.Engine, time.Now())
 	if err != nil {
 		return nil, fmt.Errorf("load study %s: %w", id, err)
 	}
-	recommended, err := recommend(ctx, model, e.FinalProblem(), e.Model().State)
+	recommended, err := drive.Recommend(ctx, model, e.FinalProblem(), e.Model().State)
 	if err != nil {
 		return nil, fmt.Errorf("recommend a point of study %s: %w", id, err)
 	}
 	return recommended, nil
-}
-
-// recommend calls an optimiser, unless there are several objectives, of which it recommends none. A
-// panic there fails the request, not the process.
-func recommend(ctx context.Context, model optimizer.Recommender, p *optimizer.Problem, state optimizer.State) (recommended *optimizer.Recommendation, err error) {
-	if len(p.Objectives) > 0 {
-		return nil, nil
-	}
-	defer caught(&err)
-	return model.Recommend(ctx, p, state)
 }
 
 // recommendRest limits recommendations to about a twentieth of the leader's time:
@@ -164,11 +155,13 @@ func (m *recommender) next(ctx context.Context, now time.Time) {
 	making := func(ctx context.Context) (*optimizer.Recommendation, error) { return m.stored(ctx, id) }
 	if r.engine != nil {
 		p, state := r.engine.FinalProblem(), r.engine.Model().State
-		making = func(ctx context.Context) (*optimizer.Recommendation, error) { return recommend(ctx, model, p, state) }
+		making = func(ctx context.Context) (*optimizer.Recommendation, error) {
+			return drive.Recommend(ctx, model, p, state)
+		}
 	}
 	m.busy, r.recommending, r.recommendingAt = true, position, now
 	m.spawn(func() {
-		asking, stop := context.WithTimeout(ctx, suggestTime)
+		asking, stop := context.WithTimeout(ctx, drive.SuggestTime)
 		defer stop()
 		var took time.Duration
 		recommended, err := m.known.at(asking, id, position, func() (*optimizer.Recommendation, error) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/drive"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/internal/test/membus"
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -50,11 +51,11 @@ func TestRecommendNoneOfSeveralObjectives(t *testing.T) {
 	t.Parallel()
 	model, fitted := modelled{recommend: latest}, optimizer.State("fitted")
 	p := &optimizer.Problem{Observations: []optimizer.Observation{{Trial: 1, Outcome: optimizer.OutcomeCompleted, Values: study.Values{1, 2}}}}
-	if got, err := recommend(t.Context(), model, p, fitted); err != nil || got == nil {
+	if got, err := drive.Recommend(t.Context(), model, p, fitted); err != nil || got == nil {
 		t.Errorf("of one objective: %v, %v", got, err)
 	}
 	p.Objectives = []study.Objective{{Metric: "a", Direction: study.Minimize}, {Metric: "b", Direction: study.Minimize}}
-	if got, err := recommend(t.Context(), model, p, fitted); err != nil || got != nil {
+	if got, err := drive.Recommend(t.Context(), model, p, fitted); err != nil || got != nil {
 		t.Errorf("of two objectives: %v, %v, want none", got, err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/drive"
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -30,7 +31,7 @@ func StopStudies(l *ledger.Ledger, reasons map[string]string) func(context.Conte
 				continue
 			}
 			now := time.Now()
-			e, out, err := engine.Load(stored.Study, stored.Status, stored.Model, stored.Trials, ids{}, engine.Settings{Space: celspace.Of}, now)
+			e, out, err := engine.Load(stored.Study, stored.Status, stored.Model, stored.Trials, drive.IDs{}, engine.Settings{Space: celspace.Of}, now)
 			if err != nil {
 				continue
 			}

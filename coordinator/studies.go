@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/drive"
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
@@ -104,7 +105,7 @@ func (s *studies) create(ctx context.Context, r *run, now time.Time) error {
 	if err := s.prepare(r); err != nil {
 		return err
 	}
-	e, out, err := engine.New(*spec, ids{}, s.settingsOf(r), now)
+	e, out, err := engine.New(*spec, drive.IDs{}, s.settingsOf(r), now)
 	if err != nil {
 		return fmt.Errorf("create study %s: %w", r.name(), err)
 	}
@@ -161,7 +162,7 @@ func (s *studies) load(r *run, stored *ledger.Records, now time.Time) {
 		s.breaks(r, err)
 		return
 	}
-	e, out, err := engine.Load(stored.Study, stored.Status, stored.Model, stored.Trials, ids{}, s.settingsOf(r), now)
+	e, out, err := engine.Load(stored.Study, stored.Status, stored.Model, stored.Trials, drive.IDs{}, s.settingsOf(r), now)
 	if err != nil {
 		s.breaks(r, err)
 		return

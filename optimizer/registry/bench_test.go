@@ -16,7 +16,7 @@ func BenchmarkSuggest(b *testing.B) {
 		if e.Name == "pt" { // hands over to gp in so many dimensions; package pt measures it
 			continue
 		}
-		o := e.create(optimizertest.Defaults(b, e.Settings))
+		o := e.Create(optimizertest.Defaults(b, e.Settings))
 		for _, n := range []int{120, 1000} {
 			b.Run(fmt.Sprintf("%s/n=%d", e.Name, n), func(b *testing.B) {
 				made := newBowl(b, o, n)

@@ -2,171 +2,39 @@
 package registry
 
 import (
-	"cmp"
-	"fmt"
-	"strings"
+	"slices"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
-	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/bohb"
-	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/cmaes"
-	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/forest"
-	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/grid"
-	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/hebo"
-	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/nsga2"
-	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/random"
-	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/sobol"
-	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/tpe"
-	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/turbo"
-	"github.com/fantasia-hpo/fantasia/optimizer/papers/lgp"
 	"github.com/fantasia-hpo/fantasia/optimizer/papers/pt"
-	"github.com/fantasia-hpo/fantasia/optimizer/papers/uhe"
+	"github.com/fantasia-hpo/fantasia/optimizer/registry/lean"
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
 )
 
 // Default is the optimiser of a study that does not name one.
-const Default = "hebo"
+const Default = lean.Default
 
 // Entry is an optimiser that a study file can name.
-type Entry struct {
-	Name string
-	// Description explains in a sentence how the optimiser chooses points.
-	Description string
-	// Settings lists the settings that algorithm.settings may hold.
-	Settings setting.Set
-	// Several says that the optimiser takes several objectives, which it reads from
-	// optimizer.Problem.Objectives.
-	Several bool
-	// Limits says that the optimiser takes limits, which it reads from
-	// optimizer.Observation.Excess.
-	Limits bool
+type Entry = lean.Entry
 
-	create func(setting.Values) optimizer.Optimizer
-}
+// UnknownError is an unknown name of an optimiser.
+type UnknownError = lean.UnknownError
 
 // Entries returns all the optimisers, the default first.
 func Entries() []Entry {
-	return []Entry{
-		{
-			Name:        Default,
-			Several:     true,
-			Limits:      true,
-			Description: "Bayesian optimisation for noisy objectives of any shape: a Gaussian process over transformed outcomes, aware of pending points and of noise.",
-			Settings:    hebo.Settings(),
-			create:      func(v setting.Values) optimizer.Optimizer { return hebo.New(hebo.FromSettings(v)) },
+	all := lean.Entries()
+	after := slices.IndexFunc(all, func(e Entry) bool { return e.Name == "uhe" }) + 1
+	return slices.Insert(all, after, Entry{
+		Name:        "pt",
+		Description: "Bayesian optimisation with a transformer that was trained on random functions: fast, for few parameters and evaluations.",
+		Settings:    pt.Settings(),
+		Create: func(v setting.Values) optimizer.Optimizer {
+			return pt.New(pt.FromSettings(v), pt.Embedded(), lean.Plain().(pt.Successor))
 		},
-		{
-			Name:        "gp",
-			Several:     true,
-			Limits:      true,
-			Description: "Bayesian optimisation with a plain Gaussian process: hebo without the transform of outcomes and the linear kernel.",
-			Settings:    hebo.PlainSettings(),
-			create:      func(v setting.Values) optimizer.Optimizer { return hebo.New(hebo.FromSettings(v)) },
-		},
-		{
-			Name:        "hebo-paper",
-			Description: "HEBO as its paper has it, to repeat the paper: a warped Gaussian process, fitted in full each time, and the Pareto front of three acquisition functions.",
-			Settings:    hebo.PaperSettings(),
-			create:      func(v setting.Values) optimizer.Optimizer { return hebo.New(hebo.PaperFromSettings(v)) },
-		},
-		{
-			Name:        "tpe",
-			Description: "Tree-structured Parzen estimator: densities of the good and of the bad points, as Optuna's TPESampler makes them.",
-			Settings:    tpe.Settings(),
-			Several:     true,
-			create:      func(v setting.Values) optimizer.Optimizer { return tpe.New(tpe.FromSettings(v)) },
-		},
-		{
-			Name:        "bohb",
-			Description: "BOHB's model: kernel densities of the best points and of the others, and a third of the points at random; for studies that promote trials.",
-			Settings:    bohb.Settings(),
-			create:      func(v setting.Values) optimizer.Optimizer { return bohb.New(bohb.FromSettings(v)) },
-		},
-		{
-			Name:        "cmaes",
-			Description: "CMA-ES with restarts: a normal distribution that adapts to the objective's shape, with margins for integers and categories.",
-			Settings:    cmaes.Settings(),
-			create:      func(v setting.Values) optimizer.Optimizer { return cmaes.New(cmaes.FromSettings(v)) },
-		},
-		{
-			Name:        "forest",
-			Description: "Bayesian optimisation with a random forest, as SMAC does: for spaces of conditions and categories.",
-			Settings:    forest.Settings(),
-			create:      func(v setting.Values) optimizer.Optimizer { return forest.New(forest.FromSettings(v)) },
-		},
-		{
-			Name:        "turbo",
-			Description: "Bayesian optimisation in a trust region around the best point: for many numeric parameters and hundreds of trials.",
-			Settings:    turbo.Settings(),
-			create:      func(v setting.Values) optimizer.Optimizer { return turbo.New(turbo.FromSettings(v), plain()) },
-		},
-		{
-			Name:        "lgp",
-			Description: "Bayesian optimisation with a latent Gaussian process: for exact objectives that oscillate or jump, whose trend is what counts.",
-			Settings:    lgp.Settings(),
-			create:      func(v setting.Values) optimizer.Optimizer { return lgp.New(lgp.FromSettings(v)) },
-		},
-		{
-			Name:        "uhe",
-			Description: "Bayesian optimisation with consistent estimates of hyperparameters: a bandit adds random points, to repeat its paper.",
-			Settings:    uhe.Settings(),
-			create:      func(v setting.Values) optimizer.Optimizer { return uhe.New(uhe.FromSettings(v)) },
-		},
-		{
-			Name:        "pt",
-			Description: "Bayesian optimisation with a transformer that was trained on random functions: fast, for few parameters and evaluations.",
-			Settings:    pt.Settings(),
-			create: func(v setting.Values) optimizer.Optimizer {
-				return pt.New(pt.FromSettings(v), pt.Embedded(), plain())
-			},
-		},
-		{
-			Name:        "nsga2",
-			Several:     true,
-			Limits:      true,
-			Description: "NSGA-II, asynchronously: a genetic algorithm that keeps the points nearest to the front; for several objectives, many trials, or objectives of any shape.",
-			Settings:    nsga2.Settings(),
-			create:      func(v setting.Values) optimizer.Optimizer { return nsga2.New(nsga2.FromSettings(v)) },
-		},
-		{
-			Name:        "random",
-			Several:     true,
-			Limits:      true,
-			Description: "Independent, uniformly distributed points: the baseline.",
-			create:      func(setting.Values) optimizer.Optimizer { return random.New() },
-		},
-		{
-			Name:        "sobol",
-			Several:     true,
-			Limits:      true,
-			Description: "A scrambled Sobol sequence: points that fill the space evenly.",
-			create:      func(setting.Values) optimizer.Optimizer { return sobol.New() },
-		},
-		{
-			Name:        "grid",
-			Description: "Every point of a grid in order, then of finer grids: for small spaces of which all points are wanted.",
-			Settings:    grid.Settings(),
-			create:      func(v setting.Values) optimizer.Optimizer { return grid.New(v.Int("points")) },
-		},
-	}
-}
-
-// plain returns gp with its defaults.
-func plain() pt.Successor {
-	v, err := hebo.PlainSettings().Parse(nil)
-	if err != nil {
-		panic(err) // the empty settings are valid
-	}
-	return hebo.New(hebo.FromSettings(v)).(pt.Successor)
+	})
 }
 
 // Names returns the optimisers' names, the default first.
-func Names() []string {
-	var names []string
-	for _, e := range Entries() {
-		names = append(names, e.Name)
-	}
-	return names
-}
+func Names() []string { return lean.List(Entries()).Names() }
 
 // Several returns the names of the optimisers that take several objectives.
 func Several() []string {
@@ -190,27 +58,11 @@ func Limits() []string {
 	return names
 }
 
-// UnknownError is an unknown name of an optimiser.
-type UnknownError struct{ Name string }
-
-// Error lists the known optimisers.
-func (e *UnknownError) Error() string {
-	return fmt.Sprintf("unknown algorithm %q: want one of %s", e.Name, strings.Join(Names(), ", "))
-}
-
 // New returns the named optimiser with the settings of a study file; an empty name
 // means Default. The error is an *UnknownError, or joins a *setting.Error for each
 // wrong setting.
 func New(name string, settings map[string]any) (optimizer.Optimizer, error) {
-	e, err := Find(cmp.Or(name, Default))
-	if err != nil {
-		return nil, err
-	}
-	values, err := e.Settings.Parse(settings)
-	if err != nil {
-		return nil, fmt.Errorf("algorithm %s: %w", e.Name, err)
-	}
-	return e.create(values), nil
+	return lean.List(Entries()).New(name, settings)
 }
 
 // Check returns the error that New would.
@@ -220,11 +72,4 @@ func Check(name string, settings map[string]any) error {
 }
 
 // Find returns the entry of a name. The error is an *UnknownError.
-func Find(name string) (Entry, error) {
-	for _, e := range Entries() {
-		if e.Name == name {
-			return e, nil
-		}
-	}
-	return Entry{}, &UnknownError{Name: name}
-}
+func Find(name string) (Entry, error) { return lean.List(Entries()).Find(name) }

@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -33,8 +35,10 @@ var rules = []rule{
 	{from: []string{"worker"}, not: []string{"coordinator", "optimizer", "api", "internal", "study/space", "study/file", "messaging/natsbus"},
 		but: []string{"internal/base/backoff", "internal/base/httpserve", "internal/base/durable", "internal/base/failpoint", "internal/base/mutant"}, why: "a worker knows neither the coordinator nor the broker"},
 	{from: []string{"coordinator"}, not: []string{"worker", "api", "internal", "messaging/natsbus"},
-		but: []string{"internal/base/backoff", "internal/base/durable", "internal/base/failpoint", "internal/base/mutant"}, why: "a coordinator knows neither workers nor the broker"},
+		but: []string{"internal/base/backoff", "internal/base/durable", "internal/base/failpoint", "internal/base/mutant", "internal/base/wal"}, why: "a coordinator knows neither workers nor the broker"},
 	{from: []string{"coordinator/pruner"}, not: []string{""}, but: []string{"study", "optimizer/setting"}, why: "a pruner knows curves and settings only"},
+	{from: []string{"coordinator/drive", "coordinator/journal"}, not: []string{"coordinator/ledger", "coordinator/election", "telemetry", "internal"}, but: []string{"internal/base/wal"},
+		why: "the library leads a study without etcd"},
 	{from: []string{"coordinator/engine", "coordinator/record", "coordinator/curve"}, not: []string{"coordinator/ledger", "coordinator/election", "telemetry", "internal"},
 		why: "the engine does no I/O"},
 	{from: []string{"api"}, not: []string{"worker", "internal", "messaging/natsbus"},
@@ -127,6 +131,59 @@ func TestWorkerIsSmall(t *testing.T) {
 			}
 		}
 	}
+}
+
+// library is the package that other programs import.
+const library = "github.com/fantasia-hpo/fantasia"
+
+// The library brings a program no server, no client of one and no SDK of telemetry.
+func TestLibraryIsSmall(t *testing.T) {
+	large := []string{
+		"k8s.io/", "sigs.k8s.io/", "cel.dev/", "go.etcd.io/", "github.com/nats-io/", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters",
+		"connectrpc.com/", "google.golang.org/", "go.yaml.in/", "net/http", "testing",
+	}
+	found := false
+	for _, p := range packages(t) {
+		if p.ImportPath != library {
+			continue
+		}
+		found = true
+		for _, dep := range p.Deps {
+			for _, l := range large {
+				if dep == l || strings.HasPrefix(dep, l) && l != "testing" {
+					t.Errorf("package fantasia links %s", dep)
+				}
+			}
+		}
+	}
+	if !found {
+		t.Errorf("go list does not name %s", library)
+	}
+}
+
+// A program that uses the library grows by at most libraryMB.
+func TestLibraryGrowsProgramsLittle(t *testing.T) {
+	const libraryMB = 12
+	with, without := programSize(t, "uses"), programSize(t, "empty")
+	grown := float64(with-without) / 1e6
+	t.Logf("a program that uses the library is %.1f MB larger than an empty one", grown)
+	if grown > libraryMB || grown < 1 {
+		t.Errorf("a program that uses the library is %.1f MB larger than an empty one, want at most %d", grown, libraryMB)
+	}
+}
+
+// programSize builds a program of testdata and returns its size in bytes.
+func programSize(t *testing.T, name string) int64 {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), name)
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./testdata/"+name).CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	info, err := os.Stat(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
 }
 
 // The vocabulary is linked into everything, so it imports the standard library only.

@@ -1,0 +1,47 @@
+package fantasia_test
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"github.com/fantasia-hpo/fantasia"
+)
+
+// The time of a whole study of 10,000 trials whose evaluation takes no time.
+func BenchmarkStudy(b *testing.B) {
+	for _, algorithm := range []string{"random", "sobol", "tpe"} {
+		b.Run(algorithm, func(b *testing.B) {
+			for b.Loop() {
+				study10000(b, fantasia.Options{Algorithm: fantasia.Algorithm{Name: algorithm}})
+			}
+		})
+	}
+}
+
+// The same with a state.
+func BenchmarkState(b *testing.B) {
+	for b.Loop() {
+		study10000(b, fantasia.Options{Algorithm: random, State: filepath.Join(b.TempDir(), "state")})
+	}
+}
+
+func study10000(b *testing.B, o fantasia.Options) {
+	space := fantasia.NewSpace()
+	x, y := space.Float("x", 0, 1), space.Float("y", 1e-3, 1, fantasia.Log)
+	kind := space.Choice("kind", []string{"a", "b", "c"})
+	o.Trials = 10_000
+	u, err := fantasia.Minimize(space, o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer u.Close()
+	if err := u.Run(b.Context(), func(_ context.Context, t *fantasia.Trial) (float64, error) {
+		if kind.Of(t) == "a" {
+			return x.Of(t) + y.Of(t), nil
+		}
+		return x.Of(t) * y.Of(t), nil
+	}); err != nil {
+		b.Fatal(err)
+	}
+}

@@ -1,0 +1,51 @@
+// Package drive has what everybody needs who drives an engine: ids, and calls of optimisers that
+// cannot bring the process down.
+package drive
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/engine"
+	"github.com/fantasia-hpo/fantasia/optimizer"
+)
+
+// SuggestTime limits how long an optimiser may work on a request before it must
+// answer with what it has. Workers that wait meanwhile get fallback suggestions.
+const SuggestTime = 30 * time.Second
+
+// Suggest has an optimiser answer a request of the engine; a panic there fails the request, not
+// the process. The caller sets At of the answer.
+func Suggest(ctx context.Context, o optimizer.Optimizer, seed uint64, ask *engine.Ask) engine.Suggested {
+	answer := engine.Suggested{Ask: ask}
+	answer.Suggestions, answer.State, answer.Cut, answer.Err = suggest(ctx, o, seed, ask)
+	return answer
+}
+
+// suggest calls an optimiser. cut says that the time was over before the answer was there.
+func suggest(ctx context.Context, o optimizer.Optimizer, seed uint64, ask *engine.Ask) (s []optimizer.Suggestion, state optimizer.State, cut bool, err error) {
+	defer caught(&err)
+	ctx, stop := context.WithTimeout(ctx, SuggestTime)
+	defer stop()
+	s, state, err = o.Suggest(ctx, ask.Problem, ask.State, ask.N, optimizer.NewRand(seed, ask.Request))
+	return s, state, ctx.Err() != nil, err
+}
+
+// Recommend calls an optimiser, unless there are several objectives, of which it recommends none. A
+// panic there fails the request, not the process.
+func Recommend(ctx context.Context, model optimizer.Recommender, p *optimizer.Problem, state optimizer.State) (recommended *optimizer.Recommendation, err error) {
+	if len(p.Objectives) > 0 {
+		return nil, nil
+	}
+	defer caught(&err)
+	return model.Recommend(ctx, p, state)
+}
+
+// caught turns a panic of the function that defers it into an error.
+func caught(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("the optimiser panicked: %v\n%s", p, debug.Stack())
+	}
+}

@@ -1,0 +1,293 @@
+// Package journal keeps the records of one study in a file, for programs that lead a study
+// alone. It stores what an engine's Outputs hold, as the ledger does in etcd.
+package journal
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/curve"
+	"github.com/fantasia-hpo/fantasia/coordinator/engine"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/base/wal"
+)
+
+// magic is the first line of every journal.
+const magic = "fantasia journal 1"
+
+// The errors of Open.
+var (
+	// ErrInUse means that another process, or another Journal of this one, has the file open.
+	ErrInUse = wal.ErrInUse
+	// ErrDamaged means that the file is no journal, or that a record in it is damaged.
+	ErrDamaged = wal.ErrDamaged
+)
+
+const (
+	// compactFrom is the least size at which a file is compacted, in bytes, and compactAt how
+	// many times as large it must be as when it was compacted last.
+	compactFrom = 1 << 20
+	compactAt   = 4
+)
+
+// Stored is what a journal holds of its study.
+type Stored struct {
+	Study  record.Study
+	Status record.Status
+	Model  record.Model
+	Trials []record.Trial // by number
+	// curves are the segments of the trials' curves.
+	curves map[int][][]byte
+}
+
+// entry is what one Append writes, as JSON: the records that have changed.
+type entry struct {
+	Study  *record.Study  `json:"study,omitempty"`
+	Status *record.Status `json:"status,omitempty"`
+	Model  *record.Model  `json:"model,omitempty"`
+	Trials []record.Trial `json:"trials,omitempty"`
+	Curves []change       `json:"curves,omitempty"`
+}
+
+// change is a curve.Change as JSON.
+type change struct {
+	Trial    int       `json:"trial"`
+	Segments []segment `json:"segments,omitempty"`
+	Length   int       `json:"length"`
+	Cut      bool      `json:"cut,omitempty"`
+}
+
+type segment struct {
+	Number int             `json:"number"`
+	Data   json.RawMessage `json:"data"`
+}
+
+// Journal is an open file, or keeps curves in memory only. Not safe for concurrent use.
+type Journal struct {
+	log       *wal.Log // nil in memory
+	curves    map[int][][]byte
+	compacted int64 // the size after the last compaction
+}
+
+// InMemory returns a journal without a file.
+func InMemory() *Journal { return &Journal{curves: map[int][][]byte{}} }
+
+// Open opens the journal at path, or creates it. It returns what the file holds; nil if no study
+// was begun. The error wraps ErrInUse or ErrDamaged, or is that of the file system.
+func Open(path string, log *slog.Logger) (*Journal, *Stored, error) {
+	file, records, cut, err := wal.Open(path, magic)
+	if err != nil {
+		return nil, nil, err
+	}
+	if cut > 0 {
+		log.Warn("dropped the incomplete end of the journal", "path", path, "bytes", cut)
+	}
+	stored, err := fold(records)
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("%s: %w", path, err), file.Close())
+	}
+	j := &Journal{log: file, curves: stored.curves, compacted: compactFrom}
+	if len(records) == 0 {
+		return j, nil, nil
+	}
+	if err := j.compact(stored.snapshot); err != nil {
+		return nil, nil, errors.Join(err, file.Close())
+	}
+	return j, stored, nil
+}
+
+// Read returns what the records of a journal's content hold; nil if no study was begun. Bytes at
+// the end that are no whole record are ignored. The error wraps ErrDamaged.
+func Read(content []byte) (*Stored, error) {
+	records, _, err := wal.Decode(content, magic)
+	if err != nil || len(records) == 0 {
+		return nil, err
+	}
+	return fold(records)
+}
+
+// fold applies records in their order.
+func fold(records [][]byte) (*Stored, error) {
+	s := &Stored{curves: map[int][][]byte{}}
+	for i, raw := range records {
+		var e entry
+		if err := json.Unmarshal(raw, &e); err != nil {
+			return nil, fmt.Errorf("%w: record %d: %w", ErrDamaged, i+1, err)
+		}
+		if i == 0 && (e.Study == nil || e.Status == nil) {
+			return nil, fmt.Errorf("%w: its first record has no study", ErrDamaged)
+		}
+		if err := s.apply(&e); err != nil {
+			return nil, fmt.Errorf("%w: record %d: %w", ErrDamaged, i+1, err)
+		}
+	}
+	return s, nil
+}
+
+// apply applies one entry.
+func (s *Stored) apply(e *entry) error {
+	if e.Study != nil {
+		s.Study = *e.Study
+	}
+	if e.Status != nil {
+		s.Status = *e.Status
+	}
+	if e.Model != nil {
+		s.Model = *e.Model
+	}
+	for _, t := range e.Trials {
+		switch n := len(s.Trials); {
+		case t.Number >= 1 && t.Number <= n:
+			s.Trials[t.Number-1] = t
+		case t.Number == n+1:
+			s.Trials = append(s.Trials, t)
+		default:
+			return fmt.Errorf("trial %d comes after trial %d", t.Number, n)
+		}
+	}
+	for _, c := range e.Curves {
+		if err := patch(s.curves, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// patch applies a change of a curve.
+func patch(curves map[int][][]byte, c change) error {
+	list := curves[c.Trial]
+	if c.Cut {
+		list = list[:min(len(list), max(0, c.Length))]
+	}
+	for _, g := range c.Segments {
+		switch n := len(list); {
+		case g.Number >= 0 && g.Number < n:
+			list[g.Number] = g.Data
+		case g.Number == n:
+			list = append(list, g.Data)
+		default:
+			return fmt.Errorf("segment %d of the curve of trial %d comes after %d segments", g.Number, c.Trial, n)
+		}
+	}
+	curves[c.Trial] = list
+	return nil
+}
+
+// Commit stores what an Output holds. The records are on the disk when it returns nil.
+// latest returns all records of the study as of this Output; Commit calls it when the file has
+// grown so much that it writes it anew.
+func (j *Journal) Commit(out *engine.Output, latest func() *Stored) error {
+	e := entry{Study: out.Study, Status: out.Status, Model: out.Model, Trials: out.Trials}
+	for _, c := range out.Curves {
+		e.Curves = append(e.Curves, toChange(c))
+	}
+	for _, c := range e.Curves {
+		if err := patch(j.curves, c); err != nil {
+			return err
+		}
+	}
+	records := e.Study != nil || e.Status != nil || e.Model != nil || e.Trials != nil
+	if j.log == nil || !records && e.Curves == nil {
+		return nil
+	}
+	raw, err := json.Marshal(&e)
+	if err != nil {
+		return fmt.Errorf("encode a record of the journal: %w", err)
+	}
+	if err := j.log.Append(raw, records); err != nil {
+		return err
+	}
+	return j.compact(func() ([][]byte, error) {
+		all := latest()
+		all.curves = j.curves
+		return all.snapshot()
+	})
+}
+
+// toChange returns a change as it is stored.
+func toChange(c curve.Change) change {
+	to := change{Trial: c.Trial, Length: c.Length, Cut: c.Cut}
+	for _, s := range c.Segments {
+		to.Segments = append(to.Segments, segment{s.Number, s.Data})
+	}
+	return to
+}
+
+// compact writes the file anew if it has become large.
+func (j *Journal) compact(snapshot func() ([][]byte, error)) error {
+	if j.log.Size() < compactAt*j.compacted {
+		return nil
+	}
+	records, err := snapshot()
+	if err != nil {
+		return err
+	}
+	if err := j.log.Replace(records); err != nil {
+		return err
+	}
+	j.compacted = max(compactFrom, j.log.Size())
+	return nil
+}
+
+// snapshotTrials is how many trials one record of a snapshot holds.
+const snapshotTrials = 1000
+
+// snapshot returns the fewest records that hold everything.
+func (s *Stored) snapshot() ([][]byte, error) {
+	first := entry{Study: &s.Study, Status: &s.Status, Model: &s.Model}
+	var records [][]byte
+	add := func(e *entry) error {
+		raw, err := json.Marshal(e)
+		records = append(records, raw)
+		return err
+	}
+	if err := add(&first); err != nil {
+		return nil, fmt.Errorf("encode the journal: %w", err)
+	}
+	for part := range slices.Chunk(s.Trials, snapshotTrials) {
+		if err := add(&entry{Trials: part}); err != nil {
+			return nil, fmt.Errorf("encode the journal: %w", err)
+		}
+	}
+	for _, trial := range slices.Sorted(maps.Keys(s.curves)) {
+		c := change{Trial: trial, Length: len(s.curves[trial])}
+		for i, data := range s.curves[trial] {
+			c.Segments = append(c.Segments, segment{i, data})
+		}
+		if err := add(&entry{Curves: []change{c}}); err != nil {
+			return nil, fmt.Errorf("encode the journal: %w", err)
+		}
+	}
+	return records, nil
+}
+
+// Curve returns what a trial has reported; nil if it has reported nothing. The error wraps
+// curve.ErrSegments.
+func (j *Journal) Curve(trial int) (*curve.Curve, error) { return readCurve(j.curves, trial) }
+
+// Curve returns what a trial has reported; nil if it has reported nothing. The error wraps
+// curve.ErrSegments.
+func (s *Stored) Curve(trial int) (*curve.Curve, error) { return readCurve(s.curves, trial) }
+
+func readCurve(curves map[int][][]byte, trial int) (*curve.Curve, error) {
+	if len(curves[trial]) == 0 {
+		return nil, nil
+	}
+	c, err := curve.Read(curves[trial])
+	if err != nil {
+		return nil, fmt.Errorf("the curve of trial %d: %w", trial, err)
+	}
+	return c, nil
+}
+
+// Close closes the file.
+func (j *Journal) Close() error {
+	if j.log == nil {
+		return nil
+	}
+	return j.log.Close()
+}

@@ -1,0 +1,40 @@
+// Package fantasia tunes the parameters of anything that a Go function can evaluate: it looks for
+// the point of a [Space] at which an objective is smallest or largest, with as few evaluations as
+// it can. It is Fantasia's engine with all of its optimisers, in the process that uses it. It
+// needs no server, opens no port, and writes only the file that [Options].State names.
+//
+// A program declares a space, opens a study, runs it, and reads the result:
+//
+//	space := fantasia.NewSpace()
+//	rate := space.Float("rate", 1e-5, 1e-1, fantasia.Log)
+//	width := space.Int("width", 16, 512)
+//	study, err := fantasia.Minimize(space, fantasia.Options{State: "tuning.study", Parallel: 4, Trials: 60})
+//	if err != nil {
+//		return err
+//	}
+//	defer study.Close()
+//	err = study.Run(ctx, func(ctx context.Context, t *fantasia.Trial) (float64, error) {
+//		return train(ctx, rate.Of(t), width.Of(t))
+//	})
+//	best, _ := study.Best()
+//	fmt.Println(best.Value, rate.Of(best), width.Of(best))
+//
+// # What is kept
+//
+// With [Options].State, everything about the study is in one file, and a result is on the disk
+// when [Study.Tell] returns. A program that is killed at any time, and started again, goes on
+// where it was: nothing that was told is lost or evaluated again, and trials that were being
+// evaluated are evaluated again. When the program opens the study again, budget, goal and
+// parallelism may have changed, and so may the bounds of parameters. Other changes are
+// refused: see [ErrDifferent].
+//
+// # Without Run
+//
+// A program that has its own loop uses [Study.Ask] and [Study.Tell] in place of [Study.Run].
+//
+// # What is not there
+//
+// A study in a program has one objective. For several objectives, programs in other languages, and
+// workers on other machines, use the coordinator:
+// https://github.com/fantasia-hpo/fantasia/tree/main/docs.
+package fantasia

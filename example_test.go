@@ -1,0 +1,231 @@
+package fantasia_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"math"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/fantasia-hpo/fantasia"
+)
+
+// Find the minimum of a function of two parameters.
+func Example() {
+	space := fantasia.NewSpace()
+	x := space.Float("x", -5, 5)
+	n := space.Int("n", 1, 10)
+	study, err := fantasia.Minimize(space, fantasia.Options{Trials: 40})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer study.Close()
+	err = study.Run(context.Background(), func(_ context.Context, t *fantasia.Trial) (float64, error) {
+		return math.Pow(x.Of(t)-1, 2) + math.Abs(float64(n.Of(t)-7)), nil
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	best, _ := study.Best()
+	fmt.Printf("x = %.1f, n = %d\n", x.Of(best), n.Of(best))
+	// Output: x = 1.0, n = 7
+}
+
+// The momentum exists only for one of the optimisers.
+func ExampleWhen() {
+	space := fantasia.NewSpace()
+	optimizer := space.Choice("optimizer", []string{"adam", "sgd"})
+	momentum := space.Float("momentum", 0, 0.99, fantasia.When(optimizer, "sgd"))
+	study, err := fantasia.Maximize(space, fantasia.Options{Trials: 10, Algorithm: fantasia.Algorithm{Name: "random"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer study.Close()
+	err = study.Run(context.Background(), func(_ context.Context, t *fantasia.Trial) (float64, error) {
+		if m, active := momentum.Lookup(t); active {
+			return m, nil
+		}
+		return 0, nil
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	best, _ := study.Best()
+	fmt.Println(optimizer.Of(best))
+	// Output: sgd
+}
+
+// A study that is opened again goes on where it was.
+func ExampleOptions_state() {
+	dir, err := os.MkdirTemp("", "example")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	tune := func(trials int) {
+		space := fantasia.NewSpace()
+		x := space.Float("x", 0, 1)
+		study, err := fantasia.Minimize(space, fantasia.Options{State: filepath.Join(dir, "x.study"), Trials: trials})
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer study.Close()
+		evaluated := 0
+		err = study.Run(context.Background(), func(_ context.Context, t *fantasia.Trial) (float64, error) {
+			evaluated++
+			return x.Of(t), nil
+		})
+		fmt.Println(evaluated, "evaluations", err)
+	}
+	tune(5)
+	tune(5)
+	tune(8)
+	// Output:
+	// 5 evaluations <nil>
+	// 0 evaluations <nil>
+	// 3 evaluations <nil>
+}
+
+// Trials that do worse than the others at the same step are stopped early.
+func ExampleTrial_Report() {
+	space := fantasia.NewSpace()
+	level := space.Float("level", 0, 1)
+	study, err := fantasia.Minimize(space, fantasia.Options{
+		Trials: 20, Algorithm: fantasia.Algorithm{Name: "random"}, EarlyStopping: fantasia.EarlyStopping{Name: "percentile"},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer study.Close()
+	steps := 0
+	err = study.Run(context.Background(), func(_ context.Context, t *fantasia.Trial) (float64, error) {
+		loss := 0.0
+		for step := 1; step <= 10; step++ {
+			steps++
+			loss = level.Of(t) + 1/float64(step)
+			if err := t.Report(step, loss); err != nil {
+				return 0, err
+			}
+		}
+		return loss, nil
+	})
+	fmt.Println(steps < 20*10, err)
+	// Output: true <nil>
+}
+
+// Only points that meet the constraint are evaluated.
+func ExampleSpace_Require() {
+	space := fantasia.NewSpace()
+	least, most := space.Int("least", 1, 100), space.Int("most", 1, 100)
+	space.Require("least is below most", func(p fantasia.Point) bool { return least.Of(p) < most.Of(p) }, least, most)
+	study, err := fantasia.Maximize(space, fantasia.Options{Trials: 30, Algorithm: fantasia.Algorithm{Name: "tpe"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer study.Close()
+	broken := 0
+	err = study.Run(context.Background(), func(_ context.Context, t *fantasia.Trial) (float64, error) {
+		if least.Of(t) >= most.Of(t) {
+			broken++
+		}
+		return float64(least.Of(t) - most.Of(t)), nil
+	})
+	fmt.Println(broken, err)
+	// Output: 0 <nil>
+}
+
+// A program with a loop of its own asks for trials and tells how they ended.
+func ExampleStudy_Ask() {
+	space := fantasia.NewSpace()
+	x := space.Float("x", 0, 10)
+	study, err := fantasia.Minimize(space, fantasia.Options{Trials: 5, Parallel: 2})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer study.Close()
+	told := 0
+	for {
+		t, err := study.Ask(context.Background())
+		if errors.Is(err, fantasia.ErrEnded) {
+			break
+		}
+		if err != nil {
+			log.Fatal(err)
+		}
+		if err := study.Tell(t, x.Of(t), nil); err != nil {
+			log.Fatal(err)
+		}
+		told++
+	}
+	fmt.Println(told)
+	// Output: 5
+}
+
+// Enqueue evaluates a guess first. Add tells what is known from elsewhere.
+func ExampleStudy_Enqueue() {
+	space := fantasia.NewSpace()
+	x, y := space.Float("x", 0, 10), space.Bool("y")
+	study, err := fantasia.Minimize(space, fantasia.Options{Trials: 3})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer study.Close()
+	if err := errors.Join(study.Enqueue(x.Is(2.5), y.Is(true)), study.Add(100, x.Is(9), y.Is(false))); err != nil {
+		log.Fatal(err)
+	}
+	err = study.Run(context.Background(), func(_ context.Context, t *fantasia.Trial) (float64, error) { return x.Of(t), nil })
+	if err != nil {
+		log.Fatal(err)
+	}
+	for r := range study.Trials() {
+		if r.Source == "requested" || r.Source == "added" {
+			fmt.Println(r.Source, x.Of(r), y.Of(r), r.Value)
+		}
+	}
+	// Output:
+	// requested 2.5 true 2.5
+	// added 9 false 100
+}
+
+// Of noisy evaluations, the best value may be luck.
+func ExampleStudy_Recommended() {
+	space := fantasia.NewSpace()
+	x := space.Float("x", -1, 1)
+	study, err := fantasia.Minimize(space, fantasia.Options{Trials: 15, Goal: nil})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer study.Close()
+	err = study.Run(context.Background(), func(_ context.Context, t *fantasia.Trial) (float64, error) {
+		noise := float64(t.Seed()%1000)/1000 - 0.5
+		return x.Of(t)*x.Of(t) + 0.1*noise, nil
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	recommended, err := study.Recommended(context.Background())
+	fmt.Println(math.Abs(x.Of(recommended.Trial)) < 0.5, err)
+	// Output: true <nil>
+}
+
+// Progress tells about each trial that has ended.
+func ExampleOptions_progress() {
+	space := fantasia.NewSpace()
+	x := space.Float("x", 0, 1)
+	var lines sync.Once
+	study, err := fantasia.Minimize(space, fantasia.Options{Trials: 3, Progress: func(p fantasia.Progress) {
+		lines.Do(func() { fmt.Printf("%d of %d: %s\n", p.Ended, p.Trials, p.Trial.State) })
+	}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer study.Close()
+	err = study.Run(context.Background(), func(_ context.Context, t *fantasia.Trial) (float64, error) { return x.Of(t), nil })
+	if err != nil {
+		log.Fatal(err)
+	}
+	// Output: 1 of 3: COMPLETED
+}

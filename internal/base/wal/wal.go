@@ -1,0 +1,239 @@
+// Package wal keeps records in a file to which one process at a time appends. Each record has
+// checksums, and is on the disk when Append returns. A record that was cut off, because the
+// process or the machine died while it was written, is dropped when the file is opened again.
+package wal
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/gofrs/flock"
+)
+
+var (
+	// ErrInUse means that another process, or another Log of this one, has the file open.
+	ErrInUse = errors.New("the file is already in use")
+	// ErrDamaged means that a record in the middle of the file does not have its checksum, or
+	// that the file is not a log of this kind.
+	ErrDamaged = errors.New("the file is damaged")
+	// ErrBroken means that an earlier write failed, so that nothing more is written.
+	ErrBroken = errors.New("an earlier write to the file failed")
+)
+
+// MaxRecord is the largest size of a record in bytes.
+const MaxRecord = 1 << 28
+
+// A frame is the record's length, a checksum of these four bytes, one of the record, and the
+// record. So a damaged length is told from the end of the file.
+const frameHeader = 12
+
+var (
+	castagnoli = crc32.MakeTable(crc32.Castagnoli)
+	order      = binary.LittleEndian
+)
+
+// Log is an open file. Not safe for concurrent use.
+type Log struct {
+	path, magic string
+	lock        *flock.Flock
+	file        *os.File
+	size        int64
+	broken      error
+}
+
+// Open opens the file at path, or creates it, and returns its records. magic is the file's
+// first line: it says what the file is, and the version of what is in it. cut is how many bytes
+// at the end were dropped, because they are no whole record. While the Log is open, a file beside
+// it, path + ".lock", is locked. The error wraps ErrInUse or ErrDamaged, or is that of the file
+// system.
+func Open(path, magic string) (l *Log, records [][]byte, cut int64, err error) {
+	l = &Log{path: path, magic: magic + "\n", lock: flock.New(path + ".lock")}
+	locked, err := l.lock.TryLock()
+	if err != nil {
+		return nil, nil, 0, fmt.Errorf("lock %s: %w", path, err)
+	}
+	if !locked {
+		return nil, nil, 0, fmt.Errorf("%w: %s", ErrInUse, path)
+	}
+	opened := l
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, opened.Close())
+		}
+	}()
+	data, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && len(data) < len(l.magic) && strings.HasPrefix(l.magic, string(data)):
+		return l, nil, int64(len(data)), l.Replace(nil) // new, or cut off while it was created
+	case err != nil:
+		return nil, nil, 0, fmt.Errorf("read %s: %w", path, err)
+	}
+	records, whole, err := Decode(data, magic)
+	if err != nil {
+		return nil, nil, 0, fmt.Errorf("%s: %w", path, err)
+	}
+	if l.file, err = os.OpenFile(path, os.O_RDWR, 0); err != nil {
+		return nil, nil, 0, fmt.Errorf("open %s: %w", path, err)
+	}
+	l.size = int64(whole)
+	if cut = int64(len(data) - whole); cut > 0 {
+		if err := errors.Join(l.file.Truncate(l.size), l.file.Sync()); err != nil {
+			return nil, nil, 0, fmt.Errorf("cut %s: %w", path, err)
+		}
+	}
+	return l, records, cut, nil
+}
+
+// Decode returns the records of a file's content, which share its memory, and how many bytes
+// they take. The bytes behind them are no whole record, and no whole record follows. The error
+// wraps ErrDamaged.
+func Decode(data []byte, magic string) (records [][]byte, whole int, err error) {
+	if !strings.HasPrefix(string(data[:min(len(data), len(magic)+1)]), magic+"\n") {
+		return nil, 0, fmt.Errorf("%w: it does not begin with the line %q", ErrDamaged, magic)
+	}
+	whole = len(magic) + 1
+	for whole < len(data) {
+		record, ok := frame(data[whole:])
+		if !ok {
+			break
+		}
+		records = append(records, record)
+		whole += frameHeader + len(record)
+	}
+	for at := whole + 1; at < len(data); at++ {
+		if _, ok := frame(data[at:]); ok {
+			return nil, 0, fmt.Errorf("%w: the record at byte %d does not have its checksum, but one at byte %d has", ErrDamaged, whole, at)
+		}
+	}
+	return records, whole, nil
+}
+
+// frame returns the record of the frame at the beginning of data; false if there is none.
+func frame(data []byte) ([]byte, bool) {
+	if len(data) < frameHeader || order.Uint32(data[4:]) != crc32.Checksum(data[:4], castagnoli) {
+		return nil, false
+	}
+	n := int64(order.Uint32(data))
+	if n > MaxRecord || n > int64(len(data)-frameHeader) {
+		return nil, false
+	}
+	record := data[frameHeader : frameHeader+n]
+	return record, order.Uint32(data[8:]) == crc32.Checksum(record, castagnoli)
+}
+
+// appendFrame appends a record's frame to data.
+func appendFrame(data, record []byte) []byte {
+	data = order.AppendUint32(data, uint32(len(record)))
+	data = order.AppendUint32(data, crc32.Checksum(data[len(data)-4:], castagnoli))
+	data = order.AppendUint32(data, crc32.Checksum(record, castagnoli))
+	return append(data, record...)
+}
+
+// Size returns the size of the file in bytes.
+func (l *Log) Size() int64 { return l.size }
+
+// Append adds a record. If sync is set, it and all records before it are on the disk when
+// Append returns nil; else they survive a kill of the process, but not of the machine. After a
+// failed sync, or if a part of a failed write cannot be taken back, all further calls fail with
+// ErrBroken.
+func (l *Log) Append(record []byte, sync bool) error {
+	switch {
+	case l.broken != nil:
+		return l.broken
+	case len(record) > MaxRecord:
+		return fmt.Errorf("write %s: a record of %d bytes; at most %d are accepted", l.path, len(record), MaxRecord)
+	}
+	data := appendFrame(make([]byte, 0, frameHeader+len(record)), record)
+	if _, err := l.file.WriteAt(data, l.size); err != nil {
+		err = fmt.Errorf("write %s: %w", l.path, err)
+		if back := l.file.Truncate(l.size); back != nil {
+			err = l.breaks(errors.Join(err, back))
+		}
+		return err
+	}
+	l.size += int64(len(data))
+	if !sync {
+		return nil
+	}
+	if err := l.file.Sync(); err != nil {
+		return l.breaks(fmt.Errorf("sync %s: %w", l.path, err))
+	}
+	return nil
+}
+
+// breaks makes all further calls fail, and returns why.
+func (l *Log) breaks(err error) error {
+	l.broken = fmt.Errorf("%w: %w", ErrBroken, err)
+	return l.broken
+}
+
+// Replace replaces all records by others, at once: a process that dies meanwhile leaves either
+// all of the old ones or all of the new ones.
+func (l *Log) Replace(records [][]byte) error {
+	if l.broken != nil {
+		return l.broken
+	}
+	data := []byte(l.magic)
+	for _, r := range records {
+		data = appendFrame(data, r)
+	}
+	file, err := replace(l.path, data)
+	if err != nil {
+		return fmt.Errorf("write %s anew: %w", l.path, err)
+	}
+	if l.file != nil {
+		_ = l.file.Close() // nobody reads it any more
+	}
+	l.file, l.size = file, int64(len(data))
+	return syncDir(filepath.Dir(l.path))
+}
+
+// replace writes a file beside path and renames it to path, once it is on the disk. It returns
+// the open file.
+func replace(path string, data []byte) (file *os.File, err error) {
+	file, err = os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return nil, err
+	}
+	_, err = file.Write(data)
+	if err = errors.Join(err, file.Sync()); err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close(), os.Remove(file.Name()))
+	}
+	return file, nil
+}
+
+// syncDir makes the renaming of a file in a directory durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrInvalid) || errors.Is(err, fs.ErrPermission) {
+		err = nil // not every system can do that
+	}
+	return errors.Join(err, d.Close())
+}
+
+// Close closes the file and lets others open it. What was appended without sync is on the disk
+// then.
+func (l *Log) Close() error {
+	var err error
+	if l.file != nil {
+		if l.broken == nil {
+			err = l.file.Sync()
+		}
+		err = errors.Join(err, l.file.Close())
+		l.file = nil
+	}
+	return errors.Join(err, l.lock.Close())
+}

@@ -1,0 +1,4 @@
+// Command empty does nothing: see TestLibraryGrowsProgramsLittle.
+package main
+
+func main() {}

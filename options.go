@@ -1,0 +1,161 @@
+package fantasia
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/pruner"
+	"github.com/fantasia-hpo/fantasia/optimizer/registry/lean"
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/space"
+)
+
+// Options are the settings of a study. The zero value of each field is its default.
+type Options struct {
+	// Name is the study's name: lower-case letters, digits and dashes. Default "study".
+	Name string
+	// State is the path of the file that keeps the study, so that a program that is started
+	// again goes on where it was. A file beside it, with the suffix .lock, keeps other processes
+	// out. Default: the study is kept in memory only.
+	State string
+	// Parallel is how many trials are evaluated at once. Default 1: then each suggestion uses
+	// every result, and a study with the same seed and results repeats its suggestions.
+	Parallel int
+	// Trials is how many trials to evaluate. Trials that fail or are stopped early count.
+	// Default 100.
+	Trials int
+	// Duration ends the study after this time, without the time between two runs of the
+	// program. Default: no bound.
+	Duration time.Duration
+	// Goal ends the study when a trial reaches this value. Default: none.
+	Goal *float64
+	// MaxFailed ends the study, as failed, after this many failed trials. Default: no bound; but
+	// a study whose first three trials all fail is ended in any case.
+	MaxFailed int
+	// Seed makes the suggestions of a study others than those of another seed.
+	Seed uint64
+	// Algorithm chooses the optimiser. Default "hebo".
+	Algorithm Algorithm
+	// EarlyStopping stops trials early that report worse values than others. Default: none.
+	EarlyStopping EarlyStopping
+	// Initial are points to evaluate first. Values that are missing in one are sampled.
+	Initial [][]Assignment
+
+	// Logger gets what is worth a line in a log, such as that the optimiser failed. Default: no
+	// log.
+	Logger *slog.Logger
+	// Progress is called after each trial has ended, one call at a time. It may use the study,
+	// except that it must not close it. Default: no calls.
+	Progress func(Progress)
+	// Tracer makes a span for each evaluation of Run. Default: no spans.
+	Tracer trace.TracerProvider
+}
+
+// Algorithm chooses an optimiser by its name in study files, such as "hebo", "gp", "tpe",
+// "cmaes", "turbo", "forest", "random", "sobol" or "grid", with its settings:
+// https://github.com/fantasia-hpo/fantasia/blob/main/docs/tune/algorithms.md describes them.
+type Algorithm struct {
+	Name     string
+	Settings map[string]any
+}
+
+// EarlyStopping chooses a rule for early stopping by its name in study files, such as "asha" or
+// "percentile", with its settings:
+// https://github.com/fantasia-hpo/fantasia/blob/main/docs/tune/early-stopping.md describes them.
+type EarlyStopping struct {
+	Name     string
+	Settings map[string]any
+}
+
+// Progress tells how a study is doing.
+type Progress struct {
+	// Trial is the trial that has ended.
+	Trial Result
+	// Best is the best trial so far; its Number is 0 if none has completed.
+	Best Result
+	// Ended is how many of the Trials of the budget have ended.
+	Ended, Trials int
+}
+
+const (
+	defaultTrials = 100
+	defaultName   = "study"
+	// metric is the name of the objective in the records.
+	metric = "value"
+	// always is how long a study without parallel trials waits for a suggestion that uses every
+	// result: longer than an optimiser may take.
+	always = study.Duration(time.Hour)
+)
+
+var names = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+// check returns the errors of the options that no other package checks.
+func (o *Options) check() error {
+	var errs []error
+	require := func(ok bool, field string, value any, want string) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("%w: Options.%s is %v; want %s", ErrInvalid, field, value, want))
+		}
+	}
+	require(o.Name == "" || names.MatchString(o.Name), "Name", o.Name, "lower-case letters, digits and dashes, at most 63, with no dash at its ends")
+	require(o.Parallel >= 0, "Parallel", o.Parallel, "at least 1, or 0 for the default")
+	require(o.Trials >= 0, "Trials", o.Trials, "at least 1, or 0 for the default")
+	require(o.Duration >= 0, "Duration", o.Duration, "a positive duration, or 0 for none")
+	require(o.MaxFailed >= 0, "MaxFailed", o.MaxFailed, "at least 1, or 0 for no bound")
+	if _, err := lean.Entries().New(o.Algorithm.Name, o.Algorithm.Settings); err != nil {
+		errs = append(errs, fmt.Errorf("%w: Options.Algorithm: %w", ErrInvalid, err))
+	}
+	if e := o.earlyStopping(); e != nil {
+		if _, err := pruner.New(*e); err != nil {
+			errs = append(errs, fmt.Errorf("%w: Options.EarlyStopping: %w", ErrInvalid, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// earlyStopping returns the rule as a study file has it; nil if there is none.
+func (o *Options) earlyStopping() *study.EarlyStopping {
+	if o.EarlyStopping.Name == "" && len(o.EarlyStopping.Settings) == 0 {
+		return nil
+	}
+	return &study.EarlyStopping{Name: o.EarlyStopping.Name, Metric: metric, Settings: o.EarlyStopping.Settings}
+}
+
+// definition returns the study as a study file would have it.
+func (o *Options) definition(s *Space, direction study.Direction) (*study.Study, error) {
+	wait, fallbackAfter := study.DefaultWait, study.DefaultFallbackAfter
+	if o.Parallel <= 1 {
+		wait, fallbackAfter = always, always
+	}
+	none := 0
+	d := &study.Study{
+		APIVersion: study.APIVersion, Kind: study.Kind, Metadata: study.Metadata{Name: cmp.Or(o.Name, defaultName)},
+		Spec: study.Spec{
+			Objective:  study.Objective{Metric: metric, Direction: direction, Take: study.DefaultTake, Goal: o.Goal},
+			Parameters: space.CloneParameters(s.params),
+			Algorithm: study.Algorithm{
+				Name: cmp.Or(o.Algorithm.Name, lean.Default), Seed: o.Seed, Settings: o.Algorithm.Settings, Wait: &wait, FallbackAfter: &fallbackAfter,
+			},
+			EarlyStopping: o.earlyStopping(),
+			Budget: study.Budget{
+				MaxTrials: cmp.Or(o.Trials, defaultTrials), MaxFailedTrials: o.MaxFailed, MaxDuration: study.Duration(o.Duration),
+			},
+			Parallelism: cmp.Or(o.Parallel, 1),
+			Pool:        study.DefaultPool,
+			Trial:       study.TrialTemplate{Retries: study.Retries{Failed: &none}},
+		},
+	}
+	var errs []error
+	for _, values := range o.Initial {
+		point, err := s.raw(values)
+		errs = append(errs, err)
+		d.Spec.Initial = append(d.Spec.Initial, point)
+	}
+	return d, errors.Join(errs...)
+}
