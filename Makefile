@@ -36,7 +36,7 @@ run: build examples/digits/digits ## Tune a network on handwritten digits, eight
 ##@ Build
 .PHONY: build
 build: ## Build bin/fantasia, bin/coordinator, bin/worker and bin/kubeworker as static programs
-	CGO_ENABLED=0 $(GO) build -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/...
+	CGO_ENABLED=0 $(GO) build -tags grpcnotrace -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/...
 
 .PHONY: examples/digits/digits
 examples/digits/digits:

@@ -37,7 +37,7 @@ func (s *Server) resource(name, mime, title, description string, read func(conte
 		content, err := read(called(ctx, req.Extra), study)
 		switch {
 		case connect.CodeOf(err) == connect.CodeNotFound:
-			return nil, &jsonrpc.Error{Code: mcp.CodeResourceNotFound, Message: s.explain(err).Error()}
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: s.explain(err).Error()}
 		case err != nil:
 			return nil, s.explain(err)
 		case len(content) > maxResource:
