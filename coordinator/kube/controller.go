@@ -12,7 +12,6 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
@@ -21,6 +20,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
+	"github.com/fantasia-hpo/fantasia/internal/base/kubewatch"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
@@ -132,7 +132,7 @@ func namespaces(given []string) []string {
 
 // inform returns the informer of a namespace's resources.
 func (t *term) inform(namespace string) (cache.SharedIndexInformer, error) {
-	informer := dynamicinformer.NewFilteredDynamicInformer(t.Client, Studies(), namespace, 0, cache.Indexers{byID: indexID}, nil).Informer()
+	informer := kubewatch.Resources(t.Client, Studies(), namespace, "", cache.Indexers{byID: indexID})
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: t.changed, UpdateFunc: func(_, now any) { t.changed(now) }, DeleteFunc: t.deleted,
 	})

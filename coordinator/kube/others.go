@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/kubewatch"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
@@ -36,7 +36,7 @@ func (t *term) watchOthers(ctx context.Context) (cache.SharedIndexInformer, erro
 	if err != nil {
 		return nil, fmt.Errorf("list the studies of other namespaces: %w", err)
 	}
-	informer := dynamicinformer.NewFilteredDynamicInformer(t.Client, Studies(), "", 0, cache.Indexers{}, nil).Informer()
+	informer := kubewatch.Resources(t.Client, Studies(), "", "", cache.Indexers{})
 	seen := func(object any) {
 		u, ok := object.(*unstructured.Unstructured)
 		if !ok || slices.Contains(t.Namespaces, u.GetNamespace()) {
