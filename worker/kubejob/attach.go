@@ -8,8 +8,6 @@ import (
 	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/streaming/pkg/httpstream"
@@ -21,10 +19,10 @@ type Attach func(ctx context.Context, namespace, pod, container string, stdin io
 
 // AttachTo returns an Attach that goes through a cluster's API, which needs the right to create
 // pods/attach: over WebSocket, or over SPDY if something between does not know that.
-func AttachTo(config *rest.Config, core kubernetes.Interface) Attach {
+func AttachTo(config *rest.Config, core *Core) Attach {
 	return func(ctx context.Context, namespace, pod, container string, stdin io.Reader) error {
-		address := core.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("attach").
-			VersionedParams(&corev1.PodAttachOptions{Container: container, Stdin: true}, scheme.ParameterCodec).URL()
+		address := core.rest.Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("attach").
+			VersionedParams(&corev1.PodAttachOptions{Container: container, Stdin: true}, core.encode).URL()
 		socket, err := remotecommand.NewWebSocketExecutor(config, http.MethodGet, address.String())
 		if err != nil {
 			return fmt.Errorf("reach the cluster: %w", err)

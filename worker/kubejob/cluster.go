@@ -151,7 +151,7 @@ func (s *site) exists(ctx context.Context, name string) (bool, error) {
 func (s *site) warning(ctx context.Context, name string) string {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	list, err := s.options.Pods.CoreV1().Events(s.namespace).List(ctx, metav1.ListOptions{
+	list, err := s.options.Core.events(ctx, s.namespace, metav1.ListOptions{
 		FieldSelector: "type=Warning,involvedObject.name=" + name,
 	})
 	if err != nil || len(list.Items) == 0 {

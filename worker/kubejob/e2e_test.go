@@ -22,10 +22,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
@@ -78,8 +76,11 @@ func newCluster(t *testing.T) *cluster {
 	}
 	o := DefaultOptions()
 	o.StartTimeout = time.Minute
-	o.Namespace, o.Worker, o.Client, o.Pods = ns.Name, "jobs."+ns.Name, client, kube
-	o.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kube.Discovery()))
+	core, err := NewCore(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Namespace, o.Worker, o.Client, o.Core = ns.Name, "jobs."+ns.Name, client, core
 	o.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
 	return &cluster{t: t, o: o, kube: kube, tag: tag}
 }

@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -161,13 +160,13 @@ func TestAValueIsOfAWholeLog(t *testing.T) {
 // newTestAttempt returns an attempt of a Job whose only pod runs.
 func newTestAttempt(t *testing.T, api *podAPI, pattern string) *attempt {
 	t.Helper()
-	core, err := kubernetes.NewForConfig(&rest.Config{Host: "http://cluster", Transport: api, QPS: -1})
+	core, err := NewCore(&rest.Config{Host: "http://cluster", Transport: api, QPS: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	success, failure := conditions(t)
 	r := &Runner{options: DefaultOptions()}
-	r.options.Pods, r.options.Logger = core, slog.New(slog.DiscardHandler)
+	r.options.Core, r.options.Logger = core, slog.New(slog.DiscardHandler)
 	s := &plan{site: &site{Runner: r, namespace: "n", kind: jobKind.WithVersion("v1"), success: success, failure: failure}}
 	tr := newTestTranscript(t, pattern, nil)
 	p := api.pod.Load()

@@ -13,14 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
-	coreinformers "k8s.io/client-go/informers/core/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/kubewatch"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
@@ -50,14 +50,20 @@ type subscription struct {
 	changed chan struct{}           // has a capacity of one
 }
 
-func newHub(ctx context.Context, client dynamic.Interface, core kubernetes.Interface, resource schema.GroupVersionResource, namespace, worker string, log *slog.Logger) (*hub, error) {
-	mine := func(o *metav1.ListOptions) { o.LabelSelector = LabelWorker + "=" + worker }
+func newHub(ctx context.Context, client dynamic.Interface, core *Core, resource schema.GroupVersionResource, namespace, worker string, log *slog.Logger) (*hub, error) {
+	mine := LabelWorker + "=" + worker
+	list := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		return core.pods(ctx, namespace, o)
+	}
+	follow := func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+		return core.watchPods(ctx, namespace, o)
+	}
 	h := &hub{
 		namespace: namespace, subs: map[string]*subscription{},
-		resources: dynamicinformer.NewFilteredDynamicInformer(client, resource, namespace, 0, cache.Indexers{}, mine).Informer(),
-		pods: coreinformers.NewFilteredPodInformer(core, namespace, 0, cache.Indexers{
+		resources: kubewatch.Resources(client, resource, namespace, mine, cache.Indexers{}),
+		pods: kubewatch.Informer(client, list, follow, &corev1.Pod{}, "pods", mine, cache.Indexers{
 			LabelJob: func(obj any) ([]string, error) { return []string{jobOf(obj)}, nil },
-		}, mine),
+		}),
 	}
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	h.cancel = cancel

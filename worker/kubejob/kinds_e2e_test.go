@@ -20,8 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery/cached/memory"
-	"k8s.io/client-go/restmapper"
 
 	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -182,7 +180,6 @@ func TestOtherKindsOnACluster(t *testing.T) {
 	if _, err := c.o.Client.Resource(studies).Namespace(c.o.Namespace).Create(t.Context(), owner, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	c.o.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(c.kube.Discovery())) // it remembers what there is
 	for i, k := range kinds {
 		ctx, cancel := context.WithCancel(t.Context())
 		var controlling sync.WaitGroup

@@ -21,10 +21,8 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -81,10 +79,9 @@ type Options struct {
 	// StateDir is the worker's own directory, where the programs' logs are kept as
 	// package logfile finds them; empty keeps none.
 	StateDir string
-	// Client and Pods access the cluster; Mapper knows its kinds.
+	// Client and Core access the cluster.
 	Client dynamic.Interface
-	Pods   kubernetes.Interface
-	Mapper meta.RESTMapper
+	Core   *Core
 	// Attach connects the standard input of programs, for mode stream; nil if there is none.
 	Attach Attach
 	// Logger may be nil.

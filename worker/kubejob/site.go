@@ -116,7 +116,7 @@ func (s *site) conditions(success, failure string) (err error) {
 
 // connect looks up the kind, and starts to watch.
 func (s *site) connect(ctx context.Context) error {
-	mapping, err := s.options.Mapper.RESTMapping(s.kind.GroupKind(), s.kind.Version)
+	mapping, err := s.options.Core.Mapping(ctx, s.kind)
 	if err != nil {
 		return fmt.Errorf("the cluster does not know %s: %w", s.kind, err)
 	}
@@ -138,7 +138,7 @@ func (s *site) open(ctx context.Context) (err error) {
 	}
 	defer func() { <-s.opening }()
 	if s.hub == nil {
-		s.hub, err = newHub(ctx, s.options.Client, s.options.Pods, s.resource, s.namespace, labelValue(s.options.Worker), s.options.Logger)
+		s.hub, err = newHub(ctx, s.options.Client, s.options.Core, s.resource, s.namespace, labelValue(s.options.Worker), s.options.Logger)
 	}
 	return err
 }

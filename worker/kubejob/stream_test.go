@@ -24,14 +24,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/dynamic/fake"
-	coreinformers "k8s.io/client-go/informers/core/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/kubewatch"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
@@ -236,12 +234,12 @@ func (f *follower) Read(b []byte) (int, error) {
 // play returns an evaluator whose Jobs the cluster runs.
 func (p *player) play(t *testing.T) *evaluator {
 	t.Helper()
-	core, err := kubernetes.NewForConfig(&rest.Config{Host: "http://cluster", Transport: p, QPS: -1})
+	core, err := NewCore(&rest.Config{Host: "http://cluster", Transport: p, QPS: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := DefaultOptions()
-	o.Template, o.StateDir, o.Pods, o.Attach, o.Logger = []byte(streamJobTemplate), t.TempDir(), core, p.attach, slog.New(slog.DiscardHandler)
+	o.Template, o.StateDir, o.Core, o.Attach, o.Logger = []byte(streamJobTemplate), t.TempDir(), core, p.attach, slog.New(slog.DiscardHandler)
 	r := newTestRunner(t, o)
 	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
 		map[schema.GroupVersionResource]string{{Group: "batch", Version: "v1", Resource: "jobs"}: "JobList"})
@@ -262,8 +260,8 @@ func (p *player) play(t *testing.T) *evaluator {
 	s.client = client.Resource(jobs).Namespace("ns")
 	p.pods = map[string]*playedPod{}
 	p.hub = &hub{
-		namespace: "ns", subs: map[string]*subscription{}, resources: dynamicinformer.NewFilteredDynamicInformer(client, jobs, "ns", 0, cache.Indexers{}, nil).Informer(),
-		pods: coreinformers.NewFilteredPodInformer(core, "ns", 0, cache.Indexers{LabelJob: func(any) ([]string, error) { return nil, nil }}, nil),
+		namespace: "ns", subs: map[string]*subscription{}, resources: kubewatch.Resources(client, jobs, "ns", "", cache.Indexers{}),
+		pods: kubewatch.Informer(core, nil, nil, &corev1.Pod{}, "pods", "", cache.Indexers{LabelJob: func(any) ([]string, error) { return nil, nil }}), // it never runs
 	}
 	s.hub = p.hub
 	return &evaluator{runner: r, slot: 2}

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/fake"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -168,11 +167,11 @@ func (forbidden) RoundTrip(*http.Request) (*http.Response, error) {
 func TestANamespaceThatCannotBeSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := &rest.Config{Host: "http://cluster", Transport: forbidden{}, QPS: -1}
-		core, err := kubernetes.NewForConfig(config)
+		core, err := NewCore(config)
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := Options{StudyJobs: teamPolicies, Worker: "w1", Pods: core, StartTimeout: time.Minute}
+		o := Options{StudyJobs: teamPolicies, Worker: "w1", Core: core, StartTimeout: time.Minute}
 		if o.Client, err = dynamic.NewForConfig(config); err != nil {
 			t.Fatal(err)
 		}

@@ -11,10 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/restmapper"
 
 	"github.com/fantasia-hpo/fantasia/internal/app/kubeforward"
 	"github.com/fantasia-hpo/fantasia/internal/app/workernode"
@@ -145,14 +142,12 @@ func reach(k *kubejob.Options, kubeconfig string) error {
 	}
 	config.QPS, config.Burst = clusterQPS, clusterBurst
 	k.Namespace = namespace
-	core, err := kubernetes.NewForConfig(config)
-	if err != nil {
+	if k.Core, err = kubejob.NewCore(config); err != nil {
 		return fmt.Errorf("reach the cluster: %w", err)
 	}
 	if k.Client, err = dynamic.NewForConfig(config); err != nil {
 		return fmt.Errorf("reach the cluster: %w", err)
 	}
-	k.Pods, k.Attach = core, kubejob.AttachTo(config, core)
-	k.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(core.Discovery()))
+	k.Attach = kubejob.AttachTo(config, k.Core)
 	return nil
 }
