@@ -42,7 +42,7 @@ func (s *Study) Ask(ctx context.Context) (*Trial, error) {
 		delete(s.waiting, client)
 		s.step(engine.Seek{At: time.Now(), Client: client})
 	} else if a.trial != nil { // it came at the last moment
-		_, _ = s.told(a.trial, 0, ErrInterrupted)
+		_ = s.told(a.trial, 0, ErrInterrupted)
 	}
 	return nil, context.Cause(ctx)
 }
@@ -103,19 +103,19 @@ func (s *Study) release(why error) {
 // in the state's file. Telling a trial again that has ended is an error that wraps ErrEnded.
 func (s *Study) Tell(t *Trial, value float64, err error) error {
 	s.mu.Lock()
-	_, failed := s.told(t, value, err)
+	failed := s.told(t, value, err)
 	s.mu.Unlock()
 	s.report()
 	return failed
 }
 
 // told applies how a trial has ended. s.mu MUST be held.
-func (s *Study) told(t *Trial, value float64, err error) (*record.Trial, error) {
+func (s *Study) told(t *Trial, value float64, err error) error {
 	if s.stopped != nil {
-		return nil, s.stopped
+		return s.stopped
 	}
 	if s.holding[t.client] != t {
-		return nil, fmt.Errorf("trial %d has %w", t.number, ErrEnded)
+		return fmt.Errorf("trial %d has %w", t.number, ErrEnded)
 	}
 	event := engine.Told{At: time.Now(), Client: t.client, Trial: t.number, Attempt: t.attempt}
 	switch {
@@ -132,13 +132,13 @@ func (s *Study) told(t *Trial, value float64, err error) (*record.Trial, error) 
 	}
 	answer := s.step(event)
 	if answer.Err != nil {
-		return nil, answer.Err
+		return answer.Err
 	}
 	if s.holding[t.client] == t { // the trial goes on with another attempt
 		delete(s.holding, t.client)
 		t.end(fmt.Errorf("this attempt of trial %d has %w", t.number, ErrEnded))
 	}
-	return &answer.Trial, nil
+	return nil
 }
 
 // failure describes an error in the records.
