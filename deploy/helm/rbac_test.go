@@ -84,24 +84,19 @@ func strs(list any) (out []string) {
 }
 
 // verbsOf returns the verbs of the Kubernetes API that a package calls: each call has the options of its
-// verb, an informer lists and watches, and logs are got.
+// verb, and an informer lists and watches.
 func verbsOf(t *testing.T, pkg string) map[string]bool {
 	t.Helper()
 	verbs := map[string]bool{}
 	see := func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.CompositeLit:
-			if s, ok := n.Type.(*ast.SelectorExpr); ok {
-				if of, ok := s.X.(*ast.Ident); ok && of.Name == "metav1" && strings.HasSuffix(s.Sel.Name, "Options") {
-					verbs[strings.ToLower(strings.TrimSuffix(s.Sel.Name, "Options"))] = true
-				}
+			if s, ok := n.Type.(*ast.SelectorExpr); ok && from(s, "metav1") && strings.HasSuffix(s.Sel.Name, "Options") {
+				verbs[strings.ToLower(strings.TrimSuffix(s.Sel.Name, "Options"))] = true
 			}
 		case *ast.SelectorExpr:
-			switch {
-			case strings.HasSuffix(n.Sel.Name, "Informer") && strings.HasPrefix(n.Sel.Name, "New"):
+			if from(n, "kubewatch") {
 				verbs["list"], verbs["watch"] = true, true
-			case n.Sel.Name == "GetLogs":
-				verbs["get"] = true
 			}
 		}
 		return true
@@ -122,6 +117,12 @@ func verbsOf(t *testing.T, pkg string) map[string]bool {
 		t.Fatalf("%s calls %v: %v", pkg, verbs, err)
 	}
 	return verbs
+}
+
+// from reports whether a name is of the package that a file calls pkg.
+func from(s *ast.SelectorExpr, pkg string) bool {
+	of, ok := s.X.(*ast.Ident)
+	return ok && of.Name == pkg
 }
 
 // TestPolicyPortsAreListenedOn holds that the pods listen on each port to which the chart's policies let
