@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.uber.org/goleak"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -123,7 +124,7 @@ func TestReportFile(t *testing.T) {
 	r.write(`{"fantasia": {"metrics": {"error": 1}, "checkpoint": "c"}}` + "\n" + `{"fantasia": {"metrics": {"error": 5}}}`) // no end of line
 	s := r.end()
 	want := Summary{Value: new(Number(1)), Metrics: map[string]Number{"error": 5}, Checkpoint: "c", Reports: 3}
-	if diff := cmp.Diff(want, s); diff != "" {
+	if diff := cmp.Diff(want, s, cmpopts.IgnoreUnexported(Summary{})); diff != "" {
 		t.Errorf("the summary differs (-want +got):\n%s", diff)
 	}
 }
