@@ -39,6 +39,16 @@ spec:
   budget: {maxTrials: 9}
   parallelism: 2
   earlyStopping: {name: threshold, settings: {upper: 2.7}}
+  initial: # of all trials: suggestions are made ahead when the machine is slow, which draws other points
+    - {lr: 0.001, layers: 5}
+    - {lr: 0.02, layers: 3}
+    - {lr: 0.00005, layers: 6}
+    - {lr: 0.0005, layers: 2}
+    - {lr: 0.002, layers: 4}
+    - {lr: 0.005, layers: 1}
+    - {lr: 0.0001, layers: 3}
+    - {lr: 0.03, layers: 2}
+    - {lr: 0.0002, layers: 1}
 `
 
 // train stands for the program that is tuned: it returns the loss at each step.

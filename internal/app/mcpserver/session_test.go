@@ -180,6 +180,7 @@ var varying = []struct {
 	{regexp.MustCompile(`"traceId": "[0-9a-f]+"`), `"traceId": "TRACE"`},
 	{regexp.MustCompile(`mcp-[a-z0-9]{26}`), `mcp-CLIENT`},
 	{regexp.MustCompile(`study 01[a-z0-9]{24}`), `study ID`},
+	{regexp.MustCompile(`"staleness": \d+`), `"staleness": NUMBER`},
 }
 
 // note records a call as prose.
