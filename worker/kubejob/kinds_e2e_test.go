@@ -176,7 +176,15 @@ func TestOtherKindsOnACluster(t *testing.T) {
 	}
 	studies := schema.GroupVersionResource{Group: "fantasia.dev", Version: "v1", Resource: "studies"}
 	c.define(kind{resource: studies, name: "Study"})
-	owner := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "fantasia.dev/v1", "kind": "Study", "metadata": map[string]any{"name": "e2e"}}}
+	owner := &unstructured.Unstructured{Object: map[string]any{ // a whole study, since the cluster may have the chart's definition
+		"apiVersion": "fantasia.dev/v1", "kind": "Study", "metadata": map[string]any{"name": "e2e"},
+		"spec": map[string]any{
+			"objective":  map[string]any{"metric": "error", "direction": "minimize"},
+			"parameters": []any{map[string]any{"name": "x", "type": "float", "min": int64(0), "max": int64(1)}},
+			"budget":     map[string]any{"maxTrials": int64(1)},
+			"trial":      map[string]any{"command": []any{"true"}},
+		},
+	}}
 	if _, err := c.o.Client.Resource(studies).Namespace(c.o.Namespace).Create(t.Context(), owner, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
