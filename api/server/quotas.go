@@ -203,7 +203,7 @@ type Row struct {
 	Used  int64
 }
 
-// list returns the given rows of callers together with the shares' quotas of what is stored.
+// list adds to the rows of callers a row for each quota of stored things, such as studies.
 func list(ctx context.Context, b Reader, shares []quota.Share, callers []Row) ([]Row, error) {
 	uses, err := b.Used(ctx, shares)
 	if err != nil {

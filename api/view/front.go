@@ -71,8 +71,8 @@ func valuesOf(list []Optimal) []study.Values {
 	return values
 }
 
-// Hypervolume returns that of a front up to the references of all objectives; nil if one has
-// none, or for more than front.MaxVolume objectives.
+// Hypervolume returns the hypervolume of a front, measured from the objectives' references. It is nil
+// if an objective has no reference, or if there are more than front.MaxVolume objectives.
 func Hypervolume(objectives []study.Objective, list []Optimal) *float64 {
 	reference := front.References(objectives)
 	if len(objectives) < 2 || len(objectives) > front.MaxVolume || reference == nil {

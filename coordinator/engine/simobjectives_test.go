@@ -10,8 +10,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// A third of the simulated studies have two or three objectives. The value of the first one
-// gives those of the others, so that a mixture of two reports is noticed.
+// A third of the simulated studies have two or three objectives. The first value decides
+// the others, so that values taken from two reports are noticed.
 
 // drawObjectives gives the study its objectives. They have a source of their own, so that
 // seeds give the same schedules as without.

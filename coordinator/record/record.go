@@ -261,7 +261,7 @@ type Ask struct {
 	// MaxTrials and Parallelism are those of the study then; an update changes them.
 	MaxTrials   int `json:"maxTrials"`
 	Parallelism int `json:"parallelism"`
-	// Limits are those of the study then.
+	// Limits are the limits that the study had when the request was made.
 	Limits []study.Limit `json:"limits,omitempty"`
 	// Space is the version of the study's space, 0 for 1: see Study.Space.
 	Space int `json:"space,omitempty"`

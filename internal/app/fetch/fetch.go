@@ -174,7 +174,7 @@ func AddCurves(within Within, name string, trials []view.Trial, metric string) e
 	return nil
 }
 
-// Source fetches the rest of what a report is made from: trials, with the curves that it shows.
+// Source fetches what a report needs besides the study: the trials, and the curves that it shows.
 // name is the study's, without "studies/", v the study as it was fetched, and reason why it is
 // in its state.
 func Source(within Within, name string, v view.Study, reason string) (*report.Source, error) {

@@ -21,7 +21,7 @@ import (
 const (
 	// fitTime bounds what fits a model, such as diagnose.
 	fitTime = 2 * time.Minute
-	// usualWidth is that of a picture, in pixels of its SVG; its PNG has twice as many.
+	// usualWidth is the default width of a picture in pixels of its SVG. Its PNG is twice as wide.
 	usualWidth = 720
 	sharpness  = 2
 )

@@ -94,8 +94,8 @@ func (s *session) first(study string) map[string]any {
 	return trial
 }
 
-// The whole way of a person who works step by step, over both transports, against a real
-// coordinator: every tool is called, and the answers are those of the golden file.
+// A client calls every tool, step by step, over both transports, on a real coordinator. The golden
+// file has the answers.
 func TestSession(t *testing.T) {
 	for name, transport := range transports {
 		t.Run(name, func(t *testing.T) {

@@ -48,8 +48,8 @@ type Log struct {
 }
 
 // Open opens the file at path, or creates it, and returns its records. magic is the file's
-// first line: it says what the file is, and the version of what is in it. cut is how many bytes
-// at the end were dropped, because they are no whole record. While the Log is open, a file beside
+// first line, which names its format and version. cut is how many bytes at the end were dropped
+// because they were not a whole record. While the Log is open, a file beside
 // it, path + ".lock", is locked. The error wraps ErrInUse or ErrDamaged, or is that of the file
 // system.
 func Open(path, magic string) (l *Log, records [][]byte, cut int64, err error) {

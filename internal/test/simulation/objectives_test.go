@@ -16,8 +16,7 @@ import (
 )
 
 // Studies of several objectives minimise the first one and the third, and maximise the second.
-// The value of the first gives those of the others, so that a mixture of two reports is
-// noticed.
+// The first value decides the others, so that values taken from two reports are noticed.
 
 // severalObjectives gives a study so many objectives in place of its single one.
 func (w *world) severalObjectives(spec map[string]any, n int) {
