@@ -542,18 +542,7 @@ func (f *fixture) serve(b server.Backend, token string) fantasiav1connect.StudyS
 	mux.Handle(path, handler)
 	s := httptest.NewServer(mux)
 	f.t.Cleanup(s.Close)
-	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: bearing{s.Client().Transport, token}}, s.URL)
-}
-
-type bearing struct {
-	next  http.RoundTripper
-	token string
-}
-
-func (b bearing) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+b.token)
-	return b.next.RoundTrip(r)
+	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: servertest.Bearer{Next: s.Client().Transport, Token: token}}, s.URL)
 }
 
 // Through the API, a token that may read all and write some changes only these.

@@ -55,20 +55,7 @@ func bear(t *testing.T, address, protocol, token string, o ...connect.ClientOpti
 	speaks.SetUnencryptedHTTP2(p.h2)
 	transport := &http.Transport{Protocols: &speaks}
 	t.Cleanup(transport.CloseIdleConnections)
-	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: bearing{transport, token}}, "http://"+address, append(slices.Clone(p.options), o...)...)
-}
-
-type bearing struct {
-	next  http.RoundTripper
-	token string
-}
-
-func (b bearing) RoundTrip(r *http.Request) (*http.Response, error) {
-	if b.token != "" {
-		r = r.Clone(r.Context())
-		r.Header.Set("Authorization", "Bearer "+b.token)
-	}
-	return b.next.RoundTrip(r)
+	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: servertest.Bearer{Next: transport, Token: token}}, "http://"+address, append(slices.Clone(p.options), o...)...)
 }
 
 // calls returns calls of all procedures for a study, given by its name or id, and for its

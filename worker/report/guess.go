@@ -39,7 +39,12 @@ func Advice(output string, metrics ...string) string {
 	if pattern == "" {
 		return ""
 	}
-	return fmt.Sprintf("; %q can be read with spec.trial.metrics: {pattern: '%s'}", strings.TrimSpace(found), strings.ReplaceAll(pattern, "'", "''"))
+	return fmt.Sprintf("; %q can be read with spec.trial.%s", strings.TrimSpace(found), Setting(pattern))
+}
+
+// Setting returns the line of a study file that sets a pattern, below spec.trial.
+func Setting(pattern string) string {
+	return "metrics: {pattern: '" + strings.ReplaceAll(pattern, "'", "''") + "'}"
 }
 
 // finds reports whether the pattern reads a number for each metric.

@@ -26,6 +26,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/base/embedded"
 	"github.com/fantasia-hpo/fantasia/internal/base/httpserve"
 	"github.com/fantasia-hpo/fantasia/internal/test/membus"
+	"github.com/fantasia-hpo/fantasia/internal/test/servertest"
 )
 
 // cluster is a number of replicas with their APIs, over one etcd.
@@ -120,18 +121,7 @@ func (m *member) api(t *testing.T, token string) fantasiav1connect.StudyServiceC
 	t.Helper()
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: bearing{transport, token}}, "http://"+m.address)
-}
-
-type bearing struct {
-	next  http.RoundTripper
-	token string
-}
-
-func (b bearing) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+b.token)
-	return b.next.RoundTrip(r)
+	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: servertest.Bearer{Next: transport, Token: token}}, "http://"+m.address)
 }
 
 // askedFile is a study whose trials clients evaluate.

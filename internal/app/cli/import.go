@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
@@ -51,7 +50,7 @@ no counterpart is listed on stderr and in comments. "-" reads standard input.`,
 					return fmt.Errorf("write the template: %w", err)
 				}
 				r.Notes = append(r.Notes, fmt.Sprintf("the trial's template is in %s: %s", template,
-					strings.Join(display.Quoted([]string{"kubeworker", "--template", template, "--container", r.Container}), " ")))
+					display.Line([]string{"kubeworker", "--template", template, "--container", r.Container})))
 			}
 			return a.showImport(r)
 		},

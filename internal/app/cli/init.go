@@ -80,7 +80,7 @@ func (a *app) draft(ctx context.Context, d drafted, argv []string) error {
 	}
 	command := draft.Read(argv)
 	if len(command.Tuned()) == 0 {
-		return refused("no argument of %s has a number to tune: pass the program its settings as --NAME=VALUE, --NAME VALUE or NAME=VALUE", words(argv))
+		return refused("no argument of %s has a number to tune: pass the program its settings as --NAME=VALUE, --NAME VALUE or NAME=VALUE", display.Line(argv))
 	}
 	s := draft.Study{Name: d.name, Objectives: d.objectives(), Trials: d.trials, Workdir: workdir(d.path)}
 	if !d.idle {
@@ -102,11 +102,8 @@ func (a *app) draft(ctx context.Context, d drafted, argv []string) error {
 		return fmt.Errorf("write the study file: %w", err)
 	}
 	return say(a.Stdout, "%s\nwritten to %s; look at the ranges, then:\n  fantasia check %[3]s --try\n  fantasia run %[3]s",
-		strings.TrimSuffix(string(text), "\n"), d.path, words([]string{d.path}))
+		strings.TrimSuffix(string(text), "\n"), d.path, display.Line([]string{d.path}))
 }
-
-// words writes a command as a person types it.
-func words(argv []string) string { return strings.Join(display.Quoted(argv), " ") }
 
 // refused is the error of a command line that makes no study.
 func refused(format string, args ...any) error {
@@ -175,7 +172,7 @@ func metricsOf(output string, metrics []string) (pattern string, err error) {
 
 // runOnce runs the program as it is, shows its output, and returns the last of it.
 func (a *app) runOnce(ctx context.Context, argv []string) (string, error) {
-	if err := say(a.Stderr, "running %s once; its output:", words(argv)); err != nil {
+	if err := say(a.Stderr, "running %s once; its output:", display.Line(argv)); err != nil {
 		return "", err
 	}
 	kept := &tail{}

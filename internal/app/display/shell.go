@@ -13,3 +13,6 @@ func Quoted(argv []string) []string {
 	}
 	return words
 }
+
+// Line writes a command as a person types it in a POSIX shell.
+func Line(argv []string) string { return strings.Join(Quoted(argv), " ") }

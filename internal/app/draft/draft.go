@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/worker/report"
 )
 
 // Command is a program with the settings that were found among its arguments.
@@ -102,8 +103,9 @@ func isInt(text string) bool {
 	return err == nil
 }
 
-// bounds returns the type and the range of a number: a hundred times less and more of what looks like
-// a rate, the whole of what looks like a share, and a few times less and more of anything else.
+// bounds returns the type and the range of a number. A float up to 0.1 is taken for a rate, which may be a
+// hundred times less or more; one up to 1 for a share, which may be anything from 0 to 1. Any other float
+// may be ten times less or more, and an integer four times. Zero and negative numbers have ranges of their own.
 func bounds(v float64, whole bool) string {
 	const logarithmic = ", scale: log"
 	switch {
@@ -190,7 +192,7 @@ func (c Command) File(s Study) []byte {
 		line("    workdir: %s", quoted(s.Workdir))
 	}
 	if s.Pattern != "" {
-		line("    metrics: {pattern: '%s'}", strings.ReplaceAll(s.Pattern, "'", "''"))
+		line("    %s", report.Setting(s.Pattern))
 	}
 	return []byte(b.String())
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/app/fetch"
 	"github.com/fantasia-hpo/fantasia/internal/app/mcpserver"
 	"github.com/fantasia-hpo/fantasia/internal/app/standalone"
+	"github.com/fantasia-hpo/fantasia/internal/test/servertest"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -86,22 +87,7 @@ var transports = map[string]func(testing.TB, *mcpserver.Server) mcp.Transport{
 func over(t testing.TB, url, token string) mcp.Transport {
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &mcp.StreamableClientTransport{Endpoint: url + mcpserver.Path, HTTPClient: &http.Client{Transport: sends{transport, token}}, MaxRetries: -1}
-}
-
-// sends adds a token to each request.
-type sends struct {
-	next  http.RoundTripper
-	token string
-}
-
-// RoundTrip implements http.RoundTripper.
-func (s sends) RoundTrip(r *http.Request) (*http.Response, error) {
-	if s.token != "" {
-		r = r.Clone(r.Context())
-		r.Header.Set("Authorization", "Bearer "+s.token)
-	}
-	return s.next.RoundTrip(r)
+	return &mcp.StreamableClientTransport{Endpoint: url + mcpserver.Path, HTTPClient: &http.Client{Transport: servertest.Bearer{Next: transport, Token: token}}, MaxRetries: -1}
 }
 
 // session is a client of the SDK.

@@ -81,7 +81,7 @@ func (j *Job) Script(n int) (string, error) {
 	if j.GPUs != "" {
 		args = append(args, "--gpus", j.GPUs)
 	}
-	b.WriteString("# The shell becomes the worker, so that Slurm's signals reach it.\nexec " + strings.Join(display.Quoted(args), " ") + "\n")
+	b.WriteString("# The shell becomes the worker, so that Slurm's signals reach it.\nexec " + display.Line(args) + "\n")
 	return b.String(), nil
 }
 
