@@ -210,7 +210,77 @@ def test_sampler_of_optuna_searches_several_objectives(storage: Path) -> None:
         optuna.create_study(sampler=refused, directions=ways).optimize(objective, n_trials=1)
 
 
-def test_sampler_of_optuna_refuses_constraints(storage: Path) -> None:
+@pytest.mark.parametrize("way", ["set_constraint", "constraints_func"])
+def test_sampler_of_optuna_meets_constraints(storage: Path, way: str) -> None:
+    import optuna
+
+    from fantasia_hpo.optuna import FantasiaSampler, to_optuna
+
+    def constraints(params: dict[str, Any]) -> tuple[float, float]:
+        return 0.75 - params["x"], params["y"] - 0.5  # within both is an eighth of the space
+
+    def objective(trial: optuna.Trial) -> float:
+        x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
+        if way == "set_constraint":
+            for name, value in zip(("least x", "size"), constraints(trial.params), strict=True):
+                trial.set_constraint(name, value)
+        return x - y
+
+    options: dict[str, Any] = {}
+    names = ["constraints_least_x_b05cb0df", "constraints_size"]
+    if way == "constraints_func":
+        options = {"constraints_func": lambda trial: constraints(trial.params)}
+        names = ["constraints_0", "constraints_1"]
+    earlier = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=1))
+    earlier.optimize(objective, n_trials=4)
+    sampler = FantasiaSampler(storage=storage, seed=1, **options)
+    moved = optuna.create_study(sampler=sampler)
+    moved.add_trials(earlier.trials)
+    moved.optimize(objective, n_trials=26)
+    told = sampler.study
+    assert told is not None
+    assert told.limits == [fantasia.Limit(name, max=0) for name in names]
+    for mine, theirs in zip(told.trials, moved.trials, strict=True):
+        known = list(theirs.constraints.values()) or [math.nan] * 2  # the function came with the sampler
+        np.testing.assert_equal([mine.metrics.get(name, math.nan) for name in names], known)
+        assert len(mine.exceeded) == sum(not c <= 0 for c in known)
+    within = [t for t in moved.trials[4:] if max(t.constraints.values()) <= 0]
+    assert told.best_value == min(t.value for t in within if t.value is not None)
+    # Random points are within both 2.75 times of 22, and at least 8 times with a probability of 0.4%.
+    assert sum(t.number >= 8 for t in within) >= 8
+    assert told.best_value < 0.3  # the least value within both is 0.25
+    copy = to_optuna(told)
+    assert (copy.best_value, copy.best_params) == (told.best_value, told.best_params)
+    assert list(copy.trials[4].constraints.values()) == list(moved.trials[4].constraints.values())
+    if way == "constraints_func":
+        assert [t.constraints for t in copy.trials[4:]] == [t.constraints for t in moved.trials[4:]]
+        assert copy.trials[0].constraints == {"0": math.inf, "1": math.inf}
+
+
+def test_constraints_of_optuna_that_some_trials_lack(storage: Path) -> None:
+    import optuna
+
+    from fantasia_hpo.optuna import FantasiaSampler
+
+    def objective(trial: optuna.Trial) -> tuple[float, float]:
+        x = trial.suggest_float("x", 0, 1)
+        if trial.number != 1:
+            trial.set_constraint("size", {0: -math.inf, 2: math.inf}.get(trial.number, -1.0))
+        if trial.number == 3:
+            raise ValueError
+        return x, -x
+
+    sampler = FantasiaSampler(storage=storage, algorithm="random", seed=1)
+    moved = optuna.create_study(sampler=sampler, directions=["minimize", "minimize"])
+    moved.optimize(objective, n_trials=5, catch=ValueError)
+    assert sampler.study is not None
+    trials = sampler.study.trials
+    assert [bool(t.exceeded) for t in trials] == [False, True, True, False, False]
+    assert [t.state.value for t in trials] == [*["COMPLETED"] * 3, "FAILED", "COMPLETED"]
+    assert [t.number for t in sampler.study.best_trials] == [1, 5]
+
+
+def test_constraints_of_optuna_that_cannot_be_told(storage: Path) -> None:
     import optuna
 
     from fantasia_hpo.optuna import FantasiaSampler
@@ -219,11 +289,36 @@ def test_sampler_of_optuna_refuses_constraints(storage: Path) -> None:
         trial.set_constraint("size", 1)
         return trial.suggest_float("x", 0, 1)
 
-    sampler = FantasiaSampler(storage=storage)
-    with pytest.raises(fantasia.SpaceError, match="constraint 'size': FantasiaSampler knows none: raise"):
-        optuna.create_study(sampler=sampler).optimize(objective, n_trials=2)
-    assert sampler.study is not None
-    assert [t.state for t in sampler.study.trials] == [TrialState.CANCELLED]
+    def fails(trial: optuna.trial.FrozenTrial) -> list[float]:
+        raise KeyError("size")
+
+    for options, error, message in (
+        ({"algorithm": "tpe"}, fantasia.StudyFileError, "tpe takes no limits: use hebo, gp"),
+        ({"constraints_func": fails}, KeyError, "size"),
+        ({"constraints_func": lambda trial: [math.nan]}, ValueError, "cannot be NaN"),
+    ):
+        sampler = FantasiaSampler(storage=storage, **options)
+        with pytest.raises(error, match=message):
+            optuna.create_study(sampler=sampler).optimize(objective, n_trials=2)
+        assert sampler.study is not None
+        assert [t.state for t in sampler.study.trials] == [TrialState.CANCELLED]
+
+
+def test_limits_as_constraints_of_optuna(storage: Path) -> None:
+    from fantasia_hpo.optuna import to_optuna
+
+    made = study(
+        storage, limits=[fantasia.Limit("memory", max=20), {"metric": "recall", "min": 0.5}], metric="error"
+    )
+    for error, memory, recall in ((1, 30, 0.75), (2, 20, math.nan), (3, 5, 0.5)):
+        made.tell(made.ask(), {"error": error, "memory": memory, "recall": recall})
+    copy = to_optuna(made)
+    assert [t.constraints for t in copy.trials] == [
+        {"memory <= 20": 10, "recall >= 0.5": -0.25},
+        {"memory <= 20": 0, "recall >= 0.5": math.inf},
+        {"memory <= 20": -15, "recall >= 0.5": 0},
+    ]
+    assert copy.best_value == made.best_value == 3
 
 
 def test_sampler_of_optuna_is_pickled(storage: Path) -> None:

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -198,7 +199,9 @@ func (r *remote) addTrials(cmd *cobra.Command, name string, trials []migrate.Eva
 // addRequest returns the request that adds a trial. Its id follows from the trial, and from
 // how many equal ones came before, so that the same file adds each trial once.
 func addRequest(name string, t *migrate.Evaluated, seen map[string]int) (*fantasiav1.AddTrialRequest, error) {
-	content, err := json.Marshal([]any{t.Point, t.Values, t.Metrics})
+	known := maps.Clone(t.Metrics) // JSON has no NaN
+	maps.DeleteFunc(known, func(_ string, v float64) bool { return math.IsNaN(v) })
+	content, err := json.Marshal([]any{t.Point, t.Values, known})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.Place, err)
 	}

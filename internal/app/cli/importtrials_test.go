@@ -7,8 +7,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/fantasia-hpo/fantasia/internal/app/cli"
 	"github.com/fantasia-hpo/fantasia/internal/app/standalone"
@@ -67,6 +70,17 @@ spec:
   parameters: [{name: x, type: float, min: 0, max: 1}, {name: kind, type: categorical, values: [a, b]}]
   budget: {maxTrials: 5}
 `))
+	// A trial whose constraint is not known is outside of the limit, however often it is imported.
+	storage := filepath.Join("..", "migrate", "testdata", "constraints.db")
+	text, _, _ := strings.Cut(run(cli.ExitOK, "import", "optuna", storage, "--study", "set"), "note: ")
+	run(cli.ExitOK, "study", "create", "-f", write("set.yaml", text))
+	for range 2 {
+		run(cli.ExitOK, "study", "import-trials", "set", storage, "--optuna-study", "set")
+	}
+	const memory, size = "constraints_peak_memory_7dbb9376 <= 0", "constraints_size <= 0"
+	if diff := cmp.Diff([][]string{{memory}, nil, {memory}, nil, {size}, {memory, size}}, exceeded(t, run(cli.ExitOK, "trial", "list", "set", "-o", "json"))); diff != "" {
+		t.Errorf("the limits that imported trials are outside of (-want +got):\n%s", diff)
+	}
 	table := write("old.csv", "x,kind,loss\n0.5,a,3\n0.25,b,1\n7,b,0\n0.5,a,3\n")
 	if got := run(cli.ExitOK, "study", "import-trials", "fresh", table, "--dry-run"); !strings.Contains(got, "3 trials would be added to study fresh, 1 left out") {
 		t.Errorf("a dry run says %q", got)
@@ -127,4 +141,22 @@ spec:
 	if got := run(cli.ExitFailed, "study", "import-trials", "fresh", write("none.json", `{"value": 1}`)); !strings.Contains(got, "no trial could be imported") {
 		t.Errorf("a file without a usable trial: %s", got)
 	}
+}
+
+// exceeded returns the limits that each completed trial of a list is outside of.
+func exceeded(t *testing.T, list string) (all [][]string) {
+	t.Helper()
+	var trials []struct {
+		State    string
+		Exceeded []string
+	}
+	if err := json.Unmarshal([]byte(list), &trials); err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range trials {
+		if slices.Sort(one.Exceeded); one.State == "COMPLETED" {
+			all = append(all, one.Exceeded)
+		}
+	}
+	return all
 }

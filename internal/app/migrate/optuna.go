@@ -44,6 +44,7 @@ func Optuna(ctx context.Context, source string, o OptunaOptions) (*Result, error
 	if s.Spec.Objective = stored.objectives[0]; len(stored.objectives) > 1 {
 		s.Spec.Objective, s.Spec.Several = study.Objective{}, stored.objectives
 	}
+	s.Spec.Limits = stored.limits()
 	r := &Result{}
 	if s.Spec.Parameters, err = spaceOf(r, stored); err != nil {
 		return nil, err
@@ -70,6 +71,8 @@ type optunaStudy struct {
 	name       string
 	objectives []study.Objective
 	trials     []*optunaTrial // by number
+	// constraints are the metrics of the constraints that completed trials have.
+	constraints []string
 }
 
 // optunaTrial is a trial with its parameters.
@@ -81,6 +84,10 @@ type optunaTrial struct {
 	parameters []optunaParameter
 	// attributes are the user attributes that are finite numbers.
 	attributes map[string]float64
+	// constraints are the values of the trial's constraints by their metrics, constrained the metrics in
+	// the order in which they were set. NaN is for a value that does not count as met.
+	constraints map[string]float64
+	constrained []string
 }
 
 // attributePrefix begins the names of the metrics that user attributes become. Optuna's data
@@ -164,25 +171,40 @@ func (s *optunaStudy) noteLeftOut(r *Result) {
 
 // noteProgram says what the program has to report.
 func (s *optunaStudy) noteProgram(r *Result) {
-	var names []string
-	for _, o := range s.objectives {
-		names = append(names, strconv.Quote(o.Metric))
-	}
+	names := quoted(study.MetricNames(s.objectives))
 	one := "its objective"
 	if len(names) > 1 {
 		one = "its objectives"
 	}
-	r.note("write your program into spec.trial.command: Optuna keeps none. It reports %s as %s", one, strings.Join(names, ", "))
+	text := fmt.Sprintf("%s as %s", one, strings.Join(names, ", "))
+	if len(s.constraints) > 0 {
+		text += ", and the values of its constraints as " + strings.Join(quoted(s.constraints), ", ")
+	}
+	r.note("write your program into spec.trial.command: Optuna keeps none. It reports %s", text)
+}
+
+// quoted returns texts in quotes.
+func quoted(texts []string) []string {
+	made := make([]string, len(texts))
+	for i, text := range texts {
+		made[i] = strconv.Quote(text)
+	}
+	return made
 }
 
 // best returns the completed trials, at least n if there are as many: the best first. Of several
 // objectives, those that no others dominate come first, then those that only these dominate, and so on.
+// Trials that do not meet all constraints come after all others, the nearest first.
 func (s *optunaStudy) best(n int) []*optunaTrial {
 	left := slices.DeleteFunc(slices.Clone(s.trials), func(t *optunaTrial) bool { return s.problem(t) != "" })
 	d := s.objectives[0].Direction
 	slices.SortStableFunc(left, func(a, b *optunaTrial) int { return cmp.Compare(d.Cost(a.values[0]), d.Cost(b.values[0])) })
+	outside := slices.Clone(left)
+	left = slices.DeleteFunc(left, func(t *optunaTrial) bool { return s.violation(t) > 0 })
+	outside = slices.DeleteFunc(outside, func(t *optunaTrial) bool { return s.violation(t) == 0 })
+	slices.SortStableFunc(outside, func(a, b *optunaTrial) int { return cmp.Compare(s.violation(a), s.violation(b)) })
 	if len(s.objectives) == 1 {
-		return left
+		return append(left, outside...)
 	}
 	var ranked []*optunaTrial
 	for len(left) > 0 && len(ranked) < n {
@@ -198,7 +220,7 @@ func (s *optunaStudy) best(n int) []*optunaTrial {
 			left = slices.Delete(left, i, i+1)
 		}
 	}
-	return ranked
+	return append(ranked, outside...)
 }
 
 // bestPoints returns the points of the n best trials that belong to the space.

@@ -33,6 +33,8 @@ type journalEntry struct {
 
 	Attribute  map[string]any `json:"user_attr"`
 	Attributes map[string]any `json:"user_attrs"`
+	System     map[string]any `json:"system_attr"`
+	Systems    map[string]any `json:"system_attrs"`
 }
 
 // The operations of a journal that matter to an import.
@@ -43,7 +45,8 @@ const (
 	journalSetParam    = 5
 	journalSetState    = 6
 	journalSetUser     = 8
-	journalLastOp      = 9
+	journalSetSystem   = 9
+	journalLastOp      = journalSetSystem
 )
 
 // The states of trials and the directions of studies, by their numbers in a journal.
@@ -92,6 +95,7 @@ func readJournal(from io.Reader, name string) (*optunaStudy, error) {
 	for _, id := range j.ofStudy[found.id] {
 		s.trials = append(s.trials, j.trials[id])
 	}
+	s.limit()
 	return s, nil
 }
 
@@ -122,22 +126,25 @@ func (j *journal) apply(e *journalEntry) error {
 		for name, value := range e.Attributes {
 			t.attribute(name, value)
 		}
+		t.systems(e.Systems)
 		t.end(e)
-	case (e.Op == journalSetParam || e.Op == journalSetState || e.Op == journalSetUser) && e.Trial >= 0 && e.Trial < len(j.trials):
+	case (e.Op == journalSetParam || e.Op == journalSetState || e.Op == journalSetUser || e.Op == journalSetSystem) && e.Trial >= 0 && e.Trial < len(j.trials):
 		t := j.trials[e.Trial]
 		if t.state != "RUNNING" && t.state != "WAITING" {
 			return nil
 		}
-		if e.Op == journalSetParam {
+		switch e.Op {
+		case journalSetParam:
 			return t.set(e.Name, float64(e.Internal), j.known.get(e.Distribution))
-		}
-		if e.Op == journalSetUser {
+		case journalSetUser:
 			for name, value := range e.Attribute {
 				t.attribute(name, value)
 			}
-			return nil
+		case journalSetSystem:
+			t.systems(e.System)
+		default:
+			t.end(e)
 		}
-		t.end(e)
 	}
 	return nil
 }

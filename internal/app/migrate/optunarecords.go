@@ -54,8 +54,11 @@ func readOptuna(ctx context.Context, source, name string) (_ *optunaStudy, err e
 	if err != nil {
 		return nil, err
 	}
-	s.trials, err = readTrials(ctx, db, found.id, len(s.objectives))
-	return s, err
+	if s.trials, err = readTrials(ctx, db, found.id, len(s.objectives)); err != nil {
+		return nil, err
+	}
+	s.limit()
+	return s, nil
 }
 
 // directionRow is the direction of an objective.
@@ -155,7 +158,10 @@ func readTrials(ctx context.Context, s *storage, id int64, objectives int) ([]*o
 			t.parameters = append(t.parameters, optunaParameter{p.name, p.value, known.get(p.distribution)})
 		}
 	}
-	return trials, readAttributes(ctx, s, id, at)
+	if err := readAttributes(ctx, s, id, at); err != nil {
+		return nil, err
+	}
+	return trials, readConstraints(ctx, s, id, at)
 }
 
 // valueRow is the value of one objective of a trial.
@@ -185,9 +191,9 @@ func readValues(ctx context.Context, s *storage, id int64, at map[int64]*optunaT
 	return nil
 }
 
-// attributeRow is a user attribute in a database. Its value is JSON.
+// attributeRow is an attribute of a trial in a database. Its value is JSON. User attributes have no id here.
 type attributeRow struct {
-	trial       int64
+	id, trial   int64
 	name, value string
 }
 

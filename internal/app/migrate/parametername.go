@@ -16,6 +16,11 @@ func ParameterName(name string) string {
 	if space.NameProblem(name) == "" {
 		return name
 	}
+	return plainName(name)
+}
+
+// plainName returns a name that is made of a text's letters and digits, and of a checksum.
+func plainName(name string) string {
 	plain := strings.Map(func(c rune) rune {
 		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' {
 			return c

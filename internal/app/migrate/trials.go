@@ -23,7 +23,7 @@ type Evaluated struct {
 	Place   string
 	Point   study.Point
 	Values  study.Values       // one for each objective; finite
-	Metrics map[string]float64 // without the objectives; finite
+	Metrics map[string]float64 // without the objectives; NaN where the metric of a limit is not known
 }
 
 // Skipped is a trial that cannot be imported, and why.
@@ -105,7 +105,7 @@ func OptunaTrials(ctx context.Context, source, name string, spec *study.Spec) ([
 			c.skip(place, "%s", problem)
 			continue
 		}
-		c.check(place, t.point(), t.values, t.metrics())
+		c.check(place, t.point(), t.values, stored.withConstraints(t, t.metrics()))
 	}
 	return c.trials, c.skipped, nil
 }

@@ -8,6 +8,7 @@ print(study.best_params)
 """
 
 from . import logging
+from ._limits import Limit
 from ._objectives import Objective
 from ._results import Picture, Recommendation
 from .create import Algorithm, EarlyStopping, create_study, delete_study, load_study, study_names
@@ -49,6 +50,7 @@ __all__ = [
     "Float",
     "FrozenTrial",
     "Int",
+    "Limit",
     "Normal",
     "NotFoundError",
     "Objective",

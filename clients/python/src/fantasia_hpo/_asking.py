@@ -105,7 +105,8 @@ class Asking(Results):
 
         `value` is a number, a value for each objective in their order, or a mapping of metrics.
         `state` is COMPLETED, PRUNED, FAILED or INFEASIBLE. Without a value, a completed trial has
-        the value that it reported last. `reason` says in a line why a trial failed, `details` more.
+        the value that it reported last. The metrics of the study's limits are returned, too, or were
+        reported. `reason` says in a line why a trial failed, `details` more.
         `checkpoint` is where a trial that is promoted from this one can continue. Telling the same
         again changes nothing.
         """
@@ -114,7 +115,11 @@ class Asking(Results):
         self._send_attrs(trial)
         request = self._of(trial)
         if state in (TrialState.COMPLETED, TrialState.PRUNED):
-            metrics = trial._reported.metrics() if value is None else self._metrics(value)
+            metrics = trial._reported.metrics()
+            if value is not None:
+                bounded = {limit.metric for limit in self._limits}
+                metrics = {name: v for name, v in metrics.items() if name in bounded - self.objectives.keys()}
+                metrics |= self._metrics(value)
             missing = self._missing(metrics)
             if not missing:
                 request["values"] = [number(metrics.pop(name)) for name in self.objectives]

@@ -97,7 +97,7 @@ class Progress:
             state = self._state
             state.ended[record.state] += 1
             state.running = running
-            if record.state is TrialState.COMPLETED and record.values is not None:
+            if record.state is TrialState.COMPLETED and record.values is not None and not record.exceeded:
                 state.add(record.values)
             self._show(state)
             best = ""
@@ -105,6 +105,7 @@ class Progress:
                 several = len(state.study.objectives) > 1
                 best = f"; {len(state.front)} on the front" if several else f"; best {state.front[0][0]!r}"
         value = "" if record.values is None else f" with {', '.join(map(repr, record.values))}"
+        value += f", outside of {', '.join(record.exceeded)}" if record.exceeded else ""
         reason = f" ({record.reason})" if record.reason else ""
         return f"trial {record.number} {record.state.value.lower()}{value}{reason}, {record.params}{best}"
 

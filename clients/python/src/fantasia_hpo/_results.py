@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import errors
 from ._learn import PLACEHOLDER
+from ._limits import Limit, exceeded, known_of, limits_in
 from ._objectives import Direction, Objective, aims, objectives_in
 from ._space import Space
 from .parameters import Parameter, decode_point, space_of
@@ -77,6 +78,7 @@ class Results:
         spec = document["spec"]
         self.name: str = document["metadata"]["name"]
         self.objectives: dict[str, Objective] = objectives_in(spec)
+        self._limits: list[Limit] = limits_in(spec)
         self.parameters: dict[str, Parameter] = dict(declared or {})
         self.parameters = self._space_in(document)
         self._learns: bool = spec.get("learnParameters", False)
@@ -117,10 +119,11 @@ class Results:
         request: Message = {"parent": self._id, "pageSize": 1000}
         if states is not None:
             request["states"] = [f"TRIAL_STATE_{TrialState(s).value}" for s in states]
-        return [self._record(t) for t in self._pages("ListTrials", request, "trials")]
+        return self._records("ListTrials", request)
 
     def get_trial(self, number: int) -> FrozenTrial:
         """Return one trial; raise NotFoundError if there is none."""
+        self._get()  # somebody may have changed the limits
         return self._record(self._read("GetTrial", {"name": self._name(number)})["trial"])
 
     def curve(self, trial: FrozenTrial | Trial | int, metric: str | None = None) -> dict[int, float]:
@@ -157,6 +160,10 @@ class Results:
             aim = "objectives" if several else "objective"
             rows: dict[str, Any] = {aim: aims(self.objectives), "state": self.state}
             rows |= {f"trials {state}": n for state, n in message.get("trials", {}).items() if n}
+            if self._limits:
+                completed = message.get("trials", {}).get("completed", 0)
+                within = f"{message.get('withinLimits', 0)} of {completed}"
+                rows |= {"limits": ", ".join(map(str, self._limits)), "within all limits": within}
             if best := message.get("best"):
                 rows["best"] = f"{best.get('value', 0)!r} of trial {best['trial']}"
             if several:
@@ -183,20 +190,27 @@ class Results:
         """The completed trials with the best value; none if no trial has completed.
 
         With several objectives, these are the trials of the front: those that no other one dominates.
+        With limits, only trials within all of them count.
         """
         request: Message = {"parent": self._id, "pageSize": 1000}
-        return [self._record(t) for t in self._pages("ListOptimalTrials", request, "trials")]
+        return self._records("ListOptimalTrials", request)
 
     @property
     def best_trial(self) -> FrozenTrial:
-        """The completed trial with the best value; ValueError if none has completed.
+        """The completed trial with the best value; ValueError if none has completed within all limits.
 
         RuntimeError with several objectives, as in Optuna: see best_trials.
         """
         self._single("best_trial", "best_trials")
-        best = self._get().get("best")
+        message = self._get()
+        best = message.get("best")
         if best is None:
-            raise ValueError(f"no trial of the study {self.name!r} has completed yet")
+            unmet = message.get("unmetLimits")
+            raise ValueError(
+                f"the study {self.name!r} has no best trial: {unmet}"
+                if unmet
+                else f"no trial of the study {self.name!r} has completed yet"
+            )
         return self.get_trial(int(best["trial"]))
 
     @property
@@ -254,6 +268,12 @@ class Results:
         return str(self._get().get("reason", ""))
 
     @property
+    def limits(self) -> list[Limit]:
+        """The limits on metrics, as they are now."""
+        self._get()
+        return list(self._limits)
+
+    @property
     def labels(self) -> dict[str, str]:
         """The labels of the study."""
         return dict(self._get().get("labels", {}))
@@ -276,6 +296,7 @@ class Results:
             row |= {f"params_{name}": t.params.get(name) for name in self.parameters}
             others = t.metrics.keys() - self.objectives.keys()
             row |= {f"metrics_{name}": t.metrics[name] for name in t.metrics if name in others}
+            row |= {"exceeded": ", ".join(t.exceeded)} if self._limits else {}
             row |= {f"user_attrs_{name}": value for name, value in t.user_attrs.items()}
             row |= {
                 "datetime_start": t.datetime_start,
@@ -319,10 +340,21 @@ class Results:
     def _record(self, message: Message) -> FrozenTrial:
         if self._learns and not self._knows(message.get("parameters", {})):
             self._refresh()
-        return trial_of(self.parameters, message, self.link)
+        return trial_of(self.parameters, message, self.link, self._exceeded)
+
+    def _records(self, method: str, request: Message) -> list[FrozenTrial]:
+        self._get()  # somebody may have changed the limits
+        return [self._record(t) for t in self._pages(method, request, "trials")]
+
+    def _exceeded(self, values: Sequence[float], metrics: Mapping[str, float]) -> list[str]:
+        return exceeded(self._limits, known_of(self.objectives, values, metrics))
 
     def _get(self) -> Message:
-        study: Message = self._read("GetStudy", {"name": self._id})["study"]
+        return self._seen(self._read("GetStudy", {"name": self._id})["study"])
+
+    def _seen(self, study: Message) -> Message:
+        """Note the limits of a study that the server has sent, and return the study."""
+        self._limits = limits_in(json.loads(study["studyFile"])["spec"])
         return study
 
     def _edit(self, change: Callable[[Message], None]) -> Message:
@@ -330,8 +362,7 @@ class Results:
         document = json.loads(self._get()["studyFile"])
         change(document)
         answer = self._write("UpdateStudy", {"name": self._id, "studyFile": json.dumps(document)})
-        study: Message = answer["study"]
-        return study
+        return self._seen(answer["study"])
 
     def _name(self, trial: FrozenTrial | Trial | int) -> str:
         return f"{self._id}/trials/{trial if isinstance(trial, int) else trial.number}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -54,6 +56,11 @@ def seconds(duration: str) -> float:
 def cut(text: str, most: int) -> str:
     """Return the text with at most that many bytes."""
     return to_bytes(text)[:most].decode(errors="ignore")
+
+
+def plain_name(text: str) -> str:
+    """Return a name that is made of a text's letters and digits, and of a checksum."""
+    return f"{re.sub(r'[^A-Za-z0-9]', '_', text)[:40]}_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def to_bytes(text: str) -> bytes:

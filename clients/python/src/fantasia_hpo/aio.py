@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ._limits import Limit
 from ._objectives import Direction, Objective
 from ._optimize import Run
 from ._results import Picture, Recommendation
@@ -110,7 +111,7 @@ class AsyncStudy:
         await asyncio.to_thread(self.study.end, reason)
 
     async def update(self, **changes: Any) -> None:
-        """Change the budget, the goal, labels or the note. See Study.update."""
+        """Change the budget, the goal, limits, labels or the note. See Study.update."""
         await asyncio.to_thread(self.study.update, **changes)
 
     async def edit_space(self, parameters: Mapping[str, Parameter]) -> None:
@@ -168,6 +169,10 @@ class AsyncStudy:
     async def reason(self) -> str:
         """Return why the study is in its state."""
         return await asyncio.to_thread(lambda: self.study.reason)
+
+    async def limits(self) -> list[Limit]:
+        """Return the limits on metrics, as they are now."""
+        return await asyncio.to_thread(lambda: self.study.limits)
 
     async def labels(self) -> dict[str, str]:
         """Return the labels of the study."""

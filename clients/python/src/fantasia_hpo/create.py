@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from . import errors
 from ._learn import PLACEHOLDER
+from ._limits import Limit, documents, limits_of
 from ._objectives import Direction, Objective, aims, objectives_of, spec_of
 from ._server import connect
 from .parameters import Float, Parameter, encode_point
@@ -59,6 +60,7 @@ def create_study(
     early_stopping: str | EarlyStopping | None = None,
     goal: float | None = None,
     take: Literal["last", "best"] | None = None,
+    limits: Sequence[Limit | Mapping[str, Any]] = (),
     constraints: Sequence[str] = (),
     initial: Sequence[Mapping[str, Any]] = (),
     max_trials: int | None = None,
@@ -87,12 +89,16 @@ def create_study(
     In place of `direction`, `objectives` maps several metrics to their directions, or to an Objective;
     `directions` lists directions only, and the metrics are called values_0, values_1 and so on.
 
+    `limits` bound metrics that the objective returns or reports, as in `[Limit("memory_mb", max=512)]`. Only
+    trials within all limits can be the best. A limit may also be a mapping, as a study file has it.
+
     Raises SpaceError or StudyFileError for an invalid study, and AlreadyExistsError.
     """
     name = _name_of(name, study_name)
     algorithm = Algorithm(algorithm) if isinstance(algorithm, str) else algorithm
     stopping = EarlyStopping(early_stopping) if isinstance(early_stopping, str) else early_stopping
     aimed = objectives_of(metric, direction, directions, objectives, take)
+    limited = limits_of(limits)
     learns = parameters is None
     if parameters is None:
         parameters = {PLACEHOLDER: Float(0, 1)}
@@ -128,6 +134,8 @@ def create_study(
         spec["earlyStopping"] = {"name": stopping.name, "settings": dict(stopping.settings)}
         if stopping.metric is not None:
             spec["earlyStopping"]["metric"] = stopping.metric
+    if limited:
+        spec["limits"] = documents(limited)
     if constraints:
         spec["constraints"] = list(constraints)
     if initial:
@@ -154,7 +162,7 @@ def create_study(
             raise
         answer = transport.call("StudyService/GetStudy", {"name": f"studies/{name}"}, idempotent=True)
         study = Study(transport, answer["study"], open_budget=max_trials is None, declared=parameters)
-        _check_same(study, document, aimed)
+        _check_same(study, document, aimed, limited)
         return study
     return Study(transport, answer["study"], open_budget=max_trials is None, declared=parameters)
 
@@ -221,8 +229,13 @@ def _needed(name: str | None) -> str:
     return name
 
 
-def _check_same(study: Study, document: Mapping[str, Any], objectives: Mapping[str, Objective]) -> None:
-    """Raise SpaceError if an existing study has other parameters or other objectives."""
+def _check_same(
+    study: Study,
+    document: Mapping[str, Any],
+    objectives: Mapping[str, Objective],
+    limits: Sequence[Limit],
+) -> None:
+    """Raise SpaceError if an existing study has other parameters, objectives or limits."""
     spec = document["spec"]
     old = {name: p.document(name) for name, p in study.parameters.items()}
     new = {p["name"]: p for p in spec["parameters"]}
@@ -237,6 +250,11 @@ def _check_same(study: Study, document: Mapping[str, Any], objectives: Mapping[s
     if aims(study.objectives) != aims(objectives):
         raise errors.SpaceError(
             f"the study {study.name!r} exists and is to {aims(study.objectives)}: give this one another name"
+        )
+    if limits and list(limits) != study._limits:
+        raise errors.SpaceError(
+            f"limits: the study {study.name!r} exists with {', '.join(map(str, study._limits)) or 'none'}: "
+            "leave them out, or change them with study.update(limits=…)"
         )
 
 

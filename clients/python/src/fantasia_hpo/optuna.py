@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import math
 import os
 import re
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import optuna
@@ -19,11 +18,15 @@ from optuna.distributions import (
     FloatDistribution,
     IntDistribution,
 )
+from optuna.samplers._base import _process_constraints_after_trial as process_constraints_after_trial
 from optuna.trial import TrialState as OptunaState
 
+from ._constraints import bound, constraints_in, constraints_of, with_constraints
 from ._fork import renew_after_fork
 from ._learn import Evidence, with_declarations
 from ._learning import LearningTrial
+from ._limits import Limit
+from ._values import plain_name
 from .create import Algorithm, create_study
 from .errors import FantasiaError, SpaceError, StudyEndedError
 from .parameters import Bool, Categorical, Fidelity, Fixed, Float, Int, Parameter, encode_point, fits, key
@@ -51,9 +54,7 @@ def parameter_name(name: str) -> str:
         and len(name.encode()) <= 64
         and name not in ("args", "overrides", "file")
     )
-    if valid:
-        return name
-    return f"{re.sub(r'[^A-Za-z0-9]', '_', name)[:40]}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    return name if valid else plain_name(name)
 
 
 def _renamed(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,7 +66,8 @@ def to_optuna(study: Study) -> optuna.Study:
     """Return an Optuna study in memory with the trials that ended, for its plots and importances.
 
     Trials whose point is not in the study's space as it is now are left out. A Float with a logit
-    scale becomes a linear one, since Optuna has none.
+    scale becomes a linear one, since Optuna has none. Limits become constraints, whose values are by how
+    much a trial is outside of them.
     """
     copy = optuna.create_study(study_name=study.name, directions=study.directions)
     if len(study.directions) > 1:
@@ -73,15 +75,16 @@ def to_optuna(study: Study) -> optuna.Study:
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             copy.set_metric_names(list(study.objectives))
     distributions = {name: distribution_of(p) for name, p in study.parameters.items()}
+    limits = study.limits
     for trial in study.trials:
         counts = trial.state.ended and trial.state is not TrialState.CANCELLED
         if counts and fits(study.parameters, trial.params):
-            copy.add_trial(_optuna_trial(study, trial, distributions))
+            copy.add_trial(_optuna_trial(study, trial, distributions, limits))
     return copy
 
 
 def _optuna_trial(
-    study: Study, trial: FrozenTrial, distributions: Mapping[str, BaseDistribution]
+    study: Study, trial: FrozenTrial, distributions: Mapping[str, BaseDistribution], limits: Sequence[Limit]
 ) -> optuna.trial.FrozenTrial:
     states = {TrialState.COMPLETED: OptunaState.COMPLETE, TrialState.PRUNED: OptunaState.PRUNED}
     state = states.get(trial.state, OptunaState.FAIL)
@@ -92,6 +95,7 @@ def _optuna_trial(
         distributions={name: distributions[name] for name in trial.params},
         intermediate_values=study.curve(trial) if len(study.objectives) == 1 else None,
         user_attrs={**trial.metrics, **({"reason": trial.reason} if trial.reason else {})},
+        system_attrs=constraints_of(study, trial, limits) if state is OptunaState.COMPLETE and limits else {},
     )
     if trial.datetime_start is not None and trial.datetime_complete is not None:
         made.datetime_start = trial.datetime_start.astimezone().replace(tzinfo=None)
@@ -140,6 +144,10 @@ class FantasiaSampler(optuna.samplers.BaseSampler):
     are suggested, too. Samplers in several processes share what they learn if they have the
     same `name`. `storage` and `algorithm` are those of fantasia_hpo.create_study. A sampler can be
     pickled: its copy asks the same study, and ends the trials that it asks for itself.
+
+    Constraints of trials, by `trial.set_constraint` or by `constraints_func` as in Optuna's own samplers,
+    become limits of the study of Fantasia. A completed trial without a constraint that others have counts as
+    one that does not meet it.
     """
 
     def __init__(
@@ -150,7 +158,9 @@ class FantasiaSampler(optuna.samplers.BaseSampler):
         storage: str | os.PathLike[str] | None = None,
         algorithm: str | Algorithm = "hebo",
         seed: int | None = None,
+        constraints_func: Callable[[optuna.trial.FrozenTrial], Sequence[float]] | None = None,
     ):
+        self._constraints_func = constraints_func
         self._space = dict(space) if space is not None else None
         self._name, self._storage, self._algorithm, self._seed = name, storage, algorithm, seed
         self._independent = optuna.samplers.RandomSampler(seed=seed)
@@ -240,14 +250,14 @@ class FantasiaSampler(optuna.samplers.BaseSampler):
         """Tell Fantasia how a trial ended."""
         with self._lock:
             asked = self._open.pop(trial._trial_id, None)
+        try:
+            constraints = self._constraints(study, trial, state)
+        except BaseException:  # of the function, or of a study whose algorithm takes no limits
+            if asked is not None:
+                self._drop(asked)
+            raise
         if asked is None or self._study is None:
             return
-        if getattr(trial, "constraints", None):  # since Optuna 5
-            self._drop(asked)
-            raise SpaceError(
-                f"constraint {next(iter(trial.constraints))!r}: FantasiaSampler knows none: "
-                "raise optuna.TrialPruned where it does not hold"
-            )
         if state is OptunaState.PRUNED and trial.intermediate_values:  # only with a single objective
             values = self._pruned_values(study, trial.intermediate_values[max(trial.intermediate_values)])
         try:
@@ -255,12 +265,25 @@ class FantasiaSampler(optuna.samplers.BaseSampler):
             asked.declared = _renamed({n: parameter_of(d) for n, d in trial.distributions.items()})
             asked.params = _renamed(trial.params)
             if values is not None:
-                self._study.tell(asked, list(values))
+                self._study.tell(asked, with_constraints(self._study, values, constraints))
             else:
                 self._study.tell(asked, state=TrialState.FAILED, reason=f"Optuna's trial ended {state.name}")
         except FantasiaError as e:
             log.warning("Fantasia was not told of trial %d: %s", trial.number, e)
             self._drop(asked)
+
+    def _constraints(
+        self, study: optuna.Study, trial: optuna.trial.FrozenTrial, state: OptunaState
+    ) -> dict[str, float]:
+        """Return the constraints of a trial that has ended, which Fantasia's study limits from now on."""
+        attrs = trial.system_attrs
+        if self._constraints_func is not None:
+            process_constraints_after_trial(self._constraints_func, study, trial, state)
+            attrs = study._storage.get_trial_system_attrs(trial._trial_id)
+        constraints = constraints_in(attrs)
+        if constraints and self._study is not None:
+            bound(self._study, list(constraints))
+        return constraints
 
     def _drop(self, asked: Trial) -> None:
         """End a trial whose result cannot be told."""
@@ -313,22 +336,24 @@ def _add_known(made: Study, study: optuna.Study) -> None:
         for t in study.get_trials(deepcopy=False, states=(OptunaState.COMPLETE,))
         if t.values is not None and all(map(math.isfinite, t.values))
     ]
-    points: list[tuple[list[float], dict[str, Any]]] = []
+    points: list[tuple[list[float], dict[str, Any], dict[str, float]]] = []
     declared: dict[str, Parameter] = {}
     for trial in known:
         try:
             new = _renamed({n: parameter_of(d) for n, d in trial.distributions.items()})
             declared = with_declarations(declared, new)
-            points.append((trial.values, _renamed(trial.params)))
+            points.append((trial.values, _renamed(trial.params), constraints_in(trial.system_attrs)))
         except SpaceError as e:
             log.warning("Optuna's trial %d is left out: %s", trial.number, e)
     if declared:
         space = with_declarations(made.parameters, declared)
-        seen = [Evidence(encode_point(space, point), whole=True) for _, point in points]
+        seen = [Evidence(encode_point(space, point), whole=True) for _, point, _ in points]
         made._learned.learn(declared, seen)
-    for values, point in points:
+    if metrics := {metric: None for *_, constraints in points for metric in constraints}:
+        bound(made, list(metrics))
+    for values, point, constraints in points:
         try:
-            made.add_trial(point, values)
+            made.add_trial(point, with_constraints(made, values, constraints))
         except (FantasiaError, StudyEndedError) as e:
             log.warning("a trial of Optuna is left out: %s", e)
 

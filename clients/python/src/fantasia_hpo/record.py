@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import html
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
@@ -43,6 +43,7 @@ class FrozenTrial:
     the number of the last attempt to evaluate it, 0 for none. `labels` and `note` are what people say
     of it. In a study with a Fidelity, `rung` is the trial's level, from 1, and `predecessor` the trial
     at the level below that it continues, or 0. `user_attrs` is what `Trial.set_user_attr` has noted.
+    `exceeded` has the limits of the study that a completed trial is outside of, such as "memory_mb <= 512".
     `link` is the trial's page on the dashboard.
     """
 
@@ -64,6 +65,7 @@ class FrozenTrial:
     datetime_start: datetime | None = None
     datetime_complete: datetime | None = None
     user_attrs: dict[str, Any] = field(default_factory=dict)
+    exceeded: list[str] = field(default_factory=list)
     link: str = field(default="", compare=False)
 
     @property
@@ -92,7 +94,8 @@ class FrozenTrial:
         rest = {
             name: value
             for name, value in dataclasses.asdict(self).items()
-            if name not in ("number", "state", "values", "params", "link") and value not in ("", 0, {}, None)
+            if name not in ("number", "state", "values", "params", "link")
+            and value not in ("", 0, {}, [], None)
         }
         for name in ("datetime_start", "datetime_complete"):
             if name in rest:
@@ -108,6 +111,7 @@ class FrozenTrial:
     def _repr_html_(self) -> str:
         """Return a table, which a notebook shows."""
         rows: dict[str, Any] = {"state": self.state.value, **self._shown(), "reason": self.reason}
+        rows["outside of"] = ", ".join(self.exceeded)
         rows |= {f"parameter {name}": value for name, value in self.params.items()}
         rows |= {f"metric {name}": value for name, value in self.metrics.items()}
         rows |= {f"attribute {name}": value for name, value in self.user_attrs.items()}
@@ -132,18 +136,28 @@ def table(title: str, rows: Mapping[str, Any], link: str) -> str:
     return f"<table><caption style='text-align: left'>{head}</caption>{cells}</table>"
 
 
-def trial_of(space: Mapping[str, Parameter], message: Mapping[str, Any], link: str = "") -> FrozenTrial:
-    """Return the record of a trial in an answer of the server; `link` is the address of its study's page."""
+def trial_of(
+    space: Mapping[str, Parameter],
+    message: Mapping[str, Any],
+    link: str = "",
+    exceeded: Callable[[Sequence[float], Mapping[str, float]], list[str]] = lambda values, metrics: [],
+) -> FrozenTrial:
+    """Return the record of a trial in an answer of the server; `link` is the address of its study's page.
+
+    `exceeded` returns the limits that values and metrics are outside of.
+    """
     attempts = message.get("attempts", [])
     last = attempts[-1] if attempts else {}
     times = message.get("times", {})
     values = [float(v) for v in message.get("values", [])]
+    metrics = {name: float(number) for name, number in message.get("metrics", {}).items()}
+    state = TrialState(message["state"].removeprefix("TRIAL_STATE_"))
     return FrozenTrial(
         number=int(message["number"]),
-        state=TrialState(message["state"].removeprefix("TRIAL_STATE_")),
+        state=state,
         params=decode_point(space, message.get("parameters", {})),
         values=values or None,
-        metrics={name: float(number) for name, number in message.get("metrics", {}).items()},
+        metrics=metrics,
         reason=_reason(message, last),
         details=last.get("failure", {}).get("message", ""),
         source=message.get("source", "").removeprefix("SOURCE_").lower(),
@@ -157,6 +171,7 @@ def trial_of(space: Mapping[str, Parameter], message: Mapping[str, Any], link: s
         datetime_start=timestamp(times.get("started") or last.get("startTime")),
         datetime_complete=timestamp(times.get("ended") or last.get("endTime")),
         user_attrs=message.get("attributes", {}),
+        exceeded=exceeded(values, metrics) if state is TrialState.COMPLETED else [],
         link=f"{link}/trials/{message['number']}" if link else "",
     )
 

@@ -10,6 +10,7 @@ from typing import Any
 from . import errors
 from ._asking import Asking
 from ._elsewhere import Executor
+from ._limits import Limit, documents, limits_of
 from ._optimize import Run
 from ._values import REASON_BYTES, Value, cut
 from .parameters import Parameter, fits, space_of
@@ -120,12 +121,14 @@ class Study(Asking):
         max_trials: int | None = None,
         goal: float | None = None,
         references: Mapping[str, float | None] | None = None,
+        limits: Sequence[Limit | Mapping[str, Any]] | None = None,
         labels: Mapping[str, str | None] | None = None,
         note: str | None = None,
     ) -> None:
-        """Change the budget, the goal, labels or the note; a label that is None is removed.
+        """Change the budget, the goal, limits, labels or the note; a label that is None is removed.
 
         `references` are the worst values that are still of interest, by the metrics of several objectives.
+        `limits` take the place of all that there are, and what is best is decided anew.
         A larger budget resumes a study that has completed.
         """
 
@@ -136,6 +139,8 @@ class Study(Asking):
                 self._single("goal", "max_trials, since several objectives have no goal")
                 document["spec"]["objective"]["goal"] = goal
             _refer(document["spec"].get("objectives", []), references or {})
+            if limits is not None:
+                document["spec"]["limits"] = documents(limits_of(limits))
             if labels is not None:
                 merged = {**document["metadata"].get("labels", {}), **labels}
                 document["metadata"]["labels"] = {k: v for k, v in merged.items() if v is not None}
