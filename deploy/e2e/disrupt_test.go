@@ -53,8 +53,8 @@ func (c *cluster) delete(pod string, atOnce bool) {
 // podOf returns the pod of a worker from its name, which may start with its pool's.
 func podOf(worker string) string { return worker[strings.Index(worker, ".")+1:] }
 
-// busy waits for a pod that has just started an evaluation of a study, so that most of
-// it is still to come.
+// busy waits for a pod that has just started an evaluation of a study. Where one takes ten seconds,
+// most of it is still to come, also on a busy node, whose news of it are seconds old.
 func (c *cluster) busy(study string, but ...string) string {
 	c.t.Helper()
 	var pod string
@@ -65,7 +65,7 @@ func (c *cluster) busy(study string, but ...string) string {
 			ended[attemptKey{e.Trial, e.Attempt}] = ended[attemptKey{e.Trial, e.Attempt}] || e.Ended
 		}
 		for _, e := range all {
-			if pod = e.Host; !ended[attemptKey{e.Trial, e.Attempt}] && time.Since(e.Time) < 2*time.Second && !slices.Contains(but, pod) {
+			if pod = e.Host; !ended[attemptKey{e.Trial, e.Attempt}] && time.Since(e.Time) < 4*time.Second && !slices.Contains(but, pod) {
 				return nil
 			}
 		}
@@ -101,7 +101,7 @@ func (c *cluster) testKillLeader() {
 // testDeleteWorkers deletes a worker's pod, whose trials are handed back, and another
 // one at once, whose trials may be lost; all trials run elsewhere.
 func (c *cluster) testDeleteWorkers() {
-	c.create(studyFile("workers", "default", 16, 4, 6))
+	c.create(studyFile("workers", "default", 16, 4, 10))
 	c.ended(2*time.Minute, "workers", 1)
 	first := c.busy("workers")
 	c.delete(first, false)
@@ -140,7 +140,7 @@ func (c *cluster) cordon(node string, on bool) error {
 // trials are handed back, and only as many coordinators leave as the disruption budget
 // allows. The node becomes schedulable again before the end.
 func (c *cluster) testDrain() {
-	c.create(studyFile("drained", "default", 16, 4, 6))
+	c.create(studyFile("drained", "default", 16, 4, 10))
 	c.ended(2*time.Minute, "drained", 1)
 	c.busy("drained")
 	workers, errWorkers := c.pods(c.t.Context(), "worker")

@@ -24,7 +24,7 @@ coordinator: {replicas: 1}
 poolDefaults: {drainSeconds: 2, env: [{name: WITNESS, value: "http://witness:8080"}]}
 pools: {default: {image: "%[2]se2e:%[1]s", allowStudyCommands: true, replicas: 2}}
 `, c.tag, repository))
-	c.create(studyFile("busy", "default", 16, 2, 6))
+	c.create(studyFile("busy", "default", 16, 2, 10))
 	c.ended(2*time.Minute, "busy", 2)
 	for range 3 {
 		c.delete(c.busy("busy"), false)
@@ -41,7 +41,7 @@ pools: {default: {image: "%[2]se2e:%[1]s", allowStudyCommands: true, replicas: 2
 			handed++
 			waited := trial.GetAttempts()[i+1].GetClaimTime().AsTime().Sub(a.GetEndTime().AsTime())
 			t.Logf("trial %d waited %.1fs for another slot", trial.GetNumber(), waited.Seconds())
-			if waited > 20*time.Second {
+			if waited > 25*time.Second {
 				t.Errorf("trial %d waited %v for another slot, want it to start with the next free one", trial.GetNumber(), waited)
 			}
 		}

@@ -13,7 +13,7 @@ import (
 
 // jobs returns a pool that evaluates each trial by its own Job, which the witness sees.
 func (c *cluster) jobs() string {
-	return c.jobPool(4, "e2e", `[linger, 5s, digits, "${args}"]`, `[{name: WITNESS, value: "http://witness:8080"}]`)
+	return c.jobPool(4, "e2e", `[linger, 10s, digits, "${args}"]`, `[{name: WITNESS, value: "http://witness:8080"}]`)
 }
 
 // jobPool returns the pool jobs, which evaluates each trial by a Job of an image with these

@@ -49,7 +49,7 @@ const promotedJob = `
                 - name: main
                   image: %se2e:%s
                   command: [/usr/local/bin/actor]
-                  args: ["--epochs=${epochs}", --pause=300ms]
+                  args: ["--epochs=${epochs}", --pause=2s]
                   env: [{name: FANTASIA_CHECKPOINT_DIR, value: /checkpoints}]
                   resources: {requests: {cpu: 20m, memory: 32Mi}}
                   securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}, readOnlyRootFilesystem: true}
@@ -97,8 +97,9 @@ pools:
 func (c *cluster) testPromotedJobs() {
 	const name = "jobs"
 	c.create(fmt.Sprintf(promotedStudy, name, "error", "{name: x, type: float, min: 0, max: 1}", "jobs"))
-	// A program may end before the eviction reaches its pod, so pods are evicted until an attempt
-	// was handed back.
+	// A program may end before the eviction reaches its pod, also where an epoch takes seconds: a
+	// busy node takes as long to run a pod and to stop it. So pods are evicted until an attempt was
+	// handed back.
 	evicted := map[int32]bool{}
 	c.await(3*time.Minute, func(ctx context.Context) error {
 		for _, t := range c.trials(name) {
