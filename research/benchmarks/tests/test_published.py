@@ -1,6 +1,8 @@
 import os
 import unittest
 
+import methods
+
 from fantasia_bench import early, publish, results, score
 
 BENCHMARKS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -48,6 +50,11 @@ class PublishedTest(unittest.TestCase):
         made = early.tables(early.load([os.path.join(BENCHMARKS, "runs", "stopping.jsonl.xz")]))
         for name, table in made.items():
             self.assertEqual(table, publish.places(self.document)[name], name)
+
+    def test_hebo_as_its_paper_has_it(self):
+        made = methods.paper_hebo(methods.read([os.path.join(BENCHMARKS, "runs", "paper-hebo.jsonl.xz")]))
+        for name, lines in made.items():
+            self.assertEqual("\n".join(lines), publish.places(self.document)[name], name)
 
 
 if __name__ == "__main__":

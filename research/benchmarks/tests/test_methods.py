@@ -1,0 +1,27 @@
+import unittest
+
+import methods
+
+
+class BesideTest(unittest.TestCase):
+    """Two tuners with three runs each, of which they share two; the functions' runs are left out."""
+
+    def setUp(self):
+        table, regrets = methods.TABLES[0], {}
+        for tuner, seeds, after in (("a", (0, 1, 2), (0.5, 0.25)), ("b", (1, 2, 3), (0.25, 0.125))):
+            regrets |= {(tuner, table, s): {"24": 1, "48": after[0], "128": after[1]} for s in seeds}
+            regrets[tuner, "branin", 0] = {"24": 9, "48": 9, "128": 9}
+        self.rows = regrets
+
+    def test_less_one(self):
+        lines = methods.beside(self.rows, ["a", "b"], "a")
+        self.assertEqual(lines[2], "| `a` | 3 | 0.500 | 0.250 |  |  |")
+        self.assertEqual(lines[3], "| `b` | 3 | 0.250 | 0.125 | -0.250 (-0.250 to -0.250) | -0.125 (-0.125 to -0.125) |")
+
+    def test_less_the_row_above(self):
+        lines = methods.beside(self.rows, ["b", "a", "b"], methods.ABOVE)
+        self.assertEqual([line.split(" | ")[-1] for line in lines[2:]], [" |", "+0.125 (+0.125 to +0.125) |", "-0.125 (-0.125 to -0.125) |"])
+
+
+if __name__ == "__main__":
+    unittest.main()
