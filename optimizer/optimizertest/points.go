@@ -10,12 +10,12 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-func testInitial(t *testing.T, create func() optimizer.Optimizer) {
+func testInitial(t *testing.T, suite *suite) {
 	whole := map[string]any{
 		"lr": 0.01, "width": int64(32), "drop": 0.5, "decay": 0.25, "solver": "adam", "batch": int64(32), "epochs": int64(3),
 	}
 	partial := map[string]any{"lr": 0.1, "solver": "sgd", "momentum": 0.5}
-	s := NewSession(t, create(), Mixed(t, whole, partial), 1)
+	s := NewSession(t, suite.create(), Mixed(t, whole, partial), 1)
 	batch := s.Ask(4)
 	if len(batch) != 4 {
 		t.Fatalf("asked for 4, got %d", len(batch))
@@ -33,9 +33,9 @@ func testInitial(t *testing.T, create func() optimizer.Optimizer) {
 	}
 }
 
-func testInitialCounted(t *testing.T, create func() optimizer.Optimizer) {
+func testInitialCounted(t *testing.T, suite *suite) {
 	initial := []map[string]any{{"width": int64(20)}, {"width": int64(40)}, {"width": int64(60)}}
-	s := NewSession(t, create(), Mixed(t, initial...), 2)
+	s := NewSession(t, suite.create(), Mixed(t, initial...), 2)
 	for i, want := range []any{int64(20), int64(40), int64(60)} {
 		b := s.Ask(1)[0]
 		if b.Point["width"] != want || b.Source != optimizer.SourceInitial {
@@ -50,8 +50,8 @@ func testInitialCounted(t *testing.T, create func() optimizer.Optimizer) {
 	}
 }
 
-func testExhaustion(t *testing.T, create func() optimizer.Optimizer) {
-	s := NewSession(t, create(), Small(t), 3)
+func testExhaustion(t *testing.T, suite *suite) {
+	s := NewSession(t, suite.create(), Small(t), 3)
 	seen := map[string]bool{}
 	for trial := 1; trial <= SmallSize; trial++ {
 		point := s.Ask(1)[0].Point
@@ -74,8 +74,8 @@ func testExhaustion(t *testing.T, create func() optimizer.Optimizer) {
 	}
 }
 
-func testExhaustionAtOnce(t *testing.T, create func() optimizer.Optimizer) {
-	s := NewSession(t, create(), Small(t), 4)
+func testExhaustionAtOnce(t *testing.T, suite *suite) {
+	s := NewSession(t, suite.create(), Small(t), 4)
 	for _, p := range s.Ask(3) {
 		s.Tell(len(s.Problem.Observations)+1, float64(p.Point["a"].(int64)))
 	}
@@ -87,8 +87,8 @@ func testExhaustionAtOnce(t *testing.T, create func() optimizer.Optimizer) {
 	}
 }
 
-func testPending(t *testing.T, create func() optimizer.Optimizer) {
-	s := history(t, create(), 13)
+func testPending(t *testing.T, suite *suite) {
+	s := suite.after(t, 4)
 	for range 3 {
 		s.Ask(8)
 	}
@@ -107,8 +107,8 @@ func testPending(t *testing.T, create func() optimizer.Optimizer) {
 
 // testBlind: a Blind gives the same answer if it is told only the latest observations. The
 // space has a constraint that few points meet, so that points are found near known ones.
-func testBlind(t *testing.T, create func() optimizer.Optimizer) {
-	if _, blind := create().(optimizer.Blind); !blind {
+func testBlind(t *testing.T, suite *suite) {
+	if _, blind := suite.create().(optimizer.Blind); !blind {
 		return
 	}
 	space := Space(t, []study.Parameter{
@@ -126,7 +126,7 @@ func testBlind(t *testing.T, create func() optimizer.Optimizer) {
 	ask := func(told []optimizer.Observation) []optimizer.Suggestion {
 		p := p
 		p.Observations = told
-		batch, _, err := create().Suggest(t.Context(), &p, nil, 5, optimizer.NewRand(p.Seed, p.First))
+		batch, _, err := suite.create().Suggest(t.Context(), &p, nil, 5, optimizer.NewRand(p.Seed, p.First))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,9 +141,9 @@ func testBlind(t *testing.T, create func() optimizer.Optimizer) {
 	}
 }
 
-func testOnePoint(t *testing.T, create func() optimizer.Optimizer) {
+func testOnePoint(t *testing.T, suite *suite) {
 	space := Space(t, []study.Parameter{{Name: "only", Type: study.Fixed, Value: "a"}}, nil)
-	s := NewSession(t, create(), space, 5)
+	s := NewSession(t, suite.create(), space, 5)
 	if batch := s.Ask(2); len(batch) != 1 || batch[0].Point["only"] != "a" {
 		t.Errorf("asked a space of one point for two, got %v", batch)
 	}

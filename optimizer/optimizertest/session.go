@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -24,7 +25,7 @@ type Session struct {
 	Problem optimizer.Problem
 	// State is the state that the last request returned.
 	State optimizer.State
-	// Suggested are all the suggestions so far, by trial number from 1.
+	// Suggested are all the suggestions so far, in order.
 	Suggested []optimizer.Suggestion
 }
 
@@ -67,6 +68,12 @@ func (s *Session) TryAsk(ctx context.Context, n int) ([]optimizer.Suggestion, er
 	}
 	s.Problem.Pending = pending
 	return batch, nil
+}
+
+// Place makes a point pending that the optimiser did not suggest.
+func (s *Session) Place(p study.Point) {
+	s.Problem.Pending = append(slices.Clone(s.Problem.Pending), optimizer.Pending{Trial: s.Problem.First, Point: p})
+	s.Problem.First++
 }
 
 // check fails the test if a suggestion is not in the space or its reasons cannot be

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 
@@ -14,20 +15,21 @@ import (
 )
 
 // Run checks that the optimisers made by create keep every promise of the Optimizer
-// contract. create returns a new one, with its settings, each time.
+// contract. create returns a new one, with its settings, each time. With -short only the
+// test of concurrent calls runs: the one that the race detector has something to see in.
 func Run(t *testing.T, create func() optimizer.Optimizer) { run(t, create, testSeeds) }
 
 // RunUnseeded is Run for an optimiser whose points do not depend on the seed, such as a grid.
 func RunUnseeded(t *testing.T, create func() optimizer.Optimizer) { run(t, create, testNoSeeds) }
 
-func run(t *testing.T, create func() optimizer.Optimizer, seeds func(*testing.T, func() optimizer.Optimizer)) {
+func run(t *testing.T, create func() optimizer.Optimizer, seeds func(*testing.T, *suite)) {
+	s := &suite{create: create, kept: map[uint64]*Session{}}
 	for _, c := range []struct {
 		name string
-		test func(*testing.T, func() optimizer.Optimizer)
+		test func(*testing.T, *suite)
 	}{
-		{"same arguments, same answer", testDeterminism},
-		{"any number of cores, same answer", testCores},
 		{"concurrent calls, same answer", testConcurrency},
+		{"same arguments, same answer, on any number of cores", testDeterminism},
 		{"another seed", seeds},
 		{"the problem is not changed", testUnchanged},
 		{"points of a mixed, conditional, constrained space", testMixed},
@@ -46,8 +48,33 @@ func run(t *testing.T, create func() optimizer.Optimizer, seeds func(*testing.T,
 		{"fifty dimensions", testDimensions},
 		{"one point", testOnePoint},
 	} {
-		t.Run(c.name, func(t *testing.T) { c.test(t, create) })
+		t.Run(c.name, func(t *testing.T) { c.test(t, s) })
+		if testing.Short() {
+			break
+		}
 	}
+}
+
+// suite is what the tests of one optimiser share.
+type suite struct {
+	create func() optimizer.Optimizer
+	kept   map[uint64]*Session // by seed
+}
+
+// after returns a session after the history of a seed, which is 3 or 4, with a new optimiser.
+// The tests share the histories, because most of their time would go into making them. They
+// were made on four cores.
+func (s *suite) after(t *testing.T, seed uint64) *Session {
+	t.Helper()
+	if s.kept[seed] == nil {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+		s.kept[seed] = history(t, s.create(), seed)
+	}
+	again := *s.kept[seed]
+	again.t, again.optimizer = t, s.create()
+	again.Problem.Observations = slices.Clone(again.Problem.Observations)
+	again.State, again.Suggested = slices.Clone(again.State), slices.Clone(again.Suggested)
+	return &again
 }
 
 // history runs a mixed study of 14 trials, 3 at once, two of which fail.
@@ -83,43 +110,35 @@ func mixedObjective(p study.Point) float64 {
 	return value
 }
 
-func testDeterminism(t *testing.T, create func() optimizer.Optimizer) {
-	a, b := history(t, create(), 3), history(t, create(), 3)
-	if diff := cmp.Diff(a.Suggested, b.Suggested); diff != "" {
-		t.Errorf("two runs differ (-first +second):\n%s", diff)
-	}
-	if diff := cmp.Diff(a.State, b.State); diff != "" {
-		t.Errorf("the states of two runs differ (-first +second):\n%s", diff)
-	}
-}
-
-func testCores(t *testing.T, create func() optimizer.Optimizer) {
-	before := runtime.GOMAXPROCS(1)
-	defer runtime.GOMAXPROCS(before)
-	one := history(t, create(), 4)
-	runtime.GOMAXPROCS(4)
-	four := history(t, create(), 4)
+func testDeterminism(t *testing.T, s *suite) {
+	four := s.after(t, 3)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	one := history(t, s.create(), 3)
 	if diff := cmp.Diff(one.Suggested, four.Suggested); diff != "" {
-		t.Errorf("one core and four differ (-one +four):\n%s", diff)
+		t.Errorf("two runs differ, on one core and on four (-one +four):\n%s", diff)
+	}
+	if diff := cmp.Diff(one.State, four.State); diff != "" {
+		t.Errorf("the states of two runs differ, on one core and on four (-one +four):\n%s", diff)
 	}
 }
 
-func testConcurrency(t *testing.T, create func() optimizer.Optimizer) {
-	o := create()
-	s := history(t, o, 5)
-	ask := func() ([]optimizer.Suggestion, error) {
+func testConcurrency(t *testing.T, suite *suite) {
+	s := suite.after(t, 3)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+	ask := func(o optimizer.Optimizer) ([]optimizer.Suggestion, error) {
 		p := s.Problem
 		batch, _, err := o.Suggest(context.Background(), &p, s.State, 2, optimizer.NewRand(p.Seed, p.First))
 		return batch, err
 	}
-	want, err := ask()
+	want, err := ask(suite.create())
 	if err != nil {
 		t.Fatal(err)
 	}
+	o := suite.create() // which has kept nothing yet
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			got, err := ask()
+			got, err := ask(o)
 			if diff := cmp.Diff(want, got); err != nil || diff != "" {
 				t.Errorf("a concurrent call differs: %v (-alone +concurrent):\n%s", err, diff)
 			}
@@ -128,24 +147,24 @@ func testConcurrency(t *testing.T, create func() optimizer.Optimizer) {
 	wg.Wait()
 }
 
-func testSeeds(t *testing.T, create func() optimizer.Optimizer) {
-	a, b := history(t, create(), 6), history(t, create(), 7)
+func testSeeds(t *testing.T, s *suite) {
+	a, b := s.after(t, 3), s.after(t, 4)
 	for i := range a.Suggested {
 		if cmp.Equal(a.Suggested[i].Point, b.Suggested[i].Point) {
-			t.Errorf("seeds 6 and 7 both suggest %v as trial %d", a.Suggested[i].Point, i+1)
+			t.Errorf("seeds 3 and 4 both suggest %v as trial %d", a.Suggested[i].Point, i+1)
 		}
 	}
 }
 
-func testNoSeeds(t *testing.T, create func() optimizer.Optimizer) {
-	a, b := history(t, create(), 6), history(t, create(), 7)
+func testNoSeeds(t *testing.T, s *suite) {
+	a, b := s.after(t, 3), s.after(t, 4)
 	if diff := cmp.Diff(a.Suggested, b.Suggested); diff != "" {
-		t.Errorf("(-seed 6 +seed 7):\n%s", diff)
+		t.Errorf("(-seed 3 +seed 4):\n%s", diff)
 	}
 }
 
-func testUnchanged(t *testing.T, create func() optimizer.Optimizer) {
-	s := history(t, create(), 8)
+func testUnchanged(t *testing.T, suite *suite) {
+	s := suite.after(t, 4)
 	s.Ask(2)
 	p := s.Problem
 	state := append(optimizer.State(nil), s.State...)
@@ -158,7 +177,7 @@ func testUnchanged(t *testing.T, create func() optimizer.Optimizer) {
 	if diff := cmp.Diff(pending, p.Pending); diff != "" {
 		t.Errorf("the pending points were changed:\n%s", diff)
 	}
-	if _, _, err := create().Suggest(t.Context(), &p, state, 1, optimizer.NewRand(1, 1)); err != nil {
+	if _, _, err := suite.create().Suggest(t.Context(), &p, state, 1, optimizer.NewRand(1, 1)); err != nil {
 		t.Errorf("an earlier problem and state: %v", err)
 	}
 }
@@ -177,20 +196,21 @@ func clone[T any](list []T, point func(*T) *study.Point) []T {
 	return copied
 }
 
-func testMixed(t *testing.T, create func() optimizer.Optimizer) {
-	// The session checks membership of every point.
-	s := history(t, create(), 9)
-	solvers := map[any]bool{}
-	for _, suggested := range s.Suggested {
-		solvers[suggested.Point["solver"]] = true
-	}
-	if len(solvers) < 2 {
-		t.Errorf("14 trials tried the solvers %v alone", solvers)
+func testMixed(t *testing.T, s *suite) {
+	for _, seed := range []uint64{3, 4} {
+		// The session checks membership of every point.
+		solvers := map[any]bool{}
+		for _, suggested := range s.after(t, seed).Suggested {
+			solvers[suggested.Point["solver"]] = true
+		}
+		if len(solvers) < 2 {
+			t.Errorf("14 trials tried the solvers %v alone", solvers)
+		}
 	}
 }
 
-func testNothing(t *testing.T, create func() optimizer.Optimizer) {
-	s := history(t, create(), 10)
+func testNothing(t *testing.T, suite *suite) {
+	s := suite.after(t, 3)
 	for _, n := range []int{0, -1} {
 		if batch := s.Ask(n); len(batch) != 0 {
 			t.Errorf("asked for %d, got %v", n, batch)
@@ -198,8 +218,8 @@ func testNothing(t *testing.T, create func() optimizer.Optimizer) {
 	}
 }
 
-func testContext(t *testing.T, create func() optimizer.Optimizer) {
-	s := history(t, create(), 11)
+func testContext(t *testing.T, suite *suite) {
+	s := suite.after(t, 4)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if batch, err := s.TryAsk(ctx, 2); !errors.Is(err, context.Canceled) || len(batch) != 0 {
@@ -207,11 +227,11 @@ func testContext(t *testing.T, create func() optimizer.Optimizer) {
 	}
 }
 
-func testState(t *testing.T, create func() optimizer.Optimizer) {
-	s := history(t, create(), 12)
+func testState(t *testing.T, suite *suite) {
+	s := suite.after(t, 3)
 	p := s.Problem
 	ask := func(state optimizer.State) []optimizer.Suggestion {
-		batch, _, err := create().Suggest(t.Context(), &p, state, 2, optimizer.NewRand(p.Seed, p.First))
+		batch, _, err := suite.create().Suggest(t.Context(), &p, state, 2, optimizer.NewRand(p.Seed, p.First))
 		if err != nil {
 			t.Fatalf("state %q: %v", state, err)
 		}

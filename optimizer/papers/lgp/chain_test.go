@@ -152,7 +152,7 @@ func TestChainAgainstQuadrature(t *testing.T) {
 		target := newTarget(kind, kernel.Continuous(1), mat.NewDense(2, 1, x[:]), y[:], scale)
 		chain := target.start(make([]float64, target.params()), make([]float64, target.latents()))
 		rng := rand.New(rand.NewPCG(7, 7))
-		const sweeps = 40_000
+		const sweeps = 15_000
 		var gotMean, gotSecond float64
 		point := mat.NewDense(1, 1, []float64{at})
 		for range sweeps {
@@ -166,7 +166,7 @@ func TestChainAgainstQuadrature(t *testing.T) {
 			gotSecond += (variance[0] + mu[0]*mu[0]) / sweeps
 		}
 		gotVariance := gotSecond - gotMean*gotMean
-		if math.Abs(gotMean-wantMean) > 0.02 || math.Abs(gotVariance-wantVariance) > 0.02 {
+		if math.Abs(gotMean-wantMean) > 0.012 || math.Abs(gotVariance-wantVariance) > 0.012 {
 			t.Errorf("%s: mean %.4f and variance %.4f, by quadrature %.4f and %.4f", kind, gotMean, gotVariance, wantMean, wantVariance)
 		}
 	}

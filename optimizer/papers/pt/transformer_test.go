@@ -192,7 +192,6 @@ func TestFailuresLowerTheValue(t *testing.T) {
 // The search finds better points than random search.
 func TestRegretIsBelowRandom(t *testing.T) {
 	functions := []string{"levy-1", "six-hump-camel", "levy-5"}
-	const seeds = 2
 	var mean, chance float64
 	for _, name := range functions {
 		f, err := testfunc.Get(name)
@@ -200,18 +199,14 @@ func TestRegretIsBelowRandom(t *testing.T) {
 			t.Fatal(err)
 		}
 		regret := func(o optimizer.Optimizer) float64 {
-			sum := 0.0
-			for seed := range uint64(seeds) {
-				s := optimizertest.NewSession(t, o, optimizertest.Cube(t, f.Dim(), 0, 1), seed)
-				e := optimizer.NewEncoding(s.Problem.Space)
-				s.Run(30, 2, func(p study.Point) float64 { return f.Value(f.Scale(e.Encode(p))) })
-				sum += math.Log10(s.Best() - f.Minimum)
-			}
-			return sum / seeds / float64(len(functions))
+			s := optimizertest.NewSession(t, o, optimizertest.Cube(t, f.Dim(), 0, 1), 1)
+			e := optimizer.NewEncoding(s.Problem.Space)
+			s.Run(20, 2, func(p study.Point) float64 { return f.Value(f.Scale(e.Encode(p))) })
+			return math.Log10(s.Best()-f.Minimum) / float64(len(functions))
 		}
 		mean, chance = mean+regret(create(t, defaults(t))), chance+regret(random.New())
 	}
-	if mean > chance-0.3 {
+	if mean > chance-1 {
 		t.Errorf("log10 regret %.2f, by chance %.2f", mean, chance)
 	}
 }

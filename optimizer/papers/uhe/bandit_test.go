@@ -1,8 +1,10 @@
 package uhe
 
 import (
+	"maps"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -12,10 +14,8 @@ import (
 // told returns a problem with the values by trial; NaN marks a failed one.
 func told(values map[int]float64) *optimizer.Problem {
 	p := &optimizer.Problem{Direction: study.Maximize}
-	for trial := 1; trial <= 10_000; trial++ {
-		v, ended := values[trial]
-		switch {
-		case !ended:
+	for _, trial := range slices.Sorted(maps.Keys(values)) {
+		switch v := values[trial]; {
 		case math.IsNaN(v):
 			p.Observations = append(p.Observations, optimizer.Observation{Trial: trial, Outcome: optimizer.OutcomeFailed})
 		default:
