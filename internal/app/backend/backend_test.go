@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -202,6 +203,22 @@ func TestWatchesEndWithTheStudy(t *testing.T) {
 			t.Errorf("the watch of an ended study's trials (existing: %t) has %d, want %d", existing, n, want)
 		}
 	}
+	// What a watch does not keep is read from the ledger. If there is less, the study was deleted.
+	for _, numbers := range [][]int{{3, 4, 5, 9}, {11, 12, 13}} {
+		w := newTrialWatch(0)
+		for _, n := range numbers {
+			w.order, w.trials[n] = append(w.order, n), nil
+		}
+		var got []int
+		more := b.sendTrials(ctx, w, created.Spec.ID, func(tr record.Trial, err error) bool {
+			got = append(got, tr.Number)
+			return err == nil && tr.State == study.TrialCompleted
+		})
+		there := slices.DeleteFunc(slices.Clone(numbers), func(n int) bool { return n > trials })
+		if more != (len(there) == len(numbers)) || !slices.Equal(got, there) {
+			t.Errorf("trials %v are read as %v; more are wanted: %t", numbers, got, more)
+		}
+	}
 	if list, err := b.Trials(ctx, "watched", 4, 5); err != nil || len(list) != 5 || list[0].Number != 5 {
 		t.Errorf("a page of trials: %+v, %v", list, err)
 	}
@@ -210,7 +227,7 @@ func TestWatchesEndWithTheStudy(t *testing.T) {
 // A reader who does not come back holds nothing up: what changes meanwhile waits
 // once, as it was last, and of more trials than are kept only the number.
 func TestTrialsWaitForASlowReader(t *testing.T) {
-	const more = 3
+	const more = 2*maxRead + 3
 	w := newTrialWatch(1)
 	states := []study.TrialState{study.TrialQueued, study.TrialRunning, study.TrialCompleted}
 	changes := []ledger.Change{{Reset: true, Revision: 1}, {Trial: &record.Trial{Number: maxKept + more + 1}, Revision: 1}}
@@ -224,22 +241,23 @@ func TestTrialsWaitForASlowReader(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	next := 1
-	for number, tr := range w.waiting() {
-		kept := tr != nil && tr.Number == number && tr.State == study.TrialCompleted
-		if number != next || kept != (number <= maxKept) {
-			t.Fatalf("trial %d as %+v, want trial %d as it was last", number, tr, next)
+	next, read := 1, []int{}
+	for b := range w.waiting() {
+		if b.number != next || b.trial == nil != (b.number > maxKept) || b.trial != nil && (b.trial.Number != next || b.trial.State != study.TrialCompleted) {
+			t.Fatalf("%+v, want trial %d as it was last", b, next)
 		}
-		next++
+		if next += b.count; b.trial == nil {
+			read = append(read, b.count)
+		}
 	}
-	if next != maxKept+more+1 {
-		t.Errorf("trials up to %d wait, want all %d", next-1, maxKept+more)
+	if next != maxKept+more+1 || !slices.Equal(read, []int{maxRead, maxRead, 3}) {
+		t.Errorf("trials up to %d wait, want all %d; %v are read at once", next-1, maxKept+more, read)
 	}
 	if err := w.receive(ledger.Change{Revision: 9, Trial: &record.Trial{Number: 1, State: study.TrialCompleted}}); err != nil {
 		t.Fatal(err)
 	}
-	if number, tr, ok := w.takeNext(); !ok || number != 1 || tr == nil {
-		t.Errorf("a change after all were taken: trial %d as %+v", number, tr)
+	if b, ok := w.takeNext(); !ok || b.number != 1 || b.trial == nil {
+		t.Errorf("a change after all were taken: %+v", b)
 	}
 }
 

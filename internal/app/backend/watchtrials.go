@@ -2,7 +2,6 @@ package backend
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"sync"
 
@@ -52,27 +51,37 @@ func (b *Backend) WatchTrials(ctx context.Context, nameOrID string, existing boo
 
 // sendTrials yields the waiting trials, and reports whether more are wanted.
 func (b *Backend) sendTrials(ctx context.Context, w *trialWatch, id string, yield func(record.Trial, error) bool) bool {
-	for number, t := range w.waiting() {
-		if t == nil {
-			read, err := b.l.Trial(ctx, id, number)
-			if errors.Is(err, ledger.ErrNotFound) {
-				return false // the study was deleted
-			}
+	for next := range w.waiting() {
+		trials := []record.Trial{}
+		if next.trial != nil {
+			trials = append(trials, *next.trial)
+		} else {
+			read, err := b.l.Trials(ctx, id, next.number, next.count)
 			if err != nil {
 				b.end(ctx, err, func(err error) { yield(record.Trial{}, err) })
 				return false
 			}
-			t = &read
+			trials = read
 		}
-		if !yield(*t, nil) {
-			return false
+		for _, t := range trials {
+			if !yield(t, nil) {
+				return false
+			}
+		}
+		if len(trials) < next.count {
+			return false // the study was deleted
 		}
 	}
 	return true
 }
 
-// maxKept is the number of trials that a watch keeps for its reader.
-const maxKept = 10_000
+const (
+	// maxKept is the number of trials that a watch keeps for its reader. A study has hundreds
+	// of thousands, and a token may open many watches that nobody reads from.
+	maxKept = 256
+	// maxRead is how many others are read from the ledger at once.
+	maxRead = 100
+)
 
 // trialWatch keeps changed trials until their reader takes them, each once in its
 // latest state. It ends after the revision that ends the study.
@@ -127,26 +136,43 @@ func (w *trialWatch) add(t record.Trial) {
 	}
 }
 
+// batch is what a reader takes at once: a trial, or the numbers of trials that follow each other
+// and are read from the ledger.
+type batch struct {
+	number, count int
+	trial         *record.Trial // nil if it must be read
+}
+
 // waiting takes the waiting trials, in the order of their changes.
-func (w *trialWatch) waiting() iter.Seq2[int, *record.Trial] {
-	return func(yield func(int, *record.Trial) bool) {
+func (w *trialWatch) waiting() iter.Seq[batch] {
+	return func(yield func(batch) bool) {
 		for {
-			number, t, ok := w.takeNext()
-			if !ok || !yield(number, t) {
+			next, ok := w.takeNext()
+			if !ok || !yield(next) {
 				return
 			}
 		}
 	}
 }
 
-func (w *trialWatch) takeNext() (number int, t *record.Trial, ok bool) {
+func (w *trialWatch) takeNext() (next batch, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.order) == 0 {
-		return 0, nil, false
+	for len(w.order) > 0 && next.count < maxRead {
+		number := w.order[0]
+		t := w.trials[number]
+		if next.count > 0 && (t != nil || number != next.number+next.count) {
+			break
+		}
+		w.order = w.order[1:]
+		delete(w.trials, number)
+		if t != nil {
+			return batch{number, 1, t}, true
+		}
+		if next.count == 0 {
+			next.number = number
+		}
+		next.count++
 	}
-	number, w.order = w.order[0], w.order[1:]
-	t = w.trials[number]
-	delete(w.trials, number)
-	return number, t, true
+	return next, next.count > 0
 }

@@ -161,6 +161,14 @@ func TestDamagedFiles(t *testing.T) {
 			return b
 		}, ""},
 		{"a log that was cut off", "wal/*.wal", func(b []byte) []byte { return b[:100_000] }, "it was cut off"},
+		{"a log file before the last that was cut off between two records", "wal/0000000000000000-*.wal", func(b []byte) []byte {
+			at := 0
+			for at < 100_000 {
+				at += 8 + int(binary.LittleEndian.Uint32(b[at:])) + int(b[at+7]&7)
+			}
+			return b[:at]
+		}, "it was cut off"},
+		{"an empty log file before the last", "wal/0000000000000000-*.wal", func([]byte) []byte { return nil }, "it was cut off"},
 		{"a log with a flipped bit", "wal/0000000000000000-0000000000000000.wal", func(b []byte) []byte { b[100_000] ^= 4; return b }, "cannot be read"},
 		{"a log with a zeroed page", "wal/0000000000000000-0000000000000000.wal", func(b []byte) []byte { clear(b[102_400:106_496]); return b }, "cannot be read"},
 		{"a snapshot with a flipped bit", "snap/*.snap", func(b []byte) []byte { b[len(b)/2] ^= 1; return b }, ""},

@@ -56,6 +56,7 @@ func readLog(dir string, segmentBytes int64, visit func(*raftpb.Entry)) (logStat
 		if err := r.file(name, i == len(names)-1, segmentBytes); err != nil {
 			return r.state, err
 		}
+		r.before = name
 	}
 	return r.state, nil
 }
@@ -66,6 +67,8 @@ type logReader struct {
 	visit func(*raftpb.Entry)
 	seq   uint64
 	crc   uint32
+	// before is the file before this one; empty for the first.
+	before string
 }
 
 // file reads a file of the log.
@@ -86,6 +89,9 @@ func (r *logReader) file(name string, last bool, segmentBytes int64) error {
 		if ok {
 			ok = r.sum(rec)
 		}
+		if !ok && at == 0 && r.before != "" && beginsSoundly(data) {
+			return &Damage{r.before, fmt.Sprintf("it ends after entry %d, which is not where %s begins: it was cut off", r.state.last, filepath.Base(name))}
+		}
 		if !ok {
 			return r.tear(name, data, at, last && torn(data, at, size))
 		}
@@ -101,6 +107,18 @@ func (r *logReader) file(name string, last bool, segmentBytes int64) error {
 		return r.tear(name, data, at, true)
 	}
 	return nil
+}
+
+// beginsSoundly reports whether a file's first two records fit together: the checksum of the file
+// before, and what follows it. If that checksum is another than that of the records before, those are
+// not all that there were.
+func beginsSoundly(data []byte) bool {
+	first, size, ok := frame(data)
+	if !ok || size == 0 || first.GetType() != wal.CrcType {
+		return false
+	}
+	second, _, ok := frame(data[size:])
+	return ok && second.GetCrc() == crc32.Update(first.GetCrc(), castagnoli, second.GetData())
 }
 
 // frame decodes the record at the start of data. size is 0 if nothing follows.
@@ -127,7 +145,7 @@ func frame(data []byte) (rec *walpb.Record, size int, ok bool) {
 // sum compares the running checksum of the log with a record's.
 func (r *logReader) sum(rec *walpb.Record) bool {
 	if rec.GetType() == wal.CrcType {
-		ok := r.crc == 0 || rec.GetCrc() == r.crc
+		ok := r.crc == 0 && r.before == "" || rec.GetCrc() == r.crc
 		r.crc = rec.GetCrc()
 		return ok
 	}
