@@ -28,7 +28,7 @@ from .record import FrozenTrial, TrialState
 from .transport import Message, Transport
 from .trial import Trial
 
-log = logging.getLogger("fantasia_hpo")
+log: logging.Logger = logging.getLogger("fantasia_hpo")
 
 _OF_A_PROCESS = ("_transport", "_client", "_numbers", "_rng", "_learned", "_heartbeat", "_reports", "_run")
 _SETTLES = 20  # how often a trial's end is told again because the space has changed

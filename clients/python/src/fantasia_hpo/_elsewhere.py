@@ -38,8 +38,9 @@ class _Traceback(Exception):
 
 def elsewhere(objective: Callable[[Trial], Any], executor: Executor) -> Callable[[Trial], Any]:
     """Return a function that has an executor evaluate trials, and waits for each."""
-    if hasattr(executor, "get_executor"):  # a client of Dask: without pure=False it would reuse results
-        executor = executor.get_executor(pure=False)
+    of_client = getattr(executor, "get_executor", None)
+    if of_client is not None:  # a client of Dask: without pure=False it would reuse results
+        executor = of_client(pure=False)
 
     def evaluate(trial: Trial) -> Any:
         future: Submitted = executor.submit(_evaluate, objective, trial)

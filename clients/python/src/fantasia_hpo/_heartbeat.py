@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from .trial import Trial
 
-log = logging.getLogger("fantasia_hpo")
+log: logging.Logger = logging.getLogger("fantasia_hpo")
 
 
 class Heartbeat:

@@ -38,6 +38,7 @@ def merged(name: str, known: Parameter, declared: Parameter) -> Parameter:
         return Categorical(tuple(values.values()), None, known.when)
     if (
         isinstance(known, Float | Int)
+        and isinstance(declared, Float | Int)
         and type(known) is type(declared)
         and (known.scale, known.step) == (declared.scale, declared.step)
     ):

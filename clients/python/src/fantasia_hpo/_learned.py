@@ -18,7 +18,7 @@ from ._results import Results
 from .parameters import Parameter, encode_point
 from .record import TrialState
 
-log = logging.getLogger("fantasia_hpo")
+log: logging.Logger = logging.getLogger("fantasia_hpo")
 
 _TRIES = 30  # how often a change of the space is made again because another process was faster
 _WHOLE = ("TRIAL_STATE_COMPLETED", "TRIAL_STATE_PRUNED")  # its program has asked for all that it needs

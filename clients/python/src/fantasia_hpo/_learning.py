@@ -71,10 +71,10 @@ class LearningTrial(Trial):
         """Declare a Categorical, and return its value. Without choices, it must have been declared before."""
         if choices is None:
             return self._again(name)
-        values = tuple({key(choice): choice for choice in choices}.values())
+        values = list({key(choice): choice for choice in choices}.values())
         if not values:
             raise SpaceError(f"parameter {name!r}: expected at least one choice, got none")
-        return self._declare(name, Categorical(values) if len(values) > 1 else Fixed(values[0]))
+        return self._declare(name, Categorical(tuple(values)) if len(values) > 1 else Fixed(values[0]))
 
     def point(self) -> dict[str, Any]:
         """Return the values that were asked for, as the study's JSON has them."""

@@ -107,7 +107,7 @@ def better(direction: Direction, a: float, b: float) -> bool:
 
 def dominates(objectives: Mapping[str, Objective], a: Sequence[float], b: Sequence[float]) -> bool:
     """Whether values are no worse in any objective, and better in one."""
-    ways = [o.direction for o in objectives.values()]
+    ways: list[Direction] = [o.direction for o in objectives.values()]
     worse = any(better(d, y, x) for d, x, y in zip(ways, a, b, strict=True))
     return not worse and any(better(d, x, y) for d, x, y in zip(ways, a, b, strict=True))
 
@@ -121,7 +121,7 @@ class Reported:
     """
 
     def __init__(self, objectives: Mapping[str, Objective]):
-        self._directions = {name: o.direction for name, o in objectives.items()}
+        self._directions: dict[str, Direction] = {name: o.direction for name, o in objectives.items()}
         self._by = next((name for name, o in objectives.items() if o.take == "best"), None)
         self._latest: dict[str, float] = {}
         self._chosen: dict[str, float] = {}

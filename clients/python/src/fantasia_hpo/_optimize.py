@@ -21,7 +21,7 @@ from ._progress import progress_of
 from .record import FrozenTrial, TrialState
 from .trial import Trial
 
-log = logging.getLogger("fantasia_hpo")
+log: logging.Logger = logging.getLogger("fantasia_hpo")
 
 _T = TypeVar("_T")
 _WAIT = 1.0  # seconds that a job waits for a trial before it looks whether it should stop

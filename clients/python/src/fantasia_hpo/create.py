@@ -20,7 +20,7 @@ from ._server import connect
 from .parameters import Float, Parameter, encode_point
 from .study import Study
 
-log = logging.getLogger("fantasia_hpo")
+log: logging.Logger = logging.getLogger("fantasia_hpo")
 
 _OPEN_BUDGET = 1000
 

@@ -33,7 +33,7 @@ class StudyFileError(SpaceError):
 
     def __init__(self, problems: Sequence[str]):
         super().__init__("\n".join(problems))
-        self.problems = tuple(problems)
+        self.problems: tuple[str, ...] = tuple(problems)
 
 
 class StudyEndedError(FantasiaError):

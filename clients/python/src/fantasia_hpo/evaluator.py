@@ -75,13 +75,13 @@ class Evaluator:
 
     def serve(self, source: TextIO | None = None, sink: TextIO | None = None) -> None:
         """Evaluate the trials that a worker writes to standard input, until it closes it."""
-        source, sink = source or sys.stdin, sink or sys.stdout
+        source, written = source or sys.stdin, sink or sys.stdout
         lock = threading.Lock()
 
         def send(**report: Any) -> None:
             with lock:
-                sink.write(json.dumps({"fantasia": report}) + "\n")
-                sink.flush()
+                written.write(json.dumps({"fantasia": report}) + "\n")
+                written.flush()
 
         work: queue.Queue[WorkerTrial | None] = queue.Queue()
         threading.Thread(target=self._read, args=(source, work, send), daemon=True).start()

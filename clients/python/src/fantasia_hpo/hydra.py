@@ -23,7 +23,7 @@ from .record import TrialState
 from .study import Study
 from .trial import Trial
 
-log = logging.getLogger("fantasia_hpo")
+log: logging.Logger = logging.getLogger("fantasia_hpo")
 
 
 @dataclass
@@ -62,7 +62,7 @@ class FantasiaSweeper(Sweeper):
         """Take what Hydra hands over."""
         self.hydra_context = hydra_context
         self.config = config
-        self.launcher = Plugins.instance().instantiate_launcher(
+        self.launcher: Any = Plugins.instance().instantiate_launcher(
             hydra_context=hydra_context, task_function=task_function, config=config
         )
 
@@ -98,10 +98,10 @@ class FantasiaSweeper(Sweeper):
                 "expected a sweep such as x=interval(0,1) in hydra.sweeper.params or the arguments, got none"
             )
         options = self._options
-        direction = options["direction"]
-        several = not isinstance(direction, str)
+        aim: Any = options["direction"]
+        given_as: dict[str, Any] = {"direction": aim} if isinstance(aim, str) else {"directions": list(aim)}
         return create_study(
-            **({"directions": list(direction)} if several else {"direction": direction}),
+            **given_as,
             parameters=parameters,
             name=options["study_name"],
             storage=options["storage"],

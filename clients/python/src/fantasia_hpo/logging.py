@@ -14,7 +14,7 @@ from collections.abc import Callable
 _FORMAT = "[%(levelname).1s %(asctime)s] %(message)s"
 
 WARNING = logging.WARNING
-logger = logging.getLogger("fantasia_hpo")
+logger: logging.Logger = logging.getLogger("fantasia_hpo")
 Writer = Callable[[str, int], None]  # writes a line of a level
 
 _writers: list[Writer] = []  # of the progress that is shown; the last one writes

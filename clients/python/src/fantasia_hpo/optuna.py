@@ -34,7 +34,7 @@ from .record import FrozenTrial, TrialState
 from .study import Study
 from .trial import Trial
 
-log = logging.getLogger("fantasia_hpo")
+log: logging.Logger = logging.getLogger("fantasia_hpo")
 
 _WAIT = 1.0  # seconds that the sampler waits before it looks whether there are points left
 
@@ -178,7 +178,7 @@ class FantasiaSampler(optuna.samplers.BaseSampler):
         return {k: v for k, v in self.__dict__.items() if k not in ("_lock", "_open")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        vars(self).update(state)
         self._renew()
         self.reseed_rng()
         renew_after_fork(self)

@@ -23,7 +23,7 @@ from .record import TrialState
 from .study import Study
 from .trial import Trial
 
-log = logging.getLogger("fantasia_hpo")
+log: logging.Logger = logging.getLogger("fantasia_hpo")
 
 
 class FantasiaSearch(Searcher):

@@ -21,7 +21,7 @@ from .record import TrialState
 from .study import Study
 from .trial import Trial
 
-log = logging.getLogger("fantasia_hpo")
+log: logging.Logger = logging.getLogger("fantasia_hpo")
 
 Candidates = Callable[[list[dict[str, Any]]], dict[str, Any]]
 
@@ -56,17 +56,18 @@ class FantasiaSearchCV(BaseSearchCV):  # type: ignore[misc]
         error_score: float | str = math.nan,
         return_train_score: bool = False,
     ):
-        super().__init__(
-            estimator=estimator,
-            scoring=scoring,
-            n_jobs=n_jobs,
-            refit=refit,
-            cv=cv,
-            verbose=verbose,
-            pre_dispatch=pre_dispatch,
-            error_score=error_score,
-            return_train_score=return_train_score,
-        )
+        common: dict[str, Any] = {  # scikit-learn has no types, and those of its defaults are too narrow
+            "estimator": estimator,
+            "scoring": scoring,
+            "n_jobs": n_jobs,
+            "refit": refit,
+            "cv": cv,
+            "verbose": verbose,
+            "pre_dispatch": pre_dispatch,
+            "error_score": error_score,
+            "return_train_score": return_train_score,
+        }
+        super().__init__(**common)
         self.parameters = parameters
         self.n_iter = n_iter
         self.name = name
@@ -74,7 +75,7 @@ class FantasiaSearchCV(BaseSearchCV):  # type: ignore[misc]
         self.algorithm = algorithm
         self.seed = seed
 
-    def _run_search(self, evaluate_candidates: Candidates) -> None:
+    def _run_search(self, evaluate_candidates: Candidates) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         metric = self.refit if isinstance(self.refit, str) else "score"
         self.study_: Study = create_study(
             name=self.name,
@@ -86,7 +87,8 @@ class FantasiaSearchCV(BaseSearchCV):  # type: ignore[misc]
             algorithm=self.algorithm,
             seed=self.seed,
         )
-        at_once = max(1, effective_n_jobs(self.n_jobs) // self.n_splits_)
+        jobs: Any = self.n_jobs
+        at_once = max(1, effective_n_jobs(jobs) // self.n_splits_)
         left, scored = self.n_iter, False
         failure: Exception | None = None
         while left > 0:

@@ -170,7 +170,9 @@ class Study(Asking):
             document["spec"]["initial"] = [p for p in initial if fits(parameters, p)]
 
         document = json.loads(self._edit(change)["studyFile"])
-        self.parameters = space_of(document["spec"]["parameters"], {**self.parameters, **parameters})
+        self.parameters: dict[str, Parameter] = space_of(
+            document["spec"]["parameters"], {**self.parameters, **parameters}
+        )
 
     def to_mlflow(self, experiment: str | None = None, tracking_uri: str | None = None) -> str:
         """Add a run of MLflow for each trial that ended, and return the id of the experiment.

@@ -47,9 +47,11 @@ class Owner(Protocol):
         checkpoint: str = "",
     ) -> FrozenTrial:
         """End a trial. See Study.tell."""
+        ...
 
     def release(self, trial: Trial, *, checkpoint: str = "", reason: str = "") -> None:
         """Hand a trial back. See Study.release."""
+        ...
 
     def _report(self, value: Value) -> dict[str, float]: ...
 
@@ -72,12 +74,12 @@ class Trial:
 
     def __init__(self, study: Owner, record: FrozenTrial, client_id: str):
         self.study = study
-        self.number = record.number
+        self.number: int = record.number
         self.params: dict[str, Any] = dict(record.params)
-        self.checkpoint = record.checkpoint
-        self.predecessor = record.predecessor
+        self.checkpoint: str = record.checkpoint
+        self.predecessor: int = record.predecessor
         self.client_id = client_id
-        self.attempt = record.attempt
+        self.attempt: int = record.attempt
         self._renew()
         renew_after_fork(self)
         self._reported = Reported(study.objectives)
@@ -93,7 +95,7 @@ class Trial:
         self._over = False
 
     def _renew(self) -> None:
-        self._lock = threading.Lock()
+        self._lock: threading.Lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k != "_lock"}

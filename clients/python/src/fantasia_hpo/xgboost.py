@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import xgboost
+from xgboost.callback import TrainingCallback
 
 from .errors import SpaceError, TrialPruned
 from .trial import Trial
 
 
-class PruningCallback(xgboost.callback.TrainingCallback):
+class PruningCallback(TrainingCallback):
     """Reports a metric after each round, and ends the training where the study stops the trial.
 
     `observation` is the name of an evaluation set and a metric, such as `validation-logloss`.
