@@ -3,7 +3,7 @@ import unittest
 
 import methods
 
-from fantasia_bench import early, publish, results, score
+from fantasia_bench import early, equation, publish, report, results, score
 
 BENCHMARKS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -45,6 +45,11 @@ class PublishedTest(unittest.TestCase):
     def test_escape(self):
         self.holds("escape.jsonl.xz", self.published, ("scores-batch", "ablation"), "escape-")
         self.assertIn(self.made("escape-open.jsonl.xz", self.published)["ablation"], self.document)
+
+    def test_the_scale_of_hebo_s_paper(self):
+        scale = self.published(None)
+        compared = report.Comparison(results.load(os.path.join(BENCHMARKS, "runs", "open.jsonl.xz")), scale, "batch", mixed=True)
+        self.assertEqual(equation.table(compared, scale), publish.places(self.document)["hebo-scales"])
 
     def test_early_stopping(self):
         made = early.tables(early.load([os.path.join(BENCHMARKS, "runs", "stopping.jsonl.xz")]))
