@@ -207,6 +207,9 @@ type Metrics struct {
 	Pattern string `json:"pattern,omitempty"`
 	// File is the path of a JSON object of metrics, relative to the trial's directory.
 	File string `json:"file,omitempty"`
+	// Events is the folder of TensorFlow's event files, relative to the trial's directory. In a
+	// Job it may be an absolute path in the program's container.
+	Events string `json:"events,omitempty"`
 }
 
 // GroupName returns the name of the group that stands for a metric in Metrics.Pattern: the

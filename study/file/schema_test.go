@@ -100,7 +100,7 @@ func TestSchemaJudges(t *testing.T) {
 	// features of YAML that JSON lacks, or the known algorithms.
 	beyond := []string{
 		"algorithm", "command", "constraints", "cycle", "dashes", "documents", "duplicates", "empty", "initial", "job-empty", "job-kind", "job-stream",
-		"jointly-unsatisfiable", "merge", "metrics-file", "metrics-group", "metrics-pattern", "metrics-regexp", "settings", "stopping", "stopping-file", "stream", "syntax", "unsatisfiable",
+		"jointly-unsatisfiable", "merge", "metrics-events", "metrics-file", "metrics-group", "metrics-pattern", "metrics-regexp", "settings", "stopping", "stopping-file", "stream", "syntax", "unsatisfiable",
 	}
 	files, err := filepath.Glob("testdata/*/*.yaml")
 	if err != nil {

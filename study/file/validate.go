@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -198,6 +199,10 @@ func completeTrial(spec *study.Spec, r *check.Report) {
 			r.Add(path+".metrics.file", "%q is read when a program ends, which in mode stream it does not after a trial: use a pattern, or reports",
 				t.Metrics.File)
 		}
+		if t.Mode == study.ModeStream && t.Metrics.Events != "" {
+			r.Add(path+".metrics.events", "%q has the events of one trial, but in mode stream a program evaluates many: use a pattern, or reports",
+				t.Metrics.Events)
+		}
 	}
 	checkEnv(r, path+".env", t.Env)
 	r.AddIf(strings.ContainsRune(t.Workdir, 0), path+".workdir", "%q holds a NUL character", t.Workdir)
@@ -227,10 +232,12 @@ func completeRetries(retries *study.Retries, r *check.Report) {
 func checkMetrics(m *study.Metrics, r *check.Report, spec *study.Spec) {
 	const path = "spec.trial.metrics"
 	switch {
-	case (m.Pattern == "") == (m.File == ""):
-		r.Add(path, "must have one of pattern and file: leave metrics out if the program reports them itself")
+	case howMany(m.Pattern != "", m.File != "", m.Events != "") != 1:
+		r.Add(path, "must have one of pattern, file and events: leave metrics out if the program reports them itself")
 	case m.File != "" && !filepath.IsLocal(m.File):
 		r.Add(path+".file", "%q: write a path inside of the trial's directory, such as metrics.json", m.File)
+	case m.Events != "" && !folder(m.Events):
+		r.Add(path+".events", "%q: write a folder inside of the trial's directory, such as logs, or for Jobs an absolute path in the container", m.Events)
 	case m.Pattern != "":
 		if _, err := regexp.Compile(m.Pattern); err != nil {
 			r.Add(path+".pattern", "%q is not a regular expression (RE2): %s", m.Pattern, err)
@@ -246,6 +253,24 @@ func checkMetrics(m *study.Metrics, r *check.Report, spec *study.Spec) {
 			checkGroup(r, m.Pattern, metric, "the metric of a limit")
 		}
 	}
+}
+
+// howMany returns how many conditions hold.
+func howMany(conditions ...bool) (n int) {
+	for _, holds := range conditions {
+		if holds {
+			n++
+		}
+	}
+	return n
+}
+
+// folder reports whether a path can be that of metrics.events.
+func folder(name string) bool {
+	if path.IsAbs(name) {
+		return path.Clean(name) == name && name != "/"
+	}
+	return filepath.IsLocal(name) && filepath.Clean(name) != "."
 }
 
 // checkGroup checks that a pattern has a group for a metric; role says which one it

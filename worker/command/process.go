@@ -15,6 +15,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 	"github.com/fantasia-hpo/fantasia/worker/report"
+	"github.com/fantasia-hpo/fantasia/worker/report/tfevent"
 )
 
 const (
@@ -48,7 +49,7 @@ func (e *Evaluator) runProcess(ctx context.Context, s *session) (evaluation.Endi
 	if err != nil {
 		return evaluation.Ending{}, err
 	}
-	finishReports := follow(ctx, at.report, s)
+	finishReports := follow(ctx, at, s)
 	stopped := e.supervise(ctx, child, s)
 	if err := capture.finish(); err != nil {
 		s.reports.Log.Warn("a log is incomplete", telemetry.LogError, err)
@@ -108,17 +109,37 @@ func (e *Evaluator) unended(err error) {
 	}
 }
 
-// follow reads the report file until the caller calls finish, which reads the rest.
-func follow(ctx context.Context, path string, s *session) (finish func()) {
-	t := report.NewTail(path, func(line report.Line) { s.takeReports(line.Read("the report file", report.Parse)) })
+// follow reads the report file, and the event files of metrics.events, until the caller calls finish,
+// which reads the rest.
+func follow(ctx context.Context, at place, s *session) (finish func()) {
+	t := report.NewTail(at.report, func(line report.Line) { s.takeReports(line.Read("the report file", report.Parse)) })
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	running.Go(func() { t.Follow(ctx) })
+	events := s.events(at.dir)
+	if events != nil {
+		running.Go(func() { events.Follow(ctx) })
+	}
 	return func() {
 		cancel()
 		running.Wait()
 		t.Finish()
+		if events == nil {
+			return
+		}
+		if err := events.Finish(); err != nil {
+			s.complain("no metrics.events: " + err.Error())
+		}
 	}
+}
+
+// events returns the folder of metrics.events of a trial with that directory; nil if there is none.
+func (s *session) events(dir string) *tfevent.Folder {
+	a := s.task.Assignment
+	if m := a.Run.Metrics; m != nil && m.Events != "" {
+		return tfevent.NewFolder(filepath.Join(dir, m.Events), a.MetricNames(), s.takeReports)
+	}
+	return nil
 }
 
 // readMetricsFile reads the file of metrics.file if the study names one.
@@ -132,9 +153,7 @@ func (s *session) readMetricsFile(dir string) {
 		s.takeReports([]report.Report{found}, nil)
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.reports.Complain("no metrics.file: " + err.Error())
+	s.complain("no metrics.file: " + err.Error())
 }
 
 func parseMetricsFile(dir, name string) (found report.Report, err error) {

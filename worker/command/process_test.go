@@ -132,6 +132,44 @@ func TestMetricsPattern(t *testing.T) {
 	want(t, evaluate(t, a), messaging.OutcomeFailed, messaging.ReasonNoValue, "no match of metrics.pattern")
 }
 
+// Event files of TensorFlow and tensorboardX (worker/report/tfevent/testdata) are read while the program runs and at
+// its end.
+func TestMetricsEvents(t *testing.T) {
+	testdata, err := filepath.Abs("../report/tfevent/testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, script, events, metric string
+		outcome                      messaging.Outcome
+		value                        float64
+		parts                        []string
+	}{
+		{"TensorFlow 1", `mkdir $FANTASIA_TRIAL_DIR/logs; cp -r ` + testdata + `/tensorflow1 $FANTASIA_TRIAL_DIR/logs`, "logs", "loss", messaging.OutcomeCompleted, float64(float32(0.2)), nil},
+		{"NaN in TensorFlow 2", `cp -r ` + testdata + `/tensorflow $FANTASIA_TRIAL_DIR/logs`, "logs", "validation/epoch_loss", messaging.OutcomeInfeasible, 0, []string{`"validation/epoch_loss" is NaN`}},
+		{"a tag with a slash", `cp -r ` + testdata + `/tensorboardX $FANTASIA_TRIAL_DIR/logs`, "logs", "val/loss", messaging.OutcomeCompleted, float64(float32(0.4)), nil},
+		{"other tags", `cp -r ` + testdata + `/tensorboardX $FANTASIA_TRIAL_DIR/logs`, "logs", "error", messaging.OutcomeFailed, 0, []string{`no "error"; saw "loss", "val/loss"`}},
+		{"two folders", `cp -r ` + testdata + `/tensorflow $FANTASIA_TRIAL_DIR/logs`, "logs", "epoch_loss", messaging.OutcomeFailed, 0, []string{"both train/epoch_loss and validation/epoch_loss"}},
+		{"no folder", `true`, "logs", "loss", messaging.OutcomeFailed, 0, []string{"no metrics.events: ", "logs does not exist"}},
+		{"a path of containers", `true`, "/train", "loss", messaging.OutcomeFailed, 0, []string{`spec.trial.metrics.events is "/train", a path that only the container of a Job can have`}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			a := shell(tt.script)
+			a.Run.Metrics, a.Objective.Metric = &study.Metrics{Events: tt.events}, tt.metric
+			e := evaluate(t, a)
+			reason := map[messaging.Outcome]string{messaging.OutcomeFailed: messaging.ReasonNoValue, messaging.OutcomeInfeasible: messaging.ReasonDiverged}[tt.outcome]
+			if tt.events == "/train" {
+				reason = messaging.ReasonCommand
+			}
+			want(t, e, tt.outcome, reason, tt.parts...)
+			if len(e.Values) > 0 && e.Values.First() != tt.value {
+				t.Errorf("value %v, want %v", e.Values.First(), tt.value)
+			}
+		})
+	}
+}
+
 func TestMetricsFile(t *testing.T) {
 	for _, tt := range []struct {
 		name, script, file string

@@ -3,6 +3,7 @@ package command
 import (
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"sync"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -28,6 +29,9 @@ type session struct {
 
 func newSession(task evaluation.Task, log *slog.Logger) (*session, error) {
 	pattern, err := report.PatternOf(&task.Assignment.Run, task.Assignment.MetricNames())
+	if m := task.Assignment.Run.Metrics; m != nil && m.Events != "" && !filepath.IsLocal(m.Events) {
+		err = fmt.Errorf("spec.trial.metrics.events is %q, a path that only the container of a Job can have; here it must be inside of the trial's directory, such as logs, where the program writes to $FANTASIA_TRIAL_DIR/logs", m.Events)
+	}
 	return &session{task: task, pattern: pattern, reports: evaluation.NewReports(task, log), ended: make(chan struct{})}, err
 }
 
@@ -53,6 +57,13 @@ func (s *session) takeReports(reports []report.Report, err error) {
 		return
 	}
 	s.reports.AddAll(reports, err, s.finish)
+}
+
+// complain keeps the first problem for the message of a failure.
+func (s *session) complain(problem string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reports.Complain(problem)
 }
 
 // finish ends the attempt if a report says so; the first one counts. The caller MUST hold the

@@ -18,8 +18,8 @@ import (
 // manifest returns the resource of an attempt, without an owner.
 func (p *plan) manifest(task evaluation.Task) (*unstructured.Unstructured, error) {
 	a := task.Assignment
-	if m := a.Run.Metrics; m != nil && m.File != "" && p.options.Sidecar == "" {
-		return nil, errors.New("trial.metrics.file needs the sidecar: start the worker with --sidecar IMAGE")
+	if m := a.Run.Metrics; m != nil && m.File+m.Events != "" && p.options.Sidecar == "" {
+		return nil, errors.New("trial.metrics.file and trial.metrics.events need the sidecar: start the worker with --sidecar IMAGE")
 	}
 	object, err := p.template.render(a.ParameterOrder, a.Parameters, words(task))
 	if err != nil {
@@ -63,6 +63,9 @@ func (p *plan) complete(object *unstructured.Unstructured, a *messaging.Assignme
 			return err
 		}
 		i.sidecar = &sidecar{image: p.options.Sidecar, policy: p.options.SidecarPolicy, attempt: attempt}
+		if m := a.Run.Metrics; m != nil {
+			i.sidecar.events = m.Events
+		}
 		i.variables = append(i.variables, i.sidecar.variables()...)
 	}
 	if err := i.apply(object.Object); err != nil {

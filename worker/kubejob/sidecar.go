@@ -2,6 +2,7 @@ package kubejob
 
 import (
 	"fmt"
+	"path"
 
 	"github.com/fantasia-hpo/fantasia/worker/kubejob/jobsidecar"
 )
@@ -11,13 +12,19 @@ const (
 	sidecarName   = "fantasia-report"
 	sidecarVolume = "fantasia-report"
 	sidecarMount  = "/var/run/fantasia"
+	// eventsVolume is the program's folder of event files, which the sidecar has at eventsMount.
+	eventsVolume = "fantasia-events"
+	eventsMount  = "/var/run/fantasia-events"
 	// workerPath is the path of the worker in its own image.
 	workerPath = "/usr/local/bin/worker"
 )
 
 // sidecar is the native sidecar that takes a program's reports. The program's own
 // command is not changed.
-type sidecar struct{ image, policy, attempt string }
+type sidecar struct {
+	image, policy, attempt string
+	events                 string // metrics.events; empty for none
+}
 
 // variables tell the program about the sidecar.
 func (s *sidecar) variables() []variable {
@@ -43,9 +50,26 @@ func (s *sidecar) apply(pod, container map[string]any) error {
 		"name": sidecarVolume, "emptyDir": map[string]any{"sizeLimit": "64Mi"},
 	})
 	container["volumeMounts"] = append(asList(container["volumeMounts"]), mount)
+	own := s.container(mount)
+	if s.events != "" {
+		s.share(spec, container, own)
+	}
 	// It comes first, as other init containers may report too.
-	spec["initContainers"] = append([]any{s.container(mount)}, asList(spec["initContainers"])...)
+	spec["initContainers"] = append([]any{own}, asList(spec["initContainers"])...)
 	return nil
+}
+
+// share gives the program a folder for its event files, which the sidecar can read. They may be
+// large, so only the pod's own limits on storage bound them.
+func (s *sidecar) share(spec, container, own map[string]any) {
+	at := s.events
+	if !path.IsAbs(at) {
+		at = path.Join(sidecarMount, at)
+	}
+	spec["volumes"] = append(asList(spec["volumes"]), map[string]any{"name": eventsVolume, "emptyDir": map[string]any{}})
+	container["volumeMounts"] = append(asList(container["volumeMounts"]), map[string]any{"name": eventsVolume, "mountPath": at})
+	own["volumeMounts"] = append(asList(own["volumeMounts"]), map[string]any{"name": eventsVolume, "mountPath": eventsMount, "readOnly": true})
+	own["args"] = append(asList(own["args"]), "--events", eventsMount)
 }
 
 func asList(v any) []any {

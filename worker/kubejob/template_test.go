@@ -197,6 +197,31 @@ func TestSidecar(t *testing.T) {
 	}
 }
 
+// The program and the sidecar share the folder of metrics.events, wherever the program has it.
+func TestSidecarReadsEvents(t *testing.T) {
+	for events, at := range map[string]string{"/train": "/train", "logs/tb": "/var/run/fantasia/logs/tb"} {
+		a := assignment()
+		a.Run.Metrics = &study.Metrics{Events: events}
+		object := manifestOf(t, newTestRunner(t, Options{Template: []byte(plainJob), Sidecar: "worker:1"}), a)
+		template := object.Object["spec"].(map[string]any)["template"].(map[string]any)
+		spec := template["spec"].(map[string]any)
+		first := asList(spec["initContainers"])[0].(map[string]any)
+		if diff := cmp.Diff([]any{
+			map[string]any{"name": sidecarVolume, "mountPath": "/var/run/fantasia"}, map[string]any{"name": eventsVolume, "mountPath": at},
+		}, containerOf(template, "")["volumeMounts"]); diff != "" {
+			t.Errorf("%s: the program's mounts: %s", events, diff)
+		}
+		if diff := cmp.Diff([]any{
+			map[string]any{"name": sidecarVolume, "mountPath": "/var/run/fantasia"}, map[string]any{"name": eventsVolume, "mountPath": eventsMount, "readOnly": true},
+		}, first["volumeMounts"]); diff != "" {
+			t.Errorf("%s: the sidecar's mounts: %s", events, diff)
+		}
+		if diff := cmp.Diff([]any{"job-sidecar", "--dir", "/var/run/fantasia", "--events", eventsMount}, first["args"]); diff != "" || len(asList(spec["volumes"])) != 2 {
+			t.Errorf("%s: %s, volumes %v", events, diff, spec["volumes"])
+		}
+	}
+}
+
 // TestOtherKinds injects into the pod templates of other kinds, wherever they are.
 func TestOtherKinds(t *testing.T) {
 	const containers = `{spec: {containers: [{name: main, image: train, args: ["${args}"]}]}}`
@@ -301,6 +326,7 @@ func TestRefused(t *testing.T) {
 		"unknown parameter": {job("${lr}", "${rate}"), nil, `no parameter "rate"; it has lr, layers, kind`},
 		"no number":         {job("spec:\n  template", "spec:\n  parallelism: !!int ${kind}\n  template"), nil, "int"},
 		"args in a mapping": {job("image: proxy", `image: "${args}"`), nil, "element of a list"},
+		"metrics.events":    {plainJob, func(a *messaging.Assignment) { a.Run.Metrics = &study.Metrics{Events: "/train"} }, "--sidecar"},
 		"metrics.file":      {plainJob, func(a *messaging.Assignment) { a.Run.Metrics = &study.Metrics{File: "out.json"} }, "--sidecar"},
 	} {
 		a := assignment()

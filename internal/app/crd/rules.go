@@ -101,8 +101,8 @@ var rules = map[string][]rule{
 			"mean is outside of the range"},
 	},
 	"Metrics": {
-		{"has(self.pattern) != has(self.file)", "",
-			"metrics have one of pattern and file: leave metrics out if the program reports them itself"},
+		{"[has(self.pattern), has(self.file), has(self.events)].filter(set, set).size() == 1", "",
+			"metrics have one of pattern, file and events: leave metrics out if the program reports them itself"},
 	},
 	"TrialTemplate": {
 		{"!has(self.job) || !has(self.command) && !has(self.workdir) && !has(self.env)", ".job",
@@ -110,6 +110,8 @@ var rules = map[string][]rule{
 		{"!has(self.command) || self.command[0] != ''", ".command", "the first element is the program's name or path, and is empty"},
 		{"!has(self.mode) || self.mode != 'stream' || !has(self.metrics) || !has(self.metrics.file)", ".metrics",
 			"a file is read when a program ends, which in mode stream it does not after a trial: use a pattern, or reports"},
+		{"!has(self.mode) || self.mode != 'stream' || !has(self.metrics) || !has(self.metrics.events)", ".metrics",
+			"event files are those of one trial, but in mode stream a program evaluates many: use a pattern, or reports"},
 		{"!has(self.env) || self.env.all(name, name.matches('^[A-Za-z_][A-Za-z0-9_]*$') && !name.startsWith('FANTASIA_'))", ".env",
 			"names of variables are letters, digits and underscores, with no digit first, and those that start with FANTASIA_ are reserved"},
 	},

@@ -215,7 +215,7 @@ func TestKatibErrorsNameTheField(t *testing.T) {
 		{"    trialSpec:", "    other:", "trialTemplate.trialSpec is missing"},
 		{"    trialSpec:", "    configMap: {name: x}\n    other:", "trialTemplate.configMap"},
 		{"  parameters:\n", "  nasConfig: {}\n  parameters:\n", "spec.nasConfig"},
-		{"  parameters:\n", "  metricsCollectorSpec: {collector: {kind: TensorFlowEvent}}\n  parameters:\n", `kind "TensorFlowEvent"`},
+		{"  parameters:\n", "  metricsCollectorSpec: {collector: {kind: Custom}}\n  parameters:\n", `kind "Custom": want StdOut, File, TensorFlowEvent`},
 		{"  parameters:\n", "  metricsCollectorSpec: {source: {filter: {metricsFormat: ['(a)']}}}\n  parameters:\n", "want two groups"},
 		{"${trialSpec.Name}", "${trialSpec.Color}", "${trialSpec.Color}"},
 	} {

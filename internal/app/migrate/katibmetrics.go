@@ -3,6 +3,7 @@ package migrate
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"regexp"
 	"strings"
 
@@ -20,6 +21,10 @@ const jsonFormat = `"([\w|-]+)"\s*:\s*"?([+-]?\d*(?:\.\d+)?(?:[EeDd][+-]?\d+)?)`
 // R and Fortran print it. It comes first, since Katib's own formats also match nothing.
 const diverged = `[+-]?(?i:nan|inf(?:inity)?)\b(?:\(\w*\))?|[+-]?1\.#\w+|\bNA\b|`
 
+// katibEvents is where Katib looks for event files without a path
+// (pkg/apis/controller/common/v1beta1/common_types.go of Katib).
+const katibEvents = "/var/log/katib/tfevent/"
+
 // metrics converts the metrics collector's settings to a pattern.
 func (e *experimentSpec) metrics(r *Result, s *study.Spec) error {
 	format := katibFormat
@@ -30,11 +35,14 @@ func (e *experimentSpec) metrics(r *Result, s *study.Spec) error {
 			if c.Source.File.Format == "JSON" {
 				format = jsonFormat
 			}
+		case "TensorFlowEvent":
+			e.events(r, s)
+			return nil
 		case "None", "Push":
 			r.note("metricsCollectorSpec %s: the program reports its metrics itself: see docs/tune/attach.md for how", kind)
 			return nil
 		default:
-			return fmt.Errorf("%w: spec.metricsCollectorSpec.collector.kind %q: want StdOut, File, None or Push; a program that prints its metrics needs no collector", ErrSource, kind)
+			return fmt.Errorf("%w: spec.metricsCollectorSpec.collector.kind %q: want StdOut, File, TensorFlowEvent, None or Push; a program that prints its metrics needs no collector", ErrSource, kind)
 		}
 		if formats := c.Source.Filter.Formats; len(formats) > 0 {
 			format = formats[0]
@@ -58,6 +66,15 @@ func (e *experimentSpec) metrics(r *Result, s *study.Spec) error {
 	s.Objective.Metric = study.GroupName(e.Objective.Metric)
 	s.Trial.Metrics = &study.Metrics{Pattern: strings.Join(patterns, "|")}
 	return nil
+}
+
+// events reads the event files of a TensorFlowEvent collector.
+func (e *experimentSpec) events(r *Result, s *study.Spec) {
+	folder := path.Clean(cmp.Or(e.Collector.Source.File.Path, katibEvents))
+	s.Trial.Metrics = &study.Metrics{Events: folder}
+	r.note("event files are read in %s by the sidecar, which shares that folder, empty at first, with the program: start kubeworker with --sidecar, or set kubejob.sidecar of the chart's pool. "+
+		"Where there are no containers, have the program write below $FANTASIA_TRIAL_DIR, and name that folder in spec.trial.metrics.events", folder)
+	r.note("a metric is the whole tag of a scalar, as in TensorBoard, where Katib takes each tag that begins with its name")
 }
 
 // metricPattern converts a format, whose first group is any metric's name and whose

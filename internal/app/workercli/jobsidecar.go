@@ -35,6 +35,7 @@ func jobSidecarCommand(stderr io.Writer) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Dir, "dir", "", "directory shared with the program")
+	f.StringVar(&o.Events, "events", "", "directory of the program's event files")
 	f.StringVar(&o.Listen, "http", o.Listen, "address at which the program may report over HTTP")
 	f.StringVar(&o.Message, "message", o.Message, "termination message file")
 	f.StringVar(&attempt, "attempt-json", "", "the attempt, as JSON")

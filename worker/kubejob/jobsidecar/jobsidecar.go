@@ -18,6 +18,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	"github.com/fantasia-hpo/fantasia/worker/report"
+	"github.com/fantasia-hpo/fantasia/worker/report/tfevent"
 	"github.com/fantasia-hpo/fantasia/worker/sidecar"
 )
 
@@ -36,6 +37,8 @@ const (
 type Options struct {
 	// Dir is the directory shared with the program.
 	Dir string
+	// Events is the folder of the attempt's event files, if it has metrics.events.
+	Events string
 	// Attempt is the pod's attempt: its objective decides which value counts, and its
 	// metrics file, if any, is read from Dir at the end.
 	Attempt Attempt
@@ -88,11 +91,32 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	t := report.NewTail(filepath.Join(o.Dir, ReportFile), func(line report.Line) { s.takeReports(line.Read("the report file", report.Parse)) })
+	finishEvents := s.followEvents(ctx)
 	t.Follow(ctx)
 	err = stop()
 	t.Finish()
+	finishEvents()
 	s.readMetrics()
 	return errors.Join(err, s.conclude())
+}
+
+// followEvents reads event files until the caller calls finish, after ctx has ended. That reads the rest.
+func (s *server) followEvents(ctx context.Context) (finish func()) {
+	a := s.options.Attempt.Assignment
+	if a.Run.Metrics == nil || a.Run.Metrics.Events == "" {
+		return func() {}
+	}
+	events := tfevent.NewFolder(s.options.Events, a.MetricNames(), s.takeReports)
+	var running sync.WaitGroup
+	running.Go(func() { events.Follow(ctx) })
+	return func() {
+		running.Wait()
+		if err := events.Finish(); err != nil {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.complain("no metrics.events: " + err.Error())
+		}
+	}
 }
 
 // takeReports takes reports and errors of unreadable ones. It writes the reports to the log,

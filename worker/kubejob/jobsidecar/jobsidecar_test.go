@@ -72,7 +72,7 @@ func start(t *testing.T, change func(a *messaging.Assignment)) *rig {
 	}
 	r := &rig{t: t, log: &writer{lines: make(chan string, 100)}}
 	r.address = filepath.Join(dir, "socket")
-	r.o = Options{Dir: dir, Attempt: *attempt, Listen: "unix:" + r.address, Log: r.log, Message: filepath.Join(dir, "message")}
+	r.o = Options{Dir: dir, Attempt: *attempt, Listen: "unix:" + r.address, Log: r.log, Message: filepath.Join(dir, "message"), Events: filepath.Join(dir, "events")}
 	if err := Prepare(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -126,6 +126,23 @@ func TestReportFile(t *testing.T) {
 	want := Summary{Value: new(Number(1)), Metrics: map[string]Number{"error": 5}, Checkpoint: "c", Reports: 3}
 	if diff := cmp.Diff(want, s, cmpopts.IgnoreUnexported(Summary{})); diff != "" {
 		t.Errorf("the summary differs (-want +got):\n%s", diff)
+	}
+}
+
+// Event files are read from the folder that the sidecar was given.
+func TestEvents(t *testing.T) {
+	r := start(t, func(a *messaging.Assignment) {
+		a.Run.Metrics, a.Objective = &study.Metrics{Events: "/train"}, study.Objective{Metric: "loss", Direction: study.Minimize, Take: study.TakeLast}
+	})
+	if err := os.CopyFS(r.o.Events, os.DirFS("../../report/tfevent/testdata/tensorflow1")); err != nil {
+		t.Fatal(err)
+	}
+	s := r.end()
+	if s.Value == nil || *s.Value != Number(float32(0.2)) || s.Reports != 5 {
+		t.Errorf("the summary is %+v", s)
+	}
+	if lines := strings.Count(r.log.text.String(), `"metrics":{"loss":`); lines != 5 || !strings.Contains(r.log.text.String(), `"step":40`) {
+		t.Errorf("the log says %s", r.log.text.String())
 	}
 }
 
