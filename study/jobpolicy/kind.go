@@ -45,6 +45,14 @@ func (k Kind) valid() error {
 	case len(k.Pods) == 0:
 		return errors.New("pods is missing; want the paths of all pod templates, such as [spec.pytorchReplicaSpecs.*.template]")
 	}
+	for _, c := range []struct{ field, expression string }{{"success", k.Success}, {"failure", k.Failure}} {
+		if c.expression == "" {
+			continue
+		}
+		if _, err := NewCondition(c.expression); err != nil {
+			return fmt.Errorf("%s: %w", c.field, err)
+		}
+	}
 	return nil
 }
 

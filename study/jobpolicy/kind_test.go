@@ -89,10 +89,13 @@ func TestCheckKind(t *testing.T) {
 
 func TestReadKinds(t *testing.T) {
 	for text, want := range map[string]string{
-		"a: {kinds: {X: {apiVersion: v1, resource: xs, pods: [spec]}}}":  `a.kinds.X: apiVersion: "v1" is not accepted; want GROUP/VERSION`,
-		"a: {kinds: {X: {apiVersion: a.b/v1, pods: [spec]}}}":            "a.kinds.X: resource is missing",
-		"a: {kinds: {X: {apiVersion: a.b/v1, resource: xs}}}":            "a.kinds.X: pods is missing",
-		"a: {kinds: {X: {apiVersion: a.b/v1, resource: xs, paths: []}}}": "paths",
+		"a: {kinds: {X: {apiVersion: v1, resource: xs, pods: [spec]}}}":                                  `a.kinds.X: apiVersion: "v1" is not accepted; want GROUP/VERSION`,
+		"a: {kinds: {X: {apiVersion: a.b/v1, pods: [spec]}}}":                                            "a.kinds.X: resource is missing",
+		"a: {kinds: {X: {apiVersion: a.b/v1, resource: xs}}}":                                            "a.kinds.X: pods is missing",
+		"a: {kinds: {X: {apiVersion: a.b/v1, resource: xs, pods: [spec], success: 'status.phase = 1'}}}": `a.kinds.X: success: condition "status.phase = 1": ERROR: <input>:1:14`,
+		"a: {kinds: {X: {apiVersion: a.b/v1, resource: xs, pods: [spec], failure: 'phase == 1'}}}":       `a.kinds.X: failure: condition "phase == 1": ERROR: <input>:1:1: undeclared reference to 'phase'`,
+		"a: {kinds: {X: {apiVersion: a.b/v1, resource: xs, pods: [spec], success: '\"Succeeded\"'}}}":    `success: condition "\"Succeeded\"" is string, must be true or false`,
+		"a: {kinds: {X: {apiVersion: a.b/v1, resource: xs, paths: []}}}":                                 "paths",
 	} {
 		if _, err := readKinds(t, text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want …%s…", text, err, want)

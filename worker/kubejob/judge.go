@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fantasia-hpo/fantasia/study/jobpolicy"
 )
 
 const (
@@ -71,7 +73,7 @@ type evidence struct {
 // judge determines the state of an attempt. success and failure are the conditions of
 // its kind; container is the name of the program's container, where empty means the
 // first of a pod.
-func judge(e evidence, success, failure *condition, container string) verdict {
+func judge(e evidence, success, failure *jobpolicy.Condition, container string) verdict {
 	pods := slices.SortedFunc(slices.Values(e.pods), func(a, b *corev1.Pod) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 	})
@@ -80,9 +82,9 @@ func judge(e evidence, success, failure *condition, container string) verdict {
 		return verdict{state: disrupted, cause: "it was deleted by someone else", code: -1}
 	case e.object == nil:
 		return verdict{state: running, code: -1}
-	case failure.holds(e.object.Object):
+	case failure.Holds(e.object.Object):
 		return failedBecause(e, pods, container)
-	case success.holds(e.object.Object):
+	case success.Holds(e.object.Object):
 		// A pod that was told to end may have exited successfully without finishing.
 		// Others were replaced, or were no longer needed.
 		ended := slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return p.Status.Phase != corev1.PodSucceeded })

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study/jobpolicy"
 )
 
 // recording is a cluster's last report about an attempt.
@@ -64,14 +65,14 @@ func asObject(t *testing.T, j *batchv1.Job) *unstructured.Unstructured {
 	return &object
 }
 
-func conditions(t *testing.T) (success, failure *condition) {
+func conditions(t *testing.T) (success, failure *jobpolicy.Condition) {
 	t.Helper()
 	s, f := conditionsOf(jobKind)
 	var err error
-	if success, err = compileCondition(s); err != nil {
+	if success, err = jobpolicy.NewCondition(s); err != nil {
 		t.Fatal(err)
 	}
-	if failure, err = compileCondition(f); err != nil {
+	if failure, err = jobpolicy.NewCondition(f); err != nil {
 		t.Fatal(err)
 	}
 	return success, failure
@@ -279,7 +280,7 @@ func TestConditions(t *testing.T) {
 		s, f := conditionsOf(schema.GroupKind{Group: tt.group, Kind: tt.kind})
 		got := ""
 		for name, text := range map[string]string{"success": s, "failure": f} {
-			c, err := compileCondition(text)
+			c, err := jobpolicy.NewCondition(text)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -287,7 +288,7 @@ func TestConditions(t *testing.T) {
 			if tt.status != nil {
 				object["status"] = tt.status
 			}
-			if c.holds(object) {
+			if c.Holds(object) {
 				got += name
 			}
 		}
@@ -296,7 +297,7 @@ func TestConditions(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"status.", "1 + 1", "nothing == 1"} {
-		if _, err := compileCondition(text); err == nil || !strings.Contains(err.Error(), text) {
+		if _, err := jobpolicy.NewCondition(text); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("the condition %q is refused with %v", text, err)
 		}
 	}

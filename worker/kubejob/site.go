@@ -32,7 +32,7 @@ type site struct {
 	*Runner
 	namespace        string
 	kind             schema.GroupVersionKind
-	success, failure *condition
+	success, failure *jobpolicy.Condition
 	// ownedBy is the owner of the resources, as Options.Owner is.
 	ownedBy string
 	// reporter is, for a kind that studies bring, the pod template whose program reports.
@@ -105,10 +105,10 @@ func teamOf(namespace string, j *study.Job) team {
 // kind.
 func (s *site) conditions(success, failure string) (err error) {
 	normalSuccess, normalFailure := conditionsOf(s.kind.GroupKind())
-	if s.success, err = compileCondition(cmp.Or(success, normalSuccess)); err != nil {
+	if s.success, err = jobpolicy.NewCondition(cmp.Or(success, normalSuccess)); err != nil {
 		return fmt.Errorf("success: %w", err)
 	}
-	if s.failure, err = compileCondition(cmp.Or(failure, normalFailure)); err != nil {
+	if s.failure, err = jobpolicy.NewCondition(cmp.Or(failure, normalFailure)); err != nil {
 		return fmt.Errorf("failure: %w", err)
 	}
 	return nil
