@@ -96,8 +96,8 @@ func (c *checker) output(w *world, out *Output) {
 	if state, want := e.Model().State, stateOf(e.space); state != nil && !bytes.Equal(state, want) {
 		c.fail("the optimiser's state is of the space %s, and the study's is %s", state, want)
 	}
-	if n := s.Recommended.Trial; n > 0 && !within(e, c.trials[n]) {
-		c.fail("trial %d is recommended and outside of the space", n)
+	if t := c.trials[s.Recommended.Trial]; t.Number > 0 && !(within(e, t) && isWithin(&e.spec.Definition.Spec, &t)) {
+		c.fail("trial %d is recommended and outside of the space or of a limit", t.Number)
 	}
 	if out.Ask != nil && w.asked != nil {
 		c.fail("a second request while one is under way")
@@ -235,6 +235,9 @@ func (c *checker) attempts(w *world, t *record.Trial) {
 			if !w.isWhole(t.Values) || !slices.Contains(w.reported[report{a.Worker, id}], t.Values.First()) {
 				c.fail("trial %d has a value that %s never reported", t.Number, a.Worker)
 			}
+			if !w.kept(t) {
+				c.fail("trial %d has the values %v with the metrics %v", t.Number, t.Values, t.Metrics)
+			}
 		}
 	}
 	handedOut := t.State == study.TrialQueued || t.State == study.TrialClaimed || t.State == study.TrialRunning
@@ -254,6 +257,8 @@ func (c *checker) attempts(w *world, t *record.Trial) {
 func (c *checker) committed(w *world) {
 	c.commits++
 	c.told(w.e)
+	c.tally(w.e)
+	c.limited(w.e)
 	if w.e.Status().State.Terminal() {
 		c.verdict(w)
 	}
@@ -298,7 +303,7 @@ func (c *checker) told(e *Engine) {
 		default:
 			ended++
 			better := best.Number == 0 || t.Rung > best.Rung || t.Rung == best.Rung && (t.Values.First() < best.Values.First() || t.Values.First() == best.Values.First() && t.Ended < best.Ended)
-			if t.State == study.TrialCompleted && better && len(e.spec.Definition.Spec.Several) == 0 {
+			if t.State == study.TrialCompleted && better && isWithin(&e.spec.Definition.Spec, &t) && len(e.spec.Definition.Spec.Several) == 0 {
 				best = t
 			}
 		}
@@ -310,7 +315,7 @@ func (c *checker) told(e *Engine) {
 		c.fail("%d trials in the space are open, %d are pending", open, len(p.Pending))
 	}
 	if got := e.Status().Best; got != best.Number {
-		c.fail("trial %d is the best of the space, and the status says %d", best.Number, got)
+		c.fail("trial %d is the best of the space within all limits, and the status says %d", best.Number, got)
 	}
 	if !e.tried.countable {
 		return
@@ -440,6 +445,7 @@ func fingerprint(e *Engine) string {
 		Wishes       []int
 		Requests     map[string]int
 		Observations []optimizer.Observation
+		Excess       []string // of the observations: JSON has no NaN
 		Points       []optimizer.Pending
 		Best         int
 		Evaluations  [2]int64
@@ -455,6 +461,9 @@ func fingerprint(e *Engine) string {
 	}
 	for i := range s.Open {
 		s.Open[i].Claimed = time.Time{} // by this leader's clock
+	}
+	for i := range s.Observations {
+		s.Excess, s.Observations[i].Excess = append(s.Excess, fmt.Sprint(s.Observations[i].Excess)), nil
 	}
 	if s.Status.State == study.Running { // says how the optimiser fares, which is not loaded
 		s.Status.Reason = ""

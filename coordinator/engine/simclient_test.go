@@ -208,6 +208,7 @@ func (s *simClient) instructed(id messaging.AttemptID) bool {
 		told := Told{Client: s.name, Trial: id.Trial, Attempt: s.named(id), Outcome: messaging.OutcomePruned}
 		if w.chance(2) {
 			told.Values = s.value(id)
+			told.Metrics = w.used(told.Values[0])
 		}
 		s.tells = append(s.tells, told)
 		return false
@@ -238,7 +239,7 @@ func (s *simClient) ends(id messaging.AttemptID) {
 	told := Told{Client: s.name, Trial: id.Trial, Attempt: s.named(id), Outcome: messaging.OutcomeCompleted}
 	switch n := w.rng.IntN(20); {
 	case n == 0:
-		told.Values = w.valuesOf(math.Inf(1))
+		told.Values, told.Metrics = w.valuesOf(math.Inf(1)), w.used(math.Inf(1))
 	case n <= 2:
 		told.Outcome, told.Failure = messaging.OutcomeFailed, &messaging.Failure{Reason: "simulated"}
 	case n == 3:
@@ -247,6 +248,7 @@ func (s *simClient) ends(id messaging.AttemptID) {
 		told.Outcome, told.Checkpoint = messaging.OutcomeHandedBack, "checkpoint of "+s.name
 	default:
 		told.Values = s.value(id)
+		told.Metrics = w.used(told.Values[0])
 	}
 	s.tells = append(s.tells, told)
 }
@@ -273,7 +275,7 @@ func (s *simClient) tell(told Told) bool {
 	if w.e == nil {
 		return true
 	}
-	told.Values = w.valuesOf(2)
+	told.Values, told.Metrics = w.valuesOf(2), w.used(2)
 	if other, ok := w.ask(told); ok && !errors.Is(other.Err, ErrRefused) {
 		w.check.fail("client %s told another value of trial %d: %v", s.name, told.Trial, other.Err)
 	}
@@ -322,7 +324,9 @@ func (w *world) wish() {
 		point = enqueued
 		ev = Enqueue{At: w.now, Point: point, RequestID: request}
 	case 1:
-		ev, source = Add{At: w.now, Point: point, Values: w.valuesOf(w.rng.Float64()), RequestID: request}, optimizer.SourceAdded
+		value := w.rng.Float64()
+		ev = Add{At: w.now, Point: point, Values: w.valuesOf(value), Metrics: w.used(value), RequestID: request}
+		source = optimizer.SourceAdded
 	default:
 		if n := w.status().Trials; n > 0 {
 			w.ask(CancelTrial{At: w.now, Trial: 1 + w.rng.IntN(n), Reason: "simulated"})

@@ -50,6 +50,7 @@ func newFidelityWorld(seed uint64, off safety) *world {
 	lo, hi, factor := 1.0, 9.0, 2+int(seed%2)
 	spec.Definition.Spec.Objective, spec.Definition.Spec.Several = w.objectives[0], nil // which levels need
 	w.objectives = w.objectives[:1]
+	spec.Definition.Spec.Limits, w.limits = nil, nil // which levels cannot have
 	spec.Definition.Spec.Parameters = append(spec.Definition.Spec.Parameters,
 		study.Parameter{Name: "epochs", Type: study.Fidelity, Min: &lo, Max: &hi, Reduction: &factor})
 	spec.Definition.Spec.Budget.MaxTrials += 15

@@ -57,10 +57,10 @@ func (w *world) isWhole(v study.Values) bool {
 	return len(v) > 0 && slices.Equal(v, w.valuesOf(v.First()))
 }
 
-// front: the ledger gives as the front the completed trials in the space that no other one
-// dominates. They are counted here pair by pair.
+// front: the ledger gives as the front the completed trials in the space and within all limits that
+// no other one dominates. They are counted here pair by pair.
 func (c *checker) front(w *world) {
-	if len(w.objectives) == 1 || w.e == nil {
+	if len(w.objectives) == 1 && w.limits == nil || w.e == nil {
 		return
 	}
 	spec := w.e.Spec()
@@ -70,7 +70,9 @@ func (c *checker) front(w *world) {
 		decode(w.led.trials[n], &t)
 		trials = append(trials, t)
 	}
-	counts := func(t *record.Trial) bool { return t.State == study.TrialCompleted && within(w.e, *t) }
+	counts := func(t *record.Trial) bool {
+		return t.State == study.TrialCompleted && within(w.e, *t) && isWithin(&spec.Definition.Spec, t)
+	}
 	var want []int
 	for i := range trials {
 		beaten := slices.ContainsFunc(trials, func(other record.Trial) bool {

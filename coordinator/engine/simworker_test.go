@@ -270,7 +270,7 @@ func (s *simWorker) evaluated(id messaging.AttemptID) {
 			key := report{s.name, id}
 			w.reported[key] = append(w.reported[key], value)
 		}
-		r.Values = w.valuesOf(value)
+		r.Values, r.Metrics = w.valuesOf(value), w.used(value)
 		if len(w.objectives) > 1 && w.chance(20) {
 			r.Values = r.Values[:1] // which fails the attempt
 		}
@@ -353,7 +353,7 @@ func (s *simWorker) prune(id messaging.AttemptID) {
 		value := s.w.rng.Float64()
 		key := report{s.name, id}
 		s.w.reported[key] = append(s.w.reported[key], value)
-		r.Values = s.w.valuesOf(value)
+		r.Values, r.Metrics = s.w.valuesOf(value), s.w.used(value)
 	}
 	s.finish(r)
 }
@@ -424,13 +424,14 @@ func (w *world) forge() {
 	}
 	value := -1.0
 	w.results = append(w.results, &messaging.Result{
-		AttemptID: id, Worker: "stranger", Outcome: messaging.OutcomeCompleted, Values: w.valuesOf(value), Started: w.now, Ended: w.now,
+		AttemptID: id, Worker: "stranger", Outcome: messaging.OutcomeCompleted, Values: w.valuesOf(value), Metrics: w.used(value), Started: w.now, Ended: w.now,
 	})
 	w.results = append(w.results, w.results[w.rng.IntN(len(w.results))])
 	w.arrived()
 }
 
-// update gives the study more trials or fewer, another parallelism, or another range.
+// update gives the study more trials or fewer, another parallelism, or another range; if it has limits,
+// often other ones, too.
 func (w *world) update() {
 	if w.e == nil {
 		return
@@ -450,6 +451,9 @@ func (w *world) update() {
 		q.Min, q.Max = &low, &high
 	default:
 		s.Budget.MaxTrials = max(1, s.Budget.MaxTrials+w.rng.IntN(9)-4)
+	}
+	if w.limits != nil && w.limits.IntN(2) == 0 {
+		s.Limits = w.someLimits()
 	}
 	w.step(Update{At: w.now, Study: spec})
 }

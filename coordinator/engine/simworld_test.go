@@ -41,6 +41,7 @@ type world struct {
 	queue, sent   []*messaging.Assignment // what waits for a worker, and all that ever did
 	maxTrials     int
 	objectives    []study.Objective                     // in the order of every trial's values
+	limits        *rand.Rand                            // the source of limits; nil if there are none
 	reported      map[report][]float64                  // all that was ever found
 	measured      map[messaging.AttemptID][]curve.Point // what programs reported, as it was stored first
 	measurers     map[messaging.AttemptID]string        // who reported it, "?" for several
@@ -143,6 +144,7 @@ func newWorld(seed uint64, off safety) *world {
 		w.led = newLedger(spec)
 	}
 	w.drawObjectives()
+	w.drawLimits()
 	for i := range 1 + rng.IntN(4) {
 		w.workers = append(w.workers, newSimWorker(w, i))
 	}
