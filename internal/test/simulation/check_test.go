@@ -214,8 +214,8 @@ func (c *checker) trial(id string, t *record.Trial) {
 		c.mu.Lock()
 		found := slices.Contains(c.values[attempt.Nonce], t.Values.First())
 		c.mu.Unlock()
-		if !found || !slices.Equal(t.Values, valuesOf(len(t.Values), t.Values.First())) {
-			c.fail("trial %d of %s has the values %v, which %s has not found", t.Number, id, t.Values, name(attempt))
+		if !found || !slices.Equal(t.Values, valuesOf(len(t.Values), t.Values.First())) || !keptMemory(t) {
+			c.fail("trial %d of %s has the values %v and the metrics %v, which %s has not found", t.Number, id, t.Values, t.Metrics, name(attempt))
 		}
 	}
 	if open > 1 || open == 1 && t.State.Terminal() {

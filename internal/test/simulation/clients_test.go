@@ -80,9 +80,10 @@ func (c *client) tellTrial(ctx context.Context, t *record.Trial) {
 			return
 		}
 	}
+	value := c.rng.Float64()
 	told := engine.Told{
 		Client: c.id, Trial: held.Trial, Attempt: held.Attempt,
-		Outcome: messaging.OutcomeCompleted, Values: valuesOf(len(c.objectives), c.rng.Float64()),
+		Outcome: messaging.OutcomeCompleted, Values: valuesOf(len(c.objectives), value), Metrics: map[string]float64{"memory": memoryOf(value)},
 	}
 	switch x := c.rng.Float64(); {
 	case x < 0.1:

@@ -26,9 +26,7 @@ func (w *world) severalObjectives(spec map[string]any, n int) {
 		map[string]any{"metric": "time", "direction": "minimize", "reference": 0.9},
 	}
 	spec["objectives"] = all[:n]
-	if a := spec["algorithm"].(map[string]any); a["name"] != "random" && a["name"] != "sobol" {
-		a["name"] = "nsga2"
-	}
+	limitable(spec)
 	if stop, ok := spec["earlyStopping"].(map[string]any); ok {
 		stop["metric"] = "loss"
 	}
@@ -63,18 +61,17 @@ type program struct{ evaluation.Func }
 func (p program) Evaluate(ctx context.Context, task evaluation.Task) evaluation.Ending {
 	ending := p.Func.Evaluate(ctx, task)
 	if objectives := task.Assignment.Objectives(); ending.Outcome == messaging.OutcomeCompleted {
-		ending.Values, ending.Metrics = valuesOf(len(objectives), ending.Values.First()), metricsOf(objectives, ending.Values.First())
+		first := ending.Values.First()
+		ending.Values, ending.Metrics = valuesOf(len(objectives), first), remember(metricsOf(objectives, first), first)
 	}
 	return ending
 }
 
-// front checks that the ledger gives as the front those trials that no other one dominates,
-// counted pair by pair.
+// front checks that the ledger gives as the front those trials within all limits that no other one
+// dominates, counted pair by pair; and what its status says of the limits.
 func (c *checker) front(s *ledger.Records) {
-	objectives := s.Study.Definition.Spec.Several
-	if objectives == nil {
-		return
-	}
+	spec := &s.Study.Definition.Spec
+	objectives := spec.Objectives()
 	var want []int
 	for i := range s.Trials {
 		t := &s.Trials[i]
@@ -85,7 +82,8 @@ func (c *checker) front(s *ledger.Records) {
 			c.fail("trial %d of %s is completed with %v; it has %d objectives", t.Number, s.Study.ID, t.Values, len(objectives))
 			return
 		}
-		if !slices.ContainsFunc(s.Trials, func(other record.Trial) bool { return beats(objectives, &other, t) }) {
+		beaten := slices.ContainsFunc(s.Trials, func(other record.Trial) bool { return withinAll(spec, &other) && beats(objectives, &other, t) })
+		if withinAll(spec, t) && !beaten {
 			want = append(want, t.Number)
 		}
 	}
@@ -97,6 +95,7 @@ func (c *checker) front(s *ledger.Records) {
 	if err != nil || !slices.Equal(got, want) {
 		c.fail("the front of study %s is of the trials %v, want %v: %v", s.Study.ID, got, want, err)
 	}
+	c.limits(s, want)
 }
 
 // beats reports whether a trial is completed with values that are at least as good as another

@@ -25,9 +25,9 @@ type saved struct {
 func TestRolledBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, &script{head: head{Seed: 1}}, stateDir(t))
-		s := w.newStudy(0)
+		s, _ := w.newStudy(0)
 		for s.Spec.ByClients() {
-			s = w.newStudy(0)
+			s, _ = w.newStudy(0)
 		}
 		w.studies = append(w.studies, s)
 		w.startWatching()

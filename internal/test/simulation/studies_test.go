@@ -26,8 +26,9 @@ const (
 
 // newStudy draws a study: its trials are evaluated by workers, by workers with a rule that
 // stops some early, by workers at several levels of a fidelity, or by clients of the API. Without
-// a fidelity, it can have several objectives.
-func (w *world) newStudy(i int) *study.Study {
+// a fidelity, it can have several objectives and limits. later is the study with the limits that it
+// gets while it runs; nil if they stay.
+func (w *world) newStudy(i int) (s, later *study.Study) {
 	parameters := []any{
 		map[string]any{"name": "x", "type": "float", "min": -1, "max": 1}, map[string]any{"name": "y", "type": "float", "min": 0, "max": 9},
 	}
@@ -52,6 +53,21 @@ func (w *world) newStudy(i int) *study.Study {
 		w.severalObjectives(spec, 2+int(4*x))
 	}
 	spec["parameters"] = parameters
+	if len(parameters) > 2 || w.draw("limits", i) > 0.4 {
+		return w.parse(i, spec), nil
+	}
+	limitable(spec)
+	spec["limits"] = w.drawLimits(i, 0)
+	s = w.parse(i, spec)
+	if w.draw("other limits", i) < 0.7 {
+		spec["limits"] = w.drawLimits(i, 1)
+		later = w.parse(i, spec)
+	}
+	return s, later
+}
+
+// parse returns the study with a specification.
+func (w *world) parse(i int, spec map[string]any) *study.Study {
 	raw, err := json.Marshal(map[string]any{
 		"apiVersion": study.APIVersion, "kind": study.Kind, "metadata": map[string]any{"name": fmt.Sprint("study-", i)}, "spec": spec,
 	})

@@ -109,12 +109,15 @@ func newWorld(t *testing.T, seed uint64, script *script, dir string) *world {
 func (w *world) run() {
 	w.startWatching()
 	for i := range 1 + w.rng.IntN(3) {
-		s := w.newStudy(i)
+		s, later := w.newStudy(i)
 		w.studies = append(w.studies, s)
 		delay := time.Duration(w.rng.IntN(10)) * time.Second
 		w.callers.Go(func() {
 			time.Sleep(delay)
 			w.create(w.calling, s)
+			if later != nil {
+				w.changeLimits(w.calling, later, i)
+			}
 		})
 		for n := range w.rng.IntN(3) + 1 {
 			if s.Spec.ByClients() {
