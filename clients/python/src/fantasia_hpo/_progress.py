@@ -186,9 +186,10 @@ class _Notebook:
     """One output of a notebook, which is replaced: two lines, and the history of the study."""
 
     def __init__(self) -> None:
-        from IPython.display import display
+        from IPython import display
 
-        self._handle: Any = display({"text/html": "", "text/plain": ""}, raw=True, display_id=True)
+        show: Any = display.display  # it has no types
+        self._handle: Any = show({"text/html": "", "text/plain": ""}, raw=True, display_id=True)
         self._picture, self._painted, self._latest = "", float("-inf"), ""
         _logging.write_by(self._write)
 
