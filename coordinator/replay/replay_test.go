@@ -58,6 +58,7 @@ type leader struct {
 	asks     []*engine.Ask
 	ids      int
 	edits    bool // of the space
+	limited  int  // how often the limits changed
 }
 
 func (l *leader) id() string    { l.ids++; return fmt.Sprintf("id%d", l.ids) }
@@ -65,9 +66,9 @@ func (l *leader) Nonce() string { return l.id() }
 func (l *leader) Trace() string { return l.id() }
 func (l *leader) Span() string  { return l.id() }
 
-func optimizers(t *testing.T, algorithm string) replay.Optimizers {
+func optimizers(t *testing.T, algorithm string, settings map[string]any) replay.Optimizers {
 	t.Helper()
-	o, err := registry.New(algorithm, nil)
+	o, err := registry.New(algorithm, settings)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,9 +84,16 @@ func lead(t *testing.T, algorithm string, trials int, seed uint64, edits bool) (
 // play is lead of a study.
 func play(t *testing.T, spec record.Study, seed uint64, edits bool) (record.Study, []record.Trial) {
 	t.Helper()
+	l := played(t, spec, seed, edits)
+	return l.spec, l.records()
+}
+
+// played plays a study to its end.
+func played(t *testing.T, spec record.Study, seed uint64, edits bool) *leader {
+	t.Helper()
 	algorithm, trials := spec.Definition.Spec.Algorithm.Name, spec.Definition.Spec.Budget.MaxTrials
 	l := &leader{
-		t: t, rng: rand.New(rand.NewPCG(seed, 0)), spec: spec, own: optimizers(t, algorithm),
+		t: t, rng: rand.New(rand.NewPCG(seed, 0)), spec: spec, own: optimizers(t, algorithm, spec.Definition.Spec.Algorithm.Settings),
 		now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), trials: map[int]record.Trial{}, edits: edits,
 	}
 	_, blind := l.own.Suggest.(optimizer.Blind)
@@ -103,7 +111,7 @@ func play(t *testing.T, spec record.Study, seed uint64, edits bool) (record.Stud
 		}
 		l.next()
 	}
-	return l.spec, l.records()
+	return l
 }
 
 // step applies an event after some time.
@@ -207,6 +215,12 @@ func (l *leader) tell() {
 	if epochs, ok := p["epochs"].(int64); ok {
 		told.Values[0] = math.Round(20*(told.Values[0]+(1-x)/float64(epochs))) / 20 // often equal
 	}
+	if l.spec.Definition.Spec.Several != nil {
+		told.Values = append(told.Values, x-y)
+	}
+	if l.spec.Definition.Spec.Limits != nil {
+		told.Metrics = map[string]float64{"memory": x + y}
+	}
 	switch l.rng.IntN(10) {
 	case 0:
 		told.Outcome, told.Values = messaging.OutcomeInfeasible, nil
@@ -229,7 +243,8 @@ func (l *leader) people() {
 	case 0:
 		l.step(engine.Enqueue{At: l.now, Point: p})
 	case 1:
-		l.step(engine.Add{At: l.now, Point: p, Values: study.Values{1 + l.rng.Float64()}})
+		values := study.Values{1 + l.rng.Float64(), 0}
+		l.step(engine.Add{At: l.now, Point: p, Values: values[:len(l.spec.Definition.Spec.Objectives())], Metrics: map[string]float64{"memory": 1}})
 	case 2:
 		if n := len(l.trials); n > 0 {
 			l.step(engine.CancelTrial{At: l.now, Trial: 1 + l.rng.IntN(n)})
@@ -248,6 +263,10 @@ func (l *leader) change() {
 			}
 			spec.Definition.Spec.Parameters = slices.Clone(spec.Definition.Spec.Parameters)
 			spec.Definition.Spec.Parameters[0].Max = &max
+		}
+		if spec.Definition.Spec.Limits != nil {
+			spec.Definition.Spec.Limits = []study.Limit{{Metric: "memory", Max: new(0.5 + l.rng.Float64())}, {Metric: "memory", Min: new(0.5 * l.rng.Float64())}}[:1+l.rng.IntN(2)]
+			l.limited++
 		}
 		spec.Definition.Spec.Parallelism = 2 + l.rng.IntN(4)
 		l.step(engine.Update{At: l.now, Study: spec})
@@ -297,9 +316,59 @@ func TestEverySuggestionIsMadeAgain(t *testing.T) {
 	}
 }
 
+// After limits have changed, and leaders too, the records give the suggestions before and after it
+// back: those before were made with other limits, and other trials were within them.
+func TestEditedLimits(t *testing.T) {
+	for _, algorithm := range []string{"nsga2", "hebo", "gp"} {
+		for _, several := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s several=%v", algorithm, several), func(t *testing.T) {
+				t.Parallel()
+				spec := definition(algorithm, 24)
+				s := &spec.Definition.Spec
+				if s.Limits = []study.Limit{{Metric: "memory", Max: new(0.75)}}; algorithm == "nsga2" {
+					s.Algorithm.Settings = map[string]any{"population": int64(4)}
+				}
+				if several {
+					s.Several = []study.Objective{s.Objective, {Metric: "size", Direction: study.Maximize, Take: study.TakeLast}}
+					s.Objective = study.Objective{}
+				}
+				l := played(t, spec, 5, false)
+				trials := l.records()
+				report, err := replay.Run(t.Context(), l.spec, trials, l.own, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				byModel := 0
+				for _, trial := range trials {
+					if trial.Source == optimizer.SourceModel {
+						byModel++
+					}
+				}
+				if report.First != nil || report.Until != 0 || report.Same != len(trials)-report.Others {
+					t.Errorf("%+v: %v", *report, report.First)
+				}
+				if l.limited < 2 || byModel < 5 {
+					t.Errorf("%d edits, and %d suggestions by the model, show too little", l.limited, byModel)
+				}
+				// The limits of a request matter: with others in its record, another suggestion is made.
+				for i := range trials {
+					if trials[i].Ask != nil {
+						ask := *trials[i].Ask
+						ask.Limits = []study.Limit{{Metric: "memory", Min: new(1.5)}}
+						trials[i].Ask = &ask
+					}
+				}
+				if report, err = replay.Run(t.Context(), l.spec, trials, l.own, nil); err != nil || report.First == nil {
+					t.Errorf("with other limits in the records: %+v, error %v, want a difference", report, err)
+				}
+			})
+		}
+	}
+}
+
 func run(t *testing.T, spec record.Study, trials []record.Trial, algorithm string) *replay.Report {
 	t.Helper()
-	report, err := replay.Run(t.Context(), spec, trials, optimizers(t, algorithm), nil)
+	report, err := replay.Run(t.Context(), spec, trials, optimizers(t, algorithm, nil), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -397,7 +466,7 @@ func TestCancelled(t *testing.T) {
 	spec, trials := lead(t, "random", 10, 1, false)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := replay.Run(ctx, spec, trials, optimizers(t, "random"), nil); err == nil {
+	if _, err := replay.Run(ctx, spec, trials, optimizers(t, "random", nil), nil); err == nil {
 		t.Error("a cancelled replay has no error")
 	}
 }
