@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"time"
 
 	"connectrpc.com/connect"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -130,17 +131,33 @@ func (settled) WrapStreamingClient(next connect.StreamingClientFunc) connect.Str
 	return next
 }
 
-// WrapStreamingHandler settles a stream's request.
+// WrapStreamingHandler settles a stream's request, and lets only so many streams of a caller begin
+// at the same time.
 func (settled) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
-		return next(ctx, &settledConn{conn, ctx})
+		f, ok := ctx.Value(inFlightKey{}).(*inFlight)
+		if !ok {
+			return next(ctx, &settledConn{conn, ctx, func() {}})
+		}
+		begun := f.turn(ctx)
+		defer begun()
+		late := time.AfterFunc(f.l.limits.Beginning, begun)
+		defer late.Stop()
+		return next(coordinator.WhenWaiting(ctx, begun), &settledConn{conn, ctx, begun})
 	}
 }
 
 // settledConn is a stream whose request is settled when it was received.
 type settledConn struct {
 	connect.StreamingHandlerConn
-	ctx context.Context //nolint:containedctx // connect's connections have no other way to it
+	ctx   context.Context //nolint:containedctx // connect's connections have no other way to it
+	begun func()          // ends the turn of its beginning
+}
+
+// Send implements connect.StreamingHandlerConn.
+func (c *settledConn) Send(message any) error {
+	defer c.begun()
+	return c.StreamingHandlerConn.Send(message)
 }
 
 // Receive implements connect.StreamingHandlerConn.

@@ -30,11 +30,15 @@ type Limits struct {
 	// 500; the leader lets 2,000 of all callers wait.
 	Suggestions int
 	// AtOnce is how many requests of a caller are worked on at the same time. Further requests wait
-	// for their turn; streams, and calls that wait for trials, need none. Default 8. A request that
+	// for their turn. A stream needs one until its first message was sent, or for as long as Beginning,
+	// and a call that waits for trials needs none. Default 8. A request that
 	// has waited for Patience goes on without a turn, so that requests which take long, such as in an
 	// outage of etcd, do not hold up others of their caller. Default 4 s.
 	AtOnce   int
 	Patience time.Duration
+	// Beginning is how long a stream has a turn at most: its reader may be slow, and some streams have
+	// nothing to send for long. Default 100 ms.
+	Beginning time.Duration
 	// Files is how many study files of a caller are read at the same time, and AllFiles how
 	// many of all callers. Further requests wait for a while. Default 2 and 4, but fewer than
 	// the processor has cores if it has several, so that the leader never waits for a core.
@@ -74,6 +78,9 @@ func (l Limits) withDefaults() Limits {
 	}
 	if l.Patience <= 0 {
 		l.Patience = 4 * time.Second
+	}
+	if l.Beginning <= 0 {
+		l.Beginning = 100 * time.Millisecond
 	}
 	if l.AllFiles <= 0 {
 		l.AllFiles = max(1, min(4, runtime.GOMAXPROCS(0)-1))

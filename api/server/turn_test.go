@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"iter"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -38,12 +39,68 @@ func (s *slowly) Study(ctx context.Context, name string) (server.Study, error) {
 	return s.Memory.Study(ctx, name)
 }
 
+// WatchStudy works before its first message, and ends after it.
+func (s *slowly) WatchStudy(ctx context.Context, name string) iter.Seq2[server.Study, error] {
+	return func(yield func(server.Study, error) bool) {
+		s.work()
+		yield(s.Memory.Study(ctx, name))
+		<-s.end
+	}
+}
+
 // Suggest waits for trials, which needs no turn.
 func (s *slowly) Suggest(ctx context.Context, _, _ string, _ int, _ time.Duration) (coordinator.Suggestions, error) {
 	coordinator.Waiting(ctx)
 	s.waiting <- struct{}{}
 	<-s.end
 	return coordinator.Suggestions{}, nil
+}
+
+// Of a caller's streams, only so many begin at the same time; each that has sent a message lets
+// another one begin, although it goes on.
+func TestStreamsBeginInTurns(t *testing.T) {
+	const streams = 12
+	for name, test := range map[string]struct {
+		beginning time.Duration
+		most      int64
+	}{
+		"until the first message": {time.Hour, 3},
+		"longer than a beginning": {time.Nanosecond, streams},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all, _ := tokens(t, "one "+digest("one")+" write")
+			backend := &slowly{Memory: servertest.NewMemory(), entered: make(chan struct{}), goOn: make(chan struct{}), end: make(chan struct{})}
+			create(t, backend.Memory, "watched")
+			address := serve(t, backend, server.Options{Tokens: all, Limits: server.Limits{AtOnce: 3, Patience: time.Hour, Beginning: test.beginning}})
+			one, ctx := bear(t, address, "grpc", "one"), within(t)
+			var running sync.WaitGroup
+			for range streams {
+				running.Go(func() {
+					stream, err := one.WatchStudy(ctx, connect.NewRequest(&fantasiav1.WatchStudyRequest{Name: "studies/watched"}))
+					if err != nil || !stream.Receive() {
+						t.Errorf("a stream begins with %v", err)
+						return
+					}
+					for stream.Receive() {
+					}
+					_ = stream.Close()
+				})
+			}
+			for range test.most {
+				<-backend.entered
+			}
+			for range streams - test.most {
+				backend.goOn <- struct{}{}
+				<-backend.entered
+			}
+			close(backend.goOn)
+			close(backend.end)
+			running.Wait()
+			if most := backend.most.Load(); most != test.most {
+				t.Errorf("%d streams began at the same time, want %d", most, test.most)
+			}
+		})
+	}
 }
 
 // Of a caller's requests, only so many are worked on at the same time. Those of others do not wait for

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"sync"
 
+	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 )
@@ -38,6 +39,9 @@ func (b *Backend) WatchTrials(ctx context.Context, nameOrID string, existing boo
 		})
 		defer w.running.Wait()
 		defer cancel()
+		if !existing {
+			coordinator.Waiting(ctx)
+		}
 		for range w.changed {
 			if !b.sendTrials(ctx, w, s.Study.ID, yield) {
 				return
