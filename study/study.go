@@ -35,7 +35,7 @@ type Study struct {
 // tells whether there is a command or a Job.
 func (s *Study) Head() *Study {
 	head := &Study{APIVersion: s.APIVersion, Kind: s.Kind, Metadata: s.Metadata, Spec: Spec{
-		Objective: s.Spec.Objective, Several: s.Spec.Several, Limits: s.Spec.Limits, Algorithm: Algorithm{Name: s.Spec.Algorithm.Name}, Budget: s.Spec.Budget,
+		Objective: s.Spec.Objective, Several: s.Spec.Several, Goal: s.Spec.Goal, Limits: s.Spec.Limits, Algorithm: Algorithm{Name: s.Spec.Algorithm.Name}, Budget: s.Spec.Budget,
 		Parallelism: s.Spec.Parallelism, Pool: s.Spec.Pool, Note: s.Spec.Note,
 	}}
 	if len(s.Spec.Trial.Command) > 0 {
@@ -63,6 +63,8 @@ type Spec struct {
 	// Several are the metrics to optimise together, from 2 to MaxObjectives; nil if there
 	// is only one.
 	Several []Objective `json:"objectives,omitempty"`
+	// Goal ends a study of several objectives; nil means no goal. A single objective has its own.
+	Goal *FrontGoal `json:"goal,omitempty"`
 	// Limits bound metrics, at most MaxLimits; nil means that every completed trial counts.
 	Limits     []Limit     `json:"limits,omitempty"`
 	Parameters []Parameter `json:"parameters"`
@@ -126,6 +128,12 @@ type Objective struct {
 	// Reference is the worst value of one of several objectives that is still of interest;
 	// nil means that it is not known.
 	Reference *float64 `json:"reference,omitempty"`
+}
+
+// FrontGoal ends a study of 2 to MaxVolume objectives, each of which has a reference.
+type FrontGoal struct {
+	// Hypervolume is that of the front, in the product of the metrics' units, above 0.
+	Hypervolume float64 `json:"hypervolume"`
 }
 
 // Algorithm chooses the optimiser.

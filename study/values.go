@@ -5,6 +5,10 @@ import "math"
 // MaxObjectives is the largest number of objectives of a study.
 const MaxObjectives = 8
 
+// MaxVolume is the largest number of objectives whose hypervolume is computed: with more, that
+// of a few hundred trials takes seconds.
+const MaxVolume = 4
+
 // Values are the results of an evaluation: one value for each objective of its study,
 // in the order of Spec.Objectives. They are empty if it did not complete.
 type Values []float64

@@ -44,6 +44,7 @@ func toStudy(s Study, now time.Time, file bool) (*fantasiav1.Study, error) {
 	for i := range spec.Several {
 		m.Objectives = append(m.Objectives, toObjective(&spec.Several[i]))
 	}
+	addFront(m, spec, s.Status.Front)
 	addLimits(m, spec, &s.Status)
 	if file {
 		text, err := json.Marshal(s.Spec.Definition)
@@ -53,6 +54,16 @@ func toStudy(s Study, now time.Time, file bool) (*fantasiav1.Study, error) {
 		m.StudyFile = string(text)
 	}
 	return m, addResults(m, s)
+}
+
+// addFront adds the goal of several objectives and the size of their front.
+func addFront(m *fantasiav1.Study, spec *study.Spec, f *record.Front) {
+	if spec.Goal != nil {
+		m.GoalHypervolume = new(spec.Goal.Hypervolume)
+	}
+	if f != nil {
+		m.Front = &fantasiav1.Front{Size: int32(f.Size), Hypervolume: f.Hypervolume}
+	}
 }
 
 // addLimits adds the study's limits and how its trials stand to them.

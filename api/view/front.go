@@ -71,16 +71,6 @@ func valuesOf(list []Optimal) []study.Values {
 	return values
 }
 
-// Hypervolume returns the hypervolume of a front, measured from the objectives' references. It is nil
-// if an objective has no reference, or if there are more than front.MaxVolume objectives.
-func Hypervolume(objectives []study.Objective, list []Optimal) *float64 {
-	reference := front.References(objectives)
-	if len(objectives) < 2 || len(objectives) > front.MaxVolume || reference == nil {
-		return nil
-	}
-	return new(front.Hypervolume(objectives, valuesOf(list), reference))
-}
-
 // SortFront sorts a front, the best in the first objective first, and returns it.
 func SortFront(front []Optimal, d study.Direction) []Optimal {
 	slices.SortStableFunc(front, func(a, b Optimal) int { return cmp.Compare(d.Cost(a.Values[0]), d.Cost(b.Values[0])) })

@@ -26,6 +26,8 @@ type Study struct {
 	// Front are the trials that no other trial dominates, the best in the first objective
 	// first, where there are several objectives; nil where there is one, and in lists.
 	Front []Optimal `json:"front,omitzero"`
+	// FrontSize is how many trials are on the front; nil where there is one objective.
+	FrontSize *int `json:"frontSize,omitempty"`
 	// Hypervolume is what the front dominates, where each of two to four objectives has a
 	// reference.
 	Hypervolume *float64 `json:"hypervolume,omitempty"`
@@ -199,6 +201,9 @@ func OfStudy(spec record.Study, status record.Status, best *record.Trial, recomm
 		Labels:      spec.Definition.Metadata.Labels,
 		Note:        spec.Definition.Spec.Note,
 		UnmetLimits: status.Unmet(&spec.Definition.Spec),
+	}
+	if f := status.Front; f != nil {
+		v.FrontSize, v.Hypervolume = new(f.Size), f.Hypervolume
 	}
 	within := 0
 	for i, l := range spec.Definition.Spec.Limits {

@@ -31,7 +31,7 @@ import (
 // A trial outside that a later edit takes in again counts again.
 //
 // If an update changes the limits, the space stays, but the history and the best trial are made
-// anew, and the recommendation is void.
+// anew, and the recommendation is void. If it changes references, the history and the front are.
 //
 // The record of the study is committed before the trials that follow from an update, and
 // the status after them. If a leader dies in between, the next one sees in the status that
@@ -46,7 +46,9 @@ func (e *Engine) update(spec record.Study) {
 	if edited {
 		spec.Space = e.spec.SpaceVersion() + 1
 	}
-	limited := !reflect.DeepEqual(e.spec.Definition.Spec.Limits, spec.Definition.Spec.Limits)
+	old, new := &e.spec.Definition.Spec, &spec.Definition.Spec
+	limited := !reflect.DeepEqual(old.Limits, new.Limits)
+	same := sameReferences(old.Several, new.Several)
 	if err := e.setSpec(spec); err != nil {
 		e.out.warn("refused the new specification: %v", err)
 		return
@@ -54,8 +56,10 @@ func (e *Engine) update(spec record.Study) {
 	e.dirty.spec = true
 	if edited {
 		e.enterSpace()
-	} else if limited {
+	} else if limited || !same {
 		e.learnAgain()
+	}
+	if limited {
 		e.status.Recommended = record.Recommendation{}
 	}
 	e.demand.exhausted, e.demand.infeasible, e.demand.resumed = false, nil, e.status.Position
@@ -103,12 +107,14 @@ func (e *Engine) enterSpace() {
 	e.demand.forgetAnswers()
 }
 
-// learnAgain makes anew what the engine knows of trials by the space and by the limits.
+// learnAgain makes anew what the engine knows of trials by the space, the limits and the
+// references.
 func (e *Engine) learnAgain() {
 	e.status.Position++ // what was made of the earlier ones is out of date
 	e.dirty.status = true
 	e.best, e.status.Best, e.status.Limits = nil, 0, nil
 	e.newHistory()
+	e.status.Front = e.frontStatus()
 	for _, t := range e.trials {
 		_ = e.locate(t) // one outside is no error
 		if t.facts().state != study.TrialCancelled {

@@ -26,6 +26,8 @@ func (e *Engine) verdict() (study.State, string) {
 	switch {
 	case goal != nil && e.best != nil && !e.direction().Better(*goal, e.best.facts().value):
 		return study.Completed, fmt.Sprintf("trial %d reached the goal: %g", e.best.facts().number, e.best.facts().value)
+	case e.frontReached() != "":
+		return study.Completed, e.frontReached()
 	case e.failedAtFirst():
 		return study.Failed, fmt.Sprintf("the first %d trials all failed; the last one: %s", firstFailures, e.lastWords())
 	case spec.Budget.MaxFailedTrials > 0 && c.Failed >= spec.Budget.MaxFailedTrials:

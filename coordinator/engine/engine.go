@@ -14,6 +14,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/front"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space"
 )
@@ -46,7 +47,8 @@ type Engine struct {
 	tried        tried
 	ladder       ladder
 	best         *trial
-	evaluations  durations // of evaluations that gave an answer or were stopped early
+	front        *front.Growing // nil if there is one objective
+	evaluations  durations      // of evaluations that gave an answer or were stopped early
 	stopper      stopper
 	curves       curves
 
@@ -67,6 +69,7 @@ func New(spec record.Study, ids IDs, settings Settings, at time.Time) (*Engine, 
 		return nil, Output{}, err
 	}
 	e.status, e.since = record.Status{State: study.Running, Started: at, Space: spec.Space}, at
+	e.status.Front = e.frontStatus()
 	e.dirty.status = true
 	return e, e.finish(), nil
 }
@@ -110,6 +113,7 @@ func (e *Engine) newHistory() {
 	e.observations = observations{latest: latest}
 	e.tried = newTried(e.space, e.switches)
 	e.ladder = newLadder(e.space, e.direction(), latest, e.switches)
+	e.front = newFront(&e.spec.Definition.Spec)
 }
 
 // Step applies one event and returns what follows from it. Its cost does not grow

@@ -28,7 +28,7 @@ func Load(spec record.Study, status record.Status, model record.Model, trials []
 	}
 	e.held, e.status, e.model, e.since = true, status, model, at
 	e.status.Counts, e.status.Trials = record.Counts{}, len(trials)
-	e.status.Best, e.status.Limits = 0, nil
+	e.status.Best, e.status.Front, e.status.Limits = 0, e.frontStatus(), nil
 	if status.Trials > len(trials) {
 		return nil, Output{}, fmt.Errorf("study %s: the ledger holds %d trials, but the status says %d", spec.ID, len(trials), status.Trials)
 	}

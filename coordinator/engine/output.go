@@ -36,9 +36,13 @@ func (a *Ask) Observed() int { return a.observed }
 
 // record returns what a trial's record says of the request, beside Request and From.
 func (a *Ask) record(cut bool) *record.Ask {
-	return &record.Ask{
+	r := &record.Ask{
 		N: a.N, MaxTrials: a.Problem.MaxTrials, Parallelism: a.Problem.Parallelism, Limits: a.Problem.Limits, Space: a.Space, Fallback: a.Fallback, Cut: cut,
 	}
+	for i := range a.Problem.Objectives {
+		r.References = append(r.References, a.Problem.Objectives[i].Reference)
+	}
+	return r
 }
 
 // Receipt tells a worker that its result was committed to the ledger or buried.

@@ -341,6 +341,9 @@ func (c *checker) verdict(w *world) {
 	}
 	best := w.e.best // its facts need no unpacking
 	goal := best != nil && spec.Objective.Goal != nil && best.facts().value <= *spec.Objective.Goal
+	if f := s.Front; spec.Goal != nil && f != nil && f.Hypervolume != nil { // see front, which checks it
+		goal = *f.Hypervolume >= spec.Goal.Hypervolume
+	}
 	budget := evaluated(c.trials) >= spec.Budget.MaxTrials
 	expired := spec.Budget.MaxDuration > 0 && !s.Ended.Before(s.Started.Add(time.Duration(spec.Budget.MaxDuration)))
 	points, finite := w.e.space.Searched().Size()

@@ -29,6 +29,14 @@ func (w *world) drawObjectives() {
 	if rng.IntN(2) == 0 {
 		w.objectives = append(w.objectives, study.Objective{Metric: "time", Direction: study.Minimize, Take: study.TakeLast})
 	}
+	if rng.IntN(2) == 0 {
+		for i := range w.objectives {
+			w.objectives[i].Reference = new([]float64{1, 0, 1}[i])
+		}
+		if rng.IntN(2) == 0 {
+			s.Goal = &study.FrontGoal{Hypervolume: 0.4 + 0.4*rng.Float64()}
+		}
+	}
 	s.Objective, s.Several = study.Objective{}, w.objectives
 	w.led = newLedger(spec)
 }
@@ -58,12 +66,13 @@ func (w *world) isWhole(v study.Values) bool {
 }
 
 // front: the ledger gives as the front the completed trials in the space and within all limits that
-// no other one dominates. They are counted here pair by pair.
+// no other one dominates, and the status has their number and hypervolume. They are counted here
+// pair by pair, and the hypervolume cell by cell.
 func (c *checker) front(w *world) {
 	if len(w.objectives) == 1 && w.limits == nil || w.e == nil {
 		return
 	}
-	spec := w.e.Spec()
+	spec, status := w.e.Spec(), w.e.Status().Front
 	var trials []record.Trial
 	for n := 1; n <= len(w.led.trials); n++ {
 		var t record.Trial
@@ -90,6 +99,71 @@ func (c *checker) front(w *world) {
 	if err != nil || !slices.Equal(got, want) {
 		c.fail("the front is of the trials %v, want %v: %v", got, want, err)
 	}
+	if len(w.objectives) == 1 {
+		if status != nil {
+			c.fail("the status of one objective has the front %+v", status)
+		}
+		return
+	}
+	if status == nil || status.Size != len(want) {
+		c.fail("the front has %d trials, and the status says %+v", len(want), status)
+		return
+	}
+	var values []study.Values
+	for i := range trials {
+		if counts(&trials[i]) {
+			values = append(values, trials[i].Values)
+		}
+	}
+	volume, measured := dominated(spec.Definition.Spec.Several, values)
+	if measured != (status.Hypervolume != nil) || measured && math.Abs(*status.Hypervolume-volume) > 1e-12 {
+		c.fail("the front dominates %v, and the status says %+v", volume, status)
+	}
+	if goal := spec.Definition.Spec.Goal; goal != nil && w.e.running() && volume >= goal.Hypervolume+1e-12 {
+		c.fail("the study is running although its front dominates %v, and the goal is %v", volume, goal.Hypervolume)
+	}
+}
+
+// dominated adds up the cells between the values and the references that one of the values
+// dominates; false if an objective has no reference.
+func dominated(objectives []study.Objective, values []study.Values) (volume float64, measured bool) {
+	edges := make([][]float64, len(objectives)) // as costs
+	cost := func(k int, v float64) float64 { return objectives[k].Direction.Cost(v) }
+	for k, o := range objectives {
+		if o.Reference == nil {
+			return 0, false
+		}
+		reference := cost(k, *o.Reference)
+		edges[k] = []float64{reference}
+		for _, v := range values {
+			if at := cost(k, v[k]); at < reference {
+				edges[k] = append(edges[k], at)
+			}
+		}
+		slices.Sort(edges[k])
+	}
+	var add func(corner []float64, size float64)
+	add = func(corner []float64, size float64) {
+		k := len(corner)
+		if k < len(objectives) {
+			for i := range edges[k][1:] {
+				add(append(slices.Clip(corner), edges[k][i]), size*(edges[k][i+1]-edges[k][i]))
+			}
+			return
+		}
+		if slices.ContainsFunc(values, func(v study.Values) bool {
+			for k := range corner {
+				if cost(k, v[k]) > corner[k] {
+					return false
+				}
+			}
+			return true
+		}) {
+			volume += size
+		}
+	}
+	add(nil, 1)
+	return volume, true
 }
 
 // better reports whether values are at least as good in every objective, and not equal.

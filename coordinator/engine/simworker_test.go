@@ -431,7 +431,7 @@ func (w *world) forge() {
 }
 
 // update gives the study more trials or fewer, another parallelism, or another range; if it has limits,
-// often other ones, too.
+// often other ones, too, and if it has references, sometimes another one.
 func (w *world) update() {
 	if w.e == nil {
 		return
@@ -454,6 +454,9 @@ func (w *world) update() {
 	}
 	if w.limits != nil && w.limits.IntN(2) == 0 {
 		s.Limits = w.someLimits()
+	}
+	if len(s.Several) > 0 && s.Several[0].Reference != nil && w.check.commits%3 == 0 {
+		*s.Several[0].Reference = 0.5 + 0.1*float64(w.check.commits%7)
 	}
 	w.step(Update{At: w.now, Study: spec})
 }

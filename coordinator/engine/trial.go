@@ -220,6 +220,9 @@ func (e *Engine) know(t *trial) {
 	if t.over = !o.Within(); !t.over && e.leads(t) {
 		e.lead(t)
 	}
+	if o.Outcome == optimizer.OutcomeCompleted && !t.over {
+		e.extend(o.Values)
+	}
 	e.observations.add(o)
 	e.ladder.add(t, o)
 }

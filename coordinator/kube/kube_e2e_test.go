@@ -43,6 +43,7 @@ func TestStudiesAsResources(t *testing.T) {
 	t.Run("manifests", r.with(testManifests))
 	t.Run("runs", r.with(testRuns))
 	t.Run("grows", r.with(testGrows))
+	t.Run("front", r.with(testFront))
 	t.Run("refused by the API server", r.with(testRefused))
 	t.Run("refused by the coordinator", r.with(testRejected))
 	t.Run("denied", r.with(testDenied))
@@ -119,6 +120,42 @@ func testRuns(t *testing.T, r *rig) {
 	row := fmt.Sprintf("%v", table.Rows[0].Cells[:7])
 	if want := fmt.Sprintf("[runs COMPLETED Accepted 12 12 %.4g %.4g]", got.Status.Best.Value, got.Status.Recommended.Mean); row != want {
 		t.Errorf("kubectl get shows %s, want %s", row, want)
+	}
+}
+
+// testFront looks at the columns of a study of two objectives, in whose front all trials are: both
+// objectives grow from 0.3 on, in opposite directions.
+func testFront(t *testing.T, r *rig) {
+	err := r.apply(r.study("front", 4,
+		"objective: {metric: loss, direction: minimize}",
+		"objectives: [{metric: loss, direction: minimize, reference: 1}, {metric: x, direction: maximize, reference: 0}]",
+		"min: 0", "min: 0.3", `gp, settings: {noise: "no"}`, "sobol"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := r.await("front", condition(kube.ConditionComplete, kube.ReasonCompleted, ""))
+	front, volume, worse := got.Status.Front, 0.0, 1.0
+	values := r.evaluations(r.namespace + ".front")
+	losses := make([]float64, 0, len(values))
+	for _, list := range values {
+		losses = append(losses, list[0])
+	}
+	slices.Sort(losses)
+	for _, loss := range slices.Backward(losses) { // the strip between it and the next larger loss
+		volume += (worse - loss) * (0.3 + math.Sqrt(loss))
+		worse = loss
+	}
+	if front == nil || front.Size != 4 || front.Hypervolume == nil || math.Abs(*front.Hypervolume-volume) > 1e-9 || got.Status.Best != nil {
+		t.Fatalf("the front is %+v, want 4 trials and a hypervolume of %v", front, volume)
+	}
+	row := map[string]any{}
+	table := r.table()
+	i := slices.IndexFunc(table.Rows, func(row metav1.TableRow) bool { return row.Cells[0] == "front" })
+	for k, c := range table.ColumnDefinitions {
+		row[c.Name] = table.Rows[i].Cells[k]
+	}
+	if size, ok := row["Front"].(float64); !ok || size != 4 || row["Hypervolume"] != fmt.Sprintf("%.4g", volume) {
+		t.Errorf("kubectl get shows %v, want the front of 4 trials and %.4g", row, volume)
 	}
 }
 

@@ -73,7 +73,7 @@ func evaluate(path string) (err error) {
 	if _, err := log.Write(append(line, '\n')); err != nil {
 		return err
 	}
-	fmt.Printf(`{"fantasia": {"metrics": {"loss": %v}}}`+"\n", value)
+	fmt.Printf(`{"fantasia": {"metrics": {"loss": %v, "x": %v}}}`+"\n", value, p.X)
 	return nil
 }
 

@@ -82,6 +82,7 @@ type Status struct {
 	Counts             *record.Counts     `json:"counts,omitempty"`
 	Best               *Best              `json:"best,omitempty"`
 	Recommended        *Recommendation    `json:"recommended,omitempty"`
+	Front              *Front             `json:"front,omitempty"`
 	StartTime          *metav1.Time       `json:"startTime,omitempty"`
 	CompletionTime     *metav1.Time       `json:"completionTime,omitempty"`
 	Conditions         []metav1.Condition `json:"conditions,omitempty"`
@@ -104,6 +105,15 @@ type Recommendation struct {
 	// Text is the mean rounded for kubectl's columns.
 	Text       string         `json:"text,omitempty"`
 	Parameters map[string]any `json:"parameters,omitempty"`
+}
+
+// Front is the front of a study of several objectives.
+type Front struct {
+	Size int `json:"size"`
+	// Hypervolume is nil if the objectives' references do not give one.
+	Hypervolume *float64 `json:"hypervolume,omitempty"`
+	// Text is the hypervolume rounded for kubectl's columns.
+	Text string `json:"text,omitempty"`
 }
 
 // Verdict tells whether a resource's study runs with its spec.
@@ -184,6 +194,13 @@ func (s *Status) fill(ledger view) {
 		s.Best = nil
 	case ledger.best != nil && len(ledger.best.Values) > 0:
 		s.Best = &Best{Trial: ledger.best.Number, Value: ledger.best.Values.First(), Parameters: ledger.best.Point}
+	}
+	s.Front = nil
+	if f := status.Front; f != nil {
+		s.Front = &Front{Size: f.Size, Hypervolume: f.Hypervolume}
+		if f.Hypervolume != nil {
+			s.Front.Text = rounded(*f.Hypervolume)
+		}
 	}
 	if r := ledger.recommended; r != nil {
 		s.Recommended = &Recommendation{Trial: r.Trial, Mean: r.Mean, SD: r.SD, Parameters: r.Point}

@@ -140,6 +140,26 @@ func TestStatusInJSON(t *testing.T) {
 	}
 }
 
+// The status of several objectives has the size of their front and its hypervolume, if it has one.
+func TestStatusOfAFront(t *testing.T) {
+	r := resource(t)
+	at := view{id: r.ID(), status: &record.Status{State: study.Running, Started: began}}
+	for _, c := range []struct {
+		status *record.Front
+		want   *Front
+	}{
+		{nil, nil},
+		{&record.Front{Size: 3, Hypervolume: new(0.300043)}, &Front{Size: 3, Hypervolume: new(0.300043), Text: "0.3"}},
+		{&record.Front{Size: 4}, &Front{Size: 4}},
+	} {
+		at.status.Front = c.status
+		r.Status = r.next(good, at, began)
+		if diff := cmp.Diff(c.want, r.Status.Front); diff != "" {
+			t.Errorf("the front (-want +got):\n%s", diff)
+		}
+	}
+}
+
 // A message of any length fits into the status.
 func TestLongMessages(t *testing.T) {
 	r := resource(t)

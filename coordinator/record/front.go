@@ -8,6 +8,14 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
+// Front is the size of a study's front, and how much of the space of values it dominates.
+type Front struct {
+	Size int `json:"size"`
+	// Hypervolume is measured from the objectives' references; nil if one has none, or if there
+	// are more than study.MaxVolume.
+	Hypervolume *float64 `json:"hypervolume,omitempty"`
+}
+
 // Front returns the completed trials within all limits that no other of them dominates, in their
 // order: of a study with one objective, those with the best value. Trials whose point is not in the
 // study's space do not count.

@@ -40,7 +40,7 @@ type Status struct {
 	// not Study.Space, the commit of an edit was cut off.
 	Space int `json:"space,omitempty"`
 	// Position is the ledger position. It grows by one with each created and each
-	// ended trial, and with each edit of the space or of the limits. A trial stores both of its positions.
+	// ended trial, and with each edit of the space, the limits or the references. A trial stores both of its positions.
 	Position int64 `json:"position"`
 	// Trials is how many trials have been created: the last one's number.
 	Trials int `json:"trials"`
@@ -48,6 +48,8 @@ type Status struct {
 	// none or if there are several objectives. Trials
 	// whose point is not in the study's space now do not count.
 	Best int `json:"best,omitempty"`
+	// Front is nil in a study of one objective. It MUST NOT be changed in place.
+	Front *Front `json:"front,omitempty"`
 	// Limits is nil in a study without limits, and until a trial has completed.
 	Limits *Limits `json:"limits,omitempty"`
 	// Recommended is updated from time to time while the study runs, and once more
@@ -263,6 +265,9 @@ type Ask struct {
 	Parallelism int `json:"parallelism"`
 	// Limits are the limits that the study had when the request was made.
 	Limits []study.Limit `json:"limits,omitempty"`
+	// References are those that several objectives had when the request was made, nil for one
+	// without a reference. It is empty if there is one objective.
+	References []*float64 `json:"references,omitempty"`
 	// Space is the version of the study's space, 0 for 1: see Study.Space.
 	Space int `json:"space,omitempty"`
 	// Fallback says that the request was for fallbacks, which another optimiser makes.

@@ -217,7 +217,7 @@ func (p *player) group() error {
 // problem returns what the optimiser knew at a request.
 func (p *player) problem(a *answer) *optimizer.Problem {
 	problem := &optimizer.Problem{
-		Space: p.space.Searched(), Direction: p.spec.FirstObjective().Direction, Objectives: p.spec.Several, Limits: a.ask.Limits, Seed: p.spec.Algorithm.Seed,
+		Space: p.space.Searched(), Direction: p.spec.FirstObjective().Direction, Objectives: objectives(p.spec, a.ask), Limits: a.ask.Limits, Seed: p.spec.Algorithm.Seed,
 		MaxTrials: a.ask.MaxTrials, Parallelism: a.ask.Parallelism,
 		Pending: []optimizer.Pending{},
 	}
@@ -236,6 +236,17 @@ func (p *player) problem(a *answer) *optimizer.Problem {
 	}
 	problem.First++
 	return problem
+}
+
+// objectives returns the objectives that a request was made with; nil for a single one.
+func objectives(spec *study.Spec, ask *record.Ask) []study.Objective {
+	list := slices.Clone(spec.Several)
+	for i, reference := range ask.References {
+		if i < len(list) {
+			list[i].Reference = reference
+		}
+	}
+	return list
 }
 
 // limit gives the observations of a problem their excess over its limits, if these are not the

@@ -28,10 +28,6 @@ func Of(objectives []study.Objective, all []study.Values) []int {
 	return front
 }
 
-// MaxVolume is the largest number of objectives of which hypervolumes are shown: with more,
-// that of a few hundred trials takes seconds.
-const MaxVolume = 4
-
 // costs returns values such that lower ones are better in every objective.
 func costs(objectives []study.Objective, v study.Values) []float64 {
 	list := make([]float64, len(v))
@@ -41,8 +37,12 @@ func costs(objectives []study.Objective, v study.Values) []float64 {
 	return list
 }
 
-// References returns the references of all objectives; nil if one has none.
+// References returns the references of several objectives, from which their hypervolume is
+// measured. It is nil if one has none, or if there are more than study.MaxVolume.
 func References(objectives []study.Objective) study.Values {
+	if len(objectives) < 2 || len(objectives) > study.MaxVolume {
+		return nil
+	}
 	references := make(study.Values, len(objectives))
 	for k := range objectives {
 		if objectives[k].Reference == nil {
@@ -103,19 +103,10 @@ func Hypervolume(objectives []study.Objective, all []study.Values, reference stu
 
 // Volumes returns the hypervolume after each of the values.
 func Volumes(objectives []study.Objective, all []study.Values, reference study.Values) []float64 {
-	volumes, total := make([]float64, len(all)), 0.0
-	var front [][]float64
-	limit := costs(objectives, reference)
+	g, volumes := NewGrowing(objectives, reference), make([]float64, len(all))
 	for i, v := range all {
-		if len(v) == len(objectives) {
-			p := costs(objectives, v)
-			if gain := pareto.Gain(front, p, limit); gain > 0 {
-				total += gain
-				front = slices.DeleteFunc(front, func(q []float64) bool { return pareto.Dominates(p, q) })
-				front = append(front, p)
-			}
-		}
-		volumes[i] = total
+		g.Add(v)
+		volumes[i] = g.volume
 	}
 	return volumes
 }

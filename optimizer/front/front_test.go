@@ -100,7 +100,7 @@ func TestVolumes(t *testing.T) {
 func TestVolumesAddUp(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 100 {
-		objectives := make([]study.Objective, 2+rng.IntN(4))
+		objectives := make([]study.Objective, 2+rng.IntN(3))
 		for i := range objectives {
 			objectives[i] = study.Objective{Direction: study.Minimize, Reference: new(0.8)}
 		}

@@ -3,6 +3,7 @@ package file
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/internal/check"
@@ -15,6 +16,7 @@ func completeObjectives(spec *study.Spec, r *check.Report) {
 	several := len(spec.Several) > 0 || !one && r.Places[path] != (check.Place{})
 	switch {
 	case !several:
+		r.AddIf(spec.Goal != nil, "spec.goal", "is for several objectives: write the goal of a single one as objective.goal")
 		completeObjective(&spec.Objective, "spec.objective", r)
 		r.AddIf(spec.Objective.Reference != nil, "spec.objective.reference", "is for one of several objectives: leave it out")
 		return
@@ -30,7 +32,7 @@ func completeObjectives(spec *study.Spec, r *check.Report) {
 		for k := range i {
 			r.AddIf(o.Metric != "" && o.Metric == spec.Several[k].Metric, at+".metric", "%q is the metric of objectives[%d] already: each objective has its own", o.Metric, k)
 		}
-		r.AddIf(o.Goal != nil, at+".goal", "is for a single objective: leave it out, since no value of one of several ends the study")
+		r.AddIf(o.Goal != nil, at+".goal", "is for a single objective: leave it out, or end the study by its hypervolume with spec.goal")
 		checkFinite(r, at+".reference", o.Reference)
 		if o.Take != study.TakeBest {
 			continue
@@ -38,9 +40,28 @@ func completeObjectives(spec *study.Spec, r *check.Report) {
 		r.AddIf(best != "", at+".take", "best is written for %q already: one report counts for all objectives, the best in one of them", best)
 		best = o.Metric
 	}
+	checkFrontGoal(spec, r)
 	for i, p := range spec.Parameters {
 		r.AddIf(p.Type == study.Fidelity, fmt.Sprintf("spec.parameters[%d].type", i), "fidelity needs a single objective, by which the best trials are promoted")
 	}
+}
+
+// checkFrontGoal checks the goal of several objectives.
+func checkFrontGoal(spec *study.Spec, r *check.Report) {
+	const path = "spec.goal"
+	if spec.Goal == nil {
+		return
+	}
+	v := spec.Goal.Hypervolume
+	r.AddIf(!(v > 0) || math.IsInf(v, 0), path+".hypervolume", "%v is not accepted; want a finite number above 0", v)
+	r.AddIf(len(spec.Several) > study.MaxVolume, path, "is for at most %d objectives, and the study has %d: leave it out", study.MaxVolume, len(spec.Several))
+	var without []string
+	for i := range spec.Several {
+		if spec.Several[i].Reference == nil {
+			without = append(without, fmt.Sprintf("objectives[%d]", i))
+		}
+	}
+	r.AddIf(len(without) > 0, path, "needs a reference of each objective, from which the hypervolume is measured: %s without one", strings.Join(without, ", "))
 }
 
 // completeObjective checks one objective.

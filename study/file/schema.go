@@ -84,6 +84,7 @@ func constrain(defs jsonschema.Definitions) {
 	property("Objective", "take").Default = study.DefaultTake
 	property("Spec", "objectives").MinItems = count(2)
 	property("Spec", "objectives").MaxItems = count(study.MaxObjectives)
+	property("FrontGoal", "hypervolume").ExclusiveMinimum = "0"
 	property("Spec", "limits").MaxItems = count(study.MaxLimits)
 	property("Limit", "metric").Pattern = property("Objective", "metric").Pattern
 	property("Spec", "parameters").MinItems = count(1)

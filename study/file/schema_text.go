@@ -12,6 +12,8 @@ func descriptions() map[string]string {
 		"Spec.Note":               "What people should know about the study.",
 		"Spec.Objective":          "The metric to optimise.",
 		"Spec.Several":            "The metrics to optimise together, instead of a single objective. The result is the front: the trials that no other trial beats in one objective without losing in another.",
+		"Spec.Goal":               "Ends a study of several objectives. Each of them needs a reference.",
+		"FrontGoal.Hypervolume":   "The study ends as soon as the front dominates this much of the space of values, up to the references: the product of the metrics' units.",
 		"Spec.Limits":             "Bounds of metrics. Only trials within all of them can be the best or on the front.",
 		"Limit.Metric":            "The name of a metric that the program reports. It can be an objective's.",
 		"Limit.Max":               "The largest value within the limit.",

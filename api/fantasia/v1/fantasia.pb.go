@@ -550,7 +550,12 @@ type Study struct {
 	WithinLimits int32 `protobuf:"varint,23,opt,name=within_limits,json=withinLimits,proto3" json:"within_limits,omitempty"`
 	// Which limit is the hard one, as text for users, if trials have completed and none of them
 	// is within all limits.
-	UnmetLimits   string `protobuf:"bytes,24,opt,name=unmet_limits,json=unmetLimits,proto3" json:"unmet_limits,omitempty"`
+	UnmetLimits string `protobuf:"bytes,24,opt,name=unmet_limits,json=unmetLimits,proto3" json:"unmet_limits,omitempty"`
+	// The hypervolume of the front that ends the study; unset if there is no such goal.
+	GoalHypervolume *float64 `protobuf:"fixed64,25,opt,name=goal_hypervolume,json=goalHypervolume,proto3,oneof" json:"goal_hypervolume,omitempty"`
+	// The front of several objectives, whose trials ListOptimalTrials lists; unset for a single
+	// one.
+	Front         *Front `protobuf:"bytes,26,opt,name=front,proto3" json:"front,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -753,6 +758,76 @@ func (x *Study) GetUnmetLimits() string {
 	return ""
 }
 
+func (x *Study) GetGoalHypervolume() float64 {
+	if x != nil && x.GoalHypervolume != nil {
+		return *x.GoalHypervolume
+	}
+	return 0
+}
+
+func (x *Study) GetFront() *Front {
+	if x != nil {
+		return x.Front
+	}
+	return nil
+}
+
+// Front is the size of a front, and how much of the space of values it dominates.
+type Front struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many trials are on it.
+	Size int32 `protobuf:"varint,1,opt,name=size,proto3" json:"size,omitempty"`
+	// Its hypervolume, measured from the references of two to four objectives, in the product
+	// of the metrics' units; unset if an objective has no reference, or if there are more.
+	Hypervolume   *float64 `protobuf:"fixed64,2,opt,name=hypervolume,proto3,oneof" json:"hypervolume,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Front) Reset() {
+	*x = Front{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Front) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Front) ProtoMessage() {}
+
+func (x *Front) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Front.ProtoReflect.Descriptor instead.
+func (*Front) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Front) GetSize() int32 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *Front) GetHypervolume() float64 {
+	if x != nil && x.Hypervolume != nil {
+		return *x.Hypervolume
+	}
+	return 0
+}
+
 // Limit bounds a metric.
 type Limit struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -770,7 +845,7 @@ type Limit struct {
 
 func (x *Limit) Reset() {
 	*x = Limit{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[1]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -782,7 +857,7 @@ func (x *Limit) String() string {
 func (*Limit) ProtoMessage() {}
 
 func (x *Limit) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[1]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -795,7 +870,7 @@ func (x *Limit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limit.ProtoReflect.Descriptor instead.
 func (*Limit) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{1}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Limit) GetMetric() string {
@@ -844,7 +919,7 @@ type Objective struct {
 
 func (x *Objective) Reset() {
 	*x = Objective{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[2]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -856,7 +931,7 @@ func (x *Objective) String() string {
 func (*Objective) ProtoMessage() {}
 
 func (x *Objective) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[2]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -869,7 +944,7 @@ func (x *Objective) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Objective.ProtoReflect.Descriptor instead.
 func (*Objective) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{2}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Objective) GetMetric() string {
@@ -928,7 +1003,7 @@ type TrialCounts struct {
 
 func (x *TrialCounts) Reset() {
 	*x = TrialCounts{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[3]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -940,7 +1015,7 @@ func (x *TrialCounts) String() string {
 func (*TrialCounts) ProtoMessage() {}
 
 func (x *TrialCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[3]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -953,7 +1028,7 @@ func (x *TrialCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialCounts.ProtoReflect.Descriptor instead.
 func (*TrialCounts) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{3}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *TrialCounts) GetPending() int32 {
@@ -1036,7 +1111,7 @@ type BestTrial struct {
 
 func (x *BestTrial) Reset() {
 	*x = BestTrial{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[4]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1048,7 +1123,7 @@ func (x *BestTrial) String() string {
 func (*BestTrial) ProtoMessage() {}
 
 func (x *BestTrial) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[4]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1061,7 +1136,7 @@ func (x *BestTrial) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BestTrial.ProtoReflect.Descriptor instead.
 func (*BestTrial) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{4}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *BestTrial) GetTrial() int32 {
@@ -1111,7 +1186,7 @@ type Recommendation struct {
 
 func (x *Recommendation) Reset() {
 	*x = Recommendation{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[5]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1123,7 +1198,7 @@ func (x *Recommendation) String() string {
 func (*Recommendation) ProtoMessage() {}
 
 func (x *Recommendation) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[5]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1136,7 +1211,7 @@ func (x *Recommendation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Recommendation.ProtoReflect.Descriptor instead.
 func (*Recommendation) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{5}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Recommendation) GetTrial() int32 {
@@ -1228,7 +1303,7 @@ type Trial struct {
 
 func (x *Trial) Reset() {
 	*x = Trial{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[6]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1240,7 +1315,7 @@ func (x *Trial) String() string {
 func (*Trial) ProtoMessage() {}
 
 func (x *Trial) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[6]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1253,7 +1328,7 @@ func (x *Trial) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trial.ProtoReflect.Descriptor instead.
 func (*Trial) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{6}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Trial) GetName() string {
@@ -1422,7 +1497,7 @@ type Stopped struct {
 
 func (x *Stopped) Reset() {
 	*x = Stopped{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[7]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1434,7 +1509,7 @@ func (x *Stopped) String() string {
 func (*Stopped) ProtoMessage() {}
 
 func (x *Stopped) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[7]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1447,7 +1522,7 @@ func (x *Stopped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stopped.ProtoReflect.Descriptor instead.
 func (*Stopped) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{7}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Stopped) GetAttempt() int32 {
@@ -1509,7 +1584,7 @@ type TrialTimes struct {
 
 func (x *TrialTimes) Reset() {
 	*x = TrialTimes{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[8]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1521,7 +1596,7 @@ func (x *TrialTimes) String() string {
 func (*TrialTimes) ProtoMessage() {}
 
 func (x *TrialTimes) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[8]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1534,7 +1609,7 @@ func (x *TrialTimes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialTimes.ProtoReflect.Descriptor instead.
 func (*TrialTimes) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{8}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *TrialTimes) GetAsked() *timestamppb.Timestamp {
@@ -1605,7 +1680,7 @@ type Reasons struct {
 
 func (x *Reasons) Reset() {
 	*x = Reasons{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[9]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1617,7 +1692,7 @@ func (x *Reasons) String() string {
 func (*Reasons) ProtoMessage() {}
 
 func (x *Reasons) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[9]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1630,7 +1705,7 @@ func (x *Reasons) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reasons.ProtoReflect.Descriptor instead.
 func (*Reasons) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{9}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Reasons) GetMean() float64 {
@@ -1699,7 +1774,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[10]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1711,7 +1786,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[10]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1724,7 +1799,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{10}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Attempt) GetNumber() int32 {
@@ -1814,7 +1889,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[11]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1826,7 +1901,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[11]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1839,7 +1914,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{11}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Failure) GetReason() string {
@@ -1904,7 +1979,7 @@ type Worker struct {
 
 func (x *Worker) Reset() {
 	*x = Worker{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[12]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1916,7 +1991,7 @@ func (x *Worker) String() string {
 func (*Worker) ProtoMessage() {}
 
 func (x *Worker) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[12]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1929,7 +2004,7 @@ func (x *Worker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Worker.ProtoReflect.Descriptor instead.
 func (*Worker) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{12}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Worker) GetName() string {
@@ -2024,7 +2099,7 @@ type RunningAttempt struct {
 
 func (x *RunningAttempt) Reset() {
 	*x = RunningAttempt{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[13]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2036,7 +2111,7 @@ func (x *RunningAttempt) String() string {
 func (*RunningAttempt) ProtoMessage() {}
 
 func (x *RunningAttempt) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[13]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2049,7 +2124,7 @@ func (x *RunningAttempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunningAttempt.ProtoReflect.Descriptor instead.
 func (*RunningAttempt) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{13}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RunningAttempt) GetTrial() string {
@@ -2092,7 +2167,7 @@ type Quota struct {
 
 func (x *Quota) Reset() {
 	*x = Quota{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[14]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2104,7 +2179,7 @@ func (x *Quota) String() string {
 func (*Quota) ProtoMessage() {}
 
 func (x *Quota) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[14]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2117,7 +2192,7 @@ func (x *Quota) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quota.ProtoReflect.Descriptor instead.
 func (*Quota) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{14}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Quota) GetHolder() string {
@@ -2164,7 +2239,7 @@ type ListQuotasRequest struct {
 
 func (x *ListQuotasRequest) Reset() {
 	*x = ListQuotasRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[15]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2176,7 +2251,7 @@ func (x *ListQuotasRequest) String() string {
 func (*ListQuotasRequest) ProtoMessage() {}
 
 func (x *ListQuotasRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[15]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2189,7 +2264,7 @@ func (x *ListQuotasRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuotasRequest.ProtoReflect.Descriptor instead.
 func (*ListQuotasRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{15}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{16}
 }
 
 // ListQuotasResponse has the quotas by holder.
@@ -2203,7 +2278,7 @@ type ListQuotasResponse struct {
 
 func (x *ListQuotasResponse) Reset() {
 	*x = ListQuotasResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[16]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2215,7 +2290,7 @@ func (x *ListQuotasResponse) String() string {
 func (*ListQuotasResponse) ProtoMessage() {}
 
 func (x *ListQuotasResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[16]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2228,7 +2303,7 @@ func (x *ListQuotasResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuotasResponse.ProtoReflect.Descriptor instead.
 func (*ListQuotasResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{16}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListQuotasResponse) GetQuotas() []*Quota {
@@ -2249,7 +2324,7 @@ type CreateStudyRequest struct {
 
 func (x *CreateStudyRequest) Reset() {
 	*x = CreateStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[17]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2261,7 +2336,7 @@ func (x *CreateStudyRequest) String() string {
 func (*CreateStudyRequest) ProtoMessage() {}
 
 func (x *CreateStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[17]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2274,7 +2349,7 @@ func (x *CreateStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateStudyRequest.ProtoReflect.Descriptor instead.
 func (*CreateStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{17}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CreateStudyRequest) GetStudyFile() string {
@@ -2295,7 +2370,7 @@ type CreateStudyResponse struct {
 
 func (x *CreateStudyResponse) Reset() {
 	*x = CreateStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[18]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2307,7 +2382,7 @@ func (x *CreateStudyResponse) String() string {
 func (*CreateStudyResponse) ProtoMessage() {}
 
 func (x *CreateStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[18]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2320,7 +2395,7 @@ func (x *CreateStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateStudyResponse.ProtoReflect.Descriptor instead.
 func (*CreateStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{18}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *CreateStudyResponse) GetStudy() *Study {
@@ -2341,7 +2416,7 @@ type GetStudyRequest struct {
 
 func (x *GetStudyRequest) Reset() {
 	*x = GetStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[19]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2353,7 +2428,7 @@ func (x *GetStudyRequest) String() string {
 func (*GetStudyRequest) ProtoMessage() {}
 
 func (x *GetStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[19]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2366,7 +2441,7 @@ func (x *GetStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStudyRequest.ProtoReflect.Descriptor instead.
 func (*GetStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{19}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GetStudyRequest) GetName() string {
@@ -2387,7 +2462,7 @@ type GetStudyResponse struct {
 
 func (x *GetStudyResponse) Reset() {
 	*x = GetStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[20]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2399,7 +2474,7 @@ func (x *GetStudyResponse) String() string {
 func (*GetStudyResponse) ProtoMessage() {}
 
 func (x *GetStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[20]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2412,7 +2487,7 @@ func (x *GetStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStudyResponse.ProtoReflect.Descriptor instead.
 func (*GetStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{20}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GetStudyResponse) GetStudy() *Study {
@@ -2437,7 +2512,7 @@ type ListStudiesRequest struct {
 
 func (x *ListStudiesRequest) Reset() {
 	*x = ListStudiesRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[21]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2449,7 +2524,7 @@ func (x *ListStudiesRequest) String() string {
 func (*ListStudiesRequest) ProtoMessage() {}
 
 func (x *ListStudiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[21]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2462,7 +2537,7 @@ func (x *ListStudiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStudiesRequest.ProtoReflect.Descriptor instead.
 func (*ListStudiesRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{21}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListStudiesRequest) GetPageSize() int32 {
@@ -2499,7 +2574,7 @@ type ListStudiesResponse struct {
 
 func (x *ListStudiesResponse) Reset() {
 	*x = ListStudiesResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[22]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2511,7 +2586,7 @@ func (x *ListStudiesResponse) String() string {
 func (*ListStudiesResponse) ProtoMessage() {}
 
 func (x *ListStudiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[22]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2524,7 +2599,7 @@ func (x *ListStudiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStudiesResponse.ProtoReflect.Descriptor instead.
 func (*ListStudiesResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{22}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListStudiesResponse) GetStudies() []*Study {
@@ -2552,7 +2627,7 @@ type WatchStudyRequest struct {
 
 func (x *WatchStudyRequest) Reset() {
 	*x = WatchStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[23]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2564,7 +2639,7 @@ func (x *WatchStudyRequest) String() string {
 func (*WatchStudyRequest) ProtoMessage() {}
 
 func (x *WatchStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[23]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2577,7 +2652,7 @@ func (x *WatchStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchStudyRequest.ProtoReflect.Descriptor instead.
 func (*WatchStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{23}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *WatchStudyRequest) GetName() string {
@@ -2598,7 +2673,7 @@ type WatchStudyResponse struct {
 
 func (x *WatchStudyResponse) Reset() {
 	*x = WatchStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[24]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2610,7 +2685,7 @@ func (x *WatchStudyResponse) String() string {
 func (*WatchStudyResponse) ProtoMessage() {}
 
 func (x *WatchStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[24]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2623,7 +2698,7 @@ func (x *WatchStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchStudyResponse.ProtoReflect.Descriptor instead.
 func (*WatchStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{24}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *WatchStudyResponse) GetStudy() *Study {
@@ -2649,7 +2724,7 @@ type UpdateStudyRequest struct {
 
 func (x *UpdateStudyRequest) Reset() {
 	*x = UpdateStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[25]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2661,7 +2736,7 @@ func (x *UpdateStudyRequest) String() string {
 func (*UpdateStudyRequest) ProtoMessage() {}
 
 func (x *UpdateStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[25]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2674,7 +2749,7 @@ func (x *UpdateStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateStudyRequest.ProtoReflect.Descriptor instead.
 func (*UpdateStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{25}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *UpdateStudyRequest) GetName() string {
@@ -2709,7 +2784,7 @@ type UpdateStudyResponse struct {
 
 func (x *UpdateStudyResponse) Reset() {
 	*x = UpdateStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[26]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2721,7 +2796,7 @@ func (x *UpdateStudyResponse) String() string {
 func (*UpdateStudyResponse) ProtoMessage() {}
 
 func (x *UpdateStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[26]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2734,7 +2809,7 @@ func (x *UpdateStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateStudyResponse.ProtoReflect.Descriptor instead.
 func (*UpdateStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{26}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *UpdateStudyResponse) GetStudy() *Study {
@@ -2757,7 +2832,7 @@ type StopStudyRequest struct {
 
 func (x *StopStudyRequest) Reset() {
 	*x = StopStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[27]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2769,7 +2844,7 @@ func (x *StopStudyRequest) String() string {
 func (*StopStudyRequest) ProtoMessage() {}
 
 func (x *StopStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[27]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2782,7 +2857,7 @@ func (x *StopStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopStudyRequest.ProtoReflect.Descriptor instead.
 func (*StopStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{27}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *StopStudyRequest) GetName() string {
@@ -2810,7 +2885,7 @@ type StopStudyResponse struct {
 
 func (x *StopStudyResponse) Reset() {
 	*x = StopStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[28]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2822,7 +2897,7 @@ func (x *StopStudyResponse) String() string {
 func (*StopStudyResponse) ProtoMessage() {}
 
 func (x *StopStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[28]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2835,7 +2910,7 @@ func (x *StopStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopStudyResponse.ProtoReflect.Descriptor instead.
 func (*StopStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{28}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *StopStudyResponse) GetStudy() *Study {
@@ -2858,7 +2933,7 @@ type DeleteStudyRequest struct {
 
 func (x *DeleteStudyRequest) Reset() {
 	*x = DeleteStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[29]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2870,7 +2945,7 @@ func (x *DeleteStudyRequest) String() string {
 func (*DeleteStudyRequest) ProtoMessage() {}
 
 func (x *DeleteStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[29]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2883,7 +2958,7 @@ func (x *DeleteStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteStudyRequest.ProtoReflect.Descriptor instead.
 func (*DeleteStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{29}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *DeleteStudyRequest) GetName() string {
@@ -2909,7 +2984,7 @@ type DeleteStudyResponse struct {
 
 func (x *DeleteStudyResponse) Reset() {
 	*x = DeleteStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[30]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2921,7 +2996,7 @@ func (x *DeleteStudyResponse) String() string {
 func (*DeleteStudyResponse) ProtoMessage() {}
 
 func (x *DeleteStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[30]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2934,7 +3009,7 @@ func (x *DeleteStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteStudyResponse.ProtoReflect.Descriptor instead.
 func (*DeleteStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{30}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{31}
 }
 
 // ArchivedStudy is a study in the archive.
@@ -2962,7 +3037,7 @@ type ArchivedStudy struct {
 
 func (x *ArchivedStudy) Reset() {
 	*x = ArchivedStudy{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[31]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2974,7 +3049,7 @@ func (x *ArchivedStudy) String() string {
 func (*ArchivedStudy) ProtoMessage() {}
 
 func (x *ArchivedStudy) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[31]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2987,7 +3062,7 @@ func (x *ArchivedStudy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchivedStudy.ProtoReflect.Descriptor instead.
 func (*ArchivedStudy) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{31}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ArchivedStudy) GetName() string {
@@ -3057,7 +3132,7 @@ type ArchiveStudyRequest struct {
 
 func (x *ArchiveStudyRequest) Reset() {
 	*x = ArchiveStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[32]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3069,7 +3144,7 @@ func (x *ArchiveStudyRequest) String() string {
 func (*ArchiveStudyRequest) ProtoMessage() {}
 
 func (x *ArchiveStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[32]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3082,7 +3157,7 @@ func (x *ArchiveStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveStudyRequest.ProtoReflect.Descriptor instead.
 func (*ArchiveStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{32}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ArchiveStudyRequest) GetName() string {
@@ -3103,7 +3178,7 @@ type ArchiveStudyResponse struct {
 
 func (x *ArchiveStudyResponse) Reset() {
 	*x = ArchiveStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[33]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3115,7 +3190,7 @@ func (x *ArchiveStudyResponse) String() string {
 func (*ArchiveStudyResponse) ProtoMessage() {}
 
 func (x *ArchiveStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[33]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3128,7 +3203,7 @@ func (x *ArchiveStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveStudyResponse.ProtoReflect.Descriptor instead.
 func (*ArchiveStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{33}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ArchiveStudyResponse) GetStudy() *ArchivedStudy {
@@ -3150,7 +3225,7 @@ type UnarchiveStudyRequest struct {
 
 func (x *UnarchiveStudyRequest) Reset() {
 	*x = UnarchiveStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[34]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3162,7 +3237,7 @@ func (x *UnarchiveStudyRequest) String() string {
 func (*UnarchiveStudyRequest) ProtoMessage() {}
 
 func (x *UnarchiveStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[34]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3175,7 +3250,7 @@ func (x *UnarchiveStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnarchiveStudyRequest.ProtoReflect.Descriptor instead.
 func (*UnarchiveStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{34}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *UnarchiveStudyRequest) GetName() string {
@@ -3196,7 +3271,7 @@ type UnarchiveStudyResponse struct {
 
 func (x *UnarchiveStudyResponse) Reset() {
 	*x = UnarchiveStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[35]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3208,7 +3283,7 @@ func (x *UnarchiveStudyResponse) String() string {
 func (*UnarchiveStudyResponse) ProtoMessage() {}
 
 func (x *UnarchiveStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[35]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3221,7 +3296,7 @@ func (x *UnarchiveStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnarchiveStudyResponse.ProtoReflect.Descriptor instead.
 func (*UnarchiveStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{35}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *UnarchiveStudyResponse) GetStudy() *Study {
@@ -3244,7 +3319,7 @@ type ListArchivedStudiesRequest struct {
 
 func (x *ListArchivedStudiesRequest) Reset() {
 	*x = ListArchivedStudiesRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[36]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3256,7 +3331,7 @@ func (x *ListArchivedStudiesRequest) String() string {
 func (*ListArchivedStudiesRequest) ProtoMessage() {}
 
 func (x *ListArchivedStudiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[36]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3269,7 +3344,7 @@ func (x *ListArchivedStudiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListArchivedStudiesRequest.ProtoReflect.Descriptor instead.
 func (*ListArchivedStudiesRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{36}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ListArchivedStudiesRequest) GetPageSize() int32 {
@@ -3299,7 +3374,7 @@ type ListArchivedStudiesResponse struct {
 
 func (x *ListArchivedStudiesResponse) Reset() {
 	*x = ListArchivedStudiesResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3311,7 +3386,7 @@ func (x *ListArchivedStudiesResponse) String() string {
 func (*ListArchivedStudiesResponse) ProtoMessage() {}
 
 func (x *ListArchivedStudiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3324,7 +3399,7 @@ func (x *ListArchivedStudiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListArchivedStudiesResponse.ProtoReflect.Descriptor instead.
 func (*ListArchivedStudiesResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{37}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ListArchivedStudiesResponse) GetStudies() []*ArchivedStudy {
@@ -3360,7 +3435,7 @@ type ListTrialsRequest struct {
 
 func (x *ListTrialsRequest) Reset() {
 	*x = ListTrialsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[38]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3372,7 +3447,7 @@ func (x *ListTrialsRequest) String() string {
 func (*ListTrialsRequest) ProtoMessage() {}
 
 func (x *ListTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[38]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3385,7 +3460,7 @@ func (x *ListTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTrialsRequest.ProtoReflect.Descriptor instead.
 func (*ListTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{38}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ListTrialsRequest) GetParent() string {
@@ -3436,7 +3511,7 @@ type ListTrialsResponse struct {
 
 func (x *ListTrialsResponse) Reset() {
 	*x = ListTrialsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[39]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3448,7 +3523,7 @@ func (x *ListTrialsResponse) String() string {
 func (*ListTrialsResponse) ProtoMessage() {}
 
 func (x *ListTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[39]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3461,7 +3536,7 @@ func (x *ListTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTrialsResponse.ProtoReflect.Descriptor instead.
 func (*ListTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{39}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ListTrialsResponse) GetTrials() []*Trial {
@@ -3493,7 +3568,7 @@ type ListOptimalTrialsRequest struct {
 
 func (x *ListOptimalTrialsRequest) Reset() {
 	*x = ListOptimalTrialsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[40]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3505,7 +3580,7 @@ func (x *ListOptimalTrialsRequest) String() string {
 func (*ListOptimalTrialsRequest) ProtoMessage() {}
 
 func (x *ListOptimalTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[40]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3518,7 +3593,7 @@ func (x *ListOptimalTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOptimalTrialsRequest.ProtoReflect.Descriptor instead.
 func (*ListOptimalTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{40}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ListOptimalTrialsRequest) GetParent() string {
@@ -3555,7 +3630,7 @@ type ListOptimalTrialsResponse struct {
 
 func (x *ListOptimalTrialsResponse) Reset() {
 	*x = ListOptimalTrialsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[41]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3567,7 +3642,7 @@ func (x *ListOptimalTrialsResponse) String() string {
 func (*ListOptimalTrialsResponse) ProtoMessage() {}
 
 func (x *ListOptimalTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[41]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3580,7 +3655,7 @@ func (x *ListOptimalTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOptimalTrialsResponse.ProtoReflect.Descriptor instead.
 func (*ListOptimalTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{41}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ListOptimalTrialsResponse) GetTrials() []*Trial {
@@ -3608,7 +3683,7 @@ type GetTrialRequest struct {
 
 func (x *GetTrialRequest) Reset() {
 	*x = GetTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[42]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3620,7 +3695,7 @@ func (x *GetTrialRequest) String() string {
 func (*GetTrialRequest) ProtoMessage() {}
 
 func (x *GetTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[42]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3633,7 +3708,7 @@ func (x *GetTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTrialRequest.ProtoReflect.Descriptor instead.
 func (*GetTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{42}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *GetTrialRequest) GetName() string {
@@ -3654,7 +3729,7 @@ type GetTrialResponse struct {
 
 func (x *GetTrialResponse) Reset() {
 	*x = GetTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[43]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3666,7 +3741,7 @@ func (x *GetTrialResponse) String() string {
 func (*GetTrialResponse) ProtoMessage() {}
 
 func (x *GetTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[43]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3679,7 +3754,7 @@ func (x *GetTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTrialResponse.ProtoReflect.Descriptor instead.
 func (*GetTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{43}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *GetTrialResponse) GetTrial() *Trial {
@@ -3707,7 +3782,7 @@ type WatchTrialsRequest struct {
 
 func (x *WatchTrialsRequest) Reset() {
 	*x = WatchTrialsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[44]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3719,7 +3794,7 @@ func (x *WatchTrialsRequest) String() string {
 func (*WatchTrialsRequest) ProtoMessage() {}
 
 func (x *WatchTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[44]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3732,7 +3807,7 @@ func (x *WatchTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchTrialsRequest.ProtoReflect.Descriptor instead.
 func (*WatchTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{44}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *WatchTrialsRequest) GetParent() string {
@@ -3776,7 +3851,7 @@ type WatchTrialsResponse struct {
 
 func (x *WatchTrialsResponse) Reset() {
 	*x = WatchTrialsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[45]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3788,7 +3863,7 @@ func (x *WatchTrialsResponse) String() string {
 func (*WatchTrialsResponse) ProtoMessage() {}
 
 func (x *WatchTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[45]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3801,7 +3876,7 @@ func (x *WatchTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchTrialsResponse.ProtoReflect.Descriptor instead.
 func (*WatchTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{45}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *WatchTrialsResponse) GetTrial() *Trial {
@@ -3833,7 +3908,7 @@ type Measurement struct {
 
 func (x *Measurement) Reset() {
 	*x = Measurement{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[46]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3845,7 +3920,7 @@ func (x *Measurement) String() string {
 func (*Measurement) ProtoMessage() {}
 
 func (x *Measurement) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[46]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3858,7 +3933,7 @@ func (x *Measurement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Measurement.ProtoReflect.Descriptor instead.
 func (*Measurement) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{46}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Measurement) GetMetric() string {
@@ -3898,7 +3973,7 @@ type TrialMeasurements struct {
 
 func (x *TrialMeasurements) Reset() {
 	*x = TrialMeasurements{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[47]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3910,7 +3985,7 @@ func (x *TrialMeasurements) String() string {
 func (*TrialMeasurements) ProtoMessage() {}
 
 func (x *TrialMeasurements) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[47]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3923,7 +3998,7 @@ func (x *TrialMeasurements) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialMeasurements.ProtoReflect.Descriptor instead.
 func (*TrialMeasurements) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{47}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *TrialMeasurements) GetTrial() string {
@@ -3964,7 +4039,7 @@ type ListMeasurementsRequest struct {
 
 func (x *ListMeasurementsRequest) Reset() {
 	*x = ListMeasurementsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[48]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3976,7 +4051,7 @@ func (x *ListMeasurementsRequest) String() string {
 func (*ListMeasurementsRequest) ProtoMessage() {}
 
 func (x *ListMeasurementsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[48]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3989,7 +4064,7 @@ func (x *ListMeasurementsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMeasurementsRequest.ProtoReflect.Descriptor instead.
 func (*ListMeasurementsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{48}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ListMeasurementsRequest) GetParent() string {
@@ -4035,7 +4110,7 @@ type ListMeasurementsResponse struct {
 
 func (x *ListMeasurementsResponse) Reset() {
 	*x = ListMeasurementsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[49]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4047,7 +4122,7 @@ func (x *ListMeasurementsResponse) String() string {
 func (*ListMeasurementsResponse) ProtoMessage() {}
 
 func (x *ListMeasurementsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[49]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4060,7 +4135,7 @@ func (x *ListMeasurementsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMeasurementsResponse.ProtoReflect.Descriptor instead.
 func (*ListMeasurementsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{49}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ListMeasurementsResponse) GetMeasurements() []*Measurement {
@@ -4102,7 +4177,7 @@ type SuggestTrialsRequest struct {
 
 func (x *SuggestTrialsRequest) Reset() {
 	*x = SuggestTrialsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[50]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4114,7 +4189,7 @@ func (x *SuggestTrialsRequest) String() string {
 func (*SuggestTrialsRequest) ProtoMessage() {}
 
 func (x *SuggestTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[50]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4127,7 +4202,7 @@ func (x *SuggestTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuggestTrialsRequest.ProtoReflect.Descriptor instead.
 func (*SuggestTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{50}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *SuggestTrialsRequest) GetParent() string {
@@ -4176,7 +4251,7 @@ type SuggestTrialsResponse struct {
 
 func (x *SuggestTrialsResponse) Reset() {
 	*x = SuggestTrialsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[51]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4188,7 +4263,7 @@ func (x *SuggestTrialsResponse) String() string {
 func (*SuggestTrialsResponse) ProtoMessage() {}
 
 func (x *SuggestTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[51]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4201,7 +4276,7 @@ func (x *SuggestTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuggestTrialsResponse.ProtoReflect.Descriptor instead.
 func (*SuggestTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{51}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *SuggestTrialsResponse) GetTrials() []*Trial {
@@ -4251,7 +4326,7 @@ type HeartbeatTrialsRequest struct {
 
 func (x *HeartbeatTrialsRequest) Reset() {
 	*x = HeartbeatTrialsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[52]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4263,7 +4338,7 @@ func (x *HeartbeatTrialsRequest) String() string {
 func (*HeartbeatTrialsRequest) ProtoMessage() {}
 
 func (x *HeartbeatTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[52]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4276,7 +4351,7 @@ func (x *HeartbeatTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatTrialsRequest.ProtoReflect.Descriptor instead.
 func (*HeartbeatTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{52}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *HeartbeatTrialsRequest) GetParent() string {
@@ -4318,7 +4393,7 @@ type HeartbeatTrialsResponse struct {
 
 func (x *HeartbeatTrialsResponse) Reset() {
 	*x = HeartbeatTrialsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[53]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4330,7 +4405,7 @@ func (x *HeartbeatTrialsResponse) String() string {
 func (*HeartbeatTrialsResponse) ProtoMessage() {}
 
 func (x *HeartbeatTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[53]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4343,7 +4418,7 @@ func (x *HeartbeatTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatTrialsResponse.ProtoReflect.Descriptor instead.
 func (*HeartbeatTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{53}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *HeartbeatTrialsResponse) GetInstructions() []*TrialInstruction {
@@ -4368,7 +4443,7 @@ type TrialInstruction struct {
 
 func (x *TrialInstruction) Reset() {
 	*x = TrialInstruction{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[54]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4380,7 +4455,7 @@ func (x *TrialInstruction) String() string {
 func (*TrialInstruction) ProtoMessage() {}
 
 func (x *TrialInstruction) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[54]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4393,7 +4468,7 @@ func (x *TrialInstruction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialInstruction.ProtoReflect.Descriptor instead.
 func (*TrialInstruction) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{54}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *TrialInstruction) GetTrial() int32 {
@@ -4444,7 +4519,7 @@ type AddMeasurementRequest struct {
 
 func (x *AddMeasurementRequest) Reset() {
 	*x = AddMeasurementRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[55]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4456,7 +4531,7 @@ func (x *AddMeasurementRequest) String() string {
 func (*AddMeasurementRequest) ProtoMessage() {}
 
 func (x *AddMeasurementRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[55]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4469,7 +4544,7 @@ func (x *AddMeasurementRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMeasurementRequest.ProtoReflect.Descriptor instead.
 func (*AddMeasurementRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{55}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *AddMeasurementRequest) GetName() string {
@@ -4527,7 +4602,7 @@ type EarlierMeasurement struct {
 
 func (x *EarlierMeasurement) Reset() {
 	*x = EarlierMeasurement{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[56]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4539,7 +4614,7 @@ func (x *EarlierMeasurement) String() string {
 func (*EarlierMeasurement) ProtoMessage() {}
 
 func (x *EarlierMeasurement) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[56]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4552,7 +4627,7 @@ func (x *EarlierMeasurement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EarlierMeasurement.ProtoReflect.Descriptor instead.
 func (*EarlierMeasurement) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{56}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *EarlierMeasurement) GetStep() int64 {
@@ -4582,7 +4657,7 @@ type AddMeasurementResponse struct {
 
 func (x *AddMeasurementResponse) Reset() {
 	*x = AddMeasurementResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[57]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4594,7 +4669,7 @@ func (x *AddMeasurementResponse) String() string {
 func (*AddMeasurementResponse) ProtoMessage() {}
 
 func (x *AddMeasurementResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[57]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4607,7 +4682,7 @@ func (x *AddMeasurementResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMeasurementResponse.ProtoReflect.Descriptor instead.
 func (*AddMeasurementResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{57}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *AddMeasurementResponse) GetAction() TrialAction {
@@ -4657,7 +4732,7 @@ type CompleteTrialRequest struct {
 
 func (x *CompleteTrialRequest) Reset() {
 	*x = CompleteTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[58]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4669,7 +4744,7 @@ func (x *CompleteTrialRequest) String() string {
 func (*CompleteTrialRequest) ProtoMessage() {}
 
 func (x *CompleteTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[58]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4682,7 +4757,7 @@ func (x *CompleteTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTrialRequest.ProtoReflect.Descriptor instead.
 func (*CompleteTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{58}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *CompleteTrialRequest) GetName() string {
@@ -4752,7 +4827,7 @@ type CompleteTrialResponse struct {
 
 func (x *CompleteTrialResponse) Reset() {
 	*x = CompleteTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[59]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4764,7 +4839,7 @@ func (x *CompleteTrialResponse) String() string {
 func (*CompleteTrialResponse) ProtoMessage() {}
 
 func (x *CompleteTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[59]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4777,7 +4852,7 @@ func (x *CompleteTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTrialResponse.ProtoReflect.Descriptor instead.
 func (*CompleteTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{59}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *CompleteTrialResponse) GetTrial() *Trial {
@@ -4815,7 +4890,7 @@ type FailTrialRequest struct {
 
 func (x *FailTrialRequest) Reset() {
 	*x = FailTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[60]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4827,7 +4902,7 @@ func (x *FailTrialRequest) String() string {
 func (*FailTrialRequest) ProtoMessage() {}
 
 func (x *FailTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[60]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4840,7 +4915,7 @@ func (x *FailTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailTrialRequest.ProtoReflect.Descriptor instead.
 func (*FailTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{60}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *FailTrialRequest) GetName() string {
@@ -4903,7 +4978,7 @@ type FailTrialResponse struct {
 
 func (x *FailTrialResponse) Reset() {
 	*x = FailTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[61]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4915,7 +4990,7 @@ func (x *FailTrialResponse) String() string {
 func (*FailTrialResponse) ProtoMessage() {}
 
 func (x *FailTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[61]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4928,7 +5003,7 @@ func (x *FailTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailTrialResponse.ProtoReflect.Descriptor instead.
 func (*FailTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{61}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *FailTrialResponse) GetTrial() *Trial {
@@ -4960,7 +5035,7 @@ type ReleaseTrialRequest struct {
 
 func (x *ReleaseTrialRequest) Reset() {
 	*x = ReleaseTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[62]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4972,7 +5047,7 @@ func (x *ReleaseTrialRequest) String() string {
 func (*ReleaseTrialRequest) ProtoMessage() {}
 
 func (x *ReleaseTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[62]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4985,7 +5060,7 @@ func (x *ReleaseTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseTrialRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{62}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ReleaseTrialRequest) GetName() string {
@@ -5034,7 +5109,7 @@ type ReleaseTrialResponse struct {
 
 func (x *ReleaseTrialResponse) Reset() {
 	*x = ReleaseTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[63]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5046,7 +5121,7 @@ func (x *ReleaseTrialResponse) String() string {
 func (*ReleaseTrialResponse) ProtoMessage() {}
 
 func (x *ReleaseTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[63]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5059,7 +5134,7 @@ func (x *ReleaseTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseTrialResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{63}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ReleaseTrialResponse) GetTrial() *Trial {
@@ -5089,7 +5164,7 @@ type EnqueueTrialRequest struct {
 
 func (x *EnqueueTrialRequest) Reset() {
 	*x = EnqueueTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[64]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5101,7 +5176,7 @@ func (x *EnqueueTrialRequest) String() string {
 func (*EnqueueTrialRequest) ProtoMessage() {}
 
 func (x *EnqueueTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[64]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5114,7 +5189,7 @@ func (x *EnqueueTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnqueueTrialRequest.ProtoReflect.Descriptor instead.
 func (*EnqueueTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{64}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *EnqueueTrialRequest) GetParent() string {
@@ -5163,7 +5238,7 @@ type EnqueueTrialResponse struct {
 
 func (x *EnqueueTrialResponse) Reset() {
 	*x = EnqueueTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[65]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5175,7 +5250,7 @@ func (x *EnqueueTrialResponse) String() string {
 func (*EnqueueTrialResponse) ProtoMessage() {}
 
 func (x *EnqueueTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[65]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5188,7 +5263,7 @@ func (x *EnqueueTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnqueueTrialResponse.ProtoReflect.Descriptor instead.
 func (*EnqueueTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{65}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *EnqueueTrialResponse) GetTrial() *Trial {
@@ -5222,7 +5297,7 @@ type AddTrialRequest struct {
 
 func (x *AddTrialRequest) Reset() {
 	*x = AddTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[66]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5234,7 +5309,7 @@ func (x *AddTrialRequest) String() string {
 func (*AddTrialRequest) ProtoMessage() {}
 
 func (x *AddTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[66]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5247,7 +5322,7 @@ func (x *AddTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddTrialRequest.ProtoReflect.Descriptor instead.
 func (*AddTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{66}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *AddTrialRequest) GetParent() string {
@@ -5310,7 +5385,7 @@ type AddTrialResponse struct {
 
 func (x *AddTrialResponse) Reset() {
 	*x = AddTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[67]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5322,7 +5397,7 @@ func (x *AddTrialResponse) String() string {
 func (*AddTrialResponse) ProtoMessage() {}
 
 func (x *AddTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[67]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5335,7 +5410,7 @@ func (x *AddTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddTrialResponse.ProtoReflect.Descriptor instead.
 func (*AddTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{67}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *AddTrialResponse) GetTrial() *Trial {
@@ -5358,7 +5433,7 @@ type CancelTrialRequest struct {
 
 func (x *CancelTrialRequest) Reset() {
 	*x = CancelTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[68]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5370,7 +5445,7 @@ func (x *CancelTrialRequest) String() string {
 func (*CancelTrialRequest) ProtoMessage() {}
 
 func (x *CancelTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[68]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5383,7 +5458,7 @@ func (x *CancelTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTrialRequest.ProtoReflect.Descriptor instead.
 func (*CancelTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{68}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *CancelTrialRequest) GetName() string {
@@ -5411,7 +5486,7 @@ type CancelTrialResponse struct {
 
 func (x *CancelTrialResponse) Reset() {
 	*x = CancelTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[69]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5423,7 +5498,7 @@ func (x *CancelTrialResponse) String() string {
 func (*CancelTrialResponse) ProtoMessage() {}
 
 func (x *CancelTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[69]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5436,7 +5511,7 @@ func (x *CancelTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTrialResponse.ProtoReflect.Descriptor instead.
 func (*CancelTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{69}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *CancelTrialResponse) GetTrial() *Trial {
@@ -5467,7 +5542,7 @@ type EditTrialRequest struct {
 
 func (x *EditTrialRequest) Reset() {
 	*x = EditTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[70]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5479,7 +5554,7 @@ func (x *EditTrialRequest) String() string {
 func (*EditTrialRequest) ProtoMessage() {}
 
 func (x *EditTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[70]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5492,7 +5567,7 @@ func (x *EditTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditTrialRequest.ProtoReflect.Descriptor instead.
 func (*EditTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{70}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *EditTrialRequest) GetName() string {
@@ -5541,7 +5616,7 @@ type EditTrialResponse struct {
 
 func (x *EditTrialResponse) Reset() {
 	*x = EditTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[71]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5553,7 +5628,7 @@ func (x *EditTrialResponse) String() string {
 func (*EditTrialResponse) ProtoMessage() {}
 
 func (x *EditTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[71]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5566,7 +5641,7 @@ func (x *EditTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditTrialResponse.ProtoReflect.Descriptor instead.
 func (*EditTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{71}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *EditTrialResponse) GetTrial() *Trial {
@@ -5595,7 +5670,7 @@ type TailTrialLogsRequest struct {
 
 func (x *TailTrialLogsRequest) Reset() {
 	*x = TailTrialLogsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[72]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5607,7 +5682,7 @@ func (x *TailTrialLogsRequest) String() string {
 func (*TailTrialLogsRequest) ProtoMessage() {}
 
 func (x *TailTrialLogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[72]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5620,7 +5695,7 @@ func (x *TailTrialLogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailTrialLogsRequest.ProtoReflect.Descriptor instead.
 func (*TailTrialLogsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{72}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *TailTrialLogsRequest) GetName() string {
@@ -5673,7 +5748,7 @@ type TailTrialLogsResponse struct {
 
 func (x *TailTrialLogsResponse) Reset() {
 	*x = TailTrialLogsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[73]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5685,7 +5760,7 @@ func (x *TailTrialLogsResponse) String() string {
 func (*TailTrialLogsResponse) ProtoMessage() {}
 
 func (x *TailTrialLogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[73]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5698,7 +5773,7 @@ func (x *TailTrialLogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailTrialLogsResponse.ProtoReflect.Descriptor instead.
 func (*TailTrialLogsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{73}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *TailTrialLogsResponse) GetAttempt() int32 {
@@ -5733,7 +5808,7 @@ type ListWorkersRequest struct {
 
 func (x *ListWorkersRequest) Reset() {
 	*x = ListWorkersRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[74]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5745,7 +5820,7 @@ func (x *ListWorkersRequest) String() string {
 func (*ListWorkersRequest) ProtoMessage() {}
 
 func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[74]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5758,7 +5833,7 @@ func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersRequest.ProtoReflect.Descriptor instead.
 func (*ListWorkersRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{74}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *ListWorkersRequest) GetPool() string {
@@ -5779,7 +5854,7 @@ type ListWorkersResponse struct {
 
 func (x *ListWorkersResponse) Reset() {
 	*x = ListWorkersResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[75]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5791,7 +5866,7 @@ func (x *ListWorkersResponse) String() string {
 func (*ListWorkersResponse) ProtoMessage() {}
 
 func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[75]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5804,7 +5879,7 @@ func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersResponse.ProtoReflect.Descriptor instead.
 func (*ListWorkersResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{75}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *ListWorkersResponse) GetWorkers() []*Worker {
@@ -5838,7 +5913,7 @@ var File_fantasia_v1_fantasia_proto protoreflect.FileDescriptor
 
 const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\n" +
-	"\x1afantasia/v1/fantasia.proto\x12\vfantasia.v1\x1a\x1bbuf/validate/validate.proto\x1a google/protobuf/descriptor.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x93\b\n" +
+	"\x1afantasia/v1/fantasia.proto\x12\vfantasia.v1\x1a\x1bbuf/validate/validate.proto\x1a google/protobuf/descriptor.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x82\t\n" +
 	"\x05Study\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12-\n" +
@@ -5870,10 +5945,17 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"objectives\x12*\n" +
 	"\x06limits\x18\x16 \x03(\v2\x12.fantasia.v1.LimitR\x06limits\x12#\n" +
 	"\rwithin_limits\x18\x17 \x01(\x05R\fwithinLimits\x12!\n" +
-	"\funmet_limits\x18\x18 \x01(\tR\vunmetLimits\x1a9\n" +
+	"\funmet_limits\x18\x18 \x01(\tR\vunmetLimits\x12.\n" +
+	"\x10goal_hypervolume\x18\x19 \x01(\x01H\x00R\x0fgoalHypervolume\x88\x01\x01\x12(\n" +
+	"\x05front\x18\x1a \x01(\v2\x12.fantasia.v1.FrontR\x05front\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"o\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x13\n" +
+	"\x11_goal_hypervolume\"R\n" +
+	"\x05Front\x12\x12\n" +
+	"\x04size\x18\x01 \x01(\x05R\x04size\x12%\n" +
+	"\vhypervolume\x18\x02 \x01(\x01H\x00R\vhypervolume\x88\x01\x01B\x0e\n" +
+	"\f_hypervolume\"o\n" +
 	"\x05Limit\x12\x16\n" +
 	"\x06metric\x18\x01 \x01(\tR\x06metric\x12\x15\n" +
 	"\x03max\x18\x02 \x01(\x01H\x00R\x03max\x88\x01\x01\x12\x15\n" +
@@ -6448,7 +6530,7 @@ func file_fantasia_v1_fantasia_proto_rawDescGZIP() []byte {
 }
 
 var file_fantasia_v1_fantasia_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_fantasia_v1_fantasia_proto_msgTypes = make([]protoimpl.MessageInfo, 89)
+var file_fantasia_v1_fantasia_proto_msgTypes = make([]protoimpl.MessageInfo, 90)
 var file_fantasia_v1_fantasia_proto_goTypes = []any{
 	(StudyState)(0),                     // 0: fantasia.v1.StudyState
 	(Direction)(0),                      // 1: fantasia.v1.Direction
@@ -6458,259 +6540,261 @@ var file_fantasia_v1_fantasia_proto_goTypes = []any{
 	(TrialAction)(0),                    // 5: fantasia.v1.TrialAction
 	(LogStream)(0),                      // 6: fantasia.v1.LogStream
 	(*Study)(nil),                       // 7: fantasia.v1.Study
-	(*Limit)(nil),                       // 8: fantasia.v1.Limit
-	(*Objective)(nil),                   // 9: fantasia.v1.Objective
-	(*TrialCounts)(nil),                 // 10: fantasia.v1.TrialCounts
-	(*BestTrial)(nil),                   // 11: fantasia.v1.BestTrial
-	(*Recommendation)(nil),              // 12: fantasia.v1.Recommendation
-	(*Trial)(nil),                       // 13: fantasia.v1.Trial
-	(*Stopped)(nil),                     // 14: fantasia.v1.Stopped
-	(*TrialTimes)(nil),                  // 15: fantasia.v1.TrialTimes
-	(*Reasons)(nil),                     // 16: fantasia.v1.Reasons
-	(*Attempt)(nil),                     // 17: fantasia.v1.Attempt
-	(*Failure)(nil),                     // 18: fantasia.v1.Failure
-	(*Worker)(nil),                      // 19: fantasia.v1.Worker
-	(*RunningAttempt)(nil),              // 20: fantasia.v1.RunningAttempt
-	(*Quota)(nil),                       // 21: fantasia.v1.Quota
-	(*ListQuotasRequest)(nil),           // 22: fantasia.v1.ListQuotasRequest
-	(*ListQuotasResponse)(nil),          // 23: fantasia.v1.ListQuotasResponse
-	(*CreateStudyRequest)(nil),          // 24: fantasia.v1.CreateStudyRequest
-	(*CreateStudyResponse)(nil),         // 25: fantasia.v1.CreateStudyResponse
-	(*GetStudyRequest)(nil),             // 26: fantasia.v1.GetStudyRequest
-	(*GetStudyResponse)(nil),            // 27: fantasia.v1.GetStudyResponse
-	(*ListStudiesRequest)(nil),          // 28: fantasia.v1.ListStudiesRequest
-	(*ListStudiesResponse)(nil),         // 29: fantasia.v1.ListStudiesResponse
-	(*WatchStudyRequest)(nil),           // 30: fantasia.v1.WatchStudyRequest
-	(*WatchStudyResponse)(nil),          // 31: fantasia.v1.WatchStudyResponse
-	(*UpdateStudyRequest)(nil),          // 32: fantasia.v1.UpdateStudyRequest
-	(*UpdateStudyResponse)(nil),         // 33: fantasia.v1.UpdateStudyResponse
-	(*StopStudyRequest)(nil),            // 34: fantasia.v1.StopStudyRequest
-	(*StopStudyResponse)(nil),           // 35: fantasia.v1.StopStudyResponse
-	(*DeleteStudyRequest)(nil),          // 36: fantasia.v1.DeleteStudyRequest
-	(*DeleteStudyResponse)(nil),         // 37: fantasia.v1.DeleteStudyResponse
-	(*ArchivedStudy)(nil),               // 38: fantasia.v1.ArchivedStudy
-	(*ArchiveStudyRequest)(nil),         // 39: fantasia.v1.ArchiveStudyRequest
-	(*ArchiveStudyResponse)(nil),        // 40: fantasia.v1.ArchiveStudyResponse
-	(*UnarchiveStudyRequest)(nil),       // 41: fantasia.v1.UnarchiveStudyRequest
-	(*UnarchiveStudyResponse)(nil),      // 42: fantasia.v1.UnarchiveStudyResponse
-	(*ListArchivedStudiesRequest)(nil),  // 43: fantasia.v1.ListArchivedStudiesRequest
-	(*ListArchivedStudiesResponse)(nil), // 44: fantasia.v1.ListArchivedStudiesResponse
-	(*ListTrialsRequest)(nil),           // 45: fantasia.v1.ListTrialsRequest
-	(*ListTrialsResponse)(nil),          // 46: fantasia.v1.ListTrialsResponse
-	(*ListOptimalTrialsRequest)(nil),    // 47: fantasia.v1.ListOptimalTrialsRequest
-	(*ListOptimalTrialsResponse)(nil),   // 48: fantasia.v1.ListOptimalTrialsResponse
-	(*GetTrialRequest)(nil),             // 49: fantasia.v1.GetTrialRequest
-	(*GetTrialResponse)(nil),            // 50: fantasia.v1.GetTrialResponse
-	(*WatchTrialsRequest)(nil),          // 51: fantasia.v1.WatchTrialsRequest
-	(*WatchTrialsResponse)(nil),         // 52: fantasia.v1.WatchTrialsResponse
-	(*Measurement)(nil),                 // 53: fantasia.v1.Measurement
-	(*TrialMeasurements)(nil),           // 54: fantasia.v1.TrialMeasurements
-	(*ListMeasurementsRequest)(nil),     // 55: fantasia.v1.ListMeasurementsRequest
-	(*ListMeasurementsResponse)(nil),    // 56: fantasia.v1.ListMeasurementsResponse
-	(*SuggestTrialsRequest)(nil),        // 57: fantasia.v1.SuggestTrialsRequest
-	(*SuggestTrialsResponse)(nil),       // 58: fantasia.v1.SuggestTrialsResponse
-	(*HeartbeatTrialsRequest)(nil),      // 59: fantasia.v1.HeartbeatTrialsRequest
-	(*HeartbeatTrialsResponse)(nil),     // 60: fantasia.v1.HeartbeatTrialsResponse
-	(*TrialInstruction)(nil),            // 61: fantasia.v1.TrialInstruction
-	(*AddMeasurementRequest)(nil),       // 62: fantasia.v1.AddMeasurementRequest
-	(*EarlierMeasurement)(nil),          // 63: fantasia.v1.EarlierMeasurement
-	(*AddMeasurementResponse)(nil),      // 64: fantasia.v1.AddMeasurementResponse
-	(*CompleteTrialRequest)(nil),        // 65: fantasia.v1.CompleteTrialRequest
-	(*CompleteTrialResponse)(nil),       // 66: fantasia.v1.CompleteTrialResponse
-	(*FailTrialRequest)(nil),            // 67: fantasia.v1.FailTrialRequest
-	(*FailTrialResponse)(nil),           // 68: fantasia.v1.FailTrialResponse
-	(*ReleaseTrialRequest)(nil),         // 69: fantasia.v1.ReleaseTrialRequest
-	(*ReleaseTrialResponse)(nil),        // 70: fantasia.v1.ReleaseTrialResponse
-	(*EnqueueTrialRequest)(nil),         // 71: fantasia.v1.EnqueueTrialRequest
-	(*EnqueueTrialResponse)(nil),        // 72: fantasia.v1.EnqueueTrialResponse
-	(*AddTrialRequest)(nil),             // 73: fantasia.v1.AddTrialRequest
-	(*AddTrialResponse)(nil),            // 74: fantasia.v1.AddTrialResponse
-	(*CancelTrialRequest)(nil),          // 75: fantasia.v1.CancelTrialRequest
-	(*CancelTrialResponse)(nil),         // 76: fantasia.v1.CancelTrialResponse
-	(*EditTrialRequest)(nil),            // 77: fantasia.v1.EditTrialRequest
-	(*EditTrialResponse)(nil),           // 78: fantasia.v1.EditTrialResponse
-	(*TailTrialLogsRequest)(nil),        // 79: fantasia.v1.TailTrialLogsRequest
-	(*TailTrialLogsResponse)(nil),       // 80: fantasia.v1.TailTrialLogsResponse
-	(*ListWorkersRequest)(nil),          // 81: fantasia.v1.ListWorkersRequest
-	(*ListWorkersResponse)(nil),         // 82: fantasia.v1.ListWorkersResponse
-	nil,                                 // 83: fantasia.v1.Study.LabelsEntry
-	nil,                                 // 84: fantasia.v1.Trial.MetricsEntry
-	nil,                                 // 85: fantasia.v1.Trial.LabelsEntry
-	nil,                                 // 86: fantasia.v1.Reasons.AcquisitionEntry
-	nil,                                 // 87: fantasia.v1.ListStudiesRequest.LabelsEntry
-	nil,                                 // 88: fantasia.v1.ListTrialsRequest.LabelsEntry
-	nil,                                 // 89: fantasia.v1.AddMeasurementRequest.MetricsEntry
-	nil,                                 // 90: fantasia.v1.EarlierMeasurement.MetricsEntry
-	nil,                                 // 91: fantasia.v1.CompleteTrialRequest.MetricsEntry
-	nil,                                 // 92: fantasia.v1.EnqueueTrialRequest.LabelsEntry
-	nil,                                 // 93: fantasia.v1.AddTrialRequest.MetricsEntry
-	nil,                                 // 94: fantasia.v1.AddTrialRequest.LabelsEntry
-	nil,                                 // 95: fantasia.v1.EditTrialRequest.LabelsEntry
-	(*timestamppb.Timestamp)(nil),       // 96: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),         // 97: google.protobuf.Duration
-	(*structpb.Struct)(nil),             // 98: google.protobuf.Struct
-	(*descriptorpb.MethodOptions)(nil),  // 99: google.protobuf.MethodOptions
+	(*Front)(nil),                       // 8: fantasia.v1.Front
+	(*Limit)(nil),                       // 9: fantasia.v1.Limit
+	(*Objective)(nil),                   // 10: fantasia.v1.Objective
+	(*TrialCounts)(nil),                 // 11: fantasia.v1.TrialCounts
+	(*BestTrial)(nil),                   // 12: fantasia.v1.BestTrial
+	(*Recommendation)(nil),              // 13: fantasia.v1.Recommendation
+	(*Trial)(nil),                       // 14: fantasia.v1.Trial
+	(*Stopped)(nil),                     // 15: fantasia.v1.Stopped
+	(*TrialTimes)(nil),                  // 16: fantasia.v1.TrialTimes
+	(*Reasons)(nil),                     // 17: fantasia.v1.Reasons
+	(*Attempt)(nil),                     // 18: fantasia.v1.Attempt
+	(*Failure)(nil),                     // 19: fantasia.v1.Failure
+	(*Worker)(nil),                      // 20: fantasia.v1.Worker
+	(*RunningAttempt)(nil),              // 21: fantasia.v1.RunningAttempt
+	(*Quota)(nil),                       // 22: fantasia.v1.Quota
+	(*ListQuotasRequest)(nil),           // 23: fantasia.v1.ListQuotasRequest
+	(*ListQuotasResponse)(nil),          // 24: fantasia.v1.ListQuotasResponse
+	(*CreateStudyRequest)(nil),          // 25: fantasia.v1.CreateStudyRequest
+	(*CreateStudyResponse)(nil),         // 26: fantasia.v1.CreateStudyResponse
+	(*GetStudyRequest)(nil),             // 27: fantasia.v1.GetStudyRequest
+	(*GetStudyResponse)(nil),            // 28: fantasia.v1.GetStudyResponse
+	(*ListStudiesRequest)(nil),          // 29: fantasia.v1.ListStudiesRequest
+	(*ListStudiesResponse)(nil),         // 30: fantasia.v1.ListStudiesResponse
+	(*WatchStudyRequest)(nil),           // 31: fantasia.v1.WatchStudyRequest
+	(*WatchStudyResponse)(nil),          // 32: fantasia.v1.WatchStudyResponse
+	(*UpdateStudyRequest)(nil),          // 33: fantasia.v1.UpdateStudyRequest
+	(*UpdateStudyResponse)(nil),         // 34: fantasia.v1.UpdateStudyResponse
+	(*StopStudyRequest)(nil),            // 35: fantasia.v1.StopStudyRequest
+	(*StopStudyResponse)(nil),           // 36: fantasia.v1.StopStudyResponse
+	(*DeleteStudyRequest)(nil),          // 37: fantasia.v1.DeleteStudyRequest
+	(*DeleteStudyResponse)(nil),         // 38: fantasia.v1.DeleteStudyResponse
+	(*ArchivedStudy)(nil),               // 39: fantasia.v1.ArchivedStudy
+	(*ArchiveStudyRequest)(nil),         // 40: fantasia.v1.ArchiveStudyRequest
+	(*ArchiveStudyResponse)(nil),        // 41: fantasia.v1.ArchiveStudyResponse
+	(*UnarchiveStudyRequest)(nil),       // 42: fantasia.v1.UnarchiveStudyRequest
+	(*UnarchiveStudyResponse)(nil),      // 43: fantasia.v1.UnarchiveStudyResponse
+	(*ListArchivedStudiesRequest)(nil),  // 44: fantasia.v1.ListArchivedStudiesRequest
+	(*ListArchivedStudiesResponse)(nil), // 45: fantasia.v1.ListArchivedStudiesResponse
+	(*ListTrialsRequest)(nil),           // 46: fantasia.v1.ListTrialsRequest
+	(*ListTrialsResponse)(nil),          // 47: fantasia.v1.ListTrialsResponse
+	(*ListOptimalTrialsRequest)(nil),    // 48: fantasia.v1.ListOptimalTrialsRequest
+	(*ListOptimalTrialsResponse)(nil),   // 49: fantasia.v1.ListOptimalTrialsResponse
+	(*GetTrialRequest)(nil),             // 50: fantasia.v1.GetTrialRequest
+	(*GetTrialResponse)(nil),            // 51: fantasia.v1.GetTrialResponse
+	(*WatchTrialsRequest)(nil),          // 52: fantasia.v1.WatchTrialsRequest
+	(*WatchTrialsResponse)(nil),         // 53: fantasia.v1.WatchTrialsResponse
+	(*Measurement)(nil),                 // 54: fantasia.v1.Measurement
+	(*TrialMeasurements)(nil),           // 55: fantasia.v1.TrialMeasurements
+	(*ListMeasurementsRequest)(nil),     // 56: fantasia.v1.ListMeasurementsRequest
+	(*ListMeasurementsResponse)(nil),    // 57: fantasia.v1.ListMeasurementsResponse
+	(*SuggestTrialsRequest)(nil),        // 58: fantasia.v1.SuggestTrialsRequest
+	(*SuggestTrialsResponse)(nil),       // 59: fantasia.v1.SuggestTrialsResponse
+	(*HeartbeatTrialsRequest)(nil),      // 60: fantasia.v1.HeartbeatTrialsRequest
+	(*HeartbeatTrialsResponse)(nil),     // 61: fantasia.v1.HeartbeatTrialsResponse
+	(*TrialInstruction)(nil),            // 62: fantasia.v1.TrialInstruction
+	(*AddMeasurementRequest)(nil),       // 63: fantasia.v1.AddMeasurementRequest
+	(*EarlierMeasurement)(nil),          // 64: fantasia.v1.EarlierMeasurement
+	(*AddMeasurementResponse)(nil),      // 65: fantasia.v1.AddMeasurementResponse
+	(*CompleteTrialRequest)(nil),        // 66: fantasia.v1.CompleteTrialRequest
+	(*CompleteTrialResponse)(nil),       // 67: fantasia.v1.CompleteTrialResponse
+	(*FailTrialRequest)(nil),            // 68: fantasia.v1.FailTrialRequest
+	(*FailTrialResponse)(nil),           // 69: fantasia.v1.FailTrialResponse
+	(*ReleaseTrialRequest)(nil),         // 70: fantasia.v1.ReleaseTrialRequest
+	(*ReleaseTrialResponse)(nil),        // 71: fantasia.v1.ReleaseTrialResponse
+	(*EnqueueTrialRequest)(nil),         // 72: fantasia.v1.EnqueueTrialRequest
+	(*EnqueueTrialResponse)(nil),        // 73: fantasia.v1.EnqueueTrialResponse
+	(*AddTrialRequest)(nil),             // 74: fantasia.v1.AddTrialRequest
+	(*AddTrialResponse)(nil),            // 75: fantasia.v1.AddTrialResponse
+	(*CancelTrialRequest)(nil),          // 76: fantasia.v1.CancelTrialRequest
+	(*CancelTrialResponse)(nil),         // 77: fantasia.v1.CancelTrialResponse
+	(*EditTrialRequest)(nil),            // 78: fantasia.v1.EditTrialRequest
+	(*EditTrialResponse)(nil),           // 79: fantasia.v1.EditTrialResponse
+	(*TailTrialLogsRequest)(nil),        // 80: fantasia.v1.TailTrialLogsRequest
+	(*TailTrialLogsResponse)(nil),       // 81: fantasia.v1.TailTrialLogsResponse
+	(*ListWorkersRequest)(nil),          // 82: fantasia.v1.ListWorkersRequest
+	(*ListWorkersResponse)(nil),         // 83: fantasia.v1.ListWorkersResponse
+	nil,                                 // 84: fantasia.v1.Study.LabelsEntry
+	nil,                                 // 85: fantasia.v1.Trial.MetricsEntry
+	nil,                                 // 86: fantasia.v1.Trial.LabelsEntry
+	nil,                                 // 87: fantasia.v1.Reasons.AcquisitionEntry
+	nil,                                 // 88: fantasia.v1.ListStudiesRequest.LabelsEntry
+	nil,                                 // 89: fantasia.v1.ListTrialsRequest.LabelsEntry
+	nil,                                 // 90: fantasia.v1.AddMeasurementRequest.MetricsEntry
+	nil,                                 // 91: fantasia.v1.EarlierMeasurement.MetricsEntry
+	nil,                                 // 92: fantasia.v1.CompleteTrialRequest.MetricsEntry
+	nil,                                 // 93: fantasia.v1.EnqueueTrialRequest.LabelsEntry
+	nil,                                 // 94: fantasia.v1.AddTrialRequest.MetricsEntry
+	nil,                                 // 95: fantasia.v1.AddTrialRequest.LabelsEntry
+	nil,                                 // 96: fantasia.v1.EditTrialRequest.LabelsEntry
+	(*timestamppb.Timestamp)(nil),       // 97: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),         // 98: google.protobuf.Duration
+	(*structpb.Struct)(nil),             // 99: google.protobuf.Struct
+	(*descriptorpb.MethodOptions)(nil),  // 100: google.protobuf.MethodOptions
 }
 var file_fantasia_v1_fantasia_proto_depIdxs = []int32{
 	0,   // 0: fantasia.v1.Study.state:type_name -> fantasia.v1.StudyState
-	9,   // 1: fantasia.v1.Study.objective:type_name -> fantasia.v1.Objective
-	10,  // 2: fantasia.v1.Study.trials:type_name -> fantasia.v1.TrialCounts
-	11,  // 3: fantasia.v1.Study.best:type_name -> fantasia.v1.BestTrial
-	12,  // 4: fantasia.v1.Study.recommended:type_name -> fantasia.v1.Recommendation
-	96,  // 5: fantasia.v1.Study.create_time:type_name -> google.protobuf.Timestamp
-	96,  // 6: fantasia.v1.Study.start_time:type_name -> google.protobuf.Timestamp
-	96,  // 7: fantasia.v1.Study.end_time:type_name -> google.protobuf.Timestamp
-	97,  // 8: fantasia.v1.Study.elapsed:type_name -> google.protobuf.Duration
-	83,  // 9: fantasia.v1.Study.labels:type_name -> fantasia.v1.Study.LabelsEntry
-	9,   // 10: fantasia.v1.Study.objectives:type_name -> fantasia.v1.Objective
-	8,   // 11: fantasia.v1.Study.limits:type_name -> fantasia.v1.Limit
-	1,   // 12: fantasia.v1.Objective.direction:type_name -> fantasia.v1.Direction
-	98,  // 13: fantasia.v1.BestTrial.parameters:type_name -> google.protobuf.Struct
-	98,  // 14: fantasia.v1.Recommendation.parameters:type_name -> google.protobuf.Struct
-	2,   // 15: fantasia.v1.Trial.state:type_name -> fantasia.v1.TrialState
-	98,  // 16: fantasia.v1.Trial.parameters:type_name -> google.protobuf.Struct
-	84,  // 17: fantasia.v1.Trial.metrics:type_name -> fantasia.v1.Trial.MetricsEntry
-	4,   // 18: fantasia.v1.Trial.source:type_name -> fantasia.v1.Source
-	16,  // 19: fantasia.v1.Trial.reasons:type_name -> fantasia.v1.Reasons
-	17,  // 20: fantasia.v1.Trial.attempts:type_name -> fantasia.v1.Attempt
-	15,  // 21: fantasia.v1.Trial.times:type_name -> fantasia.v1.TrialTimes
-	14,  // 22: fantasia.v1.Trial.stopped:type_name -> fantasia.v1.Stopped
-	85,  // 23: fantasia.v1.Trial.labels:type_name -> fantasia.v1.Trial.LabelsEntry
-	98,  // 24: fantasia.v1.Trial.attributes:type_name -> google.protobuf.Struct
-	96,  // 25: fantasia.v1.Stopped.time:type_name -> google.protobuf.Timestamp
-	96,  // 26: fantasia.v1.TrialTimes.asked:type_name -> google.protobuf.Timestamp
-	96,  // 27: fantasia.v1.TrialTimes.suggested:type_name -> google.protobuf.Timestamp
-	96,  // 28: fantasia.v1.TrialTimes.created:type_name -> google.protobuf.Timestamp
-	96,  // 29: fantasia.v1.TrialTimes.claimed:type_name -> google.protobuf.Timestamp
-	96,  // 30: fantasia.v1.TrialTimes.started:type_name -> google.protobuf.Timestamp
-	96,  // 31: fantasia.v1.TrialTimes.ended:type_name -> google.protobuf.Timestamp
-	96,  // 32: fantasia.v1.TrialTimes.folded:type_name -> google.protobuf.Timestamp
-	86,  // 33: fantasia.v1.Reasons.acquisition:type_name -> fantasia.v1.Reasons.AcquisitionEntry
-	3,   // 34: fantasia.v1.Attempt.state:type_name -> fantasia.v1.AttemptState
-	96,  // 35: fantasia.v1.Attempt.open_time:type_name -> google.protobuf.Timestamp
-	96,  // 36: fantasia.v1.Attempt.claim_time:type_name -> google.protobuf.Timestamp
-	96,  // 37: fantasia.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
-	96,  // 38: fantasia.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
-	18,  // 39: fantasia.v1.Attempt.failure:type_name -> fantasia.v1.Failure
-	20,  // 40: fantasia.v1.Worker.running:type_name -> fantasia.v1.RunningAttempt
-	96,  // 41: fantasia.v1.Worker.heartbeat_time:type_name -> google.protobuf.Timestamp
-	21,  // 42: fantasia.v1.ListQuotasResponse.quotas:type_name -> fantasia.v1.Quota
-	7,   // 43: fantasia.v1.CreateStudyResponse.study:type_name -> fantasia.v1.Study
-	7,   // 44: fantasia.v1.GetStudyResponse.study:type_name -> fantasia.v1.Study
-	87,  // 45: fantasia.v1.ListStudiesRequest.labels:type_name -> fantasia.v1.ListStudiesRequest.LabelsEntry
-	7,   // 46: fantasia.v1.ListStudiesResponse.studies:type_name -> fantasia.v1.Study
-	7,   // 47: fantasia.v1.WatchStudyResponse.study:type_name -> fantasia.v1.Study
-	7,   // 48: fantasia.v1.UpdateStudyResponse.study:type_name -> fantasia.v1.Study
-	7,   // 49: fantasia.v1.StopStudyResponse.study:type_name -> fantasia.v1.Study
-	0,   // 50: fantasia.v1.ArchivedStudy.state:type_name -> fantasia.v1.StudyState
-	96,  // 51: fantasia.v1.ArchivedStudy.create_time:type_name -> google.protobuf.Timestamp
-	96,  // 52: fantasia.v1.ArchivedStudy.end_time:type_name -> google.protobuf.Timestamp
-	96,  // 53: fantasia.v1.ArchivedStudy.archive_time:type_name -> google.protobuf.Timestamp
-	38,  // 54: fantasia.v1.ArchiveStudyResponse.study:type_name -> fantasia.v1.ArchivedStudy
-	7,   // 55: fantasia.v1.UnarchiveStudyResponse.study:type_name -> fantasia.v1.Study
-	38,  // 56: fantasia.v1.ListArchivedStudiesResponse.studies:type_name -> fantasia.v1.ArchivedStudy
-	2,   // 57: fantasia.v1.ListTrialsRequest.states:type_name -> fantasia.v1.TrialState
-	88,  // 58: fantasia.v1.ListTrialsRequest.labels:type_name -> fantasia.v1.ListTrialsRequest.LabelsEntry
-	13,  // 59: fantasia.v1.ListTrialsResponse.trials:type_name -> fantasia.v1.Trial
-	13,  // 60: fantasia.v1.ListOptimalTrialsResponse.trials:type_name -> fantasia.v1.Trial
-	13,  // 61: fantasia.v1.GetTrialResponse.trial:type_name -> fantasia.v1.Trial
-	2,   // 62: fantasia.v1.WatchTrialsRequest.states:type_name -> fantasia.v1.TrialState
-	13,  // 63: fantasia.v1.WatchTrialsResponse.trial:type_name -> fantasia.v1.Trial
-	54,  // 64: fantasia.v1.WatchTrialsResponse.measurements:type_name -> fantasia.v1.TrialMeasurements
-	53,  // 65: fantasia.v1.TrialMeasurements.measurements:type_name -> fantasia.v1.Measurement
-	53,  // 66: fantasia.v1.ListMeasurementsResponse.measurements:type_name -> fantasia.v1.Measurement
-	97,  // 67: fantasia.v1.SuggestTrialsRequest.wait:type_name -> google.protobuf.Duration
-	13,  // 68: fantasia.v1.SuggestTrialsResponse.trials:type_name -> fantasia.v1.Trial
-	0,   // 69: fantasia.v1.SuggestTrialsResponse.study_state:type_name -> fantasia.v1.StudyState
-	97,  // 70: fantasia.v1.SuggestTrialsResponse.lease:type_name -> google.protobuf.Duration
-	61,  // 71: fantasia.v1.HeartbeatTrialsResponse.instructions:type_name -> fantasia.v1.TrialInstruction
-	5,   // 72: fantasia.v1.TrialInstruction.action:type_name -> fantasia.v1.TrialAction
-	89,  // 73: fantasia.v1.AddMeasurementRequest.metrics:type_name -> fantasia.v1.AddMeasurementRequest.MetricsEntry
-	63,  // 74: fantasia.v1.AddMeasurementRequest.earlier:type_name -> fantasia.v1.EarlierMeasurement
-	90,  // 75: fantasia.v1.EarlierMeasurement.metrics:type_name -> fantasia.v1.EarlierMeasurement.MetricsEntry
-	5,   // 76: fantasia.v1.AddMeasurementResponse.action:type_name -> fantasia.v1.TrialAction
-	91,  // 77: fantasia.v1.CompleteTrialRequest.metrics:type_name -> fantasia.v1.CompleteTrialRequest.MetricsEntry
-	98,  // 78: fantasia.v1.CompleteTrialRequest.parameters:type_name -> google.protobuf.Struct
-	13,  // 79: fantasia.v1.CompleteTrialResponse.trial:type_name -> fantasia.v1.Trial
-	98,  // 80: fantasia.v1.FailTrialRequest.parameters:type_name -> google.protobuf.Struct
-	13,  // 81: fantasia.v1.FailTrialResponse.trial:type_name -> fantasia.v1.Trial
-	13,  // 82: fantasia.v1.ReleaseTrialResponse.trial:type_name -> fantasia.v1.Trial
-	98,  // 83: fantasia.v1.EnqueueTrialRequest.parameters:type_name -> google.protobuf.Struct
-	92,  // 84: fantasia.v1.EnqueueTrialRequest.labels:type_name -> fantasia.v1.EnqueueTrialRequest.LabelsEntry
-	13,  // 85: fantasia.v1.EnqueueTrialResponse.trial:type_name -> fantasia.v1.Trial
-	98,  // 86: fantasia.v1.AddTrialRequest.parameters:type_name -> google.protobuf.Struct
-	93,  // 87: fantasia.v1.AddTrialRequest.metrics:type_name -> fantasia.v1.AddTrialRequest.MetricsEntry
-	94,  // 88: fantasia.v1.AddTrialRequest.labels:type_name -> fantasia.v1.AddTrialRequest.LabelsEntry
-	13,  // 89: fantasia.v1.AddTrialResponse.trial:type_name -> fantasia.v1.Trial
-	13,  // 90: fantasia.v1.CancelTrialResponse.trial:type_name -> fantasia.v1.Trial
-	95,  // 91: fantasia.v1.EditTrialRequest.labels:type_name -> fantasia.v1.EditTrialRequest.LabelsEntry
-	98,  // 92: fantasia.v1.EditTrialRequest.attributes:type_name -> google.protobuf.Struct
-	13,  // 93: fantasia.v1.EditTrialResponse.trial:type_name -> fantasia.v1.Trial
-	6,   // 94: fantasia.v1.TailTrialLogsRequest.stream:type_name -> fantasia.v1.LogStream
-	6,   // 95: fantasia.v1.TailTrialLogsResponse.stream:type_name -> fantasia.v1.LogStream
-	19,  // 96: fantasia.v1.ListWorkersResponse.workers:type_name -> fantasia.v1.Worker
-	99,  // 97: fantasia.v1.leader_only:extendee -> google.protobuf.MethodOptions
-	24,  // 98: fantasia.v1.StudyService.CreateStudy:input_type -> fantasia.v1.CreateStudyRequest
-	26,  // 99: fantasia.v1.StudyService.GetStudy:input_type -> fantasia.v1.GetStudyRequest
-	28,  // 100: fantasia.v1.StudyService.ListStudies:input_type -> fantasia.v1.ListStudiesRequest
-	30,  // 101: fantasia.v1.StudyService.WatchStudy:input_type -> fantasia.v1.WatchStudyRequest
-	32,  // 102: fantasia.v1.StudyService.UpdateStudy:input_type -> fantasia.v1.UpdateStudyRequest
-	34,  // 103: fantasia.v1.StudyService.StopStudy:input_type -> fantasia.v1.StopStudyRequest
-	36,  // 104: fantasia.v1.StudyService.DeleteStudy:input_type -> fantasia.v1.DeleteStudyRequest
-	39,  // 105: fantasia.v1.StudyService.ArchiveStudy:input_type -> fantasia.v1.ArchiveStudyRequest
-	41,  // 106: fantasia.v1.StudyService.UnarchiveStudy:input_type -> fantasia.v1.UnarchiveStudyRequest
-	43,  // 107: fantasia.v1.StudyService.ListArchivedStudies:input_type -> fantasia.v1.ListArchivedStudiesRequest
-	45,  // 108: fantasia.v1.StudyService.ListTrials:input_type -> fantasia.v1.ListTrialsRequest
-	47,  // 109: fantasia.v1.StudyService.ListOptimalTrials:input_type -> fantasia.v1.ListOptimalTrialsRequest
-	49,  // 110: fantasia.v1.StudyService.GetTrial:input_type -> fantasia.v1.GetTrialRequest
-	55,  // 111: fantasia.v1.StudyService.ListMeasurements:input_type -> fantasia.v1.ListMeasurementsRequest
-	51,  // 112: fantasia.v1.StudyService.WatchTrials:input_type -> fantasia.v1.WatchTrialsRequest
-	79,  // 113: fantasia.v1.StudyService.TailTrialLogs:input_type -> fantasia.v1.TailTrialLogsRequest
-	57,  // 114: fantasia.v1.StudyService.SuggestTrials:input_type -> fantasia.v1.SuggestTrialsRequest
-	59,  // 115: fantasia.v1.StudyService.HeartbeatTrials:input_type -> fantasia.v1.HeartbeatTrialsRequest
-	62,  // 116: fantasia.v1.StudyService.AddMeasurement:input_type -> fantasia.v1.AddMeasurementRequest
-	65,  // 117: fantasia.v1.StudyService.CompleteTrial:input_type -> fantasia.v1.CompleteTrialRequest
-	67,  // 118: fantasia.v1.StudyService.FailTrial:input_type -> fantasia.v1.FailTrialRequest
-	69,  // 119: fantasia.v1.StudyService.ReleaseTrial:input_type -> fantasia.v1.ReleaseTrialRequest
-	71,  // 120: fantasia.v1.StudyService.EnqueueTrial:input_type -> fantasia.v1.EnqueueTrialRequest
-	73,  // 121: fantasia.v1.StudyService.AddTrial:input_type -> fantasia.v1.AddTrialRequest
-	75,  // 122: fantasia.v1.StudyService.CancelTrial:input_type -> fantasia.v1.CancelTrialRequest
-	77,  // 123: fantasia.v1.StudyService.EditTrial:input_type -> fantasia.v1.EditTrialRequest
-	81,  // 124: fantasia.v1.StudyService.ListWorkers:input_type -> fantasia.v1.ListWorkersRequest
-	22,  // 125: fantasia.v1.StudyService.ListQuotas:input_type -> fantasia.v1.ListQuotasRequest
-	25,  // 126: fantasia.v1.StudyService.CreateStudy:output_type -> fantasia.v1.CreateStudyResponse
-	27,  // 127: fantasia.v1.StudyService.GetStudy:output_type -> fantasia.v1.GetStudyResponse
-	29,  // 128: fantasia.v1.StudyService.ListStudies:output_type -> fantasia.v1.ListStudiesResponse
-	31,  // 129: fantasia.v1.StudyService.WatchStudy:output_type -> fantasia.v1.WatchStudyResponse
-	33,  // 130: fantasia.v1.StudyService.UpdateStudy:output_type -> fantasia.v1.UpdateStudyResponse
-	35,  // 131: fantasia.v1.StudyService.StopStudy:output_type -> fantasia.v1.StopStudyResponse
-	37,  // 132: fantasia.v1.StudyService.DeleteStudy:output_type -> fantasia.v1.DeleteStudyResponse
-	40,  // 133: fantasia.v1.StudyService.ArchiveStudy:output_type -> fantasia.v1.ArchiveStudyResponse
-	42,  // 134: fantasia.v1.StudyService.UnarchiveStudy:output_type -> fantasia.v1.UnarchiveStudyResponse
-	44,  // 135: fantasia.v1.StudyService.ListArchivedStudies:output_type -> fantasia.v1.ListArchivedStudiesResponse
-	46,  // 136: fantasia.v1.StudyService.ListTrials:output_type -> fantasia.v1.ListTrialsResponse
-	48,  // 137: fantasia.v1.StudyService.ListOptimalTrials:output_type -> fantasia.v1.ListOptimalTrialsResponse
-	50,  // 138: fantasia.v1.StudyService.GetTrial:output_type -> fantasia.v1.GetTrialResponse
-	56,  // 139: fantasia.v1.StudyService.ListMeasurements:output_type -> fantasia.v1.ListMeasurementsResponse
-	52,  // 140: fantasia.v1.StudyService.WatchTrials:output_type -> fantasia.v1.WatchTrialsResponse
-	80,  // 141: fantasia.v1.StudyService.TailTrialLogs:output_type -> fantasia.v1.TailTrialLogsResponse
-	58,  // 142: fantasia.v1.StudyService.SuggestTrials:output_type -> fantasia.v1.SuggestTrialsResponse
-	60,  // 143: fantasia.v1.StudyService.HeartbeatTrials:output_type -> fantasia.v1.HeartbeatTrialsResponse
-	64,  // 144: fantasia.v1.StudyService.AddMeasurement:output_type -> fantasia.v1.AddMeasurementResponse
-	66,  // 145: fantasia.v1.StudyService.CompleteTrial:output_type -> fantasia.v1.CompleteTrialResponse
-	68,  // 146: fantasia.v1.StudyService.FailTrial:output_type -> fantasia.v1.FailTrialResponse
-	70,  // 147: fantasia.v1.StudyService.ReleaseTrial:output_type -> fantasia.v1.ReleaseTrialResponse
-	72,  // 148: fantasia.v1.StudyService.EnqueueTrial:output_type -> fantasia.v1.EnqueueTrialResponse
-	74,  // 149: fantasia.v1.StudyService.AddTrial:output_type -> fantasia.v1.AddTrialResponse
-	76,  // 150: fantasia.v1.StudyService.CancelTrial:output_type -> fantasia.v1.CancelTrialResponse
-	78,  // 151: fantasia.v1.StudyService.EditTrial:output_type -> fantasia.v1.EditTrialResponse
-	82,  // 152: fantasia.v1.StudyService.ListWorkers:output_type -> fantasia.v1.ListWorkersResponse
-	23,  // 153: fantasia.v1.StudyService.ListQuotas:output_type -> fantasia.v1.ListQuotasResponse
-	126, // [126:154] is the sub-list for method output_type
-	98,  // [98:126] is the sub-list for method input_type
-	98,  // [98:98] is the sub-list for extension type_name
-	97,  // [97:98] is the sub-list for extension extendee
-	0,   // [0:97] is the sub-list for field type_name
+	10,  // 1: fantasia.v1.Study.objective:type_name -> fantasia.v1.Objective
+	11,  // 2: fantasia.v1.Study.trials:type_name -> fantasia.v1.TrialCounts
+	12,  // 3: fantasia.v1.Study.best:type_name -> fantasia.v1.BestTrial
+	13,  // 4: fantasia.v1.Study.recommended:type_name -> fantasia.v1.Recommendation
+	97,  // 5: fantasia.v1.Study.create_time:type_name -> google.protobuf.Timestamp
+	97,  // 6: fantasia.v1.Study.start_time:type_name -> google.protobuf.Timestamp
+	97,  // 7: fantasia.v1.Study.end_time:type_name -> google.protobuf.Timestamp
+	98,  // 8: fantasia.v1.Study.elapsed:type_name -> google.protobuf.Duration
+	84,  // 9: fantasia.v1.Study.labels:type_name -> fantasia.v1.Study.LabelsEntry
+	10,  // 10: fantasia.v1.Study.objectives:type_name -> fantasia.v1.Objective
+	9,   // 11: fantasia.v1.Study.limits:type_name -> fantasia.v1.Limit
+	8,   // 12: fantasia.v1.Study.front:type_name -> fantasia.v1.Front
+	1,   // 13: fantasia.v1.Objective.direction:type_name -> fantasia.v1.Direction
+	99,  // 14: fantasia.v1.BestTrial.parameters:type_name -> google.protobuf.Struct
+	99,  // 15: fantasia.v1.Recommendation.parameters:type_name -> google.protobuf.Struct
+	2,   // 16: fantasia.v1.Trial.state:type_name -> fantasia.v1.TrialState
+	99,  // 17: fantasia.v1.Trial.parameters:type_name -> google.protobuf.Struct
+	85,  // 18: fantasia.v1.Trial.metrics:type_name -> fantasia.v1.Trial.MetricsEntry
+	4,   // 19: fantasia.v1.Trial.source:type_name -> fantasia.v1.Source
+	17,  // 20: fantasia.v1.Trial.reasons:type_name -> fantasia.v1.Reasons
+	18,  // 21: fantasia.v1.Trial.attempts:type_name -> fantasia.v1.Attempt
+	16,  // 22: fantasia.v1.Trial.times:type_name -> fantasia.v1.TrialTimes
+	15,  // 23: fantasia.v1.Trial.stopped:type_name -> fantasia.v1.Stopped
+	86,  // 24: fantasia.v1.Trial.labels:type_name -> fantasia.v1.Trial.LabelsEntry
+	99,  // 25: fantasia.v1.Trial.attributes:type_name -> google.protobuf.Struct
+	97,  // 26: fantasia.v1.Stopped.time:type_name -> google.protobuf.Timestamp
+	97,  // 27: fantasia.v1.TrialTimes.asked:type_name -> google.protobuf.Timestamp
+	97,  // 28: fantasia.v1.TrialTimes.suggested:type_name -> google.protobuf.Timestamp
+	97,  // 29: fantasia.v1.TrialTimes.created:type_name -> google.protobuf.Timestamp
+	97,  // 30: fantasia.v1.TrialTimes.claimed:type_name -> google.protobuf.Timestamp
+	97,  // 31: fantasia.v1.TrialTimes.started:type_name -> google.protobuf.Timestamp
+	97,  // 32: fantasia.v1.TrialTimes.ended:type_name -> google.protobuf.Timestamp
+	97,  // 33: fantasia.v1.TrialTimes.folded:type_name -> google.protobuf.Timestamp
+	87,  // 34: fantasia.v1.Reasons.acquisition:type_name -> fantasia.v1.Reasons.AcquisitionEntry
+	3,   // 35: fantasia.v1.Attempt.state:type_name -> fantasia.v1.AttemptState
+	97,  // 36: fantasia.v1.Attempt.open_time:type_name -> google.protobuf.Timestamp
+	97,  // 37: fantasia.v1.Attempt.claim_time:type_name -> google.protobuf.Timestamp
+	97,  // 38: fantasia.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
+	97,  // 39: fantasia.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
+	19,  // 40: fantasia.v1.Attempt.failure:type_name -> fantasia.v1.Failure
+	21,  // 41: fantasia.v1.Worker.running:type_name -> fantasia.v1.RunningAttempt
+	97,  // 42: fantasia.v1.Worker.heartbeat_time:type_name -> google.protobuf.Timestamp
+	22,  // 43: fantasia.v1.ListQuotasResponse.quotas:type_name -> fantasia.v1.Quota
+	7,   // 44: fantasia.v1.CreateStudyResponse.study:type_name -> fantasia.v1.Study
+	7,   // 45: fantasia.v1.GetStudyResponse.study:type_name -> fantasia.v1.Study
+	88,  // 46: fantasia.v1.ListStudiesRequest.labels:type_name -> fantasia.v1.ListStudiesRequest.LabelsEntry
+	7,   // 47: fantasia.v1.ListStudiesResponse.studies:type_name -> fantasia.v1.Study
+	7,   // 48: fantasia.v1.WatchStudyResponse.study:type_name -> fantasia.v1.Study
+	7,   // 49: fantasia.v1.UpdateStudyResponse.study:type_name -> fantasia.v1.Study
+	7,   // 50: fantasia.v1.StopStudyResponse.study:type_name -> fantasia.v1.Study
+	0,   // 51: fantasia.v1.ArchivedStudy.state:type_name -> fantasia.v1.StudyState
+	97,  // 52: fantasia.v1.ArchivedStudy.create_time:type_name -> google.protobuf.Timestamp
+	97,  // 53: fantasia.v1.ArchivedStudy.end_time:type_name -> google.protobuf.Timestamp
+	97,  // 54: fantasia.v1.ArchivedStudy.archive_time:type_name -> google.protobuf.Timestamp
+	39,  // 55: fantasia.v1.ArchiveStudyResponse.study:type_name -> fantasia.v1.ArchivedStudy
+	7,   // 56: fantasia.v1.UnarchiveStudyResponse.study:type_name -> fantasia.v1.Study
+	39,  // 57: fantasia.v1.ListArchivedStudiesResponse.studies:type_name -> fantasia.v1.ArchivedStudy
+	2,   // 58: fantasia.v1.ListTrialsRequest.states:type_name -> fantasia.v1.TrialState
+	89,  // 59: fantasia.v1.ListTrialsRequest.labels:type_name -> fantasia.v1.ListTrialsRequest.LabelsEntry
+	14,  // 60: fantasia.v1.ListTrialsResponse.trials:type_name -> fantasia.v1.Trial
+	14,  // 61: fantasia.v1.ListOptimalTrialsResponse.trials:type_name -> fantasia.v1.Trial
+	14,  // 62: fantasia.v1.GetTrialResponse.trial:type_name -> fantasia.v1.Trial
+	2,   // 63: fantasia.v1.WatchTrialsRequest.states:type_name -> fantasia.v1.TrialState
+	14,  // 64: fantasia.v1.WatchTrialsResponse.trial:type_name -> fantasia.v1.Trial
+	55,  // 65: fantasia.v1.WatchTrialsResponse.measurements:type_name -> fantasia.v1.TrialMeasurements
+	54,  // 66: fantasia.v1.TrialMeasurements.measurements:type_name -> fantasia.v1.Measurement
+	54,  // 67: fantasia.v1.ListMeasurementsResponse.measurements:type_name -> fantasia.v1.Measurement
+	98,  // 68: fantasia.v1.SuggestTrialsRequest.wait:type_name -> google.protobuf.Duration
+	14,  // 69: fantasia.v1.SuggestTrialsResponse.trials:type_name -> fantasia.v1.Trial
+	0,   // 70: fantasia.v1.SuggestTrialsResponse.study_state:type_name -> fantasia.v1.StudyState
+	98,  // 71: fantasia.v1.SuggestTrialsResponse.lease:type_name -> google.protobuf.Duration
+	62,  // 72: fantasia.v1.HeartbeatTrialsResponse.instructions:type_name -> fantasia.v1.TrialInstruction
+	5,   // 73: fantasia.v1.TrialInstruction.action:type_name -> fantasia.v1.TrialAction
+	90,  // 74: fantasia.v1.AddMeasurementRequest.metrics:type_name -> fantasia.v1.AddMeasurementRequest.MetricsEntry
+	64,  // 75: fantasia.v1.AddMeasurementRequest.earlier:type_name -> fantasia.v1.EarlierMeasurement
+	91,  // 76: fantasia.v1.EarlierMeasurement.metrics:type_name -> fantasia.v1.EarlierMeasurement.MetricsEntry
+	5,   // 77: fantasia.v1.AddMeasurementResponse.action:type_name -> fantasia.v1.TrialAction
+	92,  // 78: fantasia.v1.CompleteTrialRequest.metrics:type_name -> fantasia.v1.CompleteTrialRequest.MetricsEntry
+	99,  // 79: fantasia.v1.CompleteTrialRequest.parameters:type_name -> google.protobuf.Struct
+	14,  // 80: fantasia.v1.CompleteTrialResponse.trial:type_name -> fantasia.v1.Trial
+	99,  // 81: fantasia.v1.FailTrialRequest.parameters:type_name -> google.protobuf.Struct
+	14,  // 82: fantasia.v1.FailTrialResponse.trial:type_name -> fantasia.v1.Trial
+	14,  // 83: fantasia.v1.ReleaseTrialResponse.trial:type_name -> fantasia.v1.Trial
+	99,  // 84: fantasia.v1.EnqueueTrialRequest.parameters:type_name -> google.protobuf.Struct
+	93,  // 85: fantasia.v1.EnqueueTrialRequest.labels:type_name -> fantasia.v1.EnqueueTrialRequest.LabelsEntry
+	14,  // 86: fantasia.v1.EnqueueTrialResponse.trial:type_name -> fantasia.v1.Trial
+	99,  // 87: fantasia.v1.AddTrialRequest.parameters:type_name -> google.protobuf.Struct
+	94,  // 88: fantasia.v1.AddTrialRequest.metrics:type_name -> fantasia.v1.AddTrialRequest.MetricsEntry
+	95,  // 89: fantasia.v1.AddTrialRequest.labels:type_name -> fantasia.v1.AddTrialRequest.LabelsEntry
+	14,  // 90: fantasia.v1.AddTrialResponse.trial:type_name -> fantasia.v1.Trial
+	14,  // 91: fantasia.v1.CancelTrialResponse.trial:type_name -> fantasia.v1.Trial
+	96,  // 92: fantasia.v1.EditTrialRequest.labels:type_name -> fantasia.v1.EditTrialRequest.LabelsEntry
+	99,  // 93: fantasia.v1.EditTrialRequest.attributes:type_name -> google.protobuf.Struct
+	14,  // 94: fantasia.v1.EditTrialResponse.trial:type_name -> fantasia.v1.Trial
+	6,   // 95: fantasia.v1.TailTrialLogsRequest.stream:type_name -> fantasia.v1.LogStream
+	6,   // 96: fantasia.v1.TailTrialLogsResponse.stream:type_name -> fantasia.v1.LogStream
+	20,  // 97: fantasia.v1.ListWorkersResponse.workers:type_name -> fantasia.v1.Worker
+	100, // 98: fantasia.v1.leader_only:extendee -> google.protobuf.MethodOptions
+	25,  // 99: fantasia.v1.StudyService.CreateStudy:input_type -> fantasia.v1.CreateStudyRequest
+	27,  // 100: fantasia.v1.StudyService.GetStudy:input_type -> fantasia.v1.GetStudyRequest
+	29,  // 101: fantasia.v1.StudyService.ListStudies:input_type -> fantasia.v1.ListStudiesRequest
+	31,  // 102: fantasia.v1.StudyService.WatchStudy:input_type -> fantasia.v1.WatchStudyRequest
+	33,  // 103: fantasia.v1.StudyService.UpdateStudy:input_type -> fantasia.v1.UpdateStudyRequest
+	35,  // 104: fantasia.v1.StudyService.StopStudy:input_type -> fantasia.v1.StopStudyRequest
+	37,  // 105: fantasia.v1.StudyService.DeleteStudy:input_type -> fantasia.v1.DeleteStudyRequest
+	40,  // 106: fantasia.v1.StudyService.ArchiveStudy:input_type -> fantasia.v1.ArchiveStudyRequest
+	42,  // 107: fantasia.v1.StudyService.UnarchiveStudy:input_type -> fantasia.v1.UnarchiveStudyRequest
+	44,  // 108: fantasia.v1.StudyService.ListArchivedStudies:input_type -> fantasia.v1.ListArchivedStudiesRequest
+	46,  // 109: fantasia.v1.StudyService.ListTrials:input_type -> fantasia.v1.ListTrialsRequest
+	48,  // 110: fantasia.v1.StudyService.ListOptimalTrials:input_type -> fantasia.v1.ListOptimalTrialsRequest
+	50,  // 111: fantasia.v1.StudyService.GetTrial:input_type -> fantasia.v1.GetTrialRequest
+	56,  // 112: fantasia.v1.StudyService.ListMeasurements:input_type -> fantasia.v1.ListMeasurementsRequest
+	52,  // 113: fantasia.v1.StudyService.WatchTrials:input_type -> fantasia.v1.WatchTrialsRequest
+	80,  // 114: fantasia.v1.StudyService.TailTrialLogs:input_type -> fantasia.v1.TailTrialLogsRequest
+	58,  // 115: fantasia.v1.StudyService.SuggestTrials:input_type -> fantasia.v1.SuggestTrialsRequest
+	60,  // 116: fantasia.v1.StudyService.HeartbeatTrials:input_type -> fantasia.v1.HeartbeatTrialsRequest
+	63,  // 117: fantasia.v1.StudyService.AddMeasurement:input_type -> fantasia.v1.AddMeasurementRequest
+	66,  // 118: fantasia.v1.StudyService.CompleteTrial:input_type -> fantasia.v1.CompleteTrialRequest
+	68,  // 119: fantasia.v1.StudyService.FailTrial:input_type -> fantasia.v1.FailTrialRequest
+	70,  // 120: fantasia.v1.StudyService.ReleaseTrial:input_type -> fantasia.v1.ReleaseTrialRequest
+	72,  // 121: fantasia.v1.StudyService.EnqueueTrial:input_type -> fantasia.v1.EnqueueTrialRequest
+	74,  // 122: fantasia.v1.StudyService.AddTrial:input_type -> fantasia.v1.AddTrialRequest
+	76,  // 123: fantasia.v1.StudyService.CancelTrial:input_type -> fantasia.v1.CancelTrialRequest
+	78,  // 124: fantasia.v1.StudyService.EditTrial:input_type -> fantasia.v1.EditTrialRequest
+	82,  // 125: fantasia.v1.StudyService.ListWorkers:input_type -> fantasia.v1.ListWorkersRequest
+	23,  // 126: fantasia.v1.StudyService.ListQuotas:input_type -> fantasia.v1.ListQuotasRequest
+	26,  // 127: fantasia.v1.StudyService.CreateStudy:output_type -> fantasia.v1.CreateStudyResponse
+	28,  // 128: fantasia.v1.StudyService.GetStudy:output_type -> fantasia.v1.GetStudyResponse
+	30,  // 129: fantasia.v1.StudyService.ListStudies:output_type -> fantasia.v1.ListStudiesResponse
+	32,  // 130: fantasia.v1.StudyService.WatchStudy:output_type -> fantasia.v1.WatchStudyResponse
+	34,  // 131: fantasia.v1.StudyService.UpdateStudy:output_type -> fantasia.v1.UpdateStudyResponse
+	36,  // 132: fantasia.v1.StudyService.StopStudy:output_type -> fantasia.v1.StopStudyResponse
+	38,  // 133: fantasia.v1.StudyService.DeleteStudy:output_type -> fantasia.v1.DeleteStudyResponse
+	41,  // 134: fantasia.v1.StudyService.ArchiveStudy:output_type -> fantasia.v1.ArchiveStudyResponse
+	43,  // 135: fantasia.v1.StudyService.UnarchiveStudy:output_type -> fantasia.v1.UnarchiveStudyResponse
+	45,  // 136: fantasia.v1.StudyService.ListArchivedStudies:output_type -> fantasia.v1.ListArchivedStudiesResponse
+	47,  // 137: fantasia.v1.StudyService.ListTrials:output_type -> fantasia.v1.ListTrialsResponse
+	49,  // 138: fantasia.v1.StudyService.ListOptimalTrials:output_type -> fantasia.v1.ListOptimalTrialsResponse
+	51,  // 139: fantasia.v1.StudyService.GetTrial:output_type -> fantasia.v1.GetTrialResponse
+	57,  // 140: fantasia.v1.StudyService.ListMeasurements:output_type -> fantasia.v1.ListMeasurementsResponse
+	53,  // 141: fantasia.v1.StudyService.WatchTrials:output_type -> fantasia.v1.WatchTrialsResponse
+	81,  // 142: fantasia.v1.StudyService.TailTrialLogs:output_type -> fantasia.v1.TailTrialLogsResponse
+	59,  // 143: fantasia.v1.StudyService.SuggestTrials:output_type -> fantasia.v1.SuggestTrialsResponse
+	61,  // 144: fantasia.v1.StudyService.HeartbeatTrials:output_type -> fantasia.v1.HeartbeatTrialsResponse
+	65,  // 145: fantasia.v1.StudyService.AddMeasurement:output_type -> fantasia.v1.AddMeasurementResponse
+	67,  // 146: fantasia.v1.StudyService.CompleteTrial:output_type -> fantasia.v1.CompleteTrialResponse
+	69,  // 147: fantasia.v1.StudyService.FailTrial:output_type -> fantasia.v1.FailTrialResponse
+	71,  // 148: fantasia.v1.StudyService.ReleaseTrial:output_type -> fantasia.v1.ReleaseTrialResponse
+	73,  // 149: fantasia.v1.StudyService.EnqueueTrial:output_type -> fantasia.v1.EnqueueTrialResponse
+	75,  // 150: fantasia.v1.StudyService.AddTrial:output_type -> fantasia.v1.AddTrialResponse
+	77,  // 151: fantasia.v1.StudyService.CancelTrial:output_type -> fantasia.v1.CancelTrialResponse
+	79,  // 152: fantasia.v1.StudyService.EditTrial:output_type -> fantasia.v1.EditTrialResponse
+	83,  // 153: fantasia.v1.StudyService.ListWorkers:output_type -> fantasia.v1.ListWorkersResponse
+	24,  // 154: fantasia.v1.StudyService.ListQuotas:output_type -> fantasia.v1.ListQuotasResponse
+	127, // [127:155] is the sub-list for method output_type
+	99,  // [99:127] is the sub-list for method input_type
+	99,  // [99:99] is the sub-list for extension type_name
+	98,  // [98:99] is the sub-list for extension extendee
+	0,   // [0:98] is the sub-list for field type_name
 }
 
 func init() { file_fantasia_v1_fantasia_proto_init() }
@@ -6718,20 +6802,22 @@ func file_fantasia_v1_fantasia_proto_init() {
 	if File_fantasia_v1_fantasia_proto != nil {
 		return
 	}
+	file_fantasia_v1_fantasia_proto_msgTypes[0].OneofWrappers = []any{}
 	file_fantasia_v1_fantasia_proto_msgTypes[1].OneofWrappers = []any{}
 	file_fantasia_v1_fantasia_proto_msgTypes[2].OneofWrappers = []any{}
-	file_fantasia_v1_fantasia_proto_msgTypes[6].OneofWrappers = []any{}
-	file_fantasia_v1_fantasia_proto_msgTypes[9].OneofWrappers = []any{}
-	file_fantasia_v1_fantasia_proto_msgTypes[11].OneofWrappers = []any{}
-	file_fantasia_v1_fantasia_proto_msgTypes[14].OneofWrappers = []any{}
-	file_fantasia_v1_fantasia_proto_msgTypes[70].OneofWrappers = []any{}
+	file_fantasia_v1_fantasia_proto_msgTypes[3].OneofWrappers = []any{}
+	file_fantasia_v1_fantasia_proto_msgTypes[7].OneofWrappers = []any{}
+	file_fantasia_v1_fantasia_proto_msgTypes[10].OneofWrappers = []any{}
+	file_fantasia_v1_fantasia_proto_msgTypes[12].OneofWrappers = []any{}
+	file_fantasia_v1_fantasia_proto_msgTypes[15].OneofWrappers = []any{}
+	file_fantasia_v1_fantasia_proto_msgTypes[71].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fantasia_v1_fantasia_proto_rawDesc), len(file_fantasia_v1_fantasia_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   89,
+			NumMessages:   90,
 			NumExtensions: 1,
 			NumServices:   1,
 		},

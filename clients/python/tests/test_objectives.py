@@ -103,8 +103,16 @@ def test_what_there_is_only_of_a_single_objective(storage: Path) -> None:
     with pytest.raises(RuntimeError, match="trial 1 has 2 values: use values"):
         study.get_trial(1).value  # noqa: B018
     assert "values=[" in repr(study.get_trial(1))
-    with pytest.raises(RuntimeError, match=r"goal: the study .* has several objectives"):
-        study.update(goal=1.0)
+
+
+def test_a_hypervolume_ends_the_study(storage: Path) -> None:
+    study = create(storage, objectives={"a": Objective("minimize", 4), "b": Objective("maximize", 0)}, goal=6)
+    found = iter([(2, 2), (1, 2), (0, 9), (0, 12)])
+    study.optimize(lambda trial: next(found), n_trials=4)
+    assert len(study.trials) == 2  # they dominate 2 * 2 and 3 * 2
+    study.update(goal=40.0)
+    study.optimize(lambda trial: next(found), n_trials=2)
+    assert len(study.trials) == 4  # 4 * 9 is not enough
 
 
 @pytest.mark.parametrize(
@@ -223,7 +231,10 @@ def test_references_and_take_reach_the_server(storage: Path) -> None:
         ({"objectives": None, "directions": ["minimize", "up"]}, r"directions\[1\]: expected .* got 'up'"),
         ({"objectives": None, "directions": "minimize"}, "got 'minimize': use direction"),
         ({"take": "best"}, "take: expected none with several objectives"),
-        ({"goal": 1}, "goal: expected none with several objectives, got 1"),
+        (
+            {"goal": 1, "objectives": {"a": Objective("minimize", 1), "b": "minimize"}},
+            r"goal: needs a reference of each objective, .*: objectives\[1\] without one",
+        ),
         ({"objectives": {"a": Objective("minimize", 1)}}, r"objectives\['a'\].reference: expected none"),
         ({"algorithm": "cmaes"}, r"algorithm: cmaes takes one objective: for several use .*nsga2"),
         ({"early_stopping": "median"}, r"early_stopping.metric"),

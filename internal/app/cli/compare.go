@@ -20,9 +20,10 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/base/layout"
 )
 
-const compareLong = `Compares studies of one objective: the best value and the time of each, how many
+const compareLong = `Compares studies of the same objective: the best value and the time of each, how many
 evaluations and how long each took until it was as good as all of them became, and the
-best value so far by evaluations and by the clock.
+best value so far by evaluations and by the clock. Studies of several objectives are
+compared by the hypervolumes of their fronts.
 
 A STUDY is one of the server, or with --state one below that directory. A STUDY with a
 slash is a state directory of fantasia run. Without any STUDY, --state compares all
@@ -164,6 +165,10 @@ func comparedText(w screen, c *figure.Comparison, page string) error {
 		{Head: "CURVE"}, {Head: "STUDY", Least: 8, End: true}, {Head: "STATE", Rank: 4}, {Head: "OPTIMISER", Rank: 3}, {Head: "DONE", Rank: 2},
 		{Head: "TIME", Rank: 1}, {Head: "BEST"},
 	}
+	if c.Objectives != nil {
+		columns[len(columns)-1].Head = "HYPERVOLUME"
+		columns = append(columns, layout.Column{Head: "FRONT", Rank: 5})
+	}
 	if c.Level != nil {
 		columns = append(columns, layout.Column{Head: "DONE UNTIL " + number(*c.Level)}, layout.Column{Head: "TIME UNTIL THEN"})
 	}
@@ -172,8 +177,13 @@ func comparedText(w screen, c *figure.Comparison, page string) error {
 		best := "-"
 		if s.Best != nil {
 			best = number(s.Best.Value)
+		} else if s.Hypervolume != nil {
+			best = number(*s.Hypervolume)
 		}
 		rows[i] = []string{string(rune('A' + i)), s.Name, string(s.State), s.Algorithm, strconv.Itoa(s.Evaluations), human(seconds(s.Seconds)), best}
+		if c.Objectives != nil {
+			rows[i] = append(rows[i], onFront(s.FrontSize))
+		}
 		if s.Reached != nil {
 			rows[i] = append(rows[i], strconv.Itoa(s.Reached.Evaluation), human(seconds(s.Reached.Seconds)))
 		}
@@ -192,6 +202,14 @@ func comparedText(w screen, c *figure.Comparison, page string) error {
 		return say(w, "\n%s written", page)
 	}
 	return nil
+}
+
+// onFront formats how many trials are on a front.
+func onFront(size *int) string {
+	if size == nil {
+		return "-"
+	}
+	return strconv.Itoa(*size)
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -45,7 +45,7 @@ Initial points that do not fit are left out.`,
 	f := c.Flags()
 	f.IntVar(&e.maxTrials, "max-trials", 0, "how many trials to evaluate in all (spec.budget.maxTrials)")
 	f.IntVar(&e.parallelism, "parallelism", 0, "how many trials may run at once (spec.parallelism)")
-	f.Float64Var(&e.goal, "goal", 0, "the value that ends the study (spec.objective.goal)")
+	f.Float64Var(&e.goal, "goal", 0, "the value that ends the study (spec.objective.goal) or, of several objectives, the hypervolume (spec.goal.hypervolume)")
 	f.StringArrayVar(&e.ranges, "range", nil, "`NAME=MIN:MAX` of a float or an int; without MIN or MAX, that end stays. May be given several times")
 	f.StringArrayVar(&e.values, "values", nil, "`NAME=VALUE,VALUE,…` of a categorical or an ordinal: all its values. May be given several times")
 	e.flags(c)
@@ -92,10 +92,11 @@ func (e *changes) apply(cmd *cobra.Command, s *study.Study) error {
 		s.Spec.Parallelism = e.parallelism
 	}
 	if changed("goal") {
-		if n := len(s.Spec.Several); n > 0 {
-			return usagef(cmd, "--goal %g is for a single objective, and the study has %d", e.goal, n)
+		if len(s.Spec.Several) > 0 {
+			s.Spec.Goal = &study.FrontGoal{Hypervolume: e.goal}
+		} else {
+			s.Spec.Objective.Goal = &e.goal
 		}
-		s.Spec.Objective.Goal = &e.goal
 	}
 	if changed("note") {
 		s.Spec.Note = e.note

@@ -27,9 +27,6 @@ type found struct {
 func (f found) view() view.Study {
 	v := view.FromStudy(f.Study)
 	v.Directory, v.Front = f.directory, f.front
-	if f.front != nil {
-		v.Hypervolume = view.Hypervolume(view.Objectives(f.Study), f.front)
-	}
 	if f.idle && !v.State.Terminal() {
 		v.State = display.Interrupted
 	}
@@ -84,6 +81,9 @@ func studyBlock(w screen, s found) error {
 		aim.Name, aim.Value = "Objectives", objective(several[0])
 		for _, o := range several[1:] {
 			aim.Value += "\n" + objective(o)
+		}
+		if goal := s.GoalHypervolume; goal != nil {
+			aim.Value += "\ngoal: a hypervolume of " + number(*goal)
 		}
 	}
 	fields := []field{
@@ -201,6 +201,12 @@ func studyLine(s *fantasiav1.Study) string {
 	}
 	if r := v.Recommended; r != nil {
 		line += fmt.Sprintf("; recommended trial %d, %s", r.Trial, view.Expected(r.Mean, r.SD))
+	}
+	if v.FrontSize != nil {
+		line += "; " + count(*v.FrontSize, "trial") + " on the front"
+	}
+	if h := v.Hypervolume; h != nil {
+		line += ", hypervolume " + number(*h)
 	}
 	if s.GetReason() != "" {
 		line += "; " + s.GetReason()

@@ -79,6 +79,8 @@ func definition(schema object) object {
 					column("Best", "string", ".status.best.text", "The best value seen, rounded.", 0),
 					column("Recommended", "string", ".status.recommended.text", "The value to expect at the recommended point, rounded.", 0),
 					column("Age", "date", ".metadata.creationTimestamp", "Since the resource was made.", 0),
+					column("Front", "integer", ".status.front.size", "Trials on the front of several objectives.", 1),
+					column("Hypervolume", "string", ".status.front.text", "What the front dominates, rounded.", 1),
 					column("Metric", "string", ".spec.objective.metric", "What is optimised.", 1),
 					column("Pool", "string", ".spec.pool", "The workers that evaluate it.", 1),
 				},

@@ -61,6 +61,8 @@ var rules = map[string][]rule{
 		{"has(self.objective) != has(self.objectives)", "", "a study has one of objective and objectives"},
 		{"!has(self.objective) || !has(self.objective.reference)", ".objective", "reference is for one of several objectives: leave it out"},
 		{"!has(self.objectives) || self.objectives.all(o, !has(o.goal))", ".objectives", "goal is for a single objective: leave it out"},
+		{"!has(self.goal) || has(self.objectives) && size(self.objectives) <= 4 && self.objectives.all(o, has(o.reference))", ".goal",
+			"a goal of several objectives needs at most 4 of them, each with a reference; write the goal of a single one as objective.goal"},
 		{"!has(self.objectives) || self.objectives.all(o, self.objectives.exists_one(p, p.metric == o.metric))", ".objectives", "each objective has its own metric"},
 	},
 	"Limit": {

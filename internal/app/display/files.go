@@ -33,7 +33,6 @@ const Interrupted study.State = "INTERRUPTED"
 func View(r *local.Result) view.Study {
 	v := view.OfStudy(r.Study, r.Status, r.Best, r.Recommended, time.Now())
 	v.Front = view.FrontOf(&r.Study.Definition.Spec, r.Front)
-	v.Hypervolume = view.Hypervolume(r.Study.Definition.Spec.Several, v.Front)
 	if r.Interrupted && !v.State.Terminal() {
 		v.State = Interrupted
 		v.Trials.Pending, v.Trials.Queued, v.Trials.Running = v.Trials.Open(), 0, 0

@@ -46,6 +46,9 @@ func Summarize(w io.Writer, r *local.Result, at Place) error {
 		s.line("limits       %s", unmet)
 	}
 	s.front(spec, r.Front)
+	if f := r.Status.Front; f != nil && f.Hypervolume != nil {
+		s.line("hypervolume  %s", view.Number(*f.Hypervolume))
+	}
 	if rec := r.Recommended; rec != nil && (r.Best == nil || rec.Trial != r.Best.Number) {
 		s.line("recommended  trial %d: %s = %s by the model, which allows for noise", rec.Trial, spec.FirstObjective().Metric, view.Expected(rec.Mean, rec.SD))
 		s.point(spec, rec.Point)
@@ -88,9 +91,6 @@ func (s *summary) front(spec *study.Spec, trials []record.Trial) {
 	}
 	if more := len(front) - mostOptimal; more > 0 {
 		s.line("             and %d more", more)
-	}
-	if v := view.Hypervolume(spec.Several, front); v != nil {
-		s.line("hypervolume  %s", view.Number(*v))
 	}
 }
 
@@ -219,6 +219,8 @@ func onward(r *local.Result, file string) string {
 	switch {
 	case goal != nil && r.Best != nil && !spec.FirstObjective().Direction.Better(*goal, r.Best.Values.First()):
 		change = "set a stricter objective.goal, or none,"
+	case spec.Goal != nil && status.Front != nil && status.Front.Hypervolume != nil && *status.Front.Hypervolume >= spec.Goal.Hypervolume:
+		change = "set a larger goal.hypervolume, or none,"
 	case status.Counts.Ended() >= spec.Budget.MaxTrials:
 		change = "raise budget.maxTrials"
 	case lasted > 0 && status.Ran >= lasted:

@@ -14,7 +14,6 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/app/diagnosis"
 	"github.com/fantasia-hpo/fantasia/internal/base/picture"
-	"github.com/fantasia-hpo/fantasia/optimizer/front"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -344,7 +343,7 @@ var Single = []Named{
 	{"history", 0, false, "", nil},
 	{"curves", 0, false, "", nil},
 	{"front", 0, false, "studies of several objectives", func(s *Study, _ []int) Figure { return s.first() }},
-	{"hypervolume", 0, false, fmt.Sprintf("studies of 2 to %d objectives with a completed trial", front.MaxVolume), func(s *Study, _ []int) Figure { return s.volume() }},
+	{"hypervolume", 0, false, fmt.Sprintf("studies of 2 to %d objectives with a completed trial", study.MaxVolume), func(s *Study, _ []int) Figure { return s.volume() }},
 	{"parallel", 0, false, "", func(s *Study, _ []int) Figure { return s.Parallel() }},
 	{"slice", 1, false, "", func(s *Study, at []int) Figure { return bare(s.Slice(at[0], 1)) }},
 	{"importances", 0, true, "", func(s *Study, _ []int) Figure { return s.Importances() }},

@@ -158,7 +158,7 @@ func drawn(o *study.Objective) picture.Objective {
 // Hypervolume shows how the front has grown; nil if there are too many objectives, or no trial
 // has values.
 func (s *Study) Hypervolume() *Figure {
-	if len(s.Spec.Several) > front.MaxVolume {
+	if len(s.Spec.Several) > study.MaxVolume {
 		return nil
 	}
 	ended := s.Ended()
@@ -173,11 +173,19 @@ func (s *Study) Hypervolume() *Figure {
 			line.Points = append(line.Points, picture.Point{X: float64(i + 1), Y: v, Trial: ended[i].Number})
 		}
 	}
+	series := []picture.Series{line}
+	measured := front.References(s.Spec.Several) != nil
+	if goal := s.Spec.Goal; goal != nil && measured {
+		at := goal.Hypervolume
+		series = append(series, picture.Series{
+			Name: "goal " + view.Number(at), Kind: picture.Lines, Thin: true, Color: 3, Dash: 1, Points: []picture.Point{{X: 1, Y: at}, {X: float64(max(2, len(all))), Y: at}},
+		})
+	}
 	f := broad("hypervolume", "Hypervolume", "How much of the space of values the trials dominate together, in the order in which they ended. It grows with each better compromise; a line that has been flat for long says that more evaluations bring little.", &picture.Chart{
-		X: "evaluations", Y: "hypervolume, higher is better", FromZero: true, Unlisted: true, Series: []picture.Series{line},
+		X: "evaluations", Y: "hypervolume, higher is better", FromZero: true, Unlisted: len(series) == 1, Series: series,
 	})
 	f.Lines = []string{fmt.Sprintf("The hypervolume reaches up to %s.", view.Named(study.MetricNames(s.Spec.Several), reference))}
-	if front.References(s.Spec.Several) == nil {
+	if !measured {
 		f.Lines[0] += " Where a study file has no reference, that is a tenth beyond the worst value on the front, so that studies cannot be compared by it."
 	}
 	return &f

@@ -139,7 +139,8 @@ func (n *node) workers(c *coordinator.Coordinator) (func(context.Context) error,
 func sameBudget(old, now *study.Study) bool {
 	a, b := old.Spec, now.Spec
 	return a.Budget == b.Budget && reflect.DeepEqual(a.Limits, b.Limits) && (a.Objective.Goal == nil) == (b.Objective.Goal == nil) &&
-		(a.Objective.Goal == nil || *a.Objective.Goal == *b.Objective.Goal)
+		(a.Objective.Goal == nil || *a.Objective.Goal == *b.Objective.Goal) &&
+		reflect.DeepEqual(a.Goal, b.Goal) && reflect.DeepEqual(a.Several, b.Several)
 }
 
 // study creates the study, or updates the one in the state.

@@ -2,11 +2,13 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/app/figure"
@@ -92,5 +94,68 @@ func TestCompareWithout(t *testing.T) {
 	_, err = Compare([]string{"some", "other"}, []*Source{some, played(t, study.Maximize, 1)})
 	if err == nil || err.Error() != "study some has the objective minimize loss, study other has maximize loss: only studies with the same objective can be compared" {
 		t.Errorf("another direction: %v", err)
+	}
+}
+
+// compromising returns a study of two objectives whose evaluations ended one a second with these
+// values, and with these references.
+func compromising(t *testing.T, references [2]float64, values ...[2]float64) *Source {
+	t.Helper()
+	src := played(t, study.Minimize, make([]float64, len(values))...)
+	copied := *src.Study
+	copied.Spec.Several = []study.Objective{
+		{Metric: "loss", Direction: study.Minimize, Reference: &references[0]}, {Metric: "size", Direction: study.Maximize, Reference: &references[1]},
+	}
+	src.Study = &copied
+	for i, v := range values {
+		src.Trials[i].Value, src.Trials[i].Values = &v[0], v[:]
+	}
+	return src
+}
+
+// Studies of two objectives are compared by their hypervolumes: up to 4 and 1, the trials dominate
+// rectangles of 3×1, 2×2 beyond it and 1×1 beyond these. Where their references differ, the one
+// of size lies a tenth of the front's extent beyond its worst value, 2-0.3 = 1.7.
+func TestCompareFronts(t *testing.T) {
+	all := [][2]float64{{1, 2}, {3, 2}, {2, 4}, {3, 5}}
+	same := [2]float64{4, 1}
+	for _, c := range []struct {
+		other     [2]float64
+		reference float64
+		want      [2][]float64
+		level     int // where the first study reached what both have
+	}{
+		{same, 1, [2][]float64{{3, 7, 8}, {4}}, 3},
+		{[2]float64{4, 0}, 1.7, [2][]float64{{0.9, 4.9, 5.9}, {3.3}}, 3},
+	} {
+		a, b := compromising(t, same, all...), compromising(t, c.other, [2]float64{3, 5})
+		got, err := Compare([]string{"a", "b"}, []*Source{a, b})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Metric != "hypervolume" || got.Direction != study.Maximize || *got.Objectives[0].Reference != 4 || math.Abs(*got.Objectives[1].Reference-c.reference) > 1e-12 {
+			t.Errorf("compared are %+v", got)
+		}
+		for i, want := range c.want {
+			var volumes []float64
+			for _, at := range got.Studies[i].Improvements {
+				volumes = append(volumes, at.Value)
+			}
+			if diff := cmp.Diff(want, volumes, cmpopts.EquateApprox(0, 1e-12)); diff != "" {
+				t.Errorf("study %d (-want +got):\n%s", i, diff)
+			}
+		}
+		if at := got.Studies[0].Reached; at == nil || at.Evaluation != c.level || math.Abs(*got.Level-c.want[1][0]) > 1e-12 {
+			t.Errorf("the first study reached %v at %+v", *got.Level, at)
+		}
+		var page strings.Builder
+		if err := WriteComparison(&page, got, epoch, "test"); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"Hypervolume by evaluations", fmt.Sprintf("The hypervolume reaches up to loss = 4, size = %g.", c.reference)} {
+			if !strings.Contains(page.String(), want) {
+				t.Errorf("the page lacks %q", want)
+			}
+		}
 	}
 }

@@ -15,6 +15,9 @@ type Progress struct {
 // Compare shows the best values so far of several studies.
 type Compare struct {
 	Objective Objective
+	// Total means that each value is what all evaluations reached together, and not the best of
+	// them.
+	Total bool
 	// Clock means that X is in seconds since each study's start, not in evaluations.
 	Clock   bool
 	Studies []Progress
@@ -80,7 +83,7 @@ func (p *Compare) scaled() (c comparison, ok bool) {
 
 // SVG implements Picture.
 func (p *Compare) SVG(f Frame) []byte {
-	c := Chart{X: "evaluations", Y: "best " + p.Objective.Caption(), FromZero: true}
+	c := Chart{X: "evaluations", Y: p.caption(), FromZero: true}
 	all, ok := p.scaled()
 	if !ok {
 		return newCanvas(f).empty(c.Y, "No evaluation has a value.")
@@ -93,8 +96,20 @@ func (p *Compare) SVG(f Frame) []byte {
 		}
 		c.Series = append(c.Series, Series{Name: name, Kind: Steps, Color: i, Dash: i / len(palette), Points: pick(points, thinned(points, mostDots))})
 	}
-	c.Description = fmt.Sprintf("The best value so far of %d studies (%s), by %s.", len(p.Studies), p.Objective.Caption(), c.X)
+	what := "best value"
+	if p.Total {
+		what = p.Objective.Name
+	}
+	c.Description = fmt.Sprintf("The %s so far of %d studies (%s), by %s.", what, len(p.Studies), p.Objective.Caption(), c.X)
 	return c.SVG(f)
+}
+
+// caption is that of the values.
+func (p *Compare) caption() string {
+	if p.Total {
+		return p.Objective.Caption()
+	}
+	return "best " + p.Objective.Caption()
 }
 
 // letter returns the sign of a study in a terminal: A for the first one.
@@ -110,7 +125,7 @@ func (p *Compare) Text(width int) string {
 		return ""
 	}
 	t := Text{
-		Width: min(width, widestSketch), Height: sketchRows, Title: "best " + p.Objective.Caption(), X: all.x,
+		Width: min(width, widestSketch), Height: sketchRows, Title: p.caption(), X: all.x,
 		Log: all.log, Low: all.low, High: all.high,
 	}
 	points := slices.Concat(all.points...)

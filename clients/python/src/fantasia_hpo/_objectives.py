@@ -74,16 +74,14 @@ def _check(direction: Any, field: str) -> None:
 
 
 def spec_of(objectives: Mapping[str, Objective], goal: float | None) -> dict[str, Any]:
-    """Return the objectives as the field of a study file."""
+    """Return the objectives and the goal as the fields of a study file."""
     listed: list[dict[str, Any]] = []
     for name, o in objectives.items():
         listed.append({"metric": name, "direction": o.direction, "take": o.take})
         if o.reference is not None:
             listed[-1]["reference"] = o.reference
     if len(listed) > 1:
-        if goal is not None:
-            raise SpaceError(f"goal: expected none with several objectives, got {goal!r}")
-        return {"objectives": listed}
+        return {"objectives": listed} if goal is None else {"objectives": listed, "goal": {"hypervolume": goal}}
     if goal is not None:
         listed[0]["goal"] = goal
     return {"objective": listed[0]}

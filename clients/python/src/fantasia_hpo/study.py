@@ -129,6 +129,7 @@ class Study(Asking):
 
         `references` are the worst values that are still of interest, by the metrics of several objectives.
         `limits` take the place of all that there are, and what is best is decided anew.
+        The `goal` of several objectives is the hypervolume of their front.
         A larger budget resumes a study that has completed.
         """
 
@@ -136,8 +137,10 @@ class Study(Asking):
             if max_trials is not None:
                 document["spec"]["budget"]["maxTrials"] = max_trials
             if goal is not None:
-                self._single("goal", "max_trials, since several objectives have no goal")
-                document["spec"]["objective"]["goal"] = goal
+                if "objectives" in document["spec"]:
+                    document["spec"]["goal"] = {"hypervolume": goal}
+                else:
+                    document["spec"]["objective"]["goal"] = goal
             _refer(document["spec"].get("objectives", []), references or {})
             if limits is not None:
                 document["spec"]["limits"] = documents(limits_of(limits))
