@@ -41,12 +41,12 @@ func assignment() *messaging.Assignment {
 }
 
 func claim() *messaging.Claim {
-	return &messaging.Claim{Version: 1, AttemptID: id, Pool: "gpu", Worker: "w-1", Slot: 3, At: clock}
+	return &messaging.Claim{Version: 1, AttemptID: id, Pool: "gpu", Worker: "w-1", Slot: 3, At: clock, Site: &messaging.Site{Job: "4711_2", Node: "n17"}}
 }
 
 func result() *messaging.Result {
 	return &messaging.Result{Version: 1, AttemptID: id, Worker: "w-1", Outcome: messaging.OutcomeCompleted,
-		Values: []float64{0.1}, Metrics: map[string]float64{"error": 0.1, "steps": 3}, Logs: "/logs",
+		Values: []float64{0.1}, Metrics: map[string]float64{"error": 0.1, "steps": 3}, Logs: "/logs", Site: &messaging.Site{Job: "4711_2", Node: "n17", Devices: "0,1"},
 		Failure: &messaging.Failure{Reason: "x", ExitCode: ptr(0)}, Started: clock, Ended: clock.Add(time.Second)}
 }
 
@@ -169,6 +169,8 @@ func TestEncodeRefuses(t *testing.T) {
 		"order repeats one":     edit(assignment(), func(a *messaging.Assignment) { a.ParameterOrder[1] = a.ParameterOrder[0] }),
 		"long checkpoint":       edit(result(), func(r *messaging.Result) { r.Checkpoint = strings.Repeat("c", messaging.MaxReference+1) }),
 		"long logs":             edit(result(), func(r *messaging.Result) { r.Logs = strings.Repeat("l", messaging.MaxReference+1) }),
+		"long job":              edit(claim(), func(c *messaging.Claim) { c.Site = &messaging.Site{Job: strings.Repeat("j", messaging.MaxSite+1)} }),
+		"long devices":          edit(result(), func(r *messaging.Result) { r.Site = &messaging.Site{Devices: strings.Repeat("0", messaging.MaxSite+1)} }),
 		"long reason":           edit(result(), func(r *messaging.Result) { r.Failure.Reason = strings.Repeat("r", messaging.MaxReason+1) }),
 		"long signal":           edit(result(), func(r *messaging.Result) { r.Failure.Signal = strings.Repeat("s", messaging.MaxReason+1) }),
 		"long name of a metric": edit(result(), func(r *messaging.Result) { r.Metrics = named(1, messaging.MaxMetricName+1) }),

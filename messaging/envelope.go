@@ -28,6 +28,7 @@
 package messaging
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
@@ -126,7 +127,42 @@ type Claim struct {
 	Worker string    `json:"worker"`
 	Slot   int       `json:"slot"`
 	At     time.Time `json:"at"`
+	// Site is where the attempt will run, as far as the worker knows; nil if it knows nothing.
+	Site *Site `json:"site,omitempty"`
 	TraceContext
+}
+
+// Site is where an attempt runs, in the words of the system that schedules it. A text is empty if it is not
+// known.
+type Site struct {
+	// Job is the id of Slurm's job, or the name of the resource in Kubernetes.
+	Job string `json:"job,omitempty"`
+	// Node is the name of the node; several have commas between.
+	Node string `json:"node,omitempty"`
+	// Devices are what the program was given, such as 0,1 or nvidia.com/gpu=2.
+	Devices string `json:"devices,omitempty"`
+}
+
+// MaxSite is the largest length of each text of a Site, in bytes.
+const MaxSite = 512
+
+func (s *Site) validate() error {
+	if s == nil {
+		return nil
+	}
+	return cmp.Or(checkLength("site.job", s.Job, MaxSite), checkLength("site.node", s.Node, MaxSite), checkLength("site.devices", s.Devices, MaxSite))
+}
+
+// With returns the site with the texts of another one, where that knows them; nil if nothing is known.
+func (s Site) With(other Site) *Site {
+	all := Site{Job: cmp.Or(other.Job, s.Job), Node: cmp.Or(other.Node, s.Node), Devices: cmp.Or(other.Devices, s.Devices)}
+	for _, text := range []*string{&all.Job, &all.Node, &all.Devices} {
+		*text = (*text)[:min(len(*text), MaxSite)]
+	}
+	if all == (Site{}) {
+		return nil
+	}
+	return &all
 }
 
 // Withdrawal returns the claim by which a leader takes an assignment back.
@@ -168,6 +204,8 @@ type Result struct {
 	// Checkpoint is the last reference that the program reported.
 	Checkpoint string `json:"checkpoint,omitempty"`
 	Logs       string `json:"logs,omitempty"`
+	// Site is where the attempt ran; nil if the worker knows nothing beyond its claim.
+	Site *Site `json:"site,omitempty"`
 	// Claimed is the time when the worker claimed the attempt, if the worker sends it:
 	// the leader may read a quick result before its claim.
 	Claimed time.Time `json:"claimed,omitzero"`

@@ -88,6 +88,7 @@ func (c *Claim) Validate() error {
 		checkToken("pool", c.Pool),
 		checkClaimant(c.Pool, c.Worker),
 		checkAtLeast("slot", c.Slot, 0),
+		c.Site.validate(),
 	)
 }
 
@@ -102,6 +103,7 @@ func (r *Result) Validate() error {
 		r.Failure.validate(),
 		checkLength("checkpoint", r.Checkpoint, MaxReference),
 		checkLength("logs", r.Logs, MaxReference),
+		r.Site.validate(),
 	)
 }
 

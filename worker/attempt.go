@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -30,6 +31,7 @@ func (r *run) evaluate(ctx context.Context, slot int, ev evaluation.Evaluator, a
 	conclude(span, e)
 	span.End(trace.WithTimestamp(result.Ended))
 	fill(result, e)
+	result.Site = r.site(slot, ev, a).With(e.Site)
 	if _, err := messaging.Encode(result); err != nil {
 		// It could never be published, and would be retried forever.
 		log.Error("the result of an evaluation cannot be sent", telemetry.LogError, err)
@@ -45,6 +47,18 @@ func (r *run) evaluate(ctx context.Context, slot int, ev evaluation.Evaluator, a
 	result.TraceContext = traceOf(sending)
 	r.sender.add(result, span)
 	r.settle(ctx, a)
+}
+
+// site returns what is known of where a slot evaluates an attempt.
+func (r *run) site(slot int, ev evaluation.Evaluator, a *messaging.Assignment) messaging.Site {
+	s := r.options.Site
+	if slot < len(r.devices) {
+		s.Devices = cmp.Or(r.devices[slot].List, s.Devices)
+	}
+	if sited, ok := ev.(evaluation.Sited); ok {
+		s.Job = cmp.Or(sited.Job(a), s.Job)
+	}
+	return s
 }
 
 func fill(r *messaging.Result, e evaluation.Ending) {

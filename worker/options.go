@@ -36,6 +36,8 @@ type Options struct {
 	// GPUs are divided among the slots: "auto" uses all of the machine's, "none" hides
 	// them, "0,1" uses these (device.Deal).
 	GPUs string
+	// Site is where the batch system runs this worker; claims and results say it.
+	Site messaging.Site
 	// StateDir is the worker's own directory: spool, journal of claims, the files of
 	// attempts. Workers MUST NOT share one.
 	StateDir string

@@ -125,7 +125,7 @@ func (r *run) handle(ctx context.Context, slot int, ev evaluation.Evaluator, d m
 	ack := func() { r.answer(ctx, "acknowledge", d.Ack) }
 	switch {
 	case r.journal.Has(a.AttemptID):
-		r.offeredAgain(ctx, slot, a, ack)
+		r.offeredAgain(ctx, slot, ev, a, ack)
 		return
 	case r.registry.avoids(a.Study):
 		nak(refuseDelay)
@@ -156,7 +156,7 @@ func (r *run) handle(ctx context.Context, slot int, ev evaluation.Evaluator, d m
 	claimed := time.Now()
 	claiming, span := r.claimSpan(work, slot, a, claimed)
 	defer span.End()
-	err := r.claim(claiming, slot, a, claimed)
+	err := r.claim(claiming, slot, ev, a, claimed)
 	switch {
 	case err == nil:
 		failpoint.Reach(failpoint.WorkerBeforeAck)
@@ -202,9 +202,9 @@ func (r *run) refuse(a *messaging.Assignment, err error) {
 // the broker has lost the claim, the leader has never read it and offers the attempt for ever.
 // So an attempt that has come to nothing here is claimed once more: the leader then learns
 // from a heartbeat that it is lost.
-func (r *run) offeredAgain(ctx context.Context, slot int, a *messaging.Assignment, ack func()) {
+func (r *run) offeredAgain(ctx context.Context, slot int, ev evaluation.Evaluator, a *messaging.Assignment, ack func()) {
 	if !r.registry.runs(a.AttemptID) && !r.sender.has(a.AttemptID) {
-		if err := r.claim(ctx, slot, a, time.Now()); err != nil && !errors.Is(err, messaging.ErrClaimed) {
+		if err := r.claim(ctx, slot, ev, a, time.Now()); err != nil && !errors.Is(err, messaging.ErrClaimed) {
 			r.options.Logger.Warn("cannot claim an attempt once more", telemetry.LogStudy, a.StudyName,
 				telemetry.LogTrial, a.Trial, telemetry.LogAttempt, a.Attempt, telemetry.LogError, err)
 			return // it is offered again
@@ -215,10 +215,10 @@ func (r *run) offeredAgain(ctx context.Context, slot int, a *messaging.Assignmen
 
 // claim claims an attempt. A try without an answer is repeated with the same id, so
 // that a claim that was stored is confirmed.
-func (r *run) claim(ctx context.Context, slot int, a *messaging.Assignment, at time.Time) error {
+func (r *run) claim(ctx context.Context, slot int, ev evaluation.Evaluator, a *messaging.Assignment, at time.Time) error {
 	c := &messaging.Claim{
 		Version: messaging.SchemaVersion, AttemptID: a.AttemptID, Pool: a.Pool, Worker: r.options.Name, Slot: slot,
-		At: at, TraceContext: traceOf(ctx),
+		At: at, Site: r.site(slot, ev, a).With(messaging.Site{}), TraceContext: traceOf(ctx),
 	}
 	id, pause := uuid.NewString(), backoff.New(minPause, maxPause)
 	deadline := at.Add(claimTimeout)

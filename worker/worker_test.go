@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/fantasia-hpo/fantasia/internal/test/membus"
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -47,6 +50,40 @@ func TestTrialsAreEvaluatedAndTold(t *testing.T) {
 		}
 		if last := r.seen().lastBeat(); !last.Leaving || len(last.Running) != 0 || len(last.Spooled) != 0 {
 			t.Errorf("the last heartbeat: %+v", last)
+		}
+	})
+}
+
+// moving is an evaluator whose attempts run elsewhere than was known before.
+type moving struct{}
+
+func (moving) Accept(*messaging.Assignment) error { return nil }
+func (moving) Close(context.Context) error        { return nil }
+func (moving) Job(a *messaging.Assignment) string { return fmt.Sprint("job-", a.Trial) }
+func (moving) Evaluate(context.Context, evaluation.Task) evaluation.Ending {
+	e := evaluation.Failed("x", "y")
+	e.Site = messaging.Site{Node: "n18", Devices: strings.Repeat("d", messaging.MaxSite+1)}
+	return e
+}
+
+// A claim says where the attempt will run, and its result what the evaluator has learned of it since.
+func TestSiteIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil, membus.Options{})
+		r.options.NewEvaluator = func(int) (evaluation.Evaluator, error) { return moving{}, nil }
+		r.options.GPUs, r.options.Site = "0-1", messaging.Site{Job: "4711_2", Node: "n17"}
+		leave := r.start()
+		r.offer(assigned(1))
+		r.until("a result", func() bool { return len(r.results) == 1 })
+		synctest.Wait()
+		leave()
+		synctest.Wait()
+		seen := r.seen()
+		if diff := cmp.Diff(&messaging.Site{Job: "job-1", Node: "n17", Devices: "0,1"}, seen.claims[0].Site); diff != "" {
+			t.Errorf("the claim: %s", diff)
+		}
+		if diff := cmp.Diff(&messaging.Site{Job: "job-1", Node: "n18", Devices: strings.Repeat("d", messaging.MaxSite)}, seen.results[0].Site); diff != "" {
+			t.Errorf("the result: %s", diff)
 		}
 	})
 }

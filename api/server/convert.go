@@ -181,7 +181,12 @@ func toTrialState(s study.TrialState) fantasiav1.TrialState {
 
 func toAttempt(a *record.Attempt) *fantasiav1.Attempt {
 	state := "ATTEMPT_STATE_" + strings.ToUpper(strings.ReplaceAll(string(a.State), "-", "_"))
+	var site messaging.Site
+	if a.Site != nil {
+		site = *a.Site
+	}
 	return &fantasiav1.Attempt{
+		Job: site.Job, Node: site.Node, Devices: site.Devices,
 		Number:    int32(a.Number),
 		State:     fantasiav1.AttemptState(fantasiav1.AttemptState_value[state]),
 		Worker:    a.Worker,

@@ -85,6 +85,7 @@ func FromTrial(t *fantasiav1.Trial) Trial {
 	if n := len(t.GetAttempts()); n > 0 {
 		last := t.GetAttempts()[n-1]
 		v.Worker, v.Failure, v.Logs = last.GetWorker(), FromFailure(last.GetFailure()), last.GetLogs()
+		v.Site = messaging.Site{Job: last.GetJob(), Node: last.GetNode(), Devices: last.GetDevices()}
 	}
 	return v
 }

@@ -5,6 +5,7 @@ package view
 
 import (
 	"math"
+	"strings"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
@@ -113,7 +114,9 @@ type Trial struct {
 	// Failure is the last attempt's; nil where nothing went wrong.
 	Failure *messaging.Failure `json:"failure"`
 	// Logs is where the worker keeps the last attempt's log.
-	Logs    string `json:"logs"`
+	Logs string `json:"logs"`
+	// Site is where the last attempt ran, as far as that is known.
+	messaging.Site
 	Times   Times  `json:"times"`
 	TraceID string `json:"traceId"`
 	// Measurements are what the program reported at each step; only where one
@@ -294,8 +297,22 @@ func OfTrial(t record.Trial) Trial {
 	}
 	if last := t.Last(); last != nil {
 		v.Worker, v.Failure, v.Logs = last.Worker, last.Failure, last.Logs
+		if last.Site != nil {
+			v.Site = *last.Site
+		}
 	}
 	return v
+}
+
+// SiteLine says where an attempt ran, such as "job 4711_3, node n17, devices 0,1"; empty if nothing is known.
+func SiteLine(s messaging.Site) string {
+	var parts []string
+	for _, p := range []struct{ name, text string }{{"job ", s.Job}, {"node ", s.Node}, {"devices ", s.Devices}} {
+		if p.text != "" {
+			parts = append(parts, p.name+p.text)
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // OfSeries shows what a program reported, as the ledger has it.

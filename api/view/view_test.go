@@ -93,7 +93,7 @@ func TestTrial(t *testing.T) {
 		Number: 7, State: study.TrialFailed, Point: study.Point{"lr": 0.5}, Source: optimizer.SourceModel, Staleness: 3,
 		Attempts: []record.Attempt{
 			{Number: 1, Worker: "w1", Failure: &messaging.Failure{Reason: "lost"}, Logs: "w1:/1"},
-			{Number: 2, Worker: "w2", Failure: &messaging.Failure{Reason: "signal", Signal: "SIGKILL", Message: "out of memory"}, Logs: "w2:/2"},
+			{Number: 2, Worker: "w2", Failure: &messaging.Failure{Reason: "signal", Signal: "SIGKILL", Message: "out of memory"}, Logs: "w2:/2", Site: &messaging.Site{Job: "4711_2", Node: "n17", Devices: "0,1"}},
 		},
 		TraceID: "0af7651916cd43dd8448eb211c80319c",
 		Times:   record.Times{Asked: at(0), Suggested: at(1), Created: at(1), Claimed: at(2), Started: at(3), Ended: at(4), Folded: at(5)},
@@ -116,6 +116,9 @@ func TestTrial(t *testing.T) {
     "message": "out of memory"
   },
   "logs": "w2:/2",
+  "job": "4711_2",
+  "node": "n17",
+  "devices": "0,1",
   "times": {
     "suggested": "2026-03-01T12:00:01Z",
     "created": "2026-03-01T12:00:01Z",

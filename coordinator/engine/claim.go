@@ -116,7 +116,7 @@ func (e *Engine) forfeit(t *trial, a *record.Attempt) bool {
 
 // claim gives an open attempt to the worker that claimed it first.
 func (e *Engine) claim(t *trial, a *record.Attempt, c *messaging.Claim) {
-	a.Worker, a.Claimed = c.Worker, c.At
+	a.Worker, a.Claimed, a.Site = c.Worker, c.At, c.Site
 	if a.Claimed.IsZero() {
 		a.Claimed = e.now
 	}

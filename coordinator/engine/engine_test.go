@@ -144,6 +144,8 @@ func failing(t *testing.T, reason string, copies int) record.Trial {
 		res := r.result("gpu.worker-7f9c5d-abcde", 1, n, messaging.OutcomeFailed)
 		res.Failure = &messaging.Failure{Reason: reason, Message: strings.Repeat("<", messaging.MaxMessage)}
 		res.Logs = strings.Repeat("&", messaging.MaxReference)
+		long := strings.Repeat("&", messaging.MaxSite)
+		res.Site = &messaging.Site{Job: long, Node: long, Devices: long}
 		if n == 20 {
 			repeat(&r.e.trials[0].rec, 9, copies)
 			n += copies
@@ -180,7 +182,7 @@ func TestAThousandAttemptsFitTheLedger(t *testing.T) {
 			t.Fatalf("attempt %d: %.300v", a.Number, a)
 		}
 		kept := i < textsFirst || i >= len(rec.Attempts)-1-textsLast
-		if (a.Failure.Message != "") != kept || (a.Logs != "") != kept {
+		if (a.Failure.Message != "") != kept || (a.Logs != "") != kept || (a.Site != nil) != kept {
 			t.Errorf("attempt %d of %d says %.20q, see %.20q", a.Number, len(rec.Attempts), a.Failure.Message, a.Logs)
 		}
 	}

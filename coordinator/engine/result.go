@@ -160,6 +160,9 @@ func (e *Engine) close(t *trial, a *record.Attempt, r *messaging.Result, s study
 	}
 	a.State, a.Worker, a.Outcome, a.Failure = s, r.Worker, as.outcome, as.failure
 	a.Logs = r.Logs
+	if r.Site != nil {
+		a.Site = r.Site
+	}
 	a.Started, a.Ended = r.Started, r.Ended
 	if a.Claimed.IsZero() {
 		a.Claimed, t.rec.Times.Claimed = r.Claimed, r.Claimed

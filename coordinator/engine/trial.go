@@ -156,13 +156,13 @@ func (e *Engine) wait(t *trial) {
 	e.pending = append(e.pending, t)
 }
 
-// shorten drops the messages and log places of all attempts between the first and the
+// shorten drops the messages, places and logs of all attempts between the first and the
 // last few. Otherwise the record of hundreds of attempts would be too large for the
 // ledger.
 func (t *trial) shorten() {
 	for i := textsFirst; i < len(t.rec.Attempts)-textsLast; i++ {
 		a := &t.rec.Attempts[i]
-		a.Logs = ""
+		a.Logs, a.Site = "", nil
 		if f := a.Failure; f != nil && f.Message != "" {
 			a.Failure = &messaging.Failure{Reason: f.Reason, ExitCode: f.ExitCode, Signal: f.Signal} // snapshots share f
 		}

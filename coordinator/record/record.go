@@ -323,6 +323,8 @@ type Attempt struct {
 	// attempts, so that the record of hundreds of attempts fits into the ledger.
 	Failure *messaging.Failure `json:"failure,omitempty"`
 	Logs    string             `json:"logs,omitempty"`
+	// Site is where it ran, kept as Logs is; nil if its worker has not said, as in older records.
+	Site *messaging.Site `json:"site,omitempty"`
 	// Waiting is why the program of an open attempt has not started, as its worker said last.
 	// It is not stored.
 	Waiting string `json:"-"`

@@ -57,6 +57,15 @@ type Ending struct {
 	Failure    *messaging.Failure
 	Checkpoint string
 	Logs       string
+	// Site is where the attempt ran, as far as the evaluator knows.
+	Site messaging.Site
+}
+
+// Sited is an Evaluator that knows in advance in which job it evaluates an attempt.
+type Sited interface {
+	Evaluator
+	// Job returns the job's name; empty if it is not known.
+	Job(a *messaging.Assignment) string
 }
 
 // Evaluator evaluates one attempt at a time; each slot has its own. Its methods are not

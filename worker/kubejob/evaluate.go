@@ -104,7 +104,17 @@ func (r *Runner) evaluate(ctx context.Context, task evaluation.Task) evaluation.
 	if err := p.ensure(ctx, object, task.Assignment, a.say); err != nil {
 		return a.notMade(ctx, err)
 	}
-	return t.conclude(a.await(ctx))
+	ending := t.conclude(a.await(ctx))
+	ending.Site = a.where()
+	return ending
+}
+
+// Job returns the name of an attempt's resource; empty where a Job evaluates several.
+func (e *evaluator) Job(a *messaging.Assignment) string {
+	if a.Run.Mode == study.ModeStream {
+		return ""
+	}
+	return JobName(a)
 }
 
 // prepare returns how an attempt is evaluated, and its resource. With an error, the plan

@@ -52,6 +52,7 @@ func (e *evaluator) evaluateStream(ctx context.Context, task evaluation.Task) ev
 		fresh := !st.used
 		st.begin(t, kept)
 		end := a.converse(ctx, line)
+		site := a.where()
 		st.begin(nil, nil)
 		if !end.stays || !st.attached() {
 			e.discardStream(ctx)
@@ -59,7 +60,9 @@ func (e *evaluator) evaluateStream(ctx context.Context, task evaluation.Task) ev
 		if end.again && !fresh && ctx.Err() == nil {
 			continue
 		}
-		return t.conclude(end.end)
+		ending := t.conclude(end.end)
+		ending.Site = site
+		return ending
 	}
 }
 

@@ -1767,7 +1767,14 @@ type Attempt struct {
 	Logs string `protobuf:"bytes,9,opt,name=logs,proto3" json:"logs,omitempty"`
 	// Why its program has not started yet, in the words of its worker, such as a pod that no
 	// node has room for. Empty if it has started, or if nothing is known of it.
-	Waiting       string `protobuf:"bytes,10,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	Waiting string `protobuf:"bytes,10,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	// The id of Slurm's job, or the name of the resource of Kubernetes, in which it runs. Empty if
+	// there is none.
+	Job string `protobuf:"bytes,11,opt,name=job,proto3" json:"job,omitempty"`
+	// The node on which it runs, as Slurm or Kubernetes calls it; several have commas between.
+	Node string `protobuf:"bytes,12,opt,name=node,proto3" json:"node,omitempty"`
+	// The devices that its program was given, such as 0,1 or nvidia.com/gpu=2.
+	Devices       string `protobuf:"bytes,13,opt,name=devices,proto3" json:"devices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1868,6 +1875,27 @@ func (x *Attempt) GetLogs() string {
 func (x *Attempt) GetWaiting() string {
 	if x != nil {
 		return x.Waiting
+	}
+	return ""
+}
+
+func (x *Attempt) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *Attempt) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *Attempt) GetDevices() string {
+	if x != nil {
+		return x.Devices
 	}
 	return ""
 }
@@ -6059,7 +6087,7 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01B\a\n" +
 	"\x05_meanB\x05\n" +
-	"\x03_sd\"\xae\x03\n" +
+	"\x03_sd\"\xee\x03\n" +
 	"\aAttempt\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x05R\x06number\x12/\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x19.fantasia.v1.AttemptStateR\x05state\x12\x16\n" +
@@ -6073,7 +6101,10 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\afailure\x18\b \x01(\v2\x14.fantasia.v1.FailureR\afailure\x12\x12\n" +
 	"\x04logs\x18\t \x01(\tR\x04logs\x12\x18\n" +
 	"\awaiting\x18\n" +
-	" \x01(\tR\awaiting\"\x83\x01\n" +
+	" \x01(\tR\awaiting\x12\x10\n" +
+	"\x03job\x18\v \x01(\tR\x03job\x12\x12\n" +
+	"\x04node\x18\f \x01(\tR\x04node\x12\x18\n" +
+	"\adevices\x18\r \x01(\tR\adevices\"\x83\x01\n" +
 	"\aFailure\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12 \n" +
 	"\texit_code\x18\x02 \x01(\x05H\x00R\bexitCode\x88\x01\x01\x12\x16\n" +

@@ -13,6 +13,7 @@ import (
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/base/layout"
+	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
 // trialTable prints a list of trials.
@@ -171,6 +172,9 @@ func attempt(a *fantasiav1.Attempt, idle bool) string {
 	}
 	if took := between(at(a.GetStartTime()), at(a.GetEndTime())); took != "-" {
 		text += " in " + took
+	}
+	if where := view.SiteLine(messaging.Site{Job: a.GetJob(), Node: a.GetNode(), Devices: a.GetDevices()}); where != "" {
+		text += "\n" + where
 	}
 	if a.GetWaiting() != "" {
 		text += "\nwaiting: " + a.GetWaiting()

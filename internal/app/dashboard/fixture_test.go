@@ -113,7 +113,7 @@ func newTrial(rng *rand.Rand, n int, running bool) record.Trial {
 	tr := record.Trial{
 		Number: n, State: study.TrialCompleted, Point: p, Source: optimizer.SourceModel, Staleness: n % 5, Created: int64(2*n - 1), Ended: int64(2*n + 14), From: int64(max(0, 2*n-3)), Request: n,
 		Reasons:  optimizer.Reasons{Mean: &mean, SD: &sd, Acquisition: map[string]float64{"logei": -2.5}, Pending: 7, Note: "expected improvement"},
-		Attempts: []record.Attempt{{Number: 1, Nonce: "n", State: study.AttemptSucceeded, Worker: fmt.Sprintf("worker-%d", n%4), Opened: after(start), Claimed: after(start + 0.2), Started: after(start + 0.3), Ended: after(start + 8 + 3*rng.Float64()), Logs: "/var/lib/fantasia/" + fmt.Sprint(n)}},
+		Attempts: []record.Attempt{{Number: 1, Nonce: "n", State: study.AttemptSucceeded, Worker: fmt.Sprintf("worker-%d", n%4), Opened: after(start), Claimed: after(start + 0.2), Started: after(start + 0.3), Ended: after(start + 8 + 3*rng.Float64()), Logs: "/var/lib/fantasia/" + fmt.Sprint(n), Site: &messaging.Site{Job: "4711_" + fmt.Sprint(n), Node: "n17"}}},
 		TraceID:  "0af7651916cd43dd8448eb211c80319c",
 	}
 	if n <= 10 {

@@ -89,6 +89,7 @@ func TestStatus(t *testing.T) {
 		{"GET", "/ui/studies/digits?p.solver=none", 400, "solver"},
 		{"GET", "/ui/studies/digits?sort=none", 400, "sort"},
 		{"GET", "/ui/studies/digits/trials/3", 200, "Trial 3"},
+		{"GET", "/ui/studies/digits/trials/3", 200, "job 4711_3, node n17"},
 		{"GET", "/ui/studies/digits/trials/900", 404, "900"},
 		{"GET", "/ui/studies/digits/trials/0", 404, "from 1 on"},
 		{"GET", "/ui/studies/digits/trials/x", 404, "from 1 on"},
@@ -182,6 +183,7 @@ func TestTextIsNoMarkup(t *testing.T) {
 	}
 	failed.Attempts = append([]record.Attempt(nil), failed.Attempts...)
 	failed.Attempts[0].Worker = evil
+	failed.Attempts[0].Site = &messaging.Site{Job: evil, Node: evil, Devices: evil}
 	failed.Attempts[0].Failure = &messaging.Failure{Reason: "exit", Message: evil + "\n" + evil}
 	failed.Reasons.Note, failed.Checkpoint, failed.TraceID = evil, evil, evil
 	failed.Metrics = map[string]float64{evil: 1}

@@ -60,7 +60,7 @@ type link struct{ Text, Address string }
 // attemptItem is an attempt of a trial.
 type attemptItem struct {
 	*record.Attempt
-	Duration, Failure, Details string
+	Where, Duration, Failure, Details string
 }
 
 // logLines is how many lines of each output the page shows.
@@ -157,6 +157,9 @@ func stages(t *record.Trial) []fact {
 
 func newAttemptItem(a *record.Attempt, now time.Time) attemptItem {
 	item := attemptItem{Attempt: a}
+	if a.Site != nil {
+		item.Where = view.SiteLine(*a.Site)
+	}
 	end := a.Ended
 	if end.IsZero() {
 		end = now

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,6 +89,28 @@ func TestColumns(t *testing.T) {
 	}
 	if diff := cmp.Diff(want[0], names); diff != "" {
 		t.Errorf("Parquet's columns (-want +got):\n%s", diff)
+	}
+}
+
+// Where trials ran has columns if anything is known of it, and a file with them can be read again.
+func TestPlaces(t *testing.T) {
+	var out bytes.Buffer
+	trials := []view.Trial{
+		{Trial: 1, State: study.TrialCompleted, Value: new(2.0), Site: messaging.Site{Job: "4711_2", Node: "n17", Devices: "0,1"}, Parameters: view.Parameters{"x": 0.5}},
+		{Trial: 2, State: study.TrialFailed, Parameters: view.Parameters{"x": 0.25}},
+	}
+	own := &study.Spec{Objective: study.Objective{Metric: "loss"}, Parameters: []study.Parameter{{Name: "x", Type: study.Float, Min: new(0.0), Max: new(1.0)}}}
+	if err := export.Of(own, trials).CSV(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{",message,job,node,devices,parameter:x\n", `,4711_2,n17,"0,1",0.5` + "\n", ",,,,0.25\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+	read, skipped, err := migrate.CSV(&out, own)
+	if err != nil || len(read) != 1 || len(read[0].Metrics) > 1 {
+		t.Errorf("read again: %+v, %v, %v", read, skipped, err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -36,7 +37,7 @@ type Table struct {
 	rows [][]any
 }
 
-// fixed are the columns that each study has. Those of limits, of several objectives, and of its metrics,
+// fixed are the columns that each study has. Those of where trials ran, of limits, of several objectives, and of its metrics,
 // parameters, labels, attributes and notes follow.
 var fixed = []column{
 	{"trial", whole}, {"state", text}, {"value", number}, {"attempts", whole}, {"worker", text}, {"source", text}, {"staleness", whole},
@@ -49,7 +50,11 @@ func Of(spec *study.Spec, trials []view.Trial) *Table {
 	labels := keys(trials, func(t *view.Trial) map[string]string { return t.Labels })
 	attributes := keys(trials, func(t *view.Trial) map[string]any { return t.Attributes })
 	noted := slices.ContainsFunc(trials, func(t view.Trial) bool { return t.Note != "" })
+	placed := slices.ContainsFunc(trials, func(t view.Trial) bool { return t.Site != messaging.Site{} })
 	t := &Table{columns: slices.Clone(fixed)}
+	if placed {
+		t.columns = append(t.columns, column{"job", text}, column{"node", text}, column{"devices", text})
+	}
 	if len(spec.Limits) > 0 {
 		t.columns = append(t.columns, column{"exceeded", text})
 	}
@@ -73,6 +78,9 @@ func Of(spec *study.Spec, trials []view.Trial) *Table {
 	}
 	for i := range trials {
 		row := describe(&trials[i])
+		if placed {
+			row = append(row, filled(trials[i].Job), filled(trials[i].Node), filled(trials[i].Devices))
+		}
 		if len(spec.Limits) > 0 {
 			trial := trials[i]
 			trial.Mark(spec)

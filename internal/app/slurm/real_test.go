@@ -4,11 +4,13 @@ package slurm_test
 
 import (
 	"context"
+	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -172,7 +174,31 @@ func TestNothingIsLostInSlurm(t *testing.T) {
 	if again == 0 {
 		t.Error("no trial was handed back")
 	}
+	placed(t, filepath.Join(state, "trials.csv"))
 	t.Logf("%d trials, %d arrays of workers, %d evaluations that were handed back", trials, arrays, again)
+}
+
+// placed checks that each trial says its element of an array, the node and its one device.
+func placed(t *testing.T, path string) {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	rows, err := csv.NewReader(file).ReadAll()
+	if err != nil || len(rows) != 1+trials {
+		t.Fatalf("%s has %d lines (%v)", path, len(rows), err)
+	}
+	job, node, devices := slices.Index(rows[0], "job"), slices.Index(rows[0], "node"), slices.Index(rows[0], "devices")
+	if job < 0 || node < 0 || devices < 0 {
+		t.Fatalf("the columns are %v", rows[0])
+	}
+	for _, row := range rows[1:] {
+		if !regexp.MustCompile(`^\d+_\d+$`).MatchString(row[job]) || row[node] == "" || !regexp.MustCompile(`^[0-3]$`).MatchString(row[devices]) {
+			t.Errorf("trial %s ran in job %q on node %q with devices %q", row[0], row[job], row[node], row[devices])
+		}
+	}
 }
 
 // evaluations checks that each trial has ended once, and returns how many evaluations did not end.

@@ -33,12 +33,8 @@ func Worker(ctx context.Context, shared string, o *workernode.Options, getenv fu
 
 // taskID returns the id of the task that this process runs in.
 func taskID(getenv func(string) string) (string, error) {
-	job, index := getenv("SLURM_ARRAY_JOB_ID"), getenv("SLURM_ARRAY_TASK_ID")
-	switch {
-	case job != "" && index != "":
-		return job + "_" + index, nil
-	case getenv("SLURM_JOB_ID") != "":
-		return getenv("SLURM_JOB_ID"), nil
+	if id := workernode.SlurmJob(getenv); id != "" {
+		return id, nil
 	}
 	return "", errors.New("this is no job of Slurm (SLURM_JOB_ID is not set): fantasia slurm submits this command by sbatch")
 }

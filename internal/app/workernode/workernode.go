@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -68,7 +69,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	stack.PushClose("the worker's bus", bus.Close)
 	w.Bus, w.Logger, w.Tracer, w.Meter = bus, tel.Logger(), tel.Tracer(), tel.Meter()
-	w.Software = "fantasia " + o.Version
+	w.Software, w.Site = "fantasia "+o.Version, siteOf(os.Getenv)
 	if o.Setup != nil {
 		if err := o.Setup(ctx, &w); err != nil {
 			return err
