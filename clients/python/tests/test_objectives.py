@@ -73,6 +73,17 @@ def test_a_function_returns_several_values(storage: Path, result: Any) -> None:
     assert all(f"trial {n}" in shown for n in front(trials))
 
 
+def test_a_picture_of_one_objective(storage: Path) -> None:
+    study = create(storage)
+    results = iter([(0.25, 3.0), (0.75, 5.0)])
+    study.optimize(lambda trial: next(results), n_trials=2)
+    assert "the best is 0.75 in trial 2" in study.picture("history")
+    assert "the best is 0.75 in trial 2" in study.picture("history", objective="accuracy")
+    assert "the best is 3 in trial 1" in study.picture("history", objective="seconds")
+    with pytest.raises(ValueError, match="objective: expected one of accuracy, seconds, got 'size'"):
+        study.picture("history", objective="size")
+
+
 def test_directions_without_names(storage: Path) -> None:
     study = create(storage, objectives=None, directions=["minimize", "maximize", "minimize"])
     study.optimize(lambda trial: (1.0, 2.0, trial.params["x"]), n_trials=3)

@@ -111,12 +111,25 @@ func newTrialWatchCommand(a *app, r *remote) *cobra.Command {
 			}
 			// A resumed watch repeats what was shown before.
 			shown := map[int]study.TrialState{}
+			mark := func(*view.Trial) error { return nil }
 			return watch(cmd, r, func(ctx context.Context, c service) (*connect.ServerStreamForClient[fantasiav1.WatchTrialsResponse], error) {
+				mark = func(t *view.Trial) error {
+					if t.State != study.TrialCompleted {
+						return nil
+					}
+					list := []view.Trial{*t}
+					err := fetch.Mark(ctx, c, parent, list) // by the limits as they are now
+					*t = list[0]
+					return err
+				}
 				return c.WatchTrials(ctx, connect.NewRequest(&fantasiav1.WatchTrialsRequest{Parent: parent, States: states, IncludeExisting: all}))
 			}, func(m *fantasiav1.WatchTrialsResponse) error {
 				t := view.FromTrial(m.GetTrial())
 				if shown[t.Trial] == t.State {
 					return nil
+				}
+				if err := mark(&t); err != nil {
+					return err
 				}
 				shown[t.Trial] = t.State
 				return output.stream(a.Stdout, t, func(w screen) error { return say(w, "%s", trialLine(t)) })

@@ -124,6 +124,32 @@ func TestStaticFilesAreKept(t *testing.T) {
 	}
 }
 
+// The page of a trial says which limits it is outside of, by the study's limits as they are now.
+func TestLimits(t *testing.T) {
+	s := serve(t, after(190), "")
+	if _, err := s.Create(t.Context(), []byte(`{"apiVersion": "fantasia.dev/v1", "kind": "Study", "metadata": {"name": "bounded"}, "spec": {
+		"objective": {"metric": "error", "direction": "minimize"}, "limits": [{"metric": "memory", "max": 20}, {"metric": "recall", "min": 0.5}],
+		"parameters": [{"name": "x", "type": "float", "min": 0, "max": 1}], "budget": {"maxTrials": 20}}}`)); err != nil {
+		t.Fatal(err)
+	}
+	s.Put("bounded", record.Trial{
+		Number: 1, State: study.TrialCompleted, Point: study.Point{"x": 0.5}, Values: study.Values{3}, Metrics: map[string]float64{"memory": 30, "recall": 0.4},
+		Times: record.Times{Created: after(1), Started: after(2), Ended: after(3), Folded: after(3)},
+	})
+	const address, both, one = "/ui/studies/bounded/trials/1", "Outside of memory &lt;= 20, recall &gt;= 0.5<", "Outside of memory &lt;= 20<"
+	if _, body := s.ask(t, http.MethodGet, address, nil); !strings.Contains(body, both) {
+		t.Errorf("the trial's page does not say %q:\n%s", both, body)
+	}
+	s.Change("bounded", func(st *server.Study) { st.Spec.Definition.Spec.Limits = st.Spec.Definition.Spec.Limits[:1] })
+	if _, body := s.ask(t, http.MethodGet, address, nil); !strings.Contains(body, one) {
+		t.Errorf("after an edit, the trial's page does not say %q:\n%s", one, body)
+	}
+	s.Change("bounded", func(st *server.Study) { st.Spec.Definition.Spec.Limits = nil })
+	if _, body := s.ask(t, http.MethodGet, address, nil); strings.Contains(body, "Outside of") {
+		t.Errorf("without limits, the trial's page has some:\n%s", body)
+	}
+}
+
 // A study of several objectives has a front in place of its best and its recommended point.
 func TestFront(t *testing.T) {
 	s := serve(t, after(190), "")

@@ -43,10 +43,12 @@ type trialData struct {
 	Stages     []fact
 	Attempts   []attemptItem
 	Panels     []panel
-	Best       bool
-	Suggest    bool
-	Earlier    string
-	Later      string
+	// Exceeded are the limits that the trial completed outside of.
+	Exceeded []string
+	Best     bool
+	Suggest  bool
+	Earlier  string
+	Later    string
 	// LogAddress is where the log is followed; empty if no worker has taken the trial.
 	LogAddress string
 	Log        string
@@ -92,6 +94,9 @@ func (d *Dashboard) trialPage(w http.ResponseWriter, r *http.Request) error {
 		Params: fields(spec, t.Point), Best: q.Best == number, Suggest: q.Recommended == number,
 		Why: why(&t), Stages: stages(&t), Running: !t.State.Terminal(),
 	}
+	shown := view.OfTrial(t)
+	shown.Mark(spec)
+	data.Exceeded = shown.Exceeded
 	if len(t.Values) > 0 {
 		data.Value = view.Number(t.Values.First())
 	}

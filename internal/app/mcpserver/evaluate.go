@@ -66,7 +66,7 @@ type tellInput struct {
 	Study      string             `json:"study" jsonschema:"the name of the study, or its id"`
 	Trial      int                `json:"trial" jsonschema:"the number of the trial, from 1"`
 	Outcome    string             `json:"outcome,omitempty" jsonschema:"how it ended (default completed). failed: the program failed and may be tried again; infeasible: this point can never be evaluated; pruned: stopped because report said so; released: give it back unevaluated"`
-	Metrics    map[string]float64 `json:"metrics,omitempty" jsonschema:"the final value of each metric; a completed trial needs the study's objectives"`
+	Metrics    map[string]float64 `json:"metrics,omitempty" jsonschema:"the final value of each metric; a completed trial needs the study's objectives, and what its limits bound"`
 	Reason     string             `json:"reason,omitempty" jsonschema:"why it failed, in a few words, such as: out of memory"`
 	Message    string             `json:"message,omitempty" jsonschema:"details of a failure for people, such as the end of a log"`
 	Parameters map[string]any     `json:"parameters,omitempty" jsonschema:"the point that was evaluated, if it is another one than was suggested: a value for every parameter"`
@@ -132,7 +132,7 @@ func (s *Server) ask(ctx context.Context, in askInput) (out askOutput, err error
 		if err != nil {
 			return err
 		}
-		out = askOutput{Trials: []asked{}, Client: client, Metrics: metricsOf(study.GetStudy()), State: strings.ToLower(view.EnumName(resp.GetStudyState())), Note: resp.GetReason()}
+		out = askOutput{Trials: []asked{}, Client: client, Metrics: append(metricsOf(study.GetStudy()), view.Limited(study.GetStudy()).LimitMetrics()...), State: strings.ToLower(view.EnumName(resp.GetStudyState())), Note: resp.GetReason()}
 		for _, t := range resp.GetTrials() {
 			a := asked{Trial: int(t.GetNumber()), Parameters: view.FromTrial(t).Parameters, Why: why(t), Checkpoint: t.GetCheckpoint()}
 			if n := len(t.GetAttempts()); n > 0 {
@@ -224,7 +224,11 @@ func (s *Server) tell(ctx context.Context, in tellInput) (out tellOutput, err er
 			return err
 		}
 		s.holds.drop(ctx, in.Study, h.trial)
-		out.Trial = view.FromTrial(t)
+		marked := []view.Trial{view.FromTrial(t)}
+		if err := fetch.Mark(ctx, src.Service, "studies/"+in.Study, marked); err != nil {
+			return err
+		}
+		out.Trial = marked[0]
 		out.Note = "ask for the next trial"
 		if t.GetState() == fantasiav1.TrialState_TRIAL_STATE_PENDING {
 			out.Note = "the trial will be given out again; ask for the next one"

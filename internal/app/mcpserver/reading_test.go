@@ -124,6 +124,38 @@ func TestWrongArguments(t *testing.T) {
 	s.fail("picture", map[string]any{"study": "team-b-new", "picture": "importances"}, "not enough data", "20")
 }
 
+// Trials outside of the study's limits are marked, in lists and alone.
+func TestLimits(t *testing.T) {
+	b := servertest.NewMemory()
+	_, err := b.Create(t.Context(), []byte(strings.Replace(loopFile, "  budget:", "  limits: [{metric: memory, max: 20}]\n  budget:", 1)))
+	must(t, err)
+	for i, memory := range []float64{20, 21} {
+		b.Put("loop", record.Trial{
+			Number: i + 1, State: study.TrialCompleted, Values: []float64{1}, Metrics: map[string]float64{"memory": memory},
+			Point: study.Point{"lr": 0.1, "layers": int64(1)}, Times: record.Times{Started: servertest.Epoch, Ended: servertest.Epoch, Folded: servertest.Epoch},
+		})
+	}
+	path, handler, err := server.New(b, server.Options{})
+	must(t, err)
+	mux := http.NewServeMux()
+	mux.Handle(path, handler)
+	h := httptest.NewServer(mux)
+	t.Cleanup(h.Close)
+	s := meet(t, transports["http"](t, remote(t, h.URL)))
+	trials, _ := s.call("list_trials", map[string]any{"study": "loop"})["trials"].([]any)
+	if len(trials) != 2 {
+		t.Fatalf("there are %d trials, want 2", len(trials))
+	}
+	for i, want := range []string{"<nil>", "[memory <= 20]"} {
+		if got := fmt.Sprint(trials[i].(map[string]any)["exceeded"]); got != want {
+			t.Errorf("in the list, trial %d exceeds %s, want %s", i+1, got, want)
+		}
+		if got := fmt.Sprint(s.call("get_trial", map[string]any{"study": "loop", "trial": i + 1})["exceeded"]); got != want {
+			t.Errorf("trial %d exceeds %s, want %s", i+1, got, want)
+		}
+	}
+}
+
 // Pictures come as PNG of the asked width with words on how to read them, also those that need a
 // model.
 func TestPictures(t *testing.T) {

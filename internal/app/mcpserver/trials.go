@@ -78,7 +78,7 @@ func states() []string {
 // trialTools adds the tools that read trials.
 func (s *Server) trialTools() {
 	add(s, tool[trialsInput]("list_trials", "List trials",
-		"Lists the trials of a study by number, a page at a time: points, values, metrics, states, failures and times.", reads,
+		"Lists the trials of a study by number, a page at a time: points, values, metrics, the limits that they are outside of, states, failures and times.", reads,
 		func(p map[string]*jsonschema.Schema) {
 			between(p["limit"], 1, 500)
 			oneOf(p["states"].Items, states()...)
@@ -101,8 +101,11 @@ func (s *Server) listTrials(ctx context.Context, in trialsInput) (out trialsOutp
 	}
 	err = s.on(ctx, in.Study, 0, func(ctx context.Context, src *Source) error {
 		page, err := fetch.Send(ctx, src.Service, fetch.Service.ListTrials, q)
+		if err != nil {
+			return err
+		}
 		out = trialsOutput{Trials: fetch.Viewed(page.GetTrials(), view.FromTrial), NextPageToken: page.GetNextPageToken()}
-		return err
+		return fetch.Mark(ctx, src.Service, q.GetParent(), out.Trials)
 	})
 	return out, err
 }
@@ -114,7 +117,11 @@ func (s *Server) getTrial(ctx context.Context, in trialInput) (out trialOutput, 
 		if err != nil {
 			return err
 		}
-		out = trialOutput{shownTrial: view.FromTrial(resp.GetTrial()), Why: why(resp.GetTrial())}
+		marked := []view.Trial{view.FromTrial(resp.GetTrial())}
+		if err := fetch.Mark(ctx, src.Service, "studies/"+in.Study, marked); err != nil {
+			return err
+		}
+		out = trialOutput{shownTrial: marked[0], Why: why(resp.GetTrial())}
 		curves, err := fetch.Measurements(ctx, src.Service, name)
 		for i := range curves {
 			curves[i] = thinned(curves[i])

@@ -132,12 +132,15 @@ class Results:
         points = self._pages("ListMeasurements", request, "measurements")
         return {int(p.get("step", 0)): float(p.get("value", 0)) for p in points}
 
-    def picture(self, name: str = "history", *parameters: str, width: int = 720) -> Picture:
+    def picture(
+        self, name: str = "history", *parameters: str, objective: str | None = None, width: int = 720
+    ) -> Picture:
         """Return a picture of the study; a notebook shows it.
 
         `history`, `curves`, `parallel`, `importances`, `fit`, `staleness`, `workers` and `pending`
         take no parameters, `slice` and `dependence` the name of one, and `contour` two. `front` and
-        `hypervolume`, without parameters, are of studies of several objectives.
+        `hypervolume`, without parameters, are of studies of several objectives. Of these, `objective` is the
+        metric that pictures of one objective show, by default the first.
         `importances`, `dependence`, `contour` and `fit` are of the model and need 20 completed
         trials. `width` is in pixels.
         """
@@ -149,8 +152,14 @@ class Results:
         for p in parameters:
             if p not in self.parameters:
                 raise ValueError(f"parameter: expected one of {', '.join(self.parameters)}, got {p!r}")
-        path = f"/ui/{self._id}/pictures/{name}"
-        return Picture(self._transport.get(path, {"parameter": parameters, "width": str(width)}))
+        query: dict[str, Any] = {"parameter": parameters, "width": str(width)}
+        if objective is not None:
+            if objective not in self.objectives:
+                raise ValueError(
+                    f"objective: expected one of {', '.join(self.objectives)}, got {objective!r}"
+                )
+            query["objective"] = objective
+        return Picture(self._transport.get(f"/ui/{self._id}/pictures/{name}", query))
 
     def _repr_html_(self) -> str | None:
         """Return progress and history, which a notebook shows; None if the server does not answer."""

@@ -134,9 +134,13 @@ class AsyncStudy:
         """Return what a trial has reported, by step. See Study.curve."""
         return await asyncio.to_thread(self.study.curve, trial, metric)
 
-    async def picture(self, name: str = "history", *parameters: str, width: int = 720) -> Picture:
+    async def picture(
+        self, name: str = "history", *parameters: str, objective: str | None = None, width: int = 720
+    ) -> Picture:
         """Return a picture of the study. See Study.picture."""
-        return await asyncio.to_thread(self.study.picture, name, *parameters, width=width)
+        return await asyncio.to_thread(
+            self.study.picture, name, *parameters, objective=objective, width=width
+        )
 
     async def best_trial(self) -> FrozenTrial:
         """Return the completed trial with the best value. See Study.best_trial."""
