@@ -5,8 +5,8 @@
     research/benchmarks/diagnoses.py examine noise.jsonl --fantasia bin/fantasia --out found.jsonl
     research/benchmarks/diagnoses.py report noise.jsonl found.jsonl      # the tables of research/results/papers.md
 
-`play` takes 80 minutes of one core for all 54 pairs of a model and a data set, 50 minutes of it for the digits; --data chooses
-data sets. It wants the Python that `research/benchmarks/setup tasks` makes.
+`play` takes some hours of one core for all 54 pairs of a model and a data set; the digits, the networks and lasso on the
+breast cancers take most of it. --data and --models choose among them. It wants the Python that `research/benchmarks/setup tasks` makes.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from fantasia_bench import diagnoses, results
 def play(a):
     held = {(r["model"], r["data"]) for r in results.load(a.out)} if os.path.exists(a.out) else set()
     with open(a.out, "a") as out:
-        for model, data in diagnoses.pairs(a.data.split(",")):
+        for model, data in diagnoses.pairs(a.models.split(","), a.data.split(",")):
             if (model, data) not in held:
                 print(json.dumps(diagnoses.evaluate(model, data), separators=(",", ":")), file=out, flush=True)
 
@@ -52,7 +52,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="play|examine|report")
     p = verbs.add_parser("play")
-    p.add_argument("--data", default="wine,iris,diabetes,breast,boston,digits", help="data sets, with commas")
+    p.add_argument("--models", default=",".join(diagnoses.MODELS), help="models, with commas, in the order in which they are evaluated")
+    p.add_argument("--data", default=",".join(diagnoses.DATA), help="data sets, with commas")
     p.add_argument("--out", required=True)
     p = verbs.add_parser("examine")
     p.add_argument("evaluations")

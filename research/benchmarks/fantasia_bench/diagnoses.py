@@ -17,13 +17,14 @@ from .space import sample
 POINTS, REPEATS = 50, 10
 SIGNIFICANT = 0.05
 
-# The models, the quickest first.
-ORDER = ("DT", "linear", "lasso", "kNN", "RF", "SVM", "MLP-sgd", "ada", "MLP-adam")
+# The quickest first.
+MODELS = ("DT", "linear", "kNN", "RF", "SVM", "MLP-sgd", "lasso", "ada", "MLP-adam")
+DATA = ("wine", "iris", "diabetes", "boston", "breast", "digits")
 
 
-def pairs(data=tuple(definitions.METRICS)):
+def pairs(models=MODELS, data=DATA):
     """[(model, data set), ...]"""
-    return [(m, d) for m in ORDER for d in data]
+    return [(m, d) for m in models for d in data]
 
 
 def tasks(model, data):
@@ -32,7 +33,7 @@ def tasks(model, data):
 
 
 def evaluate(model, data, points=POINTS, repeats=REPEATS):
-    """The points of a model on a data set with their losses, {metric: a list for each point}. Points where an evaluation fails are replaced."""
+    """The points of a model on a data set with their losses, {metric: a list for each point}. The points are distinct; one where an evaluation fails is replaced."""
     from . import evaluator
 
     both = tasks(model, data)
@@ -41,6 +42,8 @@ def evaluate(model, data, points=POINTS, repeats=REPEATS):
     losses = {t.metric: [] for t in both}
     while len(kept) < points:
         point = sample(both[0].space, rng)
+        if point in kept:
+            continue
         try:
             seed = 1000 * (len(kept) + replaced)
             found = [e.losses(point, [t.metric for t in both], seed + i) for i, e in enumerate(splits)]

@@ -27,6 +27,11 @@ class DiagnosesTest(unittest.TestCase):
         self.assertEqual(found, diagnoses.evaluate("DT", "wine", points=3, repeats=2))
         self.assertTrue(all(-1 <= y <= 0 for at in found["losses"]["acc"] for y in at))
 
+    def test_points_are_distinct(self):
+        """Of kNN's 100 points, 30 draws with replacement would hardly ever be distinct."""
+        points = diagnoses.evaluate("kNN", "iris", points=30, repeats=1)["points"]
+        self.assertEqual(len({tuple(p.items()) for p in points}), 30)
+
     def test_levene_by_hand(self):
         """The distances from the means are 2, 1, 3 and 4, 2, 6, so W = 4 · 6 / 10. From the medians 1, 0, 4 and 2, 0, 8: 4 · 4.167 / 43.33."""
         p = diagnoses.tests([[0, 1, 5], [0, 2, 10]])

@@ -3,7 +3,7 @@ import unittest
 
 import methods
 
-from fantasia_bench import early, equation, publish, report, results, score
+from fantasia_bench import diagnoses, early, equation, publish, report, results, score
 
 BENCHMARKS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -45,6 +45,11 @@ class PublishedTest(unittest.TestCase):
     def test_escape(self):
         self.holds("escape.jsonl.xz", self.published, ("scores-batch", "ablation"), "escape-")
         self.assertIn(self.made("escape-open.jsonl.xz", self.published)["ablation"], self.document)
+
+    def test_hebo_s_diagnoses(self):
+        kept = [results.load(os.path.join(BENCHMARKS, "runs", f"{name}.jsonl.xz")) for name in ("noise", "diagnoses")]
+        for name, lines in diagnoses.tables(*kept).items():
+            self.assertEqual("\n".join(lines), publish.places(self.document)[name], name)
 
     def test_the_scale_of_hebo_s_paper(self):
         scale = self.published(None)
