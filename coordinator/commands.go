@@ -195,7 +195,7 @@ func (c *Coordinator) Stop(ctx context.Context, nameOrID, reason string) error {
 // ended resumes if the new specification allows it. The error wraps ErrIncompatible
 // if the two are incompatible, is a *study.Problems if the new one is too large
 // for the ledger, or is a *quota.Exceeded. version is that of the space that the new one was
-// made from; 0 means any.
+// made from; 0 means any. Without attributes, those of the study stay.
 func (c *Coordinator) Update(ctx context.Context, nameOrID string, s *study.Study, version int) error {
 	if err := checkSize(s); err != nil {
 		return err
@@ -232,9 +232,36 @@ func (c *Coordinator) Update(ctx context.Context, nameOrID string, s *study.Stud
 			}
 		}
 		spec := r.spec
-		spec.Definition = *s
+		noted := spec.Definition.Spec.Attributes
+		if spec.Definition = *s; s.Spec.Attributes == nil {
+			spec.Definition.Spec.Attributes = noted
+		}
 		l.studies.step(r, engine.Update{At: now, Study: spec})
 		r.told = -1 // the pool may have changed
+		return r.broken
+	})
+}
+
+// Annotate sets attributes of a study, or removes those that are nil; others stay. The error is a
+// *study.Problems if they are too large.
+func (c *Coordinator) Annotate(ctx context.Context, nameOrID string, attributes map[string]any) error {
+	return c.command(ctx, func(ctx context.Context, l *leader, now time.Time) error {
+		r, err := l.studies.find(nameOrID)
+		if err != nil {
+			return err
+		}
+		if _, err := l.studies.engineOf(ctx, r, now); err != nil { // the whole specification
+			return err
+		}
+		spec := r.spec
+		spec.Definition.Spec.Attributes = study.WithAttributes(spec.Definition.Spec.Attributes, attributes)
+		if problems := study.CheckAttributes("attributes", spec.Definition.Spec.Attributes); len(problems) > 0 {
+			return &study.Problems{List: problems}
+		}
+		if err := checkSize(&spec.Definition); err != nil {
+			return err
+		}
+		l.studies.step(r, engine.Update{At: now, Study: spec})
 		return r.broken
 	})
 }

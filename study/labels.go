@@ -1,6 +1,7 @@
 package study
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"regexp"
@@ -8,13 +9,14 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of labels and notes. MaxLabels bounds the labels of a study or a trial,
-// MaxLabelBytes the sum of the lengths of their keys and values, and MaxNote a note, in
-// bytes.
+// The bounds of labels, notes and attributes. MaxLabels bounds the labels of a study or a trial,
+// MaxLabelBytes the sum of the lengths of their keys and values, MaxNote a note, and MaxAttributes
+// the attributes of a study or a trial together as JSON, in bytes.
 const (
 	MaxLabels     = 64
 	MaxLabelBytes = 4096
 	MaxNote       = 4096
+	MaxAttributes = 16384
 )
 
 // The forms of a label's key and value, which are those of Kubernetes.
@@ -60,6 +62,39 @@ func CheckNote(field, note string) []Problem {
 	default:
 		return nil
 	}
+}
+
+// CheckAttributes returns what is wrong with attributes; field is what they are called there.
+func CheckAttributes(field string, attributes map[string]any) []Problem {
+	if len(attributes) == 0 {
+		return nil
+	}
+	text, err := json.Marshal(attributes)
+	switch {
+	case err != nil:
+		return []Problem{{Path: field, Message: err.Error()}}
+	case len(text) > MaxAttributes:
+		return []Problem{{Path: field, Message: fmt.Sprintf("they have %d bytes together as JSON; want at most %d", len(text), MaxAttributes)}}
+	}
+	return nil
+}
+
+// WithAttributes returns a copy of the old attributes with those that are set, and without those
+// that are set to nil; nil if there are none. They may be too large: see CheckAttributes.
+func WithAttributes(old, set map[string]any) map[string]any {
+	attributes := maps.Clone(old)
+	if attributes == nil {
+		attributes = make(map[string]any, len(set))
+	}
+	for key, value := range set {
+		if attributes[key] = value; value == nil {
+			delete(attributes, key)
+		}
+	}
+	if len(attributes) == 0 {
+		return nil
+	}
+	return attributes
 }
 
 // HasLabels reports whether labels include all those that are wanted.

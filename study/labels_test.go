@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -69,6 +71,28 @@ func TestHasLabels(t *testing.T) {
 	} {
 		if got := study.HasLabels(labels, test.wanted); got != test.want {
 			t.Errorf("%v has %v: %v", labels, test.wanted, got)
+		}
+	}
+}
+
+// TestAttributes sets, changes and removes attributes, and tells which are too large.
+func TestAttributes(t *testing.T) {
+	old := map[string]any{"a": 1.0, "b": "x"}
+	got := study.WithAttributes(old, map[string]any{"b": nil, "c": []any{true}})
+	if diff := cmp.Diff(map[string]any{"a": 1.0, "c": []any{true}}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if len(old) != 2 {
+		t.Error("the old attributes have changed")
+	}
+	if got := study.WithAttributes(old, map[string]any{"a": nil, "b": nil}); got != nil {
+		t.Errorf("all removed: got %v", got)
+	}
+	room := study.MaxAttributes - len(`{"k":""}`)
+	for extra, want := range []int{0, 1} {
+		value := map[string]any{"k": strings.Repeat("x", room+extra)}
+		if problems := study.CheckAttributes("attributes", value); len(problems) != want {
+			t.Errorf("%d bytes too many: %v", extra, problems)
 		}
 	}
 }

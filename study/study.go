@@ -31,7 +31,7 @@ type Study struct {
 }
 
 // Head returns what a list of studies shows of the study, whose size does not grow with the
-// study file: it has no parameters, constraints, initial points, rule or settings, and only
+// study file: it has no parameters, constraints, initial points, attributes, rule or settings, and only
 // tells whether there is a command or a Job.
 func (s *Study) Head() *Study {
 	head := &Study{APIVersion: s.APIVersion, Kind: s.Kind, Metadata: s.Metadata, Spec: Spec{
@@ -93,6 +93,8 @@ type Spec struct {
 	Trial TrialTemplate `json:"trial,omitzero"`
 	// Note is what people have written about the study, at most MaxNote bytes.
 	Note string `json:"note,omitempty"`
+	// Attributes are what programs have noted about the study, as JSON has it: see WithAttributes.
+	Attributes map[string]any `json:"attributes,omitempty"`
 }
 
 // ByClients reports whether clients of the API evaluate the study's trials, rather than

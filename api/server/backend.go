@@ -94,6 +94,9 @@ type Writer interface {
 	// Update replaces the study's file. Errors: *study.Problems; ErrPrecondition if
 	// the file is not compatible with the study.
 	Update(ctx context.Context, study string, file []byte, version int) (Study, error)
+	// Annotate sets attributes of the study, or removes those that are nil; others stay. Errors:
+	// *study.Problems.
+	Annotate(ctx context.Context, study string, attributes map[string]any) (Study, error)
 	// Stop ends the study. Stopping a study that has ended changes nothing.
 	Stop(ctx context.Context, study, reason string) (Study, error)
 	// Delete deletes the study. Errors: ErrPrecondition if it is running and force is

@@ -52,6 +52,11 @@ func toStudy(s Study, now time.Time, file bool) (*fantasiav1.Study, error) {
 			return nil, fmt.Errorf("study %s: %w", s.Spec.ID, err)
 		}
 		m.StudyFile = string(text)
+		if len(spec.Attributes) > 0 {
+			if m.Attributes, err = structpb.NewStruct(spec.Attributes); err != nil {
+				return nil, fmt.Errorf("study %s: %w", s.Spec.ID, err)
+			}
+		}
 	}
 	return m, addResults(m, s)
 }

@@ -14,6 +14,7 @@ import (
 	"connectrpc.com/connect"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/server"
@@ -57,6 +58,23 @@ func TestLife(t *testing.T) {
 			updated, err := c.UpdateStudy(ctx, connect.NewRequest(&fantasiav1.UpdateStudyRequest{Name: "studies/digits", StudyFile: larger}))
 			if err != nil || updated.Msg.GetStudy().GetMaxTrials() != 100 {
 				t.Errorf("updated %v, %v", updated, err)
+			}
+
+			for _, set := range []map[string]any{{"a": 1.0, "b": []any{"x", true}}, {"a": nil, "c": 2.5}} {
+				request := &fantasiav1.UpdateStudyRequest{Name: "studies/digits", Attributes: structOf(t, set)}
+				if updated, err = c.UpdateStudy(ctx, connect.NewRequest(request)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := map[string]any{"b": []any{"x", true}, "c": 2.5}
+			if got := updated.Msg.GetStudy(); !cmp.Equal(got.GetAttributes().AsMap(), want) || got.GetMaxTrials() != 100 {
+				t.Errorf("attributes %v and %d trials, want %v and 100", got.GetAttributes(), got.GetMaxTrials(), want)
+			}
+			for _, request := range []*fantasiav1.UpdateStudyRequest{{}, {StudyFile: larger, Attributes: structOf(t, want)}} {
+				request.Name = "studies/digits"
+				if _, err := c.UpdateStudy(ctx, connect.NewRequest(request)); connect.CodeOf(err) != connect.CodeInvalidArgument {
+					t.Errorf("both or none of file and attributes: %v", err)
+				}
 			}
 
 			_, err = c.DeleteStudy(ctx, connect.NewRequest(&fantasiav1.DeleteStudyRequest{Name: "studies/digits"}))
@@ -430,4 +448,14 @@ func drain[T any](stream *connect.ServerStreamForClient[T], err error) error {
 	for stream.Receive() {
 	}
 	return errors.Join(stream.Err(), stream.Close())
+}
+
+// structOf returns a JSON object as a message.
+func structOf(t *testing.T, object map[string]any) *structpb.Struct {
+	t.Helper()
+	made, err := structpb.NewStruct(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
 }

@@ -29,8 +29,12 @@ func (s *service) GetStudy(ctx context.Context, req *connect.Request[fantasiav1.
 	return respond(&fantasiav1.GetStudyResponse{Study: m}, err)
 }
 
-// UpdateStudy replaces a study's file with a compatible one.
+// UpdateStudy replaces a study's file with a compatible one, or sets some of its attributes.
 func (s *service) UpdateStudy(ctx context.Context, req *connect.Request[fantasiav1.UpdateStudyRequest]) (*connect.Response[fantasiav1.UpdateStudyResponse], error) {
+	if attributes := req.Msg.GetAttributes(); attributes != nil {
+		m, err := s.study(s.backend.Annotate(ctx, studyOf(req.Msg.GetName()), attributes.AsMap()))
+		return respond(&fantasiav1.UpdateStudyResponse{Study: m}, err)
+	}
 	m, err := s.study(s.backend.Update(ctx, studyOf(req.Msg.GetName()), []byte(req.Msg.GetStudyFile()), int(req.Msg.GetSpaceVersion())))
 	return respond(&fantasiav1.UpdateStudyResponse{Study: m}, err)
 }

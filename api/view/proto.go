@@ -29,6 +29,9 @@ func FromStudy(s *fantasiav1.Study) Study {
 	if f := s.GetFront(); f != nil {
 		v.FrontSize, v.Hypervolume = new(int(f.GetSize())), f.Hypervolume
 	}
+	if a := s.GetAttributes(); a != nil {
+		v.Attributes = a.AsMap()
+	}
 	for _, l := range s.GetLimits() {
 		within := int(s.GetWithinLimits())
 		v.Limits = append(v.Limits, Limit{study.Limit{Metric: l.GetMetric(), Max: l.Max, Min: l.Min}, int(l.GetMet())})

@@ -44,9 +44,10 @@ type Study struct {
 	UnmetLimits string `json:"unmetLimits,omitempty"`
 	// Seconds is how long the study has run, rounded to milliseconds.
 	Seconds float64 `json:"seconds"`
-	// Labels and Note are what people say of it.
-	Labels map[string]string `json:"labels,omitempty"`
-	Note   string            `json:"note,omitempty"`
+	// Labels and Note are what people say of it, Attributes what programs have noted.
+	Labels     map[string]string `json:"labels,omitempty"`
+	Note       string            `json:"note,omitempty"`
+	Attributes map[string]any    `json:"attributes,omitempty"`
 	// Directory is the state directory that holds it; "" for a study of a server.
 	Directory string `json:"directory,omitempty"`
 }
@@ -203,6 +204,7 @@ func OfStudy(spec record.Study, status record.Status, best *record.Trial, recomm
 		Seconds:     Seconds(Elapsed(status, now)),
 		Labels:      spec.Definition.Metadata.Labels,
 		Note:        spec.Definition.Spec.Note,
+		Attributes:  spec.Definition.Spec.Attributes,
 		UnmetLimits: status.Unmet(&spec.Definition.Spec),
 	}
 	if f := status.Front; f != nil {

@@ -46,6 +46,7 @@ func (e *Engine) update(spec record.Study) {
 	if edited {
 		spec.Space = e.spec.SpaceVersion() + 1
 	}
+	noted := onlyAttributes(&e.spec.Definition, &spec.Definition)
 	old, new := &e.spec.Definition.Spec, &spec.Definition.Spec
 	limited := !reflect.DeepEqual(old.Limits, new.Limits)
 	same := sameReferences(old.Several, new.Several)
@@ -54,6 +55,9 @@ func (e *Engine) update(spec record.Study) {
 		return
 	}
 	e.dirty.spec = true
+	if noted { // a note about an ended study does not resume it
+		return
+	}
 	if edited {
 		e.enterSpace()
 	} else if limited || !same {
@@ -66,6 +70,13 @@ func (e *Engine) update(spec record.Study) {
 	if ended := e.status.Ended; e.resume() {
 		e.spec.Resumes = ended
 	}
+}
+
+// onlyAttributes reports whether two definitions differ in their attributes and in nothing else.
+func onlyAttributes(old, new *study.Study) bool {
+	same := *new
+	same.Spec.Attributes = old.Spec.Attributes
+	return reflect.DeepEqual(*old, same) && !reflect.DeepEqual(old.Spec.Attributes, new.Spec.Attributes)
 }
 
 // resume continues an ended study unless its specification ends it, and reports whether it

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/json"
 	"errors"
 	"math"
 	"slices"
@@ -303,3 +304,24 @@ func TestCancelReasonIsKept(t *testing.T) {
 }
 
 func ptrTo(n int) *int { return &n }
+
+// TestAttributesOfAStudy notes something about a study that has ended: it is stored, also after a
+// restart, and the study does not resume, as it would after another edit.
+func TestAttributesOfAStudy(t *testing.T) {
+	r := newRig(t, newSpec(0, 5, 1), Settings{})
+	r.step(Stop{At: r.now, Reason: "enough"})
+	ended := r.e.Status()
+	spec := r.e.Spec()
+	spec.Definition.Spec.Attributes = map[string]any{"data": "digits", "sizes": []any{64.0, 32.0}}
+	if out := r.step(Update{At: r.now, Study: spec}); out.Study == nil || out.Status != nil {
+		t.Errorf("the attributes store the study %v and the status %v, want only the study", out.Study, out.Status)
+	}
+	r.restart()
+	got, err := json.Marshal(r.e.Spec().Definition.Spec.Attributes)
+	if want := `{"data":"digits","sizes":[64,32]}`; err != nil || string(got) != want {
+		t.Errorf("attributes %s, %v; want %s", got, err, want)
+	}
+	if now := r.e.Status(); now.State != ended.State || now.Reason != ended.Reason || !now.Ended.Equal(ended.Ended) {
+		t.Errorf("the study is %s (%s), want %s (%s)", now.State, now.Reason, ended.State, ended.Reason)
+	}
+}

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"cmp"
-	"encoding/json"
 	"maps"
 	"slices"
 
@@ -148,9 +147,9 @@ func (e *Engine) annotate(ev Annotate) {
 		e.dirty.reply(nil, invalidf("%s", problems[0]))
 		return
 	}
-	attributes, err := merged(t.rec.Attributes, ev.Attributes)
-	if err != nil {
-		e.dirty.reply(nil, err)
+	attributes := study.WithAttributes(t.rec.Attributes, ev.Attributes) // snapshots share the old ones
+	if problems := study.CheckAttributes("attributes", attributes); len(problems) > 0 {
+		e.dirty.reply(nil, invalidf("%s", problems[0]))
 		return
 	}
 	t.rec.Attributes = attributes
@@ -163,31 +162,3 @@ func (e *Engine) annotate(ev Annotate) {
 	e.touch(t)
 	e.dirty.reply(t, nil)
 }
-
-// merged returns a trial's attributes with those that are set, and without those that are
-// removed.
-func merged(old, set map[string]any) (map[string]any, error) {
-	attributes := maps.Clone(old) // snapshots share them
-	if attributes == nil {
-		attributes = make(map[string]any, len(set))
-	}
-	for key, value := range set {
-		if attributes[key] = value; value == nil {
-			delete(attributes, key)
-		}
-	}
-	if len(attributes) == 0 {
-		return nil, nil
-	}
-	text, err := json.Marshal(attributes)
-	if err != nil {
-		return nil, invalidf("attributes: %v", err)
-	}
-	if len(text) > MaxAttributes {
-		return nil, invalidf("attributes: they have %d bytes together as JSON; want at most %d", len(text), MaxAttributes)
-	}
-	return attributes, nil
-}
-
-// MaxAttributes is how many bytes the attributes of a trial may have together, as JSON.
-const MaxAttributes = 16384

@@ -45,7 +45,7 @@ func TestRemarks(t *testing.T) {
 	if diff := cmp.Diff(map[string]any{"a": []any{1.0, "b"}, "e": 2.5}, got.Attributes); diff != "" {
 		t.Errorf("attributes (-want +got):\n%s", diff)
 	}
-	out = r.step(Annotate{At: r.now, Trial: 1, Attributes: map[string]any{"f": strings.Repeat("x", MaxAttributes)}})
+	out = r.step(Annotate{At: r.now, Trial: 1, Attributes: map[string]any{"f": strings.Repeat("x", study.MaxAttributes)}})
 	if !errors.Is(out.Answer.Err, ErrInvalid) {
 		t.Errorf("attributes that are too large: %v", out.Answer.Err)
 	}

@@ -82,6 +82,9 @@ func (rules *Rules) Decide(r *Resource, known *ledger.Summary) Decision {
 			return show(ReasonDenied, withOld(known, reasons(err)))
 		}
 	}
+	if known != nil && s.Spec.Attributes == nil { // what programs have noted stays
+		s.Spec.Attributes = known.Study.Definition.Spec.Attributes
+	}
 	accepted := Verdict{Accepted: true, Reason: ReasonAccepted, Message: "the study runs with this spec"}
 	switch {
 	case !r.held():

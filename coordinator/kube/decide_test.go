@@ -81,7 +81,7 @@ func TestDecide(t *testing.T) {
 		name   string
 		change []string        // of the spec
 		with   func(*Resource) // of the rest; nil for nothing
-		ledger bool            // whether it has the unchanged study
+		ledger bool            // whether it has the unchanged study, with a program's attributes
 		want   Action
 		reason string
 		says   string // a part of the message
@@ -141,6 +141,7 @@ func TestDecide(t *testing.T) {
 			var has *ledger.Summary
 			if test.ledger {
 				has = known(t, resource(t))
+				has.Study.Definition.Spec.Attributes = map[string]any{"data": "digits"}
 			}
 			d := rules().Decide(r, has)
 			if d.Action != test.want || d.Verdict.Reason != test.reason || !strings.Contains(d.Verdict.Message, test.says) {

@@ -10,6 +10,7 @@ func descriptions() map[string]string {
 		"Metadata.Name":           "The study's name, a DNS label: lower-case letters, digits and dashes.",
 		"Metadata.Labels":         "Labels of the study, for people and for filters of lists, in the form of Kubernetes' labels.",
 		"Spec.Note":               "What people should know about the study.",
+		"Spec.Attributes":         "What programs have noted about the study: any JSON, by name.",
 		"Spec.Objective":          "The metric to optimise.",
 		"Spec.Several":            "The metrics to optimise together, instead of a single objective. The result is the front: the trials that no other trial beats in one objective without losing in another.",
 		"Spec.Goal":               "Ends a study of several objectives. Each of them needs a reference.",

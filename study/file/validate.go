@@ -35,7 +35,8 @@ func complete(s *study.Study, r *check.Report, o *options) {
 		r.Add("metadata.name", "%s: a name is lower-case letters, digits and dashes, at most %d, with no dash at its ends",
 			given(s.Metadata.Name), maxLabel)
 	}
-	for _, p := range append(study.CheckLabels("metadata.labels", s.Metadata.Labels), study.CheckNote("spec.note", s.Spec.Note)...) {
+	for _, p := range slices.Concat(study.CheckLabels("metadata.labels", s.Metadata.Labels), study.CheckNote("spec.note", s.Spec.Note),
+		study.CheckAttributes("spec.attributes", s.Spec.Attributes)) {
 		r.Add(p.Path, "%s", p.Message)
 	}
 	spec := &s.Spec

@@ -555,7 +555,10 @@ type Study struct {
 	GoalHypervolume *float64 `protobuf:"fixed64,25,opt,name=goal_hypervolume,json=goalHypervolume,proto3,oneof" json:"goal_hypervolume,omitempty"`
 	// The front of several objectives, whose trials ListOptimalTrials lists; unset for a single
 	// one.
-	Front         *Front `protobuf:"bytes,26,opt,name=front,proto3" json:"front,omitempty"`
+	Front *Front `protobuf:"bytes,26,opt,name=front,proto3" json:"front,omitempty"`
+	// What programs have noted about the study, as the study file's spec.attributes has it.
+	// Lists and watches leave it out.
+	Attributes    *structpb.Struct `protobuf:"bytes,27,opt,name=attributes,proto3" json:"attributes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -768,6 +771,13 @@ func (x *Study) GetGoalHypervolume() float64 {
 func (x *Study) GetFront() *Front {
 	if x != nil {
 		return x.Front
+	}
+	return nil
+}
+
+func (x *Study) GetAttributes() *structpb.Struct {
+	if x != nil {
+		return x.Attributes
 	}
 	return nil
 }
@@ -2741,11 +2751,15 @@ type UpdateStudyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "studies/{study}", by name or id.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// The whole study file with its changes, as YAML or JSON.
+	// The whole study file with its changes, as YAML or JSON. If it has no attributes, those of the
+	// study stay.
 	StudyFile string `protobuf:"bytes,2,opt,name=study_file,json=studyFile,proto3" json:"study_file,omitempty"`
 	// The version of the search space that the file was made from. If the study has another
 	// version by now, FAILED_PRECONDITION is returned. 0 means any version.
-	SpaceVersion  int32 `protobuf:"varint,3,opt,name=space_version,json=spaceVersion,proto3" json:"space_version,omitempty"`
+	SpaceVersion int32 `protobuf:"varint,3,opt,name=space_version,json=spaceVersion,proto3" json:"space_version,omitempty"`
+	// Attributes to set, at most 16384 bytes together as JSON; null removes one. Others that the
+	// study has stay, and so does all else. Attributes that others set meanwhile are not lost.
+	Attributes    *structpb.Struct `protobuf:"bytes,4,opt,name=attributes,proto3" json:"attributes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2799,6 +2813,13 @@ func (x *UpdateStudyRequest) GetSpaceVersion() int32 {
 		return x.SpaceVersion
 	}
 	return 0
+}
+
+func (x *UpdateStudyRequest) GetAttributes() *structpb.Struct {
+	if x != nil {
+		return x.Attributes
+	}
+	return nil
 }
 
 // UpdateStudyResponse is the study after its update.
@@ -5941,7 +5962,7 @@ var File_fantasia_v1_fantasia_proto protoreflect.FileDescriptor
 
 const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\n" +
-	"\x1afantasia/v1/fantasia.proto\x12\vfantasia.v1\x1a\x1bbuf/validate/validate.proto\x1a google/protobuf/descriptor.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x82\t\n" +
+	"\x1afantasia/v1/fantasia.proto\x12\vfantasia.v1\x1a\x1bbuf/validate/validate.proto\x1a google/protobuf/descriptor.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbb\t\n" +
 	"\x05Study\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12-\n" +
@@ -5975,7 +5996,10 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\rwithin_limits\x18\x17 \x01(\x05R\fwithinLimits\x12!\n" +
 	"\funmet_limits\x18\x18 \x01(\tR\vunmetLimits\x12.\n" +
 	"\x10goal_hypervolume\x18\x19 \x01(\x01H\x00R\x0fgoalHypervolume\x88\x01\x01\x12(\n" +
-	"\x05front\x18\x1a \x01(\v2\x12.fantasia.v1.FrontR\x05front\x1a9\n" +
+	"\x05front\x18\x1a \x01(\v2\x12.fantasia.v1.FrontR\x05front\x127\n" +
+	"\n" +
+	"attributes\x18\x1b \x01(\v2\x17.google.protobuf.StructR\n" +
+	"attributes\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x13\n" +
@@ -6167,14 +6191,18 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\n" +
 	"study.name\x127want studies/{study} with the name or the id of a study\x1avthis.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?$')R\x04name\">\n" +
 	"\x12WatchStudyResponse\x12(\n" +
-	"\x05study\x18\x01 \x01(\v2\x12.fantasia.v1.StudyR\x05study\"\xcb\x02\n" +
+	"\x05study\x18\x01 \x01(\v2\x12.fantasia.v1.StudyR\x05study\"\xee\x03\n" +
 	"\x12UpdateStudyRequest\x12\xda\x01\n" +
 	"\x04name\x18\x01 \x01(\tB\xc5\x01\xbaH\xc1\x01\xba\x01\xbd\x01\n" +
 	"\n" +
-	"study.name\x127want studies/{study} with the name or the id of a study\x1avthis.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?$')R\x04name\x12*\n" +
+	"study.name\x127want studies/{study} with the name or the id of a study\x1avthis.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?$')R\x04name\x12(\n" +
 	"\n" +
-	"study_file\x18\x02 \x01(\tB\v\xbaH\br\x06\x10\x01(\x80\x80@R\tstudyFile\x12,\n" +
-	"\rspace_version\x18\x03 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\fspaceVersion\"?\n" +
+	"study_file\x18\x02 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@R\tstudyFile\x12,\n" +
+	"\rspace_version\x18\x03 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\fspaceVersion\x127\n" +
+	"\n" +
+	"attributes\x18\x04 \x01(\v2\x17.google.protobuf.StructR\n" +
+	"attributes:j\xbaHg\x1ae\n" +
+	"\fstudy.change\x12$want either study_file or attributes\x1a/(this.study_file != '') != has(this.attributes)\"?\n" +
 	"\x13UpdateStudyResponse\x12(\n" +
 	"\x05study\x18\x01 \x01(\v2\x12.fantasia.v1.StudyR\x05study\"\x91\x02\n" +
 	"\x10StopStudyRequest\x12\xda\x01\n" +
@@ -6679,153 +6707,155 @@ var file_fantasia_v1_fantasia_proto_depIdxs = []int32{
 	10,  // 10: fantasia.v1.Study.objectives:type_name -> fantasia.v1.Objective
 	9,   // 11: fantasia.v1.Study.limits:type_name -> fantasia.v1.Limit
 	8,   // 12: fantasia.v1.Study.front:type_name -> fantasia.v1.Front
-	1,   // 13: fantasia.v1.Objective.direction:type_name -> fantasia.v1.Direction
-	99,  // 14: fantasia.v1.BestTrial.parameters:type_name -> google.protobuf.Struct
-	99,  // 15: fantasia.v1.Recommendation.parameters:type_name -> google.protobuf.Struct
-	2,   // 16: fantasia.v1.Trial.state:type_name -> fantasia.v1.TrialState
-	99,  // 17: fantasia.v1.Trial.parameters:type_name -> google.protobuf.Struct
-	85,  // 18: fantasia.v1.Trial.metrics:type_name -> fantasia.v1.Trial.MetricsEntry
-	4,   // 19: fantasia.v1.Trial.source:type_name -> fantasia.v1.Source
-	17,  // 20: fantasia.v1.Trial.reasons:type_name -> fantasia.v1.Reasons
-	18,  // 21: fantasia.v1.Trial.attempts:type_name -> fantasia.v1.Attempt
-	16,  // 22: fantasia.v1.Trial.times:type_name -> fantasia.v1.TrialTimes
-	15,  // 23: fantasia.v1.Trial.stopped:type_name -> fantasia.v1.Stopped
-	86,  // 24: fantasia.v1.Trial.labels:type_name -> fantasia.v1.Trial.LabelsEntry
-	99,  // 25: fantasia.v1.Trial.attributes:type_name -> google.protobuf.Struct
-	97,  // 26: fantasia.v1.Stopped.time:type_name -> google.protobuf.Timestamp
-	97,  // 27: fantasia.v1.TrialTimes.asked:type_name -> google.protobuf.Timestamp
-	97,  // 28: fantasia.v1.TrialTimes.suggested:type_name -> google.protobuf.Timestamp
-	97,  // 29: fantasia.v1.TrialTimes.created:type_name -> google.protobuf.Timestamp
-	97,  // 30: fantasia.v1.TrialTimes.claimed:type_name -> google.protobuf.Timestamp
-	97,  // 31: fantasia.v1.TrialTimes.started:type_name -> google.protobuf.Timestamp
-	97,  // 32: fantasia.v1.TrialTimes.ended:type_name -> google.protobuf.Timestamp
-	97,  // 33: fantasia.v1.TrialTimes.folded:type_name -> google.protobuf.Timestamp
-	87,  // 34: fantasia.v1.Reasons.acquisition:type_name -> fantasia.v1.Reasons.AcquisitionEntry
-	3,   // 35: fantasia.v1.Attempt.state:type_name -> fantasia.v1.AttemptState
-	97,  // 36: fantasia.v1.Attempt.open_time:type_name -> google.protobuf.Timestamp
-	97,  // 37: fantasia.v1.Attempt.claim_time:type_name -> google.protobuf.Timestamp
-	97,  // 38: fantasia.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
-	97,  // 39: fantasia.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
-	19,  // 40: fantasia.v1.Attempt.failure:type_name -> fantasia.v1.Failure
-	21,  // 41: fantasia.v1.Worker.running:type_name -> fantasia.v1.RunningAttempt
-	97,  // 42: fantasia.v1.Worker.heartbeat_time:type_name -> google.protobuf.Timestamp
-	22,  // 43: fantasia.v1.ListQuotasResponse.quotas:type_name -> fantasia.v1.Quota
-	7,   // 44: fantasia.v1.CreateStudyResponse.study:type_name -> fantasia.v1.Study
-	7,   // 45: fantasia.v1.GetStudyResponse.study:type_name -> fantasia.v1.Study
-	88,  // 46: fantasia.v1.ListStudiesRequest.labels:type_name -> fantasia.v1.ListStudiesRequest.LabelsEntry
-	7,   // 47: fantasia.v1.ListStudiesResponse.studies:type_name -> fantasia.v1.Study
-	7,   // 48: fantasia.v1.WatchStudyResponse.study:type_name -> fantasia.v1.Study
-	7,   // 49: fantasia.v1.UpdateStudyResponse.study:type_name -> fantasia.v1.Study
-	7,   // 50: fantasia.v1.StopStudyResponse.study:type_name -> fantasia.v1.Study
-	0,   // 51: fantasia.v1.ArchivedStudy.state:type_name -> fantasia.v1.StudyState
-	97,  // 52: fantasia.v1.ArchivedStudy.create_time:type_name -> google.protobuf.Timestamp
-	97,  // 53: fantasia.v1.ArchivedStudy.end_time:type_name -> google.protobuf.Timestamp
-	97,  // 54: fantasia.v1.ArchivedStudy.archive_time:type_name -> google.protobuf.Timestamp
-	39,  // 55: fantasia.v1.ArchiveStudyResponse.study:type_name -> fantasia.v1.ArchivedStudy
-	7,   // 56: fantasia.v1.UnarchiveStudyResponse.study:type_name -> fantasia.v1.Study
-	39,  // 57: fantasia.v1.ListArchivedStudiesResponse.studies:type_name -> fantasia.v1.ArchivedStudy
-	2,   // 58: fantasia.v1.ListTrialsRequest.states:type_name -> fantasia.v1.TrialState
-	89,  // 59: fantasia.v1.ListTrialsRequest.labels:type_name -> fantasia.v1.ListTrialsRequest.LabelsEntry
-	14,  // 60: fantasia.v1.ListTrialsResponse.trials:type_name -> fantasia.v1.Trial
-	14,  // 61: fantasia.v1.ListOptimalTrialsResponse.trials:type_name -> fantasia.v1.Trial
-	14,  // 62: fantasia.v1.GetTrialResponse.trial:type_name -> fantasia.v1.Trial
-	2,   // 63: fantasia.v1.WatchTrialsRequest.states:type_name -> fantasia.v1.TrialState
-	14,  // 64: fantasia.v1.WatchTrialsResponse.trial:type_name -> fantasia.v1.Trial
-	55,  // 65: fantasia.v1.WatchTrialsResponse.measurements:type_name -> fantasia.v1.TrialMeasurements
-	54,  // 66: fantasia.v1.TrialMeasurements.measurements:type_name -> fantasia.v1.Measurement
-	54,  // 67: fantasia.v1.ListMeasurementsResponse.measurements:type_name -> fantasia.v1.Measurement
-	98,  // 68: fantasia.v1.SuggestTrialsRequest.wait:type_name -> google.protobuf.Duration
-	14,  // 69: fantasia.v1.SuggestTrialsResponse.trials:type_name -> fantasia.v1.Trial
-	0,   // 70: fantasia.v1.SuggestTrialsResponse.study_state:type_name -> fantasia.v1.StudyState
-	98,  // 71: fantasia.v1.SuggestTrialsResponse.lease:type_name -> google.protobuf.Duration
-	62,  // 72: fantasia.v1.HeartbeatTrialsResponse.instructions:type_name -> fantasia.v1.TrialInstruction
-	5,   // 73: fantasia.v1.TrialInstruction.action:type_name -> fantasia.v1.TrialAction
-	90,  // 74: fantasia.v1.AddMeasurementRequest.metrics:type_name -> fantasia.v1.AddMeasurementRequest.MetricsEntry
-	64,  // 75: fantasia.v1.AddMeasurementRequest.earlier:type_name -> fantasia.v1.EarlierMeasurement
-	91,  // 76: fantasia.v1.EarlierMeasurement.metrics:type_name -> fantasia.v1.EarlierMeasurement.MetricsEntry
-	5,   // 77: fantasia.v1.AddMeasurementResponse.action:type_name -> fantasia.v1.TrialAction
-	92,  // 78: fantasia.v1.CompleteTrialRequest.metrics:type_name -> fantasia.v1.CompleteTrialRequest.MetricsEntry
-	99,  // 79: fantasia.v1.CompleteTrialRequest.parameters:type_name -> google.protobuf.Struct
-	14,  // 80: fantasia.v1.CompleteTrialResponse.trial:type_name -> fantasia.v1.Trial
-	99,  // 81: fantasia.v1.FailTrialRequest.parameters:type_name -> google.protobuf.Struct
-	14,  // 82: fantasia.v1.FailTrialResponse.trial:type_name -> fantasia.v1.Trial
-	14,  // 83: fantasia.v1.ReleaseTrialResponse.trial:type_name -> fantasia.v1.Trial
-	99,  // 84: fantasia.v1.EnqueueTrialRequest.parameters:type_name -> google.protobuf.Struct
-	93,  // 85: fantasia.v1.EnqueueTrialRequest.labels:type_name -> fantasia.v1.EnqueueTrialRequest.LabelsEntry
-	14,  // 86: fantasia.v1.EnqueueTrialResponse.trial:type_name -> fantasia.v1.Trial
-	99,  // 87: fantasia.v1.AddTrialRequest.parameters:type_name -> google.protobuf.Struct
-	94,  // 88: fantasia.v1.AddTrialRequest.metrics:type_name -> fantasia.v1.AddTrialRequest.MetricsEntry
-	95,  // 89: fantasia.v1.AddTrialRequest.labels:type_name -> fantasia.v1.AddTrialRequest.LabelsEntry
-	14,  // 90: fantasia.v1.AddTrialResponse.trial:type_name -> fantasia.v1.Trial
-	14,  // 91: fantasia.v1.CancelTrialResponse.trial:type_name -> fantasia.v1.Trial
-	96,  // 92: fantasia.v1.EditTrialRequest.labels:type_name -> fantasia.v1.EditTrialRequest.LabelsEntry
-	99,  // 93: fantasia.v1.EditTrialRequest.attributes:type_name -> google.protobuf.Struct
-	14,  // 94: fantasia.v1.EditTrialResponse.trial:type_name -> fantasia.v1.Trial
-	6,   // 95: fantasia.v1.TailTrialLogsRequest.stream:type_name -> fantasia.v1.LogStream
-	6,   // 96: fantasia.v1.TailTrialLogsResponse.stream:type_name -> fantasia.v1.LogStream
-	20,  // 97: fantasia.v1.ListWorkersResponse.workers:type_name -> fantasia.v1.Worker
-	100, // 98: fantasia.v1.leader_only:extendee -> google.protobuf.MethodOptions
-	25,  // 99: fantasia.v1.StudyService.CreateStudy:input_type -> fantasia.v1.CreateStudyRequest
-	27,  // 100: fantasia.v1.StudyService.GetStudy:input_type -> fantasia.v1.GetStudyRequest
-	29,  // 101: fantasia.v1.StudyService.ListStudies:input_type -> fantasia.v1.ListStudiesRequest
-	31,  // 102: fantasia.v1.StudyService.WatchStudy:input_type -> fantasia.v1.WatchStudyRequest
-	33,  // 103: fantasia.v1.StudyService.UpdateStudy:input_type -> fantasia.v1.UpdateStudyRequest
-	35,  // 104: fantasia.v1.StudyService.StopStudy:input_type -> fantasia.v1.StopStudyRequest
-	37,  // 105: fantasia.v1.StudyService.DeleteStudy:input_type -> fantasia.v1.DeleteStudyRequest
-	40,  // 106: fantasia.v1.StudyService.ArchiveStudy:input_type -> fantasia.v1.ArchiveStudyRequest
-	42,  // 107: fantasia.v1.StudyService.UnarchiveStudy:input_type -> fantasia.v1.UnarchiveStudyRequest
-	44,  // 108: fantasia.v1.StudyService.ListArchivedStudies:input_type -> fantasia.v1.ListArchivedStudiesRequest
-	46,  // 109: fantasia.v1.StudyService.ListTrials:input_type -> fantasia.v1.ListTrialsRequest
-	48,  // 110: fantasia.v1.StudyService.ListOptimalTrials:input_type -> fantasia.v1.ListOptimalTrialsRequest
-	50,  // 111: fantasia.v1.StudyService.GetTrial:input_type -> fantasia.v1.GetTrialRequest
-	56,  // 112: fantasia.v1.StudyService.ListMeasurements:input_type -> fantasia.v1.ListMeasurementsRequest
-	52,  // 113: fantasia.v1.StudyService.WatchTrials:input_type -> fantasia.v1.WatchTrialsRequest
-	80,  // 114: fantasia.v1.StudyService.TailTrialLogs:input_type -> fantasia.v1.TailTrialLogsRequest
-	58,  // 115: fantasia.v1.StudyService.SuggestTrials:input_type -> fantasia.v1.SuggestTrialsRequest
-	60,  // 116: fantasia.v1.StudyService.HeartbeatTrials:input_type -> fantasia.v1.HeartbeatTrialsRequest
-	63,  // 117: fantasia.v1.StudyService.AddMeasurement:input_type -> fantasia.v1.AddMeasurementRequest
-	66,  // 118: fantasia.v1.StudyService.CompleteTrial:input_type -> fantasia.v1.CompleteTrialRequest
-	68,  // 119: fantasia.v1.StudyService.FailTrial:input_type -> fantasia.v1.FailTrialRequest
-	70,  // 120: fantasia.v1.StudyService.ReleaseTrial:input_type -> fantasia.v1.ReleaseTrialRequest
-	72,  // 121: fantasia.v1.StudyService.EnqueueTrial:input_type -> fantasia.v1.EnqueueTrialRequest
-	74,  // 122: fantasia.v1.StudyService.AddTrial:input_type -> fantasia.v1.AddTrialRequest
-	76,  // 123: fantasia.v1.StudyService.CancelTrial:input_type -> fantasia.v1.CancelTrialRequest
-	78,  // 124: fantasia.v1.StudyService.EditTrial:input_type -> fantasia.v1.EditTrialRequest
-	82,  // 125: fantasia.v1.StudyService.ListWorkers:input_type -> fantasia.v1.ListWorkersRequest
-	23,  // 126: fantasia.v1.StudyService.ListQuotas:input_type -> fantasia.v1.ListQuotasRequest
-	26,  // 127: fantasia.v1.StudyService.CreateStudy:output_type -> fantasia.v1.CreateStudyResponse
-	28,  // 128: fantasia.v1.StudyService.GetStudy:output_type -> fantasia.v1.GetStudyResponse
-	30,  // 129: fantasia.v1.StudyService.ListStudies:output_type -> fantasia.v1.ListStudiesResponse
-	32,  // 130: fantasia.v1.StudyService.WatchStudy:output_type -> fantasia.v1.WatchStudyResponse
-	34,  // 131: fantasia.v1.StudyService.UpdateStudy:output_type -> fantasia.v1.UpdateStudyResponse
-	36,  // 132: fantasia.v1.StudyService.StopStudy:output_type -> fantasia.v1.StopStudyResponse
-	38,  // 133: fantasia.v1.StudyService.DeleteStudy:output_type -> fantasia.v1.DeleteStudyResponse
-	41,  // 134: fantasia.v1.StudyService.ArchiveStudy:output_type -> fantasia.v1.ArchiveStudyResponse
-	43,  // 135: fantasia.v1.StudyService.UnarchiveStudy:output_type -> fantasia.v1.UnarchiveStudyResponse
-	45,  // 136: fantasia.v1.StudyService.ListArchivedStudies:output_type -> fantasia.v1.ListArchivedStudiesResponse
-	47,  // 137: fantasia.v1.StudyService.ListTrials:output_type -> fantasia.v1.ListTrialsResponse
-	49,  // 138: fantasia.v1.StudyService.ListOptimalTrials:output_type -> fantasia.v1.ListOptimalTrialsResponse
-	51,  // 139: fantasia.v1.StudyService.GetTrial:output_type -> fantasia.v1.GetTrialResponse
-	57,  // 140: fantasia.v1.StudyService.ListMeasurements:output_type -> fantasia.v1.ListMeasurementsResponse
-	53,  // 141: fantasia.v1.StudyService.WatchTrials:output_type -> fantasia.v1.WatchTrialsResponse
-	81,  // 142: fantasia.v1.StudyService.TailTrialLogs:output_type -> fantasia.v1.TailTrialLogsResponse
-	59,  // 143: fantasia.v1.StudyService.SuggestTrials:output_type -> fantasia.v1.SuggestTrialsResponse
-	61,  // 144: fantasia.v1.StudyService.HeartbeatTrials:output_type -> fantasia.v1.HeartbeatTrialsResponse
-	65,  // 145: fantasia.v1.StudyService.AddMeasurement:output_type -> fantasia.v1.AddMeasurementResponse
-	67,  // 146: fantasia.v1.StudyService.CompleteTrial:output_type -> fantasia.v1.CompleteTrialResponse
-	69,  // 147: fantasia.v1.StudyService.FailTrial:output_type -> fantasia.v1.FailTrialResponse
-	71,  // 148: fantasia.v1.StudyService.ReleaseTrial:output_type -> fantasia.v1.ReleaseTrialResponse
-	73,  // 149: fantasia.v1.StudyService.EnqueueTrial:output_type -> fantasia.v1.EnqueueTrialResponse
-	75,  // 150: fantasia.v1.StudyService.AddTrial:output_type -> fantasia.v1.AddTrialResponse
-	77,  // 151: fantasia.v1.StudyService.CancelTrial:output_type -> fantasia.v1.CancelTrialResponse
-	79,  // 152: fantasia.v1.StudyService.EditTrial:output_type -> fantasia.v1.EditTrialResponse
-	83,  // 153: fantasia.v1.StudyService.ListWorkers:output_type -> fantasia.v1.ListWorkersResponse
-	24,  // 154: fantasia.v1.StudyService.ListQuotas:output_type -> fantasia.v1.ListQuotasResponse
-	127, // [127:155] is the sub-list for method output_type
-	99,  // [99:127] is the sub-list for method input_type
-	99,  // [99:99] is the sub-list for extension type_name
-	98,  // [98:99] is the sub-list for extension extendee
-	0,   // [0:98] is the sub-list for field type_name
+	99,  // 13: fantasia.v1.Study.attributes:type_name -> google.protobuf.Struct
+	1,   // 14: fantasia.v1.Objective.direction:type_name -> fantasia.v1.Direction
+	99,  // 15: fantasia.v1.BestTrial.parameters:type_name -> google.protobuf.Struct
+	99,  // 16: fantasia.v1.Recommendation.parameters:type_name -> google.protobuf.Struct
+	2,   // 17: fantasia.v1.Trial.state:type_name -> fantasia.v1.TrialState
+	99,  // 18: fantasia.v1.Trial.parameters:type_name -> google.protobuf.Struct
+	85,  // 19: fantasia.v1.Trial.metrics:type_name -> fantasia.v1.Trial.MetricsEntry
+	4,   // 20: fantasia.v1.Trial.source:type_name -> fantasia.v1.Source
+	17,  // 21: fantasia.v1.Trial.reasons:type_name -> fantasia.v1.Reasons
+	18,  // 22: fantasia.v1.Trial.attempts:type_name -> fantasia.v1.Attempt
+	16,  // 23: fantasia.v1.Trial.times:type_name -> fantasia.v1.TrialTimes
+	15,  // 24: fantasia.v1.Trial.stopped:type_name -> fantasia.v1.Stopped
+	86,  // 25: fantasia.v1.Trial.labels:type_name -> fantasia.v1.Trial.LabelsEntry
+	99,  // 26: fantasia.v1.Trial.attributes:type_name -> google.protobuf.Struct
+	97,  // 27: fantasia.v1.Stopped.time:type_name -> google.protobuf.Timestamp
+	97,  // 28: fantasia.v1.TrialTimes.asked:type_name -> google.protobuf.Timestamp
+	97,  // 29: fantasia.v1.TrialTimes.suggested:type_name -> google.protobuf.Timestamp
+	97,  // 30: fantasia.v1.TrialTimes.created:type_name -> google.protobuf.Timestamp
+	97,  // 31: fantasia.v1.TrialTimes.claimed:type_name -> google.protobuf.Timestamp
+	97,  // 32: fantasia.v1.TrialTimes.started:type_name -> google.protobuf.Timestamp
+	97,  // 33: fantasia.v1.TrialTimes.ended:type_name -> google.protobuf.Timestamp
+	97,  // 34: fantasia.v1.TrialTimes.folded:type_name -> google.protobuf.Timestamp
+	87,  // 35: fantasia.v1.Reasons.acquisition:type_name -> fantasia.v1.Reasons.AcquisitionEntry
+	3,   // 36: fantasia.v1.Attempt.state:type_name -> fantasia.v1.AttemptState
+	97,  // 37: fantasia.v1.Attempt.open_time:type_name -> google.protobuf.Timestamp
+	97,  // 38: fantasia.v1.Attempt.claim_time:type_name -> google.protobuf.Timestamp
+	97,  // 39: fantasia.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
+	97,  // 40: fantasia.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
+	19,  // 41: fantasia.v1.Attempt.failure:type_name -> fantasia.v1.Failure
+	21,  // 42: fantasia.v1.Worker.running:type_name -> fantasia.v1.RunningAttempt
+	97,  // 43: fantasia.v1.Worker.heartbeat_time:type_name -> google.protobuf.Timestamp
+	22,  // 44: fantasia.v1.ListQuotasResponse.quotas:type_name -> fantasia.v1.Quota
+	7,   // 45: fantasia.v1.CreateStudyResponse.study:type_name -> fantasia.v1.Study
+	7,   // 46: fantasia.v1.GetStudyResponse.study:type_name -> fantasia.v1.Study
+	88,  // 47: fantasia.v1.ListStudiesRequest.labels:type_name -> fantasia.v1.ListStudiesRequest.LabelsEntry
+	7,   // 48: fantasia.v1.ListStudiesResponse.studies:type_name -> fantasia.v1.Study
+	7,   // 49: fantasia.v1.WatchStudyResponse.study:type_name -> fantasia.v1.Study
+	99,  // 50: fantasia.v1.UpdateStudyRequest.attributes:type_name -> google.protobuf.Struct
+	7,   // 51: fantasia.v1.UpdateStudyResponse.study:type_name -> fantasia.v1.Study
+	7,   // 52: fantasia.v1.StopStudyResponse.study:type_name -> fantasia.v1.Study
+	0,   // 53: fantasia.v1.ArchivedStudy.state:type_name -> fantasia.v1.StudyState
+	97,  // 54: fantasia.v1.ArchivedStudy.create_time:type_name -> google.protobuf.Timestamp
+	97,  // 55: fantasia.v1.ArchivedStudy.end_time:type_name -> google.protobuf.Timestamp
+	97,  // 56: fantasia.v1.ArchivedStudy.archive_time:type_name -> google.protobuf.Timestamp
+	39,  // 57: fantasia.v1.ArchiveStudyResponse.study:type_name -> fantasia.v1.ArchivedStudy
+	7,   // 58: fantasia.v1.UnarchiveStudyResponse.study:type_name -> fantasia.v1.Study
+	39,  // 59: fantasia.v1.ListArchivedStudiesResponse.studies:type_name -> fantasia.v1.ArchivedStudy
+	2,   // 60: fantasia.v1.ListTrialsRequest.states:type_name -> fantasia.v1.TrialState
+	89,  // 61: fantasia.v1.ListTrialsRequest.labels:type_name -> fantasia.v1.ListTrialsRequest.LabelsEntry
+	14,  // 62: fantasia.v1.ListTrialsResponse.trials:type_name -> fantasia.v1.Trial
+	14,  // 63: fantasia.v1.ListOptimalTrialsResponse.trials:type_name -> fantasia.v1.Trial
+	14,  // 64: fantasia.v1.GetTrialResponse.trial:type_name -> fantasia.v1.Trial
+	2,   // 65: fantasia.v1.WatchTrialsRequest.states:type_name -> fantasia.v1.TrialState
+	14,  // 66: fantasia.v1.WatchTrialsResponse.trial:type_name -> fantasia.v1.Trial
+	55,  // 67: fantasia.v1.WatchTrialsResponse.measurements:type_name -> fantasia.v1.TrialMeasurements
+	54,  // 68: fantasia.v1.TrialMeasurements.measurements:type_name -> fantasia.v1.Measurement
+	54,  // 69: fantasia.v1.ListMeasurementsResponse.measurements:type_name -> fantasia.v1.Measurement
+	98,  // 70: fantasia.v1.SuggestTrialsRequest.wait:type_name -> google.protobuf.Duration
+	14,  // 71: fantasia.v1.SuggestTrialsResponse.trials:type_name -> fantasia.v1.Trial
+	0,   // 72: fantasia.v1.SuggestTrialsResponse.study_state:type_name -> fantasia.v1.StudyState
+	98,  // 73: fantasia.v1.SuggestTrialsResponse.lease:type_name -> google.protobuf.Duration
+	62,  // 74: fantasia.v1.HeartbeatTrialsResponse.instructions:type_name -> fantasia.v1.TrialInstruction
+	5,   // 75: fantasia.v1.TrialInstruction.action:type_name -> fantasia.v1.TrialAction
+	90,  // 76: fantasia.v1.AddMeasurementRequest.metrics:type_name -> fantasia.v1.AddMeasurementRequest.MetricsEntry
+	64,  // 77: fantasia.v1.AddMeasurementRequest.earlier:type_name -> fantasia.v1.EarlierMeasurement
+	91,  // 78: fantasia.v1.EarlierMeasurement.metrics:type_name -> fantasia.v1.EarlierMeasurement.MetricsEntry
+	5,   // 79: fantasia.v1.AddMeasurementResponse.action:type_name -> fantasia.v1.TrialAction
+	92,  // 80: fantasia.v1.CompleteTrialRequest.metrics:type_name -> fantasia.v1.CompleteTrialRequest.MetricsEntry
+	99,  // 81: fantasia.v1.CompleteTrialRequest.parameters:type_name -> google.protobuf.Struct
+	14,  // 82: fantasia.v1.CompleteTrialResponse.trial:type_name -> fantasia.v1.Trial
+	99,  // 83: fantasia.v1.FailTrialRequest.parameters:type_name -> google.protobuf.Struct
+	14,  // 84: fantasia.v1.FailTrialResponse.trial:type_name -> fantasia.v1.Trial
+	14,  // 85: fantasia.v1.ReleaseTrialResponse.trial:type_name -> fantasia.v1.Trial
+	99,  // 86: fantasia.v1.EnqueueTrialRequest.parameters:type_name -> google.protobuf.Struct
+	93,  // 87: fantasia.v1.EnqueueTrialRequest.labels:type_name -> fantasia.v1.EnqueueTrialRequest.LabelsEntry
+	14,  // 88: fantasia.v1.EnqueueTrialResponse.trial:type_name -> fantasia.v1.Trial
+	99,  // 89: fantasia.v1.AddTrialRequest.parameters:type_name -> google.protobuf.Struct
+	94,  // 90: fantasia.v1.AddTrialRequest.metrics:type_name -> fantasia.v1.AddTrialRequest.MetricsEntry
+	95,  // 91: fantasia.v1.AddTrialRequest.labels:type_name -> fantasia.v1.AddTrialRequest.LabelsEntry
+	14,  // 92: fantasia.v1.AddTrialResponse.trial:type_name -> fantasia.v1.Trial
+	14,  // 93: fantasia.v1.CancelTrialResponse.trial:type_name -> fantasia.v1.Trial
+	96,  // 94: fantasia.v1.EditTrialRequest.labels:type_name -> fantasia.v1.EditTrialRequest.LabelsEntry
+	99,  // 95: fantasia.v1.EditTrialRequest.attributes:type_name -> google.protobuf.Struct
+	14,  // 96: fantasia.v1.EditTrialResponse.trial:type_name -> fantasia.v1.Trial
+	6,   // 97: fantasia.v1.TailTrialLogsRequest.stream:type_name -> fantasia.v1.LogStream
+	6,   // 98: fantasia.v1.TailTrialLogsResponse.stream:type_name -> fantasia.v1.LogStream
+	20,  // 99: fantasia.v1.ListWorkersResponse.workers:type_name -> fantasia.v1.Worker
+	100, // 100: fantasia.v1.leader_only:extendee -> google.protobuf.MethodOptions
+	25,  // 101: fantasia.v1.StudyService.CreateStudy:input_type -> fantasia.v1.CreateStudyRequest
+	27,  // 102: fantasia.v1.StudyService.GetStudy:input_type -> fantasia.v1.GetStudyRequest
+	29,  // 103: fantasia.v1.StudyService.ListStudies:input_type -> fantasia.v1.ListStudiesRequest
+	31,  // 104: fantasia.v1.StudyService.WatchStudy:input_type -> fantasia.v1.WatchStudyRequest
+	33,  // 105: fantasia.v1.StudyService.UpdateStudy:input_type -> fantasia.v1.UpdateStudyRequest
+	35,  // 106: fantasia.v1.StudyService.StopStudy:input_type -> fantasia.v1.StopStudyRequest
+	37,  // 107: fantasia.v1.StudyService.DeleteStudy:input_type -> fantasia.v1.DeleteStudyRequest
+	40,  // 108: fantasia.v1.StudyService.ArchiveStudy:input_type -> fantasia.v1.ArchiveStudyRequest
+	42,  // 109: fantasia.v1.StudyService.UnarchiveStudy:input_type -> fantasia.v1.UnarchiveStudyRequest
+	44,  // 110: fantasia.v1.StudyService.ListArchivedStudies:input_type -> fantasia.v1.ListArchivedStudiesRequest
+	46,  // 111: fantasia.v1.StudyService.ListTrials:input_type -> fantasia.v1.ListTrialsRequest
+	48,  // 112: fantasia.v1.StudyService.ListOptimalTrials:input_type -> fantasia.v1.ListOptimalTrialsRequest
+	50,  // 113: fantasia.v1.StudyService.GetTrial:input_type -> fantasia.v1.GetTrialRequest
+	56,  // 114: fantasia.v1.StudyService.ListMeasurements:input_type -> fantasia.v1.ListMeasurementsRequest
+	52,  // 115: fantasia.v1.StudyService.WatchTrials:input_type -> fantasia.v1.WatchTrialsRequest
+	80,  // 116: fantasia.v1.StudyService.TailTrialLogs:input_type -> fantasia.v1.TailTrialLogsRequest
+	58,  // 117: fantasia.v1.StudyService.SuggestTrials:input_type -> fantasia.v1.SuggestTrialsRequest
+	60,  // 118: fantasia.v1.StudyService.HeartbeatTrials:input_type -> fantasia.v1.HeartbeatTrialsRequest
+	63,  // 119: fantasia.v1.StudyService.AddMeasurement:input_type -> fantasia.v1.AddMeasurementRequest
+	66,  // 120: fantasia.v1.StudyService.CompleteTrial:input_type -> fantasia.v1.CompleteTrialRequest
+	68,  // 121: fantasia.v1.StudyService.FailTrial:input_type -> fantasia.v1.FailTrialRequest
+	70,  // 122: fantasia.v1.StudyService.ReleaseTrial:input_type -> fantasia.v1.ReleaseTrialRequest
+	72,  // 123: fantasia.v1.StudyService.EnqueueTrial:input_type -> fantasia.v1.EnqueueTrialRequest
+	74,  // 124: fantasia.v1.StudyService.AddTrial:input_type -> fantasia.v1.AddTrialRequest
+	76,  // 125: fantasia.v1.StudyService.CancelTrial:input_type -> fantasia.v1.CancelTrialRequest
+	78,  // 126: fantasia.v1.StudyService.EditTrial:input_type -> fantasia.v1.EditTrialRequest
+	82,  // 127: fantasia.v1.StudyService.ListWorkers:input_type -> fantasia.v1.ListWorkersRequest
+	23,  // 128: fantasia.v1.StudyService.ListQuotas:input_type -> fantasia.v1.ListQuotasRequest
+	26,  // 129: fantasia.v1.StudyService.CreateStudy:output_type -> fantasia.v1.CreateStudyResponse
+	28,  // 130: fantasia.v1.StudyService.GetStudy:output_type -> fantasia.v1.GetStudyResponse
+	30,  // 131: fantasia.v1.StudyService.ListStudies:output_type -> fantasia.v1.ListStudiesResponse
+	32,  // 132: fantasia.v1.StudyService.WatchStudy:output_type -> fantasia.v1.WatchStudyResponse
+	34,  // 133: fantasia.v1.StudyService.UpdateStudy:output_type -> fantasia.v1.UpdateStudyResponse
+	36,  // 134: fantasia.v1.StudyService.StopStudy:output_type -> fantasia.v1.StopStudyResponse
+	38,  // 135: fantasia.v1.StudyService.DeleteStudy:output_type -> fantasia.v1.DeleteStudyResponse
+	41,  // 136: fantasia.v1.StudyService.ArchiveStudy:output_type -> fantasia.v1.ArchiveStudyResponse
+	43,  // 137: fantasia.v1.StudyService.UnarchiveStudy:output_type -> fantasia.v1.UnarchiveStudyResponse
+	45,  // 138: fantasia.v1.StudyService.ListArchivedStudies:output_type -> fantasia.v1.ListArchivedStudiesResponse
+	47,  // 139: fantasia.v1.StudyService.ListTrials:output_type -> fantasia.v1.ListTrialsResponse
+	49,  // 140: fantasia.v1.StudyService.ListOptimalTrials:output_type -> fantasia.v1.ListOptimalTrialsResponse
+	51,  // 141: fantasia.v1.StudyService.GetTrial:output_type -> fantasia.v1.GetTrialResponse
+	57,  // 142: fantasia.v1.StudyService.ListMeasurements:output_type -> fantasia.v1.ListMeasurementsResponse
+	53,  // 143: fantasia.v1.StudyService.WatchTrials:output_type -> fantasia.v1.WatchTrialsResponse
+	81,  // 144: fantasia.v1.StudyService.TailTrialLogs:output_type -> fantasia.v1.TailTrialLogsResponse
+	59,  // 145: fantasia.v1.StudyService.SuggestTrials:output_type -> fantasia.v1.SuggestTrialsResponse
+	61,  // 146: fantasia.v1.StudyService.HeartbeatTrials:output_type -> fantasia.v1.HeartbeatTrialsResponse
+	65,  // 147: fantasia.v1.StudyService.AddMeasurement:output_type -> fantasia.v1.AddMeasurementResponse
+	67,  // 148: fantasia.v1.StudyService.CompleteTrial:output_type -> fantasia.v1.CompleteTrialResponse
+	69,  // 149: fantasia.v1.StudyService.FailTrial:output_type -> fantasia.v1.FailTrialResponse
+	71,  // 150: fantasia.v1.StudyService.ReleaseTrial:output_type -> fantasia.v1.ReleaseTrialResponse
+	73,  // 151: fantasia.v1.StudyService.EnqueueTrial:output_type -> fantasia.v1.EnqueueTrialResponse
+	75,  // 152: fantasia.v1.StudyService.AddTrial:output_type -> fantasia.v1.AddTrialResponse
+	77,  // 153: fantasia.v1.StudyService.CancelTrial:output_type -> fantasia.v1.CancelTrialResponse
+	79,  // 154: fantasia.v1.StudyService.EditTrial:output_type -> fantasia.v1.EditTrialResponse
+	83,  // 155: fantasia.v1.StudyService.ListWorkers:output_type -> fantasia.v1.ListWorkersResponse
+	24,  // 156: fantasia.v1.StudyService.ListQuotas:output_type -> fantasia.v1.ListQuotasResponse
+	129, // [129:157] is the sub-list for method output_type
+	101, // [101:129] is the sub-list for method input_type
+	101, // [101:101] is the sub-list for extension type_name
+	100, // [100:101] is the sub-list for extension extendee
+	0,   // [0:100] is the sub-list for field type_name
 }
 
 func init() { file_fantasia_v1_fantasia_proto_init() }

@@ -321,6 +321,19 @@ def test_limits_as_constraints_of_optuna(storage: Path) -> None:
     assert copy.best_value == made.best_value == 3
 
 
+def test_attributes_are_copied_to_optuna(storage: Path) -> None:
+    from fantasia_hpo.optuna import to_optuna
+
+    made = study(storage)
+    made.set_user_attr("data", {"set": "digits", "rows": 600})
+    trial = made.ask()
+    trial.set_user_attr("sizes", [64, 32])
+    made.tell(trial, 1.0)
+    copy = to_optuna(made)
+    assert copy.user_attrs == {"data": {"set": "digits", "rows": 600}}
+    assert copy.trials[0].user_attrs["sizes"] == [64, 32]
+
+
 def test_sampler_of_optuna_is_pickled(storage: Path) -> None:
     import optuna
 

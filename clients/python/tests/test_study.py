@@ -4,6 +4,7 @@ import math
 import pickle
 import threading
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -692,3 +693,25 @@ def test_dataframe(storage: Path) -> None:
     frame = study.trials_dataframe()
     assert list(frame["value"]) == [t.value for t in study.trials]
     assert list(frame["params_x"]) == [t.params["x"] for t in study.trials]
+
+
+def test_attributes_of_a_study(storage: Path) -> None:
+    study = fantasia.create_study(
+        direction="minimize", parameters={"x": fantasia.Float(0, 1)}, storage=storage, max_trials=1
+    )
+    assert study.user_attrs == {}
+    with ThreadPoolExecutor(8) as pool:  # none is lost, whoever is first
+        list(pool.map(lambda i: study.set_user_attr(f"by {i}", [i, "é", None]), range(8)))
+    study.optimize(lambda trial: 1.0, n_trials=1)
+    study.update(note="seen")
+    study.set_user_attr("by 0", None)
+    again = fantasia.load_study(study.name, storage)
+    assert again.user_attrs == {f"by {i}": [i, "é", None] for i in range(1, 8)}
+    assert again.note == "seen"
+    assert again.state == "COMPLETED"
+    for key, value in [("", 1), ("x", object()), ("x", float("nan"))]:
+        with pytest.raises(fantasia.SpaceError, match=r"key: expected a text|expected a value of JSON"):
+            study.set_user_attr(key, value)
+    with pytest.raises(fantasia.FantasiaError, match="at most 16384"):
+        study.set_user_attr("large", "x" * 16384)
+    assert "large" not in study.user_attrs

@@ -113,6 +113,14 @@ func (b *Backend) Update(ctx context.Context, nameOrID string, file []byte, vers
 	return b.Study(ctx, nameOrID)
 }
 
+// Annotate implements server.Backend.
+func (b *Backend) Annotate(ctx context.Context, nameOrID string, attributes map[string]any) (server.Study, error) {
+	if err := b.l.write(ctx, func(ctx context.Context) error { return b.c.Annotate(ctx, nameOrID, attributes) }); err != nil {
+		return server.Study{}, err
+	}
+	return b.Study(ctx, nameOrID)
+}
+
 // Stop implements server.Backend.
 func (b *Backend) Stop(ctx context.Context, nameOrID, reason string) (server.Study, error) {
 	if err := b.l.write(ctx, func(ctx context.Context) error { return b.c.Stop(ctx, nameOrID, reason) }); err != nil {

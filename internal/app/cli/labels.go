@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -100,4 +101,17 @@ func newTrialEditCommand(a *app, r *remote) *cobra.Command {
 		}
 		return line(view.FromTrial(resp.GetTrial()), "trial %d edited", resp.GetTrial().GetNumber()), err
 	})
+}
+
+// attributeText writes attributes as JSON, a line for each, in the order of their names.
+func attributeText(attributes map[string]any) string {
+	var lines []string
+	for _, key := range slices.Sorted(maps.Keys(attributes)) {
+		text, err := json.Marshal(attributes[key])
+		if err != nil { // it came as JSON
+			text = []byte(err.Error())
+		}
+		lines = append(lines, key+" = "+string(text))
+	}
+	return strings.Join(lines, "\n")
 }

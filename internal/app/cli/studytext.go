@@ -96,6 +96,7 @@ func studyBlock(w screen, s found) error {
 		{Name: "Algorithm", Value: fmt.Sprintf("%s, %d at once, pool %s", s.GetAlgorithm(), s.GetParallelism(), s.GetPool())},
 		{Name: "Labels", Value: labelText(v.Labels)},
 		{Name: "Note", Value: v.Note},
+		{Name: "Attributes", Value: attributeText(v.Attributes)},
 		{Name: "Space", Value: spaceVersion(s.Study)},
 		{Name: "Trials", Value: studyCounts(s.Study)},
 		{Name: "Time", Value: human(s.GetElapsed().AsDuration())},

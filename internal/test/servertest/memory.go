@@ -232,7 +232,23 @@ func (m *Memory) Update(ctx context.Context, name string, text []byte, version i
 		if study.NewSpace(&spec.Definition, parsed) {
 			spec.Space = spec.SpaceVersion() + 1
 		}
-		spec.Definition = *parsed
+		noted := spec.Definition.Spec.Attributes
+		if spec.Definition = *parsed; parsed.Spec.Attributes == nil {
+			spec.Definition.Spec.Attributes = noted
+		}
+	})
+	return m.Study(ctx, name)
+}
+
+// Annotate implements server.Backend.
+func (m *Memory) Annotate(ctx context.Context, name string, attributes map[string]any) (server.Study, error) {
+	found, err := m.Study(ctx, name)
+	if err != nil {
+		return server.Study{}, err
+	}
+	m.change(func() {
+		spec := &m.studies[found.Spec.Definition.Metadata.Name].Spec.Definition.Spec
+		spec.Attributes = study.WithAttributes(spec.Attributes, attributes)
 	})
 	return m.Study(ctx, name)
 }

@@ -128,7 +128,7 @@ type StudyServiceClient interface {
 	WatchStudy(context.Context, *connect.Request[v1.WatchStudyRequest]) (*connect.ServerStreamForClient[v1.WatchStudyResponse], error)
 	// UpdateStudy replaces a study's file with a compatible one, which may change the
 	// budget, goal or parallelism, and ranges and values of parameters. A larger budget
-	// resumes a completed study.
+	// resumes a completed study. Or it sets some of the study's attributes.
 	UpdateStudy(context.Context, *connect.Request[v1.UpdateStudyRequest]) (*connect.Response[v1.UpdateStudyResponse], error)
 	// StopStudy ends a study and cancels its running trials. Stopping a study that
 	// has ended changes nothing.
@@ -613,7 +613,7 @@ type StudyServiceHandler interface {
 	WatchStudy(context.Context, *connect.Request[v1.WatchStudyRequest], *connect.ServerStream[v1.WatchStudyResponse]) error
 	// UpdateStudy replaces a study's file with a compatible one, which may change the
 	// budget, goal or parallelism, and ranges and values of parameters. A larger budget
-	// resumes a completed study.
+	// resumes a completed study. Or it sets some of the study's attributes.
 	UpdateStudy(context.Context, *connect.Request[v1.UpdateStudyRequest]) (*connect.Response[v1.UpdateStudyResponse], error)
 	// StopStudy ends a study and cancels its running trials. Stopping a study that
 	// has ended changes nothing.

@@ -292,6 +292,11 @@ class Results:
         """What people have written about the study."""
         return str(self._get().get("note", ""))
 
+    @property
+    def user_attrs(self) -> dict[str, Any]:
+        """What programs have noted about the study, by name. See Study.set_user_attr."""
+        return dict(self._get().get("attributes", {}))
+
     def trials_dataframe(self) -> pandas.DataFrame:
         """Return all trials as a table of pandas, which must be installed."""
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -66,3 +67,13 @@ def plain_name(text: str) -> str:
 def to_bytes(text: str) -> bytes:
     """Return UTF-8; a name of a file that is not has a replacement."""
     return text.encode(errors="replace")
+
+
+def check_attribute(key: Any, value: Any) -> None:
+    """Raise SpaceError if a user attribute has no name, or is not a value of JSON."""
+    if not isinstance(key, str) or not key:
+        raise SpaceError(f"key: expected a text, got {key!r}")
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError) as e:
+        raise SpaceError(f"user attribute {key!r}: expected a value of JSON, got {value!r}: {e}") from None

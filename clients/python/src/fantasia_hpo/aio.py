@@ -114,6 +114,14 @@ class AsyncStudy:
         """Change the budget, the goal, limits, labels or the note. See Study.update."""
         await asyncio.to_thread(self.study.update, **changes)
 
+    async def set_user_attr(self, key: str, value: Any) -> None:
+        """Note something about the study. See Study.set_user_attr."""
+        await asyncio.to_thread(self.study.set_user_attr, key, value)
+
+    async def user_attrs(self) -> dict[str, Any]:
+        """Return what programs have noted about the study, by name."""
+        return await asyncio.to_thread(lambda: self.study.user_attrs)
+
     async def edit_space(self, parameters: Mapping[str, Parameter]) -> None:
         """Give parameters other ranges or values. See Study.edit_space."""
         await asyncio.to_thread(self.study.edit_space, parameters)

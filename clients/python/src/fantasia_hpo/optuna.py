@@ -74,6 +74,8 @@ def to_optuna(study: Study) -> optuna.Study:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             copy.set_metric_names(list(study.objectives))
+    for name, value in study.user_attrs.items():
+        copy.set_user_attr(name, value)
     distributions = {name: distribution_of(p) for name, p in study.parameters.items()}
     limits = study.limits
     for trial in study.trials:
@@ -94,7 +96,11 @@ def _optuna_trial(
         params=dict(trial.params),
         distributions={name: distributions[name] for name in trial.params},
         intermediate_values=study.curve(trial) if len(study.objectives) == 1 else None,
-        user_attrs={**trial.metrics, **({"reason": trial.reason} if trial.reason else {})},
+        user_attrs={
+            **trial.metrics,
+            **trial.user_attrs,
+            **({"reason": trial.reason} if trial.reason else {}),
+        },
         system_attrs=constraints_of(study, trial, limits) if state is OptunaState.COMPLETE and limits else {},
     )
     if trial.datetime_start is not None and trial.datetime_complete is not None:

@@ -12,7 +12,7 @@ from ._asking import Asking
 from ._elsewhere import Executor
 from ._limits import Limit, documents, limits_of
 from ._optimize import Run
-from ._values import REASON_BYTES, Value, cut
+from ._values import REASON_BYTES, Value, check_attribute, cut
 from .parameters import Parameter, fits, space_of
 from .record import FrozenTrial
 from .transport import Message
@@ -151,6 +151,15 @@ class Study(Asking):
                 document["spec"]["note"] = note
 
         self._edit(change)
+
+    def set_user_attr(self, key: str, value: Any) -> None:
+        """Note something about the study: any value of JSON, also after the study has ended.
+
+        What other processes note at the same time is not lost. None removes an attribute. All of a study
+        together may have 16 KiB.
+        """
+        check_attribute(key, value)
+        self._write("UpdateStudy", {"name": self._id, "attributes": {key: value}})
 
     def edit_space(self, parameters: Mapping[str, Parameter]) -> None:
         """Give parameters other ranges or other values; those that are not named stay.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,7 @@ from typing import Any, Protocol
 from . import errors
 from ._fork import renew_after_fork
 from ._objectives import Objective, Reported
-from ._values import Value
+from ._values import Value, check_attribute
 from .parameters import (
     Bool,
     Categorical,
@@ -204,14 +203,7 @@ class Trial:
 
         It is stored when the trial ends. All of a trial together may have 16 KiB.
         """
-        if not isinstance(key, str) or not key:
-            raise errors.SpaceError(f"key: expected a text, got {key!r}")
-        try:
-            json.dumps(value, allow_nan=False)
-        except (TypeError, ValueError) as e:
-            raise errors.SpaceError(
-                f"user attribute {key!r}: expected a value of JSON, got {value!r}: {e}"
-            ) from None
+        check_attribute(key, value)
         with self._lock:
             self.user_attrs[key] = self._unsent_attrs[key] = value
         if self._is_copy():
