@@ -1,7 +1,9 @@
 package loop
 
 import (
+	"encoding/json"
 	"math"
+	"os"
 	"testing"
 
 	"gonum.org/v1/gonum/diff/fd"
@@ -46,6 +48,34 @@ func TestLimitsWeightTheImprovement(t *testing.T) {
 		want := fd.Gradient(nil, within, p, &fd.Settings{Formula: fd.Central})
 		if math.Abs(logP[0]-near-far) > 1e-9*math.Abs(far) || !floats.EqualApprox(slopes.RawRowView(0), want, 1e-4*(1+floats.Norm(want, 2))) {
 			t.Errorf("at %v: %v with gradient %v, want %v with %v", p, logP[0], slopes.RawRowView(0), near+far, want)
+		}
+	}
+}
+
+// The value is that of testdata/constrained.py, which integrates over posteriors of scikit-learn.
+func TestLimitsAgainstIntegrals(t *testing.T) {
+	text, err := os.ReadFile("testdata/constrained.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want struct {
+		Incumbent float64
+		Bounds    []float64
+		Rows      []struct {
+			At  []float64
+			Log float64
+		}
+	}
+	if err := json.Unmarshal(text, &want); err != nil {
+		t.Fatal(err)
+	}
+	l := bounded(t)
+	l.Main.Known.Incumbent = want.Incumbent
+	model := ensemble(t, bayes.LogEI{}).Others[0].Model
+	l.Limits = NewLimits([]Limit{{model, want.Bounds[0]}, {model, want.Bounds[1]}}, make([]float64, 5))
+	for _, row := range want.Rows {
+		if got := l.value(l.posteriors(mat.NewDense(1, 2, row.At)), 0, 0); math.Abs(got-row.Log) > 1e-7*max(1, math.Abs(row.Log)) {
+			t.Errorf("at %v the value is %v, want %v", row.At, got, row.Log)
 		}
 	}
 }
