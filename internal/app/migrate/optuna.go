@@ -46,6 +46,7 @@ func Optuna(ctx context.Context, source string, o OptunaOptions) (*Result, error
 	}
 	s.Spec.Limits = stored.limits()
 	r := &Result{}
+	s.Spec.Attributes = stored.studyAttributes(r)
 	if s.Spec.Parameters, err = spaceOf(r, stored); err != nil {
 		return nil, err
 	}
@@ -71,6 +72,8 @@ type optunaStudy struct {
 	name       string
 	objectives []study.Objective
 	trials     []*optunaTrial // by number
+	// attributes are the user attributes, as unmarshalPython decodes them.
+	attributes map[string]any
 	// constraints are the metrics of the constraints that completed trials have.
 	constraints []string
 }

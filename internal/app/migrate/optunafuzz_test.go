@@ -29,6 +29,8 @@ func smallStorage(t testing.TB, more ...string) string {
 		"CREATE TABLE trial_values (trial_id INTEGER, objective INTEGER, value FLOAT)",
 		"CREATE TABLE trial_params (param_id INTEGER PRIMARY KEY, trial_id INTEGER, param_name VARCHAR(512), param_value FLOAT, distribution_json TEXT)",
 		"CREATE TABLE trial_user_attributes (trial_user_attribute_id INTEGER PRIMARY KEY, trial_id INTEGER, key VARCHAR(512), value_json TEXT)",
+		"CREATE TABLE trial_system_attributes (trial_system_attribute_id INTEGER PRIMARY KEY, trial_id INTEGER, key VARCHAR(512), value_json TEXT)",
+		"CREATE TABLE study_user_attributes (study_user_attribute_id INTEGER PRIMARY KEY, study_id INTEGER, key VARCHAR(512), value_json TEXT)",
 		"INSERT INTO studies VALUES (1, 's')",
 		"INSERT INTO study_directions VALUES (1, 'MINIMIZE', 0)",
 		"INSERT INTO trials VALUES (1, 0, 1, 'COMPLETE'), (2, 1, 1, 'FAIL')",
@@ -36,6 +38,8 @@ func smallStorage(t testing.TB, more ...string) string {
 		`INSERT INTO trial_params VALUES (1, 1, 'x', 0.5, '{"name": "FloatDistribution", "attributes": {"low": 0, "high": 1, "log": false, "step": null}}'),
 			(2, 2, 'x', 0.25, '{"name": "FloatDistribution", "attributes": {"low": 0, "high": 1, "log": false, "step": null}}')`,
 		`INSERT INTO trial_user_attributes VALUES (1, 1, 'seconds', '1.5'), (2, 1, 'host', '"a"'), (3, 1, 'bad', 'NaN'), (4, 1, 'flag', 'true')`,
+		`INSERT INTO trial_system_attributes VALUES (1, 1, 'constraints', '[0.5, -1]'), (2, 1, 'constraints:size', 'NaN')`,
+		`INSERT INTO study_user_attributes VALUES (1, 1, 'data', '"digits"'), (2, 1, 'sizes', '[64, {"last": NaN}]')`,
 	}, more...) {
 		if _, err := db.ExecContext(t.Context(), statement); err != nil {
 			t.Fatalf("%s: %v", statement, err)
@@ -126,8 +130,9 @@ func fuzzStorage(t *testing.T, path string, content []byte) {
 
 func FuzzOptunaSQLite(f *testing.F) {
 	for _, path := range []string{smallStorage(f), smallStorage(f, "INSERT INTO trial_values VALUES (2, 0, NULL)", "UPDATE trials SET state = 'COMPLETE'")} {
+		_, imported := Optuna(f.Context(), path, OptunaOptions{})
 		content, err := os.ReadFile(path)
-		if err != nil {
+		if err = errors.Join(imported, err); err != nil {
 			f.Fatal(err)
 		}
 		f.Add(content)
@@ -139,7 +144,8 @@ func FuzzOptunaSQLite(f *testing.F) {
 func FuzzOptunaJournal(f *testing.F) {
 	lines := strings.SplitAfter(source(f, "ordinary.log"), "\n")
 	f.Add([]byte(strings.Join(lines[:60], "")))
-	f.Add([]byte(lines[0] + addedWhole("1", "k", `{"name": "CategoricalDistribution", "attributes": {"choices": [null, 1, "1", NaN, [2]]}}`, "3") + "\n"))
+	f.Add([]byte(lines[0] + addedWhole("1", "k", `{"name": "CategoricalDistribution", "attributes": {"choices": [null, 1, "1", NaN, [2]]}}`, "3") + "\n" +
+		`{"op_code": 2, "worker_id": "w", "study_id": 0, "user_attr": {"sizes": [64, NaN]}}` + "\n"))
 	path := filepath.Join(f.TempDir(), "journal.log")
 	f.Fuzz(func(t *testing.T, content []byte) { fuzzStorage(t, path, content) })
 }

@@ -39,14 +39,15 @@ type journalEntry struct {
 
 // The operations of a journal that matter to an import.
 const (
-	journalCreateStudy = 0
-	journalDeleteStudy = 1
-	journalCreateTrial = 4
-	journalSetParam    = 5
-	journalSetState    = 6
-	journalSetUser     = 8
-	journalSetSystem   = 9
-	journalLastOp      = journalSetSystem
+	journalCreateStudy  = 0
+	journalDeleteStudy  = 1
+	journalSetStudyUser = 2
+	journalCreateTrial  = 4
+	journalSetParam     = 5
+	journalSetState     = 6
+	journalSetUser      = 8
+	journalSetSystem    = 9
+	journalLastOp       = journalSetSystem
 )
 
 // The states of trials and the directions of studies, by their numbers in a journal.
@@ -114,6 +115,8 @@ func (j *journal) apply(e *journalEntry) error {
 		return j.createStudy(e)
 	case e.Op == journalDeleteStudy && there:
 		j.studies[e.Study].id = -1
+	case e.Op == journalSetStudyUser && there:
+		maps.Copy(j.studies[e.Study].attributes, e.Attribute)
 	case e.Op == journalCreateTrial && there:
 		t := &optunaTrial{number: len(j.ofStudy[e.Study]), state: journalStates[0]}
 		j.ofStudy[e.Study] = append(j.ofStudy[e.Study], len(j.trials))
@@ -153,7 +156,7 @@ func (j *journal) createStudy(e *journalEntry) error {
 	if slices.ContainsFunc(j.studies, func(s storedStudy) bool { return s.id >= 0 && s.name == e.StudyName }) {
 		return nil // another process was faster
 	}
-	made := storedStudy{id: int64(len(j.studies)), name: e.StudyName}
+	made := storedStudy{id: int64(len(j.studies)), name: e.StudyName, attributes: map[string]any{}}
 	for _, d := range e.Directions {
 		if d < 0 || d >= len(journalDirections) {
 			return fmt.Errorf("directions has %d: want 0 to %d", d, len(journalDirections)-1)

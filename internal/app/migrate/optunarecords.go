@@ -50,6 +50,9 @@ func readOptuna(ctx context.Context, source, name string) (_ *optunaStudy, err e
 	for _, d := range directions {
 		found.directions = append(found.directions, d.direction)
 	}
+	if found.attributes, err = readStudyAttributes(ctx, db, found.id); err != nil {
+		return nil, err
+	}
 	s, err := found.study()
 	if err != nil {
 		return nil, err
@@ -72,6 +75,7 @@ type storedStudy struct {
 	id         int64
 	name       string
 	directions []string // MINIMIZE or MAXIMIZE
+	attributes map[string]any
 }
 
 // chooseStudy returns the study of that name, or for an empty name the only one.
@@ -99,7 +103,7 @@ func (s *storedStudy) study() (*optunaStudy, error) {
 	if len(s.directions) < 1 || len(s.directions) > study.MaxObjectives {
 		return nil, fmt.Errorf("%w: study %q has %d objectives: want 1 to %d", ErrSource, s.name, len(s.directions), study.MaxObjectives)
 	}
-	made := &optunaStudy{name: s.name}
+	made := &optunaStudy{name: s.name, attributes: s.attributes}
 	for i, d := range s.directions {
 		o := study.Objective{Metric: optunaMetric, Direction: study.Minimize}
 		if len(s.directions) > 1 {
@@ -191,7 +195,7 @@ func readValues(ctx context.Context, s *storage, id int64, at map[int64]*optunaT
 	return nil
 }
 
-// attributeRow is an attribute of a trial in a database. Its value is JSON. User attributes have no id here.
+// attributeRow is an attribute of a trial, or of a study, in a database. Its value is JSON. User attributes have no id here.
 type attributeRow struct {
 	id, trial   int64
 	name, value string

@@ -106,7 +106,7 @@ func openStorage(ctx context.Context, source string) (*storage, error) {
 // checkSQLite refuses a file that is damaged, or that was made to be large when it is read: whose
 // tables are views, or have columns that are computed.
 func (s *storage) checkSQLite(ctx context.Context) error {
-	const names = `('studies', 'study_directions', 'trials', 'trial_values', 'trial_params', 'trial_user_attributes')`
+	const names = `('studies', 'study_directions', 'trials', 'trial_values', 'trial_params', 'trial_user_attributes', 'trial_system_attributes', 'study_user_attributes')`
 	text := func(r *sql.Rows, t *string) error { return r.Scan(t) }
 	computed, err := queried(ctx, s, text, "SELECT name FROM sqlite_schema AS s WHERE lower(name) IN "+names+` AND (type <> 'table' OR rootpage = 0
 		OR EXISTS (SELECT 1 FROM pragma_table_xinfo(s.name) WHERE hidden <> 0))`)
