@@ -125,7 +125,9 @@ func (d *deadLetters) offerAsides(ctx context.Context, post post, forget func(ke
 			break
 		}
 	}
-	post(ctx, func(context.Context, time.Time) error {
+	forgotten := make(chan struct{}) // before that, the next offer would read them again
+	sent := post(ctx, func(context.Context, time.Time) error {
+		defer close(forgotten)
 		for i := range taken {
 			forget(taken[i].Key)
 			d.n, d.bytes = max(0, d.n-1), max(0, d.bytes-sizeOf(&taken[i].Aside))
@@ -134,6 +136,13 @@ func (d *deadLetters) offerAsides(ctx context.Context, post post, forget func(ke
 		d.metrics.aside.Store(int64(d.n))
 		return nil
 	})
+	if !sent {
+		return
+	}
+	select {
+	case <-forgotten:
+	case <-ctx.Done():
+	}
 }
 
 // sizeOf returns about how many bytes a message takes in the ledger.
