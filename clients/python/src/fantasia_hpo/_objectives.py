@@ -81,7 +81,10 @@ def spec_of(objectives: Mapping[str, Objective], goal: float | None) -> dict[str
         if o.reference is not None:
             listed[-1]["reference"] = o.reference
     if len(listed) > 1:
-        return {"objectives": listed} if goal is None else {"objectives": listed, "goal": {"hypervolume": goal}}
+        several: dict[str, Any] = {"objectives": listed}
+        if goal is not None:
+            several["goal"] = {"hypervolume": goal}
+        return several
     if goal is not None:
         listed[0]["goal"] = goal
     return {"objective": listed[0]}

@@ -81,8 +81,9 @@ def create_study(
     the trials ask for with `suggest_…`; it is learned from them. `metric` is the name of what
     is optimised, `constraints` are expressions such as `"width * depth <= 512"`, `initial` are
     points to evaluate first. `take` says whether the last (the default) or the best report of a trial
-    is its value. `goal` ends the study when a trial's value is as good or, of several objectives, when their
-    front has this hypervolume. `labels` and `note` are for people; `labels` have the form of Kubernetes' labels.
+    is its value. `goal` ends the study when a trial's value is as good or, of several objectives, when
+    their front has this hypervolume. `labels` and `note` are for people; `labels` have the form of
+    Kubernetes' labels.
     `max_trials` bounds the study's trials; without it, `optimize` runs as many as it is asked for.
     `token` and `ca` (a file) are for a server that needs them; by default FANTASIA_TOKEN and
     FANTASIA_CA. `study_name` is Optuna's word for `name`.
