@@ -141,7 +141,9 @@ func (a *adopted) close(deadline time.Time) error {
 	// A process that starts another and ends may hide both from one look, but not from two.
 	const looks = 2
 	for empty := 0; ; {
-		if !a.orphans() && len(a.seen) == 0 {
+		// The first look may find that a process has ended, when nothing tells whose it was, and miss
+		// what it had started. The second one finds that.
+		if !a.orphans() && !a.orphans() && len(a.seen) == 0 {
 			return nil // as after most trials
 		}
 		left := a.processes()
