@@ -195,7 +195,7 @@ func (c *Coordinator) Stop(ctx context.Context, nameOrID, reason string) error {
 // ended resumes if the new specification allows it. The error wraps ErrIncompatible
 // if the two are incompatible, is a *study.Problems if the new one is too large
 // for the ledger, or is a *quota.Exceeded. version is that of the space that the new one was
-// made from; 0 means any. Without attributes, those of the study stay.
+// made from; 0 means any. If the new one has no attributes, the study keeps its own.
 func (c *Coordinator) Update(ctx context.Context, nameOrID string, s *study.Study, version int) error {
 	if err := checkSize(s); err != nil {
 		return err

@@ -31,7 +31,8 @@ import (
 // A trial outside that a later edit takes in again counts again.
 //
 // If an update changes the limits, the space stays, but the history and the best trial are made
-// anew, and the recommendation is void. If it changes references, the history and the front are.
+// anew, and the recommendation is void. If it changes references, the history and the front are
+// made anew.
 //
 // The record of the study is committed before the trials that follow from an update, and
 // the status after them. If a leader dies in between, the next one sees in the status that
@@ -49,7 +50,7 @@ func (e *Engine) update(spec record.Study) {
 	noted := onlyAttributes(&e.spec.Definition, &spec.Definition)
 	old, new := &e.spec.Definition.Spec, &spec.Definition.Spec
 	limited := !reflect.DeepEqual(old.Limits, new.Limits)
-	same := sameReferences(old.Several, new.Several)
+	referred := !reflect.DeepEqual(old.Several, new.Several) // only their references can change
 	if err := e.setSpec(spec); err != nil {
 		e.out.warn("refused the new specification: %v", err)
 		return
@@ -60,7 +61,7 @@ func (e *Engine) update(spec record.Study) {
 	}
 	if edited {
 		e.enterSpace()
-	} else if limited || !same {
+	} else if limited || referred {
 		e.learnAgain()
 	}
 	if limited {

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/optimizer/front"
@@ -44,11 +43,4 @@ func (e *Engine) frontReached() string {
 		return ""
 	}
 	return fmt.Sprintf("the front reached the goal: a hypervolume of %g", *f.Hypervolume)
-}
-
-// sameReferences reports whether objectives have the same references.
-func sameReferences(a, b []study.Objective) bool {
-	return slices.EqualFunc(a, b, func(a, b study.Objective) bool {
-		return a.Reference == b.Reference || a.Reference != nil && b.Reference != nil && *a.Reference == *b.Reference
-	})
 }

@@ -67,24 +67,14 @@ func grantedRights(t *testing.T) map[string]bool {
 		releases = append(releases, []string{"--values=" + file})
 	}
 	for _, args := range releases {
-		for _, role := range objects(t, render(t, args...)) {
-			labels, _ := role.at("metadata", "labels").(map[string]any)
-			if role.kind() != "Role" && role.kind() != "ClusterRole" || aggregated(labels) {
-				continue
-			}
-			var resources []string
-			for _, rule := range role.list("rules") {
-				resources = append(resources, strs(rule.at("resources"))...)
-			}
+		for pkg, rule := range rules(t, args...) {
 			account := "coordinator"
-			if ownerOf(t, role.name(), strings.Join(resources, " ")) == "worker/kubejob" {
+			if pkg == "worker/kubejob" {
 				account = "worker"
 			}
-			for _, rule := range role.list("rules") {
-				for _, verb := range strs(rule.at("verbs")) {
-					for _, resource := range strs(rule.at("resources")) {
-						granted[right(account, verb, strs(rule.at("apiGroups"))[0], resource)] = true
-					}
+			for _, verb := range strs(rule.at("verbs")) {
+				for _, resource := range strs(rule.at("resources")) {
+					granted[right(account, verb, strs(rule.at("apiGroups"))[0], resource)] = true
 				}
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"iter"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -33,20 +34,9 @@ func TestRolesGrantWhatIsCalled(t *testing.T) {
 		granted[pkg] = map[string]bool{}
 	}
 	for _, file := range combinations(t) {
-		for _, role := range objects(t, render(t, "--values="+file)) {
-			labels, _ := role.at("metadata", "labels").(map[string]any)
-			if role.kind() != "Role" && role.kind() != "ClusterRole" || aggregated(labels) {
-				continue
-			}
-			var resources []string
-			for _, rule := range role.list("rules") {
-				resources = append(resources, strs(rule.at("resources"))...)
-			}
-			pkg := ownerOf(t, role.name(), strings.Join(resources, " "))
-			for _, rule := range role.list("rules") {
-				for _, verb := range strs(rule.at("verbs")) {
-					granted[pkg][verb] = true
-				}
+		for pkg, rule := range rules(t, "--values="+file) {
+			for _, verb := range strs(rule.at("verbs")) {
+				granted[pkg][verb] = true
 			}
 		}
 	}
@@ -59,6 +49,29 @@ func TestRolesGrantWhatIsCalled(t *testing.T) {
 }
 
 // aggregated reports whether a role is for people: it adds to the roles admin, edit or view.
+// rules are the rules of the roles that the chart has for its programs, each with the package that
+// calls what it grants.
+func rules(t *testing.T, args ...string) iter.Seq2[string, resource] {
+	return func(yield func(pkg string, rule resource) bool) {
+		for _, role := range objects(t, render(t, args...)) {
+			labels, _ := role.at("metadata", "labels").(map[string]any)
+			if role.kind() != "Role" && role.kind() != "ClusterRole" || aggregated(labels) {
+				continue
+			}
+			var resources []string
+			for _, rule := range role.list("rules") {
+				resources = append(resources, strs(rule.at("resources"))...)
+			}
+			pkg := ownerOf(t, role.name(), strings.Join(resources, " "))
+			for _, rule := range role.list("rules") {
+				if !yield(pkg, rule) {
+					return
+				}
+			}
+		}
+	}
+}
+
 func aggregated(labels map[string]any) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Keys(labels)), func(l string) bool { return strings.Contains(l, "/aggregate-to-") })
 }

@@ -2751,14 +2751,14 @@ type UpdateStudyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "studies/{study}", by name or id.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// The whole study file with its changes, as YAML or JSON. If it has no attributes, those of the
-	// study stay.
+	// The whole study file with its changes, as YAML or JSON. If it has no attributes, the
+	// study keeps its own.
 	StudyFile string `protobuf:"bytes,2,opt,name=study_file,json=studyFile,proto3" json:"study_file,omitempty"`
 	// The version of the search space that the file was made from. If the study has another
 	// version by now, FAILED_PRECONDITION is returned. 0 means any version.
 	SpaceVersion int32 `protobuf:"varint,3,opt,name=space_version,json=spaceVersion,proto3" json:"space_version,omitempty"`
-	// Attributes to set, at most 16384 bytes together as JSON; null removes one. Others that the
-	// study has stay, and so does all else. Attributes that others set meanwhile are not lost.
+	// Attributes to set, at most 16384 bytes together as JSON; null removes one. All others
+	// stay, also those that other clients set at the same time.
 	Attributes    *structpb.Struct `protobuf:"bytes,4,opt,name=attributes,proto3" json:"attributes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -141,7 +141,7 @@ def variances(evaluations):
 
 
 def fits(found):
-    """The lines of the table of what the transforms gain."""
+    """Return the rows of a table: on how many tasks each transform predicts better."""
     rows = ["| part | tasks | better | significantly | worse | significantly |", "| --- | ---: | ---: | ---: | ---: | ---: |"]
     for part, title in (("transform", "output transform"), ("warp", "input warping")):
         better, surely, worse, surely_worse, n = gains(found, part)

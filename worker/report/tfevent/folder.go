@@ -206,7 +206,7 @@ func (f *Folder) tell(batch []scalar) {
 		}
 		reports = append(reports, report.Report{Step: &s.step, Metrics: map[string]float64{name: s.value}})
 	}
-	reports = append(reports, f.problems...) // last, so that no value that came before them counts
+	reports = append(reports, f.problems...) // last: they void the values before them
 	f.problems = nil
 	if len(reports) > 0 {
 		f.emit(reports, nil)

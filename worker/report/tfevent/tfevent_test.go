@@ -283,7 +283,7 @@ func TestManyScalars(t *testing.T) {
 	}
 }
 
-// The values are those of the examples of binary16 in IEEE 754 and its article in Wikipedia.
+// Wikipedia's article on half precision (IEEE 754 binary16) has these examples.
 func TestHalf(t *testing.T) {
 	for bits, want := range map[uint16]float64{
 		0x0001: 1.0 / (1 << 24), 0x03ff: 1023.0 / (1 << 24), 0x0400: 1.0 / (1 << 14), 0x3555: 0.333251953125, 0x3bff: 0.99951171875,
