@@ -73,16 +73,15 @@ func newTrialGetCommand(a *app, r *remote) *cobra.Command {
 		if err != nil {
 			return shown{}, err
 		}
-		one := []view.Trial{view.FromTrial(t)}
+		v := view.FromTrial(t)
 		err = r.call(cmd, func(ctx context.Context, c service) (err error) {
-			one[0].Measurements, err = fetch.Measurements(ctx, c, t.GetName())
+			v.Measurements, err = fetch.Measurements(ctx, c, t.GetName())
 			if err != nil {
 				return err
 			}
 			parent, _, _ := strings.Cut(t.GetName(), "/trials/")
-			return fetch.Mark(ctx, c, parent, one)
+			return fetch.MarkOne(ctx, c, parent, &v)
 		})
-		v := one[0]
 		return shown{v, func(w screen) error {
 			if err := trialBlock(w, t, v, r.idle); err != nil {
 				return err
@@ -117,10 +116,7 @@ func newTrialWatchCommand(a *app, r *remote) *cobra.Command {
 					if t.State != study.TrialCompleted {
 						return nil
 					}
-					list := []view.Trial{*t}
-					err := fetch.Mark(ctx, c, parent, list) // by the limits as they are now
-					*t = list[0]
-					return err
+					return fetch.MarkOne(ctx, c, parent, t) // by the limits as they are now
 				}
 				return c.WatchTrials(ctx, connect.NewRequest(&fantasiav1.WatchTrialsRequest{Parent: parent, States: states, IncludeExisting: all}))
 			}, func(m *fantasiav1.WatchTrialsResponse) error {

@@ -83,6 +83,14 @@ func Mark(ctx context.Context, c Service, parent string, trials []view.Trial) er
 	return nil
 }
 
+// MarkOne is Mark for a single trial.
+func MarkOne(ctx context.Context, c Service, parent string, t *view.Trial) error {
+	one := []view.Trial{*t}
+	err := Mark(ctx, c, parent, one)
+	*t = one[0]
+	return err
+}
+
 // Front fetches the front of a study with several objectives; nil if it has one.
 func Front(ctx context.Context, c Service, s *fantasiav1.Study) ([]view.Optimal, error) {
 	if len(s.GetObjectives()) == 0 {

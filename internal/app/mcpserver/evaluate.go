@@ -224,11 +224,10 @@ func (s *Server) tell(ctx context.Context, in tellInput) (out tellOutput, err er
 			return err
 		}
 		s.holds.drop(ctx, in.Study, h.trial)
-		marked := []view.Trial{view.FromTrial(t)}
-		if err := fetch.Mark(ctx, src.Service, "studies/"+in.Study, marked); err != nil {
+		out.Trial = view.FromTrial(t)
+		if err := fetch.MarkOne(ctx, src.Service, "studies/"+in.Study, &out.Trial); err != nil {
 			return err
 		}
-		out.Trial = marked[0]
 		out.Note = "ask for the next trial"
 		if t.GetState() == fantasiav1.TrialState_TRIAL_STATE_PENDING {
 			out.Note = "the trial will be given out again; ask for the next one"

@@ -117,11 +117,10 @@ func (s *Server) getTrial(ctx context.Context, in trialInput) (out trialOutput, 
 		if err != nil {
 			return err
 		}
-		marked := []view.Trial{view.FromTrial(resp.GetTrial())}
-		if err := fetch.Mark(ctx, src.Service, "studies/"+in.Study, marked); err != nil {
+		out = trialOutput{shownTrial: view.FromTrial(resp.GetTrial()), Why: why(resp.GetTrial())}
+		if err := fetch.MarkOne(ctx, src.Service, "studies/"+in.Study, &out.shownTrial); err != nil {
 			return err
 		}
-		out = trialOutput{shownTrial: marked[0], Why: why(resp.GetTrial())}
 		curves, err := fetch.Measurements(ctx, src.Service, name)
 		for i := range curves {
 			curves[i] = thinned(curves[i])
