@@ -135,15 +135,22 @@ func (a *adopted) orphans() (any bool) {
 	return any
 }
 
+// none reports whether two looks found no orphan. The first look may find that a process has ended,
+// when nothing tells whose it was, and miss what it had started. The second one finds that.
+func (a *adopted) none() bool {
+	if a.orphans() {
+		return false
+	}
+	return !a.orphans()
+}
+
 func (a *adopted) close(deadline time.Time) error {
 	close(a.stop)
 	a.watching.Wait()
 	// A process that starts another and ends may hide both from one look, but not from two.
 	const looks = 2
 	for empty := 0; ; {
-		// The first look may find that a process has ended, when nothing tells whose it was, and miss
-		// what it had started. The second one finds that.
-		if !a.orphans() && !a.orphans() && len(a.seen) == 0 {
+		if a.none() && len(a.seen) == 0 {
 			return nil // as after most trials
 		}
 		left := a.processes()
