@@ -18,7 +18,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -270,7 +269,8 @@ func newCaller(t *testing.T, address, name string) *attacker {
 // made. It returns when the attack has begun.
 func play(t *testing.T, number int, address string) (stop func() float64) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAttacker$", "-test.count=1")
+	// Attackers have machines of their own, and the coordinator's processors are not for their programs.
+	cmd := exec.CommandContext(t.Context(), "nice", "-n", "19", os.Args[0], "-test.run=^TestAttacker$", "-test.count=1")
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s", attackerEnv, number, address))
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
@@ -301,15 +301,13 @@ const (
 	begun       = "the attack has begun"
 )
 
-// TestAttacker is the process that plays an attack, until its input ends. It has the lowest priority:
-// attackers have machines of their own, and the coordinator's processors are not for their programs.
+// TestAttacker is the process that plays an attack, until its input ends.
 func TestAttacker(t *testing.T) {
 	var number int
 	var address string
 	if n, _ := fmt.Sscanf(os.Getenv(attackerEnv), "%d %s", &number, &address); n != 2 {
 		t.Skip("TestOthersGoOn starts it")
 	}
-	must(t, syscall.Setpriority(syscall.PRIO_PROCESS, 0, 19))
 	a, evil := attacks[number], newCaller(t, address, "evil")
 	ctx, cancel := context.WithCancel(t.Context())
 	var all, first sync.WaitGroup
