@@ -40,7 +40,7 @@ def sample(storage: Path, objective: Any, n_trials: int, n_jobs: int = 1) -> tup
     return made, sampler
 
 
-@pytest.mark.parametrize("n_jobs", [1, 12])
+@pytest.mark.parametrize("n_jobs", [1, 5])
 def test_search_of_a_finite_space_ends_when_all_is_evaluated(storage: Path, n_jobs: int) -> None:
     from sklearn.svm import SVC
 
