@@ -318,8 +318,11 @@ class Hebo(Tuner):
         import numpy
         import torch
         from hebo.design_space.design_space import DesignSpace
+        from hebo.models import model_factory
+        from hebo.models.gp.gpy_wgp import GPyGP
         from hebo.optimizers.hebo import HEBO
 
+        model_factory.model_dict["gpy"] = GPyGP  # HEBO has the surrogate of its paper, and settings for it, but no longer lists it
         warnings.filterwarnings("ignore")
         numpy.random.seed(seed)  # GPy and pymoo draw from the global generator
         torch.manual_seed(seed)
