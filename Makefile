@@ -111,7 +111,7 @@ test-python: build ## Run the tests that need Python with scikit-learn
 	scripts/test-python
 
 .PHONY: test-client
-test-client: build ## Test the Python client with Optuna, scikit-learn, XGBoost and LightGBM (minutes)
+test-client: build python-reference ## Test the Python client with Optuna, scikit-learn, XGBoost and LightGBM (minutes)
 	scripts/test-client $(ARGS)
 	PYTHON=$$(clients/python/setup test)/bin/python CGO_ENABLED=0 $(GO) test -tags python -count 1 -run '^TestPythonClient$$' ./internal/test/e2e
 

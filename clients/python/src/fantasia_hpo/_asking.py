@@ -75,8 +75,16 @@ class Asking(Results):
     def ask(self, *, timeout: float | None = None) -> Trial:
         """Return a trial to evaluate; pass its value to `tell`.
 
-        Raises StudyEndedError if the study has ended, and TimeoutError if there is no trial after
-        `timeout` seconds. While the process lives, the trial is kept for it.
+        While the process lives, the trial is kept for it.
+
+        Raises:
+            StudyEndedError: if the study has ended; StudyFailedError if it failed.
+            TimeoutError: if there is no trial after `timeout` seconds.
+
+        Examples:
+            >>> trial = study.ask()
+            >>> trial.params["kind"] in ("a", "b")
+            True
         """
         return self._ask(1, timeout)[0]
 
@@ -109,6 +117,16 @@ class Asking(Results):
         reported. `reason` says in a line why a trial failed, `details` more.
         `checkpoint` is where a trial that is promoted from this one can continue. Telling the same
         again changes nothing.
+
+        Raises:
+            FantasiaError: if a completed trial has no value.
+            SpaceError: for another state, or a value that is no number.
+            PreconditionError: if the trial has ended otherwise.
+
+        Examples:
+            >>> trial = study.ask()
+            >>> study.tell(trial, trial.params["x"] ** 2).state.value
+            'COMPLETED'
         """
         state = TrialState(state)
         self._reports.flush(trial)
@@ -147,7 +165,14 @@ class Asking(Results):
         return self._record(answer["trial"])
 
     def release(self, trial: Trial, *, checkpoint: str = "", reason: str = "") -> None:
-        """Hand a trial back, so that it is given out again. This is not a failure."""
+        """Hand a trial back, so that it is given out again. This is not a failure.
+
+        Examples:
+            >>> trial = study.ask()
+            >>> study.release(trial, reason="no memory left")
+            >>> study.ask().number == trial.number
+            True
+        """
         self._reports.flush(trial)
         request = self._of(trial) | {
             "reason": cut(reason, REASON_BYTES),
@@ -182,6 +207,14 @@ class Asking(Results):
         parameters, as it was created without them, the point waits for the next trial of this process, and
         the trial that is returned has the number 0. With `skip_if_exists`, a trial that
         has these values already is returned in place of a new one.
+
+        Raises:
+            SpaceError: if a value is not in the space.
+
+        Examples:
+            >>> record = study.enqueue_trial({"x": 0.0, "kind": "b"})
+            >>> study.ask().params
+            {'x': 0.0, 'kind': 'b'}
         """
         if self._learns and not self._knows(params):
             self._learned.wishes.append(dict(params))
@@ -224,7 +257,15 @@ class Asking(Results):
         labels: Mapping[str, str] | None = None,
         note: str = "",
     ) -> FrozenTrial:
-        """Add a trial that was evaluated elsewhere, so that the optimiser learns from it."""
+        """Add a trial that was evaluated elsewhere, so that the optimiser learns from it.
+
+        Raises:
+            SpaceError: if a value is not in the space, or the objective's metric is missing.
+
+        Examples:
+            >>> study.add_trial({"x": 0.25, "kind": "a"}, 0.0625).number
+            3
+        """
         metrics = self._metrics(value)
         if missing := self._missing(metrics):
             raise errors.SpaceError(f"value: expected the metric {missing}, got {sorted(metrics)}")

@@ -15,6 +15,11 @@ class Limit:
     """A bound of `create_study(limits=…)`, such as `Limit("memory_mb", max=512)`.
 
     Exactly one of `max` and `min` is given. The bound itself is within the limit.
+
+    Examples:
+        >>> limit = fantasia.Limit("memory_mb", max=512)
+        >>> str(limit)
+        'memory_mb <= 512'
     """
 
     metric: str
@@ -25,6 +30,10 @@ class Limit:
         """Return by how much a value is outside of the limit, 0 or less within it.
 
         NaN is for a value that is not known or not finite, which counts as one outside.
+
+        Examples:
+            >>> fantasia.Limit("memory_mb", max=512).excess(600)
+            88
         """
         if value is None or not math.isfinite(value):
             return math.nan

@@ -20,6 +20,14 @@ class Objective:
     `reference` is the worst value that is still of interest when there are several objectives. `take`
     says whether the last or the best report of a trial counts. Of several objectives, one may have
     "best": the report in which it was best then counts for all.
+
+    Examples:
+        >>> several = fantasia.create_study(
+        ...     objectives={"error": "minimize", "seconds": fantasia.Objective("minimize", reference=60)},
+        ...     parameters={"depth": fantasia.Int(1, 12)},
+        ... )
+        >>> several.directions
+        ['minimize', 'minimize']
     """
 
     direction: Direction

@@ -148,14 +148,14 @@ class _Tqdm:
 
         self._bar: Any = tqdm(total=state.total, unit="trial", file=sys.stderr, dynamic_ncols=True)
         self._write = lambda line, level: tqdm.write(line, file=sys.stderr)
-        _logging.write_by(self._write)
+        _logging._write_by(self._write)
 
     def show(self, state: State) -> None:
         self._bar.n = state.done
         self._bar.set_postfix_str(state.text().partition(", ")[2])
 
     def close(self) -> None:
-        _logging.write_no_longer_by(self._write)
+        _logging._write_no_longer_by(self._write)
         self._bar.close()
 
 
@@ -164,14 +164,14 @@ class _Line:
 
     def __init__(self) -> None:
         self._text = ""
-        _logging.write_by(self._write)
+        _logging._write_by(self._write)
 
     def show(self, state: State) -> None:
         self._text = state.text()
         self._draw("")
 
     def close(self) -> None:
-        _logging.write_no_longer_by(self._write)
+        _logging._write_no_longer_by(self._write)
         sys.stderr.write("\n")
 
     def _write(self, line: str, level: int) -> None:
@@ -191,7 +191,7 @@ class _Notebook:
         show: Any = display.display  # it has no types
         self._handle: Any = show({"text/html": "", "text/plain": ""}, raw=True, display_id=True)
         self._picture, self._painted, self._latest = "", float("-inf"), ""
-        _logging.write_by(self._write)
+        _logging._write_by(self._write)
 
     def show(self, state: State) -> None:
         if time.monotonic() - self._painted >= _REPAINT or state.done == state.total:
@@ -210,7 +210,7 @@ class _Notebook:
 
     def close(self) -> None:
         """Leave what is shown."""
-        _logging.write_no_longer_by(self._write)
+        _logging._write_no_longer_by(self._write)
 
     def _write(self, line: str, level: int) -> None:
         """Keep a line about a trial for the output, which must not grow; write a warning."""

@@ -31,6 +31,10 @@ class Recommendation:
     """The evaluated point whose mean under the optimiser's model is best.
 
     Prefer it to the best trial where evaluations are noisy: the best value may be luck.
+
+    Examples:
+        >>> fantasia.Recommendation(number=1, params={"x": 0.5}, mean=0.25, sd=0.01).params
+        {'x': 0.5}
     """
 
     number: int
@@ -58,7 +62,13 @@ PICTURES = {
 
 
 class Picture(str):
-    """A picture as SVG. A notebook shows it; written to a file, a browser does."""
+    """A picture as SVG. A notebook shows it; written to a file, a browser does.
+
+    Examples:
+        >>> picture = study.picture("history")
+        >>> picture.startswith("<svg")
+        True
+    """
 
     __slots__ = ()
 
@@ -86,18 +96,39 @@ class Results:
 
     @property
     def directions(self) -> list[Direction]:
-        """The direction of each objective."""
+        """The direction of each objective.
+
+        Examples:
+            >>> study.directions
+            ['minimize']
+        """
         return [o.direction for o in self.objectives.values()]
 
     @property
     def direction(self) -> Direction:
-        """The direction of the only objective; RuntimeError if there are several."""
+        """The direction of the only objective.
+
+        Raises:
+            RuntimeError: if there are several.
+
+        Examples:
+            >>> study.direction
+            'minimize'
+        """
         self._single("direction", "directions")
         return self.directions[0]
 
     @property
     def metric(self) -> str:
-        """The metric of the only objective; RuntimeError if there are several."""
+        """The metric of the only objective.
+
+        Raises:
+            RuntimeError: if there are several.
+
+        Examples:
+            >>> study.metric
+            'value'
+        """
         self._single("metric", "objectives")
         return next(iter(self.objectives))
 
@@ -111,23 +142,49 @@ class Results:
 
     @property
     def trials(self) -> list[FrozenTrial]:
-        """All trials, by number."""
+        """All trials, by number.
+
+        Examples:
+            >>> [trial.value for trial in study.trials]
+            [0.25, 1.0]
+        """
         return self.get_trials()
 
     def get_trials(self, states: Sequence[TrialState] | None = None) -> list[FrozenTrial]:
-        """Return the trials in one of the states, or all of them, by number."""
+        """Return the trials in one of the states, or all of them, by number.
+
+        Examples:
+            >>> len(study.get_trials([fantasia.TrialState.COMPLETED]))
+            2
+        """
         request: Message = {"parent": self._id, "pageSize": 1000}
         if states is not None:
             request["states"] = [f"TRIAL_STATE_{TrialState(s).value}" for s in states]
         return self._records("ListTrials", request)
 
     def get_trial(self, number: int) -> FrozenTrial:
-        """Return one trial; raise NotFoundError if there is none."""
+        """Return one trial.
+
+        Raises:
+            NotFoundError: if there is none.
+
+        Examples:
+            >>> study.get_trial(1).params
+            {'x': 0.5, 'kind': 'a'}
+        """
         self._get()  # somebody may have changed the limits
         return self._record(self._read("GetTrial", {"name": self._name(number)})["trial"])
 
     def curve(self, trial: FrozenTrial | Trial | int, metric: str | None = None) -> dict[int, float]:
-        """Return what a trial has reported, by step: of the first objective, or of another metric."""
+        """Return what a trial has reported, by step: of the first objective, or of another metric.
+
+        Examples:
+            >>> trial = study.ask()
+            >>> for step in (1, 2, 3):
+            ...     trial.report(1 / 2**step, step)
+            >>> study.curve(study.tell(trial))
+            {1: 0.5, 2: 0.25, 3: 0.125}
+        """
         request = {"parent": self._name(trial), "metric": metric or next(iter(self.objectives))}
         points = self._pages("ListMeasurements", request, "measurements")
         return {int(p.get("step", 0)): float(p.get("value", 0)) for p in points}
@@ -143,6 +200,14 @@ class Results:
         metric that pictures of one objective show, by default the first.
         `importances`, `dependence`, `contour` and `fit` are of the model and need 20 completed
         trials. `width` is in pixels.
+
+        Raises:
+            ValueError: for another name, parameter or objective.
+            NotFoundError: if the study has too few trials for a picture of the model.
+
+        Examples:
+            >>> study.picture("slice", "x", width=400)[:4]
+            '<svg'
         """
         if name not in PICTURES:
             raise ValueError(f"picture: expected one of {', '.join(PICTURES)}, got {name!r}")
@@ -183,13 +248,26 @@ class Results:
 
     @property
     def link(self) -> str:
-        """The study's page on the dashboard; empty if the server has none that a browser can open."""
+        """The study's page on the dashboard; empty if the server has none that a browser can open.
+
+        Examples:
+            >>> study.link.startswith("http")
+            True
+        """
         base = self._transport.url
         return f"{base}/ui/{self._id}" if base.startswith("http") else ""
 
     @property
     def space(self) -> Space:
-        """The parameters; printed, they are what `create_study(parameters=…)` takes."""
+        """The parameters; printed, they are what `create_study(parameters=…)` takes.
+
+        Examples:
+            >>> study.space
+            {
+                'x': fantasia.Float(-1.0, 1.0),
+                'kind': fantasia.Categorical(['a', 'b']),
+            }
+        """
         if self._learns:
             self._refresh()
         return Space(self.parameters)
@@ -200,15 +278,25 @@ class Results:
 
         With several objectives, these are the trials of the front: those that no other one dominates.
         With limits, only trials within all of them count.
+
+        Examples:
+            >>> [trial.number for trial in study.best_trials]
+            [1]
         """
         request: Message = {"parent": self._id, "pageSize": 1000}
         return self._records("ListOptimalTrials", request)
 
     @property
     def best_trial(self) -> FrozenTrial:
-        """The completed trial with the best value; ValueError if none has completed within all limits.
+        """The completed trial with the best value.
 
-        RuntimeError with several objectives, as in Optuna: see best_trials.
+        Raises:
+            ValueError: if none has completed within all limits.
+            RuntimeError: with several objectives, as in Optuna: see best_trials.
+
+        Examples:
+            >>> study.best_trial.number
+            1
         """
         self._single("best_trial", "best_trials")
         message = self._get()
@@ -224,24 +312,40 @@ class Results:
 
     @property
     def best_value(self) -> float:
-        """The value of the best trial."""
+        """The value of the best trial. See best_trial for what it raises.
+
+        Examples:
+            >>> study.best_value
+            0.25
+        """
         value = self.best_trial.value
         assert value is not None
         return value
 
     @property
     def best_params(self) -> dict[str, Any]:
-        """The parameters of the best trial."""
+        """The parameters of the best trial. See best_trial for what it raises.
+
+        Examples:
+            >>> study.best_params
+            {'x': 0.5, 'kind': 'a'}
+        """
         return self.best_trial.params
 
     @property
     def recommended(self) -> Recommendation:
-        """The point that the optimiser's model recommends; ValueError if it has none.
-
-        RuntimeError with several objectives.
+        """The point that the optimiser's model recommends.
 
         The server makes a recommendation about once a second. This waits a few seconds for one
         that is based on all trials that have ended.
+
+        Raises:
+            ValueError: if there is none, as before the first trial has completed.
+            RuntimeError: with several objectives.
+
+        Examples:
+            >>> study.recommended.params["x"] in (0.5, -1.0)
+            True
         """
         self._single("recommended", "best_trials")
         deadline = time.monotonic() + _RECOMMENDED_WAIT
@@ -268,37 +372,80 @@ class Results:
 
     @property
     def state(self) -> str:
-        """The state of the study: RUNNING, COMPLETED, STOPPED or FAILED."""
+        """The state of the study: RUNNING, COMPLETED, STOPPED or FAILED.
+
+        Examples:
+            >>> study.state
+            'RUNNING'
+        """
         return str(self._get()["state"]).removeprefix("STUDY_STATE_")
 
     @property
     def reason(self) -> str:
-        """Why the study is in its state."""
+        """Why the study is in its state.
+
+        Examples:
+            >>> study.end("enough")
+            >>> study.reason
+            'enough'
+        """
         return str(self._get().get("reason", ""))
 
     @property
     def limits(self) -> list[Limit]:
-        """The limits on metrics, as they are now."""
+        """The limits on metrics, as they are now.
+
+        Examples:
+            >>> study.update(limits=[fantasia.Limit("seconds", max=60)])
+            >>> study.limits
+            [Limit(metric='seconds', max=60, min=None)]
+        """
         self._get()
         return list(self._limits)
 
     @property
     def labels(self) -> dict[str, str]:
-        """The labels of the study."""
+        """The labels of the study.
+
+        Examples:
+            >>> study.update(labels={"team": "vision"})
+            >>> study.labels
+            {'team': 'vision'}
+        """
         return dict(self._get().get("labels", {}))
 
     @property
     def note(self) -> str:
-        """What people have written about the study."""
+        """What people have written about the study.
+
+        Examples:
+            >>> study.update(note="second try")
+            >>> study.note
+            'second try'
+        """
         return str(self._get().get("note", ""))
 
     @property
     def user_attrs(self) -> dict[str, Any]:
-        """What programs have noted about the study, by name. See Study.set_user_attr."""
+        """What programs have noted about the study, by name. See Study.set_user_attr.
+
+        Examples:
+            >>> study.set_user_attr("rows", 600)
+            >>> study.user_attrs
+            {'rows': 600}
+        """
         return dict(self._get().get("attributes", {}))
 
     def trials_dataframe(self) -> pandas.DataFrame:
-        """Return all trials as a table of pandas, which must be installed."""
+        """Return all trials as a table of pandas.
+
+        Raises:
+            ImportError: if pandas is not installed.
+
+        Examples:
+            >>> list(study.trials_dataframe()["params_x"])
+            [0.5, -1.0]
+        """
         try:
             import pandas
         except ImportError:

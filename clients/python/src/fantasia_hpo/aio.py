@@ -29,6 +29,22 @@ class AsyncStudy:
     """A study whose calls of the server run in threads, so that the event loop goes on.
 
     `study` is the Study itself.
+
+    Examples:
+        >>> import asyncio
+        >>> from fantasia_hpo import aio
+        >>> async def objective(trial):
+        ...     await asyncio.sleep(0.01)
+        ...     return trial.params["x"] ** 2
+        >>> async def main():
+        ...     study = await aio.create_study(direction="minimize", parameters={"x": fantasia.Float(-1, 1)})
+        ...     await study.optimize(objective, n_trials=4, n_jobs=2)
+        ...     trial = await study.ask()
+        ...     await study.report(trial, 0.5, 1)
+        ...     await study.tell(trial, 0.25)
+        ...     return len(await study.trials())
+        >>> asyncio.run(main())
+        5
     """
 
     def __init__(self, study: Study):
@@ -119,7 +135,7 @@ class AsyncStudy:
         await asyncio.to_thread(self.study.set_user_attr, key, value)
 
     async def user_attrs(self) -> dict[str, Any]:
-        """Return what programs have noted about the study, by name."""
+        """Return what programs have noted about the study, by name. See Study.user_attrs."""
         return await asyncio.to_thread(lambda: self.study.user_attrs)
 
     async def edit_space(self, parameters: Mapping[str, Parameter]) -> None:
@@ -127,7 +143,7 @@ class AsyncStudy:
         await asyncio.to_thread(self.study.edit_space, parameters)
 
     async def trials(self) -> list[FrozenTrial]:
-        """Return all trials, by number."""
+        """Return all trials, by number. See Study.trials."""
         return await asyncio.to_thread(self.study.get_trials)
 
     async def get_trials(self, states: Sequence[TrialState] | None = None) -> list[FrozenTrial]:
@@ -163,11 +179,11 @@ class AsyncStudy:
         return await asyncio.to_thread(lambda: self.study.best_trials)
 
     async def best_value(self) -> float:
-        """Return the value of the best trial."""
+        """Return the value of the best trial. See Study.best_value."""
         return await asyncio.to_thread(lambda: self.study.best_value)
 
     async def best_params(self) -> dict[str, Any]:
-        """Return the parameters of the best trial."""
+        """Return the parameters of the best trial. See Study.best_params."""
         return (await self.best_trial()).params
 
     async def recommended(self) -> Recommendation:
@@ -175,27 +191,27 @@ class AsyncStudy:
         return await asyncio.to_thread(lambda: self.study.recommended)
 
     async def state(self) -> str:
-        """Return the state of the study: RUNNING, COMPLETED, STOPPED or FAILED."""
+        """Return the state of the study: RUNNING, COMPLETED, STOPPED or FAILED. See Study.state."""
         return await asyncio.to_thread(lambda: self.study.state)
 
     async def reason(self) -> str:
-        """Return why the study is in its state."""
+        """Return why the study is in its state. See Study.reason."""
         return await asyncio.to_thread(lambda: self.study.reason)
 
     async def limits(self) -> list[Limit]:
-        """Return the limits on metrics, as they are now."""
+        """Return the limits on metrics, as they are now. See Study.limits."""
         return await asyncio.to_thread(lambda: self.study.limits)
 
     async def labels(self) -> dict[str, str]:
-        """Return the labels of the study."""
+        """Return the labels of the study. See Study.labels."""
         return await asyncio.to_thread(lambda: self.study.labels)
 
     async def note(self) -> str:
-        """Return what people have written about the study."""
+        """Return what people have written about the study. See Study.note."""
         return await asyncio.to_thread(lambda: self.study.note)
 
     async def trials_dataframe(self) -> pandas.DataFrame:
-        """Return all trials as a table of pandas, which must be installed."""
+        """Return all trials as a table of pandas, which must be installed. See Study.trials_dataframe."""
         return await asyncio.to_thread(self.study.trials_dataframe)
 
     async def to_mlflow(self, experiment: str | None = None, tracking_uri: str | None = None) -> str:
@@ -208,7 +224,7 @@ class AsyncStudy:
 
     @property
     def name(self) -> str:
-        """The name of the study."""
+        """The name of the study. See Study."""
         return self.study.name
 
     @property
@@ -223,17 +239,17 @@ class AsyncStudy:
 
     @property
     def directions(self) -> list[Direction]:
-        """The direction of each objective."""
+        """The direction of each objective. See Study.directions."""
         return self.study.directions
 
     @property
     def objectives(self) -> dict[str, Objective]:
-        """The objectives, by their metrics."""
+        """The objectives, by their metrics. See Study."""
         return self.study.objectives
 
     @property
     def parameters(self) -> dict[str, Parameter]:
-        """The parameters, by name."""
+        """The parameters, by name. See Study."""
         return self.study.parameters
 
     @property
@@ -243,10 +259,10 @@ class AsyncStudy:
 
 
 async def create_study(**options: Any) -> AsyncStudy:
-    """Create a study. The options are those of fantasia_hpo.create_study."""
+    """Create a study. See create_study."""
     return AsyncStudy(await asyncio.to_thread(_create_study, **options))
 
 
 async def load_study(name: str, storage: Any = None, **options: Any) -> AsyncStudy:
-    """Return the study of that name. The options are those of fantasia_hpo.load_study."""
+    """Return the study of that name. See load_study."""
     return AsyncStudy(await asyncio.to_thread(_load_study, name, storage, **options))

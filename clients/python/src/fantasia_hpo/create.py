@@ -27,7 +27,14 @@ _OPEN_BUDGET = 1000
 
 @dataclass(frozen=True)
 class Algorithm:
-    """The optimiser and its settings, as docs/internals/optimiser.md lists them."""
+    """The optimiser and its settings, as docs/internals/optimiser.md lists them.
+
+    Examples:
+        >>> algorithm = fantasia.Algorithm("hebo", {"initial": 10})
+        >>> tuned = fantasia.create_study(
+        ...     direction="minimize", parameters={"x": fantasia.Float(0, 1)}, algorithm=algorithm
+        ... )
+    """
 
     name: str = "hebo"
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -38,6 +45,14 @@ class EarlyStopping:
     """The rule that stops trials early, and its settings, as docs/tune/early-stopping.md lists them.
 
     `metric` is the reported metric that is compared; by default the study's.
+
+    Examples:
+        >>> rule = fantasia.EarlyStopping("median", {"minCompleted": 3}, metric="error")
+        >>> tuned = fantasia.create_study(
+        ...     objectives={"error": "minimize", "seconds": "minimize"},
+        ...     parameters={"x": fantasia.Float(0, 1)},
+        ...     early_stopping=rule,
+        ... )
     """
 
     name: str
@@ -94,7 +109,22 @@ def create_study(
     `limits` bound metrics that the objective returns or reports, as in `[Limit("memory_mb", max=512)]`. Only
     trials within all limits can be the best. A limit may also be a mapping, as a study file has it.
 
-    Raises SpaceError or StudyFileError for an invalid study, and AlreadyExistsError.
+    Raises:
+        SpaceError: for an invalid option, and if the study exists with other parameters or objectives.
+        StudyFileError: for a problem that the server finds; it is a SpaceError, too.
+        AlreadyExistsError: if a study of this name exists, unless `load_if_exists`.
+
+    Examples:
+        >>> made = fantasia.create_study(
+        ...     metric="error",
+        ...     direction="minimize",
+        ...     parameters={"x": fantasia.Float(-10, 10), "y": fantasia.Int(1, 8)},
+        ...     constraints=["x + y <= 12"],
+        ...     initial=[{"x": 0, "y": 2}],
+        ...     seed=1,
+        ... )
+        >>> made.ask().params
+        {'x': 0.0, 'y': 2}
     """
     name = _name_of(name, study_name)
     algorithm = Algorithm(algorithm) if isinstance(algorithm, str) else algorithm
@@ -177,7 +207,15 @@ def load_study(
     ca: str | None = None,
     study_name: str | None = None,
 ) -> Study:
-    """Return the study of that name; raise NotFoundError if there is none. See create_study."""
+    """Return the study of that name. The other arguments are those of create_study.
+
+    Raises:
+        NotFoundError: if there is none.
+
+    Examples:
+        >>> fantasia.load_study(study.name).best_value
+        0.25
+    """
     name = _needed(_name_of(name, study_name))
     transport = connect(storage, token, ca)
     return Study(
@@ -194,7 +232,16 @@ def delete_study(
     ca: str | None = None,
     study_name: str | None = None,
 ) -> None:
-    """Delete a study and its trials, also if it is running."""
+    """Delete a study and its trials, also if it is running. The other arguments are those of create_study.
+
+    Raises:
+        NotFoundError: if there is none.
+
+    Examples:
+        >>> fantasia.delete_study(study.name)
+        >>> study.name in fantasia.study_names()
+        False
+    """
     name = _needed(_name_of(name, study_name))
     connect(storage, token, ca).call("StudyService/DeleteStudy", {"name": f"studies/{name}", "force": True})
 
@@ -202,7 +249,12 @@ def delete_study(
 def study_names(
     storage: str | os.PathLike[str] | None = None, *, token: str | None = None, ca: str | None = None
 ) -> list[str]:
-    """Return the names of all studies."""
+    """Return the names of all studies.
+
+    Examples:
+        >>> study.name in fantasia.study_names()
+        True
+    """
     transport = connect(storage, token, ca)
     names: list[str] = []
     page = ""

@@ -20,6 +20,11 @@ class WorkerTrial:
     `params` holds the value of each active parameter; `seed` is for the trial's own randomness
     and the same in every attempt; `checkpoint_dir` is a directory that all attempts share;
     `checkpoint` is what an earlier attempt saved, or None.
+
+    Examples:
+        >>> @fantasia.evaluator(metric="loss")
+        ... def train(trial):
+        ...     return trial.params["x"] ** 2 + trial.seed % 2
     """
 
     def __init__(self, message: Mapping[str, Any], metric: str | None, send: Callable[..., None]):
@@ -36,16 +41,40 @@ class WorkerTrial:
         self._stopped = threading.Event()
 
     def report(self, value: float | Mapping[str, float], step: int | None = None) -> None:
-        """Report what the evaluation has reached at a step: a metric, or a mapping of metrics."""
+        """Report what the evaluation has reached at a step: a metric, or a mapping of metrics.
+
+        Examples:
+            >>> @fantasia.evaluator(metric="loss")
+            ... def train(trial):
+            ...     for step in range(1, 11):
+            ...         trial.report(trial.params["x"] / step, step)
+        """
         self._step = self._step + 1 if step is None else int(step)
         self._send(step=self._step, metrics=self._metrics(value))
 
     def save_checkpoint(self, text: str) -> None:
-        """Report a checkpoint, such as a path, which the next attempt gets."""
+        """Report a checkpoint, such as a path, which the next attempt gets.
+
+        Examples:
+            >>> @fantasia.evaluator(metric="loss")
+            ... def train(trial):
+            ...     done = int(trial.checkpoint or 0)
+            ...     trial.save_checkpoint(str(done + 1))
+            ...     return 1 / (done + 1)
+        """
         self._send(checkpoint=text)
 
     def should_prune(self) -> bool:
-        """Return whether the evaluation should stop: raise TrialPruned then."""
+        """Return whether the evaluation should stop: raise TrialPruned then.
+
+        Examples:
+            >>> @fantasia.evaluator(metric="loss")
+            ... def train(trial):
+            ...     trial.report(trial.params["x"], 1)
+            ...     if trial.should_prune():
+            ...         raise fantasia.TrialPruned
+            ...     return trial.params["x"]
+        """
         return self._stopped.is_set()
 
     def _metrics(self, value: float | Mapping[str, float]) -> dict[str, float]:
@@ -62,7 +91,15 @@ Function = Callable[[WorkerTrial], "float | Mapping[str, float] | None"]
 
 
 class Evaluator:
-    """A function that can be called as before, and that `serve` runs for a worker."""
+    """A function that can be called as before, and that `serve` runs for a worker.
+
+    Examples:
+        >>> @fantasia.evaluator(metric="loss")
+        ... def train(trial):
+        ...     return trial.params["x"] ** 2
+        >>> isinstance(train, fantasia.Evaluator)
+        True
+    """
 
     def __init__(self, function: Function, metric: str | None):
         self._function = function
@@ -74,7 +111,21 @@ class Evaluator:
         return self._function(trial)
 
     def serve(self, source: TextIO | None = None, sink: TextIO | None = None) -> None:
-        """Evaluate the trials that a worker writes to standard input, until it closes it."""
+        """Evaluate the trials that a worker writes to standard input, until it closes it.
+
+        Examples:
+            >>> import io
+            >>> @fantasia.evaluator(metric="loss")
+            ... def train(trial):
+            ...     return trial.params["x"] ** 2
+            >>> line = '{"fantasia": {"study": "s", "trial": 1, "attempt": 1, "parameters": {"x": 3}}}'
+            >>> written = io.StringIO()
+            >>> train.serve(io.StringIO(line), written)
+            >>> print(written.getvalue())
+            {"fantasia": {"stoppable": true}}
+            {"fantasia": {"trial": 1, "metrics": {"loss": 9.0}}}
+            {"fantasia": {"trial": 1, "done": true}}
+        """
         source, written = source or sys.stdin, sink or sys.stdout
         lock = threading.Lock()
 
@@ -133,6 +184,13 @@ def evaluator(
 
     The function gets a WorkerTrial and returns a mapping of metrics or, with `metric`, a number.
     The program ends with `if __name__ == "__main__": function.serve()`.
+
+    Examples:
+        >>> @fantasia.evaluator
+        ... def train(trial):
+        ...     return {"loss": trial.params["x"] ** 2, "seconds": 0.1}
+        >>> train(type("Trial", (), {"params": {"x": 3}}))
+        {'loss': 9, 'seconds': 0.1}
     """
     if function is not None:
         return Evaluator(function, metric)

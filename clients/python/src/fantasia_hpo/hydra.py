@@ -35,6 +35,11 @@ class SweeperConfig:
     once. `algorithm` and `settings` are those of fantasia_hpo.Algorithm; `study_name`, `storage`, `seed` and
     `constraints` those of create_study. If more than `max_failure_rate` of the jobs that run at once
     fail, the multirun ends with the last error.
+
+    Examples:
+        >>> from fantasia_hpo.hydra import SweeperConfig
+        >>> SweeperConfig(params={"x": "interval(-5, 5)"}, n_trials=50).direction
+        'minimize'
     """
 
     _target_: str = "hydra_plugins.fantasia_sweeper.FantasiaSweeper"
@@ -52,7 +57,12 @@ class SweeperConfig:
 
 
 class FantasiaSweeper(Sweeper):
-    """Runs the trials of a study as jobs of Hydra's launcher; what a job returns is its value."""
+    """Runs the trials of a study as jobs of Hydra's launcher; what a job returns is its value.
+
+    Examples:
+        >>> from fantasia_hpo.hydra import FantasiaSweeper
+        >>> sweeper = FantasiaSweeper({"x": "interval(-5, 5)"}, n_trials=50)  # as Hydra does
+    """
 
     def __init__(self, params: Mapping[str, Any], **options: Any):
         self._params = params
@@ -148,7 +158,17 @@ def _tell(study: Study, trial: Trial, value: Any) -> Exception | None:
 
 
 def parameter_of(override: Override) -> Parameter:
-    """Return the parameter that a sweep of Hydra describes; one with a single value is Fixed."""
+    """Return the parameter that a sweep of Hydra describes; one with a single value is Fixed.
+
+    Raises:
+        SpaceError: for a sweep that is no interval, range or choice.
+
+    Examples:
+        >>> from fantasia_hpo.hydra import parameter_of
+        >>> from hydra.core.override_parser.overrides_parser import OverridesParser
+        >>> parameter_of(OverridesParser.create().parse_override("x=tag(log, interval(1, 8))")).scale
+        'log'
+    """
     sweep = override._value
     name = override.input_line
     if not override.is_sweep_override():

@@ -14,6 +14,21 @@ class PruningCallback(Callback):
     """Reports a metric after each epoch, and ends the training where the study stops the trial.
 
     `monitor` is a metric of the epoch's logs, such as `val_loss`.
+
+    Raises:
+        SpaceError: while training, if there is no such metric.
+
+    Examples:
+        >>> import keras, numpy
+        >>> from fantasia_hpo.keras import PruningCallback
+        >>> model = keras.Sequential([keras.layers.Input((1,)), keras.layers.Dense(1)])
+        >>> model.compile(loss="mse")
+        >>> ones = numpy.ones((4, 1))
+        >>> trial = study.ask()
+        >>> callbacks = [PruningCallback(trial, "loss")]
+        >>> history = model.fit(ones, ones, epochs=2, verbose=0, callbacks=callbacks)
+        >>> sorted(study.curve(study.tell(trial)))
+        [1, 2]
     """
 
     def __init__(self, trial: Trial, monitor: str = "val_loss"):

@@ -12,6 +12,26 @@ class PruningCallback:
     """Reports a metric after each round, and ends the training where the study stops the trial.
 
     `metric` is a metric of LightGBM, and `valid_name` the evaluation set.
+
+    Raises:
+        SpaceError: while training, if there is no such metric.
+
+    Examples:
+        >>> import lightgbm, numpy
+        >>> from fantasia_hpo.lightgbm import PruningCallback
+        >>> x = numpy.arange(80.0).reshape(40, 2)
+        >>> data = lightgbm.Dataset(x, label=x[:, 0] > 40)
+        >>> trial = study.ask()
+        >>> model = lightgbm.train(
+        ...     {"objective": "binary", "verbose": -1},
+        ...     data,
+        ...     num_boost_round=3,
+        ...     valid_sets=[data],
+        ...     valid_names=["valid_0"],
+        ...     callbacks=[PruningCallback(trial, "binary_logloss")],
+        ... )
+        >>> sorted(study.curve(study.tell(trial)))
+        [1, 2, 3]
     """
 
     def __init__(self, trial: Trial, metric: str, valid_name: str = "valid_0"):

@@ -18,6 +18,10 @@ class PruningCallback(Callback):
 
     `monitor` is a metric that the module logs, such as `val_loss`. In a training of several processes,
     as with the strategy `ddp`, `trial` is None in all but rank 0, and all of them stop.
+
+    Examples:
+        >>> from fantasia_hpo.lightning import PruningCallback
+        >>> callbacks = [PruningCallback(study.ask(), "val_loss")]  # of lightning.Trainer(callbacks=…)
     """
 
     def __init__(self, trial: Trial | None, monitor: str):

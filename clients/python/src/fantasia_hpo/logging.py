@@ -43,32 +43,52 @@ _handler.setFormatter(logging.Formatter(_FORMAT))
 
 
 def set_verbosity(level: int | str) -> None:
-    """Set the least level of the lines that are written, such as `logging.WARNING`; at first, INFO."""
+    """Set the least level of the lines that are written, such as `logging.WARNING`; at first, INFO.
+
+    Examples:
+        >>> import logging
+        >>> fantasia.logging.set_verbosity(logging.WARNING)  # no line for each trial
+    """
     logger.setLevel(level)
 
 
 def get_verbosity() -> int:
-    """Return the least level of the lines that are written."""
+    """Return the least level of the lines that are written.
+
+    Examples:
+        >>> fantasia.logging.set_verbosity("WARNING")
+        >>> fantasia.logging.get_verbosity()
+        30
+    """
     return logger.getEffectiveLevel()
 
 
 def enable_default_handler() -> None:
-    """Write lines to standard error, as at first."""
+    """Write lines to standard error, as at first.
+
+    Examples:
+        >>> fantasia.logging.enable_default_handler()
+    """
     logger.addHandler(_handler)
 
 
 def disable_default_handler() -> None:
-    """Leave writing to the handlers of the program."""
+    """Leave writing to the handlers of the program.
+
+    Examples:
+        >>> fantasia.logging.disable_default_handler()
+        >>> fantasia.logging.enable_default_handler()
+    """
     logger.removeHandler(_handler)
 
 
-def write_by(writer: Writer) -> None:
+def _write_by(writer: Writer) -> None:
     """Have lines written by what shows the progress, so that it stays below them."""
     _writers.append(writer)
 
 
-def write_no_longer_by(writer: Writer) -> None:
-    """Take back `write_by`."""
+def _write_no_longer_by(writer: Writer) -> None:
+    """Take back `_write_by`."""
     _writers.remove(writer)
 
 

@@ -24,7 +24,7 @@ def to_mlflow(study: Results, experiment: str | None = None, tracking_uri: str |
     A run has the trial's parameters, its metrics, its curves and its times. `experiment` is named
     like the study unless it is given, and is created if there is none. `tracking_uri` is where
     MLflow keeps its runs, by default what MLflow is set to. Trials that have a run already are left
-    out, so call this again to add later ones.
+    out, so call this again to add later ones. See `Study.to_mlflow`.
     """
     client = MlflowClient(tracking_uri)
     name = experiment or study.name

@@ -44,6 +44,13 @@ def parameter_name(name: str) -> str:
 
     It is the same name if a study can have it. Otherwise it is made of the name's letters and digits
     and of a checksum.
+
+    Examples:
+        >>> from fantasia_hpo.optuna import parameter_name
+        >>> parameter_name("lr")
+        'lr'
+        >>> parameter_name("a=b")
+        'a_b_...
     """
     valid = (
         name != ""
@@ -68,6 +75,11 @@ def to_optuna(study: Study) -> optuna.Study:
     Trials whose point is not in the study's space as it is now are left out. A Float with a logit
     scale becomes a linear one, since Optuna has none. Limits become constraints, whose values are by how
     much a trial is outside of them.
+
+    Examples:
+        >>> from fantasia_hpo.optuna import to_optuna
+        >>> to_optuna(study).best_params
+        {'x': 0.5, 'kind': 'a'}
     """
     copy = optuna.create_study(study_name=study.name, directions=study.directions)
     if len(study.directions) > 1:
@@ -110,7 +122,13 @@ def _optuna_trial(
 
 
 def distribution_of(parameter: Parameter) -> BaseDistribution:
-    """Return the distribution of Optuna that is most like a parameter."""
+    """Return the distribution of Optuna that is most like a parameter.
+
+    Examples:
+        >>> from fantasia_hpo.optuna import distribution_of
+        >>> distribution_of(fantasia.Int(1, 9))
+        IntDistribution(high=9, log=False, low=1, step=1)
+    """
     if isinstance(parameter, Float):
         logarithmic = parameter.scale == "log"
         step = None if logarithmic else parameter.step
@@ -127,7 +145,17 @@ def distribution_of(parameter: Parameter) -> BaseDistribution:
 
 
 def parameter_of(distribution: BaseDistribution) -> Parameter:
-    """Return the parameter of Fantasia that has the values of a distribution of Optuna."""
+    """Return the parameter of Fantasia that has the values of a distribution of Optuna.
+
+    Raises:
+        SpaceError: for another distribution than Optuna's own.
+
+    Examples:
+        >>> import optuna
+        >>> from fantasia_hpo.optuna import parameter_of
+        >>> parameter_of(optuna.distributions.FloatDistribution(1e-5, 1, log=True)).scale
+        'log'
+    """
     if isinstance(distribution, CategoricalDistribution):
         choices = list({key(choice): choice for choice in distribution.choices}.values())
         return Categorical(choices) if len(choices) > 1 else Fixed(choices[0])
@@ -154,6 +182,15 @@ class FantasiaSampler(optuna.samplers.BaseSampler):
     Constraints of trials, by `trial.set_constraint` or by `constraints_func` as in Optuna's own samplers,
     become limits of the study of Fantasia. A completed trial without a constraint that others have counts as
     one that does not meet it.
+
+    Examples:
+        >>> import optuna
+        >>> from fantasia_hpo.optuna import FantasiaSampler
+        >>> sampler = FantasiaSampler()
+        >>> moved = optuna.create_study(sampler=sampler)
+        >>> moved.optimize(lambda trial: trial.suggest_float("x", -1, 1) ** 2, n_trials=3)
+        >>> len(sampler.study.trials)
+        3
     """
 
     def __init__(

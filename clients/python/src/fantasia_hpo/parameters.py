@@ -26,6 +26,10 @@ class Normal:
     """A belief about the best value of a Float or an Int.
 
     `sd` is in the parameter's unit; for `scale="log"` in powers of ten, for `"logit"` in logits.
+
+    Examples:
+        >>> fantasia.Float(1e-5, 1, scale="log", prior=fantasia.Normal(mean=1e-3, sd=0.5)).prior.mean
+        0.001
     """
 
     mean: float
@@ -39,6 +43,16 @@ class Float:
     `scale` is `"linear"`, `"log"` (for a range above 0) or `"logit"` (between 0 and 1). `step` is
     the distance between neighbouring values, counted from `low`. `when={"solver": ["sgd"]}`
     makes the parameter active only where `solver` is `"sgd"`.
+
+    Raises:
+        SpaceError: for a range, a scale or a step that is invalid.
+
+    Examples:
+        >>> space = {
+        ...     "lr": fantasia.Float(1e-5, 1e-1, scale="log"),
+        ...     "solver": fantasia.Categorical(["adam", "sgd"]),
+        ...     "momentum": fantasia.Float(0, 0.99, when={"solver": ["sgd"]}),
+        ... }
     """
 
     low: float
@@ -56,15 +70,33 @@ class Float:
         _check_range(self)
 
     def document(self, name: str) -> Document:
-        """Return the parameter as a study file has it."""
+        """Return the parameter as a study file has it.
+
+        Examples:
+            >>> fantasia.Float(0, 1, step=0.25).document("dropout")
+            {'name': 'dropout', 'type': 'float', 'min': 0.0, 'max': 1.0, 'step': 0.25}
+        """
         return _numeric_document(self, name, "float")
 
     def decode(self, value: Any) -> float:
-        """Return a value of the study's JSON as a float."""
+        """Return a value of the study's JSON as a float.
+
+        Examples:
+            >>> fantasia.Float(0, 10).decode(3)
+            3.0
+        """
         return float(value)
 
     def encode(self, value: Any) -> float:
-        """Return a value for the study's JSON; raise SpaceError if the parameter cannot have it."""
+        """Return a value for the study's JSON.
+
+        Raises:
+            SpaceError: if the parameter cannot have it.
+
+        Examples:
+            >>> fantasia.Float(0, 10).encode(3)
+            3.0
+        """
         number = _real("a value", value)
         if not self.low <= number <= self.high:
             raise SpaceError(f"expected a number from {self.low!r} to {self.high!r}, got {value!r}")
@@ -73,7 +105,15 @@ class Float:
 
 @dataclass(frozen=True)
 class Int:
-    """A whole number between `low` and `high`, both included. Its options are those of Float."""
+    """A whole number between `low` and `high`, both included. Its options are those of Float.
+
+    Raises:
+        SpaceError: for a range, a scale or a step that is invalid.
+
+    Examples:
+        >>> fantasia.Int(16, 512, scale="log", step=None).high
+        512
+    """
 
     low: int
     high: int
@@ -90,15 +130,19 @@ class Int:
         _check_range(self)
 
     def document(self, name: str) -> Document:
-        """Return the parameter as a study file has it."""
+        """Return the parameter as a study file has it. See Float.document."""
         return _numeric_document(self, name, "int")
 
     def decode(self, value: Any) -> int:
-        """Return a value of the study's JSON as an int."""
+        """Return a value of the study's JSON as an int. See Float.decode."""
         return int(value)
 
     def encode(self, value: Any) -> int:
-        """Return a value for the study's JSON; raise SpaceError if the parameter cannot have it."""
+        """Return a value for the study's JSON. See Float.encode.
+
+        Raises:
+            SpaceError: if the parameter cannot have it.
+        """
         number = whole("a value", value)
         if not self.low <= number <= self.high:
             raise SpaceError(f"expected a whole number from {self.low} to {self.high}, got {value!r}")
@@ -113,6 +157,13 @@ class Categorical:
     other values, such as None or a function, by their text. So other processes can use the study
     if they declare the same values, and `load_study` returns the texts. `weights` are relative
     probabilities that each value is the best.
+
+    Raises:
+        SpaceError: if there are fewer than two values, or two are the same.
+
+    Examples:
+        >>> fantasia.Categorical([None, "l1", "l2"], weights=[2, 1, 1]).values
+        (None, 'l1', 'l2')
     """
 
     values: Sequence[Any]
@@ -125,11 +176,11 @@ class Categorical:
         object.__setattr__(self, "_texts", texts(self.values))
 
     def document(self, name: str) -> Document:
-        """Return the parameter as a study file has it."""
+        """Return the parameter as a study file has it. See Float.document."""
         return _discrete_document(self, name, "categorical")
 
     def decode(self, value: Any) -> Any:
-        """Return the declared value of a value of the study's JSON.
+        """Return the declared value of a value of the study's JSON. See Float.decode.
 
         A value that the space had before an edit is returned as it is.
         """
@@ -137,37 +188,54 @@ class Categorical:
         return value if place is None else self.values[place]
 
     def encode(self, value: Any) -> Scalar:
-        """Return a value for the study's JSON; raise SpaceError if the parameter cannot have it."""
+        """Return a value for the study's JSON. See Float.encode.
+
+        Raises:
+            SpaceError: if the parameter cannot have it.
+        """
         return _encode(self.values, self._texts, value)
 
 
 @dataclass(frozen=True)
 class Ordinal(Categorical):
-    """One of at least two values that are in their order. See Categorical."""
+    """One of at least two values that are in their order. See Categorical.
+
+    Examples:
+        >>> fantasia.Ordinal([16, 32, 64, 128]).values
+        (16, 32, 64, 128)
+    """
 
     def document(self, name: str) -> Document:
-        """Return the parameter as a study file has it."""
+        """Return the parameter as a study file has it. See Float.document."""
         return _discrete_document(self, name, "ordinal")
 
 
 @dataclass(frozen=True)
 class Bool:
-    """False or True. `weights` are relative probabilities that each is the best, False first."""
+    """False or True. `weights` are relative probabilities that each is the best, False first.
+
+    Examples:
+        >>> flag = fantasia.Bool(weights=[1, 3])  # True is believed to be better
+    """
 
     weights: Sequence[float] | None = None
     when: When | None = None
 
     def document(self, name: str) -> Document:
-        """Return the parameter as a study file has it."""
+        """Return the parameter as a study file has it. See Float.document."""
         document: Document = {"name": name, "type": "bool"}
         return _with_options(document, self.weights, self.when)
 
     def decode(self, value: Any) -> bool:
-        """Return a value of the study's JSON as a bool."""
+        """Return a value of the study's JSON as a bool. See Float.decode."""
         return bool(value)
 
     def encode(self, value: Any) -> bool:
-        """Return a value for the study's JSON; raise SpaceError if the parameter cannot have it."""
+        """Return a value for the study's JSON. See Float.encode.
+
+        Raises:
+            SpaceError: if the parameter cannot have it.
+        """
         if not isinstance(_plain(value), bool):
             raise SpaceError(f"expected True or False, got {value!r}")
         return bool(value)
@@ -175,22 +243,31 @@ class Bool:
 
 @dataclass(frozen=True)
 class Fixed:
-    """A value, of any type, that every trial gets and that is not searched. See Categorical."""
+    """A value, of any type, that every trial gets and that is not searched. See Categorical.
+
+    Examples:
+        >>> fantasia.Fixed(0.5).value
+        0.5
+    """
 
     value: Any
     when: When | None = None
 
     def document(self, name: str) -> Document:
-        """Return the parameter as a study file has it."""
+        """Return the parameter as a study file has it. See Float.document."""
         document: Document = {"name": name, "type": "fixed", "value": texts([self.value])[0]}
         return _with_options(document, None, self.when)
 
     def decode(self, value: Any) -> Any:
-        """Return the declared value."""
+        """Return the declared value. See Float.decode."""
         return self.value
 
     def encode(self, value: Any) -> Scalar:
-        """Return a value for the study's JSON; raise SpaceError if the parameter cannot have it."""
+        """Return a value for the study's JSON. See Float.encode.
+
+        Raises:
+            SpaceError: if the parameter cannot have it.
+        """
         return _encode([self.value], texts([self.value]), value)
 
 
@@ -201,6 +278,16 @@ class Fidelity:
     Its levels are `low`, `low * reduction`, `low * reduction**2` and so on; the last is `high`. A
     trial starts at the lowest. One in `reduction` goes on to the next level, in a new trial that
     has the same other values and the checkpoint. A study has at most one.
+
+    Raises:
+        SpaceError: if `high` is less than `reduction` times `low`, or a number is too small.
+
+    Examples:
+        >>> epochs = fantasia.Fidelity(1, 81)
+        >>> epochs.levels
+        (1, 3, 9, 27, 81)
+        >>> epochs.when is None
+        True
     """
 
     low: int
@@ -232,7 +319,7 @@ class Fidelity:
         """None: a fidelity is always active."""
 
     def document(self, name: str) -> Document:
-        """Return the parameter as a study file has it."""
+        """Return the parameter as a study file has it. See Float.document."""
         return {
             "name": name,
             "type": "fidelity",
@@ -242,11 +329,15 @@ class Fidelity:
         }
 
     def decode(self, value: Any) -> int:
-        """Return a value of the study's JSON as an int."""
+        """Return a value of the study's JSON as an int. See Float.decode."""
         return int(value)
 
     def encode(self, value: Any) -> int:
-        """Return a value for the study's JSON; raise SpaceError if it is none of the levels."""
+        """Return a value for the study's JSON. See Float.encode.
+
+        Raises:
+            SpaceError: if it is none of the levels.
+        """
         number = whole("a value", value)
         if number not in self.levels:
             raise SpaceError(f"expected one of {', '.join(map(str, self.levels))}, got {value!r}")

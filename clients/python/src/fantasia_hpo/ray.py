@@ -32,8 +32,16 @@ class FantasiaSearch(Searcher):
     The space is that of the Tuner, unless `space` is given: parameters of fantasia_hpo or domains of Ray, by
     name. `points_to_evaluate` come first. `name`, `storage`, `algorithm`, `seed` and `constraints` are
     those of create_study; a search with the name of an earlier one continues it. After the first suggestion,
-    `study` is the study. Ray's scheduler decides which trials stop early. Grid search, functions and
-    normal distributions are refused with SpaceError.
+    `study` is the study. Ray's scheduler decides which trials stop early.
+
+    Raises:
+        SpaceError: for grid search, functions and normal distributions.
+
+    Examples:
+        >>> from fantasia_hpo.ray import FantasiaSearch
+        >>> search = FantasiaSearch({"x": fantasia.Float(0, 1)}, metric="loss", mode="min")
+        >>> sorted(search.suggest("trial-1"))
+        ['x']
     """
 
     def __init__(
@@ -141,7 +149,17 @@ class FantasiaSearch(Searcher):
 
 
 def parameters_of(space: Mapping[str, Any]) -> dict[str, Parameter]:
-    """Return the parameters of a space of Ray, whose names have a / between the levels of nested ones."""
+    """Return the parameters of a space of Ray, whose names have a / between the levels of nested ones.
+
+    Raises:
+        SpaceError: for a domain that no parameter is like, and for grid_search.
+
+    Examples:
+        >>> from fantasia_hpo.ray import parameters_of
+        >>> from ray import tune
+        >>> parameters_of({"net": {"layers": tune.randint(1, 4)}})["net/layers"].high
+        3
+    """
     if all(hasattr(parameter, "document") for parameter in space.values()):
         return dict(space)
     _, _, grids = parse_spec_vars(dict(space))

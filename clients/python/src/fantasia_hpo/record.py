@@ -14,7 +14,12 @@ from .parameters import Parameter, decode_point
 
 
 class TrialState(str, enum.Enum):
-    """The state of a trial. COMPLETED and all states after it are final."""
+    """The state of a trial. COMPLETED and all states after it are final.
+
+    Examples:
+        >>> [state.value for state in fantasia.TrialState if state.ended]
+        ['COMPLETED', 'FAILED', 'INFEASIBLE', 'PRUNED', 'CANCELLED']
+    """
 
     PENDING = "PENDING"
     QUEUED = "QUEUED"
@@ -45,6 +50,11 @@ class FrozenTrial:
     at the level below that it continues, or 0. `user_attrs` is what `Trial.set_user_attr` has noted.
     `exceeded` has the limits of the study that a completed trial is outside of, such as "memory_mb <= 512".
     `link` is the trial's page on the dashboard.
+
+    Examples:
+        >>> trial = study.trials[0]
+        >>> trial.number, trial.state.value, trial.values, trial.params
+        (1, 'COMPLETED', [0.25], {'x': 0.5, 'kind': 'a'})
     """
 
     number: int
@@ -70,7 +80,15 @@ class FrozenTrial:
 
     @property
     def value(self) -> float | None:
-        """The value of the only objective; RuntimeError if there are several, as in Optuna."""
+        """The value of the only objective; None if the trial has none.
+
+        Raises:
+            RuntimeError: if there are several, as in Optuna.
+
+        Examples:
+            >>> study.trials[1].value
+            1.0
+        """
         if self.values is None:
             return None
         if len(self.values) > 1:
@@ -79,7 +97,13 @@ class FrozenTrial:
 
     @property
     def duration(self) -> float | None:
-        """How many seconds the last attempt took, or None if it has not ended."""
+        """How many seconds the last attempt took, or None if it has not ended.
+
+        Examples:
+            >>> record = study.tell(study.ask(), 1.0)
+            >>> 0 <= record.duration < 60
+            True
+        """
         if self.datetime_start is None or self.datetime_complete is None:
             return None
         return (self.datetime_complete - self.datetime_start).total_seconds()

@@ -35,6 +35,18 @@ class FantasiaSearchCV(BaseSearchCV):  # type: ignore[misc]
     `name`, `storage`, `algorithm` and `seed` are those of create_study; a search with a name
     continues an earlier one. After `fit`, `study_` is the study. The other arguments and
     attributes are scikit-learn's.
+
+    Raises:
+        SpaceError: in `fit`, for a parameter that is none of these.
+
+    Examples:
+        >>> from fantasia_hpo.sklearn import FantasiaSearchCV
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.svm import SVC
+        >>> space = {"C": fantasia.Float(1e-3, 1e3, scale="log"), "kernel": ["rbf", "linear"]}
+        >>> search = FantasiaSearchCV(SVC(), space, n_iter=4, cv=3).fit(*load_iris(return_X_y=True))
+        >>> len(search.study_.trials)
+        4
     """
 
     def __init__(

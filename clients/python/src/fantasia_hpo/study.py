@@ -25,8 +25,14 @@ Callback = Callable[["Study", FrozenTrial], None]
 class Study(Asking):
     """A study on a server. `create_study` and `load_study` make one.
 
-    Threads may share it, and so may processes: it can be pickled, and each process that gets it, also by
-    a fork, evaluates trials of its own. A token is not pickled: another process reads FANTASIA_TOKEN.
+    `name`, `objectives` and `parameters` are those of `create_study`; `objectives` maps each metric to an
+    Objective. Threads may share a study, and so may processes: it can be pickled, and each process that gets
+    it, also by a fork, evaluates trials of its own. A token is not pickled: another process reads
+    FANTASIA_TOKEN.
+
+    Examples:
+        >>> study.objectives
+        {'value': Objective(direction='minimize', reference=None, take='last')}
     """
 
     _run: Run | None = None  # the call of `optimize` that is running
@@ -74,21 +80,50 @@ class Study(Asking):
         `loky.get_reusable_executor()` or a `Client` of Dask; the function and its result must be picklable
         for it.
 
-        Raises StudyFailedError if the study fails, as it does when its first three trials all fail.
         Ctrl-C hands the running trials back, and so does any exception that ends the call. A second
         Ctrl-C ends it at once; the trials are given out again when their leases end.
+
+        Raises:
+            StudyFailedError: if the study fails, as it does when its first three trials all fail.
+            DeclarationError: if the function asks for a parameter in another way than the study declares it.
+            FantasiaError: if the study is in a call of `optimize` already.
+
+        Examples:
+            >>> study.optimize(lambda trial: trial.params["x"] ** 2, n_trials=3, n_jobs=2)
+            >>> len(study.trials)
+            5
         """
         run = Run(self, objective, n_trials, timeout, n_jobs, callbacks, catch, show_progress_bar, executor)
         with self._alone(run):
             run.run()
 
     def stop(self) -> None:
-        """End the call of `optimize` that is running once its running trials have ended."""
+        """End the call of `optimize` that is running once its running trials have ended.
+
+        Examples:
+            >>> def enough(study, trial):
+            ...     if trial.value < 0.5:
+            ...         study.stop()
+            >>> study.optimize(lambda trial: trial.params["x"] ** 2, n_trials=100, callbacks=[enough])
+            >>> study.trials[-1].value < 0.5
+            True
+        """
         if self._run is not None:
             self._run.stop()
 
     def cancel_trial(self, trial: FrozenTrial | Trial | int, reason: str = "") -> None:
-        """End one trial. It does not count, and whoever evaluates it is told to stop."""
+        """End one trial. It does not count, and whoever evaluates it is told to stop.
+
+        Raises:
+            NotFoundError: if there is no such trial.
+            PreconditionError: if it has ended.
+
+        Examples:
+            >>> trial = study.ask()
+            >>> study.cancel_trial(trial, "the machine is needed")
+            >>> study.get_trial(trial.number).state.value
+            'CANCELLED'
+        """
         self._write("CancelTrial", {"name": self._name(trial), "reason": cut(reason, REASON_BYTES)})
 
     def edit_trial(
@@ -98,7 +133,15 @@ class Study(Asking):
         labels: Mapping[str, str | None] | None = None,
         note: str | None = None,
     ) -> FrozenTrial:
-        """Change the labels and the note of a trial; a label that is None is removed."""
+        """Change the labels and the note of a trial; a label that is None is removed.
+
+        Raises:
+            NotFoundError: if there is no such trial.
+
+        Examples:
+            >>> study.edit_trial(1, labels={"checked": "yes"}, note="by hand").labels
+            {'checked': 'yes'}
+        """
         labels = labels or {}
         request: Message = {
             "name": self._name(trial),
@@ -112,7 +155,13 @@ class Study(Asking):
     # The study itself.
 
     def end(self, reason: str = "") -> None:
-        """End the study for everybody, and cancel its running trials."""
+        """End the study for everybody, and cancel its running trials.
+
+        Examples:
+            >>> study.end("enough")
+            >>> study.state
+            'STOPPED'
+        """
         self._write("StopStudy", {"name": self._id, "reason": reason})
 
     def update(
@@ -131,6 +180,15 @@ class Study(Asking):
         `limits` take the place of all that there are, and what is best is decided anew.
         The `goal` of several objectives is the hypervolume of their front.
         A larger budget resumes a study that has completed.
+
+        Raises:
+            SpaceError: if `references` name no objective of several, or a limit is invalid.
+            StudyFileError: if the server refuses a value.
+
+        Examples:
+            >>> study.update(max_trials=50, goal=0.01, note="second try")
+            >>> study.note
+            'second try'
         """
 
         def change(document: Message) -> None:
@@ -157,6 +215,14 @@ class Study(Asking):
 
         What other processes note at the same time is not lost. None removes an attribute. All of a study
         together may have 16 KiB.
+
+        Raises:
+            SpaceError: for a key or a value that cannot be stored.
+
+        Examples:
+            >>> study.set_user_attr("data", {"set": "digits", "rows": 600})
+            >>> study.user_attrs["data"]["rows"]
+            600
         """
         check_attribute(key, value)
         self._write("UpdateStudy", {"name": self._id, "attributes": {key: value}})
@@ -167,8 +233,17 @@ class Study(Asking):
         The study goes on with a new version of its space. Trials whose point is not in it stay in
         `trials`, but the optimiser does not learn from them, and they are neither best nor
         recommended. Initial points that do not fit are left out. Names, types, scales, steps,
-        conditions, the levels of a Fidelity, and the order of values that stay cannot change: the
-        server refuses that with PreconditionError, or StudyFileError.
+        conditions, the levels of a Fidelity, and the order of values that stay cannot change.
+
+        Raises:
+            SpaceError: for a parameter that the study does not have.
+            PreconditionError: if something changes that cannot.
+            StudyFileError: if the new space is invalid.
+
+        Examples:
+            >>> study.edit_space({"x": fantasia.Float(0, 1)})
+            >>> study.best_params
+            {'x': 0.5, 'kind': 'a'}
         """
 
         def change(document: Message) -> None:
@@ -189,7 +264,15 @@ class Study(Asking):
     def to_mlflow(self, experiment: str | None = None, tracking_uri: str | None = None) -> str:
         """Add a run of MLflow for each trial that ended, and return the id of the experiment.
 
-        MLflow (or mlflow-skinny) must be installed. See `fantasia_hpo.mlflow.to_mlflow`.
+        See `fantasia_hpo.mlflow.to_mlflow`.
+
+        Raises:
+            ImportError: if neither MLflow nor mlflow-skinny is installed.
+
+        Examples:
+            >>> experiment = study.to_mlflow("digits", tracking_uri="sqlite:///mlflow.db")
+            >>> experiment.isdigit()
+            True
         """
         try:
             from .mlflow import to_mlflow
@@ -203,7 +286,16 @@ class Study(Asking):
         A run has the trial's parameters, values, curve and attributes. `project` is named like the study
         unless it is given; `options` are those of `wandb.init`, such as `entity` and `mode="offline"`. The
         trial gets the label `wandb`, the id of its run: trials that have it are left out, so call this
-        again to add later ones. wandb must be installed.
+        again to add later ones.
+
+        Raises:
+            ImportError: if wandb is not installed.
+
+        Examples:
+            >>> len(study.to_wandb("digits", mode="offline"))
+            2
+            >>> study.to_wandb("digits", mode="offline")
+            []
         """
         try:
             from .wandb import to_wandb

@@ -16,6 +16,10 @@ class PruningCallback(TrainerCallback):
     `metric` is a name among the evaluation's metrics, such as `eval_loss`. The step is the epoch if
     the Trainer evaluates once an epoch, and its global step otherwise. In a training of several
     processes, `trial` is None in all but rank 0, and all of them stop.
+
+    Examples:
+        >>> from fantasia_hpo.transformers import PruningCallback
+        >>> callbacks = [PruningCallback(study.ask(), "eval_loss")]  # of transformers.Trainer(callbacks=…)
     """
 
     def __init__(self, trial: Trial | None, metric: str = "eval_loss"):

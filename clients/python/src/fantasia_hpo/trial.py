@@ -67,6 +67,11 @@ class Trial:
     `params` holds the value of each active parameter. `checkpoint` is what an earlier attempt
     reported, or the trial `predecessor` that this one continues in a study with a Fidelity. A trial
     may be used from several threads.
+
+    Examples:
+        >>> trial = study.ask()
+        >>> trial.number, sorted(trial.params)
+        (3, ['kind', 'x'])
     """
 
     _changes: tuple[str, ...] = ("params", "user_attrs", "_reported", "_step", "_action", "_reason")
@@ -126,7 +131,17 @@ class Trial:
         step: float | None = None,
         log: bool | None = None,
     ) -> float:
-        """Return the value of a declared Float. Raise SpaceError if an argument differs."""
+        """Return the value of a declared Float. In a study without declared parameters, this declares it.
+
+        Raises:
+            DeclarationError: if an argument differs from what is declared.
+            SpaceError: if the parameter's condition does not hold.
+
+        Examples:
+            >>> trial = study.ask()
+            >>> trial.suggest_float("x", -1, 1) == trial.params["x"]
+            True
+        """
         value = self._suggested(name, Float, Int)
         self._same_range(name, low=low, high=high, step=step, log=log)
         return float(value)
@@ -140,7 +155,20 @@ class Trial:
         step: int | None = None,
         log: bool | None = None,
     ) -> int:
-        """Return the value of a declared Int or Fidelity. Raise SpaceError if an argument differs."""
+        """Return the value of a declared Int or Fidelity.
+
+        In a study without declared parameters, this declares an Int.
+
+        Raises:
+            DeclarationError: if an argument differs from what is declared.
+            SpaceError: if the parameter's condition does not hold.
+
+        Examples:
+            >>> learning = fantasia.create_study(direction="minimize")
+            >>> trial = learning.ask()
+            >>> trial.suggest_int("depth", 1, 9) in range(1, 10)
+            True
+        """
         value = self._suggested(name, Int, Fidelity)
         self._same_range(name, low=low, high=high, step=step, log=log)
         return int(value)
@@ -148,8 +176,17 @@ class Trial:
     def suggest_categorical(self, name: str, choices: Sequence[Any] | None = None) -> Any:
         """Return the value of a declared Categorical, Ordinal, Bool or Fixed parameter.
 
-        Raise SpaceError if the choices are others than the declared ones. In a study of `load_study`,
+        In a study without declared parameters, this declares a Categorical. In a study of `load_study`,
         which has the text of an object, the choices give the object itself.
+
+        Raises:
+            DeclarationError: if the choices are others than the declared ones.
+            SpaceError: if the parameter's condition does not hold.
+
+        Examples:
+            >>> trial = study.ask()
+            >>> trial.suggest_categorical("kind", ["a", "b"]) == trial.params["kind"]
+            True
         """
         value = self._suggested(name, Categorical, Bool, Fixed)
         if choices is None:
@@ -170,6 +207,16 @@ class Trial:
         a value for each, or a mapping; a number is the metric that early stopping compares. Steps must
         grow; without `step` the trial's reports are counted from 1. Then ask `should_prune`. Reports are
         sent in the background, and all have arrived when the trial ends.
+
+        Raises:
+            SpaceError: for a step that is no whole number from 0, or a value that is no number.
+
+        Examples:
+            >>> trial = study.ask()
+            >>> trial.report(0.5, step=1)
+            >>> trial.report({"value": 0.25, "seconds": 3.0}, step=2)
+            >>> study.tell(trial).value
+            0.25
         """
         metrics = self.study._report(value)
         if step is not None and (whole("step", step) < 0 or whole("step", step) >= 2**63):
@@ -189,6 +236,12 @@ class Trial:
         The study's early stopping decides, after a report. It is also True when the trial was
         cancelled or handed back. The answer is that of the latest report that has been answered. After
         the 1st, 2nd, 4th, 8th and so on, this waits for the answer, so that short loops are stopped, too.
+
+        Examples:
+            >>> trial = study.ask()
+            >>> trial.report(0.5, step=1)
+            >>> trial.should_prune()  # this study has no early stopping
+            False
         """
         with self._lock:
             wait = self._reports > self._asked and self._reports & (self._reports - 1) == 0
@@ -202,6 +255,15 @@ class Trial:
         """Note something about the trial: any value of JSON, which tables and exports show.
 
         It is stored when the trial ends. All of a trial together may have 16 KiB.
+
+        Raises:
+            SpaceError: for a key or a value that cannot be stored.
+
+        Examples:
+            >>> trial = study.ask()
+            >>> trial.set_user_attr("sizes", [64, 32])
+            >>> study.tell(trial, 1.0).user_attrs
+            {'sizes': [64, 32]}
         """
         check_attribute(key, value)
         with self._lock:

@@ -18,6 +18,11 @@ def to_wandb(study: Results, project: str | None = None, **options: Any) -> list
     """Add a run for each trial that ended, and return the ids of the runs that were added.
 
     See Study.to_wandb.
+
+    Examples:
+        >>> from fantasia_hpo.wandb import to_wandb
+        >>> len(to_wandb(study, "digits", mode="offline"))
+        2
     """
     added = []
     for trial in study.trials:

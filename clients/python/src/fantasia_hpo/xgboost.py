@@ -14,6 +14,26 @@ class PruningCallback(TrainingCallback):
     """Reports a metric after each round, and ends the training where the study stops the trial.
 
     `observation` is the name of an evaluation set and a metric, such as `validation-logloss`.
+
+    Raises:
+        SpaceError: while training, if there is no such metric.
+
+    Examples:
+        >>> import numpy, xgboost
+        >>> from fantasia_hpo.xgboost import PruningCallback
+        >>> x = numpy.arange(40.0).reshape(20, 2)
+        >>> data = xgboost.DMatrix(x, label=x[:, 0] > 20)
+        >>> trial = study.ask()
+        >>> model = xgboost.train(
+        ...     {"objective": "binary:logistic"},
+        ...     data,
+        ...     num_boost_round=3,
+        ...     evals=[(data, "validation")],
+        ...     callbacks=[PruningCallback(trial, "validation-logloss")],
+        ...     verbose_eval=False,
+        ... )
+        >>> sorted(study.curve(study.tell(trial)))
+        [1, 2, 3]
     """
 
     def __init__(self, trial: Trial, observation: str):
