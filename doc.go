@@ -16,7 +16,7 @@
 //	err = study.Run(ctx, func(ctx context.Context, t *fantasia.Trial) (float64, error) {
 //		return train(ctx, rate.Of(t), width.Of(t))
 //	})
-//	best, _ := study.Best()
+//	best, err := study.Best()
 //	fmt.Println(best.Value, rate.Of(best), width.Of(best))
 //
 // # What is kept
@@ -28,13 +28,19 @@
 // parallelism may have changed, and so may the bounds of parameters. Other changes are
 // refused: see [ErrDifferent].
 //
+// # On a server
+//
+// With [Options].Server, a server leads the study in place of this process, and keeps it. All
+// processes that open a study of the same name share its trials: see package
+// github.com/fantasia-hpo/fantasia/remote.
+//
 // # Without Run
 //
 // A program that has its own loop uses [Study.Ask] and [Study.Tell] in place of [Study.Run].
 //
 // # What is not there
 //
-// A study in a program has one objective. For several objectives, programs in other languages, and
-// workers on other machines, use the coordinator:
+// A study has one objective. For several objectives, and programs in other languages, use the
+// coordinator:
 // https://github.com/fantasia-hpo/fantasia/tree/main/docs.
 package fantasia

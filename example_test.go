@@ -180,7 +180,10 @@ func ExampleStudy_Enqueue() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	for r := range study.Trials() {
+	for r, err := range study.Trials() {
+		if err != nil {
+			log.Fatal(err)
+		}
 		if r.Source == "requested" || r.Source == "added" {
 			fmt.Println(r.Source, x.Of(r), y.Of(r), r.Value)
 		}

@@ -18,14 +18,23 @@ import (
 
 // Options are the settings of a study. The zero value of each field is its default.
 type Options struct {
-	// Name is the study's name: lower-case letters, digits and dashes. Default "study".
+	// Name is the study's name: lower-case letters, digits and dashes. Default "study"; with a
+	// Server, it must be given.
 	Name string
 	// State is the path of the file that keeps the study, so that a program that is started
 	// again goes on where it was. A file beside it, with the suffix .lock, keeps other processes
 	// out. Default: the study is kept in memory only.
 	State string
+	// Server keeps the study in place of State, and leads it: see package remote. Other processes
+	// that use the same Name share the study. Default: the study is led in this process.
+	Server Server
+	// Patience is how long a call waits for a Server that does not answer, for example because
+	// it is being restarted. Evaluations go on meanwhile, and their results are kept. Minimize
+	// and Maximize wait for at most 30 seconds. Default 10 minutes.
+	Patience time.Duration
 	// Parallel is how many trials are evaluated at once. Default 1: then each suggestion uses
-	// every result, and a study with the same seed and results repeats its suggestions.
+	// every result, and a study with the same seed and results repeats its suggestions. With a
+	// Server, it is how many this process evaluates at once.
 	Parallel int
 	// Trials is how many trials to evaluate. Trials that fail or are stopped early count.
 	// Default 100.
@@ -51,7 +60,8 @@ type Options struct {
 	// log.
 	Logger *slog.Logger
 	// Progress is called after each trial has ended, one call at a time. It may use the study,
-	// except that it must not close it. Default: no calls.
+	// except that it must not close it. With a Server, it is called for the trials that this
+	// process has told or added. Default: no calls.
 	Progress func(Progress)
 	// Tracer makes a span for each evaluation of Run. Default: no spans.
 	Tracer trace.TracerProvider
@@ -84,8 +94,9 @@ type Progress struct {
 }
 
 const (
-	defaultTrials = 100
-	defaultName   = "study"
+	defaultTrials   = 100
+	defaultPatience = 10 * time.Minute
+	defaultName     = "study"
 	// metric is the name of the objective in the records.
 	metric = "value"
 	// always is how long a study without parallel trials waits for a suggestion that uses every
@@ -108,6 +119,13 @@ func (o *Options) check() error {
 	require(o.Trials >= 0, "Trials", o.Trials, "at least 1, or 0 for the default")
 	require(o.Duration >= 0, "Duration", o.Duration, "a positive duration, or 0 for none")
 	require(o.MaxFailed >= 0, "MaxFailed", o.MaxFailed, "at least 1, or 0 for no bound")
+	if o.Server != nil {
+		require(o.Name != "", "Name", `""`, "the name under which the server keeps the study")
+		require(o.State == "", "State", o.State, "none with Options.Server, which keeps the study")
+		require(o.Patience >= 0, "Patience", o.Patience, "a positive duration, or 0 for the default")
+		return errors.Join(errs...) // the server checks the rest
+	}
+	require(o.Patience == 0, "Patience", o.Patience, "none without Options.Server")
 	if _, err := lean.Entries().New(o.Algorithm.Name, o.Algorithm.Settings); err != nil {
 		errs = append(errs, fmt.Errorf("%w: Options.Algorithm: %w", ErrInvalid, err))
 	}
@@ -119,20 +137,32 @@ func (o *Options) check() error {
 	return errors.Join(errs...)
 }
 
+// logger returns where to log to.
+func (o *Options) logger() *slog.Logger {
+	if o.Logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return o.Logger
+}
+
 // earlyStopping returns the rule as a study file has it; nil if there is none.
 func (o *Options) earlyStopping() *study.EarlyStopping {
 	if o.EarlyStopping.Name == "" && len(o.EarlyStopping.Settings) == 0 {
 		return nil
 	}
-	return &study.EarlyStopping{Name: o.EarlyStopping.Name, Metric: metric, Settings: o.EarlyStopping.Settings}
+	return &study.EarlyStopping{Name: o.EarlyStopping.Name, Metric: metric, Settings: settings(o.EarlyStopping.Settings)}
+}
+
+// settings returns settings as a study file has them, which knows no empty ones.
+func settings(given map[string]any) map[string]any {
+	if len(given) == 0 {
+		return nil
+	}
+	return given
 }
 
 // definition returns the study as a study file would have it.
 func (o *Options) definition(s *Space, direction study.Direction) (*study.Study, error) {
-	wait, fallbackAfter := study.DefaultWait, study.DefaultFallbackAfter
-	if o.Parallel <= 1 {
-		wait, fallbackAfter = always, always
-	}
 	none := 0
 	d := &study.Study{
 		APIVersion: study.APIVersion, Kind: study.Kind, Metadata: study.Metadata{Name: cmp.Or(o.Name, defaultName)},
@@ -140,16 +170,26 @@ func (o *Options) definition(s *Space, direction study.Direction) (*study.Study,
 			Objective:  study.Objective{Metric: metric, Direction: direction, Take: study.DefaultTake, Goal: o.Goal},
 			Parameters: space.CloneParameters(s.params),
 			Algorithm: study.Algorithm{
-				Name: cmp.Or(o.Algorithm.Name, lean.Default), Seed: o.Seed, Settings: o.Algorithm.Settings, Wait: &wait, FallbackAfter: &fallbackAfter,
+				Name: cmp.Or(o.Algorithm.Name, lean.Default), Seed: o.Seed, Settings: settings(o.Algorithm.Settings),
 			},
 			EarlyStopping: o.earlyStopping(),
 			Budget: study.Budget{
 				MaxTrials: cmp.Or(o.Trials, defaultTrials), MaxFailedTrials: o.MaxFailed, MaxDuration: study.Duration(o.Duration),
 			},
-			Parallelism: cmp.Or(o.Parallel, 1),
-			Pool:        study.DefaultPool,
-			Trial:       study.TrialTemplate{Retries: study.Retries{Failed: &none}},
+			Trial: study.TrialTemplate{Retries: study.Retries{Failed: &none}},
 		},
+	}
+	if o.Server != nil { // several processes share it, so the rest is the server's
+		for _, c := range s.constraints {
+			d.Spec.Constraints = append(d.Spec.Constraints, c.Source)
+		}
+	} else {
+		wait, fallbackAfter := study.DefaultWait, study.DefaultFallbackAfter
+		if o.Parallel <= 1 {
+			wait, fallbackAfter = always, always
+		}
+		d.Spec.Algorithm.Wait, d.Spec.Algorithm.FallbackAfter = &wait, &fallbackAfter
+		d.Spec.Parallelism, d.Spec.Pool = cmp.Or(o.Parallel, 1), study.DefaultPool
 	}
 	var errs []error
 	for _, values := range o.Initial {

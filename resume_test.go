@@ -98,7 +98,10 @@ func (s *small) finish(t *testing.T, content []byte) {
 		t.Fatal(err)
 	}
 	ended := 0
-	for r := range u.Trials() {
+	for r, err := range u.Trials() {
+		if err != nil {
+			t.Fatal(err)
+		}
 		if r.State == fantasia.Pending || r.State == fantasia.Running || r.State == fantasia.Cancelled {
 			t.Errorf("trial %d is %s at the end", r.Number, r.State)
 		}
@@ -250,7 +253,10 @@ func TestKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer u.Close()
-	for r := range u.Trials() {
+	for r, err := range u.Trials() {
+		if err != nil {
+			t.Fatal(err)
+		}
 		if !r.State.Terminal() || told[fmt.Sprint(r.Number)] != 1 {
 			t.Errorf("trial %d is %s", r.Number, r.State)
 		}

@@ -9,8 +9,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
-
-	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // Objective evaluates a trial and returns its value. ctx ends when that of [Study.Run] does, and
@@ -35,15 +33,8 @@ func (s *Study) Run(ctx context.Context, objective Objective) error {
 		})
 	}
 	all.Wait()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch status := s.engine.Status(); {
-	case s.stopped != nil:
-		return s.stopped
-	case status.State == study.Failed:
-		return fmt.Errorf("%w: %s", ErrFailed, status.Reason)
-	case status.State.Terminal():
-		return nil
+	if err, ended := s.lead.outcome(); ended {
+		return err
 	}
 	return context.Cause(ctx)
 }

@@ -193,6 +193,11 @@ func (s *Space) Fidelity(name string, lo, hi, reduction int) Param[int] {
 // them is not active meets the constraint. holds must depend on nothing else, and may be called
 // concurrently. Unlike the parameters, constraints are not kept in the state of a study, so a
 // program must add the same ones when it opens the study again.
+//
+// A server cannot call a function. For a study on one, text must be the constraint as study files
+// have it, such as "least < most", with the names of the parameters:
+// https://github.com/fantasia-hpo/fantasia/blob/main/docs/tune/study-file.md describes them. Points
+// for which holds still returns false are not given out, but told to be infeasible.
 func (s *Space) Require(text string, holds func(Point) bool, params ...Parameter) {
 	s.mustBeOpen("constraint", text)
 	c := space.Constraint{Source: text, Holds: func(p study.Point) bool { return holds(Point{s, p}) }}

@@ -1,28 +1,15 @@
 package fantasia
 
 import (
-	"bytes"
 	"context"
-	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
-	"strconv"
-	"strings"
-	"sync"
-	"time"
+	"iter"
 
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
-	"github.com/fantasia-hpo/fantasia/coordinator/drive"
-	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/journal"
-	"github.com/fantasia-hpo/fantasia/coordinator/record"
-	"github.com/fantasia-hpo/fantasia/optimizer"
-	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/sobol"
-	"github.com/fantasia-hpo/fantasia/optimizer/registry/lean"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space"
 )
@@ -31,13 +18,18 @@ import (
 var (
 	// ErrInvalid means that an argument is wrong.
 	ErrInvalid = study.ErrInvalid
+	// ErrUnavailable means that the server of Options.Server did not answer for as long as
+	// Options.Patience allows.
+	ErrUnavailable = errors.New("the server does not answer")
+	// ErrNothing means that no trial has completed.
+	ErrNothing = errors.New("no trial has completed")
 	// ErrInUse means that another process, or another Study of this one, has the state open.
 	ErrInUse = journal.ErrInUse
 	// ErrDamaged means that the file of the state is damaged, or is none of this package.
 	ErrDamaged = journal.ErrDamaged
-	// ErrDifferent means that the file holds a study that cannot be continued with these
-	// parameters and options. The error lists the differences.
-	ErrDifferent = errors.New("the state is of a different study")
+	// ErrDifferent means that the state, or the server, holds a study that cannot be continued
+	// with these parameters and options. The error lists the differences.
+	ErrDifferent = errors.New("the study differs from the one that is kept")
 	// ErrEnded means that the study has ended, or that a trial has ended that is told.
 	ErrEnded = errors.New("ended")
 	// ErrFailed means that the study has ended without a result.
@@ -57,37 +49,39 @@ var (
 	ErrInterrupted = errors.New("interrupted")
 )
 
-// Study is a study in this process. Safe for concurrent use.
+// Study is a study in this process, or on the server of Options.Server. Safe for concurrent use.
 type Study struct {
-	space     *Space
-	parallel  int
-	seed      uint64
-	optimizer optimizer.Optimizer
-	fallback  optimizer.Optimizer
-	log       *slog.Logger
-	tracer    trace.Tracer
-	progress  func(Progress)
+	space    *Space
+	parallel int
+	tracer   trace.Tracer
+	lead     leader
+}
 
-	life   context.Context // until Close
-	cancel context.CancelFunc
-	// background counts the calls of optimisers and the timer.
-	background sync.WaitGroup
-
-	mu      sync.Mutex
-	engine  *engine.Engine
-	journal *journal.Journal
-	stopped error // why the study can do no more: ErrClosed, or a failure of the journal
-	waiting map[string]*ask
-	holding map[string]*Trial // by client, of open trials
-	timer   *time.Timer
-	wake    time.Time
-	ended   []record.Trial // of which Progress is to be called
-	calling bool           // somebody calls Progress
+// leader leads a study and keeps it: an engine in this process, or a server. Its methods are those
+// of Study with the same names, and of Trial.
+type leader interface {
+	ask(ctx context.Context) (*Trial, error)
+	tell(t *Trial, value float64, err error) error
+	// report notes what a trial has reported, and returns what instruction does.
+	report(t *Trial, step int, value float64) error
+	// instruction returns why the evaluation of a trial should end; nil if it should not.
+	instruction(t *Trial) error
+	// enqueue has a raw point evaluated, and add adds one with its value.
+	enqueue(point map[string]any) error
+	add(value float64, point map[string]any) error
+	// outcome returns how the study has ended, as Run does; nil with false if it has not.
+	outcome() (err error, ended bool)
+	best() (Result, error)
+	trials() iter.Seq2[Result, error]
+	curve(trial int) ([]Measurement, error)
+	recommended(ctx context.Context) (Recommendation, error)
+	close() error
 }
 
 // Minimize opens a study that looks for the point of a space with the smallest value, and begins
-// it if the state holds none. The error wraps ErrInvalid, ErrInUse, ErrDamaged or ErrDifferent,
-// or is that of the file system. Close the study when it is no longer needed.
+// it if the state, or the server, holds none of its name. The error wraps ErrInvalid, ErrInUse,
+// ErrDamaged, ErrDifferent or ErrUnavailable, or is that of the file system or of the server. Close
+// the study when it is no longer needed.
 func Minimize(space *Space, options Options) (*Study, error) {
 	return open(space, options, study.Minimize)
 }
@@ -106,34 +100,18 @@ func open(s *Space, o Options, direction study.Direction) (*Study, error) {
 	if err != nil {
 		return nil, err
 	}
-	algorithm, err := lean.Entries().New(o.Algorithm.Name, o.Algorithm.Settings)
-	if err != nil {
-		return nil, err // check has found none
-	}
-	u := &Study{
-		space: s, parallel: definition.Spec.Parallelism, seed: o.Seed, optimizer: algorithm, fallback: sobol.New(), log: o.Logger, progress: o.Progress,
-		journal: journal.InMemory(), waiting: map[string]*ask{}, holding: map[string]*Trial{},
-	}
-	if u.log == nil {
-		u.log = slog.New(slog.DiscardHandler)
-	}
 	provider := o.Tracer
 	if provider == nil {
 		provider = noop.NewTracerProvider()
 	}
-	u.tracer = provider.Tracer("github.com/fantasia-hpo/fantasia")
-	u.life, u.cancel = context.WithCancel(context.Background())
-	var stored *journal.Stored
-	if o.State != "" {
-		if u.journal, stored, err = journal.Open(o.State, u.log); err != nil {
-			return nil, err
-		}
+	u := &Study{space: s, parallel: max(1, o.Parallel), tracer: provider.Tracer("github.com/fantasia-hpo/fantasia")}
+	if o.Server != nil {
+		u.lead, err = openOnServer(s, &o, definition, compiled)
+	} else {
+		u.lead, err = openInProcess(s, &o, definition, compiled)
 	}
-	u.mu.Lock()
-	err = u.begin(definition, compiled, stored)
-	u.mu.Unlock()
 	if err != nil {
-		return nil, errors.Join(err, u.Close())
+		return nil, err
 	}
 	s.made = true
 	return u, nil
@@ -155,171 +133,59 @@ func (s *Space) compile(definition *study.Study) (*space.Space, error) {
 	return compiled, nil
 }
 
-// begin starts the study, or continues it as stored.
-func (s *Study) begin(definition *study.Study, compiled *space.Space, stored *journal.Stored) error {
-	_, blind := s.optimizer.(optimizer.Blind)
-	settings := engine.Settings{Blind: blind, Fallback: true, Space: func(d *study.Study) (*space.Space, error) {
-		if stored != nil && study.NewSpace(d, definition) { // the space before an edit
-			return space.New(d.Spec.Parameters, s.space.constraints, d.Spec.Initial)
-		}
-		return compiled, nil
-	}}
-	now := time.Now()
-	spec := record.Study{ID: record.NewID(rand.Reader, now), Definition: *definition, Created: now}
-	var out engine.Output
-	var err error
-	if stored == nil {
-		if s.engine, out, err = engine.New(spec, drive.IDs{}, settings, now); err != nil {
-			return err
-		}
-		out.Study = &spec
-		s.take(&out)
-		return s.stopped
+// Ask returns a trial to evaluate. Tell how it has ended. Ask waits while Options.Parallel trials
+// are open. The error wraps ErrEnded if the study has ended, or is the cause of ctx's end.
+func (s *Study) Ask(ctx context.Context) (*Trial, error) { return s.lead.ask(ctx) }
+
+// Tell ends a trial of Ask with the objective's value, or with an error as an objective of Run
+// returns it. The value is ignored if the error is not nil. When Tell returns nil, the result is
+// in the state's file, or on the server's disk. Telling a trial again that has ended is an error
+// that wraps ErrEnded. After an error that wraps ErrUnavailable, Tell can be called again with the
+// same result.
+func (s *Study) Tell(t *Trial, value float64, err error) error { return s.lead.tell(t, value, err) }
+
+// Enqueue has a point evaluated before the next suggestion. It counts towards Options.Trials. All
+// parameters that are active at the point must be given.
+func (s *Study) Enqueue(values ...Assignment) error {
+	point, err := s.space.raw(values)
+	if err != nil {
+		return err
 	}
-	if differences := study.Compatible(&stored.Study.Definition, definition); len(differences) > 0 {
-		return fmt.Errorf("%w: %s", ErrDifferent, strings.Join(differences, "; "))
-	}
-	if s.engine, out, err = engine.Load(stored.Study, stored.Status, stored.Model, stored.Trials, drive.IDs{}, settings, now); err != nil {
-		return fmt.Errorf("%w: %w", ErrDamaged, err)
-	}
-	s.take(&out)
-	s.step(engine.HandBackAll{At: now}) // nobody evaluates them any more
-	s.step(engine.Tick{At: now})
-	if spec = stored.Study; !equal(&spec.Definition, definition) {
-		spec.Definition = *definition
-		s.step(engine.Update{At: now, Study: spec})
-	}
-	return s.stopped
+	return s.lead.enqueue(point)
 }
 
-// step applies an event and carries out what follows. It returns the engine's answer, if it has
-// one. s.mu MUST be held, and s.stopped be nil.
-func (s *Study) step(event engine.Event) *engine.Answer {
-	out := s.engine.Step(event)
-	return s.take(&out)
+// Add adds a trial that was evaluated elsewhere, with its value, for the optimiser to learn from.
+// It does not count towards Options.Trials. All parameters that are active at the point must be
+// given.
+func (s *Study) Add(value float64, values ...Assignment) error {
+	point, err := s.space.raw(values)
+	if err != nil {
+		return err
+	}
+	return s.lead.add(value, point)
 }
 
-// take stores an Output, and then carries out its effects.
-func (s *Study) take(out *engine.Output) *engine.Answer {
-	if s.stopped != nil {
-		return &engine.Answer{Err: s.stopped}
-	}
-	if err := s.journal.Commit(out, s.latest); err != nil {
-		s.stop(fmt.Errorf("keep the study's state: %w", err))
-		return &engine.Answer{Err: s.stopped}
-	}
-	for _, w := range out.Warnings {
-		s.log.Warn(w, "study", s.engine.Spec().Definition.Metadata.Name)
-	}
-	for i := range out.Trials {
-		s.handOut(&out.Trials[i])
-	}
-	for i := range out.Ended {
-		s.retire(&out.Ended[i])
-	}
-	s.answer(out.Ask, s.optimizer)
-	s.answer(out.Fallback, s.fallback)
-	s.schedule(out.Wake)
-	if s.engine.Status().State.Terminal() {
-		s.release(ErrEnded)
-	}
-	return out.Answer
-}
+// Best returns the completed trial with the best value, the earliest of equal ones. The error
+// wraps ErrNothing if none has completed. If evaluations are noisy, see [Study.Recommended].
+func (s *Study) Best() (Result, error) { return s.lead.best() }
 
-// latest returns all records, to write the journal anew.
-func (s *Study) latest() *journal.Stored {
-	all := &journal.Stored{Study: s.engine.Spec(), Status: s.engine.Status(), Model: s.engine.Model()}
-	for n := 1; ; n++ {
-		t, ok := s.engine.Trial(n)
-		if !ok {
-			return all
-		}
-		all.Trials = append(all.Trials, t)
-	}
-}
+// Trials returns all trials in the order in which they were made, as they are when the loop
+// reaches them. Only a study on a server can have an error, which ends the loop.
+func (s *Study) Trials() iter.Seq2[Result, error] { return s.lead.trials() }
 
-// answer has an optimiser answer a request, in the background.
-func (s *Study) answer(request *engine.Ask, o optimizer.Optimizer) {
-	if request == nil {
-		return
-	}
-	s.background.Go(func() {
-		answer := drive.Suggest(s.life, o, s.seed, request)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if answer.At = time.Now(); s.stopped == nil {
-			s.step(answer)
-		}
-	})
-}
+// Curve returns what a trial has reported, by step; nil if it has reported nothing. Of long curves
+// at most about 1,000 points are kept, evenly. The error wraps ErrInvalid if there is no such
+// trial.
+func (s *Study) Curve(trial int) ([]Measurement, error) { return s.lead.curve(trial) }
 
-// schedule has the engine look again at a time; zero for never.
-func (s *Study) schedule(at time.Time) {
-	if at.Equal(s.wake) && s.timer != nil {
-		return
-	}
-	s.unschedule()
-	if s.wake = at; at.IsZero() {
-		return
-	}
-	s.background.Add(1)
-	s.timer = time.AfterFunc(time.Until(at), func() {
-		defer s.background.Done()
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.stopped == nil && s.wake.Equal(at) {
-			s.timer = nil
-			s.step(engine.Tick{At: time.Now()})
-		}
-	})
-}
-
-// unschedule stops the timer.
-func (s *Study) unschedule() {
-	if s.timer != nil && s.timer.Stop() {
-		s.background.Done()
-	}
-	s.timer, s.wake = nil, time.Time{}
-}
-
-// stop makes the study unusable, and ends what waits for it.
-func (s *Study) stop(why error) {
-	s.stopped = why
-	s.unschedule()
-	s.release(why)
-	for _, t := range s.holding {
-		t.end(why)
-	}
+// Recommended returns the completed trial to use if evaluations are noisy, of which the best value
+// may be luck. It may have to fit the optimiser's model. The error wraps ErrNothing, or is the
+// cause of ctx's end.
+func (s *Study) Recommended(ctx context.Context) (Recommendation, error) {
+	return s.lead.recommended(ctx)
 }
 
 // Close ends the work in the background and closes the file. Trials that are being evaluated are
-// evaluated again when the study is opened again. A study in memory is lost.
-func (s *Study) Close() error {
-	s.mu.Lock()
-	closed := errors.Is(s.stopped, ErrClosed)
-	s.stop(ErrClosed)
-	s.mu.Unlock()
-	s.cancel()
-	s.background.Wait()
-	if closed {
-		return nil
-	}
-	return s.journal.Close()
-}
-
-// client returns the name of the lowest slot that nobody uses. The records of trials hold it.
-func (s *Study) client() string {
-	for n := 1; ; n++ {
-		name := "slot-" + strconv.Itoa(n)
-		if s.waiting[name] == nil && s.holding[name] == nil {
-			return name
-		}
-	}
-}
-
-// equal reports whether two studies are the same in JSON.
-func equal(a, b *study.Study) bool {
-	first, err := json.Marshal(a)
-	second, again := json.Marshal(b)
-	return err == nil && again == nil && bytes.Equal(first, second)
-}
+// evaluated again when the study is opened again, or by another process that shares it. A study in
+// memory is lost.
+func (s *Study) Close() error { return s.lead.close() }

@@ -19,9 +19,8 @@ type ask struct {
 	done  chan struct{} // closed when one of them is set
 }
 
-// Ask returns a trial to evaluate. Tell how it has ended. Ask waits while Options.Parallel trials
-// are open. The error wraps ErrEnded if the study has ended, or is the cause of ctx's end.
-func (s *Study) Ask(ctx context.Context) (*Trial, error) {
+// ask implements leader.
+func (s *inProcess) ask(ctx context.Context) (*Trial, error) {
 	s.mu.Lock()
 	if err := s.usable(); err != nil {
 		s.mu.Unlock()
@@ -48,7 +47,7 @@ func (s *Study) Ask(ctx context.Context) (*Trial, error) {
 }
 
 // usable returns why no trial can be asked for; nil if one can.
-func (s *Study) usable() error {
+func (s *inProcess) usable() error {
 	if s.stopped != nil {
 		return s.stopped
 	}
@@ -59,13 +58,13 @@ func (s *Study) usable() error {
 }
 
 // handOut gives a trial to the call that waits for it, if one does.
-func (s *Study) handOut(t *record.Trial) {
+func (s *inProcess) handOut(t *record.Trial) {
 	attempt := t.Last()
 	if t.State != study.TrialRunning || attempt == nil || s.waiting[attempt.Worker] == nil {
 		return
 	}
 	client := attempt.Worker
-	trial := &Trial{study: s, client: client, number: t.Number, attempt: attempt.Number, at: Point{s.space, t.Point}, over: make(chan struct{})}
+	trial := &Trial{lead: s, seed: s.seed, client: client, number: t.Number, attempt: attempt.Number, at: Point{s.space, t.Point}, over: make(chan struct{})}
 	s.holding[client] = trial
 	a := s.waiting[client]
 	delete(s.waiting, client)
@@ -74,10 +73,8 @@ func (s *Study) handOut(t *record.Trial) {
 }
 
 // retire notes that a trial has ended.
-func (s *Study) retire(t *record.Trial) {
-	if s.progress != nil {
-		s.ended = append(s.ended, *t)
-	}
+func (s *inProcess) retire(t *record.Trial) {
+	s.progress.add(s.result(t))
 	if a := t.Last(); a != nil {
 		if h := s.holding[a.Worker]; h != nil && h.number == t.Number {
 			h.end(fmt.Errorf("trial %d has %w", t.Number, ErrEnded))
@@ -87,7 +84,7 @@ func (s *Study) retire(t *record.Trial) {
 }
 
 // release ends all calls that wait for a trial.
-func (s *Study) release(why error) {
+func (s *inProcess) release(why error) {
 	for client, a := range s.waiting {
 		a.err = why
 		if why == ErrEnded { //nolint:errorlint // the sentinel itself gets the reason
@@ -98,19 +95,17 @@ func (s *Study) release(why error) {
 	}
 }
 
-// Tell ends a trial of Ask with the objective's value, or with an error as an objective of Run
-// returns it. The value is ignored if the error is not nil. When Tell returns nil, the result is
-// in the state's file. Telling a trial again that has ended is an error that wraps ErrEnded.
-func (s *Study) Tell(t *Trial, value float64, err error) error {
+// tell implements leader.
+func (s *inProcess) tell(t *Trial, value float64, err error) error {
 	s.mu.Lock()
 	failed := s.told(t, value, err)
 	s.mu.Unlock()
-	s.report()
+	s.progress.tell(s.standing)
 	return failed
 }
 
 // told applies how a trial has ended. s.mu MUST be held.
-func (s *Study) told(t *Trial, value float64, err error) error {
+func (s *inProcess) told(t *Trial, value float64, err error) error {
 	if s.stopped != nil {
 		return s.stopped
 	}
@@ -147,57 +142,34 @@ func failure(reason string, err error) *messaging.Failure {
 	return &messaging.Failure{Reason: reason, Message: text[:min(len(text), messaging.MaxMessage)]}
 }
 
-// Enqueue has a point evaluated before the next suggestion. It counts towards Options.Trials. All
-// parameters that are active at the point must be given.
-func (s *Study) Enqueue(values ...Assignment) error {
-	return s.insert(values, func(point study.Point) engine.Event {
-		return engine.Enqueue{At: time.Now(), Point: point}
-	})
+// enqueue implements leader.
+func (s *inProcess) enqueue(point map[string]any) error {
+	return s.insert(engine.Enqueue{At: time.Now(), Point: point})
 }
 
-// Add adds a trial that was evaluated elsewhere, with its value, for the optimiser to learn from.
-// It does not count towards Options.Trials. All parameters that are active at the point must be
-// given.
-func (s *Study) Add(value float64, values ...Assignment) error {
-	defer s.report()
-	return s.insert(values, func(point study.Point) engine.Event {
-		return engine.Add{At: time.Now(), Point: point, Values: study.Values{value}}
-	})
+// add implements leader.
+func (s *inProcess) add(value float64, point map[string]any) error {
+	defer s.progress.tell(s.standing)
+	return s.insert(engine.Add{At: time.Now(), Point: point, Values: study.Values{value}})
 }
 
 // insert applies an event about a point.
-func (s *Study) insert(values []Assignment, event func(study.Point) engine.Event) error {
-	point, err := s.space.raw(values)
-	if err != nil {
-		return err
-	}
+func (s *inProcess) insert(event engine.Event) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.usable(); err != nil {
 		return err
 	}
-	return s.step(event(point)).Err
+	return s.step(event).Err
 }
 
-// report calls Progress for the trials that have ended, unless somebody does.
-func (s *Study) report() {
+// standing returns how the study is doing.
+func (s *inProcess) standing() (Progress, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.calling {
-		return
+	p := Progress{Ended: s.engine.Status().Counts.Ended(), Trials: s.engine.Spec().Definition.Spec.Budget.MaxTrials}
+	if best, ok := s.engine.Best(); ok {
+		p.Best = s.result(&best)
 	}
-	s.calling = true
-	for len(s.ended) > 0 {
-		t := s.ended[0]
-		s.ended = s.ended[1:]
-		status := s.engine.Status()
-		p := Progress{Trial: s.result(&t), Ended: status.Counts.Ended(), Trials: s.engine.Spec().Definition.Spec.Budget.MaxTrials}
-		if best, ok := s.engine.Best(); ok {
-			p.Best = s.result(&best)
-		}
-		s.mu.Unlock()
-		s.progress(p)
-		s.mu.Lock()
-	}
-	s.calling = false
+	return p, nil
 }
