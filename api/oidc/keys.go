@@ -185,22 +185,15 @@ func (k *keys) fetch(ctx context.Context) {
 	}
 }
 
-// get asks the issuer for its keys.
+// get reads the issuer's keys.
 func (k *keys) get(ctx context.Context) ([]jose.JSONWebKey, error) {
-	ctx = oidc.ClientContext(ctx, k.client)
-	provider, err := oidc.NewProvider(ctx, k.o.Issuer)
+	at, err := k.place(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("read the discovery document: %w", err)
+		return nil, err
 	}
-	var document struct {
-		Keys string `json:"jwks_uri"`
-	}
-	if err := provider.Claims(&document); err != nil || document.Keys == "" {
-		return nil, errors.Join(errors.New("the discovery document has no jwks_uri"), err)
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, document.Keys, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
 	if err != nil {
-		return nil, fmt.Errorf("jwks_uri is %q: %w", document.Keys, err)
+		return nil, fmt.Errorf("the address of the keys is %q: %w", at, err)
 	}
 	answer, err := k.client.Do(request)
 	if err != nil {
@@ -208,13 +201,31 @@ func (k *keys) get(ctx context.Context) ([]jose.JSONWebKey, error) {
 	}
 	defer func() { _ = answer.Body.Close() }() // it was read
 	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("read the keys: %s answered %s", document.Keys, answer.Status)
+		return nil, fmt.Errorf("read the keys: %s answered %s", at, answer.Status)
 	}
 	text, err := io.ReadAll(answer.Body)
 	if err != nil {
 		return nil, fmt.Errorf("read the keys: %w", err)
 	}
 	return parseKeys(text)
+}
+
+// place returns the address of the keys.
+func (k *keys) place(ctx context.Context) (string, error) {
+	if k.o.Keys != "" {
+		return k.o.Keys, nil
+	}
+	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, k.client), k.o.Issuer)
+	if err != nil {
+		return "", fmt.Errorf("read the discovery document: %w", err)
+	}
+	var document struct {
+		Keys string `json:"jwks_uri"`
+	}
+	if err := provider.Claims(&document); err != nil || document.Keys == "" {
+		return "", errors.Join(errors.New("the discovery document has no jwks_uri"), err)
+	}
+	return document.Keys, nil
 }
 
 // parseKeys returns the keys of a JWK set that can verify signatures. As RFC 7517 (section

@@ -35,10 +35,12 @@ var algorithms = []string{
 
 // Options configure a Verifier. Issuer, Audience and Grants are required.
 type Options struct {
-	// Issuer is the URL that tokens name as their issuer, letter by letter. Its keys are
-	// found by its discovery document. It must start with https://, unless its host is a
-	// loopback address.
+	// Issuer is the URL that tokens name as their issuer, letter by letter. It must start with
+	// https://, unless its host is a loopback address.
 	Issuer string
+	// Keys is the URL of the issuer's keys, as CheckKeys accepts it. By default they are found by
+	// the issuer's discovery document.
+	Keys string
 	// Audience is the name that tokens for this API must have in their audience.
 	Audience string
 	// Grants says what the claims of tokens grant.
@@ -68,7 +70,10 @@ var _ server.Bearers = (*Verifier)(nil)
 
 // New returns a Verifier. It does not ask the issuer.
 func New(o Options) (*Verifier, error) {
-	if err := checkIssuer(o.Issuer); err != nil {
+	if err := checkURL("issuer", o.Issuer); err != nil {
+		return nil, err
+	}
+	if err := CheckKeys(o.Issuer, o.Keys); err != nil {
 		return nil, err
 	}
 	if o.Audience == "" {
@@ -87,16 +92,29 @@ func New(o Options) (*Verifier, error) {
 	})}, nil
 }
 
-func checkIssuer(issuer string) error {
-	u, err := url.Parse(issuer)
+// CheckKeys returns an error if the keys of an issuer cannot be read from a URL, which may be empty.
+// It must start with https:// if the issuer does.
+func CheckKeys(issuer, keys string) error {
+	if keys == "" {
+		return nil
+	}
+	if strings.HasPrefix(issuer, "https:") && strings.HasPrefix(keys, "http:") {
+		return fmt.Errorf("the URL of the keys is %q; want https://, as the issuer has", keys)
+	}
+	return checkURL("URL of the keys", keys)
+}
+
+// checkURL checks the address of what is named.
+func checkURL(named, address string) error {
+	u, err := url.Parse(address)
 	if err == nil && u.User != nil {
-		return fmt.Errorf("the issuer %q has a login; want an URL without one, such as https://issuer.example.com", u.Host)
+		return fmt.Errorf("the %s %q has a login; want an URL without one, such as https://issuer.example.com", named, u.Host)
 	}
 	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "https" && u.Scheme != "http" {
-		return fmt.Errorf("the issuer is %q; want an URL such as https://issuer.example.com", issuer)
+		return fmt.Errorf("the %s is %q; want an URL such as https://issuer.example.com", named, address)
 	}
 	if ip := net.ParseIP(u.Hostname()); u.Scheme == "http" && u.Hostname() != "localhost" && !ip.IsLoopback() {
-		return fmt.Errorf("the issuer is %q; want https://, since whoever can change its keys on the way can make tokens", issuer)
+		return fmt.Errorf("the %s is %q; want https://, since whoever can change the keys on the way can make tokens", named, address)
 	}
 	return nil
 }

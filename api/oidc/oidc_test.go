@@ -504,6 +504,32 @@ func TestAnswersOfTheIssuer(t *testing.T) {
 	}
 }
 
+// With the address of the keys, the discovery document is not asked for. The API server of a cluster
+// may name an address there that its certificate does not have.
+func TestKeysAtAnAddress(t *testing.T) {
+	f := newFixture(t)
+	f.SetKeysURL("https://127.0.0.1:1/keys")
+	if _, err := f.verifier().Grant(t.Context(), f.token(nil)); connect.CodeOf(err) != connect.CodeUnavailable {
+		t.Errorf("the document's address: %v", err)
+	}
+	before := f.Asked()
+	f.options.Keys = f.URL + "/keys"
+	if _, err := f.verifier().Grant(t.Context(), f.token(nil)); err != nil || f.Asked() != before {
+		t.Errorf("%v; the document was read %d times", err, f.Asked()-before)
+	}
+	f.options.Keys = f.URL + "/none"
+	if _, err := f.verifier().Grant(t.Context(), f.token(nil)); connect.CodeOf(err) != connect.CodeUnavailable {
+		t.Errorf("an address without keys: %v", err)
+	}
+	for keys, says := range map[string]string{
+		"http://127.0.0.1:1": "as the issuer has", "issuer.example.com/keys": "the URL of the keys", "https://a:b@issuer.example.com": "has a login",
+	} {
+		if _, err := oidc.New(oidc.Options{Issuer: "https://issuer.example.com", Audience: "a", Keys: keys}); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("keys at %q: %v, want an error with %q", keys, err, says)
+		}
+	}
+}
+
 func TestOptions(t *testing.T) {
 	for issuer, ok := range map[string]bool{
 		"https://issuer.example.com": true, "https://issuer.example.com/tenant/v2": true, "http://127.0.0.1:1": true, "http://localhost:1": true, "http://[::1]:1": true,

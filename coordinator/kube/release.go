@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -21,28 +22,40 @@ const pageSize = 500
 // namespaces if none is given), so that they can be deleted when no coordinator runs
 // any more. It returns how many had the finalizer. Running coordinators ignore these
 // resources from then on; one that starts later manages them again. Studies in the
-// ledger are not changed. A cluster without the resource type is not an error.
+// ledger are not changed. A cluster without the resource type is not an error. An error in one
+// namespace, such as one that is being deleted with the rights there, does not stop the others.
 func Release(ctx context.Context, client dynamic.Interface, in []string, now time.Time) (released int, err error) {
+	var problems []error
 	for _, namespace := range namespaces(in) {
-		for next, more := "", true; more; more = next != "" {
-			list, err := client.Resource(Studies()).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: pageSize, Continue: next})
-			if apierrors.IsNotFound(err) {
-				break
-			} else if err != nil {
-				return released, fmt.Errorf("list the studies: %w", err)
-			}
-			for i := range list.Items {
-				u := &list.Items[i]
-				had, err := release(ctx, client, u.GetNamespace(), u.GetName(), now)
-				if err != nil {
-					return released, fmt.Errorf("release study %s/%s: %w", u.GetNamespace(), u.GetName(), err)
-				}
-				if had {
-					released++
-				}
-			}
-			next = list.GetContinue()
+		n, err := releaseAll(ctx, client, namespace, now)
+		if released += n; err != nil {
+			problems = append(problems, err)
 		}
+	}
+	return released, errors.Join(problems...)
+}
+
+// releaseAll removes the finalizer of the resources of a namespace, or of all namespaces if it is
+// empty.
+func releaseAll(ctx context.Context, client dynamic.Interface, namespace string, now time.Time) (released int, err error) {
+	for next, more := "", true; more; more = next != "" {
+		list, err := client.Resource(Studies()).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: pageSize, Continue: next})
+		if apierrors.IsNotFound(err) {
+			break
+		} else if err != nil {
+			return released, fmt.Errorf("list the studies of namespace %q: %w", namespace, err)
+		}
+		for i := range list.Items {
+			u := &list.Items[i]
+			had, err := release(ctx, client, u.GetNamespace(), u.GetName(), now)
+			if err != nil {
+				return released, fmt.Errorf("release study %s/%s: %w", u.GetNamespace(), u.GetName(), err)
+			}
+			if had {
+				released++
+			}
+		}
+		next = list.GetContinue()
 	}
 	return released, nil
 }

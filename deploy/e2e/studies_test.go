@@ -245,27 +245,36 @@ func TestStudies(t *testing.T) {
 	}
 }
 
+// pluginProgram returns the program as kubectl finds it.
+func (c *cluster) pluginProgram() string {
+	c.t.Helper()
+	plugin := filepath.Join(c.t.TempDir(), "kubectl-fantasia")
+	if err := os.Symlink(testenv.Build(c.t, "github.com/fantasia-hpo/fantasia/cmd/fantasia"), plugin); err != nil {
+		c.t.Fatal(err)
+	}
+	return plugin
+}
+
 // plugin shows the trials of an ended study, and the log of the one with a number, as
 // kubectl fantasia does: through the API server, with the token of the release of home.
 func (c *cluster) plugin(home *cluster, name string, number int) {
 	c.t.Helper()
-	program := testenv.Build(c.t, "github.com/fantasia-hpo/fantasia/cmd/fantasia")
-	plugin := filepath.Join(c.t.TempDir(), "kubectl-fantasia")
-	if err := os.Symlink(program, plugin); err != nil {
-		c.t.Fatal(err)
+	for want, args := range map[string][]string{"COMPLETED": {"trials", name}, "error": {"logs", name, strconv.Itoa(number)}} {
+		if out, err := c.callPlugin(home, args...); err != nil || !strings.Contains(out, want) {
+			c.t.Errorf("kubectl fantasia %q: %v, want %q in\n%s", args, err, want, out)
+		}
 	}
+}
+
+// callPlugin returns what kubectl fantasia prints in the namespace, with the token of the release of home.
+func (c *cluster) callPlugin(home *cluster, args ...string) (string, error) {
+	c.t.Helper()
 	token, err := home.token(c.t.Context())
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	for want, args := range map[string][]string{
-		"COMPLETED": {"trials", name, "--namespace", c.namespace}, "error": {"logs", name, strconv.Itoa(number), "--namespace", c.namespace},
-	} {
-		cmd := exec.CommandContext(c.t.Context(), plugin, args...)
-		cmd.Env = append(os.Environ(), "FANTASIA_TOKEN="+token, "FANTASIA_CA="+home.trust)
-		out, err := cmd.CombinedOutput()
-		if err != nil || !strings.Contains(string(out), want) {
-			c.t.Errorf("kubectl fantasia %q: %v, want %q in\n%s", args, err, want, out)
-		}
-	}
+	cmd := exec.CommandContext(c.t.Context(), c.pluginProgram(), append(args, "--namespace", c.namespace)...)
+	cmd.Env = append(os.Environ(), "FANTASIA_TOKEN="+token, "FANTASIA_CA="+home.trust)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
 }

@@ -193,17 +193,19 @@ func TestJobsOfATeam(t *testing.T) {
 	g := newTeam(home)
 	home.chart("install", fmt.Sprintf(`
 image: {tag: %[1]q}
-coordinator: {replicas: 1, resources: {requests: {cpu: 50m, memory: 64Mi}}}
+coordinator:
+  replicas: 1
+  resources: {requests: {cpu: 50m, memory: 64Mi}}%[3]s
 nats: {bundled: {persistence: {enabled: false}}}
 etcd: {bundled: {persistence: {enabled: false}}}
 poolDefaults: {resources: {requests: {cpu: 50m, memory: 64Mi}}}
 pools:
-  jobs: {slots: 3, kubejob: {allowStudyJobs: true, sidecar: true, startTimeout: 15s}}
+  jobs: {slots: 3, kubejob: {allowStudyJobs: true, sidecar: true, startTimeout: 2m}}
 studies:
   namespaces: [%[2]s]
   pools: {"*": [jobs]}
   jobs: {%[2]s: {podSecurity: restricted, serviceAccounts: [training]}}
-`, home.tag, g.namespace))
+`, home.tag, g.namespace, g.acceptTokens()))
 	home.upgradeDefinition()
 
 	g.apply("account", 1, "serviceAccountName: training", "serviceAccountName: default")
@@ -218,12 +220,15 @@ studies:
 	g.settle(4*time.Minute, "runs", func(s *kube.Status) bool { return s.State == study.Completed && s.Done == 9 })
 	g.owned("runs", 9)
 	g.plugin(g.home, "runs", 9)
+	g.ownToken("runs", 9)
 	g.timed("nine trials ran as Jobs of the team, while the worker's pod was killed")
 
 	g.apply("pruned", 4, "--steps=6", "--steps=20", "budget:", "earlyStopping: {name: threshold, settings: {upper: 0.25}}\n  budget:")
 	g.settle(3*time.Minute, "pruned", func(s *kube.Status) bool { return s.State == study.Completed })
 	g.pruned("pruned", 0.25)
 	g.timed("hopeless trials were stopped, and their Jobs deleted")
+	g.eventFiles()
+	g.timed("values arrived from event files")
 
 	g.apply("stopped", 100, "--steps=6", "--steps=600")
 	g.settle(2*time.Minute, "stopped", func(s *kube.Status) bool { return s.Counts != nil && s.Counts.Running == 3 })
@@ -231,6 +236,8 @@ studies:
 	g.erase("runs")
 	g.timed("Jobs are gone with their studies")
 
+	g.waits()
+	g.timed("what trials wait for was shown")
 	g.limit("0")
 	g.apply("starved", 1)
 	g.settle(2*time.Minute, "starved", func(s *kube.Status) bool { return s.Counts != nil && s.Counts.Failed == 1 })
@@ -244,6 +251,8 @@ studies:
 	if jobs, err := g.kube.BatchV1().Jobs(g.home.namespace).List(t.Context(), metav1.ListOptions{}); err != nil || len(jobs.Items) > 0 {
 		t.Errorf("the release's own namespace has %d Jobs (%v), want none", len(jobs.Items), err)
 	}
+	// The rights in the team's namespace go with it, so the studies there are released before.
+	home.helm("uninstall", release, "--wait", "--timeout", "2m")
 }
 
 // trialsOf returns the trials of a study of the team.

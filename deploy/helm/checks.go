@@ -24,6 +24,7 @@ func programChecks() map[string]map[string]any {
 		"poolDefaults.state.keepTrials":        {"pattern": workernode.SizePattern},
 		"poolDefaults.autoscaling.maxReplicas": {"minimum": 1},
 		"coordinator.oidc.issuer":              {"pattern": `^$|^https://[^/\s?#@]+(/[^\s?#]*)?$`},
+		"coordinator.oidc.keys":                {"pattern": `^$|^https://[^/\s?#@]+(/[^\s?#]*)?$`},
 		// Exporters silently ignore an address without a scheme.
 		"telemetry.otlpEndpoint": {"pattern": `^$|^https?://[^/\s]+`},
 	}

@@ -61,6 +61,7 @@ var differing = map[string]string{
 	"networkPolicy.dnsPorts":                          `[5353]`,
 	"networkPolicy.oidcPorts":                         `[8443]`,
 	"coordinator.oidc.issuer":                         `"https://issuer.example.com"`,
+	"coordinator.oidc.keys":                           `"https://issuer.example.com/keys"`,
 	"coordinator.oidc.grants":                         `["groups=ml write ml-"]`,
 	"coordinator.requireToken":                        `true`,
 }

@@ -26,12 +26,12 @@ func TestOIDC(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := objects(t, render(t, values("coordinator.requireToken=true", `coordinator.oidc.issuer="https://kubernetes.default.svc.cluster.local"`, "coordinator.oidc.grants="+string(text),
-		`coordinator.oidc.caConfigMap="kube-root-ca.crt"`, `networkPolicy.oidcPorts=[7443]`)...))
+		`coordinator.oidc.keys="https://kubernetes.default.svc/openid/v1/jwks"`, `coordinator.oidc.caConfigMap="kube-root-ca.crt"`, `networkPolicy.oidcPorts=[7443]`)...))
 	pod := pods(all)["Deployment/f-fantasia-coordinator"]
 	coordinator := container(t, pod, "coordinator")
 	for name, want := range map[string]string{
 		"oidc-issuer": "https://kubernetes.default.svc.cluster.local", "oidc-audience": "fantasia",
-		"oidc-grants": "/etc/fantasia/oidc/grants", "oidc-ca": "/etc/fantasia/oidc-ca/ca.crt",
+		"oidc-keys": "https://kubernetes.default.svc/openid/v1/jwks", "oidc-grants": "/etc/fantasia/oidc/grants", "oidc-ca": "/etc/fantasia/oidc-ca/ca.crt",
 	} {
 		if got := flag(t, coordinator, name); got != want {
 			t.Errorf("--%s is %q, want %q", name, got, want)

@@ -1,7 +1,7 @@
 // Command actor is a training program for end-to-end tests that follows its flags: it
 // reports the square of the parameter x at each step on stdout, into the file
-// FANTASIA_REPORT or over HTTP, fills memory, and ends as requested. On SIGTERM it
-// leaves a checkpoint and exits successfully. With --stream it does so for one trial after another. With --epochs it trains so many epochs, from
+// FANTASIA_REPORT, over HTTP or in TensorFlow's event files, fills memory, and ends as requested. On
+// SIGTERM it leaves a checkpoint and exits successfully. With --stream it does so for one trial after another. With --epochs it trains so many epochs, from
 // the one on that is saved in FANTASIA_CHECKPOINT_DIR.
 package main
 
@@ -30,6 +30,7 @@ const (
 // play holds what the flags ask for.
 type play struct {
 	report string
+	events string // folder of event files
 	steps  int
 	epochs int
 	pause  time.Duration
@@ -43,7 +44,8 @@ type play struct {
 
 func main() {
 	p := play{client: &http.Client{Timeout: time.Minute}}
-	flag.StringVar(&p.report, "report", "stdout", "stdout, file, http or none")
+	flag.StringVar(&p.report, "report", "stdout", "stdout, file, http, events or none")
+	flag.StringVar(&p.events, "events", "", "folder of the event files (logs in FANTASIA_TRIAL_DIR)")
 	flag.IntVar(&p.steps, "steps", 1, "reports")
 	flag.IntVar(&p.epochs, "epochs", 0, "epochs to reach, with a checkpoint after each")
 	flag.DurationVar(&p.pause, "pause", 0, "time before each report")
@@ -170,6 +172,8 @@ func (p *play) tell(step int) error {
 		}
 		_, err = fmt.Fprintln(f, line)
 		return errors.Join(err, f.Close())
+	case "events":
+		return p.record(step)
 	case "http":
 		return p.post("report", map[string]any{"id": p.id, "step": step, "metrics": map[string]float64{"error": p.x * p.x}}, nil)
 	}

@@ -47,6 +47,8 @@ type OIDC struct {
 	Issuer, Audience string
 	// Grants is the file of what tokens' claims grant (see server.ClaimGrants).
 	Grants string
+	// Keys is the URL of the issuer's keys; empty for that in its discovery document.
+	Keys string
 	// CA is the file of the authorities that sign the issuer's certificate; empty for the
 	// system's.
 	CA string
@@ -64,8 +66,11 @@ func (i *OIDC) verifier(next server.Bearers, log *slog.Logger) (server.Bearers, 
 			return nil, fmt.Errorf("%s is not set; want --oidc-issuer, --oidc-audience and --oidc-grants together", f.flag)
 		}
 	}
-	o := oidc.Options{Issuer: i.Issuer, Audience: i.Audience, Next: next, Logger: log}
-	var err error
+	o := oidc.Options{Issuer: i.Issuer, Audience: i.Audience, Keys: i.Keys, Next: next, Logger: log}
+	err := oidc.CheckKeys(i.Issuer, i.Keys)
+	if err != nil {
+		return nil, fmt.Errorf("--oidc-keys: %w", err)
+	}
 	if o.Grants, err = server.ReadClaimGrants(i.Grants, log); err != nil {
 		return nil, fmt.Errorf("--oidc-grants: %w", err)
 	}
@@ -91,6 +96,7 @@ func (a *APIAccess) Flags(f *pflag.FlagSet) {
 	f.StringVar(&a.OIDC.Issuer, "oidc-issuer", "", "`URL` of an issuer of OpenID Connect whose tokens are accepted too; needs --oidc-audience and --oidc-grants")
 	f.StringVar(&a.OIDC.Audience, "oidc-audience", "", "`name` that the issuer's tokens for this API have in their audience")
 	f.StringVar(&a.OIDC.Grants, "oidc-grants", "", "file of what the issuer's tokens grant, one a line: CLAIM=VALUE read|write [PREFIX,…] [QUOTA=BOUND…]")
+	f.StringVar(&a.OIDC.Keys, "oidc-keys", "", "`URL` of the issuer's keys, (default: as the issuer's discovery document says)")
 	f.StringVar(&a.OIDC.CA, "oidc-ca", "", "PEM file of the CA certificates for the issuer (default: the system's)")
 }
 

@@ -215,6 +215,7 @@ func TestAPIErrors(t *testing.T) {
 		{coordinatornode.APIAccess{OIDC: coordinatornode.OIDC{Issuer: "https://a", Audience: "a", Grants: written(t, "x")}}, ":1: "},
 		{coordinatornode.APIAccess{OIDC: coordinatornode.OIDC{Issuer: "https://a", Audience: "a", Grants: written(t, ""), CA: missing}}, "--oidc-ca"},
 		{coordinatornode.APIAccess{OIDC: coordinatornode.OIDC{Issuer: "http://a", Audience: "a", Grants: written(t, "")}}, "--oidc-issuer: "},
+		{coordinatornode.APIAccess{OIDC: coordinatornode.OIDC{Issuer: "https://a", Audience: "a", Grants: written(t, ""), Keys: "a/keys"}}, "--oidc-keys: "},
 	} {
 		if err := test.api.Options(&server.Options{}, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%+v: %v, want an error with %q", test.api, err, test.want)

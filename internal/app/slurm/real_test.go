@@ -24,11 +24,11 @@ const (
 	patience = 5 * time.Minute
 )
 
-// program appends a line when a trial begins and one when it has ended.
+// program appends a line when a trial begins and one when it has reported.
 const program = `echo "begin $FANTASIA_TRIAL $FANTASIA_ATTEMPT $CUDA_VISIBLE_DEVICES" >> "$1"
 sleep 4
-echo "end $FANTASIA_TRIAL $FANTASIA_ATTEMPT $CUDA_VISIBLE_DEVICES" >> "$1"
 echo "{\"fantasia\": {\"metrics\": {\"loss\": $2}}}"
+echo "end $FANTASIA_TRIAL $FANTASIA_ATTEMPT $CUDA_VISIBLE_DEVICES" >> "$1"
 `
 
 const studyFile = `
@@ -170,16 +170,16 @@ func TestNothingIsLostInSlurm(t *testing.T) {
 	if err != nil || !strings.Contains(string(log), "DUE TO PREEMPTION") {
 		t.Errorf("worker %s was not preempted: %s (%v)", preempted, log, err)
 	}
-	again := evaluations(t, lines)
+	again := evaluations(t, lines, placed(t, filepath.Join(state, "trials.csv")))
 	if again == 0 {
 		t.Error("no trial was handed back")
 	}
-	placed(t, filepath.Join(state, "trials.csv"))
 	t.Logf("%d trials, %d arrays of workers, %d evaluations that were handed back", trials, arrays, again)
 }
 
-// placed checks that each trial says its element of an array, the node and its one device.
-func placed(t *testing.T, path string) {
+// placed checks that each trial says its element of an array, the node and its one device. It returns the
+// number of attempts of each trial.
+func placed(t *testing.T, path string) (attempts map[string]string) {
 	t.Helper()
 	file, err := os.Open(path)
 	if err != nil {
@@ -190,42 +190,59 @@ func placed(t *testing.T, path string) {
 	if err != nil || len(rows) != 1+trials {
 		t.Fatalf("%s has %d lines (%v)", path, len(rows), err)
 	}
-	job, node, devices := slices.Index(rows[0], "job"), slices.Index(rows[0], "node"), slices.Index(rows[0], "devices")
-	if job < 0 || node < 0 || devices < 0 {
+	attempts = map[string]string{}
+	count, job, node, devices := slices.Index(rows[0], "attempts"), slices.Index(rows[0], "job"), slices.Index(rows[0], "node"), slices.Index(rows[0], "devices")
+	if count < 0 || job < 0 || node < 0 || devices < 0 {
 		t.Fatalf("the columns are %v", rows[0])
 	}
 	for _, row := range rows[1:] {
+		attempts[row[0]] = row[count]
 		if !regexp.MustCompile(`^\d+_\d+$`).MatchString(row[job]) || row[node] == "" || !regexp.MustCompile(`^[0-3]$`).MatchString(row[devices]) {
 			t.Errorf("trial %s ran in job %q on node %q with devices %q", row[0], row[job], row[node], row[devices])
 		}
 	}
+	return attempts
 }
 
-// evaluations checks that each trial has ended once, and returns how many evaluations did not end.
-func evaluations(t *testing.T, path string) (unended int) {
+// evaluations checks what the programs of all trials wrote: the last attempt of each trial, whose result counts, has
+// run to its end, no attempt has begun twice, and none while another one of its trial ran. It returns how many
+// evaluations were handed back. One of these may have reported: until a program has exited, a worker that is
+// told to end hands its trial back.
+func evaluations(t *testing.T, path string, attempts map[string]string) (again int) {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ends := map[int]int{}
+	type attempt struct{ trial, number string }
+	seen := map[attempt][]string{}
+	latest := map[string]string{} // attempt of each trial that has begun
 	for line := range strings.Lines(string(text)) {
-		var what string
-		var trial, attempt, device int
-		if n, err := fmt.Sscan(line, &what, &trial, &attempt, &device); err != nil || n != 4 {
-			t.Fatalf("%q: %v; want a trial, its attempt and its one device", line, err)
+		words := strings.Fields(line)
+		if len(words) != 4 || !regexp.MustCompile(`^[0-3]$`).MatchString(words[3]) {
+			t.Fatalf("%q: want begin or end, a trial, its attempt and its one device", line)
 		}
-		if what == "begin" {
-			unended++
-		} else {
-			unended--
-			ends[trial]++
+		a := attempt{words[1], words[2]}
+		if words[0] == "begin" {
+			latest[a.trial] = a.number
+		} else if latest[a.trial] != a.number {
+			t.Errorf("attempt %s of trial %s ends after attempt %s has begun", a.number, a.trial, latest[a.trial])
+		}
+		seen[a] = append(seen[a], words[0])
+	}
+	for a, lines := range seen {
+		counts := attempts[a.trial] == a.number
+		if whole := slices.Equal(lines, []string{"begin", "end"}); !whole && (counts || !slices.Equal(lines, []string{"begin"})) {
+			t.Errorf("attempt %s of %s of trial %s: %q", a.number, attempts[a.trial], a.trial, lines)
+		}
+		if !counts {
+			again++
 		}
 	}
-	for trial := 1; trial <= trials; trial++ {
-		if ends[trial] != 1 {
-			t.Errorf("trial %d has ended %d times", trial, ends[trial])
+	for trial, number := range attempts {
+		if seen[attempt{trial, number}] == nil {
+			t.Errorf("attempt %s of trial %s, which counts, has not begun", number, trial)
 		}
 	}
-	return unended
+	return again
 }
