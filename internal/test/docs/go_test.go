@@ -13,7 +13,7 @@ func TestGoProgram(t *testing.T) {
 	blocks, _ := split(t, "docs/tune/go.md")
 	found := false
 	for _, b := range blocks {
-		if b.language != "go" {
+		if b.language != "go" || b.options["file"] == "" { // a part of a program
 			continue
 		}
 		found = true
