@@ -5,7 +5,8 @@
     define:optuna-tpe        Optuna's TPE as it is by default
     define:optuna-tpe-group  Optuna's TPE with multivariate, group and constant_liar
 
-The studies of Fantasia wait for the optimiser as long as it takes, so that a busy machine changes no suggestion.
+The studies of Fantasia wait for the optimiser as long as it takes, so that a busy machine changes no suggestion. Needs Optuna:
+`$(clients/python/setup test)/bin/python` has it.
 """
 import contextlib
 import functools

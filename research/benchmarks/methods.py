@@ -468,7 +468,7 @@ def interval(values):
 def report(a):
     rows = read(a.files)
     print("| | evaluations | pairs | " + " | ".join((a.first, a.other)) + " | difference |\n| --- | ---: | ---: | ---: | ---: | ---: |")
-    groups = {"functions": list(FUNCTIONS), "tables": TABLES}
+    groups = {"functions": list(FUNCTIONS), "tables": TABLES} | {task: [task] for task in spaces.TASKS}
     if a.by_task:
         groups |= {task: [task] for task in (*FUNCTIONS, *TABLES)}
     for what, tasks in groups.items():
