@@ -33,6 +33,17 @@ def scores(comparison, scale, n=EVALUATIONS):
     return made
 
 
+def firsts(comparison, n=EVALUATIONS):
+    """{tuner: number of tasks on which no other has a higher mean score}, of the tasks that all have run."""
+    means = {}
+    for tuner in comparison.runs:
+        grouped = score.by_task(comparison.scores(tuner, n, "seen"))
+        means[tuner] = {task: statistics.fmean(scores) for task, scores in grouped.items()}
+    common = set.intersection(*map(set, means.values()))
+    best = {task: max(of[task] for of in means.values()) for task in common}
+    return {tuner: sum(of[task] >= best[task] - 1e-9 for task in common) for tuner, of in means.items()}
+
+
 def _by_task(runs):
     grouped = defaultdict(list)
     for (task, _), run in runs.items():
@@ -43,10 +54,10 @@ def _by_task(runs):
 
 def table(comparison, scale, n=EVALUATIONS):
     """The table of both scales, the best tuner first."""
-    by_equation, rows = scores(comparison, scale, n), []
+    by_equation, ahead, rows = scores(comparison, scale, n), firsts(comparison, n), []
     for tuner in comparison.order(n, "seen"):
         gap = comparison.gaps("hebo", tuner, n, "seen") if tuner != "hebo" else None
         mean, median = by_equation[tuner]
         row = [f"`{tuner}`", f"{comparison.mean(tuner, n, 'seen'):.1f}", report.ranged(*gap[:3], sign="+") if gap else ""]
-        rows.append([*row, f"{PAPER[tuner]:.1f}" if tuner in PAPER else "", f"{mean:.0f}", f"{median:.0f}"])
-    return report.table(["tuner", "Bayesmark's scale", "`hebo` less it", "in the paper", "equation 3, mean", "equation 3, median"], rows)
+        rows.append([*row, f"{PAPER[tuner]:.1f}" if tuner in PAPER else "", str(ahead[tuner]), f"{mean:.0f}", f"{median:.0f}"])
+    return report.table(["tuner", "Bayesmark's scale", "`hebo` less it", "in the paper", "first on", "equation 3, mean", "equation 3, median"], rows)

@@ -18,6 +18,8 @@ class EquationTest(unittest.TestCase):
         self.assertEqual(equation.scores(compared, scale), {"random": (0, 0), "hebo": (87.5, 87.5)})
         # After one evaluation it is (9 + 6) / 2 − 1 = 6.5 from which hebo is 2 and 0 away.
         self.assertAlmostEqual(equation.scores(compared, scale, 1)["hebo"][0], 100 * (1 - 1 / 6.5))
+        # hebo is better on one task, random search on the other.
+        self.assertEqual(equation.firsts(compared), {"random": 1, "hebo": 1})
 
 
 if __name__ == "__main__":
