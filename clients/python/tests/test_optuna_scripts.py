@@ -112,7 +112,7 @@ def test_script_moves_by_two_lines(
             assert trial.params.keys() == {p for p in study.space if active(study.space, p, trial.params)}
 
 
-def active(space: fantasia.Space, name: str, point: dict[str, Any]) -> bool:
+def active(space: dict[str, fantasia.Parameter], name: str, point: dict[str, Any]) -> bool:
     """Whether a parameter's conditions hold at a point."""
     when = space[name].when or {}
     return all(parent in point and point[parent] in values for parent, values in when.items())

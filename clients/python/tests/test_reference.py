@@ -156,7 +156,7 @@ def test_name_has_an_example(name: str) -> None:
 
 def named(name: str) -> list[Public]:
     """Return what a docstring calls by a name; the members of Study are in several classes."""
-    names = {name, re.sub(r"^Study\.", "Asking.", name), re.sub(r"^Study\.", "Results.", name)}
+    names = {name, *(re.sub(r"^Study\.", f"{part}.", name) for part in ("Asking", "Results", "Reading"))}
     return [p for p in PUBLIC.values() if p.name in names or f"{p.module}.{p.name}" in names]
 
 

@@ -19,8 +19,9 @@ from ._fork import renew_after_fork
 from ._heartbeat import Heartbeat
 from ._learned import LearnedSpace
 from ._learning import LearningTrial
+from ._reading import SERVICE
 from ._reports import Report, Reports
-from ._results import SERVICE, Results
+from ._results import Results
 from ._server import connect
 from ._values import MESSAGE_BYTES, REASON_BYTES, Value, cut, metrics_of, number, seconds, to_bytes
 from .parameters import Parameter, decode_point, encode_point
