@@ -160,6 +160,10 @@ func TestDamagedFiles(t *testing.T) {
 			clear(b[page*4096 : (page+1)*4096])
 			return b
 		}, ""},
+		{"a member whose id is no number", "snap/db", func(b []byte) []byte { return identify(b, func(byte) byte { return 'x' }) }, "not the id of a member"},
+		{"a member under another id", "snap/db", func(b []byte) []byte {
+			return identify(b, func(last byte) byte { return "10"[max(0, strings.IndexByte("01", last))] })
+		}, "want the JSON of this member"},
 		{"a log that was cut off", "wal/*.wal", func(b []byte) []byte { return b[:100_000] }, "it was cut off"},
 		{"a log file before the last that was cut off between two records", "wal/0000000000000000-*.wal", func(b []byte) []byte {
 			at := 0
@@ -196,6 +200,20 @@ func TestDamagedFiles(t *testing.T) {
 				t.Errorf("%v; want damage of %s: %s", err, path, test.want)
 			}
 		})
+	}
+}
+
+// identify changes the last letter of the key of each version of a member in a database. The
+// value follows its key.
+func identify(b []byte, change func(last byte) byte) []byte {
+	for at, part := 0, []byte(`{"id":`); ; {
+		next := bytes.Index(b[at:], part)
+		if next < 0 {
+			return b
+		}
+		at += next
+		b[at-1] = change(b[at-1])
+		at += len(part)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -40,7 +41,9 @@ func (m *model) add(bucket, key, value []byte) error {
 		return m.addRecord(r, main, sub)
 	case "meta":
 		return m.addMeta(string(key), value)
-	case "members", "cluster":
+	case "members", "members_removed":
+		return m.member(string(bucket), string(key), value)
+	case "cluster":
 		if string(key) == "clusterVersion" {
 			return m.version(string(key), value)
 		}
@@ -51,6 +54,25 @@ func (m *model) add(bucket, key, value []byte) error {
 		if len(key) != 8 {
 			return m.damage("the entry %x of bucket lease is not a lease's", key)
 		}
+	}
+	return nil
+}
+
+// member checks an entry whose key is the id of a member, which etcd reads as a hexadecimal number. A present
+// member says the same id in its JSON.
+func (m *model) member(bucket, key string, value []byte) error {
+	id, err := strconv.ParseUint(key, 16, 64)
+	if err != nil {
+		return m.damage("the entry %q of bucket %s is not the id of a member", key, bucket)
+	}
+	if bucket != "members" {
+		return nil
+	}
+	var member struct {
+		ID uint64 `json:"id"`
+	}
+	if err := json.Unmarshal(value, &member); err != nil || member.ID != id {
+		return m.damage("the entry %q of bucket %s is %q, want the JSON of this member", key, bucket, value)
 	}
 	return nil
 }
