@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
+	"os"
 	"slices"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
@@ -98,6 +100,22 @@ func Open(path string, log *slog.Logger) (*Journal, *Stored, error) {
 		return nil, nil, errors.Join(err, file.Close())
 	}
 	return j, stored, nil
+}
+
+// Is reports whether a file is a journal, by its first line.
+func Is(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = file.Close() }() // nothing was written
+	first := make([]byte, len(magic)+1)
+	_, err = io.ReadFull(file, first)
+	return err == nil && string(first) == magic+"\n"
 }
 
 // Read returns what the records of a journal's content hold; nil if no study was begun. Bytes at

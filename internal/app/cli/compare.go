@@ -94,7 +94,7 @@ type origin struct {
 func (r *remote) places(cmd *cobra.Command, args []string) (list []origin, err error) {
 	var states []string
 	if r.state != "" {
-		if err := directory(cmd, r.state); err != nil {
+		if err := readable(cmd, r.state); err != nil {
 			return nil, err
 		}
 		if states, err = local.States(r.state); err != nil {

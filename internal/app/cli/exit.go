@@ -11,6 +11,7 @@ import (
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/journal"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -76,6 +77,15 @@ func arguments(cmd *cobra.Command, args []string) error {
 func directory(cmd *cobra.Command, path string) error {
 	if info, err := os.Stat(path); err == nil && !info.IsDir() {
 		return usagef(cmd, "--state is %q, which is not a directory", path)
+	}
+	return nil
+}
+
+// readable returns a usage error if what --state names is a file that is not the state of a Go
+// program.
+func readable(cmd *cobra.Command, path string) error {
+	if info, err := os.Stat(path); err == nil && !info.IsDir() && !journal.Is(path) {
+		return usagef(cmd, "--state is %q, which is neither a directory nor the state file of a Go program", path)
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ func (r *remote) stateFlag(c *cobra.Command) {
 	if r.cluster != nil {
 		return
 	}
-	help := "read from the state `DIRECTORY` of fantasia run or serve instead of a server"
+	help := "read the state at `PATH`, of fantasia run, serve or a Go program, not a server"
 	if strings.Contains(c.Use, " STUDY") {
 		help += "; STUDY may then be left out"
 	}
@@ -40,7 +40,7 @@ func (r *remote) reads(c *cobra.Command) *cobra.Command {
 
 // local makes a client of what answers for a state directory.
 func (r *remote) local(cmd *cobra.Command) (client service, done func(), err error) {
-	if err := directory(cmd, r.state); err != nil {
+	if err := readable(cmd, r.state); err != nil {
 		return nil, nil, err
 	}
 	c, err := local.Connect(cmd.Context(), r.state)
@@ -72,7 +72,7 @@ func (r *remote) studyIn(cmd *cobra.Command, args []string, others int) (name st
 	if _, err := studyName(cmd, cmp.Or(name, "any")); err != nil {
 		return "", nil, err
 	}
-	if err := directory(cmd, r.state); err != nil {
+	if err := readable(cmd, r.state); err != nil {
 		return "", nil, err
 	}
 	states, err := local.States(r.state)

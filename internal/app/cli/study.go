@@ -129,7 +129,7 @@ func (r *remote) studies(cmd *cobra.Command, labels map[string]string) (studies 
 		err = list()
 		return studies, err
 	}
-	if err := directory(cmd, r.state); err != nil {
+	if err := readable(cmd, r.state); err != nil {
 		return nil, err
 	}
 	states, err := local.States(r.state)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/coordinator/journal"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/internal/base/httpserve"
@@ -34,10 +35,10 @@ var (
 	ErrLongPath = errors.New("the path is too long for a socket")
 )
 
-// States returns the state directories below dir: dir itself if it is one, otherwise
-// those among its subdirectories. It fails with ErrNoState if there is none.
+// States returns the state directories below dir: dir itself if it is one, or the journal of a
+// Go program, otherwise those among its subdirectories. It fails with ErrNoState if there is none.
 func States(dir string) ([]string, error) {
-	if isState(dir) {
+	if isState(dir) || journal.Is(dir) {
 		return []string{dir}, nil
 	}
 	entries, err := os.ReadDir(dir)
@@ -72,9 +73,12 @@ type Connection struct {
 }
 
 // Connect connects to the run that uses a state directory or, if there is none, serves
-// the directory from this process. It fails with ErrNoState if the directory holds no
+// the directory from this process. It also serves the journal of a Go program, as it is now. It fails with ErrNoState if the directory holds no
 // study, and with ErrHeld if a process uses the directory but does not answer.
 func Connect(ctx context.Context, state string) (*Connection, error) {
+	if journal.Is(state) {
+		return serveJournal(state)
+	}
 	if !isState(state) {
 		return nil, fmt.Errorf("read %s: %w", state, ErrNoState)
 	}
@@ -169,7 +173,7 @@ func (n *node) answer() error {
 
 // handler answers questions about the study; idle means that no run has the directory open.
 func (n *node) handler(idle bool) (http.Handler, error) {
-	path, handler, err := server.New(&kept{n: n, idle: idle}, server.Options{ReadOnly: errReadOnly, Logger: n.log})
+	path, handler, err := server.New(&kept{from: inState{n}, idle: idle}, server.Options{ReadOnly: errReadOnly, Logger: n.log})
 	if err != nil {
 		return nil, fmt.Errorf("serve the state: %w", err)
 	}

@@ -19,22 +19,62 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// kept serves the study of a state directory through the API.
+// kept serves the study of a state directory, or of a journal, through the API.
 type kept struct {
 	server.Writer // nil: errReadOnly refuses its calls
-	n             *node
+	from          source
 	// idle means that no run has the directory open.
 	idle bool
 }
 
 var _ server.Backend = (*kept)(nil)
 
+// source is where studies are kept.
+type source interface {
+	// place names it, for messages.
+	place() string
+	studies(ctx context.Context) ([]ledger.Summary, error)
+	// read reads a study by its id, without a recommendation.
+	read(ctx context.Context, id string) (*Result, error)
+	trial(ctx context.Context, id string, number int) (record.Trial, error)
+	// curve returns what a trial has reported; nil if it has reported nothing.
+	curve(ctx context.Context, id string, number int) (*curve.Curve, error)
+	// dirOf returns the directory of the worker that ran an attempt, which has its logs.
+	dirOf(a *record.Attempt) (string, error)
+	// damaged explains an error of a damaged record.
+	damaged(err error) error
+}
+
+// inState is a state directory.
+type inState struct{ *node }
+
+var _ source = inState{}
+
+func (s inState) place() string { return s.o.State }
+
+func (s inState) studies(ctx context.Context) ([]ledger.Summary, error) {
+	return s.ledger.Studies(ctx)
+}
+
+func (s inState) read(ctx context.Context, id string) (*Result, error) {
+	r, _, err := s.load(ctx, id)
+	return r, err
+}
+
+func (s inState) trial(ctx context.Context, id string, number int) (record.Trial, error) {
+	return s.ledger.Trial(ctx, id, number)
+}
+
+func (s inState) curve(ctx context.Context, id string, number int) (*curve.Curve, error) {
+	return s.ledger.Curve(ctx, id, number)
+}
+
 // errReadOnly refuses changes.
 var errReadOnly = fmt.Errorf("%w: a study of fantasia run is read-only; to change it, edit its file and run it again", study.ErrPrecondition)
 
 // study loads the study with the name or id; "" means the only one.
 func (k *kept) study(ctx context.Context, nameOrID string) (*Result, error) {
-	all, err := k.n.ledger.Studies(ctx)
+	all, err := k.from.studies(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -42,12 +82,12 @@ func (k *kept) study(ctx context.Context, nameOrID string) (*Result, error) {
 		return nameOrID == "" || s.Study.ID == nameOrID || s.Study.Definition.Metadata.Name == nameOrID
 	})
 	if i < 0 {
-		return nil, fmt.Errorf("%w: study %q is not in %s", study.ErrNotFound, nameOrID, k.n.o.State)
+		return nil, fmt.Errorf("%w: study %q is not in %s", study.ErrNotFound, nameOrID, k.from.place())
 	}
 	if err := all[i].Err; err != nil {
-		return nil, k.n.damaged(err)
+		return nil, k.from.damaged(err)
 	}
-	r, _, err := k.n.load(ctx, all[i].Study.ID)
+	r, err := k.from.read(ctx, all[i].Study.ID)
 	if err == nil && k.idle && !r.Status.State.Terminal() {
 		interrupt(r)
 	}
@@ -80,7 +120,7 @@ func interrupt(r *Result) {
 
 // Studies implements server.Backend.
 func (k *kept) Studies(ctx context.Context, after string, limit int) ([]server.Study, error) {
-	all, err := k.n.ledger.Studies(ctx)
+	all, err := k.from.studies(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +234,7 @@ func (k *kept) Measurements(ctx context.Context, nameOrID string, number int) (c
 	if err != nil {
 		return found, err
 	}
-	c, err := k.n.ledger.Curve(ctx, r.Study.ID, number)
+	c, err := k.from.curve(ctx, r.Study.ID, number)
 	if err != nil || c == nil {
 		return found, err
 	}

@@ -39,7 +39,7 @@ func (k *kept) tailLogs(ctx context.Context, nameOrID string, number int, o coor
 	if err != nil {
 		return err
 	}
-	dir, err := k.n.dirOf(a)
+	dir, err := k.from.dirOf(a)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (k *kept) tailLogs(ctx context.Context, nameOrID string, number int, o coor
 		}
 		// Read the trial before its logs, so that everything its program wrote before the
 		// end is sent.
-		t, err := k.n.ledger.Trial(ctx, id.Study, number)
+		t, err := k.from.trial(ctx, id.Study, number)
 		if err != nil {
 			return err
 		}

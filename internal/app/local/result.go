@@ -50,9 +50,18 @@ func (n *node) load(ctx context.Context, id string) (*Result, *engine.Engine, er
 	if err != nil {
 		return nil, nil, n.damaged(fmt.Errorf("read the results: %w", err))
 	}
+	r, e, err := resultOf(stored)
+	if err != nil {
+		return nil, nil, n.damaged(err)
+	}
+	return r, e, nil
+}
+
+// resultOf returns what the records of a study hold, without a recommendation.
+func resultOf(stored *ledger.Records) (*Result, *engine.Engine, error) {
 	e, _, err := engine.Load(stored.Study, stored.Status, stored.Model, stored.Trials, nil, engine.Settings{Space: celspace.Of}, time.Now())
 	if err != nil {
-		return nil, nil, n.damaged(fmt.Errorf("read the results: %w: %w", ledger.ErrCorrupt, err))
+		return nil, nil, fmt.Errorf("read the results: %w: %w", ledger.ErrCorrupt, err)
 	}
 	r := &Result{Study: stored.Study, Status: stored.Status}
 	for i := range stored.Trials {

@@ -290,7 +290,7 @@ func TestPointsAreOfTheSpace(t *testing.T) {
 		size := fantasia.OneOf(space, "size", []int{8, 16, 32})
 		fine := space.Bool("fine", fantasia.When(kind, "b"))
 		space.Require("least < most", func(p fantasia.Point) bool { return least.Of(p) < most.Of(p) }, least, most)
-		u := b.minimize(t, space, fantasia.Options{Trials: 20, Algorithm: random})
+		u := b.minimize(t, space, fantasia.Options{Trials: 12, Algorithm: random})
 		check := func(at fantasia.At, values map[string]any) {
 			if least.Of(at) >= most.Of(at) {
 				t.Errorf("the point %v does not meet the constraint", values)
@@ -321,7 +321,7 @@ func TestPointsAreOfTheSpace(t *testing.T) {
 func TestEnqueueAddAndRecommend(t *testing.T) {
 	each(t, func(t *testing.T, b binding) {
 		space, x := line()
-		u := b.minimize(t, space, fantasia.Options{Trials: 8, Algorithm: fantasia.Algorithm{Name: "gp"}})
+		u := b.minimize(t, space, fantasia.Options{Trials: 4, Algorithm: fantasia.Algorithm{Name: "gp"}})
 		if err := errors.Join(u.Enqueue(x.Is(0.25)), u.Add(9, x.Is(0.75))); err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,101 @@
+package cli_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	library "github.com/fantasia-hpo/fantasia"
+	"github.com/fantasia-hpo/fantasia/internal/app/cli"
+)
+
+// The commands that read a study read the state file of a Go program, too, while the program has it
+// open.
+func TestStateOfAGoProgram(t *testing.T) {
+	dir := t.TempDir()
+	state := filepath.Join(dir, "batches.study")
+	space := library.NewSpace()
+	x := space.Float("x", 0, 1)
+	u, err := library.Minimize(space, library.Options{Name: "batches", State: state, Trials: 6, Algorithm: library.Algorithm{Name: "random"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Close()
+	for n := range 3 {
+		trial, err := u.Ask(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		value, failed := 0.25*float64(n+1), error(nil)
+		if n == 1 {
+			failed = errors.New("no such batch")
+		}
+		if err := errors.Join(trial.Report(1, x.Of(trial)), u.Tell(trial, value, failed)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page := filepath.Join(dir, "report.html")
+	for _, test := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"study", "list"}, []string{"batches", "RUNNING"}},
+		{[]string{"study", "get"}, []string{"batches", "minimize", "0.25"}},
+		{[]string{"study", "get", "batches", "-o", "json"}, []string{`"study": "batches"`}},
+		{[]string{"trial", "list"}, []string{"COMPLETED", "FAILED"}},
+		{[]string{"trial", "get", "2"}, []string{"no such batch"}},
+		{[]string{"study", "export", "--format", "csv"}, []string{"0.25", "0.75"}},
+		{[]string{"report", "-o", page}, []string{"written"}},
+	} {
+		code, out := fantasia(t, append(test.args, "--state", state)...)
+		for _, want := range test.want {
+			if code != cli.ExitOK || !strings.Contains(out, want) {
+				t.Errorf("fantasia %s: exit code %d, want 0 and %q in\n%s", strings.Join(test.args, " "), code, want, out)
+			}
+		}
+	}
+	if html, err := os.ReadFile(page); err != nil || !bytes.Contains(html, []byte("batches")) {
+		t.Errorf("the report: %v", err)
+	}
+	content, err := os.ReadFile(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content[len(content)/2] ^= 1
+	if err := os.WriteFile(page, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, out := fantasia(t, "study", "get", "--state", page); code != cli.ExitError || !strings.Contains(out, page+": the file is damaged") {
+		t.Errorf("a damaged file: exit code %d with %s", code, out)
+	}
+	if code, out := fantasia(t, "trial", "logs", "1", "--state", state); code == cli.ExitOK || !strings.Contains(out, "no logs") {
+		t.Errorf("logs: exit code %d with %s", code, out)
+	}
+}
+
+// A file that is something else is refused, and so is one that holds no study yet.
+func TestFileThatIsNoState(t *testing.T) {
+	dir := t.TempDir()
+	for name, test := range map[string]struct {
+		content, want string
+		code          int
+	}{
+		"text":  {"name: batches\n", "neither a directory nor the state file of a Go program", cli.ExitUsage},
+		"empty": {"", "neither a directory nor the state file of a Go program", cli.ExitUsage},
+		"begun": {"fantasia journal 1\n", "no study is kept there", cli.ExitUsage},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(dir, name)
+			if err := os.WriteFile(path, []byte(test.content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			code, out := fantasia(t, "study", "get", "--state", path)
+			if code != test.code || !strings.Contains(out, test.want) || !strings.Contains(out, path) {
+				t.Errorf("exit code %d, want %d with %q and the file's name in\n%s", code, test.code, test.want, out)
+			}
+		})
+	}
+}

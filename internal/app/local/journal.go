@@ -1,0 +1,76 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+
+	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/coordinator/curve"
+	"github.com/fantasia-hpo/fantasia/coordinator/journal"
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/base/httpserve"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// inJournal is what the journal of a Go program held when it was read.
+type inJournal struct {
+	path   string
+	stored *journal.Stored
+}
+
+var _ source = (*inJournal)(nil)
+
+// serveJournal serves the study of a journal. A program may have it open: what that writes later
+// is not seen.
+func serveJournal(path string) (*Connection, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the state of a Go program: %w", err)
+	}
+	stored, err := journal.Read(content)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	if stored == nil {
+		return nil, fmt.Errorf("read %s: %w", path, ErrNoState)
+	}
+	apiPath, handler, err := server.New(&kept{from: &inJournal{path, stored}}, server.Options{ReadOnly: errJournal, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, fmt.Errorf("serve %s: %w", path, err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle(apiPath, handler)
+	return &Connection{Transport: httpserve.InProcess{Handler: mux}, Close: func() error { return nil }}, nil
+}
+
+// errJournal refuses changes.
+var errJournal = fmt.Errorf("%w: the state of a Go program is read-only; to change the study, change the program and run it again", study.ErrPrecondition)
+
+func (j *inJournal) place() string { return j.path }
+
+func (j *inJournal) studies(context.Context) ([]ledger.Summary, error) {
+	return []ledger.Summary{{Study: j.stored.Study, Status: j.stored.Status}}, nil
+}
+
+func (j *inJournal) read(context.Context, string) (*Result, error) {
+	r, _, err := resultOf(&ledger.Records{Study: j.stored.Study, Status: j.stored.Status, Model: j.stored.Model, Trials: j.stored.Trials})
+	return r, err
+}
+
+func (j *inJournal) trial(_ context.Context, _ string, number int) (record.Trial, error) {
+	return j.stored.Trials[number-1], nil // the caller has found it before
+}
+
+func (j *inJournal) curve(_ context.Context, _ string, number int) (*curve.Curve, error) {
+	return j.stored.Curve(number)
+}
+
+func (j *inJournal) dirOf(*record.Attempt) (string, error) {
+	return "", fmt.Errorf("%w: trials in a Go program have no logs of their own", study.ErrNotFound)
+}
+
+func (j *inJournal) damaged(err error) error { return fmt.Errorf("%s: %w", j.path, err) }
