@@ -15,6 +15,7 @@ import pytest
 from conftest import ROOT
 
 import fantasia_hpo as fantasia
+from fantasia_hpo._heartbeat import Heartbeat
 
 SOURCE = ROOT / "clients/python/src/fantasia_hpo"
 PAGES = ROOT / "clients/python/reference"
@@ -43,6 +44,14 @@ MARKS = {
     "torch": [pytest.mark.torch, pytest.mark.slow],
     "": [],
 }
+GIVEN = {
+    "Evaluator",
+    "FantasiaSearchCV",
+    "ServerError",
+    "Trial",
+    "WorkerTrial",
+}  # made by the client, or like a library's
+SEE = r"See (?:fantasia_hpo\.)?`?(\w[\w.]*\w)"
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -148,7 +157,7 @@ def test_name_has_an_example(name: str) -> None:
         return
     if p.owner and re.search(rf"\b{p.node.name}\b", examples(ast.get_docstring(p.owner) or "")):
         return
-    seen = re.search(r"See (?:fantasia_hpo\.)?`?(\w[\w.]*\w)", p.doc)
+    seen = re.search(SEE, p.doc)
     assert seen, f"no example, neither its own nor its class's, and no other name to see, in {p.doc!r}"
     others = [other for other in named(seen[1]) if other.doc != p.doc]
     assert any(examples(other.doc) for other in others), f"no example in {seen[1]}"
@@ -158,6 +167,31 @@ def named(name: str) -> list[Public]:
     """Return what a docstring calls by a name; the members of Study are in several classes."""
     names = {name, *(re.sub(r"^Study\.", f"{part}.", name) for part in ("Asking", "Results", "Reading"))}
     return [p for p in PUBLIC.values() if p.name in names or f"{p.module}.{p.name}" in names]
+
+
+def arguments(node: Definition) -> list[str]:
+    """Return the names of what a function takes, or what makes a class; the fields of a dataclass."""
+    if isinstance(node, ast.ClassDef):
+        fields = [
+            c.target.id for c in node.body if isinstance(c, ast.AnnAssign) and isinstance(c.target, ast.Name)
+        ]
+        made = next((c for c in node.body if isinstance(c, Function) and c.name == "__init__"), None)
+        found = (arguments(made) if made else []) + fields
+    else:
+        given = node.args
+        found = [a.arg for a in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    return [name for name in found if name != "self" and not name.startswith("_")]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_name_says_what_its_arguments_are(name: str) -> None:
+    p = PUBLIC[name]
+    if of_library(p) or p.name in GIVEN:
+        return
+    said = p.doc + (ast.get_docstring(p.owner) or "" if p.owner else "")
+    for seen in re.findall(SEE, p.doc):
+        said += "".join(other.doc for other in named(seen))
+    assert [one for one in arguments(p.node) if not re.search(rf"\b{one}\b", said)] == []
 
 
 def raised(node: ast.AST) -> Iterator[str]:
@@ -187,6 +221,14 @@ def runnable() -> list[Any]:
 @pytest.fixture
 def example(storage: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
     """Yield the names that examples have: what the first page of the reference makes."""
+    opened: list[tuple[Heartbeat, fantasia.Trial]] = []
+    add = Heartbeat.add
+
+    def noted(self: Heartbeat, trial: fantasia.Trial, lease: float) -> None:
+        opened.append((self, trial))
+        add(self, trial, lease)
+
+    monkeypatch.setattr(Heartbeat, "add", noted)
     monkeypatch.chdir(storage)
     monkeypatch.setenv("KERAS_BACKEND", "jax")
     monkeypatch.setenv("FANTASIA_PROGRAM", os.environ["FANTASIA_PROGRAM"])  # an example changes it
@@ -195,6 +237,8 @@ def example(storage: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str
     exec(code, names)
     yield names
     monkeypatch.undo()
+    for heartbeat, trial in opened:
+        heartbeat.remove(trial)
     for study in fantasia.study_names(storage / ".fantasia"):  # else the server would go on with all of them
         fantasia.delete_study(study, storage / ".fantasia")
 

@@ -166,7 +166,7 @@ class Asking(Results):
         return self._record(answer["trial"])
 
     def release(self, trial: Trial, *, checkpoint: str = "", reason: str = "") -> None:
-        """Hand a trial back, so that it is given out again. This is not a failure.
+        """Hand a trial back, so that it is given out again, from `checkpoint` on. This is not a failure.
 
         Examples:
             >>> trial = study.ask()
@@ -207,7 +207,8 @@ class Asking(Results):
         Active parameters that it leaves out are drawn at random. While a study does not know one of the
         parameters, as it was created without them, the point waits for the next trial of this process, and
         the trial that is returned has the number 0. With `skip_if_exists`, a trial that
-        has these values already is returned in place of a new one.
+        has these values already is returned in place of a new one. `labels` and `note` are for people, and
+        `user_attrs` are those of Trial.set_user_attr.
 
         Raises:
             SpaceError: if a value is not in the space.
@@ -259,6 +260,8 @@ class Asking(Results):
         note: str = "",
     ) -> FrozenTrial:
         """Add a trial that was evaluated elsewhere, so that the optimiser learns from it.
+
+        `params` has all active parameters, `value` is that of `tell`. `labels` and `note` are for people.
 
         Raises:
             SpaceError: if a value is not in the space, or the objective's metric is missing.

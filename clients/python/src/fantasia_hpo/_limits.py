@@ -12,7 +12,7 @@ from .errors import SpaceError
 
 @dataclass(frozen=True)
 class Limit:
-    """A bound of `create_study(limits=…)`, such as `Limit("memory_mb", max=512)`.
+    """A bound of `create_study(limits=…)` on a metric, such as `Limit("memory_mb", max=512)`.
 
     Exactly one of `max` and `min` is given. The bound itself is within the limit.
 

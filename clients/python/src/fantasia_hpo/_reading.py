@@ -105,7 +105,7 @@ class Reading:
         return self._records("ListTrials", request)
 
     def get_trial(self, number: int) -> FrozenTrial:
-        """Return one trial.
+        """Return the trial with this number.
 
         Raises:
             NotFoundError: if there is none.

@@ -27,7 +27,7 @@ _OPEN_BUDGET = 1000
 
 @dataclass(frozen=True)
 class Algorithm:
-    """The optimiser and its settings, as docs/internals/optimiser.md lists them.
+    """The name of the optimiser and its settings, as docs/internals/optimiser.md lists them.
 
     Examples:
         >>> algorithm = fantasia.Algorithm("hebo", {"initial": 10})
@@ -42,7 +42,7 @@ class Algorithm:
 
 @dataclass(frozen=True)
 class EarlyStopping:
-    """The rule that stops trials early, and its settings, as docs/tune/early-stopping.md lists them.
+    """The name of the rule that stops trials early, and its settings; docs/tune/early-stopping.md has them.
 
     `metric` is the reported metric that is compared; by default the study's.
 
@@ -99,7 +99,12 @@ def create_study(
     is its value. `goal` ends the study when a trial's value is as good or, of several objectives, when
     their front has this hypervolume. `labels` and `note` are for people; `labels` have the form of
     Kubernetes' labels.
-    `max_trials` bounds the study's trials; without it, `optimize` runs as many as it is asked for.
+
+    `algorithm` is an optimiser's name or an Algorithm, and `seed` is its seed, by default a random one.
+    `early_stopping` is the name of a rule or an EarlyStopping; by default no trial is stopped early.
+    `max_trials` bounds the study's trials; without it, `optimize` runs as many as it is asked for. The study
+    also ends after `max_duration`, and fails after `max_failed_trials`. `retries` is how many more attempts
+    a trial gets, by why it ended: `{"lost": 2, "timeout": 0, "failed": 0}` by default.
     `token` and `ca` (a file) are for a server that needs them; by default FANTASIA_TOKEN and
     FANTASIA_CA. `study_name` is Optuna's word for `name`.
 
@@ -207,7 +212,7 @@ def load_study(
     ca: str | None = None,
     study_name: str | None = None,
 ) -> Study:
-    """Return the study of that name. The other arguments are those of create_study.
+    """Return the study of that name. `storage`, `token`, `ca` and `study_name` are those of create_study.
 
     Raises:
         NotFoundError: if there is none.
@@ -232,7 +237,9 @@ def delete_study(
     ca: str | None = None,
     study_name: str | None = None,
 ) -> None:
-    """Delete a study and its trials, also if it is running. The other arguments are those of create_study.
+    """Delete a study and its trials, also if it is running.
+
+    `storage`, `token`, `ca` and `study_name` are those of create_study.
 
     Raises:
         NotFoundError: if there is none.
@@ -249,7 +256,7 @@ def delete_study(
 def study_names(
     storage: str | os.PathLike[str] | None = None, *, token: str | None = None, ca: str | None = None
 ) -> list[str]:
-    """Return the names of all studies.
+    """Return the names of all studies. `storage`, `token` and `ca` are those of create_study.
 
     Examples:
         >>> study.name in fantasia.study_names()

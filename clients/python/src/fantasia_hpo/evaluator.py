@@ -53,7 +53,7 @@ class WorkerTrial:
         self._send(step=self._step, metrics=self._metrics(value))
 
     def save_checkpoint(self, text: str) -> None:
-        """Report a checkpoint, such as a path, which the next attempt gets.
+        """Report a checkpoint, a text such as a path, which the next attempt gets.
 
         Examples:
             >>> @fantasia.evaluator(metric="loss")
@@ -111,7 +111,9 @@ class Evaluator:
         return self._function(trial)
 
     def serve(self, source: TextIO | None = None, sink: TextIO | None = None) -> None:
-        """Evaluate the trials that a worker writes to standard input, until it closes it.
+        """Evaluate the trials that a worker writes to `source`, until it closes it.
+
+        The results are written to `sink`. These are standard input and output by default.
 
         Examples:
             >>> import io

@@ -59,6 +59,8 @@ class SweeperConfig:
 class FantasiaSweeper(Sweeper):
     """Runs the trials of a study as jobs of Hydra's launcher; what a job returns is its value.
 
+    Hydra makes it of a SweeperConfig, whose fields, such as `params`, are its arguments.
+
     Examples:
         >>> from fantasia_hpo.hydra import FantasiaSweeper
         >>> sweeper = FantasiaSweeper({"x": "interval(-5, 5)"}, n_trials=50)  # as Hydra does
@@ -158,7 +160,7 @@ def _tell(study: Study, trial: Trial, value: Any) -> Exception | None:
 
 
 def parameter_of(override: Override) -> Parameter:
-    """Return the parameter that a sweep of Hydra describes; one with a single value is Fixed.
+    """Return the parameter that an override with a sweep describes; one with a single value is Fixed.
 
     Raises:
         SpaceError: for a sweep that is no interval, range or choice.

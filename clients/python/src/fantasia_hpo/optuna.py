@@ -176,7 +176,7 @@ class FantasiaSampler(optuna.samplers.BaseSampler):
     The space is what the trials suggest, with its conditions; it is learned as in a study that is
     created without parameters. `space` may hold distributions by name, so that the first trials
     are suggested, too. Samplers in several processes share what they learn if they have the
-    same `name`. `storage` and `algorithm` are those of fantasia_hpo.create_study. A sampler can be
+    same `name`. `storage`, `algorithm` and `seed` are those of fantasia_hpo.create_study. A sampler can be
     pickled: its copy asks the same study, and ends the trials that it asks for itself.
 
     Constraints of trials, by `trial.set_constraint` or by `constraints_func` as in Optuna's own samplers,

@@ -41,8 +41,8 @@ class Float:
     """A number between `low` and `high`, both included.
 
     `scale` is `"linear"`, `"log"` (for a range above 0) or `"logit"` (between 0 and 1). `step` is
-    the distance between neighbouring values, counted from `low`. `when={"solver": ["sgd"]}`
-    makes the parameter active only where `solver` is `"sgd"`.
+    the distance between neighbouring values, counted from `low`. `prior` is a belief about the best value.
+    `when={"solver": ["sgd"]}` makes the parameter active only where `solver` is `"sgd"`.
 
     Raises:
         SpaceError: for a range, a scale or a step that is invalid.
@@ -105,7 +105,9 @@ class Float:
 
 @dataclass(frozen=True)
 class Int:
-    """A whole number between `low` and `high`, both included. Its options are those of Float.
+    """A whole number between `low` and `high`, both included.
+
+    `scale`, `step`, `prior` and `when` are those of Float.
 
     Raises:
         SpaceError: for a range, a scale or a step that is invalid.
@@ -156,7 +158,7 @@ class Categorical:
     A trial gets the value itself. The study keeps strings, finite numbers and booleans as they are, and
     other values, such as None or a function, by their text. So other processes can use the study
     if they declare the same values, and `load_study` returns the texts. `weights` are relative
-    probabilities that each value is the best.
+    probabilities that each value is the best. `when` is that of Float.
 
     Raises:
         SpaceError: if there are fewer than two values, or two are the same.
@@ -212,7 +214,9 @@ class Ordinal(Categorical):
 
 @dataclass(frozen=True)
 class Bool:
-    """False or True. `weights` are relative probabilities that each is the best, False first.
+    """False or True.
+
+    `weights` are relative probabilities that each is the best, False first. `when` is that of Float.
 
     Examples:
         >>> flag = fantasia.Bool(weights=[1, 3])  # True is believed to be better
@@ -243,7 +247,9 @@ class Bool:
 
 @dataclass(frozen=True)
 class Fixed:
-    """A value, of any type, that every trial gets and that is not searched. See Categorical.
+    """A value, of any type, that every trial gets and that is not searched.
+
+    See Categorical for the types. `when` is that of Float.
 
     Examples:
         >>> fantasia.Fixed(0.5).value

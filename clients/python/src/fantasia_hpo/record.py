@@ -49,7 +49,8 @@ class FrozenTrial:
     of it. In a study with a Fidelity, `rung` is the trial's level, from 1, and `predecessor` the trial
     at the level below that it continues, or 0. `user_attrs` is what `Trial.set_user_attr` has noted.
     `exceeded` has the limits of the study that a completed trial is outside of, such as "memory_mb <= 512".
-    `link` is the trial's page on the dashboard.
+    `worker` is who evaluated it, `checkpoint` what its last attempt has saved. `datetime_start` and
+    `datetime_complete` are when the last attempt began and ended. `link` is its page on the dashboard.
 
     Examples:
         >>> trial = study.trials[0]

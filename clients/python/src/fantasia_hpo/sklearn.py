@@ -34,7 +34,7 @@ class FantasiaSearchCV(BaseSearchCV):  # type: ignore[misc]
     them if there are fewer. With `n_jobs` above the number of folds, several points at once.
     `name`, `storage`, `algorithm` and `seed` are those of create_study; a search with a name
     continues an earlier one. After `fit`, `study_` is the study. The other arguments and
-    attributes are scikit-learn's.
+    attributes are those of GridSearchCV.
 
     Raises:
         SpaceError: in `fit`, for a parameter that is none of these.

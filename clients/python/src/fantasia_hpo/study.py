@@ -70,7 +70,7 @@ class Study(Asking):
     ) -> None:
         """Evaluate trials with a function, n_jobs at once, in threads or where `executor` runs its calls.
 
-        The function gets a Trial and returns the study's metric or a mapping of metrics; with several
+        The `objective` gets a Trial and returns the study's metric or a mapping of metrics; with several
         objectives a value for each, in their order, or a mapping. If it raises an exception, the trial
         fails, and the study goes on. The call ends after n_trials trials, after `timeout` seconds (those
         that run are finished), when `Study.stop` is called, or when the study ends. `callbacks` are
@@ -112,7 +112,7 @@ class Study(Asking):
             self._run.stop()
 
     def cancel_trial(self, trial: FrozenTrial | Trial | int, reason: str = "") -> None:
-        """End one trial. It does not count, and whoever evaluates it is told to stop.
+        """End one trial, for a reason. It does not count, and whoever evaluates it is told to stop.
 
         Raises:
             NotFoundError: if there is no such trial.
@@ -155,7 +155,7 @@ class Study(Asking):
     # The study itself.
 
     def end(self, reason: str = "") -> None:
-        """End the study for everybody, and cancel its running trials.
+        """End the study for everybody, for a reason, and cancel its running trials.
 
         Examples:
             >>> study.end("enough")

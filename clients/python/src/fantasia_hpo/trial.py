@@ -131,7 +131,10 @@ class Trial:
         step: float | None = None,
         log: bool | None = None,
     ) -> float:
-        """Return the value of a declared Float. In a study without declared parameters, this declares it.
+        """Return the value of a declared Float by its name.
+
+        In a study without declared parameters, this declares one from `low` to `high`, both included, with
+        a `step` from `low` on, or on a log scale. Otherwise these may be left out.
 
         Raises:
             DeclarationError: if an argument differs from what is declared.
@@ -155,9 +158,10 @@ class Trial:
         step: int | None = None,
         log: bool | None = None,
     ) -> int:
-        """Return the value of a declared Int or Fidelity.
+        """Return the value of a declared Int or Fidelity by its name.
 
-        In a study without declared parameters, this declares an Int.
+        In a study without declared parameters, this declares an Int from `low` to `high`, both included, with
+        a `step` from `low` on, or on a log scale. Otherwise these may be left out.
 
         Raises:
             DeclarationError: if an argument differs from what is declared.
@@ -174,7 +178,7 @@ class Trial:
         return int(value)
 
     def suggest_categorical(self, name: str, choices: Sequence[Any] | None = None) -> Any:
-        """Return the value of a declared Categorical, Ordinal, Bool or Fixed parameter.
+        """Return the value of a declared Categorical, Ordinal, Bool or Fixed parameter by its name.
 
         In a study without declared parameters, this declares a Categorical. In a study of `load_study`,
         which has the text of an object, the choices give the object itself.
