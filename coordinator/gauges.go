@@ -45,7 +45,7 @@ func (o *observer) observe(now time.Time) {
 		if best, ok := r.engine.Best(); ok {
 			g.best[r.name()] = best.Values.First()
 		}
-		if recommended := r.status.Recommended; recommended.Trial > 0 {
+		if recommended := r.status.Recommended; recommended.Trial > 0 && recommended.Front == nil {
 			g.recommended[r.name()] = recommended.Mean
 		}
 	}

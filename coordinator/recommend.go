@@ -177,9 +177,7 @@ func (m *recommender) next(ctx context.Context, now time.Time) {
 			case err != nil:
 				m.log.Warn("could not make a recommendation", telemetry.LogStudy, r.name(), telemetry.LogError, err)
 			case recommended != nil:
-				m.studies.recommended(r, now, record.Recommendation{
-					Trial: recommended.Trial, Mean: recommended.Mean, SD: recommended.SD, Position: position,
-				})
+				m.studies.recommended(r, now, record.Recommended(recommended, position))
 			}
 			return nil
 		})

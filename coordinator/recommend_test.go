@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/fantasia-hpo/fantasia/coordinator/drive"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/internal/test/membus"
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -46,17 +45,28 @@ func TestRecommendThatPanics(t *testing.T) {
 	}
 }
 
-// A point of several objectives is not recommended by the first one of them.
-func TestRecommendNoneOfSeveralObjectives(t *testing.T) {
+// The front that is recommended of several objectives is stored as it was made.
+func TestARecommendedFrontIsKept(t *testing.T) {
 	t.Parallel()
-	model, fitted := modelled{recommend: latest}, optimizer.State("fitted")
-	p := &optimizer.Problem{Observations: []optimizer.Observation{{Trial: 1, Outcome: optimizer.OutcomeCompleted, Values: study.Values{1, 2}}}}
-	if got, err := drive.Recommend(t.Context(), model, p, fitted); err != nil || got == nil {
-		t.Errorf("of one objective: %v, %v", got, err)
+	front := func(p *optimizer.Problem, state optimizer.State) (*optimizer.Recommendation, error) {
+		r, err := latest(p, state)
+		if err == nil {
+			r.Front = []optimizer.Expected{{Trial: 1, Means: []float64{1, 5}, SDs: []float64{0.1, 0.2}}, {Trial: r.Trial, Means: []float64{2, 3}, SDs: []float64{0, 0}, Knee: true}}
+		}
+		return r, err
 	}
-	p.Objectives = []study.Objective{{Metric: "a", Direction: study.Minimize}, {Metric: "b", Direction: study.Minimize}}
-	if got, err := drive.Recommend(t.Context(), model, p, fitted); err != nil || got != nil {
-		t.Errorf("of two objectives: %v, %v, want none", got, err)
+	r := newRig(t, membus.Options{})
+	c := r.leader(recommending(front))
+	r.hand("w", 1, nil)
+	s := r.create(c, "front", 3, 1)
+	r.ends(s.ID)
+	ended := r.until(s.ID, func(s ledger.Summary) bool { return s.Status.RecommendedOfAll() })
+	want, err := front(&optimizer.Problem{Observations: []optimizer.Observation{{Trial: 3, Values: study.Values{0}}}}, optimizer.State("fitted"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want.Front, ended.Status.Recommended.At(nil).Front); diff != "" || ended.Status.Recommended.Trial != 3 {
+		t.Errorf("trial %d is stored, and (-want +got):\n%s", ended.Status.Recommended.Trial, diff)
 	}
 }
 

@@ -136,10 +136,13 @@ func (p *Problem) single(direction study.Direction, value func(i int) float64) *
 	return &one
 }
 
-// Best returns the completed observation within all limits with the best value of the first
-// objective, the first of equal ones, as a recommendation without uncertainty; nil if there is
-// none.
+// Best returns the completed observation within all limits with the best value, the first of equal
+// ones, as a recommendation without uncertainty, or the front of several objectives; nil if there
+// is none.
 func (p *Problem) Best() *Recommendation {
+	if p.Objectives != nil {
+		return p.bestFront()
+	}
 	values := make([]float64, len(p.Observations))
 	for i, o := range p.Observations {
 		values[i] = math.NaN()
@@ -217,17 +220,17 @@ type Optimizer interface {
 // Recommender is implemented by an Optimizer that learns from its observations.
 type Recommender interface {
 	// Recommend returns the completed evaluation whose posterior mean is best: of a
-	// noisy objective, what to take instead of the luckiest value. Without a model of
+	// noisy objective, what to take instead of the luckiest value. Of several objectives it
+	// returns the front of posterior means. Without a model of
 	// the objective it returns the best value. It returns nil while nothing has
 	// completed. State is the study's last one, as for Suggest.
 	// The error is that of a context that has ended. It is safe for concurrent use.
 	Recommend(ctx context.Context, p *Problem, state State) (*Recommendation, error)
 }
 
-// Recommend asks an optimiser for its recommendation; nil if it is no Recommender, or if
-// there are several objectives, of which no single point is the best.
+// Recommend asks an optimiser for its recommendation; nil if it is no Recommender.
 func Recommend(ctx context.Context, o Optimizer, p *Problem, state State) (*Recommendation, error) {
-	if r, ok := o.(Recommender); ok && len(p.Objectives) == 0 {
+	if r, ok := o.(Recommender); ok {
 		return r.Recommend(ctx, p, state)
 	}
 	return nil, nil
@@ -249,12 +252,16 @@ type Blind interface {
 const BlindObservations = repairSeeds
 
 // Recommendation is the evaluated point whose posterior mean is best. Mean and SD
-// are in the objective's units.
+// are in the objective's units. Of several objectives it is the knee of the front of posterior
+// means or, without a knee, the first on that front, with Mean and SD of the first objective.
 type Recommendation struct {
 	Trial int         `json:"trial"`
 	Mean  float64     `json:"mean"`
 	SD    float64     `json:"sd"`
 	Point study.Point `json:"parameters"`
+	// Front is the front of posterior means, the best in the first objective first; nil if there
+	// is one objective.
+	Front []Expected `json:"front,omitempty"`
 }
 
 // NewRand returns the random source for the suggestion request whose first trial has

@@ -108,7 +108,9 @@ func TestSameView(t *testing.T) {
 	backend.Put("digits", trial)
 	backend.Change("digits", func(stored *server.Study) {
 		stored.Best = &trial
-		stored.Recommended = &optimizer.Recommendation{Trial: 7, Mean: 0.04, SD: 0.002, Point: trial.Point}
+		stored.Recommended = &optimizer.Recommendation{Trial: 7, Mean: 0.04, SD: 0.002, Point: trial.Point, Front: []optimizer.Expected{
+			{Trial: 7, Means: []float64{0.04, 12}, SDs: []float64{0.002, 0}, Knee: true}, {Trial: 9, Means: []float64{0.05, 10}, SDs: []float64{0, 3}},
+		}}
 		stored.Status.Counts.Completed, stored.Status.Counts.Running = 1, 2
 		s = *stored
 	})

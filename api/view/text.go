@@ -3,7 +3,9 @@ package view
 import (
 	"fmt"
 	"math"
+	"strings"
 
+	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -16,6 +18,41 @@ func Value(v any) string {
 		return Number(f)
 	}
 	return study.Format(v)
+}
+
+// Recommended is a recommendation in a few words: the trial with what is expected of it or, of
+// several objectives, how many trials are on the recommended front.
+func Recommended(trial int, mean, sd float64, front []optimizer.Expected) string {
+	if front == nil {
+		return fmt.Sprintf("trial %d (%s)", trial, Expected(mean, sd))
+	}
+	return fmt.Sprintf("trial %d, of %d on the front of the models", trial, len(front))
+}
+
+// ExpectedFront lists a recommended front: of at most a number of trials, what is expected of each
+// metric.
+func ExpectedFront(metrics []string, front []optimizer.Expected, most int) []string {
+	var lines []string
+	for _, e := range front[:min(len(front), most)] {
+		line := fmt.Sprintf("trial %d: ", e.Trial)
+		if e.Knee {
+			line = fmt.Sprintf("trial %d (knee): ", e.Trial)
+		}
+		lines = append(lines, line+expectedOf(metrics, e))
+	}
+	if more := len(front) - most; more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
+	}
+	return lines
+}
+
+// expectedOf is what is expected of a trial in each of several metrics.
+func expectedOf(metrics []string, e optimizer.Expected) string {
+	list := make([]string, min(len(metrics), len(e.Means), len(e.SDs)))
+	for k := range list {
+		list[k] = metrics[k] + " = " + Expected(e.Means[k], e.SDs[k])
+	}
+	return strings.Join(list, ", ")
 }
 
 // Expected is a model's mean and, unless it is too small to be seen beside the

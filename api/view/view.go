@@ -65,12 +65,16 @@ type Best struct {
 	Parameters Parameters `json:"parameters"`
 }
 
-// Recommendation is the evaluated point whose posterior mean is best.
+// Recommendation is the evaluated point whose posterior mean is best: see
+// optimizer.Recommendation.
 type Recommendation struct {
 	Trial      int        `json:"trial"`
 	Mean       float64    `json:"mean"`
 	SD         float64    `json:"sd"`
 	Parameters Parameters `json:"parameters"`
+	// Front is that of posterior means, the best in the first objective first; nil where there
+	// is one objective.
+	Front []optimizer.Expected `json:"front,omitempty"`
 }
 
 // Parameters are a point as scripts see it, by name: numbers as JSON has them,
@@ -250,7 +254,7 @@ func ofRecommendation(r *optimizer.Recommendation) *Recommendation {
 	if r == nil {
 		return nil
 	}
-	return &Recommendation{Trial: r.Trial, Mean: r.Mean, SD: r.SD, Parameters: Parameters(r.Point)}
+	return &Recommendation{Trial: r.Trial, Mean: r.Mean, SD: r.SD, Parameters: Parameters(r.Point), Front: r.Front}
 }
 
 // Elapsed is how long a study has run: until it ended, or until now.

@@ -33,12 +33,8 @@ func suggest(ctx context.Context, o optimizer.Optimizer, seed uint64, ask *engin
 	return s, state, ctx.Err() != nil, err
 }
 
-// Recommend calls an optimiser, unless there are several objectives, of which it recommends none. A
-// panic there fails the request, not the process.
+// Recommend calls an optimiser. A panic there fails the request, not the process.
 func Recommend(ctx context.Context, model optimizer.Recommender, p *optimizer.Problem, state optimizer.State) (recommended *optimizer.Recommendation, err error) {
-	if len(p.Objectives) > 0 {
-		return nil, nil
-	}
 	defer caught(&err)
 	return model.Recommend(ctx, p, state)
 }

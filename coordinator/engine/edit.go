@@ -150,10 +150,10 @@ func (e *Engine) locate(t *trial) error {
 	return err
 }
 
-// forgetOutside drops a recommendation of a trial that is not in the space, or not within all
+// forgetOutside drops a recommendation with a trial that is not in the space, or not within all
 // limits.
 func (e *Engine) forgetOutside() {
-	if t := e.numbered(e.status.Recommended.Trial); t != nil && (t.outside || t.over) {
+	if r := e.status.Recommended; r.Trial != 0 && !e.recommendable(r) {
 		e.status.Recommended = record.Recommendation{}
 		e.dirty.status = true
 	}

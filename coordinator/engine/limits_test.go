@@ -11,6 +11,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/pruner"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -71,7 +72,12 @@ func TestLimits(t *testing.T) {
 	if diff := cmp.Diff(ends, rule.lines); diff != "" {
 		t.Errorf("the rule was told (-want +got):\n%s", diff)
 	}
-	// A trial outside of the limit is not recommended.
+	// A trial outside of the limit is not recommended, also not as one of a front.
+	front := []optimizer.Expected{{Trial: 4, Means: []float64{1}}, {Trial: 1, Means: []float64{2}}}
+	r.step(Recommended{At: r.now, Recommendation: record.Recommendation{Trial: 4, Mean: 1, Position: r.e.Status().Position, Front: front}})
+	if got := r.e.Status().Recommended; got.Trial != 0 {
+		t.Errorf("recommended is %+v, whose front has a trial outside", got)
+	}
 	for _, trial := range []int{1, 4} {
 		r.step(Recommended{At: r.now, Recommendation: record.Recommendation{Trial: trial, Mean: 1, Position: r.e.Status().Position}})
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
@@ -101,13 +102,24 @@ func (e *Engine) optimizerFailed(err error) {
 
 // recommended stores a recommendation if it is newer than the last one.
 func (e *Engine) recommended(r record.Recommendation) {
-	t := e.numbered(r.Trial)
-	known := t != nil && t.facts().state == study.TrialCompleted && !t.outside && !t.over
-	if !known || r.Position <= e.status.Recommended.Position || r.Position > e.status.Position || !finite(r.Mean) || !finite(r.SD) {
+	if r.Position <= e.status.Recommended.Position || r.Position > e.status.Position || !e.recommendable(r) {
 		return
 	}
 	e.status.Recommended = r
 	e.dirty.status = true
+}
+
+// recommendable reports whether a recommendation has finite numbers, and only trials that count
+// and have completed.
+func (e *Engine) recommendable(r record.Recommendation) bool {
+	counts := func(number int) bool {
+		t := e.numbered(number)
+		return t != nil && t.facts().state == study.TrialCompleted && !t.outside && !t.over
+	}
+	infinite := func(v float64) bool { return !finite(v) }
+	return counts(r.Trial) && finite(r.Mean) && finite(r.SD) && !slices.ContainsFunc(r.Front, func(x optimizer.Expected) bool {
+		return !counts(x.Trial) || slices.ContainsFunc(slices.Concat(x.Means, x.SDs), infinite)
+	})
 }
 
 // setReason sets the text that tells users how a running study is doing.

@@ -83,11 +83,19 @@ type Recommendation struct {
 	SD   float64 `json:"sd"`
 	// Position is the ledger position of the observations used.
 	Position int64 `json:"position"`
+	// Front is that of posterior means if there are several objectives, as in
+	// optimizer.Recommendation. It MUST NOT be changed in place.
+	Front []optimizer.Expected `json:"front,omitempty"`
+}
+
+// Recommended returns what an optimiser recommended at a ledger position.
+func Recommended(r *optimizer.Recommendation, position int64) Recommendation {
+	return Recommendation{Trial: r.Trial, Mean: r.Mean, SD: r.SD, Position: position, Front: r.Front}
 }
 
 // At returns the recommendation with its trial's point.
 func (r Recommendation) At(point study.Point) *optimizer.Recommendation {
-	return &optimizer.Recommendation{Trial: r.Trial, Mean: r.Mean, SD: r.SD, Point: point}
+	return &optimizer.Recommendation{Trial: r.Trial, Mean: r.Mean, SD: r.SD, Point: point, Front: r.Front}
 }
 
 // RecommendedOfAll reports whether the recommendation uses all observations.

@@ -1177,19 +1177,24 @@ func (x *BestTrial) GetValues() []float64 {
 	return nil
 }
 
-// Recommendation is the evaluated point whose posterior mean is best.
+// Recommendation is the evaluated point whose posterior mean is best. Of several objectives it is
+// the knee of the front of posterior means or, without a knee, the first on that front.
 type Recommendation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The trial's number.
 	Trial int32 `protobuf:"varint,1,opt,name=trial,proto3" json:"trial,omitempty"`
-	// The model's posterior mean at the point, in the objective's units.
+	// The model's posterior mean at the point, in the objective's units; of several objectives, that
+	// of the first.
 	Mean float64 `protobuf:"fixed64,2,opt,name=mean,proto3" json:"mean,omitempty"`
 	// The model's posterior standard deviation at the point.
 	Sd float64 `protobuf:"fixed64,3,opt,name=sd,proto3" json:"sd,omitempty"`
 	// The point, by parameter.
 	Parameters *structpb.Struct `protobuf:"bytes,4,opt,name=parameters,proto3" json:"parameters,omitempty"`
 	// Whether it is based on all trials that have ended.
-	Current       bool `protobuf:"varint,5,opt,name=current,proto3" json:"current,omitempty"`
+	Current bool `protobuf:"varint,5,opt,name=current,proto3" json:"current,omitempty"`
+	// The front of posterior means, the best in the first objective first, where there are several
+	// objectives.
+	Front         []*ExpectedTrial `protobuf:"bytes,6,rep,name=front,proto3" json:"front,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1259,6 +1264,87 @@ func (x *Recommendation) GetCurrent() bool {
 	return false
 }
 
+func (x *Recommendation) GetFront() []*ExpectedTrial {
+	if x != nil {
+		return x.Front
+	}
+	return nil
+}
+
+// ExpectedTrial is an evaluated point with what the models of several objectives expect of it.
+type ExpectedTrial struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The trial's number.
+	Trial int32 `protobuf:"varint,1,opt,name=trial,proto3" json:"trial,omitempty"`
+	// The posterior mean of each objective, in its units.
+	Means []float64 `protobuf:"fixed64,2,rep,packed,name=means,proto3" json:"means,omitempty"`
+	// The posterior standard deviation of each.
+	Sds []float64 `protobuf:"fixed64,3,rep,packed,name=sds,proto3" json:"sds,omitempty"`
+	// Whether a small gain in one objective costs much of the others from here. At most one trial
+	// of a front has it.
+	Knee          bool `protobuf:"varint,4,opt,name=knee,proto3" json:"knee,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExpectedTrial) Reset() {
+	*x = ExpectedTrial{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExpectedTrial) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExpectedTrial) ProtoMessage() {}
+
+func (x *ExpectedTrial) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExpectedTrial.ProtoReflect.Descriptor instead.
+func (*ExpectedTrial) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ExpectedTrial) GetTrial() int32 {
+	if x != nil {
+		return x.Trial
+	}
+	return 0
+}
+
+func (x *ExpectedTrial) GetMeans() []float64 {
+	if x != nil {
+		return x.Means
+	}
+	return nil
+}
+
+func (x *ExpectedTrial) GetSds() []float64 {
+	if x != nil {
+		return x.Sds
+	}
+	return nil
+}
+
+func (x *ExpectedTrial) GetKnee() bool {
+	if x != nil {
+		return x.Knee
+	}
+	return false
+}
+
 // Trial is one point of the space to evaluate.
 type Trial struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1313,7 +1399,7 @@ type Trial struct {
 
 func (x *Trial) Reset() {
 	*x = Trial{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[7]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1325,7 +1411,7 @@ func (x *Trial) String() string {
 func (*Trial) ProtoMessage() {}
 
 func (x *Trial) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[7]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1338,7 +1424,7 @@ func (x *Trial) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trial.ProtoReflect.Descriptor instead.
 func (*Trial) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{7}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Trial) GetName() string {
@@ -1507,7 +1593,7 @@ type Stopped struct {
 
 func (x *Stopped) Reset() {
 	*x = Stopped{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[8]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1519,7 +1605,7 @@ func (x *Stopped) String() string {
 func (*Stopped) ProtoMessage() {}
 
 func (x *Stopped) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[8]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1532,7 +1618,7 @@ func (x *Stopped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stopped.ProtoReflect.Descriptor instead.
 func (*Stopped) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{8}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Stopped) GetAttempt() int32 {
@@ -1594,7 +1680,7 @@ type TrialTimes struct {
 
 func (x *TrialTimes) Reset() {
 	*x = TrialTimes{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[9]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1606,7 +1692,7 @@ func (x *TrialTimes) String() string {
 func (*TrialTimes) ProtoMessage() {}
 
 func (x *TrialTimes) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[9]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1619,7 +1705,7 @@ func (x *TrialTimes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialTimes.ProtoReflect.Descriptor instead.
 func (*TrialTimes) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{9}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *TrialTimes) GetAsked() *timestamppb.Timestamp {
@@ -1690,7 +1776,7 @@ type Reasons struct {
 
 func (x *Reasons) Reset() {
 	*x = Reasons{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[10]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1702,7 +1788,7 @@ func (x *Reasons) String() string {
 func (*Reasons) ProtoMessage() {}
 
 func (x *Reasons) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[10]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1715,7 +1801,7 @@ func (x *Reasons) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reasons.ProtoReflect.Descriptor instead.
 func (*Reasons) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{10}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Reasons) GetMean() float64 {
@@ -1791,7 +1877,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[11]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1803,7 +1889,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[11]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1816,7 +1902,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{11}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Attempt) GetNumber() int32 {
@@ -1927,7 +2013,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[12]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1939,7 +2025,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[12]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1952,7 +2038,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{12}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Failure) GetReason() string {
@@ -2017,7 +2103,7 @@ type Worker struct {
 
 func (x *Worker) Reset() {
 	*x = Worker{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[13]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2029,7 +2115,7 @@ func (x *Worker) String() string {
 func (*Worker) ProtoMessage() {}
 
 func (x *Worker) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[13]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2042,7 +2128,7 @@ func (x *Worker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Worker.ProtoReflect.Descriptor instead.
 func (*Worker) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{13}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Worker) GetName() string {
@@ -2137,7 +2223,7 @@ type RunningAttempt struct {
 
 func (x *RunningAttempt) Reset() {
 	*x = RunningAttempt{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[14]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2149,7 +2235,7 @@ func (x *RunningAttempt) String() string {
 func (*RunningAttempt) ProtoMessage() {}
 
 func (x *RunningAttempt) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[14]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2162,7 +2248,7 @@ func (x *RunningAttempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunningAttempt.ProtoReflect.Descriptor instead.
 func (*RunningAttempt) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{14}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RunningAttempt) GetTrial() string {
@@ -2205,7 +2291,7 @@ type Quota struct {
 
 func (x *Quota) Reset() {
 	*x = Quota{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[15]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2217,7 +2303,7 @@ func (x *Quota) String() string {
 func (*Quota) ProtoMessage() {}
 
 func (x *Quota) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[15]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2230,7 +2316,7 @@ func (x *Quota) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quota.ProtoReflect.Descriptor instead.
 func (*Quota) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{15}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Quota) GetHolder() string {
@@ -2277,7 +2363,7 @@ type ListQuotasRequest struct {
 
 func (x *ListQuotasRequest) Reset() {
 	*x = ListQuotasRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[16]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2289,7 +2375,7 @@ func (x *ListQuotasRequest) String() string {
 func (*ListQuotasRequest) ProtoMessage() {}
 
 func (x *ListQuotasRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[16]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2302,7 +2388,7 @@ func (x *ListQuotasRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuotasRequest.ProtoReflect.Descriptor instead.
 func (*ListQuotasRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{16}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{17}
 }
 
 // ListQuotasResponse has the quotas by holder.
@@ -2316,7 +2402,7 @@ type ListQuotasResponse struct {
 
 func (x *ListQuotasResponse) Reset() {
 	*x = ListQuotasResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[17]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2328,7 +2414,7 @@ func (x *ListQuotasResponse) String() string {
 func (*ListQuotasResponse) ProtoMessage() {}
 
 func (x *ListQuotasResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[17]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2341,7 +2427,7 @@ func (x *ListQuotasResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuotasResponse.ProtoReflect.Descriptor instead.
 func (*ListQuotasResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{17}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListQuotasResponse) GetQuotas() []*Quota {
@@ -2362,7 +2448,7 @@ type CreateStudyRequest struct {
 
 func (x *CreateStudyRequest) Reset() {
 	*x = CreateStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[18]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2374,7 +2460,7 @@ func (x *CreateStudyRequest) String() string {
 func (*CreateStudyRequest) ProtoMessage() {}
 
 func (x *CreateStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[18]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2387,7 +2473,7 @@ func (x *CreateStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateStudyRequest.ProtoReflect.Descriptor instead.
 func (*CreateStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{18}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *CreateStudyRequest) GetStudyFile() string {
@@ -2408,7 +2494,7 @@ type CreateStudyResponse struct {
 
 func (x *CreateStudyResponse) Reset() {
 	*x = CreateStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[19]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2420,7 +2506,7 @@ func (x *CreateStudyResponse) String() string {
 func (*CreateStudyResponse) ProtoMessage() {}
 
 func (x *CreateStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[19]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2433,7 +2519,7 @@ func (x *CreateStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateStudyResponse.ProtoReflect.Descriptor instead.
 func (*CreateStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{19}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *CreateStudyResponse) GetStudy() *Study {
@@ -2454,7 +2540,7 @@ type GetStudyRequest struct {
 
 func (x *GetStudyRequest) Reset() {
 	*x = GetStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[20]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2466,7 +2552,7 @@ func (x *GetStudyRequest) String() string {
 func (*GetStudyRequest) ProtoMessage() {}
 
 func (x *GetStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[20]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2479,7 +2565,7 @@ func (x *GetStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStudyRequest.ProtoReflect.Descriptor instead.
 func (*GetStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{20}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GetStudyRequest) GetName() string {
@@ -2500,7 +2586,7 @@ type GetStudyResponse struct {
 
 func (x *GetStudyResponse) Reset() {
 	*x = GetStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[21]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2512,7 +2598,7 @@ func (x *GetStudyResponse) String() string {
 func (*GetStudyResponse) ProtoMessage() {}
 
 func (x *GetStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[21]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2525,7 +2611,7 @@ func (x *GetStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStudyResponse.ProtoReflect.Descriptor instead.
 func (*GetStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{21}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GetStudyResponse) GetStudy() *Study {
@@ -2550,7 +2636,7 @@ type ListStudiesRequest struct {
 
 func (x *ListStudiesRequest) Reset() {
 	*x = ListStudiesRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[22]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2562,7 +2648,7 @@ func (x *ListStudiesRequest) String() string {
 func (*ListStudiesRequest) ProtoMessage() {}
 
 func (x *ListStudiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[22]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2575,7 +2661,7 @@ func (x *ListStudiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStudiesRequest.ProtoReflect.Descriptor instead.
 func (*ListStudiesRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{22}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListStudiesRequest) GetPageSize() int32 {
@@ -2612,7 +2698,7 @@ type ListStudiesResponse struct {
 
 func (x *ListStudiesResponse) Reset() {
 	*x = ListStudiesResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[23]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2624,7 +2710,7 @@ func (x *ListStudiesResponse) String() string {
 func (*ListStudiesResponse) ProtoMessage() {}
 
 func (x *ListStudiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[23]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2637,7 +2723,7 @@ func (x *ListStudiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStudiesResponse.ProtoReflect.Descriptor instead.
 func (*ListStudiesResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{23}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListStudiesResponse) GetStudies() []*Study {
@@ -2665,7 +2751,7 @@ type WatchStudyRequest struct {
 
 func (x *WatchStudyRequest) Reset() {
 	*x = WatchStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[24]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2677,7 +2763,7 @@ func (x *WatchStudyRequest) String() string {
 func (*WatchStudyRequest) ProtoMessage() {}
 
 func (x *WatchStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[24]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2690,7 +2776,7 @@ func (x *WatchStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchStudyRequest.ProtoReflect.Descriptor instead.
 func (*WatchStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{24}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *WatchStudyRequest) GetName() string {
@@ -2711,7 +2797,7 @@ type WatchStudyResponse struct {
 
 func (x *WatchStudyResponse) Reset() {
 	*x = WatchStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[25]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2723,7 +2809,7 @@ func (x *WatchStudyResponse) String() string {
 func (*WatchStudyResponse) ProtoMessage() {}
 
 func (x *WatchStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[25]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2736,7 +2822,7 @@ func (x *WatchStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchStudyResponse.ProtoReflect.Descriptor instead.
 func (*WatchStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{25}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *WatchStudyResponse) GetStudy() *Study {
@@ -2766,7 +2852,7 @@ type UpdateStudyRequest struct {
 
 func (x *UpdateStudyRequest) Reset() {
 	*x = UpdateStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[26]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2778,7 +2864,7 @@ func (x *UpdateStudyRequest) String() string {
 func (*UpdateStudyRequest) ProtoMessage() {}
 
 func (x *UpdateStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[26]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2791,7 +2877,7 @@ func (x *UpdateStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateStudyRequest.ProtoReflect.Descriptor instead.
 func (*UpdateStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{26}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *UpdateStudyRequest) GetName() string {
@@ -2833,7 +2919,7 @@ type UpdateStudyResponse struct {
 
 func (x *UpdateStudyResponse) Reset() {
 	*x = UpdateStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[27]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2845,7 +2931,7 @@ func (x *UpdateStudyResponse) String() string {
 func (*UpdateStudyResponse) ProtoMessage() {}
 
 func (x *UpdateStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[27]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2858,7 +2944,7 @@ func (x *UpdateStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateStudyResponse.ProtoReflect.Descriptor instead.
 func (*UpdateStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{27}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *UpdateStudyResponse) GetStudy() *Study {
@@ -2881,7 +2967,7 @@ type StopStudyRequest struct {
 
 func (x *StopStudyRequest) Reset() {
 	*x = StopStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[28]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2893,7 +2979,7 @@ func (x *StopStudyRequest) String() string {
 func (*StopStudyRequest) ProtoMessage() {}
 
 func (x *StopStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[28]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2906,7 +2992,7 @@ func (x *StopStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopStudyRequest.ProtoReflect.Descriptor instead.
 func (*StopStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{28}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *StopStudyRequest) GetName() string {
@@ -2934,7 +3020,7 @@ type StopStudyResponse struct {
 
 func (x *StopStudyResponse) Reset() {
 	*x = StopStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[29]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2946,7 +3032,7 @@ func (x *StopStudyResponse) String() string {
 func (*StopStudyResponse) ProtoMessage() {}
 
 func (x *StopStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[29]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2959,7 +3045,7 @@ func (x *StopStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopStudyResponse.ProtoReflect.Descriptor instead.
 func (*StopStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{29}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *StopStudyResponse) GetStudy() *Study {
@@ -2982,7 +3068,7 @@ type DeleteStudyRequest struct {
 
 func (x *DeleteStudyRequest) Reset() {
 	*x = DeleteStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[30]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2994,7 +3080,7 @@ func (x *DeleteStudyRequest) String() string {
 func (*DeleteStudyRequest) ProtoMessage() {}
 
 func (x *DeleteStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[30]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3007,7 +3093,7 @@ func (x *DeleteStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteStudyRequest.ProtoReflect.Descriptor instead.
 func (*DeleteStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{30}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *DeleteStudyRequest) GetName() string {
@@ -3033,7 +3119,7 @@ type DeleteStudyResponse struct {
 
 func (x *DeleteStudyResponse) Reset() {
 	*x = DeleteStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[31]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3045,7 +3131,7 @@ func (x *DeleteStudyResponse) String() string {
 func (*DeleteStudyResponse) ProtoMessage() {}
 
 func (x *DeleteStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[31]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3058,7 +3144,7 @@ func (x *DeleteStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteStudyResponse.ProtoReflect.Descriptor instead.
 func (*DeleteStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{31}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{32}
 }
 
 // ArchivedStudy is a study in the archive.
@@ -3086,7 +3172,7 @@ type ArchivedStudy struct {
 
 func (x *ArchivedStudy) Reset() {
 	*x = ArchivedStudy{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[32]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3098,7 +3184,7 @@ func (x *ArchivedStudy) String() string {
 func (*ArchivedStudy) ProtoMessage() {}
 
 func (x *ArchivedStudy) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[32]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3111,7 +3197,7 @@ func (x *ArchivedStudy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchivedStudy.ProtoReflect.Descriptor instead.
 func (*ArchivedStudy) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{32}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ArchivedStudy) GetName() string {
@@ -3181,7 +3267,7 @@ type ArchiveStudyRequest struct {
 
 func (x *ArchiveStudyRequest) Reset() {
 	*x = ArchiveStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[33]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3193,7 +3279,7 @@ func (x *ArchiveStudyRequest) String() string {
 func (*ArchiveStudyRequest) ProtoMessage() {}
 
 func (x *ArchiveStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[33]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3206,7 +3292,7 @@ func (x *ArchiveStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveStudyRequest.ProtoReflect.Descriptor instead.
 func (*ArchiveStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{33}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ArchiveStudyRequest) GetName() string {
@@ -3227,7 +3313,7 @@ type ArchiveStudyResponse struct {
 
 func (x *ArchiveStudyResponse) Reset() {
 	*x = ArchiveStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[34]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3239,7 +3325,7 @@ func (x *ArchiveStudyResponse) String() string {
 func (*ArchiveStudyResponse) ProtoMessage() {}
 
 func (x *ArchiveStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[34]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3252,7 +3338,7 @@ func (x *ArchiveStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveStudyResponse.ProtoReflect.Descriptor instead.
 func (*ArchiveStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{34}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ArchiveStudyResponse) GetStudy() *ArchivedStudy {
@@ -3274,7 +3360,7 @@ type UnarchiveStudyRequest struct {
 
 func (x *UnarchiveStudyRequest) Reset() {
 	*x = UnarchiveStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[35]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3286,7 +3372,7 @@ func (x *UnarchiveStudyRequest) String() string {
 func (*UnarchiveStudyRequest) ProtoMessage() {}
 
 func (x *UnarchiveStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[35]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3299,7 +3385,7 @@ func (x *UnarchiveStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnarchiveStudyRequest.ProtoReflect.Descriptor instead.
 func (*UnarchiveStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{35}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *UnarchiveStudyRequest) GetName() string {
@@ -3320,7 +3406,7 @@ type UnarchiveStudyResponse struct {
 
 func (x *UnarchiveStudyResponse) Reset() {
 	*x = UnarchiveStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[36]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3332,7 +3418,7 @@ func (x *UnarchiveStudyResponse) String() string {
 func (*UnarchiveStudyResponse) ProtoMessage() {}
 
 func (x *UnarchiveStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[36]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3345,7 +3431,7 @@ func (x *UnarchiveStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnarchiveStudyResponse.ProtoReflect.Descriptor instead.
 func (*UnarchiveStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{36}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *UnarchiveStudyResponse) GetStudy() *Study {
@@ -3368,7 +3454,7 @@ type ListArchivedStudiesRequest struct {
 
 func (x *ListArchivedStudiesRequest) Reset() {
 	*x = ListArchivedStudiesRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3380,7 +3466,7 @@ func (x *ListArchivedStudiesRequest) String() string {
 func (*ListArchivedStudiesRequest) ProtoMessage() {}
 
 func (x *ListArchivedStudiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3393,7 +3479,7 @@ func (x *ListArchivedStudiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListArchivedStudiesRequest.ProtoReflect.Descriptor instead.
 func (*ListArchivedStudiesRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{37}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ListArchivedStudiesRequest) GetPageSize() int32 {
@@ -3423,7 +3509,7 @@ type ListArchivedStudiesResponse struct {
 
 func (x *ListArchivedStudiesResponse) Reset() {
 	*x = ListArchivedStudiesResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[38]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3435,7 +3521,7 @@ func (x *ListArchivedStudiesResponse) String() string {
 func (*ListArchivedStudiesResponse) ProtoMessage() {}
 
 func (x *ListArchivedStudiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[38]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3448,7 +3534,7 @@ func (x *ListArchivedStudiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListArchivedStudiesResponse.ProtoReflect.Descriptor instead.
 func (*ListArchivedStudiesResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{38}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ListArchivedStudiesResponse) GetStudies() []*ArchivedStudy {
@@ -3484,7 +3570,7 @@ type ListTrialsRequest struct {
 
 func (x *ListTrialsRequest) Reset() {
 	*x = ListTrialsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[39]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3496,7 +3582,7 @@ func (x *ListTrialsRequest) String() string {
 func (*ListTrialsRequest) ProtoMessage() {}
 
 func (x *ListTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[39]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3509,7 +3595,7 @@ func (x *ListTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTrialsRequest.ProtoReflect.Descriptor instead.
 func (*ListTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{39}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ListTrialsRequest) GetParent() string {
@@ -3560,7 +3646,7 @@ type ListTrialsResponse struct {
 
 func (x *ListTrialsResponse) Reset() {
 	*x = ListTrialsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[40]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3572,7 +3658,7 @@ func (x *ListTrialsResponse) String() string {
 func (*ListTrialsResponse) ProtoMessage() {}
 
 func (x *ListTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[40]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3585,7 +3671,7 @@ func (x *ListTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTrialsResponse.ProtoReflect.Descriptor instead.
 func (*ListTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{40}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ListTrialsResponse) GetTrials() []*Trial {
@@ -3617,7 +3703,7 @@ type ListOptimalTrialsRequest struct {
 
 func (x *ListOptimalTrialsRequest) Reset() {
 	*x = ListOptimalTrialsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[41]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3629,7 +3715,7 @@ func (x *ListOptimalTrialsRequest) String() string {
 func (*ListOptimalTrialsRequest) ProtoMessage() {}
 
 func (x *ListOptimalTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[41]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3642,7 +3728,7 @@ func (x *ListOptimalTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOptimalTrialsRequest.ProtoReflect.Descriptor instead.
 func (*ListOptimalTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{41}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ListOptimalTrialsRequest) GetParent() string {
@@ -3679,7 +3765,7 @@ type ListOptimalTrialsResponse struct {
 
 func (x *ListOptimalTrialsResponse) Reset() {
 	*x = ListOptimalTrialsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[42]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3691,7 +3777,7 @@ func (x *ListOptimalTrialsResponse) String() string {
 func (*ListOptimalTrialsResponse) ProtoMessage() {}
 
 func (x *ListOptimalTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[42]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3704,7 +3790,7 @@ func (x *ListOptimalTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOptimalTrialsResponse.ProtoReflect.Descriptor instead.
 func (*ListOptimalTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{42}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ListOptimalTrialsResponse) GetTrials() []*Trial {
@@ -3732,7 +3818,7 @@ type GetTrialRequest struct {
 
 func (x *GetTrialRequest) Reset() {
 	*x = GetTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[43]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3744,7 +3830,7 @@ func (x *GetTrialRequest) String() string {
 func (*GetTrialRequest) ProtoMessage() {}
 
 func (x *GetTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[43]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3757,7 +3843,7 @@ func (x *GetTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTrialRequest.ProtoReflect.Descriptor instead.
 func (*GetTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{43}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *GetTrialRequest) GetName() string {
@@ -3778,7 +3864,7 @@ type GetTrialResponse struct {
 
 func (x *GetTrialResponse) Reset() {
 	*x = GetTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[44]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3790,7 +3876,7 @@ func (x *GetTrialResponse) String() string {
 func (*GetTrialResponse) ProtoMessage() {}
 
 func (x *GetTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[44]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3803,7 +3889,7 @@ func (x *GetTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTrialResponse.ProtoReflect.Descriptor instead.
 func (*GetTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{44}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *GetTrialResponse) GetTrial() *Trial {
@@ -3831,7 +3917,7 @@ type WatchTrialsRequest struct {
 
 func (x *WatchTrialsRequest) Reset() {
 	*x = WatchTrialsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[45]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3843,7 +3929,7 @@ func (x *WatchTrialsRequest) String() string {
 func (*WatchTrialsRequest) ProtoMessage() {}
 
 func (x *WatchTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[45]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3856,7 +3942,7 @@ func (x *WatchTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchTrialsRequest.ProtoReflect.Descriptor instead.
 func (*WatchTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{45}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *WatchTrialsRequest) GetParent() string {
@@ -3900,7 +3986,7 @@ type WatchTrialsResponse struct {
 
 func (x *WatchTrialsResponse) Reset() {
 	*x = WatchTrialsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[46]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3912,7 +3998,7 @@ func (x *WatchTrialsResponse) String() string {
 func (*WatchTrialsResponse) ProtoMessage() {}
 
 func (x *WatchTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[46]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3925,7 +4011,7 @@ func (x *WatchTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchTrialsResponse.ProtoReflect.Descriptor instead.
 func (*WatchTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{46}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *WatchTrialsResponse) GetTrial() *Trial {
@@ -3957,7 +4043,7 @@ type Measurement struct {
 
 func (x *Measurement) Reset() {
 	*x = Measurement{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[47]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3969,7 +4055,7 @@ func (x *Measurement) String() string {
 func (*Measurement) ProtoMessage() {}
 
 func (x *Measurement) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[47]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3982,7 +4068,7 @@ func (x *Measurement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Measurement.ProtoReflect.Descriptor instead.
 func (*Measurement) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{47}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Measurement) GetMetric() string {
@@ -4022,7 +4108,7 @@ type TrialMeasurements struct {
 
 func (x *TrialMeasurements) Reset() {
 	*x = TrialMeasurements{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[48]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4034,7 +4120,7 @@ func (x *TrialMeasurements) String() string {
 func (*TrialMeasurements) ProtoMessage() {}
 
 func (x *TrialMeasurements) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[48]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4047,7 +4133,7 @@ func (x *TrialMeasurements) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialMeasurements.ProtoReflect.Descriptor instead.
 func (*TrialMeasurements) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{48}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *TrialMeasurements) GetTrial() string {
@@ -4088,7 +4174,7 @@ type ListMeasurementsRequest struct {
 
 func (x *ListMeasurementsRequest) Reset() {
 	*x = ListMeasurementsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[49]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4100,7 +4186,7 @@ func (x *ListMeasurementsRequest) String() string {
 func (*ListMeasurementsRequest) ProtoMessage() {}
 
 func (x *ListMeasurementsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[49]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4113,7 +4199,7 @@ func (x *ListMeasurementsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMeasurementsRequest.ProtoReflect.Descriptor instead.
 func (*ListMeasurementsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{49}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ListMeasurementsRequest) GetParent() string {
@@ -4159,7 +4245,7 @@ type ListMeasurementsResponse struct {
 
 func (x *ListMeasurementsResponse) Reset() {
 	*x = ListMeasurementsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[50]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4171,7 +4257,7 @@ func (x *ListMeasurementsResponse) String() string {
 func (*ListMeasurementsResponse) ProtoMessage() {}
 
 func (x *ListMeasurementsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[50]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4184,7 +4270,7 @@ func (x *ListMeasurementsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMeasurementsResponse.ProtoReflect.Descriptor instead.
 func (*ListMeasurementsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{50}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ListMeasurementsResponse) GetMeasurements() []*Measurement {
@@ -4226,7 +4312,7 @@ type SuggestTrialsRequest struct {
 
 func (x *SuggestTrialsRequest) Reset() {
 	*x = SuggestTrialsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[51]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4238,7 +4324,7 @@ func (x *SuggestTrialsRequest) String() string {
 func (*SuggestTrialsRequest) ProtoMessage() {}
 
 func (x *SuggestTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[51]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4251,7 +4337,7 @@ func (x *SuggestTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuggestTrialsRequest.ProtoReflect.Descriptor instead.
 func (*SuggestTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{51}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *SuggestTrialsRequest) GetParent() string {
@@ -4300,7 +4386,7 @@ type SuggestTrialsResponse struct {
 
 func (x *SuggestTrialsResponse) Reset() {
 	*x = SuggestTrialsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[52]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4312,7 +4398,7 @@ func (x *SuggestTrialsResponse) String() string {
 func (*SuggestTrialsResponse) ProtoMessage() {}
 
 func (x *SuggestTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[52]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4325,7 +4411,7 @@ func (x *SuggestTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuggestTrialsResponse.ProtoReflect.Descriptor instead.
 func (*SuggestTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{52}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *SuggestTrialsResponse) GetTrials() []*Trial {
@@ -4375,7 +4461,7 @@ type HeartbeatTrialsRequest struct {
 
 func (x *HeartbeatTrialsRequest) Reset() {
 	*x = HeartbeatTrialsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[53]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4387,7 +4473,7 @@ func (x *HeartbeatTrialsRequest) String() string {
 func (*HeartbeatTrialsRequest) ProtoMessage() {}
 
 func (x *HeartbeatTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[53]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4400,7 +4486,7 @@ func (x *HeartbeatTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatTrialsRequest.ProtoReflect.Descriptor instead.
 func (*HeartbeatTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{53}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *HeartbeatTrialsRequest) GetParent() string {
@@ -4442,7 +4528,7 @@ type HeartbeatTrialsResponse struct {
 
 func (x *HeartbeatTrialsResponse) Reset() {
 	*x = HeartbeatTrialsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[54]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4454,7 +4540,7 @@ func (x *HeartbeatTrialsResponse) String() string {
 func (*HeartbeatTrialsResponse) ProtoMessage() {}
 
 func (x *HeartbeatTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[54]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4467,7 +4553,7 @@ func (x *HeartbeatTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatTrialsResponse.ProtoReflect.Descriptor instead.
 func (*HeartbeatTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{54}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *HeartbeatTrialsResponse) GetInstructions() []*TrialInstruction {
@@ -4492,7 +4578,7 @@ type TrialInstruction struct {
 
 func (x *TrialInstruction) Reset() {
 	*x = TrialInstruction{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[55]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4504,7 +4590,7 @@ func (x *TrialInstruction) String() string {
 func (*TrialInstruction) ProtoMessage() {}
 
 func (x *TrialInstruction) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[55]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4517,7 +4603,7 @@ func (x *TrialInstruction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialInstruction.ProtoReflect.Descriptor instead.
 func (*TrialInstruction) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{55}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *TrialInstruction) GetTrial() int32 {
@@ -4568,7 +4654,7 @@ type AddMeasurementRequest struct {
 
 func (x *AddMeasurementRequest) Reset() {
 	*x = AddMeasurementRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[56]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4580,7 +4666,7 @@ func (x *AddMeasurementRequest) String() string {
 func (*AddMeasurementRequest) ProtoMessage() {}
 
 func (x *AddMeasurementRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[56]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4593,7 +4679,7 @@ func (x *AddMeasurementRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMeasurementRequest.ProtoReflect.Descriptor instead.
 func (*AddMeasurementRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{56}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *AddMeasurementRequest) GetName() string {
@@ -4651,7 +4737,7 @@ type EarlierMeasurement struct {
 
 func (x *EarlierMeasurement) Reset() {
 	*x = EarlierMeasurement{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[57]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4663,7 +4749,7 @@ func (x *EarlierMeasurement) String() string {
 func (*EarlierMeasurement) ProtoMessage() {}
 
 func (x *EarlierMeasurement) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[57]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4676,7 +4762,7 @@ func (x *EarlierMeasurement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EarlierMeasurement.ProtoReflect.Descriptor instead.
 func (*EarlierMeasurement) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{57}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *EarlierMeasurement) GetStep() int64 {
@@ -4706,7 +4792,7 @@ type AddMeasurementResponse struct {
 
 func (x *AddMeasurementResponse) Reset() {
 	*x = AddMeasurementResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[58]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4718,7 +4804,7 @@ func (x *AddMeasurementResponse) String() string {
 func (*AddMeasurementResponse) ProtoMessage() {}
 
 func (x *AddMeasurementResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[58]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4731,7 +4817,7 @@ func (x *AddMeasurementResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMeasurementResponse.ProtoReflect.Descriptor instead.
 func (*AddMeasurementResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{58}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *AddMeasurementResponse) GetAction() TrialAction {
@@ -4781,7 +4867,7 @@ type CompleteTrialRequest struct {
 
 func (x *CompleteTrialRequest) Reset() {
 	*x = CompleteTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[59]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4793,7 +4879,7 @@ func (x *CompleteTrialRequest) String() string {
 func (*CompleteTrialRequest) ProtoMessage() {}
 
 func (x *CompleteTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[59]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4806,7 +4892,7 @@ func (x *CompleteTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTrialRequest.ProtoReflect.Descriptor instead.
 func (*CompleteTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{59}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *CompleteTrialRequest) GetName() string {
@@ -4876,7 +4962,7 @@ type CompleteTrialResponse struct {
 
 func (x *CompleteTrialResponse) Reset() {
 	*x = CompleteTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[60]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4888,7 +4974,7 @@ func (x *CompleteTrialResponse) String() string {
 func (*CompleteTrialResponse) ProtoMessage() {}
 
 func (x *CompleteTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[60]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4901,7 +4987,7 @@ func (x *CompleteTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTrialResponse.ProtoReflect.Descriptor instead.
 func (*CompleteTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{60}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *CompleteTrialResponse) GetTrial() *Trial {
@@ -4939,7 +5025,7 @@ type FailTrialRequest struct {
 
 func (x *FailTrialRequest) Reset() {
 	*x = FailTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[61]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4951,7 +5037,7 @@ func (x *FailTrialRequest) String() string {
 func (*FailTrialRequest) ProtoMessage() {}
 
 func (x *FailTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[61]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4964,7 +5050,7 @@ func (x *FailTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailTrialRequest.ProtoReflect.Descriptor instead.
 func (*FailTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{61}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *FailTrialRequest) GetName() string {
@@ -5027,7 +5113,7 @@ type FailTrialResponse struct {
 
 func (x *FailTrialResponse) Reset() {
 	*x = FailTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[62]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5039,7 +5125,7 @@ func (x *FailTrialResponse) String() string {
 func (*FailTrialResponse) ProtoMessage() {}
 
 func (x *FailTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[62]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5052,7 +5138,7 @@ func (x *FailTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailTrialResponse.ProtoReflect.Descriptor instead.
 func (*FailTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{62}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *FailTrialResponse) GetTrial() *Trial {
@@ -5084,7 +5170,7 @@ type ReleaseTrialRequest struct {
 
 func (x *ReleaseTrialRequest) Reset() {
 	*x = ReleaseTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[63]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5096,7 +5182,7 @@ func (x *ReleaseTrialRequest) String() string {
 func (*ReleaseTrialRequest) ProtoMessage() {}
 
 func (x *ReleaseTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[63]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5109,7 +5195,7 @@ func (x *ReleaseTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseTrialRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{63}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ReleaseTrialRequest) GetName() string {
@@ -5158,7 +5244,7 @@ type ReleaseTrialResponse struct {
 
 func (x *ReleaseTrialResponse) Reset() {
 	*x = ReleaseTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[64]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5170,7 +5256,7 @@ func (x *ReleaseTrialResponse) String() string {
 func (*ReleaseTrialResponse) ProtoMessage() {}
 
 func (x *ReleaseTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[64]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5183,7 +5269,7 @@ func (x *ReleaseTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseTrialResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{64}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ReleaseTrialResponse) GetTrial() *Trial {
@@ -5213,7 +5299,7 @@ type EnqueueTrialRequest struct {
 
 func (x *EnqueueTrialRequest) Reset() {
 	*x = EnqueueTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[65]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5225,7 +5311,7 @@ func (x *EnqueueTrialRequest) String() string {
 func (*EnqueueTrialRequest) ProtoMessage() {}
 
 func (x *EnqueueTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[65]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5238,7 +5324,7 @@ func (x *EnqueueTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnqueueTrialRequest.ProtoReflect.Descriptor instead.
 func (*EnqueueTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{65}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *EnqueueTrialRequest) GetParent() string {
@@ -5287,7 +5373,7 @@ type EnqueueTrialResponse struct {
 
 func (x *EnqueueTrialResponse) Reset() {
 	*x = EnqueueTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[66]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5299,7 +5385,7 @@ func (x *EnqueueTrialResponse) String() string {
 func (*EnqueueTrialResponse) ProtoMessage() {}
 
 func (x *EnqueueTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[66]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5312,7 +5398,7 @@ func (x *EnqueueTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnqueueTrialResponse.ProtoReflect.Descriptor instead.
 func (*EnqueueTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{66}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *EnqueueTrialResponse) GetTrial() *Trial {
@@ -5346,7 +5432,7 @@ type AddTrialRequest struct {
 
 func (x *AddTrialRequest) Reset() {
 	*x = AddTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[67]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5358,7 +5444,7 @@ func (x *AddTrialRequest) String() string {
 func (*AddTrialRequest) ProtoMessage() {}
 
 func (x *AddTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[67]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5371,7 +5457,7 @@ func (x *AddTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddTrialRequest.ProtoReflect.Descriptor instead.
 func (*AddTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{67}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *AddTrialRequest) GetParent() string {
@@ -5434,7 +5520,7 @@ type AddTrialResponse struct {
 
 func (x *AddTrialResponse) Reset() {
 	*x = AddTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[68]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5446,7 +5532,7 @@ func (x *AddTrialResponse) String() string {
 func (*AddTrialResponse) ProtoMessage() {}
 
 func (x *AddTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[68]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5459,7 +5545,7 @@ func (x *AddTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddTrialResponse.ProtoReflect.Descriptor instead.
 func (*AddTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{68}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *AddTrialResponse) GetTrial() *Trial {
@@ -5482,7 +5568,7 @@ type CancelTrialRequest struct {
 
 func (x *CancelTrialRequest) Reset() {
 	*x = CancelTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[69]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5494,7 +5580,7 @@ func (x *CancelTrialRequest) String() string {
 func (*CancelTrialRequest) ProtoMessage() {}
 
 func (x *CancelTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[69]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5507,7 +5593,7 @@ func (x *CancelTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTrialRequest.ProtoReflect.Descriptor instead.
 func (*CancelTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{69}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *CancelTrialRequest) GetName() string {
@@ -5535,7 +5621,7 @@ type CancelTrialResponse struct {
 
 func (x *CancelTrialResponse) Reset() {
 	*x = CancelTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[70]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5547,7 +5633,7 @@ func (x *CancelTrialResponse) String() string {
 func (*CancelTrialResponse) ProtoMessage() {}
 
 func (x *CancelTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[70]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5560,7 +5646,7 @@ func (x *CancelTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTrialResponse.ProtoReflect.Descriptor instead.
 func (*CancelTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{70}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *CancelTrialResponse) GetTrial() *Trial {
@@ -5591,7 +5677,7 @@ type EditTrialRequest struct {
 
 func (x *EditTrialRequest) Reset() {
 	*x = EditTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[71]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5603,7 +5689,7 @@ func (x *EditTrialRequest) String() string {
 func (*EditTrialRequest) ProtoMessage() {}
 
 func (x *EditTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[71]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5616,7 +5702,7 @@ func (x *EditTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditTrialRequest.ProtoReflect.Descriptor instead.
 func (*EditTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{71}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *EditTrialRequest) GetName() string {
@@ -5665,7 +5751,7 @@ type EditTrialResponse struct {
 
 func (x *EditTrialResponse) Reset() {
 	*x = EditTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[72]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5677,7 +5763,7 @@ func (x *EditTrialResponse) String() string {
 func (*EditTrialResponse) ProtoMessage() {}
 
 func (x *EditTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[72]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5690,7 +5776,7 @@ func (x *EditTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditTrialResponse.ProtoReflect.Descriptor instead.
 func (*EditTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{72}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *EditTrialResponse) GetTrial() *Trial {
@@ -5719,7 +5805,7 @@ type TailTrialLogsRequest struct {
 
 func (x *TailTrialLogsRequest) Reset() {
 	*x = TailTrialLogsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[73]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5731,7 +5817,7 @@ func (x *TailTrialLogsRequest) String() string {
 func (*TailTrialLogsRequest) ProtoMessage() {}
 
 func (x *TailTrialLogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[73]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5744,7 +5830,7 @@ func (x *TailTrialLogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailTrialLogsRequest.ProtoReflect.Descriptor instead.
 func (*TailTrialLogsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{73}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *TailTrialLogsRequest) GetName() string {
@@ -5797,7 +5883,7 @@ type TailTrialLogsResponse struct {
 
 func (x *TailTrialLogsResponse) Reset() {
 	*x = TailTrialLogsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[74]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5809,7 +5895,7 @@ func (x *TailTrialLogsResponse) String() string {
 func (*TailTrialLogsResponse) ProtoMessage() {}
 
 func (x *TailTrialLogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[74]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5822,7 +5908,7 @@ func (x *TailTrialLogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailTrialLogsResponse.ProtoReflect.Descriptor instead.
 func (*TailTrialLogsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{74}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *TailTrialLogsResponse) GetAttempt() int32 {
@@ -5857,7 +5943,7 @@ type ListWorkersRequest struct {
 
 func (x *ListWorkersRequest) Reset() {
 	*x = ListWorkersRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[75]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5869,7 +5955,7 @@ func (x *ListWorkersRequest) String() string {
 func (*ListWorkersRequest) ProtoMessage() {}
 
 func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[75]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5882,7 +5968,7 @@ func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersRequest.ProtoReflect.Descriptor instead.
 func (*ListWorkersRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{75}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *ListWorkersRequest) GetPool() string {
@@ -5903,7 +5989,7 @@ type ListWorkersResponse struct {
 
 func (x *ListWorkersResponse) Reset() {
 	*x = ListWorkersResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[76]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5915,7 +6001,7 @@ func (x *ListWorkersResponse) String() string {
 func (*ListWorkersResponse) ProtoMessage() {}
 
 func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[76]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5928,7 +6014,7 @@ func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersResponse.ProtoReflect.Descriptor instead.
 func (*ListWorkersResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{76}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *ListWorkersResponse) GetWorkers() []*Worker {
@@ -6041,7 +6127,7 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\n" +
 	"parameters\x18\x03 \x01(\v2\x17.google.protobuf.StructR\n" +
 	"parameters\x12\x16\n" +
-	"\x06values\x18\x04 \x03(\x01R\x06values\"\x9d\x01\n" +
+	"\x06values\x18\x04 \x03(\x01R\x06values\"\xcf\x01\n" +
 	"\x0eRecommendation\x12\x14\n" +
 	"\x05trial\x18\x01 \x01(\x05R\x05trial\x12\x12\n" +
 	"\x04mean\x18\x02 \x01(\x01R\x04mean\x12\x0e\n" +
@@ -6049,7 +6135,13 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\n" +
 	"parameters\x18\x04 \x01(\v2\x17.google.protobuf.StructR\n" +
 	"parameters\x12\x18\n" +
-	"\acurrent\x18\x05 \x01(\bR\acurrent\"\xb1\a\n" +
+	"\acurrent\x18\x05 \x01(\bR\acurrent\x120\n" +
+	"\x05front\x18\x06 \x03(\v2\x1a.fantasia.v1.ExpectedTrialR\x05front\"a\n" +
+	"\rExpectedTrial\x12\x14\n" +
+	"\x05trial\x18\x01 \x01(\x05R\x05trial\x12\x14\n" +
+	"\x05means\x18\x02 \x03(\x01R\x05means\x12\x10\n" +
+	"\x03sds\x18\x03 \x03(\x01R\x03sds\x12\x12\n" +
+	"\x04knee\x18\x04 \x01(\bR\x04knee\"\xb1\a\n" +
 	"\x05Trial\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x05R\x06number\x12-\n" +
@@ -6589,7 +6681,7 @@ func file_fantasia_v1_fantasia_proto_rawDescGZIP() []byte {
 }
 
 var file_fantasia_v1_fantasia_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_fantasia_v1_fantasia_proto_msgTypes = make([]protoimpl.MessageInfo, 90)
+var file_fantasia_v1_fantasia_proto_msgTypes = make([]protoimpl.MessageInfo, 91)
 var file_fantasia_v1_fantasia_proto_goTypes = []any{
 	(StudyState)(0),                     // 0: fantasia.v1.StudyState
 	(Direction)(0),                      // 1: fantasia.v1.Direction
@@ -6605,93 +6697,94 @@ var file_fantasia_v1_fantasia_proto_goTypes = []any{
 	(*TrialCounts)(nil),                 // 11: fantasia.v1.TrialCounts
 	(*BestTrial)(nil),                   // 12: fantasia.v1.BestTrial
 	(*Recommendation)(nil),              // 13: fantasia.v1.Recommendation
-	(*Trial)(nil),                       // 14: fantasia.v1.Trial
-	(*Stopped)(nil),                     // 15: fantasia.v1.Stopped
-	(*TrialTimes)(nil),                  // 16: fantasia.v1.TrialTimes
-	(*Reasons)(nil),                     // 17: fantasia.v1.Reasons
-	(*Attempt)(nil),                     // 18: fantasia.v1.Attempt
-	(*Failure)(nil),                     // 19: fantasia.v1.Failure
-	(*Worker)(nil),                      // 20: fantasia.v1.Worker
-	(*RunningAttempt)(nil),              // 21: fantasia.v1.RunningAttempt
-	(*Quota)(nil),                       // 22: fantasia.v1.Quota
-	(*ListQuotasRequest)(nil),           // 23: fantasia.v1.ListQuotasRequest
-	(*ListQuotasResponse)(nil),          // 24: fantasia.v1.ListQuotasResponse
-	(*CreateStudyRequest)(nil),          // 25: fantasia.v1.CreateStudyRequest
-	(*CreateStudyResponse)(nil),         // 26: fantasia.v1.CreateStudyResponse
-	(*GetStudyRequest)(nil),             // 27: fantasia.v1.GetStudyRequest
-	(*GetStudyResponse)(nil),            // 28: fantasia.v1.GetStudyResponse
-	(*ListStudiesRequest)(nil),          // 29: fantasia.v1.ListStudiesRequest
-	(*ListStudiesResponse)(nil),         // 30: fantasia.v1.ListStudiesResponse
-	(*WatchStudyRequest)(nil),           // 31: fantasia.v1.WatchStudyRequest
-	(*WatchStudyResponse)(nil),          // 32: fantasia.v1.WatchStudyResponse
-	(*UpdateStudyRequest)(nil),          // 33: fantasia.v1.UpdateStudyRequest
-	(*UpdateStudyResponse)(nil),         // 34: fantasia.v1.UpdateStudyResponse
-	(*StopStudyRequest)(nil),            // 35: fantasia.v1.StopStudyRequest
-	(*StopStudyResponse)(nil),           // 36: fantasia.v1.StopStudyResponse
-	(*DeleteStudyRequest)(nil),          // 37: fantasia.v1.DeleteStudyRequest
-	(*DeleteStudyResponse)(nil),         // 38: fantasia.v1.DeleteStudyResponse
-	(*ArchivedStudy)(nil),               // 39: fantasia.v1.ArchivedStudy
-	(*ArchiveStudyRequest)(nil),         // 40: fantasia.v1.ArchiveStudyRequest
-	(*ArchiveStudyResponse)(nil),        // 41: fantasia.v1.ArchiveStudyResponse
-	(*UnarchiveStudyRequest)(nil),       // 42: fantasia.v1.UnarchiveStudyRequest
-	(*UnarchiveStudyResponse)(nil),      // 43: fantasia.v1.UnarchiveStudyResponse
-	(*ListArchivedStudiesRequest)(nil),  // 44: fantasia.v1.ListArchivedStudiesRequest
-	(*ListArchivedStudiesResponse)(nil), // 45: fantasia.v1.ListArchivedStudiesResponse
-	(*ListTrialsRequest)(nil),           // 46: fantasia.v1.ListTrialsRequest
-	(*ListTrialsResponse)(nil),          // 47: fantasia.v1.ListTrialsResponse
-	(*ListOptimalTrialsRequest)(nil),    // 48: fantasia.v1.ListOptimalTrialsRequest
-	(*ListOptimalTrialsResponse)(nil),   // 49: fantasia.v1.ListOptimalTrialsResponse
-	(*GetTrialRequest)(nil),             // 50: fantasia.v1.GetTrialRequest
-	(*GetTrialResponse)(nil),            // 51: fantasia.v1.GetTrialResponse
-	(*WatchTrialsRequest)(nil),          // 52: fantasia.v1.WatchTrialsRequest
-	(*WatchTrialsResponse)(nil),         // 53: fantasia.v1.WatchTrialsResponse
-	(*Measurement)(nil),                 // 54: fantasia.v1.Measurement
-	(*TrialMeasurements)(nil),           // 55: fantasia.v1.TrialMeasurements
-	(*ListMeasurementsRequest)(nil),     // 56: fantasia.v1.ListMeasurementsRequest
-	(*ListMeasurementsResponse)(nil),    // 57: fantasia.v1.ListMeasurementsResponse
-	(*SuggestTrialsRequest)(nil),        // 58: fantasia.v1.SuggestTrialsRequest
-	(*SuggestTrialsResponse)(nil),       // 59: fantasia.v1.SuggestTrialsResponse
-	(*HeartbeatTrialsRequest)(nil),      // 60: fantasia.v1.HeartbeatTrialsRequest
-	(*HeartbeatTrialsResponse)(nil),     // 61: fantasia.v1.HeartbeatTrialsResponse
-	(*TrialInstruction)(nil),            // 62: fantasia.v1.TrialInstruction
-	(*AddMeasurementRequest)(nil),       // 63: fantasia.v1.AddMeasurementRequest
-	(*EarlierMeasurement)(nil),          // 64: fantasia.v1.EarlierMeasurement
-	(*AddMeasurementResponse)(nil),      // 65: fantasia.v1.AddMeasurementResponse
-	(*CompleteTrialRequest)(nil),        // 66: fantasia.v1.CompleteTrialRequest
-	(*CompleteTrialResponse)(nil),       // 67: fantasia.v1.CompleteTrialResponse
-	(*FailTrialRequest)(nil),            // 68: fantasia.v1.FailTrialRequest
-	(*FailTrialResponse)(nil),           // 69: fantasia.v1.FailTrialResponse
-	(*ReleaseTrialRequest)(nil),         // 70: fantasia.v1.ReleaseTrialRequest
-	(*ReleaseTrialResponse)(nil),        // 71: fantasia.v1.ReleaseTrialResponse
-	(*EnqueueTrialRequest)(nil),         // 72: fantasia.v1.EnqueueTrialRequest
-	(*EnqueueTrialResponse)(nil),        // 73: fantasia.v1.EnqueueTrialResponse
-	(*AddTrialRequest)(nil),             // 74: fantasia.v1.AddTrialRequest
-	(*AddTrialResponse)(nil),            // 75: fantasia.v1.AddTrialResponse
-	(*CancelTrialRequest)(nil),          // 76: fantasia.v1.CancelTrialRequest
-	(*CancelTrialResponse)(nil),         // 77: fantasia.v1.CancelTrialResponse
-	(*EditTrialRequest)(nil),            // 78: fantasia.v1.EditTrialRequest
-	(*EditTrialResponse)(nil),           // 79: fantasia.v1.EditTrialResponse
-	(*TailTrialLogsRequest)(nil),        // 80: fantasia.v1.TailTrialLogsRequest
-	(*TailTrialLogsResponse)(nil),       // 81: fantasia.v1.TailTrialLogsResponse
-	(*ListWorkersRequest)(nil),          // 82: fantasia.v1.ListWorkersRequest
-	(*ListWorkersResponse)(nil),         // 83: fantasia.v1.ListWorkersResponse
-	nil,                                 // 84: fantasia.v1.Study.LabelsEntry
-	nil,                                 // 85: fantasia.v1.Trial.MetricsEntry
-	nil,                                 // 86: fantasia.v1.Trial.LabelsEntry
-	nil,                                 // 87: fantasia.v1.Reasons.AcquisitionEntry
-	nil,                                 // 88: fantasia.v1.ListStudiesRequest.LabelsEntry
-	nil,                                 // 89: fantasia.v1.ListTrialsRequest.LabelsEntry
-	nil,                                 // 90: fantasia.v1.AddMeasurementRequest.MetricsEntry
-	nil,                                 // 91: fantasia.v1.EarlierMeasurement.MetricsEntry
-	nil,                                 // 92: fantasia.v1.CompleteTrialRequest.MetricsEntry
-	nil,                                 // 93: fantasia.v1.EnqueueTrialRequest.LabelsEntry
-	nil,                                 // 94: fantasia.v1.AddTrialRequest.MetricsEntry
-	nil,                                 // 95: fantasia.v1.AddTrialRequest.LabelsEntry
-	nil,                                 // 96: fantasia.v1.EditTrialRequest.LabelsEntry
-	(*timestamppb.Timestamp)(nil),       // 97: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),         // 98: google.protobuf.Duration
-	(*structpb.Struct)(nil),             // 99: google.protobuf.Struct
-	(*descriptorpb.MethodOptions)(nil),  // 100: google.protobuf.MethodOptions
+	(*ExpectedTrial)(nil),               // 14: fantasia.v1.ExpectedTrial
+	(*Trial)(nil),                       // 15: fantasia.v1.Trial
+	(*Stopped)(nil),                     // 16: fantasia.v1.Stopped
+	(*TrialTimes)(nil),                  // 17: fantasia.v1.TrialTimes
+	(*Reasons)(nil),                     // 18: fantasia.v1.Reasons
+	(*Attempt)(nil),                     // 19: fantasia.v1.Attempt
+	(*Failure)(nil),                     // 20: fantasia.v1.Failure
+	(*Worker)(nil),                      // 21: fantasia.v1.Worker
+	(*RunningAttempt)(nil),              // 22: fantasia.v1.RunningAttempt
+	(*Quota)(nil),                       // 23: fantasia.v1.Quota
+	(*ListQuotasRequest)(nil),           // 24: fantasia.v1.ListQuotasRequest
+	(*ListQuotasResponse)(nil),          // 25: fantasia.v1.ListQuotasResponse
+	(*CreateStudyRequest)(nil),          // 26: fantasia.v1.CreateStudyRequest
+	(*CreateStudyResponse)(nil),         // 27: fantasia.v1.CreateStudyResponse
+	(*GetStudyRequest)(nil),             // 28: fantasia.v1.GetStudyRequest
+	(*GetStudyResponse)(nil),            // 29: fantasia.v1.GetStudyResponse
+	(*ListStudiesRequest)(nil),          // 30: fantasia.v1.ListStudiesRequest
+	(*ListStudiesResponse)(nil),         // 31: fantasia.v1.ListStudiesResponse
+	(*WatchStudyRequest)(nil),           // 32: fantasia.v1.WatchStudyRequest
+	(*WatchStudyResponse)(nil),          // 33: fantasia.v1.WatchStudyResponse
+	(*UpdateStudyRequest)(nil),          // 34: fantasia.v1.UpdateStudyRequest
+	(*UpdateStudyResponse)(nil),         // 35: fantasia.v1.UpdateStudyResponse
+	(*StopStudyRequest)(nil),            // 36: fantasia.v1.StopStudyRequest
+	(*StopStudyResponse)(nil),           // 37: fantasia.v1.StopStudyResponse
+	(*DeleteStudyRequest)(nil),          // 38: fantasia.v1.DeleteStudyRequest
+	(*DeleteStudyResponse)(nil),         // 39: fantasia.v1.DeleteStudyResponse
+	(*ArchivedStudy)(nil),               // 40: fantasia.v1.ArchivedStudy
+	(*ArchiveStudyRequest)(nil),         // 41: fantasia.v1.ArchiveStudyRequest
+	(*ArchiveStudyResponse)(nil),        // 42: fantasia.v1.ArchiveStudyResponse
+	(*UnarchiveStudyRequest)(nil),       // 43: fantasia.v1.UnarchiveStudyRequest
+	(*UnarchiveStudyResponse)(nil),      // 44: fantasia.v1.UnarchiveStudyResponse
+	(*ListArchivedStudiesRequest)(nil),  // 45: fantasia.v1.ListArchivedStudiesRequest
+	(*ListArchivedStudiesResponse)(nil), // 46: fantasia.v1.ListArchivedStudiesResponse
+	(*ListTrialsRequest)(nil),           // 47: fantasia.v1.ListTrialsRequest
+	(*ListTrialsResponse)(nil),          // 48: fantasia.v1.ListTrialsResponse
+	(*ListOptimalTrialsRequest)(nil),    // 49: fantasia.v1.ListOptimalTrialsRequest
+	(*ListOptimalTrialsResponse)(nil),   // 50: fantasia.v1.ListOptimalTrialsResponse
+	(*GetTrialRequest)(nil),             // 51: fantasia.v1.GetTrialRequest
+	(*GetTrialResponse)(nil),            // 52: fantasia.v1.GetTrialResponse
+	(*WatchTrialsRequest)(nil),          // 53: fantasia.v1.WatchTrialsRequest
+	(*WatchTrialsResponse)(nil),         // 54: fantasia.v1.WatchTrialsResponse
+	(*Measurement)(nil),                 // 55: fantasia.v1.Measurement
+	(*TrialMeasurements)(nil),           // 56: fantasia.v1.TrialMeasurements
+	(*ListMeasurementsRequest)(nil),     // 57: fantasia.v1.ListMeasurementsRequest
+	(*ListMeasurementsResponse)(nil),    // 58: fantasia.v1.ListMeasurementsResponse
+	(*SuggestTrialsRequest)(nil),        // 59: fantasia.v1.SuggestTrialsRequest
+	(*SuggestTrialsResponse)(nil),       // 60: fantasia.v1.SuggestTrialsResponse
+	(*HeartbeatTrialsRequest)(nil),      // 61: fantasia.v1.HeartbeatTrialsRequest
+	(*HeartbeatTrialsResponse)(nil),     // 62: fantasia.v1.HeartbeatTrialsResponse
+	(*TrialInstruction)(nil),            // 63: fantasia.v1.TrialInstruction
+	(*AddMeasurementRequest)(nil),       // 64: fantasia.v1.AddMeasurementRequest
+	(*EarlierMeasurement)(nil),          // 65: fantasia.v1.EarlierMeasurement
+	(*AddMeasurementResponse)(nil),      // 66: fantasia.v1.AddMeasurementResponse
+	(*CompleteTrialRequest)(nil),        // 67: fantasia.v1.CompleteTrialRequest
+	(*CompleteTrialResponse)(nil),       // 68: fantasia.v1.CompleteTrialResponse
+	(*FailTrialRequest)(nil),            // 69: fantasia.v1.FailTrialRequest
+	(*FailTrialResponse)(nil),           // 70: fantasia.v1.FailTrialResponse
+	(*ReleaseTrialRequest)(nil),         // 71: fantasia.v1.ReleaseTrialRequest
+	(*ReleaseTrialResponse)(nil),        // 72: fantasia.v1.ReleaseTrialResponse
+	(*EnqueueTrialRequest)(nil),         // 73: fantasia.v1.EnqueueTrialRequest
+	(*EnqueueTrialResponse)(nil),        // 74: fantasia.v1.EnqueueTrialResponse
+	(*AddTrialRequest)(nil),             // 75: fantasia.v1.AddTrialRequest
+	(*AddTrialResponse)(nil),            // 76: fantasia.v1.AddTrialResponse
+	(*CancelTrialRequest)(nil),          // 77: fantasia.v1.CancelTrialRequest
+	(*CancelTrialResponse)(nil),         // 78: fantasia.v1.CancelTrialResponse
+	(*EditTrialRequest)(nil),            // 79: fantasia.v1.EditTrialRequest
+	(*EditTrialResponse)(nil),           // 80: fantasia.v1.EditTrialResponse
+	(*TailTrialLogsRequest)(nil),        // 81: fantasia.v1.TailTrialLogsRequest
+	(*TailTrialLogsResponse)(nil),       // 82: fantasia.v1.TailTrialLogsResponse
+	(*ListWorkersRequest)(nil),          // 83: fantasia.v1.ListWorkersRequest
+	(*ListWorkersResponse)(nil),         // 84: fantasia.v1.ListWorkersResponse
+	nil,                                 // 85: fantasia.v1.Study.LabelsEntry
+	nil,                                 // 86: fantasia.v1.Trial.MetricsEntry
+	nil,                                 // 87: fantasia.v1.Trial.LabelsEntry
+	nil,                                 // 88: fantasia.v1.Reasons.AcquisitionEntry
+	nil,                                 // 89: fantasia.v1.ListStudiesRequest.LabelsEntry
+	nil,                                 // 90: fantasia.v1.ListTrialsRequest.LabelsEntry
+	nil,                                 // 91: fantasia.v1.AddMeasurementRequest.MetricsEntry
+	nil,                                 // 92: fantasia.v1.EarlierMeasurement.MetricsEntry
+	nil,                                 // 93: fantasia.v1.CompleteTrialRequest.MetricsEntry
+	nil,                                 // 94: fantasia.v1.EnqueueTrialRequest.LabelsEntry
+	nil,                                 // 95: fantasia.v1.AddTrialRequest.MetricsEntry
+	nil,                                 // 96: fantasia.v1.AddTrialRequest.LabelsEntry
+	nil,                                 // 97: fantasia.v1.EditTrialRequest.LabelsEntry
+	(*timestamppb.Timestamp)(nil),       // 98: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),         // 99: google.protobuf.Duration
+	(*structpb.Struct)(nil),             // 100: google.protobuf.Struct
+	(*descriptorpb.MethodOptions)(nil),  // 101: google.protobuf.MethodOptions
 }
 var file_fantasia_v1_fantasia_proto_depIdxs = []int32{
 	0,   // 0: fantasia.v1.Study.state:type_name -> fantasia.v1.StudyState
@@ -6699,163 +6792,164 @@ var file_fantasia_v1_fantasia_proto_depIdxs = []int32{
 	11,  // 2: fantasia.v1.Study.trials:type_name -> fantasia.v1.TrialCounts
 	12,  // 3: fantasia.v1.Study.best:type_name -> fantasia.v1.BestTrial
 	13,  // 4: fantasia.v1.Study.recommended:type_name -> fantasia.v1.Recommendation
-	97,  // 5: fantasia.v1.Study.create_time:type_name -> google.protobuf.Timestamp
-	97,  // 6: fantasia.v1.Study.start_time:type_name -> google.protobuf.Timestamp
-	97,  // 7: fantasia.v1.Study.end_time:type_name -> google.protobuf.Timestamp
-	98,  // 8: fantasia.v1.Study.elapsed:type_name -> google.protobuf.Duration
-	84,  // 9: fantasia.v1.Study.labels:type_name -> fantasia.v1.Study.LabelsEntry
+	98,  // 5: fantasia.v1.Study.create_time:type_name -> google.protobuf.Timestamp
+	98,  // 6: fantasia.v1.Study.start_time:type_name -> google.protobuf.Timestamp
+	98,  // 7: fantasia.v1.Study.end_time:type_name -> google.protobuf.Timestamp
+	99,  // 8: fantasia.v1.Study.elapsed:type_name -> google.protobuf.Duration
+	85,  // 9: fantasia.v1.Study.labels:type_name -> fantasia.v1.Study.LabelsEntry
 	10,  // 10: fantasia.v1.Study.objectives:type_name -> fantasia.v1.Objective
 	9,   // 11: fantasia.v1.Study.limits:type_name -> fantasia.v1.Limit
 	8,   // 12: fantasia.v1.Study.front:type_name -> fantasia.v1.Front
-	99,  // 13: fantasia.v1.Study.attributes:type_name -> google.protobuf.Struct
+	100, // 13: fantasia.v1.Study.attributes:type_name -> google.protobuf.Struct
 	1,   // 14: fantasia.v1.Objective.direction:type_name -> fantasia.v1.Direction
-	99,  // 15: fantasia.v1.BestTrial.parameters:type_name -> google.protobuf.Struct
-	99,  // 16: fantasia.v1.Recommendation.parameters:type_name -> google.protobuf.Struct
-	2,   // 17: fantasia.v1.Trial.state:type_name -> fantasia.v1.TrialState
-	99,  // 18: fantasia.v1.Trial.parameters:type_name -> google.protobuf.Struct
-	85,  // 19: fantasia.v1.Trial.metrics:type_name -> fantasia.v1.Trial.MetricsEntry
-	4,   // 20: fantasia.v1.Trial.source:type_name -> fantasia.v1.Source
-	17,  // 21: fantasia.v1.Trial.reasons:type_name -> fantasia.v1.Reasons
-	18,  // 22: fantasia.v1.Trial.attempts:type_name -> fantasia.v1.Attempt
-	16,  // 23: fantasia.v1.Trial.times:type_name -> fantasia.v1.TrialTimes
-	15,  // 24: fantasia.v1.Trial.stopped:type_name -> fantasia.v1.Stopped
-	86,  // 25: fantasia.v1.Trial.labels:type_name -> fantasia.v1.Trial.LabelsEntry
-	99,  // 26: fantasia.v1.Trial.attributes:type_name -> google.protobuf.Struct
-	97,  // 27: fantasia.v1.Stopped.time:type_name -> google.protobuf.Timestamp
-	97,  // 28: fantasia.v1.TrialTimes.asked:type_name -> google.protobuf.Timestamp
-	97,  // 29: fantasia.v1.TrialTimes.suggested:type_name -> google.protobuf.Timestamp
-	97,  // 30: fantasia.v1.TrialTimes.created:type_name -> google.protobuf.Timestamp
-	97,  // 31: fantasia.v1.TrialTimes.claimed:type_name -> google.protobuf.Timestamp
-	97,  // 32: fantasia.v1.TrialTimes.started:type_name -> google.protobuf.Timestamp
-	97,  // 33: fantasia.v1.TrialTimes.ended:type_name -> google.protobuf.Timestamp
-	97,  // 34: fantasia.v1.TrialTimes.folded:type_name -> google.protobuf.Timestamp
-	87,  // 35: fantasia.v1.Reasons.acquisition:type_name -> fantasia.v1.Reasons.AcquisitionEntry
-	3,   // 36: fantasia.v1.Attempt.state:type_name -> fantasia.v1.AttemptState
-	97,  // 37: fantasia.v1.Attempt.open_time:type_name -> google.protobuf.Timestamp
-	97,  // 38: fantasia.v1.Attempt.claim_time:type_name -> google.protobuf.Timestamp
-	97,  // 39: fantasia.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
-	97,  // 40: fantasia.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
-	19,  // 41: fantasia.v1.Attempt.failure:type_name -> fantasia.v1.Failure
-	21,  // 42: fantasia.v1.Worker.running:type_name -> fantasia.v1.RunningAttempt
-	97,  // 43: fantasia.v1.Worker.heartbeat_time:type_name -> google.protobuf.Timestamp
-	22,  // 44: fantasia.v1.ListQuotasResponse.quotas:type_name -> fantasia.v1.Quota
-	7,   // 45: fantasia.v1.CreateStudyResponse.study:type_name -> fantasia.v1.Study
-	7,   // 46: fantasia.v1.GetStudyResponse.study:type_name -> fantasia.v1.Study
-	88,  // 47: fantasia.v1.ListStudiesRequest.labels:type_name -> fantasia.v1.ListStudiesRequest.LabelsEntry
-	7,   // 48: fantasia.v1.ListStudiesResponse.studies:type_name -> fantasia.v1.Study
-	7,   // 49: fantasia.v1.WatchStudyResponse.study:type_name -> fantasia.v1.Study
-	99,  // 50: fantasia.v1.UpdateStudyRequest.attributes:type_name -> google.protobuf.Struct
-	7,   // 51: fantasia.v1.UpdateStudyResponse.study:type_name -> fantasia.v1.Study
-	7,   // 52: fantasia.v1.StopStudyResponse.study:type_name -> fantasia.v1.Study
-	0,   // 53: fantasia.v1.ArchivedStudy.state:type_name -> fantasia.v1.StudyState
-	97,  // 54: fantasia.v1.ArchivedStudy.create_time:type_name -> google.protobuf.Timestamp
-	97,  // 55: fantasia.v1.ArchivedStudy.end_time:type_name -> google.protobuf.Timestamp
-	97,  // 56: fantasia.v1.ArchivedStudy.archive_time:type_name -> google.protobuf.Timestamp
-	39,  // 57: fantasia.v1.ArchiveStudyResponse.study:type_name -> fantasia.v1.ArchivedStudy
-	7,   // 58: fantasia.v1.UnarchiveStudyResponse.study:type_name -> fantasia.v1.Study
-	39,  // 59: fantasia.v1.ListArchivedStudiesResponse.studies:type_name -> fantasia.v1.ArchivedStudy
-	2,   // 60: fantasia.v1.ListTrialsRequest.states:type_name -> fantasia.v1.TrialState
-	89,  // 61: fantasia.v1.ListTrialsRequest.labels:type_name -> fantasia.v1.ListTrialsRequest.LabelsEntry
-	14,  // 62: fantasia.v1.ListTrialsResponse.trials:type_name -> fantasia.v1.Trial
-	14,  // 63: fantasia.v1.ListOptimalTrialsResponse.trials:type_name -> fantasia.v1.Trial
-	14,  // 64: fantasia.v1.GetTrialResponse.trial:type_name -> fantasia.v1.Trial
-	2,   // 65: fantasia.v1.WatchTrialsRequest.states:type_name -> fantasia.v1.TrialState
-	14,  // 66: fantasia.v1.WatchTrialsResponse.trial:type_name -> fantasia.v1.Trial
-	55,  // 67: fantasia.v1.WatchTrialsResponse.measurements:type_name -> fantasia.v1.TrialMeasurements
-	54,  // 68: fantasia.v1.TrialMeasurements.measurements:type_name -> fantasia.v1.Measurement
-	54,  // 69: fantasia.v1.ListMeasurementsResponse.measurements:type_name -> fantasia.v1.Measurement
-	98,  // 70: fantasia.v1.SuggestTrialsRequest.wait:type_name -> google.protobuf.Duration
-	14,  // 71: fantasia.v1.SuggestTrialsResponse.trials:type_name -> fantasia.v1.Trial
-	0,   // 72: fantasia.v1.SuggestTrialsResponse.study_state:type_name -> fantasia.v1.StudyState
-	98,  // 73: fantasia.v1.SuggestTrialsResponse.lease:type_name -> google.protobuf.Duration
-	62,  // 74: fantasia.v1.HeartbeatTrialsResponse.instructions:type_name -> fantasia.v1.TrialInstruction
-	5,   // 75: fantasia.v1.TrialInstruction.action:type_name -> fantasia.v1.TrialAction
-	90,  // 76: fantasia.v1.AddMeasurementRequest.metrics:type_name -> fantasia.v1.AddMeasurementRequest.MetricsEntry
-	64,  // 77: fantasia.v1.AddMeasurementRequest.earlier:type_name -> fantasia.v1.EarlierMeasurement
-	91,  // 78: fantasia.v1.EarlierMeasurement.metrics:type_name -> fantasia.v1.EarlierMeasurement.MetricsEntry
-	5,   // 79: fantasia.v1.AddMeasurementResponse.action:type_name -> fantasia.v1.TrialAction
-	92,  // 80: fantasia.v1.CompleteTrialRequest.metrics:type_name -> fantasia.v1.CompleteTrialRequest.MetricsEntry
-	99,  // 81: fantasia.v1.CompleteTrialRequest.parameters:type_name -> google.protobuf.Struct
-	14,  // 82: fantasia.v1.CompleteTrialResponse.trial:type_name -> fantasia.v1.Trial
-	99,  // 83: fantasia.v1.FailTrialRequest.parameters:type_name -> google.protobuf.Struct
-	14,  // 84: fantasia.v1.FailTrialResponse.trial:type_name -> fantasia.v1.Trial
-	14,  // 85: fantasia.v1.ReleaseTrialResponse.trial:type_name -> fantasia.v1.Trial
-	99,  // 86: fantasia.v1.EnqueueTrialRequest.parameters:type_name -> google.protobuf.Struct
-	93,  // 87: fantasia.v1.EnqueueTrialRequest.labels:type_name -> fantasia.v1.EnqueueTrialRequest.LabelsEntry
-	14,  // 88: fantasia.v1.EnqueueTrialResponse.trial:type_name -> fantasia.v1.Trial
-	99,  // 89: fantasia.v1.AddTrialRequest.parameters:type_name -> google.protobuf.Struct
-	94,  // 90: fantasia.v1.AddTrialRequest.metrics:type_name -> fantasia.v1.AddTrialRequest.MetricsEntry
-	95,  // 91: fantasia.v1.AddTrialRequest.labels:type_name -> fantasia.v1.AddTrialRequest.LabelsEntry
-	14,  // 92: fantasia.v1.AddTrialResponse.trial:type_name -> fantasia.v1.Trial
-	14,  // 93: fantasia.v1.CancelTrialResponse.trial:type_name -> fantasia.v1.Trial
-	96,  // 94: fantasia.v1.EditTrialRequest.labels:type_name -> fantasia.v1.EditTrialRequest.LabelsEntry
-	99,  // 95: fantasia.v1.EditTrialRequest.attributes:type_name -> google.protobuf.Struct
-	14,  // 96: fantasia.v1.EditTrialResponse.trial:type_name -> fantasia.v1.Trial
-	6,   // 97: fantasia.v1.TailTrialLogsRequest.stream:type_name -> fantasia.v1.LogStream
-	6,   // 98: fantasia.v1.TailTrialLogsResponse.stream:type_name -> fantasia.v1.LogStream
-	20,  // 99: fantasia.v1.ListWorkersResponse.workers:type_name -> fantasia.v1.Worker
-	100, // 100: fantasia.v1.leader_only:extendee -> google.protobuf.MethodOptions
-	25,  // 101: fantasia.v1.StudyService.CreateStudy:input_type -> fantasia.v1.CreateStudyRequest
-	27,  // 102: fantasia.v1.StudyService.GetStudy:input_type -> fantasia.v1.GetStudyRequest
-	29,  // 103: fantasia.v1.StudyService.ListStudies:input_type -> fantasia.v1.ListStudiesRequest
-	31,  // 104: fantasia.v1.StudyService.WatchStudy:input_type -> fantasia.v1.WatchStudyRequest
-	33,  // 105: fantasia.v1.StudyService.UpdateStudy:input_type -> fantasia.v1.UpdateStudyRequest
-	35,  // 106: fantasia.v1.StudyService.StopStudy:input_type -> fantasia.v1.StopStudyRequest
-	37,  // 107: fantasia.v1.StudyService.DeleteStudy:input_type -> fantasia.v1.DeleteStudyRequest
-	40,  // 108: fantasia.v1.StudyService.ArchiveStudy:input_type -> fantasia.v1.ArchiveStudyRequest
-	42,  // 109: fantasia.v1.StudyService.UnarchiveStudy:input_type -> fantasia.v1.UnarchiveStudyRequest
-	44,  // 110: fantasia.v1.StudyService.ListArchivedStudies:input_type -> fantasia.v1.ListArchivedStudiesRequest
-	46,  // 111: fantasia.v1.StudyService.ListTrials:input_type -> fantasia.v1.ListTrialsRequest
-	48,  // 112: fantasia.v1.StudyService.ListOptimalTrials:input_type -> fantasia.v1.ListOptimalTrialsRequest
-	50,  // 113: fantasia.v1.StudyService.GetTrial:input_type -> fantasia.v1.GetTrialRequest
-	56,  // 114: fantasia.v1.StudyService.ListMeasurements:input_type -> fantasia.v1.ListMeasurementsRequest
-	52,  // 115: fantasia.v1.StudyService.WatchTrials:input_type -> fantasia.v1.WatchTrialsRequest
-	80,  // 116: fantasia.v1.StudyService.TailTrialLogs:input_type -> fantasia.v1.TailTrialLogsRequest
-	58,  // 117: fantasia.v1.StudyService.SuggestTrials:input_type -> fantasia.v1.SuggestTrialsRequest
-	60,  // 118: fantasia.v1.StudyService.HeartbeatTrials:input_type -> fantasia.v1.HeartbeatTrialsRequest
-	63,  // 119: fantasia.v1.StudyService.AddMeasurement:input_type -> fantasia.v1.AddMeasurementRequest
-	66,  // 120: fantasia.v1.StudyService.CompleteTrial:input_type -> fantasia.v1.CompleteTrialRequest
-	68,  // 121: fantasia.v1.StudyService.FailTrial:input_type -> fantasia.v1.FailTrialRequest
-	70,  // 122: fantasia.v1.StudyService.ReleaseTrial:input_type -> fantasia.v1.ReleaseTrialRequest
-	72,  // 123: fantasia.v1.StudyService.EnqueueTrial:input_type -> fantasia.v1.EnqueueTrialRequest
-	74,  // 124: fantasia.v1.StudyService.AddTrial:input_type -> fantasia.v1.AddTrialRequest
-	76,  // 125: fantasia.v1.StudyService.CancelTrial:input_type -> fantasia.v1.CancelTrialRequest
-	78,  // 126: fantasia.v1.StudyService.EditTrial:input_type -> fantasia.v1.EditTrialRequest
-	82,  // 127: fantasia.v1.StudyService.ListWorkers:input_type -> fantasia.v1.ListWorkersRequest
-	23,  // 128: fantasia.v1.StudyService.ListQuotas:input_type -> fantasia.v1.ListQuotasRequest
-	26,  // 129: fantasia.v1.StudyService.CreateStudy:output_type -> fantasia.v1.CreateStudyResponse
-	28,  // 130: fantasia.v1.StudyService.GetStudy:output_type -> fantasia.v1.GetStudyResponse
-	30,  // 131: fantasia.v1.StudyService.ListStudies:output_type -> fantasia.v1.ListStudiesResponse
-	32,  // 132: fantasia.v1.StudyService.WatchStudy:output_type -> fantasia.v1.WatchStudyResponse
-	34,  // 133: fantasia.v1.StudyService.UpdateStudy:output_type -> fantasia.v1.UpdateStudyResponse
-	36,  // 134: fantasia.v1.StudyService.StopStudy:output_type -> fantasia.v1.StopStudyResponse
-	38,  // 135: fantasia.v1.StudyService.DeleteStudy:output_type -> fantasia.v1.DeleteStudyResponse
-	41,  // 136: fantasia.v1.StudyService.ArchiveStudy:output_type -> fantasia.v1.ArchiveStudyResponse
-	43,  // 137: fantasia.v1.StudyService.UnarchiveStudy:output_type -> fantasia.v1.UnarchiveStudyResponse
-	45,  // 138: fantasia.v1.StudyService.ListArchivedStudies:output_type -> fantasia.v1.ListArchivedStudiesResponse
-	47,  // 139: fantasia.v1.StudyService.ListTrials:output_type -> fantasia.v1.ListTrialsResponse
-	49,  // 140: fantasia.v1.StudyService.ListOptimalTrials:output_type -> fantasia.v1.ListOptimalTrialsResponse
-	51,  // 141: fantasia.v1.StudyService.GetTrial:output_type -> fantasia.v1.GetTrialResponse
-	57,  // 142: fantasia.v1.StudyService.ListMeasurements:output_type -> fantasia.v1.ListMeasurementsResponse
-	53,  // 143: fantasia.v1.StudyService.WatchTrials:output_type -> fantasia.v1.WatchTrialsResponse
-	81,  // 144: fantasia.v1.StudyService.TailTrialLogs:output_type -> fantasia.v1.TailTrialLogsResponse
-	59,  // 145: fantasia.v1.StudyService.SuggestTrials:output_type -> fantasia.v1.SuggestTrialsResponse
-	61,  // 146: fantasia.v1.StudyService.HeartbeatTrials:output_type -> fantasia.v1.HeartbeatTrialsResponse
-	65,  // 147: fantasia.v1.StudyService.AddMeasurement:output_type -> fantasia.v1.AddMeasurementResponse
-	67,  // 148: fantasia.v1.StudyService.CompleteTrial:output_type -> fantasia.v1.CompleteTrialResponse
-	69,  // 149: fantasia.v1.StudyService.FailTrial:output_type -> fantasia.v1.FailTrialResponse
-	71,  // 150: fantasia.v1.StudyService.ReleaseTrial:output_type -> fantasia.v1.ReleaseTrialResponse
-	73,  // 151: fantasia.v1.StudyService.EnqueueTrial:output_type -> fantasia.v1.EnqueueTrialResponse
-	75,  // 152: fantasia.v1.StudyService.AddTrial:output_type -> fantasia.v1.AddTrialResponse
-	77,  // 153: fantasia.v1.StudyService.CancelTrial:output_type -> fantasia.v1.CancelTrialResponse
-	79,  // 154: fantasia.v1.StudyService.EditTrial:output_type -> fantasia.v1.EditTrialResponse
-	83,  // 155: fantasia.v1.StudyService.ListWorkers:output_type -> fantasia.v1.ListWorkersResponse
-	24,  // 156: fantasia.v1.StudyService.ListQuotas:output_type -> fantasia.v1.ListQuotasResponse
-	129, // [129:157] is the sub-list for method output_type
-	101, // [101:129] is the sub-list for method input_type
-	101, // [101:101] is the sub-list for extension type_name
-	100, // [100:101] is the sub-list for extension extendee
-	0,   // [0:100] is the sub-list for field type_name
+	100, // 15: fantasia.v1.BestTrial.parameters:type_name -> google.protobuf.Struct
+	100, // 16: fantasia.v1.Recommendation.parameters:type_name -> google.protobuf.Struct
+	14,  // 17: fantasia.v1.Recommendation.front:type_name -> fantasia.v1.ExpectedTrial
+	2,   // 18: fantasia.v1.Trial.state:type_name -> fantasia.v1.TrialState
+	100, // 19: fantasia.v1.Trial.parameters:type_name -> google.protobuf.Struct
+	86,  // 20: fantasia.v1.Trial.metrics:type_name -> fantasia.v1.Trial.MetricsEntry
+	4,   // 21: fantasia.v1.Trial.source:type_name -> fantasia.v1.Source
+	18,  // 22: fantasia.v1.Trial.reasons:type_name -> fantasia.v1.Reasons
+	19,  // 23: fantasia.v1.Trial.attempts:type_name -> fantasia.v1.Attempt
+	17,  // 24: fantasia.v1.Trial.times:type_name -> fantasia.v1.TrialTimes
+	16,  // 25: fantasia.v1.Trial.stopped:type_name -> fantasia.v1.Stopped
+	87,  // 26: fantasia.v1.Trial.labels:type_name -> fantasia.v1.Trial.LabelsEntry
+	100, // 27: fantasia.v1.Trial.attributes:type_name -> google.protobuf.Struct
+	98,  // 28: fantasia.v1.Stopped.time:type_name -> google.protobuf.Timestamp
+	98,  // 29: fantasia.v1.TrialTimes.asked:type_name -> google.protobuf.Timestamp
+	98,  // 30: fantasia.v1.TrialTimes.suggested:type_name -> google.protobuf.Timestamp
+	98,  // 31: fantasia.v1.TrialTimes.created:type_name -> google.protobuf.Timestamp
+	98,  // 32: fantasia.v1.TrialTimes.claimed:type_name -> google.protobuf.Timestamp
+	98,  // 33: fantasia.v1.TrialTimes.started:type_name -> google.protobuf.Timestamp
+	98,  // 34: fantasia.v1.TrialTimes.ended:type_name -> google.protobuf.Timestamp
+	98,  // 35: fantasia.v1.TrialTimes.folded:type_name -> google.protobuf.Timestamp
+	88,  // 36: fantasia.v1.Reasons.acquisition:type_name -> fantasia.v1.Reasons.AcquisitionEntry
+	3,   // 37: fantasia.v1.Attempt.state:type_name -> fantasia.v1.AttemptState
+	98,  // 38: fantasia.v1.Attempt.open_time:type_name -> google.protobuf.Timestamp
+	98,  // 39: fantasia.v1.Attempt.claim_time:type_name -> google.protobuf.Timestamp
+	98,  // 40: fantasia.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
+	98,  // 41: fantasia.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
+	20,  // 42: fantasia.v1.Attempt.failure:type_name -> fantasia.v1.Failure
+	22,  // 43: fantasia.v1.Worker.running:type_name -> fantasia.v1.RunningAttempt
+	98,  // 44: fantasia.v1.Worker.heartbeat_time:type_name -> google.protobuf.Timestamp
+	23,  // 45: fantasia.v1.ListQuotasResponse.quotas:type_name -> fantasia.v1.Quota
+	7,   // 46: fantasia.v1.CreateStudyResponse.study:type_name -> fantasia.v1.Study
+	7,   // 47: fantasia.v1.GetStudyResponse.study:type_name -> fantasia.v1.Study
+	89,  // 48: fantasia.v1.ListStudiesRequest.labels:type_name -> fantasia.v1.ListStudiesRequest.LabelsEntry
+	7,   // 49: fantasia.v1.ListStudiesResponse.studies:type_name -> fantasia.v1.Study
+	7,   // 50: fantasia.v1.WatchStudyResponse.study:type_name -> fantasia.v1.Study
+	100, // 51: fantasia.v1.UpdateStudyRequest.attributes:type_name -> google.protobuf.Struct
+	7,   // 52: fantasia.v1.UpdateStudyResponse.study:type_name -> fantasia.v1.Study
+	7,   // 53: fantasia.v1.StopStudyResponse.study:type_name -> fantasia.v1.Study
+	0,   // 54: fantasia.v1.ArchivedStudy.state:type_name -> fantasia.v1.StudyState
+	98,  // 55: fantasia.v1.ArchivedStudy.create_time:type_name -> google.protobuf.Timestamp
+	98,  // 56: fantasia.v1.ArchivedStudy.end_time:type_name -> google.protobuf.Timestamp
+	98,  // 57: fantasia.v1.ArchivedStudy.archive_time:type_name -> google.protobuf.Timestamp
+	40,  // 58: fantasia.v1.ArchiveStudyResponse.study:type_name -> fantasia.v1.ArchivedStudy
+	7,   // 59: fantasia.v1.UnarchiveStudyResponse.study:type_name -> fantasia.v1.Study
+	40,  // 60: fantasia.v1.ListArchivedStudiesResponse.studies:type_name -> fantasia.v1.ArchivedStudy
+	2,   // 61: fantasia.v1.ListTrialsRequest.states:type_name -> fantasia.v1.TrialState
+	90,  // 62: fantasia.v1.ListTrialsRequest.labels:type_name -> fantasia.v1.ListTrialsRequest.LabelsEntry
+	15,  // 63: fantasia.v1.ListTrialsResponse.trials:type_name -> fantasia.v1.Trial
+	15,  // 64: fantasia.v1.ListOptimalTrialsResponse.trials:type_name -> fantasia.v1.Trial
+	15,  // 65: fantasia.v1.GetTrialResponse.trial:type_name -> fantasia.v1.Trial
+	2,   // 66: fantasia.v1.WatchTrialsRequest.states:type_name -> fantasia.v1.TrialState
+	15,  // 67: fantasia.v1.WatchTrialsResponse.trial:type_name -> fantasia.v1.Trial
+	56,  // 68: fantasia.v1.WatchTrialsResponse.measurements:type_name -> fantasia.v1.TrialMeasurements
+	55,  // 69: fantasia.v1.TrialMeasurements.measurements:type_name -> fantasia.v1.Measurement
+	55,  // 70: fantasia.v1.ListMeasurementsResponse.measurements:type_name -> fantasia.v1.Measurement
+	99,  // 71: fantasia.v1.SuggestTrialsRequest.wait:type_name -> google.protobuf.Duration
+	15,  // 72: fantasia.v1.SuggestTrialsResponse.trials:type_name -> fantasia.v1.Trial
+	0,   // 73: fantasia.v1.SuggestTrialsResponse.study_state:type_name -> fantasia.v1.StudyState
+	99,  // 74: fantasia.v1.SuggestTrialsResponse.lease:type_name -> google.protobuf.Duration
+	63,  // 75: fantasia.v1.HeartbeatTrialsResponse.instructions:type_name -> fantasia.v1.TrialInstruction
+	5,   // 76: fantasia.v1.TrialInstruction.action:type_name -> fantasia.v1.TrialAction
+	91,  // 77: fantasia.v1.AddMeasurementRequest.metrics:type_name -> fantasia.v1.AddMeasurementRequest.MetricsEntry
+	65,  // 78: fantasia.v1.AddMeasurementRequest.earlier:type_name -> fantasia.v1.EarlierMeasurement
+	92,  // 79: fantasia.v1.EarlierMeasurement.metrics:type_name -> fantasia.v1.EarlierMeasurement.MetricsEntry
+	5,   // 80: fantasia.v1.AddMeasurementResponse.action:type_name -> fantasia.v1.TrialAction
+	93,  // 81: fantasia.v1.CompleteTrialRequest.metrics:type_name -> fantasia.v1.CompleteTrialRequest.MetricsEntry
+	100, // 82: fantasia.v1.CompleteTrialRequest.parameters:type_name -> google.protobuf.Struct
+	15,  // 83: fantasia.v1.CompleteTrialResponse.trial:type_name -> fantasia.v1.Trial
+	100, // 84: fantasia.v1.FailTrialRequest.parameters:type_name -> google.protobuf.Struct
+	15,  // 85: fantasia.v1.FailTrialResponse.trial:type_name -> fantasia.v1.Trial
+	15,  // 86: fantasia.v1.ReleaseTrialResponse.trial:type_name -> fantasia.v1.Trial
+	100, // 87: fantasia.v1.EnqueueTrialRequest.parameters:type_name -> google.protobuf.Struct
+	94,  // 88: fantasia.v1.EnqueueTrialRequest.labels:type_name -> fantasia.v1.EnqueueTrialRequest.LabelsEntry
+	15,  // 89: fantasia.v1.EnqueueTrialResponse.trial:type_name -> fantasia.v1.Trial
+	100, // 90: fantasia.v1.AddTrialRequest.parameters:type_name -> google.protobuf.Struct
+	95,  // 91: fantasia.v1.AddTrialRequest.metrics:type_name -> fantasia.v1.AddTrialRequest.MetricsEntry
+	96,  // 92: fantasia.v1.AddTrialRequest.labels:type_name -> fantasia.v1.AddTrialRequest.LabelsEntry
+	15,  // 93: fantasia.v1.AddTrialResponse.trial:type_name -> fantasia.v1.Trial
+	15,  // 94: fantasia.v1.CancelTrialResponse.trial:type_name -> fantasia.v1.Trial
+	97,  // 95: fantasia.v1.EditTrialRequest.labels:type_name -> fantasia.v1.EditTrialRequest.LabelsEntry
+	100, // 96: fantasia.v1.EditTrialRequest.attributes:type_name -> google.protobuf.Struct
+	15,  // 97: fantasia.v1.EditTrialResponse.trial:type_name -> fantasia.v1.Trial
+	6,   // 98: fantasia.v1.TailTrialLogsRequest.stream:type_name -> fantasia.v1.LogStream
+	6,   // 99: fantasia.v1.TailTrialLogsResponse.stream:type_name -> fantasia.v1.LogStream
+	21,  // 100: fantasia.v1.ListWorkersResponse.workers:type_name -> fantasia.v1.Worker
+	101, // 101: fantasia.v1.leader_only:extendee -> google.protobuf.MethodOptions
+	26,  // 102: fantasia.v1.StudyService.CreateStudy:input_type -> fantasia.v1.CreateStudyRequest
+	28,  // 103: fantasia.v1.StudyService.GetStudy:input_type -> fantasia.v1.GetStudyRequest
+	30,  // 104: fantasia.v1.StudyService.ListStudies:input_type -> fantasia.v1.ListStudiesRequest
+	32,  // 105: fantasia.v1.StudyService.WatchStudy:input_type -> fantasia.v1.WatchStudyRequest
+	34,  // 106: fantasia.v1.StudyService.UpdateStudy:input_type -> fantasia.v1.UpdateStudyRequest
+	36,  // 107: fantasia.v1.StudyService.StopStudy:input_type -> fantasia.v1.StopStudyRequest
+	38,  // 108: fantasia.v1.StudyService.DeleteStudy:input_type -> fantasia.v1.DeleteStudyRequest
+	41,  // 109: fantasia.v1.StudyService.ArchiveStudy:input_type -> fantasia.v1.ArchiveStudyRequest
+	43,  // 110: fantasia.v1.StudyService.UnarchiveStudy:input_type -> fantasia.v1.UnarchiveStudyRequest
+	45,  // 111: fantasia.v1.StudyService.ListArchivedStudies:input_type -> fantasia.v1.ListArchivedStudiesRequest
+	47,  // 112: fantasia.v1.StudyService.ListTrials:input_type -> fantasia.v1.ListTrialsRequest
+	49,  // 113: fantasia.v1.StudyService.ListOptimalTrials:input_type -> fantasia.v1.ListOptimalTrialsRequest
+	51,  // 114: fantasia.v1.StudyService.GetTrial:input_type -> fantasia.v1.GetTrialRequest
+	57,  // 115: fantasia.v1.StudyService.ListMeasurements:input_type -> fantasia.v1.ListMeasurementsRequest
+	53,  // 116: fantasia.v1.StudyService.WatchTrials:input_type -> fantasia.v1.WatchTrialsRequest
+	81,  // 117: fantasia.v1.StudyService.TailTrialLogs:input_type -> fantasia.v1.TailTrialLogsRequest
+	59,  // 118: fantasia.v1.StudyService.SuggestTrials:input_type -> fantasia.v1.SuggestTrialsRequest
+	61,  // 119: fantasia.v1.StudyService.HeartbeatTrials:input_type -> fantasia.v1.HeartbeatTrialsRequest
+	64,  // 120: fantasia.v1.StudyService.AddMeasurement:input_type -> fantasia.v1.AddMeasurementRequest
+	67,  // 121: fantasia.v1.StudyService.CompleteTrial:input_type -> fantasia.v1.CompleteTrialRequest
+	69,  // 122: fantasia.v1.StudyService.FailTrial:input_type -> fantasia.v1.FailTrialRequest
+	71,  // 123: fantasia.v1.StudyService.ReleaseTrial:input_type -> fantasia.v1.ReleaseTrialRequest
+	73,  // 124: fantasia.v1.StudyService.EnqueueTrial:input_type -> fantasia.v1.EnqueueTrialRequest
+	75,  // 125: fantasia.v1.StudyService.AddTrial:input_type -> fantasia.v1.AddTrialRequest
+	77,  // 126: fantasia.v1.StudyService.CancelTrial:input_type -> fantasia.v1.CancelTrialRequest
+	79,  // 127: fantasia.v1.StudyService.EditTrial:input_type -> fantasia.v1.EditTrialRequest
+	83,  // 128: fantasia.v1.StudyService.ListWorkers:input_type -> fantasia.v1.ListWorkersRequest
+	24,  // 129: fantasia.v1.StudyService.ListQuotas:input_type -> fantasia.v1.ListQuotasRequest
+	27,  // 130: fantasia.v1.StudyService.CreateStudy:output_type -> fantasia.v1.CreateStudyResponse
+	29,  // 131: fantasia.v1.StudyService.GetStudy:output_type -> fantasia.v1.GetStudyResponse
+	31,  // 132: fantasia.v1.StudyService.ListStudies:output_type -> fantasia.v1.ListStudiesResponse
+	33,  // 133: fantasia.v1.StudyService.WatchStudy:output_type -> fantasia.v1.WatchStudyResponse
+	35,  // 134: fantasia.v1.StudyService.UpdateStudy:output_type -> fantasia.v1.UpdateStudyResponse
+	37,  // 135: fantasia.v1.StudyService.StopStudy:output_type -> fantasia.v1.StopStudyResponse
+	39,  // 136: fantasia.v1.StudyService.DeleteStudy:output_type -> fantasia.v1.DeleteStudyResponse
+	42,  // 137: fantasia.v1.StudyService.ArchiveStudy:output_type -> fantasia.v1.ArchiveStudyResponse
+	44,  // 138: fantasia.v1.StudyService.UnarchiveStudy:output_type -> fantasia.v1.UnarchiveStudyResponse
+	46,  // 139: fantasia.v1.StudyService.ListArchivedStudies:output_type -> fantasia.v1.ListArchivedStudiesResponse
+	48,  // 140: fantasia.v1.StudyService.ListTrials:output_type -> fantasia.v1.ListTrialsResponse
+	50,  // 141: fantasia.v1.StudyService.ListOptimalTrials:output_type -> fantasia.v1.ListOptimalTrialsResponse
+	52,  // 142: fantasia.v1.StudyService.GetTrial:output_type -> fantasia.v1.GetTrialResponse
+	58,  // 143: fantasia.v1.StudyService.ListMeasurements:output_type -> fantasia.v1.ListMeasurementsResponse
+	54,  // 144: fantasia.v1.StudyService.WatchTrials:output_type -> fantasia.v1.WatchTrialsResponse
+	82,  // 145: fantasia.v1.StudyService.TailTrialLogs:output_type -> fantasia.v1.TailTrialLogsResponse
+	60,  // 146: fantasia.v1.StudyService.SuggestTrials:output_type -> fantasia.v1.SuggestTrialsResponse
+	62,  // 147: fantasia.v1.StudyService.HeartbeatTrials:output_type -> fantasia.v1.HeartbeatTrialsResponse
+	66,  // 148: fantasia.v1.StudyService.AddMeasurement:output_type -> fantasia.v1.AddMeasurementResponse
+	68,  // 149: fantasia.v1.StudyService.CompleteTrial:output_type -> fantasia.v1.CompleteTrialResponse
+	70,  // 150: fantasia.v1.StudyService.FailTrial:output_type -> fantasia.v1.FailTrialResponse
+	72,  // 151: fantasia.v1.StudyService.ReleaseTrial:output_type -> fantasia.v1.ReleaseTrialResponse
+	74,  // 152: fantasia.v1.StudyService.EnqueueTrial:output_type -> fantasia.v1.EnqueueTrialResponse
+	76,  // 153: fantasia.v1.StudyService.AddTrial:output_type -> fantasia.v1.AddTrialResponse
+	78,  // 154: fantasia.v1.StudyService.CancelTrial:output_type -> fantasia.v1.CancelTrialResponse
+	80,  // 155: fantasia.v1.StudyService.EditTrial:output_type -> fantasia.v1.EditTrialResponse
+	84,  // 156: fantasia.v1.StudyService.ListWorkers:output_type -> fantasia.v1.ListWorkersResponse
+	25,  // 157: fantasia.v1.StudyService.ListQuotas:output_type -> fantasia.v1.ListQuotasResponse
+	130, // [130:158] is the sub-list for method output_type
+	102, // [102:130] is the sub-list for method input_type
+	102, // [102:102] is the sub-list for extension type_name
+	101, // [101:102] is the sub-list for extension extendee
+	0,   // [0:101] is the sub-list for field type_name
 }
 
 func init() { file_fantasia_v1_fantasia_proto_init() }
@@ -6867,18 +6961,18 @@ func file_fantasia_v1_fantasia_proto_init() {
 	file_fantasia_v1_fantasia_proto_msgTypes[1].OneofWrappers = []any{}
 	file_fantasia_v1_fantasia_proto_msgTypes[2].OneofWrappers = []any{}
 	file_fantasia_v1_fantasia_proto_msgTypes[3].OneofWrappers = []any{}
-	file_fantasia_v1_fantasia_proto_msgTypes[7].OneofWrappers = []any{}
-	file_fantasia_v1_fantasia_proto_msgTypes[10].OneofWrappers = []any{}
-	file_fantasia_v1_fantasia_proto_msgTypes[12].OneofWrappers = []any{}
-	file_fantasia_v1_fantasia_proto_msgTypes[15].OneofWrappers = []any{}
-	file_fantasia_v1_fantasia_proto_msgTypes[71].OneofWrappers = []any{}
+	file_fantasia_v1_fantasia_proto_msgTypes[8].OneofWrappers = []any{}
+	file_fantasia_v1_fantasia_proto_msgTypes[11].OneofWrappers = []any{}
+	file_fantasia_v1_fantasia_proto_msgTypes[13].OneofWrappers = []any{}
+	file_fantasia_v1_fantasia_proto_msgTypes[16].OneofWrappers = []any{}
+	file_fantasia_v1_fantasia_proto_msgTypes[72].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fantasia_v1_fantasia_proto_rawDesc), len(file_fantasia_v1_fantasia_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   90,
+			NumMessages:   91,
 			NumExtensions: 1,
 			NumServices:   1,
 		},

@@ -108,12 +108,25 @@ def test_one_of_several_is_a_single_objective(storage: Path, given: Any) -> None
 def test_what_there_is_only_of_a_single_objective(storage: Path) -> None:
     study = create(storage)
     study.optimize(values, n_trials=2)
-    for name in ("best_trial", "best_value", "best_params", "direction", "metric", "recommended"):
+    for name in ("best_trial", "best_value", "best_params", "direction", "metric"):
         with pytest.raises(RuntimeError, match=r"several objectives \(accuracy, seconds\): use "):
             getattr(study, name)
     with pytest.raises(RuntimeError, match="trial 1 has 2 values: use values"):
         study.get_trial(1).value  # noqa: B018
     assert "values=[" in repr(study.get_trial(1))
+
+
+def test_the_recommended_front(storage: Path) -> None:
+    study = create(storage, algorithm="tpe")  # which has no model: its front is that of the values
+    with pytest.raises(ValueError, match="use best_trials"):
+        study.recommended  # noqa: B018
+    study.optimize(values, n_trials=12)
+    found = study.recommended
+    assert {e.number: e.means for e in found.front} == {t.number: t.values for t in study.best_trials}
+    assert all(e.sds == [0, 0] for e in found.front)
+    chosen = next((e for e in found.front if e.knee), found.front[0])
+    assert (found.number, found.mean, found.sd) == (chosen.number, chosen.means[0], 0)
+    assert found.params == study.get_trial(found.number).params
 
 
 def test_a_hypervolume_ends_the_study(storage: Path) -> None:

@@ -36,20 +36,21 @@ func (b *Backend) shown(ctx context.Context, s ledger.Summary) (server.Study, er
 	case aside != "":
 		out.Status.Reason = aside
 	}
-	if s.Status.Best == 0 {
-		return out, nil
+	if best := s.Status.Best; best != 0 {
+		trial, err := b.l.trial(ctx, s.Study.ID, best)
+		if err != nil {
+			return out, err
+		}
+		out.Best = &trial
 	}
-	best, err := b.l.trial(ctx, s.Study.ID, s.Status.Best)
-	if err != nil {
-		return out, err
-	}
-	out.Best = &best
-	if stored := s.Status.Recommended; stored.Trial != 0 {
-		trial := best
-		if stored.Trial != best.Number {
-			if trial, err = b.l.trial(ctx, s.Study.ID, stored.Trial); err != nil {
-				return out, err
-			}
+	switch stored := s.Status.Recommended; {
+	case stored.Trial == 0:
+	case out.Best != nil && out.Best.Number == stored.Trial:
+		out.Recommended = stored.At(out.Best.Point)
+	default:
+		trial, err := b.l.trial(ctx, s.Study.ID, stored.Trial)
+		if err != nil {
+			return out, err
 		}
 		out.Recommended = stored.At(trial.Point)
 	}
@@ -64,8 +65,7 @@ func (b *Backend) whole(ctx context.Context, s ledger.Summary) (server.Study, er
 		return out, err
 	}
 	if out.Recommended, err = b.c.Recommend(ctx, s); out.Recommended != nil {
-		r := out.Recommended
-		out.Status.Recommended = record.Recommendation{Trial: r.Trial, Mean: r.Mean, SD: r.SD, Position: s.Status.Position}
+		out.Status.Recommended = record.Recommended(out.Recommended, s.Status.Position)
 	}
 	return out, translate(err)
 }

@@ -55,6 +55,9 @@ func studyTable(w screen, studies []found) error {
 		}
 		if v.Recommended != nil {
 			recommended = number(v.Recommended.Mean)
+			if front := v.Recommended.Front; front != nil {
+				recommended = count(len(front), "trial")
+			}
 		}
 		state := string(v.State)
 		if s.GetState() == fantasiav1.StudyState_STUDY_STATE_UNSPECIFIED {
@@ -105,14 +108,18 @@ func studyBlock(w screen, s found) error {
 	if b := v.Best; b != nil {
 		fields = append(fields, field{Name: "Best", Value: fmt.Sprintf("%s in trial %d\n%s", number(b.Value), b.Trial, point(b.Parameters))})
 	}
-	if r := v.Recommended; r != nil {
+	if r := v.Recommended; r != nil && r.Front == nil {
 		fields = append(fields, field{Name: "Recommended", Value: fmt.Sprintf("trial %d, mean %s\n%s", r.Trial, view.Expected(r.Mean, r.SD), point(r.Parameters))})
 	}
 	if s.front != nil {
-		fields = append(fields, field{Name: "Front", Value: frontText(s.GetObjectives(), s.front)})
+		fields = append(fields, field{Name: "Front", Value: frontText(metricNames(s.GetObjectives()), s.front)})
 		if h := v.Hypervolume; h != nil {
 			fields = append(fields, field{Name: "Hypervolume", Value: number(*h)})
 		}
+	}
+	if r := v.Recommended; r != nil && r.Front != nil {
+		lines := append([]string{count(len(r.Front), "trial")}, view.ExpectedFront(metricNames(s.GetObjectives()), r.Front, mostOptimal)...)
+		fields = append(fields, field{Name: "Recommended", Value: strings.Join(lines, "\n")})
 	}
 	return w.block(fields)
 }
@@ -147,12 +154,17 @@ func objective(o *fantasiav1.Objective) string {
 // mostOptimal is how many trials of a front are listed.
 const mostOptimal = 20
 
-// frontText lists a front, the best in the first objective first.
-func frontText(objectives []*fantasiav1.Objective, front []view.Optimal) string {
-	metrics := make([]string, len(objectives))
+// metricNames returns the objectives' metrics.
+func metricNames(objectives []*fantasiav1.Objective) []string {
+	names := make([]string, len(objectives))
 	for i, o := range objectives {
-		metrics[i] = o.GetMetric()
+		names[i] = o.GetMetric()
 	}
+	return names
+}
+
+// frontText lists a front, the best in the first objective first.
+func frontText(metrics []string, front []view.Optimal) string {
 	lines := []string{count(len(front), "trial")}
 	for _, t := range front[:min(len(front), mostOptimal)] {
 		name := fmt.Sprintf("trial %d", t.Trial)
@@ -201,7 +213,7 @@ func studyLine(s *fantasiav1.Study) string {
 		line += fmt.Sprintf("; best %s in trial %d", number(v.Best.Value), v.Best.Trial)
 	}
 	if r := v.Recommended; r != nil {
-		line += fmt.Sprintf("; recommended trial %d, %s", r.Trial, view.Expected(r.Mean, r.SD))
+		line += "; recommended " + view.Recommended(r.Trial, r.Mean, r.SD, r.Front)
 	}
 	if v.FrontSize != nil {
 		line += "; " + count(*v.FrontSize, "trial") + " on the front"

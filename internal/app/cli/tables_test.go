@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -127,5 +128,28 @@ worker-5f6d8-x2x  a100-cluster  active  3/4   command  own       node-17.europe.
 		if diff := cmp.Diff(wide.String(), whole.String()); diff != "" || strings.Contains(whole.String(), "…") {
 			t.Errorf("%s in a file (-wide terminal +file):\n%s", name, diff)
 		}
+	}
+}
+
+// Of several objectives a study shows the recommended front, and a list how many trials are on it.
+func TestRecommendedFrontIsShown(t *testing.T) {
+	s := keptIn("", false)
+	s.Best, s.Objective = nil, &fantasiav1.Objective{Metric: "loss"}
+	s.Objectives = []*fantasiav1.Objective{{Metric: "loss"}, {Metric: "seconds"}}
+	s.Recommended = &fantasiav1.Recommendation{Trial: 9, Mean: 0.5, Sd: 0.1, Front: []*fantasiav1.ExpectedTrial{
+		{Trial: 7, Means: []float64{0.25, 60}, Sds: []float64{0.1, 0}}, {Trial: 9, Means: []float64{0.5, 20}, Sds: []float64{0.1, 2}, Knee: true},
+	}}
+	var list, block strings.Builder
+	if err := errors.Join(studyTable(screen{&list, 0}, []found{s}), studyBlock(screen{&block, 0}, s)); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(list.String(), " 2 trials ") {
+		t.Errorf("the list has no 2 trials:\n%s", list.String())
+	}
+	if want := "2 trials\n              trial 7: loss = 0.25 ± 0.1, seconds = 60\n              trial 9 (knee): loss = 0.5 ± 0.1, seconds = 20 ± 2\n"; !strings.Contains(block.String(), want) {
+		t.Errorf("the study does not show\n%s\n%s", want, block.String())
+	}
+	if got := studyLine(s.Study); !strings.Contains(got, "recommended trial 9, of 2 on the front of the models") {
+		t.Error(got)
 	}
 }

@@ -40,7 +40,7 @@ func (l *liveWatch) show(s *fantasiav1.Study) {
 		l.now.Parameters = slices.Sorted(maps.Keys(v.Best.Parameters))
 	}
 	if r := v.Recommended; r != nil {
-		l.now.Recommended = record.Recommendation{Trial: r.Trial, Mean: r.Mean, SD: r.SD}
+		l.now.Recommended = record.Recommendation{Trial: r.Trial, Mean: r.Mean, SD: r.SD, Front: r.Front}
 	}
 	if l.now.At.Sub(l.asked) >= detailEvery {
 		l.asked = l.now.At

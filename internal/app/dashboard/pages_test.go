@@ -14,6 +14,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -150,7 +151,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A study of several objectives has a front in place of its best and its recommended point.
+// A study of several objectives has a front in place of its best point, and a recommended front.
 func TestFront(t *testing.T) {
 	s := serve(t, after(190), "")
 	if _, err := s.Create(t.Context(), []byte(`{"apiVersion": "fantasia.dev/v1", "kind": "Study", "metadata": {"name": "two"}, "spec": {
@@ -166,6 +167,9 @@ func TestFront(t *testing.T) {
 	}
 	s.Change("two", func(st *server.Study) {
 		st.Status = record.Status{State: study.Completed, Started: epoch, Ended: after(4), Trials: 3, Counts: record.Counts{Completed: 3}, Position: 6}
+		st.Recommended = &optimizer.Recommendation{Trial: 2, Mean: 1.1, SD: 0.2, Point: study.Point{"x": 0.5}, Front: []optimizer.Expected{
+			{Trial: 2, Means: []float64{1.1, 5.2}, SDs: []float64{0.2, 0.5}, Knee: true},
+		}}
 	})
 	_, body := s.ask(t, http.MethodGet, "/ui/studies/two", nil)
 	second, first := strings.Index(body, "error = 1, speed = 5"), strings.Index(body, "error = 3, speed = 9")
@@ -173,8 +177,10 @@ func TestFront(t *testing.T) {
 		t.Errorf("the page does not show a front of the trials 2 and 1:\n%s", body)
 	}
 	for path, want := range map[string]string{
-		"/ui/studies/two":                                  "Trials on the front: 2, others: 1, by error, lower is better and speed, higher is better",
-		"/ui/studies/two?objective=speed":                  "Trials on the front: 2, others: 1, by speed, higher is better and error, lower is better",
+		"/ui/":                            "1 trial</td>",
+		"/ui/studies/two?x":               "<li>trial 2 (knee): error = 1.1 ± 0.2, speed = 5.2 ± 0.5</li>",
+		"/ui/studies/two":                 "Trials on the front: 2, others: 1, by error, lower is better and speed, higher is better",
+		"/ui/studies/two?objective=speed": "Trials on the front: 2, others: 1, by speed, higher is better and error, lower is better",
 		"/ui/studies/two/insights?objective=speed":         "across 2 parameters and speed, higher is better",
 		"/ui/studies/two/pictures/front":                   "Front of two",
 		"/ui/studies/two/pictures/history?objective=speed": "the best is 9 in trial 1",

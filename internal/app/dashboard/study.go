@@ -41,6 +41,7 @@ type bodyData struct {
 	RecentRate  string
 	Best        []field
 	Recommended []field
+	Advised     []string // the recommended front of several objectives
 	// Front are the first trials on the front of several objectives, Optimal is how many there
 	// are, and Aims says what is optimised; "" for one objective.
 	Front   []frontRow
@@ -252,6 +253,7 @@ func (d *Dashboard) body(ctx context.Context, q *request, base string) ([]byte, 
 	}
 	if s.Recommended != nil {
 		b.Recommended = fields(spec, s.Recommended.Point)
+		b.Advised = view.ExpectedFront(study.MetricNames(s.Spec.Definition.Spec.Several), s.Recommended.Front, mostOptimal)
 	}
 	for _, v := range views {
 		address := base

@@ -105,7 +105,7 @@ func (n *Now) screen(width, height int, brief bool, now time.Time) []string {
 		ansi.Truncate(layout.VisibleText(n.Metric), max(4, value-26), "…"), fresh.Render(view.Number(n.Best.Value)), n.Best.Trial)})...)
 	var after []string
 	if r := n.Recommended; r.Trial > 0 {
-		after = labelled("recommended", []string{fmt.Sprintf("trial %d (%s)", r.Trial, view.Expected(r.Mean, r.SD))})
+		after = labelled("recommended", []string{view.Recommended(r.Trial, r.Mean, r.SD, r.Front)})
 	}
 	room := -1
 	if height > 0 {

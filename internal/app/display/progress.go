@@ -135,7 +135,7 @@ func (n *Now) line() string {
 		s += fmt.Sprintf(", best %s %s (trial %d)", n.Metric, view.Number(n.Best.Value), n.Best.Trial)
 	}
 	if r := n.Recommended; r.Trial > 0 {
-		s += fmt.Sprintf(", recommended trial %d (%s)", r.Trial, view.Expected(r.Mean, r.SD))
+		s += ", recommended " + view.Recommended(r.Trial, r.Mean, r.SD, r.Front)
 	}
 	if left, ok := n.left(n.At); ok {
 		s += fmt.Sprintf(", about %v left", left.Round(time.Second))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/app/figure"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
 	"github.com/fantasia-hpo/fantasia/internal/base/layout"
+	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -49,7 +51,9 @@ func Summarize(w io.Writer, r *local.Result, at Place) error {
 	if f := r.Status.Front; f != nil && f.Hypervolume != nil {
 		s.line("hypervolume  %s", view.Number(*f.Hypervolume))
 	}
-	if rec := r.Recommended; rec != nil && (r.Best == nil || rec.Trial != r.Best.Number) {
+	if rec := r.Recommended; rec != nil && rec.Front != nil {
+		s.expected(spec, r.Front, rec.Front)
+	} else if rec != nil && (r.Best == nil || rec.Trial != r.Best.Number) {
 		s.line("recommended  trial %d: %s = %s by the model, which allows for noise", rec.Trial, spec.FirstObjective().Metric, view.Expected(rec.Mean, rec.SD))
 		s.point(spec, rec.Point)
 	}
@@ -91,6 +95,18 @@ func (s *summary) front(spec *study.Spec, trials []record.Trial) {
 	}
 	if more := len(front) - mostOptimal; more > 0 {
 		s.line("             and %d more", more)
+	}
+}
+
+// expected lists the recommended front, unless it has the trials of the front.
+func (s *summary) expected(spec *study.Spec, seen []record.Trial, front []optimizer.Expected) {
+	if len(front) == len(seen) && !slices.ContainsFunc(front, func(e optimizer.Expected) bool {
+		return !slices.ContainsFunc(seen, func(t record.Trial) bool { return t.Number == e.Trial })
+	}) {
+		return
+	}
+	for i, line := range view.ExpectedFront(study.MetricNames(spec.Several), front, mostOptimal) {
+		s.line("%-12s %s", []string{"recommended", ""}[min(i, 1)], line)
 	}
 }
 

@@ -105,6 +105,14 @@ func (src *Source) Show(metric string) error {
 	for i := range src.View.Front {
 		src.View.Front[i].Values = figure.First(src.View.Front[i].Values, place)
 	}
+	if r := src.View.Recommended; r != nil {
+		shown := *r
+		shown.Front = slices.Clone(r.Front)
+		for i, e := range shown.Front {
+			shown.Front[i].Means, shown.Front[i].SDs = figure.First(e.Means, place), figure.First(e.SDs, place)
+		}
+		src.View.Recommended = &shown
+	}
 	view.SortFront(src.View.Front, src.Study.Spec.FirstObjective().Direction)
 	return nil
 }

@@ -26,6 +26,9 @@ func (s *sheet) results() group {
 		points = s.front()
 	}
 	g.Figures = append(g.Figures, points)
+	if r := s.View.Recommended; r != nil && r.Front != nil {
+		g.Figures = append(g.Figures, s.recommended(r))
+	}
 	g.add(s.fig.Fronts()...)
 	g.add(s.fig.History(false))
 	if curves := s.curves(); len(curves) > 0 {
@@ -87,6 +90,25 @@ func (s *sheet) front() item {
 	i := item{Table: t}
 	i.ID, i.Title, i.Broad = "points", "Trials on the front", true
 	i.Help = "The trials that no other trial dominates: none is as good in all objectives and better in one. The best in the first objective come first. Which of them to use is a choice between the objectives."
+	return i
+}
+
+// recommended lists the recommended front of a study with several objectives.
+func (s *sheet) recommended(r *view.Recommendation) item {
+	t := &table{Header: append([]string{"trial"}, study.MetricNames(s.Study.Spec.Several)...)}
+	for _, e := range r.Front {
+		row := []cell{whole(e.Trial)}
+		if e.Knee {
+			row[0].Text += " (knee)"
+		}
+		for k := range e.Means {
+			row = append(row, cell{Text: view.Expected(e.Means[k], e.SDs[k]), Value: exact(e.Means[k]), Class: "number"})
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	i := item{Table: t}
+	i.ID, i.Title, i.Broad = "recommended", "Recommended trials", true
+	i.Help = "The front by what the models expect of each evaluated point. Where evaluations are noisy, use these trials: those on the front of the values are partly lucky. At the knee, a small gain in one objective costs most of the others."
 	return i
 }
 

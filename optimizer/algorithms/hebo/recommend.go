@@ -26,6 +26,9 @@ func (a proposer) Recommend(ctx context.Context, p *optimizer.Problem, state opt
 	if best == nil || noise == NoiseNo { // needs no look at the data
 		return best, nil
 	}
+	if p.Objectives != nil {
+		return a.recommendFront(ctx, p, state, best)
+	}
 	encoding := optimizer.NewEncoding(p.Space)
 	options := surrogate.DefaultOptions()
 	d := surrogate.Observe(p, encoding, options)

@@ -112,11 +112,7 @@ func penalties(p *optimizer.Problem) []float64 {
 	return costs
 }
 
-// Recommend implements optimizer.Recommender: of a single objective it returns the best
-// value. Of several, none is best.
+// Recommend implements optimizer.Recommender. It returns the best value, or the front of the values.
 func (proposer) Recommend(_ context.Context, p *optimizer.Problem, _ optimizer.State) (*optimizer.Recommendation, error) {
-	if p.Objectives != nil {
-		return nil, nil
-	}
 	return p.Best(), nil
 }

@@ -10,7 +10,7 @@ print(study.best_params)
 from . import logging
 from ._limits import Limit
 from ._objectives import Objective
-from ._results import Picture, Recommendation
+from ._results import Expected, Picture, Recommendation
 from .create import Algorithm, EarlyStopping, create_study, delete_study, load_study, study_names
 from .errors import (
     AlreadyExistsError,
@@ -44,6 +44,7 @@ __all__ = [
     "DeclarationError",
     "EarlyStopping",
     "Evaluator",
+    "Expected",
     "FantasiaError",
     "Fidelity",
     "Fixed",

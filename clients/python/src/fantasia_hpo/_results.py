@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from . import errors
@@ -21,10 +21,29 @@ _NO_MODEL = ("random", "sobol", "grid")  # algorithms that recommend nothing
 
 
 @dataclass(frozen=True)
+class Expected:
+    """A trial on the front that the models of several objectives recommend.
+
+    It has the mean and the standard deviation of each objective, in their order.
+
+    Examples:
+        >>> fantasia.Expected(number=3, means=[0.9, 12.0], sds=[0.02, 1.5], knee=True).means
+        [0.9, 12.0]
+    """
+
+    number: int
+    means: list[float]
+    sds: list[float]
+    knee: bool = False
+
+
+@dataclass(frozen=True)
 class Recommendation:
     """The evaluated point whose mean under the optimiser's model is best.
 
-    Prefer it to the best trial where evaluations are noisy: the best value may be luck.
+    Prefer it to the best trial where evaluations are noisy: the best value may be luck. With several
+    objectives it is the knee of `front` or, if no trial there is its knee, the first one; `mean` and
+    `sd` are then those of the first objective.
 
     Examples:
         >>> fantasia.Recommendation(number=1, params={"x": 0.5}, mean=0.25, sd=0.01).params
@@ -35,6 +54,7 @@ class Recommendation:
     params: dict[str, Any]
     mean: float
     sd: float
+    front: list[Expected] = field(default_factory=list)
 
 
 # The pictures of a study, with how many parameters each takes.
@@ -192,20 +212,18 @@ class Results(Reading):
 
     @property
     def recommended(self) -> Recommendation:
-        """The point that the optimiser's model recommends.
+        """The point that the optimiser's model recommends; with several objectives, its front as well.
 
         The server makes a recommendation about once a second. This waits a few seconds for one
         that is based on all trials that have ended.
 
         Raises:
             ValueError: if there is none, as before the first trial has completed.
-            RuntimeError: with several objectives.
 
         Examples:
             >>> study.recommended.params["x"] in (0.5, -1.0)
             True
         """
-        self._single("recommended", "best_trials")
         deadline = time.monotonic() + _RECOMMENDED_WAIT
         while True:
             message = self._get()
@@ -219,13 +237,23 @@ class Results(Reading):
         if found is None:
             raise ValueError(
                 f"the study {self.name!r} has no recommended point: no trial has completed, or its algorithm "
-                f"{message.get('algorithm')!r} has no model; use best_trial"
+                f"{message.get('algorithm')!r} has no model; use "
+                + ("best_trials" if len(self.objectives) > 1 else "best_trial")
             )
         return Recommendation(
             number=int(found["trial"]),
             params=decode_point(self.parameters, found.get("parameters", {})),
             mean=float(found.get("mean", 0)),
             sd=float(found.get("sd", 0)),
+            front=[
+                Expected(
+                    int(e["trial"]),
+                    [float(m) for m in e["means"]],
+                    [float(s) for s in e["sds"]],
+                    bool(e.get("knee")),
+                )
+                for e in found.get("front", [])
+            ],
         )
 
     def trials_dataframe(self) -> pandas.DataFrame:
