@@ -2,15 +2,17 @@
 // those algorithms that take them, eight trials at once. Of several objectives it prints how
 // much of the exact front's hypervolume is missing, of functions with limits how far the best
 // value within them is from the minimum: the decimal logarithm, as the mean and its standard
-// error over the seeds.
+// error over the seeds. Beside them it plays other tuners, those of peer.py, with -peers.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log"
 	"math"
+	"slices"
 	"strings"
 
 	"gonum.org/v1/gonum/stat"
@@ -41,52 +43,98 @@ func main() {
 	algorithms := flag.String("algorithms", "hebo,gp,tpe,nsga2,random", "the algorithms to play")
 	functions := flag.String("functions", "", "the functions to play; empty means all")
 	seeds := flag.Int("seeds", 3, "how many seeds, from 1 on")
+	peers := flag.String("peers", "", "other tuners to play: optuna-tpe, optuna-nsga2, optuna-gp, botorch")
+	python := flag.String("python", "python3", "the Python that has these tuners")
+	most := flag.Int("trials", after[len(after)-1], "after how many evaluations a game ends")
 	reference := flag.Bool("reference", false, "tell the algorithms the reference point that the hypervolume is measured with")
 	flag.Parse()
-	fmt.Println("| function | algorithm | after 24 | after 64 | after 128 |\n| --- | --- | ---: | ---: | ---: |")
-	for _, g := range append(fronts(*reference), limited()...) {
-		if *functions != "" && !strings.Contains(","+*functions+",", ","+g.name+",") {
+	counts := slices.DeleteFunc(slices.Clone(after), func(n int) bool { return n > *most })
+	fmt.Print("| function | algorithm |")
+	for _, n := range counts {
+		fmt.Printf(" after %d |", n)
+	}
+	fmt.Println("\n| --- | --- |" + strings.Repeat(" ---: |", len(counts)))
+	games := fronts(*reference)
+	if *peers == "" { // which take no limits here
+		games = append(games, limited()...)
+	}
+	for _, g := range games {
+		if *functions != "" && !named(*functions, g.name) {
 			continue
 		}
-		for _, name := range strings.Split(*algorithms, ",") {
-			missing := make([][]float64, len(after))
-			for seed := range *seeds {
-				one, err := play(name, g, uint64(seed+1))
-				if err != nil {
-					log.Fatalf("%s on %s: %v", name, g.name, err)
-				}
-				for i, v := range one {
-					missing[i] = append(missing[i], math.Log10(v))
-				}
+		for _, name := range strings.FieldsFunc(*algorithms+","+*peers, func(r rune) bool { return r == ',' }) {
+			s := setting{name: name, counts: counts}
+			if named(*peers, name) {
+				s.python = *python
 			}
-			row := fmt.Sprintf("| %s | `%s` |", g.name, name)
-			for _, values := range missing {
-				mean, sd := stat.MeanStdDev(values, nil)
-				row += fmt.Sprintf(" %.2f ± %.2f |", mean, stat.StdErr(sd, float64(len(values))))
+			row, err := s.row(g, *seeds)
+			if err != nil {
+				log.Fatalf("%s on %s: %v", name, g.name, err)
 			}
-			fmt.Println(strings.ReplaceAll(row, "+Inf ± NaN", "none within"))
+			fmt.Println(row)
 		}
 	}
 }
 
-// play returns what is missing after each count of evaluations. The oldest of the pending
-// trials always ends first.
-func play(name string, g game, seed uint64) ([]float64, error) {
-	o, err := registry.New(name, nil)
-	if err != nil {
-		return nil, err
+// named reports whether a name is in a list with commas.
+func named(list, name string) bool { return strings.Contains(","+list+",", ","+name+",") }
+
+// setting is who plays, and for how long.
+type setting struct {
+	name   string
+	python string // what runs peer.py; "" for an algorithm of Fantasia
+	counts []int
+}
+
+// row plays a game with each seed and returns the row of the table.
+func (s setting) row(g game, seeds int) (string, error) {
+	missing := make([][]float64, len(s.counts))
+	for seed := range seeds {
+		one, err := s.play(g, uint64(seed+1))
+		if err != nil {
+			return "", err
+		}
+		for i, v := range one {
+			missing[i] = append(missing[i], math.Log10(v))
+		}
 	}
+	row := fmt.Sprintf("| %s | `%s` |", g.name, s.name)
+	for _, values := range missing {
+		mean, sd := stat.MeanStdDev(values, nil)
+		row += fmt.Sprintf(" %.2f ± %.2f |", mean, stat.StdErr(sd, float64(len(values))))
+	}
+	return strings.ReplaceAll(row, "+Inf ± NaN", "none within"), nil
+}
+
+// play returns what is missing after each count of evaluations.
+func (s setting) play(g game, seed uint64) (missing []float64, err error) {
 	p, err := problem(g, seed)
 	if err != nil {
 		return nil, err
 	}
+	if s.python != "" {
+		other, err := newPeer(s.python, "research/objectives/peer.py", s.name, g, p)
+		if err != nil {
+			return nil, err
+		}
+		missing, err = s.trials(other, g, p)
+		return missing, errors.Join(err, other.close())
+	}
+	o, err := registry.New(s.name, nil)
+	if err != nil {
+		return nil, err
+	}
+	return s.trials(o, g, p)
+}
+
+// trials is play with an optimiser. The oldest of the pending trials always ends first.
+func (s setting) trials(o optimizer.Optimizer, g game, p *optimizer.Problem) (missing []float64, err error) {
 	var state optimizer.State
-	var missing []float64
-	for len(p.Observations) < p.MaxTrials {
+	for len(missing) < len(s.counts) {
 		if free := min(parallel-len(p.Pending), p.MaxTrials-p.First+1); free > 0 {
 			var batch []optimizer.Suggestion
 			asked := *p
-			batch, state, err = o.Suggest(context.Background(), &asked, state, free, optimizer.NewRand(seed, p.First))
+			batch, state, err = o.Suggest(context.Background(), &asked, state, free, optimizer.NewRand(p.Seed, p.First))
 			if err != nil {
 				return nil, err
 			}
@@ -106,7 +154,7 @@ func play(name string, g game, seed uint64) ([]float64, error) {
 		p.Observations = append(p.Observations, optimizer.Observation{
 			Trial: ended.Trial, Point: ended.Point, Outcome: optimizer.OutcomeCompleted, Values: values, Excess: excess,
 		})
-		if len(missing) < len(after) && len(p.Observations) == after[len(missing)] {
+		if len(p.Observations) == s.counts[len(missing)] {
 			missing = append(missing, g.missing(p.Observations))
 		}
 	}
