@@ -17,8 +17,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/remote"
 )
 
-// url is the address of the server that the tests share.
-var url string
+// serverURL is the address of the server that the tests share.
+var serverURL string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
@@ -34,7 +34,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	url = s.url
+	serverURL = s.url
 	code := m.Run()
 	if err := s.stop(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -89,7 +89,7 @@ var studies atomic.Int32
 
 // onServer returns a binding with a new name.
 func onServer() binding {
-	return binding{server: &remote.Server{URL: url}, name: fmt.Sprintf("study-%d", studies.Add(1))}
+	return binding{server: &remote.Server{URL: serverURL}, name: fmt.Sprintf("study-%d", studies.Add(1))}
 }
 
 // each runs a test with each binding.

@@ -3,10 +3,17 @@ package library_test
 import (
 	"context"
 	"errors"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,7 +33,7 @@ func TestProgramsShareAStudy(t *testing.T) {
 		all.Go(func() {
 			space, x := line()
 			o := o
-			o.Server = &remote.Server{URL: url}
+			o.Server = &remote.Server{URL: serverURL}
 			u, err := fantasia.Minimize(space, o)
 			if err != nil {
 				t.Error(err)
@@ -60,6 +67,34 @@ func TestProgramsShareAStudy(t *testing.T) {
 	}
 }
 
+// front returns an address that stays when the server behind it gets another one, which set changes;
+// "" loses every connection.
+func front(t *testing.T) (address string, set func(behind string)) {
+	t.Helper()
+	var behind atomic.Pointer[url.URL]
+	proxy := &httputil.ReverseProxy{
+		Rewrite:      func(r *httputil.ProxyRequest) { r.SetURL(behind.Load()) },
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+		ErrorLog:     log.New(io.Discard, "", 0),
+		Transport:    &http.Transport{DisableKeepAlives: true},
+	}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if behind.Load().Host == "" {
+			panic(http.ErrAbortHandler)
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL, func(to string) {
+		target, err := url.Parse(to)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		behind.Store(target)
+	}
+}
+
 // While a server is being restarted, evaluations go on. What they report and find is kept.
 func TestServerIsRestarted(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state")
@@ -67,8 +102,10 @@ func TestServerIsRestarted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	address, set := front(t)
+	set(s.url)
 	space, x := line()
-	u := open(t, space, fantasia.Options{Name: "restarted", Server: &remote.Server{URL: s.url}, Trials: 8, Parallel: 2, Algorithm: random})
+	u := open(t, space, fantasia.Options{Name: "restarted", Server: &remote.Server{URL: address}, Trials: 8, Parallel: 2, Algorithm: random})
 	evaluated := map[int]int{}
 	var mu sync.Mutex
 	err = u.Run(t.Context(), func(_ context.Context, trial *fantasia.Trial) (float64, error) {
@@ -76,15 +113,17 @@ func TestServerIsRestarted(t *testing.T) {
 		defer mu.Unlock()
 		evaluated[trial.Number()]++
 		if trial.Number() == 4 {
+			set("")
 			if err := s.stop(); err != nil {
 				t.Error(err)
 			}
 			if err := trial.Report(1, x.Of(trial)); err != nil {
 				t.Errorf("a report while the server is away: %v", err)
 			}
-			if s, err = serve(state, strings.TrimPrefix(s.url, "http://")); err != nil {
+			if s, err = serve(state, "127.0.0.1:0"); err != nil {
 				return 0, err
 			}
+			set(s.url)
 		}
 		return x.Of(trial), nil
 	})
@@ -228,7 +267,7 @@ func TestOpeningChangesNothing(t *testing.T) {
 
 func TestWrongStudiesAreRefusedByTheServer(t *testing.T) {
 	away := &remote.Server{URL: "http://127.0.0.1:1"}
-	there := &remote.Server{URL: url}
+	there := &remote.Server{URL: serverURL}
 	for what, test := range map[string]struct {
 		space   func(*fantasia.Space)
 		options fantasia.Options
