@@ -60,16 +60,19 @@ func (a proposer) Recommend(ctx context.Context, p *optimizer.Problem, state opt
 // is either noise or detail, and the likelihood is the same.
 const evenOdds = 0.5
 
-// recommend returns the completed observation of the model with the lowest expected
-// outcome. Evaluations are exact with the given probability, and the outcome is then
-// the observed one; otherwise it is the posterior's. It is nil if the expectation is
-// too large for a float64.
+// recommend returns the observation of the model with the lowest expected outcome, of those that completed
+// within all limits. Evaluations are exact with the given probability, and the outcome is then
+// the observed one; otherwise it is the posterior's. It is nil if the model has no such observation, or if the
+// expectation is too large for a float64.
 func recommend(m *surrogate.Model, p *optimizer.Problem, exact float64) *optimizer.Recommendation {
 	var completed []int // rows of the data
 	for row, i := range m.Data.Of {
-		if p.Observations[i].Outcome == optimizer.OutcomeCompleted {
+		if p.Observations[i].Within() {
 			completed = append(completed, row)
 		}
+	}
+	if len(completed) == 0 {
+		return nil
 	}
 	_, dim := m.Data.X.Dims()
 	x := mat.NewDense(len(completed), dim, nil)

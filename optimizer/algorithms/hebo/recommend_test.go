@@ -124,6 +124,28 @@ func TestRecommendKeepsToCompletedTrials(t *testing.T) {
 	}
 }
 
+// A trial outside of a limit is not recommended, however good its objective is.
+func TestRecommendKeepsToLimits(t *testing.T) {
+	var places, values []float64
+	rng := optimizer.NewRand(1, 1)
+	for i := range 40 {
+		places = append(places, float64(i)/39)
+		values = append(values, places[i]+0.1*rng.NormFloat64())
+	}
+	p := line(t, places, values)
+	p.Limits = []study.Limit{{Metric: "c", Min: new(0.5)}}
+	for i := range p.Observations {
+		p.Observations[i].Excess = []float64{0.5 - places[i]}
+	}
+	got, err := with(NoiseAuto).Recommend(t.Context(), p, nil)
+	if err != nil || got == nil || got.SD == 0 {
+		t.Fatalf("%+v, %v, want a recommendation of the model", got, err)
+	}
+	if x := places[got.Trial-1]; x < 0.5 || x > 0.8 {
+		t.Errorf("trial %d at %v is recommended, at least 0.5 is allowed", got.Trial, x)
+	}
+}
+
 func TestRecommendFromManyObservations(t *testing.T) {
 	s := observed(t, 3*surrogate.MaxPoints) // including an answered request of the optimiser
 	got, err := with(NoiseAuto).Recommend(t.Context(), &s.Problem, s.State)
