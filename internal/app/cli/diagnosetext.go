@@ -110,6 +110,8 @@ func (d *paragraphs) noise(n *diagnosis.Noise, metric, algorithm string) {
 	d.row("noise's share", part)
 	away := fmt.Sprintf("trial %d, %s away from the model's mean there; ", n.Best, number(round(n.Luck)))
 	switch {
+	case n.Front:
+		d.row("best", away+"recommended is a front")
 	case n.Recommended == nil:
 		d.row("best", away+algorithm+" recommends no trial")
 	case *n.Recommended == n.Best:

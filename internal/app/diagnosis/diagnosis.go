@@ -85,6 +85,7 @@ type examination struct {
 	// has neither.
 	used, full, noWarp, noTransform, plain *surrogate.Model
 	recommended                            *int // trial
+	front                                  bool // is recommended
 	// places are points all over the space, in the unit cube.
 	places *mat.Dense
 }
@@ -113,7 +114,7 @@ func newExamination(ctx context.Context, a study.Algorithm, p *optimizer.Problem
 		return nil, err
 	}
 	var err error
-	if e.recommended, err = recommend(ctx, a, p); err != nil {
+	if e.recommended, e.front, err = recommend(ctx, a, p); err != nil {
 		return nil, err
 	}
 	if e.places, err = survey(&completed, e.encoding); err != nil {

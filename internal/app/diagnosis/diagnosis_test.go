@@ -137,6 +137,19 @@ func TestRecommendedBySettings(t *testing.T) {
 	}
 }
 
+// Of several objectives a front is recommended.
+func TestRecommendedFront(t *testing.T) {
+	p := evaluated(t, optimizertest.Cube(t, 2, 0, 1), 12, 4, func(x []float64, rng *rand.Rand) float64 { return bowl(x) + rng.NormFloat64() })
+	p.Objectives = []study.Objective{{Metric: "a", Direction: study.Minimize}, {Metric: "b", Direction: study.Minimize}}
+	for i := range p.Observations {
+		p.Observations[i].Values = append(p.Observations[i].Values, p.Observations[i].Point["x1"].(float64))
+	}
+	r := diagnose(t, p)
+	if r.Noise.Recommended != nil || !r.Noise.Front || !says(r, diagnosis.TopicNoise, "rely on the recommended front") {
+		t.Errorf("recommended are %v, %v: %s", r.Noise.Recommended, r.Noise.Front, finding(r, diagnosis.TopicNoise).Statement)
+	}
+}
+
 func TestEvenNoise(t *testing.T) {
 	const sd = 0.1
 	r := diagnose(t, evaluated(t, optimizertest.Cube(t, 3, 0, 1), 16, 4, func(x []float64, rng *rand.Rand) float64 {

@@ -118,6 +118,8 @@ func judgeNoise(r *Report) (statement, evidence string) {
 		statement = "How noisy evaluations are is uncertain until a few points are evaluated again: "
 	}
 	switch {
+	case n.Front:
+		statement += fmt.Sprintf("`best` (trial %d) is partly luck: rely on the recommended front.", n.Best)
 	case n.Recommended == nil:
 		statement += fmt.Sprintf("`best` (trial %d) is partly luck, and `%s` recommends no trial, because it has no model.", n.Best, r.Algorithm)
 	case *n.Recommended == n.Best:

@@ -28,10 +28,11 @@ type Noise struct {
 	// twice.
 	Replicates *Replicates `json:"replicates"`
 	// Best is the trial with the best value, Recommended the one that the study
-	// recommends (nil if its algorithm has no model), and Luck how far Best's value is
-	// from the model's mean there.
+	// recommends (nil if its algorithm has no model, or recommends a Front), and Luck how far Best's
+	// value is from the model's mean there.
 	Best        int     `json:"best"`
 	Recommended *int    `json:"recommended"`
+	Front       bool    `json:"front,omitempty"`
 	Luck        float64 `json:"luck"`
 }
 
@@ -64,7 +65,7 @@ func (e *examination) noise() (*Noise, error) {
 	n := &Noise{
 		SD: sds[len(sds)/2], Signal: e.signal(), Replicates: e.replicates(),
 		Best:        e.problem.Observations[m.Data.Of[best]].Trial,
-		Recommended: e.recommended,
+		Recommended: e.recommended, Front: e.front,
 	}
 	sd := n.SD
 	if n.Replicates.enough() {

@@ -10,14 +10,14 @@ import (
 
 // recommend returns the trial that the study's algorithm recommends; nil if it has no
 // model, as the API has it, or if it recommends a front.
-func recommend(ctx context.Context, a study.Algorithm, p *optimizer.Problem) (*int, error) {
+func recommend(ctx context.Context, a study.Algorithm, p *optimizer.Problem) (trial *int, front bool, err error) {
 	o, err := registry.New(a.Name, a.Settings)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	r, err := optimizer.Recommend(ctx, o, p, nil)
 	if err != nil || r == nil || r.Front != nil {
-		return nil, err
+		return nil, r != nil, err
 	}
-	return &r.Trial, nil
+	return &r.Trial, false, nil
 }
