@@ -364,6 +364,7 @@ func check(t *testing.T, e evaluation.Ending, outcome messaging.Outcome, reason,
 // that is started after the first was killed, find it and bring it to its end:
 // one pod evaluates the attempt, and nothing of it is lost.
 func TestARestartedWorkerGoesOn(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	o := c.o
 	o.Template, o.TTL = []byte(c.jobTemplate("--steps=20", "--pause=300ms")), 5*time.Second

@@ -165,6 +165,7 @@ func jobOfYAML(t *testing.T, text string) *study.Job {
 // the cluster and whose controllers are small stand-ins: by the operator's template, and by one that
 // the study brings. Only the chosen pod reports.
 func TestOtherKindsOnACluster(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	pod := func(flags ...string) string {
 		return fmt.Sprintf(`{spec: {securityContext: {runAsNonRoot: true, runAsUser: 1000, seccompProfile: {type: RuntimeDefault}}, containers: [{name: actor, image: "ghcr.io/fantasia-hpo/e2e:%s", imagePullPolicy: IfNotPresent,

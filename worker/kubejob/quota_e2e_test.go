@@ -34,6 +34,7 @@ func (c *cluster) limit(name string, hard corev1.ResourceList) {
 
 // A study is not blocked by its own ended Jobs: the oldest make room for the next.
 func TestEndedJobsMakeRoom(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	c.limit("jobs", corev1.ResourceList{"count/jobs.batch": resource.MustParse("2")})
 	o := c.o
@@ -57,6 +58,7 @@ func TestEndedJobsMakeRoom(t *testing.T) {
 
 // A pod that a quota can never admit fails at once, with the cluster's words.
 func TestQuotasOnPods(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	c.limit("memory", corev1.ResourceList{"limits.memory": resource.MustParse("32Mi"), "requests.cpu": resource.MustParse("1")})
 	o := c.o

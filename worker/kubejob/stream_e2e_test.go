@@ -116,6 +116,7 @@ func TestStreamsBesideJobs(t *testing.T) {
 // trial after another: no result is lost, only the trials that ran get another attempt, every trial
 // has its log, and no pod stays.
 func TestAStudyThroughStreams(t *testing.T) {
+	t.Parallel()
 	const trials, slots, steps = 40, 4, 2
 	c := newCluster(t)
 	client, worker := c.fantasia(t, c.jobTemplate("--stream", fmt.Sprintf("--steps=%d", steps), "--pause=500ms"), slots)

@@ -72,6 +72,7 @@ func create(t *testing.T, client fantasiav1connect.StudyServiceClient, study str
 // and restarted: its Jobs continue, each trial is evaluated once, and nothing is left
 // behind.
 func TestAStudyThroughJobs(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	client, worker := c.fantasia(t, c.jobTemplate("--steps=8", "--pause=500ms"), 4, "--ttl", "20s", "--keep")
 	create(t, client, jobStudy)
