@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -119,7 +120,7 @@ torch.distributed.init_process_group("gloo", timeout=timedelta(seconds=60))
 trial = fantasia.load_study(name, storage=storage).ask() if rank == 0 else None
 fit = fit_lightning if library == "lightning" else fit_transformers
 try:
-    fit(0.01, trial, 6, processes=2)
+    fit(0.01, trial, 200, processes=2)
     ended = "completed"
 except fantasia.TrialPruned as e:
     ended = str(e)
@@ -172,8 +173,15 @@ def test_both_processes_stop(storage: Path, training: Any, tmp_path: Path, libra
         timeout=300,
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    for rank in (0, 1):
-        assert json.loads((tmp_path / f"rank{rank}.json").read_text()) == "stopped after epoch 3"
+    ended = [json.loads((tmp_path / f"rank{rank}.json").read_text()) for rank in (0, 1)]
+    told = re.fullmatch(r"stopped after epoch (\d+)", ended[0])
+    assert told, ended
+    assert ended[0] == ended[1]
+    last = int(told[1])
+    assert last >= 3  # the rule decides after epoch 3, while the next epochs run
     (trial,) = made.trials
     assert trial.state is TrialState.PRUNED
-    assert made.curve(trial) == pytest.approx({e: loss_after(0.01, e) for e in (1, 2, 3)}, rel=1e-3)
+    curve = made.curve(trial)
+    assert set(curve) <= set(range(1, last + 1))
+    assert len(curve) >= 3
+    assert curve == pytest.approx({e: loss_after(0.01, e) for e in curve}, rel=1e-3)
