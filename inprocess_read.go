@@ -1,6 +1,7 @@
 package fantasia
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -24,9 +25,7 @@ func (s *inProcess) result(t *record.Trial) Result {
 		r.Value = t.Values.First()
 	}
 	if a := t.Last(); a != nil && a.Failure != nil {
-		if r.Failure = a.Failure.Message; r.Failure == "" {
-			r.Failure = a.Failure.Reason
-		}
+		r.Failure = cmp.Or(a.Failure.Message, a.Failure.Reason)
 	}
 	if t.State == study.TrialPruned && t.Stopped != nil {
 		r.Failure = t.Stopped.Reason

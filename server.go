@@ -178,7 +178,7 @@ func (s *onServer) resume(ctx context.Context, definition *study.Study) error {
 
 // call calls a method of the API, and decodes its answer.
 func (s *onServer) call(ctx context.Context, method string, request map[string]any, answer any) error {
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(s.patience, defaultPatience))
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
 	raw, err := json.Marshal(request)
 	if err != nil {

@@ -1,6 +1,7 @@
 package fantasia
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"strconv"
@@ -170,9 +171,8 @@ func (s *onServer) result(m *trialMessage) Result {
 		r.Value = float64(*m.Value)
 	}
 	if n := len(m.Attempts); n > 0 {
-		if r.Failure = m.Attempts[n-1].Failure.Message; r.Failure == "" {
-			r.Failure = m.Attempts[n-1].Failure.Reason
-		}
+		f := m.Attempts[n-1].Failure
+		r.Failure = cmp.Or(f.Message, f.Reason)
 	}
 	if r.State == Stopped {
 		r.Failure = m.Stopped.Reason

@@ -25,8 +25,8 @@ type Expected struct {
 // RecommendFront returns the recommendation for several objectives, given what is expected of some
 // observations: those that no other one dominates by its means, the best in the first objective
 // first. Its trial is the knee of this front, or the first one if there is no knee. Of equal means
-// the first observation counts, and of more than MaxRecommended an even choice along the first
-// objective and the knee. It is nil if there are no observations.
+// the first observation counts. If more than MaxRecommended are left, it has an even choice of them
+// along the first objective, always with the knee. It is nil if there are no observations.
 func (p *Problem) RecommendFront(observations []int, of []Expected) *Recommendation {
 	if len(of) == 0 {
 		return nil

@@ -17,6 +17,7 @@ package remote
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -100,7 +101,7 @@ func (s *Server) CloseIdleConnections() {
 
 // prepare completes the fields from the environment, and checks them.
 func (s *Server) prepare() {
-	s.base = strings.TrimRight(first(s.URL, os.Getenv("FANTASIA_SERVER"), "http://localhost:8080"), "/")
+	s.base = strings.TrimRight(cmp.Or(s.URL, os.Getenv("FANTASIA_SERVER"), "http://localhost:8080"), "/")
 	target, err := url.Parse(s.base)
 	if err != nil || target.Host == "" || target.Scheme != "http" && target.Scheme != "https" {
 		s.failed = fmt.Errorf("%w: the URL of the server is %q; want one such as https://fantasia.example.com", fantasia.ErrInvalid, s.base)
@@ -118,7 +119,7 @@ func (s *Server) prepare() {
 		return
 	}
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute}
-	if ca := first(s.CA, os.Getenv("FANTASIA_CA")); ca != "" {
+	if ca := cmp.Or(s.CA, os.Getenv("FANTASIA_CA")); ca != "" {
 		pem, err := os.ReadFile(ca)
 		if err != nil {
 			s.failed = fmt.Errorf("%w: CA: %w", fantasia.ErrInvalid, err)
@@ -132,16 +133,6 @@ func (s *Server) prepare() {
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
 	s.client = &http.Client{Transport: transport, Timeout: answerTime}
-}
-
-// first returns the first text that is not empty.
-func first(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
-	}
-	return ""
 }
 
 // bearer returns the token for a request; empty for none.

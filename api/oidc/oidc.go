@@ -104,7 +104,8 @@ func CheckKeys(issuer, keys string) error {
 	return checkURL("URL of the keys", keys)
 }
 
-// checkURL checks the address of what is named.
+// checkURL returns an error if an address is no URL of an issuer or of its keys. Errors begin with
+// the name of the address.
 func checkURL(named, address string) error {
 	u, err := url.Parse(address)
 	if err == nil && u.User != nil {

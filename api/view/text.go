@@ -20,8 +20,8 @@ func Value(v any) string {
 	return study.Format(v)
 }
 
-// Recommended is a recommendation in a few words: the trial with what is expected of it or, of
-// several objectives, how many trials are on the recommended front.
+// Recommended describes a recommendation in a few words: the trial with its expected value or, if there
+// are several objectives, with the number of trials on the recommended front.
 func Recommended(trial int, mean, sd float64, front []optimizer.Expected) string {
 	if front == nil {
 		return fmt.Sprintf("trial %d (%s)", trial, Expected(mean, sd))
@@ -29,8 +29,8 @@ func Recommended(trial int, mean, sd float64, front []optimizer.Expected) string
 	return fmt.Sprintf("trial %d, of %d on the front of the models", trial, len(front))
 }
 
-// ExpectedFront lists a recommended front: of at most a number of trials, what is expected of each
-// metric.
+// ExpectedFront describes the first trials of a recommended front, one a line, with the expected value
+// of each metric. A last line says how many more there are.
 func ExpectedFront(metrics []string, front []optimizer.Expected, most int) []string {
 	var lines []string
 	for _, e := range front[:min(len(front), most)] {
@@ -46,7 +46,7 @@ func ExpectedFront(metrics []string, front []optimizer.Expected, most int) []str
 	return lines
 }
 
-// expectedOf is what is expected of a trial in each of several metrics.
+// expectedOf describes the expected value of each metric of a trial.
 func expectedOf(metrics []string, e optimizer.Expected) string {
 	list := make([]string, min(len(metrics), len(e.Means), len(e.SDs)))
 	for k := range list {

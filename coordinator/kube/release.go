@@ -23,7 +23,7 @@ const pageSize = 500
 // any more. It returns how many had the finalizer. Running coordinators ignore these
 // resources from then on; one that starts later manages them again. Studies in the
 // ledger are not changed. A cluster without the resource type is not an error. An error in one
-// namespace, such as one that is being deleted with the rights there, does not stop the others.
+// namespace does not stop the others: a namespace that is being deleted may have lost the rights first.
 func Release(ctx context.Context, client dynamic.Interface, in []string, now time.Time) (released int, err error) {
 	var problems []error
 	for _, namespace := range namespaces(in) {

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// settings are what is tuned: how much garbage may gather, in percent of what is in use, and how
-// many requests are answered at once.
+// settings are the values that the study chooses. gogc is how much garbage may gather, as a
+// percentage of the memory in use. pool is how many requests are answered at once.
 type settings struct{ gogc, pool int }
 
 // usual are Go's setting and a pool with a place for each processor.

@@ -170,7 +170,7 @@ def named(name: str) -> list[Public]:
 
 
 def arguments(node: Definition) -> list[str]:
-    """Return the names of what a function takes, or what makes a class; the fields of a dataclass."""
+    """Return the names of a function's arguments; of a class those of its constructor, and its fields."""
     if isinstance(node, ast.ClassDef):
         fields = [
             c.target.id for c in node.body if isinstance(c, ast.AnnAssign) and isinstance(c.target, ast.Name)

@@ -96,7 +96,7 @@ func (a *APIAccess) Flags(f *pflag.FlagSet) {
 	f.StringVar(&a.OIDC.Issuer, "oidc-issuer", "", "`URL` of an issuer of OpenID Connect whose tokens are accepted too; needs --oidc-audience and --oidc-grants")
 	f.StringVar(&a.OIDC.Audience, "oidc-audience", "", "`name` that the issuer's tokens for this API have in their audience")
 	f.StringVar(&a.OIDC.Grants, "oidc-grants", "", "file of what the issuer's tokens grant, one a line: CLAIM=VALUE read|write [PREFIX,…] [QUOTA=BOUND…]")
-	f.StringVar(&a.OIDC.Keys, "oidc-keys", "", "`URL` of the issuer's keys, (default: as the issuer's discovery document says)")
+	f.StringVar(&a.OIDC.Keys, "oidc-keys", "", "`URL` of the issuer's keys (default: as the issuer's discovery document says)")
 	f.StringVar(&a.OIDC.CA, "oidc-ca", "", "PEM file of the CA certificates for the issuer (default: the system's)")
 }
 

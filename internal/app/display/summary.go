@@ -98,7 +98,7 @@ func (s *summary) front(spec *study.Spec, trials []record.Trial) {
 	}
 }
 
-// expected lists the recommended front, unless it has the trials of the front.
+// expected lists the recommended front, unless it has the same trials as the front of the values.
 func (s *summary) expected(spec *study.Spec, seen []record.Trial, front []optimizer.Expected) {
 	if len(front) == len(seen) && !slices.ContainsFunc(front, func(e optimizer.Expected) bool {
 		return !slices.ContainsFunc(seen, func(t record.Trial) bool { return t.Number == e.Trial })

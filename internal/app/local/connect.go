@@ -73,8 +73,9 @@ type Connection struct {
 }
 
 // Connect connects to the run that uses a state directory or, if there is none, serves
-// the directory from this process. It also serves the journal of a Go program, as it is now. It fails with ErrNoState if the directory holds no
-// study, and with ErrHeld if a process uses the directory but does not answer.
+// the directory from this process. It also serves the journal of a Go program, as it is now. It
+// fails with ErrNoState if the directory holds no study, and with ErrHeld if a process uses the
+// directory but does not answer.
 func Connect(ctx context.Context, state string) (*Connection, error) {
 	if journal.Is(state) {
 		return serveJournal(state)

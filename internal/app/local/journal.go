@@ -24,8 +24,8 @@ type inJournal struct {
 
 var _ source = (*inJournal)(nil)
 
-// serveJournal serves the study of a journal. A program may have it open: what that writes later
-// is not seen.
+// serveJournal serves the study of a journal. A program may have the journal open. What it writes
+// later is not shown.
 func serveJournal(path string) (*Connection, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {

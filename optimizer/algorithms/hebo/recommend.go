@@ -35,13 +35,9 @@ func (a proposer) Recommend(ctx context.Context, p *optimizer.Problem, state opt
 	if d.Completed < loop.MinCompleted || encoding.Dim() == 0 {
 		return best, nil
 	}
-	known := noise.of(d.Places())
-	if known == surrogate.NoiseFree {
+	exact := noise.exact(d, encoding)
+	if exact == 1 {
 		return best, nil
-	}
-	exact := 0.0
-	if known == surrogate.NoiseUnknown && encoding.Discrete() {
-		exact = evenOdds
 	}
 	m, err := surrogate.Fit(ctx, d, options, readMemory(state, options.NumParams(encoding)).Fitted, optimizer.NewRand(p.Seed, len(p.Observations)))
 	if ctx.Err() != nil {
@@ -59,6 +55,19 @@ func (a proposer) Recommend(ctx context.Context, p *optimizer.Problem, state opt
 // while none was repeated. A model cannot tell: what its smooth part does not explain
 // is either noise or detail, and the likelihood is the same.
 const evenOdds = 0.5
+
+// exact returns the probability that evaluations are free of noise, which is known to be 1 or 0
+// except in a finite space without repeats.
+func (n Noise) exact(d *surrogate.Data, encoding *optimizer.Encoding) float64 {
+	switch known := n.of(d.Places()); {
+	case known == surrogate.NoiseFree:
+		return 1
+	case known == surrogate.NoiseUnknown && encoding.Discrete():
+		return evenOdds
+	default:
+		return 0
+	}
+}
 
 // recommend returns the observation of the model with the lowest expected outcome, of those that completed
 // within all limits. Evaluations are exact with the given probability, and the outcome is then

@@ -73,13 +73,7 @@ type expecting struct {
 // are known to be free of noise, the values. It is nil if no model can be fitted.
 func (e expecting) of(ctx context.Context, p *optimizer.Problem, warm *gp.Hyperparameters) *expectation {
 	d := surrogate.Observe(p, e.encoding, e.options)
-	exact := 0.0
-	switch known := e.proposer.options.Noise.of(d.Places()); {
-	case known == surrogate.NoiseFree:
-		exact = 1
-	case known == surrogate.NoiseUnknown && e.encoding.Discrete():
-		exact = evenOdds
-	}
+	exact := e.proposer.options.Noise.exact(d, e.encoding)
 	x := mat.NewDense(len(e.candidates), e.encoding.Dim(), nil)
 	for row, i := range e.candidates {
 		x.SetRow(row, e.encoding.Encode(p.Observations[i].Point))
