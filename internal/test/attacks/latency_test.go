@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -47,6 +48,7 @@ type attack struct {
 	name     string
 	parallel int
 	once     func(ctx context.Context, a *attacker) error
+	own      bool // calls a server in its own process
 }
 
 // attacker has a token for its own studies only, as the ordinary team has.
@@ -58,19 +60,23 @@ type attacker struct {
 }
 
 var attacks = []attack{
-	{"study files with 20,000 problems", 8, func(ctx context.Context, a *attacker) error { return a.create(ctx, manyProblems()) }},
-	{"study files with aliases", 8, func(ctx context.Context, a *attacker) error { return a.create(ctx, aliases()) }},
-	{"lists of studies of 100 kB", 8, func(ctx context.Context, a *attacker) error {
+	// Not an attack: what two processors cost the team that another program shares, whatever it calls.
+	{name: "nothing: another server and its client", parallel: 16, own: true, once: func(ctx context.Context, a *attacker) error {
+		return a.get(ctx, "/")
+	}},
+	{name: "study files with 20,000 problems", parallel: 8, once: func(ctx context.Context, a *attacker) error { return a.create(ctx, manyProblems()) }},
+	{name: "study files with aliases", parallel: 8, once: func(ctx context.Context, a *attacker) error { return a.create(ctx, aliases()) }},
+	{name: "lists of studies of 100 kB", parallel: 8, once: func(ctx context.Context, a *attacker) error {
 		_, err := a.api.ListStudies(ctx, connect.NewRequest(&fantasiav1.ListStudiesRequest{PageSize: 1000}))
 		return err
 	}},
-	{"requests without a token", 16, func(ctx context.Context, a *attacker) error {
+	{name: "requests without a token", parallel: 16, once: func(ctx context.Context, a *attacker) error {
 		return a.get(ctx, "/fantasia.v1.StudyService/"+strings.Repeat("x", 20_000))
 	}},
-	{"failed logins", 16, func(ctx context.Context, a *attacker) error {
+	{name: "failed logins", parallel: 16, once: func(ctx context.Context, a *attacker) error {
 		return a.post(ctx, "/ui/login", url.Values{"token": {"wrong"}, "next": {"/ui/"}})
 	}},
-	{"600 watches of a study of 100 kB", 600, func(ctx context.Context, a *attacker) error {
+	{name: "600 watches of a study of 100 kB", parallel: 600, once: func(ctx context.Context, a *attacker) error {
 		stream, err := a.api.WatchStudy(ctx, connect.NewRequest(&fantasiav1.WatchStudyRequest{Name: "studies/evil-0"}))
 		if err != nil {
 			return err
@@ -80,19 +86,19 @@ var attacks = []attack{
 		}
 		return errors.Join(stream.Err(), stream.Close())
 	}},
-	{"600 calls that wait for trials", 600, func(ctx context.Context, a *attacker) error {
+	{name: "600 calls that wait for trials", parallel: 600, once: func(ctx context.Context, a *attacker) error {
 		_, err := a.api.SuggestTrials(ctx, connect.NewRequest(&fantasiav1.SuggestTrialsRequest{Parent: "studies/evil-wait", ClientId: fmt.Sprintf("other-%d", a.calls.Add(1)), Count: 1}))
 		return err
 	}},
-	{"600 calls of one client that wait for trials", 600, func(ctx context.Context, a *attacker) error {
+	{name: "600 calls of one client that wait for trials", parallel: 600, once: func(ctx context.Context, a *attacker) error {
 		_, err := a.api.SuggestTrials(ctx, connect.NewRequest(&fantasiav1.SuggestTrialsRequest{Parent: "studies/evil-wait", ClientId: "other", Count: 1}))
 		return err
 	}},
-	{"600 calls of a client that holds its trials", 600, func(ctx context.Context, a *attacker) error {
+	{name: "600 calls of a client that holds its trials", parallel: 600, once: func(ctx context.Context, a *attacker) error {
 		_, err := a.api.SuggestTrials(ctx, connect.NewRequest(&fantasiav1.SuggestTrialsRequest{Parent: "studies/evil-wait", ClientId: "holder", Count: 2}))
 		return err
 	}},
-	{"2,000 silent connections", 2000, func(ctx context.Context, a *attacker) error {
+	{name: "2,000 silent connections", parallel: 2000, once: func(ctx context.Context, a *attacker) error {
 		c, err := (&net.Dialer{}).DialContext(ctx, "tcp", a.address)
 		if err != nil {
 			return err
@@ -308,7 +314,13 @@ func TestAttacker(t *testing.T) {
 	if n, _ := fmt.Sscanf(os.Getenv(attackerEnv), "%d %s", &number, &address); n != 2 {
 		t.Skip("TestOthersGoOn starts it")
 	}
-	a, evil := attacks[number], newCaller(t, address, "evil")
+	a := attacks[number]
+	if a.own {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }))
+		defer server.Close()
+		address = server.Listener.Addr().String()
+	}
+	evil := newCaller(t, address, "evil")
 	ctx, cancel := context.WithCancel(t.Context())
 	var all, first sync.WaitGroup
 	var calls atomic.Int64
