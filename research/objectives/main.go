@@ -47,7 +47,12 @@ func main() {
 	python := flag.String("python", "python3", "the Python that has these tuners")
 	most := flag.Int("trials", after[len(after)-1], "after how many evaluations a game ends")
 	reference := flag.Bool("reference", false, "tell the algorithms the reference point that the hypervolume is measured with")
+	path := flag.String("keep", "", "a file that keeps each game as soon as it has ended; games that it holds are not played again")
 	flag.Parse()
+	played, err := openKeep(*path)
+	if err != nil {
+		log.Fatal(err)
+	}
 	counts := slices.DeleteFunc(slices.Clone(after), func(n int) bool { return n > *most })
 	fmt.Print("| function | algorithm |")
 	for _, n := range counts {
@@ -63,7 +68,7 @@ func main() {
 			continue
 		}
 		for _, name := range strings.FieldsFunc(*algorithms+","+*peers, func(r rune) bool { return r == ',' }) {
-			s := setting{name: name, counts: counts}
+			s := setting{name: name, counts: counts, reference: *reference, played: played}
 			if named(*peers, name) {
 				s.python = *python
 			}
@@ -84,18 +89,21 @@ type setting struct {
 	name   string
 	python string // what runs peer.py; "" for an algorithm of Fantasia
 	counts []int
+
+	reference bool // is told
+	played    *keep
 }
 
 // row plays a game with each seed and returns the row of the table.
 func (s setting) row(g game, seeds int) (string, error) {
 	missing := make([][]float64, len(s.counts))
 	for seed := range seeds {
-		one, err := s.play(g, uint64(seed+1))
+		one, err := s.logarithms(g, uint64(seed+1))
 		if err != nil {
 			return "", err
 		}
 		for i, v := range one {
-			missing[i] = append(missing[i], math.Log10(v))
+			missing[i] = append(missing[i], v)
 		}
 	}
 	row := fmt.Sprintf("| %s | `%s` |", g.name, s.name)
@@ -103,7 +111,23 @@ func (s setting) row(g game, seeds int) (string, error) {
 		mean, sd := stat.MeanStdDev(values, nil)
 		row += fmt.Sprintf(" %.2f ± %.2f |", mean, stat.StdErr(sd, float64(len(values))))
 	}
-	return strings.ReplaceAll(row, "+Inf ± NaN", "none within"), nil
+	return strings.NewReplacer("+Inf ± NaN", "none within", " ± NaN", "").Replace(row), nil
+}
+
+// logarithms plays a game that is not kept, and returns the logarithms of what is missing.
+func (s setting) logarithms(g game, seed uint64) ([]float64, error) {
+	r := run{Function: g.name, Algorithm: s.name, Seed: seed, Trials: s.counts[len(s.counts)-1], Reference: s.reference}
+	if missing, ok := s.played.runs[r]; ok {
+		return missing, nil
+	}
+	missing, err := s.play(g, seed)
+	if err != nil {
+		return nil, err
+	}
+	for i, v := range missing {
+		missing[i] = math.Log10(v)
+	}
+	return missing, s.played.add(r, missing)
 }
 
 // play returns what is missing after each count of evaluations.

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"math"
+	"os"
+)
+
+// run names a game that was played with a seed.
+type run struct {
+	Function  string `json:"function"`
+	Algorithm string `json:"algorithm"`
+	Seed      uint64 `json:"seed"`
+	Trials    int    `json:"trials"`
+	Reference bool   `json:"reference,omitempty"` // was told
+}
+
+// kept is a line of the file of runs.
+type kept struct {
+	run
+	// Missing are decimal logarithms, one for each count of evaluations; null is infinite.
+	Missing []*float64 `json:"missing"`
+}
+
+// keep holds the runs of a file, so that hours of games can be interrupted.
+type keep struct {
+	path string // "" keeps nothing
+	runs map[run][]float64
+}
+
+// openKeep reads the runs of a file, which need not exist.
+func openKeep(path string) (*keep, error) {
+	k := &keep{path: path, runs: map[run][]float64{}}
+	if path == "" {
+		return k, nil
+	}
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return k, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		var one kept
+		if err := json.Unmarshal(lines.Bytes(), &one); err != nil {
+			return nil, err
+		}
+		missing := make([]float64, len(one.Missing))
+		for i, v := range one.Missing {
+			if missing[i] = math.Inf(1); v != nil {
+				missing[i] = *v
+			}
+		}
+		k.runs[one.run] = missing
+	}
+	return k, lines.Err()
+}
+
+// add keeps a run.
+func (k *keep) add(r run, missing []float64) error {
+	if k.path == "" {
+		return nil
+	}
+	one := kept{run: r}
+	for i := range missing {
+		finite := &missing[i]
+		if math.IsInf(missing[i], 0) {
+			finite = nil
+		}
+		one.Missing = append(one.Missing, finite)
+	}
+	file, err := os.OpenFile(k.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	return errors.Join(json.NewEncoder(file).Encode(one), file.Close())
+}
