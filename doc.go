@@ -28,6 +28,27 @@
 // parallelism may have changed, and so may the bounds of parameters. Other changes are
 // refused: see [ErrDifferent].
 //
+// # Several objectives, and limits
+//
+// [Optimize] opens a study that judges trials by several criteria. Its evaluations return a struct, or
+// whatever type suits the program, and each criterion reads its value from it:
+//
+//	type model struct{ loss, seconds, bytes float64 }
+//	loss := fantasia.Lowest("loss", func(m model) float64 { return m.loss })
+//	seconds := fantasia.Lowest("seconds", func(m model) float64 { return m.seconds })
+//	small := fantasia.AtMost("bytes", 1e9, func(m model) float64 { return m.bytes })
+//	study, err := fantasia.Optimize(space, fantasia.Options{Trials: 100}, loss, seconds, small)
+//	err = study.Run(ctx, func(ctx context.Context, t *fantasia.Trial) (model, error) {
+//		return train(ctx, rate.Of(t), width.Of(t))
+//	})
+//	front, err := study.Front()
+//	for _, o := range front {
+//		fmt.Println(loss.Of(o.Trial), seconds.Of(o.Trial), rate.Of(o.Trial), o.Knee)
+//	}
+//
+// No trial is best: the result is the front, the trials that no other one within all limits beats. A
+// single objective can have limits, too.
+//
 // # On a server
 //
 // With [Options].Server, a server leads the study in place of this process, and keeps it. All
@@ -40,7 +61,6 @@
 //
 // # What is not there
 //
-// A study has one objective. For several objectives, and programs in other languages, use the
-// coordinator:
+// For programs in other languages, use the coordinator:
 // https://github.com/fantasia-hpo/fantasia/tree/main/docs.
 package fantasia

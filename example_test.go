@@ -137,6 +137,102 @@ func ExampleSpace_Require() {
 	// Output: 0 <nil>
 }
 
+// Of several objectives, the result is a front, from which a person or a program chooses. Only trials
+// within the limit are on it.
+func ExampleOptimize() {
+	type trip struct{ hours, euros, changes float64 }
+	hours := fantasia.Lowest("hours", func(t trip) float64 { return t.hours })
+	euros := fantasia.Lowest("euros", func(t trip) float64 { return t.euros })
+	changes := fantasia.AtMost("changes", 2, func(t trip) float64 { return t.changes })
+
+	space := fantasia.NewSpace()
+	by := space.Choice("by", []string{"bicycle", "bus", "car", "night train", "plane", "train"})
+	trips := map[string]trip{
+		"bicycle": {40, 0, 0}, "bus": {14, 20, 3}, "car": {9, 110, 0}, "night train": {13, 45, 1}, "plane": {4, 240, 2}, "train": {7, 90, 1},
+	}
+	study, err := fantasia.Optimize(space, fantasia.Options{Trials: 6, Algorithm: fantasia.Algorithm{Name: "random"}}, hours, euros, changes)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer study.Close()
+	err = study.Run(context.Background(), func(_ context.Context, t *fantasia.Trial) (trip, error) {
+		return trips[by.Of(t)], nil
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	front, err := study.Front()
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, o := range front {
+		fmt.Println(by.Of(o.Trial), hours.Of(o.Trial), euros.Of(o.Trial), o.Knee)
+	}
+	// Output:
+	// plane 4 240 false
+	// train 7 90 false
+	// night train 13 45 true
+	// bicycle 40 0 false
+}
+
+// A single objective with a limit: the fastest machine that is cheap enough.
+func ExampleAtMost() {
+	type run struct{ seconds, price float64 }
+	seconds := fantasia.Lowest("seconds", func(r run) float64 { return r.seconds })
+	price := fantasia.AtMost("price", 8, func(r run) float64 { return r.price })
+
+	space := fantasia.NewSpace()
+	cores := space.Int("cores", 1, 16)
+	study, err := fantasia.Optimize(space, fantasia.Options{Trials: 16, Algorithm: fantasia.Algorithm{Name: "sobol"}}, seconds, price)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer study.Close()
+	err = study.Run(context.Background(), func(_ context.Context, t *fantasia.Trial) (run, error) {
+		n := float64(cores.Of(t))
+		return run{seconds: 100 / n, price: n}, nil
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	front, err := study.Front()
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(cores.Of(front[0].Trial), "cores:", front[0].Trial.Value, "seconds")
+	// Output: 8 cores: 12.5 seconds
+}
+
+// If evaluations are noisy, trials are on the front by luck, too. The model's front is what it expects
+// if they were evaluated again.
+func ExampleStudyOf_Recommended() {
+	type dish struct{ minutes, taste float64 }
+	minutes := fantasia.Lowest("minutes", func(d dish) float64 { return d.minutes })
+	taste := fantasia.Highest("taste", func(d dish) float64 { return d.taste })
+
+	space := fantasia.NewSpace()
+	heat := space.Float("heat", 0, 1)
+	study, err := fantasia.Optimize(space, fantasia.Options{Trials: 12}, minutes, taste)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer study.Close()
+	err = study.Run(context.Background(), func(_ context.Context, t *fantasia.Trial) (dish, error) {
+		luck := float64(t.Seed()%1000)/1000 - 0.5
+		return dish{minutes: 40 - 30*heat.Of(t) + luck, taste: 10 - 8*heat.Of(t) + luck}, nil
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	front, err := study.Recommended(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	mean, sd := taste.Expected(front[0])
+	fmt.Println(len(front) > 1, mean < 10, sd > 0)
+	// Output: true true true
+}
+
 // A program with a loop of its own asks for trials and tells how they ended.
 func ExampleStudy_Ask() {
 	space := fantasia.NewSpace()

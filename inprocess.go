@@ -27,6 +27,8 @@ import (
 // inProcess leads a study in this process.
 type inProcess struct {
 	space     *Space
+	aims      *aims
+	reported  string // the metric that Trial.Report tells
 	seed      uint64
 	optimizer optimizer.Optimizer
 	fallback  optimizer.Optimizer
@@ -51,13 +53,13 @@ type inProcess struct {
 var _ leader = (*inProcess)(nil)
 
 // openInProcess opens a study of this process.
-func openInProcess(s *Space, o *Options, definition *study.Study, compiled *space.Space) (*inProcess, error) {
+func openInProcess(s *Space, o *Options, a *aims, definition *study.Study, compiled *space.Space) (*inProcess, error) {
 	algorithm, err := lean.Entries().New(o.Algorithm.Name, o.Algorithm.Settings)
 	if err != nil {
 		return nil, err // check has found none
 	}
 	u := &inProcess{
-		space: s, seed: o.Seed, optimizer: algorithm, fallback: sobol.New(), log: o.logger(), progress: announcer{call: o.Progress},
+		space: s, aims: a, reported: a.reported(o), seed: o.Seed, optimizer: algorithm, fallback: sobol.New(), log: o.logger(), progress: announcer{call: o.Progress},
 		journal: journal.InMemory(), waiting: map[string]*ask{}, holding: map[string]*Trial{},
 	}
 	u.life, u.cancel = context.WithCancel(context.Background())

@@ -41,7 +41,7 @@ func (s *inProcess) ask(ctx context.Context) (*Trial, error) {
 		delete(s.waiting, client)
 		s.step(engine.Seek{At: time.Now(), Client: client})
 	} else if a.trial != nil { // it came at the last moment
-		_ = s.told(a.trial, 0, ErrInterrupted)
+		_ = s.told(a.trial, measured{}, ErrInterrupted)
 	}
 	return nil, context.Cause(ctx)
 }
@@ -96,16 +96,16 @@ func (s *inProcess) release(why error) {
 }
 
 // tell implements leader.
-func (s *inProcess) tell(t *Trial, value float64, err error) error {
+func (s *inProcess) tell(t *Trial, found measured, err error) error {
 	s.mu.Lock()
-	failed := s.told(t, value, err)
+	failed := s.told(t, found, err)
 	s.mu.Unlock()
 	s.progress.tell(s.standing)
 	return failed
 }
 
 // told applies how a trial has ended. s.mu MUST be held.
-func (s *inProcess) told(t *Trial, value float64, err error) error {
+func (s *inProcess) told(t *Trial, found measured, err error) error {
 	if s.stopped != nil {
 		return s.stopped
 	}
@@ -115,7 +115,7 @@ func (s *inProcess) told(t *Trial, value float64, err error) error {
 	event := engine.Told{At: time.Now(), Client: t.client, Trial: t.number, Attempt: t.attempt}
 	switch {
 	case err == nil:
-		event.Outcome, event.Values = messaging.OutcomeCompleted, study.Values{value}
+		event.Outcome, event.Values, event.Metrics = messaging.OutcomeCompleted, found.values, found.metrics
 	case errors.Is(err, ErrStopped):
 		event.Outcome = messaging.OutcomePruned
 	case errors.Is(err, ErrInfeasible):
@@ -148,9 +148,9 @@ func (s *inProcess) enqueue(point map[string]any) error {
 }
 
 // add implements leader.
-func (s *inProcess) add(value float64, point map[string]any) error {
+func (s *inProcess) add(found measured, point map[string]any) error {
 	defer s.progress.tell(s.standing)
-	return s.insert(engine.Add{At: time.Now(), Point: point, Values: study.Values{value}})
+	return s.insert(engine.Add{At: time.Now(), Point: point, Values: found.values, Metrics: found.metrics})
 }
 
 // insert applies an event about a point.

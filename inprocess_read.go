@@ -22,7 +22,10 @@ func (s *inProcess) result(t *record.Trial) Result {
 		Started: t.Times.Started, Ended: t.Times.Ended, at: Point{s.space, t.Point},
 	}
 	if t.State == study.TrialCompleted {
-		r.Value = t.Values.First()
+		r.metrics = s.aims.metrics(t.Values, t.Metrics)
+		if !s.aims.several() {
+			r.Value = t.Values.First()
+		}
 	}
 	if a := t.Last(); a != nil && a.Failure != nil {
 		r.Failure = cmp.Or(a.Failure.Message, a.Failure.Reason)
@@ -39,7 +42,7 @@ func (s *inProcess) best() (Result, error) {
 	defer s.mu.Unlock()
 	t, ok := s.engine.Best()
 	if !ok {
-		return Result{Value: math.NaN()}, ErrNothing
+		return Result{Value: math.NaN()}, s.aims.nothing()
 	}
 	return s.result(&t), nil
 }
@@ -81,35 +84,77 @@ func (s *inProcess) curve(trial int) ([]Measurement, error) {
 	return list, nil
 }
 
-// recommended implements leader.
-func (s *inProcess) recommended(ctx context.Context) (Recommendation, error) {
+// front implements leader.
+func (s *inProcess) front() ([]Optimal, error) {
 	s.mu.Lock()
-	best, ok := s.engine.Best()
-	problem, state, position := s.engine.FinalProblem(), s.engine.Model().State, s.engine.Status().Position
+	all, spec := s.latest().Trials, s.engine.Spec()
 	s.mu.Unlock()
-	if !ok {
-		return Recommendation{}, ErrNothing
+	on, err := spec.Front(all)
+	if err != nil {
+		return nil, err
 	}
-	r := s.result(&best)
+	if len(on) == 0 {
+		return nil, s.aims.nothing()
+	}
+	list := make([]Result, len(on))
+	for i := range on {
+		list[i] = s.result(&on[i])
+	}
+	return s.aims.front(list), nil
+}
+
+// recommended implements leader.
+func (s *inProcess) recommended(ctx context.Context) ([]Optimal, error) {
+	found, err := s.modelled(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if found != nil {
+		return s.expected(found)
+	}
+	if s.aims.several() {
+		return s.front()
+	}
+	best, err := s.best()
+	return []Optimal{{Trial: best}}, err
+}
+
+// modelled returns what the optimiser's model recommends; nil if it has none.
+func (s *inProcess) modelled(ctx context.Context) (*optimizer.Recommendation, error) {
 	model, ok := s.optimizer.(optimizer.Recommender)
 	if !ok {
-		return Recommendation{Trial: r, Mean: r.Value}, nil
+		return nil, nil
 	}
+	s.mu.Lock()
+	problem, state, position := s.engine.FinalProblem(), s.engine.Model().State, s.engine.Status().Position
+	s.mu.Unlock()
 	found, err := drive.Recommend(ctx, model, problem, state)
-	if err != nil {
-		return Recommendation{}, err
-	}
-	if found == nil {
-		return Recommendation{Trial: r, Mean: r.Value}, nil
+	if found == nil || err != nil {
+		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped == nil { // so that other programs see it in the state
-		s.step(engine.Recommended{At: time.Now(), Recommendation: record.Recommendation{Trial: found.Trial, Mean: found.Mean, SD: found.SD, Position: position}})
+		s.step(engine.Recommended{At: time.Now(), Recommendation: record.Recommended(found, position)})
 	}
-	t, ok := s.engine.Trial(found.Trial)
-	if !ok {
-		return Recommendation{}, fmt.Errorf("the optimiser recommends trial %d, which does not exist", found.Trial)
+	return found, nil
+}
+
+// expected returns the trials of a recommendation.
+func (s *inProcess) expected(found *optimizer.Recommendation) ([]Optimal, error) {
+	list := found.Front
+	if list == nil {
+		list = []optimizer.Expected{{Trial: found.Trial, Means: []float64{found.Mean}, SDs: []float64{found.SD}}}
 	}
-	return Recommendation{Trial: s.result(&t), Mean: found.Mean, SD: found.SD}, nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []Optimal
+	for _, e := range list {
+		t, ok := s.engine.Trial(e.Trial)
+		if !ok {
+			return nil, fmt.Errorf("the optimiser recommends trial %d, which does not exist", e.Trial)
+		}
+		all = append(all, Optimal{Trial: s.result(&t), Knee: e.Knee, expected: s.aims.expect(e.Means, e.SDs)})
+	}
+	return all, nil
 }

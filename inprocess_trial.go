@@ -30,9 +30,9 @@ func (s *inProcess) report(t *Trial, step int, value float64) error {
 	}
 	m := &messaging.Measurement{Version: messaging.SchemaVersion, AttemptID: id, Worker: t.client, Step: int64(step), At: now}
 	if math.IsNaN(value) || math.IsInf(value, 0) {
-		m.Diverged = []string{metric}
+		m.Diverged = []string{s.reported}
 	} else {
-		m.Metrics = messaging.Metrics{metric: value}
+		m.Metrics = messaging.Metrics{s.reported: value}
 	}
 	if s.stopped == nil {
 		s.step(engine.Measured{At: now, Measurement: m})

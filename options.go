@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -42,7 +44,9 @@ type Options struct {
 	// Duration ends the study after this time, without the time between two runs of the
 	// program. Default: no bound.
 	Duration time.Duration
-	// Goal ends the study when a trial reaches this value. Default: none.
+	// Goal ends the study when a trial reaches this value. With several objectives, it ends the study
+	// when the front has this hypervolume, measured from the Reference of each objective in the product
+	// of their units. Default: none.
 	Goal *float64
 	// MaxFailed ends the study, as failed, after this many failed trials. Default: no bound; but
 	// a study whose first three trials all fail is ended in any case.
@@ -81,13 +85,17 @@ type Algorithm struct {
 type EarlyStopping struct {
 	Name     string
 	Settings map[string]any
+	// Metric is the name of the objective whose values Trial.Report tells, by which trials are
+	// stopped. Default: the first objective, or the only one.
+	Metric string
 }
 
 // Progress tells how a study is doing.
 type Progress struct {
 	// Trial is the trial that has ended.
 	Trial Result
-	// Best is the best trial so far; its Number is 0 if none has completed.
+	// Best is the best trial so far; its Number is 0 if none has completed, and if there are several
+	// objectives.
 	Best Result
 	// Ended is how many of the Trials of the budget have ended.
 	Ended, Trials int
@@ -97,7 +105,7 @@ const (
 	defaultTrials   = 100
 	defaultPatience = 10 * time.Minute
 	defaultName     = "study"
-	// metric is the name of the objective in the records.
+	// metric is the name of the only value of a Study in the records.
 	metric = "value"
 	// always is how long a study without parallel trials waits for a suggestion that uses every
 	// result: longer than an optimiser may take.
@@ -107,7 +115,7 @@ const (
 var names = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 // check returns the errors of the options that no other package checks.
-func (o *Options) check() error {
+func (o *Options) check(s *Space, a *aims) error {
 	var errs []error
 	require := func(ok bool, field string, value any, want string) {
 		if !ok {
@@ -119,6 +127,8 @@ func (o *Options) check() error {
 	require(o.Trials >= 0, "Trials", o.Trials, "at least 1, or 0 for the default")
 	require(o.Duration >= 0, "Duration", o.Duration, "a positive duration, or 0 for none")
 	require(o.MaxFailed >= 0, "MaxFailed", o.MaxFailed, "at least 1, or 0 for no bound")
+	objectives := study.MetricNames(a.objectives)
+	require(o.EarlyStopping.Metric == "" || slices.Contains(objectives, o.EarlyStopping.Metric), "EarlyStopping.Metric", o.EarlyStopping.Metric, "the name of an objective: "+strings.Join(objectives, ", "))
 	if o.Server != nil {
 		require(o.Name != "", "Name", `""`, "the name under which the server keeps the study")
 		require(o.State == "", "State", o.State, "none with Options.Server, which keeps the study")
@@ -126,10 +136,11 @@ func (o *Options) check() error {
 		return errors.Join(errs...) // the server checks the rest
 	}
 	require(o.Patience == 0, "Patience", o.Patience, "none without Options.Server")
+	errs = append(errs, a.check(s, o))
 	if _, err := lean.Entries().New(o.Algorithm.Name, o.Algorithm.Settings); err != nil {
 		errs = append(errs, fmt.Errorf("%w: Options.Algorithm: %w", ErrInvalid, err))
 	}
-	if e := o.earlyStopping(); e != nil {
+	if e := o.earlyStopping(a); e != nil {
 		if _, err := pruner.New(*e); err != nil {
 			errs = append(errs, fmt.Errorf("%w: Options.EarlyStopping: %w", ErrInvalid, err))
 		}
@@ -146,11 +157,11 @@ func (o *Options) logger() *slog.Logger {
 }
 
 // earlyStopping returns the rule as a study file has it; nil if there is none.
-func (o *Options) earlyStopping() *study.EarlyStopping {
+func (o *Options) earlyStopping(a *aims) *study.EarlyStopping {
 	if o.EarlyStopping.Name == "" && len(o.EarlyStopping.Settings) == 0 {
 		return nil
 	}
-	return &study.EarlyStopping{Name: o.EarlyStopping.Name, Metric: metric, Settings: settings(o.EarlyStopping.Settings)}
+	return &study.EarlyStopping{Name: o.EarlyStopping.Name, Metric: a.reported(o), Settings: settings(o.EarlyStopping.Settings)}
 }
 
 // settings returns settings as a study file has them, which knows no empty ones.
@@ -162,23 +173,23 @@ func settings(given map[string]any) map[string]any {
 }
 
 // definition returns the study as a study file would have it.
-func (o *Options) definition(s *Space, direction study.Direction) (*study.Study, error) {
+func (o *Options) definition(s *Space, a *aims) (*study.Study, error) {
 	none := 0
 	d := &study.Study{
 		APIVersion: study.APIVersion, Kind: study.Kind, Metadata: study.Metadata{Name: cmp.Or(o.Name, defaultName)},
 		Spec: study.Spec{
-			Objective:  study.Objective{Metric: metric, Direction: direction, Take: study.DefaultTake, Goal: o.Goal},
 			Parameters: space.CloneParameters(s.params),
 			Algorithm: study.Algorithm{
 				Name: cmp.Or(o.Algorithm.Name, lean.Default), Seed: o.Seed, Settings: settings(o.Algorithm.Settings),
 			},
-			EarlyStopping: o.earlyStopping(),
+			EarlyStopping: o.earlyStopping(a),
 			Budget: study.Budget{
 				MaxTrials: cmp.Or(o.Trials, defaultTrials), MaxFailedTrials: o.MaxFailed, MaxDuration: study.Duration(o.Duration),
 			},
 			Trial: study.TrialTemplate{Retries: study.Retries{Failed: &none}},
 		},
 	}
+	a.fill(&d.Spec, o.Goal)
 	if o.Server != nil { // several processes share it, so the rest is the server's
 		for _, c := range s.constraints {
 			d.Spec.Constraints = append(d.Spec.Constraints, c.Source)

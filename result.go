@@ -25,7 +25,8 @@ type Result struct {
 	// Number is the trial's number, counted from 1.
 	Number int
 	State  State
-	// Value is the objective's value; NaN unless the trial has completed.
+	// Value is the only objective's value; NaN unless the trial has completed. Read one of several
+	// with Criterion.Of.
 	Value float64
 	// Source says where the point comes from: "model", "design", "random", "initial",
 	// "requested", "added", "promoted" or "fallback".
@@ -36,6 +37,7 @@ type Result struct {
 	// Started and Ended are when its last evaluation did; zero if it has not.
 	Started, Ended time.Time
 	at             Point
+	metrics        map[string]float64
 }
 
 func (r Result) point() Point { return r.at }
@@ -43,6 +45,10 @@ func (r Result) point() Point { return r.at }
 // Values returns the trial's values by name: float64, int64, string or bool. Do not change the
 // map.
 func (r Result) Values() map[string]any { return r.at.Values() }
+
+// Metrics returns what was measured of a completed trial, by name: the objectives, and what the
+// limits bound. The value of a [Study] has the name "value". Do not change the map.
+func (r Result) Metrics() map[string]float64 { return r.metrics }
 
 // Measurement is a value that a trial has reported.
 type Measurement struct {

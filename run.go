@@ -9,6 +9,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // Objective evaluates a trial and returns its value. ctx ends when that of [Study.Run] does, and
@@ -22,12 +24,23 @@ type Objective func(ctx context.Context, t *Trial) (float64, error)
 // ErrFailed. If ctx ends first, Run waits for the evaluations and returns the cause; the trials that
 // they did not finish are evaluated again by the next Run.
 func (s *Study) Run(ctx context.Context, objective Objective) error {
+	return s.run(ctx, func(ctx context.Context, t *Trial) (measured, error) {
+		value, err := objective(ctx, t)
+		return measured{values: study.Values{value}}, err
+	})
+}
+
+// evaluation evaluates a trial.
+type evaluation func(ctx context.Context, t *Trial) (measured, error)
+
+// run is Run with several values.
+func (s *Study) run(ctx context.Context, evaluate evaluation) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var all sync.WaitGroup
 	for range s.parallel {
 		all.Go(func() {
-			if err := s.work(ctx, objective); err != nil {
+			if err := s.work(ctx, evaluate); err != nil {
 				cancel(err)
 			}
 		})
@@ -40,7 +53,7 @@ func (s *Study) Run(ctx context.Context, objective Objective) error {
 }
 
 // work evaluates one trial after the other.
-func (s *Study) work(ctx context.Context, objective Objective) error {
+func (s *Study) work(ctx context.Context, evaluate evaluation) error {
 	for {
 		t, err := s.Ask(ctx)
 		if errors.Is(err, ErrEnded) {
@@ -49,15 +62,15 @@ func (s *Study) work(ctx context.Context, objective Objective) error {
 		if err != nil {
 			return err
 		}
-		value, err := s.evaluate(ctx, t, objective)
-		if err := s.Tell(t, value, err); err != nil && !errors.Is(err, ErrEnded) {
+		found, err := s.evaluate(ctx, t, evaluate)
+		if err := s.lead.tell(t, found, err); err != nil && !errors.Is(err, ErrEnded) {
 			return err
 		}
 	}
 }
 
-// evaluate calls the objective with the trial's own context and span.
-func (s *Study) evaluate(ctx context.Context, t *Trial, objective Objective) (float64, error) {
+// evaluate evaluates a trial with the trial's own context and span.
+func (s *Study) evaluate(ctx context.Context, t *Trial, evaluate evaluation) (measured, error) {
 	of, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	of, span := s.tracer.Start(of, "evaluate", trace.WithAttributes(attribute.Int("fantasia.trial.number", t.number)))
@@ -71,14 +84,17 @@ func (s *Study) evaluate(ctx context.Context, t *Trial, objective Objective) (fl
 		case <-ended:
 		}
 	}()
-	value, err := objective(of, t)
+	found, err := evaluate(of, t)
 	if err != nil && ctx.Err() != nil && !errors.Is(err, ErrStopped) && !errors.Is(err, ErrInfeasible) {
 		err = fmt.Errorf("%w: %w", ErrInterrupted, err)
 	}
-	if err == nil {
-		span.SetAttributes(attribute.Float64("fantasia.trial.value", value))
-	} else {
+	switch {
+	case err != nil:
 		span.SetStatus(codes.Error, err.Error())
+	case len(found.values) == 1:
+		span.SetAttributes(attribute.Float64("fantasia.trial.value", found.values.First()))
+	default:
+		span.SetAttributes(attribute.Float64Slice("fantasia.trial.values", found.values))
 	}
-	return value, err
+	return found, err
 }

@@ -70,6 +70,8 @@ const (
 // onServer leads a study that a server keeps.
 type onServer struct {
 	space    *Space
+	aims     *aims
+	reported string // the metric that Trial.Report tells
 	compiled *space.Space
 	seed     uint64
 	server   Server
@@ -98,9 +100,9 @@ type onServer struct {
 var _ leader = (*onServer)(nil)
 
 // openOnServer creates a study on the server, or goes on with the one that it has.
-func openOnServer(s *Space, o *Options, definition *study.Study, compiled *space.Space) (*onServer, error) {
+func openOnServer(s *Space, o *Options, a *aims, definition *study.Study, compiled *space.Space) (*onServer, error) {
 	u := &onServer{
-		space: s, compiled: compiled, seed: o.Seed, server: o.Server, patience: cmp.Or(o.Patience, defaultPatience), log: o.logger(),
+		space: s, aims: a, reported: a.reported(o), compiled: compiled, seed: o.Seed, server: o.Server, patience: cmp.Or(o.Patience, defaultPatience), log: o.logger(),
 		progress: announcer{call: o.Progress}, models: recommends(o.Algorithm), held: map[*Trial]*lease{},
 	}
 	u.life, u.cancel = context.WithCancel(context.Background())
@@ -149,11 +151,12 @@ func (s *onServer) resume(ctx context.Context, definition *study.Study) error {
 	if err := errors.Join(json.Unmarshal([]byte(answer.Study.StudyFile), &old), json.Unmarshal([]byte(answer.Study.StudyFile), &changed)); err != nil {
 		return fmt.Errorf("read the study file of %s: %w", definition.Metadata.Name, err)
 	}
-	if !old.Spec.ByClients() || len(old.Spec.Several) > 0 {
-		return fmt.Errorf("%w: the server has a study %q with a command or several objectives; want another Options.Name", ErrDifferent, definition.Metadata.Name)
+	if !old.Spec.ByClients() {
+		return fmt.Errorf("%w: the server has a study %q with a command; want another Options.Name", ErrDifferent, definition.Metadata.Name)
 	}
 	mine, to := &definition.Spec, &changed.Spec // labels, notes and the like stay
-	to.Objective, to.Parameters, to.Constraints, to.Initial = mine.Objective, mine.Parameters, mine.Constraints, mine.Initial
+	to.Objective, to.Several, to.Goal, to.Limits = mine.Objective, mine.Several, mine.Goal, mine.Limits
+	to.Parameters, to.Constraints, to.Initial = mine.Parameters, mine.Constraints, mine.Initial
 	to.Algorithm.Name, to.Algorithm.Seed, to.Algorithm.Settings = mine.Algorithm.Name, mine.Algorithm.Seed, mine.Algorithm.Settings
 	to.EarlyStopping, to.Budget = mine.EarlyStopping, mine.Budget
 	if differences := study.Compatible(&old, &changed); len(differences) > 0 {
@@ -216,7 +219,7 @@ func (s *onServer) close() error {
 	held := slices.Collect(maps.Keys(s.held))
 	s.mu.Unlock()
 	for _, t := range held {
-		_ = s.tell(t, 0, ErrInterrupted) // if the server is away, the leases end by themselves
+		_ = s.tell(t, measured{}, ErrInterrupted) // if the server is away, the leases end by themselves
 	}
 	s.mu.Lock()
 	s.cancel()

@@ -55,6 +55,7 @@ type (
 		MaxTrials   int             `json:"maxTrials"`
 		Trials      map[string]int  `json:"trials"` // by state
 		Best        *pointedMessage `json:"best"`
+		Front       frontMessage    `json:"front"`
 		Recommended *pointedMessage `json:"recommended"`
 	}
 	// pointedMessage is a BestTrial or a Recommendation.
@@ -63,16 +64,28 @@ type (
 		Mean    number `json:"mean"`
 		SD      number `json:"sd"`
 		Current bool   `json:"current"`
+		// Front is that of several objectives.
+		Front []expectedMessage `json:"front"`
+	}
+	frontMessage struct {
+		Size int `json:"size"`
+	}
+	expectedMessage struct {
+		Trial int      `json:"trial"`
+		Means []number `json:"means"`
+		SDs   []number `json:"sds"`
+		Knee  bool     `json:"knee"`
 	}
 	trialMessage struct {
-		Number     int              `json:"number"`
-		State      string           `json:"state"`
-		Parameters map[string]any   `json:"parameters"`
-		Value      *number          `json:"value"`
-		Source     string           `json:"source"`
-		Attempts   []attemptMessage `json:"attempts"`
-		Times      timesMessage     `json:"times"`
-		Stopped    failureMessage   `json:"stopped"`
+		Number     int               `json:"number"`
+		State      string            `json:"state"`
+		Parameters map[string]any    `json:"parameters"`
+		Values     []number          `json:"values"`
+		Metrics    map[string]number `json:"metrics"`
+		Source     string            `json:"source"`
+		Attempts   []attemptMessage  `json:"attempts"`
+		Times      timesMessage      `json:"times"`
+		Stopped    failureMessage    `json:"stopped"`
 	}
 	attemptMessage struct {
 		Number  int            `json:"number"`
@@ -123,6 +136,32 @@ type (
 	}
 )
 
+// floats returns numbers as such.
+func floats(list []number) []float64 {
+	all := make([]float64, len(list))
+	for i, v := range list {
+		all[i] = float64(v)
+	}
+	return all
+}
+
+// fill sets what a request says of an evaluation.
+func (m *measured) fill(request map[string]any) {
+	values := make([]number, len(m.values))
+	for i, v := range m.values {
+		values[i] = number(v)
+	}
+	request["values"] = values
+	if len(m.metrics) == 0 {
+		return
+	}
+	metrics := make(map[string]number, len(m.metrics))
+	for name, v := range m.metrics {
+		metrics[name] = number(v)
+	}
+	request["metrics"] = metrics
+}
+
 // state returns a trial's state. The states on the way to an evaluation by a worker do not occur in
 // a study of this package.
 func (m *trialMessage) state() State {
@@ -167,8 +206,14 @@ func (s *onServer) result(m *trialMessage) Result {
 		Number: m.Number, State: m.state(), Value: math.NaN(), Source: strings.ToLower(strings.TrimPrefix(m.Source, "SOURCE_")),
 		Started: m.Times.Started, Ended: m.Times.Ended, at: s.point(m.Parameters),
 	}
-	if r.State == Completed && m.Value != nil {
-		r.Value = float64(*m.Value)
+	if r.State == Completed {
+		others := make(map[string]float64, len(m.Metrics))
+		for name, v := range m.Metrics {
+			others[name] = float64(v)
+		}
+		if r.metrics = s.aims.metrics(floats(m.Values), others); !s.aims.several() {
+			r.Value = metricOf(r.metrics, s.aims.objectives[0].Metric)
+		}
 	}
 	if n := len(m.Attempts); n > 0 {
 		f := m.Attempts[n-1].Failure

@@ -48,7 +48,7 @@ func (s *onServer) trial(ctx context.Context, number int) (Result, error) {
 func (s *onServer) best() (Result, error) {
 	m, err := s.get(s.life)
 	if err == nil && m.Best == nil {
-		err = ErrNothing
+		err = s.aims.nothing()
 	}
 	if err != nil {
 		return Result{Value: math.NaN()}, err
@@ -92,7 +92,7 @@ func (s *onServer) trials() iter.Seq2[Result, error] {
 func (s *onServer) curve(trial int) (list []Measurement, err error) {
 	for token, first := "", true; first || token != ""; first = false {
 		var answer measurementsAnswer
-		request := map[string]any{"parent": s.nameOf(trial), "metric": metric, "pageSize": 10_000, "pageToken": token}
+		request := map[string]any{"parent": s.nameOf(trial), "metric": s.reported, "pageSize": 10_000, "pageToken": token}
 		switch err := s.call(s.life, "ListMeasurements", request, &answer); {
 		case refused(err, codeNotFound) || refused(err, codeInvalid):
 			return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
@@ -107,9 +107,31 @@ func (s *onServer) curve(trial int) (list []Measurement, err error) {
 	return list, nil
 }
 
+// front implements leader.
+func (s *onServer) front() ([]Optimal, error) { return s.seen(s.life) }
+
+// seen returns the front of the values that were measured.
+func (s *onServer) seen(ctx context.Context) ([]Optimal, error) {
+	var list []Result
+	for token, first := "", true; first || token != ""; first = false {
+		var answer trialsAnswer
+		if err := s.call(ctx, "ListOptimalTrials", map[string]any{"parent": s.id, "pageSize": 1000, "pageToken": token}, &answer); err != nil {
+			return nil, err
+		}
+		for i := range answer.Trials {
+			list = append(list, s.result(&answer.Trials[i]))
+		}
+		token = answer.NextPageToken
+	}
+	if len(list) == 0 {
+		return nil, s.aims.nothing()
+	}
+	return s.aims.front(list), nil
+}
+
 // recommended implements leader. The server makes a recommendation from time to time, so this waits
 // for one that is based on all trials that have ended.
-func (s *onServer) recommended(ctx context.Context) (Recommendation, error) {
+func (s *onServer) recommended(ctx context.Context) ([]Optimal, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.life, func() { cancel(ErrClosed) })() //nolint:contextcheck // the study may end first
@@ -119,21 +141,40 @@ func (s *onServer) recommended(ctx context.Context) (Recommendation, error) {
 		m, err := s.get(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return Recommendation{}, context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		case err != nil:
-			return Recommendation{}, err
-		case m.Best == nil:
-			return Recommendation{}, ErrNothing
+			return nil, err
+		case m.Best == nil && m.Front.Size == 0:
+			return nil, s.aims.nothing()
 		case !s.models || m.Recommended == nil && time.Now().After(end):
+			if s.aims.several() {
+				return s.seen(ctx)
+			}
 			best, err := s.trial(ctx, m.Best.Trial)
-			return Recommendation{Trial: best, Mean: best.Value}, err
+			return []Optimal{{Trial: best}}, err
 		case m.Recommended != nil && (m.Recommended.Current || time.Now().After(end)):
-			t, err := s.trial(ctx, m.Recommended.Trial)
-			return Recommendation{Trial: t, Mean: float64(m.Recommended.Mean), SD: float64(m.Recommended.SD)}, err
+			return s.expected(ctx, m.Recommended)
 		}
 		select {
 		case <-ticks.C:
 		case <-ctx.Done():
 		}
 	}
+}
+
+// expected returns the trials of a recommendation.
+func (s *onServer) expected(ctx context.Context, m *pointedMessage) ([]Optimal, error) {
+	list := m.Front
+	if len(list) == 0 {
+		list = []expectedMessage{{Trial: m.Trial, Means: []number{m.Mean}, SDs: []number{m.SD}}}
+	}
+	var all []Optimal
+	for _, e := range list {
+		t, err := s.trial(ctx, e.Trial)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Optimal{Trial: t, Knee: e.Knee, expected: s.aims.expect(floats(e.Means), floats(e.SDs))})
+	}
+	return all, nil
 }

@@ -27,7 +27,7 @@ func (s *onServer) report(t *Trial, step int, value float64) error {
 		s.mu.Unlock()
 		return s.instruction(t)
 	}
-	l.waiting = append(l.waiting, measurementMessage{Step: int64(step), Metrics: map[string]number{metric: number(value)}})
+	l.waiting = append(l.waiting, measurementMessage{Step: int64(step), Metrics: map[string]number{s.reported: number(value)}})
 	l.reports++
 	if l.sent == nil {
 		l.sent = make(chan struct{})

@@ -44,7 +44,7 @@ func (s *onServer) ask(ctx context.Context) (*Trial, error) {
 			return t, nil
 		}
 		// The text of a constraint, which the server has, allows more than its function.
-		if err := s.tell(t, 0, fmt.Errorf("%w: the program's function for the constraint %q does not hold", ErrInfeasible, unmet[0])); err != nil { //nolint:contextcheck // the caller has not got the trial
+		if err := s.tell(t, measured{}, fmt.Errorf("%w: the program's function for the constraint %q does not hold", ErrInfeasible, unmet[0])); err != nil { //nolint:contextcheck // the caller has not got the trial
 			return nil, err
 		}
 	}
@@ -163,7 +163,7 @@ func (s *onServer) instruction(t *Trial) error {
 }
 
 // tell implements leader.
-func (s *onServer) tell(t *Trial, value float64, err error) error {
+func (s *onServer) tell(t *Trial, found measured, err error) error {
 	s.mu.Lock()
 	l, patience := s.held[t], s.patience
 	if s.life.Err() != nil {
@@ -188,7 +188,7 @@ func (s *onServer) tell(t *Trial, value float64, err error) error {
 		}
 	}
 	var answer trialAnswer
-	method, request := s.ending(t, value, err)
+	method, request := s.ending(t, found, err)
 	failed := s.call(ctx, method, request, &answer)
 	if refused(failed, codePrecondition) && s.hasEnded(ctx, t) {
 		failed = fmt.Errorf("trial %d has %w: %w", t.number, ErrEnded, failed)
@@ -223,11 +223,11 @@ func (s *onServer) hasEnded(ctx context.Context, t *Trial) bool {
 }
 
 // ending returns the call that tells how a trial has ended.
-func (s *onServer) ending(t *Trial, value float64, err error) (method string, request map[string]any) {
+func (s *onServer) ending(t *Trial, found measured, err error) (method string, request map[string]any) {
 	request = s.about(t)
 	switch {
 	case err == nil:
-		request["values"] = []number{number(value)}
+		found.fill(request)
 		return "CompleteTrial", request
 	case errors.Is(err, ErrStopped):
 		request["pruned"] = true
@@ -261,8 +261,10 @@ func (s *onServer) enqueue(point map[string]any) error {
 }
 
 // add implements leader.
-func (s *onServer) add(value float64, point map[string]any) error {
-	return s.insert("AddTrial", map[string]any{"parameters": point, "values": []number{number(value)}})
+func (s *onServer) add(found measured, point map[string]any) error {
+	request := map[string]any{"parameters": point}
+	found.fill(request)
+	return s.insert("AddTrial", request)
 }
 
 // insert makes a call that makes a trial.

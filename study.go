@@ -21,7 +21,7 @@ var (
 	// ErrUnavailable means that the server of Options.Server did not answer for as long as
 	// Options.Patience allows.
 	ErrUnavailable = errors.New("the server does not answer")
-	// ErrNothing means that no trial has completed.
+	// ErrNothing means that no trial has completed, or none within all limits.
 	ErrNothing = errors.New("no trial has completed")
 	// ErrInUse means that another process, or another Study of this one, has the state open.
 	ErrInUse = journal.ErrInUse
@@ -61,20 +61,23 @@ type Study struct {
 // of Study with the same names, and of Trial.
 type leader interface {
 	ask(ctx context.Context) (*Trial, error)
-	tell(t *Trial, value float64, err error) error
+	tell(t *Trial, found measured, err error) error
 	// report notes what a trial has reported, and returns what instruction does.
 	report(t *Trial, step int, value float64) error
 	// instruction returns why the evaluation of a trial should end; nil if it should not.
 	instruction(t *Trial) error
 	// enqueue has a raw point evaluated, and add adds one with its value.
 	enqueue(point map[string]any) error
-	add(value float64, point map[string]any) error
+	add(found measured, point map[string]any) error
 	// outcome returns how the study has ended, as Run does; nil with false if it has not.
 	outcome() (err error, ended bool)
 	best() (Result, error)
 	trials() iter.Seq2[Result, error]
 	curve(trial int) ([]Measurement, error)
-	recommended(ctx context.Context) (Recommendation, error)
+	// front returns the front, the best in the first objective first.
+	front() ([]Optimal, error)
+	// recommended returns the recommended front: of a single objective, one trial.
+	recommended(ctx context.Context) ([]Optimal, error)
 	close() error
 }
 
@@ -83,17 +86,17 @@ type leader interface {
 // ErrDamaged, ErrDifferent or ErrUnavailable, or is that of the file system or of the server. Close
 // the study when it is no longer needed.
 func Minimize(space *Space, options Options) (*Study, error) {
-	return open(space, options, study.Minimize)
+	return open(space, options, single(study.Minimize))
 }
 
 // Maximize is like Minimize, but looks for the largest value.
 func Maximize(space *Space, options Options) (*Study, error) {
-	return open(space, options, study.Maximize)
+	return open(space, options, single(study.Maximize))
 }
 
-func open(s *Space, o Options, direction study.Direction) (*Study, error) {
-	definition, err := o.definition(s, direction)
-	if err := errors.Join(o.check(), err); err != nil {
+func open(s *Space, o Options, a *aims) (*Study, error) {
+	definition, err := o.definition(s, a)
+	if err := errors.Join(o.check(s, a), err); err != nil {
 		return nil, err
 	}
 	compiled, err := s.compile(definition)
@@ -106,9 +109,9 @@ func open(s *Space, o Options, direction study.Direction) (*Study, error) {
 	}
 	u := &Study{space: s, parallel: max(1, o.Parallel), tracer: provider.Tracer("github.com/fantasia-hpo/fantasia")}
 	if o.Server != nil {
-		u.lead, err = openOnServer(s, &o, definition, compiled)
+		u.lead, err = openOnServer(s, &o, a, definition, compiled)
 	} else {
-		u.lead, err = openInProcess(s, &o, definition, compiled)
+		u.lead, err = openInProcess(s, &o, a, definition, compiled)
 	}
 	if err != nil {
 		return nil, err
@@ -142,7 +145,9 @@ func (s *Study) Ask(ctx context.Context) (*Trial, error) { return s.lead.ask(ctx
 // in the state's file, or on the server's disk. Telling a trial again that has ended is an error
 // that wraps ErrEnded. After an error that wraps ErrUnavailable, Tell can be called again with the
 // same result.
-func (s *Study) Tell(t *Trial, value float64, err error) error { return s.lead.tell(t, value, err) }
+func (s *Study) Tell(t *Trial, value float64, err error) error {
+	return s.lead.tell(t, measured{values: study.Values{value}}, err)
+}
 
 // Enqueue has a point evaluated before the next suggestion. It counts towards Options.Trials. All
 // parameters that are active at the point must be given.
@@ -158,11 +163,15 @@ func (s *Study) Enqueue(values ...Assignment) error {
 // It does not count towards Options.Trials. All parameters that are active at the point must be
 // given.
 func (s *Study) Add(value float64, values ...Assignment) error {
+	return s.add(measured{values: study.Values{value}}, values)
+}
+
+func (s *Study) add(found measured, values []Assignment) error {
 	point, err := s.space.raw(values)
 	if err != nil {
 		return err
 	}
-	return s.lead.add(value, point)
+	return s.lead.add(found, point)
 }
 
 // Best returns the completed trial with the best value, the earliest of equal ones. The error
@@ -182,7 +191,15 @@ func (s *Study) Curve(trial int) ([]Measurement, error) { return s.lead.curve(tr
 // may be luck. It may have to fit the optimiser's model. The error wraps ErrNothing, or is the
 // cause of ctx's end.
 func (s *Study) Recommended(ctx context.Context) (Recommendation, error) {
-	return s.lead.recommended(ctx)
+	list, err := s.lead.recommended(ctx)
+	if err != nil {
+		return Recommendation{}, err
+	}
+	r := list[0]
+	if e, ok := r.expected[metric]; ok {
+		return Recommendation{r.Trial, e.mean, e.sd}, nil
+	}
+	return Recommendation{r.Trial, r.Trial.Value, 0}, nil
 }
 
 // Close ends the work in the background and closes the file. Trials that are being evaluated are

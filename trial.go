@@ -51,7 +51,8 @@ func (t *Trial) ended() error {
 	}
 }
 
-// Report says what value the objective has reached at a step, which must grow from report to
+// Report says what value the objective has reached at a step (of several objectives, that of
+// EarlyStopping.Metric), which must grow from report to
 // report: the trial's curve, by which [EarlyStopping] decides. The error wraps ErrStopped if the
 // trial should stop early, and ErrEnded if it has ended, for example because the study has: return
 // it from the objective.

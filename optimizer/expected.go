@@ -1,7 +1,6 @@
 package optimizer
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -35,10 +34,7 @@ func (p *Problem) RecommendFront(observations []int, of []Expected) *Recommendat
 	for i, e := range of {
 		means[i] = e.Means
 	}
-	knee := front.Knee(p.Objectives, means)
-	on := front.Of(p.Objectives, means)
-	first := p.Objectives[0].Direction
-	slices.SortStableFunc(on, func(a, b int) int { return cmp.Compare(first.Cost(means[a][0]), first.Cost(means[b][0])) })
+	on, knee := front.Ordered(p.Objectives, means)
 	on = slices.CompactFunc(on, func(a, b int) bool { return slices.Equal(means[a], means[b]) })
 	at := max(0, slices.Index(on, knee))
 	e := of[on[at]]

@@ -4,6 +4,7 @@
 package front
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/fantasia-hpo/fantasia/optimizer/numeric/pareto"
@@ -109,6 +110,14 @@ func Volumes(objectives []study.Objective, all []study.Values, reference study.V
 		volumes[i] = g.volume
 	}
 	return volumes
+}
+
+// Ordered returns the indices of the values on the front, the best in the first objective first, and
+// the knee, as Knee does.
+func Ordered(objectives []study.Objective, all []study.Values) (on []int, knee int) {
+	on, first := Of(objectives, all), objectives[0].Direction
+	slices.SortStableFunc(on, func(a, b int) int { return cmp.Compare(first.Cost(all[a][0]), first.Cost(all[b][0])) })
+	return on, Knee(objectives, all)
 }
 
 // Knee returns the index of the values on the front from which a little more of one objective

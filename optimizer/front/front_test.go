@@ -1,6 +1,7 @@
 package front_test
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -54,6 +55,16 @@ func TestFrontByItsDefinition(t *testing.T) {
 		}
 		if got := front.Of(objectives, all); !slices.Equal(got, want) {
 			t.Fatalf("the front of %v for %v is %v, want %v", all, objectives, got, want)
+		}
+		on, knee := front.Ordered(objectives, all)
+		best := func(a, b int) int {
+			return cmp.Compare(objectives[0].Direction.Cost(all[a][0]), objectives[0].Direction.Cost(all[b][0]))
+		}
+		if !slices.IsSortedFunc(on, best) || knee != front.Knee(objectives, all) || knee >= 0 && !slices.Contains(on, knee) {
+			t.Fatalf("the front of %v for %v in order is %v, with the knee %d", all, objectives, on, knee)
+		}
+		if slices.Sort(on); !slices.Equal(on, want) {
+			t.Fatalf("the front in order has %v, want %v", on, want)
 		}
 	}
 }
