@@ -112,7 +112,7 @@ class Fantasia:
         study = {
             "apiVersion": "fantasia.dev/v1", "kind": "Study", "metadata": {"name": "bench"},
             "spec": {
-                "objective": {"metric": "loss", "direction": "minimize"}, "parameters": parameters,
+                **self.aim(task), "parameters": parameters,
                 "algorithm": {"name": name, "seed": seed, "settings": {k: v for k, v in settings.items() if k != "middle"}},
                 "budget": {"maxTrials": TRIALS}, "parallelism": BATCH, "trial": {"command": ["true"]},
             },
@@ -136,8 +136,11 @@ class Fantasia:
     def point(self, parameters):
         return {k: next(w for w in self.listed[k] if w == v) if k in self.listed else v for k, v in parameters.items()}
 
-    def ask(self):
-        return [(s["trial"], self.point(s["parameters"])) for s in self.call({"ask": BATCH})["suggestions"]]
+    def aim(self, _task):
+        return {"objective": {"metric": "loss", "direction": "minimize"}}
+
+    def ask(self, n=BATCH):
+        return [(s["trial"], self.point(s["parameters"])) for s in self.call({"ask": n})["suggestions"]]
 
     def tell(self, told):
         self.call({"tell": [{"trial": t, "metrics": {"loss": y}} for t, _, y in told]})
