@@ -407,9 +407,9 @@ class Define(Tuner):
         return self.tuner.ask(BATCH)
 
 
-def play(tuner, task):
+def play(tuner, task, trials):
     regret, best, told = {}, (math.inf, None), 0
-    while told < TRIALS:
+    while told < trials:
         done = [(handle, point, task.look(point)) for handle, point in tuner.ask()]
         tuner.tell(done)
         told += len(done)
@@ -428,7 +428,7 @@ def play_all(a):
     label, done = a.label or a.tuner, set()
     if os.path.exists(a.out):
         with open(a.out) as held:
-            done = {(r["task"], r["tuner"], r["seed"]) for r in map(json.loads, held)}
+            done = {(r["task"], r["tuner"], r["seed"]) for r in map(json.loads, held) if str(a.trials) in r["regret"]}
     with open(a.out, "a") as out:
         for task in a.tasks.split(",") if a.tasks else [*FUNCTIONS, *TABLES]:
             for seed in range(a.seeds):
@@ -436,7 +436,7 @@ def play_all(a):
                     continue
                 of = spaces.TASKS[task](seed) if task in spaces.TASKS else (Function if task in FUNCTIONS else Table)(task, seed)
                 tuner = make(of, seed, name, a.fantasia, a.settings)
-                print(json.dumps({"task": task, "tuner": label, "seed": seed, "regret": play(tuner, of)}), file=out, flush=True)
+                print(json.dumps({"task": task, "tuner": label, "seed": seed, "regret": play(tuner, of, a.trials)}), file=out, flush=True)
                 tuner.close()
 
 
@@ -468,6 +468,11 @@ def interval(values):
     return means[100], means[-101]
 
 
+def mean_and_interval(values):
+    low, high = interval(values)
+    return f"{statistics.fmean(values):+.3f} ({low:+.3f} to {high:+.3f})"
+
+
 def report(a):
     rows = read(a.files)
     print("| | evaluations | pairs | " + " | ".join((a.first, a.other)) + " | difference |\n| --- | ---: | ---: | ---: | ---: | ---: |")
@@ -476,7 +481,7 @@ def report(a):
         groups |= {task: [task] for task in (*FUNCTIONS, *TABLES)}
     for what, tasks in groups.items():
         for n in CHECKPOINTS:
-            pairs = [(r[n], rows[a.other, task, seed][n]) for (tuner, task, seed), r in rows.items() if tuner == a.first and task in tasks and (a.other, task, seed) in rows]
+            pairs = [(r[n], rows[a.other, task, seed][n]) for (tuner, task, seed), r in rows.items() if tuner == a.first and task in tasks and n in r and n in rows.get((a.other, task, seed), ())]
             if pairs:
                 means = [statistics.fmean(p[i] for p in pairs) for i in (0, 1)]
                 low, high = interval([x - y for x, y in pairs])
@@ -485,25 +490,24 @@ def report(a):
 
 def beside(rows, tuners, base):
     """The lines of a table: tuners on the tables, and the difference to one of them, or to the row above, in the runs that both have."""
-    held = {t: {k[1:] for k in rows if k[0] == t and k[1] in TABLES} for t in tuners}
+    held = {(t, n): {k[1:] for k, r in rows.items() if k[0] == t and k[1] in TABLES and n in r} for t in tuners for n in CHECKPOINTS[1:]}
     what = "less the row above" if base == ABOVE else f"less `{base}`"
     lines = [f"| | runs | after 48 | after 128 | after 48, {what} | after 128, {what} |", "| --- | ---: | ---: | ---: | ---: | ---: |"]
     for i, tuner in enumerate(tuners):
         other = (tuners[i - 1] if i else tuner) if base == ABOVE else base
-        cells = [f"{statistics.fmean(rows[tuner, *k][n] for k in held[tuner]):.3f}" for n in CHECKPOINTS[1:]]
+        cells = [f"{statistics.fmean(rows[tuner, *k][n] for k in held[tuner, n]):.3f}" if held[tuner, n] else "" for n in CHECKPOINTS[1:]]
         for n in CHECKPOINTS[1:]:
-            differences = [rows[tuner, *k][n] - rows[other, *k][n] for k in sorted(held[tuner] & held[other])]
-            low, high = interval(differences)
-            cells.append("" if other == tuner else f"{statistics.fmean(differences):+.3f} ({low:+.3f} to {high:+.3f})")
-        lines.append(f"| `{tuner}` | {len(held[tuner])} | {' | '.join(cells)} |")
+            differences = [rows[tuner, *k][n] - rows[other, *k][n] for k in sorted(held[tuner, n] & held[other, n])]
+            cells.append(mean_and_interval(differences) if differences and other != tuner else "")
+        lines.append(f"| `{tuner}` | {len(held[tuner, CHECKPOINTS[1]])} | {' | '.join(cells)} |")
     return lines
 
 
 # The tables of hebo-paper: which tuner the others are compared with, and their order. paper-hebo says what they are.
 PAPER_HEBO = {
     "hebo-beside": ("hebo-paper", ["hebo-paper", "hebo-0.3.6", "hebo-0.3.6-gpy", "hebo", "random"]),
-    "hebo-removed": ("hebo-paper", ["hebo-paper", "no-transform", "no-mace", "no-warp", "no-noise", "base"]),
-    "hebo-added": ("base", ["base", "base-transform", "base-mace", "base-warp", "hebo-paper"]),
+    "hebo-removed": ("hebo-paper", ["hebo-paper", "no-transform", "no-mace", "no-warp", "no-noise", "no-mace-no-noise", "base"]),
+    "hebo-added": ("base", ["base", "base-transform", "base-mace", "base-warp", "base-noise", "hebo-paper"]),
     "hebo-steps": (ABOVE, ["hebo-paper", "frame", "frame-scaled", "frame-matern52", "frame-no-warp", "frame-logei", "frame-warm", "hebo"]),
 }
 
@@ -530,6 +534,7 @@ def main():
     p.add_argument("--fantasia", default="bin/fantasia")
     p.add_argument("--seeds", type=int, default=10)
     p.add_argument("--tasks", help="names with commas; all by default")
+    p.add_argument("--trials", type=int, default=TRIALS, choices=[int(n) for n in CHECKPOINTS], help="end runs, which begin as all do, after so many evaluations")
     p.add_argument("--out", required=True)
     verbs.add_parser("rank").add_argument("files", nargs="+")
     verbs.add_parser("paper-hebo").add_argument("files", nargs="+")

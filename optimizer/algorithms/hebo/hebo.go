@@ -104,10 +104,10 @@ type Options struct {
 // effort is how much work a search does for a suggestion.
 type effort struct {
 	candidates              int // where the search of the acquisition function starts
-	population, generations int // of NSGA-II, for MACE
+	population, generations int // of NSGA-II, for MACE and noisy functions
 }
 
-// usual is the effort of every study. MACE's part of it is that of HEBO's paper.
+// usual is the effort of every study. NSGA-II's part of it is that of HEBO's paper.
 var usual = effort{candidates: 1000, population: 100, generations: 100}
 
 // Settings returns the settings with HEBO's defaults.
@@ -174,8 +174,11 @@ func PaperSettings() setting.Set {
 	for _, s := range Settings() {
 		if value, kept := paper[s.Name]; kept {
 			s.Default, s.Experimental = value, false
-			if s.Name == "initial" {
+			switch s.Name {
+			case "initial":
 				s.Doc = "Trials of the initial design; 0 is one more than parameters."
+			case "robust":
+				s.Doc = "Add random noise to the acquisition functions, or to the only one."
 			}
 			set = append(set, s)
 		}

@@ -2,7 +2,6 @@ package hebo
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"math/rand/v2"
 
@@ -34,7 +33,7 @@ func newMACE(s *search) *mace {
 	r := s.Request
 	m := &mace{s: s, kappa: confidence(s.Data.Completed, r.Parallelism, r.Encoding.Dim()), noise: s.Main.Model.Noise(), rng: r.Rand}
 	if s.options.Robust {
-		m.robust = math.Sqrt(2 * m.noise)
+		m.robust = robustness(m.noise)
 	}
 	return m
 }
@@ -45,16 +44,6 @@ func newMACE(s *search) *mace {
 func confidence(n, parallel, dim int) float64 {
 	t := max(1, n/max(1, parallel))
 	return math.Sqrt((2+float64(dim)/2)*math.Log(float64(t)) + math.Log(math.Pi*math.Pi/0.01))
-}
-
-// describe sets a row of dst to the posterior at a row of x: the mean, the variance, the
-// logarithm of the probability to complete, and the parameters' log priors.
-func (m *mace) describe(dst, x *mat.Dense) {
-	mean, variance := m.s.Main.Fantasies.Posterior(x)
-	logP := m.s.Chance.Log(x)
-	for i, v := range variance {
-		dst.SetRow(i, []float64{mean[i], v, logP[i], m.s.Trust * m.s.Beliefs.Log(nil, x.RawRowView(i), 0)})
-	}
 }
 
 // objectives sets the rows of dst to the scores of the posteriors from describe.
@@ -86,37 +75,11 @@ func (m *mace) score(dst []float64, mean, variance, logP, prior float64) {
 // places that can be suggested. When ctx ends, it returns the population reached by
 // then.
 func (m *mace) front(ctx context.Context, e effort, initial *mat.Dense) ([]loop.Place, error) {
-	s := m.s
-	encoding := s.Request.Encoding
-	variables := make([]nsga2.Variable, encoding.Dim())
-	for i, c := range encoding.Columns() {
-		variables[i] = nsga2.Variable{Levels: c.Levels, Categorical: c.Categorical()}
-	}
-	problem := nsga2.Problem{
-		Variables: variables, Objectives: 3,
-		Features: 4, Describe: m.describe, Score: m.objectives,
-		Repair: func(x []float64) bool {
-			p := encoding.Decode(x)
-			if !s.Request.Space.Feasible(p) {
-				return false
-			}
-			copy(x, encoding.Encode(p))
-			return true
-		},
-	}
-	options := nsga2.Options{Population: e.population, Generations: e.generations, Initial: initial, Reevaluate: m.robust > 0}
-	population, err := nsga2.Minimize(ctx, problem, options, m.rng)
+	population, err := m.s.evolve(ctx, nsga2.Problem{Objectives: 3, Score: m.objectives}, e, initial, m.robust > 0)
 	if population == nil {
-		return nil, fmt.Errorf("hebo: search for the Pareto front: %w", err)
+		return nil, err
 	}
-	var places []loop.Place
-	for _, row := range population.Front() {
-		x := append([]float64(nil), population.X.RawRowView(row)...)
-		if !s.Taken(x) {
-			places = append(places, loop.Place{Point: encoding.Decode(x), X: x})
-		}
-	}
-	return places, nil
+	return m.s.untaken(population, population.Front()), nil
 }
 
 // choose returns the index of the next member of a batch, and why it was chosen; picked

@@ -97,7 +97,8 @@ func TestPaperParts(t *testing.T) {
 		"all":          paper(t, func(*Options) {}),
 		"no warp":      paper(t, func(o *Options) { o.Surrogate.Warp = false }),
 		"no transform": paper(t, func(o *Options) { o.Surrogate.Transform = false }),
-		"logei":        paper(t, func(o *Options) { o.Acquisition = LogEI }),
+		"logei":        alone(t, true),
+		"exact logei":  alone(t, false),
 		"not robust":   paper(t, func(o *Options) { o.Robust = false }),
 	} {
 		s := optimizertest.NewSession(t, newSmall(o, effort{500, 40, 30}), optimizertest.Cube(t, 2, 0, 1), 3)

@@ -3,6 +3,8 @@ package hebo
 import (
 	"context"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
@@ -14,8 +16,9 @@ import (
 type search struct {
 	*loop.Loop
 	options Options
-	front   int   // how many of the places are on the ensemble's Pareto front
-	mace    *mace // nil for a single acquisition
+	front   int    // how many of the places, the first, come from evolution
+	mace    *mace  // nil for a single acquisition
+	noisy   *noisy // nil for MACE, and for a function without noise
 	// replicas is nil if no point is to be evaluated again.
 	replicas *replicas
 	flats    *flats // nil if the objective is not flat anywhere
@@ -40,8 +43,13 @@ func (o proposer) newSearch(ctx context.Context, r *optimizer.Request, m *surrog
 		s.Main.Known.Noise = model.Noise()
 	}
 	s.flats = s.newFlats(noise)
-	if s.options.Acquisition == MACE {
-		s.ensemble(ctx, o.effort)
+	switch {
+	case s.options.Acquisition == MACE:
+		s.mace = newMACE(s)
+		s.breed(ctx, o.effort, s.mace.front)
+	case s.options.Paper && s.options.Robust:
+		s.noisy = newNoisy(s)
+		s.breed(ctx, o.effort, s.noisy.best)
 	}
 	return s
 }
@@ -51,10 +59,9 @@ func (s *search) strategies() []loop.Strategy {
 	return []loop.Strategy{s.Look, s.exhausted, s.fresh, s.leavePlateau, s.replicate, s.pickChoice}
 }
 
-// ensemble puts those of the Pareto front before the places, unless the places are all
-// that exist. The even spread stays behind, for batches larger than the front.
-func (s *search) ensemble(ctx context.Context, e effort) {
-	s.mace = newMACE(s)
+// breed puts what evolution finds before the places, unless the places are all that
+// exist. The even spread stays behind, for batches larger than that.
+func (s *search) breed(ctx context.Context, e effort, find func(context.Context, effort, *mat.Dense) ([]loop.Place, error)) {
 	if s.Exact {
 		return
 	}
@@ -62,10 +69,10 @@ func (s *search) ensemble(ctx context.Context, e effort) {
 	if s.options.Paper {
 		initial = loop.Rows([]loop.Place{{X: initial.RawRowView(0)}}) // the best point
 	}
-	front, err := s.mace.front(ctx, e, initial)
-	if err == nil && len(front) > 0 {
-		s.front = len(front)
-		s.Put(front)
+	found, err := find(ctx, e, initial)
+	if err == nil && len(found) > 0 {
+		s.front = len(found)
+		s.Put(found)
 	}
 }
 
@@ -87,8 +94,11 @@ func (s *search) fresh(ctx context.Context, t *loop.Turn) (suggestion optimizer.
 
 // freshOf returns the best new point given the best places; ok is false if there is none.
 func (s *search) freshOf(ctx context.Context, starts []loop.Spot, avoided *flats) (best loop.Spot, ok bool) {
-	if s.mace != nil {
+	switch {
+	case s.mace != nil:
 		return s.member()
+	case s.noisy != nil:
+		return s.noisy.next()
 	}
 	return s.Climb(ctx, starts, avoided.around)
 }

@@ -22,6 +22,29 @@ class BesideTest(unittest.TestCase):
         lines = methods.beside(self.rows, ["b", "a", "b"], methods.ABOVE)
         self.assertEqual([line.split(" | ")[-1] for line in lines[2:]], [" |", "+0.125 (+0.125 to +0.125) |", "-0.125 (-0.125 to -0.125) |"])
 
+    def test_shorter_runs(self):
+        """They count for the evaluations that they have."""
+        del self.rows["b", methods.TABLES[0], 1]["128"]
+        lines = methods.beside(self.rows, ["a", "b"], "a")
+        self.assertEqual(lines[3], "| `b` | 3 | 0.250 | 0.125 | -0.250 (-0.250 to -0.250) | -0.125 (-0.125 to -0.125) |")
+        for seed in (2, 3):
+            del self.rows["b", methods.TABLES[0], seed]["128"]
+        self.assertEqual(methods.beside(self.rows, ["a", "b"], "a")[3], "| `b` | 3 | 0.250 |  | -0.250 (-0.250 to -0.250) |  |")
+
+
+class PlayTest(unittest.TestCase):
+    def test_ends_at_a_checkpoint(self):
+        class Middle(methods.Tuner):
+            def ask(self):
+                return [(None, {"p0": 0.0, "p1": 0.0})] * methods.BATCH
+
+            def tell(self, told):
+                self.told = getattr(self, "told", 0) + len(told)
+
+        tuner = Middle()
+        regret = methods.play(tuner, methods.Function("rastrigin-2", 0), 48)
+        self.assertEqual((regret, tuner.told), ({"24": -9.0, "48": -9.0}, 48))
+
 
 if __name__ == "__main__":
     unittest.main()
