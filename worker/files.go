@@ -27,8 +27,16 @@ func newFiles(o Options, s *sender) *files {
 	if o.KeepTrials == 0 {
 		return nil
 	}
+	held := func() ([]messaging.AttemptID, error) {
+		ids := s.unsent()
+		if o.Spared == nil {
+			return ids, nil
+		}
+		more, err := o.Spared()
+		return append(ids, more...), err
+	}
 	return &files{
-		keeper: logfile.NewKeeper(o.StateDir, o.KeepTrials, s.unsent), log: o.Logger, streams: map[int]string{},
+		keeper: logfile.NewKeeper(o.StateDir, o.KeepTrials, held), log: o.Logger, streams: map[int]string{},
 	}
 }
 

@@ -48,6 +48,10 @@ type Options struct {
 	// folders and the logs of long-lived programs. Beyond it, those that ended first are
 	// removed (logfile.Keeper). 0 keeps all of them.
 	KeepTrials int64
+	// Spared returns attempts that KeepTrials leaves alone although they have ended; an attempt of 0 stands
+	// for all attempts of the trial. nil spares none. It is called when something has to be removed; if it fails,
+	// nothing is.
+	Spared func() ([]messaging.AttemptID, error)
 	// Command is the program that evaluates every trial; it replaces the studies' own.
 	Command []string
 	// AllowStudyCommands permits the command, environment and working directory of

@@ -104,8 +104,8 @@ func (c *capture) finish() error {
 }
 
 // ends returns where the logs end now.
-func (c *capture) ends() map[messaging.LogStream]int64 {
-	return map[messaging.LogStream]int64{messaging.LogStdout: c.stdout.at.Load(), messaging.LogStderr: c.stderr.at.Load()}
+func (c *capture) ends() logfile.Ends {
+	return logfile.Ends{Stdout: c.stdout.at.Load(), Stderr: c.stderr.at.Load()}
 }
 
 // lastWords returns the last lines of stderr, or of stdout if stderr is empty.

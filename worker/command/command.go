@@ -153,7 +153,16 @@ func (e *Evaluator) Evaluate(ctx context.Context, task evaluation.Task) evaluati
 		ending = evaluation.Failed(messaging.ReasonCommand, evaluation.Bounded(err.Error(), messaging.MaxMessage))
 		ending.Checkpoint = a.Checkpoint
 	}
+	e.tidy(a, ending)
 	return ending
+}
+
+// tidy removes the directory of checkpoints of an attempt that has ended, if the directory is empty. The
+// result is sent later, so the trial's next attempt has not begun. If the attempt was cancelled, it may have.
+func (e *Evaluator) tidy(a *messaging.Assignment, ending evaluation.Ending) {
+	if ending.Outcome != messaging.OutcomeCancelled {
+		_ = os.Remove(e.checkpoints(a)) // fails if there are any
+	}
 }
 
 // newCommand prepares a program; the caller sets its environment and outputs.

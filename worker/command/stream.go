@@ -59,10 +59,10 @@ func (e *Evaluator) runStream(ctx context.Context, s *session) (evaluation.Endin
 			return evaluation.Ending{}, err
 		}
 		st, sent := e.stream, time.Now()
-		share := &logfile.Share{Slot: e.options.Slot, Begin: st.capture.ends()}
+		share := logfile.Share{Begin: st.capture.ends()}
 		e.keep(share, s)
 		exited, stopped := e.converse(ctx, s, line)
-		share.End = st.capture.ends()
+		share.End = new(st.capture.ends())
 		e.keep(share, s)
 		if exited != nil && stopped == nil && !s.isEnded() {
 			if !fresh && !s.spoke() && time.Since(sent) < atOnce && ctx.Err() == nil {
@@ -77,8 +77,8 @@ func (e *Evaluator) runStream(ctx context.Context, s *session) (evaluation.Endin
 }
 
 // keep notes which part of the child's log is an attempt's.
-func (e *Evaluator) keep(share *logfile.Share, s *session) {
-	if err := share.Write(e.options.Dir, s.task.Assignment.AttemptID); err != nil {
+func (e *Evaluator) keep(share logfile.Share, s *session) {
+	if err := share.Keep(e.options.Dir, e.options.Slot, s.task.Assignment.AttemptID); err != nil {
 		s.reports.Log.Warn("the log of an attempt will not be found", telemetry.LogError, err)
 	}
 }

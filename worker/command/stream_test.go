@@ -2,7 +2,13 @@ package command
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +16,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
+	"github.com/fantasia-hpo/fantasia/worker/logfile"
 )
 
 // streamed returns an assignment of a trial to the program in stream mode.
@@ -102,6 +109,83 @@ func TestStreamThatCannotBeStarted(t *testing.T) {
 	a := streamed(t, 1, "")
 	a.Run.Command = []string{"no-such-program"}
 	want(t, evaluate(t, a), messaging.OutcomeFailed, messaging.ReasonCommand, "no-such-program")
+}
+
+// A trial that writes no files leaves none, however many there are: only what it printed is kept, in the log of
+// its program, and where in it.
+func TestStreamLeavesNoFilePerTrial(t *testing.T) {
+	e := newEvaluator(t, nil)
+	kept := func(trials ...int) (paths []string) {
+		t.Helper()
+		for _, trial := range trials {
+			want(t, e.Evaluate(t.Context(), task(streamed(t, trial, ""))), messaging.OutcomeCompleted, "")
+		}
+		return files(t, e.options.Dir)
+	}
+	first := kept(1)
+	if more := kept(2, 3, 4, 5, 6, 7, 8, 9); !slices.Equal(first, more) {
+		t.Errorf("after one trial there are\n%q\nafter nine\n%q", first, more)
+	}
+	for trial := 1; trial <= 9; trial++ {
+		l, err := logfile.Open(e.options.Dir, streamed(t, trial, "").AttemptID, messaging.LogStdout)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(io.NewSectionReader(l, 0, l.Size()))
+		if err = errors.Join(err, l.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if mine := fmt.Sprintf("working on %d, ", trial); !strings.HasPrefix(string(text), mine) || strings.Count(string(text), "working on") != 1 {
+			t.Errorf("the log of trial %d is %q", trial, text)
+		}
+	}
+}
+
+// The directory of checkpoints stays only if the program has written some, or if the next attempt may use it
+// already.
+func TestEmptyCheckpointDirectories(t *testing.T) {
+	const has = `test -d "$FANTASIA_CHECKPOINT_DIR" && `
+	e := newEvaluator(t, nil)
+	run := func(ctx context.Context, script string) bool {
+		t.Helper()
+		a := shell(has + script)
+		if ending := e.Evaluate(ctx, task(a)); ending.Failure != nil && ending.Failure.ExitCode != nil && *ending.Failure.ExitCode == 1 {
+			t.Errorf("%s: the program had no directory", script)
+		}
+		_, err := os.Stat(e.checkpoints(a))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		return err == nil
+	}
+	for script, stays := range map[string]bool{
+		say + `report 1`: false, `exit 3`: false, `exit 75`: false,
+		`touch "$FANTASIA_CHECKPOINT_DIR/1"; exit 3`: true,
+	} {
+		if got := run(t.Context(), script); got != stays {
+			t.Errorf("after %s there is a directory of checkpoints: %v, want %v", script, got, stays)
+		}
+		if err := os.RemoveAll(e.options.Checkpoints); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cancelled, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, evaluation.ErrCancelled)
+	defer cancel()
+	if !run(cancelled, `sleep 60`) {
+		t.Error("the directory was removed by an attempt that was cancelled, so that another may be using it")
+	}
+}
+
+// files are the paths of all files and folders below one.
+func files(t *testing.T, dir string) (paths []string) {
+	t.Helper()
+	if err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		paths = append(paths, path)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return paths
 }
 
 func BenchmarkStreamTrial(b *testing.B) {

@@ -30,7 +30,7 @@ const portion = 64
 type Keeper struct {
 	dir    string
 	limit  int64
-	unsent func() []messaging.AttemptID
+	held   func() ([]messaging.AttemptID, error)
 	remove func(path string) error // os.RemoveAll, but for tests
 
 	mu    sync.Mutex
@@ -67,11 +67,12 @@ func attemptFolder(id messaging.AttemptID) folder {
 }
 
 // NewKeeper returns a Keeper of a worker's folder, which keeps at most limit bytes. Each
-// file and folder counts with full blocks of 4 KiB. unsent returns the attempts whose results
-// the leader does not have yet: their folders stay. Load finds what is there already.
-func NewKeeper(dir string, limit int64, unsent func() []messaging.AttemptID) *Keeper {
+// file and folder counts with full blocks of 4 KiB. held returns the attempts whose folders stay, such as
+// those whose results the leader does not have yet; an attempt of 0 stands for all attempts of the
+// trial. While it fails, nothing is removed. Load finds what is there already.
+func NewKeeper(dir string, limit int64, held func() ([]messaging.AttemptID, error)) *Keeper {
 	return &Keeper{
-		dir: dir, limit: limit, unsent: unsent, remove: os.RemoveAll,
+		dir: dir, limit: limit, held: held, remove: os.RemoveAll,
 		used: map[folder]int{}, known: map[folder]bool{},
 	}
 }
@@ -209,8 +210,12 @@ func (k *Keeper) trim(most int) (removed int, err error) {
 	if k.total <= k.limit {
 		return 0, nil
 	}
+	ids, err := k.held()
+	if err != nil {
+		return 0, fmt.Errorf("remove the files of ended attempts: %w", err)
+	}
 	held := map[folder]bool{}
-	for _, id := range k.unsent() {
+	for _, id := range ids {
 		held[attemptFolder(id)] = true
 	}
 	var errs []error
@@ -218,7 +223,9 @@ func (k *Keeper) trim(most int) (removed int, err error) {
 	n := 0
 	for ; n < len(k.kept) && k.total > k.limit && removed < most; n++ {
 		e := k.kept[n]
-		if held[e.folder] {
+		whole := e.folder
+		whole.attempt = 0
+		if held[e.folder] || e.trial > 0 && held[whole] {
 			stay = append(stay, e)
 			continue
 		}

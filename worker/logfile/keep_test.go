@@ -20,12 +20,13 @@ type worker struct {
 	t       *testing.T
 	dir     string
 	spooled []messaging.AttemptID
+	unknown error // what is spooled
 	*Keeper
 }
 
 func newWorker(t *testing.T, limit int64) *worker {
 	w := &worker{t: t, dir: t.TempDir()}
-	w.Keeper = NewKeeper(w.dir, limit, func() []messaging.AttemptID { return w.spooled })
+	w.Keeper = NewKeeper(w.dir, limit, func() ([]messaging.AttemptID, error) { return w.spooled, w.unknown })
 	return w
 }
 
@@ -107,6 +108,16 @@ func TestRunningAndUnsentStay(t *testing.T) {
 	w.spooled = nil
 	w.run(5, 10)
 	w.want(true, false, false, false, true)
+	w.spooled = []messaging.AttemptID{{Study: "study", Trial: 5}} // all of its attempts
+	w.run(6, 10)
+	w.want(true, false, false, false, true, false)
+	w.unknown = errors.New("broken")
+	w.Begin(attempt(7))
+	w.write(Dir(attempt(7)), 10)
+	if err := w.End(attempt(7)); !errors.Is(err, w.unknown) || !w.has(Dir(attempt(7))) {
+		t.Errorf("it is not known what has to stay, and End returned %v", err)
+	}
+	w.spooled, w.unknown = nil, nil
 	if err := w.End(attempt(1)); err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +230,7 @@ func TestLoadIsInterrupted(t *testing.T) {
 	if n := w.left(trials); n != trials-portion {
 		t.Errorf("%d folders are left of %d, want all but %d", n, trials, portion)
 	}
-	again := NewKeeper(w.dir, 0, w.unsent)
+	again := NewKeeper(w.dir, 0, w.held)
 	if err := again.Load(ctx); err != nil {
 		t.Fatal(err)
 	}

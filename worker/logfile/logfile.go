@@ -4,7 +4,6 @@ package logfile
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -30,36 +29,6 @@ func StreamDir(study string, slot int) string {
 // File is the name of an output's log in its folder.
 func File(stream messaging.LogStream) string { return string(stream) + ".log" }
 
-// share is the name of a Share in an attempt's folder.
-const share = "share.json"
-
-// Share is an attempt's part of the logs of a long-lived program, which evaluates one
-// trial after another.
-type Share struct {
-	// Slot is the program's.
-	Slot int `json:"slot"`
-	// Begin and End are where the attempt's part begins and ends in each log. End is
-	// nil while the attempt runs.
-	Begin map[messaging.LogStream]int64 `json:"begin"`
-	End   map[messaging.LogStream]int64 `json:"end,omitempty"`
-}
-
-// Write keeps the share in the attempt's folder below a worker's folder.
-func (s *Share) Write(dir string, id messaging.AttemptID) error {
-	folder := filepath.Join(dir, Dir(id))
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return fmt.Errorf("make the attempt's folder: %w", err)
-	}
-	data, err := json.Marshal(s)
-	if err != nil {
-		return fmt.Errorf("write the attempt's share of the log: %w", err)
-	}
-	if err := os.WriteFile(filepath.Join(folder, share), data, 0o600); err != nil {
-		return fmt.Errorf("write the attempt's share of the log: %w", err)
-	}
-	return nil
-}
-
 // Log is one output of one attempt. It reads what had been written when it was opened.
 type Log struct {
 	file       *os.File
@@ -78,49 +47,27 @@ func Open(dir string, id messaging.AttemptID, stream messaging.LogStream) (*Log,
 		return nil, err
 	}
 	defer func() { _ = root.Close() }() // only read
-	s, err := readShare(root, id)
-	if err != nil {
-		return nil, err
-	}
 	folder := Dir(id)
-	if s != nil {
-		folder = StreamDir(id.Study, s.Slot)
+	var part *Share
+	if _, err := root.Lstat(folder); errors.Is(err, fs.ErrNotExist) {
+		if folder, part, err = findShare(root, id); err != nil {
+			return nil, err
+		}
+	} else if err != nil {
+		return nil, err
 	}
 	file, size, err := openFile(root, filepath.Join(folder, File(stream)))
 	if err != nil {
 		return nil, err
 	}
 	l := &Log{file: file, end: size}
-	if s != nil {
-		l.begin = min(max(0, s.Begin[stream]), size)
-		if end, ok := s.End[stream]; ok {
-			l.end = min(max(l.begin, end), size)
+	if part != nil {
+		l.begin = min(max(0, part.Begin.of(stream)), size)
+		if part.End != nil {
+			l.end = min(max(l.begin, part.End.of(stream)), size)
 		}
 	}
 	return l, nil
-}
-
-// readShare reads an attempt's share of a long-lived program's log, nil if it had a
-// program of its own.
-func readShare(root *os.Root, id messaging.AttemptID) (*Share, error) {
-	file, size, err := openFile(root, filepath.Join(Dir(id), share))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }() // only read
-	const most = 4 << 10
-	data := make([]byte, min(size, most))
-	if _, err := io.ReadFull(file, data); err != nil {
-		return nil, fmt.Errorf("read %s: %w", file.Name(), err)
-	}
-	var s Share
-	if err := json.Unmarshal(data, &s); err != nil {
-		return nil, fmt.Errorf("read %s: %w", file.Name(), err)
-	}
-	return &s, nil
 }
 
 // openFile opens a regular file and returns its size.

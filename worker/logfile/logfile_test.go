@@ -89,23 +89,61 @@ func TestTailIsBounded(t *testing.T) {
 // written meanwhile.
 func TestShare(t *testing.T) {
 	dir := t.TempDir()
+	write(t, dir, filepath.Join(logfile.StreamDir(id.Study, 0), "stdout.log"), "another slot's\n")
 	write(t, dir, filepath.Join(logfile.StreamDir(id.Study, 2), "stdout.log"), "before\nmine\nafter\n")
-	s := &logfile.Share{Slot: 2, Begin: map[messaging.LogStream]int64{messaging.LogStdout: 7, messaging.LogStderr: 0}}
-	if err := s.Write(dir, id); err != nil {
-		t.Fatal(err)
+	add := func(slot int, id messaging.AttemptID, s logfile.Share) {
+		t.Helper()
+		if err := s.Keep(dir, slot, id); err != nil {
+			t.Fatal(err)
+		}
 	}
+	other := id
+	other.Trial = 30
+	add(0, other, logfile.Share{End: &logfile.Ends{Stdout: 3}})
+	add(2, id, logfile.Share{Begin: logfile.Ends{Stdout: 1}}) // of a program that died at once
+	add(2, id, logfile.Share{Begin: logfile.Ends{Stdout: 7}})
 	if got := tail(t, dir, messaging.LogStdout, 9); got != "mine\nafter\n" {
 		t.Errorf("while it runs: %q", got)
 	}
-	s.End = map[messaging.LogStream]int64{messaging.LogStdout: 12, messaging.LogStderr: 0}
-	if err := s.Write(dir, id); err != nil {
-		t.Fatal(err)
-	}
+	add(2, id, logfile.Share{Begin: logfile.Ends{Stdout: 7}, End: &logfile.Ends{Stdout: 12}})
+	add(2, other, logfile.Share{})
 	if got := tail(t, dir, messaging.LogStdout, 9); got != "mine\n" {
 		t.Errorf("after its end: %q", got)
 	}
 	if _, err := logfile.Open(dir, id, messaging.LogStderr); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a log that was removed: %v", err)
+	}
+	other.Trial = 4
+	if _, err := logfile.Open(dir, other, messaging.LogStdout); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a trial that nobody evaluated: %v", err)
+	}
+}
+
+// A line that was cut off, by a full disk or a power failure, counts for nothing and harms no other.
+func TestSharesThatAreCutOff(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, filepath.Join(logfile.StreamDir(id.Study, 0), "stdout.log"), "before\nmine\nafter\n")
+	path := filepath.Join(logfile.StreamDir(id.Study, 0), "shares")
+	whole := fmt.Sprintf("\n%d %d 7 0;\n%d %d 7 0 12 0;", id.Trial, id.Attempt, id.Trial, id.Attempt)
+	next := id
+	next.Trial++
+	for cut := range len(whole) {
+		write(t, dir, path, whole[:cut])
+		_, err := logfile.Open(dir, id, messaging.LogStdout)
+		if begun := cut > strings.IndexByte(whole, ';'); begun {
+			if got := tail(t, dir, messaging.LogStdout, 9); got != "mine\nafter\n" {
+				t.Errorf("cut off after %d bytes: %q", cut, got)
+			}
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("cut off after %d bytes: %v", cut, err)
+		}
+		share := logfile.Share{Begin: logfile.Ends{Stdout: 7}, End: &logfile.Ends{Stdout: 12}}
+		if err := errors.Join(logfile.Share{}.Keep(dir, 0, next), share.Keep(dir, 0, id)); err != nil {
+			t.Fatal(err)
+		}
+		if got := tail(t, dir, messaging.LogStdout, 9); got != "mine\n" {
+			t.Errorf("written after %d bytes: %q", cut, got)
+		}
 	}
 }
 
@@ -139,8 +177,31 @@ func TestNothingElseIsRead(t *testing.T) {
 		}
 	}
 	// What the program says of its share leads nowhere else either.
-	write(t, dir, filepath.Join(logfile.Dir(id), "share.json"), fmt.Sprintf(`{"slot": -1, "begin": {"stdout": %d}}`, -1<<40))
+	id := messaging.AttemptID{Study: id.Study, Trial: 5, Attempt: 1}
+	write(t, dir, filepath.Join(logfile.StreamDir(id.Study, 0), "stdout.log"), "all of it")
+	write(t, dir, filepath.Join(logfile.StreamDir(id.Study, 0), "shares"), fmt.Sprintf("\n5 1 %d 0 %d 0;", -1<<40, 1<<40))
+	l, err := logfile.Open(dir, id, messaging.LogStdout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.Size() != int64(len("all of it")) {
+		t.Errorf("a share beyond the log has %d bytes", l.Size())
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "streams")); err != nil {
+		t.Fatal(err)
+	}
+	write(t, outside, filepath.Join(logfile.StreamDir(id.Study, 0), "shares"), "\n5 1 0 0;")
+	write(t, outside, filepath.Join(logfile.StreamDir(id.Study, 0), "stdout.log"), "secret")
+	if err := os.Symlink(filepath.Join(outside, "streams"), filepath.Join(dir, "streams")); err != nil {
+		t.Fatal(err)
+	}
 	if l, err := logfile.Open(dir, id, messaging.LogStdout); err == nil {
-		t.Errorf("a share of no program was opened: %d bytes", l.Size())
+		t.Errorf("a link of the folder of programs was followed: %d bytes", l.Size())
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -18,8 +18,10 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/app/display"
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
+	"github.com/fantasia-hpo/fantasia/internal/app/workernode"
 	"github.com/fantasia-hpo/fantasia/study"
 	studyfile "github.com/fantasia-hpo/fantasia/study/file"
+	"github.com/fantasia-hpo/fantasia/worker"
 )
 
 const runLong = `Runs a study on this machine: etcd, NATS, a coordinator and a worker start in one
@@ -43,6 +45,7 @@ type runFlags struct {
 	workers int
 	state   string
 	gpus    string
+	keep    int64
 	fresh   bool
 	verbose bool
 	ui      string
@@ -80,6 +83,8 @@ func newRunCommand(a *app) *cobra.Command {
 	c.Flags().IntVar(&f.workers, "workers", 0, "number of trials to evaluate at once (default: the study's parallelism)")
 	c.Flags().StringVar(&f.state, "state", "", "directory of the study's state (default: .fantasia/NAME, here or beside the study file)")
 	c.Flags().StringVar(&f.gpus, "gpus", "auto", "GPUs to divide among the workers: auto, none, or a list such as 0-3 or amd:0,1")
+	f.keep = worker.DefaultOptions().KeepTrials
+	c.Flags().Var(workernode.Size(&f.keep), "keep-trials", "how much the files of ended trials may take before the oldest are removed; 0 keeps all")
 	c.Flags().BoolVar(&f.fresh, "new", false, "start over; the old state is kept under another name")
 	c.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "log more to fantasia.log in the state directory")
 	c.Flags().StringVar(&f.ui, "ui", "", "serve the dashboard while the study runs, at `ADDRESS` of this machine")
@@ -173,7 +178,7 @@ func (a *app) run(ctx context.Context, file string, f runFlags, ui net.Listener)
 			fmt.Fprintf(a.Stderr, "the old state is kept in %s\n", old)
 		}
 	}
-	o := local.Options{Study: s, State: f.state, Workers: f.workers, GPUs: f.gpus, Version: a.Version, Curves: display.ForCurves}
+	o := local.Options{Study: s, State: f.state, Workers: f.workers, GPUs: f.gpus, KeepTrials: f.keep, Version: a.Version, Curves: display.ForCurves}
 	if f.verbose {
 		o.Level = slog.LevelDebug
 	}

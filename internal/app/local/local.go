@@ -58,6 +58,9 @@ type Options struct {
 	Workers int
 	// GPUs is "auto", "none", or a list of devices such as "0,1".
 	GPUs string
+	// KeepTrials bounds the files of ended trials in State, in bytes; 0 keeps all. Those of the best trial
+	// and of recommended ones stay.
+	KeepTrials int64
 	// Version is the software's, for telemetry.
 	Version string
 	// Level is the lowest level that is logged to State/fantasia.log.

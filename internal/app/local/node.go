@@ -85,7 +85,7 @@ func (n *node) run(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	work, err := n.workers(c)
+	work, err := n.workers(c) //nolint:contextcheck // trials may end after ctx
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (n *node) workers(c *coordinator.Coordinator) (func(context.Context) error,
 	if r := n.o.Remote; r != nil {
 		return func(ctx context.Context) error { return r.Run(ctx, c, n.log) }, nil
 	}
-	w, err := n.newWorker()
+	w, err := n.newWorker(c)
 	if err != nil {
 		return nil, err
 	}

@@ -234,6 +234,46 @@ func TestFailingProgram(t *testing.T) {
 	}
 }
 
+// A run keeps the files of the best trial, however much later ones leave, and continues with them.
+func TestKeepTrials(t *testing.T) {
+	const file = `
+apiVersion: fantasia.dev/v1
+kind: Study
+metadata: {name: files}
+spec:
+  objective: {metric: loss, direction: minimize}
+  parameters: [{name: x, type: float, min: 0, max: 1}]
+  initial: [{x: 0}]
+  algorithm: {name: random, seed: 1}
+  budget: {maxTrials: %d}
+  trial: {command: [sh, -c, 'head -c 65536 /dev/zero > "$FANTASIA_TRIAL_DIR/model"; echo "{\"fantasia\": {\"metrics\": {\"loss\": $1}}}"', sh, "${x}"]}
+`
+	state := stateDir(t)
+	for _, trials := range []int{4, 6} {
+		// A trial leaves 64 KiB and its logs: two fit, and the best is one of them.
+		r, err := local.Run(t.Context(), local.Options{Study: parse(t, file, trials), State: state, GPUs: "none", KeepTrials: 170 << 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Best == nil || r.Best.Number != 1 || r.Status.Counts.Completed != trials {
+			t.Fatalf("the best trial is %+v, with %+v", r.Best, r.Status.Counts)
+		}
+		left, err := filepath.Glob(filepath.Join(state, "worker", "trials", r.Study.ID, "*", "1", "model"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range left {
+			left[i] = filepath.Base(filepath.Dir(filepath.Dir(left[i])))
+		}
+		if diff := cmp.Diff([]string{"1", strconv.Itoa(trials)}, left); diff != "" {
+			t.Errorf("of %d trials, those with files (-want +got):\n%s", trials, diff)
+		}
+		if left, err := filepath.Glob(filepath.Join(state, "checkpoints", "*", "*")); err != nil || len(left) > 0 {
+			t.Errorf("the trials wrote no checkpoints, but there are %q, %v", left, err)
+		}
+	}
+}
+
 // ask queries the study in a state directory, through the run that has it open or from
 // the directory itself. It checks that changes are refused.
 func ask(t *testing.T, state string, want fantasiav1.StudyState, counts *fantasiav1.TrialCounts) {
