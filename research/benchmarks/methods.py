@@ -488,24 +488,27 @@ def report(a):
                 print(f"| {what} | {n} | {len(pairs)} | {means[0]:.3f} | {means[1]:.3f} | {means[0] - means[1]:+.3f} ({low:+.3f} to {high:+.3f}) |")
 
 
-def beside(rows, tuners, base):
+def beside(rows, tuners, base, checkpoints=CHECKPOINTS[1:]):
     """The lines of a table: tuners on the tables, and the difference to one of them, or to the row above, in the runs that both have."""
-    held = {(t, n): {k[1:] for k, r in rows.items() if k[0] == t and k[1] in TABLES and n in r} for t in tuners for n in CHECKPOINTS[1:]}
+    held = {(t, n): {k[1:] for k, r in rows.items() if k[0] == t and k[1] in TABLES and n in r} for t in tuners for n in checkpoints}
     what = "less the row above" if base == ABOVE else f"less `{base}`"
-    lines = [f"| | runs | after 48 | after 128 | after 48, {what} | after 128, {what} |", "| --- | ---: | ---: | ---: | ---: | ---: |"]
+    heads = ["", "runs", *(f"after {n}" for n in checkpoints), *(f"after {n}, {what}" for n in checkpoints)]
+    lines = ["|" + "|".join(f" {head} " if head else " " for head in heads) + "|", "| --- |" + " ---: |" * (len(heads) - 1)]
     for i, tuner in enumerate(tuners):
         other = (tuners[i - 1] if i else tuner) if base == ABOVE else base
-        cells = [f"{statistics.fmean(rows[tuner, *k][n] for k in held[tuner, n]):.3f}" if held[tuner, n] else "" for n in CHECKPOINTS[1:]]
-        for n in CHECKPOINTS[1:]:
+        cells = [f"{statistics.fmean(rows[tuner, *k][n] for k in held[tuner, n]):.3f}" if held[tuner, n] else "" for n in checkpoints]
+        for n in checkpoints:
             differences = [rows[tuner, *k][n] - rows[other, *k][n] for k in sorted(held[tuner, n] & held[other, n])]
             cells.append(mean_and_interval(differences) if differences and other != tuner else "")
-        lines.append(f"| `{tuner}` | {len(held[tuner, CHECKPOINTS[1]])} | {' | '.join(cells)} |")
+        lines.append(f"| `{tuner}` | {len(held[tuner, checkpoints[0]])} | {' | '.join(cells)} |")
     return lines
 
 
-# The tables of hebo-paper: which tuner the others are compared with, and their order. paper-hebo says what they are.
+# The tables of hebo-paper: which tuner the others are compared with, their order, and after how many evaluations if not the
+# usual ones. paper-hebo says what they are. Runs of gpy take long, so there are short ones.
 PAPER_HEBO = {
-    "hebo-beside": ("hebo-paper", ["hebo-paper", "hebo-0.3.6", "hebo-0.3.6-gpy", "hebo", "random"]),
+    "hebo-beside": ("hebo-paper", ["hebo-paper", "hebo-0.3.6", "hebo", "random"]),
+    "hebo-gpy": ("hebo-0.3.6-gpy", ["hebo-0.3.6-gpy", "hebo-paper", "hebo-0.3.6", "random"], CHECKPOINTS[:1]),
     "hebo-removed": ("hebo-paper", ["hebo-paper", "no-transform", "no-mace", "no-warp", "no-noise", "no-mace-no-noise", "base"]),
     "hebo-added": ("base", ["base", "base-transform", "base-mace", "base-warp", "base-noise", "hebo-paper"]),
     "hebo-steps": (ABOVE, ["hebo-paper", "frame", "frame-scaled", "frame-matern52", "frame-no-warp", "frame-logei", "frame-warm", "hebo"]),
@@ -514,9 +517,12 @@ PAPER_HEBO = {
 
 def paper_hebo(rows):
     """{name: lines} of the tables, of the tuners that have runs; a table needs three of them."""
-    played = {k[0] for k in rows}
-    tables = {name: (base, [t for t in tuners if t in played]) for name, (base, tuners) in PAPER_HEBO.items()}
-    return {name: beside(rows, tuners, base) for name, (base, tuners) in tables.items() if len(tuners) > 2}
+    played, tables = {k[0] for k in rows}, {}
+    for name, (base, tuners, *checkpoints) in PAPER_HEBO.items():
+        tuners = [t for t in tuners if t in played]
+        if len(tuners) > 2 and (base == ABOVE or base in played):
+            tables[name] = beside(rows, tuners, base, *checkpoints)
+    return tables
 
 
 def report_paper_hebo(a):

@@ -30,6 +30,9 @@ class BesideTest(unittest.TestCase):
         for seed in (2, 3):
             del self.rows["b", methods.TABLES[0], seed]["128"]
         self.assertEqual(methods.beside(self.rows, ["a", "b"], "a")[3], "| `b` | 3 | 0.250 |  | -0.250 (-0.250 to -0.250) |  |")
+        early = methods.beside(self.rows, ["a", "b"], "a", ("48",))
+        self.assertEqual(early[0], "| | runs | after 48 | after 48, less `a` |")
+        self.assertEqual(early[3], "| `b` | 3 | 0.250 | -0.250 (-0.250 to -0.250) |")
 
 
 class PlayTest(unittest.TestCase):

@@ -112,7 +112,8 @@ class Step:
 
     def __init__(self, model: Transformer, a: argparse.Namespace, device: torch.device):
         on_gpu = device.type == "cuda"
-        self.model, self.radius, self.every = model, SIZES[a.columns][1], max(1, a.sets // REGULARISED)
+        self.model, self.every = model, max(1, a.sets // REGULARISED)
+        self.radius = SIZES[a.columns][1] if a.radius is None else a.radius
         self.weight = 0.0
         if VARIANTS[a.variant][1]:
             self.weight = SIZES[a.columns][2] if a.weight is None else a.weight
@@ -269,6 +270,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=2e-3, help="the learning rate")
     parser.add_argument("--start", type=pathlib.Path, help="weights to begin with, instead of random ones")
     parser.add_argument("--weight", type=float, help="of the regulariser, instead of the usual one")
+    parser.add_argument("--radius", type=float, help="of the regulariser, instead of the usual one")
     parser.add_argument("--every", type=int, default=100, help="steps between two lines of output")
     parser.add_argument("--save-every", type=float, default=1e9, help="seconds between two checkpoints")
     parser.add_argument("--single", action="store_true", help="write weights in single precision, not half")
