@@ -1,12 +1,21 @@
 package cli_test
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"go.uber.org/goleak"
 
 	library "github.com/fantasia-hpo/fantasia"
 	"github.com/fantasia-hpo/fantasia/internal/app/cli"
@@ -73,6 +82,96 @@ func TestStateOfAGoProgram(t *testing.T) {
 	}
 	if code, out := fantasia(t, "trial", "logs", "1", "--state", state); code == cli.ExitOK || !strings.Contains(out, "no logs") {
 		t.Errorf("logs: exit code %d with %s", code, out)
+	}
+}
+
+// The dashboard of a Go program's study shows what the program has written since it was started.
+func TestDashboardOfAGoProgram(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	state := filepath.Join(t.TempDir(), "batches.study")
+	space := library.NewSpace()
+	space.Float("x", 0, 1)
+	u, err := library.Minimize(space, library.Options{Name: "batches", State: state, Trials: 2, Algorithm: library.Algorithm{Name: "random"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Close()
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	output, stdout := io.Pipe()
+	var stderr bytes.Buffer
+	ended := make(chan int, 1)
+	go func() {
+		ended <- cli.Main(ctx, []string{"dashboard", "--state", state, "--listen", "127.0.0.1:0"}, cli.Options{Stdout: stdout, Stderr: &stderr})
+		_ = stdout.Close()
+	}()
+	line, err := bufio.NewReader(output).ReadString('\n')
+	if err != nil {
+		t.Fatal(err, &stderr)
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	page := func(path string) string {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSpace(line)+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(body)
+	}
+	shows := func(path string, texts ...string) {
+		t.Helper()
+		for began, text := time.Now(), ""; ; time.Sleep(20 * time.Millisecond) {
+			text = page(path)
+			if !slices.ContainsFunc(texts, func(want string) bool { return !strings.Contains(text, want) }) {
+				return
+			}
+			if time.Since(began) > time.Minute {
+				t.Fatalf("%s does not show %q, but\n%s", path, texts, text)
+			}
+		}
+	}
+	shows("", "batches", "running", "No trial")
+	for n := range 2 {
+		trial, err := u.Ask(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(trial.Report(1, 7.5), u.Tell(trial, 0.125*float64(n+1), nil)); err != nil {
+			t.Fatal(err)
+		}
+		shows("", fmt.Sprintf("/trials/%d", n+1))
+		shows(fmt.Sprintf("/trials/%d", n+1), "completed", fmt.Sprint(0.125*float64(n+1)))
+	}
+	shows("", "completed", "0.125")
+	interrupt()
+	if code := <-ended; code != cli.ExitOK {
+		t.Errorf("exit code %d, stderr %s", code, &stderr)
+	}
+}
+
+// What has no dashboard, or an address for others, is refused.
+func TestDashboardIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	begun := filepath.Join(dir, "begun")
+	if err := os.WriteFile(begun, []byte("fantasia journal 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, args := range map[string][]string{
+		"state file of a Go program": {"--state", dir},
+		"no study is kept there":     {"--state", begun, "--listen", "127.0.0.1:0"},
+		"--listen is":                {"--state", begun, "--listen", "0.0.0.0:0"},
+	} {
+		if code, out := fantasia(t, append([]string{"dashboard"}, args...)...); code != cli.ExitUsage || !strings.Contains(out, want) {
+			t.Errorf("%q: exit code %d, want 2 with %q in\n%s", args, code, want, out)
+		}
 	}
 }
 

@@ -73,7 +73,7 @@ func newRunCommand(a *app) *cobra.Command {
 			if err := directory(cmd, f.state); err != nil {
 				return err
 			}
-			ui, err := listenUI(cmd, f.ui)
+			ui, err := listenUI(cmd, "ui", f.ui)
 			if err != nil {
 				return err
 			}
@@ -96,19 +96,19 @@ func newRunCommand(a *app) *cobra.Command {
 // uiAddress is where the dashboard of a run is, unless another address is given.
 const uiAddress = "localhost:8080"
 
-// listenUI listens for the dashboard of a run; without an address it returns nil. The
-// address must be one of this machine only, because the pages ask for no password.
-func listenUI(cmd *cobra.Command, address string) (net.Listener, error) {
+// listenUI listens for a dashboard at the address that a flag has; without an address it returns nil.
+// The address must be one of this machine only, because the pages ask for no password.
+func listenUI(cmd *cobra.Command, flag, address string) (net.Listener, error) {
 	if address == "" {
 		return nil, nil
 	}
 	host, _, err := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return nil, usagef(cmd, "--ui is %q; want a port of this machine, such as --ui=%s (the dashboard asks for no password; from elsewhere, forward the port: ssh -L 8080:localhost:8080 MACHINE)", address, uiAddress)
+		return nil, usagef(cmd, "--%s is %q; want a port of this machine, such as --%[1]s=%[3]s (the dashboard asks for no password; from elsewhere, forward the port: ssh -L 8080:localhost:8080 MACHINE)", flag, address, uiAddress)
 	}
 	l, err := (&net.ListenConfig{}).Listen(cmd.Context(), "tcp", address)
 	if err != nil {
-		return nil, usagef(cmd, "--ui: %v; give another port, such as --ui=localhost:8081", err)
+		return nil, usagef(cmd, "--%s: %v; give another port, such as --%[1]s=localhost:8081", flag, err)
 	}
 	return l, nil
 }

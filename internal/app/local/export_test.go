@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
 )
 
@@ -39,3 +40,6 @@ func Read(ctx context.Context, state string) (result *Result, err error) {
 	result, _, err = n.load(ctx, all[0].Study.ID)
 	return result, err
 }
+
+// Follow returns what the dashboard of a Go program's study reads.
+func Follow(path string) server.Reader { return &watched{kept{from: &followed{path: path}}} }

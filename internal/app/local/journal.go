@@ -24,9 +24,8 @@ type inJournal struct {
 
 var _ source = (*inJournal)(nil)
 
-// serveJournal serves the study of a journal. A program may have the journal open. What it writes
-// later is not shown.
-func serveJournal(path string) (*Connection, error) {
+// readJournal reads a journal. Its program may have it open.
+func readJournal(path string) (*inJournal, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the state of a Go program: %w", err)
@@ -38,13 +37,31 @@ func serveJournal(path string) (*Connection, error) {
 	if stored == nil {
 		return nil, fmt.Errorf("read %s: %w", path, ErrNoState)
 	}
-	apiPath, handler, err := server.New(&kept{from: &inJournal{path, stored}}, server.Options{ReadOnly: errJournal, Logger: slog.New(slog.DiscardHandler)})
+	return &inJournal{path, stored}, nil
+}
+
+// serveJournal serves the study of a journal. What its program writes later is not shown.
+func serveJournal(path string) (*Connection, error) {
+	j, err := readJournal(path)
+	if err != nil {
+		return nil, err
+	}
+	handler, err := journalAPI(&kept{from: j}, path)
+	if err != nil {
+		return nil, err
+	}
+	return &Connection{Transport: httpserve.InProcess{Handler: handler}, Close: func() error { return nil }}, nil
+}
+
+// journalAPI returns the API of a backend that reads a journal.
+func journalAPI(b server.Backend, path string) (http.Handler, error) {
+	apiPath, handler, err := server.New(b, server.Options{ReadOnly: errJournal, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, fmt.Errorf("serve %s: %w", path, err)
 	}
 	mux := http.NewServeMux()
 	mux.Handle(apiPath, handler)
-	return &Connection{Transport: httpserve.InProcess{Handler: mux}, Close: func() error { return nil }}, nil
+	return mux, nil
 }
 
 // errJournal refuses changes.
@@ -56,7 +73,9 @@ func (j *inJournal) studies(context.Context) ([]ledger.Summary, error) {
 	return []ledger.Summary{{Study: j.stored.Study, Status: j.stored.Status}}, nil
 }
 
-func (j *inJournal) read(context.Context, string) (*Result, error) {
+func (j *inJournal) read(context.Context, string) (*Result, error) { return j.result() }
+
+func (j *inJournal) result() (*Result, error) {
 	r, _, err := resultOf(&ledger.Records{Study: j.stored.Study, Status: j.stored.Status, Model: j.stored.Model, Trials: j.stored.Trials})
 	return r, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 
@@ -32,22 +33,10 @@ func (n *node) pages(c *coordinator.Coordinator) error {
 	if err != nil {
 		return fmt.Errorf("set up the dashboard: %w", err)
 	}
-	hosts, err := httpserve.NewHosts()
-	if err != nil {
-		return fmt.Errorf("set up the dashboard: %w", err)
-	}
 	ctx, stop := context.WithCancel(context.Background())
-	pages := dashboard.New(b, dashboard.Options{API: api, Draining: ctx.Done(), Logger: n.log})
-	n.stack.PushClose("the dashboard", pages.Close)
-	mux := http.NewServeMux()
-	mux.Handle(dashboard.Path, pages)
-	mux.Handle("GET /{$}", http.RedirectHandler(dashboard.Path, http.StatusSeeOther))
-	guarded := hosts.Guard(mux, "", func(w http.ResponseWriter, _ *http.Request, status int, err error) {
-		http.Error(w, err.Error(), status)
-	})
 	served := make(chan error, 1)
-	go func() { served <- httpserve.Serve(ctx, n.o.UI, guarded, n.log) }()
-	n.stack.PushClose("the dashboard's server", func() error {
+	go func() { served <- serveDashboard(ctx, n.o.UI, b, api, n.log) }()
+	n.stack.PushClose("the dashboard", func() error {
 		stop()
 		return <-served
 	})
@@ -55,4 +44,22 @@ func (n *node) pages(c *coordinator.Coordinator) error {
 		n.o.Shown()
 	}
 	return nil
+}
+
+// serveDashboard serves the pages of a backend on a listener until ctx ends, to those who call this
+// machine by its name. api is the API of the same backend. It closes the listener.
+func serveDashboard(ctx context.Context, l net.Listener, b server.Reader, api http.Handler, log *slog.Logger) error {
+	hosts, err := httpserve.NewHosts()
+	if err != nil {
+		return errors.Join(fmt.Errorf("set up the dashboard: %w", err), l.Close())
+	}
+	pages := dashboard.New(b, dashboard.Options{API: api, Draining: ctx.Done(), Logger: log}) //nolint:contextcheck // it ends with Close
+	mux := http.NewServeMux()
+	mux.Handle(dashboard.Path, pages)
+	mux.Handle("GET /{$}", http.RedirectHandler(dashboard.Path, http.StatusSeeOther))
+	guarded := hosts.Guard(mux, "", func(w http.ResponseWriter, _ *http.Request, status int, err error) {
+		http.Error(w, err.Error(), status)
+	})
+	err = httpserve.Serve(ctx, l, guarded, log)
+	return errors.Join(err, pages.Close())
 }
