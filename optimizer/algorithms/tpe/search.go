@@ -23,46 +23,53 @@ type point struct {
 // search chooses the points of a request.
 type search struct {
 	r          *optimizer.Request
-	groups     []*group
+	history    *history // of the observations
 	candidates int
-	good, bad  []point // the oldest first
-	// densities holds a group's two densities; nil until they are needed, and again
-	// after a point was added.
-	densities map[*group][2]*parzen
-	terms     []float64 // scratch
+	isGood     []bool  // by observation
+	open       []point // pending ones and those that were chosen, the oldest first
+	// good and bad are the densities of each group; nil until they are needed, and bad again
+	// after a point was chosen.
+	good, bad []*parzen
 }
 
 // newSearch splits the observations: the best tenth is good, the rest bad, and so are failed
 // evaluations and pending points.
-func newSearch(r *optimizer.Request, groups []*group, candidates int) *search {
-	s := &search{r: r, groups: groups, candidates: candidates, densities: map[*group][2]*parzen{}}
-	best := split(r)
-	for i, o := range r.Observations {
-		if p := (point{x: r.Encoding.Encode(o.Point), point: o.Point}); best[i] {
-			s.good = append(s.good, p)
-		} else {
-			s.bad = append(s.bad, p)
-		}
+func newSearch(r *optimizer.Request, h *history, candidates int) *search {
+	s := &search{
+		r: r, history: h, candidates: candidates, isGood: make([]bool, len(r.Observations)),
+		good: make([]*parzen, len(h.tables)), bad: make([]*parzen, len(h.tables)),
+	}
+	h.add(r.Observations)
+	for i := range split(r) {
+		s.isGood[i] = true
 	}
 	for _, p := range r.Pending {
-		s.bad = append(s.bad, point{x: r.Encoding.Encode(p.Point), point: p.Point})
+		s.add(p.Point)
 	}
 	return s
 }
 
-// of returns the densities of a group: of the good points and of the bad ones.
-func (s *search) of(g *group) [2]*parzen {
-	d, known := s.densities[g]
-	if !known {
-		good, bad := g.of(s.good), g.of(s.bad)
-		weights := ramp(len(good))
-		if len(s.r.Objectives) > 0 { // early points of a front are as good as late ones
-			weights = slices.Repeat([]float64{1}, len(good))
-		}
-		d = [2]*parzen{newParzen(g.columns, good, weights, true), newParzen(g.columns, bad, ramp(len(bad)), false)}
-		s.densities[g] = d
+// add counts a point as bad.
+func (s *search) add(p study.Point) {
+	s.open = append(s.open, point{x: s.r.Encoding.Encode(p), point: p})
+	clear(s.bad)
+}
+
+// goodOf returns the density of the good points in the i-th group.
+func (s *search) goodOf(i int) *parzen {
+	if s.good[i] == nil {
+		s.good[i] = s.history.tables[i].goodOnes(s.isGood, len(s.r.Objectives) > 0)
 	}
-	return d
+	return s.good[i]
+}
+
+// badOf returns the density of the bad points in the i-th group.
+func (s *search) badOf(i int) *parzen {
+	if s.bad[i] == nil {
+		t := s.history.tables[i]
+		s.bad[i] = t.badOnes(s.isGood, t.of(s.open))
+	}
+	return s.bad[i]
 }
 
 // next chooses a point, and counts it as bad for those after it.
@@ -83,17 +90,16 @@ func (s *search) next() (optimizer.Suggestion, error) {
 		suggestion.Reasons = optimizer.Reasons{Note: "drawn from the density of the best tenth"}
 	}
 	s.r.Sampler.Take(suggestion.Point)
-	s.bad = append(s.bad, point{x: s.r.Encoding.Encode(suggestion.Point), point: suggestion.Point})
-	clear(s.densities)
+	s.add(suggestion.Point)
 	return suggestion, nil
 }
 
 // draw is the stream of draws from the density of the good points, without regard to
 // the bad ones.
 func (s *search) draw(x []float64) {
-	for _, g := range s.groups {
+	for i, g := range s.history.tables {
 		row := make([]float64, len(g.at))
-		s.of(g)[0].sample(row, s.r.Rand)
+		s.goodOf(i).sample(row, s.r.Rand)
 		g.put(x, row)
 	}
 }
@@ -103,7 +109,7 @@ func (s *search) draw(x []float64) {
 // the product of the ratios.
 func (s *search) choose() (chosen study.Point, ratio float64, ok bool) {
 	x := make([]float64, s.r.Encoding.Dim())
-	for i, g := range s.groups {
+	for i, g := range s.history.tables {
 		if _, active := s.r.Encoding.Decode(x)[g.name]; !active {
 			continue
 		}
@@ -118,16 +124,38 @@ func (s *search) choose() (chosen study.Point, ratio float64, ok bool) {
 }
 
 // pick returns the best draw for the i-th group, given the coordinates x of the groups
-// before it.
+// before it. It computes all ratios roughly, and then those that may be the largest.
 func (s *search) pick(x []float64, i int) (best []float64, ratio float64, found bool) {
-	g := s.groups[i]
-	densities := s.of(g)
-	if n := len(s.good) + len(s.bad) + 1; cap(s.terms) < n {
-		s.terms = make([]float64, 0, 2*n)
+	good, bad := s.goodOf(i), s.badOf(i)
+	terms := resized(s.history.terms, len(s.history.points)+len(s.open)+1)
+	s.history.terms = terms
+	rows := s.drawn(x, i)
+	rough, most := make([]float64, len(rows)), math.Inf(-1)
+	for k, row := range rows {
+		rough[k] = good.roughly(row, terms) - bad.roughly(row, terms)
+		if rough[k] > most {
+			most = rough[k]
+		}
 	}
+	for k, row := range rows {
+		if rough[k] < most-2*near || slices.Equal(row, best) {
+			continue
+		}
+		logs := good.logDensity(row, terms) - bad.logDensity(row, terms)
+		if !found || logs > ratio {
+			best, ratio, found = row, logs, true
+		}
+	}
+	return best, ratio, found
+}
+
+// drawn returns draws for the i-th group that may be suggested, as many as there are candidates if
+// they can be found.
+func (s *search) drawn(x []float64, i int) (rows [][]float64) {
+	g := s.history.tables[i]
 	row := make([]float64, len(g.at))
-	for try, drawn := 0, 0; try < drawTries && drawn < s.candidates; try++ {
-		densities[0].sample(row, s.r.Rand)
+	for try := 0; try < drawTries && len(rows) < s.candidates; try++ {
+		s.goodOf(i).sample(row, s.r.Rand)
 		g.put(x, row)
 		if !s.allowed(x, i) {
 			continue
@@ -136,13 +164,9 @@ func (s *search) pick(x []float64, i int) (best []float64, ratio float64, found 
 		for k, at := range g.at {
 			row[k] = x[at]
 		}
-		drawn++
-		logs := densities[0].logDensity(row, s.terms) - densities[1].logDensity(row, s.terms)
-		if !found || logs > ratio {
-			best, ratio, found = append(best[:0], row...), logs, true
-		}
+		rows = append(rows, slices.Clone(row))
 	}
-	return best, ratio, found
+	return rows
 }
 
 // allowed reports whether the point at x satisfies the constraints, as far as it is
@@ -151,7 +175,7 @@ func (s *search) pick(x []float64, i int) (best []float64, ratio float64, found 
 func (s *search) allowed(x []float64, i int) bool {
 	p := s.r.Encoding.Decode(x)
 	whole := true
-	for _, later := range s.groups[i+1:] {
+	for _, later := range s.history.tables[i+1:] {
 		if _, active := p[later.name]; !active {
 			continue
 		}

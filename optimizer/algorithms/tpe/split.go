@@ -1,7 +1,6 @@
 package tpe
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -26,21 +25,18 @@ func goodOf(n, objectives int) int {
 // of all, rounded up. Of several objectives, those come first that no other one dominates, then
 // those that only these dominate, and so on.
 func split(r *optimizer.Request) map[int]bool {
+	best, n := map[int]bool{}, goodOf(len(r.Observations), len(r.Objectives))
+	if len(r.Objectives) == 0 {
+		for _, i := range lowest(r, n) {
+			best[i] = true
+		}
+		return best
+	}
 	var completed []int
 	for i, o := range r.Observations {
 		if o.Outcome == optimizer.OutcomeCompleted {
 			completed = append(completed, i)
 		}
-	}
-	n := min(len(completed), goodOf(len(r.Observations), len(r.Objectives)))
-	best := map[int]bool{}
-	if len(r.Objectives) == 0 {
-		cost := func(i int) float64 { return r.Direction.Cost(r.Observations[i].Values.First()) }
-		slices.SortStableFunc(completed, func(a, b int) int { return cmp.Compare(cost(a), cost(b)) })
-		for _, i := range completed[:n] {
-			best[i] = true
-		}
-		return best
 	}
 	costs := make([][]float64, len(completed))
 	for k, i := range completed {
@@ -48,10 +44,35 @@ func split(r *optimizer.Request) map[int]bool {
 			costs[k] = append(costs[k], o.Direction.Cost(r.Observations[i].Values[j]))
 		}
 	}
-	for _, k := range firstFronts(costs, n) {
+	for _, k := range firstFronts(costs, min(n, len(completed))) {
 		best[completed[k]] = true
 	}
 	return best
+}
+
+// lowest returns up to n completed observations of a single objective, the best first, of equal ones
+// the earlier.
+func lowest(r *optimizer.Request, n int) []int {
+	list, costs := make([]int, 0, n+1), make([]float64, 0, n+1)
+	for i := range r.Observations {
+		o := &r.Observations[i]
+		if o.Outcome != optimizer.OutcomeCompleted {
+			continue
+		}
+		cost := r.Direction.Cost(o.Values.First())
+		if len(list) == n && cost >= costs[n-1] {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(costs, cost, func(known, cost float64) int {
+			if known <= cost {
+				return -1
+			}
+			return 1
+		})
+		list, costs = slices.Insert(list, at, i), slices.Insert(costs, at, cost)
+		list, costs = list[:min(len(list), n)], costs[:min(len(costs), n)]
+	}
+	return list
 }
 
 // firstFronts returns n of the points: those of the first fronts and, of the front that has room

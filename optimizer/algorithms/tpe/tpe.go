@@ -16,6 +16,7 @@ package tpe
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/sobol"
@@ -43,33 +44,41 @@ func FromSettings(v setting.Values) Options {
 
 // New returns the optimiser. Its state is the position in the Sobol sequence of the
 // first points. It recommends the best value, since it has no model of noise.
-func New(o Options) optimizer.Optimizer { return optimizer.Guard(proposer{options: o}) }
+func New(o Options) optimizer.Optimizer { return optimizer.Guard(&proposer{options: o}) }
 
-type proposer struct{ options Options }
+type proposer struct {
+	options Options
+	// kept is the history of the last request; nil while a request uses it.
+	kept atomic.Pointer[history]
+}
 
 // Propose implements optimizer.Proposer.
-func (a proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
-	groups := newGroups(r.Encoding)
-	if len(r.Observations) < a.options.Initial || len(groups) == 0 {
+func (a *proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
+	h := a.kept.Swap(nil)
+	if h == nil || !h.of(r.Encoding, r.Observations) {
+		h = newHistory(r.Encoding)
+	}
+	defer a.kept.Store(h)
+	if len(r.Observations) < a.options.Initial || len(h.tables) == 0 {
 		sequence := sobol.Resume(r)
-		sequence.Map = believe(groups)
+		sequence.Map = believe(h.tables)
 		batch, err := sequence.Propose(ctx, r, r.N)
 		return batch, sequence.State(), err
 	}
-	batch, err := r.Extend(ctx, nil, r.N, newSearch(r, groups, a.options.Candidates).next)
+	batch, err := r.Extend(ctx, nil, r.N, newSearch(r, h, a.options.Candidates).next)
 	return batch, r.State, err
 }
 
 // Recommend implements optimizer.Recommender: it returns the best value.
-func (proposer) Recommend(_ context.Context, p *optimizer.Problem, _ optimizer.State) (*optimizer.Recommendation, error) {
+func (*proposer) Recommend(_ context.Context, p *optimizer.Problem, _ optimizer.State) (*optimizer.Recommendation, error) {
 	return p.Best(), nil
 }
 
 // believe returns a map that distributes uniform points as the parameters' priors; nil
 // if none has one.
-func believe(groups []*group) func(x []float64) {
+func believe(tables []*table) func(x []float64) {
 	priors := map[int]mixture{}
-	for _, g := range groups {
+	for _, g := range tables {
 		for k := range g.columns {
 			if g.columns[k].believed() {
 				priors[g.at[k]] = g.columns[k].mixture(nil, true)
