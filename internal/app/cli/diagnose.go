@@ -13,9 +13,10 @@ import (
 const diagnoseLong = `Analyses the trials of a study and reports one finding a topic, with its evidence:
 how well the model predicts, how noisy the objective is and whether the noise is
 even, whether the output transform and input warping help, whether acquisition
-functions agree, and which parameters matter. If the program reports curves, it also
-says what each rule for early stopping would have saved. A topic without enough data says
-what it needs. At least 20 trials must have completed.
+functions agree, and which parameters matter. Of several objectives it says which of them
+conflict, and of limits which of them bind and what they cost. If the program reports
+curves, it also says what each rule for early stopping would have saved. A topic without
+enough data says what it needs. At least 20 trials must have completed.
 
 The study is read from a server or, with --state, from the state directory of
 fantasia run, also while it runs. Nothing is changed.`

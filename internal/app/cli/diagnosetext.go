@@ -34,6 +34,8 @@ func diagnosisText(w io.Writer, r *diagnosis.Report, metric string, width int) e
 	d.gains(r)
 	d.conflict(r.Conflict)
 	d.importance(r.Importance)
+	d.objectives(r.Objectives)
+	d.limits(r.Limits)
 	d.earlyStopping(r.EarlyStopping)
 	_, err := io.WriteString(w, d.text.String())
 	if err != nil {

@@ -59,3 +59,29 @@ func TestDiagnosisTextSaysWhatEarlyStoppingWouldHaveSaved(t *testing.T) {
 		}
 	}
 }
+
+func TestDiagnosisTextHasObjectivesAndLimits(t *testing.T) {
+	report := &diagnosis.Report{
+		Objectives: []diagnosis.Tradeoff{
+			{A: "error", B: "seconds", Front: new(-0.914), Space: new(0.3), BestA: diagnosis.End{Trial: 3, A: 0.01, B: 9.12345}, BestB: diagnosis.End{Trial: 5, A: 0.5, B: 1}},
+			{A: "error", B: "size", BestA: diagnosis.End{Trial: 3, A: 0.01, B: 7}, BestB: diagnosis.End{Trial: 3, A: 0.01, B: 7}},
+		},
+		Limits: []diagnosis.LimitEffect{{
+			Limit: "size <= 7", Outside: 0.5, Alone: 0.25, Front: 1, Bound: 1, Hypervolume: new(2.0), WithoutHypervolume: new(4.0),
+			Best: []diagnosis.BestWithin{{Metric: "error", Without: new(0.01)}, {Metric: "seconds", Within: new(2.0), Without: new(1.0)}},
+		}},
+	}
+	var text strings.Builder
+	if err := diagnosisText(&text, report, "error", 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"error and seconds     -0.91 along the front, +0.30 over the space; best error is trial 3 (0.01, 9.12), best seconds is trial 5 (0.5, 1)\n",
+		"error and size        not known along the front, not known over the space; best error is trial 3 (0.01, 7), best size is trial 3 (0.01, 7)\n",
+		"size <= 7             rules out 50% of the space, 25% alone; active at 1 of the front's 1 point; hypervolume 2, without it 4; best error none, without it 0.01; best seconds 2, without it 1\n",
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("%q is not in\n%s", want, text.String())
+		}
+	}
+}

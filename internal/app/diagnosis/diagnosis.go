@@ -1,17 +1,20 @@
 // Package diagnosis examines the observations of a study: how noisy the objective
 // is and whether the noise is even, what the transforms of the model are worth,
 // whether acquisition functions conflict, and which parameters matter. It applies
-// the analysis of section 3 of HEBO (Cowen-Rivers et al. 2022) to one study.
+// the analysis of section 3 of HEBO (Cowen-Rivers et al. 2022) to one study. Of several
+// objectives it says which of them conflict, and of limits what they cost.
 package diagnosis
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/hebo"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -49,9 +52,14 @@ type Report struct {
 	Warp               *Gain               `json:"warp"`
 	Conflict           *Conflict           `json:"conflict"`
 	Importance         []Importance        `json:"importance"`
+	// Objectives compares each pair of several objectives, and Limits says what each limit
+	// costs. Studies with one objective and without limits have neither.
+	Objectives []Tradeoff    `json:"objectives,omitempty"`
+	Limits     []LimitEffect `json:"limits,omitempty"`
 	// EarlyStopping is what each rule would have saved; nil without enough curves.
 	EarlyStopping []Replay `json:"earlyStopping"`
-	// Findings has one entry for each Topic, in their order.
+	// Findings has one entry for each Topic, in their order. TopicObjectives is only there with
+	// several objectives, and TopicLimits with limits.
 	Findings []Finding `json:"findings"`
 }
 
@@ -72,7 +80,16 @@ func (e *examination) report(ctx context.Context, s *study.Study, p *optimizer.P
 	}
 	r.Conflict, missing[TopicAcquisition] = e.conflict()
 	r.Importance, missing[TopicParameters] = e.importance()
-	r.Findings = findings(r, missing)
+	topics := topics
+	if e.problem.Objectives != nil {
+		r.Objectives, missing[TopicObjectives] = e.tradeoffs()
+		topics = append(slices.Clip(topics), topic{TopicObjectives, judgeObjectives})
+	}
+	if len(e.problem.Limits) > 0 {
+		r.Limits, missing[TopicLimits] = e.limits()
+		topics = append(slices.Clip(topics), topic{TopicLimits, judgeLimits})
+	}
+	r.Findings = findings(r, missing, topics)
 	return r, ctx.Err()
 }
 
@@ -84,13 +101,16 @@ type examination struct {
 	// they are: full has both transforms, noWarp and noTransform lack one, and plain
 	// has neither.
 	used, full, noWarp, noTransform, plain *surrogate.Model
-	recommended                            *int // trial
-	front                                  bool // is recommended
+	recommended                            *int   // trial
+	front                                  bool   // is recommended
+	metric                                 string // of the first objective
+	// outlook has the models of several objectives and of limits; nil without them.
+	outlook *hebo.Outlook
 	// places are points all over the space, in the unit cube.
 	places *mat.Dense
 }
 
-func newExamination(ctx context.Context, a study.Algorithm, p *optimizer.Problem) (*examination, error) {
+func newExamination(ctx context.Context, s *study.Spec, p *optimizer.Problem) (*examination, error) {
 	completed := *p
 	completed.Observations, completed.Pending = nil, nil
 	different := false
@@ -101,7 +121,7 @@ func newExamination(ctx context.Context, a study.Algorithm, p *optimizer.Problem
 		completed.Observations = append(completed.Observations, o)
 		different = different || o.Values.First() != completed.Observations[0].Values.First()
 	}
-	e := &examination{problem: &completed, encoding: optimizer.NewEncoding(p.Space)}
+	e := &examination{problem: &completed, encoding: optimizer.NewEncoding(p.Space), metric: s.FirstObjective().Metric}
 	switch n := len(completed.Observations); {
 	case n < MinCompleted:
 		return nil, fmt.Errorf("%w: completed trials: %d, at least %d are needed", ErrTooLittle, n, MinCompleted)
@@ -113,8 +133,11 @@ func newExamination(ctx context.Context, a study.Algorithm, p *optimizer.Problem
 	if err := e.fitAll(ctx); err != nil {
 		return nil, err
 	}
-	var err error
-	if e.recommended, e.front, err = recommend(ctx, a, p); err != nil {
+	err := e.look(ctx, s.Algorithm)
+	if err != nil {
+		return nil, err
+	}
+	if e.recommended, e.front, err = recommend(ctx, s.Algorithm, p); err != nil {
 		return nil, err
 	}
 	if e.places, err = survey(&completed, e.encoding); err != nil {

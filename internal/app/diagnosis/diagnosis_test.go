@@ -61,18 +61,24 @@ func diagnose(t *testing.T, p *optimizer.Problem) *diagnosis.Report {
 	if _, err := json.Marshal(r); err != nil {
 		t.Errorf("a report that is no JSON: %v", err)
 	}
-	checkFindings(t, r)
+	checkFindings(t, r, p)
 	return r
 }
 
 // checkFindings checks what every report must have: one finding a topic, with
 // evidence that counts trials or evaluations, and none that recommends two values
 // of a setting.
-func checkFindings(t *testing.T, r *diagnosis.Report) {
+func checkFindings(t *testing.T, r *diagnosis.Report, p *optimizer.Problem) {
 	t.Helper()
 	topics := []diagnosis.Topic{
 		diagnosis.TopicModel, diagnosis.TopicNoise, diagnosis.TopicSpread, diagnosis.TopicTransform,
 		diagnosis.TopicWarp, diagnosis.TopicAcquisition, diagnosis.TopicParameters,
+	}
+	if p.Objectives != nil {
+		topics = append(topics, diagnosis.TopicObjectives)
+	}
+	if p.Limits != nil {
+		topics = append(topics, diagnosis.TopicLimits)
 	}
 	var got []diagnosis.Topic
 	settings := map[string]string{}

@@ -21,6 +21,8 @@ const (
 	TopicWarp        Topic = "warp"
 	TopicAcquisition Topic = "acquisition"
 	TopicParameters  Topic = "parameters"
+	TopicObjectives  Topic = "objectives"
+	TopicLimits      Topic = "limits"
 )
 
 // Finding is the answer to one topic's question.
@@ -51,21 +53,27 @@ var errWeakModel = fmt.Errorf("this needs a model that explains at least %s of t
 // gaps holds, by topic, why a report has no figures for it.
 type gaps map[Topic]error
 
+// topic is a question with the function that answers it where the figures are there.
+type topic struct {
+	name  Topic
+	judge func(*Report) (statement, evidence string)
+}
+
+// topics are those of every study.
+var topics = []topic{
+	{TopicModel, judgeModel},
+	{TopicNoise, judgeNoise},
+	{TopicSpread, judgeSpread},
+	{TopicTransform, judgeTransform},
+	{TopicWarp, judgeWarp},
+	{TopicAcquisition, judgeAcquisition},
+	{TopicParameters, judgeParameters},
+}
+
 // findings returns the findings of a report, one a topic.
-func findings(r *Report, missing gaps) []Finding {
+func findings(r *Report, missing gaps, topics []topic) []Finding {
 	var list []Finding
-	for _, topic := range []struct {
-		name  Topic
-		judge func(*Report) (statement, evidence string)
-	}{
-		{TopicModel, judgeModel},
-		{TopicNoise, judgeNoise},
-		{TopicSpread, judgeSpread},
-		{TopicTransform, judgeTransform},
-		{TopicWarp, judgeWarp},
-		{TopicAcquisition, judgeAcquisition},
-		{TopicParameters, judgeParameters},
-	} {
+	for _, topic := range topics {
 		f := Finding{Topic: topic.name, Judged: true}
 		if err := missing[topic.name]; err != nil {
 			f.Judged, f.Statement, f.Evidence = false, "Not judged: "+err.Error()+".", trials(r)
@@ -108,6 +116,8 @@ func judgeNoise(r *Report) (statement, evidence string) {
 	}
 	evidence += "; " + trials(r)
 	switch {
+	case n.Front && (n.AtMost < bareNoise || n.Replicates.enough() && n.Replicates.SD == 0):
+		return "Noise is negligible: rely on the front as it is.", evidence
 	case n.Replicates.enough() && n.Replicates.SD == 0:
 		return "Repeated evaluations gave identical values: rely on `best`.", evidence
 	case n.AtMost < bareNoise:
@@ -119,7 +129,7 @@ func judgeNoise(r *Report) (statement, evidence string) {
 	}
 	switch {
 	case n.Front:
-		statement += fmt.Sprintf("`best` (trial %d) is partly luck: rely on the recommended front.", n.Best)
+		statement += "the front of the values is partly luck: rely on the recommended front."
 	case n.Recommended == nil:
 		statement += fmt.Sprintf("`best` (trial %d) is partly luck, and `%s` recommends no trial, because it has no model.", n.Best, r.Algorithm)
 	case *n.Recommended == n.Best:

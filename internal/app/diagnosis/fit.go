@@ -45,10 +45,13 @@ func (e *examination) values(d *surrogate.Data) []float64 {
 	return values
 }
 
-// explained returns the share of the variance of outcomes that the model predicts
-// for outcomes that it was not shown.
-func (e *examination) explained() float64 {
-	residual, _ := e.used.GP.LeaveOneOut()
+// explained is predicted for the model that the optimiser uses by default.
+func (e *examination) explained() float64 { return predicted(e.used) }
+
+// predicted returns the share of the variance of outcomes that a model predicts for outcomes that
+// it was not shown.
+func predicted(m *surrogate.Model) float64 {
+	residual, _ := m.GP.LeaveOneOut()
 	n := float64(len(residual))
 	var missed float64
 	for _, r := range residual {
@@ -56,7 +59,7 @@ func (e *examination) explained() float64 {
 	}
 	// The mean of the others misses each value by n/(n−1) times what the mean of
 	// all does.
-	explained := 1 - missed*(n-1)*(n-1)/(stat.PopVariance(e.used.Data.Y, nil)*n*n*n)
+	explained := 1 - missed*(n-1)*(n-1)/(stat.PopVariance(m.Data.Y, nil)*n*n*n)
 	if !finite(explained) { // the model's values do not vary
 		return 0
 	}

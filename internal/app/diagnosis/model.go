@@ -22,7 +22,7 @@ type Model struct{ e *examination }
 // completed trials, no parameters, or no two different values; otherwise it is
 // ctx's.
 func Examine(ctx context.Context, s *study.Study, p *optimizer.Problem) (*Report, *Model, error) {
-	e, err := newExamination(ctx, s.Spec.Algorithm, p)
+	e, err := newExamination(ctx, &s.Spec, p)
 	if err != nil {
 		return nil, nil, fmt.Errorf("study %q: %w", s.Metadata.Name, err)
 	}

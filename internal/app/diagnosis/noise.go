@@ -1,6 +1,7 @@
 package diagnosis
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"slices"
@@ -55,9 +56,15 @@ func (e *examination) noise() (*Noise, error) {
 	scale := m.GP.Hyperparameters().Noise
 	sds := make([]float64, len(means))
 	best := 0
+	outside := func(row int) int { // of a limit
+		if e.problem.Observations[m.Data.Of[row]].Within() {
+			return 0
+		}
+		return 1
+	}
 	for i, z := range means {
 		_, sds[i] = m.Data.Moments(z, scale)
-		if values[i] < values[best] {
+		if cmp.Or(cmp.Compare(outside(i), outside(best)), cmp.Compare(values[i], values[best])) < 0 {
 			best = i
 		}
 	}

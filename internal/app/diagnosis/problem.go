@@ -22,7 +22,7 @@ func Problem(s *study.Study, trials []view.Trial) (*optimizer.Problem, error) {
 	p := &optimizer.Problem{
 		Space: space, Direction: s.Spec.FirstObjective().Direction,
 		MaxTrials: s.Spec.Budget.MaxTrials, Parallelism: s.Spec.Parallelism, Seed: s.Spec.Algorithm.Seed,
-		First: len(trials) + 1,
+		First: len(trials) + 1, Objectives: s.Spec.Several, Limits: s.Spec.Limits,
 	}
 	trials = slices.Clone(trials)
 	slices.SortStableFunc(trials, func(a, b view.Trial) int {
@@ -50,6 +50,13 @@ func Problem(s *study.Study, trials []view.Trial) (*optimizer.Problem, error) {
 				return nil, fmt.Errorf("trial %d has completed without a value", t.Trial)
 			}
 			o.Values = []float64{*t.Value}
+			if s.Spec.Several != nil {
+				o.Values = t.Values
+			}
+			if len(o.Values) != max(1, len(s.Spec.Several)) {
+				return nil, fmt.Errorf("trial %d has completed with %d values for %d objectives", t.Trial, len(o.Values), len(s.Spec.Several))
+			}
+			o.Excess = s.Spec.Excess(o.Values, t.Metrics)
 		}
 		if o.Point, err = space.Normalize(t.Parameters); err != nil {
 			continue

@@ -49,6 +49,8 @@ type Trial struct {
 	Reason string
 	// Over says that the trial completed outside of a limit.
 	Over bool
+	// Metrics are those that limits are on, but for the objectives; nil where there are none.
+	Metrics map[string]float64
 }
 
 // Attempt is an attempt that a worker had from Claimed to Ended, which is 0 while it runs.
@@ -146,6 +148,14 @@ func Of(spec *study.Spec, a Axes, t *record.Trial) *Trial {
 	v := view.OfTrial(*t)
 	v.Mark(spec)
 	f := From(a, &v)
+	for _, metric := range spec.LimitMetrics() {
+		if value, ok := t.Metrics[metric]; ok {
+			if f.Metrics == nil {
+				f.Metrics = map[string]float64{}
+			}
+			f.Metrics[metric] = value
+		}
+	}
 	f.Request, f.Made, f.Position, f.Asked = t.Request, t.Created, t.Ended, At(t.Times.Asked)
 	return f
 }
@@ -206,7 +216,10 @@ func (t *Trial) Took(now Moment) time.Duration { return cmp.Or(t.Ended, now).Min
 
 // View returns the trial as a diagnosis takes it.
 func (t *Trial) View(a Axes) view.Trial {
-	v := view.Trial{Trial: t.Number, State: t.State, Parameters: view.Parameters{}, Times: view.Times{Folded: time.Unix(0, t.Position)}}
+	v := view.Trial{
+		Trial: t.Number, State: t.State, Parameters: view.Parameters{}, Values: t.Values, Metrics: t.Metrics,
+		Times: view.Times{Folded: time.Unix(0, t.Position)},
+	}
 	if value := t.Value; t.Completed() {
 		v.Value = &value
 	} else if t.State == study.TrialPruned && !math.IsNaN(value) {

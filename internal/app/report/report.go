@@ -204,7 +204,7 @@ func (s *sheet) trust() string {
 func (s *sheet) findings() item {
 	f := item{Table: &table{Header: []string{"topic", "finding", "evidence"}}}
 	f.ID, f.Title, f.Broad = "findings", "Findings", true
-	f.Help = "What fantasia study diagnose finds: whether the model predicts well, how noisy evaluations are, and which settings of the optimiser fit."
+	f.Help = "What fantasia study diagnose finds: whether the model predicts well, how noisy evaluations are, and which settings of the optimiser fit. With several objectives it also says which of them conflict, and with limits what they cost."
 	for _, found := range s.fig.Model.Findings {
 		f.Table.Rows = append(f.Table.Rows, []cell{text(string(found.Topic)), text(found.Statement), text(found.Evidence)})
 	}

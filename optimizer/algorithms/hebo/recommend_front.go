@@ -3,21 +3,15 @@ package hebo
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
-	"github.com/fantasia-hpo/fantasia/optimizer/bayes/acquisition"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
 )
-
-// expectation is what is expected of some observations' points: a mean and a standard deviation
-// for each, in the units of a problem of one objective.
-type expectation struct{ mean, sd []float64 }
 
 // recommendFront is Recommend for several objectives: the front of posterior means of the
 // observations within all limits, which the models of the limits must find more likely than not.
@@ -37,7 +31,7 @@ func (a proposer) recommendFront(ctx context.Context, p *optimizer.Problem, stat
 	}
 	memory := readMemory(state, options.NumParams(encoding))
 	e := expecting{proposer: a, encoding: encoding, options: options, candidates: candidates}
-	var objectives, limits []*expectation
+	var objectives, limits []*Expectation
 	for k := range p.Objectives {
 		objectives = append(objectives, e.of(ctx, p.Alone(k), kept(memory.Several, k, len(p.Objectives))))
 	}
@@ -67,21 +61,22 @@ type expecting struct {
 	encoding   *optimizer.Encoding
 	options    surrogate.Options
 	candidates []int
+	always     bool // fit a model also if evaluations are known to be free of noise
 }
 
 // of returns what is expected of the outcomes of p at each candidate: by a model or, if evaluations
 // are known to be free of noise, the values. It is nil if no model can be fitted.
-func (e expecting) of(ctx context.Context, p *optimizer.Problem, warm *gp.Hyperparameters) *expectation {
+func (e expecting) of(ctx context.Context, p *optimizer.Problem, warm *gp.Hyperparameters) *Expectation {
 	d := surrogate.Observe(p, e.encoding, e.options)
 	exact := e.proposer.options.Noise.exact(d, e.encoding)
 	x := mat.NewDense(len(e.candidates), e.encoding.Dim(), nil)
 	for row, i := range e.candidates {
 		x.SetRow(row, e.encoding.Encode(p.Observations[i].Point))
 	}
-	out := &expectation{mean: make([]float64, len(e.candidates)), sd: make([]float64, len(e.candidates))}
+	out := &Expectation{Mean: make([]float64, len(e.candidates)), SD: make([]float64, len(e.candidates))}
 	var m *surrogate.Model
-	mean, variance := out.mean, out.sd
-	if exact < 1 {
+	mean, variance := out.Mean, out.SD
+	if exact < 1 || e.always {
 		var err error
 		m, err = surrogate.Fit(ctx, d, e.options, warm, optimizer.NewRand(p.Seed, len(p.Observations)))
 		if err != nil {
@@ -89,27 +84,25 @@ func (e expecting) of(ctx context.Context, p *optimizer.Problem, warm *gp.Hyperp
 		}
 		mean, variance = m.GP.Posterior(x)
 	}
+	out.Model = m
 	for row, i := range e.candidates {
 		value := p.Observations[i].Values.First()
 		expected, spread := value, 0.0
 		if m != nil {
 			expected, spread = m.Data.Moments(mean[row], variance[row])
 		}
-		out.mean[row], out.sd[row] = exact*value+(1-exact)*expected, mixtureSD(exact, value, expected, spread)
+		out.Mean[row], out.SD[row] = exact*value+(1-exact)*expected, mixtureSD(exact, value, expected, spread)
 	}
 	return out
 }
 
 // front returns the recommendation from what is expected of each objective and of the excess over
 // each limit.
-func (e expecting) front(p *optimizer.Problem, objectives, limits []*expectation) *optimizer.Recommendation {
+func (e expecting) front(p *optimizer.Problem, objectives, limits []*Expectation) *optimizer.Recommendation {
 	var likely []int // rows
+	outlook := Outlook{Limits: limits}
 	for row := range e.candidates {
-		chance := 1.0
-		for _, l := range limits {
-			chance *= l.within(row)
-		}
-		if chance >= evenOdds {
+		if outlook.Within(row, -1) >= evenOdds {
 			likely = append(likely, row)
 		}
 	}
@@ -124,8 +117,8 @@ func (e expecting) front(p *optimizer.Problem, objectives, limits []*expectation
 		i := e.candidates[row]
 		x := optimizer.Expected{Trial: p.Observations[i].Trial}
 		for _, o := range objectives {
-			if loop.Finite(o.mean[row]) != nil && loop.Finite(o.sd[row]) != nil {
-				x.Means, x.SDs = append(x.Means, o.mean[row]), append(x.SDs, o.sd[row])
+			if loop.Finite(o.Mean[row]) != nil && loop.Finite(o.SD[row]) != nil {
+				x.Means, x.SDs = append(x.Means, o.Mean[row]), append(x.SDs, o.SD[row])
 			}
 		}
 		if len(x.Means) == len(objectives) {
@@ -133,15 +126,4 @@ func (e expecting) front(p *optimizer.Problem, objectives, limits []*expectation
 		}
 	}
 	return p.RecommendFront(observations, of)
-}
-
-// within returns the probability that an excess over a limit, in a row, is at most 0.
-func (l *expectation) within(row int) float64 {
-	if l.sd[row] == 0 {
-		if l.mean[row] <= 0 {
-			return 1
-		}
-		return 0
-	}
-	return math.Exp(acquisition.LogPI(l.mean[row], l.sd[row], 0))
 }
