@@ -25,6 +25,11 @@ const exactFront = 3
 // extent they spent their points on its ends.
 const beyondNadir = 0.3
 
+// narrowFront is the share of the extent of all means below which a front is narrow in an
+// objective. It is often only one end of the whole front then. With a reference beside it,
+// searches of ZDT2 never left this end.
+const narrowFront = 0.1
+
 // proposeSeveral is Propose for several objectives.
 func (o proposer) proposeSeveral(ctx context.Context, r *optimizer.Request, memory *memory) ([]optimizer.Suggestion, optimizer.State, error) {
 	if len(r.Objectives) > exactFront {
@@ -123,8 +128,8 @@ func front(r *optimizer.Request, problems []*optimizer.Problem, models []*surrog
 }
 
 // reference returns the reference point: what is given, otherwise a little beyond the worst
-// values on the front of the means. Of a front that is a single point, the extent is that
-// of all means.
+// values on the front of the means. Of an objective in which the front is narrow, the extent
+// is that of all means.
 func reference(means [][]float64, given []*float64) []float64 {
 	var best [][]float64
 	for _, i := range pareto.Front(means) {
@@ -134,8 +139,7 @@ func reference(means [][]float64, given []*float64) []float64 {
 	for k := range at {
 		low, high := extent(best, k)
 		width := high - low
-		if width == 0 {
-			least, most := extent(means, k)
+		if least, most := extent(means, k); width < narrowFront*(most-least) {
 			width = most - least
 		}
 		if at[k] = high + beyondNadir*width; width == 0 {

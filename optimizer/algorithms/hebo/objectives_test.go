@@ -79,6 +79,20 @@ func TestFrontWithoutReferences(t *testing.T) {
 	}
 }
 
+// The front of ZDT2 bends such that the first points on it are those with a first objective of
+// almost 0. The search leaves them.
+func TestFrontIsLeftWhereItIsNarrow(t *testing.T) {
+	f := vector(t, "zdt2-6")
+	got := missing(t, New(DefaultOptions()), f, 48, func(p *optimizer.Problem) {
+		for k := range p.Objectives {
+			p.Objectives[k].Reference = nil
+		}
+	})
+	if end := 10 + 1.0/3; got > end/10 { // what is missing with the end of the front alone
+		t.Errorf("%.3g of the hypervolume are missing, with one end of the front %.3g", got, end)
+	}
+}
+
 func vector(t *testing.T, name string) testfunc.Vector {
 	t.Helper()
 	all := testfunc.Vectors()
@@ -98,7 +112,8 @@ func TestReferencePoint(t *testing.T) {
 	}{
 		{[][]float64{{0, 1}, {1, 0}, {2, 2}}, []*float64{nil, nil}, []float64{1.3, 1.3}},
 		{[][]float64{{0, 1}, {1, 0}, {2, 2}}, []*float64{nil, &given}, []float64{1.3, 7}},
-		{[][]float64{{0, 0}, {2, 1}}, []*float64{nil, nil}, []float64{0.6, 0.3}}, // a front of one point
+		{[][]float64{{0, 0}, {2, 1}}, []*float64{nil, nil}, []float64{0.6, 0.3}},                   // a front of one point
+		{[][]float64{{0, 1}, {0.01, 0}, {2, 2}}, []*float64{nil, nil}, []float64{0.01 + 0.6, 1.3}}, // narrow in the first
 		{[][]float64{{4, 5}}, []*float64{nil, nil}, []float64{4.3, 5.3}},
 	} {
 		got := reference(c.means, c.given)
