@@ -13,7 +13,7 @@ import (
 func TestProblemOfObjectivesAndLimits(t *testing.T) {
 	s := &study.Study{Spec: study.Spec{
 		Several:    []study.Objective{{Metric: "error", Direction: study.Minimize}, {Metric: "recall", Direction: study.Maximize}},
-		Limits:     []study.Limit{{Metric: "mb", Max: new(512.0)}, {Metric: "recall", Min: new(0.9)}},
+		Limits:     []study.Limit{{Metric: "mb", Max: new(512.0)}, {Metric: "recall", Min: new(1.0)}},
 		Parameters: []study.Parameter{{Name: "x", Type: study.Float, Min: new(0.0), Max: new(1.0)}},
 	}}
 	trial := &record.Trial{
@@ -25,7 +25,7 @@ func TestProblemOfObjectivesAndLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := p.Observations[0]
-	if len(p.Objectives) != 2 || len(p.Limits) != 2 || !slices.Equal(o.Values, study.Values{0.25, 0.75}) || !slices.Equal(o.Excess, []float64{88, 0.9 - 0.75}) {
+	if len(p.Objectives) != 2 || len(p.Limits) != 2 || !slices.Equal(o.Values, study.Values{0.25, 0.75}) || !slices.Equal(o.Excess, []float64{88, 0.25}) {
 		t.Errorf("%d objectives, %d limits and %+v", len(p.Objectives), len(p.Limits), o)
 	}
 }
