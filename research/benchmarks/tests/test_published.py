@@ -14,12 +14,12 @@ class PublishedTest(unittest.TestCase):
     def setUp(self):
         self.document = publish.published()
 
-    def made(self, name, scale):
+    def made(self, name, scale, at=(48, 128)):
         runs = results.load(os.path.join(BENCHMARKS, "runs", name))
-        return publish.sections(*publish.comparisons(runs, scale(runs), mixed=True), [48, 128])
+        return publish.sections(*publish.comparisons(runs, scale(runs), mixed=True), at)
 
-    def holds(self, name, scale, tables, prefix=""):
-        made, places = self.made(name, scale), publish.places(self.document)
+    def holds(self, name, scale, tables, prefix="", at=(48, 128)):
+        made, places = self.made(name, scale, at), publish.places(self.document)
         self.assertLessEqual(set(tables), set(made))
         for table in (t for t in made if prefix + t in places):
             self.assertEqual(made[table], places[prefix + table], f"{prefix}{table} of {name}")
@@ -50,6 +50,9 @@ class PublishedTest(unittest.TestCase):
         kept = [results.load(os.path.join(BENCHMARKS, "runs", f"{name}.jsonl.xz")) for name in ("noise", "diagnoses")]
         for name, lines in diagnoses.tables(*kept).items():
             self.assertEqual("\n".join(lines), publish.places(self.document)[name], name)
+
+    def test_hebo_one_at_a_time(self):
+        self.holds("hebo-sequential.jsonl.xz", self.published, ("scores-sequential",), "hebo-", at=(24, 48))
 
     def test_the_scale_of_hebo_s_paper(self):
         scale = self.published(None)
