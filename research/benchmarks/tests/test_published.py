@@ -2,6 +2,7 @@ import os
 import unittest
 
 import methods
+import pairs
 
 from fantasia_bench import diagnoses, early, equation, publish, report, results, score
 
@@ -68,6 +69,11 @@ class PublishedTest(unittest.TestCase):
         made = methods.paper_hebo(methods.read([os.path.join(BENCHMARKS, "runs", "paper-hebo.jsonl.xz")]))
         for name, lines in made.items():
             self.assertEqual("\n".join(lines), publish.places(self.document)[name], name)
+
+    def test_two_objectives_and_limits(self):
+        made = pairs.sections(pairs.read([os.path.join(BENCHMARKS, "runs", "pairs.jsonl.xz")]))
+        for name, table in made.items():
+            self.assertEqual(table, publish.places(self.document)[name], name)
 
 
 if __name__ == "__main__":
