@@ -30,13 +30,17 @@ help-all: help ## List also the targets of internal/test, deploy and research
 	@awk -F ':.*## ' '/^##@ / {print substr($$0, 5)} /^[a-z][a-z0-9-]*:.*## / {printf "  %-20s %s\n", $$1, $$2}' $(ROOMS:%=%/Makefile)
 
 .PHONY: run
-run: build examples/digits/digits ## Tune a network on handwritten digits, eight trials at once (about a minute)
+run: bin/fantasia examples/digits/digits ## Tune a network on handwritten digits, eight trials at once (about a minute)
 	bin/fantasia run examples/digits/study.yaml
 
 ##@ Build
 .PHONY: build
 build: ## Build bin/fantasia, bin/coordinator, bin/worker and bin/kubeworker as static programs
 	CGO_ENABLED=0 $(GO) build -tags grpcnotrace -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/...
+
+.PHONY: bin/fantasia
+bin/fantasia:
+	CGO_ENABLED=0 $(GO) build -tags grpcnotrace -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/fantasia
 
 .PHONY: examples/digits/digits
 examples/digits/digits:

@@ -32,8 +32,10 @@ func Load(spec record.Study, status record.Status, model record.Model, trials []
 	if status.Trials > len(trials) {
 		return nil, Output{}, fmt.Errorf("study %s: the ledger holds %d trials, but the status says %d", spec.ID, len(trials), status.Trials)
 	}
-	trials = slices.Clone(trials)
-	slices.SortFunc(trials, func(a, b record.Trial) int { return cmp.Compare(a.Number, b.Number) })
+	byNumber := func(a, b record.Trial) int { return cmp.Compare(a.Number, b.Number) }
+	if !slices.IsSortedFunc(trials, byNumber) { // the ledger's are
+		trials = slices.SortedFunc(slices.Values(trials), byNumber)
+	}
 	for i := range trials {
 		if err := e.loadTrial(i+1, trials[i]); err != nil {
 			return nil, Output{}, fmt.Errorf("study %s: %w", spec.ID, err)

@@ -1,7 +1,6 @@
 package display
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -46,11 +45,23 @@ func WriteFiles(dir string, r *local.Result) error {
 	if err != nil {
 		return fmt.Errorf("encode the result: %w", err)
 	}
-	var trials bytes.Buffer
-	if err := export.Of(&r.Study.Definition.Spec, viewed(r)).CSV(&trials); err != nil {
+	return errors.Join(write(dir, ResultFile, append(result, '\n')), writeTrials(dir, r))
+}
+
+// writeTrials writes the table of trials line by line: it may be large.
+func writeTrials(dir string, r *local.Result) error {
+	file, err := renameio.NewPendingFile(filepath.Join(dir, TrialsFile), renameio.WithPermissions(0o644))
+	if err != nil {
+		return fmt.Errorf("write %s: %w", TrialsFile, err)
+	}
+	defer func() { _ = file.Cleanup() }() // does nothing after CloseAtomicallyReplace
+	if err := export.Of(&r.Study.Definition.Spec, viewed(r)).CSV(file); err != nil {
 		return err
 	}
-	return errors.Join(write(dir, ResultFile, append(result, '\n')), write(dir, TrialsFile, trials.Bytes()))
+	if err := file.CloseAtomicallyReplace(); err != nil {
+		return fmt.Errorf("write %s: %w", TrialsFile, err)
+	}
+	return nil
 }
 
 // reportTimeout bounds the time in which the model of a report is fitted. Without it, the

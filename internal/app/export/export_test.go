@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -153,5 +154,28 @@ func TestSpreadsheet(t *testing.T) {
 				t.Errorf("%q is %q, want %q and -1.5", texts[k], got, want)
 			}
 		}
+	}
+}
+
+// A table keeps no rows, so that one of very many trials takes no memory beside them.
+func TestTableTakesNoMemory(t *testing.T) {
+	spec := &study.Spec{Parameters: []study.Parameter{{Name: "x", Type: study.Float}}}
+	allocated := func(trials int) uint64 {
+		list := make([]view.Trial, trials)
+		for i := range list {
+			list[i] = view.Trial{Trial: i + 1, Parameters: map[string]any{"x": 0.5}, Metrics: map[string]float64{"loss": 1}}
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		table := export.Of(spec, list)
+		runtime.ReadMemStats(&after)
+		if err := table.CSV(io.Discard); err != nil {
+			t.Fatal(err)
+		}
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	const room = 64 << 10 // for what the runtime and other goroutines allocate meanwhile
+	if few, many := allocated(10), allocated(10_000); many > few+room {
+		t.Errorf("the table of 10,000 trials allocates %d bytes, that of 10 trials %d", many, few)
 	}
 }

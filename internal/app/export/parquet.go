@@ -15,10 +15,10 @@ import (
 func (t *Table) Parquet(w io.Writer) error {
 	schema := parquet.NewSchema("trials", order(t.columns))
 	out := parquet.NewWriter(w, schema, parquet.Compression(&parquet.Zstd), parquet.CreatedBy("fantasia", "", ""))
-	rows := make([]parquet.Row, len(t.rows))
-	for r, cells := range t.rows {
-		rows[r] = make(parquet.Row, len(cells))
-		for i, v := range cells {
+	row := make(parquet.Row, len(t.columns))
+	var err error
+	for k := range t.trials {
+		for i, v := range t.row(&t.trials[k]) {
 			if at, ok := v.(time.Time); ok {
 				v = at.UnixMilli()
 			}
@@ -26,10 +26,12 @@ func (t *Table) Parquet(w io.Writer) error {
 			if v == nil {
 				present = 0
 			}
-			rows[r][i] = parquet.ValueOf(v).Level(0, present, i)
+			row[i] = parquet.ValueOf(v).Level(0, present, i)
+		}
+		if _, err = out.WriteRows([]parquet.Row{row}); err != nil {
+			break
 		}
 	}
-	_, err := out.WriteRows(rows)
 	if err = errors.Join(err, out.Close()); err != nil {
 		return fmt.Errorf("write trials as Parquet: %w", err)
 	}

@@ -30,11 +30,16 @@ type column struct {
 	kind kind
 }
 
-// Table is the trials of a study, a row each, in their order.
+// Table is the trials of a study, a row each, in their order. A row is made when it is written, so a
+// table takes no memory beside its trials.
 type Table struct {
 	columns []column
-	// rows have a cell for each column: nil, or the Go type of the column's kind.
-	rows [][]any
+	spec    *study.Spec
+	trials  []view.Trial
+	// metrics, labels and attributes are those that any trial has; placed and noted say that one has a
+	// place or a note.
+	metrics, labels, attributes []string
+	placed, noted               bool
 }
 
 // fixed are the columns that each study has. Those of where trials ran, of limits, of several objectives, and of its metrics,
@@ -44,15 +49,19 @@ var fixed = []column{
 	{"seconds", number}, {"created", instant}, {"started", instant}, {"ended", instant}, {"failure", text}, {"message", text},
 }
 
-// Of makes the table of a study's trials.
+// Of makes the table of a study's trials, which MUST NOT change while it is written.
 func Of(spec *study.Spec, trials []view.Trial) *Table {
-	metrics := keys(trials, func(t *view.Trial) map[string]float64 { return t.Metrics })
-	labels := keys(trials, func(t *view.Trial) map[string]string { return t.Labels })
-	attributes := keys(trials, func(t *view.Trial) map[string]any { return t.Attributes })
-	noted := slices.ContainsFunc(trials, func(t view.Trial) bool { return t.Note != "" })
-	placed := slices.ContainsFunc(trials, func(t view.Trial) bool { return t.Site != messaging.Site{} })
-	t := &Table{columns: slices.Clone(fixed)}
-	if placed {
+	t := &Table{
+		columns: slices.Clone(fixed), spec: spec, trials: trials,
+		metrics:    keys(trials, func(t *view.Trial) map[string]float64 { return t.Metrics }),
+		labels:     keys(trials, func(t *view.Trial) map[string]string { return t.Labels }),
+		attributes: keys(trials, func(t *view.Trial) map[string]any { return t.Attributes }),
+	}
+	for i := range trials {
+		t.placed = t.placed || trials[i].Site != messaging.Site{}
+		t.noted = t.noted || trials[i].Note != ""
+	}
+	if t.placed {
 		t.columns = append(t.columns, column{"job", text}, column{"node", text}, column{"devices", text})
 	}
 	if len(spec.Limits) > 0 {
@@ -61,52 +70,54 @@ func Of(spec *study.Spec, trials []view.Trial) *Table {
 	for _, o := range spec.Several {
 		t.columns = append(t.columns, column{"value:" + o.Metric, number})
 	}
-	for _, m := range metrics {
+	for _, m := range t.metrics {
 		t.columns = append(t.columns, column{"metric:" + m, number})
 	}
 	for i := range spec.Parameters {
 		t.columns = append(t.columns, column{"parameter:" + spec.Parameters[i].Name, kindOf(&spec.Parameters[i])})
 	}
-	for _, key := range labels {
+	for _, key := range t.labels {
 		t.columns = append(t.columns, column{"label:" + key, text})
 	}
-	for _, key := range attributes {
+	for _, key := range t.attributes {
 		t.columns = append(t.columns, column{"attribute:" + key, text})
 	}
-	if noted {
+	if t.noted {
 		t.columns = append(t.columns, column{"note", text})
 	}
-	for i := range trials {
-		row := describe(&trials[i])
-		if placed {
-			row = append(row, filled(trials[i].Job), filled(trials[i].Node), filled(trials[i].Devices))
-		}
-		if len(spec.Limits) > 0 {
-			trial := trials[i]
-			trial.Mark(spec)
-			row = append(row, filled(strings.Join(trial.Exceeded, ", ")))
-		}
-		for k := range spec.Several {
-			row = append(row, indexed(trials[i].Values, k))
-		}
-		for _, m := range metrics {
-			row = append(row, cell(trials[i].Metrics, m))
-		}
-		for k := range spec.Parameters {
-			row = append(row, typed(t.columns[len(row)].kind, cell(trials[i].Parameters, spec.Parameters[k].Name)))
-		}
-		for _, key := range labels {
-			row = append(row, cell(trials[i].Labels, key))
-		}
-		for _, key := range attributes {
-			row = append(row, asJSON(trials[i].Attributes, key))
-		}
-		if noted {
-			row = append(row, filled(trials[i].Note))
-		}
-		t.rows = append(t.rows, row)
-	}
 	return t
+}
+
+// row returns a cell for each column: nil, or the Go type of the column's kind.
+func (t *Table) row(trial *view.Trial) []any {
+	row := describe(trial)
+	if t.placed {
+		row = append(row, filled(trial.Job), filled(trial.Node), filled(trial.Devices))
+	}
+	if len(t.spec.Limits) > 0 {
+		marked := *trial
+		marked.Mark(t.spec)
+		row = append(row, filled(strings.Join(marked.Exceeded, ", ")))
+	}
+	for k := range t.spec.Several {
+		row = append(row, indexed(trial.Values, k))
+	}
+	for _, m := range t.metrics {
+		row = append(row, cell(trial.Metrics, m))
+	}
+	for k := range t.spec.Parameters {
+		row = append(row, typed(t.columns[len(row)].kind, cell(trial.Parameters, t.spec.Parameters[k].Name)))
+	}
+	for _, key := range t.labels {
+		row = append(row, cell(trial.Labels, key))
+	}
+	for _, key := range t.attributes {
+		row = append(row, asJSON(trial.Attributes, key))
+	}
+	if t.noted {
+		row = append(row, filled(trial.Note))
+	}
+	return row
 }
 
 // keys returns the keys that a map of any trial has, in their order.

@@ -39,24 +39,28 @@ func escaped(text string) string {
 }
 
 func (t *Table) csv(w io.Writer, spreadsheet bool) error {
-	records := make([][]string, 1+len(t.rows))
-	for _, c := range t.columns {
-		records[0] = append(records[0], c.name)
+	out := csv.NewWriter(w)
+	record := make([]string, len(t.columns))
+	for i, c := range t.columns {
+		record[i] = c.name
 	}
-	for r, row := range t.rows {
-		records[1+r] = make([]string, len(row))
-		for i, v := range row {
+	_ = out.Write(record) // Error has the first error
+	for k := range t.trials {
+		for i, v := range t.row(&t.trials[k]) {
+			record[i] = ""
 			if at, ok := v.(time.Time); ok {
-				records[1+r][i] = at.Format(timeLayout)
+				record[i] = at.Format(timeLayout)
 			} else if v != nil {
-				records[1+r][i] = study.Format(v)
+				record[i] = study.Format(v)
 			}
 			if spreadsheet && t.columns[i].kind == text {
-				records[1+r][i] = escaped(records[1+r][i])
+				record[i] = escaped(record[i])
 			}
 		}
+		_ = out.Write(record)
 	}
-	if err := csv.NewWriter(w).WriteAll(records); err != nil {
+	out.Flush()
+	if err := out.Error(); err != nil {
 		return fmt.Errorf("write trials as CSV: %w", err)
 	}
 	return nil
@@ -74,9 +78,9 @@ func (t *Table) JSONLines(w io.Writer) error {
 		keys[i] = key
 	}
 	var line bytes.Buffer
-	for _, row := range t.rows {
+	for k := range t.trials {
 		line.Reset()
-		for i, v := range row {
+		for i, v := range t.row(&t.trials[k]) {
 			if at, ok := v.(time.Time); ok {
 				v = at.Format(timeLayout)
 			}

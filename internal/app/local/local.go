@@ -42,6 +42,8 @@ const (
 	closeTimeout = 20 * time.Second
 	// startTimeout limits the start of etcd, NATS and the coordinator.
 	startTimeout = 60 * time.Second
+	// resultTimeout limits reading the results: a slow machine takes a minute for 50,000 trials.
+	resultTimeout = 10 * time.Minute
 	// obstacleTimeout limits the question why a start has failed.
 	obstacleTimeout = 2 * time.Second
 	workerName      = "local"
@@ -67,6 +69,8 @@ type Options struct {
 	Level slog.Level
 	// Progress is called a few times a second, from one goroutine; nil disables it.
 	Progress func(coordinator.Progress)
+	// Ended is called when the study has ended or is interrupted, before its results are read; it may be nil.
+	Ended func()
 	// UI is where the dashboard is served while the study runs; nil serves none. Run closes
 	// it.
 	UI net.Listener

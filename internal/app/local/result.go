@@ -1,13 +1,16 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study/space/celspace"
@@ -15,7 +18,10 @@ import (
 
 // result reads the study from the ledger.
 func (n *node) result(ctx context.Context, id string) (*Result, error) {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	if n.o.Ended != nil {
+		n.o.Ended()
+	}
+	ctx, cancel := context.WithTimeout(ctx, resultTimeout)
 	defer cancel()
 	r, e, err := n.load(ctx, id)
 	if err != nil {
@@ -59,15 +65,21 @@ func (n *node) load(ctx context.Context, id string) (*Result, *engine.Engine, er
 
 // resultOf returns what the records of a study hold, without a recommendation.
 func resultOf(stored *ledger.Records) (*Result, *engine.Engine, error) {
-	e, _, err := engine.Load(stored.Study, stored.Status, stored.Model, stored.Trials, nil, engine.Settings{Space: celspace.Of}, time.Now())
+	e, changed, err := engine.Load(stored.Study, stored.Status, stored.Model, stored.Trials, nil, engine.Settings{Space: celspace.Of}, time.Now())
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the results: %w: %w", ledger.ErrCorrupt, err)
 	}
 	r := &Result{Study: stored.Study, Status: stored.Status}
-	for i := range stored.Trials {
-		if t, ok := e.Trial(stored.Trials[i].Number); ok {
-			r.Trials = append(r.Trials, t)
-		}
+	r.Trials = stored.Trials // the engine's copies would take as much memory again
+	if len(changed.Trials) > 0 {
+		r.Trials = slices.Clone(r.Trials)
+	}
+	byNumber := func(a, b record.Trial) int { return cmp.Compare(a.Number, b.Number) }
+	if !slices.IsSortedFunc(r.Trials, byNumber) {
+		r.Trials = slices.SortedFunc(slices.Values(r.Trials), byNumber)
+	}
+	for i := range changed.Trials { // the engine has checked that the numbers have no gap
+		r.Trials[changed.Trials[i].Number-1] = changed.Trials[i]
 	}
 	if best, ok := e.Best(); ok {
 		r.Best = &best
