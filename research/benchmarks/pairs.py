@@ -11,7 +11,7 @@ A run is 128 evaluations, eight at once: in mode `batch` as 16 batches, in mode 
 NASBench201:cifar10:latency has the loss and the latency of this table as objectives, and HPOBench:car:limit its loss alone,
 with a limit on the training time: the 25th percentile of the table. An evaluation is one of the table's repetitions, which has
 both values and the duration: the same for all tuners, by seed, point and how often the point was evaluated. The functions
-have five parameters in -5 to 5 and no noise; their durations are lognormal.
+have no noise, and five parameters in -5 to 5 (-100 to 100 in COCO); their durations are lognormal.
 
 What is missing of two objectives is the part of the exact front's hypervolume that the evaluated points lack, by the means of
 their repetitions, in percent. The hypervolume is measured from the worst values on the exact front plus a tenth of its extent.
