@@ -11,7 +11,8 @@ import (
 func (o *Observation) Within() bool { return o.Outcome == OutcomeCompleted && study.Within(o.Excess) }
 
 // Bounded returns the problem of one of the limits: the value to minimise is the excess over
-// it. An excess that is not known counts as outside.
+// it. Of completed evaluations, an excess that is not known counts as outside. Others count as
+// completed if their excess was known early.
 func (p *Problem) Bounded(limit int) *Problem {
 	unknown := p.unknownExcess(limit)
 	return p.single(study.Minimize, func(i int) float64 {
@@ -19,6 +20,11 @@ func (p *Problem) Bounded(limit int) *Problem {
 			return e
 		}
 		return unknown
+	}, func(o *Observation) float64 {
+		if o.Excess == nil {
+			return math.NaN()
+		}
+		return o.Excess[limit]
 	})
 }
 

@@ -64,8 +64,12 @@ type Observation struct {
 	// OutcomePruned have any.
 	Values study.Values
 	// Excess is by how much a completed evaluation is outside of each of the problem's
-	// limits, in the metric's unit: 0 or less within a limit, and NaN if it is not known.
+	// limits, in the metric's unit: 0 or less within a limit, and NaN if it is not known. An
+	// evaluation that did not complete has that of limits whose metrics were known early, or nil.
 	Excess []float64
+	// Early are the values of objectives that were known early, of an evaluation that did not
+	// complete, among NaN for the others; nil if there are none.
+	Early study.Values
 	// Step is the step at which a pruned evaluation was stopped.
 	Step int64
 }
@@ -108,32 +112,6 @@ type Problem struct {
 	// Taken are further points of a finite space that must not be suggested: they were
 	// evaluated, but at another fidelity than the observations.
 	Taken []study.Point
-}
-
-// Alone returns the problem of one of several objectives.
-func (p *Problem) Alone(objective int) *Problem {
-	return p.single(p.Objectives[objective].Direction, func(i int) float64 { return p.Observations[i].Values[objective] })
-}
-
-// Scalar returns the problem of minimising one value in place of several objectives:
-// value returns that of the i-th observation, which completed.
-func (p *Problem) Scalar(value func(i int) float64) *Problem { return p.single(study.Minimize, value) }
-
-// single returns the problem of one value for each completed observation. Pruned ones are
-// left out, since their values may be missing.
-func (p *Problem) single(direction study.Direction, value func(i int) float64) *Problem {
-	one := *p
-	one.Objectives, one.Direction, one.Observations = nil, direction, nil
-	for i, o := range p.Observations {
-		switch o.Outcome {
-		case OutcomePruned:
-			continue
-		case OutcomeCompleted:
-			o.Values = study.Values{value(i)}
-		}
-		one.Observations = append(one.Observations, o)
-	}
-	return &one
 }
 
 // Best returns the completed observation within all limits with the best value, the first of equal

@@ -8,7 +8,7 @@ import (
 
 // Compatible returns the differences that prevent a changed study from continuing with
 // the state of the old one; none if it can. These fields must not change: the study's
-// name, each objective's metric, direction and take, the names, types, scales, steps,
+// name, each objective's metric, direction, take and early, the names, types, scales, steps,
 // conditions and order of the parameters, the
 // constraints, the algorithm with its seed and settings, and the
 // command, Job and metrics, since they determine what is measured; and early stopping, whose
@@ -59,7 +59,7 @@ func (d *differ) compare(path string, old, new any) {
 	}
 }
 
-// objectives compares the metric, the direction and the take of each objective.
+// objectives compares the metric, the direction, take and early of each objective.
 func (d *differ) objectives(a, b *Spec) {
 	if len(a.Several) != len(b.Several) {
 		d.compare("spec.objectives", MetricNames(a.Objectives()), MetricNames(b.Objectives()))
@@ -74,6 +74,7 @@ func (d *differ) objectives(a, b *Spec) {
 		d.compare(path+".metric", o.Metric, new[i].Metric)
 		d.compare(path+".direction", o.Direction, new[i].Direction)
 		d.compare(path+".take", o.Take, new[i].Take)
+		d.compare(path+".early", o.Early, new[i].Early)
 	}
 }
 

@@ -14,6 +14,9 @@ type Limit struct {
 	Metric string   `json:"metric"`
 	Max    *float64 `json:"max,omitempty"`
 	Min    *float64 `json:"min,omitempty"`
+	// Early says that a value which is reported before a trial ends is the final one, so that it
+	// also counts of a trial that is stopped early or fails.
+	Early bool `json:"early,omitempty"`
 }
 
 // Excess returns by how much a value is outside of the limit, in the metric's unit: 0 or less

@@ -130,6 +130,9 @@ type Objective struct {
 	// Reference is the worst value of one of several objectives that is still of interest;
 	// nil means that it is not known.
 	Reference *float64 `json:"reference,omitempty"`
+	// Early says that a value which is reported before a trial ends is the final one, so that it
+	// also counts of a trial that is stopped early or fails. It is for one of several objectives.
+	Early bool `json:"early,omitempty"`
 }
 
 // FrontGoal ends a study of 2 to MaxVolume objectives, each of which has a reference.

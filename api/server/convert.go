@@ -75,7 +75,7 @@ func addFront(m *fantasiav1.Study, spec *study.Spec, f *record.Front) {
 func addLimits(m *fantasiav1.Study, spec *study.Spec, status *record.Status) {
 	tally := status.Limits
 	for i, l := range spec.Limits {
-		limit := &fantasiav1.Limit{Metric: l.Metric, Max: l.Max, Min: l.Min}
+		limit := &fantasiav1.Limit{Metric: l.Metric, Max: l.Max, Min: l.Min, Early: l.Early}
 		if tally != nil && i < len(tally.Each) {
 			limit.Met = int32(tally.Each[i].Met)
 		}
@@ -93,6 +93,7 @@ func toObjective(o *study.Objective) *fantasiav1.Objective {
 		Direction: fantasiav1.Direction(fantasiav1.Direction_value["DIRECTION_"+strings.ToUpper(string(o.Direction))]),
 		Goal:      o.Goal,
 		Reference: o.Reference,
+		Early:     o.Early,
 	}
 }
 

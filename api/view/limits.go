@@ -15,7 +15,7 @@ func Limited(s *fantasiav1.Study) *study.Spec {
 		spec.Several = append(spec.Several, objective(o))
 	}
 	for _, l := range s.GetLimits() {
-		spec.Limits = append(spec.Limits, study.Limit{Metric: l.GetMetric(), Max: l.Max, Min: l.Min})
+		spec.Limits = append(spec.Limits, study.Limit{Metric: l.GetMetric(), Max: l.Max, Min: l.Min, Early: l.GetEarly()})
 	}
 	return spec
 }

@@ -34,7 +34,7 @@ func FromStudy(s *fantasiav1.Study) Study {
 	}
 	for _, l := range s.GetLimits() {
 		within := int(s.GetWithinLimits())
-		v.Limits = append(v.Limits, Limit{study.Limit{Metric: l.GetMetric(), Max: l.Max, Min: l.Min}, int(l.GetMet())})
+		v.Limits = append(v.Limits, Limit{study.Limit{Metric: l.GetMetric(), Max: l.Max, Min: l.Min, Early: l.GetEarly()}, int(l.GetMet())})
 		v.WithinLimits, v.UnmetLimits = &within, s.GetUnmetLimits()
 	}
 	if b := s.GetBest(); b != nil {

@@ -168,6 +168,7 @@ func (e *Engine) lost(id messaging.AttemptID, reason string) {
 	limit := e.retries(study.AttemptLost, "")
 	a.State, a.Ended = study.AttemptLost, e.now
 	a.Failure = &messaging.Failure{Reason: messaging.ReasonLost, Message: clip(fmt.Sprintf("worker %s: %s", a.Worker, reason))}
+	e.keepEarly(t, nil, nil)
 	if e.pruned(t) {
 		return
 	}

@@ -351,6 +351,7 @@ func (e *Engine) amend(t *trial, raw study.Point) error {
 	}
 	e.tried.remove(t)
 	t.rec.Suggested, t.rec.Point, t.outside = t.rec.Asked(), point, false
+	t.rec.Metrics = nil // an earlier attempt has evaluated another point
 	e.tried.add(t)
 	e.touch(t)
 	return nil

@@ -46,6 +46,7 @@ func (e *Engine) measured(m *messaging.Measurement) {
 			return
 		}
 		e.curves.reported(t, e.now)
+		e.noteEarly(t, metrics)
 	}
 	// The rule is told too of values that a curve cannot hold.
 	if verdict := e.stopper.report(m); verdict.Stop {

@@ -107,6 +107,7 @@ func (e *Engine) prune(t *trial, m *messaging.Measurement, reason string) {
 	t.rec.Stopped = &record.Stopped{
 		Attempt: a.Number, Step: m.Step, Values: reachedAll(e.spec.Definition.Spec.Objectives(), t.curve, m), Reason: clip(reason), At: e.now,
 	}
+	e.keepEarly(t, nil, nil)
 	e.touch(t)
 	e.tellToStop(t, a)
 }

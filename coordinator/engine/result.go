@@ -115,6 +115,7 @@ func (e *Engine) answer(t *trial, a *record.Attempt, r *messaging.Result, as int
 	e.workers.succeeded(r.Worker)
 	e.evaluations.add(a, e.now)
 	if as.outcome == messaging.OutcomeInfeasible {
+		e.keepEarly(t, nil, r.Metrics)
 		e.endTrial(t, study.TrialInfeasible)
 	} else {
 		t.rec.Values, t.rec.Metrics = slices.Clone(r.Values), finiteMetrics(r.Metrics)
@@ -131,7 +132,7 @@ func (e *Engine) stopped(t *trial, a *record.Attempt, r *messaging.Result, as in
 	if len(r.Values) == len(e.spec.Definition.Spec.Objectives()) && allFinite(r.Values) {
 		t.rec.Values = slices.Clone(r.Values)
 	}
-	t.rec.Metrics = finiteMetrics(r.Metrics)
+	e.keepEarly(t, finiteMetrics(r.Metrics), r.Metrics)
 	e.pruned(t)
 	e.avoidFailing()
 }
@@ -139,6 +140,7 @@ func (e *Engine) stopped(t *trial, a *record.Attempt, r *messaging.Result, as in
 // setback applies a result without an answer to its open attempt.
 func (e *Engine) setback(t *trial, a *record.Attempt, r *messaging.Result, as interpreted) {
 	e.close(t, a, r, study.AttemptFailed, as)
+	e.keepEarly(t, nil, r.Metrics)
 	switch as.outcome {
 	case messaging.OutcomeFailed, messaging.OutcomeTimeout:
 		e.workers.failed(r.Worker)

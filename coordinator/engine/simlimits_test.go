@@ -7,8 +7,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -34,10 +36,10 @@ func (w *world) drawLimits() {
 func (w *world) someLimits() (list []study.Limit) {
 	level := func(from int) *float64 { v := float64(from+w.limits.IntN(4)) / 8; return &v }
 	if w.limits.IntN(5) > 0 {
-		list = append(list, study.Limit{Metric: "memory", Max: level(4)})
+		list = append(list, study.Limit{Metric: "memory", Max: level(4), Early: w.limits.IntN(2) == 0})
 	}
 	if w.limits.IntN(3) == 0 {
-		list = append(list, study.Limit{Metric: "memory", Min: level(0)})
+		list = append(list, study.Limit{Metric: "memory", Min: level(0), Early: w.limits.IntN(2) == 0})
 	}
 	if w.limits.IntN(3) == 0 {
 		list = append(list, study.Limit{Metric: w.objectives[0].Metric, Max: level(3)})
@@ -56,6 +58,15 @@ func (w *world) used(first float64) map[string]float64 {
 		memory = math.NaN()
 	}
 	return map[string]float64{"memory": memory}
+}
+
+// early returns the metrics of an attempt that did not complete, if the study has limits. Some have
+// none.
+func (w *world) early(id messaging.AttemptID) map[string]float64 {
+	if w.limits == nil || (id.Trial+id.Attempt)%3 == 0 {
+		return nil
+	}
+	return map[string]float64{"memory": float64((3*id.Trial+id.Attempt)%8) / 8}
 }
 
 // kept reports whether a trial's record has what used returns for its value.
@@ -123,6 +134,7 @@ func (c *checker) limited(e *Engine) {
 	for _, o := range e.Problem().Observations {
 		t := c.trials[o.Trial]
 		if t.State != study.TrialCompleted {
+			c.knownEarly(e, &t, o.Excess)
 			continue
 		}
 		var told []bool
@@ -135,10 +147,33 @@ func (c *checker) limited(e *Engine) {
 	}
 }
 
+// knownEarly: of a trial that did not complete, the optimiser is told the limits that are known
+// early, by a memory that the trial's record has.
+func (c *checker) knownEarly(e *Engine, t *record.Trial, excess []float64) {
+	var want []float64
+	for i, l := range e.spec.Definition.Spec.Limits {
+		memory, ok := t.Metrics[l.Metric]
+		if !l.Early || !ok {
+			continue
+		}
+		if want == nil {
+			want = slices.Repeat([]float64{math.NaN()}, len(e.spec.Definition.Spec.Limits))
+		}
+		if want[i] = memory; l.Max != nil {
+			want[i] -= *l.Max
+		} else {
+			want[i] = *l.Min - memory
+		}
+	}
+	if !cmp.Equal(want, excess, cmpopts.EquateNaNs()) {
+		c.fail("trial %d is %s with %v, and the optimiser is told that it is outside of the limits by %v, want %v", t.Number, t.State, t.Metrics, excess, want)
+	}
+}
+
 // TestSimulatorHasLimits checks that the schedules have studies with limits to look at, that their
 // limits change, and that some of their trials are within all limits and some are not.
 func TestSimulatorHasLimits(t *testing.T) {
-	var one, several, changed, within, outside int
+	var one, several, changed, within, outside, early int
 	for seed := uint64(1); seed <= 60; seed++ {
 		w := newWorld(seed, 0)
 		if w.limits == nil {
@@ -161,6 +196,9 @@ func TestSimulatorHasLimits(t *testing.T) {
 		for n := range w.led.trials {
 			var r record.Trial
 			if decode(w.led.trials[n], &r); r.State != study.TrialCompleted {
+				if spec.Definition.Spec.EarlyExcess(r.Metrics) != nil {
+					early++
+				}
 				continue
 			}
 			if isWithin(&spec.Definition.Spec, &r) {
@@ -170,8 +208,8 @@ func TestSimulatorHasLimits(t *testing.T) {
 			}
 		}
 	}
-	if one < 8 || several < 4 || changed < 4 || within < 40 || outside < 40 {
-		t.Errorf("%d studies with limits have one objective and %d several, %d changed their limits, %d trials are within and %d outside; want 8, 4, 4, 40 and 40",
-			one, several, changed, within, outside)
+	if one < 8 || several < 4 || changed < 4 || within < 40 || outside < 40 || early < 8 {
+		t.Errorf("%d studies with limits have one objective and %d several, %d changed their limits, %d trials are within and %d outside, and of %d others a limit is known; want 8, 4, 4, 40, 40 and 8",
+			one, several, changed, within, outside, early)
 	}
 }

@@ -259,9 +259,9 @@ func (s *simWorker) evaluated(id messaging.AttemptID) {
 	r := s.result(id, messaging.OutcomeCompleted)
 	switch {
 	case s.bad:
-		r.Outcome, r.Failure = messaging.OutcomeFailed, &messaging.Failure{Message: "bad worker"}
+		r.Outcome, r.Failure, r.Metrics = messaging.OutcomeFailed, &messaging.Failure{Message: "bad worker"}, w.early(id)
 	case w.chance(5):
-		r.Outcome = outcomes[w.rng.IntN(len(outcomes))]
+		r.Outcome, r.Metrics = outcomes[w.rng.IntN(len(outcomes))], w.early(id)
 	default:
 		value := w.rng.Float64()
 		if w.chance(20) {

@@ -243,6 +243,9 @@ func Observation(spec *study.Spec, t *record.Trial) (o optimizer.Observation, to
 	default:
 		return o, false
 	}
+	if t.State != study.TrialCompleted {
+		o.Excess, o.Early = spec.EarlyExcess(t.Metrics), spec.EarlyValues(t.Metrics)
+	}
 	return o, true
 }
 

@@ -245,7 +245,8 @@ type Trial struct {
 	// Cancelled is why a user has cancelled the trial; empty if none has.
 	Cancelled string `json:"cancelled,omitempty"`
 	// Values and Metrics come from the attempt that succeeded, or are what a pruned
-	// trial had reached.
+	// trial had reached. Any other trial has those metrics that the study calls early, as far
+	// as an attempt has reported them.
 	Values  study.Values       `json:"values,omitempty"`
 	Metrics map[string]float64 `json:"metrics,omitempty"`
 	// Checkpoint is the last reference to a checkpoint that any attempt reported.

@@ -260,8 +260,8 @@ func (p *player) limit(problem *optimizer.Problem) {
 	problem.Observations = slices.Clone(problem.Observations)
 	for i := range problem.Observations {
 		o := &problem.Observations[i]
-		if o.Outcome == optimizer.OutcomeCompleted {
-			o.Excess = then.Excess(o.Values, p.trials[o.Trial-1].Metrics)
+		if again, told := engine.Observation(&then, p.trials[o.Trial-1]); told {
+			o.Excess = again.Excess
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -173,6 +174,7 @@ func TestBadLinesChangeNothing(t *testing.T) {
 		{`{"tell": [{"trial": 1, "metrics": {"loss": "1"}}]}`, "tell.metrics: string is not accepted; want a number"},
 		{`{"tell": [{"trial": 1}]}`, "exactly one of"},
 		{`{"tell": [{"trial": 1, "failed": true, "infeasible": true}]}`, "exactly one of"},
+		{`{"tell": [{"trial": 1, "failed": true, "metrics": {"loss": 1}}]}`, `metric "loss" of an evaluation that has not completed: want exactly one of`},
 		{`{"tell": [{"metrics": {"loss": 1}}]}`, `either "trial" or "parameters"`},
 		{`{"tell": [{"trial": 1, "parameters": {"n": 1, "fast": true}, "failed": true}]}`, `either "trial" or "parameters"`},
 		{`{"tell": [{"parameters": {"n": 4, "fast": true}, "failed": true}]}`, "tell[0]: parameters: "},
@@ -317,4 +319,20 @@ func FuzzServe(f *testing.F) {
 			}
 		}
 	})
+}
+
+// An evaluation that failed may have what was known of it early.
+func TestTellKnownEarly(t *testing.T) {
+	spec := &study.Spec{
+		Several: []study.Objective{{Metric: "loss"}, {Metric: "size", Early: true}},
+		Limits:  []study.Limit{{Metric: "memory", Max: new(4.0)}, {Metric: "size", Max: new(8.0), Early: true}},
+	}
+	size := 9.0
+	o, err := tell{Failed: true, Metrics: map[string]*float64{"size": &size}}.observation(spec)
+	if err != nil || o.Outcome != optimizer.OutcomeFailed || len(o.Early) != 2 || o.Early[1] != 9 || len(o.Excess) != 2 || o.Excess[1] != 1 {
+		t.Errorf("got %+v, %v", o, err)
+	}
+	if o, err = (tell{Infeasible: true, Metrics: map[string]*float64{"size": nil}}).observation(spec); err != nil || o.Early != nil || o.Excess != nil {
+		t.Errorf("without a size got %+v, %v", o, err)
+	}
 }

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
+	"slices"
 	"sort"
 	"strings"
 
@@ -100,19 +102,13 @@ func accepted(t reflect.Type) string {
 
 // observation checks t's outcome; the caller sets Trial and Point.
 func (t tell) observation(spec *study.Spec) (optimizer.Observation, error) {
-	said := 0
-	for _, given := range []bool{t.Metrics != nil, t.Failed, t.Infeasible} {
-		if given {
-			said++
-		}
-	}
 	switch {
-	case said != 1:
+	case t.Failed && t.Infeasible || !t.Failed && !t.Infeasible && t.Metrics == nil:
 		return optimizer.Observation{}, errors.New(`want exactly one of "metrics", "failed": true and "infeasible": true`)
 	case t.Failed:
-		return optimizer.Observation{Outcome: optimizer.OutcomeFailed}, nil
+		return t.early(spec, optimizer.OutcomeFailed)
 	case t.Infeasible:
-		return optimizer.Observation{Outcome: optimizer.OutcomeInfeasible}, nil
+		return t.early(spec, optimizer.OutcomeInfeasible)
 	}
 	var values study.Values
 	for _, metric := range study.MetricNames(spec.Objectives()) {
@@ -136,6 +132,21 @@ func (t tell) observation(spec *study.Spec) (optimizer.Observation, error) {
 		}
 	}
 	return optimizer.Observation{Outcome: optimizer.OutcomeCompleted, Values: values, Excess: spec.Excess(values, limited)}, nil
+}
+
+// early returns the observation of an evaluation that did not complete. Metrics may have values
+// that were known before it ended.
+func (t tell) early(spec *study.Spec, outcome optimizer.Outcome) (optimizer.Observation, error) {
+	known, metrics := spec.EarlyMetrics(), map[string]float64{}
+	for _, metric := range slices.Sorted(maps.Keys(t.Metrics)) {
+		if !slices.Contains(known, metric) {
+			return optimizer.Observation{}, fmt.Errorf(`metric %q of an evaluation that has not completed: want exactly one of "metrics", "failed": true and "infeasible": true, or metrics of objectives and limits with early: true`, metric)
+		}
+		if value := t.Metrics[metric]; value != nil {
+			metrics[metric] = *value
+		}
+	}
+	return optimizer.Observation{Outcome: outcome, Excess: spec.EarlyExcess(metrics), Early: spec.EarlyValues(metrics)}, nil
 }
 
 func names(metrics map[string]*float64) string {

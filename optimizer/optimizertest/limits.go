@@ -28,7 +28,8 @@ func RunLimited(t *testing.T, create func() optimizer.Optimizer) {
 }
 
 // limited gives an optimiser's problems two limits: the mean of all coordinates is at most
-// largest, and the first is at least 0.2. The latter is not known of every fifth observation.
+// largest, and the first is at least 0.2. The latter is not known of every fifth observation, and
+// is known early of half of those that did not complete.
 type limited struct {
 	optimizer.Optimizer
 	largest float64
@@ -38,18 +39,21 @@ type limited struct {
 func (s *limited) Suggest(ctx context.Context, p *optimizer.Problem, state optimizer.State, n int, rng *rand.Rand) ([]optimizer.Suggestion, optimizer.State, error) {
 	more := *p
 	least := 0.2
-	more.Limits = []study.Limit{{Metric: "mean", Max: &s.largest}, {Metric: "first", Min: &least}}
+	more.Limits = []study.Limit{{Metric: "mean", Max: &s.largest}, {Metric: "first", Min: &least, Early: true}}
 	encoding := optimizer.NewEncoding(p.Space)
 	more.Observations = nil
 	for i, o := range p.Observations {
-		if o.Outcome == optimizer.OutcomeCompleted {
-			mean, first := 0.0, math.NaN()
-			for k, u := range encoding.Encode(o.Point) {
-				mean += u / float64(encoding.Dim())
-				if k == 0 && i%5 != 4 {
-					first = u
-				}
+		mean, first := 0.0, math.NaN()
+		for k, u := range encoding.Encode(o.Point) {
+			mean += u / float64(encoding.Dim())
+			if k == 0 && i%5 != 4 {
+				first = u
 			}
+		}
+		if o.Outcome != optimizer.OutcomeCompleted {
+			mean = math.NaN()
+		}
+		if o.Outcome == optimizer.OutcomeCompleted || i%2 == 0 {
 			o.Excess = []float64{more.Limits[0].Excess(mean), more.Limits[1].Excess(first)}
 		}
 		more.Observations = append(more.Observations, o)

@@ -3,7 +3,9 @@ package optimizertest
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -21,7 +23,8 @@ func RunSeveral(t *testing.T, create func() optimizer.Optimizer) {
 }
 
 // several gives the problems of an optimiser more objectives. The first is the problem's
-// own, the second is against it, and the others are distances to some places.
+// own, the second is against it, and the others are distances to some places. The second is known
+// early of half of the observations that did not complete.
 type several struct {
 	optimizer.Optimizer
 	objectives int
@@ -31,14 +34,18 @@ type several struct {
 func (s *several) Suggest(ctx context.Context, p *optimizer.Problem, state optimizer.State, n int, rng *rand.Rand) ([]optimizer.Suggestion, optimizer.State, error) {
 	more := *p
 	for k := range s.objectives {
-		objective := study.Objective{Metric: fmt.Sprintf("f%d", k+1), Direction: p.Direction}
+		objective := study.Objective{Metric: fmt.Sprintf("f%d", k+1), Direction: p.Direction, Early: k == 1}
 		more.Objectives = append(more.Objectives, objective)
 	}
 	encoding := optimizer.NewEncoding(p.Space)
 	more.Observations = nil
-	for _, o := range p.Observations {
+	for i, o := range p.Observations {
 		if len(o.Values) > 0 {
 			o.Values = s.values(o.Values.First(), encoding.Encode(o.Point))
+		}
+		if o.Outcome != optimizer.OutcomeCompleted && i%2 == 0 {
+			o.Early = study.Values(slices.Repeat([]float64{math.NaN()}, s.objectives))
+			o.Early[1] = float64(i % 7)
 		}
 		more.Observations = append(more.Observations, o)
 	}

@@ -23,6 +23,7 @@ func checkLimits(spec *study.Spec, r *check.Report, o *options) {
 		r.AddIf((l.Max == nil) == (l.Min == nil), at, "must have one of max and min; for both, write two limits of the metric")
 		checkFinite(r, at+".max", l.Max)
 		checkFinite(r, at+".min", l.Min)
+		checkEarly(r, at, spec, l.Early, l.Metric)
 		for k := range i {
 			before := &spec.Limits[k]
 			r.AddIf(l.Metric != "" && l.Metric == before.Metric && (l.Max == nil) == (before.Max == nil), at,
@@ -39,4 +40,18 @@ func checkLimits(spec *study.Spec, r *check.Report, o *options) {
 	_, known := o.algorithms[name]
 	r.AddIf(known && o.limited != nil && !slices.Contains(o.limited, name), "spec.algorithm.name",
 		"%s takes no limits: use %s", name, strings.Join(o.limited, ", "))
+}
+
+// checkEarly checks that a metric can be known before a trial ends.
+func checkEarly(r *check.Report, at string, spec *study.Spec, early bool, metric string) {
+	best := slices.ContainsFunc(spec.Several, func(o study.Objective) bool { return o.Metric == metric && o.Take == study.TakeBest })
+	switch at += ".early"; {
+	case !early || metric == "":
+	case len(spec.Several) == 0 && spec.Objective.Metric == metric:
+		r.Add(at, "is for a metric that is known before a trial ends, but %q is the study's only objective: leave early out", metric)
+	case spec.EarlyStopping != nil && spec.EarlyStopping.Metric == metric:
+		r.Add(at, "is for a metric that does not change while a trial runs, but earlyStopping compares reports of %q: leave early out", metric)
+	case best:
+		r.Add(at, "is for a metric that does not change while a trial runs, but take of %q is best: leave one of them out", metric)
+	}
 }

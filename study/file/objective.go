@@ -19,6 +19,7 @@ func completeObjectives(spec *study.Spec, r *check.Report) {
 		r.AddIf(spec.Goal != nil, "spec.goal", "is for several objectives: write the goal of a single one as objective.goal")
 		completeObjective(&spec.Objective, "spec.objective", r)
 		r.AddIf(spec.Objective.Reference != nil, "spec.objective.reference", "is for one of several objectives: leave it out")
+		r.AddIf(spec.Objective.Early, "spec.objective.early", "is for one of several objectives: leave it out")
 		return
 	case one:
 		r.Add("spec.objective", "cannot be combined with objectives: write all of them as objectives")
@@ -34,6 +35,7 @@ func completeObjectives(spec *study.Spec, r *check.Report) {
 		}
 		r.AddIf(o.Goal != nil, at+".goal", "is for a single objective: leave it out, or end the study by its hypervolume with spec.goal")
 		checkFinite(r, at+".reference", o.Reference)
+		checkEarly(r, at, spec, o.Early, o.Metric)
 		if o.Take != study.TakeBest {
 			continue
 		}

@@ -848,7 +848,10 @@ type Limit struct {
 	// The smallest value within the limit; unset if max is set.
 	Min *float64 `protobuf:"fixed64,3,opt,name=min,proto3,oneof" json:"min,omitempty"`
 	// How many completed trials are within this limit.
-	Met           int32 `protobuf:"varint,4,opt,name=met,proto3" json:"met,omitempty"`
+	Met int32 `protobuf:"varint,4,opt,name=met,proto3" json:"met,omitempty"`
+	// Whether the metric is known before a trial ends and then stays the same, so that it also
+	// counts of trials that are stopped early or fail.
+	Early         bool `protobuf:"varint,5,opt,name=early,proto3" json:"early,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -911,6 +914,13 @@ func (x *Limit) GetMet() int32 {
 	return 0
 }
 
+func (x *Limit) GetEarly() bool {
+	if x != nil {
+		return x.Early
+	}
+	return false
+}
+
 // Objective is a metric that a study optimises.
 type Objective struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -922,7 +932,10 @@ type Objective struct {
 	Goal *float64 `protobuf:"fixed64,3,opt,name=goal,proto3,oneof" json:"goal,omitempty"`
 	// The worst value of one of several objectives that is still of interest; unset if it is
 	// not known.
-	Reference     *float64 `protobuf:"fixed64,4,opt,name=reference,proto3,oneof" json:"reference,omitempty"`
+	Reference *float64 `protobuf:"fixed64,4,opt,name=reference,proto3,oneof" json:"reference,omitempty"`
+	// Whether the metric of one of several objectives is known before a trial ends and then stays
+	// the same, so that it also counts of trials that are stopped early or fail.
+	Early         bool `protobuf:"varint,5,opt,name=early,proto3" json:"early,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -983,6 +996,13 @@ func (x *Objective) GetReference() float64 {
 		return *x.Reference
 	}
 	return 0
+}
+
+func (x *Objective) GetEarly() bool {
+	if x != nil {
+		return x.Early
+	}
+	return false
 }
 
 // TrialCounts are the numbers of a study's trials by state.
@@ -6093,19 +6113,21 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\x05Front\x12\x12\n" +
 	"\x04size\x18\x01 \x01(\x05R\x04size\x12%\n" +
 	"\vhypervolume\x18\x02 \x01(\x01H\x00R\vhypervolume\x88\x01\x01B\x0e\n" +
-	"\f_hypervolume\"o\n" +
+	"\f_hypervolume\"\x85\x01\n" +
 	"\x05Limit\x12\x16\n" +
 	"\x06metric\x18\x01 \x01(\tR\x06metric\x12\x15\n" +
 	"\x03max\x18\x02 \x01(\x01H\x00R\x03max\x88\x01\x01\x12\x15\n" +
 	"\x03min\x18\x03 \x01(\x01H\x01R\x03min\x88\x01\x01\x12\x10\n" +
-	"\x03met\x18\x04 \x01(\x05R\x03metB\x06\n" +
+	"\x03met\x18\x04 \x01(\x05R\x03met\x12\x14\n" +
+	"\x05early\x18\x05 \x01(\bR\x05earlyB\x06\n" +
 	"\x04_maxB\x06\n" +
-	"\x04_min\"\xac\x01\n" +
+	"\x04_min\"\xc2\x01\n" +
 	"\tObjective\x12\x16\n" +
 	"\x06metric\x18\x01 \x01(\tR\x06metric\x124\n" +
 	"\tdirection\x18\x02 \x01(\x0e2\x16.fantasia.v1.DirectionR\tdirection\x12\x17\n" +
 	"\x04goal\x18\x03 \x01(\x01H\x00R\x04goal\x88\x01\x01\x12!\n" +
-	"\treference\x18\x04 \x01(\x01H\x01R\treference\x88\x01\x01B\a\n" +
+	"\treference\x18\x04 \x01(\x01H\x01R\treference\x88\x01\x01\x12\x14\n" +
+	"\x05early\x18\x05 \x01(\bR\x05earlyB\a\n" +
 	"\x05_goalB\f\n" +
 	"\n" +
 	"_reference\"\xfb\x01\n" +

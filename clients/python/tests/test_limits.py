@@ -158,3 +158,25 @@ def test_problems(storage: Path, limits: Any, message: str) -> None:
 def test_algorithms_that_take_no_limits(storage: Path) -> None:
     with pytest.raises(fantasia.SpaceError, match="algorithm: tpe takes no limits: use hebo, gp, nsga2"):
         create(storage, algorithm="tpe")
+
+
+def test_what_is_known_early_is_kept_of_failed_trials(storage: Path) -> None:
+    limit = Limit("memory", max=20, early=True)
+    study = create(
+        storage,
+        objectives={"error": "minimize", "size": fantasia.Objective("minimize", early=True)},
+        limits=[limit, Limit("recall", min=0.5)],
+    )
+    assert study.limits == [limit, Limit("recall", min=0.5)]
+    assert [o.early for o in study.objectives.values()] == [False, True]
+    trial = study.ask()
+    trial.report({"memory": 30, "recall": 0.9})
+    trial.report({"size": 3})
+    study.tell(trial, state=TrialState.FAILED)
+    assert study.trials[0].metrics == {"memory": 30, "size": 3}
+    study.update(limits=[Limit("memory", max=20)])
+    assert study.limits == [Limit("memory", max=20)]
+    with pytest.raises(fantasia.SpaceError, match=r"objectives\['error'\].early: expected False"):
+        create(
+            storage, name="one", objectives={"error": fantasia.Objective("minimize", early=True)}, limits=[]
+        )

@@ -29,7 +29,9 @@ func limitable(spec map[string]any) {
 // drawLimits draws the limits of a study; which is 0 for those at its beginning, and 1 for later ones.
 func (w *world) drawLimits(i, which int) (list []any) {
 	if w.draw("limit of memory", i, which) < 0.8 {
-		list = append(list, map[string]any{"metric": "memory", "max": math.Floor(4+4*w.draw("memory", i, which)) / 8})
+		list = append(list, map[string]any{
+			"metric": "memory", "max": math.Floor(4+4*w.draw("memory", i, which)) / 8, "early": w.draw("early", i, which) < 0.7,
+		})
 	}
 	if w.draw("limit of loss", i, which) < 0.4 {
 		list = append(list, map[string]any{"metric": "loss", "max": 0.4 + 0.6*w.draw("loss", i, which)})
@@ -52,6 +54,26 @@ func remember(metrics map[string]float64, first float64) map[string]float64 {
 		metrics["memory"] = memory
 	}
 	return metrics
+}
+
+// earlyMemory returns the metrics of an evaluation by a worker that did not complete.
+func earlyMemory(trial int) map[string]float64 {
+	return map[string]float64{"memory": float64(trial%8) / 8}
+}
+
+// early checks that trials which did not complete, and which workers evaluated, have no other memory
+// than what was reported of them.
+func (c *checker) early(s *ledger.Records) {
+	spec := &s.Study.Definition.Spec
+	for i := range s.Trials {
+		t := &s.Trials[i]
+		if spec.ByClients() || spec.Limits == nil || t.State == study.TrialCompleted {
+			continue
+		}
+		if memory, ok := t.Metrics["memory"]; ok && memory != earlyMemory(t.Number)["memory"] {
+			c.fail("trial %d of study %s is %s with the memory %v", t.Number, s.Study.ID, t.State, memory)
+		}
+	}
 }
 
 // keptMemory reports whether a completed trial has the memory of its value.
@@ -102,6 +124,7 @@ func withinAll(spec *study.Spec, t *record.Trial) bool {
 // limits checks how many trials the status counts within all limits, and that the best of a single
 // objective is one of them and of the front. With a fidelity, the best is one of the highest level.
 func (c *checker) limits(s *ledger.Records, front []int) {
+	c.early(s)
 	spec, within := &s.Study.Definition.Spec, 0
 	for i := range s.Trials {
 		if withinAll(spec, &s.Trials[i]) {
@@ -119,7 +142,7 @@ func (c *checker) limits(s *ledger.Records, front []int) {
 // TestDrawnLimits checks that the schedules have studies with limits to look at, with one objective
 // and with several, and that some change their limits.
 func TestDrawnLimits(t *testing.T) {
-	var one, several, changed int
+	var one, several, changed, early int
 	for seed := uint64(1); seed <= 60; seed++ {
 		w := &world{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 2))}
 		for i := range 3 {
@@ -134,9 +157,10 @@ func TestDrawnLimits(t *testing.T) {
 			if later != nil {
 				changed++
 			}
+			early += len(s.Spec.EarlyMetrics())
 		}
 	}
-	if one < 10 || several < 10 || changed < 20 {
-		t.Errorf("%d studies with limits have one objective and %d several, and %d change them; want 10, 10 and 20", one, several, changed)
+	if one < 10 || several < 10 || changed < 20 || early < 10 {
+		t.Errorf("%d studies with limits have one objective and %d several, %d change them, and of %d the memory is known early; want 10, 10, 20 and 10", one, several, changed, early)
 	}
 }

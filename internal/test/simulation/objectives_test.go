@@ -63,6 +63,8 @@ func (p program) Evaluate(ctx context.Context, task evaluation.Task) evaluation.
 	if objectives := task.Assignment.Objectives(); ending.Outcome == messaging.OutcomeCompleted {
 		first := ending.Values.First()
 		ending.Values, ending.Metrics = valuesOf(len(objectives), first), remember(metricsOf(objectives, first), first)
+	} else {
+		ending.Metrics = earlyMemory(task.Assignment.Trial)
 	}
 	return ending
 }

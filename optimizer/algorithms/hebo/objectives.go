@@ -52,18 +52,18 @@ func (o proposer) proposeSeveral(ctx context.Context, r *optimizer.Request, memo
 	if err != nil || len(batch) == r.N || len(batch) < due {
 		return batch, memory.state(), err
 	}
-	models, err := o.fitSeveral(ctx, r, data, memory)
+	models, err := o.fitSeveral(ctx, r, o.known(r, data), memory)
 	var limits *loop.Limits
 	if models != nil {
-		limits, err = o.limits(ctx, r, problems[0], models[0].Data, memory, surrogate.EffortFull)
+		limits, err = o.limits(ctx, r, problems[0], data[0], memory, surrogate.EffortFull)
 	}
 	if models == nil || limits == nil && err != nil {
 		batch, err = memory.WithoutModel(ctx, r, batch, err)
 		return batch, memory.state(), err
 	}
 	in := loop.Input{
-		Request: r, Data: models[0].Data, Feasibility: o.feasibility(ctx, r, memory), Batch: batch,
-		Front: front(r, problems, models), Limits: limits,
+		Request: r, Data: data[0], Feasibility: o.feasibility(ctx, r, memory), Batch: batch,
+		Front: front(r, problems, data[0].Of, models), Limits: limits,
 	}
 	for _, m := range models {
 		in.Models = append(in.Models, bayes.Gaussian(m.GP))
@@ -101,9 +101,9 @@ func (o proposer) fitSeveral(ctx context.Context, r *optimizer.Request, data []*
 	return models, nil
 }
 
-// front returns the front of the observations behind the first model, in the units of all
+// front returns the front of the observations with the given numbers, in the units of all
 // models' outcomes.
-func front(r *optimizer.Request, problems []*optimizer.Problem, models []*surrogate.Model) *loop.Front {
+func front(r *optimizer.Request, problems []*optimizer.Problem, of []int, models []*surrogate.Model) *loop.Front {
 	given := make([]*float64, len(models))
 	for k, objective := range r.Objectives {
 		if objective.Reference != nil {
@@ -112,7 +112,7 @@ func front(r *optimizer.Request, problems []*optimizer.Problem, models []*surrog
 		}
 	}
 	var costs [][]float64
-	for _, i := range models[0].Data.Of {
+	for _, i := range of {
 		cost := make([]float64, len(models))
 		for k, m := range models {
 			cost[k] = math.Inf(1)

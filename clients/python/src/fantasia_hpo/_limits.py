@@ -14,7 +14,9 @@ from .errors import SpaceError
 class Limit:
     """A bound of `create_study(limits=…)` on a metric, such as `Limit("memory_mb", max=512)`.
 
-    Exactly one of `max` and `min` is given. The bound itself is within the limit.
+    Exactly one of `max` and `min` is given. The bound itself is within the limit. `early` says that the
+    metric is known before a trial ends and then stays the same, such as a model's size. Trials that are
+    stopped early or fail then count in the model of this limit, too.
 
     Examples:
         >>> limit = fantasia.Limit("memory_mb", max=512)
@@ -25,6 +27,7 @@ class Limit:
     metric: str
     max: float | None = None
     min: float | None = None
+    early: bool = False
 
     def excess(self, value: float | None) -> float:
         """Return by how much a value is outside of the limit, 0 or less within it.
@@ -73,7 +76,7 @@ def _limit_of(given: Any, field: str) -> Limit:
 
 def documents(limits: Iterable[Limit]) -> list[dict[str, Any]]:
     """Return limits as a study file has them."""
-    return [{k: v for k, v in asdict(limit).items() if v is not None} for limit in limits]
+    return [{k: v for k, v in asdict(limit).items() if v is not None and v is not False} for limit in limits]
 
 
 def limits_in(spec: Mapping[str, Any]) -> list[Limit]:

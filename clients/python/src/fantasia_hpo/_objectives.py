@@ -19,7 +19,9 @@ class Objective:
 
     `reference` is the worst value that is still of interest when there are several objectives. `take`
     says whether the last or the best report of a trial counts. Of several objectives, one may have
-    "best": the report in which it was best then counts for all.
+    "best": the report in which it was best then counts for all. `early` says of one of several that it is
+    known before a trial ends and then stays the same, such as a model's size. Trials that are stopped early
+    or fail then count in the model of this objective, too.
 
     Examples:
         >>> several = fantasia.create_study(
@@ -33,6 +35,7 @@ class Objective:
     direction: Direction
     reference: float | None = None
     take: Take = "last"
+    early: bool = False
 
 
 def objectives_of(
@@ -72,6 +75,8 @@ def objectives_of(
         ((name, only),) = found.items()
         if only.reference is not None:
             raise SpaceError(f"objectives[{name!r}].reference: expected none with a single objective")
+        if only.early:
+            raise SpaceError(f"objectives[{name!r}].early: expected False with a single objective")
         found[name] = Objective(only.direction, take=take or only.take)
     return found
 
@@ -88,6 +93,8 @@ def spec_of(objectives: Mapping[str, Objective], goal: float | None) -> dict[str
         listed.append({"metric": name, "direction": o.direction, "take": o.take})
         if o.reference is not None:
             listed[-1]["reference"] = o.reference
+        if o.early:
+            listed[-1]["early"] = True
     if len(listed) > 1:
         several: dict[str, Any] = {"objectives": listed}
         if goal is not None:
@@ -101,7 +108,12 @@ def spec_of(objectives: Mapping[str, Objective], goal: float | None) -> dict[str
 def objectives_in(spec: Mapping[str, Any]) -> dict[str, Objective]:
     """Return the objectives of a study file."""
     listed = spec.get("objectives") or [spec["objective"]]
-    return {o["metric"]: Objective(o["direction"], o.get("reference"), o.get("take", "last")) for o in listed}
+    return {
+        o["metric"]: Objective(
+            o["direction"], o.get("reference"), o.get("take", "last"), o.get("early", False)
+        )
+        for o in listed
+    }
 
 
 def aims(objectives: Mapping[str, Objective]) -> str:

@@ -32,7 +32,7 @@ class Study(Asking):
 
     Examples:
         >>> study.objectives
-        {'value': Objective(direction='minimize', reference=None, take='last')}
+        {'value': Objective(direction='minimize', reference=None, take='last', early=False)}
     """
 
     _run: Run | None = None  # the call of `optimize` that is running
