@@ -12,12 +12,12 @@ import (
 // margin for each choice, as CatCMA with Margin does (Hamano et al. 2025, arXiv
 // 2504.07884). Fields are exported for the state.
 type choices struct {
-	Shares [][]float64 // of each coordinate's choices; each list adds up to 1
-	Least  []float64   // the margin: the least share of each coordinate's choices
-	Path   []float64   // the smoothed gradient, and
-	Gamma  float64     // its expected squared length without a signal
-	Rate   float64     // the inverse of the learning rate
-	Step   float64     // the length of the next step: as in cmaes, from Rate one update ago
+	Shares []floats // of each coordinate's choices; each list adds up to 1
+	Least  floats   // the margin: the least share of each coordinate's choices
+	Path   floats   // the smoothed gradient, and
+	Gamma  float64  // its expected squared length without a signal
+	Rate   float64  // the inverse of the learning rate
+	Step   float64  // the length of the next step: as in cmaes, from Rate one update ago
 }
 
 // newChoices starts from the shares. discrete counts the coordinates that are

@@ -1,8 +1,10 @@
 package cmaes
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -182,5 +184,27 @@ func TestRecommendsTheBestValue(t *testing.T) {
 	got, err := optimizer.Recommend(t.Context(), New(defaults(t)), &s.Problem, s.State)
 	if err != nil || got == nil || got.Mean != s.Best() {
 		t.Errorf("recommended %+v, %v; the best value is %g", got, err, s.Best())
+	}
+}
+
+// The state has each number to the last bit.
+func TestFloatsAreExact(t *testing.T) {
+	for _, want := range []floats{nil, {math.Pi, math.Copysign(0, -1), math.SmallestNonzeroFloat64, math.MaxFloat64, math.Inf(-1), math.NaN()}} {
+		text, err := json.Marshal(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := floats{1}
+		if err := json.Unmarshal(text, &got); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.EqualFunc(got, want, func(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) }) {
+			t.Errorf("%v became %v", want, got)
+		}
+	}
+	for _, text := range []string{`"AAAA"`, `"!"`, `[1]`} {
+		if err := json.Unmarshal([]byte(text), &floats{}); err == nil {
+			t.Errorf("%s is read as numbers", text)
+		}
 	}
 }

@@ -12,12 +12,12 @@ import (
 // mean Mean and the covariance Sigma²·A·C·A, where A is diagonal (Scale). Fields are
 // exported for the state.
 type gaussian struct {
-	Mean, Scale      []float64
-	PathSigma, PathC []float64
+	Mean, Scale      floats
+	PathSigma, PathC floats
 	Sigma            float64
 	// Cov is C: row by row, the part from the diagonal on; the diagonal alone if the
 	// strategy is diagonal.
-	Cov        []float64
+	Cov        floats
 	Generation int // updates since the start of the run
 }
 
