@@ -27,7 +27,12 @@ type LogEI struct {
 type UCB struct{ Kappa float64 }
 
 // LogEHVI is the logarithm of the expected improvement of a front's hypervolume.
-type LogEHVI struct{ *acquisition.Hypervolume }
+type LogEHVI struct {
+	*acquisition.Hypervolume
+	// Noise is the variance of an evaluation's noise in each objective. With it, LogEHVI compares
+	// the posterior means after one more evaluation, as LogEI does; nil ignores noise.
+	Noise []float64
+}
 
 var (
 	_ Acquisition = LogEI{}
@@ -40,25 +45,32 @@ func (LogEHVI) Name() string { return "logehvi" }
 
 // Value implements Joint.
 func (a LogEHVI) Value(mean, variance []float64) float64 {
-	return a.LogEHVI(mean, roots(variance))
+	sd, _ := a.spread(variance)
+	return a.LogEHVI(mean, sd)
 }
 
 // Gradient implements Joint.
 func (a LogEHVI) Gradient(mean, variance, dMean, dVariance []float64) float64 {
-	sd := roots(variance)
+	sd, slopes := a.spread(variance)
 	value := a.LogEHVIGradient(mean, sd, dMean, dVariance)
-	for i := range sd {
-		dVariance[i] /= 2 * sd[i]
+	for i, slope := range slopes {
+		dVariance[i] *= slope
 	}
 	return value
 }
 
-func roots(variance []float64) []float64 {
-	sd := make([]float64, len(variance))
+// spread returns the standard deviation that LogEHVI uses of each objective, and its derivative
+// by the variance.
+func (a LogEHVI) spread(variance []float64) (sd, slopes []float64) {
+	sd, slopes = make([]float64, len(variance)), make([]float64, len(variance))
 	for i, v := range variance {
-		sd[i] = math.Sqrt(v)
+		sd[i], slopes[i] = latent(v)
+		if a.Noise != nil {
+			k := Known{Noise: a.Noise[i]}
+			sd[i], slopes[i] = k.learnt(v)
+		}
 	}
-	return sd
+	return sd, slopes
 }
 
 // Name implements Acquisition.

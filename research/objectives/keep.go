@@ -16,6 +16,8 @@ type run struct {
 	Seed      uint64 `json:"seed"`
 	Trials    int    `json:"trials"`
 	Reference bool   `json:"reference,omitempty"` // was told
+	// Noise is the share of the front's extent.
+	Noise float64 `json:"noise,omitempty"`
 }
 
 // kept is a line of the file of runs.

@@ -36,17 +36,21 @@ type game struct {
 	aim     func(p *optimizer.Problem)
 	value   func(x []float64) (values study.Values, excess []float64)
 	missing func(found []optimizer.Observation) float64
+	// noise is the standard deviation of noisy evaluations' noise, for a share of 1; nil for
+	// functions that are not played with noise.
+	noise []float64
 }
 
 func main() {
 	log.SetFlags(0)
-	algorithms := flag.String("algorithms", "hebo,gp,tpe,nsga2,random", "the algorithms to play")
+	algorithms := flag.String("algorithms", "hebo,gp,tpe,nsga2,random", "the algorithms to play; -once behind hebo or gp plays it with replicate: false")
 	functions := flag.String("functions", "", "the functions to play; empty means all")
 	seeds := flag.Int("seeds", 3, "how many seeds, from 1 on")
 	peers := flag.String("peers", "", "other tuners to play: optuna-tpe, optuna-nsga2, optuna-gp, botorch")
 	python := flag.String("python", "python3", "the Python that has these tuners")
 	most := flag.Int("trials", after[len(after)-1], "after how many evaluations a game ends")
 	reference := flag.Bool("reference", false, "tell the algorithms the reference point that the hypervolume is measured with")
+	noise := flag.Float64("noise", 0, "the standard deviation of the evaluations' noise, as a share of the front's extent, for hebo and gp only; what is missing is then that of the recommended front's true values")
 	path := flag.String("keep", "", "a file that keeps each game as soon as it has ended; games that it holds are not played again")
 	flag.Parse()
 	played, err := openKeep(*path)
@@ -60,7 +64,7 @@ func main() {
 	}
 	fmt.Println("\n| --- | --- |" + strings.Repeat(" ---: |", len(counts)))
 	games := fronts(*reference)
-	if *peers == "" { // which take no limits here
+	if *peers == "" && *noise == 0 { // which take no limits here
 		games = append(games, limited()...)
 	}
 	for _, g := range games {
@@ -68,7 +72,7 @@ func main() {
 			continue
 		}
 		for _, name := range strings.FieldsFunc(*algorithms+","+*peers, func(r rune) bool { return r == ',' }) {
-			s := setting{name: name, counts: counts, reference: *reference, played: played}
+			s := setting{name: name, counts: counts, reference: *reference, noise: *noise, played: played}
 			if named(*peers, name) {
 				s.python = *python
 			}
@@ -91,6 +95,7 @@ type setting struct {
 	counts []int
 
 	reference bool // is told
+	noise     float64
 	played    *keep
 }
 
@@ -116,7 +121,7 @@ func (s setting) row(g game, seeds int) (string, error) {
 
 // logarithms plays a game that is not kept, and returns the logarithms of what is missing.
 func (s setting) logarithms(g game, seed uint64) ([]float64, error) {
-	r := run{Function: g.name, Algorithm: s.name, Seed: seed, Trials: s.counts[len(s.counts)-1], Reference: s.reference}
+	r := run{Function: g.name, Algorithm: s.name, Seed: seed, Trials: s.counts[len(s.counts)-1], Reference: s.reference, Noise: s.noise}
 	if missing, ok := s.played.runs[r]; ok {
 		return missing, nil
 	}
@@ -144,7 +149,15 @@ func (s setting) play(g game, seed uint64) (missing []float64, err error) {
 		missing, err = s.trials(other, g, p)
 		return missing, errors.Join(err, other.close())
 	}
-	o, err := registry.New(s.name, nil)
+	name, once := strings.CutSuffix(s.name, "-once")
+	settings := map[string]any{}
+	if s.noise > 0 {
+		settings["noise"] = "yes"
+	}
+	if once {
+		settings["replicate"] = false
+	}
+	o, err := registry.New(name, settings)
 	if err != nil {
 		return nil, err
 	}
@@ -170,16 +183,19 @@ func (s setting) trials(o optimizer.Optimizer, g game, p *optimizer.Problem) (mi
 		}
 		ended := p.Pending[0]
 		p.Pending = append([]optimizer.Pending{}, p.Pending[1:]...)
-		x := make([]float64, len(g.lower))
-		for i := range x {
-			x[i] = ended.Point[fmt.Sprintf("x%d", i+1)].(float64)
-		}
-		values, excess := g.value(x)
+		values, excess := g.value(g.at(ended.Point))
+		s.blur(g, p, ended.Trial, values)
 		p.Observations = append(p.Observations, optimizer.Observation{
 			Trial: ended.Trial, Point: ended.Point, Outcome: optimizer.OutcomeCompleted, Values: values, Excess: excess,
 		})
 		if len(p.Observations) == s.counts[len(missing)] {
-			missing = append(missing, g.missing(p.Observations))
+			found := p.Observations
+			if s.noise > 0 {
+				if found, err = recommended(o, g, p, state); err != nil {
+					return nil, err
+				}
+			}
+			missing = append(missing, g.missing(found))
 		}
 	}
 	return missing, nil

@@ -63,13 +63,15 @@ func (o proposer) proposeSeveral(ctx context.Context, r *optimizer.Request, memo
 	}
 	in := loop.Input{
 		Request: r, Data: data[0], Feasibility: o.feasibility(ctx, r, memory), Batch: batch,
-		Front: front(r, problems, data[0].Of, models), Limits: limits,
+		Front: o.front(r, problems, data[0].Of, models), Limits: limits,
 	}
 	for _, m := range models {
 		in.Models = append(in.Models, bayes.Gaussian(m.GP))
 	}
-	l := loop.New(ctx, in, loop.Options{Candidates: o.effort.candidates, PriorWeight: o.options.PriorWeight})
-	return l.Fill(ctx, batch, r.N, l.Plain()), memory.state(), nil
+	s := &search{options: o.options, memory: memory}
+	s.Loop = loop.New(ctx, in, loop.Options{Candidates: o.effort.candidates, PriorWeight: o.options.PriorWeight})
+	s.replicas = s.newFrontReplicas(models)
+	return s.Fill(ctx, batch, r.N, s.frontStrategies()), memory.state(), nil
 }
 
 // fitSeveral fits a model to the data of each objective. It returns an error and no
@@ -103,7 +105,7 @@ func (o proposer) fitSeveral(ctx context.Context, r *optimizer.Request, data []*
 
 // front returns the front of the observations with the given numbers, in the units of all
 // models' outcomes.
-func front(r *optimizer.Request, problems []*optimizer.Problem, of []int, models []*surrogate.Model) *loop.Front {
+func (o proposer) front(r *optimizer.Request, problems []*optimizer.Problem, of []int, models []*surrogate.Model) *loop.Front {
 	given := make([]*float64, len(models))
 	for k, objective := range r.Objectives {
 		if objective.Reference != nil {
@@ -122,9 +124,17 @@ func front(r *optimizer.Request, problems []*optimizer.Problem, of []int, models
 		}
 		costs = append(costs, cost)
 	}
-	return loop.NewFront(costs, func(means [][]float64) bayes.Joint {
-		return bayes.LogEHVI{Hypervolume: acquisition.NewHypervolume(means, reference(means, given))}
-	})
+	var noise []float64
+	if o.replicates(r) && o.noiseOf(models) == surrogate.Noisy {
+		for _, m := range models {
+			noise = append(noise, bayes.Gaussian(m.GP).Noise())
+		}
+	}
+	return loop.NewFront(costs,
+		func(means [][]float64) []float64 { return reference(means, given) },
+		func(means [][]float64, reference []float64) bayes.Joint {
+			return bayes.LogEHVI{Hypervolume: acquisition.NewHypervolume(means, reference), Noise: noise}
+		})
 }
 
 // reference returns the reference point: what is given, otherwise a little beyond the worst

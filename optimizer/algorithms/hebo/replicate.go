@@ -42,7 +42,21 @@ type replicas struct {
 // newReplicas returns the places that may be evaluated again, given what is known of
 // their noise. It returns nil if no place should be.
 func (s *search) newReplicas(places []surrogate.Place, noise surrogate.Noise) *replicas {
-	if !s.options.Replicate || !s.Request.Repeats || s.options.Noise == NoiseNo {
+	c := s.prepare(places, noise)
+	if c != nil {
+		c.at = s.Main.Fantasies.Candidates(c.rows(s.Data))
+	}
+	return c
+}
+
+// replicates reports whether points may be evaluated again.
+func (o proposer) replicates(r *optimizer.Request) bool {
+	return o.options.Replicate && r.Repeats && o.options.Noise != NoiseNo
+}
+
+// prepare is newReplicas for objectives of any number.
+func (s *search) prepare(places []surrogate.Place, noise surrogate.Noise) *replicas {
+	if !(proposer{options: s.options}).replicates(s.Request) {
 		return nil
 	}
 	c := &replicas{places: places, probe: noise != surrogate.Noisy, done: s.Repeats}
@@ -59,7 +73,6 @@ func (s *search) newReplicas(places []surrogate.Place, noise surrogate.Noise) *r
 			c.done++
 		}
 	}
-	c.at = s.Main.Fantasies.Candidates(c.rows(s.Data))
 	return c
 }
 
@@ -84,15 +97,8 @@ func probeDue(places []surrogate.Place) bool {
 // value of the criterion; ok is false if there is none. If no other point is left, the
 // number of repeats is not bounded, and a place that is already pending is acceptable.
 func (s *search) again(left bool) (best loop.Spot, ok bool) {
-	c := s.replicas
-	if c == nil {
-		return loop.Spot{}, false
-	}
-	d := s.Data
-	if c.probe && c.probed {
-		return loop.Spot{}, false
-	}
-	if left && float64(c.done) > maxAgain*float64(d.Completed+s.Pending) {
+	c, d := s.replicas, s.Data
+	if !s.mayRepeat(left) {
 		return loop.Spot{}, false
 	}
 	mean, variance := c.at.Posterior()
@@ -130,6 +136,15 @@ func (s *search) again(left bool) (best loop.Spot, ok bool) {
 		}
 	}
 	return best, ok
+}
+
+// mayRepeat reports whether another point may be evaluated again.
+func (s *search) mayRepeat(left bool) bool {
+	c := s.replicas
+	if c == nil || c.probe && c.probed {
+		return false
+	}
+	return !left || float64(c.done) <= maxAgain*float64(s.Data.Completed+s.Pending)
 }
 
 // rows returns a matrix of the places.

@@ -16,18 +16,20 @@ const frontAmong = 256
 // Front is what the search for a front of several objectives knows of it. Each member of
 // the loop is the model of one objective.
 type Front struct {
-	costs  [][]float64
-	by     bayes.Joint
-	joint  func(means [][]float64) bayes.Joint
-	means  [][]float64 // at the known places, when it looked last
-	picked [][]float64 // the means at the points picked so far, at the time of each
+	costs [][]float64
+	by    bayes.Joint
+	joint func(means [][]float64, reference []float64) bayes.Joint
+	// reference returns the point up to which the hypervolume of a front of means is measured.
+	reference func(means [][]float64) []float64
+	means     [][]float64 // at the known places, when it looked last
+	picked    [][]float64 // the means at the points picked so far, at the time of each
 }
 
 // NewFront returns a front of the rows of data with these costs: one for each objective,
-// lower is better. joint makes the acquisition function that improves on the front of
-// some posterior means.
-func NewFront(costs [][]float64, joint func(means [][]float64) bayes.Joint) *Front {
-	return &Front{costs: costs, joint: joint}
+// lower is better. reference returns the reference point of some posterior means, and joint
+// makes the acquisition function that improves on their front within a reference point.
+func NewFront(costs [][]float64, reference func(means [][]float64) []float64, joint func(means [][]float64, reference []float64) bayes.Joint) *Front {
+	return &Front{costs: costs, reference: reference, joint: joint}
 }
 
 // best returns those of the rows with the best observations, front after front, and how many
@@ -66,7 +68,7 @@ func (f *Front) look(of []posterior, known int, counts func(place int) bool) {
 		}
 	}
 	if len(f.means) > 0 {
-		f.by = f.joint(f.means)
+		f.by = f.joint(f.means, f.reference(f.means))
 	}
 }
 
