@@ -46,7 +46,7 @@ func main() {
 	algorithms := flag.String("algorithms", "hebo,gp,tpe,nsga2,random", "the algorithms to play; -once behind hebo or gp plays it with replicate: false")
 	functions := flag.String("functions", "", "the functions to play; empty means all")
 	seeds := flag.Int("seeds", 3, "how many seeds, from 1 on")
-	peers := flag.String("peers", "", "other tuners to play: optuna-tpe, optuna-nsga2, optuna-gp, botorch")
+	peers := flag.String("peers", "", "other tuners to play: optuna-tpe, optuna-nsga2, optuna-gp, botorch, hebo-0.3.6")
 	python := flag.String("python", "python3", "the Python that has these tuners")
 	most := flag.Int("trials", after[len(after)-1], "after how many evaluations a game ends")
 	reference := flag.Bool("reference", false, "tell the algorithms the reference point that the hypervolume is measured with")

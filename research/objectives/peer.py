@@ -91,10 +91,40 @@ class BoTorch:
         return point[0].detach()
 
 
+class Hebo:
+    """GeneralBO of HEBO with its defaults, which is its way to several objectives. It takes no account of points
+    that are being evaluated."""
+
+    def __init__(self, name, seed, lower, upper, objectives, reference):
+        import numpy
+        import torch
+        from hebo.design_space.design_space import DesignSpace
+        from hebo.optimizers.general import GeneralBO
+        from pymoo.config import Config
+
+        Config.warnings["not_compiled"] = False  # it would go to standard output, where answers are read
+        numpy.random.seed(seed)
+        torch.manual_seed(seed)
+        torch.set_num_threads(1)
+        self.numpy = numpy
+        bounds = enumerate(zip(lower, upper), start=1)
+        self.space = DesignSpace().parse([{"name": f"x{i}", "type": "num", "lb": a, "ub": b} for i, (a, b) in bounds])
+        self.tuner = GeneralBO(self.space, objectives, ref_point=None if reference is None else numpy.array(reference))
+        self.points = []
+
+    def tell(self, number, values):
+        self.tuner.observe(self.points[number], self.numpy.array([values], dtype=float))
+
+    def ask(self, n):
+        table = self.tuner.suggest(n)
+        self.points += [table.iloc[[k]] for k in range(n)]
+        return table[self.space.para_names].to_numpy(dtype=float).tolist()
+
+
 def main():
     warnings.filterwarnings("ignore")
     asked = json.loads(sys.argv[1])
-    tuner = (BoTorch if asked["name"] == "botorch" else Optuna)(**asked)
+    tuner = {"botorch": BoTorch, "hebo-0.3.6": Hebo}.get(asked["name"], Optuna)(**asked)
     for line in sys.stdin:
         request = json.loads(line)
         for told in request["tell"]:
