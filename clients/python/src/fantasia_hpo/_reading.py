@@ -185,7 +185,7 @@ class Reading:
         Examples:
             >>> study.update(limits=[fantasia.Limit("seconds", max=60)])
             >>> study.limits
-            [Limit(metric='seconds', max=60, min=None)]
+            [Limit(metric='seconds', max=60, min=None, early=False)]
         """
         self._get()
         return list(self._limits)
