@@ -119,7 +119,7 @@ func (s setting) row(g game, seeds int) (string, error) {
 	return strings.NewReplacer("+Inf ± NaN", "none within", " ± NaN", "").Replace(row), nil
 }
 
-// logarithms plays a game that is not kept, and returns the logarithms of what is missing.
+// logarithms returns the logarithms of what is missing in a game. It plays the game unless its result is kept.
 func (s setting) logarithms(g game, seed uint64) ([]float64, error) {
 	r := run{Function: g.name, Algorithm: s.name, Seed: seed, Trials: s.counts[len(s.counts)-1], Reference: s.reference, Noise: s.noise}
 	if missing, ok := s.played.runs[r]; ok {

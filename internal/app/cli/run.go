@@ -198,10 +198,9 @@ func (a *app) run(ctx context.Context, file string, f runFlags, ui net.Listener)
 		*f.says = progress.Say
 	}
 	o.Progress = func(p coordinator.Progress) { progress.Show(display.NewNow(&p, time.Now())) }
-	usual := debug.SetGCPercent(-1)
-	debug.SetGCPercent(usual)
-	defer debug.SetGCPercent(usual)
-	o.Ended = func() { debug.SetGCPercent(min(usual, endGrowth)) }
+	var restore func()
+	o.Ended, restore = saveMemory()
+	defer restore()
 	result, err := local.Run(ctx, o)
 	progress.Close()
 	interrupted := errors.Is(err, local.ErrInterrupted)
@@ -227,6 +226,13 @@ func (a *app) run(ctx context.Context, file string, f runFlags, ui net.Listener)
 		return exitWith(ExitFailed, nil)
 	}
 	return nil
+}
+
+// saveMemory returns what has the garbage collector keep the heap small at the end of a run, and what undoes it.
+func saveMemory() (save, restore func()) {
+	usual := debug.SetGCPercent(-1)
+	debug.SetGCPercent(usual)
+	return func() { debug.SetGCPercent(min(usual, endGrowth)) }, func() { debug.SetGCPercent(usual) }
 }
 
 // show writes the result to stdout; with YAML or JSON nothing else goes there.

@@ -95,7 +95,7 @@ func TestObjectivesInPairs(t *testing.T) {
 	}
 }
 
-// A model of pure noise says nothing of a conflict, or of what a limit costs.
+// If an objective is pure noise, nothing is said about conflicts or about what a limit costs.
 func TestObjectivesWithoutAUsefulModel(t *testing.T) {
 	rng := optimizer.NewRand(1, 1)
 	p := gridded(t, func(x, _ float64) study.Values { return study.Values{x, rng.NormFloat64()} })
@@ -111,8 +111,8 @@ func TestObjectivesWithoutAUsefulModel(t *testing.T) {
 	}
 }
 
-// line has the front (0, 1), (0.25, 0.75), … (1, 0), at x2 = 0. Up to the reference, the first two
-// of these five points dominate 1.25·0.1 + 1·0.25, half of what all of them do.
+// line has the front (0, 1), (0.25, 0.75), … (1, 0), at x2 = 0. The reference is
+// (1.25, 1.1). The hypervolume of the first two points is 1.25·0.1 + 1·0.25, half that of all five.
 func line(t *testing.T) *optimizer.Problem {
 	p := gridded(t, func(x, y float64) study.Values { return study.Values{x + y, 1 - x + y} })
 	p.Objectives[0].Reference, p.Objectives[1].Reference = new(1.25), new(1.1)

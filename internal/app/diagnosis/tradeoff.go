@@ -124,7 +124,7 @@ func (e *examination) weak() error {
 	return nil
 }
 
-// frontOf returns those of the rows that are on the front of the means, one of each of equal means.
+// frontOf returns the front of the means among some rows. Of rows with equal means it returns the first.
 func (e *examination) frontOf(means []study.Values, rows []int) []int {
 	some := make([]study.Values, len(means))
 	for _, row := range rows {

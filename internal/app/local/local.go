@@ -60,8 +60,8 @@ type Options struct {
 	Workers int
 	// GPUs is "auto", "none", or a list of devices such as "0,1".
 	GPUs string
-	// KeepTrials bounds the files of ended trials in State, in bytes; 0 keeps all. Those of the best trial
-	// and of recommended ones stay.
+	// KeepTrials is how many bytes the files of ended trials in State may take; 0 means that all are
+	// kept. The files of the best trial and of recommended trials are always kept.
 	KeepTrials int64
 	// Version is the software's, for telemetry.
 	Version string

@@ -33,11 +33,7 @@ func optimize[T any](t testing.TB, space *fantasia.Space, o fantasia.Options, cr
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := u.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	closeAtEnd(t, u)
 	return u
 }
 
@@ -99,7 +95,7 @@ func TestFront(t *testing.T) {
 	})
 }
 
-// A model recommends the front of what it expects.
+// The recommended front is that of the values that the model expects.
 func TestRecommendedFront(t *testing.T) {
 	each(t, func(t *testing.T, b binding) {
 		space, x := line()

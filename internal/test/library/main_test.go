@@ -5,6 +5,7 @@ package library_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -119,12 +120,18 @@ func open(t testing.TB, space *fantasia.Space, o fantasia.Options) *fantasia.Stu
 	if err != nil {
 		t.Fatal(err)
 	}
+	closeAtEnd(t, u)
+	return u
+}
+
+// closeAtEnd closes a study when the test ends.
+func closeAtEnd(t testing.TB, study io.Closer) {
+	t.Helper()
 	t.Cleanup(func() {
-		if err := u.Close(); err != nil {
+		if err := study.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return u
 }
 
 // random is the fastest algorithm.

@@ -30,17 +30,7 @@ func (o proposer) noiseOf(models []*surrogate.Model) surrogate.Noise {
 
 // frontStrategies returns the strategies for several objectives in their order.
 func (s *search) frontStrategies() []loop.Strategy {
-	return []loop.Strategy{s.Look, s.exhaustedFront, s.Best, s.replicateFront, s.Take}
-}
-
-// exhaustedFront is a strategy that evaluates a point again when no other is left.
-func (s *search) exhaustedFront(_ context.Context, t *loop.Turn) (suggestion optimizer.Suggestion, picked bool) {
-	if len(t.Starts) == 0 && s.Request.Encoding.Discrete() {
-		if again, found := s.againOnFront(false); found {
-			return s.repeat(again), true
-		}
-	}
-	return suggestion, false
+	return []loop.Strategy{s.Look, s.exhausted(s.againOnFront), s.Best, s.replicateFront, s.Take}
 }
 
 // replicateFront is a strategy that evaluates a point again if that is worth as much to the front

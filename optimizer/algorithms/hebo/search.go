@@ -56,7 +56,7 @@ func (o proposer) newSearch(ctx context.Context, r *optimizer.Request, m *surrog
 
 // strategies returns HEBO's strategies in their order.
 func (s *search) strategies() []loop.Strategy {
-	return []loop.Strategy{s.Look, s.exhausted, s.fresh, s.leavePlateau, s.replicate, s.pickChoice}
+	return []loop.Strategy{s.Look, s.exhausted(s.again), s.fresh, s.leavePlateau, s.replicate, s.pickChoice}
 }
 
 // breed puts what evolution finds before the places, unless the places are all that
@@ -76,14 +76,16 @@ func (s *search) breed(ctx context.Context, e effort, find func(context.Context,
 	}
 }
 
-// exhausted is a strategy that evaluates a point again when no other is left.
-func (s *search) exhausted(_ context.Context, t *loop.Turn) (suggestion optimizer.Suggestion, picked bool) {
-	if len(t.Starts) == 0 && s.Request.Encoding.Discrete() {
-		if again, found := s.again(false); found {
-			return s.repeat(again), true
+// exhausted is a strategy that evaluates a point again when no other is left. again chooses the point.
+func (s *search) exhausted(again func(left bool) (loop.Spot, bool)) loop.Strategy {
+	return func(_ context.Context, t *loop.Turn) (suggestion optimizer.Suggestion, picked bool) {
+		if len(t.Starts) == 0 && s.Request.Encoding.Discrete() {
+			if spot, found := again(false); found {
+				return s.repeat(spot), true
+			}
 		}
+		return suggestion, false
 	}
-	return suggestion, false
 }
 
 // fresh is a strategy that chooses the best new point.

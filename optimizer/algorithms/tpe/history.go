@@ -64,7 +64,7 @@ func (h *history) of(encoding *optimizer.Encoding, observations []optimizer.Obse
 	return true
 }
 
-// add adds those of the observations that are new.
+// add takes in the observations that the history does not have yet.
 func (h *history) add(observations []optimizer.Observation) {
 	for number := len(h.points); number < len(observations); number++ {
 		p := observations[number].Point

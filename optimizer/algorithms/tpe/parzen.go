@@ -117,7 +117,7 @@ func (p *parzen) roughly(x, terms []float64) float64 {
 	return largest + math.Log(sum)
 }
 
-// logTerms returns the logarithm of what each kernel adds to the density at x, and the largest.
+// logTerms returns a logarithm for each kernel, that of its share of the density at x, and the largest of them.
 func (p *parzen) logTerms(x, terms []float64) ([]float64, float64) {
 	terms = append(terms[:0], p.logs...)
 	for i := range p.columns {
