@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/coordinator/scale/stabilize"
 	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
@@ -45,9 +46,9 @@ func (s *Scaler) Duty() coordinator.Duty {
 
 // Run scales until ctx ends. A pool that cannot be scaled is retried with the others.
 func (s *Scaler) Run(ctx context.Context, c *coordinator.Coordinator) error {
-	windows := map[string]*Window{}
+	windows := map[string]*stabilize.Window{}
 	for pool := range s.Targets {
-		windows[pool] = &Window{}
+		windows[pool] = &stabilize.Window{}
 	}
 	for range backoff.Every(ctx, lookEvery) {
 		useful, err := c.Useful(ctx)
@@ -65,7 +66,7 @@ func (s *Scaler) Run(ctx context.Context, c *coordinator.Coordinator) error {
 }
 
 // scale sets one pool's scale if it is not what it should be.
-func (s *Scaler) scale(ctx context.Context, pool string, t *Target, w *Window, useful int) error {
+func (s *Scaler) scale(ctx context.Context, pool string, t *Target, w *stabilize.Window, useful int) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	client := s.Client.Resource(resource(t.Kind)).Namespace(t.Namespace)

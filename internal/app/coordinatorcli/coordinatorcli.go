@@ -29,7 +29,8 @@ func Main(ctx context.Context, args []string, version string, stderr io.Writer) 
 func New(version string, stderr io.Writer) *cobra.Command {
 	defaults := coordinator.DefaultOptions()
 	host, _ := os.Hostname()
-	o := coordinatornode.Options{Version: version, Logs: stderr}
+	var k kubernetes
+	o := coordinatornode.Options{Version: version, Logs: stderr, Duties: k.duties}
 	var verbose bool
 	cmd := &cobra.Command{
 		Use:   "coordinator --etcd URL,… --nats URL,…",
@@ -65,13 +66,13 @@ and so on. The OTEL_* variables say where traces go.`,
 	f.DurationVar(&o.WorkerLease, "worker-lease", defaults.WorkerLease, "time after which the trials of a silent worker are lost")
 	f.IntVar(&o.Replicas, "replicas", 1, "number of NATS servers that store each stream: 1, or 3 in a cluster")
 	f.StringVar(&o.Archive, "archive", "", "`directory` of archived studies, which all replicas share (default: none)")
-	f.BoolVar(&o.Kubernetes.Studies, "studies", false, "run Study resources of Kubernetes, in the cluster of KUBECONFIG or of this pod")
-	namespaceFlag(f, &o.Kubernetes.StudyNamespaces)
-	f.StringVar(&o.Kubernetes.StudyPools, "study-pools", "", "YAML `file` of the pools that each namespace's studies may use (default: none)")
-	f.StringVar(&o.Kubernetes.StudyJobs, "study-jobs", "", "YAML `file` of the Jobs that each namespace's studies may bring (default: none)")
-	f.StringVar(&o.Kubernetes.Scale, "scale", "", "YAML `file` of the Deployments and StatefulSets that the leader scales (default: none)")
-	f.StringVar(&o.Kubernetes.Lease, "kubernetes-lease", "", "`name` of the Lease that shows who leads, in POD_NAMESPACE (default: none)")
-	f.StringSliceVar(&o.Kubernetes.PodDeletionCost, "pod-deletion-cost", nil, "`pools` whose pods get a deletion cost; each worker has the name of its pod")
+	f.BoolVar(&k.studies, "studies", false, "run Study resources of Kubernetes, in the cluster of KUBECONFIG or of this pod")
+	namespaceFlag(f, &k.studyNamespaces)
+	f.StringVar(&k.studyPools, "study-pools", "", "YAML `file` of the pools that each namespace's studies may use (default: none)")
+	f.StringVar(&k.studyJobs, "study-jobs", "", "YAML `file` of the Jobs that each namespace's studies may bring (default: none)")
+	f.StringVar(&k.scale, "scale", "", "YAML `file` of the Deployments and StatefulSets that the leader scales (default: none)")
+	f.StringVar(&k.lease, "kubernetes-lease", "", "`name` of the Lease that shows who leads, in POD_NAMESPACE (default: none)")
+	f.StringSliceVar(&k.podDeletionCost, "pod-deletion-cost", nil, "`pools` whose pods get a deletion cost; each worker has the name of its pod")
 	f.BoolVarP(&verbose, "verbose", "v", false, "log more")
 	cmd.AddCommand(releaseCommand(), natsConfigCommand(), natsReloadCommand(), katibCommand(version, stderr))
 	return usage.Root(cmd, version, nil)

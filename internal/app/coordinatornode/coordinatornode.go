@@ -58,11 +58,12 @@ type Options struct {
 	Replicas int
 	// Archive is the directory of archived studies; empty for none.
 	Archive string
-	// Kubernetes is what the leader does in a Kubernetes cluster.
-	Kubernetes Kubernetes
-	Version    string
-	Logs       io.Writer
-	Level      slog.Level
+	// Duties, if not nil, returns duties that the leader has besides those of every coordinator, such
+	// as those in a Kubernetes cluster.
+	Duties  func(replica string, etcd *clientv3.Client, log *slog.Logger) ([]coordinator.Duty, error)
+	Version string
+	Logs    io.Writer
+	Level   slog.Level
 	// Ready, if not nil, is called with the API's address once it is served.
 	Ready func(address string)
 }
@@ -138,8 +139,10 @@ func Serve(ctx context.Context, o Options, p Parts, stack *lifecycle.Stack) (err
 			return err
 		}
 	}
-	if options.Duties, err = o.Kubernetes.duties(o.Name, p.Etcd, options.Logger); err != nil {
-		return err
+	if o.Duties != nil {
+		if options.Duties, err = o.Duties(o.Name, p.Etcd, options.Logger); err != nil {
+			return err
+		}
 	}
 	c, err := coordinator.New(options)
 	if err != nil {

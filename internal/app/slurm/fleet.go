@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
-	"github.com/fantasia-hpo/fantasia/coordinator/scale"
+	"github.com/fantasia-hpo/fantasia/coordinator/scale/stabilize"
 	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
@@ -49,7 +49,7 @@ type Fleet struct {
 	queue  queue
 	log    *slog.Logger
 	record record
-	window scale.Window
+	window stabilize.Window
 	// refused is when Slurm last refused a submission.
 	refused time.Time
 	// dismissed are the tasks that this process has cancelled, failed the broken ones that were seen.
