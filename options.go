@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -112,8 +111,6 @@ const (
 	always = study.Duration(time.Hour)
 )
 
-var names = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
-
 // check returns the errors of the options that no other package checks.
 func (o *Options) check(s *Space, a *aims) error {
 	var errs []error
@@ -122,7 +119,7 @@ func (o *Options) check(s *Space, a *aims) error {
 			errs = append(errs, fmt.Errorf("%w: Options.%s is %v; want %s", ErrInvalid, field, value, want))
 		}
 	}
-	require(o.Name == "" || names.MatchString(o.Name), "Name", o.Name, "lower-case letters, digits and dashes, at most 63, with no dash at its ends")
+	require(o.Name == "" || study.IsName(o.Name), "Name", o.Name, "lower-case letters, digits and dashes, at most 63, with no dash at its ends")
 	require(o.Parallel >= 0, "Parallel", o.Parallel, "at least 1, or 0 for the default")
 	require(o.Trials >= 0, "Trials", o.Trials, "at least 1, or 0 for the default")
 	require(o.Duration >= 0, "Duration", o.Duration, "a positive duration, or 0 for none")

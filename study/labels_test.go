@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"pgregory.net/rapid"
 
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -47,6 +49,23 @@ func TestCheckLabels(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}
+}
+
+// Kubernetes' own checks accept the same keys and values, and the same names.
+func TestLabelsAreThoseOfKubernetes(t *testing.T) {
+	texts := rapid.StringMatching(`[aA0._/\-é ]{0,8}|[a-z0-9.]{61,64}(/[aA0._-]{0,65})?|[a-z.-]{250,256}/a`)
+	rapid.Check(t, func(t *rapid.T) {
+		text := texts.Draw(t, "text")
+		for what, both := range map[string][2]bool{
+			"key":   {len(study.CheckLabels("", map[string]string{text: ""})) == 0, len(validation.IsQualifiedName(text)) == 0},
+			"value": {len(study.CheckLabels("", map[string]string{"k": text})) == 0, len(validation.IsValidLabelValue(text)) == 0},
+			"name":  {study.IsName(text), len(validation.IsDNS1123Label(text)) == 0},
+		} {
+			if both[0] != both[1] {
+				t.Errorf("%q as a %s: %t here and %t in Kubernetes", text, what, both[0], both[1])
+			}
+		}
+	})
 }
 
 func TestCheckNote(t *testing.T) {

@@ -1,14 +1,12 @@
 package engine
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
-
+	"github.com/fantasia-hpo/fantasia/coordinator/codec"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -19,7 +17,7 @@ import (
 //
 // A study may have very many ended trials, and their records hardly ever change. So at the
 // end of the step in which a trial ends, its record is packed: its JSON is compressed to
-// about a quarter. A trial in e.open has its record at hand in rec. Of any other trial, rec
+// about a fifth. A trial in e.open has its record at hand in rec. Of any other trial, rec
 // MUST NOT be used before restore. look returns the record to those who only read it, and
 // facts what the engine's rules ask of many trials at once.
 
@@ -69,7 +67,7 @@ func (t *trial) look() *record.Trial {
 	if t.work != nil {
 		return &t.rec
 	}
-	raw, err := compression.decoder.DecodeAll(t.packed, nil)
+	raw, err := compression.Unpack(t.packed)
 	r := &record.Trial{}
 	if err == nil {
 		err = json.Unmarshal(raw, r)
@@ -108,42 +106,21 @@ func (e *Engine) pack() {
 			if err != nil {
 				panic(fmt.Sprintf("engine: trial %d has a record that is no JSON: %v", t.rec.Number, err)) // the ledger has it as JSON
 			}
-			t.kept, t.packed = t.facts(), bytes.Clone(compression.encoder.EncodeAll(raw, nil))
+			t.kept, t.packed = t.facts(), compression.Pack(raw)
 		}
 		t.work = nil
 	}
 }
 
-// codec compresses records.
-type codec struct {
-	encoder *zstd.Encoder
-	decoder *zstd.Decoder
-}
-
-// compression is the codec of all engines. Each of its parts takes turns if several
-// engines use it at once. It is made when the program starts: it has channels, which tests in
-// virtual time (testing/synctest) cannot share if one of them has made them.
-var compression = newCodec()
-
-// newCodec returns a codec whose dictionary is a record, so that no packed one spends bytes on
-// the names of fields.
-func newCodec() codec {
+// compression packs the records of all engines. Its dictionary is a record, so that no packed one
+// spends bytes on the names of fields.
+var compression = func() *codec.Codec {
 	dictionary, err := json.Marshal(typical())
 	if err != nil {
 		panic(fmt.Sprintf("engine: %v", err))
 	}
-	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderDictRaw(1, dictionary), zstd.WithEncoderConcurrency(1),
-		zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true))
-	if err != nil {
-		panic(fmt.Sprintf("engine: %v", err))
-	}
-	decoder, err := zstd.NewReader(nil, zstd.WithDecoderDictRaw(1, dictionary), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
-	if err != nil {
-		panic(fmt.Sprintf("engine: %v", err))
-	}
-	encoder.EncodeAll(dictionary, nil) // makes its channel
-	return codec{encoder, decoder}
-}
+	return codec.New(dictionary)
+}()
 
 // typical is a record with the texts that most records have.
 func typical() *record.Trial {

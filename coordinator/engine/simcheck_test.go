@@ -428,7 +428,7 @@ func recordText(t *trial) json.RawMessage {
 	if t.work != nil {
 		return encode(t.rec)
 	}
-	text, err := compression.decoder.DecodeAll(t.packed, nil)
+	text, err := compression.Unpack(t.packed)
 	if err != nil {
 		panic(err)
 	}

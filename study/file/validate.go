@@ -20,7 +20,6 @@ import (
 
 // The limits on the values of a study.
 const (
-	maxLabel       = 63
 	maxParallelism = 100_000
 	maxRetries     = 1000
 	maxTrials      = 1_000_000
@@ -31,9 +30,9 @@ const (
 func complete(s *study.Study, r *check.Report, o *options) {
 	r.AddIf(s.APIVersion != study.APIVersion, "apiVersion", "%s: write %s", given(s.APIVersion), study.APIVersion)
 	r.AddIf(s.Kind != study.Kind, "kind", "%s: write %s", given(s.Kind), study.Kind)
-	if !isLabel(s.Metadata.Name) {
+	if !study.IsName(s.Metadata.Name) {
 		r.Add("metadata.name", "%s: a name is lower-case letters, digits and dashes, at most %d, with no dash at its ends",
-			given(s.Metadata.Name), maxLabel)
+			given(s.Metadata.Name), study.MaxLabel)
 	}
 	for _, p := range slices.Concat(study.CheckLabels("metadata.labels", s.Metadata.Labels), study.CheckNote("spec.note", s.Spec.Note),
 		study.CheckAttributes("spec.attributes", s.Spec.Attributes)) {
@@ -55,10 +54,10 @@ func complete(s *study.Study, r *check.Report, o *options) {
 	}
 	checkRange(r, "spec.parallelism", spec.Parallelism, 1, maxParallelism)
 	spec.Pool = cmp.Or(spec.Pool, study.DefaultPool)
-	if len(spec.Pool) > maxLabel || strings.ContainsFunc(spec.Pool, func(c rune) bool {
+	if len(spec.Pool) > study.MaxLabel || strings.ContainsFunc(spec.Pool, func(c rune) bool {
 		return !check.IsLetter(c) && !check.IsDigit(c) && c != '-' && c != '_'
 	}) {
-		r.Add("spec.pool", "%q: a pool is letters, digits, dashes and underscores, at most %d", spec.Pool, maxLabel)
+		r.Add("spec.pool", "%q: a pool is letters, digits, dashes and underscores, at most %d", spec.Pool, study.MaxLabel)
 	}
 	switch {
 	case spec.Trial.Job != nil:
@@ -93,12 +92,6 @@ func given(text string) string {
 		return "is missing"
 	}
 	return fmt.Sprintf("%q is not accepted", text)
-}
-
-// isLabel reports whether the text is a DNS label (RFC 1123).
-func isLabel(text string) bool {
-	return text != "" && len(text) <= maxLabel && text[0] != '-' && text[len(text)-1] != '-' &&
-		!strings.ContainsFunc(text, func(c rune) bool { return (c < 'a' || c > 'z') && !check.IsDigit(c) && c != '-' })
 }
 
 // checkRange reports a number outside its range.
