@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
-	"text/template"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
@@ -52,14 +52,14 @@ func PasswordVariable(user string) string {
 	return "PASSWORD_" + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(user))
 }
 
-// accountUser is one user in the template.
+// accountUser is one user of the configuration.
 type accountUser struct {
 	Name, Identity string
 	// Pool is the pool's name; Worker is the worker's name in it, or the wildcard.
 	Pool, Worker string
 }
 
-// accountsText is the configuration. What nats-server's behaviour demands:
+// accountsText is the configuration, with the names of what is put into it in angle brackets. What nats-server's behaviour demands:
 //
 //   - One export, of everything, and only to the workers' account. An answer that
 //     comes back through an import is published in the workers' account on the
@@ -75,52 +75,58 @@ type accountUser struct {
 //     imports for what there is at all; a pool's names are tokens of their own in
 //     the subjects, so that both can tell pools apart.
 //   - An inbox belongs to a pool and worker, and so do control messages.
-var accountsText = template.Must(template.New("accounts").Parse(`accounts {
-  {{.Coordinators}} {
-    jetstream {{if .MaxStore}}{ max_memory: -1, max_store: {{.MaxStore}}, max_streams: -1, max_consumers: -1 }{{else}}enabled{{end}}
+const accountsText = `accounts {
+  <coordinators> {
+    jetstream <jetstream>
     users [
-      { {{template "identity" .Coordinator}} }
+      { <identity> }
     ]
     exports [
-      { service: ">", response_type: stream, response_threshold: "30s", accounts: [{{.WorkersAccount}}] }
-      { stream: "fantasia.control.{{.Shard}}.*.*", accounts: [{{.WorkersAccount}}] }
+      { service: ">", response_type: stream, response_threshold: "30s", accounts: [<workers>] }
+      { stream: "fantasia.control.<shard>.*.*", accounts: [<workers>] }
     ]
   }
-  {{.WorkersAccount}} {
+  <workers> {
     users [
-{{- range .Users}}
-      { {{template "identity" .}}, permissions {
-        publish [
-          "$JS.API.CONSUMER.MSG.NEXT.{{$.Stream}}.pool_{{$.Shard}}_{{.Pool}}"
-          "$JS.ACK.{{$.Stream}}.pool_{{$.Shard}}_{{.Pool}}.*.*.*.*.*", "fantasia.claim.{{$.Shard}}.{{.Pool}}.*.*.*"
-          "fantasia.result.{{$.Shard}}.{{.Pool}}.{{.Worker}}.*.*.*", "fantasia.metric.{{$.Shard}}.*.*.*"
-          "fantasia.heartbeat.{{$.Shard}}.{{.Pool}}.{{.Worker}}", "fantasia.dlq.{{$.Shard}}.{{.Pool}}.{{.Worker}}"
-          "fantasia.log.{{$.Shard}}.{{.Pool}}.{{.Worker}}"
-        ]
-        subscribe ["_INBOX.{{.Pool}}.{{.Worker}}.>", "fantasia.control.{{$.Shard}}.{{.Pool}}.{{.Worker}}"]
-      } }
-{{- end}}
-    ]
+<users>    ]
     imports [
-{{- range .Pools}}
-      { service: { account: {{$.Coordinators}}, subject: "$JS.API.CONSUMER.MSG.NEXT.{{$.Stream}}.pool_{{$.Shard}}_{{.}}" } }
-      { service: { account: {{$.Coordinators}}, subject: "$JS.ACK.{{$.Stream}}.pool_{{$.Shard}}_{{.}}.*.*.*.*.*" } }
-      { service: { account: {{$.Coordinators}}, subject: "fantasia.claim.{{$.Shard}}.{{.}}.*.*.*" } }
-      { service: { account: {{$.Coordinators}}, subject: "fantasia.result.{{$.Shard}}.{{.}}.*.*.*.*" } }
-      { service: { account: {{$.Coordinators}}, subject: "fantasia.heartbeat.{{$.Shard}}.{{.}}.*" } }
-      { service: { account: {{$.Coordinators}}, subject: "fantasia.dlq.{{$.Shard}}.{{.}}.*" } }
-      { service: { account: {{$.Coordinators}}, subject: "fantasia.log.{{$.Shard}}.{{.}}.*" } }
-{{- end}}
-      { service: { account: {{$.Coordinators}}, subject: "fantasia.metric.{{$.Shard}}.*.*.*" } }
-      { stream: { account: {{$.Coordinators}}, subject: "fantasia.control.{{$.Shard}}.*.*" } }
+<imports>      { service: { account: <coordinators>, subject: "fantasia.metric.<shard>.*.*.*" } }
+      { stream: { account: <coordinators>, subject: "fantasia.control.<shard>.*.*" } }
     ]
   }
 }
-{{- define "identity"}}{{if .NKey}}nkey: {{.Identity}}{{else}}user: "{{.Name}}", password: {{.Identity}}{{end}}{{end}}
-`))
+`
 
-// NKey reports whether the user is identified by a key pair.
-func (u accountUser) NKey() bool { return isNKey(u.Identity) }
+// userText is a user of the workers' account.
+const userText = `      { <identity>, permissions {
+        publish [
+          "$JS.API.CONSUMER.MSG.NEXT.<stream>.pool_<shard>_<pool>"
+          "$JS.ACK.<stream>.pool_<shard>_<pool>.*.*.*.*.*", "fantasia.claim.<shard>.<pool>.*.*.*"
+          "fantasia.result.<shard>.<pool>.<worker>.*.*.*", "fantasia.metric.<shard>.*.*.*"
+          "fantasia.heartbeat.<shard>.<pool>.<worker>", "fantasia.dlq.<shard>.<pool>.<worker>"
+          "fantasia.log.<shard>.<pool>.<worker>"
+        ]
+        subscribe ["_INBOX.<pool>.<worker>.>", "fantasia.control.<shard>.<pool>.<worker>"]
+      } }
+`
+
+// importsText is what the workers' account imports for a pool.
+const importsText = `      { service: { account: <coordinators>, subject: "$JS.API.CONSUMER.MSG.NEXT.<stream>.pool_<shard>_<pool>" } }
+      { service: { account: <coordinators>, subject: "$JS.ACK.<stream>.pool_<shard>_<pool>.*.*.*.*.*" } }
+      { service: { account: <coordinators>, subject: "fantasia.claim.<shard>.<pool>.*.*.*" } }
+      { service: { account: <coordinators>, subject: "fantasia.result.<shard>.<pool>.*.*.*.*" } }
+      { service: { account: <coordinators>, subject: "fantasia.heartbeat.<shard>.<pool>.*" } }
+      { service: { account: <coordinators>, subject: "fantasia.dlq.<shard>.<pool>.*" } }
+      { service: { account: <coordinators>, subject: "fantasia.log.<shard>.<pool>.*" } }
+`
+
+// identity is how the user is known to the server.
+func (u accountUser) identity() string {
+	if isNKey(u.Identity) {
+		return "nkey: " + u.Identity
+	}
+	return fmt.Sprintf("user: %q, password: %s", u.Name, u.Identity)
+}
 
 func isNKey(identity string) bool {
 	return len(identity) == 56 && identity[0] == 'U' &&
@@ -142,15 +148,24 @@ func (a Accounts) Config() (string, error) {
 	for i := range users {
 		users[i].Identity = identities[users[i].Name]
 	}
-	var b strings.Builder
-	err = accountsText.Execute(&b, map[string]any{
-		"Coordinators": AccountCoordinators, "WorkersAccount": AccountWorkers, "Stream": streamAssign, "Shard": a.Shard,
-		"MaxStore": a.MaxStore, "Coordinator": users[0], "Users": users[1:], "Pools": pools,
-	})
-	if err != nil {
-		return "", fmt.Errorf("write the accounts: %w", err)
+	// Every name is a token and every identity was checked, so none needs quotes of its own. A
+	// replacer does not look again at what it has put in.
+	common := []string{"<coordinators>", AccountCoordinators, "<workers>", AccountWorkers, "<stream>", streamAssign, "<shard>", a.Shard}
+	fill := func(text string, more ...string) string {
+		return strings.NewReplacer(slices.Concat(common, more)...).Replace(text)
 	}
-	return b.String(), nil
+	var confined, imports strings.Builder
+	for _, u := range users[1:] {
+		confined.WriteString(fill(userText, "<identity>", u.identity(), "<pool>", u.Pool, "<worker>", u.Worker))
+	}
+	for _, pool := range pools {
+		imports.WriteString(fill(importsText, "<pool>", pool))
+	}
+	store := "enabled"
+	if a.MaxStore > 0 {
+		store = "{ max_memory: -1, max_store: " + strconv.FormatInt(a.MaxStore, 10) + ", max_streams: -1, max_consumers: -1 }"
+	}
+	return fill(accountsText, "<jetstream>", store, "<identity>", users[0].identity(), "<users>", confined.String(), "<imports>", imports.String()), nil
 }
 
 // users returns all users, the coordinators' first, and the names of all pools.
