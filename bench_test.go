@@ -2,6 +2,8 @@ package fantasia_test
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -26,13 +28,37 @@ func BenchmarkStudy(b *testing.B) {
 // The same with a state, in which each result is on the disk before the next trial.
 func BenchmarkState(b *testing.B) {
 	for _, algorithm := range []string{"random", "tpe"} {
-		b.Run(algorithm, func(b *testing.B) {
-			before := processorTime(b)
-			for b.Loop() {
-				study10000(b, fantasia.Options{Algorithm: fantasia.Algorithm{Name: algorithm}, State: filepath.Join(b.TempDir(), "state")})
+		for _, parallel := range []int{1, 8} {
+			b.Run(fmt.Sprintf("%s/parallel=%d", algorithm, parallel), func(b *testing.B) {
+				before := processorTime(b)
+				for b.Loop() {
+					study10000(b, fantasia.Options{Algorithm: fantasia.Algorithm{Name: algorithm}, State: filepath.Join(b.TempDir(), "state"), Parallel: parallel})
+				}
+				b.ReportMetric((processorTime(b)-before).Seconds()/float64(b.N), "cpu-s/op")
+			})
+		}
+	}
+}
+
+// What BenchmarkState cannot do without: 10,000 times, a record of the same size is written and synced.
+func BenchmarkFsync(b *testing.B) {
+	record := make([]byte, 1200)
+	for b.Loop() {
+		file, err := os.Create(filepath.Join(b.TempDir(), "file"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		for range 10_000 {
+			if _, err := file.Write(record); err != nil {
+				b.Fatal(err)
 			}
-			b.ReportMetric((processorTime(b)-before).Seconds()/float64(b.N), "cpu-s/op")
-		})
+			if err := file.Sync(); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := file.Close(); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 

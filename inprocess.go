@@ -69,9 +69,10 @@ func openInProcess(s *Space, o *Options, a *aims, definition *study.Study, compi
 			return nil, err
 		}
 	}
-	u.mu.Lock()
-	err = u.begin(definition, compiled, stored)
-	u.mu.Unlock()
+	kept := u.do(func() { err = u.begin(definition, compiled, stored) })
+	if err == nil {
+		err = kept
+	}
 	if err != nil {
 		return nil, errors.Join(err, u.close())
 	}
@@ -122,7 +123,8 @@ func (s *inProcess) step(event engine.Event) *engine.Answer {
 	return s.take(&out)
 }
 
-// take stores an Output, and then carries out its effects.
+// take stores an Output, and then carries out its effects. Whoever has it do so MUST use do, or
+// durable, before it tells the user of them.
 func (s *inProcess) take(out *engine.Output) *engine.Answer {
 	if s.stopped != nil {
 		return &engine.Answer{Err: s.stopped}
@@ -149,6 +151,31 @@ func (s *inProcess) take(out *engine.Output) *engine.Answer {
 	return out.Answer
 }
 
+// do calls f with s.mu held, and returns nil once all that the study's records were then is on the disk. So
+// results that come during an fsync share the next one.
+func (s *inProcess) do(f func()) error {
+	s.mu.Lock()
+	f()
+	due := s.journal.Due()
+	s.mu.Unlock()
+	return s.durable(due)
+}
+
+// durable returns nil once all is on the disk that was in the journal when it returned due. If that fails, it
+// stops the study. s.mu MUST NOT be held.
+func (s *inProcess) durable(due int64) error {
+	failed := s.journal.Sync(due)
+	if failed == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped == nil {
+		s.stop(fmt.Errorf("keep the study's state: %w", failed))
+	}
+	return s.stopped
+}
+
 // latest returns all records, to write the journal anew.
 func (s *inProcess) latest() *journal.Stored {
 	all := &journal.Stored{Study: s.engine.Spec(), Status: s.engine.Status(), Model: s.engine.Model()}
@@ -168,11 +195,11 @@ func (s *inProcess) answer(request *engine.Ask, o optimizer.Optimizer) {
 	}
 	s.background.Go(func() {
 		answer := drive.Suggest(s.life, o, s.seed, request)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if answer.At = time.Now(); s.stopped == nil {
-			s.step(answer)
-		}
+		_ = s.do(func() { // an error stops the study
+			if answer.At = time.Now(); s.stopped == nil {
+				s.step(answer)
+			}
+		})
 	})
 }
 
@@ -188,12 +215,12 @@ func (s *inProcess) schedule(at time.Time) {
 	s.background.Add(1)
 	s.timer = time.AfterFunc(time.Until(at), func() {
 		defer s.background.Done()
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.stopped == nil && s.wake.Equal(at) {
-			s.timer = nil
-			s.step(engine.Tick{At: time.Now()})
-		}
+		_ = s.do(func() { // an error stops the study
+			if s.stopped == nil && s.wake.Equal(at) {
+				s.timer = nil
+				s.step(engine.Tick{At: time.Now()})
+			}
+		})
 	})
 }
 
@@ -231,16 +258,17 @@ func (s *inProcess) close() error {
 
 // outcome implements leader.
 func (s *inProcess) outcome() (err error, ended bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch status := s.engine.Status(); {
-	case s.stopped != nil:
-		return s.stopped, true
-	case status.State == study.Failed:
-		return fmt.Errorf("%w: %s", ErrFailed, status.Reason), true
-	default:
-		return nil, status.State.Terminal()
-	}
+	_ = s.do(func() { // an error stops the study
+		switch status := s.engine.Status(); {
+		case s.stopped != nil:
+			err, ended = s.stopped, true
+		case status.State == study.Failed:
+			err, ended = fmt.Errorf("%w: %s", ErrFailed, status.Reason), true
+		default:
+			ended = status.State.Terminal()
+		}
+	})
+	return err, ended
 }
 
 // client returns the name of the lowest slot that nobody uses. The records of trials hold it.

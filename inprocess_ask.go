@@ -14,36 +14,74 @@ import (
 
 // ask is a call of Ask that waits.
 type ask struct {
-	trial *Trial
-	err   error
-	done  chan struct{} // closed when one of them is set
+	client string
+	trial  *Trial
+	err    error
+	due    int64         // of the journal, when one of them was set
+	done   chan struct{} // closed then
 }
 
 // ask implements leader.
 func (s *inProcess) ask(ctx context.Context) (*Trial, error) {
 	s.mu.Lock()
-	if err := s.usable(); err != nil {
-		s.mu.Unlock()
+	a, err := s.seek()
+	s.mu.Unlock()
+	if err != nil {
 		return nil, err
 	}
-	client, a := s.client(), &ask{done: make(chan struct{})}
-	s.waiting[client] = a
-	s.step(engine.Seek{At: time.Now(), Client: client, Want: 1})
-	s.mu.Unlock()
+	return s.await(ctx, a)
+}
+
+// seek asks the engine for a trial. s.mu MUST be held.
+func (s *inProcess) seek() (*ask, error) {
+	if err := s.usable(); err != nil {
+		return nil, err
+	}
+	a := &ask{client: s.client(), done: make(chan struct{})}
+	s.waiting[a.client] = a
+	s.step(engine.Seek{At: time.Now(), Client: a.client, Want: 1})
+	return a, nil
+}
+
+// await waits for the trial.
+func (s *inProcess) await(ctx context.Context, a *ask) (*Trial, error) {
 	select {
 	case <-a.done:
+		if err := s.durable(a.due); err != nil {
+			return nil, err
+		}
 		return a.trial, a.err
 	case <-ctx.Done():
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.waiting[client] == a {
-		delete(s.waiting, client)
-		s.step(engine.Seek{At: time.Now(), Client: client})
+	if s.waiting[a.client] == a {
+		delete(s.waiting, a.client)
+		s.step(engine.Seek{At: time.Now(), Client: a.client})
 	} else if a.trial != nil { // it came at the last moment
 		_ = s.told(a.trial, measured{}, ErrInterrupted)
 	}
 	return nil, context.Cause(ctx)
+}
+
+// turn implements leader. If a suggestion is ready, the result and the next trial share an fsync; else the fsync
+// goes on while the optimiser works.
+func (s *inProcess) turn(ctx context.Context, t *Trial, found measured, err error) (*Trial, error) {
+	var next *ask
+	var failed error
+	kept := s.do(func() {
+		if failed = s.told(t, found, err); failed == nil || errors.Is(failed, ErrEnded) {
+			next, failed = s.seek()
+		}
+	})
+	s.progress.tell(s.standing)
+	if failed != nil {
+		return nil, failed
+	}
+	if kept != nil {
+		return nil, kept
+	}
+	return s.await(ctx, next)
 }
 
 // usable returns why no trial can be asked for; nil if one can.
@@ -68,7 +106,7 @@ func (s *inProcess) handOut(t *record.Trial) {
 	s.holding[client] = trial
 	a := s.waiting[client]
 	delete(s.waiting, client)
-	a.trial = trial
+	a.trial, a.due = trial, s.journal.Due()
 	close(a.done)
 }
 
@@ -90,6 +128,7 @@ func (s *inProcess) release(why error) {
 		if why == ErrEnded { //nolint:errorlint // the sentinel itself gets the reason
 			a.err = s.usable()
 		}
+		a.due = s.journal.Due()
 		close(a.done)
 		delete(s.waiting, client)
 	}
@@ -97,11 +136,13 @@ func (s *inProcess) release(why error) {
 
 // tell implements leader.
 func (s *inProcess) tell(t *Trial, found measured, err error) error {
-	s.mu.Lock()
-	failed := s.told(t, found, err)
-	s.mu.Unlock()
+	var failed error
+	kept := s.do(func() { failed = s.told(t, found, err) })
 	s.progress.tell(s.standing)
-	return failed
+	if failed != nil {
+		return failed
+	}
+	return kept
 }
 
 // told applies how a trial has ended. s.mu MUST be held.
@@ -155,21 +196,26 @@ func (s *inProcess) add(found measured, point map[string]any) error {
 
 // insert applies an event about a point.
 func (s *inProcess) insert(event engine.Event) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.usable(); err != nil {
-		return err
+	var failed error
+	kept := s.do(func() {
+		if failed = s.usable(); failed == nil {
+			failed = s.step(event).Err
+		}
+	})
+	if failed != nil {
+		return failed
 	}
-	return s.step(event).Err
+	return kept
 }
 
 // standing returns how the study is doing.
 func (s *inProcess) standing() (Progress, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p := Progress{Ended: s.engine.Status().Counts.Ended(), Trials: s.engine.Spec().Definition.Spec.Budget.MaxTrials}
-	if best, ok := s.engine.Best(); ok {
-		p.Best = s.result(&best)
-	}
-	return p, nil
+	var p Progress
+	err := s.do(func() {
+		p = Progress{Ended: s.engine.Status().Counts.Ended(), Trials: s.engine.Spec().Definition.Spec.Budget.MaxTrials}
+		if best, ok := s.engine.Best(); ok {
+			p.Best = s.result(&best)
+		}
+	})
+	return p, err
 }

@@ -36,24 +36,28 @@ func (s *inProcess) result(t *record.Trial) Result {
 	return r
 }
 
+// look is do for what the user asks for. After a failure, what is in memory can still be read.
+func (s *inProcess) look(read func()) { _ = s.do(read) }
+
 // best implements leader.
-func (s *inProcess) best() (Result, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t, ok := s.engine.Best()
-	if !ok {
-		return Result{Value: math.NaN()}, s.aims.nothing()
-	}
-	return s.result(&t), nil
+func (s *inProcess) best() (r Result, err error) {
+	s.look(func() {
+		if t, ok := s.engine.Best(); ok {
+			r = s.result(&t)
+		} else {
+			r, err = Result{Value: math.NaN()}, s.aims.nothing()
+		}
+	})
+	return r, err
 }
 
 // trials implements leader.
 func (s *inProcess) trials() iter.Seq2[Result, error] {
 	return func(yield func(Result, error) bool) {
 		for n := 1; ; n++ {
-			s.mu.Lock()
-			t, ok := s.engine.Trial(n)
-			s.mu.Unlock()
+			var t record.Trial
+			var ok bool
+			s.look(func() { t, ok = s.engine.Trial(n) })
 			if !ok || !yield(s.result(&t), nil) {
 				return
 			}
@@ -62,9 +66,13 @@ func (s *inProcess) trials() iter.Seq2[Result, error] {
 }
 
 // curve implements leader.
-func (s *inProcess) curve(trial int) ([]Measurement, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *inProcess) curve(trial int) (list []Measurement, err error) {
+	s.look(func() { list, err = s.measurements(trial) })
+	return list, err
+}
+
+// measurements is curve with s.mu held.
+func (s *inProcess) measurements(trial int) ([]Measurement, error) {
 	if _, ok := s.engine.Trial(trial); !ok {
 		return nil, fmt.Errorf("%w: there is no trial %d; the last one is %d", ErrInvalid, trial, s.engine.Status().Trials)
 	}
@@ -86,9 +94,9 @@ func (s *inProcess) curve(trial int) ([]Measurement, error) {
 
 // front implements leader.
 func (s *inProcess) front() ([]Optimal, error) {
-	s.mu.Lock()
-	all, spec := s.latest().Trials, s.engine.Spec()
-	s.mu.Unlock()
+	var all []record.Trial
+	var spec record.Study
+	s.look(func() { all, spec = s.latest().Trials, s.engine.Spec() })
 	on, err := spec.Front(all)
 	if err != nil {
 		return nil, err
@@ -132,11 +140,11 @@ func (s *inProcess) modelled(ctx context.Context) (*optimizer.Recommendation, er
 	if found == nil || err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stopped == nil { // so that other programs see it in the state
-		s.step(engine.Recommended{At: time.Now(), Recommendation: record.Recommended(found, position)})
-	}
+	s.look(func() {
+		if s.stopped == nil { // so that other programs see it in the state
+			s.step(engine.Recommended{At: time.Now(), Recommendation: record.Recommended(found, position)})
+		}
+	})
 	return found, nil
 }
 

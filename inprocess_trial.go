@@ -10,9 +10,13 @@ import (
 )
 
 // report implements leader.
-func (s *inProcess) report(t *Trial, step int, value float64) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *inProcess) report(t *Trial, step int, value float64) (err error) {
+	_ = s.do(func() { err = s.reportedAt(t, step, value) }) // an error is that of the next call
+	return err
+}
+
+// reportedAt is report with s.mu held.
+func (s *inProcess) reportedAt(t *Trial, step int, value float64) error {
 	if err := s.alive(t); err != nil {
 		return err
 	}
@@ -41,10 +45,9 @@ func (s *inProcess) report(t *Trial, step int, value float64) error {
 }
 
 // instruction implements leader.
-func (s *inProcess) instruction(t *Trial) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.instructed(t)
+func (s *inProcess) instruction(t *Trial) (err error) {
+	_ = s.do(func() { err = s.instructed(t) })
+	return err
 }
 
 // alive returns why the trial has ended; nil if it has not. s.mu MUST be held.

@@ -176,6 +176,67 @@ func TestCutAtEachByte(t *testing.T) {
 	}
 }
 
+// If the machine dies, what was not synced is lost: a trial is on the disk before its evaluation begins, and its
+// result before anybody is told of it.
+func TestDurableBeforeAcknowledged(t *testing.T) {
+	for _, parallel := range []int{1, 4} {
+		for _, algorithm := range []string{"random", "tpe"} {
+			t.Run(fmt.Sprintf("%s, parallel %d", algorithm, parallel), func(t *testing.T) { durableBeforeAcknowledged(t, algorithm, parallel) })
+		}
+	}
+}
+
+func durableBeforeAcknowledged(t *testing.T, algorithm string, parallel int) {
+	const trials = 24
+	path := filepath.Join(t.TempDir(), "state")
+	var u *fantasia.Study
+	onDisk := func(trial int, ended bool) {
+		size := u.Durable()
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		stored, err := journal.Read(content[:size])
+		if err != nil || stored == nil || len(stored.Trials) < trial || ended && !stored.Trials[trial-1].State.Terminal() {
+			t.Errorf("trial %d (ended: %v) is not in the %d bytes on the disk: %v", trial, ended, size, err)
+		}
+	}
+	space := fantasia.NewSpace()
+	x := space.Float("x", 0, 1)
+	told := 0
+	u, err := fantasia.Minimize(space, fantasia.Options{
+		State: path, Parallel: parallel, Trials: trials, Algorithm: fantasia.Algorithm{Name: algorithm}, Seed: 1,
+		Progress: func(p fantasia.Progress) { // one call at a time
+			onDisk(p.Trial.Number, true)
+			told++
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Close()
+	one, err := u.Ask(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	onDisk(one.Number(), false)
+	if err := u.Tell(one, 0.5, nil); err != nil {
+		t.Fatal(err)
+	}
+	onDisk(one.Number(), true)
+	if err := u.Run(t.Context(), func(_ context.Context, trial *fantasia.Trial) (float64, error) {
+		onDisk(trial.Number(), false)
+		return x.Of(trial), nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	onDisk(trials, true)
+	if told != trials {
+		t.Errorf("%d results were announced, want %d", told, trials)
+	}
+}
+
 // ended returns how many trials of a journal have ended.
 func ended(stored *journal.Stored) (n int) {
 	if stored == nil {

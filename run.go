@@ -54,19 +54,15 @@ func (s *Study) run(ctx context.Context, evaluate evaluation) error {
 
 // work evaluates one trial after the other.
 func (s *Study) work(ctx context.Context, evaluate evaluation) error {
-	for {
-		t, err := s.Ask(ctx)
-		if errors.Is(err, ErrEnded) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		found, err := s.evaluate(ctx, t, evaluate)
-		if err := s.lead.tell(t, found, err); err != nil && !errors.Is(err, ErrEnded) {
-			return err
-		}
+	t, err := s.lead.ask(ctx)
+	for err == nil {
+		found, failed := s.evaluate(ctx, t, evaluate)
+		t, err = s.lead.turn(ctx, t, found, failed)
 	}
+	if errors.Is(err, ErrEnded) {
+		return nil
+	}
+	return err
 }
 
 // evaluate evaluates a trial with the trial's own context and span.

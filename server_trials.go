@@ -203,6 +203,14 @@ func (s *onServer) tell(t *Trial, found measured, err error) error {
 	return failed
 }
 
+// turn implements leader.
+func (s *onServer) turn(ctx context.Context, t *Trial, found measured, err error) (*Trial, error) {
+	if err := s.tell(t, found, err); err != nil && !errors.Is(err, ErrEnded) { //nolint:contextcheck // a result is sent also after ctx has ended
+		return nil, err
+	}
+	return s.ask(ctx)
+}
+
 // settle forgets a trial.
 func (s *onServer) settle(t *Trial, l *lease) {
 	s.mu.Lock()

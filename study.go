@@ -62,6 +62,8 @@ type Study struct {
 type leader interface {
 	ask(ctx context.Context) (*Trial, error)
 	tell(t *Trial, found measured, err error) error
+	// turn ends a trial as tell does, also one that has ended already, and returns the next one as ask does.
+	turn(ctx context.Context, t *Trial, found measured, err error) (*Trial, error)
 	// report notes what a trial has reported, and returns what instruction does.
 	report(t *Trial, step int, value float64) error
 	// instruction returns why the evaluation of a trial should end; nil if it should not.

@@ -68,10 +68,12 @@ type segment struct {
 	Data   json.RawMessage `json:"data"`
 }
 
-// Journal is an open file, or keeps curves in memory only. Not safe for concurrent use.
+// Journal is an open file, or keeps curves in memory only. Only Sync is safe for concurrent use, also
+// beside the other methods.
 type Journal struct {
 	log       *wal.Log // nil in memory
 	curves    map[int][][]byte
+	due       int64 // as Due returns it
 	compacted int64 // the size after the last compaction
 }
 
@@ -195,9 +197,9 @@ func patch(curves map[int][][]byte, c change) error {
 	return nil
 }
 
-// Commit stores what an Output holds. The records are on the disk when it returns nil.
-// latest returns all records of the study as of this Output; Commit calls it when the file has
-// grown so much that it writes it anew.
+// Commit stores what an Output holds. Its records survive a kill of the process then, and that of the
+// machine once Sync has returned nil for what Due returns. latest returns all records of the study as of
+// this Output; Commit calls it when the file has grown so much that it writes it anew.
 func (j *Journal) Commit(out *engine.Output, latest func() *Stored) error {
 	e := entry{Study: out.Study, Status: out.Status, Model: out.Model, Trials: out.Trials}
 	for _, c := range out.Curves {
@@ -216,14 +218,38 @@ func (j *Journal) Commit(out *engine.Output, latest func() *Stored) error {
 	if err != nil {
 		return fmt.Errorf("encode a record of the journal: %w", err)
 	}
-	if err := j.log.Append(raw, records); err != nil {
+	if err := j.log.Append(raw); err != nil {
 		return err
+	}
+	if records {
+		j.due = j.log.Written()
 	}
 	return j.compact(func() ([][]byte, error) {
 		all := latest()
 		all.curves = j.curves
 		return all.snapshot()
 	})
+}
+
+// Due returns the position behind the last record. Curves do not count: losing the end of one with the
+// machine does no harm, because its trial is evaluated again.
+func (j *Journal) Due() int64 { return j.due }
+
+// Sync returns nil once everything is on the disk that was committed when Due returned a position. Calls at
+// the same time share an fsync. After an error nothing more is stored.
+func (j *Journal) Sync(due int64) error {
+	if j.log == nil {
+		return nil
+	}
+	return j.log.Sync(due)
+}
+
+// Durable returns how many bytes of the file are on the disk.
+func (j *Journal) Durable() int64 {
+	if j.log == nil {
+		return 0
+	}
+	return j.log.Durable()
 }
 
 // toChange returns a change as it is stored.

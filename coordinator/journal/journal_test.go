@@ -96,7 +96,7 @@ func TestWrongRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, r := range records {
-			if err := l.Append([]byte(r), false); err != nil {
+			if err := l.Append([]byte(r)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -1,5 +1,5 @@
 // Package wal keeps records in a file to which one process at a time appends. Each record has
-// checksums, and is on the disk when Append returns. A record that was cut off, because the
+// checksums, and is on the disk when Sync returns. A record that was cut off, because the
 // process or the machine died while it was written, is dropped when the file is opened again.
 package wal
 
@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/gofrs/flock"
 )
@@ -38,13 +40,22 @@ var (
 	order      = binary.LittleEndian
 )
 
-// Log is an open file. Not safe for concurrent use.
+// Log is an open file. Only Sync is safe for concurrent use, also beside the other methods.
 type Log struct {
 	path, magic string
 	lock        *flock.Flock
-	file        *os.File
 	size        int64
-	broken      error
+	flush       func(*os.File) error // fsync
+
+	// syncing is held by who syncs the file or replaces it, and synced is how much of written is on the
+	// disk.
+	syncing sync.Mutex
+	synced  atomic.Int64
+
+	mu      sync.Mutex // of what follows; held for moments
+	file    *os.File
+	written int64
+	broken  error
 }
 
 // Open opens the file at path, or creates it, and returns its records. magic is the file's
@@ -53,7 +64,7 @@ type Log struct {
 // it, path + ".lock", is locked. The error wraps ErrInUse or ErrDamaged, or is that of the file
 // system.
 func Open(path, magic string) (l *Log, records [][]byte, cut int64, err error) {
-	l = &Log{path: path, magic: magic + "\n", lock: flock.New(path + ".lock")}
+	l = &Log{path: path, magic: magic + "\n", lock: flock.New(path + ".lock"), flush: (*os.File).Sync}
 	locked, err := l.lock.TryLock()
 	if err != nil {
 		return nil, nil, 0, fmt.Errorf("lock %s: %w", path, err)
@@ -83,9 +94,12 @@ func Open(path, magic string) (l *Log, records [][]byte, cut int64, err error) {
 	}
 	l.size = int64(whole)
 	if cut = int64(len(data) - whole); cut > 0 {
-		if err := errors.Join(l.file.Truncate(l.size), l.file.Sync()); err != nil {
+		if err := l.file.Truncate(l.size); err != nil {
 			return nil, nil, 0, fmt.Errorf("cut %s: %w", path, err)
 		}
+	}
+	if err := l.file.Sync(); err != nil { // a process that was killed may not have synced its last records
+		return nil, nil, 0, fmt.Errorf("sync %s: %w", path, err)
 	}
 	return l, records, cut, nil
 }
@@ -138,18 +152,18 @@ func appendFrame(data, record []byte) []byte {
 // Size returns the size of the file in bytes.
 func (l *Log) Size() int64 { return l.size }
 
-// Append adds a record. If sync is set, it and all records before it are on the disk when
-// Append returns nil; else they survive a kill of the process, but not of the machine. After a
-// failed sync, or if a part of a failed write cannot be taken back, all further calls fail with
-// ErrBroken.
-func (l *Log) Append(record []byte, sync bool) error {
-	switch {
-	case l.broken != nil:
-		return l.broken
-	case len(record) > MaxRecord:
+// Append adds a record. It survives a kill of the process, but only after a Sync that of the machine.
+// If a part of a failed write cannot be taken back, all further calls fail with ErrBroken.
+func (l *Log) Append(record []byte) error {
+	if len(record) > MaxRecord {
 		return fmt.Errorf("write %s: a record of %d bytes; at most %d are accepted", l.path, len(record), MaxRecord)
 	}
 	data := appendFrame(make([]byte, 0, frameHeader+len(record)), record)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.broken != nil {
+		return l.broken
+	}
 	if _, err := l.file.WriteAt(data, l.size); err != nil {
 		err = fmt.Errorf("write %s: %w", l.path, err)
 		if back := l.file.Truncate(l.size); back != nil {
@@ -158,16 +172,44 @@ func (l *Log) Append(record []byte, sync bool) error {
 		return err
 	}
 	l.size += int64(len(data))
-	if !sync {
-		return nil
-	}
-	if err := l.file.Sync(); err != nil {
-		return l.breaks(fmt.Errorf("sync %s: %w", l.path, err))
-	}
+	l.written += int64(len(data))
 	return nil
 }
 
-// breaks makes all further calls fail, and returns why.
+// Durable returns how many bytes of the file are on the disk.
+func (l *Log) Durable() int64 { return l.size - (l.written - l.synced.Load()) }
+
+// Written returns how many bytes have been appended since the file was opened, for Sync.
+func (l *Log) Written() int64 { return l.written }
+
+// Sync returns nil once all records are on the disk that were appended when Written returned upTo.
+// Calls at the same time share an fsync. After a failed one, all further calls that have something to
+// do fail with ErrBroken.
+func (l *Log) Sync(upTo int64) error {
+	if l.synced.Load() >= upTo {
+		return nil
+	}
+	l.syncing.Lock()
+	defer l.syncing.Unlock()
+	if l.synced.Load() >= upTo { // by the call that this one has waited for
+		return nil
+	}
+	l.mu.Lock()
+	file, written, broken := l.file, l.written, l.broken
+	l.mu.Unlock()
+	if broken != nil {
+		return broken
+	}
+	if err := l.flush(file); err != nil { // os.ErrInvalid after Close
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.breaks(fmt.Errorf("sync %s: %w", l.path, err))
+	}
+	l.synced.Store(written)
+	return nil
+}
+
+// breaks makes all further calls fail, and returns why. l.mu MUST be held.
 func (l *Log) breaks(err error) error {
 	l.broken = fmt.Errorf("%w: %w", ErrBroken, err)
 	return l.broken
@@ -176,12 +218,16 @@ func (l *Log) breaks(err error) error {
 // Replace replaces all records by others, at once: a process that dies meanwhile leaves either
 // all of the old ones or all of the new ones.
 func (l *Log) Replace(records [][]byte) error {
-	if l.broken != nil {
-		return l.broken
-	}
 	data := []byte(l.magic)
 	for _, r := range records {
 		data = appendFrame(data, r)
+	}
+	l.syncing.Lock() // nobody syncs the file that goes
+	defer l.syncing.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.broken != nil {
+		return l.broken
 	}
 	file, err := replace(l.path, data)
 	if err != nil {
@@ -191,7 +237,11 @@ func (l *Log) Replace(records [][]byte) error {
 		_ = l.file.Close() // nobody reads it any more
 	}
 	l.file, l.size = file, int64(len(data))
-	return syncDir(filepath.Dir(l.path))
+	if err := syncDir(filepath.Dir(l.path)); err != nil {
+		return err
+	}
+	l.synced.Store(l.written)
+	return nil
 }
 
 // replace writes a file beside path and renames it to path, once it is on the disk. It returns
@@ -224,13 +274,18 @@ func syncDir(dir string) error {
 	return errors.Join(err, d.Close())
 }
 
-// Close closes the file and lets others open it. What was appended without sync is on the disk
-// then.
+// Close closes the file and lets others open it. All that was appended is on the disk then.
 func (l *Log) Close() error {
+	l.syncing.Lock()
+	defer l.syncing.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	var err error
 	if l.file != nil {
 		if l.broken == nil {
-			err = l.file.Sync()
+			if err = l.file.Sync(); err == nil {
+				l.synced.Store(l.written)
+			}
 		}
 		err = errors.Join(err, l.file.Close())
 		l.file = nil

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -27,8 +29,8 @@ func written(t testing.TB, records ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, r := range records {
-		if err := l.Append([]byte(r), i%2 == 0); err != nil {
+	for _, r := range records {
+		if err := l.Append([]byte(r)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -51,7 +53,7 @@ func TestRecordsStay(t *testing.T) {
 	if err := l.Replace([][]byte{[]byte("all")}); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Append([]byte("more"), true); err != nil {
+	if err := l.Append([]byte("more")); err != nil {
 		t.Fatal(err)
 	}
 	if info, _ := os.Stat(path); info.Size() != l.Size() {
@@ -90,7 +92,7 @@ func TestCutAtEachByte(t *testing.T) {
 		if !slices.Equal(texts(records), want[:kept]) || cut != int64(n)-l.Size() && n > len(magic) || n <= len(magic) && cut != int64(n) {
 			t.Errorf("cut at byte %d: %q, %d bytes cut", n, texts(records), cut)
 		}
-		if err := errors.Join(l.Append([]byte("next"), true), l.Close()); err != nil {
+		if err := errors.Join(l.Append([]byte("next")), l.Sync(l.Written()), l.Close()); err != nil {
 			t.Fatal(err)
 		}
 		again, err := os.ReadFile(at)
@@ -145,14 +147,101 @@ func TestNothingIsWrittenAfterAFailure(t *testing.T) {
 	}
 	defer l.Close()
 	_ = l.file.Close() // so that it fails
-	if err := l.Append([]byte("two"), true); !errors.Is(err, ErrBroken) {
+	if err := l.Append([]byte("two")); !errors.Is(err, ErrBroken) {
 		t.Errorf("a failed write that cannot be taken back: %v", err)
 	}
-	if err := l.Append([]byte("three"), true); !errors.Is(err, ErrBroken) {
+	if err := l.Append([]byte("three")); !errors.Is(err, ErrBroken) {
 		t.Errorf("the next one: %v", err)
 	}
 	if err := l.Replace(nil); !errors.Is(err, ErrBroken) {
 		t.Errorf("Replace: %v", err)
+	}
+}
+
+// Calls of Sync that come during an fsync share the next one, and none returns before its record is on the
+// disk.
+func TestSyncsAreShared(t *testing.T) {
+	path := written(t, "one")
+	l, _, _, err := Open(path, magic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	begun, goOn := make(chan struct{}, 16), make(chan struct{})
+	var onDisk atomic.Int64
+	flushes := 0
+	l.flush = func(file *os.File) error {
+		flushes++
+		info, err := file.Stat()
+		begun <- struct{}{}
+		<-goOn
+		onDisk.Store(info.Size())
+		return errors.Join(err, file.Sync())
+	}
+	var all sync.WaitGroup
+	add := func() {
+		if err := l.Append([]byte("more")); err != nil {
+			t.Fatal(err)
+		}
+		upTo, size := l.Written(), l.Size()
+		all.Go(func() {
+			if err := l.Sync(upTo); err != nil || onDisk.Load() < size {
+				t.Errorf("Sync returned with %d of %d bytes on the disk, %v", onDisk.Load(), size, err)
+			}
+		})
+	}
+	add()
+	<-begun // the first fsync has begun
+	for range 8 {
+		add()
+	}
+	if l.Durable() >= l.Size() {
+		t.Errorf("%d of %d bytes are durable before an fsync has ended", l.Durable(), l.Size())
+	}
+	goOn <- struct{}{}
+	close(goOn)
+	all.Wait()
+	if flushes != 2 || l.Durable() != l.Size() {
+		t.Errorf("%d fsyncs for 9 records, and %d of %d bytes are durable; want 2 and all", flushes, l.Durable(), l.Size())
+	}
+}
+
+// After an fsync has failed, nothing that it was to keep counts as kept.
+func TestFailedSync(t *testing.T) {
+	l, _, _, err := Open(written(t, "one"), magic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	l.flush = func(*os.File) error { return errors.New("no space") }
+	if err := l.Append([]byte("two")); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := l.Sync(l.Written()); !errors.Is(err, ErrBroken) {
+			t.Errorf("Sync: %v, want ErrBroken", err)
+		}
+	}
+	if err := l.Append([]byte("three")); !errors.Is(err, ErrBroken) {
+		t.Errorf("Append: %v, want ErrBroken", err)
+	}
+}
+
+// What Replace and Close have written needs no Sync.
+func TestReplacedIsDurable(t *testing.T) {
+	l, _, _, err := Open(written(t, "one"), magic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(l.Append([]byte("two")), l.Replace([][]byte{[]byte("all")})); err != nil {
+		t.Fatal(err)
+	}
+	l.flush = func(*os.File) error { return errors.New("an fsync too many") }
+	if err := l.Sync(l.Written()); err != nil || l.Durable() != l.Size() {
+		t.Errorf("after Replace: %v, %d of %d bytes are durable", err, l.Durable(), l.Size())
+	}
+	if err := errors.Join(l.Append([]byte("more")), l.Close(), l.Sync(l.Written())); err != nil {
+		t.Error(err)
 	}
 }
 
