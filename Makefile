@@ -47,10 +47,11 @@ examples/digits/digits:
 	CGO_ENABLED=0 $(GO) build -o $@ ./examples/digits
 
 .PHONY: generate
-generate: ## Generate the API's code and OpenAPI document, the JSON Schema and the CustomResourceDefinition
+generate: ## Generate the API's code and OpenAPI document, the JSON Schema, the CustomResourceDefinition and the table of a Job's fields
 	api/buf.sh generate
 	$(GO) run ./cmd/fantasia schema > study/file/testdata/study.schema.json
 	$(GO) run ./cmd/fantasia schema --crd > deploy/helm/fantasia/crds/study-crd.yaml
+	$(GO) run ./study/jobshape/generate > study/jobshape/fields.txt
 
 .PHONY: clean
 clean: ## Remove everything that was built

@@ -12,7 +12,7 @@ import (
 )
 
 // checkJob checks a trial that is a Job, except for what Kubernetes defines: package
-// jobpolicy checks that.
+// jobshape checks that.
 func checkJob(t *study.TrialTemplate, r *check.Report, params []study.Parameter) {
 	const path = "spec.trial.job"
 	for _, field := range []struct {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/pod-security-admission/policy"
 
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/jobshape"
 )
 
 // reserved is the prefix of the labels and annotations that only a worker sets: by them
@@ -24,7 +25,7 @@ const reserved = "fantasia.dev/"
 // template. Texts with ${words} are checked as they are written, so a word cannot stand
 // for something that must be allowed.
 func (p Policies) Check(namespace string, j *study.Job) error {
-	manifest, err := Manifest(j)
+	manifest, err := jobshape.Manifest(j)
 	if err != nil {
 		return err
 	}
@@ -56,7 +57,6 @@ func (p Policies) CheckManifest(namespace string, manifest []byte) error {
 	if job == nil {
 		return f.err()
 	}
-	f.runsOnce(&job.Spec)
 	f.jobFields(&job.Spec)
 	f.metadata(".metadata", &job.ObjectMeta)
 	f.metadata(".spec.template.metadata", &job.Spec.Template.ObjectMeta)

@@ -11,9 +11,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	strict "sigs.k8s.io/json"
 
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/jobshape"
 )
 
 // Kind says of a kind of resources, such as PyTorchJob, what a worker must know to evaluate trials
@@ -90,7 +90,7 @@ func (p Policies) CheckKind(namespace string, k Kind, manifest []byte) error {
 		}
 	}
 	f.addIf(len(known) == 0, "", "has no pod template; want one at %s", strings.Join(k.Pods, " or "))
-	for _, at := range podTemplates(object, "") {
+	for _, at := range jobshape.PodTemplates(object, "") {
 		f.addIf(!known[at], at, "may not be a pod template: those of this kind are at %s", strings.Join(k.Pods, ", "))
 	}
 	return f.err()
@@ -141,25 +141,6 @@ func places(value any, path []string, at string) []place {
 	return found
 }
 
-// podTemplates returns the paths of everything that could be a pod template: what has containers in
-// its spec.
-func podTemplates(value any, at string) (found []string) {
-	switch v := value.(type) {
-	case map[string]any:
-		if spec, ok := v["spec"].(map[string]any); ok && (spec["containers"] != nil || spec["initContainers"] != nil || spec["ephemeralContainers"] != nil) {
-			return []string{at}
-		}
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			found = append(found, podTemplates(v[name], at+"."+name)...)
-		}
-	case []any:
-		for i := range v {
-			found = append(found, podTemplates(v[i], at+"."+strconv.Itoa(i))...)
-		}
-	}
-	return found
-}
-
 // podTemplate checks a pod template as a Job's is checked.
 func (f *findings) podTemplate(namespace string, own Policy, at place) {
 	text, err := json.Marshal(at.value)
@@ -168,13 +149,8 @@ func (f *findings) podTemplate(namespace string, own Policy, at place) {
 		return
 	}
 	pod := &corev1.PodTemplateSpec{}
-	unknown, err := strict.UnmarshalStrict(text, pod)
-	if err != nil {
-		f.add(at.path, "is not a pod template: %v", err)
+	if !f.shaped(jobshape.CheckPod(jobshape.Path+at.path, text)) || !f.typed(at.path, text, pod) {
 		return
-	}
-	for _, err := range unknown {
-		f.add(at.path, "is not a pod template as Kubernetes defines it: %v", err)
 	}
 	f.metadata(at.path+".metadata", &pod.ObjectMeta)
 	f.podFields(namespace, own, at.path+".spec", &pod.Spec)

@@ -19,6 +19,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/jobpolicy"
+	"github.com/fantasia-hpo/fantasia/study/jobshape"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 )
@@ -210,7 +211,7 @@ func (r *Runner) planOf(a *messaging.Assignment) (*plan, error) {
 	if a.Run.Job == nil {
 		return r.home, nil
 	}
-	manifest, err := jobpolicy.Manifest(a.Run.Job)
+	manifest, err := jobshape.Manifest(a.Run.Job)
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/file"
-	"github.com/fantasia-hpo/fantasia/study/jobpolicy"
+	"github.com/fantasia-hpo/fantasia/study/jobshape"
 )
 
 // ParseStudy parses a study file and checks it against the known algorithms and rules for
@@ -40,7 +40,7 @@ func ParseStudy(name string, content []byte) (*study.Study, error) {
 // accept.
 func checkTrial(s *study.Study) error {
 	if j := s.Spec.Trial.Job; j != nil {
-		if err := jobpolicy.CheckShape(j); err != nil {
+		if err := jobshape.Check(j); err != nil {
 			return err
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fantasia-hpo/fantasia/study"
-	"github.com/fantasia-hpo/fantasia/study/jobpolicy"
+	"github.com/fantasia-hpo/fantasia/study/jobshape"
 )
 
 // The program of a File collector stays as it is: its command is inside of a script that prints the file.
@@ -39,7 +39,7 @@ func TestKatibFileCollector(t *testing.T) {
 // In a study's own Job the program runs once, and the study repeats failed trials as the Job would have.
 func TestKatibRestartsBecomeRetries(t *testing.T) {
 	r, s := importedWith(t, source(t, "file.yaml"), KatibOptions{Job: true})
-	if err := jobpolicy.CheckShape(s.Spec.Trial.Job); err != nil {
+	if err := jobshape.Check(s.Spec.Trial.Job); err != nil {
 		t.Error(err)
 	}
 	if failed := s.Spec.Trial.Retries.Failed; failed == nil || *failed != 3 {

@@ -8,7 +8,7 @@ import (
 	yaml "go.yaml.in/yaml/v4"
 
 	"github.com/fantasia-hpo/fantasia/study"
-	"github.com/fantasia-hpo/fantasia/study/jobpolicy"
+	"github.com/fantasia-hpo/fantasia/study/jobshape"
 )
 
 // templateField is where an Experiment has the trial's resource.
@@ -49,7 +49,7 @@ func (t *katibTrialTemplate) job(r *Result, s *study.Spec) error {
 		return fmt.Errorf("%w: %s.spec: %w", ErrSource, templateField, err)
 	}
 	withoutNulls(j.Spec)
-	if err := jobpolicy.CheckShape(j); err != nil {
+	if err := jobshape.Check(j); err != nil {
 		return fmt.Errorf("%w: %w", ErrSource, inExperiment(err))
 	}
 	s.Trial.Job = j
