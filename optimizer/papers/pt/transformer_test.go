@@ -211,7 +211,8 @@ func TestRegretIsBelowRandom(t *testing.T) {
 	}
 }
 
-// The weights are those that SHA256SUMS lists.
+// The weights are those that SHA256SUMS lists, and not much larger than they must be: every
+// program with this optimiser contains them.
 func TestChecksums(t *testing.T) {
 	sums, err := os.ReadFile("weights/SHA256SUMS")
 	if err != nil {
@@ -221,15 +222,20 @@ func TestChecksums(t *testing.T) {
 	if err != nil || len(entries) == 0 {
 		t.Fatalf("weights: %v, %v", entries, err)
 	}
+	size := 0
 	for _, e := range entries {
 		data, err := weights.ReadFile("weights/" + e.Name())
 		if err != nil {
 			t.Fatal(err)
 		}
+		size += len(data)
 		sum := sha256.Sum256(data)
 		if line := hex.EncodeToString(sum[:]) + "  ./" + e.Name() + "\n"; !strings.Contains(string(sums), line) {
 			t.Errorf("SHA256SUMS has no line %q", line)
 		}
+	}
+	if size > 4_000_000 {
+		t.Errorf("the weights have %d bytes, want at most 4,000,000", size)
 	}
 }
 

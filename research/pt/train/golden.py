@@ -1,7 +1,7 @@
 """Writes what PyTorch computes from weights, for the tests of the network in Go.
 
 golden.py WEIGHTS... writes, for each file, points, outcomes and predictions as JSON to stdout. The
-computation is in double precision.
+computation is in double precision. The files are those of train.py or of shrink.py.
 """
 
 import json
@@ -18,6 +18,8 @@ def load(path: str) -> Transformer:
     with safe_open(path, "pt") as f:
         tensors = {name: f.get_tensor(name).double() for name in f.keys()}
         heads = int(f.metadata()["heads"])
+    for name in [name for name in tensors if name.endswith(".scale")]:
+        tensors[name.removesuffix(".scale")] *= tensors.pop(name).unsqueeze(1)
     width, columns = tensors["point1.weight"].shape
     layers = sum(name.endswith(".near.bias") for name in tensors)
     model = Transformer(columns, width, heads, len(tensors["blocks.0.up.bias"]), layers).double()

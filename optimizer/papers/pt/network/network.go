@@ -5,6 +5,7 @@ package network
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"gonum.org/v1/gonum/blas/blas64"
@@ -62,7 +63,7 @@ func (m *Model) LeastColumns() int { return m.least }
 // MostObservations returns the largest number of observations in training.
 func (m *Model) MostObservations() int { return m.most }
 
-// Load reads a model from the bytes of a safetensors file that train.py wrote.
+// Load reads a model from the bytes of a safetensors file that train.py or shrink.py wrote.
 func Load(data []byte) (*Model, error) {
 	m, err := load(data)
 	if err != nil {
@@ -149,6 +150,7 @@ func (r *reader) tensor(name string, shape ...int) []float64 {
 // linear reads the weights of PyTorch's Linear, which are outputs×inputs.
 func (r *reader) linear(name string, inputs, outputs int) linear {
 	w, bias := r.tensor(name+".weight", outputs, inputs), r.tensor(name+".bias", outputs)
+	scale := r.scale(name+".weight", outputs)
 	l := linear{bias: bias}
 	if r.err != nil {
 		return l
@@ -156,10 +158,18 @@ func (r *reader) linear(name string, inputs, outputs int) linear {
 	l.weight = matrix(inputs, outputs)
 	for o := range outputs {
 		for i := range inputs {
-			l.weight.Data[i*outputs+o] = w[o*inputs+i]
+			l.weight.Data[i*outputs+o] = scale[o] * w[o*inputs+i]
 		}
 	}
 	return l
+}
+
+// scale returns what the rows of a matrix are to be multiplied by: 1, unless it has 8 bits.
+func (r *reader) scale(name string, rows int) []float64 {
+	if r.file.Tensors[name].Type == "I8" {
+		return r.tensor(name+".scale", rows)
+	}
+	return slices.Repeat([]float64{1}, rows)
 }
 
 func (r *reader) norm(name string, width int) norm {

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fantasia-hpo/fantasia/optimizer/papers/pt/mixture"
 )
 
 // weights returns the bytes of a file of weights.
@@ -32,8 +34,8 @@ func model(t testing.TB, name string) *Model {
 	return m
 }
 
-// golden is a case of testdata/golden.json, which train/golden.py made with PyTorch:
-// golden.py ../weights/*.safetensors > ../network/testdata/golden.json
+// golden is a case of a file that research/pt/train/golden.py made with PyTorch: golden.json from
+// the weights of the program, and half.json from those that shrink.py made them of, in half precision.
 type golden struct {
 	Weights           string
 	Observed, Queries [][]float64
@@ -41,9 +43,9 @@ type golden struct {
 	Components        [][][3]float64 // of each query: weight, mean and standard deviation
 }
 
-func goldens(t *testing.T) []golden {
+func goldens(t *testing.T, name string) []golden {
 	t.Helper()
-	data, err := os.ReadFile("testdata/golden.json")
+	data, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +58,7 @@ func goldens(t *testing.T) []golden {
 
 // The network computes what PyTorch does.
 func TestAgainstPyTorch(t *testing.T) {
-	cases := goldens(t)
+	cases := goldens(t, "golden.json")
 	seen := map[string]bool{}
 	for _, c := range cases {
 		seen[c.Weights] = true
@@ -86,10 +88,31 @@ func TestAgainstPyTorch(t *testing.T) {
 	}
 }
 
+// Weights in 8 bits predict what PyTorch does with those in half precision, up to a small share of
+// the standard deviation. research/results/papers.md has the differences on many data sets.
+func TestEightBitsAgainstHalfPrecision(t *testing.T) {
+	const most = 0.02
+	for _, c := range goldens(t, "half.json") {
+		for i, predicted := range model(t, c.Weights).Observe(c.Observed, c.Outcomes).Predict(c.Queries) {
+			var logits, means, sds []float64
+			for _, component := range c.Components[i] {
+				logits, means, sds = append(logits, math.Log(component[0])), append(means, component[1]), append(sds, component[2])
+			}
+			want := mixture.New(logits, means, sds)
+			sd := math.Sqrt(want.Variance())
+			for _, at := range [][2]float64{{predicted.Mean(), want.Mean()}, {predicted.Quantile(0.05), want.Quantile(0.05)}, {predicted.Quantile(0.95), want.Quantile(0.95)}} {
+				if math.Abs(at[0]-at[1]) > most*sd {
+					t.Errorf("%s, %d observations: query %d: the mean and the quantiles 0.05 and 0.95 differ by up to %.4f standard deviations", c.Weights, len(c.Outcomes), i, math.Abs(at[0]-at[1])/sd)
+				}
+			}
+		}
+	}
+}
+
 // Queries do not depend on each other, on the number of cores, or on the order of the
 // observations (the latter up to rounding).
 func TestQueriesAreIndependent(t *testing.T) {
-	c := goldens(t)[1]
+	c := goldens(t, "golden.json")[1]
 	m := model(t, c.Weights)
 	var queries [][]float64
 	for i := range 200 {
@@ -120,12 +143,13 @@ func TestQueriesAreIndependent(t *testing.T) {
 }
 
 func TestLoadRefuses(t *testing.T) {
-	good := string(weights(t, goldens(t)[0].Weights))
+	good := string(weights(t, goldens(t, "golden.json")[0].Weights))
 	for name, c := range map[string]struct{ old, new, want string }{
 		"another name":   {`"outcome.bias"`, `"outcome.sias"`, "tensor outcome.bias has the shape [], want [128]"},
 		"heads":          {`"heads":"4"`, `"heads":"5"`, "width 128, 5 heads"},
 		"no heads":       {`"heads":"4"`, `"feets":"4"`, `heads is "", want an integer from 1 to 64`},
 		"shape":          {`"shape":[4]`, `"shape":[5]`, "data_offsets"},
+		"no scale":       {`"point2.weight.scale"`, `"point2.weight.skale"`, "tensor point2.weight.scale has the shape [], want [128]"},
 		"not the format": {good[:8], "\xff\xff\xff\xff\xff\xff\xff\xff", "the header's length is"},
 	} {
 		bad := strings.Replace(good, c.old, c.new, 1)
@@ -140,7 +164,7 @@ func TestLoadRefuses(t *testing.T) {
 
 // A model can be read and tells its range.
 func TestRange(t *testing.T) {
-	m := model(t, goldens(t)[0].Weights)
+	m := model(t, goldens(t, "golden.json")[0].Weights)
 	got := []int{m.Columns(), m.LeastColumns(), m.MostObservations()}
 	if diff := cmp.Diff([]int{1, 1, 128}, got); diff != "" {
 		t.Errorf("columns, least, observations (-want +got):\n%s", diff)

@@ -1,4 +1,4 @@
-// Package safetensors reads tensors of floating-point numbers from files in the
+// Package safetensors reads tensors of numbers from files in the
 // safetensors format (https://github.com/huggingface/safetensors): an 8-byte little-endian
 // length, a JSON header of that length, then the tensors' bytes.
 package safetensors
@@ -28,6 +28,8 @@ const (
 
 // Tensor is an array of finite numbers.
 type Tensor struct {
+	// Type is that of the elements in the file: F16, F32, F64 or I8.
+	Type string
 	// Shape has the length of each dimension; a scalar has none.
 	Shape []int
 	// Data holds the elements, the last dimension's beside each other.
@@ -48,8 +50,8 @@ type entry struct {
 	Offsets []uint64 `json:"data_offsets"`
 }
 
-// Read returns the content of a file, given its bytes. The elements of tensors must be of
-// type F16, F32 or F64 and finite. It keeps no reference to data.
+// Read returns the content of a file, given its bytes. The elements of tensors must be
+// finite, and of type F16, F32, F64 or I8. It keeps no reference to data.
 func Read(data []byte) (*File, error) {
 	header, body, err := split(data)
 	if err != nil {
@@ -102,9 +104,9 @@ func tensor(raw json.RawMessage, body []byte) (t Tensor, size uint64, err error)
 	if err := json.Unmarshal(raw, &e); err != nil {
 		return t, 0, err
 	}
-	width, ok := map[string]int{"F16": 2, "F32": 4, "F64": 8}[e.Type]
+	width, ok := map[string]int{"I8": 1, "F16": 2, "F32": 4, "F64": 8}[e.Type]
 	if !ok {
-		return t, 0, fmt.Errorf("elements of type %q, want F16, F32 or F64", e.Type)
+		return t, 0, fmt.Errorf("elements of type %q, want F16, F32, F64 or I8", e.Type)
 	}
 	if len(e.Shape) > maxDimensions {
 		return t, 0, fmt.Errorf("%d dimensions, want at most %d", len(e.Shape), maxDimensions)
@@ -119,7 +121,7 @@ func tensor(raw json.RawMessage, body []byte) (t Tensor, size uint64, err error)
 	if len(e.Offsets) != 2 || e.Offsets[0] > e.Offsets[1] || e.Offsets[1] > uint64(len(body)) || e.Offsets[1]-e.Offsets[0] != uint64(count*width) {
 		return t, 0, fmt.Errorf("data_offsets %v, want %d bytes within the %d behind the header", e.Offsets, count*width, len(body))
 	}
-	t = Tensor{Shape: e.Shape, Data: make([]float64, count)}
+	t = Tensor{Type: e.Type, Shape: e.Shape, Data: make([]float64, count)}
 	at := body[e.Offsets[0]:e.Offsets[1]]
 	for i := range t.Data {
 		t.Data[i] = number(at[i*width:], width)
@@ -133,6 +135,8 @@ func tensor(raw json.RawMessage, body []byte) (t Tensor, size uint64, err error)
 // number reads a number of the given width in bytes.
 func number(b []byte, width int) float64 {
 	switch width {
+	case 1:
+		return float64(int8(b[0]))
 	case 2:
 		return float64(float16.Frombits(binary.LittleEndian.Uint16(b)).Float32())
 	case 4:
