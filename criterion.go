@@ -1,17 +1,12 @@
 package fantasia
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
-	"github.com/fantasia-hpo/fantasia/optimizer/front"
-	"github.com/fantasia-hpo/fantasia/optimizer/registry/lean"
 	"github.com/fantasia-hpo/fantasia/study"
-	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
 // Criterion is what a [StudyOf] judges a trial by: an objective or a limit. Its value is a function
@@ -63,11 +58,43 @@ func (c Criterion[T]) Reference(worst float64) Criterion[T] {
 	return c
 }
 
+// Early returns the criterion as one whose value is known before an evaluation ends, and then stays the
+// same, such as a model's size. Let the evaluation [Criterion.Report] it at once. "hebo" and "gp" then
+// learn it, and nothing else, also from trials that are stopped early, fail or are infeasible; the other
+// algorithms ignore it. It is for limits, and for one of two or three objectives, but not for the metric of
+// Options.EarlyStopping. Do not use it for a value that changes while a trial runs, such as an accuracy.
+func (c Criterion[T]) Early() Criterion[T] {
+	if c.objective == nil {
+		c.limit.Early = true
+		return c
+	}
+	o := *c.objective
+	o.Early = true
+	c.objective = &o
+	return c
+}
+
 // Name returns the metric's name.
 func (c Criterion[T]) Name() string { return c.name }
 
-// Of returns the value that was measured for a trial; NaN if it has not completed.
+// Of returns the value that was measured for a trial; NaN if none was. A trial that has not completed
+// has one only of criteria that are known [Criterion.Early].
 func (c Criterion[T]) Of(r Result) float64 { return metricOf(r.metrics, c.name) }
+
+// Report is [Trial.Report] for this criterion: it says what value it has reached at a step, which must
+// grow from report to report of the criterion. A value that is known early needs a single report, at
+// step 0 for example. The error wraps ErrInvalid if the trial's study does not have the criterion.
+func (c Criterion[T]) Report(t *Trial, step int, value float64) error {
+	if !t.judged.has(c.name) {
+		return fmt.Errorf("%w: the study of trial %d has no criterion %q; want one of %s", ErrInvalid, t.number, c.name, strings.Join(t.judged.names(), ", "))
+	}
+	return t.lead.report(t, c.name, step, value)
+}
+
+// Curve is [Study.Curve] for this criterion: what a trial has reported by Report.
+func (c Criterion[T]) Curve(s *StudyOf[T], trial int) ([]Measurement, error) {
+	return s.study.lead.curve(trial, c.name)
+}
 
 // Expected returns what the optimiser's model expects of an objective at the point of a trial on the
 // recommended front: the mean and the standard deviation. Without a model, and for a limit, these are
@@ -85,17 +112,6 @@ func metricOf(metrics map[string]float64, name string) float64 {
 		return v
 	}
 	return math.NaN()
-}
-
-// aims are what a study looks for.
-type aims struct {
-	objectives []study.Objective
-	limits     []study.Limit
-}
-
-// single returns the aims of a study of one value.
-func single(direction study.Direction) *aims {
-	return &aims{objectives: []study.Objective{{Metric: metric, Direction: direction, Take: study.DefaultTake}}}
 }
 
 // measured is what an evaluation has found: the objectives' values in their order, and the metrics of
@@ -145,172 +161,3 @@ func measure[T any](criteria []Criterion[T], v T) (m measured) {
 	}
 	return m
 }
-
-// several reports whether there are several objectives.
-func (a *aims) several() bool { return len(a.objectives) > 1 }
-
-// reported returns the metric that Trial.Report tells.
-func (a *aims) reported(o *Options) string {
-	return cmp.Or(o.EarlyStopping.Metric, a.objectives[0].Metric)
-}
-
-// fill sets what a study file says about the aims.
-func (a *aims) fill(spec *study.Spec, goal *float64) {
-	spec.Limits = a.limits
-	if !a.several() {
-		spec.Objective = a.objectives[0]
-		spec.Objective.Goal = goal
-		return
-	}
-	if spec.Several = a.objectives; goal != nil {
-		spec.Goal = &study.FrontGoal{Hypervolume: *goal}
-	}
-}
-
-// metrics returns what was measured of a trial, by name.
-func (a *aims) metrics(values study.Values, others map[string]float64) map[string]float64 {
-	all := make(map[string]float64, len(values)+len(others))
-	for name, v := range others {
-		all[name] = v
-	}
-	for k := range min(len(values), len(a.objectives)) {
-		all[a.objectives[k].Metric] = values[k]
-	}
-	return all
-}
-
-// front returns trials on a front, the best in the first objective first, with its knee.
-func (a *aims) front(trials []Result) []Optimal {
-	values := make([]study.Values, len(trials))
-	for i := range trials {
-		for k := range a.objectives {
-			values[i] = append(values[i], metricOf(trials[i].metrics, a.objectives[k].Metric))
-		}
-	}
-	on, knee := front.Ordered(a.objectives, values)
-	list := make([]Optimal, len(on))
-	for k, i := range on {
-		list[k] = Optimal{Trial: trials[i], Knee: i == knee}
-	}
-	return list
-}
-
-// nothing returns why there is no front: an error that wraps ErrNothing.
-func (a *aims) nothing() error {
-	if len(a.limits) > 0 {
-		return fmt.Errorf("%w within all limits", ErrNothing)
-	}
-	return ErrNothing
-}
-
-// expectation is a model's mean and standard deviation.
-type expectation struct{ mean, sd float64 }
-
-// expect returns the means and standard deviations of the objectives by name.
-func (a *aims) expect(means, sds []float64) map[string]expectation {
-	all := make(map[string]expectation, len(means))
-	for k := range min(len(means), len(sds), len(a.objectives)) {
-		all[a.objectives[k].Metric] = expectation{means[k], sds[k]}
-	}
-	return all
-}
-
-// check returns what is wrong with the aims, for a study of this process. A server checks them
-// itself.
-func (a *aims) check(s *Space, o *Options) error {
-	var errs []error
-	add := func(format string, args ...any) {
-		errs = append(errs, fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...))
-	}
-	if n := len(a.objectives); n > study.MaxObjectives {
-		add("%d objectives; want at most %d", n, study.MaxObjectives)
-	}
-	if n := len(a.limits); n > study.MaxLimits {
-		add("%d limits; want at most %d", n, study.MaxLimits)
-	}
-	var names []string
-	for _, c := range a.objectives {
-		a.checkName(c.Metric, add)
-		if slices.Contains(names, c.Metric) {
-			add("two objectives have the name %q; want a name of its own for each", c.Metric)
-		}
-		names = append(names, c.Metric)
-		switch {
-		case c.Reference == nil:
-		case !a.several():
-			add("objective %q has a reference; want none, since it is the only objective", c.Metric)
-		case !finite(*c.Reference):
-			add("the reference of objective %q is %v; want a finite number", c.Metric, *c.Reference)
-		}
-	}
-	a.checkLimits(add)
-	a.checkGoal(o.Goal, add)
-	a.checkRest(s, o, add)
-	return errors.Join(errs...)
-}
-
-// complain notes a problem.
-type complain func(format string, args ...any)
-
-func (a *aims) checkName(name string, add complain) {
-	if name == "" || len(name) > space.MaxName || strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c == 0x7f }) {
-		add("a criterion has the name %q; want 1 to %d bytes without spaces", name, space.MaxName)
-	}
-}
-
-func (a *aims) checkLimits(add complain) {
-	seen := map[string]bool{}
-	for _, l := range a.limits {
-		a.checkName(l.Metric, add)
-		if !finite(l.Bound()) {
-			add("the limit of %q is %v; want a finite number", l.Metric, l.Bound())
-		}
-		side := fmt.Sprint(l.Metric, l.Max != nil)
-		if seen[side] {
-			add("%q has two limits on the same side; want at most one AtMost and one AtLeast", l.Metric)
-		}
-		seen[side] = true
-	}
-}
-
-func (a *aims) checkGoal(goal *float64, add complain) {
-	switch {
-	case goal == nil:
-	case !finite(*goal):
-		add("Options.Goal is %v; want a finite number", *goal)
-	case !a.several():
-	case *goal <= 0:
-		add("Options.Goal is %v; want a hypervolume above 0", *goal)
-	case front.References(a.objectives) == nil:
-		add("Options.Goal is a hypervolume; want 2 to %d objectives, each with a Reference", study.MaxVolume)
-	}
-}
-
-// checkRest checks that the space and the options fit the aims.
-func (a *aims) checkRest(s *Space, o *Options, add complain) {
-	if !a.several() && len(a.limits) == 0 {
-		return
-	}
-	if slices.ContainsFunc(s.params, func(p study.Parameter) bool { return p.Type == study.Fidelity }) {
-		add("the space has a Fidelity, whose trials are promoted by one objective alone; want a study without limits and other objectives")
-	}
-	entry, err := lean.Entries().Find(cmp.Or(o.Algorithm.Name, lean.Default))
-	if err != nil {
-		return // Options.check says it
-	}
-	for _, lacks := range []struct {
-		it   bool
-		what string
-		has  func(lean.Entry) bool
-	}{
-		{a.several() && !entry.Several, "several objectives", func(e lean.Entry) bool { return e.Several }},
-		{len(a.limits) > 0 && !entry.Limits, "limits", func(e lean.Entry) bool { return e.Limits }},
-	} {
-		if lacks.it {
-			all := slices.DeleteFunc(lean.Entries(), func(e lean.Entry) bool { return !lacks.has(e) })
-			add("Options.Algorithm is %q, which takes no %s; want one of %s", entry.Name, lacks.what, strings.Join(all.Names(), ", "))
-		}
-	}
-}
-
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

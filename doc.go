@@ -47,7 +47,8 @@
 //	}
 //
 // No trial is best: the result is the front, the trials that no other one within all limits beats. A
-// single objective can have limits, too.
+// single objective can have limits, too. A criterion that is known before a trial ends, such as bytes
+// here, can be [Criterion.Early]: then trials that fail count for it, too.
 //
 // # On a server
 //

@@ -203,6 +203,50 @@ func ExampleAtMost() {
 	// Output: 8 cores: 12.5 seconds
 }
 
+// How large a model is shows before it is trained. So trials that fail, such as one that does not fit into
+// memory, tell that much, too, and the optimiser learns which models are too large.
+func ExampleCriterion_Early() {
+	type model struct{ loss, megabytes float64 }
+	loss := fantasia.Lowest("loss", func(m model) float64 { return m.loss })
+	size := fantasia.AtMost("megabytes", 300, func(m model) float64 { return m.megabytes }).Early()
+
+	space := fantasia.NewSpace()
+	width := space.Int("width", 1, 1000)
+	study, err := fantasia.Optimize(space, fantasia.Options{Trials: 12}, loss, size)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer study.Close()
+	err = study.Run(context.Background(), func(_ context.Context, t *fantasia.Trial) (model, error) {
+		m := model{megabytes: float64(width.Of(t))}
+		if err := size.Report(t, 0, m.megabytes); err != nil {
+			return m, err
+		}
+		if m.megabytes > 800 {
+			return m, errors.New("out of memory")
+		}
+		m.loss = 1 / m.megabytes
+		return m, nil
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	failed, known := 0, 0
+	for r, err := range study.Trials() {
+		if err != nil {
+			log.Fatal(err)
+		}
+		if r.State == fantasia.Failed {
+			failed++
+			if size.Of(r) > 800 {
+				known++
+			}
+		}
+	}
+	fmt.Println(failed > 0, known == failed)
+	// Output: true true
+}
+
 // If evaluations are noisy, trials are on the front by luck, too. The model's front is what it expects
 // if they were evaluated again.
 func ExampleStudyOf_Recommended() {

@@ -102,7 +102,7 @@ func (s *inProcess) handOut(t *record.Trial) {
 		return
 	}
 	client := attempt.Worker
-	trial := &Trial{lead: s, seed: s.seed, client: client, number: t.Number, attempt: attempt.Number, at: Point{s.space, t.Point}, over: make(chan struct{})}
+	trial := &Trial{lead: s, seed: s.seed, client: client, number: t.Number, attempt: attempt.Number, at: Point{s.space, t.Point}, judged: s.aims, over: make(chan struct{})}
 	s.holding[client] = trial
 	a := s.waiting[client]
 	delete(s.waiting, client)

@@ -21,11 +21,13 @@ func (s *inProcess) result(t *record.Trial) Result {
 		Number: t.Number, State: t.State, Value: math.NaN(), Source: string(t.Origin()),
 		Started: t.Times.Started, Ended: t.Times.Ended, at: Point{s.space, t.Point},
 	}
-	if t.State == study.TrialCompleted {
+	switch {
+	case t.State != study.TrialCompleted:
+		r.metrics = s.aims.early(t.Metrics)
+	case s.aims.several():
 		r.metrics = s.aims.metrics(t.Values, t.Metrics)
-		if !s.aims.several() {
-			r.Value = t.Values.First()
-		}
+	default:
+		r.metrics, r.Value = s.aims.metrics(t.Values, t.Metrics), t.Values.First()
 	}
 	if a := t.Last(); a != nil && a.Failure != nil {
 		r.Failure = cmp.Or(a.Failure.Message, a.Failure.Reason)
@@ -66,13 +68,13 @@ func (s *inProcess) trials() iter.Seq2[Result, error] {
 }
 
 // curve implements leader.
-func (s *inProcess) curve(trial int) (list []Measurement, err error) {
-	s.look(func() { list, err = s.measurements(trial) })
+func (s *inProcess) curve(trial int, metric string) (list []Measurement, err error) {
+	s.look(func() { list, err = s.measurements(trial, metric) })
 	return list, err
 }
 
 // measurements is curve with s.mu held.
-func (s *inProcess) measurements(trial int) ([]Measurement, error) {
+func (s *inProcess) measurements(trial int, metric string) ([]Measurement, error) {
 	if _, ok := s.engine.Trial(trial); !ok {
 		return nil, fmt.Errorf("%w: there is no trial %d; the last one is %d", ErrInvalid, trial, s.engine.Status().Trials)
 	}
@@ -85,6 +87,9 @@ func (s *inProcess) measurements(trial int) ([]Measurement, error) {
 	}
 	var list []Measurement
 	for _, series := range c.Series() {
+		if series.Metric != metric {
+			continue
+		}
 		for _, p := range series.Points {
 			list = append(list, Measurement{int(p.Step), p.Value})
 		}

@@ -9,14 +9,17 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
+// metric implements leader.
+func (s *inProcess) metric() string { return s.reported }
+
 // report implements leader.
-func (s *inProcess) report(t *Trial, step int, value float64) (err error) {
-	_ = s.do(func() { err = s.reportedAt(t, step, value) }) // an error is that of the next call
+func (s *inProcess) report(t *Trial, metric string, step int, value float64) (err error) {
+	_ = s.do(func() { err = s.reportedAt(t, metric, step, value) }) // an error is that of the next call
 	return err
 }
 
 // reportedAt is report with s.mu held.
-func (s *inProcess) reportedAt(t *Trial, step int, value float64) error {
+func (s *inProcess) reportedAt(t *Trial, metric string, step int, value float64) error {
 	if err := s.alive(t); err != nil {
 		return err
 	}
@@ -34,9 +37,9 @@ func (s *inProcess) reportedAt(t *Trial, step int, value float64) error {
 	}
 	m := &messaging.Measurement{Version: messaging.SchemaVersion, AttemptID: id, Worker: t.client, Step: int64(step), At: now}
 	if math.IsNaN(value) || math.IsInf(value, 0) {
-		m.Diverged = []string{s.reported}
+		m.Diverged = []string{metric}
 	} else {
-		m.Metrics = messaging.Metrics{s.reported: value}
+		m.Metrics = messaging.Metrics{metric: value}
 	}
 	if s.stopped == nil {
 		s.step(engine.Measured{At: now, Measurement: m})

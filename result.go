@@ -47,7 +47,8 @@ func (r Result) point() Point { return r.at }
 func (r Result) Values() map[string]any { return r.at.Values() }
 
 // Metrics returns what was measured of a completed trial, by name: the objectives, and what the
-// limits bound. The value of a [Study] has the name "value". Do not change the map.
+// limits bound. The value of a [Study] has the name "value". Of other trials, it returns what is known
+// [Criterion.Early]. Do not change the map.
 func (r Result) Metrics() map[string]float64 { return r.metrics }
 
 // Measurement is a value that a trial has reported.

@@ -206,14 +206,18 @@ func (s *onServer) result(m *trialMessage) Result {
 		Number: m.Number, State: m.state(), Value: math.NaN(), Source: strings.ToLower(strings.TrimPrefix(m.Source, "SOURCE_")),
 		Started: m.Times.Started, Ended: m.Times.Ended, at: s.point(m.Parameters),
 	}
-	if r.State == Completed {
-		others := make(map[string]float64, len(m.Metrics))
-		for name, v := range m.Metrics {
-			others[name] = float64(v)
-		}
-		if r.metrics = s.aims.metrics(floats(m.Values), others); !s.aims.several() {
-			r.Value = metricOf(r.metrics, s.aims.objectives[0].Metric)
-		}
+	others := make(map[string]float64, len(m.Metrics))
+	for name, v := range m.Metrics {
+		others[name] = float64(v)
+	}
+	switch {
+	case r.State != Completed:
+		r.metrics = s.aims.early(others)
+	case s.aims.several():
+		r.metrics = s.aims.metrics(floats(m.Values), others)
+	default:
+		r.metrics = s.aims.metrics(floats(m.Values), others)
+		r.Value = metricOf(r.metrics, s.aims.objectives[0].Metric)
 	}
 	if n := len(m.Attempts); n > 0 {
 		f := m.Attempts[n-1].Failure

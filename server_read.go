@@ -89,10 +89,10 @@ func (s *onServer) trials() iter.Seq2[Result, error] {
 }
 
 // curve implements leader.
-func (s *onServer) curve(trial int) (list []Measurement, err error) {
+func (s *onServer) curve(trial int, metric string) (list []Measurement, err error) {
 	for token, first := "", true; first || token != ""; first = false {
 		var answer measurementsAnswer
-		request := map[string]any{"parent": s.nameOf(trial), "metric": s.reported, "pageSize": 10_000, "pageToken": token}
+		request := map[string]any{"parent": s.nameOf(trial), "metric": metric, "pageSize": 10_000, "pageToken": token}
 		switch err := s.call(s.life, "ListMeasurements", request, &answer); {
 		case refused(err, codeNotFound) || refused(err, codeInvalid):
 			return nil, fmt.Errorf("%w: %w", ErrInvalid, err)

@@ -15,9 +15,12 @@ const (
 	maxReports = 500
 )
 
+// metric implements leader.
+func (s *onServer) metric() string { return s.reported }
+
 // report implements leader. Reports are sent in the background. So that short loops are stopped,
 // too, Report waits for the answer after the 1st, 2nd, 4th, 8th and so on.
-func (s *onServer) report(t *Trial, step int, value float64) error {
+func (s *onServer) report(t *Trial, metric string, step int, value float64) error {
 	if err := s.instruction(t); err != nil {
 		return err
 	}
@@ -27,7 +30,7 @@ func (s *onServer) report(t *Trial, step int, value float64) error {
 		s.mu.Unlock()
 		return s.instruction(t)
 	}
-	l.waiting = append(l.waiting, measurementMessage{Step: int64(step), Metrics: map[string]number{s.reported: number(value)}})
+	l.waiting = append(l.waiting, measurementMessage{Step: int64(step), Metrics: map[string]number{metric: number(value)}})
 	l.reports++
 	if l.sent == nil {
 		l.sent = make(chan struct{})

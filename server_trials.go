@@ -81,7 +81,7 @@ func (s *onServer) end(state study.State, reason string) error {
 
 // hold begins to hold a trial.
 func (s *onServer) hold(m *trialMessage, slot string, length time.Duration) (*Trial, error) {
-	t := &Trial{lead: s, seed: s.seed, client: slot, number: m.Number, attempt: m.attempt(), at: s.point(m.Parameters), over: make(chan struct{})}
+	t := &Trial{lead: s, seed: s.seed, client: slot, number: m.Number, attempt: m.attempt(), at: s.point(m.Parameters), judged: s.aims, over: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.open.Err() != nil {

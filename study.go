@@ -65,7 +65,9 @@ type leader interface {
 	// turn ends a trial as tell does, also one that has ended already, and returns the next one as ask does.
 	turn(ctx context.Context, t *Trial, found measured, err error) (*Trial, error)
 	// report notes what a trial has reported, and returns what instruction does.
-	report(t *Trial, step int, value float64) error
+	report(t *Trial, metric string, step int, value float64) error
+	// metric is the metric that Trial.Report tells and Study.Curve returns.
+	metric() string
 	// instruction returns why the evaluation of a trial should end; nil if it should not.
 	instruction(t *Trial) error
 	// enqueue has a raw point evaluated, and add adds one with its value.
@@ -75,7 +77,7 @@ type leader interface {
 	outcome() (err error, ended bool)
 	best() (Result, error)
 	trials() iter.Seq2[Result, error]
-	curve(trial int) ([]Measurement, error)
+	curve(trial int, metric string) ([]Measurement, error)
 	// front returns the front, the best in the first objective first.
 	front() ([]Optimal, error)
 	// recommended returns the recommended front: of a single objective, one trial.
@@ -187,7 +189,9 @@ func (s *Study) Trials() iter.Seq2[Result, error] { return s.lead.trials() }
 // Curve returns what a trial has reported, by step; nil if it has reported nothing. Of long curves
 // at most about 1,000 points are kept, evenly. The error wraps ErrInvalid if there is no such
 // trial.
-func (s *Study) Curve(trial int) ([]Measurement, error) { return s.lead.curve(trial) }
+func (s *Study) Curve(trial int) ([]Measurement, error) {
+	return s.lead.curve(trial, s.lead.metric())
+}
 
 // Recommended returns the completed trial to use if evaluations are noisy, of which the best value
 // may be luck. It may have to fit the optimiser's model. The error wraps ErrNothing, or is the

@@ -14,6 +14,7 @@ type Trial struct {
 	number, attempt int
 	seed            uint64 // of the study
 	at              Point
+	judged          *aims
 
 	once sync.Once
 	over chan struct{} // closed when the trial has ended
@@ -51,12 +52,14 @@ func (t *Trial) ended() error {
 	}
 }
 
-// Report says what value the objective has reached at a step (of several objectives, that of
-// EarlyStopping.Metric), which must grow from report to
-// report: the trial's curve, by which [EarlyStopping] decides. The error wraps ErrStopped if the
-// trial should stop early, and ErrEnded if it has ended, for example because the study has: return
-// it from the objective.
-func (t *Trial) Report(step int, value float64) error { return t.lead.report(t, step, value) }
+// Report says what value the objective has reached at a step, which must grow from report to
+// report: the trial's curve, by which [EarlyStopping] decides. Of several objectives, it is that of
+// EarlyStopping.Metric, or else the first; [Criterion.Report] is for the others. The error wraps
+// ErrStopped if the trial should stop early, and ErrEnded if it has ended, for example because the
+// study has: return it from the objective.
+func (t *Trial) Report(step int, value float64) error {
+	return t.lead.report(t, t.lead.metric(), step, value)
+}
 
 // ShouldStop reports whether the trial should stop early, or has ended. The objective then
 // returns ErrStopped.

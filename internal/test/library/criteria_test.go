@@ -211,6 +211,85 @@ func TestEarlyStoppingByOneObjective(t *testing.T) {
 	})
 }
 
+// What is known early of a trial that was stopped early, failed or is infeasible is kept: the last value
+// that it has reported. Each criterion has a curve of its own.
+func TestKnownEarly(t *testing.T) {
+	each(t, func(t *testing.T, b binding) {
+		o := b.options(fantasia.Options{Trials: 5, Algorithm: random, EarlyStopping: fantasia.EarlyStopping{
+			Name: "threshold", Metric: price.Name(), Settings: map[string]any{"upper": 100},
+		}})
+		if b.server == nil {
+			o.State = filepath.Join(t.TempDir(), "cars.study")
+		}
+		weight, speed := weight.Early(), speed.Early()
+		begin := func() *fantasia.StudyOf[car] {
+			space, _ := line()
+			return optimize(t, space, o, price, weight, speed)
+		}
+		u := begin()
+		if err := u.Run(t.Context(), func(_ context.Context, trial *fantasia.Trial) (car, error) {
+			return known(t, trial, weight, speed)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"COMPLETED 1 2 70", "FAILED NaN 9 120", "PRUNED NaN NaN 50", "INFEASIBLE NaN NaN 61", "FAILED NaN NaN NaN"}
+		for range 2 {
+			var got []string
+			for r, err := range u.Trials() {
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, fmt.Sprintf("%s %g %g %g", r.State, price.Of(r), speed.Of(r), weight.Of(r)))
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("state, price, speed and weight are %q, want %q", got, want)
+			}
+			heavy, err := weight.Curve(u, 4)
+			dear, again := u.Curve(3)
+			if err := errors.Join(err, again); err != nil || !slices.Equal(heavy, []fantasia.Measurement{{Step: 0, Value: 60}, {Step: 1, Value: 61}}) ||
+				!slices.Equal(dear, []fantasia.Measurement{{Step: 1, Value: 101}}) {
+				t.Errorf("the curves are %v and %v, with %v", heavy, dear, err)
+			}
+			if err := u.Close(); err != nil {
+				t.Fatal(err)
+			}
+			u = begin()
+		}
+	})
+}
+
+// known is the evaluation of TestKnownEarly.
+func known(t *testing.T, trial *fantasia.Trial, weight, speed fantasia.Criterion[car]) (car, error) {
+	t.Helper()
+	reports := func(errs ...error) {
+		if err := errors.Join(errs...); err != nil {
+			t.Errorf("trial %d: %v", trial.Number(), err)
+		}
+	}
+	switch trial.Number() {
+	case 1:
+		if err := fantasia.Lowest("doors", func(car) float64 { return 0 }).Report(trial, 0, 1); !errors.Is(err, fantasia.ErrInvalid) || !strings.Contains(err.Error(), `"doors"`) {
+			t.Errorf("a criterion of another study: %v", err)
+		}
+		return car{price: 1, speed: 2, weight: 70}, nil
+	case 2:
+		reports(weight.Report(trial, 0, 120), speed.Report(trial, 0, 9))
+		return car{price: 1}, errors.New("flat tyre")
+	case 3:
+		reports(weight.Report(trial, 0, 50))
+		err := trial.Report(1, 101)
+		if !errors.Is(err, fantasia.ErrStopped) {
+			t.Errorf("the price is above the threshold: %v", err)
+		}
+		return car{}, err
+	case 4:
+		reports(weight.Report(trial, 0, 60), weight.Report(trial, 1, 61))
+		return car{}, fantasia.ErrInfeasible
+	default:
+		return car{}, errors.New("no fuel")
+	}
+}
+
 // An objective without a finite value makes a trial infeasible, and errors count as in a Study.
 func TestOutcomesOfSeveralObjectives(t *testing.T) {
 	each(t, func(t *testing.T, b binding) {
@@ -260,6 +339,9 @@ func TestWrongCriteriaAreRefused(t *testing.T) {
 		"goal":              {criteria{price, speed.Reference(1)}, fantasia.Options{Goal: &goal}, "eference"},
 		"several objective": {criteria{price, speed}, fantasia.Options{Algorithm: fantasia.Algorithm{Name: "cmaes"}}, "hebo, gp, tpe, nsga2"},
 		"limits":            {criteria{price, weight}, fantasia.Options{Algorithm: fantasia.Algorithm{Name: "tpe"}}, "hebo, gp, nsga2"},
+		"only objective":    {criteria{price.Early()}, fantasia.Options{}, "arly"},
+		"its limit":         {criteria{price, fantasia.AtMost("price", 9, func(c car) float64 { return c.price }).Early()}, fantasia.Options{}, "arly"},
+		"stopping early":    {criteria{price, speed.Early()}, fantasia.Options{EarlyStopping: fantasia.EarlyStopping{Name: "asha", Metric: "speed"}}, "arly"},
 		"stopping metric":   {criteria{price, speed}, fantasia.Options{EarlyStopping: fantasia.EarlyStopping{Name: "asha", Metric: "weight"}}, "price, speed"},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -296,10 +378,10 @@ func TestCriteriaOfAStudyThatIsKept(t *testing.T) {
 			}
 			return u.Close()
 		}
-		if err := errors.Join(begin(price, speed), begin(price, speed, weight), begin(price.Reference(9), speed)); err != nil {
+		if err := errors.Join(begin(price, speed), begin(price, speed, weight), begin(price, speed, weight.Early()), begin(price.Reference(9), speed)); err != nil {
 			t.Error(err)
 		}
-		for _, criteria := range [][]fantasia.Criterion[car]{{speed, price}, {price}, {price, fantasia.Lowest("speed", func(c car) float64 { return c.speed })}} {
+		for _, criteria := range [][]fantasia.Criterion[car]{{speed, price}, {price}, {price.Early(), speed}, {price, fantasia.Lowest("speed", func(c car) float64 { return c.speed })}} {
 			if err := begin(criteria...); !errors.Is(err, fantasia.ErrDifferent) {
 				t.Errorf("with %v: %v", criteria, err)
 			}
