@@ -121,7 +121,7 @@ func (d *Dashboard) loginPage(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, next, http.StatusSeeOther)
 		return
 	}
-	d.show(w, r, http.StatusOK, "login", &loginData{page: page{Title: "Log in"}, Next: next, Elsewhere: r.Header.Get("Sec-Fetch-Site") == "cross-site"})
+	d.show(w, r, http.StatusOK, &loginData{page: page{Title: "Log in"}, Next: next, Elsewhere: r.Header.Get("Sec-Fetch-Site") == "cross-site"})
 }
 
 // login takes a token and sets the cookie.
@@ -138,7 +138,7 @@ func (d *Dashboard) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if len(token) > maxCookie {
-		d.show(w, r, http.StatusBadRequest, "login", &loginData{page: page{Title: "Log in"}, Next: next,
+		d.show(w, r, http.StatusBadRequest, &loginData{page: page{Title: "Log in"}, Next: next,
 			Problem: fmt.Sprintf("This token has %d characters. Browsers keep at most %d; ask for one with fewer claims.", len(token), maxCookie)})
 		return
 	}
@@ -159,7 +159,7 @@ func (d *Dashboard) refuseLogin(w http.ResponseWriter, r *http.Request, next, to
 	case server.Failed(r.Context()) != nil:
 		status, problem = http.StatusTooManyRequests, "Too many logins from your address have failed. Try again later."
 	}
-	d.show(w, r, status, "login", &loginData{page: page{Title: "Log in"}, Next: next, Problem: problem})
+	d.show(w, r, status, &loginData{page: page{Title: "Log in"}, Next: next, Problem: problem})
 }
 
 // logout removes the cookie.

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"compress/gzip"
 	"context"
-	"embed"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -23,9 +22,6 @@ import (
 
 // Path is where the dashboard must be mounted.
 const Path = "/ui/"
-
-//go:embed templates/*.html
-var templateFiles embed.FS
 
 // Options configure a dashboard. API is required.
 type Options struct {
@@ -49,7 +45,6 @@ type Dashboard struct {
 	backend server.Reader // restricted to the grant of the request's context
 	o       Options
 	api     fantasiav1connect.StudyServiceClient
-	pages   pages
 	handler http.Handler
 	follow  *followers
 	streams *seats // of open streams
@@ -78,7 +73,7 @@ func New(b server.Reader, o Options) *Dashboard {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	d := &Dashboard{
-		backend: b, o: o, pages: parsePages(), stop: stop,
+		backend: b, o: o, stop: stop,
 		api:     fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: httpserve.InProcess{Handler: o.API}}, "http://api"),
 		streams: &seats{total: maxStreams, share: maxStreams / 4}, logs: &seats{total: maxLogs, share: maxLogs / 4},
 		refused: telemetry.NewRefusals(o.Logger, "refused a login to the dashboard", o.Now),

@@ -2,10 +2,8 @@ package dashboard
 
 import (
 	"fmt"
-	"html/template"
 	"math"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -15,25 +13,15 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// functions are what templates may call.
-var functions = template.FuncMap{
-	"number":   number,
-	"expected": view.Expected,
-	"ago":      ago,
-	"took":     figure.Duration,
-	"stamp":    stamp,
-	"lower":    func(v any) string { return strings.ToLower(fmt.Sprint(v)) },
-	"count":    count,
-	"add":      func(a, b int) int { return a + b },
-	"escape":   url.PathEscape,
-	"badge":    badge,
-	"codes":    codes,
-	"share": func(n, of int) string {
-		if of == 0 {
-			return "0"
-		}
-		return strconv.FormatFloat(100*float64(n)/float64(of), 'f', 1, 64)
-	},
+// lower is a state or a direction as people read it.
+func lower[S ~string](s S) string { return strings.ToLower(string(s)) }
+
+// share is how many percent n is.
+func share(n, of int) string {
+	if of == 0 {
+		return "0"
+	}
+	return strconv.FormatFloat(100*float64(n)/float64(of), 'f', 1, 64)
 }
 
 // number is a value as people see it.
@@ -42,19 +30,6 @@ func number(v float64) string {
 		return "–"
 	}
 	return view.Number(v)
-}
-
-// codes makes what is between backquotes code.
-func codes(text string) template.HTML {
-	var b strings.Builder
-	for i, part := range strings.Split(text, "`") {
-		part = template.HTMLEscapeString(part)
-		if i%2 == 1 {
-			part = "<code>" + part + "</code>"
-		}
-		b.WriteString(part)
-	}
-	return template.HTML(b.String()) //nolint:gosec // every part is escaped
 }
 
 // count formats a number of things, with its noun.
@@ -102,8 +77,8 @@ func rate(ended int, elapsed time.Duration) string {
 }
 
 // badge is the class of a state's badge, which gives it a colour; the text says it too.
-func badge(state any) string {
-	switch fmt.Sprint(state) {
+func badge[S ~string](state S) string {
+	switch string(state) {
 	case string(study.Running), string(study.TrialClaimed):
 		return "running"
 	case string(study.TrialCompleted):

@@ -5,12 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"html/template"
-	"io/fs"
 	"net/http"
-	"strings"
 
 	"connectrpc.com/connect"
+	g "maragu.dev/gomponents"
 
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"
@@ -36,38 +34,22 @@ type page struct {
 // common returns the page itself, so that every page's data can be completed.
 func (p *page) common() *page { return p }
 
-// pages are the templates of all pages, by name.
-type pages map[string]*template.Template
-
-func parsePages() pages {
-	all := pages{}
-	base := template.Must(template.New("").Funcs(functions).ParseFS(templateFiles, "templates/layout.html"))
-	names, err := fs.Glob(templateFiles, "templates/*.html")
-	if err != nil {
-		panic(err) // the pattern is a constant
-	}
-	for _, name := range names {
-		short := strings.TrimSuffix(strings.TrimPrefix(name, "templates/"), ".html")
-		if short != "layout" {
-			all[short] = template.Must(template.Must(base.Clone()).ParseFS(templateFiles, name))
-		}
-	}
-	return all
+// content is what a page shows.
+type content interface {
+	common() *page
+	// main returns the main part of the page.
+	main() g.Node
 }
 
 // show answers with a page. A page is rendered completely before anything is sent.
-func (d *Dashboard) show(w http.ResponseWriter, r *http.Request, status int, name string, data interface{ common() *page }) {
-	p := data.common()
+func (d *Dashboard) show(w http.ResponseWriter, r *http.Request, status int, c content) {
+	p := c.common()
 	p.Script, p.Style, p.Icon, p.Width = scriptPath, stylePath, iconPath, widthOf(r)
 	if s, ok := d.find(r); ok {
 		p.User = s.grant.Name
 	}
 	var b bytes.Buffer
-	if err := d.pages[name].ExecuteTemplate(&b, "page", data); err != nil {
-		d.o.Logger.ErrorContext(r.Context(), "cannot render a page", "path", r.URL.Path, telemetry.LogError, err)
-		http.Error(w, "internal error: see the coordinator's log", http.StatusInternalServerError)
-		return
-	}
+	_ = p.document(c.main()).Render(&b) // only writing can fail, and a buffer does not
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Vary", "Cookie")
 	w.WriteHeader(status)
@@ -104,7 +86,7 @@ func (d *Dashboard) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if status == 0 { // the reader is gone
 		return
 	}
-	d.show(w, r, status, "fail", &failData{page: page{Title: http.StatusText(status)}, Problem: text, Again: status >= http.StatusInternalServerError})
+	d.show(w, r, status, &failData{page: page{Title: http.StatusText(status)}, Problem: text, Again: status >= http.StatusInternalServerError})
 }
 
 // explain returns the status and the text of an error; 0 if nobody wants to know.

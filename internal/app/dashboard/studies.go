@@ -84,7 +84,7 @@ func (d *Dashboard) studiesPage(w http.ResponseWriter, r *http.Request) error {
 	if q.Get("after") != "" {
 		data.First = data.address("")
 	}
-	d.show(w, r, http.StatusOK, "studies", &data)
+	d.show(w, r, http.StatusOK, &data)
 	return nil
 }
 

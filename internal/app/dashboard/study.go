@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"html/template"
 	"net/http"
 	"net/url"
 	"slices"
@@ -30,7 +29,7 @@ var views = []struct{ name, title string }{
 // studyData is what the page of a study shows. Body is rendered once for all open pages.
 type studyData struct {
 	page
-	Body template.HTML
+	Body []byte
 }
 
 // bodyData is the body of a study's page.
@@ -99,7 +98,7 @@ type tab struct {
 // panel is a figure as the page shows it. Half means that two fit beside each other.
 type panel struct {
 	ID, Title, Help string
-	Picture         template.HTML
+	Picture         []byte
 	Lines           []string
 	Half            bool
 }
@@ -120,7 +119,7 @@ func (q *request) panels(figures ...figure.Figure) (list []panel) {
 			frame.Width = q.width/2 - between
 		}
 		for _, drawn := range f.Pictures {
-			p.Picture += template.HTML(drawn.SVG(frame)) //nolint:gosec // escaped by package picture
+			p.Picture = append(p.Picture, drawn.SVG(frame)...)
 		}
 		list = append(list, p)
 	}
@@ -212,7 +211,7 @@ func (d *Dashboard) studyPage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	q.view = name
-	base := Path + "studies/" + q.name()
+	base := studyAddress(q.name())
 	data := studyData{page: page{Title: q.name(), Here: "studies", Events: base + "/events", Poll: 10}}
 	if !q.rows.complete {
 		data.Poll = 1
@@ -222,8 +221,8 @@ func (d *Dashboard) studyPage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	data.Body = template.HTML(body) //nolint:gosec // rendered by html/template
-	d.show(w, r, http.StatusOK, "study", &data)
+	data.Body = body
+	d.show(w, r, http.StatusOK, &data)
 	return nil
 }
 
@@ -275,8 +274,8 @@ func (d *Dashboard) body(ctx context.Context, q *request, base string) ([]byte, 
 		return nil, err
 	}
 	var out bytes.Buffer
-	err := d.pages["study"].ExecuteTemplate(&out, "body", b)
-	return out.Bytes(), err
+	_ = b.html().Render(&out) // only writing can fail, and a buffer does not
+	return out.Bytes(), nil
 }
 
 // fields returns a point as text, in the order of the study's parameters.

@@ -139,5 +139,5 @@ func newTable(q *request) *table {
 
 // trialAddress returns the address of a trial's page.
 func trialAddress(study string, number int) string {
-	return Path + "studies/" + study + "/trials/" + strconv.Itoa(number)
+	return studyAddress(study) + "/trials/" + strconv.Itoa(number)
 }

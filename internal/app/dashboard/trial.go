@@ -123,7 +123,7 @@ func (d *Dashboard) trialPage(w http.ResponseWriter, r *http.Request) error {
 		data.Later = trialAddress(name, number+1)
 	}
 	if data.Running {
-		data.Events = Path + "studies/" + name + "/events"
+		data.Events = studyAddress(name) + "/events"
 		data.Poll = 5
 	}
 	data.Meanwhile, data.More = meanwhile(name, q.All, &t)
@@ -132,7 +132,7 @@ func (d *Dashboard) trialPage(w http.ResponseWriter, r *http.Request) error {
 		data.Poll = 1
 	}
 	d.logOf(r, s, &t, data)
-	d.show(w, r, http.StatusOK, "trial", data)
+	d.show(w, r, http.StatusOK, data)
 	return nil
 }
 

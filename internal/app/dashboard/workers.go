@@ -67,7 +67,7 @@ func (d *Dashboard) workersPage(w http.ResponseWriter, r *http.Request) error {
 		}
 		data.Workers = append(data.Workers, item)
 	}
-	d.show(w, r, http.StatusOK, "workers", &data)
+	d.show(w, r, http.StatusOK, &data)
 	return nil
 }
 
