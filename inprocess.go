@@ -107,11 +107,31 @@ func (s *inProcess) begin(definition *study.Study, compiled *space.Space, stored
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	s.take(&out)
+	if err := s.recall(stored, now); err != nil {
+		return err
+	}
 	s.step(engine.HandBackAll{At: now}) // nobody evaluates them any more
 	s.step(engine.Tick{At: now})
 	if spec = stored.Study; !equal(&spec.Definition, definition) {
 		spec.Definition = *definition
 		s.step(engine.Update{At: now, Study: spec})
+	}
+	return s.stopped
+}
+
+// recall tells the rule for early stopping all curves, which it compares new reports with.
+func (s *inProcess) recall(stored *journal.Stored, now time.Time) error {
+	if stored.Study.Definition.Spec.EarlyStopping == nil {
+		return nil
+	}
+	for i := range stored.Trials {
+		number := stored.Trials[i].Number
+		switch c, err := s.journal.Curve(number); {
+		case err != nil:
+			return fmt.Errorf("%w: %w", ErrDamaged, err)
+		case c != nil:
+			s.step(engine.Recalled{At: now, Trial: number, Curve: c})
+		}
 	}
 	return s.stopped
 }

@@ -124,6 +124,44 @@ func (s *small) finish(t *testing.T, content []byte) {
 	}
 }
 
+// A rule for early stopping goes on to compare trials with those that an earlier process has evaluated.
+func TestRuleRemembersEarlierProcesses(t *testing.T) {
+	path := filepath.Join(memory(t), "state")
+	begin := func() *fantasia.Study {
+		space, _ := line()
+		u, err := fantasia.Minimize(space, fantasia.Options{State: path, Trials: 5, Algorithm: random, EarlyStopping: fantasia.EarlyStopping{
+			Name: "median", Settings: map[string]any{"minCompleted": 4},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	evaluate := func(u *fantasia.Study, value float64) error {
+		trial, err := u.Ask(t.Context())
+		for step := 1; err == nil && step <= 5; step++ {
+			err = trial.Report(step, value)
+		}
+		return errors.Join(err, u.Tell(trial, value, err))
+	}
+	u := begin()
+	for n := range 4 {
+		if err := evaluate(u, float64(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := u.Close(); err != nil {
+		t.Fatal(err)
+	}
+	u = begin()
+	if err := evaluate(u, 100); !errors.Is(err, fantasia.ErrStopped) {
+		t.Errorf("the worst of five trials ends with %v, want ErrStopped", err)
+	}
+	if err := u.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // memory returns a directory in memory, where the system has one, so that fsync costs nothing.
 func memory(t *testing.T) string {
 	dir, err := os.MkdirTemp("/dev/shm", "fantasia")
