@@ -161,18 +161,20 @@ func (g *guard) noisy(p *Problem, encoding *Encoding) bool {
 	if a, ok := g.algorithm.(interface{ Noisy() bool }); ok && a.Noisy() {
 		return true
 	}
-	first := make(map[string]float64, len(p.Observations))
+	first := make(map[string]study.Values, len(p.Observations))
 	for _, o := range p.Observations {
 		if o.Outcome != OutcomeCompleted {
 			continue
 		}
 		key := KeyOf(encoding.Encode(o.Point))
 		before, again := first[key]
-		if again && Differ(before, o.Values.First()) {
-			return true
+		for k := range min(len(before), len(o.Values)) { // of each objective
+			if Differ(before[k], o.Values[k]) {
+				return true
+			}
 		}
 		if !again {
-			first[key] = o.Values.First()
+			first[key] = o.Values
 		}
 	}
 	return false

@@ -130,13 +130,18 @@ func TestGuardPassesRepeatsOnPurpose(t *testing.T) {
 	once := []optimizer.Observation{{Point: points[0], Outcome: optimizer.OutcomeCompleted, Values: []float64{1}}}
 	same := append(slices.Clone(once), once[0])
 	other := append(slices.Clone(once), optimizer.Observation{Point: points[0], Outcome: optimizer.OutcomeCompleted, Values: []float64{1.5}})
+	two := []optimizer.Observation{
+		{Point: points[0], Outcome: optimizer.OutcomeCompleted, Values: []float64{1, 2}},
+		{Point: points[0], Outcome: optimizer.OutcomeCompleted, Values: []float64{1, 2.5}},
+	}
 	for name, c := range map[string]struct {
 		observed []optimizer.Observation
 		by       optimizer.Proposer
 		want     bool
 	}{
 		"unknown": {once, repeat, false}, "the same value again": {same, repeat, false},
-		"another value": {other, repeat, true}, "declared": {once, certain{repeat}, true},
+		"another value": {other, repeat, true}, "another value of the second objective": {two, repeat, true},
+		"declared": {once, certain{repeat}, true},
 	} {
 		p := optimizer.Problem{Space: space, First: 4, Observations: c.observed}
 		batch, _, err := optimizer.Guard(c.by).Suggest(t.Context(), &p, nil, 1, optimizer.NewRand(1, 1))

@@ -134,7 +134,7 @@ func serveState(ctx context.Context, state string) (transport http.RoundTripper,
 		return nil, nil, err
 	}
 	n := &node{o: Options{State: state}, log: slog.New(slog.DiscardHandler), ledger: ledger.New(client, ledger.Options{})}
-	handler, err := n.handler(true)
+	handler, err := n.handler(&idleState{node: n})
 	if err != nil {
 		return nil, nil, errors.Join(err, done())
 	}
@@ -172,8 +172,8 @@ func (n *node) answer() error {
 	return n.serve(listener)
 }
 
-// handler answers questions about the study; idle means that no run has the directory open.
-func (n *node) handler(idle bool) (http.Handler, error) {
+// handler answers questions about the study; idle is the state directory if no run has it open.
+func (n *node) handler(idle *idleState) (http.Handler, error) {
 	path, handler, err := server.New(&kept{from: inState{n}, idle: idle}, server.Options{ReadOnly: errReadOnly, Logger: n.log})
 	if err != nil {
 		return nil, fmt.Errorf("serve the state: %w", err)
@@ -185,7 +185,7 @@ func (n *node) handler(idle bool) (http.Handler, error) {
 
 // serve answers on a listener until the stack is closed.
 func (n *node) serve(l net.Listener) error {
-	handler, err := n.handler(false)
+	handler, err := n.handler(nil)
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}

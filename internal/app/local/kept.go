@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/api/server"
@@ -16,6 +17,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/quota"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -23,8 +25,38 @@ import (
 type kept struct {
 	server.Writer // nil: errReadOnly refuses its calls
 	from          source
-	// idle means that no run has the directory open.
-	idle bool
+	// idle is the state directory, if no run has it open: then nothing in it changes.
+	idle *idleState
+}
+
+// idleState is a state directory that no run has open. The last recommendation that a run stored can lack the
+// results of its last trials, so those of its end are made here, once.
+type idleState struct {
+	*node
+	mu   sync.Mutex
+	made map[string]*optimizer.Recommendation // by the study's id
+}
+
+// recommended returns what is recommended of a study.
+func (i *idleState) recommended(ctx context.Context, id string) (*optimizer.Recommendation, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if r, ok := i.made[id]; ok {
+		return r, nil
+	}
+	_, e, err := i.load(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	r, err := recommend(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	if i.made == nil {
+		i.made = map[string]*optimizer.Recommendation{}
+	}
+	i.made[id] = r
+	return r, nil
 }
 
 var _ server.Backend = (*kept)(nil)
@@ -88,7 +120,7 @@ func (k *kept) study(ctx context.Context, nameOrID string) (*Result, error) {
 		return nil, k.from.damaged(err)
 	}
 	r, err := k.from.read(ctx, all[i].Study.ID)
-	if err == nil && k.idle && !r.Status.State.Terminal() {
+	if err == nil && k.idle != nil && !r.Status.State.Terminal() {
 		interrupt(r)
 	}
 	return r, err
@@ -153,7 +185,14 @@ func (k *kept) Study(ctx context.Context, nameOrID string) (server.Study, error)
 	if err != nil {
 		return server.Study{}, err
 	}
-	return k.shown(r), nil
+	s := k.shown(r)
+	if k.idle == nil || r.Status.Counts.Completed == 0 || r.Status.RecommendedOfAll() {
+		return s, nil
+	}
+	if s.Recommended, err = k.idle.recommended(ctx, r.Study.ID); s.Recommended != nil {
+		s.Status.Recommended = record.Recommended(s.Recommended, s.Status.Position)
+	}
+	return s, err
 }
 
 // Name implements server.Backend.

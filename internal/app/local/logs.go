@@ -56,7 +56,7 @@ func (k *kept) tailLogs(ctx context.Context, nameOrID string, number int, o coor
 			}
 			sent[s] = more.at
 		}
-		if !o.Follow || k.idle || a.State != study.AttemptOpen {
+		if !o.Follow || k.idle != nil || a.State != study.AttemptOpen {
 			return nil
 		}
 		if !backoff.Sleep(ctx, logPause) {

@@ -27,12 +27,8 @@ func (n *node) result(ctx context.Context, id string) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	o, err := inject.NewOptimizer(e.Spec().Definition.Spec.Algorithm)
-	if err == nil {
-		r.Recommended, err = optimizer.Recommend(ctx, o, e.FinalProblem(), e.Model().State)
-	}
-	if err != nil {
-		return r, fmt.Errorf("recommend a point: %w", err)
+	if r.Recommended, err = recommend(ctx, e); err != nil {
+		return r, err
 	}
 	if n.o.Curves == nil {
 		return r, nil
@@ -48,6 +44,19 @@ func (n *node) result(ctx context.Context, id string) (*Result, error) {
 		}
 	}
 	return r, nil
+}
+
+// recommend returns what the optimiser recommends of a study; nil if it makes no recommendations.
+func recommend(ctx context.Context, e *engine.Engine) (*optimizer.Recommendation, error) {
+	o, err := inject.NewOptimizer(e.Spec().Definition.Spec.Algorithm)
+	if err != nil {
+		return nil, fmt.Errorf("recommend a point: %w", err)
+	}
+	recommended, err := optimizer.Recommend(ctx, o, e.FinalProblem(), e.Model().State)
+	if err != nil {
+		return nil, fmt.Errorf("recommend a point: %w", err)
+	}
+	return recommended, nil
 }
 
 // load reads the study without a recommendation.

@@ -56,6 +56,32 @@ func TestRunRecommends(t *testing.T) {
 	}
 }
 
+// After a run, the commands that read its directory recommend what the run recommended at its end: not
+// what was stored before its last trials ended.
+func TestKeptRecommendsOfAll(t *testing.T) {
+	state, s := stateDir(t), parse(t, streamStudy, `gp, settings: {noise: "no"}`, 6, 1, self(t))
+	want := run(t, state, s).Recommended
+	for range 2 { // the second connection finds what the run has left, too
+		c, err := local.Connect(t.Context(), state)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: c.Transport}, "http://state")
+		for range 2 {
+			got, err := client.GetStudy(t.Context(), connect.NewRequest(&fantasiav1.GetStudyRequest{Name: "studies/" + s.Metadata.Name}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r := got.Msg.GetStudy().GetRecommended(); int(r.GetTrial()) != want.Trial || r.GetMean() != want.Mean || !r.GetCurrent() {
+				t.Errorf("recommended: %v, by the run %+v", r, want)
+			}
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // A state continues with a larger budget, accepts another parallelism, refuses
 // incompatible changes, and prints its result again if nothing is left to do.
 func TestStateGoesOn(t *testing.T) {
