@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/app/export"
 )
 
@@ -51,7 +52,7 @@ func newStudyExportCommand(a *app, r *remote) *cobra.Command {
 				return err
 			}
 			var content bytes.Buffer
-			if err := write(export.Of(&s.Spec, trials), &content); err != nil {
+			if err := write(export.Of(&s.Spec, view.List(trials)), &content); err != nil {
 				return err
 			}
 			return a.writeFile(file, content.Bytes())

@@ -3,7 +3,9 @@ package diagnosis
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
+	"time"
 
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -14,7 +16,7 @@ import (
 // Problem returns a study's ended trials as an optimiser sees them, in the order in
 // which they ended. Trials whose point is not in the study's space, which was edited since,
 // are left out.
-func Problem(s *study.Study, trials []view.Trial) (*optimizer.Problem, error) {
+func Problem(s *study.Study, trials view.Trials) (*optimizer.Problem, error) {
 	space, err := celspace.Of(s)
 	if err != nil {
 		return nil, err
@@ -22,13 +24,11 @@ func Problem(s *study.Study, trials []view.Trial) (*optimizer.Problem, error) {
 	p := &optimizer.Problem{
 		Space: space, Direction: s.Spec.FirstObjective().Direction,
 		MaxTrials: s.Spec.Budget.MaxTrials, Parallelism: s.Spec.Parallelism, Seed: s.Spec.Algorithm.Seed,
-		First: len(trials) + 1, Objectives: s.Spec.Several, Limits: s.Spec.Limits,
+		First: trials.Len() + 1, Objectives: s.Spec.Several, Limits: s.Spec.Limits,
+		Observations: make([]optimizer.Observation, 0, trials.Len()),
 	}
-	trials = slices.Clone(trials)
-	slices.SortStableFunc(trials, func(a, b view.Trial) int {
-		return cmp.Or(a.Times.Folded.Compare(b.Times.Folded), cmp.Compare(a.Trial, b.Trial))
-	})
-	for _, t := range trials {
+	folded := map[int]time.Time{}
+	for _, t := range view.Each(trials) {
 		o := optimizer.Observation{Trial: t.Trial}
 		switch t.State {
 		case study.TrialCompleted:
@@ -61,7 +61,14 @@ func Problem(s *study.Study, trials []view.Trial) (*optimizer.Problem, error) {
 		if o.Point, err = space.Normalize(t.Parameters); err != nil {
 			continue
 		}
+		if maps.Equal(o.Point, t.Parameters) { // so that a large study has its points once in memory
+			o.Point = study.Point(t.Parameters)
+		}
 		p.Observations = append(p.Observations, o)
+		folded[o.Trial] = t.Times.Folded
 	}
+	slices.SortFunc(p.Observations, func(a, b optimizer.Observation) int {
+		return cmp.Or(folded[a.Trial].Compare(folded[b.Trial]), cmp.Compare(a.Trial, b.Trial))
+	})
 	return p, nil
 }

@@ -50,7 +50,7 @@ func StoppingMetric(s *study.Spec) string {
 // study's own first. It takes each trial's reports to be evenly spaced between its start
 // and its end. It returns nil if fewer than MinCurves trials have completed with a
 // curve. The error is that of the study's own rule.
-func Replays(s *study.Study, trials []view.Trial) ([]Replay, error) {
+func Replays(s *study.Study, trials view.Trials) ([]Replay, error) {
 	recorded, completed := tracks(s, trials)
 	if completed < MinCurves {
 		return nil, nil
@@ -87,9 +87,9 @@ type track struct {
 
 // tracks returns the trials with a curve of at least two points, and how many of them
 // completed.
-func tracks(s *study.Study, trials []view.Trial) (all []track, completed int) {
+func tracks(s *study.Study, trials view.Trials) (all []track, completed int) {
 	metric := StoppingMetric(&s.Spec)
-	for _, t := range trials {
+	for _, t := range view.Each(trials) {
 		i := slices.IndexFunc(t.Measurements, func(c view.Curve) bool { return c.Metric == metric })
 		if i < 0 || len(t.Measurements[i].Steps) < 2 || t.Times.Ended.IsZero() {
 			continue

@@ -45,7 +45,7 @@ func TestReplays(t *testing.T) {
 	late := flat(9)
 	late[9] = 0.5
 	trials = append(trials, recordedTrial(9, 90, late...))
-	replays, err := Replays(minimising(), trials)
+	replays, err := Replays(minimising(), view.List(trials))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestReplaysTrialsSideBySide(t *testing.T) {
 	for i := 1; i <= 8; i++ {
 		trials = append(trials, recordedTrial(i, 0, flat(float64(i))...))
 	}
-	replays, err := Replays(minimising(), trials)
+	replays, err := Replays(minimising(), view.List(trials))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestReplaysTheStudysOwnRule(t *testing.T) {
 	for i := 1; i <= 8; i++ {
 		trials = append(trials, recordedTrial(i, 0, flat(float64(i))...))
 	}
-	replays, err := Replays(s, trials)
+	replays, err := Replays(s, view.List(trials))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,10 +97,10 @@ func TestReplaysTheStudysOwnRule(t *testing.T) {
 		t.Errorf("%+v, want the four trials above 4.5 stopped after one step", r)
 	}
 	s.Spec.EarlyStopping.Settings = map[string]any{"upper": "low"}
-	if _, err := Replays(s, trials); err == nil || !strings.Contains(err.Error(), `"upper"`) {
+	if _, err := Replays(s, view.List(trials)); err == nil || !strings.Contains(err.Error(), `"upper"`) {
 		t.Errorf("settings that are wrong: %v", err)
 	}
-	if replays, err := Replays(minimising(), trials[:7]); err != nil || replays != nil {
+	if replays, err := Replays(minimising(), view.List(trials[:7])); err != nil || replays != nil {
 		t.Errorf("seven curves: %v, %v; want none", replays, err)
 	}
 }

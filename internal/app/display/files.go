@@ -55,7 +55,7 @@ func writeTrials(dir string, r *local.Result) error {
 		return fmt.Errorf("write %s: %w", TrialsFile, err)
 	}
 	defer func() { _ = file.Cleanup() }() // does nothing after CloseAtomicallyReplace
-	if err := export.Of(&r.Study.Definition.Spec, viewed(r)).CSV(file); err != nil {
+	if err := export.Of(&r.Study.Definition.Spec, viewed{r}).CSV(file); err != nil {
 		return err
 	}
 	if err := file.CloseAtomicallyReplace(); err != nil {
@@ -74,7 +74,7 @@ func WriteReport(ctx context.Context, dir string, r *local.Result, version strin
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
 	page, err := report.HTML(ctx, &report.Source{
-		Study: &r.Study.Definition, View: View(r), Reason: r.Status.Reason, Trials: viewed(r), Now: time.Now(), Version: version,
+		Study: &r.Study.Definition, View: View(r), Reason: r.Status.Reason, Trials: viewed{r}, Now: time.Now(), Version: version,
 	})
 	if err != nil {
 		return err
@@ -84,21 +84,24 @@ func WriteReport(ctx context.Context, dir string, r *local.Result, version strin
 
 // ForCurves returns the numbers of the trials whose curves the report of a run shows.
 func ForCurves(r *local.Result) (numbers []int) {
-	for _, i := range report.ForCurves(viewed(r), view.OfBest(r.Best)) {
+	for _, i := range report.ForCurves(viewed{r}, view.OfBest(r.Best)) {
 		numbers = append(numbers, r.Trials[i].Number)
 	}
 	return numbers
 }
 
-// viewed returns the trials as a report takes them.
-func viewed(r *local.Result) []view.Trial {
-	list := make([]view.Trial, len(r.Trials))
-	for i := range r.Trials {
-		list[i] = view.OfTrial(r.Trials[i])
-		list[i].Mark(&r.Study.Definition.Spec)
-		list[i].Measurements = view.OfSeries(r.Curves[r.Trials[i].Number])
-	}
-	return list
+// viewed are the trials of a result as a report takes them.
+type viewed struct{ *local.Result }
+
+// Len implements view.Trials.
+func (v viewed) Len() int { return len(v.Trials) }
+
+// At implements view.Trials.
+func (v viewed) At(i int) view.Trial {
+	t := view.OfTrial(v.Trials[i])
+	t.Mark(&v.Study.Definition.Spec)
+	t.Measurements = view.OfSeries(v.Curves[t.Trial])
+	return t
 }
 
 func write(dir, name string, content []byte) error {

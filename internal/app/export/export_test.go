@@ -34,7 +34,7 @@ var spec = &study.Spec{
 
 func TestColumns(t *testing.T) {
 	start := time.Date(2026, 3, 1, 13, 0, 0, 0, time.FixedZone("", 3600))
-	table := export.Of(spec, []view.Trial{
+	table := export.Of(spec, view.List{
 		{
 			Trial: 1, State: study.TrialCompleted, Value: new(2.0), Attempts: 2, Worker: "w", Source: "model", Staleness: 3,
 			Times:   view.Times{Created: start, Started: start.Add(1500 * time.Millisecond), Ended: start.Add(4 * time.Second)},
@@ -101,7 +101,7 @@ func TestPlaces(t *testing.T) {
 		{Trial: 2, State: study.TrialFailed, Parameters: view.Parameters{"x": 0.25}},
 	}
 	own := &study.Spec{Objective: study.Objective{Metric: "loss"}, Parameters: []study.Parameter{{Name: "x", Type: study.Float, Min: new(0.0), Max: new(1.0)}}}
-	if err := export.Of(own, trials).CSV(&out); err != nil {
+	if err := export.Of(own, view.List(trials)).CSV(&out); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{",message,job,node,devices,parameter:x\n", `,4711_2,n17,"0,1",0.5` + "\n", ",,,,0.25\n"} {
@@ -118,7 +118,7 @@ func TestPlaces(t *testing.T) {
 // A file that is cut off or is something else is refused with a reason.
 func TestBadParquet(t *testing.T) {
 	var out bytes.Buffer
-	if err := export.Of(spec, []view.Trial{{Trial: 1, State: study.TrialCompleted, Value: new(1.0)}}).Parquet(&out); err != nil {
+	if err := export.Of(spec, view.List{{Trial: 1, State: study.TrialCompleted, Value: new(1.0)}}).Parquet(&out); err != nil {
 		t.Fatal(err)
 	}
 	for name, content := range map[string][]byte{"empty": nil, "text": []byte("x,value\n1,2\n"), "cut off": out.Bytes()[:out.Len()-20]} {
@@ -138,7 +138,7 @@ func TestSpreadsheet(t *testing.T) {
 	for _, text := range texts {
 		trials = append(trials, view.Trial{Trial: 1, Parameters: view.Parameters{"c": text, "n": -1.5}})
 	}
-	table := export.Of(spec, trials)
+	table := export.Of(spec, view.List(trials))
 	for i, write := range []func(io.Writer) error{table.CSV, table.SpreadsheetCSV} {
 		var out bytes.Buffer
 		if err := write(&out); err != nil {
@@ -167,7 +167,7 @@ func TestTableTakesNoMemory(t *testing.T) {
 		}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		table := export.Of(spec, list)
+		table := export.Of(spec, view.List(list))
 		runtime.ReadMemStats(&after)
 		if err := table.CSV(io.Discard); err != nil {
 			t.Fatal(err)

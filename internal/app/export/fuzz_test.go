@@ -52,7 +52,7 @@ func checkRead(t *testing.T, f format, content []byte) {
 		list[i] = view.Trial{Trial: i + 1, State: study.TrialCompleted, Value: &one.Values[0], Metrics: one.Metrics, Parameters: view.Parameters(one.Point)}
 	}
 	var out bytes.Buffer
-	if err := f.write(export.Of(spec, list), &out); err != nil {
+	if err := f.write(export.Of(spec, view.List(list)), &out); err != nil {
 		t.Fatal(err)
 	}
 	again, skipped, err := f.read(out.Bytes(), spec)
@@ -66,7 +66,7 @@ func checkRead(t *testing.T, f format, content []byte) {
 
 // seedTables adds a table in the format, and parts of it.
 func seedTables(f *testing.F, form format) {
-	for _, table := range []*export.Table{export.Of(spec, two), export.Of(spec, nil)} {
+	for _, table := range []*export.Table{export.Of(spec, view.List(two)), export.Of(spec, view.List(nil))} {
 		var out bytes.Buffer
 		if err := form.write(table, &out); err != nil {
 			f.Fatal(err)

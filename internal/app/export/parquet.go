@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/parquet-go/parquet-go"
+
+	"github.com/fantasia-hpo/fantasia/api/view"
 )
 
 // Parquet writes an Apache Parquet file of one row group. All columns are optional; times
@@ -17,8 +19,8 @@ func (t *Table) Parquet(w io.Writer) error {
 	out := parquet.NewWriter(w, schema, parquet.Compression(&parquet.Zstd), parquet.CreatedBy("fantasia", "", ""))
 	row := make(parquet.Row, len(t.columns))
 	var err error
-	for k := range t.trials {
-		for i, v := range t.row(&t.trials[k]) {
+	for _, trial := range view.Each(t.trials) {
+		for i, v := range t.row(trial) {
 			if at, ok := v.(time.Time); ok {
 				v = at.UnixMilli()
 			}

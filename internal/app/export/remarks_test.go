@@ -19,7 +19,7 @@ func TestRemarks(t *testing.T) {
 		{Trial: 1, State: study.TrialPending, Labels: map[string]string{"team": "a", "by": ""}},
 		{Trial: 2, State: study.TrialPending, Note: "odd, but right"},
 	}
-	if err := export.Of(&study.Spec{}, trials).CSV(&out); err != nil {
+	if err := export.Of(&study.Spec{}, view.List(trials)).CSV(&out); err != nil {
 		t.Fatal(err)
 	}
 	rows, err := csv.NewReader(&out).ReadAll()

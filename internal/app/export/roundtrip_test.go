@@ -207,7 +207,7 @@ func checkRoundTrip(t *testing.T, f format) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec, s := drawSpec(t)
 		trials, want := drawTrials(t, spec, s)
-		roundTrip(t, f, spec, trials, want, func(w io.Writer) error { return f.write(export.Of(spec, trials), w) })
+		roundTrip(t, f, spec, trials, want, func(w io.Writer) error { return f.write(export.Of(spec, view.List(trials)), w) })
 	})
 }
 

@@ -35,7 +35,7 @@ type column struct {
 type Table struct {
 	columns []column
 	spec    *study.Spec
-	trials  []view.Trial
+	trials  view.Trials
 	// metrics, labels and attributes are those that any trial has; placed and noted say that one has a
 	// place or a note.
 	metrics, labels, attributes []string
@@ -50,17 +50,17 @@ var fixed = []column{
 }
 
 // Of makes the table of a study's trials, which MUST NOT change while it is written.
-func Of(spec *study.Spec, trials []view.Trial) *Table {
-	t := &Table{
-		columns: slices.Clone(fixed), spec: spec, trials: trials,
-		metrics:    keys(trials, func(t *view.Trial) map[string]float64 { return t.Metrics }),
-		labels:     keys(trials, func(t *view.Trial) map[string]string { return t.Labels }),
-		attributes: keys(trials, func(t *view.Trial) map[string]any { return t.Attributes }),
+func Of(spec *study.Spec, trials view.Trials) *Table {
+	t := &Table{columns: slices.Clone(fixed), spec: spec, trials: trials}
+	metrics, labels, attributes := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, trial := range view.Each(trials) {
+		see(metrics, trial.Metrics)
+		see(labels, trial.Labels)
+		see(attributes, trial.Attributes)
+		t.placed = t.placed || trial.Site != messaging.Site{}
+		t.noted = t.noted || trial.Note != ""
 	}
-	for i := range trials {
-		t.placed = t.placed || trials[i].Site != messaging.Site{}
-		t.noted = t.noted || trials[i].Note != ""
-	}
+	t.metrics, t.labels, t.attributes = slices.Sorted(maps.Keys(metrics)), slices.Sorted(maps.Keys(labels)), slices.Sorted(maps.Keys(attributes))
 	if t.placed {
 		t.columns = append(t.columns, column{"job", text}, column{"node", text}, column{"devices", text})
 	}
@@ -120,15 +120,11 @@ func (t *Table) row(trial *view.Trial) []any {
 	return row
 }
 
-// keys returns the keys that a map of any trial has, in their order.
-func keys[V any](trials []view.Trial, of func(*view.Trial) map[string]V) []string {
-	seen := map[string]bool{}
-	for i := range trials {
-		for key := range of(&trials[i]) {
-			seen[key] = true
-		}
+// see notes the keys of a map.
+func see[V any](seen map[string]bool, of map[string]V) {
+	for key := range of {
+		seen[key] = true
 	}
-	return slices.Sorted(maps.Keys(seen))
 }
 
 // describe returns the cells of the fixed columns.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -45,8 +46,8 @@ func (t *Table) csv(w io.Writer, spreadsheet bool) error {
 		record[i] = c.name
 	}
 	_ = out.Write(record) // Error has the first error
-	for k := range t.trials {
-		for i, v := range t.row(&t.trials[k]) {
+	for _, trial := range view.Each(t.trials) {
+		for i, v := range t.row(trial) {
 			record[i] = ""
 			if at, ok := v.(time.Time); ok {
 				record[i] = at.Format(timeLayout)
@@ -78,9 +79,9 @@ func (t *Table) JSONLines(w io.Writer) error {
 		keys[i] = key
 	}
 	var line bytes.Buffer
-	for k := range t.trials {
+	for _, trial := range view.Each(t.trials) {
 		line.Reset()
-		for i, v := range t.row(&t.trials[k]) {
+		for i, v := range t.row(trial) {
 			if at, ok := v.(time.Time); ok {
 				v = at.Format(timeLayout)
 			}

@@ -186,32 +186,37 @@ func AddCurves(within Within, name string, trials []view.Trial, metric string) e
 // name is the study's, without "studies/", v the study as it was fetched, and reason why it is
 // in its state.
 func Source(within Within, name string, v view.Study, reason string) (*report.Source, error) {
-	src, err := BareSource(within, name, v, reason)
+	src, trials, err := source(within, name, v, reason)
 	if err != nil {
 		return nil, err
 	}
 	chosen := report.ForCurves(src.Trials, src.View.Best)
 	some := make([]view.Trial, len(chosen))
 	for k, i := range chosen {
-		some[k] = src.Trials[i]
+		some[k] = trials[i]
 	}
 	if err := AddCurves(within, name, some, diagnosis.StoppingMetric(&src.Study.Spec)); err != nil {
 		return nil, err
 	}
 	for k, i := range chosen {
-		src.Trials[i].Measurements = some[k].Measurements
+		trials[i].Measurements = some[k].Measurements
 	}
 	return src, nil
 }
 
 // BareSource is Source without the curves.
 func BareSource(within Within, name string, v view.Study, reason string) (*report.Source, error) {
-	src := &report.Source{Now: time.Now(), View: v, Reason: reason}
-	var err error
-	if src.Study, src.Trials, err = StudyAndTrials(within, "studies/"+name); err != nil {
-		return nil, err
+	src, _, err := source(within, name, v, reason)
+	return src, err
+}
+
+// source returns also the trials of the source, to which curves can be added.
+func source(within Within, name string, v view.Study, reason string) (*report.Source, []view.Trial, error) {
+	s, trials, err := StudyAndTrials(within, "studies/"+name)
+	if err != nil {
+		return nil, nil, err
 	}
-	return src, nil
+	return &report.Source{Now: time.Now(), View: v, Reason: reason, Study: s, Trials: view.List(trials)}, trials, nil
 }
 
 // Diagnose fetches a study, whose name is given without "studies/", and says what its trials
@@ -221,7 +226,7 @@ func Diagnose(ctx context.Context, within Within, name string) (*study.Study, *d
 	if err != nil {
 		return nil, nil, err
 	}
-	problem, err := diagnosis.Problem(s, trials)
+	problem, err := diagnosis.Problem(s, view.List(trials))
 	if err != nil {
 		return nil, nil, fmt.Errorf("study %q: %w", s.Metadata.Name, err)
 	}
@@ -232,6 +237,6 @@ func Diagnose(ctx context.Context, within Within, name string) (*study.Study, *d
 	if err := AddCurves(within, name, trials, diagnosis.StoppingMetric(&s.Spec)); err != nil {
 		return nil, nil, err
 	}
-	found.EarlyStopping, err = diagnosis.Replays(s, trials)
+	found.EarlyStopping, err = diagnosis.Replays(s, view.List(trials))
 	return s, found, err
 }

@@ -239,12 +239,20 @@ func (t *Trial) View(a Axes) view.Trial {
 
 // Problem returns what an optimiser sees of trials.
 func Problem(s *study.Study, trials []*Trial) (*optimizer.Problem, error) {
-	axes, views := AxesOf(s), make([]view.Trial, len(trials))
-	for i, t := range trials {
-		views[i] = t.View(axes)
-	}
-	return diagnosis.Problem(s, views)
+	return diagnosis.Problem(s, viewed{AxesOf(s), trials})
 }
+
+// viewed are trials as a diagnosis takes them.
+type viewed struct {
+	axes   Axes
+	trials []*Trial
+}
+
+// Len implements view.Trials.
+func (v viewed) Len() int { return len(v.trials) }
+
+// At implements view.Trials.
+func (v viewed) At(i int) view.Trial { return v.trials[i].View(v.axes) }
 
 // Ended returns the trials that count as evaluations, in the order in which they ended.
 // Cancelled trials do not count.

@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/app/export"
 	"github.com/fantasia-hpo/fantasia/internal/app/fetch"
 	"github.com/fantasia-hpo/fantasia/internal/app/report"
@@ -65,7 +66,7 @@ func (s *Server) trialsOf(ctx context.Context, study string) ([]byte, error) {
 		if err != nil {
 			return err
 		}
-		return export.Of(&parsed.Spec, trials).CSV(&b)
+		return export.Of(&parsed.Spec, view.List(trials)).CSV(&b)
 	})
 	return b.Bytes(), err
 }

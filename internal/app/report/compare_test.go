@@ -22,7 +22,8 @@ func played(t *testing.T, direction study.Direction, values ...float64) *Source 
 	src := source(t, 1)
 	copied := *src.Study
 	copied.Spec.Objective.Direction = direction
-	src.Study, src.Trials = &copied, nil
+	src.Study = &copied
+	var trials view.List
 	src.View = view.Study{Study: "bowl", State: study.Completed}
 	for i, v := range values {
 		at := epoch.Add(time.Duration(i+1) * time.Second)
@@ -30,8 +31,9 @@ func played(t *testing.T, direction study.Direction, values ...float64) *Source 
 		if v < 0 {
 			trial.State, trial.Value = study.TrialFailed, nil
 		}
-		src.Trials = append(src.Trials, trial)
+		trials = append(trials, trial)
 	}
+	src.Trials = trials
 	return src
 }
 
@@ -108,7 +110,8 @@ func compromising(t *testing.T, references [2]float64, values ...[2]float64) *So
 	}
 	src.Study = &copied
 	for i, v := range values {
-		src.Trials[i].Value, src.Trials[i].Values = &v[0], v[:]
+		trial := &list(src)[i]
+		trial.Value, trial.Values = &v[0], v[:]
 	}
 	return src
 }

@@ -23,7 +23,7 @@ type Source struct {
 	View   view.Study
 	Reason string
 	// Trials are all trials by number. Those that ForCurves names have their Measurements.
-	Trials []view.Trial
+	Trials view.Trials
 	// Now is the time at which the source was read.
 	Now time.Time
 	// Version is that of the program.
@@ -95,13 +95,7 @@ func (src *Source) Show(metric string) error {
 	if err != nil || place == 0 {
 		return err
 	}
-	src.Study, src.Trials, src.View.Front = chosen, slices.Clone(src.Trials), slices.Clone(src.View.Front)
-	for i := range src.Trials {
-		t := &src.Trials[i]
-		if t.Values = figure.First(t.Values, place); len(t.Values) > 0 {
-			t.Value = &t.Values[0]
-		}
-	}
+	src.Study, src.Trials, src.View.Front = chosen, shown{src.Trials, place}, slices.Clone(src.View.Front)
 	for i := range src.View.Front {
 		src.View.Front[i].Values = figure.First(src.View.Front[i].Values, place)
 	}
@@ -117,6 +111,21 @@ func (src *Source) Show(metric string) error {
 	return nil
 }
 
+// shown are trials with the objective at a place as the first one.
+type shown struct {
+	view.Trials
+	place int
+}
+
+// At implements view.Trials.
+func (s shown) At(i int) view.Trial {
+	t := s.Trials.At(i)
+	if t.Values = figure.First(t.Values, s.place); len(t.Values) > 0 {
+		t.Value = &t.Values[0]
+	}
+	return t
+}
+
 // figures returns the study as figures take it.
 func (src *Source) figures() *figure.Study {
 	f := &figure.Study{Spec: &src.Study.Spec, Axes: figure.AxesOf(src.Study)}
@@ -124,8 +133,7 @@ func (src *Source) figures() *figure.Study {
 	if len(src.Study.Spec.Several) > 0 {
 		inside = figure.Inside(src.Study)
 	}
-	for i := range src.Trials {
-		t := &src.Trials[i]
+	for _, t := range view.Each(src.Trials) {
 		row := figure.From(f.Axes, t)
 		row.Outside = !inside(study.Point(t.Parameters))
 		f.All = append(f.All, row)
@@ -166,7 +174,7 @@ func (s *sheet) examine(ctx context.Context) error {
 			name = "the best trial"
 		} else if front, knee := s.fig.Front(); len(front) > 0 {
 			at := cmp.Or(knee, front[0])
-			origin, _ = problem.Space.Normalize(s.Trials[slices.Index(s.fig.All, at)].Parameters)
+			origin, _ = problem.Space.Normalize(s.Trials.At(slices.Index(s.fig.All, at)).Parameters)
 			name = fmt.Sprintf("trial %d of the front", at.Number)
 		}
 		s.fig.Model, err = figure.Fit(ctx, s.Study, problem, origin, name)

@@ -51,6 +51,7 @@ spec:
 	random := rand.New(rand.NewPCG(1, 2))
 	src := &Source{Study: parsed, Now: epoch.Add(time.Duration(n) * time.Second), Version: "test", Reason: "because of " + hostile}
 	src.View = view.Study{Study: "bowl", State: study.Running, Trials: record.Counts{}}
+	var trials view.List
 	for i := range n + 1 {
 		at := epoch.Add(time.Duration(i) * 250 * time.Millisecond)
 		rate, width := math.Pow(10, -4*random.Float64()), 1+random.IntN(64)
@@ -83,10 +84,14 @@ spec:
 			}
 		}
 		trial.Runs = []view.Run{run}
-		src.Trials = append(src.Trials, trial)
+		trials = append(trials, trial)
 	}
+	src.Trials = trials
 	return src
 }
+
+// list returns the trials of a source of these tests, to change them.
+func list(src *Source) view.List { return src.Trials.(view.List) }
 
 func pageOf(t testing.TB, ctx context.Context, src *Source) string {
 	t.Helper()
@@ -133,7 +138,7 @@ func TestNumbers(t *testing.T) {
 			t.Fatalf("the row %q is of trial %q: %v", row[1], numbers[0], err)
 		}
 		seen[number] = true
-		trial := src.Trials[number-1]
+		trial := src.Trials.At(number - 1)
 		if trial.Value == nil {
 			continue
 		}
@@ -150,8 +155,8 @@ func TestNumbers(t *testing.T) {
 			last = *trial.Value
 		}
 	}
-	if len(seen) != len(src.Trials) {
-		t.Errorf("the table has %d trials, want %d", len(seen), len(src.Trials))
+	if len(seen) != src.Trials.Len() {
+		t.Errorf("the table has %d trials, want %d", len(seen), src.Trials.Len())
 	}
 	if first := rows.FindStringSubmatch(figureOf(t, all, "trials")); !strings.Contains(first[1], fmt.Sprintf(`data-value="%d"`, src.View.Best.Trial)) {
 		t.Errorf("the table begins with %q, want trial %d", first[1], src.View.Best.Trial)
@@ -201,7 +206,7 @@ func TestNothingFromUsersIsMarkup(t *testing.T) {
 // A study without trials, or without time to fit a model, has a report that says so.
 func TestLittleToReport(t *testing.T) {
 	none := source(t, 1)
-	none.Trials, none.View = nil, view.Study{Study: "bowl", State: study.Running}
+	none.Trials, none.View = view.List(nil), view.Study{Study: "bowl", State: study.Running}
 	all := pageOf(t, t.Context(), none)
 	for _, want := range []string{"0 evaluations ended", "No trial has completed.", "There is no model yet", "No worker has had an evaluation.", "Nothing has been evaluated."} {
 		if !strings.Contains(all, want) {

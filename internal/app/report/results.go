@@ -166,7 +166,7 @@ func (s *sheet) points() *table {
 // curves are what the trials reported.
 func (s *sheet) curves() (list []picture.Curve) {
 	for i, t := range s.fig.All {
-		if c, ok := t.Curve(s.fig.Spec, s.Trials[i].Measurements); ok {
+		if c, ok := t.Curve(s.fig.Spec, s.Trials.At(i).Measurements); ok {
 			list = append(list, c)
 		}
 	}
@@ -178,12 +178,12 @@ const mostCurves = 120
 
 // ForCurves returns the indices of the trials whose curves a report shows: all ended ones
 // or, where there are many, an even share of them and the best one.
-func ForCurves(trials []view.Trial, best *view.Best) []int {
+func ForCurves(trials view.Trials, best *view.Best) []int {
 	var all []int
 	at := -1
-	for i := range trials {
-		if !trials[i].Times.Ended.IsZero() {
-			if best != nil && trials[i].Trial == best.Trial {
+	for i, t := range view.Each(trials) {
+		if !t.Times.Ended.IsZero() {
+			if best != nil && t.Trial == best.Trial {
 				at = i
 			}
 			all = append(all, i)
@@ -210,12 +210,12 @@ func (s *sheet) withCurves() int {
 	}
 	with, ended := 0, 0
 	for _, i := range chosen {
-		if len(s.Trials[i].Measurements) > 0 {
+		if len(s.Trials.At(i).Measurements) > 0 {
 			with++
 		}
 	}
-	for i := range s.Trials {
-		if !s.Trials[i].Times.Ended.IsZero() {
+	for _, t := range s.fig.All {
+		if t.Ended != 0 {
 			ended++
 		}
 	}
@@ -225,7 +225,7 @@ func (s *sheet) withCurves() int {
 // trials lists the trials, the best first.
 func (s *sheet) trials() *table {
 	t := &table{Header: slices.Concat([]string{"trial", "state", s.Study.Spec.FirstObjective().Metric}, study.Names(s.fig.Axes), []string{"seconds", "attempts", "worker", "from", "message"})}
-	order := make([]int, len(s.Trials))
+	order := make([]int, s.Trials.Len())
 	for i := range order {
 		order[i] = i
 	}
@@ -241,7 +241,7 @@ func (s *sheet) trials() *table {
 		order = order[:mostRows]
 	}
 	for _, i := range order {
-		trial, f := &s.Trials[i], s.fig.All[i]
+		trial, f := s.Trials.At(i), s.fig.All[i]
 		row := []cell{whole(trial.Trial), text(f.StateText()), {Class: "number"}}
 		if trial.Value != nil {
 			row[2] = number(*trial.Value)

@@ -24,8 +24,8 @@ func named(t testing.TB, n int, text string) *Source {
 			}
 		}
 	}
-	for i := range src.Trials {
-		trial := &src.Trials[i]
+	for i := range list(src) {
+		trial := &list(src)[i]
 		if trial.Parameters["kind"] == hostile {
 			trial.Parameters["kind"] = text
 		}
