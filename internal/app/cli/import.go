@@ -66,10 +66,11 @@ func newImportOptunaCommand(a *app) *cobra.Command {
 		Use:   "optuna STORAGE",
 		Short: "Convert a study in a storage of Optuna",
 		Long: `Prints a study file with the search space that the trials used, and with the best
-trials as initial points. STORAGE is a file of SQLite, or the URL that Optuna has:
-sqlite:///…, mysql://USER@HOST/DATABASE or postgresql://…. A password can be
-in PGPASSWORD or MYSQL_PWD instead. Optuna stores neither the program nor the conditions
-between parameters: what to add is listed on stderr and in comments.`,
+trials as initial points. STORAGE is a file of SQLite or of a journal, or the URL that
+Optuna has: sqlite:///…, mysql://USER@HOST/DATABASE or postgresql://…. A password can be
+in PGPASSWORD or MYSQL_PWD instead. A database is read by a Python with Optuna: that of
+--python, of the active environment, or python3. Optuna stores neither the program nor
+the conditions between parameters: what to add is listed on stderr and in comments.`,
 		Example: `  fantasia import optuna optuna.db --study mnist --initial 5 > study.yaml
   fantasia import optuna mysql://me@db.example.com/optuna --study mnist > study.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -85,7 +86,13 @@ between parameters: what to add is listed on stderr and in comments.`,
 	}
 	c.Flags().StringVar(&o.Study, "study", "", "name of the study (required if the storage has several)")
 	c.Flags().IntVar(&o.Initial, "initial", 3, "number of the best trials to evaluate again first")
+	addPython(c, &o)
 	return c
+}
+
+// addPython adds the flag that says by what a database of Optuna is read.
+func addPython(c *cobra.Command, o *migrate.OptunaOptions) {
+	c.Flags().StringVar(&o.Python, "python", "", "`interpreter` with Optuna that reads its databases (default: that of VIRTUAL_ENV or CONDA_PREFIX, or python3)")
 }
 
 // importError is a usage error if the source is at fault.

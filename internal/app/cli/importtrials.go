@@ -35,9 +35,11 @@ FILE is one of these, by its ending or by --format:
   json    objects with parameters and value, in a list or one after another, as
           fantasia trial list -o json prints them (.json, .jsonl, .ndjson)
   parquet a table like that of csv
-  optuna  a storage of Optuna: a file of SQLite (.db, .sqlite, .sqlite3), or the URL
-          that Optuna has: sqlite:///…, mysql://USER@HOST/DATABASE or
-          postgresql://…. A password can be in PGPASSWORD or MYSQL_PWD instead
+  optuna  a storage of Optuna: a file of SQLite (.db, .sqlite, .sqlite3) or of a
+          journal, or the URL that Optuna has: sqlite:///…,
+          mysql://USER@HOST/DATABASE or postgresql://…. A password can be in
+          PGPASSWORD or MYSQL_PWD instead. A database is read by a Python with
+          Optuna: that of --python, of the active environment, or python3
 
 Trials that have not completed, or that are not in the study's space, are left out,
 and listed with the reason.`
@@ -64,7 +66,8 @@ type skippedImported struct {
 
 func newStudyImportTrialsCommand(a *app, r *remote) *cobra.Command {
 	var output format
-	var form, optuna string
+	var form string
+	var optuna migrate.OptunaOptions
 	var dry bool
 	c := &cobra.Command{
 		Use:   "import-trials STUDY FILE",
@@ -120,8 +123,9 @@ func newStudyImportTrialsCommand(a *app, r *remote) *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&form, "format", "", "format of the file: csv, json, parquet or optuna (default: by its ending)")
-	c.Flags().StringVar(&optuna, "optuna-study", "", "`name` of the study in Optuna's storage, if it has several")
+	c.Flags().StringVar(&optuna.Study, "optuna-study", "", "`name` of the study in Optuna's storage, if it has several")
 	c.Flags().BoolVar(&dry, "dry-run", false, "say what would be added, and add nothing")
+	addPython(c, &optuna)
 	addOutput(c, &output)
 	return c
 }
@@ -140,7 +144,7 @@ func (r *remote) specOf(cmd *cobra.Command, name string) (*study.Spec, error) {
 }
 
 // readTrials reads a file of trials; "-" is standard input.
-func (a *app) readTrials(ctx context.Context, form, path, optuna string, spec *study.Spec) (_ []migrate.Evaluated, _ []migrate.Skipped, err error) {
+func (a *app) readTrials(ctx context.Context, form, path string, optuna migrate.OptunaOptions, spec *study.Spec) (_ []migrate.Evaluated, _ []migrate.Skipped, err error) {
 	if form == "optuna" {
 		return migrate.OptunaTrials(ctx, path, optuna, spec)
 	}

@@ -71,11 +71,11 @@ spec:
   budget: {maxTrials: 5}
 `))
 	// A trial whose constraint is not known is outside of the limit, however often it is imported.
-	storage := filepath.Join("..", "migrate", "testdata", "constraints.db")
+	storage := filepath.Join("..", "migrate", "testdata", "constraints.log")
 	text, _, _ := strings.Cut(run(cli.ExitOK, "import", "optuna", storage, "--study", "set"), "note: ")
 	run(cli.ExitOK, "study", "create", "-f", write("set.yaml", text))
 	for range 2 {
-		run(cli.ExitOK, "study", "import-trials", "set", storage, "--optuna-study", "set")
+		run(cli.ExitOK, "study", "import-trials", "set", storage, "--format", "optuna", "--optuna-study", "set")
 	}
 	const memory, size = "constraints_peak_memory_7dbb9376 <= 0", "constraints_size <= 0"
 	if diff := cmp.Diff([][]string{{memory}, nil, {memory}, nil, {size}, {memory, size}}, exceeded(t, run(cli.ExitOK, "trial", "list", "set", "-o", "json"))); diff != "" {

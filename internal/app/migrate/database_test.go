@@ -4,8 +4,8 @@ package migrate
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -16,21 +16,19 @@ import (
 	"strings"
 	"testing"
 
-	_ "github.com/go-sql-driver/mysql" // the driver "mysql"
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
-
 	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
 )
 
-// Names and password of the database that startPostgres and startMariaDB make.
+// Names and password of the databases that startPostgres and startMariaDB make.
 const (
 	databaseUser     = "optuna"
 	databasePassword = "s3cret/of#the@test"
 	databaseName     = "storage"
+	otherName        = "other"
 )
 
-// startPostgres starts a PostgreSQL with an empty database, whose user has a password, and
-// returns the database's URL. It needs Debian's package postgresql, or its programs on the PATH.
+// startPostgres starts a PostgreSQL with two empty databases, whose user has a password, and
+// returns the URL of one. It needs Debian's package postgresql, or its programs on the PATH.
 func startPostgres(t testing.TB) *url.URL {
 	t.Helper()
 	bin := filepath.Dir(installed(t, "postgresql", "initdb", "/usr/lib/postgresql/*/bin/initdb"))
@@ -40,13 +38,13 @@ func startPostgres(t testing.TB) *url.URL {
 	owner.run(filepath.Join(bin, "initdb"), "--pgdata="+data, "--username="+databaseUser, "--pwfile="+secret, "--auth=scram-sha-256", "--no-sync")
 	u := databaseURL("postgresql", port)
 	admin := *u
-	admin.Path = "/postgres"
-	owner.start("pgx", admin.String(), filepath.Join(bin, "postgres"), "-D", data, "-h", "127.0.0.1", "-p", strconv.Itoa(port), "-k", owner.dir, "-F")
+	admin.Scheme, admin.Path = "postgresql+psycopg", "/postgres"
+	owner.start(&admin, filepath.Join(bin, "postgres"), "-D", data, "-h", "127.0.0.1", "-p", strconv.Itoa(port), "-k", owner.dir, "-F")
 	return u
 }
 
-// startMariaDB starts a MariaDB with an empty database, whose user has a password, and returns the
-// database's URL. It needs Debian's packages mariadb-server-core and
+// startMariaDB starts a MariaDB with two empty databases, whose user has a password, and returns the
+// URL of one. It needs Debian's packages mariadb-server-core and
 // mariadb-client-core, or their programs on the PATH.
 func startMariaDB(t testing.TB) *url.URL {
 	t.Helper()
@@ -55,9 +53,12 @@ func startMariaDB(t testing.TB) *url.URL {
 	data, login, port := filepath.Join(owner.dir, "data"), filepath.Join(owner.dir, "login.sql"), testenv.FreePort(t)
 	owner.write(login, fmt.Sprintf("CREATE USER '%[1]s'@'127.0.0.1' IDENTIFIED BY '%[2]s';\nGRANT ALL ON *.* TO '%[1]s'@'127.0.0.1';\n", databaseUser, databasePassword))
 	owner.run(install, "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal", "--skip-test-db")
-	owner.start("mysql", fmt.Sprintf("%s:%s@tcp(127.0.0.1:%d)/", databaseUser, databasePassword, port), server, "--no-defaults", "--datadir="+data, "--init-file="+login,
+	u := databaseURL("mysql", port)
+	admin := *u
+	admin.Scheme, admin.Path = "mysql+pymysql", "/"
+	owner.start(&admin, server, "--no-defaults", "--datadir="+data, "--init-file="+login,
 		"--bind-address=127.0.0.1", "--skip-name-resolve", "--port="+strconv.Itoa(port), "--socket="+filepath.Join(owner.dir, "socket"), "--pid-file="+filepath.Join(owner.dir, "pid"), "--innodb-flush-log-at-trx-commit=0")
-	return databaseURL("mysql", port)
+	return u
 }
 
 func databaseURL(scheme string, port int) *url.URL {
@@ -145,18 +146,36 @@ func (o *owner) run(words ...string) {
 	}
 }
 
-// start starts a server, waits until it takes its user's login, and makes the database.
-func (o *owner) start(driver, login string, words ...string) {
+// executed executes statements on a server once it takes a login; each argument after its URL is one.
+const executed = `
+import sys
+import time
+import sqlalchemy
+engine = sqlalchemy.create_engine(sys.argv[1], isolation_level="AUTOCOMMIT")
+for tries in range(600, 0, -1):
+    try:
+        engine.connect().close()
+        break
+    except sqlalchemy.exc.OperationalError:
+        if tries == 1:
+            raise
+        time.sleep(0.1)
+with engine.connect() as connection:
+    for statement in sys.argv[2:]:
+        connection.exec_driver_sql(statement)
+`
+
+// start starts a server, waits until it takes its user's login, and makes the databases.
+func (o *owner) start(login *url.URL, words ...string) {
 	o.t.Helper()
-	db, err := sql.Open(driver, login)
-	if err != nil {
-		o.t.Fatal(err)
-	}
-	defer func() { _ = db.Close() }()
 	words = slices.Concat(o.as, words)
-	server := testenv.Start(o.t, words[0], words[1:], o.env(), func(ctx context.Context) error { return db.PingContext(ctx) })
+	server := testenv.Start(o.t, words[0], words[1:], o.env(), func(ctx context.Context) error {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", login.Host)
+		if err == nil {
+			err = conn.Close()
+		}
+		return err
+	})
 	o.t.Cleanup(server.Stop) // killed, it would leave processes that write while the directory is removed
-	if _, err := db.ExecContext(o.t.Context(), "CREATE DATABASE "+databaseName); err != nil {
-		o.t.Fatal(err)
-	}
+	ran(o.t, executed, login.String(), "CREATE DATABASE "+databaseName, "CREATE DATABASE "+otherName)
 }

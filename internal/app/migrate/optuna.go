@@ -20,9 +20,14 @@ import (
 
 // OptunaOptions select what to import from a storage.
 type OptunaOptions struct {
+	// Python is the interpreter with Optuna that reads databases. If it is empty, it is that of the
+	// environment that is active, by VIRTUAL_ENV or CONDA_PREFIX, or else python3 or python on the PATH.
+	// Journals need none.
+	Python string
 	// Study is the name of the study; it may be empty if there is only one.
 	Study string
-	// Initial is the number of best trials to evaluate again first, 0 or more.
+	// Initial is the number of best trials to evaluate again first, 0 or more. OptunaTrials does not
+	// look at it.
 	Initial int
 }
 
@@ -32,30 +37,36 @@ const optunaMetric = "value"
 
 // Optuna converts a study in a storage of Optuna 3 to 5: the search space that the trials
 // used, and the best points to start with. source is the path of a file of SQLite or of a journal,
-// or the URL of a database, as Optuna has it. Its error wraps ErrSource unless a server cannot be
-// reached, and lists the existing studies if none or several match. It does not hold the URL's
-// password.
+// or the URL of a database, as Optuna has it. Databases are read by a Python with Optuna, which neither
+// changes nor makes them. The error wraps ErrSource if the source is at fault, and not if there is no such
+// Python or a server cannot be reached. It lists the existing studies if none or several match, and does not
+// hold the URL's password.
 func Optuna(ctx context.Context, source string, o OptunaOptions) (*Result, error) {
-	stored, err := readOptuna(ctx, source, o.Study)
+	stored, err := readOptuna(ctx, source, o)
 	if err != nil {
 		return nil, err
 	}
-	s := &study.Study{APIVersion: study.APIVersion, Kind: study.Kind, Metadata: study.Metadata{Name: label(stored.name)}}
-	if s.Spec.Objective = stored.objectives[0]; len(stored.objectives) > 1 {
-		s.Spec.Objective, s.Spec.Several = study.Objective{}, stored.objectives
+	return stored.convert(o.Initial)
+}
+
+// convert converts a study, with some of the best points.
+func (s *optunaStudy) convert(initial int) (_ *Result, err error) {
+	made := &study.Study{APIVersion: study.APIVersion, Kind: study.Kind, Metadata: study.Metadata{Name: label(s.name)}}
+	if made.Spec.Objective = s.objectives[0]; len(s.objectives) > 1 {
+		made.Spec.Objective, made.Spec.Several = study.Objective{}, s.objectives
 	}
-	s.Spec.Limits = stored.limits()
+	made.Spec.Limits = s.limits()
 	r := &Result{}
-	s.Spec.Attributes = stored.studyAttributes(r)
-	if s.Spec.Parameters, err = spaceOf(r, stored); err != nil {
+	made.Spec.Attributes = s.studyAttributes(r)
+	if made.Spec.Parameters, err = spaceOf(r, s); err != nil {
 		return nil, err
 	}
-	s.Spec.Initial = bestPoints(r, stored, s.Spec.Parameters, o.Initial)
-	s.Spec.Budget.MaxTrials = max(len(stored.trials), len(s.Spec.Initial), 1)
-	s.Spec.Trial.Command = []string{"python", "train.py", "${args}"}
-	stored.noteProgram(r)
-	stored.noteLeftOut(r)
-	return r, r.render(s)
+	made.Spec.Initial = bestPoints(r, s, made.Spec.Parameters, initial)
+	made.Spec.Budget.MaxTrials = max(len(s.trials), len(made.Spec.Initial), 1)
+	made.Spec.Trial.Command = []string{"python", "train.py", "${args}"}
+	s.noteProgram(r)
+	s.noteLeftOut(r)
+	return r, r.render(made)
 }
 
 // label converts any name to a study's name, a DNS label.

@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,10 +11,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// testdata/optuna.db was made by Optuna itself: testdata/make_optuna.py, which
+// testdata/optuna.log and optuna.db were made by Optuna itself: testdata/make_optuna.py, which
 // printed the best trial that is wanted here.
 func TestOptuna(t *testing.T) {
-	r, err := Optuna(t.Context(), filepath.Join("testdata", "optuna.db"), OptunaOptions{Study: "My Study", Initial: 3})
+	for _, path := range stored("optuna") {
+		t.Run(path, func(t *testing.T) { testOptuna(t, path) })
+	}
+}
+
+func testOptuna(t *testing.T, path string) {
+	r, err := Optuna(t.Context(), path, OptunaOptions{Python: python, Study: "My Study", Initial: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,15 +57,23 @@ func TestOptuna(t *testing.T) {
 }
 
 func TestOptunaErrors(t *testing.T) {
-	db := filepath.Join("testdata", "optuna.db")
-	for _, tt := range []struct{ path, study, want string }{
-		{db, "", `several studies: name one of "My Study", "empty"`},
-		{db, "other", `no study "other": want one of "My Study", "empty"`},
-		{db, "empty", `no trial of study "empty" has parameters`},
+	type bad struct{ path, study, want string }
+	empty := filepath.Join(t.TempDir(), "empty.db")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all := []bad{
 		{filepath.Join("testdata", "job.yaml"), "", "not a storage of Optuna"},
+		{empty, "", "not a storage of Optuna"},
 		{filepath.Join(t.TempDir(), "none.db"), "", "no such file"},
-	} {
-		if _, err := Optuna(t.Context(), tt.path, OptunaOptions{Study: tt.study}); err == nil || !strings.Contains(err.Error(), tt.want) {
+	}
+	for _, path := range stored("optuna") {
+		all = append(all, bad{path, "", `several studies: name one of "My Study", "empty"`},
+			bad{path, "other", `no study "other": want one of "My Study", "empty"`},
+			bad{path, "empty", `no trial of study "empty" has parameters`})
+	}
+	for _, tt := range all {
+		if _, err := Optuna(t.Context(), tt.path, OptunaOptions{Python: python, Study: tt.study}); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s %q: error %v, want %q", tt.path, tt.study, err, tt.want)
 		}
 	}

@@ -1,11 +1,8 @@
 package migrate
 
 import (
-	"context"
-	"database/sql"
 	"encoding/json"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -43,24 +40,4 @@ func (s *optunaStudy) studyAttributes(r *Result) map[string]any {
 		return nil
 	}
 	return made
-}
-
-// readStudyAttributes reads the user attributes of a study from a database. One that is not JSON, or is
-// longer than all may be, is NaN, which is no value of JSON.
-func readStudyAttributes(ctx context.Context, s *storage, id int64) (map[string]any, error) {
-	rows, err := queried(ctx, s, func(r *sql.Rows, a *attributeRow) error { return r.Scan(&a.name, &a.value) },
-		`SELECT a.key, CASE WHEN length(a.value_json) <= ? THEN a.value_json ELSE '' END FROM study_user_attributes a
-		WHERE a.study_id = ?`, study.MaxAttributes, id)
-	if err != nil {
-		return nil, err
-	}
-	attributes := make(map[string]any, len(rows))
-	for _, a := range rows {
-		var value any
-		if err := unmarshalPython([]byte(a.value), &value); err != nil {
-			value = math.NaN()
-		}
-		attributes[a.name] = value
-	}
-	return attributes, nil
 }

@@ -1,7 +1,6 @@
 package migrate
 
 import (
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,10 +17,10 @@ func TestOptunaStudyAttributes(t *testing.T) {
 		"data set": "digits é", "sizes": []any{int64(64), 0.5, map[string]any{"deep": true}}, "best": "NaN",
 		"long": strings.Repeat("x", 2000), "longer": strings.Repeat("x", 2040),
 	}
-	for _, name := range []string{"attributes.db", "attributes.log"} {
-		s, notes := optunaStudyOf(t, filepath.Join("testdata", name), "noted", 0)
+	for _, path := range stored("attributes") {
+		s, notes := optunaStudyOf(t, path, "noted", 0)
 		if diff := cmp.Diff(want, s.Spec.Attributes); diff != "" || strings.Contains(notes, "attributes") {
-			t.Errorf("%s: attributes (-want +got):\n%s\nnotes:\n%s", name, diff, notes)
+			t.Errorf("%s: attributes (-want +got):\n%s\nnotes:\n%s", path, diff, notes)
 		}
 	}
 }
@@ -57,15 +56,5 @@ func TestOptunaStudyAttributesLeftOut(t *testing.T) {
 				t.Errorf("%s: %s was left out", tt.name, name)
 			}
 		}
-	}
-}
-
-// In a database, what is too long or no JSON is left out.
-func TestOptunaStudyAttributesOfDatabases(t *testing.T) {
-	path := smallStorage(t, `INSERT INTO study_user_attributes VALUES (3, 1, 'long', '"' || hex(zeroblob(8200)) || '"'), (4, 1, 'broken', '{')`)
-	s, notes := optunaStudyOf(t, path, "s", 0)
-	want := map[string]any{"data": "digits", "sizes": []any{int64(64), map[string]any{"last": "NaN"}}}
-	if diff := cmp.Diff(want, s.Spec.Attributes); diff != "" || !strings.Contains(notes, `left out: 2 of 4 ("broken", "long")`) {
-		t.Errorf("attributes (-want +got):\n%s\nnotes:\n%s", diff, notes)
 	}
 }

@@ -1,9 +1,6 @@
 package migrate
 
 import (
-	"cmp"
-	"context"
-	"database/sql"
 	"encoding/json"
 	"maps"
 	"math"
@@ -127,24 +124,4 @@ func (s *optunaStudy) violation(t *optunaTrial) float64 {
 		sum += max(value, 0)
 	}
 	return sum
-}
-
-// readConstraints reads the constraints of a study's trials.
-func readConstraints(ctx context.Context, s *storage, id int64, at map[int64]*optunaTrial) error {
-	attributes, err := queried(ctx, s, func(r *sql.Rows, a *attributeRow) error {
-		return r.Scan(&a.id, &a.trial, &a.name, &a.value)
-	}, `SELECT a.trial_system_attribute_id, a.trial_id, a.key, a.value_json FROM trial_system_attributes a
-		JOIN trials t ON t.trial_id = a.trial_id
-		WHERE t.study_id = ? AND a.key LIKE 'constraints%' AND length(a.value_json) <= 2000`, id)
-	if err != nil {
-		return err
-	}
-	slices.SortFunc(attributes, func(a, b attributeRow) int { return cmp.Compare(a.id, b.id) })
-	for _, a := range attributes {
-		var value any
-		if t := at[a.trial]; t != nil && unmarshalPython([]byte(a.value), &value) == nil {
-			t.system(a.name, value)
-		}
-	}
-	return nil
 }

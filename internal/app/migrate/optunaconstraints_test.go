@@ -3,7 +3,6 @@ package migrate
 import (
 	"encoding/json"
 	"math"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -40,19 +39,18 @@ func TestOptunaConstraints(t *testing.T) {
 			[][2]float64{{-1, 3}, {0, -2}, {-1, nan}, {least, -1}, {nan, -1}, {0.5, 0.5}}, []float64{0.2, 0.4, 0.6, 0.1, 0.3, 0.5}},
 		{"computed", "constraints_0", "constraints_1", [][2]float64{{1, -1}, {-1, 0.5}, {0, -3}}, []float64{0.3, 0.2, 0.1}},
 	} {
-		for _, name := range []string{"constraints.db", "constraints.log"} {
-			path := filepath.Join("testdata", name)
+		for _, path := range stored("constraints") {
 			s, notes := optunaStudyOf(t, path, c.study, 6)
 			bounded := map[string]bool{}
 			for _, l := range s.Spec.Limits {
 				bounded[l.Metric] = l.Max != nil && *l.Max == 0
 			}
 			if diff := cmp.Diff(map[string]bool{c.size: true, c.memory: true}, bounded); diff != "" {
-				t.Errorf("%s, %s: limits (-want +got):\n%s", name, c.study, diff)
+				t.Errorf("%s, %s: limits (-want +got):\n%s", path, c.study, diff)
 			}
 			for _, metric := range []string{c.size, c.memory} {
 				if _, after, ok := strings.Cut(notes, "and the values of its constraints as "); !ok || !strings.Contains(after, metric) {
-					t.Errorf("%s, %s: the notes lack the metric %s:\n%s", name, c.study, metric, notes)
+					t.Errorf("%s, %s: the notes lack the metric %s:\n%s", path, c.study, metric, notes)
 				}
 			}
 			var initial []float64
@@ -60,18 +58,18 @@ func TestOptunaConstraints(t *testing.T) {
 				initial = append(initial, p["x"].(float64))
 			}
 			if diff := cmp.Diff(c.initial, initial); diff != "" {
-				t.Errorf("%s, %s: initial points (-want +got):\n%s", name, c.study, diff)
+				t.Errorf("%s, %s: initial points (-want +got):\n%s", path, c.study, diff)
 			}
-			trials, skipped, err := OptunaTrials(t.Context(), path, c.study, &s.Spec)
+			trials, skipped, err := OptunaTrials(t.Context(), path, OptunaOptions{Python: python, Study: c.study}, &s.Spec)
 			if err != nil || len(skipped) > 0 {
-				t.Fatalf("%s, %s: left out %v, error %v", name, c.study, skipped, err)
+				t.Fatalf("%s, %s: left out %v, error %v", path, c.study, skipped, err)
 			}
 			var known [][2]float64
 			for _, one := range trials {
 				known = append(known, [2]float64{one.Metrics[c.size], one.Metrics[c.memory]})
 			}
 			if diff := cmp.Diff(c.known, known, cmpopts.EquateNaNs()); diff != "" {
-				t.Errorf("%s, %s: constraints (-want +got):\n%s", name, c.study, diff)
+				t.Errorf("%s, %s: constraints (-want +got):\n%s", path, c.study, diff)
 			}
 		}
 	}
@@ -94,7 +92,7 @@ func TestOptunaOddConstraints(t *testing.T) {
 	if diff := cmp.Diff(want, s.Spec.Limits); diff != "" {
 		t.Errorf("limits (-want +got):\n%s", diff)
 	}
-	trials, _, err := OptunaTrials(t.Context(), path, "s", &s.Spec)
+	trials, _, err := OptunaTrials(t.Context(), path, OptunaOptions{Study: "s"}, &s.Spec)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,8 @@ package migrate
 
 import (
 	"bufio"
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,20 +23,53 @@ type journalEntry struct {
 	Directions []int  `json:"directions"`
 
 	Trial  int            `json:"trial_id"`
+	Number *int           `json:"number"` // of a new trial: only copies of databases have it
 	State  *int           `json:"state"`
 	Value  *pythonFloat   `json:"value"`
 	Values []*pythonFloat `json:"values"`
 
-	Name         string                 `json:"param_name"`
-	Internal     pythonFloat            `json:"param_value_internal"`
-	Distribution string                 `json:"distribution"`
-	Params       map[string]pythonFloat `json:"params"`
-	Texts        map[string]string      `json:"distributions"`
+	Name         string            `json:"param_name"`
+	Internal     pythonFloat       `json:"param_value_internal"`
+	Distribution string            `json:"distribution"`
+	Params       journalParams     `json:"params"`
+	Texts        map[string]string `json:"distributions"`
 
 	Attribute  map[string]any `json:"user_attr"`
 	Attributes map[string]any `json:"user_attrs"`
 	System     map[string]any `json:"system_attr"`
 	Systems    map[string]any `json:"system_attrs"`
+}
+
+// journalParams are the parameters of a trial in the order in which the journal has them.
+type journalParams []journalParam
+
+type journalParam struct {
+	name  string
+	value pythonFloat
+}
+
+// UnmarshalJSON reads an object.
+func (params *journalParams) UnmarshalJSON(text []byte) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	if begin, err := decoder.Token(); err != nil || begin != json.Delim('{') {
+		if begin == nil && err == nil {
+			return nil
+		}
+		return fmt.Errorf("params is %s: want an object", text)
+	}
+	for decoder.More() {
+		name, err := decoder.Token()
+		if err != nil {
+			return err
+		}
+		var p journalParam
+		if err := decoder.Decode(&p.value); err != nil {
+			return err
+		}
+		p.name, _ = name.(string)
+		*params = append(*params, p)
+	}
+	return nil
 }
 
 // The operations of a journal that matter to an import.
@@ -68,12 +103,20 @@ type journal struct {
 // readJournal reads a study from a journal. As Optuna does, it ignores a last line that was not
 // written to its end.
 func readJournal(from io.Reader, name string) (*optunaStudy, error) {
+	j, err := readLines(bufio.NewReader(from))
+	if err != nil {
+		return nil, fmt.Errorf("%w: not a journal of Optuna: %w", ErrSource, err)
+	}
+	return j.study(name)
+}
+
+// readLines applies the lines of a journal.
+func readLines(in *bufio.Reader) (*journal, error) {
 	j := &journal{known: distributions{}}
-	in := bufio.NewReader(from)
 	for number := 1; ; number++ {
 		line, err := readLine(in)
 		if errors.Is(err, io.EOF) {
-			break
+			return j, nil
 		}
 		if err == nil {
 			var e journalEntry
@@ -82,9 +125,13 @@ func readJournal(from io.Reader, name string) (*optunaStudy, error) {
 			}
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%w: not a journal of Optuna: line %d: %w", ErrSource, number, err)
+			return nil, fmt.Errorf("line %d: %w", number, err)
 		}
 	}
+}
+
+// study returns the study of that name, or for an empty name the only one.
+func (j *journal) study(name string) (*optunaStudy, error) {
 	found, err := chooseStudy(slices.DeleteFunc(slices.Clone(j.studies), func(s storedStudy) bool { return s.id < 0 }), name)
 	if err != nil {
 		return nil, err
@@ -118,19 +165,7 @@ func (j *journal) apply(e *journalEntry) error {
 	case e.Op == journalSetStudyUser && there:
 		maps.Copy(j.studies[e.Study].attributes, e.Attribute)
 	case e.Op == journalCreateTrial && there:
-		t := &optunaTrial{number: len(j.ofStudy[e.Study]), state: journalStates[0]}
-		j.ofStudy[e.Study] = append(j.ofStudy[e.Study], len(j.trials))
-		j.trials = append(j.trials, t)
-		for _, name := range slices.Sorted(maps.Keys(e.Params)) {
-			if err := t.set(name, float64(e.Params[name]), j.known.get(e.Texts[name])); err != nil {
-				return err
-			}
-		}
-		for name, value := range e.Attributes {
-			t.attribute(name, value)
-		}
-		t.systems(e.Systems)
-		t.end(e)
+		return j.createTrial(e)
 	case (e.Op == journalSetParam || e.Op == journalSetState || e.Op == journalSetUser || e.Op == journalSetSystem) && e.Trial >= 0 && e.Trial < len(j.trials):
 		t := j.trials[e.Trial]
 		if t.state != "RUNNING" && t.state != "WAITING" {
@@ -164,6 +199,30 @@ func (j *journal) createStudy(e *journalEntry) error {
 		made.directions = append(made.directions, journalDirections[d])
 	}
 	j.studies, j.ofStudy = append(j.studies, made), append(j.ofStudy, nil)
+	return nil
+}
+
+// createTrial adds a trial, which may have been added whole.
+func (j *journal) createTrial(e *journalEntry) error {
+	if len(j.trials) == maxTrials {
+		return fmt.Errorf("it has more than %d trials; want at most that", maxTrials)
+	}
+	t := &optunaTrial{number: len(j.ofStudy[e.Study]), state: journalStates[0]}
+	if e.Number != nil {
+		t.number = *e.Number
+	}
+	j.ofStudy[e.Study] = append(j.ofStudy[e.Study], len(j.trials))
+	j.trials = append(j.trials, t)
+	for _, p := range e.Params {
+		if err := t.set(p.name, float64(p.value), j.known.get(e.Texts[p.name])); err != nil {
+			return err
+		}
+	}
+	for name, value := range e.Attributes {
+		t.attribute(name, value)
+	}
+	t.systems(e.Systems)
+	t.end(e)
 	return nil
 }
 

@@ -14,10 +14,19 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/file"
 )
 
+// stored returns the paths of what Optuna has written for a test: a journal, and in tests with Python also
+// a file of SQLite with the same studies.
+func stored(name string) (paths []string) {
+	for _, ending := range endings {
+		paths = append(paths, filepath.Join("testdata", name+ending))
+	}
+	return paths
+}
+
 // optunaStudyOf imports a study from a storage in testdata, and returns it with its notes.
 func optunaStudyOf(t *testing.T, path, name string, initial int) (*study.Study, string) {
 	t.Helper()
-	r, err := Optuna(t.Context(), path, OptunaOptions{Study: name, Initial: initial})
+	r, err := Optuna(t.Context(), path, OptunaOptions{Python: python, Study: name, Initial: initial})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,8 +40,7 @@ func optunaStudyOf(t *testing.T, path, name string, initial int) (*study.Study, 
 // testdata/ordinary.db and ordinary.log were made by Optuna itself: testdata/make_ordinary.py says
 // what is in them, and what is wanted here follows from that.
 func TestOptunaOrdinary(t *testing.T) {
-	for _, name := range []string{"ordinary.db", "ordinary.log"} {
-		path := filepath.Join("testdata", name)
+	for _, path := range stored("ordinary") {
 		s, notes := optunaStudyOf(t, path, "ordinary", 3)
 		args := ParameterName("args")
 		units := func(layer int, from int64) study.Parameter {
@@ -56,18 +64,18 @@ func TestOptunaOrdinary(t *testing.T) {
 			{Name: "momentum", Type: study.Float, Min: new(0.0), Max: new(0.99), Scale: study.Linear, When: map[string][]any{"solver": {"sgd"}}},
 		}
 		if diff := cmp.Diff(want, s.Spec.Parameters); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s: %s", path, diff)
 		}
 		for _, piece := range []string{
 			`"args" is called ` + args, "model/lr: its range changed", "momentum: ", "n_layers is one of 2, 3",
 			"1 of 25 (its state is PRUNED", "1 of 25 (its state is FAIL", "1 of 25 (its state is RUNNING", "2 of 25 (its value is infinite",
 		} {
 			if !strings.Contains(notes, piece) {
-				t.Errorf("%s: the notes lack %q:\n%s", name, piece, notes)
+				t.Errorf("%s: the notes lack %q:\n%s", path, piece, notes)
 			}
 		}
 
-		trials, skipped, err := OptunaTrials(t.Context(), path, "ordinary", &s.Spec)
+		trials, skipped, err := OptunaTrials(t.Context(), path, OptunaOptions{Python: python, Study: "ordinary"}, &s.Spec)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,52 +86,51 @@ func TestOptunaOrdinary(t *testing.T) {
 		const state, value = ": only completed trials have a value", "its value is infinite or NaN: want a finite number"
 		if diff := cmp.Diff([]string{"trial 3: its state is PRUNED" + state, "trial 4: its state is FAIL" + state,
 			"trial 5: " + value, "trial 8: " + value, "trial 24: its state is RUNNING" + state}, left); diff != "" {
-			t.Errorf("%s: left out: %s", name, diff)
+			t.Errorf("%s: left out: %s", path, diff)
 		}
 		if len(trials) != 20 {
-			t.Errorf("%s: %d trials, want 20 of 25", name, len(trials))
+			t.Errorf("%s: %d trials, want 20 of 25", path, len(trials))
 		}
 		best := 1.0
 		for _, trial := range trials {
 			best = min(best, trial.Values.First())
 			if trial.Values.First() != trial.Point["C"] || trial.Point["data set"] != "digits" || trial.Point["seed"] != int64(7) {
-				t.Errorf("%s: %s: %v at %v, want the value of C", name, trial.Place, trial.Values.First(), trial.Point)
+				t.Errorf("%s: %s: %v at %v, want the value of C", path, trial.Place, trial.Values.First(), trial.Point)
 			}
 			if diff := cmp.Diff(map[string]float64{"user_attrs_seconds": 1.5}, trial.Metrics); diff != "" {
-				t.Errorf("%s: %s: metrics (-want +got):\n%s", name, trial.Place, diff)
+				t.Errorf("%s: %s: metrics (-want +got):\n%s", path, trial.Place, diff)
 			}
 		}
 		if len(s.Spec.Initial) != 3 || s.Spec.Initial[0]["C"] != best {
-			t.Errorf("%s: the initial points are %v, want the best first, with C=%v", name, s.Spec.Initial, best)
+			t.Errorf("%s: the initial points are %v, want the best first, with C=%v", path, s.Spec.Initial, best)
 		}
-		if _, err := Optuna(t.Context(), path, OptunaOptions{}); err == nil || !strings.Contains(err.Error(), `name one of "ordinary", "two goals"`) {
-			t.Errorf("%s: no name: %v", name, err)
+		if _, err := Optuna(t.Context(), path, OptunaOptions{Python: python}); err == nil || !strings.Contains(err.Error(), `name one of "ordinary", "two goals"`) {
+			t.Errorf("%s: no name: %v", path, err)
 		}
 	}
 }
 
 // In the same files, "two goals" has two trials with x and 1 as the values.
 func TestOptunaOfSeveralObjectives(t *testing.T) {
-	for _, name := range []string{"ordinary.db", "ordinary.log"} {
-		path := filepath.Join("testdata", name)
+	for _, path := range stored("ordinary") {
 		s, notes := optunaStudyOf(t, path, "two goals", 5)
 		want := []study.Objective{
 			{Metric: "values_0", Direction: study.Minimize, Take: study.TakeLast},
 			{Metric: "values_1", Direction: study.Maximize, Take: study.TakeLast},
 		}
 		if diff := cmp.Diff(want, s.Spec.Several); diff != "" {
-			t.Errorf("%s: objectives (-want +got):\n%s", name, diff)
+			t.Errorf("%s: objectives (-want +got):\n%s", path, diff)
 		}
 		if piece := `It reports its objectives as "values_0", "values_1"`; !strings.Contains(notes, piece) {
-			t.Errorf("%s: the notes lack %q:\n%s", name, piece, notes)
+			t.Errorf("%s: the notes lack %q:\n%s", path, piece, notes)
 		}
-		trials, skipped, err := OptunaTrials(t.Context(), path, "two goals", &s.Spec)
+		trials, skipped, err := OptunaTrials(t.Context(), path, OptunaOptions{Python: python, Study: "two goals"}, &s.Spec)
 		if err != nil || len(skipped) > 0 || len(trials) != 2 {
-			t.Fatalf("%s: read %v, left out %v, error %v", name, trials, skipped, err)
+			t.Fatalf("%s: read %v, left out %v, error %v", path, trials, skipped, err)
 		}
 		for _, trial := range trials {
 			if diff := cmp.Diff(study.Values{trial.Point["x"].(float64), 1}, trial.Values); diff != "" {
-				t.Errorf("%s: values (-want +got):\n%s", name, diff)
+				t.Errorf("%s: values (-want +got):\n%s", path, diff)
 			}
 		}
 		better := trials[0]
@@ -131,11 +138,11 @@ func TestOptunaOfSeveralObjectives(t *testing.T) {
 			better = trials[1]
 		}
 		if len(s.Spec.Initial) != 2 || s.Spec.Initial[0]["x"] != better.Point["x"] {
-			t.Errorf("%s: the initial points are %v, want the trial on the front first, %v", name, s.Spec.Initial, better.Point)
+			t.Errorf("%s: the initial points are %v, want the trial on the front first, %v", path, s.Spec.Initial, better.Point)
 		}
 		s.Spec.Several[1].Direction = study.Minimize
-		if _, _, err := OptunaTrials(t.Context(), path, "two goals", &s.Spec); err == nil || !strings.Contains(err.Error(), "Optuna's study is to minimize, maximize, this one to minimize, minimize") {
-			t.Errorf("%s: other directions: %v", name, err)
+		if _, _, err := OptunaTrials(t.Context(), path, OptunaOptions{Python: python, Study: "two goals"}, &s.Spec); err == nil || !strings.Contains(err.Error(), "Optuna's study is to minimize, maximize, this one to minimize, minimize") {
+			t.Errorf("%s: other directions: %v", path, err)
 		}
 	}
 }
@@ -158,7 +165,7 @@ func TestOptunaRanksSeveralObjectives(t *testing.T) {
 	if diff := cmp.Diff(want, s.Spec.Initial); diff != "" {
 		t.Errorf("initial points (-want +got):\n%s", diff)
 	}
-	trials, skipped, err := OptunaTrials(t.Context(), path, "s", &s.Spec)
+	trials, skipped, err := OptunaTrials(t.Context(), path, OptunaOptions{}, &s.Spec)
 	if err != nil || len(trials) != 5 {
 		t.Errorf("read %v, error %v", trials, err)
 	}
@@ -237,7 +244,7 @@ func TestOptunaJournal(t *testing.T) {
 	if diff := cmp.Diff([]map[string]any{{"x": 0.75}}, s.Spec.Initial); diff != "" {
 		t.Error("the best trial:", diff)
 	}
-	trials, skipped, err := OptunaTrials(t.Context(), path, "", &s.Spec)
+	trials, skipped, err := OptunaTrials(t.Context(), path, OptunaOptions{}, &s.Spec)
 	want := []Evaluated{{Place: "trial 0", Point: study.Point{"x": 0.5}, Values: study.Values{1.5}}, {Place: "trial 1", Point: study.Point{"x": 0.75}, Values: study.Values{2.5}}}
 	if diff := cmp.Diff(want, trials); diff != "" || err != nil || len(skipped) != 1 {
 		t.Errorf("%v, %v left out: %s", err, skipped, diff)

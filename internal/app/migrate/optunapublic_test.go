@@ -46,7 +46,7 @@ func TestOptunaPublicShapes(t *testing.T) {
 		if diff := cmp.Diff(tt.parameters, parameters); diff != "" || s.Spec.Objective.Direction != tt.direction {
 			t.Errorf("%s: %s, parameters (-want +got):\n%s%s", tt.file, s.Spec.Objective.Direction, diff, notes)
 		}
-		trials, skipped, err := OptunaTrials(t.Context(), path, tt.study, &s.Spec)
+		trials, skipped, err := OptunaTrials(t.Context(), path, OptunaOptions{Study: tt.study}, &s.Spec)
 		if err != nil {
 			t.Fatal(err)
 		}

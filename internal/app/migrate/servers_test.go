@@ -3,6 +3,7 @@
 package migrate
 
 import (
+	"errors"
 	"net/url"
 	"os/exec"
 	"path/filepath"
@@ -11,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
 	"github.com/fantasia-hpo/fantasia/study/file"
 )
 
@@ -19,7 +19,7 @@ import (
 // They hold the same study as testdata/optuna.db, which the same script has made, so each must
 // be read like that file.
 func TestOptunaServers(t *testing.T) {
-	want, err := Optuna(t.Context(), filepath.Join("testdata", "optuna.db"), OptunaOptions{Study: "My Study", Initial: 3})
+	want, err := Optuna(t.Context(), filepath.Join("testdata", "optuna.db"), OptunaOptions{Python: python, Study: "My Study", Initial: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func TestOptunaServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	parsed.Spec.Parameters[5].When = map[string][]any{"solver": {"sgd"}}
-	trials, skipped, err := OptunaTrials(t.Context(), filepath.Join("testdata", "optuna.db"), "My Study", &parsed.Spec)
+	trials, skipped, err := OptunaTrials(t.Context(), filepath.Join("testdata", "optuna.db"), OptunaOptions{Python: python, Study: "My Study"}, &parsed.Spec)
 	if err != nil || len(trials) != 11 || len(skipped) != 1 {
 		t.Fatalf("optuna.db: %d trials, %v left out, %v", len(trials), skipped, err)
 	}
@@ -47,23 +47,23 @@ func TestOptunaServers(t *testing.T) {
 	} {
 		t.Run(server.name, func(t *testing.T) {
 			at := server.start(t)
-			python := *at
-			python.Scheme = server.driver
-			if output, err := exec.CommandContext(t.Context(), testenv.Python(), "testdata/make_optuna.py", python.String()).CombinedOutput(); err != nil {
+			driven := *at
+			driven.Scheme = server.driver
+			if output, err := exec.CommandContext(t.Context(), python, "testdata/make_optuna.py", driven.String()).CombinedOutput(); err != nil {
 				t.Fatalf("make_optuna.py: %v\n%s", err, output)
 			}
 			bare := *at
 			bare.User = url.User(databaseUser)
 			t.Setenv(server.variable, databasePassword)
-			for _, source := range []string{at.String(), python.String(), bare.String()} {
-				got, err := Optuna(t.Context(), source, OptunaOptions{Study: "My Study", Initial: 3})
+			for _, source := range []string{at.String(), driven.String(), bare.String()} {
+				got, err := Optuna(t.Context(), source, OptunaOptions{Python: python, Study: "My Study", Initial: 3})
 				if err != nil {
 					t.Fatal(err)
 				}
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Errorf("%s is not read like optuna.db:\n%s", Redacted(source), diff)
 				}
-				gotTrials, gotSkipped, err := OptunaTrials(t.Context(), source, "My Study", &parsed.Spec)
+				gotTrials, gotSkipped, err := OptunaTrials(t.Context(), source, OptunaOptions{Python: python, Study: "My Study"}, &parsed.Spec)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -75,23 +75,32 @@ func TestOptunaServers(t *testing.T) {
 				}
 			}
 
-			wrong, missing := *at, *at
+			empty, wrong, missing := *at, *at, *at
+			empty.Path = "/" + otherName
 			wrong.User = url.UserPassword(databaseUser, "wr0ng")
 			missing.Path += "s"
 			for _, tt := range []struct{ source, study, want string }{
 				{at.String(), "other", `no study "other": want one of "My Study", "empty"`},
 				{wrong.String(), "", server.refused},
 				{missing.String(), "", "storages"},
+				{empty.String(), "", "not a storage of Optuna"},
 			} {
-				_, err := Optuna(t.Context(), tt.source, OptunaOptions{Study: tt.study})
+				_, err := Optuna(t.Context(), tt.source, OptunaOptions{Python: python, Study: tt.study})
 				if err == nil || !strings.Contains(err.Error(), tt.want) {
 					t.Errorf("%s: error %v, want %q", tt.source, err, tt.want)
+				}
+				if errors.Is(err, ErrSource) != (tt.source == at.String() || tt.source == empty.String()) {
+					t.Errorf("whether the source is at fault: %v", err)
 				}
 				for _, secret := range []string{"wr0ng", databasePassword, url.QueryEscape(databasePassword), url.PathEscape(databasePassword)} {
 					if err != nil && strings.Contains(err.Error(), secret) {
 						t.Errorf("the error shows the password: %v", err)
 					}
 				}
+			}
+			empty.Scheme = server.driver
+			if tables := ran(t, "import sqlalchemy, sys\nprint(sqlalchemy.inspect(sqlalchemy.create_engine(sys.argv[1])).get_table_names())", empty.String()); tables != "[]\n" {
+				t.Errorf("an import made the tables %s", tables)
 			}
 		})
 	}

@@ -1,33 +1,18 @@
 package migrate
 
 import (
-	"cmp"
-	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"database/sql"
+	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
-	"net"
+	"io"
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"time"
-
-	"github.com/go-sql-driver/mysql"
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
-	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
-// connectTimeout limits how long a database server may take to answer.
-const connectTimeout = 10 * time.Second
-
 // acceptedStorages are the forms of a storage, for errors.
-const acceptedStorages = "a file of SQLite, sqlite:///FILE, mysql://USER@HOST/DATABASE or postgresql://USER@HOST/DATABASE"
+const acceptedStorages = "a file of SQLite or of a journal, sqlite:///FILE, mysql://USER@HOST/DATABASE or postgresql://USER@HOST/DATABASE"
 
 // IsStorageURL reports whether a source is the URL of a database, as Optuna writes it, and
 // not a file.
@@ -53,194 +38,92 @@ func Redacted(source string) string {
 	return scheme + "://" + login + rest
 }
 
-// storage reads a storage of Optuna in one transaction, so that a study that goes on does not
-// change between two queries.
-type storage struct {
-	db *sql.DB
-	tx *sql.Tx
-	// numbered is whether parameters of queries are $1 instead of ?.
-	numbered bool
+// database says where a database is: one of the two is set.
+type database struct {
+	File string `json:"file,omitempty"` // of SQLite, an absolute path
+	URL  string `json:"url,omitempty"`
 }
 
-// openStorage opens a storage to read it: the path of a file of SQLite, or the URL of a
-// database as SQLAlchemy writes it, such as postgresql+psycopg2://… An error does not hold the
-// password. It wraps ErrSource unless a server cannot be reached or refuses the login.
-func openStorage(ctx context.Context, source string) (*storage, error) {
-	s, isolation := &storage{}, sql.LevelDefault
-	dialect, path := "sqlite", source
-	var u *url.URL
-	var err error
-	if IsStorageURL(source) {
-		if u, err = url.Parse(source); err != nil { // the error shows the URL
-			return nil, fmt.Errorf("%w: the URL cannot be read; want %s, where special characters of a password are escaped, such as %%40 for @", ErrSource, acceptedStorages)
-		}
-		dialect, _, _ = strings.Cut(u.Scheme, "+") // what follows is a driver of Python
-		path = strings.TrimPrefix(u.Path, "/")
+// locate returns the database that a source names: the path of a file of SQLite, or a URL as SQLAlchemy
+// writes it, such as postgresql+psycopg2://… The error wraps ErrSource, and does not hold the password.
+func locate(source string) (database, error) {
+	if !IsStorageURL(source) {
+		return locateFile(source)
 	}
-	switch dialect {
+	u, err := url.Parse(source)
+	if err != nil { // the error shows the URL
+		return database{}, fmt.Errorf("%w: the URL cannot be read; want %s, where special characters of a password are escaped, such as %%40 for @", ErrSource, acceptedStorages)
+	}
+	switch dialect, _, _ := strings.Cut(u.Scheme, "+"); dialect { // what follows is a driver of Python
 	case "sqlite":
-		s.db, err = openSQLite(path)
+		return locateFile(strings.TrimPrefix(u.Path, "/"))
+	case "postgres": // SQLAlchemy has only the long name
+		source = "postgresql" + source[len(dialect):]
 	case "mysql", "mariadb":
-		isolation = sql.LevelRepeatableRead
-		s.db, err = openMySQL(u)
-	case "postgresql", "postgres":
-		isolation, s.numbered = sql.LevelRepeatableRead, true
-		s.db, err = openPostgres(u)
-	default:
-		return nil, fmt.Errorf("%w: the storage is of kind %q; want %s", ErrSource, u.Scheme, acceptedStorages)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if s.tx, err = s.db.BeginTx(ctx, &sql.TxOptions{Isolation: isolation, ReadOnly: true}); err != nil {
-		return nil, errors.Join(fmt.Errorf("open the storage: %w", err), s.db.Close())
-	}
-	if dialect == "sqlite" {
-		if err := s.checkSQLite(ctx); err != nil {
-			return nil, errors.Join(err, s.Close())
+		if strings.Trim(u.Path, "/") == "" {
+			return database{}, fmt.Errorf("%w: the URL names no database; want mysql://USER@HOST/DATABASE", ErrSource)
 		}
 	}
-	return s, nil
+	return database{URL: source}, nil
 }
 
-// checkSQLite refuses a file that is damaged, or that was made to be large when it is read: whose
-// tables are views, or have columns that are computed.
-func (s *storage) checkSQLite(ctx context.Context) error {
-	const names = `('studies', 'study_directions', 'trials', 'trial_values', 'trial_params', 'trial_user_attributes', 'trial_system_attributes', 'study_user_attributes')`
-	text := func(r *sql.Rows, t *string) error { return r.Scan(t) }
-	computed, err := queried(ctx, s, text, "SELECT name FROM sqlite_schema AS s WHERE lower(name) IN "+names+` AND (type <> 'table' OR rootpage = 0
-		OR EXISTS (SELECT 1 FROM pragma_table_xinfo(s.name) WHERE hidden <> 0))`)
+// locateFile checks that there is a file of SQLite.
+func locateFile(path string) (_ database, err error) {
+	info, err := os.Stat(path)
 	if err != nil {
-		return err
+		return database{}, fmt.Errorf("%w: %w", ErrSource, err)
 	}
-	if len(computed) > 0 {
-		return fmt.Errorf("%w: not a storage of Optuna: %s is not a plain table", ErrSource, strings.Join(computed, ", "))
+	if !info.Mode().IsRegular() {
+		return database{}, fmt.Errorf("%w: it is no regular file; want %s", ErrSource, acceptedStorages)
 	}
-	damage, err := queried(ctx, s, text, "PRAGMA quick_check(1)")
+	f, err := os.Open(path)
 	if err != nil {
-		return err
+		return database{}, fmt.Errorf("%w: %w", ErrSource, err)
 	}
-	if len(damage) != 1 || damage[0] != "ok" {
-		return fmt.Errorf("%w: the file is damaged: %s", ErrSource, strings.Join(damage, "; "))
+	defer func() { _ = f.Close() }() // only read
+	magic := []byte("SQLite format 3\x00")
+	begin := make([]byte, len(magic))
+	if _, err := io.ReadFull(f, begin); err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return database{}, fmt.Errorf("%w: %w", ErrSource, err)
 	}
-	return nil
-}
-
-// Close ends the transaction and the connection.
-func (s *storage) Close() error { return errors.Join(s.tx.Rollback(), s.db.Close()) }
-
-// sqliteSettings keep SQLite from writing, from building an index in memory for a table without one,
-// and from calling functions that a file names.
-const sqliteSettings = "mode=ro&_pragma=automatic_index(0)&_pragma=trusted_schema(0)"
-
-func openSQLite(path string) (*sql.DB, error) {
-	switch info, err := os.Stat(path); {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%w: %w", ErrSource, err) // SQLite would create the file
-	case err == nil && !info.Mode().IsRegular(): // SQLite would only say "disk I/O error"
-		return nil, fmt.Errorf("%w: it is no regular file; want %s", ErrSource, acceptedStorages)
+	if !bytes.Equal(begin, magic) {
+		return database{}, fmt.Errorf("%w: not a storage of Optuna: want %s", ErrSource, acceptedStorages)
 	}
 	absolute, err := filepath.Abs(path)
 	if err != nil {
-		return nil, fmt.Errorf("locate the storage: %w", err)
+		return database{}, fmt.Errorf("locate the storage: %w", err)
 	}
-	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: absolute, RawQuery: sqliteSettings}).String())
-	if err != nil {
-		return nil, fmt.Errorf("open the storage: %w", err)
-	}
-	return db, nil
+	return database{File: absolute}, nil
 }
 
-// openPostgres opens a database of PostgreSQL. Settings of the URL are those of libpq, such as
-// sslmode; what is left out comes from libpq's variables, such as PGPASSWORD, and ~/.pgpass.
-func openPostgres(u *url.URL) (*sql.DB, error) {
-	for _, name := range []string{"password", "sslpassword"} { // an error of pgx would show it
-		if u.Query().Has(name) {
-			return nil, fmt.Errorf("%w: setting %q of the URL; want the password before the @, or in PGPASSWORD", ErrSource, name)
-		}
+// hidden returns a text without the password of a URL, for messages of others.
+func hidden(text, source string) string {
+	_, rest, found := strings.Cut(source, "://")
+	if !found {
+		return text
 	}
-	plain := *u
-	plain.Scheme = "postgres"
-	c, err := pgx.ParseConfig(plain.String())
+	text = strings.ReplaceAll(text, source, Redacted(source))
+	u, err := url.Parse(source)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrSource, err) // it hides the password
+		return text
 	}
-	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, connectTimeout)
-	return stdlib.OpenDB(*c), nil
-}
-
-// mysqlSettings are the settings that a URL of MySQL may have.
-var mysqlSettings = []string{"charset", "ssl_ca", "tls", "unix_socket"}
-
-// openMySQL opens a database of MySQL or MariaDB. A password that the URL leaves out is that of
-// MYSQL_PWD, as for MySQL's own programs.
-func openMySQL(u *url.URL) (*sql.DB, error) {
-	c := mysql.NewConfig()
-	c.User, c.DBName, c.Timeout = u.User.Username(), strings.TrimPrefix(u.Path, "/"), connectTimeout
-	c.Logger = &mysql.NopLogger{} // an error says it too
-	var set bool
-	if c.Passwd, set = u.User.Password(); !set {
-		c.Passwd = os.Getenv("MYSQL_PWD")
+	secrets := []string{}
+	if login := strings.LastIndex(rest, "@"); login >= 0 {
+		_, written, _ := strings.Cut(rest[:login], ":")
+		secrets = append(secrets, written)
 	}
-	if c.DBName == "" {
-		return nil, fmt.Errorf("%w: the URL names no database; want mysql://USER@HOST/DATABASE", ErrSource)
+	if password, ok := u.User.Password(); ok {
+		secrets = append(secrets, password, url.QueryEscape(password), url.PathEscape(password))
 	}
-	c.Net, c.Addr, c.TLSConfig = "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "3306")), "preferred"
-	settings := u.Query()
-	for name := range settings {
-		if !slices.Contains(mysqlSettings, name) {
-			return nil, fmt.Errorf("%w: setting %q of the URL; want %s", ErrSource, name, strings.Join(mysqlSettings, ", "))
+	for name, values := range u.Query() {
+		if strings.Contains(strings.ToLower(name), "pass") {
+			secrets = append(secrets, values...)
 		}
 	}
-	if socket := settings.Get("unix_socket"); socket != "" {
-		c.Net, c.Addr, c.TLSConfig = "unix", socket, ""
-	}
-	switch way := settings.Get("tls"); way {
-	case "":
-	case "true", "false", "preferred", "skip-verify":
-		c.TLSConfig = way
-	default:
-		return nil, fmt.Errorf("%w: tls=%s of the URL; want true, false, preferred or skip-verify", ErrSource, way)
-	}
-	if path := settings.Get("ssl_ca"); path != "" {
-		pem, err := os.ReadFile(path)
-		if err != nil {
-			return nil, fmt.Errorf("%w: ssl_ca of the URL: %w", ErrSource, err)
-		}
-		roots := x509.NewCertPool()
-		if !roots.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%w: ssl_ca=%s of the URL has no certificate in PEM", ErrSource, path)
-		}
-		c.TLSConfig, c.TLS = "", &tls.Config{RootCAs: roots, ServerName: u.Hostname(), MinVersion: tls.VersionTLS12}
-	}
-	connector, err := mysql.NewConnector(c)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrSource, err)
-	}
-	return sql.OpenDB(connector), nil
-}
-
-// queried returns all rows of a query, whose parameters are written as ?.
-func queried[T any](ctx context.Context, s *storage, scan func(*sql.Rows, *T) error, query string, args ...any) (all []T, err error) {
-	if s.numbered {
-		for n := range args {
-			query = strings.Replace(query, "?", fmt.Sprintf("$%d", n+1), 1)
+	for _, secret := range secrets {
+		if secret != "" {
+			text = strings.ReplaceAll(text, secret, "***")
 		}
 	}
-	rows, err := s.tx.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, fmt.Errorf("%w: not a storage of Optuna: %w", ErrSource, err)
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var one T
-		if err := scan(rows, &one); err != nil {
-			return nil, fmt.Errorf("%w: read the storage: %w", ErrSource, err)
-		}
-		all = append(all, one)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("%w: read the storage: %w", ErrSource, err)
-	}
-	return all, nil
+	return text
 }

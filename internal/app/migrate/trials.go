@@ -85,27 +85,31 @@ func (c *collector) addObject(place string, fields map[string]any) {
 }
 
 // OptunaTrials reads the completed trials of a study in a storage of Optuna, which source names
-// as for the function Optuna. name may be empty if there is only one study. The error wraps
-// ErrSource unless a server cannot be reached.
-func OptunaTrials(ctx context.Context, source, name string, spec *study.Spec) ([]Evaluated, []Skipped, error) {
-	stored, err := readOptuna(ctx, source, name)
+// as for the function Optuna, with the same errors.
+func OptunaTrials(ctx context.Context, source string, o OptunaOptions, spec *study.Spec) ([]Evaluated, []Skipped, error) {
+	stored, err := readOptuna(ctx, source, o)
 	if err != nil {
 		return nil, nil, err
 	}
-	if theirs, ours := directions(stored.objectives), directions(spec.Objectives()); theirs != ours {
+	return stored.evaluated(spec)
+}
+
+// evaluated returns the completed trials that belong to a study.
+func (s *optunaStudy) evaluated(spec *study.Spec) ([]Evaluated, []Skipped, error) {
+	if theirs, ours := directions(s.objectives), directions(spec.Objectives()); theirs != ours {
 		return nil, nil, fmt.Errorf("%w: Optuna's study is to %s, this one to %s", ErrSource, theirs, ours)
 	}
 	c, err := newCollector(spec)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, t := range stored.trials {
+	for _, t := range s.trials {
 		place := fmt.Sprintf("trial %d", t.number)
-		if problem := stored.problem(t); problem != "" {
+		if problem := s.problem(t); problem != "" {
 			c.skip(place, "%s", problem)
 			continue
 		}
-		c.check(place, t.point(), t.values, stored.withConstraints(t, t.metrics()))
+		c.check(place, t.point(), t.values, s.withConstraints(t, t.metrics()))
 	}
 	return c.trials, c.skipped, nil
 }

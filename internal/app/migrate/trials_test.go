@@ -2,7 +2,6 @@ package migrate
 
 import (
 	"errors"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -140,8 +139,14 @@ spec:
     - {name: momentum, type: float, min: 0, max: 0.99, when: {solver: [sgd]}}
   budget: {maxTrials: 10}
 `
-	path := filepath.Join("testdata", "optuna.db")
-	trials, skipped, err := OptunaTrials(t.Context(), path, "My Study", specFrom(t, text))
+	for _, path := range stored("optuna") {
+		t.Run(path, func(t *testing.T) { testTrialsOfOptuna(t, path, text) })
+	}
+}
+
+func testTrialsOfOptuna(t *testing.T, path, text string) {
+	o := OptunaOptions{Python: python, Study: "My Study"}
+	trials, skipped, err := OptunaTrials(t.Context(), path, o, specFrom(t, text))
 	if err != nil || len(trials) != 11 || len(skipped) != 1 || skipped[0].Place != "trial 3" {
 		t.Fatalf("%d trials, left out %+v, %v", len(trials), skipped, err)
 	}
@@ -159,7 +164,7 @@ spec:
 	if best.Point["lr"] != 1.923730509654649e-05 {
 		t.Errorf("the best trial is %+v", best)
 	}
-	_, _, err = OptunaTrials(t.Context(), path, "My Study", specFrom(t, strings.Replace(text, "minimize", "maximize", 1)))
+	_, _, err = OptunaTrials(t.Context(), path, o, specFrom(t, strings.Replace(text, "minimize", "maximize", 1)))
 	if !errors.Is(err, ErrSource) || !strings.Contains(err.Error(), "Optuna's study is to minimize, this one to maximize") {
 		t.Errorf("another direction: %v", err)
 	}

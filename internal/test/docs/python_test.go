@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
 )
 
 // TestPython runs all of README.md, docs/tune/attach.md and docs/operate/sidecar.md, also what
@@ -23,6 +25,13 @@ func TestPython(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestOptuna runs docs/migrate/from-optuna.md with the interpreter that has Optuna: scripts/test-client.
+func TestOptuna(t *testing.T) {
+	blocks, _ := split(t, "docs/migrate/from-optuna.md")
+	path := filepath.Dir(testenv.Python()) + string(os.PathListSeparator) + programs(t)
+	newReader(t, path).follow(blocks, true)
 }
 
 // checkTuned looks at what the run of the unmodified script has left. Guessing

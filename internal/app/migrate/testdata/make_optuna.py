@@ -1,10 +1,14 @@
-"""Makes optuna.db with Optuna (5.0.0): python make_optuna.py. Or the same in another storage: make_optuna.py URL."""
+"""Makes optuna.db and optuna.log with Optuna (5.0.0): python make_optuna.py. Or the same in another storage: make_optuna.py URL."""
+
 import sys
 
 import optuna
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
-storage = sys.argv[1] if len(sys.argv) > 1 else "sqlite:///optuna.db"
+storages = sys.argv[1:] or [
+    "sqlite:///optuna.db",
+    optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend("optuna.log")),
+]
 
 
 def objective(trial):
@@ -20,8 +24,9 @@ def objective(trial):
     return abs(rate - 1e-3) + abs(width - 64) / 64 + layers + drop
 
 
-study = optuna.create_study(storage=storage, study_name="My Study", sampler=optuna.samplers.RandomSampler(seed=0))
-study.optimize(objective, n_trials=12)
-best = study.best_trial
-print(best.number, best.value, best.params)
-optuna.create_study(storage=storage, study_name="empty", direction="maximize")
+for storage in storages:
+    study = optuna.create_study(storage=storage, study_name="My Study", sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(objective, n_trials=12)
+    best = study.best_trial
+    print(best.number, best.value, best.params)
+    optuna.create_study(storage=storage, study_name="empty", direction="maximize")
