@@ -311,7 +311,7 @@ func TestResultsAreListed(t *testing.T) {
 		t.Errorf("docs/tune/run.md lists (+) other fields than there are (-):\n%s", diff)
 	}
 	var out strings.Builder
-	trials := []view.Trial{{Metrics: map[string]float64{"NAME": 1}, Labels: map[string]string{"KEY": "a"}, Attributes: map[string]any{"KEY": 1.5}, Note: "odd", Site: messaging.Site{Job: "a"}}}
+	trials := view.List{{Metrics: map[string]float64{"NAME": 1}, Labels: map[string]string{"KEY": "a"}, Attributes: map[string]any{"KEY": 1.5}, Note: "odd", Site: messaging.Site{Job: "a"}}}
 	if err := export.Of(&study.Spec{Limits: []study.Limit{{}}, Parameters: []study.Parameter{{Name: "NAME"}}}, trials).CSV(&out); err != nil {
 		t.Fatal(err)
 	}
