@@ -62,6 +62,7 @@
 //
 // # What is not there
 //
-// For programs in other languages, use the coordinator:
+// https://github.com/fantasia-hpo/fantasia/blob/main/docs/tune/go.md lists what study files have besides, and
+// what takes its place. For programs in other languages, use the coordinator:
 // https://github.com/fantasia-hpo/fantasia/tree/main/docs.
 package fantasia

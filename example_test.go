@@ -203,6 +203,26 @@ func ExampleAtMost() {
 	// Output: 8 cores: 12.5 seconds
 }
 
+// Whoever has an idea of the best values gets there sooner.
+func ExamplePrior() {
+	space := fantasia.NewSpace()
+	rate := space.Float("rate", 1e-5, 1, fantasia.Log, fantasia.Prior(1e-3, 0.1)) // give or take a tenth of a power of ten
+	solver := space.Choice("solver", []string{"adam", "sgd"}, fantasia.Weights(99, 1))
+	study, err := fantasia.Minimize(space, fantasia.Options{Trials: 1})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer study.Close()
+	err = study.Run(context.Background(), func(_ context.Context, t *fantasia.Trial) (float64, error) {
+		fmt.Println(rate.Of(t) > 5e-4, rate.Of(t) < 2e-3, solver.Of(t))
+		return rate.Of(t), nil
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	// Output: true true adam
+}
+
 // How large a model is shows before it is trained. So trials that fail, such as one that does not fit into
 // memory, tell that much, too, and the optimiser learns which models are too large.
 func ExampleCriterion_Early() {

@@ -112,6 +112,7 @@ func (s *inProcess) begin(definition *study.Study, compiled *space.Space, stored
 	}
 	s.step(engine.HandBackAll{At: now}) // nobody evaluates them any more
 	s.step(engine.Tick{At: now})
+	definition.Metadata.Labels, definition.Spec.Note = noted(definition, &stored.Study.Definition)
 	if spec = stored.Study; !equal(&spec.Definition, definition) {
 		spec.Definition = *definition
 		s.step(engine.Update{At: now, Study: spec})

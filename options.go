@@ -22,6 +22,11 @@ type Options struct {
 	// Name is the study's name: lower-case letters, digits and dashes. Default "study"; with a
 	// Server, it must be given.
 	Name string
+	// Labels are for people and for filters of lists, such as {"team": "vision"}: at most 64, with the
+	// keys and values that Kubernetes accepts. Note is a text of at most 4096 bytes, such as what the
+	// study is for. Both may change. Default: those that the study has.
+	Labels map[string]string
+	Note   string
 	// State is the path of the file that keeps the study, so that a program that is started
 	// again goes on where it was. A file beside it, with the suffix .lock, keeps other processes
 	// out. Default: the study is kept in memory only.
@@ -120,6 +125,9 @@ func (o *Options) check(s *Space, a *aims) error {
 		}
 	}
 	require(o.Name == "" || study.IsName(o.Name), "Name", o.Name, "lower-case letters, digits and dashes, at most 63, with no dash at its ends")
+	for _, p := range append(study.CheckLabels("Labels", o.Labels), study.CheckNote("Note", o.Note)...) {
+		errs = append(errs, fmt.Errorf("%w: Options.%s", ErrInvalid, p))
+	}
 	require(o.Parallel >= 0, "Parallel", o.Parallel, "at least 1, or 0 for the default")
 	require(o.Trials >= 0, "Trials", o.Trials, "at least 1, or 0 for the default")
 	require(o.Duration >= 0, "Duration", o.Duration, "a positive duration, or 0 for none")
@@ -173,13 +181,13 @@ func settings(given map[string]any) map[string]any {
 func (o *Options) definition(s *Space, a *aims) (*study.Study, error) {
 	none := 0
 	d := &study.Study{
-		APIVersion: study.APIVersion, Kind: study.Kind, Metadata: study.Metadata{Name: cmp.Or(o.Name, defaultName)},
+		APIVersion: study.APIVersion, Kind: study.Kind, Metadata: study.Metadata{Name: cmp.Or(o.Name, defaultName), Labels: o.Labels},
 		Spec: study.Spec{
 			Parameters: space.CloneParameters(s.params),
 			Algorithm: study.Algorithm{
 				Name: cmp.Or(o.Algorithm.Name, lean.Default), Seed: o.Seed, Settings: settings(o.Algorithm.Settings),
 			},
-			EarlyStopping: o.earlyStopping(a),
+			EarlyStopping: o.earlyStopping(a), Note: o.Note,
 			Budget: study.Budget{
 				MaxTrials: cmp.Or(o.Trials, defaultTrials), MaxFailedTrials: o.MaxFailed, MaxDuration: study.Duration(o.Duration),
 			},

@@ -154,7 +154,8 @@ func (s *onServer) resume(ctx context.Context, definition *study.Study) error {
 	if !old.Spec.ByClients() {
 		return fmt.Errorf("%w: the server has a study %q with a command; want another Options.Name", ErrDifferent, definition.Metadata.Name)
 	}
-	mine, to := &definition.Spec, &changed.Spec // labels, notes and the like stay
+	mine, to := &definition.Spec, &changed.Spec // attributes and the like stay
+	changed.Metadata.Labels, to.Note = noted(definition, &old)
 	to.Objective, to.Several, to.Goal, to.Limits = mine.Objective, mine.Several, mine.Goal, mine.Limits
 	to.Parameters, to.Constraints, to.Initial = mine.Parameters, mine.Constraints, mine.Initial
 	to.Algorithm.Name, to.Algorithm.Seed, to.Algorithm.Settings = mine.Algorithm.Name, mine.Algorithm.Seed, mine.Algorithm.Settings
@@ -177,6 +178,15 @@ func (s *onServer) resume(ctx context.Context, definition *study.Study) error {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	return err
+}
+
+// noted returns the labels and the note of a study that is opened again: those that the program
+// gives, or else those that the study has.
+func noted(given, has *study.Study) (labels map[string]string, note string) {
+	if labels = given.Metadata.Labels; labels == nil {
+		labels = has.Metadata.Labels
+	}
+	return labels, cmp.Or(given.Spec.Note, has.Spec.Note)
 }
 
 // call calls a method of the API, and decodes its answer.

@@ -84,6 +84,9 @@ func refusal(status int, answer []byte) error {
 	if len(problems) > 0 {
 		said.Message = strings.Join(problems, "\n")
 	}
+	if said.Code == "unauthenticated" {
+		said.Message += "; see Token and TokenFile of remote.Server, or set FANTASIA_TOKEN"
+	}
 	e := &fantasia.ServerError{Code: said.Code, Message: said.Message}
 	switch said.Code {
 	case "unavailable", "deadline_exceeded", "canceled": // nothing here cancels a request that is still wanted

@@ -176,6 +176,9 @@ func (s *Server) try(ctx context.Context, method string, body []byte) ([]byte, e
 		if wrong, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 			return nil, fmt.Errorf("%w; see CA of remote.Server", wrong)
 		}
+		if request, ok := errors.AsType[*url.Error](err); ok { // it names the address again
+			err = request.Err
+		}
 		return nil, &againError{why: err}
 	}
 	defer resp.Body.Close()

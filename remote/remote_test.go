@@ -77,7 +77,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		"a problem":  {answer{400, bad}, "invalid_argument", "spec.budget: wrong\nspec.pool: wrong"},
 		"no study":   {answer{404, `{"code": "not_found", "message": "no study a"}`}, "not_found", "no study a"},
-		"no token":   {answer{401, `{"code": "unauthenticated", "message": "want a token"}`}, "unauthenticated", "want a token"},
+		"no token":   {answer{401, `{"code": "unauthenticated", "message": "want a token"}`}, "unauthenticated", "want a token; see Token and TokenFile of remote.Server, or set FANTASIA_TOKEN"},
 		"not ours":   {answer{404, "<html>"}, "unimplemented", "HTTP 404 Not Found: <html>"},
 		"a surprise": {answer{418, ""}, "unknown", "HTTP 418 I'm a teapot: "},
 	} {
