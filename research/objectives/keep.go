@@ -16,6 +16,7 @@ type run struct {
 	Seed      uint64 `json:"seed"`
 	Trials    int    `json:"trials"`
 	Reference bool   `json:"reference,omitempty"` // was told
+	Huge      bool   `json:"huge,omitempty"`      // values far beyond the front were
 	// Noise is the share of the front's extent.
 	Noise float64 `json:"noise,omitempty"`
 }

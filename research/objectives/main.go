@@ -51,6 +51,7 @@ func main() {
 	most := flag.Int("trials", after[len(after)-1], "after how many evaluations a game ends")
 	reference := flag.Bool("reference", false, "tell the algorithms the reference point that the hypervolume is measured with")
 	noise := flag.Float64("noise", 0, "the standard deviation of the evaluations' noise, as a share of the front's extent, for hebo and gp only; what is missing is then that of the recommended front's true values")
+	huge := flag.Bool("huge", false, "let the values beyond a reference near the front grow with the fifth power, and measure the hypervolume from there")
 	path := flag.String("keep", "", "a file that keeps each game as soon as it has ended; games that it holds are not played again")
 	flag.Parse()
 	played, err := openKeep(*path)
@@ -63,8 +64,8 @@ func main() {
 		fmt.Printf(" after %d |", n)
 	}
 	fmt.Println("\n| --- | --- |" + strings.Repeat(" ---: |", len(counts)))
-	games := fronts(*reference)
-	if *peers == "" && *noise == 0 { // which take no limits here
+	games := fronts(*reference, *huge)
+	if *peers == "" && *noise == 0 && !*huge { // which take no limits here
 		games = append(games, limited()...)
 	}
 	for _, g := range games {
@@ -72,7 +73,7 @@ func main() {
 			continue
 		}
 		for _, name := range strings.FieldsFunc(*algorithms+","+*peers, func(r rune) bool { return r == ',' }) {
-			s := setting{name: name, counts: counts, reference: *reference, noise: *noise, played: played}
+			s := setting{name: name, counts: counts, reference: *reference, huge: *huge, noise: *noise, played: played}
 			if named(*peers, name) {
 				s.python = *python
 			}
@@ -95,6 +96,7 @@ type setting struct {
 	counts []int
 
 	reference bool // is told
+	huge      bool
 	noise     float64
 	played    *keep
 }
@@ -121,7 +123,7 @@ func (s setting) row(g game, seeds int) (string, error) {
 
 // logarithms returns the logarithms of what is missing in a game. It plays the game unless its result is kept.
 func (s setting) logarithms(g game, seed uint64) ([]float64, error) {
-	r := run{Function: g.name, Algorithm: s.name, Seed: seed, Trials: s.counts[len(s.counts)-1], Reference: s.reference, Noise: s.noise}
+	r := run{Function: g.name, Algorithm: s.name, Seed: seed, Trials: s.counts[len(s.counts)-1], Reference: s.reference, Huge: s.huge, Noise: s.noise}
 	if missing, ok := s.played.runs[r]; ok {
 		return missing, nil
 	}

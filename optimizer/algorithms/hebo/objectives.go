@@ -52,7 +52,7 @@ func (o proposer) proposeSeveral(ctx context.Context, r *optimizer.Request, memo
 	if err != nil || len(batch) == r.N || len(batch) < due {
 		return batch, memory.state(), err
 	}
-	models, err := o.fitSeveral(ctx, r, o.known(r, data), memory)
+	models, err := o.fitSeveral(ctx, r, squeezed(r, o.known(r, data)), memory)
 	var limits *loop.Limits
 	if models != nil {
 		limits, err = o.limits(ctx, r, problems[0], data[0], memory, surrogate.EffortFull)
@@ -63,7 +63,7 @@ func (o proposer) proposeSeveral(ctx context.Context, r *optimizer.Request, memo
 	}
 	in := loop.Input{
 		Request: r, Data: data[0], Feasibility: o.feasibility(ctx, r, memory), Batch: batch,
-		Front: o.front(r, problems, data[0].Of, models), Limits: limits,
+		Front: o.front(r, problems, data, models), Limits: limits,
 	}
 	for _, m := range models {
 		in.Models = append(in.Models, bayes.Gaussian(m.GP))
@@ -103,9 +103,9 @@ func (o proposer) fitSeveral(ctx context.Context, r *optimizer.Request, data []*
 	return models, nil
 }
 
-// front returns the front of the observations with the given numbers, in the units of all
-// models' outcomes.
-func (o proposer) front(r *optimizer.Request, problems []*optimizer.Problem, of []int, models []*surrogate.Model) *loop.Front {
+// front returns the front of the observations behind the first objective's data, in the units of
+// all models' outcomes. The data are those before any outcomes were squeezed.
+func (o proposer) front(r *optimizer.Request, problems []*optimizer.Problem, data []*surrogate.Data, models []*surrogate.Model) *loop.Front {
 	given := make([]*float64, len(models))
 	for k, objective := range r.Objectives {
 		if objective.Reference != nil {
@@ -114,7 +114,7 @@ func (o proposer) front(r *optimizer.Request, problems []*optimizer.Problem, of 
 		}
 	}
 	var costs [][]float64
-	for _, i := range of {
+	for _, i := range data[0].Of {
 		cost := make([]float64, len(models))
 		for k, m := range models {
 			cost[k] = math.Inf(1)
@@ -131,10 +131,29 @@ func (o proposer) front(r *optimizer.Request, problems []*optimizer.Problem, of 
 		}
 	}
 	return loop.NewFront(costs,
-		func(means [][]float64) []float64 { return reference(means, given) },
+		func(means [][]float64) []float64 { return restated(means, models, data, given) },
 		func(means [][]float64, reference []float64) bayes.Joint {
 			return bayes.LogEHVI{Hypervolume: acquisition.NewHypervolume(means, reference), Noise: noise}
 		})
+}
+
+// restated returns the reference point of means, both in the units of the models. What is narrow,
+// and what lies a little beyond, is decided in the units of the data, where no distances are
+// squeezed: searches of ZDT1 and ZDT2 stayed at one end of the front otherwise.
+func restated(means [][]float64, models []*surrogate.Model, data []*surrogate.Data, given []*float64) []float64 {
+	plain := make([][]float64, len(means))
+	for i, mean := range means {
+		for k, m := range models {
+			plain[i] = append(plain[i], m.Data.Restate(mean[k], data[k]))
+		}
+	}
+	at := reference(plain, make([]*float64, len(given)))
+	for k, m := range models {
+		if at[k] = data[k].Restate(at[k], m.Data); given[k] != nil {
+			at[k] = *given[k]
+		}
+	}
+	return at
 }
 
 // reference returns the reference point: what is given, otherwise a little beyond the worst

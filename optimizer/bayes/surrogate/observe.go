@@ -31,7 +31,8 @@ type Data struct {
 	encoding  *optimizer.Encoding
 	direction study.Direction
 	transform transform.Transform
-	// plain are the same data without a power transform; nil if these data have none.
+	// plain are the same data without a power transform, or before Beyond; nil if these data
+	// have neither.
 	plain *Data
 	// logJacobian is the transform's log Jacobian at the outcomes.
 	logJacobian float64

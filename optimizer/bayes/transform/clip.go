@@ -22,6 +22,8 @@ const (
 type clip struct {
 	on               bool
 	low, high, width float64
+	// slow lets outcomes above high grow like their logarithm, without an end.
+	slow bool
 }
 
 // fences returns the clip of sorted outcomes; it is off if none is an outlier.
@@ -63,6 +65,8 @@ func median(sorted []float64) float64 {
 // apply returns the squeezed outcome.
 func (c clip) apply(v float64) float64 {
 	switch {
+	case c.on && v > c.high && c.slow:
+		return c.high + c.width*logRatio(v-c.high, c.width)
 	case c.on && v > c.high:
 		return c.high + c.width*(1-1/(1+(v-c.high)/c.width))
 	case c.on && v < c.low:
@@ -75,6 +79,8 @@ func (c clip) apply(v float64) float64 {
 // inverse returns the outcome of a squeezed one, infinite outside the range.
 func (c clip) inverse(u float64) float64 {
 	switch {
+	case c.on && u > c.high && c.slow:
+		return c.high + c.width*math.Expm1((u-c.high)/c.width)
 	case c.on && u > c.high:
 		part := (u - c.high) / c.width
 		if part >= 1 {
@@ -94,6 +100,8 @@ func (c clip) inverse(u float64) float64 {
 // logDerivative returns log d apply(v)/dv.
 func (c clip) logDerivative(v float64) float64 {
 	switch {
+	case c.on && v > c.high && c.slow:
+		return -logRatio(v-c.high, c.width)
 	case c.on && v > c.high:
 		return -2 * logRatio(v-c.high, c.width)
 	case c.on && v < c.low:
