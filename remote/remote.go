@@ -34,6 +34,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia"
 	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
+	"github.com/fantasia-hpo/fantasia/internal/base/tokenfile"
 )
 
 // Server is a coordinator, or fantasia serve, at an address. Studies may share a Server. Do not
@@ -140,15 +141,11 @@ func (s *Server) bearer() (string, error) {
 	if s.TokenFile == "" {
 		return s.Token, nil
 	}
-	text, err := os.ReadFile(s.TokenFile)
+	token, err := tokenfile.Read(s.TokenFile)
 	if err != nil {
 		return "", fmt.Errorf("%w: TokenFile: %w", fantasia.ErrInvalid, err)
 	}
-	words := strings.Fields(string(text))
-	if len(words) != 1 {
-		return "", fmt.Errorf("%w: TokenFile: %s has %d words; want a token alone", fantasia.ErrInvalid, s.TokenFile, len(words))
-	}
-	return words[0], nil
+	return token, nil
 }
 
 // try sends a request once. The error is an *againError if the request can be sent again.

@@ -1,8 +1,6 @@
 package view
 
 import (
-	"cmp"
-	"slices"
 	"strings"
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
@@ -29,11 +27,13 @@ func FrontOf(spec *study.Spec, trials []record.Trial) []Optimal {
 	if len(spec.Several) == 0 {
 		return nil
 	}
-	list := make([]Optimal, len(trials))
-	for i, t := range trials {
-		list[i] = Optimal{Trial: t.Number, Values: t.Values, Parameters: Parameters(t.Point)}
+	values := make([]study.Values, len(trials))
+	for i := range trials {
+		values[i] = trials[i].Values
 	}
-	return marked(spec.Several, list)
+	return ordered(spec.Several, values, func(i int) Optimal {
+		return Optimal{Trial: trials[i].Number, Values: values[i], Parameters: Parameters(trials[i].Point)}
+	})
 }
 
 // Front shows the front of trials that all belong to the study's space; nil if the study has a
@@ -48,33 +48,20 @@ func Front(spec *study.Spec, trials []Trial) []Optimal {
 			values[i] = trials[i].Values
 		}
 	}
-	list := []Optimal{}
-	for _, i := range front.Of(spec.Several, values) {
-		list = append(list, Optimal{Trial: trials[i].Trial, Values: values[i], Parameters: trials[i].Parameters})
-	}
-	return marked(spec.Several, list)
+	return ordered(spec.Several, values, func(i int) Optimal {
+		return Optimal{Trial: trials[i].Trial, Values: values[i], Parameters: trials[i].Parameters}
+	})
 }
 
-// marked sorts a front and marks its knee.
-func marked(objectives []study.Objective, list []Optimal) []Optimal {
-	if knee := front.Knee(objectives, valuesOf(list)); knee >= 0 {
-		list[knee].Knee = true
+// ordered returns the front of the values in order, with its knee marked. shown shows the trial of some.
+func ordered(objectives []study.Objective, values []study.Values, shown func(i int) Optimal) []Optimal {
+	on, knee := front.Ordered(objectives, values)
+	list := make([]Optimal, len(on))
+	for k, i := range on {
+		list[k] = shown(i)
+		list[k].Knee = i == knee
 	}
-	return SortFront(list, objectives[0].Direction)
-}
-
-func valuesOf(list []Optimal) []study.Values {
-	values := make([]study.Values, len(list))
-	for i := range list {
-		values[i] = list[i].Values
-	}
-	return values
-}
-
-// SortFront sorts a front, the best in the first objective first, and returns it.
-func SortFront(front []Optimal, d study.Direction) []Optimal {
-	slices.SortStableFunc(front, func(a, b Optimal) int { return cmp.Compare(d.Cost(a.Values[0]), d.Cost(b.Values[0])) })
-	return front
+	return list
 }
 
 // FromFront shows a front as a server sent it; nil if the study has a single objective.
@@ -82,11 +69,13 @@ func FromFront(s *fantasiav1.Study, trials []*fantasiav1.Trial) []Optimal {
 	if len(s.GetObjectives()) == 0 {
 		return nil
 	}
-	list := make([]Optimal, len(trials))
+	values := make([]study.Values, len(trials))
 	for i, t := range trials {
-		list[i] = Optimal{Trial: int(t.GetNumber()), Values: t.GetValues(), Parameters: fromStruct(t.GetParameters())}
+		values[i] = t.GetValues()
 	}
-	return marked(Objectives(s), list)
+	return ordered(Objectives(s), values, func(i int) Optimal {
+		return Optimal{Trial: int(trials[i].GetNumber()), Values: values[i], Parameters: fromStruct(trials[i].GetParameters())}
+	})
 }
 
 // Objectives returns several objectives as a server sent them; nil for a single one.

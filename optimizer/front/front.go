@@ -116,8 +116,9 @@ func Volumes(objectives []study.Objective, all []study.Values, reference study.V
 // the knee, as Knee does.
 func Ordered(objectives []study.Objective, all []study.Values) (on []int, knee int) {
 	on, first := Of(objectives, all), objectives[0].Direction
+	knee = kneeOf(objectives, all, on)
 	slices.SortStableFunc(on, func(a, b int) int { return cmp.Compare(first.Cost(all[a][0]), first.Cost(all[b][0])) })
-	return on, Knee(objectives, all)
+	return on, knee
 }
 
 // Knee returns the index of the values on the front from which a little more of one objective
@@ -126,7 +127,11 @@ func Ordered(objectives []study.Objective, all []study.Values) (on []int, knee i
 // Characterizing the "Knee" of the Pareto Curve). It is -1 if the front has no such bulge, as
 // with less than three trials.
 func Knee(objectives []study.Objective, all []study.Values) int {
-	front := Of(objectives, all)
+	return kneeOf(objectives, all, Of(objectives, all))
+}
+
+// kneeOf is Knee for values whose front is known.
+func kneeOf(objectives []study.Objective, all []study.Values, front []int) int {
 	knee, least := -1, 1-1e-9 // the plane, where the scaled costs add up to 1
 	for _, i := range front {
 		sum := 0.0

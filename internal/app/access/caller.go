@@ -4,10 +4,10 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/fantasia-hpo/fantasia/internal/base/tokenfile"
 )
 
 // Caller is a program's identity to the API, and the authorities it trusts.
@@ -50,15 +50,11 @@ func (c *Caller) Bearer() string {
 }
 
 func (c *Caller) readToken() (string, error) {
-	text, err := os.ReadFile(c.TokenFile)
+	token, err := tokenfile.Read(c.TokenFile)
 	if err != nil {
 		return "", fmt.Errorf("--token-file: %w", err)
 	}
-	words := strings.Fields(string(text))
-	if len(words) != 1 {
-		return "", fmt.Errorf("--token-file: %s has %d words; want a token alone", c.TokenFile, len(words))
-	}
-	return words[0], nil
+	return token, nil
 }
 
 // TLS returns the configuration for a server whose address starts with https://.

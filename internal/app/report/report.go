@@ -107,7 +107,8 @@ func (src *Source) Show(metric string) error {
 		}
 		src.View.Recommended = &shown
 	}
-	view.SortFront(src.View.Front, src.Study.Spec.FirstObjective().Direction)
+	first := src.Study.Spec.FirstObjective().Direction
+	slices.SortStableFunc(src.View.Front, func(a, b view.Optimal) int { return cmp.Compare(first.Cost(a.Values[0]), first.Cost(b.Values[0])) })
 	return nil
 }
 
