@@ -5,8 +5,6 @@
 package kube
 
 import (
-	"bytes"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -74,8 +72,7 @@ func Read(u *unstructured.Unstructured) (*Resource, error) {
 // in place of the random bits, its UID. A resource therefore has one study, however
 // often it is processed, and a recreated resource has another one.
 func (r *Resource) ID() string {
-	bits := sha256.Sum256([]byte(r.UID))
-	return record.NewID(bytes.NewReader(bits[:]), r.Created)
+	return record.ResourceID(string(r.UID), r.Created)
 }
 
 // StudyName returns the study's name in the ledger. Its dot distinguishes it from the

@@ -1,6 +1,8 @@
 package record
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"io"
 	"strings"
 	"time"
@@ -16,4 +18,11 @@ import (
 // 1970 or after 10889. It is as safe for concurrent use as entropy is.
 func NewID(entropy io.Reader, at time.Time) string {
 	return strings.ToLower(ulid.MustNew(ulid.Timestamp(at), entropy).String())
+}
+
+// ResourceID returns the id of the study of a Kubernetes resource: like one of NewID at the time that
+// the resource was created, with bits of its UID in place of random ones.
+func ResourceID(uid string, created time.Time) string {
+	bits := sha256.Sum256([]byte(uid))
+	return NewID(bytes.NewReader(bits[:]), created)
 }

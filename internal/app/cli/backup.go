@@ -7,18 +7,17 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"k8s.io/client-go/dynamic"
-
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/backup"
-	"github.com/fantasia-hpo/fantasia/coordinator/kube"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/app/coordinatornode"
 	"github.com/fantasia-hpo/fantasia/internal/app/kubeforward"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
@@ -41,7 +40,8 @@ read again; results of trials that began after the backup are archived, because
 nobody knows their parameters any more. Workers may keep running.
 
 A study that came from a Kubernetes resource goes on only if that resource, with its
-UID, is in the cluster of your kubeconfig, where it needs the right to get studies. Otherwise the
+UID, is in the cluster of your kubeconfig, where it needs the right to get studies. The
+program kubectl looks for it. Otherwise the
 study is restored as stopped, with its trials. With --state there is no cluster, so all of them are
 stopped. The command lists these studies first; --dry-run does nothing else.
 
@@ -163,7 +163,7 @@ type restoring struct {
 }
 
 func newRestoreCommand(a *app) *cobra.Command {
-	var r restoring
+	r := restoring{cluster: kubeforward.Cluster{Stdin: a.Stdin, Stderr: a.Stderr}}
 	c := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Write a backup into an empty etcd",
@@ -234,10 +234,9 @@ func (a *app) restore(cmd *cobra.Command, r *restoring, f io.ReadSeeker) (err er
 // that are not there.
 func (r *restoring) orphans(ctx context.Context, studies []ledger.Summary) (map[string]string, error) {
 	stops := map[string]string{}
-	var client dynamic.Interface
 	for i := range studies {
 		s := &studies[i].Study
-		namespace, name, ok := kube.ResourceOf(s)
+		namespace, name, ok := resourceOf(s)
 		if !ok || studies[i].Status.State != study.Running {
 			continue
 		}
@@ -245,28 +244,29 @@ func (r *restoring) orphans(ctx context.Context, studies []ledger.Summary) (map[
 			stops[s.ID] = fmt.Sprintf("restored from a backup into a state directory, where its resource %s/%s is not", namespace, name)
 			continue
 		}
-		if client == nil {
-			var err error
-			if client, err = r.cluster.Client(); err != nil {
-				return nil, fmt.Errorf("study %s came from a Kubernetes resource: %w", s.Definition.Metadata.Name, err)
-			}
+		found, err := r.cluster.Study(ctx, namespace, name)
+		if err != nil && !errors.Is(err, kubeforward.ErrNoStudy) {
+			return nil, fmt.Errorf("study %s came from a Kubernetes resource; look for it: %w", s.Definition.Metadata.Name, err)
 		}
-		there, err := kube.Present(ctx, client, s)
-		if err != nil {
-			return nil, err
-		}
-		if !there {
+		// A resource that only has the same name is another one, since it has another UID.
+		if err != nil || record.ResourceID(found.UID, found.Created) != s.ID {
 			stops[s.ID] = fmt.Sprintf("restored from a backup, but its resource %s/%s was deleted since", namespace, name)
 		}
 	}
 	return stops, nil
 }
 
+// resourceOf returns the namespace and the name of the resource that a study came from. It returns
+// false if it came from none.
+func resourceOf(s *record.Study) (namespace, name string, ok bool) {
+	return strings.Cut(s.Definition.Metadata.Name, ".")
+}
+
 // fates tell, one a line, what becomes of the running studies that came from resources.
 func fates(studies []ledger.Summary, stops map[string]string) (lines []string) {
 	for i := range studies {
 		s := &studies[i]
-		if _, _, ok := kube.ResourceOf(&s.Study); !ok || s.Status.State != study.Running {
+		if _, _, ok := resourceOf(&s.Study); !ok || s.Status.State != study.Running {
 			continue
 		}
 		fate := "goes on, since its resource is there"

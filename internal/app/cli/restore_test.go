@@ -86,7 +86,8 @@ func apiServer(t *testing.T, resources ...*kube.Resource) string {
 			return
 		}
 		w.WriteHeader(http.StatusNotFound)
-		fmt.Fprintf(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "details": {"name": %q, "kind": "studies"}, "code": 404}`, q.PathValue("name"))
+		fmt.Fprintf(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "studies.fantasia.dev \"%[1]s\" not found",
+			"reason": "NotFound", "details": {"name": %[1]q, "group": "fantasia.dev", "kind": "studies"}, "code": 404}`, q.PathValue("name"))
 	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)

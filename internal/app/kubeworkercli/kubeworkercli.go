@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/fantasia-hpo/fantasia/internal/app/kubeforward"
 	"github.com/fantasia-hpo/fantasia/internal/app/workernode"
 	"github.com/fantasia-hpo/fantasia/internal/base/usage"
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -136,12 +136,19 @@ func runKubejob(ctx context.Context, o workernode.Options, k kubejob.Options, ku
 
 // reach creates the clients of the cluster.
 func reach(k *kubejob.Options, kubeconfig string) error {
-	config, namespace, err := (&kubeforward.Cluster{Kubeconfig: kubeconfig, Namespace: k.Namespace}).Load()
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = kubeconfig
+	overrides := &clientcmd.ConfigOverrides{}
+	overrides.Context.Namespace = k.Namespace
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+	config, err := loader.ClientConfig()
 	if err != nil {
-		return err
+		return fmt.Errorf("reach the cluster: %w", err)
 	}
 	config.QPS, config.Burst = clusterQPS, clusterBurst
-	k.Namespace = namespace
+	if k.Namespace, _, err = loader.Namespace(); err != nil {
+		return fmt.Errorf("determine the namespace: %w", err)
+	}
 	if k.Core, err = kubejob.NewCore(config); err != nil {
 		return fmt.Errorf("reach the cluster: %w", err)
 	}
