@@ -23,6 +23,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/app/cli"
 	"github.com/fantasia-hpo/fantasia/internal/test/oidctest"
 	"github.com/fantasia-hpo/fantasia/internal/test/servertest"
+	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -31,6 +32,7 @@ import (
 // the caller was refused.
 func tokenRequests(t *testing.T, issuer *oidctest.Issuer, key oidctest.Key) (kubeconfig string, refused func() []string) {
 	t.Helper()
+	testenv.Kubectl(t)
 	types := runtime.NewScheme()
 	if err := authenticationv1.AddToScheme(types); err != nil {
 		t.Fatal(err)
@@ -58,9 +60,7 @@ func tokenRequests(t *testing.T, issuer *oidctest.Issuer, key oidctest.Key) (kub
 	mux.HandleFunc("/", func(w http.ResponseWriter, q *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
-		if q.URL.Path != "/version" { // the kubectl of Google's SDK chooses its own version by the server's
-			others = append(others, q.Method+" "+q.URL.Path)
-		}
+		others = append(others, q.Method+" "+q.URL.Path)
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusForbidden)
 		fmt.Fprint(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "message": "not allowed", "code": 403}`)
