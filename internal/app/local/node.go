@@ -116,6 +116,10 @@ func (n *node) run(ctx context.Context) (*Result, error) {
 	if err != nil && !errors.Is(err, ErrInterrupted) {
 		return nil, err
 	}
+	if err == nil { // the results need the memory of the study's engine
+		stopCoordinator()
+		running.Wait()
+	}
 	result, errResult := n.result(context.WithoutCancel(ctx), id)
 	if result != nil {
 		result.Interrupted = err != nil
