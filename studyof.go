@@ -6,7 +6,7 @@ import (
 )
 
 // StudyOf is a study that judges trials by several criteria: one to eight objectives, and up to 16
-// limits, which a trial must keep to be on the front. An evaluation returns a T, such as a struct of what was
+// limits. Only a trial within all limits can be on the front. An evaluation returns a T, such as a struct of what was
 // measured, and each [Criterion] reads its value from it. Safe for concurrent use, if the functions
 // of the criteria are.
 type StudyOf[T any] struct {

@@ -112,8 +112,8 @@ func (e *Engine) pack() {
 	}
 }
 
-// compression packs the records of all engines. Its dictionary is a record, so that no packed one
-// spends bytes on the names of fields.
+// compression packs the records of all engines. Its dictionary is a typical record. So the names of fields,
+// which are in every record, take hardly any bytes.
 var compression = func() *codec.Codec {
 	dictionary, err := json.Marshal(typical())
 	if err != nil {

@@ -59,7 +59,7 @@ type accountUser struct {
 	Pool, Worker string
 }
 
-// accountsText is the configuration, with the names of what is put into it in angle brackets. What nats-server's behaviour demands:
+// accountsText is the configuration. A name in angle brackets stands for a text that is filled in. nats-server demands:
 //
 //   - One export, of everything, and only to the workers' account. An answer that
 //     comes back through an import is published in the workers' account on the

@@ -121,7 +121,7 @@ func (s setting) row(g game, seeds int) (string, error) {
 	return strings.NewReplacer("+Inf ± NaN", "none within", " ± NaN", "").Replace(row), nil
 }
 
-// logarithms returns the logarithms of what is missing in a game. It plays the game unless its result is kept.
+// logarithms returns the logarithms of the hypervolume that a game misses. A game whose result is kept is not played again.
 func (s setting) logarithms(g game, seed uint64) ([]float64, error) {
 	r := run{Function: g.name, Algorithm: s.name, Seed: seed, Trials: s.counts[len(s.counts)-1], Reference: s.reference, Huge: s.huge, Noise: s.noise}
 	if missing, ok := s.played.runs[r]; ok {

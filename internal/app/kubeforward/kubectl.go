@@ -91,8 +91,8 @@ var own = regexp.MustCompile(`^(error: |Error |Unable to |The connection |Warnin
 // longest is the length of the longest beginning that own matches.
 const longest = len("The connection ")
 
-// splitter separates the lines that kubectl writes to standard error from those of the programs that
-// log in to the cluster: people must see these at once, since they may say where to log in.
+// splitter splits standard error. The lines of kubectl itself become its error. Everything else comes from
+// programs that log in to the cluster, and people see it at once, since it may say where to log in.
 type splitter struct {
 	others io.Writer // nil for nobody
 	words  bytes.Buffer

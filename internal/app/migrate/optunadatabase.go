@@ -153,7 +153,7 @@ func findPython(named string) (string, error) {
 	return "", fmt.Errorf("there is no python3 on the PATH, and databases are read by Optuna itself; %s: activate it, or name its python by --python", want)
 }
 
-// lastBytes keeps the end of what is written to it.
+// lastBytes is a writer that keeps the last bytes.
 type lastBytes struct{ kept []byte }
 
 // Write implements io.Writer.

@@ -14,7 +14,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/file"
 )
 
-// stored returns the paths of what Optuna has written for a test: a journal, and in tests with Python also
+// stored returns the paths of a test's files, which Optuna wrote: a journal, and in tests with Python also
 // a file of SQLite with the same studies.
 func stored(name string) (paths []string) {
 	for _, ending := range endings {

@@ -8,7 +8,7 @@ import (
 )
 
 // Read returns the token in a file that must hold nothing else but spaces and line ends. The error
-// names the file, and shows nothing of what is in it.
+// names the file, but never shows its text.
 func Read(path string) (string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

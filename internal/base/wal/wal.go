@@ -52,7 +52,7 @@ type Log struct {
 	syncing sync.Mutex
 	synced  atomic.Int64
 
-	mu      sync.Mutex // of what follows; held for moments
+	mu      sync.Mutex // guards the fields below; held only briefly
 	file    *os.File
 	written int64
 	broken  error

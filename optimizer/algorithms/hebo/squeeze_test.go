@@ -10,8 +10,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// squeezedOf returns the data of two objectives with these costs. The first is maximised. Further
-// observations follow those of the costs.
+// squeezedOf returns the data of two objectives after observations with these costs, and then the further ones.
+// The first objective is maximised.
 func squeezedOf(t *testing.T, costs [][2]float64, references [2]*float64, further ...optimizer.Observation) [2]*surrogate.Data {
 	t.Helper()
 	p := &optimizer.Problem{Space: optimizertest.Cube(t, 1, 0, 1), Objectives: []study.Objective{

@@ -82,7 +82,7 @@ func (w *writer) collect(t reflect.Type) error {
 	return err
 }
 
-// lines returns the lines of a struct's fields, with those of the structs that it embeds.
+// lines returns a line for each field of a struct. The fields of embedded structs are among them.
 func (w *writer) lines(t reflect.Type) (lines string, err error) {
 	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
