@@ -40,8 +40,7 @@ read again; results of trials that began after the backup are archived, because
 nobody knows their parameters any more. Workers may keep running.
 
 A study that came from a Kubernetes resource goes on only if that resource, with its
-UID, is in the cluster of your kubeconfig, where it needs the right to get studies. The
-program kubectl looks for it. Otherwise the
+UID, is in the cluster of your kubeconfig, where it needs the right to get studies. Otherwise the
 study is restored as stopped, with its trials. With --state there is no cluster, so all of them are
 stopped. The command lists these studies first; --dry-run does nothing else.
 
@@ -163,7 +162,7 @@ type restoring struct {
 }
 
 func newRestoreCommand(a *app) *cobra.Command {
-	r := restoring{cluster: kubeforward.Cluster{Stdin: a.Stdin, Stderr: a.Stderr}}
+	var r restoring
 	c := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Write a backup into an empty etcd",
@@ -249,7 +248,7 @@ func (r *restoring) orphans(ctx context.Context, studies []ledger.Summary) (map[
 			return nil, fmt.Errorf("study %s came from a Kubernetes resource; look for it: %w", s.Definition.Metadata.Name, err)
 		}
 		// A resource that only has the same name is another one, since it has another UID.
-		if err != nil || record.ResourceID(found.UID, found.Created) != s.ID {
+		if err != nil || record.ResourceID(string(found.GetUID()), found.GetCreationTimestamp().Time) != s.ID {
 			stops[s.ID] = fmt.Sprintf("restored from a backup, but its resource %s/%s was deleted since", namespace, name)
 		}
 	}

@@ -20,7 +20,7 @@ func IsPlugin(program string) bool {
 const pluginLong = `Shows the trials of a Study resource and what their programs wrote. STUDY is the
 name of the resource in the namespace of -n, or else of kubectl's context.
 
-It reaches the coordinators through the cluster's API server, by kubectl
+It reaches the coordinators through the cluster's API server, like kubectl
 port-forward, and needs the right to do that in their namespace. With --server
 it calls them directly instead, and with --service-account it sends a token that
 the cluster issues: then only rights in your own namespace are needed. Every flag can also be set in the environment:
@@ -28,7 +28,7 @@ the cluster issues: then only rights in your own namespace are needed. Every fla
 
 // plugin returns the root command of kubectl fantasia.
 func (a *app) plugin() *cobra.Command {
-	cluster := &kubeforward.Cluster{Stdin: a.Stdin, Stderr: a.Stderr}
+	cluster := &kubeforward.Cluster{}
 	r := &remote{cluster: cluster}
 	a.disconnect = cluster.Close
 	root := a.rootCommand(&cobra.Command{
@@ -64,7 +64,7 @@ func (a *app) plugin() *cobra.Command {
 // inCluster makes r call the coordinators of a study through the cluster's API server,
 // unless their address was given, and returns the study's name in the ledger.
 func (r *remote) inCluster(cmd *cobra.Command, resource string) (name string, err error) {
-	if name, err = r.cluster.StudyName(cmd.Context(), resource); err != nil {
+	if name, err = r.cluster.StudyName(resource); err != nil {
 		return "", err
 	}
 	if _, err := studyName(cmd, name); err != nil {

@@ -2,8 +2,8 @@ package cli_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,17 +13,12 @@ import (
 	"testing"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
-
 	"github.com/fantasia-hpo/fantasia/api/oidc"
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/app/cli"
 	"github.com/fantasia-hpo/fantasia/internal/test/oidctest"
 	"github.com/fantasia-hpo/fantasia/internal/test/servertest"
-	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -32,22 +27,14 @@ import (
 // the caller was refused.
 func tokenRequests(t *testing.T, issuer *oidctest.Issuer, key oidctest.Key) (kubeconfig string, refused func() []string) {
 	t.Helper()
-	testenv.Kubectl(t)
-	types := runtime.NewScheme()
-	if err := authenticationv1.AddToScheme(types); err != nil {
-		t.Fatal(err)
-	}
-	decoder := serializer.NewCodecFactory(types).UniversalDeserializer()
 	var mu sync.Mutex
 	var others []string
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /api/v1/namespaces/team-a/serviceaccounts/tuning/token", func(w http.ResponseWriter, q *http.Request) {
-		var request authenticationv1.TokenRequest
-		body, err := io.ReadAll(q.Body)
-		if err == nil {
-			_, _, err = decoder.Decode(body, nil, &request)
+		var request struct {
+			Spec struct{ Audiences []string }
 		}
-		if err != nil {
+		if err := json.NewDecoder(q.Body).Decode(&request); err != nil {
 			t.Error(err)
 		}
 		token := key.Sign(t, map[string]any{
@@ -143,7 +130,7 @@ func TestPluginWithoutRightsElsewhere(t *testing.T) {
 	if others := refused(); len(others) > 0 {
 		t.Errorf("the plugin asked for more than a token: %q", others)
 	}
-	if code, out := plugin("trials", "digits", "--service-account", "other"); code != cli.ExitError || !strings.Contains(out, "request a token of service account team-a/other: failed to create token: ") {
+	if code, out := plugin("trials", "digits", "--service-account", "other"); code != cli.ExitError || !strings.Contains(out, "request a token of service account team-a/other: not allowed") {
 		t.Errorf("another account: exit code %d:\n%s", code, out)
 	}
 }

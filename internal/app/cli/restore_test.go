@@ -19,7 +19,6 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/kube"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/app/cli"
-	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
 	"github.com/fantasia-hpo/fantasia/study"
 	studyfile "github.com/fantasia-hpo/fantasia/study/file"
 )
@@ -32,7 +31,6 @@ func clusterStudy(name, uid string) *kube.Resource {
 // resourceBackup writes a backup with a running study of each resource, and one of none.
 func resourceBackup(t *testing.T, resources ...*kube.Resource) string {
 	t.Helper()
-	testenv.Kubectl(t)
 	records := map[string][]byte{}
 	put := func(id, name string) {
 		definition, err := studyfile.Parse([]byte(`{apiVersion: fantasia.dev/v1, kind: Study, metadata: {name: any}, spec: {
@@ -73,7 +71,6 @@ func resourceBackup(t *testing.T, resources ...*kube.Resource) string {
 // of a kubeconfig file. Without resources, the cluster lacks the definition of studies.
 func apiServer(t *testing.T, resources ...*kube.Resource) string {
 	t.Helper()
-	testenv.Kubectl(t)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /apis/fantasia.dev/v1/namespaces/{namespace}/studies/{name}", func(w http.ResponseWriter, q *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

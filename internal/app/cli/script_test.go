@@ -26,7 +26,6 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/app/cli"
 	"github.com/fantasia-hpo/fantasia/internal/base/httpserve"
 	"github.com/fantasia-hpo/fantasia/internal/test/servertest"
-	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/numeric/design"
@@ -49,7 +48,6 @@ func TestMain(m *testing.M) {
 // TestScripts runs the command line against a server in memory that holds a running
 // study "digits" and a failed study "broken".
 func TestScripts(t *testing.T) {
-	testenv.Kubectl(t) // scripts see this PATH
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,

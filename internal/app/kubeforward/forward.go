@@ -1,71 +1,72 @@
 package kubeforward
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"fmt"
-	"regexp"
-	"runtime"
-	"time"
+	"io"
+	"net/http"
+
+	"k8s.io/apimachinery/pkg/util/httpstream"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/portforward"
+	"k8s.io/client-go/transport/spdy"
 )
 
-// forward forwards a local port to a pod's, by kubectl port-forward, until done is called.
-func (c *Cluster) forward(ctx context.Context, namespace string, pod target) (url string, done func(), err error) {
-	calling, cancel := context.WithCancel(ctx)
-	cmd, words, err := c.command(calling, "port-forward", "--namespace="+namespace, "--address=127.0.0.1", "pod/"+pod.name, fmt.Sprintf(":%d", pod.number))
+// forward forwards a local port to a pod's until done is called.
+func forward(ctx context.Context, config *rest.Config, namespace string, pod target) (url string, done func(), err error) {
+	dialer, err := dialerOf(config, namespace, pod.name)
+	if err != nil {
+		return "", nil, fmt.Errorf("reach the cluster: %w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	opened := make(chan struct{})
+	f, err := portforward.NewOnAddressesWithContext(ctx, dialer, []string{"127.0.0.1"}, []string{fmt.Sprintf("0:%d", pod.number)}, opened, io.Discard, io.Discard)
 	if err != nil {
 		cancel()
-		return "", nil, err
+		return "", nil, fmt.Errorf("forward to pod %s: %w", pod.name, err)
 	}
-	opened := &announcement{port: make(chan string, 1)}
-	cmd.Stdout, cmd.SysProcAttr = opened, dieWithParent()
-	var exit error
+	var failed error
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		// Linux tells a program of the end of the thread that has started it.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		exit = cmd.Run()
+		failed = f.ForwardPorts()
 	}()
 	done = func() {
 		cancel()
 		<-ended
 	}
-	late := time.NewTimer(lookup)
-	defer late.Stop()
 	select {
-	case local := <-opened.port:
-		return pod.url(local), done, nil
 	case <-ended:
-		err = words.explain(ctx, exit)
-	case <-late.C:
-		err = fmt.Errorf("kubectl port-forward has not begun within %v", lookup)
+		cancel()
+		return "", nil, advise(fmt.Errorf("forward to pod %s of namespace %s: %w", pod.name, namespace, errors.Join(failed, ctx.Err())))
+	case <-opened:
 	}
-	done()
-	return "", nil, advise(fmt.Errorf("forward to pod %s of namespace %s: %w", pod.name, namespace, err))
+	ports, err := f.GetPorts()
+	if err != nil {
+		done()
+		return "", nil, fmt.Errorf("forward to pod %s: %w", pod.name, err)
+	}
+	return pod.url(ports[0].Local), done, nil
 }
 
-// forwarding is the line with which kubectl port-forward says its local port.
-var forwarding = regexp.MustCompile(`Forwarding from 127\.0\.0\.1:([0-9]+) -> `)
-
-// announcement reads the output of kubectl port-forward.
-type announcement struct {
-	port chan string // gets the local port, once
-	text []byte      // until the port is known; nil afterwards
-	said bool
-}
-
-// Write implements io.Writer. It never fails.
-func (a *announcement) Write(p []byte) (int, error) {
-	if a.said {
-		return len(p), nil // a line for each connection
+// dialerOf returns what opens the streams to a pod. Like kubectl, it uses SPDY where a proxy or an older
+// API server refuses websockets.
+func dialerOf(config *rest.Config, namespace, pod string) (httpstream.Dialer, error) {
+	base, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the caller does
 	}
-	a.text = append(a.text, p...)
-	if found := forwarding.FindSubmatch(a.text); found != nil {
-		a.port <- string(found[1])
-		a.said, a.text = true, nil
+	address := base.JoinPath("api", "v1", "namespaces", namespace, "pods", pod, "portforward")
+	transport, upgrader, err := spdy.RoundTripperFor(config)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the caller does
 	}
-	a.text = a.text[max(0, bytes.LastIndexByte(a.text, '\n')+1):]
-	return len(p), nil
+	websocket, err := portforward.NewSPDYOverWebsocketDialer(address, config)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the caller does
+	}
+	return portforward.NewFallbackDialer(websocket, spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, address), func(err error) bool {
+		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+	}), nil
 }

@@ -1,26 +1,26 @@
 // Package kubeforward reaches the coordinators of a Study resource through the API
-// server of its cluster. It calls the program kubectl, which logs in to every cluster that its users
-// log in to.
+// server of its cluster, as kubectl port-forward does.
 package kubeforward
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/url"
 	"strings"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// selector matches the pods of the chart's coordinators, and port names their API.
-const (
-	selector = "app.kubernetes.io/name=fantasia,app.kubernetes.io/component=coordinator"
-	port     = "http"
-)
+var studies = schema.GroupVersionResource{Group: study.Group, Version: study.Version, Resource: study.Plural}
 
 // Cluster says which cluster and which namespace, as kubectl's flags do.
 type Cluster struct {
@@ -30,20 +30,56 @@ type Cluster struct {
 	Namespace string
 	// Account is the service account of the namespace whose tokens Token requests, for Audience.
 	Account, Audience string
-	// Stdin and Stderr are for programs that kubectl starts to log in to the cluster: they may show where to
-	// do that, and ask something.
-	Stdin  io.Reader
-	Stderr io.Writer
 
 	close func()
 }
 
-// Resource is a Study resource.
-type Resource struct {
-	UID     string
-	Created time.Time
-	// home is the namespace of the coordinators that run the study.
-	home string
+// lookup limits each look at the cluster.
+const lookup = 30 * time.Second
+
+// Load returns the access to the cluster and the namespace.
+func (c *Cluster) Load() (*rest.Config, string, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = c.Kubeconfig
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: c.Context}
+	overrides.Context.Namespace = c.Namespace
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+	config, err := loader.ClientConfig()
+	if err != nil {
+		return nil, "", fmt.Errorf("reach the cluster: %w", err)
+	}
+	namespace, _, err := loader.Namespace()
+	if err != nil {
+		return nil, "", fmt.Errorf("determine the namespace: %w", err)
+	}
+	return config, namespace, nil
+}
+
+// client returns a client of the cluster whose calls take half a minute at most.
+func (c *Cluster) client() (dynamic.Interface, error) {
+	config, _, err := c.Load()
+	if err != nil {
+		return nil, err
+	}
+	config.Timeout = lookup
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("reach the cluster: %w", err)
+	}
+	return client, nil
+}
+
+// StudyName returns the name of a resource's study, NAMESPACE.NAME. A name that has a
+// namespace already is returned as it is.
+func (c *Cluster) StudyName(resource string) (string, error) {
+	if strings.Contains(resource, ".") {
+		return resource, nil
+	}
+	if c.Namespace != "" {
+		return c.Namespace + "." + resource, nil
+	}
+	_, namespace, err := c.Load()
+	return namespace + "." + resource, err
 }
 
 // ErrNoStudy is returned for a resource that is not in the cluster.
@@ -51,46 +87,42 @@ var ErrNoStudy = errors.New("not found")
 
 // Study returns a Study resource. The error is ErrNoStudy only if the cluster has a definition of
 // studies, but not this one.
-func (c *Cluster) Study(ctx context.Context, namespace, name string) (*Resource, error) {
-	text, err := c.get(ctx, fmt.Sprintf("/apis/%s/%s/namespaces/%s/%s/%s", study.Group, study.Version, url.PathEscape(namespace), study.Plural, url.PathEscape(name)))
+func (c *Cluster) Study(ctx context.Context, namespace, name string) (*unstructured.Unstructured, error) {
+	client, err := c.client()
 	if err != nil {
-		switch words := err.Error(); {
-		case strings.Contains(words, fmt.Sprintf("(NotFound): %s.%s %q not found", study.Plural, study.Group, name)):
-			err = ErrNoStudy
-		case strings.Contains(words, "(NotFound)"):
-			err = errors.New("the cluster has no definition of studies; want the cluster that the study ran in")
-		}
 		return nil, err
 	}
-	var r struct {
-		Metadata struct {
-			UID               string
-			CreationTimestamp time.Time
-		}
-		Status struct{ CoordinatorNamespace string }
+	u, err := client.Resource(studies).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
+		return nil, errors.New("the cluster has no definition of studies; want the cluster that the study ran in")
+	case apierrors.IsNotFound(err):
+		return nil, ErrNoStudy
 	}
-	if err := json.Unmarshal(text, &r); err != nil {
-		return nil, fmt.Errorf("read it: %w", err)
-	}
-	return &Resource{UID: r.Metadata.UID, Created: r.Metadata.CreationTimestamp, home: r.Status.CoordinatorNamespace}, nil
+	return u, err //nolint:wrapcheck // callers say which study
 }
 
 // Connect makes the coordinators that run a study, NAMESPACE.NAME, reachable at a URL
 // until ctx ends or Close is called.
 func (c *Cluster) Connect(ctx context.Context, study string) (url string, err error) {
 	namespace, name, _ := strings.Cut(study, ".")
-	r, err := c.Study(ctx, namespace, name)
+	u, err := c.Study(ctx, namespace, name)
 	if err != nil {
 		return "", fmt.Errorf("find study %s in namespace %s: %w", name, namespace, err)
 	}
-	if r.home == "" {
+	home, _, _ := unstructured.NestedString(u.Object, "status", "coordinatorNamespace")
+	if home == "" {
 		return "", fmt.Errorf("study %s in namespace %s does not say which coordinators run it: give their address with --server", name, namespace)
 	}
-	pod, err := c.coordinator(ctx, r.home)
+	pod, err := c.coordinator(ctx, home)
 	if err != nil {
 		return "", err
 	}
-	url, c.close, err = c.forward(ctx, r.home, pod)
+	config, _, err := c.Load()
+	if err != nil {
+		return "", err
+	}
+	url, c.close, err = forward(ctx, config, home, pod)
 	return url, err
 }
 
@@ -101,11 +133,10 @@ func (c *Cluster) Close() {
 	}
 }
 
-// coordinator returns a coordinator's pod of a namespace that is ready.
-func (c *Cluster) coordinator(ctx context.Context, namespace string) (target, error) {
-	text, err := c.get(ctx, fmt.Sprintf("/api/v1/namespaces/%s/pods?labelSelector=%s", url.PathEscape(namespace), url.QueryEscape(selector)))
-	if err != nil {
-		return target{}, advise(fmt.Errorf("find the coordinators in namespace %s: %w", namespace, err))
+// advise adds how to do without a right that is missing.
+func advise(err error) error {
+	if strings.Contains(err.Error(), "forbidden") {
+		return fmt.Errorf("%w (without this right, give the address of the coordinators with --server or FANTASIA_SERVER)", err)
 	}
-	return ready(text, namespace)
+	return err
 }

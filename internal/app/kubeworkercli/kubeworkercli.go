@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/fantasia-hpo/fantasia/internal/app/kubeforward"
 	"github.com/fantasia-hpo/fantasia/internal/app/workernode"
 	"github.com/fantasia-hpo/fantasia/internal/base/usage"
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -136,19 +136,12 @@ func runKubejob(ctx context.Context, o workernode.Options, k kubejob.Options, ku
 
 // reach creates the clients of the cluster.
 func reach(k *kubejob.Options, kubeconfig string) error {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = kubeconfig
-	overrides := &clientcmd.ConfigOverrides{}
-	overrides.Context.Namespace = k.Namespace
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
-	config, err := loader.ClientConfig()
+	config, namespace, err := (&kubeforward.Cluster{Kubeconfig: kubeconfig, Namespace: k.Namespace}).Load()
 	if err != nil {
-		return fmt.Errorf("reach the cluster: %w", err)
+		return err
 	}
 	config.QPS, config.Burst = clusterQPS, clusterBurst
-	if k.Namespace, _, err = loader.Namespace(); err != nil {
-		return fmt.Errorf("determine the namespace: %w", err)
-	}
+	k.Namespace = namespace
 	if k.Core, err = kubejob.NewCore(config); err != nil {
 		return fmt.Errorf("reach the cluster: %w", err)
 	}

@@ -135,27 +135,6 @@ func TestWorkerIsSmall(t *testing.T) {
 	}
 }
 
-// A laptop needs nothing of Kubernetes: fantasia calls kubectl where it reaches a cluster. The
-// libraries that are left are etcd's.
-func TestFantasiaLinksNoKubernetes(t *testing.T) {
-	theirs := map[string]bool{"k8s.io/utils/third_party/forked/golang/btree": true, "sigs.k8s.io/yaml": true}
-	found := false
-	for _, p := range packages(t) {
-		if p.ImportPath != module+"cmd/fantasia" {
-			continue
-		}
-		found = true
-		for _, dep := range p.Deps {
-			if (strings.HasPrefix(dep, "k8s.io/") || strings.HasPrefix(dep, "sigs.k8s.io/")) && !theirs[dep] {
-				t.Errorf("fantasia links %s", dep)
-			}
-		}
-	}
-	if !found {
-		t.Error("go list does not name cmd/fantasia")
-	}
-}
-
 // library is the package that other programs import, and remote its client of a server.
 const (
 	library = "github.com/fantasia-hpo/fantasia"

@@ -42,13 +42,6 @@ func Tool(t testing.TB, module, name string) string {
 	return once(t, "tool", "-modfile=tools/"+module+"/go.mod", "-n", name)
 }
 
-// Kubectl puts Kubernetes' own kubectl first in the test's PATH, whether or not the machine has one.
-func Kubectl(t testing.TB) {
-	t.Helper()
-	program := once(t, "tool", "-C", "tools/kubectl", "-n", "kubectl")
-	t.Setenv("PATH", filepath.Dir(program)+string(os.PathListSeparator)+os.Getenv("PATH"))
-}
-
 // once returns the path of a program, which the go command prints last. It runs the command
 // once in each test process.
 func once(t testing.TB, args ...string) string {
