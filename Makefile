@@ -4,6 +4,7 @@ GO ?= go
 TOOL := $(GO) tool -modfile=tools/go.mod
 BIN := bin/
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
 # Builds, tests and linters share what they compile only if all of them have this flag.
 export GOFLAGS := $(strip -trimpath $(filter-out -trimpath,$(GOFLAGS)))
 # Tests draw the same in every run, unless SEED says otherwise.
@@ -35,22 +36,21 @@ run: bin/fantasia examples/digits/digits ## Tune a network on handwritten digits
 ##@ Build
 .PHONY: build
 build: ## Build bin/fantasia, bin/coordinator, bin/worker and bin/kubeworker as static programs
-	GO='$(GO)' VERSION='$(VERSION)' scripts/build -o $(BIN) ./cmd/...
+	CGO_ENABLED=0 $(GO) build -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/...
 
 .PHONY: bin/fantasia
 bin/fantasia:
-	GO='$(GO)' VERSION='$(VERSION)' scripts/build -o $(BIN) ./cmd/fantasia
+	CGO_ENABLED=0 $(GO) build -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/fantasia
 
 .PHONY: examples/digits/digits
 examples/digits/digits:
 	CGO_ENABLED=0 $(GO) build -o $@ ./examples/digits
 
 .PHONY: generate
-generate: ## Generate the API's code and OpenAPI document, the JSON Schema, the CustomResourceDefinition and the table of a Job's fields
+generate: ## Generate the API's code and OpenAPI document, the JSON Schema and the CustomResourceDefinition
 	api/buf.sh generate
 	$(GO) run ./cmd/fantasia schema > study/file/testdata/study.schema.json
 	$(GO) run ./cmd/fantasia schema --crd > deploy/helm/fantasia/crds/study-crd.yaml
-	$(GO) run ./study/jobshape/generate > study/jobshape/fields.txt
 
 .PHONY: clean
 clean: ## Remove everything that was built
@@ -63,13 +63,12 @@ check: ## Check the formatting, and run go vet
 	CGO_ENABLED=0 $(GO) vet ./...
 
 .PHONY: lint
-lint: ## Lint the Go code, the API and the workflows, and look for calls that make the programs heavy
+lint: ## Lint the Go code, the API and the workflows
 	$(TOOL) golangci-lint run --build-tags e2e,browser ./...
 	CGO_ENABLED=0 GOARCH=arm64 $(GO) vet ./optimizer/bayes/kernel ./optimizer/numeric/linalg ./optimizer/numeric/vecmath # assembly on amd64, Go elsewhere
 	api/buf.sh lint
 	api/buf.sh breaking
 	$(GO) tool -modfile=tools/actionlint/go.mod actionlint
-	scripts/methods
 
 .PHONY: vulnerabilities
 vulnerabilities: ## Look for known vulnerabilities in the code and its dependencies
@@ -96,7 +95,7 @@ test: ## Run the tests, with the race detector where goroutines meet, against re
 	CGO_ENABLED=1 $(GO) $(TEST) -race -short -run '^TestConformance$$' ./optimizer/algorithms/... ./optimizer/papers/...
 	CGO_ENABLED=0 $(GO) $(TEST) -tags mutants -run '^Test(Simulator|Shell)Notices$$' ./coordinator/engine ./internal/test/simulation
 	CGO_ENABLED=0 $(GO) $(TEST) -tags failpoints ./internal/base/failpoint
-	for module in release go-cmp; do (cd tools/$$module && CGO_ENABLED=0 $(GO) $(TEST) ./...) || exit; done
+	cd tools/release && CGO_ENABLED=0 $(GO) $(TEST) ./...
 
 .PHONY: test-long
 test-long: ## Kill whole programs at each of their steps, play faults of every kind and a load, and build images (minutes)

@@ -86,9 +86,6 @@ func (o *options) bill(p program, info *buildinfo.BuildInfo, digest [32]byte) ([
 	}
 	add(newPackage("stdlib", strings.TrimPrefix(info.GoVersion, "go"), "LIBRARY"))
 	for _, m := range info.Deps {
-		if m.Replace != nil && strings.HasPrefix(m.Replace.Path, "./") {
-			continue // a folder of ours stands in for it
-		}
 		add(modulePackage(m))
 	}
 	out, err := json.MarshalIndent(doc, "", "  ")

@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -207,30 +206,6 @@ func TestBillListsWhatIsLinked(t *testing.T) {
 		if !ids[r.Related] || r.Element != doc.ID && !ids[r.Element] {
 			t.Errorf("%+v names what is not listed", r)
 		}
-	}
-}
-
-// What a folder of ours stands in for is not linked. A module in place of another one is.
-func TestBillLeavesOutWhatIsReplacedByAFolder(t *testing.T) {
-	info := &buildinfo.BuildInfo{GoVersion: "go1.26.0", Deps: []*debug.Module{
-		{Path: "example.org/a", Version: "v1.0.0"},
-		{Path: "example.org/b", Version: "v1.0.0", Replace: &debug.Module{Path: "./tools/b", Version: "(devel)"}},
-		{Path: "example.org/c", Version: "v1.0.0", Replace: &debug.Module{Path: "example.org/d", Version: "v1.2.0"}},
-	}}
-	bill, err := (&options{version: "v1"}).bill(programs[0], info, [32]byte{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var doc spdxDocument
-	if err := json.Unmarshal(bill, &doc); err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, q := range doc.Packages[2:] { // after the program and the standard library
-		got = append(got, q.Name+" "+q.VersionInfo)
-	}
-	if want := []string{"example.org/a v1.0.0", "example.org/d v1.2.0"}; !slices.Equal(got, want) {
-		t.Errorf("the bill lists the modules %q, want %q", got, want)
 	}
 }
 

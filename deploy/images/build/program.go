@@ -97,13 +97,14 @@ func (o *options) build(ctx context.Context, p program, pkg, dir string) (string
 	if pkg != p.pkg {
 		out = filepath.Join(dir, path.Base(pkg))
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags", "grpcnotrace", "-ldflags", "-s -w", "-o", out, pkg)
+	flags := "-s -w"
 	if p.source == ourSource {
-		cmd = exec.CommandContext(ctx, "scripts/build", "-buildvcs=false", "-o", out, pkg)
+		flags += " -X main.version=" + o.version
 	}
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", out, pkg)
 	cmd.Dir = filepath.Join(o.root, p.module)
 	// What would change the bytes is set, whatever the caller has.
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+o.arch, "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOFLAGS=-mod=readonly", "GOWORK=off", "VERSION="+o.version, "LINK=")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+o.arch, "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOFLAGS=-mod=readonly", "GOWORK=off")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	if err := cmd.Run(); err != nil {

@@ -15,7 +15,7 @@ const defragLeast = 32 << 20
 // database, so this MUST be done before anybody leads. Nothing is lost if the process is killed: etcd replaces
 // the file by a finished copy, and deletes unfinished ones. It returns the sizes of the file; both are 0 if nothing was done.
 func (e *Etcd) defragment(ctx context.Context, quota int64) (before, after int64, err error) {
-	s := e.server.EtcdServer
+	s := e.server.Server
 	b := s.Backend()
 	if before = b.Size(); before < defragLeast || b.SizeInUse() > before/2 {
 		return 0, 0, nil

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -15,13 +14,8 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/internal/base/dirlock"
-	"go.etcd.io/bbolt"
-	"go.etcd.io/etcd/client/pkg/v3/types"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.etcd.io/etcd/server/v3/config"
-	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
-	"go.etcd.io/etcd/server/v3/etcdserver/api/v3compactor"
-	"go.etcd.io/etcd/server/v3/features"
+	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.uber.org/zap"
 )
@@ -74,7 +68,7 @@ type EtcdOptions struct {
 // Etcd is an etcd server in this process, a cluster of one. Its methods are
 // safe for concurrent use.
 type Etcd struct {
-	server  *member
+	server  *embed.Etcd
 	release func() error
 	dir     string
 	runtime string
@@ -124,12 +118,11 @@ func (e *Etcd) start(ctx context.Context, o EtcdOptions) error {
 		return err
 	}
 	setSegmentBytes()
-	if e.server, err = startMember(cfg, filepath.Join(e.runtime, etcdSocket)); err != nil {
+	if e.server, err = embed.StartEtcd(cfg); err != nil {
 		return err
 	}
 	select {
-	case <-e.server.ReadyNotify():
-		e.server.serve()
+	case <-e.server.Server.ReadyNotify():
 		before, after, err := e.defragment(ctx, cfg.QuotaBackendBytes)
 		switch {
 		case err != nil: // it serves all the same
@@ -139,34 +132,34 @@ func (e *Etcd) start(ctx context.Context, o EtcdOptions) error {
 		}
 		e.serving.Store(true)
 		return nil
-	case <-e.server.StopNotify():
-		return errors.New("etcd stopped")
+	case err, ok := <-e.server.Err():
+		if !ok || err == nil {
+			err = errors.New("etcd stopped")
+		}
+		return err
 	case <-ctx.Done():
 		return fmt.Errorf("wait until etcd is ready: %w", context.Cause(ctx))
 	}
 }
 
-func (e *Etcd) config(o EtcdOptions) (config.ServerConfig, error) {
+func (e *Etcd) config(o EtcdOptions) (*embed.Config, error) {
 	peer, err := url.Parse(nowhere)
 	if err != nil {
-		return config.ServerConfig{}, fmt.Errorf("parse the peer address: %w", err)
+		return nil, fmt.Errorf("parse the peer address: %w", err)
 	}
-	cfg := config.ServerConfig{
-		Name: etcdName, DataDir: DataDir(o.Dir), Logger: e.log,
-		PeerURLs: types.URLs{*peer}, ClientURLs: types.URLs{{Scheme: "unix", Path: filepath.Join(e.runtime, etcdSocket)}},
-		NewCluster: true, InitialPeerURLsMap: types.URLsMap{etcdName: {*peer}}, InitialClusterToken: "etcd-cluster",
-		TickMs: tickMs, ElectionTicks: electionMs / tickMs, InitialElectionTickAdvance: true, PreVote: true,
-		QuotaBackendBytes:  cmp.Or(o.QuotaBytes, quota),
-		AutoCompactionMode: v3compactor.ModePeriodic, AutoCompactionRetention: cmp.Or(o.History, DefaultHistory),
-		SnapshotCount: snapshotEvery, SnapshotCatchUpEntries: followersKeep, MaxWALFiles: 1,
-		// The others are the defaults of etcd's program.
-		MaxSnapFiles: 5, MaxTxnOps: 128, MaxRequestBytes: 1536 << 10, MaxConcurrentStreams: math.MaxUint32, MaxLearners: membership.DefaultMaxLearners,
-		BackendFreelistType: bbolt.FreelistMapType, StrictReconfigCheck: true, V2Deprecation: config.V2DeprDefault,
-		WarningApplyDuration: 100 * time.Millisecond, WarningUnaryRequestDuration: 300 * time.Millisecond,
-		CompactHashCheckTime: time.Minute, DowngradeCheckTime: 5 * time.Second,
-		AuthToken: "simple", BcryptCost: 10, TokenTTL: 300, Metrics: "basic",
-		ServerFeatureGate: features.NewDefaultServerFeatureGate(etcdName, e.log),
-	}
+	client := url.URL{Scheme: "unix", Path: filepath.Join(e.runtime, etcdSocket)}
+	cfg := embed.NewConfig()
+	cfg.Name, cfg.Dir = etcdName, DataDir(o.Dir)
+	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = nil, []url.URL{*peer}
+	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
+	cfg.InitialCluster = etcdName + "=" + nowhere
+	cfg.TickMs, cfg.ElectionMs = tickMs, electionMs
+	cfg.QuotaBackendBytes = cmp.Or(o.QuotaBytes, quota)
+	cfg.AutoCompactionMode = embed.CompactorModePeriodic
+	cfg.AutoCompactionRetention = cmp.Or(o.History, DefaultHistory).String()
+	cfg.SnapshotCount, cfg.SnapshotCatchUpEntries, cfg.MaxWalFiles = snapshotEvery, followersKeep, 1
+	cfg.EnableGRPCGateway = false
+	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(e.log)
 	return cfg, nil
 }
 
@@ -190,7 +183,7 @@ func connect(runtime string, log *zap.Logger) (*clientv3.Client, error) {
 func endpoint(runtime string) string { return "unix://" + filepath.Join(runtime, etcdSocket) }
 
 // Err delivers an error if the server fails while it serves, and is closed with it.
-func (e *Etcd) Err() <-chan error { return e.server.errs }
+func (e *Etcd) Err() <-chan error { return e.server.Err() }
 
 // Close stops the server and waits for it, at most 15 s. Later calls return the first
 // call's result.
@@ -200,7 +193,7 @@ func (e *Etcd) shutdown() error {
 	e.serving.Store(false)
 	var errs []error
 	if e.server != nil {
-		if err := bounded("etcd", e.server.stop); err != nil {
+		if err := bounded("etcd", e.server.Close); err != nil {
 			return err
 		}
 		noteContents(e.dir)

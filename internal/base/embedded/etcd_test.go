@@ -100,8 +100,13 @@ func TestEtcdStartEndsWithItsContext(t *testing.T) {
 // No network socket may be open: whoever reaches etcd owns the study.
 func TestEtcdListensOnlyOnItsSocket(t *testing.T) {
 	e := startEtcd(t, EtcdOptions{Dir: t.TempDir()})
-	if l := e.server.listener.Addr(); l.Network() != "unix" {
-		t.Errorf("listens on %s %s; want a unix socket only", l.Network(), l)
+	if len(e.server.Peers) != 0 {
+		t.Errorf("%d peer listeners; want none", len(e.server.Peers))
+	}
+	for _, l := range e.server.Clients {
+		if n := l.Addr().Network(); n != "unix" {
+			t.Errorf("listens on %s %s; want a unix socket only", n, l.Addr())
+		}
 	}
 	if u, err := url.Parse(e.Endpoint()); err != nil || len(u.Path) > maxSocketPath {
 		t.Errorf("endpoint %s: %v", e.Endpoint(), err)

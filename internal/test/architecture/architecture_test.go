@@ -171,7 +171,7 @@ func TestLibraryIsSmall(t *testing.T) {
 }
 
 // A program that uses the library grows by 6.5 MB, and one that uses it with a server by 11.7, of
-// which Go's HTTP client is 5: docs/internals/weight.md has the sizes.
+// which Go's HTTP client is 5: docs/ARCHITECTURE.md has the sizes.
 func TestLibraryGrowsProgramsLittle(t *testing.T) {
 	without := programSize(t, "empty")
 	for program, most := range map[string]float64{"uses": 6.6, "shares": 11.8} {

@@ -1,3 +1,0 @@
-module github.com/google/go-cmp
-
-go 1.26.0
