@@ -53,8 +53,8 @@ func (p Policies) CheckManifest(namespace string, manifest []byte) error {
 		f.add("", "namespace %s may not bring Job templates: ask the operator of Fantasia, or use a pool's template", namespace)
 		return f.err()
 	}
-	job := f.decode(manifest)
-	if job == nil {
+	job, err := jobshape.ReadJob(manifest)
+	if !f.shaped(err) {
 		return f.err()
 	}
 	f.jobFields(&job.Spec)

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fantasia-hpo/fantasia/study"
@@ -148,8 +147,8 @@ func (f *findings) podTemplate(namespace string, own Policy, at place) {
 		f.add(at.path, "cannot be written as JSON: %v", err)
 		return
 	}
-	pod := &corev1.PodTemplateSpec{}
-	if !f.shaped(jobshape.CheckPod(jobshape.Path+at.path, text)) || !f.typed(at.path, text, pod) {
+	pod, err := jobshape.ReadPod(jobshape.Path+at.path, text)
+	if !f.shaped(err) {
 		return
 	}
 	f.metadata(at.path+".metadata", &pod.ObjectMeta)

@@ -6,8 +6,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	strict "sigs.k8s.io/json"
 
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/internal/check"
@@ -51,25 +56,39 @@ func Check(j *study.Job) error {
 	return w.Err("")
 }
 
-// CheckManifest is Check for the manifest of a Job, in JSON, that a pool or a worker has made: it
-// looks at everything but the containers' names.
-func CheckManifest(manifest []byte) error {
+// ReadJob returns the Job of a manifest, in JSON, that a pool or a worker has made. The error is that
+// of Check, which looks at everything here but the containers' names.
+func ReadJob(manifest []byte) (*batchv1.Job, error) {
 	w := walker{check.NewReport()}
 	if _, err := w.manifest(manifest); err != nil {
-		return err
+		return nil, err
 	}
-	return w.Err("")
+	job := &batchv1.Job{}
+	return job, w.read(Path, manifest, job)
 }
 
-// CheckPod returns a *study.Problems unless a value, which is at a path of a study file, is a pod
-// template as Kubernetes defines it.
-func CheckPod(path string, template []byte) error {
+// ReadPod returns the pod template at a path of a study file, from JSON. The error is a
+// *study.Problems unless it is one as Kubernetes defines it.
+func ReadPod(path string, template []byte) (*corev1.PodTemplateSpec, error) {
 	w := walker{check.NewReport()}
 	value, err := decode(template)
 	if err != nil {
+		return nil, err
+	}
+	w.walk(path, reflect.TypeFor[corev1.PodTemplateSpec](), value)
+	pod := &corev1.PodTemplateSpec{}
+	return pod, w.read(path, template, pod)
+}
+
+// read reads JSON as API servers do, unless it has problems.
+func (w walker) read(path string, text []byte, into any) error {
+	if err := w.Err(""); err != nil {
 		return err
 	}
-	w.walk(path, "PodTemplateSpec", value)
+	unknown, err := strict.UnmarshalStrict(text, into)
+	for _, err := range append(unknown, err) {
+		w.AddIf(err != nil, path, "is not as Kubernetes defines it: %v", err)
+	}
 	return w.Err("")
 }
 
@@ -79,7 +98,7 @@ func (w walker) manifest(text []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.walk(Path, "Job", job)
+	w.walk(Path, reflect.TypeFor[batchv1.Job](), job)
 	// A study's retries say how often a trial is tried, so each pod is run once.
 	const retries = "or leave it out: spec.trial.retries says how often a trial is tried"
 	if n, ok := at(job, "spec", "backoffLimit").(json.Number); ok && n != "0" {

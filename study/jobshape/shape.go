@@ -1,74 +1,81 @@
-// Package jobshape checks that the template of a study's Jobs is a Job as Kubernetes defines it. It
-// knows the fields of a Job from a table, so that programs that only read study files need not link
-// Kubernetes' types.
+// Package jobshape checks that the template of a study's Jobs is a Job as Kubernetes defines it, by
+// Kubernetes' own types. Unlike Kubernetes' decoder, it reports all problems at once, and says of each
+// what would be accepted.
 package jobshape
 
 import (
-	_ "embed" // for the table
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/fantasia-hpo/fantasia/study/internal/check"
 )
 
-// fields is the table of a Job's fields: package table says how to read it. make generate writes it.
-//
-//go:embed fields.txt
-var fields string
-
-// field is a field of a struct.
-type field struct{ name, kind string }
-
-// structs are the fields of each struct of the table.
-var structs = sync.OnceValue(func() map[string][]field {
-	all, current := map[string][]field{}, ""
-	for line := range strings.Lines(fields) {
-		line = strings.TrimSuffix(line, "\n")
-		if name, kind, ok := strings.Cut(strings.TrimPrefix(line, "\t"), " "); ok {
-			all[current] = append(all[current], field{name, kind})
+// fieldsOf returns the fields of a struct by their names in JSON. Those of embedded structs are among
+// them.
+func fieldsOf(of reflect.Type) map[string]reflect.Type {
+	all := map[string]reflect.Type{}
+	for f := range of.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous && name == "" {
+			maps.Copy(all, fieldsOf(f.Type))
 		} else {
-			current = line
-			all[current] = nil
+			all[name] = f.Type
 		}
 	}
 	return all
-})
+}
 
-// walker compares values with the table.
+// walker compares values with types.
 type walker struct{ *check.Report }
 
 // walk checks a value, as encoding/json decodes it with json.Number. Kubernetes takes null as a field
 // that is absent.
-func (w walker) walk(path, kind string, value any) {
-	if value == nil || kind == "any" {
+func (w walker) walk(path string, of reflect.Type, value any) {
+	if value == nil {
 		return
 	}
-	if of, ok := strings.CutPrefix(kind, "[]"); ok {
-		w.list(path, of, value)
-	} else if of, ok := strings.CutPrefix(kind, "{}"); ok {
-		w.mapping(path, value, func(string) (string, bool) { return of, true })
-	} else if known, ok := structs()[kind]; ok {
-		w.mapping(path, value, func(name string) (string, bool) {
-			i := slices.IndexFunc(known, func(f field) bool { return f.name == name })
-			if i < 0 {
-				w.unknown(path, name, known)
-				return "", false
+	own := reflect.PointerTo(of).Implements(reflect.TypeFor[json.Unmarshaler]()) // reads JSON in a way of its own
+	switch kind := of.Kind(); {
+	case kind == reflect.Pointer:
+		w.walk(path, of.Elem(), value)
+	case own:
+		w.scalar(path, of, value)
+	case kind == reflect.Slice:
+		w.list(path, of.Elem(), value)
+	case kind == reflect.Map:
+		w.mapping(path, value, func(string) (reflect.Type, bool) { return of.Elem(), true })
+	case kind == reflect.Struct:
+		known := fieldsOf(of)
+		w.mapping(path, value, func(name string) (reflect.Type, bool) {
+			field, ok := known[name]
+			if !ok {
+				w.unknown(path, name, slices.Sorted(maps.Keys(known)))
 			}
-			return known[i].kind, true
+			return field, ok
 		})
-	} else if wanted := wanted(kind, value); wanted != "" {
+	default:
+		w.scalar(path, of, value)
+	}
+}
+
+func (w walker) scalar(path string, of reflect.Type, value any) {
+	if wanted := wanted(of, value); wanted != "" {
 		w.Add(path, "expected %s, got %s%s", wanted, describe(value), word(value))
 	}
 }
 
-func (w walker) list(path, of string, value any) {
+func (w walker) list(path string, of reflect.Type, value any) {
 	elements, ok := value.([]any)
 	if !ok {
 		w.Add(path, "expected a list, got %s", describe(value))
@@ -78,32 +85,27 @@ func (w walker) list(path, of string, value any) {
 	}
 }
 
-// mapping checks a mapping whose values have kinds by their names.
-func (w walker) mapping(path string, value any, kindOf func(name string) (kind string, ok bool)) {
+// mapping checks a mapping whose values have types by their names.
+func (w walker) mapping(path string, value any, typeOf func(name string) (of reflect.Type, ok bool)) {
 	all, ok := value.(map[string]any)
 	if !ok {
 		w.Add(path, "expected a mapping, got %s", describe(value))
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if kind, ok := kindOf(name); ok {
-			w.walk(path+check.Key(name), kind, all[name])
+		if of, ok := typeOf(name); ok {
+			w.walk(path+check.Key(name), of, all[name])
 		}
 	}
 }
 
 // unknown reports a field that a struct has not.
-func (w walker) unknown(path, name string, known []field) {
+func (w walker) unknown(path, name string, known []string) {
 	if w.Full() {
 		return
 	}
-	names := make([]string, len(known))
-	for i, f := range known {
-		names[i] = f.name
-	}
-	slices.Sort(names)
-	advice := check.DidYouMean(name, names)
+	advice := check.DidYouMean(name, known)
 	if advice == "" {
-		advice = "; known are " + strings.Join(names, ", ")
+		advice = "; known are " + strings.Join(known, ", ")
 	}
 	w.Add(path+check.Key(name), "unknown field %q%s", name, advice)
 }
@@ -114,28 +116,30 @@ func (w walker) unknown(path, name string, known []field) {
 // because Kubernetes writes the number out: 1e-99999999 takes it minutes and gigabytes.
 var quantity = regexp.MustCompile(`^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,3})?$`)
 
-// wanted returns what a scalar of a kind must be, or "" if the value is that.
-func wanted(kind string, value any) string {
+// wanted returns what a value of a type that is no list or mapping must be, or "" if it is that.
+func wanted(of reflect.Type, value any) string {
 	text, isText := value.(string)
-	switch kind {
-	case "string":
-		return unless(isText, "text")
-	case "bool":
-		_, ok := value.(bool)
-		return unless(ok, "true or false")
-	case "int32":
-		return unless(isInt(value, 32), "a whole number of 32 bits")
-	case "int64":
-		return unless(isInt(value, 64), "a whole number of 64 bits")
-	case "intOrString":
+	switch of {
+	case reflect.TypeFor[intstr.IntOrString]():
 		return unless(isText || isInt(value, 32), "text or a whole number of 32 bits")
-	case "quantity":
+	case reflect.TypeFor[resource.Quantity]():
 		return unless(isQuantity(value), `a quantity such as 2, 500m or "4Gi"`)
-	case "time":
+	case reflect.TypeFor[metav1.Time]():
 		_, err := time.Parse(time.RFC3339, text)
 		return unless(isText && err == nil, "a time such as 2026-01-31T12:00:00Z")
+	case reflect.TypeFor[metav1.FieldsV1]():
+		return ""
+	}
+	switch of.Kind() {
+	case reflect.String:
+		return unless(isText, "text")
+	case reflect.Bool:
+		_, ok := value.(bool)
+		return unless(ok, "true or false")
+	case reflect.Int32, reflect.Int64:
+		return unless(isInt(value, of.Bits()), fmt.Sprintf("a whole number of %d bits", of.Bits()))
 	default:
-		return "a field of a known kind, not " + kind
+		return "a field of a known type, not " + of.String()
 	}
 }
 

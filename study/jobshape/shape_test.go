@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -18,23 +17,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/jobshape"
-	"github.com/fantasia-hpo/fantasia/study/jobshape/internal/table"
 )
-
-// The table is that of the Go types that are linked.
-func TestTableIsCurrent(t *testing.T) {
-	want, err := table.Of(reflect.TypeFor[batchv1.Job]())
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := os.ReadFile("fields.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(got) != want {
-		t.Error("fields.txt is not the table of Kubernetes' types: run make generate")
-	}
-}
 
 const plain = `
 container: main
@@ -126,7 +109,7 @@ var samples = []string{
 // same checks that a manifest is accepted or refused as Kubernetes' own strict decoder does.
 func same(t interface{ Errorf(string, ...any) }, manifest string) {
 	unknown, err := strict.UnmarshalStrict([]byte(manifest), &batchv1.Job{})
-	got := jobshape.CheckManifest([]byte(manifest))
+	_, got := jobshape.ReadJob([]byte(manifest))
 	if got != nil && strings.Contains(got.Error(), "spec.trial.retries") {
 		return // refused for what it says, not for its shape
 	}
