@@ -46,33 +46,8 @@ func Root(root *cobra.Command, version string, check func(*pflag.FlagSet) error)
 // Setup wraps the help of flags at Columns, and makes an invalid value of a flag an error
 // that says what is accepted. It covers the subcommands of root too.
 func Setup(root *cobra.Command) {
-	// A template of its own would link text/template, and with that every method of every type,
-	// because a template can call any of them by its name.
-	plain := root.UsageFunc()
-	root.SetUsageFunc(func(c *cobra.Command) error { return wrapped(c, plain) })
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", Columns)))
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return explain(err) })
-}
-
-// wrapped writes a command's usage with its flags wrapped at Columns. plain is what writes it
-// unwrapped.
-func wrapped(c *cobra.Command, plain func(*cobra.Command) error) error {
-	out := c.OutOrStderr()
-	var b strings.Builder
-	c.SetOut(&b)
-	err := plain(c)
-	c.SetOut(out)
-	if err != nil {
-		return err
-	}
-	text := b.String()
-	for _, flags := range []*pflag.FlagSet{c.LocalFlags(), c.InheritedFlags()} {
-		trim := func(usages string) string { return strings.TrimRight(usages, " \n") }
-		text = strings.Replace(text, trim(flags.FlagUsages()), trim(flags.FlagUsagesWrapped(Columns)), 1)
-	}
-	if _, err := io.WriteString(out, text); err != nil {
-		return fmt.Errorf("write the usage: %w", err)
-	}
-	return nil
 }
 
 // accepted describes the values of a flag by its type.
