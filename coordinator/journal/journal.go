@@ -270,7 +270,8 @@ func (j *Journal) compact(snapshot func() ([][]byte, error)) error {
 	if err != nil {
 		return err
 	}
-	if err := j.log.Replace(records); err != nil {
+	// A file with another name can only grow. It is tried again when it is as much larger again.
+	if err := j.log.Replace(records); err != nil && !errors.Is(err, wal.ErrOtherName) {
 		return err
 	}
 	j.compacted = max(compactFrom, j.log.Size())

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -21,6 +20,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/app/coordinatornode"
 	"github.com/fantasia-hpo/fantasia/internal/app/kubeforward"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
+	"github.com/fantasia-hpo/fantasia/internal/base/durable"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -128,11 +128,11 @@ func newBackupCommand(a *app) *cobra.Command {
 
 // backup writes the file, which appears once it is complete.
 func (a *app) backup(ctx context.Context, l *ledger.Ledger, file string) error {
-	f, err := renameio.NewPendingFile(file, renameio.WithPermissions(0o600))
+	f, err := durable.Create(file, 0o600)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", file, err)
 	}
-	defer func() { _ = f.Cleanup() }() // nothing is left of a file that was replaced
+	defer func() { _ = f.Cleanup() }() // does nothing after Commit
 	var h backup.Header
 	var c ledger.Contents
 	for i := 1; ; i++ {
@@ -146,7 +146,7 @@ func (a *app) backup(ctx context.Context, l *ledger.Ledger, file string) error {
 		}
 	}
 	if err == nil {
-		err = f.CloseAtomicallyReplace()
+		err = f.Commit()
 	}
 	if err != nil {
 		return fmt.Errorf("back up to %s: %w", file, err)

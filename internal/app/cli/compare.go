@@ -5,18 +5,17 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/fantasia-hpo/fantasia/internal/app/figure"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
 	"github.com/fantasia-hpo/fantasia/internal/app/report"
+	"github.com/fantasia-hpo/fantasia/internal/base/durable"
 	"github.com/fantasia-hpo/fantasia/internal/base/layout"
 )
 
@@ -76,7 +75,7 @@ func newStudyCompareCommand(a *app, r *remote) *cobra.Command {
 			if err := report.WriteComparison(&b, compared, time.Now(), a.Version); err != nil {
 				return shown{}, err
 			}
-			if err := renameio.WriteFile(page, b.Bytes(), os.FileMode(0o644)); err != nil {
+			if err := durable.WriteOutput(page, b.Bytes(), 0o644); err != nil {
 				return shown{}, fmt.Errorf("write %s: %w", page, err)
 			}
 		}

@@ -6,11 +6,11 @@ import (
 	"io"
 	"os"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/fantasia-hpo/fantasia/internal/app/display"
 	"github.com/fantasia-hpo/fantasia/internal/app/migrate"
+	"github.com/fantasia-hpo/fantasia/internal/base/durable"
 )
 
 func newImportCommand(a *app) *cobra.Command {
@@ -46,7 +46,7 @@ no counterpart is listed on stderr and in comments. "-" reads standard input.`,
 				return importError(args[0], err)
 			}
 			if template != "" {
-				if err := renameio.WriteFile(template, r.Template, 0o644); err != nil {
+				if err := durable.WriteOutput(template, r.Template, 0o644); err != nil {
 					return fmt.Errorf("write the template: %w", err)
 				}
 				r.Notes = append(r.Notes, fmt.Sprintf("the trial's template is in %s: %s", template,

@@ -14,12 +14,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/fantasia-hpo/fantasia/internal/app/display"
 	"github.com/fantasia-hpo/fantasia/internal/app/draft"
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
+	"github.com/fantasia-hpo/fantasia/internal/base/durable"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/worker/report"
 )
@@ -98,7 +98,7 @@ func (a *app) draft(ctx context.Context, d drafted, argv []string) error {
 	if _, err := inject.ParseStudy(d.path, text); err != nil {
 		return err
 	}
-	if err := renameio.WriteFile(d.path, text, os.FileMode(0o644)); err != nil {
+	if err := durable.WriteOutput(d.path, text, 0o644); err != nil {
 		return fmt.Errorf("write the study file: %w", err)
 	}
 	return say(a.Stdout, "%s\nwritten to %s; look at the ranges, then:\n  fantasia check %[3]s --try\n  fantasia run %[3]s",

@@ -2,16 +2,15 @@ package cli
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/app/display"
 	"github.com/fantasia-hpo/fantasia/internal/app/fetch"
 	"github.com/fantasia-hpo/fantasia/internal/app/report"
+	"github.com/fantasia-hpo/fantasia/internal/base/durable"
 )
 
 const reportLong = `Writes a report of a study: one HTML file with its results, what they say about the
@@ -67,7 +66,7 @@ func (a *app) writeFile(file string, content []byte) error {
 		}
 		return nil
 	}
-	if err := renameio.WriteFile(file, content, os.FileMode(0o644)); err != nil {
+	if err := durable.WriteOutput(file, content, 0o644); err != nil {
 		return exitWith(ExitError, fmt.Errorf("write %s: %w", file, err))
 	}
 	return say(a.Stdout, "%s written", file)

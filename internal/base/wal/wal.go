@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/gofrs/flock"
 )
@@ -26,6 +28,12 @@ var (
 	ErrDamaged = errors.New("the file is damaged")
 	// ErrBroken means that an earlier write failed, so that nothing more is written.
 	ErrBroken = errors.New("an earlier write to the file failed")
+	// ErrNotRegular means that a path leads to something other than a regular file: a directory, a device,
+	// a pipe, a socket, or by a symbolic link to nothing.
+	ErrNotRegular = errors.New("not a regular file")
+	// ErrOtherName means that a file has another name than its path, so that a new file at that path would
+	// leave its records in two files.
+	ErrOtherName = errors.New("the file has another name")
 )
 
 // MaxRecord is the largest size of a record in bytes.
@@ -60,48 +68,44 @@ type Log struct {
 
 // Open opens the file at path, or creates it, and returns its records. magic is the file's
 // first line, which names its format and version. cut is how many bytes at the end were dropped
-// because they were not a whole record. While the Log is open, a file beside
-// it, path + ".lock", is locked. The error wraps ErrInUse or ErrDamaged, or is that of the file
-// system.
+// because they were not a whole record. Until Close, nobody else can open the file, by whichever of
+// its names. The error wraps ErrInUse, ErrNotRegular or ErrDamaged, or is that of the file system.
 func Open(path, magic string) (l *Log, records [][]byte, cut int64, err error) {
-	l = &Log{path: path, magic: magic + "\n", lock: flock.New(path + ".lock"), flush: (*os.File).Sync}
-	locked, err := l.lock.TryLock()
-	if err != nil {
-		return nil, nil, 0, fmt.Errorf("lock %s: %w", path, err)
-	}
-	if !locked {
-		return nil, nil, 0, fmt.Errorf("%w: %s", ErrInUse, path)
+	l = &Log{magic: magic + "\n", flush: (*os.File).Sync}
+	if l.path, l.file, l.lock, err = open(path); err != nil {
+		return nil, nil, 0, err
 	}
 	opened := l
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, opened.Close())
+			err = errors.Join(err, opened.file.Close(), opened.lock.Close())
 		}
 	}()
-	data, err := os.ReadFile(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist), err == nil && len(data) < len(l.magic) && strings.HasPrefix(l.magic, string(data)):
-		return l, nil, int64(len(data)), l.Replace(nil) // new, or cut off while it was created
-	case err != nil:
+	data, err := io.ReadAll(l.file)
+	if err != nil {
 		return nil, nil, 0, fmt.Errorf("read %s: %w", path, err)
 	}
-	records, whole, err := Decode(data, magic)
-	if err != nil {
-		return nil, nil, 0, fmt.Errorf("%s: %w", path, err)
-	}
-	if l.file, err = os.OpenFile(path, os.O_RDWR, 0); err != nil {
-		return nil, nil, 0, fmt.Errorf("open %s: %w", path, err)
-	}
-	l.size = int64(whole)
-	if cut = int64(len(data) - whole); cut > 0 {
-		if err := l.file.Truncate(l.size); err != nil {
-			return nil, nil, 0, fmt.Errorf("cut %s: %w", path, err)
+	whole := 0
+	if len(data) < len(l.magic) && strings.HasPrefix(l.magic, string(data)) { // new, or cut off while it was created
+		if whole, err = l.file.WriteAt([]byte(l.magic), 0); err != nil {
+			return nil, nil, 0, fmt.Errorf("write %s: %w", path, err)
+		}
+		cut = int64(len(data))
+	} else {
+		if records, whole, err = Decode(data, magic); err != nil {
+			return nil, nil, 0, fmt.Errorf("%s: %w", path, err)
+		}
+		if cut = int64(len(data) - whole); cut > 0 {
+			if err := l.file.Truncate(int64(whole)); err != nil {
+				return nil, nil, 0, fmt.Errorf("cut %s: %w", path, err)
+			}
 		}
 	}
+	l.size = int64(whole)
 	if err := l.file.Sync(); err != nil { // a process that was killed may not have synced its last records
 		return nil, nil, 0, fmt.Errorf("sync %s: %w", path, err)
 	}
-	return l, records, cut, nil
+	return l, records, cut, syncDir(filepath.Dir(l.path))
 }
 
 // Decode returns the records of a file's content, which share its memory, and how many bytes
@@ -216,7 +220,8 @@ func (l *Log) breaks(err error) error {
 }
 
 // Replace replaces all records by others, at once: a process that dies meanwhile leaves either
-// all of the old ones or all of the new ones.
+// all of the old ones or all of the new ones. The error wraps ErrOtherName, and nothing has
+// changed, if the file has a hard link, is bind mounted by itself, or was moved away: then it can only grow.
 func (l *Log) Replace(records [][]byte) error {
 	data := []byte(l.magic)
 	for _, r := range records {
@@ -229,14 +234,12 @@ func (l *Log) Replace(records [][]byte) error {
 	if l.broken != nil {
 		return l.broken
 	}
-	file, err := replace(l.path, data)
+	file, lock, err := l.replace(data)
 	if err != nil {
 		return fmt.Errorf("write %s anew: %w", l.path, err)
 	}
-	if l.file != nil {
-		_ = l.file.Close() // nobody reads it any more
-	}
-	l.file, l.size = file, int64(len(data))
+	_, _ = l.file.Close(), l.lock.Close() // the old file has no name any more
+	l.file, l.lock, l.size = file, lock, int64(len(data))
 	if err := syncDir(filepath.Dir(l.path)); err != nil {
 		return err
 	}
@@ -244,21 +247,36 @@ func (l *Log) Replace(records [][]byte) error {
 	return nil
 }
 
-// replace writes a file beside path and renames it to path, once it is on the disk. It returns
-// the open file.
-func replace(path string, data []byte) (file *os.File, err error) {
-	file, err = os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+// replace writes a file beside the log's and gives it the log's name once it is on the disk. It returns the
+// open file, which is locked BEFORE it has that name: nobody can open it in between.
+func (l *Log) replace(data []byte) (file *os.File, lock *flock.Flock, err error) {
+	info, err := l.file.Stat()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	// A file that was removed is written again. One that was moved, or whose name another file has now, is not.
+	now, err := os.Stat(l.path)
+	if links(info) > 1 || err == nil && !os.SameFile(info, now) || errors.Is(err, fs.ErrNotExist) && links(info) > 0 {
+		return nil, nil, ErrOtherName
+	}
+	file, err = os.CreateTemp(filepath.Dir(l.path), filepath.Base(l.path)+".*")
+	if err != nil {
+		return nil, nil, err
+	}
+	lock = lockOf(file.Name())
 	_, err = file.Write(data)
-	if err = errors.Join(err, file.Sync()); err == nil {
-		err = os.Rename(file.Name(), path)
+	if err = errors.Join(err, file.Chmod(info.Mode().Perm()), file.Sync()); err == nil {
+		_, err = lock.TryLock() // nobody else knows the file
+	}
+	if err == nil {
+		if err = os.Rename(file.Name(), l.path); errors.Is(err, syscall.EBUSY) { // a bind mount of the file
+			err = fmt.Errorf("%w: %w", ErrOtherName, err)
+		}
 	}
 	if err != nil {
-		return nil, errors.Join(err, file.Close(), os.Remove(file.Name()))
+		return nil, nil, errors.Join(err, lock.Close(), file.Close(), os.Remove(file.Name()))
 	}
-	return file, nil
+	return file, lock, nil
 }
 
 // syncDir makes the renaming of a file in a directory durable.

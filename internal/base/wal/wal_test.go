@@ -66,7 +66,7 @@ func TestRecordsStay(t *testing.T) {
 	if err != nil || !slices.Equal(texts(records), []string{"all", "more"}) {
 		t.Errorf("after Replace: %q, %v", texts(records), err)
 	}
-	if left, _ := filepath.Glob(path + ".*"); !slices.Equal(left, []string{path + ".lock"}) {
+	if left, _ := filepath.Glob(path + ".*"); len(left) > 0 {
 		t.Errorf("files beside the log: %v", left)
 	}
 }
