@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/kube"
-	"github.com/fantasia-hpo/fantasia/internal/app/crd"
+	"github.com/fantasia-hpo/fantasia/internal/exchange/crd"
 	"github.com/fantasia-hpo/fantasia/internal/test/testcluster"
 	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
 	"github.com/fantasia-hpo/fantasia/study"

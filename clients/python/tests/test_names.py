@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-TABLE = Path(__file__).parents[3] / "internal/app/migrate/testdata/names.json"
+TABLE = Path(__file__).parents[3] / "internal/exchange/migrate/testdata/names.json"
 CONSTRAINTS = TABLE.with_name("constraints.json")
 
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/renameio/v2"
 
-	"github.com/fantasia-hpo/fantasia/internal/base/picture"
+	"github.com/fantasia-hpo/fantasia/internal/show/picture"
 )
 
 // quartiles describes the curves and the bands around them.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fantasia-hpo/fantasia/internal/base/picture"
+	"github.com/fantasia-hpo/fantasia/internal/show/picture"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/google/go-cmp/cmp"

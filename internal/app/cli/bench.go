@@ -17,7 +17,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/internal/app/bench"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
-	"github.com/fantasia-hpo/fantasia/internal/base/layout"
+	"github.com/fantasia-hpo/fantasia/internal/show/layout"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
 )
 

@@ -12,11 +12,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fantasia-hpo/fantasia/internal/app/figure"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
-	"github.com/fantasia-hpo/fantasia/internal/app/report"
 	"github.com/fantasia-hpo/fantasia/internal/base/durable"
-	"github.com/fantasia-hpo/fantasia/internal/base/layout"
+	"github.com/fantasia-hpo/fantasia/internal/show/figure"
+	"github.com/fantasia-hpo/fantasia/internal/show/htmlreport"
+	"github.com/fantasia-hpo/fantasia/internal/show/layout"
 )
 
 const compareLong = `Compares studies of the same objective: the best value and the time of each, how many
@@ -58,7 +58,7 @@ func newStudyCompareCommand(a *app, r *remote) *cobra.Command {
 			return shown{}, err
 		}
 		var names []string
-		var sources []*report.Source
+		var sources []*htmlreport.Source
 		for _, p := range places {
 			src, err := p.readSource(cmd)
 			if err != nil {
@@ -66,13 +66,13 @@ func newStudyCompareCommand(a *app, r *remote) *cobra.Command {
 			}
 			names, sources = append(names, src.Study.Metadata.Name), append(sources, src)
 		}
-		compared, err := report.Compare(distinct(names, places), sources)
+		compared, err := htmlreport.Compare(distinct(names, places), sources)
 		if err != nil {
 			return shown{}, exitWith(ExitUsage, err)
 		}
 		if page != "" {
 			var b bytes.Buffer
-			if err := report.WriteComparison(&b, compared, time.Now(), a.Version); err != nil {
+			if err := htmlreport.WriteComparison(&b, compared, time.Now(), a.Version); err != nil {
 				return shown{}, err
 			}
 			if err := durable.WriteOutput(page, b.Bytes(), 0o644); err != nil {
@@ -130,7 +130,7 @@ func (r *remote) places(cmd *cobra.Command, args []string) (list []origin, err e
 }
 
 // readSource reads a study without its curves.
-func (p *origin) readSource(cmd *cobra.Command) (*report.Source, error) {
+func (p *origin) readSource(cmd *cobra.Command) (*htmlreport.Source, error) {
 	name := p.name
 	if p.state != "" && name == "" {
 		var err error

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/journal"
-	"github.com/fantasia-hpo/fantasia/internal/app/dashboard"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
+	"github.com/fantasia-hpo/fantasia/internal/show/dashboard"
 )
 
 const dashboardLong = `Serves the dashboard of a study that a Go program keeps in a file (Options.State), until

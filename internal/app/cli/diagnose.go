@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fantasia-hpo/fantasia/api/view"
-	"github.com/fantasia-hpo/fantasia/internal/app/fetch"
+	"github.com/fantasia-hpo/fantasia/internal/exchange/fetch"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/fantasia-hpo/fantasia/internal/app/diagnosis"
-	"github.com/fantasia-hpo/fantasia/internal/base/layout"
+	"github.com/fantasia-hpo/fantasia/internal/show/diagnosis"
+	"github.com/fantasia-hpo/fantasia/internal/show/layout"
 )
 
 // diagnosisText prints a diagnosis: the findings first, then the figures. width is the

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/fantasia-hpo/fantasia/internal/app/diagnosis"
+	"github.com/fantasia-hpo/fantasia/internal/show/diagnosis"
 )
 
 // The text has the findings of the report, as JSON has them, wrapped to the terminal and

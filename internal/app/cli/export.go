@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fantasia-hpo/fantasia/api/view"
-	"github.com/fantasia-hpo/fantasia/internal/app/export"
+	"github.com/fantasia-hpo/fantasia/internal/exchange/export"
 )
 
 const exportLong = `Writes all trials of a study as a table, one row each: state, value, times, metrics and

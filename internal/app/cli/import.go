@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fantasia-hpo/fantasia/internal/app/display"
-	"github.com/fantasia-hpo/fantasia/internal/app/migrate"
 	"github.com/fantasia-hpo/fantasia/internal/base/durable"
+	"github.com/fantasia-hpo/fantasia/internal/exchange/migrate"
 )
 
 func newImportCommand(a *app) *cobra.Command {

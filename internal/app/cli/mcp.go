@@ -19,11 +19,11 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/internal/app/access"
 	"github.com/fantasia-hpo/fantasia/internal/app/coordinatornode"
-	"github.com/fantasia-hpo/fantasia/internal/app/fetch"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
-	"github.com/fantasia-hpo/fantasia/internal/app/mcpserver"
 	"github.com/fantasia-hpo/fantasia/internal/app/standalone"
+	"github.com/fantasia-hpo/fantasia/internal/assistant"
 	"github.com/fantasia-hpo/fantasia/internal/base/httpserve"
+	"github.com/fantasia-hpo/fantasia/internal/exchange/fetch"
 )
 
 const mcpLong = `Serves the Model Context Protocol, by which assistants and other programs use tools.
@@ -82,7 +82,7 @@ func (a *app) mcp(cmd *cobra.Command, f *mcpFlags) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	s := mcpserver.New(mcpserver.Options{Place: place, Version: a.Version, Timeout: f.timeout, Hold: f.hold, Logger: log})
+	s := assistant.New(assistant.Options{Place: place, Version: a.Version, Timeout: f.timeout, Hold: f.hold, Logger: log})
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), closePatience)
 		defer cancel()
@@ -117,13 +117,13 @@ func (f *mcpFlags) check(cmd *cobra.Command) error {
 }
 
 // place returns where the studies are; done ends what was started for it.
-func (f *mcpFlags) place(cmd *cobra.Command, version string) (p mcpserver.Place, done func() error, err error) {
+func (f *mcpFlags) place(cmd *cobra.Command, version string) (p assistant.Place, done func() error, err error) {
 	if f.server != "" {
 		transport, base, err := f.remote.reach(cmd)
 		if err != nil {
 			return nil, nil, err
 		}
-		return mcpserver.Remote{Client: f.dial(transport, base)}, func() error { transport.CloseIdleConnections(); return nil }, nil
+		return assistant.Remote{Client: f.dial(transport, base)}, func() error { transport.CloseIdleConnections(); return nil }, nil
 	}
 	served := standalone.Options{State: filepath.Join(f.dir, filepath.Base(defaultServerState)), Listen: "127.0.0.1:0", API: f.api, Version: version}
 	served.API.TLS = access.Files{} // that is for callers of --listen; this server is called from here only
@@ -134,18 +134,18 @@ func (f *mcpFlags) place(cmd *cobra.Command, version string) (p mcpserver.Place,
 			return nil, nil, usagef(cmd, "--state is %q, the state of a single study; want the directory above it, such as %s", f.dir, filepath.Dir(f.dir))
 		}
 	}
-	l := &mcpserver.Local{Dir: f.dir, Served: served, Hidden: f.api.Tokens != "" || f.api.OIDC.Issuer != "", Dial: f.dial}
+	l := &assistant.Local{Dir: f.dir, Served: served, Hidden: f.api.Tokens != "" || f.api.OIDC.Issuer != "", Dial: f.dial}
 	return l, l.Close, nil
 }
 
 // dial makes a client that sends the token of the caller or, over standard input, that of
 // --token.
 func (f *mcpFlags) dial(transport http.RoundTripper, url string) fetch.Service {
-	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: transport}, url, connect.WithInterceptors(retry(func() {}), mcpserver.Bearing(f.caller.Bearer)))
+	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: transport}, url, connect.WithInterceptors(retry(func() {}), assistant.Bearing(f.caller.Bearer)))
 }
 
 // mcpHTTP serves streamable HTTP until ctx ends.
-func (a *app) mcpHTTP(ctx context.Context, f *mcpFlags, s *mcpserver.Server, log *slog.Logger) error {
+func (a *app) mcpHTTP(ctx context.Context, f *mcpFlags, s *assistant.Server, log *slog.Logger) error {
 	open, err := s.Open(ctx)
 	if err != nil {
 		return f.explain(err)
@@ -166,7 +166,7 @@ func (a *app) mcpHTTP(ctx context.Context, f *mcpFlags, s *mcpserver.Server, log
 	if f.api.Secure() {
 		scheme = "https"
 	}
-	fmt.Fprintf(a.Stderr, "serving the Model Context Protocol at %s://%s%s\n", scheme, address, mcpserver.Path)
+	fmt.Fprintf(a.Stderr, "serving the Model Context Protocol at %s://%s%s\n", scheme, address, assistant.Path)
 	return httpserve.Serve(ctx, f.api.Listener(httpserve.Bound(listener, httpserve.Connections{}, server.Network, log)), handler, log)
 }
 

@@ -5,7 +5,7 @@ import (
 	"io"
 
 	"github.com/fantasia-hpo/fantasia/api/view"
-	"github.com/fantasia-hpo/fantasia/internal/app/figure"
+	"github.com/fantasia-hpo/fantasia/internal/show/figure"
 )
 
 // maxCurves is how many metrics are drawn.

@@ -18,7 +18,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/replay"
 	"github.com/fantasia-hpo/fantasia/internal/app/bench"
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
-	"github.com/fantasia-hpo/fantasia/internal/base/layout"
+	"github.com/fantasia-hpo/fantasia/internal/show/layout"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/sobol"
 	"github.com/fantasia-hpo/fantasia/study"

@@ -8,9 +8,9 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/app/display"
-	"github.com/fantasia-hpo/fantasia/internal/app/fetch"
-	"github.com/fantasia-hpo/fantasia/internal/app/report"
 	"github.com/fantasia-hpo/fantasia/internal/base/durable"
+	"github.com/fantasia-hpo/fantasia/internal/exchange/fetch"
+	"github.com/fantasia-hpo/fantasia/internal/show/htmlreport"
 )
 
 const reportLong = `Writes a report of a study: one HTML file with its results, what they say about the
@@ -42,7 +42,7 @@ func newReportCommand(a *app) *cobra.Command {
 			if err := src.Show(objective); err != nil {
 				return exitWith(ExitUsage, fmt.Errorf("--objective: %w", err))
 			}
-			page, err := report.HTML(cmd.Context(), src)
+			page, err := htmlreport.HTML(cmd.Context(), src)
 			if err != nil {
 				return err
 			}
@@ -73,16 +73,16 @@ func (a *app) writeFile(file string, content []byte) error {
 }
 
 // bareSource reads a study without curves.
-func (r *remote) bareSource(cmd *cobra.Command, nameOrID string) (*report.Source, error) {
+func (r *remote) bareSource(cmd *cobra.Command, nameOrID string) (*htmlreport.Source, error) {
 	return r.sourceBy(cmd, nameOrID, fetch.BareSource)
 }
 
 // source reads a study for a report.
-func (r *remote) source(cmd *cobra.Command, nameOrID string) (*report.Source, error) {
+func (r *remote) source(cmd *cobra.Command, nameOrID string) (*htmlreport.Source, error) {
 	return r.sourceBy(cmd, nameOrID, fetch.Source)
 }
 
-func (r *remote) sourceBy(cmd *cobra.Command, nameOrID string, read func(fetch.Within, string, view.Study, string) (*report.Source, error)) (*report.Source, error) {
+func (r *remote) sourceBy(cmd *cobra.Command, nameOrID string, read func(fetch.Within, string, view.Study, string) (*htmlreport.Source, error)) (*htmlreport.Source, error) {
 	s, err := r.get(cmd, nameOrID)
 	if err != nil {
 		return nil, err

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fantasia-hpo/fantasia/internal/app/crd"
+	"github.com/fantasia-hpo/fantasia/internal/exchange/crd"
 	"github.com/fantasia-hpo/fantasia/study/file"
 )
 

@@ -9,7 +9,7 @@ import (
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/app/display"
-	"github.com/fantasia-hpo/fantasia/internal/base/layout"
+	"github.com/fantasia-hpo/fantasia/internal/show/layout"
 )
 
 // found is a study where a command found it: on a server or in a state directory.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/charmbracelet/x/term"
 
-	"github.com/fantasia-hpo/fantasia/internal/base/layout"
+	"github.com/fantasia-hpo/fantasia/internal/show/layout"
 )
 
 // onTerminal writes to a terminal what layout.Visible lets through.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/api/view"
-	"github.com/fantasia-hpo/fantasia/internal/base/layout"
+	"github.com/fantasia-hpo/fantasia/internal/show/layout"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 

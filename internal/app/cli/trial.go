@@ -10,7 +10,7 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/view"
-	"github.com/fantasia-hpo/fantasia/internal/app/fetch"
+	"github.com/fantasia-hpo/fantasia/internal/exchange/fetch"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 

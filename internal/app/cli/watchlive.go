@@ -12,7 +12,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/app/display"
-	"github.com/fantasia-hpo/fantasia/internal/app/fetch"
+	"github.com/fantasia-hpo/fantasia/internal/exchange/fetch"
 )
 
 // detailEvery is how often a live watch asks which trials run and which failed.

@@ -15,8 +15,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/election"
 	"github.com/fantasia-hpo/fantasia/internal/app/coordinatornode"
-	"github.com/fantasia-hpo/fantasia/internal/app/katib"
 	"github.com/fantasia-hpo/fantasia/internal/base/usage"
+	"github.com/fantasia-hpo/fantasia/internal/exchange/katib"
 )
 
 // Main runs the program with the arguments until ctx ends, and returns its exit code.

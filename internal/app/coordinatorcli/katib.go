@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fantasia-hpo/fantasia/internal/app/katib"
 	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
+	"github.com/fantasia-hpo/fantasia/internal/exchange/katib"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/api/view"
-	"github.com/fantasia-hpo/fantasia/internal/app/export"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
-	"github.com/fantasia-hpo/fantasia/internal/app/report"
+	"github.com/fantasia-hpo/fantasia/internal/exchange/export"
+	"github.com/fantasia-hpo/fantasia/internal/show/htmlreport"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/google/renameio/v2"
 )
@@ -73,7 +73,7 @@ const reportTimeout = 20 * time.Second
 func WriteReport(ctx context.Context, dir string, r *local.Result, version string) error {
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
-	page, err := report.HTML(ctx, &report.Source{
+	page, err := htmlreport.HTML(ctx, &htmlreport.Source{
 		Study: &r.Study.Definition, View: View(r), Reason: r.Status.Reason, Trials: viewed{r}, Now: time.Now(), Version: version,
 	})
 	if err != nil {
@@ -84,7 +84,7 @@ func WriteReport(ctx context.Context, dir string, r *local.Result, version strin
 
 // ForCurves returns the numbers of the trials whose curves the report of a run shows.
 func ForCurves(r *local.Result) (numbers []int) {
-	for _, i := range report.ForCurves(viewed{r}, view.OfBest(r.Best)) {
+	for _, i := range htmlreport.ForCurves(viewed{r}, view.OfBest(r.Best)) {
 		numbers = append(numbers, r.Trials[i].Number)
 	}
 	return numbers

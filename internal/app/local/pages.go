@@ -11,8 +11,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/internal/app/backend"
-	"github.com/fantasia-hpo/fantasia/internal/app/dashboard"
 	"github.com/fantasia-hpo/fantasia/internal/base/httpserve"
+	"github.com/fantasia-hpo/fantasia/internal/show/dashboard"
 )
 
 // closeUI closes the listener of the dashboard, if there is one.

@@ -46,6 +46,8 @@ var rules = []rule{
 	{from: []string{"remote"}, not: []string{"api", "worker", "internal", "messaging/natsbus", "telemetry"}, but: []string{"internal/base/backoff", "internal/base/tokenfile", "internal/base/wal"},
 		why: "a client in a program of others is small"},
 	{from: []string{"internal/base"}, not: []string{""}, why: "these tools know nothing of the project"},
+	{from: []string{"internal/show"}, not: []string{"internal/app", "internal/exchange", "internal/assistant", "worker", "messaging/natsbus"}, why: "what is shown does not know which program shows it"},
+	{from: []string{"internal/exchange"}, not: []string{"internal/app", "internal/assistant", "worker", "messaging/natsbus"}, but: []string{"worker/report"}, why: "what is exchanged does not know which program does it"},
 	{from: []string{"cmd/worker", "internal/app/workercli", "internal/app/workernode"}, not: []string{"api", "coordinator", "optimizer"}, why: "a worker is small: it is copied into training pods"},
 }
 
