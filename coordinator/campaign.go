@@ -16,7 +16,7 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	var listening sync.WaitGroup
 	defer listening.Wait()
 	defer cancel()
-	listening.Go(func() { c.roster.listen(ctx, c.o.Bus, c.o.Logger) })
+	listening.Go(func() { c.workers.Listen(ctx, c.o.Bus, c.o.Logger) })
 	if err := c.candidate.Run(ctx, c.lead); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("campaign: %w", err)
 	}

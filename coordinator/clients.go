@@ -158,7 +158,7 @@ func (c *clients) served(a *asking, now time.Time) bool {
 		c.endSearch(a, now)
 	}
 	for i := range held {
-		r.hear(attemptOf(r, &held[i]), now)
+		r.clients.Hear(attemptOf(r, &held[i]), now)
 	}
 	answer := Suggestions{Trials: held, State: r.status.State, Reason: r.status.Reason}
 	c.journal.replies = append(c.journal.replies, func(err error) { a.reply(answer, err) })
@@ -188,36 +188,6 @@ func (c *clients) withdraw(a *asking, now time.Time) {
 func attemptOf(r *run, t *record.Trial) messaging.AttemptID {
 	a := t.Last()
 	return messaging.AttemptID{Study: r.spec.ID, Trial: t.Number, Attempt: a.Number, Nonce: a.Nonce}
-}
-
-// hear renews the lease of an attempt that a client holds.
-func (r *run) hear(id messaging.AttemptID, now time.Time) {
-	if r.heard == nil {
-		r.heard = map[messaging.AttemptID]time.Time{}
-	}
-	r.heard[id] = now
-}
-
-// silent returns the attempts whose clients have been silent for a lease. since is when
-// this leader began to listen without a break.
-func (r *run) silent(open []engine.OpenAttempt, since time.Time, lease time.Duration, now time.Time) []engine.Lost {
-	heard := make(map[messaging.AttemptID]time.Time, len(open))
-	var lost []engine.Lost
-	for _, a := range open {
-		last := a.Claimed
-		for _, at := range []time.Time{since, r.heard[a.Attempt]} {
-			if at.After(last) {
-				last = at
-			}
-		}
-		if silence := now.Sub(last); silence > lease {
-			lost = append(lost, engine.Lost{At: now, Attempt: a.Attempt, Reason: fmt.Sprintf("its client was silent for %v", silence.Round(time.Second))})
-			continue
-		}
-		heard[a.Attempt] = last
-	}
-	r.heard = heard
-	return lost
 }
 
 // Suggest waits until a client holds count trials of a study, at most for wait. It
@@ -323,7 +293,7 @@ func (r *run) instruct(client string, held Held, now time.Time) (engine.Instruct
 	if err != nil {
 		return next, err
 	}
-	r.hear(id, now)
+	r.clients.Hear(id, now)
 	return next, nil
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/archive"
 	"github.com/fantasia-hpo/fantasia/coordinator/election"
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
+	"github.com/fantasia-hpo/fantasia/coordinator/lease"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -112,7 +113,7 @@ type Coordinator struct {
 	o               Options
 	ledger          *ledger.Ledger
 	metrics         *metrics
-	roster          *roster
+	workers         *lease.Directory
 	recommendations *recommendations
 	tails           chan struct{} // holds a token for each log that is being read
 	buryEvery       time.Duration // see deadLetters; tests shorten it
@@ -129,6 +130,12 @@ type Coordinator struct {
 	mu      sync.Mutex
 	leading chan struct{} // closed while this replica leads
 }
+
+// Worker is a worker as described by its last heartbeat.
+type Worker = lease.Worker
+
+// Workers returns the workers that this replica has heard within their lease, by name.
+func (c *Coordinator) Workers() []Worker { return c.workers.List(time.Now()) }
 
 // New validates the options and returns a coordinator; Run starts it.
 func New(o Options) (*Coordinator, error) {
@@ -150,7 +157,7 @@ func New(o Options) (*Coordinator, error) {
 	}
 	o.Ledger.Shard = o.Shard
 	c := &Coordinator{
-		o: o, ledger: ledger.New(o.Etcd, o.Ledger), roster: newRoster(o.WorkerLease),
+		o: o, ledger: ledger.New(o.Etcd, o.Ledger), workers: lease.NewDirectory(o.WorkerLease),
 		recommendations: &recommendations{making: make(chan struct{}, 1), last: map[string]recommendation{}},
 		tails:           make(chan struct{}, MaxTails), buryEvery: buryEvery, trim: newTrimRule(), leading: make(chan struct{}),
 	}

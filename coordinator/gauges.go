@@ -1,6 +1,10 @@
 package coordinator
 
-import "time"
+import (
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/lease"
+)
 
 // gauges are the values of the leader's gauges at one time.
 type gauges struct {
@@ -21,7 +25,7 @@ type slots struct {
 type observer struct {
 	metrics *metrics
 	studies *studies
-	fleet   *fleet
+	workers *lease.Workers
 	last    *gauges // nil before the first time
 }
 
@@ -49,13 +53,10 @@ func (o *observer) observe(now time.Time) {
 			g.recommended[r.name()] = recommended.Mean
 		}
 	}
-	for _, m := range o.fleet.workers {
-		if o.fleet.gone(m, now) || m.beat.Leaving {
-			continue
-		}
-		s := g.pools[m.beat.Pool]
-		s.all, s.free, s.workers = s.all+int64(m.beat.Slots), s.free+int64(m.beat.Free), s.workers+1
-		g.pools[m.beat.Pool] = s
+	for pool, size := range o.workers.Sizes(now) {
+		s := g.pools[pool]
+		s.all, s.free, s.workers = int64(size.Slots), int64(size.Free), int64(size.Workers)
+		g.pools[pool] = s
 	}
 	if before := o.last; before != nil {
 		for pool, was := range before.pools {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/election"
+	"github.com/fantasia-hpo/fantasia/coordinator/lease"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/internal/base/mutant"
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -68,7 +69,7 @@ func newLeader(c *Coordinator, term *election.Term) *leader {
 		inbox: make(chan input, inboxSize),
 		over:  make(chan struct{}),
 	}
-	fleet := newFleet(c.o.WorkerLease)
+	workers := lease.NewWorkers(c.o.WorkerLease)
 	others := telemetry.Sparse(l.log, time.Now) // for what workers' messages can cause
 	l.journal = &journal{
 		log: l.log, metrics: c.metrics, batch: &ledger.Batch{}, curves: &ledger.Batch{}, committed: map[messaging.Stream]messaging.Cursor{},
@@ -76,11 +77,11 @@ func newLeader(c *Coordinator, term *election.Term) *leader {
 	}
 	l.studies = &studies{
 		log: l.log, journal: l.journal, settings: c.o.Engine, newOptimizer: c.o.NewOptimizer, newFallback: c.o.NewFallback,
-		fetch: c.ledger.LoadStudy, changed: fleet.touch,
+		fetch: c.ledger.LoadStudy, changed: workers.Touch,
 		runs: map[string]*run{}, loaded: map[string]*run{}, names: map[string]string{},
 	}
 	l.intake = &intake{log: others, bus: c.o.Bus, studies: l.studies, journal: l.journal, trial: c.ledger.Trial, curve: c.ledger.Curve}
-	l.watch = &watch{log: l.log, others: others, room: c.room, fleet: fleet, studies: l.studies, journal: l.journal}
+	l.watch = &watch{log: l.log, others: others, room: c.room, workers: workers, studies: l.studies, journal: l.journal}
 	l.clients = &clients{studies: l.studies, journal: l.journal}
 	l.carrier = &carrier{log: l.log, bus: c.o.Bus, studies: l.studies, post: l.send, ready: make(chan struct{}, 1)}
 	l.traces = &traces{tracer: c.o.Tracer, shard: c.o.Shard, metrics: c.metrics}
@@ -90,7 +91,7 @@ func newLeader(c *Coordinator, term *election.Term) *leader {
 		log: l.log, bus: c.o.Bus, studies: l.studies, journal: l.journal, post: l.send, rule: c.trim,
 		trimmed: map[string]uint64{}, finished: map[string]bool{},
 	}
-	l.observer = &observer{metrics: c.metrics, studies: l.studies, fleet: fleet}
+	l.observer = &observer{metrics: c.metrics, studies: l.studies, workers: workers}
 	return l
 }
 
@@ -140,7 +141,7 @@ func (l *leader) start(ctx context.Context, cancel context.CancelCauseFunc) erro
 		return fmt.Errorf("subscribe to heartbeats: %w", err)
 	}
 	// Leases count from now, since no heartbeat could be received before.
-	l.watch.fleet.listenSince(time.Now())
+	l.watch.workers.ListenSince(time.Now())
 	spawn := func(what string, f func(context.Context) error) {
 		l.workers.Go(func() {
 			if err := f(ctx); err != nil && ctx.Err() == nil {

@@ -35,7 +35,7 @@ func (c *Coordinator) Progress(ctx context.Context, nameOrID string) (*Progress,
 		if err != nil {
 			return nil, err
 		}
-		slots, _ := l.watch.fleet.capacity(r)
+		slots, _ := l.watch.workers.Slots(r.pool(), r.avoided)
 		p := &Progress{Study: r.spec, Status: e.Status(), Running: e.Open(), Slots: slots}
 		if best, ok := e.Best(); ok {
 			p.Best = &best

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
+	"github.com/fantasia-hpo/fantasia/coordinator/lease"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -49,7 +50,7 @@ type run struct {
 	// used is when the engine was last requested.
 	used time.Time
 	// told is the version of the pool that the engine was last told about: see
-	// fleet.changed.
+	// watch.changed.
 	told int64
 	// fitted is the ledger position of the last request to the optimiser.
 	fitted int64
@@ -59,8 +60,8 @@ type run struct {
 	recommendingAt time.Time
 	// avoided holds the workers that get no more of the study, and why.
 	avoided map[string]string
-	// heard is when clients were last heard about the attempts that they hold.
-	heard map[messaging.AttemptID]time.Time
+	// clients are those that hold the study's attempts.
+	clients lease.Clients
 	// changes counts the changes of the study's records in this term.
 	changes int
 	// stepped says that the engine has had an event since clients were last answered.

@@ -276,7 +276,6 @@ func TestEndedStudiesAreLoadedWhenWanted(t *testing.T) {
 	r.ends(s.ID)
 	l := c.term.Load()
 	if err := c.command(r.ctx(), func(_ context.Context, l *leader, now time.Time) error {
-		l.watch.fleet.checked = time.Time{}
 		l.tick(now.Add(2 * restAfter))
 		if l.studies.runs[s.ID].engine != nil || len(l.studies.loaded) != 0 {
 			t.Error("an ended study keeps its engine")
@@ -390,7 +389,7 @@ func TestFailingWorkerIsAvoided(t *testing.T) {
 	id := messaging.AttemptID{Study: s.ID}
 	bad.heard(messaging.ControlAvoid, id)
 	if err := first.command(r.ctx(), func(_ context.Context, l *leader, now time.Time) error {
-		if slots, _ := l.watch.fleet.capacity(l.studies.runs[s.ID]); slots > 1 {
+		if slots, _ := l.watch.workers.Slots(l.studies.runs[s.ID].pool(), l.studies.runs[s.ID].avoided); slots > 1 {
 			t.Errorf("%d slots, though one of two workers is avoided", slots)
 		}
 		return nil

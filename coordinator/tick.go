@@ -11,7 +11,7 @@ import (
 func (l *leader) tick(now time.Time) (next time.Time) {
 	next = now.Add(tickEvery)
 	l.watch.lookForRoom()
-	checking := l.watch.fleet.due(now)
+	checking := l.watch.workers.Due(now)
 	if checking {
 		l.observer.observe(now)
 		l.watch.retellCapacity()

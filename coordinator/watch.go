@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
+	"github.com/fantasia-hpo/fantasia/coordinator/lease"
 	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/internal/base/mutant"
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -24,7 +25,7 @@ type watch struct {
 	room    *room
 	lacking bool         // there was no room in etcd when the engines were last told
 	others  *slog.Logger // for what a worker can cause as often as it likes
-	fleet   *fleet
+	workers *lease.Workers
 	studies *studies
 	journal *journal
 }
@@ -48,11 +49,11 @@ func (w *watch) hear(ctx context.Context, beats <-chan messaging.Heartbeat, post
 
 // heartbeat renews a worker's leases and cancels attempts that are no longer wanted.
 func (w *watch) heartbeat(h messaging.Heartbeat, now time.Time) {
-	news := w.fleet.beat(h, now)
-	if news.shared {
+	news := w.workers.Beat(h, now)
+	if news.Shared {
 		w.others.Warn("two workers use the same name: give each its own name or state directory", telemetry.LogWorker, h.Worker)
 	}
-	if news.fresh { // a new process does not know what the last one was told
+	if news.Fresh { // a new process does not know what the last one was told
 		for _, r := range w.studies.ordered() {
 			if reason, ok := r.avoided[h.Worker]; ok && r.running() {
 				w.journal.avoid(h.Worker, r.spec.ID, reason)
@@ -73,26 +74,33 @@ func (w *watch) heartbeat(h messaging.Heartbeat, now time.Time) {
 
 // expire ends the attempts of a study whose workers or clients are gone.
 func (w *watch) expire(r *run, now time.Time) {
-	find := w.fleet.lost
-	if r.byClients() {
-		find = func(open []engine.OpenAttempt, now time.Time) []engine.Lost {
-			return r.silent(open, w.fleet.since, w.fleet.lease, now)
-		}
-	}
 	if !mutant.On(mutant.WorkerLease) {
 		return
 	}
-	for _, lost := range find(r.engine.Open(), now) {
+	var expired []engine.Lost
+	if r.byClients() {
+		expired = w.workers.ExpiredOf(&r.clients, r.engine.Open(), now)
+	} else {
+		expired = w.workers.Expired(r.engine.Open(), now)
+	}
+	for _, lost := range expired {
 		w.log.Warn("lost an attempt", telemetry.LogStudy, r.name(), telemetry.LogTrial, lost.Attempt.Trial,
 			telemetry.LogAttempt, lost.Attempt.Attempt, telemetry.LogReason, lost.Reason)
 		w.studies.step(r, lost)
 	}
 }
 
+// changed reports whether a study's pool has changed since the last call.
+func (w *watch) changed(r *run) bool {
+	before := r.told
+	r.told = w.workers.Version(r.pool())
+	return r.told != before
+}
+
 // tellCapacity tells a study's engine about its pool if that has changed.
 func (w *watch) tellCapacity(r *run, now time.Time) {
-	if w.fleet.changed(r) {
-		slots, free := w.fleet.capacity(r)
+	if w.changed(r) {
+		slots, free := w.workers.Slots(r.pool(), r.avoided)
 		w.studies.step(r, engine.Capacity{At: now, Slots: slots, Free: free, Hold: w.lacking})
 	}
 }
@@ -102,9 +110,7 @@ func (w *watch) tellCapacity(r *run, now time.Time) {
 func (w *watch) lookForRoom() {
 	if lacking := w.room.isLacking(); lacking != w.lacking {
 		w.lacking = lacking
-		for pool := range w.fleet.totals {
-			w.fleet.touch(pool)
-		}
+		w.workers.TouchAll()
 	}
 }
 
@@ -119,7 +125,7 @@ func (w *watch) retellCapacity() {
 			continue
 		}
 		if running[r.pool()]++; running[r.pool()] == 2 {
-			w.fleet.touch(r.pool())
+			w.workers.Touch(r.pool())
 		}
 	}
 }
@@ -148,7 +154,7 @@ func (w *watch) attend(ctx context.Context, lease time.Duration, healthy func(co
 		case time.Since(since) > 2*lease:
 			return fmt.Errorf("no answer for %v: %w", time.Since(since).Round(time.Second), err)
 		}
-		post(ctx, func(_ context.Context, now time.Time) error { w.fleet.listenSince(now); return nil })
+		post(ctx, func(_ context.Context, now time.Time) error { w.workers.ListenSince(now); return nil })
 	}
 	return nil
 }
