@@ -8,6 +8,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/drive"
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
+	"github.com/fantasia-hpo/fantasia/coordinator/inbox"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	"go.opentelemetry.io/otel/attribute"
@@ -20,14 +21,14 @@ type asks struct {
 	studies *studies // used in the loop only
 	traces  *traces
 	metrics *metrics
-	post    post
+	post    inbox.Post
 	spawn   func(func()) // starts a goroutine of the term
 	slots   chan struct{}
 	// falling are the slots of fallbacks, which must not wait for slow optimisers.
 	falling chan struct{}
 }
 
-func newAsks(studies *studies, traces *traces, post post, spawn func(func())) *asks {
+func newAsks(studies *studies, traces *traces, post inbox.Post, spawn func(func())) *asks {
 	return &asks{
 		studies: studies, traces: traces, metrics: traces.metrics, post: post, spawn: spawn,
 		slots:   make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),
@@ -52,7 +53,7 @@ func (a *asks) start(ctx context.Context, r *run, ask *engine.Ask) {
 		refitted(span, answer.Err)
 		a.post(ctx, func(_ context.Context, now time.Time) error {
 			answer.At = now
-			a.studies.stepIn(id, answer)
+			a.studies.StepIn(id, answer)
 			return nil
 		})
 	})
@@ -69,7 +70,7 @@ func (a *asks) fallBack(ctx context.Context, r *run, ask *engine.Ask) {
 		answer, _ := inSlot(asking, a.falling, o, seed, ask)
 		a.post(ctx, func(_ context.Context, now time.Time) error {
 			answer.At = now
-			a.studies.stepIn(id, answer)
+			a.studies.StepIn(id, answer)
 			return nil
 		})
 	})

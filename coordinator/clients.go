@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
+	"github.com/fantasia-hpo/fantasia/coordinator/inbox"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/quota"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
@@ -209,9 +210,9 @@ func (c *Coordinator) Suggest(ctx context.Context, nameOrID, client string, coun
 	done := make(chan reply, 1)
 	shares := quota.From(ctx)
 	a := &asking{waits: func() { Waiting(ctx) }, client: client, count: count, reply: func(s Suggestions, err error) { done <- reply{s, err} }}
-	sent := l.submit(ctx, input{
-		refused: func() { done <- reply{error: ErrNotLeader} },
-		do: func(ctx context.Context, now time.Time) error {
+	sent := l.inbox.Submit(ctx, inbox.Work{
+		Refused: func() { done <- reply{error: ErrNotLeader} },
+		Do: func(ctx context.Context, now time.Time) error {
 			r, err := l.clientsOf(ctx, nameOrID, now)
 			if err == nil {
 				a.run, a.until = r, now.Add(wait)
@@ -233,9 +234,9 @@ func (c *Coordinator) Suggest(ctx context.Context, nameOrID, client string, coun
 	case got := <-done:
 		got.Lease = c.o.WorkerLease
 		return got.Suggestions, got.error
-	case <-l.over:
+	case <-l.inbox.Over():
 	case <-ctx.Done():
-		l.submit(context.WithoutCancel(ctx), input{do: func(_ context.Context, now time.Time) error { l.clients.withdraw(a, now); return nil }})
+		l.inbox.Submit(context.WithoutCancel(ctx), inbox.Work{Do: func(_ context.Context, now time.Time) error { l.clients.withdraw(a, now); return nil }})
 		return Suggestions{}, context.Cause(ctx)
 	}
 	select {

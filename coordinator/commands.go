@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
+	"github.com/fantasia-hpo/fantasia/coordinator/inbox"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/quota"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
@@ -39,9 +40,9 @@ func (c *Coordinator) command(ctx context.Context, f func(ctx context.Context, l
 		return ErrNotLeader
 	}
 	done := make(chan error, 1)
-	sent := l.submit(ctx, input{
-		refused: func() { done <- ErrNotLeader },
-		do: func(ctx context.Context, now time.Time) error {
+	sent := l.inbox.Submit(ctx, inbox.Work{
+		Refused: func() { done <- ErrNotLeader },
+		Do: func(ctx context.Context, now time.Time) error {
 			err := endedTerm(ctx, f(ctx, l, now))
 			if err == nil {
 				l.journal.replies = append(l.journal.replies, func(err error) { done <- err })
@@ -62,7 +63,7 @@ func (c *Coordinator) command(ctx context.Context, f func(ctx context.Context, l
 		return err
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-l.over:
+	case <-l.inbox.Over():
 	}
 	select {
 	case err := <-done: // a term answers everything that it did before it is over

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/inbox"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
@@ -100,7 +101,7 @@ func (d *deadLetters) offer(ctx context.Context, subject, reason string, raw []b
 
 // retry offers the dead-letter queue what was set aside, until ctx ends. forget runs in
 // the loop and deletes from the ledger what the queue has taken.
-func (d *deadLetters) retry(ctx context.Context, post post, forget func(key string)) error {
+func (d *deadLetters) retry(ctx context.Context, post inbox.Post, forget func(key string)) error {
 	for range backoff.Ticks(ctx, d.every) {
 		if d.metrics.aside.Load() > 0 {
 			d.offerAsides(ctx, post, forget)
@@ -110,7 +111,7 @@ func (d *deadLetters) retry(ctx context.Context, post post, forget func(key stri
 }
 
 // offerAsides offers some of what was set aside, until the queue refuses a message.
-func (d *deadLetters) offerAsides(ctx context.Context, post post, forget func(key string)) {
+func (d *deadLetters) offerAsides(ctx context.Context, post inbox.Post, forget func(key string)) {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	waiting, err := d.read(call, buryAtOnce)
 	cancel()
@@ -125,24 +126,15 @@ func (d *deadLetters) offerAsides(ctx context.Context, post post, forget func(ke
 			break
 		}
 	}
-	forgotten := make(chan struct{}) // before that, the next offer would read them again
-	sent := post(ctx, func(context.Context, time.Time) error {
-		defer close(forgotten)
+	// The next offer would read again what is not forgotten yet.
+	post.Wait(ctx, func(time.Time) {
 		for i := range taken {
 			forget(taken[i].Key)
 			d.n, d.bytes = max(0, d.n-1), max(0, d.bytes-sizeOf(&taken[i].Aside))
 		}
 		d.refused = err
 		d.metrics.aside.Store(int64(d.n))
-		return nil
 	})
-	if !sent {
-		return
-	}
-	select {
-	case <-forgotten:
-	case <-ctx.Done():
-	}
 }
 
 // sizeOf returns about how many bytes a message takes in the ledger.

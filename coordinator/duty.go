@@ -22,6 +22,9 @@ type Duty struct {
 	Run func(ctx context.Context, c *Coordinator) error
 }
 
+// dutyAgain is how long a duty that has ended early waits before it is called again.
+const dutyAgain = time.Second
+
 // fulfil runs a duty until the term ends.
 func (l *leader) fulfil(ctx context.Context, d Duty) {
 	if l.c.Leading(ctx) != nil { // commands are refused until then
@@ -31,7 +34,7 @@ func (l *leader) fulfil(ctx context.Context, d Duty) {
 		if err := d.Run(ctx, l.c); ctx.Err() == nil {
 			l.log.Error("a duty of the leader ended early; restarting it", "duty", d.Name, telemetry.LogError, err)
 		}
-		backoff.Sleep(ctx, retryEvery)
+		backoff.Sleep(ctx, dutyAgain)
 	}
 }
 

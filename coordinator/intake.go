@@ -9,6 +9,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
+	"github.com/fantasia-hpo/fantasia/coordinator/inbox"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -100,7 +101,7 @@ func (i *intake) last(ctx context.Context, s messaging.Stream) (uint64, error) {
 }
 
 // follow posts a stream's entries to the loop, in order, until ctx ends.
-func (i *intake) follow(ctx context.Context, r messaging.Reader, post post) error {
+func (i *intake) follow(ctx context.Context, r messaging.Reader, post inbox.Post) error {
 	for {
 		entry, err := r.Next(ctx)
 		if err != nil {
@@ -154,7 +155,7 @@ func (i *intake) poison(ctx context.Context, e *messaging.Entry, now time.Time) 
 	switch e.Stream {
 	case messaging.StreamResult:
 		if e.Worker != "" && kept {
-			i.journal.receipt(e.Worker, e.ID, messaging.Poison)
+			i.journal.held.Receipt(e.Worker, e.ID, messaging.Poison)
 		}
 	case messaging.StreamClaim:
 		if r == nil || !inPlace(r, e.Subject) || r.indifferent(e.ID) {
@@ -179,13 +180,13 @@ func (i *intake) claim(ctx context.Context, c *messaging.Claim, now time.Time) e
 	r := i.studies.runs[c.Study]
 	switch {
 	case r == nil:
-		i.journal.cancel(c.Worker, c.AttemptID, noSuchStudy)
+		i.journal.held.Cancel(c.Worker, c.AttemptID, noSuchStudy)
 		return nil
 	case c.Pool != r.pool():
-		i.journal.cancel(c.Worker, c.AttemptID, "the study is of another pool")
+		i.journal.held.Cancel(c.Worker, c.AttemptID, "the study is of another pool")
 		return nil
 	case r.indifferent(c.AttemptID):
-		i.journal.cancel(c.Worker, c.AttemptID, r.ending())
+		i.journal.held.Cancel(c.Worker, c.AttemptID, r.ending())
 		return nil
 	}
 	if ready, err := i.ready(ctx, r, now); !ready { // a broken study answers nothing
@@ -207,7 +208,7 @@ func (i *intake) result(ctx context.Context, e *messaging.Entry, now time.Time) 
 		case err != nil:
 			return err
 		case repeated:
-			i.journal.receipt(res.Worker, res.AttemptID, messaging.Duplicate)
+			i.journal.held.Receipt(res.Worker, res.AttemptID, messaging.Duplicate)
 		default:
 			i.settle(e, r.spec.ID, messaging.Late, r.ending())
 		}
@@ -297,5 +298,5 @@ func (i *intake) repeated(ctx context.Context, r *run, res *messaging.Result) (b
 // settle buries a result that no study accepts, and sends its receipt.
 func (i *intake) settle(e *messaging.Entry, study string, d messaging.Disposition, reason string) {
 	i.journal.keep(e, study, reason)
-	i.journal.receipt(e.Result.Worker, e.Result.AttemptID, d)
+	i.journal.held.Receipt(e.Result.Worker, e.Result.AttemptID, d)
 }

@@ -94,24 +94,6 @@ func (j *journal) due() time.Time {
 	}
 }
 
-// receipt tells a worker what became of a result that was not passed to an engine.
-func (j *journal) receipt(worker string, id messaging.AttemptID, d messaging.Disposition) {
-	j.held.controls = append(j.held.controls, receipt(worker, id, d))
-}
-
-// cancel tells a worker that an attempt's result is no longer wanted.
-func (j *journal) cancel(worker string, id messaging.AttemptID, reason string) {
-	if worker == messaging.LeaderName {
-		return
-	}
-	j.held.controls = append(j.held.controls, messaging.Control{Kind: messaging.ControlCancel, Worker: worker, AttemptID: id, Reason: reason})
-}
-
-// avoid tells a worker to take no more attempts of a study.
-func (j *journal) avoid(worker, study, reason string) {
-	j.held.controls = append(j.held.controls, avoid(worker, study, reason))
-}
-
 // keep buries an entry with the next commit, as it was received: encoded again, it
 // could be too large for the dead-letter queue.
 func (j *journal) keep(e *messaging.Entry, study, reason string) {
@@ -126,7 +108,7 @@ func (j *journal) commit(ctx context.Context) (effects, error) {
 	for i := range j.held.burials {
 		a := &j.held.burials[i]
 		if !j.deadLetters.bury(ctx, j.batch, a.deadLetter) {
-			j.held.withhold(a.worker, a.id)
+			j.held.Withhold(a.worker, a.id)
 		}
 	}
 	if err := j.store(ctx); err != nil {
@@ -136,7 +118,7 @@ func (j *journal) commit(ctx context.Context) (effects, error) {
 	released := j.held
 	released.committed = time.Now()
 	j.held = effects{}
-	j.metrics.released(ctx, &released)
+	j.metrics.released(ctx, &released.Messages)
 	return released, nil
 }
 

@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/election"
+	"github.com/fantasia-hpo/fantasia/coordinator/inbox"
 	"github.com/fantasia-hpo/fantasia/coordinator/lease"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/publish"
 	"github.com/fantasia-hpo/fantasia/internal/base/mutant"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/telemetry"
@@ -18,25 +20,11 @@ import (
 )
 
 const (
-	// inboxSize bounds the loop's inbox; senders block when it is full.
-	inboxSize = 1024
 	// tickEvery is the longest time that the loop sleeps before it checks leases.
 	tickEvery = time.Second
 	// callTimeout bounds one call to the broker or the ledger.
 	callTimeout = 10 * time.Second
 )
-
-// input is one piece of work for the loop.
-type input struct {
-	// do runs in the loop; its error ends the term.
-	do func(ctx context.Context, now time.Time) error
-	// refused runs instead if the term has ended; nil if nobody waits for the work.
-	refused func()
-}
-
-// post hands work to the loop. It returns false if ctx or the term ends before the
-// loop's inbox has the work. An error of the work ends the term.
-type post func(ctx context.Context, do func(ctx context.Context, now time.Time) error) bool
 
 // leader is one term. A single goroutine, the loop, owns its parts and their state,
 // except for those marked as safe for concurrent use.
@@ -44,16 +32,15 @@ type leader struct {
 	c     *Coordinator
 	log   *slog.Logger
 	term  *election.Term
-	inbox chan input    // safe for concurrent use
-	over  chan struct{} // closed when the inbox is no longer read
+	inbox *inbox.Inbox // safe for concurrent use
 
-	studies     *studies // the engines
-	journal     *journal // what they changed since the last commit
-	intake      *intake  // what workers publish
-	watch       *watch   // which workers are alive
-	clients     *clients // calls that wait for trials
-	carrier     *carrier // messages to workers; safe for concurrent use
-	asks        *asks    // requests to the optimisers; safe for concurrent use
+	studies     *studies           // the engines
+	journal     *journal           // what they changed since the last commit
+	intake      *intake            // what workers publish
+	watch       *watch             // which workers are alive
+	clients     *clients           // calls that wait for trials
+	publisher   *publish.Publisher // messages to workers; safe for concurrent use
+	asks        *asks              // requests to the optimisers; safe for concurrent use
 	recommender *recommender
 	traces      *traces   // spans of ended trials
 	observer    *observer // gauges
@@ -66,8 +53,7 @@ func newLeader(c *Coordinator, term *election.Term) *leader {
 	l := &leader{
 		c: c, term: term,
 		log:   c.o.Logger.With(telemetry.LogEpoch, term.Epoch),
-		inbox: make(chan input, inboxSize),
-		over:  make(chan struct{}),
+		inbox: inbox.New(),
 	}
 	workers := lease.NewWorkers(c.o.WorkerLease)
 	others := telemetry.Sparse(l.log, time.Now) // for what workers' messages can cause
@@ -83,12 +69,12 @@ func newLeader(c *Coordinator, term *election.Term) *leader {
 	l.intake = &intake{log: others, bus: c.o.Bus, studies: l.studies, journal: l.journal, trial: c.ledger.Trial, curve: c.ledger.Curve}
 	l.watch = &watch{log: l.log, others: others, room: c.room, workers: workers, studies: l.studies, journal: l.journal}
 	l.clients = &clients{studies: l.studies, journal: l.journal}
-	l.carrier = &carrier{log: l.log, bus: c.o.Bus, studies: l.studies, post: l.send, ready: make(chan struct{}, 1)}
+	l.publisher = publish.New(l.log, c.o.Bus, l.studies, l.inbox.Post)
 	l.traces = &traces{tracer: c.o.Tracer, shard: c.o.Shard, metrics: c.metrics}
-	l.asks = newAsks(l.studies, l.traces, l.send, l.workers.Go)
-	l.recommender = &recommender{log: l.log, studies: l.studies, known: c.recommendations, stored: c.recommendStored, post: l.send, spawn: l.workers.Go}
+	l.asks = newAsks(l.studies, l.traces, l.inbox.Post, l.workers.Go)
+	l.recommender = &recommender{log: l.log, studies: l.studies, known: c.recommendations, stored: c.recommendStored, post: l.inbox.Post, spawn: l.workers.Go}
 	l.trimmer = &trimmer{
-		log: l.log, bus: c.o.Bus, studies: l.studies, journal: l.journal, post: l.send, rule: c.trim,
+		log: l.log, bus: c.o.Bus, studies: l.studies, journal: l.journal, post: l.inbox.Post, rule: c.trim,
 		trimmed: map[string]uint64{}, finished: map[string]bool{},
 	}
 	l.observer = &observer{metrics: c.metrics, studies: l.studies, workers: workers}
@@ -109,7 +95,8 @@ func (c *Coordinator) lead(ctx context.Context, term *election.Term) error {
 		if errors.Is(context.Cause(asked), context.Canceled) {
 			l.flush(ctx)
 		}
-		l.refuse()
+		l.journal.reply(ErrNotLeader) // before later senders are refused
+		l.inbox.Close()
 		l.intake.close()
 	}()
 	c.metrics.takeovers.Add(ctx, 1)
@@ -150,15 +137,15 @@ func (l *leader) start(ctx context.Context, cancel context.CancelCauseFunc) erro
 		})
 	}
 	for _, r := range l.intake.readers {
-		spawn("read a stream", func(ctx context.Context) error { return l.intake.follow(ctx, r, l.send) })
+		spawn("read a stream", func(ctx context.Context) error { return l.intake.follow(ctx, r, l.inbox.Post) })
 	}
-	spawn("hear heartbeats", func(ctx context.Context) error { return l.watch.hear(ctx, beats, l.send) })
-	spawn("carry effects out", l.carrier.run)
+	spawn("hear heartbeats", func(ctx context.Context) error { return l.watch.hear(ctx, beats, l.inbox.Post) })
+	spawn("publish", l.publisher.Run)
 	spawn("ask the broker", func(ctx context.Context) error {
-		return l.watch.attend(ctx, l.c.o.LeaseTTL, l.c.o.Bus.Healthy, l.send)
+		return l.watch.attend(ctx, l.c.o.LeaseTTL, l.c.o.Bus.Healthy, l.inbox.Post)
 	})
 	spawn("bury what was set aside", func(ctx context.Context) error {
-		return l.journal.deadLetters.retry(ctx, l.send, func(key string) { l.journal.batch.DeleteAside(key) })
+		return l.journal.deadLetters.retry(ctx, l.inbox.Post, func(key string) { l.journal.batch.DeleteAside(key) })
 	})
 	spawn("trim the streams", l.trimmer.run)
 	spawn("look at etcd's history", (&history{log: l.log, read: l.c.ledger.History}).run)
@@ -167,22 +154,6 @@ func (l *leader) start(ctx context.Context, cancel context.CancelCauseFunc) erro
 		l.workers.Go(func() { l.fulfil(ctx, d) })
 	}
 	return nil
-}
-
-// send implements post.
-func (l *leader) send(ctx context.Context, do func(ctx context.Context, now time.Time) error) bool {
-	return l.submit(ctx, input{do: do})
-}
-
-func (l *leader) submit(ctx context.Context, in input) bool {
-	select {
-	case l.inbox <- in:
-		return true
-	case <-l.over:
-		return false
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // loop applies all waiting input, commits the changes in one group, and then
@@ -194,8 +165,8 @@ func (l *leader) loop(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case in := <-l.inbox:
-			if err := in.do(ctx, time.Now()); err != nil {
+		case w := <-l.inbox.Waiting():
+			if err := w.Do(ctx, time.Now()); err != nil {
 				return err
 			}
 		case <-timer.C:
@@ -223,8 +194,8 @@ func (l *leader) loop(ctx context.Context) error {
 func (l *leader) gather(ctx context.Context) error {
 	for !l.journal.full() {
 		select {
-		case in := <-l.inbox:
-			if err := in.do(ctx, time.Now()); err != nil {
+		case w := <-l.inbox.Waiting():
+			if err := w.Do(ctx, time.Now()); err != nil {
 				return err
 			}
 		default:
@@ -237,8 +208,7 @@ func (l *leader) gather(ctx context.Context) error {
 // commit makes the changes durable, and only then releases their effects.
 func (l *leader) commit(ctx context.Context) error {
 	if !mutant.On(mutant.CommitFirst) {
-		early := l.journal.held
-		l.carrier.add(&early)
+		l.publisher.Add(&l.journal.held.Messages, time.Time{})
 	}
 	if !mutant.On(mutant.Answer) {
 		l.journal.reply(nil)
@@ -250,7 +220,7 @@ func (l *leader) commit(ctx context.Context) error {
 	for _, t := range released.ended {
 		l.traces.emit(ctx, t.run, t.trial, released.committed)
 	}
-	l.carrier.add(&released)
+	l.publisher.Add(&released.Messages, released.committed)
 	for _, a := range released.asks {
 		if a.run.engine != nil { // it may have been broken since
 			l.asks.start(ctx, a.run, a.ask)
@@ -266,14 +236,10 @@ func (l *leader) commit(ctx context.Context) error {
 }
 
 // exported wakes the loop when spans of trials were exported, so that the ledger knows it
-// soon. If the inbox is full, the loop is awake.
+// soon.
 func (l *leader) exported(ids []trace.SpanID) {
-	if !l.traces.exported.done(ids) {
-		return
-	}
-	select {
-	case l.inbox <- input{do: func(context.Context, time.Time) error { return nil }}:
-	default:
+	if l.traces.exported.done(ids) {
+		l.inbox.Wake()
 	}
 }
 
@@ -293,22 +259,5 @@ func (l *leader) flush(ctx context.Context) {
 	}
 	if err := l.journal.flush(ctx, l.traces.exported.through()); err != nil {
 		l.log.Debug("could not store the last measurements; the next leader reads them again", telemetry.LogError, err)
-	}
-}
-
-// refuse answers the commands that came too late for this term. It closes over, so
-// that later senders do not wait for an answer.
-func (l *leader) refuse() {
-	l.journal.reply(ErrNotLeader)
-	close(l.over)
-	for {
-		select {
-		case in := <-l.inbox:
-			if in.refused != nil {
-				in.refused()
-			}
-		default:
-			return
-		}
 	}
 }

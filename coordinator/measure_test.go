@@ -168,7 +168,7 @@ func TestCurvesAreStoredAtTheEnd(t *testing.T) {
 	term := c.term.Load()
 	r.eventually(func() error { // the leader has read them all
 		read := make(chan int, 1)
-		term.send(t.Context(), func(context.Context, time.Time) error {
+		term.inbox.Post(t.Context(), func(context.Context, time.Time) error {
 			read <- len(term.studies.runs[m.id].engine.Curve(1)[0].Points)
 			return nil
 		})

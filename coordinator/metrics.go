@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/publish"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/telemetry"
@@ -156,13 +157,13 @@ func (m *metrics) observe(i *instruments, c *Coordinator) {
 }
 
 // released counts results by their disposition, and republished assignments.
-func (m *metrics) released(ctx context.Context, e *effects) {
-	for i := range e.controls {
-		if c := &e.controls[i]; c.Kind == messaging.ControlReceipt {
+func (m *metrics) released(ctx context.Context, e *publish.Messages) {
+	for i := range e.Controls {
+		if c := &e.Controls[i]; c.Kind == messaging.ControlReceipt {
 			m.results.Add(ctx, 1, metric.WithAttributes(telemetry.AttrDisposition.String(string(c.Disposition))))
 		}
 	}
-	m.republished.Add(ctx, e.republished)
+	m.republished.Add(ctx, e.Republished)
 }
 
 // ended records the metrics of an ended trial.

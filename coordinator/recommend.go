@@ -9,6 +9,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/drive"
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
+	"github.com/fantasia-hpo/fantasia/coordinator/inbox"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -132,7 +133,7 @@ type recommender struct {
 	studies *studies
 	known   *recommendations
 	stored  func(ctx context.Context, id string) (*optimizer.Recommendation, error) // from the ledger
-	post    post
+	post    inbox.Post
 	spawn   func(func()) // starts a goroutine of the term
 
 	busy  bool      // a recommendation is being made

@@ -126,7 +126,7 @@ func (s *studies) remove(r *run) {
 	id := r.spec.ID
 	s.journal.batch.DeleteStudy(id, r.name())
 	s.journal.curves.Forget(id)
-	s.journal.held.purge = append(s.journal.held.purge, id)
+	s.journal.held.Purged = append(s.journal.held.Purged, id)
 	delete(s.runs, id)
 	delete(s.loaded, id)
 	s.broken.Delete(id)
@@ -238,8 +238,8 @@ func (s *studies) step(r *run, ev engine.Event) engine.Output {
 	return out
 }
 
-// stepIn applies an event to the study with an id, if it is loaded.
-func (s *studies) stepIn(id string, ev engine.Event) { s.step(s.runs[id], ev) }
+// StepIn applies an event to the study with an id, if it is loaded.
+func (s *studies) StepIn(id string, ev engine.Event) { s.step(s.runs[id], ev) }
 
 // takeOutput puts an output's records into the journal's batch and holds back its effects.
 // If the ledger would refuse a record, take marks the study as broken: the study
@@ -272,8 +272,8 @@ func (s *studies) takeOutput(r *run, out *engine.Output) {
 	}
 }
 
-// waits reports whether an assignment still waits for a claim.
-func (s *studies) waits(id string, trial int, nonce string) bool {
+// Waits reports whether an assignment still waits for a claim.
+func (s *studies) Waits(id string, trial int, nonce string) bool {
 	r := s.runs[id]
 	if r == nil || !r.running() {
 		return false

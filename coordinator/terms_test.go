@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/election"
+	"github.com/fantasia-hpo/fantasia/coordinator/inbox"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/internal/test/membus"
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -118,7 +119,7 @@ func TestCommandsAfterTheTerm(t *testing.T) {
 	l := c.term.Load()
 	c.stop()
 	c.term.Store(l) // as read by a command just before the term ended
-	for range 2 * inboxSize {
+	for range 2 * inbox.Size {
 		if err := c.Stop(context.Background(), "any", ""); !errors.Is(err, ErrNotLeader) {
 			t.Fatalf("a command after the term: %v", err)
 		}

@@ -22,7 +22,7 @@ func wayOf(t *testing.T, attempts []record.Attempt) []sdktrace.ReadOnlySpan {
 	spans := tracetest.NewSpanRecorder()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(telemetry.IDGenerator()), sdktrace.WithSpanProcessor(spans))
 	o := DefaultOptions()
-	o.Etcd, o.Bus, o.NewOptimizer = r.etcd, fencing{}, newSampler
+	o.Etcd, o.Bus, o.NewOptimizer = r.etcd, r.broker.Leader(), newSampler
 	o.Tracer = provider.Tracer("test")
 	c, err := New(o)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/inbox"
 	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/internal/base/failpoint"
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -63,7 +64,7 @@ type trimmer struct {
 	bus     trimBus
 	studies *studies // used in the loop only
 	journal *journal // used in the loop only
-	post    post
+	post    inbox.Post
 	rule    trimRule
 
 	samples []sample
@@ -96,31 +97,12 @@ func (t *trimmer) run(ctx context.Context) error {
 	return nil
 }
 
-// ask runs a function in the loop and waits for it; it returns false if the term ends.
-func (t *trimmer) ask(ctx context.Context, f func(now time.Time)) bool {
-	done := make(chan struct{})
-	posted := t.post(ctx, func(_ context.Context, now time.Time) error {
-		defer close(done)
-		f(now)
-		return nil
-	})
-	if !posted {
-		return false
-	}
-	select {
-	case <-done:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // trim deletes what was committed long enough ago.
 func (t *trimmer) trim(ctx context.Context) error {
 	var list []trimOf
 	var pools []string
 	var old sample
-	if !t.ask(ctx, func(now time.Time) {
+	if !t.post.Wait(ctx, func(now time.Time) {
 		old = t.takeSample(now)
 		list, pools = t.look(old.at)
 	}) {
@@ -215,7 +197,7 @@ func (t *trimmer) claims(ctx context.Context, s *trimOf, committed messaging.Cur
 	t.trimmed[s.id] = committed.Sequence
 	if s.ended {
 		delete(t.trimmed, s.id)
-		t.ask(ctx, func(time.Time) { t.finished[s.id] = true })
+		t.post.Wait(ctx, func(time.Time) { t.finished[s.id] = true })
 	}
 	return nil
 }
@@ -225,7 +207,7 @@ func (t *trimmer) claims(ctx context.Context, s *trimOf, committed messaging.Cur
 func (t *trimmer) over(ctx context.Context, id string, attempts []messaging.AttemptID) ([]messaging.AttemptID, bool) {
 	var over []messaging.AttemptID
 	known := false
-	asked := t.ask(ctx, func(time.Time) {
+	asked := t.post.Wait(ctx, func(time.Time) {
 		r := t.studies.runs[id]
 		if r == nil || r.broken != nil {
 			return

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
+	"github.com/fantasia-hpo/fantasia/coordinator/inbox"
 	"github.com/fantasia-hpo/fantasia/coordinator/lease"
 	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/internal/base/mutant"
@@ -31,7 +32,7 @@ type watch struct {
 }
 
 // hear posts the workers' heartbeats to the loop.
-func (w *watch) hear(ctx context.Context, beats <-chan messaging.Heartbeat, post post) error {
+func (w *watch) hear(ctx context.Context, beats <-chan messaging.Heartbeat, post inbox.Post) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -56,18 +57,18 @@ func (w *watch) heartbeat(h messaging.Heartbeat, now time.Time) {
 	if news.Fresh { // a new process does not know what the last one was told
 		for _, r := range w.studies.ordered() {
 			if reason, ok := r.avoided[h.Worker]; ok && r.running() {
-				w.journal.avoid(h.Worker, r.spec.ID, reason)
+				w.journal.held.Avoid(h.Worker, r.spec.ID, reason)
 			}
 		}
 	}
 	for _, id := range h.Running {
 		switch r := w.studies.runs[id.Study]; {
 		case r == nil:
-			w.journal.cancel(h.Worker, id, noSuchStudy)
+			w.journal.held.Cancel(h.Worker, id, noSuchStudy)
 		case r.engine != nil:
 			w.studies.step(r, engine.Alive{At: now, Worker: h.Worker, Attempt: id})
 		case r.broken == nil:
-			w.journal.cancel(h.Worker, id, r.ending())
+			w.journal.held.Cancel(h.Worker, id, r.ending())
 		}
 	}
 }
@@ -133,7 +134,7 @@ func (w *watch) retellCapacity() {
 // attend checks once a second whether the broker answers. During an outage no
 // heartbeat can arrive, so no worker is given up. A leader that cannot reach the
 // broker for two of its leases steps down, since another replica may reach it.
-func (w *watch) attend(ctx context.Context, lease time.Duration, healthy func(context.Context) error, post post) error {
+func (w *watch) attend(ctx context.Context, lease time.Duration, healthy func(context.Context) error, post inbox.Post) error {
 	var since time.Time // of the outage; zero for none
 	for range backoff.Ticks(ctx, healthEvery) {
 		call, cancel := context.WithTimeout(ctx, lease)

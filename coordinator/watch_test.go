@@ -34,7 +34,3 @@ func TestStudiesThatShareAPoolAreTold(t *testing.T) {
 		t.Error("a study that runs alone in its pool is told")
 	}
 }
-
-func attempt(n int) messaging.AttemptID {
-	return messaging.AttemptID{Study: "s", Trial: n, Attempt: 1, Nonce: "n"}
-}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/coordinator/lease"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -67,8 +68,8 @@ func (f fleet) stall(s *ledger.Summary) stall {
 		return stall{}
 	}
 	running := s.Status.Counts.Running
-	if n, cause := coordinator.Waits(f.workers, s.Study.ID); n > 0 {
-		waits := stall{message: coordinator.WaitText(n, cause)}
+	if n, cause := lease.Waits(f.workers, s.Study.ID); n > 0 {
+		waits := stall{message: lease.WaitText(n, cause)}
 		if n >= running {
 			waits.reason = ReasonTrialsWait
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/archive"
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
+	"github.com/fantasia-hpo/fantasia/coordinator/lease"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/quota"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
@@ -163,7 +164,7 @@ func (b *Backend) Trials(ctx context.Context, nameOrID string, after, limit int)
 	trials, err := b.l.trials(ctx, id, after+1, limit)
 	workers := b.c.Workers()
 	for i := range trials {
-		coordinator.ShowWaiting(workers, &trials[i])
+		lease.ShowWaiting(workers, &trials[i])
 	}
 	return trials, err
 }
@@ -175,7 +176,7 @@ func (b *Backend) Trial(ctx context.Context, nameOrID string, number int) (recor
 		return record.Trial{}, err
 	}
 	t, err := b.l.trial(ctx, id, number)
-	coordinator.ShowWaiting(b.c.Workers(), &t)
+	lease.ShowWaiting(b.c.Workers(), &t)
 	return t, err
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/coordinator/lease"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -18,8 +19,8 @@ func (b *Backend) shown(ctx context.Context, s ledger.Summary) (server.Study, er
 	if s.Status.State == study.Running && s.Status.Reason == "" && !s.Study.Definition.Spec.ByClients() {
 		workers := b.c.Workers()
 		out.Status.Reason = idle(&s.Study.Definition.Spec, workers)
-		if n, cause := coordinator.Waits(workers, s.Study.ID); n > 0 && out.Status.Reason == "" {
-			out.Status.Reason = coordinator.WaitText(n, cause)
+		if n, cause := lease.Waits(workers, s.Study.ID); n > 0 && out.Status.Reason == "" {
+			out.Status.Reason = lease.WaitText(n, cause)
 		}
 	}
 	if err := b.c.Broken(s.Study.ID); err != nil {

@@ -1,4 +1,4 @@
-package coordinator
+package publish
 
 // queue holds values in the order in which their keys were first added; adding a
 // key again replaces its value. The zero queue is empty and ready for use.
