@@ -13,6 +13,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/quota"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/coordinator/studies"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
@@ -71,16 +72,16 @@ func (c *Coordinator) archive(ctx context.Context, nameOrID string) (archive.Ent
 	var term *leader
 	var changes int
 	err := c.command(ctx, func(_ context.Context, l *leader, _ time.Time) error {
-		r, err := l.studies.find(nameOrID)
+		r, err := l.studies.Find(nameOrID)
 		if err != nil {
 			return err
 		}
 		if err := archivable(r); err != nil {
 			return err
 		}
-		term, changes = l, r.changes
+		term, changes = l, r.Changes
 		about = backup.Study{
-			ID: r.spec.ID, Name: r.name(), State: r.status.State, Trials: r.status.Trials, Started: r.status.Started, Ended: r.status.Ended,
+			ID: r.Spec.ID, Name: r.Name(), State: r.Status.State, Trials: r.Status.Trials, Started: r.Status.Started, Ended: r.Status.Ended,
 		}
 		return nil
 	})
@@ -95,37 +96,37 @@ func (c *Coordinator) archive(ctx context.Context, nameOrID string) (archive.Ent
 		return entry, err
 	}
 	return entry, c.command(ctx, func(_ context.Context, l *leader, _ time.Time) error {
-		r, err := l.studies.find(about.ID)
+		r, err := l.studies.Find(about.ID)
 		if err != nil {
 			return err
 		}
-		if l != term || r.changes != changes {
+		if l != term || r.Changes != changes {
 			return errChanged
 		}
-		l.studies.remove(r)
+		l.studies.Remove(r)
 		return nil
 	})
 }
 
 // archivable returns why a study cannot be archived now.
-func archivable(r *run) error {
+func archivable(r *studies.Study) error {
 	switch {
-	case r.broken != nil:
-		return fmt.Errorf("%w: %w", ErrNotArchivable, r.broken)
-	case !r.status.State.Terminal():
+	case r.Broken != nil:
+		return fmt.Errorf("%w: %w", ErrNotArchivable, r.Broken)
+	case !r.Status.State.Terminal():
 		return fmt.Errorf("%w: it is running; stop it first", ErrNotArchivable)
 	}
-	if _, ok := study.Namespace(r.name()); ok {
+	if _, ok := study.Namespace(r.Name()); ok {
 		return fmt.Errorf("%w: it is a Study resource of Kubernetes; delete the resource instead", ErrNotArchivable)
 	}
 	return nil
 }
 
 // Unarchive moves a study from the archive back to the ledger, as it was. The error wraps
-// archive.ErrNotFound, ledger.ErrNameTaken, ErrNoArchive, ErrArchiving, ErrNoRoom or ErrNotLeader, or is
+// archive.ErrNotFound, ledger.ErrNameTaken, ErrNoArchive, ErrArchiving, disk.ErrNearlyFull or ErrNotLeader, or is
 // a *quota.Exceeded.
 func (c *Coordinator) Unarchive(ctx context.Context, nameOrID string) (*record.Study, error) {
-	if err := c.room.lacking(); err != nil {
+	if err := c.space.Lacking(); err != nil {
 		return nil, err
 	}
 	done, err := c.archiving()
@@ -140,8 +141,8 @@ func (c *Coordinator) Unarchive(ctx context.Context, nameOrID string) (*record.S
 	var writer *ledger.Writer
 	shares := quota.From(ctx)
 	err = c.command(ctx, func(_ context.Context, l *leader, _ time.Time) error {
-		writer = l.journal.writer
-		return cmp.Or(l.studies.vacant(&entry), quota.Admit(shares, entry.Name, l.used, quota.Use{quota.Studies: 1}))
+		writer = l.writer
+		return cmp.Or(l.studies.Vacant(entry.Name, entry.ID), quota.Admit(shares, entry.Name, l.calls.Used, quota.Use{quota.Studies: 1}))
 	})
 	if err != nil {
 		return nil, err
@@ -168,12 +169,12 @@ func (c *Coordinator) bringBack(ctx context.Context, in *ledger.StudyImport, ent
 	}
 	if err == nil {
 		err = c.command(ctx, func(ctx context.Context, l *leader, now time.Time) error {
-			r := newRun(&found.Study)
-			r.status = found.Status
-			if err := cmp.Or(l.studies.vacant(entry), l.admitStudy(shares, r)); err != nil {
+			r := studies.New(&found.Study)
+			r.Status = found.Status
+			if err := cmp.Or(l.studies.Vacant(entry.Name, entry.ID), l.calls.AdmitStudy(shares, r)); err != nil {
 				return err
 			}
-			return l.studies.takeIn(ctx, &found, now)
+			return l.studies.TakeIn(ctx, &found, now)
 		})
 	}
 	switch {
@@ -195,27 +196,4 @@ func (c *Coordinator) archiving() (done func(), err error) {
 		return nil, ErrArchiving
 	}
 	return c.archives.Unlock, nil
-}
-
-// vacant returns why a study cannot come back.
-func (s *studies) vacant(e *archive.Entry) error {
-	for _, taken := range []string{e.Name, e.ID} {
-		if r, err := s.find(taken); err == nil {
-			return fmt.Errorf("restore study %s (%s): %w: it is %s", e.Name, e.ID, ledger.ErrNameTaken, r.spec.ID)
-		}
-	}
-	return nil
-}
-
-// takeIn stores the name, the specification and the status of a study whose other records
-// are in the ledger, and adds it to the shard's.
-func (s *studies) takeIn(ctx context.Context, found *ledger.Summary, now time.Time) error {
-	var batch ledger.Batch
-	batch.PutStatus(found.Study.ID, &found.Status)
-	if err := s.journal.writer.Create(ctx, &found.Study, &batch); err != nil {
-		return fmt.Errorf("restore study %s: %w", found.Study.Definition.Metadata.Name, err)
-	}
-	r := s.adopt(&ledger.Records{Study: found.Study, Status: found.Status, Bytes: ledger.Size(&found.Study)}, now)
-	s.log.Info("study restored from the archive", telemetry.LogStudy, r.name(), "id", found.Study.ID)
-	return nil
 }

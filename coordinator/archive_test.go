@@ -173,7 +173,7 @@ func TestRestoreFromTheArchiveIsCutOff(t *testing.T) {
 	if _, err := first.Archive(r.ctx(), "cut"); err != nil {
 		t.Fatal(err)
 	}
-	in := first.term.Load().journal.writer.ImportStudy(s.ID)
+	in := first.term.Load().writer.ImportStudy(s.ID)
 	if err := dir.Read(r.ctx(), s.ID, func(key string, value []byte) error { return in.Put(r.ctx(), key, value) }); err != nil {
 		t.Fatal(err)
 	}

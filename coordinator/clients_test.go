@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"errors"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -11,10 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/fantasia-hpo/fantasia/coordinator/drive"
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
-	"github.com/fantasia-hpo/fantasia/coordinator/quota"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/test/membus"
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -320,109 +317,5 @@ func TestClientReportsSeveralSteps(t *testing.T) {
 	}
 	if !slices.Equal(steps, []int64{1, 2, 3, 5}) {
 		t.Errorf("kept the steps %v, want 1, 2, 3 and 5", steps)
-	}
-}
-
-// callers are calls for the trials of a study, without a leader that commits: one trial may be open,
-// and the client holder has it.
-type callers struct {
-	t       *testing.T
-	l       *leader
-	r       *run
-	now     time.Time
-	answers []Suggestions
-}
-
-func newCallers(t *testing.T) *callers {
-	t.Helper()
-	s := newStudy("team-a", 100, 1, asked)
-	now := time.Now()
-	e, _, err := engine.New(record.Study{ID: "s", Definition: *s}, drive.IDs{}, engine.Settings{}, now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &run{spec: e.Spec(), status: e.Status(), engine: e}
-	log := slog.New(slog.DiscardHandler)
-	j := &journal{log: log, batch: &ledger.Batch{}, curves: &ledger.Batch{}}
-	all := &studies{log: log, journal: j, runs: map[string]*run{"s": r}, loaded: map[string]*run{"s": r}, changed: func(string) {}}
-	c := &callers{t: t, r: r, now: now, l: &leader{studies: all, journal: j, clients: &clients{studies: all, journal: j}}}
-	c.call("holder", time.Hour)
-	c.suggest()
-	c.answer()
-	if len(c.answers) != 1 || len(c.answers[0].Trials) != 1 {
-		t.Fatalf("the first client is answered %+v, want the only trial that there may be", c.answers)
-	}
-	return c
-}
-
-// call lets a client wait for two trials.
-func (c *callers) call(client string, wait time.Duration) {
-	c.t.Helper()
-	a := &asking{run: c.r, client: client, count: 2, until: c.now.Add(wait), reply: func(s Suggestions, err error) {
-		if err != nil {
-			c.t.Error(err)
-		}
-		c.answers = append(c.answers, s)
-	}}
-	if err := errors.Join(c.l.admitCall([]quota.Share{team(quota.Limits{quota.OpenTrials: 10})}, a), c.l.clients.ask(a, c.now)); err != nil {
-		c.t.Fatal(err)
-	}
-}
-
-// suggest answers what the engine asks of an optimiser.
-func (c *callers) suggest() {
-	asks := c.l.journal.held.asks
-	c.l.journal.held.asks = nil
-	for _, a := range asks {
-		c.l.studies.step(c.r, engine.Suggested{At: c.now, Ask: a.ask, Suggestions: []optimizer.Suggestion{{Point: study.Point{"x": 0.5}}}})
-	}
-}
-
-// answer answers the calls that need not wait.
-func (c *callers) answer() {
-	c.l.clients.answer(c.now)
-	c.l.journal.reply(nil)
-	c.l.journal.batch = &ledger.Batch{}
-}
-
-// What a call for trials costs the leader's loop does not grow with the calls that wait beside it,
-// though it looks how many trials its quota leaves and which calls can be answered.
-func TestCallsCostNoMoreBesideOthers(t *testing.T) {
-	c := newCallers(t)
-	for range 500 {
-		c.call("other", time.Hour)
-	}
-	cost := func(calls int) float64 { // of each of several calls that the holder makes at once
-		return testing.AllocsPerRun(5, func() {
-			for range calls {
-				c.call("holder", time.Hour)
-			}
-			c.answer()
-			c.answers = c.answers[:0]
-		}) / float64(calls)
-	}
-	if one, many := cost(1), cost(200); many > 1.5*one {
-		t.Errorf("each of 200 calls allocates %.0f times, a single one %.0f times", many, one)
-	}
-	if n := len(c.r.calls); n != 500 {
-		t.Errorf("%d calls wait, want the 500 of the other client", n)
-	}
-}
-
-// When a call ends without trials, another call of its client goes on to wait, and gets the next one.
-func TestAnotherCallOfAClientGoesOn(t *testing.T) {
-	c := newCallers(t)
-	c.call("other", time.Second)
-	c.call("other", time.Hour)
-	c.now = c.now.Add(time.Minute)
-	c.answer()
-	if len(c.answers) != 2 || len(c.answers[1].Trials) != 0 || len(c.r.calls) != 1 {
-		t.Fatalf("answered %+v, and %d calls wait; want one without trials, and one that waits", c.answers, len(c.r.calls))
-	}
-	c.l.studies.step(c.r, complete("holder", 1, 0.5)(c.now))
-	c.suggest()
-	c.answer()
-	if len(c.answers) != 3 || len(c.answers[2].Trials) != 1 {
-		t.Errorf("answered %+v; want the next trial", c.answers)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/quota"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/coordinator/studies"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -45,7 +46,7 @@ func (c *Coordinator) command(ctx context.Context, f func(ctx context.Context, l
 		Do: func(ctx context.Context, now time.Time) error {
 			err := endedTerm(ctx, f(ctx, l, now))
 			if err == nil {
-				l.journal.replies = append(l.journal.replies, func(err error) { done <- err })
+				l.group.Answer(func(err error) { done <- err })
 				return nil
 			}
 			done <- err
@@ -144,7 +145,7 @@ func checkSize(s *study.Study) error {
 }
 
 // Create starts a study and returns its record. The caller MUST have validated the
-// study (see file.Parse). The error wraps ledger.ErrNameTaken, ErrNotLeader, ErrNoRoom or ErrBroker, is
+// study (see file.Parse). The error wraps ledger.ErrNameTaken, ErrNotLeader, disk.ErrNearlyFull or ErrBroker, is
 // a *study.Problems if the study is too large for the ledger, or brings a Job although it
 // is no resource of Kubernetes, or is a *quota.Exceeded.
 func (c *Coordinator) Create(ctx context.Context, s *study.Study) (*record.Study, error) {
@@ -153,7 +154,7 @@ func (c *Coordinator) Create(ctx context.Context, s *study.Study) (*record.Study
 
 // create starts a study. It calls newID in the leader's loop.
 func (c *Coordinator) create(ctx context.Context, s *study.Study, newID func(now time.Time) string) (*record.Study, error) {
-	if err := cmp.Or(checkJob(s), checkSize(s), c.room.lacking()); err != nil {
+	if err := cmp.Or(checkJob(s), checkSize(s), c.space.Lacking()); err != nil {
 		return nil, err
 	}
 	if c.term.Load() == nil {
@@ -165,14 +166,14 @@ func (c *Coordinator) create(ctx context.Context, s *study.Study, newID func(now
 	shares := quota.From(ctx)
 	return query(ctx, c, func(ctx context.Context, l *leader, now time.Time) (*record.Study, error) {
 		id := newID(now)
-		if r := l.studies.runs[id]; r != nil {
-			return new(r.spec), nil
+		if r := l.studies.Get(id); r != nil {
+			return new(r.Spec), nil
 		}
-		r := newRun(&record.Study{ID: id, Definition: *s, Created: now})
-		if err := l.admitStudy(shares, r); err != nil {
+		r := studies.New(&record.Study{ID: id, Definition: *s, Created: now})
+		if err := l.calls.AdmitStudy(shares, r); err != nil {
 			return nil, err
 		}
-		return new(r.spec), l.studies.create(ctx, r, now)
+		return new(r.Spec), l.studies.Create(ctx, r, now)
 	})
 }
 
@@ -180,14 +181,14 @@ func (c *Coordinator) create(ctx context.Context, s *study.Study, newID func(now
 // Stopping a study that has ended changes nothing.
 func (c *Coordinator) Stop(ctx context.Context, nameOrID, reason string) error {
 	return c.command(ctx, func(_ context.Context, l *leader, now time.Time) error {
-		r, err := l.studies.find(nameOrID)
+		r, err := l.studies.Find(nameOrID)
 		if err != nil {
 			return err
 		}
-		if r.running() {
-			l.studies.step(r, engine.Stop{At: now, Reason: reason})
+		if r.Running() {
+			l.studies.Step(r, engine.Stop{At: now, Reason: reason})
 		}
-		return r.broken
+		return r.Broken
 	})
 }
 
@@ -209,37 +210,37 @@ func (c *Coordinator) Update(ctx context.Context, nameOrID string, s *study.Stud
 	}
 	shares := quota.From(ctx)
 	return c.command(ctx, func(ctx context.Context, l *leader, now time.Time) error {
-		r, err := l.studies.find(nameOrID)
+		r, err := l.studies.Find(nameOrID)
 		if err != nil {
 			return err
 		}
-		if _, err := l.studies.engineOf(ctx, r, now); err != nil { // compare with the whole specification
+		if _, err := l.studies.EngineOf(ctx, r, now); err != nil { // compare with the whole specification
 			return err
 		}
-		if now := r.spec.SpaceVersion(); version != 0 && version != now {
+		if now := r.Spec.SpaceVersion(); version != 0 && version != now {
 			return study.NewError(ErrIncompatible, fmt.Sprintf("the study's space has version %d by now, not %d", now, version))
 		}
-		if differences := study.Compatible(&r.spec.Definition, s); len(differences) > 0 {
+		if differences := study.Compatible(&r.Spec.Definition, s); len(differences) > 0 {
 			return fmt.Errorf("%w:\n  %s", ErrIncompatible, strings.Join(differences, "\n  "))
 		}
-		if err := l.admitUpdate(shares, r, s); err != nil {
+		if err := l.calls.AdmitUpdate(shares, r, s); err != nil {
 			return err
 		}
-		if study.NewSpace(&r.spec.Definition, s) {
+		if study.NewSpace(&r.Spec.Definition, s) {
 			// What is being computed for the earlier space is of no use.
-			r.stopAsking()
-			if err := l.studies.prepare(r); err != nil {
+			r.StopAsking()
+			if err := l.studies.Prepare(r); err != nil {
 				return err
 			}
 		}
-		spec := r.spec
+		spec := r.Spec
 		noted := spec.Definition.Spec.Attributes
 		if spec.Definition = *s; s.Spec.Attributes == nil {
 			spec.Definition.Spec.Attributes = noted
 		}
-		l.studies.step(r, engine.Update{At: now, Study: spec})
-		r.told = -1 // the pool may have changed
-		return r.broken
+		l.studies.Step(r, engine.Update{At: now, Study: spec})
+		r.CapacityTold = -1 // the pool may have changed
+		return r.Broken
 	})
 }
 
@@ -247,14 +248,14 @@ func (c *Coordinator) Update(ctx context.Context, nameOrID string, s *study.Stud
 // *study.Problems if they are too large.
 func (c *Coordinator) Annotate(ctx context.Context, nameOrID string, attributes map[string]any) error {
 	return c.command(ctx, func(ctx context.Context, l *leader, now time.Time) error {
-		r, err := l.studies.find(nameOrID)
+		r, err := l.studies.Find(nameOrID)
 		if err != nil {
 			return err
 		}
-		if _, err := l.studies.engineOf(ctx, r, now); err != nil { // the whole specification
+		if _, err := l.studies.EngineOf(ctx, r, now); err != nil { // the whole specification
 			return err
 		}
-		spec := r.spec
+		spec := r.Spec
 		spec.Definition.Spec.Attributes = study.WithAttributes(spec.Definition.Spec.Attributes, attributes)
 		if problems := study.CheckAttributes("attributes", spec.Definition.Spec.Attributes); len(problems) > 0 {
 			return &study.Problems{List: problems}
@@ -262,8 +263,8 @@ func (c *Coordinator) Annotate(ctx context.Context, nameOrID string, attributes 
 		if err := checkSize(&spec.Definition); err != nil {
 			return err
 		}
-		l.studies.step(r, engine.Update{At: now, Study: spec})
-		return r.broken
+		l.studies.Step(r, engine.Update{At: now, Study: spec})
+		return r.Broken
 	})
 }
 
@@ -271,17 +272,17 @@ func (c *Coordinator) Annotate(ctx context.Context, nameOrID string, attributes 
 // with ErrRunning unless force is set; then it stops the study first.
 func (c *Coordinator) Delete(ctx context.Context, nameOrID string, force bool) error {
 	return c.command(ctx, func(_ context.Context, l *leader, now time.Time) error {
-		r, err := l.studies.find(nameOrID)
+		r, err := l.studies.Find(nameOrID)
 		if err != nil {
 			return err
 		}
-		if r.status.State == study.Running && !force {
+		if r.Status.State == study.Running && !force {
 			return fmt.Errorf("study %q: %w", nameOrID, ErrRunning)
 		}
-		if r.running() {
-			l.studies.step(r, engine.Stop{At: now, Reason: "deleted"})
+		if r.Running() {
+			l.studies.Step(r, engine.Stop{At: now, Reason: "deleted"})
 		}
-		l.studies.remove(r)
+		l.studies.Remove(r)
 		return nil
 	})
 }

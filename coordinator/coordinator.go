@@ -4,12 +4,11 @@
 // out their effects. Every replica answers reads from the ledger; writes go to the
 // leader.
 //
-// The leader has one loop and these duties, each a type of its own: studies holds the
-// engines, journal what the next commit stores, intake reads claims, results and
-// measurements, watch follows heartbeats and leases, clients answers calls that wait for
-// trials, carrier sends messages to workers, asks calls the optimisers, recommender
-// fits models for recommendations, trimmer deletes messages that nobody needs any more,
-// traces exports spans, and history warns of an etcd that nobody compacts.
+// loop.go is where to begin: it says what a leader does in which order, and what must be durable
+// before what. The parts of a leader are packages of their own. Package studies holds the engines,
+// and commit what the next transaction stores. What comes from workers goes through incoming, and
+// what goes to them through publish; lease knows who is alive. Package suggest calls the optimisers,
+// calls answers clients that wait for trials, and disk watches etcd.
 package coordinator
 
 import (
@@ -22,10 +21,15 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/archive"
+	"github.com/fantasia-hpo/fantasia/coordinator/deadletter"
+	"github.com/fantasia-hpo/fantasia/coordinator/disk"
 	"github.com/fantasia-hpo/fantasia/coordinator/election"
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
+	"github.com/fantasia-hpo/fantasia/coordinator/incoming"
 	"github.com/fantasia-hpo/fantasia/coordinator/lease"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/metrics"
+	"github.com/fantasia-hpo/fantasia/coordinator/suggest"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -112,14 +116,15 @@ func (o *Options) Validate() error {
 type Coordinator struct {
 	o               Options
 	ledger          *ledger.Ledger
-	metrics         *metrics
+	metrics         *metrics.Metrics
 	workers         *lease.Directory
-	recommendations *recommendations
-	tails           chan struct{} // holds a token for each log that is being read
-	buryEvery       time.Duration // see deadLetters; tests shorten it
-	trim            trimRule      // tests change it
-	room            *room
-	archives        sync.Mutex // see archiving
+	recommendations *suggest.Recommendations
+	tails           chan struct{}     // holds a token for each log that is being read
+	buryEvery       time.Duration     // see deadletter.Queue.Retry; tests shorten it
+	trim            incoming.TrimRule // tests change it
+	space           *disk.Space
+	spaceEvery      time.Duration // see disk.Space.Run; tests shorten it
+	archives        sync.Mutex    // see archiving
 
 	// term is the current term; nil while this replica does not lead.
 	term       atomic.Pointer[leader]
@@ -136,6 +141,10 @@ type Worker = lease.Worker
 
 // Workers returns the workers that this replica has heard within their lease, by name.
 func (c *Coordinator) Workers() []Worker { return c.workers.List(time.Now()) }
+
+// Lacking returns why this replica, if it leads, begins no studies and no trials, as etcd is nearly
+// full; nil if it does. The error wraps disk.ErrNearlyFull.
+func (c *Coordinator) Lacking() error { return c.space.Lacking() }
 
 // New validates the options and returns a coordinator; Run starts it.
 func New(o Options) (*Coordinator, error) {
@@ -158,12 +167,12 @@ func New(o Options) (*Coordinator, error) {
 	o.Ledger.Shard = o.Shard
 	c := &Coordinator{
 		o: o, ledger: ledger.New(o.Etcd, o.Ledger), workers: lease.NewDirectory(o.WorkerLease),
-		recommendations: &recommendations{making: make(chan struct{}, 1), last: map[string]recommendation{}},
-		tails:           make(chan struct{}, MaxTails), buryEvery: buryEvery, trim: newTrimRule(), leading: make(chan struct{}),
+		recommendations: suggest.NewRecommendations(), spaceEvery: disk.SpaceEvery,
+		tails: make(chan struct{}, MaxTails), buryEvery: deadletter.RetryEvery, trim: incoming.DefaultTrimRule(), leading: make(chan struct{}),
 	}
-	c.room = &room{log: o.Logger, read: c.ledger.Space, every: roomEvery}
+	c.space = disk.NewSpace(o.Logger, c.ledger.Space)
 	var err error
-	if c.metrics, err = newMetrics(o.Meter, c); err != nil {
+	if c.metrics, err = metrics.New(o.Meter, metrics.Sources{Leading: func() bool { return c.term.Load() != nil }, Space: c.space.Now}); err != nil {
 		return nil, fmt.Errorf("make the coordinator's metrics: %w", err)
 	}
 	c.candidate = &election.Candidate{

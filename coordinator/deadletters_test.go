@@ -5,19 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/internal/test/membus"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"
-	metricnoop "go.opentelemetry.io/otel/metric/noop"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 )
@@ -150,28 +147,5 @@ func TestRefusedDeadLetters(t *testing.T) {
 	})
 	if !slices.ContainsFunc(letters, func(l membus.DeadLetter) bool { return l.Subject == subject && string(l.Raw) == "garbage" }) || len(letters) != 2 {
 		t.Errorf("the dead letters are %+v, want the two messages as they came", letters)
-	}
-}
-
-// What has no room to be set aside gets no receipt, so that its worker keeps it.
-func TestNoRoomToSetAside(t *testing.T) {
-	meter, err := newMetrics(metricnoop.NewMeterProvider().Meter(""), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := &deadLetters{log: slog.New(slog.DiscardHandler), metrics: meter, put: func(context.Context, string, string, []byte) error {
-		return errors.New("no space left on device")
-	}}
-	d.resume(maxAside-1, 1000)
-	var batch ledger.Batch
-	if !d.bury(t.Context(), &batch, deadLetter{reason: "the last one"}) || batch.Len() != 1 {
-		t.Error("not set aside, though there is room for one more")
-	}
-	if d.bury(t.Context(), &batch, deadLetter{reason: "one too many"}) || batch.Len() != 1 {
-		t.Error("set aside beyond the bound")
-	}
-	d.resume(0, maxAsideBytes)
-	if d.bury(t.Context(), &batch, deadLetter{raw: []byte("x")}) {
-		t.Error("set aside beyond the bound in bytes")
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/coordinator/studies"
 	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"
@@ -49,7 +50,7 @@ func (c *Coordinator) CreateWithID(ctx context.Context, id string, s *study.Stud
 // Epoch returns the epoch of this replica's term; a later term has a larger one. The
 // error is ErrNotLeader if this replica does not lead.
 func (c *Coordinator) Epoch(ctx context.Context) (int64, error) {
-	return query(ctx, c, func(_ context.Context, l *leader, _ time.Time) (int64, error) { return l.journal.writer.Epoch(), nil })
+	return query(ctx, c, func(_ context.Context, l *leader, _ time.Time) (int64, error) { return l.writer.Epoch(), nil })
 }
 
 // Summaries returns the studies with the given ids that this replica leads, or all
@@ -60,17 +61,17 @@ func (c *Coordinator) Summaries(ctx context.Context, ids ...string) ([]ledger.Su
 	var all []ledger.Summary
 	var heads []int // of those in all that are to be read
 	err := c.command(ctx, func(_ context.Context, l *leader, _ time.Time) error {
-		add := func(r *run) { all = append(all, ledger.Summary{Study: r.spec, Status: r.status}) }
+		add := func(r *studies.Study) { all = append(all, ledger.Summary{Study: r.Spec, Status: r.Status}) }
 		for _, id := range ids {
-			if r := l.studies.runs[id]; r != nil {
-				if r.head {
+			if r := l.studies.Get(id); r != nil {
+				if r.Head {
 					heads = append(heads, len(all))
 				}
 				add(r)
 			}
 		}
 		if len(ids) == 0 {
-			for _, r := range l.studies.runs {
+			for r := range l.studies.All() {
 				add(r)
 			}
 		}
@@ -94,9 +95,9 @@ func (c *Coordinator) Summaries(ctx context.Context, ids ...string) ([]ledger.Su
 func (c *Coordinator) Useful(ctx context.Context) (map[string]int, error) {
 	useful := map[string]int{}
 	err := c.command(ctx, func(_ context.Context, l *leader, _ time.Time) error {
-		for _, r := range l.studies.loaded {
-			if r.running() {
-				useful[r.pool()] += r.useful()
+		for r := range l.studies.Loaded() {
+			if r.Running() {
+				useful[r.Pool()] += r.Useful()
 			}
 		}
 		return nil
@@ -105,13 +106,4 @@ func (c *Coordinator) Useful(ctx context.Context) (map[string]int, error) {
 		return nil, fmt.Errorf("look at what the studies can use: %w", err)
 	}
 	return useful, nil
-}
-
-// useful returns how many slots a running study can use.
-func (r *run) useful() int {
-	spec := &r.spec.Definition.Spec
-	if spec.ByClients() {
-		return 0
-	}
-	return min(spec.Parallelism, spec.Budget.MaxTrials-r.status.Counts.Ended())
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/lease"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/internal/test/membus"
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -380,9 +381,9 @@ func TestBrokerOutageLosesNobody(t *testing.T) {
 	s := r.create(c, "outage", 6, 2, func(s *study.Spec) { s.Trial.Retries.Lost = &none })
 	r.until(s.ID, func(s ledger.Summary) bool { return s.Status.Counts.Running == 2 })
 	away.Store(true)
-	<-time.After(2*time.Second + tickEvery + tickEvery/2) // longer than a worker's lease
+	<-time.After(2*time.Second + lease.CheckEvery + lease.CheckEvery/2) // longer than a worker's lease
 	away.Store(false)
-	<-time.After(tickEvery + tickEvery/2) // leases are checked
+	<-time.After(lease.CheckEvery + lease.CheckEvery/2) // leases are checked
 	close(open)
 	r.ends(s.ID)
 	r.verify(s.ID, 6, 6)

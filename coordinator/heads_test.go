@@ -25,8 +25,8 @@ func TestEndedStudiesOfAnEarlierLeader(t *testing.T) {
 	c = r.leader()
 	for _, id := range []string{shown.ID, resumed.ID} {
 		if err := c.command(r.ctx(), func(_ context.Context, l *leader, _ time.Time) error {
-			if run := l.studies.runs[id]; !run.head || len(run.spec.Definition.Spec.Parameters) > 0 {
-				t.Errorf("the leader has read the whole specification of %s", run.name())
+			if r := l.studies.Get(id); !r.Head || len(r.Spec.Definition.Spec.Parameters) > 0 {
+				t.Errorf("the leader has read the whole specification of %s", r.Name())
 			}
 			return nil
 		}); err != nil {

@@ -8,76 +8,75 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/calls"
+	"github.com/fantasia-hpo/fantasia/coordinator/commit"
+	"github.com/fantasia-hpo/fantasia/coordinator/deadletter"
+	"github.com/fantasia-hpo/fantasia/coordinator/disk"
 	"github.com/fantasia-hpo/fantasia/coordinator/election"
 	"github.com/fantasia-hpo/fantasia/coordinator/inbox"
+	"github.com/fantasia-hpo/fantasia/coordinator/incoming"
 	"github.com/fantasia-hpo/fantasia/coordinator/lease"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/metrics"
 	"github.com/fantasia-hpo/fantasia/coordinator/publish"
-	"github.com/fantasia-hpo/fantasia/internal/base/mutant"
-	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/coordinator/spans"
+	"github.com/fantasia-hpo/fantasia/coordinator/studies"
+	"github.com/fantasia-hpo/fantasia/coordinator/suggest"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	"go.opentelemetry.io/otel/trace"
 )
 
-const (
-	// tickEvery is the longest time that the loop sleeps before it checks leases.
-	tickEvery = time.Second
-	// callTimeout bounds one call to the broker or the ledger.
-	callTimeout = 10 * time.Second
-)
+// callTimeout bounds one call to the broker or the ledger.
+const callTimeout = 10 * time.Second
 
-// leader is one term. A single goroutine, the loop, owns its parts and their state,
-// except for those marked as safe for concurrent use.
+// leader is one term: the parts that a leader is made of. A single goroutine, the loop, owns them
+// and their state, except for what they say is safe for concurrent use: see loop.go.
 type leader struct {
-	c     *Coordinator
-	log   *slog.Logger
-	term  *election.Term
-	inbox *inbox.Inbox // safe for concurrent use
+	c      *Coordinator
+	log    *slog.Logger
+	term   *election.Term
+	writer *ledger.Writer // of the ledger; nil until the term has fenced it
+	inbox  *inbox.Inbox   // the way into the loop
 
-	studies     *studies           // the engines
-	journal     *journal           // what they changed since the last commit
-	intake      *intake            // what workers publish
-	watch       *watch             // which workers are alive
-	clients     *clients           // calls that wait for trials
-	publisher   *publish.Publisher // messages to workers; safe for concurrent use
-	asks        *asks              // requests to the optimisers; safe for concurrent use
-	recommender *recommender
-	traces      *traces   // spans of ended trials
-	observer    *observer // gauges
-	trimmer     *trimmer  // deletes messages that nobody needs
-	workers     sync.WaitGroup
+	studies     *studies.Studies     // the engines
+	group       *commit.Group        // what they changed since the last commit
+	letters     *deadletter.Queue    // where messages go that change nothing
+	streams     *incoming.Streams    // claims, results and measurements of workers
+	heartbeats  *incoming.Heartbeats // of workers
+	trimmer     *incoming.Trimmer    // deletes messages that nobody needs
+	workers     *lease.Workers       // which workers are alive
+	calls       *calls.Calls         // calls of clients that wait for trials
+	publisher   *publish.Publisher   // messages to workers
+	requests    *suggest.Requests    // requests to the optimisers
+	recommender *suggest.Recommender
+	spans       *spans.Spans // of ended trials
+
+	spaceLacked bool            // there was no space in etcd when the engines were last told
+	gauges      *metrics.Gauges // the last ones; nil before the first
+	goroutines  sync.WaitGroup
 }
 
 // newLeader prepares a term and starts nothing.
 func newLeader(c *Coordinator, term *election.Term) *leader {
-	l := &leader{
-		c: c, term: term,
-		log:   c.o.Logger.With(telemetry.LogEpoch, term.Epoch),
-		inbox: inbox.New(),
-	}
-	workers := lease.NewWorkers(c.o.WorkerLease)
-	others := telemetry.Sparse(l.log, time.Now) // for what workers' messages can cause
-	l.journal = &journal{
-		log: l.log, metrics: c.metrics, batch: &ledger.Batch{}, curves: &ledger.Batch{}, committed: map[messaging.Stream]messaging.Cursor{},
-		deadLetters: &deadLetters{log: others, metrics: c.metrics, put: c.o.Bus.Bury, read: c.ledger.Asides, every: c.buryEvery},
-	}
-	l.studies = &studies{
-		log: l.log, journal: l.journal, settings: c.o.Engine, newOptimizer: c.o.NewOptimizer, newFallback: c.o.NewFallback,
-		fetch: c.ledger.LoadStudy, changed: workers.Touch,
-		runs: map[string]*run{}, loaded: map[string]*run{}, names: map[string]string{},
-	}
-	l.intake = &intake{log: others, bus: c.o.Bus, studies: l.studies, journal: l.journal, trial: c.ledger.Trial, curve: c.ledger.Curve}
-	l.watch = &watch{log: l.log, others: others, room: c.room, workers: workers, studies: l.studies, journal: l.journal}
-	l.clients = &clients{studies: l.studies, journal: l.journal}
-	l.publisher = publish.New(l.log, c.o.Bus, l.studies, l.inbox.Post)
-	l.traces = &traces{tracer: c.o.Tracer, shard: c.o.Shard, metrics: c.metrics}
-	l.asks = newAsks(l.studies, l.traces, l.inbox.Post, l.workers.Go)
-	l.recommender = &recommender{log: l.log, studies: l.studies, known: c.recommendations, stored: c.recommendStored, post: l.inbox.Post, spawn: l.workers.Go}
-	l.trimmer = &trimmer{
-		log: l.log, bus: c.o.Bus, studies: l.studies, journal: l.journal, post: l.inbox.Post, rule: c.trim,
-		trimmed: map[string]uint64{}, finished: map[string]bool{},
-	}
-	l.observer = &observer{metrics: c.metrics, studies: l.studies, workers: workers}
+	log := c.o.Logger.With(telemetry.LogEpoch, term.Epoch)
+	others := telemetry.Sparse(log, time.Now) // for what workers' messages can cause
+	l := &leader{c: c, term: term, log: log, inbox: inbox.New(), workers: lease.NewWorkers(c.o.WorkerLease), spans: spans.New(c.o.Tracer, c.o.Shard)}
+	l.letters = deadletter.New(others, c.metrics, c.o.Bus.Bury, c.ledger.Asides)
+	l.group = commit.New(log, c.metrics, l.letters)
+	l.studies = studies.NewStudies(studies.Options{
+		Log: log, Group: l.group, Settings: c.o.Engine, NewOptimizer: c.o.NewOptimizer, NewFallback: c.o.NewFallback,
+		Fetch: c.ledger.LoadStudy, Changed: l.workers.Touch,
+	})
+	l.streams = incoming.NewStreams(others, c.o.Bus, c.ledger, l.studies, l.group)
+	l.heartbeats = incoming.NewHeartbeats(others, l.workers, l.studies, l.group)
+	l.trimmer = incoming.NewTrimmer(log, c.o.Bus, l.studies, l.group, l.inbox.Post, c.trim)
+	l.calls = calls.New(l.studies, l.group)
+	l.publisher = publish.New(log, c.o.Bus, l.studies, l.inbox.Post)
+	l.requests = suggest.NewRequests(l.studies, l.spans, c.metrics, l.inbox.Post, l.goroutines.Go)
+	l.recommender = suggest.NewRecommender(suggest.RecommenderOptions{
+		Log: log, Studies: l.studies, NewOptimizer: c.o.NewOptimizer, Known: c.recommendations, Stored: c.recommendStored,
+		Post: l.inbox.Post, Spawn: l.goroutines.Go,
+	})
 	return l
 }
 
@@ -91,15 +90,15 @@ func (c *Coordinator) lead(ctx context.Context, term *election.Term) error {
 	defer func() {
 		defer unwatch()
 		cancel(nil)
-		l.workers.Wait()
+		l.goroutines.Wait()
 		if errors.Is(context.Cause(asked), context.Canceled) {
 			l.flush(ctx)
 		}
-		l.journal.reply(ErrNotLeader) // before later senders are refused
+		l.group.Reply(ErrNotLeader) // before later senders are refused
 		l.inbox.Close()
-		l.intake.close()
+		l.streams.Close()
 	}()
-	c.metrics.takeovers.Add(ctx, 1)
+	c.metrics.TookOver(ctx)
 	if err := l.takeOver(ctx, c.o.HandBack && !c.handedBack.Load()); err != nil {
 		err = fmt.Errorf("take the shard over: %w", err)
 		c.obstacle.Store(&err)
@@ -112,7 +111,7 @@ func (c *Coordinator) lead(ctx context.Context, term *election.Term) error {
 	}
 	c.setTerm(l)
 	defer c.setTerm(nil)
-	l.log.Info("leading", "studies", len(l.studies.runs))
+	l.log.Info("leading", "studies", l.studies.Len())
 	err := l.loop(ctx)
 	if cause := context.Cause(ctx); cause != nil && errors.Is(err, context.Canceled) {
 		err = cause
@@ -128,136 +127,55 @@ func (l *leader) start(ctx context.Context, cancel context.CancelCauseFunc) erro
 		return fmt.Errorf("subscribe to heartbeats: %w", err)
 	}
 	// Leases count from now, since no heartbeat could be received before.
-	l.watch.workers.ListenSince(time.Now())
+	l.workers.ListenSince(time.Now())
 	spawn := func(what string, f func(context.Context) error) {
-		l.workers.Go(func() {
+		l.goroutines.Go(func() {
 			if err := f(ctx); err != nil && ctx.Err() == nil {
 				cancel(fmt.Errorf("%s: %w", what, err))
 			}
 		})
 	}
-	for _, r := range l.intake.readers {
-		spawn("read a stream", func(ctx context.Context) error { return l.intake.follow(ctx, r, l.inbox.Post) })
+	for _, follow := range l.streams.Followers(l.inbox.Post) {
+		spawn("read a stream", follow)
 	}
-	spawn("hear heartbeats", func(ctx context.Context) error { return l.watch.hear(ctx, beats, l.inbox.Post) })
+	spawn("hear heartbeats", func(ctx context.Context) error { return l.heartbeats.Hear(ctx, beats, l.inbox.Post) })
 	spawn("publish", l.publisher.Run)
-	spawn("ask the broker", func(ctx context.Context) error {
-		return l.watch.attend(ctx, l.c.o.LeaseTTL, l.c.o.Bus.Healthy, l.inbox.Post)
-	})
+	spawn("ask the broker", l.watchBroker)
 	spawn("bury what was set aside", func(ctx context.Context) error {
-		return l.journal.deadLetters.retry(ctx, l.inbox.Post, func(key string) { l.journal.batch.DeleteAside(key) })
+		return l.letters.Retry(ctx, l.c.buryEvery, l.inbox.Post, l.group.ForgetAside)
 	})
-	spawn("trim the streams", l.trimmer.run)
-	spawn("look at etcd's history", (&history{log: l.log, read: l.c.ledger.History}).run)
-	spawn("look how full etcd is", l.c.room.run)
+	spawn("trim the streams", l.trimmer.Run)
+	spawn("look at etcd's history", disk.NewHistory(l.log, l.c.ledger.History).Run)
+	spawn("look how full etcd is", func(ctx context.Context) error { return l.c.space.Run(ctx, l.c.spaceEvery) })
 	for _, d := range l.c.o.Duties {
-		l.workers.Go(func() { l.fulfil(ctx, d) })
+		l.goroutines.Go(func() { l.fulfil(ctx, d) })
 	}
-	return nil
-}
-
-// loop applies all waiting input, commits the changes in one group, and then
-// releases their effects.
-func (l *leader) loop(ctx context.Context) error {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case w := <-l.inbox.Waiting():
-			if err := w.Do(ctx, time.Now()); err != nil {
-				return err
-			}
-		case <-timer.C:
-		}
-		if err := l.gather(ctx); err != nil {
-			return err
-		}
-		next := l.tick(time.Now())
-		if due := l.clients.answer(time.Now()); !due.IsZero() && due.Before(next) {
-			next = due
-		}
-		l.journal.exported(l.traces.exported.through())
-		if err := l.commit(ctx); err != nil {
-			return err
-		}
-		l.recommender.next(ctx, time.Now())
-		if due := l.journal.due(); !due.IsZero() && due.Before(next) {
-			next = due
-		}
-		timer.Reset(max(0, min(time.Until(next), tickEvery)))
-	}
-}
-
-// gather applies the waiting input until the inbox is empty or the batch is full.
-func (l *leader) gather(ctx context.Context) error {
-	for !l.journal.full() {
-		select {
-		case w := <-l.inbox.Waiting():
-			if err := w.Do(ctx, time.Now()); err != nil {
-				return err
-			}
-		default:
-			return nil
-		}
-	}
-	return nil
-}
-
-// commit makes the changes durable, and only then releases their effects.
-func (l *leader) commit(ctx context.Context) error {
-	if !mutant.On(mutant.CommitFirst) {
-		l.publisher.Add(&l.journal.held.Messages, time.Time{})
-	}
-	if !mutant.On(mutant.Answer) {
-		l.journal.reply(nil)
-	}
-	released, err := l.journal.commit(ctx)
-	if err != nil {
-		return err
-	}
-	for _, t := range released.ended {
-		l.traces.emit(ctx, t.run, t.trial, released.committed)
-	}
-	l.publisher.Add(&released.Messages, released.committed)
-	for _, a := range released.asks {
-		if a.run.engine != nil { // it may have been broken since
-			l.asks.start(ctx, a.run, a.ask)
-		}
-	}
-	for _, a := range released.fallbacks {
-		if a.run.engine != nil {
-			l.asks.fallBack(ctx, a.run, a.ask)
-		}
-	}
-	l.journal.reply(nil)
 	return nil
 }
 
 // exported wakes the loop when spans of trials were exported, so that the ledger knows it
 // soon.
 func (l *leader) exported(ids []trace.SpanID) {
-	if l.traces.exported.done(ids) {
+	if l.spans.Done(ids) {
 		l.inbox.Wake()
 	}
 }
 
 // flush exports the last spans and commits the waiting curves at the end of a term.
 func (l *leader) flush(ctx context.Context) {
-	if l.journal.writer == nil {
+	if l.writer == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commit.FlushTime)
 	defer cancel()
-	if !l.traces.exported.idle() {
+	if !l.spans.Idle() {
 		export, done := context.WithTimeout(ctx, exportTime)
 		if err := l.c.o.Exports.Flush(export); err != nil {
 			l.log.Debug("could not export the last spans; the next leader exports them", telemetry.LogError, err)
 		}
 		done()
 	}
-	if err := l.journal.flush(ctx, l.traces.exported.through()); err != nil {
+	if err := l.group.Flush(ctx, l.spans.Through()); err != nil {
 		l.log.Debug("could not store the last measurements; the next leader reads them again", telemetry.LogError, err)
 	}
 }

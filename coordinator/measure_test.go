@@ -169,7 +169,7 @@ func TestCurvesAreStoredAtTheEnd(t *testing.T) {
 	r.eventually(func() error { // the leader has read them all
 		read := make(chan int, 1)
 		term.inbox.Post(t.Context(), func(context.Context, time.Time) error {
-			read <- len(term.studies.runs[m.id].engine.Curve(1)[0].Points)
+			read <- len(term.studies.Get(m.id).Engine.Curve(1)[0].Points)
 			return nil
 		})
 		if n := <-read; n != 30 {

@@ -27,16 +27,16 @@ type Progress struct {
 // is no such study.
 func (c *Coordinator) Progress(ctx context.Context, nameOrID string) (*Progress, error) {
 	return query(ctx, c, func(ctx context.Context, l *leader, now time.Time) (*Progress, error) {
-		r, err := l.studies.find(nameOrID)
+		r, err := l.studies.Find(nameOrID)
 		if err != nil {
 			return nil, err
 		}
-		e, err := l.studies.engineOf(ctx, r, now)
+		e, err := l.studies.EngineOf(ctx, r, now)
 		if err != nil {
 			return nil, err
 		}
-		slots, _ := l.watch.workers.Slots(r.pool(), r.avoided)
-		p := &Progress{Study: r.spec, Status: e.Status(), Running: e.Open(), Slots: slots}
+		slots, _ := l.workers.Slots(r.Pool(), r.Avoided)
+		p := &Progress{Study: r.Spec, Status: e.Status(), Running: e.Open(), Slots: slots}
 		if best, ok := e.Best(); ok {
 			p.Best = &best
 		}
@@ -45,4 +45,14 @@ func (c *Coordinator) Progress(ctx context.Context, nameOrID string) (*Progress,
 		}
 		return p, nil
 	})
+}
+
+// Broken returns why this replica, if it leads, cannot load the study with an id; nil if it can. The
+// error wraps studies.ErrBroken.
+func (c *Coordinator) Broken(id string) error {
+	l := c.term.Load()
+	if l == nil {
+		return nil
+	}
+	return l.studies.WhyBroken(id)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/drive"
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/studies"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
@@ -35,9 +36,9 @@ func StopStudies(l *ledger.Ledger, reasons map[string]string) func(context.Conte
 			if err != nil {
 				continue
 			}
-			changes := recordsOf(id, &out)
+			changes := studies.RecordsOf(id, &out)
 			out = e.Step(engine.Stop{At: now, Reason: reasons[id]})
-			changes.Add(recordsOf(id, &out))
+			changes.Add(studies.RecordsOf(id, &out))
 			if err := w.Commit(ctx, changes); err != nil {
 				return fmt.Errorf("stop study %s: %w", stored.Study.Definition.Metadata.Name, err)
 			}

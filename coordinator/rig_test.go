@@ -12,8 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/incoming"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/coordinator/studies/studiestest"
 	"github.com/fantasia-hpo/fantasia/internal/base/embedded"
 	"github.com/fantasia-hpo/fantasia/internal/test/membus"
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -68,7 +70,7 @@ type rig struct {
 	broker *membus.Broker
 	ledger *ledger.Ledger
 	etcd   *clientv3.Client
-	trim   trimRule // of coordinators that are started; zero for the usual one
+	trim   incoming.TrimRule // of coordinators that are started; zero for the usual one
 }
 
 func newRig(t testing.TB, o membus.Options) *rig {
@@ -123,8 +125,8 @@ func (r *rig) replica(change ...func(*Options)) *replica {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	c.buryEvery, c.room.every = 50*time.Millisecond, 50*time.Millisecond
-	if r.trim != (trimRule{}) {
+	c.buryEvery, c.spaceEvery = 50*time.Millisecond, 50*time.Millisecond
+	if r.trim != (incoming.TrimRule{}) {
 		c.trim = r.trim
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -255,23 +257,7 @@ func (r *rig) verify(id string, trials, completed int) *ledger.Records {
 
 // newStudy is a study of one number.
 func newStudy(name string, trials, parallelism int, change ...func(*study.Spec)) *study.Study {
-	lo, hi := -1.0, 1.0
-	s := &study.Study{
-		APIVersion: study.APIVersion, Kind: study.Kind, Metadata: study.Metadata{Name: name},
-		Spec: study.Spec{
-			Objective:   study.Objective{Metric: "loss", Direction: study.Minimize, Take: study.TakeLast},
-			Parameters:  []study.Parameter{{Name: "x", Type: study.Float, Min: &lo, Max: &hi, Scale: study.Linear}},
-			Algorithm:   study.Algorithm{Name: "random", Seed: 1},
-			Budget:      study.Budget{MaxTrials: trials},
-			Parallelism: parallelism,
-			Pool:        study.DefaultPool,
-			Trial:       study.TrialTemplate{Command: []string{"true"}, Mode: study.ModeProcess},
-		},
-	}
-	for _, f := range change {
-		f(&s.Spec)
-	}
-	return s
+	return studiestest.Definition(name, trials, parallelism, change...)
 }
 
 // sampler is an optimiser that draws at random.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/commit"
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/internal/base/failpoint"
@@ -16,11 +17,6 @@ import (
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
-// streams are the streams that a takeover reads up to the fence, in this order:
-// claims come first, so that each result finds its claim applied. A takeover does not wait
-// for measurements: they can stop a trial early, but that can happen later.
-var streams = [...]messaging.Stream{messaging.StreamClaim, messaging.StreamResult}
-
 // takeOver makes this replica the shard's only leader: it fences older leaders, loads
 // the ledger, and applies everything that was published before the fence.
 func (l *leader) takeOver(ctx context.Context, handBack bool) error {
@@ -29,7 +25,7 @@ func (l *leader) takeOver(ctx context.Context, handBack bool) error {
 		return err
 	}
 	failpoint.Reach(failpoint.TakeoverFenced)
-	l.traces.epoch = l.journal.writer.Epoch()
+	l.spans.SetEpoch(l.writer.Epoch())
 	snapshot, err := l.c.ledger.Load(ctx)
 	if err != nil {
 		return fmt.Errorf("load the ledger: %w", err)
@@ -38,9 +34,7 @@ func (l *leader) takeOver(ctx context.Context, handBack bool) error {
 	if err := errors.Join(snapshot.Lost...); err != nil {
 		l.log.Warn("positions in streams are unreadable: reading these streams from the start", telemetry.LogError, err)
 	}
-	for _, s := range streams {
-		l.journal.committed[s] = snapshot.Cursors[s]
-	}
+	l.group.Resume(snapshot.Cursors, snapshot.Traced)
 	if err := l.setUp(ctx, snapshot); err != nil {
 		return err
 	}
@@ -48,41 +42,41 @@ func (l *leader) takeOver(ctx context.Context, handBack bool) error {
 	if err != nil {
 		return err
 	}
-	l.journal.deadLetters.resume(n, bytes)
-	l.journal.traced = snapshot.Traced
+	l.letters.Resume(n, bytes)
 	now := time.Now()
 	for i := range snapshot.Studies {
-		if r := l.studies.adopt(&snapshot.Studies[i], now); r.running() {
-			l.traces.recall(ctx, r, snapshot.Studies[i].Trials, snapshot.Traced)
+		if r := l.studies.Adopt(&snapshot.Studies[i], now); r.Running() {
+			l.spans.Recall(ctx, &r.Spec, snapshot.Studies[i].Trials, snapshot.Traced)
 		}
 	}
-	for _, s := range streams {
-		if err := l.intake.drain(ctx, s, snapshot.Cursors[s], l.commit); err != nil {
+	for _, s := range commit.Streams {
+		if err := l.streams.Drain(ctx, s, snapshot.Cursors[s], l.commit); err != nil {
 			return err
 		}
 	}
 	failpoint.Reach(failpoint.TakeoverDrained)
-	if _, err := l.intake.open(ctx, messaging.StreamMetric, snapshot.Cursors[messaging.StreamMetric]); err != nil {
+	if _, err := l.streams.Open(ctx, messaging.StreamMetric, snapshot.Cursors[messaging.StreamMetric]); err != nil {
 		return err
 	}
 	now = time.Now()
-	for _, r := range l.studies.ordered() {
-		if !r.running() {
+	for _, r := range l.studies.Ordered() {
+		if !r.Running() {
 			continue
 		}
-		if handBack && !r.byClients() { // clients run in processes of their own
-			l.studies.step(r, engine.HandBackAll{At: now})
+		if handBack && !r.ByClients() { // clients run in processes of their own
+			l.studies.Step(r, engine.HandBackAll{At: now})
 		}
-		l.studies.step(r, engine.Tick{At: now}) // opens the study: see engine.Tick
+		l.studies.Step(r, engine.Tick{At: now}) // opens the study: see engine.Tick
 	}
 	return l.commit(ctx)
 }
 
 // fence prevents every older leader from writing to the ledger and from publishing.
 func (l *leader) fence(ctx context.Context) (err error) {
-	if l.journal.writer, err = l.c.ledger.Lead(ctx, ledger.Fence{Key: l.term.Key, Revision: l.term.Epoch}); err != nil {
+	if l.writer, err = l.c.ledger.Lead(ctx, ledger.Fence{Key: l.term.Key, Revision: l.term.Epoch}); err != nil {
 		return fmt.Errorf("fence the ledger: %w", err)
 	}
+	l.group.WriteWith(l.writer)
 	failpoint.Reach(failpoint.TakeoverLedgerFenced)
 	ctx, cancel := context.WithTimeout(ctx, 3*callTimeout)
 	defer cancel()
@@ -108,7 +102,7 @@ func (e *rolledBack) Error() string {
 // lower than those that the broker has seen; its first leader raises them. Nobody else
 // does: the two epochs could be those of two installations, of which only one may go on.
 func (l *leader) fenceBus(ctx context.Context) error {
-	w := l.journal.writer
+	w := l.writer
 	err := l.c.o.Bus.Fence(ctx, w.Epoch())
 	for fenced := new(messaging.Fenced); errors.As(err, &fenced); err = l.c.o.Bus.Fence(ctx, w.Epoch()) {
 		if !w.Restored() || !mutant.On(mutant.Raise) {

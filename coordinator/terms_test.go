@@ -14,6 +14,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/election"
 	"github.com/fantasia-hpo/fantasia/coordinator/inbox"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/studies"
 	"github.com/fantasia-hpo/fantasia/internal/test/membus"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -162,7 +163,7 @@ func TestBrokenStudyIsLeftAlone(t *testing.T) {
 			return sampler{}, nil
 		}
 	})
-	if err := c.Stop(r.ctx(), "bad", ""); !errors.Is(err, ErrBroken) {
+	if err := c.Stop(r.ctx(), "bad", ""); !errors.Is(err, studies.ErrBroken) {
 		t.Errorf("stop a broken study: %v", err)
 	}
 	if err := c.Delete(r.ctx(), "bad", false); !errors.Is(err, ErrRunning) {
@@ -201,7 +202,7 @@ func TestUnreadableRecordsBreakTheirStudy(t *testing.T) {
 	for i, name := range []string{"bad-spec", "bad-stat", "bad-tria"} {
 		err := c.Stop(r.ctx(), name, "")
 		for _, want := range []string{name, ids[i], "fantasia restore", "another member of the etcd cluster"} {
-			if !errors.Is(err, ErrBroken) || !errors.Is(err, study.ErrDamaged) || !strings.Contains(err.Error(), want) {
+			if !errors.Is(err, studies.ErrBroken) || !errors.Is(err, study.ErrDamaged) || !strings.Contains(err.Error(), want) {
 				t.Errorf("stop %s: %v; want %s", name, err, want)
 			}
 		}
@@ -277,8 +278,8 @@ func TestEndedStudiesAreLoadedWhenWanted(t *testing.T) {
 	r.ends(s.ID)
 	l := c.term.Load()
 	if err := c.command(r.ctx(), func(_ context.Context, l *leader, now time.Time) error {
-		l.tick(now.Add(2 * restAfter))
-		if l.studies.runs[s.ID].engine != nil || len(l.studies.loaded) != 0 {
+		l.tick(now.Add(10 * time.Minute))
+		if l.studies.Get(s.ID).Engine != nil || len(l.studies.Ordered()) != 0 {
 			t.Error("an ended study keeps its engine")
 		}
 		return nil
@@ -311,7 +312,7 @@ func TestEndedStudiesAreLoadedWhenWanted(t *testing.T) {
 	}
 	late.heard(messaging.ControlCancel, id)
 	if err := c.command(r.ctx(), func(_ context.Context, l *leader, _ time.Time) error {
-		if l.studies.runs[s.ID].engine != nil {
+		if l.studies.Get(s.ID).Engine != nil {
 			t.Error("an ended study was loaded for what a worker sent")
 		}
 		return nil
@@ -390,7 +391,7 @@ func TestFailingWorkerIsAvoided(t *testing.T) {
 	id := messaging.AttemptID{Study: s.ID}
 	bad.heard(messaging.ControlAvoid, id)
 	if err := first.command(r.ctx(), func(_ context.Context, l *leader, now time.Time) error {
-		if slots, _ := l.watch.workers.Slots(l.studies.runs[s.ID].pool(), l.studies.runs[s.ID].avoided); slots > 1 {
+		if slots, _ := l.workers.Slots(study.DefaultPool, l.studies.Get(s.ID).Avoided); slots > 1 {
 			t.Errorf("%d slots, though one of two workers is avoided", slots)
 		}
 		return nil
@@ -433,7 +434,7 @@ func TestRecordThatIsTooLargeBreaksItsStudy(t *testing.T) {
 	bad := r.create(c, "bad", 5, 1, func(s *study.Spec) { s.Algorithm.Name = "wordy" })
 	good := r.create(c, "good", 5, 1)
 	r.eventually(func() error {
-		if _, err := c.Progress(r.ctx(), "bad"); !errors.Is(err, ErrBroken) || !errors.Is(err, ledger.ErrTooLarge) {
+		if _, err := c.Progress(r.ctx(), "bad"); !errors.Is(err, studies.ErrBroken) || !errors.Is(err, ledger.ErrTooLarge) {
 			return fmt.Errorf("look at a study with a record that is too large: %w", err)
 		}
 		return nil
@@ -472,9 +473,11 @@ func TestCommandsOfATermThatHasEnded(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(r.ctx())
 		cancel(cause)
 		var answer error
-		j := &journal{metrics: c.metrics, writer: writer, batch: &ledger.Batch{}, curves: &ledger.Batch{}, replies: []func(error){func(err error) { answer = err }}}
-		j.batch.PutTraced(time.Now())
-		if _, err := j.commit(ctx); !errors.Is(err, cause) {
+		l := newLeader(c, &election.Term{})
+		l.group.WriteWith(writer)
+		l.group.Answer(func(err error) { answer = err })
+		l.group.Exported(time.Now())
+		if err := l.commit(ctx); !errors.Is(err, cause) {
 			t.Errorf("a commit of a term that ended with %q: %v", cause, err)
 		}
 		if !errors.Is(answer, ErrNotLeader) {

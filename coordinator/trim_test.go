@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/incoming"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/internal/test/membus"
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -17,7 +18,7 @@ import (
 
 // trimsSoon makes coordinators trim all the time.
 func (r *rig) trimsSoon() {
-	r.trim = trimRule{every: 10 * time.Millisecond, after: 50 * time.Millisecond, least: 1}
+	r.trim = incoming.TrimRule{Every: 10 * time.Millisecond, After: 50 * time.Millisecond, Least: 1}
 }
 
 // stored returns the attempts whose messages are in a stream, in order.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/studies"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -40,7 +41,7 @@ func (t *term) reconcile(ctx context.Context, r *Resource) error {
 		}
 	case Update:
 		err := t.c.Update(ctx, r.ID(), d.Study, 0)
-		if errors.Is(err, coordinator.ErrIncompatible) || errors.Is(err, coordinator.ErrBroken) {
+		if errors.Is(err, coordinator.ErrIncompatible) || errors.Is(err, studies.ErrBroken) {
 			d.Verdict = Verdict{Reason: ReasonIncompatible, Message: err.Error()}
 		} else if tooLarge(err) {
 			d = show(ReasonInvalid, withOld(known, reasons(err)))

@@ -1,25 +1,13 @@
-package coordinator
+package spans
 
 import (
-	"context"
 	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Exports tells which spans have left the process. It is safe for concurrent use.
-type Exports interface {
-	// Watch calls f, which returns soon, with the ids of spans that were exported, until
-	// stop is called.
-	Watch(f func(ids []trace.SpanID)) (stop func())
-	// Flush exports the spans that have ended so far.
-	Flush(ctx context.Context) error
-}
-
 const (
-	// exportTime bounds the export at the end of a term, which delays the next leader.
-	exportTime = 500 * time.Millisecond
 	// exportGivenUp is how long spans count as not exported. The exporter drops spans when
 	// it has too many, without telling.
 	exportGivenUp = 10 * time.Second
@@ -47,8 +35,8 @@ func (e *exported) add(root trace.SpanID, folded time.Time) {
 	}
 }
 
-// done notes exported spans. It returns whether a trial's is among them.
-func (e *exported) done(ids []trace.SpanID) (found bool) {
+// Done notes exported spans. It returns whether a trial's is among them.
+func (e *exported) Done(ids []trace.SpanID) (found bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, id := range ids {
@@ -60,9 +48,9 @@ func (e *exported) done(ids []trace.SpanID) (found bool) {
 	return found
 }
 
-// through returns a time for which the spans of all trials that were folded until then
+// Through returns a time for which the spans of all trials that were folded until then
 // have been exported; zero if there is none.
-func (e *exported) through() time.Time {
+func (e *exported) Through() time.Time {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	until := e.last
@@ -76,15 +64,9 @@ func (e *exported) through() time.Time {
 	return until
 }
 
-// idle reports whether no spans wait.
-func (e *exported) idle() bool {
+// Idle reports whether no spans wait.
+func (e *exported) Idle() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return len(e.waiting) == 0
 }
-
-// noExports is for processes that export no spans.
-type noExports struct{}
-
-func (noExports) Watch(func([]trace.SpanID)) (stop func()) { return func() {} }
-func (noExports) Flush(context.Context) error              { return nil }

@@ -10,6 +10,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/disk"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/internal/base/embedded"
 	"github.com/fantasia-hpo/fantasia/internal/test/membus"
@@ -44,11 +45,11 @@ func TestNearlyFullEtcdBeginsNothingNew(t *testing.T) {
 	t.Cleanup(release)
 	r.trial(works.ID, 1, func(tr *trialRecord) bool { return tr.State == study.TrialRunning })
 	r.fill(c)
-	if _, err := c.Create(r.ctx(), newStudy("new", 1, 1)); !errors.Is(err, ErrNoRoom) || !errors.Is(err, study.ErrBusy) || !strings.Contains(err.Error(), "may have 67108864") {
-		t.Errorf("a new study: %v, want ErrNoRoom with the quota", err)
+	if _, err := c.Create(r.ctx(), newStudy("new", 1, 1)); !errors.Is(err, disk.ErrNearlyFull) || !errors.Is(err, study.ErrBusy) || !strings.Contains(err.Error(), "may have 67108864") {
+		t.Errorf("a new study: %v, want disk.ErrNearlyFull with the quota", err)
 	}
-	if _, err := c.Suggest(r.ctx(), asks.ID, "b", 1, patience); !errors.Is(err, ErrNoRoom) {
-		t.Errorf("a new trial: %v, want ErrNoRoom", err)
+	if _, err := c.Suggest(r.ctx(), asks.ID, "b", 1, patience); !errors.Is(err, disk.ErrNearlyFull) {
+		t.Errorf("a new trial: %v, want disk.ErrNearlyFull", err)
 	}
 	if _, err := c.Tell(r.ctx(), asks.ID, complete("a", 1, 7)); err != nil {
 		t.Errorf("a result: %v", err)
@@ -73,7 +74,7 @@ func TestNearlyFullEtcdBeginsNothingNew(t *testing.T) {
 func (r *rig) fill(c *replica) {
 	r.t.Helper()
 	var space ledger.Space
-	for i := 1; !isLacking(&space); i++ {
+	for i := 1; !disk.Full(&space); i++ {
 		if _, err := r.etcd.Put(r.ctx(), fmt.Sprintf("junk/%d", i), strings.Repeat("x", 50_000)); err != nil {
 			r.t.Fatal(err)
 		}
@@ -115,25 +116,4 @@ func (r *rig) makeRoom(c *replica) {
 		r.t.Fatal(err)
 	}
 	r.eventually(c.Lacking)
-}
-
-// The room is judged by what is in use, or by the file where that cannot grow much more.
-func TestRoom(t *testing.T) {
-	const quota = 1000
-	for _, s := range []struct {
-		ledger.Space
-		lacking bool
-	}{
-		{ledger.Space{}, false}, {ledger.Space{Used: 899, Size: 960, Quota: quota}, false}, {ledger.Space{Used: 900, Size: 960, Quota: quota}, true},
-		{ledger.Space{Used: 10, Size: 970, Quota: quota}, true}, {ledger.Space{Full: true}, true}, {ledger.Space{Used: 1 << 40, Size: 1 << 40}, false},
-	} {
-		r := &room{every: time.Hour}
-		if err := r.lacking(); err != nil {
-			t.Errorf("before it is known: %v", err)
-		}
-		r.now.Store(&s.Space)
-		if err := r.lacking(); (err != nil) != s.lacking {
-			t.Errorf("%+v: %v, want an error: %t", s.Space, err, s.lacking)
-		}
-	}
 }

@@ -1,4 +1,4 @@
-package coordinator
+package incoming
 
 import (
 	"context"
@@ -7,7 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/commit"
 	"github.com/fantasia-hpo/fantasia/coordinator/inbox"
+	"github.com/fantasia-hpo/fantasia/coordinator/studies"
 	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/internal/base/failpoint"
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -26,22 +28,25 @@ const (
 	trimEnded = 100
 )
 
-// trimRule holds how often is trimmed, what stays, and the least that is worth it: see
-// trimEvery, trimAfter and trimLeast.
-type trimRule struct {
-	every, after time.Duration
-	least        uint64
+// TrimRule says what is trimmed.
+type TrimRule struct {
+	// Every is how often streams are trimmed, and After how long messages stay after the ledger has
+	// what they say.
+	Every, After time.Duration
+	// Least is how many claims must have come since a running study was trimmed.
+	Least uint64
 }
 
-func newTrimRule() trimRule {
-	return trimRule{
-		every: failpoint.Duration(failpoint.TrimEvery, trimEvery), after: failpoint.Duration(failpoint.TrimAfter, trimAfter),
-		least: trimLeast,
+// DefaultTrimRule returns the rule that coordinators use. Tests shorten it by the environment.
+func DefaultTrimRule() TrimRule {
+	return TrimRule{
+		Every: failpoint.Duration(failpoint.TrimEvery, trimEvery), After: failpoint.Duration(failpoint.TrimAfter, trimAfter),
+		Least: trimLeast,
 	}
 }
 
-// trimBus is the part of the bus that a trimmer needs.
-type trimBus interface {
+// TrimBus is the part of the bus that a Trimmer needs.
+type TrimBus interface {
 	Trim(ctx context.Context, s messaging.Stream, study string, committed messaging.Cursor, below uint64) error
 	Waiting(ctx context.Context, study string) ([]messaging.AttemptID, error)
 	Retract(ctx context.Context, ids []messaging.AttemptID) error
@@ -49,7 +54,7 @@ type trimBus interface {
 	KeepPools(ctx context.Context, pools []string) error
 }
 
-// trimmer deletes what the broker holds and nobody needs any more. It works in its own
+// Trimmer deletes what the broker holds and nobody needs any more. It works in its own
 // goroutine; a failure only delays it.
 //
 // A result is not needed once the ledger has what it says: a worker that missed the
@@ -59,13 +64,13 @@ type trimBus interface {
 // and only if the queue holds no assignment of an attempt that has ended. If there is one,
 // it is deleted instead, and the claims stay until the next time: by then nobody holds a
 // copy that was fetched before.
-type trimmer struct {
+type Trimmer struct {
 	log     *slog.Logger
-	bus     trimBus
-	studies *studies // used in the loop only
-	journal *journal // used in the loop only
+	bus     TrimBus
+	studies *studies.Studies // used in the loop only
+	group   *commit.Group    // used in the loop only
 	post    inbox.Post
-	rule    trimRule
+	rule    TrimRule
 
 	samples []sample
 	// trimmed holds, by study, the sequence below which its claims were last deleted;
@@ -74,22 +79,29 @@ type trimmer struct {
 	finished map[string]bool
 }
 
+// NewTrimmer returns the trimmer of a term.
+func NewTrimmer(log *slog.Logger, bus TrimBus, s *studies.Studies, g *commit.Group, post inbox.Post, rule TrimRule) *Trimmer {
+	return &Trimmer{
+		log: log, bus: bus, studies: s, group: g, post: post, rule: rule, trimmed: map[string]uint64{}, finished: map[string]bool{},
+	}
+}
+
 // sample is what the ledger had committed at some time.
 type sample struct {
 	at      time.Time
 	cursors map[messaging.Stream]messaging.Cursor
 }
 
-// trimOf is what a trimmer has to know of a study.
+// trimOf is what a Trimmer has to know of a study.
 type trimOf struct {
 	id    string
 	ended bool
 	open  []messaging.AttemptID // those that were claimed
 }
 
-// run trims until ctx ends.
-func (t *trimmer) run(ctx context.Context) error {
-	for range backoff.Ticks(ctx, t.rule.every) {
+// Run trims until ctx ends.
+func (t *Trimmer) Run(ctx context.Context) error {
+	for range backoff.Ticks(ctx, t.rule.Every) {
 		if err := t.trim(ctx); err != nil && ctx.Err() == nil {
 			t.log.Warn("could not delete old messages; trying again later", telemetry.LogError, err)
 		}
@@ -98,7 +110,7 @@ func (t *trimmer) run(ctx context.Context) error {
 }
 
 // trim deletes what was committed long enough ago.
-func (t *trimmer) trim(ctx context.Context) error {
+func (t *Trimmer) trim(ctx context.Context) error {
 	var list []trimOf
 	var pools []string
 	var old sample
@@ -128,12 +140,12 @@ func (t *trimmer) trim(ctx context.Context) error {
 
 // takeSample notes what is committed now, and returns the newest sample that is old enough; an
 // empty one if there is none.
-func (t *trimmer) takeSample(now time.Time) sample {
-	t.samples = append(t.samples, sample{now, maps.Clone(t.journal.committed)})
-	for len(t.samples) > 1 && now.Sub(t.samples[1].at) >= t.rule.after {
+func (t *Trimmer) takeSample(now time.Time) sample {
+	t.samples = append(t.samples, sample{now, t.group.Cursors()})
+	for len(t.samples) > 1 && now.Sub(t.samples[1].at) >= t.rule.After {
 		t.samples = t.samples[1:]
 	}
-	if now.Sub(t.samples[0].at) < t.rule.after {
+	if now.Sub(t.samples[0].at) < t.rule.After {
 		return sample{}
 	}
 	return t.samples[0]
@@ -142,23 +154,24 @@ func (t *trimmer) takeSample(now time.Time) sample {
 // look returns the studies whose claims are to be trimmed up to a time, and the pools that
 // are in use. It leaves out studies that cannot be loaded, since nobody knows which of
 // their attempts are open.
-func (t *trimmer) look(upTo time.Time) (list []trimOf, pools []string) {
+func (t *Trimmer) look(upTo time.Time) (list []trimOf, pools []string) {
 	used := map[string]bool{study.DefaultPool: true}
 	ended := 0
-	for id, r := range t.studies.runs {
-		if r.broken != nil || r.running() {
-			used[r.pool()] = true
+	for r := range t.studies.All() {
+		id := r.Spec.ID
+		if r.Broken != nil || r.Running() {
+			used[r.Pool()] = true
 			delete(t.finished, id)
 		}
 		switch {
-		case r.broken != nil || r.byClients() || upTo.IsZero():
-		case r.running():
+		case r.Broken != nil || r.ByClients() || upTo.IsZero():
+		case r.Running():
 			s := trimOf{id: id}
-			for _, a := range r.engine.Open() {
+			for _, a := range r.Engine.Open() {
 				s.open = append(s.open, a.Attempt)
 			}
 			list = append(list, s)
-		case r.status.Ended.Before(upTo) && !t.finished[id] && ended < trimEnded:
+		case r.Status.Ended.Before(upTo) && !t.finished[id] && ended < trimEnded:
 			list = append(list, trimOf{id: id, ended: true})
 			ended++
 		}
@@ -167,8 +180,8 @@ func (t *trimmer) look(upTo time.Time) (list []trimOf, pools []string) {
 }
 
 // claims deletes a study's claims that are no longer needed.
-func (t *trimmer) claims(ctx context.Context, s *trimOf, committed messaging.Cursor) error {
-	if committed.Sequence == 0 || !s.ended && committed.Sequence < t.trimmed[s.id]+t.rule.least {
+func (t *Trimmer) claims(ctx context.Context, s *trimOf, committed messaging.Cursor) error {
+	if committed.Sequence == 0 || !s.ended && committed.Sequence < t.trimmed[s.id]+t.rule.Least {
 		return nil
 	}
 	waiting, err := t.bus.Waiting(ctx, s.id)
@@ -204,17 +217,17 @@ func (t *trimmer) claims(ctx context.Context, s *trimOf, committed messaging.Cur
 
 // over returns those of a study's attempts that have ended. It returns false if the study
 // or the term is gone.
-func (t *trimmer) over(ctx context.Context, id string, attempts []messaging.AttemptID) ([]messaging.AttemptID, bool) {
+func (t *Trimmer) over(ctx context.Context, id string, attempts []messaging.AttemptID) ([]messaging.AttemptID, bool) {
 	var over []messaging.AttemptID
 	known := false
 	asked := t.post.Wait(ctx, func(time.Time) {
-		r := t.studies.runs[id]
-		if r == nil || r.broken != nil {
+		r := t.studies.Get(id)
+		if r == nil || r.Broken != nil {
 			return
 		}
 		known = true
 		for _, a := range attempts {
-			if r.engine == nil || r.engine.Over(a.Trial, a.Attempt) {
+			if r.Engine == nil || r.Engine.Over(a.Trial, a.Attempt) {
 				over = append(over, a)
 			}
 		}

@@ -1,4 +1,5 @@
-package coordinator
+// Package metrics holds the instruments of a coordinator.
+package metrics
 
 import (
 	"cmp"
@@ -16,14 +17,14 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// metrics are the coordinator's instruments. Safe for concurrent use.
-type metrics struct {
+// Metrics are the coordinator's instruments. Safe for concurrent use.
+type Metrics struct {
 	queueWait, evaluation, overhead, suggest, commit metric.Float64Histogram
 	staleness                                        metric.Int64Histogram
 	trials, takeovers, results, republished          metric.Int64Counter
 	attempts, suggestErrors, buryRefused             metric.Int64Counter
 	// gauges are the loop's last ones; they are read when the metrics are collected.
-	gauges atomic.Pointer[gauges]
+	gauges atomic.Pointer[Gauges]
 	aside  atomic.Int64 // messages that are set aside
 }
 
@@ -58,9 +59,18 @@ func (i *instruments) gauge(name, description string, read func(context.Context,
 	i.err = errors.Join(i.err, err)
 }
 
-func newMetrics(meter metric.Meter, c *Coordinator) (*metrics, error) {
+// Sources are what the gauges read when the metrics are collected.
+type Sources struct {
+	// Leading reports whether this replica leads.
+	Leading func() bool
+	// Space returns how full etcd is; nil if that is not known.
+	Space func() *ledger.Space
+}
+
+// New makes the instruments.
+func New(meter metric.Meter, from Sources) (*Metrics, error) {
 	i := &instruments{meter: meter}
-	m := &metrics{
+	m := &Metrics{
 		queueWait:  i.duration(telemetry.MetricQueueWait, "From a trial's creation to its claim."),
 		evaluation: i.duration(telemetry.MetricEvaluation, "From the start of an evaluation to its end."),
 		overhead:   i.duration(telemetry.MetricOverhead, "Time that a trial took outside its evaluation."),
@@ -80,40 +90,40 @@ func newMetrics(meter metric.Meter, c *Coordinator) (*metrics, error) {
 		metric.WithDescription("Observations that arrived between a suggestion's model and its trial."),
 		metric.WithExplicitBucketBoundaries(0, 1, 2, 4, 8, 16, 32, 64))
 	i.err = errors.Join(i.err, err)
-	m.observe(i, c)
+	m.observe(i, from)
 	return m, i.err
 }
 
 // observe registers the gauges that are read when the metrics are collected.
-func (m *metrics) observe(i *instruments, c *Coordinator) {
-	look := func() *gauges {
-		if g := m.gauges.Load(); g != nil && c.term.Load() != nil {
+func (m *Metrics) observe(i *instruments, from Sources) {
+	look := func() *Gauges {
+		if g := m.gauges.Load(); g != nil && from.Leading() {
 			return g
 		}
-		return &gauges{}
+		return &Gauges{}
 	}
 	i.gauge(telemetry.MetricLeading, "1 while this replica leads.", func(_ context.Context, o metric.Int64Observer) {
-		if c.term.Load() != nil {
+		if from.Leading() {
 			o.Observe(1)
 		} else {
 			o.Observe(0)
 		}
 	})
 	i.gauge(telemetry.MetricPending, "Trials that are queued or being evaluated.", func(_ context.Context, o metric.Int64Observer) {
-		o.Observe(look().pending)
+		o.Observe(look().Pending)
 	})
 	i.gauge(telemetry.MetricStudies, "Running studies.", func(_ context.Context, o metric.Int64Observer) {
-		o.Observe(look().studies)
+		o.Observe(look().Studies)
 	})
 	i.gauge(telemetry.MetricAside, "Messages that the dead-letter queue refused and that are set aside until it takes them.",
 		func(_ context.Context, o metric.Int64Observer) {
-			if c.term.Load() != nil {
+			if from.Leading() {
 				o.Observe(m.aside.Load())
 			}
 		})
 	space := func(name, description string, value func(*ledger.Space) int64) {
 		i.gauge(name, description, func(_ context.Context, o metric.Int64Observer) {
-			if s := c.room.now.Load(); s != nil && s.Quota > 0 {
+			if s := from.Space(); s != nil && s.Quota > 0 {
 				o.Observe(value(s))
 			}
 		})
@@ -121,27 +131,27 @@ func (m *metrics) observe(i *instruments, c *Coordinator) {
 	space(telemetry.MetricLedgerSize, "Bytes of etcd's database.", func(s *ledger.Space) int64 { return s.Size })
 	space(telemetry.MetricLedgerUsed, "Bytes of etcd's database that are in use.", func(s *ledger.Space) int64 { return s.Used })
 	space(telemetry.MetricLedgerQuota, "Bytes that etcd's database may have.", func(s *ledger.Space) int64 { return s.Quota })
-	pools := func(name, description string, value func(slots) int64) {
+	pools := func(name, description string, value func(Slots) int64) {
 		i.gauge(name, description, func(_ context.Context, o metric.Int64Observer) {
-			for pool, s := range look().pools {
+			for pool, s := range look().Pools {
 				o.Observe(value(s), metric.WithAttributes(telemetry.AttrPool.String(pool)))
 			}
 		})
 	}
-	pools(telemetry.MetricUseful, "Slots that the running studies could use, by pool.", func(s slots) int64 { return s.useful })
-	pools(telemetry.MetricSlots, "Slots by pool.", func(s slots) int64 { return s.all })
-	pools(telemetry.MetricFreeSlots, "Free slots by pool.", func(s slots) int64 { return s.free })
-	pools(telemetry.MetricWorkers, "Workers by pool.", func(s slots) int64 { return s.workers })
+	pools(telemetry.MetricUseful, "Slots that the running studies could use, by pool.", func(s Slots) int64 { return s.Useful })
+	pools(telemetry.MetricSlots, "Slots by pool.", func(s Slots) int64 { return s.All })
+	pools(telemetry.MetricFreeSlots, "Free slots by pool.", func(s Slots) int64 { return s.Free })
+	pools(telemetry.MetricWorkers, "Workers by pool.", func(s Slots) int64 { return s.Workers })
 	_, err := i.meter.Float64ObservableCounter(telemetry.MetricIdle, metric.WithUnit("s"),
 		metric.WithDescription("Time that slots spent free, by pool, summed over the slots."),
 		metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
-			for pool, s := range look().pools {
-				o.Observe(s.idle, metric.WithAttributes(telemetry.AttrPool.String(pool)))
+			for pool, s := range look().Pools {
+				o.Observe(s.Idle, metric.WithAttributes(telemetry.AttrPool.String(pool)))
 			}
 			return nil
 		}))
 	i.err = errors.Join(i.err, err)
-	studies := func(name, description string, values func(*gauges) map[string]float64) {
+	studies := func(name, description string, values func(*Gauges) map[string]float64) {
 		_, err := i.meter.Float64ObservableGauge(name, metric.WithDescription(description),
 			metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
 				for study, value := range values(look()) {
@@ -151,13 +161,44 @@ func (m *metrics) observe(i *instruments, c *Coordinator) {
 			}))
 		i.err = errors.Join(i.err, err)
 	}
-	studies(telemetry.MetricBest, "The best value of a running study so far.", func(g *gauges) map[string]float64 { return g.best })
+	studies(telemetry.MetricBest, "The best value of a running study so far.", func(g *Gauges) map[string]float64 { return g.Best })
 	studies(telemetry.MetricRecommended, "The posterior mean at the recommended point of a running study.",
-		func(g *gauges) map[string]float64 { return g.recommended })
+		func(g *Gauges) map[string]float64 { return g.Recommended })
 }
 
-// released counts results by their disposition, and republished assignments.
-func (m *metrics) released(ctx context.Context, e *publish.Messages) {
+// Show makes gauges the ones that are read from now on.
+func (m *Metrics) Show(g *Gauges) { m.gauges.Store(g) }
+
+// Aside returns how many messages are set aside: see package deadletter.
+func (m *Metrics) Aside() int64 { return m.aside.Load() }
+
+// SetAside says how many messages are set aside.
+func (m *Metrics) SetAside(n int) { m.aside.Store(int64(n)) }
+
+// Refused counts a message that the dead-letter queue has refused.
+func (m *Metrics) Refused(ctx context.Context) { m.buryRefused.Add(ctx, 1) }
+
+// TookOver counts a term that has begun.
+func (m *Metrics) TookOver(ctx context.Context) { m.takeovers.Add(ctx, 1) }
+
+// Committed records how long a commit to etcd took, failed or not.
+func (m *Metrics) Committed(ctx context.Context, took time.Duration) {
+	m.commit.Record(ctx, took.Seconds())
+}
+
+// Suggested records a request to an optimiser, and whether it failed.
+func (m *Metrics) Suggested(ctx context.Context, algorithm string, took time.Duration, failed bool) {
+	attrs := metric.WithAttributeSet(attribute.NewSet(telemetry.AttrAlgorithm.String(algorithm)))
+	m.suggest.Record(ctx, took.Seconds(), attrs)
+	n := int64(0) // added even when it is 0, so that the counter exists before the first failure
+	if failed {
+		n = 1
+	}
+	m.suggestErrors.Add(ctx, n, attrs)
+}
+
+// Released counts results by their disposition, and republished assignments.
+func (m *Metrics) Released(ctx context.Context, e *publish.Messages) {
 	for i := range e.Controls {
 		if c := &e.Controls[i]; c.Kind == messaging.ControlReceipt {
 			m.results.Add(ctx, 1, metric.WithAttributes(telemetry.AttrDisposition.String(string(c.Disposition))))
@@ -166,10 +207,10 @@ func (m *metrics) released(ctx context.Context, e *publish.Messages) {
 	m.republished.Add(ctx, e.Republished)
 }
 
-// ended records the metrics of an ended trial.
-func (m *metrics) ended(ctx context.Context, r *run, t *record.Trial, folded time.Time) {
+// Ended records the metrics of an ended trial.
+func (m *Metrics) Ended(ctx context.Context, study string, t *record.Trial, folded time.Time) {
 	attrs := metric.WithAttributeSet(attribute.NewSet(
-		telemetry.AttrStudyName.String(r.name()), telemetry.AttrTrialState.String(string(t.State))))
+		telemetry.AttrStudyName.String(study), telemetry.AttrTrialState.String(string(t.State))))
 	m.trials.Add(ctx, 1, attrs, metric.WithAttributes(telemetry.AttrSource.String(string(t.Source))))
 	m.staleness.Record(ctx, int64(t.Staleness), attrs)
 	for i := range t.Attempts {
@@ -177,7 +218,7 @@ func (m *metrics) ended(ctx context.Context, r *run, t *record.Trial, folded tim
 		if a.Failure != nil {
 			reason = a.Failure.Reason
 		}
-		m.attempts.Add(ctx, 1, metric.WithAttributes(telemetry.AttrStudyName.String(r.name()),
+		m.attempts.Add(ctx, 1, metric.WithAttributes(telemetry.AttrStudyName.String(study),
 			telemetry.AttrAttemptState.String(string(a.State)), telemetry.AttrReason.String(reason)))
 	}
 	times := t.Times

@@ -1,4 +1,4 @@
-package coordinator
+package disk
 
 import (
 	"context"
@@ -20,9 +20,9 @@ const (
 	historyAgain = 24 * time.Hour
 )
 
-// history warns of an etcd whose history nobody compacts: it grows until etcd is full and
+// History warns of an etcd whose history nobody compacts: it grows until etcd is full and
 // refuses every write.
-type history struct {
+type History struct {
 	log *slog.Logger
 	// read returns the oldest revision that etcd has, and the latest one.
 	read func(ctx context.Context) (oldest, latest int64, err error)
@@ -31,8 +31,13 @@ type history struct {
 	since, warned time.Time // of oldest, and of the last warning
 }
 
-// run looks at the history until ctx ends.
-func (h *history) run(ctx context.Context) error {
+// NewHistory returns a History that asks read.
+func NewHistory(log *slog.Logger, read func(ctx context.Context) (oldest, latest int64, err error)) *History {
+	return &History{log: log, read: read}
+}
+
+// Run looks at the history until ctx ends.
+func (h *History) Run(ctx context.Context) error {
 	for range backoff.Every(ctx, historyEvery) {
 		reading, stop := context.WithTimeout(ctx, callTimeout)
 		oldest, latest, err := h.read(reading)
@@ -47,7 +52,7 @@ func (h *history) run(ctx context.Context) error {
 }
 
 // look notes what etcd has, and warns.
-func (h *history) look(now time.Time, oldest, latest int64) {
+func (h *History) look(now time.Time, oldest, latest int64) {
 	if oldest != h.oldest || h.since.IsZero() {
 		h.oldest, h.since = oldest, now
 	}

@@ -1,4 +1,9 @@
-package coordinator
+// Package incoming reads what workers publish, passes it to the engines of their studies, and deletes
+// from the broker what nobody needs any more.
+//
+// A message moves its stream's cursor, and the cursor is committed together with what the message
+// has changed: a message is applied once, however often the leader dies.
+package incoming
 
 import (
 	"context"
@@ -7,11 +12,14 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/commit"
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
+	"github.com/fantasia-hpo/fantasia/coordinator/deadletter"
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/inbox"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/coordinator/studies"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
@@ -23,30 +31,43 @@ const noSuchStudy = "the study does not exist"
 // the stream still has one.
 const drainWait = 2 * time.Second
 
-// streamBus is the part of the bus that an intake needs.
-type streamBus interface {
+// callTimeout bounds one call to the broker or the ledger.
+const callTimeout = 10 * time.Second
+
+// Bus is the part of the bus that Streams needs.
+type Bus interface {
 	Read(ctx context.Context, s messaging.Stream, from messaging.Cursor) (messaging.Reader, error)
 	Last(ctx context.Context, s messaging.Stream) (uint64, error)
 }
 
-// intake reads what workers publish and passes it to their studies' engines. The
-// loop owns it, except for follow.
-type intake struct {
+// Ledger is what Streams reads of single trials.
+type Ledger interface {
+	Trial(ctx context.Context, study string, number int) (record.Trial, error)
+	Curve(ctx context.Context, study string, trial int) (*curve.Curve, error)
+}
+
+// Streams reads claims, results and measurements and passes them to their studies' engines. The
+// loop owns it, except for what Followers returns.
+type Streams struct {
 	log     *slog.Logger
-	bus     streamBus
-	studies *studies
-	journal *journal
-	trial   func(ctx context.Context, study string, number int) (record.Trial, error) // reads the ledger
-	curve   func(ctx context.Context, study string, trial int) (*curve.Curve, error)  // reads the ledger
+	bus     Bus
+	ledger  Ledger
+	studies *studies.Studies
+	group   *commit.Group
 	readers []messaging.Reader
 }
 
-// drain applies a stream's messages from its cursor to the last one that it holds
+// NewStreams returns the streams of a term; Drain and Open open them.
+func NewStreams(log *slog.Logger, bus Bus, l Ledger, s *studies.Studies, g *commit.Group) *Streams {
+	return &Streams{log: log, bus: bus, ledger: l, studies: s, group: g}
+}
+
+// Drain applies a stream's messages from its cursor to the last one that it holds
 // now. The reader continues from there. Sequence numbers are only comparable within
-// one stream, so drain uses the reader's own cursor: if the stream was recreated,
+// one stream, so Drain uses the reader's own cursor: if the stream was recreated,
 // that is before its first message.
-func (i *intake) drain(ctx context.Context, s messaging.Stream, from messaging.Cursor, commit func(context.Context) error) error {
-	r, err := i.open(ctx, s, from)
+func (i *Streams) Drain(ctx context.Context, s messaging.Stream, from messaging.Cursor, commit func(context.Context) error) error {
+	r, err := i.Open(ctx, s, from)
 	if err != nil {
 		return err
 	}
@@ -64,7 +85,7 @@ func (i *intake) drain(ctx context.Context, s messaging.Stream, from messaging.C
 			if err := i.entry(ctx, &entry, heard); err != nil {
 				return err
 			}
-			if i.journal.full() {
+			if i.group.Full() {
 				if err := commit(ctx); err != nil {
 					return err
 				}
@@ -80,8 +101,8 @@ func (i *intake) drain(ctx context.Context, s messaging.Stream, from messaging.C
 	return commit(ctx)
 }
 
-// open makes a reader that continues from a stream's cursor.
-func (i *intake) open(ctx context.Context, s messaging.Stream, from messaging.Cursor) (messaging.Reader, error) {
+// Open makes a reader that continues from a stream's cursor.
+func (i *Streams) Open(ctx context.Context, s messaging.Stream, from messaging.Cursor) (messaging.Reader, error) {
 	r, err := i.bus.Read(ctx, s, from)
 	if err != nil {
 		return nil, fmt.Errorf("read stream %s: %w", s, err)
@@ -90,7 +111,7 @@ func (i *intake) open(ctx context.Context, s messaging.Stream, from messaging.Cu
 	return r, nil
 }
 
-func (i *intake) last(ctx context.Context, s messaging.Stream) (uint64, error) {
+func (i *Streams) last(ctx context.Context, s messaging.Stream) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	last, err := i.bus.Last(ctx, s)
@@ -100,21 +121,27 @@ func (i *intake) last(ctx context.Context, s messaging.Stream) (uint64, error) {
 	return last, nil
 }
 
-// follow posts a stream's entries to the loop, in order, until ctx ends.
-func (i *intake) follow(ctx context.Context, r messaging.Reader, post inbox.Post) error {
-	for {
-		entry, err := r.Next(ctx)
-		if err != nil {
-			return fmt.Errorf("wait for the next entry: %w", err)
-		}
-		if !post(ctx, func(ctx context.Context, now time.Time) error { return i.entry(ctx, &entry, now) }) {
-			return nil
-		}
+// Followers returns a function for each open stream. It posts the stream's entries to the loop, in
+// order, until ctx ends.
+func (i *Streams) Followers(post inbox.Post) (followers []func(context.Context) error) {
+	for _, r := range i.readers {
+		followers = append(followers, func(ctx context.Context) error {
+			for {
+				entry, err := r.Next(ctx)
+				if err != nil {
+					return fmt.Errorf("wait for the next entry: %w", err)
+				}
+				if !post(ctx, func(ctx context.Context, now time.Time) error { return i.entry(ctx, &entry, now) }) {
+					return nil
+				}
+			}
+		})
 	}
+	return followers
 }
 
-// close closes the readers. Their followers MUST have ended BEFORE.
-func (i *intake) close() {
+// Close closes the readers. Their followers MUST have ended BEFORE.
+func (i *Streams) Close() {
 	for _, r := range i.readers {
 		if err := r.Close(); err != nil {
 			i.log.Debug("could not close a reader", telemetry.LogError, err)
@@ -123,7 +150,7 @@ func (i *intake) close() {
 }
 
 // entry applies one entry and moves its stream's cursor with it.
-func (i *intake) entry(ctx context.Context, e *messaging.Entry, now time.Time) error {
+func (i *Streams) entry(ctx context.Context, e *messaging.Entry, now time.Time) error {
 	var err error
 	switch {
 	case e.Err != nil:
@@ -138,79 +165,79 @@ func (i *intake) entry(ctx context.Context, e *messaging.Entry, now time.Time) e
 	if err != nil {
 		return err
 	}
-	i.journal.moveCursor(e.Stream, e.Cursor)
+	i.group.MoveCursor(e.Stream, e.Cursor)
 	return nil
 }
 
 // poison buries a message that cannot be decoded. If it could bury a result, it
 // sends a receipt, so that the worker stops sending it. It tells the engine about a claim,
 // which may block an attempt.
-func (i *intake) poison(ctx context.Context, e *messaging.Entry, now time.Time) error {
+func (i *Streams) poison(ctx context.Context, e *messaging.Entry, now time.Time) error {
 	i.log.Warn("could not decode a message", "subject", e.Subject, telemetry.LogError, e.Err)
-	study, r := "", i.studies.runs[e.ID.Study]
+	study, r := "", i.studies.Get(e.ID.Study)
 	if r != nil {
 		study = e.ID.Study
 	}
-	kept := i.journal.deadLetters.bury(ctx, i.journal.batch, deadLetter{study, e.Subject, e.Err.Error(), e.Raw})
+	kept := i.group.BuryNow(ctx, deadletter.Letter{Study: study, Subject: e.Subject, Reason: e.Err.Error(), Raw: e.Raw})
 	switch e.Stream {
 	case messaging.StreamResult:
 		if e.Worker != "" && kept {
-			i.journal.held.Receipt(e.Worker, e.ID, messaging.Poison)
+			i.group.Messages().Receipt(e.Worker, e.ID, messaging.Poison)
 		}
 	case messaging.StreamClaim:
-		if r == nil || !inPlace(r, e.Subject) || r.indifferent(e.ID) {
+		if r == nil || !inPlace(r, e.Subject) || r.Indifferent(e.ID) {
 			return nil
 		}
 		if ready, err := i.ready(ctx, r, now); !ready {
 			return err
 		}
-		i.studies.step(r, engine.Spoiled{At: now, Attempt: e.ID})
+		i.studies.Step(r, engine.Spoiled{At: now, Attempt: e.ID})
 	}
 	return nil
 }
 
 // inPlace reports whether a message's subject is one for claims of the study. A
 // message in another pool does not block them.
-func inPlace(r *run, subject string) bool {
+func inPlace(r *studies.Study, subject string) bool {
 	s, err := messaging.ParseSubject(subject)
-	return err == nil && s.Pool == r.pool()
+	return err == nil && s.Pool == r.Pool()
 }
 
-func (i *intake) claim(ctx context.Context, c *messaging.Claim, now time.Time) error {
-	r := i.studies.runs[c.Study]
+func (i *Streams) claim(ctx context.Context, c *messaging.Claim, now time.Time) error {
+	r := i.studies.Get(c.Study)
 	switch {
 	case r == nil:
-		i.journal.held.Cancel(c.Worker, c.AttemptID, noSuchStudy)
+		i.group.Messages().Cancel(c.Worker, c.AttemptID, noSuchStudy)
 		return nil
-	case c.Pool != r.pool():
-		i.journal.held.Cancel(c.Worker, c.AttemptID, "the study is of another pool")
+	case c.Pool != r.Pool():
+		i.group.Messages().Cancel(c.Worker, c.AttemptID, "the study is of another pool")
 		return nil
-	case r.indifferent(c.AttemptID):
-		i.journal.held.Cancel(c.Worker, c.AttemptID, r.ending())
+	case r.Indifferent(c.AttemptID):
+		i.group.Messages().Cancel(c.Worker, c.AttemptID, r.Ending())
 		return nil
 	}
 	if ready, err := i.ready(ctx, r, now); !ready { // a broken study answers nothing
 		return err
 	}
-	i.studies.step(r, engine.Claimed{At: now, Claim: c})
+	i.studies.Step(r, engine.Claimed{At: now, Claim: c})
 	return nil
 }
 
-func (i *intake) result(ctx context.Context, e *messaging.Entry, now time.Time) error {
+func (i *Streams) result(ctx context.Context, e *messaging.Entry, now time.Time) error {
 	res := e.Result
-	r := i.studies.runs[res.Study]
+	r := i.studies.Get(res.Study)
 	if r == nil {
 		i.settle(e, "", messaging.Unknown, noSuchStudy)
 		return nil
 	}
-	if r.atRest() { // do not load a large study only to refuse a result
+	if r.AtRest() { // do not load a large study only to refuse a result
 		switch repeated, err := i.repeated(ctx, r, res); {
 		case err != nil:
 			return err
 		case repeated:
-			i.journal.held.Receipt(res.Worker, res.AttemptID, messaging.Duplicate)
+			i.group.Messages().Receipt(res.Worker, res.AttemptID, messaging.Duplicate)
 		default:
-			i.settle(e, r.spec.ID, messaging.Late, r.ending())
+			i.settle(e, r.Spec.ID, messaging.Late, r.Ending())
 		}
 		return nil
 	}
@@ -220,8 +247,8 @@ func (i *intake) result(ctx context.Context, e *messaging.Entry, now time.Time) 
 		// cursor may move past this message.
 		return err
 	}
-	for _, a := range i.studies.step(r, engine.Finished{At: now, Result: res}).DeadLetters {
-		i.journal.keep(e, r.spec.ID, a.Reason)
+	for _, a := range i.studies.Step(r, engine.Finished{At: now, Result: res}).DeadLetters {
+		i.group.Bury(e, r.Spec.ID, a.Reason)
 	}
 	return nil
 }
@@ -229,41 +256,41 @@ func (i *intake) result(ctx context.Context, e *messaging.Entry, now time.Time) 
 // measurement passes a report to its engine. If the engine does not have the
 // report's curve in memory, measurement reads it from the ledger first. It drops
 // reports of a study that cannot be loaded.
-func (i *intake) measurement(ctx context.Context, m *messaging.Measurement, now time.Time) error {
-	r := i.studies.runs[m.Study]
+func (i *Streams) measurement(ctx context.Context, m *messaging.Measurement, now time.Time) error {
+	r := i.studies.Get(m.Study)
 	if r == nil {
 		return nil
 	}
 	if ready, err := i.ready(ctx, r, now); !ready {
 		return err
 	}
-	if err := i.restore(ctx, r, m.AttemptID, now); err != nil {
+	if err := i.Restore(ctx, r, m.AttemptID, now); err != nil {
 		return err
 	}
-	i.studies.step(r, engine.Measured{At: now, Measurement: m})
+	i.studies.Step(r, engine.Measured{At: now, Measurement: m})
 	return nil
 }
 
-// restore reads the curve of an attempt's trial from the ledger if a report of the
+// Restore reads the curve of an attempt's trial from the ledger if a report of the
 // attempt counts and the engine has forgotten the curve.
-func (i *intake) restore(ctx context.Context, r *run, id messaging.AttemptID, now time.Time) error {
-	if !r.engine.Forgotten(id) {
+func (i *Streams) Restore(ctx context.Context, r *studies.Study, id messaging.AttemptID, now time.Time) error {
+	if !r.Engine.Forgotten(id) {
 		return nil
 	}
 	stored, err := i.recall(ctx, id)
 	if err != nil {
 		return err
 	}
-	i.studies.step(r, engine.Recalled{At: now, Trial: id.Trial, Curve: stored})
+	i.studies.Step(r, engine.Recalled{At: now, Trial: id.Trial, Curve: stored})
 	return nil
 }
 
 // recall reads a trial's curve from the ledger. It returns nil for a corrupt one,
 // which new measurements then replace.
-func (i *intake) recall(ctx context.Context, id messaging.AttemptID) (*curve.Curve, error) {
+func (i *Streams) recall(ctx context.Context, id messaging.AttemptID) (*curve.Curve, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	stored, err := i.curve(ctx, id.Study, id.Trial)
+	stored, err := i.ledger.Curve(ctx, id.Study, id.Trial)
 	if errors.Is(err, ledger.ErrCorrupt) {
 		i.log.Warn("could not read a trial's stored measurements; new ones replace them", telemetry.LogTrial, id.Trial, telemetry.LogError, err)
 		return nil, nil
@@ -273,9 +300,9 @@ func (i *intake) recall(ctx context.Context, id messaging.AttemptID) (*curve.Cur
 
 // ready loads a study's engine if necessary and reports whether it has one. A
 // broken study has none; that is not an error.
-func (i *intake) ready(ctx context.Context, r *run, now time.Time) (bool, error) {
-	switch _, err := i.studies.engineOf(ctx, r, now); {
-	case errors.Is(err, ErrBroken):
+func (i *Streams) ready(ctx context.Context, r *studies.Study, now time.Time) (bool, error) {
+	switch _, err := i.studies.EngineOf(ctx, r, now); {
+	case errors.Is(err, studies.ErrBroken):
 		return false, nil
 	case err != nil:
 		return false, err
@@ -285,18 +312,18 @@ func (i *intake) ready(ctx context.Context, r *run, now time.Time) (bool, error)
 
 // repeated reports whether the ledger already holds a result of an ended study. A
 // worker sends a result again if it did not get the receipt.
-func (i *intake) repeated(ctx context.Context, r *run, res *messaging.Result) (bool, error) {
+func (i *Streams) repeated(ctx context.Context, r *studies.Study, res *messaging.Result) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	t, err := i.trial(ctx, res.Study, res.Trial)
+	t, err := i.ledger.Trial(ctx, res.Study, res.Trial)
 	if errors.Is(err, ledger.ErrNotFound) || errors.Is(err, ledger.ErrCorrupt) {
 		return false, nil
 	}
-	return err == nil && engine.Repeated(&r.spec.Definition.Spec, &t, res), err
+	return err == nil && engine.Repeated(&r.Spec.Definition.Spec, &t, res), err
 }
 
 // settle buries a result that no study accepts, and sends its receipt.
-func (i *intake) settle(e *messaging.Entry, study string, d messaging.Disposition, reason string) {
-	i.journal.keep(e, study, reason)
-	i.journal.held.Receipt(e.Result.Worker, e.Result.AttemptID, d)
+func (i *Streams) settle(e *messaging.Entry, study string, d messaging.Disposition, reason string) {
+	i.group.Bury(e, study, reason)
+	i.group.Messages().Receipt(e.Result.Worker, e.Result.AttemptID, d)
 }

@@ -1,12 +1,10 @@
-package coordinator
+package spans
 
 import (
 	"testing"
 	"time"
 
-	"github.com/fantasia-hpo/fantasia/coordinator/election"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
-	"github.com/fantasia-hpo/fantasia/internal/test/membus"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"
@@ -18,23 +16,16 @@ import (
 // second 30, with its fold durable at 31, and returns them.
 func wayOf(t *testing.T, attempts []record.Attempt) []sdktrace.ReadOnlySpan {
 	t.Helper()
-	r := newRig(t, membus.Options{})
 	spans := tracetest.NewSpanRecorder()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(telemetry.IDGenerator()), sdktrace.WithSpanProcessor(spans))
-	o := DefaultOptions()
-	o.Etcd, o.Bus, o.NewOptimizer = r.etcd, r.broker.Leader(), newSampler
-	o.Tracer = provider.Tracer("test")
-	c, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := newLeader(c, &election.Term{Epoch: 7})
+	x := New(provider.Tracer("test"), messaging.Shard)
+	x.SetEpoch(7)
 	trial := record.Trial{
 		Number: 1, State: study.TrialCompleted, Attempts: attempts,
 		TraceID: "4bf92f3577b34da6a3ce929d0e0e4736", SpanID: "00f067aa0ba902b7",
 		Times: record.Times{Asked: second(0), Suggested: second(1), Created: second(2), Folded: second(30)},
 	}
-	l.traces.spans(t.Context(), &run{spec: record.Study{ID: "s"}}, &trial, second(31))
+	x.Trial(t.Context(), &record.Study{ID: "s"}, &trial, second(31))
 	return spans.Ended()
 }
 

@@ -1,4 +1,4 @@
-package coordinator
+package disk
 
 import (
 	"bytes"
@@ -30,7 +30,7 @@ func TestHistoryThatNobodyCompacts(t *testing.T) {
 				ctx, stop := context.WithCancel(t.Context())
 				defer stop()
 				began := time.Now()
-				h := &history{log: slog.New(slog.NewTextHandler(&out, nil)), read: func(context.Context) (int64, int64, error) {
+				h := &History{log: slog.New(slog.NewTextHandler(&out, nil)), read: func(context.Context) (int64, int64, error) {
 					hours := int64(time.Since(began) / time.Hour)
 					if c.oldest(hours) == 0 {
 						return 0, 0, errors.New("denied")
@@ -38,7 +38,7 @@ func TestHistoryThatNobodyCompacts(t *testing.T) {
 					return c.oldest(hours), hours*c.rate + 1, nil
 				}}
 				ended := make(chan error, 1)
-				go func() { ended <- h.run(ctx) }()
+				go func() { ended <- h.Run(ctx) }()
 				<-time.After(30*time.Hour - time.Minute)
 				stop()
 				if err := <-ended; !errors.Is(err, context.Canceled) {

@@ -1,4 +1,4 @@
-package coordinator
+package spans
 
 import (
 	"testing"
@@ -13,7 +13,7 @@ func TestExportedThrough(t *testing.T) {
 	t.Parallel()
 	id := func(n byte) trace.SpanID { return trace.SpanID{n} }
 	var e exported
-	if !e.through().IsZero() || !e.idle() {
+	if !e.Through().IsZero() || !e.Idle() {
 		t.Error("something was exported before there was anything")
 	}
 	for n := range byte(4) {
@@ -30,16 +30,16 @@ func TestExportedThrough(t *testing.T) {
 		{[]trace.SpanID{id(1)}, false, second(3).Add(-1)},
 		{[]trace.SpanID{id(4), id(3)}, true, second(4)},
 	} {
-		if found := e.done(c.done); found != c.found {
+		if found := e.Done(c.done); found != c.found {
 			t.Errorf("step %d: a trial was found: %v, want %v", i, found, c.found)
 		}
-		if got := e.through(); !got.Equal(c.want) {
+		if got := e.Through(); !got.Equal(c.want) {
 			t.Errorf("step %d: exported through %v, want %v", i, got, c.want)
 		}
 	}
 	e.add(id(5), second(5))
 	e.add(id(6), second(30))
-	if got := e.through(); !got.Equal(second(30).Add(-1)) {
+	if got := e.Through(); !got.Equal(second(30).Add(-1)) {
 		t.Errorf("exported through %v; want spans that wait for 25 s to be given up", got)
 	}
 }

@@ -1,4 +1,6 @@
-package coordinator
+// Package spans emits the leader's part of the traces: how a trial came from the optimiser to its
+// worker and back, and how long requests to the optimiser took.
+package spans
 
 import (
 	"cmp"
@@ -16,36 +18,30 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// traces emits the leader's spans and metrics of ended trials. Safe for concurrent
-// use.
-type traces struct {
-	tracer  trace.Tracer
-	shard   string
-	epoch   int64
-	metrics *metrics
-	// exported knows which trials' spans have left this process.
-	exported exported
+// Spans emits the leader's spans. Safe for concurrent use, once SetEpoch was called.
+type Spans struct {
+	tracer trace.Tracer
+	shard  string
+	epoch  int64
+	exported
 }
 
-// emit emits the leader's spans and metrics of an ended trial. The spans' ids and
-// times come from the ledger, so the leader that ends the trial can emit all of
-// them. A span that an earlier leader had kept open would have died with it.
-func (x *traces) emit(ctx context.Context, r *run, t record.Trial, folded time.Time) {
-	ctx = x.spans(context.WithoutCancel(ctx), r, &t, folded)
-	// A histogram's exemplar leads from a slow trial to its trace.
-	x.metrics.ended(ctx, r, &t, folded)
-}
+// New returns the spans of one term.
+func New(tracer trace.Tracer, shard string) *Spans { return &Spans{tracer: tracer, shard: shard} }
 
-// recallWithin bounds which trials recall covers: those folded within this time before
+// SetEpoch sets the term's epoch, which some spans name.
+func (x *Spans) SetEpoch(epoch int64) { x.epoch = epoch }
+
+// recallWithin bounds which trials Recall covers: those folded within this time before
 // the earlier leader's last fold. It is twice the time that spans wait for their
 // export, so a killed leader had exported the spans of all older trials.
 const recallWithin = 2 * time.Second
 
-// recall emits the spans of the trials that an earlier leader folded last, without those
+// Recall emits the spans of the trials that an earlier leader folded last, without those
 // that it is known to have exported: they were folded until sent. It may have exported
 // others in the moment before it was killed. A backend then receives spans with the same
 // ids again.
-func (x *traces) recall(ctx context.Context, r *run, trials []record.Trial, sent time.Time) {
+func (x *Spans) Recall(ctx context.Context, s *record.Study, trials []record.Trial, sent time.Time) {
 	var last time.Time
 	for i := range trials {
 		if at := trials[i].Times.Folded; at.After(last) {
@@ -54,14 +50,16 @@ func (x *traces) recall(ctx context.Context, r *run, trials []record.Trial, sent
 	}
 	for i := range trials {
 		if at := trials[i].Times.Folded; at.After(sent) && last.Sub(at) < recallWithin {
-			x.spans(ctx, r, &trials[i], at)
+			x.Trial(ctx, s, &trials[i], at)
 		}
 	}
 }
 
-// spans emits the spans of a trial and returns the context of their root. folded is
-// when the trial's result became durable.
-func (x *traces) spans(ctx context.Context, r *run, t *record.Trial, folded time.Time) context.Context {
+// Trial emits the spans of an ended trial and returns the context of their root. folded is
+// when the trial's result became durable. The spans' ids and times come from the ledger, so the
+// leader that ends the trial can emit all of them. A span that an earlier leader had kept open
+// would have died with it.
+func (x *Spans) Trial(ctx context.Context, s *record.Study, t *record.Trial, folded time.Time) context.Context {
 	traceID, errTrace := trace.TraceIDFromHex(t.TraceID)
 	spanID, errSpan := trace.SpanIDFromHex(t.SpanID)
 	if errTrace == nil && errSpan == nil {
@@ -70,18 +68,18 @@ func (x *traces) spans(ctx context.Context, r *run, t *record.Trial, folded time
 	begun := cmp.Or(t.Times.Asked, t.Times.Suggested, t.Times.Created)
 	ctx, root := x.tracer.Start(ctx, telemetry.SpanTrial, trace.WithNewRoot(), trace.WithTimestamp(begun))
 	if root.IsRecording() {
-		x.exported.add(root.SpanContext().SpanID(), cmp.Or(t.Times.Folded, folded))
-		describe(root, r, t)
-		(&way{ctx: ctx, tracer: x.tracer, shard: x.shard, run: r, trial: t, at: begun}).emit(folded, x.epoch)
+		x.add(root.SpanContext().SpanID(), cmp.Or(t.Times.Folded, folded))
+		describe(root, s, t)
+		(&way{ctx: ctx, tracer: x.tracer, shard: x.shard, study: s, trial: t, at: begun}).emit(folded, x.epoch)
 	}
 	root.End(trace.WithTimestamp(folded))
 	return ctx
 }
 
 // describe sets the attributes and the status of a trial's root span.
-func describe(root trace.Span, r *run, t *record.Trial) {
+func describe(root trace.Span, s *record.Study, t *record.Trial) {
 	root.SetAttributes(
-		telemetry.AttrStudyID.String(r.spec.ID), telemetry.AttrStudyName.String(r.name()), telemetry.AttrPool.String(r.pool()),
+		telemetry.AttrStudyID.String(s.ID), telemetry.AttrStudyName.String(s.Definition.Metadata.Name), telemetry.AttrPool.String(s.Definition.Spec.Pool),
 		telemetry.AttrTrial.Int(t.Number), telemetry.AttrTrialState.String(string(t.State)),
 		telemetry.AttrSource.String(string(t.Source)), telemetry.AttrStaleness.Int(t.Staleness),
 		telemetry.AttrPending.Int(t.Reasons.Pending), telemetry.AttrAttempt.Int(len(t.Attempts)))
@@ -114,7 +112,7 @@ type way struct {
 	ctx    context.Context // of the root span
 	tracer trace.Tracer
 	shard  string
-	run    *run
+	study  *record.Study
 	trial  *record.Trial
 	at     time.Time // where the last span ended
 }
@@ -143,7 +141,7 @@ func (w *way) emit(folded time.Time, epoch int64) {
 func (w *way) suggest() {
 	t := w.trial
 	attrs := []attribute.KeyValue{
-		telemetry.AttrAlgorithm.String(w.run.spec.Definition.Spec.Algorithm.Name), telemetry.AttrSource.String(string(t.Source)),
+		telemetry.AttrAlgorithm.String(w.study.Definition.Spec.Algorithm.Name), telemetry.AttrSource.String(string(t.Source)),
 		telemetry.AttrRequest.Int(t.Request), telemetry.AttrPending.Int(t.Reasons.Pending),
 	}
 	if t.Reasons.Mean != nil {
@@ -159,7 +157,7 @@ func (w *way) suggest() {
 		attrs = append(attrs, attribute.Float64(telemetry.AttrAcquisition+name, value))
 	}
 	w.span(telemetry.SpanSuggest, 0, t.Times.Suggested, trace.WithAttributes(attrs...),
-		trace.WithLinks(trace.Link{SpanContext: telemetry.RefitSpan(w.run.spec.ID, t.Request, t.Times.Asked)}))
+		trace.WithLinks(trace.Link{SpanContext: telemetry.RefitSpan(w.study.ID, t.Request, t.Times.Asked)}))
 	if t.Times.Created.After(w.at) {
 		w.span(telemetry.SpanReady, 0, t.Times.Created)
 	}
@@ -177,14 +175,14 @@ func (w *way) attempt(a *record.Attempt) {
 	}
 	if !published.IsZero() {
 		w.span(telemetry.SpanCommit, a.Number, a.Committed, trace.WithAttributes(number))
-		id := messaging.AttemptID{Study: w.run.spec.ID, Trial: w.trial.Number, Attempt: a.Number}
-		subject := messaging.Subject{Kind: messaging.KindAssign, Shard: w.shard, Pool: w.run.pool(), ID: id}
+		id := messaging.AttemptID{Study: w.study.ID, Trial: w.trial.Number, Attempt: a.Number}
+		subject := messaging.Subject{Kind: messaging.KindAssign, Shard: w.shard, Pool: w.study.Definition.Spec.Pool, ID: id}
 		w.span(telemetry.SpanPublish, a.Number, published, trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(number,
 			semconv.MessagingSystemKey.String(telemetry.MessagingSystem), semconv.MessagingDestinationName(subject.String()),
 			semconv.MessagingOperationTypeSend, semconv.MessagingOperationName(telemetry.SpanPublish)))
 	}
 	w.span(telemetry.SpanQueue, a.Number, cmp.Or(claimed, a.Ended), trace.WithAttributes(number,
-		telemetry.AttrPool.String(w.run.pool()), telemetry.AttrWorker.String(a.Worker)))
+		telemetry.AttrPool.String(w.study.Definition.Spec.Pool), telemetry.AttrWorker.String(a.Worker)))
 	if a.State == study.AttemptLost {
 		_, span := w.start(telemetry.SpanLost, a.Number, trace.WithAttributes(number, telemetry.AttrWorker.String(a.Worker),
 			semconv.ErrorTypeKey.String(string(study.AttemptLost))))

@@ -1,10 +1,11 @@
-package coordinator
+package spans
 
 import (
 	"context"
 	"errors"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	"go.opentelemetry.io/otel/codes"
@@ -16,24 +17,23 @@ import (
 // It is OpenTelemetry's default limit.
 const maxLinks = 128
 
-// refit starts the span of a request to the optimiser, with links to the trials whose
-// observations are new since the last request. Only the loop calls it.
-func (x *traces) refit(ctx context.Context, r *run, ask *engine.Ask) (context.Context, trace.Span) {
-	own := telemetry.RefitSpan(r.spec.ID, ask.Request, ask.At)
+// Refit starts the span of a request to a study's optimiser, with links to the trials whose
+// observations are new since the last request: those that ended after a position of the ledger.
+// trial looks a trial up.
+func (x *Spans) Refit(ctx context.Context, s *record.Study, ask *engine.Ask, after int64, trial func(int) (record.Trial, bool)) (context.Context, trace.Span) {
+	own := telemetry.RefitSpan(s.ID, ask.Request, ask.At)
 	ctx = telemetry.WithSpan(ctx, own.TraceID(), own.SpanID())
 	ctx, span := x.tracer.Start(ctx, telemetry.SpanRefit, trace.WithNewRoot(), trace.WithTimestamp(ask.At))
-	known := r.fitted
-	r.fitted = ask.From
 	if !span.IsRecording() {
 		return ctx, span
 	}
 	folded := 0
 	for i := len(ask.Problem.Observations) - 1; i >= 0; i-- {
-		t, ok := r.engine.Trial(ask.Problem.Observations[i].Trial)
+		t, ok := trial(ask.Problem.Observations[i].Trial)
 		if !ok {
 			continue // told by a user, not asked for
 		}
-		if t.Ended <= known {
+		if t.Ended <= after {
 			break
 		}
 		folded++
@@ -41,8 +41,8 @@ func (x *traces) refit(ctx context.Context, r *run, ask *engine.Ask) (context.Co
 			link(span, t.TraceID, t.SpanID)
 		}
 	}
-	span.SetAttributes(telemetry.AttrStudyID.String(r.spec.ID), telemetry.AttrStudyName.String(r.name()),
-		telemetry.AttrAlgorithm.String(r.spec.Definition.Spec.Algorithm.Name), telemetry.AttrRequest.Int(ask.Request),
+	span.SetAttributes(telemetry.AttrStudyID.String(s.ID), telemetry.AttrStudyName.String(s.Definition.Metadata.Name),
+		telemetry.AttrAlgorithm.String(s.Definition.Spec.Algorithm.Name), telemetry.AttrRequest.Int(ask.Request),
 		telemetry.AttrSuggestions.Int(ask.N), telemetry.AttrPending.Int(len(ask.Problem.Pending)),
 		telemetry.AttrObservations.Int(ask.Observed()), telemetry.AttrFolded.Int(folded),
 		telemetry.AttrEpoch.Int64(x.epoch))
@@ -60,22 +60,11 @@ func link(span trace.Span, traceID, spanID string) {
 	}
 }
 
-// refitted ends a refit's span.
-func refitted(span trace.Span, err error) {
+// Refitted ends a refit's span.
+func Refitted(span trace.Span, err error) {
 	if err != nil && !errors.Is(err, optimizer.ErrExhausted) && !errors.Is(err, context.Canceled) {
 		span.SetAttributes(semconv.ErrorTypeOther)
 		span.SetStatus(codes.Error, err.Error())
 	}
 	span.End()
-}
-
-// fittedBefore returns the ledger position of the observations behind the last answer
-// of the optimiser that a loaded study has used.
-func fittedBefore(e *engine.Engine) int64 {
-	for n := e.Status().Trials; n > 0; n-- {
-		if t, ok := e.Trial(n); ok && t.Source != optimizer.SourceFallback {
-			return t.From
-		}
-	}
-	return 0
 }
