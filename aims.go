@@ -217,7 +217,7 @@ func (a *aims) checkRest(s *Space, o *Options, add complain) {
 	if slices.ContainsFunc(s.params, func(p study.Parameter) bool { return p.Type == study.Fidelity }) {
 		add("the space has a Fidelity, whose trials are promoted by one objective alone; want a study without limits and other objectives")
 	}
-	entry, err := lean.Entries().Find(cmp.Or(o.Algorithm.Name, lean.Default))
+	entry, err := o.algorithms().Find(cmp.Or(o.Algorithm.Name, lean.Default))
 	if err != nil {
 		return // Options.check says it
 	}
@@ -230,7 +230,7 @@ func (a *aims) checkRest(s *Space, o *Options, add complain) {
 		{len(a.limits) > 0 && !entry.Limits, "limits", func(e lean.Entry) bool { return e.Limits }},
 	} {
 		if lacks.it {
-			all := slices.DeleteFunc(lean.Entries(), func(e lean.Entry) bool { return !lacks.has(e) })
+			all := slices.DeleteFunc(o.algorithms(), func(e lean.Entry) bool { return !lacks.has(e) })
 			add("Options.Algorithm is %q, which takes no %s; want one of %s", entry.Name, lacks.what, strings.Join(all.Names(), ", "))
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/fantasia-hpo/fantasia"
+	"github.com/fantasia-hpo/fantasia/optimizer/papers"
 )
 
 // Find the minimum of a function of two parameters.
@@ -372,6 +373,31 @@ func ExampleStudy_Recommended() {
 	recommended, err := study.Recommended(context.Background())
 	fmt.Println(math.Abs(x.Of(recommended.Trial)) < 0.5, err)
 	// Output: true <nil>
+}
+
+// The optimisers that repeat a paper are in a package of their own.
+func ExampleOptions_algorithms() {
+	space := fantasia.NewSpace()
+	x := space.Float("x", -1, 2)
+	study, err := fantasia.Minimize(space, fantasia.Options{
+		Trials: 12, Algorithm: fantasia.Algorithm{Name: "uhe"}, Algorithms: papers.Algorithms(),
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer study.Close()
+	err = study.Run(context.Background(), func(_ context.Context, t *fantasia.Trial) (float64, error) {
+		return x.Of(t) * x.Of(t), nil
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	best, err := study.Best()
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("found a value below 0.1:", best.Value < 0.1)
+	// Output: found a value below 0.1: true
 }
 
 // Progress tells about each trial that has ended.

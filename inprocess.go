@@ -19,7 +19,6 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/sobol"
-	"github.com/fantasia-hpo/fantasia/optimizer/registry/lean"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space"
 )
@@ -54,7 +53,7 @@ var _ leader = (*inProcess)(nil)
 
 // openInProcess opens a study of this process.
 func openInProcess(s *Space, o *Options, a *aims, definition *study.Study, compiled *space.Space) (*inProcess, error) {
-	algorithm, err := lean.Entries().New(o.Algorithm.Name, o.Algorithm.Settings)
+	algorithm, err := o.optimizer()
 	if err != nil {
 		return nil, err // check has found none
 	}

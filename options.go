@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/pruner"
+	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry/lean"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space"
@@ -59,6 +60,9 @@ type Options struct {
 	Seed uint64
 	// Algorithm chooses the optimiser. Default "hebo".
 	Algorithm Algorithm
+	// Algorithms are optimisers beside those that every program has: papers.Algorithms() of package
+	// github.com/fantasia-hpo/fantasia/optimizer/papers returns some. Default: none. A Server has all of them.
+	Algorithms lean.List
 	// EarlyStopping stops trials early that report worse values than others. Default: none.
 	EarlyStopping EarlyStopping
 	// Initial are points to evaluate first. Values that are missing in one are sampled.
@@ -142,7 +146,7 @@ func (o *Options) check(s *Space, a *aims) error {
 	}
 	require(o.Patience == 0, "Patience", o.Patience, "none without Options.Server")
 	errs = append(errs, a.check(s, o))
-	if _, err := lean.Entries().New(o.Algorithm.Name, o.Algorithm.Settings); err != nil {
+	if _, err := o.optimizer(); err != nil {
 		errs = append(errs, fmt.Errorf("%w: Options.Algorithm: %w", ErrInvalid, err))
 	}
 	if e := o.earlyStopping(a); e != nil {
@@ -151,6 +155,18 @@ func (o *Options) check(s *Space, a *aims) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// algorithms returns the optimisers that the program has.
+func (o *Options) algorithms() lean.List { return append(lean.Entries(), o.Algorithms...) }
+
+// optimizer returns the optimiser that Algorithm chooses.
+func (o *Options) optimizer() (optimizer.Optimizer, error) {
+	made, err := o.algorithms().New(o.Algorithm.Name, o.Algorithm.Settings)
+	if _, unknown := errors.AsType[*lean.UnknownError](err); unknown && o.Algorithms == nil {
+		err = fmt.Errorf("%w; for %s set Options.Algorithms to papers.Algorithms() of github.com/fantasia-hpo/fantasia/optimizer/papers", err, strings.Join(lean.Papers(), ", "))
+	}
+	return made, err
 }
 
 // logger returns where to log to.

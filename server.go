@@ -103,7 +103,7 @@ var _ leader = (*onServer)(nil)
 func openOnServer(s *Space, o *Options, a *aims, definition *study.Study, compiled *space.Space) (*onServer, error) {
 	u := &onServer{
 		space: s, aims: a, reported: a.reported(o), compiled: compiled, seed: o.Seed, server: o.Server, patience: cmp.Or(o.Patience, defaultPatience), log: o.logger(),
-		progress: announcer{call: o.Progress}, models: recommends(o.Algorithm), held: map[*Trial]*lease{},
+		progress: announcer{call: o.Progress}, models: recommends(o), held: map[*Trial]*lease{},
 	}
 	u.life, u.cancel = context.WithCancel(context.Background())
 	u.open, u.shut = context.WithCancel(u.life)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
-	"github.com/fantasia-hpo/fantasia/optimizer/registry/lean"
 )
 
 const (
@@ -19,12 +18,12 @@ const (
 )
 
 // recommends reports whether an optimiser has a model. One that is not linked is taken to have one.
-func recommends(a Algorithm) bool {
-	o, err := lean.Entries().New(a.Name, a.Settings)
+func recommends(o *Options) bool {
+	made, err := o.optimizer()
 	if err != nil {
 		return true
 	}
-	_, is := o.(optimizer.Recommender)
+	_, is := made.(optimizer.Recommender)
 	return is
 }
 

@@ -60,6 +60,7 @@ func TestWrongStudiesAreRefused(t *testing.T) {
 		"name":         {nil, fantasia.Options{Name: "A b"}, "Options.Name is A b; want"},
 		"parallel":     {nil, fantasia.Options{Parallel: -1}, "Options.Parallel is -1; want"},
 		"algorithm":    {nil, fantasia.Options{Algorithm: fantasia.Algorithm{Name: "best"}}, `unknown algorithm "best"`},
+		"of a paper":   {nil, fantasia.Options{Algorithm: fantasia.Algorithm{Name: "lgp"}}, "set Options.Algorithms to papers.Algorithms()"},
 		"setting":      {nil, fantasia.Options{Algorithm: fantasia.Algorithm{Name: "tpe", Settings: map[string]any{"speed": 1}}}, "speed"},
 		"rule":         {nil, fantasia.Options{EarlyStopping: fantasia.EarlyStopping{Name: "soon"}}, `"soon" is unknown`},
 		"initial":      {nil, fantasia.Options{Initial: [][]fantasia.Assignment{{{}}}}, "Param.Is"},

@@ -11,16 +11,21 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
+	"github.com/fantasia-hpo/fantasia/optimizer/papers"
+	"github.com/fantasia-hpo/fantasia/optimizer/registry/lean"
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
 func TestNames(t *testing.T) {
-	if diff := cmp.Diff([]string{"hebo", "gp", "hebo-paper", "tpe", "bohb", "cmaes", "forest", "turbo", "lgp", "uhe", "pt", "nsga2", "random", "sobol", "grid"}, Names()); diff != "" {
+	if diff := cmp.Diff([]string{"hebo", "gp", "tpe", "bohb", "cmaes", "forest", "turbo", "nsga2", "random", "sobol", "grid", "hebo-paper", "lgp", "uhe", "pt"}, Names()); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 	if Names()[0] != Default {
 		t.Errorf("the default %s is not the first", Default)
+	}
+	if diff := cmp.Diff(lean.Papers(), papers.Algorithms().Names()); diff != "" {
+		t.Errorf("lean names other optimisers of papers than there are (-lean +papers):\n%s", diff)
 	}
 }
 
@@ -144,7 +149,7 @@ func TestWhoRecommends(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	err := Check("gpp", nil)
-	if _, ok := errors.AsType[*UnknownError](err); !ok || err.Error() != `unknown algorithm "gpp": want one of hebo, gp, hebo-paper, tpe, bohb, cmaes, forest, turbo, lgp, uhe, pt, nsga2, random, sobol, grid` {
+	if _, ok := errors.AsType[*UnknownError](err); !ok || err.Error() != `unknown algorithm "gpp": want one of hebo, gp, tpe, bohb, cmaes, forest, turbo, nsga2, random, sobol, grid, hebo-paper, lgp, uhe, pt` {
 		t.Errorf("an unknown name: %v", err)
 	}
 	err = Check("random", map[string]any{"draws": 8})

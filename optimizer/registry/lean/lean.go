@@ -1,5 +1,5 @@
-// Package lean lists the optimisers of package registry that bring no data with them: all but pt,
-// whose trained networks take 7 MB of a program.
+// Package lean lists the optimisers that every program with the Go package links. Package papers has
+// the others: those that repeat a paper, and the data that they bring with them.
 package lean
 
 import (
@@ -18,8 +18,6 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/sobol"
 	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/tpe"
 	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/turbo"
-	"github.com/fantasia-hpo/fantasia/optimizer/papers/lgp"
-	"github.com/fantasia-hpo/fantasia/optimizer/papers/uhe"
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
 )
 
@@ -51,100 +49,49 @@ type List []Entry
 func Entries() List {
 	return List{
 		{
-			Name:        Default,
-			Several:     true,
-			Limits:      true,
+			Name: Default, Several: true, Limits: true, Settings: hebo.Settings(), Create: From(hebo.FromSettings, hebo.New),
 			Description: "Bayesian optimisation for noisy objectives of any shape: a Gaussian process over transformed outcomes, aware of pending points and of noise.",
-			Settings:    hebo.Settings(),
-			Create:      func(v setting.Values) optimizer.Optimizer { return hebo.New(hebo.FromSettings(v)) },
-		},
-		{
-			Name:        "gp",
-			Several:     true,
-			Limits:      true,
+		}, {
+			Name: "gp", Several: true, Limits: true, Settings: hebo.PlainSettings(), Create: From(hebo.FromSettings, hebo.New),
 			Description: "Bayesian optimisation with a plain Gaussian process: hebo without the transform of outcomes and the linear kernel.",
-			Settings:    hebo.PlainSettings(),
-			Create:      func(v setting.Values) optimizer.Optimizer { return hebo.New(hebo.FromSettings(v)) },
-		},
-		{
-			Name:        "hebo-paper",
-			Description: "HEBO as its paper has it, to repeat the paper: a warped Gaussian process, fitted in full each time, and the Pareto front of three acquisition functions.",
-			Settings:    hebo.PaperSettings(),
-			Create:      func(v setting.Values) optimizer.Optimizer { return hebo.New(hebo.PaperFromSettings(v)) },
-		},
-		{
-			Name:        "tpe",
+		}, {
+			Name: "tpe", Several: true, Settings: tpe.Settings(), Create: From(tpe.FromSettings, tpe.New),
 			Description: "Tree-structured Parzen estimator: densities of the good and of the bad points, as Optuna's TPESampler makes them.",
-			Settings:    tpe.Settings(),
-			Several:     true,
-			Create:      func(v setting.Values) optimizer.Optimizer { return tpe.New(tpe.FromSettings(v)) },
-		},
-		{
-			Name:        "bohb",
+		}, {
+			Name: "bohb", Settings: bohb.Settings(), Create: From(bohb.FromSettings, bohb.New),
 			Description: "BOHB's model: kernel densities of the best points and of the others, and a third of the points at random; for studies that promote trials.",
-			Settings:    bohb.Settings(),
-			Create:      func(v setting.Values) optimizer.Optimizer { return bohb.New(bohb.FromSettings(v)) },
-		},
-		{
-			Name:        "cmaes",
+		}, {
+			Name: "cmaes", Settings: cmaes.Settings(), Create: From(cmaes.FromSettings, cmaes.New),
 			Description: "CMA-ES with restarts: a normal distribution that adapts to the objective's shape, with margins for integers and categories.",
-			Settings:    cmaes.Settings(),
-			Create:      func(v setting.Values) optimizer.Optimizer { return cmaes.New(cmaes.FromSettings(v)) },
-		},
-		{
-			Name:        "forest",
+		}, {
+			Name: "forest", Settings: forest.Settings(), Create: From(forest.FromSettings, forest.New),
 			Description: "Bayesian optimisation with a random forest, as SMAC does: for spaces of conditions and categories.",
-			Settings:    forest.Settings(),
-			Create:      func(v setting.Values) optimizer.Optimizer { return forest.New(forest.FromSettings(v)) },
-		},
-		{
-			Name:        "turbo",
+		}, {
+			Name: "turbo", Settings: turbo.Settings(), Create: func(v setting.Values) optimizer.Optimizer { return turbo.New(turbo.FromSettings(v), Plain()) },
 			Description: "Bayesian optimisation in a trust region around the best point: for many numeric parameters and hundreds of trials.",
-			Settings:    turbo.Settings(),
-			Create:      func(v setting.Values) optimizer.Optimizer { return turbo.New(turbo.FromSettings(v), Plain()) },
-		},
-		{
-			Name:        "lgp",
-			Description: "Bayesian optimisation with a latent Gaussian process: for exact objectives that oscillate or jump, whose trend is what counts.",
-			Settings:    lgp.Settings(),
-			Create:      func(v setting.Values) optimizer.Optimizer { return lgp.New(lgp.FromSettings(v)) },
-		},
-		{
-			Name:        "uhe",
-			Description: "Bayesian optimisation with consistent estimates of hyperparameters: a bandit adds random points, to repeat its paper.",
-			Settings:    uhe.Settings(),
-			Create:      func(v setting.Values) optimizer.Optimizer { return uhe.New(uhe.FromSettings(v)) },
-		},
-		{
-			Name:        "nsga2",
-			Several:     true,
-			Limits:      true,
+		}, {
+			Name: "nsga2", Several: true, Limits: true, Settings: nsga2.Settings(), Create: From(nsga2.FromSettings, nsga2.New),
 			Description: "NSGA-II, asynchronously: a genetic algorithm that keeps the points nearest to the front; for several objectives, many trials, or objectives of any shape.",
-			Settings:    nsga2.Settings(),
-			Create:      func(v setting.Values) optimizer.Optimizer { return nsga2.New(nsga2.FromSettings(v)) },
-		},
-		{
-			Name:        "random",
-			Several:     true,
-			Limits:      true,
+		}, {
+			Name: "random", Several: true, Limits: true, Create: func(setting.Values) optimizer.Optimizer { return random.New() },
 			Description: "Independent, uniformly distributed points: the baseline.",
-			Create:      func(setting.Values) optimizer.Optimizer { return random.New() },
-		},
-		{
-			Name:        "sobol",
-			Several:     true,
-			Limits:      true,
+		}, {
+			Name: "sobol", Several: true, Limits: true, Create: func(setting.Values) optimizer.Optimizer { return sobol.New() },
 			Description: "A scrambled Sobol sequence: points that fill the space evenly.",
-			Create:      func(setting.Values) optimizer.Optimizer { return sobol.New() },
-		},
-		{
-			Name:        "grid",
+		}, {
+			Name: "grid", Settings: grid.Settings(), Create: func(v setting.Values) optimizer.Optimizer { return grid.New(v.Int("points")) },
 			Description: "Every point of a grid in order, then of finer grids: for small spaces of which all points are wanted.",
-			Settings:    grid.Settings(),
-			Create:      func(v setting.Values) optimizer.Optimizer { return grid.New(v.Int("points")) },
 		},
 	}
 }
+
+// From returns the Create of an optimiser that is made with options, which settings are read into.
+func From[Options any](read func(setting.Values) Options, create func(Options) optimizer.Optimizer) func(setting.Values) optimizer.Optimizer {
+	return func(v setting.Values) optimizer.Optimizer { return create(read(v)) }
+}
+
+// Papers are the names of the optimisers that package papers adds to the list.
+func Papers() []string { return []string{"hebo-paper", "lgp", "uhe", "pt"} }
 
 // Plain returns gp with its defaults.
 func Plain() optimizer.Recommender {
@@ -156,10 +103,19 @@ func Plain() optimizer.Recommender {
 }
 
 // Names returns the optimisers' names, in the order of the list.
-func (l List) Names() []string {
-	var names []string
+func (l List) Names() []string { return l.names(func(Entry) bool { return true }) }
+
+// Several returns the names of the optimisers that take several objectives.
+func (l List) Several() []string { return l.names(func(e Entry) bool { return e.Several }) }
+
+// Limits returns the names of the optimisers that take limits.
+func (l List) Limits() []string { return l.names(func(e Entry) bool { return e.Limits }) }
+
+func (l List) names(with func(Entry) bool) (names []string) {
 	for _, e := range l {
-		names = append(names, e.Name)
+		if with(e) {
+			names = append(names, e.Name)
+		}
 	}
 	return names
 }
