@@ -1,16 +1,44 @@
-package file
+// Package criteria checks what a study judges its trials by: its objectives, their goal, and its limits.
+// Study files and the Go package use the same checks.
+package criteria
 
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/internal/check"
+	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
-// completeObjectives checks the objective or the objectives, and sets what counts as a value.
-func completeObjectives(spec *study.Spec, r *check.Report) {
+// Algorithms names the algorithms that take several objectives, and those that take limits. A nil list
+// accepts every algorithm.
+type Algorithms struct{ Several, Limits []string }
+
+// Check returns the problems with the objectives, the goal and the limits of a study that is not
+// from a file, as a *study.Problems; nil if there are none. Paths begin with "spec.".
+func Check(spec study.Spec, a Algorithms) error {
+	r := check.NewReport()
+	Complete(&spec, r)
+	a.Check(&spec, r)
+	Limits(&spec, r)
+	return r.Err("")
+}
+
+// Check checks that the algorithm, which is a known one, takes the objectives and the limits.
+func (a Algorithms) Check(spec *study.Spec, r *check.Report) {
+	const path = "spec.algorithm.name"
+	name := spec.Algorithm.Name
+	r.AddIf(len(spec.Several) > 0 && a.Several != nil && !slices.Contains(a.Several, name), path,
+		"%s takes one objective: for several use %s", name, strings.Join(a.Several, ", "))
+	r.AddIf(len(spec.Limits) > 0 && a.Limits != nil && !slices.Contains(a.Limits, name), path,
+		"%s takes no limits: use %s", name, strings.Join(a.Limits, ", "))
+}
+
+// Complete checks the objective or the objectives, and sets what counts as a value.
+func Complete(spec *study.Spec, r *check.Report) {
 	const path = "spec.objectives"
 	one := r.Places["spec.objective"] != (check.Place{})
 	several := len(spec.Several) > 0 || !one && r.Places[path] != (check.Place{})
@@ -68,11 +96,7 @@ func checkFrontGoal(spec *study.Spec, r *check.Report) {
 
 // completeObjective checks one objective.
 func completeObjective(o *study.Objective, path string, r *check.Report) {
-	if o.Metric == "" {
-		r.Add(path+".metric", "is missing: name the metric that the program reports")
-	} else {
-		checkMetric(r, path+".metric", o.Metric)
-	}
+	checkMetric(r, path+".metric", o.Metric, "name the metric that the program reports")
 	switch o.Direction {
 	case study.Minimize, study.Maximize:
 	case "":
@@ -91,15 +115,20 @@ func completeObjective(o *study.Objective, path string, r *check.Report) {
 	checkFinite(r, path+".goal", o.Goal)
 }
 
-// checkFinite checks a number that may be left out.
-func checkFinite(r *check.Report, path string, v *float64) {
-	r.AddIf(v != nil && (math.IsNaN(*v) || math.IsInf(*v, 0)), path, "%v is not finite: write a finite number", deref(v))
+// Metric checks the name of a metric.
+func Metric(r *check.Report, path, name string) {
+	r.AddIf(len(name) > space.MaxName || strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c == 0x7f }), path, "%q: a metric's name has no spaces and at most %d bytes", name, space.MaxName)
 }
 
-// deref returns a number, or 0 for nil.
-func deref(v *float64) float64 {
-	if v == nil {
-		return 0
+// checkMetric checks the name of a metric that must not be missing.
+func checkMetric(r *check.Report, path, name, missing string) {
+	r.AddIf(name == "", path, "is missing: %s", missing)
+	Metric(r, path, name)
+}
+
+// checkFinite checks a number that may be left out.
+func checkFinite(r *check.Report, path string, v *float64) {
+	if v != nil && (math.IsNaN(*v) || math.IsInf(*v, 0)) {
+		r.Add(path, "%v is not finite: write a finite number", *v)
 	}
-	return *v
 }

@@ -1,25 +1,20 @@
-package file
+package criteria
 
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/internal/check"
 )
 
-// checkLimits checks the limits on metrics.
-func checkLimits(spec *study.Spec, r *check.Report, o *options) {
+// Limits checks the limits on metrics.
+func Limits(spec *study.Spec, r *check.Report) {
 	const path = "spec.limits"
 	r.AddIf(len(spec.Limits) > study.MaxLimits, path, "has %d: list at most %d", len(spec.Limits), study.MaxLimits)
 	for i := range spec.Limits {
 		l, at := &spec.Limits[i], fmt.Sprintf("%s[%d]", path, i)
-		if l.Metric == "" {
-			r.Add(at+".metric", "is missing: name the metric that is limited")
-		} else {
-			checkMetric(r, at+".metric", l.Metric)
-		}
+		checkMetric(r, at+".metric", l.Metric, "name the metric that is limited")
 		r.AddIf((l.Max == nil) == (l.Min == nil), at, "must have one of max and min; for both, write two limits of the metric")
 		checkFinite(r, at+".max", l.Max)
 		checkFinite(r, at+".min", l.Min)
@@ -36,10 +31,6 @@ func checkLimits(spec *study.Spec, r *check.Report, o *options) {
 	for i, p := range spec.Parameters {
 		r.AddIf(p.Type == study.Fidelity, fmt.Sprintf("spec.parameters[%d].type", i), "fidelity cannot be combined with limits: trials are promoted by their objective alone")
 	}
-	name := spec.Algorithm.Name
-	_, known := o.algorithms[name]
-	r.AddIf(known && o.limited != nil && !slices.Contains(o.limited, name), "spec.algorithm.name",
-		"%s takes no limits: use %s", name, strings.Join(o.limited, ", "))
 }
 
 // checkEarly checks that a metric can be known before a trial ends.

@@ -13,6 +13,7 @@ import (
 	yaml "go.yaml.in/yaml/v4"
 
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/criteria"
 	"github.com/fantasia-hpo/fantasia/study/internal/check"
 )
 
@@ -58,8 +59,7 @@ type options struct {
 	file       string
 	algorithms map[string]AlgorithmCheck
 	algorithm  string
-	several    []string // the algorithms that take several objectives
-	limited    []string // the algorithms that take limits
+	criteria   criteria.Algorithms
 	stoppers   map[string]StoppingCheck
 }
 
@@ -73,10 +73,12 @@ func WithAlgorithms(known map[string]AlgorithmCheck) Option {
 }
 
 // WithSeveralObjectives names the known algorithms that take several objectives.
-func WithSeveralObjectives(names []string) Option { return func(o *options) { o.several = names } }
+func WithSeveralObjectives(names []string) Option {
+	return func(o *options) { o.criteria.Several = names }
+}
 
 // WithLimits names the known algorithms that take limits.
-func WithLimits(names []string) Option { return func(o *options) { o.limited = names } }
+func WithLimits(names []string) Option { return func(o *options) { o.criteria.Limits = names } }
 
 // WithDefaultAlgorithm replaces DefaultAlgorithm.
 func WithDefaultAlgorithm(name string) Option { return func(o *options) { o.algorithm = name } }

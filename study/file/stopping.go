@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/criteria"
 	"github.com/fantasia-hpo/fantasia/study/internal/check"
 )
 
@@ -22,7 +23,7 @@ func completeEarlyStopping(spec *study.Spec, r *check.Report, o *options) {
 	names := study.MetricNames(spec.Objectives())
 	switch {
 	case e.Metric != "":
-		checkMetric(r, path+".metric", e.Metric)
+		criteria.Metric(r, path+".metric", e.Metric)
 		r.AddIf(len(names) > 1 && !slices.Contains(names, e.Metric), path+".metric",
 			"%q is not the metric of an objective, whose direction the rule needs%s: %s", e.Metric, check.DidYouMean(e.Metric, names), strings.Join(names, ", "))
 	case len(names) > 1:

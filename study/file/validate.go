@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/criteria"
 	"github.com/fantasia-hpo/fantasia/study/internal/check"
-	"github.com/fantasia-hpo/fantasia/study/space"
 	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
 
@@ -39,11 +39,11 @@ func complete(s *study.Study, r *check.Report, o *options) {
 		r.Add(p.Path, "%s", p.Message)
 	}
 	spec := &s.Spec
-	completeObjectives(spec, r)
+	criteria.Complete(spec, r)
 	celspace.Compile(r, "spec.", spec)
 	r.AddIf(spec.LearnParameters && !spec.ByClients(), "spec.learnParameters", "is only for studies whose trials clients of the API evaluate: leave out spec.trial.command and spec.trial.job")
 	completeAlgorithm(spec, r, o)
-	checkLimits(spec, r, o)
+	criteria.Limits(spec, r)
 	completeEarlyStopping(spec, r, o)
 	checkBudget(&spec.Budget, r)
 	if spec.Parallelism == 0 && r.Places["spec.parallelism"] == (check.Place{}) {
@@ -99,11 +99,6 @@ func checkRange(r *check.Report, path string, value, low, high int) {
 	r.AddIf(value < low || value > high, path, "%d is not accepted; want a whole number from %d to %d", value, low, high)
 }
 
-// checkMetric checks the name of a metric.
-func checkMetric(r *check.Report, path, name string) {
-	r.AddIf(len(name) > space.MaxName || strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c == 0x7f }), path, "%q: a metric's name has no spaces and at most %d bytes", name, space.MaxName)
-}
-
 func completeAlgorithm(spec *study.Spec, r *check.Report, o *options) {
 	const path = "spec.algorithm"
 	a := &spec.Algorithm
@@ -121,8 +116,7 @@ func completeAlgorithm(spec *study.Spec, r *check.Report, o *options) {
 		r.Add(path+".name", "%q is not an algorithm%s: %s", a.Name, check.DidYouMean(a.Name, known), strings.Join(known, ", "))
 		return
 	}
-	r.AddIf(o.several != nil && len(spec.Several) > 0 && !slices.Contains(o.several, a.Name), path+".name",
-		"%s takes one objective: for several use %s", a.Name, strings.Join(o.several, ", "))
+	o.criteria.Check(spec, r)
 	if settings != nil {
 		reportSettings(r, path, settings(a.Settings))
 	}
