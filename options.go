@@ -15,6 +15,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry/lean"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/criteria"
 	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
@@ -121,7 +122,7 @@ const (
 )
 
 // check returns the errors of the options that no other package checks.
-func (o *Options) check(s *Space, a *aims) error {
+func (o *Options) check(definition *study.Study) error {
 	var errs []error
 	require := func(ok bool, field string, value any, want string) {
 		if !ok {
@@ -136,7 +137,7 @@ func (o *Options) check(s *Space, a *aims) error {
 	require(o.Trials >= 0, "Trials", o.Trials, "at least 1, or 0 for the default")
 	require(o.Duration >= 0, "Duration", o.Duration, "a positive duration, or 0 for none")
 	require(o.MaxFailed >= 0, "MaxFailed", o.MaxFailed, "at least 1, or 0 for no bound")
-	objectives := study.MetricNames(a.objectives)
+	objectives := study.MetricNames(definition.Spec.Objectives())
 	require(o.EarlyStopping.Metric == "" || slices.Contains(objectives, o.EarlyStopping.Metric), "EarlyStopping.Metric", o.EarlyStopping.Metric, "the name of an objective: "+strings.Join(objectives, ", "))
 	if o.Server != nil {
 		require(o.Name != "", "Name", `""`, "the name under which the server keeps the study")
@@ -145,11 +146,14 @@ func (o *Options) check(s *Space, a *aims) error {
 		return errors.Join(errs...) // the server checks the rest
 	}
 	require(o.Patience == 0, "Patience", o.Patience, "none without Options.Server")
-	errs = append(errs, a.check(s, o))
+	known := o.algorithms()
+	if err := criteria.Check(definition.Spec, criteria.Algorithms{Several: known.Several(), Limits: known.Limits()}); err != nil {
+		errs = append(errs, fmt.Errorf("%w: %w", ErrInvalid, err))
+	}
 	if _, err := o.optimizer(); err != nil {
 		errs = append(errs, fmt.Errorf("%w: Options.Algorithm: %w", ErrInvalid, err))
 	}
-	if e := o.earlyStopping(a); e != nil {
+	if e := definition.Spec.EarlyStopping; e != nil {
 		if _, err := pruner.New(*e); err != nil {
 			errs = append(errs, fmt.Errorf("%w: Options.EarlyStopping: %w", ErrInvalid, err))
 		}
@@ -178,11 +182,11 @@ func (o *Options) logger() *slog.Logger {
 }
 
 // earlyStopping returns the rule as a study file has it; nil if there is none.
-func (o *Options) earlyStopping(a *aims) *study.EarlyStopping {
+func (o *Options) earlyStopping(objectives []study.Objective) *study.EarlyStopping {
 	if o.EarlyStopping.Name == "" && len(o.EarlyStopping.Settings) == 0 {
 		return nil
 	}
-	return &study.EarlyStopping{Name: o.EarlyStopping.Name, Metric: a.reported(o), Settings: settings(o.EarlyStopping.Settings)}
+	return &study.EarlyStopping{Name: o.EarlyStopping.Name, Metric: cmp.Or(o.EarlyStopping.Metric, objectives[0].Metric), Settings: settings(o.EarlyStopping.Settings)}
 }
 
 // settings returns settings as a study file has them, which knows no empty ones.
@@ -194,23 +198,28 @@ func settings(given map[string]any) map[string]any {
 }
 
 // definition returns the study as a study file would have it.
-func (o *Options) definition(s *Space, a *aims) (*study.Study, error) {
+func (o *Options) definition(s *Space, objectives []study.Objective, limits []study.Limit) (*study.Study, error) {
 	none := 0
 	d := &study.Study{
 		APIVersion: study.APIVersion, Kind: study.Kind, Metadata: study.Metadata{Name: cmp.Or(o.Name, defaultName), Labels: o.Labels},
 		Spec: study.Spec{
-			Parameters: space.CloneParameters(s.params),
+			Parameters: space.CloneParameters(s.params), Limits: limits,
 			Algorithm: study.Algorithm{
 				Name: cmp.Or(o.Algorithm.Name, lean.Default), Seed: o.Seed, Settings: settings(o.Algorithm.Settings),
 			},
-			EarlyStopping: o.earlyStopping(a), Note: o.Note,
+			EarlyStopping: o.earlyStopping(objectives), Note: o.Note,
 			Budget: study.Budget{
 				MaxTrials: cmp.Or(o.Trials, defaultTrials), MaxFailedTrials: o.MaxFailed, MaxDuration: study.Duration(o.Duration),
 			},
 			Trial: study.TrialTemplate{Retries: study.Retries{Failed: &none}},
 		},
 	}
-	a.fill(&d.Spec, o.Goal)
+	if len(objectives) == 1 {
+		d.Spec.Objective = objectives[0]
+		d.Spec.Objective.Goal = o.Goal
+	} else if d.Spec.Several = objectives; o.Goal != nil {
+		d.Spec.Goal = &study.FrontGoal{Hypervolume: *o.Goal}
+	}
 	if o.Server != nil { // several processes share it, so the rest is the server's
 		for _, c := range s.constraints {
 			d.Spec.Constraints = append(d.Spec.Constraints, c.Source)

@@ -1,8 +1,10 @@
 package fantasia
 
 import (
+	"context"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/internal/library"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -63,4 +65,39 @@ type Measurement struct {
 type Recommendation struct {
 	Trial    Result
 	Mean, SD float64
+}
+
+// result returns what a binding knows of a trial. One that does not exist has no point.
+func (s *Study) result(r library.Result) Result {
+	if r.Number == 0 {
+		return Result{Value: r.Value}
+	}
+	return Result{
+		Number: r.Number, State: r.State, Value: r.Value, Source: r.Source, Failure: r.Failure, Started: r.Started, Ended: r.Ended,
+		at: Point{s.space, r.Point}, metrics: r.Metrics,
+	}
+}
+
+// curve returns what a trial has reported of a metric.
+func (s *Study) curve(trial int, metric string) ([]Measurement, error) {
+	curve, err := s.binding.Curve(trial, metric)
+	var list []Measurement
+	for _, m := range curve {
+		list = append(list, Measurement(m))
+	}
+	return list, err
+}
+
+// front returns a front of a binding.
+func (s *Study) front(on []library.Optimal, err error) ([]Optimal, error) {
+	var list []Optimal
+	for _, o := range on {
+		list = append(list, Optimal{s.result(o.Trial), o.Knee, o.Expected})
+	}
+	return list, err
+}
+
+// recommended returns the recommended front.
+func (s *Study) recommended(ctx context.Context) ([]Optimal, error) {
+	return s.front(s.binding.Recommended(ctx))
 }

@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/internal/library"
 )
 
 // Objective evaluates a trial and returns its value. ctx ends when that of [Study.Run] does, and
@@ -24,14 +24,14 @@ type Objective func(ctx context.Context, t *Trial) (float64, error)
 // ErrFailed. If ctx ends first, Run waits for the evaluations and returns the cause; the trials that
 // they did not finish are evaluated again by the next Run.
 func (s *Study) Run(ctx context.Context, objective Objective) error {
-	return s.run(ctx, func(ctx context.Context, t *Trial) (measured, error) {
+	return s.run(ctx, func(ctx context.Context, t *Trial) (library.Measured, error) {
 		value, err := objective(ctx, t)
-		return measured{values: study.Values{value}}, err
+		return measured(value), err
 	})
 }
 
 // evaluation evaluates a trial.
-type evaluation func(ctx context.Context, t *Trial) (measured, error)
+type evaluation func(ctx context.Context, t *Trial) (library.Measured, error)
 
 // run is Run with several values.
 func (s *Study) run(ctx context.Context, evaluate evaluation) error {
@@ -46,7 +46,7 @@ func (s *Study) run(ctx context.Context, evaluate evaluation) error {
 		})
 	}
 	all.Wait()
-	if err, ended := s.lead.outcome(); ended {
+	if err, ended := s.binding.Outcome(); ended {
 		return err
 	}
 	return context.Cause(ctx)
@@ -54,10 +54,10 @@ func (s *Study) run(ctx context.Context, evaluate evaluation) error {
 
 // work evaluates one trial after the other.
 func (s *Study) work(ctx context.Context, evaluate evaluation) error {
-	t, err := s.lead.ask(ctx)
+	t, err := s.Ask(ctx)
 	for err == nil {
 		found, failed := s.evaluate(ctx, t, evaluate)
-		t, err = s.lead.turn(ctx, t, found, failed)
+		t, err = s.trial(s.binding.Turn(ctx, t.held, found, failed))
 	}
 	if errors.Is(err, ErrEnded) {
 		return nil
@@ -66,17 +66,17 @@ func (s *Study) work(ctx context.Context, evaluate evaluation) error {
 }
 
 // evaluate evaluates a trial with the trial's own context and span.
-func (s *Study) evaluate(ctx context.Context, t *Trial, evaluate evaluation) (measured, error) {
+func (s *Study) evaluate(ctx context.Context, t *Trial, evaluate evaluation) (library.Measured, error) {
 	of, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	of, span := s.tracer.Start(of, "evaluate", trace.WithAttributes(attribute.Int("fantasia.trial.number", t.number)))
+	of, span := s.tracer.Start(of, "evaluate", trace.WithAttributes(attribute.Int("fantasia.trial.number", t.Number())))
 	defer span.End()
 	ended := make(chan struct{})
 	defer close(ended)
 	go func() {
 		select {
-		case <-t.over:
-			cancel(t.why)
+		case <-t.held.Over():
+			cancel(t.held.Ended())
 		case <-ended:
 		}
 	}()
@@ -87,10 +87,10 @@ func (s *Study) evaluate(ctx context.Context, t *Trial, evaluate evaluation) (me
 	switch {
 	case err != nil:
 		span.SetStatus(codes.Error, err.Error())
-	case len(found.values) == 1:
-		span.SetAttributes(attribute.Float64("fantasia.trial.value", found.values.First()))
+	case len(found.Values) == 1:
+		span.SetAttributes(attribute.Float64("fantasia.trial.value", found.Values.First()))
 	default:
-		span.SetAttributes(attribute.Float64Slice("fantasia.trial.values", found.values))
+		span.SetAttributes(attribute.Float64Slice("fantasia.trial.values", found.Values))
 	}
 	return found, err
 }

@@ -3,6 +3,8 @@ package fantasia
 import (
 	"context"
 	"iter"
+
+	"github.com/fantasia-hpo/fantasia/internal/library"
 )
 
 // StudyOf is a study that judges trials by several criteria: one to eight objectives, and up to 16
@@ -21,18 +23,18 @@ type Optimal struct {
 	// Knee says that a little more of one objective costs most of the others from here. At most one
 	// trial of a front has it, and only of a front that has such a bulge.
 	Knee     bool
-	expected map[string]expectation // by objective
+	expected map[string]library.Expectation // by objective
 }
 
 // Optimize opens a study of several criteria, as [Minimize] does a study of a single value. The
 // algorithms that take several objectives are "hebo", "gp", "tpe", "nsga2", "sobol" and "random"; all
 // of these but "tpe" take limits. A space with a [Space.Fidelity] has neither.
 func Optimize[T any](space *Space, options Options, criteria ...Criterion[T]) (*StudyOf[T], error) {
-	a, err := aimsOf(criteria)
+	objectives, limits, err := parts(criteria)
 	if err != nil {
 		return nil, err
 	}
-	u, err := open(space, options, a)
+	u, err := open(space, options, objectives, limits)
 	if err != nil {
 		return nil, err
 	}
@@ -42,10 +44,10 @@ func Optimize[T any](space *Space, options Options, criteria ...Criterion[T]) (*
 // Run is like [Study.Run]. A trial with an objective whose value is not finite counts as
 // [ErrInfeasible].
 func (s *StudyOf[T]) Run(ctx context.Context, evaluate func(ctx context.Context, t *Trial) (T, error)) error {
-	return s.study.run(ctx, func(ctx context.Context, t *Trial) (measured, error) {
+	return s.study.run(ctx, func(ctx context.Context, t *Trial) (library.Measured, error) {
 		v, err := evaluate(ctx, t)
 		if err != nil {
-			return measured{}, err
+			return library.Measured{}, err
 		}
 		return measure(s.criteria, v), nil
 	})
@@ -56,11 +58,11 @@ func (s *StudyOf[T]) Ask(ctx context.Context) (*Trial, error) { return s.study.A
 
 // Tell is like [Study.Tell].
 func (s *StudyOf[T]) Tell(t *Trial, value T, err error) error {
-	var m measured
+	var m library.Measured
 	if err == nil {
 		m = measure(s.criteria, value)
 	}
-	return s.study.lead.tell(t, m, err)
+	return s.study.tell(t, m, err)
 }
 
 // Enqueue is like [Study.Enqueue].
@@ -74,14 +76,14 @@ func (s *StudyOf[T]) Add(value T, values ...Assignment) error {
 // Front returns the trials that no other one beats: the best in the first objective first. Trials
 // outside of a limit, or with a point outside of the space, are not on it. The error wraps ErrNothing
 // if no trial is. If evaluations are noisy, see [StudyOf.Recommended].
-func (s *StudyOf[T]) Front() ([]Optimal, error) { return s.study.lead.front() }
+func (s *StudyOf[T]) Front() ([]Optimal, error) { return s.study.front(s.study.binding.Front()) }
 
 // Recommended returns the front to use if evaluations are noisy, of which some trials may be on the
 // front by luck: that of the values which the optimiser's model expects, at most 64 trials. See
 // [Criterion.Expected]. Of a single objective, it is one trial. The rest is as for
 // [Study.Recommended].
 func (s *StudyOf[T]) Recommended(ctx context.Context) ([]Optimal, error) {
-	return s.study.lead.recommended(ctx)
+	return s.study.recommended(ctx)
 }
 
 // Trials is like [Study.Trials].

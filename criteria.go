@@ -3,9 +3,10 @@ package fantasia
 import (
 	"errors"
 	"fmt"
-	"math"
+	"slices"
 	"strings"
 
+	"github.com/fantasia-hpo/fantasia/internal/library"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -79,21 +80,21 @@ func (c Criterion[T]) Name() string { return c.name }
 
 // Of returns the value that was measured for a trial; NaN if none was. A trial that has not completed
 // has one only of criteria that are known [Criterion.Early].
-func (c Criterion[T]) Of(r Result) float64 { return metricOf(r.metrics, c.name) }
+func (c Criterion[T]) Of(r Result) float64 { return library.Metric(r.metrics, c.name) }
 
 // Report is [Trial.Report] for this criterion: it says what value it has reached at a step, which must
 // grow from report to report of the criterion. A value that is known early needs a single report, at
 // step 0 for example. The error wraps ErrInvalid if the trial's study does not have the criterion.
 func (c Criterion[T]) Report(t *Trial, step int, value float64) error {
-	if !t.judged.has(c.name) {
-		return fmt.Errorf("%w: the study of trial %d has no criterion %q; want one of %s", ErrInvalid, t.number, c.name, strings.Join(t.judged.names(), ", "))
+	if known := t.study.criteria; !slices.Contains(known, c.name) {
+		return fmt.Errorf("%w: the study of trial %d has no criterion %q; want one of %s", ErrInvalid, t.Number(), c.name, strings.Join(known, ", "))
 	}
-	return t.lead.report(t, c.name, step, value)
+	return t.study.binding.Report(t.held, c.name, step, value)
 }
 
 // Curve is [Study.Curve] for this criterion: what a trial has reported by Report.
 func (c Criterion[T]) Curve(s *StudyOf[T], trial int) ([]Measurement, error) {
-	return s.study.lead.curve(trial, c.name)
+	return s.study.curve(trial, c.name)
 }
 
 // Expected returns what the optimiser's model expects of an objective at the point of a trial on the
@@ -101,52 +102,36 @@ func (c Criterion[T]) Curve(s *StudyOf[T], trial int) ([]Measurement, error) {
 // the value that was measured and 0.
 func (c Criterion[T]) Expected(o Optimal) (mean, sd float64) {
 	if e, ok := o.expected[c.name]; ok {
-		return e.mean, e.sd
+		return e.Mean, e.SD
 	}
 	return c.Of(o.Trial), 0
 }
 
-// metricOf returns a metric; NaN if it was not measured.
-func metricOf(metrics map[string]float64, name string) float64 {
-	if v, ok := metrics[name]; ok {
-		return v
-	}
-	return math.NaN()
-}
-
-// measured is what an evaluation has found: the objectives' values in their order, and the metrics of
-// limits.
-type measured struct {
-	values  study.Values
-	metrics map[string]float64
-}
-
-// aimsOf returns the aims that criteria describe. The error wraps ErrInvalid.
-func aimsOf[T any](criteria []Criterion[T]) (*aims, error) {
-	a := &aims{}
+// parts returns the objectives and the limits among criteria. The error wraps ErrInvalid.
+func parts[T any](criteria []Criterion[T]) (objectives []study.Objective, limits []study.Limit, _ error) {
 	var errs []error
 	for i, c := range criteria {
 		switch {
 		case c.of == nil:
 			errs = append(errs, fmt.Errorf("%w: criterion %d, %q, has no function; want one that returns its value", ErrInvalid, i+1, c.name))
 		case c.objective != nil:
-			a.objectives = append(a.objectives, *c.objective)
+			objectives = append(objectives, *c.objective)
 		default:
-			a.limits = append(a.limits, c.limit)
+			limits = append(limits, c.limit)
 		}
 	}
-	if len(a.objectives) == 0 {
+	if len(objectives) == 0 {
 		errs = append(errs, fmt.Errorf("%w: no criterion is an objective; want one of Lowest or Highest", ErrInvalid))
 	}
-	return a, errors.Join(errs...)
+	return objectives, limits, errors.Join(errs...)
 }
 
 // measure returns the values of criteria for what an evaluation has returned.
-func measure[T any](criteria []Criterion[T], v T) (m measured) {
+func measure[T any](criteria []Criterion[T], v T) (m library.Measured) {
 	objectives := map[string]bool{}
 	for _, c := range criteria {
 		if c.objective != nil {
-			m.values = append(m.values, c.of(v))
+			m.Values = append(m.Values, c.of(v))
 			objectives[c.name] = true
 		}
 	}
@@ -154,10 +139,10 @@ func measure[T any](criteria []Criterion[T], v T) (m measured) {
 		if c.objective != nil || objectives[c.name] {
 			continue
 		}
-		if m.metrics == nil {
-			m.metrics = map[string]float64{}
+		if m.Metrics == nil {
+			m.Metrics = map[string]float64{}
 		}
-		m.metrics[c.name] = c.of(v)
+		m.Metrics[c.name] = c.of(v)
 	}
 	return m
 }

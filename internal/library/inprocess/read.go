@@ -1,4 +1,4 @@
-package fantasia
+package inprocess
 
 import (
 	"cmp"
@@ -10,25 +10,17 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/drive"
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
+	"github.com/fantasia-hpo/fantasia/coordinator/journal"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/library"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // result returns what a record says.
-func (s *inProcess) result(t *record.Trial) Result {
-	r := Result{
-		Number: t.Number, State: t.State, Value: math.NaN(), Source: string(t.Origin()),
-		Started: t.Times.Started, Ended: t.Times.Ended, at: Point{s.space, t.Point},
-	}
-	switch {
-	case t.State != study.TrialCompleted:
-		r.metrics = s.aims.early(t.Metrics)
-	case s.aims.several():
-		r.metrics = s.aims.metrics(t.Values, t.Metrics)
-	default:
-		r.metrics, r.Value = s.aims.metrics(t.Values, t.Metrics), t.Values.First()
-	}
+func (s *Study) result(t *record.Trial) library.Result {
+	r := library.Result{Number: t.Number, State: t.State, Source: string(t.Origin()), Started: t.Times.Started, Ended: t.Times.Ended, Point: t.Point}
+	r.Measure(s.spec, t.Values, t.Metrics)
 	if a := t.Last(); a != nil && a.Failure != nil {
 		r.Failure = cmp.Or(a.Failure.Message, a.Failure.Reason)
 	}
@@ -38,28 +30,28 @@ func (s *inProcess) result(t *record.Trial) Result {
 	return r
 }
 
-// look is do for what the user asks for. After a failure, what is in memory can still be read.
-func (s *inProcess) look(read func()) { _ = s.do(read) }
+// read is do for what the user asks for. After a failure, what is in memory can still be read.
+func (s *Study) read(f func()) { _ = s.do(f) }
 
-// best implements leader.
-func (s *inProcess) best() (r Result, err error) {
-	s.look(func() {
+// Best implements library.Binding.
+func (s *Study) Best() (r library.Result, err error) {
+	s.read(func() {
 		if t, ok := s.engine.Best(); ok {
 			r = s.result(&t)
 		} else {
-			r, err = Result{Value: math.NaN()}, s.aims.nothing()
+			r, err = library.Result{Value: math.NaN()}, library.Nothing(s.spec)
 		}
 	})
 	return r, err
 }
 
-// trials implements leader.
-func (s *inProcess) trials() iter.Seq2[Result, error] {
-	return func(yield func(Result, error) bool) {
+// Trials implements library.Binding.
+func (s *Study) Trials() iter.Seq2[library.Result, error] {
+	return func(yield func(library.Result, error) bool) {
 		for n := 1; ; n++ {
 			var t record.Trial
 			var ok bool
-			s.look(func() { t, ok = s.engine.Trial(n) })
+			s.read(func() { t, ok = s.engine.Trial(n) })
 			if !ok || !yield(s.result(&t), nil) {
 				return
 			}
@@ -67,57 +59,54 @@ func (s *inProcess) trials() iter.Seq2[Result, error] {
 	}
 }
 
-// curve implements leader.
-func (s *inProcess) curve(trial int, metric string) (list []Measurement, err error) {
-	s.look(func() { list, err = s.measurements(trial, metric) })
+// Curve implements library.Binding.
+func (s *Study) Curve(trial int, metric string) (list []library.Measurement, err error) {
+	s.read(func() { list, err = s.measurements(trial, metric) })
 	return list, err
 }
 
 // measurements is curve with s.mu held.
-func (s *inProcess) measurements(trial int, metric string) ([]Measurement, error) {
+func (s *Study) measurements(trial int, metric string) ([]library.Measurement, error) {
 	if _, ok := s.engine.Trial(trial); !ok {
-		return nil, fmt.Errorf("%w: there is no trial %d; the last one is %d", ErrInvalid, trial, s.engine.Status().Trials)
+		return nil, fmt.Errorf("%w: there is no trial %d; the last one is %d", study.ErrInvalid, trial, s.engine.Status().Trials)
 	}
 	c, err := s.journal.Curve(trial)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+		return nil, fmt.Errorf("%w: %w", journal.ErrDamaged, err)
 	}
 	if c == nil {
 		return nil, nil
 	}
-	var list []Measurement
+	var list []library.Measurement
 	for _, series := range c.Series() {
 		if series.Metric != metric {
 			continue
 		}
 		for _, p := range series.Points {
-			list = append(list, Measurement{int(p.Step), p.Value})
+			list = append(list, library.Measurement{Step: int(p.Step), Value: p.Value})
 		}
 	}
 	return list, nil
 }
 
-// front implements leader.
-func (s *inProcess) front() ([]Optimal, error) {
+// Front implements library.Binding.
+func (s *Study) Front() ([]library.Optimal, error) {
 	var all []record.Trial
 	var spec record.Study
-	s.look(func() { all, spec = s.latest().Trials, s.engine.Spec() })
+	s.read(func() { all, spec = s.latest().Trials, s.engine.Spec() })
 	on, err := spec.Front(all)
 	if err != nil {
 		return nil, err
 	}
-	if len(on) == 0 {
-		return nil, s.aims.nothing()
-	}
-	list := make([]Result, len(on))
+	list := make([]library.Result, len(on))
 	for i := range on {
 		list[i] = s.result(&on[i])
 	}
-	return s.aims.front(list), nil
+	return library.Front(s.spec, list)
 }
 
-// recommended implements leader.
-func (s *inProcess) recommended(ctx context.Context) ([]Optimal, error) {
+// Recommended implements library.Binding.
+func (s *Study) Recommended(ctx context.Context) ([]library.Optimal, error) {
 	found, err := s.modelled(ctx)
 	if err != nil {
 		return nil, err
@@ -125,15 +114,15 @@ func (s *inProcess) recommended(ctx context.Context) ([]Optimal, error) {
 	if found != nil {
 		return s.expected(found)
 	}
-	if s.aims.several() {
-		return s.front()
+	if len(s.spec.Several) > 0 {
+		return s.Front()
 	}
-	best, err := s.best()
-	return []Optimal{{Trial: best}}, err
+	best, err := s.Best()
+	return []library.Optimal{{Trial: best}}, err
 }
 
 // modelled returns what the optimiser's model recommends; nil if it has none.
-func (s *inProcess) modelled(ctx context.Context) (*optimizer.Recommendation, error) {
+func (s *Study) modelled(ctx context.Context) (*optimizer.Recommendation, error) {
 	model, ok := s.optimizer.(optimizer.Recommender)
 	if !ok {
 		return nil, nil
@@ -145,7 +134,7 @@ func (s *inProcess) modelled(ctx context.Context) (*optimizer.Recommendation, er
 	if found == nil || err != nil {
 		return nil, err
 	}
-	s.look(func() {
+	s.read(func() {
 		if s.stopped == nil { // so that other programs see it in the state
 			s.step(engine.Recommended{At: time.Now(), Recommendation: record.Recommended(found, position)})
 		}
@@ -154,20 +143,20 @@ func (s *inProcess) modelled(ctx context.Context) (*optimizer.Recommendation, er
 }
 
 // expected returns the trials of a recommendation.
-func (s *inProcess) expected(found *optimizer.Recommendation) ([]Optimal, error) {
+func (s *Study) expected(found *optimizer.Recommendation) ([]library.Optimal, error) {
 	list := found.Front
 	if list == nil {
 		list = []optimizer.Expected{{Trial: found.Trial, Means: []float64{found.Mean}, SDs: []float64{found.SD}}}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var all []Optimal
+	var all []library.Optimal
 	for _, e := range list {
 		t, ok := s.engine.Trial(e.Trial)
 		if !ok {
 			return nil, fmt.Errorf("the optimiser recommends trial %d, which does not exist", e.Trial)
 		}
-		all = append(all, Optimal{Trial: s.result(&t), Knee: e.Knee, expected: s.aims.expect(e.Means, e.SDs)})
+		all = append(all, library.Optimal{Trial: s.result(&t), Knee: e.Knee, Expected: library.Expect(s.spec, e.Means, e.SDs)})
 	}
 	return all, nil
 }

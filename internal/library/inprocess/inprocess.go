@@ -1,10 +1,10 @@
-package fantasia
+// Package inprocess leads a study of package fantasia in its own process: an engine and its optimisers,
+// with a journal in a file, or in memory, in place of etcd.
+package inprocess
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,22 +17,21 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/journal"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/library"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/sobol"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
-// inProcess leads a study in this process.
-type inProcess struct {
-	space     *Space
-	aims      *aims
-	reported  string // the metric that Trial.Report tells
-	seed      uint64
-	optimizer optimizer.Optimizer
-	fallback  optimizer.Optimizer
-	log       *slog.Logger
-	progress  announcer
+// Study is a study that an engine in this process leads. A journal keeps it.
+type Study struct {
+	spec        *study.Spec // of the definition with which it was opened
+	constraints []space.Constraint
+	optimizer   optimizer.Optimizer
+	fallback    optimizer.Optimizer
+	log         *slog.Logger
+	progress    *library.Announcer
 
 	life   context.Context // until close
 	cancel context.CancelFunc
@@ -44,46 +43,53 @@ type inProcess struct {
 	journal *journal.Journal
 	stopped error // why the study can do no more: ErrClosed, or a failure of the journal
 	waiting map[string]*ask
-	holding map[string]*Trial // by client, of open trials
+	holding map[string]*library.Evaluation // by client
 	timer   *time.Timer
 	wake    time.Time
 }
 
-var _ leader = (*inProcess)(nil)
+var _ library.Binding = (*Study)(nil)
 
-// openInProcess opens a study of this process.
-func openInProcess(s *Space, o *Options, a *aims, definition *study.Study, compiled *space.Space) (*inProcess, error) {
-	algorithm, err := o.optimizer()
-	if err != nil {
-		return nil, err // check has found none
-	}
-	u := &inProcess{
-		space: s, aims: a, reported: a.reported(o), seed: o.Seed, optimizer: algorithm, fallback: sobol.New(), log: o.logger(), progress: announcer{call: o.Progress},
-		journal: journal.InMemory(), waiting: map[string]*ask{}, holding: map[string]*Trial{},
+// Options are what only a study of this process has.
+type Options struct {
+	// State is the path of the file that keeps the study; empty to keep it in memory only.
+	State       string
+	Constraints []space.Constraint
+	Optimizer   optimizer.Optimizer
+}
+
+// Open begins a study of this process, or continues the one that the state has. The error wraps
+// study.ErrInvalid, library.ErrDifferent, journal.ErrInUse or journal.ErrDamaged, or is that of the file
+// system.
+func Open(set library.Settings, o Options) (*Study, error) {
+	u := &Study{
+		spec: &set.Definition.Spec, constraints: o.Constraints, optimizer: o.Optimizer, fallback: sobol.New(), log: set.Log, progress: library.NewAnnouncer(set.Progress),
+		journal: journal.InMemory(), waiting: map[string]*ask{}, holding: map[string]*library.Evaluation{},
 	}
 	u.life, u.cancel = context.WithCancel(context.Background())
+	var err error
 	var stored *journal.Stored
 	if o.State != "" {
 		if u.journal, stored, err = journal.Open(o.State, u.log); err != nil {
 			return nil, err
 		}
 	}
-	kept := u.do(func() { err = u.begin(definition, compiled, stored) })
+	kept := u.do(func() { err = u.begin(set.Definition, set.Space, stored) })
 	if err == nil {
 		err = kept
 	}
 	if err != nil {
-		return nil, errors.Join(err, u.close())
+		return nil, errors.Join(err, u.Close())
 	}
 	return u, nil
 }
 
 // begin starts the study, or continues it as stored.
-func (s *inProcess) begin(definition *study.Study, compiled *space.Space, stored *journal.Stored) error {
+func (s *Study) begin(definition *study.Study, compiled *space.Space, stored *journal.Stored) error {
 	_, blind := s.optimizer.(optimizer.Blind)
 	settings := engine.Settings{Blind: blind, Fallback: true, Space: func(d *study.Study) (*space.Space, error) {
 		if stored != nil && study.NewSpace(d, definition) { // the space before an edit
-			return space.New(d.Spec.Parameters, s.space.constraints, d.Spec.Initial)
+			return space.New(d.Spec.Parameters, s.constraints, d.Spec.Initial)
 		}
 		return compiled, nil
 	}}
@@ -96,23 +102,23 @@ func (s *inProcess) begin(definition *study.Study, compiled *space.Space, stored
 			return err
 		}
 		out.Study = &spec
-		s.take(&out)
+		s.apply(&out)
 		return s.stopped
 	}
 	if differences := study.Compatible(&stored.Study.Definition, definition); len(differences) > 0 {
-		return fmt.Errorf("%w: %s", ErrDifferent, strings.Join(differences, "; "))
+		return fmt.Errorf("%w: %s", library.ErrDifferent, strings.Join(differences, "; "))
 	}
 	if s.engine, out, err = engine.Load(stored.Study, stored.Status, stored.Model, stored.Trials, drive.IDs{}, settings, now); err != nil {
-		return fmt.Errorf("%w: %w", ErrDamaged, err)
+		return fmt.Errorf("%w: %w", journal.ErrDamaged, err)
 	}
-	s.take(&out)
+	s.apply(&out)
 	if err := s.recall(stored, now); err != nil {
 		return err
 	}
 	s.step(engine.HandBackAll{At: now}) // nobody evaluates them any more
 	s.step(engine.Tick{At: now})
-	definition.Metadata.Labels, definition.Spec.Note = noted(definition, &stored.Study.Definition)
-	if spec = stored.Study; !equal(&spec.Definition, definition) {
+	definition.Metadata.Labels, definition.Spec.Note = library.Noted(definition, &stored.Study.Definition)
+	if spec = stored.Study; !library.Equal(&spec.Definition, definition) {
 		spec.Definition = *definition
 		s.step(engine.Update{At: now, Study: spec})
 	}
@@ -120,7 +126,7 @@ func (s *inProcess) begin(definition *study.Study, compiled *space.Space, stored
 }
 
 // recall tells the rule for early stopping all curves, which it compares new reports with.
-func (s *inProcess) recall(stored *journal.Stored, now time.Time) error {
+func (s *Study) recall(stored *journal.Stored, now time.Time) error {
 	if stored.Study.Definition.Spec.EarlyStopping == nil {
 		return nil
 	}
@@ -128,7 +134,7 @@ func (s *inProcess) recall(stored *journal.Stored, now time.Time) error {
 		number := stored.Trials[i].Number
 		switch c, err := s.journal.Curve(number); {
 		case err != nil:
-			return fmt.Errorf("%w: %w", ErrDamaged, err)
+			return fmt.Errorf("%w: %w", journal.ErrDamaged, err)
 		case c != nil:
 			s.step(engine.Recalled{At: now, Trial: number, Curve: c})
 		}
@@ -138,14 +144,14 @@ func (s *inProcess) recall(stored *journal.Stored, now time.Time) error {
 
 // step applies an event and carries out what follows. It returns the engine's answer, if it has
 // one. s.mu MUST be held, and s.stopped be nil.
-func (s *inProcess) step(event engine.Event) *engine.Answer {
+func (s *Study) step(event engine.Event) *engine.Answer {
 	out := s.engine.Step(event)
-	return s.take(&out)
+	return s.apply(&out)
 }
 
-// take stores an Output, and then carries out its effects. Whoever has it do so MUST use do, or
+// apply stores an Output, and then carries out its effects. Whoever has it do so MUST use do, or
 // durable, before it tells the user of them.
-func (s *inProcess) take(out *engine.Output) *engine.Answer {
+func (s *Study) apply(out *engine.Output) *engine.Answer {
 	if s.stopped != nil {
 		return &engine.Answer{Err: s.stopped}
 	}
@@ -166,14 +172,14 @@ func (s *inProcess) take(out *engine.Output) *engine.Answer {
 	s.answer(out.Fallback, s.fallback)
 	s.schedule(out.Wake)
 	if s.engine.Status().State.Terminal() {
-		s.release(ErrEnded)
+		s.release(library.ErrEnded)
 	}
 	return out.Answer
 }
 
 // do calls f with s.mu held, and returns nil once all that the study's records were then is on the disk. So
 // results that come during an fsync share the next one.
-func (s *inProcess) do(f func()) error {
+func (s *Study) do(f func()) error {
 	s.mu.Lock()
 	f()
 	due := s.journal.Due()
@@ -183,7 +189,7 @@ func (s *inProcess) do(f func()) error {
 
 // durable returns nil once all is on the disk that was in the journal when it returned due. If that fails, it
 // stops the study. s.mu MUST NOT be held.
-func (s *inProcess) durable(due int64) error {
+func (s *Study) durable(due int64) error {
 	failed := s.journal.Sync(due)
 	if failed == nil {
 		return nil
@@ -197,7 +203,7 @@ func (s *inProcess) durable(due int64) error {
 }
 
 // latest returns all records, to write the journal anew.
-func (s *inProcess) latest() *journal.Stored {
+func (s *Study) latest() *journal.Stored {
 	all := &journal.Stored{Study: s.engine.Spec(), Status: s.engine.Status(), Model: s.engine.Model()}
 	for n := 1; ; n++ {
 		t, ok := s.engine.Trial(n)
@@ -209,12 +215,12 @@ func (s *inProcess) latest() *journal.Stored {
 }
 
 // answer has an optimiser answer a request, in the background.
-func (s *inProcess) answer(request *engine.Ask, o optimizer.Optimizer) {
+func (s *Study) answer(request *engine.Ask, o optimizer.Optimizer) {
 	if request == nil {
 		return
 	}
 	s.background.Go(func() {
-		answer := drive.Suggest(s.life, o, s.seed, request)
+		answer := drive.Suggest(s.life, o, s.spec.Algorithm.Seed, request)
 		_ = s.do(func() { // an error stops the study
 			if answer.At = time.Now(); s.stopped == nil {
 				s.step(answer)
@@ -224,7 +230,7 @@ func (s *inProcess) answer(request *engine.Ask, o optimizer.Optimizer) {
 }
 
 // schedule has the engine look again at a time; zero for never.
-func (s *inProcess) schedule(at time.Time) {
+func (s *Study) schedule(at time.Time) {
 	if at.Equal(s.wake) && s.timer != nil {
 		return
 	}
@@ -245,7 +251,7 @@ func (s *inProcess) schedule(at time.Time) {
 }
 
 // unschedule stops the timer.
-func (s *inProcess) unschedule() {
+func (s *Study) unschedule() {
 	if s.timer != nil && s.timer.Stop() {
 		s.background.Done()
 	}
@@ -253,20 +259,20 @@ func (s *inProcess) unschedule() {
 }
 
 // stop makes the study unusable, and ends what waits for it.
-func (s *inProcess) stop(why error) {
+func (s *Study) stop(why error) {
 	s.stopped = why
 	s.unschedule()
 	s.release(why)
 	for _, t := range s.holding {
-		t.end(why)
+		t.End(why)
 	}
 }
 
-// close implements leader.
-func (s *inProcess) close() error {
+// Close implements library.Binding.
+func (s *Study) Close() error {
 	s.mu.Lock()
-	closed := errors.Is(s.stopped, ErrClosed)
-	s.stop(ErrClosed)
+	closed := errors.Is(s.stopped, library.ErrClosed)
+	s.stop(library.ErrClosed)
 	s.mu.Unlock()
 	s.cancel()
 	s.background.Wait()
@@ -276,14 +282,14 @@ func (s *inProcess) close() error {
 	return s.journal.Close()
 }
 
-// outcome implements leader.
-func (s *inProcess) outcome() (err error, ended bool) {
+// Outcome implements library.Binding.
+func (s *Study) Outcome() (err error, ended bool) {
 	_ = s.do(func() { // an error stops the study
 		switch status := s.engine.Status(); {
 		case s.stopped != nil:
 			err, ended = s.stopped, true
 		case status.State == study.Failed:
-			err, ended = fmt.Errorf("%w: %s", ErrFailed, status.Reason), true
+			err, ended = fmt.Errorf("%w: %s", library.ErrFailed, status.Reason), true
 		default:
 			ended = status.State.Terminal()
 		}
@@ -292,7 +298,7 @@ func (s *inProcess) outcome() (err error, ended bool) {
 }
 
 // client returns the name of the lowest slot that nobody uses. The records of trials hold it.
-func (s *inProcess) client() string {
+func (s *Study) client() string {
 	for n := 1; ; n++ {
 		name := "slot-" + strconv.Itoa(n)
 		if s.waiting[name] == nil && s.holding[name] == nil {
@@ -301,9 +307,9 @@ func (s *inProcess) client() string {
 	}
 }
 
-// equal reports whether two studies are the same in JSON.
-func equal(a, b *study.Study) bool {
-	first, err := json.Marshal(a)
-	second, again := json.Marshal(b)
-	return err == nil && again == nil && bytes.Equal(first, second)
+// Durable returns how many bytes of the state's file are on the disk.
+func (s *Study) Durable() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.journal.Durable()
 }

@@ -1,9 +1,11 @@
-package fantasia
+package onserver
 
 import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/fantasia-hpo/fantasia/internal/library"
 )
 
 const (
@@ -15,22 +17,19 @@ const (
 	maxReports = 500
 )
 
-// metric implements leader.
-func (s *onServer) metric() string { return s.reported }
-
-// report implements leader. Reports are sent in the background. So that short loops are stopped,
+// Report implements library.Binding. Reports are sent in the background. So that short loops are stopped,
 // too, Report waits for the answer after the 1st, 2nd, 4th, 8th and so on.
-func (s *onServer) report(t *Trial, metric string, step int, value float64) error {
-	if err := s.instruction(t); err != nil {
+func (s *Study) Report(t *library.Evaluation, metric string, step int, value float64) error {
+	if err := s.Instruction(t); err != nil {
 		return err
 	}
 	s.mu.Lock()
-	l := s.held[t]
+	l := s.leases[t]
 	if l == nil || s.life.Err() != nil {
 		s.mu.Unlock()
-		return s.instruction(t)
+		return s.Instruction(t)
 	}
-	l.waiting = append(l.waiting, measurementMessage{Step: int64(step), Metrics: map[string]number{metric: number(value)}})
+	l.waiting = append(l.waiting, reported{Step: int64(step), Metrics: map[string]number{metric: number(value)}})
 	l.reports++
 	if l.sent == nil {
 		l.sent = make(chan struct{})
@@ -41,7 +40,7 @@ func (s *onServer) report(t *Trial, metric string, step int, value float64) erro
 		wait = answerWait
 	}
 	if len(l.waiting) >= maxWaiting {
-		wait = s.patience
+		wait = s.Patience
 	}
 	s.mu.Unlock()
 	if wait > 0 {
@@ -50,19 +49,19 @@ func (s *onServer) report(t *Trial, metric string, step int, value float64) erro
 		select {
 		case <-sent:
 		case <-timeout.C:
-		case <-t.over:
+		case <-t.Over():
 		case <-s.life.Done():
 		}
 	}
-	return s.instruction(t)
+	return s.Instruction(t)
 }
 
 // send sends the reports of a trial in their order until none waits.
-func (s *onServer) send(t *Trial, l *lease) {
+func (s *Study) send(t *library.Evaluation, l *lease) {
 	for {
 		s.mu.Lock()
 		n := min(len(l.waiting), maxReports)
-		if n == 0 || s.life.Err() != nil || t.ended() != nil {
+		if n == 0 || s.life.Err() != nil || t.Ended() != nil {
 			l.waiting = nil
 			close(l.sent)
 			l.sent = nil
@@ -80,19 +79,15 @@ func (s *onServer) send(t *Trial, l *lease) {
 }
 
 // sendBatch sends reports in one call. It reports whether they need not be sent again.
-func (s *onServer) sendBatch(t *Trial, batch []measurementMessage) bool {
+func (s *Study) sendBatch(t *library.Evaluation, batch []reported) bool {
 	earlier, last := batch[:len(batch)-1], batch[len(batch)-1]
-	request := s.about(t)
-	request["step"], request["metrics"] = last.Step, last.Metrics
-	if len(earlier) > 0 {
-		request["earlier"] = earlier
-	}
+	request := reportRequest{s.about(t), last, earlier}
 	var answer instructionMessage
 	err := s.call(s.life, "AddMeasurement", request, &answer)
 	switch {
 	case err == nil:
 		s.instruct(t, answer)
-	case errors.Is(err, ErrUnavailable): // as long as the trial is evaluated, the report is kept
+	case errors.Is(err, library.ErrUnavailable): // as long as the trial is evaluated, the report is kept
 		return false
 	case len(earlier) > 0: // what has arrived already is ignored
 		for i := range batch {
@@ -101,16 +96,16 @@ func (s *onServer) sendBatch(t *Trial, batch []measurementMessage) bool {
 			}
 		}
 	default:
-		s.log.Warn("a report was refused", "study", s.id, "trial", t.number, "step", last.Step, "error", err)
+		s.log.Warn("a report was refused", "study", s.id, "trial", t.Number, "step", last.Step, "error", err)
 	}
 	return true
 }
 
 // flush waits until all reports of a trial have been answered.
-func (s *onServer) flush(ctx context.Context, t *Trial) error {
+func (s *Study) flush(ctx context.Context, t *library.Evaluation) error {
 	s.mu.Lock()
 	var sent chan struct{}
-	if l := s.held[t]; l != nil {
+	if l := s.leases[t]; l != nil {
 		sent = l.sent
 	}
 	s.mu.Unlock()
@@ -119,11 +114,11 @@ func (s *onServer) flush(ctx context.Context, t *Trial) error {
 	}
 	select {
 	case <-sent:
-	case <-t.over:
+	case <-t.Over():
 	case <-s.life.Done():
-		return ErrClosed
+		return library.ErrClosed
 	case <-ctx.Done():
-		return ErrUnavailable
+		return library.ErrUnavailable
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package fantasia_test
+package onserver_test
 
 import (
 	"context"
@@ -107,7 +107,8 @@ func (s *scripted) answer(method string, request []byte) (string, bool) {
 func openScripted(t *testing.T, patience time.Duration) (*scripted, *fantasia.Study) {
 	t.Helper()
 	s := &scripted{action: "CONTINUE"}
-	space, _ := line()
+	space := fantasia.NewSpace()
+	space.Float("x", 0, 1)
 	u, err := fantasia.Minimize(space, fantasia.Options{Name: "a", Server: s, Patience: patience, Parallel: 1})
 	if err != nil {
 		t.Fatal(err)
