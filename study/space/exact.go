@@ -89,7 +89,7 @@ func (s *Space) Solves() bool { return s.solver != nil || len(s.balances) > 0 }
 // Values in fixed stay. It changes floats, and ints of equalities of whole numbers, but nothing if
 // the point meets them.
 func (s *Space) Settle(p, fixed study.Point) {
-	s.settleWhole(p, fixed)
+	s.meetWhole(p, fixed)
 	if s.solver != nil && !s.solver.met(p) {
 		s.solver.move(p, fixed, func(r *region, u []float64) bool { r.project(u); return true })
 	}
@@ -167,14 +167,14 @@ func (v *solver) exact(p study.Point, rows []*row) int {
 	return n
 }
 
-// polish corrects rounding errors: it solves again, for the floats with the most room, and then
+// polish corrects rounding errors: it solves again, for the floats with the most slack, and then
 // tries the values beside those that there are.
 func (v *solver) polish(r *region, p study.Point, u []float64) {
-	room, order := make([]float64, len(u)), make([]int, len(u))
+	slack, order := make([]float64, len(u)), make([]int, len(u))
 	for i, at := range u {
-		room[i], order[i] = min(at, 1-at), i
+		slack[i], order[i] = min(at, 1-at), i
 	}
-	solved, by := eliminate(r.solved(), room), make([]float64, len(r.tight))
+	solved, by := eliminate(r.solved(), slack), make([]float64, len(r.tight))
 	steps := make([]float64, len(u)) // what rounding of a sum takes of a float
 	for i, k := range r.tight {
 		sum, size := v.rows[k].sum(p)
@@ -189,7 +189,7 @@ func (v *solver) polish(r *region, p study.Point, u []float64) {
 		low, high := v.space.rangeOf(r.names[pivot])
 		p[r.names[pivot]] = min(max(p[r.names[pivot]].(float64)+dot(solved.sums[i], by)*(high-low), low), high) + 0
 	}
-	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(room[j], room[i]) })
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(slack[j], slack[i]) })
 	for _, i := range order[:min(len(order), polished)] {
 		low, high := v.space.rangeOf(r.names[i])
 		if v.beside(p, r.names[i], steps[i]*(high-low), low, high) {

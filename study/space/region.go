@@ -285,8 +285,8 @@ type reduced struct {
 }
 
 // eliminate solves independent rows for one float each, those with the largest weights. These
-// are multiplied with room, if it is not nil.
-func eliminate(rows []halfspaces, room []float64) *reduced {
+// are multiplied with slack, if it is not nil.
+func eliminate(rows []halfspaces, slack []float64) *reduced {
 	e := &reduced{}
 	for k, h := range rows {
 		e.weights = append(e.weights, slices.Clone(h.weights))
@@ -296,8 +296,8 @@ func eliminate(rows []halfspaces, room []float64) *reduced {
 	for k, w := range e.weights {
 		pivot, largest := 0, -1.0
 		for i, v := range w {
-			if room != nil {
-				v *= room[i]
+			if slack != nil {
+				v *= slack[i]
 			}
 			if math.Abs(v) > largest && !slices.Contains(e.pivots, i) {
 				pivot, largest = i, math.Abs(v)

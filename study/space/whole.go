@@ -89,8 +89,8 @@ func (b *balance) open(p, fixed study.Point) (units []summand, lacks float64, ok
 	return units, b.row.low - sum, len(units) > 0
 }
 
-// room returns how far the int can go down and up, as changes of the sum.
-func (u summand) room(p study.Point) (low, high float64) {
+// slack returns how far the int can go down and up, as changes of the sum.
+func (u summand) slack(p study.Point) (low, high float64) {
 	v, _ := study.Number(p[u.name])
 	if u.weight < 0 {
 		return v - u.high, v - u.low
@@ -100,7 +100,7 @@ func (u summand) room(p study.Point) (low, high float64) {
 
 // add changes the sum by as much of by as the int's range allows, and returns the rest.
 func (u summand) add(p study.Point, by float64) (rest float64) {
-	low, high := u.room(p)
+	low, high := u.slack(p)
 	v, _ := study.Number(p[u.name])
 	done := min(max(by, low), high)
 	p[u.name] = int64(v + u.weight*done)
@@ -127,8 +127,8 @@ func mix(p study.Point, units []summand, rng *rand.Rand) {
 	for range min(20+4*len(units)*len(units), 10_000) {
 		i := rng.IntN(len(units))
 		j := (i + 1 + rng.IntN(len(units)-1)) % len(units)
-		low, high := units[i].room(p)
-		least, most := units[j].room(p)
+		low, high := units[i].slack(p)
+		least, most := units[j].slack(p)
 		low, high = max(low, -most), min(high, -least)
 		by := low + math.Floor(rng.Float64()*(high-low+1))
 		units[i].add(p, min(by, high))
@@ -136,8 +136,8 @@ func mix(p study.Point, units []summand, rng *rand.Rand) {
 	}
 }
 
-// settleWhole moves a point to a near one that meets the equalities of whole numbers.
-func (s *Space) settleWhole(p, fixed study.Point) {
+// meetWhole moves a point to a near one that meets the equalities of whole numbers.
+func (s *Space) meetWhole(p, fixed study.Point) {
 	for _, b := range s.balances {
 		if units, lacks, ok := b.open(p, fixed); ok && lacks != 0 {
 			spread(p, units, lacks)
@@ -145,7 +145,7 @@ func (s *Space) settleWhole(p, fixed study.Point) {
 	}
 }
 
-// solveWhole is settleWhole, but changes one int for each equality: that with the widest range.
+// solveWhole is meetWhole, but changes one int for each equality: that with the widest range.
 // It leaves what this int cannot meet.
 func (s *Space) solveWhole(p, fixed study.Point) {
 	for _, b := range s.balances {
@@ -154,7 +154,7 @@ func (s *Space) solveWhole(p, fixed study.Point) {
 			continue
 		}
 		widest := slices.MaxFunc(units, func(u, v summand) int { return int(min(max(u.high-u.low-v.high+v.low, -1), 1)) })
-		if low, high := widest.room(p); lacks >= low && lacks <= high {
+		if low, high := widest.slack(p); lacks >= low && lacks <= high {
 			widest.add(p, lacks)
 		}
 	}
@@ -162,7 +162,7 @@ func (s *Space) solveWhole(p, fixed study.Point) {
 
 // wanderWhole moves the ints to random places that meet the equalities.
 func (s *Space) wanderWhole(p, fixed study.Point, rng *rand.Rand) {
-	s.settleWhole(p, fixed)
+	s.meetWhole(p, fixed)
 	for _, b := range s.balances {
 		units, lacks, ok := b.open(p, fixed)
 		if ok && lacks == 0 {

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/internal/library"
-
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space"
 )

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/internal/library"
-
 	"github.com/fantasia-hpo/fantasia/study"
 )
 

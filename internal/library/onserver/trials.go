@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/internal/library"
-
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 )
