@@ -87,7 +87,8 @@ func (c Criterion[T]) Of(r Result) float64 { return library.Metric(r.metrics, c.
 // step 0 for example. The error wraps ErrInvalid if the trial's study does not have the criterion.
 func (c Criterion[T]) Report(t *Trial, step int, value float64) error {
 	if known := t.study.criteria; !slices.Contains(known, c.name) {
-		return fmt.Errorf("%w: the study of trial %d has no criterion %q; want one of %s", ErrInvalid, t.Number(), c.name, strings.Join(known, ", "))
+		return fmt.Errorf("%w: the study of trial %d has no criterion %q; want one of %s",
+			ErrInvalid, t.Number(), c.name, strings.Join(known, ", "))
 	}
 	return t.study.binding.Report(t.held, c.name, step, value)
 }

@@ -138,7 +138,8 @@ func (o *Options) check(definition *study.Study) error {
 	require(o.Duration >= 0, "Duration", o.Duration, "a positive duration, or 0 for none")
 	require(o.MaxFailed >= 0, "MaxFailed", o.MaxFailed, "at least 1, or 0 for no bound")
 	objectives := study.MetricNames(definition.Spec.Objectives())
-	require(o.EarlyStopping.Metric == "" || slices.Contains(objectives, o.EarlyStopping.Metric), "EarlyStopping.Metric", o.EarlyStopping.Metric, "the name of an objective: "+strings.Join(objectives, ", "))
+	require(o.EarlyStopping.Metric == "" || slices.Contains(objectives, o.EarlyStopping.Metric), "EarlyStopping.Metric",
+		o.EarlyStopping.Metric, "the name of an objective: "+strings.Join(objectives, ", "))
 	if o.Server != nil {
 		require(o.Name != "", "Name", `""`, "the name under which the server keeps the study")
 		require(o.State == "", "State", o.State, "none with Options.Server, which keeps the study")
@@ -168,7 +169,8 @@ func (o *Options) algorithms() lean.List { return append(lean.Entries(), o.Algor
 func (o *Options) optimizer() (optimizer.Optimizer, error) {
 	made, err := o.algorithms().New(o.Algorithm.Name, o.Algorithm.Settings)
 	if _, unknown := errors.AsType[*lean.UnknownError](err); unknown && o.Algorithms == nil {
-		err = fmt.Errorf("%w; for %s set Options.Algorithms to papers.Algorithms() of github.com/fantasia-hpo/fantasia/optimizer/papers", err, strings.Join(lean.Papers(), ", "))
+		err = fmt.Errorf("%w; for %s set Options.Algorithms to papers.Algorithms() of github.com/fantasia-hpo/fantasia/optimizer/papers",
+			err, strings.Join(lean.Papers(), ", "))
 	}
 	return made, err
 }
@@ -186,7 +188,9 @@ func (o *Options) earlyStopping(objectives []study.Objective) *study.EarlyStoppi
 	if o.EarlyStopping.Name == "" && len(o.EarlyStopping.Settings) == 0 {
 		return nil
 	}
-	return &study.EarlyStopping{Name: o.EarlyStopping.Name, Metric: cmp.Or(o.EarlyStopping.Metric, objectives[0].Metric), Settings: settings(o.EarlyStopping.Settings)}
+	return &study.EarlyStopping{
+		Name: o.EarlyStopping.Name, Metric: cmp.Or(o.EarlyStopping.Metric, objectives[0].Metric), Settings: settings(o.EarlyStopping.Settings),
+	}
 }
 
 // settings returns settings as a study file has them, which knows no empty ones.

@@ -59,7 +59,8 @@ func Complete(spec *study.Spec, r *check.Report) {
 		o, at := &spec.Several[i], fmt.Sprintf("%s[%d]", path, i)
 		completeObjective(o, at, r)
 		for k := range i {
-			r.AddIf(o.Metric != "" && o.Metric == spec.Several[k].Metric, at+".metric", "%q is the metric of objectives[%d] already: each objective has its own", o.Metric, k)
+			r.AddIf(o.Metric != "" && o.Metric == spec.Several[k].Metric, at+".metric",
+				"%q is the metric of objectives[%d] already: each objective has its own", o.Metric, k)
 		}
 		r.AddIf(o.Goal != nil, at+".goal", "is for a single objective: leave it out, or end the study by its hypervolume with spec.goal")
 		checkFinite(r, at+".reference", o.Reference)
@@ -72,7 +73,8 @@ func Complete(spec *study.Spec, r *check.Report) {
 	}
 	checkFrontGoal(spec, r)
 	for i, p := range spec.Parameters {
-		r.AddIf(p.Type == study.Fidelity, fmt.Sprintf("spec.parameters[%d].type", i), "fidelity needs a single objective, by which the best trials are promoted")
+		r.AddIf(p.Type == study.Fidelity, fmt.Sprintf("spec.parameters[%d].type", i),
+			"fidelity needs a single objective, by which the best trials are promoted")
 	}
 }
 
@@ -84,14 +86,16 @@ func checkFrontGoal(spec *study.Spec, r *check.Report) {
 	}
 	v := spec.Goal.Hypervolume
 	r.AddIf(!(v > 0) || math.IsInf(v, 0), path+".hypervolume", "%v is not accepted; want a finite number above 0", v)
-	r.AddIf(len(spec.Several) > study.MaxVolume, path, "is for at most %d objectives, and the study has %d: leave it out", study.MaxVolume, len(spec.Several))
+	r.AddIf(len(spec.Several) > study.MaxVolume, path,
+		"is for at most %d objectives, and the study has %d: leave it out", study.MaxVolume, len(spec.Several))
 	var without []string
 	for i := range spec.Several {
 		if spec.Several[i].Reference == nil {
 			without = append(without, fmt.Sprintf("objectives[%d]", i))
 		}
 	}
-	r.AddIf(len(without) > 0, path, "needs a reference of each objective, from which the hypervolume is measured: %s without one", strings.Join(without, ", "))
+	r.AddIf(len(without) > 0, path,
+		"needs a reference of each objective, from which the hypervolume is measured: %s without one", strings.Join(without, ", "))
 }
 
 // completeObjective checks one objective.
@@ -117,7 +121,8 @@ func completeObjective(o *study.Objective, path string, r *check.Report) {
 
 // Metric checks the name of a metric.
 func Metric(r *check.Report, path, name string) {
-	r.AddIf(len(name) > space.MaxName || strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c == 0x7f }), path, "%q: a metric's name has no spaces and at most %d bytes", name, space.MaxName)
+	wrong := func(c rune) bool { return c <= ' ' || c == 0x7f }
+	r.AddIf(len(name) > space.MaxName || strings.ContainsFunc(name, wrong), path, "%q: a metric's name has no spaces and at most %d bytes", name, space.MaxName)
 }
 
 // checkMetric checks the name of a metric that must not be missing.

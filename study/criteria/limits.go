@@ -29,7 +29,8 @@ func Limits(spec *study.Spec, r *check.Report) {
 		return
 	}
 	for i, p := range spec.Parameters {
-		r.AddIf(p.Type == study.Fidelity, fmt.Sprintf("spec.parameters[%d].type", i), "fidelity cannot be combined with limits: trials are promoted by their objective alone")
+		r.AddIf(p.Type == study.Fidelity, fmt.Sprintf("spec.parameters[%d].type", i),
+			"fidelity cannot be combined with limits: trials are promoted by their objective alone")
 	}
 }
 

@@ -63,8 +63,8 @@ type Options struct {
 // system.
 func Open(set library.Settings, o Options) (*Study, error) {
 	u := &Study{
-		spec: &set.Definition.Spec, constraints: o.Constraints, optimizer: o.Optimizer, fallback: sobol.New(), log: set.Log, progress: library.NewAnnouncer(set.Progress),
-		journal: journal.InMemory(), waiting: map[string]*ask{}, holding: map[string]*library.Evaluation{},
+		spec: &set.Definition.Spec, constraints: o.Constraints, optimizer: o.Optimizer, fallback: sobol.New(),
+		log: set.Log, progress: library.NewAnnouncer(set.Progress), journal: journal.InMemory(), waiting: map[string]*ask{}, holding: map[string]*library.Evaluation{},
 	}
 	u.life, u.cancel = context.WithCancel(context.Background())
 	var err error

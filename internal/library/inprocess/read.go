@@ -19,7 +19,9 @@ import (
 
 // result returns what a record says.
 func (s *Study) result(t *record.Trial) library.Result {
-	r := library.Result{Number: t.Number, State: t.State, Source: string(t.Origin()), Started: t.Times.Started, Ended: t.Times.Ended, Point: t.Point}
+	r := library.Result{
+		Number: t.Number, State: t.State, Source: string(t.Origin()), Started: t.Times.Started, Ended: t.Times.Ended, Point: t.Point,
+	}
 	r.Measure(s.spec, t.Values, t.Metrics)
 	if a := t.Last(); a != nil && a.Failure != nil {
 		r.Failure = cmp.Or(a.Failure.Message, a.Failure.Reason)
@@ -65,7 +67,7 @@ func (s *Study) Curve(trial int, metric string) (list []library.Measurement, err
 	return list, err
 }
 
-// measurements is curve with s.mu held.
+// measurements is Curve with s.mu held.
 func (s *Study) measurements(trial int, metric string) ([]library.Measurement, error) {
 	if _, ok := s.engine.Trial(trial); !ok {
 		return nil, fmt.Errorf("%w: there is no trial %d; the last one is %d", study.ErrInvalid, trial, s.engine.Status().Trials)

@@ -17,7 +17,7 @@ func (s *Study) Report(t *library.Evaluation, metric string, step int, value flo
 	return err
 }
 
-// reportedAt is report with s.mu held.
+// reportedAt is Report with s.mu held.
 func (s *Study) reportedAt(t *library.Evaluation, metric string, step int, value float64) error {
 	if err := s.alive(t); err != nil {
 		return err

@@ -135,11 +135,13 @@ func (s *Study) resume(ctx context.Context, definition *study.Study) error {
 	}
 	s.id = "studies/" + answer.Study.ID
 	var old, changed study.Study
-	if err := errors.Join(json.Unmarshal([]byte(answer.Study.StudyFile), &old), json.Unmarshal([]byte(answer.Study.StudyFile), &changed)); err != nil {
+	file := []byte(answer.Study.StudyFile)
+	if err := errors.Join(json.Unmarshal(file, &old), json.Unmarshal(file, &changed)); err != nil {
 		return fmt.Errorf("read the study file of %s: %w", definition.Metadata.Name, err)
 	}
 	if !old.Spec.ByClients() {
-		return fmt.Errorf("%w: the server has a study %q with a command; want another Options.Name", library.ErrDifferent, definition.Metadata.Name)
+		return fmt.Errorf("%w: the server has a study %q with a command; want another Options.Name",
+			library.ErrDifferent, definition.Metadata.Name)
 	}
 	mine, to := &definition.Spec, &changed.Spec // attributes and the like stay
 	changed.Metadata.Labels, to.Note = library.Noted(definition, &old)
@@ -153,11 +155,11 @@ func (s *Study) resume(ctx context.Context, definition *study.Study) error {
 	if library.Equal(&old, &changed) {
 		return nil
 	}
-	file, err := json.Marshal(&changed)
+	text, err := json.Marshal(&changed)
 	if err != nil {
 		return fmt.Errorf("%w: the study cannot be written as JSON: %w", study.ErrInvalid, err)
 	}
-	err = s.call(ctx, "UpdateStudy", updateStudyRequest{Name: s.id, StudyFile: string(file)}, nil)
+	err = s.call(ctx, "UpdateStudy", updateStudyRequest{Name: s.id, StudyFile: string(text)}, nil)
 	switch {
 	case s.refused(err, codePrecondition):
 		return fmt.Errorf("%w: %w", library.ErrDifferent, err)

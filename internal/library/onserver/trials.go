@@ -45,7 +45,8 @@ func (s *Study) Ask(ctx context.Context) (*library.Evaluation, error) {
 			return t, nil
 		}
 		// The text of a constraint, which the server has, allows more than its function.
-		if err := s.Tell(t, library.Measured{}, fmt.Errorf("%w: the program's function for the constraint %q does not hold", library.ErrInfeasible, unmet[0])); err != nil { //nolint:contextcheck // the caller has not got the trial
+		why := fmt.Errorf("%w: the program's function for the constraint %q does not hold", library.ErrInfeasible, unmet[0])
+		if err := s.Tell(t, library.Measured{}, why); err != nil { //nolint:contextcheck // the caller has not got the trial
 			return nil, err
 		}
 	}
