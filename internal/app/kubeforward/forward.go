@@ -7,10 +7,12 @@ import (
 	"io"
 	"net/http"
 
-	"k8s.io/apimachinery/pkg/util/httpstream"
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
+	"k8s.io/klog/v2"
+	"k8s.io/streaming/pkg/httpstream"
 )
 
 // forward forwards a local port to a pod's until done is called.
@@ -19,9 +21,9 @@ func forward(ctx context.Context, config *rest.Config, namespace string, pod tar
 	if err != nil {
 		return "", nil, fmt.Errorf("reach the cluster: %w", err)
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(klog.NewContext(ctx, logr.Discard())) // a broken connection shows in the call that used it
 	opened := make(chan struct{})
-	f, err := portforward.NewOnAddressesWithContext(ctx, dialer, []string{"127.0.0.1"}, []string{fmt.Sprintf("0:%d", pod.number)}, opened, io.Discard, io.Discard)
+	f, err := portforward.NewOnAddressesForStreamingWithContext(ctx, dialer, []string{"127.0.0.1"}, []string{fmt.Sprintf("0:%d", pod.number)}, opened, io.Discard, io.Discard)
 	if err != nil {
 		cancel()
 		return "", nil, fmt.Errorf("forward to pod %s: %w", pod.name, err)
@@ -62,11 +64,12 @@ func dialerOf(config *rest.Config, namespace, pod string) (httpstream.Dialer, er
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the caller does
 	}
-	websocket, err := portforward.NewSPDYOverWebsocketDialer(address, config)
+	websocket, err := portforward.NewSPDYOverWebsocketDialerForStreaming(address, config)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the caller does
 	}
-	return portforward.NewFallbackDialer(websocket, spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, address), func(err error) bool {
+	plain := spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, address)
+	return portforward.NewFallbackDialerForStreaming(websocket, plain, func(err error) bool {
 		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
 	}), nil
 }
