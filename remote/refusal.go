@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strconv"
+	"regexp"
 	"strings"
 	"time"
 
@@ -45,20 +45,8 @@ type answeredError struct {
 	} `json:"details"`
 }
 
-// withoutPlace returns a problem without its line and column in a study file, which nobody has written
-// here.
-func withoutPlace(problem string) string {
-	place, text, found := strings.Cut(problem, ": ")
-	if line, column, both := strings.Cut(place, ":"); found && both && isNumber(line) && isNumber(column) {
-		return text
-	}
-	return problem
-}
-
-func isNumber(text string) bool {
-	_, err := strconv.ParseUint(text, 10, 64)
-	return err == nil
-}
+// place is where a problem is in a study file, which nobody has written here.
+var place = regexp.MustCompile(`^[0-9]+:[0-9]+: `)
 
 // refusal returns the error that an answer holds.
 func refusal(status int, answer []byte) error {
@@ -77,7 +65,7 @@ func refusal(status int, answer []byte) error {
 			return &againError{why: &fantasia.ServerError{Code: said.Code, Message: said.Message}, after: after}
 		case "google.rpc.BadRequest":
 			for _, v := range d.Debug.FieldViolations {
-				problems = append(problems, withoutPlace(v.Description))
+				problems = append(problems, place.ReplaceAllString(v.Description, ""))
 			}
 		}
 	}

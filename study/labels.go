@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -22,41 +23,20 @@ const (
 // MaxLabel is how long a DNS label, and a part of a label of Kubernetes, may be.
 const MaxLabel = 63
 
-// IsName reports whether a text can be a study's name: a DNS label, as RFC 1123 has it in lower case.
-func IsName(text string) bool { return len(text) <= MaxLabel && isPart(text, "-", false) }
+// The forms of a DNS label, as RFC 1123 has it in lower case, and of a label's key and value, which are
+// those of Kubernetes.
+var (
+	dnsLabel   = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	labelKey   = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)
+	labelValue = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$`)
+)
 
-// isPart reports whether a text is ASCII letters and digits, and in between them perhaps characters of inner.
-func isPart(text, inner string, upper bool) bool {
-	alphanumeric := func(c byte) bool {
-		return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || upper && 'A' <= c && c <= 'Z'
-	}
-	for i := range len(text) {
-		if !alphanumeric(text[i]) && !strings.Contains(inner, text[i:i+1]) {
-			return false
-		}
-	}
-	return text != "" && alphanumeric(text[0]) && alphanumeric(text[len(text)-1])
-}
+// IsName reports whether a text can be a study's name: a DNS label.
+func IsName(text string) bool { return dnsLabel.MatchString(text) }
 
-// isLabelKey and isLabelValue report whether Kubernetes accepts a label's key and value.
+// isLabelKey reports whether Kubernetes accepts a label's key, whose domain has at most 253 characters.
 func isLabelKey(key string) bool {
-	domain, name, divided := strings.Cut(key, "/")
-	if !divided {
-		return key != "" && isLabelValue(key)
-	}
-	if len(domain) > 253 {
-		return false
-	}
-	for part := range strings.SplitSeq(domain, ".") {
-		if !isPart(part, "-", false) {
-			return false
-		}
-	}
-	return name != "" && isLabelValue(name)
-}
-
-func isLabelValue(value string) bool {
-	return value == "" || len(value) <= MaxLabel && isPart(value, "._-", true)
+	return labelKey.MatchString(key) && strings.IndexByte(key, '/') <= 253
 }
 
 // CheckLabels returns what is wrong with labels, a problem for each; field is what they
@@ -76,7 +56,7 @@ func CheckLabels(field string, labels map[string]string) (problems []Problem) {
 		if !isLabelKey(key) {
 			add(field, "%q is not a label's key: want at most 63 letters, digits, and . _ - in between, perhaps after a domain and a slash, such as team or example.com/team", key)
 		}
-		if !isLabelValue(value) {
+		if !labelValue.MatchString(value) {
 			add(field+"."+key, "%q is not a label's value: want at most 63 letters, digits, and . _ - in between", value)
 		}
 	}
