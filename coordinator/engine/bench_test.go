@@ -111,6 +111,7 @@ func BenchmarkMemory(b *testing.B) {
 // is not blind also needs the point, as a map of 350 bytes, and the outcome. The bounds are
 // far below the 1.8 kB of a record that is not packed.
 func TestEndedTrialsAreSmall(t *testing.T) {
+	needsAll(t)
 	if bytes := heapOf(t, 5000, Settings{}); bytes > 900 {
 		t.Errorf("an ended trial takes %.0f bytes", bytes)
 	}
@@ -146,7 +147,7 @@ func TestBlindIsToldTheLatest(t *testing.T) {
 }
 
 // TestHistoryIsNotCopied: a trial's events allocate about as much after 5,000
-// trials as after 200; one copy of the history would be 200 kB.
+// trials as after 200; one copy of the history would be 200 kB (40 kB of 1,000 trials).
 func TestHistoryIsNotCopied(t *testing.T) {
 	cost := func(ended int) uint64 {
 		r := aged(t, ended, Settings{})
@@ -159,8 +160,12 @@ func TestHistoryIsNotCopied(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		return (after.TotalAlloc - before.TotalAlloc) / n
 	}
-	if few, many := cost(200), cost(5000); many > few+20_000 {
-		t.Errorf("a trial allocates %d bytes after 200 trials, %d after 5000", few, many)
+	n := 5000
+	if testing.Short() {
+		n = 1000
+	}
+	if few, many := cost(200), cost(n); many > few+20_000 {
+		t.Errorf("a trial allocates %d bytes after 200 trials, %d after %d", few, many, n)
 	}
 }
 

@@ -28,10 +28,27 @@ func TestSimulatorOfClients(t *testing.T) {
 	simulate(t, func(seed uint64) error { return newClientWorld(seed, 0).run() })
 }
 
+// fewer returns how many of n schedules or draws a test plays: all of them, or a tenth with -short,
+// which makes the package's tests an inner loop of a few seconds.
+func fewer(n int) int {
+	if testing.Short() {
+		return (n + 9) / 10
+	}
+	return n
+}
+
+// needsAll skips a test with -short that shows nothing with fewer schedules or trials.
+func needsAll(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs all its schedules or trials")
+	}
+}
+
 // simulate plays the schedules on all cores, up to the first that fails.
 func simulate(t *testing.T, play func(seed uint64) error) {
 	t.Helper()
-	first, n := testseed.Get(), *simSchedules
+	first, n := testseed.Get(), fewer(*simSchedules)
 	if *simSeed != 0 {
 		first, n = *simSeed, 1
 	}

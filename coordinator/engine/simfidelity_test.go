@@ -17,6 +17,7 @@ func TestSimulatorOfFidelities(t *testing.T) {
 
 // TestSimulatorPromotes checks that the schedules have promotions to look at.
 func TestSimulatorPromotes(t *testing.T) {
+	needsAll(t)
 	promoted, twice := 0, 0
 	for seed := uint64(1); seed <= 40; seed++ {
 		w := newFidelityWorld(seed, 0)
@@ -161,7 +162,7 @@ func precedes(a, b *record.Trial) bool {
 // TestTheModelSeesOneLevel checks that the observations of a problem are of one level, and
 // that its points have no fidelity.
 func TestTheModelSeesOneLevel(t *testing.T) {
-	for seed := uint64(1); seed <= 30; seed++ {
+	for seed := uint64(1); seed <= uint64(fewer(30)); seed++ {
 		w := newFidelityWorld(seed, 0)
 		if err := w.run(); err != nil {
 			t.Fatal(err)

@@ -173,6 +173,7 @@ func (c *checker) knownEarly(e *Engine, t *record.Trial, excess []float64) {
 // TestSimulatorHasLimits checks that the schedules have studies with limits to look at, that their
 // limits change, and that some of their trials are within all limits and some are not.
 func TestSimulatorHasLimits(t *testing.T) {
+	needsAll(t)
 	var one, several, changed, within, outside, early int
 	for seed := uint64(1); seed <= 60; seed++ {
 		w := newWorld(seed, 0)

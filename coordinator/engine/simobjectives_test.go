@@ -179,6 +179,7 @@ func (w *world) better(a, b study.Values) bool {
 // TestSimulatorHasFronts checks that the schedules have studies of several objectives to look
 // at, and that some of their fronts have several trials.
 func TestSimulatorHasFronts(t *testing.T) {
+	needsAll(t)
 	studies, compromises := map[int]int{}, 0 // by the number of objectives; of several trials
 	for seed := uint64(1); seed <= 60; seed++ {
 		w := newWorld(seed, 0)
