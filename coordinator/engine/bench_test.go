@@ -32,7 +32,7 @@ func aged(b testing.TB, ended int, settings Settings) *rig {
 	y.Name = "y"
 	spec.Definition.Spec.Parameters = append(spec.Definition.Spec.Parameters, y)
 	r := newRig(b, spec, settings)
-	r.e.ids = &longIDs{}
+	r.e.spec.ids = &longIDs{}
 	r.ledger = nil
 	r.e.Step(Capacity{At: r.now, Slots: 8, Free: 8})
 	for r.e.Status().Counts.Ended() < ended {
@@ -54,7 +54,7 @@ func cycle(r *rig) {
 		r.e.Step(Suggested{At: r.now, Ask: ask, Suggestions: list})
 	}
 	t := r.e.open[0]
-	id := r.e.attemptID(t, t.rec.Last())
+	id := r.e.spec.attemptID(t, t.rec.Last())
 	r.e.Step(Claimed{At: r.now, Claim: &messaging.Claim{AttemptID: id, Worker: "w", At: r.now}})
 	r.e.Step(Alive{At: r.now, Worker: "w", Attempt: id})
 	value := 1 / float64(id.Trial)
@@ -176,7 +176,7 @@ func BenchmarkMeasurement(b *testing.B) {
 		b.Run(strconv.FormatInt(before, 10)+" before", func(b *testing.B) {
 			r := aged(b, 1, Settings{})
 			t := r.e.open[0]
-			m := &messaging.Measurement{AttemptID: r.e.attemptID(t, t.rec.Last()), Worker: "w", Metrics: map[string]float64{"loss": 1}}
+			m := &messaging.Measurement{AttemptID: r.e.spec.attemptID(t, t.rec.Last()), Worker: "w", Metrics: map[string]float64{"loss": 1}}
 			report := func() {
 				m.Step++
 				r.e.Step(Measured{At: r.now, Measurement: m})
@@ -199,10 +199,10 @@ func TestPackedRecordsComeBack(t *testing.T) {
 	full.Rung, full.Predecessor, full.Point = 2, 1, study.Point{"a": 0.5, "b": int64(3), "c": true, "d": "text", "e": 2.0}
 	full.Stopped = &record.Stopped{Attempt: 2, Step: 3, Values: study.Values{1}, Reason: "worse", At: epoch}
 	for _, want := range []record.Trial{full, {Number: 7, State: study.TrialCancelled, Point: study.Point{}}} {
-		e, before := &Engine{}, &trial{work: &work{rec: want}}
+		before := &trial{work: &work{rec: want}}
 		facts := before.facts()
-		e.dirty.whole = []*trial{before}
-		e.pack()
+		s := step{whole: []*trial{before}}
+		s.pack()
 		if before.work != nil {
 			t.Fatalf("trial %d has ended and is not packed", want.Number)
 		}

@@ -17,18 +17,18 @@ func (e *Engine) claimed(c *messaging.Claim) {
 	t, a := e.find(c.AttemptID)
 	switch {
 	case t == nil:
-		e.out.cancel(c.Worker, c.AttemptID, "the leader knows no such attempt")
+		e.step.out.cancel(c.Worker, c.AttemptID, "the leader knows no such attempt")
 		e.spoiled(c.AttemptID)
 	case c.Worker == messaging.LeaderName:
 		e.withdrawn(t, a)
 	case a.State != study.AttemptOpen:
 		if !endedBy(a, c.Worker) {
-			e.out.cancel(c.Worker, c.AttemptID, fmt.Sprintf("the attempt has ended: %s", a.State))
+			e.step.out.cancel(c.Worker, c.AttemptID, fmt.Sprintf("the attempt has ended: %s", a.State))
 		}
-	case a.Worker == "" || !e.on(safetyClaim):
+	case a.Worker == "" || !e.spec.on(safetyClaim):
 		e.claim(t, a, c)
 	case a.Worker != c.Worker:
-		e.out.cancel(c.Worker, c.AttemptID, "another worker claimed the attempt first")
+		e.step.out.cancel(c.Worker, c.AttemptID, "another worker claimed the attempt first")
 	}
 }
 
@@ -36,7 +36,7 @@ func (e *Engine) claimed(c *messaging.Claim) {
 // taken the place of its claim. It does so as if the leader had withdrawn the
 // attempt. If the attempt is not open yet, spoiled remembers the place until then.
 func (e *Engine) spoiled(id messaging.AttemptID) {
-	if id.Study != e.spec.ID || id.Trial < 1 || id.Attempt < 1 || !e.on(safetySpoiled) {
+	if id.Study != e.spec.ID || id.Trial < 1 || id.Attempt < 1 || !e.spec.on(safetySpoiled) {
 		return
 	}
 	if id.Trial > len(e.trials) {
@@ -44,13 +44,13 @@ func (e *Engine) spoiled(id messaging.AttemptID) {
 		return
 	}
 	t := e.trials[id.Trial-1]
-	e.restore(t)
+	e.step.restore(t)
 	switch last := t.rec.Last(); {
 	case t.rec.State.Terminal():
 	case id.Attempt > len(t.rec.Attempts):
 		e.occupy(id)
 	case id.Attempt == last.Number && last.Nonce != id.Nonce && last.State == study.AttemptOpen && last.Worker == "":
-		e.out.warn("trial %d: attempt %d cannot be claimed: another message is in its claim's place", id.Trial, id.Attempt)
+		e.step.out.warn("trial %d: attempt %d cannot be claimed: another message is in its claim's place", id.Trial, id.Attempt)
 		e.withdrawn(t, last)
 	}
 }
@@ -64,17 +64,17 @@ const maxOccupied = 4096
 // worker that claims unknown attempts cannot make the record grow. The attempts with
 // that number of lower trials are then skipped too, which is harmless.
 func (e *Engine) occupy(id messaging.AttemptID) {
-	if id.Attempt > maxOccupied || e.status.Occupied[id.Attempt] >= id.Trial || !e.on(safetyEarly) {
+	if id.Attempt > maxOccupied || e.status.Occupied[id.Attempt] >= id.Trial || !e.spec.on(safetyEarly) {
 		return
 	}
-	e.out.warn("trial %d: another message is in the place of attempt %d's claim before it was opened", id.Trial, id.Attempt)
+	e.step.out.warn("trial %d: another message is in the place of attempt %d's claim before it was opened", id.Trial, id.Attempt)
 	occupied := maps.Clone(e.status.Occupied) // snapshots share it
 	if occupied == nil {
 		occupied = map[int]int{}
 	}
 	occupied[id.Attempt] = id.Trial
 	e.status.Occupied = occupied
-	e.dirty.status = true
+	e.step.changed.status = true
 }
 
 // occupied reports whether another message had taken the place of an attempt's claim
@@ -96,12 +96,12 @@ func (e *Engine) withdrawn(t *trial, a *record.Attempt) {
 // may have another one. The limit is that of free hand-backs: without one, a sender
 // that spoils every claim would keep the trial going forever.
 func (e *Engine) forfeit(t *trial, a *record.Attempt) bool {
-	a.State, a.Outcome, a.Ended = study.AttemptCancelled, messaging.OutcomeCancelled, e.now
+	a.State, a.Outcome, a.Ended = study.AttemptCancelled, messaging.OutcomeCancelled, e.step.now
 	if e.pruned(t) {
 		return false
 	}
 	n := countAttempts(t, study.AttemptCancelled, "")
-	if n <= study.MaxHandBacks || !e.on(safetyRetries) {
+	if n <= study.MaxHandBacks || !e.spec.on(safetyRetries) {
 		return !e.filled(t)
 	}
 	a.Failure = &messaging.Failure{
@@ -109,7 +109,7 @@ func (e *Engine) forfeit(t *trial, a *record.Attempt) bool {
 		Message: fmt.Sprintf("%d attempts could not be claimed (limit %d), because other messages were in their claims' places: "+
 			"check the dead letters and the pool's workers", n, study.MaxHandBacks),
 	}
-	t.rec.Times.Ended = e.now
+	t.rec.Times.Ended = e.step.now
 	e.endTrial(t, study.TrialFailed)
 	return false
 }
@@ -118,9 +118,9 @@ func (e *Engine) forfeit(t *trial, a *record.Attempt) bool {
 func (e *Engine) claim(t *trial, a *record.Attempt, c *messaging.Claim) {
 	a.Worker, a.Claimed, a.Site = c.Worker, c.At, c.Site
 	if a.Claimed.IsZero() {
-		a.Claimed = e.now
+		a.Claimed = e.step.now
 	}
-	t.claimed, t.rec.Times.Claimed = e.now, a.Claimed
+	t.claimed, t.rec.Times.Claimed = e.step.now, a.Claimed
 	e.demand.free = max(0, e.demand.free-1)
 	e.setState(t, study.TrialClaimed)
 	e.tellToStop(t, a)
@@ -138,21 +138,21 @@ func (e *Engine) alive(worker string, id messaging.AttemptID) {
 	t, a := e.find(id)
 	switch {
 	case t == nil:
-		e.out.cancel(worker, id, "the leader knows no such attempt")
+		e.step.out.cancel(worker, id, "the leader knows no such attempt")
 	case a.State != study.AttemptOpen:
 		// Even if this worker ended it: the claim stream may have been lost since, and
 		// the worker may have claimed the attempt again.
-		e.out.cancel(worker, id, fmt.Sprintf("the attempt has ended: %s", a.State))
+		e.step.out.cancel(worker, id, fmt.Sprintf("the attempt has ended: %s", a.State))
 	case a.Worker == "": // the claim is in the stream but has not been read
 	case a.Worker != worker:
-		e.out.cancel(worker, id, "another worker claimed the attempt first")
+		e.step.out.cancel(worker, id, "another worker claimed the attempt first")
 	default:
 		if t.rec.State == study.TrialClaimed {
-			a.Started = e.now
-			t.rec.Times.Started = e.now
+			a.Started = e.step.now
+			t.rec.Times.Started = e.step.now
 			e.setState(t, study.TrialRunning)
 		}
-		if e.on(safetyTold) {
+		if e.spec.on(safetyTold) {
 			e.tellToStop(t, a)
 		}
 	}
@@ -165,16 +165,16 @@ func (e *Engine) lost(id messaging.AttemptID, reason string) {
 	if t == nil || a.State != study.AttemptOpen || a.Worker == "" {
 		return
 	}
-	limit := e.retries(study.AttemptLost, "")
-	a.State, a.Ended = study.AttemptLost, e.now
+	limit := e.spec.retries(study.AttemptLost, "")
+	a.State, a.Ended = study.AttemptLost, e.step.now
 	a.Failure = &messaging.Failure{Reason: messaging.ReasonLost, Message: clip(fmt.Sprintf("worker %s: %s", a.Worker, reason))}
 	e.keepEarly(t, nil, nil)
 	if e.pruned(t) {
 		return
 	}
 	n := countAttempts(t, study.AttemptLost, "")
-	if n > limit && e.on(safetyRetries) {
-		t.rec.Times.Ended = e.now
+	if n > limit && e.spec.on(safetyRetries) {
+		t.rec.Times.Ended = e.step.now
 		a.Failure.Message = clip(fmt.Sprintf("lost %d times, retries.lost is %d; last on worker %s: %s", n, limit, a.Worker, reason))
 		e.endTrial(t, study.TrialFailed)
 		return
@@ -185,7 +185,7 @@ func (e *Engine) lost(id messaging.AttemptID, reason string) {
 // handBackAll hands back every claimed attempt, since their workers died with the
 // process that ran them.
 func (e *Engine) handBackAll() {
-	now := e.now
+	now := e.step.now
 	for i := 0; i < len(e.open); {
 		t := e.open[i]
 		if a := t.rec.Last(); a != nil && a.State == study.AttemptOpen && a.Worker != "" {
@@ -204,7 +204,7 @@ func (e *Engine) handBackAll() {
 func (e *Engine) handBack(t *trial, a *record.Attempt, ended time.Time, why string) {
 	n := countAttempts(t, study.AttemptHandedBack, "")
 	a.Ended = ended
-	if n < study.MaxHandBacks || !e.on(safetyRetries) {
+	if n < study.MaxHandBacks || !e.spec.on(safetyRetries) {
 		a.State = study.AttemptHandedBack
 		if !e.pruned(t) {
 			e.requeue(t)

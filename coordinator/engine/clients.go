@@ -68,14 +68,6 @@ type Answer struct {
 	Err error
 }
 
-// reply sets the step's answer.
-func (c *changes) reply(t *trial, err error) {
-	c.answer, c.answered = &Answer{Err: err}, nil
-	if err == nil {
-		c.answered = t
-	}
-}
-
 // refusef is the error of an event that the state does not allow.
 func refusef(format string, args ...any) error {
 	return study.NewError(ErrRefused, fmt.Sprintf(format, args...))
@@ -88,9 +80,6 @@ func invalidf(format string, args ...any) error {
 
 // noTrial is the error of an event about a trial that does not exist.
 func noTrial(number int) error { return study.NewError(ErrNoTrial, fmt.Sprintf("trial %d", number)) }
-
-// byClients reports whether clients evaluate the study's trials.
-func (e *Engine) byClients() bool { return e.spec.Definition.Spec.ByClients() }
 
 // seekers are the clients that want to hold trials, longest first.
 type seekers []seeker
@@ -148,9 +137,9 @@ func (l *seekers) next() string {
 // attempt's evaluation starts at once.
 func (e *Engine) giveToSeeker(t *trial) {
 	a := t.rec.Last()
-	a.Worker, a.Claimed, a.Started = e.seekers.next(), e.now, e.now
-	t.claimed = e.now
-	t.rec.Times.Claimed, t.rec.Times.Started = e.now, e.now
+	a.Worker, a.Claimed, a.Started = e.seekers.next(), e.step.now, e.step.now
+	t.claimed = e.step.now
+	t.rec.Times.Claimed, t.rec.Times.Started = e.step.now, e.step.now
 	e.setState(t, study.TrialRunning)
 }
 
@@ -165,7 +154,7 @@ func (e *Engine) Held(client string, limit int) (held []record.Trial, more bool)
 			held = append(held, t.copy())
 		}
 	}
-	return held, e.running() && (e.waiting(e.parallelism()) || !e.demand.exhausted && min(e.parallelism()-e.active(), e.remaining()) > 0)
+	return held, e.running() && (e.waiting(e.spec.parallelism()) || !e.demand.exhausted && min(e.spec.parallelism()-e.active(), e.remaining()) > 0)
 }
 
 // Holds returns how many trials each client holds.
@@ -196,7 +185,7 @@ func (e *Engine) Attempt(client string, number, attempt int) (messaging.AttemptI
 	if err != nil {
 		return messaging.AttemptID{}, err
 	}
-	return e.attemptID(t, a), nil
+	return e.spec.attemptID(t, a), nil
 }
 
 // HasCommand returns the error for a call that only studies without a command accept.
@@ -207,14 +196,14 @@ func HasCommand(spec *study.Spec) error {
 // heldBy returns the last attempt of a trial that a client was given, or the one that it
 // names if attempt is not 0. The trial has its record at hand.
 func (e *Engine) heldBy(client string, number, attempt int) (*trial, *record.Attempt, error) {
-	if !e.byClients() {
+	if !e.spec.byClients() {
 		return nil, nil, HasCommand(&e.spec.Definition.Spec)
 	}
 	t := e.numbered(number)
 	if t == nil {
 		return nil, nil, noTrial(number)
 	}
-	e.restore(t)
+	e.step.restore(t)
 	for i := len(t.rec.Attempts) - 1; i >= 0; i-- {
 		if a := &t.rec.Attempts[i]; a.Worker == client && (attempt == 0 || attempt == a.Number) {
 			return t, a, nil
@@ -285,16 +274,16 @@ func (e *Engine) Contradicts(number int, step int64, metrics map[string]float64)
 func (e *Engine) clientEnded(ev Told) {
 	t, a, err := e.heldBy(ev.Client, ev.Trial, ev.Attempt)
 	if err != nil {
-		e.dirty.reply(nil, err)
+		e.step.reply(nil, err)
 		return
 	}
 	r := &messaging.Result{
-		Version: messaging.SchemaVersion, AttemptID: e.attemptID(t, a), Worker: ev.Client,
+		Version: messaging.SchemaVersion, AttemptID: e.spec.attemptID(t, a), Worker: ev.Client,
 		Outcome: ev.Outcome, Values: ev.Values, Metrics: ev.Metrics, Failure: ev.Failure, Checkpoint: ev.Checkpoint,
-		Claimed: a.Claimed, Started: a.Started, Ended: e.now,
+		Claimed: a.Claimed, Started: a.Started, Ended: e.step.now,
 	}
 	as := interpret(&e.spec.Definition.Spec, r)
-	missing := e.unlimited(ev.Metrics)
+	missing := e.spec.unlimited(ev.Metrics)
 	objectives := len(e.spec.Definition.Spec.Objectives())
 	answers := as.outcome == messaging.OutcomeCompleted || as.outcome == messaging.OutcomeInfeasible
 	switch {
@@ -315,18 +304,7 @@ func (e *Engine) clientEnded(ev Told) {
 			e.finished(r)
 		}
 	}
-	e.dirty.reply(t, err)
-}
-
-// unlimited returns the error of an evaluation without the metric of one of the study's limits;
-// nil if it has all. A value that is not finite is a value outside of the limit.
-func (e *Engine) unlimited(metrics map[string]float64) error {
-	for _, metric := range e.spec.Definition.Spec.LimitMetrics() {
-		if _, ok := metrics[metric]; !ok {
-			return invalidf("metrics has no %q, which a limit of the study bounds", metric)
-		}
-	}
-	return nil
+	e.step.reply(t, err)
 }
 
 // amend gives an open trial the point that its client has evaluated, if that is not the
@@ -335,25 +313,22 @@ func (e *Engine) amend(t *trial, raw study.Point) error {
 	if raw == nil {
 		return nil
 	}
-	point, err := e.space.Normalize(raw)
-	if err == nil {
-		err = e.space.Check(point)
-	}
+	point, err := e.spec.pointOf(raw)
 	if err != nil {
-		return invalidf("parameters: %v", err)
+		return err
 	}
-	if e.space.Key(point) == e.space.Key(t.rec.Point) {
+	if e.spec.samePoint(point, t.rec.Point) {
 		return nil
 	}
-	before, _ := e.space.Level(t.rec.Point)
-	if after, leveled := e.space.Level(point); leveled && after != before {
+	before, _ := e.spec.space.Level(t.rec.Point)
+	if after, leveled := e.spec.space.Level(point); leveled && after != before {
 		return invalidf("parameters: the level of the fidelity is another one than that of trial %d", t.rec.Number)
 	}
 	e.tried.remove(t)
 	t.rec.Suggested, t.rec.Point, t.outside = t.rec.Asked(), point, false
 	t.rec.Metrics = nil // an earlier attempt has evaluated another point
 	e.tried.add(t)
-	e.touch(t)
+	e.step.touch(t)
 	return nil
 }
 

@@ -123,7 +123,7 @@ func (e *Engine) refill() {
 	e.seekers.count(e.open)
 	e.handOut()
 	e.promote()
-	e.demand.want(e.wanted(), e.now)
+	e.demand.want(e.wanted(), e.step.now)
 	e.serveFresh()
 	e.request()
 	e.serveLate()
@@ -140,7 +140,7 @@ func (e *Engine) handOut() {
 			e.openAttempt(t)
 		}
 	}
-	for len(e.wishes) > 0 && e.room() > 0 && (e.active() < e.parallelism() || !e.on(safetyParallel)) {
+	for len(e.wishes) > 0 && e.room() > 0 && (e.active() < e.spec.parallelism() || !e.spec.on(safetyParallel)) {
 		t := e.wishes[0]
 		e.wishes = e.wishes[1:]
 		e.openAttempt(t)
@@ -152,7 +152,7 @@ func (e *Engine) room() int {
 	if e.demand.held {
 		return 0
 	}
-	if e.byClients() {
+	if e.spec.byClients() {
 		return e.seekers.missing()
 	}
 	d := &e.demand
@@ -177,18 +177,15 @@ func (e *Engine) wanted() int {
 // openings returns how many trials can be made now.
 func (e *Engine) openings() int {
 	n := e.room()
-	if e.on(safetyParallel) {
-		n = min(n, e.parallelism()-e.active())
+	if e.spec.on(safetyParallel) {
+		n = min(n, e.spec.parallelism()-e.active())
 	}
 	return max(0, min(n, e.remaining()))
 }
 
-// parallelism returns the bound on open trials, at least 1.
-func (e *Engine) parallelism() int { return max(1, e.spec.Definition.Spec.Parallelism) }
-
 // remaining returns how many more trials the budget allows.
 func (e *Engine) remaining() int {
-	if !e.on(safetyBudget) {
+	if !e.spec.on(safetyBudget) {
 		return 1
 	}
 	return e.spec.Definition.Spec.Budget.MaxTrials - e.status.Counts.Ended() - len(e.open)
@@ -210,7 +207,7 @@ func (e *Engine) patience() time.Duration {
 	if mean, known := e.evaluations.mean(); known {
 		share = min(patienceMax, time.Duration(patienceShare*float64(mean)))
 	}
-	if e.settings.Blind {
+	if e.spec.settings.Blind {
 		return share
 	}
 	return max(share, duration(e.spec.Definition.Spec.Algorithm.Wait))
@@ -232,7 +229,7 @@ func duration(d *study.Duration) time.Duration {
 // fresh reports whether the ready suggestions use all observations.
 func (e *Engine) fresh() bool {
 	a := e.demand.answer
-	return a != nil && (e.settings.Blind || a.ask.observed == e.observations.all)
+	return a != nil && (e.spec.settings.Blind || a.ask.observed == e.observations.all)
 }
 
 // serveFresh serves needs with fresh suggestions.
@@ -264,31 +261,31 @@ func (e *Engine) serveLate() {
 // requestFallback asks for fallbacks for n needs, unless that is being done already.
 func (e *Engine) requestFallback(n int) {
 	d := &e.demand
-	if n == 0 || d.fallback != nil || !e.settings.Fallback || e.now.Before(d.fallbackAfter) {
+	if n == 0 || d.fallback != nil || !e.spec.settings.Fallback || e.step.now.Before(d.fallbackAfter) {
 		return
 	}
 	d.fallback = e.newAsk(n)
 	d.fallback.Fallback = true
-	e.out.Fallback = d.fallback
+	e.step.out.Fallback = d.fallback
 }
 
 // newAsk returns a request for n suggestions, at most maxAsk.
 func (e *Engine) newAsk(n int) *Ask {
 	p := e.Problem()
 	return &Ask{
-		Problem: p, N: min(n, maxAsk), Request: p.First, From: e.status.Position, Space: e.spec.Space, At: e.now,
+		Problem: p, N: min(n, maxAsk), Request: p.First, From: e.status.Position, Space: e.spec.Space, At: e.step.now,
 		observed: e.observations.all,
 	}
 }
 
 // waited returns how long a need has waited.
-func (e *Engine) waited(i int) time.Duration { return e.now.Sub(e.demand.needs[i]) }
+func (e *Engine) waited(i int) time.Duration { return e.step.now.Sub(e.demand.needs[i]) }
 
 // request asks the optimiser for the needed suggestions and for those to keep ready,
 // unless the optimiser is working, failing or exhausted.
 func (e *Engine) request() {
 	d := &e.demand
-	if d.ask != nil || d.exhausted || e.now.Before(d.askAfter) {
+	if d.ask != nil || d.exhausted || e.step.now.Before(d.askAfter) {
 		return
 	}
 	n := len(d.needs)
@@ -301,7 +298,7 @@ func (e *Engine) request() {
 	}
 	d.ask = e.newAsk(n)
 	d.ask.State = e.model.State
-	e.out.Ask = d.ask
+	e.step.out.Ask = d.ask
 }
 
 // prefetch returns how many suggestions to keep ready. It returns 0 if a request takes
@@ -316,7 +313,7 @@ func (e *Engine) prefetch() int {
 	if mean <= 0 || busy*e.demand.askTime >= maxPrefetch*mean {
 		return maxPrefetch
 	}
-	return max(min(e.parallelism(), minPrefetch), 1+int(busy*e.demand.askTime/mean))
+	return max(min(e.spec.parallelism(), minPrefetch), 1+int(busy*e.demand.askTime/mean))
 }
 
 // wake returns when the next Tick would do something; zero for never.
@@ -325,7 +322,7 @@ func (e *Engine) wake() time.Time {
 		return time.Time{}
 	}
 	if e.held {
-		return e.now
+		return e.step.now
 	}
 	wake := earliest(earliest(e.deadline(), e.countAgain()), e.outbox.next())
 	d := &e.demand
@@ -339,7 +336,7 @@ func (e *Engine) wake() time.Time {
 	if len(d.ready) > 0 {
 		wake = earliest(wake, since.Add(patience))
 	}
-	if e.settings.Fallback && d.fallback == nil {
+	if e.spec.settings.Fallback && d.fallback == nil {
 		at := since.Add(e.fallbackAfter())
 		if at.Before(d.fallbackAfter) {
 			at = d.fallbackAfter

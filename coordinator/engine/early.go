@@ -40,7 +40,7 @@ func (e *Engine) noteEarly(t *trial, reported map[string]float64) {
 		}
 		if _, known := t.rec.Metrics[metric]; !known {
 			e.keepEarly(t, nil, nil)
-			e.touch(t)
+			e.step.touch(t)
 			return
 		}
 	}

@@ -51,11 +51,11 @@ func (e *Engine) update(spec record.Study) {
 	old, new := &e.spec.Definition.Spec, &spec.Definition.Spec
 	limited := !reflect.DeepEqual(old.Limits, new.Limits)
 	referred := !reflect.DeepEqual(old.Several, new.Several) // only their references can change
-	if err := e.setSpec(spec); err != nil {
-		e.out.warn("refused the new specification: %v", err)
+	if err := e.spec.set(spec); err != nil {
+		e.step.out.warn("refused the new specification: %v", err)
 		return
 	}
-	e.dirty.spec = true
+	e.step.changed.study = true
 	if noted { // a note about an ended study does not resume it
 		return
 	}
@@ -89,10 +89,10 @@ func (e *Engine) resume() bool {
 	if state, _ := e.verdict(); state.Terminal() {
 		return false
 	}
-	e.status.Idle += e.now.Sub(e.status.Ended)
+	e.status.Idle += e.step.now.Sub(e.status.Ended)
 	e.status.State, e.status.Reason, e.status.Ended = study.Running, "", time.Time{}
-	e.since = e.now
-	e.dirty.status = true
+	e.since = e.step.now
+	e.step.changed.status = true
 	return true
 }
 
@@ -114,7 +114,7 @@ func (e *Engine) enterSpace() {
 	e.forgetOutside()
 	if e.model.Request != 0 || e.model.State != nil {
 		e.model = record.Model{}
-		e.dirty.model = true
+		e.step.changed.model = true
 	}
 	e.demand.forgetAnswers()
 }
@@ -123,7 +123,7 @@ func (e *Engine) enterSpace() {
 // references.
 func (e *Engine) learnAgain() {
 	e.status.Position++ // what was made of the earlier ones is out of date
-	e.dirty.status = true
+	e.step.changed.status = true
 	e.best, e.status.Best, e.status.Limits = nil, 0, nil
 	e.newHistory()
 	e.status.Front = e.frontStatus()
@@ -142,9 +142,9 @@ func (e *Engine) learnAgain() {
 // is, its numbers get the types that they have there.
 func (e *Engine) locate(t *trial) error {
 	before := t.look().Point
-	point, err := e.space.Place(before)
+	point, err := e.spec.space.Place(before)
 	if t.outside = err != nil; !t.outside && !maps.Equal(point, before) {
-		e.restore(t)
+		e.step.restore(t)
 		t.rec.Point, t.packed = point, nil
 	}
 	return err
@@ -155,21 +155,16 @@ func (e *Engine) locate(t *trial) error {
 func (e *Engine) forgetOutside() {
 	if r := e.status.Recommended; r.Trial != 0 && !e.recommendable(r) {
 		e.status.Recommended = record.Recommendation{}
-		e.dirty.status = true
+		e.step.changed.status = true
 	}
-}
-
-// current reports whether a request was made for the study's space as it is now.
-func (e *Engine) current(ask *Ask) bool {
-	return ask.Space == e.spec.Space || !e.on(safetySpace)
 }
 
 // pendingPoints returns the points of the open trials, as far as they are in the space.
 func (e *Engine) pendingPoints() []optimizer.Pending {
 	list := make([]optimizer.Pending, 0, len(e.open))
 	for _, t := range e.open {
-		if !t.outside || !e.on(safetyOutside) {
-			list = append(list, optimizer.Pending{Trial: t.rec.Number, Point: e.space.Configuration(t.rec.Point)})
+		if !t.outside || !e.spec.on(safetyOutside) {
+			list = append(list, optimizer.Pending{Trial: t.rec.Number, Point: e.spec.space.Configuration(t.rec.Point)})
 		}
 	}
 	return list

@@ -106,9 +106,9 @@ func TestEditSpace(t *testing.T) {
 
 	spec := ranged(r.e, 0, 2)
 	spec.Definition.Spec.Budget.MaxTrials = 30
-	before := r.e.space
+	before := r.e.spec.space
 	r.step(Update{At: r.now, Study: spec})
-	if now := r.e.Spec(); now.SpaceVersion() != 3 || r.e.space != before {
+	if now := r.e.Spec(); now.SpaceVersion() != 3 || r.e.spec.space != before {
 		t.Errorf("a larger budget makes version %d of the space", now.SpaceVersion())
 	}
 }

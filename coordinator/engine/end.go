@@ -24,7 +24,7 @@ func (e *Engine) verdict() (study.State, string) {
 	spec, c := &e.spec.Definition.Spec, e.status.Counts
 	goal := spec.FirstObjective().Goal
 	switch {
-	case goal != nil && e.best != nil && !e.direction().Better(*goal, e.best.facts().value):
+	case goal != nil && e.best != nil && !e.spec.direction().Better(*goal, e.best.facts().value):
 		return study.Completed, fmt.Sprintf("trial %d reached the goal: %g", e.best.facts().number, e.best.facts().value)
 	case e.frontReached() != "":
 		return study.Completed, e.frontReached()
@@ -32,7 +32,7 @@ func (e *Engine) verdict() (study.State, string) {
 		return study.Failed, fmt.Sprintf("the first %d trials all failed; the last one: %s", firstFailures, e.lastWords())
 	case spec.Budget.MaxFailedTrials > 0 && c.Failed >= spec.Budget.MaxFailedTrials:
 		return study.Failed, fmt.Sprintf("%d trials failed (maxFailedTrials); the last one: %s", c.Failed, e.lastWords())
-	case c.Ended() >= spec.Budget.MaxTrials && e.on(safetyBudget):
+	case c.Ended() >= spec.Budget.MaxTrials && e.spec.on(safetyBudget):
 		return e.spent(fmt.Sprintf("all %d trials have ended (maxTrials)", spec.Budget.MaxTrials))
 	case e.expired():
 		return e.spent(fmt.Sprintf("the study has run for %s (maxDuration)", time.Duration(spec.Budget.MaxDuration)))
@@ -85,12 +85,12 @@ func (e *Engine) ran() time.Duration {
 	if !e.running() {
 		return e.status.Ran
 	}
-	return e.status.Ran + max(0, e.now.Sub(e.since))
+	return e.status.Ran + max(0, e.step.now.Sub(e.since))
 }
 
 // countRan brings the status up to date.
 func (e *Engine) countRan() {
-	e.status.Ran, e.since = e.ran(), e.now
+	e.status.Ran, e.since = e.ran(), e.step.now
 }
 
 // countAgain returns when the time that the study has run should be stored; zero for never.
@@ -108,7 +108,7 @@ func (e *Engine) deadline() time.Time {
 	if d <= 0 {
 		return time.Time{}
 	}
-	return e.now.Add(d - e.ran())
+	return e.step.now.Add(d - e.ran())
 }
 
 // expired reports whether maxDuration has passed. It returns false until a loaded
@@ -116,22 +116,22 @@ func (e *Engine) deadline() time.Time {
 // nobody led.
 func (e *Engine) expired() bool {
 	d := e.deadline()
-	return !d.IsZero() && !e.now.Before(d) && !e.held
+	return !d.IsZero() && !e.step.now.Before(d) && !e.held
 }
 
 // end moves the study to a terminal state and cancels what is open.
 func (e *Engine) end(state study.State, reason string) {
 	e.countRan()
-	e.status.State, e.status.Reason, e.status.Ended = state, clip(reason), e.now
-	e.dirty.status = true
+	e.status.State, e.status.Reason, e.status.Ended = state, clip(reason), e.step.now
+	e.step.changed.status = true
 	e.cancelOpen("the study has ended: " + string(state))
-	if e.out.Ask != nil { // made in this step: nobody has it yet
-		e.out.Ask, e.demand.ask = nil, nil
+	if e.step.out.Ask != nil { // made in this step: nobody has it yet
+		e.step.out.Ask, e.demand.ask = nil, nil
 	}
-	if e.out.Fallback != nil {
-		e.out.Fallback, e.demand.fallback = nil, nil
+	if e.step.out.Fallback != nil {
+		e.step.out.Fallback, e.demand.fallback = nil, nil
 	}
-	e.out.Publish = nil
+	e.step.out.Publish = nil
 	e.demand.forget()
 	e.pending, e.outbox, e.seekers = nil, nil, nil
 }

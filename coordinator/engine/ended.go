@@ -85,33 +85,6 @@ func (t *trial) copy() record.Trial {
 	return r
 }
 
-// restore brings back a trial's record until the end of the step. Whoever changes it MUST
-// touch the trial.
-func (e *Engine) restore(t *trial) {
-	if t.work == nil {
-		t.work = &work{rec: *t.look()}
-		e.dirty.whole = append(e.dirty.whole, t)
-	}
-}
-
-// pack packs the records of trials that have ended, at the end of a step that had them at
-// hand.
-func (e *Engine) pack() {
-	for _, t := range e.dirty.whole {
-		if t.work == nil || !t.rec.State.Terminal() {
-			continue
-		}
-		if t.packed == nil {
-			raw, err := json.Marshal(&t.rec)
-			if err != nil {
-				panic(fmt.Sprintf("engine: trial %d has a record that is no JSON: %v", t.rec.Number, err)) // the ledger has it as JSON
-			}
-			t.kept, t.packed = t.facts(), compression.Pack(raw)
-		}
-		t.work = nil
-	}
-}
-
 // compression packs the records of all engines. Its dictionary is a typical record. So the names of fields,
 // which are in every record, take hardly any bytes.
 var compression = func() *codec.Codec {

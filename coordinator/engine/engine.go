@@ -9,14 +9,11 @@
 package engine
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
-	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/front"
 	"github.com/fantasia-hpo/fantasia/study"
-	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
 // IDs makes the ids that the engine needs. Tests use predictable ones.
@@ -30,15 +27,11 @@ type IDs interface {
 
 // Engine is one study. Not safe for concurrent use.
 type Engine struct {
-	spec     record.Study
-	space    *space.Space
-	ids      IDs
-	settings Settings
-	*switches
+	spec specification
+	step step
 
 	status record.Status
 	model  record.Model
-	now    time.Time // the latest At: time never goes back
 	since  time.Time // until when status.Ran counts
 
 	book
@@ -56,9 +49,7 @@ type Engine struct {
 	demand  demand
 	workers health
 
-	held  bool // loaded but not opened: no Tick yet
-	dirty changes
-	out   Output
+	held bool // loaded but not opened: no Tick yet
 }
 
 // New starts a study. The Output holds its first status and the first request to its
@@ -70,56 +61,40 @@ func New(spec record.Study, ids IDs, settings Settings, at time.Time) (*Engine, 
 	}
 	e.status, e.since = record.Status{State: study.Running, Started: at, Space: spec.Space}, at
 	e.status.Front = e.frontStatus()
-	e.dirty.status = true
+	e.step.changed.status = true
 	return e, e.finish(), nil
 }
 
 // construct returns an engine without trials.
 func construct(spec record.Study, ids IDs, settings Settings, at time.Time) (*Engine, error) {
 	e := &Engine{
-		ids: ids, settings: settings.withDefaults(), now: at,
-		switches: &switches{}, curves: curves{begun: at}, book: book{requests: map[string]int{}}, workers: health{workers: map[string]*workerHealth{}},
+		spec: specification{ids: ids, settings: settings.withDefaults(), switches: &switches{}},
+		step: step{now: at}, curves: curves{begun: at}, book: book{requests: map[string]int{}}, workers: health{workers: map[string]*workerHealth{}},
 	}
-	if err := e.setSpec(spec); err != nil {
+	if err := e.spec.set(spec); err != nil {
 		return nil, err
 	}
 	var err error
-	if e.stopper, err = newStopper(&spec, e.settings); err != nil {
+	if e.stopper, err = newStopper(&spec, e.spec.settings); err != nil {
 		return nil, err
 	}
 	e.newHistory()
 	return e, nil
 }
 
-// setSpec compiles and sets the specification. It keeps the compiled space if its version is
-// the same.
-func (e *Engine) setSpec(spec record.Study) error {
-	if e.space != nil && spec.Space == e.spec.Space {
-		e.spec = spec
-		return nil
-	}
-	space, err := e.settings.Space(&spec.Definition)
-	if err != nil {
-		return fmt.Errorf("study %s (%s): %w", spec.Definition.Metadata.Name, spec.ID, err)
-	}
-	e.spec, e.space = spec, space
-	return nil
-}
-
 // newHistory forgets what the engine keeps of trials by the space that they are in.
 func (e *Engine) newHistory() {
-	// A space can be finite, and yet have too many points to be countable.
-	latest := e.settings.Blind && !optimizer.NewEncoding(e.space.Searched()).Discrete()
+	latest := e.spec.blindToSome()
 	e.observations = observations{latest: latest}
-	e.tried = newTried(e.space, e.switches)
-	e.ladder = newLadder(e.space, e.direction(), latest, e.switches)
+	e.tried = newTried(e.spec.space, e.spec.switches)
+	e.ladder = newLadder(e.spec.space, e.spec.direction(), latest, e.spec.switches)
 	e.front = newFront(&e.spec.Definition.Spec)
 }
 
 // Step applies one event and returns what follows from it. Its cost does not grow
 // with the number of ended trials.
 func (e *Engine) Step(ev Event) Output {
-	e.advance(ev.when())
+	e.step.advance(ev.when())
 	switch ev := ev.(type) {
 	case Tick:
 		e.tick()
@@ -149,7 +124,7 @@ func (e *Engine) Step(ev Event) Output {
 	case Recommended:
 		e.recommended(ev.Recommendation)
 	case Seek:
-		if e.byClients() && ev.Client != "" {
+		if e.spec.byClients() && ev.Client != "" {
 			e.seekers.set(ev.Client, ev.Want)
 		}
 	case Told:
@@ -172,19 +147,12 @@ func (e *Engine) Step(ev Event) Output {
 	return e.finish()
 }
 
-// advance moves the engine's time, which never goes back.
-func (e *Engine) advance(at time.Time) {
-	if at.After(e.now) {
-		e.now = at
-	}
-}
-
 // finish ends a step: it applies the verdict, meets the demand for trials, and
 // returns the Output.
 func (e *Engine) finish() Output {
 	e.settle()
 	e.refill()
-	e.curves.cool(e.now)
+	e.curves.cool(e.step.now)
 	return e.flush()
 }
 
@@ -198,10 +166,10 @@ func (e *Engine) tick() {
 		e.reopen()
 		return
 	}
-	if at := e.countAgain(); e.running() && !at.IsZero() && !e.now.Before(at) {
-		e.dirty.status = true
+	if at := e.countAgain(); e.running() && !at.IsZero() && !e.step.now.Before(at) {
+		e.step.changed.status = true
 	}
-	if e.settle(); e.running() && e.on(safetyOutbox) {
+	if e.settle(); e.running() && e.spec.on(safetyOutbox) {
 		e.republish()
 	}
 }

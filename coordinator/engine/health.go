@@ -93,8 +93,8 @@ func (e *Engine) avoidFailing() {
 	}
 	all := slices.Concat(e.status.Avoided, names) // snapshots share the old one
 	e.status.Avoided = all[max(0, len(all)-maxAvoided):]
-	e.dirty.status = true
+	e.step.changed.status = true
 	for _, name := range names {
-		e.out.avoid(name)
+		e.step.out.avoid(name)
 	}
 }

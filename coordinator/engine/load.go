@@ -44,7 +44,7 @@ func Load(spec record.Study, status record.Status, model record.Model, trials []
 	e.loadHistory()
 	e.forgetOutside()
 	e.catchUp()
-	e.dirty.status = !reflect.DeepEqual(e.status, status)
+	e.step.changed.status = !reflect.DeepEqual(e.status, status)
 	if e.status.State.Terminal() {
 		e.cancelOpen("the study has ended: " + string(e.status.State))
 	}
@@ -72,7 +72,7 @@ func (e *Engine) loadTrial(number int, r record.Trial) error {
 		}
 	}
 	r.Attempts = slices.Clone(r.Attempts)
-	t := &trial{work: &work{rec: r, claimed: e.now}}
+	t := &trial{work: &work{rec: r, claimed: e.step.now}}
 	t.forgotten = len(r.Attempts) > 0
 	if err := e.locate(t); err != nil && e.spec.SpaceVersion() == 1 {
 		return fmt.Errorf("trial %d: %w", number, err)
@@ -92,7 +92,7 @@ func (e *Engine) loadTrial(number int, r record.Trial) error {
 		e.tried.add(t)
 	}
 	if r.State.Terminal() {
-		e.dirty.whole = append(e.dirty.whole, t)
+		e.step.whole = append(e.step.whole, t)
 	} else {
 		e.open = append(e.open, t)
 	}
@@ -161,6 +161,6 @@ func (e *Engine) reopen() {
 		}
 	}
 	for _, worker := range e.status.Avoided {
-		e.out.avoid(worker)
+		e.step.out.avoid(worker)
 	}
 }

@@ -34,7 +34,7 @@ type cooling struct {
 // measured adds a report of a program to its trial's curve.
 func (e *Engine) measured(m *messaging.Measurement) {
 	t := e.reporting(m.AttemptID)
-	if t == nil || t.forgotten && e.on(safetyRecall) {
+	if t == nil || t.forgotten && e.spec.on(safetyRecall) {
 		return
 	}
 	if metrics := finiteMetrics(m.Metrics); metrics != nil {
@@ -45,7 +45,7 @@ func (e *Engine) measured(m *messaging.Measurement) {
 		if !t.curve.Add(m.Step, metrics) {
 			return
 		}
-		e.curves.reported(t, e.now)
+		e.curves.reported(t, e.step.now)
 		e.noteEarly(t, metrics)
 	}
 	// The rule is told too of values that a curve cannot hold.
@@ -62,7 +62,7 @@ func (e *Engine) reporting(id messaging.AttemptID) *trial {
 	switch {
 	case t == nil:
 		return nil
-	case t.curve != nil && id.Attempt < t.curve.Attempt && e.on(safetyCurve):
+	case t.curve != nil && id.Attempt < t.curve.Attempt && e.spec.on(safetyCurve):
 		return nil
 	case t.rec.State.Terminal():
 		for i := range t.rec.Attempts {
@@ -87,7 +87,7 @@ func (e *Engine) recalled(number int, c *curve.Curve) {
 		if t.forgotten = false; c != nil {
 			t.curve = &recent{Curve: c}
 		}
-		e.curves.rest(t, e.now)
+		e.curves.rest(t, e.step.now)
 		e.stopper.recount(number, t.curve)
 	}
 }

@@ -50,7 +50,7 @@ func (o *outbox) next() time.Time {
 
 // republish publishes again the attempts that are due.
 func (e *Engine) republish() {
-	for due := e.outbox.next(); !due.IsZero() && !due.After(e.now); due = e.outbox.next() {
+	for due := e.outbox.next(); !due.IsZero() && !due.After(e.step.now); due = e.outbox.next() {
 		t := e.outbox[0].trial
 		e.outbox = e.outbox[1:]
 		e.publish(t)
@@ -68,13 +68,13 @@ func (e *Engine) published(ev Published) {
 	if t == nil || t.rec.State != study.TrialQueued || a != t.rec.Last() {
 		return
 	}
-	e.outbox.remind(t, e.now.Add(e.settings.Republish))
+	e.outbox.remind(t, e.step.now.Add(e.spec.settings.Republish))
 }
 
 // publish hands a trial's last attempt to the broker.
 func (e *Engine) publish(t *trial) {
-	e.outbox.remind(t, e.now.Add(e.settings.Republish))
-	e.out.Publish = append(e.out.Publish, e.assignment(t, t.rec.Last()))
+	e.outbox.remind(t, e.step.now.Add(e.spec.settings.Republish))
+	e.step.out.Publish = append(e.step.out.Publish, e.assignment(t, t.rec.Last()))
 }
 
 // assignment returns what a worker needs to evaluate an attempt.
@@ -83,7 +83,7 @@ func (e *Engine) assignment(t *trial, a *record.Attempt) *messaging.Assignment {
 	first := e.firstOf(t)
 	assignment := &messaging.Assignment{
 		Version:        messaging.SchemaVersion,
-		AttemptID:      e.attemptID(t, a),
+		AttemptID:      e.spec.attemptID(t, a),
 		Pool:           spec.Pool,
 		StudyName:      e.spec.Definition.Metadata.Name,
 		Seed:           TrialSeed(spec.Algorithm.Seed, first),

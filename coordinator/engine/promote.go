@@ -26,7 +26,7 @@ import (
 // promotable returns the trial to promote next and its rank in its rung, from 0; nil if
 // there is none.
 func (e *Engine) promotable() (t *trial, rank int) {
-	if e.status.Trials < len(e.space.Initial()) && !e.demand.exhausted {
+	if e.status.Trials < len(e.spec.space.Initial()) && !e.demand.exhausted {
 		return nil, 0 // the first trials are the study's initial points, in their order
 	}
 	return e.ladder.next()
@@ -52,7 +52,7 @@ func (e *Engine) promote() {
 		t := e.insert(e.ladder.raised(from), optimizer.SourcePromoted, "", Remarks{})
 		before := from.look()
 		t.rec.Predecessor, t.rec.Checkpoint = before.Number, before.Checkpoint
-		t.rec.Reasons.Note = PromotionNote(e.space, before, rank, len(e.ladder.rungOf(from).ranked))
+		t.rec.Reasons.Note = PromotionNote(e.spec.space, before, rank, len(e.ladder.rungOf(from).ranked))
 		t.rec.Reasons.Pending = len(e.open) - 1
 		e.setState(t, study.TrialPending)
 		e.openAttempt(t)
@@ -96,7 +96,7 @@ func (e *Engine) leads(t *trial) bool {
 	case t.facts().rung < e.best.facts().rung:
 		return false
 	default:
-		return e.direction().Better(t.facts().value, e.best.facts().value)
+		return e.spec.direction().Better(t.facts().value, e.best.facts().value)
 	}
 }
 

@@ -101,21 +101,21 @@ func (s *stopper) end(spec *study.Spec, t *record.Trial) {
 func (e *Engine) prune(t *trial, m *messaging.Measurement, reason string) {
 	a := t.rec.Last()
 	if t.rec.State.Terminal() || a == nil || a.Number != m.Attempt || a.State != study.AttemptOpen ||
-		t.rec.Stopped != nil && e.on(safetyOnce) {
+		t.rec.Stopped != nil && e.spec.on(safetyOnce) {
 		return
 	}
 	t.rec.Stopped = &record.Stopped{
-		Attempt: a.Number, Step: m.Step, Values: reachedAll(e.spec.Definition.Spec.Objectives(), t.curve, m), Reason: clip(reason), At: e.now,
+		Attempt: a.Number, Step: m.Step, Values: reachedAll(e.spec.Definition.Spec.Objectives(), t.curve, m), Reason: clip(reason), At: e.step.now,
 	}
 	e.keepEarly(t, nil, nil)
-	e.touch(t)
+	e.step.touch(t)
 	e.tellToStop(t, a)
 }
 
 // tellToStop tells the worker of an attempt to stop it early if that is decided.
 func (e *Engine) tellToStop(t *trial, a *record.Attempt) {
 	if t.rec.Stopped != nil && a.Worker != "" {
-		e.out.Cancels = append(e.out.Cancels, Cancel{Worker: a.Worker, Attempt: e.attemptID(t, a), Reason: t.rec.Stopped.Reason, Prune: true})
+		e.step.out.Cancels = append(e.step.out.Cancels, Cancel{Worker: a.Worker, Attempt: e.spec.attemptID(t, a), Reason: t.rec.Stopped.Reason, Prune: true})
 	}
 }
 
@@ -168,14 +168,14 @@ func best(d study.Direction, points []curve.Point) float64 {
 // pruned ends a trial whose attempt has ended without an answer if it was decided to
 // stop the trial early, and reports whether it was.
 func (e *Engine) pruned(t *trial) bool {
-	if t.rec.Stopped == nil || !e.on(safetyPruned) {
+	if t.rec.Stopped == nil || !e.spec.on(safetyPruned) {
 		return false
 	}
 	if t.rec.Values == nil {
 		t.rec.Values = t.rec.Stopped.Values
 	}
 	if t.rec.Times.Ended.IsZero() {
-		t.rec.Times.Ended = e.now
+		t.rec.Times.Ended = e.step.now
 	}
 	e.endTrial(t, study.TrialPruned)
 	return true

@@ -25,22 +25,22 @@ func (e *Engine) finished(r *messaging.Result) {
 	}
 	as := interpret(&e.spec.Definition.Spec, r)
 	switch {
-	case e.on(safetyDuplicate) && Repeated(&e.spec.Definition.Spec, &t.rec, r):
-		e.out.receipt(r, messaging.Duplicate)
-	case t.rec.State.Terminal() && e.on(safetyTerminal):
+	case e.spec.on(safetyDuplicate) && Repeated(&e.spec.Definition.Spec, &t.rec, r):
+		e.step.out.receipt(r, messaging.Duplicate)
+	case t.rec.State.Terminal() && e.spec.on(safetyTerminal):
 		e.bury(r, messaging.Late, fmt.Sprintf("trial %d has ended: %s", t.rec.Number, t.rec.State))
 	case as.outcome == messaging.OutcomeCompleted || as.outcome == messaging.OutcomeInfeasible:
-		e.out.receipt(r, messaging.Folded)
+		e.step.out.receipt(r, messaging.Folded)
 		e.answer(t, a, r, as)
-	case a.State != study.AttemptOpen && e.on(safetyDuplicate):
+	case a.State != study.AttemptOpen && e.spec.on(safetyDuplicate):
 		e.bury(r, messaging.Late, fmt.Sprintf("attempt %d has ended: %s", a.Number, a.State))
 	case a.Worker != "" && a.Worker != r.Worker:
 		e.bury(r, messaging.Late, fmt.Sprintf("attempt %d was claimed by worker %s", a.Number, a.Worker))
 	case as.outcome == messaging.OutcomePruned && t.rec.Stopped != nil:
-		e.out.receipt(r, messaging.Folded)
+		e.step.out.receipt(r, messaging.Folded)
 		e.stopped(t, a, r, as)
 	default:
-		e.out.receipt(r, messaging.Folded)
+		e.step.out.receipt(r, messaging.Folded)
 		e.setback(t, a, r, as)
 	}
 }
@@ -109,11 +109,11 @@ func (e *Engine) answer(t *trial, a *record.Attempt, r *messaging.Result, as int
 	if last := t.rec.Last(); last != a {
 		e.cancelAttempt(t, last, "another attempt of the trial has answered")
 	} else if a.State == study.AttemptOpen && a.Worker != "" && a.Worker != r.Worker {
-		e.out.cancel(a.Worker, e.attemptID(t, a), "another worker has answered")
+		e.step.out.cancel(a.Worker, e.spec.attemptID(t, a), "another worker has answered")
 	}
 	e.close(t, a, r, study.AttemptSucceeded, as)
 	e.workers.succeeded(r.Worker)
-	e.evaluations.add(a, e.now)
+	e.evaluations.add(a, e.step.now)
 	if as.outcome == messaging.OutcomeInfeasible {
 		e.keepEarly(t, nil, r.Metrics)
 		e.endTrial(t, study.TrialInfeasible)
@@ -128,7 +128,7 @@ func (e *Engine) answer(t *trial, a *record.Attempt, r *messaging.Result, as int
 func (e *Engine) stopped(t *trial, a *record.Attempt, r *messaging.Result, as interpreted) {
 	e.close(t, a, r, study.AttemptPruned, as)
 	e.workers.succeeded(r.Worker)
-	e.evaluations.add(a, e.now)
+	e.evaluations.add(a, e.step.now)
 	if len(r.Values) == len(e.spec.Definition.Spec.Objectives()) && allFinite(r.Values) {
 		t.rec.Values = slices.Clone(r.Values)
 	}
@@ -170,13 +170,13 @@ func (e *Engine) close(t *trial, a *record.Attempt, r *messaging.Result, s study
 		a.Claimed, t.rec.Times.Claimed = r.Claimed, r.Claimed
 	}
 	if a.Ended.IsZero() {
-		a.Ended = e.now
+		a.Ended = e.step.now
 	}
 	t.rec.Times.Started, t.rec.Times.Ended = a.Started, a.Ended
 	if r.Checkpoint != "" {
 		t.rec.Checkpoint = r.Checkpoint
 	}
-	e.touch(t)
+	e.step.touch(t)
 }
 
 // failed counts an attempt that failed or timed out against the trial's retries. It
@@ -190,28 +190,11 @@ func (e *Engine) failed(t *trial, a *record.Attempt) {
 	if kind != messaging.OutcomeTimeout {
 		kind = messaging.OutcomeFailed
 	}
-	if countAttempts(t, a.State, kind) > e.retries(a.State, kind) && e.on(safetyRetries) {
+	if countAttempts(t, a.State, kind) > e.spec.retries(a.State, kind) && e.spec.on(safetyRetries) {
 		e.endTrial(t, study.TrialFailed)
 		return
 	}
 	e.requeue(t)
-}
-
-// retries returns how many attempts may end in a state and outcome before their trial
-// fails.
-func (e *Engine) retries(s study.AttemptState, kind messaging.Outcome) int {
-	r := e.spec.Definition.Spec.Trial.Retries
-	limit, fallback := r.Failed, 0
-	switch {
-	case s == study.AttemptLost:
-		limit, fallback = r.Lost, study.DefaultRetriesLost
-	case kind == messaging.OutcomeTimeout:
-		limit = r.Timeout
-	}
-	if limit == nil {
-		return fallback
-	}
-	return *limit
 }
 
 // countAttempts counts a trial's attempts that ended in a state. A non-empty kind
@@ -236,19 +219,19 @@ func (e *Engine) cancelAttempt(t *trial, a *record.Attempt, reason string) {
 		return
 	}
 	if a.Worker != "" {
-		e.out.cancel(a.Worker, e.attemptID(t, a), reason)
+		e.step.out.cancel(a.Worker, e.spec.attemptID(t, a), reason)
 	} else {
-		e.out.Withdraw = append(e.out.Withdraw, e.assignment(t, a))
+		e.step.out.Withdraw = append(e.step.out.Withdraw, e.assignment(t, a))
 	}
-	a.State, a.Outcome, a.Ended = study.AttemptCancelled, messaging.OutcomeCancelled, e.now
-	e.touch(t)
+	a.State, a.Outcome, a.Ended = study.AttemptCancelled, messaging.OutcomeCancelled, e.step.now
+	e.step.touch(t)
 }
 
 // bury keeps a result that changes nothing as a dead letter, and sends its receipt.
 func (e *Engine) bury(r *messaging.Result, d messaging.Disposition, reason string) {
-	e.out.DeadLetters = append(e.out.DeadLetters, DeadLetter{Result: r, Reason: reason})
-	if e.on(safetyReceipt) {
-		e.out.receipt(r, d)
+	e.step.out.DeadLetters = append(e.step.out.DeadLetters, DeadLetter{Result: r, Reason: reason})
+	if e.spec.on(safetyReceipt) {
+		e.step.out.receipt(r, d)
 	}
 }
 
@@ -279,7 +262,7 @@ func (e *Engine) cancelOpen(reason string) {
 	e.wishes = nil
 	for _, t := range slices.Clone(e.open) {
 		e.cancelAttempt(t, t.rec.Last(), reason)
-		t.rec.Times.Ended = e.now
+		t.rec.Times.Ended = e.step.now
 		e.endTrial(t, study.TrialCancelled)
 	}
 }

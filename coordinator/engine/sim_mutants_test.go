@@ -8,7 +8,7 @@ import (
 )
 
 // switchOff switches safety checks of an engine off.
-func switchOff(e *Engine, off safety) { e.off = off }
+func switchOff(e *Engine, off safety) { e.spec.off = off }
 
 // TestSimulatorNotices switches one safety check off at a time: a simulator that does
 // not notice shows nothing.

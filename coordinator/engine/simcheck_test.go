@@ -63,7 +63,7 @@ func (c *checker) receipt(r *messaging.Result, out *Output) {
 // output checks what a step asks for, before it is committed.
 func (c *checker) output(w *world, out *Output) {
 	e := w.e
-	budget, parallelism := e.spec.Definition.Spec.Budget.MaxTrials, e.parallelism()
+	budget, parallelism := e.spec.Definition.Spec.Budget.MaxTrials, e.spec.parallelism()
 	s := e.Status()
 	if n := s.Counts.Ended() + s.Counts.Added + s.Counts.Cancelled + s.Counts.Open(); n != s.Trials || n != len(e.trials) {
 		c.fail("%d trials made, %d counted", s.Trials, n)
@@ -93,7 +93,7 @@ func (c *checker) output(w *world, out *Output) {
 		c.fail("position went from %d to %d", c.position, s.Position)
 	}
 	c.position = s.Position
-	if state, want := e.Model().State, stateOf(e.space); state != nil && !bytes.Equal(state, want) {
+	if state, want := e.Model().State, stateOf(e.spec.space); state != nil && !bytes.Equal(state, want) {
 		c.fail("the optimiser's state is of the space %s, and the study's is %s", state, want)
 	}
 	if t := c.trials[s.Recommended.Trial]; t.Number > 0 && !(within(e, t) && isWithin(&e.spec.Definition.Spec, &t)) {
@@ -244,7 +244,7 @@ func (c *checker) attempts(w *world, t *record.Trial) {
 	if open > 1 || handedOut != (open == 1) {
 		c.fail("trial %d is %s with %d open attempts", t.Number, t.State, open)
 	}
-	if !w.e.on(safetyRetries) || !t.State.Terminal() {
+	if !w.e.spec.on(safetyRetries) || !t.State.Terminal() {
 		r := w.e.spec.Definition.Spec.Trial.Retries
 		if lost > *r.Lost || timeout > *r.Timeout || failed > *r.Failed || max(back, spoiled) > study.MaxHandBacks {
 			c.fail("trial %d is %s after %d lost, %d timed out, %d failed, %d handed back, %d not claimable", t.Number, t.State, lost, timeout, failed, back, spoiled)
@@ -268,7 +268,7 @@ func (c *checker) committed(w *world) {
 }
 
 // within reports whether a trial's point is in the study's space.
-func within(e *Engine, t record.Trial) bool { return e.space.Check(t.Point) == nil }
+func within(e *Engine, t record.Trial) bool { return e.spec.space.Check(t.Point) == nil }
 
 // told: the optimiser is told each ended trial in the space once, in ledger order, and
 // nothing else, or those of one level; a finite space's points are never tried twice. The best trial is in the space.
@@ -325,7 +325,7 @@ func (c *checker) told(e *Engine) {
 		if byUser(&t) || t.Source == optimizer.SourcePromoted { // users repeat points, which are then promoted
 			continue
 		}
-		key := e.space.Key(t.Point)
+		key := e.spec.space.Key(t.Point)
 		if other, twice := seen[key]; twice && t.State != study.TrialCancelled && c.trials[other].State != study.TrialCancelled {
 			c.fail("trials %d and %d are the same point of a finite space", number, other)
 		}
@@ -346,7 +346,7 @@ func (c *checker) verdict(w *world) {
 	}
 	budget := evaluated(c.trials) >= spec.Budget.MaxTrials
 	expired := spec.Budget.MaxDuration > 0 && !s.Ended.Before(s.Started.Add(time.Duration(spec.Budget.MaxDuration)))
-	points, finite := w.e.space.Searched().Size()
+	points, finite := w.e.spec.space.Searched().Size()
 	exhausted := finite && c.points(w.e) == points
 	failures := spec.Budget.MaxFailedTrials > 0 && s.Counts.Failed >= spec.Budget.MaxFailedTrials || s.Counts.Failed >= firstFailures
 	spent := budget || expired || exhausted
@@ -367,7 +367,7 @@ func (c *checker) points(e *Engine) int {
 	keys := map[string]bool{}
 	for _, t := range c.trials {
 		if t.State.Terminal() && t.State != study.TrialCancelled && within(e, t) {
-			keys[e.space.Searched().Key(e.space.Configuration(t.Point))] = true
+			keys[e.spec.space.Searched().Key(e.spec.space.Configuration(t.Point))] = true
 		}
 	}
 	return len(keys)

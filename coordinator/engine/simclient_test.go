@@ -301,14 +301,14 @@ func (w *world) wish() {
 	if w.e == nil {
 		return
 	}
-	q := w.e.space.Parameters()[0]
+	q := w.e.spec.space.Parameters()[0]
 	point := study.Point{q.Name: w.rng.Float64()}
 	if q.Type == study.Int {
 		point = study.Point{q.Name: int64(1 + w.rng.IntN(int(*q.Max)))}
 	}
 	enqueued := w.e.ladder.atLowest(point)
-	if f, ok := w.e.space.Fidelity(); ok {
-		point = w.e.space.AtLevel(point, w.rng.IntN(len(f.Levels())))
+	if f, ok := w.e.spec.space.Fidelity(); ok {
+		point = w.e.spec.space.AtLevel(point, w.rng.IntN(len(f.Levels())))
 		if w.chance(2) {
 			enqueued = point
 		}
@@ -337,7 +337,7 @@ func (w *world) wish() {
 	if !ok || answer.Err != nil {
 		return
 	}
-	if answer.Trial.Source != source || w.e.space.Key(answer.Trial.Point) != w.e.space.Key(point) {
+	if answer.Trial.Source != source || w.e.spec.space.Key(answer.Trial.Point) != w.e.spec.space.Key(point) {
 		w.check.fail("%+v made trial %d: %v of %v", ev, answer.Trial.Number, answer.Trial.Point, answer.Trial.Source)
 	}
 	if again, ok := w.ask(ev); request != "" && ok && (again.Err != nil || again.Trial.Number != answer.Trial.Number) {

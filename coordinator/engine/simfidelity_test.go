@@ -63,7 +63,7 @@ func newFidelityWorld(seed uint64, off safety) *world {
 // promotions: a new trial continues another one exactly if the rule says so. The rule is
 // counted here from the trials alone.
 func (c *checker) promotions(w *world, out *Output) {
-	f, ok := w.e.space.Fidelity()
+	f, ok := w.e.spec.space.Fidelity()
 	if !ok {
 		return
 	}
@@ -96,7 +96,7 @@ func (c *checker) promotions(w *world, out *Output) {
 // promoted checks a trial that continues another one.
 func (c *checker) promoted(e *Engine, t *record.Trial, later map[int]bool, reduction int) {
 	from, ok := c.trials[t.Predecessor]
-	if !ok || from.Rung+1 != t.Rung || e.space.Searched().Key(e.space.Configuration(from.Point)) != e.space.Searched().Key(e.space.Configuration(t.Point)) {
+	if !ok || from.Rung+1 != t.Rung || e.spec.space.Searched().Key(e.spec.space.Configuration(from.Point)) != e.spec.space.Searched().Key(e.spec.space.Configuration(t.Point)) {
 		c.fail("trial %d at rung %d continues trial %d at rung %d: %v after %v", t.Number, t.Rung, from.Number, from.Rung, t.Point, from.Point)
 		return
 	}
@@ -206,7 +206,7 @@ func TestTheModelSeesOneLevel(t *testing.T) {
 				}
 			}
 		}
-		if !bytes.Equal(encode(p.Space.Parameters()), encode(w.e.space.Searched().Parameters())) {
+		if !bytes.Equal(encode(p.Space.Parameters()), encode(w.e.spec.space.Searched().Parameters())) {
 			t.Errorf("seed %d: the optimiser searches another space", seed)
 		}
 	}

@@ -103,7 +103,7 @@ func (c *checker) tally(e *Engine) {
 	}
 	within, met, completed := 0, make([]int, len(spec.Limits)), 0
 	for _, t := range c.trials {
-		if t.State != study.TrialCompleted || e.space.Check(t.Point) != nil {
+		if t.State != study.TrialCompleted || e.spec.space.Check(t.Point) != nil {
 			continue
 		}
 		completed++

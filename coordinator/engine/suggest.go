@@ -21,7 +21,7 @@ func (e *Engine) suggested(ev Suggested) {
 	d := &e.demand
 	if ev.Ask != nil && ev.Ask == d.fallback {
 		d.fallback = nil
-		if e.running() && e.current(ev.Ask) {
+		if e.running() && e.spec.current(ev.Ask) {
 			d.fallen = &ev // used once the needs of this step are known
 		}
 		return
@@ -30,12 +30,12 @@ func (e *Engine) suggested(ev Suggested) {
 		return
 	}
 	d.ask = nil
-	took := e.now.Sub(ev.Ask.At)
+	took := e.step.now.Sub(ev.Ask.At)
 	if d.askTime == 0 {
 		d.askTime = took
 	}
 	d.askTime += (took - d.askTime) / 4
-	if !e.running() || !e.current(ev.Ask) {
+	if !e.running() || !e.spec.current(ev.Ask) {
 		return
 	}
 	switch {
@@ -65,9 +65,9 @@ func (e *Engine) accept(ev Suggested) {
 	list := make([]ready, 0, len(ev.Suggestions))
 	refused := len(ev.Suggestions) == 0
 	for i, s := range ev.Suggestions[:min(len(ev.Suggestions), ev.Ask.N)] {
-		s.Point = e.space.AtLevel(s.Point, 0)
-		if err := e.space.Check(s.Point); err != nil {
-			e.out.warn("refused suggestion %d of the optimiser's answer to request %d: %v", i+1, ev.Ask.Request, err)
+		s.Point = e.spec.space.AtLevel(s.Point, 0)
+		if err := e.spec.space.Check(s.Point); err != nil {
+			e.step.out.warn("refused suggestion %d of the optimiser's answer to request %d: %v", i+1, ev.Ask.Request, err)
 			refused = true
 			continue
 		}
@@ -79,7 +79,7 @@ func (e *Engine) accept(ev Suggested) {
 	}
 	state := ev.State
 	if len(state) > optimizer.MaxStateSize {
-		e.out.warn("the optimiser's state has %d bytes, more than the limit of %d; keeping the previous state", len(state), optimizer.MaxStateSize)
+		e.step.out.warn("the optimiser's state has %d bytes, more than the limit of %d; keeping the previous state", len(state), optimizer.MaxStateSize)
 		state = ev.Ask.State
 	}
 	if len(list) == 0 {
@@ -88,15 +88,15 @@ func (e *Engine) accept(ev Suggested) {
 		}
 		return
 	}
-	d.ready, d.answer = list, &answer{ask: ev.Ask, at: e.now, state: state, record: ev.Ask.record(ev.Cut)}
+	d.ready, d.answer = list, &answer{ask: ev.Ask, at: e.step.now, state: state, record: ev.Ask.record(ev.Cut)}
 	d.askAfter = time.Time{}
 	e.setReason("")
 }
 
 // optimizerFailed lets fallbacks fill the needs until the optimiser is asked again.
 func (e *Engine) optimizerFailed(err error) {
-	e.demand.askAfter = e.now.Add(askPause)
-	e.out.warn("the optimiser failed: %v", err)
+	e.demand.askAfter = e.step.now.Add(askPause)
+	e.step.out.warn("the optimiser failed: %v", err)
 	e.setReason(clip(fmt.Sprintf("the optimiser failed, using fallback suggestions: %v", err)))
 }
 
@@ -106,7 +106,7 @@ func (e *Engine) recommended(r record.Recommendation) {
 		return
 	}
 	e.status.Recommended = r
-	e.dirty.status = true
+	e.step.changed.status = true
 }
 
 // recommendable reports whether a recommendation has finite numbers, and only trials that count
@@ -126,7 +126,7 @@ func (e *Engine) recommendable(r record.Recommendation) bool {
 func (e *Engine) setReason(reason string) {
 	if e.status.Reason != reason {
 		e.status.Reason = reason
-		e.dirty.status = true
+		e.step.changed.status = true
 	}
 }
 
@@ -144,7 +144,7 @@ func (e *Engine) createReady() bool {
 		if !a.committed {
 			a.committed = true
 			e.model = record.Model{Request: a.ask.Request, State: a.state}
-			e.dirty.model = true
+			e.step.changed.model = true
 		}
 		return true
 	}
@@ -160,7 +160,7 @@ func (e *Engine) fallBack(n int) int {
 	ask, list, err := fallen.Ask, fallen.Suggestions, fallen.Err
 	if errors.Is(err, optimizer.ErrExhausted) {
 		if d.ask != nil { // wait for the optimiser's answer, which may repeat points
-			d.fallbackAfter = e.now.Add(askPause)
+			d.fallbackAfter = e.step.now.Add(askPause)
 			return 0
 		}
 		if ask.From >= d.resumed {
@@ -180,8 +180,8 @@ func (e *Engine) fallBack(n int) int {
 		if made == n {
 			break
 		}
-		s.Point = e.space.AtLevel(s.Point, 0)
-		if bad := e.space.Check(s.Point); bad != nil {
+		s.Point = e.spec.space.AtLevel(s.Point, 0)
+		if bad := e.spec.space.Check(s.Point); bad != nil {
 			err, unusable = bad, true
 			continue
 		}
@@ -196,8 +196,8 @@ func (e *Engine) fallBack(n int) int {
 		made++
 	}
 	if unusable && made < n {
-		e.out.warn("used only %d of %d fallback suggestions: %v", made, ask.N, cmp.Or(err, errUnusable))
-		d.fallbackAfter = e.now.Add(askPause)
+		e.step.out.warn("used only %d of %d fallback suggestions: %v", made, ask.N, cmp.Or(err, errUnusable))
+		d.fallbackAfter = e.step.now.Add(askPause)
 	}
 	return made
 }
@@ -211,8 +211,8 @@ func (e *Engine) create(s ready, a *answer) {
 		Point: s.Point, Source: s.Source, Reasons: FiniteReasons(s.Reasons),
 		Request: a.ask.Request, Place: s.place, From: a.ask.From, Ask: a.record,
 		Staleness: e.observations.all - a.ask.observed,
-		TraceID:   e.ids.Trace(), SpanID: e.ids.Span(),
-		Times: record.Times{Asked: a.ask.At, Suggested: a.at, Created: e.now},
+		TraceID:   e.spec.ids.Trace(), SpanID: e.spec.ids.Span(),
+		Times: record.Times{Asked: a.ask.At, Suggested: a.at, Created: e.step.now},
 	}}}
 	e.ladder.setRung(t)
 	e.book.add(t)

@@ -42,29 +42,6 @@ type sent struct {
 	committed, published time.Time
 }
 
-// changes are the records to commit at the end of a step.
-type changes struct {
-	trials        []*trial
-	whole         []*trial // whose records are at hand although they have ended
-	status, model bool
-	spec          bool
-	answer        *Answer // to the event
-	answered      *trial  // the trial of the answer, as it is at the end of the step
-}
-
-// touch marks a trial's record as changed.
-func (e *Engine) touch(t *trial) {
-	if n := t.sent.attempt; n > 0 {
-		if a := &t.rec.Attempts[n-1]; a.Published.IsZero() {
-			a.Committed, a.Published = t.sent.committed, t.sent.published
-		}
-	}
-	if t.packed = nil; !t.touched {
-		t.touched = true
-		e.dirty.trials = append(e.dirty.trials, t)
-	}
-}
-
 // setState changes a trial's state and the study's counts.
 func (e *Engine) setState(t *trial, s study.TrialState) {
 	if n := e.status.Counts.Of(t.rec.State); n != nil {
@@ -72,8 +49,8 @@ func (e *Engine) setState(t *trial, s study.TrialState) {
 	}
 	t.rec.State = s
 	*e.status.Counts.Of(s)++
-	e.dirty.status = true
-	e.touch(t)
+	e.step.changed.status = true
+	e.step.touch(t)
 }
 
 // find returns the attempt with an id; nil if the study, the trial, the attempt or its
@@ -83,20 +60,15 @@ func (e *Engine) find(id messaging.AttemptID) (*trial, *record.Attempt) {
 	if t == nil || id.Study != e.spec.ID {
 		return nil, nil
 	}
-	e.restore(t)
+	e.step.restore(t)
 	if id.Attempt < 1 || id.Attempt > len(t.rec.Attempts) {
 		return nil, nil
 	}
 	a := &t.rec.Attempts[id.Attempt-1]
-	if a.Nonce != id.Nonce && e.on(safetyNonce) {
+	if a.Nonce != id.Nonce && e.spec.on(safetyNonce) {
 		return nil, nil
 	}
 	return t, a
-}
-
-// attemptID returns the id of a trial's attempt.
-func (e *Engine) attemptID(t *trial, a *record.Attempt) messaging.AttemptID {
-	return messaging.AttemptID{Study: e.spec.ID, Trial: t.rec.Number, Attempt: a.Number, Nonce: a.Nonce}
 }
 
 // openAttempt hands out a pending trial: it opens and publishes the next attempt that
@@ -106,15 +78,15 @@ func (e *Engine) openAttempt(t *trial) {
 		t.shorten()
 		t.rec.Attempts = append(t.rec.Attempts, record.Attempt{
 			Number: len(t.rec.Attempts) + 1,
-			Nonce:  e.ids.Nonce(),
+			Nonce:  e.spec.ids.Nonce(),
 			State:  study.AttemptOpen,
-			Opened: e.now,
+			Opened: e.step.now,
 		})
 		// The trial's times are those of its current attempt.
 		t.rec.Times.Claimed, t.rec.Times.Started, t.rec.Times.Ended = time.Time{}, time.Time{}, time.Time{}
 		e.setState(t, study.TrialQueued)
 		a := t.rec.Last()
-		if e.byClients() {
+		if e.spec.byClients() {
 			e.giveToSeeker(t)
 			return
 		}
@@ -145,7 +117,7 @@ func (e *Engine) filled(t *trial) bool {
 		Reason:  messaging.ReasonAttempts,
 		Message: fmt.Sprintf("the trial's record has no room for attempt %d", len(t.rec.Attempts)+1),
 	}
-	t.rec.Times.Ended = e.now
+	t.rec.Times.Ended = e.step.now
 	e.endTrial(t, study.TrialFailed)
 	return true
 }
@@ -183,7 +155,7 @@ func (e *Engine) endTrial(t *trial, s study.TrialState) {
 	e.setState(t, s)
 	e.status.Position++
 	t.rec.Ended = e.status.Position
-	t.rec.Times.Folded = e.now
+	t.rec.Times.Folded = e.step.now
 	e.book.drop(t)
 	if s == study.TrialCancelled {
 		e.tried.remove(t)
@@ -191,10 +163,10 @@ func (e *Engine) endTrial(t *trial, s study.TrialState) {
 			e.ladder.demote(e.trials[n-1])
 		}
 	}
-	e.dirty.whole = append(e.dirty.whole, t)
-	e.curves.rest(t, e.now)
+	e.step.whole = append(e.step.whole, t)
+	e.curves.rest(t, e.step.now)
 	e.observe(t)
-	e.out.Ended = append(e.out.Ended, t.copy())
+	e.step.out.Ended = append(e.step.out.Ended, t.copy())
 }
 
 // observe appends an ended trial to the history. It skips a cancelled trial, which says
@@ -210,7 +182,7 @@ func (e *Engine) observe(t *trial) {
 // know tells the optimiser an ended trial and updates the best one, unless the trial's
 // point is outside of the space.
 func (e *Engine) know(t *trial) {
-	if t.outside && e.on(safetyOutside) {
+	if t.outside && e.spec.on(safetyOutside) {
 		return
 	}
 	o, _ := Observation(&e.spec.Definition.Spec, t.look()) // all but cancelled ones are told
@@ -247,11 +219,6 @@ func Observation(spec *study.Spec, t *record.Trial) (o optimizer.Observation, to
 		o.Excess, o.Early = spec.EarlyExcess(t.Metrics), spec.EarlyValues(t.Metrics)
 	}
 	return o, true
-}
-
-// direction returns the direction in which the study's objective improves.
-func (e *Engine) direction() study.Direction {
-	return e.spec.Definition.Spec.FirstObjective().Direction
 }
 
 // maxDrift is how much longer than by the leader's clock an evaluation may have taken.

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -26,7 +25,7 @@ type OpenAttempt struct {
 func (e *Engine) Status() record.Status { return e.status }
 
 // Spec returns the study's current specification.
-func (e *Engine) Spec() record.Study { return e.spec }
+func (e *Engine) Spec() record.Study { return e.spec.Study }
 
 // Model returns the optimiser's state as committed.
 func (e *Engine) Model() record.Model { return e.model }
@@ -63,7 +62,7 @@ func (e *Engine) Open() []OpenAttempt {
 	var list []OpenAttempt
 	for _, t := range e.open {
 		if a := t.rec.Last(); a != nil && a.State == study.AttemptOpen && a.Worker != "" {
-			list = append(list, OpenAttempt{e.attemptID(t, a), a.Worker, t.claimed, t.rec.State == study.TrialRunning})
+			list = append(list, OpenAttempt{e.spec.attemptID(t, a), a.Worker, t.claimed, t.rec.State == study.TrialRunning})
 		}
 	}
 	return list
@@ -84,7 +83,7 @@ func (e *Engine) Queued() []messaging.AttemptID {
 	var list []messaging.AttemptID
 	for _, t := range e.open {
 		if t.rec.State == study.TrialQueued {
-			list = append(list, e.attemptID(t, t.rec.Last()))
+			list = append(list, e.spec.attemptID(t, t.rec.Last()))
 		}
 	}
 	return list
@@ -100,12 +99,12 @@ func (e *Engine) Problem() *optimizer.Problem {
 		told = &e.ladder.modelled().observations
 	}
 	return &optimizer.Problem{
-		Space:        e.space.Searched(),
+		Space:        e.spec.space.Searched(),
 		Direction:    spec.FirstObjective().Direction,
 		Objectives:   spec.Several,
 		Limits:       spec.Limits,
 		MaxTrials:    spec.Budget.MaxTrials,
-		Parallelism:  e.parallelism(),
+		Parallelism:  e.spec.parallelism(),
 		Seed:         spec.Algorithm.Seed,
 		First:        e.status.Trials + 1,
 		Observations: told.snapshot(),
@@ -116,31 +115,21 @@ func (e *Engine) Problem() *optimizer.Problem {
 
 // flush returns the step's Output and resets it for the next step.
 func (e *Engine) flush() Output {
-	slices.SortFunc(e.dirty.trials, func(a, b *trial) int { return cmp.Compare(a.rec.Number, b.rec.Number) })
-	for _, t := range e.dirty.trials {
-		t.touched = false
-		e.out.Trials = append(e.out.Trials, t.copy())
-	}
-	if e.dirty.status {
+	out := &e.step.out
+	if e.step.changed.status {
 		e.countRan()
-		e.out.Status = new(e.status)
+		out.Status = new(e.status)
 	}
-	if e.dirty.model {
-		e.out.Model = new(e.model)
+	if e.step.changed.model {
+		out.Model = new(e.model)
 	}
-	if e.dirty.spec {
-		e.out.Study = new(e.spec)
+	if e.step.changed.study {
+		out.Study = new(e.spec.Study)
 	}
-	if e.out.Answer = e.dirty.answer; e.dirty.answered != nil {
-		e.out.Answer.Trial = e.dirty.answered.copy()
+	if e.spec.byClients() { // they are told by answers, and everything else is for workers
+		out.Publish, out.Withdraw, out.Cancels, out.Avoids, out.Receipts = nil, nil, nil, nil, nil
 	}
-	if e.byClients() { // they are told by answers, and everything else is for workers
-		e.out.Publish, e.out.Withdraw, e.out.Cancels, e.out.Avoids, e.out.Receipts = nil, nil, nil, nil, nil
-	}
-	e.out.Curves = e.curves.flush()
-	e.pack()
-	e.out.Wake = e.wake()
-	out := e.out
-	e.out, e.dirty = Output{}, changes{}
-	return out
+	out.Curves = e.curves.flush()
+	out.Wake = e.wake()
+	return e.step.end()
 }

@@ -15,21 +15,21 @@ func (e *Engine) enqueue(ev Enqueue) {
 	point, known, err := e.wished(e.ladder.atLowest(ev.Point), ev.RequestID)
 	switch {
 	case err != nil:
-		e.dirty.reply(nil, err)
+		e.step.reply(nil, err)
 	case known != nil:
 		err = nil
-		if known.rec.Source != optimizer.SourceRequested || e.space.Key(known.rec.Point) != e.space.Key(point) {
+		if known.rec.Source != optimizer.SourceRequested || !e.spec.samePoint(known.rec.Point, point) {
 			err = refusef("request_id %q belongs to trial %d, which is another one", ev.RequestID, known.rec.Number)
 		}
-		e.dirty.reply(known, err)
+		e.step.reply(known, err)
 	case e.remaining() <= 0:
-		e.dirty.reply(nil, refusef("the study's budget has no room: %d trials of maxTrials %d have ended and %d are open; raise budget.maxTrials",
+		e.step.reply(nil, refusef("the study's budget has no room: %d trials of maxTrials %d have ended and %d are open; raise budget.maxTrials",
 			e.status.Counts.Ended(), e.spec.Definition.Spec.Budget.MaxTrials, len(e.open)))
 	default:
 		t := e.insert(point, optimizer.SourceRequested, ev.RequestID, ev.Remarks)
 		e.setState(t, study.TrialPending)
 		e.wishes = append(e.wishes, t)
-		e.dirty.reply(t, nil)
+		e.step.reply(t, nil)
 	}
 }
 
@@ -39,25 +39,25 @@ func (e *Engine) add(ev Add) {
 	objectives := len(e.spec.Definition.Spec.Objectives())
 	switch {
 	case err != nil:
-		e.dirty.reply(nil, err)
+		e.step.reply(nil, err)
 	case len(ev.Values) != objectives:
-		e.dirty.reply(nil, invalidf("got %d values; want one for each of the study's objectives (%d)", len(ev.Values), objectives))
+		e.step.reply(nil, invalidf("got %d values; want one for each of the study's objectives (%d)", len(ev.Values), objectives))
 	case !allFinite(ev.Values):
-		e.dirty.reply(nil, invalidf("the values are %v; want finite numbers", []float64(ev.Values)))
-	case e.unlimited(ev.Metrics) != nil:
-		e.dirty.reply(nil, e.unlimited(ev.Metrics))
+		e.step.reply(nil, invalidf("the values are %v; want finite numbers", []float64(ev.Values)))
+	case e.spec.unlimited(ev.Metrics) != nil:
+		e.step.reply(nil, e.spec.unlimited(ev.Metrics))
 	case known != nil:
-		if known.rec.Source != optimizer.SourceAdded || e.space.Key(known.rec.Point) != e.space.Key(point) ||
+		if known.rec.Source != optimizer.SourceAdded || !e.spec.samePoint(known.rec.Point, point) ||
 			!slices.Equal(known.rec.Values, ev.Values) || !maps.Equal(known.rec.Metrics, finiteMetrics(ev.Metrics)) {
 			err = refusef("request_id %q belongs to trial %d, which is another one", ev.RequestID, known.rec.Number)
 		}
-		e.dirty.reply(known, err)
+		e.step.reply(known, err)
 	default:
 		t := e.insert(point, optimizer.SourceAdded, ev.RequestID, ev.Remarks)
 		t.rec.Values, t.rec.Metrics = slices.Clone(ev.Values), finiteMetrics(ev.Metrics)
 		e.status.Counts.Added++
 		e.endTrial(t, study.TrialCompleted)
-		e.dirty.reply(t, nil)
+		e.step.reply(t, nil)
 	}
 }
 
@@ -67,16 +67,13 @@ func (e *Engine) Requested(id string) bool { return id != "" && e.requests[id] >
 // wished checks a user's point, and returns the trial that the request has made already;
 // nil if there is none. That trial has its record at hand.
 func (e *Engine) wished(raw study.Point, request string) (study.Point, *trial, error) {
-	point, err := e.space.Normalize(raw)
-	if err == nil {
-		err = e.space.Check(point)
-	}
+	point, err := e.spec.pointOf(raw)
 	if err != nil {
-		return nil, nil, invalidf("parameters: %v", err)
+		return nil, nil, err
 	}
 	if n := e.requests[request]; request != "" && n > 0 {
 		t := e.trials[n-1]
-		e.restore(t)
+		e.step.restore(t)
 		return point, t, nil
 	}
 	if !e.running() {
@@ -93,8 +90,8 @@ func (e *Engine) insert(point study.Point, source optimizer.Source, request stri
 	t := &trial{work: &work{rec: record.Trial{
 		Number: e.status.Trials, Created: e.status.Position, From: from,
 		Point: point, Source: source, RequestID: request, Labels: maps.Clone(remarks.Labels), Note: remarks.Note,
-		TraceID: e.ids.Trace(), SpanID: e.ids.Span(),
-		Times: record.Times{Asked: e.now, Suggested: e.now, Created: e.now},
+		TraceID: e.spec.ids.Trace(), SpanID: e.spec.ids.Span(),
+		Times: record.Times{Asked: e.step.now, Suggested: e.step.now, Created: e.step.now},
 	}}}
 	e.ladder.setRung(t)
 	e.book.add(t)
@@ -107,23 +104,23 @@ func (e *Engine) insert(point study.Point, source optimizer.Source, request stri
 func (e *Engine) cancelTrial(ev CancelTrial) {
 	t := e.numbered(ev.Trial)
 	if t == nil {
-		e.dirty.reply(nil, noTrial(ev.Trial))
+		e.step.reply(nil, noTrial(ev.Trial))
 		return
 	}
-	e.restore(t)
+	e.step.restore(t)
 	switch {
 	case t.rec.State == study.TrialCancelled:
-		e.dirty.reply(t, nil)
+		e.step.reply(t, nil)
 	case t.rec.State.Terminal():
-		e.dirty.reply(nil, refusef("%s", e.ending(t)))
+		e.step.reply(nil, refusef("%s", e.ending(t)))
 	default:
 		t.rec.Cancelled = clip(cmp.Or(ev.Reason, "cancelled by a user"))
 		e.cancelAttempt(t, t.rec.Last(), t.rec.Cancelled)
 		e.wishes = slices.DeleteFunc(e.wishes, func(w *trial) bool { return w == t })
-		t.rec.Times.Ended = e.now
+		t.rec.Times.Ended = e.step.now
 		e.endTrial(t, study.TrialCancelled)
 		e.demand.exhausted, e.demand.infeasible, e.demand.resumed = false, nil, e.status.Position // its point is free again
-		e.dirty.reply(t, nil)
+		e.step.reply(t, nil)
 	}
 }
 
@@ -131,10 +128,10 @@ func (e *Engine) cancelTrial(ev CancelTrial) {
 func (e *Engine) annotate(ev Annotate) {
 	t := e.numbered(ev.Trial)
 	if t == nil {
-		e.dirty.reply(nil, noTrial(ev.Trial))
+		e.step.reply(nil, noTrial(ev.Trial))
 		return
 	}
-	e.restore(t)
+	e.step.restore(t)
 	labels := maps.Clone(t.rec.Labels) // snapshots share them
 	for _, key := range ev.Remove {
 		delete(labels, key)
@@ -144,12 +141,12 @@ func (e *Engine) annotate(ev Annotate) {
 	}
 	maps.Copy(labels, ev.Labels)
 	if problems := study.CheckLabels("labels", labels); len(problems) > 0 {
-		e.dirty.reply(nil, invalidf("%s", problems[0]))
+		e.step.reply(nil, invalidf("%s", problems[0]))
 		return
 	}
 	attributes := study.WithAttributes(t.rec.Attributes, ev.Attributes) // snapshots share the old ones
 	if problems := study.CheckAttributes("attributes", attributes); len(problems) > 0 {
-		e.dirty.reply(nil, invalidf("%s", problems[0]))
+		e.step.reply(nil, invalidf("%s", problems[0]))
 		return
 	}
 	t.rec.Attributes = attributes
@@ -159,6 +156,6 @@ func (e *Engine) annotate(ev Annotate) {
 	if ev.Note != nil {
 		t.rec.Note = *ev.Note
 	}
-	e.touch(t)
-	e.dirty.reply(t, nil)
+	e.step.touch(t)
+	e.step.reply(t, nil)
 }
