@@ -48,12 +48,12 @@ func cycle(r *rig) {
 	for ask := r.e.demand.ask; ask != nil; ask = r.e.demand.ask {
 		list := make([]optimizer.Suggestion, ask.N)
 		for i := range list {
-			x := float64(r.e.status.Trials+i) / (1 << 31)
+			x := float64(len(r.e.trials.all)+i) / (1 << 31)
 			list[i] = optimizer.Suggestion{Point: study.Point{"x": x, "y": x / 2}, Source: optimizer.SourceModel}
 		}
 		r.e.Step(Suggested{At: r.now, Ask: ask, Suggestions: list})
 	}
-	t := r.e.open[0]
+	t := r.e.trials.open[0]
 	id := r.e.spec.attemptID(t, t.rec.Last())
 	r.e.Step(Claimed{At: r.now, Claim: &messaging.Claim{AttemptID: id, Worker: "w", At: r.now}})
 	r.e.Step(Alive{At: r.now, Worker: "w", Attempt: id})
@@ -137,7 +137,7 @@ func TestBlindIsToldTheLatest(t *testing.T) {
 		t.Errorf("told %d observations, want between %d and twice that", len(told), optimizer.BlindObservations)
 	}
 	for i, o := range told {
-		if want := r.e.ended[len(r.e.ended)-len(told)+i]; o.Trial != want.facts().number {
+		if want := r.e.trials.ended[len(r.e.trials.ended)-len(told)+i]; o.Trial != want.facts().number {
 			t.Fatalf("observation %d of %d is of trial %d, want %d", i+1, len(told), o.Trial, want.facts().number)
 		}
 	}
@@ -175,7 +175,7 @@ func BenchmarkMeasurement(b *testing.B) {
 	for _, before := range []int64{0, 900, 10000} {
 		b.Run(strconv.FormatInt(before, 10)+" before", func(b *testing.B) {
 			r := aged(b, 1, Settings{})
-			t := r.e.open[0]
+			t := r.e.trials.open[0]
 			m := &messaging.Measurement{AttemptID: r.e.spec.attemptID(t, t.rec.Last()), Worker: "w", Metrics: map[string]float64{"loss": 1}}
 			report := func() {
 				m.Step++

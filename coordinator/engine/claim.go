@@ -14,7 +14,7 @@ import (
 // claim it later are told to stop. A claim of an unknown attempt, or with a wrong
 // nonce, spoils the attempt whose claim's place it has taken.
 func (e *Engine) claimed(c *messaging.Claim) {
-	t, a := e.find(c.AttemptID)
+	t, a := e.trials.find(c.AttemptID)
 	switch {
 	case t == nil:
 		e.step.out.cancel(c.Worker, c.AttemptID, "the leader knows no such attempt")
@@ -39,11 +39,11 @@ func (e *Engine) spoiled(id messaging.AttemptID) {
 	if id.Study != e.spec.ID || id.Trial < 1 || id.Attempt < 1 || !e.spec.on(safetySpoiled) {
 		return
 	}
-	if id.Trial > len(e.trials) {
+	if id.Trial > len(e.trials.all) {
 		e.occupy(id)
 		return
 	}
-	t := e.trials[id.Trial-1]
+	t := e.trials.all[id.Trial-1]
 	e.step.restore(t)
 	switch last := t.rec.Last(); {
 	case t.rec.State.Terminal():
@@ -64,23 +64,23 @@ const maxOccupied = 4096
 // worker that claims unknown attempts cannot make the record grow. The attempts with
 // that number of lower trials are then skipped too, which is harmless.
 func (e *Engine) occupy(id messaging.AttemptID) {
-	if id.Attempt > maxOccupied || e.status.Occupied[id.Attempt] >= id.Trial || !e.spec.on(safetyEarly) {
+	if id.Attempt > maxOccupied || e.occupied[id.Attempt] >= id.Trial || !e.spec.on(safetyEarly) {
 		return
 	}
 	e.step.out.warn("trial %d: another message is in the place of attempt %d's claim before it was opened", id.Trial, id.Attempt)
-	occupied := maps.Clone(e.status.Occupied) // snapshots share it
+	occupied := maps.Clone(e.occupied) // snapshots share it
 	if occupied == nil {
 		occupied = map[int]int{}
 	}
 	occupied[id.Attempt] = id.Trial
-	e.status.Occupied = occupied
+	e.occupied = occupied
 	e.step.changed.status = true
 }
 
 // occupied reports whether another message had taken the place of an attempt's claim
 // before the attempt was opened.
-func (e *Engine) occupied(t *trial, attempt int) bool {
-	return e.status.Occupied[attempt] >= t.rec.Number
+func (e *Engine) isOccupied(t *trial, attempt int) bool {
+	return e.occupied[attempt] >= t.rec.Number
 }
 
 // withdrawn applies a leader's own claim. Usually the attempt has ended already. If
@@ -88,7 +88,7 @@ func (e *Engine) occupied(t *trial, attempt int) bool {
 // the attempt, so the trial needs another one.
 func (e *Engine) withdrawn(t *trial, a *record.Attempt) {
 	if a.State == study.AttemptOpen && a.Worker == "" && e.forfeit(t, a) {
-		e.wait(t)
+		e.trials.wait(t)
 	}
 }
 
@@ -110,7 +110,7 @@ func (e *Engine) forfeit(t *trial, a *record.Attempt) bool {
 			"check the dead letters and the pool's workers", n, study.MaxHandBacks),
 	}
 	t.rec.Times.Ended = e.step.now
-	e.endTrial(t, study.TrialFailed)
+	e.history.fold(t, study.TrialFailed)
 	return false
 }
 
@@ -122,7 +122,7 @@ func (e *Engine) claim(t *trial, a *record.Attempt, c *messaging.Claim) {
 	}
 	t.claimed, t.rec.Times.Claimed = e.step.now, a.Claimed
 	e.demand.free = max(0, e.demand.free-1)
-	e.setState(t, study.TrialClaimed)
+	e.trials.setState(t, study.TrialClaimed)
 	e.tellToStop(t, a)
 }
 
@@ -135,7 +135,7 @@ func endedBy(a *record.Attempt, worker string) bool {
 // alive records that an attempt's evaluation has begun. It cancels an evaluation that
 // is no longer wanted.
 func (e *Engine) alive(worker string, id messaging.AttemptID) {
-	t, a := e.find(id)
+	t, a := e.trials.find(id)
 	switch {
 	case t == nil:
 		e.step.out.cancel(worker, id, "the leader knows no such attempt")
@@ -150,7 +150,7 @@ func (e *Engine) alive(worker string, id messaging.AttemptID) {
 		if t.rec.State == study.TrialClaimed {
 			a.Started = e.step.now
 			t.rec.Times.Started = e.step.now
-			e.setState(t, study.TrialRunning)
+			e.trials.setState(t, study.TrialRunning)
 		}
 		if e.spec.on(safetyTold) {
 			e.tellToStop(t, a)
@@ -161,7 +161,7 @@ func (e *Engine) alive(worker string, id messaging.AttemptID) {
 // lost ends a claimed attempt whose worker is gone and counts it against the
 // trial's retries.
 func (e *Engine) lost(id messaging.AttemptID, reason string) {
-	t, a := e.find(id)
+	t, a := e.trials.find(id)
 	if t == nil || a.State != study.AttemptOpen || a.Worker == "" {
 		return
 	}
@@ -176,7 +176,7 @@ func (e *Engine) lost(id messaging.AttemptID, reason string) {
 	if n > limit && e.spec.on(safetyRetries) {
 		t.rec.Times.Ended = e.step.now
 		a.Failure.Message = clip(fmt.Sprintf("lost %d times, retries.lost is %d; last on worker %s: %s", n, limit, a.Worker, reason))
-		e.endTrial(t, study.TrialFailed)
+		e.history.fold(t, study.TrialFailed)
 		return
 	}
 	e.requeue(t)
@@ -186,13 +186,13 @@ func (e *Engine) lost(id messaging.AttemptID, reason string) {
 // process that ran them.
 func (e *Engine) handBackAll() {
 	now := e.step.now
-	for i := 0; i < len(e.open); {
-		t := e.open[i]
+	for i := 0; i < len(e.trials.open); {
+		t := e.trials.open[i]
 		if a := t.rec.Last(); a != nil && a.State == study.AttemptOpen && a.Worker != "" {
 			a.Outcome = messaging.OutcomeHandedBack
 			e.handBack(t, a, now, "its worker's process was restarted")
 		}
-		if i < len(e.open) && e.open[i] == t { // it did not end
+		if i < len(e.trials.open) && e.trials.open[i] == t { // it did not end
 			i++
 		}
 	}

@@ -140,13 +140,13 @@ func (e *Engine) giveToSeeker(t *trial) {
 	a.Worker, a.Claimed, a.Started = e.seekers.next(), e.step.now, e.step.now
 	t.claimed = e.step.now
 	t.rec.Times.Claimed, t.rec.Times.Started = e.step.now, e.step.now
-	e.setState(t, study.TrialRunning)
+	e.trials.setState(t, study.TrialRunning)
 }
 
 // Held returns the first trials that a client holds, oldest first and at most limit. more
 // reports whether it can hold more before another trial ends.
 func (e *Engine) Held(client string, limit int) (held []record.Trial, more bool) {
-	for _, t := range e.open {
+	for _, t := range e.trials.open {
 		if len(held) == limit {
 			break
 		}
@@ -154,11 +154,11 @@ func (e *Engine) Held(client string, limit int) (held []record.Trial, more bool)
 			held = append(held, t.copy())
 		}
 	}
-	return held, e.running() && (e.waiting(e.spec.parallelism()) || !e.demand.exhausted && min(e.spec.parallelism()-e.active(), e.remaining()) > 0)
+	return held, e.running() && (e.trials.waiting() || !e.demand.exhausted && min(e.spec.parallelism()-e.trials.active(), e.trials.remaining()) > 0)
 }
 
 // Holds returns how many trials each client holds.
-func (e *Engine) Holds() map[string]int { return holds(e.open) }
+func (e *Engine) Holds() map[string]int { return holds(e.trials.open) }
 
 func holds(open []*trial) map[string]int {
 	n := map[string]int{}
@@ -199,7 +199,7 @@ func (e *Engine) heldBy(client string, number, attempt int) (*trial, *record.Att
 	if !e.spec.byClients() {
 		return nil, nil, HasCommand(&e.spec.Definition.Spec)
 	}
-	t := e.numbered(number)
+	t := e.trials.numbered(number)
 	if t == nil {
 		return nil, nil, noTrial(number)
 	}

@@ -117,10 +117,10 @@ func (d *demand) oldest(position int64) int64 {
 
 // refill hands out pending trials again and makes the new ones that are wanted.
 func (e *Engine) refill() {
-	if e.held || !e.running() {
+	if e.life.held || !e.running() {
 		return
 	}
-	e.seekers.count(e.open)
+	e.seekers.count(e.trials.open)
 	e.handOut()
 	e.promote()
 	e.demand.want(e.wanted(), e.step.now)
@@ -133,16 +133,18 @@ func (e *Engine) refill() {
 // handOut opens the next attempt of pending trials, longest waiting first, and the first
 // attempt of trials that users have enqueued.
 func (e *Engine) handOut() {
-	for len(e.pending) > 0 && e.room() > 0 {
-		t := e.pending[0]
-		e.pending = e.pending[1:]
-		if t.facts().state == study.TrialPending {
-			e.openAttempt(t)
+	for e.room() > 0 {
+		t := e.trials.next()
+		if t == nil {
+			break
 		}
+		e.openAttempt(t)
 	}
-	for len(e.wishes) > 0 && e.room() > 0 && (e.active() < e.spec.parallelism() || !e.spec.on(safetyParallel)) {
-		t := e.wishes[0]
-		e.wishes = e.wishes[1:]
+	for e.room() > 0 && (e.trials.active() < e.spec.parallelism() || !e.spec.on(safetyParallel)) {
+		t := e.trials.nextWish()
+		if t == nil {
+			break
+		}
 		e.openAttempt(t)
 	}
 }
@@ -156,8 +158,8 @@ func (e *Engine) room() int {
 		return e.seekers.missing()
 	}
 	d := &e.demand
-	busy := e.status.Counts.Running
-	room := min(d.free, max(0, d.slots-busy)) - e.status.Counts.Queued
+	busy := e.trials.counts.Running
+	room := min(d.free, max(0, d.slots-busy)) - e.trials.counts.Queued
 	mean, known := e.evaluations.mean()
 	shared := d.slots > d.free+busy
 	if d.slots == 0 || shared || known && mean < lookAheadBelow {
@@ -178,17 +180,9 @@ func (e *Engine) wanted() int {
 func (e *Engine) openings() int {
 	n := e.room()
 	if e.spec.on(safetyParallel) {
-		n = min(n, e.spec.parallelism()-e.active())
+		n = min(n, e.spec.parallelism()-e.trials.active())
 	}
-	return max(0, min(n, e.remaining()))
-}
-
-// remaining returns how many more trials the budget allows.
-func (e *Engine) remaining() int {
-	if !e.spec.on(safetyBudget) {
-		return 1
-	}
-	return e.spec.Definition.Spec.Budget.MaxTrials - e.status.Counts.Ended() - len(e.open)
+	return max(0, min(n, e.trials.remaining()))
 }
 
 // want adjusts the needs to n; new ones wait from now.
@@ -229,7 +223,7 @@ func duration(d *study.Duration) time.Duration {
 // fresh reports whether the ready suggestions use all observations.
 func (e *Engine) fresh() bool {
 	a := e.demand.answer
-	return a != nil && (e.spec.settings.Blind || a.ask.observed == e.observations.all)
+	return a != nil && (e.spec.settings.Blind || a.ask.observed == e.history.observations.all)
 }
 
 // serveFresh serves needs with fresh suggestions.
@@ -273,8 +267,8 @@ func (e *Engine) requestFallback(n int) {
 func (e *Engine) newAsk(n int) *Ask {
 	p := e.Problem()
 	return &Ask{
-		Problem: p, N: min(n, maxAsk), Request: p.First, From: e.status.Position, Space: e.spec.Space, At: e.step.now,
-		observed: e.observations.all,
+		Problem: p, N: min(n, maxAsk), Request: p.First, From: e.trials.position, Space: e.spec.Space, At: e.step.now,
+		observed: e.history.observations.all,
 	}
 }
 
@@ -292,7 +286,7 @@ func (e *Engine) request() {
 	if !e.fresh() || len(d.ready) == 0 {
 		n += e.prefetch()
 	}
-	n = min(n, e.remaining())
+	n = min(n, e.trials.remaining())
 	if n <= 0 {
 		return
 	}
@@ -309,7 +303,7 @@ func (e *Engine) prefetch() int {
 	if !known || 2*e.demand.askTime < e.patience() {
 		return 0
 	}
-	busy := time.Duration(e.status.Counts.Running)
+	busy := time.Duration(e.trials.counts.Running)
 	if mean <= 0 || busy*e.demand.askTime >= maxPrefetch*mean {
 		return maxPrefetch
 	}
@@ -321,10 +315,10 @@ func (e *Engine) wake() time.Time {
 	if !e.running() {
 		return time.Time{}
 	}
-	if e.held {
+	if e.life.held {
 		return e.step.now
 	}
-	wake := earliest(earliest(e.deadline(), e.countAgain()), e.outbox.next())
+	wake := earliest(earliest(e.life.deadline(), e.life.countAgain()), e.outbox.next())
 	d := &e.demand
 	if len(d.needs) == 0 {
 		return wake

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"maps"
 	"reflect"
 	"time"
 
@@ -62,13 +61,13 @@ func (e *Engine) update(spec record.Study) {
 	if edited {
 		e.enterSpace()
 	} else if limited || referred {
-		e.learnAgain()
+		e.history.learnAgain()
 	}
 	if limited {
-		e.status.Recommended = record.Recommendation{}
+		e.history.setRecommended(record.Recommendation{})
 	}
-	e.demand.exhausted, e.demand.infeasible, e.demand.resumed = false, nil, e.status.Position
-	if ended := e.status.Ended; e.resume() {
+	e.demand.exhausted, e.demand.infeasible, e.demand.resumed = false, nil, e.trials.position
+	if ended := e.life.ended; e.resume() {
 		e.spec.Resumes = ended
 	}
 }
@@ -89,19 +88,16 @@ func (e *Engine) resume() bool {
 	if state, _ := e.verdict(); state.Terminal() {
 		return false
 	}
-	e.status.Idle += e.step.now.Sub(e.status.Ended)
-	e.status.State, e.status.Reason, e.status.Ended = study.Running, "", time.Time{}
-	e.since = e.step.now
-	e.step.changed.status = true
+	e.life.resume()
 	return true
 }
 
 // catchUp finishes an update whose commit was cut off after the study's record.
 func (e *Engine) catchUp() {
-	if max(1, e.status.Space) != e.spec.SpaceVersion() {
+	if max(1, e.history.space) != e.spec.SpaceVersion() {
 		e.enterSpace()
 	}
-	if r := e.spec.Resumes; !r.IsZero() && r.Equal(e.status.Ended) {
+	if r := e.spec.Resumes; !r.IsZero() && r.Equal(e.life.ended) {
 		e.resume()
 	}
 }
@@ -109,9 +105,8 @@ func (e *Engine) catchUp() {
 // enterSpace finds which trials are in the space, which has just become another one, and
 // forgets what was derived from the one before.
 func (e *Engine) enterSpace() {
-	e.status.Space = e.spec.Space
-	e.learnAgain()
-	e.forgetOutside()
+	e.history.learnAgain()
+	e.history.forgetOutside()
 	if e.model.Request != 0 || e.model.State != nil {
 		e.model = record.Model{}
 		e.step.changed.model = true
@@ -119,50 +114,10 @@ func (e *Engine) enterSpace() {
 	e.demand.forgetAnswers()
 }
 
-// learnAgain makes anew what the engine knows of trials by the space, the limits and the
-// references.
-func (e *Engine) learnAgain() {
-	e.status.Position++ // what was made of the earlier ones is out of date
-	e.step.changed.status = true
-	e.best, e.status.Best, e.status.Limits = nil, 0, nil
-	e.newHistory()
-	e.status.Front = e.frontStatus()
-	for _, t := range e.trials {
-		_ = e.locate(t) // one outside is no error
-		if t.facts().state != study.TrialCancelled {
-			e.tried.add(t)
-		}
-	}
-	for _, t := range e.ended {
-		e.know(t)
-	}
-}
-
-// locate finds whether a trial's point is in the space; the error says why it is not. If it
-// is, its numbers get the types that they have there.
-func (e *Engine) locate(t *trial) error {
-	before := t.look().Point
-	point, err := e.spec.space.Place(before)
-	if t.outside = err != nil; !t.outside && !maps.Equal(point, before) {
-		e.step.restore(t)
-		t.rec.Point, t.packed = point, nil
-	}
-	return err
-}
-
-// forgetOutside drops a recommendation with a trial that is not in the space, or not within all
-// limits.
-func (e *Engine) forgetOutside() {
-	if r := e.status.Recommended; r.Trial != 0 && !e.recommendable(r) {
-		e.status.Recommended = record.Recommendation{}
-		e.step.changed.status = true
-	}
-}
-
 // pendingPoints returns the points of the open trials, as far as they are in the space.
 func (e *Engine) pendingPoints() []optimizer.Pending {
-	list := make([]optimizer.Pending, 0, len(e.open))
-	for _, t := range e.open {
+	list := make([]optimizer.Pending, 0, len(e.trials.open))
+	for _, t := range e.trials.open {
 		if !t.outside || !e.spec.on(safetyOutside) {
 			list = append(list, optimizer.Pending{Trial: t.rec.Number, Point: e.spec.space.Configuration(t.rec.Point)})
 		}

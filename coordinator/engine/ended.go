@@ -17,7 +17,7 @@ import (
 //
 // A study may have very many ended trials, and their records hardly ever change. So at the
 // end of the step in which a trial ends, its record is packed: its JSON is compressed to
-// about a fifth. A trial in e.open has its record at hand in rec. Of any other trial, rec
+// about a fifth. A trial in e.trials.open has its record at hand in rec. Of any other trial, rec
 // MUST NOT be used before restore. look returns the record to those who only read it, and
 // facts what the engine's rules ask of many trials at once.
 

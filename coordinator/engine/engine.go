@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
-	"github.com/fantasia-hpo/fantasia/optimizer/front"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -30,26 +29,22 @@ type Engine struct {
 	spec specification
 	step step
 
-	status record.Status
-	model  record.Model
-	since  time.Time // until when status.Ran counts
+	life    lifetime
+	trials  trials
+	tried   tried
+	ladder  ladder
+	history history
+	model   record.Model
 
-	book
-	seekers      seekers
-	observations observations // of the trials whose points are in the space
-	tried        tried
-	ladder       ladder
-	best         *trial
-	front        *front.Growing // nil if there is one objective
-	evaluations  durations      // of evaluations that gave an answer or were stopped early
-	stopper      stopper
-	curves       curves
+	seekers     seekers
+	evaluations durations // of evaluations that gave an answer or were stopped early
+	stopper     stopper
+	curves      curves
+	workers     health
+	occupied    map[int]int
 
-	outbox  outbox
-	demand  demand
-	workers health
-
-	held bool // loaded but not opened: no Tick yet
+	outbox outbox
+	demand demand
 }
 
 // New starts a study. The Output holds its first status and the first request to its
@@ -59,8 +54,7 @@ func New(spec record.Study, ids IDs, settings Settings, at time.Time) (*Engine, 
 	if err != nil {
 		return nil, Output{}, err
 	}
-	e.status, e.since = record.Status{State: study.Running, Started: at, Space: spec.Space}, at
-	e.status.Front = e.frontStatus()
+	e.life.state, e.life.started, e.life.since = study.Running, at, at
 	e.step.changed.status = true
 	return e, e.finish(), nil
 }
@@ -69,7 +63,7 @@ func New(spec record.Study, ids IDs, settings Settings, at time.Time) (*Engine, 
 func construct(spec record.Study, ids IDs, settings Settings, at time.Time) (*Engine, error) {
 	e := &Engine{
 		spec: specification{ids: ids, settings: settings.withDefaults(), switches: &switches{}},
-		step: step{now: at}, curves: curves{begun: at}, book: book{requests: map[string]int{}}, workers: health{workers: map[string]*workerHealth{}},
+		step: step{now: at}, curves: curves{begun: at},
 	}
 	if err := e.spec.set(spec); err != nil {
 		return nil, err
@@ -78,17 +72,14 @@ func construct(spec record.Study, ids IDs, settings Settings, at time.Time) (*En
 	if e.stopper, err = newStopper(&spec, e.spec.settings); err != nil {
 		return nil, err
 	}
-	e.newHistory()
+	e.life = lifetime{spec: &e.spec, step: &e.step}
+	e.trials = trials{spec: &e.spec, step: &e.step, requests: map[string]int{}}
+	e.history = history{
+		spec: &e.spec, step: &e.step, trials: &e.trials, tried: &e.tried, ladder: &e.ladder, stopper: &e.stopper, curves: &e.curves,
+	}
+	e.history.clear()
+	e.workers = health{step: &e.step, workers: map[string]*workerHealth{}}
 	return e, nil
-}
-
-// newHistory forgets what the engine keeps of trials by the space that they are in.
-func (e *Engine) newHistory() {
-	latest := e.spec.blindToSome()
-	e.observations = observations{latest: latest}
-	e.tried = newTried(e.spec.space, e.spec.switches)
-	e.ladder = newLadder(e.spec.space, e.spec.direction(), latest, e.spec.switches)
-	e.front = newFront(&e.spec.Definition.Spec)
 }
 
 // Step applies one event and returns what follows from it. Its cost does not grow
@@ -122,7 +113,7 @@ func (e *Engine) Step(ev Event) Output {
 		// Nothing to do: the attempt has ended. If a worker's claim came first, the
 		// worker is told when that claim is read.
 	case Recommended:
-		e.recommended(ev.Recommendation)
+		e.history.recommend(ev.Recommendation)
 	case Seek:
 		if e.spec.byClients() && ev.Client != "" {
 			e.seekers.set(ev.Client, ev.Want)
@@ -157,16 +148,16 @@ func (e *Engine) finish() Output {
 }
 
 // running reports whether the study is running.
-func (e *Engine) running() bool { return e.status.State == study.Running }
+func (e *Engine) running() bool { return e.life.running() }
 
 // tick opens a loaded study, or publishes again the attempts that have waited too
 // long for a claim.
 func (e *Engine) tick() {
-	if e.held {
+	if e.life.held {
 		e.reopen()
 		return
 	}
-	if at := e.countAgain(); e.running() && !at.IsZero() && !e.step.now.Before(at) {
+	if at := e.life.countAgain(); e.running() && !at.IsZero() && !e.step.now.Before(at) {
 		e.step.changed.status = true
 	}
 	if e.settle(); e.running() && e.spec.on(safetyOutbox) {

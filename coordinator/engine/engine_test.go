@@ -147,7 +147,7 @@ func failing(t *testing.T, reason string, copies int) record.Trial {
 		long := strings.Repeat("&", messaging.MaxSite)
 		res.Site = &messaging.Site{Job: long, Node: long, Devices: long}
 		if n == 20 {
-			repeat(&r.e.trials[0].rec, 9, copies)
+			repeat(&r.e.trials.all[0].rec, 9, copies)
 			n += copies
 			res.AttemptID = r.id(1, n)
 		}

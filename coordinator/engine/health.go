@@ -8,7 +8,9 @@ import (
 // are in the study's status: a new leader must not decide them again, since workers remember
 // what the last one told them.
 type health struct {
+	step     *step
 	workers  map[string]*workerHealth
+	avoided  []string // in the status, which snapshots share
 	good     int      // workers in good standing
 	suspects []string // at least avoidAfter failures in a row, not yet avoided
 }
@@ -83,18 +85,25 @@ func (h *health) judge() []string {
 
 // avoidFailing tells workers to take no more attempts of the study if their
 // evaluations fail avoidAfter times in a row while others succeed.
-func (e *Engine) avoidFailing() {
-	if len(e.workers.suspects) == 0 {
+func (h *health) avoidFailing() {
+	if len(h.suspects) == 0 {
 		return
 	}
-	names := e.workers.judge()
+	names := h.judge()
 	if len(names) == 0 {
 		return
 	}
-	all := slices.Concat(e.status.Avoided, names) // snapshots share the old one
-	e.status.Avoided = all[max(0, len(all)-maxAvoided):]
-	e.step.changed.status = true
+	all := slices.Concat(h.avoided, names) // snapshots share the old one
+	h.avoided = all[max(0, len(all)-maxAvoided):]
+	h.step.changed.status = true
 	for _, name := range names {
-		e.step.out.avoid(name)
+		h.step.out.avoid(name)
+	}
+}
+
+// tellAgain repeats the decisions of earlier leaders, which may have died before they told them.
+func (h *health) tellAgain() {
+	for _, worker := range h.avoided {
+		h.step.out.avoid(worker)
 	}
 }

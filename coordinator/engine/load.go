@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
-	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -26,9 +25,9 @@ func Load(spec record.Study, status record.Status, model record.Model, trials []
 	if err != nil {
 		return nil, Output{}, err
 	}
-	e.held, e.status, e.model, e.since = true, status, model, at
-	e.status.Counts, e.status.Trials = record.Counts{}, len(trials)
-	e.status.Best, e.status.Front, e.status.Limits = 0, e.frontStatus(), nil
+	e.life.load(&status, at)
+	e.history.load(&status)
+	e.trials.position, e.model, e.occupied, e.workers.avoided = status.Position, model, status.Occupied, status.Avoided
 	if status.Trials > len(trials) {
 		return nil, Output{}, fmt.Errorf("study %s: the ledger holds %d trials, but the status says %d", spec.ID, len(trials), status.Trials)
 	}
@@ -42,11 +41,11 @@ func Load(spec record.Study, status record.Status, model record.Model, trials []
 		}
 	}
 	e.loadHistory()
-	e.forgetOutside()
+	e.history.forgetOutside()
 	e.catchUp()
-	e.step.changed.status = !reflect.DeepEqual(e.status, status)
-	if e.status.State.Terminal() {
-		e.cancelOpen("the study has ended: " + string(e.status.State))
+	e.step.changed.status = !reflect.DeepEqual(e.Status(), status)
+	if e.life.state.Terminal() {
+		e.cancelOpen("the study has ended: " + string(e.life.state))
 	}
 	return e, e.finish(), nil
 }
@@ -56,7 +55,7 @@ func (e *Engine) loadTrial(number int, r record.Trial) error {
 	if r.Number != number {
 		return fmt.Errorf("expected trial %d in the ledger, got trial %d", number, r.Number)
 	}
-	count := e.status.Counts.Of(r.State)
+	count := e.trials.counts.Of(r.State)
 	if count == nil {
 		return fmt.Errorf("trial %d: unknown state %q", number, r.State)
 	}
@@ -74,33 +73,16 @@ func (e *Engine) loadTrial(number int, r record.Trial) error {
 	r.Attempts = slices.Clone(r.Attempts)
 	t := &trial{work: &work{rec: r, claimed: e.step.now}}
 	t.forgotten = len(r.Attempts) > 0
-	if err := e.locate(t); err != nil && e.spec.SpaceVersion() == 1 {
+	if err := e.history.locate(t); err != nil && e.spec.SpaceVersion() == 1 {
 		return fmt.Errorf("trial %d: %w", number, err)
 	}
 	e.ladder.setRung(t)
 	if err := e.follow(t); err != nil {
 		return err
 	}
-	*count++
-	if r.Source == optimizer.SourceAdded {
-		e.status.Counts.Added++
-	}
-	e.remember(t)
-	e.status.Position = max(e.status.Position, r.Created, r.Ended)
-	e.trials = append(e.trials, t)
+	e.trials.load(t, count)
 	if r.State != study.TrialCancelled {
 		e.tried.add(t)
-	}
-	if r.State.Terminal() {
-		e.step.whole = append(e.step.whole, t)
-	} else {
-		e.open = append(e.open, t)
-	}
-	switch {
-	case r.State == study.TrialPending && len(r.Attempts) == 0:
-		e.wishes = append(e.wishes, t)
-	case r.State == study.TrialPending:
-		e.pending = append(e.pending, t)
 	}
 	return nil
 }
@@ -109,14 +91,14 @@ func (e *Engine) loadTrial(number int, r record.Trial) error {
 // which they ended: observations, the best trial, durations, and workers' health. It
 // decides nothing: the next result does.
 func (e *Engine) loadHistory() {
-	all := make([]*trial, 0, len(e.trials))
+	all := make([]*trial, 0, len(e.trials.all))
 	type ending struct {
 		attempt *record.Attempt
 		trial   int
 		folded  time.Time
 	}
 	var endings []ending
-	for _, t := range e.trials {
+	for _, t := range e.trials.all {
 		if t.rec.State.Terminal() {
 			all = append(all, t)
 		}
@@ -128,14 +110,14 @@ func (e *Engine) loadHistory() {
 		}
 	}
 	slices.SortFunc(all, func(a, b *trial) int { return cmp.Compare(a.rec.Ended, b.rec.Ended) })
-	e.ended = slices.Grow(e.ended, len(all))
+	e.trials.ended = slices.Grow(e.trials.ended, len(all))
 	for _, t := range all {
-		e.observe(t)
+		e.history.observe(t)
 	}
 	slices.SortFunc(endings, func(a, b ending) int {
 		return cmp.Or(a.attempt.Ended.Compare(b.attempt.Ended), cmp.Compare(a.trial, b.trial))
 	})
-	for _, worker := range e.status.Avoided {
+	for _, worker := range e.workers.avoided {
 		e.workers.exclude(worker)
 	}
 	for _, x := range endings {
@@ -151,16 +133,14 @@ func (e *Engine) loadHistory() {
 // reopen opens a loaded study at its first Tick: it publishes queued attempts again,
 // and tells failing workers again to avoid the study.
 func (e *Engine) reopen() {
-	e.held = false
+	e.life.held = false
 	if !e.running() {
 		return
 	}
-	for _, t := range e.open {
+	for _, t := range e.trials.open {
 		if t.rec.State == study.TrialQueued {
 			e.publish(t)
 		}
 	}
-	for _, worker := range e.status.Avoided {
-		e.step.out.avoid(worker)
-	}
+	e.workers.tellAgain()
 }

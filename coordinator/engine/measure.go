@@ -58,7 +58,7 @@ func (e *Engine) measured(m *messaging.Measurement) {
 // trial has one curve. It is that of the attempt that answered. Until one has, it is
 // that of the latest attempt that has reported anything.
 func (e *Engine) reporting(id messaging.AttemptID) *trial {
-	t, _ := e.find(id)
+	t, _ := e.trials.find(id)
 	switch {
 	case t == nil:
 		return nil
@@ -83,7 +83,7 @@ func (e *Engine) Forgotten(id messaging.AttemptID) bool {
 
 // recalled restores a curve from the ledger.
 func (e *Engine) recalled(number int, c *curve.Curve) {
-	if t := e.numbered(number); t != nil && t.forgotten {
+	if t := e.trials.numbered(number); t != nil && t.forgotten {
 		if t.forgotten = false; c != nil {
 			t.curve = &recent{Curve: c}
 		}
@@ -96,7 +96,7 @@ func (e *Engine) recalled(number int, c *curve.Curve) {
 // returns nil if nothing was reported, or if the curve is not in memory: see
 // Forgotten.
 func (e *Engine) Curve(number int) []curve.Series {
-	t := e.numbered(number)
+	t := e.trials.numbered(number)
 	if t == nil || t.curve == nil {
 		return nil
 	}

@@ -61,7 +61,7 @@ func (e *Engine) republish() {
 // first time of publishing for the record's next change, since that alone is not worth
 // a commit.
 func (e *Engine) published(ev Published) {
-	t, a := e.find(ev.Attempt)
+	t, a := e.trials.find(ev.Attempt)
 	if t != nil && !t.rec.State.Terminal() && a.Published.IsZero() && t.sent.attempt != a.Number {
 		t.sent = sent{attempt: a.Number, committed: ev.Committed, published: ev.At}
 	}
@@ -80,7 +80,7 @@ func (e *Engine) publish(t *trial) {
 // assignment returns what a worker needs to evaluate an attempt.
 func (e *Engine) assignment(t *trial, a *record.Attempt) *messaging.Assignment {
 	spec := &e.spec.Definition.Spec
-	first := e.firstOf(t)
+	first := e.trials.firstOf(t)
 	assignment := &messaging.Assignment{
 		Version:        messaging.SchemaVersion,
 		AttemptID:      e.spec.attemptID(t, a),

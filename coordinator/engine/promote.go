@@ -26,7 +26,7 @@ import (
 // promotable returns the trial to promote next and its rank in its rung, from 0; nil if
 // there is none.
 func (e *Engine) promotable() (t *trial, rank int) {
-	if e.status.Trials < len(e.spec.space.Initial()) && !e.demand.exhausted {
+	if len(e.trials.all) < len(e.spec.space.Initial()) && !e.demand.exhausted {
 		return nil, 0 // the first trials are the study's initial points, in their order
 	}
 	return e.ladder.next()
@@ -53,8 +53,8 @@ func (e *Engine) promote() {
 		before := from.look()
 		t.rec.Predecessor, t.rec.Checkpoint = before.Number, before.Checkpoint
 		t.rec.Reasons.Note = PromotionNote(e.spec.space, before, rank, len(e.ladder.rungOf(from).ranked))
-		t.rec.Reasons.Pending = len(e.open) - 1
-		e.setState(t, study.TrialPending)
+		t.rec.Reasons.Pending = len(e.trials.open) - 1
+		e.trials.setState(t, study.TrialPending)
 		e.openAttempt(t)
 	}
 }
@@ -76,44 +76,21 @@ func (e *Engine) follow(t *trial) error {
 	if n == 0 {
 		return nil
 	}
-	if n < 0 || n >= t.rec.Number || e.ladder.rungs == nil || e.trials[n-1].facts().rung+1 != t.rec.Rung {
+	if n < 0 || n >= t.rec.Number || e.ladder.rungs == nil || e.trials.all[n-1].facts().rung+1 != t.rec.Rung {
 		return fmt.Errorf("trial %d cannot be promoted from trial %d", t.rec.Number, n)
 	}
 	if t.rec.State != study.TrialCancelled {
-		e.trials[n-1].promoted = true
+		e.trials.all[n-1].promoted = true
 	}
 	return nil
-}
-
-// leads reports whether a completed trial is better than the best one so far: at a higher
-// level, or with a better value at the same one.
-func (e *Engine) leads(t *trial) bool {
-	switch {
-	case len(e.spec.Definition.Spec.Several) > 0: // none is the best
-		return false
-	case e.best == nil || t.facts().rung > e.best.facts().rung:
-		return true
-	case t.facts().rung < e.best.facts().rung:
-		return false
-	default:
-		return e.spec.direction().Better(t.facts().value, e.best.facts().value)
-	}
-}
-
-// lead makes a completed trial the best one. A recommendation at a lower level is void.
-func (e *Engine) lead(t *trial) {
-	if r := e.numbered(e.status.Recommended.Trial); r != nil && r.facts().rung < t.facts().rung {
-		e.status.Recommended = record.Recommendation{}
-	}
-	e.best, e.status.Best = t, t.facts().number
 }
 
 // FinalProblem is Problem for a recommendation: of a study with a fidelity, its
 // observations are those of the highest level that a trial has completed.
 func (e *Engine) FinalProblem() *optimizer.Problem {
 	p := e.Problem()
-	if e.ladder.rungs != nil && e.best != nil {
-		p.Observations = e.ladder.rungOf(e.best).observations.snapshot()
+	if e.ladder.rungs != nil && e.history.best != nil {
+		p.Observations = e.ladder.rungOf(e.history.best).observations.snapshot()
 	}
 	return p
 }

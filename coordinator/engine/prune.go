@@ -177,6 +177,6 @@ func (e *Engine) pruned(t *trial) bool {
 	if t.rec.Times.Ended.IsZero() {
 		t.rec.Times.Ended = e.step.now
 	}
-	e.endTrial(t, study.TrialPruned)
+	e.history.fold(t, study.TrialPruned)
 	return true
 }

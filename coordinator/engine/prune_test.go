@@ -125,7 +125,7 @@ func TestADivergedTrialIsStopped(t *testing.T) {
 				r.step(Measured{At: r.now, Measurement: &messaging.Measurement{
 					AttemptID: r.id(1, 1), Worker: "w", Step: step, Metrics: metrics, Diverged: diverged,
 				}})
-				return r.e.numbered(1).rec.Stopped
+				return r.e.trials.numbered(1).rec.Stopped
 			}
 			if s := report(1, map[string]float64{"loss": 0.25, "other": 1}); s != nil {
 				t.Fatalf("stopped by %+v", s)
@@ -135,7 +135,7 @@ func TestADivergedTrialIsStopped(t *testing.T) {
 				t.Errorf("stopped by %+v, want step 2 and %v", s, c.want)
 			}
 			r.restart()
-			if again := r.e.numbered(1).rec.Stopped; again == nil || again.Step != 2 {
+			if again := r.e.trials.numbered(1).rec.Stopped; again == nil || again.Step != 2 {
 				t.Errorf("the next leader has %+v", again)
 			}
 		})

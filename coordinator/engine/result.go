@@ -18,7 +18,7 @@ import (
 // comes from. Other outcomes only count for the open attempt, from the worker that
 // claimed it.
 func (e *Engine) finished(r *messaging.Result) {
-	t, a := e.find(r.AttemptID)
+	t, a := e.trials.find(r.AttemptID)
 	if t == nil {
 		e.bury(r, messaging.Unknown, "the leader knows no such attempt")
 		return
@@ -116,12 +116,12 @@ func (e *Engine) answer(t *trial, a *record.Attempt, r *messaging.Result, as int
 	e.evaluations.add(a, e.step.now)
 	if as.outcome == messaging.OutcomeInfeasible {
 		e.keepEarly(t, nil, r.Metrics)
-		e.endTrial(t, study.TrialInfeasible)
+		e.history.fold(t, study.TrialInfeasible)
 	} else {
 		t.rec.Values, t.rec.Metrics = slices.Clone(r.Values), finiteMetrics(r.Metrics)
-		e.endTrial(t, study.TrialCompleted)
+		e.history.fold(t, study.TrialCompleted)
 	}
-	e.avoidFailing()
+	e.workers.avoidFailing()
 }
 
 // stopped ends a trial whose attempt was stopped early, with what it had reached.
@@ -134,7 +134,7 @@ func (e *Engine) stopped(t *trial, a *record.Attempt, r *messaging.Result, as in
 	}
 	e.keepEarly(t, finiteMetrics(r.Metrics), r.Metrics)
 	e.pruned(t)
-	e.avoidFailing()
+	e.workers.avoidFailing()
 }
 
 // setback applies a result without an answer to its open attempt.
@@ -152,7 +152,7 @@ func (e *Engine) setback(t *trial, a *record.Attempt, r *messaging.Result, as in
 		}
 		e.handBack(t, a, a.Ended, why)
 	}
-	e.avoidFailing()
+	e.workers.avoidFailing()
 }
 
 // close ends an attempt with a result.
@@ -191,7 +191,7 @@ func (e *Engine) failed(t *trial, a *record.Attempt) {
 		kind = messaging.OutcomeFailed
 	}
 	if countAttempts(t, a.State, kind) > e.spec.retries(a.State, kind) && e.spec.on(safetyRetries) {
-		e.endTrial(t, study.TrialFailed)
+		e.history.fold(t, study.TrialFailed)
 		return
 	}
 	e.requeue(t)
@@ -259,10 +259,10 @@ func clip(s string) string {
 
 // cancelOpen cancels every open trial.
 func (e *Engine) cancelOpen(reason string) {
-	e.wishes = nil
-	for _, t := range slices.Clone(e.open) {
+	e.trials.wishes = nil
+	for _, t := range slices.Clone(e.trials.open) {
 		e.cancelAttempt(t, t.rec.Last(), reason)
 		t.rec.Times.Ended = e.step.now
-		e.endTrial(t, study.TrialCancelled)
+		e.history.fold(t, study.TrialCancelled)
 	}
 }

@@ -65,7 +65,7 @@ func (c *checker) output(w *world, out *Output) {
 	e := w.e
 	budget, parallelism := e.spec.Definition.Spec.Budget.MaxTrials, e.spec.parallelism()
 	s := e.Status()
-	if n := s.Counts.Ended() + s.Counts.Added + s.Counts.Cancelled + s.Counts.Open(); n != s.Trials || n != len(e.trials) {
+	if n := s.Counts.Ended() + s.Counts.Added + s.Counts.Cancelled + s.Counts.Open(); n != s.Trials || n != len(e.trials.all) {
 		c.fail("%d trials made, %d counted", s.Trials, n)
 	}
 	created, opened := false, false
@@ -86,7 +86,7 @@ func (c *checker) output(w *world, out *Output) {
 	if n := evaluated(c.trials); created && n+s.Counts.Open() > budget {
 		c.fail("%d trials evaluated and %d open, the budget is %d", n, s.Counts.Open(), budget)
 	}
-	if n := s.Counts.Open() - len(e.wishes); opened && n > parallelism {
+	if n := s.Counts.Open() - len(e.trials.wishes); opened && n > parallelism {
 		c.fail("%d trials open, parallelism is %d", n, parallelism)
 	}
 	if s.Position < c.position {
@@ -339,7 +339,7 @@ func (c *checker) verdict(w *world) {
 	if s.Counts.Open() != 0 {
 		c.fail("the study is %s with %d open trials", s.State, s.Counts.Open())
 	}
-	best := w.e.best // its facts need no unpacking
+	best := w.e.history.best // its facts need no unpacking
 	goal := best != nil && spec.Objective.Goal != nil && best.facts().value <= *spec.Objective.Goal
 	if f := s.Front; spec.Goal != nil && f != nil && f.Hypervolume != nil { // see front, which checks it
 		goal = *f.Hypervolume >= spec.Goal.Hypervolume
@@ -413,7 +413,7 @@ func (c *checker) reload(w *world) {
 	}
 	c.front(w)
 	for number, stored := range w.led.trials {
-		if t := recordText(w.e.trials[number-1]); !bytes.Equal(t, stored) {
+		if t := recordText(w.e.trials.all[number-1]); !bytes.Equal(t, stored) {
 			c.fail("trial %d is %s in memory and %s in the ledger", number, t, stored)
 		}
 	}
@@ -471,22 +471,22 @@ func fingerprint(e *Engine) string {
 	if s.Status.State == study.Running { // says how the optimiser fares, which is not loaded
 		s.Status.Reason = ""
 	}
-	for _, t := range e.trials {
+	for _, t := range e.trials.all {
 		s.Trials = append(s.Trials, recordText(t))
 	}
-	if e.best != nil {
-		s.Best = e.best.facts().number
+	if e.history.best != nil {
+		s.Best = e.history.best.facts().number
 	}
-	for _, t := range e.pending {
+	for _, t := range e.trials.pending {
 		if t.facts().state == study.TrialPending {
 			s.Pending = append(s.Pending, t.facts().number)
 		}
 	}
 	slices.Sort(s.Pending)
-	for _, t := range e.wishes {
+	for _, t := range e.trials.wishes {
 		s.Wishes = append(s.Wishes, t.rec.Number)
 	}
-	s.Requests = e.requests
+	s.Requests = e.trials.requests
 	for key, p := range e.tried.points {
 		s.Taken = append(s.Taken, fmt.Sprint(key, " ", p.trials))
 	}

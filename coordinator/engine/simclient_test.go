@@ -159,7 +159,7 @@ func (s *simClient) measure(life int, id messaging.AttemptID, step int64) {
 
 // curveAttempt is the attempt whose curve is in memory; 0 for none.
 func (e *Engine) curveAttempt(trial int) int {
-	if c := e.trials[trial-1].curve; c != nil {
+	if c := e.trials.all[trial-1].curve; c != nil {
 		return c.Attempt
 	}
 	return 0

@@ -173,7 +173,7 @@ func TestTheModelSeesOneLevel(t *testing.T) {
 		p := w.e.Problem()
 		var rung int
 		completed := map[int]int{}
-		for _, r := range w.e.trials {
+		for _, r := range w.e.trials.all {
 			if r.facts().state == study.TrialCompleted && !r.outside {
 				completed[r.facts().rung]++
 			}
@@ -185,7 +185,7 @@ func TestTheModelSeesOneLevel(t *testing.T) {
 			}
 		}
 		for _, o := range p.Observations {
-			if rung = w.e.trials[o.Trial-1].facts().rung; rung != want {
+			if rung = w.e.trials.all[o.Trial-1].facts().rung; rung != want {
 				t.Fatalf("seed %d: trial %d is of level %d; want %d: %v", seed, o.Trial, rung, want, completed)
 			}
 			if err := p.Space.Check(o.Point); err != nil {
@@ -201,7 +201,7 @@ func TestTheModelSeesOneLevel(t *testing.T) {
 				t.Errorf("seed %d: the best trial is of level %d; want %d", seed, best.Rung, top)
 			}
 			for _, o := range w.e.FinalProblem().Observations {
-				if got := w.e.trials[o.Trial-1].facts().rung; got != top {
+				if got := w.e.trials.all[o.Trial-1].facts().rung; got != top {
 					t.Errorf("seed %d: a recommendation looks at level %d; want %d", seed, got, top)
 				}
 			}

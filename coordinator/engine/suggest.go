@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
@@ -90,44 +89,14 @@ func (e *Engine) accept(ev Suggested) {
 	}
 	d.ready, d.answer = list, &answer{ask: ev.Ask, at: e.step.now, state: state, record: ev.Ask.record(ev.Cut)}
 	d.askAfter = time.Time{}
-	e.setReason("")
+	e.life.say("")
 }
 
 // optimizerFailed lets fallbacks fill the needs until the optimiser is asked again.
 func (e *Engine) optimizerFailed(err error) {
 	e.demand.askAfter = e.step.now.Add(askPause)
 	e.step.out.warn("the optimiser failed: %v", err)
-	e.setReason(clip(fmt.Sprintf("the optimiser failed, using fallback suggestions: %v", err)))
-}
-
-// recommended stores a recommendation if it is newer than the last one.
-func (e *Engine) recommended(r record.Recommendation) {
-	if r.Position <= e.status.Recommended.Position || r.Position > e.status.Position || !e.recommendable(r) {
-		return
-	}
-	e.status.Recommended = r
-	e.step.changed.status = true
-}
-
-// recommendable reports whether a recommendation has finite numbers, and only trials that count
-// and have completed.
-func (e *Engine) recommendable(r record.Recommendation) bool {
-	counts := func(number int) bool {
-		t := e.numbered(number)
-		return t != nil && t.facts().state == study.TrialCompleted && !t.outside && !t.over
-	}
-	infinite := func(v float64) bool { return !finite(v) }
-	return counts(r.Trial) && finite(r.Mean) && finite(r.SD) && !slices.ContainsFunc(r.Front, func(x optimizer.Expected) bool {
-		return !counts(x.Trial) || slices.ContainsFunc(slices.Concat(x.Means, x.SDs), infinite)
-	})
-}
-
-// setReason sets the text that tells users how a running study is doing.
-func (e *Engine) setReason(reason string) {
-	if e.status.Reason != reason {
-		e.status.Reason = reason
-		e.step.changed.status = true
-	}
+	e.life.say(clip(fmt.Sprintf("the optimiser failed, using fallback suggestions: %v", err)))
 }
 
 // createReady makes a trial of the next ready suggestion. With the first suggestion of an
@@ -204,22 +173,24 @@ func (e *Engine) fallBack(n int) int {
 
 // create makes a trial of a suggestion of an answer, and opens its first attempt.
 func (e *Engine) create(s ready, a *answer) {
-	e.status.Trials++
-	e.status.Position++
-	t := &trial{work: &work{rec: record.Trial{
-		Number: e.status.Trials, Created: e.status.Position,
+	t := e.admit(record.Trial{
 		Point: s.Point, Source: s.Source, Reasons: FiniteReasons(s.Reasons),
 		Request: a.ask.Request, Place: s.place, From: a.ask.From, Ask: a.record,
-		Staleness: e.observations.all - a.ask.observed,
-		TraceID:   e.spec.ids.Trace(), SpanID: e.spec.ids.Span(),
-		Times: record.Times{Asked: a.ask.At, Suggested: a.at, Created: e.step.now},
-	}}}
+		Staleness: e.history.observations.all - a.ask.observed,
+		Times:     record.Times{Asked: a.ask.At, Suggested: a.at, Created: e.step.now},
+	})
+	e.trials.setState(t, study.TrialPending)
+	e.openAttempt(t)
+}
+
+// admit makes a trial of a record, and remembers its point: no answer that is still to come may
+// repeat it.
+func (e *Engine) admit(r record.Trial) *trial {
+	t := e.trials.create(r)
 	e.ladder.setRung(t)
-	e.book.add(t)
 	e.tried.add(t)
 	e.tried.addRecent(t, e.demand.oldest(t.rec.Created))
-	e.setState(t, study.TrialPending)
-	e.openAttempt(t)
+	return t
 }
 
 // FiniteReasons returns the reasons as they are recorded: without values that are not

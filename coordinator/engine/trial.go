@@ -42,35 +42,6 @@ type sent struct {
 	committed, published time.Time
 }
 
-// setState changes a trial's state and the study's counts.
-func (e *Engine) setState(t *trial, s study.TrialState) {
-	if n := e.status.Counts.Of(t.rec.State); n != nil {
-		*n--
-	}
-	t.rec.State = s
-	*e.status.Counts.Of(s)++
-	e.step.changed.status = true
-	e.step.touch(t)
-}
-
-// find returns the attempt with an id; nil if the study, the trial, the attempt or its
-// nonce does not match. The trial has its record at hand.
-func (e *Engine) find(id messaging.AttemptID) (*trial, *record.Attempt) {
-	t := e.numbered(id.Trial)
-	if t == nil || id.Study != e.spec.ID {
-		return nil, nil
-	}
-	e.step.restore(t)
-	if id.Attempt < 1 || id.Attempt > len(t.rec.Attempts) {
-		return nil, nil
-	}
-	a := &t.rec.Attempts[id.Attempt-1]
-	if a.Nonce != id.Nonce && e.spec.on(safetyNonce) {
-		return nil, nil
-	}
-	return t, a
-}
-
 // openAttempt hands out a pending trial: it opens and publishes the next attempt that
 // can be claimed. The trial fails if there is none within the limits.
 func (e *Engine) openAttempt(t *trial) {
@@ -84,13 +55,13 @@ func (e *Engine) openAttempt(t *trial) {
 		})
 		// The trial's times are those of its current attempt.
 		t.rec.Times.Claimed, t.rec.Times.Started, t.rec.Times.Ended = time.Time{}, time.Time{}, time.Time{}
-		e.setState(t, study.TrialQueued)
+		e.trials.setState(t, study.TrialQueued)
 		a := t.rec.Last()
 		if e.spec.byClients() {
 			e.giveToSeeker(t)
 			return
 		}
-		if !e.occupied(t, a.Number) {
+		if !e.isOccupied(t, a.Number) {
 			e.publish(t)
 			return
 		}
@@ -103,7 +74,7 @@ func (e *Engine) openAttempt(t *trial) {
 // requeue makes a trial wait for its next attempt, unless its record is full.
 func (e *Engine) requeue(t *trial) {
 	if !e.filled(t) {
-		e.wait(t)
+		e.trials.wait(t)
 	}
 }
 
@@ -118,14 +89,8 @@ func (e *Engine) filled(t *trial) bool {
 		Message: fmt.Sprintf("the trial's record has no room for attempt %d", len(t.rec.Attempts)+1),
 	}
 	t.rec.Times.Ended = e.step.now
-	e.endTrial(t, study.TrialFailed)
+	e.history.fold(t, study.TrialFailed)
 	return true
-}
-
-// wait makes a trial wait for its next attempt.
-func (e *Engine) wait(t *trial) {
-	e.setState(t, study.TrialPending)
-	e.pending = append(e.pending, t)
 }
 
 // shorten drops the messages, places and logs of all attempts between the first and the
@@ -148,55 +113,6 @@ func (t *trial) full() bool {
 	}
 	raw, err := json.Marshal(&t.rec)
 	return err != nil || len(raw) > maxRecord
-}
-
-// endTrial moves a trial to a terminal state and adds it to the optimiser's history.
-func (e *Engine) endTrial(t *trial, s study.TrialState) {
-	e.setState(t, s)
-	e.status.Position++
-	t.rec.Ended = e.status.Position
-	t.rec.Times.Folded = e.step.now
-	e.book.drop(t)
-	if s == study.TrialCancelled {
-		e.tried.remove(t)
-		if n := t.rec.Predecessor; n > 0 {
-			e.ladder.demote(e.trials[n-1])
-		}
-	}
-	e.step.whole = append(e.step.whole, t)
-	e.curves.rest(t, e.step.now)
-	e.observe(t)
-	e.step.out.Ended = append(e.step.out.Ended, t.copy())
-}
-
-// observe appends an ended trial to the history. It skips a cancelled trial, which says
-// nothing about its point.
-func (e *Engine) observe(t *trial) {
-	e.stopper.end(&e.spec.Definition.Spec, &t.rec)
-	if t.facts().state != study.TrialCancelled {
-		e.ended = append(e.ended, t)
-		e.know(t)
-	}
-}
-
-// know tells the optimiser an ended trial and updates the best one, unless the trial's
-// point is outside of the space.
-func (e *Engine) know(t *trial) {
-	if t.outside && e.spec.on(safetyOutside) {
-		return
-	}
-	o, _ := Observation(&e.spec.Definition.Spec, t.look()) // all but cancelled ones are told
-	if o.Outcome == optimizer.OutcomeCompleted && o.Excess != nil {
-		e.status.Limits = e.status.Limits.With(o.Excess)
-	}
-	if t.over = !o.Within(); !t.over && e.leads(t) {
-		e.lead(t)
-	}
-	if o.Outcome == optimizer.OutcomeCompleted && !t.over {
-		e.extend(o.Values)
-	}
-	e.observations.add(o)
-	e.ladder.add(t, o)
 }
 
 // Observation returns what the optimiser of a study is told of a trial that has ended; false if

@@ -22,7 +22,13 @@ type OpenAttempt struct {
 }
 
 // Status returns the study's current status.
-func (e *Engine) Status() record.Status { return e.status }
+func (e *Engine) Status() record.Status {
+	s := record.Status{Occupied: e.occupied, Avoided: e.workers.avoided}
+	e.life.write(&s)
+	e.trials.write(&s)
+	e.history.write(&s)
+	return s
+}
 
 // Spec returns the study's current specification.
 func (e *Engine) Spec() record.Study { return e.spec.Study }
@@ -32,7 +38,7 @@ func (e *Engine) Model() record.Model { return e.model }
 
 // Trial returns the trial with a number, counted from 1; false if there is none.
 func (e *Engine) Trial(n int) (record.Trial, bool) {
-	t := e.numbered(n)
+	t := e.trials.numbered(n)
 	if t == nil {
 		return record.Trial{}, false
 	}
@@ -43,24 +49,24 @@ func (e *Engine) Trial(n int) (record.Trial, bool) {
 // ones; false if there is none, or if there are several objectives. Trials whose point is not in
 // the study's space do not count.
 func (e *Engine) Best() (record.Trial, bool) {
-	if e.best == nil {
+	if e.history.best == nil {
 		return record.Trial{}, false
 	}
-	return e.best.copy(), true
+	return e.history.best.copy(), true
 }
 
 // LastFailed returns the failed trial that ended last; false if none has failed.
 func (e *Engine) LastFailed() (record.Trial, bool) {
-	if e.status.Counts.Failed == 0 {
+	if e.trials.counts.Failed == 0 {
 		return record.Trial{}, false
 	}
-	return e.lastFailed().copy(), true
+	return e.trials.lastFailed().copy(), true
 }
 
 // Open returns the claimed attempts, by trial. The caller watches their leases.
 func (e *Engine) Open() []OpenAttempt {
 	var list []OpenAttempt
-	for _, t := range e.open {
+	for _, t := range e.trials.open {
 		if a := t.rec.Last(); a != nil && a.State == study.AttemptOpen && a.Worker != "" {
 			list = append(list, OpenAttempt{e.spec.attemptID(t, a), a.Worker, t.claimed, t.rec.State == study.TrialRunning})
 		}
@@ -71,7 +77,7 @@ func (e *Engine) Open() []OpenAttempt {
 // Over reports whether an attempt, named by its numbers, has ended. An attempt that was
 // not opened yet has not.
 func (e *Engine) Over(trial, attempt int) bool {
-	t := e.numbered(trial)
+	t := e.trials.numbered(trial)
 	if t == nil || t.facts().state.Terminal() { // no attempt outlives its trial
 		return t != nil
 	}
@@ -81,7 +87,7 @@ func (e *Engine) Over(trial, attempt int) bool {
 // Queued returns the attempts that wait for a claim, by trial.
 func (e *Engine) Queued() []messaging.AttemptID {
 	var list []messaging.AttemptID
-	for _, t := range e.open {
+	for _, t := range e.trials.open {
 		if t.rec.State == study.TrialQueued {
 			list = append(list, e.spec.attemptID(t, t.rec.Last()))
 		}
@@ -94,10 +100,6 @@ func (e *Engine) Queued() []messaging.AttemptID {
 // is append-only, so its cost depends only on the number of open trials.
 func (e *Engine) Problem() *optimizer.Problem {
 	spec := &e.spec.Definition.Spec
-	told := &e.observations
-	if e.ladder.rungs != nil {
-		told = &e.ladder.modelled().observations
-	}
 	return &optimizer.Problem{
 		Space:        e.spec.space.Searched(),
 		Direction:    spec.FirstObjective().Direction,
@@ -106,8 +108,8 @@ func (e *Engine) Problem() *optimizer.Problem {
 		MaxTrials:    spec.Budget.MaxTrials,
 		Parallelism:  e.spec.parallelism(),
 		Seed:         spec.Algorithm.Seed,
-		First:        e.status.Trials + 1,
-		Observations: told.snapshot(),
+		First:        len(e.trials.all) + 1,
+		Observations: e.history.told().snapshot(),
 		Taken:        slices.Clip(e.ladder.configurations),
 		Pending:      e.pendingPoints(),
 	}
@@ -117,8 +119,8 @@ func (e *Engine) Problem() *optimizer.Problem {
 func (e *Engine) flush() Output {
 	out := &e.step.out
 	if e.step.changed.status {
-		e.countRan()
-		out.Status = new(e.status)
+		e.life.count()
+		out.Status = new(e.Status())
 	}
 	if e.step.changed.model {
 		out.Model = new(e.model)

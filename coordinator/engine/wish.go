@@ -22,13 +22,12 @@ func (e *Engine) enqueue(ev Enqueue) {
 			err = refusef("request_id %q belongs to trial %d, which is another one", ev.RequestID, known.rec.Number)
 		}
 		e.step.reply(known, err)
-	case e.remaining() <= 0:
+	case e.trials.remaining() <= 0:
 		e.step.reply(nil, refusef("the study's budget has no room: %d trials of maxTrials %d have ended and %d are open; raise budget.maxTrials",
-			e.status.Counts.Ended(), e.spec.Definition.Spec.Budget.MaxTrials, len(e.open)))
+			e.trials.counts.Ended(), e.spec.Definition.Spec.Budget.MaxTrials, len(e.trials.open)))
 	default:
 		t := e.insert(point, optimizer.SourceRequested, ev.RequestID, ev.Remarks)
-		e.setState(t, study.TrialPending)
-		e.wishes = append(e.wishes, t)
+		e.trials.wish(t)
 		e.step.reply(t, nil)
 	}
 }
@@ -55,14 +54,14 @@ func (e *Engine) add(ev Add) {
 	default:
 		t := e.insert(point, optimizer.SourceAdded, ev.RequestID, ev.Remarks)
 		t.rec.Values, t.rec.Metrics = slices.Clone(ev.Values), finiteMetrics(ev.Metrics)
-		e.status.Counts.Added++
-		e.endTrial(t, study.TrialCompleted)
+		e.trials.counts.Added++
+		e.history.fold(t, study.TrialCompleted)
 		e.step.reply(t, nil)
 	}
 }
 
 // Requested reports whether a user's request has made a trial; false for an empty id.
-func (e *Engine) Requested(id string) bool { return id != "" && e.requests[id] > 0 }
+func (e *Engine) Requested(id string) bool { return id != "" && e.trials.requests[id] > 0 }
 
 // wished checks a user's point, and returns the trial that the request has made already;
 // nil if there is none. That trial has its record at hand.
@@ -71,38 +70,28 @@ func (e *Engine) wished(raw study.Point, request string) (study.Point, *trial, e
 	if err != nil {
 		return nil, nil, err
 	}
-	if n := e.requests[request]; request != "" && n > 0 {
-		t := e.trials[n-1]
+	if n := e.trials.requests[request]; request != "" && n > 0 {
+		t := e.trials.all[n-1]
 		e.step.restore(t)
 		return point, t, nil
 	}
 	if !e.running() {
-		return nil, nil, refusef("the study has ended: %s", e.status.State)
+		return nil, nil, refusef("the study has ended: %s", e.life.state)
 	}
 	return point, nil, nil
 }
 
 // insert makes a trial that the optimiser did not suggest.
 func (e *Engine) insert(point study.Point, source optimizer.Source, request string, remarks Remarks) *trial {
-	from := e.status.Position
-	e.status.Trials++
-	e.status.Position++
-	t := &trial{work: &work{rec: record.Trial{
-		Number: e.status.Trials, Created: e.status.Position, From: from,
-		Point: point, Source: source, RequestID: request, Labels: maps.Clone(remarks.Labels), Note: remarks.Note,
-		TraceID: e.spec.ids.Trace(), SpanID: e.spec.ids.Span(),
+	return e.admit(record.Trial{
+		From: e.trials.position, Point: point, Source: source, RequestID: request, Labels: maps.Clone(remarks.Labels), Note: remarks.Note,
 		Times: record.Times{Asked: e.step.now, Suggested: e.step.now, Created: e.step.now},
-	}}}
-	e.ladder.setRung(t)
-	e.book.add(t)
-	e.tried.add(t)
-	e.tried.addRecent(t, e.demand.oldest(t.rec.Created))
-	return t
+	})
 }
 
 // cancelTrial ends a trial at a user's request.
 func (e *Engine) cancelTrial(ev CancelTrial) {
-	t := e.numbered(ev.Trial)
+	t := e.trials.numbered(ev.Trial)
 	if t == nil {
 		e.step.reply(nil, noTrial(ev.Trial))
 		return
@@ -116,17 +105,17 @@ func (e *Engine) cancelTrial(ev CancelTrial) {
 	default:
 		t.rec.Cancelled = clip(cmp.Or(ev.Reason, "cancelled by a user"))
 		e.cancelAttempt(t, t.rec.Last(), t.rec.Cancelled)
-		e.wishes = slices.DeleteFunc(e.wishes, func(w *trial) bool { return w == t })
+		e.trials.cancelled(t)
 		t.rec.Times.Ended = e.step.now
-		e.endTrial(t, study.TrialCancelled)
-		e.demand.exhausted, e.demand.infeasible, e.demand.resumed = false, nil, e.status.Position // its point is free again
+		e.history.fold(t, study.TrialCancelled)
+		e.demand.exhausted, e.demand.infeasible, e.demand.resumed = false, nil, e.trials.position // its point is free again
 		e.step.reply(t, nil)
 	}
 }
 
 // annotate changes the labels, the note and the attributes of a trial.
 func (e *Engine) annotate(ev Annotate) {
-	t := e.numbered(ev.Trial)
+	t := e.trials.numbered(ev.Trial)
 	if t == nil {
 		e.step.reply(nil, noTrial(ev.Trial))
 		return

@@ -1,0 +1,212 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// trials are all trials of the study, and what is counted of them.
+//
+// Trial n is at index n-1 of all, and never leaves it. It is in open until its state is terminal,
+// and in ended afterwards unless it was cancelled. counts has every trial once, by its state, which
+// setState alone changes. position grows with each trial that is made and each that ends, so that
+// no two of these events share one; optimisers' requests are put into that order.
+type trials struct {
+	spec *specification
+	step *step
+
+	all      []*trial
+	open     []*trial       // by number
+	ended    []*trial       // in the order in which they ended
+	pending  []*trial       // waiting for their next attempt, longest first; others are skipped
+	wishes   []*trial       // enqueued by users and never handed out, oldest first
+	requests map[string]int // trials by the request id that made them
+	counts   record.Counts
+	position int64
+}
+
+// write puts what is counted of the trials into the status. Load counts anew.
+func (l *trials) write(s *record.Status) {
+	s.Trials, s.Position, s.Counts = len(l.all), l.position, l.counts
+}
+
+// numbered returns the trial with a number, counted from 1; nil if there is none.
+func (l *trials) numbered(n int) *trial {
+	if n < 1 || n > len(l.all) {
+		return nil
+	}
+	return l.all[n-1]
+}
+
+// find returns the attempt with an id; nil if the study, the trial, the attempt or its
+// nonce does not match. The trial has its record at hand.
+func (l *trials) find(id messaging.AttemptID) (*trial, *record.Attempt) {
+	t := l.numbered(id.Trial)
+	if t == nil || id.Study != l.spec.ID {
+		return nil, nil
+	}
+	l.step.restore(t)
+	if id.Attempt < 1 || id.Attempt > len(t.rec.Attempts) {
+		return nil, nil
+	}
+	a := &t.rec.Attempts[id.Attempt-1]
+	if a.Nonce != id.Nonce && l.spec.on(safetyNonce) {
+		return nil, nil
+	}
+	return t, a
+}
+
+// create makes the next trial, which is open and has no state yet: the caller MUST set one. It
+// fills in the record's number, position and trace.
+func (l *trials) create(r record.Trial) *trial {
+	l.position++
+	r.Number, r.Created = len(l.all)+1, l.position
+	r.TraceID, r.SpanID = l.spec.ids.Trace(), l.spec.ids.Span()
+	t := &trial{work: &work{rec: r}}
+	l.all = append(l.all, t)
+	l.open = append(l.open, t)
+	l.remember(t)
+	return t
+}
+
+// load adds the next trial of the ledger. count is that of its state.
+func (l *trials) load(t *trial, count *int) {
+	r := &t.rec
+	*count++
+	if r.Source == optimizer.SourceAdded {
+		l.counts.Added++
+	}
+	l.remember(t)
+	l.position = max(l.position, r.Created, r.Ended)
+	l.all = append(l.all, t)
+	if r.State.Terminal() {
+		l.step.whole = append(l.step.whole, t)
+	} else {
+		l.open = append(l.open, t)
+	}
+	switch {
+	case r.State == study.TrialPending && len(r.Attempts) == 0:
+		l.wishes = append(l.wishes, t)
+	case r.State == study.TrialPending:
+		l.pending = append(l.pending, t)
+	}
+}
+
+// remember keeps which request made a trial, so that the request can be repeated.
+func (l *trials) remember(t *trial) {
+	if id := t.rec.RequestID; id != "" {
+		l.requests[id] = t.rec.Number
+	}
+}
+
+// setState changes a trial's state and the study's counts.
+func (l *trials) setState(t *trial, s study.TrialState) {
+	if n := l.counts.Of(t.rec.State); n != nil {
+		*n--
+	}
+	t.rec.State = s
+	*l.counts.Of(s)++
+	l.step.changed.status = true
+	l.step.touch(t)
+}
+
+// end moves a trial to a terminal state, which it never leaves. history.fold calls it, and tells
+// the others.
+func (l *trials) end(t *trial, s study.TrialState) {
+	l.setState(t, s)
+	l.position++
+	t.rec.Ended = l.position
+	t.rec.Times.Folded = l.step.now
+	byNumber := func(t *trial, number int) int { return t.rec.Number - number }
+	if i, ok := slices.BinarySearchFunc(l.open, t.rec.Number, byNumber); ok {
+		l.open = slices.Delete(l.open, i, i+1)
+	}
+	l.step.whole = append(l.step.whole, t)
+}
+
+// wait makes a trial wait for its next attempt, behind those that wait already.
+func (l *trials) wait(t *trial) {
+	l.setState(t, study.TrialPending)
+	l.pending = append(l.pending, t)
+}
+
+// wish makes a trial that a user has enqueued wait for its first attempt.
+func (l *trials) wish(t *trial) {
+	l.setState(t, study.TrialPending)
+	l.wishes = append(l.wishes, t)
+}
+
+// next takes the trial that has waited longest for another attempt; nil if none waits.
+func (l *trials) next() *trial {
+	for len(l.pending) > 0 {
+		t := l.pending[0]
+		l.pending = l.pending[1:]
+		if t.facts().state == study.TrialPending { // it may have ended meanwhile
+			return t
+		}
+	}
+	return nil
+}
+
+// nextWish takes the enqueued trial that has waited longest; nil if none waits.
+func (l *trials) nextWish() *trial {
+	if len(l.wishes) == 0 {
+		return nil
+	}
+	t := l.wishes[0]
+	l.wishes = l.wishes[1:]
+	return t
+}
+
+// cancelled takes a trial that a user cancels out of the wishes.
+func (l *trials) cancelled(t *trial) {
+	l.wishes = slices.DeleteFunc(l.wishes, func(w *trial) bool { return w == t })
+}
+
+// active returns how many open trials have been handed out at least once. Those that
+// users have enqueued do not count against the parallelism before.
+func (l *trials) active() int { return len(l.open) - len(l.wishes) }
+
+// remaining returns how many more trials the budget allows.
+func (l *trials) remaining() int {
+	if !l.spec.on(safetyBudget) {
+		return 1
+	}
+	return l.spec.Definition.Spec.Budget.MaxTrials - l.counts.Ended() - len(l.open)
+}
+
+// waiting reports whether a trial waits to be handed out, and may be.
+func (l *trials) waiting() bool {
+	return len(l.wishes) > 0 && l.active() < l.spec.parallelism() ||
+		slices.ContainsFunc(l.pending, func(t *trial) bool { return t.facts().state == study.TrialPending })
+}
+
+// lastFailed returns the failed trial that ended last; nil if none has failed.
+func (l *trials) lastFailed() *trial {
+	for _, t := range slices.Backward(l.ended) {
+		if t.facts().state == study.TrialFailed {
+			return t
+		}
+	}
+	return nil
+}
+
+// failedAtFirst reports whether the first trials that ended have all failed.
+func (l *trials) failedAtFirst() bool {
+	return len(l.ended) >= firstFailures &&
+		!slices.ContainsFunc(l.ended[:firstFailures], func(t *trial) bool { return t.facts().state != study.TrialFailed })
+}
+
+// firstOf returns the number of the trial that began a trial's configuration: its own,
+// unless it was promoted. All of them share a seed and a directory of checkpoints.
+func (l *trials) firstOf(t *trial) int {
+	n := t.rec.Number
+	for before := t.rec.Predecessor; before > 0; before = l.all[n-1].facts().predecessor {
+		n = before
+	}
+	return n
+}
