@@ -133,16 +133,6 @@ func (l *seekers) next() string {
 	return client
 }
 
-// giveToSeeker gives a trial's new attempt to the seeker that has waited longest. The
-// attempt's evaluation starts at once.
-func (e *Engine) giveToSeeker(t *trial) {
-	a := t.rec.Last()
-	a.Worker, a.Claimed, a.Started = e.seekers.next(), e.step.now, e.step.now
-	t.claimed = e.step.now
-	t.rec.Times.Claimed, t.rec.Times.Started = e.step.now, e.step.now
-	e.trials.setState(t, study.TrialRunning)
-}
-
 // Held returns the first trials that a client holds, oldest first and at most limit. more
 // reports whether it can hold more before another trial ends.
 func (e *Engine) Held(client string, limit int) (held []record.Trial, more bool) {
@@ -154,7 +144,7 @@ func (e *Engine) Held(client string, limit int) (held []record.Trial, more bool)
 			held = append(held, t.copy())
 		}
 	}
-	return held, e.running() && (e.trials.waiting() || !e.demand.exhausted && min(e.spec.parallelism()-e.trials.active(), e.trials.remaining()) > 0)
+	return held, e.running() && (e.trials.waiting() || !e.demand.exhausted && min(e.trials.vacancies(), e.trials.remaining()) > 0)
 }
 
 // Holds returns how many trials each client holds.
@@ -301,7 +291,7 @@ func (e *Engine) clientEnded(ev Told) {
 		err = refusef("nobody has decided to prune trial %d: complete it without pruned", ev.Trial)
 	default:
 		if err = e.amend(t, ev.Point); err == nil {
-			e.finished(r)
+			e.results.finished(r)
 		}
 	}
 	e.step.reply(t, err)

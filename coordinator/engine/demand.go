@@ -43,8 +43,6 @@ import (
 // longer than a request takes. Studies with expensive programs wait a moment for
 // points that use every result. A new answer replaces what is left of the last one.
 type demand struct {
-	slots, free int
-	held        bool // nothing is begun: see Capacity
 	// needs holds, for each trial that is wanted now, since when; oldest first.
 	needs []time.Time
 
@@ -121,7 +119,7 @@ func (e *Engine) refill() {
 		return
 	}
 	e.seekers.count(e.trials.open)
-	e.handOut()
+	e.attempts.handOut()
 	e.promote()
 	e.demand.want(e.wanted(), e.step.now)
 	e.serveFresh()
@@ -130,59 +128,12 @@ func (e *Engine) refill() {
 	e.settle() // the space may be exhausted now, with no trial open
 }
 
-// handOut opens the next attempt of pending trials, longest waiting first, and the first
-// attempt of trials that users have enqueued.
-func (e *Engine) handOut() {
-	for e.room() > 0 {
-		t := e.trials.next()
-		if t == nil {
-			break
-		}
-		e.openAttempt(t)
-	}
-	for e.room() > 0 && (e.trials.active() < e.spec.parallelism() || !e.spec.on(safetyParallel)) {
-		t := e.trials.nextWish()
-		if t == nil {
-			break
-		}
-		e.openAttempt(t)
-	}
-}
-
-// room returns how many more attempts may be queued now.
-func (e *Engine) room() int {
-	if e.demand.held {
-		return 0
-	}
-	if e.spec.byClients() {
-		return e.seekers.missing()
-	}
-	d := &e.demand
-	busy := e.trials.counts.Running
-	room := min(d.free, max(0, d.slots-busy)) - e.trials.counts.Queued
-	mean, known := e.evaluations.mean()
-	shared := d.slots > d.free+busy
-	if d.slots == 0 || shared || known && mean < lookAheadBelow {
-		room += max(1, d.slots/8)
-	}
-	return room
-}
-
 // wanted returns how many new trials to make now.
 func (e *Engine) wanted() int {
 	if e.demand.exhausted {
 		return 0
 	}
-	return e.openings()
-}
-
-// openings returns how many trials can be made now.
-func (e *Engine) openings() int {
-	n := e.room()
-	if e.spec.on(safetyParallel) {
-		n = min(n, e.spec.parallelism()-e.trials.active())
-	}
-	return max(0, min(n, e.trials.remaining()))
+	return e.slots.openings()
 }
 
 // want adjusts the needs to n; new ones wait from now.

@@ -9,8 +9,8 @@ package engine
 // keepEarly makes kept the metrics of a trial that has not completed, with those that are known
 // early: as an attempt has reported them at its end, otherwise by the trial's curve, otherwise from
 // an earlier attempt. It may change kept. The caller MUST touch the trial.
-func (e *Engine) keepEarly(t *trial, kept, reported map[string]float64) {
-	for _, metric := range e.spec.Definition.Spec.EarlyMetrics() {
+func (l *pruning) keepEarly(t *trial, kept, reported map[string]float64) {
+	for _, metric := range l.spec.Definition.Spec.EarlyMetrics() {
 		value, ok := reported[metric]
 		if !ok || !finite(value) {
 			value, ok = t.curve.last(metric)
@@ -30,17 +30,17 @@ func (e *Engine) keepEarly(t *trial, kept, reported map[string]float64) {
 
 // noteEarly stores a first report of a metric that is known early in the record of a trial that is
 // being evaluated, since the next leader may not have the curve when the trial fails.
-func (e *Engine) noteEarly(t *trial, reported map[string]float64) {
+func (l *pruning) noteEarly(t *trial, reported map[string]float64) {
 	if t.rec.State.Terminal() {
 		return
 	}
-	for _, metric := range e.spec.Definition.Spec.EarlyMetrics() {
+	for _, metric := range l.spec.Definition.Spec.EarlyMetrics() {
 		if _, new := reported[metric]; !new {
 			continue
 		}
 		if _, known := t.rec.Metrics[metric]; !known {
-			e.keepEarly(t, nil, nil)
-			e.step.touch(t)
+			l.keepEarly(t, nil, nil)
+			l.step.touch(t)
 			return
 		}
 	}

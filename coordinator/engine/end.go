@@ -75,7 +75,7 @@ func (e *Engine) lastWords() string {
 // end moves the study to a terminal state and cancels what is open.
 func (e *Engine) end(state study.State, reason string) {
 	e.life.end(state, reason)
-	e.cancelOpen("the study has ended: " + string(state))
+	e.attempts.cancelOpen("the study has ended: " + string(state))
 	if e.step.out.Ask != nil { // made in this step: nobody has it yet
 		e.step.out.Ask, e.demand.ask = nil, nil
 	}
@@ -84,7 +84,7 @@ func (e *Engine) end(state study.State, reason string) {
 	}
 	e.step.out.Publish = nil
 	e.demand.forget()
-	e.trials.pending, e.outbox, e.seekers = nil, nil, nil
+	e.trials.pending, e.outbox.reminders, e.seekers = nil, nil, nil
 }
 
 // stop ends the study at a user's request.

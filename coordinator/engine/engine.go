@@ -38,12 +38,15 @@ type Engine struct {
 
 	seekers     seekers
 	evaluations durations // of evaluations that gave an answer or were stopped early
-	stopper     stopper
+	slots       slots
+	rule        rule
 	curves      curves
-	workers     health
-	occupied    map[int]int
+	pruning     pruning
+	health      health
+	outbox      outbox
+	attempts    attempts
+	results     results
 
-	outbox outbox
 	demand demand
 }
 
@@ -69,16 +72,27 @@ func construct(spec record.Study, ids IDs, settings Settings, at time.Time) (*En
 		return nil, err
 	}
 	var err error
-	if e.stopper, err = newStopper(&spec, e.spec.settings); err != nil {
+	if e.rule, err = newRule(&spec, e.spec.settings); err != nil {
 		return nil, err
 	}
 	e.life = lifetime{spec: &e.spec, step: &e.step}
 	e.trials = trials{spec: &e.spec, step: &e.step, requests: map[string]int{}}
 	e.history = history{
-		spec: &e.spec, step: &e.step, trials: &e.trials, tried: &e.tried, ladder: &e.ladder, stopper: &e.stopper, curves: &e.curves,
+		spec: &e.spec, step: &e.step, trials: &e.trials, tried: &e.tried, ladder: &e.ladder, rule: &e.rule, curves: &e.curves,
 	}
 	e.history.clear()
-	e.workers = health{step: &e.step, workers: map[string]*workerHealth{}}
+	e.health = health{step: &e.step, workers: map[string]*workerHealth{}}
+	e.slots = slots{spec: &e.spec, trials: &e.trials, seekers: &e.seekers, evaluations: &e.evaluations}
+	e.outbox = outbox{spec: &e.spec, step: &e.step, trials: &e.trials}
+	e.pruning = pruning{spec: &e.spec, step: &e.step, trials: &e.trials, history: &e.history, rule: &e.rule, curves: &e.curves}
+	e.attempts = attempts{
+		spec: &e.spec, step: &e.step, trials: &e.trials, history: &e.history, pruning: &e.pruning,
+		outbox: &e.outbox, slots: &e.slots, seekers: &e.seekers,
+	}
+	e.results = results{
+		spec: &e.spec, step: &e.step, trials: &e.trials, history: &e.history, attempts: &e.attempts,
+		pruning: &e.pruning, health: &e.health, slots: &e.slots, evaluations: &e.evaluations,
+	}
 	return e, nil
 }
 
@@ -90,25 +104,25 @@ func (e *Engine) Step(ev Event) Output {
 	case Tick:
 		e.tick()
 	case Capacity:
-		e.demand.slots, e.demand.free, e.demand.held = max(0, ev.Slots), max(0, ev.Free), ev.Hold
+		e.slots.set(ev)
 	case Claimed:
-		e.claimed(ev.Claim)
+		e.attempts.claimed(ev.Claim)
 	case Spoiled:
-		e.spoiled(ev.Attempt)
+		e.attempts.spoiled(ev.Attempt)
 	case Alive:
-		e.alive(ev.Worker, ev.Attempt)
+		e.attempts.alive(ev.Worker, ev.Attempt)
 	case Lost:
-		e.lost(ev.Attempt, ev.Reason)
+		e.attempts.lost(ev.Attempt, ev.Reason)
 	case Finished:
-		e.finished(ev.Result)
+		e.results.finished(ev.Result)
 	case Measured:
-		e.measured(ev.Measurement)
+		e.pruning.measured(ev.Measurement)
 	case Recalled:
-		e.recalled(ev.Trial, ev.Curve)
+		e.pruning.recalled(ev.Trial, ev.Curve)
 	case Suggested:
 		e.suggested(ev)
 	case Published:
-		e.published(ev)
+		e.outbox.published(ev)
 	case Withdrawn:
 		// Nothing to do: the attempt has ended. If a worker's claim came first, the
 		// worker is told when that claim is read.
@@ -133,7 +147,7 @@ func (e *Engine) Step(ev Event) Output {
 	case Update:
 		e.update(ev.Study)
 	case HandBackAll:
-		e.handBackAll()
+		e.attempts.handBackAll()
 	}
 	return e.finish()
 }
@@ -161,6 +175,6 @@ func (e *Engine) tick() {
 		e.step.changed.status = true
 	}
 	if e.settle(); e.running() && e.spec.on(safetyOutbox) {
-		e.republish()
+		e.outbox.republish()
 	}
 }

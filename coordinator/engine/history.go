@@ -18,13 +18,13 @@ import (
 // same, and learnAgain makes it anew when one of these has changed. It has only trials whose points
 // are in the space: of the others the optimiser is told nothing, and none of them is the best.
 type history struct {
-	spec    *specification
-	step    *step
-	trials  *trials
-	tried   *tried
-	ladder  *ladder
-	stopper *stopper
-	curves  *curves
+	spec   *specification
+	step   *step
+	trials *trials
+	tried  *tried
+	ladder *ladder
+	rule   *rule
+	curves *curves
 
 	space        int // the version of the space that it was made for, as in record.Status
 	observations observations
@@ -105,7 +105,7 @@ func (h *history) fold(t *trial, s study.TrialState) {
 
 // observe appends an ended trial. The order of its calls MUST be that in which the trials ended.
 func (h *history) observe(t *trial) {
-	h.stopper.end(&h.spec.Definition.Spec, &t.rec)
+	h.rule.end(&h.spec.Definition.Spec, &t.rec)
 	if t.facts().state != study.TrialCancelled {
 		h.trials.ended = append(h.trials.ended, t)
 		h.know(t)

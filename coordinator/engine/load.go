@@ -27,7 +27,7 @@ func Load(spec record.Study, status record.Status, model record.Model, trials []
 	}
 	e.life.load(&status, at)
 	e.history.load(&status)
-	e.trials.position, e.model, e.occupied, e.workers.avoided = status.Position, model, status.Occupied, status.Avoided
+	e.trials.position, e.model, e.attempts.occupied, e.health.avoided = status.Position, model, status.Occupied, status.Avoided
 	if status.Trials > len(trials) {
 		return nil, Output{}, fmt.Errorf("study %s: the ledger holds %d trials, but the status says %d", spec.ID, len(trials), status.Trials)
 	}
@@ -45,7 +45,7 @@ func Load(spec record.Study, status record.Status, model record.Model, trials []
 	e.catchUp()
 	e.step.changed.status = !reflect.DeepEqual(e.Status(), status)
 	if e.life.state.Terminal() {
-		e.cancelOpen("the study has ended: " + string(e.life.state))
+		e.attempts.cancelOpen("the study has ended: " + string(e.life.state))
 	}
 	return e, e.finish(), nil
 }
@@ -117,15 +117,15 @@ func (e *Engine) loadHistory() {
 	slices.SortFunc(endings, func(a, b ending) int {
 		return cmp.Or(a.attempt.Ended.Compare(b.attempt.Ended), cmp.Compare(a.trial, b.trial))
 	})
-	for _, worker := range e.workers.avoided {
-		e.workers.exclude(worker)
+	for _, worker := range e.health.avoided {
+		e.health.exclude(worker)
 	}
 	for _, x := range endings {
 		if x.attempt.State == study.AttemptFailed {
-			e.workers.failed(x.attempt.Worker)
+			e.health.failed(x.attempt.Worker)
 			continue
 		}
-		e.workers.succeeded(x.attempt.Worker)
+		e.health.succeeded(x.attempt.Worker)
 		e.evaluations.add(x.attempt, x.folded)
 	}
 }
@@ -139,8 +139,8 @@ func (e *Engine) reopen() {
 	}
 	for _, t := range e.trials.open {
 		if t.rec.State == study.TrialQueued {
-			e.publish(t)
+			e.outbox.publish(t)
 		}
 	}
-	e.workers.tellAgain()
+	e.health.tellAgain()
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/messaging"
-	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // curveRest is how long the engine keeps the curve of an ended trial in memory, since
@@ -31,65 +30,11 @@ type cooling struct {
 	since time.Duration
 }
 
-// measured adds a report of a program to its trial's curve.
-func (e *Engine) measured(m *messaging.Measurement) {
-	t := e.reporting(m.AttemptID)
-	if t == nil || t.forgotten && e.spec.on(safetyRecall) {
-		return
-	}
-	if metrics := finiteMetrics(m.Metrics); metrics != nil {
-		if t.curve == nil || t.curve.Attempt < m.Attempt {
-			t.curve = &recent{Curve: curve.New(m.Attempt)}
-		}
-		t.curve.Keep = append(study.MetricNames(e.spec.Definition.Spec.Objectives()), e.stopper.metric)
-		if !t.curve.Add(m.Step, metrics) {
-			return
-		}
-		e.curves.reported(t, e.step.now)
-		e.noteEarly(t, metrics)
-	}
-	// The rule is told too of values that a curve cannot hold.
-	if verdict := e.stopper.report(m); verdict.Stop {
-		e.prune(t, m, verdict.Reason)
-	}
-}
-
-// reporting returns the trial of an attempt's reports; nil if they do not count. A
-// trial has one curve. It is that of the attempt that answered. Until one has, it is
-// that of the latest attempt that has reported anything.
-func (e *Engine) reporting(id messaging.AttemptID) *trial {
-	t, _ := e.trials.find(id)
-	switch {
-	case t == nil:
-		return nil
-	case t.curve != nil && id.Attempt < t.curve.Attempt && e.spec.on(safetyCurve):
-		return nil
-	case t.rec.State.Terminal():
-		for i := range t.rec.Attempts {
-			if a := &t.rec.Attempts[i]; a.State == study.AttemptSucceeded && a.Number != id.Attempt {
-				return nil
-			}
-		}
-	}
-	return t
-}
-
 // Forgotten reports whether a report of an attempt counts but its curve is not in
 // memory. If so, send Recalled BEFORE Measured.
 func (e *Engine) Forgotten(id messaging.AttemptID) bool {
-	t := e.reporting(id)
+	t := e.pruning.reporting(id)
 	return t != nil && t.forgotten
-}
-
-// recalled restores a curve from the ledger.
-func (e *Engine) recalled(number int, c *curve.Curve) {
-	if t := e.trials.numbered(number); t != nil && t.forgotten {
-		if t.forgotten = false; c != nil {
-			t.curve = &recent{Curve: c}
-		}
-		e.curves.rest(t, e.step.now)
-		e.stopper.recount(number, t.curve)
-	}
 }
 
 // Curve returns what a trial's program has reported at each step, by metric. It

@@ -9,10 +9,20 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// outbox holds reminders to publish attempts again, in order of time. Appending keeps
-// the order, since time never goes back. A reminder is skipped if its attempt has been
-// claimed, or published again since.
-type outbox []reminder
+// outbox publishes assignments, and publishes them again until somebody claims them: the broker may
+// have lost one, or no worker was there.
+//
+// Each queued attempt has a reminder at the time that its trial names as due, unless the study has
+// just been loaded: then its first Tick publishes all of them. reminders are in order of time, as
+// time never goes back. A reminder is skipped if its attempt has been claimed, or published again
+// since.
+type outbox struct {
+	spec   *specification
+	step   *step
+	trials *trials
+
+	reminders []reminder
+}
 
 // reminder says when one attempt is due.
 type reminder struct {
@@ -28,64 +38,64 @@ func (r reminder) current() bool {
 }
 
 // remind sets the time at which a queued trial's attempt is published again.
-func (o *outbox) remind(t *trial, due time.Time) {
+func (o *outbox) remind(t *trial) {
+	due := o.step.now.Add(o.spec.settings.Republish)
 	if t.due.Equal(due) {
 		return
 	}
 	t.due = due
-	*o = append(*o, reminder{t, len(t.rec.Attempts), due})
+	o.reminders = append(o.reminders, reminder{t, len(t.rec.Attempts), due})
 }
 
 // next drops stale reminders and returns when the first one is due; zero if none is.
 func (o *outbox) next() time.Time {
-	list := *o
-	for len(list) > 0 && !list[0].current() {
-		list = list[1:]
+	for len(o.reminders) > 0 && !o.reminders[0].current() {
+		o.reminders = o.reminders[1:]
 	}
-	if *o = list; len(list) == 0 {
+	if len(o.reminders) == 0 {
 		return time.Time{}
 	}
-	return list[0].due
+	return o.reminders[0].due
 }
 
 // republish publishes again the attempts that are due.
-func (e *Engine) republish() {
-	for due := e.outbox.next(); !due.IsZero() && !due.After(e.step.now); due = e.outbox.next() {
-		t := e.outbox[0].trial
-		e.outbox = e.outbox[1:]
-		e.publish(t)
+func (o *outbox) republish() {
+	for due := o.next(); !due.IsZero() && !due.After(o.step.now); due = o.next() {
+		t := o.reminders[0].trial
+		o.reminders = o.reminders[1:]
+		o.publish(t)
 	}
 }
 
 // published restarts the wait until the attempt is published again. It also keeps the
 // first time of publishing for the record's next change, since that alone is not worth
 // a commit.
-func (e *Engine) published(ev Published) {
-	t, a := e.trials.find(ev.Attempt)
+func (o *outbox) published(ev Published) {
+	t, a := o.trials.find(ev.Attempt)
 	if t != nil && !t.rec.State.Terminal() && a.Published.IsZero() && t.sent.attempt != a.Number {
 		t.sent = sent{attempt: a.Number, committed: ev.Committed, published: ev.At}
 	}
 	if t == nil || t.rec.State != study.TrialQueued || a != t.rec.Last() {
 		return
 	}
-	e.outbox.remind(t, e.step.now.Add(e.spec.settings.Republish))
+	o.remind(t)
 }
 
 // publish hands a trial's last attempt to the broker.
-func (e *Engine) publish(t *trial) {
-	e.outbox.remind(t, e.step.now.Add(e.spec.settings.Republish))
-	e.step.out.Publish = append(e.step.out.Publish, e.assignment(t, t.rec.Last()))
+func (o *outbox) publish(t *trial) {
+	o.remind(t)
+	o.step.out.Publish = append(o.step.out.Publish, o.assignment(t, t.rec.Last()))
 }
 
 // assignment returns what a worker needs to evaluate an attempt.
-func (e *Engine) assignment(t *trial, a *record.Attempt) *messaging.Assignment {
-	spec := &e.spec.Definition.Spec
-	first := e.trials.firstOf(t)
+func (o *outbox) assignment(t *trial, a *record.Attempt) *messaging.Assignment {
+	spec := &o.spec.Definition.Spec
+	first := o.trials.firstOf(t)
 	assignment := &messaging.Assignment{
 		Version:        messaging.SchemaVersion,
-		AttemptID:      e.spec.attemptID(t, a),
+		AttemptID:      o.spec.attemptID(t, a),
 		Pool:           spec.Pool,
-		StudyName:      e.spec.Definition.Metadata.Name,
+		StudyName:      o.spec.Definition.Metadata.Name,
 		Seed:           TrialSeed(spec.Algorithm.Seed, first),
 		Parameters:     t.rec.Point,
 		Objective:      spec.Objective,

@@ -43,7 +43,7 @@ func (e *Engine) promote() {
 	if e.ladder.rungs == nil {
 		return
 	}
-	for e.openings() > 0 {
+	for e.slots.openings() > 0 {
 		from, rank := e.promotable()
 		if from == nil {
 			return
@@ -55,7 +55,7 @@ func (e *Engine) promote() {
 		t.rec.Reasons.Note = PromotionNote(e.spec.space, before, rank, len(e.ladder.rungOf(from).ranked))
 		t.rec.Reasons.Pending = len(e.trials.open) - 1
 		e.trials.setState(t, study.TrialPending)
-		e.openAttempt(t)
+		e.attempts.open(t)
 	}
 }
 

@@ -1,18 +1,15 @@
 package engine
 
 import (
-	"fmt"
-	"math"
 	"slices"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
-	"github.com/fantasia-hpo/fantasia/coordinator/pruner"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// # How a trial is stopped early
+// pruning stops trials early, and keeps what they have reached.
 //
 // The study's rule sees every report of the metric that it compares. If it says to stop
 // a trial, the engine stores that in the trial's record, and tells the worker once the
@@ -21,102 +18,108 @@ import (
 // answer that comes first takes precedence. The worker is told again at each heartbeat
 // that reports the attempt, so it does not matter if a leader dies, or if a message is
 // lost.
-
-// stopper is the study's rule for stopping trials early.
-type stopper struct {
-	rule      pruner.Pruner // nil if the study stops no trial early
-	metric    string        // that the rule compares
-	objective int           // index of the objective with that metric; -1 for none
-	direction study.Direction
+//
+// A decision is made once, from a report of the open attempt, and never taken back.
+type pruning struct {
+	spec    *specification
+	step    *step
+	trials  *trials
+	history *history
+	rule    *rule
+	curves  *curves
 }
 
-// newStopper returns the stopper of a study, which no update changes: see study.Compatible.
-func newStopper(spec *record.Study, settings Settings) (stopper, error) {
-	d := &spec.Definition
-	s := d.Spec.EarlyStopping
-	if s == nil {
-		return stopper{}, nil
-	}
-	direction, objectives := d.Spec.FirstObjective().Direction, d.Spec.Objectives()
-	objective := slices.IndexFunc(objectives, func(o study.Objective) bool { return o.Metric == s.Metric })
-	if objective >= 0 {
-		direction = objectives[objective].Direction
-	}
-	rule, err := settings.Pruner(*s, direction)
-	if err != nil {
-		return stopper{}, fmt.Errorf("study %s (%s): early stopping: %w", d.Metadata.Name, spec.ID, err)
-	}
-	return stopper{rule, s.Metric, objective, direction}, nil
-}
-
-// report tells the rule what a trial has reported, and returns whether the rule says to stop
-// the trial. The rule ignores steps that it knows, as of an earlier attempt.
-func (s *stopper) report(m *messaging.Measurement) pruner.Verdict {
-	if s.rule == nil {
-		return pruner.Verdict{}
-	}
-	v, ok := m.Metrics[s.metric]
-	if slices.Contains(m.Diverged, s.metric) {
-		v, ok = math.NaN(), true
-	}
-	if !ok {
-		return pruner.Verdict{}
-	}
-	return s.rule.Report(m.Trial, m.Step, s.direction.Cost(v))
-}
-
-// recount tells the rule a curve that was read from the ledger. What the rule says then
-// is no decision: decisions are in the trials' records.
-func (s *stopper) recount(trial int, c *recent) {
-	if s.rule == nil || c == nil {
+// measured adds a report of a program to its trial's curve.
+func (l *pruning) measured(m *messaging.Measurement) {
+	t := l.reporting(m.AttemptID)
+	if t == nil || t.forgotten && l.spec.on(safetyRecall) {
 		return
 	}
-	for _, series := range c.Series() {
-		if series.Metric != s.metric {
-			continue
+	if metrics := finiteMetrics(m.Metrics); metrics != nil {
+		if t.curve == nil || t.curve.Attempt < m.Attempt {
+			t.curve = &recent{Curve: curve.New(m.Attempt)}
 		}
-		for _, p := range series.Points {
-			s.rule.Report(trial, p.Step, s.direction.Cost(p.Value))
+		t.curve.Keep = append(study.MetricNames(l.spec.Definition.Spec.Objectives()), l.rule.metric)
+		if !t.curve.Add(m.Step, metrics) {
+			return
 		}
+		l.curves.reported(t, l.step.now)
+		l.noteEarly(t, metrics)
+	}
+	// The rule is told too of values that a curve cannot hold.
+	if verdict := l.rule.report(m); verdict.Stop {
+		l.prune(t, m, verdict.Reason)
 	}
 }
 
-// end tells the rule how a trial has ended. One that completed outside of a limit is not one
-// that others are compared with.
-func (s *stopper) end(spec *study.Spec, t *record.Trial) {
-	if s.rule == nil {
-		return
+// reporting returns the trial of an attempt's reports; nil if they do not count. A
+// trial has one curve. It is that of the attempt that answered. Until one has, it is
+// that of the latest attempt that has reported anything.
+func (l *pruning) reporting(id messaging.AttemptID) *trial {
+	t, _ := l.trials.find(id)
+	switch {
+	case t == nil:
+		return nil
+	case t.curve != nil && id.Attempt < t.curve.Attempt && l.spec.on(safetyCurve):
+		return nil
+	case t.rec.State.Terminal():
+		for i := range t.rec.Attempts {
+			if a := &t.rec.Attempts[i]; a.State == study.AttemptSucceeded && a.Number != id.Attempt {
+				return nil
+			}
+		}
 	}
-	cost, completed := math.NaN(), t.State == study.TrialCompleted && spec.Within(t.Values, t.Metrics)
-	if v, ok := t.Metrics[s.metric]; completed && s.objective >= 0 {
-		cost = s.direction.Cost(t.Values[s.objective])
-	} else if completed && ok {
-		cost = s.direction.Cost(v)
+	return t
+}
+
+// recalled restores a curve from the ledger.
+func (l *pruning) recalled(number int, c *curve.Curve) {
+	if t := l.trials.numbered(number); t != nil && t.forgotten {
+		if t.forgotten = false; c != nil {
+			t.curve = &recent{Curve: c}
+		}
+		l.curves.rest(t, l.step.now)
+		l.rule.recount(number, t.curve)
 	}
-	s.rule.End(t.Number, completed, cost)
 }
 
 // prune decides to stop a trial early, unless that is decided already, or the report
 // does not come from the attempt that would be stopped.
-func (e *Engine) prune(t *trial, m *messaging.Measurement, reason string) {
+func (l *pruning) prune(t *trial, m *messaging.Measurement, reason string) {
 	a := t.rec.Last()
 	if t.rec.State.Terminal() || a == nil || a.Number != m.Attempt || a.State != study.AttemptOpen ||
-		t.rec.Stopped != nil && e.spec.on(safetyOnce) {
+		t.rec.Stopped != nil && l.spec.on(safetyOnce) {
 		return
 	}
 	t.rec.Stopped = &record.Stopped{
-		Attempt: a.Number, Step: m.Step, Values: reachedAll(e.spec.Definition.Spec.Objectives(), t.curve, m), Reason: clip(reason), At: e.step.now,
+		Attempt: a.Number, Step: m.Step, Values: reachedAll(l.spec.Definition.Spec.Objectives(), t.curve, m), Reason: clip(reason), At: l.step.now,
 	}
-	e.keepEarly(t, nil, nil)
-	e.step.touch(t)
-	e.tellToStop(t, a)
+	l.keepEarly(t, nil, nil)
+	l.step.touch(t)
+	l.tellToStop(t, a)
 }
 
 // tellToStop tells the worker of an attempt to stop it early if that is decided.
-func (e *Engine) tellToStop(t *trial, a *record.Attempt) {
+func (l *pruning) tellToStop(t *trial, a *record.Attempt) {
 	if t.rec.Stopped != nil && a.Worker != "" {
-		e.step.out.Cancels = append(e.step.out.Cancels, Cancel{Worker: a.Worker, Attempt: e.spec.attemptID(t, a), Reason: t.rec.Stopped.Reason, Prune: true})
+		l.step.out.Cancels = append(l.step.out.Cancels, Cancel{Worker: a.Worker, Attempt: l.spec.attemptID(t, a), Reason: t.rec.Stopped.Reason, Prune: true})
 	}
+}
+
+// pruned ends a trial whose attempt has ended without an answer if it was decided to
+// stop the trial early, and reports whether it was.
+func (l *pruning) pruned(t *trial) bool {
+	if t.rec.Stopped == nil || !l.spec.on(safetyPruned) {
+		return false
+	}
+	if t.rec.Values == nil {
+		t.rec.Values = t.rec.Stopped.Values
+	}
+	if t.rec.Times.Ended.IsZero() {
+		t.rec.Times.Ended = l.step.now
+	}
+	l.history.fold(t, study.TrialPruned)
+	return true
 }
 
 // reachedAll returns the values that a trial has reached by its curve, of which m is the last
@@ -163,20 +166,4 @@ func best(d study.Direction, points []curve.Point) float64 {
 		}
 	}
 	return b
-}
-
-// pruned ends a trial whose attempt has ended without an answer if it was decided to
-// stop the trial early, and reports whether it was.
-func (e *Engine) pruned(t *trial) bool {
-	if t.rec.Stopped == nil || !e.spec.on(safetyPruned) {
-		return false
-	}
-	if t.rec.Values == nil {
-		t.rec.Values = t.rec.Stopped.Values
-	}
-	if t.rec.Times.Ended.IsZero() {
-		t.rec.Times.Ended = e.step.now
-	}
-	e.history.fold(t, study.TrialPruned)
-	return true
 }

@@ -11,37 +11,139 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
+// results applies the results of attempts, from workers and from clients.
+//
+// Every result gets exactly one receipt, and changes at most one trial, once: a repeated one finds
+// its attempt as it would leave it. The first valid answer ends its trial, whichever attempt it
+// comes from, so that no evaluation is wasted; any other outcome counts only for the open attempt,
+// and only from the worker that claimed it.
+type results struct {
+	spec        *specification
+	step        *step
+	trials      *trials
+	history     *history
+	attempts    *attempts
+	pruning     *pruning
+	health      *health
+	slots       *slots
+	evaluations *durations
+}
+
 // finished applies a result. Every result gets exactly one receipt. A result that
 // changes nothing becomes a dead letter, unless it repeats one that was applied.
 //
 // The first valid answer (a value, or infeasible) ends its trial, whatever attempt it
 // comes from. Other outcomes only count for the open attempt, from the worker that
 // claimed it.
-func (e *Engine) finished(r *messaging.Result) {
-	t, a := e.trials.find(r.AttemptID)
+func (l *results) finished(r *messaging.Result) {
+	t, a := l.trials.find(r.AttemptID)
 	if t == nil {
-		e.bury(r, messaging.Unknown, "the leader knows no such attempt")
+		l.bury(r, messaging.Unknown, "the leader knows no such attempt")
 		return
 	}
-	as := interpret(&e.spec.Definition.Spec, r)
+	as := interpret(&l.spec.Definition.Spec, r)
 	switch {
-	case e.spec.on(safetyDuplicate) && Repeated(&e.spec.Definition.Spec, &t.rec, r):
-		e.step.out.receipt(r, messaging.Duplicate)
-	case t.rec.State.Terminal() && e.spec.on(safetyTerminal):
-		e.bury(r, messaging.Late, fmt.Sprintf("trial %d has ended: %s", t.rec.Number, t.rec.State))
+	case l.spec.on(safetyDuplicate) && Repeated(&l.spec.Definition.Spec, &t.rec, r):
+		l.step.out.receipt(r, messaging.Duplicate)
+	case t.rec.State.Terminal() && l.spec.on(safetyTerminal):
+		l.bury(r, messaging.Late, fmt.Sprintf("trial %d has ended: %s", t.rec.Number, t.rec.State))
 	case as.outcome == messaging.OutcomeCompleted || as.outcome == messaging.OutcomeInfeasible:
-		e.step.out.receipt(r, messaging.Folded)
-		e.answer(t, a, r, as)
-	case a.State != study.AttemptOpen && e.spec.on(safetyDuplicate):
-		e.bury(r, messaging.Late, fmt.Sprintf("attempt %d has ended: %s", a.Number, a.State))
+		l.step.out.receipt(r, messaging.Folded)
+		l.answer(t, a, r, as)
+	case a.State != study.AttemptOpen && l.spec.on(safetyDuplicate):
+		l.bury(r, messaging.Late, fmt.Sprintf("attempt %d has ended: %s", a.Number, a.State))
 	case a.Worker != "" && a.Worker != r.Worker:
-		e.bury(r, messaging.Late, fmt.Sprintf("attempt %d was claimed by worker %s", a.Number, a.Worker))
+		l.bury(r, messaging.Late, fmt.Sprintf("attempt %d was claimed by worker %s", a.Number, a.Worker))
 	case as.outcome == messaging.OutcomePruned && t.rec.Stopped != nil:
-		e.step.out.receipt(r, messaging.Folded)
-		e.stopped(t, a, r, as)
+		l.step.out.receipt(r, messaging.Folded)
+		l.stopped(t, a, r, as)
 	default:
-		e.step.out.receipt(r, messaging.Folded)
-		e.setback(t, a, r, as)
+		l.step.out.receipt(r, messaging.Folded)
+		l.setback(t, a, r, as)
+	}
+}
+
+// answer ends a trial with a value, or as infeasible. It tells any other worker that
+// evaluates the trial to stop.
+func (l *results) answer(t *trial, a *record.Attempt, r *messaging.Result, as interpreted) {
+	if last := t.rec.Last(); last != a {
+		l.attempts.cancel(t, last, "another attempt of the trial has answered")
+	} else if a.State == study.AttemptOpen && a.Worker != "" && a.Worker != r.Worker {
+		l.step.out.cancel(a.Worker, l.spec.attemptID(t, a), "another worker has answered")
+	}
+	l.close(t, a, r, study.AttemptSucceeded, as)
+	l.health.succeeded(r.Worker)
+	l.evaluations.add(a, l.step.now)
+	if as.outcome == messaging.OutcomeInfeasible {
+		l.pruning.keepEarly(t, nil, r.Metrics)
+		l.history.fold(t, study.TrialInfeasible)
+	} else {
+		t.rec.Values, t.rec.Metrics = slices.Clone(r.Values), finiteMetrics(r.Metrics)
+		l.history.fold(t, study.TrialCompleted)
+	}
+	l.health.avoidFailing()
+}
+
+// stopped ends a trial whose attempt was stopped early, with what it had reached.
+func (l *results) stopped(t *trial, a *record.Attempt, r *messaging.Result, as interpreted) {
+	l.close(t, a, r, study.AttemptPruned, as)
+	l.health.succeeded(r.Worker)
+	l.evaluations.add(a, l.step.now)
+	if len(r.Values) == len(l.spec.Definition.Spec.Objectives()) && allFinite(r.Values) {
+		t.rec.Values = slices.Clone(r.Values)
+	}
+	l.pruning.keepEarly(t, finiteMetrics(r.Metrics), r.Metrics)
+	l.pruning.pruned(t)
+	l.health.avoidFailing()
+}
+
+// setback applies a result without an answer to its open attempt.
+func (l *results) setback(t *trial, a *record.Attempt, r *messaging.Result, as interpreted) {
+	l.close(t, a, r, study.AttemptFailed, as)
+	l.pruning.keepEarly(t, nil, r.Metrics)
+	switch as.outcome {
+	case messaging.OutcomeFailed, messaging.OutcomeTimeout:
+		l.health.failed(r.Worker)
+		l.attempts.failed(t, a)
+	default: // handed back, or cancelled or pruned although the leader did not ask for it
+		why := string(as.outcome)
+		if as.failure != nil {
+			why = as.failure.Reason
+		}
+		l.attempts.handBack(t, a, a.Ended, why)
+	}
+	l.health.avoidFailing()
+}
+
+// close ends an attempt with a result.
+func (l *results) close(t *trial, a *record.Attempt, r *messaging.Result, s study.AttemptState, as interpreted) {
+	if a.State == study.AttemptOpen && a.Worker != "" {
+		l.slots.release() // an estimate until the next heartbeat
+	}
+	a.State, a.Worker, a.Outcome, a.Failure = s, r.Worker, as.outcome, as.failure
+	a.Logs = r.Logs
+	if r.Site != nil {
+		a.Site = r.Site
+	}
+	a.Started, a.Ended = r.Started, r.Ended
+	if a.Claimed.IsZero() {
+		a.Claimed, t.rec.Times.Claimed = r.Claimed, r.Claimed
+	}
+	if a.Ended.IsZero() {
+		a.Ended = l.step.now
+	}
+	t.rec.Times.Started, t.rec.Times.Ended = a.Started, a.Ended
+	if r.Checkpoint != "" {
+		t.rec.Checkpoint = r.Checkpoint
+	}
+	l.step.touch(t)
+}
+
+// bury keeps a result that changes nothing as a dead letter, and sends its receipt.
+func (l *results) bury(r *messaging.Result, d messaging.Disposition, reason string) {
+	l.step.out.DeadLetters = append(l.step.out.DeadLetters, DeadLetter{Result: r, Reason: reason})
+	if l.spec.on(safetyReceipt) {
+		l.step.out.receipt(r, d)
 	}
 }
 
@@ -103,138 +205,6 @@ func interpret(spec *study.Spec, r *messaging.Result) interpreted {
 	}
 }
 
-// answer ends a trial with a value, or as infeasible. It tells any other worker that
-// evaluates the trial to stop.
-func (e *Engine) answer(t *trial, a *record.Attempt, r *messaging.Result, as interpreted) {
-	if last := t.rec.Last(); last != a {
-		e.cancelAttempt(t, last, "another attempt of the trial has answered")
-	} else if a.State == study.AttemptOpen && a.Worker != "" && a.Worker != r.Worker {
-		e.step.out.cancel(a.Worker, e.spec.attemptID(t, a), "another worker has answered")
-	}
-	e.close(t, a, r, study.AttemptSucceeded, as)
-	e.workers.succeeded(r.Worker)
-	e.evaluations.add(a, e.step.now)
-	if as.outcome == messaging.OutcomeInfeasible {
-		e.keepEarly(t, nil, r.Metrics)
-		e.history.fold(t, study.TrialInfeasible)
-	} else {
-		t.rec.Values, t.rec.Metrics = slices.Clone(r.Values), finiteMetrics(r.Metrics)
-		e.history.fold(t, study.TrialCompleted)
-	}
-	e.workers.avoidFailing()
-}
-
-// stopped ends a trial whose attempt was stopped early, with what it had reached.
-func (e *Engine) stopped(t *trial, a *record.Attempt, r *messaging.Result, as interpreted) {
-	e.close(t, a, r, study.AttemptPruned, as)
-	e.workers.succeeded(r.Worker)
-	e.evaluations.add(a, e.step.now)
-	if len(r.Values) == len(e.spec.Definition.Spec.Objectives()) && allFinite(r.Values) {
-		t.rec.Values = slices.Clone(r.Values)
-	}
-	e.keepEarly(t, finiteMetrics(r.Metrics), r.Metrics)
-	e.pruned(t)
-	e.workers.avoidFailing()
-}
-
-// setback applies a result without an answer to its open attempt.
-func (e *Engine) setback(t *trial, a *record.Attempt, r *messaging.Result, as interpreted) {
-	e.close(t, a, r, study.AttemptFailed, as)
-	e.keepEarly(t, nil, r.Metrics)
-	switch as.outcome {
-	case messaging.OutcomeFailed, messaging.OutcomeTimeout:
-		e.workers.failed(r.Worker)
-		e.failed(t, a)
-	default: // handed back, or cancelled or pruned although the leader did not ask for it
-		why := string(as.outcome)
-		if as.failure != nil {
-			why = as.failure.Reason
-		}
-		e.handBack(t, a, a.Ended, why)
-	}
-	e.workers.avoidFailing()
-}
-
-// close ends an attempt with a result.
-func (e *Engine) close(t *trial, a *record.Attempt, r *messaging.Result, s study.AttemptState, as interpreted) {
-	if a.State == study.AttemptOpen && a.Worker != "" {
-		e.demand.free++ // an estimate until the next heartbeat
-	}
-	a.State, a.Worker, a.Outcome, a.Failure = s, r.Worker, as.outcome, as.failure
-	a.Logs = r.Logs
-	if r.Site != nil {
-		a.Site = r.Site
-	}
-	a.Started, a.Ended = r.Started, r.Ended
-	if a.Claimed.IsZero() {
-		a.Claimed, t.rec.Times.Claimed = r.Claimed, r.Claimed
-	}
-	if a.Ended.IsZero() {
-		a.Ended = e.step.now
-	}
-	t.rec.Times.Started, t.rec.Times.Ended = a.Started, a.Ended
-	if r.Checkpoint != "" {
-		t.rec.Checkpoint = r.Checkpoint
-	}
-	e.step.touch(t)
-}
-
-// failed counts an attempt that failed or timed out against the trial's retries. It
-// queues the next attempt, or fails the trial if no retry is left.
-func (e *Engine) failed(t *trial, a *record.Attempt) {
-	a.State = study.AttemptFailed
-	if e.pruned(t) {
-		return
-	}
-	kind := a.Outcome
-	if kind != messaging.OutcomeTimeout {
-		kind = messaging.OutcomeFailed
-	}
-	if countAttempts(t, a.State, kind) > e.spec.retries(a.State, kind) && e.spec.on(safetyRetries) {
-		e.history.fold(t, study.TrialFailed)
-		return
-	}
-	e.requeue(t)
-}
-
-// countAttempts counts a trial's attempts that ended in a state. A non-empty kind
-// selects those that timed out, or all others; a hand-back beyond the limit counts as
-// a plain failure.
-func countAttempts(t *trial, s study.AttemptState, kind messaging.Outcome) int {
-	n := 0
-	for i := range t.rec.Attempts {
-		a := &t.rec.Attempts[i]
-		if a.State != s || kind != "" && (a.Outcome == messaging.OutcomeTimeout) != (kind == messaging.OutcomeTimeout) {
-			continue
-		}
-		n++
-	}
-	return n
-}
-
-// cancelAttempt ends an attempt whose result is no longer wanted. It tells the worker,
-// or withdraws the assignment if no worker has claimed it.
-func (e *Engine) cancelAttempt(t *trial, a *record.Attempt, reason string) {
-	if a == nil || a.State != study.AttemptOpen {
-		return
-	}
-	if a.Worker != "" {
-		e.step.out.cancel(a.Worker, e.spec.attemptID(t, a), reason)
-	} else {
-		e.step.out.Withdraw = append(e.step.out.Withdraw, e.assignment(t, a))
-	}
-	a.State, a.Outcome, a.Ended = study.AttemptCancelled, messaging.OutcomeCancelled, e.step.now
-	e.step.touch(t)
-}
-
-// bury keeps a result that changes nothing as a dead letter, and sends its receipt.
-func (e *Engine) bury(r *messaging.Result, d messaging.Disposition, reason string) {
-	e.step.out.DeadLetters = append(e.step.out.DeadLetters, DeadLetter{Result: r, Reason: reason})
-	if e.spec.on(safetyReceipt) {
-		e.step.out.receipt(r, d)
-	}
-}
-
 // finiteMetrics copies the metrics with finite values; nil if there are none.
 func finiteMetrics(metrics map[string]float64) map[string]float64 {
 	m := maps.Clone(metrics)
@@ -255,14 +225,4 @@ func clip(s string) string {
 		n--
 	}
 	return s[:n]
-}
-
-// cancelOpen cancels every open trial.
-func (e *Engine) cancelOpen(reason string) {
-	e.trials.wishes = nil
-	for _, t := range slices.Clone(e.trials.open) {
-		e.cancelAttempt(t, t.rec.Last(), reason)
-		t.rec.Times.Ended = e.step.now
-		e.history.fold(t, study.TrialCancelled)
-	}
 }

@@ -496,7 +496,7 @@ func fingerprint(e *Engine) string {
 			s.Rungs = append(s.Rungs, fmt.Sprint(k, " ", t.facts().number, " ", t.promoted))
 		}
 	}
-	for name, h := range e.workers.workers {
+	for name, h := range e.health.workers {
 		if h.answered {
 			s.Workers = append(s.Workers, name)
 		}

@@ -180,7 +180,7 @@ func (e *Engine) create(s ready, a *answer) {
 		Times:     record.Times{Asked: a.ask.At, Suggested: a.at, Created: e.step.now},
 	})
 	e.trials.setState(t, study.TrialPending)
-	e.openAttempt(t)
+	e.attempts.open(t)
 }
 
 // admit makes a trial of a record, and remembers its point: no answer that is still to come may

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -40,57 +39,6 @@ const (
 type sent struct {
 	attempt              int // its number
 	committed, published time.Time
-}
-
-// openAttempt hands out a pending trial: it opens and publishes the next attempt that
-// can be claimed. The trial fails if there is none within the limits.
-func (e *Engine) openAttempt(t *trial) {
-	for {
-		t.shorten()
-		t.rec.Attempts = append(t.rec.Attempts, record.Attempt{
-			Number: len(t.rec.Attempts) + 1,
-			Nonce:  e.spec.ids.Nonce(),
-			State:  study.AttemptOpen,
-			Opened: e.step.now,
-		})
-		// The trial's times are those of its current attempt.
-		t.rec.Times.Claimed, t.rec.Times.Started, t.rec.Times.Ended = time.Time{}, time.Time{}, time.Time{}
-		e.trials.setState(t, study.TrialQueued)
-		a := t.rec.Last()
-		if e.spec.byClients() {
-			e.giveToSeeker(t)
-			return
-		}
-		if !e.isOccupied(t, a.Number) {
-			e.publish(t)
-			return
-		}
-		if !e.forfeit(t, a) {
-			return
-		}
-	}
-}
-
-// requeue makes a trial wait for its next attempt, unless its record is full.
-func (e *Engine) requeue(t *trial) {
-	if !e.filled(t) {
-		e.trials.wait(t)
-	}
-}
-
-// filled reports whether a trial's record has no room for another attempt. If so, it
-// fails the trial.
-func (e *Engine) filled(t *trial) bool {
-	if !t.full() {
-		return false
-	}
-	t.rec.Last().Failure = &messaging.Failure{
-		Reason:  messaging.ReasonAttempts,
-		Message: fmt.Sprintf("the trial's record has no room for attempt %d", len(t.rec.Attempts)+1),
-	}
-	t.rec.Times.Ended = e.step.now
-	e.history.fold(t, study.TrialFailed)
-	return true
 }
 
 // shorten drops the messages, places and logs of all attempts between the first and the

@@ -171,6 +171,9 @@ func (l *trials) cancelled(t *trial) {
 // users have enqueued do not count against the parallelism before.
 func (l *trials) active() int { return len(l.open) - len(l.wishes) }
 
+// vacancies returns how many more trials the parallelism allows to hand out.
+func (l *trials) vacancies() int { return l.spec.parallelism() - l.active() }
+
 // remaining returns how many more trials the budget allows.
 func (l *trials) remaining() int {
 	if !l.spec.on(safetyBudget) {
@@ -181,7 +184,7 @@ func (l *trials) remaining() int {
 
 // waiting reports whether a trial waits to be handed out, and may be.
 func (l *trials) waiting() bool {
-	return len(l.wishes) > 0 && l.active() < l.spec.parallelism() ||
+	return len(l.wishes) > 0 && l.vacancies() > 0 ||
 		slices.ContainsFunc(l.pending, func(t *trial) bool { return t.facts().state == study.TrialPending })
 }
 

@@ -23,7 +23,7 @@ type OpenAttempt struct {
 
 // Status returns the study's current status.
 func (e *Engine) Status() record.Status {
-	s := record.Status{Occupied: e.occupied, Avoided: e.workers.avoided}
+	s := record.Status{Occupied: e.attempts.occupied, Avoided: e.health.avoided}
 	e.life.write(&s)
 	e.trials.write(&s)
 	e.history.write(&s)

@@ -104,7 +104,7 @@ func (e *Engine) cancelTrial(ev CancelTrial) {
 		e.step.reply(nil, refusef("%s", e.ending(t)))
 	default:
 		t.rec.Cancelled = clip(cmp.Or(ev.Reason, "cancelled by a user"))
-		e.cancelAttempt(t, t.rec.Last(), t.rec.Cancelled)
+		e.attempts.cancel(t, t.rec.Last(), t.rec.Cancelled)
 		e.trials.cancelled(t)
 		t.rec.Times.Ended = e.step.now
 		e.history.fold(t, study.TrialCancelled)

@@ -1,0 +1,91 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/pruner"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// rule decides which trials are stopped early. It is the only place that knows the study's pruner:
+// the rest of the engine tells it what trials report and how they end, and carries out what it says.
+//
+// What it says depends only on the curves and on how trials ended, and not on when it was told, so
+// that the next leader's rule knows the same once it was told all curves again. A decision is not
+// kept here: decisions are in the trials' records.
+type rule struct {
+	pruner    pruner.Pruner // nil if the study stops no trial early
+	metric    string        // that the rule compares
+	objective int           // index of the objective with that metric; -1 for none
+	direction study.Direction
+}
+
+// newRule returns the rule of a study, which no update changes: see study.Compatible.
+func newRule(spec *record.Study, settings Settings) (rule, error) {
+	d := &spec.Definition
+	s := d.Spec.EarlyStopping
+	if s == nil {
+		return rule{}, nil
+	}
+	direction, objectives := d.Spec.FirstObjective().Direction, d.Spec.Objectives()
+	objective := slices.IndexFunc(objectives, func(o study.Objective) bool { return o.Metric == s.Metric })
+	if objective >= 0 {
+		direction = objectives[objective].Direction
+	}
+	p, err := settings.Pruner(*s, direction)
+	if err != nil {
+		return rule{}, fmt.Errorf("study %s (%s): early stopping: %w", d.Metadata.Name, spec.ID, err)
+	}
+	return rule{p, s.Metric, objective, direction}, nil
+}
+
+// report tells the rule what a trial has reported, and returns whether the rule says to stop
+// the trial. The rule ignores steps that it knows, as of an earlier attempt.
+func (r *rule) report(m *messaging.Measurement) pruner.Verdict {
+	if r.pruner == nil {
+		return pruner.Verdict{}
+	}
+	v, ok := m.Metrics[r.metric]
+	if slices.Contains(m.Diverged, r.metric) {
+		v, ok = math.NaN(), true
+	}
+	if !ok {
+		return pruner.Verdict{}
+	}
+	return r.pruner.Report(m.Trial, m.Step, r.direction.Cost(v))
+}
+
+// recount tells the rule a curve that was read from the ledger. What the rule says then
+// is no decision: decisions are in the trials' records.
+func (r *rule) recount(trial int, c *recent) {
+	if r.pruner == nil || c == nil {
+		return
+	}
+	for _, series := range c.Series() {
+		if series.Metric != r.metric {
+			continue
+		}
+		for _, p := range series.Points {
+			r.pruner.Report(trial, p.Step, r.direction.Cost(p.Value))
+		}
+	}
+}
+
+// end tells the rule how a trial has ended. One that completed outside of a limit is not one
+// that others are compared with.
+func (r *rule) end(spec *study.Spec, t *record.Trial) {
+	if r.pruner == nil {
+		return
+	}
+	cost, completed := math.NaN(), t.State == study.TrialCompleted && spec.Within(t.Values, t.Metrics)
+	if v, ok := t.Metrics[r.metric]; completed && r.objective >= 0 {
+		cost = r.direction.Cost(t.Values[r.objective])
+	} else if completed && ok {
+		cost = r.direction.Cost(v)
+	}
+	r.pruner.End(t.Number, completed, cost)
+}
