@@ -45,7 +45,7 @@ func aged(b testing.TB, ended int, settings Settings) *rig {
 // four events of a trial's life.
 func cycle(r *rig) {
 	r.now = r.now.Add(time.Millisecond)
-	for ask := r.e.demand.ask; ask != nil; ask = r.e.demand.ask {
+	for ask := r.e.suggestions.ask; ask != nil; ask = r.e.suggestions.ask {
 		list := make([]optimizer.Suggestion, ask.N)
 		for i := range list {
 			x := float64(len(r.e.trials.all)+i) / (1 << 31)
@@ -141,7 +141,7 @@ func TestBlindIsToldTheLatest(t *testing.T) {
 			t.Fatalf("observation %d of %d is of trial %d, want %d", i+1, len(told), o.Trial, want.facts().number)
 		}
 	}
-	if n := r.e.newAsk(1).Observed(); n != 5*optimizer.BlindObservations {
+	if n := r.e.suggestions.newAsk(1).Observed(); n != 5*optimizer.BlindObservations {
 		t.Errorf("%d observations, want %d", n, 5*optimizer.BlindObservations)
 	}
 }

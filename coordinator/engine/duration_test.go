@@ -62,7 +62,7 @@ func TestFirstTrialOfNoTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.Step(Capacity{At: epoch, Slots: 1, Free: 1})
-	ask := e.demand.ask
+	ask := e.suggestions.ask
 	if ask == nil {
 		t.Fatal("no suggestion was asked for")
 	}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
-	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -66,7 +65,7 @@ func (e *Engine) update(spec record.Study) {
 	if limited {
 		e.history.setRecommended(record.Recommendation{})
 	}
-	e.demand.exhausted, e.demand.infeasible, e.demand.resumed = false, nil, e.trials.position
+	e.suggestions.exhaustion.restart(e.trials.position)
 	if ended := e.life.ended; e.resume() {
 		e.spec.Resumes = ended
 	}
@@ -107,20 +106,5 @@ func (e *Engine) catchUp() {
 func (e *Engine) enterSpace() {
 	e.history.learnAgain()
 	e.history.forgetOutside()
-	if e.model.Request != 0 || e.model.State != nil {
-		e.model = record.Model{}
-		e.step.changed.model = true
-	}
-	e.demand.forgetAnswers()
-}
-
-// pendingPoints returns the points of the open trials, as far as they are in the space.
-func (e *Engine) pendingPoints() []optimizer.Pending {
-	list := make([]optimizer.Pending, 0, len(e.trials.open))
-	for _, t := range e.trials.open {
-		if !t.outside || !e.spec.on(safetyOutside) {
-			list = append(list, optimizer.Pending{Trial: t.rec.Number, Point: e.spec.space.Configuration(t.rec.Point)})
-		}
-	}
-	return list
+	e.suggestions.forgetModel()
 }

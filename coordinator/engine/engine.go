@@ -9,6 +9,7 @@
 package engine
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
@@ -34,7 +35,6 @@ type Engine struct {
 	tried   tried
 	ladder  ladder
 	history history
-	model   record.Model
 
 	seekers     seekers
 	evaluations durations // of evaluations that gave an answer or were stopped early
@@ -47,7 +47,11 @@ type Engine struct {
 	attempts    attempts
 	results     results
 
-	demand demand
+	suggestions suggestions
+	demand      demand
+	promotion   promotion
+	clients     clients
+	users       users
 }
 
 // New starts a study. The Output holds its first status and the first request to its
@@ -93,6 +97,22 @@ func construct(spec record.Study, ids IDs, settings Settings, at time.Time) (*En
 		spec: &e.spec, step: &e.step, trials: &e.trials, history: &e.history, attempts: &e.attempts,
 		pruning: &e.pruning, health: &e.health, slots: &e.slots, evaluations: &e.evaluations,
 	}
+	e.suggestions = suggestions{
+		spec: &e.spec, step: &e.step, life: &e.life, trials: &e.trials, tried: &e.tried, ladder: &e.ladder,
+		history: &e.history, attempts: &e.attempts,
+	}
+	e.demand = demand{
+		spec: &e.spec, step: &e.step, trials: &e.trials, slots: &e.slots, suggestions: &e.suggestions, evaluations: &e.evaluations,
+	}
+	e.promotion = promotion{
+		spec: &e.spec, step: &e.step, trials: &e.trials, ladder: &e.ladder, slots: &e.slots,
+		suggestions: &e.suggestions, attempts: &e.attempts,
+	}
+	e.clients = clients{spec: &e.spec, step: &e.step, trials: &e.trials, tried: &e.tried, results: &e.results}
+	e.users = users{
+		spec: &e.spec, step: &e.step, life: &e.life, trials: &e.trials, ladder: &e.ladder,
+		history: &e.history, attempts: &e.attempts, suggestions: &e.suggestions,
+	}
 	return e, nil
 }
 
@@ -120,7 +140,7 @@ func (e *Engine) Step(ev Event) Output {
 	case Recalled:
 		e.pruning.recalled(ev.Trial, ev.Curve)
 	case Suggested:
-		e.suggested(ev)
+		e.suggestions.suggested(ev)
 	case Published:
 		e.outbox.published(ev)
 	case Withdrawn:
@@ -133,17 +153,19 @@ func (e *Engine) Step(ev Event) Output {
 			e.seekers.set(ev.Client, ev.Want)
 		}
 	case Told:
-		e.clientEnded(ev)
+		e.clients.ended(ev)
 	case Enqueue:
-		e.enqueue(ev)
+		e.users.enqueue(ev)
 	case Add:
-		e.add(ev)
+		e.users.add(ev)
 	case CancelTrial:
-		e.cancelTrial(ev)
+		e.users.cancel(ev)
 	case Annotate:
-		e.annotate(ev)
+		e.users.annotate(ev)
 	case Stop:
-		e.stop(ev.Reason)
+		if e.running() {
+			e.end(study.Stopped, cmp.Or(ev.Reason, "stopped"))
+		}
 	case Update:
 		e.update(ev.Study)
 	case HandBackAll:
@@ -159,6 +181,53 @@ func (e *Engine) finish() Output {
 	e.refill()
 	e.curves.cool(e.step.now)
 	return e.flush()
+}
+
+// refill hands out trials, and makes the new ones that are wanted. The order is who gets a free slot
+// first: trials that wait for another attempt, then those that users want, then promoted ones, then
+// new configurations.
+func (e *Engine) refill() {
+	if e.life.held || !e.running() {
+		return
+	}
+	e.seekers.count(e.trials.open)
+	e.attempts.handOut()
+	e.promotion.promote()
+	e.demand.serve()
+	e.settle() // the space may be exhausted now, with no trial open
+}
+
+// flush returns the step's Output and resets it for the next step.
+func (e *Engine) flush() Output {
+	out := &e.step.out
+	if e.step.changed.status {
+		e.life.count()
+		out.Status = new(e.Status())
+	}
+	if e.step.changed.model {
+		out.Model = new(e.suggestions.model)
+	}
+	if e.step.changed.study {
+		out.Study = new(e.spec.Study)
+	}
+	if e.spec.byClients() { // they are told by answers, and everything else is for workers
+		out.Publish, out.Withdraw, out.Cancels, out.Avoids, out.Receipts = nil, nil, nil, nil, nil
+	}
+	out.Curves = e.curves.flush()
+	out.Wake = e.wake()
+	return e.step.end()
+}
+
+// wake returns when the next Tick would do something; zero for never.
+func (e *Engine) wake() time.Time {
+	if !e.running() {
+		return time.Time{}
+	}
+	if e.life.held {
+		return e.step.now
+	}
+	wake := earliest(e.life.deadline(), e.life.countAgain())
+	return earliest(earliest(wake, e.outbox.next()), e.demand.wake())
 }
 
 // running reports whether the study is running.

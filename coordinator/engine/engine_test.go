@@ -341,7 +341,7 @@ func TestModelIsCommittedWithItsFirstSuggestionOnly(t *testing.T) {
 	if out := r.step(Suggested{At: r.now, Ask: ask, Suggestions: list, State: optimizer.State("s")}); len(out.Trials) != 0 || out.Model != nil {
 		t.Errorf("a second answer to the same request made %v", describe(out))
 	}
-	r.ask = r.e.demand.ask
+	r.ask = r.e.suggestions.ask
 	if r.ask != nil && string(r.ask.State) != "s" {
 		t.Errorf("the next request holds the state %q", r.ask.State)
 	}
@@ -360,7 +360,7 @@ func TestOvertakenSuggestionIsNotRepeated(t *testing.T) {
 	}
 	r.suggest(0.2, 0.1)
 	// Both again, as an answer that was asked for before the second of them would.
-	r.e.demand.ask = second
+	r.e.suggestions.ask = second
 	r.ask = second
 	r.suggest(0.2, 0.1, 0.3)
 	var points []any

@@ -27,7 +27,7 @@ func Load(spec record.Study, status record.Status, model record.Model, trials []
 	}
 	e.life.load(&status, at)
 	e.history.load(&status)
-	e.trials.position, e.model, e.attempts.occupied, e.health.avoided = status.Position, model, status.Occupied, status.Avoided
+	e.trials.position, e.suggestions.model, e.attempts.occupied, e.health.avoided = status.Position, model, status.Occupied, status.Avoided
 	if status.Trials > len(trials) {
 		return nil, Output{}, fmt.Errorf("study %s: the ledger holds %d trials, but the status says %d", spec.ID, len(trials), status.Trials)
 	}
@@ -77,7 +77,7 @@ func (e *Engine) loadTrial(number int, r record.Trial) error {
 		return fmt.Errorf("trial %d: %w", number, err)
 	}
 	e.ladder.setRung(t)
-	if err := e.follow(t); err != nil {
+	if err := e.promotion.follow(t); err != nil {
 		return err
 	}
 	e.trials.load(t, count)

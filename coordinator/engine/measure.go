@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
-	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
 // curveRest is how long the engine keeps the curve of an ended trial in memory, since
@@ -28,24 +27,6 @@ type recent struct {
 type cooling struct {
 	trial *trial
 	since time.Duration
-}
-
-// Forgotten reports whether a report of an attempt counts but its curve is not in
-// memory. If so, send Recalled BEFORE Measured.
-func (e *Engine) Forgotten(id messaging.AttemptID) bool {
-	t := e.pruning.reporting(id)
-	return t != nil && t.forgotten
-}
-
-// Curve returns what a trial's program has reported at each step, by metric. It
-// returns nil if nothing was reported, or if the curve is not in memory: see
-// Forgotten.
-func (e *Engine) Curve(number int) []curve.Series {
-	t := e.trials.numbered(number)
-	if t == nil || t.curve == nil {
-		return nil
-	}
-	return t.curve.Series()
 }
 
 // reported notes that a trial's curve has changed.

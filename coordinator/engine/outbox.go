@@ -67,6 +67,9 @@ func (o *outbox) republish() {
 	}
 }
 
+// end forgets what was to be published: the study has ended, and so have all attempts.
+func (o *outbox) end() { o.reminders, o.step.out.Publish = nil, nil }
+
 // published restarts the wait until the attempt is published again. It also keeps the
 // first time of publishing for the record's next change, since that alone is not worth
 // a commit.

@@ -9,7 +9,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
-// # Promotion
+// promotion continues good trials at the next level of the fidelity.
 //
 // If the study's space has a fidelity, each of its levels has a rung. This is algorithm 2 of
 // Li et al., "A System for Massively Parallel Hyperparameter Tuning" (2020): whenever a
@@ -22,41 +22,68 @@ import (
 // All of it follows from the trials' records: a rung holds the trials of its level that
 // have ended with an answer and are in the space, and a trial is promoted if another one names it as its
 // predecessor and was not cancelled. So a failover changes no decision.
-
-// promotable returns the trial to promote next and its rank in its rung, from 0; nil if
-// there is none.
-func (e *Engine) promotable() (t *trial, rank int) {
-	if len(e.trials.all) < len(e.spec.space.Initial()) && !e.demand.exhausted {
-		return nil, 0 // the first trials are the study's initial points, in their order
-	}
-	return e.ladder.next()
+type promotion struct {
+	spec        *specification
+	step        *step
+	trials      *trials
+	ladder      *ladder
+	slots       *slots
+	suggestions *suggestions
+	attempts    *attempts
 }
 
-// promotes reports whether there is a trial to promote.
-func (e *Engine) promotes() bool {
-	t, _ := e.promotable()
+// next returns the trial to promote next and its rank in its rung, from 0; nil if
+// there is none.
+func (p *promotion) next() (t *trial, rank int) {
+	if len(p.trials.all) < len(p.spec.space.Initial()) && !p.suggestions.exhaustion.over {
+		return nil, 0 // the first trials are the study's initial points, in their order
+	}
+	return p.ladder.next()
+}
+
+// possible reports whether there is a trial to promote.
+func (p *promotion) possible() bool {
+	t, _ := p.next()
 	return t != nil
 }
 
 // promote makes trials of those that can be promoted, as far as trials are wanted.
-func (e *Engine) promote() {
-	if e.ladder.rungs == nil {
+func (p *promotion) promote() {
+	if p.ladder.rungs == nil {
 		return
 	}
-	for e.slots.openings() > 0 {
-		from, rank := e.promotable()
+	for p.slots.openings() > 0 {
+		from, rank := p.next()
 		if from == nil {
 			return
 		}
-		e.ladder.promote(from)
-		t := e.insert(e.ladder.raised(from), optimizer.SourcePromoted, "", Remarks{})
+		p.ladder.promote(from)
+		t := p.suggestions.insert(p.ladder.raised(from), optimizer.SourcePromoted, "", Remarks{})
 		before := from.look()
 		t.rec.Predecessor, t.rec.Checkpoint = before.Number, before.Checkpoint
-		t.rec.Reasons.Note = PromotionNote(e.spec.space, before, rank, len(e.ladder.rungOf(from).ranked))
-		t.rec.Reasons.Pending = len(e.trials.open) - 1
-		e.trials.setState(t, study.TrialPending)
-		e.attempts.open(t)
+		t.rec.Reasons.Note = PromotionNote(p.spec.space, before, rank, len(p.ladder.rungOf(from).ranked))
+		t.rec.Reasons.Pending = len(p.trials.open) - 1
+		p.trials.setState(t, study.TrialPending)
+		p.attempts.open(t)
 	}
+}
+
+// follow marks the predecessor of a trial that was read from the ledger.
+func (p *promotion) follow(t *trial) error {
+	n := t.rec.Predecessor
+	if p.ladder.rungs != nil && p.ladder.rungOf(t) == nil {
+		return fmt.Errorf("trial %d has no level of the study's fidelity", t.rec.Number)
+	}
+	if n == 0 {
+		return nil
+	}
+	if n < 0 || n >= t.rec.Number || p.ladder.rungs == nil || p.trials.all[n-1].facts().rung+1 != t.rec.Rung {
+		return fmt.Errorf("trial %d cannot be promoted from trial %d", t.rec.Number, n)
+	}
+	if t.rec.State != study.TrialCancelled {
+		p.trials.all[n-1].promoted = true
+	}
+	return nil
 }
 
 // PromotionNote tells people why a trial of a space with a fidelity was promoted: its rank,
@@ -65,32 +92,4 @@ func PromotionNote(s *space.Space, from *record.Trial, rank, answered int) strin
 	f, _ := s.Fidelity()
 	return fmt.Sprintf("promoted: trial %d is number %d of the %d trials at %s %s",
 		from.Number, rank+1, answered, f.Name, study.Format(from.Point[f.Name]))
-}
-
-// follow marks the predecessor of a trial that was read from the ledger.
-func (e *Engine) follow(t *trial) error {
-	n := t.rec.Predecessor
-	if e.ladder.rungs != nil && e.ladder.rungOf(t) == nil {
-		return fmt.Errorf("trial %d has no level of the study's fidelity", t.rec.Number)
-	}
-	if n == 0 {
-		return nil
-	}
-	if n < 0 || n >= t.rec.Number || e.ladder.rungs == nil || e.trials.all[n-1].facts().rung+1 != t.rec.Rung {
-		return fmt.Errorf("trial %d cannot be promoted from trial %d", t.rec.Number, n)
-	}
-	if t.rec.State != study.TrialCancelled {
-		e.trials.all[n-1].promoted = true
-	}
-	return nil
-}
-
-// FinalProblem is Problem for a recommendation: of a study with a fidelity, its
-// observations are those of the highest level that a trial has completed.
-func (e *Engine) FinalProblem() *optimizer.Problem {
-	p := e.Problem()
-	if e.ladder.rungs != nil && e.history.best != nil {
-		p.Observations = e.ladder.rungOf(e.history.best).observations.snapshot()
-	}
-	return p
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -106,4 +107,18 @@ func (s *specification) samePoint(a, b study.Point) bool { return s.space.Key(a)
 // many points to be countable.
 func (s *specification) blindToSome() bool {
 	return s.settings.Blind && !optimizer.NewEncoding(s.space.Searched()).Discrete()
+}
+
+// ending describes how a trial has ended.
+func (s *specification) ending(t *trial) string {
+	text := fmt.Sprintf("trial %d has ended: %s", t.rec.Number, strings.ToUpper(string(t.rec.State)))
+	if len(t.rec.Values) > 0 {
+		for i, o := range s.Definition.Spec.Objectives() {
+			text += fmt.Sprintf("%s %s %v", []string{" with", ","}[min(i, 1)], o.Metric, t.rec.Values[i])
+		}
+	}
+	if a := t.rec.Last(); a != nil && a.Failure != nil {
+		text += ": " + a.Failure.Reason
+	}
+	return text
 }

@@ -213,3 +213,16 @@ func (l *trials) firstOf(t *trial) int {
 	}
 	return n
 }
+
+// lastWords returns the message of the failed trial that ended last.
+func (l *trials) lastWords() string {
+	if t := l.lastFailed(); t != nil {
+		if a := t.look().Last(); a != nil && a.Failure != nil {
+			if a.Failure.Message != "" {
+				return a.Failure.Message
+			}
+			return a.Failure.Reason
+		}
+	}
+	return "no message"
+}

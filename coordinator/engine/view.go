@@ -1,9 +1,9 @@
 package engine
 
 import (
-	"slices"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -34,7 +34,7 @@ func (e *Engine) Status() record.Status {
 func (e *Engine) Spec() record.Study { return e.spec.Study }
 
 // Model returns the optimiser's state as committed.
-func (e *Engine) Model() record.Model { return e.model }
+func (e *Engine) Model() record.Model { return e.suggestions.model }
 
 // Trial returns the trial with a number, counted from 1; false if there is none.
 func (e *Engine) Trial(n int) (record.Trial, bool) {
@@ -98,40 +98,86 @@ func (e *Engine) Queued() []messaging.AttemptID {
 // Problem returns what the optimiser may use now. Of a blind one, unless the space is finite, its
 // observations are some of the latest: see optimizer.BlindObservations. It shares the engine's history, which
 // is append-only, so its cost depends only on the number of open trials.
-func (e *Engine) Problem() *optimizer.Problem {
-	spec := &e.spec.Definition.Spec
-	return &optimizer.Problem{
-		Space:        e.spec.space.Searched(),
-		Direction:    spec.FirstObjective().Direction,
-		Objectives:   spec.Several,
-		Limits:       spec.Limits,
-		MaxTrials:    spec.Budget.MaxTrials,
-		Parallelism:  e.spec.parallelism(),
-		Seed:         spec.Algorithm.Seed,
-		First:        len(e.trials.all) + 1,
-		Observations: e.history.told().snapshot(),
-		Taken:        slices.Clip(e.ladder.configurations),
-		Pending:      e.pendingPoints(),
+func (e *Engine) Problem() *optimizer.Problem { return e.suggestions.problem() }
+
+// FinalProblem is Problem for a recommendation: of a study with a fidelity, its
+// observations are those of the highest level that a trial has completed.
+func (e *Engine) FinalProblem() *optimizer.Problem {
+	p := e.Problem()
+	if e.ladder.rungs != nil && e.history.best != nil {
+		p.Observations = e.ladder.rungOf(e.history.best).observations.snapshot()
 	}
+	return p
 }
 
-// flush returns the step's Output and resets it for the next step.
-func (e *Engine) flush() Output {
-	out := &e.step.out
-	if e.step.changed.status {
-		e.life.count()
-		out.Status = new(e.Status())
+// Requested reports whether a user's request has made a trial; false for an empty id.
+func (e *Engine) Requested(id string) bool { return id != "" && e.trials.requests[id] > 0 }
+
+// Held returns the first trials that a client holds, oldest first and at most limit. more
+// reports whether it can hold more before another trial ends.
+func (e *Engine) Held(client string, limit int) (held []record.Trial, more bool) {
+	for _, t := range e.trials.open {
+		if len(held) == limit {
+			break
+		}
+		if t.holder() == client {
+			held = append(held, t.copy())
+		}
 	}
-	if e.step.changed.model {
-		out.Model = new(e.model)
+	return held, e.life.running() && (e.trials.waiting() || !e.suggestions.exhaustion.over && min(e.trials.vacancies(), e.trials.remaining()) > 0)
+}
+
+// Holds returns how many trials each client holds.
+func (e *Engine) Holds() map[string]int { return holds(e.trials.open) }
+
+// Attempt returns the attempt by which a client holds or last held a trial, or the one
+// that it names if attempt is not 0.
+func (e *Engine) Attempt(client string, number, attempt int) (messaging.AttemptID, error) {
+	t, a, err := e.clients.heldBy(client, number, attempt)
+	if err != nil {
+		return messaging.AttemptID{}, err
 	}
-	if e.step.changed.study {
-		out.Study = new(e.spec.Study)
+	return e.spec.attemptID(t, a), nil
+}
+
+// Instruct returns what a client should do with a trial, and why. It refuses a trial that
+// the client was never given. attempt is the one that the client evaluates; 0 for the last
+// one that it was given.
+func (e *Engine) Instruct(client string, number, attempt int) (Instruction, error) {
+	return e.clients.instruct(client, number, attempt)
+}
+
+// Contradicts returns an error if a trial's curve has another value of one of the metrics
+// at a step. The trial's curve MUST be in memory: see Forgotten.
+func (e *Engine) Contradicts(number int, step int64, metrics map[string]float64) error {
+	for _, s := range e.Curve(number) {
+		told, ok := metrics[s.Metric]
+		if !ok || !finite(told) {
+			continue
+		}
+		for _, p := range s.Points {
+			if p.Step == step && p.Value != told {
+				return refusef("%s of trial %d is recorded as %v at step %d, got %v", s.Metric, number, p.Value, step, told)
+			}
+		}
 	}
-	if e.spec.byClients() { // they are told by answers, and everything else is for workers
-		out.Publish, out.Withdraw, out.Cancels, out.Avoids, out.Receipts = nil, nil, nil, nil, nil
+	return nil
+}
+
+// Forgotten reports whether a report of an attempt counts but its curve is not in
+// memory. If so, send Recalled BEFORE Measured.
+func (e *Engine) Forgotten(id messaging.AttemptID) bool {
+	t := e.pruning.reporting(id)
+	return t != nil && t.forgotten
+}
+
+// Curve returns what a trial's program has reported at each step, by metric. It
+// returns nil if nothing was reported, or if the curve is not in memory: see
+// Forgotten.
+func (e *Engine) Curve(number int) []curve.Series {
+	t := e.trials.numbered(number)
+	if t == nil || t.curve == nil {
+		return nil
 	}
-	out.Curves = e.curves.flush()
-	out.Wake = e.wake()
-	return e.step.end()
+	return t.curve.Series()
 }

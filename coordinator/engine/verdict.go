@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
@@ -26,21 +25,21 @@ func (e *Engine) verdict() (study.State, string) {
 	case e.history.reached() != "":
 		return study.Completed, e.history.reached()
 	case e.trials.failedAtFirst():
-		return study.Failed, fmt.Sprintf("the first %d trials all failed; the last one: %s", firstFailures, e.lastWords())
+		return study.Failed, fmt.Sprintf("the first %d trials all failed; the last one: %s", firstFailures, e.trials.lastWords())
 	case spec.Budget.MaxFailedTrials > 0 && c.Failed >= spec.Budget.MaxFailedTrials:
-		return study.Failed, fmt.Sprintf("%d trials failed (maxFailedTrials); the last one: %s", c.Failed, e.lastWords())
+		return study.Failed, fmt.Sprintf("%d trials failed (maxFailedTrials); the last one: %s", c.Failed, e.trials.lastWords())
 	case c.Ended() >= spec.Budget.MaxTrials && e.spec.on(safetyBudget):
 		return e.spent(fmt.Sprintf("all %d trials have ended (maxTrials)", spec.Budget.MaxTrials))
 	case e.life.expired():
 		return e.spent(fmt.Sprintf("the study has run for %s (maxDuration)", time.Duration(spec.Budget.MaxDuration)))
-	case e.demand.infeasible != nil && len(e.trials.open) == 0 && !e.promotes():
-		return study.Failed, e.demand.infeasible.Error()
-	case e.demand.exhausted && e.demand.unproved && len(e.trials.open) == 0 && !e.promotes():
-		return e.spent("no other point that meets the constraints was found, and all that were found have been evaluated")
-	case e.demand.exhausted && len(e.trials.open) == 0 && !e.promotes():
-		return e.spent("the search space is exhausted: every point has been evaluated")
-	default:
+	case !e.suggestions.exhaustion.over || len(e.trials.open) > 0 || e.promotion.possible():
 		return study.Running, ""
+	case e.suggestions.exhaustion.infeasible != nil:
+		return study.Failed, e.suggestions.exhaustion.infeasible.Error()
+	case e.suggestions.exhaustion.unproved:
+		return e.spent("no other point that meets the constraints was found, and all that were found have been evaluated")
+	default:
+		return e.spent("the search space is exhausted: every point has been evaluated")
 	}
 }
 
@@ -54,43 +53,16 @@ func (e *Engine) spent(how string) (study.State, string) {
 		return study.Completed, how
 	}
 	if e.trials.counts.Failed > 0 {
-		return study.Failed, how + " and nothing completed; the last failure: " + e.lastWords()
+		return study.Failed, how + " and nothing completed; the last failure: " + e.trials.lastWords()
 	}
 	return study.Failed, how + " and nothing completed"
-}
-
-// lastWords returns the message of the failed trial that ended last.
-func (e *Engine) lastWords() string {
-	if t := e.trials.lastFailed(); t != nil {
-		if a := t.look().Last(); a != nil && a.Failure != nil {
-			if a.Failure.Message != "" {
-				return a.Failure.Message
-			}
-			return a.Failure.Reason
-		}
-	}
-	return "no message"
 }
 
 // end moves the study to a terminal state and cancels what is open.
 func (e *Engine) end(state study.State, reason string) {
 	e.life.end(state, reason)
 	e.attempts.cancelOpen("the study has ended: " + string(state))
-	if e.step.out.Ask != nil { // made in this step: nobody has it yet
-		e.step.out.Ask, e.demand.ask = nil, nil
-	}
-	if e.step.out.Fallback != nil {
-		e.step.out.Fallback, e.demand.fallback = nil, nil
-	}
-	e.step.out.Publish = nil
-	e.demand.forget()
-	e.trials.pending, e.outbox.reminders, e.seekers = nil, nil, nil
-}
-
-// stop ends the study at a user's request.
-func (e *Engine) stop(reason string) {
-	if !e.running() {
-		return
-	}
-	e.end(study.Stopped, cmp.Or(reason, "stopped"))
+	e.suggestions.end()
+	e.outbox.end()
+	e.demand.needs, e.trials.pending, e.seekers = nil, nil, nil
 }

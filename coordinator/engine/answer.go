@@ -1,0 +1,219 @@
+package engine
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// suggested applies an answer of the optimiser. It ignores answers that the engine
+// does not wait for, such as a second answer to a request.
+func (s *suggestions) suggested(ev Suggested) {
+	switch {
+	case ev.Ask == nil:
+	case ev.Ask == s.fallback:
+		s.fallback = nil
+		if s.counts(ev.Ask) {
+			s.fallen = &ev // used once the needs of this step are known
+		}
+	case ev.Ask == s.ask:
+		s.ask = nil
+		took := s.step.now.Sub(ev.Ask.At)
+		if s.askTime == 0 {
+			s.askTime = took
+		}
+		s.askTime += (took - s.askTime) / 4
+		if s.counts(ev.Ask) {
+			s.answered(ev)
+		}
+	}
+}
+
+// counts reports whether an answer to a request is of use.
+func (s *suggestions) counts(ask *Ask) bool { return s.life.running() && s.spec.current(ask) }
+
+// answered applies an answer of the optimiser that counts.
+func (s *suggestions) answered(ev Suggested) {
+	switch {
+	case s.exhaustion.settle(ev.Err, ev.Ask):
+		s.ready = nil
+	case errors.Is(ev.Err, optimizer.ErrExhausted): // it was, before points became free: ask again
+	case ev.Err != nil:
+		s.failed(ev.Err)
+	default:
+		s.accept(ev)
+	}
+}
+
+// accept keeps the suggestions of an answer that are points of the space.
+func (s *suggestions) accept(ev Suggested) {
+	list := make([]ready, 0, len(ev.Suggestions))
+	refused := len(ev.Suggestions) == 0
+	for i, x := range ev.Suggestions[:min(len(ev.Suggestions), ev.Ask.N)] {
+		x.Point = s.spec.space.AtLevel(x.Point, 0)
+		switch err := s.check(x, ev.Ask.From); err {
+		case nil:
+			list = append(list, ready{x, i})
+		case errOvertaken:
+		case errRepeated:
+			refused = true
+		default:
+			s.step.out.warn("refused suggestion %d of the optimiser's answer to request %d: %v", i+1, ev.Ask.Request, err)
+			refused = true
+		}
+	}
+	state := ev.State
+	if len(state) > optimizer.MaxStateSize {
+		s.step.out.warn("the optimiser's state has %d bytes, more than the limit of %d; keeping the previous state", len(state), optimizer.MaxStateSize)
+		state = ev.Ask.State
+	}
+	if len(list) == 0 {
+		if refused {
+			s.failed(errUnusable)
+		}
+		return
+	}
+	s.ready, s.answer = list, &answer{ask: ev.Ask, at: s.step.now, state: state, record: ev.Ask.record(ev.Cut)}
+	s.askAfter = time.Time{}
+	s.life.say("")
+}
+
+// check returns why a suggestion cannot become a trial: its point is not in the space, or has become
+// a trial already. from is the ledger position of its request.
+func (s *suggestions) check(x optimizer.Suggestion, from int64) error {
+	if err := s.spec.space.Check(x.Point); err != nil {
+		return err
+	}
+	switch tried, fault := s.tried.has(x, from); {
+	case fault:
+		return errRepeated
+	case tried:
+		return errOvertaken
+	default:
+		return nil
+	}
+}
+
+// failed lets fallbacks fill the needs until the optimiser is asked again.
+func (s *suggestions) failed(err error) {
+	s.askAfter = s.step.now.Add(askPause)
+	s.step.out.warn("the optimiser failed: %v", err)
+	s.life.say(clip(fmt.Sprintf("the optimiser failed, using fallback suggestions: %v", err)))
+}
+
+// createReady makes a trial of the next ready suggestion. It returns false if none is left.
+func (s *suggestions) createReady() bool {
+	for len(s.ready) > 0 {
+		x, a := s.ready[0], s.answer
+		s.ready = s.ready[1:]
+		if tried, _ := s.tried.has(x.Suggestion, a.ask.From); tried { // a fallback was the same point
+			continue
+		}
+		s.create(x, a)
+		if !a.committed {
+			a.committed = true
+			s.model = record.Model{Request: a.ask.Request, State: a.state}
+			s.step.changed.model = true
+		}
+		return true
+	}
+	return false
+}
+
+// fallBack makes up to n trials of an answer with fallbacks, if this step has brought one, and
+// returns how many. exhausted says that the answer has settled that there is no other point.
+func (s *suggestions) fallBack(n int) (made int, exhausted bool) {
+	fallen := s.fallen
+	if fallen == nil {
+		return 0, false
+	}
+	defer func() { s.fallen = nil }() // until then tried keeps what its suggestions are compared with
+	ask, list, cause := fallen.Ask, fallen.Suggestions, fallen.Err
+	none := errors.Is(cause, optimizer.ErrExhausted)
+	switch {
+	case none && s.ask != nil: // wait for the optimiser's answer, which may repeat points
+		s.fallbackAfter = s.step.now.Add(askPause)
+		return 0, false
+	case s.ask == nil && s.exhaustion.settle(cause, ask):
+		return 0, true
+	case none:
+		return 0, false
+	}
+	list = list[:min(len(list), ask.N)]
+	from := &answer{ask: ask, at: fallen.At, record: ask.record(fallen.Cut)}
+	unusable := len(list) < ask.N
+	for i, x := range list {
+		if made == n {
+			break
+		}
+		x.Point = s.spec.space.AtLevel(x.Point, 0)
+		switch err := s.check(x, ask.From); err {
+		case nil:
+			if x.Source != optimizer.SourceInitial {
+				x.Source = optimizer.SourceFallback
+			}
+			s.create(ready{x, i}, from)
+			made++
+		case errOvertaken:
+		case errRepeated:
+			unusable = true
+		default:
+			cause, unusable = err, true
+		}
+	}
+	if unusable && made < n {
+		s.step.out.warn("used only %d of %d fallback suggestions: %v", made, ask.N, cmp.Or(cause, errUnusable))
+		s.fallbackAfter = s.step.now.Add(askPause)
+	}
+	return made, false
+}
+
+// create makes a trial of a suggestion of an answer, and opens its first attempt.
+func (s *suggestions) create(x ready, a *answer) {
+	t := s.admit(record.Trial{
+		Point: x.Point, Source: x.Source, Reasons: FiniteReasons(x.Reasons),
+		Request: a.ask.Request, Place: x.place, From: a.ask.From, Ask: a.record,
+		Staleness: s.history.observations.all - a.ask.observed,
+		Times:     record.Times{Asked: a.ask.At, Suggested: a.at, Created: s.step.now},
+	})
+	s.trials.setState(t, study.TrialPending)
+	s.attempts.open(t)
+}
+
+// insert makes a trial that the optimiser did not suggest. The caller MUST set its state.
+func (s *suggestions) insert(point study.Point, source optimizer.Source, request string, remarks Remarks) *trial {
+	return s.admit(record.Trial{
+		From: s.trials.position, Point: point, Source: source, RequestID: request, Labels: maps.Clone(remarks.Labels), Note: remarks.Note,
+		Times: record.Times{Asked: s.step.now, Suggested: s.step.now, Created: s.step.now},
+	})
+}
+
+// admit makes a trial of a record, and remembers its point: no answer that is still to come may
+// repeat it.
+func (s *suggestions) admit(r record.Trial) *trial {
+	t := s.trials.create(r)
+	s.ladder.setRung(t)
+	s.tried.add(t)
+	s.tried.addRecent(t, s.oldest(t.rec.Created))
+	return t
+}
+
+// FiniteReasons returns the reasons as they are recorded: without values that are not
+// finite, since JSON cannot hold them. The logarithm of an acquisition value may be
+// infinite.
+func FiniteReasons(r optimizer.Reasons) optimizer.Reasons {
+	if r.Mean != nil && !finite(*r.Mean) {
+		r.Mean = nil
+	}
+	if r.SD != nil && !finite(*r.SD) {
+		r.SD = nil
+	}
+	r.Acquisition = finiteMetrics(r.Acquisition)
+	return r
+}

@@ -1,0 +1,153 @@
+package engine
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// users applies what people and programs do to single trials: they enqueue a point, add a trial that
+// was evaluated elsewhere, cancel one, or annotate one. Each event has one Answer: it was applied as a
+// whole, or it changed nothing. A request id makes it safe to send an event again: the trial that it
+// has made is its answer.
+type users struct {
+	spec        *specification
+	step        *step
+	life        *lifetime
+	trials      *trials
+	ladder      *ladder
+	history     *history
+	attempts    *attempts
+	suggestions *suggestions
+}
+
+// enqueue makes a trial of a point that a user wants to have evaluated.
+func (u *users) enqueue(ev Enqueue) {
+	point, known, err := u.wished(u.ladder.atLowest(ev.Point), ev.RequestID)
+	switch {
+	case err != nil:
+		u.step.reply(nil, err)
+	case known != nil:
+		err = nil
+		if known.rec.Source != optimizer.SourceRequested || !u.spec.samePoint(known.rec.Point, point) {
+			err = refusef("request_id %q belongs to trial %d, which is another one", ev.RequestID, known.rec.Number)
+		}
+		u.step.reply(known, err)
+	case u.trials.remaining() <= 0:
+		u.step.reply(nil, refusef("the study's budget has no room: %d trials of maxTrials %d have ended and %d are open; raise budget.maxTrials",
+			u.trials.counts.Ended(), u.spec.Definition.Spec.Budget.MaxTrials, len(u.trials.open)))
+	default:
+		t := u.suggestions.insert(point, optimizer.SourceRequested, ev.RequestID, ev.Remarks)
+		u.trials.wish(t)
+		u.step.reply(t, nil)
+	}
+}
+
+// add makes a trial that was evaluated elsewhere.
+func (u *users) add(ev Add) {
+	point, known, err := u.wished(ev.Point, ev.RequestID)
+	objectives := len(u.spec.Definition.Spec.Objectives())
+	switch {
+	case err != nil:
+		u.step.reply(nil, err)
+	case len(ev.Values) != objectives:
+		u.step.reply(nil, invalidf("got %d values; want one for each of the study's objectives (%d)", len(ev.Values), objectives))
+	case !allFinite(ev.Values):
+		u.step.reply(nil, invalidf("the values are %v; want finite numbers", []float64(ev.Values)))
+	case u.spec.unlimited(ev.Metrics) != nil:
+		u.step.reply(nil, u.spec.unlimited(ev.Metrics))
+	case known != nil:
+		if known.rec.Source != optimizer.SourceAdded || !u.spec.samePoint(known.rec.Point, point) ||
+			!slices.Equal(known.rec.Values, ev.Values) || !maps.Equal(known.rec.Metrics, finiteMetrics(ev.Metrics)) {
+			err = refusef("request_id %q belongs to trial %d, which is another one", ev.RequestID, known.rec.Number)
+		}
+		u.step.reply(known, err)
+	default:
+		t := u.suggestions.insert(point, optimizer.SourceAdded, ev.RequestID, ev.Remarks)
+		t.rec.Values, t.rec.Metrics = slices.Clone(ev.Values), finiteMetrics(ev.Metrics)
+		u.trials.counts.Added++
+		u.history.fold(t, study.TrialCompleted)
+		u.step.reply(t, nil)
+	}
+}
+
+// wished checks a user's point, and returns the trial that the request has made already;
+// nil if there is none. That trial has its record at hand.
+func (u *users) wished(raw study.Point, request string) (study.Point, *trial, error) {
+	point, err := u.spec.pointOf(raw)
+	if err != nil {
+		return nil, nil, err
+	}
+	if n := u.trials.requests[request]; request != "" && n > 0 {
+		t := u.trials.all[n-1]
+		u.step.restore(t)
+		return point, t, nil
+	}
+	if !u.life.running() {
+		return nil, nil, refusef("the study has ended: %s", u.life.state)
+	}
+	return point, nil, nil
+}
+
+// cancel ends a trial at a user's request.
+func (u *users) cancel(ev CancelTrial) {
+	t := u.trials.numbered(ev.Trial)
+	if t == nil {
+		u.step.reply(nil, noTrial(ev.Trial))
+		return
+	}
+	u.step.restore(t)
+	switch {
+	case t.rec.State == study.TrialCancelled:
+		u.step.reply(t, nil)
+	case t.rec.State.Terminal():
+		u.step.reply(nil, refusef("%s", u.spec.ending(t)))
+	default:
+		t.rec.Cancelled = clip(cmp.Or(ev.Reason, "cancelled by a user"))
+		u.attempts.cancel(t, t.rec.Last(), t.rec.Cancelled)
+		u.trials.cancelled(t)
+		t.rec.Times.Ended = u.step.now
+		u.history.fold(t, study.TrialCancelled)
+		u.suggestions.exhaustion.restart(u.trials.position) // its point is free again
+		u.step.reply(t, nil)
+	}
+}
+
+// annotate changes the labels, the note and the attributes of a trial.
+func (u *users) annotate(ev Annotate) {
+	t := u.trials.numbered(ev.Trial)
+	if t == nil {
+		u.step.reply(nil, noTrial(ev.Trial))
+		return
+	}
+	u.step.restore(t)
+	labels := maps.Clone(t.rec.Labels) // snapshots share them
+	for _, key := range ev.Remove {
+		delete(labels, key)
+	}
+	if labels == nil && len(ev.Labels) > 0 {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, ev.Labels)
+	if problems := study.CheckLabels("labels", labels); len(problems) > 0 {
+		u.step.reply(nil, invalidf("%s", problems[0]))
+		return
+	}
+	attributes := study.WithAttributes(t.rec.Attributes, ev.Attributes) // snapshots share the old ones
+	if problems := study.CheckAttributes("attributes", attributes); len(problems) > 0 {
+		u.step.reply(nil, invalidf("%s", problems[0]))
+		return
+	}
+	t.rec.Attributes = attributes
+	if t.rec.Labels = labels; len(labels) == 0 {
+		t.rec.Labels = nil
+	}
+	if ev.Note != nil {
+		t.rec.Note = *ev.Note
+	}
+	u.step.touch(t)
+	u.step.reply(t, nil)
+}
