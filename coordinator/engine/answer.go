@@ -41,7 +41,7 @@ func (s *suggestions) counts(ask *Ask) bool { return s.life.running() && s.spec.
 // answered applies an answer of the optimiser that counts.
 func (s *suggestions) answered(ev Suggested) {
 	switch {
-	case s.exhaustion.settle(ev.Err, ev.Ask):
+	case s.exhaustion.conclude(ev.Err, ev.Ask):
 		s.ready = nil
 	case errors.Is(ev.Err, optimizer.ErrExhausted): // it was, before points became free: ask again
 	case ev.Err != nil:
@@ -140,7 +140,7 @@ func (s *suggestions) fallBack(n int) (made int, exhausted bool) {
 	case none && s.ask != nil: // wait for the optimiser's answer, which may repeat points
 		s.fallbackAfter = s.step.now.Add(askPause)
 		return 0, false
-	case s.ask == nil && s.exhaustion.settle(cause, ask):
+	case s.ask == nil && s.exhaustion.conclude(cause, ask):
 		return 0, true
 	case none:
 		return 0, false

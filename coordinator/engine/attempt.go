@@ -17,9 +17,7 @@ import (
 // one, or has ended: it was to be pruned, or its limits are used up. There is a limit for each way
 // in which an attempt can end, so that no trial goes on forever.
 type attempts struct {
-	spec    *specification
-	step    *step
-	trials  *trials
+	shared
 	history *history
 	pruning *pruning
 	outbox  *outbox

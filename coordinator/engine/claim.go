@@ -98,7 +98,7 @@ func (l *attempts) claim(t *trial, a *record.Attempt, c *messaging.Claim) {
 		a.Claimed = l.step.now
 	}
 	t.claimed, t.rec.Times.Claimed = l.step.now, a.Claimed
-	l.slots.take()
+	l.slots.claim()
 	l.trials.setState(t, study.TrialClaimed)
 	l.pruning.tellToStop(t, a)
 }

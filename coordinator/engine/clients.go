@@ -19,9 +19,7 @@ import (
 // calls. What they say is applied like the messages of workers: Told like Finished,
 // Measured, and, when they are silent, Lost.
 type clients struct {
-	spec    *specification
-	step    *step
-	trials  *trials
+	shared
 	tried   *tried
 	results *results
 }

@@ -44,9 +44,7 @@ import (
 // needs has one entry for each trial that is wanted now and has no point yet, with the time since
 // when it waits; oldest first. It never has more than slots, parallelism and budget allow.
 type demand struct {
-	spec        *specification
-	step        *step
-	trials      *trials
+	shared
 	slots       *slots
 	suggestions *suggestions
 	evaluations *durations

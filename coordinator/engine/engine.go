@@ -54,6 +54,13 @@ type Engine struct {
 	users       users
 }
 
+// shared is what every part of the engine works with, beside the parts that it names itself.
+type shared struct {
+	spec   *specification
+	step   *step
+	trials *trials
+}
+
 // New starts a study. The Output holds its first status and the first request to its
 // optimiser. The error says why the study's space cannot be compiled.
 func New(spec record.Study, ids IDs, settings Settings, at time.Time) (*Engine, Output, error) {
@@ -79,39 +86,28 @@ func construct(spec record.Study, ids IDs, settings Settings, at time.Time) (*En
 	if e.rule, err = newRule(&spec, e.spec.settings); err != nil {
 		return nil, err
 	}
+	all := shared{&e.spec, &e.step, &e.trials}
 	e.life = lifetime{spec: &e.spec, step: &e.step}
 	e.trials = trials{spec: &e.spec, step: &e.step, requests: map[string]int{}}
-	e.history = history{
-		spec: &e.spec, step: &e.step, trials: &e.trials, tried: &e.tried, ladder: &e.ladder, rule: &e.rule, curves: &e.curves,
-	}
+	e.history = history{shared: all, tried: &e.tried, ladder: &e.ladder, rule: &e.rule, curves: &e.curves}
 	e.history.clear()
 	e.health = health{step: &e.step, workers: map[string]*workerHealth{}}
 	e.slots = slots{spec: &e.spec, trials: &e.trials, seekers: &e.seekers, evaluations: &e.evaluations}
-	e.outbox = outbox{spec: &e.spec, step: &e.step, trials: &e.trials}
-	e.pruning = pruning{spec: &e.spec, step: &e.step, trials: &e.trials, history: &e.history, rule: &e.rule, curves: &e.curves}
-	e.attempts = attempts{
-		spec: &e.spec, step: &e.step, trials: &e.trials, history: &e.history, pruning: &e.pruning,
-		outbox: &e.outbox, slots: &e.slots, seekers: &e.seekers,
-	}
+	e.outbox = outbox{shared: all}
+	e.pruning = pruning{shared: all, history: &e.history, rule: &e.rule, curves: &e.curves}
+	e.attempts = attempts{shared: all, history: &e.history, pruning: &e.pruning, outbox: &e.outbox, slots: &e.slots, seekers: &e.seekers}
 	e.results = results{
-		spec: &e.spec, step: &e.step, trials: &e.trials, history: &e.history, attempts: &e.attempts,
-		pruning: &e.pruning, health: &e.health, slots: &e.slots, evaluations: &e.evaluations,
+		shared: all, history: &e.history, attempts: &e.attempts, pruning: &e.pruning,
+		health: &e.health, slots: &e.slots, evaluations: &e.evaluations,
 	}
 	e.suggestions = suggestions{
-		spec: &e.spec, step: &e.step, life: &e.life, trials: &e.trials, tried: &e.tried, ladder: &e.ladder,
-		history: &e.history, attempts: &e.attempts,
+		shared: all, life: &e.life, tried: &e.tried, ladder: &e.ladder, history: &e.history, attempts: &e.attempts,
 	}
-	e.demand = demand{
-		spec: &e.spec, step: &e.step, trials: &e.trials, slots: &e.slots, suggestions: &e.suggestions, evaluations: &e.evaluations,
-	}
-	e.promotion = promotion{
-		spec: &e.spec, step: &e.step, trials: &e.trials, ladder: &e.ladder, slots: &e.slots,
-		suggestions: &e.suggestions, attempts: &e.attempts,
-	}
-	e.clients = clients{spec: &e.spec, step: &e.step, trials: &e.trials, tried: &e.tried, results: &e.results}
+	e.demand = demand{shared: all, slots: &e.slots, suggestions: &e.suggestions, evaluations: &e.evaluations}
+	e.promotion = promotion{shared: all, ladder: &e.ladder, slots: &e.slots, suggestions: &e.suggestions, attempts: &e.attempts}
+	e.clients = clients{shared: all, tried: &e.tried, results: &e.results}
 	e.users = users{
-		spec: &e.spec, step: &e.step, life: &e.life, trials: &e.trials, ladder: &e.ladder,
-		history: &e.history, attempts: &e.attempts, suggestions: &e.suggestions,
+		shared: all, life: &e.life, ladder: &e.ladder, history: &e.history, attempts: &e.attempts, suggestions: &e.suggestions,
 	}
 	return e, nil
 }
@@ -187,7 +183,7 @@ func (e *Engine) finish() Output {
 // first: trials that wait for another attempt, then those that users want, then promoted ones, then
 // new configurations.
 func (e *Engine) refill() {
-	if e.life.held || !e.running() {
+	if e.life.unopened || !e.running() {
 		return
 	}
 	e.seekers.count(e.trials.open)
@@ -223,7 +219,7 @@ func (e *Engine) wake() time.Time {
 	if !e.running() {
 		return time.Time{}
 	}
-	if e.life.held {
+	if e.life.unopened {
 		return e.step.now
 	}
 	wake := earliest(e.life.deadline(), e.life.countAgain())
@@ -236,7 +232,7 @@ func (e *Engine) running() bool { return e.life.running() }
 // tick opens a loaded study, or publishes again the attempts that have waited too
 // long for a claim.
 func (e *Engine) tick() {
-	if e.life.held {
+	if e.life.unopened {
 		e.reopen()
 		return
 	}

@@ -23,10 +23,10 @@ type exhaustion struct {
 // restart forgets what was said up to a ledger position.
 func (x *exhaustion) restart(position int64) { *x = exhaustion{resumed: position} }
 
-// settle applies the error of an answer, and reports whether it says that there is no other point.
+// conclude applies the error of an answer, and reports whether it says that there is no other point.
 // One that found no feasible point says so only if nothing was pending when it was asked: a point
 // that must not be repeated could otherwise become free.
-func (x *exhaustion) settle(err error, ask *Ask) bool {
+func (x *exhaustion) conclude(err error, ask *Ask) bool {
 	switch {
 	case ask.From < x.resumed:
 		return false

@@ -18,9 +18,7 @@ import (
 // same, and learnAgain makes it anew when one of these has changed. It has only trials whose points
 // are in the space: of the others the optimiser is told nothing, and none of them is the best.
 type history struct {
-	spec   *specification
-	step   *step
-	trials *trials
+	shared
 	tried  *tried
 	ladder *ladder
 	rule   *rule
@@ -79,7 +77,7 @@ func (h *history) learnAgain() {
 // locate finds whether a trial's point is in the space; the error says why it is not. If it
 // is, its numbers get the types that they have there.
 func (h *history) locate(t *trial) error {
-	before := t.look().Point
+	before := t.record().Point
 	point, err := h.spec.space.Place(before)
 	if t.outside = err != nil; !t.outside && !maps.Equal(point, before) {
 		h.step.restore(t)
@@ -118,7 +116,7 @@ func (h *history) know(t *trial) {
 	if t.outside && h.spec.on(safetyOutside) {
 		return
 	}
-	o, _ := Observation(&h.spec.Definition.Spec, t.look()) // all but cancelled ones are told
+	o, _ := Observation(&h.spec.Definition.Spec, t.record()) // all but cancelled ones are told
 	if o.Outcome == optimizer.OutcomeCompleted && o.Excess != nil {
 		h.limits = h.limits.With(o.Excess)
 	}

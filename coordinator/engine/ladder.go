@@ -59,7 +59,7 @@ func (l *ladder) atLowest(p study.Point) study.Point {
 
 // raised returns the point of a trial at the next level.
 func (l *ladder) raised(t *trial) study.Point {
-	return l.space.AtLevel(l.space.Configuration(t.look().Point), t.facts().rung)
+	return l.space.AtLevel(l.space.Configuration(t.record().Point), t.facts().rung)
 }
 
 // setRung sets the rung of a trial, from its point.

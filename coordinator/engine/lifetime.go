@@ -22,16 +22,16 @@ type lifetime struct {
 	idle           time.Duration // between its ends and the updates that resumed it
 	ran            time.Duration // until since
 	since          time.Time
-	// held says that the study was loaded and is not opened yet, which its first Tick does. Until
+	// unopened says that the study was loaded and is not opened yet, which its first Tick does. Until
 	// then it asks for nothing and publishes nothing, and its time cannot be over: it first gets
 	// what the streams have received while nobody led.
-	held bool
+	unopened bool
 }
 
 // load takes over what the last leader has stored. Nothing that happened since then counts.
 func (l *lifetime) load(s *record.Status, at time.Time) {
 	l.state, l.reason, l.started, l.ended, l.idle, l.ran = s.State, s.Reason, s.Started, s.Ended, s.Idle, s.Ran
-	l.since, l.held = at, true
+	l.since, l.unopened = at, true
 }
 
 // write is the reverse of load.
@@ -98,5 +98,5 @@ func (l *lifetime) deadline() time.Time {
 // expired reports whether maxDuration has passed.
 func (l *lifetime) expired() bool {
 	d := l.deadline()
-	return !d.IsZero() && !l.step.now.Before(d) && !l.held
+	return !d.IsZero() && !l.step.now.Before(d) && !l.unopened
 }

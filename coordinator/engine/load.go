@@ -133,7 +133,7 @@ func (e *Engine) loadHistory() {
 // reopen opens a loaded study at its first Tick: it publishes queued attempts again,
 // and tells failing workers again to avoid the study.
 func (e *Engine) reopen() {
-	e.life.held = false
+	e.life.unopened = false
 	if !e.running() {
 		return
 	}

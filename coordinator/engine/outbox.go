@@ -17,9 +17,7 @@ import (
 // time never goes back. A reminder is skipped if its attempt has been claimed, or published again
 // since.
 type outbox struct {
-	spec   *specification
-	step   *step
-	trials *trials
+	shared
 
 	reminders []reminder
 }

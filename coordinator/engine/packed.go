@@ -18,7 +18,7 @@ import (
 // A study may have very many ended trials, and their records hardly ever change. So at the
 // end of the step in which a trial ends, its record is packed: its JSON is compressed to
 // about a fifth. A trial in e.trials.open has its record at hand in rec. Of any other trial, rec
-// MUST NOT be used before restore. look returns the record to those who only read it, and
+// MUST NOT be used before restore. The method record returns it to those who only read it, and
 // facts what the engine's rules ask of many trials at once.
 
 // trial is what the engine keeps of a trial.
@@ -62,8 +62,8 @@ func (t *trial) facts() facts {
 	return facts{r.Number, r.Predecessor, r.Rung, r.State, r.Ended, r.Values.First(), r.Source == optimizer.SourceInitial}
 }
 
-// look returns the trial's record, which the caller MUST NOT change.
-func (t *trial) look() *record.Trial {
+// record returns the trial's record, which the caller MUST NOT change.
+func (t *trial) record() *record.Trial {
 	if t.work != nil {
 		return &t.rec
 	}
@@ -80,7 +80,7 @@ func (t *trial) look() *record.Trial {
 
 // copy returns a copy of the trial's record that later steps do not change.
 func (t *trial) copy() record.Trial {
-	r := *t.look()
+	r := *t.record()
 	r.Attempts = slices.Clone(r.Attempts)
 	return r
 }

@@ -23,9 +23,7 @@ import (
 // have ended with an answer and are in the space, and a trial is promoted if another one names it as its
 // predecessor and was not cancelled. So a failover changes no decision.
 type promotion struct {
-	spec        *specification
-	step        *step
-	trials      *trials
+	shared
 	ladder      *ladder
 	slots       *slots
 	suggestions *suggestions
@@ -59,7 +57,7 @@ func (p *promotion) promote() {
 		}
 		p.ladder.promote(from)
 		t := p.suggestions.insert(p.ladder.raised(from), optimizer.SourcePromoted, "", Remarks{})
-		before := from.look()
+		before := from.record()
 		t.rec.Predecessor, t.rec.Checkpoint = before.Number, before.Checkpoint
 		t.rec.Reasons.Note = PromotionNote(p.spec.space, before, rank, len(p.ladder.rungOf(from).ranked))
 		t.rec.Reasons.Pending = len(p.trials.open) - 1

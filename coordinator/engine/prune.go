@@ -21,9 +21,7 @@ import (
 //
 // A decision is made once, from a report of the open attempt, and never taken back.
 type pruning struct {
-	spec    *specification
-	step    *step
-	trials  *trials
+	shared
 	history *history
 	rule    *rule
 	curves  *curves

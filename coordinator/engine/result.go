@@ -18,9 +18,7 @@ import (
 // comes from, so that no evaluation is wasted; any other outcome counts only for the open attempt,
 // and only from the worker that claimed it.
 type results struct {
-	spec        *specification
-	step        *step
-	trials      *trials
+	shared
 	history     *history
 	attempts    *attempts
 	pruning     *pruning

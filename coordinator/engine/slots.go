@@ -13,16 +13,16 @@ type slots struct {
 	evaluations *durations
 
 	total, free int
-	hold        bool // nothing is begun: see Capacity
+	paused      bool // nothing is begun: see Capacity.Hold
 }
 
 // set takes over what heartbeats say.
 func (s *slots) set(ev Capacity) {
-	s.total, s.free, s.hold = max(0, ev.Slots), max(0, ev.Free), ev.Hold
+	s.total, s.free, s.paused = max(0, ev.Slots), max(0, ev.Free), ev.Hold
 }
 
-// take counts a claim, which takes a slot, until the next Capacity.
-func (s *slots) take() { s.free = max(0, s.free-1) }
+// claim counts an attempt that a worker has claimed, until the next Capacity.
+func (s *slots) claim() { s.free = max(0, s.free-1) }
 
 // release counts the end of a claimed attempt, until the next Capacity.
 func (s *slots) release() { s.free++ }
@@ -30,7 +30,7 @@ func (s *slots) release() { s.free++ }
 // vacant returns how many more attempts may be queued now: one for each free slot that no queued
 // attempt waits for, and a few ahead of free slots in the cases that demand lists.
 func (s *slots) vacant() int {
-	if s.hold {
+	if s.paused {
 		return 0
 	}
 	if s.spec.byClients() {

@@ -61,7 +61,7 @@ func (s *step) reply(t *trial, err error) {
 // touch the trial.
 func (s *step) restore(t *trial) {
 	if t.work == nil {
-		t.work = &work{rec: *t.look()}
+		t.work = &work{rec: *t.record()}
 		s.whole = append(s.whole, t)
 	}
 }

@@ -25,10 +25,8 @@ var (
 // optimiser's state is committed with the first trial of its answer: a state whose suggestions all
 // were lost is lost as well, so that a next leader's optimiser repeats them.
 type suggestions struct {
-	spec     *specification
-	step     *step
+	shared
 	life     *lifetime
-	trials   *trials
 	tried    *tried
 	ladder   *ladder
 	history  *history

@@ -217,7 +217,7 @@ func (l *trials) firstOf(t *trial) int {
 // lastWords returns the message of the failed trial that ended last.
 func (l *trials) lastWords() string {
 	if t := l.lastFailed(); t != nil {
-		if a := t.look().Last(); a != nil && a.Failure != nil {
+		if a := t.record().Last(); a != nil && a.Failure != nil {
 			if a.Failure.Message != "" {
 				return a.Failure.Message
 			}

@@ -38,7 +38,7 @@ func newTried(s *space.Space, w *switches) tried {
 // add remembers a trial's point if repeats of it are refused.
 func (p *tried) add(t *trial) {
 	if p.countable || t.facts().initial {
-		r := t.look()
+		r := t.record()
 		key := p.space.Key(r.Point)
 		p.points[key] = triedPoint{r.Created, p.points[key].trials + 1}
 	}
@@ -47,7 +47,7 @@ func (p *tried) add(t *trial) {
 // remove forgets the point of a cancelled trial, unless another trial has it too.
 func (p *tried) remove(t *trial) {
 	if p.countable || t.facts().initial {
-		key := p.space.Key(t.look().Point)
+		key := p.space.Key(t.record().Point)
 		if point := p.points[key]; point.trials > 1 {
 			point.trials--
 			p.points[key] = point

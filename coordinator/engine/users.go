@@ -14,10 +14,8 @@ import (
 // whole, or it changed nothing. A request id makes it safe to send an event again: the trial that it
 // has made is its answer.
 type users struct {
-	spec        *specification
-	step        *step
+	shared
 	life        *lifetime
-	trials      *trials
 	ladder      *ladder
 	history     *history
 	attempts    *attempts
