@@ -30,6 +30,12 @@ type attempts struct {
 	occupied map[int]int
 }
 
+// load takes over what the last leader has stored.
+func (l *attempts) load(s *record.Status) { l.occupied = s.Occupied }
+
+// write is the reverse of load.
+func (l *attempts) write(s *record.Status) { s.Occupied = l.occupied }
+
 // open hands out a pending trial: it opens and publishes the next attempt that
 // can be claimed. The trial fails if there is none within the limits.
 func (l *attempts) open(t *trial) {
@@ -186,7 +192,7 @@ func (l *attempts) cancel(t *trial, a *record.Attempt, reason string) {
 
 // cancelOpen cancels every open trial.
 func (l *attempts) cancelOpen(reason string) {
-	l.trials.wishes = nil
+	l.trials.unqueue()
 	for _, t := range slices.Clone(l.trials.open) {
 		l.cancel(t, t.rec.Last(), reason)
 		t.rec.Times.Ended = l.step.now

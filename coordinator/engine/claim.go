@@ -76,7 +76,7 @@ func (l *attempts) occupy(id messaging.AttemptID) {
 	l.step.changed.status = true
 }
 
-// occupied reports whether another message had taken the place of an attempt's claim
+// isOccupied reports whether another message had taken the place of an attempt's claim
 // before the attempt was opened.
 func (l *attempts) isOccupied(t *trial, attempt int) bool {
 	return l.occupied[attempt] >= t.rec.Number
@@ -173,5 +173,5 @@ func (l *attempts) handBackAll() {
 			i++
 		}
 	}
-	l.slots.free = 0
+	l.slots.restart()
 }

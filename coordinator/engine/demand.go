@@ -143,6 +143,9 @@ func (d *demand) fallbackAfter() time.Duration {
 	return max(d.patience(), fallbackMin, duration(d.spec.Definition.Spec.Algorithm.FallbackAfter))
 }
 
+// end forgets the needs: the study has ended.
+func (d *demand) end() { d.needs = nil }
+
 // wake returns when a need has waited long enough for something; zero for never.
 func (d *demand) wake() time.Time {
 	if len(d.needs) == 0 {

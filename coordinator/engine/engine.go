@@ -68,7 +68,7 @@ func New(spec record.Study, ids IDs, settings Settings, at time.Time) (*Engine, 
 	if err != nil {
 		return nil, Output{}, err
 	}
-	e.life.state, e.life.started, e.life.since = study.Running, at, at
+	e.life.start(at)
 	e.step.changed.status = true
 	return e, e.finish(), nil
 }

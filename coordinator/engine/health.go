@@ -2,6 +2,8 @@ package engine
 
 import (
 	"slices"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
 )
 
 // health counts failures and answers of the study's evaluations, by worker. Its decisions
@@ -27,6 +29,17 @@ type workerHealth struct {
 func (w *workerHealth) inGoodStanding() bool {
 	return w.answered && !w.avoided && w.row < avoidAfter
 }
+
+// load takes over the decisions of earlier leaders.
+func (h *health) load(s *record.Status) {
+	h.avoided = s.Avoided
+	for _, worker := range h.avoided {
+		h.exclude(worker)
+	}
+}
+
+// write is the reverse of load.
+func (h *health) write(s *record.Status) { s.Avoided = h.avoided }
 
 // update changes a worker's health.
 func (h *health) update(worker string, change func(*workerHealth)) {

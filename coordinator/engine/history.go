@@ -60,7 +60,7 @@ func (h *history) clear() {
 
 // learnAgain makes the history anew after an edit of the space, the limits or the references.
 func (h *history) learnAgain() {
-	h.trials.position++ // what was made of the earlier ones is out of date
+	h.trials.advance()
 	h.step.changed.status = true
 	h.clear()
 	for _, t := range h.trials.all {
@@ -105,7 +105,7 @@ func (h *history) fold(t *trial, s study.TrialState) {
 func (h *history) observe(t *trial) {
 	h.rule.end(&h.spec.Definition.Spec, &t.rec)
 	if t.facts().state != study.TrialCancelled {
-		h.trials.ended = append(h.trials.ended, t)
+		h.trials.learn(t)
 		h.know(t)
 	}
 }

@@ -28,6 +28,12 @@ type lifetime struct {
 	unopened bool
 }
 
+// start begins the life of a new study.
+func (l *lifetime) start(at time.Time) { l.state, l.started, l.since = study.Running, at, at }
+
+// open lets a loaded study go on.
+func (l *lifetime) open() { l.unopened = false }
+
 // load takes over what the last leader has stored. Nothing that happened since then counts.
 func (l *lifetime) load(s *record.Status, at time.Time) {
 	l.state, l.reason, l.started, l.ended, l.idle, l.ran = s.State, s.Reason, s.Started, s.Ended, s.Idle, s.Ran

@@ -25,9 +25,12 @@ func Load(spec record.Study, status record.Status, model record.Model, trials []
 	if err != nil {
 		return nil, Output{}, err
 	}
+	e.suggestions.model = model
 	e.life.load(&status, at)
+	e.trials.load(&status)
 	e.history.load(&status)
-	e.trials.position, e.suggestions.model, e.attempts.occupied, e.health.avoided = status.Position, model, status.Occupied, status.Avoided
+	e.attempts.load(&status)
+	e.health.load(&status)
 	if status.Trials > len(trials) {
 		return nil, Output{}, fmt.Errorf("study %s: the ledger holds %d trials, but the status says %d", spec.ID, len(trials), status.Trials)
 	}
@@ -80,7 +83,7 @@ func (e *Engine) loadTrial(number int, r record.Trial) error {
 	if err := e.promotion.follow(t); err != nil {
 		return err
 	}
-	e.trials.load(t, count)
+	e.trials.loadTrial(t, count)
 	if r.State != study.TrialCancelled {
 		e.tried.add(t)
 	}
@@ -91,7 +94,6 @@ func (e *Engine) loadTrial(number int, r record.Trial) error {
 // which they ended: observations, the best trial, durations, and workers' health. It
 // decides nothing: the next result does.
 func (e *Engine) loadHistory() {
-	all := make([]*trial, 0, len(e.trials.all))
 	type ending struct {
 		attempt *record.Attempt
 		trial   int
@@ -99,9 +101,6 @@ func (e *Engine) loadHistory() {
 	}
 	var endings []ending
 	for _, t := range e.trials.all {
-		if t.rec.State.Terminal() {
-			all = append(all, t)
-		}
 		for i := range t.rec.Attempts {
 			switch a := &t.rec.Attempts[i]; a.State {
 			case study.AttemptSucceeded, study.AttemptFailed, study.AttemptPruned:
@@ -109,17 +108,12 @@ func (e *Engine) loadHistory() {
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b *trial) int { return cmp.Compare(a.rec.Ended, b.rec.Ended) })
-	e.trials.ended = slices.Grow(e.trials.ended, len(all))
-	for _, t := range all {
+	for _, t := range e.trials.byEnd() {
 		e.history.observe(t)
 	}
 	slices.SortFunc(endings, func(a, b ending) int {
 		return cmp.Or(a.attempt.Ended.Compare(b.attempt.Ended), cmp.Compare(a.trial, b.trial))
 	})
-	for _, worker := range e.health.avoided {
-		e.health.exclude(worker)
-	}
 	for _, x := range endings {
 		if x.attempt.State == study.AttemptFailed {
 			e.health.failed(x.attempt.Worker)
@@ -133,7 +127,7 @@ func (e *Engine) loadHistory() {
 // reopen opens a loaded study at its first Tick: it publishes queued attempts again,
 // and tells failing workers again to avoid the study.
 func (e *Engine) reopen() {
-	e.life.unopened = false
+	e.life.open()
 	if !e.running() {
 		return
 	}

@@ -27,6 +27,9 @@ func (s *slots) claim() { s.free = max(0, s.free-1) }
 // release counts the end of a claimed attempt, until the next Capacity.
 func (s *slots) release() { s.free++ }
 
+// restart counts no slot as free: the process of the workers has just begun again.
+func (s *slots) restart() { s.free = 0 }
+
 // vacant returns how many more attempts may be queued now: one for each free slot that no queued
 // attempt waits for, and a few ahead of free slots in the cases that demand lists.
 func (s *slots) vacant() int {

@@ -62,9 +62,12 @@ func (s *step) reply(t *trial, err error) {
 func (s *step) restore(t *trial) {
 	if t.work == nil {
 		t.work = &work{rec: *t.record()}
-		s.whole = append(s.whole, t)
+		s.hold(t)
 	}
 }
+
+// hold keeps the record of an ended trial at hand until the end of the step.
+func (s *step) hold(t *trial) { s.whole = append(s.whole, t) }
 
 // end moves the changed trials and the answer to the Output, packs the records of ended trials,
 // and returns the Output. The step is then empty.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
@@ -28,6 +29,9 @@ type trials struct {
 	counts   record.Counts
 	position int64
 }
+
+// load takes over the position, which may be beyond that of the last trial.
+func (l *trials) load(s *record.Status) { l.position = s.Position }
 
 // write puts what is counted of the trials into the status. Load counts anew.
 func (l *trials) write(s *record.Status) {
@@ -73,8 +77,8 @@ func (l *trials) create(r record.Trial) *trial {
 	return t
 }
 
-// load adds the next trial of the ledger. count is that of its state.
-func (l *trials) load(t *trial, count *int) {
+// loadTrial adds the next trial of the ledger. count is that of its state.
+func (l *trials) loadTrial(t *trial, count *int) {
 	r := &t.rec
 	*count++
 	if r.Source == optimizer.SourceAdded {
@@ -84,7 +88,7 @@ func (l *trials) load(t *trial, count *int) {
 	l.position = max(l.position, r.Created, r.Ended)
 	l.all = append(l.all, t)
 	if r.State.Terminal() {
-		l.step.whole = append(l.step.whole, t)
+		l.step.hold(t)
 	} else {
 		l.open = append(l.open, t)
 	}
@@ -125,7 +129,7 @@ func (l *trials) end(t *trial, s study.TrialState) {
 	if i, ok := slices.BinarySearchFunc(l.open, t.rec.Number, byNumber); ok {
 		l.open = slices.Delete(l.open, i, i+1)
 	}
-	l.step.whole = append(l.step.whole, t)
+	l.step.hold(t)
 }
 
 // wait makes a trial wait for its next attempt, behind those that wait already.
@@ -162,9 +166,31 @@ func (l *trials) nextWish() *trial {
 	return t
 }
 
-// cancelled takes a trial that a user cancels out of the wishes.
-func (l *trials) cancelled(t *trial) {
+// unwish takes a trial that a user cancels out of the wishes.
+func (l *trials) unwish(t *trial) {
 	l.wishes = slices.DeleteFunc(l.wishes, func(w *trial) bool { return w == t })
+}
+
+// unqueue forgets who waits for an attempt: the study has ended.
+func (l *trials) unqueue() { l.pending, l.wishes = nil, nil }
+
+// advance takes a position for an edit, so that what was made of the history before is out of date.
+func (l *trials) advance() { l.position++ }
+
+// learn adds a trial to the ended ones. The caller MUST keep the order in which they ended.
+func (l *trials) learn(t *trial) { l.ended = append(l.ended, t) }
+
+// byEnd returns the trials that were ended when they were loaded, in the order in which they ended.
+func (l *trials) byEnd() []*trial {
+	list := make([]*trial, 0, len(l.all))
+	for _, t := range l.all {
+		if t.rec.State.Terminal() {
+			list = append(list, t)
+		}
+	}
+	slices.SortFunc(list, func(a, b *trial) int { return cmp.Compare(a.rec.Ended, b.rec.Ended) })
+	l.ended = slices.Grow(l.ended, len(list))
+	return list
 }
 
 // active returns how many open trials have been handed out at least once. Those that

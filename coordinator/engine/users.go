@@ -106,7 +106,7 @@ func (u *users) cancel(ev CancelTrial) {
 	default:
 		t.rec.Cancelled = clip(cmp.Or(ev.Reason, "cancelled by a user"))
 		u.attempts.cancel(t, t.rec.Last(), t.rec.Cancelled)
-		u.trials.cancelled(t)
+		u.trials.unwish(t)
 		t.rec.Times.Ended = u.step.now
 		u.history.fold(t, study.TrialCancelled)
 		u.suggestions.exhaustion.restart(u.trials.position) // its point is free again

@@ -64,5 +64,6 @@ func (e *Engine) end(state study.State, reason string) {
 	e.attempts.cancelOpen("the study has ended: " + string(state))
 	e.suggestions.end()
 	e.outbox.end()
-	e.demand.needs, e.trials.pending, e.seekers = nil, nil, nil
+	e.demand.end()
+	e.seekers = nil
 }

@@ -23,10 +23,12 @@ type OpenAttempt struct {
 
 // Status returns the study's current status.
 func (e *Engine) Status() record.Status {
-	s := record.Status{Occupied: e.attempts.occupied, Avoided: e.health.avoided}
+	var s record.Status
 	e.life.write(&s)
 	e.trials.write(&s)
 	e.history.write(&s)
+	e.attempts.write(&s)
+	e.health.write(&s)
 	return s
 }
 
