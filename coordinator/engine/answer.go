@@ -35,10 +35,12 @@ func (s *suggestions) suggested(ev Suggested) {
 	}
 }
 
-// counts reports whether an answer to a request is of use.
+// counts reports whether an answer to a request may be used: the study has not ended, and its space
+// is still the one that was asked about.
 func (s *suggestions) counts(ask *Ask) bool { return s.life.running() && s.spec.current(ask) }
 
-// answered applies an answer of the optimiser that counts.
+// answered applies an answer that counts. One without a point makes the engine stop asking, ask
+// again, or wait a moment, by what it says.
 func (s *suggestions) answered(ev Suggested) {
 	switch {
 	case s.exhaustion.conclude(ev.Err, ev.Ask):
@@ -51,7 +53,9 @@ func (s *suggestions) answered(ev Suggested) {
 	}
 }
 
-// accept keeps the suggestions of an answer that are points of the space.
+// accept keeps the suggestions that can become trials, in place of what is left of the last answer.
+// An answer of which none can is a failure, unless others have made trials of its points meanwhile:
+// then asking again helps at once.
 func (s *suggestions) accept(ev Suggested) {
 	list := make([]ready, 0, len(ev.Suggestions))
 	refused := len(ev.Suggestions) == 0
@@ -70,7 +74,8 @@ func (s *suggestions) accept(ev Suggested) {
 	}
 	state := ev.State
 	if len(state) > optimizer.MaxStateSize {
-		s.step.out.warn("the optimiser's state has %d bytes, more than the limit of %d; keeping the previous state", len(state), optimizer.MaxStateSize)
+		s.step.out.warn("the optimiser's state has %d bytes, more than the limit of %d; keeping the previous state",
+			len(state), optimizer.MaxStateSize)
 		state = ev.Ask.State
 	}
 	if len(list) == 0 {
@@ -100,14 +105,16 @@ func (s *suggestions) check(x optimizer.Suggestion, from int64) error {
 	}
 }
 
-// failed lets fallbacks fill the needs until the optimiser is asked again.
+// failed pauses the requests to the optimiser. Fallbacks fill the needs until then, so that a
+// broken optimiser neither stops the study nor is asked in a loop.
 func (s *suggestions) failed(err error) {
 	s.askAfter = s.step.now.Add(askPause)
 	s.step.out.warn("the optimiser failed: %v", err)
 	s.life.say(clip(fmt.Sprintf("the optimiser failed, using fallback suggestions: %v", err)))
 }
 
-// createReady makes a trial of the next ready suggestion. It returns false if none is left.
+// createReady makes a trial of the next ready suggestion. It returns false if none is left. The
+// optimiser's state is committed with the first trial of its answer, not before: see suggestions.
 func (s *suggestions) createReady() bool {
 	for len(s.ready) > 0 {
 		x, a := s.ready[0], s.answer
@@ -174,7 +181,8 @@ func (s *suggestions) fallBack(n int) (made int, exhausted bool) {
 	return made, false
 }
 
-// create makes a trial of a suggestion of an answer, and opens its first attempt.
+// create makes a trial of a suggestion and hands it out at once: there is a slot for it, or it is
+// made ahead of one.
 func (s *suggestions) create(x ready, a *answer) {
 	t := s.admit(record.Trial{
 		Point: x.Point, Source: x.Source, Reasons: FiniteReasons(x.Reasons),
@@ -194,8 +202,8 @@ func (s *suggestions) insert(point study.Point, source optimizer.Source, request
 	})
 }
 
-// admit makes a trial of a record, and remembers its point: no answer that is still to come may
-// repeat it.
+// admit makes a trial of a record. It MUST be the only way to a new trial: what it remembers of the
+// point is what keeps the answers that are still to come from repeating it.
 func (s *suggestions) admit(r record.Trial) *trial {
 	t := s.trials.create(r)
 	s.ladder.setRung(t)

@@ -36,8 +36,9 @@ func (l *attempts) load(s *record.Status) { l.occupied = s.Occupied }
 // write is the reverse of load.
 func (l *attempts) write(s *record.Status) { s.Occupied = l.occupied }
 
-// open hands out a pending trial: it opens and publishes the next attempt that
-// can be claimed. The trial fails if there is none within the limits.
+// open hands out a pending trial: it opens its next attempt and publishes it, or gives it to a
+// client. An attempt whose claim's place is taken already is skipped, as if it had been tried; if
+// that uses up the limit, the trial fails.
 func (l *attempts) open(t *trial) {
 	for {
 		t.shorten()
@@ -65,8 +66,9 @@ func (l *attempts) open(t *trial) {
 	}
 }
 
-// giveToSeeker gives a trial's new attempt to the seeker that has waited longest. The
-// attempt's evaluation starts at once.
+// giveToSeeker gives a trial's new attempt to the client that has waited longest. It is claimed and
+// running in the record that opens it, so nothing has to be published, and a leader that dies
+// leaves no attempt without a holder.
 func (l *attempts) giveToSeeker(t *trial) {
 	a := t.rec.Last()
 	a.Worker, a.Claimed, a.Started = l.seekers.next(), l.step.now, l.step.now
@@ -75,8 +77,9 @@ func (l *attempts) giveToSeeker(t *trial) {
 	l.trials.setState(t, study.TrialRunning)
 }
 
-// handOut opens the next attempt of pending trials, longest waiting first, and the first
-// attempt of trials that users have enqueued.
+// handOut gives free slots to trials that exist already: those that wait for another attempt,
+// longest waiting first, then those that users have enqueued. Parallelism bounds only the latter:
+// the former have been counted since their first attempt.
 func (l *attempts) handOut() {
 	for l.slots.vacant() > 0 {
 		t := l.trials.next()
@@ -94,15 +97,16 @@ func (l *attempts) handOut() {
 	}
 }
 
-// requeue makes a trial wait for its next attempt, unless its record is full.
+// requeue makes a trial wait for its next attempt. It fails instead if the ledger could not hold
+// that attempt's result.
 func (l *attempts) requeue(t *trial) {
 	if !l.filled(t) {
 		l.trials.wait(t)
 	}
 }
 
-// filled reports whether a trial's record has no room for another attempt. If so, it
-// fails the trial.
+// filled fails a trial whose record is full, and reports whether it was. Else the commit of the
+// next result would fail, and with it the study's leader.
 func (l *attempts) filled(t *trial) bool {
 	if !t.full() {
 		return false
@@ -138,8 +142,8 @@ func (l *attempts) forfeit(t *trial, a *record.Attempt) bool {
 	return false
 }
 
-// handBack ends an attempt without counting it against the trial's retries. Beyond
-// the limit of hand-backs, the attempt counts as failed.
+// handBack ends an attempt that its worker has given up, which costs the trial no retry. Beyond a
+// limit it counts as failed: a worker that takes and hands back the same trial would go on forever.
 func (l *attempts) handBack(t *trial, a *record.Attempt, ended time.Time, why string) {
 	n := countAttempts(t, study.AttemptHandedBack, "")
 	a.Ended = ended
@@ -175,8 +179,8 @@ func (l *attempts) failed(t *trial, a *record.Attempt) {
 	l.requeue(t)
 }
 
-// cancel ends an attempt whose result is no longer wanted. It tells the worker,
-// or withdraws the assignment if no worker has claimed it.
+// cancel ends an attempt whose result is no longer wanted. Its worker is told. If nobody has
+// claimed it, the caller claims it, so that no worker begins it.
 func (l *attempts) cancel(t *trial, a *record.Attempt, reason string) {
 	if a == nil || a.State != study.AttemptOpen {
 		return
@@ -190,7 +194,7 @@ func (l *attempts) cancel(t *trial, a *record.Attempt, reason string) {
 	l.step.touch(t)
 }
 
-// cancelOpen cancels every open trial.
+// cancelOpen cancels every open trial, since the study has ended.
 func (l *attempts) cancelOpen(reason string) {
 	l.trials.unqueue()
 	for _, t := range slices.Clone(l.trials.open) {

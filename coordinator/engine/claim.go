@@ -76,8 +76,8 @@ func (l *attempts) occupy(id messaging.AttemptID) {
 	l.step.changed.status = true
 }
 
-// isOccupied reports whether another message had taken the place of an attempt's claim
-// before the attempt was opened.
+// isOccupied reports whether nobody can claim a new attempt, because a message took its claim's
+// place before the attempt was opened: see occupy.
 func (l *attempts) isOccupied(t *trial, attempt int) bool {
 	return l.occupied[attempt] >= t.rec.Number
 }
@@ -91,7 +91,8 @@ func (l *attempts) withdrawn(t *trial, a *record.Attempt) {
 	}
 }
 
-// claim gives an open attempt to the worker that claimed it first.
+// claim gives an open attempt to the worker that claimed it first. The claim may come after a
+// decision to stop the trial, which the worker is then told at once.
 func (l *attempts) claim(t *trial, a *record.Attempt, c *messaging.Claim) {
 	a.Worker, a.Claimed, a.Site = c.Worker, c.At, c.Site
 	if a.Claimed.IsZero() {
@@ -135,8 +136,8 @@ func (l *attempts) alive(worker string, id messaging.AttemptID) {
 	}
 }
 
-// lost ends a claimed attempt whose worker is gone and counts it against the
-// trial's retries.
+// lost ends a claimed attempt whose worker's lease has expired, which counts against the trial's
+// retries. If the worker lives and its result comes later, that is still used: see results.
 func (l *attempts) lost(id messaging.AttemptID, reason string) {
 	t, a := l.trials.find(id)
 	if t == nil || a.State != study.AttemptOpen || a.Worker == "" {

@@ -44,7 +44,7 @@ const (
 	Abandon
 )
 
-// The kinds of errors in an Answer.
+// The kinds of errors in an Answer; refusef, invalidf and noTrial make them.
 var (
 	// ErrNoTrial says that there is no such trial.
 	ErrNoTrial = study.NewError(study.ErrNotFound, "no such trial")
@@ -64,17 +64,14 @@ type Answer struct {
 	Err error
 }
 
-// refusef is the error of an event that the state does not allow.
 func refusef(format string, args ...any) error {
 	return study.NewError(ErrRefused, fmt.Sprintf(format, args...))
 }
 
-// invalidf is the error of an event that is wrong itself.
 func invalidf(format string, args ...any) error {
 	return study.NewError(ErrInvalid, fmt.Sprintf(format, args...))
 }
 
-// noTrial is the error of an event about a trial that does not exist.
 func noTrial(number int) error { return study.NewError(ErrNoTrial, fmt.Sprintf("trial %d", number)) }
 
 // heldBy returns the last attempt of a trial that a client was given, or the one that it
@@ -123,7 +120,9 @@ func (c *clients) instruct(client string, number, attempt int) (Instruction, err
 	return next, nil
 }
 
-// ended applies what a client says of a trial's end.
+// ended applies what a client says of a trial's end. It is checked more strictly than a worker's
+// result, since the client waits for the answer and can be told what is wrong. What it has said
+// before is accepted again without effect, so that a call whose answer was lost can be repeated.
 func (c *clients) ended(ev Told) {
 	t, a, err := c.heldBy(ev.Client, ev.Trial, ev.Attempt)
 	if err != nil {
@@ -160,8 +159,9 @@ func (c *clients) ended(ev Told) {
 	c.step.reply(t, err)
 }
 
-// amend gives an open trial the point that its client has evaluated, if that is not the
-// suggested one.
+// amend gives an open trial the point that its client has evaluated, if that is not the suggested
+// one. The optimiser is told that point. It MUST be at the same level of the fidelity, because the
+// trial's rung has decided what was promoted.
 func (c *clients) amend(t *trial, raw study.Point) error {
 	if raw == nil {
 		return nil
@@ -187,10 +187,11 @@ func (c *clients) amend(t *trial, raw study.Point) error {
 
 // HasCommand returns the error for a call that only studies without a command accept.
 func HasCommand(spec *study.Spec) error {
-	return refusef("the study has a command, so workers of the pool %q evaluate its trials: leave spec.trial.command out of a study whose trials clients ask for", spec.Pool)
+	return refusef("the study has a command, so workers of the pool %q evaluate its trials: "+
+		"leave spec.trial.command out of a study whose trials clients ask for", spec.Pool)
 }
 
-// same reports whether a result says what is recorded of its attempt.
+// same reports whether a result says what is recorded of its attempt already.
 func same(t *trial, a *record.Attempt, r *messaging.Result, as interpreted) bool {
 	switch {
 	case a.Outcome != as.outcome:

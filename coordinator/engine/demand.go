@@ -79,7 +79,8 @@ func (d *demand) want() {
 	}
 }
 
-// request asks the optimiser for the needed suggestions and for those to keep ready.
+// request asks for as many suggestions as are needed, and for those to keep ready unless some fresh
+// ones are.
 func (d *demand) request() {
 	n := len(d.needs)
 	if !d.suggestions.fresh() || len(d.suggestions.ready) == 0 {
@@ -104,7 +105,9 @@ func (d *demand) prefetch() int {
 	return max(min(d.spec.parallelism(), minPrefetch), 1+int(busy*took/mean))
 }
 
-// serveLate serves the needs that have waited long enough.
+// serveLate serves the needs that have waited long enough: with suggestions that are no longer
+// fresh, then with fallbacks. While the optimiser is failing they do not wait: nothing better is
+// coming.
 func (d *demand) serveLate() {
 	failing := d.suggestions.ask == nil // otherwise request would have sent a request
 	patience := d.patience()
@@ -123,10 +126,11 @@ func (d *demand) serveLate() {
 	d.suggestions.requestFallback(max(0, n-made))
 }
 
-// waited returns how long a need has waited.
 func (d *demand) waited(i int) time.Duration { return d.step.now.Sub(d.needs[i]) }
 
-// patience returns how long a slot waits for a fresh suggestion.
+// patience returns how long a slot waits for a fresh suggestion: a share of how long it will be
+// busy, or what the study file says. A blind optimiser is not waited for, since its suggestions are
+// always fresh.
 func (d *demand) patience() time.Duration {
 	share := patienceMax
 	if mean, known := d.evaluations.mean(); known {
@@ -138,7 +142,8 @@ func (d *demand) patience() time.Duration {
 	return max(share, duration(d.spec.Definition.Spec.Algorithm.Wait))
 }
 
-// fallbackAfter returns how long a slot waits before it takes a fallback.
+// fallbackAfter returns how long a slot waits before it takes a fallback. It is never less than
+// patience, or a fallback would come before an older suggestion of the optimiser.
 func (d *demand) fallbackAfter() time.Duration {
 	return max(d.patience(), fallbackMin, duration(d.spec.Definition.Spec.Algorithm.FallbackAfter))
 }

@@ -36,9 +36,10 @@ import (
 // the status after them. If a leader dies in between, the next one sees in the status that
 // the update is not finished, and finishes it: see catchUp.
 
-// update replaces the specification with a compatible one. An ended study resumes
-// unless the new specification ends it too. The time between its end and the update
-// does not count against maxDuration.
+// update replaces the specification with a compatible one. An ended study resumes unless the new
+// specification ends it too. An edit of the space, the limits or the references changes what the
+// history means, so that is made anew before anything is decided by it. Resumes is stored with the
+// specification, since the status may be committed later: see catchUp.
 func (e *Engine) update(spec record.Study) {
 	spec.Space, spec.Resumes = e.spec.Space, time.Time{}
 	edited := study.NewSpace(&e.spec.Definition, &spec.Definition)
@@ -71,15 +72,14 @@ func (e *Engine) update(spec record.Study) {
 	}
 }
 
-// onlyAttributes reports whether two definitions differ in their attributes and in nothing else.
 func onlyAttributes(old, new *study.Study) bool {
 	same := *new
 	same.Spec.Attributes = old.Spec.Attributes
 	return reflect.DeepEqual(*old, same) && !reflect.DeepEqual(old.Spec.Attributes, new.Spec.Attributes)
 }
 
-// resume continues an ended study unless its specification ends it, and reports whether it
-// does.
+// resume continues an ended study unless its specification, with the trials so far, ends it too. It
+// reports whether it does.
 func (e *Engine) resume() bool {
 	if e.running() {
 		return false
@@ -91,7 +91,8 @@ func (e *Engine) resume() bool {
 	return true
 }
 
-// catchUp finishes an update whose commit was cut off after the study's record.
+// catchUp finishes an update whose commit was cut off after the study's record. It does what update
+// would have done, and nothing if the status is of the same version.
 func (e *Engine) catchUp() {
 	if max(1, e.history.space) != e.spec.SpaceVersion() {
 		e.enterSpace()
@@ -101,8 +102,8 @@ func (e *Engine) catchUp() {
 	}
 }
 
-// enterSpace finds which trials are in the space, which has just become another one, and
-// forgets what was derived from the one before.
+// enterSpace makes anew what depends on the space, which has just become another one. The
+// recommendation stays if its trials are in the new space.
 func (e *Engine) enterSpace() {
 	e.history.learnAgain()
 	e.history.forgetOutside()

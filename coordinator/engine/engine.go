@@ -26,27 +26,35 @@ type IDs interface {
 }
 
 // Engine is one study. Not safe for concurrent use.
+//
+// It is put together from parts, each with the state that only its own methods change; the comment of
+// a part's type says what holds of that state. Engine itself passes each event to the part that it is
+// for, ends the study, and writes the Output.
 type Engine struct {
+	// What it was given, and what the event leads to.
 	spec specification
 	step step
 
-	life    lifetime
-	trials  trials
-	tried   tried
-	ladder  ladder
-	history history
-
-	seekers     seekers
-	evaluations durations // of evaluations that gave an answer or were stopped early
-	slots       slots
+	// What it knows: of itself, of its trials, and what it has learnt from those that ended.
+	life        lifetime
+	trials      trials
+	tried       tried
+	ladder      ladder
 	rule        rule
 	curves      curves
-	pruning     pruning
-	health      health
-	outbox      outbox
-	attempts    attempts
-	results     results
+	history     history
+	evaluations durations
 
+	// Who evaluates, and how the evaluations go on and end.
+	health   health
+	seekers  seekers
+	slots    slots
+	outbox   outbox
+	pruning  pruning
+	attempts attempts
+	results  results
+
+	// Where new trials come from.
 	suggestions suggestions
 	demand      demand
 	promotion   promotion
@@ -73,7 +81,9 @@ func New(spec record.Study, ids IDs, settings Settings, at time.Time) (*Engine, 
 	return e, e.finish(), nil
 }
 
-// construct returns an engine without trials.
+// construct returns an engine without trials, with its parts put together. The pointers between
+// them say who may tell whom: a part only calls those that were made before it, except for the rule
+// and the curves, which call nobody.
 func construct(spec record.Study, ids IDs, settings Settings, at time.Time) (*Engine, error) {
 	e := &Engine{
 		spec: specification{ids: ids, settings: settings.withDefaults(), switches: &switches{}},
@@ -170,8 +180,8 @@ func (e *Engine) Step(ev Event) Output {
 	return e.finish()
 }
 
-// finish ends a step: it applies the verdict, meets the demand for trials, and
-// returns the Output.
+// finish ends a step. The verdict comes first, so that a study that has reached its end makes no
+// more trials, and again after refill.
 func (e *Engine) finish() Output {
 	e.settle()
 	e.refill()
@@ -193,7 +203,7 @@ func (e *Engine) refill() {
 	e.settle() // the space may be exhausted now, with no trial open
 }
 
-// flush returns the step's Output and resets it for the next step.
+// flush returns the step's Output. Whatever the step does MUST come before: it empties the step.
 func (e *Engine) flush() Output {
 	out := &e.step.out
 	if e.step.changed.status {
@@ -226,11 +236,11 @@ func (e *Engine) wake() time.Time {
 	return earliest(earliest(wake, e.outbox.next()), e.demand.wake())
 }
 
-// running reports whether the study is running.
 func (e *Engine) running() bool { return e.life.running() }
 
-// tick opens a loaded study, or publishes again the attempts that have waited too
-// long for a claim.
+// tick lets time pass: it opens a loaded study, stores from time to time how long the study has
+// run, and publishes again what nobody has claimed. The verdict comes before the latter, so that a
+// study whose time is over publishes nothing.
 func (e *Engine) tick() {
 	if e.life.unopened {
 		e.reopen()

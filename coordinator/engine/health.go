@@ -41,7 +41,7 @@ func (h *health) load(s *record.Status) {
 // write is the reverse of load.
 func (h *health) write(s *record.Status) { s.Avoided = h.avoided }
 
-// update changes a worker's health.
+// update changes a worker's health. All changes go through it, since it keeps good up to date.
 func (h *health) update(worker string, change func(*workerHealth)) {
 	w := h.workers[worker]
 	if w == nil {
@@ -57,12 +57,14 @@ func (h *health) update(worker string, change func(*workerHealth)) {
 	}
 }
 
-// succeeded records an answer: a value, or infeasible.
+// succeeded records an answer: a value, infeasible, or what a trial had reached when it was stopped
+// early. Each shows that evaluations can succeed on the worker.
 func (h *health) succeeded(worker string) {
 	h.update(worker, func(w *workerHealth) { w.row, w.answered = 0, true })
 }
 
-// failed records a failure or a timeout.
+// failed records a failure or a timeout. A worker is suspected once, when its row of failures
+// reaches the limit.
 func (h *health) failed(worker string) {
 	h.update(worker, func(w *workerHealth) {
 		w.row++
@@ -72,7 +74,6 @@ func (h *health) failed(worker string) {
 	})
 }
 
-// exclude records that a worker is avoided.
 func (h *health) exclude(worker string) {
 	h.update(worker, func(w *workerHealth) { w.avoided = true })
 }

@@ -33,10 +33,10 @@ type history struct {
 	recommended  record.Recommendation
 }
 
-// load takes over what does not follow from the trials.
+// load takes over what does not follow from the trials. The version of the space is that of the
+// last commit: if it is not that of the specification, catchUp makes the history anew.
 func (h *history) load(s *record.Status) { h.space, h.recommended = s.Space, s.Recommended }
 
-// write puts into the status what the history says of the study.
 func (h *history) write(s *record.Status) {
 	s.Space, s.Limits, s.Front, s.Recommended = h.space, h.limits, h.frontStatus, h.recommended
 	if h.best != nil {
@@ -45,7 +45,7 @@ func (h *history) write(s *record.Status) {
 }
 
 // clear forgets all trials, and takes over the space, the limits and the references as they are
-// now. The recommendation stays.
+// now. The recommendation stays: the caller decides whether it is void.
 func (h *history) clear() {
 	blind := h.spec.blindToSome()
 	h.observations = observations{latest: blind}
@@ -86,8 +86,10 @@ func (h *history) locate(t *trial) error {
 	return err
 }
 
-// fold ends a trial. Whoever learns from ended trials is told, and in this order: a cancelled trial
-// makes place for others first, since it says nothing about its point.
+// fold ends a trial, and tells those who learn from it: the rule for early stopping, the best trial
+// and the front, the optimiser and the rung. A cancelled trial says nothing about its point. So its
+// point may be suggested again, and the trial that it continued may be promoted again. The trial's
+// record MUST be complete before, since observations are made of it.
 func (h *history) fold(t *trial, s study.TrialState) {
 	h.trials.end(t, s)
 	if s == study.TrialCancelled {
@@ -110,8 +112,8 @@ func (h *history) observe(t *trial) {
 	}
 }
 
-// know tells the optimiser an ended trial and updates the best one, unless the trial's
-// point is outside of the space.
+// know enters an ended trial whose point is in the space into the history. Limits are tallied for
+// all completed trials, but only one within all of them can be the best or on the front.
 func (h *history) know(t *trial) {
 	if t.outside && h.spec.on(safetyOutside) {
 		return
@@ -154,7 +156,7 @@ func (h *history) lead(t *trial) {
 	h.best = t
 }
 
-// describeFront returns what the status says of the front.
+// describeFront makes a new record each time, since those who have the last one keep it.
 func (h *history) describeFront() *record.Front {
 	s := &record.Front{Size: h.front.Size()}
 	if volume, ok := h.front.Hypervolume(); ok {
@@ -178,14 +180,14 @@ func (h *history) reached() string {
 	return fmt.Sprintf("the front reached the goal: a hypervolume of %g", *f.Hypervolume)
 }
 
-// recommend stores a recommendation if it is newer than the last one.
+// recommend stores a recommendation if it is newer than the last one. An optimiser may have worked
+// on it for long: the position tells which data it is of, and trials may have left the space since.
 func (h *history) recommend(r record.Recommendation) {
 	if r.Position > h.recommended.Position && r.Position <= h.trials.position && h.recommendable(r) {
 		h.setRecommended(r)
 	}
 }
 
-// setRecommended replaces the recommendation; the zero value voids it.
 func (h *history) setRecommended(r record.Recommendation) {
 	h.recommended = r
 	h.step.changed.status = true

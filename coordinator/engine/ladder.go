@@ -35,7 +35,7 @@ type rung struct {
 	completed    int
 }
 
-// newLadder returns the empty ladder of a space. latest is as in observations.
+// newLadder returns the empty ladder of a space. latest is that of observations.
 func newLadder(s *space.Space, d study.Direction, latest bool, w *switches) ladder {
 	l := ladder{switches: w, space: s, direction: d}
 	if f, ok := s.Fidelity(); ok {
@@ -62,7 +62,7 @@ func (l *ladder) raised(t *trial) study.Point {
 	return l.space.AtLevel(l.space.Configuration(t.record().Point), t.facts().rung)
 }
 
-// setRung sets the rung of a trial, from its point.
+// setRung derives the rung of a trial from its point. It MUST be called before the trial can end.
 func (l *ladder) setRung(t *trial) {
 	if k, ok := l.space.Level(t.rec.Point); ok {
 		t.rec.Rung = k + 1
@@ -77,7 +77,8 @@ func (l *ladder) rungOf(t *trial) *rung {
 	return nil
 }
 
-// add enters an ended trial and its observation into its rung.
+// add enters an ended trial and its observation into its rung. A failed trial has no rank, so it
+// neither is promoted nor makes place for others; the optimiser is told of it.
 func (l *ladder) add(t *trial, o optimizer.Observation) {
 	r := l.rungOf(t)
 	if r == nil {
@@ -100,7 +101,6 @@ func (l *ladder) add(t *trial, o optimizer.Observation) {
 	}
 }
 
-// insertRanked inserts a trial into a list in the order of compareRanks.
 func (l *ladder) insertRanked(list []*trial, t *trial) []*trial {
 	i, _ := slices.BinarySearchFunc(list, t, l.compareRanks)
 	return slices.Insert(list, i, t)
@@ -112,7 +112,8 @@ func (l *ladder) compareRanks(a, b *trial) int {
 	return cmp.Or(cmp.Compare(l.cost(x), l.cost(y)), cmp.Compare(x.ended, y.ended))
 }
 
-// cost is what a trial is ranked by, lower is better.
+// cost is what a trial is ranked by, lower is better. Infeasible and pruned trials are the worst,
+// as they have no value that compares.
 func (l *ladder) cost(f facts) float64 {
 	if f.state != study.TrialCompleted {
 		return math.Inf(1)
@@ -136,7 +137,8 @@ func (l *ladder) next() (t *trial, rank int) {
 	return nil, 0
 }
 
-// top returns how many trials of a rung are promoted.
+// top returns how many trials of a rung are promoted: the best 1/reduction, rounded down, as in
+// algorithm 2 of Li et al. (2020).
 func (l *ladder) top(r *rung) int {
 	if !l.on(safetyQuantile) {
 		return len(r.ranked)
@@ -144,7 +146,8 @@ func (l *ladder) top(r *rung) int {
 	return len(r.ranked) / l.reduction
 }
 
-// promote marks the trial that next has returned as promoted.
+// promote marks the trial that next has just returned as promoted. The caller MUST then make the
+// trial that continues it.
 func (l *ladder) promote(t *trial) {
 	if t.promoted = true; l.on(safetyPromoted) {
 		r := l.rungOf(t)
@@ -152,7 +155,7 @@ func (l *ladder) promote(t *trial) {
 	}
 }
 
-// demote lets the predecessor of a cancelled trial be promoted again.
+// demote lets a trial be promoted again, because the one that continued it was cancelled.
 func (l *ladder) demote(t *trial) {
 	t.promoted = false
 	if !t.outside && l.on(safetyPromoted) {

@@ -28,10 +28,8 @@ type lifetime struct {
 	unopened bool
 }
 
-// start begins the life of a new study.
 func (l *lifetime) start(at time.Time) { l.state, l.started, l.since = study.Running, at, at }
 
-// open lets a loaded study go on.
 func (l *lifetime) open() { l.unopened = false }
 
 // load takes over what the last leader has stored. Nothing that happened since then counts.
@@ -40,7 +38,6 @@ func (l *lifetime) load(s *record.Status, at time.Time) {
 	l.since, l.unopened = at, true
 }
 
-// write is the reverse of load.
 func (l *lifetime) write(s *record.Status) {
 	s.State, s.Reason, s.Started, s.Ended, s.Idle, s.Ran = l.state, l.reason, l.started, l.ended, l.idle, l.ran
 }
@@ -71,7 +68,6 @@ func (l *lifetime) resume() {
 	l.step.changed.status = true
 }
 
-// total is for how long the study has run by now.
 func (l *lifetime) total() time.Duration {
 	if !l.running() {
 		return l.ran
@@ -101,7 +97,8 @@ func (l *lifetime) deadline() time.Time {
 	return l.step.now.Add(d - l.total())
 }
 
-// expired reports whether maxDuration has passed.
+// expired reports whether maxDuration has passed. That of a study that is not opened yet has not:
+// see unopened.
 func (l *lifetime) expired() bool {
 	d := l.deadline()
 	return !d.IsZero() && !l.step.now.Before(d) && !l.unopened

@@ -20,7 +20,9 @@ import (
 // Trials may be newer than status if the commit of a large Output was cut off between
 // two transactions; the Output then holds the repaired records. The error says which
 // records are inconsistent.
-func Load(spec record.Study, status record.Status, model record.Model, trials []record.Trial, ids IDs, settings Settings, at time.Time) (*Engine, Output, error) {
+func Load(
+	spec record.Study, status record.Status, model record.Model, trials []record.Trial, ids IDs, settings Settings, at time.Time,
+) (*Engine, Output, error) {
 	e, err := construct(spec, ids, settings, at)
 	if err != nil {
 		return nil, Output{}, err
@@ -53,7 +55,8 @@ func Load(spec record.Study, status record.Status, model record.Model, trials []
 	return e, e.finish(), nil
 }
 
-// loadTrial adds a trial, which must have the given number.
+// loadTrial adds the next trial. It refuses a record that the engine could not have written:
+// deciding by it could lose or repeat an evaluation.
 func (e *Engine) loadTrial(number int, r record.Trial) error {
 	if r.Number != number {
 		return fmt.Errorf("expected trial %d in the ledger, got trial %d", number, r.Number)
@@ -90,9 +93,9 @@ func (e *Engine) loadTrial(number int, r record.Trial) error {
 	return nil
 }
 
-// loadHistory rebuilds what the engine derives from ended trials, in the order in
-// which they ended: observations, the best trial, durations, and workers' health. It
-// decides nothing: the next result does.
+// loadHistory rebuilds what the engine derives from ended trials. The order is that in which the
+// leaders before learnt it: observations by their positions, and workers' health by the ends of
+// attempts. It decides nothing: the next result does.
 func (e *Engine) loadHistory() {
 	type ending struct {
 		attempt *record.Attempt

@@ -1,6 +1,10 @@
 package engine
 
-import "github.com/fantasia-hpo/fantasia/optimizer"
+import (
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+)
 
 // observations are what an optimiser is told of ended trials, in the order of the ledger.
 type observations struct {
@@ -11,7 +15,8 @@ type observations struct {
 	latest bool
 }
 
-// add adds an observation.
+// add appends an observation. Where only the latest are needed, it copies these once in a while, so
+// that the memory of the others is freed when no snapshot has them any more.
 func (o *observations) add(observation optimizer.Observation) {
 	const most = 2 * optimizer.BlindObservations
 	if o.latest && len(o.list) >= most {
@@ -25,4 +30,26 @@ func (o *observations) add(observation optimizer.Observation) {
 // snapshot returns the observations, which later ones do not change.
 func (o *observations) snapshot() []optimizer.Observation {
 	return o.list[:len(o.list):len(o.list)]
+}
+
+// Observation returns what the optimiser of a study is told of a trial that has ended; false if
+// it is told nothing, as of cancelled trials.
+func Observation(spec *study.Spec, t *record.Trial) (o optimizer.Observation, told bool) {
+	o = optimizer.Observation{Trial: t.Number, Point: t.Point}
+	switch t.State {
+	case study.TrialCompleted:
+		o.Outcome, o.Values, o.Excess = optimizer.OutcomeCompleted, t.Values, spec.Excess(t.Values, t.Metrics)
+	case study.TrialInfeasible:
+		o.Outcome = optimizer.OutcomeInfeasible
+	case study.TrialFailed:
+		o.Outcome = optimizer.OutcomeFailed
+	case study.TrialPruned:
+		o.Outcome, o.Values, o.Step = optimizer.OutcomePruned, t.Stopped.Values, t.Stopped.Step
+	default:
+		return o, false
+	}
+	if t.State != study.TrialCompleted {
+		o.Excess, o.Early = spec.EarlyExcess(t.Metrics), spec.EarlyValues(t.Metrics)
+	}
+	return o, true
 }

@@ -35,7 +35,8 @@ func (r reminder) current() bool {
 	return r.trial.facts().state == study.TrialQueued && len(r.trial.rec.Attempts) == r.attempt && r.trial.due.Equal(r.due)
 }
 
-// remind sets the time at which a queued trial's attempt is published again.
+// remind sets when a queued trial's attempt is published again. Earlier reminders of it become
+// stale.
 func (o *outbox) remind(t *trial) {
 	due := o.step.now.Add(o.spec.settings.Republish)
 	if t.due.Equal(due) {
@@ -56,7 +57,7 @@ func (o *outbox) next() time.Time {
 	return o.reminders[0].due
 }
 
-// republish publishes again the attempts that are due.
+// republish publishes again what is due. Each gets a new reminder, so the loop ends.
 func (o *outbox) republish() {
 	for due := o.next(); !due.IsZero() && !due.After(o.step.now); due = o.next() {
 		t := o.reminders[0].trial
@@ -82,13 +83,14 @@ func (o *outbox) published(ev Published) {
 	o.remind(t)
 }
 
-// publish hands a trial's last attempt to the broker.
+// publish sends a trial's last attempt to the pool, and again later unless somebody claims it.
 func (o *outbox) publish(t *trial) {
 	o.remind(t)
 	o.step.out.Publish = append(o.step.out.Publish, o.assignment(t, t.rec.Last()))
 }
 
-// assignment returns what a worker needs to evaluate an attempt.
+// assignment is what a worker needs to evaluate an attempt. It depends on the records alone, so the
+// copies that are sent again are the same.
 func (o *outbox) assignment(t *trial, a *record.Attempt) *messaging.Assignment {
 	spec := &o.spec.Definition.Spec
 	first := o.trials.firstOf(t)
@@ -132,7 +134,7 @@ func TrialSeed(study uint64, trial int) uint64 {
 // golden is 2^64 divided by the golden ratio, SplitMix64's increment.
 const golden = 0x9e3779b97f4a7c15
 
-// mix computes SplitMix64's finaliser.
+// mix is the finaliser of SplitMix64.
 func mix(z uint64) uint64 {
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb

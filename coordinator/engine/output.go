@@ -37,7 +37,8 @@ func (a *Ask) Observed() int { return a.observed }
 // record returns what a trial's record says of the request, beside Request and From.
 func (a *Ask) record(cut bool) *record.Ask {
 	r := &record.Ask{
-		N: a.N, MaxTrials: a.Problem.MaxTrials, Parallelism: a.Problem.Parallelism, Limits: a.Problem.Limits, Space: a.Space, Fallback: a.Fallback, Cut: cut,
+		N: a.N, MaxTrials: a.Problem.MaxTrials, Parallelism: a.Problem.Parallelism,
+		Limits: a.Problem.Limits, Space: a.Space, Fallback: a.Fallback, Cut: cut,
 	}
 	for i := range a.Problem.Objectives {
 		r.References = append(r.References, a.Problem.Objectives[i].Reference)
@@ -143,12 +144,11 @@ type Output struct {
 	Wake time.Time
 }
 
-// warn adds a line to the log.
 func (o *Output) warn(format string, args ...any) {
 	o.Warnings = append(o.Warnings, fmt.Sprintf(format, args...))
 }
 
-// cancel tells a worker that an attempt's result is no longer wanted.
+// cancel tells a worker to stop an attempt. The leader's own claims need no message.
 func (o *Output) cancel(worker string, id messaging.AttemptID, reason string) {
 	if worker == "" || worker == messaging.LeaderName {
 		return
@@ -156,7 +156,6 @@ func (o *Output) cancel(worker string, id messaging.AttemptID, reason string) {
 	o.Cancels = append(o.Cancels, Cancel{Worker: worker, Attempt: id, Reason: reason})
 }
 
-// avoid tells one worker to take no more attempts of the study.
 func (o *Output) avoid(worker string) {
 	o.Avoids = append(o.Avoids, Avoid{
 		Worker: worker,
@@ -164,7 +163,6 @@ func (o *Output) avoid(worker string) {
 	})
 }
 
-// receipt tells a worker what became of its result.
 func (o *Output) receipt(r *messaging.Result, d messaging.Disposition) {
 	o.Receipts = append(o.Receipts, Receipt{Worker: r.Worker, Attempt: r.AttemptID, Disposition: d})
 }

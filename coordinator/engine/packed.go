@@ -53,7 +53,7 @@ type marks struct {
 	reported bool
 }
 
-// facts returns the trial's facts, which are at hand for every trial.
+// facts never unpacks a record, so rules may ask it of all trials.
 func (t *trial) facts() facts {
 	if t.work == nil {
 		return t.kept
@@ -62,7 +62,8 @@ func (t *trial) facts() facts {
 	return facts{r.Number, r.Predecessor, r.Rung, r.State, r.Ended, r.Values.First(), r.Source == optimizer.SourceInitial}
 }
 
-// record returns the trial's record, which the caller MUST NOT change.
+// record returns the record of any trial, which the caller MUST NOT change. That of an ended trial
+// is unpacked for this call: ask facts where they do.
 func (t *trial) record() *record.Trial {
 	if t.work != nil {
 		return &t.rec
@@ -78,7 +79,7 @@ func (t *trial) record() *record.Trial {
 	return r
 }
 
-// copy returns a copy of the trial's record that later steps do not change.
+// copy returns a copy of the record for the caller of the engine, which later steps do not change.
 func (t *trial) copy() record.Trial {
 	r := *t.record()
 	r.Attempts = slices.Clone(r.Attempts)
@@ -95,7 +96,7 @@ var compression = func() *codec.Codec {
 	return codec.New(dictionary)
 }()
 
-// typical is a record with the texts that most records have.
+// typical has the fields and the texts that most records have.
 func typical() *record.Trial {
 	at, mean := time.Date(2026, 1, 1, 0, 0, 0, 123456789, time.UTC), 0.5
 	attempt := record.Attempt{

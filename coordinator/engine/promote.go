@@ -30,8 +30,7 @@ type promotion struct {
 	attempts    *attempts
 }
 
-// next returns the trial to promote next and its rank in its rung, from 0; nil if
-// there is none.
+// next returns the trial to promote next and its rank in its rung, from 0; nil if there is none.
 func (p *promotion) next() (t *trial, rank int) {
 	if len(p.trials.all) < len(p.spec.space.Initial()) && !p.suggestions.exhaustion.over {
 		return nil, 0 // the first trials are the study's initial points, in their order
@@ -39,7 +38,7 @@ func (p *promotion) next() (t *trial, rank int) {
 	return p.ladder.next()
 }
 
-// possible reports whether there is a trial to promote.
+// possible reports whether a study whose space is exhausted goes on nevertheless.
 func (p *promotion) possible() bool {
 	t, _ := p.next()
 	return t != nil
@@ -66,7 +65,8 @@ func (p *promotion) promote() {
 	}
 }
 
-// follow marks the predecessor of a trial that was read from the ledger.
+// follow marks the predecessor of a trial that was read from the ledger as promoted. The trials
+// MUST come in the order of their numbers, as a predecessor has the smaller one.
 func (p *promotion) follow(t *trial) error {
 	n := t.rec.Predecessor
 	if p.ladder.rungs != nil && p.ladder.rungOf(t) == nil {

@@ -27,21 +27,18 @@ type pruning struct {
 	curves  *curves
 }
 
-// measured adds a report of a program to its trial's curve.
+// measured adds a report of a program to its trial's curve, and carries out what the rule says of
+// it. A repeated report changes nothing: the curve has its step.
 func (l *pruning) measured(m *messaging.Measurement) {
 	t := l.reporting(m.AttemptID)
 	if t == nil || t.forgotten && l.spec.on(safetyRecall) {
 		return
 	}
 	if metrics := finiteMetrics(m.Metrics); metrics != nil {
-		if t.curve == nil || t.curve.Attempt < m.Attempt {
-			t.curve = &recent{Curve: curve.New(m.Attempt)}
-		}
-		t.curve.Keep = append(study.MetricNames(l.spec.Definition.Spec.Objectives()), l.rule.metric)
-		if !t.curve.Add(m.Step, metrics) {
+		keep := append(study.MetricNames(l.spec.Definition.Spec.Objectives()), l.rule.metric)
+		if !l.curves.add(t, m, metrics, keep, l.step.now) {
 			return
 		}
-		l.curves.reported(t, l.step.now)
 		l.noteEarly(t, metrics)
 	}
 	// The rule is told too of values that a curve cannot hold.
@@ -70,13 +67,10 @@ func (l *pruning) reporting(id messaging.AttemptID) *trial {
 	return t
 }
 
-// recalled restores a curve from the ledger.
+// recalled takes over a curve from the ledger, which the rule is told as well.
 func (l *pruning) recalled(number int, c *curve.Curve) {
 	if t := l.trials.numbered(number); t != nil && t.forgotten {
-		if t.forgotten = false; c != nil {
-			t.curve = &recent{Curve: c}
-		}
-		l.curves.rest(t, l.step.now)
+		l.curves.recall(t, c, l.step.now)
 		l.rule.recount(number, t.curve)
 	}
 }
@@ -90,22 +84,27 @@ func (l *pruning) prune(t *trial, m *messaging.Measurement, reason string) {
 		return
 	}
 	t.rec.Stopped = &record.Stopped{
-		Attempt: a.Number, Step: m.Step, Values: reachedAll(l.spec.Definition.Spec.Objectives(), t.curve, m), Reason: clip(reason), At: l.step.now,
+		Attempt: a.Number, Step: m.Step, Reason: clip(reason), At: l.step.now,
+		Values: reachedAll(l.spec.Definition.Spec.Objectives(), t.curve, m),
 	}
 	l.keepEarly(t, nil, nil)
 	l.step.touch(t)
 	l.tellToStop(t, a)
 }
 
-// tellToStop tells the worker of an attempt to stop it early if that is decided.
+// tellToStop tells the worker of an attempt to stop it early if that is decided. It may be called
+// again and again: the first message may be lost, or come before the claim.
 func (l *pruning) tellToStop(t *trial, a *record.Attempt) {
 	if t.rec.Stopped != nil && a.Worker != "" {
-		l.step.out.Cancels = append(l.step.out.Cancels, Cancel{Worker: a.Worker, Attempt: l.spec.attemptID(t, a), Reason: t.rec.Stopped.Reason, Prune: true})
+		l.step.out.Cancels = append(l.step.out.Cancels, Cancel{
+			Worker: a.Worker, Attempt: l.spec.attemptID(t, a), Reason: t.rec.Stopped.Reason, Prune: true,
+		})
 	}
 }
 
-// pruned ends a trial whose attempt has ended without an answer if it was decided to
-// stop the trial early, and reports whether it was.
+// pruned ends a trial that was to be stopped early, and reports whether it did. Whoever ends an
+// attempt without an answer MUST ask it before anything else: such a trial gets no other attempt,
+// however this one ended.
 func (l *pruning) pruned(t *trial) bool {
 	if t.rec.Stopped == nil || !l.spec.on(safetyPruned) {
 		return false
@@ -155,7 +154,6 @@ func reached(o *study.Objective, c *recent, m *messaging.Measurement) (value flo
 	return 0, false
 }
 
-// best returns the best value of at least one point.
 func best(d study.Direction, points []curve.Point) float64 {
 	b := points[0].Value
 	for _, p := range points {

@@ -27,12 +27,9 @@ type results struct {
 	evaluations *durations
 }
 
-// finished applies a result. Every result gets exactly one receipt. A result that
-// changes nothing becomes a dead letter, unless it repeats one that was applied.
-//
-// The first valid answer (a value, or infeasible) ends its trial, whatever attempt it
-// comes from. Other outcomes only count for the open attempt, from the worker that
-// claimed it.
+// finished applies a result: see results. The order of the cases is the order of what is asked: was
+// it applied before, can it change anything, is it an answer, and is it from who holds the attempt.
+// A result that changes nothing becomes a dead letter, unless it repeats one that was applied.
 func (l *results) finished(r *messaging.Result) {
 	t, a := l.trials.find(r.AttemptID)
 	if t == nil {
@@ -82,7 +79,8 @@ func (l *results) answer(t *trial, a *record.Attempt, r *messaging.Result, as in
 	l.health.avoidFailing()
 }
 
-// stopped ends a trial whose attempt was stopped early, with what it had reached.
+// stopped ends a trial whose attempt was stopped early as it was told. What the worker has reached
+// by then counts, rather than what it had when the decision was made.
 func (l *results) stopped(t *trial, a *record.Attempt, r *messaging.Result, as interpreted) {
 	l.close(t, a, r, study.AttemptPruned, as)
 	l.health.succeeded(r.Worker)
@@ -95,7 +93,8 @@ func (l *results) stopped(t *trial, a *record.Attempt, r *messaging.Result, as i
 	l.health.avoidFailing()
 }
 
-// setback applies a result without an answer to its open attempt.
+// setback applies a result without an answer to its open attempt. Only failures and timeouts count
+// against the worker and the retries.
 func (l *results) setback(t *trial, a *record.Attempt, r *messaging.Result, as interpreted) {
 	l.close(t, a, r, study.AttemptFailed, as)
 	l.pruning.keepEarly(t, nil, r.Metrics)
@@ -113,7 +112,8 @@ func (l *results) setback(t *trial, a *record.Attempt, r *messaging.Result, as i
 	l.health.avoidFailing()
 }
 
-// close ends an attempt with a result.
+// close ends an attempt with what its result says. The times are those of the worker, since they
+// are compared with each other only.
 func (l *results) close(t *trial, a *record.Attempt, r *messaging.Result, s study.AttemptState, as interpreted) {
 	if a.State == study.AttemptOpen && a.Worker != "" {
 		l.slots.release() // an estimate until the next heartbeat
@@ -137,7 +137,8 @@ func (l *results) close(t *trial, a *record.Attempt, r *messaging.Result, s stud
 	l.step.touch(t)
 }
 
-// bury keeps a result that changes nothing as a dead letter, and sends its receipt.
+// bury keeps a result that changes nothing as a dead letter, so that people can see it. It is
+// answered too: the worker would send it forever.
 func (l *results) bury(r *messaging.Result, d messaging.Disposition, reason string) {
 	l.step.out.DeadLetters = append(l.step.out.DeadLetters, DeadLetter{Result: r, Reason: reason})
 	if l.spec.on(safetyReceipt) {

@@ -17,7 +17,8 @@ type seeker struct {
 // seekers are the clients that want to hold trials, longest first.
 type seekers []seeker
 
-// set sets how many trials a client wants to hold; 0 ends its search.
+// set replaces how many trials a client wants to hold; 0 ends its search. It keeps its place in the
+// queue.
 func (l *seekers) set(client string, want int) {
 	i := slices.IndexFunc(*l, func(s seeker) bool { return s.client == client })
 	switch {
@@ -30,8 +31,8 @@ func (l *seekers) set(client string, want int) {
 	}
 }
 
-// count counts what each seeker is missing, and drops those that hold as many trials as they
-// want.
+// count counts what each seeker is missing, and drops those that miss nothing. It MUST be called
+// before trials are handed out: since the last step some may have ended.
 func (l *seekers) count(open []*trial) {
 	if len(*l) == 0 {
 		return
@@ -44,7 +45,6 @@ func (l *seekers) count(open []*trial) {
 	*l = slices.DeleteFunc(*l, func(s seeker) bool { return s.missing <= 0 })
 }
 
-// missing returns how many trials the seekers are missing.
 func (l seekers) missing() int {
 	n := 0
 	for i := range l {
@@ -58,7 +58,7 @@ func (l seekers) missing() int {
 // next, or it would get one that it never reads.
 func (l *seekers) next() string {
 	i := slices.IndexFunc(*l, func(s seeker) bool { return s.missing > 0 })
-	s := &(*l)[i] // room() has counted it
+	s := &(*l)[i] // a vacant slot is a missing trial
 	client := s.client
 	if s.missing--; s.missing == 0 {
 		*l = slices.Delete(*l, i, i+1)
@@ -66,7 +66,6 @@ func (l *seekers) next() string {
 	return client
 }
 
-// holds returns how many of the open trials each client holds.
 func holds(open []*trial) map[string]int {
 	n := map[string]int{}
 	for _, t := range open {

@@ -99,7 +99,7 @@ func (s *specification) pointOf(raw study.Point) (study.Point, error) {
 	return point, nil
 }
 
-// same reports whether two points are the same evaluation.
+// samePoint reports whether two points are the same evaluation: their values have the same key.
 func (s *specification) samePoint(a, b study.Point) bool { return s.space.Key(a) == s.space.Key(b) }
 
 // blindToSome says that the optimiser needs only some of the latest observations: it ignores

@@ -49,7 +49,8 @@ func (s *step) touch(t *trial) {
 	}
 }
 
-// reply sets the answer of whoever waits for the event's.
+// reply sets the answer to an event that somebody waits for. It has the trial as it is at the end
+// of the step.
 func (s *step) reply(t *trial, err error) {
 	s.answer, s.answered = &Answer{Err: err}, nil
 	if err == nil {
@@ -66,7 +67,7 @@ func (s *step) restore(t *trial) {
 	}
 }
 
-// hold keeps the record of an ended trial at hand until the end of the step.
+// hold lets the step pack the record of an ended trial when it ends.
 func (s *step) hold(t *trial) { s.whole = append(s.whole, t) }
 
 // end moves the changed trials and the answer to the Output, packs the records of ended trials,

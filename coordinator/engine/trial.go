@@ -8,7 +8,6 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
-	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -61,61 +60,6 @@ func (t *trial) full() bool {
 	}
 	raw, err := json.Marshal(&t.rec)
 	return err != nil || len(raw) > maxRecord
-}
-
-// Observation returns what the optimiser of a study is told of a trial that has ended; false if
-// it is told nothing, as of cancelled trials.
-func Observation(spec *study.Spec, t *record.Trial) (o optimizer.Observation, told bool) {
-	o = optimizer.Observation{Trial: t.Number, Point: t.Point}
-	switch t.State {
-	case study.TrialCompleted:
-		o.Outcome, o.Values, o.Excess = optimizer.OutcomeCompleted, t.Values, spec.Excess(t.Values, t.Metrics)
-	case study.TrialInfeasible:
-		o.Outcome = optimizer.OutcomeInfeasible
-	case study.TrialFailed:
-		o.Outcome = optimizer.OutcomeFailed
-	case study.TrialPruned:
-		o.Outcome, o.Values, o.Step = optimizer.OutcomePruned, t.Stopped.Values, t.Stopped.Step
-	default:
-		return o, false
-	}
-	if t.State != study.TrialCompleted {
-		o.Excess, o.Early = spec.EarlyExcess(t.Metrics), spec.EarlyValues(t.Metrics)
-	}
-	return o, true
-}
-
-// maxDrift is how much longer than by the leader's clock an evaluation may have taken.
-const maxDrift = time.Second
-
-// durations is a running mean.
-type durations struct {
-	sum time.Duration
-	n   int
-}
-
-// add adds the evaluation of an attempt whose trial was folded at a time. The worker's
-// clock says how long it took, which may have been set meanwhile. So add ignores
-// evaluations that end before they start, or that took longer than the leader's clock
-// allows.
-func (d *durations) add(a *record.Attempt, folded time.Time) {
-	if a.Started.IsZero() || a.Ended.Before(a.Started) {
-		return
-	}
-	took := a.Ended.Sub(a.Started)
-	if !a.Opened.IsZero() && took > max(0, folded.Sub(a.Opened))+maxDrift {
-		return
-	}
-	d.sum += took
-	d.n++
-}
-
-// mean returns the mean duration; ok is false if there is none.
-func (d *durations) mean() (mean time.Duration, ok bool) {
-	if d.n == 0 {
-		return 0, false
-	}
-	return d.sum / time.Duration(d.n), true
 }
 
 // allFinite reports whether all values are finite.

@@ -33,7 +33,6 @@ type trials struct {
 // load takes over the position, which may be beyond that of the last trial.
 func (l *trials) load(s *record.Status) { l.position = s.Position }
 
-// write puts what is counted of the trials into the status. Load counts anew.
 func (l *trials) write(s *record.Status) {
 	s.Trials, s.Position, s.Counts = len(l.all), l.position, l.counts
 }
@@ -107,7 +106,8 @@ func (l *trials) remember(t *trial) {
 	}
 }
 
-// setState changes a trial's state and the study's counts.
+// setState changes a trial's state and the study's counts. Nothing else may assign a state, or the
+// counts are wrong.
 func (l *trials) setState(t *trial, s study.TrialState) {
 	if n := l.counts.Of(t.rec.State); n != nil {
 		*n--
@@ -214,7 +214,6 @@ func (l *trials) waiting() bool {
 		slices.ContainsFunc(l.pending, func(t *trial) bool { return t.facts().state == study.TrialPending })
 }
 
-// lastFailed returns the failed trial that ended last; nil if none has failed.
 func (l *trials) lastFailed() *trial {
 	for _, t := range slices.Backward(l.ended) {
 		if t.facts().state == study.TrialFailed {
@@ -224,7 +223,8 @@ func (l *trials) lastFailed() *trial {
 	return nil
 }
 
-// failedAtFirst reports whether the first trials that ended have all failed.
+// failedAtFirst reports whether the first trials that ended have all failed, as those of a program
+// that cannot start do.
 func (l *trials) failedAtFirst() bool {
 	return len(l.ended) >= firstFailures &&
 		!slices.ContainsFunc(l.ended[:firstFailures], func(t *trial) bool { return t.facts().state != study.TrialFailed })
@@ -240,7 +240,7 @@ func (l *trials) firstOf(t *trial) int {
 	return n
 }
 
-// lastWords returns the message of the failed trial that ended last.
+// lastWords is what people are told of the failed trial that ended last.
 func (l *trials) lastWords() string {
 	if t := l.lastFailed(); t != nil {
 		if a := t.record().Last(); a != nil && a.Failure != nil {

@@ -35,7 +35,8 @@ func newTried(s *space.Space, w *switches) tried {
 	return tried{switches: w, space: s, countable: countable, points: map[string]triedPoint{}}
 }
 
-// add remembers a trial's point if repeats of it are refused.
+// add remembers a trial's point if repeats of it are refused. Each trial MUST be added once, unless
+// it is cancelled.
 func (p *tried) add(t *trial) {
 	if p.countable || t.facts().initial {
 		r := t.record()

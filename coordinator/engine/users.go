@@ -22,7 +22,8 @@ type users struct {
 	suggestions *suggestions
 }
 
-// enqueue makes a trial of a point that a user wants to have evaluated.
+// enqueue makes a trial of a point that a user wants to have evaluated. It needs place in the
+// budget, but waits outside of the parallelism. A point that was evaluated before may be repeated.
 func (u *users) enqueue(ev Enqueue) {
 	point, known, err := u.wished(u.ladder.atLowest(ev.Point), ev.RequestID)
 	switch {
@@ -44,7 +45,8 @@ func (u *users) enqueue(ev Enqueue) {
 	}
 }
 
-// add makes a trial that was evaluated elsewhere.
+// add makes a trial that was evaluated elsewhere, which ends in this step. It takes no place in the
+// budget.
 func (u *users) add(ev Add) {
 	point, known, err := u.wished(ev.Point, ev.RequestID)
 	objectives := len(u.spec.Definition.Spec.Objectives())
@@ -90,7 +92,8 @@ func (u *users) wished(raw study.Point, request string) (study.Point, *trial, er
 	return point, nil, nil
 }
 
-// cancel ends a trial at a user's request.
+// cancel ends a trial at a user's request. Its point is free again, so an exhausted space is not
+// exhausted any more.
 func (u *users) cancel(ev CancelTrial) {
 	t := u.trials.numbered(ev.Trial)
 	if t == nil {
@@ -114,7 +117,8 @@ func (u *users) cancel(ev CancelTrial) {
 	}
 }
 
-// annotate changes the labels, the note and the attributes of a trial.
+// annotate changes the labels, the note and the attributes of a trial, which may have ended: they
+// change no decision.
 func (u *users) annotate(ev Annotate) {
 	t := u.trials.numbered(ev.Trial)
 	if t == nil {

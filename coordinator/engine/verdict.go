@@ -7,7 +7,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// settle ends the study if its specification says so.
+// settle ends the study as soon as its specification says so.
 func (e *Engine) settle() {
 	if !e.running() {
 		return
@@ -17,8 +17,9 @@ func (e *Engine) settle() {
 	}
 }
 
-// verdict returns the state that the specification gives the study after its trials
-// so far, and why; study.Running means that it continues.
+// verdict returns the state that the specification gives the study after its trials so far, and
+// why; study.Running means that it continues. The order decides between reasons that hold at once:
+// a study that has reached its goal is completed, even if that took its whole budget.
 func (e *Engine) verdict() (study.State, string) {
 	spec, c := &e.spec.Definition.Spec, e.trials.counts
 	switch {
@@ -43,7 +44,8 @@ func (e *Engine) verdict() (study.State, string) {
 	}
 }
 
-// spent returns the verdict when the budget is used up.
+// spent returns the verdict when there is nothing left to evaluate: completed if a trial has
+// completed.
 func (e *Engine) spent(how string) (study.State, string) {
 	if e.trials.counts.Completed > 0 {
 		status := e.Status()
@@ -58,7 +60,8 @@ func (e *Engine) spent(how string) (study.State, string) {
 	return study.Failed, how + " and nothing completed"
 }
 
-// end moves the study to a terminal state and cancels what is open.
+// end moves the study to a terminal state and cancels what is open. What this step wanted to send
+// or ask for is dropped: nobody has it yet.
 func (e *Engine) end(state study.State, reason string) {
 	e.life.end(state, reason)
 	e.attempts.cancelOpen("the study has ended: " + string(state))

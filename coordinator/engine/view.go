@@ -21,7 +21,8 @@ type OpenAttempt struct {
 	Running bool
 }
 
-// Status returns the study's current status.
+// Status puts the status together: each part of the engine owns a part of it. Maps and slices in it are
+// not changed later.
 func (e *Engine) Status() record.Status {
 	var s record.Status
 	e.life.write(&s)
@@ -126,7 +127,8 @@ func (e *Engine) Held(client string, limit int) (held []record.Trial, more bool)
 			held = append(held, t.copy())
 		}
 	}
-	return held, e.life.running() && (e.trials.waiting() || !e.suggestions.exhaustion.over && min(e.trials.vacancies(), e.trials.remaining()) > 0)
+	others := !e.suggestions.exhaustion.over && min(e.trials.vacancies(), e.trials.remaining()) > 0
+	return held, e.running() && (e.trials.waiting() || others)
 }
 
 // Holds returns how many trials each client holds.
