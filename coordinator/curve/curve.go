@@ -29,9 +29,9 @@ const (
 	// fewPoints is how many points of a metric are always kept. With MaxMetrics metrics
 	// and those of Keep, all with the longest names, they fit into MaxBytes.
 	fewPoints = 8
-	// roomBytes is how much room thinning makes, so that the next report need not
+	// spareBytes is how far below MaxBytes thinning goes, so that the next report need not
 	// thin again.
-	roomBytes = MaxBytes / 4
+	spareBytes = MaxBytes / 4
 )
 
 // Point is a value at a step.
@@ -109,6 +109,8 @@ func (c *Curve) Add(step int64, metrics map[string]float64) bool {
 	return changed
 }
 
+// add adds a value of one metric. Beyond MaxMetrics a new metric is ignored rather than refused: a
+// program that reports too much is still evaluated.
 func (c *Curve) add(metric string, p Point) bool {
 	i, known := c.index[metric]
 	switch {
@@ -138,7 +140,8 @@ func (c *Curve) add(metric string, p Point) bool {
 	return true
 }
 
-// append puts a point of a series at the end of the curve.
+// append puts a point of a series at the end of the curve. The segment that had the series' last
+// point before changes too, as it has seen and stride no longer.
 func (c *Curve) append(i int, p Point) {
 	n := len(c.segments) - 1
 	if n < 0 || len(c.segments[n].points) == SegmentPoints {
@@ -192,7 +195,7 @@ func (c *Curve) lay() {
 
 // fit thins the longest series until the curve is well below MaxBytes.
 func (c *Curve) fit() {
-	for c.bytes > MaxBytes-roomBytes {
+	for c.bytes > MaxBytes-spareBytes {
 		longest := 0
 		for i, s := range c.series {
 			if s.kept > c.series[longest].kept {

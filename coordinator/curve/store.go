@@ -66,7 +66,8 @@ func (c *Curve) Changes(trial int) (Change, bool) {
 	return change, true
 }
 
-// encodeDirty encodes the segments that changed and counts their bytes.
+// encodeDirty encodes the segments that changed, and keeps bytes up to date, by which Changes
+// decides to thin. It leaves them dirty: thinning may change them again.
 func (c *Curve) encodeDirty() map[int][]byte {
 	encoded := make(map[int][]byte, len(c.dirty))
 	for n := range c.dirty {
@@ -118,7 +119,6 @@ func (c *Curve) encode(n int) []byte {
 	return append(b, "]}"...)
 }
 
-// quote encodes a text as JSON.
 func quote(text string) []byte {
 	data, _ := json.Marshal(text) // never fails for a text
 	return data
@@ -155,7 +155,8 @@ func Read(segments [][]byte) (*Curve, error) {
 	return c, nil
 }
 
-// readSegment adds a stored segment.
+// readSegment adds a stored segment. A curve continues from what is stored, so it refuses segments
+// that it would not have written: their points would be in the wrong order for good.
 func (c *Curve) readSegment(n int, s stored) error {
 	c.segments = append(c.segments, segment{points: make([]member, 0, SegmentPoints)})
 	for _, part := range s.Series {
@@ -193,7 +194,8 @@ func decode(data []byte) (stored, error) {
 	return s, nil
 }
 
-// ReadSegment returns the points of one stored segment and the number of their attempt.
+// ReadSegment returns the points of one stored segment and the number of their attempt, for those
+// who show curves and do not continue them.
 func ReadSegment(data []byte) (attempt int, series []Series, err error) {
 	s, err := decode(data)
 	if err != nil {

@@ -17,7 +17,10 @@ func ashaEntry() Entry {
 		Name:        "asha",
 		Description: "Asynchronous successive halving: at steps 1, 3, 9, 27 and so on, only the best third of the trials goes on.",
 		Settings: append(limits.settings(),
-			setting.Setting{Name: "reduction", Doc: "How many times as many steps each rung has; one in so many trials goes on.", Default: 3, Min: 2, Max: 1000},
+			setting.Setting{
+				Name: "reduction", Doc: "How many times as many steps each rung has; one in so many trials goes on.",
+				Default: 3, Min: 2, Max: 1000,
+			},
 			setting.Setting{Name: "brackets", Doc: "In how many groups to compare trials; each starts one rung later.", Default: 1, Min: 1, Max: 16},
 		),
 		rule: func(v setting.Values, d study.Direction) (rule, error) {
@@ -78,7 +81,9 @@ func (a *asha) bracket(number int) (index int) {
 	return index
 }
 
-// rung returns the k-th rung of a bracket; nil if there is none.
+// rung returns the k-th rung of a bracket; nil if there is none. The s-th bracket starts s rungs
+// later than the first, as in Hyperband, so that a metric whose first steps mislead cannot stop all
+// trials there.
 func (a *asha) rung(b, k int) *rung {
 	rungs := &a.brackets[b].rungs
 	if k == len(*rungs) {
@@ -97,6 +102,9 @@ func (a *asha) rung(b, k int) *rung {
 	return &(*rungs)[k]
 }
 
+// seen enters the trial into each rung that its step has reached or passed: a report may skip some.
+// The cost is that at the rung, or of the first report beyond it. A trial that has diverged takes
+// part in no ranks, or it would make others look better.
 func (a *asha) seen(t *trial) {
 	b, p := a.bracket(t.number), t.last()
 	for {
@@ -113,6 +121,8 @@ func (a *asha) seen(t *trial) {
 
 func (a *asha) ended(*trial) {}
 
+// judge compares the cost with which the trial reached its highest rung with those of all that have
+// reached it by now. The first one always goes on: there is nothing to compare it with.
 func (a *asha) judge(t *trial) string {
 	k := len(t.rungs) - 1
 	if k < 0 {
@@ -128,5 +138,6 @@ func (a *asha) judge(t *trial) string {
 	if better < keep {
 		return ""
 	}
-	return fmt.Sprintf("at step %d, %d of %d trials were better than its %g, and the best %d go on", r.step, better, n, a.direction.Cost(cost), keep)
+	return fmt.Sprintf("at step %d, %d of %d trials were better than its %g, and the best %d go on",
+		r.step, better, n, a.direction.Cost(cost), keep)
 }

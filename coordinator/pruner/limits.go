@@ -31,7 +31,9 @@ func (l limits) settings() setting.Set {
 	}
 }
 
-// limited is a rule with limits.
+// limited is a rule with limits. It keeps the curves, since some limits compare trials too, and
+// tells the rule of each point before it asks whether the trial may be stopped: a rule MUST know
+// the points of trials that no limit lets it stop.
 type limited struct {
 	limits
 	rule   rule
@@ -57,7 +59,6 @@ func limit(r rule, v setting.Values) (*limited, error) {
 	return g, nil
 }
 
-// trial returns a trial, which is new if nothing was told about it.
 func (g *limited) trial(number int) *trial {
 	t := g.trials[number]
 	if t == nil {
@@ -67,7 +68,8 @@ func (g *limited) trial(number int) *trial {
 	return t
 }
 
-// Report implements Pruner.
+// Report implements Pruner. The reason is worked out before the protection, which is the dearest to
+// ask: it looks at all trials.
 func (g *limited) Report(number int, step int64, cost float64) Verdict {
 	t := g.trial(number)
 	first := len(t.points) == 0
@@ -112,7 +114,9 @@ func (g *limited) complete(t *trial, isNew bool) {
 	g.longest = max(g.longest, t.last().step)
 }
 
-// open reports whether a trial at a step may be stopped at all.
+// open reports whether a trial at a step may be stopped at all. How many steps a whole trial has is
+// the setting or, without one, the longest complete curve: until one is known, progress has no
+// meaning, and only limits that do not ask for it let a trial be stopped.
 func (g *limited) open(step int64) bool {
 	if step < g.minSteps || g.completed < g.minCompleted {
 		return false

@@ -15,7 +15,10 @@ func patientEntry() Entry {
 		Description: "Stops a trial that has stopped improving, without comparing it with others.",
 		Settings: append(careful.settings(),
 			setting.Setting{Name: "patience", Doc: "How many reports to wait for an improvement.", Default: 10, Max: 1000},
-			setting.Setting{Name: "minDelta", Doc: "By how much the last reports must be worse than the best before them.", Default: 0.0, Max: math.MaxFloat64}),
+			setting.Setting{
+				Name: "minDelta", Doc: "By how much the last reports must be worse than the best before them.",
+				Default: 0.0, Max: math.MaxFloat64,
+			}),
 		rule: func(v setting.Values, d study.Direction) (rule, error) {
 			return &patient{patience: v.Int("patience"), delta: v.Float("minDelta"), direction: d}, nil
 		},
@@ -30,6 +33,7 @@ type patient struct {
 	direction study.Direction
 }
 
+// seen keeps the last patience+1 costs, and the least of those before them.
 func (p *patient) seen(t *trial) {
 	if t.recent == nil {
 		t.before = math.Inf(1)

@@ -50,6 +50,8 @@ func (p *percentile) ended(t *trial) {
 	}
 }
 
+// judge compares the trial's best cost so far with the others' costs at its step, as Optuna does: a
+// trial that was good once is kept while it recovers.
 func (p *percentile) judge(t *trial) string {
 	mine := t.last()
 	if mine.diverged() {

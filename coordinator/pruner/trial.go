@@ -43,7 +43,8 @@ func hasDiverged(p point) string {
 	return fmt.Sprintf("its value at step %d is NaN or infinite", p.step)
 }
 
-// add adds a report, unless its step is not beyond the last one.
+// add adds a report, and returns false if its step is not beyond the last one. It thins a long
+// curve to every second, fourth and so on report, and always keeps the last.
 func (t *trial) add(step int64, cost float64) bool {
 	if len(t.points) == 0 {
 		t.stride, t.least = 1, math.Inf(1)

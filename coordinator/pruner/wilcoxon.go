@@ -12,10 +12,13 @@ func wilcoxonEntry() Entry {
 	limits := careful
 	limits.minSteps = 2
 	return Entry{
-		Name:        "wilcoxon",
-		Description: "For programs that average over folds, seeds or instances and report each as a step: stops a trial that is significantly worse than the best one.",
+		Name: "wilcoxon",
+		Description: "For programs that average over folds, seeds or instances and report each as a step: " +
+			"stops a trial that is significantly worse than the best one.",
 		Settings: append(limits.settings(),
-			setting.Setting{Name: "pValue", Doc: "Stop a trial if a Wilcoxon signed-rank test gives less than this probability.", Default: 0.1, Max: 1}),
+			setting.Setting{
+				Name: "pValue", Doc: "Stop a trial if a Wilcoxon signed-rank test gives less than this probability.", Default: 0.1, Max: 1,
+			}),
 		rule: func(v setting.Values, d study.Direction) (rule, error) {
 			return &wilcoxon{p: v.Float("pValue"), direction: d}, nil
 		},
@@ -33,6 +36,8 @@ type wilcoxon struct {
 
 func (*wilcoxon) seen(*trial) {}
 
+// ended keeps the best completed trial; of equal ones that with the smaller number, so that the
+// order in which a new leader tells them does not matter.
 func (w *wilcoxon) ended(t *trial) {
 	if !t.completed || math.IsNaN(t.final) {
 		return
@@ -42,6 +47,8 @@ func (w *wilcoxon) ended(t *trial) {
 	}
 }
 
+// judge compares the trial with the best completed one, step by step. A trial whose mean is not
+// worse goes on whatever the test says, since the test is about ranks.
 func (w *wilcoxon) judge(t *trial) string {
 	if w.best == nil || len(w.best.points) == 0 {
 		return ""

@@ -229,6 +229,8 @@ func Admit(shares []Share, name string, used func(*Share) Use, more Use) error {
 	return refused
 }
 
+// admit asks what is in use only if a quota could be exceeded: counting it means to look at all
+// studies.
 func (s *Share) admit(used func(*Share) Use, more Use) error {
 	var use Use
 	for _, q := range all {
@@ -254,7 +256,7 @@ type Exceeded struct {
 	Used, More int64
 }
 
-// Unwrap makes it a study.ErrBusy.
+// Unwrap makes it a study.ErrBusy, since it may pass: what the caller has in use may end.
 func (e *Exceeded) Unwrap() error { return study.ErrBusy }
 
 // Error names the quota, its bound, what is used, and what frees it.

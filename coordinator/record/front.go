@@ -40,7 +40,8 @@ func (s *Study) Front(trials []Trial) ([]Trial, error) {
 	return list, nil
 }
 
-// within reports whether a point is in a space, or the space is nil.
+// within reports whether a point is in a space. Without an edit all points are, which nil stands
+// for.
 func within(s *space.Space, p study.Point) bool {
 	if s == nil {
 		return true

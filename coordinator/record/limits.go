@@ -59,7 +59,8 @@ func (l *Limits) Hardest(limits []study.Limit) int {
 	return hardest
 }
 
-// miss returns the least excess as a share of the bound.
+// miss returns the least excess as a share of the bound, so that limits of different units compare;
+// of the excess itself if the bound is 0.
 func (t *LimitTally) miss(limit *study.Limit) float64 {
 	if t.Least == nil {
 		return math.Inf(1)

@@ -27,8 +27,8 @@ type Study struct {
 	Resumes time.Time `json:"resumes,omitzero"`
 }
 
-// SpaceVersion returns the version of the study's space: 1 when the study was created, and
-// one more with each edit.
+// SpaceVersion returns the version of the study's space: 1 when the study was created, and one more
+// with each edit.
 func (s *Study) SpaceVersion() int { return max(1, s.Space) }
 
 // Status is a study's state and its counts.

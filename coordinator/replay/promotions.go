@@ -130,7 +130,7 @@ func (p *player) rule() {
 	}
 }
 
-// ended takes the end of a trial in.
+// ended enters the end of a trial into its rung, by the same ranks as the engine.
 func (p *player) ended(t *record.Trial) {
 	l := &p.ladder
 	l.open--
@@ -161,7 +161,8 @@ func (p *player) compareRanks(a, b *record.Trial) int {
 	return cmp.Or(cmp.Compare(cost(a), cost(b)), cmp.Compare(a.Ended, b.Ended))
 }
 
-// created checks a new trial.
+// created checks that a new trial is what the rule of promotion makes at its position: the
+// promotion that is due, or a new configuration only if none is. The first difference is kept.
 func (p *player) created(t *record.Trial) {
 	l := &p.ladder
 	var d *Difference

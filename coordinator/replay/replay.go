@@ -121,7 +121,8 @@ type answer struct {
 // created is the position from which on requests get the answer's state.
 func (a *answer) created() int64 { return a.trials[0].Created }
 
-// player replays one study.
+// player replays one study. trials, told and ladder follow from the records alone and are complete
+// before the first request is made again; played, lost and stateful follow from the answers.
 type player struct {
 	spec    *study.Spec
 	space   *space.Space
@@ -214,10 +215,12 @@ func (p *player) group() error {
 	return nil
 }
 
-// problem returns what the optimiser knew at a request.
+// problem returns what the optimiser knew at a request: what had ended by its position, and what
+// was open then.
 func (p *player) problem(a *answer) *optimizer.Problem {
 	problem := &optimizer.Problem{
-		Space: p.space.Searched(), Direction: p.spec.FirstObjective().Direction, Objectives: objectives(p.spec, a.ask), Limits: a.ask.Limits, Seed: p.spec.Algorithm.Seed,
+		Space: p.space.Searched(), Direction: p.spec.FirstObjective().Direction, Seed: p.spec.Algorithm.Seed,
+		Objectives: objectives(p.spec, a.ask), Limits: a.ask.Limits,
 		MaxTrials: a.ask.MaxTrials, Parallelism: a.ask.Parallelism,
 		Pending: []optimizer.Pending{},
 	}
@@ -266,7 +269,8 @@ func (p *player) limit(problem *optimizer.Problem) {
 	}
 }
 
-// before returns the state that a request was made with.
+// before returns the state that a request was made with: that of the last answer of which a trial
+// had been made by then, since the engine commits the state with that trial.
 func (p *player) before(a *answer) optimizer.State {
 	for i := len(p.played) - 1; i >= 0; i-- {
 		if p.played[i].created() <= a.from {
@@ -302,7 +306,8 @@ func (p *player) play(ctx context.Context, a *answer) error {
 	p.stateful = p.stateful || len(next) > 0 && !a.fallback
 	if l := p.lost; l != nil && p.stateful && !a.fallback && a.from >= l.created() {
 		p.report.Until = a.trials[0].Number
-		p.report.Why = fmt.Sprintf("the optimiser's time was over when it suggested trial %d, so its answer and what it remembered depended on the machine", l.trials[0].Number)
+		p.report.Why = fmt.Sprintf("the optimiser's time was over when it suggested trial %d, "+
+			"so its answer and what it remembered depended on the machine", l.trials[0].Number)
 		return nil
 	}
 	if err != nil && !errors.Is(err, optimizer.ErrExhausted) {
@@ -331,7 +336,6 @@ func (p *player) play(ctx context.Context, a *answer) error {
 	return nil
 }
 
-// differ reports a difference.
 func (p *player) differ(t *record.Trial, d *Difference) {
 	d.Trial = t.Number
 	p.report.First = d
@@ -351,7 +355,9 @@ func (p *player) cut(a *answer) {
 // compare returns how a trial's suggestion differs from the answer's; nil if it does not.
 func (p *player) compare(t *record.Trial, list []optimizer.Suggestion, fallback bool) *Difference {
 	if t.Place >= len(list) {
-		return &Difference{What: "the answer", Recorded: fmt.Sprintf("suggestion %d", t.Place+1), Replayed: fmt.Sprintf("only %d long", len(list))}
+		return &Difference{
+			What: "the answer", Recorded: fmt.Sprintf("suggestion %d", t.Place+1), Replayed: fmt.Sprintf("only %d long", len(list)),
+		}
 	}
 	s := list[t.Place]
 	s.Point = p.space.AtLevel(s.Point, 0)
@@ -371,7 +377,6 @@ func (p *player) compare(t *record.Trial, list []optimizer.Suggestion, fallback 
 	return compareReasons(t.Reasons, engine.FiniteReasons(s.Reasons))
 }
 
-// comparePoints compares the recorded point of a trial with another one.
 func (p *player) comparePoints(recorded, replayed study.Point) *Difference {
 	for _, parameter := range p.space.Parameters() {
 		if x, y := recorded[parameter.Name], replayed[parameter.Name]; !same(x, y) {
@@ -381,7 +386,6 @@ func (p *player) comparePoints(recorded, replayed study.Point) *Difference {
 	return nil
 }
 
-// compareReasons compares the recorded reasons of a trial with others.
 func compareReasons(recorded, replayed optimizer.Reasons) *Difference {
 	if x, y := text(recorded), text(replayed); x != y {
 		return &Difference{What: "the reasons", Recorded: x, Replayed: y}
