@@ -29,7 +29,7 @@ const (
 	// fewPoints is how many points of a metric are always kept. With MaxMetrics metrics
 	// and those of Keep, all with the longest names, they fit into MaxBytes.
 	fewPoints = 8
-	// spareBytes is how far below MaxBytes thinning goes, so that the next report need not
+	// spareBytes is how many bytes thinning frees, so that the next report need not
 	// thin again.
 	spareBytes = MaxBytes / 4
 )
