@@ -6,9 +6,12 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 )
 
-// health counts failures and answers of the study's evaluations, by worker. Its decisions
-// are in the study's status: a new leader must not decide them again, since workers remember
-// what the last one told them.
+// health counts failures and answers of the study's evaluations, by worker, and decides which
+// workers get no more of its trials. Its decisions are in the study's status: a new leader must not
+// decide them again, since workers remember what the last one told them.
+//
+// good is the number of workers in good standing. A worker is avoided only while another one is, so
+// the study always keeps one that has answered.
 type health struct {
 	step     *step
 	workers  map[string]*workerHealth

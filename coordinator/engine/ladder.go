@@ -10,13 +10,19 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
-// ladder holds the ended trials of a space with a fidelity, by level.
+// ladder decides which ended trials are promoted. It is the only place that does: promotion asks it
+// for the next one and makes the trial that continues it.
+//
+// It has the ended trials of a space with a fidelity, by level. Each is in ranked of its rung
+// unless it has failed, and in waiting too while it has completed and no other trial continues it;
+// both are in the order of compareRanks. What it decides depends on the records of the trials that
+// have ended by now, and not on when it is asked. It has no rung, and decides nothing, if the space
+// has no fidelity.
 type ladder struct {
 	*switches
 	space     *space.Space
 	direction study.Direction
-	// rungs are the levels, lowest first, and reduction is the factor between them. There is
-	// no rung if the space has no fidelity.
+	// rungs are the levels, lowest first, and reduction is the factor between them.
 	rungs     []rung
 	reduction int
 	// configurations are those of all ended trials if they can be counted. Append-only.

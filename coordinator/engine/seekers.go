@@ -14,7 +14,8 @@ type seeker struct {
 	missing int
 }
 
-// seekers are the clients that want to hold trials, longest first.
+// seekers are the clients that want to hold trials, longest first. A client is in it at most once,
+// and only while it holds fewer than it wants, as of the last count.
 type seekers []seeker
 
 // set replaces how many trials a client wants to hold; 0 ends its search. It keeps its place in the

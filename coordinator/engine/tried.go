@@ -6,6 +6,10 @@ import (
 )
 
 // tried are the points of trials, as far as a suggestion may be compared with them.
+//
+// There are two questions. Has the point been tried at all, where no point is evaluated twice:
+// points answers it. And has it become a trial since the suggestion was asked for: recent answers
+// that for every space, and only reaches back to the oldest request that may still be answered.
 type tried struct {
 	*switches
 	space *space.Space
