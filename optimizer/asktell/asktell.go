@@ -11,8 +11,8 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
+	"github.com/fantasia-hpo/fantasia/optimizer/session"
 	"github.com/fantasia-hpo/fantasia/study"
-	"github.com/fantasia-hpo/fantasia/study/space"
 	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
 
@@ -34,7 +34,7 @@ const (
 // in.Read blocks, Serve returns at once, and its reader ends with that Read: the
 // owner of in closes it.
 func Serve(ctx context.Context, s *study.Study, in io.Reader, out io.Writer) error {
-	session, err := newSession(s)
+	talk, err := newConversation(s)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func Serve(ctx context.Context, s *study.Study, in io.Reader, out io.Writer) err
 			if l.err != nil && !errors.Is(l.err, errLong) {
 				return end(l.err)
 			}
-			reply := session.answer(ctx, l)
+			reply := talk.answer(ctx, l)
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -71,18 +71,13 @@ func end(err error) error {
 	return fmt.Errorf("read a request: %w", err)
 }
 
-// session is the state of one conversation.
-type session struct {
-	study     *study.Study
-	space     *space.Space
-	optimizer optimizer.Optimizer
-	state     optimizer.State
-	asked     int // trials handed out
-	observed  []optimizer.Observation
-	pending   []optimizer.Pending // by trial number
+// conversation is the state of one conversation.
+type conversation struct {
+	session.Session
+	study *study.Study
 }
 
-func newSession(s *study.Study) (*session, error) {
+func newConversation(s *study.Study) (*conversation, error) {
 	space, err := celspace.Of(s)
 	if err != nil {
 		return nil, err
@@ -94,11 +89,15 @@ func newSession(s *study.Study) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &session{study: s, space: space, optimizer: algorithm}, nil
+	spec := &s.Spec
+	return &conversation{study: s, Session: session.Session{Optimizer: algorithm, Problem: optimizer.Problem{
+		Space: space, Direction: spec.FirstObjective().Direction, Objectives: spec.Several, Limits: spec.Limits,
+		MaxTrials: spec.Budget.MaxTrials, Parallelism: max(1, spec.Parallelism), Seed: spec.Algorithm.Seed,
+	}}}, nil
 }
 
 // answer handles one line.
-func (s *session) answer(ctx context.Context, l line) answer {
+func (s *conversation) answer(ctx context.Context, l line) answer {
 	reply, err := s.serve(ctx, l)
 	if err != nil {
 		return answer{Error: err.Error()}
@@ -106,7 +105,7 @@ func (s *session) answer(ctx context.Context, l line) answer {
 	return reply
 }
 
-func (s *session) serve(ctx context.Context, l line) (answer, error) {
+func (s *conversation) serve(ctx context.Context, l line) (answer, error) {
 	if l.err != nil {
 		return answer{}, l.err
 	}
@@ -125,48 +124,26 @@ func (s *session) serve(ctx context.Context, l line) (answer, error) {
 	}
 }
 
-// problem returns a snapshot that later requests do not change.
-func (s *session) problem() *optimizer.Problem {
-	spec := s.study.Spec
-	return &optimizer.Problem{
-		Space:        s.space,
-		Direction:    spec.FirstObjective().Direction,
-		Objectives:   spec.Several,
-		Limits:       spec.Limits,
-		MaxTrials:    spec.Budget.MaxTrials,
-		Parallelism:  max(1, spec.Parallelism),
-		Seed:         spec.Algorithm.Seed,
-		First:        s.asked + 1,
-		Observations: s.observed[:len(s.observed):len(s.observed)],
-		Pending:      append([]optimizer.Pending(nil), s.pending...),
-	}
-}
-
-func (s *session) ask(ctx context.Context, n int) (answer, error) {
+func (s *conversation) ask(ctx context.Context, n int) (answer, error) {
 	if n < 1 || n > MaxAsk {
 		return answer{}, fmt.Errorf("ask %d: want 1 to %d points", n, MaxAsk)
 	}
-	rng := optimizer.NewRand(s.study.Spec.Algorithm.Seed, s.asked+1)
-	batch, state, err := s.optimizer.Suggest(ctx, s.problem(), s.state, n, rng)
+	first := s.Asked() + 1
+	batch, err := s.Ask(ctx, n)
 	if err != nil && !errors.Is(err, optimizer.ErrExhausted) {
 		return answer{}, fmt.Errorf("ask %d: %w", n, err)
 	}
-	if err == nil {
-		s.state = state
-	}
 	suggestions := make([]suggestion, len(batch))
 	for i, b := range batch {
-		s.asked++
-		s.pending = append(s.pending, optimizer.Pending{Trial: s.asked, Point: b.Point})
-		suggestions[i] = suggestion{Trial: s.asked, Parameters: b.Point, Why: why{Source: b.Source, Reasons: b.Reasons}}
+		suggestions[i] = suggestion{Trial: first + i, Parameters: b.Point, Why: why{Source: b.Source, Reasons: b.Reasons}}
 	}
 	return answer{Suggestions: &suggestions}, nil
 }
 
 // addOutcomes applies the whole list, or nothing if an element is wrong.
-func (s *session) addOutcomes(list []tell) (answer, error) {
-	open := make(map[int]study.Point, len(s.pending))
-	for _, p := range s.pending {
+func (s *conversation) addOutcomes(list []tell) (answer, error) {
+	open := make(map[int]study.Point, len(s.Problem.Pending))
+	for _, p := range s.Problem.Pending {
 		open[p.Trial] = p.Point
 	}
 	told := make([]optimizer.Observation, 0, len(list))
@@ -178,20 +155,15 @@ func (s *session) addOutcomes(list []tell) (answer, error) {
 		delete(open, o.Trial)
 		told = append(told, o)
 	}
-	s.observed = append(s.observed, told...)
-	left := s.pending[:0]
-	for _, p := range s.pending {
-		if _, still := open[p.Trial]; still {
-			left = append(left, p)
-		}
+	for _, o := range told {
+		s.Tell(o)
 	}
-	s.pending = left
 	n := len(told)
 	return answer{Told: &n}, nil
 }
 
 // check converts t to an observation; open holds the trials that can be told.
-func (s *session) check(t tell, open map[int]study.Point) (optimizer.Observation, error) {
+func (s *conversation) check(t tell, open map[int]study.Point) (optimizer.Observation, error) {
 	o, err := t.observation(&s.study.Spec)
 	if err != nil {
 		return o, err
@@ -200,10 +172,10 @@ func (s *session) check(t tell, open map[int]study.Point) (optimizer.Observation
 		return o, errors.New(`want either "trial" or "parameters"`)
 	}
 	if t.Trial == nil {
-		if o.Point, err = s.space.Normalize(t.Parameters); err != nil {
+		if o.Point, err = s.Problem.Space.Normalize(t.Parameters); err != nil {
 			return o, fmt.Errorf("parameters: %w", err)
 		}
-		if err := s.space.Check(o.Point); err != nil {
+		if err := s.Problem.Space.Check(o.Point); err != nil {
 			return o, fmt.Errorf("parameters: %w", err)
 		}
 		return o, nil
@@ -211,16 +183,16 @@ func (s *session) check(t tell, open map[int]study.Point) (optimizer.Observation
 	o.Trial = *t.Trial
 	var ok bool
 	if o.Point, ok = open[o.Trial]; !ok {
-		if o.Trial >= 1 && o.Trial <= s.asked {
+		if o.Trial >= 1 && o.Trial <= s.Asked() {
 			return o, fmt.Errorf("trial %d has already been told", o.Trial)
 		}
-		return o, fmt.Errorf("trial %d was never asked for: the last one is %d", o.Trial, s.asked)
+		return o, fmt.Errorf("trial %d was never asked for: the last one is %d", o.Trial, s.Asked())
 	}
 	return o, nil
 }
 
-func (s *session) recommend(ctx context.Context) (answer, error) {
-	best, err := optimizer.Recommend(ctx, s.optimizer, s.problem(), s.state)
+func (s *conversation) recommend(ctx context.Context) (answer, error) {
+	best, err := s.Recommend(ctx)
 	if err != nil {
 		return answer{}, fmt.Errorf("recommend: %w", err)
 	}

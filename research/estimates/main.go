@@ -23,6 +23,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/random"
 	"github.com/fantasia-hpo/fantasia/optimizer/papers/uhe"
+	"github.com/fantasia-hpo/fantasia/optimizer/session"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space"
 	"github.com/fantasia-hpo/fantasia/study/space/celspace"
@@ -180,7 +181,7 @@ func play(ctx context.Context, c contender, o objective, seed uint64, checkpoint
 		return nil, err
 	}
 	trials := checkpoints[len(checkpoints)-1]
-	p := optimizer.Problem{Space: domain, Direction: study.Minimize, MaxTrials: trials, Parallelism: 1, Seed: seed}
+	s := session.Session{Optimizer: tuner, Problem: optimizer.Problem{Space: domain, Direction: study.Minimize, MaxTrials: trials, Parallelism: 1, Seed: seed}}
 	drawn := rand.New(rand.NewPCG(seed, 2))
 	where, truth := make([]study.Point, points), make([]float64, points)
 	for i := range where {
@@ -188,32 +189,28 @@ func play(ctx context.Context, c contender, o objective, seed uint64, checkpoint
 		where[i], truth[i] = point(x1, x2), o(x1, x2)
 	}
 	best, least := math.Inf(1), floats.Min(truth)
-	var state optimizer.State
 	var all []deviation
 	for trial := 1; trial <= trials; trial++ {
-		p.First = trial
-		asked := p
-		batch, next, err := tuner.Suggest(ctx, &asked, state, 1, optimizer.NewRand(seed, trial))
+		batch, err := s.Ask(ctx, 1)
 		if err != nil {
 			return nil, err
 		}
-		state = next
 		value, err := o.at(batch[0].Point)
 		if err != nil {
 			return nil, err
 		}
 		best = min(best, value)
-		p.Observations = append(p.Observations, optimizer.Observation{
+		s.Tell(optimizer.Observation{
 			Trial: trial, Point: batch[0].Point, Outcome: optimizer.OutcomeCompleted, Values: study.Values{value + noise*drawn.NormFloat64()},
 		})
 		if trial < checkpoints[len(all)] {
 			continue
 		}
-		from := state
+		from := s.State
 		if c.random {
 			from = nil
 		}
-		e, err := uhe.NewEstimate(ctx, options, &p, from)
+		e, err := uhe.NewEstimate(ctx, options, s.Snapshot(), from)
 		if err != nil {
 			return nil, err
 		}

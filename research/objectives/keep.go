@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bufio"
-	"encoding/json"
-	"errors"
-	"io/fs"
 	"math"
-	"os"
+
+	"github.com/fantasia-hpo/fantasia/research/lines"
 )
 
 // run names a game that was played with a seed.
@@ -40,20 +37,8 @@ func openKeep(path string) (*keep, error) {
 	if path == "" {
 		return k, nil
 	}
-	file, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return k, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
-		var one kept
-		if err := json.Unmarshal(lines.Bytes(), &one); err != nil {
-			return nil, err
-		}
+	all, err := lines.Read[kept](path)
+	for _, one := range all {
 		missing := make([]float64, len(one.Missing))
 		for i, v := range one.Missing {
 			if missing[i] = math.Inf(1); v != nil {
@@ -62,7 +47,7 @@ func openKeep(path string) (*keep, error) {
 		}
 		k.runs[one.run] = missing
 	}
-	return k, lines.Err()
+	return k, err
 }
 
 // add keeps a run.
@@ -78,9 +63,5 @@ func (k *keep) add(r run, missing []float64) error {
 		}
 		one.Missing = append(one.Missing, finite)
 	}
-	file, err := os.OpenFile(k.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
-	}
-	return errors.Join(json.NewEncoder(file).Encode(one), file.Close())
+	return lines.Append(k.path, one)
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
+	"github.com/fantasia-hpo/fantasia/optimizer/session"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
@@ -168,32 +169,22 @@ func (s setting) play(g game, seed uint64) (missing []float64, err error) {
 
 // trials is play with an optimiser. The oldest of the pending trials always ends first.
 func (s setting) trials(o optimizer.Optimizer, g game, p *optimizer.Problem) (missing []float64, err error) {
-	var state optimizer.State
+	play := session.Session{Optimizer: o, Problem: *p}
 	for len(missing) < len(s.counts) {
-		if free := min(parallel-len(p.Pending), p.MaxTrials-p.First+1); free > 0 {
-			var batch []optimizer.Suggestion
-			asked := *p
-			batch, state, err = o.Suggest(context.Background(), &asked, state, free, optimizer.NewRand(p.Seed, p.First))
-			if err != nil {
+		if free := min(parallel-len(play.Problem.Pending), p.MaxTrials-play.Asked()); free > 0 {
+			if _, err := play.Ask(context.Background(), free); err != nil {
 				return nil, err
 			}
-			p.Pending = append([]optimizer.Pending{}, p.Pending...)
-			for _, b := range batch {
-				p.Pending = append(p.Pending, optimizer.Pending{Trial: p.First, Point: b.Point})
-				p.First++
-			}
 		}
-		ended := p.Pending[0]
-		p.Pending = append([]optimizer.Pending{}, p.Pending[1:]...)
+		ended := play.Problem.Pending[0]
 		values, excess := g.value(g.at(ended.Point))
 		s.blur(g, p, ended.Trial, values)
-		p.Observations = append(p.Observations, optimizer.Observation{
+		play.Tell(optimizer.Observation{
 			Trial: ended.Trial, Point: ended.Point, Outcome: optimizer.OutcomeCompleted, Values: values, Excess: excess,
 		})
-		if len(p.Observations) == s.counts[len(missing)] {
-			found := p.Observations
+		if found := play.Problem.Observations; len(found) == s.counts[len(missing)] {
 			if s.noise > 0 {
-				if found, err = recommended(o, g, p, state); err != nil {
+				if found, err = recommended(&play, g); err != nil {
 					return nil, err
 				}
 			}
@@ -217,7 +208,7 @@ func problem(g game, seed uint64) (*optimizer.Problem, error) {
 		return nil, err
 	}
 	p := &optimizer.Problem{
-		Space: s, Direction: study.Minimize, MaxTrials: after[len(after)-1], Parallelism: parallel, Seed: seed, First: 1,
+		Space: s, Direction: study.Minimize, MaxTrials: after[len(after)-1], Parallelism: parallel, Seed: seed,
 	}
 	g.aim(p)
 	return p, nil

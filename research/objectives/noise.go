@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/session"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -20,20 +21,20 @@ func (s setting) blur(g game, p *optimizer.Problem, trial int, values study.Valu
 
 // recommended returns the trials of the front that an algorithm recommends, or of the front of
 // noisy values if it has no model, with their true values.
-func recommended(o optimizer.Optimizer, g game, p *optimizer.Problem, state optimizer.State) ([]optimizer.Observation, error) {
-	r, err := optimizer.Recommend(context.Background(), o, p, state)
+func recommended(play *session.Session, g game) ([]optimizer.Observation, error) {
+	r, err := play.Recommend(context.Background())
 	if err != nil {
 		return nil, err
 	}
 	if r == nil {
-		r = p.Best()
+		r = play.Problem.Best()
 	}
 	on := map[int]bool{}
 	for _, e := range r.Front {
 		on[e.Trial] = true
 	}
 	var found []optimizer.Observation
-	for _, observed := range p.Observations {
+	for _, observed := range play.Problem.Observations {
 		if on[observed.Trial] {
 			observed.Values, observed.Excess = g.value(g.at(observed.Point))
 			found = append(found, observed)

@@ -3,10 +3,7 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -22,6 +19,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/app/bench"
 	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/research/lines"
 )
 
 // firstPoints is the number of random points from which the gap is measured.
@@ -40,13 +38,9 @@ func run(context.Context) error {
 	if !ok {
 		return fmt.Errorf("unknown measure %q; want gap or regret", *name)
 	}
-	content, err := os.ReadFile(*file)
+	t, err := read(*file, *by, *after, measure)
 	if err != nil {
-		return fmt.Errorf("read the runs: %w", err)
-	}
-	t, err := read(bytes.NewReader(content), *by, *after, measure)
-	if err != nil {
-		return fmt.Errorf("read the runs of %s: %w", *file, err)
+		return err
 	}
 	t.write(os.Stdout, measure)
 	if *against != "" {
@@ -137,25 +131,16 @@ func (t table) writePaired(out io.Writer, against string) {
 	}
 }
 
-func read(runs io.Reader, by string, after int, m measure) (table, error) {
-	t := table{}
-	lines := bufio.NewReader(runs)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if len(line) > 0 {
-			var r bench.Run
-			if err := json.Unmarshal(line, &r); err != nil {
-				return nil, err
-			}
-			t.add(&r, by, after, m)
-		}
-		if err == io.EOF {
-			return t, nil
-		}
-		if err != nil {
-			return nil, err
-		}
+func read(file, by string, after int, m measure) (table, error) {
+	runs, err := lines.Read[bench.Run](file)
+	if err == nil && len(runs) == 0 {
+		err = fmt.Errorf("%q has no runs; want a file of fantasia bench", file)
 	}
+	t := table{}
+	for i := range runs {
+		t.add(&runs[i], by, after, m)
+	}
+	return t, err
 }
 
 // add puts the measure of a run into its cell.

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -13,6 +15,16 @@ const runs = `{"spec":{"optimizer":"lgp","objective":"f","trials":3,"seed":1},"r
 {"spec":{"optimizer":"lgp","settings":{"model":"plain"},"objective":"f","trials":3,"seed":1},"result":{"evaluations":[{"trial":1,"outcome":"completed","loss":4},{"trial":3,"outcome":"completed","loss":0}]}}
 {"spec":{"optimizer":"lgp","settings":{"model":"plain"},"objective":"f","trials":3,"seed":2},"result":{"evaluations":[{"trial":1,"outcome":"completed","loss":4},{"trial":3,"outcome":"completed","loss":2}]}}
 `
+
+// saved writes a file of runs.
+func saved(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "runs.jsonl")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
 
 func TestTable(t *testing.T) {
 	const head = "| function | lgp | plain |\n| --- | ---: | ---: |\n"
@@ -30,7 +42,7 @@ func TestTable(t *testing.T) {
 		{"regret", 2, "| `f` | **3.000 ± 1.000** (2) | **4.000 ± 0.000** (2) |\n"},
 	} {
 		m := measures()[c.measure]
-		kept, err := read(strings.NewReader(runs), "model", c.after, m)
+		kept, err := read(saved(t, runs), "model", c.after, m)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +52,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%s after %d: printed\n%swant\n%s", c.measure, c.after, &out, head+c.want)
 		}
 	}
-	if _, err := read(strings.NewReader("{"), "model", 0, measures()["gap"]); err == nil {
+	if _, err := read(saved(t, "{"), "model", 0, measures()["gap"]); err == nil {
 		t.Error("a line that is no run is accepted")
 	}
 }
@@ -69,7 +81,7 @@ func TestWhatIsBold(t *testing.T) {
 
 // The differences of lgp to plain are 1 and 0.
 func TestPaired(t *testing.T) {
-	kept, err := read(strings.NewReader(runs), "model", 0, measures()["regret"])
+	kept, err := read(saved(t, runs), "model", 0, measures()["regret"])
 	if err != nil {
 		t.Fatal(err)
 	}

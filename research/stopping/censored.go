@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/acquisition"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -22,19 +24,37 @@ const (
 	fewest = 3
 )
 
+// imputing is an optimiser that is told values in place of those of stopped trials.
+type imputing struct {
+	optimizer.Optimizer
+	model *gp.Hyperparameters
+}
+
+// Suggest implements optimizer.Optimizer.
+func (o *imputing) Suggest(
+	ctx context.Context, p *optimizer.Problem, state optimizer.State, n int, rng *rand.Rand,
+) ([]optimizer.Suggestion, optimizer.State, error) {
+	given := *p
+	if err := o.impute(ctx, &given); err != nil {
+		return nil, nil, fmt.Errorf("impute what was stopped: %w", err)
+	}
+	return o.Optimizer.Suggest(ctx, &given, state, n, rng)
+}
+
 // impute replaces the stopped observations of a problem by completed ones, as in Hutter, Hoos and
 // Leyton-Brown, "Bayesian optimization with censored response data" (2013). All that is known
 // of a stopped trial is a bound: at its end, its least loss would have been at most what it
 // had reached. Its value is the mean of the model's prediction at its point, truncated at
 // this bound. The first model is that of the completed trials; then it is fitted again to
 // all of them.
-func (r *run) impute(ctx context.Context, problem *optimizer.Problem) error {
-	told := slices.Clone(problem.Observations)
+func (o *imputing) impute(ctx context.Context, problem *optimizer.Problem) error {
+	stopped := problem.Observations
+	told := slices.Clone(stopped)
 	var completed []optimizer.Observation
 	var of []int // the stopped ones
-	for i, o := range told {
-		if o.Outcome == optimizer.OutcomeCompleted {
-			completed = append(completed, o)
+	for i, one := range told {
+		if one.Outcome == optimizer.OutcomeCompleted {
+			completed = append(completed, one)
 			continue
 		}
 		of = append(of, i)
@@ -55,16 +75,16 @@ func (r *run) impute(ctx context.Context, problem *optimizer.Problem) error {
 	}
 	options, rng := surrogate.DefaultOptions(), optimizer.NewRand(problem.Seed, problem.First)
 	for range rounds {
-		m, err := surrogate.Fit(ctx, surrogate.Observe(&known, encoding, options), options, r.model, rng)
+		m, err := surrogate.Fit(ctx, surrogate.Observe(&known, encoding, options), options, o.model, rng)
 		if err != nil {
 			return fmt.Errorf("fit the model: %w", err)
 		}
 		h := m.GP.Hyperparameters()
-		r.model = &h
+		o.model = &h
 		mean, variance := m.GP.Posterior(x)
 		for row, i := range of {
 			predicted, sd := m.Data.Moments(mean[row], variance[row]+h.Noise)
-			told[i].Values = study.Values{truncated(r.problem.Observations[i].Values.First(), predicted, sd)}
+			told[i].Values = study.Values{truncated(stopped[i].Values.First(), predicted, sd)}
 		}
 		known.Observations = told
 	}

@@ -3,18 +3,16 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
+	"github.com/fantasia-hpo/fantasia/research/lines"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -63,29 +61,32 @@ func tuners() map[string]tuner {
 }
 
 func runAll(ctx context.Context) error {
-	known := tuners()
+	all := tuners()
 	path := flag.String("table", "research/benchmarks/curves.gz", "the table of curves")
 	names := flag.String("tuners", "", "tuners, separated by commas: OPTIMISER+RULE:TOLD, or OPTIMISER+promote")
 	seeds := flag.Int("seeds", 10, "how many seeds, from 0 on")
 	out := flag.String("out", "", "a file of results; runs that it has are not played again")
 	flag.Parse()
+	if *out == "" {
+		return errors.New("-out is missing; want a file for the results")
+	}
 	t, err := readTable(*path)
 	if err != nil {
 		return err
 	}
-	done, err := readResults(*out)
+	known, err := lines.Read[result](*out)
 	if err != nil {
 		return err
 	}
-	file, err := os.OpenFile(*out, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		return fmt.Errorf("write the results: %w", err)
+	done := map[string]bool{}
+	for _, r := range known {
+		done[key(r.Tuner, r.Data, r.Seed)] = true
 	}
 	for seed := range *seeds {
 		for name := range strings.SplitSeq(*names, ",") {
-			u, ok := known[name]
+			u, ok := all[name]
 			if !ok {
-				return fmt.Errorf("tuner %q is unknown; want one of %s", name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+				return fmt.Errorf("tuner %q is unknown; want one of %s", name, strings.Join(slices.Sorted(maps.Keys(all)), ", "))
 			}
 			for _, data := range t.Data {
 				if done[key(name, data, seed)] {
@@ -95,37 +96,13 @@ func runAll(ctx context.Context) error {
 				if err != nil {
 					return fmt.Errorf("%s on %s with seed %d: %w", name, data, seed, err)
 				}
-				if err := json.NewEncoder(file).Encode(r); err != nil {
-					return fmt.Errorf("write the results: %w", err)
+				if err := lines.Append(*out, r); err != nil {
+					return err
 				}
 			}
 		}
 	}
-	return file.Close()
+	return nil
 }
 
 func key(tuner, data string, seed int) string { return fmt.Sprint(tuner, " ", data, " ", seed) }
-
-// readResults returns the keys of the runs that a file has.
-func readResults(path string) (done map[string]bool, err error) {
-	done = map[string]bool{}
-	file, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return done, nil
-	} else if err != nil {
-		return nil, fmt.Errorf("read the results: %w", err)
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
-		var r result
-		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-			return nil, fmt.Errorf("read the results %s: %w", path, err)
-		}
-		done[key(r.Tuner, r.Data, r.Seed)] = true
-	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("read the results %s: %w", path, err)
-	}
-	return done, nil
-}

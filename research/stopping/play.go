@@ -10,8 +10,8 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/pruner"
 	"github.com/fantasia-hpo/fantasia/optimizer"
-	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
+	"github.com/fantasia-hpo/fantasia/optimizer/session"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
@@ -100,14 +100,11 @@ func soonest(a, b *running) int {
 type run struct {
 	tuner
 	*task
-	problem   optimizer.Problem
-	state     optimizer.State
-	algorithm optimizer.Optimizer
+	session   session.Session
 	rule      pruner.Pruner
 	running   []*running
-	completed [][]float64         // the least loss up to each epoch
-	best      float64             // after `only` epochs
-	model     *gp.Hyperparameters // of censored values
+	completed [][]float64 // the least loss up to each epoch
+	best      float64     // after `only` epochs
 	result    result
 }
 
@@ -122,17 +119,21 @@ func play(ctx context.Context, u tuner, k *task, seed int) (*result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the space: %w", err)
 	}
-	if r.algorithm, err = registry.New(u.algorithm, u.settings); err != nil {
+	algorithm, err := registry.New(u.algorithm, u.settings)
+	if err != nil {
 		return nil, err
+	}
+	if u.told == censored {
+		algorithm = &imputing{Optimizer: algorithm}
 	}
 	if u.stopping != nil {
 		if r.rule, err = pruner.NewFor(*u.stopping, study.Minimize); err != nil {
 			return nil, err
 		}
 	}
-	r.problem = optimizer.Problem{
-		Space: points, Direction: study.Minimize, MaxTrials: most, Parallelism: workers, Seed: uint64(seed), First: 1,
-	}
+	r.session = session.Session{Optimizer: algorithm, Problem: optimizer.Problem{
+		Space: points, Direction: study.Minimize, MaxTrials: most, Parallelism: workers, Seed: uint64(seed),
+	}}
 	for range workers {
 		if err := r.start(ctx); err != nil {
 			return nil, err
@@ -155,26 +156,15 @@ func (r *run) start(ctx context.Context) error {
 	if r.result.Trials == most {
 		return nil
 	}
-	rng := optimizer.NewRand(r.problem.Seed, r.problem.First)
-	problem := r.problem
-	problem.Pending = slices.Clone(r.problem.Pending)
-	if r.told == censored {
-		if err := r.impute(ctx, &problem); err != nil {
-			return fmt.Errorf("impute what was stopped: %w", err)
-		}
-	}
-	suggestions, state, err := r.algorithm.Suggest(ctx, &problem, r.state, 1, rng)
+	suggestions, err := r.session.Ask(ctx, 1)
 	if errors.Is(err, optimizer.ErrExhausted) || err == nil && len(suggestions) == 0 {
 		return nil
 	} else if err != nil {
 		return fmt.Errorf("ask %s: %w", r.tuner.algorithm, err)
 	}
-	r.state = state
 	t := r.begin(suggestions[0].Point)
-	t.trial, t.next = r.problem.First, r.result.Seconds+t.pace
+	t.trial, t.next = r.session.Asked(), r.result.Seconds+t.pace
 	r.running = append(r.running, t)
-	r.problem.Pending = append(r.problem.Pending, optimizer.Pending{Trial: t.trial, Point: t.point})
-	r.problem.First++
 	r.result.Trials++
 	return nil
 }
@@ -197,7 +187,6 @@ func (r *run) epoch(t *running) bool {
 
 func (r *run) end(t *running, completed bool) {
 	r.running = slices.DeleteFunc(r.running, func(other *running) bool { return other == t })
-	r.problem.Pending = slices.DeleteFunc(r.problem.Pending, func(p optimizer.Pending) bool { return p.Trial == t.trial })
 	value, outcome := t.least, optimizer.OutcomeCompleted
 	if completed {
 		r.completed = append(r.completed, least(t.curve))
@@ -210,6 +199,7 @@ func (r *run) end(t *running, completed bool) {
 	switch {
 	case completed:
 	case r.told == dropped:
+		r.session.Drop(t.trial)
 		return
 	case r.told == asIs:
 	case r.told == extrapolated:
@@ -217,9 +207,7 @@ func (r *run) end(t *running, completed bool) {
 	default:
 		outcome = optimizer.OutcomePruned
 	}
-	r.problem.Observations = append(r.problem.Observations, optimizer.Observation{
-		Trial: t.trial, Point: t.point, Outcome: outcome, Values: study.Values{value},
-	})
+	r.session.Tell(optimizer.Observation{Trial: t.trial, Point: t.point, Outcome: outcome, Values: study.Values{value}})
 }
 
 // gain returns how much lower the loss of the completed trials became after a step, on

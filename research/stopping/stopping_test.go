@@ -162,10 +162,10 @@ func TestImpute(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &run{problem: optimizer.Problem{Space: points, Direction: study.Minimize, Parallelism: workers, MaxTrials: most, First: 9}}
+	given := optimizer.Problem{Space: points, Direction: study.Minimize, Parallelism: workers, MaxTrials: most, First: 9}
 	add := func(lr int64, outcome optimizer.Outcome, value float64) {
-		r.problem.Observations = append(r.problem.Observations, optimizer.Observation{
-			Trial: len(r.problem.Observations) + 1, Outcome: outcome, Values: study.Values{value},
+		given.Observations = append(given.Observations, optimizer.Observation{
+			Trial: len(given.Observations) + 1, Outcome: outcome, Values: study.Values{value},
 			Point: study.Point{"lr": lr, "alpha": int64(0), "width": int64(0), "layers": int64(0), "batch": int64(0)},
 		})
 	}
@@ -174,12 +174,12 @@ func TestImpute(t *testing.T) {
 	}
 	add(1, optimizer.OutcomePruned, 0.9) // its neighbours end between 0.5 and 0.6
 	add(7, optimizer.OutcomePruned, 0.9)
-	problem := r.problem
-	if err := r.impute(t.Context(), &problem); err != nil {
+	problem := given
+	if err := (&imputing{}).impute(t.Context(), &problem); err != nil {
 		t.Fatal(err)
 	}
 	for i, o := range problem.Observations {
-		bound := r.problem.Observations[i].Values.First()
+		bound := given.Observations[i].Values.First()
 		switch value := o.Values.First(); {
 		case o.Outcome != optimizer.OutcomeCompleted:
 			t.Errorf("trial %d is %s", o.Trial, o.Outcome)
@@ -189,7 +189,7 @@ func TestImpute(t *testing.T) {
 			t.Errorf("trial %d has the value %g, want between its neighbours' 0.5 and 0.6", o.Trial, value)
 		}
 	}
-	if r.problem.Observations[6].Values.First() != 0.9 {
+	if given.Observations[6].Values.First() != 0.9 {
 		t.Error("the bound is gone")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/session"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -35,11 +36,14 @@ func Play(ctx context.Context, spec Spec, o optimizer.Optimizer, objective *Obje
 	defer func() { err = errors.Join(err, opened.close(ctx)) }()
 	began := time.Now()
 	p := &player{
-		spec: &spec, law: law, optimizer: o, objective: objective, evaluator: opened,
+		spec: &spec, law: law, objective: objective, evaluator: opened,
 		encoding: optimizer.NewEncoding(objective.Space), outcomes: map[int]outcome{},
+		session: session.Session{Optimizer: o, Problem: optimizer.Problem{
+			Space: objective.Space, Direction: objective.Direction, MaxTrials: spec.Trials, Parallelism: spec.Workers, Seed: spec.Seed,
+		}},
 	}
-	if p.parallelism = spec.Workers; spec.Mode == Sequential {
-		p.parallelism = 1
+	if spec.Mode == Sequential {
+		p.session.Problem.Parallelism = 1
 	}
 	done, err := simulate(ctx, plan{mode: spec.Mode, workers: spec.Workers, trials: spec.Trials, horizon: spec.Horizon}, p)
 	if err != nil {
@@ -57,36 +61,21 @@ func Play(ctx context.Context, spec Spec, o optimizer.Optimizer, objective *Obje
 
 // player is a run in progress: the source that the clock drives.
 type player struct {
-	spec        *Spec
-	law         Law
-	optimizer   optimizer.Optimizer
-	objective   *Objective
-	evaluator   evaluator
-	encoding    *optimizer.Encoding
-	parallelism int
+	spec      *Spec
+	law       Law
+	session   session.Session
+	objective *Objective
+	evaluator evaluator
+	encoding  *optimizer.Encoding
 
-	state    optimizer.State
-	asked    int
-	pending  []optimizer.Pending // by trial number
-	observed []optimizer.Observation
 	points   []study.Point // of trial 1, 2, …
 	outcomes map[int]outcome
 	took     []float64
 }
 
-// problem returns what the optimiser may know.
-func (p *player) problem() *optimizer.Problem {
-	return &optimizer.Problem{
-		Space: p.objective.Space, Direction: p.objective.Direction,
-		MaxTrials: p.spec.Trials, Parallelism: p.parallelism, Seed: p.spec.Seed, First: p.asked + 1,
-		Observations: slices.Clip(p.observed), Pending: slices.Clone(p.pending),
-	}
-}
-
 func (p *player) suggest(ctx context.Context, n int) (count int, cost float64, err error) {
-	problem := p.problem()
-	began := time.Now()
-	batch, state, err := p.optimizer.Suggest(ctx, problem, p.state, n, optimizer.NewRand(p.spec.Seed, problem.First))
+	first, began := p.session.Asked()+1, time.Now()
+	batch, err := p.session.Ask(ctx, n)
 	took := time.Since(began)
 	if errors.Is(err, optimizer.ErrExhausted) {
 		return 0, 0, nil
@@ -95,14 +84,11 @@ func (p *player) suggest(ctx context.Context, n int) (count int, cost float64, e
 		err = ctx.Err() // an interrupted answer is no result
 	}
 	if err != nil {
-		return 0, 0, fmt.Errorf("suggest trial %d: %w", problem.First, err)
+		return 0, 0, fmt.Errorf("suggest trial %d: %w", first, err)
 	}
-	p.state = state
 	p.took = append(p.took, seconds(took))
 	for _, s := range batch {
-		p.asked++
 		p.points = append(p.points, s.Point)
-		p.pending = append(p.pending, optimizer.Pending{Trial: p.asked, Point: s.Point})
 	}
 	return len(batch), p.spec.Charge.cost(took), nil
 }
@@ -131,9 +117,8 @@ func (p *player) tellTrials(trials []int) error {
 		if o.kind == optimizer.OutcomeCompleted {
 			observation.Values = []float64{o.value}
 		}
-		p.observed = append(p.observed, observation)
-		p.pending = slices.DeleteFunc(p.pending, func(q optimizer.Pending) bool { return q.Trial == trial })
-		if len(p.observed) == brokenAfter && p.objective.Failing == 0 && p.broken() {
+		p.session.Tell(observation)
+		if len(p.session.Problem.Observations) == brokenAfter && p.objective.Failing == 0 && p.broken() {
 			return fmt.Errorf("%w; the last one: %s", ErrBroken, o.message)
 		}
 	}
@@ -141,13 +126,12 @@ func (p *player) tellTrials(trials []int) error {
 }
 
 func (p *player) broken() bool {
-	return !slices.ContainsFunc(p.observed, func(o optimizer.Observation) bool { return o.Outcome != optimizer.OutcomeFailed })
+	return !slices.ContainsFunc(p.session.Problem.Observations, func(o optimizer.Observation) bool { return o.Outcome != optimizer.OutcomeFailed })
 }
 
 // result returns the result of the run.
 func (p *player) result(s *schedule) Result {
-	workers := p.parallelism
-	r := Result{Makespan: s.makespan(p.spec.Trials), End: s.end, Idle: s.idle(workers)}
+	r := Result{Makespan: s.makespan(p.spec.Trials), End: s.end, Idle: s.idle(p.session.Problem.Parallelism)}
 	for _, t := range s.told {
 		o := p.outcomes[t.trial]
 		e := Evaluation{Trial: t.trial, Made: t.made, Start: t.start, End: t.end, Told: t.told, Pending: t.pending, Outcome: o.kind}
@@ -163,11 +147,11 @@ func (p *player) result(s *schedule) Result {
 // recommend returns the loss at the point recommended after the first observations, or
 // nil if there is none.
 func (p *player) recommend(ctx context.Context) (*float64, error) {
-	problem := p.problem()
+	problem := p.session.Snapshot()
 	problem.Observations = problem.Observations[:min(p.spec.Trials, len(problem.Observations))]
 	problem.Pending = nil
 	// The last state may depend on later observations.
-	r, err := optimizer.Recommend(ctx, p.optimizer, problem, nil)
+	r, err := optimizer.Recommend(ctx, p.session.Optimizer, problem, nil)
 	if err != nil {
 		return nil, fmt.Errorf("recommend a point: %w", err)
 	}

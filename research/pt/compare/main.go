@@ -22,6 +22,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/numeric/testfunc"
 	"github.com/fantasia-hpo/fantasia/optimizer/papers/pt"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
+	"github.com/fantasia-hpo/fantasia/optimizer/session"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
@@ -193,13 +194,10 @@ func (p plan) play(ctx context.Context, o optimizer.Optimizer, f testfunc.Functi
 	if err != nil {
 		return 0, err
 	}
-	problem := optimizer.Problem{Space: s, Direction: study.Minimize, MaxTrials: p.trials, Parallelism: 1, Seed: seed}
-	var state optimizer.State
+	play := session.Session{Optimizer: o, Problem: optimizer.Problem{Space: s, Direction: study.Minimize, MaxTrials: p.trials, Parallelism: 1, Seed: seed}}
 	best := 0.0
 	for trial := 1; trial <= p.trials; trial++ {
-		problem.First = trial
-		given := problem
-		batch, next, err := o.Suggest(ctx, &given, state, 1, optimizer.NewRand(seed, trial))
+		batch, err := play.Ask(ctx, 1)
 		if err != nil {
 			return 0, err
 		}
@@ -208,10 +206,10 @@ func (p plan) play(ctx context.Context, o optimizer.Optimizer, f testfunc.Functi
 			x[i], _ = study.Number(batch[0].Point[parameters[i].Name])
 		}
 		value := f.Value(x)
-		if state = next; trial == 1 || value < best {
+		if trial == 1 || value < best {
 			best = value
 		}
-		problem.Observations = append(problem.Observations, optimizer.Observation{
+		play.Tell(optimizer.Observation{
 			Trial: trial, Point: batch[0].Point, Outcome: optimizer.OutcomeCompleted, Values: study.Values{value},
 		})
 	}
