@@ -79,7 +79,7 @@ vulnerabilities: ## Look for known vulnerabilities in the code and its dependenc
 # race detector's attention itself: it would only make them five times as slow.
 SEQUENTIAL := ./api/view ./coordinator/backup ./coordinator/curve ./coordinator/engine ./coordinator/pruner \
   ./coordinator/record ./coordinator/replay ./coordinator/scale/... ./coordinator/seal ./deploy/helm/... ./examples/... ./internal/exchange/crd ./internal/show/diagnosis \
-  ./internal/exchange/export ./internal/exchange/migrate ./internal/show/htmlreport ./internal/base/etcdfile ./internal/show/layout ./internal/show/picture/... \
+  ./internal/exchange/export ./internal/exchange/migrate ./internal/show/htmlreport ./internal/assistant/raster ./internal/base/etcdfile ./internal/show/layout ./internal/show/picture/... \
   ./internal/test/architecture ./internal/test/damage ./internal/test/docs ./internal/test/examples ./optimizer/algorithms/... ./optimizer/bayes/... \
   ./optimizer/numeric/design ./optimizer/numeric/nsga2 ./optimizer/numeric/pareto ./optimizer/numeric/vecmath ./optimizer/papers/... ./optimizer/registry ./optimizer/setting \
   ./research/... ./scripts/... ./study/...

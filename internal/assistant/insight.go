@@ -11,11 +11,11 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/fantasia-hpo/fantasia/internal/assistant/raster"
 	"github.com/fantasia-hpo/fantasia/internal/exchange/fetch"
 	"github.com/fantasia-hpo/fantasia/internal/show/figure"
 	"github.com/fantasia-hpo/fantasia/internal/show/htmlreport"
 	"github.com/fantasia-hpo/fantasia/internal/show/picture"
-	"github.com/fantasia-hpo/fantasia/internal/show/picture/raster"
 )
 
 const (

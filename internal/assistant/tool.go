@@ -11,8 +11,6 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
-
-	"github.com/fantasia-hpo/fantasia/internal/show/htmlreport"
 )
 
 // effect is what a tool does to its world.
@@ -93,8 +91,6 @@ const badArguments = `validating "arguments":`
 func (s *Server) explain(err error) error {
 	connected, ok := errors.AsType[*connect.Error](err)
 	switch {
-	case errors.Is(err, htmlreport.ErrNoPicture):
-		return errors.New(strings.TrimPrefix(err.Error(), htmlreport.ErrNoPicture.Error()+": "))
 	case !ok:
 		return err
 	case connected.Code() == connect.CodeUnauthenticated:

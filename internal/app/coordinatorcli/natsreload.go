@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fantasia-hpo/fantasia/internal/base/natsreload"
+	"github.com/fantasia-hpo/fantasia/internal/app/coordinatorcli/natsreload"
 )
 
 func natsReloadCommand() *cobra.Command {

@@ -21,7 +21,7 @@ func (d *Dashboard) fill(ctx context.Context, q *request, b *bodyData) error {
 		if err != nil {
 			return err
 		}
-		if b.Panels = q.panels(append(q.Fronts(), q.History(q.filter.byTime))...); any {
+		if b.Panels = q.panels(append(q.Fronts(), q.History())...); any {
 			curves.Help += fmt.Sprintf(" Shown are running trials, the best and the latest, at most %d.", maxDrawnCurves)
 			b.Panels = append(b.Panels, q.panels(curves)...)
 		}

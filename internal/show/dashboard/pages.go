@@ -10,6 +10,7 @@ import (
 	"connectrpc.com/connect"
 	g "maragu.dev/gomponents"
 
+	"github.com/fantasia-hpo/fantasia/internal/show/figure"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
@@ -93,6 +94,12 @@ func (d *Dashboard) fail(w http.ResponseWriter, r *http.Request, err error) {
 func (d *Dashboard) explain(ctx context.Context, err error) (status int, text string) {
 	if known, ok := errors.AsType[*statusError](err); ok {
 		return known.status, known.text
+	}
+	if none, ok := errors.AsType[*figure.NoPicture](err); ok {
+		if none.Wrong {
+			return http.StatusBadRequest, none.Why
+		}
+		return http.StatusNotFound, none.Why
 	}
 	switch {
 	case errors.Is(err, study.ErrNotFound), connect.CodeOf(err) == connect.CodeNotFound:

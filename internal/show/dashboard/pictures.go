@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/internal/show/figure"
 	"github.com/fantasia-hpo/fantasia/internal/show/picture"
-	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // picturePatience is how long the answer with a picture waits for the trials to be read,
@@ -77,13 +75,12 @@ func tell(w http.ResponseWriter, status int, text string) {
 // pictureOf draws the picture that a request asks for.
 func (d *Dashboard) pictureOf(ctx context.Context, r *http.Request) ([]byte, error) {
 	name, query := r.PathValue("picture"), r.URL.Query()
-	k := slices.IndexFunc(figure.Single, func(n figure.Named) bool { return n.Name == name })
-	if k < 0 {
-		return nil, badRequest("picture is %q; want one of %s", name, joined(figure.Single, ", ", func(n figure.Named) string { return n.Name }))
+	wanted, err := figure.Find(name)
+	if err != nil {
+		return nil, err
 	}
 	width := usualPicture
 	if text := query.Get("width"); text != "" {
-		var err error
 		if width, err = strconv.Atoi(text); err != nil || width < leastPicture || width > mostPicture {
 			return nil, badRequest("width is %q; want a whole number of pixels from %d to %d", text, leastPicture, mostPicture)
 		}
@@ -97,7 +94,19 @@ func (d *Dashboard) pictureOf(ctx context.Context, r *http.Request) ([]byte, err
 	if !q.rows.complete {
 		return nil, &statusError{http.StatusServiceUnavailable, "the study is still being read"}
 	}
-	f, err := d.pick(ctx, q, &figure.Single[k], query["parameter"])
+	f, err := wanted.Draw(q.Study, query["parameter"], func() (figure.Figure, error) {
+		f, _, err := q.curves(ctx)
+		return f, err
+	}, func() error {
+		last, err := d.analyst.await(ctx, q)
+		if err != nil {
+			return err
+		}
+		if q.Model = last.model; last.problem != "" {
+			return &figure.NoPicture{Why: "there is no model: " + last.problem}
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -106,47 +115,6 @@ func (d *Dashboard) pictureOf(ctx context.Context, r *http.Request) ([]byte, err
 		frame.Title = f.Title + " of " + q.name()
 	}
 	return f.Pictures[0].SVG(frame), nil
-}
-
-// pick makes a figure of a study, of the axes of parameters.
-func (d *Dashboard) pick(ctx context.Context, q *request, wanted *figure.Named, parameters []string) (f figure.Figure, err error) {
-	if len(parameters) != wanted.Parameters {
-		return f, badRequest("the picture %s takes %s, got %d", wanted.Name, count(wanted.Parameters, "parameter", "parameters"), len(parameters))
-	}
-	var at []int
-	for _, p := range parameters {
-		i := q.Axes.Index(p)
-		if i < 0 {
-			return f, badRequest("parameter is %q; want one of %s", p, strings.Join(study.Names(q.Axes), ", "))
-		}
-		at = append(at, i)
-	}
-	switch wanted.Name {
-	case "history":
-		return q.History(q.filter.byTime), nil
-	case "curves":
-		f, _, err = q.curves(ctx)
-		return f, err
-	}
-	if wanted.Model {
-		last, err := d.analyst.await(ctx, q)
-		if err != nil {
-			return f, err
-		}
-		if q.Model = last.model; last.problem != "" {
-			return f, notFound("there is no model: %s", last.problem)
-		}
-	}
-	f = wanted.Of(q.Study, at)
-	switch {
-	case len(f.Pictures) > 0:
-		return f, nil
-	case wanted.For != "":
-		return f, notFound("there is no picture %s: it is made for %s", wanted.Name, wanted.For)
-	case wanted.Parameters == 2:
-		return f, notFound("there is no contour of %s and %s: it is made for the %d most important pairs", parameters[0], parameters[1], figure.MaxPlanes)
-	}
-	return f, notFound("there is no picture %s of %s: it is made for the %d most important parameters", wanted.Name, parameters[0], figure.MaxSlices)
 }
 
 // await returns a study's last insight, or waits for the first.

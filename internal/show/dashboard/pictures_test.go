@@ -28,11 +28,11 @@ func TestPicturesOneByOne(t *testing.T) {
 		"histogram":                             `"code":"invalid_argument","message":"picture is \"histogram\"; want one of history, curves, `,
 		"front":                                 "there is no picture front: it is made for studies of several objectives",
 		"hypervolume":                           "it is made for studies of 2 to 4 objectives with a completed trial",
-		"slice":                                 "the picture slice takes 1 parameter, got 0",
-		"history?parameter=rate":                "the picture history takes 0 parameters, got 1",
+		"slice":                                 "the picture slice takes 1, of ",
+		"history?parameter=rate":                "the picture history takes 0, of ",
 		"slice?parameter=speed":                 `parameter is \"speed\"; want one of rate, width, dropout, solver, momentum`,
 		"history?width=10":                      "want a whole number of pixels from 280 to 2000",
-		"contour?parameter=rate&parameter=rate": "there is no contour of rate and rate",
+		"contour?parameter=rate&parameter=rate": "there is no picture contour of rate and rate",
 	} {
 		resp, body := s.ask(t, http.MethodGet, "/ui/studies/digits/pictures/"+path, nil)
 		if resp.StatusCode/100 != 4 || !strings.Contains(body, want) {

@@ -168,7 +168,7 @@ func (d *Dashboard) request(ctx context.Context, r *http.Request, query url.Valu
 	}
 	q.Study = &figure.Study{
 		Spec: &q.definition.Spec, Axes: axes, All: q.rows.rows, Trials: f.apply(q.rows.rows, q.definition.Spec.FirstObjective().Direction),
-		Best: s.Status.Best, Started: figure.At(s.Status.Started), Now: figure.At(q.now),
+		Best: s.Status.Best, Started: figure.At(s.Status.Started), Now: figure.At(q.now), ByTime: f.byTime,
 	}
 	if s.Recommended != nil {
 		q.Recommended = s.Recommended.Trial

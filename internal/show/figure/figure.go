@@ -50,6 +50,8 @@ type Study struct {
 	// Started is when the study began. Now is when its trials were read; 0 if nobody
 	// evaluates any.
 	Started, Now Moment
+	// ByTime means that History has the time along its axis.
+	ByTime bool
 	// Model is nil if there is none.
 	Model *Model
 	ended []*Trial
@@ -98,11 +100,11 @@ func (s *Study) Ended() []*Trial {
 	return s.ended
 }
 
-// History shows the evaluations in the order in which they ended or, by the clock, by when
-// their results counted.
-func (s *Study) History(clock bool) Figure {
+// History shows the evaluations in the order in which they ended or, by time, by when their results
+// counted.
+func (s *Study) History() Figure {
 	h := s.history()
-	if clock {
+	if s.ByTime {
 		h.X, h.Evaluations = "seconds since the start", slices.Clone(h.Evaluations)
 		for i, t := range s.Ended() {
 			h.Evaluations[i].X = s.Seconds(cmp.Or(t.Folded, t.Ended))
@@ -324,41 +326,3 @@ func (s *Study) Diagnostics() (figures []Figure) {
 
 // Health are the figures that say whether the programs and the workers do well.
 func (s *Study) Health() []Figure { return []Figure{s.Workers(), s.Pending(), s.Failures()} }
-
-// Named is a picture that can be had by its name.
-type Named struct {
-	Name string
-	// Parameters is how many parameters it shows. Model means that it needs a model.
-	Parameters int
-	Model      bool
-	// For says of which studies there is a picture; "" for all.
-	For string
-	// Of makes the figure, with the axes at these places. A figure of parameters that the
-	// model was not asked for has no pictures.
-	Of func(s *Study, at []int) Figure
-}
-
-// Single are the pictures that can be had one by one. Curves have to be read first.
-var Single = []Named{
-	{"history", 0, false, "", nil},
-	{"curves", 0, false, "", nil},
-	{"front", 0, false, "studies of several objectives", func(s *Study, _ []int) Figure { return s.first() }},
-	{"hypervolume", 0, false, fmt.Sprintf("studies of 2 to %d objectives with a completed trial", study.MaxVolume), func(s *Study, _ []int) Figure { return s.volume() }},
-	{"parallel", 0, false, "", func(s *Study, _ []int) Figure { return s.Parallel() }},
-	{"slice", 1, false, "", func(s *Study, at []int) Figure { return bare(s.Slice(at[0], 1)) }},
-	{"importances", 0, true, "", func(s *Study, _ []int) Figure { return s.Importances() }},
-	{"dependence", 1, true, "", func(s *Study, at []int) Figure { return bare(s.Dependence(at[0])) }},
-	{"contour", 2, true, "", func(s *Study, at []int) Figure { return bare(s.Contour(at[0], at[1])) }},
-	{"fit", 0, true, "", func(s *Study, _ []int) Figure { return s.Fit() }},
-	{"staleness", 0, false, "", func(s *Study, _ []int) Figure { return s.Staleness() }},
-	{"workers", 0, false, "", func(s *Study, _ []int) Figure { return s.Workers() }},
-	{"pending", 0, false, "", func(s *Study, _ []int) Figure { return s.Pending() }},
-}
-
-// bare is a figure without words: its picture names the parameters.
-func bare(p picture.Picture) (f Figure) {
-	if p != nil {
-		f.Pictures = append(f.Pictures, p)
-	}
-	return f
-}

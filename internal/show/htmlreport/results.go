@@ -30,7 +30,7 @@ func (s *sheet) results() group {
 		g.Figures = append(g.Figures, s.recommended(r))
 	}
 	g.add(s.fig.Fronts()...)
-	g.add(s.fig.History(false))
+	g.add(s.fig.History())
 	if curves := s.curves(); len(curves) > 0 {
 		g.add(s.fig.Curves(curves, s.withCurves()))
 	}

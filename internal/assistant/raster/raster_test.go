@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fantasia-hpo/fantasia/internal/assistant/raster"
 	"github.com/fantasia-hpo/fantasia/internal/show/picture"
-	"github.com/fantasia-hpo/fantasia/internal/show/picture/raster"
 )
 
 // draw draws marks on a sheet of 300 × 100.
@@ -123,7 +123,7 @@ func TestText(t *testing.T) {
 
 // Every picture that the project draws can be drawn as PNG, in its size, and not empty.
 func TestEveryPicture(t *testing.T) {
-	files, err := filepath.Glob("../testdata/*.svg")
+	files, err := filepath.Glob("../../show/picture/testdata/*.svg")
 	if err != nil || len(files) < 20 {
 		t.Fatalf("%d pictures (%v)", len(files), err)
 	}
