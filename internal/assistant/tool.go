@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"connectrpc.com/connect"
+	"github.com/fantasia-hpo/fantasia/internal/exchange/fetch"
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 )
 
 // effect is what a tool does to its world.
@@ -100,26 +100,10 @@ func (s *Server) explain(err error) error {
 	case connected.Code() == connect.CodeUnavailable && !connect.IsWireError(err):
 		return fmt.Errorf("%w: no server answers there", err)
 	}
-	if lines := violations(connected); len(lines) > 0 {
+	if lines := fetch.Violations(connected); len(lines) > 0 {
 		return errors.New(strings.Join(lines, "\n"))
 	}
 	return errors.New(connected.Message())
-}
-
-// violations returns what is wrong with a study file, one problem a line.
-func violations(err *connect.Error) (lines []string) {
-	for _, detail := range err.Details() {
-		value, err := detail.Value()
-		if err != nil {
-			continue // another version's detail; its message says the same
-		}
-		if bad, ok := value.(*errdetails.BadRequest); ok {
-			for _, v := range bad.GetFieldViolations() {
-				lines = append(lines, v.GetDescription())
-			}
-		}
-	}
-	return lines
 }
 
 // checkName refuses what is not the name or the id of a study.

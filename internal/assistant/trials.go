@@ -66,22 +66,13 @@ type frontOutput struct {
 	Trials     []view.Optimal `json:"trials"`
 }
 
-// states are the states of trials.
-func states() []string {
-	var names []string
-	for n := int32(1); fantasiav1.TrialState_name[n] != ""; n++ {
-		names = append(names, strings.ToLower(view.EnumName(fantasiav1.TrialState(n))))
-	}
-	return names
-}
-
 // trialTools adds the tools that read trials.
 func (s *Server) trialTools() {
 	add(s, tool[trialsInput]("list_trials", "List trials",
 		"Lists the trials of a study by number, a page at a time: points, values, metrics, the limits that they are outside of, states, failures and times.", reads,
 		func(p map[string]*jsonschema.Schema) {
 			between(p["limit"], 1, 500)
-			oneOf(p["states"].Items, states()...)
+			oneOf(p["states"].Items, fetch.TrialStates()...)
 			longest(p["pageToken"], 256)
 		}), s.listTrials)
 	add(s, tool[trialInput]("get_trial", "Show a trial",
@@ -97,7 +88,7 @@ func boundedTrial(p map[string]*jsonschema.Schema) { between(p["trial"], 1, 999_
 func (s *Server) listTrials(ctx context.Context, in trialsInput) (out trialsOutput, err error) {
 	q := &fantasiav1.ListTrialsRequest{Parent: "studies/" + in.Study, PageSize: int32(cmp.Or(in.Limit, 50)), PageToken: in.PageToken, Labels: in.Labels} //nolint:gosec // the schema bounds it
 	for _, name := range in.States {
-		q.States = append(q.States, fantasiav1.TrialState(fantasiav1.TrialState_value["TRIAL_STATE_"+strings.ToUpper(name)]))
+		q.States = append(q.States, fetch.TrialState(name))
 	}
 	err = s.on(ctx, in.Study, 0, func(ctx context.Context, src *Source) error {
 		page, err := fetch.Send(ctx, src.Service, fetch.Service.ListTrials, q)

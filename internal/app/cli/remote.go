@@ -12,7 +12,6 @@ import (
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
@@ -173,16 +172,8 @@ func inFile(name string, err error) error {
 		return err
 	}
 	var lines []string
-	for _, detail := range connected.Details() {
-		value, err := detail.Value()
-		if err != nil {
-			continue // another version's detail; its message says the same
-		}
-		if bad, ok := value.(*errdetails.BadRequest); ok {
-			for _, v := range bad.GetFieldViolations() {
-				lines = append(lines, placeProblem(name, v.GetDescription()))
-			}
-		}
+	for _, problem := range fetch.Violations(connected) {
+		lines = append(lines, placeProblem(name, problem))
 	}
 	if len(lines) == 0 {
 		return err

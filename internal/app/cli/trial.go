@@ -157,19 +157,10 @@ func (r *remote) trial(cmd *cobra.Command, args []string) (*fantasiav1.Trial, er
 	return resp.GetTrial(), err
 }
 
-// stateNames returns the states of trials as --status takes them.
-func stateNames() []string {
-	var names []string
-	for n := int32(1); fantasiav1.TrialState_name[n] != ""; n++ {
-		names = append(names, strings.ToLower(view.EnumName(fantasiav1.TrialState(n))))
-	}
-	return names
-}
-
 // addStates adds --status to a command.
 func addStates(c *cobra.Command, only *[]string) {
-	c.Flags().StringSliceVar(only, "status", nil, "only trials in these `STATES`: "+strings.Join(stateNames(), ", "))
-	choices(c, "status", stateNames()...)
+	c.Flags().StringSliceVar(only, "status", nil, "only trials in these `STATES`: "+strings.Join(fetch.TrialStates(), ", "))
+	choices(c, "status", fetch.TrialStates()...)
 }
 
 // selection returns the study and the states that a command applies to.
@@ -179,10 +170,10 @@ func selection(cmd *cobra.Command, nameOrID string, only []string) (parent strin
 	}
 	for _, name := range only {
 		name = strings.ToLower(strings.TrimSpace(name))
-		if !slices.Contains(stateNames(), name) {
-			return "", nil, usagef(cmd, "--status is %q; want one or more of %s", name, strings.Join(stateNames(), ", "))
+		if !slices.Contains(fetch.TrialStates(), name) {
+			return "", nil, usagef(cmd, "--status is %q; want one or more of %s", name, strings.Join(fetch.TrialStates(), ", "))
 		}
-		states = append(states, fantasiav1.TrialState(fantasiav1.TrialState_value["TRIAL_STATE_"+strings.ToUpper(name)]))
+		states = append(states, fetch.TrialState(name))
 	}
 	return parent, states, nil
 }

@@ -6,9 +6,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
@@ -239,4 +241,34 @@ func Diagnose(ctx context.Context, within Within, name string) (*study.Study, *d
 	}
 	found.EarlyStopping, err = diagnosis.Replays(s, view.List(trials))
 	return s, found, err
+}
+
+// Violations returns what is wrong with a study file, one problem a line.
+func Violations(err *connect.Error) (lines []string) {
+	for _, detail := range err.Details() {
+		value, err := detail.Value()
+		if err != nil {
+			continue // another version's detail; its message says the same
+		}
+		if bad, ok := value.(*errdetails.BadRequest); ok {
+			for _, v := range bad.GetFieldViolations() {
+				lines = append(lines, v.GetDescription())
+			}
+		}
+	}
+	return lines
+}
+
+// TrialStates returns the states of trials as people write them.
+func TrialStates() []string {
+	var names []string
+	for n := int32(1); fantasiav1.TrialState_name[n] != ""; n++ {
+		names = append(names, strings.ToLower(view.EnumName(fantasiav1.TrialState(n))))
+	}
+	return names
+}
+
+// TrialState returns a state that TrialStates names.
+func TrialState(name string) fantasiav1.TrialState {
+	return fantasiav1.TrialState(fantasiav1.TrialState_value["TRIAL_STATE_"+strings.ToUpper(name)])
 }
