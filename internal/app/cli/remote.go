@@ -18,7 +18,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/app/access"
 	"github.com/fantasia-hpo/fantasia/internal/app/kubeforward"
-	"github.com/fantasia-hpo/fantasia/internal/base/envflag"
+	"github.com/fantasia-hpo/fantasia/internal/base/usage"
 	"github.com/fantasia-hpo/fantasia/internal/exchange/fetch"
 )
 
@@ -225,7 +225,7 @@ func (r *remote) completeStudy(cmd *cobra.Command, args []string, _ string) ([]s
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	// Completion does not run the command, so its flags have not been set yet.
-	if err := envflag.Apply(cmd); err != nil {
+	if err := usage.Environment(cmd); err != nil {
 		return nil, cobra.ShellCompDirectiveError | cobra.ShellCompDirectiveNoFileComp
 	}
 	quick := &remote{server: r.server, timeout: 2 * time.Second, caller: r.caller}

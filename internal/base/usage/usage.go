@@ -1,4 +1,5 @@
-// Package usage makes the help and the errors of a command line easy to read.
+// Package usage makes the help and the errors of a command line easy to read, and sets flags from the
+// environment.
 package usage
 
 import (
@@ -10,8 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/fantasia-hpo/fantasia/internal/base/envflag"
 )
 
 // Columns is the width of help texts.
@@ -34,7 +33,7 @@ func Main(ctx context.Context, root *cobra.Command, args []string, stderr io.Wri
 func Root(root *cobra.Command, version string, check func(*pflag.FlagSet) error) *cobra.Command {
 	root.Version, root.SilenceErrors, root.SilenceUsage = version, true, true
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		if err := envflag.Apply(cmd); err != nil || check == nil {
+		if err := Environment(cmd); err != nil || check == nil {
 			return err
 		}
 		return check(cmd.Flags())

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/fantasia-hpo/fantasia/internal/app/cli"
-	"github.com/fantasia-hpo/fantasia/internal/base/envflag"
+	"github.com/fantasia-hpo/fantasia/internal/base/usage"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -121,7 +121,7 @@ func testVariables(t *testing.T, r *reader) {
 		t.Errorf("docs/tune/attach.md lists the variables\n%q, a trial has\n%q", slices.Sorted(maps.Keys(listed)), slices.Sorted(maps.Keys(given)))
 	}
 	for name := range r.flags() {
-		listed[envflag.Name(name)] = true
+		listed[usage.Variable(name)] = true
 	}
 	for _, word := range study.JobWords() {
 		listed[word] = true

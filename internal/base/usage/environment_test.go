@@ -1,15 +1,15 @@
-package envflag_test
+package usage_test
 
 import (
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/fantasia-hpo/fantasia/internal/base/envflag"
+	"github.com/fantasia-hpo/fantasia/internal/base/usage"
 	"github.com/spf13/cobra"
 )
 
-func TestApply(t *testing.T) {
+func TestEnvironment(t *testing.T) {
 	t.Setenv("FANTASIA_LEASE_TTL", "9s")
 	t.Setenv("FANTASIA_NAME", "from the environment")
 	cmd := &cobra.Command{Use: "test"}
@@ -18,7 +18,7 @@ func TestApply(t *testing.T) {
 	if err := cmd.Flags().Parse([]string{"--name=given"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := envflag.Apply(cmd); err != nil {
+	if err := usage.Environment(cmd); err != nil {
 		t.Fatal(err)
 	}
 	if *ttl != 9*time.Second || *name != "given" {
@@ -26,11 +26,11 @@ func TestApply(t *testing.T) {
 	}
 }
 
-func TestApplyNamesTheVariable(t *testing.T) {
+func TestEnvironmentNamesTheVariable(t *testing.T) {
 	t.Setenv("FANTASIA_SLOTS", "many")
 	cmd := &cobra.Command{Use: "test"}
 	cmd.Flags().Int("slots", 1, "")
-	if err := envflag.Apply(cmd); err == nil || !strings.Contains(err.Error(), `FANTASIA_SLOTS="many"`) {
-		t.Errorf("Apply: %v, want an error that names FANTASIA_SLOTS and its value", err)
+	if err := usage.Environment(cmd); err == nil || !strings.Contains(err.Error(), `FANTASIA_SLOTS="many"`) {
+		t.Errorf("Environment: %v, want an error that names FANTASIA_SLOTS and its value", err)
 	}
 }
