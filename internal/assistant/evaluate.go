@@ -80,7 +80,8 @@ type tellOutput struct {
 
 // actions are the words for what to do with a trial.
 var actions = map[fantasiav1.TrialAction]string{
-	fantasiav1.TrialAction_TRIAL_ACTION_CONTINUE: "continue", fantasiav1.TrialAction_TRIAL_ACTION_PRUNE: "prune", fantasiav1.TrialAction_TRIAL_ACTION_ABANDON: "abandon",
+	fantasiav1.TrialAction_TRIAL_ACTION_CONTINUE: "continue", fantasiav1.TrialAction_TRIAL_ACTION_PRUNE: "prune",
+	fantasiav1.TrialAction_TRIAL_ACTION_ABANDON: "abandon",
 }
 
 // evaluationTools adds the tools of those who evaluate trials themselves.
@@ -92,14 +93,17 @@ func (s *Server) evaluationTools() {
 		}
 	}
 	add(s, tool[askInput]("ask", "Get a trial to evaluate",
-		"Returns trials to evaluate, with their parameters, of a study without spec.trial.command. Run your program with the parameters, then tell the result; while it runs, report what it reaches. The trials are held for you until you tell, so tell every one, also one that failed. No trial is returned if all that may run at once are held, or if the study has ended.", adds,
+		"Returns trials to evaluate, with their parameters, of a study without spec.trial.command. Run your program with the parameters, then "+
+			"tell the result; while it runs, report what it reaches. The trials are held for you until you tell, so tell every one, also one "+
+			"that failed. No trial is returned if all that may run at once are held, or if the study has ended.", adds,
 		func(p map[string]*jsonschema.Schema) {
 			client(p)
 			between(p["count"], 1, 100)
 			between(p["waitSeconds"], 1, 30)
 		}), s.ask)
 	add(s, tool[reportInput]("report", "Report a measurement of a trial",
-		"Adds what a running evaluation has reached at a step, and says whether to go on: continue; prune: stop the program and tell with outcome pruned; abandon: stop it and forget the trial. It also records the curve for pictures.", settles,
+		"Adds what a running evaluation has reached at a step, and says whether to go on: continue; prune: stop the program and tell with "+
+			"outcome pruned; abandon: stop it and forget the trial. It also records the curve for pictures.", settles,
 		func(p map[string]*jsonschema.Schema) {
 			client(p)
 			boundedTrial(p)
@@ -107,7 +111,8 @@ func (s *Server) evaluationTools() {
 			p["metrics"].MinProperties, p["metrics"].MaxProperties = new(1), new(1000)
 		}), s.report)
 	add(s, tool[tellInput]("tell", "Tell the result of a trial",
-		"Ends a trial with its result, from which the next suggestions learn. Give the objectives in metrics; other metrics are kept too. Telling the same again changes nothing.", settles,
+		"Ends a trial with its result, from which the next suggestions learn. Give the objectives in metrics; other metrics are kept too. "+
+			"Telling the same again changes nothing.", settles,
 		func(p map[string]*jsonschema.Schema) {
 			client(p)
 			boundedTrial(p)
@@ -132,7 +137,8 @@ func (s *Server) ask(ctx context.Context, in askInput) (out askOutput, err error
 		if err != nil {
 			return err
 		}
-		out = askOutput{Trials: []asked{}, Client: client, Metrics: append(metricsOf(study.GetStudy()), view.Limited(study.GetStudy()).LimitMetrics()...), State: strings.ToLower(view.EnumName(resp.GetStudyState())), Note: resp.GetReason()}
+		out = askOutput{Trials: []asked{}, Client: client, Metrics: append(metricsOf(study.GetStudy()),
+			view.Limited(study.GetStudy()).LimitMetrics()...), State: strings.ToLower(view.EnumName(resp.GetStudyState())), Note: resp.GetReason()}
 		for _, t := range resp.GetTrials() {
 			a := asked{Trial: int(t.GetNumber()), Parameters: view.FromTrial(t).Parameters, Why: why(t), Checkpoint: t.GetCheckpoint()}
 			if n := len(t.GetAttempts()); n > 0 {
@@ -177,7 +183,8 @@ func (s *Server) held(ctx context.Context, study string, trial int, client strin
 	case client != "":
 		return hold{client: client, trial: int32(trial)}, nil //nolint:gosec // the schema bounds it
 	}
-	return h, fmt.Errorf("trial %d of study %s was not returned by an ask of this process; ask for a trial first, or give client, as the ask of an earlier process returned it", trial, study)
+	return h, fmt.Errorf("trial %d of study %s was not returned by an ask of this process; ask for a trial first, or give client, as the "+
+		"ask of an earlier process returned it", trial, study)
 }
 
 func (s *Server) report(ctx context.Context, in reportInput) (out reportOutput, err error) {
@@ -243,11 +250,13 @@ func tellTo(ctx context.Context, src *Source, in *tellInput, h hold, point *stru
 	switch outcome := cmp.Or(in.Outcome, "completed"); outcome {
 	case "failed", "infeasible":
 		resp, err := fetch.Send(ctx, src.Service, fetch.Service.FailTrial, &fantasiav1.FailTrialRequest{
-			Name: name, ClientId: h.client, Attempt: h.attempt, Infeasible: outcome == "infeasible", Reason: in.Reason, Message: in.Message, Parameters: point,
+			Name: name, ClientId: h.client, Attempt: h.attempt, Infeasible: outcome == "infeasible", Reason: in.Reason, Message: in.Message,
+			Parameters: point,
 		})
 		return resp.GetTrial(), err
 	case "released":
-		resp, err := fetch.Send(ctx, src.Service, fetch.Service.ReleaseTrial, &fantasiav1.ReleaseTrialRequest{Name: name, ClientId: h.client, Attempt: h.attempt, Reason: in.Reason})
+		resp, err := fetch.Send(ctx, src.Service, fetch.Service.ReleaseTrial, &fantasiav1.ReleaseTrialRequest{Name: name, ClientId: h.client,
+			Attempt: h.attempt, Reason: in.Reason})
 		return resp.GetTrial(), err
 	default:
 		got, err := fetch.Send(ctx, src.Service, fetch.Service.GetStudy, &fantasiav1.GetStudyRequest{Name: "studies/" + in.Study})
@@ -272,7 +281,8 @@ func valuesOf(objectives []string, metrics map[string]float64, pruned bool) (val
 	for _, name := range objectives {
 		v, ok := metrics[name]
 		if !ok {
-			missing = append(missing, fmt.Errorf("metrics has no %q, which is an objective of the study; want its final value, or outcome failed or infeasible", name))
+			missing = append(missing, fmt.Errorf("metrics has no %q, which is an objective of the study; want its final value, or outcome failed "+
+				"or infeasible", name))
 		}
 		values = append(values, v)
 	}

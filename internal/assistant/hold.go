@@ -46,7 +46,8 @@ type holds struct {
 
 func newHolds(s *Server) *holds {
 	ctx, stop := context.WithCancel(context.Background())
-	h := &holds{s: s, trials: map[owner]map[int32]hold{}, lease: usualLease, wake: make(chan struct{}, 1), stop: stop, done: make(chan struct{})}
+	h := &holds{s: s, trials: map[owner]map[int32]hold{}, lease: usualLease, wake: make(chan struct{}, 1), stop: stop,
+		done: make(chan struct{})}
 	go func() {
 		defer close(h.done)
 		h.run(ctx)

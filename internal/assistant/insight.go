@@ -36,9 +36,14 @@ type pictureInput struct {
 // insightTools adds the tools that look at all trials of a study together.
 func (s *Server) insightTools() {
 	add(s, tool[studyInput]("diagnose", "Diagnose a study",
-		"Fits a model to the trials and says how well it predicts, how noisy evaluations are, which parameters matter and how much, which settings of the optimiser fit, and what rules of early stopping would have saved. findings has the conclusions in words.", reads, nil), s.diagnose)
+		"Fits a model to the trials and says how well it predicts, how noisy evaluations are, which parameters matter and how much, which "+
+			"settings of the optimiser fit, and what rules of early stopping would have saved. findings has the conclusions in words.", reads,
+		nil), s.diagnose)
 	pictures := tool[pictureInput]("picture", "Draw a picture of a study",
-		"Draws a picture of a study as a PNG image, and says how to read it. history: values over time; curves: what trials reported while they ran; parallel: all parameters of all trials; slice: values against one parameter; importances; dependence: what the model expects along one parameter; contour: along two; fit: how well the model predicts; staleness; workers: who ran what when; pending: how many trials ran at once.", reads,
+		"Draws a picture of a study as a PNG image, and says how to read it. history: values over time; curves: what trials reported while "+
+			"they ran; parallel: all parameters of all trials; slice: values against one parameter; importances; dependence: what the model "+
+			"expects along one parameter; contour: along two; fit: how well the model predicts; staleness; workers: who ran what when; pending: "+
+			"how many trials ran at once.", reads,
 		func(p map[string]*jsonschema.Schema) {
 			for _, n := range figure.Single {
 				oneOf(p["picture"], n.Name)
@@ -51,7 +56,8 @@ func (s *Server) insightTools() {
 		if err != nil {
 			return nil, nil, s.explain(err)
 		}
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.ImageContent{Data: image, MIMEType: "image/png"}, &mcp.TextContent{Text: help}}}, nil, nil
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.ImageContent{Data: image, MIMEType: "image/png"}, &mcp.TextContent{Text: help}}},
+			nil, nil
 	})
 }
 

@@ -21,8 +21,10 @@ const prefix = "fantasia://studies/"
 
 // resources adds what can be read of every study.
 func (s *Server) resources() {
-	s.resource("report", "text/html", "Report of a study", "One HTML page with the results of a study, what they say about the parameters, what the optimiser and the workers did, and all pictures. For people; it needs no network.", s.reportOf)
-	s.resource("trials", "text/csv", "Trials of a study", "All trials of a study as CSV: a line each, with its point, values, metrics, state and times.", s.trialsOf)
+	s.resource("report", "text/html", "Report of a study", "One HTML page with the results of a study, what they say about the parameters, "+
+		"what the optimiser and the workers did, and all pictures. For people; it needs no network.", s.reportOf)
+	s.resource("trials", "text/csv", "Trials of a study", "All trials of a study as CSV: a line each, with its point, values, metrics, "+
+		"state and times.", s.trialsOf)
 }
 
 // resource adds a resource of every study.
@@ -42,7 +44,8 @@ func (s *Server) resource(name, mime, title, description string, read func(conte
 		case err != nil:
 			return nil, s.explain(err)
 		case len(content) > maxResource:
-			return nil, fmt.Errorf("the resource %s has %d bytes, and at most %d are sent: use fantasia study export or fantasia report", uri, len(content), maxResource)
+			return nil, fmt.Errorf("the resource %s has %d bytes, and at most %d are sent: use fantasia study export or fantasia report", uri,
+				len(content), maxResource)
 		}
 		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: mime, Text: string(content)}}}, nil
 	})

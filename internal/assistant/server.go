@@ -144,7 +144,8 @@ func add[In, Out any](s *Server, t *mcp.Tool, h func(context.Context, In) (Out, 
 		}
 		content, err := json.Marshal(out)
 		if err == nil && len(content) > maxAnswer {
-			err = fmt.Errorf("the answer has %d bytes, and at most %d are sent: ask for fewer, or read the resource fantasia://studies/STUDY/trials", len(content), maxAnswer)
+			err = fmt.Errorf("the answer has %d bytes, and at most %d are sent: ask for fewer, or read the resource "+
+				"fantasia://studies/STUDY/trials", len(content), maxAnswer)
 		}
 		return nil, out, err
 	})

@@ -107,14 +107,17 @@ type stopInput struct {
 // studyTools adds the tools about whole studies.
 func (s *Server) studyTools() {
 	add(s, tool[fileInput]("check_study", "Check a study file",
-		"Checks a study file without creating anything. Returns every problem with its line, column and field, and what would be accepted. Check before create_study.\n"+fileHelp, reads, boundedFile), s.check)
+		"Checks a study file without creating anything. Returns every problem with its line, column and field, and what would be accepted. "+
+			"Check before create_study.\n"+fileHelp, reads, boundedFile), s.check)
 	add(s, tool[fileInput]("create_study", "Create a study",
-		"Creates a study from a study file and starts it. If the file is wrong, the error lists every problem with its line and column. Its name must not be in use.\n"+fileHelp, adds, boundedFile), s.create)
+		"Creates a study from a study file and starts it. If the file is wrong, the error lists every problem with its line and column. Its "+
+			"name must not be in use.\n"+fileHelp, adds, boundedFile), s.create)
 	add(s, tool[listInput]("list_studies", "List studies",
 		"Lists the studies with their state, the numbers of their trials, and their best and recommended points.", reads,
 		func(p map[string]*jsonschema.Schema) { between(p["limit"], 1, 500) }), s.list)
 	add(s, tool[getInput]("get_study", "Show a study",
-		"Shows how far a study has come: its state and the reason for it, the numbers of its trials, its best and recommended points or its front, and its settings.", reads, nil), s.get)
+		"Shows how far a study has come: its state and the reason for it, the numbers of its trials, its best and recommended points or its "+
+			"front, and its settings.", reads, nil), s.get)
 	add(s, tool[stopInput]("stop_study", "Stop a study",
 		"Ends a study for good. Its running trials are cancelled; its results are kept. Stopping a study that has ended changes nothing.", ends,
 		func(p map[string]*jsonschema.Schema) { longest(p["reason"], 256) }), s.stop)
@@ -133,8 +136,10 @@ func (s *Server) check(_ context.Context, in fileInput) (checkOutput, error) {
 		return out, err
 	}
 	spec := &parsed.Spec
-	out.Valid, out.Study, out.Objectives, out.Parameters = true, parsed.Metadata.Name, view.Aims(spec.Objectives()), study.Names(spec.Parameters)
-	out.MaxTrials, out.Parallelism, out.Algorithm, out.EvaluatedBy = spec.Budget.MaxTrials, spec.Parallelism, spec.Algorithm.Name, evaluatedBy(spec)
+	out.Valid, out.Study, out.Objectives, out.Parameters = true, parsed.Metadata.Name, view.Aims(spec.Objectives()),
+		study.Names(spec.Parameters)
+	out.MaxTrials, out.Parallelism, out.Algorithm, out.EvaluatedBy = spec.Budget.MaxTrials, spec.Parallelism, spec.Algorithm.Name,
+		evaluatedBy(spec)
 	return out, nil
 }
 
@@ -223,7 +228,8 @@ func (s *Server) list(ctx context.Context, in listInput) (listOutput, error) {
 	out := listOutput{Studies: []view.Study{}}
 	err := s.o.Place.All(ctx, func(src *Source) error {
 		return fetch.EveryPage(func(token string) (string, error) {
-			page, err := fetch.Send(ctx, src.Service, fetch.Service.ListStudies, &fantasiav1.ListStudiesRequest{PageSize: fetch.PageSize, PageToken: token, Labels: in.Labels})
+			page, err := fetch.Send(ctx, src.Service, fetch.Service.ListStudies, &fantasiav1.ListStudiesRequest{PageSize: fetch.PageSize,
+				PageToken: token, Labels: in.Labels})
 			for _, got := range page.GetStudies() {
 				if len(out.Studies) == limit {
 					out.More = true
@@ -239,7 +245,8 @@ func (s *Server) list(ctx context.Context, in listInput) (listOutput, error) {
 
 func (s *Server) stop(ctx context.Context, in stopInput) (out view.Study, err error) {
 	err = s.on(ctx, in.Study, 0, func(ctx context.Context, src *Source) error {
-		resp, err := fetch.Send(ctx, src.Service, fetch.Service.StopStudy, &fantasiav1.StopStudyRequest{Name: "studies/" + in.Study, Reason: in.Reason})
+		resp, err := fetch.Send(ctx, src.Service, fetch.Service.StopStudy, &fantasiav1.StopStudyRequest{Name: "studies/" + in.Study,
+			Reason: in.Reason})
 		if err == nil {
 			out = viewOf(src, resp.GetStudy())
 		}

@@ -40,7 +40,8 @@ func tool[In any](name, title, description string, e effect, refine func(map[str
 	}
 	return &mcp.Tool{
 		Name: name, Title: title, Description: description, InputSchema: schema,
-		Annotations: &mcp.ToolAnnotations{Title: title, ReadOnlyHint: e.reads, DestructiveHint: new(e.destroys), IdempotentHint: e.repeats, OpenWorldHint: new(false)},
+		Annotations: &mcp.ToolAnnotations{Title: title, ReadOnlyHint: e.reads, DestructiveHint: new(e.destroys), IdempotentHint: e.repeats,
+			OpenWorldHint: new(false)},
 	}
 }
 
@@ -94,7 +95,8 @@ func (s *Server) explain(err error) error {
 	case !ok:
 		return err
 	case connected.Code() == connect.CodeUnauthenticated:
-		return fmt.Errorf("%s (the server wants a token: set FANTASIA_TOKEN for fantasia mcp or, over HTTP, send the header Authorization: Bearer TOKEN)", connected.Message())
+		return fmt.Errorf("%s (the server wants a token: set FANTASIA_TOKEN for fantasia mcp or, over HTTP, send the header Authorization: "+
+			"Bearer TOKEN)", connected.Message())
 	case connected.Code() == connect.CodeDeadlineExceeded:
 		return fmt.Errorf("the server did not answer within %v", s.o.Timeout)
 	case connected.Code() == connect.CodeUnavailable && !connect.IsWireError(err):

@@ -69,18 +69,22 @@ type frontOutput struct {
 // trialTools adds the tools that read trials.
 func (s *Server) trialTools() {
 	add(s, tool[trialsInput]("list_trials", "List trials",
-		"Lists the trials of a study by number, a page at a time: points, values, metrics, the limits that they are outside of, states, failures and times.", reads,
+		"Lists the trials of a study by number, a page at a time: points, values, metrics, the limits that they are outside of, states, "+
+			"failures and times.", reads,
 		func(p map[string]*jsonschema.Schema) {
 			between(p["limit"], 1, 500)
 			oneOf(p["states"].Items, fetch.TrialStates()...)
 			longest(p["pageToken"], 256)
 		}), s.listTrials)
 	add(s, tool[trialInput]("get_trial", "Show a trial",
-		fmt.Sprintf("Shows one trial: its point, why it was suggested, how it ended, and what it reported at each step (at most %d steps of a metric).", maxSteps), reads, boundedTrial), s.getTrial)
+		fmt.Sprintf("Shows one trial: its point, why it was suggested, how it ended, and what it reported at each step (at most %d steps of a "+
+			"metric).", maxSteps), reads, boundedTrial), s.getTrial)
 	add(s, tool[studyInput]("best", "Best and recommended point",
-		"Returns the point to use, with reasons: the trial with the best value, and the evaluated point that the model expects to be best, which is better if evaluations are noisy. For a study with several objectives, call optimal_trials.", reads, nil), s.best)
+		"Returns the point to use, with reasons: the trial with the best value, and the evaluated point that the model expects to be best, "+
+			"which is better if evaluations are noisy. For a study with several objectives, call optimal_trials.", reads, nil), s.best)
 	add(s, tool[studyInput]("optimal_trials", "Front of several objectives",
-		"Returns the front: the completed trials that no other one dominates, the best in the first objective first. Of a study with one objective, these are the trials with the best value.", reads, nil), s.optimal)
+		"Returns the front: the completed trials that no other one dominates, the best in the first objective first. Of a study with one "+
+			"objective, these are the trials with the best value.", reads, nil), s.optimal)
 }
 
 func boundedTrial(p map[string]*jsonschema.Schema) { between(p["trial"], 1, 999_999_999) }
@@ -141,8 +145,11 @@ func why(t *fantasiav1.Trial) string {
 	parts := []string{map[fantasiav1.Source]string{
 		fantasiav1.Source_SOURCE_INITIAL: "an initial point of the study file", fantasiav1.Source_SOURCE_DESIGN: "a point of the initial design",
 		fantasiav1.Source_SOURCE_RANDOM: "drawn at random", fantasiav1.Source_SOURCE_MODEL: "chosen by the model",
-		fantasiav1.Source_SOURCE_FALLBACK: "a point of a Sobol sequence, because the optimiser had not answered in time", fantasiav1.Source_SOURCE_REQUESTED: "somebody asked for it",
-		fantasiav1.Source_SOURCE_ADDED: "evaluated elsewhere and added", fantasiav1.Source_SOURCE_PROMOTED: "a trial at the level below was among the best",
+		fantasiav1.Source_SOURCE_FALLBACK:  "a point of a Sobol sequence, because the optimiser had not answered in time",
+		fantasiav1.Source_SOURCE_REQUESTED: "somebody asked for it",
+		fantasiav1.Source_SOURCE_ADDED:     "evaluated elsewhere and added", fantasiav1.Source_SOURCE_PROMOTED: "a trial at the level below " +
+			"was " +
+			"among the best",
 	}[t.GetSource()]}
 	r := t.GetReasons()
 	if r.GetNote() != "" && r.GetNote() != parts[0] {
@@ -166,7 +173,8 @@ func (s *Server) best(ctx context.Context, in studyInput) (out bestOutput, err e
 			out.Note = "the study has several objectives, so no single point is best: call optimal_trials"
 			return nil
 		}
-		word := map[fantasiav1.Direction]string{fantasiav1.Direction_DIRECTION_MINIMIZE: "lowest", fantasiav1.Direction_DIRECTION_MAXIMIZE: "highest"}[got.GetObjective().GetDirection()]
+		word := map[fantasiav1.Direction]string{fantasiav1.Direction_DIRECTION_MINIMIZE: "lowest",
+			fantasiav1.Direction_DIRECTION_MAXIMIZE: "highest"}[got.GetObjective().GetDirection()]
 		if b := v.Best; b != nil {
 			out.Best = &bestPoint{Trial: b.Trial, Value: &b.Value, Parameters: b.Parameters,
 				Why: fmt.Sprintf("the %s %s of %d completed trials, %s", word, metric, v.Trials.Completed, view.Number(b.Value))}
@@ -199,7 +207,8 @@ func advice(v *view.Study) string {
 	case v.Best == nil:
 		return "no trial has completed yet"
 	case v.Recommended == nil:
-		return "use the best point: there is no model yet, or the algorithm has none. If evaluations are noisy, evaluate it again before you rely on its value"
+		return "use the best point: there is no model yet, or the algorithm has none. If evaluations are noisy, evaluate it again before you " +
+			"rely on its value"
 	case v.Recommended.Trial == v.Best.Trial:
 		return "use this point: it is both the best one seen and the one that the model expects to be best"
 	}
@@ -220,7 +229,8 @@ func (s *Server) optimal(ctx context.Context, in studyInput) (out frontOutput, e
 			return nil
 		}
 		out.Objectives = []string{objective(got.GetObjective())}
-		page, err := fetch.Send(ctx, src.Service, fetch.Service.ListOptimalTrials, &fantasiav1.ListOptimalTrialsRequest{Parent: "studies/" + in.Study, PageSize: fetch.PageSize})
+		page, err := fetch.Send(ctx, src.Service, fetch.Service.ListOptimalTrials,
+			&fantasiav1.ListOptimalTrialsRequest{Parent: "studies/" + in.Study, PageSize: fetch.PageSize})
 		out.Trials = fetch.Viewed(page.GetTrials(), func(t *fantasiav1.Trial) view.Optimal {
 			return view.Optimal{Trial: int(t.GetNumber()), Values: t.GetValues(), Parameters: t.GetParameters().AsMap()}
 		})

@@ -181,7 +181,8 @@ func play(ctx context.Context, c contender, o objective, seed uint64, checkpoint
 		return nil, err
 	}
 	trials := checkpoints[len(checkpoints)-1]
-	s := session.Session{Optimizer: tuner, Problem: optimizer.Problem{Space: domain, Direction: study.Minimize, MaxTrials: trials, Parallelism: 1, Seed: seed}}
+	s := session.Session{Optimizer: tuner, Problem: optimizer.Problem{Space: domain, Direction: study.Minimize, MaxTrials: trials,
+		Parallelism: 1, Seed: seed}}
 	drawn := rand.New(rand.NewPCG(seed, 2))
 	where, truth := make([]study.Point, points), make([]float64, points)
 	for i := range where {

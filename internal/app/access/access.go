@@ -32,7 +32,8 @@ type Files struct {
 // Flags adds the flags, prefixed by flag.
 func (t *Files) Flags(f *pflag.FlagSet, flag, server string) {
 	t.Flag = flag
-	f.StringVar(&t.CA, flag+"-ca", "", "PEM file of the CA certificates for "+server+"; enables TLS (default: the system's, if the address asks for TLS)")
+	f.StringVar(&t.CA, flag+"-ca", "", "PEM file of the CA certificates for "+server+"; enables TLS (default: the system's, if the address "+
+		"asks for TLS)")
 	f.StringVar(&t.Cert, flag+"-cert", "", "PEM file of this program's certificate for "+server+"")
 	f.StringVar(&t.Key, flag+"-key", "", "PEM file of the certificate's key")
 }

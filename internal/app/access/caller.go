@@ -23,7 +23,8 @@ type Caller struct {
 // Flags adds the flags.
 func (c *Caller) Flags(f *pflag.FlagSet) {
 	f.StringVar(&c.Token, "token", "", "token for the server; prefer FANTASIA_TOKEN, which other users of this machine cannot see")
-	f.StringVar(&c.TokenFile, "token-file", "", "`file` of the token for the server, which is read again for each request: for tokens that are renewed")
+	f.StringVar(&c.TokenFile, "token-file", "", "`file` of the token for the server, which is read again for each request: for tokens that "+
+		"are renewed")
 	f.StringVar(&c.CA, "ca", "", "PEM `file` of the CA certificates for the server (default: the system's)")
 }
 

@@ -76,7 +76,8 @@ func (n *NATS) Options(log *slog.Logger) ([]nats.Option, error) {
 }
 
 // Connect connects to servers, which may be started later, until the stack is closed.
-func (n *NATS) Connect(ctx context.Context, servers []string, log *slog.Logger, stack *lifecycle.Stack, options ...nats.Option) (*nats.Conn, error) {
+func (n *NATS) Connect(ctx context.Context, servers []string, log *slog.Logger, stack *lifecycle.Stack,
+	options ...nats.Option) (*nats.Conn, error) {
 	credentials, err := n.Options(log)
 	if err != nil {
 		return nil, err
@@ -88,7 +89,8 @@ func (n *NATS) Connect(ctx context.Context, servers []string, log *slog.Logger, 
 	}
 	conn, err := nats.Connect(strings.Join(servers, ","), append(options, credentials...)...)
 	if _, unreadable := errors.AsType[*url.Error](err); unreadable { // its text has the whole address
-		return nil, fmt.Errorf("--nats: %s cannot be read; want addresses such as nats://localhost:4222, in which %%40 stands for an @ in a password", strings.Join(shown, ","))
+		return nil, fmt.Errorf("--nats: %s cannot be read; want addresses such as nats://localhost:4222, in which %%40 stands for an @ in a "+
+			"password", strings.Join(shown, ","))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("connect to NATS at %s: %w", strings.Join(shown, ","), err)

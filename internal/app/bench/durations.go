@@ -64,7 +64,8 @@ func ParseCharge(text string, unit time.Duration) (Charge, error) {
 	}
 	fixed, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(fixed >= 0 && fixed <= 1e6) {
-		return Charge{}, fmt.Errorf("charge %q is not accepted; want measured, or a number from 0 to 1e6, in mean durations of an evaluation", text)
+		return Charge{}, fmt.Errorf("charge %q is not accepted; want measured, or a number from 0 to 1e6, in mean durations of an evaluation",
+			text)
 	}
 	return Charge{Fixed: fixed}, nil
 }

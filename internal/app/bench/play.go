@@ -126,7 +126,8 @@ func (p *player) tellTrials(trials []int) error {
 }
 
 func (p *player) broken() bool {
-	return !slices.ContainsFunc(p.session.Problem.Observations, func(o optimizer.Observation) bool { return o.Outcome != optimizer.OutcomeFailed })
+	return !slices.ContainsFunc(p.session.Problem.Observations,
+		func(o optimizer.Observation) bool { return o.Outcome != optimizer.OutcomeFailed })
 }
 
 // result returns the result of the run.

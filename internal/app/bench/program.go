@@ -73,7 +73,8 @@ func (p *program) assignment(seed uint64, trial int, point study.Point) *messagi
 		Version:   messaging.SchemaVersion,
 		AttemptID: messaging.AttemptID{Study: p.id, Trial: trial, Attempt: 1, Nonce: "bench"},
 		Pool:      spec.Pool, StudyName: p.study.Metadata.Name, Seed: engine.TrialSeed(seed, trial),
-		Parameters: point, ParameterOrder: spec.Active(point), Objective: spec.Objective, Several: spec.Several, Limits: spec.Limits, Run: spec.Trial,
+		Parameters: point, ParameterOrder: spec.Active(point), Objective: spec.Objective, Several: spec.Several, Limits: spec.Limits,
+		Run: spec.Trial,
 	}
 }
 

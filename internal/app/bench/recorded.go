@@ -106,7 +106,8 @@ type Parallelism struct {
 
 // Parallelisms plays an algorithm on a recorded objective in virtual time, with each number
 // of workers and each seed, for as many trials. A free worker gets a suggestion at once.
-func Parallelisms(ctx context.Context, newOptimizer func() (optimizer.Optimizer, error), objective *Objective, trials int, workers []int, seeds []uint64) ([]Parallelism, error) {
+func Parallelisms(ctx context.Context, newOptimizer func() (optimizer.Optimizer, error), objective *Objective, trials int, workers []int,
+	seeds []uint64) ([]Parallelism, error) {
 	var all []Parallelism
 	for _, n := range workers {
 		p := Parallelism{Workers: n, Best: math.NaN(), Error: math.NaN()}
@@ -116,7 +117,8 @@ func Parallelisms(ctx context.Context, newOptimizer func() (optimizer.Optimizer,
 			if err != nil {
 				return nil, err
 			}
-			run, err := Play(ctx, Spec{Objective: objective.Name, Mode: Asynchronous, Durations: Measured, Workers: n, Trials: trials, Seed: seed}, o, objective)
+			run, err := Play(ctx, Spec{Objective: objective.Name, Mode: Asynchronous, Durations: Measured, Workers: n, Trials: trials, Seed: seed},
+				o, objective)
 			if err != nil {
 				return nil, err
 			}

@@ -120,7 +120,8 @@ func (s *Summary) add(p *Plan, groups []*Group, law string, objective *Objective
 		}
 		var first map[place]float64
 		for i := range p.Variants {
-			t := tally{row: Row{Law: law, Objective: All, Mode: mode, Variant: p.Variants[i].Label, Measure: MeasureRegret}, finals: map[place]float64{}}
+			t := tally{row: Row{Law: law, Objective: All, Mode: mode, Variant: p.Variants[i].Label, Measure: MeasureRegret},
+				finals: map[place]float64{}}
 			if objective != nil {
 				t.row.Objective = objective.Name
 				if objective.Minimum == nil {

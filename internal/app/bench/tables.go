@@ -48,7 +48,8 @@ func distinct(rows []Row, of func(*Row) string) []string {
 
 // comparison compares the variants on one objective or on all.
 func (s *Summary) comparison(law, objective string, rows []Row) Table {
-	t := Table{Title: fmt.Sprintf("%s, %s: %s after %d evaluations, %d workers", where(objective), lawText(law), rows[0].Measure, s.Trials, s.Workers)}
+	t := Table{Title: fmt.Sprintf("%s, %s: %s after %d evaluations, %d workers", where(objective), lawText(law), rows[0].Measure, s.Trials,
+		s.Workers)}
 	has := func(of func(*Row) bool) bool {
 		return slices.ContainsFunc(rows, func(r Row) bool { return of(&r) })
 	}

@@ -56,7 +56,8 @@ func algorithms() []algorithmInfo {
 	for _, e := range registry.Entries() {
 		one := algorithmInfo{Name: e.Name, Description: e.Description, Default: e.Name == registry.Default}
 		for _, s := range e.Settings {
-			one.Settings = append(one.Settings, settingInfo{Name: s.Name, Default: s.Default, Accepted: s.Accepted(), Meaning: s.Doc, Experimental: s.Experimental})
+			one.Settings = append(one.Settings, settingInfo{Name: s.Name, Default: s.Default, Accepted: s.Accepted(), Meaning: s.Doc,
+				Experimental: s.Experimental})
 		}
 		all = append(all, one)
 	}

@@ -74,7 +74,8 @@ func (r *remote) archived(cmd *cobra.Command) (shown, error) {
 	list := []archivedStudy{}
 	err := r.call(cmd, func(ctx context.Context, c service) error {
 		return fetch.EveryPage(func(token string) (string, error) {
-			page, err := fetch.Send(ctx, c, service.ListArchivedStudies, &fantasiav1.ListArchivedStudiesRequest{PageSize: fetch.PageSize, PageToken: token})
+			page, err := fetch.Send(ctx, c, service.ListArchivedStudies, &fantasiav1.ListArchivedStudiesRequest{PageSize: fetch.PageSize,
+				PageToken: token})
 			for _, s := range page.GetStudies() {
 				list = append(list, viewArchived(s))
 			}
@@ -87,7 +88,8 @@ func (r *remote) archived(cmd *cobra.Command) (shown, error) {
 // archivedTable prints archived studies, a line each.
 func archivedTable(w screen, list []archivedStudy) error {
 	columns := []layout.Column{
-		{Head: "STUDY", Least: 8}, {Head: "STATE"}, {Head: "TRIALS"}, {Head: "ENDED", Rank: 1}, {Head: "ARCHIVED", Rank: 2}, {Head: "ID", Rank: 3},
+		{Head: "STUDY", Least: 8}, {Head: "STATE"}, {Head: "TRIALS"}, {Head: "ENDED", Rank: 1}, {Head: "ARCHIVED", Rank: 2},
+		{Head: "ID", Rank: 3},
 	}
 	rows := make([][]string, len(list))
 	for i, s := range list {

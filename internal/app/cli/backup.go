@@ -188,7 +188,8 @@ func newRestoreCommand(a *app) *cobra.Command {
 	r.store.flags(c, "restore into the state `DIRECTORY` of fantasia run or serve instead of --etcd")
 	c.Flags().BoolVar(&r.force, "force", false, "delete what etcd holds already, and restore")
 	c.Flags().BoolVar(&r.dryRun, "dry-run", false, "only say what would be restored")
-	c.Flags().StringVar(&r.cluster.Kubeconfig, "kubeconfig", "", "kubeconfig `file` of the cluster with the studies' resources (default: $KUBECONFIG, or ~/.kube/config)")
+	c.Flags().StringVar(&r.cluster.Kubeconfig, "kubeconfig", "", "kubeconfig `file` of the cluster with the studies' resources (default: "+
+		"$KUBECONFIG, or ~/.kube/config)")
 	c.Flags().StringVar(&r.cluster.Context, "context", "", "context of the kubeconfig file (default: the current one)")
 	return c
 }

@@ -88,7 +88,8 @@ func newBenchCommand(a *app) *cobra.Command {
 		},
 	}
 	flags := c.Flags()
-	flags.StringArrayVar(&f.optimizers, "optimizer", nil, "optimisers to compare, such as gp,random or 'gp,small=gp{key=value}' (default "+registry.Default+",random; with --study the study's)")
+	flags.StringArrayVar(&f.optimizers, "optimizer", nil, "optimisers to compare, such as gp,random or 'gp,small=gp{key=value}' (default "+
+		""+registry.Default+",random; with --study the study's)")
 	flags.StringArrayVar(&f.settings, "set", nil, "a setting `key=value` for every optimiser that has it")
 	flags.StringSliceVar(&f.functions, "function", nil, "test functions to minimise (default branin,hartmann6)")
 	flags.StringSliceVar(&f.suites, "suite", nil, "suites of test functions")
@@ -97,7 +98,8 @@ func newBenchCommand(a *app) *cobra.Command {
 	flags.StringVar(&f.study, "study", "", "study `FILE` whose program to evaluate; in stream mode it starts once a run")
 	flags.StringVar(&f.modes, "modes", "sync,async", "modes: sequential, sync, async")
 	flags.StringVar(&f.laws, "law", "lognormal", "distributions of durations: "+strings.Join(bench.LawNames(), ", "))
-	flags.StringVar(&f.durations, "durations", string(bench.Drawn), "where durations come from: drawn (from the law), by-point (longer for larger values of the first parameter) or measured (with --study)")
+	flags.StringVar(&f.durations, "durations", string(bench.Drawn), "where durations come from: drawn (from the law), by-point (longer for "+
+		"larger values of the first parameter) or measured (with --study)")
 	flags.StringVar(&f.charge, "charge", "0", "time that a suggestion takes: a number of mean evaluations, or measured")
 	flags.DurationVar(&f.evaluation, "evaluation", time.Minute, "mean duration of an evaluation, for --charge measured")
 	flags.IntVar(&f.workers, "workers", 8, "number of workers of sync and async")
@@ -150,7 +152,8 @@ func (a *app) bench(ctx context.Context, plan *bench.Plan, f benchFlags) (err er
 	}
 	switch {
 	case ctx.Err() != nil:
-		fmt.Fprintf(a.Stderr, "interrupted: %d of %s are kept in %s; run the same command to continue\n", progress.last.Done, count(plan.Size(), "run"), path)
+		fmt.Fprintf(a.Stderr, "interrupted: %d of %s are kept in %s; run the same command to continue\n", progress.last.Done,
+			count(plan.Size(), "run"), path)
 		return exitWith(ExitInterrupted, nil)
 	case summary.Empty():
 		return exitWith(ExitFailed, errors.New("no run completed"))

@@ -83,10 +83,12 @@ func (a *app) check(ctx context.Context, s *study.Study, try bool, output format
 		return err
 	}
 	if s.Spec.ByClients() && try {
-		return exitWith(ExitUsage, errors.New("--try needs a command, and the study has none (spec.trial.command): clients of the API evaluate its trials"))
+		return exitWith(ExitUsage, errors.New("--try needs a command, and the study has none (spec.trial.command): clients of the API "+
+			"evaluate its trials"))
 	}
 	if s.Spec.Trial.Job != nil && try {
-		return exitWith(ExitUsage, errors.New("--try needs a command, and the study's trials are Jobs of Kubernetes (spec.trial.job): apply it to a cluster with a budget of one trial"))
+		return exitWith(ExitUsage, errors.New("--try needs a command, and the study's trials are Jobs of Kubernetes (spec.trial.job): apply "+
+			"it to a cluster with a budget of one trial"))
 	}
 	argv := []string{}
 	if len(s.Spec.Trial.Command) > 0 {
@@ -128,7 +130,8 @@ func firstTrial(ctx context.Context, s *study.Study) (*messaging.Assignment, err
 		return nil, fmt.Errorf("create the optimiser: %w", err)
 	}
 	suggestions, _, err := o.Suggest(ctx, &optimizer.Problem{
-		Space: whole.Searched(), Direction: spec.FirstObjective().Direction, Objectives: spec.Several, Limits: spec.Limits, MaxTrials: spec.Budget.MaxTrials,
+		Space: whole.Searched(), Direction: spec.FirstObjective().Direction, Objectives: spec.Several, Limits: spec.Limits,
+		MaxTrials:   spec.Budget.MaxTrials,
 		Parallelism: spec.Parallelism, Seed: spec.Algorithm.Seed, First: 1,
 	}, nil, 1, optimizer.NewRand(spec.Algorithm.Seed, 1))
 	if err != nil || len(suggestions) == 0 {
@@ -139,7 +142,8 @@ func firstTrial(ctx context.Context, s *study.Study) (*messaging.Assignment, err
 		Version:   messaging.SchemaVersion,
 		AttemptID: messaging.AttemptID{Study: record.NewID(rand.Reader, time.Now()), Trial: 1, Attempt: 1, Nonce: "check"},
 		Pool:      spec.Pool, StudyName: s.Metadata.Name, Seed: engine.TrialSeed(spec.Algorithm.Seed, 1),
-		Parameters: point, Objective: spec.Objective, Several: spec.Several, Limits: spec.Limits, Run: spec.Trial, ParameterOrder: spec.Active(point),
+		Parameters: point, Objective: spec.Objective, Several: spec.Several, Limits: spec.Limits, Run: spec.Trial,
+		ParameterOrder: spec.Active(point),
 	}, nil
 }
 
@@ -172,7 +176,8 @@ func (a *app) try(ctx context.Context, assignment *messaging.Assignment) (_ *tri
 		return nil, fmt.Errorf("stop the program: %w", err)
 	}
 	result := &tried{
-		Outcome: ending.Outcome, Value: view.First(ending.Values), Values: view.Several(ending.Values), Metrics: ending.Metrics, Reports: reports.Load(),
+		Outcome: ending.Outcome, Value: view.First(ending.Values), Values: view.Several(ending.Values), Metrics: ending.Metrics,
+		Reports: reports.Load(),
 		Failure: ending.Failure, Logs: ending.Logs, Seconds: view.Seconds(took),
 	}
 	if result.Metrics == nil {
@@ -204,10 +209,12 @@ func (c *checked) text(w screen, s *study.Study, assignment *messaging.Assignmen
 		if spec.Trial.Mode == study.ModeStream {
 			each = "slot of a worker"
 		}
-		return w.block(append(fields, field{Name: "Job", Value: "one for each " + each + ", in the namespace of the study's resource; the coordinator checks whether that namespace may use the template"},
+		return w.block(append(fields, field{Name: "Job", Value: "one for each " + each +
+			", in the namespace of the study's resource; the coordinator checks whether that namespace may use the template"},
 			field{Name: "Reads", Value: reads(spec)}))
 	}
-	fields = append(fields, field{Name: "Command", Words: display.Quoted(c.Command)}, field{Name: "In", Value: c.Workdir}, field{Name: "Reads", Value: reads(spec)})
+	fields = append(fields, field{Name: "Command", Words: display.Quoted(c.Command)}, field{Name: "In", Value: c.Workdir},
+		field{Name: "Reads", Value: reads(spec)})
 	if spec.Trial.Mode == study.ModeStream {
 		line, err := json.Marshal(assignment.Parameters)
 		if err != nil {

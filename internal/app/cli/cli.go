@@ -84,8 +84,11 @@ func newApp(o Options) *app {
 		&cobra.Group{ID: groupLocal, Title: "On this machine:"},
 		&cobra.Group{ID: groupServer, Title: "On a server:"},
 	)
-	a.add(groupLocal, newRunCommand(a), newSlurmCommand(a), newServeCommand(a), newDashboardCommand(a), newMCPCommand(a), newStateCommand(a), newInitCommand(a), newCheckCommand(a), newAskTellCommand(a), newBenchCommand(a), newAlgorithmsCommand(a), newImportCommand(a), newSchemaCommand(a))
-	a.add(groupServer, newStudyCommand(a), newTrialCommand(a), newWorkerCommand(a), newQuotaCommand(a), newReportCommand(a), newBackupCommand(a), newRestoreCommand(a), newReplayCommand(a))
+	a.add(groupLocal, newRunCommand(a), newSlurmCommand(a), newServeCommand(a), newDashboardCommand(a), newMCPCommand(a), newStateCommand(a),
+		newInitCommand(a), newCheckCommand(a), newAskTellCommand(a), newBenchCommand(a), newAlgorithmsCommand(a), newImportCommand(a),
+		newSchemaCommand(a))
+	a.add(groupServer, newStudyCommand(a), newTrialCommand(a), newWorkerCommand(a), newQuotaCommand(a), newReportCommand(a),
+		newBackupCommand(a), newRestoreCommand(a), newReplayCommand(a))
 	a.add("", newVersionCommand(a))
 	checkArguments(a.root)
 	return a

@@ -179,7 +179,8 @@ func comparedText(w screen, c *figure.Comparison, page string) error {
 		} else if s.Hypervolume != nil {
 			best = number(*s.Hypervolume)
 		}
-		rows[i] = []string{string(rune('A' + i)), s.Name, string(s.State), s.Algorithm, strconv.Itoa(s.Evaluations), human(seconds(s.Seconds)), best}
+		rows[i] = []string{string(rune('A' + i)), s.Name, string(s.State), s.Algorithm, strconv.Itoa(s.Evaluations), human(seconds(s.Seconds)),
+			best}
 		if c.Objectives != nil {
 			rows[i] = append(rows[i], onFront(s.FrontSize))
 		}

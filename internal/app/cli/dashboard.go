@@ -28,7 +28,8 @@ func newDashboardCommand(a *app) *cobra.Command {
 		Example: `  fantasia dashboard --state batches.study`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !journal.Is(state) {
-				return usagef(cmd, "--state is %q; want the state file of a Go program (for a study of fantasia run, use fantasia run --ui or fantasia report)", state)
+				return usagef(cmd, "--state is %q; want the state file of a Go program (for a study of fantasia run, use fantasia run --ui or "+
+					"fantasia report)", state)
 			}
 			l, err := listenUI(cmd, "listen", listen)
 			if err != nil {

@@ -155,7 +155,8 @@ func (d *paragraphs) earlyStopping(replays []diagnosis.Replay) {
 				best += fmt.Sprintf(", and trial %d (%s) is the best left", r.Kept, number(*r.KeptValue))
 			}
 		}
-		d.row(r.Rule, fmt.Sprintf("saves %.0f%% of %d steps; stops %d of %d trials; %s", 100*float64(r.Saved)/float64(r.Steps), r.Steps, r.Stopped, r.Trials, best))
+		d.row(r.Rule, fmt.Sprintf("saves %.0f%% of %d steps; stops %d of %d trials; %s", 100*float64(r.Saved)/float64(r.Steps), r.Steps,
+			r.Stopped, r.Trials, best))
 	}
 }
 

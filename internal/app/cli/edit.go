@@ -45,9 +45,12 @@ Initial points that do not fit are left out.`,
 	f := c.Flags()
 	f.IntVar(&e.maxTrials, "max-trials", 0, "how many trials to evaluate in all (spec.budget.maxTrials)")
 	f.IntVar(&e.parallelism, "parallelism", 0, "how many trials may run at once (spec.parallelism)")
-	f.Float64Var(&e.goal, "goal", 0, "the value that ends the study (spec.objective.goal) or, of several objectives, the hypervolume (spec.goal.hypervolume)")
-	f.StringArrayVar(&e.ranges, "range", nil, "`NAME=MIN:MAX` of a float or an int; without MIN or MAX, that end stays. May be given several times")
-	f.StringArrayVar(&e.values, "values", nil, "`NAME=VALUE,VALUE,…` of a categorical or an ordinal: all its values. May be given several times")
+	f.Float64Var(&e.goal, "goal", 0, "the value that ends the study (spec.objective.goal) or, of several objectives, the hypervolume "+
+		"(spec.goal.hypervolume)")
+	f.StringArrayVar(&e.ranges, "range", nil, "`NAME=MIN:MAX` of a float or an int; without MIN or MAX, that end stays. May be given "+
+		"several times")
+	f.StringArrayVar(&e.values, "values", nil, "`NAME=VALUE,VALUE,…` of a categorical or an ordinal: all its values. May be given several "+
+		"times")
 	e.flags(c)
 	return a.onStudy(r, c, func(cmd *cobra.Command, name string, args []string) (shown, error) {
 		if !slices.ContainsFunc([]string{"max-trials", "parallelism", "goal", "range", "values", "label", "note"}, cmd.Flags().Changed) {

@@ -92,7 +92,8 @@ the conditions between parameters: what to add is listed on stderr and in commen
 
 // addPython adds the flag that says by what a database of Optuna is read.
 func addPython(c *cobra.Command, o *migrate.OptunaOptions) {
-	c.Flags().StringVar(&o.Python, "python", "", "`interpreter` with Optuna that reads its databases (default: that of VIRTUAL_ENV or CONDA_PREFIX, or python3)")
+	c.Flags().StringVar(&o.Python, "python", "", "`interpreter` with Optuna that reads its databases (default: that of VIRTUAL_ENV or "+
+		"CONDA_PREFIX, or python3)")
 }
 
 // importError is a usage error if the source is at fault.

@@ -49,7 +49,8 @@ const maxListed = 20
 
 // trialFormats are the formats by the endings of files.
 var trialFormats = map[string]string{
-	".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet", ".db": "optuna", ".sqlite": "optuna", ".sqlite3": "optuna",
+	".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet", ".db": "optuna", ".sqlite": "optuna",
+	".sqlite3": "optuna",
 }
 
 // importedTrials is what an import did, for scripts.
@@ -144,7 +145,8 @@ func (r *remote) specOf(cmd *cobra.Command, name string) (*study.Spec, error) {
 }
 
 // readTrials reads a file of trials; "-" is standard input.
-func (a *app) readTrials(ctx context.Context, form, path string, optuna migrate.OptunaOptions, spec *study.Spec) (_ []migrate.Evaluated, _ []migrate.Skipped, err error) {
+func (a *app) readTrials(ctx context.Context, form, path string, optuna migrate.OptunaOptions, spec *study.Spec) (_ []migrate.Evaluated,
+	_ []migrate.Skipped, err error) {
 	if form == "optuna" {
 		return migrate.OptunaTrials(ctx, path, optuna, spec)
 	}

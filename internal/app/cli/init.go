@@ -80,7 +80,8 @@ func (a *app) draft(ctx context.Context, d drafted, argv []string) error {
 	}
 	command := draft.Read(argv)
 	if len(command.Tuned()) == 0 {
-		return refused("no argument of %s has a number to tune: pass the program its settings as --NAME=VALUE, --NAME VALUE or NAME=VALUE", display.Line(argv))
+		return refused("no argument of %s has a number to tune: pass the program its settings as --NAME=VALUE, --NAME VALUE or NAME=VALUE",
+			display.Line(argv))
 	}
 	s := draft.Study{Name: d.name, Objectives: d.objectives(), Trials: d.trials, Workdir: workdir(d.path)}
 	if !d.idle {
@@ -160,13 +161,15 @@ func metricsOf(output string, metrics []string) (pattern string, err error) {
 	case len(metrics) > 0 && pattern != "":
 		return pattern, nil
 	case len(metrics) > 0 && len(seen) == 0:
-		return "", fmt.Errorf("the program's output has no number after %q: let it print %s=0.5, or report as docs/tune/attach.md says", metrics[missing], metrics[missing])
+		return "", fmt.Errorf("the program's output has no number after %q: let it print %s=0.5, or report as docs/tune/attach.md says",
+			metrics[missing], metrics[missing])
 	case len(metrics) > 0:
 		return "", fmt.Errorf("the program's output has no number after %q; it has numbers after %s", metrics[missing], strings.Join(seen, ", "))
 	case len(seen) == 0:
 		return "", errors.New("name the metric to tune with --minimize or --maximize; the program's output has none such as loss=0.5")
 	default:
-		return "", fmt.Errorf("name the metric to tune with --minimize or --maximize; the program's output has numbers after %s", strings.Join(seen, ", "))
+		return "", fmt.Errorf("name the metric to tune with --minimize or --maximize; the program's output has numbers after %s",
+			strings.Join(seen, ", "))
 	}
 }
 

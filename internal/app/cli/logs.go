@@ -64,7 +64,8 @@ func (f *logFlags) request(cmd *cobra.Command, name, trial string) (*fantasiav1.
 		return nil, err
 	}
 	stream, ok := map[string]fantasiav1.LogStream{
-		"": fantasiav1.LogStream_LOG_STREAM_UNSPECIFIED, "stdout": fantasiav1.LogStream_LOG_STREAM_STDOUT, "stderr": fantasiav1.LogStream_LOG_STREAM_STDERR,
+		"": fantasiav1.LogStream_LOG_STREAM_UNSPECIFIED, "stdout": fantasiav1.LogStream_LOG_STREAM_STDOUT,
+		"stderr": fantasiav1.LogStream_LOG_STREAM_STDERR,
 	}[f.stream]
 	switch {
 	case !ok:

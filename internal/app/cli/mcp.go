@@ -65,7 +65,8 @@ func newMCPCommand(a *app) *cobra.Command {
 	f.flags(c)
 	f.server, c.PersistentFlags().Lookup("server").DefValue = "", ""
 	c.PersistentFlags().Lookup("server").Usage = "`URL` of a coordinator (default: the studies below --state)"
-	c.Flags().StringVar(&f.dir, "state", ".fantasia", "`directory` with the states of fantasia run; the studies that this program serves are in _server there")
+	c.Flags().StringVar(&f.dir, "state", ".fantasia", "`directory` with the states of fantasia run; the studies that this program serves "+
+		"are in _server there")
 	c.Flags().StringVar(&f.listen, "listen", "", "`address` for streamable HTTP, such as localhost:8090 (default: standard input and output)")
 	c.Flags().DurationVar(&f.hold, "hold", 12*time.Hour, "how long a trial that was asked for is kept while nothing is said about it")
 	f.api.Flags(c.Flags())
@@ -125,13 +126,15 @@ func (f *mcpFlags) place(cmd *cobra.Command, version string) (p assistant.Place,
 		}
 		return assistant.Remote{Client: f.dial(transport, base)}, func() error { transport.CloseIdleConnections(); return nil }, nil
 	}
-	served := standalone.Options{State: filepath.Join(f.dir, filepath.Base(defaultServerState)), Listen: "127.0.0.1:0", API: f.api, Version: version}
+	served := standalone.Options{State: filepath.Join(f.dir, filepath.Base(defaultServerState)), Listen: "127.0.0.1:0", API: f.api,
+		Version: version}
 	served.API.TLS = access.Files{} // that is for callers of --listen; this server is called from here only
 	if states, err := local.States(f.dir); err == nil && states[0] == f.dir {
 		if standalone.Is(f.dir) {
 			served.State = f.dir
 		} else {
-			return nil, nil, usagef(cmd, "--state is %q, the state of a single study; want the directory above it, such as %s", f.dir, filepath.Dir(f.dir))
+			return nil, nil, usagef(cmd, "--state is %q, the state of a single study; want the directory above it, such as %s", f.dir,
+				filepath.Dir(f.dir))
 		}
 	}
 	l := &assistant.Local{Dir: f.dir, Served: served, Hidden: f.api.Tokens != "" || f.api.OIDC.Issuer != "", Dial: f.dial}
@@ -141,7 +144,8 @@ func (f *mcpFlags) place(cmd *cobra.Command, version string) (p assistant.Place,
 // dial makes a client that sends the token of the caller or, over standard input, that of
 // --token.
 func (f *mcpFlags) dial(transport http.RoundTripper, url string) fetch.Service {
-	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: transport}, url, connect.WithInterceptors(retry(func() {}), assistant.Bearing(f.caller.Bearer)))
+	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: transport}, url,
+		connect.WithInterceptors(retry(func() {}), assistant.Bearing(f.caller.Bearer)))
 }
 
 // mcpHTTP serves streamable HTTP until ctx ends.
@@ -156,7 +160,8 @@ func (a *app) mcpHTTP(ctx context.Context, f *mcpFlags, s *assistant.Server, log
 	}
 	address := listener.Addr().String()
 	if open && !loopback(address) {
-		return errors.Join(exitWith(ExitUsage, fmt.Errorf("--listen is %s, which others reach, and the API requires no token; want an address such as localhost:8090, or --tokens", f.listen)), listener.Close())
+		return errors.Join(exitWith(ExitUsage, fmt.Errorf("--listen is %s, which others reach, and the API requires no token; want an address "+
+			"such as localhost:8090, or --tokens", f.listen)), listener.Close())
 	}
 	handler, err := f.api.Guard(s.Handler(!open), log, address, f.listen)
 	if err != nil {

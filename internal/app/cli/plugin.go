@@ -48,8 +48,10 @@ func (a *app) plugin() *cobra.Command {
 	flags.StringVarP(&cluster.Namespace, "namespace", "n", "", "namespace of the study (default: that of the context)")
 	flags.StringVar(&cluster.Kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: $KUBECONFIG, or ~/.kube/config)")
 	flags.StringVar(&cluster.Context, "context", "", "context of the kubeconfig file (default: the current one)")
-	flags.StringVar(&cluster.Account, "service-account", "", "`name` of the namespace's service account whose token is sent to the server (default: --token)")
-	flags.StringVar(&cluster.Audience, "audience", "fantasia", "audience of the service account's token, as the server expects it (--oidc-audience)")
+	flags.StringVar(&cluster.Account, "service-account", "", "`name` of the namespace's service account whose token is sent to the server "+
+		"(default: --token)")
+	flags.StringVar(&cluster.Audience, "audience", "fantasia", "audience of the service account's token, as the server expects it "+
+		"(--oidc-audience)")
 	for use, c := range map[string]*cobra.Command{
 		"trials STUDY": newTrialListCommand(a, r), "trial STUDY TRIAL": newTrialGetCommand(a, r), "logs STUDY TRIAL": newTrialLogsCommand(a, r),
 	} {

@@ -64,7 +64,8 @@ func (r *remote) within(cmd *cobra.Command) fetch.Within {
 
 // ask makes one call of the server, such as service.GetStudy, within the timeout. It returns
 // nil with an error.
-func ask[Q, A any](cmd *cobra.Command, r *remote, call func(service, context.Context, *connect.Request[Q]) (*connect.Response[A], error), q *Q) (answer *A, err error) {
+func ask[Q, A any](cmd *cobra.Command, r *remote, call func(service, context.Context, *connect.Request[Q]) (*connect.Response[A], error),
+	q *Q) (answer *A, err error) {
 	err = r.call(cmd, func(ctx context.Context, c service) error {
 		answer, err = fetch.Send(ctx, c, call, q)
 		return err
@@ -121,7 +122,8 @@ func (r *remote) explain(err error) error {
 		if connect.IsWireError(err) {
 			return err // the server's own words
 		}
-		return fmt.Errorf("%s: %w (is a coordinator running there? set another with --server or FANTASIA_SERVER; for studies of fantasia run, give --state .fantasia)", access.Shown(r.server), err)
+		return fmt.Errorf("%s: %w (is a coordinator running there? set another with --server or FANTASIA_SERVER; for studies of fantasia run, "+
+			"give --state .fantasia)", access.Shown(r.server), err)
 	case connect.CodeUnauthenticated:
 		return fmt.Errorf("%w (set a token with FANTASIA_TOKEN, or --token-file)", err)
 	case connect.CodeDeadlineExceeded:
@@ -206,7 +208,8 @@ func placeProblem(file, problem string) string {
 func studyName(cmd *cobra.Command, nameOrID string) (string, error) {
 	parts := strings.Split(nameOrID, ".")
 	if len(parts) > 2 || slices.ContainsFunc(parts, notLabel) {
-		return "", usagef(cmd, "study is %q; want a name (letters, digits and dashes), an id, or NAMESPACE.NAME of a Kubernetes resource", nameOrID)
+		return "", usagef(cmd, "study is %q; want a name (letters, digits and dashes), an id, or NAMESPACE.NAME of a Kubernetes resource",
+			nameOrID)
 	}
 	return "studies/" + nameOrID, nil
 }

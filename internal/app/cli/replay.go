@@ -123,8 +123,10 @@ func readBackup(path, name string) (_ *ledger.Records, err error) {
 // replay replays a study and shows the result.
 func (a *app) replay(ctx context.Context, records *ledger.Records, f *replayFlags) error {
 	definition := &records.Study.Definition
-	if i := slices.IndexFunc(definition.Spec.Parameters, func(p study.Parameter) bool { return p.Type == study.Fidelity }); i >= 0 && f.workers > 0 {
-		return exitWith(ExitUsage, fmt.Errorf("--workers: parameter %s of study %s is a fidelity, and the results of two levels do not compare; want a study without one",
+	if i := slices.IndexFunc(definition.Spec.Parameters, func(p study.Parameter) bool { return p.Type == study.Fidelity }); i >= 0 &&
+		f.workers > 0 {
+		return exitWith(ExitUsage, fmt.Errorf("--workers: parameter %s of study %s is a fidelity, and the results of two levels do not "+
+			"compare; want a study without one",
 			definition.Spec.Parameters[i].Name, definition.Metadata.Name))
 	}
 	newOptimizer := func() (optimizer.Optimizer, error) { return inject.NewOptimizer(definition.Spec.Algorithm) }
@@ -156,9 +158,11 @@ func replayLines(name string, r *replay.Report) []string {
 	var lines []string
 	switch {
 	case r.First != nil:
-		lines = append(lines, fmt.Sprintf("study %s: %s", name, r.First), fmt.Sprintf("the %s before are the recorded ones, bit for bit", count(r.Same, "suggestion")))
+		lines = append(lines, fmt.Sprintf("study %s: %s", name, r.First), fmt.Sprintf("the %s before are the recorded ones, bit for bit",
+			count(r.Same, "suggestion")))
 	case r.Until > 0:
-		lines = append(lines, fmt.Sprintf("study %s: %s made again, bit for bit; from trial %d on it cannot be compared: %s", name, count(r.Same, "suggestion"), r.Until, r.Why))
+		lines = append(lines, fmt.Sprintf("study %s: %s made again, bit for bit; from trial %d on it cannot be compared: %s", name,
+			count(r.Same, "suggestion"), r.Until, r.Why))
 	default:
 		lines = append(lines, fmt.Sprintf("study %s: %s made again, bit for bit", name, count(r.Same, "suggestion")))
 	}
@@ -175,13 +179,15 @@ func replayLines(name string, r *replay.Report) []string {
 		lines = append(lines, count(r.Earlier, "trial")+" of the space before the last edit: not compared")
 	}
 	if len(r.Cut) > 0 {
-		lines = append(lines, fmt.Sprintf("%s whose optimiser ran out of time, so that its answer depended on the machine: not compared", count(len(r.Cut), "trial")))
+		lines = append(lines, fmt.Sprintf("%s whose optimiser ran out of time, so that its answer depended on the machine: not compared",
+			count(len(r.Cut), "trial")))
 	}
 	return lines
 }
 
 // replayWorkers shows what other numbers of workers would have found.
-func (a *app) replayWorkers(ctx context.Context, records *ledger.Records, newOptimizer func() (optimizer.Optimizer, error), f *replayFlags) error {
+func (a *app) replayWorkers(ctx context.Context, records *ledger.Records, newOptimizer func() (optimizer.Optimizer, error),
+	f *replayFlags) error {
 	definition := &records.Study.Definition
 	s, err := celspace.Of(definition)
 	if err != nil {
@@ -256,6 +262,7 @@ func recorded(records *ledger.Records, s *space.Space) (*bench.Objective, int, e
 		}
 		list = append(list, one)
 	}
-	objective, err := bench.NewRecorded(records.Study.Definition.Metadata.Name, s, records.Study.Definition.Spec.FirstObjective().Direction, list)
+	objective, err := bench.NewRecorded(records.Study.Definition.Metadata.Name, s, records.Study.Definition.Spec.FirstObjective().Direction,
+		list)
 	return objective, len(list), err
 }

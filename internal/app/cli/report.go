@@ -82,7 +82,8 @@ func (r *remote) source(cmd *cobra.Command, nameOrID string) (*htmlreport.Source
 	return r.sourceBy(cmd, nameOrID, fetch.Source)
 }
 
-func (r *remote) sourceBy(cmd *cobra.Command, nameOrID string, read func(fetch.Within, string, view.Study, string) (*htmlreport.Source, error)) (*htmlreport.Source, error) {
+func (r *remote) sourceBy(cmd *cobra.Command, nameOrID string, read func(fetch.Within, string, view.Study, string) (*htmlreport.Source,
+	error)) (*htmlreport.Source, error) {
 	s, err := r.get(cmd, nameOrID)
 	if err != nil {
 		return nil, err

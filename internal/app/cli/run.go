@@ -85,7 +85,8 @@ func newRunCommand(a *app) *cobra.Command {
 	c.Flags().StringVar(&f.state, "state", "", "directory of the study's state (default: .fantasia/NAME, here or beside the study file)")
 	c.Flags().StringVar(&f.gpus, "gpus", "auto", "GPUs to divide among the workers: auto, none, or a list such as 0-3 or amd:0,1")
 	f.keep = worker.DefaultOptions().KeepTrials
-	c.Flags().Var(workernode.Size(&f.keep), "keep-trials", "how much the files of ended trials may take before the oldest are removed; 0 keeps all")
+	c.Flags().Var(workernode.Size(&f.keep), "keep-trials", "how much the files of ended trials may take before the oldest are removed; 0 "+
+		"keeps all")
 	c.Flags().BoolVar(&f.fresh, "new", false, "start over; the old state is kept under another name")
 	c.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "log more to fantasia.log in the state directory")
 	c.Flags().StringVar(&f.ui, "ui", "", "serve the dashboard while the study runs, at `ADDRESS` of this machine")
@@ -109,7 +110,8 @@ func listenUI(cmd *cobra.Command, flag, address string) (net.Listener, error) {
 	}
 	host, _, err := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return nil, usagef(cmd, "--%s is %q; want a port of this machine, such as --%[1]s=%[3]s (the dashboard asks for no password; from elsewhere, forward the port: ssh -L 8080:localhost:8080 MACHINE)", flag, address, uiAddress)
+		return nil, usagef(cmd, "--%s is %q; want a port of this machine, such as --%[1]s=%[3]s (the dashboard asks for no password; from "+
+			"elsewhere, forward the port: ssh -L 8080:localhost:8080 MACHINE)", flag, address, uiAddress)
 	}
 	l, err := (&net.ListenConfig{}).Listen(cmd.Context(), "tcp", address)
 	if err != nil {
@@ -166,7 +168,8 @@ func (a *app) run(ctx context.Context, file string, f runFlags, ui net.Listener)
 			"create it on a server with fantasia study create, or add a command", file))
 	}
 	if s.Spec.Trial.Job != nil {
-		return exitWith(ExitUsage, fmt.Errorf("%s: the study's trials are Jobs of Kubernetes (spec.trial.job): apply it to a cluster with kubectl apply", file))
+		return exitWith(ExitUsage, fmt.Errorf("%s: the study's trials are Jobs of Kubernetes (spec.trial.job): apply it to a cluster with "+
+			"kubectl apply", file))
 	}
 	if f.state == "" {
 		var note string
@@ -183,7 +186,8 @@ func (a *app) run(ctx context.Context, file string, f runFlags, ui net.Listener)
 			fmt.Fprintf(a.Stderr, "the old state is kept in %s\n", old)
 		}
 	}
-	o := local.Options{Study: s, State: f.state, Workers: f.workers, GPUs: f.gpus, KeepTrials: f.keep, Version: a.Version, Curves: display.ForCurves}
+	o := local.Options{Study: s, State: f.state, Workers: f.workers, GPUs: f.gpus, KeepTrials: f.keep, Version: a.Version,
+		Curves: display.ForCurves}
 	if f.verbose {
 		o.Level = slog.LevelDebug
 	}

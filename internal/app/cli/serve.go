@@ -56,7 +56,8 @@ func newServeCommand(a *app) *cobra.Command {
 	c.Flags().StringVar(&f.State, "state", defaultServerState, "`directory` that keeps everything")
 	c.Flags().StringVar(&f.Listen, "listen", "127.0.0.1:0", "address of the API and the dashboard; port 0 is a free port")
 	f.API.Flags(c.Flags())
-	c.Flags().BoolVar(&f.exitWithParent, "exit-with-parent", false, "end when standard input is closed, as it is when the process that started this one ends")
+	c.Flags().BoolVar(&f.exitWithParent, "exit-with-parent", false, "end when standard input is closed, as it is when the process that "+
+		"started this one ends")
 	c.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "log more to fantasia.log in the state directory")
 	return c
 }

@@ -63,8 +63,10 @@ func newSlurmCommand(a *app) *cobra.Command {
 	fl.StringVar(&f.job.Memory, "mem", "", "memory of a worker, such as 16G (default: Slurm's)")
 	fl.StringArrayVar(&f.job.Options, "sbatch", nil, "one more `option` of sbatch, such as --sbatch=--account=vision; may be repeated")
 	fl.StringVar(&f.job.GPUs, "gpus", "auto", "GPUs to divide among the slots of a worker: auto, none, or a list such as 0-3 or amd:0,1")
-	fl.DurationVar(&f.job.Drain, "drain", 25*time.Second, "time that running trials have to end when Slurm ends a worker; below Slurm's KillWait")
-	fl.StringVar(&f.listen, "listen", "", "`HOST:PORT` at which the nodes reach this machine; port 0 is a free one (default: its name, a free port)")
+	fl.DurationVar(&f.job.Drain, "drain", 25*time.Second, "time that running trials have to end when Slurm ends a worker; below Slurm's "+
+		"KillWait")
+	fl.StringVar(&f.listen, "listen", "", "`HOST:PORT` at which the nodes reach this machine; port 0 is a free one (default: its name, a "+
+		"free port)")
 	fl.StringVar(&f.state, "state", "", "directory of the study's state, on a local disk (default: .fantasia/NAME)")
 	fl.StringVar(&f.shared, "shared", "", "directory that the nodes share, for the workers' files (default: .fantasia/NAME/slurm)")
 	fl.BoolVar(&f.fresh, "new", false, "start over; the old state is kept under another name")

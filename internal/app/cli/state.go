@@ -132,7 +132,8 @@ func stateOf(file, name string) (state, note string) {
 	}
 	for above := filepath.Dir(dir); ; above = filepath.Dir(above) {
 		if other := short(filepath.Join(above, here)); kept(other) {
-			return here, fmt.Sprintf("no state of study %s here: starting a new one in %s. There is one in %s; continue it with --state %s", name, here, other, other)
+			return here, fmt.Sprintf("no state of study %s here: starting a new one in %s. There is one in %s; continue it with --state %s", name,
+				here, other, other)
 		}
 		if above == filepath.Dir(above) {
 			return here, ""

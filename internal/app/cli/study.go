@@ -32,7 +32,8 @@ func newStudyCommand(a *app) *cobra.Command {
 	r.flags(c)
 	return group(c,
 		newStudyCreateCommand(a, r), newStudyUpdateCommand(a, r), newStudyEditCommand(a, r), newStudyListCommand(a, r), newStudyGetCommand(a, r),
-		newStudyWatchCommand(a, r), newStudyDiagnoseCommand(a, r), newStudyCompareCommand(a, r), newStudyExportCommand(a, r), newStudyImportTrialsCommand(a, r),
+		newStudyWatchCommand(a, r), newStudyDiagnoseCommand(a, r), newStudyCompareCommand(a, r), newStudyExportCommand(a, r),
+		newStudyImportTrialsCommand(a, r),
 		newStudyStopCommand(a, r), newStudyDeleteCommand(a, r),
 		newStudyArchiveCommand(a, r), newStudyUnarchiveCommand(a, r))
 }
@@ -117,7 +118,8 @@ func (r *remote) studies(cmd *cobra.Command, labels map[string]string) (studies 
 	list := func() error {
 		return r.call(cmd, func(ctx context.Context, c service) error {
 			return fetch.EveryPage(func(token string) (string, error) {
-				page, err := fetch.Send(ctx, c, service.ListStudies, &fantasiav1.ListStudiesRequest{PageSize: fetch.PageSize, PageToken: token, Labels: labels})
+				page, err := fetch.Send(ctx, c, service.ListStudies, &fantasiav1.ListStudiesRequest{PageSize: fetch.PageSize, PageToken: token,
+					Labels: labels})
 				for _, s := range page.GetStudies() {
 					studies = append(studies, found{Study: s, directory: r.state, idle: r.idle})
 				}

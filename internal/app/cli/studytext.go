@@ -109,7 +109,8 @@ func studyBlock(w screen, s found) error {
 		fields = append(fields, field{Name: "Best", Value: fmt.Sprintf("%s in trial %d\n%s", number(b.Value), b.Trial, point(b.Parameters))})
 	}
 	if r := v.Recommended; r != nil && r.Front == nil {
-		fields = append(fields, field{Name: "Recommended", Value: fmt.Sprintf("trial %d, mean %s\n%s", r.Trial, view.Expected(r.Mean, r.SD), point(r.Parameters))})
+		fields = append(fields, field{Name: "Recommended", Value: fmt.Sprintf("trial %d, mean %s\n%s", r.Trial, view.Expected(r.Mean, r.SD),
+			point(r.Parameters))})
 	}
 	if s.front != nil {
 		fields = append(fields, field{Name: "Front", Value: frontText(metricNames(s.GetObjectives()), s.front)})

@@ -26,7 +26,8 @@ func newTrialCommand(a *app) *cobra.Command {
   fantasia trial watch digits --status completed -o json`,
 	}
 	r.flags(c)
-	return group(c, newTrialListCommand(a, r), newTrialGetCommand(a, r), newTrialLogsCommand(a, r), newTrialEditCommand(a, r), newTrialWatchCommand(a, r))
+	return group(c, newTrialListCommand(a, r), newTrialGetCommand(a, r), newTrialLogsCommand(a, r), newTrialEditCommand(a, r),
+		newTrialWatchCommand(a, r))
 }
 
 func newTrialListCommand(a *app, r *remote) *cobra.Command {

@@ -72,7 +72,8 @@ func (l *liveWatch) running(study string) {
 func (l *liveWatch) failed(study string) {
 	var ended time.Time
 	_ = l.remote.call(l.cmd, func(ctx context.Context, c service) error {
-		trials, err := fetch.Trials(ctx, c, &fantasiav1.ListTrialsRequest{Parent: study, States: []fantasiav1.TrialState{fantasiav1.TrialState_TRIAL_STATE_FAILED}})
+		trials, err := fetch.Trials(ctx, c, &fantasiav1.ListTrialsRequest{Parent: study,
+			States: []fantasiav1.TrialState{fantasiav1.TrialState_TRIAL_STATE_FAILED}})
 		for _, t := range fetch.Viewed(trials, view.FromTrial) {
 			if t.Failure != nil && !t.Times.Folded.Before(ended) {
 				ended, l.now.FailedTrial, l.now.Failure = t.Times.Folded, t.Trial, view.FailureLine(t.Failure)

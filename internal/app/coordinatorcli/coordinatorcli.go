@@ -62,7 +62,8 @@ and so on. The OTEL_* variables say where traces go.`,
 	f.StringVar(&o.Advertise, "advertise", "", "address at which other replicas reach this one (default: --listen)")
 	f.StringVar(&o.KatibListen, "katib-listen", "", "where to serve Katib's Suggestion service, such as "+katib.Address+" (default: nowhere)")
 	f.StringVar(&o.Name, "name", host, "name of this replica")
-	f.DurationVar(&o.LeaseTTL, "lease-ttl", defaults.LeaseTTL, fmt.Sprintf("time until a dead leader is replaced, in whole seconds, at least %v", election.MinTTL))
+	f.DurationVar(&o.LeaseTTL, "lease-ttl", defaults.LeaseTTL, fmt.Sprintf("time until a dead leader is replaced, in whole seconds, at "+
+		"least %v", election.MinTTL))
 	f.DurationVar(&o.WorkerLease, "worker-lease", defaults.WorkerLease, "time after which the trials of a silent worker are lost")
 	f.IntVar(&o.Replicas, "replicas", 1, "number of NATS servers that store each stream: 1, or 3 in a cluster")
 	f.StringVar(&o.Archive, "archive", "", "`directory` of archived studies, which all replicas share (default: none)")
@@ -72,7 +73,8 @@ and so on. The OTEL_* variables say where traces go.`,
 	f.StringVar(&k.studyJobs, "study-jobs", "", "YAML `file` of the Jobs that each namespace's studies may bring (default: none)")
 	f.StringVar(&k.scale, "scale", "", "YAML `file` of the Deployments and StatefulSets that the leader scales (default: none)")
 	f.StringVar(&k.lease, "kubernetes-lease", "", "`name` of the Lease that shows who leads, in POD_NAMESPACE (default: none)")
-	f.StringSliceVar(&k.podDeletionCost, "pod-deletion-cost", nil, "`pools` whose pods get a deletion cost; each worker has the name of its pod")
+	f.StringSliceVar(&k.podDeletionCost, "pod-deletion-cost", nil, "`pools` whose pods get a deletion cost; each worker has the name of "+
+		"its pod")
 	f.BoolVarP(&verbose, "verbose", "v", false, "log more")
 	cmd.AddCommand(releaseCommand(), natsConfigCommand(), natsReloadCommand(), katibCommand(version, stderr))
 	return usage.Root(cmd, version, nil)

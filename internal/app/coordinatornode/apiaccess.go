@@ -90,12 +90,17 @@ func (a *APIAccess) Flags(f *pflag.FlagSet) {
 	f.StringVar(&a.TLS.Key, "tls-key", "", "PEM file of the certificate's key")
 	f.StringVar(&a.TLS.CA, "tls-ca", "", "PEM file of the CA certificates for the other replicas (default: the system's)")
 	f.StringVar(&a.ServerName, "tls-server-name", "", "`name` in the other replicas' certificates (default: the host in their --advertise)")
-	f.StringSliceVar(&a.AllowedHosts, "allowed-hosts", nil, "`names` by which the API is called, besides localhost, IP addresses and this machine's name; .name for all below it, * for any")
-	f.StringVar(&a.Tokens, "tokens", "", "file of accepted tokens, one a line: NAME SHA256 read|write [PREFIX,…] [QUOTA=BOUND…] (default: no token is required)")
-	f.StringSliceVar(&a.Quotas, "quotas", nil, "`QUOTA=BOUND` of each line of --tokens and --oidc-grants that names no other (default: "+quota.Usual().String()+")")
-	f.StringVar(&a.OIDC.Issuer, "oidc-issuer", "", "`URL` of an issuer of OpenID Connect whose tokens are accepted too; needs --oidc-audience and --oidc-grants")
+	f.StringSliceVar(&a.AllowedHosts, "allowed-hosts", nil, "`names` by which the API is called, besides localhost, IP addresses and this "+
+		"machine's name; .name for all below it, * for any")
+	f.StringVar(&a.Tokens, "tokens", "", "file of accepted tokens, one a line: NAME SHA256 read|write [PREFIX,…] [QUOTA=BOUND…] (default: "+
+		"no token is required)")
+	f.StringSliceVar(&a.Quotas, "quotas", nil, "`QUOTA=BOUND` of each line of --tokens and --oidc-grants that names no other (default: "+
+		""+quota.Usual().String()+")")
+	f.StringVar(&a.OIDC.Issuer, "oidc-issuer", "", "`URL` of an issuer of OpenID Connect whose tokens are accepted too; needs "+
+		"--oidc-audience and --oidc-grants")
 	f.StringVar(&a.OIDC.Audience, "oidc-audience", "", "`name` that the issuer's tokens for this API have in their audience")
-	f.StringVar(&a.OIDC.Grants, "oidc-grants", "", "file of what the issuer's tokens grant, one a line: CLAIM=VALUE read|write [PREFIX,…] [QUOTA=BOUND…]")
+	f.StringVar(&a.OIDC.Grants, "oidc-grants", "", "file of what the issuer's tokens grant, one a line: CLAIM=VALUE read|write [PREFIX,…] "+
+		"[QUOTA=BOUND…]")
 	f.StringVar(&a.OIDC.Keys, "oidc-keys", "", "`URL` of the issuer's keys (default: as the issuer's discovery document says)")
 	f.StringVar(&a.OIDC.CA, "oidc-ca", "", "PEM file of the CA certificates for the issuer (default: the system's)")
 }

@@ -72,7 +72,8 @@ type Options struct {
 func Run(ctx context.Context, o Options) (err error) {
 	var stack lifecycle.Stack
 	defer func() { err = errors.Join(err, stack.Close(closeTimeout)) }()
-	tel, err := telemetry.Setup(ctx, telemetry.Options{Service: "fantasia-coordinator", Version: o.Version, Instance: o.Name, Logs: o.Logs, Level: o.Level})
+	tel, err := telemetry.Setup(ctx, telemetry.Options{Service: "fantasia-coordinator", Version: o.Version, Instance: o.Name, Logs: o.Logs,
+		Level: o.Level})
 	if err != nil {
 		return fmt.Errorf("set up telemetry: %w", err)
 	}
@@ -150,7 +151,8 @@ func Serve(ctx context.Context, o Options, p Parts, stack *lifecycle.Stack) (err
 	}
 	g, running := errgroup.WithContext(ctx)
 	served := backend.New(c, ledger.New(p.Etcd, ledger.Options{}))
-	api := server.Options{Leader: served.Leader, Draining: running.Done(), Logger: tel.Logger(), Tracer: tel.TracerProvider(), Meter: tel.MeterProvider()}
+	api := server.Options{Leader: served.Leader, Draining: running.Done(), Logger: tel.Logger(), Tracer: tel.TracerProvider(),
+		Meter: tel.MeterProvider()}
 	if err := o.API.Options(&api, tel.Logger()); err != nil {
 		return err
 	}
@@ -181,7 +183,8 @@ func Serve(ctx context.Context, o Options, p Parts, stack *lifecycle.Stack) (err
 	limited := server.NewAddresses(server.AddressLimits{}, tel.Logger(), time.Now).Limit(guarded)
 	strangers := telemetry.Sparse(tel.Logger(), time.Now)
 	g.Go(func() error {
-		return httpserve.Serve(running, o.API.Listener(httpserve.Bound(p.Listener, httpserve.Connections{}, server.Network, strangers)), limited, strangers)
+		return httpserve.Serve(running, o.API.Listener(httpserve.Bound(p.Listener, httpserve.Connections{}, server.Network, strangers)),
+			limited, strangers)
 	})
 	if p.Socket != nil {
 		g.Go(func() error { return httpserve.Serve(running, p.Socket, mux, strangers) })

@@ -83,7 +83,8 @@ type logIn struct {
 	in       atomic.Bool
 }
 
-func (l *logIn) intercept(ctx context.Context, method string, req, reply any, c *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption) error {
+func (l *logIn) intercept(ctx context.Context, method string, req, reply any, c *grpc.ClientConn, invoke grpc.UnaryInvoker,
+	o ...grpc.CallOption) error {
 	r, ok := req.(*etcdserverpb.AuthenticateRequest)
 	switch {
 	case ok && l.skipped.CompareAndSwap(false, true):

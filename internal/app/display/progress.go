@@ -56,7 +56,8 @@ func NewNow(p *coordinator.Progress, at time.Time) Now {
 	n := Now{
 		Study: p.Study.Definition.Metadata.Name, Metric: spec.FirstObjective().Metric, State: p.Status.State,
 		MaxTrials: spec.Budget.MaxTrials, MaxDuration: time.Duration(spec.Budget.MaxDuration), Counts: p.Status.Counts,
-		At: at, Elapsed: view.Elapsed(p.Status, at), Parameters: study.Names(spec.Parameters), Best: view.OfBest(p.Best), Recommended: p.Status.Recommended,
+		At: at, Elapsed: view.Elapsed(p.Status, at), Parameters: study.Names(spec.Parameters), Best: view.OfBest(p.Best),
+		Recommended: p.Status.Recommended,
 	}
 	for _, a := range p.Running {
 		n.Running = append(n.Running, Running{Trial: a.Attempt.Trial, Since: a.Claimed})
@@ -84,7 +85,8 @@ func NewProgress(ctx context.Context, w io.Writer, live bool) *Progress {
 		return p
 	}
 	// Signals and keys stay with the command: it ends the run, the view does not.
-	p.program = tea.NewProgram(&liveView{}, tea.WithContext(ctx), tea.WithOutput(w), tea.WithInput(nil), tea.WithoutSignalHandler(), tea.WithFPS(10))
+	p.program = tea.NewProgram(&liveView{}, tea.WithContext(ctx), tea.WithOutput(w), tea.WithInput(nil), tea.WithoutSignalHandler(),
+		tea.WithFPS(10))
 	p.done.Go(func() { _, _ = p.program.Run() }) // if the view fails, only the view is lost
 	return p
 }

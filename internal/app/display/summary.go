@@ -54,7 +54,8 @@ func Summarize(w io.Writer, r *local.Result, at Place) error {
 	if rec := r.Recommended; rec != nil && rec.Front != nil {
 		s.expected(spec, r.Front, rec.Front)
 	} else if rec != nil && (r.Best == nil || rec.Trial != r.Best.Number) {
-		s.line("recommended  trial %d: %s = %s by the model, which allows for noise", rec.Trial, spec.FirstObjective().Metric, view.Expected(rec.Mean, rec.SD))
+		s.line("recommended  trial %d: %s = %s by the model, which allows for noise", rec.Trial, spec.FirstObjective().Metric,
+			view.Expected(rec.Mean, rec.SD))
 		s.point(spec, rec.Point)
 	}
 	if sketch := sketch(&r.Study.Definition, r.Trials, at.Width); sketch != "" {

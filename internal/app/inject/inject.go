@@ -61,7 +61,8 @@ func StudyOptions() []file.Option {
 		}
 	}
 	return []file.Option{
-		file.WithAlgorithms(checks), file.WithDefaultAlgorithm(registry.Default), file.WithSeveralObjectives(registry.Several()), file.WithLimits(registry.Limits()), file.WithEarlyStopping(rules),
+		file.WithAlgorithms(checks), file.WithDefaultAlgorithm(registry.Default), file.WithSeveralObjectives(registry.Several()),
+		file.WithLimits(registry.Limits()), file.WithEarlyStopping(rules),
 	}
 }
 

@@ -112,7 +112,8 @@ func (c *Cluster) Connect(ctx context.Context, study string) (url string, err er
 	}
 	home, _, _ := unstructured.NestedString(u.Object, "status", "coordinatorNamespace")
 	if home == "" {
-		return "", fmt.Errorf("study %s in namespace %s does not say which coordinators run it: give their address with --server", name, namespace)
+		return "", fmt.Errorf("study %s in namespace %s does not say which coordinators run it: give their address with --server", name,
+			namespace)
 	}
 	pod, err := c.coordinator(ctx, home)
 	if err != nil {

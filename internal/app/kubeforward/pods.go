@@ -38,7 +38,8 @@ func (c *Cluster) coordinator(ctx context.Context, namespace string) (target, er
 	if err != nil {
 		return target{}, err
 	}
-	list, err := client.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	list, err := client.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(namespace).List(ctx,
+		metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
 		return target{}, advise(fmt.Errorf("find the coordinators in namespace %s: %w", namespace, err))
 	}
@@ -69,7 +70,8 @@ func ready(pods []corev1.Pod, namespace string) (found target, err error) {
 	}
 	switch {
 	case len(releases) > 1:
-		return target{}, fmt.Errorf("namespace %s has coordinators of several releases: give the address of the right ones with --server", namespace)
+		return target{}, fmt.Errorf("namespace %s has coordinators of several releases: give the address of the right ones with --server",
+			namespace)
 	case found.name == "":
 		return target{}, fmt.Errorf("namespace %s has no coordinator that is ready", namespace)
 	}

@@ -65,7 +65,8 @@ be set in the environment: --start-timeout as FANTASIA_START_TIMEOUT, and so on.
 	f := cmd.Flags()
 	workernode.Flags(f, o)
 	kubejobFlags(f, &k)
-	f.Var(workernode.Size(&o.Worker.KeepTrials), "keep-trials", "how much the logs of ended trials may take in --state before the oldest are removed; 0 keeps all")
+	f.Var(workernode.Size(&o.Worker.KeepTrials), "keep-trials", "how much the logs of ended trials may take in --state before the oldest "+
+		"are removed; 0 keeps all")
 	f.StringVar(&files.template, "template", "", "YAML file of the manifest")
 	f.StringVar(&files.studyJobs, "study-jobs", "", "YAML file of the Jobs that each namespace's studies may bring (default: none)")
 	f.StringVar(&files.kubeconfig, "kubeconfig", "", "kubeconfig file (default: the pod's service account, $KUBECONFIG, or ~/.kube/config)")
@@ -79,7 +80,8 @@ type kubeFiles struct{ template, studyJobs, kubeconfig string }
 // readInto reads the template and the policies.
 func (f *kubeFiles) readInto(k *kubejob.Options) (err error) {
 	if f.template == "" && f.studyJobs == "" {
-		return errors.New("--template is missing; want the YAML file of a Job or another resource, or --study-jobs to create the Jobs that studies bring")
+		return errors.New("--template is missing; want the YAML file of a Job or another resource, or --study-jobs to create the Jobs that " +
+			"studies bring")
 	}
 	if f.template != "" {
 		if k.Template, err = os.ReadFile(f.template); err != nil {
@@ -97,17 +99,21 @@ func (f *kubeFiles) readInto(k *kubejob.Options) (err error) {
 func kubejobFlags(f *pflag.FlagSet, k *kubejob.Options) {
 	f.StringVar(&k.Namespace, "namespace", "", "namespace of the resources, unless the template sets it (default: the pod's or kubeconfig's)")
 	f.StringVar(&k.Container, "container", "", "container of the program (default: the first of the pod)")
-	f.StringVar(&k.Reporter, "reporter", "", "path of the template's pod template whose program reports, such as spec.pytorchReplicaSpecs.Master.template (default: all with the container)")
+	f.StringVar(&k.Reporter, "reporter", "", "path of the template's pod template whose program reports, such as "+
+		"spec.pytorchReplicaSpecs.Master.template (default: all with the container)")
 	f.StringVar(&k.Success, "success", "", "CEL condition of success, over self and status (default: by the template's kind)")
 	f.StringVar(&k.Failure, "failure", "", "CEL condition of failure, over self and status (default: by the template's kind)")
 	f.StringVar(&k.Owner, "owner", "", "owner of the resources, as TYPE.VERSION.GROUP/NAME, such as deployments.v1.apps/fantasia-pool")
 	f.StringVar(&k.Sidecar, "sidecar", "", "image of worker, for a sidecar that takes reports from a file and over HTTP (default: no sidecar)")
 	f.StringVar(&k.SidecarPolicy, "sidecar-pull-policy", k.SidecarPolicy, "imagePullPolicy of the sidecar")
 	f.BoolVar(&k.Keep, "keep", false, "on SIGTERM, leave Jobs running for this worker's next process instead of handing them back")
-	f.BoolVar(&k.FailMemoryKills, "fail-memory-kills", false, "fail a trial if a process of its container was killed for memory, also if the container ended with exit code 0")
+	f.BoolVar(&k.FailMemoryKills, "fail-memory-kills", false, "fail a trial if a process of its container was killed for memory, also if "+
+		"the container ended with exit code 0")
 	f.DurationVar(&k.TTL, "ttl", k.TTL, "time that an ended Job is kept")
-	f.DurationVar(&k.StartTimeout, "start-timeout", k.StartTimeout, "time that a pod may take to get a node, and then to start, before its attempt fails")
-	f.DurationVar(&k.QueueTimeout, "queue-timeout", k.QueueTimeout, "time that a suspended resource may wait for its queue before its attempt fails")
+	f.DurationVar(&k.StartTimeout, "start-timeout", k.StartTimeout, "time that a pod may take to get a node, and then to start, before its "+
+		"attempt fails")
+	f.DurationVar(&k.QueueTimeout, "queue-timeout", k.QueueTimeout, "time that a suspended resource may wait for its queue before its "+
+		"attempt fails")
 	f.DurationVar(&k.StreamIdle, "stream-idle", k.StreamIdle, "time that a Job of mode stream stays without a trial")
 }
 

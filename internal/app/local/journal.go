@@ -65,7 +65,8 @@ func journalAPI(b server.Backend, path string) (http.Handler, error) {
 }
 
 // errJournal refuses changes.
-var errJournal = fmt.Errorf("%w: the state of a Go program is read-only; to change the study, change the program and run it again", study.ErrPrecondition)
+var errJournal = fmt.Errorf("%w: the state of a Go program is read-only; to change the study, change the program and run it again",
+	study.ErrPrecondition)
 
 func (j *inJournal) place() string { return j.path }
 

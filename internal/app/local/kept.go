@@ -102,7 +102,8 @@ func (s inState) curve(ctx context.Context, id string, number int) (*curve.Curve
 }
 
 // errReadOnly refuses changes.
-var errReadOnly = fmt.Errorf("%w: a study of fantasia run is read-only; to change it, edit its file and run it again", study.ErrPrecondition)
+var errReadOnly = fmt.Errorf("%w: a study of fantasia run is read-only; to change it, edit its file and run it again",
+	study.ErrPrecondition)
 
 // study loads the study with the name or id; "" means the only one.
 func (k *kept) study(ctx context.Context, nameOrID string) (*Result, error) {

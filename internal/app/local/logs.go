@@ -34,7 +34,8 @@ func (k *kept) TailLogs(ctx context.Context, nameOrID string, number int, o coor
 	}
 }
 
-func (k *kept) tailLogs(ctx context.Context, nameOrID string, number int, o coordinator.LogTail, yield func(coordinator.LogPart, error) bool) error {
+func (k *kept) tailLogs(ctx context.Context, nameOrID string, number int, o coordinator.LogTail,
+	yield func(coordinator.LogPart, error) bool) error {
 	id, a, err := k.attempt(ctx, nameOrID, number, o.Attempt)
 	if err != nil {
 		return err
@@ -95,7 +96,8 @@ type progress struct {
 
 // sendLog sends a log below a worker's directory from an offset on or, if nothing of it has been sent before, its
 // last lines.
-func (k *kept) sendLog(dir string, id messaging.AttemptID, s messaging.LogStream, at int64, begun bool, lines int, yield func(coordinator.LogPart, error) bool) (p progress, err error) {
+func (k *kept) sendLog(dir string, id messaging.AttemptID, s messaging.LogStream, at int64, begun bool, lines int,
+	yield func(coordinator.LogPart, error) bool) (p progress, err error) {
 	l, err := logfile.Open(dir, id, s)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -120,7 +120,8 @@ func ConnectLeader(server *embedded.NATS, log *slog.Logger, stack *lifecycle.Sta
 }
 
 // connectBus connects the bus of that name's program.
-func connectBus[B interface{ Close() error }](server *embedded.NATS, name string, stack *lifecycle.Stack, bind func(*nats.Conn) (B, error), options ...nats.Option) (bus B, err error) {
+func connectBus[B interface{ Close() error }](server *embedded.NATS, name string, stack *lifecycle.Stack,
+	bind func(*nats.Conn) (B, error), options ...nats.Option) (bus B, err error) {
 	c, err := server.Connect(append(natsbus.ConnectOptions(name), options...)...)
 	if err != nil {
 		return bus, fmt.Errorf("connect to NATS: %w", err)

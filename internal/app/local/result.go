@@ -74,7 +74,8 @@ func (n *node) load(ctx context.Context, id string) (*Result, *engine.Engine, er
 
 // resultOf returns what the records of a study hold, without a recommendation.
 func resultOf(stored *ledger.Records) (*Result, *engine.Engine, error) {
-	e, changed, err := engine.Load(stored.Study, stored.Status, stored.Model, stored.Trials, nil, engine.Settings{Space: celspace.Of}, time.Now())
+	e, changed, err := engine.Load(stored.Study, stored.Status, stored.Model, stored.Trials, nil, engine.Settings{Space: celspace.Of},
+		time.Now())
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the results: %w: %w", ledger.ErrCorrupt, err)
 	}

@@ -163,7 +163,8 @@ func (f *Fleet) judge(broken []task) error {
 		words := f.words(t)
 		f.log.Warn("a worker has failed", telemetry.LogWorker, t.ID, telemetry.LogReason, t.State, "log", words)
 		if f.streak++; f.streak >= maxBroken {
-			return fmt.Errorf("%d workers failed one after the other; the last one, %s, is %s (%s), and its log ends with:\n%s", f.streak, t.ID, t.State, t.Reason, words)
+			return fmt.Errorf("%d workers failed one after the other; the last one, %s, is %s (%s), and its log ends with:\n%s", f.streak, t.ID,
+				t.State, t.Reason, words)
 		}
 	}
 	return nil

@@ -21,10 +21,12 @@ type task struct {
 var (
 	// waiting and active tasks work, or will: PREEMPTED is not among them, because a task that is
 	// queued again is PENDING.
-	waiting = map[string]bool{"PENDING": true, "CONFIGURING": true, "REQUEUED": true, "REQUEUE_HOLD": true, "REQUEUE_FED": true, "SPECIAL_EXIT": true, "RESV_DEL_HOLD": true}
-	active  = map[string]bool{"RUNNING": true, "SUSPENDED": true, "STOPPED": true, "SIGNALING": true, "RESIZING": true, "STAGE_OUT": true}
+	waiting = map[string]bool{"PENDING": true, "CONFIGURING": true, "REQUEUED": true, "REQUEUE_HOLD": true, "REQUEUE_FED": true,
+		"SPECIAL_EXIT": true, "RESV_DEL_HOLD": true}
+	active = map[string]bool{"RUNNING": true, "SUSPENDED": true, "STOPPED": true, "SIGNALING": true, "RESIZING": true, "STAGE_OUT": true}
 	// broken tasks ended in a way that another worker may repeat.
-	broken = map[string]bool{"FAILED": true, "BOOT_FAIL": true, "NODE_FAIL": true, "OUT_OF_MEMORY": true, "LAUNCH_FAILED": true, "RECONFIG_FAIL": true}
+	broken = map[string]bool{"FAILED": true, "BOOT_FAIL": true, "NODE_FAIL": true, "OUT_OF_MEMORY": true, "LAUNCH_FAILED": true,
+		"RECONFIG_FAIL": true}
 )
 
 const (

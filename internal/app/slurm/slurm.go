@@ -62,7 +62,8 @@ func checkState(state string, kind func(path string) (string, error)) error {
 		return fmt.Errorf("look at the file system of %s: %w", path, err)
 	}
 	if found != "" {
-		return fmt.Errorf("--state is %s, which is on %s: locks and mapped files are not safe there, so the study could be damaged; want a directory on a local disk, such as /var/tmp/%s-%d. Only --shared may be on %s",
+		return fmt.Errorf("--state is %s, which is on %s: locks and mapped files are not safe there, so the study could be damaged; want a "+
+			"directory on a local disk, such as /var/tmp/%s-%d. Only --shared may be on %s",
 			path, found, filepath.Base(path), os.Getuid(), found)
 	}
 	return nil

@@ -21,7 +21,8 @@ func Worker(ctx context.Context, shared string, o *workernode.Options, getenv fu
 		return err
 	}
 	if r.NATS == "" {
-		return fmt.Errorf("%s does not say where the coordinator is: --shared must be the directory of a running fantasia slurm, as this node sees it", filepath.Join(shared, recordFile))
+		return fmt.Errorf("%s does not say where the coordinator is: --shared must be the directory of a running fantasia slurm, as this node "+
+			"sees it", filepath.Join(shared, recordFile))
 	}
 	o.NATS, o.Access.Creds = []string{r.NATS}, filepath.Join(shared, seedFile)
 	w := &o.Worker

@@ -50,8 +50,10 @@ FANTASIA_ALLOW_STUDY_COMMANDS, and so on.`,
 	workernode.Flags(f, o)
 	f.StringVar(&w.GPUs, "gpus", w.GPUs, "GPUs to divide among the slots: auto, none, or a list such as 0-3 or amd:0,1")
 	f.BoolVar(&w.AllowStudyCommands, "allow-study-commands", false, "run the commands that studies contain")
-	f.StringSliceVar(&w.PassEnv, "pass-env", nil, "pass these `variables` of the worker's environment to programs too: NAME, PREFIX_* or * (default: only what programs need to run, without credentials)")
-	f.Var(workernode.Size(&w.KeepTrials), "keep-trials", "how much ended trials may leave in --state before the oldest are removed; 0 keeps all")
+	f.StringSliceVar(&w.PassEnv, "pass-env", nil, "pass these `variables` of the worker's environment to programs too: NAME, PREFIX_* or * "+
+		"(default: only what programs need to run, without credentials)")
+	f.Var(workernode.Size(&w.KeepTrials), "keep-trials", "how much ended trials may leave in --state before the oldest are removed; 0 "+
+		"keeps all")
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	cmd.AddCommand(sidecarCommand(version, stderr), jobSidecarCommand(stderr), installCommand())
 	return usage.Root(cmd, version, workernode.CheckFlags)

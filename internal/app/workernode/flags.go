@@ -38,10 +38,12 @@ func Flags(f *pflag.FlagSet, o *Options) {
 	f.StringVar(&w.Name, "name", "", "name of the worker (default: random, kept in the state directory)")
 	f.StringVar(&w.Pool, "pool", w.Pool, "pool whose trials to take")
 	f.IntVar(&w.Slots, "slots", w.Slots, "number of trials to run at once")
-	f.StringVar(&w.StateDir, "state", w.StateDir, "directory of logs and of results that are not yet acknowledged; not shared with other workers")
+	f.StringVar(&w.StateDir, "state", w.StateDir, "directory of logs and of results that are not yet acknowledged; not shared with other "+
+		"workers")
 	f.StringVar(&w.Checkpoints, "checkpoints", w.Checkpoints, "directory of checkpoints, best on shared storage (default: in --state)")
 	f.DurationVar(&w.Drain, "drain", w.Drain, "time that running trials have to end after SIGTERM")
-	f.DurationVar(&w.HeartbeatInterval, "heartbeat", w.HeartbeatInterval, "time between heartbeats; must be well below the coordinator's --worker-lease")
+	f.DurationVar(&w.HeartbeatInterval, "heartbeat", w.HeartbeatInterval, "time between heartbeats; must be well below the coordinator's "+
+		"--worker-lease")
 	f.StringVar(&o.Listen, "listen", "", "address of /metrics, /healthz and /readyz (default: not served)")
 	f.BoolFuncP("verbose", "v", "log more", func(text string) error {
 		verbose, err := strconv.ParseBool(text)

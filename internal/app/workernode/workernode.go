@@ -54,7 +54,8 @@ func Run(ctx context.Context, o Options) (err error) {
 		}
 	}
 	w.Name = messaging.WorkerName(w.Pool, w.Name) // NATS distinguishes pools by it
-	tel, err := telemetry.Setup(ctx, telemetry.Options{Service: "fantasia-worker", Version: o.Version, Instance: w.Name, Logs: o.Logs, Level: o.Level})
+	tel, err := telemetry.Setup(ctx, telemetry.Options{Service: "fantasia-worker", Version: o.Version, Instance: w.Name, Logs: o.Logs,
+		Level: o.Level})
 	if err != nil {
 		return fmt.Errorf("set up telemetry: %w", err)
 	}

@@ -135,7 +135,8 @@ func strokes(l line, width float64, round bool) (polygons []line) {
 		}
 		nx, ny := -(b.y-a.y)/length*half, (b.x-a.x)/length*half
 		// All polygons turn the same way, so that they do not cancel where they overlap.
-		polygons = append(polygons, line{closed: true, points: []point{{a.x - nx, a.y - ny}, {b.x - nx, b.y - ny}, {b.x + nx, b.y + ny}, {a.x + nx, a.y + ny}}})
+		polygons = append(polygons, line{closed: true, points: []point{{a.x - nx, a.y - ny}, {b.x - nx, b.y - ny}, {b.x + nx, b.y + ny},
+			{a.x + nx, a.y + ny}}})
 	})
 	if width <= 1.5 {
 		return polygons // nobody sees the joints

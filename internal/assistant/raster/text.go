@@ -72,7 +72,8 @@ func (c *canvas) label(e *element) error {
 		return nil
 	}
 	write := func(x, y float64, paint color.NRGBA) {
-		d := font.Drawer{Dst: clipped, Src: image.NewUniform(paint), Face: f, Dot: fixed.Point26_6{X: fixed.Int26_6(x * 64), Y: fixed.Int26_6(y * 64)}}
+		d := font.Drawer{Dst: clipped, Src: image.NewUniform(paint), Face: f, Dot: fixed.Point26_6{X: fixed.Int26_6(x * 64),
+			Y: fixed.Int26_6(y * 64)}}
 		d.DrawString(text)
 	}
 	if halo, ok := style.paint("stroke", color.NRGBA{}); ok {

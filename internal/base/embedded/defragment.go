@@ -27,7 +27,8 @@ func (e *Etcd) defragment(ctx context.Context, quota int64) (before, after int64
 		return before, after, nil
 	}
 	// etcd that was full stays so until somebody says that there is room.
-	full := &etcdserverpb.AlarmRequest{Action: etcdserverpb.AlarmRequest_DEACTIVATE, Alarm: etcdserverpb.AlarmType_NOSPACE, MemberID: uint64(s.MemberID())}
+	full := &etcdserverpb.AlarmRequest{Action: etcdserverpb.AlarmRequest_DEACTIVATE, Alarm: etcdserverpb.AlarmType_NOSPACE,
+		MemberID: uint64(s.MemberID())}
 	if _, err := s.Alarm(ctx, full); err != nil {
 		return before, after, fmt.Errorf("end etcd's alarm that it is full: %w", err)
 	}

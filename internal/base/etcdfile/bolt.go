@@ -109,7 +109,8 @@ func (d *database) metaAt(at uint64) (m meta, ok bool) {
 	sum := fnv.New64a()
 	_, _ = sum.Write(b[:56]) // never fails
 	number := binary.LittleEndian.Uint64
-	m = meta{pageSize: uint64(binary.LittleEndian.Uint32(b[8:])), root: number(b[16:]), freelist: number(b[32:]), pages: number(b[40:]), txid: number(b[48:])}
+	m = meta{pageSize: uint64(binary.LittleEndian.Uint32(b[8:])), root: number(b[16:]), freelist: number(b[32:]), pages: number(b[40:]),
+		txid: number(b[48:])}
 	ok = binary.LittleEndian.Uint32(b) == boltMagic && binary.LittleEndian.Uint32(b[4:]) == boltVersion && number(b[56:]) == sum.Sum64() &&
 		m.pageSize >= 1<<9 && m.pageSize <= maxPageSize && (at == 0 || at == m.pageSize)
 	return m, ok

@@ -90,7 +90,8 @@ func (r *logReader) file(name string, last bool, segmentBytes int64) error {
 			ok = r.sum(rec)
 		}
 		if !ok && at == 0 && r.before != "" && beginsSoundly(data) {
-			return &Damage{r.before, fmt.Sprintf("it ends after entry %d, which is not where %s begins: it was cut off", r.state.last, filepath.Base(name))}
+			return &Damage{r.before, fmt.Sprintf("it ends after entry %d, which is not where %s begins: it was cut off", r.state.last,
+				filepath.Base(name))}
 		}
 		if !ok {
 			return r.tear(name, data, at, last && torn(data, at, size))
@@ -263,7 +264,8 @@ func checkSnapshots(dir string, log logState) (index uint64, err error) {
 	}
 	index = s.GetMetadata().GetIndex()
 	if log.last < index || log.first > index+1 {
-		return index, &Damage{filepath.Dir(newest), fmt.Sprintf("the snapshot is of entry %d, but the log has the entries %d to %d", index, log.first, log.last)}
+		return index, &Damage{filepath.Dir(newest), fmt.Sprintf("the snapshot is of entry %d, but the log has the entries %d to %d", index,
+			log.first, log.last)}
 	}
 	return index, nil
 }

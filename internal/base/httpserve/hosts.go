@@ -94,7 +94,8 @@ var errCrossOrigin = errors.New("cross-origin requests of browsers are refused")
 // Guard passes on requests for an accepted host, except changes that a browser sends for
 // a page of another origin. It passes others to refuse, with a status and an error that
 // names flag, the flag that adds hosts; "" if there is none.
-func (h *Hosts) Guard(next http.Handler, flag string, refuse func(w http.ResponseWriter, r *http.Request, status int, err error)) http.Handler {
+func (h *Hosts) Guard(next http.Handler, flag string, refuse func(w http.ResponseWriter, r *http.Request, status int,
+	err error)) http.Handler {
 	origin := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !h.Allow(r.Host) {

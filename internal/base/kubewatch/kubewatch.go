@@ -16,7 +16,8 @@ import (
 
 // Resources returns an informer of the resources in a namespace, or in all if it is empty. labels
 // selects some of them; empty selects all. The objects are *unstructured.Unstructured.
-func Resources(client dynamic.Interface, resource schema.GroupVersionResource, namespace, labels string, indexers cache.Indexers) cache.SharedIndexInformer {
+func Resources(client dynamic.Interface, resource schema.GroupVersionResource, namespace, labels string,
+	indexers cache.Indexers) cache.SharedIndexInformer {
 	in := client.Resource(resource).Namespace(namespace)
 	list := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return in.List(ctx, o) }
 	return Informer(client, list, in.Watch, &unstructured.Unstructured{}, resource.String(), labels, indexers)
@@ -25,7 +26,8 @@ func Resources(client dynamic.Interface, resource schema.GroupVersionResource, n
 // Informer returns an informer of the objects that list and watch return, which are of the type
 // of example. client tells whether the server can stream lists; description names the objects in
 // logs.
-func Informer(client any, list cache.ListWithContextFunc, watching cache.WatchFuncWithContext, example runtime.Object, description, labels string, indexers cache.Indexers) cache.SharedIndexInformer {
+func Informer(client any, list cache.ListWithContextFunc, watching cache.WatchFuncWithContext, example runtime.Object, description,
+	labels string, indexers cache.Indexers) cache.SharedIndexInformer {
 	return cache.NewSharedIndexInformerWithOptions(
 		cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {

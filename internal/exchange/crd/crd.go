@@ -66,14 +66,16 @@ func definition(schema object) object {
 		"spec": object{
 			"group": study.Group,
 			"scope": "Namespaced",
-			"names": object{"kind": study.Kind, "listKind": study.Kind + "List", "plural": study.Plural, "singular": "study", "shortNames": []any{"st"}},
+			"names": object{"kind": study.Kind, "listKind": study.Kind + "List", "plural": study.Plural, "singular": "study",
+				"shortNames": []any{"st"}},
 			"versions": []any{object{
 				"name": study.Version, "served": true, "storage": true,
 				"schema":       object{"openAPIV3Schema": schema},
 				"subresources": object{"status": object{}},
 				"additionalPrinterColumns": []any{
 					column("State", "string", ".status.state", "The study's state.", 0),
-					column("Accepted", "string", `.status.conditions[?(@.type=="Accepted")].reason`, "Whether the study runs with this spec, or why not.", 0),
+					column("Accepted", "string", `.status.conditions[?(@.type=="Accepted")].reason`,
+						"Whether the study runs with this spec, or why not.", 0),
 					column("Done", "integer", ".status.done", "Trials that have ended.", 0),
 					column("Trials", "integer", ".spec.budget.maxTrials", "Trials that the study may have.", 0),
 					column("Best", "string", ".status.best.text", "The best value seen, rounded.", 0),

@@ -63,7 +63,8 @@ var rules = map[string][]rule{
 		{"!has(self.objectives) || self.objectives.all(o, !has(o.goal))", ".objectives", "goal is for a single objective: leave it out"},
 		{"!has(self.goal) || has(self.objectives) && size(self.objectives) <= 4 && self.objectives.all(o, has(o.reference))", ".goal",
 			"a goal of several objectives needs at most 4 of them, each with a reference; write the goal of a single one as objective.goal"},
-		{"!has(self.objectives) || self.objectives.all(o, self.objectives.exists_one(p, p.metric == o.metric))", ".objectives", "each objective has its own metric"},
+		{"!has(self.objectives) || self.objectives.all(o, self.objectives.exists_one(p, p.metric == o.metric))", ".objectives",
+			"each objective has its own metric"},
 	},
 	"Limit": {
 		{"has(self.max) != has(self.min)", "", "a limit has one of max and min; for both, write two limits of the metric"},
@@ -78,28 +79,35 @@ var rules = map[string][]rule{
 		{"self.type in ['float', 'int'] || !has(self.step) && !has(self.scale)", "",
 			"step and scale are for types float and int: leave them out"},
 		{"self.type == 'fidelity' || !has(self.reduction)", ".reduction", "is for type fidelity: leave it out"},
-		{"self.type != 'fidelity' || !has(self.min) || !has(self.max) || self.min >= 1.0 && self.max <= 9007199254740991.0 && double(int(self.min)) == self.min && double(int(self.max)) == self.max", "",
+		{"self.type != 'fidelity' || !has(self.min) || !has(self.max) || self.min >= 1.0 && self.max <= 9007199254740991.0 && " +
+			"double(int(self.min)) == self.min && double(int(self.max)) == self.max", "",
 			"a fidelity has whole bounds from 1 to 2^53-1"},
 		{"!has(self.min) || !has(self.max) || self.min < self.max", ".max",
 			"max must be above min; to keep one value, use type: fixed with value"},
 		{"!has(self.scale) || self.scale != 'log' || !has(self.min) || self.min > 0.0", ".min",
 			"scale log needs a range above 0"},
-		{"!has(self.scale) || self.scale != 'logit' || self.type != 'float' || !has(self.min) || !has(self.max) || self.min > 0.0 && self.max < 1.0", ".scale",
+		{"!has(self.scale) || self.scale != 'logit' || self.type != 'float' || !has(self.min) || !has(self.max) || self.min > 0.0 && self.max " +
+			"< 1.0", ".scale",
 			"scale logit needs a range inside of (0, 1), ends excluded"},
-		{"self.type != 'int' || !has(self.min) || self.min >= -9007199254740991.0 && self.min <= 9007199254740991.0 && double(int(self.min)) == self.min", ".min",
+		{"self.type != 'int' || !has(self.min) || self.min >= -9007199254740991.0 && self.min <= 9007199254740991.0 && double(int(self.min)) " +
+			"== self.min", ".min",
 			"an int has whole bounds, at most 2^53-1 from 0"},
-		{"self.type != 'int' || !has(self.max) || self.max >= -9007199254740991.0 && self.max <= 9007199254740991.0 && double(int(self.max)) == self.max", ".max",
+		{"self.type != 'int' || !has(self.max) || self.max >= -9007199254740991.0 && self.max <= 9007199254740991.0 && double(int(self.max)) " +
+			"== self.max", ".max",
 			"an int has whole bounds, at most 2^53-1 from 0"},
 		{"self.type != 'int' || !has(self.step) || self.step <= 9007199254740991.0 && double(int(self.step)) == self.step", ".step",
 			"an int has whole steps"},
 		{"!has(self.step) || !has(self.min) || !has(self.max) || self.min >= self.max || self.step <= self.max - self.min", ".step",
 			"a step is at most the whole range"},
 		{"!has(self.prior) || !(self.type in ['fixed', 'fidelity'])", ".prior", "a fixed parameter and a fidelity have no prior"},
-		{"!has(self.prior) || !(self.type in ['float', 'int']) || has(self.prior.mean) && has(self.prior.sd) && !has(self.prior.weights)", ".prior",
+		{"!has(self.prior) || !(self.type in ['float', 'int']) || has(self.prior.mean) && has(self.prior.sd) && !has(self.prior.weights)",
+			".prior",
 			"the prior of a float or an int has mean and sd"},
-		{"!has(self.prior) || !(self.type in ['categorical', 'ordinal', 'bool']) || has(self.prior.weights) && !has(self.prior.mean) && !has(self.prior.sd)", ".prior",
+		{"!has(self.prior) || !(self.type in ['categorical', 'ordinal', 'bool']) || has(self.prior.weights) && !has(self.prior.mean) && " +
+			"!has(self.prior.sd)", ".prior",
 			"the prior of a categorical, an ordinal or a bool has weights, one for each value"},
-		{"!has(self.prior) || !has(self.prior.mean) || !has(self.min) || !has(self.max) || self.prior.mean >= self.min && self.prior.mean <= self.max", ".prior",
+		{"!has(self.prior) || !has(self.prior.mean) || !has(self.min) || !has(self.max) || self.prior.mean >= self.min && self.prior.mean <= " +
+			"self.max", ".prior",
 			"mean is outside of the range"},
 	},
 	"Metrics": {

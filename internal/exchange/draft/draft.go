@@ -48,7 +48,8 @@ func Read(argv []string) Command {
 		name, value, at := "", "", i
 		if m := named.FindStringSubmatch(argv[i]); m != nil {
 			name, value = m[2], m[3]
-		} else if m := flag.FindStringSubmatch(argv[i]); m != nil && i+1 < len(argv) && !flag.MatchString(argv[i+1]) && !strings.Contains(argv[i+1], "=") {
+		} else if m := flag.FindStringSubmatch(argv[i]); m != nil && i+1 < len(argv) && !flag.MatchString(argv[i+1]) &&
+			!strings.Contains(argv[i+1], "=") {
 			name, value, at = m[1], argv[i+1], i+1
 		}
 		if name == "" || value == "" || slices.ContainsFunc(c.Settings, func(s Setting) bool { return s.Name == name }) {
@@ -131,7 +132,8 @@ func float(v float64) string { return strconv.FormatFloat(v, 'g', 3, 64) }
 
 // quoted writes a text as a scalar of YAML's flow style.
 func quoted(text string) string {
-	if _, boolean := study.BooleanWord(text); boolean || !word.MatchString(text) || slices.Contains([]string{"true", "false", "null", "nan", "inf"}, strings.ToLower(text)) {
+	if _, boolean := study.BooleanWord(text); boolean || !word.MatchString(text) ||
+		slices.Contains([]string{"true", "false", "null", "nan", "inf"}, strings.ToLower(text)) {
 		return strconv.Quote(text)
 	}
 	return text

@@ -60,7 +60,8 @@ func Of(spec *study.Spec, trials view.Trials) *Table {
 		t.placed = t.placed || trial.Site != messaging.Site{}
 		t.noted = t.noted || trial.Note != ""
 	}
-	t.metrics, t.labels, t.attributes = slices.Sorted(maps.Keys(metrics)), slices.Sorted(maps.Keys(labels)), slices.Sorted(maps.Keys(attributes))
+	t.metrics, t.labels, t.attributes = slices.Sorted(maps.Keys(metrics)), slices.Sorted(maps.Keys(labels)),
+		slices.Sorted(maps.Keys(attributes))
 	if t.placed {
 		t.columns = append(t.columns, column{"job", text}, column{"node", text}, column{"devices", text})
 	}

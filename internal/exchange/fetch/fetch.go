@@ -31,7 +31,8 @@ type Within func(f func(context.Context, Service) error) error
 const PageSize = 500
 
 // Send makes one call, such as Service.GetStudy. It returns nil with an error.
-func Send[Q, A any](ctx context.Context, c Service, call func(Service, context.Context, *connect.Request[Q]) (*connect.Response[A], error), q *Q) (*A, error) {
+func Send[Q, A any](ctx context.Context, c Service, call func(Service, context.Context, *connect.Request[Q]) (*connect.Response[A],
+	error), q *Q) (*A, error) {
 	resp, err := call(c, ctx, connect.NewRequest(q))
 	if err != nil {
 		return nil, err
@@ -100,7 +101,8 @@ func Front(ctx context.Context, c Service, s *fantasiav1.Study) ([]view.Optimal,
 	}
 	var trials []*fantasiav1.Trial
 	err := EveryPage(func(token string) (string, error) {
-		page, err := Send(ctx, c, Service.ListOptimalTrials, &fantasiav1.ListOptimalTrialsRequest{Parent: s.GetName(), PageSize: PageSize, PageToken: token})
+		page, err := Send(ctx, c, Service.ListOptimalTrials, &fantasiav1.ListOptimalTrialsRequest{Parent: s.GetName(), PageSize: PageSize,
+			PageToken: token})
 		trials = append(trials, page.GetTrials()...)
 		return page.GetNextPageToken(), err
 	})

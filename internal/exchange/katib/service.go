@@ -61,7 +61,8 @@ func Serve(ctx context.Context, listener net.Listener, logger *slog.Logger) erro
 	logger.InfoContext(ctx, "serving Katib's Suggestion service", "address", listener.Addr().String())
 	logger = telemetry.Sparse(logger, time.Now)
 	addresses := server.NewAddresses(server.AddressLimits{}, logger, time.Now)
-	return httpserve.Serve(ctx, httpserve.Bound(listener, httpserve.Connections{}, server.Network, logger), addresses.Limit(Handler(ctx, logger)), logger)
+	return httpserve.Serve(ctx, httpserve.Bound(listener, httpserve.Connections{}, server.Network, logger),
+		addresses.Limit(Handler(ctx, logger)), logger)
 }
 
 // Handler serves the Suggestion service and grpc.health.v1, over gRPC and Connect. It is
@@ -114,7 +115,9 @@ func (s *service) recovered(ctx context.Context, spec connect.Spec, _ http.Heade
 
 // ValidateAlgorithmSettings refuses an Experiment for which GetSuggestions would fail: its
 // settings, its parameters, or more trials than there are points.
-func (s *service) ValidateAlgorithmSettings(ctx context.Context, r *connect.Request[katibv1beta1.ValidateAlgorithmSettingsRequest]) (*connect.Response[katibv1beta1.ValidateAlgorithmSettingsReply], error) {
+func (s *service) ValidateAlgorithmSettings(ctx context.Context,
+	r *connect.Request[katibv1beta1.ValidateAlgorithmSettingsRequest]) (*connect.Response[katibv1beta1.ValidateAlgorithmSettingsReply],
+	error) {
 	leave, err := s.enter(ctx)
 	if err != nil {
 		return nil, err
@@ -124,7 +127,8 @@ func (s *service) ValidateAlgorithmSettings(ctx context.Context, r *connect.Requ
 	if err == nil {
 		size, finite := e.space.Size()
 		if n := int(r.Msg.GetExperiment().GetSpec().GetMaxTrialCount()); finite && n > size {
-			err = fmt.Errorf("spec.maxTrialCount is %d, but there are only %d different assignments of spec.parameters, and none is suggested twice: want at most %d", n, size, size)
+			err = fmt.Errorf("spec.maxTrialCount is %d, but there are only %d different assignments of spec.parameters, and none is suggested "+
+				"twice: want at most %d", n, size, size)
 		}
 	}
 	if err != nil {
@@ -138,7 +142,8 @@ func (s *service) ValidateAlgorithmSettings(ctx context.Context, r *connect.Requ
 
 // GetSuggestions answers with as many assignments as are asked for, all different from each
 // other and from those of the request's trials.
-func (s *service) GetSuggestions(ctx context.Context, r *connect.Request[katibv1beta1.GetSuggestionsRequest]) (*connect.Response[katibv1beta1.GetSuggestionsReply], error) {
+func (s *service) GetSuggestions(ctx context.Context,
+	r *connect.Request[katibv1beta1.GetSuggestionsRequest]) (*connect.Response[katibv1beta1.GetSuggestionsReply], error) {
 	leave, err := s.enter(ctx)
 	if err != nil {
 		return nil, err
@@ -158,7 +163,8 @@ func (s *service) GetSuggestions(ctx context.Context, r *connect.Request[katibv1
 	log := s.logger.With(slog.String("experiment", r.Msg.GetExperiment().GetName()))
 	p := e.problem(r.Msg.GetTrials(), int(r.Msg.GetTotalRequestNumber())-n)
 	if p.outside > 0 {
-		log.WarnContext(ctx, "trials were left out: their assignments do not belong to the Experiment's parameters", slog.Int("trials", p.outside))
+		log.WarnContext(ctx, "trials were left out: their assignments do not belong to the Experiment's parameters",
+			slog.Int("trials", p.outside))
 	}
 	points, err := s.suggest(ctx, e, p, n, log)
 	if err != nil {
@@ -166,7 +172,8 @@ func (s *service) GetSuggestions(ctx context.Context, r *connect.Request[katibv1
 	}
 	reply := &katibv1beta1.GetSuggestionsReply{}
 	for _, point := range points {
-		reply.ParameterAssignments = append(reply.ParameterAssignments, &katibv1beta1.GetSuggestionsReply_ParameterAssignments{Assignments: e.assignments(point)})
+		reply.ParameterAssignments = append(reply.ParameterAssignments,
+			&katibv1beta1.GetSuggestionsReply_ParameterAssignments{Assignments: e.assignments(point)})
 	}
 	return connect.NewResponse(reply), nil
 }
@@ -200,7 +207,8 @@ func (s *service) suggest(ctx context.Context, e *experiment, p *problem, n int,
 	case errors.Is(err, optimizer.ErrExhausted):
 		size, _ := e.space.Size()
 		return nil, connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf(
-			"spec.parameters has %d different assignments, of which %d can still be suggested, and %d were asked for: want fewer trials, or more values", size, len(points), n))
+			"spec.parameters has %d different assignments, of which %d can still be suggested, and %d were asked for: want fewer trials, or more "+
+				"values", size, len(points), n))
 	default:
 		log.ErrorContext(ctx, "no suggestion", slog.Any(telemetry.LogError, err))
 		return nil, connect.NewError(connect.CodeInternal, err)

@@ -45,7 +45,8 @@ func CSV(r io.Reader, spec *study.Spec) ([]Evaluated, []Skipped, error) {
 		}
 		line, _ := in.FieldPos(0)
 		if len(cells) != len(columns) {
-			return nil, nil, fmt.Errorf("%w: line %d has %d cells, the header %d: want as many, and quotes around a cell with a separator in it", ErrSource, line, len(cells), len(columns))
+			return nil, nil, fmt.Errorf("%w: line %d has %d cells, the header %d: want as many, and quotes around a cell with a separator in it",
+				ErrSource, line, len(cells), len(columns))
 		}
 		if !slices.ContainsFunc(cells, func(cell string) bool { return cell != "" }) {
 			continue // spreadsheets write such rows at the end

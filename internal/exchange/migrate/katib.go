@@ -97,7 +97,10 @@ func Katib(source []byte, o KatibOptions) (*Result, error) {
 		return nil, fmt.Errorf("%w: %w", ErrSource, err)
 	}
 	if version := strings.TrimPrefix(e.APIVersion, "kubeflow.org/"); e.Kind == "Experiment" && strings.HasPrefix(version, "v1alpha") {
-		return nil, fmt.Errorf("%w: apiVersion %q has the trial's resource as a text, in trialTemplate.goTemplate; want kubeflow.org/v1beta1: write the resource as trialTemplate.trialSpec, list each parameter in trialTemplate.trialParameters as {name: NAME, reference: PARAMETER}, and write ${trialParameters.NAME} where the text has {{.Value}}, and ${trialSpec.Name} where it has {{.Trial}}", ErrSource, e.APIVersion)
+		return nil, fmt.Errorf("%w: apiVersion %q has the trial's resource as a text, in trialTemplate.goTemplate; want kubeflow.org/v1beta1: "+
+			"write the resource as trialTemplate.trialSpec, list each parameter in trialTemplate.trialParameters as {name: NAME, reference: "+
+			"PARAMETER}, and write ${trialParameters.NAME} where the text has {{.Value}}, and ${trialSpec.Name} where it has {{.Trial}}",
+			ErrSource, e.APIVersion)
 	}
 	if e.Kind != "Experiment" || !strings.HasPrefix(e.APIVersion, "kubeflow.org/") {
 		return nil, fmt.Errorf("%w: apiVersion %q, kind %q: want an Experiment of kubeflow.org/v1beta1", ErrSource, e.APIVersion, e.Kind)
@@ -111,7 +114,8 @@ func Katib(source []byte, o KatibOptions) (*Result, error) {
 		r.note("the experiment %q is called %s here: a study's name is lower-case letters, digits and dashes", e.Metadata.Name, s.Metadata.Name)
 	}
 	if n := e.Metadata.Namespace; n != "" {
-		r.note("metadata.namespace %s was left out: create the study there with kubectl --namespace %s apply; on a server without namespaces it has no meaning", n, n)
+		r.note("metadata.namespace %s was left out: create the study there with kubectl --namespace %s apply; on a server without namespaces "+
+			"it has no meaning", n, n)
 	}
 	if err := e.Spec.objective(r, &s.Spec); err != nil {
 		return nil, err
@@ -163,13 +167,15 @@ func (e *experimentSpec) algorithm(r *Result, s *study.Spec) {
 	s.Algorithm.Name = katibAlgorithms[name]
 	switch {
 	case name == "grid":
-		r.note("algorithm grid goes through the space in order here too, with the last parameter changing fastest; a double without a step has 10 values, min and max among them (settings: points), and finer grids follow")
+		r.note("algorithm grid goes through the space in order here too, with the last parameter changing fastest; a double without a step " +
+			"has 10 values, min and max among them (settings: points), and finer grids follow")
 	case name == "hyperband":
 		e.hyperband(r, s)
 	case name == "pbt":
 		r.note("algorithm %s became the default, which runs every trial to its end unless spec.earlyStopping names a rule", name)
 	case s.Algorithm.Name == "tpe" || s.Algorithm.Name == "cmaes":
-		r.note("algorithm %s is %s here too; without spec.algorithm the study uses the default, which mostly needs fewer trials", name, s.Algorithm.Name)
+		r.note("algorithm %s is %s here too; without spec.algorithm the study uses the default, which mostly needs fewer trials", name,
+			s.Algorithm.Name)
 	case s.Algorithm.Name == "":
 		r.note("algorithm %s became the default", name)
 	}
@@ -206,7 +212,8 @@ func (e *experimentSpec) earlyStopping(r *Result, s *study.Spec) error {
 		return nil
 	}
 	if e.EarlyStopping.Name != "medianstop" {
-		r.note("earlyStopping %s was left out, so every trial runs to its end; spec.earlyStopping has rules such as median and asha", e.EarlyStopping.Name)
+		r.note("earlyStopping %s was left out, so every trial runs to its end; spec.earlyStopping has rules such as median and asha",
+			e.EarlyStopping.Name)
 		return nil
 	}
 	settings := map[string]any{}
@@ -221,7 +228,8 @@ func (e *experimentSpec) earlyStopping(r *Result, s *study.Spec) error {
 		}
 		v, err := strconv.Atoi(setting.Value)
 		if err != nil || v < 0 {
-			return fmt.Errorf("%w: spec.earlyStopping.algorithmSettings: %s %q: want an integer of at least 0", ErrSource, setting.Name, setting.Value)
+			return fmt.Errorf("%w: spec.earlyStopping.algorithmSettings: %s %q: want an integer of at least 0", ErrSource, setting.Name,
+				setting.Value)
 		}
 		settings[own.name] = v
 	}

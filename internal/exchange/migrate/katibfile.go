@@ -44,7 +44,8 @@ func (e *experimentSpec) tailFile(r *Result) {
 	container := find(&e.Template.Spec, e.Template.Container)
 	command := field(container, "command")
 	if command == nil || len(command.Content) == 0 {
-		r.note("metrics are read from the program's output here, not from the file %s, and the container names no command that could be made to print it: give it one, and import again", path)
+		r.note("metrics are read from the program's output here, not from the file %s, and the container names no command that could be made "+
+			"to print it: give it one, and import again", path)
 		return
 	}
 	words := []*yaml.Node{text("sh"), text("-c"), text(tailScript), text(path)}
@@ -55,7 +56,8 @@ func (e *experimentSpec) tailFile(r *Result) {
 	}
 	command.Content, command.Style = words, 0
 	r.note("the command is inside of a small shell script, which prints the file %s as it grows: the container needs sh. "+
-		"Lines of that form which the program prints itself count too. Without containers, trials that run at once on one machine need files of their own", path)
+		"Lines of that form which the program prints itself count too. Without containers, trials that run at once on one machine need files "+
+		"of their own", path)
 }
 
 // text returns a text as a node.

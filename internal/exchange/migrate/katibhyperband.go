@@ -41,6 +41,7 @@ func (e *experimentSpec) hyperband(r *Result, s *study.Spec) {
 			s.Parameters[i] = study.Parameter{Name: name, Type: study.Fixed, Value: most}
 		}
 	}
-	r.note("algorithm hyperband became random with asha in %d brackets: each trial begins with %s=%v, and the worse ones are stopped at reports 1, %d, %d and so on. "+
+	r.note("algorithm hyperband became random with asha in %d brackets: each trial begins with %s=%v, and the worse ones are stopped at "+
+		"reports 1, %d, %d and so on. "+
 		"This needs one report for each step of %s. Trials are compared as they report, not in rounds", brackets, name, most, eta, eta*eta, name)
 }

@@ -27,7 +27,8 @@ var katibConditions = map[string]bool{
 func (t *katibTrialTemplate) job(r *Result, s *study.Spec) error {
 	version, kind := value(field(&t.Spec, "apiVersion")), value(field(&t.Spec, "kind"))
 	if version != "batch/v1" || kind != "Job" {
-		return fmt.Errorf("%w: %s: apiVersion %q, kind %q: a study can only bring a Job of batch/v1; for others leave --job out, and give the template to kubeworker", ErrSource, templateField, version, kind)
+		return fmt.Errorf("%w: %s: apiVersion %q, kind %q: a study can only bring a Job of batch/v1; for others leave --job out, and give the "+
+			"template to kubeworker", ErrSource, templateField, version, kind)
 	}
 	j := &study.Job{Container: t.Container}
 	if err := t.jobMetadata(r, j); err != nil {
@@ -58,7 +59,8 @@ func (t *katibTrialTemplate) job(r *Result, s *study.Spec) error {
 			r.note("%s was left out: a study's Job ends by its conditions Complete and Failed, not by %s", c.field, c.text)
 		}
 	}
-	r.note("the study brings its Job, so it runs only as a resource of Kubernetes: kubectl apply it in a namespace whose studies may bring Jobs, and set spec.pool to a pool that creates Jobs (docs/operate/studies-on-kubernetes.md)")
+	r.note("the study brings its Job, so it runs only as a resource of Kubernetes: kubectl apply it in a namespace whose studies may bring " +
+		"Jobs, and set spec.pool to a pool that creates Jobs (docs/operate/studies-on-kubernetes.md)")
 	return nil
 }
 
@@ -85,7 +87,8 @@ func (t *katibTrialTemplate) jobMetadata(r *Result, j *study.Job) error {
 		case "creationTimestamp":
 			continue
 		default:
-			return fmt.Errorf("%w: %s.metadata.%s has no counterpart: a study's Job may only have labels and annotations", ErrSource, templateField, name)
+			return fmt.Errorf("%w: %s.metadata.%s has no counterpart: a study's Job may only have labels and annotations", ErrSource,
+				templateField, name)
 		}
 		if key := wordInKey(from); key != "" {
 			return fmt.Errorf("%w: %s.metadata.%s: the key %q: parameters can only be in values", ErrSource, templateField, name, key)

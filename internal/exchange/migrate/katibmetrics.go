@@ -42,7 +42,8 @@ func (e *experimentSpec) metrics(r *Result, s *study.Spec) error {
 			r.note("metricsCollectorSpec %s: the program reports its metrics itself: see docs/tune/attach.md for how", kind)
 			return nil
 		default:
-			return fmt.Errorf("%w: spec.metricsCollectorSpec.collector.kind %q: want StdOut, File, TensorFlowEvent, None or Push; a program that prints its metrics needs no collector", ErrSource, kind)
+			return fmt.Errorf("%w: spec.metricsCollectorSpec.collector.kind %q: want StdOut, File, TensorFlowEvent, None or Push; a program that "+
+				"prints its metrics needs no collector", ErrSource, kind)
 		}
 		if formats := c.Source.Filter.Formats; len(formats) > 0 {
 			format = formats[0]
@@ -72,8 +73,10 @@ func (e *experimentSpec) metrics(r *Result, s *study.Spec) error {
 func (e *experimentSpec) events(r *Result, s *study.Spec) {
 	folder := path.Clean(cmp.Or(e.Collector.Source.File.Path, katibEvents))
 	s.Trial.Metrics = &study.Metrics{Events: folder}
-	r.note("event files are read in %s by the sidecar, which shares that folder, empty at first, with the program: start kubeworker with --sidecar, or set kubejob.sidecar of the chart's pool. "+
-		"Where there are no containers, have the program write below $FANTASIA_TRIAL_DIR, and name that folder in spec.trial.metrics.events", folder)
+	r.note("event files are read in %s by the sidecar, which shares that folder, empty at first, with the program: start kubeworker with "+
+		"--sidecar, or set kubejob.sidecar of the chart's pool. "+
+		"Where there are no containers, have the program write below $FANTASIA_TRIAL_DIR, and name that folder in spec.trial.metrics.events",
+		folder)
 	r.note("a metric is the whole tag of a scalar, as in TensorBoard, where Katib takes each tag that begins with its name")
 }
 
@@ -86,7 +89,8 @@ func metricPattern(format, metric, group string) (string, error) {
 	}
 	name, value := spans[0], spans[1]
 	lead := cmp.Or(format[:name[0]], `(?:^|[^\w-])`) // loss must not match in val-loss
-	pattern := lead + regexp.QuoteMeta(metric) + format[name[1]:value[0]] + "(?P<" + group + ">" + diverged + format[value[0]+1:value[1]] + format[value[1]:]
+	pattern := lead + regexp.QuoteMeta(metric) + format[name[1]:value[0]] + "(?P<" + group + ">" + diverged + format[value[0]+1:value[1]] +
+		format[value[1]:]
 	if _, err := regexp.Compile(pattern); err != nil {
 		return "", fmt.Errorf("%w: metricsFormat %q: %w", ErrSource, format, err)
 	}

@@ -75,7 +75,8 @@ func (e *experimentSpec) program(r *Result, s *study.Spec, inline bool) error {
 			r.note("the command has the trial's name in it, which only kubeworker knows: elsewhere it is the word trial")
 		}
 	}
-	for _, c := range []struct{ field, flag, text string }{{"successCondition", "--success", t.Success}, {"failureCondition", "--failure", t.Failure}} {
+	for _, c := range []struct{ field, flag, text string }{{"successCondition", "--success", t.Success},
+		{"failureCondition", "--failure", t.Failure}} {
 		if c.text != "" {
 			r.note("%s is in another language here: where kubeworker does not know the kind, give it %s in CEL for %s", c.field, c.flag, c.text)
 		}
@@ -93,7 +94,8 @@ func (t *katibTrialTemplate) words(s *study.Spec, inline bool) (map[string]strin
 		if m == nil {
 			words[p.Name] = "${" + ParameterName(p.Reference) + "}"
 			if !slices.Contains(study.Names(s.Parameters), ParameterName(p.Reference)) {
-				return nil, fmt.Errorf("%w: spec.trialTemplate.trialParameters: %s refers to %q, which is not among spec.parameters", ErrSource, p.Name, p.Reference)
+				return nil, fmt.Errorf("%w: spec.trialTemplate.trialParameters: %s refers to %q, which is not among spec.parameters", ErrSource,
+					p.Name, p.Reference)
 			}
 			continue
 		}
@@ -113,7 +115,8 @@ func (t *katibTrialTemplate) words(s *study.Spec, inline bool) (map[string]strin
 		case "Labels", "Annotations":
 			words[p.Name] = literal(value(field(field(field(&t.Spec, "metadata"), strings.ToLower(m[1])), m[2])))
 		default:
-			return nil, fmt.Errorf("%w: spec.trialTemplate.trialParameters: %s refers to %q: want Name, Namespace, Kind, APIVersion, Labels[…] or Annotations[…]", ErrSource, p.Name, p.Reference)
+			return nil, fmt.Errorf("%w: spec.trialTemplate.trialParameters: %s refers to %q: want Name, Namespace, Kind, APIVersion, Labels[…] "+
+				"or Annotations[…]", ErrSource, p.Name, p.Reference)
 		}
 	}
 	return words, nil
@@ -129,13 +132,16 @@ func (t *katibTrialTemplate) restarts(r *Result, s *study.Spec, inline bool) {
 	repeats := err == nil && again > 0
 	switch {
 	case !inline && value(policy) == "OnFailure":
-		r.note("restartPolicy OnFailure stays in the template: a failed container starts again within its attempt, with the same parameters, and its reports continue")
+		r.note("restartPolicy OnFailure stays in the template: a failed container starts again within its attempt, with the same parameters, " +
+			"and its reports continue")
 	case !inline && repeats:
-		r.note("backoffLimit %d stays in the template: Kubernetes repeats a failed pod within its attempt; spec.trial.retries would count it", again)
+		r.note("backoffLimit %d stays in the template: Kubernetes repeats a failed pod within its attempt; spec.trial.retries would count it",
+			again)
 	case inline:
 		if value(policy) == "OnFailure" {
 			policy.SetString("Never")
-			r.note("restartPolicy OnFailure became Never: a study's Job runs its program once, and spec.trial.retries says how often a trial is tried")
+			r.note("restartPolicy OnFailure became Never: a study's Job runs its program once, and spec.trial.retries says how often a trial is " +
+				"tried")
 			again, repeats = max(again, 1), true
 		}
 		if repeats {

@@ -116,9 +116,11 @@ func readCopy(from io.Reader, python, source, name string) (*optunaStudy, error)
 func (f *storageFault) error(python string) error {
 	switch f.Fault {
 	case "optuna":
-		return fmt.Errorf("%s cannot read the storage (%s); want a Python with Optuna 3 to 5: activate the environment that wrote the storage, name its python by --python, or run %s -m pip install optuna", python, f.Text, python)
+		return fmt.Errorf("%s cannot read the storage (%s); want a Python with Optuna 3 to 5: activate the environment that wrote the "+
+			"storage, name its python by --python, or run %s -m pip install optuna", python, f.Text, python)
 	case "driver":
-		return fmt.Errorf("%s lacks the driver of the database; want the package %s: %s -m pip install '%s', or name by --python the one that wrote the storage", python, f.Text, python, f.Text)
+		return fmt.Errorf("%s lacks the driver of the database; want the package %s: %s -m pip install '%s', or name by --python the one that "+
+			"wrote the storage", python, f.Text, python, f.Text)
 	case "server":
 		return fmt.Errorf("open the storage: %s", f.Text)
 	case "version":
@@ -150,7 +152,8 @@ func findPython(named string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("there is no python3 on the PATH, and databases are read by Optuna itself; %s: activate it, or name its python by --python", want)
+	return "", fmt.Errorf("there is no python3 on the PATH, and databases are read by Optuna itself; %s: activate it, or name its python "+
+		"by --python", want)
 }
 
 // lastBytes is a writer that keeps the last bytes.

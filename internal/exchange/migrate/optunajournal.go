@@ -166,7 +166,8 @@ func (j *journal) apply(e *journalEntry) error {
 		maps.Copy(j.studies[e.Study].attributes, e.Attribute)
 	case e.Op == journalCreateTrial && there:
 		return j.createTrial(e)
-	case (e.Op == journalSetParam || e.Op == journalSetState || e.Op == journalSetUser || e.Op == journalSetSystem) && e.Trial >= 0 && e.Trial < len(j.trials):
+	case (e.Op == journalSetParam || e.Op == journalSetState || e.Op == journalSetUser || e.Op == journalSetSystem) && e.Trial >= 0 &&
+		e.Trial < len(j.trials):
 		t := j.trials[e.Trial]
 		if t.state != "RUNNING" && t.state != "WAITING" {
 			return nil

@@ -234,12 +234,14 @@ func (s *optunaStudy) conditions(r *Result, params []study.Parameter) {
 			likely = found[study.Int]
 		}
 		if len(likely) != 1 {
-			r.note("%s: only %d of %d completed trials have it, and %d other parameters tell which: say with when what it depends on, or the other trials cannot be imported", p.Name, has, len(points), len(likely))
+			r.note("%s: only %d of %d completed trials have it, and %d other parameters tell which: say with when what it depends on, or the "+
+				"other trials cannot be imported", p.Name, has, len(points), len(likely))
 			continue
 		}
 		p.When = likely[0]
 		for parent, values := range p.When {
-			r.note("%s: %d of %d completed trials have it, exactly those where %s is one of %s: check its when", p.Name, has, len(points), parent, study.List(values))
+			r.note("%s: %d of %d completed trials have it, exactly those where %s is one of %s: check its when", p.Name, has, len(points), parent,
+				study.List(values))
 		}
 	}
 }

@@ -65,11 +65,13 @@ func checkChunk(content []byte, file *parquet.File, group int, leaf *parquet.Col
 		if err := thrift.Unmarshal(new(thrift.CompactProtocol), rest[:len(rest)-len(walk.rest)], &head); err != nil {
 			return fmt.Errorf("header of a page: %w", err)
 		}
-		if head.CompressedPageSize < 0 || int(head.CompressedPageSize) > len(walk.rest) || head.UncompressedPageSize < 0 || head.UncompressedPageSize > maxParquetPage {
+		if head.CompressedPageSize < 0 || int(head.CompressedPageSize) > len(walk.rest) || head.UncompressedPageSize < 0 ||
+			head.UncompressedPageSize > maxParquetPage {
 			return fmt.Errorf("has a page of %d bytes, decompressed %d: want pages within their column, of at most %d bytes",
 				head.CompressedPageSize, head.UncompressedPageSize, maxParquetPage)
 		}
-		page := page{optional: leaf.Optional(), codec: meta.Codec, size: int(head.UncompressedPageSize), data: walk.rest[:head.CompressedPageSize]}
+		page := page{optional: leaf.Optional(), codec: meta.Codec, size: int(head.UncompressedPageSize),
+			data: walk.rest[:head.CompressedPageSize]}
 		rest = walk.rest[head.CompressedPageSize:]
 		n, err := page.check(&head)
 		if err != nil {
@@ -122,7 +124,8 @@ func (p *page) check(head *format.PageHeader) (int64, error) {
 		return int64(h.NumValues), p.checkValues(h.Encoding, h.NumValues)
 	case head.Type == format.DataPageV2 && head.DataPageHeaderV2.Valid:
 		h := &head.DataPageHeaderV2.V
-		if h.RepetitionLevelsByteLength != 0 || h.DefinitionLevelsByteLength < 0 || int(h.DefinitionLevelsByteLength) > min(len(p.data), p.size) || h.NumNulls < 0 || h.NumNulls > h.NumValues {
+		if h.RepetitionLevelsByteLength != 0 || h.DefinitionLevelsByteLength < 0 ||
+			int(h.DefinitionLevelsByteLength) > min(len(p.data), p.size) || h.NumNulls < 0 || h.NumNulls > h.NumValues {
 			return 0, fmt.Errorf("levels: %w", errCorrupt)
 		}
 		if err := checkRuns(p.data[:h.DefinitionLevelsByteLength], 1, h.NumValues); err != nil {

@@ -50,7 +50,8 @@ func Parquet(content []byte, spec *study.Spec) (_ []Evaluated, _ []Skipped, err 
 			continue
 		}
 		if !readable(leaves[i]) {
-			return nil, nil, fmt.Errorf("%w: column %s is of type %s: want numbers, texts or booleans, so cast it, such as to double", ErrSource, col.name, leaves[i].Type())
+			return nil, nil, fmt.Errorf("%w: column %s is of type %s: want numbers, texts or booleans, so cast it, such as to double", ErrSource,
+				col.name, leaves[i].Type())
 		}
 		t.leaves, t.columns = append(t.leaves, leaves[i]), append(t.columns, col)
 	}

@@ -52,7 +52,8 @@ func locate(source string) (database, error) {
 	}
 	u, err := url.Parse(source)
 	if err != nil { // the error shows the URL
-		return database{}, fmt.Errorf("%w: the URL cannot be read; want %s, where special characters of a password are escaped, such as %%40 for @", ErrSource, acceptedStorages)
+		return database{}, fmt.Errorf("%w: the URL cannot be read; want %s, where special characters of a password are escaped, such as %%40 "+
+			"for @", ErrSource, acceptedStorages)
 	}
 	switch dialect, _, _ := strings.Cut(u.Scheme, "+"); dialect { // what follows is a driver of Python
 	case "sqlite":

@@ -83,7 +83,8 @@ var states = []study.TrialState{
 
 // sources are the sources by which trials can be filtered.
 var sources = []optimizer.Source{
-	optimizer.SourceModel, optimizer.SourceDesign, optimizer.SourceInitial, optimizer.SourceRandom, optimizer.SourceFallback, optimizer.SourcePromoted, optimizer.SourceRequested,
+	optimizer.SourceModel, optimizer.SourceDesign, optimizer.SourceInitial, optimizer.SourceRandom, optimizer.SourceFallback,
+	optimizer.SourcePromoted, optimizer.SourceRequested,
 }
 
 // readFilter reads the query of a URL. Its error says what is wrong.

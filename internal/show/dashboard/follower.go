@@ -69,7 +69,8 @@ type snapshot struct {
 // newFollower returns the follower of a study as it is now.
 func newFollower(b server.Reader, s *server.Study, log *slog.Logger, now func() time.Time) *follower {
 	f := &follower{
-		id: s.Spec.ID, space: s.Spec.SpaceVersion(), spec: &s.Spec.Definition.Spec, backend: b, axes: figure.AxesOf(&s.Spec.Definition), log: log, now: now,
+		id: s.Spec.ID, space: s.Spec.SpaceVersion(), spec: &s.Spec.Definition.Spec, backend: b, axes: figure.AxesOf(&s.Spec.Definition),
+		log: log, now: now,
 		want: s.Status.Trials, changed: make(chan struct{}), used: now(), latest: &snapshot{want: s.Status.Trials},
 		curves: &curves{backend: b, study: s.Spec.ID, now: now, byTrial: map[int]kept{}}, cache: &cache{parts: map[string]*part{}},
 	}
@@ -207,7 +208,8 @@ func (f *follower) count(pages int) {
 func (f *follower) outdated(s *server.Study) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.space != s.Spec.SpaceVersion() || !reflect.DeepEqual(f.spec.Limits, s.Spec.Definition.Spec.Limits) || f.done && (f.missing || !s.Status.State.Terminal() || s.Status.Trials > f.read)
+	return f.space != s.Spec.SpaceVersion() || !reflect.DeepEqual(f.spec.Limits, s.Spec.Definition.Spec.Limits) || f.done &&
+		(f.missing || !s.Status.State.Terminal() || s.Status.Trials > f.read)
 }
 
 // idle returns since when nobody has used the follower, and how many rows it has; false

@@ -46,7 +46,8 @@ func (fs *followers) wait() { fs.running.Wait() }
 // errBusy says that too many studies are being looked at.
 var errBusy = &statusError{
 	http.StatusServiceUnavailable,
-	fmt.Sprintf("People have pages of too many studies open: this coordinator shows at most %d studies, or %d trials, at a time. Try again when some are closed.", maxFollowed, maxRows),
+	fmt.Sprintf("People have pages of too many studies open: this coordinator shows at most %d studies, or %d trials, at a time. Try again "+
+		"when some are closed.", maxFollowed, maxRows),
 }
 
 // of returns the follower of a study, and starts it if there is none.

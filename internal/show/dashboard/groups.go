@@ -90,9 +90,11 @@ func note(i *insight, coming bool) *insightNote {
 	case i.problem != "":
 		n.Text = "There is no model: " + i.problem + "."
 	default:
-		n.Text = fmt.Sprintf("The model was fitted to %s, in %s.", count(i.fitted, "completed trial", "completed trials"), figure.Duration(i.took))
+		n.Text = fmt.Sprintf("The model was fitted to %s, in %s.", count(i.fitted, "completed trial", "completed trials"),
+			figure.Duration(i.took))
 		if i.fitted < i.completed {
-			n.Text = fmt.Sprintf("The model was fitted to %s of %s completed trials, evenly spread over the study, in %s.", thousands(i.fitted), thousands(i.completed), figure.Duration(i.took))
+			n.Text = fmt.Sprintf("The model was fitted to %s of %s completed trials, evenly spread over the study, in %s.", thousands(i.fitted),
+				thousands(i.completed), figure.Duration(i.took))
 		}
 		if coming {
 			n.Text += " The next one, with the latest trials, is being fitted."
@@ -111,7 +113,8 @@ func diagnostics(q *request, b *bodyData) {
 			fallbacks++
 		}
 	}
-	b.Facts = append(b.Facts, fact{"Fallback suggestions", fmt.Sprintf("%s of %s", thousands(fallbacks), thousands(len(q.Trials))), "Points of a Sobol sequence, because the optimiser had not answered in time."})
+	b.Facts = append(b.Facts, fact{"Fallback suggestions", fmt.Sprintf("%s of %s", thousands(fallbacks), thousands(len(q.Trials))),
+		"Points of a Sobol sequence, because the optimiser had not answered in time."})
 }
 
 // costRow compares trials by how many results their suggestion did not know.
@@ -160,7 +163,8 @@ func costs(q *request) []costRow {
 		if s.trials == 0 {
 			continue
 		}
-		row := costRow{Missed: g.name, Trials: s.trials, Completed: len(s.values), Improved: fmt.Sprintf("%.1f%%", 100*float64(s.improved)/float64(s.trials)), Median: "–"}
+		row := costRow{Missed: g.name, Trials: s.trials, Completed: len(s.values),
+			Improved: fmt.Sprintf("%.1f%%", 100*float64(s.improved)/float64(s.trials)), Median: "–"}
 		if len(s.values) > 0 {
 			slices.Sort(s.values)
 			row.Median = fmt.Sprintf("%.6g", s.values[(len(s.values)-1)/2])
@@ -190,7 +194,8 @@ func health(q *request, b *bodyData) {
 		}
 	}
 	b.Facts = append(b.Facts,
-		fact{"Queue", fmt.Sprintf("%d queued, %d pending", queued, pending), "Trials that wait for a worker, and trials that wait for another attempt."},
+		fact{"Queue", fmt.Sprintf("%d queued, %d pending", queued, pending), "Trials that wait for a worker, and trials that wait for another " +
+			"attempt."},
 		fact{"Lost attempts", thousands(lost), "Attempts whose worker fell silent. Their trials were tried again."},
 		fact{"Trials tried again", thousands(retried), "Trials with more than one attempt."},
 	)

@@ -23,12 +23,14 @@ func (b *bodyData) filtered() g.Node {
 func (f *filterForm) html() g.Node {
 	return h.Form(h.Method("get"), g.Attr("data-auto"),
 		h.Div(h.Class("row"),
-			h.Label(g.Text("Best only "), h.Input(h.Name("top"), g.Attr("inputmode", "numeric"), size("6"), h.Placeholder("all"), h.Value(f.Top))), space,
+			h.Label(g.Text("Best only "), h.Input(h.Name("top"), g.Attr("inputmode", "numeric"), size("6"), h.Placeholder("all"), h.Value(f.Top))),
+			space,
 			h.Label(g.Text("Value "), h.Input(h.Name("value"), size("14"), h.Placeholder("low..high"), h.Value(f.Value))), space,
 			h.Label(g.Text("Worker "), h.Input(h.Name("worker"), size("12"), h.Value(f.Worker))), space,
-			g.If(len(f.Objectives) > 0, g.Group{h.Label(g.Text("Objective in pictures "), h.Select(h.Name("objective"), g.Map(f.Objectives, func(o option) g.Node {
-				return h.Option(g.If(o.Set, h.Selected()), g.Text(o.Value))
-			}))), space}),
+			g.If(len(f.Objectives) > 0, g.Group{h.Label(g.Text("Objective in pictures "),
+				h.Select(h.Name("objective"), g.Map(f.Objectives, func(o option) g.Node {
+					return h.Option(g.If(o.Set, h.Selected()), g.Text(o.Value))
+				}))), space}),
 			h.Label(g.Text("Horizontal axis "), h.Select(h.Name("x"),
 				h.Option(h.Value(""), g.Text("evaluations")), h.Option(h.Value("time"), g.If(f.ByTime, h.Selected()), g.Text("time")),
 			)),

@@ -40,7 +40,8 @@ func (l *loginData) main() g.Node {
 			h.Input(h.ID("token"), h.Name("token"), h.Type("password"), h.AutoComplete("current-password"), h.Required(), h.AutoFocus()),
 			h.Button(g.Text("Log in")),
 		),
-		h.P(h.Class("soft"), g.Text("It is the token that "), h.Code(g.Text("fantasia --token")), g.Text(" takes. Your browser keeps it until you close it or log out.")),
+		h.P(h.Class("soft"), g.Text("It is the token that "), h.Code(g.Text("fantasia --token")),
+			g.Text(" takes. Your browser keeps it until you close it or log out.")),
 	)
 }
 
@@ -58,9 +59,10 @@ func (s *studiesData) main() g.Node {
 		h.H1(g.Text("Studies")),
 		h.Form(h.Class("filter row"), h.Method("get"), h.Action(Path), g.Attr("data-auto"),
 			h.Label(g.Text("Name contains "), h.Input(h.Name("name"), h.Value(s.Name))), space,
-			h.Label(g.Text("State "), h.Select(h.Name("state"), h.Option(h.Value(""), g.Text("any")), g.Map(s.States, func(state study.State) g.Node {
-				return h.Option(h.Value(string(state)), g.If(string(state) == s.State, h.Selected()), g.Text(lower(state)))
-			}))), space,
+			h.Label(g.Text("State "), h.Select(h.Name("state"), h.Option(h.Value(""), g.Text("any")),
+				g.Map(s.States, func(state study.State) g.Node {
+					return h.Option(h.Value(string(state)), g.If(string(state) == s.State, h.Selected()), g.Text(lower(state)))
+				}))), space,
 			h.Button(g.Text("Filter")), g.If(s.Narrowed, g.Group{space, h.A(href(Path), g.Text("Clear"))}),
 		),
 		grid(h.Aria("label", "Studies"),
@@ -114,7 +116,8 @@ func (d *workersData) main() g.Node {
 	}
 	return g.Group{
 		h.H1(g.Text("Workers")),
-		h.P(h.ID("workers-sum"), live, g.Textf("%s; %d of %s free.", count(len(d.Workers), "worker", "workers"), d.Free, count(d.Slots, "slot", "slots"))),
+		h.P(h.ID("workers-sum"), live, g.Textf("%s; %d of %s free.", count(len(d.Workers), "worker", "workers"), d.Free,
+			count(d.Slots, "slot", "slots"))),
 		grid(h.Aria("label", "Workers"),
 			head("Worker", "Pool", "#Free slots", "Runs", "Last heartbeat", "Host", "Software"),
 			h.TBody(h.ID("workers"), live, rows),

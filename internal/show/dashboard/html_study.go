@@ -60,7 +60,8 @@ func (b *bodyData) found() g.Node {
 	switch {
 	case s.Best != nil:
 		o := b.Spec.FirstObjective()
-		best = g.Group{big(number(s.Best.Value)), b.trialLine(fmt.Sprintf("%s, %s, in ", o.Metric, lower(o.Direction)), s.Best.Trial), fieldList(b.Best)}
+		best = g.Group{big(number(s.Best.Value)), b.trialLine(fmt.Sprintf("%s, %s, in ", o.Metric, lower(o.Direction)), s.Best.Trial),
+			fieldList(b.Best)}
 	case s.UnmetLimits != "":
 		best = g.Group{big("–"), softLine("Nothing counts: " + s.UnmetLimits + ".")}
 	}
@@ -90,13 +91,15 @@ func (b *bodyData) front() g.Node {
 	s := &b.Study
 	list := g.Group{
 		big(count(b.Optimal, "trial", "trials")),
-		softLine(fmt.Sprintf("that no other one dominates (%s). Pictures of one objective show %s; the filter below chooses another.", b.Aims, b.Spec.FirstObjective().Metric)),
+		softLine(fmt.Sprintf("that no other one dominates (%s). Pictures of one objective show %s; the filter below chooses another.", b.Aims,
+			b.Spec.FirstObjective().Metric)),
 	}
 	if len(b.Front) > 0 {
 		list = append(list, h.Ul(g.Map(b.Front, func(r frontRow) g.Node { return h.Li(b.trialLink(r.Trial), g.Text(": "+r.Values)) })))
 	}
 	if len(b.Advised) > 0 {
-		list = append(list, h.P(g.Text("Recommended by the models, which allow for noise:")), h.Ul(g.Map(b.Advised, func(text string) g.Node { return h.Li(g.Text(text)) })))
+		list = append(list, h.P(g.Text("Recommended by the models, which allow for noise:")),
+			h.Ul(g.Map(b.Advised, func(text string) g.Node { return h.Li(g.Text(text)) })))
 	}
 	if s.Hypervolume != nil {
 		text := "Hypervolume " + number(*s.Hypervolume)
@@ -132,7 +135,8 @@ func (b *bodyData) progress() g.Node {
 	bounded := b.Spec.Budget.MaxTrials > 0
 	return card("progress-title", "Progress",
 		h.P(h.Class("big"), g.Text(ended), g.If(bounded, g.Group{space, soft("of " + budget + " trials")})),
-		g.If(bounded, h.Progress(h.Value(ended), h.Max(budget), h.Aria("label", "Trials that have ended"), g.Text(share(b.Ended, b.Spec.Budget.MaxTrials)+"%"))),
+		g.If(bounded, h.Progress(h.Value(ended), h.Max(budget), h.Aria("label", "Trials that have ended"),
+			g.Text(share(b.Ended, b.Spec.Budget.MaxTrials)+"%"))),
 		h.Dl(h.Class("fields"), states,
 			entry("trials a minute", g.Text(pace)),
 			entry("time", g.Text(figure.Duration(b.Elapsed))),
@@ -167,9 +171,11 @@ func (b *bodyData) times() g.Node {
 	if len(b.Stages) == 0 {
 		return nil
 	}
-	return tablePanel("stages", "Times", b.StagesHelp, head("Part", "#Half of them at most", "#Nine of ten at most", "#Longest"), g.Map(b.Stages, func(s figure.Stage) g.Node {
-		return h.Tr(rowHead(g.Text(s.Name)), numberCell(g.Text(figure.Duration(s.Half))), numberCell(g.Text(figure.Duration(s.Nine))), numberCell(g.Text(figure.Duration(s.Longest))))
-	}))
+	return tablePanel("stages", "Times", b.StagesHelp, head("Part", "#Half of them at most", "#Nine of ten at most", "#Longest"),
+		g.Map(b.Stages, func(s figure.Stage) g.Node {
+			return h.Tr(rowHead(g.Text(s.Name)), numberCell(g.Text(figure.Duration(s.Half))), numberCell(g.Text(figure.Duration(s.Nine))),
+				numberCell(g.Text(figure.Duration(s.Longest))))
+		}))
 }
 
 // asynchrony is what it cost to suggest points without the latest results.
@@ -177,10 +183,12 @@ func (b *bodyData) asynchrony() g.Node {
 	if len(b.Cost) == 0 {
 		return nil
 	}
-	const help = "Trials by how many results their suggestion did not know. If those that missed many found better points much less often, fewer parallel trials would need fewer evaluations."
+	const help = "Trials by how many results their suggestion did not know. If those that missed many found better points much less often, " +
+		"fewer parallel trials would need fewer evaluations."
 	titles := head("Missed results", "#Trials ended", "#Completed", "#Found a new best", "#Median "+b.Spec.FirstObjective().Metric)
 	return tablePanel("cost", "What asynchrony cost", help, titles, g.Map(b.Cost, func(r costRow) g.Node {
-		return h.Tr(rowHead(g.Text(r.Missed)), numberCell(g.Text(strconv.Itoa(r.Trials))), numberCell(g.Text(strconv.Itoa(r.Completed))), numberCell(g.Text(r.Improved)), numberCell(g.Text(r.Median)))
+		return h.Tr(rowHead(g.Text(r.Missed)), numberCell(g.Text(strconv.Itoa(r.Trials))), numberCell(g.Text(strconv.Itoa(r.Completed))),
+			numberCell(g.Text(r.Improved)), numberCell(g.Text(r.Median)))
 	}))
 }
 
@@ -218,7 +226,8 @@ func (b *bodyData) trials() g.Node {
 			h.Table(h.Data("trials", studyAddress(b.Study.Study)+"/trials/"),
 				h.THead(h.Tr(g.Map(t.Columns, func(c column) g.Node {
 					arrow := map[string]string{"ascending": " ↑", "descending": " ↓"}[c.Order]
-					return h.Th(h.Scope("col"), g.If(c.Number, h.Class("n")), g.If(c.Order != "", h.Aria("sort", c.Order)), h.A(href(c.Address+place), g.Text(c.Title+arrow)))
+					return h.Th(h.Scope("col"), g.If(c.Number, h.Class("n")), g.If(c.Order != "", h.Aria("sort", c.Order)),
+						h.A(href(c.Address+place), g.Text(c.Title+arrow)))
 				}))),
 				h.TBody(h.ID("rows"), live, rows),
 			),

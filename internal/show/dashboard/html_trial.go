@@ -14,7 +14,8 @@ import (
 func (d *trialData) main() g.Node {
 	return g.Group{
 		h.Div(h.Class("head"),
-			h.P(h.Class("soft crumbs"), h.A(href(Path), g.Text("Studies")), g.Text(" / "), h.A(href(studyAddress(d.Study)), g.Text(d.Study)), g.Text(" /")),
+			h.P(h.Class("soft crumbs"), h.A(href(Path), g.Text("Studies")), g.Text(" / "), h.A(href(studyAddress(d.Study)), g.Text(d.Study)),
+				g.Text(" /")),
 			h.H1(g.Text("Trial "+strconv.Itoa(d.Trial.Number))),
 			h.Div(h.ID("state"), live, stateBadge(d.Trial.State), marks(d.Best, d.Suggest)),
 			h.Nav(h.Class("pager"), h.Aria("label", "Other trials"),
@@ -100,7 +101,8 @@ func (d *trialData) attempts() g.Node {
 	if len(d.Attempts) == 0 {
 		rows = g.Group{noRows(6, g.Text("No attempt has been opened."))}
 	}
-	return grid(h.Aria("labelledby", "attempts-title"), head("Attempt", "State", "Worker", "Started", "#Duration", "What happened"), h.TBody(h.ID("attempts"), live, rows))
+	return grid(h.Aria("labelledby", "attempts-title"), head("Attempt", "State", "Worker", "Started", "#Duration", "What happened"),
+		h.TBody(h.ID("attempts"), live, rows))
 }
 
 // html is the row of an attempt.

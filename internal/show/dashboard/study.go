@@ -234,7 +234,8 @@ func (d *Dashboard) stateOf(q *request) string {
 	if !s.State.Terminal() {
 		clock = q.now.UnixNano() / int64(tickEvery)
 	}
-	return fmt.Sprint(q.rows.revision, q.rows.complete, s.State, s.Position, s.Reason, s.Recommended, s.Counts, q.Spec.Budget, clock, d.analyst.version(q.modelKey()))
+	return fmt.Sprint(q.rows.revision, q.rows.complete, s.State, s.Position, s.Reason, s.Recommended, s.Counts, q.Spec.Budget, clock,
+		d.analyst.version(q.modelKey()))
 }
 
 // body renders the body of a study's page.

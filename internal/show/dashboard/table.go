@@ -59,7 +59,8 @@ func (f *filter) columns(metric string, now figure.Moment) []column {
 	list := []column{
 		{key: byTrial, Title: "Trial", number: func(t trial) float64 { return float64(t.Number) }},
 		{key: "state", Title: "State", text: trial.StateText},
-		{key: "value", Title: metric, Number: true, number: func(t trial) float64 { return t.Value }, text: func(t trial) string { return number(t.Value) }},
+		{key: "value", Title: metric, Number: true, number: func(t trial) float64 { return t.Value },
+			text: func(t trial) string { return number(t.Value) }},
 	}
 	for i := range f.axes {
 		p := &f.axes[i]
@@ -69,9 +70,11 @@ func (f *filter) columns(metric string, now figure.Moment) []column {
 		})
 	}
 	return append(list,
-		column{key: "duration", Title: "Duration", Number: true, number: func(t trial) float64 { return t.Took(now).Seconds() }, text: func(t trial) string { return figure.Duration(t.Took(now)) }},
+		column{key: "duration", Title: "Duration", Number: true, number: func(t trial) float64 { return t.Took(now).Seconds() },
+			text: func(t trial) string { return figure.Duration(t.Took(now)) }},
 		column{key: "source", Title: "Source", text: func(t trial) string { return string(t.Source) }},
-		column{key: "staleness", Title: "Missed results", Number: true, number: func(t trial) float64 { return float64(t.Staleness) }, text: func(t trial) string { return thousands(t.Staleness) }},
+		column{key: "staleness", Title: "Missed results", Number: true, number: func(t trial) float64 { return float64(t.Staleness) },
+			text: func(t trial) string { return thousands(t.Staleness) }},
 		column{key: "worker", Title: "Worker", text: func(t trial) string { return cmp.Or(t.Worker, "–") }},
 		column{key: "start", number: func(t trial) float64 { return float64(t.Started) }},
 	)
@@ -128,7 +131,8 @@ func newTable(q *request) *table {
 	}
 	t.Columns = all[:len(all)-1]
 	for _, r := range trials[from:to] {
-		row := tableRow{Number: r.Number, Address: trialAddress(q.name(), r.Number), State: r.StateText(), Class: badge(r.State), Best: q.Best == r.Number, Suggested: q.Recommended == r.Number}
+		row := tableRow{Number: r.Number, Address: trialAddress(q.name(), r.Number), State: r.StateText(), Class: badge(r.State),
+			Best: q.Best == r.Number, Suggested: q.Recommended == r.Number}
 		for _, c := range t.Columns[2:] {
 			row.Cells = append(row.Cells, cell{c.text(r), c.Number})
 		}

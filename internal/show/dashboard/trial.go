@@ -114,7 +114,8 @@ func (d *Dashboard) trialPage(w http.ResponseWriter, r *http.Request) error {
 		data.Attempts = append(data.Attempts, newAttemptItem(&t.Attempts[i], q.now))
 	}
 	for i, c := range view.OfSeries(m.Series) {
-		data.Panels = append(data.Panels, q.panels(figure.Reported(fmt.Sprintf("curve-%d", i), &c, number, fmt.Sprintf("What attempt %d reported at each step.", m.Attempt)))...)
+		data.Panels = append(data.Panels, q.panels(figure.Reported(fmt.Sprintf("curve-%d", i), &c, number,
+			fmt.Sprintf("What attempt %d reported at each step.", m.Attempt)))...)
 	}
 	if number > 1 {
 		data.Earlier = trialAddress(name, number-1)
@@ -145,7 +146,8 @@ func stages(t *record.Trial) []fact {
 		at   time.Time
 	}{
 		{"Suggestion requested", t.Times.Asked}, {"Suggested", t.Times.Suggested}, {"Created", t.Times.Created},
-		{"Claimed by a worker", t.Times.Claimed}, {"Evaluation started", t.Times.Started}, {"Evaluation ended", t.Times.Ended}, {"Result applied", t.Times.Folded},
+		{"Claimed by a worker", t.Times.Claimed}, {"Evaluation started", t.Times.Started}, {"Evaluation ended", t.Times.Ended},
+		{"Result applied", t.Times.Folded},
 	} {
 		if s.at.IsZero() {
 			continue

@@ -29,7 +29,8 @@ func why(t *record.Trial) []fact {
 		list = append(list, fact{"Reason", r.Note, ""})
 	}
 	if r.Mean != nil && r.SD != nil {
-		list = append(list, fact{"Expected value", view.Expected(*r.Mean, *r.SD), "The model's posterior mean and standard deviation when the point was suggested."})
+		list = append(list, fact{"Expected value", view.Expected(*r.Mean, *r.SD),
+			"The model's posterior mean and standard deviation when the point was suggested."})
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Acquisition)) {
 		help := "Value of the acquisition function; larger is better."
@@ -39,7 +40,8 @@ func why(t *record.Trial) []fact {
 		list = append(list, fact{name, view.Number(r.Acquisition[name]), help})
 	}
 	return append(list,
-		fact{"Pending", strconv.Itoa(r.Pending), "Points that were queued or running when it was suggested, and that the suggestion took into account."},
+		fact{"Pending", strconv.Itoa(r.Pending), "Points that were queued or running when it was suggested, and that the suggestion took into " +
+			"account."},
 		fact{"Missed results", strconv.Itoa(t.Staleness), "Results that arrived after the data from which it was suggested (its staleness)."},
 	)
 }
@@ -182,7 +184,8 @@ func (d *Dashboard) around(q *request, t *record.Trial, data *trialData) {
 	c := d.analyst.motiveOf(&choosing{q.study.Spec.ID, &q.study.Spec.Definition, t, q.rows.rows})
 	switch {
 	case c == nil:
-		data.AroundNote, data.AroundWait = "A model is being fitted to what was known when the point was chosen. It appears here in a few seconds.", true
+		data.AroundNote, data.AroundWait = "A model is being fitted to what was known when the point was chosen. It appears here in a few "+
+			"seconds.", true
 		return
 	case c.Choice == nil:
 		data.AroundNote = "There is no picture of the model: " + c.problem + "."
@@ -196,7 +199,8 @@ func (d *Dashboard) around(q *request, t *record.Trial, data *trialData) {
 func (c *motive) note(algorithm string) string {
 	model := fmt.Sprintf("The model is the Gaussian process of %s, fitted again", algorithm)
 	if !c.Own {
-		model = fmt.Sprintf("The algorithm %s has no model of this kind. These are pictures of the Gaussian process of hebo, which did not choose the point. It was fitted", algorithm)
+		model = fmt.Sprintf("The algorithm %s has no model of this kind. These are pictures of the Gaussian process of hebo, which did not "+
+			"choose the point. It was fitted", algorithm)
 	}
 	trials := count(c.Used, "trial", "trials")
 	if c.Used < len(c.known) {

@@ -170,7 +170,8 @@ func judgeObjectives(r *Report) (statement, evidence string) {
 		case t.BestA.Trial == t.BestB.Trial:
 			sentences = append(sentences, fmt.Sprintf("%s do not conflict: trial %d is the best in both.", name, t.BestA.Trial))
 		case t.Front == nil || *t.Front <= -related:
-			sentences = append(sentences, fmt.Sprintf("%s conflict: from one end of the front to the other, %s goes from %s to %s and %s from %s to %s.",
+			sentences = append(sentences, fmt.Sprintf("%s conflict: from one end of the front to the other, %s goes from %s to %s and %s from %s "+
+				"to %s.",
 				name, t.A, short(t.BestA.A), short(t.BestB.A), t.B, short(t.BestA.B), short(t.BestB.B)))
 		case *t.Front >= related:
 			together = append(together, name)
@@ -180,7 +181,8 @@ func judgeObjectives(r *Report) (statement, evidence string) {
 		figures = append(figures, fmt.Sprintf("%s %s (%s over the space)", name, signed(t.Front), signed(t.Space)))
 	}
 	if together != nil {
-		sentences = append(sentences, fmt.Sprintf("Better together along the front, so that one of them may be enough: %s.", strings.Join(together, "; ")))
+		sentences = append(sentences, fmt.Sprintf("Better together along the front, so that one of them may be enough: %s.",
+			strings.Join(together, "; ")))
 	}
 	if unrelated != nil {
 		sentences = append(sentences, fmt.Sprintf("Hardly related along the front: %s.", strings.Join(unrelated, "; ")))

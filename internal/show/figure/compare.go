@@ -107,15 +107,18 @@ func (c *Comparison) Figure(clock bool) Figure {
 		what = "Hypervolume"
 	}
 	if clock {
-		return broad("clock", what+" by time", "The same by the clock, which shows what more parallel evaluations and early stopping bring.", c.Picture(true))
+		return broad("clock", what+" by time", "The same by the clock, which shows what more parallel evaluations and early stopping bring.",
+			c.Picture(true))
 	}
 	lower := map[study.Direction]string{study.Minimize: "lower", study.Maximize: "higher"}[c.Direction]
-	return broad("evaluations", what+" by evaluations", "A "+lower+" line needs fewer evaluations. This is what matters if evaluations are what costs.", c.Picture(false))
+	return broad("evaluations", what+" by evaluations", "A "+lower+" line needs fewer evaluations. This is what matters if evaluations are "+
+		"what costs.", c.Picture(false))
 }
 
 // Picture is that of Figure, which also has a form for terminals.
 func (c *Comparison) Picture(clock bool) *picture.Compare {
-	p := &picture.Compare{Clock: clock, Total: c.Objectives != nil, Objective: picture.Objective{Name: c.Metric, Maximize: c.Direction == study.Maximize}}
+	p := &picture.Compare{Clock: clock, Total: c.Objectives != nil, Objective: picture.Objective{Name: c.Metric,
+		Maximize: c.Direction == study.Maximize}}
 	for _, s := range c.Studies {
 		line := picture.Progress{Name: s.Name}
 		add := func(i Improvement) {

@@ -111,11 +111,14 @@ func (s *Study) History() Figure {
 		}
 		slices.SortStableFunc(h.Evaluations, func(a, b picture.Evaluation) int { return cmp.Compare(a.X, b.X) })
 	}
-	return broad("history", "History", "Each dot is an evaluation, from left to right in the order in which they ended; the line is the best value so far. A line that has been flat for long says that more evaluations bring little. Triangles at the edge are values outside the range shown; evaluations without a value are marked below.", h)
+	return broad("history", "History", "Each dot is an evaluation, from left to right in the order in which they ended; the line is the "+
+		"best value so far. A line that has been flat for long says that more evaluations bring little. Triangles at the edge are values "+
+		"outside the range shown; evaluations without a value are marked below.", h)
 }
 
 func (s *Study) history() *picture.History {
-	return &picture.History{Objective: s.objective(), Evaluations: s.evaluations(), Recommended: s.Recommended, Goal: s.Spec.FirstObjective().Goal}
+	return &picture.History{Objective: s.objective(), Evaluations: s.evaluations(), Recommended: s.Recommended,
+		Goal: s.Spec.FirstObjective().Goal}
 }
 
 // evaluations returns the shown evaluations as pictures take them, in the order in which
@@ -151,7 +154,8 @@ func (t *Trial) Curve(s *study.Spec, reported []view.Curve) (c picture.Curve, ok
 func (s *Study) Curves(curves []picture.Curve, of int) Figure {
 	p := &picture.Curves{Objective: s.objective(), Curves: curves, Best: s.Best, Of: of}
 	p.Objective.Name = diagnosis.StoppingMetric(s.Spec)
-	return broad("curves", "Curves", "Each line is what one trial reported while it ran. Lines that cross late say that early values predict final ones badly, so that early stopping is risky. Dots end the lines of trials that were stopped early.", p)
+	return broad("curves", "Curves", "Each line is what one trial reported while it ran. Lines that cross late say that early values "+
+		"predict final ones badly, so that early stopping is risky. Dots end the lines of trials that were stopped early.", p)
 }
 
 // Sketch draws what a trial reported of a metric for a terminal; "" if there is no room, or a
@@ -181,7 +185,8 @@ func (s *Study) Parallel() Figure {
 		p.Parameters = append(p.Parameters, axis(&s.Axes[i]))
 	}
 	s.addObjectives(p)
-	return broad("parallel", "Parallel coordinates", "Each line is an evaluation, from its parameters down to its value. Where the darkest lines (in dark mode, the brightest) run together, the parameter has to be right; where they spread, it matters little.", p)
+	return broad("parallel", "Parallel coordinates", "Each line is an evaluation, from its parameters down to its value. Where the darkest "+
+		"lines (in dark mode, the brightest) run together, the parameter has to be right; where they spread, it matters little.", p)
 }
 
 // Order returns the places of the axes, the most important parameter first where the model
@@ -211,12 +216,14 @@ func (s *Study) Slices() (figures []Figure) {
 	for k, i := range order {
 		f := one(fmt.Sprintf("slice-%d", i), s.Axes[i].Name, "As before.", s.Slice(i, len(order)))
 		if k == 0 {
-			f.Help = "The value of each evaluation against this parameter. A slope or a valley shows its effect; good values at an edge say that the range should be widened."
+			f.Help = "The value of each evaluation against this parameter. A slope or a valley shows its effect; good values at an edge say that " +
+				"the range should be widened."
 		}
 		if d := s.Dependence(i); d != nil {
 			f.Pictures = append(f.Pictures, d)
 			if k == 0 {
-				f.Help += " Below: what the model expects on average over all other parameters, with the band that holds 95% of what it thinks possible. Where the band is wide, there are few evaluations."
+				f.Help += " Below: what the model expects on average over all other parameters, with the band that holds 95% of what it thinks " +
+					"possible. Where the band is wide, there are few evaluations."
 			}
 		}
 		figures = append(figures, f)
@@ -226,7 +233,8 @@ func (s *Study) Slices() (figures []Figure) {
 
 // Slice is the picture of the i-th axis, one of several that are shown together.
 func (s *Study) Slice(i, of int) picture.Picture {
-	return &picture.Slice{Objective: s.objective(), Parameter: axis(&s.Axes[i]), Axis: i, Evaluations: s.evaluations(), Best: s.Best, Most: max(100, sliceDots/of)}
+	return &picture.Slice{Objective: s.objective(), Parameter: axis(&s.Axes[i]), Axis: i, Evaluations: s.evaluations(), Best: s.Best,
+		Most: max(100, sliceDots/of)}
 }
 
 // Failures counts the attempts that failed, by their reasons.
@@ -246,7 +254,8 @@ func (s *Study) Failures() Figure {
 	slices.SortFunc(b.Bars, func(x, y picture.Bar) int {
 		return cmp.Or(cmp.Compare(y.Value, x.Value), strings.Compare(x.Name, y.Name))
 	})
-	return one("failures", "Failures by reason", "How often an attempt failed, by reason. Reasons that come back are bugs of the program or limits of the machine; fantasia trial logs shows what it wrote.", b)
+	return one("failures", "Failures by reason", "How often an attempt failed, by reason. Reasons that come back are bugs of the program "+
+		"or limits of the machine; fantasia trial logs shows what it wrote.", b)
 }
 
 // Workers shows which worker had which attempt when.
@@ -255,14 +264,16 @@ func (s *Study) Workers() Figure {
 	for _, t := range s.Trials {
 		for i := range t.Attempts {
 			a := &t.Attempts[i]
-			b := picture.Attempt{Trial: t.Number, Number: a.Number, Worker: a.Worker, Start: s.Seconds(a.Claimed), End: s.Seconds(a.Ended), State: a.state(t), Reason: a.Reason}
+			b := picture.Attempt{Trial: t.Number, Number: a.Number, Worker: a.Worker, Start: s.Seconds(a.Claimed), End: s.Seconds(a.Ended),
+				State: a.state(t), Reason: a.Reason}
 			if a.State == study.AttemptOpen && s.Now != 0 {
 				g.End = s.Seconds(s.Now)
 			}
 			g.Attempts = append(g.Attempts, b)
 		}
 	}
-	return broad("workers", "Workers", "A row for each evaluation that a worker had at once, a bar for each attempt. White space is time in which nothing ran. Many short bars of failures in a row point to a broken machine.", g)
+	return broad("workers", "Workers", "A row for each evaluation that a worker had at once, a bar for each attempt. White space is time "+
+		"in which nothing ran. Many short bars of failures in a row point to a broken machine.", g)
 }
 
 // Pending shows how many trials workers evaluated at once.
@@ -277,7 +288,8 @@ func (s *Study) Pending() Figure {
 		}
 		p.Steps = append(p.Steps, picture.Step{At: s.Seconds(c.at), N: n})
 	}
-	f := one("pending", "Trials under way", "How many trials were evaluated at once. The dashed line is the study's parallelism. Gaps below it are workers that were missing or waited.", p)
+	f := one("pending", "Trials under way", "How many trials were evaluated at once. The dashed line is the study's parallelism. Gaps "+
+		"below it are workers that were missing or waited.", p)
 	f.Lines = s.asynchrony()
 	return f
 }
@@ -308,7 +320,8 @@ func (s *Study) Staleness() Figure {
 	for _, t := range s.Trials {
 		p.Points = append(p.Points, picture.Point{X: float64(t.Number), Y: float64(t.Staleness), Trial: t.Number})
 	}
-	return one("staleness", "Staleness", "How many results arrived while a trial was being suggested, so that its suggestion could not use them. Values of 0 or 1 are fine; values near the number of workers say that suggestions take long compared with evaluations.", p)
+	return one("staleness", "Staleness", "How many results arrived while a trial was being suggested, so that its suggestion could not use "+
+		"them. Values of 0 or 1 are fine; values near the number of workers say that suggestions take long compared with evaluations.", p)
 }
 
 // Insights are the figures about the parameters.

@@ -110,14 +110,16 @@ func (s *Study) Fronts() []Figure {
 
 // pairs shows the front by each pair of objectives.
 func (s *Study) pairs() (list []Figure) {
-	const help = "Each dot is a trial. Those on the front are better than any other trial in at least one objective: which of them to use is a choice between the objectives. At the knee, a small gain in one objective costs most of the others. "
+	const help = "Each dot is a trial. Those on the front are better than any other trial in at least one objective: which of them to use " +
+		"is a choice between the objectives. At the knee, a small gain in one objective costs most of the others. "
 	n := len(s.Spec.Several)
 	if n == 2 {
 		return []Figure{broad("front", "Front", help+"The line surrounds what they dominate.", s.Pair(0, 1))}
 	}
 	for x := range n {
 		for y := x + 1; y < n && len(list) < mostPairs; y++ {
-			f := one(fmt.Sprintf("front-%d-%d", x, y), fmt.Sprintf("Front: %s and %s", s.Spec.Several[x].Metric, s.Spec.Several[y].Metric), "As before.", s.Pair(x, y))
+			f := one(fmt.Sprintf("front-%d-%d", x, y), fmt.Sprintf("Front: %s and %s", s.Spec.Several[x].Metric, s.Spec.Several[y].Metric),
+				"As before.", s.Pair(x, y))
 			if len(list) == 0 {
 				f.Help = help + "Dots of the front that others here seem to beat are on it because of another objective."
 			}
@@ -178,15 +180,19 @@ func (s *Study) Hypervolume() *Figure {
 	if goal := s.Spec.Goal; goal != nil && measured {
 		at := goal.Hypervolume
 		series = append(series, picture.Series{
-			Name: "goal " + view.Number(at), Kind: picture.Lines, Thin: true, Color: 3, Dash: 1, Points: []picture.Point{{X: 1, Y: at}, {X: float64(max(2, len(all))), Y: at}},
+			Name: "goal " + view.Number(at), Kind: picture.Lines, Thin: true, Color: 3, Dash: 1,
+			Points: []picture.Point{{X: 1, Y: at}, {X: float64(max(2, len(all))), Y: at}},
 		})
 	}
-	f := broad("hypervolume", "Hypervolume", "How much of the space of values the trials dominate together, in the order in which they ended. It grows with each better compromise; a line that has been flat for long says that more evaluations bring little.", &picture.Chart{
-		X: "evaluations", Y: "hypervolume, higher is better", FromZero: true, Unlisted: len(series) == 1, Series: series,
-	})
+	f := broad("hypervolume", "Hypervolume", "How much of the space of values the trials dominate together, in the order in which they "+
+		"ended. It grows with each better compromise; a line that has been flat for long says that more evaluations bring little.",
+		&picture.Chart{
+			X: "evaluations", Y: "hypervolume, higher is better", FromZero: true, Unlisted: len(series) == 1, Series: series,
+		})
 	f.Lines = []string{fmt.Sprintf("The hypervolume reaches up to %s.", view.Named(study.MetricNames(s.Spec.Several), reference))}
 	if !measured {
-		f.Lines[0] += " Where a study file has no reference, that is a tenth beyond the worst value on the front, so that studies cannot be compared by it."
+		f.Lines[0] += " Where a study file has no reference, that is a tenth beyond the worst value on the front, so that studies cannot be " +
+			"compared by it."
 	}
 	return &f
 }

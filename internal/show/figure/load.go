@@ -81,9 +81,11 @@ func (s *Study) asynchrony() (lines []string) {
 			fallback++
 		}
 	}
-	lines = append(lines, fmt.Sprintf("The cost: on average a suggestion did not know %.2g results that had arrived meanwhile, and at most %d.", float64(sum)/float64(len(s.All)), most))
+	lines = append(lines, fmt.Sprintf("The cost: on average a suggestion did not know %.2g results that had arrived meanwhile, and at most "+
+		"%d.", float64(sum)/float64(len(s.All)), most))
 	if fallback > 0 {
-		lines = append(lines, fmt.Sprintf("%d trials were fallbacks, because the optimiser took longer than spec.algorithm.fallbackAfter.", fallback))
+		lines = append(lines, fmt.Sprintf("%d trials were fallbacks, because the optimiser took longer than spec.algorithm.fallbackAfter.",
+			fallback))
 	}
 	list, at, whole := s.busy()
 	if at < 2 {
@@ -96,7 +98,8 @@ func (s *Study) asynchrony() (lines []string) {
 		batches += slowest.to.Minus(slowest.from)
 	}
 	if took := whole.to.Minus(whole.from); took > 0 && batches > 0 {
-		lines = append(lines, fmt.Sprintf("The gain: in batches of %d that wait for their slowest evaluation, the same evaluations would have taken at least %s. They took %s.", at, Duration(batches), Duration(took)))
+		lines = append(lines, fmt.Sprintf("The gain: in batches of %d that wait for their slowest evaluation, the same evaluations would have "+
+			"taken at least %s. They took %s.", at, Duration(batches), Duration(took)))
 	}
 	return lines
 }
@@ -109,7 +112,8 @@ type Stage struct {
 }
 
 // StagesHelp says how to read the stages.
-const StagesHelp = "How long the parts of a trial took. Long waits for a worker say that there are too few of them; a long start says that the program takes long to begin."
+const StagesHelp = "How long the parts of a trial took. Long waits for a worker say that there are too few of them; a long start says " +
+	"that the program takes long to begin."
 
 // Stages returns how long each stage of the shown trials took, as far as any passed it.
 func (s *Study) Stages() (list []Stage) {

@@ -66,7 +66,8 @@ func bands(list []diagnosis.Expected) (mean, low, high []float64) {
 
 // Importances shows how much each parameter matters, by the model.
 func (s *Study) Importances() Figure {
-	b := &picture.Bars{Caption: "share of the model's variance", Whole: "with its interactions", Part: "by itself", Percent: true, None: "There is no ranking yet."}
+	b := &picture.Bars{Caption: "share of the model's variance", Whole: "with its interactions", Part: "by itself", Percent: true,
+		None: "There is no ranking yet."}
 	if s.Model != nil {
 		for _, p := range s.Model.Importance {
 			b.Bars = append(b.Bars, picture.Bar{
@@ -80,7 +81,9 @@ func (s *Study) Importances() Figure {
 			}
 		}
 	}
-	return one("importances", "Importances", "How much of the change of the objective comes from each parameter, as the model sees it. The dark part is what the parameter does by itself; the rest comes from its interactions with others (Sobol indices of the model). Search unimportant ones no further.", b)
+	return one("importances", "Importances", "How much of the change of the objective comes from each parameter, as the model sees it. The "+
+		"dark part is what the parameter does by itself; the rest comes from its interactions with others (Sobol indices of the model). "+
+		"Search unimportant ones no further.", b)
 }
 
 // Dependence is the picture of what the model expects along the i-th axis; nil if that is
@@ -102,7 +105,9 @@ func (s *Study) Fit() Figure {
 			p.Predictions = append(p.Predictions, picture.Prediction{Trial: l.Trial, Observed: l.Observed, Mean: l.Median, Low: l.Low, High: l.High})
 		}
 	}
-	return one("fit", "Predictions against outcomes", "Each dot is an evaluation that the model predicted without having seen it (leave-one-out). Dots near the dashed line mean a good model. About 19 of 20 bars should cross the line: if many miss it, the model is too sure of itself.", p)
+	return one("fit", "Predictions against outcomes", "Each dot is an evaluation that the model predicted without having seen it "+
+		"(leave-one-out). Dots near the dashed line mean a good model. About 19 of 20 bars should cross the line: if many miss it, the model "+
+		"is too sure of itself.", p)
 }
 
 // Contours shows what the model expects of the most important pairs of parameters.
@@ -110,7 +115,9 @@ func (s *Study) Contours() (figures []Figure) {
 	if s.Model == nil {
 		return nil
 	}
-	help := "The two most telling parameters against each other, with all others as in " + s.Model.origin + ": what the model expects, and how uncertain it is. Dots are evaluations, the large one is the best. A good region that is also uncertain is worth more evaluations."
+	help := "The two most telling parameters against each other, with all others as in " + s.Model.origin +
+		": what the model expects, and how uncertain it is. Dots are evaluations, the large one is the best. A good region that is also " +
+		"uncertain is worth more evaluations."
 	for _, p := range s.Model.planes {
 		if x, y := s.Axes.Index(p.X), s.Axes.Index(p.Y); x >= 0 && y >= 0 {
 			figures = append(figures, one(fmt.Sprintf("contour-%d-%d", x, y), p.X+" and "+p.Y, help, s.contour(x, y, p)))
@@ -124,7 +131,10 @@ func (s *Study) Contours() (figures []Figure) {
 func (s *Study) Contour(x, y int) picture.Picture {
 	for _, pair := range [][2]int{{x, y}, {y, x}} {
 		x, y := pair[0], pair[1]
-		if k := slices.IndexFunc(s.Model.planes, func(p *diagnosis.Plane) bool { return p.X == s.Axes[x].Name && p.Y == s.Axes[y].Name }); k >= 0 {
+		if k := slices.IndexFunc(s.Model.planes, func(p *diagnosis.Plane) bool {
+			return p.X == s.Axes[x].Name &&
+				p.Y == s.Axes[y].Name
+		}); k >= 0 {
 			return s.contour(x, y, s.Model.planes[k])
 		}
 	}
@@ -155,7 +165,8 @@ func (s *Study) Choice(c *diagnosis.Choice, trial int, known, open []*Trial) (fi
 		expected.Mean, expected.Low, expected.High = bands(l.Expected)
 		f := one(fmt.Sprintf("around-%d", i), l.Parameter, "As before.", expected)
 		if n == 0 {
-			f.Help = "What the model expected along this parameter, with all others as in this trial. Dots are trials that had ended; their other parameters differ."
+			f.Help = "What the model expected along this parameter, with all others as in this trial. Dots are trials that had ended; their " +
+				"other parameters differ."
 		}
 		if l.Worth != nil {
 			if n == 0 {

@@ -163,7 +163,8 @@ func Of(spec *study.Spec, a Axes, t *record.Trial) *Trial {
 // From returns a trial as the API shows it.
 func From(a Axes, t *view.Trial) *Trial {
 	f := &Trial{
-		Number: t.Trial, State: t.State, Source: t.Source, Value: math.NaN(), Values: t.Values, At: make([]float64, len(a)), Staleness: t.Staleness,
+		Number: t.Trial, State: t.State, Source: t.Source, Value: math.NaN(), Values: t.Values, At: make([]float64, len(a)),
+		Staleness: t.Staleness,
 		Suggested: At(t.Times.Suggested), Created: At(t.Times.Created), Claimed: At(t.Times.Claimed), Started: At(t.Times.Started),
 		Ended: At(t.Times.Ended), Folded: At(t.Times.Folded),
 	}

@@ -29,7 +29,8 @@ func Compare(names []string, sources []*Source) (*figure.Comparison, error) {
 		studies[i] = src.figures()
 	}
 	if n := len(first); n > study.MaxVolume {
-		return nil, fmt.Errorf("study %s has %d objectives: only studies of at most %d can be compared, by their hypervolumes", names[0], n, study.MaxVolume)
+		return nil, fmt.Errorf("study %s has %d objectives: only studies of at most %d can be compared, by their hypervolumes", names[0], n,
+			study.MaxVolume)
 	} else if n > 1 {
 		measure(c, studies)
 	}
@@ -112,7 +113,8 @@ func WriteComparison(w io.Writer, c *figure.Comparison, now time.Time, version s
 	first := item{Table: comparisonTable(c)}
 	first.ID, first.Title, first.Broad, first.Help = "studies", "Studies", true, "Not every study has a completed trial yet."
 	if c.Level != nil {
-		first.Help = fmt.Sprintf("The last columns say when each study was first as good as %s = %s, which all of them reached.", c.Metric, view.Number(*c.Level))
+		first.Help = fmt.Sprintf("The last columns say when each study was first as good as %s = %s, which all of them reached.", c.Metric,
+			view.Number(*c.Level))
 	}
 	if references := front.References(c.Objectives); references != nil {
 		first.Help += fmt.Sprintf(" The hypervolume reaches up to %s.", view.Named(study.MetricNames(c.Objectives), references))
@@ -126,7 +128,8 @@ func comparisonTable(c *figure.Comparison) *table {
 	if c.Objectives != nil {
 		found = []string{c.Metric, "trials on the front", "recommended"}
 	}
-	t := &table{Header: slices.Concat([]string{"study", "state", "optimiser", "evaluations", "seconds"}, found, []string{"evaluations until as good", "seconds until as good"})}
+	t := &table{Header: slices.Concat([]string{"study", "state", "optimiser", "evaluations", "seconds"}, found,
+		[]string{"evaluations until as good", "seconds until as good"})}
 	for _, s := range c.Studies {
 		row := []cell{text(s.Name), text(string(s.State)), text(s.Algorithm), whole(s.Evaluations), number(s.Seconds), {}, {}, {}, {}, {}}
 		if s.Best != nil {

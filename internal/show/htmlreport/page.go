@@ -35,9 +35,10 @@ func newPage(title string) page {
 	style := pageStyle + picture.Style()
 	sum := sha256.Sum256([]byte(style))
 	return page{
-		Title:  title,
-		Style:  style,
-		Policy: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; img-src data:; base-uri 'none'; form-action 'none'",
+		Title: title,
+		Style: style,
+		Policy: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
+			"'; img-src data:; base-uri 'none'; form-action 'none'",
 	}
 }
 

@@ -206,19 +206,22 @@ func (s *sheet) trust() string {
 	if m.Used < m.Completed {
 		used = fmt.Sprintf(" It was fitted to %d of the %d completed trials.", m.Used, m.Completed)
 	}
-	return fmt.Sprintf("The model explains %.0f%% of the variance of evaluations that it was not shown. The closer this is to 100%%, the more its pictures below can be trusted.%s", 100*max(0, m.Explained), used)
+	return fmt.Sprintf("The model explains %.0f%% of the variance of evaluations that it was not shown. The closer this is to 100%%, the "+
+		"more its pictures below can be trusted.%s", 100*max(0, m.Explained), used)
 }
 
 // findings are those of fantasia study diagnose.
 func (s *sheet) findings() item {
 	f := item{Table: &table{Header: []string{"topic", "finding", "evidence"}}}
 	f.ID, f.Title, f.Broad = "findings", "Findings", true
-	f.Help = "What fantasia study diagnose finds: whether the model predicts well, how noisy evaluations are, and which settings of the optimiser fit. With several objectives it also says which of them conflict, and with limits what they cost."
+	f.Help = "What fantasia study diagnose finds: whether the model predicts well, how noisy evaluations are, and which settings of the " +
+		"optimiser fit. With several objectives it also says which of them conflict, and with limits what they cost."
 	for _, found := range s.fig.Model.Findings {
 		f.Table.Rows = append(f.Table.Rows, []cell{text(string(found.Topic)), text(found.Statement), text(found.Evidence)})
 	}
 	for _, r := range s.replays {
-		line := fmt.Sprintf("The rule %s would have stopped %d of %d trials early and saved %.0f%% of the steps", r.Rule, r.Stopped, r.Trials, 100*float64(r.Saved)/float64(max(r.Steps, 1)))
+		line := fmt.Sprintf("The rule %s would have stopped %d of %d trials early and saved %.0f%% of the steps", r.Rule, r.Stopped, r.Trials,
+			100*float64(r.Saved)/float64(max(r.Steps, 1)))
 		if r.BestStoppedAt != nil {
 			line += fmt.Sprintf(", but it would have stopped the best trial at step %d.", *r.BestStoppedAt)
 		} else {
@@ -231,7 +234,8 @@ func (s *sheet) findings() item {
 
 // times tell how long the stages of trials took.
 func (s *sheet) times() item {
-	f := item{Table: &table{Header: []string{"", "half of them at most", "nine of ten at most", "longest"}, Note: "Nothing has been evaluated."}}
+	f := item{Table: &table{Header: []string{"", "half of them at most", "nine of ten at most", "longest"},
+		Note: "Nothing has been evaluated."}}
 	f.ID, f.Title, f.Help = "times", "Times", figure.StagesHelp
 	for _, stage := range s.fig.Stages() {
 		row := []cell{text(stage.Name)}

@@ -21,7 +21,8 @@ func (s *sheet) results() group {
 	g := group{ID: "results", Name: "Results", Intro: s.summary()}
 	points := item{Table: s.points()}
 	points.ID, points.Title, points.Broad = "points", "Best and recommended point", true
-	points.Help = "The best point has the best value that was seen. The recommended point is the evaluated one that the model expects to be best. Where evaluations are noisy, use the recommended one: the best value is partly luck."
+	points.Help = "The best point has the best value that was seen. The recommended point is the evaluated one that the model expects to " +
+		"be best. Where evaluations are noisy, use the recommended one: the best value is partly luck."
 	if len(s.Study.Spec.Several) > 0 {
 		points = s.front()
 	}
@@ -48,7 +49,8 @@ func (s *sheet) summary() string {
 	for _, part := range []struct {
 		n    int
 		what string
-	}{{c.Failed, "failed"}, {c.Infeasible, "infeasible"}, {c.Pruned, "stopped early"}, {c.Cancelled, "cancelled besides"}, {c.Open(), "still open"}} {
+	}{{c.Failed, "failed"}, {c.Infeasible, "infeasible"}, {c.Pruned, "stopped early"}, {c.Cancelled, "cancelled besides"},
+		{c.Open(), "still open"}} {
 		if part.n > 0 {
 			text += fmt.Sprintf(", %d %s", part.n, part.what)
 		}
@@ -60,7 +62,8 @@ func (s *sheet) summary() string {
 		}
 	}
 	if several := s.Study.Spec.Several; len(several) > 0 {
-		return fmt.Sprintf("%s. The study has %d objectives: %s. Figures that show one objective show %s.", text, len(several), view.Aims(several), several[0].Metric)
+		return fmt.Sprintf("%s. The study has %d objectives: %s. Figures that show one objective show %s.", text, len(several),
+			view.Aims(several), several[0].Metric)
 	}
 	does := map[study.Direction]string{study.Minimize: "minimises", study.Maximize: "maximises"}[s.fig.Direction()]
 	return fmt.Sprintf("%s. The study %s %s.", text, does, s.Study.Spec.FirstObjective().Metric)
@@ -89,7 +92,8 @@ func (s *sheet) front() item {
 	}
 	i := item{Table: t}
 	i.ID, i.Title, i.Broad = "points", "Trials on the front", true
-	i.Help = "The trials that no other trial dominates: none is as good in all objectives and better in one. The best in the first objective come first. Which of them to use is a choice between the objectives."
+	i.Help = "The trials that no other trial dominates: none is as good in all objectives and better in one. The best in the first " +
+		"objective come first. Which of them to use is a choice between the objectives."
 	return i
 }
 
@@ -108,7 +112,8 @@ func (s *sheet) recommended(r *view.Recommendation) item {
 	}
 	i := item{Table: t}
 	i.ID, i.Title, i.Broad = "recommended", "Recommended trials", true
-	i.Help = "The front by what the models expect of each evaluated point. Where evaluations are noisy, use these trials: those on the front of the values are partly lucky. At the knee, a small gain in one objective costs most of the others."
+	i.Help = "The front by what the models expect of each evaluated point. Where evaluations are noisy, use these trials: those on the " +
+		"front of the values are partly lucky. At the knee, a small gain in one objective costs most of the others."
 	return i
 }
 
@@ -136,7 +141,8 @@ func (s *sheet) points() *table {
 	}
 	if recommended != nil {
 		t.Header = append(t.Header, "recommended")
-		columns = append(columns, column{recommended.Trial, cell{Text: view.Expected(recommended.Mean, recommended.SD) + " (by the model)", Value: exact(recommended.Mean), Class: "number"}, recommended.Parameters})
+		columns = append(columns, column{recommended.Trial, cell{Text: view.Expected(recommended.Mean, recommended.SD) + " (by the model)",
+			Value: exact(recommended.Mean), Class: "number"}, recommended.Parameters})
 	}
 	if len(columns) == 0 {
 		t.Note = s.nothing()
@@ -224,7 +230,8 @@ func (s *sheet) withCurves() int {
 
 // trials lists the trials, the best first.
 func (s *sheet) trials() *table {
-	t := &table{Header: slices.Concat([]string{"trial", "state", s.Study.Spec.FirstObjective().Metric}, study.Names(s.fig.Axes), []string{"seconds", "attempts", "worker", "from", "message"})}
+	t := &table{Header: slices.Concat([]string{"trial", "state", s.Study.Spec.FirstObjective().Metric}, study.Names(s.fig.Axes),
+		[]string{"seconds", "attempts", "worker", "from", "message"})}
 	order := make([]int, s.Trials.Len())
 	for i := range order {
 		order[i] = i

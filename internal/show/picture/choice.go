@@ -61,7 +61,8 @@ func (k *Choice) SVG(f Frame) []byte {
 		p.notes(lane.Points, k.Evaluated, k.Objective)
 		c.Lanes = append(c.Lanes, lane)
 	}
-	c.Description = fmt.Sprintf("What the model expected of %s along %s, through the point of trial %d.", k.Objective.Caption(), p.axisName(), k.Trial)
+	c.Description = fmt.Sprintf("What the model expected of %s along %s, through the point of trial %d.", k.Objective.Caption(),
+		p.axisName(), k.Trial)
 	return c.SVG(f)
 }
 
@@ -82,7 +83,8 @@ func pendingLane(p *Parameter, axis int, pending []Evaluation) Lane {
 	lane := Lane{Name: "pending", Mark: '○'}
 	for _, e := range pending {
 		if at := e.At[axis]; !math.IsNaN(at) {
-			lane.Points = append(lane.Points, Point{X: at, Trial: e.Trial, Note: fmt.Sprintf("trial %d: %s = %s, pending", e.Trial, p.Name, p.text(at))})
+			lane.Points = append(lane.Points, Point{X: at, Trial: e.Trial, Note: fmt.Sprintf("trial %d: %s = %s, pending", e.Trial, p.Name,
+				p.text(at))})
 		}
 	}
 	sortPoints(lane.Points)
@@ -117,7 +119,8 @@ func (k *Acquisition) SVG(f Frame) []byte {
 	line := Series{Name: "worth evaluating", Kind: Lines, Color: 2}
 	for i := range min(len(k.At), len(k.Worth)) {
 		if !math.IsNaN(k.At[i] + k.Worth[i]) {
-			line.Points = append(line.Points, Point{X: k.At[i], Y: k.Worth[i], Note: fmt.Sprintf("%s = %s: %s", p.Name, p.text(k.At[i]), six(k.Worth[i])), place: i})
+			line.Points = append(line.Points, Point{X: k.At[i], Y: k.Worth[i], Note: fmt.Sprintf("%s = %s: %s", p.Name, p.text(k.At[i]),
+				six(k.Worth[i])), place: i})
 		}
 	}
 	if len(line.Points) == 0 {
@@ -128,6 +131,7 @@ func (k *Acquisition) SVG(f Frame) []byte {
 		line.Low = make([]float64, len(line.High))
 	}
 	c.Series = []Series{line, chosen(k.Trial, k.Here, line.Points)}
-	c.Description = fmt.Sprintf("How much each place along %s was worth evaluating, by %s, through the point of trial %d.", p.axisName(), k.Function, k.Trial)
+	c.Description = fmt.Sprintf("How much each place along %s was worth evaluating, by %s, through the point of trial %d.", p.axisName(),
+		k.Function, k.Trial)
 	return c.SVG(f)
 }

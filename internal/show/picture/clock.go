@@ -53,7 +53,8 @@ func (p *Pending) SVG(f Frame) []byte {
 	}
 	c.Series = []Series{{Name: "under way", Kind: Steps, Thin: true, Points: pick(points, thinned(points, mostDots))}}
 	if p.Limit > 0 {
-		c.Series = append(c.Series, Series{Name: fmt.Sprintf("at most %d", p.Limit), Kind: Lines, Thin: true, Color: 5, Dash: 1, Points: []Point{{X: 0, Y: float64(p.Limit)}, {X: end / length, Y: float64(p.Limit)}}})
+		c.Series = append(c.Series, Series{Name: fmt.Sprintf("at most %d", p.Limit), Kind: Lines, Thin: true, Color: 5, Dash: 1,
+			Points: []Point{{X: 0, Y: float64(p.Limit)}, {X: end / length, Y: float64(p.Limit)}}})
 	}
 	c.Low, c.High = 0, float64(max(most, p.Limit, 1))
 	c.Description = fmt.Sprintf("How many evaluations were under way over time, at most %d.", most)

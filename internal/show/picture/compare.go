@@ -94,7 +94,8 @@ func (p *Compare) SVG(f Frame) []byte {
 		if n := len(points); n > 0 {
 			name += ": " + short(points[n-1].Y)
 		}
-		c.Series = append(c.Series, Series{Name: name, Kind: Steps, Color: i, Dash: i / len(palette), Points: pick(points, thinned(points, mostDots))})
+		c.Series = append(c.Series, Series{Name: name, Kind: Steps, Color: i, Dash: i / len(palette),
+			Points: pick(points, thinned(points, mostDots))})
 	}
 	what := "best value"
 	if p.Total {

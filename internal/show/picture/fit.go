@@ -58,9 +58,11 @@ func (p *Fit) SVG(f Frame) []byte {
 	c.Log, c.Low, c.High = log, low, high
 	ends := newSpan(low, high, log)
 	c.Series = []Series{
-		{Name: "as observed", Kind: Lines, Thin: true, Color: 5, Dash: 1, Points: []Point{{X: ends.low, Y: ends.low}, {X: ends.high, Y: ends.high}}},
+		{Name: "as observed", Kind: Lines, Thin: true, Color: 5, Dash: 1, Points: []Point{{X: ends.low, Y: ends.low},
+			{X: ends.high, Y: ends.high}}},
 		s,
 	}
-	c.Description = fmt.Sprintf("Predictions of the model for %d evaluations that it was not shown, against the observed %s.", len(s.Points), p.Objective.Name)
+	c.Description = fmt.Sprintf("Predictions of the model for %d evaluations that it was not shown, against the observed %s.", len(s.Points),
+		p.Objective.Name)
 	return c.SVG(f)
 }

@@ -43,9 +43,11 @@ func (p *Front) SVG(f Frame) []byte {
 	}
 	c.Series = append(c.Series, Series{Name: "trial on the front", Kind: Dots, Sign: ColorDot, Color: 0, Points: p.notes(optimal, optimal)})
 	if k := slices.IndexFunc(optimal, func(q Point) bool { return q.Trial == p.Knee }); p.Knee > 0 && k >= 0 {
-		c.Series = append(c.Series, Series{Name: fmt.Sprintf("knee: trial %d", p.Knee), Kind: Dots, Sign: Diamond, Color: 2, Points: p.notes(optimal[k:k+1], optimal[k:k+1])})
+		c.Series = append(c.Series, Series{Name: fmt.Sprintf("knee: trial %d", p.Knee), Kind: Dots, Sign: Diamond, Color: 2,
+			Points: p.notes(optimal[k:k+1], optimal[k:k+1])})
 	}
-	c.Description = fmt.Sprintf("Trials on the front: %d, others: %d, by %s and %s.", len(optimal), len(dominated), p.X.Caption(), p.Y.Caption())
+	c.Description = fmt.Sprintf("Trials on the front: %d, others: %d, by %s and %s.", len(optimal), len(dominated), p.X.Caption(),
+		p.Y.Caption())
 	if log {
 		c.Description += " The horizontal axis is logarithmic."
 	}

@@ -92,9 +92,10 @@ func (g *Gantt) SVG(f Frame) []byte {
 			break
 		}
 	}
-	c.numbers("number x", bottom+18, 0, c.width-2, x.inside(max(3, int((right-left)/80)), false), 100, func(v float64) float64 { return px(v * length) }, func(at float64, _ bool) {
-		c.f(`<path class="grid" d="M%.1f %.1fV%.1f"/>`+"\n", at, y, bottom)
-	})
+	c.numbers("number x", bottom+18, 0, c.width-2, x.inside(max(3, int((right-left)/80)), false), 100,
+		func(v float64) float64 { return px(v * length) }, func(at float64, _ bool) {
+			c.f(`<path class="grid" d="M%.1f %.1fV%.1f"/>`+"\n", at, y, bottom)
+		})
 	for i, r := range rows {
 		if i == 0 || rows[i-1].worker != r.worker {
 			c.label("soft", left-8, y+12, "end", r.worker, columns)
@@ -211,7 +212,8 @@ func (b *bar) draw(c *canvas, y float64) {
 		note += " (" + b.Reason + ")"
 	}
 	attributes := data(b.Trial, b.Start, math.NaN()) + ` data-end="` + exact(b.End) + `" data-state="` + escape(string(b.State)) + `"`
-	c.f(`<rect class="bar %s" x="%.2f" y="%.1f" width="%.2f" height="%d"%s>%s</rect>`+"\n", colour(color), b.from, y, max(0.6, b.to-b.from), timeHeight, attributes, tip(note))
+	c.f(`<rect class="bar %s" x="%.2f" y="%.1f" width="%.2f" height="%d"%s>%s</rect>`+"\n", colour(color), b.from, y, max(0.6, b.to-b.from),
+		timeHeight, attributes, tip(note))
 	if b.State == Failed && b.to-b.from > 12 {
 		x := (b.from + b.to) / 2
 		c.f(`<path class="sign over" d="M%.1f %.1fl6 6m-6 0l6-6"/>`+"\n", x-3, y+3)
@@ -234,6 +236,7 @@ func (b *bar) drawMany(c *canvas, y float64) {
 	c.f(`<rect class="bar c0" x="%.1f" y="%.1f" width="%.1f" height="%.1f"%s data-end="%s" data-count="%d">%s</rect>`+"\n",
 		b.from, bottom-height, width, height, data(b.Trial, b.Start, math.NaN()), exact(b.End), b.n, tip(note))
 	if bad > 0 {
-		c.f(`<rect class="bar c1" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`+"\n", b.from, bottom-max(1, height*bad), width, max(1, height*bad))
+		c.f(`<rect class="bar c1" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`+"\n", b.from, bottom-max(1, height*bad), width,
+			max(1, height*bad))
 	}
 }

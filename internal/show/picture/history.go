@@ -136,7 +136,8 @@ func (h *History) held(best []Point) []Point {
 func (h *History) marks(dots, best []Point) (marks []Series) {
 	if n := len(best); n > 0 {
 		h.notes(best[n-1:])
-		marks = append(marks, Series{Name: fmt.Sprintf("best: trial %d, %s", best[n-1].Trial, short(best[n-1].Y)), Kind: Dots, Sign: Ring, Color: 1, Points: best[n-1:]})
+		marks = append(marks, Series{Name: fmt.Sprintf("best: trial %d, %s", best[n-1].Trial, short(best[n-1].Y)), Kind: Dots, Sign: Ring,
+			Color: 1, Points: best[n-1:]})
 	}
 	for _, p := range dots {
 		if h.Recommended > 0 && p.Trial == h.Recommended {
@@ -148,7 +149,8 @@ func (h *History) marks(dots, best []Point) (marks []Series) {
 	}
 	if h.Goal != nil && !math.IsNaN(*h.Goal) {
 		last := h.Evaluations[len(h.Evaluations)-1].X
-		marks = append(marks, Series{Name: "goal " + short(*h.Goal), Kind: Lines, Thin: true, Color: 3, Dash: 1, Points: []Point{{X: 0, Y: *h.Goal}, {X: last, Y: *h.Goal}}})
+		marks = append(marks, Series{Name: "goal " + short(*h.Goal), Kind: Lines, Thin: true, Color: 3, Dash: 1,
+			Points: []Point{{X: 0, Y: *h.Goal}, {X: last, Y: *h.Goal}}})
 	}
 	return marks
 }

@@ -27,7 +27,8 @@ func (d *chart) series(s *Series) {
 	if first, last := points[0], points[len(points)-1]; first.Trial == last.Trial {
 		trial = first.Trial
 	}
-	d.f(`<path class="%s"%s data-name="%s"%s d="M%.2f %.2f`, s.class(), dash(s.Dash), escape(s.Name), data(trial, math.NaN(), math.NaN()), d.px(points[0].X), d.py(points[0].Y))
+	d.f(`<path class="%s"%s data-name="%s"%s d="M%.2f %.2f`, s.class(), dash(s.Dash), escape(s.Name), data(trial, math.NaN(), math.NaN()),
+		d.px(points[0].X), d.py(points[0].Y))
 	for _, p := range points[1:] {
 		if s.Kind == Steps {
 			d.f("H%.2fV%.2f", d.px(p.X), d.py(p.Y))
@@ -92,7 +93,8 @@ func (d *chart) whiskers(s *Series) {
 		}
 		x, y := d.px(p.X), d.py(p.Y)
 		d.f(`<path class="line faint" d="M%.2f %.2fV%.2f"/>`+"\n", x, d.py(s.Low[i]), d.py(s.High[i]))
-		d.f(`<circle class="dot %s" cx="%.2f" cy="%.2f" r="3"%s data-low="%s" data-high="%s">%s</circle>`+"\n", colour(s.Color), x, y, data(p.Trial, p.X, p.Y), exact(s.Low[i]), exact(s.High[i]), tip(p.Note))
+		d.f(`<circle class="dot %s" cx="%.2f" cy="%.2f" r="3"%s data-low="%s" data-high="%s">%s</circle>`+"\n", colour(s.Color), x, y,
+			data(p.Trial, p.X, p.Y), exact(s.Low[i]), exact(s.High[i]), tip(p.Note))
 	}
 	d.endClip()
 }

@@ -47,7 +47,8 @@ func (s *Slice) SVG(f Frame) []byte {
 	}
 	c.Series = []Series{{Name: name, Kind: Dots, Points: shown}}
 	if i := slices.IndexFunc(dots, func(p Point) bool { return p.Trial == s.Best }); i >= 0 {
-		c.Series = append(c.Series, Series{Name: "best", Kind: Dots, Sign: Ring, Color: 1, Points: p.notes(dots[i:i+1], s.Evaluations, s.Objective)})
+		c.Series = append(c.Series, Series{Name: "best", Kind: Dots, Sign: Ring, Color: 1,
+			Points: p.notes(dots[i:i+1], s.Evaluations, s.Objective)})
 	}
 	for _, lane := range lanes {
 		lane = lane.thinned(most / 4)

@@ -52,16 +52,21 @@ func style(page bool) string {
 	var b strings.Builder
 	b.WriteString(".picture text{font:12px " + fonts + ";fill:var(--picture-ink)}.picture .title{font-size:17px;font-weight:600}\n" +
 		".picture .soft,.picture .number{fill:var(--picture-soft)}.picture .paper{fill:var(--picture-paper)}\n" +
-		".picture .grid{stroke:var(--picture-grid);stroke-width:1;fill:none}.picture .axis{stroke:var(--picture-soft);stroke-width:1;fill:none}\n" +
-		".picture .line{fill:none;stroke-width:2.25;stroke-linejoin:round;stroke-linecap:round}.picture .thin{stroke-width:1.2}.picture .faint{stroke:var(--picture-dot);stroke-width:1;stroke-opacity:.6}\n" +
+		".picture .grid{stroke:var(--picture-grid);stroke-width:1;fill:none}.picture " +
+		".axis{stroke:var(--picture-soft);stroke-width:1;fill:none}\n" +
+		".picture .line{fill:none;stroke-width:2.25;stroke-linejoin:round;stroke-linecap:round}.picture .thin{stroke-width:1.2}.picture " +
+		".faint{stroke:var(--picture-dot);stroke-width:1;stroke-opacity:.6}\n" +
 		".picture .band{stroke:none;fill-opacity:.16}.picture .sign{fill:none;stroke-width:1.8;stroke-linecap:round}\n" +
 		".picture .halo{paint-order:stroke;stroke:var(--picture-paper);stroke-width:3;stroke-linejoin:round}\n" +
-		".picture .dot,.picture .mark{fill:var(--picture-dot)}.picture .bar{stroke:var(--picture-paper);stroke-width:.5}.picture .over{stroke:var(--picture-paper);stroke-width:1.2}\n")
+		".picture .dot,.picture .mark{fill:var(--picture-dot)}.picture .bar{stroke:var(--picture-paper);stroke-width:.5}.picture " +
+		".over{stroke:var(--picture-paper);stroke-width:1.2}\n")
 	for i := range palette {
-		fmt.Fprintf(&b, ".picture .line.c%d,.picture .sign.c%d{stroke:var(--picture-c%d)}.picture .band.c%d,.picture .bar.c%d,.picture .dot.c%d,.picture .mark.c%d{fill:var(--picture-c%d)}\n", i, i, i, i, i, i, i, i)
+		fmt.Fprintf(&b, ".picture .line.c%d,.picture .sign.c%d{stroke:var(--picture-c%d)}.picture .band.c%d,.picture .bar.c%d,.picture "+
+			".dot.c%d,.picture .mark.c%d{fill:var(--picture-c%d)}\n", i, i, i, i, i, i, i, i)
 	}
 	for i := range levels {
-		fmt.Fprintf(&b, ".picture .area.q%d,.picture .dot.q%d{fill:var(--picture-q%d)}.picture .line.q%d{stroke:var(--picture-q%d)}\n", i, i, i, i, i)
+		fmt.Fprintf(&b, ".picture .area.q%d,.picture .dot.q%d{fill:var(--picture-q%d)}.picture .line.q%d{stroke:var(--picture-q%d)}\n", i, i, i,
+			i, i)
 	}
 	light := properties("#ffffff", "#1f2328", "#59636e", "#e4e7eb", "#8c959f", false)
 	dark := properties("#0d1117", "#e6edf3", "#9198a1", "#262c36", "#8b949e", true)
