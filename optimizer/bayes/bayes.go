@@ -49,7 +49,16 @@ type Fantasies interface {
 	Candidates(x mat.Matrix) *gp.Candidates
 }
 
-// Acquisition scores a posterior. A larger score is better. It has no state and is safe
+// Known is what an Acquisition knows beside the posterior that it scores.
+type Known struct {
+	// Incumbent is the lowest posterior mean at an evaluated or pending point. The lowest
+	// observed value may just have been lucky.
+	Incumbent float64
+	// Noise is the variance of an evaluation's noise, 0 if it is ignored.
+	Noise float64
+}
+
+// Acquisition scores a posterior; package acquisition has implementations. A larger score is better. It has no state and is safe
 // for concurrent use.
 type Acquisition interface {
 	// Name returns the name that users know it by.
@@ -73,4 +82,13 @@ type Joint interface {
 	Value(mean, variance []float64) float64
 	// Gradient returns the score, and sets dMean and dVariance to its derivatives.
 	Gradient(mean, variance, dMean, dVariance []float64) float64
+}
+
+// Average returns the mean of v, which must not be empty.
+func Average(v []float64) float64 {
+	var mean float64
+	for i, x := range v {
+		mean += (x - mean) / float64(i+1)
+	}
+	return mean
 }

@@ -32,9 +32,9 @@ type Acquisition string
 
 // The acquisition functions.
 const (
-	// LogEI is the logarithm of the expected improvement over the best posterior mean
+	// EI is the logarithm of the expected improvement over the best posterior mean
 	// at an evaluated or pending point.
-	LogEI Acquisition = "logei"
+	EI Acquisition = "logei"
 	// MACE chooses from the Pareto front of the expected improvement, the probability of
 	// improvement and a confidence bound.
 	MACE Acquisition = "mace"
@@ -134,7 +134,7 @@ func Settings() setting.Set {
 			Doc: "Trials of the initial design; 0 derives it from parameters and budget.",
 		},
 		{
-			Name: "acquisition", Default: string(LogEI), Choices: []string{string(LogEI), string(MACE)},
+			Name: "acquisition", Default: string(EI), Choices: []string{string(EI), string(MACE)},
 			Doc: "Acquisition function that chooses the points.",
 		},
 		{Name: "robust", Default: true, Doc: "Add random noise to the acquisition functions, for acquisition: mace."},

@@ -30,7 +30,7 @@ type Landscape struct {
 // ctx's, or wraps ErrNoModel.
 func NewLandscape(ctx context.Context, options Options, p *optimizer.Problem, points int) (*Landscape, error) {
 	if options.Acquisition == MACE {
-		options.Acquisition = LogEI
+		options.Acquisition = EI
 	}
 	options.Plateaus = false
 	options.Surrogate.Points = points

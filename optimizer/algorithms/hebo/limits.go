@@ -5,6 +5,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/acquisition"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
@@ -31,7 +32,7 @@ func (o proposer) proposeLimited(ctx context.Context, r *optimizer.Request, memo
 		return batch, memory.state(), err
 	}
 	l := loop.New(ctx, loop.Input{
-		Request: r, Data: m.Data, Models: []bayes.Surrogate{bayes.Gaussian(m.GP)}, Criterion: bayes.LogEI{},
+		Request: r, Data: m.Data, Models: []bayes.Surrogate{bayes.Gaussian(m.GP)}, Criterion: acquisition.EI{},
 		Feasibility: o.feasibility(ctx, r, memory), Limits: limits, Batch: batch,
 	}, loop.Options{Candidates: o.effort.candidates, PriorWeight: o.options.PriorWeight})
 	return l.Fill(ctx, batch, r.N, l.Plain()), memory.state(), nil

@@ -133,7 +133,7 @@ func (o proposer) front(r *optimizer.Request, problems []*optimizer.Problem, dat
 	return loop.NewFront(costs,
 		func(means [][]float64) []float64 { return restated(means, models, data, given) },
 		func(means [][]float64, reference []float64) bayes.Joint {
-			return bayes.LogEHVI{Hypervolume: acquisition.NewHypervolume(means, reference), Noise: noise}
+			return acquisition.EHVI{Hypervolume: acquisition.NewHypervolume(means, reference), Noise: noise}
 		})
 }
 

@@ -66,7 +66,7 @@ func TestRepeatsAreSaid(t *testing.T) {
 // However points are chosen, the optimiser checks for noise and re-evaluates good
 // points if there is some.
 func TestAllAcquisitionsRepeat(t *testing.T) {
-	for name, acquisition := range map[string]Acquisition{"logei": LogEI, "mace": MACE} {
+	for name, acquisition := range map[string]Acquisition{"logei": EI, "mace": MACE} {
 		o := newSmall(options(func(o *Options) { o.Acquisition = acquisition }), effort{1000, 20, 10})
 		s := optimizertest.NewSession(t, o, optimizertest.Cube(t, 2, 0, 1), 4)
 		rng := optimizer.NewRand(4, 4)
@@ -92,7 +92,7 @@ func TestReasonsOfAProbe(t *testing.T) {
 	s := optimizertest.NewSession(t, New(DefaultOptions()), optimizertest.Cube(t, 2, 0, 1), 4)
 	for trial := 1; trial <= 9; trial++ {
 		b := s.Ask(1)[0]
-		if value := b.Reasons.Acquisition[string(LogEI)]; b.Repeat && value > math.Log(1/math.Sqrt(2*math.Pi)) {
+		if value := b.Reasons.Acquisition[string(EI)]; b.Repeat && value > math.Log(1/math.Sqrt(2*math.Pi)) {
 			t.Errorf("the probe has a log EI of %g", value)
 		}
 		if trial == 9 && !b.Repeat {

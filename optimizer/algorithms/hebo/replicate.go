@@ -6,6 +6,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/acquisition"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
@@ -124,7 +125,7 @@ func (s *search) again(left bool) (best loop.Spot, ok bool) {
 		if mean[i] == lowest && len(mean) > 1 {
 			rival = second
 		}
-		value := s.Chance.OfImprovement(s.Main.Known.Knowledge(mean[i], variance[i], rival), c.logP[i]) + s.Trust*s.Beliefs.Log(nil, x, 0)
+		value := s.Chance.OfImprovement(acquisition.Knowledge(&s.Main.Known, mean[i], variance[i], rival), c.logP[i]) + s.Trust*s.Beliefs.Log(nil, x, 0)
 		if c.probe {
 			value = -mean[i] // probe the incumbent
 		}

@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
-	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/acquisition"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
 	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
@@ -19,14 +19,14 @@ import (
 
 // alone returns the paper's HEBO with a single acquisition function.
 func alone(t testing.TB, robust bool) Options {
-	return paper(t, func(o *Options) { o.Acquisition, o.Robust = LogEI, robust })
+	return paper(t, func(o *Options) { o.Acquisition, o.Robust = EI, robust })
 }
 
 // Where improvement is certain, the expected improvement is how far the mean lies below the
 // incumbent. There the noise, of standard deviation √2·σ in the mean, shows as it is.
 func TestNoisyValues(t *testing.T) {
 	const noise, mean, incumbent, logP, prior = 0.08, -5.0, 1.0, -0.5, 0.25
-	s := &search{Loop: &loop.Loop{Main: &loop.Member{}, Criterion: bayes.LogEI{}}}
+	s := &search{Loop: &loop.Loop{Main: &loop.Member{}, Criterion: acquisition.EI{}}}
 	s.Main.Known.Incumbent = incumbent
 	n := &noisy{s: s, sd: robustness(noise), rng: rand.New(rand.NewPCG(1, 2))}
 	draws := make([]float64, 20000)

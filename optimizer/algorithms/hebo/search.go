@@ -7,6 +7,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/acquisition"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
 )
@@ -32,7 +33,7 @@ func (o proposer) newSearch(ctx context.Context, r *optimizer.Request, m *surrog
 	s.Loop = loop.New(ctx, loop.Input{
 		Request: r, Data: m.Data, Models: []bayes.Surrogate{model}, Feasibility: feasible,
 		// MACE scores only its spare points by the criterion.
-		Criterion: bayes.LogEI{Latent: o.options.Acquisition == MACE}, Batch: batch,
+		Criterion: acquisition.EI{Latent: o.options.Acquisition == MACE}, Batch: batch,
 	}, loop.Options{
 		Candidates: o.effort.candidates, PriorWeight: o.options.PriorWeight,
 		Alone: o.options.Paper, AtBest: o.options.Paper,
@@ -140,7 +141,7 @@ func (s *search) promise(best loop.Spot) float64 {
 	}
 	x := loop.Rows([]loop.Place{best.Place})
 	mean, variance := s.Main.Fantasies.Posterior(x)
-	value := bayes.LogEI{}.Value(&s.Main.Known, mean[0], variance[0])
+	value := acquisition.EI{}.Value(&s.Main.Known, mean[0], variance[0])
 	return s.Chance.OfImprovement(value, s.Chance.Log(x)[0]) + s.Trust*s.Beliefs.Log(nil, best.X, 0)
 }
 

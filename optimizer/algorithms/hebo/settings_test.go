@@ -121,7 +121,7 @@ func TestDegenerateDataUnderAllSettings(t *testing.T) {
 
 func TestThreeHundredDimensions(t *testing.T) {
 	space := optimizertest.Cube(t, 300, 0, 1)
-	for _, acquisition := range []Acquisition{LogEI, MACE} {
+	for _, acquisition := range []Acquisition{EI, MACE} {
 		o := options(func(o *Options) { o.Acquisition, o.Initial = acquisition, 1 })
 		suggestAfter(t, o, effort{50, 8, 3}, space, []float64{1, 2, 3, math.NaN(), 5, 4, 3}, 2)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/acquisition"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
@@ -132,7 +133,7 @@ func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 	memory.Fitted = &h
 	process := bayes.Gaussian(fitted.GP)
 	l := loop.New(ctx, loop.Input{
-		Request: &run, Data: fitted.Data, Models: []bayes.Surrogate{process}, Feasibility: feasible, Criterion: bayes.LogEI{}, Batch: batch,
+		Request: &run, Data: fitted.Data, Models: []bayes.Surrogate{process}, Feasibility: feasible, Criterion: acquisition.EI{}, Batch: batch,
 	}, loop.Options{Thompson: true, Candidates: outside})
 	drawn := sample(l, loop.NewRegion(process, fitted.Data, side), reason(side, since))
 	return l.Fill(ctx, batch, r.N, append([]loop.Strategy{drawn}, l.Plain()...)), memory.state(), nil

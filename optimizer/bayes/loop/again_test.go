@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
-	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/acquisition"
 	"github.com/fantasia-hpo/fantasia/optimizer/numeric/pareto"
 )
@@ -17,7 +16,7 @@ func TestAgainIsTheExpectedHypervolume(t *testing.T) {
 	noise, variance := []float64{0.5, 0.1}, []float64{0.3, 0.2}
 	for _, mean := range [][]float64{{1, 1}, {1.2, 1.5}, {2.1, 2.2}} {
 		alone := pareto.Gain(others, mean, reference)
-		by := bayes.LogEHVI{Hypervolume: acquisition.NewHypervolume(others, reference), Noise: noise}
+		by := acquisition.EHVI{Hypervolume: acquisition.NewHypervolume(others, reference), Noise: noise}
 		got := math.Exp(regained(by.Value(mean, variance), alone))
 		rng := optimizer.NewRand(1, 1)
 		now := pareto.Hypervolume(append(others[:2:2], mean), reference)

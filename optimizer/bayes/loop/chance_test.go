@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/acquisition"
 )
 
 // Checks a criterion weighted by the probability to complete, and its gradient, against
@@ -20,7 +21,7 @@ func TestChance(t *testing.T) {
 	x := []float64{0.3, 0.7}
 	p := math.Exp(logP(x))
 	for by, want := range map[bayes.Acquisition]float64{
-		bayes.LogEI{}: math.Log(math.Exp(value(x)) * p), bayes.UCB{}: p*value(x) + (1-p)*-2,
+		acquisition.EI{}: math.Log(math.Exp(value(x)) * p), acquisition.UCB{}: p*value(x) + (1-p)*-2,
 	} {
 		if got := c.of(by.Reward(), value(x), logP(x)); math.Abs(got-want) > 1e-12 {
 			t.Errorf("%s: %v, want %v", by.Name(), got, want)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/acquisition"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/kernel"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
@@ -23,7 +24,7 @@ type covering struct {
 	best  *float64           // the value of the choice
 }
 
-var kappa = bayes.UCB{Kappa: 2}
+var kappa = acquisition.UCB{Kappa: 2}
 
 // process conditions on the observations.
 func process(d *surrogate.Data) (*gp.Model, error) {

@@ -10,15 +10,15 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/acquisition"
 )
 
 // bounded returns a loop with two limits, of which the second is hardly met anywhere.
 func bounded(t *testing.T) *Loop {
 	t.Helper()
-	l := ensemble(t, bayes.LogEI{Latent: true})
+	l := ensemble(t, acquisition.EI{Latent: true})
 	l.Others = nil
-	model := ensemble(t, bayes.LogEI{}).Others[0].Model
+	model := ensemble(t, acquisition.EI{}).Others[0].Model
 	l.Limits = NewLimits([]Limit{{model, 0.1}, {model, -30}}, []float64{0, 0.5, 0, 0.2, 0})
 	return l
 }
@@ -71,7 +71,7 @@ func TestLimitsAgainstIntegrals(t *testing.T) {
 	}
 	l := bounded(t)
 	l.Main.Known.Incumbent = want.Incumbent
-	model := ensemble(t, bayes.LogEI{}).Others[0].Model
+	model := ensemble(t, acquisition.EI{}).Others[0].Model
 	l.Limits = NewLimits([]Limit{{model, want.Bounds[0]}, {model, want.Bounds[1]}}, make([]float64, 5))
 	for _, row := range want.Rows {
 		if got := l.value(l.posteriors(mat.NewDense(1, 2, row.At)), 0, 0); math.Abs(got-row.Log) > 1e-7*max(1, math.Abs(row.Log)) {

@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/acquisition"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/kernel"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
@@ -37,7 +38,7 @@ func ensemble(t *testing.T, by bayes.Acquisition) *Loop {
 // The expected improvement and a bound are averaged over the members, and their gradients
 // are those of the averages, by finite differences.
 func TestAverageOverMembers(t *testing.T) {
-	for _, by := range []bayes.Acquisition{bayes.LogEI{Latent: true}, bayes.UCB{Kappa: 2}} {
+	for _, by := range []bayes.Acquisition{acquisition.EI{Latent: true}, acquisition.UCB{Kappa: 2}} {
 		l := ensemble(t, by)
 		at := func(p []float64) float64 {
 			var sum float64

@@ -20,6 +20,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/acquisition"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
@@ -51,8 +52,8 @@ type Acquisition string
 
 // The acquisition functions of the paper.
 const (
-	// LogEI is the expected improvement.
-	LogEI Acquisition = "logei"
+	// EI is the expected improvement.
+	EI Acquisition = "logei"
 	// UCB is the upper confidence bound of the reward, kappa standard deviations above its
 	// mean.
 	UCB Acquisition = "ucb"
@@ -64,9 +65,9 @@ const kappa = 2
 // criterion returns the acquisition function.
 func (a Acquisition) criterion() bayes.Acquisition {
 	if a == UCB {
-		return bayes.UCB{Kappa: kappa}
+		return acquisition.UCB{Kappa: kappa}
 	}
-	return bayes.LogEI{Latent: true}
+	return acquisition.EI{Latent: true}
 }
 
 // Search selects how the acquisition function is maximised.
@@ -116,7 +117,7 @@ func Settings() setting.Set {
 		{Name: "samples", Default: 10, Min: 1, Max: 100, Doc: "Samples of the model over which the acquisition function is averaged."},
 		{Name: "sweeps", Default: 150, Min: 1, Max: 10000, Doc: "Sweeps of the Markov chain for a suggestion; more fit better, and are slower."},
 		{
-			Name: "acquisition", Default: string(LogEI), Choices: []string{string(LogEI), string(UCB)},
+			Name: "acquisition", Default: string(EI), Choices: []string{string(EI), string(UCB)},
 			Doc: "Acquisition function that chooses the points.",
 		},
 		{

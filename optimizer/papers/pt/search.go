@@ -121,13 +121,13 @@ func (s *search) rate(places []loop.Place) []candidate {
 // counts as the worst outcome.
 func (s *search) value(d mixture.Distribution, logP float64) float64 {
 	switch s.options.Acquisition {
-	case LogPI:
-		return d.LogPI(s.best) + logP
+	case PI:
+		return d.LogProbabilityBelow(s.best) + logP
 	case UCB:
 		p := math.Exp(logP)
 		return p*d.UCB(s.options.Kappa) - (1-p)*slices.Max(s.y)
 	default:
-		return d.LogEI(s.best) + logP
+		return d.LogExpectedImprovement(s.best) + logP
 	}
 }
 

@@ -21,9 +21,9 @@ type Acquisition string
 
 // The acquisition functions.
 const (
-	LogEI Acquisition = "logei" // the logarithm of the expected improvement
-	LogPI Acquisition = "logpi" // the logarithm of the probability of an improvement
-	UCB   Acquisition = "ucb"   // the upper confidence bound on the point's reward
+	EI  Acquisition = "logei" // the logarithm of the expected improvement
+	PI  Acquisition = "logpi" // the logarithm of the probability of an improvement
+	UCB Acquisition = "ucb"   // the upper confidence bound on the point's reward
 )
 
 // Options are the optimiser's settings; Settings documents them.
@@ -39,7 +39,7 @@ func Settings() setting.Set {
 	return setting.Set{
 		{Name: "initial", Default: 0, Min: 0, Max: 10000, Doc: "Trials of the initial design; 0 derives it from parameters and budget."},
 		{
-			Name: "acquisition", Default: string(LogEI), Choices: []string{string(LogEI), string(LogPI), string(UCB)},
+			Name: "acquisition", Default: string(EI), Choices: []string{string(EI), string(PI), string(UCB)},
 			Doc: "Acquisition function that chooses the points.",
 		},
 		{Name: "kappa", Default: 2.0, Min: 0, Max: 8, Doc: "Standard deviations that ucb adds; more explore more."},

@@ -44,7 +44,7 @@ func TestConformance(t *testing.T) {
 
 // Each acquisition function finds a point near the minimum of a bowl that was evaluated often.
 func TestAcquisitions(t *testing.T) {
-	for _, a := range []Acquisition{LogEI, LogPI, UCB} {
+	for _, a := range []Acquisition{EI, PI, UCB} {
 		o := defaults(t)
 		o.Acquisition, o.Kappa = a, 0.5
 		s := bowl(t, create(t, o), 2, 40)

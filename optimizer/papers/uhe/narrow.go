@@ -6,6 +6,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/acquisition"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
 )
@@ -87,7 +88,7 @@ func (o proposer) narrow(ctx context.Context, in loop.Input, memory *memory) []o
 			k := o.options.Kappa
 			if grows {
 				k = kappa(k, factor, dim)
-				in.Criterion = bayes.UCB{Kappa: k}
+				in.Criterion = acquisition.UCB{Kappa: k}
 			}
 			l := loop.New(ctx, in, loop.Options{Candidates: candidates})
 			var t loop.Turn

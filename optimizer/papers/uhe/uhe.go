@@ -19,6 +19,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/acquisition"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
@@ -129,7 +130,7 @@ func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 		batch, err = memory.WithoutModel(ctx, r, batch, err)
 		return batch, memory.state(), err
 	}
-	in := loop.Input{Request: r, Data: d, Models: models, Feasibility: feasible, Criterion: bayes.UCB{Kappa: o.options.Kappa}, Batch: batch}
+	in := loop.Input{Request: r, Data: d, Models: models, Feasibility: feasible, Criterion: acquisition.UCB{Kappa: o.options.Kappa}, Batch: batch}
 	if o.options.Method == Shrink || o.options.Method == Adaptive {
 		return o.narrow(ctx, in, memory), memory.state(), nil
 	}

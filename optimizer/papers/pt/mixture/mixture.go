@@ -115,16 +115,16 @@ func (d Distribution) Quantile(q float64) float64 {
 	return high
 }
 
-// LogEI returns the logarithm of the expected improvement over the target: of the mean of
+// LogExpectedImprovement returns the logarithm of the expected improvement over the target: of the mean of
 // max(0, target − y).
-func (d Distribution) LogEI(target float64) float64 {
+func (d Distribution) LogExpectedImprovement(target float64) float64 {
 	return logSumExp(d.Len(), func(i int) float64 {
 		return d.logWeight[i] + acquisition.LogEI(d.mean[i], d.sd[i], target)
 	})
 }
 
-// LogPI returns the logarithm of the probability of at most the target.
-func (d Distribution) LogPI(target float64) float64 {
+// LogProbabilityBelow returns the logarithm of the probability of at most the target.
+func (d Distribution) LogProbabilityBelow(target float64) float64 {
 	return logSumExp(d.Len(), func(i int) float64 {
 		return d.logWeight[i] + acquisition.LogPI(d.mean[i], d.sd[i], target)
 	})

@@ -48,8 +48,8 @@ func TestAgainstQuadrature(t *testing.T) {
 			"mean":     {d.Mean(), mean},
 			"variance": {d.Variance(), d.integral(math.Inf(1), func(y float64) float64 { return (y - mean) * (y - mean) })},
 			"CDF":      {d.CDF(y), d.integral(y, func(float64) float64 { return 1 })},
-			"EI":       {math.Exp(d.LogEI(y)), d.integral(y, func(v float64) float64 { return y - v })},
-			"PI":       {math.Exp(d.LogPI(y)), d.integral(y, func(float64) float64 { return 1 })},
+			"EI":       {math.Exp(d.LogExpectedImprovement(y)), d.integral(y, func(v float64) float64 { return y - v })},
+			"PI":       {math.Exp(d.LogProbabilityBelow(y)), d.integral(y, func(float64) float64 { return 1 })},
 		} {
 			if math.Abs(c.got-c.want) > 1e-9*max(1, math.Abs(c.want)) {
 				t.Errorf("%s at %v is %v, by quadrature %v", name, y, c.got, c.want)
@@ -68,7 +68,7 @@ func TestFarTargets(t *testing.T) {
 	d := New([]float64{0, 1}, []float64{-1, 0.5}, []float64{0.5, 0.1})
 	ei, pi := math.Inf(1), math.Inf(1)
 	for _, target := range []float64{-10, -100, -1000} {
-		nextEI, nextPI := d.LogEI(target), d.LogPI(target)
+		nextEI, nextPI := d.LogExpectedImprovement(target), d.LogProbabilityBelow(target)
 		if math.IsInf(nextEI, 0) || math.IsInf(nextPI, 0) || nextEI >= ei || nextPI >= pi {
 			t.Errorf("at %v: log EI %v and log PI %v, want finite numbers below %v and %v", target, nextEI, nextPI, ei, pi)
 		}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
 	"github.com/fantasia-hpo/fantasia/optimizer/numeric/pareto"
 )
 
@@ -127,4 +128,48 @@ func (a improvement) less(b improvement) improvement {
 		return improvement{log: math.Inf(-1)}
 	}
 	return improvement{a.log + math.Log(rest), (a.dMean - ratio*b.dMean) / rest, (a.dSD - ratio*b.dSD) / rest}
+}
+
+// EHVI is the acquisition function that users call logehvi: the logarithm of the expected
+// improvement of a front's hypervolume.
+type EHVI struct {
+	*Hypervolume
+	// Noise is the variance of an evaluation's noise in each objective. With it, EHVI compares
+	// the posterior means after one more evaluation, as EI does; nil ignores noise.
+	Noise []float64
+}
+
+var _ bayes.Joint = EHVI{}
+
+// Name implements bayes.Joint.
+func (EHVI) Name() string { return "logehvi" }
+
+// Value implements bayes.Joint.
+func (a EHVI) Value(mean, variance []float64) float64 {
+	sd, _ := a.spread(variance)
+	return a.LogEHVI(mean, sd)
+}
+
+// Gradient implements bayes.Joint.
+func (a EHVI) Gradient(mean, variance, dMean, dVariance []float64) float64 {
+	sd, slopes := a.spread(variance)
+	value := a.LogEHVIGradient(mean, sd, dMean, dVariance)
+	for i, slope := range slopes {
+		dVariance[i] *= slope
+	}
+	return value
+}
+
+// spread returns the standard deviation that EHVI uses of each objective, and its derivative
+// by the variance.
+func (a EHVI) spread(variance []float64) (sd, slopes []float64) {
+	sd, slopes = make([]float64, len(variance)), make([]float64, len(variance))
+	for i, v := range variance {
+		if a.Noise == nil {
+			sd[i], slopes[i] = latentSD(v)
+		} else {
+			sd[i], slopes[i] = learntSD(v, a.Noise[i])
+		}
+	}
+	return sd, slopes
 }

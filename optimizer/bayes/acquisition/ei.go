@@ -1,11 +1,10 @@
-// Package acquisition holds acquisition functions: they rate how much a point is worth
-// evaluating, given the mean and standard deviation of the objective there. The
-// objective is minimised; larger acquisition values are better. All functions are pure.
 package acquisition
 
 import (
 	"math"
 	"slices"
+
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
 )
 
 // LogEI returns the logarithm of the expected improvement below best of a
@@ -30,7 +29,7 @@ func LogEI(mean, sd, best float64) float64 {
 func LogEIGradient(mean, sd, best float64) (value, dMean, dSD float64) {
 	z := (best - mean) / sd
 	// EI = sd·h(z) with h = φ + z·Φ, h' = Φ and h − z·h' = φ.
-	if z <= -1 {
+	if z <= -1 { // φ and z·Φ cancel in this tail
 		ratio, deficit := mills(-z)
 		return math.Log(sd) + logDensity(z) + math.Log(deficit), -ratio / deficit / sd, 1 / deficit / sd
 	}
@@ -38,14 +37,6 @@ func LogEIGradient(mean, sd, best float64) (value, dMean, dSD float64) {
 	h := density + z*below
 	return math.Log(sd) + math.Log(h), -below / h / sd, density / h / sd
 }
-
-// LogPI returns the logarithm of the probability that a normal variable with
-// the given mean and standard deviation sd > 0 is below best.
-func LogPI(mean, sd, best float64) float64 { return LogCDF((best - mean) / sd) }
-
-// LCB returns the negated lower confidence bound kappa·sd − mean: the upper
-// confidence bound of the negated objective.
-func LCB(mean, sd, kappa float64) float64 { return kappa*sd - mean }
 
 // LogMeanExp returns log((Σ exp v_i)/n), the logarithm of the mean of an
 // acquisition whose logarithm is v_i in draw i, without overflow. It is −Inf
@@ -63,4 +54,48 @@ func LogMeanExp(v []float64) float64 {
 		sum += math.Exp(x - largest)
 	}
 	return largest + math.Log(sum/float64(len(v)))
+}
+
+// EI is the acquisition function that users call logei: LogEI over the incumbent.
+type EI struct {
+	// Latent compares the objective itself with the incumbent. Otherwise EI compares the
+	// posterior mean after one more evaluation, which moves less the noisier evaluations
+	// are: noise must not look like improvement.
+	Latent bool
+}
+
+var _ bayes.Acquisition = EI{}
+
+// Name implements bayes.Acquisition.
+func (EI) Name() string { return "logei" }
+
+// Reward implements bayes.Acquisition.
+func (EI) Reward() bool { return false }
+
+// Value implements bayes.Acquisition.
+func (a EI) Value(k *bayes.Known, mean, variance float64) float64 {
+	sd, _ := a.spread(k, variance)
+	return LogEI(mean, sd, k.Incumbent)
+}
+
+// Gradient implements bayes.Acquisition.
+func (a EI) Gradient(k *bayes.Known, mean, variance float64) (value, dMean, dVariance float64) {
+	sd, slope := a.spread(k, variance)
+	value, dMean, dSD := LogEIGradient(mean, sd, k.Incumbent)
+	return value, dMean, dSD * slope
+}
+
+// spread returns the standard deviation that EI uses, and its derivative by the variance.
+func (a EI) spread(k *bayes.Known, variance float64) (sd, slope float64) {
+	if a.Latent {
+		return latentSD(variance)
+	}
+	return learntSD(variance, k.Noise)
+}
+
+// latentSD returns the standard deviation of the objective itself, and its derivative by
+// the variance.
+func latentSD(variance float64) (sd, slope float64) {
+	sd = math.Sqrt(variance)
+	return sd, 1 / (2 * sd)
 }
