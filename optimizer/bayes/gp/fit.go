@@ -1,77 +1,176 @@
 package gp
 
-import "math"
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
 
-// Param describes how a fit treats one positive hyperparameter.
-type Param struct {
-	Prior Prior
-	// Start is the value, in log space, of the first start if there is no warm one;
-	// random starts scatter around it. A Fixed hyperparameter stays there.
-	Start float64
-	Fixed bool
-	// Min and Max are soft bounds of the value in log space: beyond them the likelihood
-	// keeps its value at the bound and a steep penalty is added.
-	Min, Max float64
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/optimize"
+
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/kernel"
+)
+
+// convergedSteps iterations that gain less than convergedGain nats end a search.
+const (
+	convergedSteps = 3
+	convergedGain  = 1e-3
+)
+
+// Fit returns the model whose hyperparameters maximise the posterior density of config,
+// searched by L-BFGS in log space. y must be finite and should be standardised; starts
+// are drawn from rng. If ctx ends, Fit returns the context's error together with the
+// best model so far, which is that of the first start if there was no time at all.
+func Fit(ctx context.Context, k *kernel.Kernel, x mat.Matrix, y []float64, config Config, rng *rand.Rand) (*Result, error) {
+	if n, d := x.Dims(); n != len(y) || d != k.Dim() {
+		panic(fmt.Sprintf("gp: %d×%d points and %d outcomes for a kernel of %d columns", n, d, len(y), k.Dim()))
+	}
+	if len(config.Kernel) != k.NumParams() || config.Warm != nil && len(config.Warm.Kernel) != k.NumParams() {
+		panic(fmt.Sprintf("gp: configuration or warm start must have %d kernel hyperparameters", k.NumParams()))
+	}
+	if config.Starts < 1 {
+		panic(fmt.Sprintf("gp: %d starts", config.Starts))
+	}
+	points := k.Transform(x)
+	full := newObjective(k, points, y, &config)
+	explore := full
+	if len(y) > config.Subset {
+		px, py := subset(points, y, config.Subset, rng)
+		explore = newObjective(k, px, py, &config)
+	}
+	best, bestValue := []float64(nil), math.Inf(1)
+	for _, start := range starts(&config, rng) {
+		v, f, err := explore.minimize(ctx, start, config.Explore)
+		if err != nil {
+			return nil, err
+		}
+		if best == nil || f < bestValue {
+			best, bestValue = v, f
+		}
+		if ctx.Err() != nil {
+			break // there is no time for the other starts
+		}
+	}
+	full.evaluations = 0
+	v, f, err := full.minimize(ctx, best, config.Polish)
+	if err != nil {
+		return nil, err
+	}
+	model, err := full.model(v)
+	if err != nil {
+		return nil, err
+	}
+	result := &Result{Model: model, LogPosterior: -f, Evaluations: full.evaluations}
+	if err := ctx.Err(); err != nil {
+		return result, fmt.Errorf("fit a Gaussian process: %w", err)
+	}
+	return result, nil
 }
 
-// Config describes what a fit may choose and how long it may search.
-type Config struct {
-	// Kernel has one element for each of the kernel's hyperparameters.
-	Kernel []Param
-	// Noise is the part of the noise variance above NoiseFloor.
-	Noise      Param
-	NoiseFloor float64
-	// Warm, if not nil, is the result of an earlier fit, from which the search also
-	// starts.
-	Warm *Hyperparameters
-	// Starts is the number of starting points, at least 1: Warm if set, the Params'
-	// Start, and random ones.
-	Starts int
-	// Explore limits the iterations from each start, Polish those that continue from
-	// the best of them.
-	Explore, Polish int
-	// Subset is the number of observations with which the starts are explored if there
-	// are more; Polish always uses all.
-	Subset int
+// subset returns count observations drawn by rng, in their original order.
+func subset(x *mat.Dense, y []float64, count int, rng *rand.Rand) (*mat.Dense, []float64) {
+	n, d := x.Dims()
+	px, py := mat.NewDense(count, d, nil), make([]float64, 0, count)
+	for i := 0; len(py) < count; i++ {
+		// Selection sampling (Knuth, volume 2, algorithm 3.4.2S).
+		if rng.IntN(n-i) < count-len(py) {
+			px.SetRow(len(py), x.RawRowView(i))
+			py = append(py, y[i])
+		}
+	}
+	return px, py
 }
 
-// Result is a fitted model with details of the search.
-type Result struct {
-	Model *Model
-	// LogPosterior is the log marginal likelihood plus the priors' log densities, up to
-	// a constant, at Model's hyperparameters.
-	LogPosterior float64
-	// Evaluations counts gradient evaluations with all observations.
-	Evaluations int
+// starts returns the vectors of free hyperparameters to start from.
+func starts(config *Config, rng *rand.Rand) [][]float64 {
+	params := config.free()
+	var all [][]float64
+	if config.Warm != nil {
+		warm := make([]float64, 0, len(params))
+		for i, p := range config.Kernel {
+			if !p.Fixed {
+				warm = append(warm, config.Warm.Kernel[i])
+			}
+		}
+		if !config.Noise.Fixed {
+			warm = append(warm, math.Log(max(config.Warm.Noise-config.NoiseFloor, math.Exp(config.Noise.Min))))
+		}
+		for i, p := range params {
+			warm[i] = min(max(warm[i], p.Min), p.Max)
+		}
+		all = append(all, warm)
+	}
+	for len(all) < config.Starts {
+		v := make([]float64, len(params))
+		for i, p := range params {
+			v[i] = p.Start
+			if len(all) > 0 {
+				v[i] += rng.NormFloat64()
+			}
+			v[i] = min(max(v[i], p.Min), p.Max)
+		}
+		all = append(all, v)
+	}
+	return all[:config.Starts]
 }
 
-// DefaultConfig is the configuration for a Matern52 kernel of d columns over
-// the unit cube and standardised outcomes.
-//
-// Lengthscales have the prior LogNormal(√2 + ½ ln d, √3), whose mode grows with
-// √d like distances in the cube do (Hvarfner et al. 2024; BoTorch since 0.12):
-// 0.29 at d=2, 0.92 at d=20. Its tail lets a column not matter, which is usual
-// among hyperparameters: on a function of two columns of nine, 30 random points
-// gave a root mean squared error of 0.09 standard deviations, and 0.54 under
-// Gamma(3, 6), the default before; on functions of all columns (Ackley, Levy,
-// Rosenbrock; 2 to 20 columns, 12 to 80 points) the errors were within a quarter
-// of each other, either way. The signal variance has Gamma(2, 1) with mode 1,
-// the variance of standardised outcomes; the noise variance LogNormal(−4, 1)
-// above a floor of 1e-6.
-func DefaultConfig(d int) Config {
-	length := Param{
-		Prior: LogNormal{Mu: math.Sqrt2 + math.Log(float64(d))/2, Sigma: math.Sqrt(3)},
-		Start: math.Log(0.5) + math.Log(float64(d))/4,
-		Min:   math.Log(0.01), Max: math.Log(1e3),
+// free returns the hyperparameters to search, the noise last.
+func (c *Config) free() []Param {
+	var out []Param
+	for _, p := range append(append([]Param(nil), c.Kernel...), c.Noise) {
+		if !p.Fixed {
+			out = append(out, p)
+		}
 	}
-	c := Config{
-		Noise:      Param{Prior: LogNormal{Mu: -4, Sigma: 1}, Start: -5, Min: math.Log(1e-8), Max: math.Log(10)},
-		NoiseFloor: 1e-6,
-		Starts:     3, Explore: 8, Polish: 30, Subset: 256,
+	return out
+}
+
+// ended reports whether the time is up. That is not an error if a search has a result.
+func ended(ctx context.Context) bool { return ctx.Err() != nil }
+
+// minimize returns the lowest point found within the given number of iterations and
+// before ctx ends, or start if there is no time.
+func (o *objective) minimize(ctx context.Context, start []float64, iterations int) ([]float64, float64, error) {
+	if ended(ctx) {
+		return start, math.Inf(1), nil
 	}
-	for range d {
-		c.Kernel = append(c.Kernel, length)
+	// A search cannot start at a point where the covariance matrix cannot be factored.
+	value := o.value(start)
+	if len(start) == 0 || iterations < 1 || math.IsInf(value, 1) {
+		return start, value, nil
 	}
-	c.Kernel = append(c.Kernel, Param{Prior: Gamma{Shape: 2, Rate: 1}, Min: math.Log(1e-3), Max: math.Log(1e3)})
-	return c
+	reached, least := start, value // gonum's own record misses the last steps of a stopped search
+	problem := optimize.Problem{
+		Func: func(v []float64) float64 {
+			f := o.value(v)
+			if f < least {
+				reached, least = slices.Clone(v), f
+			}
+			return f
+		},
+		Grad: o.gradient,
+		Status: func() (optimize.Status, error) {
+			if err := ctx.Err(); err != nil {
+				return optimize.Failure, err
+			}
+			return optimize.NotTerminated, nil
+		},
+	}
+	settings := &optimize.Settings{
+		MajorIterations: iterations,
+		FuncEvaluations: 3 * iterations,
+		Converger:       &optimize.FunctionConverge{Absolute: convergedGain, Iterations: convergedSteps},
+	}
+	result, err := optimize.Minimize(problem, start, settings, &optimize.LBFGS{})
+	if ended(ctx) {
+		return reached, least, nil
+	}
+	if result == nil {
+		return nil, 0, fmt.Errorf("fit a Gaussian process: %w", err)
+	}
+	// err may mean that a line search found no better point; earlier results are still
+	// valid.
+	return result.X, result.F, nil
 }
