@@ -42,7 +42,7 @@ func (s *search) describe(dst, x *mat.Dense) {
 	mean, variance := s.Main.Fantasies.Posterior(x)
 	logP := s.Chance.Log(x)
 	for i, v := range variance {
-		dst.SetRow(i, []float64{mean[i], v, logP[i], s.Trust * s.Beliefs.Log(nil, x.RawRowView(i), 0)})
+		dst.SetRow(i, []float64{mean[i], v, logP[i], s.PriorTerm(x.RawRowView(i))})
 	}
 }
 

@@ -22,83 +22,19 @@ import (
 	"context"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/acquisition"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
-	"github.com/fantasia-hpo/fantasia/optimizer/setting"
 )
 
-// Acquisition selects how a point is chosen.
-type Acquisition string
+// New returns the optimiser. The options MUST come from FromSettings or DefaultOptions;
+// changes must respect the bounds of Settings.
+func New(options Options) optimizer.Optimizer { return optimizer.Guard(proposer{options, usual}) }
 
-// The acquisition functions.
-const (
-	// EI is the logarithm of the expected improvement over the best posterior mean
-	// at an evaluated or pending point.
-	EI Acquisition = "logei"
-	// MACE chooses from the Pareto front of the expected improvement, the probability of
-	// improvement and a confidence bound.
-	MACE Acquisition = "mace"
-)
-
-// Fit selects when hyperparameters are searched for in full.
-type Fit string
-
-// The values of Fit.
-const (
-	// FitWarm takes a few steps from the hyperparameters of the last request.
-	FitWarm Fit = "warm"
-	// FitFull searches from several places in every request.
-	FitFull Fit = "full"
-	// FitDoubling searches in full whenever the number of evaluations has doubled.
-	FitDoubling Fit = "doubling"
-)
-
-// effort returns the effort of a fit to that many completed evaluations. lastFull is
-// their number at the last full fit, 0 if there was none.
-func (f Fit) effort(completed, lastFull int) surrogate.Effort {
-	if f == FitFull || f == FitDoubling && completed >= 2*lastFull {
-		return surrogate.EffortFull
-	}
-	return surrogate.EffortWarm
-}
-
-// Noise states what is known of the evaluations' noise.
-type Noise string
-
-// The values of Noise.
-const (
-	NoiseAuto Noise = "auto"
-	NoiseYes  Noise = "yes"
-	NoiseNo   Noise = "no"
-)
-
-// of returns what is known of the noise at the places.
-func (n Noise) of(places []surrogate.Place) surrogate.Noise {
-	switch n {
-	case NoiseYes:
-		return surrogate.Noisy
-	case NoiseNo:
-		return surrogate.NoiseFree
-	default:
-		return surrogate.NoiseOf(places)
-	}
-}
-
-// Options are the optimiser's settings; Settings documents them.
-type Options struct {
-	Surrogate   surrogate.Options // its Effort is set by Fit
-	Fit         Fit
-	Initial     int
-	Acquisition Acquisition
-	Replicate   bool
-	Robust      bool
-	PriorWeight float64
-	Noise       Noise
-	Plateaus    bool
-	// Paper leaves out whatever HEBO's paper does not have, and takes its initial design. Of
-	// the other fields, Surrogate's Warp and Transform, Initial, Acquisition and Robust may
-	// change.
-	Paper bool
+type proposer struct {
+	options Options
+	effort  effort
 }
 
 // effort is how much work a search does for a suggestion.
@@ -109,132 +45,6 @@ type effort struct {
 
 // usual is the effort of every study. NSGA-II's part of it is that of HEBO's paper.
 var usual = effort{candidates: 1000, population: 100, generations: 100}
-
-// Settings returns the settings with HEBO's defaults.
-func Settings() setting.Set {
-	return setting.Set{
-		{Name: "warp", Default: false, Doc: "Warp parameters (Kumaraswamy), for objectives that change fast near a bound."},
-		{Name: "transform", Default: true, Doc: "Transform outcomes to look normal (Box-Cox or Yeo-Johnson)."},
-		{
-			Name: "kernel", Default: string(surrogate.Matern52), Choices: []string{string(surrogate.Matern32), string(surrogate.Matern52)},
-			Doc: "Matérn kernel of the model, differentiable once (3/2) or twice (5/2).",
-		},
-		{
-			Name: "lengthscales", Default: string(surrogate.LengthscalesScaled),
-			Choices: []string{string(surrogate.LengthscalesScaled), string(surrogate.LengthscalesFlat)},
-			Doc:     "Prior on the lengthscales: scaled with the dimension, or flat, as in HEBO.",
-		},
-		{
-			Name: "fit", Default: string(FitWarm), Choices: []string{string(FitWarm), string(FitFull), string(FitDoubling)},
-			Doc: "How thoroughly each request searches for the model's hyperparameters.",
-		},
-		{Name: "linear", Default: true, Doc: "Add a linear kernel to the Matérn kernel, for trends."},
-		{
-			Name: "initial", Default: 0, Min: 0, Max: 10000,
-			Doc: "Trials of the initial design; 0 derives it from parameters and budget.",
-		},
-		{
-			Name: "acquisition", Default: string(EI), Choices: []string{string(EI), string(MACE)},
-			Doc: "Acquisition function that chooses the points.",
-		},
-		{Name: "robust", Default: true, Doc: "Add random noise to the acquisition functions, for acquisition: mace."},
-		{
-			Name: "failures", Default: string(surrogate.FailuresModel),
-			Choices: []string{string(surrogate.FailuresModel), string(surrogate.FailuresWorst), string(surrogate.FailuresIgnore)},
-			Doc:     "How failed evaluations count: a model of failure, the worst value, not at all.",
-		},
-		{Name: "priorWeight", Default: 0.0, Min: 0, Max: 1e6, Doc: "How long the priors of parameters keep weight; 0 is a tenth of the budget."},
-		{Name: "plateaus", Default: true, Doc: "Leave places where points gave exactly the same value."},
-		{
-			Name: "noise", Default: string(NoiseAuto), Choices: []string{string(NoiseAuto), string(NoiseYes), string(NoiseNo)},
-			Doc: "Whether repeated evaluations of one point differ; auto finds out.",
-		},
-		{Name: "replicate", Default: true, Doc: "When evaluations are noisy, re-evaluate promising points (at most 30%)."},
-	}.Experimental("warp", "kernel", "lengthscales", "acquisition", "robust")
-}
-
-// PlainSettings returns the settings with the defaults of a plain Gaussian process,
-// which warps neither inputs nor outcomes.
-func PlainSettings() setting.Set {
-	plain := map[string]any{"transform": false, "linear": false}
-	set := Settings()
-	for i, s := range set {
-		if value, differs := plain[s.Name]; differs {
-			set[i].Default = value
-		}
-	}
-	return set
-}
-
-// PaperSettings returns the settings of HEBO as its paper has it: the parts that the paper's
-// ablation leaves out.
-func PaperSettings() setting.Set {
-	paper := map[string]any{"warp": true, "transform": true, "initial": 0, "acquisition": string(MACE), "robust": true}
-	var set setting.Set
-	for _, s := range Settings() {
-		if value, kept := paper[s.Name]; kept {
-			s.Default, s.Experimental = value, false
-			switch s.Name {
-			case "initial":
-				s.Doc = "Trials of the initial design; 0 is one more than parameters."
-			case "robust":
-				s.Doc = "Add random noise to the acquisition functions, or to the only one."
-			}
-			set = append(set, s)
-		}
-	}
-	return set
-}
-
-// PaperFromSettings returns the options for checked settings of PaperSettings.
-func PaperFromSettings(v setting.Values) Options {
-	return Options{
-		Surrogate: surrogate.Options{
-			Paper: true, Warp: v.Bool("warp"), Transform: v.Bool("transform"),
-			Kernel: surrogate.Matern32, Linear: true, Failures: surrogate.FailuresIgnore,
-		},
-		Fit: FitFull, Initial: v.Int("initial"), Acquisition: Acquisition(v.String("acquisition")), Robust: v.Bool("robust"),
-		Noise: NoiseAuto, Paper: true,
-	}
-}
-
-// FromSettings returns the options for checked settings.
-func FromSettings(v setting.Values) Options {
-	return Options{
-		Surrogate: surrogate.Options{
-			Warp: v.Bool("warp"), Transform: v.Bool("transform"),
-			Kernel: surrogate.Smoothness(v.String("kernel")), Linear: v.Bool("linear"),
-			Lengthscales: surrogate.Lengthscales(v.String("lengthscales")),
-			Failures:     surrogate.Failures(v.String("failures")),
-		},
-		Fit:         Fit(v.String("fit")),
-		Initial:     v.Int("initial"),
-		Acquisition: Acquisition(v.String("acquisition")),
-		Replicate:   v.Bool("replicate"),
-		Robust:      v.Bool("robust"),
-		PriorWeight: v.Float("priorWeight"),
-		Plateaus:    v.Bool("plateaus"),
-		Noise:       Noise(v.String("noise")),
-	}
-}
-
-// DefaultOptions returns the defaults of Settings.
-func DefaultOptions() Options {
-	v, err := Settings().Parse(nil)
-	if err != nil {
-		panic(err) // the empty settings are valid
-	}
-	return FromSettings(v)
-}
-
-// New returns the optimiser. The options MUST come from FromSettings or DefaultOptions;
-// changes must respect the bounds of Settings.
-func New(options Options) optimizer.Optimizer { return optimizer.Guard(proposer{options, usual}) }
-
-type proposer struct {
-	options Options
-	effort  effort
-}
 
 // Noisy tells optimizer.Guard whether evaluations are known beforehand to be noisy.
 func (o proposer) Noisy() bool { return o.options.Noise == NoiseYes && o.options.Replicate }
@@ -250,31 +60,36 @@ func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 	return o.proposeSingle(ctx, r, memory)
 }
 
-// proposeSingle is Propose for one objective.
+// proposeSingle is Propose for one objective. With limits, it is the expected improvement over
+// the best point within all of them, weighted by the probability that a point is within them,
+// without HEBO's other strategies.
 func (o proposer) proposeSingle(ctx context.Context, r *optimizer.Request, memory *memory) ([]optimizer.Suggestion, optimizer.State, error) {
-	if len(r.Limits) > 0 {
-		return o.proposeLimited(ctx, r, memory)
-	}
-	return o.proposeOne(ctx, r, memory)
-}
-
-// proposeOne is Propose for one objective without limits.
-func (o proposer) proposeOne(ctx context.Context, r *optimizer.Request, memory *memory) ([]optimizer.Suggestion, optimizer.State, error) {
 	d := surrogate.Observe(r.Problem, r.Encoding, o.options.Surrogate)
 	due := loop.Due(r, o.initial(r), d.Completed)
-	batch, err := memory.Points(ctx, r, nil, due)
-	if err != nil || len(batch) == r.N || len(batch) < due {
-		return batch, memory.state(), err
-	}
-	m, err := o.model(ctx, r, d, memory)
-	if m == nil {
-		memory.Fitted = nil
-		batch, err = memory.WithoutModel(ctx, r, batch, err)
-		return batch, memory.state(), err
-	}
-	s := o.newSearch(ctx, r, m, o.feasibility(ctx, r, memory), batch, memory)
-	batch = s.Fill(ctx, batch, r.N, s.strategies())
-	return batch, memory.state(), nil
+	batch, err := memory.Propose(ctx, r, due, func(batch []optimizer.Suggestion) ([]optimizer.Suggestion, error) {
+		effort := o.options.Fit.effort(d.Completed, memory.Full)
+		m, err := o.model(ctx, r, d, memory)
+		if m == nil {
+			memory.Fitted = nil
+			return batch, err
+		}
+		limits, err := o.limits(ctx, r, r.Problem, m.Data, memory, effort)
+		if err != nil {
+			memory.Fitted = nil
+			return batch, err
+		}
+		feasible := o.feasibility(ctx, r, memory)
+		if limits == nil {
+			s := o.newSearch(ctx, r, m, feasible, batch, memory)
+			return s.Fill(ctx, batch, r.N, s.strategies()), nil
+		}
+		l := loop.New(ctx, loop.Input{
+			Request: r, Data: m.Data, Models: []bayes.Surrogate{bayes.Gaussian(m.GP)}, Criterion: acquisition.EI{},
+			Feasibility: feasible, Limits: limits, Batch: batch,
+		}, loop.Options{Candidates: o.effort.candidates, PriorWeight: o.options.PriorWeight})
+		return l.Fill(ctx, batch, r.N, l.Plain()), nil
+	})
+	return batch, memory.state(), err
 }
 
 // model returns the model of the data. It searches for hyperparameters unless those in the
@@ -283,7 +98,7 @@ func (o proposer) proposeOne(ctx context.Context, r *optimizer.Request, memory *
 func (o proposer) model(ctx context.Context, r *optimizer.Request, d *surrogate.Data, memory *memory) (*surrogate.Model, error) {
 	config := o.options.Surrogate
 	config.Effort = o.options.Fit.effort(d.Completed, memory.Full)
-	if config.Effort == surrogate.EffortWarm && memory.settled(r.Problem) {
+	if config.Effort == surrogate.EffortWarm && memory.current(r.Problem) {
 		if m, err := surrogate.Condition(d, config, *memory.Fitted, memory.Plain); err == nil {
 			return m, nil
 		}

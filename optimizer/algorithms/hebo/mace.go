@@ -104,7 +104,7 @@ func (m *mace) choose(mean, variance []float64, from, picked, batch int, availab
 			value = -variance[row]
 		default:
 			score := make([]float64, 3)
-			m.score(score, mean[row], variance[row], m.s.LogP[row-from], m.s.Prior[row-from])
+			m.score(score, mean[row], variance[row], m.s.LogP[row-from], m.s.PriorTerms[row-from])
 			scores, rows = append(scores, score), append(rows, row-from)
 			continue
 		}

@@ -76,7 +76,7 @@ func TestChooseFromTheFront(t *testing.T) {
 	mean := []float64{9, -0.1, 0.2, 0.5, 0.3} // the first is not a candidate
 	variance := []float64{0, 0.1, 0.09, 0.9, 0.3}
 	m.s.Places = []loop.Place{{X: []float64{0}}, {X: []float64{0.1}}, {X: []float64{0.2}}, {X: []float64{0.3}}}
-	m.s.LogP, m.s.Prior = make([]float64, 4), make([]float64, 4)
+	m.s.LogP, m.s.PriorTerms = make([]float64, 4), make([]float64, 4)
 	free := func(taken ...int) func(int) bool { return func(i int) bool { return !slices.Contains(taken, i) } }
 	if i, _, ok := m.choose(mean, variance, 1, 0, 4, free()); !ok || i != 0 {
 		t.Errorf("the first is place %d, want that of the lowest mean, 0", i)

@@ -59,16 +59,16 @@ func readMemory(state optimizer.State, params int) *memory {
 func positive(v float64) bool { return v > 0 && !math.IsInf(v, 1) }
 
 // The number of observations from which hyperparameters are not searched for in every request,
-// and how many of these make room for one more before the next search: the likelihood of so many
+// and how many of these allow one more before the next search: the likelihood of so many
 // observations hardly changes with a few more, and a search costs more than all else.
 const (
 	manySeen  = 64
 	seenRatio = 32
 )
 
-// settled reports whether the remembered hyperparameters serve for the problem's observations. A
+// current reports whether the remembered hyperparameters serve for the problem's observations. A
 // new best one shows more of the objective than others do, and changes the outcomes' transform.
-func (m *memory) settled(p *optimizer.Problem) bool {
+func (m *memory) current(p *optimizer.Problem) bool {
 	all := len(p.Observations)
 	if m.Fitted == nil || m.Seen == 0 || all < manySeen || all < m.Seen || all-m.Seen >= all/seenRatio {
 		return false
@@ -85,50 +85,53 @@ func (m *memory) settled(p *optimizer.Problem) bool {
 // remember keeps fitted hyperparameters for the next fit if they fit into a state; with
 // more than a few thousand columns, the next fit starts afresh.
 func (m *memory) remember(h gp.Hyperparameters) {
-	m.Fitted = nil
-	if (len(h.Kernel)+8)*longestFloat < optimizer.MaxStateSize {
+	if m.Fitted = nil; fits([]gp.Hyperparameters{h}) {
 		m.Fitted = &h
 	}
 }
 
 // rememberSeveral is remember for several objectives.
 func (m *memory) rememberSeveral(all []gp.Hyperparameters) {
-	m.Several = nil
-	if len(all)*(len(all[0].Kernel)+8)*longestFloat < optimizer.MaxStateSize {
+	if m.Several = nil; fits(all) {
 		m.Several = all
 	}
 }
 
-// rememberLimits keeps the hyperparameters of the limits' models if there is room beside
-// those of the objectives.
+// rememberLimits keeps the hyperparameters of the limits' models if they fit into a state
+// beside those of the objectives.
 func (m *memory) rememberLimits(all []gp.Hyperparameters) {
-	m.Limits = nil
-	each := len(all[0].Kernel) + 8
-	if (len(all)+max(1, len(m.Several)))*each*longestFloat < optimizer.MaxStateSize {
+	objectives := m.Several
+	if objectives == nil {
+		objectives = all[:1] // the only objective has as many
+	}
+	if m.Limits = nil; fits(all, objectives) {
 		m.Limits = all
+	}
+}
+
+// rememberFailures keeps the hyperparameters of the models of failures if they fit into a
+// state beside the others.
+func (m *memory) rememberFailures(failures map[optimizer.Outcome]gp.Hyperparameters) {
+	var fitted []gp.Hyperparameters
+	if m.Fitted != nil {
+		fitted = append(fitted, *m.Fitted)
+	}
+	if m.Failures = nil; fits(fitted, m.Several, m.Limits, slices.Collect(maps.Values(failures))) {
+		m.Failures = failures
 	}
 }
 
 // longestFloat is the maximum length of a number in a state.
 const longestFloat = 25
 
-// rememberFailures keeps the hyperparameters of the models of failures if there is room
-// beside the others.
-func (m *memory) rememberFailures(failures map[optimizer.Outcome]gp.Hyperparameters) {
-	numbers := 8
-	if m.Fitted != nil {
-		numbers += len(m.Fitted.Kernel)
-	}
-	for _, h := range slices.Concat(m.Several, m.Limits) {
+// fits reports whether all of these hyperparameters fit into a state, with eight numbers'
+// length for the words around each of them.
+func fits(models ...[]gp.Hyperparameters) bool {
+	numbers := 0
+	for _, h := range slices.Concat(models...) {
 		numbers += len(h.Kernel) + 8
 	}
-	for _, h := range failures {
-		numbers += len(h.Kernel) + 8
-	}
-	m.Failures = nil
-	if numbers*longestFloat < optimizer.MaxStateSize {
-		m.Failures = failures
-	}
+	return numbers*longestFloat < optimizer.MaxStateSize
 }
 
 // checkFailures forgets hyperparameters that do not belong to a model over dim columns.

@@ -113,7 +113,7 @@ func TestHyperparametersSettle(t *testing.T) {
 		}
 	}
 	s.Problem.Observations = s.Problem.Observations[:70] // as after a look at an earlier state
-	if m := readMemory(s.State, params); m.settled(&s.Problem) {
+	if m := readMemory(s.State, params); m.current(&s.Problem) {
 		t.Error("hyperparameters of more observations than there are serve")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -48,59 +49,65 @@ func (o proposer) proposeSeveral(ctx context.Context, r *optimizer.Request, memo
 		data[k] = surrogate.Observe(problems[k], r.Encoding, o.options.Surrogate)
 	}
 	due := loop.Due(r, o.initial(r), data[0].Completed)
-	batch, err := memory.Points(ctx, r, nil, due)
-	if err != nil || len(batch) == r.N || len(batch) < due {
-		return batch, memory.state(), err
-	}
-	models, err := o.fitSeveral(ctx, r, squeezed(r, o.known(r, data)), memory)
-	var limits *loop.Limits
-	if models != nil {
-		limits, err = o.limits(ctx, r, problems[0], data[0], memory, surrogate.EffortFull)
-	}
-	if models == nil || limits == nil && err != nil {
-		batch, err = memory.WithoutModel(ctx, r, batch, err)
-		return batch, memory.state(), err
-	}
-	in := loop.Input{
-		Request: r, Data: data[0], Feasibility: o.feasibility(ctx, r, memory), Batch: batch,
-		Front: o.front(r, problems, data, models), Limits: limits,
-	}
-	for _, m := range models {
-		in.Models = append(in.Models, bayes.Gaussian(m.GP))
-	}
-	s := &search{options: o.options, memory: memory}
-	s.Loop = loop.New(ctx, in, loop.Options{Candidates: o.effort.candidates, PriorWeight: o.options.PriorWeight})
-	s.replicas = s.newFrontReplicas(models)
-	return s.Fill(ctx, batch, r.N, s.frontStrategies()), memory.state(), nil
+	batch, err := memory.Propose(ctx, r, due, func(batch []optimizer.Suggestion) ([]optimizer.Suggestion, error) {
+		models, err := o.fitSeveral(ctx, r, squeezed(r, o.known(r, data)), memory)
+		if err != nil {
+			return batch, err
+		}
+		limits, err := o.limits(ctx, r, problems[0], data[0], memory, surrogate.EffortFull)
+		if err != nil {
+			return batch, err
+		}
+		in := loop.Input{
+			Request: r, Data: data[0], Feasibility: o.feasibility(ctx, r, memory), Batch: batch,
+			Front: o.front(r, problems, data, models), Limits: limits,
+		}
+		for _, m := range models {
+			in.Models = append(in.Models, bayes.Gaussian(m.GP))
+		}
+		s := &search{options: o.options, memory: memory}
+		s.Loop = loop.New(ctx, in, loop.Options{Candidates: o.effort.candidates, PriorWeight: o.options.PriorWeight})
+		s.replicas = s.newFrontReplicas(models)
+		return s.Fill(ctx, batch, r.N, s.frontStrategies()), nil
+	})
+	return batch, memory.state(), err
 }
 
-// fitSeveral fits a model to the data of each objective. It returns an error and no
-// models if one of them cannot be fitted.
+// fitSeveral fits a model to the data of each objective. The error means that one of them
+// cannot be fitted.
 func (o proposer) fitSeveral(ctx context.Context, r *optimizer.Request, data []*surrogate.Data, memory *memory) ([]*surrogate.Model, error) {
 	config := o.options.Surrogate
 	// A few steps from the last fit leave more to chance here: an objective that takes a
 	// parameter for irrelevant drives all points to the parameter's ends.
 	config.Effort = surrogate.EffortFull
-	var models []*surrogate.Model
-	var fitted []gp.Hyperparameters
-	complete := true
-	for k, d := range data {
-		var warm *gp.Hyperparameters
-		if len(memory.Several) == len(data) {
-			warm = &memory.Several[k]
-		}
-		m, err := surrogate.Fit(ctx, d, config, warm, r.Rand)
-		if m == nil {
-			memory.Several = nil
-			return nil, err
-		}
-		complete = complete && err == nil // the next fit must not start from one that was cut short
-		models, fitted = append(models, m), append(fitted, m.GP.Hyperparameters())
+	models, fitted, err := fitEach(ctx, data, config, memory.Several, r.Rand)
+	if err != nil {
+		memory.Several = nil
+		return nil, err
 	}
-	if complete {
+	if fitted != nil {
 		memory.rememberSeveral(fitted)
 	}
 	return models, nil
+}
+
+// fitEach fits a model to each of the data, from the remembered hyperparameters on if there are
+// as many. fitted is nil if one of the fits was cut short: the next fit must not start from it.
+// The error means that one of them cannot be fitted.
+func fitEach(ctx context.Context, data []*surrogate.Data, config surrogate.Options, remembered []gp.Hyperparameters, rng *rand.Rand) (models []*surrogate.Model, fitted []gp.Hyperparameters, err error) {
+	complete := true
+	for k, d := range data {
+		m, err := surrogate.Fit(ctx, d, config, kept(remembered, k, len(data)), rng)
+		if m == nil {
+			return nil, nil, err
+		}
+		complete = complete && err == nil
+		models, fitted = append(models, m), append(fitted, m.GP.Hyperparameters())
+	}
+	if !complete {
+		fitted = nil
+	}
+	return models, fitted, nil
 }
 
 // front returns the front of the observations behind the first objective's data, in the units of

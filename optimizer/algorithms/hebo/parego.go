@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
-	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // augmentation is ParEGO's ρ: how much the sum of the objectives counts beside the worst
@@ -84,5 +83,3 @@ func chebyshev(costs, weights []float64) float64 {
 	}
 	return most + augmentation*sum
 }
-
-var _ = study.Minimize

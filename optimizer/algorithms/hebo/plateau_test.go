@@ -53,12 +53,12 @@ func TestFlatAround(t *testing.T) {
 		}
 		at := r.Encoding.Encode(point(0.51, "x"))
 		for noise, want := range map[surrogate.Noise]bool{surrogate.NoiseUnknown: c.exact, surrogate.NoiseFree: c.exact, surrogate.Noisy: c.noisy} {
-			f := (&search{Loop: &loop.Loop{Request: r}, options: DefaultOptions()}).newFlats(noise)
+			f := (&search{Loop: &loop.Loop{Input: loop.Input{Request: r}}, options: DefaultOptions()}).newFlats(noise)
 			if got := f.around(at); got != want {
 				t.Errorf("%s, noise %v: flat is %v, want %v", name, noise, got, want)
 			}
 		}
-		f := (&search{Loop: &loop.Loop{Request: r}, options: DefaultOptions()}).newFlats(surrogate.NoiseFree)
+		f := (&search{Loop: &loop.Loop{Input: loop.Input{Request: r}}, options: DefaultOptions()}).newFlats(surrogate.NoiseFree)
 		for what, other := range map[string]study.Point{
 			"few values":  {"a": 0.51, "c": "x", "n": int64(2), "m": int64(1)},
 			"many values": {"a": 0.51, "c": "x", "n": int64(1), "m": int64(2)},

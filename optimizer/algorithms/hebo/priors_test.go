@@ -29,7 +29,7 @@ func believing(t testing.TB, f function, around []float64, sd float64) *space.Sp
 	return optimizertest.Space(t, parameters, nil)
 }
 
-func mixedBeliefs(t testing.TB) *space.Space {
+func mixedPriors(t testing.TB) *space.Space {
 	return optimizertest.Space(t, []study.Parameter{
 		{Name: "a", Type: study.Float, Min: number(1e-4), Max: number(1), Scale: study.Log, Prior: &study.Prior{Mean: number(1e-3), SD: number(0.4)}},
 		{Name: "b", Type: study.Categorical, Values: []any{"x", "y", "z"}, Prior: &study.Prior{Weights: []float64{1, 4, 5}}},
@@ -40,8 +40,8 @@ func mixedBeliefs(t testing.TB) *space.Space {
 
 // The initial design is distributed as the priors: normal within the range, and
 // categories by their weights.
-func TestDesignFollowsBeliefs(t *testing.T) {
-	space := mixedBeliefs(t)
+func TestDesignFollowsPriors(t *testing.T) {
+	space := mixedPriors(t)
 	s := optimizertest.NewSession(t, New(DefaultOptions()), space, 1)
 	var a []float64
 	count := map[any]float64{}
@@ -78,7 +78,7 @@ func regretOf(t testing.TB, f function, space *space.Space, trials, seeds int) f
 // hartmannBest is Hartmann6's minimiser; hartmannWorse is far from it.
 var hartmannBest, hartmannWorse = []float64{0.20169, 0.150011, 0.476874, 0.275332, 0.311652, 0.6573}, []float64{0.9, 0.9, 0.05, 0.9, 0.9, 0.05}
 
-func TestGoodBeliefsHelpAndBadOnesAreForgotten(t *testing.T) {
+func TestGoodPriorsHelpAndBadOnesAreForgotten(t *testing.T) {
 	f := hartmann6()
 	const trials, seeds = 20, 3
 	without := regretOf(t, f, optimizertest.Cube(t, f.dim, f.lo, f.hi), trials, seeds)
@@ -90,9 +90,9 @@ func TestGoodBeliefsHelpAndBadOnesAreForgotten(t *testing.T) {
 	}
 }
 
-// BenchmarkBeliefs reports the median log10 regret over ten seeds with priors that
+// BenchmarkPriors reports the median log10 regret over ten seeds with priors that
 // are good, bad or absent.
-func BenchmarkBeliefs(b *testing.B) {
+func BenchmarkPriors(b *testing.B) {
 	type place struct {
 		name   string
 		around []float64

@@ -3,11 +3,9 @@ package hebo
 import (
 	"context"
 	"fmt"
-	"math"
-
-	"gonum.org/v1/gonum/mat"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
 )
@@ -23,7 +21,7 @@ var _ optimizer.Recommender = proposer{}
 func (a proposer) Recommend(ctx context.Context, p *optimizer.Problem, state optimizer.State) (*optimizer.Recommendation, error) {
 	noise := a.options.Noise
 	best := p.Best()
-	if best == nil || noise == NoiseNo { // needs no look at the data
+	if best == nil || noise == NoiseNo { // without reading the data
 		return best, nil
 	}
 	if p.Objectives != nil {
@@ -44,7 +42,7 @@ func (a proposer) Recommend(ctx context.Context, p *optimizer.Problem, state opt
 		return nil, fmt.Errorf("recommend: %w", ctx.Err())
 	}
 	if err == nil {
-		if r := recommend(m, p, exact); r != nil {
+		if r := loop.Recommend(bayes.Gaussian(m.GP), m.Data, p, exact); r != nil {
 			return r, nil
 		}
 	}
@@ -67,45 +65,4 @@ func (n Noise) exact(d *surrogate.Data, encoding *optimizer.Encoding) float64 {
 	default:
 		return 0
 	}
-}
-
-// recommend returns the observation of the model with the lowest expected outcome, of those that completed
-// within all limits. Evaluations are exact with the given probability, and the outcome is then
-// the observed one; otherwise it is the posterior's. It is nil if the model has no such observation, or if the
-// expectation is too large for a float64.
-func recommend(m *surrogate.Model, p *optimizer.Problem, exact float64) *optimizer.Recommendation {
-	var completed []int // rows of the data
-	for row, i := range m.Data.Of {
-		if p.Observations[i].Within() {
-			completed = append(completed, row)
-		}
-	}
-	if len(completed) == 0 {
-		return nil
-	}
-	_, dim := m.Data.X.Dims()
-	x := mat.NewDense(len(completed), dim, nil)
-	for i, row := range completed {
-		x.SetRow(i, m.Data.X.RawRowView(row))
-	}
-	mean, variance := m.GP.Posterior(x)
-	outcomes := make([]float64, len(completed))
-	for i, row := range completed {
-		outcomes[i] = exact*m.Data.Y[row] + (1-exact)*mean[i]
-	}
-	best := loop.Lowest(outcomes, 1)[0]
-	o := p.Observations[m.Data.Of[completed[best]]]
-	expected, spread := m.Data.Moments(mean[best], variance[best])
-	value, sd := loop.Finite(exact*o.Values.First()+(1-exact)*expected), loop.Finite(mixtureSD(exact, o.Values.First(), expected, spread))
-	if value == nil || sd == nil {
-		return nil
-	}
-	return &optimizer.Recommendation{Trial: o.Trial, Mean: *value, SD: *sd, Point: o.Point}
-}
-
-// mixtureSD returns the standard deviation of a mixture: value with probability p,
-// otherwise a distribution with the given mean and standard deviation.
-func mixtureSD(p, value, mean, sd float64) float64 {
-	root := math.Sqrt(p)
-	return math.Sqrt(1-p) * math.Hypot(sd, root*value-root*mean)
 }

@@ -92,7 +92,7 @@ func (e expecting) of(ctx context.Context, p *optimizer.Problem, warm *gp.Hyperp
 		if m != nil {
 			expected, spread = m.Data.Moments(mean[row], variance[row])
 		}
-		out.Mean[row], out.SD[row] = exact*value+(1-exact)*expected, mixtureSD(exact, value, expected, spread)
+		out.Mean[row], out.SD[row] = exact*value+(1-exact)*expected, loop.MixtureSD(exact, value, expected, spread)
 	}
 	return out
 }

@@ -125,7 +125,7 @@ func (s *search) again(left bool) (best loop.Spot, ok bool) {
 		if mean[i] == lowest && len(mean) > 1 {
 			rival = second
 		}
-		value := s.Chance.OfImprovement(acquisition.Knowledge(&s.Main.Known, mean[i], variance[i], rival), c.logP[i]) + s.Trust*s.Beliefs.Log(nil, x, 0)
+		value := s.Chance.OfImprovement(acquisition.Knowledge(&s.Main.Known, mean[i], variance[i], rival), c.logP[i]) + s.PriorTerm(x)
 		if c.probe {
 			value = -mean[i] // probe the incumbent
 		}

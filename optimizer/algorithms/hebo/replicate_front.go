@@ -30,7 +30,7 @@ func (o proposer) noiseOf(models []*surrogate.Model) surrogate.Noise {
 
 // frontStrategies returns the strategies for several objectives in their order.
 func (s *search) frontStrategies() []loop.Strategy {
-	return []loop.Strategy{s.Look, s.exhausted(s.againOnFront), s.Best, s.replicateFront, s.Take}
+	return []loop.Strategy{s.Score, s.exhausted(s.againOnFront), s.Best, s.replicateFront, s.PickBest}
 }
 
 // replicateFront is a strategy that evaluates a point again if that is worth as much to the front

@@ -76,7 +76,7 @@ func (n *noisy) next() (best loop.Spot, ok bool) {
 			return loop.Spot{Place: place}, true
 		}
 		row := s.Evaluated + i
-		if value := n.value(s.Main.Mean[row], s.Main.Variance[row], s.LogP[i], s.Prior[i]); !ok || value > greatest {
+		if value := n.value(s.Main.Mean[row], s.Main.Variance[row], s.LogP[i], s.PriorTerms[i]); !ok || value > greatest {
 			best, greatest, ok = loop.Spot{Place: place}, value, true
 		}
 	}

@@ -26,7 +26,7 @@ func alone(t testing.TB, robust bool) Options {
 // incumbent. There the noise, of standard deviation √2·σ in the mean, shows as it is.
 func TestNoisyValues(t *testing.T) {
 	const noise, mean, incumbent, logP, prior = 0.08, -5.0, 1.0, -0.5, 0.25
-	s := &search{Loop: &loop.Loop{Main: &loop.Member{}, Criterion: acquisition.EI{}}}
+	s := &search{Loop: &loop.Loop{Main: &loop.Member{}, Input: loop.Input{Criterion: acquisition.EI{}}}}
 	s.Main.Known.Incumbent = incumbent
 	n := &noisy{s: s, sd: robustness(noise), rng: rand.New(rand.NewPCG(1, 2))}
 	draws := make([]float64, 20000)

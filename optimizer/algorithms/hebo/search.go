@@ -36,7 +36,7 @@ func (o proposer) newSearch(ctx context.Context, r *optimizer.Request, m *surrog
 		Criterion: acquisition.EI{Latent: o.options.Acquisition == MACE}, Batch: batch,
 	}, loop.Options{
 		Candidates: o.effort.candidates, PriorWeight: o.options.PriorWeight,
-		Alone: o.options.Paper, AtBest: o.options.Paper,
+		IgnorePending: o.options.Paper, AtBest: o.options.Paper,
 	})
 	places := m.Data.Places()
 	noise := o.options.Noise.of(places)
@@ -57,7 +57,7 @@ func (o proposer) newSearch(ctx context.Context, r *optimizer.Request, m *surrog
 
 // strategies returns HEBO's strategies in their order.
 func (s *search) strategies() []loop.Strategy {
-	return []loop.Strategy{s.Look, s.exhausted(s.again), s.fresh, s.leavePlateau, s.replicate, s.pickChoice}
+	return []loop.Strategy{s.Score, s.exhausted(s.again), s.fresh, s.leavePlateau, s.replicate, s.pickChoice}
 }
 
 // breed puts what evolution finds before the places, unless the places are all that
@@ -142,7 +142,7 @@ func (s *search) promise(best loop.Spot) float64 {
 	x := loop.Rows([]loop.Place{best.Place})
 	mean, variance := s.Main.Fantasies.Posterior(x)
 	value := acquisition.EI{}.Value(&s.Main.Known, mean[0], variance[0])
-	return s.Chance.OfImprovement(value, s.Chance.Log(x)[0]) + s.Trust*s.Beliefs.Log(nil, best.X, 0)
+	return s.Chance.OfImprovement(value, s.Chance.Log(x)[0]) + s.PriorTerm(best.X)
 }
 
 // member returns the ensemble's next point.

@@ -90,13 +90,13 @@ func firstFronts(costs [][]float64, n int) []int {
 		}
 		front := pareto.Front(points)
 		inside := front
-		if room := n - len(first); len(front) > room {
+		if missing := n - len(first); len(front) > missing {
 			points = points[:0]
 			for _, k := range front {
 				points = append(points, costs[left[k]])
 			}
-			inside = make([]int, room)
-			for j, k := range pareto.Subset(points, beyond(points), room) {
+			inside = make([]int, missing)
+			for j, k := range pareto.Subset(points, beyond(points), missing) {
 				inside[j] = front[k]
 			}
 		}

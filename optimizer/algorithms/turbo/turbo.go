@@ -120,23 +120,22 @@ func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 	run.Problem = &problem
 	d := surrogate.Observe(&problem, r.Encoding, model)
 	due := loop.Due(&run, initial, d.Completed)
-	batch, err := memory.Points(ctx, r, nil, due)
-	if err != nil || len(batch) == r.N || len(batch) < due {
-		return batch, memory.state(), err
-	}
-	fitted, err := surrogate.Fit(ctx, d, model, memory.Fitted, r.Rand)
-	if fitted == nil {
-		batch, err = memory.WithoutModel(ctx, r, batch, err)
-		return batch, memory.state(), err
-	}
-	h := fitted.GP.Hyperparameters()
-	memory.Fitted = &h
-	process := bayes.Gaussian(fitted.GP)
-	l := loop.New(ctx, loop.Input{
-		Request: &run, Data: fitted.Data, Models: []bayes.Surrogate{process}, Feasibility: feasible, Criterion: acquisition.EI{}, Batch: batch,
-	}, loop.Options{Thompson: true, Candidates: outside})
-	drawn := sample(l, loop.NewRegion(process, fitted.Data, side), reason(side, since))
-	return l.Fill(ctx, batch, r.N, append([]loop.Strategy{drawn}, l.Plain()...)), memory.state(), nil
+	batch, err := memory.Propose(ctx, r, due, func(batch []optimizer.Suggestion) ([]optimizer.Suggestion, error) {
+		fitted, err := surrogate.Fit(ctx, d, model, memory.Fitted, r.Rand)
+		if fitted == nil {
+			return batch, err
+		}
+		h := fitted.GP.Hyperparameters()
+		memory.Fitted = &h
+		process := bayes.Gaussian(fitted.GP)
+		l := loop.New(ctx, loop.Input{
+			Request: &run, Data: fitted.Data, Models: []bayes.Surrogate{process}, Feasibility: feasible,
+			Criterion: acquisition.EI{}, Batch: batch,
+		}, loop.Options{IgnorePending: true, Candidates: outside})
+		drawn := sample(l, loop.NewRegion(process, fitted.Data, side), reason(side, since))
+		return l.Fill(ctx, batch, r.N, append([]loop.Strategy{drawn}, l.Plain()...)), nil
+	})
+	return batch, memory.state(), err
 }
 
 // outside is where a search of the whole space starts, if all candidates of the trust region

@@ -36,7 +36,7 @@ type Place struct {
 // candidates returns the places where a search begins. In a small finite space these
 // are all remaining places; otherwise half are spread over the space and half come from
 // around. Each is feasible and not taken.
-func candidates(r *optimizer.Request, count int, b *Beliefs, around optimizer.Stream, taken func(x []float64) bool) []Place {
+func candidates(r *optimizer.Request, count int, b *Priors, around optimizer.Stream, taken func(x []float64) bool) []Place {
 	if r.Remaining != nil && len(r.Remaining) <= 2*count {
 		places := make([]Place, len(r.Remaining))
 		for i, p := range r.Remaining {

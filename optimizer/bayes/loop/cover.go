@@ -15,7 +15,7 @@ const coverRounds = 30
 // 2020 describe it): count points in the whole cube, and then coverRounds times count in a
 // cube around the best so far, of half the volume of the last one. Unlike Improve it does
 // not start at the best evaluations. In a small finite space it takes the best of all
-// places, and without a feasible sample the best of the turn's Starts: Look MUST come before
+// places, and without a feasible sample the best of the turn's Starts: Score MUST come before
 // it. When ctx ends, it takes the best so far, and of a very large batch it searches only for
 // the first points.
 func (l *Loop) Cover(count int) Strategy {

@@ -53,7 +53,7 @@ func (c covering) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 		}
 		return s, false
 	}
-	return l.Fill(ctx, nil, r.N, []loop.Strategy{l.Look, l.Cover(200), note, l.Take}), nil, nil
+	return l.Fill(ctx, nil, r.N, []loop.Strategy{l.Score, l.Cover(200), note, l.PickBest}), nil, nil
 }
 
 // observed returns evaluations of a function of the unit square at six places.

@@ -41,6 +41,21 @@ type Design struct {
 	Cursor uint64 `json:"cursor,omitempty"`
 }
 
+// Propose answers a request: first with due points of the initial design, then with what fill
+// adds to them. If that is all, or all that is left of the space, fill is not called. fill gets
+// the points so far and returns them with those of a model. An error of it means that no model
+// could be fitted; the Sobol sequence then completes what fill returned.
+func (d *Design) Propose(ctx context.Context, r *optimizer.Request, due int, fill func(batch []optimizer.Suggestion) ([]optimizer.Suggestion, error)) ([]optimizer.Suggestion, error) {
+	batch, err := d.Points(ctx, r, nil, due)
+	if err != nil || len(batch) == r.N || len(batch) < due {
+		return batch, err
+	}
+	if batch, err = fill(batch); err != nil {
+		return d.WithoutModel(ctx, r, batch, err)
+	}
+	return batch, nil
+}
+
 // Points returns the next n points of the study's Sobol sequence, after those of batch.
 // If a finite space has fewer left and may repeat points, known points make up the
 // rest.
@@ -87,7 +102,7 @@ func (d *Design) sequence(ctx context.Context, r *optimizer.Request, n int) ([]o
 		return nil, nil
 	}
 	sequence := sobol.NewSequence(r, d.Cursor)
-	if b := NewBeliefs(r.Encoding); b != nil {
+	if b := NewPriors(r.Encoding); b != nil {
 		sequence.Map = b.Draw
 	}
 	batch, err := sequence.Propose(ctx, r, n)

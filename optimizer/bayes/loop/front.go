@@ -21,7 +21,7 @@ type Front struct {
 	joint func(means [][]float64, reference []float64) bayes.Joint
 	// reference returns the point up to which the hypervolume of a front of means is measured.
 	reference func(means [][]float64) []float64
-	means     [][]float64 // at the known places, when it looked last
+	means     [][]float64 // at the known places, at the last refresh
 	picked    [][]float64 // the means at the points picked so far, at the time of each
 }
 
@@ -57,9 +57,9 @@ func (f *Front) best(left []int) (rows []int, first int) {
 	return rows[:min(frontAmong, len(rows))], min(frontAmong, first)
 }
 
-// look updates the acquisition function by the posteriors at the known places that count, of
+// refresh updates the acquisition function by the posteriors at the known places that count, of
 // the first rows, and at the points picked since.
-func (f *Front) look(of []posterior, known int, counts func(place int) bool) {
+func (f *Front) refresh(of []posterior, known int, counts func(place int) bool) {
 	f.means = slices.Clone(f.picked)
 	for row := range known {
 		if counts(row) {

@@ -4,9 +4,6 @@ import (
 	"context"
 	"math"
 
-	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/mat"
-
 	"github.com/fantasia-hpo/fantasia/optimizer"
 )
 
@@ -14,7 +11,7 @@ import (
 const (
 	restarts      = 4   // of the best candidates that it improves
 	moveRounds    = 3   // changes of one discrete column
-	movesAtOnce   = 128 // neighbours looked at in a round
+	movesAtOnce   = 128 // neighbours evaluated in a round
 	climbRounds   = 20  // evaluations of the gradient, all climbers at once
 	climbingLarge = 8   // the same for a large model
 	largeModel    = 300
@@ -22,7 +19,7 @@ const (
 
 // Improve searches from the starts, best first, and returns the best spot: first by
 // changes of one discrete column, then by the gradient in the continuous ones. It ends
-// early when ctx ends. avoided, if not nil, reports which places are worse than all others.
+// early when ctx ends. avoided, if not nil, tells which places are worse than all others.
 func (l *Loop) Improve(ctx context.Context, starts []Spot, avoided func(x []float64) bool) Spot {
 	spots := append([]Spot(nil), starts...)
 	for i := range spots[:min(2, len(spots))] {
@@ -64,7 +61,7 @@ func (l *Loop) bestOf(places []Place, value float64) (best Spot, found bool) {
 
 // neighbours returns the feasible places that differ from p in one discrete column: by
 // one level, by an eighth of the levels, or by the category. If they are too many, it
-// begins at another column for each trial.
+// begins at another column for each point.
 func (l *Loop) neighbours(p Place) []Place {
 	var found []Place
 	columns := l.Request.Encoding.Columns()
@@ -166,7 +163,7 @@ func (l *Loop) continuous(p Place) []bool {
 	return free
 }
 
-// round evaluates the trials of all climbers that are not done, together.
+// round evaluates the next places of all climbers that are not done, together.
 func (l *Loop) round(climbers []*climber) {
 	var asking []*climber
 	var places []Place
@@ -174,13 +171,13 @@ func (l *Loop) round(climbers []*climber) {
 		if c.done {
 			continue
 		}
-		l.Request.Encoding.Settle(c.trial)
-		if point := l.Request.Encoding.Decode(c.trial); !l.Request.Space.Feasible(point) {
-			c.report(math.Inf(-1), nil)
+		l.Request.Encoding.Settle(c.next)
+		if point := l.Request.Encoding.Decode(c.next); !l.Request.Space.Feasible(point) {
+			c.observe(math.Inf(-1), nil)
 			continue
 		}
 		asking = append(asking, c)
-		places = append(places, Place{X: c.trial})
+		places = append(places, Place{X: c.next})
 	}
 	if len(asking) == 0 {
 		return
@@ -193,61 +190,9 @@ func (l *Loop) round(climbers []*climber) {
 		if logP != nil {
 			value = l.Chance.gradient(l.reward(), value, gradient, logP[i], dLogP.RawRowView(i))
 		}
-		if l.Beliefs != nil {
-			value += l.Trust * l.Beliefs.Log(gradient, c.trial, l.Trust)
+		if l.Priors != nil {
+			value += l.PriorPower * l.Priors.Log(gradient, c.next, l.PriorPower)
 		}
-		c.report(value, gradient)
+		c.observe(value, gradient)
 	}
-}
-
-// slopes returns the criterion's average over the members at the rows of x, and its
-// gradients.
-func (l *Loop) slopes(x *mat.Dense) (values []float64, gradients [][]float64) {
-	n, dim := x.Dims()
-	if l.searching() {
-		for range n {
-			gradients = append(gradients, make([]float64, dim))
-		}
-		return make([]float64, n), gradients
-	}
-	if l.Front != nil {
-		return l.jointSlopes(x)
-	}
-	var all [][]float64 // values by member
-	var by [][][]float64
-	for _, m := range l.members() {
-		g := m.Fantasies.Gradients(x)
-		one, slopes := make([]float64, n), make([][]float64, n)
-		for i := range n {
-			value, dMean, dVariance := l.Criterion.Gradient(&m.Known, g.Mean[i], g.Variance[i])
-			gradient := make([]float64, dim)
-			for k := range gradient {
-				gradient[k] += dVariance * g.DVariance.At(i, k)
-				gradient[k] += dMean * g.DMean.At(i, k)
-			}
-			one[i], slopes[i] = value, gradient
-		}
-		all, by = append(all, one), append(by, slopes)
-	}
-	if len(all) == 1 {
-		return all[0], by[0]
-	}
-	for i := range n {
-		values = append(values, 0)
-		gradients = append(gradients, make([]float64, dim))
-		column := make([]float64, len(all))
-		for m := range all {
-			column[m] = all[m][i]
-		}
-		values[i] = average(l.Criterion, column)
-		for m, v := range column {
-			// d log Σ exp v_m / dv_m is the member's share of the sum.
-			share := 1 / float64(len(column))
-			if !l.Criterion.Reward() {
-				share *= math.Exp(v - values[i])
-			}
-			floats.AddScaled(gradients[i], share, by[m][i])
-		}
-	}
-	return values, gradients
 }

@@ -7,15 +7,15 @@ import (
 )
 
 // climber maximises a smooth function within the unit cube by projected L-BFGS:
-// limited-memory BFGS over the coordinates that are not held at a bound, with
+// limited-memory BFGS over the coordinates that are not at a bound, with
 // backtracking along the projected path (Bertsekas 1982, Projected Newton methods). It
 // does not call the function, so that several climbers can be evaluated together:
-// evaluate the function at trial and pass the result to report, until done.
+// evaluate the function at next and pass the result to observe, until done.
 type climber struct {
 	free     []bool // coordinates that move
 	x, grad  []float64
 	value    float64
-	trial    []float64
+	next     []float64 // where the function is to be evaluated
 	move     []float64 // direction of the current search
 	step     float64
 	steps, y [][]float64 // the latest steps and changes of the gradient
@@ -32,7 +32,7 @@ const (
 
 // newClimber starts at x, which it copies.
 func newClimber(x []float64, free []bool) *climber {
-	c := &climber{free: free, trial: append([]float64(nil), x...)}
+	c := &climber{free: free, next: append([]float64(nil), x...)}
 	c.done = true
 	for _, f := range free {
 		c.done = c.done && !f
@@ -40,18 +40,18 @@ func newClimber(x []float64, free []bool) *climber {
 	return c
 }
 
-// report passes the function's value and gradient at trial. A value of −Inf means that
-// the trial is not allowed.
-func (c *climber) report(value float64, gradient []float64) {
+// observe passes the function's value and gradient at next. A value of −Inf means that
+// the place is not allowed.
+func (c *climber) observe(value float64, gradient []float64) {
 	if !c.started {
 		c.started = true
-		c.x, c.value, c.grad = c.trial, value, append([]float64(nil), gradient...)
+		c.x, c.value, c.grad = c.next, value, append([]float64(nil), gradient...)
 		c.done = math.IsInf(value, 0)
 		c.turn()
 		return
 	}
 	var rise float64 // predicted by the linear model for the step taken
-	for i, t := range c.trial {
+	for i, t := range c.next {
 		rise += c.grad[i] * (t - c.x[i])
 	}
 	if !(value >= c.value+sufficient*rise) {
@@ -64,7 +64,7 @@ func (c *climber) report(value float64, gradient []float64) {
 	}
 	c.learn(gradient)
 	c.done = value-c.value < enoughGain
-	c.x, c.value, c.grad = c.trial, value, append(c.grad[:0:0], gradient...)
+	c.x, c.value, c.grad = c.next, value, append(c.grad[:0:0], gradient...)
 	c.turn()
 }
 
@@ -73,7 +73,7 @@ func (c *climber) learn(gradient []float64) {
 	step, change := make([]float64, len(c.x)), make([]float64, len(c.x))
 	for i := range step {
 		if c.free[i] {
-			step[i] = c.trial[i] - c.x[i]
+			step[i] = c.next[i] - c.x[i]
 			change[i] = c.grad[i] - gradient[i] // of the negative function
 		}
 	}
@@ -116,8 +116,8 @@ func (c *climber) turn() {
 func (c *climber) ascent() []float64 {
 	g := make([]float64, len(c.x))
 	for i, v := range c.grad {
-		held := c.x[i] <= 0 && v < 0 || c.x[i] >= 1 && v > 0
-		if c.free[i] && !held {
+		atBound := c.x[i] <= 0 && v < 0 || c.x[i] >= 1 && v > 0
+		if c.free[i] && !atBound {
 			g[i] = v
 		}
 	}
@@ -150,11 +150,11 @@ func (c *climber) newton(g []float64) []float64 {
 	return q
 }
 
-// project sets trial to the end of the step, projected onto the cube.
+// project sets next to the end of the step, projected onto the cube.
 func (c *climber) project() {
-	trial := make([]float64, len(c.x))
+	next := make([]float64, len(c.x))
 	for i, v := range c.x {
-		trial[i] = min(1, max(0, v+c.step*c.move[i]))
+		next[i] = min(1, max(0, v+c.step*c.move[i]))
 	}
-	c.trial = trial
+	c.next = next
 }

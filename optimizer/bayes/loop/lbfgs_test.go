@@ -15,8 +15,8 @@ func ascend(f func([]float64) float64, x []float64, free []bool, evaluations int
 		if c.done {
 			break
 		}
-		gradient := fd.Gradient(nil, f, c.trial, &fd.Settings{Formula: fd.Central})
-		c.report(f(c.trial), gradient)
+		gradient := fd.Gradient(nil, f, c.next, &fd.Settings{Formula: fd.Central})
+		c.observe(f(c.next), gradient)
 	}
 	return c
 }
@@ -92,7 +92,7 @@ func TestClimberStaysWhereItMayBe(t *testing.T) {
 		if c.done {
 			break
 		}
-		c.report(f(c.trial), []float64{1})
+		c.observe(f(c.next), []float64{1})
 	}
 	if !c.done || c.x[0] < 0.55 || c.x[0] > 0.6 {
 		t.Errorf("ended at %v, done: %v", c.x, c.done)

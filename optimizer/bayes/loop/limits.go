@@ -38,7 +38,7 @@ type Limits struct {
 func NewLimits(of []Limit, outside []float64) *Limits {
 	s := &Limits{of: of, outside: outside}
 	for _, limit := range of {
-		s.members = append(s.members, &Member{Model: limit.Model, Fantasies: limit.Model.Fantasies()})
+		s.members = append(s.members, newMember(limit.Model))
 	}
 	return s
 }
@@ -95,13 +95,13 @@ func (s *Limits) split() (within, outside []int) {
 	return within, outside
 }
 
-// look updates which known places count: observations within all limits, whose rows in the
+// refresh updates which known places count: observations within all limits, whose rows in the
 // data are given, and pending points that are expected to be.
-func (s *Limits) look(rows []int, known int) {
+func (s *Limits) refresh(rows []int, known int) {
 	for _, m := range s.members {
 		m.Mean, m.Variance = m.at.Posterior()
 	}
-	of := looked(s.members)
+	of := refreshed(s.members)
 	s.counts = make([]bool, known)
 	for i := range s.counts {
 		if i < len(rows) {

@@ -21,7 +21,7 @@ func ensemble(t *testing.T, by bayes.Acquisition) *Loop {
 	t.Helper()
 	x := mat.NewDense(5, 2, []float64{0.1, 0.2, 0.7, 0.3, 0.4, 0.9, 0.8, 0.8, 0.3, 0.5})
 	y := []float64{0.3, -0.6, 1.2, 0.1, -0.2}
-	l := &Loop{Criterion: by}
+	l := &Loop{Input: Input{Criterion: by}}
 	for i, length := range []float64{-1.5, -1, 0.2} {
 		m, err := gp.Condition(kernel.NewMatern52(kernel.Continuous(2)), gp.Hyperparameters{Kernel: []float64{length, length, 0}, Noise: 1e-3}, x, y)
 		if err != nil {
@@ -91,13 +91,13 @@ func TestIncumbents(t *testing.T) {
 	}
 	mean, _ := m.Posterior(x)
 	for exact, want := range map[bool]float64{true: -1.5, false: slices.Min(mean)} {
-		l := &Loop{Data: &surrogate.Data{X: x, Y: y}, Options: Options{Exact: exact}, Evaluated: len(y)}
+		l := &Loop{Input: Input{Data: &surrogate.Data{X: x, Y: y}}, Options: Options{Exact: exact}, Evaluated: len(y)}
 		for i := range y {
 			l.known = append(l.known, Place{X: x.RawRowView(i)})
 		}
-		l.Main = &Member{Model: bayes.Gaussian(m), Fantasies: bayes.Gaussian(m).Fantasies(), floor: math.Inf(1)}
-		l.watch()
-		l.look()
+		l.Main = newMember(bayes.Gaussian(m))
+		l.cacheCandidates()
+		l.refresh()
 		if got := l.Main.Known.Incumbent; math.Abs(got-want) > 1e-9 {
 			t.Errorf("exact %t: the incumbent is %v, want %v", exact, got, want)
 		}

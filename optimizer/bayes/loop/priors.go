@@ -11,28 +11,28 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// leastBelief bounds a prior's density from below, relative to its maximum, so that no
+// leastDensity bounds a prior's density from below, relative to its maximum, so that no
 // place is ruled out.
-const leastBelief = 1e-12
+const leastDensity = 1e-12
 
-// Beliefs are the priors that users gave for a space's parameters; nil means no priors.
-type Beliefs struct {
+// Priors are the priors that users gave for a space's parameters; nil means no priors.
+type Priors struct {
 	encoding    *optimizer.Encoding
-	columns     []belief
+	columns     []columnPrior
 	conditional bool // a column with a prior may be inactive
 }
 
-// belief is the prior of a column: a normal distribution, weights of the levels, or
+// columnPrior is the prior of a column: a normal distribution, weights of the levels, or
 // none.
-type belief struct {
+type columnPrior struct {
 	mean, sd float64   // 0 if the prior is not normal
 	logs     []float64 // logs of the levels' weights; the greatest is 0
 	below    []float64 // cumulative share of the levels' weights
 }
 
-// NewBeliefs returns nil if no parameter has a prior.
-func NewBeliefs(encoding *optimizer.Encoding) *Beliefs {
-	b := &Beliefs{encoding: encoding, columns: make([]belief, encoding.Dim())}
+// NewPriors returns nil if no parameter has a prior.
+func NewPriors(encoding *optimizer.Encoding) *Priors {
+	b := &Priors{encoding: encoding, columns: make([]columnPrior, encoding.Dim())}
 	some := false
 	for i, c := range encoding.Columns() {
 		prior := c.Parameter.Prior
@@ -42,7 +42,7 @@ func NewBeliefs(encoding *optimizer.Encoding) *Beliefs {
 		some = true
 		b.conditional = b.conditional || len(c.Parameter.When) > 0
 		if mean, sd, ok := c.Parameter.UnitPrior(); ok {
-			b.columns[i] = belief{mean: mean, sd: sd}
+			b.columns[i] = columnPrior{mean: mean, sd: sd}
 			continue
 		}
 		b.columns[i] = weighted(prior.Weights)
@@ -53,8 +53,8 @@ func NewBeliefs(encoding *optimizer.Encoding) *Beliefs {
 	return b
 }
 
-func weighted(weights []float64) belief {
-	var c belief
+func weighted(weights []float64) columnPrior {
+	var c columnPrior
 	largest, sum := slices.Max(weights), 0.0
 	for _, w := range weights {
 		c.logs = append(c.logs, math.Log(w/largest))
@@ -69,7 +69,7 @@ func weighted(weights []float64) belief {
 
 // quantile maps a coordinate that is uniform on the unit interval to one distributed as
 // the prior.
-func (c *belief) quantile(u float64) float64 {
+func (c *columnPrior) quantile(u float64) float64 {
 	switch {
 	case c.sd > 0:
 		normal := distuv.Normal{Mu: c.mean, Sigma: c.sd}
@@ -87,7 +87,7 @@ func (c *belief) quantile(u float64) float64 {
 }
 
 // Draw maps a point that is uniform in the unit cube to one distributed as the priors.
-func (b *Beliefs) Draw(x []float64) {
+func (b *Priors) Draw(x []float64) {
 	if b == nil {
 		return
 	}
@@ -98,7 +98,7 @@ func (b *Beliefs) Draw(x []float64) {
 
 // Log returns the logarithm of the priors' density at x, relative to the maximum and
 // bounded below. It adds its gradient times weight to dst unless dst is nil.
-func (b *Beliefs) Log(dst, x []float64, weight float64) float64 {
+func (b *Priors) Log(dst, x []float64, weight float64) float64 {
 	if b == nil {
 		return 0
 	}
@@ -111,31 +111,44 @@ func (b *Beliefs) Log(dst, x []float64, weight float64) float64 {
 	for i, c := range b.encoding.Columns() {
 		_, active[i] = point[c.Parameter.Name]
 		active[i] = active[i] || !b.conditional
-		switch belief := &b.columns[i]; {
+		switch prior := &b.columns[i]; {
 		case !active[i]:
-		case belief.sd > 0:
-			z := (x[i] - belief.mean) / belief.sd
+		case prior.sd > 0:
+			z := (x[i] - prior.mean) / prior.sd
 			sum -= z * z / 2
-		case belief.logs != nil:
-			k := int(x[i] * float64(len(belief.logs)))
-			sum += belief.logs[min(k, len(belief.logs)-1)]
+		case prior.logs != nil:
+			k := int(x[i] * float64(len(prior.logs)))
+			sum += prior.logs[min(k, len(prior.logs)-1)]
 		}
 	}
 	density := math.Exp(sum)
 	for i := range dst {
 		if c := &b.columns[i]; c.sd > 0 && active[i] {
-			dst[i] -= weight * density / (density + leastBelief) * (x[i] - c.mean) / (c.sd * c.sd)
+			dst[i] -= weight * density / (density + leastDensity) * (x[i] - c.mean) / (c.sd * c.sd)
 		}
 	}
-	return math.Log((density + leastBelief) / (1 + leastBelief))
+	return math.Log((density + leastDensity) / (1 + leastDensity))
 }
 
-// trust returns the power of the prior in πBO's acquisition function (Hvarfner et al.
+// priorPower returns the power of the prior in πBO's acquisition function (Hvarfner et al.
 // 2022, πBO: Augmenting Acquisition Functions with User Beliefs): β/n after n
 // evaluations. The default of β is a tenth of the budget.
-func trust(beta float64, r *optimizer.Request) float64 {
+func priorPower(beta float64, r *optimizer.Request) float64 {
 	if beta == 0 {
 		beta = float64(r.MaxTrials) / 10
 	}
 	return beta / float64(max(1, len(r.Observations)))
+}
+
+// PriorTerm returns the contribution of the parameters' priors to the value of a place: the
+// logarithm of their density to the power PriorPower.
+func (l *Loop) PriorTerm(x []float64) float64 { return l.PriorPower * l.Priors.Log(nil, x, 0) }
+
+// priorTerms returns the PriorTerm of each place.
+func (l *Loop) priorTerms(places []Place) []float64 {
+	values := make([]float64, len(places))
+	for i := range values {
+		values[i] = l.PriorTerm(places[i].X)
+	}
+	return values
 }

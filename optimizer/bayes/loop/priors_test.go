@@ -14,20 +14,20 @@ import (
 
 func number(v float64) *float64 { return &v }
 
-func mixedBeliefs(t testing.TB) *Beliefs {
+func mixedPriors(t testing.TB) *Priors {
 	space := optimizertest.Space(t, []study.Parameter{
 		{Name: "a", Type: study.Float, Min: number(1e-4), Max: number(1), Scale: study.Log, Prior: &study.Prior{Mean: number(1e-3), SD: number(0.4)}},
 		{Name: "b", Type: study.Categorical, Values: []any{"x", "y", "z"}, Prior: &study.Prior{Weights: []float64{1, 4, 5}}},
 		{Name: "c", Type: study.Float, Min: number(0), Max: number(2)},
 		{Name: "d", Type: study.Float, Min: number(0), Max: number(1), When: map[string][]any{"b": {"x"}}, Prior: &study.Prior{Mean: number(0.25), SD: number(0.1)}},
 	}, nil)
-	return NewBeliefs(optimizer.NewEncoding(space))
+	return NewPriors(optimizer.NewEncoding(space))
 }
 
 // The density of a point is the product of its parameters' densities, relative to the
 // maximum. Inactive parameters are left out.
-func TestBeliefs(t *testing.T) {
-	b := mixedBeliefs(t)
+func TestPriors(t *testing.T) {
+	b := mixedPriors(t)
 	for _, c := range []struct {
 		x    []float64
 		want float64
@@ -43,16 +43,16 @@ func TestBeliefs(t *testing.T) {
 			t.Errorf("at %v: log density %v, want %v", c.x, got, c.want)
 		}
 	}
-	if got := b.Log(nil, []float64{1, 1. / 6, 1, 1}, 0); got < math.Log(leastBelief)-1e-9 {
-		t.Errorf("log density %v far away, the least is %v", got, math.Log(leastBelief))
+	if got := b.Log(nil, []float64{1, 1. / 6, 1, 1}, 0); got < math.Log(leastDensity)-1e-9 {
+		t.Errorf("log density %v far away, the least is %v", got, math.Log(leastDensity))
 	}
-	if none := NewBeliefs(optimizer.NewEncoding(optimizertest.Mixed(t))); none != nil || none.Log(nil, nil, 0) != 0 {
-		t.Error("beliefs of a space without priors")
+	if none := NewPriors(optimizer.NewEncoding(optimizertest.Mixed(t))); none != nil || none.Log(nil, nil, 0) != 0 {
+		t.Error("priors of a space without priors")
 	}
 }
 
-func TestBeliefsGradient(t *testing.T) {
-	b := mixedBeliefs(t)
+func TestPriorsGradient(t *testing.T) {
+	b := mixedPriors(t)
 	for _, x := range [][]float64{{0.3, 5. / 6, 0.4, 0.5}, {0.3, 1. / 6, 0.4, 0.3}, {0.99, 1. / 6, 0.4, 0.9}} {
 		at := func(x []float64) float64 { return 1.5 * b.Log(nil, x, 0) }
 		want := fd.Gradient(nil, at, x, &fd.Settings{Formula: fd.Central})
@@ -65,7 +65,7 @@ func TestBeliefsGradient(t *testing.T) {
 }
 
 func TestQuantileOfNarrowPriors(t *testing.T) {
-	for _, c := range []belief{{mean: 0, sd: 1e-300}, {mean: 1, sd: 1e-12}, {mean: 0.5, sd: 1e300}, {mean: 0.3, sd: 1e-3}} {
+	for _, c := range []columnPrior{{mean: 0, sd: 1e-300}, {mean: 1, sd: 1e-12}, {mean: 0.5, sd: 1e300}, {mean: 0.3, sd: 1e-3}} {
 		for _, u := range []float64{0, 1e-300, 0.5, 1 - 1e-16, 1} {
 			if v := c.quantile(u); !(v >= 0 && v <= 1) {
 				t.Errorf("quantile %v of %+v is %v", u, c, v)

@@ -15,10 +15,10 @@ import (
 // evaluation moves the means at its place, and the place's part of the hypervolume is E[HVI] under
 // the means that are expected, instead of the HVI of those that are known. This is the knowledge
 // gradient of the hypervolume (Daulton, Balandat and Bakshy 2023, Hypervolume Knowledge Gradient)
-// for a design that changes the means at its own place only. Look MUST have been called since the
+// for a design that changes the means at its own place only. Score MUST have been called since the
 // last pick.
 func (l *Loop) Again() []Spot {
-	of := looked(l.models())
+	of := refreshed(l.models())
 	keys := make([]string, l.Evaluated)
 	means := make([][]float64, l.Evaluated) // of the places that count
 	var every [][]float64
@@ -64,7 +64,7 @@ func (l *Loop) gain(by bayes.Joint, of []posterior, row int, alone float64) floa
 	mean, variance := across(of[:len(l.members())], row)
 	completes := l.Chance.Log(mat.NewDense(1, len(l.known[row].X), l.known[row].X))[0]
 	return l.Chance.OfImprovement(regained(by.Value(mean, variance), alone), l.probable(of, row, completes)) +
-		l.Trust*l.Beliefs.Log(nil, l.known[row].X, 0)
+		l.PriorTerm(l.known[row].X)
 }
 
 // regained returns log(E − alone) of the logarithm of an expected improvement E, which is no less

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
-	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
 )
 
 // improved is how many points of one request are searched for beyond the candidates.
@@ -27,7 +26,7 @@ type Spot struct {
 // Turn is what the strategies of one pick hand on to each other.
 type Turn struct {
 	// Values are those of the places, −Inf where a place is taken, and Starts the best of
-	// them: Look sets both.
+	// them: Score sets both.
 	Values []float64
 	Starts []Spot
 	// Best is the choice so far, if Found.
@@ -64,18 +63,18 @@ func (l *Loop) Fill(ctx context.Context, batch []optimizer.Suggestion, n int, st
 }
 
 // Plain is the list of strategies of an optimiser without any of its own.
-func (l *Loop) Plain() []Strategy { return []Strategy{l.Look, l.Best, l.Take} }
+func (l *Loop) Plain() []Strategy { return []Strategy{l.Score, l.Best, l.PickBest} }
 
-// Look is a strategy that brings the models, the incumbents and the places' values up to
+// Score is a strategy that brings the models, the incumbents and the places' values up to
 // date.
-func (l *Loop) Look(_ context.Context, t *Turn) (suggestion optimizer.Suggestion, picked bool) {
-	l.look()
-	of := looked(l.models())
+func (l *Loop) Score(_ context.Context, t *Turn) (suggestion optimizer.Suggestion, picked bool) {
+	l.refresh()
+	of := refreshed(l.models())
 	t.Values = make([]float64, len(l.Places))
 	for i := range t.Values {
 		t.Values[i] = math.Inf(-1)
 		if !l.Request.Sampler.TakenAt(l.Places[i].X) {
-			t.Values[i] = l.value(of, l.Evaluated+i, l.LogP[i]) + l.Prior[i]
+			t.Values[i] = l.value(of, l.Evaluated+i, l.LogP[i]) + l.PriorTerms[i]
 		}
 	}
 	t.Starts = l.Starts(t.Values)
@@ -101,8 +100,8 @@ func (l *Loop) Climb(ctx context.Context, starts []Spot, avoided func(x []float6
 	return starts[0], true
 }
 
-// Take is a strategy that picks the turn's choice.
-func (l *Loop) Take(_ context.Context, t *Turn) (suggestion optimizer.Suggestion, picked bool) {
+// PickBest is a strategy that picks the turn's choice.
+func (l *Loop) PickBest(_ context.Context, t *Turn) (suggestion optimizer.Suggestion, picked bool) {
 	if !t.Found {
 		return suggestion, false
 	}
@@ -135,94 +134,10 @@ func (l *Loop) Starts(values []float64) []Spot {
 // Evaluate returns the places' values, those of their priors included.
 func (l *Loop) Evaluate(places []Place) []float64 {
 	x := Rows(places)
-	of, logP, prior := l.posteriors(x), l.Chance.Log(x), l.Believed(places)
+	of, logP, prior := l.posteriors(x), l.Chance.Log(x), l.priorTerms(places)
 	values := make([]float64, len(places))
 	for i := range places {
 		values[i] = l.value(of, i, logP[i]) + prior[i]
 	}
 	return values
-}
-
-// Pick makes a suggestion of the spot and adds it to the models.
-func (l *Loop) Pick(best Spot) optimizer.Suggestion {
-	x := Rows([]Place{best.Place})
-	all := l.posteriors(x)
-	of := all[:1+len(l.Others)]
-	suggestion := optimizer.Suggestion{Point: best.Point, Source: optimizer.SourceModel}
-	suggestion.Reasons = optimizer.Reasons{Acquisition: l.worth(best, all), Pending: l.Pending}
-	within := l.Limits == nil || l.Limits.expected(all[len(of):], 0)
-	if l.Front != nil {
-		suggestion.Reasons.Note = l.Front.pick(of, within)
-	} else {
-		mean, variance := moments(of, 0)
-		expected, sd := l.Data.Moments(mean, variance)
-		suggestion.Reasons.Mean, suggestion.Reasons.SD = Finite(expected), Finite(sd)
-		suggestion.Reasons.Note = l.note(best.Why, mean)
-	}
-	if l.searching() {
-		suggestion.Reasons.Note = "could be within all limits, as no point so far is"
-	}
-	l.Pending++
-	l.Request.Sampler.Take(best.Point)
-	l.Picked++
-	l.believe(x)
-	if within {
-		for i, m := range l.members() {
-			m.floor = min(m.floor, of[i].mean[0])
-		}
-	}
-	return suggestion
-}
-
-// worth lists the values of the acquisition functions at a picked point, without the
-// parameters' priors.
-func (l *Loop) worth(p Spot, of []posterior) map[string]float64 {
-	logP := l.Chance.Log(Rows([]Place{p.Place}))[0]
-	values := p.Acquisition
-	if values == nil {
-		values = map[string]float64{}
-		if !l.searching() {
-			values[l.criterion()] = l.value(of, 0, logP)
-		}
-	}
-	if l.Limits != nil {
-		values["within"] = math.Exp(l.Limits.log(of[1+len(l.Others):], 0))
-	}
-	if l.Chance.model != nil {
-		values["feasible"] = math.Exp(logP)
-	}
-	return values
-}
-
-// criterion returns the name of the acquisition function.
-func (l *Loop) criterion() string {
-	if l.Front != nil {
-		return l.Front.by.Name()
-	}
-	return l.Criterion.Name()
-}
-
-// note says whether the point is expected to beat the incumbent by its mean or because
-// of its uncertainty, and why else it was picked.
-func (l *Loop) note(why string, mean float64) string {
-	note := "could beat the best point so far: the model is unsure there"
-	var incumbents []float64
-	for _, m := range l.members() {
-		incumbents = append(incumbents, m.Known.Incumbent)
-	}
-	if mean < bayes.Average(incumbents) {
-		note = "expected to beat the best point so far"
-	}
-	if why != "" {
-		note += "; " + why
-	}
-	return note
-}
-
-// Finite returns v, or nil if it is too large for a float64.
-func Finite(v float64) *float64 {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return nil
-	}
-	return &v
 }

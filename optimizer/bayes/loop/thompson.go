@@ -13,7 +13,7 @@ type Drawn struct {
 	places []Place
 	values *mat.Dense // one column per function
 	logP   []float64  // log probabilities that the places' evaluations complete
-	prior  []float64  // the beliefs' contribution to the places' values
+	prior  []float64  // the priors' contribution to the places' values
 	used   int        // functions that have picked
 }
 
@@ -30,7 +30,7 @@ func (l *Loop) Draw(places []Place, count int) *Drawn {
 	if err != nil {
 		return nil
 	}
-	return &Drawn{loop: l, places: places, values: values, logP: l.Chance.Log(x), prior: l.Believed(places)}
+	return &Drawn{loop: l, places: places, values: values, logP: l.Chance.Log(x), prior: l.priorTerms(places)}
 }
 
 // Lowest returns the place of the minimum of the next function, among places that are not

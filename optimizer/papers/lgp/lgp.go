@@ -88,7 +88,7 @@ const coverSamples = 200
 // strategies returns the loop's strategies in their order.
 func (s Search) strategies(l *loop.Loop) []loop.Strategy {
 	if s == Cover {
-		return []loop.Strategy{l.Look, l.Cover(coverSamples), l.Take}
+		return []loop.Strategy{l.Score, l.Cover(coverSamples), l.PickBest}
 	}
 	return l.Plain()
 }
@@ -160,12 +160,18 @@ func (proposer) Recommend(_ context.Context, p *optimizer.Problem, _ optimizer.S
 // Propose implements optimizer.Proposer. When ctx ends, it samples no further.
 func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
 	memory := readMemory(r.State, o.options.Model)
-	d := surrogate.Observe(r.Problem, r.Encoding, surrogate.Options{Failures: surrogate.FailuresModel, Points: maxPoints, Unclipped: !o.options.Clip})
+	d := surrogate.Observe(r.Problem, r.Encoding, surrogate.Options{
+		Failures: surrogate.FailuresModel, Points: maxPoints, Unclipped: !o.options.Clip,
+	})
 	due := loop.Due(r, loop.Initial(o.options.Initial, r), d.Completed)
-	batch, err := memory.Points(ctx, r, nil, due)
-	if err != nil || len(batch) == r.N || len(batch) < due {
-		return batch, memory.state(), err
-	}
+	batch, err := memory.Propose(ctx, r, due, func(batch []optimizer.Suggestion) ([]optimizer.Suggestion, error) {
+		return o.fill(ctx, r, d, memory, batch)
+	})
+	return batch, memory.state(), err
+}
+
+// fill adds the model's points to the batch. Its error means that the chain has no sample.
+func (o proposer) fill(ctx context.Context, r *optimizer.Request, d *surrogate.Data, memory *memory, batch []optimizer.Suggestion) ([]optimizer.Suggestion, error) {
 	feasible := surrogate.FitFeasibility(ctx, r.Problem, r.Encoding, nil, r.Rand)
 	// Points of a request that have the same scale share their samples.
 	scales := o.scales(r, r.N-len(batch))
@@ -176,8 +182,7 @@ func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 		}
 		models, err := o.sample(ctx, r, d, memory, scales[from])
 		if err != nil {
-			batch, err = memory.WithoutModel(ctx, r, batch, err)
-			return batch, memory.state(), err
+			return batch, err
 		}
 		l := loop.New(ctx, loop.Input{
 			Request: r, Data: d, Models: models, Feasibility: feasible, Criterion: o.options.Acquisition.criterion(), Batch: batch,
@@ -188,7 +193,7 @@ func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 		}
 		from = to
 	}
-	return batch, memory.state(), nil
+	return batch, nil
 }
 
 // scales draws how far latent values lie from 0, as a standard deviation, for each of n

@@ -92,7 +92,7 @@ func (o proposer) narrow(ctx context.Context, in loop.Input, memory *memory) []o
 			}
 			l := loop.New(ctx, in, loop.Options{Candidates: candidates})
 			var t loop.Turn
-			l.Look(ctx, &t)
+			l.Score(ctx, &t)
 			if l.Best(ctx, &t); !t.Found {
 				return batch // the guard draws the missing points
 			}

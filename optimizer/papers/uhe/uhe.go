@@ -15,8 +15,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"gonum.org/v1/gonum/mat"
-
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/acquisition"
@@ -120,27 +118,28 @@ func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 	d := observe(r.Problem, r.Encoding)
 	initial := loop.Initial(o.options.Initial, r)
 	due := loop.Due(r, initial, d.Completed)
-	batch, err := memory.Points(ctx, r, nil, due)
-	if err != nil || len(batch) == r.N || len(batch) < due {
-		return batch, memory.state(), err
-	}
-	feasible := surrogate.FitFeasibility(ctx, r.Problem, r.Encoding, nil, r.Rand)
-	models, err := o.fit(ctx, r, d, memory)
-	if err != nil {
-		batch, err = memory.WithoutModel(ctx, r, batch, err)
-		return batch, memory.state(), err
-	}
-	in := loop.Input{Request: r, Data: d, Models: models, Feasibility: feasible, Criterion: acquisition.UCB{Kappa: o.options.Kappa}, Batch: batch}
-	if o.options.Method == Shrink || o.options.Method == Adaptive {
-		return o.narrow(ctx, in, memory), memory.state(), nil
-	}
-	l := loop.New(ctx, in, loop.Options{Candidates: candidates})
-	strategies := l.Plain()
-	if size > 0 {
-		horizon := (r.MaxTrials - initial) / size
-		strategies = append([]loop.Strategy{o.random(l, &memory.Bandit, horizon)}, strategies...)
-	}
-	return l.Fill(ctx, batch, r.N, strategies), memory.state(), nil
+	batch, err := memory.Propose(ctx, r, due, func(batch []optimizer.Suggestion) ([]optimizer.Suggestion, error) {
+		feasible := surrogate.FitFeasibility(ctx, r.Problem, r.Encoding, nil, r.Rand)
+		models, err := o.fit(ctx, r, d, memory)
+		if err != nil {
+			return batch, err
+		}
+		in := loop.Input{
+			Request: r, Data: d, Models: models, Feasibility: feasible,
+			Criterion: acquisition.UCB{Kappa: o.options.Kappa}, Batch: batch,
+		}
+		if o.options.Method == Shrink || o.options.Method == Adaptive {
+			return o.narrow(ctx, in, memory), nil
+		}
+		l := loop.New(ctx, in, loop.Options{Candidates: candidates})
+		strategies := l.Plain()
+		if size > 0 {
+			horizon := (r.MaxTrials - initial) / size
+			strategies = append([]loop.Strategy{o.random(l, &memory.Bandit, horizon)}, strategies...)
+		}
+		return l.Fill(ctx, batch, r.N, strategies), nil
+	})
+	return batch, memory.state(), err
 }
 
 // random returns the strategy that picks a random point where the bandit says so.
@@ -239,26 +238,8 @@ func (o proposer) Recommend(ctx context.Context, p *optimizer.Problem, state opt
 	if err != nil {
 		return best, nil //nolint:nilerr // as above
 	}
-	return recommend(process, p, d, best), nil
-}
-
-// recommend returns the completed observation with the lowest posterior mean, or best if
-// its moments are too large for a float64.
-func recommend(process *gp.Model, p *optimizer.Problem, d *surrogate.Data, best *optimizer.Recommendation) *optimizer.Recommendation {
-	mean, variance := process.Posterior(mat.DenseCopyOf(d.X))
-	at := -1
-	for row, i := range d.Of {
-		if p.Observations[i].Outcome == optimizer.OutcomeCompleted && (at < 0 || mean[row] < mean[at]) {
-			at = row
-		}
+	if r := loop.Recommend(bayes.Gaussian(process), d, p, 0); r != nil {
+		return r, nil
 	}
-	if at < 0 {
-		return best
-	}
-	expected, sd := d.Moments(mean[at], variance[at])
-	if loop.Finite(expected) == nil || loop.Finite(sd) == nil {
-		return best
-	}
-	o := p.Observations[d.Of[at]]
-	return &optimizer.Recommendation{Trial: o.Trial, Mean: expected, SD: sd, Point: o.Point}
+	return best, nil
 }
