@@ -12,7 +12,7 @@ import pytest
 
 import fantasia_hpo as fantasia
 from fantasia_hpo import Bool, Categorical, Fixed, Float, Int, Trial, TrialState, _server
-from fantasia_hpo._learn import Evidence, condition, merged, with_conditions
+from fantasia_hpo._declarations import Evidence, condition, merged, with_conditions
 
 
 def create(storage: Path, **options: Any) -> fantasia.Study:

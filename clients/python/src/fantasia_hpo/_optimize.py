@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from . import errors
-from ._asking import Asking
+from ._ask import Asking
 from ._elsewhere import Executor, elsewhere
 from ._progress import progress_of
 from .record import FrozenTrial, TrialState

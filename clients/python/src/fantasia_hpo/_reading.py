@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ._learn import PLACEHOLDER
+from ._declarations import PLACEHOLDER
 from ._limits import Limit, exceeded, known_of, limits_in
 from ._objectives import Direction, Objective, aims, objectives_in
 from ._space import Space

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from . import errors
-from ._learn import PLACEHOLDER
+from ._declarations import PLACEHOLDER
 from ._limits import Limit, documents, limits_of
 from ._objectives import Direction, Objective, aims, objectives_of, spec_of
 from ._server import connect

@@ -22,9 +22,9 @@ from optuna.samplers._base import _process_constraints_after_trial as process_co
 from optuna.trial import TrialState as OptunaState
 
 from ._constraints import bound, constraints_in, constraints_of, with_constraints
+from ._declarations import Evidence, with_declarations
 from ._fork import renew_after_fork
-from ._learn import Evidence, with_declarations
-from ._learning import LearningTrial
+from ._learning_trial import LearningTrial
 from ._limits import Limit
 from ._values import plain_name
 from .create import Algorithm, create_study

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from . import errors
-from ._asking import Asking
+from ._ask import Asking
 from ._elsewhere import Executor
 from ._limits import Limit, documents, limits_of
 from ._optimize import Run

@@ -145,9 +145,7 @@ class Trial:
             >>> trial.suggest_float("x", -1, 1) == trial.params["x"]
             True
         """
-        value = self._suggested(name, Float, Int)
-        self._same_range(name, low=low, high=high, step=step, log=log)
-        return float(value)
+        return float(self._suggest(name, (Float, Int), low=low, high=high, step=step, log=log))
 
     def suggest_int(
         self,
@@ -173,9 +171,7 @@ class Trial:
             >>> trial.suggest_int("depth", 1, 9) in range(1, 10)
             True
         """
-        value = self._suggested(name, Int, Fidelity)
-        self._same_range(name, low=low, high=high, step=step, log=log)
-        return int(value)
+        return int(self._suggest(name, (Int, Fidelity), low=low, high=high, step=step, log=log))
 
     def suggest_categorical(self, name: str, choices: Sequence[Any] | None = None) -> Any:
         """Return the value of a declared Categorical, Ordinal, Bool or Fixed parameter by its name.
@@ -192,17 +188,7 @@ class Trial:
             >>> trial.suggest_categorical("kind", ["a", "b"]) == trial.params["kind"]
             True
         """
-        value = self._suggested(name, Categorical, Bool, Fixed)
-        if choices is None:
-            return value
-        parameter = self.study.parameters[name]
-        declared = parameter.values if isinstance(parameter, Categorical) else (False, True)
-        if isinstance(parameter, Fixed):
-            declared = (parameter.value,)
-        given = texts(choices)
-        if {key(text) for text in given} != {key(text) for text in texts(declared)}:
-            raise self._differs(name, choices=list(choices))
-        return choices[[key(text) for text in given].index(key(parameter.encode(value)))]
+        return self._suggest(name, (Categorical, Bool, Fixed), choices=choices)
 
     def report(self, value: Value, step: int | None = None) -> None:
         """Report what the evaluation has reached at a step.
@@ -288,26 +274,11 @@ class Trial:
             if action != "CONTINUE" and self._action != "ABANDON":
                 self._action, self._reason = action, reason
 
-    def _same_range(self, name: str, **given: Any) -> None:
-        """Raise SpaceError if a bound, a step or a scale is another one than the declared one."""
-        parameter = self.study.parameters[name]
-        declared = {
-            "low": getattr(parameter, "low", None),
-            "high": getattr(parameter, "high", None),
-            "step": getattr(parameter, "step", None) or (None if isinstance(parameter, Float) else 1),
-            "log": getattr(parameter, "scale", "linear") == "log",
-        }
-        given = {field: value for field, value in given.items() if value is not None}
-        if any(value != declared[field] for field, value in given.items()):
-            raise self._differs(name, **given)
+    def _suggest(self, name: str, kinds: tuple[type[Any], ...], **given: Any) -> Any:
+        """Return the value of a parameter, which is one of the kinds and has what is given.
 
-    def _differs(self, name: str, **given: Any) -> errors.DeclarationError:
-        wanted = ", ".join(f"{field}={value!r}" for field, value in given.items())
-        return errors.DeclarationError(
-            f"parameter {name!r} is declared as {self.study.parameters[name]!r}, got {wanted}"
-        )
-
-    def _suggested(self, name: str, *kinds: type) -> Any:
+        Of what is given, None counts as nothing. A LearningTrial declares the parameter instead.
+        """
         parameter = self.study.parameters.get(name)
         if parameter is None:
             declared = ", ".join(self.study.parameters)
@@ -320,4 +291,37 @@ class Trial:
             raise errors.SpaceError(
                 f"parameter {name!r} is not active in trial {self.number}: its condition is {parameter.when}"
             )
+        given = {field: value for field, value in given.items() if value is not None}
+        if "choices" in given:
+            return self._chosen(name, parameter, given["choices"])
+        self._same_range(name, parameter, given)
         return self.params[name]
+
+    def _chosen(self, name: str, parameter: Parameter, choices: Sequence[Any]) -> Any:
+        """Return the choice that has the trial's value; the choices MUST be the declared ones."""
+        declared: Sequence[Any] = (False, True)
+        if isinstance(parameter, Categorical):
+            declared = parameter.values
+        elif isinstance(parameter, Fixed):
+            declared = (parameter.value,)
+        given = [key(text) for text in texts(choices)]
+        if set(given) != {key(text) for text in texts(declared)}:
+            raise self._differs(name, choices=list(choices))
+        return choices[given.index(key(parameter.encode(self.params[name])))]
+
+    def _same_range(self, name: str, parameter: Parameter, given: Mapping[str, Any]) -> None:
+        """Raise DeclarationError if a bound, a step or a scale is another one than the declared one."""
+        declared = {
+            "low": getattr(parameter, "low", None),
+            "high": getattr(parameter, "high", None),
+            "step": getattr(parameter, "step", None) or (None if isinstance(parameter, Float) else 1),
+            "log": getattr(parameter, "scale", "linear") == "log",
+        }
+        if any(value != declared[field] for field, value in given.items()):
+            raise self._differs(name, **given)
+
+    def _differs(self, name: str, **given: Any) -> errors.DeclarationError:
+        wanted = ", ".join(f"{field}={value!r}" for field, value in given.items())
+        return errors.DeclarationError(
+            f"parameter {name!r} is declared as {self.study.parameters[name]!r}, got {wanted}"
+        )

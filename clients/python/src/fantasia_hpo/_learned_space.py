@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from . import errors
+from ._declarations import PLACEHOLDER, Evidence, with_conditions, with_declarations
 from ._draw import complete
-from ._learn import PLACEHOLDER, Evidence, with_conditions, with_declarations
-from ._learning import LearningTrial
+from ._learning_trial import LearningTrial
 from ._results import Results
 from .parameters import Parameter, encode_point
 from .record import TrialState

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
+from ._declarations import merged
 from ._draw import draw
-from ._learn import merged
 from .errors import DeclarationError, SpaceError
 from .parameters import Categorical, Fixed, Float, Int, Parameter, key, texts
 from .record import FrozenTrial
@@ -34,47 +34,13 @@ class LearningTrial(Trial):
         self._wished = dict(wished)  # values of `enqueue_trial`
         self._rng = random.Random()
 
-    def suggest_float(
-        self,
-        name: str,
-        low: float | None = None,
-        high: float | None = None,
-        *,
-        step: float | None = None,
-        log: bool | None = None,
-    ) -> float:
-        """Declare a Float, and return its value. Without bounds, it must have been declared before."""
-        if low is None or high is None:
-            return float(self._again(name))
-        single = low == high
-        parameter = Fixed(float(low)) if single else Float(low, high, "log" if log else "linear", step)
-        return float(self._declare(name, parameter))
+    def _suggest(self, name: str, kinds: tuple[type[Any], ...], **given: Any) -> Any:
+        """Declare a parameter of the first kind, and return its value.
 
-    def suggest_int(
-        self,
-        name: str,
-        low: int | None = None,
-        high: int | None = None,
-        *,
-        step: int | None = None,
-        log: bool | None = None,
-    ) -> int:
-        """Declare an Int, and return its value. Without bounds, it must have been declared before."""
-        if low is None or high is None:
-            return int(self._again(name))
-        step = None if step == 1 else step
-        single = low == high
-        parameter = Fixed(int(low)) if single else Int(low, high, "log" if log else "linear", step)
-        return int(self._declare(name, parameter))
-
-    def suggest_categorical(self, name: str, choices: Sequence[Any] | None = None) -> Any:
-        """Declare a Categorical, and return its value. Without choices, it must have been declared before."""
-        if choices is None:
-            return self._again(name)
-        values = list({key(choice): choice for choice in choices}.values())
-        if not values:
-            raise SpaceError(f"parameter {name!r}: expected at least one choice, got none")
-        return self._declare(name, Categorical(tuple(values)) if len(values) > 1 else Fixed(values[0]))
+        Without a range or choices, it must have been declared before.
+        """
+        parameter = _declaration(name, kinds[0], given)
+        return self._again(name) if parameter is None else self._declare(name, parameter)
 
     def point(self) -> dict[str, Any]:
         """Return the values that were asked for, as the study's JSON has them."""
@@ -118,3 +84,22 @@ class LearningTrial(Trial):
                 except SpaceError:
                     pass
         return draw(parameter, self._rng)
+
+
+def _declaration(name: str, kind: type[Any], given: Mapping[str, Any]) -> Parameter | None:
+    """Return the parameter that the arguments of `suggest_…` declare; None if they leave that out."""
+    if kind is Categorical:
+        if given["choices"] is None:
+            return None
+        values = list({key(choice): choice for choice in given["choices"]}.values())
+        if not values:
+            raise SpaceError(f"parameter {name!r}: expected at least one choice, got none")
+        return Categorical(tuple(values)) if len(values) > 1 else Fixed(values[0])
+    low, high, step = given["low"], given["high"], given["step"]
+    if low is None or high is None:
+        return None
+    if low == high:
+        return Fixed(float(low) if kind is Float else int(low))
+    if kind is Float:
+        return Float(low, high, "log" if given["log"] else "linear", step)
+    return Int(low, high, "log" if given["log"] else "linear", None if step == 1 else step)
