@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import logging
 import os
 import random
 import secrets
@@ -28,8 +27,6 @@ from .parameters import Parameter, decode_point, encode_point
 from .record import FrozenTrial, TrialState
 from .transport import Message, Transport
 from .trial import Trial
-
-log: logging.Logger = logging.getLogger("fantasia_hpo")
 
 _OF_A_PROCESS = ("_transport", "_client", "_numbers", "_rng", "_learned", "_heartbeat", "_reports", "_run")
 _DRAWS = 100  # how often the rest of a point is drawn until it meets the constraints
