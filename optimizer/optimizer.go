@@ -206,6 +206,15 @@ type Recommender interface {
 	Recommend(ctx context.Context, p *Problem, state State) (*Recommendation, error)
 }
 
+// BestValue is the Recommender of optimisers without a model of noise: they recommend the best
+// value, or the front of the values.
+type BestValue struct{}
+
+// Recommend implements Recommender.
+func (BestValue) Recommend(_ context.Context, p *Problem, _ State) (*Recommendation, error) {
+	return p.Best(), nil
+}
+
 // Recommend asks an optimiser for its recommendation; nil if it is no Recommender.
 func Recommend(ctx context.Context, o Optimizer, p *Problem, state State) (*Recommendation, error) {
 	if r, ok := o.(Recommender); ok {

@@ -44,13 +44,11 @@ func FromSettings(v setting.Values) Options {
 }
 
 // New returns the optimiser. It has no state, and recommends the best value.
-func New(o Options) optimizer.Optimizer { return optimizer.Guard(proposer{o}) }
+func New(o Options) optimizer.Optimizer { return optimizer.Guard(proposer{options: o}) }
 
-type proposer struct{ options Options }
-
-// Recommend implements optimizer.Recommender: it returns the best value.
-func (proposer) Recommend(_ context.Context, p *optimizer.Problem, _ optimizer.State) (*optimizer.Recommendation, error) {
-	return p.Best(), nil
+type proposer struct {
+	optimizer.BestValue
+	options Options
 }
 
 // Propose implements optimizer.Proposer.

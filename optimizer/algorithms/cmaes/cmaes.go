@@ -58,7 +58,10 @@ func FromSettings(v setting.Values) Options {
 // they were drawn. It recommends the best value, since it has no model of noise.
 func New(o Options) optimizer.Optimizer { return optimizer.Guard(proposer{options: o}) }
 
-type proposer struct{ options Options }
+type proposer struct {
+	optimizer.BestValue
+	options Options
+}
 
 // Propose implements optimizer.Proposer.
 func (a proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
@@ -94,9 +97,4 @@ func (a proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 		return s, nil
 	})
 	return batch, t.state(m), err
-}
-
-// Recommend implements optimizer.Recommender: it returns the best value.
-func (proposer) Recommend(_ context.Context, p *optimizer.Problem, _ optimizer.State) (*optimizer.Recommendation, error) {
-	return p.Best(), nil
 }

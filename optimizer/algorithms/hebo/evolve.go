@@ -11,7 +11,7 @@ import (
 )
 
 // evolve runs the search of HEBO's paper over the space. The problem has its objectives, whose
-// features are those of describe; noisy says that they differ with each look. When ctx ends,
+// features are those of describe; noisy says that they differ at each evaluation. When ctx ends,
 // it returns the population reached by then, or nil with an error.
 func (s *search) evolve(ctx context.Context, problem nsga2.Problem, e effort, initial *mat.Dense, noisy bool) (*nsga2.Population, error) {
 	encoding := s.Request.Encoding

@@ -16,7 +16,7 @@ import (
 var ErrNoModel = errors.New("no model can be fitted")
 
 // Landscape is what a request knows before it picks its first point: the model, conditioned
-// on the pending points, and the acquisition function. People look at it to see why a point
+// on the pending points, and the acquisition function. People read it to see why a point
 // was picked; nothing is picked from it. It is not safe for concurrent use.
 type Landscape struct {
 	search *search

@@ -17,9 +17,9 @@ import (
 // the outcomes (the ε of HEBO's acquisitions).
 const maceMargin = 1e-4
 
-// mace is the multi-objective acquisition ensemble (Lyu et al. 2018, as in HEBO): it
-// finds the points that are Pareto optimal for the lower confidence bound, the expected
-// improvement and the probability of improvement.
+// mace is the multi-objective acquisition ensemble (Lyu et al. 2018; Cowen-Rivers et al. 2022,
+// equation 2): it finds the points that are Pareto optimal for the lower confidence bound,
+// the expected improvement and the probability of improvement.
 type mace struct {
 	s      *search
 	kappa  float64
@@ -39,8 +39,9 @@ func newMACE(s *search) *mace {
 }
 
 // confidence returns the κ of the lower confidence bound in HEBO's submission (Srinivas
-// et al. 2010's schedule) after n evaluations of dim columns, in rounds of parallel
-// evaluations.
+// et al. 2010's schedule, with δ = 0.01 and half its width) after n evaluations of dim columns, in rounds of
+// parallel evaluations. t counts rounds also where one point is asked for at a time: with
+// t = n the bound explores too much when many run at once.
 func confidence(n, parallel, dim int) float64 {
 	t := max(1, n/max(1, parallel))
 	return math.Sqrt((2+float64(dim)/2)*math.Log(float64(t)) + math.Log(math.Pi*math.Pi/0.01))

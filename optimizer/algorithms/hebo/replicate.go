@@ -26,7 +26,8 @@ const (
 // best one was lucky.
 const indifference = 0.1
 
-// maxAgain is the largest share of evaluations that repeat an earlier one.
+// maxAgain is the largest share of evaluations that repeat an earlier one: however noisy they
+// are, most of the budget goes to new points.
 const maxAgain = 0.3
 
 // replicas chooses points to evaluate again, which shows which of the good points were

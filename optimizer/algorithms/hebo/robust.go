@@ -14,11 +14,12 @@ import (
 )
 
 // robustness returns the standard deviation of the noise in HEBO's robust acquisition
-// functions, given the variance of the evaluations' noise.
+// functions (Cowen-Rivers et al. 2022, section 4.2.1), given the variance of the evaluations'
+// noise. The factor is that of HEBO's submission to the competition.
 func robustness(noise float64) float64 { return math.Sqrt(2 * noise) }
 
 // noisy is a single acquisition function with the noise of HEBO's robust acquisition. The
-// noise is drawn anew at each look, so the function cannot be climbed along its gradient.
+// noise is drawn anew at each evaluation, so the function cannot be climbed along its gradient.
 // As in the paper, evolution searches it.
 type noisy struct {
 	s   *search

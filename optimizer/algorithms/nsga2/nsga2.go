@@ -39,7 +39,10 @@ func FromSettings(v setting.Values) Options { return Options{Population: v.Int("
 // points.
 func New(o Options) optimizer.Optimizer { return optimizer.Guard(proposer{options: o}) }
 
-type proposer struct{ options Options }
+type proposer struct {
+	optimizer.BestValue
+	options Options
+}
 
 // Propose implements optimizer.Proposer.
 func (a proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
@@ -110,9 +113,4 @@ func penalties(p *optimizer.Problem) []float64 {
 		}
 	}
 	return costs
-}
-
-// Recommend implements optimizer.Recommender. It returns the best value, or the front of the values.
-func (proposer) Recommend(_ context.Context, p *optimizer.Problem, _ optimizer.State) (*optimizer.Recommendation, error) {
-	return p.Best(), nil
 }

@@ -47,6 +47,7 @@ func FromSettings(v setting.Values) Options {
 func New(o Options) optimizer.Optimizer { return optimizer.Guard(&proposer{options: o}) }
 
 type proposer struct {
+	optimizer.BestValue
 	options Options
 	// kept is the history of the last request; nil while a request uses it.
 	kept atomic.Pointer[history]
@@ -67,11 +68,6 @@ func (a *proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimiz
 	}
 	batch, err := r.Extend(ctx, nil, r.N, newSearch(r, h, a.options.Candidates).next)
 	return batch, r.State, err
-}
-
-// Recommend implements optimizer.Recommender: it returns the best value.
-func (*proposer) Recommend(_ context.Context, p *optimizer.Problem, _ optimizer.State) (*optimizer.Recommendation, error) {
-	return p.Best(), nil
 }
 
 // believe returns a map that distributes uniform points as the parameters' priors; nil

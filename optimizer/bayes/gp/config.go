@@ -2,7 +2,8 @@ package gp
 
 import "math"
 
-// Param describes how a fit treats one positive hyperparameter.
+// Param describes how a fit treats one positive hyperparameter. Fits search in log space,
+// where scales that differ by a factor are equally far apart and nothing becomes negative.
 type Param struct {
 	Prior Prior
 	// Start is the value, in log space, of the first start if there is no warm one;
@@ -10,7 +11,8 @@ type Param struct {
 	Start float64
 	Fixed bool
 	// Min and Max are soft bounds of the value in log space: beyond them the likelihood
-	// keeps its value at the bound and a steep penalty is added.
+	// keeps its value at the bound and a steep penalty is added. A hard bound would end the
+	// line searches of L-BFGS, which knows no bounds.
 	Min, Max float64
 }
 
@@ -31,7 +33,7 @@ type Config struct {
 	// the best of them.
 	Explore, Polish int
 	// Subset is the number of observations with which the starts are explored if there
-	// are more; Polish always uses all.
+	// are more, since an evaluation of the likelihood takes n³ steps; Polish always uses all.
 	Subset int
 }
 

@@ -57,12 +57,16 @@ func (f *Fantasies) prepare(x *mat.Dense) fantasy {
 	var prior [1]float64
 	p.points.Diag(prior[:])
 	variance := prior[0] - floats.Dot(p.row, p.row)
+	// The same noise as on the diagonal of the factor, its jitter included: a point added here
+	// MUST change the posterior as an observation of its mean would.
 	p.diag = math.Sqrt(max(variance, minVariance(prior[0])) + (m.hyper.Noise + m.factor.Jitter()))
 	return p
 }
 
 // minVariance returns the smallest posterior variance of a point with the given
-// prior variance, which may be 0 where a kernel is not stationary.
+// prior variance, which may be 0 where a kernel is not stationary. Beside an observation
+// the difference of the prior and what is explained is rounding, of either sign, and the
+// logarithms and square roots of acquisition functions need a positive number.
 func minVariance(prior float64) float64 { return max(1e-12*prior, 1e-150) }
 
 // Posterior returns the posterior mean and variance of the function, without

@@ -22,7 +22,9 @@ const (
 // Fit returns the model whose hyperparameters maximise the posterior density of config,
 // searched by L-BFGS in log space. y must be finite and should be standardised; starts
 // are drawn from rng. If ctx ends, Fit returns the context's error together with the
-// best model so far, which is that of the first start if there was no time at all.
+// best model so far, which is that of the first start if there was no time at all. A caller
+// MUST NOT keep the hyperparameters of such a model as the next fit's Warm: the search may
+// have stopped anywhere.
 func Fit(ctx context.Context, k *kernel.Kernel, x mat.Matrix, y []float64, config Config, rng *rand.Rand) (*Result, error) {
 	if n, d := x.Dims(); n != len(y) || d != k.Dim() {
 		panic(fmt.Sprintf("gp: %d×%d points and %d outcomes for a kernel of %d columns", n, d, len(y), k.Dim()))
@@ -127,13 +129,10 @@ func (c *Config) free() []Param {
 	return out
 }
 
-// ended reports whether the time is up. That is not an error if a search has a result.
-func ended(ctx context.Context) bool { return ctx.Err() != nil }
-
 // minimize returns the lowest point found within the given number of iterations and
 // before ctx ends, or start if there is no time.
 func (o *objective) minimize(ctx context.Context, start []float64, iterations int) ([]float64, float64, error) {
-	if ended(ctx) {
+	if ctx.Err() != nil {
 		return start, math.Inf(1), nil
 	}
 	// A search cannot start at a point where the covariance matrix cannot be factored.
@@ -164,7 +163,7 @@ func (o *objective) minimize(ctx context.Context, start []float64, iterations in
 		Converger:       &optimize.FunctionConverge{Absolute: convergedGain, Iterations: convergedSteps},
 	}
 	result, err := optimize.Minimize(problem, start, settings, &optimize.LBFGS{})
-	if ended(ctx) {
+	if ctx.Err() != nil { //nolint:nilerr // that the time is up is no error of a search with a result
 		return reached, least, nil
 	}
 	if result == nil {

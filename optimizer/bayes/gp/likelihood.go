@@ -13,7 +13,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/numeric/linalg"
 )
 
-// wall is the weight of the squared distance beyond a bound, in nats.
+// wall is the weight of the squared distance beyond a bound, in nats: a tenth of a unit in
+// log space costs one.
 const wall = 100
 
 // objective is the negative log posterior density of the free hyperparameters, with the
@@ -63,7 +64,9 @@ func (o *objective) hyperparameters(v []float64) Hyperparameters {
 	return h
 }
 
-// value returns the objective, or +Inf if the covariance matrix cannot be factored.
+// value returns the objective, or +Inf if the covariance matrix cannot be factored. It keeps
+// the factor, since gonum asks for the value and the gradient at one place in turn, and the
+// factorisation is what both of them cost.
 func (o *objective) value(v []float64) float64 {
 	if o.at != nil && slices.Equal(o.at, v) {
 		return o.atValue

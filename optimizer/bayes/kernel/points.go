@@ -30,8 +30,8 @@ func (p *Points) Gram(dst *mat.SymDense) {
 	}
 	spaces := k.newWorkspaces(n)
 	linalg.Parallel(n, rowGrain, func(_, lo, hi int) {
-		work := spaces.takeWorkspace()
-		defer spaces.give(work)
+		work := spaces.Get().(*workspace)
+		defer spaces.Put(work)
 		for i := lo; i < hi; i++ {
 			k.wholeVectors(raw.Data[i*raw.Stride+i:i*raw.Stride+n], work, p.of, i, p.of, i)
 		}
@@ -47,8 +47,8 @@ func (p *Points) Cross(dst *mat.Dense, y *Points) {
 	k, raw := p.kernel, dst.RawMatrix()
 	spaces := k.newWorkspaces(y.n)
 	linalg.Parallel(p.n, rowGrain, func(_, lo, hi int) {
-		work := spaces.takeWorkspace()
-		defer spaces.give(work)
+		work := spaces.Get().(*workspace)
+		defer spaces.Put(work)
 		for i := lo; i < hi; i++ {
 			k.wholeVectors(raw.Data[i*raw.Stride:i*raw.Stride+y.n], work, p.of, i, y.of, 0)
 		}

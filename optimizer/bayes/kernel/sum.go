@@ -20,8 +20,8 @@ func NewSum(terms ...*Kernel) *Kernel {
 			panic(fmt.Sprintf("kernel: a sum of kernels over %d and %d columns", terms[0].Dim(), t.Dim()))
 		}
 		s.terms = append(s.terms, t.of)
-		s.starts = append(s.starts, s.total)
-		s.total += t.NumParams()
+		s.starts = append(s.starts, s.size)
+		s.size += t.NumParams()
 		s.rows = max(s.rows, t.of.scratch())
 	}
 	return &Kernel{terms[0].layout, s}
@@ -30,7 +30,7 @@ func NewSum(terms ...*Kernel) *Kernel {
 type sum struct {
 	terms  []covariance
 	starts []int // of each term's hyperparameters
-	total  int   // hyperparameters
+	size   int   // hyperparameters
 	rows   int   // of the terms' working memory
 }
 
@@ -39,7 +39,7 @@ func (k *sum) own(i int, v []float64) []float64 {
 	return v[k.starts[i] : k.starts[i]+k.terms[i].params()]
 }
 
-func (k *sum) params() int { return k.total }
+func (k *sum) params() int { return k.size }
 
 func (k *sum) scratch() int { return k.rows + 1 }
 
@@ -61,14 +61,16 @@ func (k *sum) row(dst []float64, scratch [][]float64, x prepared, i int, y prepa
 }
 
 func (k *sum) diag(dst []float64, x prepared) {
+	k.total(dst, x, func(t covariance, dst []float64, p prepared) { t.diag(dst, p) })
+}
+
+// total sets dst to the sum of what set sets for each term.
+func (k *sum) total(dst []float64, x prepared, set func(t covariance, dst []float64, p prepared)) {
 	more := make([]float64, len(dst))
+	clear(dst)
 	for t, p := range x.([]prepared) {
-		k.terms[t].diag(more, p)
-		if t == 0 {
-			copy(dst, more)
-		} else {
-			floats.Add(dst, more)
-		}
+		set(k.terms[t], more, p)
+		floats.Add(dst, more)
 	}
 }
 
@@ -82,13 +84,5 @@ func (k *sum) gradientRow(sums, point []float64, scratch [][]float64, x prepared
 }
 
 func (k *sum) diagGradient(dst []float64, x prepared, i int) {
-	more := make([]float64, len(dst))
-	for t, p := range x.([]prepared) {
-		k.terms[t].diagGradient(more, p, i)
-		if t == 0 {
-			copy(dst, more)
-		} else {
-			floats.Add(dst, more)
-		}
-	}
+	k.total(dst, x, func(t covariance, dst []float64, p prepared) { t.diagGradient(dst, p, i) })
 }

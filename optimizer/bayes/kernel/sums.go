@@ -24,8 +24,8 @@ func (p *Points) ParamGradient(dst []float64, w *mat.SymDense) {
 	width, spaces := len(dst), k.newWorkspaces(n)
 	partial := make([]float64, linalg.Chunks(n, rowGrain)*width)
 	linalg.Parallel(n, rowGrain, func(chunk, lo, hi int) {
-		work := spaces.takeWorkspace()
-		defer spaces.give(work)
+		work := spaces.Get().(*workspace)
+		defer spaces.Put(work)
 		sums, point := partial[chunk*width:(chunk+1)*width], work.row[:k.Dim()] // point is not used here
 		weights, stride := work.symmetricRows(w, lo, hi)
 		for i := lo; i < hi; i++ {
@@ -52,8 +52,8 @@ func (p *Points) WeightedGradient(dst *mat.Dense, y *Points, weights *mat.Dense)
 	}
 	spaces := k.newWorkspaces(p.n)
 	linalg.Parallel(y.n, rowGrain, func(_, lo, hi int) {
-		work := spaces.takeWorkspace()
-		defer spaces.give(work)
+		work := spaces.Get().(*workspace)
+		defer spaces.Put(work)
 		params := make([]float64, k.NumParams()) // not used here
 		for j := lo; j < hi; j++ {
 			clear(work.row)

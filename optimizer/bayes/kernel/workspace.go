@@ -13,45 +13,23 @@ type workspace struct {
 	weights []float64   // of symmetricRows
 }
 
-// workspaces gives goroutines workspaces for rows of n points, and reuses returned
-// ones.
-type workspaces struct {
-	rows, width int
-	mutex       sync.Mutex
-	free        []*workspace
-}
-
 // wide is a covariance that sees more columns of a point than there are.
 type wide interface{ width() int }
 
-func (k *Kernel) newWorkspaces(n int) *workspaces {
-	width := max(padded(n), k.Dim())
+// newWorkspaces returns a pool of workspaces for rows of n points.
+func (k *Kernel) newWorkspaces(n int) *sync.Pool {
+	width, rows := max(padded(n), k.Dim()), k.of.scratch()
 	if inner, ok := k.of.(wide); ok {
 		width = max(width, inner.width())
 	}
-	return &workspaces{rows: k.of.scratch(), width: width}
-}
-
-func (w *workspaces) takeWorkspace() *workspace {
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	if last := len(w.free) - 1; last >= 0 {
-		work := w.free[last]
-		w.free = w.free[:last]
+	return &sync.Pool{New: func() any {
+		memory := make([]float64, (rows+1)*width)
+		work := &workspace{row: memory[:width]}
+		for i := 1; i <= rows; i++ {
+			work.scratch = append(work.scratch, memory[i*width:(i+1)*width])
+		}
 		return work
-	}
-	memory := make([]float64, (w.rows+1)*w.width)
-	work := &workspace{row: memory[:w.width]}
-	for i := 1; i <= w.rows; i++ {
-		work.scratch = append(work.scratch, memory[i*w.width:(i+1)*w.width])
-	}
-	return work
-}
-
-func (w *workspaces) give(work *workspace) {
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	w.free = append(w.free, work)
+	}}
 }
 
 // symmetricRows returns rows lo … hi−1 of w, padded with zeros, and the distance

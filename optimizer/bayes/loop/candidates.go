@@ -14,10 +14,11 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// The candidates around good points: the number of those points, and the standard
-// deviations of the steps away from them.
 const (
-	goodPoints    = 5
+	// goodPoints is how many of the best observations candidates are drawn around.
+	goodPoints = 5
+	// minCandidates is how many there are at least, even if they must be drawn by the
+	// sampler, which is slow where feasible points are rare.
 	minCandidates = 16
 )
 
@@ -25,6 +26,8 @@ const (
 // (as in TuRBO; Eriksson et al. 2019).
 const ChangedAtOnce = 20
 
+// scales are the standard deviations of the steps away from good points, in the unit cube: one
+// is chosen for each candidate, since it is not known how close the optimum is.
 var scales = [...]float64{0.2, 0.05, 0.01}
 
 // Place is a point that can be suggested, and its coordinates.

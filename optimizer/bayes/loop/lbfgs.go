@@ -24,10 +24,10 @@ type climber struct {
 }
 
 const (
-	climberMemory = 6
-	sufficient    = 1e-4 // Armijo's constant
-	smallestStep  = 1e-5 // of the unit cube's side
-	enoughGain    = 1e-5 // nats
+	climberMemory = 6    // steps whose curvature counts; 3 to 20 are usual (Nocedal and Wright, section 7.2)
+	sufficient    = 1e-4 // c₁ of the condition of Armijo (Nocedal and Wright, section 3.1)
+	smallestStep  = 1e-5 // of the unit cube's side: a shorter one changes no parameter that matters
+	enoughGain    = 1e-5 // in nats, or the outcomes' standard deviations: an iteration that gains less is the last
 )
 
 // newClimber starts at x, which it copies.
@@ -68,7 +68,8 @@ func (c *climber) observe(value float64, gradient []float64) {
 	c.turn()
 }
 
-// learn stores the curvature along the accepted step if it is that of a maximum.
+// learn stores the curvature along the accepted step if it is that of a maximum: with any
+// other, L-BFGS's matrix would not be positive definite, and its direction might lead down.
 func (c *climber) learn(gradient []float64) {
 	step, change := make([]float64, len(c.x)), make([]float64, len(c.x))
 	for i := range step {
@@ -105,9 +106,9 @@ func (c *climber) turn() {
 	}
 	c.step = 1
 	if len(c.steps) == 0 {
-		c.step = 0.1 / longest // no curvature is known yet
+		c.step = 0.1 / longest // no curvature is known yet: a tenth of the cube's side
 	} else if longest > 0.5 {
-		c.step = 0.5 / longest
+		c.step = 0.5 / longest // the quadratic model is not trusted across more than half of the cube
 	}
 	c.project()
 }

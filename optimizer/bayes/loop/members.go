@@ -10,7 +10,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
 )
 
-// Member is one of the models over which the acquisition function is averaged.
+// Member is one of the models over which the acquisition function is averaged: a sample of
+// the hyperparameters, or the model of one of several objectives or of a limit.
 type Member struct {
 	Model     bayes.Surrogate
 	Fantasies bayes.Fantasies
@@ -19,7 +20,7 @@ type Member struct {
 	// as refresh found it.
 	Mean, Variance []float64
 
-	at *gp.Candidates
+	at *gp.Candidates // the known places, then Places
 	// floor is the lowest mean at a point picked so far, at the time it was picked.
 	floor float64
 }
@@ -48,7 +49,9 @@ func (l *Loop) cacheCandidates() {
 	}
 }
 
-// refresh updates all models' posteriors at the places, and the members' incumbents.
+// refresh updates all models' posteriors at the places, and the members' incumbents. It MUST
+// run after each pick: the pick has lowered the variances around it, and it may be the
+// incumbent. The limits come first, since they decide which places may be incumbents.
 func (l *Loop) refresh() {
 	if l.Limits != nil {
 		l.Limits.refresh(l.rows, l.Evaluated)
@@ -75,6 +78,8 @@ func (l *Loop) refresh() {
 }
 
 // believe adds points without known values to all models, unless the options leave them out.
+// Their values are the posterior mean (the kriging believer; Ginsbourger et al. 2010), so only
+// the variances change. Without them, requests that overlap would all get the same point.
 func (l *Loop) believe(x *mat.Dense) {
 	if l.Options.IgnorePending {
 		return

@@ -7,7 +7,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
 )
 
-// Pick makes a suggestion of the spot and adds it to the models.
+// Pick makes a suggestion of the spot and adds it to the models as pending. The posterior that
+// people are shown MUST be read before that: afterwards the variance is that of a known point.
 func (l *Loop) Pick(best Spot) optimizer.Suggestion {
 	x := Rows([]Place{best.Place})
 	all := l.posteriors(x)
@@ -83,7 +84,7 @@ func (l *Loop) note(why string, mean float64) string {
 	return note
 }
 
-// Finite returns v, or nil if it is too large for a float64.
+// Finite returns v, or nil if it is too large for a float64: JSON has no infinity.
 func Finite(v float64) *float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil

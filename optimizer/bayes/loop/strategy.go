@@ -23,7 +23,8 @@ type Spot struct {
 	Acquisition map[string]float64
 }
 
-// Turn is what the strategies of one pick hand on to each other.
+// Turn is what the strategies of one pick hand on to each other. It begins empty for each
+// point.
 type Turn struct {
 	// Values are those of the places, −Inf where a place is taken, and Starts the best of
 	// them: Score sets both.
@@ -34,8 +35,9 @@ type Turn struct {
 	Found bool
 }
 
-// Strategy has its part in the choice of the next point. It picks the point, or changes
-// the turn and leaves the choice to the strategies behind it.
+// Strategy has its part in the choice of the next point. It picks the point (by Pick, which
+// also makes it pending in the models), or changes the turn and leaves the choice to the
+// strategies behind it.
 type Strategy func(ctx context.Context, t *Turn) (suggestion optimizer.Suggestion, picked bool)
 
 // CutShort ends the note of a point that was found by an incomplete search.

@@ -66,7 +66,7 @@ type Region struct{ Lo, Hi, centre []float64 }
 
 // NewRegion returns the trust region of a model: it is centred at the evaluated point
 // with the lowest posterior mean, with sides in proportion to its lengthscales, side in
-// the geometric mean.
+// the geometric mean (Eriksson et al. 2019, section 2: L·λᵢ/(∏λⱼ)^(1/d)).
 func NewRegion(m bayes.Surrogate, d *surrogate.Data, side float64) *Region {
 	mean, _ := m.Posterior(d.X)
 	centre := d.X.RawRowView(Lowest(mean, 1)[0])

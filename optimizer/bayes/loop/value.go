@@ -11,7 +11,9 @@ import (
 )
 
 // value returns the value of a place without the parameters' priors, given its row in the
-// posteriors and the logarithm of the probability that its evaluation completes.
+// posteriors and the logarithm of the probability that its evaluation completes. A term that
+// is added here MUST be added with its gradient to round in improve.go, or climbers would
+// follow the slope of another function than the one by which points are compared.
 func (l *Loop) value(of []posterior, row int, logP float64) float64 {
 	return l.Chance.of(l.reward(), l.score(of[:1+len(l.Others)], row), l.probable(of, row, logP))
 }

@@ -158,7 +158,8 @@ func Condition(d *Data, o Options, fitted gp.Hyperparameters, plain bool) (*Mode
 // Plain reports whether the model sees the data without the power transform that they have.
 func (m *Model) Plain() bool { return m.plain }
 
-// fitOne is Fit with the transform of the data.
+// fitOne is Fit with the transform of the data. Its evidence contains the log Jacobian, so that
+// fits under different transforms are compared as densities of the same outcomes.
 func fitOne(ctx context.Context, d *Data, o Options, warm *gp.Hyperparameters, rng *rand.Rand) (*Model, error) {
 	k, config := o.kernel(d.encoding)
 	config.Warm, config.Subset = warm, fewPoints

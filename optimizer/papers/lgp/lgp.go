@@ -138,7 +138,7 @@ func FromSettings(v setting.Values) Options {
 }
 
 // New returns the optimiser. The options MUST come from FromSettings.
-func New(o Options) optimizer.Optimizer { return optimizer.Guard(proposer{o}) }
+func New(o Options) optimizer.Optimizer { return optimizer.Guard(proposer{options: o}) }
 
 // maxPoints is the number of observations that the chain can take at most: a sweep costs
 // their number to the third power, about fifty times.
@@ -147,14 +147,9 @@ const maxPoints = 256
 // candidates is where the search of the acquisition function starts.
 const candidates = 1000
 
-type proposer struct{ options Options }
-
-var _ optimizer.Recommender = proposer{}
-
-// Recommend implements optimizer.Recommender: it returns the best value, since the
-// optimiser takes evaluations for exact.
-func (proposer) Recommend(_ context.Context, p *optimizer.Problem, _ optimizer.State) (*optimizer.Recommendation, error) {
-	return p.Best(), nil
+type proposer struct {
+	optimizer.BestValue // evaluations count as exact
+	options             Options
 }
 
 // Propose implements optimizer.Proposer. When ctx ends, it samples no further.

@@ -87,7 +87,7 @@ func TestScales(t *testing.T) {
 	r := &optimizer.Request{Rand: optimizer.NewRand(1, 1)}
 	count := map[scale]int{}
 	const n = 3000
-	drawn := proposer{Options{Model: Latent}}
+	drawn := proposer{options: Options{Model: Latent}}
 	for _, s := range drawn.scales(r, n) {
 		count[s]++
 	}
@@ -99,13 +99,13 @@ func TestScales(t *testing.T) {
 			t.Errorf("in 6 dimensions the standard deviation is %v, want %v", drawn.sd(scale(s), 6), want)
 		}
 	}
-	given := proposer{Options{Model: Latent, Scale: 0.5}}
+	given := proposer{options: Options{Model: Latent, Scale: 0.5}}
 	for _, s := range given.scales(r, 10) {
 		if got := given.sd(s, 4); got != 1 {
 			t.Errorf("half of the diagonal of 4 dimensions is %v, want 1", got)
 		}
 	}
-	plain := proposer{Options{Model: Plain, Scale: 0.5}}
+	plain := proposer{options: Options{Model: Plain, Scale: 0.5}}
 	for _, s := range plain.scales(r, 10) {
 		if s != 0 || plain.sd(s, 4) != 0 {
 			t.Errorf("the plain model has the scale %v", s)
