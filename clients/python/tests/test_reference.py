@@ -165,7 +165,10 @@ def test_name_has_an_example(name: str) -> None:
 
 def named(name: str) -> list[Public]:
     """Return what a docstring calls by a name; the members of Study are in several classes."""
-    names = {name, *(re.sub(r"^Study\.", f"{part}.", name) for part in ("Asking", "Results", "Reading"))}
+    names = {
+        name,
+        *(re.sub(r"^Study\.", f"{part}.", name) for part in ("Asking", "Telling", "Results", "Reading")),
+    }
     return [p for p in PUBLIC.values() if p.name in names or f"{p.module}.{p.name}" in names]
 
 
