@@ -1,6 +1,28 @@
-// Package chaos plays faults against everything at once: three coordinators, three
-// nats-servers, three etcds and eight workers, all of them processes, with proxies
-// between them, while several studies run.
+// Package chaos plays faults against everything at once: three coordinators, three nats-servers,
+// three etcds and eight workers, all of them processes, with proxies between them that can hold,
+// slow and cut each connection.
+//
+// Four studies run at a time: programs that take 30 ms and sometimes fail; programs that report
+// measurements; trials that six clients of the API evaluate, of whom some disappear without notice,
+// report a result twice, or report one for a trial that they never held; and trials that are
+// promoted. When a study has ended, the next of its kind begins. Meanwhile a random fault happens
+// every few seconds.
+//
+// After each fault, the ledger is compared with what the programs logged and what the API answered:
+//
+//   - Each trial that a program or a client completed is completed in the ledger once, with a value
+//     that one of its attempts ended with. No trial is lost, no attempt is run twice, and a study
+//     that has ended has exactly as many trials as its budget.
+//   - Each promoted trial is the one that the rule chooses at its place in the ledger.
+//   - Of three objectives, each trial has all values of one attempt, and the front in the ledger
+//     and in the API is the one that the programs' logs give.
+//   - The answers to clients about each trial are linearizable: Porcupine finds an order that explains
+//     them all, with each operation between its call and its answer.
+//   - Each measurement that a client was told is stored is in the curve of its trial.
+//   - No caller gets an error that clients do not retry, such as internal.
+//
+// The next fault may come before every study has continued: studies that workers evaluate also wait
+// for the elections of NATS, which take rounds of 5 s after two of three servers were lost.
 package chaos
 
 import (

@@ -1,6 +1,42 @@
-// Package simulation plays schedules of faults against the programs' own shells: real
-// coordinators with their elections and ledgers, and real workers, over a broker and an
-// etcd in memory, in virtual time.
+// Package simulation plays schedules of faults against the programs' own shells: real coordinators
+// with their elections and ledgers, and real workers with their disks, over a broker and an etcd in
+// memory, which pass the same tests as real ones. Time is virtual, so a schedule of minutes takes
+// a fraction of a second.
+//
+// The seed of a schedule draws two or three coordinators, two to four workers, up to three studies,
+// of which some stop trials early, promote them, have several objectives or are evaluated by clients
+// of the API, and these faults:
+//
+//   - Coordinators and workers are killed, also at a drawn request to etcd or the broker: before it,
+//     after it, or so that it is executed around the end of the dead leader's lease. Some workers
+//     lose their disks.
+//   - Requests are lost, executed without an answer, executed late, delayed for up to 20 s, or
+//     executed twice. A process is cut off from etcd, from the broker, or from both.
+//   - The clock of a worker steps, by up to a year.
+//   - etcd is away, is full, or compacts its history under its readers. In half of the schedules a
+//     transaction may hold so little that most commits need the redo log.
+//   - A stream is deleted or goes back in time; the assignments and the fence are deleted.
+//   - A backup is restored, into the same etcd or into an empty one, while the broker keeps what it
+//     has. Sometimes coordinators run on the empty etcd first.
+//
+// These promises are checked all the time:
+//
+//   - Each commit comes from the coordinator that holds the leader's key at that moment.
+//   - No program or client gets an attempt before the ledger has it. No attempt is run twice, unless
+//     claims were deleted.
+//   - A completed trial has a value that its attempt has found. A trial that has ended does not change.
+//   - If the API answered a client that a trial is completed, the ledger has it with the client's
+//     value, unless an older backup was restored.
+//   - Each promoted trial is the one that the rule chooses at its place in the ledger.
+//   - Values of several objectives are those of one attempt, and the front has exactly the trials
+//     that no other one dominates.
+//   - The optimiser makes the suggestions of each study again from its records, bit for bit.
+//   - A completed study has exactly as many trials as its budget. A watch misses no change.
+//
+// Each study MUST end within 20 minutes after the last fault, without a result left on a worker's
+// disk. A schedule that fails leaves a script, a file with one fault in each line: remove lines to
+// see which of them matter. Even the same script differs from run to run, in the nonces and in the
+// order of the goroutines within an instant, so it is played ten times.
 package simulation
 
 import (

@@ -19,7 +19,10 @@ const (
 // paper does not state the priors. They are those of its reference implementation (the
 // surrogate gpy of HEBO 0.3.6), which GPy applies as densities of what the softplus maps to
 // the hyperparameters: Gamma(0.5, 1) on the Matérn kernel's variance, LogNormal(−4.63, 0.5) on
-// the noise's, and none on the lengthscales and on the linear kernel's variance.
+// the noise's, and none on the lengthscales and on the linear kernel's variance. The model differs
+// from the reference in three details: the linear kernel counts from the middle of the warped range
+// and not from its lower end, the exponents of the transforms lie between −5 and 5, and evaluations
+// that failed are left out.
 func (o Options) paperKernel(columns []kernel.Column) (*kernel.Kernel, gp.Config) {
 	config := gp.DefaultConfig(len(columns))
 	config.Noise.Prior, config.Noise.Start = gp.Softplus{Prior: gp.LogNormal{Mu: -4.63, Sigma: 0.5}}, -4.63

@@ -7,6 +7,15 @@
 // decides for each pair of trials whether it begins with a random point, by what pairs of
 // both kinds have found.
 //
+// A pair is two consecutive trials, so nobody waits for one of them. Its value counts as a share of
+// the range of all values so far, and 0 if neither trial completed. The bandit expects as many pairs
+// as the budget has room for; if the study goes on, it begins again with twice as many.
+//
+// The priors are the paper's: Gamma(0.001, rate 10) on each lengthscale, in units of a parameter's
+// range, and on the variances of the objective and of the noise, in units of the outcomes' variance.
+// A fit maximises them as the paper's software does, as densities of what the softplus function maps
+// to these numbers. They favour short lengthscales and much noise.
+//
 // The paper's rivals share all the rest; the setting method selects them.
 package uhe
 
