@@ -97,6 +97,10 @@ test: ## Run the tests, with the race detector where goroutines meet, against re
 	CGO_ENABLED=0 $(GO) $(TEST) -tags failpoints ./internal/base/failpoint
 	cd tools/release && CGO_ENABLED=0 $(GO) $(TEST) ./...
 
+.PHONY: test-bare
+test-bare: ## Run `make test` with nothing on the PATH but what README.md asks for
+	scripts/bare $(MAKE) test
+
 .PHONY: test-long
 test-long: ## Kill whole programs at each of their steps, play faults of every kind and a load, and build images (minutes)
 	cd deploy/images/build && CGO_ENABLED=0 $(GO) $(TEST) ./...

@@ -28,6 +28,9 @@ func TestMain(m *testing.M) {
 		f.Wait()
 		return
 	}
+	if _, err := exec.LookPath("setsid"); err != nil { // the scripts would wait for ever
+		panic("the tests need setsid, which is a part of util-linux: " + err.Error())
+	}
 	goleak.VerifyTestMain(m)
 }
 

@@ -5,6 +5,7 @@ package docs
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -12,10 +13,19 @@ import (
 )
 
 // TestPython runs all of README.md, docs/tune/attach.md and docs/operate/sidecar.md, also what
-// needs curl or a python3 with scikit-learn: scripts/test-python.
+// needs a python3 with scikit-learn, and the pages that call curl and openssl with the real
+// programs: scripts/test-python.
 func TestPython(t *testing.T) {
+	for name := range standIns {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Fatalf("the pages call the real %s: install it (%v)", name, err)
+		}
+	}
 	path := programs(t)
-	for _, document := range []string{"README.md", "docs/tune/attach.md", "docs/operate/sidecar.md"} {
+	for _, document := range []string{
+		"README.md", "docs/tune/attach.md", "docs/operate/sidecar.md",
+		"docs/tune/api.md", "docs/operate/operate.md", "docs/operate/security.md",
+	} {
 		t.Run(document, func(t *testing.T) {
 			blocks, _ := split(t, document)
 			r := newReader(t, path)

@@ -35,6 +35,7 @@ func programs(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
+	linkStandIns(t, dir)
 	return dir + string(os.PathListSeparator) + os.Getenv("PATH")
 }
 
