@@ -159,7 +159,8 @@ func (x *Expander) ExpandArgument(text string) ([]string, error) {
 	case float64, int64:
 		return argv, nil
 	}
-	return nil, fmt.Errorf("the value %q of %s would become a flag: write the argument as --%s=${%s}, or let the program read FANTASIA_PARAMETERS",
+	return nil, fmt.Errorf("the value %q of %s would become a flag: write the argument as --%s=${%s}, or let the program read "+
+		"FANTASIA_PARAMETERS",
 		argv[0], first, first, first)
 }
 

@@ -45,11 +45,13 @@ func TestExpandCommand(t *testing.T) {
 	order := []string{"lr", "hidden", "solver", "nesterov", "momentum"}
 	point := study.Point{"lr": 1e-5, "hidden": int64(64), "solver": "a b", "nesterov": true} // momentum is not active
 	for name, test := range map[string]struct{ template, want []string }{
-		"values":      {[]string{"train", "--lr=${lr}", "${hidden}x${hidden}"}, []string{"train", "--lr=1e-05", "64x64"}},
-		"args":        {[]string{"train", "--lr", "${lr}", "${args}", "end"}, []string{"train", "--lr", "1e-05", "--hidden=64", "--solver=a b", "--nesterov=true", "end"}},
-		"overrides":   {[]string{"train", "${overrides}"}, []string{"train", "lr=1e-05", "hidden=64", "solver=a b", "nesterov=true"}},
-		"file":        {[]string{"train", "@${file}"}, []string{"train", "@/tmp/p.json"}},
-		"literal":     {[]string{"train", "$${lr}", "$lr", "$$", "$", "}{", "a$$${lr}"}, []string{"train", "${lr}", "$lr", "$$", "$", "}{", "a$${lr}"}},
+		"values": {[]string{"train", "--lr=${lr}", "${hidden}x${hidden}"}, []string{"train", "--lr=1e-05", "64x64"}},
+		"args": {[]string{"train", "--lr", "${lr}", "${args}", "end"},
+			[]string{"train", "--lr", "1e-05", "--hidden=64", "--solver=a b", "--nesterov=true", "end"}},
+		"overrides": {[]string{"train", "${overrides}"}, []string{"train", "lr=1e-05", "hidden=64", "solver=a b", "nesterov=true"}},
+		"file":      {[]string{"train", "@${file}"}, []string{"train", "@/tmp/p.json"}},
+		"literal": {[]string{"train", "$${lr}", "$lr", "$$", "$", "}{", "a$$${lr}"},
+			[]string{"train", "${lr}", "$lr", "$$", "$", "}{", "a$${lr}"}},
 		"no words":    {[]string{"train"}, []string{"train"}},
 		"empty":       {nil, nil},
 		"inactive":    {[]string{"train", "${momentum}"}, nil},
@@ -96,7 +98,8 @@ func TestForeignCommand(t *testing.T) {
 		}
 	}
 	argv, err := study.ExpandForeignCommand([]string{"run", "${args}", "${overrides}"}, order, point, "")
-	if want := []string{"run", "--x=-0.5", "--n=-3", "--mode=--rm", "--empty=", "x=-0.5", "n=-3", "mode=--rm", "empty="}; err != nil || !cmp.Equal(argv, want) {
+	if want := []string{"run", "--x=-0.5", "--n=-3", "--mode=--rm", "--empty=", "x=-0.5", "n=-3", "mode=--rm", "empty="}; err != nil ||
+		!cmp.Equal(argv, want) {
 		t.Errorf("%q, %v", argv, err)
 	}
 }

@@ -29,8 +29,9 @@ func TestCompatibleObjectives(t *testing.T) {
 		"nothing":   {func(*study.Spec) {}, nil},
 		"reference": {func(s *study.Spec) { s.Several[0].Reference = nil; s.Several[1].Reference = new(9.0) }, nil},
 		"metric":    {func(s *study.Spec) { s.Several[1].Metric = "size" }, []string{`spec.objectives[1].metric was "latency/ms" and is "size"`}},
-		"direction": {func(s *study.Spec) { s.Several[0].Direction = study.Minimize }, []string{`spec.objectives[0].direction was "maximize" and is "minimize"`}},
-		"take":      {func(s *study.Spec) { s.Several[0].Take = study.TakeLast }, []string{`spec.objectives[0].take was "best" and is "last"`}},
+		"direction": {func(s *study.Spec) { s.Several[0].Direction = study.Minimize },
+			[]string{`spec.objectives[0].direction was "maximize" and is "minimize"`}},
+		"take": {func(s *study.Spec) { s.Several[0].Take = study.TakeLast }, []string{`spec.objectives[0].take was "best" and is "last"`}},
 		"only one": {func(s *study.Spec) { s.Objective, s.Several = s.Several[0], nil }, []string{
 			`spec.objectives was ["accuracy","latency/ms"] and is ["accuracy"]`,
 		}},
@@ -72,22 +73,29 @@ func TestCompatible(t *testing.T) {
 		"prior":       {"max: 1e-1", "max: 1e-1, prior: {mean: 1e-3, sd: 1}", nil},
 		"no initial":  {"  initial: [{", "  # initial: [{", nil},
 
-		"name":       {"name: digits", "name: letters", []string{`metadata.name was "digits" and is "letters"`}},
-		"metric":     {"metric: error", "metric: loss", []string{`spec.objective.metric was "error" and is "loss"`, `spec.trial.metrics was {"pattern":"val_err=(?P<error>\\S+)"} and is {"pattern":"val_err=(?P<loss>\\S+)"}`}},
-		"direction":  {"minimize", "maximize", []string{`spec.objective.direction was "minimize" and is "maximize"`}},
-		"take":       {"take: last", "take: best", []string{`spec.objective.take was "last" and is "best"`}},
-		"scale":      {", scale: log", "", []string{`spec.parameters.learning_rate.scale was "log" and is "linear"`}},
-		"step":       {"max: 256", "max: 256, step: 16", []string{`spec.parameters.hidden.step was null and is 16`}},
-		"type":       {"type: int, min: 16", "type: float, min: 16", []string{`spec.parameters.hidden.type was "int" and is "float"`, `spec.initial was [{"hidden":64,"learning_rate":0.001}] and is [{"hidden":64.0,"learning_rate":0.001}]`}},
-		"order":      {"values: [adam, sgd]", "values: [sgd, adam]", []string{`the order of spec.parameters.solver.values was ["adam","sgd"] and is ["sgd","adam"]`}},
-		"when":       {"when: {solver: [sgd]}", "when: {solver: [adam, sgd]}", []string{`spec.parameters.momentum.when was {"solver":["sgd"]} and is {"solver":["adam","sgd"]}`}},
+		"name": {"name: digits", "name: letters", []string{`metadata.name was "digits" and is "letters"`}},
+		"metric": {"metric: error", "metric: loss", []string{`spec.objective.metric was "error" and is "loss"`,
+			`spec.trial.metrics was {"pattern":"val_err=(?P<error>\\S+)"} and is {"pattern":"val_err=(?P<loss>\\S+)"}`}},
+		"direction": {"minimize", "maximize", []string{`spec.objective.direction was "minimize" and is "maximize"`}},
+		"take":      {"take: last", "take: best", []string{`spec.objective.take was "last" and is "best"`}},
+		"scale":     {", scale: log", "", []string{`spec.parameters.learning_rate.scale was "log" and is "linear"`}},
+		"step":      {"max: 256", "max: 256, step: 16", []string{`spec.parameters.hidden.step was null and is 16`}},
+		"type": {"type: int, min: 16", "type: float, min: 16", []string{`spec.parameters.hidden.type was "int" and is "float"`,
+			`spec.initial was [{"hidden":64,"learning_rate":0.001}] and is [{"hidden":64.0,"learning_rate":0.001}]`}},
+		"order": {"values: [adam, sgd]", "values: [sgd, adam]",
+			[]string{`the order of spec.parameters.solver.values was ["adam","sgd"] and is ["sgd","adam"]`}},
+		"when": {"when: {solver: [sgd]}", "when: {solver: [adam, sgd]}",
+			[]string{`spec.parameters.momentum.when was {"solver":["sgd"]} and is {"solver":["adam","sgd"]}`}},
 		"constraint": {"<= 10", "<= 9", []string{`spec.constraints was ["hidden * learning_rate <= 10"] and is ["hidden * learning_rate <= 9"]`}},
-		"initial":    {"learning_rate: 1e-3", "learning_rate: 1e-2", []string{`spec.initial was [{"hidden":64,"learning_rate":0.001}] and is [{"hidden":64,"learning_rate":0.01}]`}},
-		"algorithm":  {"name: hebo", "name: gp", []string{`spec.algorithm.name was "hebo" and is "gp"`}},
-		"seed":       {"seed: 7", "seed: 8", []string{`spec.algorithm.seed was 7 and is 8`}},
-		"settings":   {"settings: {}", "settings: {a: 1.0}", []string{`spec.algorithm.settings was null and is {"a":1.0}`}},
-		"stopping":   {"  budget:", "  earlyStopping: {name: asha, settings: {reduction: 3}}\n  budget:", []string{`spec.earlyStopping was null and is {"name":"asha","metric":"error","settings":{"reduction":3}}`}},
-		"command":    {"train.py", "tune.py", []string{`spec.trial.command was ["python","train.py","--lr=${learning_rate}","${args}"] and is ["python","tune.py","--lr=${learning_rate}","${args}"]`}},
+		"initial": {"learning_rate: 1e-3", "learning_rate: 1e-2",
+			[]string{`spec.initial was [{"hidden":64,"learning_rate":0.001}] and is [{"hidden":64,"learning_rate":0.01}]`}},
+		"algorithm": {"name: hebo", "name: gp", []string{`spec.algorithm.name was "hebo" and is "gp"`}},
+		"seed":      {"seed: 7", "seed: 8", []string{`spec.algorithm.seed was 7 and is 8`}},
+		"settings":  {"settings: {}", "settings: {a: 1.0}", []string{`spec.algorithm.settings was null and is {"a":1.0}`}},
+		"stopping": {"  budget:", "  earlyStopping: {name: asha, settings: {reduction: 3}}\n  budget:",
+			[]string{`spec.earlyStopping was null and is {"name":"asha","metric":"error","settings":{"reduction":3}}`}},
+		"command": {"train.py", "tune.py",
+			[]string{`spec.trial.command was ["python","train.py","--lr=${learning_rate}","${args}"] and is ["python","tune.py","--lr=${learning_rate}","${args}"]`}},
 		"renamed": {"name: momentum", "name: mass", []string{
 			`spec.parameters: momentum was {"name":"momentum","type":"float","min":0,"max":0.99,"scale":"linear","when":{"solver":["sgd"]}} and is gone`,
 			`spec.parameters: mass is new: {"name":"mass","type":"float","min":0,"max":0.99,"scale":"linear","when":{"solver":["sgd"]}}`,
@@ -137,9 +145,11 @@ func TestCompatibleOrder(t *testing.T) {
 
 // In a study that learns its parameters, everything about them may change.
 func TestCompatibleLearnedParameters(t *testing.T) {
-	learned := strings.Replace(strings.Replace(minimal, "  trial: {command: [train]}\n", "", 1), "  parameters:", "  learnParameters: true\n  parameters:", 1)
+	learned := strings.Replace(strings.Replace(minimal, "  trial: {command: [train]}\n", "", 1), "  parameters:",
+		"  learnParameters: true\n  parameters:", 1)
 	a := mustParse(t, learned)
-	b := mustParse(t, strings.Replace(learned, "[{name: x, type: float, min: 0, max: 1}]", "[{name: z, type: bool}, {name: x, type: int, min: 1, max: 9, when: {z: [true]}}]", 1))
+	b := mustParse(t, strings.Replace(learned, "[{name: x, type: float, min: 0, max: 1}]",
+		"[{name: z, type: bool}, {name: x, type: int, min: 1, max: 9, when: {z: [true]}}]", 1))
 	if differences := study.Compatible(a, b); len(differences) > 0 || !study.NewSpace(a, b) {
 		t.Errorf("differences: %q", differences)
 	}
@@ -148,7 +158,8 @@ func TestCompatibleLearnedParameters(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	_, err := file.Parse([]byte(strings.Replace(minimal, "  parameters:", "  learnParameters: true\n  parameters:", 1)))
-	if _, err := file.Parse([]byte(strings.Replace(learned, "learnParameters: true", "learnParameters: 1", 1))); err == nil || !strings.Contains(err.Error(), "the number 1 where true or false must be") {
+	if _, err := file.Parse([]byte(strings.Replace(learned, "learnParameters: true", "learnParameters: 1", 1))); err == nil ||
+		!strings.Contains(err.Error(), "the number 1 where true or false must be") {
 		t.Errorf("a number: %v", err)
 	}
 	if err == nil || !strings.Contains(err.Error(), "spec.learnParameters: is only for studies whose trials clients of the API evaluate") {

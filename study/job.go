@@ -10,7 +10,8 @@ import (
 const MaxJob = 64 << 10
 
 // Job is the template of the Jobs of Kubernetes, or resources of another kind, that evaluate a
-// study's trials, one for each attempt or, in mode stream, for each slot of a worker. Its texts may contain ${words}: names of parameters, args,
+// study's trials, one for each attempt or, in mode stream, for each slot of a worker. Its texts may contain
+// ${words}: names of parameters, args,
 // overrides, and JobWords. Package jobshape checks what it contains,
 // and package jobpolicy whether a namespace may bring it.
 type Job struct {

@@ -26,8 +26,9 @@ const MaxLabel = 63
 // The forms of a DNS label, as RFC 1123 has it in lower case, and of a label's key and value, which are
 // those of Kubernetes.
 var (
-	dnsLabel   = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
-	labelKey   = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)
+	dnsLabel = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	labelKey = regexp.MustCompile(
+		`^([a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)
 	labelValue = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$`)
 )
 
@@ -54,7 +55,8 @@ func CheckLabels(field string, labels map[string]string) (problems []Problem) {
 		value := labels[key]
 		bytes += len(key) + len(value)
 		if !isLabelKey(key) {
-			add(field, "%q is not a label's key: want at most 63 letters, digits, and . _ - in between, perhaps after a domain and a slash, such as team or example.com/team", key)
+			add(field, "%q is not a label's key: want at most 63 letters, digits, and . _ - in between, perhaps after a domain and a slash, such "+
+				"as team or example.com/team", key)
 		}
 		if !labelValue.MatchString(value) {
 			add(field+"."+key, "%q is not a label's value: want at most 63 letters, digits, and . _ - in between", value)

@@ -26,7 +26,8 @@ func TestExcess(t *testing.T) {
 		{"an objective's metric is its value", 2, map[string]float64{"memory": 500, "recall": 1, "error": 0}, []float64{-12, -0.5, 1}, false},
 		{"a missing metric", 0.5, map[string]float64{"memory": 500}, []float64{-12, math.NaN(), -0.5}, false},
 		{"infinite", 0.5, map[string]float64{"memory": math.Inf(-1), "recall": 1}, []float64{math.NaN(), -0.5, -0.5}, false},
-		{"overflow", 0.5, map[string]float64{"memory": -math.MaxFloat64, "recall": -math.MaxFloat64}, []float64{-math.MaxFloat64, math.MaxFloat64, -0.5}, false},
+		{"overflow", 0.5, map[string]float64{"memory": -math.MaxFloat64, "recall": -math.MaxFloat64},
+			[]float64{-math.MaxFloat64, math.MaxFloat64, -0.5}, false},
 	} {
 		got := spec.Excess(study.Values{c.value}, c.metrics)
 		for i := range c.want {

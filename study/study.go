@@ -35,7 +35,8 @@ type Study struct {
 // tells whether there is a command or a Job.
 func (s *Study) Head() *Study {
 	head := &Study{APIVersion: s.APIVersion, Kind: s.Kind, Metadata: s.Metadata, Spec: Spec{
-		Objective: s.Spec.Objective, Several: s.Spec.Several, Goal: s.Spec.Goal, Limits: s.Spec.Limits, Algorithm: Algorithm{Name: s.Spec.Algorithm.Name}, Budget: s.Spec.Budget,
+		Objective: s.Spec.Objective, Several: s.Spec.Several, Goal: s.Spec.Goal, Limits: s.Spec.Limits,
+		Algorithm: Algorithm{Name: s.Spec.Algorithm.Name}, Budget: s.Spec.Budget,
 		Parallelism: s.Spec.Parallelism, Pool: s.Spec.Pool, Note: s.Spec.Note,
 	}}
 	if len(s.Spec.Trial.Command) > 0 {

@@ -14,7 +14,8 @@ func TestObjectivesOfOneAndOfSeveral(t *testing.T) {
 	if got := study.MetricNames(single.Objectives()); !slices.Equal(got, []string{"error"}) || single.FirstObjective().Metric != "error" {
 		t.Errorf("a single objective is %v, the first %q", got, single.FirstObjective().Metric)
 	}
-	if got := study.MetricNames(several.Objectives()); !slices.Equal(got, []string{"seconds", "error"}) || several.FirstObjective().Metric != "seconds" {
+	if got := study.MetricNames(several.Objectives()); !slices.Equal(got, []string{"seconds", "error"}) ||
+		several.FirstObjective().Metric != "seconds" {
 		t.Errorf("two objectives are %v, the first %q", got, several.FirstObjective().Metric)
 	}
 	if v := (study.Values{}).First(); !math.IsNaN(v) {

@@ -45,7 +45,8 @@ func TestFailedExportsAreFewLines(t *testing.T) {
 		}
 		synctest.Wait() // for the exporter's goroutine, which wrote them
 		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
-		if len(lines) != 2 || !strings.Contains(lines[0], `level=WARN msg="cannot export spans" spans=1 error="connection refused"`) || !strings.Contains(lines[1], "spans=60 ") {
+		if len(lines) != 2 || !strings.Contains(lines[0], `level=WARN msg="cannot export spans" spans=1 error="connection refused"`) ||
+			!strings.Contains(lines[1], "spans=60 ") {
 			t.Errorf("90 failed exports in 90 s are %d lines:\n%s", len(lines), &log)
 		}
 		_, span := tracer.Start(t.Context(), "span")

@@ -28,6 +28,7 @@ func TestRefusalsAreFewShortLines(t *testing.T) {
 	}
 	lines := strings.SplitAfter(strings.TrimSpace(log.String()), "\n")
 	if len(lines) != 3 || log.Len() > 3*500 || !strings.Contains(lines[2], "count=10000") {
-		t.Errorf("30,000 refusals made %d lines of %d bytes, the last one %q; want three, and the count", len(lines), log.Len(), lines[len(lines)-1])
+		t.Errorf("30,000 refusals made %d lines of %d bytes, the last one %q; want three, and the count", len(lines), log.Len(),
+			lines[len(lines)-1])
 	}
 }

@@ -36,7 +36,8 @@ func TestSparseLinesAreFewAndShort(t *testing.T) {
 		}
 		if name == "the same message" {
 			if len(lines) != 10+2+1 || !strings.Contains(lines[10], " left_out=9990") || !strings.Contains(lines[11], " left_out=9999") {
-				t.Errorf("%d lines; want ten at once, two a second later that count the others, and the last one:\n%.300s", len(lines), lines[len(lines)-2])
+				t.Errorf("%d lines; want ten at once, two a second later that count the others, and the last one:\n%.300s", len(lines),
+					lines[len(lines)-2])
 			}
 			if last := lines[len(lines)-1]; !strings.HasSuffix(last, `msg="another line" n=7`) {
 				t.Errorf("the last line is %q; want another line as it is", last)

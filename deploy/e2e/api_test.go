@@ -39,7 +39,8 @@ func (c *cluster) trials(name string) []*fantasiav1.Trial {
 	c.await(time.Minute, func(ctx context.Context) error {
 		all = nil
 		for token := ""; ; {
-			page, err := c.api().ListTrials(ctx, connect.NewRequest(&fantasiav1.ListTrialsRequest{Parent: "studies/" + name, PageSize: 100, PageToken: token}))
+			page, err := c.api().ListTrials(ctx,
+				connect.NewRequest(&fantasiav1.ListTrialsRequest{Parent: "studies/" + name, PageSize: 100, PageToken: token}))
 			if err != nil {
 				return err
 			}

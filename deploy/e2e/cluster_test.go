@@ -176,7 +176,8 @@ func (c *cluster) show(ctx context.Context) {
 	for _, p := range pods.Items {
 		c.t.Logf("pod %s: %s %s", p.Name, p.Status.Phase, p.Status.Message)
 		for _, container := range append(p.Spec.InitContainers, p.Spec.Containers...) {
-			log, err := c.kube.CoreV1().Pods(c.namespace).GetLogs(p.Name, &corev1.PodLogOptions{Container: container.Name, TailLines: &lines}).DoRaw(ctx)
+			log, err := c.kube.CoreV1().Pods(c.namespace).GetLogs(p.Name,
+				&corev1.PodLogOptions{Container: container.Name, TailLines: &lines}).DoRaw(ctx)
 			c.t.Logf("%s %s: %v\n%s", p.Name, container.Name, err, log)
 		}
 	}
@@ -193,7 +194,8 @@ func (c *cluster) show(ctx context.Context) {
 }
 
 func (c *cluster) helmCommand(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, env("FANTASIA_E2E_HELM", filepath.Join(root, "bin/tools/helm")), append(args, "--namespace", c.namespace)...)
+	cmd := exec.CommandContext(ctx, env("FANTASIA_E2E_HELM", filepath.Join(root, "bin/tools/helm")),
+		append(args, "--namespace", c.namespace)...)
 	cmd.WaitDelay = 5 * time.Second
 	return cmd
 }

@@ -126,13 +126,15 @@ func (c *cluster) testDeleteWorkers() {
 
 // evict requests a pod's eviction, as a drain does.
 func (c *cluster) evict(ctx context.Context, pod string) error {
-	return c.kube.PolicyV1().Evictions(c.namespace).Evict(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod, Namespace: c.namespace}})
+	return c.kube.PolicyV1().Evictions(c.namespace).Evict(ctx,
+		&policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod, Namespace: c.namespace}})
 }
 
 func (c *cluster) cordon(node string, on bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	_, err := c.kube.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, fmt.Appendf(nil, `{"spec":{"unschedulable":%v}}`, on), metav1.PatchOptions{})
+	_, err := c.kube.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, fmt.Appendf(nil, `{"spec":{"unschedulable":%v}}`, on),
+		metav1.PatchOptions{})
 	return err
 }
 
@@ -255,7 +257,8 @@ func (c *cluster) testScale() {
 // testAutoscale lets the leader scale the pool within its limits: up for a large enough
 // study, and down again after it.
 func (c *cluster) testAutoscale() {
-	c.chart("upgrade", c.installValues(2, c.tag, "    autoscaling: {method: leader, minReplicas: 1, maxReplicas: 3, stabilizationSeconds: 5}\n"))
+	c.chart("upgrade",
+		c.installValues(2, c.tag, "    autoscaling: {method: leader, minReplicas: 1, maxReplicas: 3, stabilizationSeconds: 5}\n"))
 	c.settled(3*time.Minute, "worker", 1, c.tag)
 	c.create(studyFile("autoscaled", "default", 24, 6, 6))
 	c.settled(2*time.Minute, "worker", 3, c.tag)

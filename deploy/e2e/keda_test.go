@@ -112,7 +112,8 @@ func (c *cluster) prepare(u *unstructured.Unstructured, anonymous bool) error {
 	case image == "keda":
 		args = append(args, "--enable-webhook-patching=false")
 	case anonymous:
-		args = append(args, "--authentication-tolerate-lookup-failure=true", "--authorization-always-allow-paths=/healthz,/readyz,/livez,/apis,/apis/*,/openapi/*")
+		args = append(args, "--authentication-tolerate-lookup-failure=true",
+			"--authorization-always-allow-paths=/healthz,/readyz,/livez,/apis,/apis/*,/openapi/*")
 	}
 	container["image"], container["imagePullPolicy"] = repository+image+":"+c.tag, "IfNotPresent"
 	delete(container, "command")

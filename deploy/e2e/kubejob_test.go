@@ -52,7 +52,8 @@ pools:
 	if err != nil || len(workers) != 1 || workers[0].GetRuns() != messaging.RunsJobs {
 		t.Errorf("the workers of the pool are %v (%v), want one that runs %s", workers, err, messaging.RunsJobs)
 	}
-	pods, err := c.kube.CoreV1().Pods(c.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "fantasia.dev/pool=jobs,app.kubernetes.io/component=worker"})
+	pods, err := c.kube.CoreV1().Pods(c.namespace).List(t.Context(),
+		metav1.ListOptions{LabelSelector: "fantasia.dev/pool=jobs,app.kubernetes.io/component=worker"})
 	if err != nil || len(pods.Items) != 1 {
 		t.Fatalf("the pool has %d pods (%v), want 1", len(pods.Items), err)
 	}
@@ -65,7 +66,8 @@ pools:
 		attempts += len(trial.GetAttempts())
 		for i, a := range trial.GetAttempts() {
 			last := i == len(trial.GetAttempts())-1
-			if ok := a.GetState() == fantasiav1.AttemptState_ATTEMPT_STATE_SUCCEEDED; ok != last || !last && a.GetState() != fantasiav1.AttemptState_ATTEMPT_STATE_HANDED_BACK {
+			if ok := a.GetState() == fantasiav1.AttemptState_ATTEMPT_STATE_SUCCEEDED; ok != last || !last &&
+				a.GetState() != fantasiav1.AttemptState_ATTEMPT_STATE_HANDED_BACK {
 				t.Errorf("attempt %d of trial %d is %v (%s)", a.GetNumber(), trial.GetNumber(), a.GetState(), a.GetFailure().GetMessage())
 			}
 		}

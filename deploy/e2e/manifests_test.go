@@ -32,7 +32,8 @@ func (c *cluster) manifests() *manifests {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return &manifests{cluster: c, client: client, kinds: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(c.kube.Discovery()))}
+	return &manifests{cluster: c, client: client,
+		kinds: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(c.kube.Discovery()))}
 }
 
 // resource returns the client of an object's resource; without a namespace it is

@@ -160,7 +160,8 @@ func (c *cluster) testPromotedLoops() {
 	defer l.following.Wait()
 	defer cancel()
 	l.following.Go(func() { l.follow(ctx) })
-	c.create(fmt.Sprintf(promotedStudy, name, "loss", "{name: learning_rate, type: float, min: 1e-3, max: 1, scale: log}, {name: weight_decay, type: float, min: 1e-7, max: 1e-1, scale: log}", "loops"))
+	c.create(fmt.Sprintf(promotedStudy, name, "loss", "{name: learning_rate, type: float, min: 1e-3, max: 1, scale: log}, {name: "+
+		"weight_decay, type: float, min: 1e-7, max: 1e-1, scale: log}", "loops"))
 	c.ended(5*time.Minute, name, 8)
 	evicted, _ := l.busy()
 	if err := c.evict(c.t.Context(), evicted); err != nil {
@@ -303,7 +304,8 @@ func (c *cluster) promoted(name string, began map[attemptKey]int32) (back int) {
 			}
 			first, known := began[attemptKey{t.GetNumber(), a.GetNumber()}]
 			if known && (first < before || i == 0 && first != before || first > epochsOf(t)) {
-				c.t.Errorf("attempt %d of trial %d, of %d epochs, began after epoch %d, want %d", a.GetNumber(), t.GetNumber(), epochsOf(t), first, before)
+				c.t.Errorf("attempt %d of trial %d, of %d epochs, began after epoch %d, want %d", a.GetNumber(), t.GetNumber(), epochsOf(t), first,
+					before)
 			}
 		}
 	}

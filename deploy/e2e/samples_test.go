@@ -86,7 +86,8 @@ func TestSamples(t *testing.T) {
 	inTurn(t)
 	c := newCluster(t)
 	labels := `{"metadata": {"labels": {"pod-security.kubernetes.io/warn": "restricted", "pod-security.kubernetes.io/warn-version": "latest"}}}`
-	if _, err := c.kube.CoreV1().Namespaces().Patch(t.Context(), c.namespace, types.MergePatchType, []byte(labels), metav1.PatchOptions{}); err != nil {
+	if _, err := c.kube.CoreV1().Namespaces().Patch(t.Context(), c.namespace, types.MergePatchType, []byte(labels),
+		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	c.chart("install", fmt.Sprintf(`
@@ -227,7 +228,8 @@ func (c *cluster) testSidecarSample(name string, args ...string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.create(strings.NewReplacer("name: spirals", "name: "+name, "grace: 10s", "grace: 30s", "maxTrials: 16", "maxTrials: 8").Replace(string(study)))
+	c.create(strings.NewReplacer("name: spirals", "name: "+name, "grace: 10s", "grace: 30s", "maxTrials: 16",
+		"maxTrials: 8").Replace(string(study)))
 	c.ended(5*time.Minute, name, 2)
 	pod, evicted := l.busy()
 	began := time.Now()

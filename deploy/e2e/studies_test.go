@@ -71,7 +71,8 @@ func (c *cluster) leaveOldDefinition() {
 	c.t.Helper()
 	u := c.chartsDefinition()
 	u.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "Helm"})
-	u.SetAnnotations(map[string]string{"meta.helm.sh/release-name": "gone", "meta.helm.sh/release-namespace": "gone", "helm.sh/resource-policy": "keep"})
+	u.SetAnnotations(map[string]string{"meta.helm.sh/release-name": "gone", "meta.helm.sh/release-namespace": "gone",
+		"helm.sh/resource-policy": "keep"})
 	versions, _, err := unstructured.NestedSlice(u.Object, "spec", "versions")
 	if err != nil {
 		c.t.Fatal(err)
@@ -148,7 +149,8 @@ func (c *cluster) wait(resource, condition string) (done func() time.Time) {
 	var ended time.Time
 	var waits sync.WaitGroup
 	waits.Go(func() {
-		out, err = exec.CommandContext(c.t.Context(), "kubectl", "wait", "--namespace", c.namespace, resource, "--for=condition="+condition, "--timeout=3m").CombinedOutput()
+		out, err = exec.CommandContext(c.t.Context(), "kubectl", "wait", "--namespace", c.namespace, resource, "--for=condition="+condition,
+			"--timeout=3m").CombinedOutput()
 		ended = time.Now()
 	})
 	return func() time.Time {
@@ -213,7 +215,8 @@ func TestStudies(t *testing.T) {
 			t.Errorf("kubectl wait ended at %v, want within 10s of the end of study %s, %v", ended, name, at)
 			continue
 		}
-		t.Logf("study %s ended %.0fs after kubectl apply; kubectl wait returned %.1fs after that apply", name, at.Sub(applied).Seconds(), ended.Sub(applied).Seconds())
+		t.Logf("study %s ended %.0fs after kubectl apply; kubectl wait returned %.1fs after that apply", name, at.Sub(applied).Seconds(),
+			ended.Sub(applied).Seconds())
 	}
 	var short, endless *kube.Resource
 	c.await(3*time.Minute, func(ctx context.Context) error {

@@ -51,7 +51,8 @@ func newTeam(home *cluster) *team {
 			g.t.Error(err)
 		}
 	})
-	if _, err := g.kube.CoreV1().ServiceAccounts(ns.Name).Create(g.t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "training"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := g.kube.CoreV1().ServiceAccounts(ns.Name).Create(g.t.Context(),
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "training"}}, metav1.CreateOptions{}); err != nil {
 		g.t.Fatal(err)
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "data"}, StringData: map[string]string{"key": "of the team"}}
@@ -147,7 +148,8 @@ func (g *team) settle(within time.Duration, name string, wanted func(s *kube.Sta
 
 // jobsOf returns the Jobs of a study.
 func (g *team) jobsOf(ctx context.Context, name string) ([]batchv1.Job, error) {
-	list, err := g.kube.BatchV1().Jobs(g.namespace).List(ctx, metav1.ListOptions{LabelSelector: "fantasia.dev/study=" + g.namespace + "." + name})
+	list, err := g.kube.BatchV1().Jobs(g.namespace).List(ctx,
+		metav1.ListOptions{LabelSelector: "fantasia.dev/study=" + g.namespace + "." + name})
 	if err != nil {
 		return nil, err
 	}
@@ -209,8 +211,10 @@ studies:
 	home.upgradeDefinition()
 
 	g.apply("account", 1, "serviceAccountName: training", "serviceAccountName: default")
-	g.denied("account", `spec.trial.job.spec.template.spec.serviceAccountName: the Jobs of namespace `+g.namespace+` may not run as service account "default"; they may run as training`)
-	g.apply("host", 1, "serviceAccountName: training", "serviceAccountName: training\n            hostNetwork: true\n            volumes: [{name: etc, hostPath: {path: /etc}}]")
+	g.denied("account", `spec.trial.job.spec.template.spec.serviceAccountName: the Jobs of namespace `+g.namespace+
+		` may not run as service account "default"; they may run as training`)
+	g.apply("host", 1, "serviceAccountName: training",
+		"serviceAccountName: training\n            hostNetwork: true\n            volumes: [{name: etc, hostPath: {path: /etc}}]")
 	g.denied("host", `restricted volume types (volume "etc" uses restricted volume type "hostPath")`)
 	g.timed("templates beyond the policy are refused")
 
@@ -278,7 +282,8 @@ func (g *team) pruned(name string, upper float64) {
 		x := trial.GetParameters().GetFields()["x"].GetNumberValue()
 		pruned := trial.GetState() == fantasiav1.TrialState_TRIAL_STATE_PRUNED
 		if above := x*x > upper; pruned != above || left[strconv.Itoa(int(trial.GetNumber()))] == above {
-			g.t.Errorf("trial %d at x=%v is %v, and its Job is left: %v", trial.GetNumber(), x, trial.GetState(), left[strconv.Itoa(int(trial.GetNumber()))])
+			g.t.Errorf("trial %d at x=%v is %v, and its Job is left: %v", trial.GetNumber(), x, trial.GetState(),
+				left[strconv.Itoa(int(trial.GetNumber()))])
 		}
 		if pruned {
 			stopped++
@@ -296,7 +301,8 @@ func (g *team) owned(name string, trials int) {
 	for _, trial := range g.trialsOf(name) {
 		x := trial.GetParameters().GetFields()["x"].GetNumberValue()
 		if trial.Value == nil || trial.GetValue() != x*x || len(trial.GetAttempts()) != 1 {
-			g.t.Errorf("trial %d at x=%v has the value %v after %d attempts, want x² after one", trial.GetNumber(), x, trial.GetValue(), len(trial.GetAttempts()))
+			g.t.Errorf("trial %d at x=%v has the value %v after %d attempts, want x² after one", trial.GetNumber(), x, trial.GetValue(),
+				len(trial.GetAttempts()))
 		}
 	}
 	jobs, err := g.jobsOf(g.t.Context(), name)

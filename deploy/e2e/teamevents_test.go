@@ -20,9 +20,11 @@ import (
 func (g *team) eventFiles() {
 	g.t.Helper()
 	const steps, few = 30, 6
-	g.apply("events", 4, `"--steps=6`, fmt.Sprintf(`"--report=events", "--steps=%d`, steps), "    job:", "    metrics: {events: logs}\n    job:",
+	g.apply("events", 4, `"--steps=6`, fmt.Sprintf(`"--report=events", "--steps=%d`, steps), "    job:",
+		"    metrics: {events: logs}\n    job:",
 		"budget:", "earlyStopping: {name: threshold, settings: {upper: 0.25}}\n  budget:")
-	g.apply("board", 1, `"--steps=6`, fmt.Sprintf(`"--report=events", "--events=/board/run", "--steps=%d`, few), "    job:", "    metrics: {events: /board}\n    job:")
+	g.apply("board", 1, `"--steps=6`, fmt.Sprintf(`"--report=events", "--events=/board/run", "--steps=%d`, few), "    job:",
+		"    metrics: {events: /board}\n    job:")
 	for _, name := range []string{"events", "board"} {
 		g.settle(4*time.Minute, name, func(s *kube.Status) bool { return s.State == study.Completed })
 	}
@@ -45,12 +47,14 @@ func (g *team) recorded(name string, steps int) {
 		want := float64(float32(x * x))
 		var page *connect.Response[fantasiav1.ListMeasurementsResponse]
 		g.await(time.Minute, func(ctx context.Context) (err error) {
-			page, err = g.home.api().ListMeasurements(ctx, connect.NewRequest(&fantasiav1.ListMeasurementsRequest{Parent: trial.GetName(), PageSize: 1000}))
+			page, err = g.home.api().ListMeasurements(ctx,
+				connect.NewRequest(&fantasiav1.ListMeasurementsRequest{Parent: trial.GetName(), PageSize: 1000}))
 			return err
 		})
 		all := page.Msg.GetMeasurements()
 		if trial.GetValue() != want || len(all) != steps {
-			g.t.Errorf("%s at x=%v has the value %v and %d measurements, want %v and %d", trial.GetName(), x, trial.GetValue(), len(all), want, steps)
+			g.t.Errorf("%s at x=%v has the value %v and %d measurements, want %v and %d", trial.GetName(), x, trial.GetValue(), len(all), want,
+				steps)
 		}
 		for i, m := range all {
 			if m.GetMetric() != "error" || m.GetStep() != int64(i+1) || m.GetValue() != want {

@@ -73,7 +73,8 @@ func (g *team) acceptTokens() string {
 // than those of deploy/samples/team-token.yaml.
 func (g *team) member() (kubeconfig string) {
 	g.t.Helper()
-	if out, err := exec.CommandContext(g.t.Context(), "kubectl", "--namespace", g.namespace, "apply", "--filename", filepath.Join(root, "deploy/samples/team-token.yaml")).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(g.t.Context(), "kubectl", "--namespace", g.namespace, "apply", "--filename",
+		filepath.Join(root, "deploy/samples/team-token.yaml")).CombinedOutput(); err != nil {
 		g.t.Fatalf("%v\n%s", err, out)
 	}
 	config, err := clientcmd.LoadFromFile(os.Getenv("KUBECONFIG"))

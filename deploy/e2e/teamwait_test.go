@@ -30,7 +30,8 @@ func (g *team) waits() {
 	if err != nil || len(jobs) != 1 {
 		g.t.Fatalf("there are %d Jobs (%v), want 1", len(jobs), err)
 	}
-	if _, err := g.kube.BatchV1().Jobs(g.namespace).Patch(g.t.Context(), jobs[0].Name, types.MergePatchType, []byte(`{"spec": {"suspend": false}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := g.kube.BatchV1().Jobs(g.namespace).Patch(g.t.Context(), jobs[0].Name, types.MergePatchType,
+		[]byte(`{"spec": {"suspend": false}}`), metav1.PatchOptions{}); err != nil {
 		g.t.Fatal(err)
 	}
 	g.settle(2*time.Minute, "queue", func(s *kube.Status) bool { return s.State == study.Completed })
@@ -49,7 +50,8 @@ func (g *team) stalled(name, says string) {
 		return false
 	})
 	g.await(time.Minute, func(ctx context.Context) error {
-		events, err := g.kube.CoreV1().Events(g.namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=Study,involvedObject.name=" + name})
+		events, err := g.kube.CoreV1().Events(g.namespace).List(ctx,
+			metav1.ListOptions{FieldSelector: "involvedObject.kind=Study,involvedObject.name=" + name})
 		if err != nil {
 			return err
 		}

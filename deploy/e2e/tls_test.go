@@ -35,7 +35,8 @@ func (c *cluster) certify(ca *testenv.CA, part string, names ...string) {
 	dir := c.t.TempDir()
 	ca.IssueFor(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), append(names, "localhost")...)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: release + "-" + part + "-tls"}, Data: map[string][]byte{}}
-	for key, file := range map[string]string{"ca.crt": ca.File, corev1.TLSCertKey: filepath.Join(dir, "tls.crt"), corev1.TLSPrivateKeyKey: filepath.Join(dir, "tls.key")} {
+	for key, file := range map[string]string{"ca.crt": ca.File, corev1.TLSCertKey: filepath.Join(dir, "tls.crt"),
+		corev1.TLSPrivateKeyKey: filepath.Join(dir, "tls.key")} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			c.t.Fatal(err)
@@ -149,7 +150,8 @@ func (c *cluster) applyStudy(name string, trials int) {
 	if err := yaml.Unmarshal(fmt.Appendf(nil, studyResource, name, trials), &u.Object); err != nil {
 		c.t.Fatal(err)
 	}
-	if _, err := client.Resource(kube.Studies()).Namespace(c.namespace).Apply(c.t.Context(), name, u, metav1.ApplyOptions{FieldManager: "kubectl"}); err != nil {
+	if _, err := client.Resource(kube.Studies()).Namespace(c.namespace).Apply(c.t.Context(), name, u,
+		metav1.ApplyOptions{FieldManager: "kubectl"}); err != nil {
 		c.t.Fatal(err)
 	}
 }
@@ -160,7 +162,8 @@ func (c *cluster) refusesPlainText() {
 	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
 	defer cancel()
 	for _, of := range [][2]string{
-		{c.first("coordinator"), "8080"}, {release + "-nats-0", "4222"}, {release + "-nats-0", "6222"}, {release + "-etcd-0", "2379"}, {release + "-etcd-0", "2380"},
+		{c.first("coordinator"), "8080"}, {release + "-nats-0", "4222"}, {release + "-nats-0", "6222"}, {release + "-etcd-0", "2379"},
+		{release + "-etcd-0", "2380"},
 	} {
 		if _, err := c.certificate(ctx, of[0], of[1]); err != nil {
 			c.t.Error(err)

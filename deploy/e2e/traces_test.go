@@ -171,7 +171,8 @@ func (c *cluster) checkTrace(t *fantasiav1.Trial, tr jaegerTrace, killed time.Ti
 		if _, again := byID[s.SpanID]; again {
 			repeated = true
 			if !mayRepeat {
-				c.t.Errorf("trial %s, which ended %v before the leader was killed, has the span %s twice", t.GetName(), killed.Sub(t.GetTimes().GetEnded().AsTime()), s.OperationName)
+				c.t.Errorf("trial %s, which ended %v before the leader was killed, has the span %s twice", t.GetName(),
+					killed.Sub(t.GetTimes().GetEnded().AsTime()), s.OperationName)
 			}
 		}
 		byID[s.SpanID] = s
@@ -239,7 +240,8 @@ spec:
 // spans come from its own pod, with the trial's span as their ancestor.
 func (c *cluster) jobTraces(jaeger string, killed time.Time) {
 	c.t.Helper()
-	file := strings.NewReplacer("{name: traced}", "{name: jobs}", "maxTrials: 12", "maxTrials: 4", "parallelism: 4", "parallelism: 2\n  pool: jobs").Replace(tracedStudy)
+	file := strings.NewReplacer("{name: traced}", "{name: jobs}", "maxTrials: 12", "maxTrials: 4", "parallelism: 4",
+		"parallelism: 2\n  pool: jobs").Replace(tracedStudy)
 	c.create(file)
 	c.completed(5*time.Minute, "jobs")
 	pods := map[string]int{}

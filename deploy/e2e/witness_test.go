@@ -34,7 +34,8 @@ func pointer[T any](v T) *T { return &v }
 func restricted() *corev1.SecurityContext {
 	return &corev1.SecurityContext{
 		AllowPrivilegeEscalation: pointer(false), ReadOnlyRootFilesystem: pointer(true), RunAsNonRoot: pointer(true),
-		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 	}
 }
 
@@ -46,7 +47,8 @@ func (c *cluster) startWitness() {
 		ObjectMeta: metav1.ObjectMeta{Name: "witness", Labels: labels},
 		Spec: corev1.PodSpec{
 			RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: pointer(false), TerminationGracePeriodSeconds: pointer(int64(1)),
-			Containers: []corev1.Container{{Name: "witness", Image: repository + "e2e:" + c.tag, Args: []string{"serve"}, SecurityContext: restricted()}},
+			Containers: []corev1.Container{{Name: "witness", Image: repository + "e2e:" + c.tag, Args: []string{"serve"},
+				SecurityContext: restricted()}},
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {

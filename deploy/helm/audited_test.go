@@ -62,7 +62,8 @@ func TestRolesGrantWhatWasAudited(t *testing.T) {
 func grantedRights(t *testing.T) map[string]bool {
 	t.Helper()
 	granted := map[string]bool{}
-	releases := [][]string{values(`studies.enabled=true`, `studies.namespaces=["team-a"]`, `studies.jobs={"team-a":{}}`, `pools.default={"kubejob":{"allowStudyJobs":true}}`)}
+	releases := [][]string{values(`studies.enabled=true`, `studies.namespaces=["team-a"]`, `studies.jobs={"team-a":{}}`,
+		`pools.default={"kubejob":{"allowStudyJobs":true}}`)}
 	for _, file := range combinations(t) {
 		releases = append(releases, []string{"--values=" + file})
 	}

@@ -36,9 +36,11 @@ func TestSchemaKnowsTheProgramsChecks(t *testing.T) {
 		"coordinator.oidc.issuer": {func(text string) bool {
 			_, err := oidc.New(oidc.Options{Issuer: text, Audience: "fantasia"})
 			return text == "" || err == nil
-		}, []string{"", "https://a", "https://a.example/tenant/v2", "https://a:8443", "http://a", "a", "https://", "https://a?b=c", "https://a#b", "https://a:b@c", "ftp://a"}},
+		}, []string{"", "https://a", "https://a.example/tenant/v2", "https://a:8443", "http://a", "a", "https://", "https://a?b=c", "https://a#b",
+			"https://a:b@c", "ftp://a"}},
 		"coordinator.oidc.keys": {func(text string) bool { return oidc.CheckKeys("https://a", text) == nil },
-			[]string{"", "https://a/keys", "https://a:8443/openid/v1/jwks", "http://a/keys", "http://127.0.0.1/keys", "a/keys", "https://a?b=c", "https://a:b@c/keys"}},
+			[]string{"", "https://a/keys", "https://a:8443/openid/v1/jwks", "http://a/keys", "http://127.0.0.1/keys", "a/keys", "https://a?b=c",
+				"https://a:b@c/keys"}},
 		// https://opentelemetry.io/docs/specs/otel/protocol/exporter: a URL with a scheme.
 		"telemetry.otlpEndpoint": {func(text string) bool {
 			u, err := url.Parse(text)

@@ -25,7 +25,8 @@ func TestCombinations(t *testing.T) {
 			if err := os.WriteFile(manifests, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := run(t, "kubeconform", "-strict", "-schema-location", filepath.Join(schemas, "{{.ResourceKind}}{{.KindSuffix}}.json"), manifests); err != nil {
+			if _, err := run(t, "kubeconform", "-strict", "-schema-location", filepath.Join(schemas, "{{.ResourceKind}}{{.KindSuffix}}.json"),
+				manifests); err != nil {
 				t.Error(err)
 			}
 			all := objects(t, text)
@@ -54,7 +55,8 @@ func TestKubeconformRefuses(t *testing.T) {
 		if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if out, err := run(t, "kubeconform", "-strict", "-schema-location", filepath.Join(schemas, "{{.ResourceKind}}{{.KindSuffix}}.json"), file); err == nil {
+		if out, err := run(t, "kubeconform", "-strict", "-schema-location", filepath.Join(schemas, "{{.ResourceKind}}{{.KindSuffix}}.json"),
+			file); err == nil {
 			t.Errorf("accepted %q: %s", manifest, out)
 		}
 	}
@@ -66,7 +68,8 @@ func checkPods(t *testing.T, all []resource) {
 	t.Helper()
 	for name, pod := range pods(all) {
 		security := resource(map[string]any{"s": pod.at("spec", "securityContext")})
-		if security.at("s", "runAsNonRoot") != true || security.text("s", "seccompProfile", "type") != "RuntimeDefault" || security.at("s", "runAsUser") == 0 {
+		if security.at("s", "runAsNonRoot") != true || security.text("s", "seccompProfile", "type") != "RuntimeDefault" ||
+			security.at("s", "runAsUser") == 0 {
 			t.Errorf("%s runs with %v", name, security)
 		}
 		for _, key := range []string{"hostNetwork", "hostPID", "hostIPC"} {

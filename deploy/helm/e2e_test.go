@@ -35,7 +35,8 @@ func TestClusterAccepts(t *testing.T) {
 					manifests.WriteString("---\n" + strings.TrimPrefix(document, "---") + "\n")
 				}
 			}
-			if out := kubectl(t, manifests.String(), "apply", "--server-side", "--dry-run=server", "--filename=-"); strings.Contains(out, "Warning") {
+			if out := kubectl(t, manifests.String(), "apply", "--server-side", "--dry-run=server", "--filename=-"); strings.Contains(out,
+				"Warning") {
 				t.Errorf("the cluster warns:\n%s", out)
 			}
 		})

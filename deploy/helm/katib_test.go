@@ -11,7 +11,8 @@ import (
 // Katib's Suggestion service is reached through a Service of its own, so that an API that is
 // open to other networks does not open it too.
 func TestKatib(t *testing.T) {
-	if text := render(t, values(`networkPolicy.katibFrom=[{"podSelector":{}}]`)...); strings.Contains(text, "6789") || strings.Contains(text, "-katib") {
+	if text := render(t, values(`networkPolicy.katibFrom=[{"podSelector":{}}]`)...); strings.Contains(text, "6789") ||
+		strings.Contains(text, "-katib") {
 		t.Error("it is served without coordinator.katib.enabled")
 	}
 	all := objects(t, render(t, values(`coordinator.katib.enabled=true`, `coordinator.service.type="LoadBalancer"`,

@@ -53,7 +53,8 @@ func KubernetesDefinitions(ctx context.Context) (Definitions, error) {
 // values.schema.json: strict, without descriptions, and with references by the last
 // part too.
 func (d Definitions) find(name string) (map[string]any, error) {
-	for _, p := range append(definitionPackages, "io.k8s.apimachinery.pkg.api.resource.", "io.k8s.apimachinery.pkg.util.intstr.", "io.k8s.apimachinery.pkg.apis.meta.v1.") {
+	for _, p := range append(definitionPackages, "io.k8s.apimachinery.pkg.api.resource.", "io.k8s.apimachinery.pkg.util.intstr.",
+		"io.k8s.apimachinery.pkg.apis.meta.v1.") {
 		if definition, ok := d[p+name]; ok {
 			strict := strictly(definition, func(full string) string { return defs + full[strings.LastIndex(full, ".")+1:] })
 			delete(strict, "description")

@@ -27,7 +27,8 @@ var (
 // @sha256-NAME@.
 func Manifests(ctx context.Context, root string) (map[string][]byte, error) {
 	k8s := filepath.Join("deploy", "k8s")
-	cmd := exec.CommandContext(ctx, "go", "tool", "-modfile=tools/kube/go.mod", "helm", "template", "fantasia", filepath.Join("deploy", "helm", "fantasia"),
+	cmd := exec.CommandContext(ctx, "go", "tool", "-modfile=tools/kube/go.mod", "helm", "template", "fantasia",
+		filepath.Join("deploy", "helm", "fantasia"),
 		"--namespace=fantasia", "--include-crds", "--no-hooks", "--skip-tests", "--values="+filepath.Join(k8s, "values.yaml"))
 	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 	var stdout, stderr bytes.Buffer

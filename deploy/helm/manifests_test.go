@@ -61,7 +61,8 @@ func TestKustomization(t *testing.T) {
 		slices.Sort(out)
 		return out
 	}
-	rendered, err := run(t, "helm", "template", "fantasia", chart, "--namespace=fantasia", "--include-crds", "--no-hooks", "--skip-tests", "--values="+filepath.Join(k8s, "values.yaml"))
+	rendered, err := run(t, "helm", "template", "fantasia", chart, "--namespace=fantasia", "--include-crds", "--no-hooks", "--skip-tests",
+		"--values="+filepath.Join(k8s, "values.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +90,8 @@ func TestKustomization(t *testing.T) {
 	if g := grant(t, hashes, token); len(token) < 40 || !g.Write || g.Name != "admin" {
 		t.Errorf("the token %q grants %+v", token, g)
 	}
-	if g := grant(t, hashes, find(t, all, "Secret", "fantasia-token-helm-test").text("stringData", "token")); !slices.Equal(g.Prefixes, []string{"helm-test"}) {
+	if g := grant(t, hashes, find(t, all, "Secret", "fantasia-token-helm-test").text("stringData", "token")); !slices.Equal(g.Prefixes,
+		[]string{"helm-test"}) {
 		t.Errorf("the token of helm test grants %+v", g)
 	}
 	if len(passwords) != 3 || passwords["coordinator"] == passwords["pool-default"] {

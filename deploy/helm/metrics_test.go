@@ -34,7 +34,8 @@ func TestMetricsOfARelease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, want := strings.Count(string(rules), mine), strings.Count(string(shipped), `installation=~".*"`); n != want || n < 20 || strings.Contains(string(rules), "=~") {
+	if n, want := strings.Count(string(rules), mine), strings.Count(string(shipped), `installation=~".*"`); n != want || n < 20 ||
+		strings.Contains(string(rules), "=~") {
 		t.Errorf("%d matchers of this release's series, want %d, in\n%s", n, want, rules)
 	}
 	var dashboard struct {
@@ -64,7 +65,8 @@ func TestMetricsOfARelease(t *testing.T) {
 // Rules without the monitors that label the series would find no leader.
 func TestRulesNeedMonitors(t *testing.T) {
 	_, err := run(t, "helm", append([]string{"template", "f", chart}, values("metrics.rules.enabled=true")...)...)
-	if err == nil || !strings.Contains(err.Error(), "metrics.rules.enabled: the rules read the series that carry this release's label installation") {
+	if err == nil || !strings.Contains(err.Error(), "metrics.rules.enabled: the rules read the series that carry this release's label "+
+		"installation") {
 		t.Errorf("rules without monitors: %v", err)
 	}
 }

@@ -141,7 +141,8 @@ func TestWorkersReachLittle(t *testing.T) {
 		}
 		for edge := range reach(t, all) {
 			worker := strings.HasPrefix(edge[0], "worker")
-			if worker && (edge[1] == "coordinator" || edge[1] == "etcd" || strings.HasPrefix(edge[1], "worker") || edge[2] == "2379" || edge[2] == "2380") {
+			if worker && (edge[1] == "coordinator" || edge[1] == "etcd" || strings.HasPrefix(edge[1], "worker") || edge[2] == "2379" ||
+				edge[2] == "2380") {
 				t.Errorf("%s: %v is allowed", file, edge)
 			}
 			if strings.HasPrefix(edge[1], "worker") && edge[0] != "others" {

@@ -42,7 +42,8 @@ func TestNotes(t *testing.T) {
 		{[]string{`studies.namespaces=["*"]`}, "Start a study of any namespace", "of the namespace"},
 		{[]string{"coordinator.service.port=80"}, "service/f-fantasia 80:http", "8080"},
 		{[]string{`pools.default.kubejob.template="kind: Job"`}, "get jobs -L fantasia.dev/study", "never"},
-		{[]string{"coordinator.requireToken=true"}, "export FANTASIA_TOKEN=$(kubectl -n tuning get secret f-fantasia-token -o jsonpath='{.data.token}' | base64 -d)\n", "The API is open"},
+		{[]string{"coordinator.requireToken=true"}, "export FANTASIA_TOKEN=$(kubectl -n tuning get secret f-fantasia-token -o " +
+			"jsonpath='{.data.token}' | base64 -d)\n", "The API is open"},
 		{[]string{"coordinator.requireToken=true", `coordinator.tokensSecret="mine"`}, "export FANTASIA_TOKEN=TOKEN\n", "base64"},
 		{nil, "The API is open: everybody who reaches it may create studies, because coordinator.requireToken is false.", "FANTASIA_TOKEN"},
 		{[]string{`pools={}`}, "Studies wait until you add a pool", "pool default"},

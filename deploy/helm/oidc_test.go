@@ -20,18 +20,23 @@ func TestOIDC(t *testing.T) {
 	if text := render(t, values(`coordinator.oidc.grants=["sub=a read"]`)...); strings.Contains(text, "oidc") {
 		t.Error("something is there without coordinator.oidc.issuer")
 	}
-	lines := []string{"groups=ml write ml-,shared-", `groups="data \"science\" <x>" read`, "sub=system:serviceaccount:a:b write", "https://example.com/role=admin read"}
+	lines := []string{"groups=ml write ml-,shared-", `groups="data \"science\" <x>" read`, "sub=system:serviceaccount:a:b write",
+		"https://example.com/role=admin read"}
 	text, err := json.Marshal(lines)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := objects(t, render(t, values("coordinator.requireToken=true", `coordinator.oidc.issuer="https://kubernetes.default.svc.cluster.local"`, "coordinator.oidc.grants="+string(text),
-		`coordinator.oidc.keys="https://kubernetes.default.svc/openid/v1/jwks"`, `coordinator.oidc.caConfigMap="kube-root-ca.crt"`, `networkPolicy.oidcPorts=[7443]`)...))
+	all := objects(t,
+		render(t, values("coordinator.requireToken=true", `coordinator.oidc.issuer="https://kubernetes.default.svc.cluster.local"`,
+			"coordinator.oidc.grants="+string(text),
+			`coordinator.oidc.keys="https://kubernetes.default.svc/openid/v1/jwks"`, `coordinator.oidc.caConfigMap="kube-root-ca.crt"`,
+			`networkPolicy.oidcPorts=[7443]`)...))
 	pod := pods(all)["Deployment/f-fantasia-coordinator"]
 	coordinator := container(t, pod, "coordinator")
 	for name, want := range map[string]string{
 		"oidc-issuer": "https://kubernetes.default.svc.cluster.local", "oidc-audience": "fantasia",
-		"oidc-keys": "https://kubernetes.default.svc/openid/v1/jwks", "oidc-grants": "/etc/fantasia/oidc/grants", "oidc-ca": "/etc/fantasia/oidc-ca/ca.crt",
+		"oidc-keys": "https://kubernetes.default.svc/openid/v1/jwks", "oidc-grants": "/etc/fantasia/oidc/grants",
+		"oidc-ca": "/etc/fantasia/oidc-ca/ca.crt",
 	} {
 		if got := flag(t, coordinator, name); got != want {
 			t.Errorf("--%s is %q, want %q", name, got, want)
@@ -89,10 +94,13 @@ func TestSchemaKnowsGrants(t *testing.T) {
 		}
 	}
 	for _, line := range []string{
-		"a=b read", "a=b write c", "a=b write c,d", "a=b\twrite   c", `a="b c" read`, `a="b\"c" read`, `a="b\\" read`, "a=b=c read", "https://a/b=c read",
+		"a=b read", "a=b write c", "a=b write c,d", "a=b\twrite   c", `a="b c" read`, `a="b\"c" read`, `a="b\\" read`, "a=b=c read",
+		"https://a/b=c read",
 		"a=b write c studies=5", "a=b write c,d studies=5 study-bytes=50MiB open-trials=none", "a=b read studies=0",
-		"a=b write studies", "a=b write c studies=", "a=b write c studies=5MiB", "a=b write c workers=5", "a=b write c study-bytes=5MB", "a=b write studies=5 c", "a=b write c,d=5",
-		"a", "a=b", "a=b admin", "a= read", "=b read", "a=b read c,,d", "a=b read ,c", "a=b read c d", `a="b read`, `a="" read`, `a="b"read`, "a b=c read", `a="b\" read`, `a="\q" read`,
+		"a=b write studies", "a=b write c studies=", "a=b write c studies=5MiB", "a=b write c workers=5", "a=b write c study-bytes=5MB",
+		"a=b write studies=5 c", "a=b write c,d=5",
+		"a", "a=b", "a=b admin", "a= read", "=b read", "a=b read c,,d", "a=b read ,c", "a=b read c d", `a="b read`, `a="" read`, `a="b"read`,
+		"a b=c read", `a="b\" read`, `a="\q" read`,
 	} {
 		name := filepath.Join(t.TempDir(), "grants")
 		if err := os.WriteFile(name, []byte(line), 0o600); err != nil {

@@ -70,7 +70,8 @@ func TestWorkerIsCopiedIn(t *testing.T) {
 	if diff := cmp.Diff([]string{"install", "/fantasia"}, args(install)); diff != "" {
 		t.Error(diff)
 	}
-	if worker.text("command", 0) != "/fantasia/worker" || worker.text("image") != "train:1" || !strings.Contains(install.text("image"), "/worker:") {
+	if worker.text("command", 0) != "/fantasia/worker" || worker.text("image") != "train:1" ||
+		!strings.Contains(install.text("image"), "/worker:") {
 		t.Errorf("the worker is %s in %s, from %s", worker.text("command", 0), worker.text("image"), install.text("image"))
 	}
 	for _, set := range [][]string{{`pools.default.image=""`}, {`pools.default.workerPath="/bin/worker"`}} {
@@ -180,7 +181,8 @@ func TestCommands(t *testing.T) {
 	if slices.Contains(all, "--allow-study-commands") {
 		t.Errorf("%q allows the studies' commands", all)
 	}
-	if _, err := run(t, "helm", append([]string{"template", "f", chart}, values("poolDefaults.allowStudyCommands=false")...)...); err == nil || !strings.Contains(err.Error(), "pools.default: workers without a command run nothing") {
+	if _, err := run(t, "helm", append([]string{"template", "f", chart}, values("poolDefaults.allowStudyCommands=false")...)...); err == nil ||
+		!strings.Contains(err.Error(), "pools.default: workers without a command run nothing") {
 		t.Errorf("a pool that can run nothing: %v", err)
 	}
 }
@@ -203,7 +205,8 @@ func TestPoolsDiffer(t *testing.T) {
 // else has set.
 func TestScaledPoolsHaveNoReplicas(t *testing.T) {
 	for _, method := range []string{"none", "keda", "leader"} {
-		all, workload, _ := pool(t, "Deployment", fmt.Sprintf("pools.default.autoscaling.method=%q", method), "pools.default.slots=4", "pools.default.autoscaling.maxReplicas=7")
+		all, workload, _ := pool(t, "Deployment", fmt.Sprintf("pools.default.autoscaling.method=%q", method), "pools.default.slots=4",
+			"pools.default.autoscaling.maxReplicas=7")
 		if has := workload.at("spec", "replicas") != nil; has != (method == "none") {
 			t.Errorf("%s: the deployment says how many replicas it has: %v", method, has)
 		}
@@ -212,7 +215,8 @@ func TestScaledPoolsHaveNoReplicas(t *testing.T) {
 			scaled := find(t, all, "ScaledObject", "worker-default")
 			trigger := scaled.list("spec", "triggers")[0]
 			if scaled.at("spec", "maxReplicaCount") != 7 || trigger.text("metadata", "threshold") != "4" ||
-				trigger.text("metadata", "query") != `max(fantasia_pool_useful_parallelism{fantasia_pool="default"}) or 0 * max(fantasia_leader_leading == 1)` ||
+				trigger.text("metadata",
+					"query") != `max(fantasia_pool_useful_parallelism{fantasia_pool="default"}) or 0 * max(fantasia_leader_leading == 1)` ||
 				trigger.text("metadata", "ignoreNullValues") != "false" {
 				t.Errorf("scaled by %v", scaled.at("spec"))
 			}
@@ -224,7 +228,8 @@ func TestScaledPoolsHaveNoReplicas(t *testing.T) {
 				}
 			}
 			role := find(t, all, "Role", "scale")
-			if diff := cmp.Diff([]any{"f-fantasia-worker-default"}, role.list("rules")[0].at("resourceNames")); diff != "" || len(role.list("rules")) != 1 {
+			if diff := cmp.Diff([]any{"f-fantasia-worker-default"}, role.list("rules")[0].at("resourceNames")); diff != "" ||
+				len(role.list("rules")) != 1 {
 				t.Errorf("the leader may scale %v", role.at("rules"))
 			}
 		}
@@ -247,7 +252,8 @@ func TestNatsConfigChangesRestartIt(t *testing.T) {
 func TestClusters(t *testing.T) {
 	all := objects(t, render(t, values("nats.bundled.replicas=3", "etcd.bundled.replicas=3")...))
 	config := find(t, all, "ConfigMap", "nats").text("data", "nats.conf")
-	cluster := flag(t, container(t, resource(find(t, all, "StatefulSet", "etcd").at("spec", "template").(map[string]any)), "etcd"), "initial-cluster")
+	cluster := flag(t, container(t, resource(find(t, all, "StatefulSet", "etcd").at("spec", "template").(map[string]any)), "etcd"),
+		"initial-cluster")
 	for i := range 3 {
 		n := strconv.Itoa(i)
 		if !strings.Contains(config, "nats://f-fantasia-nats-"+n+".f-fantasia-nats.tuning.svc.cluster.local:6222") ||
@@ -264,7 +270,8 @@ func TestClusters(t *testing.T) {
 func TestNatsAcceptsItsConfiguration(t *testing.T) {
 	nats := testenv.Build(t, "github.com/nats-io/nats-server/v2")
 	ca := testenv.NewCA(t)
-	for _, set := range [][]string{{"nats.bundled.replicas=1"}, {"nats.bundled.replicas=3"}, {"nats.bundled.replicas=1", "tls.enabled=true"}, {"nats.bundled.replicas=3", "tls.enabled=true"}} {
+	for _, set := range [][]string{{"nats.bundled.replicas=1"}, {"nats.bundled.replicas=3"}, {"nats.bundled.replicas=1", "tls.enabled=true"},
+		{"nats.bundled.replicas=3", "tls.enabled=true"}} {
 		all := objects(t, render(t, values(append(set, "nats.bundled.accounts=true")...)...))
 		dir := t.TempDir()
 		ca.Issue("nats", filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
@@ -272,7 +279,8 @@ func TestNatsAcceptsItsConfiguration(t *testing.T) {
 			t.Fatal(err)
 		}
 		for path, text := range map[string]string{
-			"nats/nats.conf":              strings.ReplaceAll(find(t, all, "ConfigMap", "nats").text("data", "nats.conf"), "/etc/nats-tls/", dir+"/"),
+			"nats/nats.conf": strings.ReplaceAll(find(t, all, "ConfigMap", "nats").text("data", "nats.conf"), "/etc/nats-tls/",
+				dir+"/"),
 			"nats-accounts/accounts.conf": find(t, all, "Secret", "nats-accounts").text("stringData", "accounts.conf"),
 		} {
 			path = filepath.Join(dir, path)
@@ -339,13 +347,15 @@ func TestDefaultsFitTwoCores(t *testing.T) {
 // A pool that creates the Jobs of studies may do so in the listed namespaces only, and
 // coordinators and workers read the same policies.
 func TestStudyJobs(t *testing.T) {
-	set := []string{`studies.namespaces=["team-a","team-b"]`, `studies.jobs={"team-a":{"serviceAccounts":["training"]}}`, `pools.default={"kubejob":{"allowStudyJobs":true}}`,
+	set := []string{`studies.namespaces=["team-a","team-b"]`, `studies.jobs={"team-a":{"serviceAccounts":["training"]}}`,
+		`pools.default={"kubejob":{"allowStudyJobs":true}}`,
 		`studies.kinds={"PyTorchJob":{"apiVersion":"kubeflow.org/v1","resource":"pytorchjobs","pods":["spec.pytorchReplicaSpecs.*.template"],"reporter":"spec.pytorchReplicaSpecs.Master.template"}}`}
 	all := objects(t, render(t, values(set...)...))
 	var bound []string
 	for _, o := range all {
 		if o.kind() == "RoleBinding" && o.name() == "tuning-f-fantasia-worker-default" {
-			bound = append(bound, o.text("metadata", "namespace")+" "+o.text("roleRef", "kind")+"/"+o.text("roleRef", "name")+" "+o.text("subjects", 0, "namespace")+"/"+o.text("subjects", 0, "name"))
+			bound = append(bound, o.text("metadata", "namespace")+" "+o.text("roleRef", "kind")+"/"+o.text("roleRef", "name")+" "+
+				o.text("subjects", 0, "namespace")+"/"+o.text("subjects", 0, "name"))
 		}
 		if o.kind() == "ClusterRoleBinding" && o.text("roleRef", "name") == "tuning-f-fantasia-study-jobs" {
 			t.Error("the rights to create Jobs are bound in all namespaces")
@@ -359,7 +369,8 @@ func TestStudyJobs(t *testing.T) {
 	if flag(t, worker, "study-jobs") != "/etc/fantasia/studies/jobs.yaml" || !strings.Contains(worker.text("image"), "/kubeworker:") {
 		t.Errorf("the worker is %s with %q", worker.text("image"), args(worker))
 	}
-	if slices.ContainsFunc(args(worker), func(a string) bool { return strings.HasPrefix(a, "--template") || strings.HasPrefix(a, "--owner") }) {
+	if slices.ContainsFunc(args(worker),
+		func(a string) bool { return strings.HasPrefix(a, "--template") || strings.HasPrefix(a, "--owner") }) {
 		t.Errorf("a worker without a template has the arguments %q", args(worker))
 	}
 	deployment := find(t, all, "Deployment", "coordinator")
@@ -376,7 +387,8 @@ func TestStudyJobs(t *testing.T) {
 	if err != nil || len(policies) != 1 || !slices.Equal(policies["team-a"].ServiceAccounts, []string{"training"}) {
 		t.Errorf("the policies are %+v, %v", policies, err)
 	}
-	want := jobpolicy.Kind{APIVersion: "kubeflow.org/v1", Resource: "pytorchjobs", Pods: []string{"spec.pytorchReplicaSpecs.*.template"}, Reporter: "spec.pytorchReplicaSpecs.Master.template"}
+	want := jobpolicy.Kind{APIVersion: "kubeflow.org/v1", Resource: "pytorchjobs", Pods: []string{"spec.pytorchReplicaSpecs.*.template"},
+		Reporter: "spec.pytorchReplicaSpecs.Master.template"}
 	if diff := cmp.Diff(map[string]jobpolicy.Kind{"PyTorchJob": want}, policies["team-a"].Kinds); diff != "" {
 		t.Errorf("the kinds differ (-want +got):\n%s", diff)
 	}
@@ -403,7 +415,8 @@ func TestStudyJobsAreRefused(t *testing.T) {
 		"pools.default.kubejob.allowStudyJobs: only Study resources can bring Jobs": {
 			`studies.enabled=false`, `studies.jobs={"team-b":{}}`, `pools.default={"kubejob":{"allowStudyJobs":true}}`,
 		},
-		"/studies/kinds/JobSet":            {`studies.namespaces=["team-a"]`, `studies.jobs={"team-a":{}}`, `studies.kinds={"JobSet":{"apiVersion":"jobset.x-k8s.io/v1alpha2","resource":"jobsets"}}`},
+		"/studies/kinds/JobSet": {`studies.namespaces=["team-a"]`, `studies.jobs={"team-a":{}}`,
+			`studies.kinds={"JobSet":{"apiVersion":"jobset.x-k8s.io/v1alpha2","resource":"jobsets"}}`},
 		"/studies/jobs/team-a/podSecurity": {`studies.namespaces=["team-a"]`, `studies.jobs={"team-a":{"podSecurity":"none"}}`},
 	} {
 		out, err := run(t, "helm", append([]string{"template", "f", chart, "--namespace=tuning"}, values(set...)...)...)

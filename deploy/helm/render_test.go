@@ -142,7 +142,8 @@ func combinations(t testing.TB) []string {
 // values are arguments of helm: a pool "default" and what else is set. Without accounts
 // and tokens, which are drawn, two renderings are equal.
 func values(set ...string) []string {
-	args := []string{"--set-json=nats.bundled.accounts=false", "--set-json=coordinator.requireToken=false", "--set-json=pools.default={}", `--set-json=poolDefaults.image="train:1"`, "--set-json=poolDefaults.allowStudyCommands=true"}
+	args := []string{"--set-json=nats.bundled.accounts=false", "--set-json=coordinator.requireToken=false", "--set-json=pools.default={}",
+		`--set-json=poolDefaults.image="train:1"`, "--set-json=poolDefaults.allowStudyCommands=true"}
 	for _, s := range set {
 		args = append(args, "--set-json="+s)
 	}

@@ -36,7 +36,8 @@ func secretOf(t *testing.T, pod, c resource, file string) (secret, keys string) 
 // withTLS are values of a release whose servers are clusters that speak TLS, with
 // certificates of an issuer.
 func withTLS(set ...string) []string {
-	return values(append([]string{"tls.enabled=true", `tls.issuer={"name":"internal","kind":"ClusterIssuer"}`, "nats.bundled.replicas=3", "etcd.bundled.replicas=3",
+	return values(append([]string{"tls.enabled=true", `tls.issuer={"name":"internal","kind":"ClusterIssuer"}`, "nats.bundled.replicas=3",
+		"etcd.bundled.replicas=3",
 		`coordinator.allowedHosts=["tuner.example", ".wild.example", "*"]`}, set...)...)
 }
 
@@ -52,7 +53,8 @@ func TestTLS(t *testing.T) {
 	coordinator := container(t, pod, "coordinator")
 	for name, want := range map[string]string{
 		"tls-cert": "f-fantasia-api-tls", "tls-key": "f-fantasia-api-tls", "tls-ca": "f-fantasia-api-tls",
-		"etcd-cert": "f-fantasia-api-tls", "etcd-key": "f-fantasia-api-tls", "etcd-ca": "f-fantasia-etcd-tls ca.crt", "nats-ca": "f-fantasia-nats-tls ca.crt",
+		"etcd-cert": "f-fantasia-api-tls", "etcd-key": "f-fantasia-api-tls", "etcd-ca": "f-fantasia-etcd-tls ca.crt",
+		"nats-ca": "f-fantasia-nats-tls ca.crt",
 	} {
 		secret, keys := secretOf(t, pod, coordinator, flag(t, coordinator, name))
 		if got := strings.TrimSpace(secret + " " + keys); got != want {
@@ -65,16 +67,19 @@ func TestTLS(t *testing.T) {
 		}
 	}
 	worker := everything["Deployment/f-fantasia-worker-default"]
-	if secret, keys := secretOf(t, worker, container(t, worker, "worker"), flag(t, container(t, worker, "worker"), "nats-ca")); secret != "f-fantasia-nats-tls" || keys != "ca.crt" {
+	if secret, keys := secretOf(t, worker, container(t, worker, "worker"),
+		flag(t, container(t, worker, "worker"), "nats-ca")); secret != "f-fantasia-nats-tls" || keys != "ca.crt" {
 		t.Errorf("workers mount %s of %s", keys, secret)
 	}
 	test := everything["Pod/f-fantasia-test"]
-	if secret, keys := secretOf(t, test, container(t, test, "watch"), flag(t, container(t, test, "watch"), "ca")); secret != "f-fantasia-api-tls" || keys != "ca.crt" {
+	if secret, keys := secretOf(t, test, container(t, test, "watch"),
+		flag(t, container(t, test, "watch"), "ca")); secret != "f-fantasia-api-tls" || keys != "ca.crt" {
 		t.Errorf("helm test mounts %s of %s", keys, secret)
 	}
 	etcd := everything["StatefulSet/f-fantasia-etcd"]
 	for _, name := range []string{"cert-file", "key-file", "trusted-ca-file", "peer-cert-file", "peer-key-file", "peer-trusted-ca-file"} {
-		if secret, _ := secretOf(t, etcd, container(t, etcd, "etcd"), flag(t, container(t, etcd, "etcd"), name)); secret != "f-fantasia-etcd-tls" {
+		if secret, _ := secretOf(t, etcd, container(t, etcd, "etcd"),
+			flag(t, container(t, etcd, "etcd"), name)); secret != "f-fantasia-etcd-tls" {
 			t.Errorf("--%s of etcd is from the Secret %s", name, secret)
 		}
 	}
@@ -133,7 +138,8 @@ func TestCertificates(t *testing.T) {
 	for _, route := range routes {
 		called["f-fantasia-nats-tls"] = append(called["f-fantasia-nats-tls"], host(t, route))
 	}
-	if len(has) != 3 || len(routes) != 3 || endpoint.text("scheme") != "https" || endpoint.text("tlsConfig", "ca", "secret", "name") != "f-fantasia-api-tls" {
+	if len(has) != 3 || len(routes) != 3 || endpoint.text("scheme") != "https" ||
+		endpoint.text("tlsConfig", "ca", "secret", "name") != "f-fantasia-api-tls" {
 		t.Errorf("there are %d certificates and %d routes; metrics are read by %v", len(has), len(routes), endpoint)
 	}
 	for secret, names := range called {
@@ -164,10 +170,13 @@ func TestOwnCertificates(t *testing.T) {
 		t.Error("certificates are asked for without an issuer")
 	}
 	pod := pods(all)["Deployment/f-fantasia-coordinator"]
-	if secret, _ := secretOf(t, pod, container(t, pod, "coordinator"), flag(t, container(t, pod, "coordinator"), "tls-cert")); secret != "f-fantasia-api-tls" {
+	if secret, _ := secretOf(t, pod, container(t, pod, "coordinator"),
+		flag(t, container(t, pod, "coordinator"), "tls-cert")); secret != "f-fantasia-api-tls" {
 		t.Errorf("the API's certificate is from the Secret %s", secret)
 	}
-	all = objects(t, render(t, withTLS(`nats.urls=["tls://a:4222"]`, `etcd.urls=["https://b:2379"]`, `nats.tls.caSecret="its-ca"`, `etcd.tls={"caSecret":"their-ca","certSecret":"mine"}`)...))
+	all = objects(t,
+		render(t, withTLS(`nats.urls=["tls://a:4222"]`, `etcd.urls=["https://b:2379"]`, `nats.tls.caSecret="its-ca"`,
+			`etcd.tls={"caSecret":"their-ca","certSecret":"mine"}`)...))
 	pod = pods(all)["Deployment/f-fantasia-coordinator"]
 	coordinator := container(t, pod, "coordinator")
 	for name, want := range map[string]string{"nats-ca": "its-ca", "etcd-ca": "their-ca", "etcd-cert": "mine"} {

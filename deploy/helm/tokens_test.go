@@ -84,13 +84,16 @@ func testToken(t *testing.T, all []resource) string {
 // accept both. They see the hashes only.
 func TestTokensAreDrawn(t *testing.T) {
 	all := objects(t, render(t, values("coordinator.requireToken=true")...))
-	again := objects(t, render(t, append(values("coordinator.requireToken=true"), "--debug=false")...)) // other arguments, so it is rendered anew
+	// other arguments, so it is rendered anew
+	again := objects(t, render(t, append(values("coordinator.requireToken=true"), "--debug=false")...))
 	volume := tokensVolume(t, all)
-	if diff := cmp.Diff([]any{map[string]any{"key": "tokens", "path": "tokens"}}, volume.at("secret", "items")); volume.text("secret", "secretName") != "f-fantasia-token-hashes" || diff != "" {
+	if diff := cmp.Diff([]any{map[string]any{"key": "tokens", "path": "tokens"}}, volume.at("secret", "items")); volume.text("secret",
+		"secretName") != "f-fantasia-token-hashes" || diff != "" {
 		t.Errorf("coordinators mount %v of the tokens (-want +got):\n%s", volume, diff)
 	}
 	hashes := find(t, all, "Secret", "token-hashes").text("stringData", "tokens")
-	admin, own := find(t, all, "Secret", "token").text("stringData", "token"), find(t, all, "Secret", "token-helm-test").text("stringData", "token")
+	admin, own := find(t, all, "Secret", "token").text("stringData", "token"),
+		find(t, all, "Secret", "token-helm-test").text("stringData", "token")
 	if g := grant(t, hashes, admin); !g.Write || len(g.Prefixes) > 0 || g.Name != "admin" {
 		t.Errorf("the token grants %+v, want everything", g)
 	}
@@ -111,7 +114,8 @@ func TestTokensAreDrawn(t *testing.T) {
 	}
 	for name, pod := range pods(all) {
 		for _, v := range pod.list("spec", "volumes") {
-			if s := v.text("secret", "secretName"); strings.Contains(s, "token") && (s != "f-fantasia-token-hashes" || name != "Deployment/f-fantasia-coordinator") {
+			if s := v.text("secret", "secretName"); strings.Contains(s, "token") &&
+				(s != "f-fantasia-token-hashes" || name != "Deployment/f-fantasia-coordinator") {
 				t.Errorf("%s mounts the Secret %s", name, s)
 			}
 		}

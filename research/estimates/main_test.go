@@ -40,7 +40,8 @@ func TestDeviation(t *testing.T) {
 			t.Errorf("deviation %d is %v, want %v", i, got[i], want)
 		}
 	}
-	if line := row([]deviation{{1, 2, 3, 4, 5}, {3, 2, 3, 4, 6}}); line != " 2.00 ± 1.00 | 2.00 ± 0.00 | 3.00 ± 0.00 | 4.00 ± 0.00 | 5.50 ± 0.50 |" {
+	if line := row([]deviation{{1, 2, 3, 4, 5}, {3, 2, 3, 4, 6}}); line != " 2.00 ± 1.00 | 2.00 ± 0.00 | 3.00 ± 0.00 | 4.00 ± 0.00 | 5.50 "+
+		"± 0.50 |" {
 		t.Errorf("printed %q", line)
 	}
 }

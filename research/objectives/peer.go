@@ -68,7 +68,8 @@ func newPeer(python, script, name string, g game, p *optimizer.Problem) (*peer, 
 }
 
 // Suggest implements optimizer.Optimizer for requests in the order of a game.
-func (t *peer) Suggest(_ context.Context, p *optimizer.Problem, _ optimizer.State, n int, _ *rand.Rand) ([]optimizer.Suggestion, optimizer.State, error) {
+func (t *peer) Suggest(_ context.Context, p *optimizer.Problem, _ optimizer.State, n int, _ *rand.Rand) ([]optimizer.Suggestion,
+	optimizer.State, error) {
 	tell := []result{}
 	for _, o := range p.Observations[t.told:] {
 		tell = append(tell, result{ID: o.Trial - 1, Values: o.Values})

@@ -75,7 +75,8 @@ func svg(lines [][]cell) string {
 	}
 	width, height := float64(columns)*charWidth+2*margin, len(lines)*lineHeight+2*margin
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %d" width="%.0f" height="%d">`+"\n", width, height, width, height)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %d" width="%.0f" height="%d">`+"\n", width, height, width,
+		height)
 	b.WriteString(`<style>text{font:14px monospace;fill:#e6edf3;white-space:pre}` +
 		`.faint{fill:#7d8590}.bold{font-weight:bold}.blue{fill:#58a6ff}.red{fill:#ff7b72}</style>` + "\n")
 	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" rx="8" fill="#0d1117"/>`+"\n")
@@ -89,7 +90,8 @@ func svg(lines [][]cell) string {
 			x, width := margin+float64(from)*charWidth, float64(to-from)*charWidth
 			if o, ok := blocks[line[from].r]; ok {
 				to = from + 1
-				fmt.Fprintf(&b, `<rect x="%.1f" y="%d" width="%.2f" height="%d" fill="#58a6ff" opacity="%s"/>`+"\n", x, y-13, charWidth, lineHeight-3, o)
+				fmt.Fprintf(&b, `<rect x="%.1f" y="%d" width="%.2f" height="%d" fill="#58a6ff" opacity="%s"/>`+"\n", x, y-13, charWidth, lineHeight-3,
+					o)
 			} else if line[from].r != ' ' {
 				fmt.Fprintf(&b, `<text x="%.1f" y="%d" textLength="%.1f" lengthAdjust="spacingAndGlyphs"%s>%s</text>`+"\n",
 					x, y, width, line[from].style.class(), html.EscapeString(word(line[from:to])))

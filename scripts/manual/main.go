@@ -73,7 +73,8 @@ func programs(version string) []*cobra.Command {
 // same bytes on any machine.
 func write(dir, version string, date time.Time) error {
 	man, completions := filepath.Join(dir, "man1"), filepath.Join(dir, "completions")
-	for _, d := range []string{man, filepath.Join(completions, "bash"), filepath.Join(completions, "zsh"), filepath.Join(completions, "fish")} {
+	for _, d := range []string{man, filepath.Join(completions, "bash"), filepath.Join(completions, "zsh"),
+		filepath.Join(completions, "fish")} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			return fmt.Errorf("create the directory: %w", err)
 		}

@@ -130,7 +130,8 @@ func TestBashTakesTheCompletions(t *testing.T) {
 			t.Errorf("bash with the completions of %s: %s (%v)", root.Name(), out, err)
 		}
 		for _, file := range []string{"zsh/_" + root.Name(), "fish/" + root.Name() + ".fish"} {
-			if content, err := os.ReadFile(filepath.Join(dir, "completions", file)); err != nil || !strings.Contains(string(content), root.Name()+" ") && !strings.Contains(string(content), "compdef _"+root.Name()) {
+			if content, err := os.ReadFile(filepath.Join(dir, "completions", file)); err != nil ||
+				!strings.Contains(string(content), root.Name()+" ") && !strings.Contains(string(content), "compdef _"+root.Name()) {
 				t.Errorf("%s completes nothing of %s (%v)", file, root.Name(), err)
 			}
 		}

@@ -122,7 +122,8 @@ func completeObjective(o *study.Objective, path string, r *check.Report) {
 // Metric checks the name of a metric.
 func Metric(r *check.Report, path, name string) {
 	wrong := func(c rune) bool { return c <= ' ' || c == 0x7f }
-	r.AddIf(len(name) > space.MaxName || strings.ContainsFunc(name, wrong), path, "%q: a metric's name has no spaces and at most %d bytes", name, space.MaxName)
+	r.AddIf(len(name) > space.MaxName || strings.ContainsFunc(name, wrong), path, "%q: a metric's name has no spaces and at most %d bytes",
+		name, space.MaxName)
 }
 
 // checkMetric checks the name of a metric that must not be missing.

@@ -21,21 +21,26 @@ func checkJob(t *study.TrialTemplate, r *check.Report, params []study.Parameter)
 	}{
 		{"command", len(t.Command) > 0}, {"workdir", t.Workdir != ""}, {"env", len(t.Env) > 0},
 	} {
-		r.AddIf(field.set, "spec.trial."+field.name, "cannot be combined with spec.trial.job, whose containers say how the program runs: leave one of them out")
+		r.AddIf(field.set, "spec.trial."+field.name, "cannot be combined with spec.trial.job, whose containers say how the program runs: "+
+			"leave one of them out")
 	}
-	r.AddIf((t.Job.APIVersion == "") != (t.Job.Kind == ""), path, "must have both apiVersion and kind, such as kubeflow.org/v1 and PyTorchJob, or neither for a Job")
-	r.AddIf(t.Mode == study.ModeStream && !t.Job.IsJob(), "spec.trial.mode", "stream needs a Job, not %s: leave out the job's apiVersion and kind", t.Job.Kind)
+	r.AddIf((t.Job.APIVersion == "") != (t.Job.Kind == ""), path,
+		"must have both apiVersion and kind, such as kubeflow.org/v1 and PyTorchJob, or neither for a Job")
+	r.AddIf(t.Mode == study.ModeStream && !t.Job.IsJob(), "spec.trial.mode",
+		"stream needs a Job, not %s: leave out the job's apiVersion and kind", t.Job.Kind)
 	if len(t.Job.Spec) == 0 {
 		r.Add(path+".spec", "is missing: give the spec of a Job, with its pod template")
 		return
 	}
 	if text, err := json.Marshal(t.Job); err == nil && len(text) > study.MaxJob {
-		r.Add(path, "the template has %d bytes as JSON, at most %d are accepted: move long texts into a ConfigMap that the pod mounts", len(text), study.MaxJob)
+		r.Add(path, "the template has %d bytes as JSON, at most %d are accepted: move long texts into a ConfigMap that the pod mounts", len(text),
+			study.MaxJob)
 	}
 	for _, part := range []struct {
 		path  string
 		value any
-	}{{path + ".metadata.labels", anyMap(t.Job.Metadata.Labels)}, {path + ".metadata.annotations", anyMap(t.Job.Metadata.Annotations)}, {path + ".spec", t.Job.Spec}} {
+	}{{path + ".metadata.labels", anyMap(t.Job.Metadata.Labels)}, {path + ".metadata.annotations", anyMap(t.Job.Metadata.Annotations)},
+		{path + ".spec", t.Job.Spec}} {
 		checkJobWords(r, part.path, part.value, false, t.Mode, params)
 	}
 }
@@ -69,7 +74,8 @@ func checkJobWords(r *check.Report, path string, value any, element bool, mode s
 		for _, word := range words {
 			switch known := study.JobWords(); {
 			case mode == study.ModeStream && !slices.Contains(study.StreamJobWords(), word):
-				r.Add(path, "${%s} differs from trial to trial, but in mode stream a Job evaluates one trial after another and gets their parameters as lines of input: leave it out; %s stay the same",
+				r.Add(path, "${%s} differs from trial to trial, but in mode stream a Job evaluates one trial after another and gets their "+
+					"parameters as lines of input: leave it out; %s stay the same",
 					word, strings.Join(study.StreamJobWords(), ", "))
 			case (word == "args" || word == "overrides") && !element:
 				r.Add(path, "${%s} stands for several texts: make it an element of a list, such as args", word)

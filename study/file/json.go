@@ -74,7 +74,8 @@ func (r *jsonReader) node() *yaml.Node {
 	case string:
 		n.Tag, n.Value, n.Style = "!!str", token, yaml.DoubleQuotedStyle
 		if halved(string(r.data[begin:r.end])) {
-			r.AddAt(check.At(n.Line, n.Column), "", `a text has half of a surrogate pair, such as \ud83d without \ude00: write both, or the character itself`)
+			r.AddAt(check.At(n.Line, n.Column), "",
+				`a text has half of a surrogate pair, such as \ud83d without \ude00: write both, or the character itself`)
 		}
 	case json.Number:
 		n.Tag, n.Value = "!!int", token.String()

@@ -93,19 +93,20 @@ func TestNumbersAreExact(t *testing.T) {
 		"type: int, min: -9007199254740993, max: 0":                   "min: -9007199254740993 has more digits",
 		"type: fixed, value: 9007199254740993.0":                      "9007199254740993.0 has more digits",
 		"type: float, min: 0, max: 9007199254740993.5":                "9007199254740993.5 has more digits",
-		"type: fixed, value: 1_000":                                   "1_000 is a number in YAML 1.1 and text in YAML 1.2: write 1000, or put it in quotes",
-		"type: int, min: 0, max: 1_000":                               "1_000 is a number in YAML 1.1",
-		"type: float, min: 0, max: 1_0.5":                             "1_0.5 is a number in YAML 1.1",
-		"type: categorical, values: [0x1_0, 1]":                       "0x1_0 is a number in YAML 1.1",
-		"type: fixed, value: 0xfFFFFFFFFFFFFFFFF":                     "0xfFFFFFFFFFFFFFFFF has more than 64 bits",
-		"type: categorical, values: [-0x1FFFFFFFFFFFFFFFF, 1]":        "has more than 64 bits",
-		"type: fixed, value: 0o7777777777777777777777777":             "has more than 64 bits",
-		"type: fixed, value: 0xFFFFFFFFFFFFFFFF":                      "0xFFFFFFFFFFFFFFFF is beyond ±9007199254740991",
-		"type: fixed, value: 08":                                      "08 begins with a zero",
-		"type: fixed, value: 09.5":                                    "09.5 begins with a zero",
-		"type: fixed, value: 020":                                     "020 begins with a zero",
-		"type: int, min: 0, max: 010":                                 "010 begins with a zero",
-		"type: categorical, values: [-07, 5]":                         "-07 begins with a zero",
+		"type: fixed, value: 1_000": "1_000 is a number in YAML 1.1 and text in YAML 1.2: write 1000, or " +
+			"put it in quotes",
+		"type: int, min: 0, max: 1_000":                        "1_000 is a number in YAML 1.1",
+		"type: float, min: 0, max: 1_0.5":                      "1_0.5 is a number in YAML 1.1",
+		"type: categorical, values: [0x1_0, 1]":                "0x1_0 is a number in YAML 1.1",
+		"type: fixed, value: 0xfFFFFFFFFFFFFFFFF":              "0xfFFFFFFFFFFFFFFFF has more than 64 bits",
+		"type: categorical, values: [-0x1FFFFFFFFFFFFFFFF, 1]": "has more than 64 bits",
+		"type: fixed, value: 0o7777777777777777777777777":      "has more than 64 bits",
+		"type: fixed, value: 0xFFFFFFFFFFFFFFFF":               "0xFFFFFFFFFFFFFFFF is beyond ±9007199254740991",
+		"type: fixed, value: 08":                               "08 begins with a zero",
+		"type: fixed, value: 09.5":                             "09.5 begins with a zero",
+		"type: fixed, value: 020":                              "020 begins with a zero",
+		"type: int, min: 0, max: 010":                          "010 begins with a zero",
+		"type: categorical, values: [-07, 5]":                  "-07 begins with a zero",
 	} {
 		if _, err := file.Parse(with(parameter)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want …%s…", parameter, err, want)
@@ -159,10 +160,14 @@ func TestWordsThatBecameBooleans(t *testing.T) {
 			"parameters": [` + parameter + `], "initial": [` + initial + `], "budget": {"maxTrials": 1}, "trial": {"command": ["train"]}}}`
 	}
 	for _, tt := range []struct{ parameter, initial, want string }{
-		{`{"name": true, "type": "float", "min": 0, "max": 1}`, ``, `the boolean true where text must be: put it in quotes, "true"; if it was y, n, yes, no, on or off`},
-		{`{"name": "y", "type": "float", "min": 0, "max": 1}`, `{"true": 0.5}`, `there is no such parameter (did you mean "y"? A tool has read y as a boolean: put "y" in quotes)`},
-		{`{"name": "p", "type": "categorical", "values": ["on", "off"]}`, `{"p": false}`, `false is not accepted; want on, off; put on in quotes`},
-		{`{"name": "p", "type": "fixed", "value": "No"}, {"name": "x", "type": "float", "min": 0, "max": 1}`, `{"p": false}`, `want No; put No in quotes`},
+		{`{"name": true, "type": "float", "min": 0, "max": 1}`, ``,
+			`the boolean true where text must be: put it in quotes, "true"; if it was y, n, yes, no, on or off`},
+		{`{"name": "y", "type": "float", "min": 0, "max": 1}`, `{"true": 0.5}`,
+			`there is no such parameter (did you mean "y"? A tool has read y as a boolean: put "y" in quotes)`},
+		{`{"name": "p", "type": "categorical", "values": ["on", "off"]}`, `{"p": false}`,
+			`false is not accepted; want on, off; put on in quotes`},
+		{`{"name": "p", "type": "fixed", "value": "No"}, {"name": "x", "type": "float", "min": 0, "max": 1}`, `{"p": false}`,
+			`want No; put No in quotes`},
 	} {
 		if _, err := file.Parse([]byte(text(tt.parameter, tt.initial))); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s with %s: %v, want …%s…", tt.parameter, tt.initial, err, tt.want)

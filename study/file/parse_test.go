@@ -78,7 +78,8 @@ func TestBadFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = parseFile(t, path, file.WithAlgorithms(knownAlgorithms()), file.WithEarlyStopping(knownStoppers()), file.WithSeveralObjectives([]string{"random"}), file.WithLimits([]string{"random"}))
+			_, err = parseFile(t, path, file.WithAlgorithms(knownAlgorithms()), file.WithEarlyStopping(knownStoppers()),
+				file.WithSeveralObjectives([]string{"random"}), file.WithLimits([]string{"random"}))
 			var problems *study.Problems
 			if !errors.As(err, &problems) {
 				t.Fatalf("error %v, want *Problems", err)
@@ -99,7 +100,8 @@ func TestGoodFiles(t *testing.T) {
 	}
 	for _, path := range files {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			s, err := parseFile(t, path, file.WithAlgorithms(knownAlgorithms()), file.WithEarlyStopping(knownStoppers()), file.WithSeveralObjectives([]string{"random"}), file.WithLimits([]string{"random"}))
+			s, err := parseFile(t, path, file.WithAlgorithms(knownAlgorithms()), file.WithEarlyStopping(knownStoppers()),
+				file.WithSeveralObjectives([]string{"random"}), file.WithLimits([]string{"random"}))
 			if err != nil {
 				t.Fatal(err)
 			}

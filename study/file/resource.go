@@ -29,7 +29,8 @@ type metadata struct {
 
 // study returns the study of the file.
 func (d *document) study() *study.Study {
-	return &study.Study{APIVersion: d.APIVersion, Kind: d.Kind, Metadata: study.Metadata{Name: d.Metadata.Name, Labels: d.Metadata.Labels}, Spec: d.Spec}
+	return &study.Study{APIVersion: d.APIVersion, Kind: d.Kind, Metadata: study.Metadata{Name: d.Metadata.Name, Labels: d.Metadata.Labels},
+		Spec: d.Spec}
 }
 
 // check reports what Kubernetes would refuse for any resource.

@@ -42,7 +42,8 @@ status: {state: RUNNING, done: 0}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, got); diff != "" || !cmp.Equal(got.Metadata, study.Metadata{Name: "digits", Labels: map[string]string{"team": "a"}}) {
+	if diff := cmp.Diff(want, got); diff != "" ||
+		!cmp.Equal(got.Metadata, study.Metadata{Name: "digits", Labels: map[string]string{"team": "a"}}) {
 		t.Errorf("as a resource the study is another one (-want +got):\n%s", diff)
 	}
 }

@@ -23,7 +23,8 @@ func ambiguous(n *yaml.Node) string {
 	case len(digits) > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9':
 		return n.Value + " begins with a zero, which YAML reads as an octal number: write it without, or in quotes"
 	case strings.Contains(digits, "_"):
-		return fmt.Sprintf("%s is a number in YAML 1.1 and text in YAML 1.2: write %s, or put it in quotes", n.Value, strings.ReplaceAll(n.Value, "_", ""))
+		return fmt.Sprintf("%s is a number in YAML 1.1 and text in YAML 1.2: write %s, or put it in quotes", n.Value,
+			strings.ReplaceAll(n.Value, "_", ""))
 	}
 	return ""
 }
@@ -33,7 +34,8 @@ func ambiguous(n *yaml.Node) string {
 func overlong(n *yaml.Node) bool {
 	const quoted = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
 	digits := strings.ToLower(strings.TrimLeft(n.Value, "+-"))
-	if n.Kind != yaml.ScalarNode || n.Style&quoted != 0 || n.ShortTag() != "!!str" || len(digits) < 3 || digits[0] != '0' || !strings.Contains("xob", digits[1:2]) {
+	if n.Kind != yaml.ScalarNode || n.Style&quoted != 0 || n.ShortTag() != "!!str" || len(digits) < 3 || digits[0] != '0' ||
+		!strings.Contains("xob", digits[1:2]) {
 		return false
 	}
 	_, ok := new(big.Int).SetString(digits, 0)
@@ -121,7 +123,8 @@ func (d *decoder) float(n *yaml.Node, path string) (float64, bool) {
 func (d *decoder) exactly(n *yaml.Node, path string) (float64, bool) {
 	f, ok := d.float(n, path)
 	if ok && inexact(n, f) {
-		d.Add(path, "%s has more digits than a 64-bit float can hold: beyond ±%d, write a rounded number such as %.4g", n.Value, study.MaxExact, f)
+		d.Add(path, "%s has more digits than a 64-bit float can hold: beyond ±%d, write a rounded number such as %.4g", n.Value, study.MaxExact,
+			f)
 		return 0, false
 	}
 	return f, ok

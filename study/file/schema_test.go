@@ -56,7 +56,8 @@ func TestSchemaFields(t *testing.T) {
 	}
 	types := []reflect.Type{
 		reflect.TypeFor[study.Study](), reflect.TypeFor[study.Metadata](), reflect.TypeFor[study.Spec](),
-		reflect.TypeFor[study.Objective](), reflect.TypeFor[study.FrontGoal](), reflect.TypeFor[study.Limit](), reflect.TypeFor[study.Algorithm](), reflect.TypeFor[study.EarlyStopping](), reflect.TypeFor[study.Budget](),
+		reflect.TypeFor[study.Objective](), reflect.TypeFor[study.FrontGoal](), reflect.TypeFor[study.Limit](),
+		reflect.TypeFor[study.Algorithm](), reflect.TypeFor[study.EarlyStopping](), reflect.TypeFor[study.Budget](),
 		reflect.TypeFor[study.TrialTemplate](), reflect.TypeFor[study.Metrics](), reflect.TypeFor[study.Retries](),
 		reflect.TypeFor[study.Parameter](), reflect.TypeFor[study.Prior](), reflect.TypeFor[study.Job](), reflect.TypeFor[study.JobMetadata](),
 	}
@@ -99,8 +100,10 @@ func TestSchemaJudges(t *testing.T) {
 	// The problems of these files concern several fields, the meaning of a text,
 	// features of YAML that JSON lacks, or the known algorithms.
 	beyond := []string{
-		"algorithm", "command", "constraints", "cycle", "dashes", "documents", "duplicates", "early", "empty", "goal-one", "initial", "job-empty", "job-kind", "job-stream",
-		"jointly-unsatisfiable", "merge", "metrics-events", "metrics-file", "metrics-group", "metrics-pattern", "metrics-regexp", "settings", "stopping", "stopping-file", "stream", "syntax", "unsatisfiable",
+		"algorithm", "command", "constraints", "cycle", "dashes", "documents", "duplicates", "early", "empty", "goal-one", "initial", "job-empty",
+		"job-kind", "job-stream",
+		"jointly-unsatisfiable", "merge", "metrics-events", "metrics-file", "metrics-group", "metrics-pattern", "metrics-regexp", "settings",
+		"stopping", "stopping-file", "stream", "syntax", "unsatisfiable",
 	}
 	files, err := filepath.Glob("testdata/*/*.yaml")
 	if err != nil {

@@ -25,7 +25,8 @@ func completeEarlyStopping(spec *study.Spec, r *check.Report, o *options) {
 	case e.Metric != "":
 		criteria.Metric(r, path+".metric", e.Metric)
 		r.AddIf(len(names) > 1 && !slices.Contains(names, e.Metric), path+".metric",
-			"%q is not the metric of an objective, whose direction the rule needs%s: %s", e.Metric, check.DidYouMean(e.Metric, names), strings.Join(names, ", "))
+			"%q is not the metric of an objective, whose direction the rule needs%s: %s", e.Metric, check.DidYouMean(e.Metric, names),
+			strings.Join(names, ", "))
 	case len(names) > 1:
 		r.Add(path+".metric", "is missing: of several objectives, name the one that the rule compares: %s", strings.Join(names, ", "))
 	default:
@@ -50,8 +51,10 @@ func completeEarlyStopping(spec *study.Spec, r *check.Report, o *options) {
 		r.Add(path+".name", "%q is not a rule for early stopping%s%s", e.Name, check.DidYouMean(e.Name, known), listed(known))
 		return
 	}
-	if i := slices.IndexFunc(spec.Parameters, func(p study.Parameter) bool { return p.Type == study.Fidelity }); i >= 0 && e.Name != ruleBesideFidelity {
-		r.Add(path+".name", "%s compares trials of one length, but parameter %s is a fidelity, whose trials differ in theirs: leave earlyStopping out, since trials are promoted already, or use %s",
+	if i := slices.IndexFunc(spec.Parameters, func(p study.Parameter) bool { return p.Type == study.Fidelity }); i >= 0 &&
+		e.Name != ruleBesideFidelity {
+		r.Add(path+".name", "%s compares trials of one length, but parameter %s is a fidelity, whose trials differ in theirs: leave "+
+			"earlyStopping out, since trials are promoted already, or use %s",
 			e.Name, spec.Parameters[i].Name, ruleBesideFidelity)
 		return
 	}

@@ -41,7 +41,8 @@ func complete(s *study.Study, r *check.Report, o *options) {
 	spec := &s.Spec
 	criteria.Complete(spec, r)
 	celspace.Compile(r, "spec.", spec)
-	r.AddIf(spec.LearnParameters && !spec.ByClients(), "spec.learnParameters", "is only for studies whose trials clients of the API evaluate: leave out spec.trial.command and spec.trial.job")
+	r.AddIf(spec.LearnParameters && !spec.ByClients(), "spec.learnParameters",
+		"is only for studies whose trials clients of the API evaluate: leave out spec.trial.command and spec.trial.job")
 	completeAlgorithm(spec, r, o)
 	criteria.Limits(spec, r)
 	completeEarlyStopping(spec, r, o)
@@ -79,10 +80,12 @@ func checkNoCommand(t *study.TrialTemplate, r *check.Report) {
 		name string
 		set  bool
 	}{
-		{"mode", t.Mode != "" && t.Mode != study.DefaultMode}, {"metrics", t.Metrics != nil}, {"workdir", t.Workdir != ""}, {"env", len(t.Env) > 0},
+		{"mode", t.Mode != "" && t.Mode != study.DefaultMode}, {"metrics", t.Metrics != nil}, {"workdir", t.Workdir != ""},
+		{"env", len(t.Env) > 0},
 		{"timeout", t.Timeout != 0}, {"grace", t.Grace != 0 && t.Grace != study.DefaultGrace},
 	} {
-		r.AddIf(field.set, "spec.trial."+field.name, "needs a command or a Job: add spec.trial.command, or leave %s out, so that clients of the API ask for the trials", field.name)
+		r.AddIf(field.set, "spec.trial."+field.name, "needs a command or a Job: add spec.trial.command, or leave %s out, so that clients of "+
+			"the API ask for the trials", field.name)
 	}
 }
 
@@ -225,7 +228,8 @@ func checkMetrics(m *study.Metrics, r *check.Report, spec *study.Spec) {
 	case m.File != "" && !filepath.IsLocal(m.File):
 		r.Add(path+".file", "%q: write a path inside of the trial's directory, such as metrics.json", m.File)
 	case m.Events != "" && !folder(m.Events):
-		r.Add(path+".events", "%q: write a folder inside of the trial's directory, such as logs, or for Jobs an absolute path in the container", m.Events)
+		r.Add(path+".events", "%q: write a folder inside of the trial's directory, such as logs, or for Jobs an absolute path in the container",
+			m.Events)
 	case m.Pattern != "":
 		if _, err := regexp.Compile(m.Pattern); err != nil {
 			r.Add(path+".pattern", "%q is not a regular expression (RE2): %s", m.Pattern, err)
@@ -292,7 +296,8 @@ func checkEnv(r *check.Report, path string, env map[string]string) {
 func checkCommand(t *study.TrialTemplate, r *check.Report, params []study.Parameter) {
 	const path = "spec.trial.command"
 	if len(t.Command) == 0 {
-		r.Add(path, "is empty: give the program and its arguments, as in [python, train.py, \"${args}\"], or leave command out, so that clients of the API ask for the trials")
+		r.Add(path, "is empty: give the program and its arguments, as in [python, train.py, \"${args}\"], or leave command out, so that "+
+			"clients of the API ask for the trials")
 		return
 	}
 	r.AddIf(t.Command[0] == "", path+"[0]", "is empty: give the program's name or path")

@@ -87,7 +87,8 @@ func (f *findings) metadata(field string, m *metav1.ObjectMeta) {
 		texts map[string]string
 	}{{field + ".labels", m.Labels}, {field + ".annotations", m.Annotations}} {
 		for _, name := range slices.Sorted(maps.Keys(part.texts)) {
-			f.addIf(strings.HasPrefix(name, reserved), part.field, "%q is not accepted: names that begin with %s are reserved for workers", name, reserved)
+			f.addIf(strings.HasPrefix(name, reserved), part.field, "%q is not accepted: names that begin with %s are reserved for workers", name,
+				reserved)
 		}
 	}
 }
@@ -98,12 +99,15 @@ func (f *findings) podFields(namespace string, own Policy, pod string, spec *cor
 	if old := spec.DeprecatedServiceAccount; old != "" && old != account {
 		f.add(pod+".serviceAccount", "is %q, but serviceAccountName is %q: leave serviceAccount out", old, account)
 	}
-	f.addIf(!allows(own.accounts(), account), pod+".serviceAccountName", "the Jobs of namespace %s may not run as service account %q; they may run as %s", namespace, account, listed(own.accounts()))
+	f.addIf(!allows(own.accounts(), account), pod+".serviceAccountName",
+		"the Jobs of namespace %s may not run as service account %q; they may run as %s", namespace, account, listed(own.accounts()))
 	if class := spec.PriorityClassName; class != "" && !allows(own.PriorityClasses, class) {
-		f.add(pod+".priorityClassName", "the Jobs of namespace %s may not have priority class %q; they may have %s", namespace, class, listed(own.PriorityClasses))
+		f.add(pod+".priorityClassName", "the Jobs of namespace %s may not have priority class %q; they may have %s", namespace, class,
+			listed(own.PriorityClasses))
 	}
 	f.addIf(spec.Priority != nil, pod+".priority", "is not accepted: leave it out")
-	f.addIf(spec.NodeName != "", pod+".nodeName", "%q is not accepted: use nodeSelector or affinity, which the scheduler respects", spec.NodeName)
+	f.addIf(spec.NodeName != "", pod+".nodeName", "%q is not accepted: use nodeSelector or affinity, which the scheduler respects",
+		spec.NodeName)
 	f.addIf(len(spec.EphemeralContainers) > 0, pod+".ephemeralContainers", "is not accepted: leave it out")
 }
 

@@ -85,17 +85,22 @@ func TestCheck(t *testing.T) {
 	}{
 		{"plain", "team-a", nil, "", ""},
 		{"a namespace without a policy", "team-b", nil, of, "namespace team-b may not bring Job templates"},
-		{"hostPath", "team-a", []string{"persistentVolumeClaim: {claimName: data}", "hostPath: {path: /}"}, of + ".spec.template", `hostPath volumes (volume "v"): the Jobs of namespace team-a must meet the Pod Security Standard "baseline"`},
+		{"hostPath", "team-a", []string{"persistentVolumeClaim: {claimName: data}", "hostPath: {path: /}"}, of + ".spec.template",
+			`hostPath volumes (volume "v"): the Jobs of namespace team-a must meet the Pod Security Standard "baseline"`},
 		{"hostPath where it is allowed", "open", []string{"persistentVolumeClaim: {claimName: data}", "hostPath: {path: /}"}, "", ""},
 		{"hostNetwork", "team-a", pod("hostNetwork: true"), of + ".spec.template", "host namespaces"},
 		{"hostPID", "team-a", pod("hostPID: true"), of + ".spec.template", "host namespaces"},
 		{"hostPort", "team-a", container("ports: [{containerPort: 1, hostPort: 1}]"), of + ".spec.template", "hostPort"},
-		{"privileged", "team-a", container("securityContext: {privileged: true}"), of + ".spec.template", `container "main" must not set securityContext.privileged=true`},
+		{"privileged", "team-a", container("securityContext: {privileged: true}"), of + ".spec.template",
+			`container "main" must not set securityContext.privileged=true`},
 		{"capabilities", "team-a", container("securityContext: {capabilities: {add: [SYS_ADMIN]}}"), of + ".spec.template", "SYS_ADMIN"},
 		{"a capability by a word", "team-a", container(`securityContext: {capabilities: {add: ["${kind}"]}}`), of + ".spec.template", "${kind}"},
-		{"an init container", "team-a", pod("initContainers: [{name: i, image: i, securityContext: {privileged: true}}]"), of + ".spec.template", `container "i"`},
-		{"unconfined by an annotation", "team-a", []string{"note: a", "container.apparmor.security.beta.kubernetes.io/main: unconfined"}, of + ".spec.template", "AppArmor"},
-		{"another account", "team-a", pod("serviceAccountName: admin"), podPath + ".serviceAccountName", `may not run as service account "admin"; they may run as default`},
+		{"an init container", "team-a", pod("initContainers: [{name: i, image: i, securityContext: {privileged: true}}]"), of + ".spec.template",
+			`container "i"`},
+		{"unconfined by an annotation", "team-a", []string{"note: a", "container.apparmor.security.beta.kubernetes.io/main: unconfined"},
+			of + ".spec.template", "AppArmor"},
+		{"another account", "team-a", pod("serviceAccountName: admin"), podPath + ".serviceAccountName",
+			`may not run as service account "admin"; they may run as default`},
 		{"another account by the old field", "team-a", pod("serviceAccount: admin"), podPath + ".serviceAccountName", `"admin"`},
 		{"an account by a word", "team-a", pod("serviceAccountName: ${kind}"), podPath + ".serviceAccountName", `"${kind}"`},
 		{"the account default, which is not listed", "named", nil, podPath + ".serviceAccountName", `"default"; they may run as training, other`},
@@ -109,11 +114,16 @@ func TestCheck(t *testing.T) {
 		{"a selector by hand", "open", []string{"parallelism: 1", "manualSelector: true"}, of + ".spec.manualSelector", "leave it out"},
 		{"another controller", "open", []string{"parallelism: 1", "managedBy: example.com/x"}, of + ".spec.managedBy", "leave it out"},
 		{"a reserved label", "open", []string{"queue: a", "fantasia.dev/concluded: 'true'"}, of + ".metadata.labels", "reserved for workers"},
-		{"a reserved annotation of the pod", "open", []string{"note: a", "fantasia.dev/attempt-json: a"}, of + ".spec.template.metadata.annotations", "reserved for workers"},
-		{"an owner", "open", []string{"annotations: {note: a}", "ownerReferences: [{apiVersion: v1, kind: Pod, name: a, uid: b}]"}, of + ".spec.template.metadata", "may only have labels and annotations"},
-		{"another namespace", "open", []string{"annotations: {note: a}", "namespace: kube-system"}, of + ".spec.template.metadata", "may only have labels and annotations"},
-		{"a finalizer", "open", []string{"annotations: {note: a}", "finalizers: [a/b]"}, of + ".spec.template.metadata", "may only have labels and annotations"},
-		{"a field that no version knows", "open", pod("hostnetwork: true"), podPath + ".hostnetwork", `unknown field "hostnetwork" (did you mean "hostNetwork"?)`},
+		{"a reserved annotation of the pod", "open", []string{"note: a", "fantasia.dev/attempt-json: a"},
+			of + ".spec.template.metadata.annotations", "reserved for workers"},
+		{"an owner", "open", []string{"annotations: {note: a}", "ownerReferences: [{apiVersion: v1, kind: Pod, name: a, uid: b}]"},
+			of + ".spec.template.metadata", "may only have labels and annotations"},
+		{"another namespace", "open", []string{"annotations: {note: a}", "namespace: kube-system"}, of + ".spec.template.metadata",
+			"may only have labels and annotations"},
+		{"a finalizer", "open", []string{"annotations: {note: a}", "finalizers: [a/b]"}, of + ".spec.template.metadata",
+			"may only have labels and annotations"},
+		{"a field that no version knows", "open", pod("hostnetwork: true"), podPath + ".hostnetwork",
+			`unknown field "hostnetwork" (did you mean "hostNetwork"?)`},
 		{"retries of its own", "open", []string{"parallelism: 1", "backoffLimit: 3"}, of + ".spec.backoffLimit", "want 0"},
 	} {
 		says(t, test.name, policies.Check(test.namespace, job(t, test.change...)), test.path, test.says)
@@ -146,12 +156,14 @@ func TestRead(t *testing.T) {
 		return jobpolicy.Read(path)
 	}
 	p, err := read("team-b: {}\nteam-a: {podSecurity: restricted, serviceAccounts: [training], priorityClasses: ['*']}\n")
-	if err != nil || len(p) != 2 || strings.Join(p.Namespaces(), " ") != "team-a team-b" || p["team-a"].PodSecurity != "restricted" || p["team-a"].ServiceAccounts[0] != "training" {
+	if err != nil || len(p) != 2 || strings.Join(p.Namespaces(), " ") != "team-a team-b" || p["team-a"].PodSecurity != "restricted" ||
+		p["team-a"].ServiceAccounts[0] != "training" {
 		t.Errorf("%+v, %v", p, err)
 	}
 	for text, want := range map[string]string{
-		"'*': {}": `"*" is not the name of a namespace`, "a: {podSecurity: none}": `a.podSecurity: "none" is not accepted; want baseline, restricted or privileged`,
-		"a: {accounts: [b]}": "serviceAccounts: [default]", "- a": "want a map from namespaces",
+		"'*': {}":                `"*" is not the name of a namespace`,
+		"a: {podSecurity: none}": `a.podSecurity: "none" is not accepted; want baseline, restricted or privileged`,
+		"a: {accounts: [b]}":     "serviceAccounts: [default]", "- a": "want a map from namespaces",
 	} {
 		if _, err := read(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want …%s…", text, err, want)

@@ -67,7 +67,8 @@ func (p Policies) KindOf(namespace string, j *study.Job) (Kind, error) {
 		accepted = append(accepted, kinds[name].APIVersion+" "+name)
 	}
 	f := &findings{}
-	f.add(".kind", "the studies of namespace %s may not bring %s %s; they may bring %s", namespace, j.APIVersion, j.Kind, strings.Join(accepted, ", "))
+	f.add(".kind", "the studies of namespace %s may not bring %s %s; they may bring %s", namespace, j.APIVersion, j.Kind,
+		strings.Join(accepted, ", "))
 	return Kind{}, f.err()
 }
 

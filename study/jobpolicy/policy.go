@@ -55,7 +55,8 @@ func Read(path string) (Policies, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(&p); err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s: want a map from namespaces to policies, such as team-a: {podSecurity: baseline, serviceAccounts: [default]}: %w", path, err)
+		return nil, fmt.Errorf("%s: want a map from namespaces to policies, such as team-a: {podSecurity: baseline, serviceAccounts: "+
+			"[default]}: %w", path, err)
 	}
 	if len(p) > MaxNamespaces {
 		return nil, fmt.Errorf("%s: it has %d namespaces, at most %d are accepted", path, len(p), MaxNamespaces)

@@ -50,7 +50,8 @@ func Check(j *study.Job) error {
 	}
 	value := at(job, "spec", "template", "spec", "containers")
 	containers, isList := value.([]any)
-	w.AddIf(value == nil || isList && len(containers) == 0, Path+".spec.template.spec.containers", "is missing: a pod has at least one container")
+	w.AddIf(value == nil || isList && len(containers) == 0, Path+".spec.template.spec.containers",
+		"is missing: a pod has at least one container")
 	found := slices.ContainsFunc(containers, func(c any) bool { return at(c, "name") == j.Container })
 	w.AddIf(j.Container != "" && !found, Path+".container", "%q is not the name of a container of the pod", j.Container)
 	return w.Err("")
@@ -137,7 +138,8 @@ func at(value any, path ...string) any {
 func PodTemplates(value any, at string) (found []string) {
 	switch v := value.(type) {
 	case map[string]any:
-		if spec, ok := v["spec"].(map[string]any); ok && (spec["containers"] != nil || spec["initContainers"] != nil || spec["ephemeralContainers"] != nil) {
+		if spec, ok := v["spec"].(map[string]any); ok &&
+			(spec["containers"] != nil || spec["initContainers"] != nil || spec["ephemeralContainers"] != nil) {
 			return []string{at}
 		}
 		for _, name := range slices.Sorted(maps.Keys(v)) {

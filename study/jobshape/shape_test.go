@@ -41,9 +41,11 @@ func TestCheck(t *testing.T) {
 	for _, test := range []struct{ name, old, with, path, says string }{
 		{"plain", "", "", "", ""},
 		{"unknown field", "image: train:1", "imagee: train:1", container + ".imagee", `unknown field "imagee" (did you mean "image"?)`},
-		{"a field like no other", "parallelism: 1", "shards: 1", of + ".shards", `unknown field "shards"; known are activeDeadlineSeconds, backoffLimit,`},
+		{"a field like no other", "parallelism: 1", "shards: 1", of + ".shards",
+			`unknown field "shards"; known are activeDeadlineSeconds, backoffLimit,`},
 		{"other capitals", "image: train:1", "Image: train:1", container + ".Image", `did you mean "image"?`},
-		{"a word where a number must be", "parallelism: 1", `parallelism: "${n}"`, of + ".parallelism", `expected a whole number of 32 bits, got "${n}": ${words} can only be in fields of text`},
+		{"a word where a number must be", "parallelism: 1", `parallelism: "${n}"`, of + ".parallelism",
+			`expected a whole number of 32 bits, got "${n}": ${words} can only be in fields of text`},
 		{"a fraction", "parallelism: 1", "parallelism: 1.5", of + ".parallelism", "expected a whole number of 32 bits, got 1.5"},
 		{"a number too large", "parallelism: 1", "parallelism: 2147483648", of + ".parallelism", "got 2147483648"},
 		{"a number for text", "image: train:1", "image: 5", container + ".image", "expected text, got 5"},
@@ -52,10 +54,14 @@ func TestCheck(t *testing.T) {
 		{"a list for a mapping", "{httpGet: {port: http}}", "[1]", container + ".livenessProbe", "expected a mapping, got a list"},
 		{"a quantity", "4Gi", "4 GB", container + ".resources.limits.memory", `expected a quantity such as 2, 500m or "4Gi", got "4 GB"`},
 		{"a quantity that takes minutes to compute", "4Gi", `"1e-99999999"`, container + ".resources.limits.memory", "expected a quantity"},
-		{"a truth value for a port", "port: http", "port: true", container + ".livenessProbe.httpGet.port", "expected text or a whole number of 32 bits, got true"},
-		{"text for a truth value", "image: train:1", "image: train:1\n          stdin: \"yes\"", container + ".stdin", `expected true or false, got "yes"`},
-		{"a time", "{annotations: {note: a}}", "{creationTimestamp: now}", of + ".template.metadata.creationTimestamp", `expected a time such as 2026-01-31T12:00:00Z, got "now"`},
-		{"restarts", "      containers:\n", "      restartPolicy: OnFailure\n      containers:\n", of + ".template.spec.restartPolicy", `"OnFailure" is not accepted; want Never`},
+		{"a truth value for a port", "port: http", "port: true", container + ".livenessProbe.httpGet.port",
+			"expected text or a whole number of 32 bits, got true"},
+		{"text for a truth value", "image: train:1", "image: train:1\n          stdin: \"yes\"", container + ".stdin",
+			`expected true or false, got "yes"`},
+		{"a time", "{annotations: {note: a}}", "{creationTimestamp: now}", of + ".template.metadata.creationTimestamp",
+			`expected a time such as 2026-01-31T12:00:00Z, got "now"`},
+		{"restarts", "      containers:\n", "      restartPolicy: OnFailure\n      containers:\n", of + ".template.spec.restartPolicy",
+			`"OnFailure" is not accepted; want Never`},
 		{"tries", "parallelism: 1", "backoffLimit: 2", of + ".backoffLimit", "2 is not accepted; want 0"},
 		{"another container", "container: main", "container: mian", "spec.trial.job.container", `"mian" is not the name of a container`},
 	} {
@@ -88,9 +94,11 @@ func TestCheckOthers(t *testing.T) {
 		job  study.Job
 		want string
 	}{
-		"no containers":       {study.Job{Spec: map[string]any{"template": map[string]any{}}}, "containers: is missing: a pod has at least one container"},
-		"many problems":       {study.Job{Spec: many}, "and more: these are the first 100 problems"},
-		"a kind without pods": {study.Job{APIVersion: "kubeflow.org/v1", Kind: "PyTorchJob", Spec: map[string]any{"pytorchReplicaSpecs": map[string]any{}}}, "spec.trial.job.spec: has no pod template"},
+		"no containers": {study.Job{Spec: map[string]any{"template": map[string]any{}}},
+			"containers: is missing: a pod has at least one container"},
+		"many problems": {study.Job{Spec: many}, "and more: these are the first 100 problems"},
+		"a kind without pods": {study.Job{APIVersion: "kubeflow.org/v1", Kind: "PyTorchJob",
+			Spec: map[string]any{"pytorchReplicaSpecs": map[string]any{}}}, "spec.trial.job.spec: has no pod template"},
 	} {
 		if err := jobshape.Check(&test.job); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want …%s…", name, err, test.want)
@@ -101,9 +109,12 @@ func TestCheckOthers(t *testing.T) {
 // samples are values of every kind, right and wrong, in JSON. Quantities are those of
 // https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity and their like.
 var samples = []string{
-	`null`, `true`, `0`, `-1`, `2147483648`, `9223372036854775807`, `9223372036854775808`, `1.5`, `1e3`, `1E-2`, `-0`, `""`, `"a"`, `"${n}"`, `"0"`, `"500m"`, `"4Gi"`,
-	`"4gi"`, `"4KB"`, `"4K"`, `"-1.5e3"`, `"1e+3"`, `"1e"`, `"1E"`, `"2Ei"`, `".5"`, `"5."`, `"1.G"`, `"1..5"`, `" 1 "`, `"\t1"`, `"1 Gi"`, `"0x1"`, `"100000000000000000000Gi"`,
-	`"2026-01-31T12:00:00Z"`, `"2026-01-31T12:00:00.5+01:00"`, `"2026-01-31"`, `[]`, `["a"]`, `[1]`, `[null]`, `[{}]`, `[[]]`, `{}`, `{"a": "b"}`, `{"a": 1}`, `{"a": null}`, `{"a": {}}`,
+	`null`, `true`, `0`, `-1`, `2147483648`, `9223372036854775807`, `9223372036854775808`, `1.5`, `1e3`, `1E-2`, `-0`, `""`, `"a"`, `"${n}"`,
+	`"0"`, `"500m"`, `"4Gi"`,
+	`"4gi"`, `"4KB"`, `"4K"`, `"-1.5e3"`, `"1e+3"`, `"1e"`, `"1E"`, `"2Ei"`, `".5"`, `"5."`, `"1.G"`, `"1..5"`, `" 1 "`, `"\t1"`, `"1 Gi"`,
+	`"0x1"`, `"100000000000000000000Gi"`,
+	`"2026-01-31T12:00:00Z"`, `"2026-01-31T12:00:00.5+01:00"`, `"2026-01-31"`, `[]`, `["a"]`, `[1]`, `[null]`, `[{}]`, `[[]]`, `{}`,
+	`{"a": "b"}`, `{"a": 1}`, `{"a": null}`, `{"a": {}}`,
 }
 
 // same checks that a manifest is accepted or refused as Kubernetes' own strict decoder does.
@@ -205,7 +216,8 @@ func change(t *rapid.T, value any) any {
 		}
 		name := rapid.SampledFrom(slices.Sorted(maps.Keys(v))).Draw(t, "name")
 		if rapid.IntRange(0, 9).Draw(t, "rename") == 0 {
-			v[rapid.SampledFrom([]string{strings.ToUpper(name), name + "s", "spec", "containers", "image", "labels", "port"}).Draw(t, "as")] = v[name]
+			v[rapid.SampledFrom([]string{strings.ToUpper(name), name + "s", "spec", "containers", "image", "labels", "port"}).Draw(t, "as")] =
+				v[name]
 			delete(v, name)
 			return v
 		}

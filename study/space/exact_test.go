@@ -109,7 +109,8 @@ func TestPointsOfASimplexAreUniform(t *testing.T) {
 
 // Uniform points of a slab around a + b = 1: a is uniform, and so is the sum in the slab.
 func TestPointsOfASlabAreUniform(t *testing.T) {
-	for _, constraints := range [][]string{{"a + b <= 1", "a + b >= 0.999999"}, {"math.abs(2 * (a + b) - 1.999999) <= 1e-6"}, {"a <= 1 - b && 0.999999 - a <= b"}} {
+	for _, constraints := range [][]string{{"a + b <= 1", "a + b >= 0.999999"}, {"math.abs(2 * (a + b) - 1.999999) <= 1e-6"},
+		{"a <= 1 - b && 0.999999 - a <= b"}} {
 		s := compiled(t, floats(0, 1, 0, 1), constraints...)
 		for name, draw := range map[string]func(p study.Point, rng *rand.Rand){
 			"solve":  func(p study.Point, _ *rand.Rand) { s.Solve(p, nil) },
@@ -147,7 +148,8 @@ func TestSettle(t *testing.T) {
 		{floats(0, 1, 0, 1, 0, 1), []string{"a + b + c == 1.0"}, func(v func(string) float64) bool { return v("a")+v("b")+v("c") == 1 }},
 		{floats(0, 1, 0, 1, 0, 1), []string{"1 - a == b + c"}, func(v func(string) float64) bool { return 1-v("a") == v("b")+v("c") }},
 		{floats(-1, 1, -1, 1), []string{"a == -b"}, func(v func(string) float64) bool { return v("a") == -v("b") }},
-		{floats(0, 1e6, 0, 1e-6), []string{"a - 1e11 * b == 1000"}, func(v func(string) float64) bool { return math.Abs(v("a")-1e11*v("b")-1000) <= 1e-9 }},
+		{floats(0, 1e6, 0, 1e-6), []string{"a - 1e11 * b == 1000"},
+			func(v func(string) float64) bool { return math.Abs(v("a")-1e11*v("b")-1000) <= 1e-9 }},
 		{floats(0, 1, 0, 1, 0, 1, 0, 1), []string{"a + b == 1", "c + d == 0.7", "a <= c"}, func(v func(string) float64) bool {
 			return v("a")+v("b") == 1 && v("c")+v("d") == 0.7 && v("a") <= v("c")
 		}},
@@ -156,7 +158,9 @@ func TestSettle(t *testing.T) {
 			return v("a")+v("b") == 1 && v("a") <= 0.5
 		}},
 		{floats(0, 1), []string{"a == 0.3"}, func(v func(string) float64) bool { return v("a") == 0.3 }},
-		{mixed, []string{"a + b / 2 + c == n + 1 + rate"}, func(v func(string) float64) bool { return v("a")+v("b")/2+v("c") == v("n")+1+v("rate") }},
+		{mixed, []string{"a + b / 2 + c == n + 1 + rate"}, func(v func(string) float64) bool {
+			return v("a")+v("b")/2+v("c") == v("n")+1+v("rate")
+		}},
 	} {
 		s := compiled(t, c.params, c.constraints...)
 		if !s.Solves() {

@@ -83,10 +83,12 @@ func TestAFidelityThatMeansNothing(t *testing.T) {
 		initial     []map[string]any
 		says        string
 	}{
-		"two":         {params: []study.Parameter{flag("a"), fidelity(1, 9), second}, says: "epochs is a fidelity already: a study has at most one"},
-		"alone":       {params: []study.Parameter{fidelity(1, 9)}, says: "there is only a fidelity, which is not searched"},
-		"one level":   {params: []study.Parameter{flag("a"), fidelity(4, 11)}, says: "11 is less than 3 times min, 4"},
-		"below one":   {params: []study.Parameter{flag("a"), fidelity(0, 9)}, says: "0 is not accepted; want a whole number from 1 to 9007199254740991"},
+		"two": {params: []study.Parameter{flag("a"), fidelity(1, 9), second},
+			says: "epochs is a fidelity already: a study has at most one"},
+		"alone":     {params: []study.Parameter{fidelity(1, 9)}, says: "there is only a fidelity, which is not searched"},
+		"one level": {params: []study.Parameter{flag("a"), fidelity(4, 11)}, says: "11 is less than 3 times min, 4"},
+		"below one": {params: []study.Parameter{flag("a"), fidelity(0, 9)},
+			says: "0 is not accepted; want a whole number from 1 to 9007199254740991"},
 		"fraction":    {params: []study.Parameter{flag("a"), fidelity(1, 9.5)}, says: "9.5 is not accepted"},
 		"no bounds":   {params: []study.Parameter{flag("a"), {Name: "epochs", Type: study.Fidelity}}, says: "type fidelity needs min and max"},
 		"conditional": {params: []study.Parameter{flag("a"), conditional}, says: "when: is not for type fidelity"},
@@ -95,7 +97,8 @@ func TestAFidelityThatMeansNothing(t *testing.T) {
 		"reduction":   {params: []study.Parameter{flag("a"), flat}, says: "1 is not accepted; want a whole number from 2"},
 		"of another":  {params: []study.Parameter{flag("a"), reduced}, says: "reduction: is not for type bool"},
 		"constraint":  {params: []study.Parameter{flag("a"), fidelity(1, 9)}, constraints: []string{"epochs < 5"}, says: "epochs is a fidelity"},
-		"initial":     {params: []study.Parameter{flag("a"), fidelity(1, 9)}, initial: []map[string]any{{"a": true, "epochs": 3}}, says: "every initial point starts at its lowest level"},
+		"initial": {params: []study.Parameter{flag("a"), fidelity(1, 9)}, initial: []map[string]any{{"a": true, "epochs": 3}},
+			says: "every initial point starts at its lowest level"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := celspace.New(test.params, test.constraints, test.initial)

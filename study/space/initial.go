@@ -21,7 +21,8 @@ func (s *Space) compileInitial(r *check.Report, path string, initial []map[strin
 			}
 		})
 		for name := range p {
-			r.AddIf(s.params[s.index[name]].Type == study.Fidelity, at+check.Key(name), "is a fidelity: every initial point starts at its lowest level; leave it out")
+			r.AddIf(s.params[s.index[name]].Type == study.Fidelity, at+check.Key(name),
+				"is a fidelity: every initial point starts at its lowest level; leave it out")
 		}
 		if r.Failed > before || r.IsBroken(at) {
 			continue

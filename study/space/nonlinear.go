@@ -29,7 +29,8 @@ func (s *Space) unsampled(c *constraint, e *Expr) string {
 	if !s.arithmetic(left, floats) || !s.arithmetic(right, floats) || len(floats) == 0 {
 		return ""
 	}
-	const advice = "random points never meet such an equality: compute one of them in the program, or allow a tolerance, as in math.abs(a - b) <= 0.01"
+	const advice = "random points never meet such an equality: compute one of them in the program, or allow a tolerance, as in math.abs(a " +
+		"- b) <= 0.01"
 	f, linear := s.form(left)
 	g, too := s.form(right)
 	if !linear || !too {

@@ -131,7 +131,8 @@ func checkNumeric(r *check.Report, path string, p *study.Parameter) {
 		*bound.value = new(**bound.value + 0)
 		checkBound(r, path+"."+bound.name, p, **bound.value)
 	}
-	r.AddIf(!slices.Contains([]study.Scale{study.Linear, study.Log, study.Logit}, p.Scale), path+".scale", "%q is not a scale%s: linear, log, logit", p.Scale, check.DidYouMean(string(p.Scale), []string{"linear", "log", "logit"}))
+	r.AddIf(!slices.Contains([]study.Scale{study.Linear, study.Log, study.Logit}, p.Scale), path+".scale",
+		"%q is not a scale%s: linear, log, logit", p.Scale, check.DidYouMean(string(p.Scale), []string{"linear", "log", "logit"}))
 	if r.Unread(path+".min", path+".max") || p.Min == nil || p.Max == nil || r.Failed > before {
 		return
 	}

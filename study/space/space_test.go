@@ -395,12 +395,13 @@ func TestSatisfiable(t *testing.T) {
 		initial     []map[string]any
 		ok          bool
 	}{
-		"a corner":          {[]string{"a + b >= 2", "c == 1"}, nil, true},
-		"a thin slice":      {[]string{"a - b > 0.001 && a - b < 0.002"}, nil, true},
-		"one of 10000":      {[]string{"d * e == 9409"}, nil, true}, // 97 squared
-		"none of 10000":     {[]string{"d * e == 10201"}, nil, false},
-		"in turn":           {[]string{"a < 0.02", "b < 0.02", "a > 0.01", "b > 0.01", "c < 2e7"}, nil, true},
-		"only when given":   {[]string{"math.abs(a * b - 0.25) < 1e-9 && math.abs(a * a - 0.25) < 1e-9"}, []map[string]any{{"a": 0.5, "b": 0.5}}, true},
+		"a corner":      {[]string{"a + b >= 2", "c == 1"}, nil, true},
+		"a thin slice":  {[]string{"a - b > 0.001 && a - b < 0.002"}, nil, true},
+		"one of 10000":  {[]string{"d * e == 9409"}, nil, true}, // 97 squared
+		"none of 10000": {[]string{"d * e == 10201"}, nil, false},
+		"in turn":       {[]string{"a < 0.02", "b < 0.02", "a > 0.01", "b > 0.01", "c < 2e7"}, nil, true},
+		"only when given": {[]string{"math.abs(a * b - 0.25) < 1e-9 && math.abs(a * a - 0.25) < 1e-9"}, []map[string]any{{"a": 0.5, "b": 0.5}},
+			true},
 		"needle":            {[]string{"math.abs(a * b - 0.25) < 1e-9 && math.abs(a * a - 0.25) < 1e-9"}, nil, false},
 		"a solved needle":   {[]string{"a == 0.123456 && b == 0.654321"}, nil, true},
 		"contradictory":     {[]string{"a < b", "b < a"}, nil, false},

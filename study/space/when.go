@@ -52,7 +52,8 @@ func (s *Space) arrange(r *check.Report, path string, params []study.Parameter, 
 
 // checkWhen checks that a parameter's conditions name other parameters and values that
 // these accept, and converts the values to their types.
-func checkWhen(r *check.Report, path string, p *study.Parameter, params []study.Parameter, sound []bool, files map[string]int, names []string) {
+func checkWhen(r *check.Report, path string, p *study.Parameter, params []study.Parameter, sound []bool, files map[string]int,
+	names []string) {
 	for _, name := range slices.Sorted(maps.Keys(p.When)) {
 		at := path + check.Key(name)
 		i, ok := files[name]

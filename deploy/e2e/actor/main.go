@@ -1,7 +1,8 @@
 // Command actor is a training program for end-to-end tests that follows its flags: it
 // reports the square of the parameter x at each step on stdout, into the file
 // FANTASIA_REPORT, over HTTP or in TensorFlow's event files, fills memory, and ends as requested. On
-// SIGTERM it leaves a checkpoint and exits successfully. With --stream it does so for one trial after another. With --epochs it trains so many epochs, from
+// SIGTERM it leaves a checkpoint and exits successfully. With --stream it does so for one trial after
+// another. With --epochs it trains so many epochs, from
 // the one on that is saved in FANTASIA_CHECKPOINT_DIR.
 package main
 
@@ -135,7 +136,8 @@ func (p *play) train(stop <-chan os.Signal) error {
 		}
 	}
 	report := func(epoch int) {
-		fmt.Printf(`{"fantasia": {"step": %d, "metrics": {"error": %v, "began": %d}, "checkpoint": "epoch-%d"}}`+"\n", epoch, p.x*p.x+1/float64(epoch), began, epoch)
+		fmt.Printf(`{"fantasia": {"step": %d, "metrics": {"error": %v, "began": %d}, "checkpoint": "epoch-%d"}}`+"\n", epoch,
+			p.x*p.x+1/float64(epoch), began, epoch)
 	}
 	for epoch := began + 1; epoch <= p.epochs; epoch++ {
 		select {

@@ -72,20 +72,21 @@ func serve() error {
 	defer stop()
 	var mu sync.Mutex
 	var lines bytes.Buffer
-	server := &http.Server{Addr: ":8080", ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(io.LimitReader(r.Body, 1<<16))
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		if r.Method == http.MethodPost {
-			lines.Write(append(bytes.TrimSpace(body), '\n'))
-			return
-		}
-		_, _ = w.Write(lines.Bytes())
-	})}
+	server := &http.Server{Addr: ":8080", ReadHeaderTimeout: 10 * time.Second,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(io.LimitReader(r.Body, 1<<16))
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if r.Method == http.MethodPost {
+				lines.Write(append(bytes.TrimSpace(body), '\n'))
+				return
+			}
+			_, _ = w.Write(lines.Bytes())
+		})}
 	stopped := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stopped()
 	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {

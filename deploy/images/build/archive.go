@@ -51,7 +51,8 @@ func (o *options) image(p program, f files) (v1.Image, error) {
 		if err != nil {
 			return nil, fmt.Errorf("make a layer: %w", err)
 		}
-		img, err = mutate.Append(img, mutate.Addendum{Layer: l, History: v1.History{Created: v1.Time{Time: o.created}, CreatedBy: "deploy/images/build", Comment: part.why}})
+		img, err = mutate.Append(img,
+			mutate.Addendum{Layer: l, History: v1.History{Created: v1.Time{Time: o.created}, CreatedBy: "deploy/images/build", Comment: part.why}})
 		if err != nil {
 			return nil, fmt.Errorf("append a layer: %w", err)
 		}

@@ -136,7 +136,8 @@ func newPackage(path, version, purpose string) spdxPackage {
 	return spdxPackage{
 		ID: "SPDXRef-" + notInID.ReplaceAllString(path+"-"+version, "-"), Name: path, VersionInfo: version,
 		DownloadLocation: noAssertion, LicenseConcluded: noAssertion, LicenseDeclared: noAssertion, CopyrightText: noAssertion, Purpose: purpose,
-		ExternalRefs: []spdxReference{{Category: "PACKAGE-MANAGER", Type: "purl", Locator: "pkg:golang/" + path + "@" + strings.ReplaceAll(version, "+", "%2B")}},
+		ExternalRefs: []spdxReference{{Category: "PACKAGE-MANAGER", Type: "purl", Locator: "pkg:golang/" + path + "@" +
+			strings.ReplaceAll(version, "+", "%2B")}},
 	}
 }
 

@@ -83,7 +83,8 @@ func TestImage(t *testing.T) {
 		t.Errorf("the image runs as %q, want %q: restricted pods must not run as root", got, want)
 	}
 	// The keys that https://github.com/opencontainers/image-spec/blob/main/annotations.md defines.
-	for key, want := range map[string]string{"title": "Handwritten digits", "version": "v1.2.3+dirty", "revision": "0123abcd", "licenses": "Apache-2.0", "created": "2023-11-14T22:13:20Z", "source": ourSource} {
+	for key, want := range map[string]string{"title": "Handwritten digits", "version": "v1.2.3+dirty", "revision": "0123abcd",
+		"licenses": "Apache-2.0", "created": "2023-11-14T22:13:20Z", "source": ourSource} {
 		if got := config.Config.Labels["org.opencontainers.image."+key]; got != want {
 			t.Errorf("label %s is %q, want %q", key, got, want)
 		}
@@ -226,7 +227,8 @@ func TestBillOfAProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	to := filepath.Join(dir, "digits.spdx.json")
-	if err := run(t.Context(), []string{"--revision=r", "--version=v1", "--epoch=1700000000", "--bill-of=" + path, "--bill=" + to}); err != nil {
+	if err := run(t.Context(),
+		[]string{"--revision=r", "--version=v1", "--epoch=1700000000", "--bill-of=" + path, "--bill=" + to}); err != nil {
 		t.Fatal(err)
 	}
 	got, err := os.ReadFile(to)
@@ -236,7 +238,8 @@ func TestBillOfAProgram(t *testing.T) {
 	if !bytes.Equal(got, f.bill) {
 		t.Errorf("the bill of the program is\n%s\nthe image's\n%s", got, f.bill)
 	}
-	if err := run(t.Context(), []string{"--revision=r", "--bill-of=nothing", "--bill=" + to}); err == nil || !strings.Contains(err.Error(), `no image "nothing"`) {
+	if err := run(t.Context(), []string{"--revision=r", "--bill-of=nothing", "--bill=" + to}); err == nil ||
+		!strings.Contains(err.Error(), `no image "nothing"`) {
 		t.Errorf("a program that is none of ours: %v", err)
 	}
 }
@@ -271,7 +274,8 @@ func TestDockerfiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := config.Config
-		want := []string{"USER " + c.User, "WORKDIR " + c.WorkingDir, `ENTRYPOINT ["` + c.Entrypoint[0] + `"]`, "--rootfs /rootfs " + name, "FROM scratch", "COPY --from=build /rootfs /"}
+		want := []string{"USER " + c.User, "WORKDIR " + c.WorkingDir, `ENTRYPOINT ["` + c.Entrypoint[0] + `"]`, "--rootfs /rootfs " + name,
+			"FROM scratch", "COPY --from=build /rootfs /"}
 		for _, env := range c.Env {
 			want = append(want, "ENV "+env)
 		}

@@ -55,7 +55,8 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&o.revision, "revision", "", "git revision of the sources (default: HEAD's, if there is one)")
 	flags.StringVar(&billOf, "bill-of", "", "only list what this program was built from, one of ours for any system; see --bill")
 	flags.StringVar(&bill, "bill", "", "file for the bill of materials of --bill-of")
-	epoch := flags.String("epoch", os.Getenv("SOURCE_DATE_EPOCH"), "time of the images, in seconds since 1970 (default: SOURCE_DATE_EPOCH, or HEAD's time)")
+	epoch := flags.String("epoch", os.Getenv("SOURCE_DATE_EPOCH"),
+		"time of the images, in seconds since 1970 (default: SOURCE_DATE_EPOCH, or HEAD's time)")
 	if err := flags.Parse(args); err != nil {
 		return fmt.Errorf("read the flags: %w", err)
 	}

@@ -40,25 +40,34 @@ var programs = []program{
 	{name: "worker", binary: "worker", pkg: "./cmd/worker", title: "Fantasia worker",
 		description: "Evaluates trials", licence: "Apache-2.0", source: ourSource, state: "/var/lib/fantasia"},
 	{name: "kubeworker", binary: "kubeworker", pkg: "./cmd/kubeworker", title: "Fantasia worker for Kubernetes",
-		description: "Evaluates each trial by a Job, or by another resource of a Kubernetes cluster", licence: "Apache-2.0", source: ourSource, state: "/var/lib/fantasia"},
+		description: "Evaluates each trial by a Job, or by another resource of a Kubernetes cluster", licence: "Apache-2.0", source: ourSource,
+		state: "/var/lib/fantasia"},
 	{name: "fantasia", binary: "fantasia", pkg: "./cmd/fantasia", title: "Fantasia",
 		description: "The command line", licence: "Apache-2.0", source: ourSource, state: "/var/lib/fantasia"},
 	{name: "nats", binary: "nats-server", pkg: "github.com/nats-io/nats-server/v2", title: "NATS server",
-		description: "NATS with JetStream, for the evaluation of Fantasia", licence: "Apache-2.0", source: "https://github.com/nats-io/nats-server", state: "/var/lib/nats"},
+		description: "NATS with JetStream, for the evaluation of Fantasia", licence: "Apache-2.0",
+		source: "https://github.com/nats-io/nats-server", state: "/var/lib/nats"},
 	{name: "etcd", binary: "etcd", pkg: "go.etcd.io/etcd/server/v3", title: "etcd",
-		description: "etcd, for the evaluation of Fantasia", licence: "Apache-2.0", source: "https://github.com/etcd-io/etcd", state: "/var/lib/etcd"},
+		description: "etcd, for the evaluation of Fantasia", licence: "Apache-2.0", source: "https://github.com/etcd-io/etcd",
+		state: "/var/lib/etcd"},
 	{name: "digits", binary: "digits", pkg: "./examples/digits", title: "Handwritten digits",
-		description: "A training job to tune: a small neural network on handwritten digits", licence: "Apache-2.0", source: ourSource, state: "/var/lib/fantasia"},
+		description: "A training job to tune: a small neural network on handwritten digits", licence: "Apache-2.0", source: ourSource,
+		state: "/var/lib/fantasia"},
 	{name: "sidecar-example", binary: "sidecar-example", pkg: "./examples/sidecar", title: "Training loop",
 		description: "Training code that keeps its own loop, and asks for trials over HTTP", licence: "Apache-2.0", source: ourSource},
 	{name: "e2e", binary: "witness", pkg: "./deploy/e2e/witness", title: "Witness",
-		description: "Observes evaluations in end-to-end tests", licence: "Apache-2.0", source: ourSource, with: []string{"./examples/digits", "./deploy/e2e/actor", "./deploy/e2e/peer"}},
+		description: "Observes evaluations in end-to-end tests", licence: "Apache-2.0", source: ourSource,
+		with: []string{"./examples/digits", "./deploy/e2e/actor", "./deploy/e2e/peer"}},
 	{name: "keda", binary: "keda", pkg: "github.com/kedacore/keda/v2/cmd/operator", module: "tools/keda", asked: true, title: "KEDA",
 		description: "KEDA's operator, for end-to-end tests", licence: "Apache-2.0", source: "https://github.com/kedacore/keda"},
-	{name: "keda-metrics-apiserver", binary: "keda-adapter", pkg: "github.com/kedacore/keda/v2/cmd/adapter", module: "tools/keda", asked: true, title: "KEDA metrics server",
-		description: "KEDA's server of external metrics, for end-to-end tests", licence: "Apache-2.0", source: "https://github.com/kedacore/keda"},
-	{name: "prometheus", binary: "prometheus", pkg: "github.com/prometheus/prometheus/cmd/prometheus", module: "tools/prometheus", asked: true, title: "Prometheus",
-		description: "Prometheus, for end-to-end tests", licence: "Apache-2.0", source: "https://github.com/prometheus/prometheus", state: "/prometheus"},
+	{name: "keda-metrics-apiserver", binary: "keda-adapter", pkg: "github.com/kedacore/keda/v2/cmd/adapter", module: "tools/keda", asked: true,
+		title:       "KEDA metrics server",
+		description: "KEDA's server of external metrics, for end-to-end tests", licence: "Apache-2.0",
+		source: "https://github.com/kedacore/keda"},
+	{name: "prometheus", binary: "prometheus", pkg: "github.com/prometheus/prometheus/cmd/prometheus", module: "tools/prometheus", asked: true,
+		title:       "Prometheus",
+		description: "Prometheus, for end-to-end tests", licence: "Apache-2.0", source: "https://github.com/prometheus/prometheus",
+		state: "/prometheus"},
 }
 
 // choose returns the programs that have the names or, without any, all but those
@@ -104,7 +113,8 @@ func (o *options) build(ctx context.Context, p program, pkg, dir string) (string
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", out, pkg)
 	cmd.Dir = filepath.Join(o.root, p.module)
 	// What would change the bytes is set, whatever the caller has.
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+o.arch, "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOFLAGS=-mod=readonly", "GOWORK=off")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+o.arch, "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=",
+		"GOFLAGS=-mod=readonly", "GOWORK=off")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	if err := cmd.Run(); err != nil {

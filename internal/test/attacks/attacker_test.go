@@ -41,7 +41,9 @@ var attacks = []attack{
 	{name: "nothing: another server and its client", parallel: 16, own: true, once: func(ctx context.Context, a *attacker) error {
 		return a.get(ctx, "/")
 	}},
-	{name: "study files with 20,000 problems", parallel: 8, once: func(ctx context.Context, a *attacker) error { return a.create(ctx, manyProblems()) }},
+	{name: "study files with 20,000 problems", parallel: 8, once: func(ctx context.Context, a *attacker) error {
+		return a.create(ctx, manyProblems())
+	}},
 	{name: "study files with aliases", parallel: 8, once: func(ctx context.Context, a *attacker) error { return a.create(ctx, aliases()) }},
 	{name: "lists of studies of 100 kB", parallel: 8, once: func(ctx context.Context, a *attacker) error {
 		_, err := a.api.ListStudies(ctx, connect.NewRequest(&fantasiav1.ListStudiesRequest{PageSize: 1000}))
@@ -64,15 +66,19 @@ var attacks = []attack{
 		return errors.Join(stream.Err(), stream.Close())
 	}},
 	{name: "600 calls that wait for trials", parallel: 600, once: func(ctx context.Context, a *attacker) error {
-		_, err := a.api.SuggestTrials(ctx, connect.NewRequest(&fantasiav1.SuggestTrialsRequest{Parent: "studies/evil-wait", ClientId: fmt.Sprintf("other-%d", a.calls.Add(1)), Count: 1}))
+		_, err := a.api.SuggestTrials(ctx,
+			connect.NewRequest(&fantasiav1.SuggestTrialsRequest{Parent: "studies/evil-wait", ClientId: fmt.Sprintf("other-%d", a.calls.Add(1)),
+				Count: 1}))
 		return err
 	}},
 	{name: "600 calls of one client that wait for trials", parallel: 600, once: func(ctx context.Context, a *attacker) error {
-		_, err := a.api.SuggestTrials(ctx, connect.NewRequest(&fantasiav1.SuggestTrialsRequest{Parent: "studies/evil-wait", ClientId: "other", Count: 1}))
+		_, err := a.api.SuggestTrials(ctx,
+			connect.NewRequest(&fantasiav1.SuggestTrialsRequest{Parent: "studies/evil-wait", ClientId: "other", Count: 1}))
 		return err
 	}},
 	{name: "600 calls of a client that holds its trials", parallel: 600, once: func(ctx context.Context, a *attacker) error {
-		_, err := a.api.SuggestTrials(ctx, connect.NewRequest(&fantasiav1.SuggestTrialsRequest{Parent: "studies/evil-wait", ClientId: "holder", Count: 2}))
+		_, err := a.api.SuggestTrials(ctx,
+			connect.NewRequest(&fantasiav1.SuggestTrialsRequest{Parent: "studies/evil-wait", ClientId: "holder", Count: 2}))
 		return err
 	}},
 	{name: "2,000 silent connections", parallel: 2000, once: func(ctx context.Context, a *attacker) error {
@@ -183,7 +189,8 @@ func (b bearer) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.
 func newCaller(t *testing.T, address, name string) *attacker {
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	t.Cleanup(transport.CloseIdleConnections)
-	a := &attacker{address: address, http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	a := &attacker{address: address,
+		http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	a.api = fantasiav1connect.NewStudyServiceClient(a.http, "http://"+address, token(name))
 	return a
 }

@@ -42,8 +42,10 @@ const pause = 20 * time.Millisecond
 // quietly and under attack in turns, since other programs may load the machine too (make attacks).
 func TestOthersGoOn(t *testing.T) {
 	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "tokens"), fmt.Appendf(nil, "team %x write team-\nevil %x write evil-\n", sha256.Sum256([]byte("team")), sha256.Sum256([]byte("evil"))), 0o600))
-	c := testcluster.Start(t, testcluster.Options{Coordinators: 1, Args: []string{"--tokens", filepath.Join(dir, "tokens"), "--lease-ttl", "6s"}})
+	must(t, os.WriteFile(filepath.Join(dir, "tokens"),
+		fmt.Appendf(nil, "team %x write team-\nevil %x write evil-\n", sha256.Sum256([]byte("team")), sha256.Sum256([]byte("evil"))), 0o600))
+	c := testcluster.Start(t,
+		testcluster.Options{Coordinators: 1, Args: []string{"--tokens", filepath.Join(dir, "tokens"), "--lease-ttl", "6s"}})
 	_, address, _ := c.Leader(0)
 	team, evil := newCaller(t, address, "team"), newCaller(t, address, "evil")
 	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
@@ -53,11 +55,13 @@ func TestOthersGoOn(t *testing.T) {
 		must(t, evil.create(t.Context(), largeStudy(fmt.Sprintf("evil-%d", i))))
 	}
 	must(t, evil.create(t.Context(), fmt.Sprintf(clientStudy, "evil-wait", 1000)))
-	_, err := evil.api.SuggestTrials(t.Context(), connect.NewRequest(&fantasiav1.SuggestTrialsRequest{Parent: "studies/evil-wait", ClientId: "holder", Count: 1}))
+	_, err := evil.api.SuggestTrials(t.Context(),
+		connect.NewRequest(&fantasiav1.SuggestTrialsRequest{Parent: "studies/evil-wait", ClientId: "holder", Count: 1}))
 	must(t, err) // it holds the study's only trial, so that others wait
 	var table strings.Builder
 	fmt.Fprintf(&table, "%d trials of each kind, in %d turns; load average before %s\n\n", *rounds, *turns, load())
-	table.WriteString("| attack | its calls a second | GetStudy p50, p99 | ratio | SuggestTrials p50, p99 | ratio |\n| --- | --- | --- | --- | --- | --- |\n")
+	table.WriteString("| attack | its calls a second | GetStudy p50, p99 | ratio | SuggestTrials p50, p99 | ratio |\n| --- | --- | --- | " +
+		"--- | --- | --- |\n")
 	for i, a := range attacks {
 		if !strings.Contains(a.name, *only) {
 			continue
@@ -76,7 +80,8 @@ func TestOthersGoOn(t *testing.T) {
 		}
 		fmt.Fprintf(&table, "| %s | %.0f |", a.name, calls)
 		for call := range under {
-			fmt.Fprintf(&table, " %s, %s (quiet %s, %s) | %.1f, %.1f |", at(under[call], 50), at(under[call], 99), at(quiet[call], 50), at(quiet[call], 99),
+			fmt.Fprintf(&table, " %s, %s (quiet %s, %s) | %.1f, %.1f |", at(under[call], 50), at(under[call], 99), at(quiet[call], 50),
+				at(quiet[call], 99),
 				float64(at(under[call], 50))/float64(at(quiet[call], 50)), float64(at(under[call], 99))/float64(at(quiet[call], 99)))
 		}
 		table.WriteString("\n")
@@ -197,14 +202,16 @@ func ordinary(t *testing.T, team service, rounds int) (d took) {
 		begun = time.Now()
 		var got *connect.Response[fantasiav1.SuggestTrialsResponse]
 		persist(t, func(ctx context.Context) (err error) {
-			got, err = team.SuggestTrials(ctx, connect.NewRequest(&fantasiav1.SuggestTrialsRequest{Parent: "studies/team-a", ClientId: "team", Count: 1}))
+			got, err = team.SuggestTrials(ctx,
+				connect.NewRequest(&fantasiav1.SuggestTrialsRequest{Parent: "studies/team-a", ClientId: "team", Count: 1}))
 			return err
 		})
 		d[1] = append(d[1], time.Since(begun))
 		time.Sleep(pause)
 		for _, trial := range got.Msg.GetTrials() {
 			persist(t, func(ctx context.Context) error {
-				_, err := team.CompleteTrial(ctx, connect.NewRequest(&fantasiav1.CompleteTrialRequest{Name: trial.GetName(), ClientId: "team", Values: []float64{1}}))
+				_, err := team.CompleteTrial(ctx,
+					connect.NewRequest(&fantasiav1.CompleteTrialRequest{Name: trial.GetName(), ClientId: "team", Values: []float64{1}}))
 				return err
 			})
 		}

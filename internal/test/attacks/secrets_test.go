@@ -277,13 +277,18 @@ func (s *secrets) install() (leader, worker *testenv.Process, server string) {
 	must(t, os.WriteFile(grants, []byte("groups=a write\n"), 0o600))
 
 	otel := []string{
-		"OTEL_EXPORTER_OTLP_ENDPOINT=http://user:" + s.mark("password of the collector") + "@" + s.collect(), "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf",
-		"OTEL_EXPORTER_OTLP_HEADERS=authorization=" + s.mark("header of the collector"), "OTEL_METRIC_EXPORT_INTERVAL=1000", "OTEL_BSP_SCHEDULE_DELAY=200",
-		"AWS_SECRET_ACCESS_KEY=" + s.mark("key of a cloud"), "FANTASIA_TOKEN=" + token, "HTTPS_PROXY=http://user:" + s.mark("password of a proxy") + "@127.0.0.1:1",
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://user:" + s.mark("password of the collector") + "@" + s.collect(),
+		"OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf",
+		"OTEL_EXPORTER_OTLP_HEADERS=authorization=" + s.mark("header of the collector"), "OTEL_METRIC_EXPORT_INTERVAL=1000",
+		"OTEL_BSP_SCHEDULE_DELAY=200",
+		"AWS_SECRET_ACCESS_KEY=" + s.mark("key of a cloud"), "FANTASIA_TOKEN=" + token, "HTTPS_PROXY=http://user:" +
+			s.mark("password of a proxy") + "@127.0.0.1:1",
 	}
 	address, health := fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t)), fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t))
 	client := s.browser()
-	leader = s.start("coordinator", otel, func(ctx context.Context) error { return testenv.Answers(ctx, client, "https://"+address+"/readyz") },
+	leader = s.start("coordinator", otel, func(ctx context.Context) error {
+		return testenv.Answers(ctx, client, "https://"+address+"/readyz")
+	},
 		"--verbose", "--listen", address, "--etcd", etcd.URL, "--etcd-user", "coordinator", "--etcd-password-file", etcdPassword,
 		"--nats", nats.URL, "--nats-user", natsbus.UserCoordinator, "--nats-password-file", natsCoordinator,
 		"--tls-cert", cert, "--tls-key", key, "--tls-ca", ca.File, "--tokens", tokens, "--archive", filepath.Join(s.dir, "archive"),
@@ -307,14 +312,19 @@ func (s *secrets) use(server string) {
 	must(t, os.WriteFile(study, []byte(secretsStudy), 0o600))
 	for _, command := range [][]string{
 		{"study", "create", "-f", study}, {"study", "watch", "marked"}, {"study", "get", "marked", "-o", "yaml"}, {"study", "list", "-o", "json"},
-		{"trial", "list", "marked", "-o", "json"}, {"trial", "get", "marked", "1"}, {"trial", "logs", "marked", "1"}, {"worker", "list", "-o", "json"},
-		{"study", "export", "marked", "--output", filepath.Join(s.dir, "trials.csv")}, {"report", "marked", "--output", filepath.Join(s.dir, "report.html")},
-		{"study", "diagnose", "marked"}, {"study", "archive", "marked"}, {"study", "list", "--help"}, {"study", "nothing"}, {"study", "get", "nothing"},
-		append([]string{"backup", filepath.Join(s.dir, "studies.backup")}, s.etcd...), append([]string{"restore", filepath.Join(s.dir, "studies.backup")}, s.etcd...),
+		{"trial", "list", "marked", "-o", "json"}, {"trial", "get", "marked", "1"}, {"trial", "logs", "marked", "1"},
+		{"worker", "list", "-o", "json"},
+		{"study", "export", "marked", "--output", filepath.Join(s.dir, "trials.csv")},
+		{"report", "marked", "--output", filepath.Join(s.dir, "report.html")},
+		{"study", "diagnose", "marked"}, {"study", "archive", "marked"}, {"study", "list", "--help"}, {"study", "nothing"},
+		{"study", "get", "nothing"},
+		append([]string{"backup", filepath.Join(s.dir, "studies.backup")}, s.etcd...),
+		append([]string{"restore", filepath.Join(s.dir, "studies.backup")}, s.etcd...),
 	} {
 		s.command(env, command...)
 	}
-	for name, want := range map[string]string{"fantasia trial logs marked 1": "FANTASIA_TRIAL=1", "fantasia study get marked -o yaml": "COMPLETED"} {
+	for name, want := range map[string]string{"fantasia trial logs marked 1": "FANTASIA_TRIAL=1",
+		"fantasia study get marked -o yaml": "COMPLETED"} {
 		if !strings.Contains(s.out[name], want) {
 			t.Errorf("%s says %q, which has no %q", name, s.out[name], want)
 		}
@@ -326,7 +336,8 @@ func (s *secrets) use(server string) {
 	}
 	// fantasia run gives its programs the environment of no token either.
 	local := filepath.Join(s.dir, "local.yaml")
-	must(t, os.WriteFile(local, []byte(strings.Replace(secretsStudy, "[unused]", `[sh, -c, "env; echo '{\"fantasia\": {\"metrics\": {\"loss\": 1}}}'"]`, 1)), 0o600))
+	must(t, os.WriteFile(local,
+		[]byte(strings.Replace(secretsStudy, "[unused]", `[sh, -c, "env; echo '{\"fantasia\": {\"metrics\": {\"loss\": 1}}}'"]`, 1)), 0o600))
 	if out := s.command(env, "run", local, "--state", filepath.Join(s.dir, "local")); !strings.Contains(out, "2 completed") {
 		t.Errorf("fantasia run: %s", out)
 	}
@@ -334,7 +345,8 @@ func (s *secrets) use(server string) {
 	for _, path := range []string{"/metrics", "/ui/", "/ui/studies/marked", "/openapi.yaml"} {
 		s.get(client, http.MethodGet, server+path, http.Header{"Cookie": {"fantasia_token=" + token}}, nil)
 	}
-	if status := s.get(client, http.MethodPost, server+"/ui/login", http.Header{}, url.Values{"token": {token}, "next": {"/ui/"}}); status >= 400 {
+	if status := s.get(client, http.MethodPost, server+"/ui/login", http.Header{},
+		url.Values{"token": {token}, "next": {"/ui/"}}); status >= 400 {
 		t.Errorf("the login with the right token is answered by %d", status)
 	}
 }
@@ -349,10 +361,12 @@ func (s *secrets) misuse(server string) {
 		s.get(s.browser(), http.MethodPost, server+"/ui/login", http.Header{}, url.Values{"token": {token}, "next": {"/ui/"}})
 	}
 	for _, path := range []string{"/ui/?token=" + wrong, "/fantasia.v1.StudyService/ListStudies?access_token=" + wrong} {
-		s.get(s.browser(), http.MethodGet, server+path, http.Header{"Authorization": {"Basic " + wrong}, "Cookie": {"fantasia_token=" + wrong}}, nil)
+		s.get(s.browser(), http.MethodGet, server+path, http.Header{"Authorization": {"Basic " + wrong}, "Cookie": {"fantasia_token=" + wrong}},
+			nil)
 	}
 	password := s.mark("a password in an address")
-	for _, address := range []string{"http://u:" + password + "@127.0.0.1:1", "http://u:%zz" + password + "@127.0.0.1:1", "ftp://" + password + "@x"} {
+	for _, address := range []string{"http://u:" + password + "@127.0.0.1:1", "http://u:%zz" + password + "@127.0.0.1:1",
+		"ftp://" + password + "@x"} {
 		s.command(nil, "--server", address, "study", "list")
 	}
 	for _, address := range []string{"http://u:" + password + "@127.0.0.1:1", "http://u:%zz" + password + "@127.0.0.1:1"} {
@@ -368,11 +382,14 @@ func (s *secrets) misuse(server string) {
 	for _, args := range [][]string{
 		{"coordinator", "--tokens", file}, {"coordinator", "--tls-cert", file, "--tls-key", file}, {"coordinator", "--nats-creds", file},
 		{"coordinator", "--nats-ca", file}, {"worker", "--nats-creds", file, "--", "true"},
-		{"worker", "--nats", "nats://u:" + password + "@127.0.0.1:1", "--", "true"}, {"worker", "--nats", "nats://" + password + "@127.0.0.1:1", "--", "true"},
-		{"worker", "--nats", "nats://u:%zz" + password + "@127.0.0.1:1", "--", "true"}, {"coordinator", "--etcd", "http://u:" + password + "@127.0.0.1:1"},
+		{"worker", "--nats", "nats://u:" + password + "@127.0.0.1:1", "--", "true"},
+		{"worker", "--nats", "nats://" + password + "@127.0.0.1:1", "--", "true"},
+		{"worker", "--nats", "nats://u:%zz" + password + "@127.0.0.1:1", "--", "true"},
+		{"coordinator", "--etcd", "http://u:" + password + "@127.0.0.1:1"},
 		{"worker", "--nats", s.nats, "--nats-user", natsbus.PoolUser("default"), "--nats-password-file", file, "--", "true"},
 		{"coordinator", "--oidc-issuer", "https://127.0.0.1:1", "--oidc-audience", "a", "--oidc-grants", file},
-		{"coordinator", "--oidc-issuer", "https://u:" + password + "@127.0.0.1:1", "--oidc-audience", "a", "--oidc-grants", filepath.Join(s.dir, "grants")},
+		{"coordinator", "--oidc-issuer", "https://u:" + password + "@127.0.0.1:1", "--oidc-audience", "a", "--oidc-grants",
+			filepath.Join(s.dir, "grants")},
 	} {
 		s.brief(args...)
 	}

@@ -203,15 +203,24 @@ func TestFindings(t *testing.T) {
 		spoil func(*ledger.Records, evidence)
 		of    func(findings) []error
 	}{
-		"an attempt that was begun twice":      {func(_ *ledger.Records, e evidence) { e.begun[attempt{1, 1}]++ }, func(f findings) []error { return f.runTwice }},
-		"a told trial that is not there":       {func(_ *ledger.Records, e evidence) { e.told[3] = 1 }, func(f findings) []error { return f.lost }},
-		"a told trial with another value":      {func(_ *ledger.Records, e evidence) { e.told[2] = 1 }, func(f findings) []error { return f.lost }},
-		"a value that nobody logged":           {func(r *ledger.Records, _ evidence) { r.Trials[1].Values[0] = 7 }, func(f findings) []error { return f.toldTwice }},
-		"a trial too many":                     {func(r *ledger.Records, _ evidence) { g.trials = 1 }, func(f findings) []error { return f.lost }},
-		"a trial too few":                      {func(r *ledger.Records, _ evidence) { g.trials = 3 }, func(f findings) []error { return f.lost }},
-		"a trial that did not end":             {func(r *ledger.Records, _ evidence) { r.Trials[1].State = study.TrialRunning }, func(f findings) []error { return f.lost }},
-		"two trials at one position":           {func(r *ledger.Records, _ evidence) { r.Trials[1].Ended = 3 }, func(f findings) []error { return f.toldTwice }},
-		"a position that counts a trial twice": {func(r *ledger.Records, _ evidence) { r.Status.Position = 5 }, func(f findings) []error { return f.toldTwice }},
+		"an attempt that was begun twice": {func(_ *ledger.Records, e evidence) { e.begun[attempt{1, 1}]++ },
+			func(f findings) []error { return f.runTwice }},
+		"a told trial that is not there": {func(_ *ledger.Records, e evidence) { e.told[3] = 1 },
+			func(f findings) []error { return f.lost }},
+		"a told trial with another value": {func(_ *ledger.Records, e evidence) { e.told[2] = 1 },
+			func(f findings) []error { return f.lost }},
+		"a value that nobody logged": {func(r *ledger.Records, _ evidence) { r.Trials[1].Values[0] = 7 },
+			func(f findings) []error { return f.toldTwice }},
+		"a trial too many": {func(r *ledger.Records, _ evidence) { g.trials = 1 },
+			func(f findings) []error { return f.lost }},
+		"a trial too few": {func(r *ledger.Records, _ evidence) { g.trials = 3 },
+			func(f findings) []error { return f.lost }},
+		"a trial that did not end": {func(r *ledger.Records, _ evidence) { r.Trials[1].State = study.TrialRunning },
+			func(f findings) []error { return f.lost }},
+		"two trials at one position": {func(r *ledger.Records, _ evidence) { r.Trials[1].Ended = 3 },
+			func(f findings) []error { return f.toldTwice }},
+		"a position that counts a trial twice": {func(r *ledger.Records, _ evidence) { r.Status.Position = 5 },
+			func(f findings) []error { return f.toldTwice }},
 		"a promotion that the rule does not want": {func(r *ledger.Records, _ evidence) {
 			g.levels, r.Trials[0].Rung, r.Trials[1].Rung, r.Trials[1].Predecessor = 3, 1, 2, 1
 		}, func(f findings) []error { return f.toldTwice }},

@@ -91,11 +91,12 @@ func (c *caller) tellEnd(ctx context.Context, trial int) {
 // measure adds a measurement, and reports whether to go on.
 func (c *caller) measure(ctx context.Context, name string, trial int, step int64) bool {
 	o := operation{kind: measure, client: c.id, trial: trial, step: step, call: c.g.history.now(), outcome: unknown}
-	answer, err := call(ctx, c.round, "AddMeasurement", func(ctx context.Context) (*connect.Response[fantasiav1.AddMeasurementResponse], error) {
-		return c.api().AddMeasurement(ctx, connect.NewRequest(&fantasiav1.AddMeasurementRequest{
-			Name: name, ClientId: c.id, Step: step, Metrics: map[string]float64{"loss": float64(step)},
-		}))
-	})
+	answer, err := call(ctx, c.round, "AddMeasurement",
+		func(ctx context.Context) (*connect.Response[fantasiav1.AddMeasurementResponse], error) {
+			return c.api().AddMeasurement(ctx, connect.NewRequest(&fantasiav1.AddMeasurementRequest{
+				Name: name, ClientId: c.id, Step: step, Metrics: map[string]float64{"loss": float64(step)},
+			}))
+		})
 	if err != nil {
 		return true
 	}
@@ -110,7 +111,8 @@ func (c *caller) measure(ctx context.Context, name string, trial int, step int64
 func (c *caller) complete(ctx context.Context, name string, trial int, client string, value float64) bool {
 	o := operation{kind: complete, client: client, trial: trial, value: value, call: c.g.history.now(), outcome: unknown}
 	_, err := call(ctx, c.round, "CompleteTrial", func(ctx context.Context) (*connect.Response[fantasiav1.CompleteTrialResponse], error) {
-		return c.api().CompleteTrial(ctx, connect.NewRequest(&fantasiav1.CompleteTrialRequest{Name: name, ClientId: client, Values: []float64{value}}))
+		return c.api().CompleteTrial(ctx,
+			connect.NewRequest(&fantasiav1.CompleteTrialRequest{Name: name, ClientId: client, Values: []float64{value}}))
 	})
 	switch {
 	case err == nil:

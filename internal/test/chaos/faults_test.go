@@ -172,7 +172,8 @@ func names(kind string, first, n int) string {
 }
 
 // onAny is a fault of the connections between servers of one kind.
-func onAny(name string, links func(f *fleet) []*testenv.Proxy, do func(...*testenv.Proxy) func()) func(*fleet, *rand.Rand) (string, func()) {
+func onAny(name string, links func(f *fleet) []*testenv.Proxy, do func(...*testenv.Proxy) func()) func(*fleet, *rand.Rand) (string,
+	func()) {
 	return func(f *fleet, _ *rand.Rand) (string, func()) { return name, do(links(f)...) }
 }
 

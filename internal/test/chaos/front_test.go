@@ -66,9 +66,11 @@ func beats(a, b study.Values) bool {
 // served checks which trials a coordinator lists on the front, by asking until one answers.
 func (r *round) served(ctx context.Context, g *generation, want []int) error {
 	for {
-		answer, err := call(ctx, r, "ListOptimalTrials", func(ctx context.Context) (*connect.Response[fantasiav1.ListOptimalTrialsResponse], error) {
-			return r.api().ListOptimalTrials(ctx, connect.NewRequest(&fantasiav1.ListOptimalTrialsRequest{Parent: "studies/" + g.study, PageSize: 1000}))
-		})
+		answer, err := call(ctx, r, "ListOptimalTrials",
+			func(ctx context.Context) (*connect.Response[fantasiav1.ListOptimalTrialsResponse], error) {
+				return r.api().ListOptimalTrials(ctx,
+					connect.NewRequest(&fantasiav1.ListOptimalTrialsRequest{Parent: "studies/" + g.study, PageSize: 1000}))
+			})
 		if err == nil {
 			var got []int
 			for _, t := range answer.Msg.GetTrials() {

@@ -180,7 +180,8 @@ func (h *history) check() error {
 		case porcupine.Illegal:
 			return fmt.Errorf("no order explains what clients were answered about trial %d:\n%s", trial, show(operations))
 		case porcupine.Unknown:
-			return fmt.Errorf("no order was found within %s for what clients were answered about trial %d:\n%s", orderTimeout, trial, show(operations))
+			return fmt.Errorf("no order was found within %s for what clients were answered about trial %d:\n%s", orderTimeout, trial,
+				show(operations))
 		case porcupine.Ok:
 		}
 	}

@@ -266,7 +266,8 @@ func (l *lab) open(s sample, damaged files) (outcome, problem string) {
 		return l.compare(s)
 	case took > limit:
 		return "slow", fmt.Sprintf("it took %v to fail: %s", took, text)
-	case !strings.Contains(text, l.state()+"/etcd/") && !strings.Contains(text, l.state()+"/nats") && !strings.Contains(text, l.state()+"/worker"):
+	case !strings.Contains(text, l.state()+"/etcd/") && !strings.Contains(text, l.state()+"/nats") &&
+		!strings.Contains(text, l.state()+"/worker"):
 		return "unclear", "the error names no file: " + text
 	}
 	return "error", ""

@@ -20,7 +20,8 @@ var groups = []struct {
 	{"NATS", 3, func(p string) bool { return strings.HasPrefix(p, "nats/data/") }},
 	{"results", 1, func(p string) bool { return !strings.Contains(p, "/") && p != "lock" }},
 	{"others", 1, func(p string) bool {
-		return strings.HasPrefix(p, "worker/") || p == "lock" || strings.HasPrefix(p, "etcd/") && !strings.HasPrefix(p, "etcd/data") || p == "nats/lock"
+		return strings.HasPrefix(p, "worker/") || p == "lock" || strings.HasPrefix(p, "etcd/") && !strings.HasPrefix(p, "etcd/data") ||
+			p == "nats/lock"
 	}},
 }
 
@@ -119,7 +120,8 @@ func (t *table) add(h hit, outcome string) {
 func (t table) String() string {
 	outcomes := []string{"same", "error", "wrong", "crash", "slow", "unclear"}
 	var b strings.Builder
-	b.WriteString("| file | damage | same result | error that names a file | another result | crash | slow | unclear error |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n")
+	b.WriteString("| file | damage | same result | error that names a file | another result | crash | slow | unclear error |\n| --- | --- " +
+		"| --- | --- | --- | --- | --- | --- |\n")
 	keys := slices.SortedFunc(maps.Keys(t), func(a, b [2]string) int { return strings.Compare(a[0]+a[1], b[0]+b[1]) })
 	for _, key := range keys {
 		fmt.Fprintf(&b, "| %s | %s |", key[0], key[1])

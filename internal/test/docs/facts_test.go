@@ -130,7 +130,8 @@ func used(t *testing.T, pattern string) map[string]bool {
 func TestMetricsAreListed(t *testing.T) {
 	var made, listed []string
 	names := map[string]string{}
-	for _, m := range regexp.MustCompile(`(?m)^\t(Metric[A-Za-z]+)\s+= "([^"]+)"`).FindAllStringSubmatch(readPage(t, "telemetry/names.go"), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^\t(Metric[A-Za-z]+)\s+= "([^"]+)"`).FindAllStringSubmatch(readPage(t, "telemetry/names.go"),
+		-1) {
 		names[m[1]] = m[2]
 	}
 	for constant := range used(t, `telemetry\.(Metric[A-Z][A-Za-z]+)\b`) {
@@ -311,7 +312,8 @@ func TestResultsAreListed(t *testing.T) {
 		t.Errorf("docs/tune/run.md lists (+) other fields than there are (-):\n%s", diff)
 	}
 	var out strings.Builder
-	trials := view.List{{Metrics: map[string]float64{"NAME": 1}, Labels: map[string]string{"KEY": "a"}, Attributes: map[string]any{"KEY": 1.5}, Note: "odd", Site: messaging.Site{Job: "a"}}}
+	trials := view.List{{Metrics: map[string]float64{"NAME": 1}, Labels: map[string]string{"KEY": "a"}, Attributes: map[string]any{"KEY": 1.5},
+		Note: "odd", Site: messaging.Site{Job: "a"}}}
 	if err := export.Of(&study.Spec{Limits: []study.Limit{{}}, Parameters: []study.Parameter{{Name: "NAME"}}}, trials).CSV(&out); err != nil {
 		t.Fatal(err)
 	}

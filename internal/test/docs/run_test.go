@@ -66,7 +66,8 @@ func newReader(t *testing.T, path string) *reader {
 	r.env = append(r.env, "PATH="+path,
 		"ETCD_LISTEN_CLIENT_URLS="+client, "ETCD_ADVERTISE_CLIENT_URLS="+client, "ETCD_LISTEN_PEER_URLS="+peer,
 		"ETCD_INITIAL_ADVERTISE_PEER_URLS="+peer, "ETCD_INITIAL_CLUSTER=default="+peer)
-	if err := os.WriteFile(filepath.Join(r.dir, "optuna.db"), []byte(readPage(t, "internal/exchange/migrate/testdata/optuna.db")), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(r.dir, "optuna.db"), []byte(readPage(t, "internal/exchange/migrate/testdata/optuna.db")),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, example := range []string{"sklearn", "sidecar", "promotion"} {

@@ -123,7 +123,8 @@ func TestNoCallIsLostAtAnyStep(t *testing.T) {
 			return err
 		}
 		trials = s.Status.Counts.Ended() + s.Status.Counts.Open() + 50
-		_, err = f.Client().UpdateStudy(ctx, connect.NewRequest(&fantasiav1.UpdateStudyRequest{Name: "studies/calls", StudyFile: fmt.Sprintf(callsStudy, trials)}))
+		_, err = f.Client().UpdateStudy(ctx,
+			connect.NewRequest(&fantasiav1.UpdateStudyRequest{Name: "studies/calls", StudyFile: fmt.Sprintf(callsStudy, trials)}))
 		return err
 	})
 	s, _ := f.Await("calls", trials)
@@ -132,7 +133,8 @@ func TestNoCallIsLostAtAnyStep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := s.Status.Counts.Completed; s.Status.State != study.Completed || n != trials || len(stored.Trials) != trials || s.Status.Position != int64(2*trials) {
+	if n := s.Status.Counts.Completed; s.Status.State != study.Completed || n != trials || len(stored.Trials) != trials ||
+		s.Status.Position != int64(2*trials) {
 		t.Errorf("the study is %s with %d completed trials of %d, at position %d; want %d, each created once and told once",
 			s.Status.State, n, len(stored.Trials), s.Status.Position, trials)
 	}

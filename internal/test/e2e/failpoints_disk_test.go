@@ -136,7 +136,8 @@ func TestFullFileSystem(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := testenv.Start(t, testenv.Build(t, module+"cmd/worker"), []string{
-		"--nats", c.NATS, "--slots", "4", "--heartbeat", "500ms", "--gpus", "none", "--pass-env", "E2E_*", "--state", filepath.Join(disk, "state"), "--", self,
+		"--nats", c.NATS, "--slots", "4", "--heartbeat", "500ms", "--gpus", "none", "--pass-env", "E2E_*", "--state",
+		filepath.Join(disk, "state"), "--", self,
 	}, []string{programVariable + "=" + c.log, slowVariable + "=300ms"}, nil)
 	c.workers = append(c.workers, w)
 	c.create("random", endless, parallelism)
@@ -170,7 +171,8 @@ func TestRunOnAFullDisk(t *testing.T) {
 	if err := os.WriteFile(file, fmt.Appendf(nil, resumeStudy, trials, self, programVariable, log, slowVariable), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run := testenv.Start(t, testenv.Build(t, module+"cmd/fantasia"), []string{"run", file, "--state", filepath.Join(disk, "state"), "--gpus", "none"}, nil, nil)
+	run := testenv.Start(t, testenv.Build(t, module+"cmd/fantasia"),
+		[]string{"run", file, "--state", filepath.Join(disk, "state"), "--gpus", "none"}, nil, nil)
 	testenv.Eventually(t, time.Minute, func(context.Context) error {
 		all, err := logged[evaluation](log)
 		if err == nil && len(all) < 10 {
@@ -182,7 +184,8 @@ func TestRunOnAFullDisk(t *testing.T) {
 	fill(t, filler)
 	for _, when := range []string{"full while it runs", "full when it starts"} {
 		awaitEnd(t, run)
-		if out := run.Output(); run.State() != "exit status 1" || !strings.Contains(out, "no space left on device") || !strings.Contains(out, "run the same command again") {
+		if out := run.Output(); run.State() != "exit status 1" || !strings.Contains(out, "no space left on device") ||
+			!strings.Contains(out, "run the same command again") {
 			t.Errorf("%s: it ended with %s, and said:\n%s", when, run.State(), out)
 		}
 		if when == "full while it runs" {
@@ -195,7 +198,8 @@ func TestRunOnAFullDisk(t *testing.T) {
 	run.Restart()
 	awaitEnd(t, run)
 	s := readState(t, filepath.Join(disk, "state"))
-	if s == nil || s.Status.State != study.Completed || s.Status.Counts.Completed != trials || len(s.Trials) != trials || s.Status.Position != 2*trials {
+	if s == nil || s.Status.State != study.Completed || s.Status.Counts.Completed != trials || len(s.Trials) != trials ||
+		s.Status.Position != 2*trials {
 		t.Errorf("%+v: want %d completed trials, each created once and told once\n%s", s, trials, run.Output())
 	}
 }

@@ -213,7 +213,8 @@ func TestReleasesHaveNoFailpoints(t *testing.T) {
 func withSymbols(t *testing.T, program string, flags ...string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), program)
-	build := exec.CommandContext(t.Context(), "go", slices.Concat([]string{"build", "-trimpath", "-buildvcs=false", "-o", out}, flags, []string{module + "cmd/" + program})...)
+	build := exec.CommandContext(t.Context(), "go",
+		slices.Concat([]string{"build", "-trimpath", "-buildvcs=false", "-o", out}, flags, []string{module + "cmd/" + program})...)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)

@@ -33,7 +33,8 @@ func TestKatib(t *testing.T) {
 	alone := connect(second)
 	// Katib waits for this probe before it calls.
 	testenv.Start(t, c.Program, []string{"katib-suggestion", "--listen", second}, nil, func(ctx context.Context) error {
-		_, err := healthv1.NewHealthClient(alone).Check(ctx, &healthv1.HealthCheckRequest{Service: "manager.v1beta1.Suggestion"}, grpc.WaitForReady(true))
+		_, err := healthv1.NewHealthClient(alone).Check(ctx, &healthv1.HealthCheckRequest{Service: "manager.v1beta1.Suggestion"},
+			grpc.WaitForReady(true))
 		return err
 	})
 	ask := func(conn *grpc.ClientConn, r *katibv1beta1.GetSuggestionsRequest) *katibv1beta1.GetSuggestionsReply {

@@ -40,7 +40,8 @@ type logReader struct {
 
 // readLog reads the log of the study's trial to its end; hear is called with all that has
 // come of an output whenever more of it comes.
-func (l logReader) readLog(request *fantasiav1.TailTrialLogsRequest, hear func(s fantasiav1.LogStream, text string)) (map[fantasiav1.LogStream]string, error) {
+func (l logReader) readLog(request *fantasiav1.TailTrialLogsRequest,
+	hear func(s fantasiav1.LogStream, text string)) (map[fantasiav1.LogStream]string, error) {
 	l.t.Helper()
 	ctx, cancel := context.WithTimeout(l.t.Context(), time.Minute)
 	defer cancel()
@@ -69,7 +70,8 @@ func TestLogs(t *testing.T) {
 	dir := t.TempDir()
 	release := filepath.Join(dir, "release")
 	c := testcluster.Start(t, testcluster.Options{Coordinators: 2, Args: []string{"--worker-lease", "3s"}})
-	script := fmt.Sprintf(`echo begun; echo oops >&2; while [ ! -e %s ]; do sleep 0.05; done; echo '{"fantasia": {"metrics": {"loss": 1}}}'; echo ended`, release)
+	script := fmt.Sprintf(
+		`echo begun; echo oops >&2; while [ ! -e %s ]; do sleep 0.05; done; echo '{"fantasia": {"metrics": {"loss": 1}}}'; echo ended`, release)
 	worker := testenv.Start(t, testenv.Build(t, module+"cmd/worker"), []string{
 		"--nats", c.NATS, "--heartbeat", "500ms", "--gpus", "none", "--state", filepath.Join(dir, "worker"), "--", "/bin/sh", "-c", script,
 	}, nil, nil)
@@ -118,7 +120,8 @@ func TestLogs(t *testing.T) {
 	worker.Kill()
 	testenv.Eventually(t, time.Minute, func(context.Context) error {
 		_, err := readers[0].readLog(&fantasiav1.TailTrialLogsRequest{}, silent)
-		if connect.CodeOf(err) != connect.CodeUnavailable || !strings.Contains(err.Error(), "is gone; the log is at "+filepath.Join(dir, "worker", "trials")) {
+		if connect.CodeOf(err) != connect.CodeUnavailable ||
+			!strings.Contains(err.Error(), "is gone; the log is at "+filepath.Join(dir, "worker", "trials")) {
 			return fmt.Errorf("the worker is gone: %w", err)
 		}
 		return nil

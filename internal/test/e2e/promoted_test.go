@@ -172,7 +172,8 @@ func TestPromotionSurvivesKills(t *testing.T) {
 		}
 	}
 	s, _ := c.Await("cluster", trials)
-	if s.Status.State != study.Completed || s.Status.Counts.Completed != trials || s.Status.Counts.Open() != 0 || s.Status.Position != 2*trials {
+	if s.Status.State != study.Completed || s.Status.Counts.Completed != trials || s.Status.Counts.Open() != 0 ||
+		s.Status.Position != 2*trials {
 		t.Errorf("the study is %s (%s) at %d with %+v, want %d completed trials, each told once",
 			s.Status.State, s.Status.Reason, s.Status.Position, s.Status.Counts, trials)
 	}
@@ -216,15 +217,18 @@ func TestPromotionSurvivesKills(t *testing.T) {
 		tr := &stored.Trials[i]
 		point := map[string]float64{"x": tr.Point["x"].(float64), "y": tr.Point["y"].(float64)}
 		epochs := int(tr.Point["epochs"].(int64))
-		if want := reached(point, epochs); epochs != []int{1, 3, 9, 27}[tr.Rung-1] || tr.State != study.TrialCompleted || tr.Values.First() != want {
-			t.Errorf("trial %d is %s with %v after %d epochs of level %d, want completed with %g", tr.Number, tr.State, tr.Values, epochs, tr.Rung, want)
+		if want := reached(point, epochs); epochs != []int{1, 3, 9, 27}[tr.Rung-1] || tr.State != study.TrialCompleted ||
+			tr.Values.First() != want {
+			t.Errorf("trial %d is %s with %v after %d epochs of level %d, want completed with %g", tr.Number, tr.State, tr.Values, epochs, tr.Rung,
+				want)
 		}
 		for _, a := range tr.Attempts {
 			if a.Number < len(tr.Attempts) != (a.State == study.AttemptLost) {
 				t.Errorf("attempt %d of %d of trial %d is %s, want all but the last one lost", a.Number, len(tr.Attempts), tr.Number, a.State)
 			}
 		}
-		if best == 0 || tr.Rung > stored.Trials[best-1].Rung || tr.Rung == stored.Trials[best-1].Rung && tr.Values.First() < stored.Trials[best-1].Values.First() {
+		if best == 0 || tr.Rung > stored.Trials[best-1].Rung || tr.Rung == stored.Trials[best-1].Rung &&
+			tr.Values.First() < stored.Trials[best-1].Values.First() {
 			best = tr.Number
 		}
 		if tr.Predecessor == 0 {
@@ -245,7 +249,8 @@ func TestPromotionSurvivesKills(t *testing.T) {
 				t.Errorf("attempt %d of trial %d began after epoch %d; trial %d had saved epoch %d", a.Number, tr.Number, l.Epoch, from.Number, before)
 			}
 			if l.Checkpoint != reference(before) {
-				t.Errorf("attempt %d of trial %d was given the checkpoint %q, and trial %d had reported %q", a.Number, tr.Number, l.Checkpoint, from.Number, reference(before))
+				t.Errorf("attempt %d of trial %d was given the checkpoint %q, and trial %d had reported %q", a.Number, tr.Number, l.Checkpoint,
+					from.Number, reference(before))
 			}
 			if f, ok := began[[2]int{first[tr.Number], 1}]; ok && l.Seed != f.Seed {
 				t.Errorf("trial %d has the seed %s, and trial %d, which it continues, %s", tr.Number, l.Seed, first[tr.Number], f.Seed)
@@ -259,7 +264,8 @@ func TestPromotionSurvivesKills(t *testing.T) {
 		t.Errorf("the best trial is %d, want %d: the best one of the highest level", s.Status.Best, best)
 	}
 	if promoted < trials/5 || resumed == 0 {
-		t.Errorf("%d trials were promoted, and %d attempts of them went on from epochs of their own; want at least %d and 1", promoted, resumed, trials/5)
+		t.Errorf("%d trials were promoted, and %d attempts of them went on from epochs of their own; want at least %d and 1", promoted, resumed,
+			trials/5)
 	}
 	t.Logf("%d of %d trials were promoted; %d attempts of promoted trials went on where a killed one had been", promoted, trials, resumed)
 }

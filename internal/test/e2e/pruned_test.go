@@ -79,9 +79,11 @@ func TestPruningSurvivesKills(t *testing.T) {
 		}
 		last := tr.Last()
 		if tr.Stopped.Step != first || tr.Stopped.Attempt != last.Number {
-			t.Errorf("trial %d was stopped at step %d of attempt %d of %d, want step %d of the last one", tr.Number, tr.Stopped.Step, tr.Stopped.Attempt, last.Number, first)
+			t.Errorf("trial %d was stopped at step %d of attempt %d of %d, want step %d of the last one", tr.Number, tr.Stopped.Step,
+				tr.Stopped.Attempt, last.Number, first)
 		}
-		if points := stored.Curves[tr.Number].Series()[0].Points; points[0].Step != 1 || len(points) < first || points[len(points)-1].Value != want {
+		if points := stored.Curves[tr.Number].Series()[0].Points; points[0].Step != 1 || len(points) < first ||
+			points[len(points)-1].Value != want {
 			t.Errorf("trial %d: the curve holds %v", tr.Number, points)
 		}
 		if last.State == study.AttemptPruned {

@@ -64,7 +64,8 @@ func TestRecordsOfThisVersion(t *testing.T) {
 		}))
 		return err
 	})
-	wider := strings.Replace(earlierStudy("modelled", earlierTrials), "{name: x, type: float, min: -1, max: 1}", "{name: x, type: float, min: -1, max: 2}", 1)
+	wider := strings.Replace(earlierStudy("modelled", earlierTrials), "{name: x, type: float, min: -1, max: 1}",
+		"{name: x, type: float, min: -1, max: 2}", 1)
 	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
 		_, err := c.Client().UpdateStudy(ctx, connect.NewRequest(&fantasiav1.UpdateStudyRequest{Name: "studies/modelled", StudyFile: wider}))
 		return err

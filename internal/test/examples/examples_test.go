@@ -65,7 +65,8 @@ func TestBenchmarkIsWellDefined(t *testing.T) {
 	}
 	for _, flags := range []string{"-O0", "-O3 -funroll-loops", "-O1 -fsanitize=undefined,address -fno-sanitize-recover"} {
 		program := filepath.Join(t.TempDir(), "benchmark")
-		if out, err := exec.CommandContext(t.Context(), "gcc", append(strings.Fields(flags), "-Wall", "-Werror", "-o", program, source)...).CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(t.Context(), "gcc", append(strings.Fields(flags), "-Wall", "-Werror", "-o", program, source)...).
+			CombinedOutput(); err != nil {
 			t.Fatalf("gcc %s: %v\n%s", flags, err, out)
 		}
 		out, err := exec.CommandContext(t.Context(), program).Output()

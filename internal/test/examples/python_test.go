@@ -18,7 +18,8 @@ func TestSQLite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, flags := range []string{"", "--journal-mode=wal --wal-autocheckpoint=100 --page-size=8192 --cache=8000 --mmap=4 --temp-store=memory"} {
+	for _, flags := range []string{"",
+		"--journal-mode=wal --wal-autocheckpoint=100 --page-size=8192 --cache=8000 --mmap=4 --temp-store=memory"} {
 		cmd := exec.CommandContext(t.Context(), "python3", append([]string{"workload.py"}, strings.Fields(flags)...)...)
 		cmd.Dir = dir
 		out, err := cmd.Output()

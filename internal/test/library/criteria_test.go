@@ -44,7 +44,8 @@ func shown(t *testing.T, front []fantasia.Optimal, err error) (list []string) {
 		t.Fatal(err)
 	}
 	for _, o := range front {
-		list = append(list, fmt.Sprintf("%d: %g %g %g%s", o.Trial.Number, price.Of(o.Trial), speed.Of(o.Trial), weight.Of(o.Trial), map[bool]string{true: " knee"}[o.Knee]))
+		list = append(list, fmt.Sprintf("%d: %g %g %g%s", o.Trial.Number, price.Of(o.Trial), speed.Of(o.Trial), weight.Of(o.Trial),
+			map[bool]string{true: " knee"}[o.Knee]))
 	}
 	return list
 }
@@ -71,7 +72,9 @@ func TestFront(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := u.Run(t.Context(), func(_ context.Context, trial *fantasia.Trial) (car, error) { return cars[model.Of(trial)], nil }); err != nil {
+		if err := u.Run(t.Context(), func(_ context.Context, trial *fantasia.Trial) (car, error) {
+			return cars[model.Of(trial)], nil
+		}); err != nil {
 			t.Fatal(err)
 		}
 		want := []string{"1: 1 0 50", "3: 2 90 100 knee", "6: 10 100 1"}
@@ -84,7 +87,8 @@ func TestFront(t *testing.T) {
 			if got := shown(t, recommended, err); !slices.Equal(got, want) {
 				t.Errorf("the recommended front is %q, want %q", got, want)
 			}
-			if mean, sd := speed.Expected(recommended[1]); mean != 90 || sd != 0 || !math.IsNaN(front[0].Trial.Value) || len(front[0].Trial.Metrics()) != 3 {
+			if mean, sd := speed.Expected(recommended[1]); mean != 90 || sd != 0 || !math.IsNaN(front[0].Trial.Value) ||
+				len(front[0].Trial.Metrics()) != 3 {
 				t.Errorf("expected is %g±%g; %+v", mean, sd, front[0].Trial)
 			}
 			if err := u.Close(); err != nil {
@@ -99,7 +103,8 @@ func TestFront(t *testing.T) {
 func TestRecommendedFront(t *testing.T) {
 	each(t, func(t *testing.T, b binding) {
 		space, x := line()
-		u := optimize(t, space, b.options(fantasia.Options{Trials: 8, Algorithm: fantasia.Algorithm{Name: "gp"}}), price.Reference(2), speed.Reference(-2))
+		u := optimize(t, space, b.options(fantasia.Options{Trials: 8, Algorithm: fantasia.Algorithm{Name: "gp"}}), price.Reference(2),
+			speed.Reference(-2))
 		if err := u.Run(t.Context(), func(_ context.Context, trial *fantasia.Trial) (car, error) {
 			return car{price: math.Pow(x.Of(trial), 2), speed: -math.Pow(1-x.Of(trial), 2)}, nil
 		}); err != nil {
@@ -246,7 +251,8 @@ func TestKnownEarly(t *testing.T) {
 			}
 			heavy, err := weight.Curve(u, 4)
 			dear, again := u.Curve(3)
-			if err := errors.Join(err, again); err != nil || !slices.Equal(heavy, []fantasia.Measurement{{Step: 0, Value: 60}, {Step: 1, Value: 61}}) ||
+			if err := errors.Join(err, again); err != nil ||
+				!slices.Equal(heavy, []fantasia.Measurement{{Step: 0, Value: 60}, {Step: 1, Value: 61}}) ||
 				!slices.Equal(dear, []fantasia.Measurement{{Step: 1, Value: 101}}) {
 				t.Errorf("the curves are %v and %v, with %v", heavy, dear, err)
 			}
@@ -268,7 +274,8 @@ func known(t *testing.T, trial *fantasia.Trial, weight, speed fantasia.Criterion
 	}
 	switch trial.Number() {
 	case 1:
-		if err := fantasia.Lowest("doors", func(car) float64 { return 0 }).Report(trial, 0, 1); !errors.Is(err, fantasia.ErrInvalid) || !strings.Contains(err.Error(), `"doors"`) {
+		if err := fantasia.Lowest("doors", func(car) float64 { return 0 }).Report(trial, 0, 1); !errors.Is(err, fantasia.ErrInvalid) ||
+			!strings.Contains(err.Error(), `"doors"`) {
 			t.Errorf("a criterion of another study: %v", err)
 		}
 		return car{price: 1, speed: 2, weight: 70}, nil
@@ -340,9 +347,12 @@ func TestWrongCriteriaAreRefused(t *testing.T) {
 		"several objective": {criteria{price, speed}, fantasia.Options{Algorithm: fantasia.Algorithm{Name: "cmaes"}}, "hebo, gp, tpe, nsga2"},
 		"limits":            {criteria{price, weight}, fantasia.Options{Algorithm: fantasia.Algorithm{Name: "tpe"}}, "hebo, gp, nsga2"},
 		"only objective":    {criteria{price.Early()}, fantasia.Options{}, "arly"},
-		"its limit":         {criteria{price, fantasia.AtMost("price", 9, func(c car) float64 { return c.price }).Early()}, fantasia.Options{}, "arly"},
-		"stopping early":    {criteria{price, speed.Early()}, fantasia.Options{EarlyStopping: fantasia.EarlyStopping{Name: "asha", Metric: "speed"}}, "arly"},
-		"stopping metric":   {criteria{price, speed}, fantasia.Options{EarlyStopping: fantasia.EarlyStopping{Name: "asha", Metric: "weight"}}, "price, speed"},
+		"its limit": {criteria{price, fantasia.AtMost("price", 9, func(c car) float64 { return c.price }).Early()}, fantasia.Options{},
+			"arly"},
+		"stopping early": {criteria{price, speed.Early()},
+			fantasia.Options{EarlyStopping: fantasia.EarlyStopping{Name: "asha", Metric: "speed"}}, "arly"},
+		"stopping metric": {criteria{price, speed}, fantasia.Options{EarlyStopping: fantasia.EarlyStopping{Name: "asha", Metric: "weight"}},
+			"price, speed"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			each(t, func(t *testing.T, b binding) {
@@ -378,10 +388,12 @@ func TestCriteriaOfAStudyThatIsKept(t *testing.T) {
 			}
 			return u.Close()
 		}
-		if err := errors.Join(begin(price, speed), begin(price, speed, weight), begin(price, speed, weight.Early()), begin(price.Reference(9), speed)); err != nil {
+		if err := errors.Join(begin(price, speed), begin(price, speed, weight), begin(price, speed, weight.Early()),
+			begin(price.Reference(9), speed)); err != nil {
 			t.Error(err)
 		}
-		for _, criteria := range [][]fantasia.Criterion[car]{{speed, price}, {price}, {price.Early(), speed}, {price, fantasia.Lowest("speed", func(c car) float64 { return c.speed })}} {
+		for _, criteria := range [][]fantasia.Criterion[car]{{speed, price}, {price}, {price.Early(), speed},
+			{price, fantasia.Lowest("speed", func(c car) float64 { return c.speed })}} {
 			if err := begin(criteria...); !errors.Is(err, fantasia.ErrDifferent) {
 				t.Errorf("with %v: %v", criteria, err)
 			}

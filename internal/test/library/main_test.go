@@ -61,7 +61,8 @@ func serve(state, listen string) (*server, error) {
 	ready := make(chan standalone.Address, 1)
 	s := &server{cancel: cancel, ended: make(chan error, 1)}
 	go func() {
-		s.ended <- standalone.Run(ctx, standalone.Options{State: state, Listen: listen, Version: "test", Ready: func(a standalone.Address) { ready <- a }})
+		s.ended <- standalone.Run(ctx,
+			standalone.Options{State: state, Listen: listen, Version: "test", Ready: func(a standalone.Address) { ready <- a }})
 	}()
 	select {
 	case a := <-ready:

@@ -76,7 +76,8 @@ func TestLabelsAndNote(t *testing.T) {
 		}
 		space, _ := line()
 		o.Labels, o.Note = map[string]string{"a b": ""}, strings.Repeat("n", study.MaxNote+1)
-		if _, err := fantasia.Minimize(space, o); !errors.Is(err, fantasia.ErrInvalid) || !strings.Contains(err.Error(), `Options.Labels: "a b"`) ||
+		if _, err := fantasia.Minimize(space, o); !errors.Is(err, fantasia.ErrInvalid) ||
+			!strings.Contains(err.Error(), `Options.Labels: "a b"`) ||
 			!strings.Contains(err.Error(), "Options.Note: the note has 4097 bytes") {
 			t.Errorf("wrong labels and a long note: %v", err)
 		}
@@ -113,7 +114,8 @@ func TestPriors(t *testing.T) {
 		} {
 			space := fantasia.NewSpace()
 			declare(space)
-			if _, err := fantasia.Minimize(space, b.options(fantasia.Options{})); !errors.Is(err, fantasia.ErrInvalid) || !strings.Contains(err.Error(), want) {
+			if _, err := fantasia.Minimize(space, b.options(fantasia.Options{})); !errors.Is(err, fantasia.ErrInvalid) ||
+				!strings.Contains(err.Error(), want) {
 				t.Errorf("error %v, want an ErrInvalid with %q", err, want)
 			}
 		}

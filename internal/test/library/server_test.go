@@ -274,12 +274,14 @@ func TestWrongStudiesAreRefusedByTheServer(t *testing.T) {
 		is      error
 		want    string
 	}{
-		"name":      {nil, fantasia.Options{Server: there}, fantasia.ErrInvalid, "Options.Name is \"\"; want"},
-		"state":     {nil, fantasia.Options{Server: there, Name: "a", State: "file"}, fantasia.ErrInvalid, "Options.State is file; want none"},
-		"patience":  {nil, fantasia.Options{Patience: time.Second}, fantasia.ErrInvalid, "Options.Patience is 1s; want none"},
-		"algorithm": {nil, fantasia.Options{Server: there, Name: "a", Algorithm: fantasia.Algorithm{Name: "best"}}, fantasia.ErrInvalid, "invalid: spec.algorithm.name"},
-		"rule":      {nil, fantasia.Options{Server: there, Name: "a", EarlyStopping: fantasia.EarlyStopping{Name: "soon"}}, fantasia.ErrInvalid, "spec.earlyStopping"},
-		"away":      {nil, fantasia.Options{Server: away, Name: "a", Patience: time.Millisecond}, fantasia.ErrUnavailable, "127.0.0.1:1"},
+		"name":     {nil, fantasia.Options{Server: there}, fantasia.ErrInvalid, "Options.Name is \"\"; want"},
+		"state":    {nil, fantasia.Options{Server: there, Name: "a", State: "file"}, fantasia.ErrInvalid, "Options.State is file; want none"},
+		"patience": {nil, fantasia.Options{Patience: time.Second}, fantasia.ErrInvalid, "Options.Patience is 1s; want none"},
+		"algorithm": {nil, fantasia.Options{Server: there, Name: "a", Algorithm: fantasia.Algorithm{Name: "best"}}, fantasia.ErrInvalid,
+			"invalid: spec.algorithm.name"},
+		"rule": {nil, fantasia.Options{Server: there, Name: "a", EarlyStopping: fantasia.EarlyStopping{Name: "soon"}}, fantasia.ErrInvalid,
+			"spec.earlyStopping"},
+		"away": {nil, fantasia.Options{Server: away, Name: "a", Patience: time.Millisecond}, fantasia.ErrUnavailable, "127.0.0.1:1"},
 		"constraint": {func(s *fantasia.Space) {
 			s.Require("even", func(fantasia.Point) bool { return true }, s.Int("n", 1, 2))
 		}, fantasia.Options{Server: there, Name: "a"}, fantasia.ErrInvalid, "invalid: spec.constraints[0]"},

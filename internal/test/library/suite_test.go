@@ -159,7 +159,8 @@ func TestPointsOfTheUser(t *testing.T) {
 		n := space.Int("n", 1, 9)
 		_, foreign := line()
 		u := b.minimize(t, space, fantasia.Options{Trials: 3, Algorithm: random, Initial: [][]fantasia.Assignment{{n.Is(7)}}})
-		for _, err := range []error{u.Enqueue(x.Is(2), n.Is(1)), u.Enqueue(x.Is(0)), u.Enqueue(foreign.Is(0), n.Is(1)), u.Add(math.NaN(), x.Is(0), n.Is(1))} {
+		for _, err := range []error{u.Enqueue(x.Is(2), n.Is(1)), u.Enqueue(x.Is(0)), u.Enqueue(foreign.Is(0), n.Is(1)),
+			u.Add(math.NaN(), x.Is(0), n.Is(1))} {
 			if !errors.Is(err, fantasia.ErrInvalid) {
 				t.Errorf("a wrong point: %v", err)
 			}

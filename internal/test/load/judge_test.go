@@ -106,7 +106,8 @@ func TestFindings(t *testing.T) {
 		spoil func(*ledger.Records, []event) []event
 		of    func(findings) []error
 	}{
-		"an attempt that was begun twice": {func(_ *ledger.Records, e []event) []event { return append(e, e[0]) }, func(f findings) []error { return f.runTwice }},
+		"an attempt that was begun twice": {func(_ *ledger.Records, e []event) []event { return append(e, e[0]) },
+			func(f findings) []error { return f.runTwice }},
 		"an evaluated trial that is not there": {func(r *ledger.Records, e []event) []event {
 			r.Trials = r.Trials[:1]
 			return e
@@ -119,7 +120,8 @@ func TestFindings(t *testing.T) {
 			r.Trials[1].Values[0] = 7
 			return e
 		}, func(f findings) []error { return f.toldTwice }},
-		"a trial that nobody evaluated": {func(_ *ledger.Records, e []event) []event { return e[:1] }, func(f findings) []error { return f.toldTwice }},
+		"a trial that nobody evaluated": {func(_ *ledger.Records, e []event) []event { return e[:1] },
+			func(f findings) []error { return f.toldTwice }},
 		"two attempts that completed a trial": {func(r *ledger.Records, e []event) []event {
 			r.Trials[1].Attempts = append(r.Trials[1].Attempts, record.Attempt{Number: 2, Outcome: messaging.OutcomeCompleted})
 			return e

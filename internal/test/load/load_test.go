@@ -163,7 +163,8 @@ func TestOutage(t *testing.T) {
 	before := p.rate(window{even.from, killed})
 	r := table{title: fmt.Sprintf("%d workers, evaluations of %s, nats-server killed and away for %s", s.workers, s.takes, away)}
 	r.add("evaluations that ended meanwhile", "%d", waiting)
-	r.add("from nats-server's return until all of these are durable", "%s", p.until(back, func(s *sample) bool { return total(s.completed) >= all }))
+	r.add("from nats-server's return until all of these are durable", "%s",
+		p.until(back, func(s *sample) bool { return total(s.completed) >= all }))
 	r.add("durable results a second before", "%.0f", before)
 	r.add("from its return until the rate of a second is 90 % of that", "%s", p.until(back, func(s *sample) bool {
 		return p.rate(window{s.at.Add(-time.Second), s.at.Add(time.Millisecond)}) >= 0.9*before
@@ -204,7 +205,8 @@ func TestFlood(t *testing.T) {
 	})
 	p.await(normal, trials)
 	_, wrong := p.close()
-	r := table{title: fmt.Sprintf("%d workers, evaluations of %s, beside %d programs that report each %s", s.workers, s.takes, flooders, every)}
+	r := table{title: fmt.Sprintf("%d workers, evaluations of %s, beside %d programs that report each %s", s.workers, s.takes, flooders,
+		every)}
 	r.add("durable results a second alone", "%.0f", p.rateOf(0, window{busy, alone}))
 	r.add("beside the flood", "%.0f", p.rateOf(0, window{beside, over}))
 	r.add("measurements a second that the flood's workers publish", "%.0f", float64(more)/over.Sub(beside).Seconds())

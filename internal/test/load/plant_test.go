@@ -195,7 +195,8 @@ func (p *plant) await(s planned, completed int) int {
 			return found.Status.Counts.Completed
 		}
 		if err == nil && found.Status.State != study.Running {
-			p.t.Fatalf("%s is %s (%s) with %+v, want %d completed trials", s.name, found.Status.State, found.Status.Reason, found.Status.Counts, completed)
+			p.t.Fatalf("%s is %s (%s) with %+v, want %d completed trials", s.name, found.Status.State, found.Status.Reason, found.Status.Counts,
+				completed)
 		}
 		select {
 		case <-ctx.Done():

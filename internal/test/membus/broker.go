@@ -108,7 +108,8 @@ func New(o Options) *Broker {
 	o.AckWait = cmp.Or(o.AckWait, 10*time.Second)
 	o.MaxDeliver = cmp.Or(o.MaxDeliver, 20)
 	b := &Broker{
-		opts: o, changed: make(chan struct{}), pools: map[string]bool{}, streams: map[messaging.Stream]*journal{}, claimed: map[string]time.Time{},
+		opts: o, changed: make(chan struct{}), pools: map[string]bool{}, streams: map[messaging.Stream]*journal{},
+		claimed:    map[string]time.Time{},
 		heartbeats: subscriptions[messaging.Heartbeat]{}, controls: subscriptions[messaging.Control]{}, logs: subscriptions[messaging.LogPart]{},
 	}
 	for _, s := range []messaging.Stream{messaging.StreamClaim, messaging.StreamResult, messaging.StreamMetric} {

@@ -256,7 +256,8 @@ func TestCut(t *testing.T) {
 		beats, err := l.Heartbeats(t.Context())
 		must(t, err)
 		beat := func(instance string) {
-			must(t, w.Heartbeat(t.Context(), &messaging.Heartbeat{Version: messaging.SchemaVersion, Worker: "w", Pool: pool, Instance: instance, Slots: 1, At: time.Now()}))
+			must(t, w.Heartbeat(t.Context(),
+				&messaging.Heartbeat{Version: messaging.SchemaVersion, Worker: "w", Pool: pool, Instance: instance, Slots: 1, At: time.Now()}))
 		}
 		l.Cut(true)
 		beat("missed")

@@ -39,7 +39,8 @@ func queries(t *testing.T) []string { return blocks(t, "promql") }
 func exported(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
-	for _, m := range regexp.MustCompile("(?m)^\\| `(fantasia\\.[a-z_.]+)` \\| ([a-z]+)(, s)? \\|").FindAllStringSubmatch(readFile(t, document), -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| `(fantasia\\.[a-z_.]+)` \\| ([a-z]+)(, s)? \\|").
+		FindAllStringSubmatch(readFile(t, document), -1) {
 		name := strings.ReplaceAll(m[1], ".", "_")
 		if m[3] != "" {
 			name += "_seconds"

@@ -133,7 +133,8 @@ func (in *installation) exemplars(server string, backend *receiver) {
 	t := in.t
 	t.Helper()
 	now := time.Now()
-	path := fmt.Sprintf("/api/v1/query_exemplars?query=fantasia_trial_evaluation_seconds_bucket&start=%d&end=%d", now.Add(-time.Hour).Unix(), now.Unix()+1)
+	path := fmt.Sprintf("/api/v1/query_exemplars?query=fantasia_trial_evaluation_seconds_bucket&start=%d&end=%d", now.Add(-time.Hour).Unix(),
+		now.Unix()+1)
 	testenv.Eventually(t, 30*time.Second, func(ctx context.Context) error {
 		body, err := get(ctx, server+path, "application/json")
 		if err != nil {

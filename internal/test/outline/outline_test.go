@@ -22,8 +22,10 @@ func TestOf(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{
-		`<img src="x">`, `<p onclick="x">`, `<p style="x">`, `<a href="javascript:x">`, `<a href="//elsewhere/">`, `<a href="https://elsewhere/">`, `<a href=" java&#9;script:x">`,
-		`<script>x</script>`, `<style>x</style>`, `<!-- x -->`, `<svg><script>x</script></svg>`, `<svg><a xlink:href="javascript:x"></a></svg>`, `<svg onload="x"></svg>`,
+		`<img src="x">`, `<p onclick="x">`, `<p style="x">`, `<a href="javascript:x">`, `<a href="//elsewhere/">`,
+		`<a href="https://elsewhere/">`, `<a href=" java&#9;script:x">`,
+		`<script>x</script>`, `<style>x</style>`, `<!-- x -->`, `<svg><script>x</script></svg>`, `<svg><a xlink:href="javascript:x"></a></svg>`,
+		`<svg onload="x"></svg>`,
 		`<svg><foreignObject></foreignObject></svg>`, `<base href="/">`, `<form action="javascript:x">`,
 	} {
 		if list, err := Of("<!doctype html><body>" + bad); err == nil {

@@ -160,7 +160,8 @@ func (c *checker) found(id messaging.AttemptID, value float64) {
 // completed notes that a client was told that a trial is completed.
 func (c *checker) completed(name string, value float64, asked time.Time, t *record.Trial) {
 	if t.State != study.TrialCompleted || t.Values.First() != value {
-		c.fail("a client has told the value %g of trial %d of %s, and was answered that it is %s with %v", value, t.Number, name, t.State, t.Values)
+		c.fail("a client has told the value %g of trial %d of %s, and was answered that it is %s with %v", value, t.Number, name, t.State,
+			t.Values)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -365,7 +366,8 @@ func (c *checker) study(s *ledger.Records) {
 		}
 	}
 	if len(s.Trials) != s.Status.Trials || ended != counts.Ended() {
-		c.fail("study %s has %d trials, of which %d have ended, and its status says %d and %+v", id, len(s.Trials), ended, s.Status.Trials, counts)
+		c.fail("study %s has %d trials, of which %d have ended, and its status says %d and %+v", id, len(s.Trials), ended, s.Status.Trials,
+			counts)
 	}
 	switch {
 	case !s.Status.State.Terminal():

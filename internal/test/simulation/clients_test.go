@@ -87,7 +87,8 @@ func (c *client) tellTrial(ctx context.Context, t *record.Trial) {
 	}
 	switch x := c.rng.Float64(); {
 	case x < 0.1:
-		told.Outcome, told.Values, told.Failure = messaging.OutcomeFailed, nil, &messaging.Failure{Reason: "exit", Message: "the program has failed"}
+		told.Outcome, told.Values, told.Failure = messaging.OutcomeFailed, nil,
+			&messaging.Failure{Reason: "exit", Message: "the program has failed"}
 	case x < 0.15:
 		told.Outcome, told.Values = messaging.OutcomeHandedBack, nil
 	default:

@@ -34,26 +34,32 @@ func (s *etcdServer) header() *etcdserverpb.ResponseHeader {
 
 // Range implements etcdserverpb.KVClient.
 func (k etcdKV) Range(ctx context.Context, r *etcdserverpb.RangeRequest, _ ...grpc.CallOption) (*etcdserverpb.RangeResponse, error) {
-	return single(ctx, k.c, OpRange, &etcdserverpb.RequestOp{Request: &etcdserverpb.RequestOp_RequestRange{RequestRange: r}}, (*etcdserverpb.ResponseOp).GetResponseRange)
+	return single(ctx, k.c, OpRange, &etcdserverpb.RequestOp{Request: &etcdserverpb.RequestOp_RequestRange{RequestRange: r}},
+		(*etcdserverpb.ResponseOp).GetResponseRange)
 }
 
 // RangeStream implements etcdserverpb.KVClient.
-func (k etcdKV) RangeStream(context.Context, *etcdserverpb.RangeRequest, ...grpc.CallOption) (grpc.ServerStreamingClient[etcdserverpb.RangeStreamResponse], error) {
+func (k etcdKV) RangeStream(context.Context, *etcdserverpb.RangeRequest,
+	...grpc.CallOption) (grpc.ServerStreamingClient[etcdserverpb.RangeStreamResponse], error) {
 	return nil, unimplemented("RangeStream")
 }
 
 // Put implements etcdserverpb.KVClient.
 func (k etcdKV) Put(ctx context.Context, r *etcdserverpb.PutRequest, _ ...grpc.CallOption) (*etcdserverpb.PutResponse, error) {
-	return single(ctx, k.c, OpPut, &etcdserverpb.RequestOp{Request: &etcdserverpb.RequestOp_RequestPut{RequestPut: r}}, (*etcdserverpb.ResponseOp).GetResponsePut)
+	return single(ctx, k.c, OpPut, &etcdserverpb.RequestOp{Request: &etcdserverpb.RequestOp_RequestPut{RequestPut: r}},
+		(*etcdserverpb.ResponseOp).GetResponsePut)
 }
 
 // DeleteRange implements etcdserverpb.KVClient.
-func (k etcdKV) DeleteRange(ctx context.Context, r *etcdserverpb.DeleteRangeRequest, _ ...grpc.CallOption) (*etcdserverpb.DeleteRangeResponse, error) {
-	return single(ctx, k.c, OpDelete, &etcdserverpb.RequestOp{Request: &etcdserverpb.RequestOp_RequestDeleteRange{RequestDeleteRange: r}}, (*etcdserverpb.ResponseOp).GetResponseDeleteRange)
+func (k etcdKV) DeleteRange(ctx context.Context, r *etcdserverpb.DeleteRangeRequest,
+	_ ...grpc.CallOption) (*etcdserverpb.DeleteRangeResponse, error) {
+	return single(ctx, k.c, OpDelete, &etcdserverpb.RequestOp{Request: &etcdserverpb.RequestOp_RequestDeleteRange{RequestDeleteRange: r}},
+		(*etcdserverpb.ResponseOp).GetResponseDeleteRange)
 }
 
 // single executes an operation as a transaction, and returns its part of the answer.
-func single[T any](ctx context.Context, c *etcdClient, name etcdOp, op *etcdserverpb.RequestOp, answer func(*etcdserverpb.ResponseOp) T) (T, error) {
+func single[T any](ctx context.Context, c *etcdClient, name etcdOp, op *etcdserverpb.RequestOp, answer func(*etcdserverpb.ResponseOp) T) (T,
+	error) {
 	return ask(ctx, c, name, writes(op), func() (none T, _ error) {
 		out, err := c.s.txn(&etcdserverpb.TxnRequest{Success: []*etcdserverpb.RequestOp{op}})
 		if err != nil {
@@ -64,7 +70,8 @@ func single[T any](ctx context.Context, c *etcdClient, name etcdOp, op *etcdserv
 }
 
 // Compact implements etcdserverpb.KVClient.
-func (k etcdKV) Compact(ctx context.Context, r *etcdserverpb.CompactionRequest, _ ...grpc.CallOption) (*etcdserverpb.CompactionResponse, error) {
+func (k etcdKV) Compact(ctx context.Context, r *etcdserverpb.CompactionRequest, _ ...grpc.CallOption) (*etcdserverpb.CompactionResponse,
+	error) {
 	s := k.c.s
 	return ask(ctx, k.c, OpCompact, true, func() (*etcdserverpb.CompactionResponse, error) {
 		if err := s.store.compact(r.Revision); err != nil {
@@ -99,7 +106,8 @@ func (s *etcdServer) txn(r *etcdserverpb.TxnRequest) (*etcdserverpb.TxnResponse,
 	switch {
 	case proto.Size(r) > maxRequestBytes:
 		return nil, rpctypes.ErrGRPCRequestTooLarge
-	case s.full && slices.ContainsFunc(flat(slices.Concat(r.Success, r.Failure)), func(op *etcdserverpb.RequestOp) bool { return op.GetRequestPut() != nil }):
+	case s.full && slices.ContainsFunc(flat(slices.Concat(r.Success, r.Failure)),
+		func(op *etcdserverpb.RequestOp) bool { return op.GetRequestPut() != nil }):
 		return nil, rpctypes.ErrGRPCNoSpace
 	}
 	out, _, err := txn.Txn(context.Background(), zap.NewNop(), r, false, etcdView{s: s}, etcdLessor{s: s}, false)

@@ -22,7 +22,8 @@ type etcdLeases struct{ c *etcdClient }
 var _ etcdserverpb.LeaseClient = etcdLeases{}
 
 // LeaseGrant implements etcdserverpb.LeaseClient.
-func (l etcdLeases) LeaseGrant(ctx context.Context, r *etcdserverpb.LeaseGrantRequest, _ ...grpc.CallOption) (*etcdserverpb.LeaseGrantResponse, error) {
+func (l etcdLeases) LeaseGrant(ctx context.Context, r *etcdserverpb.LeaseGrantRequest,
+	_ ...grpc.CallOption) (*etcdserverpb.LeaseGrantResponse, error) {
 	s := l.c.s
 	return ask(ctx, l.c, OpGrant, true, func() (*etcdserverpb.LeaseGrantResponse, error) {
 		if r.ID != 0 || r.TTL < 1 {
@@ -61,7 +62,8 @@ func (s *etcdServer) revoke(id int64) {
 }
 
 // LeaseRevoke implements etcdserverpb.LeaseClient.
-func (l etcdLeases) LeaseRevoke(ctx context.Context, r *etcdserverpb.LeaseRevokeRequest, _ ...grpc.CallOption) (*etcdserverpb.LeaseRevokeResponse, error) {
+func (l etcdLeases) LeaseRevoke(ctx context.Context, r *etcdserverpb.LeaseRevokeRequest,
+	_ ...grpc.CallOption) (*etcdserverpb.LeaseRevokeResponse, error) {
 	s := l.c.s
 	return ask(ctx, l.c, OpRevoke, true, func() (*etcdserverpb.LeaseRevokeResponse, error) {
 		if s.leases[r.ID] == nil {
@@ -73,17 +75,20 @@ func (l etcdLeases) LeaseRevoke(ctx context.Context, r *etcdserverpb.LeaseRevoke
 }
 
 // LeaseKeepAlive implements etcdserverpb.LeaseClient.
-func (l etcdLeases) LeaseKeepAlive(ctx context.Context, _ ...grpc.CallOption) (grpc.BidiStreamingClient[etcdserverpb.LeaseKeepAliveRequest, etcdserverpb.LeaseKeepAliveResponse], error) {
+func (l etcdLeases) LeaseKeepAlive(ctx context.Context,
+	_ ...grpc.CallOption) (grpc.BidiStreamingClient[etcdserverpb.LeaseKeepAliveRequest, etcdserverpb.LeaseKeepAliveResponse], error) {
 	return &etcdRenewals{c: l.c, ctx: ctx}, nil
 }
 
 // LeaseTimeToLive implements etcdserverpb.LeaseClient.
-func (l etcdLeases) LeaseTimeToLive(context.Context, *etcdserverpb.LeaseTimeToLiveRequest, ...grpc.CallOption) (*etcdserverpb.LeaseTimeToLiveResponse, error) {
+func (l etcdLeases) LeaseTimeToLive(context.Context, *etcdserverpb.LeaseTimeToLiveRequest,
+	...grpc.CallOption) (*etcdserverpb.LeaseTimeToLiveResponse, error) {
 	return nil, unimplemented("LeaseTimeToLive")
 }
 
 // LeaseLeases implements etcdserverpb.LeaseClient.
-func (l etcdLeases) LeaseLeases(context.Context, *etcdserverpb.LeaseLeasesRequest, ...grpc.CallOption) (*etcdserverpb.LeaseLeasesResponse, error) {
+func (l etcdLeases) LeaseLeases(context.Context, *etcdserverpb.LeaseLeasesRequest, ...grpc.CallOption) (*etcdserverpb.LeaseLeasesResponse,
+	error) {
 	return nil, unimplemented("LeaseLeases")
 }
 

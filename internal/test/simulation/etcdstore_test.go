@@ -156,7 +156,8 @@ func (w *etcdWriting) set(key string, kv *mvccpb.KeyValue) {
 
 // Put implements mvcc.WriteView.
 func (w *etcdWriting) Put(key, value []byte, lease etcdlease.LeaseID) int64 {
-	kv := &mvccpb.KeyValue{Key: slices.Clone(key), Value: slices.Clone(value), CreateRevision: w.revision(), ModRevision: w.revision(), Version: 1, Lease: int64(lease)}
+	kv := &mvccpb.KeyValue{Key: slices.Clone(key), Value: slices.Clone(value), CreateRevision: w.revision(), ModRevision: w.revision(),
+		Version: 1, Lease: int64(lease)}
 	if old := w.s.store.last(string(key)); old != nil {
 		kv.CreateRevision, kv.Version = old.CreateRevision, old.Version+1
 	}

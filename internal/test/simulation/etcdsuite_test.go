@@ -138,11 +138,15 @@ func testValuesBefore(t *testing.T, c *clientv3.Client, dir string) {
 	put(c.Put(ctx, dir+"a", "2"))
 	equal(t, "before a put", text([]*mvccpb.KeyValue{put(c.Put(ctx, dir+"b", "3", clientv3.WithPrevKV())).PrevKv}, b), "b=1(1,1,1)")
 	get := must[*clientv3.GetResponse](t)
-	equal(t, "by the last change", text(get(c.Get(ctx, dir, clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortDescend))).Kvs, b), "b=3(1,3,2) a=2(2,2,1)")
+	equal(t, "by the last change",
+		text(get(c.Get(ctx, dir, clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortDescend))).Kvs, b),
+		"b=3(1,3,2) a=2(2,2,1)")
 	txn := must[*clientv3.TxnResponse](t)
 	equal(t, "another value", txn(c.Txn(ctx).If(clientv3.Compare(clientv3.Value(dir+"a"), "=", "1")).Commit()).Succeeded, false)
 	equal(t, "a later change", txn(c.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(dir+"b"), ">", b+2)).Commit()).Succeeded, true)
-	equal(t, "before a deletion", text(must[*clientv3.DeleteResponse](t)(c.Delete(ctx, dir, clientv3.WithPrefix(), clientv3.WithPrevKV())).PrevKvs, b), "a=2(2,2,1) b=3(1,3,2)")
+	equal(t, "before a deletion",
+		text(must[*clientv3.DeleteResponse](t)(c.Delete(ctx, dir, clientv3.WithPrefix(), clientv3.WithPrevKV())).PrevKvs, b),
+		"a=2(2,2,1) b=3(1,3,2)")
 }
 
 func testRanges(t *testing.T, c *clientv3.Client, dir string) {
@@ -169,8 +173,10 @@ func testRanges(t *testing.T, c *clientv3.Client, dir string) {
 		{"the last page", "c", []clientv3.OpOption{clientv3.WithRange(dir + "z"), clientv3.WithLimit(2)}, "c=3(4,4,1) d=0(1,1,1)", 2, false},
 		{"keys only", "a", []clientv3.OpOption{clientv3.WithRange(dir + "c"), clientv3.WithKeysOnly()}, "a=(3,3,1) b=(2,2,1)", 2, false},
 		{"a count", "", []clientv3.OpOption{clientv3.WithPrefix(), clientv3.WithCountOnly()}, "", 5, false},
-		{"the last", "", []clientv3.OpOption{clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithSort(clientv3.SortByKey, clientv3.SortDescend)}, "d=0(1,1,1)", 5, true},
-		{"the newer", "", []clientv3.OpOption{clientv3.WithPrefix(), clientv3.WithMinModRev(b + 3)}, "=itself(5,5,1) a=2(3,3,1) c=3(4,4,1)", 5, false},
+		{"the last", "", []clientv3.OpOption{clientv3.WithPrefix(), clientv3.WithLimit(1),
+			clientv3.WithSort(clientv3.SortByKey, clientv3.SortDescend)}, "d=0(1,1,1)", 5, true},
+		{"the newer", "", []clientv3.OpOption{clientv3.WithPrefix(), clientv3.WithMinModRev(b + 3)}, "=itself(5,5,1) a=2(3,3,1) c=3(4,4,1)", 5,
+			false},
 	} {
 		got := must[*clientv3.GetResponse](t)(c.Get(ctx, dir+tt.key, tt.options...))
 		equal(t, tt.name, text(got.Kvs, b), tt.want)
@@ -202,7 +208,8 @@ func testTransactions(t *testing.T, c *clientv3.Client, dir string) {
 	b := base(t, c)
 	txn := must[*clientv3.TxnResponse](t)
 	free := clientv3.Compare(clientv3.CreateRevision(dir+"a"), "=", 0)
-	first := txn(c.Txn(ctx).If(free).Then(clientv3.OpPut(dir+"a", "1"), clientv3.OpPut(dir+"b", "1"), clientv3.OpGet(dir, clientv3.WithPrefix())).Commit())
+	first := txn(c.Txn(ctx).If(free).Then(clientv3.OpPut(dir+"a", "1"), clientv3.OpPut(dir+"b", "1"),
+		clientv3.OpGet(dir, clientv3.WithPrefix())).Commit())
 	equal(t, "a free key", first.Succeeded, true)
 	equal(t, "one revision for all", first.Header.Revision-b, 1)
 	equal(t, "reads its own writes", text(first.Responses[2].GetResponseRange().Kvs, b), "a=1(1,1,1) b=1(1,1,1)")
@@ -214,11 +221,13 @@ func testTransactions(t *testing.T, c *clientv3.Client, dir string) {
 	unchanged := clientv3.Compare(clientv3.ModRevision(dir+"a"), "=", b+1)
 	third := txn(c.Txn(ctx).If(unchanged, free).Then(clientv3.OpPut(dir+"a", "3")).Commit())
 	equal(t, "all must hold", third.Succeeded, false)
-	fourth := txn(c.Txn(ctx).If(unchanged).Then(clientv3.OpDelete(dir+"b"), clientv3.OpPut(dir+"a", "4"), clientv3.OpDelete(dir+"c", clientv3.WithRange(dir+"d"))).Commit())
+	fourth := txn(c.Txn(ctx).If(unchanged).Then(clientv3.OpDelete(dir+"b"), clientv3.OpPut(dir+"a", "4"),
+		clientv3.OpDelete(dir+"c", clientv3.WithRange(dir+"d"))).Commit())
 	equal(t, "an unchanged key", fourth.Succeeded, true)
 	equal(t, "deleted", fourth.Responses[0].GetResponseDeleteRange().Deleted, 1)
 	equal(t, "deleted of nothing", fourth.Responses[2].GetResponseDeleteRange().Deleted, 0)
-	past := txn(c.Txn(ctx).Then(clientv3.OpGet(dir+"b", clientv3.WithRev(b+1)), clientv3.OpGet(dir, clientv3.WithPrefix(), clientv3.WithCountOnly())).Commit())
+	past := txn(c.Txn(ctx).Then(clientv3.OpGet(dir+"b", clientv3.WithRev(b+1)),
+		clientv3.OpGet(dir, clientv3.WithPrefix(), clientv3.WithCountOnly())).Commit())
 	equal(t, "a read of the past", text(past.Responses[0].GetResponseRange().Kvs, b), "b=1(1,1,1)")
 	equal(t, "a count", past.Responses[1].GetResponseRange().Count, 1)
 	equal(t, "what is left", text(must[*clientv3.GetResponse](t)(c.Get(ctx, dir, clientv3.WithPrefix())).Kvs, b), "a=4(1,2,2)")
@@ -227,7 +236,8 @@ func testTransactions(t *testing.T, c *clientv3.Client, dir string) {
 		clientv3.OpTxn(nil, []clientv3.Op{clientv3.OpPut(dir+"o", "5")}, nil), clientv3.OpPut(dir+"p", "5")).Commit())
 	equal(t, "a transaction in a transaction", outer.Responses[0].GetResponseTxn().Succeeded, true)
 	equal(t, "deleted in it", outer.Responses[0].GetResponseTxn().Responses[1].GetResponseDeleteRange().Deleted, 1)
-	equal(t, "one revision for all of them", text(must[*clientv3.GetResponse](t)(c.Get(ctx, dir, clientv3.WithPrefix())).Kvs, b), "n=5(3,3,1) o=5(3,3,1) p=5(3,3,1)")
+	equal(t, "one revision for all of them", text(must[*clientv3.GetResponse](t)(c.Get(ctx, dir, clientv3.WithPrefix())).Kvs, b),
+		"n=5(3,3,1) o=5(3,3,1) p=5(3,3,1)")
 	always := txn(c.Txn(ctx).Then(clientv3.OpDelete(dir + "none")).Commit())
 	equal(t, "a transaction that changes nothing", always.Header.Revision-b, 3)
 }
@@ -248,14 +258,18 @@ func testRefusals(t *testing.T, c *clientv3.Client, dir string) {
 	}{
 		{"a key that is put twice", []clientv3.Op{clientv3.OpPut(dir+"a", "1"), clientv3.OpPut(dir+"a", "2")}, rpctypes.ErrDuplicateKey},
 		{"a key that is deleted and put", []clientv3.Op{clientv3.OpDelete(dir + "a"), clientv3.OpPut(dir+"a", "2")}, rpctypes.ErrDuplicateKey},
-		{"a key that is put and deleted in a range", []clientv3.Op{clientv3.OpPut(dir+"a", "2"), clientv3.OpDelete(dir, clientv3.WithPrefix())}, rpctypes.ErrDuplicateKey},
+		{"a key that is put and deleted in a range", []clientv3.Op{clientv3.OpPut(dir+"a", "2"), clientv3.OpDelete(dir, clientv3.WithPrefix())},
+			rpctypes.ErrDuplicateKey},
 		{"an empty key", []clientv3.Op{clientv3.OpPut("", "2")}, rpctypes.ErrEmptyKey},
 		{"too many operations", many, rpctypes.ErrTooManyOps},
 		{"too many operations in a transaction inside", []clientv3.Op{clientv3.OpTxn(nil, most, nil)}, rpctypes.ErrTooManyOps},
-		{"a key that is put twice, once inside", []clientv3.Op{clientv3.OpTxn(nil, []clientv3.Op{clientv3.OpPut(dir+"a", "1")}, nil), clientv3.OpPut(dir+"a", "2")}, rpctypes.ErrDuplicateKey},
+		{"a key that is put twice, once inside", []clientv3.Op{clientv3.OpTxn(nil, []clientv3.Op{clientv3.OpPut(dir+"a", "1")}, nil),
+			clientv3.OpPut(dir+"a", "2")}, rpctypes.ErrDuplicateKey},
 		{"too many bytes", []clientv3.Op{clientv3.OpPut(dir+"a", large), clientv3.OpPut(dir+"b", large)}, rpctypes.ErrRequestTooLarge},
-		{"no such lease", []clientv3.Op{clientv3.OpPut(dir+"b", "1"), clientv3.OpPut(dir+"a", "2", clientv3.WithLease(4711))}, rpctypes.ErrLeaseNotFound},
-		{"a revision that is not yet", []clientv3.Op{clientv3.OpPut(dir+"a", "2"), clientv3.OpGet(dir+"a", clientv3.WithRev(b+1000))}, rpctypes.ErrFutureRev},
+		{"no such lease", []clientv3.Op{clientv3.OpPut(dir+"b", "1"), clientv3.OpPut(dir+"a", "2", clientv3.WithLease(4711))},
+			rpctypes.ErrLeaseNotFound},
+		{"a revision that is not yet", []clientv3.Op{clientv3.OpPut(dir+"a", "2"), clientv3.OpGet(dir+"a", clientv3.WithRev(b+1000))},
+			rpctypes.ErrFutureRev},
 	} {
 		if _, err := c.Txn(ctx).Then(tt.ops...).Commit(); !errors.Is(err, tt.want) {
 			t.Errorf("%s: got %v, want %v", tt.name, err, tt.want)
@@ -356,7 +370,8 @@ func change(t *testing.T, c *clientv3.Client, dir string) {
 	t.Helper()
 	ctx := t.Context()
 	must[*clientv3.PutResponse](t)(c.Put(ctx, dir+"a", "1"))
-	must[*clientv3.TxnResponse](t)(c.Txn(ctx).Then(clientv3.OpPut(dir+"b", "2"), clientv3.OpDelete(dir+"a"), clientv3.OpPut(dir+"c", "2")).Commit())
+	must[*clientv3.TxnResponse](t)(c.Txn(ctx).Then(clientv3.OpPut(dir+"b", "2"), clientv3.OpDelete(dir+"a"),
+		clientv3.OpPut(dir+"c", "2")).Commit())
 	must[*clientv3.DeleteResponse](t)(c.Delete(ctx, dir, clientv3.WithPrefix()))
 }
 
@@ -379,7 +394,8 @@ func testWatchedPast(t *testing.T, c *clientv3.Client, dir string) {
 	b := base(t, c)
 	change(t, c, dir)
 	must[*clientv3.PutResponse](t)(c.Put(t.Context(), dir+"d", "4"))
-	equal(t, "from the beginning", events(t, c.Watch(t.Context(), dir, clientv3.WithPrefix(), clientv3.WithRev(b+1)), b, 7), changed+" | 4 d=4")
+	equal(t, "from the beginning", events(t, c.Watch(t.Context(), dir, clientv3.WithPrefix(), clientv3.WithRev(b+1)), b, 7),
+		changed+" | 4 d=4")
 	equal(t, "from the middle", events(t, c.Watch(t.Context(), dir, clientv3.WithPrefix(), clientv3.WithRev(b+3)), b, 3), "| 3 -b -c | 4 d=4")
 	future := c.Watch(t.Context(), dir, clientv3.WithPrefix(), clientv3.WithRev(b+6))
 	must[*clientv3.PutResponse](t)(c.Put(t.Context(), dir+"e", "5"))
@@ -430,7 +446,8 @@ func testCompactions(t *testing.T, c *clientv3.Client, dir string) {
 	if _, err := c.Get(ctx, dir, clientv3.WithPrefix(), clientv3.WithRev(b+3)); !errors.Is(err, rpctypes.ErrCompacted) {
 		t.Errorf("a read of what was compacted: %v", err)
 	}
-	if _, err := c.Txn(ctx).Then(clientv3.OpGet(dir, clientv3.WithRev(b+3)), clientv3.OpPut(dir+"x", "")).Commit(); !errors.Is(err, rpctypes.ErrCompacted) {
+	if _, err := c.Txn(ctx).Then(clientv3.OpGet(dir, clientv3.WithRev(b+3)), clientv3.OpPut(dir+"x", "")).Commit(); !errors.Is(err,
+		rpctypes.ErrCompacted) {
 		t.Errorf("a transaction that reads what was compacted: %v", err)
 	}
 	resp := <-c.Watch(ctx, dir, clientv3.WithPrefix(), clientv3.WithRev(b+1))

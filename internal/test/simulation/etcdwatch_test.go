@@ -38,7 +38,8 @@ type etcdWatches struct{ c *etcdClient }
 var _ etcdserverpb.WatchClient = etcdWatches{}
 
 // Watch implements etcdserverpb.WatchClient.
-func (w etcdWatches) Watch(ctx context.Context, _ ...grpc.CallOption) (grpc.BidiStreamingClient[etcdserverpb.WatchRequest, etcdserverpb.WatchResponse], error) {
+func (w etcdWatches) Watch(ctx context.Context,
+	_ ...grpc.CallOption) (grpc.BidiStreamingClient[etcdserverpb.WatchRequest, etcdserverpb.WatchResponse], error) {
 	st := &etcdStream{c: w.c, ctx: ctx, sent: make(chan struct{}, 1)}
 	if md, ok := metadata.FromOutgoingContext(ctx); ok {
 		st.requireLeader = slices.Contains(md.Get(rpctypes.MetadataRequireLeaderKey), rpctypes.MetadataHasLeader)

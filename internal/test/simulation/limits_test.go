@@ -134,7 +134,8 @@ func (c *checker) limits(s *ledger.Records, front []int) {
 	if l := s.Status.Limits; len(spec.Limits) > 0 && (l != nil || within > 0) && (l == nil || l.Within != within) {
 		c.fail("of the trials of study %s %d are within all limits, and its status says %+v", s.Study.ID, within, l)
 	}
-	if best := s.Status.Best; spec.Several == nil && !hasFidelity(&s.Study.Definition) && (best != 0 || len(front) > 0) && !slices.Contains(front, best) {
+	if best := s.Status.Best; spec.Several == nil && !hasFidelity(&s.Study.Definition) && (best != 0 || len(front) > 0) &&
+		!slices.Contains(front, best) {
 		c.fail("trial %d is the best of study %s, want one of %v", best, s.Study.ID, front)
 	}
 }
@@ -161,6 +162,7 @@ func TestDrawnLimits(t *testing.T) {
 		}
 	}
 	if one < 10 || several < 10 || changed < 20 || early < 10 {
-		t.Errorf("%d studies with limits have one objective and %d several, %d change them, and of %d the memory is known early; want 10, 10, 20 and 10", one, several, changed, early)
+		t.Errorf("%d studies with limits have one objective and %d several, %d change them, and of %d the memory is known early; want 10, 10, "+
+			"20 and 10", one, several, changed, early)
 	}
 }

@@ -57,7 +57,8 @@ func due(trials []record.Trial, rung, reduction int, at int64) int {
 				ahead++
 			}
 		}
-		if t.State == study.TrialCompleted && !promoted[t.Number] && ahead < len(answered)/reduction && (best == 0 || before(t, &trials[best-1])) {
+		if t.State == study.TrialCompleted && !promoted[t.Number] && ahead < len(answered)/reduction &&
+			(best == 0 || before(t, &trials[best-1])) {
 			best = t.Number
 		}
 	}

@@ -64,7 +64,8 @@ func Start(t testing.TB, o Options) *Cluster {
 	t.Helper()
 	nats, etcd := testenv.StartNATS(t, testenv.NATSConfig{}), testenv.StartEtcd(t)
 	c := &Cluster{
-		NATS: nats.URL, EtcdServer: etcd, NATSServer: nats, Etcd: testenv.EtcdClient(t, etcd.URL), Program: testenv.Build(t, "github.com/fantasia-hpo/fantasia/cmd/coordinator", o.Build...),
+		NATS: nats.URL, EtcdServer: etcd, NATSServer: nats, Etcd: testenv.EtcdClient(t, etcd.URL),
+		Program:      testenv.Build(t, "github.com/fantasia-hpo/fantasia/cmd/coordinator", o.Build...),
 		Coordinators: map[string]*testenv.Process{}, HTTP: &http.Client{Timeout: 10 * time.Second}, t: t,
 	}
 	t.Cleanup(c.HTTP.CloseIdleConnections)
@@ -80,7 +81,8 @@ func (c *Cluster) Add(args, env []string) {
 	c.t.Helper()
 	address := fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(c.t))
 	all := slices.Concat([]string{
-		"--etcd", c.EtcdServer.URL, "--nats", c.NATS, "--listen", address, "--name", fmt.Sprintf("c%d", len(c.Coordinators)), "--lease-ttl", LeaseTTL.String(),
+		"--etcd", c.EtcdServer.URL, "--nats", c.NATS, "--listen", address, "--name", fmt.Sprintf("c%d", len(c.Coordinators)), "--lease-ttl",
+		LeaseTTL.String(),
 	}, args)
 	c.Coordinators[address] = testenv.Start(c.t, c.Program, all, env, c.Answering(address, "/readyz"))
 }

@@ -59,8 +59,9 @@ func StartNATSCluster(t testing.TB, n int, c NATSConfig) []*NATS {
 			t.Fatal(err)
 		}
 		ready := answersOK(fmt.Sprintf("http://127.0.0.1:%d/healthz", monitor))
-		out[i] = &NATS{Process: prepare(t, path, []string{"-c", file}, nil, ready), URL: fmt.Sprintf("nats://127.0.0.1:%d", port), StoreDir: store,
-			Monitor: fmt.Sprintf("http://127.0.0.1:%d", monitor)}
+		out[i] = &NATS{Process: prepare(t, path, []string{"-c", file}, nil, ready), URL: fmt.Sprintf("nats://127.0.0.1:%d", port),
+			StoreDir: store,
+			Monitor:  fmt.Sprintf("http://127.0.0.1:%d", monitor)}
 		out[i].name = name
 		out[i].start()
 	}

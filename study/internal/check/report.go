@@ -75,7 +75,8 @@ func (r *Report) AddAt(at Place, path, format string, args ...any) {
 		r.more = true
 		return
 	}
-	r.list = append(r.list, study.Problem{Line: at.Line, Column: at.Column, Path: path, Message: cut(fmt.Sprintf(format, args...), maxMessage)})
+	r.list = append(r.list,
+		study.Problem{Line: at.Line, Column: at.Column, Path: path, Message: cut(fmt.Sprintf(format, args...), maxMessage)})
 }
 
 // Full reports whether further problems are not kept.

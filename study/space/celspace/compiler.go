@@ -115,7 +115,8 @@ func newCompiler(params []study.Parameter, sound []bool) (*compiler, error) {
 	doubtful, first := make(map[string]bool), make(map[string]string)
 	for i, p := range params {
 		if other, ok := first[variableName(p.Name)]; ok && other != p.Name {
-			c.shared[variableName(p.Name)] = fmt.Sprintf("%q and %q would both be %s in a constraint: rename one", other, p.Name, variableName(p.Name))
+			c.shared[variableName(p.Name)] = fmt.Sprintf("%q and %q would both be %s in a constraint: rename one", other, p.Name,
+				variableName(p.Name))
 		} else if !ok {
 			first[variableName(p.Name)] = p.Name
 		}
@@ -261,7 +262,8 @@ func (c *compiler) undeclared(source, name, message string) string {
 		return fmt.Sprintf("%s is a fidelity: whether a point is accepted does not depend on how thoroughly it is evaluated", name)
 	}
 	if kind, ok := c.others[name]; ok {
-		return fmt.Sprintf("%s is a %s parameter: a constraint can only use parameters whose values are all numbers, or all true or false", name, kind)
+		return fmt.Sprintf("%s is a %s parameter: a constraint can only use parameters whose values are all numbers, or all true or false", name,
+			kind)
 	}
 	for _, variable := range slices.Sorted(maps.Keys(c.variables)) {
 		parameter := c.variables[variable]

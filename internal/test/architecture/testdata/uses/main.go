@@ -16,7 +16,9 @@ func main() {
 		panic(err)
 	}
 	defer study.Close()
-	if err := study.Run(context.Background(), func(_ context.Context, t *fantasia.Trial) (float64, error) { return x.Of(t), nil }); err != nil {
+	if err := study.Run(context.Background(), func(_ context.Context, t *fantasia.Trial) (float64, error) {
+		return x.Of(t), nil
+	}); err != nil {
 		panic(err)
 	}
 }
