@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -14,11 +13,10 @@ import (
 	"connectrpc.com/connect"
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/archive"
-	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/quota"
-	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/file"
 	"github.com/fantasia-hpo/fantasia/telemetry"
@@ -100,16 +98,17 @@ func (g *authorizer) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	refuse(w, r, g.logger, err, status, text)
 }
 
-// Restrict returns a reader that shows only the studies that the grant of the request's
-// context covers (see WithGrant). For all others, and without a grant, its methods return
-// study.ErrNotFound.
-func Restrict(r Reader) Reader { return restricted{r} }
+// Restrict returns a reader whose lists have only what the grant of the request's context covers
+// (see WithGrant), and nothing without a grant. Whoever reads a single study from it MUST ask
+// Allowed first.
+func Restrict(r Reader) Reader { return restricted{r, r} }
 
-// restricted is the result of Restrict. It does not embed the reader, so that it must limit
-// each new method.
-type restricted struct{ reader Reader }
-
-var _ Reader = restricted{}
+// restricted is the result of Restrict. It does not embed the Lists, so that a new one does not
+// compile before it is limited here.
+type restricted struct {
+	StudyReader
+	all Lists
+}
 
 // WithGrant returns a context whose requests to a restricted reader have a grant.
 func WithGrant(ctx context.Context, g Grant) context.Context {
@@ -126,71 +125,90 @@ func granted(ctx context.Context) Grant {
 	return g
 }
 
-// allowed returns Name's error. It reads nothing if the grant covers all.
-func (r restricted) allowed(ctx context.Context, nameOrID string) error {
-	if g := granted(ctx); len(g.Prefixes) == 0 {
+// Allowed returns an error that wraps study.ErrNotFound unless the grant of the request's context
+// covers the study with a name or an id. It reads nothing if the grant covers all.
+func Allowed(ctx context.Context, r StudyReader, nameOrID string) error {
+	if len(granted(ctx).Prefixes) == 0 {
 		return nil
 	}
-	_, err := r.Name(ctx, nameOrID)
+	_, err := covered(ctx, r, nameOrID)
 	return err
 }
 
-// changes returns an interceptor that refuses the calls that change something, unless
-// allowed allows a request.
-func changes(allowed func(ctx context.Context, request any) error) connect.UnaryInterceptorFunc {
-	return func(next connect.UnaryFunc) connect.UnaryFunc {
-		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
-			if !procedures[req.Spec().Procedure].readOnly {
-				if err := allowed(ctx, req.Any()); err != nil {
-					return nil, toConnect(err)
-				}
-			}
-			return next(ctx, req)
+// covered returns the name of a study that the grant covers.
+func covered(ctx context.Context, r StudyReader, nameOrID string) (string, error) {
+	name, err := r.Name(ctx, nameOrID)
+	if err == nil && !granted(ctx).Covers(name) {
+		return "", fmt.Errorf("study %q: %w", nameOrID, study.ErrNotFound)
+	}
+	return name, err
+}
+
+// listed are the calls that are about no single study. What they show comes from the Lists of a
+// restricted reader, or from the caller's own grant.
+var listed = map[string]bool{
+	fantasiav1connect.StudyServiceListStudiesProcedure:         true,
+	fantasiav1connect.StudyServiceListArchivedStudiesProcedure: true,
+	fantasiav1connect.StudyServiceListWorkersProcedure:         true,
+	fantasiav1connect.StudyServiceListQuotasProcedure:          true,
+}
+
+// mayCall is the one place that decides whether a token allows a call. It returns the check of a
+// request, which is about the study that its name or its parent says. A token that is limited to some
+// studies is refused a call of which that cannot be said, so a new call is closed until it has a
+// row in listed or a case in aboutStudy.
+func mayCall(r Reader) check {
+	return func(ctx context.Context, procedure string, request any) error {
+		g, writes := granted(ctx), !procedures[procedure].readOnly
+		limited := len(g.Prefixes) > 0
+		if writes {
+			limited = limited || !g.Write || len(g.WritePrefixes) > 0
 		}
+		if !limited || listed[procedure] && !writes {
+			return nil
+		}
+		name, err := aboutStudy(ctx, r, request)
+		if err != nil || !writes {
+			return err
+		}
+		return g.change(name)
 	}
 }
 
-// mayChange returns an error if the grant does not allow a request that changes a study. A
-// study's name cannot be changed.
-func (r restricted) mayChange(ctx context.Context, request any) error {
-	g := granted(ctx)
-	if g.Write && len(g.Prefixes) == 0 && len(g.WritePrefixes) == 0 { // it allows to change every study
-		return nil
-	}
+// aboutStudy returns the name of the study that a request is about, if the grant covers it. A study's
+// name cannot be changed.
+func aboutStudy(ctx context.Context, r Reader, request any) (string, error) {
+	var resource string
 	switch m := request.(type) {
 	case *fantasiav1.CreateStudyRequest:
 		s, err := file.Parse([]byte(m.GetStudyFile()))
 		if err != nil {
-			return err
+			return "", err
 		}
-		return g.change(s.Metadata.Name)
+		return s.Metadata.Name, nil
 	case *fantasiav1.UnarchiveStudyRequest:
 		nameOrID := studyOf(m.GetName())
-		all, err := r.reader.Archived(ctx)
+		all, err := Restrict(r).Archived(ctx)
 		if err != nil {
-			return err
+			return "", err
 		}
-		at := slices.IndexFunc(all, func(a archive.Entry) bool { return g.Covers(a.Name) && (a.ID == nameOrID || a.Name == nameOrID) })
+		at := slices.IndexFunc(all, func(a archive.Entry) bool { return a.ID == nameOrID || a.Name == nameOrID })
 		if at < 0 {
-			return fmt.Errorf("%w: study %q is not in the archive", study.ErrNotFound, nameOrID)
+			return "", fmt.Errorf("%w: study %q is not in the archive", study.ErrNotFound, nameOrID)
 		}
-		return g.change(all[at].Name)
+		return all[at].Name, nil
 	case interface{ GetParent() string }:
-		return r.mayChangeStudy(ctx, m.GetParent())
+		resource = m.GetParent()
 	case interface{ GetName() string }:
-		return r.mayChangeStudy(ctx, m.GetName())
+		resource = m.GetName()
 	}
-	return g.change("")
-}
-
-// mayChangeStudy is mayChange for a resource's name: of a study, or of a trial.
-func (r restricted) mayChangeStudy(ctx context.Context, resource string) error {
-	nameOrID, _, _ := strings.Cut(studyOf(resource), "/")
-	name, err := r.Name(ctx, nameOrID)
-	if err != nil {
-		return err
+	of, ok := strings.CutPrefix(resource, studiesPrefix)
+	if !ok {
+		return "", connect.NewError(connect.CodePermissionDenied,
+			fmt.Errorf("the token %s is limited to some studies, and this call is about none", granted(ctx).Name))
 	}
-	return granted(ctx).change(name)
+	nameOrID, _, _ := strings.Cut(of, "/")
+	return covered(ctx, r, nameOrID)
 }
 
 // change returns an error if the grant does not allow to change the study with a name.
@@ -206,32 +224,32 @@ func (g Grant) change(study string) error {
 		fmt.Errorf("study %q: the token %s only allows to change studies whose names begin with %s", study, g.Name, strings.Join(prefixes, " or ")))
 }
 
-// Used implements Reader. Whoever asks says whose shares may be shown.
+// Used implements Lists. Whoever asks says whose shares may be shown.
 func (r restricted) Used(ctx context.Context, shares []quota.Share) ([]quota.Use, error) {
-	return r.reader.Used(ctx, shares)
+	return r.all.Used(ctx, shares)
 }
 
-// Workers implements Reader. It leaves out what workers run of other studies.
+// Workers implements Lists. It leaves out what workers run of other studies.
 func (r restricted) Workers(ctx context.Context) ([]coordinator.Worker, error) {
-	all, err := r.reader.Workers(ctx)
+	all, err := r.all.Workers(ctx)
 	if err != nil || len(granted(ctx).Prefixes) == 0 {
 		return all, err
 	}
-	covered := map[string]bool{}
+	seen := map[string]bool{}
 	shown := make([]coordinator.Worker, len(all))
 	for i, w := range all {
 		running, causes := w.Heartbeat.Running, w.Heartbeat.Causes()
 		w.Heartbeat.Running = nil
 		for _, a := range running {
-			known, asked := covered[a.Study]
+			known, asked := seen[a.Study]
 			if !asked {
-				switch _, err := r.Name(ctx, a.Study); {
+				switch err := Allowed(ctx, r, a.Study); {
 				case err == nil:
 					known = true
 				case !errors.Is(err, study.ErrNotFound):
 					return nil, err
 				}
-				covered[a.Study] = known
+				seen[a.Study] = known
 			}
 			if known {
 				w.Heartbeat.Running = append(w.Heartbeat.Running, a)
@@ -243,15 +261,15 @@ func (r restricted) Workers(ctx context.Context) ([]coordinator.Worker, error) {
 	return shown, nil
 }
 
-// Studies implements Reader.
+// Studies implements Lists.
 func (r restricted) Studies(ctx context.Context, after string, limit int) ([]Study, error) {
 	g := granted(ctx)
 	if len(g.Prefixes) == 0 {
-		return r.reader.Studies(ctx, after, limit)
+		return r.all.Studies(ctx, after, limit)
 	}
-	var covered []Study
+	var found []Study
 	for _, prefix := range slices.Sorted(slices.Values(g.Prefixes)) {
-		page, err := r.reader.Studies(ctx, max(after, before(prefix)), limit-len(covered))
+		page, err := r.all.Studies(ctx, max(after, before(prefix)), limit-len(found))
 		if err != nil {
 			return nil, err
 		}
@@ -260,13 +278,13 @@ func (r restricted) Studies(ctx context.Context, after string, limit int) ([]Stu
 				break
 			}
 			after = s.Spec.Definition.Metadata.Name
-			covered = append(covered, s)
+			found = append(found, s)
 		}
-		if len(covered) == limit {
+		if len(found) == limit {
 			break
 		}
 	}
-	return covered, nil
+	return found, nil
 }
 
 // before returns a text that is less than every name with a prefix, and greater than every
@@ -276,90 +294,8 @@ func before(prefix string) string {
 	return prefix[:last] + string([]byte{prefix[last] - 1, 0xff})
 }
 
-// Study implements Reader.
-func (r restricted) Study(ctx context.Context, nameOrID string) (Study, error) {
-	s, err := r.reader.Study(ctx, nameOrID)
-	if err == nil && !granted(ctx).Covers(s.Spec.Definition.Metadata.Name) {
-		return Study{}, fmt.Errorf("study %q: %w", nameOrID, study.ErrNotFound)
-	}
-	return s, err
-}
-
-// Name implements Reader.
-func (r restricted) Name(ctx context.Context, nameOrID string) (string, error) {
-	name, err := r.reader.Name(ctx, nameOrID)
-	if err == nil && !granted(ctx).Covers(name) {
-		return "", fmt.Errorf("study %q: %w", nameOrID, study.ErrNotFound)
-	}
-	return name, err
-}
-
-// WatchStudy implements Reader.
-func (r restricted) WatchStudy(ctx context.Context, nameOrID string) iter.Seq2[Study, error] {
-	if err := r.allowed(ctx, nameOrID); err != nil {
-		return fails[Study](err)
-	}
-	return r.reader.WatchStudy(ctx, nameOrID)
-}
-
-// Archived implements Reader.
+// Archived implements Lists.
 func (r restricted) Archived(ctx context.Context) ([]archive.Entry, error) {
-	all, err := r.reader.Archived(ctx)
+	all, err := r.all.Archived(ctx)
 	return slices.DeleteFunc(all, func(a archive.Entry) bool { return !granted(ctx).Covers(a.Name) }), err
-}
-
-// Trials implements Reader.
-func (r restricted) Trials(ctx context.Context, nameOrID string, after, limit int) ([]record.Trial, error) {
-	if err := r.allowed(ctx, nameOrID); err != nil {
-		return nil, err
-	}
-	return r.reader.Trials(ctx, nameOrID, after, limit)
-}
-
-// Trial implements Reader.
-func (r restricted) Trial(ctx context.Context, nameOrID string, number int) (record.Trial, error) {
-	if err := r.allowed(ctx, nameOrID); err != nil {
-		return record.Trial{}, err
-	}
-	return r.reader.Trial(ctx, nameOrID, number)
-}
-
-// WatchTrials implements Reader.
-func (r restricted) WatchTrials(ctx context.Context, nameOrID string, existing bool) iter.Seq2[record.Trial, error] {
-	if err := r.allowed(ctx, nameOrID); err != nil {
-		return fails[record.Trial](err)
-	}
-	return r.reader.WatchTrials(ctx, nameOrID, existing)
-}
-
-// Measurements implements Reader.
-func (r restricted) Measurements(ctx context.Context, nameOrID string, number int) (curve.Reported, error) {
-	if err := r.allowed(ctx, nameOrID); err != nil {
-		return curve.Reported{}, err
-	}
-	return r.reader.Measurements(ctx, nameOrID, number)
-}
-
-// WatchMeasurements implements Reader.
-func (r restricted) WatchMeasurements(ctx context.Context, nameOrID string, existing bool, ended <-chan struct{}) iter.Seq2[curve.Reported, error] {
-	if err := r.allowed(ctx, nameOrID); err != nil {
-		return fails[curve.Reported](err)
-	}
-	return r.reader.WatchMeasurements(ctx, nameOrID, existing, ended)
-}
-
-// TailLogs implements Reader.
-func (r restricted) TailLogs(ctx context.Context, nameOrID string, number int, o coordinator.LogTail) iter.Seq2[coordinator.LogPart, error] {
-	if err := r.allowed(ctx, nameOrID); err != nil {
-		return fails[coordinator.LogPart](err)
-	}
-	return r.reader.TailLogs(ctx, nameOrID, number, o)
-}
-
-// fails returns a sequence that yields only an error.
-func fails[T any](err error) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		var none T
-		yield(none, err)
-	}
 }

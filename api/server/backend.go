@@ -41,9 +41,29 @@ type Backend interface {
 // Errors are of the kinds of package study, whose texts a caller sees. Any other error is
 // internal: the server logs it and hides it from callers.
 type Reader interface {
+	Lists
+	StudyReader
+}
+
+// Lists is the part of a Reader that is about no single study. Restrict limits each of its methods.
+type Lists interface {
 	// Studies returns the heads of up to limit studies by name (study.Study.Head), starting
 	// after the name given; "" starts with the first one.
 	Studies(ctx context.Context, after string, limit int) ([]Study, error)
+	// Archived returns the studies in the archive, in any order. Errors: ErrPrecondition if
+	// there is no archive.
+	Archived(ctx context.Context) ([]archive.Entry, error)
+	// Used returns, for each share, how much of its studies, bytes and open trials is in use.
+	// If there are several replicas, only the leader's is called.
+	Used(ctx context.Context, shares []quota.Share) ([]quota.Use, error)
+	// Workers returns the workers that the leader knows, in any order. If there are
+	// several replicas, only the leader's is called.
+	Workers(ctx context.Context) ([]coordinator.Worker, error)
+}
+
+// StudyReader is the part of a Reader that is about one study. What a token may read of it is
+// decided before it is called.
+type StudyReader interface {
 	Study(ctx context.Context, study string) (Study, error)
 	// Name returns a study's name. What it costs does not grow with the study.
 	Name(ctx context.Context, study string) (string, error)
@@ -51,9 +71,6 @@ type Reader interface {
 	// slow reader gets only the latest state. It ends after a terminal state, when
 	// the study is deleted, with an error, or when ctx ends (with ctx's error or none).
 	WatchStudy(ctx context.Context, study string) iter.Seq2[Study, error]
-	// Archived returns the studies in the archive, in any order. Errors: ErrPrecondition if
-	// there is no archive.
-	Archived(ctx context.Context) ([]archive.Entry, error)
 
 	// Trials returns up to limit trials by number, starting after the number given.
 	Trials(ctx context.Context, study string, after, limit int) ([]record.Trial, error)
@@ -76,13 +93,6 @@ type Reader interface {
 	// TailLogs yields the end of a trial's output. Errors: ErrNotFound if there is no
 	// log, ErrUnavailable if its worker does not answer.
 	TailLogs(ctx context.Context, study string, number int, o coordinator.LogTail) iter.Seq2[coordinator.LogPart, error]
-
-	// Used returns, for each share, how much of its studies, bytes and open trials is in use.
-	// If there are several replicas, only the leader's is called.
-	Used(ctx context.Context, shares []quota.Share) ([]quota.Use, error)
-	// Workers returns the workers that the leader knows, in any order. If there are
-	// several replicas, only the leader's is called.
-	Workers(ctx context.Context) ([]coordinator.Worker, error)
 }
 
 // Writer changes studies. What is said of a Reader holds for it as well. If there are several

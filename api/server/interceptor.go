@@ -43,6 +43,49 @@ func (f ended) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.S
 	}
 }
 
+// check is an interceptor that returns the error of a request that is not to be answered. It sees
+// requests that have been validated, if it comes after their interceptor.
+type check func(ctx context.Context, procedure string, request any) error
+
+var _ connect.Interceptor = check(nil)
+
+// WrapUnary checks a request.
+func (f check) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
+	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
+		if err := f(ctx, req.Spec().Procedure, req.Any()); err != nil {
+			return nil, toConnect(err)
+		}
+		return next(ctx, req)
+	}
+}
+
+// WrapStreamingClient returns clients unchanged.
+func (check) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+	return next
+}
+
+// WrapStreamingHandler checks the request of a stream when it is received.
+func (f check) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
+	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
+		return next(ctx, &checkedConn{conn, ctx, f})
+	}
+}
+
+// checkedConn is a stream whose request is checked.
+type checkedConn struct {
+	connect.StreamingHandlerConn
+	ctx   context.Context //nolint:containedctx // connect's connections have no other way to it
+	check check
+}
+
+// Receive implements connect.StreamingHandlerConn.
+func (c *checkedConn) Receive(message any) error {
+	if err := c.StreamingHandlerConn.Receive(message); err != nil {
+		return err
+	}
+	return toConnect(c.check(c.ctx, c.Spec().Procedure, message))
+}
+
 // logged logs one line per request.
 func logged(logger *slog.Logger) ended {
 	return func(ctx context.Context, spec connect.Spec, peer connect.Peer, took time.Duration, err error) error {

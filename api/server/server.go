@@ -74,15 +74,19 @@ func New(b Backend, o Options) (path string, handler http.Handler, err error) {
 	}
 	interceptors := []connect.Interceptor{settled{}, traced, logged(o.Logger), ended(stillWaiting), validate.NewInterceptor()}
 	if o.Tokens != nil {
-		shown := restricted{b}
+		interceptors = append(interceptors, mayCall(b))
 		b = struct {
 			Reader
 			Writer
-		}{shown, b}
-		interceptors = append(interceptors, changes(shown.mayChange))
+		}{Restrict(b), b}
 	}
 	if o.ReadOnly != nil {
-		interceptors = append(interceptors, changes(func(context.Context, any) error { return o.ReadOnly }))
+		interceptors = append(interceptors, check(func(_ context.Context, procedure string, _ any) error {
+			if procedures[procedure].readOnly {
+				return nil
+			}
+			return o.ReadOnly
+		}))
 	}
 	path, handler = fantasiav1connect.NewStudyServiceHandler(
 		&service{backend: b, quotas: o.Quotas, now: o.Now, draining: o.Draining},

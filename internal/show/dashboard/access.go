@@ -90,20 +90,39 @@ func (d *Dashboard) authorized(next func(http.ResponseWriter, *http.Request) err
 			http.Redirect(w, r, "/ui/login?"+url.Values{"next": {r.URL.RequestURI()}}.Encode(), http.StatusSeeOther)
 			return
 		}
-		ctx := context.WithValue(r.Context(), sessionKey{}, s)
-		if !s.open {
-			ctx = server.WithGrant(ctx, s.grant)
-		}
+		ctx := s.context(context.WithValue(r.Context(), sessionKey{}, s))
 		if end := s.grant.Expires; !end.IsZero() { // also of the stream of an open page
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, end.Sub(d.o.Now()))
 			defer cancel()
 		}
 		r = r.WithContext(ctx)
-		if err := next(w, r); err != nil {
+		err := d.allowed(r, s)
+		if err == nil {
+			err = next(w, r)
+		}
+		if err != nil {
 			d.fail(w, r, err)
 		}
 	})
+}
+
+// context returns a context that holds what the session may read.
+func (s session) context(ctx context.Context) context.Context {
+	if s.open {
+		return ctx
+	}
+	return server.WithGrant(ctx, s.grant)
+}
+
+// allowed returns the error with which to refuse a page of a study. Every handler below a study's
+// path MUST be called only if it is nil.
+func (d *Dashboard) allowed(r *http.Request, s session) error {
+	study := r.PathValue("study")
+	if s.open || study == "" {
+		return nil
+	}
+	return server.Allowed(r.Context(), d.backend, study)
 }
 
 // loginData is what the login page shows.

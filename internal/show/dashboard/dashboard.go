@@ -42,7 +42,7 @@ type Options struct {
 
 // Dashboard is the handler of all pages. It is safe for concurrent use.
 type Dashboard struct {
-	backend server.Reader // restricted to the grant of the request's context
+	backend server.Reader // its lists are restricted to the grant of the request's context
 	o       Options
 	api     fantasiav1connect.StudyServiceClient
 	handler http.Handler

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/internal/show/figure"
 	"github.com/fantasia-hpo/fantasia/internal/show/picture"
@@ -42,11 +41,12 @@ func (d *Dashboard) authorizedPicture(w http.ResponseWriter, r *http.Request) {
 		tell(w, http.StatusUnauthorized, "a known token is required (Authorization: Bearer …)")
 		return
 	}
-	ctx := r.Context()
-	if !s.open {
-		ctx = server.WithGrant(ctx, s.grant)
+	ctx := s.context(r.Context())
+	var svg []byte
+	err := d.allowed(r.WithContext(ctx), s)
+	if err == nil {
+		svg, err = d.pictureOf(ctx, r)
 	}
-	svg, err := d.pictureOf(ctx, r)
 	if err != nil {
 		if status, text := d.explain(ctx, err); status != 0 {
 			tell(w, status, text)

@@ -52,11 +52,11 @@ func (d *Dashboard) workersPage(w http.ResponseWriter, r *http.Request) error {
 		for _, a := range worker.Running {
 			name, known := names[a.Study]
 			if !known {
-				s, err := d.backend.Study(r.Context(), a.Study)
+				var err error
+				name, err = d.backend.Name(r.Context(), a.Study)
 				if err != nil && !errors.Is(err, study.ErrNotFound) {
 					return err
 				}
-				name = s.Spec.Definition.Metadata.Name
 				names[a.Study] = name
 			}
 			if name == "" {
