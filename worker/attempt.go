@@ -46,7 +46,7 @@ func (r *run) evaluate(ctx context.Context, slot int, ev evaluation.Evaluator, a
 	sending, span := r.sendSpan(ctx, slot, a, result)
 	result.TraceContext = traceOf(sending)
 	r.sender.add(result, span)
-	r.settle(ctx, a)
+	r.markEnded(ctx, a)
 }
 
 // site returns what is known of where a slot evaluates an attempt.

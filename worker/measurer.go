@@ -181,7 +181,7 @@ func (m *measurer) pause(delay time.Duration, enough int) {
 // publish sends a measurement until it is acknowledged. It returns false if nothing can
 // be sent any more. A measurement that no bus can carry is dropped.
 func (m *measurer) publish(measurement *messaging.Measurement) bool {
-	pause := backoff.New(minPause, maxPause)
+	pause := backoff.New(messaging.RetryFirst, messaging.RetryMost)
 	for {
 		try, cancel := context.WithTimeout(m.life, publishTimeout)
 		err := m.bus.PublishMeasurement(try, measurement)

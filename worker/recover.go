@@ -13,8 +13,8 @@ const (
 	// recoverTimeout limits the search for attempts of an earlier process, whose leases
 	// expire in the meantime.
 	recoverTimeout = 10 * time.Second
-	// settleTimeout limits recording that a result is on disk.
-	settleTimeout = 10 * time.Second
+	// markTimeout limits recording that a result is on disk.
+	markTimeout = 10 * time.Second
 )
 
 // recovered is an attempt that an earlier process started, in its registered context.
@@ -40,7 +40,7 @@ func (r *run) recover(ctx context.Context) {
 	for _, f := range found {
 		a := f.Assignment
 		if r.sender.has(a.AttemptID) {
-			r.settle(ctx, a)
+			r.markEnded(ctx, a)
 			continue
 		}
 		if err := r.journal.Add(a.AttemptID); err != nil {
@@ -76,14 +76,14 @@ func (r *run) resume(slot int, ev evaluation.Evaluator) {
 	}
 }
 
-// settle records that an attempt's result is on disk.
-func (r *run) settle(ctx context.Context, a *messaging.Assignment) {
+// markEnded records that an attempt's result is on disk.
+func (r *run) markEnded(ctx context.Context, a *messaging.Assignment) {
 	if r.options.Keeper == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), markTimeout)
 	defer cancel()
-	if err := r.options.Keeper.Settle(ctx, a); err != nil {
+	if err := r.options.Keeper.MarkEnded(ctx, a); err != nil {
 		r.options.Logger.Warn("cannot mark an attempt as ended: the worker's next start may send its result again",
 			telemetry.LogStudy, a.StudyName, telemetry.LogTrial, a.Trial, telemetry.LogAttempt, a.Attempt, telemetry.LogError, err)
 	}

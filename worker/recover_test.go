@@ -29,7 +29,7 @@ func (e *elsewhere) Recover(context.Context) ([]evaluation.Recovered, error) {
 	return slices.Clone(e.begun), e.err
 }
 
-func (e *elsewhere) Settle(_ context.Context, a *messaging.Assignment) error {
+func (e *elsewhere) MarkEnded(_ context.Context, a *messaging.Assignment) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.settled = append(e.settled, a.Trial)

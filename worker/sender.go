@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/internal/base/failpoint"
 	"github.com/fantasia-hpo/fantasia/internal/base/mutant"
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -19,8 +20,6 @@ import (
 const (
 	// publishTimeout limits one try to publish a result.
 	publishTimeout = 10 * time.Second
-	// retryPublish is the first pause after a failed try.
-	retryPublish = 200 * time.Millisecond
 	// maxResend limits the pause before a result is sent again.
 	maxResend = time.Minute
 	// maxSenders is the number of results that are published at once.
@@ -50,8 +49,9 @@ type entry struct {
 	result *messaging.Result
 	span   trace.Span // ends with the first acknowledgement
 	sent   bool       // acknowledged by the bus
-	pause  time.Duration
-	again  *time.Timer // queues it again after the pause; nil before it was published
+	retry  *backoff.Backoff
+	pause  time.Duration // before it is sent again
+	again  *time.Timer   // queues it again after the pause; nil before it was published
 }
 
 func newSender(o Options, s *spool.Spool) *sender {
@@ -82,7 +82,7 @@ func (d *sender) add(r *messaging.Result, span trace.Span) {
 func (d *sender) enqueue(r *messaging.Result, span trace.Span) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	e := &entry{result: r, span: span}
+	e := &entry{result: r, span: span, retry: backoff.New(messaging.RetryFirst, messaging.RetryMost)}
 	d.entries[r.AttemptID] = e
 	d.ready = append(d.ready, e)
 	d.unacked++
@@ -93,7 +93,7 @@ func (d *sender) enqueue(r *messaging.Result, span trace.Span) {
 func (d *sender) receipt(id messaging.AttemptID) (bool, error) {
 	d.mu.Lock()
 	for known, e := range d.matching(id) {
-		d.settle(e)
+		d.acknowledged(e)
 		delete(d.entries, known)
 		if e.again != nil {
 			e.again.Stop()
@@ -124,9 +124,9 @@ func (d *sender) matching(id messaging.AttemptID) map[messaging.AttemptID]*entry
 	return found
 }
 
-// settle records that the bus or the leader has the result. The caller MUST hold the
+// acknowledged records that the bus or the leader has the result. The caller MUST hold the
 // lock.
-func (d *sender) settle(e *entry) {
+func (d *sender) acknowledged(e *entry) {
 	if e.sent {
 		return
 	}
@@ -156,7 +156,7 @@ func (d *sender) run(ctx context.Context) {
 // publishAll publishes queued results, one at a time.
 func (d *sender) publishAll(ctx context.Context) {
 	for {
-		e := d.takeReady()
+		e := d.nextReady()
 		if e == nil {
 			return
 		}
@@ -169,8 +169,8 @@ func (d *sender) publishAll(ctx context.Context) {
 	}
 }
 
-// takeReady waits for a result to publish; nil if the sender was stopped.
-func (d *sender) takeReady() *entry {
+// nextReady waits for a result to publish; nil if the sender was stopped.
+func (d *sender) nextReady() *entry {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for {
@@ -193,15 +193,16 @@ func (d *sender) published(e *entry, err error) {
 	defer d.mu.Unlock()
 	switch {
 	case err != nil:
-		e.pause = min(max(2*e.pause, retryPublish), d.resend)
+		e.pause = min(e.retry.Next(), d.resend)
 		if !d.stopped {
 			d.log.Warn("cannot publish a result; retrying",
 				telemetry.LogTrial, e.result.Trial, telemetry.LogAttempt, e.result.Attempt, telemetry.LogError, err)
 		}
 	case !e.sent:
-		d.settle(e)
+		d.acknowledged(e)
+		e.retry.Reset()
 		e.pause = d.resend
-	default:
+	default: // no receipt has come in time
 		e.pause = min(2*e.pause, max(maxResend, d.resend))
 	}
 	if d.entries[e.result.AttemptID] == e { // no receipt has arrived
@@ -245,8 +246,8 @@ func (d *sender) flush(ctx context.Context) error {
 	return d.wait(ctx, func() bool { return d.unacked == 0 })
 }
 
-// room waits until the spool has room for another result.
-func (d *sender) room(ctx context.Context) error {
+// spoolSpace waits until the spool has space for another result.
+func (d *sender) spoolSpace(ctx context.Context) error {
 	return d.wait(ctx, func() bool { return len(d.entries) < d.limit })
 }
 

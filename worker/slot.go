@@ -25,9 +25,8 @@ const (
 	claimTimeout = time.Minute
 	// refuseDelay reserves an assignment refused here for other workers.
 	refuseDelay = 5 * time.Second
-	// minPause and maxPause limit the pauses between failed tries.
-	minPause = 100 * time.Millisecond
-	maxPause = 5 * time.Second
+	// fullPause is the pause before a disk that took no results is tried again.
+	fullPause = 5 * time.Second
 	// warnEvery is how often a worker says that its disk takes no results.
 	warnEvery = time.Minute
 )
@@ -48,10 +47,10 @@ func (r *run) slot(ctx context.Context, n int) (err error) {
 		}
 	}()
 	r.resume(n, ev)
-	pause := backoff.New(minPause, maxPause)
-	for r.sender.room(ctx) == nil {
+	pause := backoff.New(messaging.RetryFirst, messaging.RetryMost)
+	for r.sender.spoolSpace(ctx) == nil {
 		if ctx.Err() == nil && !r.writable() {
-			backoff.Sleep(ctx, maxPause)
+			backoff.Sleep(ctx, fullPause)
 			continue
 		}
 		d, err := r.fetch(ctx, ev)
@@ -220,7 +219,7 @@ func (r *run) claim(ctx context.Context, slot int, ev evaluation.Evaluator, a *m
 		Version: messaging.SchemaVersion, AttemptID: a.AttemptID, Pool: a.Pool, Worker: r.options.Name, Slot: slot,
 		At: at, Site: r.site(slot, ev, a).With(messaging.Site{}), TraceContext: traceOf(ctx),
 	}
-	id, pause := uuid.NewString(), backoff.New(minPause, maxPause)
+	id, pause := uuid.NewString(), backoff.New(messaging.RetryFirst, messaging.RetryMost)
 	deadline := at.Add(claimTimeout)
 	for {
 		// A process that was stopped meanwhile may hold an assignment of an attempt that has

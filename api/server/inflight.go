@@ -19,10 +19,10 @@ import (
 // inFlight is how many bytes a request has in memory, from the time at which they are read
 // until it is answered. They count against its caller and against all callers.
 type inFlight struct {
-	l    *limiter
-	c    *caller
-	name string
-	held int64 // l.mu guards it
+	l     *limiter
+	c     *caller
+	name  string
+	bytes int64 // l.mu guards it
 }
 
 // The context keys of a request's inFlight, and of one whose message is compressed.
@@ -36,7 +36,7 @@ type (
 func (f *inFlight) meter(r *http.Request, maxBody int64) (*http.Request, error) {
 	ctx := context.WithValue(r.Context(), inFlightKey{}, f)
 	if compressed(r) {
-		return r.WithContext(context.WithValue(ctx, compressedKey{}, f)), f.take(maxBody)
+		return r.WithContext(context.WithValue(ctx, compressedKey{}, f)), f.reserve(maxBody)
 	}
 	metered := r.WithContext(ctx) // handlers MUST NOT change a request that they were given
 	if r.Body == nil || r.Body == http.NoBody {
@@ -55,8 +55,8 @@ func compressed(r *http.Request) bool {
 	return slices.ContainsFunc(encodings, func(e string) bool { return e != "" && e != "identity" })
 }
 
-// take counts n further bytes, or returns the error that says which limit they exceed.
-func (f *inFlight) take(n int64) error {
+// reserve counts n further bytes, or returns the error that says which limit they exceed.
+func (f *inFlight) reserve(n int64) error {
 	f.l.mu.Lock()
 	defer f.l.mu.Unlock()
 	limits := f.l.limits
@@ -72,43 +72,43 @@ func (f *inFlight) take(n int64) error {
 
 // add changes what the request holds. The caller MUST hold the lock.
 func (f *inFlight) add(n int64) {
-	f.held += n
+	f.bytes += n
 	f.c.bytes += n
 	f.l.bytes += n
 }
 
-// settle says how many bytes the request holds, at most as many as before.
-func (f *inFlight) settle(n int64) {
+// shrink says how many bytes the request holds, at most as many as before.
+func (f *inFlight) shrink(n int64) {
 	f.l.mu.Lock()
 	defer f.l.mu.Unlock()
-	f.add(min(n, f.held) - f.held)
+	f.add(min(n, f.bytes) - f.bytes)
 }
 
 // meteredBody counts what is read of a body.
 type meteredBody struct {
 	io.ReadCloser
-	held *inFlight
+	request *inFlight
 }
 
 // Read implements io.Reader.
 func (b *meteredBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if refused := b.held.take(int64(n)); refused != nil {
+	if refused := b.request.reserve(int64(n)); refused != nil {
 		return 0, refused
 	}
 	return n, err
 }
 
-// settled is an interceptor that tells a request's inFlight how large its message is, and lets
+// sized is an interceptor that tells a request's inFlight how large its message is, and lets
 // only so many requests of a caller be worked on, and study files be read.
-type settled struct{}
+type sized struct{}
 
-var _ connect.Interceptor = settled{}
+var _ connect.Interceptor = sized{}
 
 // WrapUnary settles a request.
-func (settled) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
+func (sized) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
-		settle(ctx, req.Any())
+		countMessage(ctx, req.Any())
 		f, ok := ctx.Value(inFlightKey{}).(*inFlight)
 		if !ok {
 			return next(ctx, req)
@@ -127,50 +127,50 @@ func (settled) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 }
 
 // WrapStreamingClient returns clients unchanged.
-func (settled) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+func (sized) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
 	return next
 }
 
 // WrapStreamingHandler settles a stream's request, and lets only so many streams of a caller begin
 // at the same time.
-func (settled) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
+func (sized) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
 		f, ok := ctx.Value(inFlightKey{}).(*inFlight)
 		if !ok {
-			return next(ctx, &settledConn{conn, ctx, func() {}})
+			return next(ctx, &sizedConn{conn, ctx, func() {}})
 		}
 		begun := f.turn(ctx)
 		defer begun()
 		late := time.AfterFunc(f.l.limits.Beginning, begun)
 		defer late.Stop()
-		return next(coordinator.WhenWaiting(ctx, begun), &settledConn{conn, ctx, begun})
+		return next(coordinator.WhenWaiting(ctx, begun), &sizedConn{conn, ctx, begun})
 	}
 }
 
-// settledConn is a stream whose request is settled when it was received.
-type settledConn struct {
+// sizedConn is a stream whose request is settled when it was received.
+type sizedConn struct {
 	connect.StreamingHandlerConn
 	ctx   context.Context //nolint:containedctx // connect's connections have no other way to it
 	begun func()          // ends the turn of its beginning
 }
 
 // Send implements connect.StreamingHandlerConn.
-func (c *settledConn) Send(message any) error {
+func (c *sizedConn) Send(message any) error {
 	defer c.begun()
 	return c.StreamingHandlerConn.Send(message)
 }
 
 // Receive implements connect.StreamingHandlerConn.
-func (c *settledConn) Receive(message any) error {
+func (c *sizedConn) Receive(message any) error {
 	err := c.StreamingHandlerConn.Receive(message)
-	settle(c.ctx, message)
+	countMessage(c.ctx, message)
 	return err
 }
 
-func settle(ctx context.Context, message any) {
+func countMessage(ctx context.Context, message any) {
 	f, compressed := ctx.Value(compressedKey{}).(*inFlight)
 	if m, ok := message.(proto.Message); ok && compressed {
-		f.settle(int64(proto.Size(m)))
+		f.shrink(int64(proto.Size(m)))
 	}
 }
 

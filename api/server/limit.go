@@ -151,9 +151,9 @@ func (l *limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
-	held := &inFlight{l: l, c: c, name: name}
-	defer held.settle(0)
-	metered, refused := held.meter(r, l.maxBody)
+	request := &inFlight{l: l, c: c, name: name}
+	defer request.shrink(0)
+	metered, refused := request.meter(r, l.maxBody)
 	if refused != nil {
 		l.refuse(w, r, refused)
 		return

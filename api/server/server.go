@@ -72,7 +72,7 @@ func New(b Backend, o Options) (path string, handler http.Handler, err error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("create the tracing interceptor: %w", err)
 	}
-	interceptors := []connect.Interceptor{settled{}, traced, logged(o.Logger), ended(stillWaiting), validate.NewInterceptor()}
+	interceptors := []connect.Interceptor{sized{}, traced, logged(o.Logger), ended(stillWaiting), validate.NewInterceptor()}
 	if o.Tokens != nil {
 		interceptors = append(interceptors, mayCall(b))
 		b = struct {

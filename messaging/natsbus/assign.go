@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
@@ -46,6 +48,10 @@ func (l *Leader) takeTurn(ctx context.Context) error {
 }
 
 func (l *Leader) giveTurn() { l.turn <- struct{}{} }
+
+// newContention returns the pauses of conflicts with another message in flight: a new
+// leader's fence must get in between an old leader's batches.
+func newContention() *backoff.Backoff { return backoff.New(time.Millisecond, 30*time.Millisecond) }
 
 // raise writes the epoch into the fence's message, by compare-and-set. An epoch belongs
 // to one leader, so a fence that already holds it is this leader's own.

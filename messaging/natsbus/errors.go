@@ -4,11 +4,8 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 )
 
 // Error codes of the server that a bus handles (server/errors.json of nats-server).
@@ -35,10 +32,3 @@ func isSecond(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.ErrorCode == codeStoreFailed && strings.Contains(api.Description, second)
 }
-
-// newOutage returns the pauses of an outage.
-func newOutage() *backoff.Backoff { return backoff.New(25*time.Millisecond, 2*time.Second) }
-
-// newContention returns the pauses of conflicts with another message in flight: a new
-// leader's fence must get in between an old leader's batches.
-func newContention() *backoff.Backoff { return backoff.New(time.Millisecond, 30*time.Millisecond) }

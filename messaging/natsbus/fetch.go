@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
@@ -29,7 +30,7 @@ var (
 func (w *Worker) Fetch(ctx context.Context) (messaging.Delivery, error) {
 	ctx, cancel := w.during(ctx)
 	defer cancel()
-	pause := newOutage()
+	pause := backoff.New(messaging.RetryFirst, messaging.RetryMost)
 	for {
 		// A request that nobody waits for would take an assignment away from the other
 		// workers until its acknowledgement is overdue.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
@@ -78,7 +79,7 @@ func (r *reader) Next(ctx context.Context) (messaging.Entry, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(context.Canceled)
 	defer context.AfterFunc(r.life, func() { cancel(context.Cause(r.life)) })()
-	pause := newOutage()
+	pause := backoff.New(messaging.RetryFirst, messaging.RetryMost)
 	for {
 		entry, ok, err := r.step(ctx)
 		if ctx.Err() != nil && !ok {

@@ -112,7 +112,7 @@ func (e *Evaluator) unended(err error) {
 // follow reads the report file, and the event files of metrics.events, until the caller calls finish,
 // which reads the rest.
 func follow(ctx context.Context, at place, s *session) (finish func()) {
-	t := report.NewTail(at.report, func(line report.Line) { s.takeReports(line.Read("the report file", report.Parse)) })
+	t := report.NewTail(at.report, func(line report.Line) { s.addReports(line.Read("the report file", report.Parse)) })
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	running.Go(func() { t.Follow(ctx) })
@@ -137,7 +137,7 @@ func follow(ctx context.Context, at place, s *session) (finish func()) {
 func (s *session) events(dir string) *tfevent.Folder {
 	a := s.task.Assignment
 	if m := a.Run.Metrics; m != nil && m.Events != "" {
-		return tfevent.NewFolder(filepath.Join(dir, m.Events), a.MetricNames(), s.takeReports)
+		return tfevent.NewFolder(filepath.Join(dir, m.Events), a.MetricNames(), s.addReports)
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ func (s *session) readMetricsFile(dir string) {
 	}
 	found, err := parseMetricsFile(dir, m.File)
 	if err == nil {
-		s.takeReports([]report.Report{found}, nil)
+		s.addReports([]report.Report{found}, nil)
 		return
 	}
 	s.complain("no metrics.file: " + err.Error())

@@ -39,15 +39,15 @@ func newSession(task evaluation.Task, log *slog.Logger) (*session, error) {
 // a pattern from stdout and stderr.
 func (s *session) line(line report.Line, from messaging.LogStream) {
 	if from == messaging.LogStdout {
-		s.takeReports(line.Read(string(from), report.Parse))
+		s.addReports(line.Read(string(from), report.Parse))
 	}
 	if s.pattern != nil {
-		s.takeReports(line.Read(string(from), s.pattern.Find))
+		s.addReports(line.Read(string(from), s.pattern.Find))
 	}
 }
 
-// takeReports handles reports and errors of unreadable ones.
-func (s *session) takeReports(reports []report.Report, err error) {
+// addReports handles reports and errors of unreadable ones.
+func (s *session) addReports(reports []report.Report, err error) {
 	if err == nil && len(reports) == 0 {
 		return
 	}

@@ -69,7 +69,7 @@ func (e *Evaluator) runStream(ctx context.Context, s *session) (evaluation.Endin
 				continue
 			}
 			if exited.code == 0 {
-				s.takeReports([]report.Report{{Error: new("the program ended before it was done with the trial")}}, nil)
+				s.addReports([]report.Report{{Error: new("the program ended before it was done with the trial")}}, nil)
 			}
 		}
 		return s.conclude(stopped, exited, st.capture, st.dir), nil
@@ -222,7 +222,7 @@ func (st *stream) line(line report.Line, from messaging.LogStream) {
 	s := st.current
 	st.mu.Unlock()
 	if s != nil && s.pattern != nil {
-		s.takeReports(line.Read(string(from), s.pattern.Find))
+		s.addReports(line.Read(string(from), s.pattern.Find))
 	}
 	if from == messaging.LogStderr {
 		return
@@ -232,7 +232,7 @@ func (st *stream) line(line report.Line, from messaging.LogStream) {
 		st.stoppable.Store(true)
 	}
 	if s != nil {
-		s.takeReports(streaming.Own(s.task.Assignment, reports, err))
+		s.addReports(streaming.Own(s.task.Assignment, reports, err))
 	}
 }
 

@@ -104,9 +104,9 @@ type Keeper interface {
 	// Recover returns the attempts that an earlier process of this worker has claimed
 	// and started, and that an Evaluator can resume.
 	Recover(ctx context.Context) ([]Recovered, error)
-	// Settle records that an attempt's result is on the worker's disk, so that it need
+	// MarkEnded records that an attempt's result is on the worker's disk, so that it need
 	// not be recovered.
-	Settle(ctx context.Context, a *messaging.Assignment) error
+	MarkEnded(ctx context.Context, a *messaging.Assignment) error
 }
 
 // Recovered is an attempt that an earlier process started.

@@ -101,7 +101,7 @@ func (a *attempt) readWarning(ctx context.Context, v verdict) {
 		a.warned = a.warning(ctx, v.about)
 	}
 	if strings.Contains(a.warned, "exceeded quota") && strings.Contains(a.warned, "count/pods") {
-		a.makeRoom(ctx, labelValue(a.task.Assignment.StudyName))
+		a.deleteOldestEnded(ctx, labelValue(a.task.Assignment.StudyName))
 	}
 }
 

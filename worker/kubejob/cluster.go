@@ -49,7 +49,7 @@ func (s *site) ensure(ctx context.Context, object *unstructured.Unstructured, a 
 			return err
 		}
 		if isQuota(err) {
-			s.makeRoom(ctx, object.GetLabels()[LabelStudy])
+			s.deleteOldestEnded(ctx, object.GetLabels()[LabelStudy])
 		}
 		say(fmt.Sprintf("%s %s cannot be created: %v", s.kind.Kind, object.GetName(), err))
 		if time.Now().After(deadline) {
@@ -68,9 +68,9 @@ func isQuota(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota") && !unmendable(err.Error())
 }
 
-// makeRoom deletes the oldest of the study's resources that have ended, if there is one: its result
+// deleteOldestEnded deletes the oldest of the study's resources that have ended, if there is one: its result
 // is on the worker's disk, and so is its log.
-func (s *site) makeRoom(ctx context.Context, study string) {
+func (s *site) deleteOldestEnded(ctx context.Context, study string) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	list, err := s.client.List(ctx, metav1.ListOptions{LabelSelector: fmt.Sprintf("%s=%s,%s=true", LabelStudy, study, LabelConcluded)})

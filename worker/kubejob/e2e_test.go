@@ -411,7 +411,7 @@ func TestARestartedWorkerGoesOn(t *testing.T) {
 	if err != nil || len(pods.Items) != 1 || pods.Items[0].UID != before.UID {
 		t.Errorf("there are %d pods (%v), want the one of before", len(pods.Items), err)
 	}
-	if err := second.Settle(t.Context(), a); err != nil {
+	if err := second.MarkEnded(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
 	if found, err := second.Recover(t.Context()); err != nil || len(found) != 0 {

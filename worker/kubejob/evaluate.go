@@ -34,8 +34,8 @@ const (
 
 // output is the output of an attempt's pods. One goroutine uses it.
 type output interface {
-	// look reads the logs of containers that have one.
-	look(pods []*corev1.Pod)
+	// observe reads the logs of containers that have one.
+	observe(pods []*corev1.Pod)
 	// finish waits until every log has been read to its end, for at most patience.
 	finish(patience time.Duration)
 	// unread returns, after finish, the error of a log that was not read to its end.

@@ -60,8 +60,8 @@ func (p *plan) newFollowers(ctx context.Context, t *transcript) *followers {
 	return f
 }
 
-// look follows the logs of containers that have one.
-func (f *followers) look(pods []*corev1.Pod) {
+// observe follows the logs of containers that have one.
+func (f *followers) observe(pods []*corev1.Pod) {
 	for _, p := range pods {
 		if f.plan.reporter != "" && p.Labels[LabelReports] != "true" {
 			continue
@@ -74,7 +74,7 @@ func (f *followers) look(pods []*corev1.Pod) {
 		}
 		for i := range p.Status.InitContainerStatuses {
 			if s := &p.Status.InitContainerStatuses[i]; s.Name == sidecarName {
-				f.follow(p, s, f.t.reportLine)
+				f.follow(p, s, f.t.sidecarLine)
 			}
 		}
 	}

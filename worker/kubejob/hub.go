@@ -134,13 +134,13 @@ func (h *hub) update(obj any, deleted bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if s := h.subs[jobOf(obj)]; s != nil {
-		s.takeObject(obj, deleted)
+		s.recordObject(obj, deleted)
 	}
 }
 
-// takeObject records an object's state; for a deleted pod, the last state counts. The caller
+// recordObject records an object's state; for a deleted pod, the last state counts. The caller
 // MUST hold the lock.
-func (s *subscription) takeObject(obj any, deleted bool) {
+func (s *subscription) recordObject(obj any, deleted bool) {
 	switch o := obj.(type) {
 	case *corev1.Pod:
 		s.pods[o.UID] = o
@@ -175,11 +175,11 @@ func (h *hub) subscribe(name string) *subscription {
 	defer h.mu.Unlock()
 	h.subs[name] = s
 	if obj, ok, err := h.resources.GetStore().GetByKey(h.namespace + "/" + name); ok && err == nil {
-		s.takeObject(obj, false)
+		s.recordObject(obj, false)
 	}
 	if pods, err := h.pods.GetIndexer().ByIndex(LabelJob, name); err == nil {
 		for _, p := range pods {
-			s.takeObject(p, false)
+			s.recordObject(p, false)
 		}
 	}
 	return s

@@ -226,7 +226,7 @@ func TestOtherKindsOnACluster(t *testing.T) {
 			if len(reporters) != 1 || reporters[0].Name != JobName(a)+"-0" {
 				t.Errorf("%s: %d pods report, want the leader's", k.name, len(reporters))
 			}
-			if err := r.Settle(t.Context(), a); err != nil {
+			if err := r.MarkEnded(t.Context(), a); err != nil {
 				t.Error(err)
 			}
 		}

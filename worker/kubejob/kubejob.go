@@ -210,9 +210,9 @@ func (r *Runner) Recover(ctx context.Context) ([]evaluation.Recovered, error) {
 	return found, errors.Join(errs...)
 }
 
-// Settle records that an attempt's result is on the worker's disk. The cluster removes
-// ended Jobs; Settle deletes resources of other kinds.
-func (r *Runner) Settle(ctx context.Context, a *messaging.Assignment) error {
+// MarkEnded records that an attempt's result is on the worker's disk. The cluster removes
+// ended Jobs; MarkEnded deletes resources of other kinds.
+func (r *Runner) MarkEnded(ctx context.Context, a *messaging.Assignment) error {
 	s, err := r.siteOf(a)
 	if s == nil || a.Run.Mode == study.ModeStream { // its Job stays, for other trials
 		return err
@@ -223,7 +223,7 @@ func (r *Runner) Settle(ctx context.Context, a *messaging.Assignment) error {
 		err = s.remove(ctx, JobName(a), metav1.DeletePropagationBackground)
 	}
 	if err != nil {
-		return fmt.Errorf("kubejob: settle %s: %w", JobName(a), err)
+		return fmt.Errorf("kubejob: mark %s as ended: %w", JobName(a), err)
 	}
 	return nil
 }

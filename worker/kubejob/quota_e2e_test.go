@@ -45,7 +45,7 @@ func TestEndedJobsMakeRoom(t *testing.T) {
 		a := trial(n)
 		e, _ := evaluateOnce(t.Context(), t, r, a)
 		check(t, e, messaging.OutcomeCompleted, "", "")
-		if err := r.Settle(t.Context(), a); err != nil {
+		if err := r.MarkEnded(t.Context(), a); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -161,8 +161,8 @@ func (st *stream) program(pods []*corev1.Pod) (*corev1.Pod, *corev1.ContainerSta
 	return nil, nil
 }
 
-// look follows the program's log.
-func (st *stream) look(pods []*corev1.Pod) {
+// observe follows the program's log.
+func (st *stream) observe(pods []*corev1.Pod) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	p, s := st.program(pods)

@@ -144,7 +144,7 @@ func TestRecoverFromTeams(t *testing.T) {
 	if err != nil || len(found) != 1 || found[0].Assignment.Nonce != mine.Nonce || found[0].Assignment.Run.Job == nil {
 		t.Errorf("%+v, %v; want the Job of team-a", found, err)
 	}
-	if err := r.Settle(t.Context(), mine); err != nil {
+	if err := r.MarkEnded(t.Context(), mine); err != nil {
 		t.Fatal(err)
 	}
 	if found, err = r.Recover(t.Context()); err != nil || len(found) != 0 {

@@ -57,24 +57,24 @@ func (t *transcript) line(line []byte) {
 	if t.streams() {
 		reports, err = streaming.Own(t.task.Assignment, reports, err)
 	}
-	t.takeReports(reports, err)
+	t.addReports(reports, err)
 	if t.pattern != nil {
-		t.takeReports(at.Read("the log", t.pattern.Find))
+		t.addReports(at.Read("the log", t.pattern.Find))
 	}
 }
 
-// reportLine handles a line of the sidecar's log.
-func (t *transcript) reportLine(line []byte) {
+// sidecarLine handles a line of the sidecar's log.
+func (t *transcript) sidecarLine(line []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.takeReports(report.Parse(line))
+	t.addReports(report.Parse(line))
 }
 
 // streams reports whether the program evaluates one trial after another.
 func (t *transcript) streams() bool { return t.task.Assignment.Run.Mode == study.ModeStream }
 
-// takeReports takes reports and errors of unreadable ones. The caller MUST hold the lock.
-func (t *transcript) takeReports(reports []report.Report, err error) {
+// addReports takes reports and errors of unreadable ones. The caller MUST hold the lock.
+func (t *transcript) addReports(reports []report.Report, err error) {
 	if t.over && t.streams() {
 		return // what follows is not about this trial
 	}

@@ -65,7 +65,7 @@ func TestTranscript(t *testing.T) {
 				tr.line([]byte(line))
 			}
 			for _, line := range tt.sidecar {
-				tr.reportLine([]byte(line))
+				tr.sidecarLine([]byte(line))
 			}
 			if s, ok := jobsidecar.Parse(tt.summary); ok {
 				tr.summarise(s)

@@ -30,7 +30,7 @@ const portion = 64
 type Keeper struct {
 	dir    string
 	limit  int64
-	held   func() ([]messaging.AttemptID, error)
+	needed func() ([]messaging.AttemptID, error)
 	remove func(path string) error // os.RemoveAll, but for tests
 
 	mu    sync.Mutex
@@ -70,9 +70,9 @@ func attemptFolder(id messaging.AttemptID) folder {
 // file and folder counts with full blocks of 4 KiB. held returns the attempts whose folders stay, such as
 // those whose results the leader does not have yet; an attempt of 0 stands for all attempts of the
 // trial. While it fails, nothing is removed. Load finds what is there already.
-func NewKeeper(dir string, limit int64, held func() ([]messaging.AttemptID, error)) *Keeper {
+func NewKeeper(dir string, limit int64, needed func() ([]messaging.AttemptID, error)) *Keeper {
 	return &Keeper{
-		dir: dir, limit: limit, held: held, remove: os.RemoveAll,
+		dir: dir, limit: limit, needed: needed, remove: os.RemoveAll,
 		used: map[folder]int{}, known: map[folder]bool{},
 	}
 }
@@ -210,7 +210,7 @@ func (k *Keeper) trim(most int) (removed int, err error) {
 	if k.total <= k.limit {
 		return 0, nil
 	}
-	ids, err := k.held()
+	ids, err := k.needed()
 	if err != nil {
 		return 0, fmt.Errorf("remove the files of ended attempts: %w", err)
 	}

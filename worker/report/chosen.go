@@ -17,7 +17,7 @@ type chosen struct {
 	newest []float64 // value of each objective; NaN for none
 	at     []int64   // step of newest
 	values []float64 // value of each objective that counts; NaN for none
-	held   []bool    // the objective has a value that counts
+	counts []bool    // the objective has a value that counts
 }
 
 func newChosen(objectives []study.Objective) chosen {
@@ -25,7 +25,7 @@ func newChosen(objectives []study.Objective) chosen {
 	return chosen{
 		by:     slices.IndexFunc(objectives, func(o study.Objective) bool { return o.Take == study.TakeBest }),
 		newest: slices.Repeat([]float64{math.NaN()}, n), at: slices.Repeat([]int64{math.MinInt64}, n),
-		values: make([]float64, n), held: make([]bool, n),
+		values: make([]float64, n), counts: make([]bool, n),
 	}
 }
 
@@ -40,10 +40,10 @@ func (c *chosen) take(objective int, step int64, value float64, better bool) {
 		c.step = step
 		for i := range c.values {
 			if i != c.by {
-				c.values[i], c.held[i] = c.newest[i], c.at[i] != math.MinInt64
+				c.values[i], c.counts[i] = c.newest[i], c.at[i] != math.MinInt64
 			}
 		}
-	case objective != c.by && (step == c.step && c.at[c.by] != math.MinInt64 || !c.held[objective]):
-		c.values[objective], c.held[objective] = value, true
+	case objective != c.by && (step == c.step && c.at[c.by] != math.MinInt64 || !c.counts[objective]):
+		c.values[objective], c.counts[objective] = value, true
 	}
 }

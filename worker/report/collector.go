@@ -83,7 +83,7 @@ func (c *Collector) Add(r Report) Taken {
 		}
 		value := r.Metrics[name]
 		better := aim >= 0 && (math.IsNaN(s.best) || c.aims[aim].Direction.Better(value, s.best))
-		if !s.takeValue(t.Step, value, better) {
+		if !s.addValue(t.Step, value, better) {
 			t.Ignored = append(t.Ignored, fmt.Sprintf("a second value of %q for step %d (report from one process only)", name, t.Step))
 			continue
 		}
@@ -141,9 +141,9 @@ func (c *Collector) step(r Report) int64 {
 	return next
 }
 
-// takeValue records a value and reports whether it is the first for its step. better says that
+// addValue records a value and reports whether it is the first for its step. better says that
 // it is the best one if it is.
-func (s *series) takeValue(step int64, value float64, better bool) bool {
+func (s *series) addValue(step int64, value float64, better bool) bool {
 	if step <= s.highest {
 		if _, seen := s.steps[step]; seen || len(s.steps) >= maxSteps {
 			return false

@@ -72,8 +72,8 @@ func (a *attempt) checkpointDir(dir string) string {
 	return filepath.Join(dir, filepath.FromSlash(a.task.Assignment.CheckpointKey()))
 }
 
-// takeReport takes a client's report. The caller MUST hold the lock.
-func (a *attempt) takeReport(r *report.Report) (ignored []string) {
+// addReport takes a client's report. The caller MUST hold the lock.
+func (a *attempt) addReport(r *report.Report) (ignored []string) {
 	a.heard = time.Now()
 	return a.reports.Add(*r)
 }
@@ -84,7 +84,7 @@ func (a *attempt) complete(r *report.Report) {
 	if a.outcome != "" || a.end != nil {
 		return
 	}
-	a.takeReport(r)
+	a.addReport(r)
 	a.end = new(a.ending(r))
 	a.finish()
 }

@@ -33,8 +33,8 @@ func (e *evaluator) Accept(a *messaging.Assignment) error {
 	return nil
 }
 
-// settle records that the last ending is on disk.
-func (e *evaluator) settle() {
+// confirmDurable records that the last ending is on disk.
+func (e *evaluator) confirmDurable() {
 	if e.last != nil {
 		close(e.last.durable)
 		e.last = nil
@@ -52,7 +52,7 @@ func (e *evaluator) release() {
 
 // Await waits until a client waits for which no other slot fetches.
 func (e *evaluator) Await(ctx context.Context) (context.Context, func(), error) {
-	e.settle()
+	e.confirmDurable()
 	s := e.sidecar
 	for {
 		if err := ctx.Err(); err != nil {
@@ -122,7 +122,7 @@ var errSilent = errors.New("the training code is silent")
 
 // Evaluate lets a client evaluate the attempt.
 func (e *evaluator) Evaluate(ctx context.Context, task evaluation.Task) evaluation.Ending {
-	e.settle()
+	e.confirmDurable()
 	s := e.sidecar
 	a, err := newAttempt(task, s.options.Logger)
 	if err != nil {
@@ -219,6 +219,6 @@ func (s *Sidecar) stop(a *attempt, cause error) {
 
 // Close only records that the last ending is on disk.
 func (e *evaluator) Close(context.Context) error {
-	e.settle()
+	e.confirmDurable()
 	return nil
 }

@@ -153,7 +153,7 @@ func (s *Sidecar) serveReport(w http.ResponseWriter, r *http.Request) (any, erro
 	a := s.find(id)
 	var ignored []string
 	if a != nil && a.outcome == "" && !a.isEnded {
-		ignored = a.takeReport(reported)
+		ignored = a.addReport(reported)
 	}
 	reason := s.tellStop(a)
 	return stopAnswer{reason != "", reason, ignored}, nil

@@ -29,5 +29,5 @@ func Replace(f *renameio.PendingFile, path string) error {
 	return errors.Join(err, dir.Close())
 }
 
-// NoRoom reports whether an error says that a disk is full, or a user's share of it.
-func NoRoom(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+// Full reports whether an error says that a disk is full, or a user's share of it.
+func Full(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }

@@ -40,13 +40,13 @@ func TestReplaceWithoutItsDirectory(t *testing.T) {
 	}
 }
 
-func TestNoRoom(t *testing.T) {
+func TestFull(t *testing.T) {
 	for err, want := range map[error]bool{syscall.ENOSPC: true, syscall.EDQUOT: true, syscall.EACCES: false, nil: false} {
 		if err != nil {
 			err = &os.PathError{Op: "write", Path: "file", Err: err}
 		}
-		if got := NoRoom(err); got != want {
-			t.Errorf("NoRoom(%v) is %v", err, got)
+		if got := Full(err); got != want {
+			t.Errorf("Full(%v) is %v", err, got)
 		}
 	}
 }

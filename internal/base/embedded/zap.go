@@ -42,7 +42,7 @@ func (dir lastWords) text(message string, fields []zapcore.Field) string {
 	for _, f := range fields {
 		if err, ok := f.Interface.(error); ok {
 			text += ": " + err.Error()
-			if durable.NoRoom(err) {
+			if durable.Full(err) {
 				text += "\nFree some space on that disk, and run the same command again: it goes on where it was."
 			}
 		}

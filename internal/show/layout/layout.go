@@ -173,15 +173,15 @@ func Fields(w io.Writer, width int, fields []Field) error {
 	var b strings.Builder
 	for _, f := range fields {
 		var lines []string
-		switch room := width - indent; {
+		switch columns := width - indent; {
 		case len(f.Words) > 0:
-			lines = command(f.Words, width, room)
+			lines = command(f.Words, width, columns)
 		case f.Value == "":
 			continue
-		case f.Exact || width <= 0 || room <= 0:
+		case f.Exact || width <= 0 || columns <= 0:
 			lines = strings.Split(f.Value, "\n")
 		default:
-			lines = wrapLines(f.Value, room)
+			lines = wrapLines(f.Value, columns)
 		}
 		fmt.Fprintf(&b, "%s%s  %s\n", f.Name+":", strings.Repeat(" ", names-ansi.StringWidth(f.Name)),
 			strings.Join(lines, "\n"+strings.Repeat(" ", indent)))
@@ -211,11 +211,11 @@ func wrapLines(text string, width int) []string {
 
 // command breaks a command between words; every line but the last ends with a
 // backslash. It has any width if width is 0.
-func command(words []string, width, room int) []string {
+func command(words []string, width, columns int) []string {
 	if width <= 0 {
 		return []string{strings.Join(words, " ")}
 	}
-	return fill(words, max(room, 1), ` \`)
+	return fill(words, max(columns, 1), ` \`)
 }
 
 // fill puts as many words on each line as fit beside the mark that ends every line but
@@ -224,11 +224,11 @@ func fill(words []string, width int, mark string) []string {
 	var lines []string
 	line := ""
 	for i, word := range words {
-		room := width
+		columns := width
 		if i < len(words)-1 {
-			room -= len(mark)
+			columns -= len(mark)
 		}
-		if line != "" && ansi.StringWidth(line)+1+ansi.StringWidth(word) > room {
+		if line != "" && ansi.StringWidth(line)+1+ansi.StringWidth(word) > columns {
 			lines = append(lines, line+mark)
 			line = ""
 		}

@@ -238,25 +238,25 @@ func nearest(v float64, digits int) float64 {
 }
 
 // numbers writes the labels of ticks below a horizontal axis, at y, and leaves out those for
-// which there is no room. mark, if it is not nil, draws what belongs to a tick.
-func (c *canvas) numbers(class string, y, left, right float64, ticks []tick, room int, px func(float64) float64, mark func(x float64, shown bool)) {
+// which there is no space. mark, if it is not nil, draws what belongs to a tick.
+func (c *canvas) numbers(class string, y, left, right float64, ticks []tick, columns int, px func(float64) float64, mark func(x float64, shown bool)) {
 	free := math.Inf(-1)
 	for _, t := range ticks {
-		x, half := px(t.value), textWidth(t.label, room)/2
+		x, half := px(t.value), textWidth(t.label, columns)/2
 		at := max(left+half, min(right-half, x))
 		shown := at-half >= free
 		if mark != nil {
 			mark(x, shown)
 		}
 		if shown {
-			c.label(class, at, y, "middle", t.label, room)
+			c.label(class, at, y, "middle", t.label, columns)
 			free = at + half + charWidth
 		}
 	}
 }
 
-// room returns how many columns each of n labels of the parameter has in a width.
-func (p *Parameter) room(width float64, n int) int {
+// labelColumns returns how many columns each of n labels of the parameter has in a width.
+func (p *Parameter) labelColumns(width float64, n int) int {
 	if p == nil || len(p.Levels) == 0 {
 		return 100
 	}

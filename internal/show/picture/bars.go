@@ -62,8 +62,8 @@ func (b *Bars) SVG(f Frame) []byte {
 		rows := c.list([]*item{swatch(b.Part, "bar "+colour(b.Color)), swatch(b.Whole, "band "+colour(b.Color))}, y)
 		y += float64(rows * legendHeight)
 	}
-	room := 56.0 // for the number behind the longest bar
-	length := c.width - 2*side - room
+	margin := 56.0 // for the number behind the longest bar
+	length := c.width - 2*side - margin
 	for _, bar := range bars {
 		c.label("legend", side, y+14, "start", bar.Name, int((c.width-2*side)/charWidth))
 		width := 0.0

@@ -208,8 +208,8 @@ func (d *chart) axes(bottom float64) {
 	} else {
 		d.xTicks = d.x.inside(most, d.whole)
 	}
-	room := d.Across.room(d.right-d.left, len(d.xTicks))
-	d.numbers("number x", bottom+18, 0, d.width-2, d.xTicks, room, d.px, func(x float64, _ bool) {
+	columns := d.Across.labelColumns(d.right-d.left, len(d.xTicks))
+	d.numbers("number x", bottom+18, 0, d.width-2, d.xTicks, columns, d.px, func(x float64, _ bool) {
 		d.f(`<path class="grid" d="M%.1f %.1fV%.1f"/>`+"\n", x, d.top, bottom)
 	})
 	d.f(`<path class="axis" d="M%.1f %.1fH%.1f"/>`+"\n", d.left, bottom, d.right)

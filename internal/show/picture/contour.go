@@ -115,7 +115,7 @@ func (k *Contour) plot(c *canvas, top, left, right float64, caption string, grid
 		c.label("number y", d.left-6, d.py(t.value)+4, "end", t.label, 9)
 	}
 	xTicks := k.X.ticks(d.x, max(2, int((right-d.left)/70)))
-	c.numbers("number x", d.bottom+18, left, right, xTicks, k.X.room(right-d.left, len(xTicks)), d.px, nil)
+	c.numbers("number x", d.bottom+18, left, right, xTicks, k.X.labelColumns(right-d.left, len(xTicks)), d.px, nil)
 	d.places()
 	return d.bottom + 26
 }

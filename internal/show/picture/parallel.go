@@ -154,7 +154,7 @@ func (d *parallel) draw(i int) {
 	} else {
 		ticks = a.p.ticks(a.span, most)
 	}
-	d.numbers("number x halo", y+16, 0, d.width-2, ticks, a.p.room(d.right-d.left, len(ticks)), func(v float64) float64 { return d.x(i, v) }, func(x float64, shown bool) {
+	d.numbers("number x halo", y+16, 0, d.width-2, ticks, a.p.labelColumns(d.right-d.left, len(ticks)), func(v float64) float64 { return d.x(i, v) }, func(x float64, shown bool) {
 		if shown {
 			d.f(`<path class="axis" d="M%.1f %.1fv4"/>`+"\n", x, y)
 		}

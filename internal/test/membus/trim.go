@@ -8,8 +8,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
-// look calls do with the broker's lock.
-func (l *Leader) look(ctx context.Context, do func(b *Broker) error) error {
+// withBroker calls do with the broker's lock.
+func (l *Leader) withBroker(ctx context.Context, do func(b *Broker) error) error {
 	if err := l.alive(ctx); err != nil {
 		return err
 	}
@@ -23,7 +23,7 @@ func (l *Leader) Trim(ctx context.Context, s messaging.Stream, study string, com
 	if study != "" && !messaging.ValidToken(study) {
 		return fmt.Errorf("study %q: not a valid token", study)
 	}
-	return l.look(ctx, func(b *Broker) error {
+	return l.withBroker(ctx, func(b *Broker) error {
 		j := b.streams[s]
 		if j == nil {
 			return errStream(s)
@@ -40,7 +40,7 @@ func (l *Leader) Trim(ctx context.Context, s messaging.Stream, study string, com
 
 // Waiting implements messaging.Leader.
 func (l *Leader) Waiting(ctx context.Context, study string) (ids []messaging.AttemptID, err error) {
-	err = l.look(ctx, func(b *Broker) error {
+	err = l.withBroker(ctx, func(b *Broker) error {
 		for _, q := range b.queue {
 			if s, err := messaging.ParseSubject(q.subject); err == nil && s.ID.Study == study {
 				ids = append(ids, s.ID)
@@ -53,7 +53,7 @@ func (l *Leader) Waiting(ctx context.Context, study string) (ids []messaging.Att
 
 // Retract implements messaging.Leader.
 func (l *Leader) Retract(ctx context.Context, ids []messaging.AttemptID) error {
-	return l.look(ctx, func(b *Broker) error {
+	return l.withBroker(ctx, func(b *Broker) error {
 		b.queue = slices.DeleteFunc(b.queue, func(q *queued) bool { return names(q.subject, ids) })
 		return nil
 	})
@@ -70,7 +70,7 @@ func names(subject string, ids []messaging.AttemptID) bool {
 
 // FirstClaim implements messaging.Leader.
 func (l *Leader) FirstClaim(ctx context.Context, ids []messaging.AttemptID) (first uint64, err error) {
-	err = l.look(ctx, func(b *Broker) error {
+	err = l.withBroker(ctx, func(b *Broker) error {
 		if i := slices.IndexFunc(b.claims().records, func(r record) bool { return names(r.subject, ids) }); i >= 0 {
 			first = b.claims().records[i].sequence
 		}
@@ -81,5 +81,5 @@ func (l *Leader) FirstClaim(ctx context.Context, ids []messaging.AttemptID) (fir
 
 // KeepPools implements messaging.Leader. Pools cost nothing here, so they all stay.
 func (l *Leader) KeepPools(ctx context.Context, _ []string) error {
-	return l.look(ctx, func(*Broker) error { return nil })
+	return l.withBroker(ctx, func(*Broker) error { return nil })
 }

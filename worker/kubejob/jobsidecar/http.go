@@ -63,7 +63,7 @@ func (s *server) offer(ctx context.Context, front *sidecar.Sidecar, evaluator ev
 		}
 		task.Measure = func(step int64, metrics map[string]float64) {
 			taken = true
-			s.takeReports([]report.Report{{Step: &step, Metrics: metrics}}, nil)
+			s.addReports([]report.Report{{Step: &step, Metrics: metrics}}, nil)
 		}
 		e := evaluator.Evaluate(ctx, task)
 		if e.Outcome == messaging.OutcomeHandedBack && e.Failure.Reason == messaging.ReasonClient && !taken {
@@ -73,7 +73,7 @@ func (s *server) offer(ctx context.Context, front *sidecar.Sidecar, evaluator ev
 			s.ended(e)
 		}
 		if e.Checkpoint != "" && e.Checkpoint != s.options.Attempt.Assignment.Checkpoint {
-			s.takeReports([]report.Report{{Checkpoint: e.Checkpoint}}, nil)
+			s.addReports([]report.Report{{Checkpoint: e.Checkpoint}}, nil)
 		}
 		front.HandBack() // there are no other trials
 		break
@@ -97,5 +97,5 @@ func (s *server) ended(e evaluation.Ending) {
 	default:
 		r.Error = &e.Failure.Message
 	}
-	s.takeReports([]report.Report{r}, nil)
+	s.addReports([]report.Report{r}, nil)
 }

@@ -90,7 +90,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	t := report.NewTail(filepath.Join(o.Dir, ReportFile), func(line report.Line) { s.takeReports(line.Read("the report file", report.Parse)) })
+	t := report.NewTail(filepath.Join(o.Dir, ReportFile), func(line report.Line) { s.addReports(line.Read("the report file", report.Parse)) })
 	finishEvents := s.followEvents(ctx)
 	t.Follow(ctx)
 	err = stop()
@@ -106,7 +106,7 @@ func (s *server) followEvents(ctx context.Context) (finish func()) {
 	if a.Run.Metrics == nil || a.Run.Metrics.Events == "" {
 		return func() {}
 	}
-	events := tfevent.NewFolder(s.options.Events, a.MetricNames(), s.takeReports)
+	events := tfevent.NewFolder(s.options.Events, a.MetricNames(), s.addReports)
 	var running sync.WaitGroup
 	running.Go(func() { events.Follow(ctx) })
 	return func() {
@@ -119,9 +119,9 @@ func (s *server) followEvents(ctx context.Context) (finish func()) {
 	}
 }
 
-// takeReports takes reports and errors of unreadable ones. It writes the reports to the log,
+// addReports takes reports and errors of unreadable ones. It writes the reports to the log,
 // each with its step.
-func (s *server) takeReports(reports []report.Report, err error) {
+func (s *server) addReports(reports []report.Report, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
@@ -138,7 +138,7 @@ func (s *server) takeReports(reports []report.Report, err error) {
 				s.complain(taken.Ignored[0])
 			}
 		}
-		s.summary.takeReport(r)
+		s.summary.addReport(r)
 		line, err := encode(r)
 		if err == nil {
 			_, err = s.options.Log.Write(append(line, '\n'))
@@ -169,7 +169,7 @@ func (s *server) readMetrics() {
 		s.complain(err.Error())
 		return
 	}
-	s.takeReports([]report.Report{found}, nil)
+	s.addReports([]report.Report{found}, nil)
 }
 
 func (s *server) parseMetrics(name string) (found report.Report, err error) {

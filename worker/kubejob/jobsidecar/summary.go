@@ -66,8 +66,8 @@ func (n *Number) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// takeReport adds a report; the first one that ends the attempt counts.
-func (s *Summary) takeReport(r report.Report) {
+// addReport adds a report; the first one that ends the attempt counts.
+func (s *Summary) addReport(r report.Report) {
 	if r.Checkpoint != "" {
 		s.Checkpoint = r.Checkpoint
 	}
@@ -94,7 +94,7 @@ func (s *Summary) conclude(c *report.Collector) {
 	_, why := c.Unread()
 	switch {
 	case why != "":
-		s.takeReport(report.Report{Error: &why})
+		s.addReport(report.Report{Error: &why})
 	case c.Missing() != "":
 	case len(values) == 1:
 		s.Value = new(Number(values[0]))
