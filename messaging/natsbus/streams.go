@@ -244,8 +244,8 @@ func (l *Leader) repair(ctx context.Context) error {
 	return failed
 }
 
-func (l *Leader) exists(ctx context.Context, look func(context.Context) error) error {
+func (l *Leader) exists(ctx context.Context, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
-	return look(ctx)
+	return ask(ctx)
 }

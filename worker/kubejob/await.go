@@ -34,14 +34,14 @@ func (v verdict) open() bool { return v.state == running || v.state == waiting |
 func (a *attempt) await(ctx context.Context) *evaluation.Ending {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	look, warn := time.NewTicker(lookEvery), time.NewTicker(warnEvery)
-	defer look.Stop()
+	tick, warn := time.NewTicker(lookEvery), time.NewTicker(warnEvery)
+	defer tick.Stop()
 	defer warn.Stop()
 	begun := time.Now()
 	var late, over <-chan time.Time // when the pod must have started, and when the program must have ended
 	for {
 		known := a.sub.evidence(time.Now())
-		a.logs.look(known.pods)
+		a.logs.observe(known.pods)
 		v := judge(known, a.success, a.failure, a.container)
 		if over == nil {
 			over = a.deadline(known.pods, known.now)
@@ -66,7 +66,7 @@ func (a *attempt) await(ctx context.Context) *evaluation.Ending {
 		case <-late:
 		case <-warn.C:
 			a.readWarning(ctx, v)
-		case <-look.C:
+		case <-tick.C:
 			a.check(ctx)
 		case <-a.t.ended:
 			return a.told(ctx)

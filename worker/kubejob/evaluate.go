@@ -287,7 +287,7 @@ func (a *attempt) end(ctx context.Context) {
 		if known.gone || known.object == nil {
 			break
 		}
-		a.logs.look(known.pods)
+		a.logs.observe(known.pods)
 		select {
 		case <-a.sub.changed:
 			continue

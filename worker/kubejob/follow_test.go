@@ -188,7 +188,7 @@ func TestOnlyReportersAreFollowed(t *testing.T) {
 	master := pod("master", -1)
 	master.Labels = map[string]string{LabelReports: "true"}
 	logs := a.logs.(*followers)
-	logs.look([]*corev1.Pod{pod("worker-0", -1), master, pod("worker-1", -1)})
+	logs.observe([]*corev1.Pod{pod("worker-0", -1), master, pod("worker-1", -1)})
 	if logs.known[logID{"master", "main"}] == nil || len(logs.known) != 1 {
 		t.Errorf("the logs of %v are followed, want that of the master", logs.known)
 	}

@@ -133,7 +133,7 @@ func (a *attempt) converse(ctx context.Context, line []byte) turn {
 	defer func() { cancel(nil); a.stream.sending.Wait() }()
 	for {
 		known := a.sub.evidence(time.Now())
-		a.stream.look(known.pods)
+		a.stream.observe(known.pods)
 		v := judge(known, a.success, a.failure, a.container)
 		switch {
 		case !v.open():

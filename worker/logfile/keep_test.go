@@ -230,7 +230,7 @@ func TestLoadIsInterrupted(t *testing.T) {
 	if n := w.left(trials); n != trials-portion {
 		t.Errorf("%d folders are left of %d, want all but %d", n, trials, portion)
 	}
-	again := NewKeeper(w.dir, 0, w.held)
+	again := NewKeeper(w.dir, 0, w.needed)
 	if err := again.Load(ctx); err != nil {
 		t.Fatal(err)
 	}

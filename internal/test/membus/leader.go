@@ -37,7 +37,7 @@ func (b *Broker) Replica(name string) *Leader {
 
 // Setup implements messaging.Leader.
 func (l *Leader) Setup(ctx context.Context, pools []string) error {
-	return l.look(ctx, func(b *Broker) error {
+	return l.withBroker(ctx, func(b *Broker) error {
 		for _, pool := range pools {
 			if !messaging.ValidToken(pool) {
 				return fmt.Errorf("pool %q: not a valid token", pool)
@@ -150,7 +150,7 @@ func (l *Leader) Withdraw(ctx context.Context, a *messaging.Assignment) error {
 
 // Last implements messaging.Leader.
 func (l *Leader) Last(ctx context.Context, s messaging.Stream) (last uint64, err error) {
-	err = l.look(ctx, func(b *Broker) error {
+	err = l.withBroker(ctx, func(b *Broker) error {
 		j := b.streams[s]
 		if j == nil {
 			return errStream(s)
@@ -191,7 +191,7 @@ func (l *Leader) Logs(ctx context.Context, worker string) (<-chan messaging.LogP
 
 // Bury implements messaging.Leader.
 func (l *Leader) Bury(ctx context.Context, subject, reason string, raw []byte) error {
-	return l.look(ctx, func(b *Broker) error {
+	return l.withBroker(ctx, func(b *Broker) error {
 		if len(raw) > maxDead {
 			return fmt.Errorf("bury: %w: %d bytes, at most %d", messaging.ErrTooLarge, len(raw), maxDead)
 		}
@@ -202,7 +202,7 @@ func (l *Leader) Bury(ctx context.Context, subject, reason string, raw []byte) e
 
 // Purge implements messaging.Leader.
 func (l *Leader) Purge(ctx context.Context, study string, all bool) error {
-	return l.look(ctx, func(b *Broker) error {
+	return l.withBroker(ctx, func(b *Broker) error {
 		if !messaging.ValidToken(study) {
 			return fmt.Errorf("study %q: not a valid token", study)
 		}

@@ -31,6 +31,8 @@ var Epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 type Memory struct {
 	// Clients serves those who evaluate trials themselves; nil panics.
 	server.Clients
+	// others are the methods that no test needs; they panic.
+	others
 
 	// Waiting, unless nil, gets a value whenever a watch of trials has shown all
 	// there is; Ended whenever one has ended. Set both before any watch.
@@ -45,6 +47,9 @@ type Memory struct {
 	logs     map[string][]coordinator.LogPart // by study and trial
 	made     int
 }
+
+// others lets Memory lack a method of a Backend until a test needs it.
+type others struct{ server.Backend }
 
 var _ server.Backend = (*Memory)(nil)
 
