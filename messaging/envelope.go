@@ -150,7 +150,8 @@ func (s *Site) validate() error {
 	if s == nil {
 		return nil
 	}
-	return cmp.Or(checkLength("site.job", s.Job, MaxSite), checkLength("site.node", s.Node, MaxSite), checkLength("site.devices", s.Devices, MaxSite))
+	return cmp.Or(checkLength("site.job", s.Job, MaxSite), checkLength("site.node", s.Node, MaxSite),
+		checkLength("site.devices", s.Devices, MaxSite))
 }
 
 // With returns the site with the texts of another one, where that knows them; nil if nothing is known.

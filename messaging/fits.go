@@ -14,8 +14,9 @@ import (
 // of each parameter, and the longest checkpoint.
 func CheckSize(s *study.Study) error {
 	a := &Assignment{
-		Version:    SchemaVersion,
-		AttemptID:  AttemptID{Study: strings.Repeat("s", MaxToken), Trial: math.MaxInt32, Attempt: math.MaxInt32, Nonce: strings.Repeat("n", MaxToken)},
+		Version: SchemaVersion,
+		AttemptID: AttemptID{Study: strings.Repeat("s", MaxToken), Trial: math.MaxInt32, Attempt: math.MaxInt32,
+			Nonce: strings.Repeat("n", MaxToken)},
 		Pool:       s.Spec.Pool,
 		StudyName:  s.Metadata.Name,
 		Seed:       math.MaxUint64,

@@ -34,34 +34,24 @@ func (a *Assignment) Validate() error {
 		a.AttemptID.validate(),
 		checkToken("pool", a.Pool),
 		checkText("studyName", a.StudyName),
-		a.checkObjectives(),
-		a.checkLimits(),
+		a.checkMetrics(),
 		checkPoint(a.Parameters),
 		a.checkOrder(),
 	)
 }
 
-// checkObjectives checks that each objective names its metric.
-func (a *Assignment) checkObjectives() error {
+// checkMetrics checks that each objective and each limit names its metric.
+func (a *Assignment) checkMetrics() (err error) {
 	if len(a.Several) == 0 {
-		return checkText("objective.metric", a.Objective.Metric)
+		err = checkText("objective.metric", a.Objective.Metric)
 	}
 	for i, o := range a.Several {
-		if err := checkText(fmt.Sprintf("objectives[%d].metric", i), o.Metric); err != nil {
-			return err
-		}
+		err = cmp.Or(err, checkText(fmt.Sprintf("objectives[%d].metric", i), o.Metric))
 	}
-	return nil
-}
-
-// checkLimits checks that each limit names its metric.
-func (a *Assignment) checkLimits() error {
 	for i, l := range a.Limits {
-		if err := checkText(fmt.Sprintf("limits[%d].metric", i), l.Metric); err != nil {
-			return err
-		}
+		err = cmp.Or(err, checkText(fmt.Sprintf("limits[%d].metric", i), l.Metric))
 	}
-	return nil
+	return err
 }
 
 // checkOrder checks that ParameterOrder lists each parameter exactly once.

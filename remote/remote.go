@@ -119,7 +119,8 @@ func (s *Server) prepare() {
 		s.failed = fmt.Errorf("%w: Token and TokenFile are both set; want at most one", fantasia.ErrInvalid)
 		return
 	}
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute}
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 16,
+		IdleConnTimeout: time.Minute}
 	if ca := cmp.Or(s.CA, os.Getenv("FANTASIA_CA")); ca != "" {
 		pem, err := os.ReadFile(ca)
 		if err != nil {

@@ -67,7 +67,9 @@ func fill(r *messaging.Result, e evaluation.Ending) {
 }
 
 // evaluation runs the attempt within its timeout; ctx has its span.
-func (r *run) evaluation(ctx context.Context, slot int, ev evaluation.Evaluator, a *messaging.Assignment, started time.Time) evaluation.Ending {
+func (r *run) evaluation(
+	ctx context.Context, slot int, ev evaluation.Evaluator, a *messaging.Assignment, started time.Time,
+) evaluation.Ending {
 	// An attempt stopped while it was claimed has not started; a keeper's evaluator
 	// checks for itself.
 	if cause := evaluation.Stopped(ctx); cause != nil && r.options.Keeper == nil {

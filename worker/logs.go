@@ -53,7 +53,8 @@ func (r *run) logPart(c *messaging.Control) *messaging.LogPart {
 	switch err := readLog(p, r.options.StateDir, c.Logs); {
 	case errors.Is(err, fs.ErrNotExist) && p.Running: // its program has not been started yet
 	case errors.Is(err, fs.ErrNotExist):
-		p.Missing = fmt.Sprintf("the %s of attempt %d does not exist on worker %s: it was removed, or never written", c.Logs.Stream, c.Attempt, p.Worker)
+		p.Missing = fmt.Sprintf("the %s of attempt %d does not exist on worker %s: it was removed, or never written",
+			c.Logs.Stream, c.Attempt, p.Worker)
 	case err != nil:
 		p.Missing = evaluation.Bounded(fmt.Sprintf("the %s of attempt %d: %v", c.Logs.Stream, c.Attempt, err), messaging.MaxReference)
 	}

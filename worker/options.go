@@ -121,7 +121,8 @@ func (o *Options) validate() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	check(o.Name == "" || messaging.ValidWorker(o.Name), "name %q, must be a name, or a pool and a name with a dot between, each 1 to %d of A-Z a-z 0-9 - _", o.Name, messaging.MaxToken)
+	check(o.Name == "" || messaging.ValidWorker(o.Name),
+		"name %q, must be a name, or a pool and a name with a dot between, each 1 to %d of A-Z a-z 0-9 - _", o.Name, messaging.MaxToken)
 	check(o.Name != messaging.LeaderName, "name %q is reserved", o.Name)
 	check(messaging.ValidToken(o.Pool), "pool %q, must be 1 to %d of A-Z a-z 0-9 - _", o.Pool, messaging.MaxToken)
 	check(o.Slots >= 1 && o.Slots <= MaxSlots, "slots %d, must be 1 to %d; run more workers for more", o.Slots, MaxSlots)

@@ -181,7 +181,8 @@ func (k *keys) fetch(ctx context.Context) {
 	}
 	k.mu.Unlock()
 	if err != nil {
-		k.o.Logger.WarnContext(ctx, "could not read the keys of the issuer of tokens; the last ones stay in force", "issuer", k.o.Issuer, telemetry.LogError, err)
+		k.o.Logger.WarnContext(ctx, "could not read the keys of the issuer of tokens; the last ones stay in force",
+			"issuer", k.o.Issuer, telemetry.LogError, err)
 	}
 }
 

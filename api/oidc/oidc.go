@@ -166,7 +166,8 @@ func (v *Verifier) Grant(ctx context.Context, token string) (g server.Grant, err
 	}
 	g, looked, ok := v.o.Grants.Grant(claims)
 	if len(looked) == 0 {
-		return g, connect.NewError(connect.CodePermissionDenied, errors.New("no token of the issuer may do anything: the file of grants has no lines"))
+		return g, connect.NewError(connect.CodePermissionDenied,
+			errors.New("no token of the issuer may do anything: the file of grants has no lines"))
 	}
 	if !ok {
 		return g, connect.NewError(connect.CodePermissionDenied,

@@ -12,19 +12,25 @@ import (
 )
 
 // ArchiveStudy moves an ended study to the archive.
-func (s *service) ArchiveStudy(ctx context.Context, req *connect.Request[fantasiav1.ArchiveStudyRequest]) (*connect.Response[fantasiav1.ArchiveStudyResponse], error) {
+func (s *service) ArchiveStudy(
+	ctx context.Context, req *connect.Request[fantasiav1.ArchiveStudyRequest],
+) (*connect.Response[fantasiav1.ArchiveStudyResponse], error) {
 	archived, err := s.backend.Archive(ctx, studyOf(req.Msg.GetName()))
 	return respond(&fantasiav1.ArchiveStudyResponse{Study: toArchived(archived)}, err)
 }
 
 // UnarchiveStudy moves a study back from the archive.
-func (s *service) UnarchiveStudy(ctx context.Context, req *connect.Request[fantasiav1.UnarchiveStudyRequest]) (*connect.Response[fantasiav1.UnarchiveStudyResponse], error) {
+func (s *service) UnarchiveStudy(
+	ctx context.Context, req *connect.Request[fantasiav1.UnarchiveStudyRequest],
+) (*connect.Response[fantasiav1.UnarchiveStudyResponse], error) {
 	m, err := s.study(s.backend.Unarchive(ctx, studyOf(req.Msg.GetName())))
 	return respond(&fantasiav1.UnarchiveStudyResponse{Study: m}, err)
 }
 
 // ListArchivedStudies returns a page of archived studies.
-func (s *service) ListArchivedStudies(ctx context.Context, req *connect.Request[fantasiav1.ListArchivedStudiesRequest]) (*connect.Response[fantasiav1.ListArchivedStudiesResponse], error) {
+func (s *service) ListArchivedStudies(
+	ctx context.Context, req *connect.Request[fantasiav1.ListArchivedStudiesRequest],
+) (*connect.Response[fantasiav1.ListArchivedStudiesResponse], error) {
 	after, err := readToken(req.Msg.GetPageToken())
 	if err != nil {
 		return nil, err

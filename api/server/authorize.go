@@ -221,7 +221,8 @@ func (g Grant) change(study string) error {
 		prefixes = g.WritePrefixes
 	}
 	return connect.NewError(connect.CodePermissionDenied,
-		fmt.Errorf("study %q: the token %s only allows to change studies whose names begin with %s", study, g.Name, strings.Join(prefixes, " or ")))
+		fmt.Errorf("study %q: the token %s only allows to change studies whose names begin with %s", study, g.Name,
+			strings.Join(prefixes, " or ")))
 }
 
 // Used implements Lists. Whoever asks says whose shares may be shown.

@@ -27,7 +27,9 @@ const (
 )
 
 // SuggestTrials gives a client trials to evaluate.
-func (s *service) SuggestTrials(ctx context.Context, req *connect.Request[fantasiav1.SuggestTrialsRequest]) (*connect.Response[fantasiav1.SuggestTrialsResponse], error) {
+func (s *service) SuggestTrials(
+	ctx context.Context, req *connect.Request[fantasiav1.SuggestTrialsRequest],
+) (*connect.Response[fantasiav1.SuggestTrialsResponse], error) {
 	ctx, end := s.watch(ctx)
 	defer end()
 	wait := defaultWait
@@ -53,7 +55,9 @@ func (s *service) SuggestTrials(ctx context.Context, req *connect.Request[fantas
 }
 
 // HeartbeatTrials renews a client's leases.
-func (s *service) HeartbeatTrials(ctx context.Context, req *connect.Request[fantasiav1.HeartbeatTrialsRequest]) (*connect.Response[fantasiav1.HeartbeatTrialsResponse], error) {
+func (s *service) HeartbeatTrials(
+	ctx context.Context, req *connect.Request[fantasiav1.HeartbeatTrialsRequest],
+) (*connect.Response[fantasiav1.HeartbeatTrialsResponse], error) {
 	attempts := req.Msg.GetAttempts()
 	if n := len(req.Msg.GetTrials()); len(attempts) > 0 && len(attempts) != n {
 		return nil, badField("attempts", fmt.Errorf("attempts has %d numbers; want none, or one for each of the %d trials", len(attempts), n))
@@ -84,7 +88,9 @@ var actions = map[engine.Action]fantasiav1.TrialAction{
 }
 
 // AddMeasurement stores what an evaluation has reached at a step.
-func (s *service) AddMeasurement(ctx context.Context, req *connect.Request[fantasiav1.AddMeasurementRequest]) (*connect.Response[fantasiav1.AddMeasurementResponse], error) {
+func (s *service) AddMeasurement(
+	ctx context.Context, req *connect.Request[fantasiav1.AddMeasurementRequest],
+) (*connect.Response[fantasiav1.AddMeasurementResponse], error) {
 	name, number, err := view.ParseTrialName(req.Msg.GetName())
 	if err != nil {
 		return nil, badField("name", err)
@@ -105,8 +111,11 @@ func (s *service) AddMeasurement(ctx context.Context, req *connect.Request[fanta
 }
 
 // CompleteTrial ends a trial with its values.
-func (s *service) CompleteTrial(ctx context.Context, req *connect.Request[fantasiav1.CompleteTrialRequest]) (*connect.Response[fantasiav1.CompleteTrialResponse], error) {
-	ending := engine.Told{Outcome: messaging.OutcomeCompleted, Values: req.Msg.GetValues(), Metrics: req.Msg.GetMetrics(), Checkpoint: req.Msg.GetCheckpoint(), Point: pointOf(req.Msg)}
+func (s *service) CompleteTrial(
+	ctx context.Context, req *connect.Request[fantasiav1.CompleteTrialRequest],
+) (*connect.Response[fantasiav1.CompleteTrialResponse], error) {
+	ending := engine.Told{Outcome: messaging.OutcomeCompleted, Values: req.Msg.GetValues(), Metrics: req.Msg.GetMetrics(),
+		Checkpoint: req.Msg.GetCheckpoint(), Point: pointOf(req.Msg)}
 	if req.Msg.GetPruned() {
 		ending.Outcome = messaging.OutcomePruned
 	}
@@ -118,7 +127,9 @@ func (s *service) CompleteTrial(ctx context.Context, req *connect.Request[fantas
 }
 
 // FailTrial ends an attempt that found no value.
-func (s *service) FailTrial(ctx context.Context, req *connect.Request[fantasiav1.FailTrialRequest]) (*connect.Response[fantasiav1.FailTrialResponse], error) {
+func (s *service) FailTrial(
+	ctx context.Context, req *connect.Request[fantasiav1.FailTrialRequest],
+) (*connect.Response[fantasiav1.FailTrialResponse], error) {
 	ending := engine.Told{Outcome: messaging.OutcomeFailed, Point: pointOf(req.Msg)}
 	if req.Msg.GetInfeasible() {
 		ending.Outcome = messaging.OutcomeInfeasible
@@ -130,7 +141,9 @@ func (s *service) FailTrial(ctx context.Context, req *connect.Request[fantasiav1
 }
 
 // ReleaseTrial hands a trial back.
-func (s *service) ReleaseTrial(ctx context.Context, req *connect.Request[fantasiav1.ReleaseTrialRequest]) (*connect.Response[fantasiav1.ReleaseTrialResponse], error) {
+func (s *service) ReleaseTrial(
+	ctx context.Context, req *connect.Request[fantasiav1.ReleaseTrialRequest],
+) (*connect.Response[fantasiav1.ReleaseTrialResponse], error) {
 	ending := engine.Told{Outcome: messaging.OutcomeHandedBack, Checkpoint: req.Msg.GetCheckpoint()}
 	if reason := req.Msg.GetReason(); reason != "" {
 		ending.Failure = &messaging.Failure{Reason: reason}
@@ -174,7 +187,9 @@ func (s *service) tell(ctx context.Context, study string, event func(now time.Ti
 }
 
 // EnqueueTrial has a point evaluated before the next suggestion.
-func (s *service) EnqueueTrial(ctx context.Context, req *connect.Request[fantasiav1.EnqueueTrialRequest]) (*connect.Response[fantasiav1.EnqueueTrialResponse], error) {
+func (s *service) EnqueueTrial(
+	ctx context.Context, req *connect.Request[fantasiav1.EnqueueTrialRequest],
+) (*connect.Response[fantasiav1.EnqueueTrialResponse], error) {
 	remarks, err := remarksOf(req.Msg)
 	if err != nil {
 		return nil, err
@@ -186,7 +201,9 @@ func (s *service) EnqueueTrial(ctx context.Context, req *connect.Request[fantasi
 }
 
 // AddTrial adds a trial that was evaluated elsewhere.
-func (s *service) AddTrial(ctx context.Context, req *connect.Request[fantasiav1.AddTrialRequest]) (*connect.Response[fantasiav1.AddTrialResponse], error) {
+func (s *service) AddTrial(
+	ctx context.Context, req *connect.Request[fantasiav1.AddTrialRequest],
+) (*connect.Response[fantasiav1.AddTrialResponse], error) {
 	if err := checkMetrics(req.Msg.GetMetrics()); err != nil {
 		return nil, err
 	}
@@ -204,7 +221,9 @@ func (s *service) AddTrial(ctx context.Context, req *connect.Request[fantasiav1.
 }
 
 // CancelTrial ends a trial.
-func (s *service) CancelTrial(ctx context.Context, req *connect.Request[fantasiav1.CancelTrialRequest]) (*connect.Response[fantasiav1.CancelTrialResponse], error) {
+func (s *service) CancelTrial(
+	ctx context.Context, req *connect.Request[fantasiav1.CancelTrialRequest],
+) (*connect.Response[fantasiav1.CancelTrialResponse], error) {
 	name, number, err := view.ParseTrialName(req.Msg.GetName())
 	if err != nil {
 		return nil, badField("name", err)
@@ -216,7 +235,9 @@ func (s *service) CancelTrial(ctx context.Context, req *connect.Request[fantasia
 }
 
 // EditTrial changes the labels, the note and the attributes of a trial.
-func (s *service) EditTrial(ctx context.Context, req *connect.Request[fantasiav1.EditTrialRequest]) (*connect.Response[fantasiav1.EditTrialResponse], error) {
+func (s *service) EditTrial(
+	ctx context.Context, req *connect.Request[fantasiav1.EditTrialRequest],
+) (*connect.Response[fantasiav1.EditTrialResponse], error) {
 	name, number, err := view.ParseTrialName(req.Msg.GetName())
 	if err != nil {
 		return nil, badField("name", err)
@@ -225,7 +246,8 @@ func (s *service) EditTrial(ctx context.Context, req *connect.Request[fantasiav1
 		return nil, err
 	}
 	m, err := s.tell(ctx, name, func(now time.Time) engine.Event {
-		return engine.Annotate{At: now, Trial: number, Labels: req.Msg.GetLabels(), Remove: req.Msg.GetRemoveLabels(), Note: req.Msg.Note, Attributes: req.Msg.GetAttributes().AsMap()}
+		return engine.Annotate{At: now, Trial: number, Labels: req.Msg.GetLabels(), Remove: req.Msg.GetRemoveLabels(),
+			Note: req.Msg.Note, Attributes: req.Msg.GetAttributes().AsMap()}
 	})
 	return respond(&fantasiav1.EditTrialResponse{Trial: m}, err)
 }
@@ -249,7 +271,8 @@ func checkMetrics(metrics map[string]float64) error {
 		names += len(name)
 	}
 	if names > messaging.MaxMetricNames {
-		return badField("metrics", fmt.Errorf("the names of %d metrics have %d bytes together; want at most %d", len(metrics), names, messaging.MaxMetricNames))
+		return badField("metrics", fmt.Errorf("the names of %d metrics have %d bytes together; want at most %d", len(metrics),
+			names, messaging.MaxMetricNames))
 	}
 	return nil
 }

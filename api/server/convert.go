@@ -111,9 +111,11 @@ func addResults(m *fantasiav1.Study, s Study) error {
 		if err != nil {
 			return fmt.Errorf("study %s, recommended trial %d: %w", s.Spec.ID, r.Trial, err)
 		}
-		m.Recommended = &fantasiav1.Recommendation{Trial: int32(r.Trial), Mean: r.Mean, Sd: r.SD, Parameters: point, Current: s.Status.RecommendedOfAll()}
+		m.Recommended = &fantasiav1.Recommendation{Trial: int32(r.Trial), Mean: r.Mean, Sd: r.SD, Parameters: point,
+			Current: s.Status.RecommendedOfAll()}
 		for _, e := range r.Front {
-			m.Recommended.Front = append(m.Recommended.Front, &fantasiav1.ExpectedTrial{Trial: int32(e.Trial), Means: e.Means, Sds: e.SDs, Knee: e.Knee})
+			m.Recommended.Front = append(m.Recommended.Front,
+				&fantasiav1.ExpectedTrial{Trial: int32(e.Trial), Means: e.Means, Sds: e.SDs, Knee: e.Knee})
 		}
 	}
 	return nil

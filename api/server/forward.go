@@ -136,7 +136,8 @@ func (f *forward) failed(w http.ResponseWriter, r *http.Request, err error) {
 		f.refuse(w, r, again("cannot connect to the leader"))
 		return
 	}
-	f.refuse(w, r, fmt.Errorf("%w: the leader did not answer: check whether the request took effect before you try again", study.ErrUnavailable))
+	f.refuse(w, r, fmt.Errorf("%w: the leader did not answer: check whether the request took effect before you try again",
+		study.ErrUnavailable))
 }
 
 // refuse answers with an error, in the request's protocol.

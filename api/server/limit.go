@@ -58,43 +58,26 @@ const (
 )
 
 func (l Limits) withDefaults() Limits {
-	if l.Rate <= 0 {
-		l.Rate = 2000
-	}
-	if l.Burst <= 0 {
-		l.Burst = 4000
-	}
-	if l.Streams <= 0 {
-		l.Streams = 500
-	}
-	if l.AllStreams <= 0 {
-		l.AllStreams = 2000
-	}
-	if l.Suggestions <= 0 {
-		l.Suggestions = 500
-	}
-	if l.AtOnce <= 0 {
-		l.AtOnce = 8
-	}
-	if l.Patience <= 0 {
-		l.Patience = 4 * time.Second
-	}
-	if l.Beginning <= 0 {
-		l.Beginning = 100 * time.Millisecond
-	}
-	if l.AllFiles <= 0 {
-		l.AllFiles = max(1, min(4, runtime.GOMAXPROCS(0)-1))
-	}
-	if l.Files <= 0 {
-		l.Files = min(2, l.AllFiles)
-	}
-	if l.Bytes <= 0 {
-		l.Bytes = 32 << 20
-	}
-	if l.AllBytes <= 0 {
-		l.AllBytes = 128 << 20
-	}
+	unlessSet(&l.Rate, 2000)
+	unlessSet(&l.Burst, 4000)
+	unlessSet(&l.Streams, 500)
+	unlessSet(&l.AllStreams, 2000)
+	unlessSet(&l.Suggestions, 500)
+	unlessSet(&l.AtOnce, 8)
+	unlessSet(&l.Patience, 4*time.Second)
+	unlessSet(&l.Beginning, 100*time.Millisecond)
+	unlessSet(&l.AllFiles, max(1, min(4, runtime.GOMAXPROCS(0)-1)))
+	unlessSet(&l.Files, min(2, l.AllFiles))
+	unlessSet(&l.Bytes, 32<<20)
+	unlessSet(&l.AllBytes, 128<<20)
 	return l
+}
+
+// unlessSet sets an option that is not positive to its default.
+func unlessSet[T int | int64 | float64 | time.Duration](option *T, usual T) {
+	if *option <= 0 {
+		*option = usual
+	}
 }
 
 // maxCallers is how many callers a limiter remembers before it forgets quiet ones.
@@ -134,7 +117,8 @@ func newLimiter(next http.Handler, o Options) *limiter {
 	limits := o.Limits.withDefaults()
 	return &limiter{
 		next: next, limits: limits, maxBody: int64(o.MaxBody), now: o.Now, logger: o.Logger, quotas: o.Quotas,
-		callers: map[string]*caller{}, files: make(chan struct{}, limits.AllFiles), refused: telemetry.NewRefusals(o.Logger, "refused a request", o.Now),
+		callers: map[string]*caller{}, files: make(chan struct{}, limits.AllFiles),
+		refused: telemetry.NewRefusals(o.Logger, "refused a request", o.Now),
 	}
 }
 
@@ -182,7 +166,8 @@ func (l *limiter) enter(ctx context.Context, name string, p procedure) (c *calle
 	c = l.callers[name]
 	if c == nil {
 		l.forget(now)
-		c = &caller{requests: rate.NewLimiter(rate.Limit(l.limits.Rate), l.limits.Burst), turns: make(chan struct{}, l.limits.AtOnce), files: make(chan struct{}, l.limits.Files)}
+		c = &caller{requests: rate.NewLimiter(rate.Limit(l.limits.Rate), l.limits.Burst),
+			turns: make(chan struct{}, l.limits.AtOnce), files: make(chan struct{}, l.limits.Files)}
 		l.callers[name] = c
 	}
 	if !c.requests.AllowN(now, 1) {
@@ -272,7 +257,8 @@ func (l *limiter) forget(now time.Time) {
 		return
 	}
 	for name, c := range l.callers {
-		if c.streams == 0 && c.suggests == 0 && c.bytes == 0 && c.waiting == 0 && len(c.files) == 0 && len(c.turns) == 0 && c.requests.TokensAt(now) >= float64(l.limits.Burst) {
+		if c.streams == 0 && c.suggests == 0 && c.bytes == 0 && c.waiting == 0 && len(c.files) == 0 && len(c.turns) == 0 &&
+			c.requests.TokensAt(now) >= float64(l.limits.Burst) {
 			delete(l.callers, name)
 		}
 	}

@@ -16,7 +16,9 @@ import (
 const defaultLines = 100
 
 // TailTrialLogs sends the end of a trial's output.
-func (s *service) TailTrialLogs(ctx context.Context, req *connect.Request[fantasiav1.TailTrialLogsRequest], stream *connect.ServerStream[fantasiav1.TailTrialLogsResponse]) error {
+func (s *service) TailTrialLogs(
+	ctx context.Context, req *connect.Request[fantasiav1.TailTrialLogsRequest], stream *connect.ServerStream[fantasiav1.TailTrialLogsResponse],
+) error {
 	ctx, end := s.watch(ctx)
 	defer end()
 	study, number, err := view.ParseTrialName(req.Msg.GetName())
@@ -32,7 +34,8 @@ func (s *service) TailTrialLogs(ctx context.Context, req *connect.Request[fantas
 		if err != nil {
 			return watchError(ctx, err)
 		}
-		if err := stream.Send(&fantasiav1.TailTrialLogsResponse{Attempt: int32(p.Attempt), Stream: toLogStream(p.Stream), Data: p.Data}); err != nil {
+		if err := stream.Send(&fantasiav1.TailTrialLogsResponse{Attempt: int32(p.Attempt), Stream: toLogStream(p.Stream),
+			Data: p.Data}); err != nil {
 			return err
 		}
 	}

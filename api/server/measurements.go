@@ -19,7 +19,9 @@ import (
 const measurementsPage = 1000
 
 // ListMeasurements returns a page of what a trial's program reported.
-func (s *service) ListMeasurements(ctx context.Context, req *connect.Request[fantasiav1.ListMeasurementsRequest]) (*connect.Response[fantasiav1.ListMeasurementsResponse], error) {
+func (s *service) ListMeasurements(
+	ctx context.Context, req *connect.Request[fantasiav1.ListMeasurementsRequest],
+) (*connect.Response[fantasiav1.ListMeasurementsResponse], error) {
 	study, number, err := view.ParseTrialName(req.Msg.GetParent())
 	if err != nil {
 		return nil, badField("parent", err)
@@ -109,7 +111,9 @@ func (s *service) watchBoth(ctx context.Context, req *fantasiav1.WatchTrialsRequ
 }
 
 // watchMeasurements sends the measurements of trials, each once.
-func (s *service) watchMeasurements(ctx context.Context, req *fantasiav1.WatchTrialsRequest, study string, ended <-chan struct{}, out send) error {
+func (s *service) watchMeasurements(
+	ctx context.Context, req *fantasiav1.WatchTrialsRequest, study string, ended <-chan struct{}, out send,
+) error {
 	sent := map[int]*progress{} // by trial
 	for m, err := range s.backend.WatchMeasurements(ctx, study, req.GetIncludeExisting(), ended) {
 		if err != nil {

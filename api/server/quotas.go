@@ -254,7 +254,9 @@ func (q *Quotas) callerRows(only *Grant) (rows []Row) {
 }
 
 // ListQuotas returns the caller's quotas, or those of all.
-func (s *service) ListQuotas(ctx context.Context, _ *connect.Request[fantasiav1.ListQuotasRequest]) (*connect.Response[fantasiav1.ListQuotasResponse], error) {
+func (s *service) ListQuotas(
+	ctx context.Context, _ *connect.Request[fantasiav1.ListQuotasRequest],
+) (*connect.Response[fantasiav1.ListQuotasResponse], error) {
 	g, ok := ctx.Value(grantKey{}).(Grant)
 	if !ok {
 		return respond(&fantasiav1.ListQuotasResponse{}, nil)

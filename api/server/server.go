@@ -106,12 +106,8 @@ func New(b Backend, o Options) (path string, handler http.Handler, err error) {
 }
 
 func (o Options) withDefaults() Options {
-	if o.ForwardTimeout <= 0 {
-		o.ForwardTimeout = 10 * time.Second
-	}
-	if o.MaxBody <= 0 {
-		o.MaxBody = DefaultMaxBody
-	}
+	unlessSet(&o.ForwardTimeout, 10*time.Second)
+	unlessSet(&o.MaxBody, DefaultMaxBody)
 	if o.Now == nil {
 		o.Now = time.Now
 	}

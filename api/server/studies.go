@@ -18,19 +18,25 @@ const (
 )
 
 // CreateStudy starts a study.
-func (s *service) CreateStudy(ctx context.Context, req *connect.Request[fantasiav1.CreateStudyRequest]) (*connect.Response[fantasiav1.CreateStudyResponse], error) {
+func (s *service) CreateStudy(
+	ctx context.Context, req *connect.Request[fantasiav1.CreateStudyRequest],
+) (*connect.Response[fantasiav1.CreateStudyResponse], error) {
 	m, err := s.study(s.backend.Create(ctx, []byte(req.Msg.GetStudyFile())))
 	return respond(&fantasiav1.CreateStudyResponse{Study: m}, err)
 }
 
 // GetStudy returns a study as it is now.
-func (s *service) GetStudy(ctx context.Context, req *connect.Request[fantasiav1.GetStudyRequest]) (*connect.Response[fantasiav1.GetStudyResponse], error) {
+func (s *service) GetStudy(
+	ctx context.Context, req *connect.Request[fantasiav1.GetStudyRequest],
+) (*connect.Response[fantasiav1.GetStudyResponse], error) {
 	m, err := s.study(s.backend.Study(ctx, studyOf(req.Msg.GetName())))
 	return respond(&fantasiav1.GetStudyResponse{Study: m}, err)
 }
 
 // UpdateStudy replaces a study's file with a compatible one, or sets some of its attributes.
-func (s *service) UpdateStudy(ctx context.Context, req *connect.Request[fantasiav1.UpdateStudyRequest]) (*connect.Response[fantasiav1.UpdateStudyResponse], error) {
+func (s *service) UpdateStudy(
+	ctx context.Context, req *connect.Request[fantasiav1.UpdateStudyRequest],
+) (*connect.Response[fantasiav1.UpdateStudyResponse], error) {
 	if attributes := req.Msg.GetAttributes(); attributes != nil {
 		m, err := s.study(s.backend.Annotate(ctx, studyOf(req.Msg.GetName()), attributes.AsMap()))
 		return respond(&fantasiav1.UpdateStudyResponse{Study: m}, err)
@@ -40,19 +46,25 @@ func (s *service) UpdateStudy(ctx context.Context, req *connect.Request[fantasia
 }
 
 // StopStudy ends a study.
-func (s *service) StopStudy(ctx context.Context, req *connect.Request[fantasiav1.StopStudyRequest]) (*connect.Response[fantasiav1.StopStudyResponse], error) {
+func (s *service) StopStudy(
+	ctx context.Context, req *connect.Request[fantasiav1.StopStudyRequest],
+) (*connect.Response[fantasiav1.StopStudyResponse], error) {
 	m, err := s.study(s.backend.Stop(ctx, studyOf(req.Msg.GetName()), req.Msg.GetReason()))
 	return respond(&fantasiav1.StopStudyResponse{Study: m}, err)
 }
 
 // DeleteStudy deletes a study and its trials.
-func (s *service) DeleteStudy(ctx context.Context, req *connect.Request[fantasiav1.DeleteStudyRequest]) (*connect.Response[fantasiav1.DeleteStudyResponse], error) {
+func (s *service) DeleteStudy(
+	ctx context.Context, req *connect.Request[fantasiav1.DeleteStudyRequest],
+) (*connect.Response[fantasiav1.DeleteStudyResponse], error) {
 	err := s.backend.Delete(ctx, studyOf(req.Msg.GetName()), req.Msg.GetForce())
 	return respond(&fantasiav1.DeleteStudyResponse{}, err)
 }
 
 // ListStudies returns a page of studies.
-func (s *service) ListStudies(ctx context.Context, req *connect.Request[fantasiav1.ListStudiesRequest]) (*connect.Response[fantasiav1.ListStudiesResponse], error) {
+func (s *service) ListStudies(
+	ctx context.Context, req *connect.Request[fantasiav1.ListStudiesRequest],
+) (*connect.Response[fantasiav1.ListStudiesResponse], error) {
 	after, err := readToken(req.Msg.GetPageToken())
 	if err != nil {
 		return nil, err
@@ -90,7 +102,9 @@ func (s *service) labelled(ctx context.Context, after string, limit int, labels 
 }
 
 // WatchStudy sends a study whenever it changes, until it has ended.
-func (s *service) WatchStudy(ctx context.Context, req *connect.Request[fantasiav1.WatchStudyRequest], stream *connect.ServerStream[fantasiav1.WatchStudyResponse]) error {
+func (s *service) WatchStudy(
+	ctx context.Context, req *connect.Request[fantasiav1.WatchStudyRequest], stream *connect.ServerStream[fantasiav1.WatchStudyResponse],
+) error {
 	ctx, end := s.watch(ctx)
 	defer end()
 	for now, err := range s.backend.WatchStudy(ctx, studyOf(req.Msg.GetName())) {
@@ -112,7 +126,9 @@ func (s *service) WatchStudy(ctx context.Context, req *connect.Request[fantasiav
 }
 
 // ListWorkers returns the workers by name.
-func (s *service) ListWorkers(ctx context.Context, req *connect.Request[fantasiav1.ListWorkersRequest]) (*connect.Response[fantasiav1.ListWorkersResponse], error) {
+func (s *service) ListWorkers(
+	ctx context.Context, req *connect.Request[fantasiav1.ListWorkersRequest],
+) (*connect.Response[fantasiav1.ListWorkersResponse], error) {
 	workers, err := s.backend.Workers(ctx)
 	if err != nil {
 		return nil, toConnect(err)

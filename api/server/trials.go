@@ -15,7 +15,9 @@ import (
 )
 
 // GetTrial returns one trial.
-func (s *service) GetTrial(ctx context.Context, req *connect.Request[fantasiav1.GetTrialRequest]) (*connect.Response[fantasiav1.GetTrialResponse], error) {
+func (s *service) GetTrial(
+	ctx context.Context, req *connect.Request[fantasiav1.GetTrialRequest],
+) (*connect.Response[fantasiav1.GetTrialResponse], error) {
 	study, number, err := view.ParseTrialName(req.Msg.GetName())
 	if err != nil {
 		return nil, badField("name", err)
@@ -29,7 +31,9 @@ func (s *service) GetTrial(ctx context.Context, req *connect.Request[fantasiav1.
 }
 
 // ListTrials returns a page of a study's trials.
-func (s *service) ListTrials(ctx context.Context, req *connect.Request[fantasiav1.ListTrialsRequest]) (*connect.Response[fantasiav1.ListTrialsResponse], error) {
+func (s *service) ListTrials(
+	ctx context.Context, req *connect.Request[fantasiav1.ListTrialsRequest],
+) (*connect.Response[fantasiav1.ListTrialsResponse], error) {
 	after, err := trialToken(req.Msg.GetPageToken())
 	if err != nil {
 		return nil, err
@@ -63,7 +67,9 @@ func trialPage(name string, trials []record.Trial, size int) (list []*fantasiav1
 }
 
 // ListOptimalTrials returns a page of the trials on a study's front.
-func (s *service) ListOptimalTrials(ctx context.Context, req *connect.Request[fantasiav1.ListOptimalTrialsRequest]) (*connect.Response[fantasiav1.ListOptimalTrialsResponse], error) {
+func (s *service) ListOptimalTrials(
+	ctx context.Context, req *connect.Request[fantasiav1.ListOptimalTrialsRequest],
+) (*connect.Response[fantasiav1.ListOptimalTrialsResponse], error) {
 	after, err := trialToken(req.Msg.GetPageToken())
 	if err != nil {
 		return nil, err
@@ -100,7 +106,9 @@ func (s *service) front(ctx context.Context, name string) ([]record.Trial, error
 
 // trials returns up to limit trials after the number given, in one of the states and with
 // all of the labels.
-func (s *service) trials(ctx context.Context, name string, after, limit int, states []fantasiav1.TrialState, labels map[string]string) ([]record.Trial, error) {
+func (s *service) trials(
+	ctx context.Context, name string, after, limit int, states []fantasiav1.TrialState, labels map[string]string,
+) ([]record.Trial, error) {
 	if len(states)+len(labels) == 0 {
 		return s.backend.Trials(ctx, name, after, limit)
 	}
@@ -111,7 +119,9 @@ func (s *service) trials(ctx context.Context, name string, after, limit int, sta
 }
 
 // WatchTrials sends trials whenever they change, until the study has ended.
-func (s *service) WatchTrials(ctx context.Context, req *connect.Request[fantasiav1.WatchTrialsRequest], stream *connect.ServerStream[fantasiav1.WatchTrialsResponse]) error {
+func (s *service) WatchTrials(
+	ctx context.Context, req *connect.Request[fantasiav1.WatchTrialsRequest], stream *connect.ServerStream[fantasiav1.WatchTrialsResponse],
+) error {
 	ctx, end := s.watch(ctx)
 	defer end()
 	study := studyOf(req.Msg.GetParent())

@@ -82,7 +82,8 @@ func FromFront(s *fantasiav1.Study, trials []*fantasiav1.Trial) []Optimal {
 func Objectives(s *fantasiav1.Study) (list []study.Objective) {
 	for _, o := range s.GetObjectives() {
 		list = append(list, study.Objective{
-			Metric: o.GetMetric(), Direction: study.Direction(strings.ToLower(EnumName(o.GetDirection()))), Reference: o.Reference, Early: o.GetEarly(),
+			Metric: o.GetMetric(), Direction: study.Direction(strings.ToLower(EnumName(o.GetDirection()))), Reference: o.Reference,
+			Early: o.GetEarly(),
 		})
 	}
 	return list

@@ -45,7 +45,8 @@ func FromStudy(s *fantasiav1.Study) Study {
 			Trial: int(r.GetTrial()), Mean: r.GetMean(), SD: r.GetSd(), Parameters: fromStruct(r.GetParameters()),
 		}
 		for _, e := range r.GetFront() {
-			v.Recommended.Front = append(v.Recommended.Front, optimizer.Expected{Trial: int(e.GetTrial()), Means: e.GetMeans(), SDs: e.GetSds(), Knee: e.GetKnee()})
+			v.Recommended.Front = append(v.Recommended.Front,
+				optimizer.Expected{Trial: int(e.GetTrial()), Means: e.GetMeans(), SDs: e.GetSds(), Knee: e.GetKnee()})
 		}
 	}
 	return v

@@ -25,8 +25,10 @@ func fromAttempts(list []*fantasiav1.Attempt) []Run {
 	runs := make([]Run, len(list))
 	for i, a := range list {
 		runs[i] = Run{
-			Number: int(a.GetNumber()), State: study.AttemptState(strings.ToLower(strings.ReplaceAll(EnumName(a.GetState()), "_", "-"))), Worker: a.GetWorker(),
-			Opened: fromTime(a.GetOpenTime()), Claimed: fromTime(a.GetClaimTime()), Started: fromTime(a.GetStartTime()), Ended: fromTime(a.GetEndTime()),
+			Number: int(a.GetNumber()), Worker: a.GetWorker(),
+			State:  study.AttemptState(strings.ToLower(strings.ReplaceAll(EnumName(a.GetState()), "_", "-"))),
+			Opened: fromTime(a.GetOpenTime()), Claimed: fromTime(a.GetClaimTime()), Started: fromTime(a.GetStartTime()),
+			Ended:  fromTime(a.GetEndTime()),
 			Reason: failureReason(FromFailure(a.GetFailure())),
 		}
 	}

@@ -165,7 +165,8 @@ func (a Accounts) Config() (string, error) {
 	if a.MaxStore > 0 {
 		store = "{ max_memory: -1, max_store: " + strconv.FormatInt(a.MaxStore, 10) + ", max_streams: -1, max_consumers: -1 }"
 	}
-	return fill(accountsText, "<jetstream>", store, "<identity>", users[0].identity(), "<users>", confined.String(), "<imports>", imports.String()), nil
+	return fill(accountsText, "<jetstream>", store, "<identity>", users[0].identity(), "<users>", confined.String(),
+		"<imports>", imports.String()), nil
 }
 
 // users returns all users, the coordinators' first, and the names of all pools.

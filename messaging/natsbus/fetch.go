@@ -84,7 +84,8 @@ func (w *Worker) fetch(whole context.Context) (*delivery, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := w.nc.PublishRequest("$JS.API.CONSUMER.MSG.NEXT."+streamAssign+"."+consumerName(w.shard, w.opts.Pool), sub.Subject, request); err != nil {
+	if err := w.nc.PublishRequest("$JS.API.CONSUMER.MSG.NEXT."+streamAssign+"."+consumerName(w.shard, w.opts.Pool), sub.Subject,
+		request); err != nil {
 		return nil, err
 	}
 	for {

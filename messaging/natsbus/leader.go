@@ -164,7 +164,8 @@ func readStreamOf(s messaging.Stream) (readStream, error) {
 			return r, nil
 		}
 	}
-	return readStream{}, fmt.Errorf("stream %q: must be %s, %s or %s", s, messaging.StreamClaim, messaging.StreamResult, messaging.StreamMetric)
+	return readStream{}, fmt.Errorf("stream %q: must be %s, %s or %s", s, messaging.StreamClaim, messaging.StreamResult,
+		messaging.StreamMetric)
 }
 
 // Control implements messaging.Leader.

@@ -55,7 +55,8 @@ func (l *Leader) Read(ctx context.Context, s messaging.Stream, from messaging.Cu
 		return nil, err
 	}
 	life, end := l.during(ctx)
-	r := &reader{l: l, name: of.name, filter: messaging.Filter(of.kind, l.shard), stream: s, life: life, end: end, cursor: from, seen: from.Sequence}
+	r := &reader{l: l, name: of.name, filter: messaging.Filter(of.kind, l.shard), stream: s, life: life, end: end, cursor: from,
+		seen: from.Sequence}
 	if err := r.open(life); err != nil {
 		end()
 		return nil, l.explain(fmt.Errorf("read %s: %w", of.name, err))

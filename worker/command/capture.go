@@ -30,12 +30,14 @@ type capture struct {
 // possibly from two goroutines at once. Call start after cmd was started, or abandon if
 // it was not.
 func newCapture(cmd *exec.Cmd, dir string, limit int64, emit func(line report.Line, from messaging.LogStream)) (*capture, error) {
-	stdout, err := newOutput(filepath.Join(dir, logfile.File(messaging.LogStdout)), limit, func(line report.Line) { emit(line, messaging.LogStdout) })
+	stdout, err := newOutput(filepath.Join(dir, logfile.File(messaging.LogStdout)), limit,
+		func(line report.Line) { emit(line, messaging.LogStdout) })
 	if err != nil {
 		return nil, err
 	}
 	c := &capture{stdout: stdout}
-	c.stderr, err = newOutput(filepath.Join(dir, logfile.File(messaging.LogStderr)), limit, func(line report.Line) { emit(line, messaging.LogStderr) })
+	c.stderr, err = newOutput(filepath.Join(dir, logfile.File(messaging.LogStderr)), limit,
+		func(line report.Line) { emit(line, messaging.LogStderr) })
 	if err != nil {
 		return nil, errors.Join(err, stdout.close())
 	}

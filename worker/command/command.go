@@ -34,7 +34,8 @@ const (
 )
 
 // ErrNotAllowed means that this worker does not run commands of studies.
-var ErrNotAllowed = errors.New("this worker does not run studies' commands: start it with --allow-study-commands, or with a command of its own after --")
+var ErrNotAllowed = errors.New("this worker does not run studies' commands: start it with --allow-study-commands, or " +
+	"with a command of its own after --")
 
 // Options configure how an Evaluator runs programs.
 type Options struct {
@@ -144,7 +145,8 @@ func (e *Evaluator) Evaluate(ctx context.Context, task evaluation.Task) evaluati
 	switch {
 	case durable.Full(err):
 		// The trial is not to blame. The pause keeps it from coming back again and again.
-		e.options.Logger.Error("handing back a trial: there is no room on the disk for its files", telemetry.LogTrial, a.Trial, telemetry.LogError, err)
+		e.options.Logger.Error("handing back a trial: there is no room on the disk for its files", telemetry.LogTrial, a.Trial,
+			telemetry.LogError, err)
 		backoff.Sleep(ctx, fullPause)
 		ending = evaluation.StopEnding(evaluation.ErrLeaving)
 		ending.Failure.Message = evaluation.Bounded("the worker's disk is full: "+err.Error(), messaging.MaxMessage)

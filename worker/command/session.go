@@ -30,7 +30,8 @@ type session struct {
 func newSession(task evaluation.Task, log *slog.Logger) (*session, error) {
 	pattern, err := report.PatternOf(&task.Assignment.Run, task.Assignment.MetricNames())
 	if m := task.Assignment.Run.Metrics; m != nil && m.Events != "" && !filepath.IsLocal(m.Events) {
-		err = fmt.Errorf("spec.trial.metrics.events is %q, a path that only the container of a Job can have; here it must be inside of the trial's directory, such as logs, where the program writes to $FANTASIA_TRIAL_DIR/logs", m.Events)
+		err = fmt.Errorf("spec.trial.metrics.events is %q, a path that only the container of a Job can have; here it must "+
+			"be inside of the trial's directory, such as logs, where the program writes to $FANTASIA_TRIAL_DIR/logs", m.Events)
 	}
 	return &session{task: task, pattern: pattern, reports: evaluation.NewReports(task, log), ended: make(chan struct{})}, err
 }
@@ -141,7 +142,8 @@ func (s *session) outcome(stopped error, exited *exit, c *capture) evaluation.En
 	case exited.stuck:
 		return evaluation.Failed(messaging.ReasonSignal, "the program did not end even when killed")
 	case exited.signal != 0:
-		return evaluation.Failed(messaging.ReasonSignal, withWords(fmt.Sprintf("killed by signal %d (%s); see %s", int(exited.signal), exited.signal, c.stderr.path), c))
+		return evaluation.Failed(messaging.ReasonSignal, withWords(fmt.Sprintf("killed by signal %d (%s); see %s",
+			int(exited.signal), exited.signal, c.stderr.path), c))
 	case exited.code != 0:
 		return evaluation.Failed(messaging.ReasonExit, withWords(fmt.Sprintf("exit code %d; see %s", exited.code, c.stderr.path), c))
 	default:

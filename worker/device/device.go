@@ -84,7 +84,8 @@ func Deal(list string, slots int, m Machine) ([]Slot, error) {
 	}
 	by, devices := makerOf(name), expand(rest)
 	if by == nil || devices == nil {
-		return nil, fmt.Errorf("gpus %q, must be auto, none, or a list of different devices such as 0,1 or 0-3, which may follow the name of a maker, as in amd:0,1 (nvidia, amd, intel, level-zero)", list)
+		return nil, fmt.Errorf("gpus %q, must be auto, none, or a list of different devices such as 0,1 or 0-3, which may "+
+			"follow the name of a maker, as in amd:0,1 (nvidia, amd, intel, level-zero)", list)
 	}
 	return deal(by, share(devices, slots)), nil
 }

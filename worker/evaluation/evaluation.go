@@ -43,7 +43,8 @@ type Task struct {
 }
 
 // ErrJob means that a worker does not create the Jobs that studies bring.
-var ErrJob = errors.New("the study's trials are Jobs of Kubernetes (spec.trial.job), which this worker does not create: give the study a pool of kubeworker")
+var ErrJob = errors.New("the study's trials are Jobs of Kubernetes (spec.trial.job), which this worker does not " +
+	"create: give the study a pool of kubeworker")
 
 // Ending describes how an evaluation ended. The fields except Kept are those of
 // messaging.Result.

@@ -58,7 +58,8 @@ func (s *site) ensure(ctx context.Context, object *unstructured.Unstructured, a 
 			}
 			return fmt.Errorf("%w: %w", errSilent, err)
 		}
-		s.options.Logger.Warn("cannot create a resource; retrying", telemetry.LogStudy, a.StudyName, "name", object.GetName(), telemetry.LogError, err)
+		s.options.Logger.Warn("cannot create a resource; retrying", telemetry.LogStudy, a.StudyName, "name", object.GetName(),
+			telemetry.LogError, err)
 		pause.Wait(ctx)
 	}
 }

@@ -93,7 +93,8 @@ func (r *Runner) evaluate(ctx context.Context, task evaluation.Task) evaluation.
 		}
 		return evaluation.Failed(messaging.ReasonStart, evaluation.Bounded(err.Error(), messaging.MaxMessage))
 	}
-	a := &attempt{plan: p, task: task, name: object.GetName(), t: t, named: regexp.MustCompile(regexp.QuoteMeta(object.GetName()) + `[a-z0-9-]*`)}
+	a := &attempt{plan: p, task: task, name: object.GetName(), t: t,
+		named: regexp.MustCompile(regexp.QuoteMeta(object.GetName()) + `[a-z0-9-]*`)}
 	a.sub = p.hub.subscribe(a.name)
 	defer a.sub.close()
 	a.logs = p.newFollowers(ctx, t)

@@ -54,7 +54,8 @@ type logID struct {
 }
 
 func (p *plan) newFollowers(ctx context.Context, t *transcript) *followers {
-	f := &followers{plan: p, t: t, kept: newAttemptLog(p.options.StateDir, t.task.Assignment.AttemptID, p.options.Logger), known: map[logID]*log{}}
+	f := &followers{plan: p, t: t, kept: newAttemptLog(p.options.StateDir, t.task.Assignment.AttemptID, p.options.Logger),
+		known: map[logID]*log{}}
 	f.ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	f.following, f.over = context.WithCancel(f.ctx)
 	return f

@@ -50,7 +50,10 @@ type subscription struct {
 	changed chan struct{}           // has a capacity of one
 }
 
-func newHub(ctx context.Context, client dynamic.Interface, core *Core, resource schema.GroupVersionResource, namespace, worker string, log *slog.Logger) (*hub, error) {
+func newHub(
+	ctx context.Context, client dynamic.Interface, core *Core, resource schema.GroupVersionResource, namespace, worker string,
+	log *slog.Logger,
+) (*hub, error) {
 	mine := LabelWorker + "=" + worker
 	list := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		return core.pods(ctx, namespace, o)
@@ -77,7 +80,8 @@ func newHub(ctx context.Context, client dynamic.Interface, core *Core, resource 
 	defer stop()
 	if !cache.WaitForCacheSync(syncing.Done(), h.resources.HasSynced, h.pods.HasSynced) {
 		h.close()
-		return nil, fmt.Errorf("%s and pods in namespace %s cannot be watched: may the worker's service account get, list and watch them?", resource.Resource, namespace)
+		return nil, fmt.Errorf("%s and pods in namespace %s cannot be watched: may the worker's service account get, list "+
+			"and watch them?", resource.Resource, namespace)
 	}
 	return h, nil
 }

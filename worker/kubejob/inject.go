@@ -114,12 +114,14 @@ func setLabels(object map[string]any, labels map[string]string) {
 // study. An evicted pod fails the Job at once, with a reason.
 func once(spec map[string]any) error {
 	if n, ok := spec["backoffLimit"]; ok && n != int64(0) {
-		return fmt.Errorf("spec.backoffLimit is %v, must be 0 or left out: an attempt runs once, the study's retries say how often a trial does", n)
+		return fmt.Errorf("spec.backoffLimit is %v, must be 0 or left out: an attempt runs once, the study's retries say "+
+			"how often a trial does", n)
 	}
 	spec["backoffLimit"] = int64(0)
 	pod := child(child(spec, "template"), "spec")
 	if p, ok := pod["restartPolicy"]; ok && p != "Never" {
-		return fmt.Errorf("spec.template.spec.restartPolicy is %v, must be Never or left out: an attempt runs once, the study's retries say how often a trial does", p)
+		return fmt.Errorf("spec.template.spec.restartPolicy is %v, must be Never or left out: an attempt runs once, the "+
+			"study's retries say how often a trial does", p)
 	}
 	pod["restartPolicy"] = "Never"
 	absent(spec, "podFailurePolicy", map[string]any{"rules": []any{map[string]any{
@@ -215,7 +217,8 @@ func podTemplateAt(object map[string]any, path string) (map[string]any, error) {
 		case []any:
 			i, err := strconv.Atoi(part)
 			if err != nil || i < 0 || i >= len(v) {
-				return nil, fmt.Errorf("reporter %s: %s is a list of %d; want an index below it, counted from 0", path, strings.Join(parts[:n], "."), len(v))
+				return nil, fmt.Errorf("reporter %s: %s is a list of %d; want an index below it, counted from 0", path,
+					strings.Join(parts[:n], "."), len(v))
 			}
 			value = v[i]
 		default:

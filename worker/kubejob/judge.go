@@ -284,7 +284,8 @@ func memoryKill(pods []*corev1.Pod, container string) string {
 		if s == nil || s.State.Terminated == nil || s.State.Terminated.ExitCode != 0 || s.State.Terminated.Reason != "OOMKilled" {
 			continue
 		}
-		return fmt.Sprintf("a process of container %s was killed for its memory (OOMKilled)%s, but the container ended with exit code 0", s.Name, memoryLimit(p, s.Name))
+		return fmt.Sprintf("a process of container %s was killed for its memory (OOMKilled)%s, but the container ended with "+
+			"exit code 0", s.Name, memoryLimit(p, s.Name))
 	}
 	return ""
 }

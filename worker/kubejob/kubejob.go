@@ -90,7 +90,8 @@ type Options struct {
 
 // DefaultOptions lacks a template or policies, a worker and the access to the cluster.
 func DefaultOptions() Options {
-	return Options{SidecarPolicy: "IfNotPresent", TTL: time.Hour, StartTimeout: 10 * time.Minute, QueueTimeout: 24 * time.Hour, StreamIdle: time.Minute}
+	return Options{SidecarPolicy: "IfNotPresent", TTL: time.Hour, StartTimeout: 10 * time.Minute, QueueTimeout: 24 * time.Hour,
+		StreamIdle: time.Minute}
 }
 
 // Runner evaluates attempts for all slots of a worker. It is safe for concurrent use

@@ -31,7 +31,8 @@ const imagePatience = 2 * time.Minute
 // pending distinguishes a running resource from one whose program has not started.
 func pending(e evidence, pods []*corev1.Pod) verdict {
 	if suspended, _, _ := unstructured.NestedBool(e.object.Object, "spec", "suspend"); suspended {
-		return verdict{state: queued, cause: "it is suspended until its queue admits it (spec.suspend)", code: -1, since: e.object.GetCreationTimestamp().Time}
+		return verdict{state: queued, cause: "it is suspended until its queue admits it (spec.suspend)", code: -1,
+			since: e.object.GetCreationTimestamp().Time}
 	}
 	var preparing *corev1.Pod
 	for _, p := range pods {
@@ -40,7 +41,8 @@ func pending(e evidence, pods []*corev1.Pod) verdict {
 			continue
 		}
 		if cause := hindrance(p); cause != "" {
-			return verdict{state: waiting, cause: cause, about: p.Name, code: -1, since: p.CreationTimestamp.Time, start: isHopeless(p, e.now), hindered: true}
+			return verdict{state: waiting, cause: cause, about: p.Name, code: -1, since: p.CreationTimestamp.Time,
+				start: isHopeless(p, e.now), hindered: true}
 		}
 		if began(p).IsZero() {
 			preparing = p
@@ -48,7 +50,8 @@ func pending(e evidence, pods []*corev1.Pod) verdict {
 	}
 	switch {
 	case len(pods) == 0:
-		return verdict{state: waiting, cause: "it has no pods" + podless(e.object), about: e.object.GetName(), code: -1, since: e.object.GetCreationTimestamp().Time}
+		return verdict{state: waiting, cause: "it has no pods" + podless(e.object), about: e.object.GetName(), code: -1,
+			since: e.object.GetCreationTimestamp().Time}
 	case preparing != nil:
 		return verdict{state: waiting, cause: preparation(preparing), about: preparing.Name, code: -1, since: scheduled(preparing)}
 	}
@@ -123,7 +126,8 @@ func isHopeless(p *corev1.Pod, now time.Time) bool {
 		if w == nil {
 			return false
 		}
-		missing := strings.Contains(w.Reason, "ImagePull") && slices.ContainsFunc(absentImage, func(text string) bool { return strings.Contains(w.Message, text) })
+		missing := strings.Contains(w.Reason, "ImagePull") &&
+			slices.ContainsFunc(absentImage, func(text string) bool { return strings.Contains(w.Message, text) })
 		return slices.Contains(hopeless, w.Reason) || missing && now.Sub(p.CreationTimestamp.Time) >= imagePatience
 	})
 }

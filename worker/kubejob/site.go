@@ -194,7 +194,8 @@ func (r *Runner) siteOf(a *messaging.Assignment) (*site, error) {
 	}
 	s := r.teams[teamOf(namespace, a.Run.Job)]
 	if s == nil && !a.Run.Job.IsJob() && r.teams[team{namespace, ""}] != nil {
-		return nil, fmt.Errorf("spec.trial.job.kind: this worker creates no %s that the studies of namespace %s bring (--study-jobs)", a.Run.Job.Kind, namespace)
+		return nil, fmt.Errorf("spec.trial.job.kind: this worker creates no %s that the studies of namespace %s bring "+
+			"(--study-jobs)", a.Run.Job.Kind, namespace)
 	}
 	if s == nil {
 		return nil, fmt.Errorf("spec.trial.job: this worker creates no Jobs that the studies of namespace %s bring (--study-jobs)", namespace)

@@ -159,7 +159,8 @@ func (a *attempt) converse(ctx context.Context, line []byte) turn {
 			a.check(ctx)
 		case err := <-taken:
 			if err != nil && ctx.Err() == nil {
-				return turn{end: ending(messaging.OutcomeFailed, messaging.ReasonStart, a.t.words("the program cannot be sent its trial: "+err.Error()))}
+				return turn{end: ending(messaging.OutcomeFailed, messaging.ReasonStart,
+					a.t.words("the program cannot be sent its trial: "+err.Error()))}
 			}
 			over = a.timeout()
 		case <-a.t.ended:

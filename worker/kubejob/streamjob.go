@@ -32,7 +32,8 @@ func (p *plan) streamManifest(task evaluation.Task) (*unstructured.Unstructured,
 	a := task.Assignment
 	object, err := p.template.render(nil, nil, streamWords(task))
 	if err != nil {
-		return nil, fmt.Errorf("%w; in mode stream the program gets the parameters as lines of input, and the template can only contain the words %s", err, strings.Join(study.StreamJobWords(), ", "))
+		return nil, fmt.Errorf("%w; in mode stream the program gets the parameters as lines of input, and the template can "+
+			"only contain the words %s", err, strings.Join(study.StreamJobWords(), ", "))
 	}
 	if err := p.permitted(object); err != nil {
 		return nil, err
@@ -40,7 +41,8 @@ func (p *plan) streamManifest(task evaluation.Task) (*unstructured.Unstructured,
 	spec := child(object.Object, "spec")
 	for _, field := range []string{"parallelism", "completions"} {
 		if n, ok := spec[field]; ok && n != int64(1) {
-			return nil, fmt.Errorf("template: spec.%s is %v, must be 1 or left out: in mode stream one pod evaluates one trial after another", field, n)
+			return nil, fmt.Errorf("template: spec.%s is %v, must be 1 or left out: in mode stream one pod evaluates one trial "+
+				"after another", field, n)
 		}
 	}
 	if err := once(spec); err != nil {
@@ -48,10 +50,12 @@ func (p *plan) streamManifest(task evaluation.Task) (*unstructured.Unstructured,
 	}
 	p.options.bound(spec, 0, 0)
 	variables := []variable{
-		{name: "PYTHONUNBUFFERED", value: "1"}, {name: "FANTASIA_STUDY", value: escape(a.StudyName)}, {name: "FANTASIA_SLOT", value: strconv.Itoa(task.Slot)},
+		{name: "PYTHONUNBUFFERED", value: "1"}, {name: "FANTASIA_STUDY", value: escape(a.StudyName)},
+		{name: "FANTASIA_SLOT", value: strconv.Itoa(task.Slot)},
 	}
 	name, marks := streamLabels(task, p.options.Worker)
-	i := injection{container: p.container, labels: marks, variables: append(variables, exporter(p.options.Environ, p.namespace)...), grace: a.Run.GracePeriod()}
+	i := injection{container: p.container, labels: marks,
+		variables: append(variables, exporter(p.options.Environ, p.namespace)...), grace: a.Run.GracePeriod()}
 	if err := i.apply(object.Object); err != nil {
 		return nil, fmt.Errorf("template: %w", err)
 	}

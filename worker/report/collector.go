@@ -75,7 +75,8 @@ func (c *Collector) Add(r Report) Taken {
 		s, aim := c.series[name], c.aim(name)
 		if s == nil {
 			if len(c.series) >= maxMetrics && aim < 0 || name == "" || len(name) > MaxName {
-				t.Ignored = append(t.Ignored, fmt.Sprintf("metric %q: at most %d metrics with names of 1 to %d bytes are kept", cut(name, 64), maxMetrics, MaxName))
+				t.Ignored = append(t.Ignored, fmt.Sprintf("metric %q: at most %d metrics with names of 1 to %d bytes are kept",
+					cut(name, 64), maxMetrics, MaxName))
 				continue
 			}
 			s = &series{steps: map[int64]struct{}{}, highest: math.MinInt64, last: math.NaN(), best: math.NaN()}

@@ -175,7 +175,8 @@ func (d *decoder) misplaced(b []byte) {
 	}
 	_ = json.Unmarshal(b, &envelope) // has been read as a wire before
 	for _, name := range slices.Sorted(maps.Keys(envelope.Fantasia)) {
-		if _, err := number(envelope.Fantasia[name]); err == nil && string(envelope.Fantasia[name]) != "null" && !slices.Contains([]string{"trial", "attempt", "step"}, strings.ToLower(name)) {
+		if _, err := number(envelope.Fantasia[name]); err == nil && string(envelope.Fantasia[name]) != "null" &&
+			!slices.Contains([]string{"trial", "attempt", "step"}, strings.ToLower(name)) {
 			d.errs = append(d.errs, fmt.Errorf(`%q is a number outside of "metrics": write {"fantasia": {"metrics": {%[1]q: %[2]s}}}`,
 				cut(name, 64), shown(string(envelope.Fantasia[name]))))
 			return

@@ -130,7 +130,8 @@ func (s *Sidecar) conclude(a *attempt, otherwise *evaluation.Ending) evaluation.
 	defer s.mu.Unlock()
 	var e evaluation.Ending
 	switch {
-	case a.end != nil && (otherwise == nil || otherwise.Outcome == messaging.OutcomeHandedBack || otherwise.Outcome == messaging.OutcomeFailed ||
+	case a.end != nil && (otherwise == nil || otherwise.Outcome == messaging.OutcomeHandedBack ||
+		otherwise.Outcome == messaging.OutcomeFailed ||
 		otherwise.Outcome == messaging.OutcomePruned && !a.told): // it ran to its end, since it did not know that it should stop
 		e = *a.end // keep what the client has done
 	case otherwise != nil:

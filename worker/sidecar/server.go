@@ -72,7 +72,8 @@ func (s *Sidecar) Handler() http.Handler {
 		})
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		answer(w)(nil, &problem{http.StatusNotFound, "", fmt.Sprintf("unknown path %s; want /v1/next, /v1/report, /v1/should-stop, /v1/complete, /v1/hand-back or /healthz", cut(r.URL.Path))})
+		answer(w)(nil, &problem{http.StatusNotFound, "", fmt.Sprintf("unknown path %s; want /v1/next, /v1/report, "+
+			"/v1/should-stop, /v1/complete, /v1/hand-back or /healthz", cut(r.URL.Path))})
 	})
 	guarded := s.hosts.Guard(mux, "--allowed-hosts", func(w http.ResponseWriter, _ *http.Request, status int, err error) {
 		answer(w)(nil, &problem{status, "", err.Error()})
@@ -120,7 +121,8 @@ func (s *Sidecar) serveNext(w http.ResponseWriter, r *http.Request) (any, error)
 		return nil, err
 	}
 	if name == "" && s.options.Slots > 1 {
-		return nil, invalid("client", "missing: a worker of %d slots needs a name for each of its clients, the same after a restart", s.options.Slots)
+		return nil, invalid("client", "missing: a worker of %d slots needs a name for each of its clients, the same after a "+
+			"restart", s.options.Slots)
 	}
 	wait, err := f.wait()
 	if err != nil {
@@ -253,8 +255,9 @@ func (s *Sidecar) Serve(ctx context.Context, listener net.Listener) error {
 		s.options.Logger.Warn("other machines can take and end trials at this address", "address", a.String())
 	}
 	server := &http.Server{
-		Handler: httpserve.BodyTimeout(s.Handler(), bodyTimeout), ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(s.options.Logger.Handler(), slog.LevelDebug),
+		Handler: httpserve.BodyTimeout(s.Handler(), bodyTimeout), ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: 64 << 10,
+		ErrorLog:       slog.NewLogLogger(s.options.Logger.Handler(), slog.LevelDebug),
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
