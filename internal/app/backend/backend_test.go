@@ -18,6 +18,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/base/embedded"
 	"github.com/fantasia-hpo/fantasia/internal/test/membus"
 	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
+	"github.com/fantasia-hpo/fantasia/internal/test/testleader"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -27,7 +28,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// newBackend starts a leader over an etcd of its own and a bus in memory.
+// newBackend starts a leader over an etcd and a bus in memory.
 func newBackend(t *testing.T) (context.Context, *Backend, *membus.Broker) {
 	t.Helper()
 	r := newReplica(t, 2*time.Second)
@@ -50,7 +51,21 @@ func newReplica(t testing.TB, lease time.Duration, change ...func(*coordinator.O
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
-	etcd, err := embedded.StartEtcd(ctx, embedded.EtcdOptions{Dir: t.TempDir()})
+	var client *clientv3.Client
+	l, broker := testleader.Lead(t, func(o *coordinator.Options) {
+		o.LeaseTTL = lease
+		for _, f := range change {
+			f(o)
+		}
+		client = o.Etcd
+	})
+	return &replica{New(l.Coordinator, ledger.New(client, ledger.Options{})), ctx, broker, client}
+}
+
+// realEtcd makes a replica use a real etcd, for what one in memory has not: an address, and a disk.
+func realEtcd(t testing.TB) func(*coordinator.Options) {
+	t.Helper()
+	etcd, err := embedded.StartEtcd(t.Context(), embedded.EtcdOptions{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,29 +73,12 @@ func newReplica(t testing.TB, lease time.Duration, change ...func(*coordinator.O
 	if err != nil {
 		t.Fatal(err)
 	}
-	broker := membus.New(membus.Options{})
-	o := inject.Coordinator(coordinator.DefaultOptions())
-	o.Etcd, o.Bus, o.LeaseTTL = client, broker.Leader(), lease
-	for _, f := range change {
-		f(&o)
-	}
-	c, err := coordinator.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	running, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- c.Run(running) }()
 	t.Cleanup(func() {
-		stop()
-		if err := errors.Join(<-done, o.Bus.Close(), client.Close(), etcd.Close()); err != nil {
+		if err := errors.Join(client.Close(), etcd.Close()); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := c.Leading(ctx); err != nil {
-		t.Fatal(err)
-	}
-	return &replica{New(c, ledger.New(client, ledger.Options{})), ctx, broker, client}
+	return func(o *coordinator.Options) { o.Etcd = client }
 }
 
 // evaluate is a worker of one slot that answers x squared until the test ends.

@@ -27,7 +27,7 @@ import (
 // long a new leader takes to load it.
 func BenchmarkLargeStudy(b *testing.B) {
 	const trials = 50_000
-	r := newReplica(b, 10*time.Second, func(o *coordinator.Options) { fill(b, o.Etcd, trials) })
+	r := newReplica(b, 10*time.Second, realEtcd(b), func(o *coordinator.Options) { fill(b, o.Etcd, trials) })
 	l, ctx := r.l.Ledger, b.Context()
 	for name, call := range map[string]func() error{
 		"get":  func() error { _, err := r.Study(ctx, "large"); return err },
@@ -94,7 +94,7 @@ var manyStudies = flag.Int("studies", 1000, "how many studies BenchmarkManyStudi
 // whole-files reads every specification besides, as leaders do who do not use heads.
 func BenchmarkManyStudies(b *testing.B) {
 	const size = 100_000
-	r := newReplica(b, 10*time.Second, func(o *coordinator.Options) { fillMany(b, o.Etcd, *manyStudies, size) })
+	r := newReplica(b, 10*time.Second, realEtcd(b), func(o *coordinator.Options) { fillMany(b, o.Etcd, *manyStudies, size) })
 	ctx := b.Context()
 	_, api, err := server.New(r.Backend, server.Options{})
 	if err != nil {

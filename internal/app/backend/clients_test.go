@@ -33,7 +33,7 @@ spec:
   budget: {maxTrials: 6}
 `
 
-// serveAPI serves the API of a leader over an etcd and a NATS of its own, and returns a
+// serveAPI serves the API of a leader over an etcd in memory and a NATS of its own, and returns a
 // client of it.
 func serveAPI(t *testing.T, lease time.Duration) (*replica, fantasiav1connect.StudyServiceClient) {
 	t.Helper()
@@ -55,6 +55,7 @@ func serveAPI(t *testing.T, lease time.Duration) (*replica, fantasiav1connect.St
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = bus.Close() })
 	r := newReplica(t, 2*time.Second, func(o *coordinator.Options) { o.Bus, o.WorkerLease = bus, lease })
 	path, handler, err := server.New(r.Backend, server.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {

@@ -22,18 +22,15 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
-	"github.com/fantasia-hpo/fantasia/internal/app/inject"
-	"github.com/fantasia-hpo/fantasia/internal/base/embedded"
 	"github.com/fantasia-hpo/fantasia/internal/base/httpserve"
-	"github.com/fantasia-hpo/fantasia/internal/test/membus"
 	"github.com/fantasia-hpo/fantasia/internal/test/servertest"
+	"github.com/fantasia-hpo/fantasia/internal/test/testleader"
 )
 
 // cluster is a number of replicas with their APIs, over one etcd.
 type cluster struct {
+	*testleader.Cluster
 	t      *testing.T
-	etcd   *embedded.Etcd
-	broker *membus.Broker
 	tokens string // the file
 }
 
@@ -46,20 +43,11 @@ type member struct {
 
 func newCluster(t *testing.T, tokens ...string) *cluster {
 	t.Helper()
-	etcd, err := embedded.StartEtcd(t.Context(), embedded.EtcdOptions{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := etcd.Close(); err != nil {
-			t.Error(err)
-		}
-	})
 	file := filepath.Join(t.TempDir(), "tokens")
 	if err := os.WriteFile(file, []byte(strings.Join(tokens, "\n")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return &cluster{t, etcd, membus.New(membus.Options{}), file}
+	return &cluster{testleader.New(), t, file}
 }
 
 // grant is a line of the file of tokens, for a token that is its name.
@@ -68,29 +56,20 @@ func grant(name, rest string) string {
 	return name + " " + hex.EncodeToString(sum[:]) + " " + rest
 }
 
-// start starts a replica with its API.
-func (c *cluster) start() *member {
+// serve starts a replica with its API.
+func (c *cluster) serve() *member {
 	c.t.Helper()
-	client, err := c.etcd.Client()
-	if err != nil {
-		c.t.Fatal(err)
-	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	o := inject.Coordinator(coordinator.DefaultOptions())
-	o.Name = listener.Addr().String()
-	o.Etcd, o.Bus, o.LeaseTTL, o.Advertise = client, c.broker.Leader(), 2*time.Second, o.Name
-	replica, err := coordinator.New(o)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	address := listener.Addr().String()
+	replica := c.Start(c.t, address, func(o *coordinator.Options) { o.LeaseTTL = 2 * time.Second })
 	tokens, err := server.ReadTokens(c.tokens, slog.New(slog.DiscardHandler))
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	served := New(replica, ledger.New(client, ledger.Options{}))
+	served := New(replica.Coordinator, ledger.New(replica.Etcd.Client, ledger.Options{}))
 	path, handler, err := server.New(served, server.Options{Leader: served.Leader, Tokens: tokens})
 	if err != nil {
 		c.t.Fatal(err)
@@ -98,8 +77,7 @@ func (c *cluster) start() *member {
 	mux := http.NewServeMux()
 	mux.Handle(path, handler)
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 2)
-	go func() { done <- replica.Run(ctx) }()
+	done := make(chan error, 1)
 	go func() { done <- httpserve.Serve(ctx, listener, mux, slog.New(slog.DiscardHandler)) }()
 	stopped := false
 	stop := func() {
@@ -108,12 +86,13 @@ func (c *cluster) start() *member {
 		}
 		stopped = true
 		cancel()
-		if err := errors.Join(<-done, <-done, o.Bus.Close(), client.Close()); err != nil {
+		if err := <-done; err != nil {
 			c.t.Error(err)
 		}
+		replica.Stop()
 	}
 	c.t.Cleanup(stop)
-	return &member{replica, o.Advertise, stop}
+	return &member{replica.Coordinator, address, stop}
 }
 
 // api returns a client of a member's API with a token.
@@ -153,11 +132,11 @@ func TestQuotasHoldOnEachReplica(t *testing.T) {
 		grant("bytes", "write b- study-bytes=20KiB"), grant("team", "write team- studies=2 open-trials=3"), grant("other", "write other-"))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	first := c.start()
+	first := c.serve()
 	if err := first.c.Leading(ctx); err != nil {
 		t.Fatal(err)
 	}
-	second := c.start()
+	second := c.serve()
 	team := first.api(t, "team")
 	for _, name := range []string{"team-1", "team-2"} {
 		if err := createStudy(ctx, team, askedFile(name)); err != nil {

@@ -19,7 +19,7 @@ import (
 
 // A leader that loses etcd refuses changes after a few seconds, with etcd's address.
 func TestChangesWithoutEtcd(t *testing.T) {
-	r := newReplica(t, time.Minute) // the term outlasts the test
+	r := newReplica(t, time.Minute, realEtcd(t)) // the term outlasts the test
 	ctx := r.ctx
 	// The leader's memory forgets a study at once when it is asked to delete it, so the
 	// other changes have one of their own.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/internal/test/membus"
+	"github.com/fantasia-hpo/fantasia/internal/test/memetcd"
 )
 
 // arm is a death at one of the next operations.
@@ -84,7 +85,7 @@ func (a *arm) carryOut() {
 }
 
 // etcdFault is what a request to etcd meets.
-func (w *world) etcdFault(e etcdEvent) (f etcdFault) {
+func (w *world) etcdFault(e memetcd.Event) (f memetcd.Fault) {
 	n, faulty, death := w.count(e.Client, string(e.Op))
 	if death != nil {
 		death.carryOut()

@@ -9,6 +9,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
 	"github.com/fantasia-hpo/fantasia/internal/test/membus"
+	"github.com/fantasia-hpo/fantasia/internal/test/memetcd"
 )
 
 // replica is a coordinator, which runs, or will.
@@ -20,7 +21,7 @@ type replica struct {
 	n      int // of its processes
 	log    *process
 	c      *coordinator.Coordinator
-	etcd   *etcdClient
+	etcd   *memetcd.Client
 	bus    *membus.Leader
 	cancel context.CancelFunc
 	done   chan struct{}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/internal/test/membus"
+	"github.com/fantasia-hpo/fantasia/internal/test/memetcd"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -36,7 +37,7 @@ type world struct {
 	rng  *rand.Rand // of the processes and the studies, used by the schedule's goroutine only
 	logs *logbook
 
-	etcd         *etcdServer
+	etcd         *memetcd.Server
 	broker       *membus.Broker
 	lease        time.Duration // of leaders
 	workerLease  time.Duration
@@ -44,7 +45,7 @@ type world struct {
 	workers      []*worker
 	maxCommit    int // of the ledger
 	studies      []*study.Study
-	client       *etcdClient // meets no faults of messages
+	client       *memetcd.Client // meets no faults of messages
 	observer     *ledger.Ledger
 	check        *checker
 
@@ -87,7 +88,7 @@ func newWorld(t *testing.T, seed uint64, script *script, dir string) *world {
 	w.lease = time.Duration(2+w.rng.IntN(5)) * time.Second
 	w.workerLease = time.Duration(8+w.rng.IntN(13)) * time.Second
 	w.check = newChecker(w)
-	w.etcd = newEtcd(etcdOptions{Fault: w.etcdFault, Stored: w.check.stored, Revision: firstRevision})
+	w.etcd = memetcd.New(memetcd.Options{Fault: w.etcdFault, Stored: w.check.stored, Revision: firstRevision})
 	w.broker = membus.New(membus.Options{Fault: w.busFault})
 	w.client = w.etcd.Client("observer")
 	w.observer = ledger.New(w.client.Client, ledger.Options{})

@@ -1,4 +1,4 @@
-package simulation
+package memetcd
 
 import (
 	"context"
@@ -17,25 +17,25 @@ import (
 func TestFaults(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
-		fault   etcdFault
+		fault   Fault
 		took    time.Duration
 		refused bool
 		stored  bool
 		later   time.Duration // when it is stored
 	}{
-		{"none", etcdFault{}, 0, false, true, 0},
-		{"lost", etcdFault{Lost: true}, 0, true, false, 0},
-		{"unanswered", etcdFault{Unanswered: true}, 0, true, true, 0},
-		{"slow", etcdFault{Delay: time.Second}, time.Second, false, true, 0},
-		{"too slow", etcdFault{Delay: time.Hour}, time.Minute, true, false, 2 * time.Hour},
-		{"late", etcdFault{Late: time.Minute}, 0, true, false, 0},
-		{"late, after a while", etcdFault{Late: time.Minute}, 0, true, true, 2 * time.Minute},
+		{"none", Fault{}, 0, false, true, 0},
+		{"lost", Fault{Lost: true}, 0, true, false, 0},
+		{"unanswered", Fault{Unanswered: true}, 0, true, true, 0},
+		{"slow", Fault{Delay: time.Second}, time.Second, false, true, 0},
+		{"too slow", Fault{Delay: time.Hour}, time.Minute, true, false, 2 * time.Hour},
+		{"late", Fault{Late: time.Minute}, 0, true, false, 0},
+		{"late, after a while", Fault{Late: time.Minute}, 0, true, true, 2 * time.Minute},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newEtcd(etcdOptions{Fault: func(e etcdEvent) etcdFault {
-					if e != (etcdEvent{Op: OpPut, Client: "a", Writes: true}) {
-						return etcdFault{}
+				s := New(Options{Fault: func(e Event) Fault {
+					if e != (Event{Op: OpPut, Client: "a", Writes: true}) {
+						return Fault{}
 					}
 					return tt.fault
 				}})
@@ -67,7 +67,7 @@ func isUnavailable(err error) bool {
 // missed, and its lease expires meanwhile.
 func TestSplitClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newEtcd(etcdOptions{})
+		s := New(Options{})
 		a, b := s.Client("a"), s.Client("b")
 		defer a.Close()
 		defer b.Close()
@@ -97,7 +97,7 @@ func TestSplitClient(t *testing.T) {
 // TestOutage: an etcd without a quorum answers nobody and lets no lease expire.
 func TestOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newEtcd(etcdOptions{})
+		s := New(Options{})
 		a := s.Client("a")
 		defer a.Close()
 		ctx := t.Context()
@@ -122,12 +122,12 @@ func TestOutage(t *testing.T) {
 // TestKilledClient: a client that was killed executes nothing, and frees no lease.
 func TestKilledClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slow := etcdFault{}
-		s := newEtcd(etcdOptions{Fault: func(e etcdEvent) etcdFault {
+		slow := Fault{}
+		s := New(Options{Fault: func(e Event) Fault {
 			if e.Client == "a" && e.Op == OpPut {
 				return slow
 			}
-			return etcdFault{}
+			return Fault{}
 		}})
 		a, b := s.Client("a"), s.Client("b")
 		defer a.Close()
@@ -161,9 +161,9 @@ func TestKilledClient(t *testing.T) {
 // the old one does not reach it.
 func TestWipe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		late, stored := etcdFault{}, ""
-		s := newEtcd(etcdOptions{
-			Revision: 100, Fault: func(etcdEvent) etcdFault { return late },
+		late, stored := Fault{}, ""
+		s := New(Options{
+			Revision: 100, Fault: func(Event) Fault { return late },
 			Stored: func(key string, value []byte) { stored += key + "=" + string(value) + " " },
 		})
 		a := s.Client("a")
@@ -192,7 +192,7 @@ func TestWipe(t *testing.T) {
 // TestFull: an etcd whose quota is used up deletes and reads, and stores nothing.
 func TestFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newEtcd(etcdOptions{})
+		s := New(Options{})
 		a := s.Client("a")
 		defer a.Close()
 		ctx := t.Context()
@@ -216,7 +216,7 @@ func TestFull(t *testing.T) {
 // TestUnimplemented: what Fantasia does not use is refused, and not answered somehow.
 func TestUnimplemented(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newEtcd(etcdOptions{}).Client("a")
+		a := New(Options{}).Client("a")
 		defer a.Close()
 		ctx := t.Context()
 		for name, call := range map[string]func() error{

@@ -1,4 +1,4 @@
-package simulation
+package memetcd
 
 import (
 	"cmp"
@@ -33,7 +33,7 @@ const (
 )
 
 // etcdWatches implements etcdserverpb.WatchClient.
-type etcdWatches struct{ c *etcdClient }
+type etcdWatches struct{ c *Client }
 
 var _ etcdserverpb.WatchClient = etcdWatches{}
 
@@ -54,7 +54,7 @@ func (w etcdWatches) Watch(ctx context.Context,
 // etcdStream is a stream of watches. One goroutine may call Send while another calls Recv.
 type etcdStream struct {
 	grpc.ClientStream // nil: its methods are not used, but for those below
-	c                 *etcdClient
+	c                 *Client
 	ctx               context.Context
 	requireLeader     bool
 	store             *etcdStore // of the server when the stream was opened

@@ -1,4 +1,4 @@
-package simulation
+package memetcd
 
 import (
 	"context"
@@ -11,32 +11,32 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// etcdOp names a request.
-type etcdOp string
+// Op names a request.
+type Op string
 
 // The requests that faults can hit.
 const (
-	OpRange     etcdOp = "range"
-	OpPut       etcdOp = "put"
-	OpDelete    etcdOp = "delete"
-	OpTxn       etcdOp = "txn"
-	OpCompact   etcdOp = "compact"
-	OpGrant     etcdOp = "grant"
-	OpKeepAlive etcdOp = "keepalive"
-	OpRevoke    etcdOp = "revoke"
-	OpWatch     etcdOp = "watch" // a stream is opened
+	OpRange     Op = "range"
+	OpPut       Op = "put"
+	OpDelete    Op = "delete"
+	OpTxn       Op = "txn"
+	OpCompact   Op = "compact"
+	OpGrant     Op = "grant"
+	OpKeepAlive Op = "keepalive"
+	OpRevoke    Op = "revoke"
+	OpWatch     Op = "watch" // a stream is opened
 )
 
-// etcdEvent is a request before it is executed.
-type etcdEvent struct {
-	Op     etcdOp
+// Event is a request before it is executed.
+type Event struct {
+	Op     Op
 	Client string
 	// Writes says that the request may change what is stored.
 	Writes bool
 }
 
-// etcdFault describes what goes wrong with a request; the zero etcdFault is no fault.
-type etcdFault struct {
+// Fault describes what goes wrong with a request; the zero Fault is no fault.
+type Fault struct {
 	// Lost keeps the request from etcd. Its sender gets codes.Unavailable.
 	Lost bool
 	// Unanswered executes the request, but its sender gets codes.Unavailable.
@@ -52,11 +52,11 @@ type etcdFault struct {
 // pings go unanswered.
 const etcdPatience = 13 * time.Second
 
-// etcdOptions configure an etcdServer.
-type etcdOptions struct {
+// Options configure an Server.
+type Options struct {
 	// Fault chooses what goes wrong; nothing by default. It is called without locks by
 	// the asking goroutine, so it must be safe for concurrent use.
-	Fault func(etcdEvent) etcdFault
+	Fault func(Event) Fault
 	// Stored is called for each value that is stored, with the server locked, before anybody
 	// can read it; nil for none.
 	Stored func(key string, value []byte)
@@ -65,7 +65,7 @@ type etcdOptions struct {
 	Revision int64
 }
 
-// etcdServer is an etcd in memory: the part of etcd that Fantasia uses, with the semantics of a
+// Server is an etcd in memory: the part of etcd that Fantasia uses, with the semantics of a
 // real one. Both pass one suite. What Fantasia does not use is answered with
 // codes.Unimplemented. It is safe for concurrent use.
 //
@@ -73,8 +73,8 @@ type etcdOptions struct {
 // (clientv3.Client) whose requests do not go over a connection. Server and clients wait on
 // channels and timers only, so that they run in a testing/synctest bubble, in which leases
 // expire in virtual time. The caller decides, for each request, what goes wrong.
-type etcdServer struct {
-	opts etcdOptions
+type Server struct {
+	opts Options
 
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced whenever waiters should look again
@@ -85,21 +85,21 @@ type etcdServer struct {
 	full    bool
 }
 
-// newEtcd returns an empty etcd.
-func newEtcd(o etcdOptions) *etcdServer {
-	s := &etcdServer{opts: o, changed: make(chan struct{}), store: newStore(), leases: map[int64]*etcdLease{}}
+// New returns an empty etcd.
+func New(o Options) *Server {
+	s := &Server{opts: o, changed: make(chan struct{}), store: newStore(), leases: map[int64]*etcdLease{}}
 	s.store.revision = max(s.store.revision, o.Revision)
 	return s
 }
 
 // wake makes all waiters look again. The caller MUST hold mu.
-func (s *etcdServer) wake() {
+func (s *Server) wake() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
 // Stop makes etcd answer nobody, as one that has lost its quorum.
-func (s *etcdServer) Stop() {
+func (s *Server) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stopped = true
@@ -111,7 +111,7 @@ func (s *etcdServer) Stop() {
 
 // Start ends a Stop. As after an election in etcd, every lease has its whole time to live
 // again.
-func (s *etcdServer) Start() {
+func (s *Server) Start() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.stopped {
@@ -125,7 +125,7 @@ func (s *etcdServer) Start() {
 }
 
 // Wipe replaces etcd by an empty one: its keys, leases and revisions begin anew.
-func (s *etcdServer) Wipe() {
+func (s *Server) Wipe() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range s.leases {
@@ -136,7 +136,7 @@ func (s *etcdServer) Wipe() {
 }
 
 // SetFull says whether etcd's quota is used up, so that it refuses to store more.
-func (s *etcdServer) SetFull(full bool) {
+func (s *Server) SetFull(full bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.full = full
@@ -144,30 +144,30 @@ func (s *etcdServer) SetFull(full bool) {
 
 // Revision returns the revision of the last change, and the one up to which the history
 // was compacted; 0 for none.
-func (s *etcdServer) Revision() (last, compacted int64) {
+func (s *Server) Revision() (last, compacted int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.store.revision, s.store.compacted
 }
 
 // Value returns what a key holds now, whatever the faults; nil for none.
-func (s *etcdServer) Value(key string) []byte {
+func (s *Server) Value(key string) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.store.last(key).GetValue()
 }
 
 // present returns the store, which Wipe replaces.
-func (s *etcdServer) present() *etcdStore {
+func (s *Server) present() *etcdStore {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.store
 }
 
-// etcdClient is a client of an etcdServer. Close it when nothing uses it any more.
-type etcdClient struct {
+// Client is a client of an Server. Close it when nothing uses it any more.
+type Client struct {
 	*clientv3.Client
-	s    *etcdServer
+	s    *Server
 	name string
 
 	// s.mu guards these fields.
@@ -177,8 +177,8 @@ type etcdClient struct {
 }
 
 // Client returns a client whose events have a name.
-func (s *etcdServer) Client(name string) *etcdClient {
-	c := &etcdClient{s: s, name: name, dead: make(chan struct{})}
+func (s *Server) Client(name string) *Client {
+	c := &Client{s: s, name: name, dead: make(chan struct{})}
 	c.Client = clientv3.NewCtxClient(context.Background())
 	c.KV = clientv3.NewKVFromKVClient(etcdKV{c: c}, c.Client)
 	c.Lease = clientv3.NewLeaseFromLeaseClient(etcdLeases{c: c}, c.Client, time.Second)
@@ -187,7 +187,7 @@ func (s *etcdServer) Client(name string) *etcdClient {
 }
 
 // Cut splits the client from etcd, or ends the split.
-func (c *etcdClient) Cut(cut bool) {
+func (c *Client) Cut(cut bool) {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	c.cut = cut
@@ -196,7 +196,7 @@ func (c *etcdClient) Cut(cut bool) {
 
 // Kill ends all requests of the client, present and future ones, without executing them,
 // as if its process was killed. Leases stay until they expire.
-func (c *etcdClient) Kill() {
+func (c *Client) Kill() {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	if !c.killed {
@@ -213,10 +213,10 @@ var (
 
 // ask executes a request of a client with the fault that the server's owner chose for it.
 // It calls do with the server locked.
-func ask[T any](ctx context.Context, c *etcdClient, op etcdOp, writes bool, do func() (T, error)) (none T, _ error) {
-	fault := etcdFault{}
+func ask[T any](ctx context.Context, c *Client, op Op, writes bool, do func() (T, error)) (none T, _ error) {
+	fault := Fault{}
 	if c.s.opts.Fault != nil {
-		fault = c.s.opts.Fault(etcdEvent{Op: op, Client: c.name, Writes: writes})
+		fault = c.s.opts.Fault(Event{Op: op, Client: c.name, Writes: writes})
 	}
 	if err := c.sleep(ctx, fault.Delay); err != nil {
 		return none, err
@@ -244,7 +244,7 @@ func ask[T any](ctx context.Context, c *etcdClient, op etcdOp, writes bool, do f
 }
 
 // execute calls do with the server locked, unless it has stopped.
-func execute[T any](s *etcdServer, do func() (T, error)) (none T, _ error) {
+func execute[T any](s *Server, do func() (T, error)) (none T, _ error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
@@ -254,7 +254,7 @@ func execute[T any](s *etcdServer, do func() (T, error)) (none T, _ error) {
 }
 
 // reach waits until the client reaches etcd.
-func (c *etcdClient) reach(ctx context.Context) error {
+func (c *Client) reach(ctx context.Context) error {
 	var late <-chan time.Time
 	for {
 		c.s.mu.Lock()
@@ -280,7 +280,7 @@ func (c *etcdClient) reach(ctx context.Context) error {
 	}
 }
 
-func (c *etcdClient) sleep(ctx context.Context, d time.Duration) error {
+func (c *Client) sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil
 	}

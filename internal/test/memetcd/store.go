@@ -1,4 +1,4 @@
-package simulation
+package memetcd
 
 import (
 	"cmp"
@@ -94,7 +94,7 @@ func (s *etcdStore) last(key string) *mvccpb.KeyValue {
 
 // etcdWriting is a transaction that writes at one revision. It implements mvcc.TxnWrite.
 type etcdWriting struct {
-	s      *etcdServer
+	s      *Server
 	events []*mvccpb.Event
 }
 

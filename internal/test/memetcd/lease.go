@@ -1,4 +1,4 @@
-package simulation
+package memetcd
 
 import (
 	"context"
@@ -17,7 +17,7 @@ type etcdLease struct {
 }
 
 // etcdLeases implements etcdserverpb.LeaseClient.
-type etcdLeases struct{ c *etcdClient }
+type etcdLeases struct{ c *Client }
 
 var _ etcdserverpb.LeaseClient = etcdLeases{}
 
@@ -49,7 +49,7 @@ func (l etcdLeases) LeaseGrant(ctx context.Context, r *etcdserverpb.LeaseGrantRe
 }
 
 // revoke ends a lease and deletes its keys. The caller MUST hold mu.
-func (s *etcdServer) revoke(id int64) {
+func (s *Server) revoke(id int64) {
 	s.leases[id].timer.Stop()
 	delete(s.leases, id)
 	w := &etcdWriting{s: s}
@@ -95,7 +95,7 @@ func (l etcdLeases) LeaseLeases(context.Context, *etcdserverpb.LeaseLeasesReques
 // etcdRenewals is a stream for one renewal. Not safe for concurrent use.
 type etcdRenewals struct {
 	grpc.ClientStream // nil: its methods are not used, but for those below
-	c                 *etcdClient
+	c                 *Client
 	ctx               context.Context
 	id                int64
 }

@@ -1,4 +1,4 @@
-package simulation
+package memetcd
 
 import (
 	"context"
@@ -61,7 +61,7 @@ func TestConformance(t *testing.T) {
 		})
 		t.Run("memory/"+name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := newEtcd(etcdOptions{}).Client("tester")
+				c := New(Options{}).Client("tester")
 				defer c.Close()
 				test(t, c.Client, t.Name()+"/")
 			})

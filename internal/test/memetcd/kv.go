@@ -1,4 +1,4 @@
-package simulation
+package memetcd
 
 import (
 	"context"
@@ -23,12 +23,12 @@ const (
 )
 
 // etcdKV implements etcdserverpb.KVClient.
-type etcdKV struct{ c *etcdClient }
+type etcdKV struct{ c *Client }
 
 var _ etcdserverpb.KVClient = etcdKV{}
 
 // header is that of an answer. The caller MUST hold mu.
-func (s *etcdServer) header() *etcdserverpb.ResponseHeader {
+func (s *Server) header() *etcdserverpb.ResponseHeader {
 	return &etcdserverpb.ResponseHeader{ClusterId: 1, MemberId: 1, Revision: s.store.revision, RaftTerm: 2}
 }
 
@@ -58,8 +58,10 @@ func (k etcdKV) DeleteRange(ctx context.Context, r *etcdserverpb.DeleteRangeRequ
 }
 
 // single executes an operation as a transaction, and returns its part of the answer.
-func single[T any](ctx context.Context, c *etcdClient, name etcdOp, op *etcdserverpb.RequestOp, answer func(*etcdserverpb.ResponseOp) T) (T,
-	error) {
+func single[T any](
+	ctx context.Context, c *Client, name Op, op *etcdserverpb.RequestOp,
+	answer func(*etcdserverpb.ResponseOp) T,
+) (T, error) {
 	return ask(ctx, c, name, writes(op), func() (none T, _ error) {
 		out, err := c.s.txn(&etcdserverpb.TxnRequest{Success: []*etcdserverpb.RequestOp{op}})
 		if err != nil {
@@ -94,7 +96,7 @@ func writes(op *etcdserverpb.RequestOp) bool { return op.GetRequestRange() == ni
 
 // txn executes a transaction with etcd's own code, which executes nothing of one that fails. The
 // caller MUST hold mu.
-func (s *etcdServer) txn(r *etcdserverpb.TxnRequest) (*etcdserverpb.TxnResponse, error) {
+func (s *Server) txn(r *etcdserverpb.TxnRequest) (*etcdserverpb.TxnResponse, error) {
 	if err := check(r, maxTxnOps); err != nil {
 		return nil, err
 	}
@@ -128,7 +130,7 @@ func (s *etcdServer) txn(r *etcdserverpb.TxnRequest) (*etcdserverpb.TxnResponse,
 // etcdView is the store for etcd's code, which runs with the server locked.
 type etcdView struct {
 	mvcc.KV // nil: a transaction uses the methods below
-	s       *etcdServer
+	s       *Server
 }
 
 // Read implements mvcc.KV.
@@ -140,7 +142,7 @@ func (v etcdView) Write(*traceutil.Trace) mvcc.TxnWrite { return &etcdWriting{s:
 // etcdLessor tells etcd's code which leases there are.
 type etcdLessor struct {
 	etcdlease.Lessor // nil: a transaction uses the method below
-	s                *etcdServer
+	s                *Server
 }
 
 // Lookup implements lease.Lessor.
