@@ -12,7 +12,9 @@ import (
 
 // trialsOf returns observations with a trial for each of some means, and what is expected of them.
 func trialsOf(means ...[]float64) (p *Problem, observations []int, of []Expected) {
-	p = &Problem{Objectives: []study.Objective{{Metric: "accuracy", Direction: study.Maximize}, {Metric: "seconds", Direction: study.Minimize}}}
+	p = &Problem{
+		Objectives: []study.Objective{{Metric: "accuracy", Direction: study.Maximize}, {Metric: "seconds", Direction: study.Minimize}},
+	}
 	for i, m := range means {
 		p.Observations = append(p.Observations, Observation{Trial: 10 + i, Outcome: OutcomeCompleted, Point: study.Point{"x": i}})
 		observations, of = append(observations, i), append(of, Expected{Trial: 10 + i, Means: m, SDs: []float64{0.1, 2}})
@@ -33,7 +35,9 @@ func frontTrials(r *Recommendation) (trials []int, knee int) {
 // The accuracy of trial 12 is lost to nobody but costs little time: it is the knee. Trial 13 is
 // dominated, and 15 is 10 again.
 func TestRecommendFront(t *testing.T) {
-	p, observations, of := trialsOf([]float64{0.9, 100}, []float64{0.1, 1}, []float64{0.85, 10}, []float64{0.8, 50}, []float64{0.4, 7}, []float64{0.9, 100})
+	p, observations, of := trialsOf(
+		[]float64{0.9, 100}, []float64{0.1, 1}, []float64{0.85, 10}, []float64{0.8, 50}, []float64{0.4, 7}, []float64{0.9, 100},
+	)
 	r := p.RecommendFront(observations, of)
 	trials, knee := frontTrials(r)
 	if !slices.Equal(trials, []int{10, 12, 14, 11}) || knee != 12 {
@@ -97,7 +101,9 @@ func TestBestOfSeveralObjectives(t *testing.T) {
 	var within [][]float64
 	var trials []int
 	for i := range 60 {
-		o := Observation{Trial: i + 1, Outcome: OutcomeCompleted, Values: study.Values{rng.Float64(), rng.Float64()}, Excess: []float64{rng.Float64() - 0.5}}
+		o := Observation{
+			Trial: i + 1, Outcome: OutcomeCompleted, Values: study.Values{rng.Float64(), rng.Float64()}, Excess: []float64{rng.Float64() - 0.5},
+		}
 		if o.Excess[0] <= 0 {
 			within, trials = append(within, o.Values), append(trials, o.Trial)
 		}

@@ -83,7 +83,11 @@ func newConversation(s *study.Study) (*conversation, error) {
 		return nil, err
 	}
 	if f, ok := space.Fidelity(); ok {
-		return nil, fmt.Errorf("parameter %s is a fidelity: ask-tell serves an optimiser alone, and a coordinator promotes trials; use 'fantasia serve', or leave the parameter out", f.Name)
+		return nil, fmt.Errorf(
+			"parameter %s is a fidelity: ask-tell serves an optimiser alone, and a coordinator promotes trials; "+
+				"use 'fantasia serve', or leave the parameter out",
+			f.Name,
+		)
 	}
 	algorithm, err := registry.New(s.Spec.Algorithm.Name, s.Spec.Algorithm.Settings)
 	if err != nil {

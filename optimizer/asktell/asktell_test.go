@@ -220,7 +220,10 @@ func TestToldPointsCountAsEvaluated(t *testing.T) {
 }
 
 func TestSameLinesSameAnswers(t *testing.T) {
-	lines := []string{`{"ask": 3}`, `{"tell": [{"trial": 2, "metrics": {"loss": 0.5}}, {"trial": 1, "metrics": {"loss": 0.75}}]}`, `{"ask": 2}`, `{"recommend": true}`}
+	lines := []string{
+		`{"ask": 3}`, `{"tell": [{"trial": 2, "metrics": {"loss": 0.5}}, {"trial": 1, "metrics": {"loss": 0.75}}]}`, `{"ask": 2}`,
+		`{"recommend": true}`,
+	}
 	if a, b := raw(t, grid("gp"), lines...), raw(t, grid("gp"), lines...); a != b {
 		t.Errorf("two runs differ:\n%s\n%s", a, b)
 	}
@@ -332,7 +335,8 @@ func TestTellKnownEarly(t *testing.T) {
 	if err != nil || o.Outcome != optimizer.OutcomeFailed || len(o.Early) != 2 || o.Early[1] != 9 || len(o.Excess) != 2 || o.Excess[1] != 1 {
 		t.Errorf("got %+v, %v", o, err)
 	}
-	if o, err = (tell{Infeasible: true, Metrics: map[string]*float64{"size": nil}}).observation(spec); err != nil || o.Early != nil || o.Excess != nil {
+	if o, err = (tell{Infeasible: true, Metrics: map[string]*float64{"size": nil}}).observation(spec); err != nil || o.Early != nil ||
+		o.Excess != nil {
 		t.Errorf("without a size got %+v, %v", o, err)
 	}
 }

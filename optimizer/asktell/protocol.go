@@ -117,7 +117,9 @@ func (t tell) observation(spec *study.Spec) (optimizer.Observation, error) {
 			return optimizer.Observation{}, fmt.Errorf("metric %q is missing: got %s", metric, names(t.Metrics))
 		}
 		if value == nil {
-			return optimizer.Observation{}, fmt.Errorf(`metric %q is null: want a finite number, or "infeasible": true if the evaluation diverged`, metric)
+			return optimizer.Observation{}, fmt.Errorf(
+				`metric %q is null: want a finite number, or "infeasible": true if the evaluation diverged`, metric,
+			)
 		}
 		values = append(values, *value)
 	}
@@ -140,7 +142,11 @@ func (t tell) early(spec *study.Spec, outcome optimizer.Outcome) (optimizer.Obse
 	known, metrics := spec.EarlyMetrics(), map[string]float64{}
 	for _, metric := range slices.Sorted(maps.Keys(t.Metrics)) {
 		if !slices.Contains(known, metric) {
-			return optimizer.Observation{}, fmt.Errorf(`metric %q of an evaluation that has not completed: want exactly one of "metrics", "failed": true and "infeasible": true, or metrics of objectives and limits with early: true`, metric)
+			return optimizer.Observation{}, fmt.Errorf(
+				`metric %q of an evaluation that has not completed: want exactly one of `+
+					`"metrics", "failed": true and "infeasible": true, or metrics of objectives and limits with early: true`,
+				metric,
+			)
 		}
 		if value := t.Metrics[metric]; value != nil {
 			metrics[metric] = *value

@@ -36,7 +36,9 @@ type limited struct {
 }
 
 // Suggest implements optimizer.Optimizer.
-func (s *limited) Suggest(ctx context.Context, p *optimizer.Problem, state optimizer.State, n int, rng *rand.Rand) ([]optimizer.Suggestion, optimizer.State, error) {
+func (s *limited) Suggest(
+	ctx context.Context, p *optimizer.Problem, state optimizer.State, n int, rng *rand.Rand,
+) ([]optimizer.Suggestion, optimizer.State, error) {
 	more := *p
 	least := 0.2
 	more.Limits = []study.Limit{{Metric: "mean", Max: &s.largest}, {Metric: "first", Min: &least, Early: true}}

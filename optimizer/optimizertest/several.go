@@ -31,7 +31,9 @@ type several struct {
 }
 
 // Suggest implements optimizer.Optimizer.
-func (s *several) Suggest(ctx context.Context, p *optimizer.Problem, state optimizer.State, n int, rng *rand.Rand) ([]optimizer.Suggestion, optimizer.State, error) {
+func (s *several) Suggest(
+	ctx context.Context, p *optimizer.Problem, state optimizer.State, n int, rng *rand.Rand,
+) ([]optimizer.Suggestion, optimizer.State, error) {
 	more := *p
 	for k := range s.objectives {
 		objective := study.Objective{Metric: fmt.Sprintf("f%d", k+1), Direction: p.Direction, Early: k == 1}

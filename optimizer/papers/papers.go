@@ -19,10 +19,12 @@ func Algorithms() lean.List {
 	return lean.List{
 		{
 			Name: "hebo-paper", Settings: hebo.PaperSettings(), Create: lean.From(hebo.PaperFromSettings, hebo.New),
-			Description: "HEBO as its paper has it, to repeat the paper: a warped Gaussian process, fitted in full each time, and the Pareto front of three acquisition functions.",
+			Description: "HEBO as its paper has it, to repeat the paper: a warped Gaussian process, fitted in full each time, " +
+				"and the Pareto front of three acquisition functions.",
 		}, {
 			Name: "lgp", Settings: lgp.Settings(), Create: lean.From(lgp.FromSettings, lgp.New),
-			Description: "Bayesian optimisation with a latent Gaussian process: for exact objectives that oscillate or jump, whose trend is what counts.",
+			Description: "Bayesian optimisation with a latent Gaussian process: for exact objectives that oscillate or jump, " +
+				"whose trend is what counts.",
 		}, {
 			Name: "uhe", Settings: uhe.Settings(), Create: lean.From(uhe.FromSettings, uhe.New),
 			Description: "Bayesian optimisation with consistent estimates of hyperparameters: a bandit adds random points, to repeat its paper.",

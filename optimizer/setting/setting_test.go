@@ -41,7 +41,9 @@ func TestParseReadsWhatDecodersProduce(t *testing.T) {
 // TestParseReadsYesAndNoOfYAML1_1 takes the booleans that a decoder of YAML 1.1
 // makes of the words (https://yaml.org/type/bool.html).
 func TestParseReadsYesAndNoOfYAML1_1(t *testing.T) {
-	set := Set{{Name: "noisy", Default: "auto", Choices: []string{"auto", "yes", "no"}}, {Name: "kind", Default: "a", Choices: []string{"a", "b"}}}
+	set := Set{
+		{Name: "noisy", Default: "auto", Choices: []string{"auto", "yes", "no"}}, {Name: "kind", Default: "a", Choices: []string{"a", "b"}},
+	}
 	for value, want := range map[bool]string{true: "yes", false: "no"} {
 		if v, err := set.Parse(map[string]any{"noisy": value}); err != nil || v.String("noisy") != want {
 			t.Errorf("%t: got %v, %v, want %s", value, v, err, want)

@@ -33,14 +33,20 @@ func Settings() setting.Set {
 		{Name: "best", Default: 0.15, Min: 0.01, Max: 0.5, Doc: "Share of the completed trials that counts as good."},
 		{Name: "random", Default: 1.0 / 3, Min: 0, Max: 1, Doc: "Share of points that are drawn at random, against blind spots."},
 		{Name: "candidates", Default: 64, Min: 1, Max: 10000, Doc: "Draws of which the most promising is taken."},
-		{Name: "bandwidth", Default: 3.0, Min: 0.1, Max: 100, Doc: "Factor of the bandwidths of numbers for the draws; a wider one explores more."},
+		{
+			Name: "bandwidth", Default: 3.0, Min: 0.1, Max: 100,
+			Doc: "Factor of the bandwidths of numbers for the draws; a wider one explores more.",
+		},
 		{Name: "minBandwidth", Default: 1e-3, Min: 1e-9, Max: 0.5, Doc: "Smallest bandwidth, as a share of a parameter's range."},
 	}
 }
 
 // FromSettings returns the options for checked settings.
 func FromSettings(v setting.Values) Options {
-	return Options{Best: v.Float("best"), Random: v.Float("random"), Candidates: v.Int("candidates"), Factor: v.Float("bandwidth"), Least: v.Float("minBandwidth")}
+	return Options{
+		Best: v.Float("best"), Random: v.Float("random"), Candidates: v.Int("candidates"), Factor: v.Float("bandwidth"),
+		Least: v.Float("minBandwidth"),
+	}
 }
 
 // New returns the optimiser. It has no state, and recommends the best value.

@@ -40,7 +40,10 @@ type Options struct {
 // Settings returns the settings with their defaults.
 func Settings() setting.Set {
 	return setting.Set{
-		{Name: "population", Default: 0, Min: 0, Max: 10000, Doc: "Results that make a generation; 0 derives it from parameters and parallelism."},
+		{
+			Name: "population", Default: 0, Min: 0, Max: 10000,
+			Doc: "Results that make a generation; 0 derives it from parameters and parallelism.",
+		},
 		{Name: "sigma", Default: 0.15, Min: 1e-6, Max: 1, Doc: "First standard deviation, as a share of each parameter's range."},
 		{
 			Name: "restarts", Default: string(BIPOP), Choices: []string{string(BIPOP), string(IPOP), string(Same)},

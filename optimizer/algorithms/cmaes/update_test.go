@@ -61,7 +61,9 @@ func near(a, b []float64) bool {
 func check(t *testing.T, k int, g *gaussian, want generation) {
 	t.Helper()
 	if !near(g.Mean, want.Mean) || math.Abs(g.Sigma-want.Sigma) > 1e-7*want.Sigma || !near(g.PathSigma, want.Path) {
-		t.Fatalf("generation %d: mean %v, sigma %g, path %v; cmaes has %v, %g, %v", k, g.Mean, g.Sigma, g.PathSigma, want.Mean, want.Sigma, want.Path)
+		t.Fatalf(
+			"generation %d: mean %v, sigma %g, path %v; cmaes has %v, %g, %v", k, g.Mean, g.Sigma, g.PathSigma, want.Mean, want.Sigma, want.Path,
+		)
 	}
 	if !near(g.Cov, want.Cov) {
 		t.Fatalf("generation %d: covariance %v, cmaes has %v", k, g.Cov, want.Cov)

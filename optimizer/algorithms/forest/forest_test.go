@@ -68,7 +68,8 @@ func TestRows(t *testing.T) {
 	space, _ := branches(t)
 	c := newCoder(optimizer.NewEncoding(space))
 	row := c.row(study.Point{"branch": "b", "xb": 0.25, "noise": int64(1)})
-	if want := []float64{1, inactive, 0.25, 0.75}; len(row) != 4 || row[0] != want[0] || row[1] != want[1] || row[2] != want[2] || row[3] != want[3] {
+	if want := []float64{1, inactive, 0.25, 0.75}; len(row) != 4 || row[0] != want[0] || row[1] != want[1] || row[2] != want[2] ||
+		row[3] != want[3] {
 		t.Errorf("row %v, want %v", row, want)
 	}
 }
@@ -94,7 +95,9 @@ func TestOutcomes(t *testing.T) {
 	}
 	for value, same := range map[float64]int{3: 2, 1e9: 1, -1e9: 4} {
 		stopped := *p
-		stopped.Observations = append(slices.Clone(p.Observations), optimizer.Observation{Outcome: optimizer.OutcomePruned, Values: study.Values{value}})
+		stopped.Observations = append(
+			slices.Clone(p.Observations), optimizer.Observation{Outcome: optimizer.OutcomePruned, Values: study.Values{value}},
+		)
 		if y := outcomes(&stopped); y[5] != y[same] {
 			t.Errorf("stopped early at %g: outcome %g, want that of observation %d, %g", value, y[5], same, y[same])
 		}
@@ -130,7 +133,8 @@ func TestRecommendsAgainstLuck(t *testing.T) {
 	if err != nil || got == nil || got.Trial > 10 {
 		t.Errorf("recommended %+v, %v; want one of the first 10", got, err)
 	}
-	if got, err := optimizer.Recommend(t.Context(), New(o), &optimizer.Problem{Space: p.Space, Direction: study.Minimize}, nil); got != nil || err != nil {
+	if got, err := optimizer.Recommend(t.Context(), New(o), &optimizer.Problem{Space: p.Space, Direction: study.Minimize}, nil); got != nil ||
+		err != nil {
 		t.Errorf("recommended %+v, %v before anything completed", got, err)
 	}
 }

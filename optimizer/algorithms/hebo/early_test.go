@@ -65,7 +65,9 @@ func TestRecommendedFrontBesidePruned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pruned := optimizer.Observation{Point: study.Point{"x1": 0.1, "x2": 0.9}, Outcome: optimizer.OutcomePruned, Values: study.Values{9, 9}, Excess: []float64{-0.5}}
+	pruned := optimizer.Observation{
+		Point: study.Point{"x1": 0.1, "x2": 0.9}, Outcome: optimizer.OutcomePruned, Values: study.Values{9, 9}, Excess: []float64{-0.5},
+	}
 	p.Observations = slices.Insert(p.Observations, 0, pruned, pruned)
 	p.Observations = slices.Insert(p.Observations, 30, pruned)
 	got, err := with(NoiseAuto).Recommend(t.Context(), p, nil)

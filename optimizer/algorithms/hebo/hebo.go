@@ -63,7 +63,9 @@ func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 // proposeSingle is Propose for one objective. With limits, it is the expected improvement over
 // the best point within all of them, weighted by the probability that a point is within them,
 // without HEBO's other strategies.
-func (o proposer) proposeSingle(ctx context.Context, r *optimizer.Request, memory *memory) ([]optimizer.Suggestion, optimizer.State, error) {
+func (o proposer) proposeSingle(
+	ctx context.Context, r *optimizer.Request, memory *memory,
+) ([]optimizer.Suggestion, optimizer.State, error) {
 	d := surrogate.Observe(r.Problem, r.Encoding, o.options.Surrogate)
 	due := loop.Due(r, o.initial(r), d.Completed)
 	batch, err := memory.Propose(ctx, r, due, func(batch []optimizer.Suggestion) ([]optimizer.Suggestion, error) {

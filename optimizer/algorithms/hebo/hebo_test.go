@@ -161,7 +161,9 @@ func TestReasonsSayWhatElseCounted(t *testing.T) {
 	o := newSmall(options(func(o *Options) { o.Acquisition = MACE }), effort{1000, 20, 10})
 	s := optimizertest.NewSession(t, o, optimizertest.Cube(t, 2, 0, 1), 3)
 	s.Run(20, 4, bowl)
-	notes := []string{"lowest mean of the Pareto front", "greatest uncertainty of the Pareto front", "Pareto front, at random", "Pareto front, at random"}
+	notes := []string{
+		"lowest mean of the Pareto front", "greatest uncertainty of the Pareto front", "Pareto front, at random", "Pareto front, at random",
+	}
 	for i, b := range s.Ask(4) {
 		if _, ok := b.Reasons.Acquisition["ucb"]; !ok || !strings.HasSuffix(b.Reasons.Note, notes[i]) {
 			t.Errorf("member %d: %+v, want ucb and a note that ends with %q", i, b.Reasons, notes[i])

@@ -14,7 +14,9 @@ import (
 // searching is a study of the bowl with some evaluations and two pending points.
 func searching(t *testing.T, n int) *optimizer.Problem {
 	t.Helper()
-	p := &optimizer.Problem{Space: optimizertest.Cube(t, 2, 0, 1), Direction: study.Minimize, MaxTrials: 100, Parallelism: 3, Seed: 5, First: n + 3}
+	p := &optimizer.Problem{
+		Space: optimizertest.Cube(t, 2, 0, 1), Direction: study.Minimize, MaxTrials: 100, Parallelism: 3, Seed: 5, First: n + 3,
+	}
 	rng := optimizer.NewRand(1, 2)
 	for i := range n {
 		point := study.Point{"x1": rng.Float64(), "x2": rng.Float64()}

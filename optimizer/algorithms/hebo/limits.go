@@ -12,7 +12,9 @@ import (
 // limits fits a model to the excess over each limit. d has the observations of p behind the
 // objective's model. It is nil without limits. It returns an error and no limits if a model
 // cannot be fitted.
-func (o proposer) limits(ctx context.Context, r *optimizer.Request, p *optimizer.Problem, d *surrogate.Data, memory *memory, effort surrogate.Effort) (*loop.Limits, error) {
+func (o proposer) limits(
+	ctx context.Context, r *optimizer.Request, p *optimizer.Problem, d *surrogate.Data, memory *memory, effort surrogate.Effort,
+) (*loop.Limits, error) {
 	if len(r.Limits) == 0 {
 		return nil, nil
 	}

@@ -32,7 +32,9 @@ const beyondNadir = 0.3
 const narrowFront = 0.1
 
 // proposeSeveral is Propose for several objectives.
-func (o proposer) proposeSeveral(ctx context.Context, r *optimizer.Request, memory *memory) ([]optimizer.Suggestion, optimizer.State, error) {
+func (o proposer) proposeSeveral(
+	ctx context.Context, r *optimizer.Request, memory *memory,
+) ([]optimizer.Suggestion, optimizer.State, error) {
 	if len(r.Objectives) > exactFront {
 		return o.proposeScalars(ctx, r, memory)
 	}
@@ -75,7 +77,9 @@ func (o proposer) proposeSeveral(ctx context.Context, r *optimizer.Request, memo
 
 // fitSeveral fits a model to the data of each objective. The error means that one of them
 // cannot be fitted.
-func (o proposer) fitSeveral(ctx context.Context, r *optimizer.Request, data []*surrogate.Data, memory *memory) ([]*surrogate.Model, error) {
+func (o proposer) fitSeveral(
+	ctx context.Context, r *optimizer.Request, data []*surrogate.Data, memory *memory,
+) ([]*surrogate.Model, error) {
 	config := o.options.Surrogate
 	// A few steps from the last fit leave more to chance here: an objective that takes a
 	// parameter for irrelevant drives all points to the parameter's ends.
@@ -94,7 +98,9 @@ func (o proposer) fitSeveral(ctx context.Context, r *optimizer.Request, data []*
 // fitEach fits a model to each of the data, from the remembered hyperparameters on if there are
 // as many. fitted is nil if one of the fits was cut short: the next fit must not start from it.
 // The error means that one of them cannot be fitted.
-func fitEach(ctx context.Context, data []*surrogate.Data, config surrogate.Options, remembered []gp.Hyperparameters, rng *rand.Rand) (models []*surrogate.Model, fitted []gp.Hyperparameters, err error) {
+func fitEach(
+	ctx context.Context, data []*surrogate.Data, config surrogate.Options, remembered []gp.Hyperparameters, rng *rand.Rand,
+) (models []*surrogate.Model, fitted []gp.Hyperparameters, err error) {
 	complete := true
 	for k, d := range data {
 		m, err := surrogate.Fit(ctx, d, config, kept(remembered, k, len(data)), rng)
@@ -112,7 +118,9 @@ func fitEach(ctx context.Context, data []*surrogate.Data, config surrogate.Optio
 
 // front returns the front of the observations behind the first objective's data, in the units of
 // all models' outcomes. The data are those before any outcomes were squeezed.
-func (o proposer) front(r *optimizer.Request, problems []*optimizer.Problem, data []*surrogate.Data, models []*surrogate.Model) *loop.Front {
+func (o proposer) front(
+	r *optimizer.Request, problems []*optimizer.Problem, data []*surrogate.Data, models []*surrogate.Model,
+) *loop.Front {
 	given := make([]*float64, len(models))
 	for k, objective := range r.Objectives {
 		if objective.Reference != nil {

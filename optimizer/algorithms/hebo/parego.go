@@ -14,7 +14,9 @@ const augmentation = 0.05
 // proposeScalars chooses each point for another mixture of the objectives: their augmented
 // Chebyshev norm with random weights (ParEGO; Knowles 2006, ParEGO: A Hybrid Algorithm
 // with On-Line Landscape Approximation for Expensive Multiobjective Optimization Problems).
-func (o proposer) proposeScalars(ctx context.Context, r *optimizer.Request, memory *memory) (batch []optimizer.Suggestion, state optimizer.State, err error) {
+func (o proposer) proposeScalars(
+	ctx context.Context, r *optimizer.Request, memory *memory,
+) (batch []optimizer.Suggestion, state optimizer.State, err error) {
 	costs := unitCosts(r.Problem)
 	for len(batch) < r.N && (len(batch) == 0 || ctx.Err() == nil) {
 		weights := simplex(r)

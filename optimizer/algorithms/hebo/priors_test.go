@@ -31,10 +31,16 @@ func believing(t testing.TB, f function, around []float64, sd float64) *space.Sp
 
 func mixedPriors(t testing.TB) *space.Space {
 	return optimizertest.Space(t, []study.Parameter{
-		{Name: "a", Type: study.Float, Min: number(1e-4), Max: number(1), Scale: study.Log, Prior: &study.Prior{Mean: number(1e-3), SD: number(0.4)}},
+		{
+			Name: "a", Type: study.Float, Min: number(1e-4), Max: number(1), Scale: study.Log,
+			Prior: &study.Prior{Mean: number(1e-3), SD: number(0.4)},
+		},
 		{Name: "b", Type: study.Categorical, Values: []any{"x", "y", "z"}, Prior: &study.Prior{Weights: []float64{1, 4, 5}}},
 		{Name: "c", Type: study.Float, Min: number(0), Max: number(2)},
-		{Name: "d", Type: study.Float, Min: number(0), Max: number(1), When: map[string][]any{"b": {"x"}}, Prior: &study.Prior{Mean: number(0.25), SD: number(0.1)}},
+		{
+			Name: "d", Type: study.Float, Min: number(0), Max: number(1), When: map[string][]any{"b": {"x"}},
+			Prior: &study.Prior{Mean: number(0.25), SD: number(0.1)},
+		},
 	}, nil)
 }
 
@@ -76,7 +82,11 @@ func regretOf(t testing.TB, f function, space *space.Space, trials, seeds int) f
 }
 
 // hartmannBest is Hartmann6's minimiser; hartmannWorse is far from it.
-var hartmannBest, hartmannWorse = []float64{0.20169, 0.150011, 0.476874, 0.275332, 0.311652, 0.6573}, []float64{0.9, 0.9, 0.05, 0.9, 0.9, 0.05}
+var hartmannBest, hartmannWorse = []float64{
+	0.20169, 0.150011, 0.476874, 0.275332, 0.311652, 0.6573,
+}, []float64{
+	0.9, 0.9, 0.05, 0.9, 0.9, 0.05,
+}
 
 func TestGoodPriorsHelpAndBadOnesAreForgotten(t *testing.T) {
 	f := hartmann6()

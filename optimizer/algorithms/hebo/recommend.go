@@ -37,7 +37,9 @@ func (a proposer) Recommend(ctx context.Context, p *optimizer.Problem, state opt
 	if exact == 1 {
 		return best, nil
 	}
-	m, err := surrogate.Fit(ctx, d, options, readMemory(state, options.NumParams(encoding)).Fitted, optimizer.NewRand(p.Seed, len(p.Observations)))
+	m, err := surrogate.Fit(
+		ctx, d, options, readMemory(state, options.NumParams(encoding)).Fitted, optimizer.NewRand(p.Seed, len(p.Observations)),
+	)
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("recommend: %w", ctx.Err())
 	}

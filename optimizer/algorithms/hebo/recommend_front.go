@@ -16,7 +16,9 @@ import (
 // recommendFront is Recommend for several objectives: the front of posterior means of the
 // observations within all limits, which the models of the limits must find more likely than not.
 // seen is the front of the values, for want of models.
-func (a proposer) recommendFront(ctx context.Context, p *optimizer.Problem, state optimizer.State, seen *optimizer.Recommendation) (*optimizer.Recommendation, error) {
+func (a proposer) recommendFront(
+	ctx context.Context, p *optimizer.Problem, state optimizer.State, seen *optimizer.Recommendation,
+) (*optimizer.Recommendation, error) {
 	p = p.WithoutPruned()
 	encoding := optimizer.NewEncoding(p.Space)
 	options := surrogate.DefaultOptions()

@@ -79,7 +79,9 @@ func choices(t *testing.T, o Options, of *space.Space, seeds uint64) map[float64
 // points are all looked at and in a continuous one. Without noise the first stays the same, and
 // the second is where the same maximum was climbed. hebo's own settings have no such noise.
 func TestNoiseInASingleAcquisition(t *testing.T) {
-	grid := optimizertest.Space(t, []study.Parameter{{Name: "x1", Type: study.Float, Min: number(0), Max: number(1), Step: number(1.0 / 64)}}, nil)
+	grid := optimizertest.Space(
+		t, []study.Parameter{{Name: "x1", Type: study.Float, Min: number(0), Max: number(1), Step: number(1.0 / 64)}}, nil,
+	)
 	for name, of := range map[string]*space.Space{"grid": grid, "line": optimizertest.Cube(t, 1, 0, 1)} {
 		robust, exact := choices(t, alone(t, true), of, 12), choices(t, alone(t, false), of, 12)
 		if len(robust) < 4 {

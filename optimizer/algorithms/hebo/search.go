@@ -27,7 +27,10 @@ type search struct {
 }
 
 // newSearch prepares the search for the points after batch; feasible may be nil.
-func (o proposer) newSearch(ctx context.Context, r *optimizer.Request, m *surrogate.Model, feasible *surrogate.Feasibility, batch []optimizer.Suggestion, memory *memory) *search {
+func (o proposer) newSearch(
+	ctx context.Context, r *optimizer.Request, m *surrogate.Model, feasible *surrogate.Feasibility, batch []optimizer.Suggestion,
+	memory *memory,
+) *search {
 	s := &search{options: o.options, memory: memory}
 	model := bayes.Gaussian(m.GP)
 	s.Loop = loop.New(ctx, loop.Input{

@@ -61,7 +61,9 @@ func (a proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 			return optimizer.Suggestion{}, err
 		}
 		r.Sampler.Take(point)
-		return optimizer.Suggestion{Point: point, Source: optimizer.SourceModel, Reasons: optimizer.Reasons{Note: "a child of two points near the front"}}, nil
+		return optimizer.Suggestion{
+			Point: point, Source: optimizer.SourceModel, Reasons: optimizer.Reasons{Note: "a child of two points near the front"},
+		}, nil
 	})
 	return batch, r.State, err
 }

@@ -83,6 +83,8 @@ func (s *Sequence) Propose(ctx context.Context, r *optimizer.Request, n int) ([]
 			return optimizer.Suggestion{}, err
 		}
 		r.Sampler.Take(point)
-		return optimizer.Suggestion{Point: point, Source: optimizer.SourceDesign, Reasons: optimizer.Reasons{Note: "next point of the scrambled Sobol sequence"}}, nil
+		return optimizer.Suggestion{
+			Point: point, Source: optimizer.SourceDesign, Reasons: optimizer.Reasons{Note: "next point of the scrambled Sobol sequence"},
+		}, nil
 	})
 }

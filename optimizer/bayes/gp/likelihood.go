@@ -108,7 +108,10 @@ func (o *objective) gradient(grad, v []float64) {
 	o.factor.Inverse(o.inverse)
 	// inverse becomes K⁻¹ − ααᵀ.
 	raw := o.inverse.RawSymmetric()
-	blas64.Syr(-1, blas64.Vector{N: len(o.alpha), Inc: 1, Data: o.alpha}, blas64.Symmetric{N: raw.N, Stride: raw.Stride, Data: raw.Data, Uplo: blas.Upper})
+	blas64.Syr(
+		-1, blas64.Vector{N: len(o.alpha), Inc: 1, Data: o.alpha},
+		blas64.Symmetric{N: raw.N, Stride: raw.Stride, Data: raw.Data, Uplo: blas.Upper},
+	)
 	o.points.ParamGradient(o.dKernel, o.inverse)
 	var trace float64
 	for i := range raw.N {

@@ -32,7 +32,10 @@ func subjects() []subject {
 		{"Matérn-5/2", kernel.NewMatern52(mixed()), maternDefinition(mixed(), 2.5), mixed(), []float64{-0.7, 0.2, 0.5, 0.3}},
 		{"Matérn-3/2", kernel.NewMatern32(mixed()), maternDefinition(mixed(), 1.5), mixed(), []float64{-0.7, 0.2, 0.5, 0.3}},
 		{"linear", kernel.NewLinear(mixed()), linearDefinition(mixed()), mixed(), []float64{-0.4}},
-		{"linear, continuous", kernel.NewLinear(kernel.Continuous(3)), linearDefinition(kernel.Continuous(3)), kernel.Continuous(3), []float64{0.6}},
+		{
+			"linear, continuous", kernel.NewLinear(kernel.Continuous(3)), linearDefinition(kernel.Continuous(3)), kernel.Continuous(3),
+			[]float64{0.6},
+		},
 		{"sum", kernel.NewSum(kernel.NewMatern52(plain), kernel.NewMatern32(plain)), half, plain,
 			[]float64{-0.7, 0.2, 0.5, 0.3, 1, -1, 0, -0.5}},
 		{"warped sum", kernel.NewWarped(sum, mixed()), warpedDefinition(5, mixed(), hebo), mixed(),

@@ -43,7 +43,9 @@ func (c covering) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 	if err != nil {
 		return nil, nil, err
 	}
-	l := loop.New(ctx, loop.Input{Request: r, Data: d, Models: []bayes.Surrogate{bayes.Gaussian(m)}, Criterion: kappa}, loop.Options{Candidates: 20})
+	l := loop.New(
+		ctx, loop.Input{Request: r, Data: d, Models: []bayes.Surrogate{bayes.Gaussian(m)}, Criterion: kappa}, loop.Options{Candidates: 20},
+	)
 	if c.hurry != nil {
 		c.hurry()
 	}

@@ -45,7 +45,9 @@ type Design struct {
 // adds to them. If that is all, or all that is left of the space, fill is not called. fill gets
 // the points so far and returns them with those of a model. An error of it means that no model
 // could be fitted; the Sobol sequence then completes what fill returned.
-func (d *Design) Propose(ctx context.Context, r *optimizer.Request, due int, fill func(batch []optimizer.Suggestion) ([]optimizer.Suggestion, error)) ([]optimizer.Suggestion, error) {
+func (d *Design) Propose(
+	ctx context.Context, r *optimizer.Request, due int, fill func(batch []optimizer.Suggestion) ([]optimizer.Suggestion, error),
+) ([]optimizer.Suggestion, error) {
 	batch, err := d.Points(ctx, r, nil, due)
 	if err != nil || len(batch) == r.N || len(batch) < due {
 		return batch, err
@@ -115,7 +117,9 @@ func (d *Design) sequence(ctx context.Context, r *optimizer.Request, n int) ([]o
 
 // WithoutModel completes a batch from the Sobol sequence when no model could be fitted
 // to the observations.
-func (d *Design) WithoutModel(ctx context.Context, r *optimizer.Request, batch []optimizer.Suggestion, why error) ([]optimizer.Suggestion, error) {
+func (d *Design) WithoutModel(
+	ctx context.Context, r *optimizer.Request, batch []optimizer.Suggestion, why error,
+) ([]optimizer.Suggestion, error) {
 	// The remaining work takes no time.
 	rest, err := d.Points(context.WithoutCancel(ctx), r, batch, r.N-len(batch))
 	for i := range rest {

@@ -31,7 +31,9 @@ func TestChance(t *testing.T) {
 		if got := c.gradient(by.Reward(), value(x), gradient, logP(x), dLogP); math.Abs(got-want) > 1e-12 {
 			t.Errorf("%s: %v with the gradient, want %v", by.Name(), got, want)
 		}
-		differences := fd.Gradient(nil, func(x []float64) float64 { return c.of(by.Reward(), value(x), logP(x)) }, x, &fd.Settings{Formula: fd.Central})
+		differences := fd.Gradient(
+			nil, func(x []float64) float64 { return c.of(by.Reward(), value(x), logP(x)) }, x, &fd.Settings{Formula: fd.Central},
+		)
 		if !floats.EqualApprox(gradient, differences, 1e-7) {
 			t.Errorf("%s: gradient %v, by differences %v", by.Name(), gradient, differences)
 		}

@@ -28,7 +28,9 @@ type Front struct {
 // NewFront returns a front of the rows of data with these costs: one for each objective,
 // lower is better. reference returns the reference point of some posterior means, and joint
 // makes the acquisition function that improves on their front within a reference point.
-func NewFront(costs [][]float64, reference func(means [][]float64) []float64, joint func(means [][]float64, reference []float64) bayes.Joint) *Front {
+func NewFront(
+	costs [][]float64, reference func(means [][]float64) []float64, joint func(means [][]float64, reference []float64) bayes.Joint,
+) *Front {
 	return &Front{costs: costs, reference: reference, joint: joint}
 }
 

@@ -23,7 +23,9 @@ func ensemble(t *testing.T, by bayes.Acquisition) *Loop {
 	y := []float64{0.3, -0.6, 1.2, 0.1, -0.2}
 	l := &Loop{Input: Input{Criterion: by}}
 	for i, length := range []float64{-1.5, -1, 0.2} {
-		m, err := gp.Condition(kernel.NewMatern52(kernel.Continuous(2)), gp.Hyperparameters{Kernel: []float64{length, length, 0}, Noise: 1e-3}, x, y)
+		m, err := gp.Condition(
+			kernel.NewMatern52(kernel.Continuous(2)), gp.Hyperparameters{Kernel: []float64{length, length, 0}, Noise: 1e-3}, x, y,
+		)
 		if err != nil {
 			t.Fatal(err)
 		}

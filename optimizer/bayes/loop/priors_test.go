@@ -16,10 +16,16 @@ func number(v float64) *float64 { return &v }
 
 func mixedPriors(t testing.TB) *Priors {
 	space := optimizertest.Space(t, []study.Parameter{
-		{Name: "a", Type: study.Float, Min: number(1e-4), Max: number(1), Scale: study.Log, Prior: &study.Prior{Mean: number(1e-3), SD: number(0.4)}},
+		{
+			Name: "a", Type: study.Float, Min: number(1e-4), Max: number(1), Scale: study.Log,
+			Prior: &study.Prior{Mean: number(1e-3), SD: number(0.4)},
+		},
 		{Name: "b", Type: study.Categorical, Values: []any{"x", "y", "z"}, Prior: &study.Prior{Weights: []float64{1, 4, 5}}},
 		{Name: "c", Type: study.Float, Min: number(0), Max: number(2)},
-		{Name: "d", Type: study.Float, Min: number(0), Max: number(1), When: map[string][]any{"b": {"x"}}, Prior: &study.Prior{Mean: number(0.25), SD: number(0.1)}},
+		{
+			Name: "d", Type: study.Float, Min: number(0), Max: number(1), When: map[string][]any{"b": {"x"}},
+			Prior: &study.Prior{Mean: number(0.25), SD: number(0.1)},
+		},
 	}, nil)
 	return NewPriors(optimizer.NewEncoding(space))
 }

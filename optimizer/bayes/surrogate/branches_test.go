@@ -77,7 +77,9 @@ func TestFlatBranchTeachesNothingOfTheOthers(t *testing.T) {
 		if degree > 0 {
 			point = study.Point{"C": c, "kernel": "poly", "degree": degree}
 		}
-		p.Observations = append(p.Observations, optimizer.Observation{Point: point, Outcome: optimizer.OutcomeCompleted, Values: []float64{value}})
+		p.Observations = append(
+			p.Observations, optimizer.Observation{Point: point, Outcome: optimizer.OutcomeCompleted, Values: []float64{value}},
+		)
 	}
 	encoding, o := optimizer.NewEncoding(space), DefaultOptions()
 	o.Effort = EffortFull

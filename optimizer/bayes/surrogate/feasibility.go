@@ -63,7 +63,9 @@ type boundary struct {
 // completed, or if no hyperparameters can be found; evaluations then count as completing.
 // warm holds the hyperparameters of earlier fits, by kind. If ctx ends, it returns what
 // was fitted so far.
-func FitFeasibility(ctx context.Context, p *optimizer.Problem, encoding *optimizer.Encoding, warm map[optimizer.Outcome]gp.Hyperparameters, rng *rand.Rand) *Feasibility {
+func FitFeasibility(
+	ctx context.Context, p *optimizer.Problem, encoding *optimizer.Encoding, warm map[optimizer.Outcome]gp.Hyperparameters, rng *rand.Rand,
+) *Feasibility {
 	f := &Feasibility{}
 	for _, kind := range []optimizer.Outcome{optimizer.OutcomeInfeasible, optimizer.OutcomeFailed} {
 		x, labels := labelled(p, encoding, kind)

@@ -44,7 +44,10 @@ func TestFeasibilityLearnsARegion(t *testing.T) {
 		}))
 		logP := f.LogProbability(mat.NewDense(2, 2, []float64{0.2, 0.5, 0.9, 0.5}))
 		if math.Exp(logP[0]) < 0.85 || math.Exp(logP[1]) > 0.15 {
-			t.Errorf("%s: an evaluation completes with probability %.3f in the good part, and %.3f in the bad one", kind, math.Exp(logP[0]), math.Exp(logP[1]))
+			t.Errorf(
+				"%s: an evaluation completes with probability %.3f in the good part, and %.3f in the bad one", kind, math.Exp(logP[0]),
+				math.Exp(logP[1]),
+			)
 		}
 	}
 }

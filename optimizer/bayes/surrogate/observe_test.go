@@ -102,7 +102,9 @@ func TestSelectionTakesPlacesWhole(t *testing.T) {
 		x := float64(i % 21)
 		v := 0.05*math.Abs(x-10) + rng.NormFloat64()
 		sum[x], count[x] = sum[x]+v, count[x]+1
-		p.Observations = append(p.Observations, optimizer.Observation{Point: study.Point{"x1": x}, Outcome: optimizer.OutcomeCompleted, Values: []float64{v}})
+		p.Observations = append(
+			p.Observations, optimizer.Observation{Point: study.Point{"x1": x}, Outcome: optimizer.OutcomeCompleted, Values: []float64{v}},
+		)
 	}
 	d := Observe(p, optimizer.NewEncoding(space), Options{})
 	if len(d.Of) != MaxPoints {

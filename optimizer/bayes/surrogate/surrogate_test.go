@@ -73,7 +73,9 @@ func TestEffort(t *testing.T) {
 				u[i] = rng.Float64()
 				point[fmt.Sprintf("x%d", i+1)] = u[i]
 			}
-			p.Observations = append(p.Observations, optimizer.Observation{Point: point, Outcome: optimizer.OutcomeCompleted, Values: []float64{f.Value(f.Scale(u))}})
+			p.Observations = append(
+				p.Observations, optimizer.Observation{Point: point, Outcome: optimizer.OutcomeCompleted, Values: []float64{f.Value(f.Scale(u))}},
+			)
 		}
 		fit := func(effort Effort) *Model {
 			o := DefaultOptions()

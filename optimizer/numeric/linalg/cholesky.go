@@ -48,7 +48,9 @@ func (c *Cholesky) Factorize(a *mat.SymDense) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("factorise a %d×%d matrix of mean diagonal %g: %w even with %g of it added", n, n, mean, ErrNotPositiveDefinite, lastJitter)
+	return fmt.Errorf(
+		"factorise a %d×%d matrix of mean diagonal %g: %w even with %g of it added", n, n, mean, ErrNotPositiveDefinite, lastJitter,
+	)
 }
 
 // reuse returns a factor of n rows in f's memory if it suffices.

@@ -18,7 +18,9 @@ func SubtractGram(dst *mat.SymDense, v blas64.General) {
 	Parallel(to.N, grain, func(_, lo, hi int) {
 		above := product{sign: -1, a: from.transposed(), b: from.from(0, lo), rows: lo, cols: hi - lo, terms: v.Rows}
 		above.addTo(matrix{to.Data[lo:], to.Stride})
-		diagonal := product{sign: -1, a: from.from(0, lo).transposed(), b: from.from(0, lo), rows: hi - lo, cols: hi - lo, terms: v.Rows, upper: true}
+		diagonal := product{
+			sign: -1, a: from.from(0, lo).transposed(), b: from.from(0, lo), rows: hi - lo, cols: hi - lo, terms: v.Rows, upper: true,
+		}
 		diagonal.addTo(matrix{to.Data, to.Stride}.from(lo, lo))
 	})
 }

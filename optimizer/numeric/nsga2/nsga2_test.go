@@ -101,7 +101,9 @@ func TestHypervolumeIsThatOfPymoo(t *testing.T) {
 				seeds = 3
 			}
 			for seed := range seeds {
-				found, err := nsga2.Minimize(t.Context(), zdt(name, 30), nsga2.Options{Population: 100, Generations: peer.Evaluations / 100}, source(seed))
+				found, err := nsga2.Minimize(
+					t.Context(), zdt(name, 30), nsga2.Options{Population: 100, Generations: peer.Evaluations / 100}, source(seed),
+				)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -209,7 +211,9 @@ func TestRepairedPointsAreFeasible(t *testing.T) {
 		x[0], x[1] = snap(x[0]), snap(x[1])
 		return x[0]+x[1] <= 1
 	}
-	found, err := nsga2.Minimize(t.Context(), p, nsga2.Options{Population: 100, Generations: 100, Initial: mat.NewDense(2, 2, []float64{1, 1, 0.22, 0.31})}, source(3))
+	found, err := nsga2.Minimize(
+		t.Context(), p, nsga2.Options{Population: 100, Generations: 100, Initial: mat.NewDense(2, 2, []float64{1, 1, 0.22, 0.31})}, source(3),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -137,7 +137,10 @@ func TestCrossoverSpreadsAsDefined(t *testing.T) {
 }
 
 func TestMutationMovesByALevel(t *testing.T) {
-	v := variation{variables: []Variable{{Levels: 2}, {Levels: 9}, {Levels: 4, Categorical: true}}, rng: rand.New(rand.NewPCG(4, 1)), mutation: mutationIndex, mutable: 1}
+	v := variation{
+		variables: []Variable{{Levels: 2}, {Levels: 9}, {Levels: 4, Categorical: true}}, rng: rand.New(rand.NewPCG(4, 1)),
+		mutation: mutationIndex, mutable: 1,
+	}
 	for range 1000 {
 		x := []float64{0.25, 4.5 / 9, 1.5 / 4}
 		v.mutate(x)

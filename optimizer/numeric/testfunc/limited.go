@@ -42,7 +42,8 @@ func gardner(name string, excess func(x []float64) float64) Limited {
 	all := constrained()
 	f := all[slices.IndexFunc(all, func(f Function) bool { return f.Name == name })]
 	return Limited{
-		Name: name, Lower: f.Lower, Upper: f.Upper, Step: make([]float64, len(f.Lower)), Minimum: f.Minimum, Minimiser: f.Minimisers[0], Source: f.Source,
+		Name: name, Lower: f.Lower, Upper: f.Upper, Step: make([]float64, len(f.Lower)),
+		Minimum: f.Minimum, Minimiser: f.Minimisers[0], Source: f.Source,
 		Value: func(x []float64) (float64, []float64) { return f.Value(x), []float64{excess(x)} },
 	}
 }
@@ -55,7 +56,8 @@ func pressureVessel() Limited {
 		Name: "pressure-vessel", Lower: []float64{sixteenth, sixteenth, 10, 10}, Upper: []float64{99 * sixteenth, 99 * sixteenth, 200, 200},
 		Step:    []float64{sixteenth, sixteenth, 0, 0},
 		Minimum: 6059.714335048436, Minimiser: []float64{0.8125, 0.4375, 0.8125 / 0.0193, 176.63659584243732},
-		Source: "Kannan and Kramer (1994), An Augmented Lagrange Multiplier Based Method for Mixed Integer Discrete Continuous Optimization; the minimum is proved in Yang, Huyck, Karamanoglu and Khan (2013), True Global Optimality of the Pressure Vessel Design Problem",
+		Source: "Kannan and Kramer (1994), An Augmented Lagrange Multiplier Based Method for Mixed Integer Discrete " +
+			"Continuous Optimization; the minimum is proved in Yang, Huyck, Karamanoglu and Khan (2013), True Global Optimality of the Pressure Vessel Design Problem",
 		Value: func(x []float64) (float64, []float64) {
 			shell, head, r, l := x[0], x[1], x[2], x[3]
 			cost := 0.6224*shell*r*l + 1.7781*head*r*r + 3.1661*shell*shell*l + 19.84*shell*shell*r

@@ -122,7 +122,8 @@ func TestGet(t *testing.T) {
 		t.Errorf("Get(branin) = %s, %d-D, %v", f.Name, f.Dim(), err)
 	}
 	_, err = testfunc.Get("brannin")
-	if !errors.Is(err, testfunc.ErrUnknown) || !strings.Contains(err.Error(), `"brannin"`) || !strings.Contains(err.Error(), "branin, branin-disk") {
+	if !errors.Is(err, testfunc.ErrUnknown) || !strings.Contains(err.Error(), `"brannin"`) ||
+		!strings.Contains(err.Error(), "branin, branin-disk") {
 		t.Errorf("Get(brannin): %v, want ErrUnknown with the name and the names there are", err)
 	}
 }
@@ -139,7 +140,8 @@ func TestSuites(t *testing.T) {
 	if got := testfunc.Suites(); !slices.Equal(got, []string{"constrained", "lgp", "pt", "standard", "uhe"}) {
 		t.Errorf("Suites() = %v", got)
 	}
-	if _, err := testfunc.Suite("all"); !errors.Is(err, testfunc.ErrUnknown) || !strings.Contains(err.Error(), "constrained, lgp, pt, standard, uhe") {
+	if _, err := testfunc.Suite("all"); !errors.Is(err, testfunc.ErrUnknown) ||
+		!strings.Contains(err.Error(), "constrained, lgp, pt, standard, uhe") {
 		t.Errorf("Suite(all): %v, want ErrUnknown with the suites there are", err)
 	}
 }

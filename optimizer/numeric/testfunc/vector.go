@@ -91,7 +91,8 @@ func dtlz2(d, objectives int, hypervolume float64) Vector {
 func braninCurrin() Vector {
 	v := Vector{
 		Name: "branin-currin", Reference: []float64{18, 6}, Hypervolume: 59.36011874867746,
-		Source: "Belakaria, Deshwal and Doppa (2019), Max-value Entropy Search for Multi-Objective Bayesian Optimization; the hypervolume is that of BoTorch 0.18.1",
+		Source: "Belakaria, Deshwal and Doppa (2019), Max-value Entropy Search for Multi-Objective Bayesian Optimization; " +
+			"the hypervolume is that of BoTorch 0.18.1",
 		Value: func(x []float64) []float64 {
 			a, b := 15*x[0]-5, 15*x[1]
 			t := b - 5.1/(4*math.Pi*math.Pi)*a*a + 5/math.Pi*a - 6

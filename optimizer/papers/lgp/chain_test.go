@@ -36,7 +36,9 @@ func TestWithoutLatentInputs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := gp.Condition(kernel.NewMatern52(kernel.Continuous(2)), gp.Hyperparameters{Kernel: []float64{-0.7, -0.7, 0}, Noise: leastNoise}, x, y)
+	want, err := gp.Condition(
+		kernel.NewMatern52(kernel.Continuous(2)), gp.Hyperparameters{Kernel: []float64{-0.7, -0.7, 0}, Noise: leastNoise}, x, y,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

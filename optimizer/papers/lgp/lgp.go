@@ -166,7 +166,9 @@ func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 }
 
 // fill adds the model's points to the batch. Its error means that the chain has no sample.
-func (o proposer) fill(ctx context.Context, r *optimizer.Request, d *surrogate.Data, memory *memory, batch []optimizer.Suggestion) ([]optimizer.Suggestion, error) {
+func (o proposer) fill(
+	ctx context.Context, r *optimizer.Request, d *surrogate.Data, memory *memory, batch []optimizer.Suggestion,
+) ([]optimizer.Suggestion, error) {
 	feasible := surrogate.FitFeasibility(ctx, r.Problem, r.Encoding, nil, r.Rand)
 	// Points of a request that have the same scale share their samples.
 	scales := o.scales(r, r.N-len(batch))

@@ -129,7 +129,9 @@ func (a proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 }
 
 // handOver lets the other optimiser choose the points, and notes why.
-func (a proposer) handOver(ctx context.Context, r *optimizer.Request, m memory, why string) ([]optimizer.Suggestion, optimizer.State, error) {
+func (a proposer) handOver(
+	ctx context.Context, r *optimizer.Request, m memory, why string,
+) ([]optimizer.Suggestion, optimizer.State, error) {
 	batch, state, err := a.successor.Suggest(ctx, r.Problem, m.Successor, r.N, r.Rand)
 	m.Successor = state
 	for i := range batch {

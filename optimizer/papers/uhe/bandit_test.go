@@ -19,7 +19,9 @@ func told(values map[int]float64) *optimizer.Problem {
 		case math.IsNaN(v):
 			p.Observations = append(p.Observations, optimizer.Observation{Trial: trial, Outcome: optimizer.OutcomeFailed})
 		default:
-			p.Observations = append(p.Observations, optimizer.Observation{Trial: trial, Outcome: optimizer.OutcomeCompleted, Values: study.Values{v}})
+			p.Observations = append(
+				p.Observations, optimizer.Observation{Trial: trial, Outcome: optimizer.OutcomeCompleted, Values: study.Values{v}},
+			)
 		}
 	}
 	return p

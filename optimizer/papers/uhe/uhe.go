@@ -87,8 +87,10 @@ func Settings() setting.Set {
 	return setting.Set{
 		{
 			Name: "method", Default: string(UHE),
-			Choices: []string{string(UHE), string(MAP), string(MCMC), string(Shrink), string(Adaptive), string(Portfolio), string(Alternate), string(Bandit)},
-			Doc:     "How hyperparameters are found: the paper's method, or one of its rivals.",
+			Choices: []string{
+				string(UHE), string(MAP), string(MCMC), string(Shrink), string(Adaptive), string(Portfolio), string(Alternate), string(Bandit),
+			},
+			Doc: "How hyperparameters are found: the paper's method, or one of its rivals.",
 		},
 		{Name: "initial", Default: 0, Min: 0, Max: 10000, Doc: "Trials of the initial design; 0 derives it from parameters and budget."},
 		{Name: "kappa", Default: 1.96, Min: 0, Max: 100, Doc: "Standard deviations of the upper confidence bound that chooses points."},
@@ -166,7 +168,9 @@ func (o proposer) random(l *loop.Loop, b *bandit, horizon int) loop.Strategy {
 		}
 		suggestion = l.Pick(loop.Spot{Place: loop.Place{Point: p, X: r.Encoding.Encode(p)}})
 		suggestion.Source = optimizer.SourceRandom
-		suggestion.Reasons.Note = fmt.Sprintf("drawn at random, to learn the model's hyperparameters: the bandit does so with probability %.2f", chance)
+		suggestion.Reasons.Note = fmt.Sprintf(
+			"drawn at random, to learn the model's hyperparameters: the bandit does so with probability %.2f", chance,
+		)
 		return suggestion, true
 	}
 }

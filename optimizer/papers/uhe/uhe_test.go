@@ -129,7 +129,10 @@ func TestMemory(t *testing.T) {
 	if got := readMemory(state, MAP, 3); got.Fitted != nil || got.Method != MAP {
 		t.Error("the memory of another method is used")
 	}
-	wide := &memory{Version: memoryVersion, Method: UHE, Fitted: &gp.Hyperparameters{Kernel: make([]float64, 40_000), Noise: 1}, Bandit: bandit{Horizon: 9, Groups: 2}}
+	wide := &memory{
+		Version: memoryVersion, Method: UHE, Fitted: &gp.Hyperparameters{Kernel: make([]float64, 40_000), Noise: 1},
+		Bandit: bandit{Horizon: 9, Groups: 2},
+	}
 	if back := readMemory(wide.state(), UHE, 40_000); back.Fitted != nil || back.Bandit.Groups != 2 {
 		t.Errorf("of a state that is too long, the bandit alone is kept: got %+v", back.Bandit)
 	}

@@ -71,7 +71,9 @@ func TestAgainstPyTorch(t *testing.T) {
 				weight, mean, sd := predicted.Component(k)
 				for part, got := range [3]float64{weight, mean, sd} {
 					if math.Abs(got-want[part]) > 1e-8 {
-						t.Fatalf("%s, %d observations: query %d, component %d: %v, %v, %v, by PyTorch %v", c.Weights, len(c.Outcomes), i, k, weight, mean, sd, want)
+						t.Fatalf(
+							"%s, %d observations: query %d, component %d: %v, %v, %v, by PyTorch %v", c.Weights, len(c.Outcomes), i, k, weight, mean, sd, want,
+						)
 					}
 				}
 			}
@@ -102,7 +104,10 @@ func TestEightBitsAgainstHalfPrecision(t *testing.T) {
 			sd := math.Sqrt(want.Variance())
 			for _, at := range [][2]float64{{predicted.Mean(), want.Mean()}, {predicted.Quantile(0.05), want.Quantile(0.05)}, {predicted.Quantile(0.95), want.Quantile(0.95)}} {
 				if math.Abs(at[0]-at[1]) > most*sd {
-					t.Errorf("%s, %d observations: query %d: the mean and the quantiles 0.05 and 0.95 differ by up to %.4f standard deviations", c.Weights, len(c.Outcomes), i, math.Abs(at[0]-at[1])/sd)
+					t.Errorf(
+						"%s, %d observations: query %d: the mean and the quantiles 0.05 and 0.95 differ by up to %.4f standard deviations", c.Weights,
+						len(c.Outcomes), i, math.Abs(at[0]-at[1])/sd,
+					)
 				}
 			}
 		}

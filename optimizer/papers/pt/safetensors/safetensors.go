@@ -118,7 +118,8 @@ func tensor(raw json.RawMessage, body []byte) (t Tensor, size uint64, err error)
 		}
 		count *= n
 	}
-	if len(e.Offsets) != 2 || e.Offsets[0] > e.Offsets[1] || e.Offsets[1] > uint64(len(body)) || e.Offsets[1]-e.Offsets[0] != uint64(count*width) {
+	if len(e.Offsets) != 2 || e.Offsets[0] > e.Offsets[1] || e.Offsets[1] > uint64(len(body)) ||
+		e.Offsets[1]-e.Offsets[0] != uint64(count*width) {
 		return t, 0, fmt.Errorf("data_offsets %v, want %d bytes within the %d behind the header", e.Offsets, count*width, len(body))
 	}
 	t = Tensor{Type: e.Type, Shape: e.Shape, Data: make([]float64, count)}
