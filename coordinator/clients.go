@@ -170,7 +170,7 @@ func (c *Coordinator) Measure(ctx context.Context, nameOrID, client string, held
 		if err := l.streams.Restore(ctx, r, id, now); err != nil {
 			return next, err
 		}
-		defer l.group.TakeCurves() // no stream has the reports: they must be durable before the answer
+		defer l.group.IncludeCurves() // no stream has the reports: they must be durable before the answer
 		for _, report := range reports {
 			if err := r.Engine.Contradicts(held.Trial, report.Step, report.Metrics); err != nil {
 				return next, err

@@ -152,7 +152,7 @@ func (t *tail) listen(parts <-chan messaging.LogPart) {
 		select {
 		case id := <-t.awaited:
 			if id == p.Request {
-				t.answers <- p // has room: one request is awaited at a time
+				t.answers <- p // does not wait: one request is awaited at a time
 			} else {
 				t.awaited <- id
 			}

@@ -107,7 +107,7 @@ func (l *leader) fenceBus(ctx context.Context) error {
 	for fenced := new(messaging.Fenced); errors.As(err, &fenced); err = l.c.o.Bus.Fence(ctx, w.Epoch()) {
 		if !w.Restored() || !mutant.On(mutant.Raise) {
 			// A leader that etcd has replaced meanwhile is fenced for a good reason.
-			if held, errHeld := w.Held(ctx); errHeld == nil && held {
+			if leads, errFence := w.HasFence(ctx); errFence == nil && leads {
 				return fmt.Errorf("%w: %w", &rolledBack{fenced.Stored, fenced.Own}, err)
 			}
 			break
@@ -121,7 +121,7 @@ func (l *leader) fenceBus(ctx context.Context) error {
 		return fmt.Errorf("fence older leaders: %w", err)
 	}
 	if w.Restored() {
-		return w.Settle(ctx)
+		return w.EndRestore(ctx)
 	}
 	return nil
 }

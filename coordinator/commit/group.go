@@ -68,7 +68,7 @@ type Group struct {
 	curved time.Time
 	// traced is the time until which the ledger knows that spans were exported.
 	traced  time.Time
-	held    Released
+	waiting Released
 	replies []func(error)
 	// committed are the cursors in the ledger.
 	committed map[messaging.Stream]messaging.Cursor
@@ -103,7 +103,7 @@ func (g *Group) Create(ctx context.Context, s *record.Study, b *ledger.Batch) er
 func (g *Group) Cursors() map[messaging.Stream]messaging.Cursor { return maps.Clone(g.committed) }
 
 // Messages are those that the next commit releases. The caller may add to them.
-func (g *Group) Messages() *publish.Messages { return &g.held.Messages }
+func (g *Group) Messages() *publish.Messages { return &g.waiting.Messages }
 
 // Answer calls reply with nil once what is in the group is durable, or with the error if it cannot
 // be stored.
@@ -115,14 +115,14 @@ func (g *Group) Add(s *record.Study, records *ledger.Batch, out *engine.Output) 
 	for i := range out.Curves {
 		g.curves.PutCurve(s.ID, &out.Curves[i])
 	}
-	g.held.take(s, out)
+	g.waiting.add(s, out)
 }
 
 // Delete deletes a study with its records and its messages.
 func (g *Group) Delete(id, name string) {
 	g.batch.DeleteStudy(id, name)
 	g.curves.Forget(id)
-	g.held.Purged = append(g.held.Purged, id)
+	g.waiting.Purged = append(g.waiting.Purged, id)
 }
 
 // MoveCursor records how far a stream has been read.
@@ -166,7 +166,7 @@ func (g *Group) Due() time.Time {
 func (g *Group) Bury(e *messaging.Entry, study, reason string) {
 	r := e.Result
 	letter := deadletter.Letter{Study: study, Subject: e.Subject, Reason: reason, Raw: e.Raw}
-	g.held.burials = append(g.held.burials, burial{letter, r.Worker, r.AttemptID})
+	g.waiting.burials = append(g.waiting.burials, burial{letter, r.Worker, r.AttemptID})
 }
 
 // BuryNow buries a message at once. It returns false if there is nowhere to keep the message: then
@@ -181,18 +181,18 @@ func (g *Group) ForgetAside(key string) { g.batch.DeleteAside(key) }
 // Commit makes the group durable and returns what may now be done. If it fails, the commands in
 // the group still wait: the caller MUST answer them with Reply.
 func (g *Group) Commit(ctx context.Context) (Released, error) {
-	for i := range g.held.burials {
-		b := &g.held.burials[i]
+	for i := range g.waiting.burials {
+		b := &g.waiting.burials[i]
 		if !g.letters.Bury(ctx, g.batch, b.Letter) {
-			g.held.Withhold(b.worker, b.id)
+			g.waiting.Withhold(b.worker, b.id)
 		}
 	}
 	if err := g.store(ctx); err != nil {
 		return Released{}, err
 	}
-	released := g.held
+	released := g.waiting
 	released.Committed = time.Now()
-	g.held = Released{}
+	g.waiting = Released{}
 	g.metrics.Released(ctx, &released.Messages)
 	return released, nil
 }
@@ -201,7 +201,7 @@ func (g *Group) Commit(ctx context.Context) (Released, error) {
 // leader sends no assignment and no receipt, and nothing is lost.
 func (g *Group) store(ctx context.Context) error {
 	if due := g.Due(); !due.IsZero() && !time.Now().Before(due) {
-		g.TakeCurves()
+		g.IncludeCurves()
 	}
 	if g.batch.Len() == 0 {
 		return nil
@@ -262,8 +262,8 @@ func (g *Group) stored() {
 	g.batch = &ledger.Batch{}
 }
 
-// TakeCurves has the waiting curves stored by the next commit.
-func (g *Group) TakeCurves() {
+// IncludeCurves has the waiting curves stored by the next commit.
+func (g *Group) IncludeCurves() {
 	g.batch.Add(g.curves)
 	g.curves, g.curved = &ledger.Batch{}, time.Now()
 }
@@ -272,7 +272,7 @@ func (g *Group) TakeCurves() {
 // before the next leader does, and until when spans have been exported.
 func (g *Group) Flush(ctx context.Context, exported time.Time) error {
 	g.batch = &ledger.Batch{} // drop all other records: their effects would get lost
-	g.TakeCurves()
+	g.IncludeCurves()
 	g.Exported(exported)
 	return g.store(ctx)
 }

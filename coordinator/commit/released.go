@@ -42,9 +42,9 @@ type burial struct {
 	id     messaging.AttemptID
 }
 
-// take adds what an engine's output causes, except for the results to bury.
-func (r *Released) take(s *record.Study, out *engine.Output) {
-	r.Take(s.ID, out)
+// add adds what an engine's output causes, except for the results to bury.
+func (r *Released) add(s *record.Study, out *engine.Output) {
+	r.AddOutput(s.ID, out)
 	for i := range out.Ended {
 		r.Ended = append(r.Ended, Ended{s, out.Ended[i]})
 	}

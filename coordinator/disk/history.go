@@ -43,7 +43,7 @@ func (h *History) Run(ctx context.Context) error {
 		oldest, latest, err := h.read(reading)
 		stop()
 		if err == nil {
-			h.look(time.Now(), oldest, latest)
+			h.note(time.Now(), oldest, latest)
 		} else if ctx.Err() == nil {
 			h.log.Debug("cannot look at etcd's history", telemetry.LogError, err)
 		}
@@ -51,8 +51,8 @@ func (h *History) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// look notes what etcd has, and warns.
-func (h *History) look(now time.Time, oldest, latest int64) {
+// note notes which revisions etcd has, and warns if they are old and many.
+func (h *History) note(now time.Time, oldest, latest int64) {
 	if oldest != h.oldest || h.since.IsZero() {
 		h.oldest, h.since = oldest, now
 	}

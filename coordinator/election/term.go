@@ -32,14 +32,6 @@ type Term struct {
 	until time.Time
 }
 
-// Held reports whether the term lasts, by this process's clock. Check it right before
-// an action that etcd cannot fence.
-func (t *Term) Held() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.ctx.Err() == nil && time.Now().Before(t.until)
-}
-
 // takeKey tries to create the key under a new lease. It returns nil if another candidate
 // was first.
 func (c *Candidate) takeKey(ctx context.Context) (*Term, error) {

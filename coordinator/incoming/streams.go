@@ -227,7 +227,7 @@ func (i *Streams) result(ctx context.Context, e *messaging.Entry, now time.Time)
 	res := e.Result
 	r := i.studies.Get(res.Study)
 	if r == nil {
-		i.settle(e, "", messaging.Unknown, noSuchStudy)
+		i.refuse(e, "", messaging.Unknown, noSuchStudy)
 		return nil
 	}
 	if r.AtRest() { // do not load a large study only to refuse a result
@@ -237,7 +237,7 @@ func (i *Streams) result(ctx context.Context, e *messaging.Entry, now time.Time)
 		case repeated:
 			i.group.Messages().Receipt(res.Worker, res.AttemptID, messaging.Duplicate)
 		default:
-			i.settle(e, r.Spec.ID, messaging.Late, r.Ending())
+			i.refuse(e, r.Spec.ID, messaging.Late, r.Ending())
 		}
 		return nil
 	}
@@ -322,8 +322,8 @@ func (i *Streams) repeated(ctx context.Context, r *studies.Study, res *messaging
 	return err == nil && engine.Repeated(&r.Spec.Definition.Spec, &t, res), err
 }
 
-// settle buries a result that no study accepts, and sends its receipt.
-func (i *Streams) settle(e *messaging.Entry, study string, d messaging.Disposition, reason string) {
+// refuse buries a result that no study accepts, and sends its receipt.
+func (i *Streams) refuse(e *messaging.Entry, study string, d messaging.Disposition, reason string) {
 	i.group.Bury(e, study, reason)
 	i.group.Messages().Receipt(e.Result.Worker, e.Result.AttemptID, d)
 }

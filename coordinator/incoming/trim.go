@@ -116,7 +116,7 @@ func (t *Trimmer) trim(ctx context.Context) error {
 	var old sample
 	if !t.post.Wait(ctx, func(now time.Time) {
 		old = t.takeSample(now)
-		list, pools = t.look(old.at)
+		list, pools = t.survey(old.at)
 	}) {
 		return nil
 	}
@@ -151,10 +151,10 @@ func (t *Trimmer) takeSample(now time.Time) sample {
 	return t.samples[0]
 }
 
-// look returns the studies whose claims are to be trimmed up to a time, and the pools that
+// survey returns the studies whose claims are to be trimmed up to a time, and the pools that
 // are in use. It leaves out studies that cannot be loaded, since nobody knows which of
 // their attempts are open.
-func (t *Trimmer) look(upTo time.Time) (list []trimOf, pools []string) {
+func (t *Trimmer) survey(upTo time.Time) (list []trimOf, pools []string) {
 	used := map[string]bool{study.DefaultPool: true}
 	ended := 0
 	for r := range t.studies.All() {

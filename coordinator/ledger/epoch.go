@@ -67,7 +67,7 @@ func (w *Writer) recall(epoch, restored []*mvccpb.KeyValue) error {
 func (w *Writer) Epoch() int64 { return w.base + w.fence.Revision }
 
 // Restored reports whether this is the first leader since the ledger was restored. It
-// MUST call Raise if the broker has seen a later epoch, and then Settle.
+// MUST call Raise if the broker has seen a later epoch, and then EndRestore.
 func (w *Writer) Restored() bool { return w.restored }
 
 // Raise makes the epoch of this leader, and of all later ones, larger than above. It is
@@ -86,8 +86,8 @@ func (w *Writer) Raise(ctx context.Context, above int64) error {
 	return nil
 }
 
-// Settle records that a leader has taken over what was restored.
-func (w *Writer) Settle(ctx context.Context) error {
+// EndRestore records that a leader has taken over what was restored.
+func (w *Writer) EndRestore(ctx context.Context) error {
 	if err := w.store(ctx, []op{{Key: w.relative(w.l.restoredKey())}}, nil); err != nil {
 		return fmt.Errorf("settle the restored ledger: %w", err)
 	}
@@ -113,8 +113,8 @@ func (l *Ledger) Behind(ctx context.Context, seen int64) (bool, error) {
 	return base+resp.Header.Revision < seen, nil
 }
 
-// Held reports whether the leader still holds its fence.
-func (w *Writer) Held(ctx context.Context) (bool, error) {
+// HasFence reports whether the leader still has its fence.
+func (w *Writer) HasFence(ctx context.Context) (bool, error) {
 	resp, err := w.l.client.Get(ctx, w.fence.Key)
 	if err != nil {
 		return false, fmt.Errorf("read the fence: %w", err)

@@ -96,7 +96,7 @@ func New(meter metric.Meter, from Sources) (*Metrics, error) {
 
 // observe registers the gauges that are read when the metrics are collected.
 func (m *Metrics) observe(i *instruments, from Sources) {
-	look := func() *Gauges {
+	current := func() *Gauges {
 		if g := m.gauges.Load(); g != nil && from.Leading() {
 			return g
 		}
@@ -110,10 +110,10 @@ func (m *Metrics) observe(i *instruments, from Sources) {
 		}
 	})
 	i.gauge(telemetry.MetricPending, "Trials that are queued or being evaluated.", func(_ context.Context, o metric.Int64Observer) {
-		o.Observe(look().Pending)
+		o.Observe(current().Pending)
 	})
 	i.gauge(telemetry.MetricStudies, "Running studies.", func(_ context.Context, o metric.Int64Observer) {
-		o.Observe(look().Studies)
+		o.Observe(current().Studies)
 	})
 	i.gauge(telemetry.MetricAside, "Messages that the dead-letter queue refused and that are set aside until it takes them.",
 		func(_ context.Context, o metric.Int64Observer) {
@@ -133,7 +133,7 @@ func (m *Metrics) observe(i *instruments, from Sources) {
 	space(telemetry.MetricLedgerQuota, "Bytes that etcd's database may have.", func(s *ledger.Space) int64 { return s.Quota })
 	pools := func(name, description string, value func(Slots) int64) {
 		i.gauge(name, description, func(_ context.Context, o metric.Int64Observer) {
-			for pool, s := range look().Pools {
+			for pool, s := range current().Pools {
 				o.Observe(value(s), metric.WithAttributes(telemetry.AttrPool.String(pool)))
 			}
 		})
@@ -145,7 +145,7 @@ func (m *Metrics) observe(i *instruments, from Sources) {
 	_, err := i.meter.Float64ObservableCounter(telemetry.MetricIdle, metric.WithUnit("s"),
 		metric.WithDescription("Time that slots spent free, by pool, summed over the slots."),
 		metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
-			for pool, s := range look().Pools {
+			for pool, s := range current().Pools {
 				o.Observe(s.Idle, metric.WithAttributes(telemetry.AttrPool.String(pool)))
 			}
 			return nil
@@ -154,7 +154,7 @@ func (m *Metrics) observe(i *instruments, from Sources) {
 	studies := func(name, description string, values func(*Gauges) map[string]float64) {
 		_, err := i.meter.Float64ObservableGauge(name, metric.WithDescription(description),
 			metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
-				for study, value := range values(look()) {
+				for study, value := range values(current()) {
 					o.Observe(value, metric.WithAttributes(telemetry.AttrStudyName.String(study)))
 				}
 				return nil

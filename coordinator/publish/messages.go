@@ -26,8 +26,8 @@ type Assignment struct {
 	committed time.Time // zero until Publisher.Add sets it
 }
 
-// Take adds what an engine's output says about a study. It leaves out the results to bury.
-func (m *Messages) Take(study string, out *engine.Output) {
+// AddOutput adds what an engine's output says about a study. It leaves out the results to bury.
+func (m *Messages) AddOutput(study string, out *engine.Output) {
 	for _, a := range out.Publish {
 		m.Assignments = append(m.Assignments, Assignment{Assignment: a})
 		// The record of a trial whose attempt is new is in the same output.

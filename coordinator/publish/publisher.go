@@ -108,8 +108,8 @@ func (p *Publisher) Add(m *Messages, committed time.Time) {
 	}
 }
 
-// take returns what is queued, and empties the queues.
-func (p *Publisher) take() queues {
+// takeQueued returns what is queued, and empties the queues.
+func (p *Publisher) takeQueued() queues {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	q := p.queued

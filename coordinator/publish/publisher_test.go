@@ -45,7 +45,7 @@ func TestAllButTheBadOneArePublished(t *testing.T) {
 		m.Assignments = append(m.Assignments, Assignment{Assignment: a}, Assignment{Assignment: a})
 	}
 	p.Add(&m, time.Now())
-	queued, failed := p.take(), queues{}
+	queued, failed := p.takeQueued(), queues{}
 	if err := p.send(t.Context(), &queued, &failed); err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func (p *Publisher) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-p.ready:
-			q := p.take()
+			q := p.takeQueued()
 			if err := p.send(ctx, &q, &failed); err != nil {
 				return err
 			}

@@ -294,7 +294,7 @@ func (s *Studies) Step(r *Study, ev engine.Event) engine.Output {
 func (s *Studies) StepIn(id string, ev engine.Event) { s.Step(s.byID[id], ev) }
 
 // takeOutput puts an output's records into the journal's batch and holds back its effects.
-// If the ledger would refuse a record, take marks the study as broken: the study
+// If the ledger would refuse a record, takeOutput marks the study as broken: the study
 // stays as it was last committed, and the other studies continue.
 func (s *Studies) takeOutput(r *Study, out *engine.Output) {
 	r.Changes++
