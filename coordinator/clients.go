@@ -59,7 +59,10 @@ func (c *Coordinator) Suggest(ctx context.Context, nameOrID, client string, coun
 	}
 	done := make(chan reply, 1)
 	shares := quota.From(ctx)
-	a := &calls.Call{Waits: func() { Waiting(ctx) }, Client: client, Count: count, Reply: func(s calls.Answer, err error) { done <- reply{s, err} }}
+	a := &calls.Call{
+		Client: client, Count: count, Waits: func() { Waiting(ctx) },
+		Reply: func(s calls.Answer, err error) { done <- reply{s, err} },
+	}
 	sent := l.inbox.Submit(ctx, inbox.Work{
 		Refused: func() { done <- reply{error: ErrNotLeader} },
 		Do: func(ctx context.Context, now time.Time) error {
@@ -77,23 +80,17 @@ func (c *Coordinator) Suggest(ctx context.Context, nameOrID, client string, coun
 			return nil
 		},
 	})
-	if !sent && ctx.Err() == nil {
-		return Suggestions{}, ErrNotLeader
+	got, err := await(ctx, l, sent, done)
+	if err != nil {
+		if ctx.Err() != nil { // the caller is gone
+			l.inbox.Submit(context.WithoutCancel(ctx), inbox.Work{Do: func(_ context.Context, now time.Time) error {
+				l.calls.Withdraw(a, now)
+				return nil
+			}})
+		}
+		return Suggestions{}, err
 	}
-	select {
-	case got := <-done:
-		return Suggestions{Trials: got.Trials, State: got.State, Reason: got.Reason, Lease: c.o.WorkerLease}, got.error
-	case <-l.inbox.Over():
-	case <-ctx.Done():
-		l.inbox.Submit(context.WithoutCancel(ctx), inbox.Work{Do: func(_ context.Context, now time.Time) error { l.calls.Withdraw(a, now); return nil }})
-		return Suggestions{}, context.Cause(ctx)
-	}
-	select {
-	case got := <-done:
-		return Suggestions{Trials: got.Trials, State: got.State, Reason: got.Reason, Lease: c.o.WorkerLease}, got.error
-	default:
-		return Suggestions{}, ErrNotLeader
-	}
+	return Suggestions{Trials: got.Trials, State: got.State, Reason: got.Reason, Lease: c.o.WorkerLease}, got.error
 }
 
 // clientsOf returns a study whose trials clients ask for, with its engine.

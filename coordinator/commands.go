@@ -56,21 +56,28 @@ func (c *Coordinator) command(ctx context.Context, f func(ctx context.Context, l
 			return nil
 		},
 	})
+	answer, err := await(ctx, l, sent, done)
+	return cmp.Or(err, answer)
+}
+
+// await waits for the answer to work that a caller has sent to the loop, or could not send. The
+// error is ErrNotLeader if the term is over and has not done the work.
+func await[T any](ctx context.Context, l *leader, sent bool, done <-chan T) (answer T, err error) {
 	if !sent && ctx.Err() == nil {
-		return ErrNotLeader
+		return answer, ErrNotLeader
 	}
 	select {
-	case err := <-done:
-		return err
+	case answer = <-done:
+		return answer, nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return answer, context.Cause(ctx)
 	case <-l.inbox.Over():
 	}
 	select {
-	case err := <-done: // a term answers everything that it did before it is over
-		return err
+	case answer = <-done: // a term answers everything that it did before it is over
+		return answer, nil
 	default:
-		return ErrNotLeader
+		return answer, ErrNotLeader
 	}
 }
 

@@ -172,7 +172,8 @@ func New(o Options) (*Coordinator, error) {
 	}
 	c.space = disk.NewSpace(o.Logger, c.ledger.Space)
 	var err error
-	if c.metrics, err = metrics.New(o.Meter, metrics.Sources{Leading: func() bool { return c.term.Load() != nil }, Space: c.space.Now}); err != nil {
+	from := metrics.Sources{Leading: func() bool { return c.term.Load() != nil }, Space: c.space.Now}
+	if c.metrics, err = metrics.New(o.Meter, from); err != nil {
 		return nil, fmt.Errorf("make the coordinator's metrics: %w", err)
 	}
 	c.candidate = &election.Candidate{

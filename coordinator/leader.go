@@ -60,7 +60,10 @@ type leader struct {
 func newLeader(c *Coordinator, term *election.Term) *leader {
 	log := c.o.Logger.With(telemetry.LogEpoch, term.Epoch)
 	others := telemetry.Sparse(log, time.Now) // for what workers' messages can cause
-	l := &leader{c: c, term: term, log: log, inbox: inbox.New(), workers: lease.NewWorkers(c.o.WorkerLease), spans: spans.New(c.o.Tracer, c.o.Shard)}
+	l := &leader{
+		c: c, term: term, log: log, inbox: inbox.New(),
+		workers: lease.NewWorkers(c.o.WorkerLease), spans: spans.New(c.o.Tracer, c.o.Shard),
+	}
 	l.letters = deadletter.New(others, c.metrics, c.o.Bus.Bury, c.ledger.Asides)
 	l.group = commit.New(log, c.metrics, l.letters)
 	l.studies = studies.NewStudies(studies.Options{

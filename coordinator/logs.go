@@ -250,7 +250,8 @@ func (t *tail) ask(ctx context.Context, r messaging.LogRequest) (messaging.LogPa
 			return p, fmt.Errorf("%w: worker %s is gone%s", ErrLogAway, t.attempt.Worker, t.placeOfLog())
 		}
 	}
-	return messaging.LogPart{}, fmt.Errorf("%w: worker %s does not answer: it is busy, runs an older version, or lacks the NATS permission to send logs%s", ErrLogAway, t.attempt.Worker, t.placeOfLog())
+	return messaging.LogPart{}, fmt.Errorf("%w: worker %s does not answer: it is busy, runs an older version, "+
+		"or lacks the NATS permission to send logs%s", ErrLogAway, t.attempt.Worker, t.placeOfLog())
 }
 
 // try sends a request once and waits for its answer.

@@ -32,7 +32,8 @@ func StopStudies(l *ledger.Ledger, reasons map[string]string) func(context.Conte
 				continue
 			}
 			now := time.Now()
-			e, out, err := engine.Load(stored.Study, stored.Status, stored.Model, stored.Trials, drive.IDs{}, engine.Settings{Space: celspace.Of}, now)
+			settings := engine.Settings{Space: celspace.Of}
+			e, out, err := engine.Load(stored.Study, stored.Status, stored.Model, stored.Trials, drive.IDs{}, settings, now)
 			if err != nil {
 				continue
 			}

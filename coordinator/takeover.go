@@ -132,7 +132,10 @@ func (l *leader) setUp(ctx context.Context, snapshot *ledger.Snapshot) error {
 	var pools []string
 	for i := range snapshot.Studies {
 		s := &snapshot.Studies[i]
-		if p := s.Study.Definition.Spec.Pool; s.Err == nil && s.Status.State == study.Running && p != study.DefaultPool && !slices.Contains(pools, p) {
+		if s.Err != nil || s.Status.State != study.Running {
+			continue
+		}
+		if p := s.Study.Definition.Spec.Pool; p != study.DefaultPool && !slices.Contains(pools, p) {
 			pools = append(pools, p)
 		}
 	}

@@ -80,7 +80,8 @@ func (c *Calls) AdmitUpdate(shares []quota.Share, r *studies.Study, s *study.Stu
 		before = c.opens(r, 0)
 	}
 	old := &r.Spec.Definition.Spec
-	mayResume := s.Spec.Budget != old.Budget || !reflect.DeepEqual(s.Spec.Objective, old.Objective) || !reflect.DeepEqual(s.Spec.Limits, old.Limits)
+	mayResume := s.Spec.Budget != old.Budget || !reflect.DeepEqual(s.Spec.Objective, old.Objective) ||
+		!reflect.DeepEqual(s.Spec.Limits, old.Limits)
 	if !changed.ByClients() && (r.Running() || mayResume) {
 		more[quota.OpenTrials] = int64(max(r.Status.Counts.Open(), changed.Useful()) - before)
 	}

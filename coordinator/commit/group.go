@@ -77,7 +77,8 @@ type Group struct {
 // New returns an empty group, which buries results in letters.
 func New(log *slog.Logger, m *metrics.Metrics, letters *deadletter.Queue) *Group {
 	return &Group{
-		log: log, metrics: m, letters: letters, batch: &ledger.Batch{}, curves: &ledger.Batch{}, committed: map[messaging.Stream]messaging.Cursor{},
+		log: log, metrics: m, letters: letters, batch: &ledger.Batch{}, curves: &ledger.Batch{},
+		committed: map[messaging.Stream]messaging.Cursor{},
 	}
 }
 

@@ -78,8 +78,9 @@ func (s *Space) Lacking() error {
 	if !Full(now) {
 		return nil
 	}
-	return fmt.Errorf("%w: its database has %d bytes, %d of them in use, and may have %d (--quota-backend-bytes). No studies and no trials are begun "+
-		"until there is room: delete or archive studies, compact and defragment etcd, or raise its quota", ErrNearlyFull, now.Size, now.Used, now.Quota)
+	return fmt.Errorf("%w: its database has %d bytes, %d of them in use, and may have %d (--quota-backend-bytes). "+
+		"No studies and no trials are begun until there is room: delete or archive studies, compact and defragment etcd, or raise its quota",
+		ErrNearlyFull, now.Size, now.Used, now.Quota)
 }
 
 // Full reports whether too little space is left to begin something new; false for nil.

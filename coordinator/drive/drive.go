@@ -25,7 +25,8 @@ func Suggest(ctx context.Context, o optimizer.Optimizer, seed uint64, ask *engin
 }
 
 // suggest calls an optimiser. cut says that the time was over before the answer was there.
-func suggest(ctx context.Context, o optimizer.Optimizer, seed uint64, ask *engine.Ask) (s []optimizer.Suggestion, state optimizer.State, cut bool, err error) {
+func suggest(ctx context.Context, o optimizer.Optimizer, seed uint64, ask *engine.Ask) (
+	s []optimizer.Suggestion, state optimizer.State, cut bool, err error) {
 	defer caught(&err)
 	ctx, stop := context.WithTimeout(ctx, SuggestTime)
 	defer stop()
@@ -34,7 +35,8 @@ func suggest(ctx context.Context, o optimizer.Optimizer, seed uint64, ask *engin
 }
 
 // Recommend calls an optimiser. A panic there fails the request, not the process.
-func Recommend(ctx context.Context, model optimizer.Recommender, p *optimizer.Problem, state optimizer.State) (recommended *optimizer.Recommendation, err error) {
+func Recommend(ctx context.Context, model optimizer.Recommender, p *optimizer.Problem, state optimizer.State) (
+	recommended *optimizer.Recommendation, err error) {
 	defer caught(&err)
 	return model.Recommend(ctx, p, state)
 }

@@ -86,7 +86,8 @@ func (w *Workers) ExpiredOf(c *Clients, open []engine.OpenAttempt, now time.Time
 			}
 		}
 		if silence := now.Sub(last); silence > w.lease {
-			lost = append(lost, engine.Lost{At: now, Attempt: a.Attempt, Reason: fmt.Sprintf("its client was silent for %v", silence.Round(time.Second))})
+			reason := fmt.Sprintf("its client was silent for %v", silence.Round(time.Second))
+			lost = append(lost, engine.Lost{At: now, Attempt: a.Attempt, Reason: reason})
 			continue
 		}
 		heard[a.Attempt] = last

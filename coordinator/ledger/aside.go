@@ -56,7 +56,8 @@ func (l *Ledger) Asides(ctx context.Context, limit int) ([]Aside, error) {
 // many there are.
 func (l *Ledger) AsidesOf(ctx context.Context, study string) (last *record.Aside, n int, err error) {
 	key := l.o.Prefix + asideOf(study)
-	resp, err := l.client.Get(ctx, key, clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithSort(clientv3.SortByKey, clientv3.SortDescend))
+	newest := clientv3.WithSort(clientv3.SortByKey, clientv3.SortDescend)
+	resp, err := l.client.Get(ctx, key, clientv3.WithPrefix(), clientv3.WithLimit(1), newest)
 	if err != nil {
 		return nil, 0, fmt.Errorf("read the messages of study %s that were set aside: %w", study, err)
 	}

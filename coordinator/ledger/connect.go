@@ -29,7 +29,8 @@ type stranger struct {
 	client atomic.Pointer[clientv3.Client]
 }
 
-func (s *stranger) intercept(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+func (s *stranger) intercept(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn,
+	invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 	err := invoke(ctx, method, request, reply, conn, options...)
 	if c := s.client.Load(); c != nil && status.Code(err) == codes.Unimplemented {
 		endpoints := c.Endpoints()

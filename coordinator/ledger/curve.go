@@ -79,7 +79,8 @@ func (l *Ledger) curves(ctx context.Context, id string, revision int64) (map[int
 // whole segment each time it changes, so points are repeated: receive should pick those of
 // later steps. WatchCurves ends when ctx ends or when receive returns an error, which it
 // returns. When flush is closed, it delivers what is stored by then and returns nil.
-func (l *Ledger) WatchCurves(ctx context.Context, id string, existing bool, flush <-chan struct{}, receive func(curve.Reported) error) error {
+func (l *Ledger) WatchCurves(ctx context.Context, id string, existing bool, flush <-chan struct{},
+	receive func(curve.Reported) error) error {
 	w := &curveWatcher{l: l, prefix: l.o.Prefix + curvesOf(id), receive: receive, skip: !existing}
 	pause := backoff.New(firstPause, lastPause)
 	for {

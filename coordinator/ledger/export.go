@@ -13,14 +13,16 @@ import (
 )
 
 // ErrCompacted means that etcd removed the old versions of keys while they were read.
-var ErrCompacted = errors.New("etcd compacted its history while the ledger was read: try again, or make etcd keep its history for longer (--auto-compaction-retention)")
+var ErrCompacted = errors.New("etcd compacted its history while the ledger was read: " +
+	"try again, or make etcd keep its history for longer (--auto-compaction-retention)")
 
 // Export visits every record of the ledger at one revision, in the order of the keys,
 // page by page. Keys are relative to the prefix. It leaves out the keys of leaders, which
 // mean nothing in another etcd. begin is called first, with the revision. The error wraps
 // ErrUnfinished if the ledger is not whole, ErrCompacted if reading took too long, and
 // ErrCorrupt if records are damaged: Export visits the others, and names the damaged ones at the end.
-func (l *Ledger) Export(ctx context.Context, begin func(revision int64) error, visit func(key string, value []byte) error) (Contents, error) {
+func (l *Ledger) Export(ctx context.Context, begin func(revision int64) error,
+	visit func(key string, value []byte) error) (Contents, error) {
 	var r restoredRecord
 	if found, err := l.get(ctx, l.restoredKey(), &r); err != nil {
 		return Contents{}, err
@@ -31,7 +33,8 @@ func (l *Ledger) Export(ctx context.Context, begin func(revision int64) error, v
 }
 
 // ExportStudy is Export for the records of one study, given its id and its name.
-func (l *Ledger) ExportStudy(ctx context.Context, id, name string, begin func(revision int64) error, visit func(key string, value []byte) error) (Contents, error) {
+func (l *Ledger) ExportStudy(ctx context.Context, id, name string, begin func(revision int64) error,
+	visit func(key string, value []byte) error) (Contents, error) {
 	c, err := l.export(ctx, []string{studyDir(id), curvesOf(id)}, begin, visit)
 	if err != nil {
 		return c, err
@@ -45,7 +48,8 @@ func (l *Ledger) ExportStudy(ctx context.Context, id, name string, begin func(re
 }
 
 // export visits the records below some prefixes, which are relative to the ledger's.
-func (l *Ledger) export(ctx context.Context, prefixes []string, begin func(revision int64) error, visit func(key string, value []byte) error) (Contents, error) {
+func (l *Ledger) export(ctx context.Context, prefixes []string, begin func(revision int64) error,
+	visit func(key string, value []byte) error) (Contents, error) {
 	var c Contents
 	revision, err := l.Revision(ctx)
 	if err != nil {

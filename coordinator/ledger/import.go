@@ -53,7 +53,8 @@ func (i *Import) clear(ctx context.Context) error {
 		{i.l.restoredKey() + "\x00", prefixEnd(i.l.o.Prefix)},
 	} {
 		for {
-			resp, err := i.l.client.Get(ctx, part[0], clientv3.WithRange(part[1]), clientv3.WithKeysOnly(), clientv3.WithLimit(int64(10*i.l.o.PageSize)))
+			resp, err := i.l.client.Get(ctx, part[0],
+				clientv3.WithRange(part[1]), clientv3.WithKeysOnly(), clientv3.WithLimit(int64(10*i.l.o.PageSize)))
 			if err != nil {
 				return err
 			}

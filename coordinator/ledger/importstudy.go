@@ -63,7 +63,8 @@ func (i *StudyImport) Finish(ctx context.Context) (Summary, error) {
 		}
 	}
 	if s.Study.ID != i.id || s.Study.Definition.Metadata.Name == "" {
-		return s, fmt.Errorf("%w: the specification of study %s has the id %q and the name %q", ErrCorrupt, i.id, s.Study.ID, s.Study.Definition.Metadata.Name)
+		return s, fmt.Errorf("%w: the specification of study %s has the id %q and the name %q",
+			ErrCorrupt, i.id, s.Study.ID, s.Study.Definition.Metadata.Name)
 	}
 	return s, i.flush(ctx)
 }

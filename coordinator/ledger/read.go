@@ -248,7 +248,8 @@ func (l *Ledger) scan(ctx context.Context, prefix string, revision int64, visit 
 
 // walk visits the keys below a prefix in order, page by page.
 func (l *Ledger) walk(ctx context.Context, prefix string, visit func(*mvccpb.KeyValue) error, options ...clientv3.OpOption) error {
-	key, options := prefix, append([]clientv3.OpOption{clientv3.WithRange(prefixEnd(prefix)), clientv3.WithLimit(int64(l.o.PageSize))}, options...)
+	page := []clientv3.OpOption{clientv3.WithRange(prefixEnd(prefix)), clientv3.WithLimit(int64(l.o.PageSize))}
+	key, options := prefix, append(page, options...)
 	for {
 		resp, err := l.client.Get(ctx, key, options...)
 		if err != nil {

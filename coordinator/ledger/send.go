@@ -22,7 +22,8 @@ const (
 
 // send executes a transaction, and sends it again until it is answered or ctx ends.
 // unsure means that a copy may have been stored without this call knowing.
-func (l *Ledger) send(ctx context.Context, cmps []clientv3.Cmp, then, orElse []clientv3.Op) (resp *clientv3.TxnResponse, unsure bool, err error) {
+func (l *Ledger) send(ctx context.Context, cmps []clientv3.Cmp, then, orElse []clientv3.Op) (
+	resp *clientv3.TxnResponse, unsure bool, err error) {
 	pause := backoff.New(firstPause, lastPause)
 	for {
 		if cause := context.Cause(ctx); cause != nil && !unsure {

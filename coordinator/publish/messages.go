@@ -74,5 +74,6 @@ func (m *Messages) Cancel(worker string, id messaging.AttemptID, reason string) 
 
 // Avoid tells a worker to take no more attempts of a study.
 func (m *Messages) Avoid(worker, study, reason string) {
-	m.Controls = append(m.Controls, messaging.Control{Kind: messaging.ControlAvoid, Worker: worker, AttemptID: messaging.AttemptID{Study: study}, Reason: reason})
+	every := messaging.AttemptID{Study: study}
+	m.Controls = append(m.Controls, messaging.Control{Kind: messaging.ControlAvoid, Worker: worker, AttemptID: every, Reason: reason})
 }

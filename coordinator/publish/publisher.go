@@ -191,7 +191,8 @@ func (p *Publisher) assign(ctx context.Context, as []Assignment, failed *queues)
 // group, so that one invalid assignment does not block the others.
 func (p *Publisher) assignEach(ctx context.Context, as []Assignment, failed *queues, err error) error {
 	if len(as) == 1 {
-		p.log.Error("the bus refused an assignment", telemetry.LogStudy, as[0].StudyName, telemetry.LogTrial, as[0].Trial, telemetry.LogError, err)
+		p.log.Error("the bus refused an assignment", telemetry.LogStudy, as[0].StudyName,
+			telemetry.LogTrial, as[0].Trial, telemetry.LogError, err)
 		return nil
 	}
 	for i := range as {

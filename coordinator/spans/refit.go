@@ -20,7 +20,8 @@ const maxLinks = 128
 // Refit starts the span of a request to a study's optimiser, with links to the trials whose
 // observations are new since the last request: those that ended after a position of the ledger.
 // trial looks a trial up.
-func (x *Spans) Refit(ctx context.Context, s *record.Study, ask *engine.Ask, after int64, trial func(int) (record.Trial, bool)) (context.Context, trace.Span) {
+func (x *Spans) Refit(ctx context.Context, s *record.Study, ask *engine.Ask, after int64,
+	trial func(int) (record.Trial, bool)) (context.Context, trace.Span) {
 	own := telemetry.RefitSpan(s.ID, ask.Request, ask.At)
 	ctx = telemetry.WithSpan(ctx, own.TraceID(), own.SpanID())
 	ctx, span := x.tracer.Start(ctx, telemetry.SpanRefit, trace.WithNewRoot(), trace.WithTimestamp(ask.At))

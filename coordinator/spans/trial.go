@@ -79,7 +79,8 @@ func (x *Spans) Trial(ctx context.Context, s *record.Study, t *record.Trial, fol
 // describe sets the attributes and the status of a trial's root span.
 func describe(root trace.Span, s *record.Study, t *record.Trial) {
 	root.SetAttributes(
-		telemetry.AttrStudyID.String(s.ID), telemetry.AttrStudyName.String(s.Definition.Metadata.Name), telemetry.AttrPool.String(s.Definition.Spec.Pool),
+		telemetry.AttrStudyID.String(s.ID), telemetry.AttrStudyName.String(s.Definition.Metadata.Name),
+		telemetry.AttrPool.String(s.Definition.Spec.Pool),
 		telemetry.AttrTrial.Int(t.Number), telemetry.AttrTrialState.String(string(t.State)),
 		telemetry.AttrSource.String(string(t.Source)), telemetry.AttrStaleness.Int(t.Staleness),
 		telemetry.AttrPending.Int(t.Reasons.Pending), telemetry.AttrAttempt.Int(len(t.Attempts)))

@@ -51,7 +51,8 @@ func (r *Recommendations) keep(id string, position int64, recommended *optimizer
 
 // At returns the recommendation of a study at a ledger position. It calls recommend
 // if the recommendation is not cached.
-func (r *Recommendations) At(ctx context.Context, id string, position int64, recommend func() (*optimizer.Recommendation, error)) (*optimizer.Recommendation, error) {
+func (r *Recommendations) At(ctx context.Context, id string, position int64,
+	recommend func() (*optimizer.Recommendation, error)) (*optimizer.Recommendation, error) {
 	if recommended, ok := r.known(id, position); ok {
 		return recommended, nil
 	}

@@ -82,7 +82,8 @@ func (a *Requests) FallBack(ctx context.Context, r *studies.Study, ask *engine.A
 
 // inSlot waits for a slot, calls an optimiser and returns how long that took: 0 if ctx
 // ended before there was a slot.
-func inSlot(ctx context.Context, slots chan struct{}, o optimizer.Optimizer, seed uint64, ask *engine.Ask) (answer engine.Suggested, took time.Duration) {
+func inSlot(ctx context.Context, slots chan struct{}, o optimizer.Optimizer, seed uint64, ask *engine.Ask) (
+	answer engine.Suggested, took time.Duration) {
 	answer.Ask = ask
 	select {
 	case slots <- struct{}{}:
