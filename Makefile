@@ -99,7 +99,7 @@ test: ## Run the tests, with the race detector where goroutines meet, against re
 
 .PHONY: test-bare
 test-bare: ## Run `make test` with nothing on the PATH but what README.md asks for
-	scripts/bare $(MAKE) test
+	scripts/bare make test
 
 .PHONY: test-long
 test-long: ## Kill whole programs at each of their steps, play faults of every kind and a load, and build images (minutes)
