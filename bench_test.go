@@ -32,7 +32,8 @@ func BenchmarkState(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/parallel=%d", algorithm, parallel), func(b *testing.B) {
 				before := processorTime(b)
 				for b.Loop() {
-					study10000(b, fantasia.Options{Algorithm: fantasia.Algorithm{Name: algorithm}, State: filepath.Join(b.TempDir(), "state"), Parallel: parallel})
+					study10000(b, fantasia.Options{Algorithm: fantasia.Algorithm{Name: algorithm}, State: filepath.Join(b.TempDir(), "state"),
+						Parallel: parallel})
 				}
 				b.ReportMetric((processorTime(b)-before).Seconds()/float64(b.N), "cpu-s/op")
 			})

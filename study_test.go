@@ -56,14 +56,15 @@ func TestWrongStudiesAreRefused(t *testing.T) {
 		"constraint": {func(s *fantasia.Space) {
 			s.Require("never", func(fantasia.Point) bool { return false }, s.Float("a", 0, 1))
 		}, fantasia.Options{}, `"never": no point meets it`},
-		"no parameter": {func(s *fantasia.Space) { s.Require("text", func(fantasia.Point) bool { return true }) }, fantasia.Options{}, "names no parameter"},
-		"name":         {nil, fantasia.Options{Name: "A b"}, "Options.Name is A b; want"},
-		"parallel":     {nil, fantasia.Options{Parallel: -1}, "Options.Parallel is -1; want"},
-		"algorithm":    {nil, fantasia.Options{Algorithm: fantasia.Algorithm{Name: "best"}}, `unknown algorithm "best"`},
-		"of a paper":   {nil, fantasia.Options{Algorithm: fantasia.Algorithm{Name: "lgp"}}, "set Options.Algorithms to papers.Algorithms()"},
-		"setting":      {nil, fantasia.Options{Algorithm: fantasia.Algorithm{Name: "tpe", Settings: map[string]any{"speed": 1}}}, "speed"},
-		"rule":         {nil, fantasia.Options{EarlyStopping: fantasia.EarlyStopping{Name: "soon"}}, `"soon" is unknown`},
-		"initial":      {nil, fantasia.Options{Initial: [][]fantasia.Assignment{{{}}}}, "Param.Is"},
+		"no parameter": {func(s *fantasia.Space) { s.Require("text", func(fantasia.Point) bool { return true }) }, fantasia.Options{},
+			"names no parameter"},
+		"name":       {nil, fantasia.Options{Name: "A b"}, "Options.Name is A b; want"},
+		"parallel":   {nil, fantasia.Options{Parallel: -1}, "Options.Parallel is -1; want"},
+		"algorithm":  {nil, fantasia.Options{Algorithm: fantasia.Algorithm{Name: "best"}}, `unknown algorithm "best"`},
+		"of a paper": {nil, fantasia.Options{Algorithm: fantasia.Algorithm{Name: "lgp"}}, "set Options.Algorithms to papers.Algorithms()"},
+		"setting":    {nil, fantasia.Options{Algorithm: fantasia.Algorithm{Name: "tpe", Settings: map[string]any{"speed": 1}}}, "speed"},
+		"rule":       {nil, fantasia.Options{EarlyStopping: fantasia.EarlyStopping{Name: "soon"}}, `"soon" is unknown`},
+		"initial":    {nil, fantasia.Options{Initial: [][]fantasia.Assignment{{{}}}}, "Param.Is"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			space, _ := line()
@@ -213,13 +214,16 @@ func TestStateIsChecked(t *testing.T) {
 	if _, err := open(1, fantasia.Options{}); !errors.Is(err, fantasia.ErrInUse) || !strings.Contains(err.Error(), path) {
 		t.Errorf("a state that is in use: %v", err)
 	}
-	if err := u.Run(t.Context(), func(_ context.Context, trial *fantasia.Trial) (float64, error) { return float64(trial.Number()), nil }); err != nil {
+	if err := u.Run(t.Context(), func(_ context.Context, trial *fantasia.Trial) (float64, error) {
+		return float64(trial.Number()), nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(u.Close(), u.Close()); err != nil {
 		t.Errorf("Close: %v", err)
 	}
-	if _, err := open(1, fantasia.Options{Seed: 5}); !errors.Is(err, fantasia.ErrDifferent) || !strings.Contains(err.Error(), "seed was 0 and is 5") {
+	if _, err := open(1, fantasia.Options{Seed: 5}); !errors.Is(err, fantasia.ErrDifferent) ||
+		!strings.Contains(err.Error(), "seed was 0 and is 5") {
 		t.Errorf("another seed: %v", err)
 	}
 	if u, err = open(0.25, fantasia.Options{Trials: 6}); err != nil {
@@ -261,7 +265,8 @@ func TestSpansAndLog(t *testing.T) {
 	var log bytes.Buffer
 	spans := tracetest.NewSpanRecorder()
 	u := minimize(t, space, fantasia.Options{
-		State: path, Trials: 2, Algorithm: random, Logger: slog.New(slog.NewTextHandler(&log, nil)), Tracer: trace.NewTracerProvider(trace.WithSpanProcessor(spans)),
+		State: path, Trials: 2, Algorithm: random, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Tracer: trace.NewTracerProvider(trace.WithSpanProcessor(spans)),
 	})
 	if err := u.Run(t.Context(), func(_ context.Context, trial *fantasia.Trial) (float64, error) { return x.Of(trial), nil }); err != nil {
 		t.Fatal(err)

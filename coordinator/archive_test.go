@@ -71,7 +71,8 @@ func TestArchive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if entry.Name != "kept" || entry.ID != s.ID || entry.State != study.Completed || entry.Trials != 300 || entry.Ended.IsZero() || entry.Bytes == 0 {
+	if entry.Name != "kept" || entry.ID != s.ID || entry.State != study.Completed || entry.Trials != 300 || entry.Ended.IsZero() ||
+		entry.Bytes == 0 {
 		t.Errorf("the entry is %+v", entry)
 	}
 	if left := r.records(s.ID, "kept"); len(left) != 1 { // kept2's name

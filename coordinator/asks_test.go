@@ -18,7 +18,8 @@ import (
 // endless is an optimiser that answers only when its context ends, with what it has.
 type endless struct{}
 
-func (endless) Suggest(ctx context.Context, _ *optimizer.Problem, state optimizer.State, _ int, _ *rand.Rand) ([]optimizer.Suggestion, optimizer.State, error) {
+func (endless) Suggest(ctx context.Context, _ *optimizer.Problem, state optimizer.State, _ int, _ *rand.Rand) ([]optimizer.Suggestion,
+	optimizer.State, error) {
 	<-ctx.Done()
 	return []optimizer.Suggestion{{}}, state, nil
 }
@@ -29,7 +30,8 @@ type blocked struct {
 	called chan struct{}
 }
 
-func (b blocked) Suggest(ctx context.Context, p *optimizer.Problem, state optimizer.State, n int, rng *rand.Rand) ([]optimizer.Suggestion, optimizer.State, error) {
+func (b blocked) Suggest(ctx context.Context, p *optimizer.Problem, state optimizer.State, n int, rng *rand.Rand) ([]optimizer.Suggestion,
+	optimizer.State, error) {
 	select {
 	case b.called <- struct{}{}:
 	default:
@@ -75,7 +77,8 @@ func TestSlowFallbacksHoldUpNobody(t *testing.T) {
 // failing is an optimiser that always fails.
 type failing struct{}
 
-func (failing) Suggest(context.Context, *optimizer.Problem, optimizer.State, int, *rand.Rand) ([]optimizer.Suggestion, optimizer.State, error) {
+func (failing) Suggest(context.Context, *optimizer.Problem, optimizer.State, int, *rand.Rand) ([]optimizer.Suggestion, optimizer.State,
+	error) {
 	return nil, nil, errors.New("singular matrix")
 }
 

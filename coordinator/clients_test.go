@@ -121,7 +121,8 @@ func TestClientTellsTwice(t *testing.T) {
 	s := r.create(c, "asked", 20, 3, asked)
 	r.suggest(c, s.ID, "a", 1, patience)
 	for range 2 {
-		if told, err := c.Tell(r.ctx(), s.ID, complete("a", 1, 0.5)); err != nil || told.State != study.TrialCompleted || told.Values.First() != 0.5 {
+		if told, err := c.Tell(r.ctx(), s.ID, complete("a", 1, 0.5)); err != nil || told.State != study.TrialCompleted ||
+			told.Values.First() != 0.5 {
 			t.Fatalf("told %+v, %v", told, err)
 		}
 	}
@@ -175,7 +176,8 @@ func TestSilentClientLosesItsTrial(t *testing.T) {
 	if got := r.suggest(c, s.ID, "next", 1, patience); !slices.Equal(got, []int{1}) {
 		t.Errorf("the next client got the trials %v, want trial 1", got)
 	}
-	if list, err := c.Heartbeat(r.ctx(), s.ID, "silent", []Held{{Trial: 1}}); err != nil || list[0].Do != engine.Abandon || list[0].Reason == "" {
+	if list, err := c.Heartbeat(r.ctx(), s.ID, "silent", []Held{{Trial: 1}}); err != nil || list[0].Do != engine.Abandon ||
+		list[0].Reason == "" {
 		t.Errorf("the silent client is told %+v, %v", list, err)
 	}
 	alive()
@@ -192,7 +194,8 @@ func TestClientsSurviveTheirLeader(t *testing.T) {
 	s := r.create(a, "asked", 4, 2, asked)
 	r.suggest(a, s.ID, "a", 1, patience)
 	for step := range int64(3) {
-		if next, err := a.Measure(r.ctx(), s.ID, "a", Held{Trial: 1}, []Report{{Step: step, Metrics: map[string]float64{"loss": float64(10 - step)}}}); err != nil || next.Do != engine.Continue {
+		if next, err := a.Measure(r.ctx(), s.ID, "a", Held{Trial: 1},
+			[]Report{{Step: step, Metrics: map[string]float64{"loss": float64(10 - step)}}}); err != nil || next.Do != engine.Continue {
 			t.Fatalf("measure: %+v, %v", next, err)
 		}
 	}
@@ -205,11 +208,13 @@ func TestClientsSurviveTheirLeader(t *testing.T) {
 		t.Fatalf("after the failover the client got the trials %v, want its trial 1", got)
 	}
 	for step := range int64(4) { // the first three again
-		if _, err := b.Measure(r.ctx(), s.ID, "a", Held{Trial: 1}, []Report{{Step: step, Metrics: map[string]float64{"loss": float64(10 - step)}}}); err != nil {
+		if _, err := b.Measure(r.ctx(), s.ID, "a", Held{Trial: 1},
+			[]Report{{Step: step, Metrics: map[string]float64{"loss": float64(10 - step)}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := b.Measure(r.ctx(), s.ID, "a", Held{Trial: 1}, []Report{{Step: 3, Metrics: map[string]float64{"loss": 1}}}); !errors.Is(err, engine.ErrRefused) {
+	if _, err := b.Measure(r.ctx(), s.ID, "a", Held{Trial: 1}, []Report{{Step: 3, Metrics: map[string]float64{"loss": 1}}}); !errors.Is(err,
+		engine.ErrRefused) {
 		t.Errorf("another value at a step: %v", err)
 	}
 	if curve, err := r.ledger.Curve(r.ctx(), s.ID, 1); err != nil || len(curve.Series()) != 1 || len(curve.Series()[0].Points) != 4 {
@@ -225,7 +230,8 @@ func TestClientsOfAStudyWithACommand(t *testing.T) {
 	r := newRig(t, membus.Options{})
 	c := r.leader()
 	s := r.create(c, "commanded", 4, 2)
-	if _, err := c.Suggest(r.ctx(), s.ID, "a", 1, patience); !errors.Is(err, engine.ErrRefused) || !strings.Contains(err.Error(), "spec.trial.command") {
+	if _, err := c.Suggest(r.ctx(), s.ID, "a", 1, patience); !errors.Is(err, engine.ErrRefused) ||
+		!strings.Contains(err.Error(), "spec.trial.command") {
 		t.Errorf("asked for a trial: %v", err)
 	}
 	if _, err := c.Suggest(r.ctx(), "nothing", "a", 1, patience); !errors.Is(err, ledger.ErrNotFound) {
@@ -259,13 +265,15 @@ func TestClientsDeclareParameters(t *testing.T) {
 	}
 	wider := newStudy("learns", 20, 4, asked, learns)
 	wider.Spec.Parameters = append(wider.Spec.Parameters, study.Parameter{Name: "y", Type: study.Bool})
-	if err := a.Update(r.ctx(), s.ID, wider, 2); !errors.Is(err, ErrIncompatible) || !strings.Contains(err.Error(), "version 1 by now, not 2") {
+	if err := a.Update(r.ctx(), s.ID, wider, 2); !errors.Is(err, ErrIncompatible) ||
+		!strings.Contains(err.Error(), "version 1 by now, not 2") {
 		t.Errorf("made from another version: %v", err)
 	}
 	if err := a.Update(r.ctx(), s.ID, wider, 1); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := told(2, study.Point{"x": 0.5}); !errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), "parameter y is missing") {
+	if _, err := told(2, study.Point{"x": 0.5}); !errors.Is(err, engine.ErrInvalid) ||
+		!strings.Contains(err.Error(), "parameter y is missing") {
 		t.Errorf("a point without the new parameter: %v", err)
 	}
 	if _, err := told(2, study.Point{"x": 0.5, "y": true}); err != nil {
@@ -301,7 +309,8 @@ func TestClientReportsSeveralSteps(t *testing.T) {
 	if _, err := c.Measure(r.ctx(), s.ID, "a", Held{Trial: 1}, []Report{report(1, 4), report(2, 3)}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Measure(r.ctx(), s.ID, "a", Held{Trial: 1}, []Report{report(3, 2), report(2, 9), report(4, 1)}); !errors.Is(err, engine.ErrRefused) {
+	if _, err := c.Measure(r.ctx(), s.ID, "a", Held{Trial: 1}, []Report{report(3, 2), report(2, 9), report(4, 1)}); !errors.Is(err,
+		engine.ErrRefused) {
 		t.Errorf("another value at a step: %v", err)
 	}
 	if _, err := c.Measure(r.ctx(), s.ID, "a", Held{Trial: 1}, []Report{report(5, 1)}); err != nil { // all before it is durable, too

@@ -145,7 +145,8 @@ func TestRefusedDeadLetters(t *testing.T) {
 		}
 		return err
 	})
-	if !slices.ContainsFunc(letters, func(l membus.DeadLetter) bool { return l.Subject == subject && string(l.Raw) == "garbage" }) || len(letters) != 2 {
+	if !slices.ContainsFunc(letters, func(l membus.DeadLetter) bool { return l.Subject == subject && string(l.Raw) == "garbage" }) ||
+		len(letters) != 2 {
 		t.Errorf("the dead letters are %+v, want the two messages as they came", letters)
 	}
 }

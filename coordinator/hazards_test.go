@@ -236,7 +236,8 @@ func TestForeignNonceInTheClaimsPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer bus.Close()
-	if err := bus.Claim(r.ctx(), "1", &messaging.Claim{AttemptID: id, Pool: study.DefaultPool, Worker: "stranger", At: time.Now()}); err != nil {
+	if err := bus.Claim(r.ctx(), "1",
+		&messaging.Claim{AttemptID: id, Pool: study.DefaultPool, Worker: "stranger", At: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	r.hand("w", 1, nil)
@@ -255,7 +256,8 @@ func TestClaimsBeforeTheirTrials(t *testing.T) {
 	stranger := r.hand("stranger", 0, nil)
 	early := func(trial int) {
 		id := messaging.AttemptID{Study: s.ID, Trial: trial, Attempt: 1, Nonce: "another"}
-		if err := stranger.bus.Claim(r.ctx(), "1", &messaging.Claim{AttemptID: id, Pool: study.DefaultPool, Worker: "stranger", At: time.Now()}); err != nil {
+		if err := stranger.bus.Claim(r.ctx(), "1",
+			&messaging.Claim{AttemptID: id, Pool: study.DefaultPool, Worker: "stranger", At: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
 		stranger.heard(messaging.ControlCancel, id)

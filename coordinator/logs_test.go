@@ -115,7 +115,8 @@ func TestLogsAreRead(t *testing.T) {
 	if r := <-l.asked; r.Lines != 10 {
 		t.Errorf("first asked for %+v, want the last 10 lines", r)
 	}
-	if got, err = readAll(ctx, c, LogTail{Streams: both[1:], Lines: 10, Attempt: 2, Follow: true}); err != nil || len(got) != 1 || got[messaging.LogStderr] != "the errors\n" {
+	if got, err = readAll(ctx, c, LogTail{Streams: both[1:], Lines: 10, Attempt: 2, Follow: true}); err != nil || len(got) != 1 ||
+		got[messaging.LogStderr] != "the errors\n" {
 		t.Errorf("stderr alone: %q, %v", got, err)
 	}
 }

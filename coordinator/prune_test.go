@@ -39,7 +39,8 @@ func TestANewLeaderStopsWhatTheOldOneDecidedTo(t *testing.T) {
 	}
 	h.heard(messaging.ControlPrune, attempt)
 	decided := r.trial(id, 1, func(t *record.Trial) bool { return t.Stopped != nil })
-	if s := decided.Stopped; s.Step != 2 || s.Attempt != 1 || s.Values.First() != 0.6 || s.Reason == "" || decided.State != study.TrialRunning {
+	if s := decided.Stopped; s.Step != 2 || s.Attempt != 1 || s.Values.First() != 0.6 || s.Reason == "" ||
+		decided.State != study.TrialRunning {
 		t.Errorf("it is %s, stopped by %+v; want RUNNING, by step 2", decided.State, s)
 	}
 	first.stop()

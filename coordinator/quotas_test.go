@@ -69,7 +69,8 @@ func TestQuotasOfStudies(t *testing.T) {
 		larger := newStudy("team-running", 5, 1)
 		larger.Metadata.Labels = map[string]string{"a": "b"}
 		r.refuses(c.Update(r.bounded(quota.Limits{quota.StudyBytes: size}), running.ID, larger, 0), quota.StudyBytes, size)
-		if err := c.Update(r.bounded(quota.Limits{quota.Studies: 1, quota.StudyBytes: 1}), running.ID, newStudy("team-running", 5, 1), 0); err != nil {
+		if err := c.Update(r.bounded(quota.Limits{quota.Studies: 1, quota.StudyBytes: 1}), running.ID, newStudy("team-running", 5, 1),
+			0); err != nil {
 			t.Errorf("%s: a change that adds nothing: %v", when, err)
 		}
 		if _, err := c.Create(r.bounded(quota.Limits{quota.Studies: 2}), newStudy("another"+when[:1], 1, 1)); err != nil {

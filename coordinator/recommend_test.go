@@ -51,7 +51,8 @@ func TestARecommendedFrontIsKept(t *testing.T) {
 	front := func(p *optimizer.Problem, state optimizer.State) (*optimizer.Recommendation, error) {
 		r, err := latest(p, state)
 		if err == nil {
-			r.Front = []optimizer.Expected{{Trial: 1, Means: []float64{1, 5}, SDs: []float64{0.1, 0.2}}, {Trial: r.Trial, Means: []float64{2, 3}, SDs: []float64{0, 0}, Knee: true}}
+			r.Front = []optimizer.Expected{{Trial: 1, Means: []float64{1, 5}, SDs: []float64{0.1, 0.2}},
+				{Trial: r.Trial, Means: []float64{2, 3}, SDs: []float64{0, 0}, Knee: true}}
 		}
 		return r, err
 	}
@@ -61,7 +62,8 @@ func TestARecommendedFrontIsKept(t *testing.T) {
 	s := r.create(c, "front", 3, 1)
 	r.ends(s.ID)
 	ended := r.until(s.ID, func(s ledger.Summary) bool { return s.Status.RecommendedOfAll() })
-	want, err := front(&optimizer.Problem{Observations: []optimizer.Observation{{Trial: 3, Values: study.Values{0}}}}, optimizer.State("fitted"))
+	want, err := front(&optimizer.Problem{Observations: []optimizer.Observation{{Trial: 3, Values: study.Values{0}}}},
+		optimizer.State("fitted"))
 	if err != nil {
 		t.Fatal(err)
 	}

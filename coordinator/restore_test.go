@@ -147,11 +147,13 @@ func TestRestoreStopsStudies(t *testing.T) {
 	}
 	c.stop()
 	_, studies, err := backup.Inspect(r.ctx(), bytes.NewReader(file.Bytes()))
-	if err != nil || len(studies) != 2 || studies[0].Study.ID != gone.ID || studies[0].Status.State != study.Running || studies[1].Status.Reason != "by hand" {
+	if err != nil || len(studies) != 2 || studies[0].Study.ID != gone.ID || studies[0].Status.State != study.Running ||
+		studies[1].Status.Reason != "by hand" {
 		t.Fatalf("the backup has the studies %+v, %v", studies, err)
 	}
 	change := StopStudies(r.ledger, map[string]string{gone.ID: "its resource is gone", ended.ID: "its resource is gone"})
-	if _, _, err := backup.Restore(r.ctx(), r.etcd, r.ledger, bytes.NewReader(file.Bytes()), backup.Options{Force: true, Change: change}); err != nil {
+	if _, _, err := backup.Restore(r.ctx(), r.etcd, r.ledger, bytes.NewReader(file.Bytes()),
+		backup.Options{Force: true, Change: change}); err != nil {
 		t.Fatal(err)
 	}
 	check := func() {
@@ -161,7 +163,8 @@ func TestRestoreStopsStudies(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := &stored.Status
-		if s.State != study.Stopped || s.Reason != "its resource is gone" || s.Ended.IsZero() || s.Counts.Open() != 0 || s.Counts.Completed != 10 {
+		if s.State != study.Stopped || s.Reason != "its resource is gone" || s.Ended.IsZero() || s.Counts.Open() != 0 ||
+			s.Counts.Completed != 10 {
 			t.Errorf("the restored study is %+v", s)
 		}
 		other, err := r.ledger.Study(r.ctx(), ended.ID)

@@ -263,7 +263,8 @@ func newStudy(name string, trials, parallelism int, change ...func(*study.Spec))
 // sampler is an optimiser that draws at random.
 type sampler struct{}
 
-func (sampler) Suggest(_ context.Context, p *optimizer.Problem, state optimizer.State, n int, rng *rand.Rand) ([]optimizer.Suggestion, optimizer.State, error) {
+func (sampler) Suggest(_ context.Context, p *optimizer.Problem, state optimizer.State, n int, rng *rand.Rand) ([]optimizer.Suggestion,
+	optimizer.State, error) {
 	s := make([]optimizer.Suggestion, n)
 	x := p.Space.Parameters()[0]
 	for i := range s {
@@ -277,7 +278,8 @@ func newSampler(study.Algorithm) (optimizer.Optimizer, error) { return sampler{}
 // stateful is a sampler with a state.
 type stateful struct{ sampler }
 
-func (s stateful) Suggest(ctx context.Context, p *optimizer.Problem, state optimizer.State, n int, rng *rand.Rand) ([]optimizer.Suggestion, optimizer.State, error) {
+func (s stateful) Suggest(ctx context.Context, p *optimizer.Problem, state optimizer.State, n int, rng *rand.Rand) ([]optimizer.Suggestion,
+	optimizer.State, error) {
 	suggestions, _, err := s.sampler.Suggest(ctx, p, state, n, rng)
 	return suggestions, optimizer.State("fitted"), err
 }

@@ -45,7 +45,8 @@ func TestNearlyFullEtcdBeginsNothingNew(t *testing.T) {
 	t.Cleanup(release)
 	r.trial(works.ID, 1, func(tr *trialRecord) bool { return tr.State == study.TrialRunning })
 	r.fill(c)
-	if _, err := c.Create(r.ctx(), newStudy("new", 1, 1)); !errors.Is(err, disk.ErrNearlyFull) || !errors.Is(err, study.ErrBusy) || !strings.Contains(err.Error(), "may have 67108864") {
+	if _, err := c.Create(r.ctx(), newStudy("new", 1, 1)); !errors.Is(err, disk.ErrNearlyFull) || !errors.Is(err, study.ErrBusy) ||
+		!strings.Contains(err.Error(), "may have 67108864") {
 		t.Errorf("a new study: %v, want disk.ErrNearlyFull with the quota", err)
 	}
 	if _, err := c.Suggest(r.ctx(), asks.ID, "b", 1, patience); !errors.Is(err, disk.ErrNearlyFull) {

@@ -199,7 +199,8 @@ func TestMetrics(t *testing.T) {
 		r.broker.Inject(messaging.Subject{Kind: messaging.KindResult, Shard: messaging.Shard, Worker: "w", ID: id}.String(), []byte(raw))
 	}
 	r.eventually(func() error {
-		return contains(scrape(), `fantasia_results_total{fantasia_result_disposition="poison"`, `fantasia_results_total{fantasia_result_disposition="unknown"`)
+		return contains(scrape(), `fantasia_results_total{fantasia_result_disposition="poison"`,
+			`fantasia_results_total{fantasia_result_disposition="unknown"`)
 	})
 	text := scrape()
 	if err := contains(text,
@@ -207,7 +208,8 @@ func TestMetrics(t *testing.T) {
 		`fantasia_results_total{fantasia_result_disposition="folded"`, `fantasia_leader_leading`,
 		`fantasia_leader_takeovers_total`, `fantasia_trial_queue_wait_seconds_bucket`, `fantasia_trial_evaluation_seconds_bucket`,
 		`fantasia_trial_overhead_seconds_bucket`, `fantasia_optimizer_suggest_seconds_bucket`, `fantasia_ledger_commit_seconds_bucket`,
-		`fantasia_suggestion_staleness_bucket`, `fantasia_trials_pending`, `fantasia_pool_useful_parallelism`, `fantasia_pool_workers{`, `fantasia_studies_running`,
+		`fantasia_suggestion_staleness_bucket`, `fantasia_trials_pending`, `fantasia_pool_useful_parallelism`, `fantasia_pool_workers{`,
+		`fantasia_studies_running`,
 		`fantasia_attempts_ended_total{fantasia_attempt_state="succeeded"`,
 	); err != nil {
 		t.Errorf("%v in\n%s", err, text)

@@ -83,7 +83,8 @@ func TestZombieIsFenced(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A second writer of the same term, like a zombie's.
-	zombie, err := ledger.New(r.client(), ledger.Options{}).Lead(r.ctx(), ledger.Fence{Key: r.ledger.LeaderKey(), Revision: resp.Kvs[0].CreateRevision})
+	zombie, err := ledger.New(r.client(), ledger.Options{}).Lead(r.ctx(),
+		ledger.Fence{Key: r.ledger.LeaderKey(), Revision: resp.Kvs[0].CreateRevision})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +308,8 @@ func TestEndedStudiesAreLoadedWhenWanted(t *testing.T) {
 		return nil
 	})
 	id.Attempt = 2
-	if err := late.bus.Claim(r.ctx(), "1", &messaging.Claim{AttemptID: id, Pool: study.DefaultPool, Worker: "late", At: time.Now()}); err != nil {
+	if err := late.bus.Claim(r.ctx(), "1",
+		&messaging.Claim{AttemptID: id, Pool: study.DefaultPool, Worker: "late", At: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	late.heard(messaging.ControlCancel, id)
@@ -410,7 +412,8 @@ func TestFailingWorkerIsAvoided(t *testing.T) {
 // wordy is an optimiser whose reasons are too long for the ledger.
 type wordy struct{ sampler }
 
-func (w wordy) Suggest(ctx context.Context, p *optimizer.Problem, state optimizer.State, n int, rng *rand.Rand) ([]optimizer.Suggestion, optimizer.State, error) {
+func (w wordy) Suggest(ctx context.Context, p *optimizer.Problem, state optimizer.State, n int, rng *rand.Rand) ([]optimizer.Suggestion,
+	optimizer.State, error) {
 	s, state, err := w.sampler.Suggest(ctx, p, state, n, rng)
 	for i := range s {
 		s[i].Reasons.Note = strings.Repeat("x", ledger.MaxBytes)

@@ -76,7 +76,8 @@ func TestStreamsAreTrimmed(t *testing.T) {
 		results, claims := r.stored(messaging.StreamResult), r.stored(messaging.StreamClaim)
 		slow := slices.IndexFunc(claims, func(id messaging.AttemptID) bool { return id.Trial == 20 })
 		if len(results) != 1 || slow != 0 {
-			return fmt.Errorf("%d results and %d claims are left, the open attempt's is number %d; want 1 result, and it to be the first", len(results), len(claims), slow)
+			return fmt.Errorf("%d results and %d claims are left, the open attempt's is number %d; want 1 result, and it to be the first",
+				len(results), len(claims), slow)
 		}
 		if n := len(claims); n < 170 {
 			t.Fatalf("%d claims are left; want those since the open attempt's", n)

@@ -41,12 +41,14 @@ func assignment() *messaging.Assignment {
 }
 
 func claim() *messaging.Claim {
-	return &messaging.Claim{Version: 1, AttemptID: id, Pool: "gpu", Worker: "w-1", Slot: 3, At: clock, Site: &messaging.Site{Job: "4711_2", Node: "n17"}}
+	return &messaging.Claim{Version: 1, AttemptID: id, Pool: "gpu", Worker: "w-1", Slot: 3, At: clock,
+		Site: &messaging.Site{Job: "4711_2", Node: "n17"}}
 }
 
 func result() *messaging.Result {
 	return &messaging.Result{Version: 1, AttemptID: id, Worker: "w-1", Outcome: messaging.OutcomeCompleted,
-		Values: []float64{0.1}, Metrics: map[string]float64{"error": 0.1, "steps": 3}, Logs: "/logs", Site: &messaging.Site{Job: "4711_2", Node: "n17", Devices: "0,1"},
+		Values: []float64{0.1}, Metrics: map[string]float64{"error": 0.1, "steps": 3}, Logs: "/logs",
+		Site:    &messaging.Site{Job: "4711_2", Node: "n17", Devices: "0,1"},
 		Failure: &messaging.Failure{Reason: "x", ExitCode: ptr(0)}, Started: clock, Ended: clock.Add(time.Second)}
 }
 
@@ -57,7 +59,9 @@ func measurement() *messaging.Measurement {
 
 func heartbeat() *messaging.Heartbeat {
 	return &messaging.Heartbeat{Version: 1, Worker: "w-1", Pool: "gpu", Instance: "i", Slots: 2, Free: 1,
-		Running: []messaging.AttemptID{id}, Spooled: []messaging.AttemptID{id}, Waiting: []messaging.Waiting{{Cause: "no node", Running: []int{0}}}, Leaving: true, At: clock, StudyCommands: true, Runs: messaging.RunsCommand}
+		Running: []messaging.AttemptID{id}, Spooled: []messaging.AttemptID{id},
+		Waiting: []messaging.Waiting{{Cause: "no node", Running: []int{0}}}, Leaving: true, At: clock, StudyCommands: true,
+		Runs: messaging.RunsCommand}
 }
 
 func control() *messaging.Control {
@@ -130,13 +134,15 @@ func TestDecodeRefuses(t *testing.T) {
 		{"newer version", `{"version":2,` + head + `,"outcome":"failed"}`, &messaging.Result{}, messaging.ErrVersion},
 		{"newer version of another shape", `{"version":2,"trial":"seven"}`, &messaging.Result{}, messaging.ErrVersion},
 		{"text for a number", `{"version":1,"trial":"seven"}`, &messaging.Result{}, messaging.ErrInvalid},
-		{"completed without a value", `{"version":1,` + head + `,"outcome":"completed","values":null}`, &messaging.Result{}, messaging.ErrInvalid},
+		{"completed without a value", `{"version":1,` + head + `,"outcome":"completed","values":null}`, &messaging.Result{},
+			messaging.ErrInvalid},
 		{"failed with a value", `{"version":1,` + head + `,"outcome":"failed","values":[1]}`, &messaging.Result{}, messaging.ErrInvalid},
 		{"unknown outcome", `{"version":1,` + head + `,"outcome":"maybe"}`, &messaging.Result{}, messaging.ErrInvalid},
 		{"infinite value", `{"version":1,` + head + `,"outcome":"completed","values":[1e999]}`, &messaging.Result{}, messaging.ErrInvalid},
 		{"NaN", `{"version":1,` + head + `,"outcome":"completed","values":[NaN]}`, &messaging.Result{}, messaging.ErrInvalid},
 		{"null metric", `{"version":1,` + head + `,"metrics":{"loss":null}}`, &messaging.Measurement{}, messaging.ErrInvalid},
-		{"diverged metric without a name", `{"version":1,` + head + `,"metrics":{"loss":1},"diverged":[""]}`, &messaging.Measurement{}, messaging.ErrInvalid},
+		{"diverged metric without a name", `{"version":1,` + head + `,"metrics":{"loss":1},"diverged":[""]}`, &messaging.Measurement{},
+			messaging.ErrInvalid},
 		{"metric without a name", `{"version":1,` + head + `,"metrics":{"":1}}`, &messaging.Measurement{}, messaging.ErrInvalid},
 		{"null parameter", `{"version":1,` + head + `,"pool":"p","studyName":"s","objective":{"metric":"m"},` +
 			`"parameters":{"a":null},"parameterOrder":["a"]}`, &messaging.Assignment{}, messaging.ErrInvalid},
@@ -169,8 +175,12 @@ func TestEncodeRefuses(t *testing.T) {
 		"order repeats one":     edit(assignment(), func(a *messaging.Assignment) { a.ParameterOrder[1] = a.ParameterOrder[0] }),
 		"long checkpoint":       edit(result(), func(r *messaging.Result) { r.Checkpoint = strings.Repeat("c", messaging.MaxReference+1) }),
 		"long logs":             edit(result(), func(r *messaging.Result) { r.Logs = strings.Repeat("l", messaging.MaxReference+1) }),
-		"long job":              edit(claim(), func(c *messaging.Claim) { c.Site = &messaging.Site{Job: strings.Repeat("j", messaging.MaxSite+1)} }),
-		"long devices":          edit(result(), func(r *messaging.Result) { r.Site = &messaging.Site{Devices: strings.Repeat("0", messaging.MaxSite+1)} }),
+		"long job": edit(claim(), func(c *messaging.Claim) {
+			c.Site = &messaging.Site{Job: strings.Repeat("j", messaging.MaxSite+1)}
+		}),
+		"long devices": edit(result(), func(r *messaging.Result) {
+			r.Site = &messaging.Site{Devices: strings.Repeat("0", messaging.MaxSite+1)}
+		}),
 		"long reason":           edit(result(), func(r *messaging.Result) { r.Failure.Reason = strings.Repeat("r", messaging.MaxReason+1) }),
 		"long signal":           edit(result(), func(r *messaging.Result) { r.Failure.Signal = strings.Repeat("s", messaging.MaxReason+1) }),
 		"long name of a metric": edit(result(), func(r *messaging.Result) { r.Metrics = named(1, messaging.MaxMetricName+1) }),

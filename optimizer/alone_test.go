@@ -40,8 +40,10 @@ func TestKnownEarly(t *testing.T) {
 		{"the second alone", p.Alone(1), []told{{1, OutcomeCompleted, 10}, {4, OutcomeFailed, 0}, none}},
 		{"the first limit", p.Bounded(0), []told{{1, OutcomeCompleted, 1}, {4, OutcomeFailed, 0}, none}},
 		{"the second limit", p.Bounded(1), []told{{1, OutcomeCompleted, -1}, {2, OutcomeCompleted, -2}, {4, OutcomeCompleted, 4}, none}},
-		{"a mixture", p.Scalar(func(i int) float64 { return float64(7 + i) }), []told{{1, OutcomeCompleted, 7}, {2, OutcomePruned, 0}, {4, OutcomeFailed, 0}, none}},
-		{"the second limit of a mixture", p.Scalar(func(int) float64 { return 7 }).Bounded(1), []told{{1, OutcomeCompleted, -1}, {2, OutcomeCompleted, -2}, {4, OutcomeCompleted, 4}, none}},
+		{"a mixture", p.Scalar(func(i int) float64 { return float64(7 + i) }),
+			[]told{{1, OutcomeCompleted, 7}, {2, OutcomePruned, 0}, {4, OutcomeFailed, 0}, none}},
+		{"the second limit of a mixture", p.Scalar(func(int) float64 { return 7 }).Bounded(1),
+			[]told{{1, OutcomeCompleted, -1}, {2, OutcomeCompleted, -2}, {4, OutcomeCompleted, 4}, none}},
 	} {
 		var got []told
 		for _, o := range c.problem.Observations {

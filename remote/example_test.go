@@ -44,7 +44,8 @@ func ExampleServer() {
 
 // standIn is a server whose only trial is at x = 1.5.
 func standIn() *httptest.Server {
-	trial, asked := `{"number": 1, "state": "TRIAL_STATE_COMPLETED", "parameters": {"x": 1.5}, "values": [2.25], "attempts": [{"number": 1}]}`, false
+	trial, asked := `{"number": 1, "state": "TRIAL_STATE_COMPLETED", "parameters": {"x": 1.5}, "values": [2.25], "attempts": [{"number": 1}]}`,
+		false
 	mux := http.NewServeMux()
 	on := func(method string, answer func() string) {
 		mux.HandleFunc("/fantasia.v1.StudyService/"+method, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer()) })

@@ -64,7 +64,8 @@ func TestCallsAreRepeated(t *testing.T) {
 		t.Fatalf("the answer is %s, %v after %d requests, want that of the 5th", got, err, len(*seen))
 	}
 	last := (*seen)[4]
-	if last.URL.Path != "/fantasia.v1.StudyService/GetStudy" || last.Method != http.MethodPost || last.Header.Get("Content-Type") != "application/json" {
+	if last.URL.Path != "/fantasia.v1.StudyService/GetStudy" || last.Method != http.MethodPost ||
+		last.Header.Get("Content-Type") != "application/json" {
 		t.Errorf("the request was %s %s with %v", last.Method, last.URL, last.Header)
 	}
 }
@@ -75,9 +76,10 @@ func TestRefusals(t *testing.T) {
 		answer
 		code, message string
 	}{
-		"a problem":  {answer{400, bad}, "invalid_argument", "spec.budget: wrong\nspec.pool: wrong"},
-		"no study":   {answer{404, `{"code": "not_found", "message": "no study a"}`}, "not_found", "no study a"},
-		"no token":   {answer{401, `{"code": "unauthenticated", "message": "want a token"}`}, "unauthenticated", "want a token; see Token and TokenFile of remote.Server, or set FANTASIA_TOKEN"},
+		"a problem": {answer{400, bad}, "invalid_argument", "spec.budget: wrong\nspec.pool: wrong"},
+		"no study":  {answer{404, `{"code": "not_found", "message": "no study a"}`}, "not_found", "no study a"},
+		"no token": {answer{401, `{"code": "unauthenticated", "message": "want a token"}`}, "unauthenticated",
+			"want a token; see Token and TokenFile of remote.Server, or set FANTASIA_TOKEN"},
 		"not ours":   {answer{404, "<html>"}, "unimplemented", "HTTP 404 Not Found: <html>"},
 		"a surprise": {answer{418, ""}, "unknown", "HTTP 418 I'm a teapot: "},
 	} {
@@ -100,7 +102,8 @@ func TestUnavailable(t *testing.T) {
 	if _, err := c.Call(ctx, "GetStudy", nil); !errors.Is(err, fantasia.ErrUnavailable) || !strings.Contains(err.Error(), "no leader") {
 		t.Errorf("error %v", err)
 	}
-	if _, err := (&remote.Server{URL: "http://127.0.0.1:1"}).Call(ctx, "GetStudy", nil); !errors.Is(err, fantasia.ErrUnavailable) || !strings.Contains(err.Error(), "127.0.0.1:1") {
+	if _, err := (&remote.Server{URL: "http://127.0.0.1:1"}).Call(ctx, "GetStudy", nil); !errors.Is(err, fantasia.ErrUnavailable) ||
+		!strings.Contains(err.Error(), "127.0.0.1:1") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -137,7 +140,8 @@ func TestTokens(t *testing.T) {
 	if err := os.WriteFile(file, []byte("two words"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Call(t.Context(), "GetStudy", nil); !errors.Is(err, fantasia.ErrInvalid) || !strings.Contains(err.Error(), file+" has 2 words") {
+	if _, err := c.Call(t.Context(), "GetStudy", nil); !errors.Is(err, fantasia.ErrInvalid) ||
+		!strings.Contains(err.Error(), file+" has 2 words") {
 		t.Errorf("a file without a token: %v", err)
 	}
 	c, seen = serve(t, answer{200, "{}"})

@@ -88,7 +88,8 @@ func TestTheLargestHeartbeatFits(t *testing.T) {
 	id := func(trial int) messaging.AttemptID {
 		return messaging.AttemptID{Study: strings.Repeat("s", 26), Trial: 10_000_000 + trial, Attempt: 1000, Nonce: strings.Repeat("n", 26)}
 	}
-	h := &messaging.Heartbeat{Worker: messaging.WorkerName("default", strings.Repeat("w", 100)), Pool: "default", Instance: "i", Slots: MaxSlots, At: time.Now()}
+	h := &messaging.Heartbeat{Worker: messaging.WorkerName("default", strings.Repeat("w", 100)), Pool: "default", Instance: "i",
+		Slots: MaxSlots, At: time.Now()}
 	causes := map[messaging.AttemptID]string{}
 	for i := range MaxSlots {
 		h.Running = append(h.Running, id(i))

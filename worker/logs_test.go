@@ -60,7 +60,8 @@ func TestLogsAreSent(t *testing.T) {
 	}
 	leave := r.start()
 	defer leave()
-	a := shell(1, study.ModeProcess, fmt.Sprintf(`echo one; echo two; echo oops >&2; while [ ! -e %s ]; do sleep 0.01; done; echo three`, release))
+	a := shell(1, study.ModeProcess, fmt.Sprintf(`echo one; echo two; echo oops >&2; while [ ! -e %s ]; do sleep 0.01; done; echo three`,
+		release))
 	r.offer(a)
 	var p messaging.LogPart
 	for p.Size < int64(len("one\ntwo\n")) {
@@ -88,7 +89,8 @@ func TestLogsAreSent(t *testing.T) {
 	}
 	other := a.AttemptID
 	other.Trial = 2
-	if p = r.askLog(parts, other, messaging.LogRequest{Stream: messaging.LogStdout}); !strings.Contains(p.Missing, "does not exist on worker "+testWorker) {
+	if p = r.askLog(parts, other, messaging.LogRequest{Stream: messaging.LogStdout}); !strings.Contains(p.Missing,
+		"does not exist on worker "+testWorker) {
 		t.Errorf("a trial that the worker has not run: %+v", p)
 	}
 }

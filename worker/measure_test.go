@@ -106,7 +106,8 @@ func TestThinningKeepsEachMetricsLast(t *testing.T) {
 		}
 		before = w.Step
 	}
-	if len(m.waiting) > maxWaiting || last["often"] != 999 || last["rare3"] != 3 || last["rare500"] != 500 || last["diverged"] != 4 || m.waiting[0].Step != 0 {
+	if len(m.waiting) > maxWaiting || last["often"] != 999 || last["rare3"] != 3 || last["rare500"] != 500 || last["diverged"] != 4 ||
+		m.waiting[0].Step != 0 {
 		t.Errorf("%d wait, from step %d, and the last are %v", len(m.waiting), m.waiting[0].Step, last)
 	}
 }

@@ -35,7 +35,8 @@ func TestTrialsAreEvaluatedAndTold(t *testing.T) {
 		synctest.Wait()
 		for _, result := range r.seen().results {
 			x := float64(result.Trial)
-			if result.Outcome != messaging.OutcomeCompleted || result.Values.First() != x*x || result.Worker != testWorker || c.of(result.Trial) != 1 {
+			if result.Outcome != messaging.OutcomeCompleted || result.Values.First() != x*x || result.Worker != testWorker ||
+				c.of(result.Trial) != 1 {
 				t.Errorf("trial %d, evaluated %d times: %+v", result.Trial, c.of(result.Trial), result)
 			}
 			if result.Started.IsZero() || result.Ended.Before(result.Started) {
@@ -82,7 +83,8 @@ func TestSiteIsTold(t *testing.T) {
 		if diff := cmp.Diff(&messaging.Site{Job: "job-1", Node: "n17", Devices: "0,1"}, seen.claims[0].Site); diff != "" {
 			t.Errorf("the claim: %s", diff)
 		}
-		if diff := cmp.Diff(&messaging.Site{Job: "job-1", Node: "n18", Devices: strings.Repeat("d", messaging.MaxSite)}, seen.results[0].Site); diff != "" {
+		if diff := cmp.Diff(&messaging.Site{Job: "job-1", Node: "n18", Devices: strings.Repeat("d", messaging.MaxSite)},
+			seen.results[0].Site); diff != "" {
 			t.Errorf("the result: %s", diff)
 		}
 	})

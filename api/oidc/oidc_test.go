@@ -115,7 +115,8 @@ func TestAcceptedTokens(t *testing.T) {
 		t.Error("the issuer was asked before there was a token")
 	}
 	for name, changes := range map[string]map[string]any{
-		"plain": {}, "several audiences": {"aud": []string{"other", "fantasia"}}, "a clock that is two minutes ahead": {"nbf": f.now().Add(2 * time.Minute).Unix()},
+		"plain": {}, "several audiences": {"aud": []string{"other", "fantasia"}},
+		"a clock that is two minutes ahead": {"nbf": f.now().Add(2 * time.Minute).Unix()},
 	} {
 		g, err := v.Grant(t.Context(), f.token(changes))
 		if err != nil || !g.Write || len(g.Prefixes) > 0 || g.Name != "of alice" || !g.Expires.Equal(f.now().Add(time.Hour)) {
@@ -130,14 +131,16 @@ func TestAcceptedTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, k := range []oidctest.Key{{ID: "rsa", Algorithm: jose.RS256, Private: rsaKey}, {ID: "pss", Algorithm: jose.PS512, Private: rsaKey}, {ID: "ed", Algorithm: jose.EdDSA, Private: edKey}} {
+	for _, k := range []oidctest.Key{{ID: "rsa", Algorithm: jose.RS256, Private: rsaKey}, {ID: "pss", Algorithm: jose.PS512, Private: rsaKey},
+		{ID: "ed", Algorithm: jose.EdDSA, Private: edKey}} {
 		f.SetKeys(k.Public(), f.key.Public())
 		if _, err := f.verifier().Grant(t.Context(), k.Sign(t, f.claims(nil), nil)); err != nil {
 			t.Errorf("%s: %v", k.Algorithm, err)
 		}
 	}
 	f.SetKeys(f.key.Public())
-	if _, err := f.verifier().Grant(t.Context(), oidctest.Key{Algorithm: jose.ES256, Private: f.key.Private}.Sign(t, f.claims(nil), nil)); err != nil {
+	if _, err := f.verifier().Grant(t.Context(),
+		oidctest.Key{Algorithm: jose.ES256, Private: f.key.Private}.Sign(t, f.claims(nil), nil)); err != nil {
 		t.Errorf("the only key, without an id: %v", err)
 	}
 }
@@ -181,7 +184,9 @@ func TestForgedTokensAreRefused(t *testing.T) {
 	good := f.token(nil)
 	parts := strings.Split(good, ".")
 	otherPublic := other.Public()
-	attacker := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the attacker's server was asked") }))
+	attacker := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		t.Error("the attacker's server was asked")
+	}))
 	defer attacker.Close()
 	for name, token := range map[string]string{
 		"expired":                        f.token(map[string]any{"exp": f.now().Add(-time.Second).Unix()}),
@@ -522,9 +527,11 @@ func TestKeysAtAnAddress(t *testing.T) {
 		t.Errorf("an address without keys: %v", err)
 	}
 	for keys, says := range map[string]string{
-		"http://127.0.0.1:1": "as the issuer has", "issuer.example.com/keys": "the URL of the keys", "https://a:b@issuer.example.com": "has a login",
+		"http://127.0.0.1:1": "as the issuer has", "issuer.example.com/keys": "the URL of the keys",
+		"https://a:b@issuer.example.com": "has a login",
 	} {
-		if _, err := oidc.New(oidc.Options{Issuer: "https://issuer.example.com", Audience: "a", Keys: keys}); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := oidc.New(oidc.Options{Issuer: "https://issuer.example.com", Audience: "a", Keys: keys}); err == nil ||
+			!strings.Contains(err.Error(), says) {
 			t.Errorf("keys at %q: %v, want an error with %q", keys, err, says)
 		}
 	}
@@ -532,7 +539,8 @@ func TestKeysAtAnAddress(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	for issuer, ok := range map[string]bool{
-		"https://issuer.example.com": true, "https://issuer.example.com/tenant/v2": true, "http://127.0.0.1:1": true, "http://localhost:1": true, "http://[::1]:1": true,
+		"https://issuer.example.com": true, "https://issuer.example.com/tenant/v2": true, "http://127.0.0.1:1": true, "http://localhost:1": true,
+		"http://[::1]:1":            true,
 		"http://issuer.example.com": false, "issuer.example.com": false, "": false, "https://": false, "ftp://localhost": false,
 		"https://issuer.example.com?x=y": false, "https://issuer.example.com#x": false, "https://a:b@issuer.example.com": false,
 	} {

@@ -55,7 +55,8 @@ func bear(t *testing.T, address, protocol, token string, o ...connect.ClientOpti
 	speaks.SetUnencryptedHTTP2(p.h2)
 	transport := &http.Transport{Protocols: &speaks}
 	t.Cleanup(transport.CloseIdleConnections)
-	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: servertest.Bearer{Next: transport, Token: token}}, "http://"+address, append(slices.Clone(p.options), o...)...)
+	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: servertest.Bearer{Next: transport, Token: token}},
+		"http://"+address, append(slices.Clone(p.options), o...)...)
 }
 
 // calls returns calls of all procedures for a study, given by its name or id, and for its
@@ -271,7 +272,8 @@ func TestTokensLimitTheArchive(t *testing.T) {
 		c := bear(t, address, "connect", token)
 		for _, size := range []int32{1, 2, 100} {
 			got := pages(t, func(token string) (page, error) {
-				list, err := c.ListArchivedStudies(within(t), connect.NewRequest(&fantasiav1.ListArchivedStudiesRequest{PageSize: size, PageToken: token}))
+				list, err := c.ListArchivedStudies(within(t),
+					connect.NewRequest(&fantasiav1.ListArchivedStudiesRequest{PageSize: size, PageToken: token}))
 				if err != nil {
 					return page{}, err
 				}
@@ -293,7 +295,8 @@ func TestTokensLimitTheArchive(t *testing.T) {
 func TestTokensLimitWhatWorkersRun(t *testing.T) {
 	backend := servertest.NewMemory()
 	mine, other := create(t, backend, "team-1").Spec.ID, create(t, backend, "other").Spec.ID
-	running := []messaging.AttemptID{{Study: mine, Trial: 1, Attempt: 1}, {Study: other, Trial: 2, Attempt: 1}, {Study: "deleted", Trial: 3, Attempt: 1}}
+	running := []messaging.AttemptID{{Study: mine, Trial: 1, Attempt: 1}, {Study: other, Trial: 2, Attempt: 1},
+		{Study: "deleted", Trial: 3, Attempt: 1}}
 	beat := messaging.Heartbeat{Worker: "w1", Pool: "default", Slots: 4, Running: running}
 	beat.SetWaiting(map[messaging.AttemptID]string{running[0]: "mine", running[1]: "secret"})
 	backend.SetWorkers(coordinator.Worker{Heartbeat: beat})
@@ -354,11 +357,13 @@ func TestForgedForwarding(t *testing.T) {
 	forge := func(h http.Header) {
 		h.Set(server.ForwardedHeader, "1")
 		for name, value := range map[string]string{"X-Forwarded-For": "127.0.0.1", "X-Forwarded-User": "writer", "X-Remote-User": "writer",
-			"Forwarded": "for=127.0.0.1;host=localhost", "Fantasia-Caller": "writer", "Fantasia-Token": "writer", "X-Forwarded-Authorization": "Bearer writer"} {
+			"Forwarded": "for=127.0.0.1;host=localhost", "Fantasia-Caller": "writer", "Fantasia-Token": "writer",
+			"X-Forwarded-Authorization": "Bearer writer"} {
 			h.Set(name, value)
 		}
 	}
-	for token, want := range map[string]connect.Code{"": connect.CodeUnauthenticated, "reader": connect.CodePermissionDenied, "team": connect.CodePermissionDenied, "writer": 0} {
+	for token, want := range map[string]connect.Code{"": connect.CodeUnauthenticated, "reader": connect.CodePermissionDenied,
+		"team": connect.CodePermissionDenied, "writer": 0} {
 		for i := range listeners {
 			create := connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: named("s")})
 			forge(create.Header())

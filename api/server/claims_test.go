@@ -28,7 +28,8 @@ func claimGrants(dir, text string) (*server.ClaimGrants, string, error) {
 func TestClaimGrants(t *testing.T) {
 	g, _, err := claimGrants(t.TempDir(), strings.Join([]string{
 		"# what the groups may do", "", "groups=ml write ml-", "  groups=all read\t", `groups="data science" write ds-,lab-`,
-		"sub=system:serviceaccount:tuning:client write", "email=alice@example.com read", "https://example.com/role=admin write", "n=1 write", "quoted=\"\\\"\" read",
+		"sub=system:serviceaccount:tuning:client write", "email=alice@example.com read", "https://example.com/role=admin write", "n=1 write",
+		"quoted=\"\\\"\" read",
 	}, "\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +126,8 @@ func TestTokensGetWhatTheirLinesGrant(t *testing.T) {
 		for range rapid.IntRange(0, 6).Draw(t, "lines") {
 			l := line{word.Draw(t, "claim"), word.Draw(t, "value"), rapid.Bool().Draw(t, "write"), rapid.SliceOfN(word, 0, 2).Draw(t, "prefixes")}
 			lines = append(lines, l)
-			fmt.Fprintf(&text, "%s=%s %s %s\n", l.claim, l.value, map[bool]string{true: "write", false: "read"}[l.write], strings.Join(l.prefixes, ","))
+			fmt.Fprintf(&text, "%s=%s %s %s\n", l.claim, l.value, map[bool]string{true: "write", false: "read"}[l.write],
+				strings.Join(l.prefixes, ","))
 		}
 		g, _, err := claimGrants(dir, text.String())
 		if err != nil {

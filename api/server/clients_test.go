@@ -46,7 +46,8 @@ var clientCalls = map[string]calling{
 		return err
 	},
 	"HeartbeatTrials": func(ctx context.Context, c client, study, _ string) error {
-		_, err := c.HeartbeatTrials(ctx, connect.NewRequest(&fantasiav1.HeartbeatTrialsRequest{Parent: "studies/" + study, ClientId: "a", Trials: []int32{1}}))
+		_, err := c.HeartbeatTrials(ctx,
+			connect.NewRequest(&fantasiav1.HeartbeatTrialsRequest{Parent: "studies/" + study, ClientId: "a", Trials: []int32{1}}))
 		return err
 	},
 	"AddMeasurement": func(ctx context.Context, c client, study, _ string) error {
@@ -56,7 +57,8 @@ var clientCalls = map[string]calling{
 		return err
 	},
 	"CompleteTrial": func(ctx context.Context, c client, study, _ string) error {
-		_, err := c.CompleteTrial(ctx, connect.NewRequest(&fantasiav1.CompleteTrialRequest{Name: "studies/" + study + "/trials/1", ClientId: "a", Values: []float64{1}}))
+		_, err := c.CompleteTrial(ctx,
+			connect.NewRequest(&fantasiav1.CompleteTrialRequest{Name: "studies/" + study + "/trials/1", ClientId: "a", Values: []float64{1}}))
 		return err
 	},
 	"FailTrial": func(ctx context.Context, c client, study, _ string) error {
@@ -68,11 +70,13 @@ var clientCalls = map[string]calling{
 		return err
 	},
 	"EnqueueTrial": func(ctx context.Context, c client, study, _ string) error {
-		_, err := c.EnqueueTrial(ctx, connect.NewRequest(&fantasiav1.EnqueueTrialRequest{Parent: "studies/" + study, Parameters: &structpb.Struct{}}))
+		_, err := c.EnqueueTrial(ctx,
+			connect.NewRequest(&fantasiav1.EnqueueTrialRequest{Parent: "studies/" + study, Parameters: &structpb.Struct{}}))
 		return err
 	},
 	"AddTrial": func(ctx context.Context, c client, study, _ string) error {
-		_, err := c.AddTrial(ctx, connect.NewRequest(&fantasiav1.AddTrialRequest{Parent: "studies/" + study, Parameters: &structpb.Struct{}, Values: []float64{1}}))
+		_, err := c.AddTrial(ctx,
+			connect.NewRequest(&fantasiav1.AddTrialRequest{Parent: "studies/" + study, Parameters: &structpb.Struct{}, Values: []float64{1}}))
 		return err
 	},
 	"EditTrial": func(ctx context.Context, c client, study, _ string) error {

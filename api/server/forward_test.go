@@ -332,9 +332,11 @@ func TestForwardToItself(t *testing.T) {
 	l := listen(t)
 	var asks atomic.Int64
 	leader := func(context.Context) (string, bool, error) { return l.Addr().String(), asks.Add(1) > 1, nil }
-	_, stop := start(t, l, servertest.NewMemory(), server.Options{Leader: leader, ForwardTimeout: 5 * time.Second, Limits: server.Limits{Files: 1, AllFiles: 1}})
+	_, stop := start(t, l, servertest.NewMemory(),
+		server.Options{Leader: leader, ForwardTimeout: 5 * time.Second, Limits: server.Limits{Files: 1, AllFiles: 1}})
 	t.Cleanup(stop)
-	_, err := dial(t, l.Addr().String(), "grpc").CreateStudy(within(t), connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: "kind: Study"}))
+	_, err := dial(t, l.Addr().String(), "grpc").CreateStudy(within(t),
+		connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: "kind: Study"}))
 	check(t, err, connect.CodeInvalidArgument, "a study file that is forwarded to where it came from")
 	if n := asks.Load(); n != 2 {
 		t.Errorf("the leader was looked up %d times, want twice", n)
@@ -369,7 +371,8 @@ func TestLiarInTheLeadersPlace(t *testing.T) {
 			Tokens: all, ForwardTLS: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12},
 			Leader: func(context.Context) (string, bool, error) { return liar.URL, false, nil },
 		})
-		got, err := bear(t, address, "connect", "writer").CreateStudy(within(t), connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: named("s")}))
+		got, err := bear(t, address, "connect", "writer").CreateStudy(within(t),
+			connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: named("s")}))
 		if member {
 			check(t, err, 0, "a member in the leader's place")
 			if name := got.Msg.GetStudy().GetName(); name != "studies/forged" || heard.Load() != "Bearer writer" {

@@ -53,9 +53,11 @@ func TestRate(t *testing.T) {
 
 // Without tokens, machines are callers, and who speaks no RPC is told so by HTTP.
 func TestRateOfMachines(t *testing.T) {
-	address := serve(t, servertest.NewMemory(), server.Options{Now: func() time.Time { return servertest.Epoch }, Limits: server.Limits{Rate: 1, Burst: 1}})
+	address := serve(t, servertest.NewMemory(),
+		server.Options{Now: func() time.Time { return servertest.Epoch }, Limits: server.Limits{Rate: 1, Burst: 1}})
 	for _, want := range []int{http.StatusUnsupportedMediaType, http.StatusTooManyRequests} {
-		req, err := http.NewRequestWithContext(within(t), http.MethodPost, "http://"+address+"/fantasia.v1.StudyService/ListStudies", strings.NewReader("x"))
+		req, err := http.NewRequestWithContext(within(t), http.MethodPost, "http://"+address+"/fantasia.v1.StudyService/ListStudies",
+			strings.NewReader("x"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +130,8 @@ func TestStreams(t *testing.T) {
 	}
 	end := open("one", 0, "")
 	open("one", 0, "")
-	open("one", connect.CodeResourceExhausted, "the quota streams of the token one (at each replica) is 2; 2 are used, and this call needs 1 more: end some streams")
+	open("one", connect.CodeResourceExhausted, "the quota streams of the token one (at each replica) is 2; 2 are used, and this call needs "+
+		"1 more: end some streams")
 	open("two", 0, "")
 	open("two", connect.CodeResourceExhausted, "this server has 3 streams open")
 	end()

@@ -41,7 +41,8 @@ func TestTailTrialLogs(t *testing.T) {
 			code    connect.Code
 		}{
 			{&fantasiav1.TailTrialLogsRequest{Name: "studies/logged/trials/1"}, []part{{2, stderr, "\xff\x00"}, {2, stdout, "second"}}, 0},
-			{&fantasiav1.TailTrialLogsRequest{Name: "studies/logged/trials/1", Stream: stdout, Lines: 1, Follow: true}, []part{{2, stdout, "second"}}, 0},
+			{&fantasiav1.TailTrialLogsRequest{Name: "studies/logged/trials/1", Stream: stdout, Lines: 1, Follow: true},
+				[]part{{2, stdout, "second"}}, 0},
 			{&fantasiav1.TailTrialLogsRequest{Name: "studies/logged/trials/1", Attempt: 1}, []part{{1, stdout, "first"}}, 0},
 			{&fantasiav1.TailTrialLogsRequest{Name: "studies/logged/trials/2"}, nil, connect.CodeNotFound},
 			{&fantasiav1.TailTrialLogsRequest{Name: "studies/logged/trials/3"}, nil, connect.CodeNotFound},

@@ -89,7 +89,8 @@ func TestListMeasurements(t *testing.T) {
 			t.Errorf("%s: %v, want %v", parent, err, code)
 		}
 	}
-	_, err := c.ListMeasurements(ctx, connect.NewRequest(&fantasiav1.ListMeasurementsRequest{Parent: "studies/digits/trials/1", PageToken: "YQ"}))
+	_, err := c.ListMeasurements(ctx,
+		connect.NewRequest(&fantasiav1.ListMeasurementsRequest{Parent: "studies/digits/trials/1", PageToken: "YQ"}))
 	if connect.CodeOf(err) != connect.CodeInvalidArgument {
 		t.Errorf("a token that is none: %v", err)
 	}

@@ -36,7 +36,8 @@ func TestLogBytes(t *testing.T) {
 	quotas := server.NewQuotas(all, nil, func() time.Time { return servertest.Epoch.Add(time.Duration(hours.Load()) * time.Hour) })
 	address := serve(t, quotas.Meter(backend), server.Options{Tokens: all, Quotas: quotas})
 	read := func(token string) (bytes int, err error) {
-		stream, err := bear(t, address, "grpc", token).TailTrialLogs(within(t), connect.NewRequest(&fantasiav1.TailTrialLogsRequest{Name: "studies/digits/trials/1"}))
+		stream, err := bear(t, address, "grpc", token).TailTrialLogs(within(t),
+			connect.NewRequest(&fantasiav1.TailTrialLogsRequest{Name: "studies/digits/trials/1"}))
 		if err != nil {
 			return 0, err
 		}
@@ -50,7 +51,8 @@ func TestLogBytes(t *testing.T) {
 	}
 	_, err := read("one")
 	check(t, err, connect.CodeResourceExhausted, "another log")
-	if want := "the quota log-bytes of the token one (at each replica) is 1KiB; 1400 are used, and this call needs 1 more: wait until the hour is over"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "the quota log-bytes of the token one (at each replica) is 1KiB; 1400 are used, and this call needs 1 more: wait until the " +
+		"hour is over"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %s", err, want)
 	}
 	if _, err := read("two"); err != nil {
@@ -73,7 +75,8 @@ func TestLogsAreShared(t *testing.T) {
 	var open func(holder string, n int) error
 	open = func(holder string, n int) error {
 		ctx := server.WithGrant(within(t), server.Grant{Name: holder, Shares: []quota.Share{{}}})
-		for _, err := range metered.TailLogs(ctx, "digits", 1, coordinator.LogTail{Lines: 1, Streams: []messaging.LogStream{messaging.LogStdout}}) {
+		for _, err := range metered.TailLogs(ctx, "digits", 1,
+			coordinator.LogTail{Lines: 1, Streams: []messaging.LogStream{messaging.LogStdout}}) {
 			if err != nil || n == 1 {
 				return err
 			}
@@ -86,7 +89,8 @@ func TestLogsAreShared(t *testing.T) {
 	}
 	check(t, open("one", 17), connect.CodeResourceExhausted, "17 logs")
 	ctx := server.WithGrant(within(t), server.Grant{Name: "one"})
-	for _, err := range metered.TailLogs(ctx, "digits", 1, coordinator.LogTail{Lines: 1, Streams: []messaging.LogStream{messaging.LogStdout}}) {
+	for _, err := range metered.TailLogs(ctx, "digits", 1,
+		coordinator.LogTail{Lines: 1, Streams: []messaging.LogStream{messaging.LogStdout}}) {
 		if err := errors.Join(err, open("one", 15), open("two", 16)); err != nil {
 			t.Errorf("what is left, and another caller: %v", err)
 		}
@@ -119,7 +123,8 @@ func TestListQuotas(t *testing.T) {
 		}
 		return lines
 	}
-	team := []string{"team studies 2/3 team-", "team study-bytes 0/none team-", "team open-trials 0/10 team-", "team streams 0/20 ", "team log-bytes 0/10737418240 "}
+	team := []string{"team studies 2/3 team-", "team study-bytes 0/none team-", "team open-trials 0/10 team-", "team streams 0/20 ",
+		"team log-bytes 0/10737418240 "}
 	if got := ask("team"); !slices.Equal(got, team) {
 		t.Errorf("the team sees\n%s", strings.Join(got, "\n"))
 	}
@@ -133,7 +138,8 @@ func TestListQuotas(t *testing.T) {
 		}
 	}
 	metrics := observed(t, quotas, backend)
-	for _, want := range []string{"limit team studies 3", "used team studies 2", "limit admin studies 7", "used other studies 1", "limit team streams 20"} {
+	for _, want := range []string{"limit team studies 3", "used team studies 2", "limit admin studies 7", "used other studies 1",
+		"limit team streams 20"} {
 		if !slices.Contains(metrics, want) {
 			t.Errorf("no metric %q in\n%s", want, strings.Join(metrics, "\n"))
 		}
@@ -173,7 +179,8 @@ func observed(t *testing.T, q *server.Quotas, b server.Reader) (lines []string) 
 		for _, p := range m.Data.(metricdata.Gauge[int64]).DataPoints {
 			holder, _ := p.Attributes.Value(telemetry.AttrHolder)
 			name, _ := p.Attributes.Value(telemetry.AttrQuota)
-			lines = append(lines, fmt.Sprintf("%s %s %s %d", strings.TrimPrefix(m.Name, "fantasia.quota."), holder.AsString(), name.AsString(), p.Value))
+			lines = append(lines, fmt.Sprintf("%s %s %s %d", strings.TrimPrefix(m.Name, "fantasia.quota."), holder.AsString(), name.AsString(),
+				p.Value))
 		}
 	}
 	return lines

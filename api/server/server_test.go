@@ -77,7 +77,8 @@ func TestTrace(t *testing.T) {
 	}
 	ended := spans.Ended()
 	if len(ended) != 1 || ended[0].Name() != "fantasia.v1.StudyService/CreateStudy" ||
-		ended[0].Parent().SpanID().String() != "b7ad6b7169203331" || ended[0].SpanContext().TraceID().String() != "0af7651916cd43dd8448eb211c80319c" {
+		ended[0].Parent().SpanID().String() != "b7ad6b7169203331" ||
+		ended[0].SpanContext().TraceID().String() != "0af7651916cd43dd8448eb211c80319c" {
 		t.Errorf("spans %v; want one, below the caller's", ended)
 	}
 }

@@ -82,7 +82,8 @@ func TestLife(t *testing.T) {
 				t.Errorf("deleting a running study: %v", err)
 			}
 			stopped, err := c.StopStudy(ctx, connect.NewRequest(&fantasiav1.StopStudyRequest{Name: "studies/digits", Reason: "enough"}))
-			if err != nil || stopped.Msg.GetStudy().GetState() != fantasiav1.StudyState_STUDY_STATE_STOPPED || stopped.Msg.GetStudy().GetReason() != "enough" {
+			if err != nil || stopped.Msg.GetStudy().GetState() != fantasiav1.StudyState_STUDY_STATE_STOPPED ||
+				stopped.Msg.GetStudy().GetReason() != "enough" {
 				t.Errorf("stopped %v, %v", stopped, err)
 			}
 			if _, err = c.DeleteStudy(ctx, connect.NewRequest(&fantasiav1.DeleteStudyRequest{Name: "studies/digits"})); err != nil {
@@ -109,7 +110,8 @@ func TestSameView(t *testing.T) {
 	backend.Change("digits", func(stored *server.Study) {
 		stored.Best = &trial
 		stored.Recommended = &optimizer.Recommendation{Trial: 7, Mean: 0.04, SD: 0.002, Point: trial.Point, Front: []optimizer.Expected{
-			{Trial: 7, Means: []float64{0.04, 12}, SDs: []float64{0.002, 0}, Knee: true}, {Trial: 9, Means: []float64{0.05, 10}, SDs: []float64{0, 3}},
+			{Trial: 7, Means: []float64{0.04, 12}, SDs: []float64{0.002, 0}, Knee: true},
+			{Trial: 9, Means: []float64{0.05, 10}, SDs: []float64{0, 3}},
 		}}
 		stored.Status.Counts.Completed, stored.Status.Counts.Running = 1, 2
 		s = *stored
@@ -240,13 +242,15 @@ func TestListOptimalTrials(t *testing.T) {
 		t.Fatal(err)
 	}
 	objectives := got.Msg.GetStudy().GetObjectives()
-	if len(objectives) != 2 || objectives[1].GetMetric() != "speed" || objectives[0].GetReference() != 9 || got.Msg.GetStudy().GetObjective().GetMetric() != "error" {
+	if len(objectives) != 2 || objectives[1].GetMetric() != "speed" || objectives[0].GetReference() != 9 ||
+		got.Msg.GetStudy().GetObjective().GetMetric() != "error" {
 		t.Errorf("the objectives are %v, the first %v", objectives, got.Msg.GetStudy().GetObjective())
 	}
 	for _, size := range []int32{0, 2} {
 		var numbers []int
 		for token := ""; ; {
-			page, err := c.ListOptimalTrials(ctx, connect.NewRequest(&fantasiav1.ListOptimalTrialsRequest{Parent: "studies/two", PageSize: size, PageToken: token}))
+			page, err := c.ListOptimalTrials(ctx,
+				connect.NewRequest(&fantasiav1.ListOptimalTrialsRequest{Parent: "studies/two", PageSize: size, PageToken: token}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -328,7 +332,8 @@ func TestManyProblems(t *testing.T) {
 		file += fmt.Sprintf("unknown%03d%s: 1\n", i, strings.Repeat("x", 150))
 	}
 	for protocol := range protocols {
-		_, err := dial(t, serve(t, servertest.NewMemory(), server.Options{}), protocol).CreateStudy(within(t), connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: file}))
+		_, err := dial(t, serve(t, servertest.NewMemory(), server.Options{}), protocol).CreateStudy(within(t),
+			connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: file}))
 		check(t, err, connect.CodeInvalidArgument, "%s: a file with 500 problems", protocol)
 		fields, size := violations(t, err), 0
 		for _, f := range fields {
@@ -337,7 +342,8 @@ func TestManyProblems(t *testing.T) {
 		if len(fields) < 50 || size > 32<<10 {
 			t.Errorf("%s: %d violations of %d bytes; want many, of 32 KiB at most", protocol, len(fields), size)
 		}
-		if text := err.Error(); len(text) > 1200 || !strings.Contains(text, "unknown000") || !strings.Contains(text, "more problems: see the error's details") {
+		if text := err.Error(); len(text) > 1200 || !strings.Contains(text, "unknown000") ||
+			!strings.Contains(text, "more problems: see the error's details") {
 			t.Errorf("%s: a message of %d bytes: %.300s; want the first problems and how many more there are", protocol, len(text), text)
 		}
 	}
@@ -415,7 +421,8 @@ func TestBadRequests(t *testing.T) {
 			return err
 		}},
 		{"states", connect.CodeInvalidArgument, func(ctx context.Context) error {
-			_, err := c.ListTrials(ctx, connect.NewRequest(&fantasiav1.ListTrialsRequest{Parent: "studies/digits", States: []fantasiav1.TrialState{99}}))
+			_, err := c.ListTrials(ctx,
+				connect.NewRequest(&fantasiav1.ListTrialsRequest{Parent: "studies/digits", States: []fantasiav1.TrialState{99}}))
 			return err
 		}},
 		{"parent", connect.CodeInvalidArgument, func(ctx context.Context) error {

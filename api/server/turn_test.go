@@ -71,7 +71,8 @@ func TestStreamsBeginInTurns(t *testing.T) {
 			all, _ := tokens(t, "one "+digest("one")+" write")
 			backend := &slowly{Memory: servertest.NewMemory(), entered: make(chan struct{}), goOn: make(chan struct{}), end: make(chan struct{})}
 			create(t, backend.Memory, "watched")
-			address := serve(t, backend, server.Options{Tokens: all, Limits: server.Limits{AtOnce: 3, Patience: time.Hour, Beginning: test.beginning}})
+			address := serve(t, backend,
+				server.Options{Tokens: all, Limits: server.Limits{AtOnce: 3, Patience: time.Hour, Beginning: test.beginning}})
 			one, ctx := bear(t, address, "grpc", "one"), within(t)
 			var running sync.WaitGroup
 			for range streams {
@@ -116,7 +117,8 @@ func TestTurns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			all, _ := tokens(t, "one "+digest("one")+" write", "two "+digest("two")+" write")
-			backend := &slowly{Memory: servertest.NewMemory(), waiting: make(chan struct{}), entered: make(chan struct{}), goOn: make(chan struct{}), end: make(chan struct{})}
+			backend := &slowly{Memory: servertest.NewMemory(), waiting: make(chan struct{}), entered: make(chan struct{}), goOn: make(chan struct{}),
+				end: make(chan struct{})}
 			backend.Clients = backend
 			create(t, backend.Memory, "slow")
 			create(t, backend.Memory, "quick")

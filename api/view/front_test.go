@@ -34,7 +34,8 @@ func TestFrontHasAKnee(t *testing.T) {
 // A recommended front says what is expected of each objective, and what is left out.
 func TestExpectedFront(t *testing.T) {
 	front := []optimizer.Expected{
-		{Trial: 3, Means: []float64{0.125, 7}, SDs: []float64{0.01, 0}}, {Trial: 8, Means: []float64{0.25, 5}, SDs: []float64{0, 0.5}, Knee: true}, {Trial: 4},
+		{Trial: 3, Means: []float64{0.125, 7}, SDs: []float64{0.01, 0}},
+		{Trial: 8, Means: []float64{0.25, 5}, SDs: []float64{0, 0.5}, Knee: true}, {Trial: 4},
 	}
 	got := view.ExpectedFront([]string{"error", "seconds"}, front, 2)
 	want := []string{"trial 3: error = 0.125 ± 0.01, seconds = 7", "trial 8 (knee): error = 0.25, seconds = 5 ± 0.5", "and 1 more"}

@@ -33,7 +33,8 @@ func TestStudy(t *testing.T) {
 	spec := record.Study{ID: "ID1", Definition: study.Study{Metadata: study.Metadata{Name: "digits"}}}
 	status := record.Status{State: study.Completed, Started: begin, Ended: begin.Add(61234567 * time.Microsecond)}
 	status.Counts.Completed, status.Counts.Failed = 60, 4
-	best := record.Trial{Number: 42, Values: []float64{0.0125}, Point: study.Point{"lr": 1.0, "width": int64(64), "solver": "adam", "bias": true}}
+	best := record.Trial{Number: 42, Values: []float64{0.0125},
+		Point: study.Point{"lr": 1.0, "width": int64(64), "solver": "adam", "bias": true}}
 	recommended := &optimizer.Recommendation{Trial: 41, Mean: 0.013, SD: 0.001, Point: study.Point{"lr": 1e-7}}
 	equal(t, view.OfStudy(spec, status, &best, recommended, begin.Add(time.Hour)), `{
   "study": "digits",
@@ -77,7 +78,8 @@ func TestEmptyStudy(t *testing.T) {
 	if v.Best != nil || v.Recommended != nil || v.Seconds != 0 {
 		t.Errorf("a study that has not started is shown as %+v", v)
 	}
-	v = view.OfStudy(spec, record.Status{State: study.Running, Started: begin}, &record.Trial{Number: 1}, nil, begin.Add(1500*time.Millisecond))
+	v = view.OfStudy(spec, record.Status{State: study.Running, Started: begin}, &record.Trial{Number: 1}, nil,
+		begin.Add(1500*time.Millisecond))
 	if v.Best != nil || v.Seconds != 1.5 {
 		t.Errorf("a study without a value is shown as %+v", v)
 	}
@@ -93,7 +95,8 @@ func TestTrial(t *testing.T) {
 		Number: 7, State: study.TrialFailed, Point: study.Point{"lr": 0.5}, Source: optimizer.SourceModel, Staleness: 3,
 		Attempts: []record.Attempt{
 			{Number: 1, Worker: "w1", Failure: &messaging.Failure{Reason: "lost"}, Logs: "w1:/1"},
-			{Number: 2, Worker: "w2", Failure: &messaging.Failure{Reason: "signal", Signal: "SIGKILL", Message: "out of memory"}, Logs: "w2:/2", Site: &messaging.Site{Job: "4711_2", Node: "n17", Devices: "0,1"}},
+			{Number: 2, Worker: "w2", Failure: &messaging.Failure{Reason: "signal", Signal: "SIGKILL", Message: "out of memory"}, Logs: "w2:/2",
+				Site: &messaging.Site{Job: "4711_2", Node: "n17", Devices: "0,1"}},
 		},
 		TraceID: "0af7651916cd43dd8448eb211c80319c",
 		Times:   record.Times{Asked: at(0), Suggested: at(1), Created: at(1), Claimed: at(2), Started: at(3), Ended: at(4), Folded: at(5)},
@@ -160,7 +163,8 @@ func TestTrialName(t *testing.T) {
 	if s, n, err := view.ParseTrialName(name); s != "digits" || n != 7 || err != nil {
 		t.Errorf("%s reads back as %s, %d, %v", name, s, n, err)
 	}
-	for _, bad := range []string{"", "digits/trials/7", "studies/digits", "studies/digits/trials/", "studies/digits/trials/0", "studies/digits/trials/x", "studies/digits/trials/-1"} {
+	for _, bad := range []string{"", "digits/trials/7", "studies/digits", "studies/digits/trials/", "studies/digits/trials/0",
+		"studies/digits/trials/x", "studies/digits/trials/-1"} {
 		if s, n, err := view.ParseTrialName(bad); err == nil {
 			t.Errorf("%q reads as %s, %d", bad, s, n)
 		}

@@ -72,7 +72,8 @@ func TestHostileArchives(t *testing.T) {
 			t.Errorf("find %s: %v, want %q and the file's name", name, err, c.want)
 		}
 		records := 0
-		if err := d.Read(ctx, "a", func(string, []byte) error { records++; return nil }); err == nil || records > 0 || !strings.Contains(err.Error(), path) {
+		if err := d.Read(ctx, "a", func(string, []byte) error { records++; return nil }); err == nil || records > 0 ||
+			!strings.Contains(err.Error(), path) {
 			t.Errorf("read %s: %d records, %v, want an error with the file's name", name, records, err)
 		}
 		if all, _, err := d.List(ctx); err != nil || len(all) > 0 {

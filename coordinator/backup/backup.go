@@ -86,27 +86,30 @@ func Write(ctx context.Context, l *ledger.Ledger, w io.Writer, program string) (
 
 // WriteStudy is Write for the records of one study.
 func WriteStudy(ctx context.Context, l *ledger.Ledger, w io.Writer, program string, s Study) (Header, ledger.Contents, error) {
-	return writeFile(w, Header{Program: program, Study: &s}, func(begin func(int64) error, visit func(string, []byte) error) (ledger.Contents, error) {
-		return l.ExportStudy(ctx, s.ID, s.Name, begin, visit)
-	})
+	return writeFile(w, Header{Program: program, Study: &s},
+		func(begin func(int64) error, visit func(string, []byte) error) (ledger.Contents, error) {
+			return l.ExportStudy(ctx, s.ID, s.Name, begin, visit)
+		})
 }
 
 // WriteRecords is Write for records that are in memory, by their keys relative to the prefix.
 func WriteRecords(w io.Writer, program string, records map[string][]byte) error {
-	_, _, err := writeFile(w, Header{Program: program}, func(begin func(int64) error, visit func(string, []byte) error) (c ledger.Contents, err error) {
-		err = begin(0)
-		for _, key := range slices.Sorted(maps.Keys(records)) {
-			if err == nil {
-				err = visit(key, records[key])
+	_, _, err := writeFile(w, Header{Program: program},
+		func(begin func(int64) error, visit func(string, []byte) error) (c ledger.Contents, err error) {
+			err = begin(0)
+			for _, key := range slices.Sorted(maps.Keys(records)) {
+				if err == nil {
+					err = visit(key, records[key])
+				}
 			}
-		}
-		return ledger.Contents{Keys: len(records)}, err
-	})
+			return ledger.Contents{Keys: len(records)}, err
+		})
 	return err
 }
 
 // writeFile completes the header and writes what export visits.
-func writeFile(w io.Writer, h Header, export func(begin func(revision int64) error, visit func(key string, value []byte) error) (ledger.Contents, error)) (Header, ledger.Contents, error) {
+func writeFile(w io.Writer, h Header, export func(begin func(revision int64) error,
+	visit func(key string, value []byte) error) (ledger.Contents, error)) (Header, ledger.Contents, error) {
 	h.Format, h.Version, h.Created = format, version, time.Now().UTC()
 	zipped, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
 	if err != nil {
@@ -228,7 +231,8 @@ func open(r io.Reader) (h Header, in *reader, err error) {
 		return h, nil, fmt.Errorf("%w: its first line is not the header of a backup", ErrFormat)
 	}
 	if h.Version != version {
-		return h, nil, fmt.Errorf("%w: it has version %d of the format, written by Fantasia %s; want %d", ErrFormat, h.Version, h.Program, version)
+		return h, nil, fmt.Errorf("%w: it has version %d of the format, written by Fantasia %s; want %d", ErrFormat, h.Version, h.Program,
+			version)
 	}
 	return h, in, nil
 }

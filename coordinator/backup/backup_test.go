@@ -48,7 +48,8 @@ func records(t *testing.T, c *clientv3.Client) map[string]string {
 	}
 	all := map[string]string{}
 	for _, kv := range resp.Kvs {
-		if key := strings.TrimPrefix(string(kv.Key), ledger.DefaultPrefix); !strings.HasPrefix(key, "leader/") && !strings.HasPrefix(key, "restored/") {
+		if key := strings.TrimPrefix(string(kv.Key), ledger.DefaultPrefix); !strings.HasPrefix(key, "leader/") &&
+			!strings.HasPrefix(key, "restored/") {
 			value, err := seal.Open(string(kv.Key), kv.Value)
 			if err != nil {
 				t.Fatal(err)
@@ -64,7 +65,8 @@ func fill(t *testing.T, c *clientv3.Client) map[string]string {
 	t.Helper()
 	want := map[string]string{
 		"commits/0": `{"nonce":"x","epoch":3}`, "cursors/0/RESULT": `{"sequence":7}`, "names/s": `{"id":"1"}`, "epochs/0": `{"base":9}`,
-		"studies/1/spec": `{"id":"1"}`, "studies/1/status": `{}`, "aside/-/x": "\x00\xff\n", "unknown": "", "curves/1/00000001/000000": string(noise(ledger.MaxBytes - 200)),
+		"studies/1/spec": `{"id":"1"}`, "studies/1/status": `{}`, "aside/-/x": "\x00\xff\n", "unknown": "",
+		"curves/1/00000001/000000": string(noise(ledger.MaxBytes - 200)),
 	}
 	for i := range 300 {
 		want[fmt.Sprintf("studies/1/trials/%08d", i+1)] = fmt.Sprintf(`{"number":%d}`, i+1)
@@ -183,15 +185,19 @@ func TestDamagedBackups(t *testing.T) {
 		file []byte
 		want error
 	}{
-		"empty":    {nil, ErrFormat},
-		"text":     {[]byte("apiVersion: fantasia.dev/v1"), ErrFormat},
-		"other":    {repack(t, whole.Bytes(), func([]string) []string { return []string{`{"format":"tar"}` + "\n"} }), ErrFormat},
-		"later":    {repack(t, whole.Bytes(), func(l []string) []string { l[0] = strings.Replace(l[0], `"version":1`, `"version":2`, 1); return l }), ErrFormat},
-		"cut":      {whole.Bytes()[:whole.Len()/2], ErrDamaged},
-		"flipped":  {flipped, ErrDamaged},
-		"shorter":  {repack(t, whole.Bytes(), func(l []string) []string { return append(l[:9:9], l[10:]...) }), ErrDamaged},
-		"no end":   {repack(t, whole.Bytes(), func(l []string) []string { return l[:len(l)-2] }), ErrDamaged},
-		"changed":  {repack(t, whole.Bytes(), func(l []string) []string { l[5] = strings.Replace(l[5], `"v":"`, `"v":"AAAA`, 1); return l }), ErrDamaged},
+		"empty": {nil, ErrFormat},
+		"text":  {[]byte("apiVersion: fantasia.dev/v1"), ErrFormat},
+		"other": {repack(t, whole.Bytes(), func([]string) []string { return []string{`{"format":"tar"}` + "\n"} }), ErrFormat},
+		"later": {repack(t, whole.Bytes(), func(l []string) []string {
+			l[0] = strings.Replace(l[0], `"version":1`, `"version":2`, 1)
+			return l
+		}), ErrFormat},
+		"cut":     {whole.Bytes()[:whole.Len()/2], ErrDamaged},
+		"flipped": {flipped, ErrDamaged},
+		"shorter": {repack(t, whole.Bytes(), func(l []string) []string { return append(l[:9:9], l[10:]...) }), ErrDamaged},
+		"no end":  {repack(t, whole.Bytes(), func(l []string) []string { return l[:len(l)-2] }), ErrDamaged},
+		"changed": {repack(t, whole.Bytes(), func(l []string) []string { l[5] = strings.Replace(l[5], `"v":"`, `"v":"AAAA`, 1); return l }),
+			ErrDamaged},
 		"appended": {repack(t, whole.Bytes(), func(l []string) []string { return append(l, "{}\n") }), ErrDamaged},
 	} {
 		_, _, err := Restore(t.Context(), target, to, bytes.NewReader(c.file), Options{})
@@ -215,7 +221,8 @@ func TestInterruptedRestore(t *testing.T) {
 	}
 	target, to := startEtcd(t)
 	broken := errors.New("the disk is gone")
-	_, _, err := Restore(t.Context(), target, to, &failing{Reader: bytes.NewReader(file.Bytes()), after: file.Len() / 2, err: broken}, Options{})
+	_, _, err := Restore(t.Context(), target, to, &failing{Reader: bytes.NewReader(file.Bytes()), after: file.Len() / 2, err: broken},
+		Options{})
 	if !errors.Is(err, broken) {
 		t.Fatalf("restore: %v, want %v", err, broken)
 	}
@@ -295,7 +302,8 @@ func endless(t *testing.T, line string) io.Reader {
 func TestBombs(t *testing.T) {
 	const most = 10 << 20
 	visit := func(string, []byte) error { return nil }
-	if _, err := readAtMost(endless(t, `{"k":"a","v":""}`+"\n"), most, visit); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "decompressed, it has more than 10485760 bytes") {
+	if _, err := readAtMost(endless(t, `{"k":"a","v":""}`+"\n"), most, visit); !errors.Is(err, ErrDamaged) ||
+		!strings.Contains(err.Error(), "decompressed, it has more than 10485760 bytes") {
 		t.Errorf("records without an end: %v", err)
 	}
 	if _, err := Read(endless(t, "a"), visit); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "token too long") {
@@ -303,7 +311,8 @@ func TestBombs(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Read(endless(t, `{"k":"a","v":""}`+"\n"), func(string, []byte) error { return ctx.Err() }); !errors.Is(err, context.Canceled) {
+	if _, err := Read(endless(t, `{"k":"a","v":""}`+"\n"), func(string, []byte) error { return ctx.Err() }); !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("an interrupted check: %v", err)
 	}
 }

@@ -37,7 +37,8 @@ type Options struct {
 //
 // It reads the backup twice: first to check it. If the second pass fails or is
 // interrupted, no coordinator can lead (ledger.ErrUnfinished) until a restore succeeds.
-func Restore(ctx context.Context, client *clientv3.Client, l *ledger.Ledger, r io.ReadSeeker, o Options) (h Header, c ledger.Contents, err error) {
+func Restore(ctx context.Context, client *clientv3.Client, l *ledger.Ledger, r io.ReadSeeker, o Options) (h Header, c ledger.Contents,
+	err error) {
 	if h, err = Check(ctx, r); err != nil {
 		return h, c, err
 	}
@@ -100,7 +101,8 @@ func hold(ctx context.Context, client *clientv3.Client, key string, do func(cont
 }
 
 // write writes the records of a backup that was checked, and then changes them.
-func write(ctx context.Context, l *ledger.Ledger, f ledger.Fence, r io.Reader, change func(context.Context, *ledger.Writer) error) (ledger.Contents, error) {
+func write(ctx context.Context, l *ledger.Ledger, f ledger.Fence, r io.Reader,
+	change func(context.Context, *ledger.Writer) error) (ledger.Contents, error) {
 	in, err := l.Import(ctx, f)
 	if err != nil {
 		return ledger.Contents{}, err

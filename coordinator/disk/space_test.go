@@ -13,8 +13,10 @@ func TestSpace(t *testing.T) {
 		ledger.Space
 		lacking bool
 	}{
-		{ledger.Space{}, false}, {ledger.Space{Used: 899, Size: 960, Quota: quota}, false}, {ledger.Space{Used: 900, Size: 960, Quota: quota}, true},
-		{ledger.Space{Used: 10, Size: 970, Quota: quota}, true}, {ledger.Space{Full: true}, true}, {ledger.Space{Used: 1 << 40, Size: 1 << 40}, false},
+		{ledger.Space{}, false}, {ledger.Space{Used: 899, Size: 960, Quota: quota}, false},
+		{ledger.Space{Used: 900, Size: 960, Quota: quota}, true},
+		{ledger.Space{Used: 10, Size: 970, Quota: quota}, true}, {ledger.Space{Full: true}, true},
+		{ledger.Space{Used: 1 << 40, Size: 1 << 40}, false},
 	} {
 		r := NewSpace(nil, nil)
 		if err := r.Lacking(); err != nil {

@@ -37,7 +37,8 @@ func takeover(t *testing.T, ran, away, off time.Duration) (e *Engine, now time.T
 // say, and not the time without a leader.
 func TestMaxDurationIsOfTheLeaders(t *testing.T) {
 	for _, c := range []struct{ ran, away, off time.Duration }{
-		{20 * time.Minute, 0, 0}, {20 * time.Minute, 0, 10 * time.Hour}, {20 * time.Minute, 0, -10 * time.Hour}, {20 * time.Minute, 5 * time.Hour, 0}, {0, 5 * time.Hour, 0},
+		{20 * time.Minute, 0, 0}, {20 * time.Minute, 0, 10 * time.Hour}, {20 * time.Minute, 0, -10 * time.Hour},
+		{20 * time.Minute, 5 * time.Hour, 0}, {0, 5 * time.Hour, 0},
 	} {
 		e, now := takeover(t, c.ran, c.away, c.off)
 		left := time.Hour - c.ran
@@ -66,7 +67,8 @@ func TestFirstTrialOfNoTime(t *testing.T) {
 	if ask == nil {
 		t.Fatal("no suggestion was asked for")
 	}
-	out := e.Step(Suggested{At: epoch, Ask: ask, Suggestions: []optimizer.Suggestion{{Point: study.Point{"x": 0.5}, Source: optimizer.SourceModel}}})
+	out := e.Step(
+		Suggested{At: epoch, Ask: ask, Suggestions: []optimizer.Suggestion{{Point: study.Point{"x": 0.5}, Source: optimizer.SourceModel}}})
 	if first.Status == nil || out.Status == nil || out.Status.Position == 0 {
 		t.Fatalf("the statuses are %+v and %+v, want times and a trial", first.Status, out.Status)
 	}

@@ -33,7 +33,8 @@ func earlyRig(t *testing.T, several bool, trials int) *rig {
 
 // report reports metrics of a trial.
 func (r *rig) report(trial, attempt int, step int64, metrics map[string]float64) {
-	r.step(Measured{At: r.now, Measurement: &messaging.Measurement{AttemptID: r.id(trial, attempt), Worker: "w", Step: step, Metrics: metrics}})
+	r.step(Measured{At: r.now,
+		Measurement: &messaging.Measurement{AttemptID: r.id(trial, attempt), Worker: "w", Step: step, Metrics: metrics}})
 }
 
 // sized finishes the first attempt of a trial with metrics.

@@ -155,7 +155,8 @@ func TestEditIsCutOff(t *testing.T) {
 			}
 			got := e.Status()
 			if got.State != study.Running || got.Space != want.Space || got.Best != want.Best || got.Idle != 2*time.Minute || out.Status == nil {
-				t.Errorf("%s, with trials %v: loaded as %+v, want it running with space %d, best %d and two idle minutes", name, trials, got, want.Space, want.Best)
+				t.Errorf("%s, with trials %v: loaded as %+v, want it running with space %d, best %d and two idle minutes", name, trials, got,
+					want.Space, want.Best)
 			}
 			if edited, _ := numbers(e); (len(edited) == 1) != (want.Space == 2) {
 				t.Errorf("%s: the optimiser is told %v", name, edited)
@@ -189,7 +190,8 @@ func TestEditBesideAFidelityIsCutOff(t *testing.T) {
 		t.Errorf("the optimiser is told of trials %v, want 1 and 2, each once", told)
 	}
 	if r := e.ladder.rungs[0]; len(r.ranked) != 2 || r.completed != 2 || len(r.waiting) != 2 {
-		t.Errorf("the lowest level has %d trials, %d of them completed and %d waiting, want two of each", len(r.ranked), r.completed, len(r.waiting))
+		t.Errorf("the lowest level has %d trials, %d of them completed and %d waiting, want two of each", len(r.ranked), r.completed,
+			len(r.waiting))
 	}
 }
 
@@ -277,7 +279,8 @@ func TestAttemptsByName(t *testing.T) {
 			t.Errorf("attempt 1 is over and told as %s: %v, with changes %v", outcome, out.Answer.Err, out.Trials)
 		}
 	}
-	if out := r.step(Told{At: r.now, Client: "c", Trial: 1, Attempt: 3, Outcome: messaging.OutcomeFailed}); !errors.Is(out.Answer.Err, ErrRefused) {
+	if out := r.step(Told{At: r.now, Client: "c", Trial: 1, Attempt: 3, Outcome: messaging.OutcomeFailed}); !errors.Is(out.Answer.Err,
+		ErrRefused) {
 		t.Errorf("attempt 3 was never opened, and is told: %v", out.Answer.Err)
 	}
 	if do, err := r.e.Instruct("c", 1, 1); do.Do != Abandon || err != nil {
@@ -286,8 +289,10 @@ func TestAttemptsByName(t *testing.T) {
 	if do, err := r.e.Instruct("c", 1, 2); do.Do != Continue || err != nil {
 		t.Errorf("the second attempt is to do %v: %v", do, err)
 	}
-	out := r.step(Told{At: r.now, Client: "c", Trial: 1, Attempt: 2, Outcome: messaging.OutcomeFailed, Failure: &messaging.Failure{Reason: "bad"}})
-	if got := out.Answer.Trial; out.Answer.Err != nil || got.Attempts[1].State != study.AttemptFailed || got.Attempts[0].State != study.AttemptLost {
+	out := r.step(Told{At: r.now, Client: "c", Trial: 1, Attempt: 2, Outcome: messaging.OutcomeFailed,
+		Failure: &messaging.Failure{Reason: "bad"}})
+	if got := out.Answer.Trial; out.Answer.Err != nil || got.Attempts[1].State != study.AttemptFailed ||
+		got.Attempts[0].State != study.AttemptLost {
 		t.Errorf("attempt 2 is told as failed: %+v", out.Answer)
 	}
 }

@@ -338,7 +338,8 @@ func TestModelIsCommittedWithItsFirstSuggestionOnly(t *testing.T) {
 	if out.Model == nil || string(out.Model.State) != "s" || out.Model.Request != 1 {
 		t.Errorf("model %v", out.Model)
 	}
-	if out := r.step(Suggested{At: r.now, Ask: ask, Suggestions: list, State: optimizer.State("s")}); len(out.Trials) != 0 || out.Model != nil {
+	if out := r.step(Suggested{At: r.now, Ask: ask, Suggestions: list, State: optimizer.State("s")}); len(out.Trials) != 0 ||
+		out.Model != nil {
 		t.Errorf("a second answer to the same request made %v", describe(out))
 	}
 	r.ask = r.e.suggestions.ask

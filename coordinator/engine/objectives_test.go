@@ -117,10 +117,11 @@ func TestFrontInStatus(t *testing.T) {
 		change func(s *study.Spec)
 		want   record.Front
 	}{
-		"references":     {nil, record.Front{Size: 5, Hypervolume: new(8.0)}},
-		"within a limit": {func(s *study.Spec) { s.Limits = []study.Limit{{Metric: "size", Max: new(4.0)}} }, record.Front{Size: 2, Hypervolume: new(7.0)}},
-		"one without":    {func(s *study.Spec) { s.Several[0].Reference = nil }, record.Front{Size: 5}},
-		"another":        {func(s *study.Spec) { s.Several[1].Reference = new(0.0) }, record.Front{Size: 5, Hypervolume: new(11.0)}},
+		"references": {nil, record.Front{Size: 5, Hypervolume: new(8.0)}},
+		"within a limit": {func(s *study.Spec) { s.Limits = []study.Limit{{Metric: "size", Max: new(4.0)}} },
+			record.Front{Size: 2, Hypervolume: new(7.0)}},
+		"one without": {func(s *study.Spec) { s.Several[0].Reference = nil }, record.Front{Size: 5}},
+		"another":     {func(s *study.Spec) { s.Several[1].Reference = new(0.0) }, record.Front{Size: 5, Hypervolume: new(11.0)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := compromises(t, c.change, all...)

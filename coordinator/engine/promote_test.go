@@ -76,7 +76,8 @@ func TestPromotionsAreThoseOfThePaper(t *testing.T) {
 				got, _ := r.e.Trial(n)
 				configurations[n] = want
 				if got.Rung != rung+1 || rung > 0 && configurations[got.Predecessor] != want || rung == 0 && got.Predecessor != 0 {
-					t.Fatalf("seed %d: trial %d is at rung %d after trial %d; want configuration %d at rung %d", seed, n, got.Rung, got.Predecessor, want, rung+1)
+					t.Fatalf("seed %d: trial %d is at rung %d after trial %d; want configuration %d at rung %d", seed, n, got.Rung, got.Predecessor, want,
+						rung+1)
 				}
 				r.step(Claimed{At: r.now, Claim: &messaging.Claim{AttemptID: r.id(n, 1), Worker: "w", At: r.now}})
 				running = append(running, n)

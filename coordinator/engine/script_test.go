@@ -238,7 +238,8 @@ func (p *player) show(args []string) []string {
 		lines := []string{fmt.Sprintf("%s at %v, %s, request %d place %d from %d, staleness %d, created %d ended %d",
 			t.State, t.Point, t.Source, t.Request, t.Place, t.From, t.Staleness, t.Created, t.Ended)}
 		if s := t.Stopped; s != nil {
-			lines = append(lines, fmt.Sprintf("reached %v, stopped at step %d of attempt %d with %v: %s", t.Values, s.Step, s.Attempt, s.Values, s.Reason))
+			lines = append(lines, fmt.Sprintf("reached %v, stopped at step %d of attempt %d with %v: %s", t.Values, s.Step, s.Attempt, s.Values,
+				s.Reason))
 		}
 		for _, a := range t.Attempts {
 			lines = append(lines, describeAttempt(a))

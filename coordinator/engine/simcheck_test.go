@@ -247,7 +247,8 @@ func (c *checker) attempts(w *world, t *record.Trial) {
 	if !w.e.spec.on(safetyRetries) || !t.State.Terminal() {
 		r := w.e.spec.Definition.Spec.Trial.Retries
 		if lost > *r.Lost || timeout > *r.Timeout || failed > *r.Failed || max(back, spoiled) > study.MaxHandBacks {
-			c.fail("trial %d is %s after %d lost, %d timed out, %d failed, %d handed back, %d not claimable", t.Number, t.State, lost, timeout, failed, back, spoiled)
+			c.fail("trial %d is %s after %d lost, %d timed out, %d failed, %d handed back, %d not claimable", t.Number, t.State, lost, timeout,
+				failed, back, spoiled)
 		}
 	}
 }
@@ -302,7 +303,8 @@ func (c *checker) told(e *Engine) {
 			open++
 		default:
 			ended++
-			better := best.Number == 0 || t.Rung > best.Rung || t.Rung == best.Rung && (t.Values.First() < best.Values.First() || t.Values.First() == best.Values.First() && t.Ended < best.Ended)
+			better := best.Number == 0 || t.Rung > best.Rung || t.Rung == best.Rung &&
+				(t.Values.First() < best.Values.First() || t.Values.First() == best.Values.First() && t.Ended < best.Ended)
 			if t.State == study.TrialCompleted && better && isWithin(&e.spec.Definition.Spec, &t) && len(e.spec.Definition.Spec.Several) == 0 {
 				best = t
 			}

@@ -96,7 +96,8 @@ func (c *checker) promotions(w *world, out *Output) {
 // promoted checks a trial that continues another one.
 func (c *checker) promoted(e *Engine, t *record.Trial, later map[int]bool, reduction int) {
 	from, ok := c.trials[t.Predecessor]
-	if !ok || from.Rung+1 != t.Rung || e.spec.space.Searched().Key(e.spec.space.Configuration(from.Point)) != e.spec.space.Searched().Key(e.spec.space.Configuration(t.Point)) {
+	if !ok || from.Rung+1 != t.Rung ||
+		e.spec.space.Searched().Key(e.spec.space.Configuration(from.Point)) != e.spec.space.Searched().Key(e.spec.space.Configuration(t.Point)) {
 		c.fail("trial %d at rung %d continues trial %d at rung %d: %v after %v", t.Number, t.Rung, from.Number, from.Rung, t.Point, from.Point)
 		return
 	}

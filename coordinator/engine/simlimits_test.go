@@ -125,7 +125,8 @@ func (c *checker) tally(e *Engine) {
 		each = append(each, t.Met)
 	}
 	if got.Within != within || !slices.Equal(each, met) {
-		c.fail("of %d completed trials %d are within all limits and %v within each, and the status says %d and %v", completed, within, met, got.Within, each)
+		c.fail("of %d completed trials %d are within all limits and %v within each, and the status says %d and %v", completed, within, met,
+			got.Within, each)
 	}
 }
 
@@ -166,7 +167,8 @@ func (c *checker) knownEarly(e *Engine, t *record.Trial, excess []float64) {
 		}
 	}
 	if !cmp.Equal(want, excess, cmpopts.EquateNaNs()) {
-		c.fail("trial %d is %s with %v, and the optimiser is told that it is outside of the limits by %v, want %v", t.Number, t.State, t.Metrics, excess, want)
+		c.fail("trial %d is %s with %v, and the optimiser is told that it is outside of the limits by %v, want %v", t.Number, t.State, t.Metrics,
+			excess, want)
 	}
 }
 
@@ -210,7 +212,8 @@ func TestSimulatorHasLimits(t *testing.T) {
 		}
 	}
 	if one < 8 || several < 4 || changed < 4 || within < 40 || outside < 40 || early < 8 {
-		t.Errorf("%d studies with limits have one objective and %d several, %d changed their limits, %d trials are within and %d outside, and of %d others a limit is known; want 8, 4, 4, 40, 40 and 8",
+		t.Errorf("%d studies with limits have one objective and %d several, %d changed their limits, %d trials are within and %d outside, and "+
+			"of %d others a limit is known; want 8, 4, 4, 40, 40 and 8",
 			one, several, changed, within, outside, early)
 	}
 }

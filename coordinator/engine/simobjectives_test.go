@@ -206,6 +206,7 @@ func TestSimulatorHasFronts(t *testing.T) {
 		}
 	}
 	if studies[2] < 5 || studies[3] < 5 || compromises < 8 {
-		t.Errorf("%d studies have two objectives, %d three, and %d have more than one trial on the front; want 5, 5 and 8", studies[2], studies[3], compromises)
+		t.Errorf("%d studies have two objectives, %d three, and %d have more than one trial on the front; want 5, 5 and 8", studies[2],
+			studies[3], compromises)
 	}
 }

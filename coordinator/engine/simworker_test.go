@@ -424,7 +424,8 @@ func (w *world) forge() {
 	}
 	value := -1.0
 	w.results = append(w.results, &messaging.Result{
-		AttemptID: id, Worker: "stranger", Outcome: messaging.OutcomeCompleted, Values: w.valuesOf(value), Metrics: w.used(value), Started: w.now, Ended: w.now,
+		AttemptID: id, Worker: "stranger", Outcome: messaging.OutcomeCompleted, Values: w.valuesOf(value), Metrics: w.used(value), Started: w.now,
+		Ended: w.now,
 	})
 	w.results = append(w.results, w.results[w.rng.IntN(len(w.results))])
 	w.arrived()

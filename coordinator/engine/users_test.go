@@ -22,7 +22,8 @@ func TestRemarks(t *testing.T) {
 	}
 	note := "looks odd"
 	for range 2 {
-		out = r.step(Annotate{At: r.now, Trial: 1, Labels: map[string]string{"try": "2", "bad": ""}, Remove: []string{"team", "none"}, Note: &note})
+		out = r.step(Annotate{At: r.now, Trial: 1, Labels: map[string]string{"try": "2", "bad": ""}, Remove: []string{"team", "none"},
+			Note: &note})
 		if out.Answer.Err != nil || len(out.Trials) != 1 {
 			t.Fatalf("annotated: %+v", out)
 		}

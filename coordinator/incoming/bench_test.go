@@ -25,7 +25,8 @@ func BenchmarkMeasurement(b *testing.B) {
 		}
 		return released
 	}
-	all.Step(r, engine.Suggested{At: time.Now(), Ask: commit().Asks[0].Ask, Suggestions: []optimizer.Suggestion{{Point: study.Point{"x": 0.5}}}})
+	all.Step(r, engine.Suggested{At: time.Now(), Ask: commit().Asks[0].Ask,
+		Suggestions: []optimizer.Suggestion{{Point: study.Point{"x": 0.5}}}})
 	nonce := commit().Assignments[0].Nonce
 	in := NewStreams(slog.New(slog.DiscardHandler), nil, nil, all, group)
 	m := &messaging.Measurement{AttemptID: messaging.AttemptID{Study: "s", Trial: 1, Attempt: 1, Nonce: nonce}, Worker: "w"}

@@ -69,7 +69,8 @@ func TestCompaction(t *testing.T) {
 		j, stored = open(t, path)
 		got := &Stored{Study: stored.Study, Status: stored.Status, Model: stored.Model, Trials: stored.Trials}
 		if !reflect.DeepEqual(got, want) {
-			t.Errorf("the journal holds position %d and %d trials, want %d and %d", got.Status.Position, len(got.Trials), want.Status.Position, len(want.Trials))
+			t.Errorf("the journal holds position %d and %d trials, want %d and %d", got.Status.Position, len(got.Trials), want.Status.Position,
+				len(want.Trials))
 		}
 		for number, c := range curves {
 			if read, err := j.Curve(number); err != nil || !reflect.DeepEqual(read.Series(), c.Series()) {

@@ -65,7 +65,8 @@ func (rules *Rules) Decide(r *Resource, known *ledger.Summary) Decision {
 		return Decision{Action: Leave}
 	}
 	if known == nil && r.Status.ID == r.ID() {
-		return show(ReasonDeleted, "study "+r.Status.ID+" is not in the ledger any more: it was deleted there, or a backup without it was restored. To run it again, delete this resource and create it again")
+		return show(ReasonDeleted, "study "+r.Status.ID+" is not in the ledger any more: it was deleted there, or a backup without it was "+
+			"restored. To run it again, delete this resource and create it again")
 	}
 	if known != nil && !r.held() {
 		return Decision{Action: Hold}

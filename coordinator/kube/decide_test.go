@@ -68,7 +68,8 @@ func known(t *testing.T, r *Resource) *ledger.Summary {
 const command = `"command": ["true"]`
 
 func job(account string) string {
-	return fmt.Sprintf(`"job": {"spec": {"template": {"spec": {"serviceAccountName": %q, "containers": [{"name": "a", "image": "b"}]}}}}`, account)
+	return fmt.Sprintf(`"job": {"spec": {"template": {"spec": {"serviceAccountName": %q, "containers": [{"name": "a", "image": "b"}]}}}}`,
+		account)
 }
 
 func TestDecide(t *testing.T) {
@@ -98,25 +99,32 @@ func TestDecide(t *testing.T) {
 		{name: "invalid while it runs", change: []string{`"max": 1}`, `"max": -1}`}, ledger: true, want: Show, reason: ReasonInvalid,
 			says: "continues with its previous spec"},
 		{name: "unknown field", change: []string{`"pool"`, `"poool"`}, want: Show, reason: ReasonInvalid, says: `did you mean "pool"`},
-		{name: "denied", change: []string{`"default"`, `"tpu"`}, want: Show, reason: ReasonDenied, says: `namespace team-a may not use pool "tpu"; it may use default, gpu`},
-		{name: "denied by another namespace's pools", change: []string{`"default"`, `"shared"`}, want: Show, reason: ReasonDenied, says: "team-a"},
+		{name: "denied", change: []string{`"default"`, `"tpu"`}, want: Show, reason: ReasonDenied,
+			says: `namespace team-a may not use pool "tpu"; it may use default, gpu`},
+		{name: "denied by another namespace's pools", change: []string{`"default"`, `"shared"`}, want: Show, reason: ReasonDenied,
+			says: "team-a"},
 		{name: "a larger budget", change: []string{"10", "20"}, ledger: true, want: Update, reason: ReasonAccepted},
 		{name: "another allowed pool", change: []string{`"default"`, `"gpu"`}, ledger: true, want: Update, reason: ReasonAccepted},
-		{name: "changed through the API", change: []string{"10", "20"}, ledger: true, with: accepted, want: Show, reason: ReasonAccepted, says: "through the API"},
+		{name: "changed through the API", change: []string{"10", "20"}, ledger: true, with: accepted, want: Show, reason: ReasonAccepted,
+			says: "through the API"},
 		{name: "incompatible", change: []string{`"loss"`, `"error"`}, ledger: true, want: Show, reason: ReasonIncompatible,
 			says: `spec.objective.metric was "loss" and is "error"`},
 		{name: "a Job", change: []string{command, job("training")}, want: Create, reason: ReasonAccepted},
 		{name: "a Job beyond the policy", change: []string{command, job("admin")}, want: Show, reason: ReasonDenied,
 			says: `spec.trial.job.spec.template.spec.serviceAccountName: the Jobs of namespace team-a may not run as service account "admin"; they may run as training`},
-		{name: "a Job of a namespace without a policy", change: []string{command, job("training"), `"default"`, `"shared"`}, with: func(r *Resource) { r.Namespace = "team-b" },
+		{name: "a Job of a namespace without a policy", change: []string{command, job("training"), `"default"`, `"shared"`},
+			with: func(r *Resource) { r.Namespace = "team-b" },
 			want: Show, reason: ReasonDenied, says: "spec.trial.job: namespace team-b may not bring Job templates"},
-		{name: "a Job instead of the command", change: []string{command, job("training")}, ledger: true, want: Show, reason: ReasonIncompatible, says: "spec.trial.job was null and is "},
+		{name: "a Job instead of the command", change: []string{command, job("training")}, ledger: true, want: Show, reason: ReasonIncompatible,
+			says: "spec.trial.job was null and is "},
 		{name: "deleted through the API", with: accepted, want: Show, reason: ReasonDeleted, says: "is not in the ledger any more"},
-		{name: "status of another resource", with: func(r *Resource) { r.Status.ID = "01k0000000000000000000000a" }, want: Create, reason: ReasonAccepted},
+		{name: "status of another resource", with: func(r *Resource) { r.Status.ID = "01k0000000000000000000000a" }, want: Create,
+			reason: ReasonAccepted},
 		{name: "being deleted", with: func(r *Resource) { r.Deleting = true }, ledger: true, want: Delete},
 		{name: "being deleted, without a study", with: func(r *Resource) { r.Deleting = true }, want: Delete},
 		{name: "being deleted, held by others", with: func(r *Resource) { r.Deleting, r.Finalizers = true, []string{"other"} }, want: Leave},
-		{name: "being deleted while invalid", change: []string{`"max": 1}`, `"max": -1}`}, with: func(r *Resource) { r.Deleting = true }, want: Delete},
+		{name: "being deleted while invalid", change: []string{`"max": 1}`, `"max": -1}`}, with: func(r *Resource) { r.Deleting = true },
+			want: Delete},
 		{name: "released", with: func(r *Resource) {
 			r.Annotations = map[string]string{ReleasedAnnotation: began.Add(time.Minute).Format(time.RFC3339)}
 		}, ledger: true, want: Leave},
@@ -248,7 +256,8 @@ func TestFinalizersPatch(t *testing.T) {
 		{on: false, annotations: map[string]any{ReleasedAnnotation: "t"}, want: `"annotations":{"fantasia.dev/released":"t"}`},
 	} {
 		patch, err := r.finalizers(test.on, test.annotations)
-		if err != nil || !strings.Contains(string(patch), test.want) || !strings.Contains(string(patch), fmt.Sprintf(`"resourceVersion":"7","uid":%q`, r.UID)) {
+		if err != nil || !strings.Contains(string(patch), test.want) ||
+			!strings.Contains(string(patch), fmt.Sprintf(`"resourceVersion":"7","uid":%q`, r.UID)) {
 			t.Errorf("%s, %v; want %s", patch, err, test.want)
 		}
 	}

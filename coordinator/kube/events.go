@@ -56,7 +56,8 @@ func (r *Resource) events(next *Status) (all []event) {
 	if begins {
 		happened(false, EventStarted, fmt.Sprintf("study %s has started, with the id %s", next.Study, next.ID))
 	}
-	if c := meta.FindStatusCondition(next.Conditions, ConditionProgressing); c != nil && (slices.Contains([]string{ReasonNoWorkers, ReasonPoolBusy, ReasonTrialsWait}, c.Reason)) {
+	if c := meta.FindStatusCondition(next.Conditions, ConditionProgressing); c != nil &&
+		(slices.Contains([]string{ReasonNoWorkers, ReasonPoolBusy, ReasonTrialsWait}, c.Reason)) {
 		if before := meta.FindStatusCondition(r.Status.Conditions, ConditionProgressing); before == nil || before.Reason != c.Reason {
 			happened(true, c.Reason, c.Message)
 		}
@@ -87,7 +88,8 @@ func (r *Resource) events(next *Status) (all []event) {
 func (t *term) record(ctx context.Context, r *Resource, all []event) {
 	for i, e := range all {
 		now := time.Now().UTC()
-		if _, err := t.Client.Resource(eventsType).Namespace(r.Namespace).Create(ctx, t.object(r, e, now.Add(time.Duration(i))), metav1.CreateOptions{FieldManager: manager}); err != nil {
+		if _, err := t.Client.Resource(eventsType).Namespace(r.Namespace).Create(ctx, t.object(r, e, now.Add(time.Duration(i))),
+			metav1.CreateOptions{FieldManager: manager}); err != nil {
 			t.Logger.Warn("cannot create an event", telemetry.LogStudy, r.StudyName(), telemetry.LogReason, e.reason, telemetry.LogError, err)
 		}
 	}
@@ -110,7 +112,8 @@ func (t *term) object(r *Resource, e event, now time.Time) *unstructured.Unstruc
 		"apiVersion": "v1", "kind": "Event", "type": kind, "reason": e.reason, "message": e.message,
 		"metadata": map[string]any{"namespace": r.Namespace, "name": fmt.Sprintf("%s.%x", r.Name, now.UnixNano())},
 		"involvedObject": map[string]any{
-			"apiVersion": study.APIVersion, "kind": study.Kind, "namespace": r.Namespace, "name": r.Name, "uid": string(r.UID), "resourceVersion": r.Version,
+			"apiVersion": study.APIVersion, "kind": study.Kind, "namespace": r.Namespace, "name": r.Name, "uid": string(r.UID),
+			"resourceVersion": r.Version,
 		},
 		"source":         map[string]any{"component": manager, "host": t.Replica},
 		"firstTimestamp": at, "lastTimestamp": at, "count": int64(1),

@@ -36,7 +36,8 @@ func TestEvents(t *testing.T) {
 	step(denied, view{}, "Warning Rejected: Denied: may not use pool gpu")
 	id := r.ID()
 	running := view{id: id, status: &record.Status{State: study.Running, Started: began}, stall: stall{ReasonNoWorkers, "no worker"}}
-	step(good, running, "Normal Accepted: "+good.Message, "Normal Started: study team-a.digits has started, with the id "+id, "Warning NoWorkers: no worker")
+	step(good, running, "Normal Accepted: "+good.Message, "Normal Started: study team-a.digits has started, with the id "+id,
+		"Warning NoWorkers: no worker")
 	running.stall = stall{}
 	step(good, running)
 	r.Generation++

@@ -192,10 +192,13 @@ func testRefused(t *testing.T, r *rig) {
 		{"type", "type: float", "type: real", `spec.parameters[0].type: Unsupported value: "real": supported values: "float", "int"`},
 		{"int", "type: float, min: 0", "type: int, min: 0.5", "an int has whole bounds"},
 		{"step", "max: 1}", "max: 1, step: 3}", "a step is at most the whole range"},
-		{"prior", "max: 1}", "max: 1, prior: {mean: 0.5}}", "spec.parameters[0].prior: Invalid value: the prior of a float or an int has mean and sd"},
-		{"no-trials", "maxTrials: 5", "maxTrials: 0", "spec.budget.maxTrials: Invalid value: 0: spec.budget.maxTrials in body should be greater than or equal to 1"},
+		{"prior", "max: 1}", "max: 1, prior: {mean: 0.5}}",
+			"spec.parameters[0].prior: Invalid value: the prior of a float or an int has mean and sd"},
+		{"no-trials", "maxTrials: 5", "maxTrials: 0", "spec.budget.maxTrials: Invalid value: 0: spec.budget.maxTrials in body should be " +
+			"greater than or equal to 1"},
 		{"metrics", "retries:", "metrics: {pattern: a, file: b}, retries:", "metrics have one of pattern, file and events"},
-		{"goal", "  parameters:", "  goal: {hypervolume: 1}\n  parameters:", "a goal of several objectives needs at most 4 of them, each with a reference"},
+		{"goal", "  parameters:", "  goal: {hypervolume: 1}\n  parameters:",
+			"a goal of several objectives needs at most 4 of them, each with a reference"},
 		{"job", "retries:", "job: {spec: {template: {}}}, retries:", "spec.trial.job: Invalid value: a job cannot be combined with command"},
 		{"env", "retries:", "env: {FANTASIA_X: a}, retries:", "FANTASIA_ are reserved"},
 		{"direction", ", direction: minimize", "", "spec.objective.direction: Required value"},
@@ -238,7 +241,8 @@ func testDenied(t *testing.T, r *rig) {
 	if err := r.apply(r.study("denied", 5, "parallelism: 4", "pool: gpu")); err != nil {
 		t.Fatal(err)
 	}
-	r.await("denied", condition(kube.ConditionAccepted, kube.ReasonDenied, "namespace "+r.namespace+` may not use pool "gpu"; it may use default`))
+	r.await("denied",
+		condition(kube.ConditionAccepted, kube.ReasonDenied, "namespace "+r.namespace+` may not use pool "gpu"; it may use default`))
 	if _, err := r.Ledger.Study(t.Context(), r.namespace+".denied"); !errors.Is(err, ledger.ErrNotFound) {
 		t.Errorf("the ledger: %v", err)
 	}
@@ -301,7 +305,8 @@ func testOtherNamespace(t *testing.T, r *rig) {
 	if err := other.apply(other.study("ignored", 5)); err != nil {
 		t.Fatal(err)
 	}
-	got := other.await("ignored", condition(kube.ConditionAccepted, kube.ReasonNotWatched, "no coordinator runs the studies of namespace "+other.namespace))
+	got := other.await("ignored",
+		condition(kube.ConditionAccepted, kube.ReasonNotWatched, "no coordinator runs the studies of namespace "+other.namespace))
 	if len(got.Finalizers) > 0 || got.Status.ID != "" {
 		t.Errorf("the resource is %+v", got)
 	}

@@ -47,7 +47,8 @@ func (t *term) watchOthers(ctx context.Context) (cache.SharedIndexInformer, erro
 			t.queue.AddAfter(item{other: r.Namespace + "/" + r.Name}, max(0, othersAfter-age))
 		}
 	}
-	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: seen, UpdateFunc: func(_, now any) { seen(now) }}); err != nil {
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: seen,
+		UpdateFunc: func(_, now any) { seen(now) }}); err != nil {
 		return nil, fmt.Errorf("watch the studies of other namespaces: %w", err)
 	}
 	t.others = informer
@@ -72,7 +73,8 @@ func (t *term) disown(ctx context.Context, key string) error {
 	if err != nil || !r.unattended() {
 		return err
 	}
-	message := fmt.Sprintf("no coordinator runs the studies of namespace %s; the coordinators that say this run those of: %s. Ask the operator of Fantasia to add the namespace (studies.namespaces in the chart)",
+	message := fmt.Sprintf("no coordinator runs the studies of namespace %s; the coordinators that say this run those of: %s. Ask the "+
+		"operator of Fantasia to add the namespace (studies.namespaces in the chart)",
 		r.Namespace, strings.Join(t.Namespaces, ", "))
 	next := Status{ObservedGeneration: r.Generation, Conditions: slices.Clone(r.Status.Conditions)}
 	meta.SetStatusCondition(&next.Conditions, metav1.Condition{

@@ -201,7 +201,8 @@ func (t *term) hold(ctx context.Context, r *Resource, on bool, annotations map[s
 
 // send sends a patch and reports whether it was applied. A resource that is gone or has
 // changed since it was read is queued again by its change.
-func (t *term) send(ctx context.Context, r *Resource, kind types.PatchType, patch []byte, subresources ...string) (applied bool, err error) {
+func (t *term) send(ctx context.Context, r *Resource, kind types.PatchType, patch []byte, subresources ...string) (applied bool,
+	err error) {
 	options := metav1.PatchOptions{FieldManager: manager}
 	_, err = t.Client.Resource(Studies()).Namespace(r.Namespace).Patch(ctx, r.Name, kind, patch, options, subresources...)
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {

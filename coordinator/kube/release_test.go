@@ -24,7 +24,8 @@ func TestReleaseGoesOn(t *testing.T) {
 			"metadata": map[string]any{"name": "digits", "namespace": namespace, "uid": "u-" + namespace, "finalizers": []any{Finalizer}},
 		}})
 	}
-	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{Studies(): "StudyList"}, studies...)
+	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
+		map[schema.GroupVersionResource]string{Studies(): "StudyList"}, studies...)
 	client.PrependReactor("list", "studies", func(a kubetesting.Action) (bool, runtime.Object, error) {
 		if a.GetNamespace() != "team-b" {
 			return false, nil, nil

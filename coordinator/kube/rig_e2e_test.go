@@ -119,7 +119,8 @@ func newRig(t *testing.T, coordinators int) *rig {
 // newNamespace makes the rig's namespace for the length of the test.
 func (r *rig) newNamespace() {
 	r.t.Helper()
-	ns := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": r.namespace}}}
+	ns := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace",
+		"metadata": map[string]any{"name": r.namespace}}}
 	if _, err := r.kube.Resource(namespaces).Create(r.t.Context(), ns, metav1.CreateOptions{}); err != nil {
 		r.t.Fatal(err)
 	}
@@ -230,7 +231,8 @@ spec:
 
 // apply is kubectl apply --server-side.
 func (r *rig) apply(u *unstructured.Unstructured) error {
-	_, err := r.kube.Resource(kube.Studies()).Namespace(r.namespace).Apply(r.t.Context(), u.GetName(), u, metav1.ApplyOptions{FieldManager: "kubectl"})
+	_, err := r.kube.Resource(kube.Studies()).Namespace(r.namespace).Apply(r.t.Context(), u.GetName(), u,
+		metav1.ApplyOptions{FieldManager: "kubectl"})
 	return err
 }
 

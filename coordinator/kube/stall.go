@@ -85,7 +85,8 @@ func (f fleet) stall(s *ledger.Summary) stall {
 	case c.workers == 0:
 		return stall{ReasonNoWorkers, fmt.Sprintf("no worker of pool %s has been heard", pool)}
 	case c.jobs == 0 && s.Study.Definition.Spec.Trial.Job != nil:
-		return stall{ReasonNoWorkers, fmt.Sprintf("no worker of pool %s creates the Jobs that studies bring (spec.trial.job): ask the operator of Fantasia for a pool that does", pool)}
+		return stall{ReasonNoWorkers, fmt.Sprintf("no worker of pool %s creates the Jobs that studies bring (spec.trial.job): ask the "+
+			"operator of Fantasia for a pool that does", pool)}
 	case c.free == 0 && !c.runs[s.Study.ID]: // heartbeats are seconds old, trials may be shorter
 		return stall{ReasonPoolBusy, fmt.Sprintf("all slots of pool %s (%d) are taken by other studies", pool, c.slots)}
 	}

@@ -44,7 +44,8 @@ func TestStatusOnAStudysWay(t *testing.T) {
 		}
 	}
 	step(Verdict{Reason: ReasonDenied, Message: "no"}, view{}, StateRejected,
-		map[string]string{"Accepted": "False/Denied", "Progressing": "False/Rejected", "Complete": "False/Rejected", "Failed": "True/Rejected", "Finished": "True/Rejected"})
+		map[string]string{"Accepted": "False/Denied", "Progressing": "False/Rejected", "Complete": "False/Rejected", "Failed": "True/Rejected",
+			"Finished": "True/Rejected"})
 	if r.Status.ID != "" || r.Status.Reason != "no" {
 		t.Errorf("a rejected resource has the status %+v", r.Status)
 	}
@@ -52,7 +53,8 @@ func TestStatusOnAStudysWay(t *testing.T) {
 
 	id, started := r.ID(), now
 	at := view{id: id, status: &record.Status{State: study.Running, Started: started, Counts: record.Counts{Queued: 2, Running: 1}}}
-	step(good, at, study.Running, map[string]string{"Accepted": "True/Accepted", "Progressing": "True/Running", "Complete": "False/Running", "Failed": "False/Running", "Finished": "False/Running"})
+	step(good, at, study.Running, map[string]string{"Accepted": "True/Accepted", "Progressing": "True/Running", "Complete": "False/Running",
+		"Failed": "False/Running", "Finished": "False/Running"})
 	if r.Status.ID != id || r.Status.Best != nil || !r.Status.StartTime.Equal(instant(started)) {
 		t.Errorf("a running study has the status %+v", r.Status)
 	}
@@ -63,48 +65,59 @@ func TestStatusOnAStudysWay(t *testing.T) {
 	value := 0.25
 	at.status = &record.Status{State: study.Running, Started: started, Best: 2, Counts: record.Counts{Running: 3, Completed: 2, Failed: 1}}
 	at.best = &record.Trial{Number: 2, Values: []float64{value}, Point: study.Point{"x": 0.5, "k": int64(1)}}
-	step(good, at, study.Running, map[string]string{"Accepted": "True/Accepted", "Progressing": "True/Running", "Complete": "False/Running", "Failed": "False/Running", "Finished": "False/Running"})
+	step(good, at, study.Running, map[string]string{"Accepted": "True/Accepted", "Progressing": "True/Running", "Complete": "False/Running",
+		"Failed": "False/Running", "Finished": "False/Running"})
 	want := &Best{Trial: 2, Value: 0.25, Text: "0.25", Parameters: map[string]any{"x": 0.5, "k": int64(1)}}
 	if diff := cmp.Diff(want, r.Status.Best); diff != "" || r.Status.Done != 3 {
 		t.Errorf("%d are done, want 3; best:\n%s", r.Status.Done, diff)
 	}
 
 	at.best = nil // known already
-	at.status = &record.Status{State: study.Completed, Reason: "10 trials", Started: started, Ended: now, Best: 2, Counts: record.Counts{Completed: 9, Failed: 1}}
-	step(good, at, study.Completed, map[string]string{"Accepted": "True/Accepted", "Progressing": "False/Completed", "Complete": "True/Completed", "Failed": "False/Completed", "Finished": "True/Completed"})
+	at.status = &record.Status{State: study.Completed, Reason: "10 trials", Started: started, Ended: now, Best: 2,
+		Counts: record.Counts{Completed: 9, Failed: 1}}
+	step(good, at, study.Completed, map[string]string{"Accepted": "True/Accepted", "Progressing": "False/Completed",
+		"Complete": "True/Completed", "Failed": "False/Completed", "Finished": "True/Completed"})
 	if r.Status.Best == nil || r.Status.CompletionTime == nil {
 		t.Errorf("an ended study has the status %+v", r.Status)
 	}
 	at.recommended = &optimizer.Recommendation{Trial: 3, Mean: 0.30004321, SD: 0.1, Point: study.Point{"x": 0.4}}
-	step(good, at, study.Completed, map[string]string{"Accepted": "True/Accepted", "Progressing": "False/Completed", "Complete": "True/Completed", "Failed": "False/Completed", "Finished": "True/Completed"})
+	step(good, at, study.Completed, map[string]string{"Accepted": "True/Accepted", "Progressing": "False/Completed",
+		"Complete": "True/Completed", "Failed": "False/Completed", "Finished": "True/Completed"})
 	at.recommended = nil // is kept
-	step(good, at, study.Completed, map[string]string{"Accepted": "True/Accepted", "Progressing": "False/Completed", "Complete": "True/Completed", "Failed": "False/Completed", "Finished": "True/Completed"})
+	step(good, at, study.Completed, map[string]string{"Accepted": "True/Accepted", "Progressing": "False/Completed",
+		"Complete": "True/Completed", "Failed": "False/Completed", "Finished": "True/Completed"})
 	if r.Status.Recommended == nil || r.Status.Recommended.Trial != 3 || r.Status.Recommended.Text != "0.3" {
 		t.Errorf("recommended is %+v", r.Status.Recommended)
 	}
 
 	// A larger budget: the recommendation, of fewer trials, stays until there is another.
 	at.status = &record.Status{State: study.Running, Started: started, Best: 2, Counts: record.Counts{Running: 1, Completed: 9, Failed: 1}}
-	step(good, at, study.Running, map[string]string{"Accepted": "True/Accepted", "Progressing": "True/Running", "Complete": "False/Running", "Failed": "False/Running", "Finished": "False/Running"})
+	step(good, at, study.Running, map[string]string{"Accepted": "True/Accepted", "Progressing": "True/Running", "Complete": "False/Running",
+		"Failed": "False/Running", "Finished": "False/Running"})
 	if r.Status.Recommended == nil || r.Status.CompletionTime != nil {
 		t.Errorf("a study that goes on has the status %+v", r.Status)
 	}
 	at.recommended = &optimizer.Recommendation{Trial: 5, Mean: 0.2, SD: 0.1, Point: study.Point{"x": 0.6}}
-	step(good, at, study.Running, map[string]string{"Accepted": "True/Accepted", "Progressing": "True/Running", "Complete": "False/Running", "Failed": "False/Running", "Finished": "False/Running"})
+	step(good, at, study.Running, map[string]string{"Accepted": "True/Accepted", "Progressing": "True/Running", "Complete": "False/Running",
+		"Failed": "False/Running", "Finished": "False/Running"})
 	if r.Status.Recommended == nil || r.Status.Recommended.Trial != 5 {
 		t.Errorf("recommended is %+v, want trial 5", r.Status.Recommended)
 	}
 	// It is stopped with that many trials: what was recommended is of fewer.
-	at.recommended, at.status = nil, &record.Status{State: study.Stopped, Reason: "enough", Started: started, Ended: now, Best: 2, Counts: record.Counts{Completed: 9, Failed: 1}}
-	step(good, at, study.Stopped, map[string]string{"Accepted": "True/Accepted", "Progressing": "False/Stopped", "Complete": "True/Stopped", "Failed": "False/Stopped", "Finished": "True/Stopped"})
+	at.recommended, at.status = nil, &record.Status{State: study.Stopped, Reason: "enough", Started: started, Ended: now, Best: 2,
+		Counts: record.Counts{Completed: 9, Failed: 1}}
+	step(good, at, study.Stopped, map[string]string{"Accepted": "True/Accepted", "Progressing": "False/Stopped", "Complete": "True/Stopped",
+		"Failed": "False/Stopped", "Finished": "True/Stopped"})
 	if r.Status.Recommended != nil {
 		t.Errorf("an ended study has the recommendation %+v of fewer trials", r.Status.Recommended)
 	}
 	at.status = &record.Status{State: study.Running, Started: started, Best: 2, Counts: record.Counts{Running: 1, Completed: 9, Failed: 1}}
-	step(good, at, study.Running, map[string]string{"Accepted": "True/Accepted", "Progressing": "True/Running", "Complete": "False/Running", "Failed": "False/Running", "Finished": "False/Running"})
+	step(good, at, study.Running, map[string]string{"Accepted": "True/Accepted", "Progressing": "True/Running", "Complete": "False/Running",
+		"Failed": "False/Running", "Finished": "False/Running"})
 
 	gone := Verdict{Reason: ReasonDeleted, Message: "gone"}
-	step(gone, view{}, StateDeleted, map[string]string{"Accepted": "False/Deleted", "Progressing": "False/Deleted", "Complete": "False/Deleted", "Failed": "True/Deleted", "Finished": "True/Deleted"})
+	step(gone, view{}, StateDeleted, map[string]string{"Accepted": "False/Deleted", "Progressing": "False/Deleted",
+		"Complete": "False/Deleted", "Failed": "True/Deleted", "Finished": "True/Deleted"})
 	if r.Status.Best == nil || r.Status.Done != 10 {
 		t.Errorf("what was found is gone as well: %+v", r.Status)
 	}
@@ -169,7 +182,8 @@ func TestLongMessages(t *testing.T) {
 		"short":                                                           len("short"),
 	} {
 		got := r.next(Verdict{Reason: ReasonInvalid, Message: text}, view{}, began).Conditions[0].Message
-		if len(got) > maxMessage+len("…") || len(got) < want-40 || !utf8.ValidString(got) || !strings.HasPrefix(text, strings.TrimSuffix(got, "…")) {
+		if len(got) > maxMessage+len("…") || len(got) < want-40 || !utf8.ValidString(got) ||
+			!strings.HasPrefix(text, strings.TrimSuffix(got, "…")) {
 			t.Errorf("%d bytes became %d, want about %d", len(text), len(got), want)
 		}
 	}

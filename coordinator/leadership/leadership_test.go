@@ -61,7 +61,8 @@ func TestTheLatestEpochIsShown(t *testing.T) {
 		epoch  int64
 		holder string
 		times  int64
-	}{{old, 7, "old", 0}, {old, 7, "old", 0}, {successor, 9, "successor", 1}, {old, 7, "successor", 1}, {old, 12, "old", 2}, {old, 13, "old", 2}, {successor, 1 << 40, "successor", 3}} {
+	}{{old, 7, "old", 0}, {old, 7, "old", 0}, {successor, 9, "successor", 1}, {old, 7, "successor", 1}, {old, 12, "old", 2},
+		{old, 13, "old", 2}, {successor, 1 << 40, "successor", 3}} {
 		if err := step.by.renew(t.Context(), step.epoch, time.Now()); err != nil {
 			t.Fatal(err)
 		}

@@ -37,7 +37,8 @@ func TestLeases(t *testing.T) {
 			{"never heard, within a lease of the first hearing", nil, length, ""},
 			{"never heard", nil, length + 1, "not heard"},
 			{"silent for a lease", map[time.Duration]messaging.Heartbeat{0: heartbeat("w", "1", 1, 0, attempt(1))}, length, ""},
-			{"silent for longer", map[time.Duration]messaging.Heartbeat{time.Second: heartbeat("w", "1", 1, 0, attempt(1))}, length + 2*time.Second, "silent for 21s"},
+			{"silent for longer", map[time.Duration]messaging.Heartbeat{time.Second: heartbeat("w", "1", 1, 0, attempt(1))}, length + 2*time.Second,
+				"silent for 21s"},
 			{"knows it", map[time.Duration]messaging.Heartbeat{2 * length: heartbeat("w", "1", 1, 0, attempt(1))}, 2*length + 1, ""},
 			{"has just been seen without it", map[time.Duration]messaging.Heartbeat{2 * length: heartbeat("w", "1", 1, 0)}, 2*length + 1, ""},
 		} {

@@ -88,7 +88,8 @@ func TestList(t *testing.T) {
 		from  string
 		limit int
 		want  []int // the first, and the one after the last
-	}{{"", 5, []int{0, 5}}, {"study-004\x00", 2, []int{5, 7}}, {"study-01", n, []int{10, n}}, {"", 2 * n, []int{0, n}}, {"z", 3, []int{0, 0}}} {
+	}{{"", 5, []int{0, 5}}, {"study-004\x00", 2, []int{5, 7}}, {"study-01", n, []int{10, n}}, {"", 2 * n, []int{0, n}},
+		{"z", 3, []int{0, 0}}} {
 		got, err := l.List(ctx, page.from, page.limit)
 		if err != nil {
 			t.Fatal(err)
@@ -158,7 +159,8 @@ func TestCorruptRecordIsItsStudysError(t *testing.T) {
 		}
 		if listed, err := l.Studies(testContext(t)); err != nil || len(listed) != 2 {
 			t.Errorf("%s: listed %+v, %v; want both studies", leaf, listed, err)
-		} else if got := listed[0]; (leaf == specLeaf || leaf == statusLeaf) != errors.Is(got.Err, ErrCorrupt) || got.Study.ID != "id1" || listed[1].Err != nil {
+		} else if got := listed[0]; (leaf == specLeaf || leaf == statusLeaf) != errors.Is(got.Err, ErrCorrupt) || got.Study.ID != "id1" ||
+			listed[1].Err != nil {
 			t.Errorf("%s: listed %+v; want the error of id1 alone", leaf, listed)
 		}
 		_, errLoad := l.LoadStudy(testContext(t), "id1")
@@ -201,7 +203,8 @@ func TestLoadStartsAgainAfterACompaction(t *testing.T) {
 	w := lead(t, New(c, Options{}), c)
 	create(t, w, "id1", "digits", 9)
 	ranges := 0
-	interfering := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	interfering := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
+		opts ...grpc.CallOption) error {
 		if _, ok := req.(*etcdserverpb.RangeRequest); ok {
 			if ranges++; ranges == 3 {
 				if err := w.Commit(ctx, at("id1", 1)); err != nil {
@@ -295,7 +298,8 @@ func TestLoadSkipsEndedStudies(t *testing.T) {
 	e, c := startEtcd(t, 0)
 	w := lead(t, New(c, Options{}), c)
 	var read []string
-	watched := intercepted(t, e, func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	watched := intercepted(t, e, func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker,
+		opts ...grpc.CallOption) error {
 		err := invoker(ctx, method, req, reply, cc, opts...)
 		if resp, ok := reply.(*etcdserverpb.RangeResponse); ok {
 			for _, kv := range resp.Kvs {
@@ -347,7 +351,8 @@ func TestLoadSkipsEndedStudies(t *testing.T) {
 	if snap, err = New(c, Options{}).Load(testContext(t)); err != nil {
 		t.Fatal(err)
 	}
-	if i := slices.IndexFunc(snap.Studies, func(r Records) bool { return r.Study.ID == "id-0" }); i < 0 || snap.Studies[i].Head || snap.Studies[i].Err != nil {
+	if i := slices.IndexFunc(snap.Studies, func(r Records) bool { return r.Study.ID == "id-0" }); i < 0 || snap.Studies[i].Head ||
+		snap.Studies[i].Err != nil {
 		t.Errorf("with a damaged head: %+v", snap.Studies)
 	}
 	// A damaged name hides no study.

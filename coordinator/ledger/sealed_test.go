@@ -123,7 +123,8 @@ func TestDamagedRecords(t *testing.T) {
 			if err := readKind(t, l, strings.TrimPrefix(key, DefaultPrefix)); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), key) {
 				t.Errorf("%s: %v; want ErrCorrupt with the key", key, err)
 			}
-			if _, err := l.Export(testContext(t), func(int64) error { return nil }, func(string, []byte) error { return nil }); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), key) {
+			if _, err := l.Export(testContext(t), func(int64) error { return nil }, func(string, []byte) error { return nil }); !errors.Is(err,
+				ErrCorrupt) || !strings.Contains(err.Error(), key) {
 				t.Errorf("export with a damaged %s: %v; want ErrCorrupt with the key", key, err)
 			}
 		}

@@ -253,7 +253,8 @@ func TestNoSpaceIsDecidedByTheNonce(t *testing.T) {
 			e, c := startEtcd(t, 0)
 			create(t, lead(t, New(c, Options{}), c), "id1", "digits", 0)
 			full := false
-			answering := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			answering := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
+				opts ...grpc.CallOption) error {
 				if _, ok := req.(*etcdserverpb.TxnRequest); !ok || !full {
 					return invoke(ctx, method, req, reply, cc, opts...)
 				}

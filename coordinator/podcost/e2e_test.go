@@ -33,7 +33,8 @@ func TestARealPod(t *testing.T) {
 	create := func(gv schema.GroupVersion, resource, namespace string, object map[string]any) {
 		t.Helper()
 		object["apiVersion"] = gv.String()
-		if _, err := cluster.Resource(gv.WithResource(resource)).Namespace(namespace).Create(t.Context(), &unstructured.Unstructured{Object: object}, metav1.CreateOptions{}); err != nil {
+		if _, err := cluster.Resource(gv.WithResource(resource)).Namespace(namespace).Create(t.Context(),
+			&unstructured.Unstructured{Object: object}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -75,7 +75,8 @@ type pod struct {
 }
 
 // run patches each pod whose cost has changed, until ctx ends.
-func (k *Keeper) run(ctx context.Context, workers func() []coordinator.Worker, patch func(ctx context.Context, pod string, cost int32) error) error {
+func (k *Keeper) run(ctx context.Context, workers func() []coordinator.Worker,
+	patch func(ctx context.Context, pod string, cost int32) error) error {
 	pods := map[string]*pod{}
 	for range backoff.Every(ctx, patchEvery) {
 		hear(pods, k.Pools, workers(), time.Now())

@@ -228,7 +228,8 @@ func TestSyneTuneMedian(t *testing.T) {
 				t.Errorf("Syne Tune compares with %d others, want five with the trial itself", others)
 			case ours && better == (others+1)/2:
 			default:
-				t.Errorf("trial %d at step %d, %d of %d others are better: median stops it: %v, Syne Tune: %v", trial, step, better, others, ours, theirs)
+				t.Errorf("trial %d at step %d, %d of %d others are better: median stops it: %v, Syne Tune: %v", trial, step, better, others, ours,
+					theirs)
 			}
 		})
 	}

@@ -57,19 +57,22 @@ func TestAdmit(t *testing.T) {
 		more   Use
 		want   string
 	}{
-		"no shares":             {nil, "team-a", Use{Studies: 1}, ""},
-		"room":                  {[]Share{team(true, Limits{Studies: 6})}, "team-a", Use{Studies: 1}, ""},
-		"none left":             {[]Share{team(true, Limits{Studies: 5})}, "team-a", Use{Studies: 1}, "the quota studies of team (studies that begin with team-) is 5; 5 are used, and this call needs 1 more: delete"},
-		"beyond":                {[]Share{team(true, Limits{Studies: 2})}, "team-a", Use{Studies: 1}, "is 2; 5 are used"},
-		"beyond, adding none":   {[]Share{team(true, Limits{Studies: 2})}, "team-a", Use{StudyBytes: -4}, ""},
-		"bytes":                 {[]Share{team(true, Limits{StudyBytes: 101})}, "team-a", Use{Studies: 1, StudyBytes: 2}, "the quota study-bytes of team"},
+		"no shares": {nil, "team-a", Use{Studies: 1}, ""},
+		"room":      {[]Share{team(true, Limits{Studies: 6})}, "team-a", Use{Studies: 1}, ""},
+		"none left": {[]Share{team(true, Limits{Studies: 5})}, "team-a", Use{Studies: 1},
+			"the quota studies of team (studies that begin with team-) is 5; 5 are used, and this call needs 1 more: delete"},
+		"beyond":              {[]Share{team(true, Limits{Studies: 2})}, "team-a", Use{Studies: 1}, "is 2; 5 are used"},
+		"beyond, adding none": {[]Share{team(true, Limits{Studies: 2})}, "team-a", Use{StudyBytes: -4}, ""},
+		"bytes": {[]Share{team(true, Limits{StudyBytes: 101})}, "team-a", Use{Studies: 1, StudyBytes: 2},
+			"the quota study-bytes of team"},
 		"no bound":              {[]Share{team(true, Limits{Studies: None})}, "team-a", Use{Studies: None - 5}, ""},
 		"another study":         {[]Share{team(true, Limits{Studies: 2})}, "other", Use{Studies: 1}, ""},
 		"reading gives nothing": {[]Share{everybody, team(true, Limits{Studies: 5})}, "team-a", Use{Studies: 1}, "is 5"},
 		"another line's room":   {[]Share{team(true, Limits{Studies: 5}), team(true, Limits{Studies: 6})}, "team-a", Use{Studies: 1}, ""},
 	} {
 		err := Admit(test.shares, test.study, used, test.more)
-		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want) || !errors.Is(err, study.ErrBusy)) {
+		if test.want == "" && err != nil || test.want != "" &&
+			(err == nil || !strings.Contains(err.Error(), test.want) || !errors.Is(err, study.ErrBusy)) {
 			t.Errorf("%s: %v, want %q", name, err, test.want)
 		}
 	}

@@ -22,7 +22,8 @@ import (
 // counts as 0.
 type towards struct{ optimizer.Optimizer }
 
-func (o towards) Suggest(ctx context.Context, p *optimizer.Problem, state optimizer.State, n int, rng *rand.Rand) ([]optimizer.Suggestion, optimizer.State, error) {
+func (o towards) Suggest(ctx context.Context, p *optimizer.Problem, state optimizer.State, n int, rng *rand.Rand) ([]optimizer.Suggestion,
+	optimizer.State, error) {
 	batch, state, err := o.Optimizer.Suggest(ctx, p, state, n, rng)
 	for _, s := range batch {
 		x := s.Point["x"].(float64)
@@ -42,10 +43,12 @@ func TestReferencesOfTheTime(t *testing.T) {
 	spec := definition("random", 9)
 	s := &spec.Definition.Spec
 	s.Objective, s.Initial = study.Objective{}, nil
-	s.Several = []study.Objective{{Metric: "loss", Direction: study.Minimize, Take: study.TakeLast}, {Metric: "size", Direction: study.Minimize, Take: study.TakeLast}}
+	s.Several = []study.Objective{{Metric: "loss", Direction: study.Minimize, Take: study.TakeLast},
+		{Metric: "size", Direction: study.Minimize, Take: study.TakeLast}}
 	own := replay.Optimizers{Suggest: towards{random.New()}, Fallback: sobol.New()}
 	l := &leader{
-		t: t, rng: rand.New(rand.NewPCG(1, 0)), spec: spec, own: own, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), trials: map[int]record.Trial{},
+		t: t, rng: rand.New(rand.NewPCG(1, 0)), spec: spec, own: own, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		trials: map[int]record.Trial{},
 	}
 	e, out, err := engine.New(l.spec, l, l.settings, l.now)
 	if err != nil {

@@ -190,7 +190,8 @@ func (l *leader) answer() {
 	if ask.Fallback {
 		o = l.own.Fallback
 	}
-	s, state, err := o.Suggest(l.t.Context(), ask.Problem, ask.State, ask.N, optimizer.NewRand(l.spec.Definition.Spec.Algorithm.Seed, ask.Request))
+	s, state, err := o.Suggest(l.t.Context(), ask.Problem, ask.State, ask.N,
+		optimizer.NewRand(l.spec.Definition.Spec.Algorithm.Seed, ask.Request))
 	l.step(engine.Suggested{At: l.now, Ask: ask, Suggestions: s, State: state, Err: err})
 }
 
@@ -244,7 +245,8 @@ func (l *leader) people() {
 		l.step(engine.Enqueue{At: l.now, Point: p})
 	case 1:
 		values := study.Values{1 + l.rng.Float64(), 0}
-		l.step(engine.Add{At: l.now, Point: p, Values: values[:len(l.spec.Definition.Spec.Objectives())], Metrics: map[string]float64{"memory": 1}})
+		l.step(engine.Add{At: l.now, Point: p, Values: values[:len(l.spec.Definition.Spec.Objectives())],
+			Metrics: map[string]float64{"memory": 1}})
 	case 2:
 		if n := len(l.trials); n > 0 {
 			l.step(engine.CancelTrial{At: l.now, Trial: 1 + l.rng.IntN(n)})
@@ -265,7 +267,8 @@ func (l *leader) change() {
 			spec.Definition.Spec.Parameters[0].Max = &max
 		}
 		if spec.Definition.Spec.Limits != nil {
-			spec.Definition.Spec.Limits = []study.Limit{{Metric: "memory", Max: new(0.5 + l.rng.Float64())}, {Metric: "memory", Min: new(0.5 * l.rng.Float64())}}[:1+l.rng.IntN(2)]
+			spec.Definition.Spec.Limits = []study.Limit{{Metric: "memory", Max: new(0.5 + l.rng.Float64())},
+				{Metric: "memory", Min: new(0.5 * l.rng.Float64())}}[:1+l.rng.IntN(2)]
 			l.limited++
 		}
 		spec.Definition.Spec.Parallelism = 2 + l.rng.IntN(4)
@@ -287,7 +290,8 @@ func TestEverySuggestionIsMadeAgain(t *testing.T) {
 		trials int
 		seeds  uint64
 	}{
-		"random": {40, 10}, "sobol": {40, 4}, "tpe": {40, 4}, "cmaes": {40, 4}, "hebo": {16, 2}, "gp": {16, 2}, "forest": {16, 1}, "turbo": {16, 1},
+		"random": {40, 10}, "sobol": {40, 4}, "tpe": {40, 4}, "cmaes": {40, 4}, "hebo": {16, 2}, "gp": {16, 2}, "forest": {16, 1},
+		"turbo": {16, 1},
 	} {
 		t.Run(algorithm, func(t *testing.T) {
 			t.Parallel()
@@ -392,7 +396,8 @@ func TestTheFirstDifferenceIsNamed(t *testing.T) {
 		change func(*record.Trial)
 		what   string
 	}{
-		{func(r *record.Trial) { r.Point = study.Point{"x": 0.123, "y": r.Point["y"], "kind": r.Point["kind"]} }, "parameter x: recorded 0.123, now "},
+		{func(r *record.Trial) { r.Point = study.Point{"x": 0.123, "y": r.Point["y"], "kind": r.Point["kind"]} },
+			"parameter x: recorded 0.123, now "},
 		{func(r *record.Trial) { r.Source = optimizer.SourceInitial }, `the source: recorded initial, now `},
 		{func(r *record.Trial) { r.Reasons.Note = "because" }, `the reasons: recorded {`},
 		{func(r *record.Trial) { r.Place = 99 }, "the answer: recorded suggestion 100, now only "},

@@ -43,7 +43,8 @@ func TestTheLeaderScales(t *testing.T) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		if err := cluster.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Delete(ctx, namespace, metav1.DeleteOptions{}); err != nil {
+		if err := cluster.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Delete(ctx, namespace,
+			metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
 	})

@@ -31,7 +31,8 @@ func TestRead(t *testing.T) {
 		}
 		return Read(path)
 	}
-	got, err := read("default: {namespace: n, kind: Deployment, name: w, min: 0, max: 3, slots: 2}\ngpu: {namespace: n, kind: StatefulSet, name: g, min: 1, max: 1, slots: 1, downAfter: 30s}\n")
+	got, err := read("default: {namespace: n, kind: Deployment, name: w, min: 0, max: 3, slots: 2}\ngpu: {namespace: n, kind: StatefulSet, " +
+		"name: g, min: 1, max: 1, slots: 1, downAfter: 30s}\n")
 	want := Targets{
 		"default": {Namespace: "n", Kind: Deployment, Name: "w", Max: 3, Slots: 2, DownAfter: study.Duration(DefaultDownAfter)},
 		"gpu":     {Namespace: "n", Kind: StatefulSet, Name: "g", Min: 1, Max: 1, Slots: 1, DownAfter: study.Duration(30 * time.Second)},

@@ -32,7 +32,8 @@ func wayOf(t *testing.T, attempts []record.Attempt) []sdktrace.ReadOnlySpan {
 func second(n int) time.Time { return time.Unix(int64(1e9+n), 0) }
 
 // at is an attempt that passed its stages at these seconds; 0 for never.
-func at(number int, state study.AttemptState, outcome messaging.Outcome, opened, committed, published, claimed, started, ended int) record.Attempt {
+func at(number int, state study.AttemptState, outcome messaging.Outcome, opened, committed, published, claimed, started,
+	ended int) record.Attempt {
 	set := func(n int) time.Time {
 		if n == 0 {
 			return time.Time{}

@@ -128,7 +128,8 @@ func (s *Server) ask(ctx context.Context, in askInput) (out askOutput, err error
 	wait := time.Duration(cmp.Or(in.WaitSeconds, 10)) * time.Second
 	err = s.on(ctx, in.Study, wait, func(ctx context.Context, src *Source) error {
 		resp, err := fetch.Send(ctx, src.Service, fetch.Service.SuggestTrials, &fantasiav1.SuggestTrialsRequest{
-			Parent: "studies/" + in.Study, ClientId: client, Count: int32(cmp.Or(in.Count, 1)), Wait: durationpb.New(wait), //nolint:gosec // the schema bounds it
+			Parent: "studies/" + in.Study, ClientId: client, Count: int32(cmp.Or(in.Count, 1)),
+			Wait: durationpb.New(wait), //nolint:gosec // the schema bounds it
 		})
 		if err != nil {
 			return err

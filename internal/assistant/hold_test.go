@@ -33,12 +33,14 @@ type leases struct {
 }
 
 // GetStudy implements fetch.Service.
-func (l *leases) GetStudy(context.Context, *connect.Request[fantasiav1.GetStudyRequest]) (*connect.Response[fantasiav1.GetStudyResponse], error) {
+func (l *leases) GetStudy(context.Context, *connect.Request[fantasiav1.GetStudyRequest]) (*connect.Response[fantasiav1.GetStudyResponse],
+	error) {
 	return connect.NewResponse(&fantasiav1.GetStudyResponse{Study: &fantasiav1.Study{Objective: &fantasiav1.Objective{Metric: "loss"}}}), nil
 }
 
 // SuggestTrials implements fetch.Service.
-func (l *leases) SuggestTrials(context.Context, *connect.Request[fantasiav1.SuggestTrialsRequest]) (*connect.Response[fantasiav1.SuggestTrialsResponse], error) {
+func (l *leases) SuggestTrials(context.Context, *connect.Request[fantasiav1.SuggestTrialsRequest]) (
+	*connect.Response[fantasiav1.SuggestTrialsResponse], error) {
 	l.last.Store(time.Now().Unix())
 	return connect.NewResponse(&fantasiav1.SuggestTrialsResponse{
 		Trials: []*fantasiav1.Trial{{Name: "studies/s/trials/1", Number: 1, Attempts: []*fantasiav1.Attempt{{Number: 4}}}},
@@ -47,7 +49,8 @@ func (l *leases) SuggestTrials(context.Context, *connect.Request[fantasiav1.Sugg
 }
 
 // HeartbeatTrials implements fetch.Service.
-func (l *leases) HeartbeatTrials(_ context.Context, r *connect.Request[fantasiav1.HeartbeatTrialsRequest]) (*connect.Response[fantasiav1.HeartbeatTrialsResponse], error) {
+func (l *leases) HeartbeatTrials(_ context.Context, r *connect.Request[fantasiav1.HeartbeatTrialsRequest]) (
+	*connect.Response[fantasiav1.HeartbeatTrialsResponse], error) {
 	if len(r.Msg.GetTrials()) == 1 && r.Msg.GetTrials()[0] == 1 && r.Msg.GetAttempts()[0] == 4 {
 		l.beats.Add(1)
 		l.last.Store(time.Now().Unix())
@@ -56,7 +59,8 @@ func (l *leases) HeartbeatTrials(_ context.Context, r *connect.Request[fantasiav
 }
 
 // ReleaseTrial implements fetch.Service.
-func (l *leases) ReleaseTrial(context.Context, *connect.Request[fantasiav1.ReleaseTrialRequest]) (*connect.Response[fantasiav1.ReleaseTrialResponse], error) {
+func (l *leases) ReleaseTrial(context.Context, *connect.Request[fantasiav1.ReleaseTrialRequest]) (
+	*connect.Response[fantasiav1.ReleaseTrialResponse], error) {
 	l.released.Add(1)
 	return connect.NewResponse(&fantasiav1.ReleaseTrialResponse{Trial: &fantasiav1.Trial{}}), nil
 }
@@ -64,7 +68,8 @@ func (l *leases) ReleaseTrial(context.Context, *connect.Request[fantasiav1.Relea
 // asking starts a server for an API, and a client of it that holds a trial.
 func asking(t *testing.T, l *leases) (s *assistant.Server, end func()) {
 	t.Helper()
-	s = assistant.New(assistant.Options{Place: assistant.Remote{Client: l}, Timeout: 30 * time.Second, Hold: time.Hour, Logger: slog.New(slog.DiscardHandler)})
+	s = assistant.New(assistant.Options{Place: assistant.Remote{Client: l}, Timeout: 30 * time.Second, Hold: time.Hour,
+		Logger: slog.New(slog.DiscardHandler)})
 	client := meet(t, transports["stdio"](t, s))
 	client.call("ask", map[string]any{"study": "s"})
 	return s, func() { _ = client.Close() }

@@ -15,16 +15,17 @@ import (
 
 // testInterceptors repeat calls while a server that has just started has no leader.
 func testInterceptors() []connect.ClientOption {
-	return []connect.ClientOption{connect.WithInterceptors(assistant.Bearing(func() string { return "" }), connect.UnaryInterceptorFunc(func(next connect.UnaryFunc) connect.UnaryFunc {
-		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
-			for {
-				resp, err := next(ctx, req)
-				if connect.CodeOf(err) != connect.CodeUnavailable || !backoff.Sleep(ctx, 20*time.Millisecond) {
-					return resp, err
+	return []connect.ClientOption{connect.WithInterceptors(assistant.Bearing(func() string { return "" }),
+		connect.UnaryInterceptorFunc(func(next connect.UnaryFunc) connect.UnaryFunc {
+			return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
+				for {
+					resp, err := next(ctx, req)
+					if connect.CodeOf(err) != connect.CodeUnavailable || !backoff.Sleep(ctx, 20*time.Millisecond) {
+						return resp, err
+					}
 				}
 			}
-		}
-	}))}
+		}))}
 }
 
 const loopFile = `apiVersion: fantasia.dev/v1
@@ -70,13 +71,15 @@ func (s *session) evaluate(study string, trial map[string]any) {
 	last, outcome := 0.0, "completed"
 	for step, loss := range train(parameters) {
 		last = loss
-		answer := s.call("report", map[string]any{"study": study, "trial": trial["trial"], "step": step + 1, "metrics": map[string]any{"loss": loss}})
+		answer := s.call("report",
+			map[string]any{"study": study, "trial": trial["trial"], "step": step + 1, "metrics": map[string]any{"loss": loss}})
 		if answer["action"] == "prune" {
 			outcome = "pruned"
 			break
 		}
 	}
-	told := s.call("tell", map[string]any{"study": study, "trial": trial["trial"], "outcome": outcome, "metrics": map[string]any{"loss": last}})
+	told := s.call("tell",
+		map[string]any{"study": study, "trial": trial["trial"], "outcome": outcome, "metrics": map[string]any{"loss": last}})
 	got, _ := told["trial"].(map[string]any)
 	if got["state"] != strings.ToUpper(outcome) {
 		s.Errorf("trial %v is %v, want %s", trial["trial"], got["state"], outcome)
@@ -102,7 +105,8 @@ func TestSession(t *testing.T) {
 			s := meet(t, transport(t, serve(t, place(t, t.TempDir()))))
 			s.call("check_study", map[string]any{"studyFile": strings.Replace(loopFile, "min: 1,", "min: 9,", 1)})
 			s.call("check_study", map[string]any{"studyFile": loopFile})
-			s.fail("create_study", map[string]any{"studyFile": strings.Replace(loopFile, "maxTrials: 9", "maxTrials: 0", 1)}, "10:", "spec.budget.maxTrials", "0")
+			s.fail("create_study", map[string]any{"studyFile": strings.Replace(loopFile, "maxTrials: 9", "maxTrials: 0", 1)}, "10:",
+				"spec.budget.maxTrials", "0")
 			s.call("create_study", map[string]any{"studyFile": loopFile})
 			s.fail("create_study", map[string]any{"studyFile": loopFile}, "loop", "exists")
 			s.call("best", map[string]any{"study": "loop"})

@@ -30,7 +30,8 @@ func memory(t testing.TB, tokens string) string {
 	t.Helper()
 	b := servertest.NewMemory()
 	for _, name := range []string{"team-a-done", "team-b-new"} {
-		_, err := b.Create(context.Background(), []byte(strings.Replace(strings.Replace(loopFile, "name: loop", "name: "+name, 1), "maxTrials: 9", "maxTrials: 40", 1)))
+		_, err := b.Create(context.Background(),
+			[]byte(strings.Replace(strings.Replace(loopFile, "name: loop", "name: "+name, 1), "maxTrials: 9", "maxTrials: 40", 1)))
 		must(t, err)
 	}
 	sequence, err := design.NewSobol(2)
@@ -81,7 +82,8 @@ func TestTools(t *testing.T) {
 	must(t, err)
 	changing := map[string]bool{"create_study": true, "ask": true, "report": true, "tell": true, "stop_study": true}
 	for _, tool := range list.Tools {
-		if a := tool.Annotations; a == nil || a.ReadOnlyHint == changing[tool.Name] || a.DestructiveHint == nil || *a.DestructiveHint != (tool.Name == "stop_study") {
+		if a := tool.Annotations; a == nil || a.ReadOnlyHint == changing[tool.Name] || a.DestructiveHint == nil ||
+			*a.DestructiveHint != (tool.Name == "stop_study") {
 			t.Errorf("tool %s has the annotations %+v", tool.Name, tool.Annotations)
 		}
 		schema, _ := tool.InputSchema.(map[string]any)
@@ -132,7 +134,8 @@ func TestLimits(t *testing.T) {
 	for i, memory := range []float64{20, 21} {
 		b.Put("loop", record.Trial{
 			Number: i + 1, State: study.TrialCompleted, Values: []float64{1}, Metrics: map[string]float64{"memory": memory},
-			Point: study.Point{"lr": 0.1, "layers": int64(1)}, Times: record.Times{Started: servertest.Epoch, Ended: servertest.Epoch, Folded: servertest.Epoch},
+			Point: study.Point{"lr": 0.1, "layers": int64(1)},
+			Times: record.Times{Started: servertest.Epoch, Ended: servertest.Epoch, Folded: servertest.Epoch},
 		})
 	}
 	path, handler, err := server.New(b, server.Options{})
@@ -199,7 +202,8 @@ func TestResources(t *testing.T) {
 			}
 		}
 	}
-	if _, err := s.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "fantasia://studies/nothing/trials"}); err == nil || !strings.Contains(err.Error(), "nothing") {
+	if _, err := s.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "fantasia://studies/nothing/trials"}); err == nil ||
+		!strings.Contains(err.Error(), "nothing") {
 		t.Errorf("a resource of no study: %v", err)
 	}
 }
@@ -208,7 +212,8 @@ func TestResources(t *testing.T) {
 // answered.
 func TestTokens(t *testing.T) {
 	const reader, writer = "reader-token", "writer-token"
-	h := httptest.NewServer(remote(t, memory(t, fmt.Sprintf("r %s read team-a-\nw %s write team-b-\n", sum(reader), sum(writer)))).Handler(true))
+	h := httptest.NewServer(remote(t, memory(t, fmt.Sprintf("r %s read team-a-\nw %s write team-b-\n", sum(reader), sum(writer)))).
+		Handler(true))
 	t.Cleanup(h.Close)
 	for _, token := range []string{"", "wrong"} {
 		client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
@@ -239,7 +244,8 @@ func TestLargeMessage(t *testing.T) {
 	resp, err := h.Client().Post(h.URL+assistant.Path, "application/json", bytes.NewReader(bytes.Repeat([]byte(" "), 5<<20)))
 	must(t, err)
 	must(t, resp.Body.Close())
-	if resp.StatusCode != http.StatusRequestEntityTooLarge && resp.StatusCode != http.StatusBadRequest && resp.StatusCode != http.StatusNotAcceptable {
+	if resp.StatusCode != http.StatusRequestEntityTooLarge && resp.StatusCode != http.StatusBadRequest &&
+		resp.StatusCode != http.StatusNotAcceptable {
 		t.Errorf("5 MiB are answered with %s", resp.Status)
 	}
 }

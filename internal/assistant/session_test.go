@@ -49,7 +49,8 @@ func dial(transport http.RoundTripper, url string) fetch.Service {
 // place returns the studies below a directory, with a real coordinator.
 func place(t testing.TB, dir string) *assistant.Local {
 	t.Helper()
-	l := &assistant.Local{Dir: dir, Served: standalone.Options{State: filepath.Join(dir, "_server"), Listen: "127.0.0.1:0", Version: "1.2.3"}, Dial: dial}
+	l := &assistant.Local{Dir: dir, Served: standalone.Options{State: filepath.Join(dir, "_server"), Listen: "127.0.0.1:0", Version: "1.2.3"},
+		Dial: dial}
 	t.Cleanup(func() { must(t, l.Close()) })
 	return l
 }
@@ -57,7 +58,8 @@ func place(t testing.TB, dir string) *assistant.Local {
 // serve returns a server for a place.
 func serve(t testing.TB, p assistant.Place) *assistant.Server {
 	t.Helper()
-	s := assistant.New(assistant.Options{Place: p, Version: "1.2.3", Timeout: 30 * time.Second, Hold: time.Hour, Logger: slog.New(slog.DiscardHandler)})
+	s := assistant.New(assistant.Options{Place: p, Version: "1.2.3", Timeout: 30 * time.Second, Hold: time.Hour,
+		Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(func() { s.Close(context.Background()) })
 	return s
 }
@@ -87,7 +89,8 @@ var transports = map[string]func(testing.TB, *assistant.Server) mcp.Transport{
 func over(t testing.TB, url, token string) mcp.Transport {
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &mcp.StreamableClientTransport{Endpoint: url + assistant.Path, HTTPClient: &http.Client{Transport: servertest.Bearer{Next: transport, Token: token}}, MaxRetries: -1}
+	return &mcp.StreamableClientTransport{Endpoint: url + assistant.Path,
+		HTTPClient: &http.Client{Transport: servertest.Bearer{Next: transport, Token: token}}, MaxRetries: -1}
 }
 
 // session is a client of the SDK.

@@ -90,7 +90,8 @@ func (s *Server) trialTools() {
 func boundedTrial(p map[string]*jsonschema.Schema) { between(p["trial"], 1, 999_999_999) }
 
 func (s *Server) listTrials(ctx context.Context, in trialsInput) (out trialsOutput, err error) {
-	q := &fantasiav1.ListTrialsRequest{Parent: "studies/" + in.Study, PageSize: int32(cmp.Or(in.Limit, 50)), PageToken: in.PageToken, Labels: in.Labels} //nolint:gosec // the schema bounds it
+	q := &fantasiav1.ListTrialsRequest{Parent: "studies/" + in.Study, PageSize: int32(cmp.Or(in.Limit, 50)), PageToken: in.PageToken,
+		Labels: in.Labels} //nolint:gosec // the schema bounds it
 	for _, name := range in.States {
 		q.States = append(q.States, fetch.TrialState(name))
 	}

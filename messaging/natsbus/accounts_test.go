@@ -46,11 +46,13 @@ func TestAccountsRefuse(t *testing.T) {
 		"a worker of no pool": {natsbus.Accounts{Workers: []string{"w"}}, `worker "w"`},
 		"all workers":         {natsbus.Accounts{Workers: []string{"a.*"}}, `worker "a.*"`},
 		"one variable":        {natsbus.Accounts{Pools: []string{"a-b", "a_b"}}, "have one identity"},
-		"a password":          {natsbus.Accounts{Pools: []string{"a"}, Identity: map[string]string{"pool-a": "secret"}}, "identity of user pool-a"},
-		"more than a value":   {natsbus.Accounts{Pools: []string{"a"}, Identity: map[string]string{"pool-a": "$A, account: B"}}, "identity of user pool-a"},
-		"nobody's identity":   {natsbus.Accounts{Pools: []string{"a"}, Identity: map[string]string{"pool-b": hash}}, "no such user"},
-		"a negative store":    {natsbus.Accounts{Pools: []string{"a"}, MaxStore: -1}, "store of -1"},
-		"a shard of all":      {natsbus.Accounts{Pools: []string{"a"}, Shard: "*"}, "shard"},
+		"a password": {natsbus.Accounts{Pools: []string{"a"}, Identity: map[string]string{"pool-a": "secret"}},
+			"identity of user pool-a"},
+		"more than a value": {natsbus.Accounts{Pools: []string{"a"}, Identity: map[string]string{"pool-a": "$A, account: B"}},
+			"identity of user pool-a"},
+		"nobody's identity": {natsbus.Accounts{Pools: []string{"a"}, Identity: map[string]string{"pool-b": hash}}, "no such user"},
+		"a negative store":  {natsbus.Accounts{Pools: []string{"a"}, MaxStore: -1}, "store of -1"},
+		"a shard of all":    {natsbus.Accounts{Pools: []string{"a"}, Shard: "*"}, "shard"},
 	} {
 		if text, err := test.a.Config(); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want an error with %q, and no configuration: %s", name, err, test.want, text)

@@ -93,7 +93,8 @@ func TestWorkersAreConfined(t *testing.T) {
 			"$JS.API.STREAM.CREATE.OWN", "$JS.API.STREAM.UPDATE.FANTASIA_CLAIM", "$JS.API.STREAM.DELETE.FANTASIA_CLAIM",
 			"$JS.API.STREAM.PURGE.FANTASIA_CLAIM", "$JS.API.STREAM.MSG.GET.FANTASIA_RESULT", "$JS.API.STREAM.MSG.DELETE.FANTASIA_RESULT",
 			"$JS.API.STREAM.SNAPSHOT.FANTASIA_RESULT", "$JS.API.DIRECT.GET.FANTASIA_RESULT", "$JS.API.DIRECT.GET.FANTASIA_RESULT.fantasia.>",
-			"$JS.API.CONSUMER.CREATE.FANTASIA_ASSIGN", "$JS.API.CONSUMER.CREATE.FANTASIA_RESULT.own.>", "$JS.API.CONSUMER.DURABLE.CREATE.FANTASIA_ASSIGN.own",
+			"$JS.API.CONSUMER.CREATE.FANTASIA_ASSIGN", "$JS.API.CONSUMER.CREATE.FANTASIA_RESULT.own.>",
+			"$JS.API.CONSUMER.DURABLE.CREATE.FANTASIA_ASSIGN.own",
 			"$JS.API.CONSUMER.DELETE.FANTASIA_ASSIGN.pool_0_default", "$JS.API.CONSUMER.PAUSE.FANTASIA_ASSIGN.pool_0_default",
 			"$JS.API.CONSUMER.INFO.FANTASIA_ASSIGN.pool_0_gpu", "$JS.API.CONSUMER.MSG.NEXT.FANTASIA_ASSIGN.pool_0_gpu",
 			"$JS.ACK.FANTASIA_ASSIGN.pool_0_gpu.1.1.1.1.0", "$JS.ACK.FANTASIA_CLAIM.any.1.1.1.1.0",
@@ -103,12 +104,15 @@ func TestWorkersAreConfined(t *testing.T) {
 			"_INBOX.gpu.w.x", "_INBOX.default.w.x", "_INBOX_coordinator.x", "$SYS.REQ.SERVER.PING", "$SYS.REQ.ACCOUNT.COORDINATORS.CONNZ", "_R_.x.y",
 		}
 		subscribe := []string{
-			">", "*.>", "fantasia.>", "fantasia.assign.>", "fantasia.assign.0.default.>", "fantasia.claim.>", "fantasia.result.>", "fantasia.metric.>",
-			"fantasia.heartbeat.>", "fantasia.control.>", "fantasia.control.0.*.*", "fantasia.control.0.gpu.w", "fantasia.log.>", "fantasia.log.0.default.w", "fantasia.dlq.>",
+			">", "*.>", "fantasia.>", "fantasia.assign.>", "fantasia.assign.0.default.>", "fantasia.claim.>", "fantasia.result.>",
+			"fantasia.metric.>",
+			"fantasia.heartbeat.>", "fantasia.control.>", "fantasia.control.0.*.*", "fantasia.control.0.gpu.w", "fantasia.log.>",
+			"fantasia.log.0.default.w", "fantasia.dlq.>",
 			"_INBOX.>", "_INBOX.*.*.>", "_INBOX.gpu.w.>", "_INBOX.default.>", "_INBOX_coordinator.>", "$JS.>", "$JS.EVENT.>", "$SYS.>", "_R_.>",
 		}
 		if user == natsbus.WorkerUser(solo) {
-			publish = append(publish, "fantasia.result.0.default.w.s.1.1", "fantasia.heartbeat.0.default.w", "fantasia.log.0.default.w", "fantasia.dlq.0.default.w")
+			publish = append(publish, "fantasia.result.0.default.w.s.1.1", "fantasia.heartbeat.0.default.w", "fantasia.log.0.default.w",
+				"fantasia.dlq.0.default.w")
 			subscribe = append(subscribe, "_INBOX.default.*.>", "_INBOX.default.w.>", "fantasia.control.0.default.*", "fantasia.control.0.default.w")
 		}
 		refusals := make(chan error, 64)

@@ -22,11 +22,13 @@ import (
 func tricks(ctx context.Context, i *installation) {
 	i.t.Helper()
 	replies := []string{
-		"fantasia.result.0.gpu.w.victim.1.1", "fantasia.result.0.default.w.victim.1.1", "fantasia.claim.0.gpu.victim.1.1", "fantasia.claim.0.default.victim.1.1",
+		"fantasia.result.0.gpu.w.victim.1.1", "fantasia.result.0.default.w.victim.1.1", "fantasia.claim.0.gpu.victim.1.1",
+		"fantasia.claim.0.default.victim.1.1",
 		"fantasia.assign.0.gpu.victim.1.1", "fantasia.assign.0.default.victim.1.1", "fantasia.fence.0", "fantasia.metric.0.victim.1.1",
 		"fantasia.dlq.0.gpu.w", "fantasia.dlq.0.leader", "fantasia.heartbeat.0.gpu.w", "fantasia.heartbeat.0.default.w",
 		"$JS.API.STREAM.DELETE.FANTASIA_METRIC", "$JS.API.STREAM.PURGE.FANTASIA_METRIC", "$JS.API.CONSUMER.DELETE.FANTASIA_ASSIGN.pool_0_gpu",
-		"$JS.API.CONSUMER.MSG.NEXT.FANTASIA_ASSIGN.pool_0_gpu", "$JS.ACK.FANTASIA_ASSIGN.pool_0_gpu.1.%d.1.1.0", "_R_.a.b", "_GR_.a.b.fantasia.fence.0",
+		"$JS.API.CONSUMER.MSG.NEXT.FANTASIA_ASSIGN.pool_0_gpu", "$JS.ACK.FANTASIA_ASSIGN.pool_0_gpu.1.%d.1.1.0", "_R_.a.b",
+		"_GR_.a.b.fantasia.fence.0",
 	}
 	s, err := i.js.Consumer(ctx, "FANTASIA_ASSIGN", "pool_0_gpu")
 	must(i.t, err)
@@ -164,7 +166,8 @@ func TestAccountsInACluster(t *testing.T) {
 	var done atomic.Int64
 	for k, url := range urls {
 		name := fmt.Sprintf("%s.w%d", pool, k)
-		nc, err := nats.Connect(url, append(natsbus.WorkerConnectOptions(pool, name), nats.UserInfo(natsbus.PoolUser(pool), "password of "+natsbus.PoolUser(pool)))...)
+		nc, err := nats.Connect(url,
+			append(natsbus.WorkerConnectOptions(pool, name), nats.UserInfo(natsbus.PoolUser(pool), "password of "+natsbus.PoolUser(pool)))...)
 		must(t, err)
 		t.Cleanup(nc.Close)
 		w, err := natsbus.NewWorker(nc, natsbus.WorkerOptions{Name: name, Pool: pool})
@@ -230,7 +233,8 @@ func importLiteral(text string) string {
 // severalExports exports each kind of subject by itself, and is importLiteral.
 func severalExports(text string) string {
 	var several strings.Builder
-	for _, subject := range []string{"$JS.>", "fantasia.claim.>", "fantasia.result.>", "fantasia.metric.>", "fantasia.dlq.>", "fantasia.heartbeat.>", "fantasia.log.>"} {
+	for _, subject := range []string{"$JS.>", "fantasia.claim.>", "fantasia.result.>", "fantasia.metric.>", "fantasia.dlq.>",
+		"fantasia.heartbeat.>", "fantasia.log.>"} {
 		fmt.Fprintf(&several, "{ service: %q, response_type: stream, response_threshold: \"30s\" }\n", subject)
 	}
 	return importLiteral(strings.Replace(text, oneExport, several.String(), 1))

@@ -18,7 +18,8 @@ import (
 )
 
 func TestNames(t *testing.T) {
-	if diff := cmp.Diff([]string{"hebo", "gp", "tpe", "bohb", "cmaes", "forest", "turbo", "nsga2", "random", "sobol", "grid", "hebo-paper", "lgp", "uhe", "pt"}, Names()); diff != "" {
+	if diff := cmp.Diff([]string{"hebo", "gp", "tpe", "bohb", "cmaes", "forest", "turbo", "nsga2", "random", "sobol", "grid", "hebo-paper",
+		"lgp", "uhe", "pt"}, Names()); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 	if Names()[0] != Default {
@@ -90,8 +91,9 @@ func TestRecommendReadsTheSettings(t *testing.T) {
 func TestSeveralObjectives(t *testing.T) {
 	p := &optimizer.Problem{
 		Space: optimizertest.Cube(t, 1, 0, 1), Direction: study.Minimize, MaxTrials: 40, First: 2,
-		Objectives:   []study.Objective{{Metric: "a", Direction: study.Minimize}, {Metric: "b", Direction: study.Maximize}},
-		Observations: []optimizer.Observation{{Trial: 1, Point: study.Point{"x1": 0.5}, Outcome: optimizer.OutcomeCompleted, Values: study.Values{2, 3}}},
+		Objectives: []study.Objective{{Metric: "a", Direction: study.Minimize}, {Metric: "b", Direction: study.Maximize}},
+		Observations: []optimizer.Observation{{Trial: 1, Point: study.Point{"x1": 0.5}, Outcome: optimizer.OutcomeCompleted,
+			Values: study.Values{2, 3}}},
 	}
 	if diff := cmp.Diff([]string{"hebo", "gp", "tpe", "nsga2", "random", "sobol"}, Several()); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
@@ -103,7 +105,8 @@ func TestSeveralObjectives(t *testing.T) {
 		}
 		var want *optimizer.Recommendation
 		if !slices.Contains([]string{"random", "sobol"}, name) {
-			want = &optimizer.Recommendation{Trial: 1, Mean: 2, Point: p.Observations[0].Point, Front: []optimizer.Expected{{Trial: 1, Means: []float64{2, 3}, SDs: []float64{0, 0}}}}
+			want = &optimizer.Recommendation{Trial: 1, Mean: 2, Point: p.Observations[0].Point,
+				Front: []optimizer.Expected{{Trial: 1, Means: []float64{2, 3}, SDs: []float64{0, 0}}}}
 		}
 		got, err := optimizer.Recommend(t.Context(), o, p, nil)
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
@@ -121,12 +124,14 @@ func TestSeveralObjectives(t *testing.T) {
 func TestWhoRecommends(t *testing.T) {
 	p := &optimizer.Problem{
 		Space: optimizertest.Cube(t, 1, 0, 1), Direction: study.Minimize, MaxTrials: 40,
-		Observations: []optimizer.Observation{{Trial: 1, Point: study.Point{"x1": 0.5}, Outcome: optimizer.OutcomeCompleted, Values: study.Values{2}}},
+		Observations: []optimizer.Observation{{Trial: 1, Point: study.Point{"x1": 0.5}, Outcome: optimizer.OutcomeCompleted,
+			Values: study.Values{2}}},
 	}
 	want := map[string]*optimizer.Recommendation{
 		"hebo": {Trial: 1, Mean: 2, Point: p.Observations[0].Point}, "gp": {Trial: 1, Mean: 2, Point: p.Observations[0].Point},
 		"hebo-paper": {Trial: 1, Mean: 2, Point: p.Observations[0].Point},
-		"bohb":       {Trial: 1, Mean: 2, Point: p.Observations[0].Point}, "tpe": {Trial: 1, Mean: 2, Point: p.Observations[0].Point}, "cmaes": {Trial: 1, Mean: 2, Point: p.Observations[0].Point},
+		"bohb":       {Trial: 1, Mean: 2, Point: p.Observations[0].Point}, "tpe": {Trial: 1, Mean: 2, Point: p.Observations[0].Point},
+		"cmaes":  {Trial: 1, Mean: 2, Point: p.Observations[0].Point},
 		"forest": {Trial: 1, Mean: 2, Point: p.Observations[0].Point}, "lgp": {Trial: 1, Mean: 2, Point: p.Observations[0].Point},
 		"turbo": {Trial: 1, Mean: 2, Point: p.Observations[0].Point},
 		"uhe":   {Trial: 1, Mean: 2, Point: p.Observations[0].Point}, "pt": {Trial: 1, Mean: 2, Point: p.Observations[0].Point},
@@ -149,7 +154,8 @@ func TestWhoRecommends(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	err := Check("gpp", nil)
-	if _, ok := errors.AsType[*UnknownError](err); !ok || err.Error() != `unknown algorithm "gpp": want one of hebo, gp, tpe, bohb, cmaes, forest, turbo, nsga2, random, sobol, grid, hebo-paper, lgp, uhe, pt` {
+	if _, ok := errors.AsType[*UnknownError](err); !ok ||
+		err.Error() != `unknown algorithm "gpp": want one of hebo, gp, tpe, bohb, cmaes, forest, turbo, nsga2, random, sobol, grid, hebo-paper, lgp, uhe, pt` {
 		t.Errorf("an unknown name: %v", err)
 	}
 	err = Check("random", map[string]any{"draws": 8})
@@ -161,7 +167,8 @@ func TestErrors(t *testing.T) {
 
 // TestBlind holds that those optimisers are marked as blind that ignore results.
 func TestBlind(t *testing.T) {
-	for name, want := range map[string]bool{"hebo": false, "gp": false, "hebo-paper": false, "tpe": false, "bohb": false, "cmaes": false, "forest": false, "turbo": false, "lgp": false, "uhe": false, "pt": false, "random": true, "sobol": true, "grid": true} {
+	for name, want := range map[string]bool{"hebo": false, "gp": false, "hebo-paper": false, "tpe": false, "bohb": false, "cmaes": false,
+		"forest": false, "turbo": false, "lgp": false, "uhe": false, "pt": false, "random": true, "sobol": true, "grid": true} {
 		o, err := New(name, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -44,15 +44,18 @@ type game struct {
 
 func main() {
 	log.SetFlags(0)
-	algorithms := flag.String("algorithms", "hebo,gp,tpe,nsga2,random", "the algorithms to play; -once behind hebo or gp plays it with replicate: false")
+	algorithms := flag.String("algorithms", "hebo,gp,tpe,nsga2,random",
+		"the algorithms to play; -once behind hebo or gp plays it with replicate: false")
 	functions := flag.String("functions", "", "the functions to play; empty means all")
 	seeds := flag.Int("seeds", 3, "how many seeds, from 1 on")
 	peers := flag.String("peers", "", "other tuners to play: optuna-tpe, optuna-nsga2, optuna-gp, botorch, hebo-0.3.6")
 	python := flag.String("python", "python3", "the Python that has these tuners")
 	most := flag.Int("trials", after[len(after)-1], "after how many evaluations a game ends")
 	reference := flag.Bool("reference", false, "tell the algorithms the reference point that the hypervolume is measured with")
-	noise := flag.Float64("noise", 0, "the standard deviation of the evaluations' noise, as a share of the front's extent, for hebo and gp only; what is missing is then that of the recommended front's true values")
-	huge := flag.Bool("huge", false, "let the values beyond a reference near the front grow with the fifth power, and measure the hypervolume from there")
+	noise := flag.Float64("noise", 0, "the standard deviation of the evaluations' noise, as a share of the front's extent, for hebo and gp "+
+		"only; what is missing is then that of the recommended front's true values")
+	huge := flag.Bool("huge", false, "let the values beyond a reference near the front grow with the fifth power, and measure the "+
+		"hypervolume from there")
 	path := flag.String("keep", "", "a file that keeps each game as soon as it has ended; games that it holds are not played again")
 	flag.Parse()
 	played, err := openKeep(*path)
@@ -124,7 +127,8 @@ func (s setting) row(g game, seeds int) (string, error) {
 
 // logarithms returns the logarithms of the hypervolume that a game misses. A game whose result is kept is not played again.
 func (s setting) logarithms(g game, seed uint64) ([]float64, error) {
-	r := run{Function: g.name, Algorithm: s.name, Seed: seed, Trials: s.counts[len(s.counts)-1], Reference: s.reference, Huge: s.huge, Noise: s.noise}
+	r := run{Function: g.name, Algorithm: s.name, Seed: seed, Trials: s.counts[len(s.counts)-1], Reference: s.reference, Huge: s.huge,
+		Noise: s.noise}
 	if missing, ok := s.played.runs[r]; ok {
 		return missing, nil
 	}

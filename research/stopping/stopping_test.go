@@ -60,7 +60,8 @@ func TestTable(t *testing.T) {
 	if got := k.curve(50); len(got) != 4 || got[0] != 0.45 || got[3] != 0.42 {
 		t.Errorf("the curve of network 50 is %v, want 0.45 to 0.42", got)
 	}
-	if n := k.network(study.Point{"lr": int64(7), "alpha": int64(1), "width": int64(0), "layers": int64(0), "batch": int64(1)}); n != 7*16+8+1 {
+	if n := k.network(study.Point{"lr": int64(7), "alpha": int64(1), "width": int64(0), "layers": int64(0), "batch": int64(1)}); n != 7*16+8+
+		1 {
 		t.Errorf("the point is network %d, want 121", n)
 	}
 	// The best loss is 0.12, and guessing one of two classes has ln 2.

@@ -17,7 +17,8 @@ func TestPassEnv(t *testing.T) {
 		"GOOGLE_APPLICATION_CREDENTIALS=/key", "NVIDIA_API_KEY=secret", "FANTASIA_TOKEN=secret", "DATA=/data", "PATHS=1", "=C:", "odd",
 		"OTEL_EXPORTER_OTLP_LOGS_ENDPOINT=http://u:secret@c:4318",
 	}
-	common := []string{"PATH=/bin", "HOME=/root", "LC_ALL=C", "CUDA_VISIBLE_DEVICES=0", "PYTHONPATH=/x=y", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4318"}
+	common := []string{"PATH=/bin", "HOME=/root", "LC_ALL=C", "CUDA_VISIBLE_DEVICES=0", "PYTHONPATH=/x=y",
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4318"}
 	for _, test := range []struct {
 		names          []string
 		kept, withheld []string
@@ -25,8 +26,10 @@ func TestPassEnv(t *testing.T) {
 		{nil, common, []string{"AWS_REGION", "AWS_SECRET_ACCESS_KEY", "DATA", "GOOGLE_APPLICATION_CREDENTIALS", "NVIDIA_API_KEY",
 			"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_HEADERS", "PATHS"}},
 		{[]string{"AWS_*", "DATA", "OTEL_EXPORTER_OTLP_HEADERS"},
-			append(append([]string{}, common...), "OTEL_EXPORTER_OTLP_HEADERS=authorization=secret", "AWS_SECRET_ACCESS_KEY=secret", "AWS_REGION=eu", "DATA=/data"),
-			[]string{"GOOGLE_APPLICATION_CREDENTIALS", "NVIDIA_API_KEY", "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_HEADERS", "PATHS"}},
+			append(append([]string{}, common...), "OTEL_EXPORTER_OTLP_HEADERS=authorization=secret", "AWS_SECRET_ACCESS_KEY=secret", "AWS_REGION=eu",
+				"DATA=/data"),
+			[]string{"GOOGLE_APPLICATION_CREDENTIALS", "NVIDIA_API_KEY", "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
+				"PATHS"}},
 	} {
 		kept, withheld := PassEnv(environ, test.names)
 		if diff := cmp.Diff(test.kept, kept); diff != "" {
@@ -57,7 +60,8 @@ func TestValueIsNoFlag(t *testing.T) {
 	})
 	a := assignment("unused")
 	a.Parameters, a.ParameterOrder = study.Point{"mode": "--rm"}, []string{"mode"}
-	want(t, own.Evaluate(t.Context(), task(a)), messaging.OutcomeFailed, messaging.ReasonCommand, `"--rm" of mode would become a flag`, "--mode=${mode}")
+	want(t, own.Evaluate(t.Context(), task(a)), messaging.OutcomeFailed, messaging.ReasonCommand, `"--rm" of mode would become a flag`,
+		"--mode=${mode}")
 	a.Parameters["mode"] = "rm"
 	want(t, own.Evaluate(t.Context(), task(a)), messaging.OutcomeCompleted, "")
 	a.Parameters["mode"] = -1.5

@@ -38,33 +38,51 @@ func TestWhatAProgramSays(t *testing.T) {
 		{"the last of several", say + `report 0.5; report 0.25`, messaging.OutcomeCompleted, 0.25, "", nil},
 		{"half a last line", say + `printf 'loss 3 '; printf %s "$(report 0.5)"`, messaging.OutcomeCompleted, 0.5, "", nil},
 		{"in the report file", `echo '{"fantasia": {"metrics": {"error": 0.5}}}' >> $FANTASIA_REPORT`, messaging.OutcomeCompleted, 0.5, "", nil},
-		{"half a line in the report file", `printf %s '{"fantasia": {"metrics": {"error": 0.5}}}' >> $FANTASIA_REPORT`, messaging.OutcomeCompleted, 0.5, "", nil},
+		{"half a line in the report file", `printf %s '{"fantasia": {"metrics": {"error": 0.5}}}' >> $FANTASIA_REPORT`,
+			messaging.OutcomeCompleted, 0.5, "", nil},
 		{"NaN", say + `report NaN`, messaging.OutcomeInfeasible, 0, messaging.ReasonDiverged, []string{`"error" is NaN`}},
 		{"infinity", say + `report Infinity`, messaging.OutcomeInfeasible, 0, messaging.ReasonDiverged, []string{"+Inf"}},
-		{"a C program's NaN", say + `report 0.01; report -nan`, messaging.OutcomeInfeasible, 0, messaging.ReasonDiverged, []string{`"error" is NaN`}},
+		{"a C program's NaN", say + `report 0.01; report -nan`, messaging.OutcomeInfeasible, 0, messaging.ReasonDiverged,
+			[]string{`"error" is NaN`}},
 		{"a word after a number", say + `report 0.01; report '"N/A"'`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue,
 			[]string{`"error" is "N/A", not a number: line 2 of stdout is "{\"fantasia`}},
-		{"None after a number", say + `report 0.01; report None`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue, []string{`a report with "error" cannot be read: line 2 of stdout`}},
-		{"a word in the report file", `echo '{"fantasia": {"metrics": {"error": "high"}}}' >> $FANTASIA_REPORT`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue, []string{"line 1 of the report file"}},
+		{"None after a number", say + `report 0.01; report None`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue,
+			[]string{`a report with "error" cannot be read: line 2 of stdout`}},
+		{"a word in the report file", `echo '{"fantasia": {"metrics": {"error": "high"}}}' >> $FANTASIA_REPORT`, messaging.OutcomeFailed, 0,
+			messaging.ReasonNoValue, []string{"line 1 of the report file"}},
 		{"a word before a number", say + `report '"high"'; report 0.5`, messaging.OutcomeCompleted, 0.5, "", nil},
-		{"a metric without metrics", `echo '{"fantasia": {"error": 0.25}}'`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue, []string{`line 1 of stdout: "error" is a number outside of "metrics": write {"fantasia": {"metrics": {"error": 0.25}}}`}},
-		{"one beside metrics", `echo '{"fantasia": {"metrics": {"lr": 1}}}'; echo '{"fantasia": {"error": 0.25}}'`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue,
+		{"a metric without metrics", `echo '{"fantasia": {"error": 0.25}}'`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue,
+			[]string{`line 1 of stdout: "error" is a number outside of "metrics": write {"fantasia": {"metrics": {"error": 0.25}}}`}},
+		{"one beside metrics", `echo '{"fantasia": {"metrics": {"lr": 1}}}'; echo '{"fantasia": {"error": 0.25}}'`, messaging.OutcomeFailed, 0,
+			messaging.ReasonNoValue,
 			[]string{`saw "lr", and an unreadable report: line 2 of stdout: "error" is a number outside of "metrics"`}},
-		{"a long line", `head -c 1048577 /dev/zero | tr '\0' x`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue, []string{"line 1 of stdout: it is longer than 1048576 bytes"}},
-		{"nothing", `true`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue, []string{`no "error"; the program wrote nothing; see `, "stderr.log"}},
-		{"another metric", `echo '{"fantasia": {"metrics": {"val_error": 1}}}'`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue, []string{`no "error"; saw "val_error"; see `}},
-		{"garbage", `echo hello; echo hello`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue, []string{`saw no report in 2 lines (12 bytes) of output`, "hello"}},
-		{"a value for people", `echo 'epoch 3: Error: 0.25'`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue, []string{`"Error: 0.25" can be read with spec.trial.metrics: {pattern: '(?:^|\s)Error:\s+(?P<error>`}},
-		{"half a report", `printf '{"fantasia": {"metrics": {"er'`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue, []string{"unreadable report", "closing brace"}},
+		{"a long line", `head -c 1048577 /dev/zero | tr '\0' x`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue,
+			[]string{"line 1 of stdout: it is longer than 1048576 bytes"}},
+		{"nothing", `true`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue,
+			[]string{`no "error"; the program wrote nothing; see `, "stderr.log"}},
+		{"another metric", `echo '{"fantasia": {"metrics": {"val_error": 1}}}'`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue,
+			[]string{`no "error"; saw "val_error"; see `}},
+		{"garbage", `echo hello; echo hello`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue,
+			[]string{`saw no report in 2 lines (12 bytes) of output`, "hello"}},
+		{"a value for people", `echo 'epoch 3: Error: 0.25'`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue,
+			[]string{`"Error: 0.25" can be read with spec.trial.metrics: {pattern: '(?:^|\s)Error:\s+(?P<error>`}},
+		{"half a report", `printf '{"fantasia": {"metrics": {"er'`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue,
+			[]string{"unreadable report", "closing brace"}},
 		{"a report on stderr is none", say + `report 0.5 >&2`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue, nil},
-		{"an exit code", say + `report 0.5; echo boom >&2; exit 3`, messaging.OutcomeFailed, 0, messaging.ReasonExit, []string{"exit code 3", "stderr.log", "boom"}},
+		{"an exit code", say + `report 0.5; echo boom >&2; exit 3`, messaging.OutcomeFailed, 0, messaging.ReasonExit,
+			[]string{"exit code 3", "stderr.log", "boom"}},
 		{"last words on stdout", `echo boom; exit 3`, messaging.OutcomeFailed, 0, messaging.ReasonExit, []string{"boom"}},
 		{"a signal", `kill -SEGV $$`, messaging.OutcomeFailed, 0, messaging.ReasonSignal, []string{"signal 11"}},
-		{"infeasible", `echo '{"fantasia": {"infeasible": "out of memory"}}'; exec sleep 60`, messaging.OutcomeInfeasible, 0, messaging.ReasonInfeasible, []string{"out of memory"}},
-		{"infeasible and an exit code", `echo '{"fantasia": {"infeasible": "no"}}'; exit 1`, messaging.OutcomeInfeasible, 0, messaging.ReasonInfeasible, nil},
-		{"retry", `echo '{"fantasia": {"retry": "preempted"}}'; exec sleep 60`, messaging.OutcomeHandedBack, 0, messaging.ReasonRetry, []string{"preempted"}},
-		{"an error that it reports", `echo '{"fantasia": {"error": "bad luck"}}'; exec sleep 60`, messaging.OutcomeFailed, 0, messaging.ReasonReported, []string{"bad luck"}},
-		{"done, which is of stream mode", say + `echo '{"fantasia": {"done": true}}'; sleep 0.05; report 0.5`, messaging.OutcomeCompleted, 0.5, "", nil},
+		{"infeasible", `echo '{"fantasia": {"infeasible": "out of memory"}}'; exec sleep 60`, messaging.OutcomeInfeasible, 0,
+			messaging.ReasonInfeasible, []string{"out of memory"}},
+		{"infeasible and an exit code", `echo '{"fantasia": {"infeasible": "no"}}'; exit 1`, messaging.OutcomeInfeasible, 0,
+			messaging.ReasonInfeasible, nil},
+		{"retry", `echo '{"fantasia": {"retry": "preempted"}}'; exec sleep 60`, messaging.OutcomeHandedBack, 0, messaging.ReasonRetry,
+			[]string{"preempted"}},
+		{"an error that it reports", `echo '{"fantasia": {"error": "bad luck"}}'; exec sleep 60`, messaging.OutcomeFailed, 0,
+			messaging.ReasonReported, []string{"bad luck"}},
+		{"done, which is of stream mode", say + `echo '{"fantasia": {"done": true}}'; sleep 0.05; report 0.5`, messaging.OutcomeCompleted, 0.5,
+			"", nil},
 		{"exit 75", say + `report 0.5; exit 75`, messaging.OutcomeHandedBack, 0, messaging.ReasonRetry, []string{"75"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -145,20 +163,27 @@ func TestMetricsEvents(t *testing.T) {
 		value                        float64
 		parts                        []string
 	}{
-		{"TensorFlow 1", `mkdir $FANTASIA_TRIAL_DIR/logs; cp -r ` + testdata + `/tensorflow1 $FANTASIA_TRIAL_DIR/logs`, "logs", "loss", messaging.OutcomeCompleted, float64(float32(0.2)), nil},
-		{"NaN in TensorFlow 2", `cp -r ` + testdata + `/tensorflow $FANTASIA_TRIAL_DIR/logs`, "logs", "validation/epoch_loss", messaging.OutcomeInfeasible, 0, []string{`"validation/epoch_loss" is NaN`}},
-		{"a tag with a slash", `cp -r ` + testdata + `/tensorboardX $FANTASIA_TRIAL_DIR/logs`, "logs", "val/loss", messaging.OutcomeCompleted, float64(float32(0.4)), nil},
-		{"other tags", `cp -r ` + testdata + `/tensorboardX $FANTASIA_TRIAL_DIR/logs`, "logs", "error", messaging.OutcomeFailed, 0, []string{`no "error"; saw "loss", "val/loss"`}},
-		{"two folders", `cp -r ` + testdata + `/tensorflow $FANTASIA_TRIAL_DIR/logs`, "logs", "epoch_loss", messaging.OutcomeFailed, 0, []string{"both train/epoch_loss and validation/epoch_loss"}},
+		{"TensorFlow 1", `mkdir $FANTASIA_TRIAL_DIR/logs; cp -r ` + testdata + `/tensorflow1 $FANTASIA_TRIAL_DIR/logs`, "logs", "loss",
+			messaging.OutcomeCompleted, float64(float32(0.2)), nil},
+		{"NaN in TensorFlow 2", `cp -r ` + testdata + `/tensorflow $FANTASIA_TRIAL_DIR/logs`, "logs", "validation/epoch_loss",
+			messaging.OutcomeInfeasible, 0, []string{`"validation/epoch_loss" is NaN`}},
+		{"a tag with a slash", `cp -r ` + testdata + `/tensorboardX $FANTASIA_TRIAL_DIR/logs`, "logs", "val/loss", messaging.OutcomeCompleted,
+			float64(float32(0.4)), nil},
+		{"other tags", `cp -r ` + testdata + `/tensorboardX $FANTASIA_TRIAL_DIR/logs`, "logs", "error", messaging.OutcomeFailed, 0,
+			[]string{`no "error"; saw "loss", "val/loss"`}},
+		{"two folders", `cp -r ` + testdata + `/tensorflow $FANTASIA_TRIAL_DIR/logs`, "logs", "epoch_loss", messaging.OutcomeFailed, 0,
+			[]string{"both train/epoch_loss and validation/epoch_loss"}},
 		{"no folder", `true`, "logs", "loss", messaging.OutcomeFailed, 0, []string{"no metrics.events: ", "logs does not exist"}},
-		{"a path of containers", `true`, "/train", "loss", messaging.OutcomeFailed, 0, []string{`spec.trial.metrics.events is "/train", a path that only the container of a Job can have`}},
+		{"a path of containers", `true`, "/train", "loss", messaging.OutcomeFailed, 0,
+			[]string{`spec.trial.metrics.events is "/train", a path that only the container of a Job can have`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			a := shell(tt.script)
 			a.Run.Metrics, a.Objective.Metric = &study.Metrics{Events: tt.events}, tt.metric
 			e := evaluate(t, a)
-			reason := map[messaging.Outcome]string{messaging.OutcomeFailed: messaging.ReasonNoValue, messaging.OutcomeInfeasible: messaging.ReasonDiverged}[tt.outcome]
+			reason := map[messaging.Outcome]string{messaging.OutcomeFailed: messaging.ReasonNoValue,
+				messaging.OutcomeInfeasible: messaging.ReasonDiverged}[tt.outcome]
 			if tt.events == "/train" {
 				reason = messaging.ReasonCommand
 			}
@@ -177,11 +202,14 @@ func TestMetricsFile(t *testing.T) {
 		reason             string
 		parts              []string
 	}{
-		{"a file", `mkdir $FANTASIA_TRIAL_DIR/out; echo '{"error": 0.5, "name": "x"}' > $FANTASIA_TRIAL_DIR/out/m.json`, "out/m.json", messaging.OutcomeCompleted, "", nil},
-		{"a word", `echo '{"fantasia": {"metrics": {"error": 1}}}'; echo '{"error": "none"}' > $FANTASIA_TRIAL_DIR/m.json`, "m.json", messaging.OutcomeFailed, messaging.ReasonNoValue, []string{`"error" is "none", not a number: metrics.file is `}},
+		{"a file", `mkdir $FANTASIA_TRIAL_DIR/out; echo '{"error": 0.5, "name": "x"}' > $FANTASIA_TRIAL_DIR/out/m.json`, "out/m.json",
+			messaging.OutcomeCompleted, "", nil},
+		{"a word", `echo '{"fantasia": {"metrics": {"error": 1}}}'; echo '{"error": "none"}' > $FANTASIA_TRIAL_DIR/m.json`, "m.json",
+			messaging.OutcomeFailed, messaging.ReasonNoValue, []string{`"error" is "none", not a number: metrics.file is `}},
 		{"NaN", `echo '{"error": NaN}' > $FANTASIA_TRIAL_DIR/m.json`, "m.json", messaging.OutcomeInfeasible, messaging.ReasonDiverged, nil},
 		{"none", `true`, "m.json", messaging.OutcomeFailed, messaging.ReasonNoValue, []string{"m.json does not exist"}},
-		{"no object", `echo 0.5 > $FANTASIA_TRIAL_DIR/m.json`, "m.json", messaging.OutcomeFailed, messaging.ReasonNoValue, []string{"not a JSON object"}},
+		{"no object", `echo 0.5 > $FANTASIA_TRIAL_DIR/m.json`, "m.json", messaging.OutcomeFailed, messaging.ReasonNoValue,
+			[]string{"not a JSON object"}},
 		{"outside of the folder", `true`, "../../../../../m.json", messaging.OutcomeFailed, messaging.ReasonNoValue, []string{"not below"}},
 		{"a pipe without a writer", `mkfifo $FANTASIA_TRIAL_DIR/m.json`, "m.json", messaging.OutcomeFailed, messaging.ReasonNoValue, nil},
 	} {
@@ -403,7 +431,8 @@ func detached(t *testing.T) (script, pidFile string) {
 		t.Fatal(err)
 	}
 	pidFile = filepath.Join(t.TempDir(), "pid")
-	return setsid + ` /bin/sh -c 'echo $$ > ` + pidFile + `.new; mv ` + pidFile + `.new ` + pidFile + `; exec sleep 60' & while ! test -e ` + pidFile + `; do sleep 0.01; done; `, pidFile
+	return setsid + ` /bin/sh -c 'echo $$ > ` + pidFile + `.new; mv ` + pidFile + `.new ` + pidFile + `; exec sleep 60' & while ! test -e ` +
+		pidFile + `; do sleep 0.01; done; `, pidFile
 }
 
 func readPID(t *testing.T, path string) int {

@@ -22,7 +22,8 @@ func learner() {
 		fmt.Println(says)
 	}
 	say := func(trial int, value float64, more string) {
-		fmt.Printf("{\"fantasia\": {\"trial\": %d%s, \"metrics\": {\"error\": %g, \"pid\": %d}%s}}\n", trial, os.Getenv("TAG"), value, os.Getpid(), more)
+		fmt.Printf("{\"fantasia\": {\"trial\": %d%s, \"metrics\": {\"error\": %g, \"pid\": %d}%s}}\n", trial, os.Getenv("TAG"), value,
+			os.Getpid(), more)
 	}
 	const done = `, "done": true`
 	var trial int
@@ -87,11 +88,14 @@ func TestAChildIsAskedToStop(t *testing.T) {
 		kept    bool
 	}{
 		{"pruned, after a first line", "end", []string{hello, pruned}, evaluation.ErrPruned, messaging.OutcomePruned, "", 0.25, true},
-		{"pruned, after a report", "end", []string{`TAG=, "stoppable": true`, pruned}, evaluation.ErrPruned, messaging.OutcomePruned, "", 0.25, true},
+		{"pruned, after a report", "end", []string{`TAG=, "stoppable": true`, pruned}, evaluation.ErrPruned, messaging.OutcomePruned, "", 0.25,
+			true},
 		{"pruned, ends without another step", "end", []string{tagged, pruned}, evaluation.ErrPruned, messaging.OutcomePruned, "", 0.5, true},
-		{"cancelled", "end", []string{hello, "REASON=cancelled"}, evaluation.ErrCancelled, messaging.OutcomeCancelled, messaging.ReasonCancelled, 0.25, true},
+		{"cancelled", "end", []string{hello, "REASON=cancelled"}, evaluation.ErrCancelled, messaging.OutcomeCancelled, messaging.ReasonCancelled,
+			0.25, true},
 		{"pruned, never asked for it", "end", nil, evaluation.ErrPruned, messaging.OutcomePruned, "", 0.5, false},
-		{"pruned, says that it cannot", "end", []string{`SAYS={"fantasia": {"stoppable": false}}`}, evaluation.ErrPruned, messaging.OutcomePruned, "", 0.5, false},
+		{"pruned, says that it cannot", "end", []string{`SAYS={"fantasia": {"stoppable": false}}`}, evaluation.ErrPruned, messaging.OutcomePruned,
+			"", 0.5, false},
 		{"pruned, exits", "exit", []string{hello, pruned}, evaluation.ErrPruned, messaging.OutcomePruned, "", 0.5, false},
 		{"pruned, does nothing", "ignore", []string{hello, pruned}, evaluation.ErrPruned, messaging.OutcomePruned, "", 0.5, false},
 		{"too slow", "end", []string{hello}, evaluation.ErrTimeout, messaging.OutcomeTimeout, messaging.ReasonTimeout, 0.5, false},

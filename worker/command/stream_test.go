@@ -68,7 +68,8 @@ func TestStreamEndings(t *testing.T) {
 		{"leave", messaging.OutcomeFailed, messaging.ReasonReported, []string{"ended before it was done"}},
 		{"done and die", messaging.OutcomeCompleted, "", nil},
 		{"mumble", messaging.OutcomeFailed, messaging.ReasonNoValue, []string{`"error" is "n/a", not a number: line 2 of stdout`}},
-		{"mumble to the end", messaging.OutcomeFailed, messaging.ReasonReported, []string{"the report that ends the trial cannot be read: line 1 of stdout"}},
+		{"mumble to the end", messaging.OutcomeFailed, messaging.ReasonReported,
+			[]string{"the report that ends the trial cannot be read: line 1 of stdout"}},
 	} {
 		t.Run(tt.do, func(t *testing.T) {
 			t.Parallel()
@@ -135,7 +136,8 @@ func TestStreamLeavesNoFilePerTrial(t *testing.T) {
 		if err = errors.Join(err, l.Close()); err != nil {
 			t.Fatal(err)
 		}
-		if mine := fmt.Sprintf("working on %d, ", trial); !strings.HasPrefix(string(text), mine) || strings.Count(string(text), "working on") != 1 {
+		if mine := fmt.Sprintf("working on %d, ", trial); !strings.HasPrefix(string(text), mine) ||
+			strings.Count(string(text), "working on") != 1 {
 			t.Errorf("the log of trial %d is %q", trial, text)
 		}
 	}

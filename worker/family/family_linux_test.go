@@ -244,7 +244,8 @@ func TestOneOfTwoFamilies(t *testing.T) {
 func TestProcessesThatKeepMoving(t *testing.T) {
 	eachWay(t, func(t *testing.T, w *way) {
 		script := filepath.Join(w.dir, "move")
-		if err := os.WriteFile(script, []byte("#!/bin/sh\ntest -e go || echo $$ > pid\ntouch go\nsleep 0.02\nsetsid ./move &\n"), 0o700); err != nil {
+		if err := os.WriteFile(script, []byte("#!/bin/sh\ntest -e go || echo $$ > pid\ntouch go\nsleep 0.02\nsetsid ./move &\n"),
+			0o700); err != nil {
 			t.Fatal(err)
 		}
 		f, ended := w.start(t, "a", `./move; while ! test -s pid; do sleep 0.01; done`)
@@ -304,7 +305,8 @@ func TestOtherChildrenAreSpared(t *testing.T) {
 // whose it was.
 func TestZombiesAreWaitedFor(t *testing.T) {
 	w := &way{dir: t.TempDir()}
-	f, ended := w.start(t, "a", `(true & echo $! > mine; true) & wait; (setsid sh -c 'echo $$ > pid' &); `+untilPID+`while ! test -e end; do sleep 0.01; done`)
+	f, ended := w.start(t, "a", `(true & echo $! > mine; true) & wait; (setsid sh -c 'echo $$ > pid' &); `+untilPID+
+		`while ! test -e end; do sleep 0.01; done`)
 	pid := w.id(t, "pid")
 	eventually(t, "the daemon ends", func() bool { return !running(pid) })
 	now := time.Now().Add(time.Hour) // later than any other sweep
@@ -401,8 +403,10 @@ func TestMissingProgram(t *testing.T) {
 // with its own namespace, one that shows a part of the tree, and version 1 alone.
 func TestCgroupDir(t *testing.T) {
 	for name, tt := range map[string]struct{ groups, mounts, want string }{
-		"one hierarchy": {"0::/user.slice/a.scope\n", "29 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n", "/sys/fs/cgroup/user.slice/a.scope"},
-		"two": {"4:memory:/x\n0::/b\n", "30 24 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n31 24 0:28 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n",
+		"one hierarchy": {"0::/user.slice/a.scope\n", "29 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n",
+			"/sys/fs/cgroup/user.slice/a.scope"},
+		"two": {"4:memory:/x\n0::/b\n", "30 24 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n31 24 0:28 / /sys/fs/cgroup/unified " +
+			"rw - cgroup2 cgroup2 rw\n",
 			"/sys/fs/cgroup/unified/b"},
 		"a container":       {"0::/\n", "40 39 0:26 / /sys/fs/cgroup ro - cgroup2 cgroup rw\n", "/sys/fs/cgroup"},
 		"a part":            {"0::/pods/a/b\n", "40 39 0:26 /pods/a /sys/fs/cgroup ro - cgroup2 cgroup rw\n", "/sys/fs/cgroup/b"},

@@ -26,7 +26,8 @@ type answers struct {
 // RoundTrip implements http.RoundTripper.
 func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
 	a.asked = append(a.asked, r.Method+" "+r.URL.String()+" "+r.Header.Get("Accept"))
-	return &http.Response{StatusCode: a.status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(a.body)), Request: r}, nil
+	return &http.Response{StatusCode: a.status, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(strings.NewReader(a.body)), Request: r}, nil
 }
 
 func (a *answers) config() *rest.Config {
@@ -45,7 +46,8 @@ func TestCoreAsksLikeTheClientset(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, o := t.Context(), metav1.ListOptions{LabelSelector: "a=b", FieldSelector: "type=Warning", ResourceVersion: "5", AllowWatchBookmarks: true}
+	ctx, o := t.Context(),
+		metav1.ListOptions{LabelSelector: "a=b", FieldSelector: "type=Warning", ResourceVersion: "5", AllowWatchBookmarks: true}
 	list, err := core.pods(ctx, "n", o)
 	if want, errWant := set.CoreV1().Pods("n").List(ctx, o); err != nil || errWant != nil || !cmp.Equal(list, want) || len(list.Items) != 1 {
 		t.Errorf("pods: %v, %v; the clientset has %v, %v", list, err, want, errWant)
@@ -87,10 +89,12 @@ func TestMapping(t *testing.T) {
 		return schema.GroupVersionKind{Group: group, Version: "v1", Kind: name}
 	}
 	m, err := core.Mapping(t.Context(), kind("batch", "Job"))
-	if err != nil || m.Resource != (schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}) || m.Scope.Name() != meta.RESTScopeNameNamespace {
+	if err != nil || m.Resource != (schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}) ||
+		m.Scope.Name() != meta.RESTScopeNameNamespace {
 		t.Errorf("Job is %+v (%v)", m, err)
 	}
-	if m, err := core.Mapping(t.Context(), kind("", "Node")); err != nil || m.Resource.Resource != "nodes" || m.Scope.Name() != meta.RESTScopeNameRoot {
+	if m, err := core.Mapping(t.Context(), kind("", "Node")); err != nil || m.Resource.Resource != "nodes" ||
+		m.Scope.Name() != meta.RESTScopeNameRoot {
 		t.Errorf("Node is %+v (%v)", m, err)
 	}
 	if asked := strings.Join(a.asked, "\n"); !strings.Contains(asked, "/apis/batch/v1 ") || !strings.Contains(asked, "/api/v1 ") {

@@ -209,25 +209,37 @@ func TestJudge(t *testing.T) {
 		{"one evicted and replaced", complete, []*corev1.Pod{pod("a", 143, disruptedAt(5, "PreemptionByScheduler")), pod("b", 0)}, 10, succeeded},
 		{"not needed once the leader had succeeded", complete, []*corev1.Pod{pod("a", 0), pod("b", 143, deletedAt(10))}, 12, succeeded},
 		{"pre-empted", exceeded, []*corev1.Pod{pod("a", 143, disruptedAt(5, "PreemptionByScheduler"))}, 10, disrupted},
-		{"pre-empted, its pod gone", condition(batchv1.JobFailed, "PodFailurePolicy", "Pod n/a has condition DisruptionTarget matching FailJob rule at index 0"), nil, 10, disrupted},
-		{"failed by another rule", condition(batchv1.JobFailed, "PodFailurePolicy", "Container main for pod n/a failed with exit code 42 matching FailJob rule at index 1"),
+		{"pre-empted, its pod gone", condition(batchv1.JobFailed, "PodFailurePolicy",
+			"Pod n/a has condition DisruptionTarget matching FailJob rule at index 0"), nil, 10, disrupted},
+		{"failed by another rule", condition(batchv1.JobFailed, "PodFailurePolicy", "Container main for pod n/a failed with exit code 42 "+
+			"matching FailJob rule at index 1"),
 			[]*corev1.Pod{pod("a", 42)}, 10, failed},
 		{"failed, then its node was drained", exceeded, []*corev1.Pod{pod("a", 1, disruptedAt(20, "EvictionByEvictionAPI"))}, 30, failed},
 		{"one failed, and the Job deleted the other", exceeded, []*corev1.Pod{pod("a", 1), pod("b", 143, deletedAt(10))}, 12, failed},
-		{"one was taken away, and the Job deleted the other", exceeded, []*corev1.Pod{pod("a", 143, disruptedAt(5, "DeletionByTaintManager")), pod("b", 143, deletedAt(9))}, 12, disrupted},
-		{"memory of the node was short", exceeded, []*corev1.Pod{pod("a", 137, disruptedAt(9, "TerminationByKubelet"), status("Evicted", "The node was low on resource: memory."))}, 12, disrupted},
-		{"over its own limit of storage", exceeded, []*corev1.Pod{pod("a", 137, status("Evicted", "Usage of EmptyDir volume exceeds the limit"))}, 12, failed},
+		{"one was taken away, and the Job deleted the other", exceeded,
+			[]*corev1.Pod{pod("a", 143, disruptedAt(5, "DeletionByTaintManager")), pod("b", 143, deletedAt(9))}, 12, disrupted},
+		{"memory of the node was short", exceeded,
+			[]*corev1.Pod{pod("a", 137, disruptedAt(9, "TerminationByKubelet"), status("Evicted", "The node was low on resource: memory."))}, 12,
+			disrupted},
+		{"over its own limit of storage", exceeded, []*corev1.Pod{pod("a", 137, status("Evicted", "Usage of EmptyDir volume exceeds the limit"))},
+			12, failed},
 		{"out of memory", exceeded, []*corev1.Pod{pod("a", 137, terminated("OOMKilled"))}, 12, outOfMemory},
-		{"the node did not take it", exceeded, []*corev1.Pod{pod("a", 1, noContainers, status("UnexpectedAdmissionError", "Allocate failed due to no healthy devices"))}, 12, disrupted},
+		{"the node did not take it", exceeded,
+			[]*corev1.Pod{pod("a", 1, noContainers, status("UnexpectedAdmissionError", "Allocate failed due to no healthy devices"))}, 12,
+			disrupted},
 		{"the node has lost it", exceeded, []*corev1.Pod{pod("a", 137, terminated("ContainerStatusUnknown"))}, 12, disrupted},
 		{"the node does not answer, within its grace", active, []*corev1.Pod{pod("a", -1, deletedAt(5))}, 20, running},
 		{"the node does not answer", active, []*corev1.Pod{pod("a", -1, deletedAt(5))}, 60, disrupted},
 		{"a sidecar crashes while the program runs", active, []*corev1.Pod{pod("a", -1, crashing)}, 60, running},
-		{"a sidecar crashes before the program has started", active, []*corev1.Pod{pod("a", -1, crashing, phase(corev1.PodPending))}, 60, waiting},
+		{"a sidecar crashes before the program has started", active, []*corev1.Pod{pod("a", -1, crashing, phase(corev1.PodPending))}, 60,
+			waiting},
 		{"waits for a queue", &batchv1.Job{Spec: batchv1.JobSpec{Suspend: new(true)}}, nil, 60, queued},
-		{"its image is pulled", active, []*corev1.Pod{pod("a", -1, phase(corev1.PodPending), containerWaits("ContainerCreating", ""))}, 60, waiting},
-		{"an initContainer prepares its data", active, []*corev1.Pod{pod("a", -1, phase(corev1.PodPending), containerWaits("PodInitializing", ""), initRuns("data"))}, 60, running},
-		{"only the sidecar runs", active, []*corev1.Pod{pod("a", -1, phase(corev1.PodPending), containerWaits("PodInitializing", ""), initRuns(sidecarName))}, 60, waiting},
+		{"its image is pulled", active, []*corev1.Pod{pod("a", -1, phase(corev1.PodPending), containerWaits("ContainerCreating", ""))}, 60,
+			waiting},
+		{"an initContainer prepares its data", active,
+			[]*corev1.Pod{pod("a", -1, phase(corev1.PodPending), containerWaits("PodInitializing", ""), initRuns("data"))}, 60, running},
+		{"only the sidecar runs", active,
+			[]*corev1.Pod{pod("a", -1, phase(corev1.PodPending), containerWaits("PodInitializing", ""), initRuns(sidecarName))}, 60, waiting},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			e := evidence{object: asObject(t, tt.job), pods: tt.pods, deleted: map[types.UID]time.Time{}, now: at(tt.now).Time}
@@ -253,7 +265,8 @@ func TestJudge(t *testing.T) {
 // documentation.
 func TestConditions(t *testing.T) {
 	list := func(kind string) map[string]any {
-		return map[string]any{"conditions": []any{map[string]any{"type": "Created", "status": "True"}, map[string]any{"type": kind, "status": "True"}}}
+		return map[string]any{"conditions": []any{map[string]any{"type": "Created", "status": "True"},
+			map[string]any{"type": kind, "status": "True"}}}
 	}
 	for _, tt := range []struct {
 		group, kind string
@@ -324,7 +337,8 @@ func TestMemoryKillsOfProcesses(t *testing.T) {
 		r := &Runner{options: Options{FailMemoryKills: c.fail}}
 		a := &attempt{plan: &plan{site: &site{Runner: r}}, t: tr, logs: &followers{}}
 		e := tr.conclude(a.ending(t.Context(), verdict{state: succeeded}, []*corev1.Pod{pod("a", 0, terminated(c.reason), limited)}))
-		warns := e.Failure != nil && e.Failure.Reason == messaging.ReasonMemory && strings.Contains(e.Failure.Message, "its limit is 64Mi, but the container ended with exit code 0")
+		warns := e.Failure != nil && e.Failure.Reason == messaging.ReasonMemory &&
+			strings.Contains(e.Failure.Message, "its limit is 64Mi, but the container ended with exit code 0")
 		if e.Outcome != c.outcome || warns != c.warns || (len(e.Values) == 1) != (c.outcome == messaging.OutcomeCompleted) {
 			t.Errorf("%s, fail %v: %+v (%+v), want %s with a warning: %v", c.reason, c.fail, e, e.Failure, c.outcome, c.warns)
 		}

@@ -56,18 +56,19 @@ func TestAPrunedJobIsDeleted(t *testing.T) {
 			}
 		}
 		var deleted []string
-		client, err := dynamic.NewForConfig(&rest.Config{Host: "http://cluster", QPS: -1, Transport: deletions(func(path string, o metav1.DeleteOptions) {
-			deleted = append(deleted, path+" "+string(*o.PropagationPolicy))
-			say(2, "err=0.25")
-			if err := program.Close(); err != nil {
-				t.Error(err)
-			}
-			api.pod.Store(nil)
-			a.sub.hub.mu.Lock()
-			defer a.sub.hub.mu.Unlock()
-			a.sub.gone = true
-			a.sub.touch()
-		})})
+		client, err := dynamic.NewForConfig(&rest.Config{Host: "http://cluster", QPS: -1,
+			Transport: deletions(func(path string, o metav1.DeleteOptions) {
+				deleted = append(deleted, path+" "+string(*o.PropagationPolicy))
+				say(2, "err=0.25")
+				if err := program.Close(); err != nil {
+					t.Error(err)
+				}
+				api.pod.Store(nil)
+				a.sub.hub.mu.Lock()
+				defer a.sub.hub.mu.Unlock()
+				a.sub.gone = true
+				a.sub.touch()
+			})})
 		if err != nil {
 			t.Fatal(err)
 		}

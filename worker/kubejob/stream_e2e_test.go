@@ -53,7 +53,8 @@ func completed(t *testing.T, client fantasiav1connect.StudyServiceClient, name s
 	})
 	var all []*fantasiav1.Trial
 	for token := ""; ; {
-		page, err := client.ListTrials(t.Context(), connect.NewRequest(&fantasiav1.ListTrialsRequest{Parent: "studies/" + name, PageToken: token}))
+		page, err := client.ListTrials(t.Context(),
+			connect.NewRequest(&fantasiav1.ListTrialsRequest{Parent: "studies/" + name, PageToken: token}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +84,8 @@ func squared(t *testing.T, trials []*fantasiav1.Trial, want, attempts int) (agai
 	for _, trial := range trials {
 		x := trial.GetParameters().GetFields()["x"].GetNumberValue()
 		if n := len(trial.GetAttempts()); trial.Value == nil || trial.GetValue() != x*x || n > attempts {
-			t.Errorf("trial %d at x=%v has the value %v after %d attempts, want x² after at most %d", trial.GetNumber(), x, trial.GetValue(), n, attempts)
+			t.Errorf("trial %d at x=%v has the value %v after %d attempts, want x² after at most %d", trial.GetNumber(), x, trial.GetValue(), n,
+				attempts)
 		} else if n > 1 {
 			again++
 		}
@@ -122,7 +124,8 @@ func TestAStudyThroughStreams(t *testing.T) {
 	client, worker := c.fantasia(t, c.jobTemplate("--stream", fmt.Sprintf("--steps=%d", steps), "--pause=500ms"), slots)
 	create(t, client, shortStudy("streams", "stream", trials, slots))
 	running := func(ctx context.Context) (string, error) {
-		list, err := c.kube.CoreV1().Pods(c.o.Namespace).List(ctx, metav1.ListOptions{LabelSelector: LabelStudy + "=streams", FieldSelector: "status.phase=Running"})
+		list, err := c.kube.CoreV1().Pods(c.o.Namespace).List(ctx,
+			metav1.ListOptions{LabelSelector: LabelStudy + "=streams", FieldSelector: "status.phase=Running"})
 		if err != nil || len(list.Items) < slots {
 			return "", errors.Join(err, fmt.Errorf("%d Jobs run", len(list.Items)))
 		}

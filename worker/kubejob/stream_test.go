@@ -91,7 +91,8 @@ func (p *player) start(job *unstructured.Unstructured) {
 			condition = "Failed"
 		}
 		pod.mu.Lock()
-		pod.state = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: int32(code), StartedAt: at(1), FinishedAt: at(2)}}
+		pod.state = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: int32(code), StartedAt: at(1),
+			FinishedAt: at(2)}}
 		close(pod.written)
 		pod.written = make(chan struct{})
 		pod.mu.Unlock()
@@ -261,7 +262,9 @@ func (p *player) play(t *testing.T) *evaluator {
 	p.pods = map[string]*playedPod{}
 	p.hub = &hub{
 		namespace: "ns", subs: map[string]*subscription{}, resources: kubewatch.Resources(client, jobs, "ns", "", cache.Indexers{}),
-		pods: kubewatch.Informer(core, nil, nil, &corev1.Pod{}, "pods", "", cache.Indexers{LabelJob: func(any) ([]string, error) { return nil, nil }}), // it never runs
+		// it never runs
+		pods: kubewatch.Informer(core, nil, nil, &corev1.Pod{}, "pods", "",
+			cache.Indexers{LabelJob: func(any) ([]string, error) { return nil, nil }}),
 	}
 	s.hub = p.hub
 	return &evaluator{runner: r, slot: 2}
@@ -284,7 +287,8 @@ type sent struct {
 
 // squares is a program that evaluates trials until its input ends. before is called for each, and
 // may end it with an exit code.
-func squares(before func(ctx context.Context, trial int, lines <-chan string, print func(string)) (code int, ends bool)) func(context.Context, <-chan string, func(string)) int {
+func squares(before func(ctx context.Context, trial int, lines <-chan string, print func(string)) (code int, ends bool)) func(
+	context.Context, <-chan string, func(string)) int {
 	return func(ctx context.Context, lines <-chan string, print func(string)) int {
 		for {
 			select {
@@ -303,7 +307,8 @@ func squares(before func(ctx context.Context, trial int, lines <-chan string, pr
 				if code, ends := before(ctx, s.Fantasia.Trial, lines, print); ends {
 					return code
 				}
-				print(fmt.Sprintf(`{"fantasia": {"trial": %d, "metrics": {"error": %v}, "done": true}}`, s.Fantasia.Trial, s.Fantasia.Parameters.X*s.Fantasia.Parameters.X))
+				print(fmt.Sprintf(`{"fantasia": {"trial": %d, "metrics": {"error": %v}, "done": true}}`, s.Fantasia.Trial,
+					s.Fantasia.Parameters.X*s.Fantasia.Parameters.X))
 			case <-ctx.Done():
 				return 143
 			}
@@ -363,11 +368,14 @@ func TestStream(t *testing.T) {
 	}{
 		{name: "completed", before: goOn, outcome: messaging.OutcomeCompleted, jobs: 1},
 		{name: "the API does not answer at first", before: goOn, refuse: 3, outcome: messaging.OutcomeCompleted, jobs: 1},
-		{name: "fails", before: second(3), outcome: messaging.OutcomeFailed, reason: messaging.ReasonExit, message: "exit code 3\nIts last output:\ntrial 2 begins", jobs: 2},
+		{name: "fails", before: second(3), outcome: messaging.OutcomeFailed, reason: messaging.ReasonExit,
+			message: "exit code 3\nIts last output:\ntrial 2 begins", jobs: 2},
 		{name: "asks for a retry", before: second(75), outcome: messaging.OutcomeHandedBack, reason: messaging.ReasonRetry, jobs: 2},
-		{name: "ends with 0 without a report, twice", before: second(0), outcome: messaging.OutcomeFailed, reason: messaging.ReasonExit, message: "before it was done with the trial", jobs: 3},
+		{name: "ends with 0 without a report, twice", before: second(0), outcome: messaging.OutcomeFailed, reason: messaging.ReasonExit,
+			message: "before it was done with the trial", jobs: 3},
 		{name: "its connection breaks", before: goOn, breaks: `"trial":2`, outcome: messaging.OutcomeCompleted, jobs: 2},
-		{name: "its connection breaks, and it ends at once", breaks: `"trial":2`, outcome: messaging.OutcomeHandedBack, reason: messaging.ReasonPreempted, jobs: 3,
+		{name: "its connection breaks, and it ends at once", breaks: `"trial":2`, outcome: messaging.OutcomeHandedBack,
+			reason: messaging.ReasonPreempted, jobs: 3,
 			before: func(_ context.Context, trial int, lines <-chan string, _ func(string)) (int, bool) {
 				if trial != 2 {
 					return 0, false
@@ -376,15 +384,19 @@ func TestStream(t *testing.T) {
 				}
 				return 0, true
 			}},
-		{name: "ends after each trial", outcome: messaging.OutcomeCompleted, jobs: 3, before: func(context.Context, int, <-chan string, func(string)) (int, bool) {
-			served++
-			return 0, served%2 == 0
-		}},
-		{name: "too long", before: hang, outcome: messaging.OutcomeTimeout, reason: messaging.ReasonTimeout, message: "ran longer than its timeout of 10m", jobs: 2},
+		{name: "ends after each trial", outcome: messaging.OutcomeCompleted, jobs: 3,
+			before: func(context.Context, int, <-chan string, func(string)) (int, bool) {
+				served++
+				return 0, served%2 == 0
+			}},
+		{name: "too long", before: hang, outcome: messaging.OutcomeTimeout, reason: messaging.ReasonTimeout,
+			message: "ran longer than its timeout of 10m", jobs: 2},
 		{name: "pruned", before: hang, cancel: evaluation.ErrPruned, outcome: messaging.OutcomePruned, jobs: 2},
-		{name: "leaving", before: hang, cancel: evaluation.ErrLeaving, outcome: messaging.OutcomeHandedBack, reason: messaging.ReasonLeaving, jobs: 2},
+		{name: "leaving", before: hang, cancel: evaluation.ErrLeaving, outcome: messaging.OutcomeHandedBack, reason: messaging.ReasonLeaving,
+			jobs: 2},
 		{name: "pruned by a line", before: readsStops, cancel: evaluation.ErrPruned, outcome: messaging.OutcomePruned, jobs: 1},
-		{name: "cancelled by a line", before: readsStops, cancel: evaluation.ErrCancelled, outcome: messaging.OutcomeCancelled, reason: messaging.ReasonCancelled, jobs: 1},
+		{name: "cancelled by a line", before: readsStops, cancel: evaluation.ErrCancelled, outcome: messaging.OutcomeCancelled,
+			reason: messaging.ReasonCancelled, jobs: 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -413,8 +425,10 @@ func TestStream(t *testing.T) {
 					if want == messaging.OutcomeCompleted && (len(end.Values) != 1 || end.Values.First() != float64(n*n)) {
 						t.Errorf("the value of trial %d is %v, want %d", n, end.Values, n*n)
 					}
-					text, err := os.ReadFile(filepath.Join(e.runner.options.StateDir, logfile.Dir(task.Assignment.AttemptID), logfile.File(messaging.LogStdout)))
-					if first, _, _ := strings.Cut(string(text), "\n"); err != nil || first != fmt.Sprintf("trial %d begins", n) || strings.Count(string(text), "begins") > 2 {
+					text, err := os.ReadFile(filepath.Join(e.runner.options.StateDir, logfile.Dir(task.Assignment.AttemptID),
+						logfile.File(messaging.LogStdout)))
+					if first, _, _ := strings.Cut(string(text), "\n"); err != nil || first != fmt.Sprintf("trial %d begins", n) ||
+						strings.Count(string(text), "begins") > 2 {
 						t.Errorf("the log of trial %d is %q, %v", n, text, err)
 					}
 				}
@@ -495,10 +509,11 @@ func TestStreamManifest(t *testing.T) {
 		t.Errorf("the labels are %v", labels)
 	}
 	for name, tt := range map[string]struct{ template, want string }{
-		"a parameter":  {strings.Replace(streamJobTemplate, "${FANTASIA_STUDY}", "${x}", 1), "can only contain the words FANTASIA_STUDY"},
-		"parallelism":  {strings.Replace(streamJobTemplate, "template:", "parallelism: 2, template:", 1), "spec.parallelism is 2, must be 1"},
-		"restarts":     {strings.Replace(streamJobTemplate, "template:", "backoffLimit: 2, template:", 1), "backoffLimit is 2"},
-		"no container": {strings.Replace(streamJobTemplate, "[{name: main, image: train, args: [\"${FANTASIA_STUDY}\"]}]", "[], x: \"${FANTASIA_STUDY}\"", 1), "container"},
+		"a parameter": {strings.Replace(streamJobTemplate, "${FANTASIA_STUDY}", "${x}", 1), "can only contain the words FANTASIA_STUDY"},
+		"parallelism": {strings.Replace(streamJobTemplate, "template:", "parallelism: 2, template:", 1), "spec.parallelism is 2, must be 1"},
+		"restarts":    {strings.Replace(streamJobTemplate, "template:", "backoffLimit: 2, template:", 1), "backoffLimit is 2"},
+		"no container": {strings.Replace(streamJobTemplate, "[{name: main, image: train, args: [\"${FANTASIA_STUDY}\"]}]",
+			"[], x: \"${FANTASIA_STUDY}\"", 1), "container"},
 	} {
 		r := newTestRunner(t, Options{Template: []byte(streamJobTemplate), Attach: attach})
 		var err error
@@ -510,14 +525,16 @@ func TestStreamManifest(t *testing.T) {
 		}
 	}
 	pod := newTestRunner(t, Options{Template: []byte("apiVersion: v1\nkind: Pod\nspec: {containers: [{name: main}]}\n"), Attach: attach})
-	if err := (&evaluator{runner: pod}).Accept(task.Assignment); err == nil || !strings.Contains(err.Error(), "needs a template of kind Job, not Pod") {
+	if err := (&evaluator{runner: pod}).Accept(task.Assignment); err == nil ||
+		!strings.Contains(err.Error(), "needs a template of kind Job, not Pod") {
 		t.Errorf("a Pod: %v", err)
 	}
 }
 
 // A worker that was restarted deletes the Jobs of its earlier process that wait for trials.
 func TestAStreamIsNotRecovered(t *testing.T) {
-	r := newTestRunner(t, Options{Template: []byte(streamJobTemplate), Attach: func(context.Context, string, string, string, io.Reader) error { return nil }})
+	r := newTestRunner(t,
+		Options{Template: []byte(streamJobTemplate), Attach: func(context.Context, string, string, string, io.Reader) error { return nil }})
 	r.options.Logger = slog.New(slog.DiscardHandler)
 	job, err := r.home.streamManifest(streamed(1))
 	if err != nil {
@@ -525,7 +542,8 @@ func TestAStreamIsNotRecovered(t *testing.T) {
 	}
 	jobs := schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 	s := r.home.site
-	s.client = fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{jobs: "JobList"}, job).Resource(jobs).Namespace("ns")
+	s.client = fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{jobs: "JobList"},
+		job).Resource(jobs).Namespace("ns")
 	found, err := r.Recover(t.Context())
 	if err != nil || len(found) != 0 {
 		t.Errorf("recovered %v, %v; want nothing", found, err)

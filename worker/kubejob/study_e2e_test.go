@@ -36,7 +36,8 @@ spec:
 `
 
 // fantasia starts a coordinator and a kubeworker of the pool jobs, which has a template.
-func (c *cluster) fantasia(t *testing.T, template string, slots int, flags ...string) (fantasiav1connect.StudyServiceClient, *testenv.Process) {
+func (c *cluster) fantasia(t *testing.T, template string, slots int, flags ...string) (fantasiav1connect.StudyServiceClient,
+	*testenv.Process) {
 	t.Helper()
 	nats, etcd := testenv.StartNATS(t, testenv.NATSConfig{}), testenv.StartEtcd(t)
 	const module = "github.com/fantasia-hpo/fantasia/"
@@ -125,7 +126,8 @@ func TestAStudyThroughJobs(t *testing.T) {
 	for _, trial := range trials.Msg.GetTrials() {
 		x := trial.GetParameters().GetFields()["x"].GetNumberValue()
 		if trial.Value == nil || trial.GetValue() != x*x || len(trial.GetAttempts()) != 1 {
-			t.Errorf("trial %d at x=%v has the value %v after %d attempts, want x² after one", trial.GetNumber(), x, trial.GetValue(), len(trial.GetAttempts()))
+			t.Errorf("trial %d at x=%v has the value %v after %d attempts, want x² after one", trial.GetNumber(), x, trial.GetValue(),
+				len(trial.GetAttempts()))
 		}
 	}
 	for attempt, n := range pods {

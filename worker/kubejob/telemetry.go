@@ -23,7 +23,8 @@ func exporter(environ []string, namespace string) []variable {
 	return append(found,
 		variable{name: "FANTASIA_POD", field: "metadata.name"},
 		variable{name: "FANTASIA_NODE", field: "spec.nodeName"},
-		variable{name: resourceAttributes, value: "k8s.namespace.name=" + namespace + ",k8s.pod.name=$(FANTASIA_POD),k8s.node.name=$(FANTASIA_NODE)"})
+		variable{name: resourceAttributes, value: "k8s.namespace.name=" + namespace +
+			",k8s.pod.name=$(FANTASIA_POD),k8s.node.name=$(FANTASIA_NODE)"})
 }
 
 // resourceAttributes is the variable that describes the process, to OpenTelemetry.

@@ -24,7 +24,8 @@ func TestExporter(t *testing.T) {
 		map[string]any{"name": "OTEL_EXPORTER_OTLP_PROTOCOL", "value": "grpc"},
 		map[string]any{"name": "FANTASIA_POD", "valueFrom": field("metadata.name")},
 		map[string]any{"name": "FANTASIA_NODE", "valueFrom": field("spec.nodeName")},
-		map[string]any{"name": "OTEL_RESOURCE_ATTRIBUTES", "value": "k8s.namespace.name=training,k8s.pod.name=$(FANTASIA_POD),k8s.node.name=$(FANTASIA_NODE)"},
+		map[string]any{"name": "OTEL_RESOURCE_ATTRIBUTES",
+			"value": "k8s.namespace.name=training,k8s.pod.name=$(FANTASIA_POD),k8s.node.name=$(FANTASIA_NODE)"},
 		map[string]any{"name": "OTEL_LOGS_EXPORTER", "value": "otlp"}, // the template's own
 	}
 	if diff := cmp.Diff(want, container["env"]); diff != "" {

@@ -168,7 +168,8 @@ func TestWhatTheTemplateSaysStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		`"ttlSecondsAfterFinished":5`, `"activeDeadlineSeconds":30`, `"podFailurePolicy":{"rules":[]}`, `"parallelism":3`, `"terminationGracePeriodSeconds":1`,
+		`"ttlSecondsAfterFinished":5`, `"activeDeadlineSeconds":30`, `"podFailurePolicy":{"rules":[]}`, `"parallelism":3`,
+		`"terminationGracePeriodSeconds":1`,
 	} {
 		if !strings.Contains(string(data), want) {
 			t.Errorf("the spec lacks %s: %s", want, data)
@@ -186,7 +187,8 @@ func TestSidecar(t *testing.T) {
 		t.Errorf("the sidecar is %v", first)
 	}
 	main := containerOf(template, "")
-	if env := environment(main); env["FANTASIA_REPORT"] != "/var/run/fantasia/reports.jsonl" || env["FANTASIA_SIDECAR"] != "http://127.0.0.1:7070" {
+	if env := environment(main); env["FANTASIA_REPORT"] != "/var/run/fantasia/reports.jsonl" ||
+		env["FANTASIA_SIDECAR"] != "http://127.0.0.1:7070" {
 		t.Errorf("the program gets %v", env)
 	}
 	if diff := cmp.Diff(first["volumeMounts"], main["volumeMounts"]); diff != "" {
@@ -212,11 +214,13 @@ func TestSidecarReadsEvents(t *testing.T) {
 			t.Errorf("%s: the program's mounts: %s", events, diff)
 		}
 		if diff := cmp.Diff([]any{
-			map[string]any{"name": sidecarVolume, "mountPath": "/var/run/fantasia"}, map[string]any{"name": eventsVolume, "mountPath": eventsMount, "readOnly": true},
+			map[string]any{"name": sidecarVolume, "mountPath": "/var/run/fantasia"},
+			map[string]any{"name": eventsVolume, "mountPath": eventsMount, "readOnly": true},
 		}, first["volumeMounts"]); diff != "" {
 			t.Errorf("%s: the sidecar's mounts: %s", events, diff)
 		}
-		if diff := cmp.Diff([]any{"job-sidecar", "--dir", "/var/run/fantasia", "--events", eventsMount}, first["args"]); diff != "" || len(asList(spec["volumes"])) != 2 {
+		if diff := cmp.Diff([]any{"job-sidecar", "--dir", "/var/run/fantasia", "--events", eventsMount}, first["args"]); diff != "" ||
+			len(asList(spec["volumes"])) != 2 {
 			t.Errorf("%s: %s, volumes %v", events, diff, spec["volumes"])
 		}
 	}
@@ -229,11 +233,14 @@ func TestOtherKinds(t *testing.T) {
 		text string
 		pods int
 	}{
-		"PyTorchJob": {`{apiVersion: kubeflow.org/v1, kind: PyTorchJob, spec: {pytorchReplicaSpecs: {Master: {template: ` + containers + `}, Worker: {replicas: 3, template: ` + containers + `}}}}`, 2},
-		"JobSet":     {`{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, spec: {replicatedJobs: [{name: a, template: {spec: {template: ` + containers + `}}}]}}`, 1},
-		"RayJob":     {`{apiVersion: ray.io/v1, kind: RayJob, spec: {entrypoint: "python train.py", rayClusterSpec: {headGroupSpec: {template: ` + containers + `}, workerGroupSpecs: [{template: ` + containers + `}]}}}`, 2},
-		"Pod":        {strings.Replace(containers, "{spec", "{apiVersion: v1, kind: Pod, spec", 1), 1},
-		"none":       {`{apiVersion: example.org/v1, kind: Training, spec: {lr: "${lr}"}}`, 0},
+		"PyTorchJob": {`{apiVersion: kubeflow.org/v1, kind: PyTorchJob, spec: {pytorchReplicaSpecs: {Master: {template: ` + containers +
+			`}, Worker: {replicas: 3, template: ` + containers + `}}}}`, 2},
+		"JobSet": {`{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, spec: {replicatedJobs: [{name: a, template: {spec: {template: ` +
+			containers + `}}}]}}`, 1},
+		"RayJob": {`{apiVersion: ray.io/v1, kind: RayJob, spec: {entrypoint: "python train.py", rayClusterSpec: {headGroupSpec: {template: ` +
+			containers + `}, workerGroupSpecs: [{template: ` + containers + `}]}}}`, 2},
+		"Pod":  {strings.Replace(containers, "{spec", "{apiVersion: v1, kind: Pod, spec", 1), 1},
+		"none": {`{apiVersion: example.org/v1, kind: Training, spec: {lr: "${lr}"}}`, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := manifestOf(t, newTestRunner(t, Options{Template: []byte(tt.text)}), assignment())
@@ -258,8 +265,10 @@ func TestOtherKinds(t *testing.T) {
 // labelled, and only they get the sidecar. All of them get the parameters.
 func TestReporter(t *testing.T) {
 	const containers = `{spec: {containers: [{name: main, image: train}]}}`
-	jobSet := `{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, spec: {replicatedJobs: [{name: w, template: {spec: {template: ` + containers + `}}}, {name: l, template: {spec: {template: ` + containers + `}}}]}}`
-	pytorch := `{apiVersion: kubeflow.org/v1, kind: PyTorchJob, spec: {pytorchReplicaSpecs: {Master: {template: ` + containers + `}, Worker: {template: ` + containers + `}}}}`
+	jobSet := `{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, spec: {replicatedJobs: [{name: w, template: {spec: {template: ` +
+		containers + `}}}, {name: l, template: {spec: {template: ` + containers + `}}}]}}`
+	pytorch := `{apiVersion: kubeflow.org/v1, kind: PyTorchJob, spec: {pytorchReplicaSpecs: {Master: {template: ` + containers +
+		`}, Worker: {template: ` + containers + `}}}}`
 	for _, tt := range []struct {
 		text, path string
 		chosen     int // of the pod templates in the order of their paths
@@ -285,11 +294,13 @@ func TestReporter(t *testing.T) {
 		"spec.pytorchReplicaSpecs":                   "it is no pod template",
 		"spec.pytorchReplicaSpecs.Master":            "it is no pod template",
 	} {
-		if _, err := newRunner(Options{Template: []byte(pytorch), Reporter: path, Namespace: "ns", Worker: "w"}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := newRunner(Options{Template: []byte(pytorch), Reporter: path, Namespace: "ns", Worker: "w"}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want …%s…", path, err, want)
 		}
 	}
-	if _, err := newRunner(Options{Template: []byte(jobSet), Reporter: "spec.replicatedJobs.2.template", Namespace: "ns", Worker: "w"}); err == nil || !strings.Contains(err.Error(), "spec.replicatedJobs is a list of 2") {
+	if _, err := newRunner(Options{Template: []byte(jobSet), Reporter: "spec.replicatedJobs.2.template", Namespace: "ns",
+		Worker: "w"}); err == nil || !strings.Contains(err.Error(), "spec.replicatedJobs is a list of 2") {
 		t.Errorf("an index that is too large: %v", err)
 	}
 }
@@ -300,12 +311,13 @@ func TestRefused(t *testing.T) {
 		o    Options
 		want string
 	}{
-		"nothing":           {Options{}, "template"},
-		"no mapping":        {Options{Template: []byte("[1]")}, "no mapping"},
-		"two documents":     {Options{Template: []byte(plainJob + "\n---\n" + plainJob)}, "several documents"},
-		"no kind":           {Options{Template: []byte("{spec: {}}")}, "ind"},
-		"retries":           {Options{Template: []byte(job("spec:\n  template", "spec:\n  backoffLimit: 3\n  template"))}, "backoffLimit is 3"},
-		"restarts":          {Options{Template: []byte(job("      containers", "      restartPolicy: OnFailure\n      containers"))}, "restartPolicy is OnFailure"},
+		"nothing":       {Options{}, "template"},
+		"no mapping":    {Options{Template: []byte("[1]")}, "no mapping"},
+		"two documents": {Options{Template: []byte(plainJob + "\n---\n" + plainJob)}, "several documents"},
+		"no kind":       {Options{Template: []byte("{spec: {}}")}, "ind"},
+		"retries":       {Options{Template: []byte(job("spec:\n  template", "spec:\n  backoffLimit: 3\n  template"))}, "backoffLimit is 3"},
+		"restarts": {Options{Template: []byte(job("      containers", "      restartPolicy: OnFailure\n      containers"))},
+			"restartPolicy is OnFailure"},
 		"unknown container": {Options{Template: []byte(plainJob), Container: "other"}, `container "other"`},
 		"open brace":        {Options{Template: []byte(job("${lr}", "${lr"))}, "without its }"},
 		"args inside":       {Options{Template: []byte(job("${lr}", "${args}"))}, "element of its own"},

@@ -20,11 +20,14 @@ func TestPlacesOf(t *testing.T) {
 		pods                      []*corev1.Pod
 		container, nodes, devices string
 	}{
-		"no pod":            {},
-		"no node yet":       {pods: []*corev1.Pod{on("", corev1.Container{Name: "train"})}},
-		"the first":         {pods: []*corev1.Pod{on("n1", limits("train", "1"), limits("proxy", "4"))}, nodes: "n1", devices: "nvidia.com/gpu=1"},
-		"the named one":     {pods: []*corev1.Pod{on("n1", limits("proxy", "4"), limits("train", "1"))}, container: "train", nodes: "n1", devices: "nvidia.com/gpu=1"},
-		"several pods":      {pods: []*corev1.Pod{on("n2", limits("train", "1")), on("n1", limits("train", "1")), on("n2", limits("train", "2"))}, nodes: "n1,n2", devices: "nvidia.com/gpu=1,nvidia.com/gpu=2"},
+		"no pod":      {},
+		"no node yet": {pods: []*corev1.Pod{on("", corev1.Container{Name: "train"})}},
+		"the first": {pods: []*corev1.Pod{on("n1", limits("train", "1"), limits("proxy", "4"))}, nodes: "n1",
+			devices: "nvidia.com/gpu=1"},
+		"the named one": {pods: []*corev1.Pod{on("n1", limits("proxy", "4"), limits("train", "1"))}, container: "train", nodes: "n1",
+			devices: "nvidia.com/gpu=1"},
+		"several pods": {pods: []*corev1.Pod{on("n2", limits("train", "1")), on("n1", limits("train", "1")), on("n2", limits("train", "2"))},
+			nodes: "n1,n2", devices: "nvidia.com/gpu=1,nvidia.com/gpu=2"},
 		"nothing of a kind": {pods: []*corev1.Pod{on("n1", corev1.Container{Name: "train"})}, nodes: "n1"},
 	} {
 		if nodes, devices := placesOf(tt.pods, tt.container); nodes != tt.nodes || devices != tt.devices {

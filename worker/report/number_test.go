@@ -113,7 +113,8 @@ func TestPrintedNumbers(t *testing.T) {
 func TestUnreadableNumbers(t *testing.T) {
 	for _, text := range []string{
 		"", "-", "None", "N/A", "n/a", "na", "null", "undefined", "1,234.5", "0,25", "overflow", "overflow(3)", "1e+", "1.0D", "***", "********",
-		"0.25%", "1 2", "1.2.3", "0.25\xff", "[0.25", "0.25 0.5", "nan0.5", "inf%", "1.#", "10-100", "0.25-10", "array([0.25, 0.5])", "True", "infinite", "nano",
+		"0.25%", "1 2", "1.2.3", "0.25\xff", "[0.25", "0.25 0.5", "nan0.5", "inf%", "1.#", "10-100", "0.25-10", "array([0.25, 0.5])", "True",
+		"infinite", "nano",
 	} {
 		if v, err := looseFloat(text); err == nil {
 			t.Errorf("%q is read as %v", text, v)

@@ -52,9 +52,11 @@ func TestParse(t *testing.T) {
 			[]Report{{Metrics: map[string]float64{}, Unreadable: map[string]string{"a": `"0.25\xff"`}}}, `metric "a" is "0.25\xff", not a number`},
 		{"colours", "{\"fantasia\": {\"metrics\": {\"a\": \x1b[1;36m0.25\x1b[0m}}}", []Report{{Metrics: map[string]float64{"a": 0.25}}}, ""},
 		{"numbers of C and Fortran", `{"fantasia": {"step": 1, "metrics": {"a": -nan, "b":+inf, "c": -1.#IND, "d": 1.0D-3 , "e": .5}}}`,
-			[]Report{{Step: new(int64(1)), Metrics: map[string]float64{"a": math.NaN(), "b": math.Inf(1), "c": math.NaN(), "d": 1e-3, "e": 0.5}}}, ""},
+			[]Report{{Step: new(int64(1)), Metrics: map[string]float64{"a": math.NaN(), "b": math.Inf(1), "c": math.NaN(), "d": 1e-3, "e": 0.5}}},
+			""},
 		{"Python's None", `{"fantasia": {"metrics": {"a": None}}}`, broke(`{"fantasia": {"metrics": {"a": None}}}`), "invalid report"},
-		{"a metric in the wrong place", `{"fantasia": {"loss": 0.25}}`, []Report{{}}, `"loss" is a number outside of "metrics": write {"fantasia": {"metrics": {"loss": 0.25}}}`},
+		{"a metric in the wrong place", `{"fantasia": {"loss": 0.25}}`, []Report{{}},
+			`"loss" is a number outside of "metrics": write {"fantasia": {"metrics": {"loss": 0.25}}}`},
 		{"a bad step", `{"fantasia": {"step": 1.5, "checkpoint": "c"}}`, []Report{{Checkpoint: "c"}}, "step is 1.5, not a whole number"},
 		{"a bad flag", `{"fantasia": {"done": "yes"}}`, []Report{{}}, `done is "yes", not true or false`},
 	} {
@@ -120,14 +122,18 @@ func TestPattern(t *testing.T) {
 		{"none", `val_err=(?P<error>\S+)`, `epoch 3`, nil, false},
 		{"punctuation", `val_err=(?P<error>\S+)`, `(val_err=2.5e-1), next`, []Report{{Metrics: map[string]float64{"error": 0.25}}}, false},
 		{"not finite", `val_err=(?P<error>\S+)`, `val_err=nan`, []Report{{Metrics: map[string]float64{"error": math.NaN()}}}, false},
-		{"two groups", `loss (?P<loss>\S+) acc (?P<acc>\S+)`, `loss 2 acc 0.5`, []Report{{Metrics: map[string]float64{"loss": 2, "acc": 0.5}}}, false},
+		{"two groups", `loss (?P<loss>\S+) acc (?P<acc>\S+)`, `loss 2 acc 0.5`, []Report{{Metrics: map[string]float64{"loss": 2, "acc": 0.5}}},
+			false},
 		{"a branch not taken", `loss (?P<loss>\S+)|acc (?P<acc>\S+)`, `acc 0.5`, []Report{{Metrics: map[string]float64{"acc": 0.5}}}, false},
 		{"two matches", `e=(?P<e>\S+)`, `e=1 e=2`, []Report{{Metrics: map[string]float64{"e": 1}}, {Metrics: map[string]float64{"e": 2}}}, false},
-		{"no number", `val_err=(?P<error>\S+)`, `val_err=low`, []Report{{Metrics: map[string]float64{}, Unreadable: map[string]string{"error": `"low"`}}}, true},
+		{"no number", `val_err=(?P<error>\S+)`, `val_err=low`,
+			[]Report{{Metrics: map[string]float64{}, Unreadable: map[string]string{"error": `"low"`}}}, true},
 		{"one that is none after one that is", `e=(?P<e>\S+)`, `e=1 e=None`,
 			[]Report{{Metrics: map[string]float64{"e": 1}}, {Metrics: map[string]float64{}, Unreadable: map[string]string{"e": `"None"`}}}, true},
-		{"bytes that are no text", `e=(?P<e>\S+)`, "e=0.25\xff", []Report{{Metrics: map[string]float64{}, Unreadable: map[string]string{"e": `"0.25\xff"`}}}, true},
-		{"colours", `^loss: (?P<loss>\S+) acc`, "\x1b[1mloss:\x1b[0m \x1b[38;5;9m0.25\x1b[K\x1b[m \x1b]8;;http://a\x1b\\acc\x1b]8;;\x07\x1b(B", []Report{{Metrics: map[string]float64{"loss": 0.25}}}, false},
+		{"bytes that are no text", `e=(?P<e>\S+)`, "e=0.25\xff",
+			[]Report{{Metrics: map[string]float64{}, Unreadable: map[string]string{"e": `"0.25\xff"`}}}, true},
+		{"colours", `^loss: (?P<loss>\S+) acc`, "\x1b[1mloss:\x1b[0m \x1b[38;5;9m0.25\x1b[K\x1b[m \x1b]8;;http://a\x1b\\acc\x1b]8;;\x07\x1b(B",
+			[]Report{{Metrics: map[string]float64{"loss": 0.25}}}, false},
 		{"a name that is no group's", `loss=(?P<val_loss>\S+)`, `loss=0.25`, []Report{{Metrics: map[string]float64{"val/loss": 0.25}}}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -156,7 +162,8 @@ func TestParseFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Report{Metrics: map[string]float64{"error": 0.25, "loss": math.NaN()}, Unreadable: map[string]string{"name": `"run 1"`, "nested": `{"a": 1}`}}
+	want := Report{Metrics: map[string]float64{"error": 0.25, "loss": math.NaN()},
+		Unreadable: map[string]string{"name": `"run 1"`, "nested": `{"a": 1}`}}
 	if diff := cmp.Diff(want, got, cmpopts.EquateNaNs()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -211,8 +218,10 @@ func TestValueIsTheLastOrTheBest(t *testing.T) {
 // Values of several objectives are those of one report: the last one or, if one of them takes its
 // best, the report in which that one was best.
 func TestCollectorChoosesOneReportForAllObjectives(t *testing.T) {
-	last := []study.Objective{{Metric: "e", Direction: study.Minimize, Take: study.TakeLast}, {Metric: "s", Direction: study.Minimize, Take: study.TakeLast}}
-	best := []study.Objective{{Metric: "e", Direction: study.Minimize, Take: study.TakeBest}, {Metric: "s", Direction: study.Minimize, Take: study.TakeLast}}
+	last := []study.Objective{{Metric: "e", Direction: study.Minimize, Take: study.TakeLast},
+		{Metric: "s", Direction: study.Minimize, Take: study.TakeLast}}
+	best := []study.Objective{{Metric: "e", Direction: study.Minimize, Take: study.TakeBest},
+		{Metric: "s", Direction: study.Minimize, Take: study.TakeLast}}
 	at := func(step int64, metrics map[string]float64) Report { return Report{Step: &step, Metrics: metrics} }
 	both := func(e, s float64) map[string]float64 { return map[string]float64{"e": e, "s": s} }
 	e := func(v float64) map[string]float64 { return map[string]float64{"e": v} }
@@ -229,7 +238,8 @@ func TestCollectorChoosesOneReportForAllObjectives(t *testing.T) {
 		{"the last", last, []Report{at(1, both(1, 5)), at(2, both(2, 6))}, study.Values{2, 6}, ""},
 		{"two lines", last, []Report{{Metrics: e(1)}, {Metrics: s(5)}}, study.Values{1, 5}, ""},
 		{"the best of one", best, []Report{at(1, both(3, 9)), at(2, both(1, 7)), at(3, both(2, 5))}, study.Values{1, 7}, ""},
-		{"the best of one in two lines", best, []Report{at(1, e(3)), at(1, s(9)), at(2, s(7)), at(2, e(1)), at(3, e(2)), at(3, s(5))}, study.Values{1, 7}, ""},
+		{"the best of one in two lines", best, []Report{at(1, e(3)), at(1, s(9)), at(2, s(7)), at(2, e(1)), at(3, e(2)), at(3, s(5))},
+			study.Values{1, 7}, ""},
 		{"the best of one, the other after it", best, []Report{at(1, e(1)), at(1, s(9)), at(2, s(7))}, study.Values{1, 9}, ""},
 		{"a size at once", best, []Report{at(0, s(9)), at(1, e(3)), at(2, e(1)), at(3, e(2))}, study.Values{1, 9}, ""},
 		{"a size at the end", best, []Report{at(1, e(1)), at(2, e(2)), at(3, s(9)), at(4, s(8))}, study.Values{1, 9}, ""},
@@ -312,10 +322,12 @@ func TestAnUnreadableValueOfTheObjectiveIsNotPassedOver(t *testing.T) {
 		{"readable again", "loss=1\nloss=None\nloss=2\n", ""},
 		{"another metric", "loss=1\nacc=None\n", ""},
 		{"in a report", "loss=1\n\n" + `{"fantasia": {"metrics": {"loss": "high"}}}`, `"loss" is "high", not a number: line 3 of stdout is`},
-		{"in a broken report", "loss=1\n" + `{"fantasia": {"metrics": {"loss": None}}}`, `a report with "loss" cannot be read: line 2 of stdout is`},
+		{"in a broken report", "loss=1\n" + `{"fantasia": {"metrics": {"loss": None}}}`,
+			`a report with "loss" cannot be read: line 2 of stdout is`},
 		{"in half a report", "loss=1\n" + `{"fantasia": {"metrics": {"loss": 0.`, `a report with "loss" cannot be read: line 2 of stdout is`},
 		{"a broken report without it", "loss=1\n" + `{"fantasia": {"metrics": {"acc": None}}}`, ""},
-		{"in a long line", "loss=1\n" + `{"fantasia": {"metrics": {"loss": 1, "x": 0.` + strings.Repeat("1", MaxLine), `a report with "loss" cannot be read: line 2 of stdout is`},
+		{"in a long line", "loss=1\n" + `{"fantasia": {"metrics": {"loss": 1, "x": 0.` + strings.Repeat("1", MaxLine),
+			`a report with "loss" cannot be read: line 2 of stdout is`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := NewCollector([]study.Objective{{Metric: "loss"}})

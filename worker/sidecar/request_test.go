@@ -133,9 +133,10 @@ func TestAllowedHosts(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		served := make(chan error, 1)
 		go func() { served <- s.Serve(ctx, listener) }()
-		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, listener.Addr().Network(), listener.Addr().String())
-		}}}
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return (&net.Dialer{}).DialContext(ctx, listener.Addr().Network(), listener.Addr().String())
+			}}}
 		resp, err := client.Get("http://" + test.host + "/healthz")
 		if err != nil {
 			t.Fatal(err)

@@ -37,7 +37,8 @@ func TestTheWayOfATrial(t *testing.T) {
 			t.Errorf("next (-want +got):\n%s", diff)
 		}
 		id := got["id"]
-		if answer := r.post(http.StatusOK, "/v1/report", `{"id": %q, "step": 1, "metrics": {"error": 0.5, "loss": NaN}, "checkpoint": "s3://now"}`, id); answer["stop"] != false {
+		if answer := r.post(http.StatusOK, "/v1/report",
+			`{"id": %q, "step": 1, "metrics": {"error": 0.5, "loss": NaN}, "checkpoint": "s3://now"}`, id); answer["stop"] != false {
 			t.Errorf("report answers %v", answer)
 		}
 		if answer := r.post(http.StatusOK, "/v1/report", `{"id": %q, "step": 1, "metrics": {"error": 0.4}}`, id); answer["ignored"] == nil {
@@ -295,10 +296,12 @@ func TestStops(t *testing.T) {
 		taken    bool
 	}{
 		{"leaving, silent", evaluation.ErrLeaving, stopLeaving, "", 20 * time.Second, "handed-back: leaving", false},
-		{"leaving, handed back", evaluation.ErrLeaving, stopLeaving, `"retry": true, "checkpoint": "s3://now"`, time.Second, "handed-back: retry", true},
+		{"leaving, handed back", evaluation.ErrLeaving, stopLeaving, `"retry": true, "checkpoint": "s3://now"`, time.Second, "handed-back: retry",
+			true},
 		{"leaving, done in time", evaluation.ErrLeaving, stopLeaving, `"metrics": {"error": 1}`, time.Second, "completed", true},
 		{"timeout, silent", evaluation.ErrTimeout, stopTimeout, "", 20 * time.Second, "timeout: timeout", false},
-		{"timeout, done in the grace", evaluation.ErrTimeout, stopTimeout, `"metrics": {"error": 1}, "checkpoint": "s3://now"`, time.Second, "timeout: timeout", false},
+		{"timeout, done in the grace", evaluation.ErrTimeout, stopTimeout, `"metrics": {"error": 1}, "checkpoint": "s3://now"`, time.Second,
+			"timeout: timeout", false},
 		{"cancelled", evaluation.ErrCancelled, stopCancelled, "", 0, "cancelled: cancelled", false},
 		{"cancelled, done", evaluation.ErrCancelled, stopCancelled, `"metrics": {"error": 1}`, 0, "cancelled: cancelled", false},
 		{"pruned, silent", evaluation.ErrPruned, stopPruned, "", 20 * time.Second, "pruned", false},

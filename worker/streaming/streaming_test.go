@@ -22,14 +22,16 @@ func assignment() *messaging.Assignment {
 func TestLines(t *testing.T) {
 	task := evaluation.Task{Assignment: assignment(), Trace: messaging.TraceContext{Traceparent: "00-1-2-01"}}
 	line, err := Line(task, "")
-	want := `{"fantasia":{"study":"digits","trial":4,"attempt":2,"seed":7,"parameters":{"x":0.5,"n":3},"checkpointKey":"` + task.Assignment.CheckpointKey() + `","traceparent":"00-1-2-01"}}` + "\n"
+	want := `{"fantasia":{"study":"digits","trial":4,"attempt":2,"seed":7,"parameters":{"x":0.5,"n":3},"checkpointKey":"` +
+		task.Assignment.CheckpointKey() + `","traceparent":"00-1-2-01"}}` + "\n"
 	if err != nil || string(line) != want {
 		t.Errorf("got %s, %v, want %s", line, err, want)
 	}
 	if line, err = Line(task, "/checkpoints"); err != nil || !strings.Contains(string(line), `"checkpointDir":"/checkpoints"`) {
 		t.Errorf("got %s, %v, want its folder", line, err)
 	}
-	for cause, reason := range map[error]string{evaluation.ErrPruned: "pruned", evaluation.ErrCancelled: "cancelled", evaluation.ErrTimeout: "", evaluation.ErrLeaving: ""} {
+	for cause, reason := range map[error]string{evaluation.ErrPruned: "pruned", evaluation.ErrCancelled: "cancelled",
+		evaluation.ErrTimeout: "", evaluation.ErrLeaving: ""} {
 		want := ""
 		if reason != "" {
 			want = `{"fantasia":{"stop":true,"trial":4,"attempt":2,"reason":"` + reason + `"}}` + "\n"
@@ -57,7 +59,8 @@ func TestOwn(t *testing.T) {
 	} {
 		reports, err := report.Line{Text: []byte(tt.line), Number: 1}.Read("stdout", report.Parse)
 		own, err := Own(assignment(), reports, err)
-		if len(own) != tt.own || tt.problem != "" && (err == nil || !strings.Contains(err.Error(), tt.problem)) || tt.problem == "" && !tt.ends && err != nil {
+		if len(own) != tt.own || tt.problem != "" && (err == nil || !strings.Contains(err.Error(), tt.problem)) || tt.problem == "" && !tt.ends &&
+			err != nil {
 			t.Errorf("%s: %d reports, %v; want %d and %q", tt.line, len(own), err, tt.own, tt.problem)
 		}
 		if len(own) == 1 && (own[0].Error != nil) != tt.ends {

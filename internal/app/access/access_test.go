@@ -99,10 +99,12 @@ func TestNATSOverTLS(t *testing.T) {
 	ca, silent := testenv.NewCA(t), slog.New(slog.DiscardHandler)
 	serverCert, serverKey := ca.New("server")
 	server := testenv.StartNATS(t, testenv.NATSConfig{Extra: fmt.Sprintf(
-		"tls { cert_file: %q, key_file: %q, ca_file: %q, verify: true }\nauthorization { user: u, password: \"right\" }", serverCert, serverKey, ca.File)})
+		"tls { cert_file: %q, key_file: %q, ca_file: %q, verify: true }\nauthorization { user: u, password: \"right\" }", serverCert, serverKey,
+		ca.File)})
 	cert, key := ca.New("client")
 	strange, strangeKey := testenv.NewCA(t).New("client")
-	right := access.NATS{TLS: access.Files{CA: ca.File, Cert: cert, Key: key}, Password: access.Password{User: "u", File: written(t, "right\n")}}
+	right := access.NATS{TLS: access.Files{CA: ca.File, Cert: cert, Key: key},
+		Password: access.Password{User: "u", File: written(t, "right\n")}}
 	nc, err := dialNATS(t, &right, server.URL, silent)
 	must(t, err)
 	if state, err := nc.TLSConnectionState(); err != nil || !state.HandshakeComplete {
@@ -146,7 +148,9 @@ func TestNATSRotation(t *testing.T) {
 		must(t, os.WriteFile(conf, []byte(fmt.Sprintf("authorization { user: u, password: %q }\n", word)), 0o600))
 	}
 	rotate("first")
-	server := testenv.StartNATS(t, testenv.NATSConfig{Extra: fmt.Sprintf("tls { cert_file: %q, key_file: %q }\ninclude ../%s/password.conf", serverCert, serverKey, filepath.Base(dir))})
+	server := testenv.StartNATS(t,
+		testenv.NATSConfig{Extra: fmt.Sprintf("tls { cert_file: %q, key_file: %q }\ninclude ../%s/password.conf", serverCert, serverKey,
+			filepath.Base(dir))})
 	log := &testenv.Text{}
 	n := access.NATS{TLS: access.Files{CA: caFile}, Password: access.Password{User: "u", File: password}}
 	nc, err := dialNATS(t, &n, server.URL, slog.New(slog.NewTextHandler(log, nil)))

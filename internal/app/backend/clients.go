@@ -22,7 +22,8 @@ func (b *Backend) Heartbeat(ctx context.Context, nameOrID, client string, held [
 }
 
 // Measure implements server.Clients.
-func (b *Backend) Measure(ctx context.Context, nameOrID, client string, held coordinator.Held, reports []coordinator.Report) (engine.Instruction, error) {
+func (b *Backend) Measure(ctx context.Context, nameOrID, client string, held coordinator.Held,
+	reports []coordinator.Report) (engine.Instruction, error) {
 	return write(ctx, b.l, func(ctx context.Context) (engine.Instruction, error) {
 		return b.c.Measure(ctx, nameOrID, client, held, reports)
 	})

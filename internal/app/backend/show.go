@@ -87,7 +87,8 @@ func idle(spec *study.Spec, workers []coordinator.Worker) string {
 		return fmt.Sprintf("the %d workers of pool %q do not create the Jobs that studies bring: start kubeworker with --study-jobs", heard, pool)
 	}
 	if heard > 0 {
-		return fmt.Sprintf("the %d workers of pool %q do not run studies' commands: start them with a command of their own, or with --allow-study-commands", heard, pool)
+		return fmt.Sprintf("the %d workers of pool %q do not run studies' commands: start them with a command of their own, or with "+
+			"--allow-study-commands", heard, pool)
 	}
 	return fmt.Sprintf("no worker of pool %q is known: start one with --pool %s", pool, pool)
 }

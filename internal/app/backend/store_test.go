@@ -46,7 +46,8 @@ func TestEtcdAway(t *testing.T) {
 	defer cancel()
 	began := time.Now()
 	_, err = b.Study(ctx, "digits")
-	if took := time.Since(began); !errors.Is(err, study.ErrAway) || !strings.Contains(err.Error(), "etcd at http://"+address+" does not answer") || took > 30*time.Second {
+	if took := time.Since(began); !errors.Is(err, study.ErrAway) ||
+		!strings.Contains(err.Error(), "etcd at http://"+address+" does not answer") || took > 30*time.Second {
 		t.Errorf("after %s: %v", took, err)
 	}
 	// Who leads is not known either.

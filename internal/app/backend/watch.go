@@ -84,7 +84,8 @@ func (b *Backend) end(ctx context.Context, err error, report func(error)) {
 }
 
 // WatchMeasurements implements server.Backend.
-func (b *Backend) WatchMeasurements(ctx context.Context, nameOrID string, existing bool, ended <-chan struct{}) iter.Seq2[curve.Reported, error] {
+func (b *Backend) WatchMeasurements(ctx context.Context, nameOrID string, existing bool,
+	ended <-chan struct{}) iter.Seq2[curve.Reported, error] {
 	return func(yield func(curve.Reported, error) bool) {
 		id, err := b.l.id(ctx, nameOrID)
 		if err != nil {

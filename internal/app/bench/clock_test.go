@@ -135,7 +135,8 @@ func TestSchedules(t *testing.T) {
 			plan: plan{mode: Asynchronous, workers: 8, trials: 1, horizon: 1e9}, source: scripted{durations: slices.Repeat([]float64{1}, 99)},
 			told: func() (all []slot) {
 				for i := range 16 {
-					all = append(all, slot{trial: i + 1, made: float64(i / 8), start: float64(i / 8), end: float64(i/8 + 1), told: float64(i/8 + 1), pending: i % 8})
+					all = append(all, slot{trial: i + 1, made: float64(i / 8), start: float64(i / 8), end: float64(i/8 + 1), told: float64(i/8 + 1),
+						pending: i % 8})
 				}
 				return all
 			}(),
@@ -359,7 +360,8 @@ func TestErrorsEndASimulation(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := simulate(ctx, plan{mode: mode, workers: 2, trials: 3}, &scripted{durations: []float64{1, 1, 1}}); !errors.Is(err, context.Canceled) {
+		if _, err := simulate(ctx, plan{mode: mode, workers: 2, trials: 3}, &scripted{durations: []float64{1, 1, 1}}); !errors.Is(err,
+			context.Canceled) {
 			t.Errorf("%s: a context that ended gives %v", mode, err)
 		}
 	}

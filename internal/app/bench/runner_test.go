@@ -245,7 +245,8 @@ func TestKeysTellRunsApart(t *testing.T) {
 	keys := map[string]bool{}
 	for _, s := range []Spec{
 		{}, {Optimizer: "a"}, {Settings: map[string]any{"k": 1}}, {Settings: map[string]any{"k": "1"}}, {Objective: "o"}, {Content: "c"},
-		{Noise: 1}, {Failing: 0.5}, {Mode: Sequential}, {Law: "l"}, {Durations: Drawn}, {Charge: Charge{Fixed: 1}}, {Charge: Charge{Measured: true}},
+		{Noise: 1}, {Failing: 0.5}, {Mode: Sequential}, {Law: "l"}, {Durations: Drawn}, {Charge: Charge{Fixed: 1}},
+		{Charge: Charge{Measured: true}},
 		{Workers: 2}, {Trials: 2}, {Horizon: 2}, {Seed: 2}, {Version: "2"},
 	} {
 		key, err := s.Key()
@@ -353,7 +354,8 @@ func TestVariants(t *testing.T) {
 // A text is converted to the type of the setting's default; if that fails, the
 // optimiser refuses it.
 func TestTyped(t *testing.T) {
-	settings := setting.Set{{Name: "int", Default: 1}, {Name: "float", Default: 1.0}, {Name: "bool", Default: false}, {Name: "text", Default: "a"}}
+	settings := setting.Set{{Name: "int", Default: 1}, {Name: "float", Default: 1.0}, {Name: "bool", Default: false},
+		{Name: "text", Default: "a"}}
 	for _, tt := range []struct {
 		key, text string
 		want      any

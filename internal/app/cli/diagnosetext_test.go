@@ -12,7 +12,8 @@ import (
 // to 80 columns.
 func TestDiagnosisTextHasTheFindings(t *testing.T) {
 	report := &diagnosis.Report{Study: "digits", Completed: 21, Used: 21, Findings: []diagnosis.Finding{
-		{Topic: diagnosis.TopicModel, Judged: true, Statement: "A statement with 100% of it, which is longer than one line of eighty columns can hold beside its topic.", Evidence: "a figure; 21 completed trials"},
+		{Topic: diagnosis.TopicModel, Judged: true, Statement: "A statement with 100% of it, which is longer than one line of eighty columns " +
+			"can hold beside its topic.", Evidence: "a figure; 21 completed trials"},
 		{Topic: diagnosis.TopicParameters, Statement: "Not judged: this needs more.", Evidence: "21 completed trials"},
 	}}
 	for width, columns := range map[int]int{0: 80, 60: 60, 80: 80, 120: 80} {
@@ -44,7 +45,8 @@ func TestDiagnosisTextSaysWhatEarlyStoppingWouldHaveSaved(t *testing.T) {
 	step, kept := int64(6), 0.25
 	report := &diagnosis.Report{EarlyStopping: []diagnosis.Replay{
 		{Rule: "median", Trials: 40, Stopped: 30, Steps: 1000, Saved: 560, Best: 7, BestValue: 0.125, Kept: 7, KeptValue: &kept},
-		{Rule: "asha", Trials: 40, Stopped: 34, Steps: 1000, Saved: 630, Best: 7, BestValue: 0.125, BestStoppedAt: &step, Kept: 9, KeptValue: &kept},
+		{Rule: "asha", Trials: 40, Stopped: 34, Steps: 1000, Saved: 630, Best: 7, BestValue: 0.125, BestStoppedAt: &step, Kept: 9,
+			KeptValue: &kept},
 	}}
 	var text strings.Builder
 	if err := diagnosisText(&text, report, "error", 0); err != nil {
@@ -52,7 +54,8 @@ func TestDiagnosisTextSaysWhatEarlyStoppingWouldHaveSaved(t *testing.T) {
 	}
 	for _, want := range []string{
 		"median                saves 56% of 1000 steps; stops 30 of 40 trials; the best trial 7 goes on\n",
-		"asha                  saves 63% of 1000 steps; stops 34 of 40 trials; the best trial 7 (0.125) stops at step 6, and trial 9 (0.25) is the best left\n",
+		"asha                  saves 63% of 1000 steps; stops 34 of 40 trials; the best trial 7 (0.125) stops at step 6, and trial 9 (0.25) " +
+			"is the best left\n",
 	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%q is not in\n%s", want, text.String())
@@ -63,7 +66,8 @@ func TestDiagnosisTextSaysWhatEarlyStoppingWouldHaveSaved(t *testing.T) {
 func TestDiagnosisTextHasObjectivesAndLimits(t *testing.T) {
 	report := &diagnosis.Report{
 		Objectives: []diagnosis.Tradeoff{
-			{A: "error", B: "seconds", Front: new(-0.914), Space: new(0.3), BestA: diagnosis.End{Trial: 3, A: 0.01, B: 9.12345}, BestB: diagnosis.End{Trial: 5, A: 0.5, B: 1}},
+			{A: "error", B: "seconds", Front: new(-0.914), Space: new(0.3), BestA: diagnosis.End{Trial: 3, A: 0.01, B: 9.12345},
+				BestB: diagnosis.End{Trial: 5, A: 0.5, B: 1}},
 			{A: "error", B: "size", BestA: diagnosis.End{Trial: 3, A: 0.01, B: 7}, BestB: diagnosis.End{Trial: 3, A: 0.01, B: 7}},
 		},
 		Limits: []diagnosis.LimitEffect{{
@@ -76,9 +80,12 @@ func TestDiagnosisTextHasObjectivesAndLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"error and seconds     -0.91 along the front, +0.30 over the space; best error is trial 3 (0.01, 9.12), best seconds is trial 5 (0.5, 1)\n",
-		"error and size        not known along the front, not known over the space; best error is trial 3 (0.01, 7), best size is trial 3 (0.01, 7)\n",
-		"size <= 7             rules out 50% of the space, 25% alone; active at 1 of the front's 1 point; hypervolume 2, without it 4; best error none, without it 0.01; best seconds 2, without it 1\n",
+		"error and seconds     -0.91 along the front, +0.30 over the space; best error is trial 3 (0.01, 9.12), best seconds is trial 5 (0.5, " +
+			"1)\n",
+		"error and size        not known along the front, not known over the space; best error is trial 3 (0.01, 7), best size is trial 3 " +
+			"(0.01, 7)\n",
+		"size <= 7             rules out 50% of the space, 25% alone; active at 1 of the front's 1 point; hypervolume 2, without it 4; best " +
+			"error none, without it 0.01; best seconds 2, without it 1\n",
 	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%q is not in\n%s", want, text.String())

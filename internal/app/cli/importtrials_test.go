@@ -78,11 +78,13 @@ spec:
 		run(cli.ExitOK, "study", "import-trials", "set", storage, "--format", "optuna", "--optuna-study", "set")
 	}
 	const memory, size = "constraints_peak_memory_7dbb9376 <= 0", "constraints_size <= 0"
-	if diff := cmp.Diff([][]string{{memory}, nil, {memory}, nil, {size}, {memory, size}}, exceeded(t, run(cli.ExitOK, "trial", "list", "set", "-o", "json"))); diff != "" {
+	if diff := cmp.Diff([][]string{{memory}, nil, {memory}, nil, {size}, {memory, size}},
+		exceeded(t, run(cli.ExitOK, "trial", "list", "set", "-o", "json"))); diff != "" {
 		t.Errorf("the limits that imported trials are outside of (-want +got):\n%s", diff)
 	}
 	table := write("old.csv", "x,kind,loss\n0.5,a,3\n0.25,b,1\n7,b,0\n0.5,a,3\n")
-	if got := run(cli.ExitOK, "study", "import-trials", "fresh", table, "--dry-run"); !strings.Contains(got, "3 trials would be added to study fresh, 1 left out") {
+	if got := run(cli.ExitOK, "study", "import-trials", "fresh", table, "--dry-run"); !strings.Contains(got,
+		"3 trials would be added to study fresh, 1 left out") {
 		t.Errorf("a dry run says %q", got)
 	}
 	for range 2 {
@@ -110,7 +112,8 @@ spec:
 	for _, ending := range []string{"csv", "jsonl", "parquet"} {
 		path := filepath.Join(dir, "exported."+ending)
 		run(cli.ExitOK, "study", "export", "fresh", "-o", path)
-		if got := run(cli.ExitOK, "study", "import-trials", "fresh", path); !strings.Contains(got, "3 trials are now in study fresh, 0 left out") {
+		if got := run(cli.ExitOK, "study", "import-trials", "fresh", path); !strings.Contains(got,
+			"3 trials are now in study fresh, 0 left out") {
 			t.Errorf("%s: %s", ending, got)
 		}
 	}
@@ -138,7 +141,8 @@ spec:
 			t.Errorf("%s: %s", database, got)
 		}
 	}
-	if got := run(cli.ExitFailed, "study", "import-trials", "fresh", write("none.json", `{"value": 1}`)); !strings.Contains(got, "no trial could be imported") {
+	if got := run(cli.ExitFailed, "study", "import-trials", "fresh", write("none.json", `{"value": 1}`)); !strings.Contains(got,
+		"no trial could be imported") {
 		t.Errorf("a file without a usable trial: %s", got)
 	}
 }

@@ -77,7 +77,8 @@ func TestStateOfAGoProgram(t *testing.T) {
 	if err := os.WriteFile(page, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, out := fantasia(t, "study", "get", "--state", page); code != cli.ExitError || !strings.Contains(out, page+": the file is damaged") {
+	if code, out := fantasia(t, "study", "get", "--state", page); code != cli.ExitError ||
+		!strings.Contains(out, page+": the file is damaged") {
 		t.Errorf("a damaged file: exit code %d with %s", code, out)
 	}
 	if code, out := fantasia(t, "trial", "logs", "1", "--state", state); code == cli.ExitOK || !strings.Contains(out, "no logs") {

@@ -35,10 +35,12 @@ func mcpClient(t *testing.T, args ...string) (client *mcp.ClientSession, end fun
 	var stderr bytes.Buffer
 	ended := make(chan int, 1)
 	go func() {
-		ended <- cli.Main(context.Background(), append([]string{"mcp"}, args...), cli.Options{Stdin: in, Stdout: out, Stderr: &stderr, Version: "test"})
+		ended <- cli.Main(context.Background(), append([]string{"mcp"}, args...),
+			cli.Options{Stdin: in, Stdout: out, Stderr: &stderr, Version: "test"})
 		_ = out.Close()
 	}()
-	client, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), &mcp.IOTransport{Reader: fromServer, Writer: toServer}, nil)
+	client, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(),
+		&mcp.IOTransport{Reader: fromServer, Writer: toServer}, nil)
 	if err != nil {
 		t.Fatalf("%v; stderr: %s", err, &stderr)
 	}
@@ -74,7 +76,8 @@ func TestMCPKeepsStudies(t *testing.T) {
 	}
 	state := filepath.Join(dir, "s")
 	var stderr bytes.Buffer
-	if code := cli.Main(t.Context(), []string{"run", file, "--state", filepath.Join(state, "tiny"), "-o", "json"}, cli.Options{Stdout: io.Discard, Stderr: &stderr, Version: "test"}); code != cli.ExitOK {
+	if code := cli.Main(t.Context(), []string{"run", file, "--state", filepath.Join(state, "tiny"), "-o", "json"},
+		cli.Options{Stdout: io.Discard, Stderr: &stderr, Version: "test"}); code != cli.ExitOK {
 		t.Fatalf("exit code %d: %s", code, &stderr)
 	}
 	mine := strings.Replace(tinyFile[:strings.Index(tinyFile, "  trial:")], "tiny", "mine", 1)
@@ -82,7 +85,8 @@ func TestMCPKeepsStudies(t *testing.T) {
 	if said := mcpText(t, c, "create_study", map[string]any{"studyFile": mine}); !strings.Contains(said, `"study":"mine"`) {
 		t.Errorf("a study is created with %s", said)
 	}
-	if said := mcpText(t, c, "list_studies", map[string]any{}); !strings.Contains(said, `"study":"mine"`) || !strings.Contains(said, `"study":"tiny"`) {
+	if said := mcpText(t, c, "list_studies", map[string]any{}); !strings.Contains(said, `"study":"mine"`) ||
+		!strings.Contains(said, `"study":"tiny"`) {
 		t.Errorf("the studies are %s", said)
 	}
 	if said := mcpText(t, c, "best", map[string]any{"study": "tiny"}); !strings.Contains(said, `"value":0.5`) {
@@ -100,7 +104,8 @@ func TestMCPKeepsStudies(t *testing.T) {
 	if point(t, held) != point(t, again) || !strings.Contains(again, `"attempt":2`) {
 		t.Errorf("the next process got %s, want the trial of %s", again, held)
 	}
-	if said := mcpText(t, c, "tell", map[string]any{"study": "mine", "trial": 1, "metrics": map[string]any{"loss": 0.25}}); !strings.Contains(said, `"state":"COMPLETED"`) {
+	if said := mcpText(t, c, "tell", map[string]any{"study": "mine", "trial": 1, "metrics": map[string]any{"loss": 0.25}}); !strings.Contains(
+		said, `"state":"COMPLETED"`) {
 		t.Errorf("telling says %s", said)
 	}
 	if code := end(); code != cli.ExitOK {

@@ -55,7 +55,8 @@ func tokenRequests(t *testing.T, issuer *oidctest.Issuer, key oidctest.Key) (kub
 	s := httptest.NewServer(mux)
 	t.Cleanup(s.Close)
 	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
-	text := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u, namespace: team-a}}],
+	text := fmt.Sprintf(
+		`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u, namespace: team-a}}],
 		clusters: [{name: c, cluster: {server: %q}}], users: [{name: u, user: {}}]}`, s.URL)
 	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -73,7 +74,8 @@ func teamAPI(t *testing.T, issuer *oidctest.Issuer) (url string) {
 			t.Fatal(err)
 		}
 		b.Change(local, func(s *server.Study) { s.Spec.ID, s.Spec.Definition.Metadata.Name = name, name })
-		b.Put(local, record.Trial{Number: 1, State: study.TrialCompleted, Values: []float64{0.5}, Point: study.Point{"lr": 1e-3, "width": int64(64)}})
+		b.Put(local, record.Trial{Number: 1, State: study.TrialCompleted, Values: []float64{0.5},
+			Point: study.Point{"lr": 1e-3, "width": int64(64)}})
 	}
 	grants := filepath.Join(t.TempDir(), "grants")
 	if err := os.WriteFile(grants, []byte("sub=system:serviceaccount:team-a:tuning read team-a.\n"), 0o600); err != nil {
@@ -109,7 +111,8 @@ func TestPluginWithoutRightsElsewhere(t *testing.T) {
 	plugin := func(args ...string) (int, string) {
 		t.Helper()
 		var out bytes.Buffer
-		code := cli.Main(t.Context(), append(args, "--server", url, "--kubeconfig", kubeconfig), cli.Options{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Plugin: true})
+		code := cli.Main(t.Context(), append(args, "--server", url, "--kubeconfig", kubeconfig),
+			cli.Options{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Plugin: true})
 		return code, out.String()
 	}
 	for _, c := range []struct {
@@ -130,7 +133,8 @@ func TestPluginWithoutRightsElsewhere(t *testing.T) {
 	if others := refused(); len(others) > 0 {
 		t.Errorf("the plugin asked for more than a token: %q", others)
 	}
-	if code, out := plugin("trials", "digits", "--service-account", "other"); code != cli.ExitError || !strings.Contains(out, "request a token of service account team-a/other: not allowed") {
+	if code, out := plugin("trials", "digits", "--service-account", "other"); code != cli.ExitError ||
+		!strings.Contains(out, "request a token of service account team-a/other: not allowed") {
 		t.Errorf("another account: exit code %d:\n%s", code, out)
 	}
 }

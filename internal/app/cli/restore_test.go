@@ -76,7 +76,8 @@ func apiServer(t *testing.T, resources ...*kube.Resource) string {
 		w.Header().Set("Content-Type", "application/json")
 		for _, r := range resources {
 			if r.Namespace == q.PathValue("namespace") && r.Name == q.PathValue("name") {
-				fmt.Fprintf(w, `{"apiVersion": "fantasia.dev/v1", "kind": "Study", "metadata": {"namespace": %q, "name": %q, "uid": %q, "creationTimestamp": %q}}`,
+				fmt.Fprintf(w,
+					`{"apiVersion": "fantasia.dev/v1", "kind": "Study", "metadata": {"namespace": %q, "name": %q, "uid": %q, "creationTimestamp": %q}}`,
 					r.Namespace, r.Name, r.UID, r.Created.Format(time.RFC3339))
 				return
 			}
@@ -115,7 +116,8 @@ func TestRestoreListsStudiesOfResources(t *testing.T) {
 	path := resourceBackup(t, there, again, gone)
 	code, out := fantasia(t, "restore", path, "--dry-run", "--kubeconfig", apiServer(t, there, clusterStudy("again", "4")))
 	for name, fate := range map[string]string{"there": "goes on", "again": "is stopped", "gone": "is stopped"} {
-		if !strings.Contains(out, "study team."+name+", id "+clusterStudy(name, map[string]string{"there": "1", "again": "2", "gone": "3"}[name]).ID()+", 0 trials: "+fate) {
+		if !strings.Contains(out, "study team."+name+", id "+
+			clusterStudy(name, map[string]string{"there": "1", "again": "2", "gone": "3"}[name]).ID()+", 0 trials: "+fate) {
 			t.Errorf("study %s: want %q in\n%s", name, fate, out)
 		}
 	}
@@ -123,10 +125,12 @@ func TestRestoreListsStudiesOfResources(t *testing.T) {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}
 	// In the wrong cluster, nothing is stopped by mistake.
-	if code, out := fantasia(t, "restore", path, "--dry-run", "--kubeconfig", apiServer(t)); code != cli.ExitError || !strings.Contains(out, "want the cluster that the study ran in") {
+	if code, out := fantasia(t, "restore", path, "--dry-run", "--kubeconfig", apiServer(t)); code != cli.ExitError ||
+		!strings.Contains(out, "want the cluster that the study ran in") {
 		t.Errorf("a cluster without studies: exit code %d:\n%s", code, out)
 	}
-	if code, out := fantasia(t, "restore", path, "--dry-run", "--kubeconfig", filepath.Join(t.TempDir(), "none")); code == cli.ExitOK || !strings.Contains(out, "came from a Kubernetes resource") {
+	if code, out := fantasia(t, "restore", path, "--dry-run", "--kubeconfig", filepath.Join(t.TempDir(), "none")); code == cli.ExitOK ||
+		!strings.Contains(out, "came from a Kubernetes resource") {
 		t.Errorf("no cluster: exit code %d:\n%s", code, out)
 	}
 }
@@ -141,7 +145,8 @@ func TestRestoreIntoDirectoryStopsStudiesOfResources(t *testing.T) {
 	if _, err := os.Stat(state); !os.IsNotExist(err) {
 		t.Fatalf("a dry run has made the directory: %v", err)
 	}
-	if code, out := fantasia(t, "restore", path, "--state", state); code != cli.ExitOK || !strings.Contains(out, "2 studies, 0 trials restored") {
+	if code, out := fantasia(t, "restore", path, "--state", state); code != cli.ExitOK ||
+		!strings.Contains(out, "2 studies, 0 trials restored") {
 		t.Fatalf("exit code %d:\n%s", code, out)
 	}
 	code, out := fantasia(t, "study", "get", "team.gone", "--state", state)

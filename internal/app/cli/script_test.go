@@ -260,7 +260,8 @@ func backend() (*servertest.Memory, error) {
 		Reasons: optimizer.Reasons{Mean: &mean, SD: &sd, Pending: 7, Note: "the highest expected improvement"},
 		Attempts: []record.Attempt{
 			{Number: 1, State: study.AttemptHandedBack, Worker: "w1", Opened: at(0), Claimed: at(1), Logs: "w1:/trials/1/1"},
-			{Number: 2, State: study.AttemptSucceeded, Worker: "w2", Opened: at(2), Started: at(3), Ended: at(11), Logs: "w2:/trials/1/2", Site: &messaging.Site{Job: "4711_2", Node: "n17", Devices: "0,1"}},
+			{Number: 2, State: study.AttemptSucceeded, Worker: "w2", Opened: at(2), Started: at(3), Ended: at(11), Logs: "w2:/trials/1/2",
+				Site: &messaging.Site{Job: "4711_2", Node: "n17", Devices: "0,1"}},
 		},
 		Values: []float64{value}, Metrics: map[string]float64{"error": value}, TraceID: "0af7651916cd43dd8448eb211c80319c",
 		Times: record.Times{Suggested: at(0), Claimed: at(2), Started: at(3), Ended: at(11), Folded: at(11)},
@@ -306,9 +307,11 @@ func backend() (*servertest.Memory, error) {
 	b.SetWorkers(
 		coordinator.Worker{Seen: at(89), Heartbeat: messaging.Heartbeat{Worker: "w1", Pool: "gpu", Slots: 2, Free: 2, Leaving: true}},
 		coordinator.Worker{Seen: at(89), Heartbeat: messaging.Heartbeat{
-			Worker: "w2", Pool: "default", Slots: 4, Free: 3, Host: "node-2", Software: "fantasia 1.2.3", StudyCommands: true, Runs: messaging.RunsCommand,
+			Worker: "w2", Pool: "default", Slots: 4, Free: 3, Host: "node-2", Software: "fantasia 1.2.3", StudyCommands: true,
+			Runs:    messaging.RunsCommand,
 			Running: []messaging.AttemptID{{Study: "ID1", Trial: 3, Attempt: 1}},
 		}},
-		coordinator.Worker{Seen: at(89), Heartbeat: messaging.Heartbeat{Worker: "w3", Pool: "jobs", Slots: 2, Free: 2, OwnCommand: true, Runs: messaging.RunsJobs}})
+		coordinator.Worker{Seen: at(89),
+			Heartbeat: messaging.Heartbeat{Worker: "w3", Pool: "jobs", Slots: 2, Free: 2, OwnCommand: true, Runs: messaging.RunsJobs}})
 	return b, nil
 }

@@ -34,12 +34,14 @@ func TestServeEndsWithItsParent(t *testing.T) {
 		t.Fatal(err)
 	}
 	var at standalone.Address
-	if err := json.Unmarshal(line, &at); err != nil || at.State != state || at.PID != os.Getpid() || !strings.HasPrefix(at.URL, "http://127.0.0.1:") {
+	if err := json.Unmarshal(line, &at); err != nil || at.State != state || at.PID != os.Getpid() ||
+		!strings.HasPrefix(at.URL, "http://127.0.0.1:") {
 		t.Errorf("stdout has %q (%v)", line, err)
 	}
 
 	var second bytes.Buffer
-	code := cli.Main(t.Context(), []string{"serve", "--state", state}, cli.Options{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &second})
+	code := cli.Main(t.Context(), []string{"serve", "--state", state},
+		cli.Options{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &second})
 	if code != cli.ExitHeld || !strings.Contains(second.String(), at.URL) || !strings.Contains(second.String(), state) {
 		t.Errorf("a second server: exit code %d, %s", code, &second)
 	}

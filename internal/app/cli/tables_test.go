@@ -27,10 +27,13 @@ func keptIn(directory string, idle bool) found {
 var (
 	studies = []found{keptIn(".fantasia/learning-rates", false), keptIn(".fantasia/learning-rates.1", true)}
 	trials  = []view.Trial{
-		{Trial: 1, State: study.TrialCompleted, Value: new(0.0281234), Attempts: 1, Worker: "worker-5f6d8-x2x", Source: "model", Parameters: view.Parameters{"lr": 0.001, "width": int64(64), "optimizer": "adamw"}},
-		{Trial: 12, State: study.TrialFailed, Attempts: 2, Worker: "worker-5f6d8-x2x", Source: "design", Parameters: view.Parameters{"lr": 0.1, "width": int64(8), "optimizer": "sgd"}},
+		{Trial: 1, State: study.TrialCompleted, Value: new(0.0281234), Attempts: 1, Worker: "worker-5f6d8-x2x", Source: "model",
+			Parameters: view.Parameters{"lr": 0.001, "width": int64(64), "optimizer": "adamw"}},
+		{Trial: 12, State: study.TrialFailed, Attempts: 2, Worker: "worker-5f6d8-x2x", Source: "design",
+			Parameters: view.Parameters{"lr": 0.1, "width": int64(8), "optimizer": "sgd"}},
 	}
-	workers = []view.Worker{{Worker: "worker-5f6d8-x2x", Pool: "a100-cluster", Slots: 4, Free: 1, Host: "node-17.europe.example.com", Seen: time.Unix(0, 1), Software: "fantasia 1.2.3", Runs: "command"}}
+	workers = []view.Worker{{Worker: "worker-5f6d8-x2x", Pool: "a100-cluster", Slots: 4, Free: 1, Host: "node-17.europe.example.com",
+		Seen: time.Unix(0, 1), Software: "fantasia 1.2.3", Runs: "command"}}
 )
 
 // Tables fit terminals of any width, keep what matters most, and tell studies of one
@@ -146,7 +149,8 @@ func TestRecommendedFrontIsShown(t *testing.T) {
 	if !strings.Contains(list.String(), " 2 trials ") {
 		t.Errorf("the list has no 2 trials:\n%s", list.String())
 	}
-	if want := "2 trials\n              trial 7: loss = 0.25 ± 0.1, seconds = 60\n              trial 9 (knee): loss = 0.5 ± 0.1, seconds = 20 ± 2\n"; !strings.Contains(block.String(), want) {
+	if want := "2 trials\n              trial 7: loss = 0.25 ± 0.1, seconds = 60\n              trial 9 (knee): loss = 0.5 ± 0.1, seconds " +
+		"= 20 ± 2\n"; !strings.Contains(block.String(), want) {
 		t.Errorf("the study does not show\n%s\n%s", want, block.String())
 	}
 	if got := studyLine(s.Study); !strings.Contains(got, "recommended trial 9, of 2 on the front of the models") {

@@ -11,7 +11,8 @@ func TestLeaseTTL(t *testing.T) {
 		cmd := New("dev", io.Discard)
 		cmd.SetArgs([]string{"--lease-ttl", value})
 		want := "--lease-ttl is "
-		if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "at least 2s") {
+		if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.HasPrefix(err.Error(), want) ||
+			!strings.Contains(err.Error(), "at least 2s") {
 			t.Errorf("--lease-ttl %s: %v, want %s…", value, err, want)
 		}
 	}

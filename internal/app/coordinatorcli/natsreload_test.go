@@ -35,7 +35,8 @@ func startReloaded(ctx context.Context, t *testing.T) *reloaded {
 	r.write(config(t, "--accounts-only", "--pool=default"))
 	pid := filepath.Join(dir, "nats.pid")
 	// The server reads includes from below the directory of its own file.
-	r.server = testenv.StartNATS(t, testenv.NATSConfig{Extra: "pid_file: \"" + pid + "\"\ninclude \"" + strings.Repeat("../", 20) + r.accounts + "\"\n"})
+	r.server = testenv.StartNATS(t,
+		testenv.NATSConfig{Extra: "pid_file: \"" + pid + "\"\ninclude \"" + strings.Repeat("../", 20) + r.accounts + "\"\n"})
 	cmd := New("dev", io.Discard)
 	cmd.SetErr(&r.output)
 	cmd.SetArgs([]string{"nats-reload", "--file=" + r.accounts, "--pid-file=" + pid, "--monitor=" + r.server.Monitor})
@@ -109,7 +110,8 @@ func TestServerIsReloaded(t *testing.T) {
 	fetched := map[string]chan error{}
 	fetch := func(pool string) {
 		name := messaging.WorkerName(pool, "w")
-		w, err := natsbus.NewWorker(r.connect("pool-"+pool, natsbus.WorkerConnectOptions(pool, name)...), natsbus.WorkerOptions{Name: name, Pool: pool})
+		w, err := natsbus.NewWorker(r.connect("pool-"+pool, natsbus.WorkerConnectOptions(pool, name)...),
+			natsbus.WorkerOptions{Name: name, Pool: pool})
 		if err != nil {
 			t.Fatal(err)
 		}

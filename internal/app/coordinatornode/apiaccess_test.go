@@ -64,7 +64,8 @@ func TestAPI(t *testing.T) {
 	must(t, create(right, "connect"))
 	must(t, create(right, "grpc", connect.WithGRPC()))
 	for audience, want := range map[string]connect.Code{"fantasia": 0, "other": connect.CodeUnauthenticated} {
-		token := signs.Sign(t, map[string]any{"iss": issuer.URL, "sub": "alice", "groups": []string{"ml"}, "aud": audience, "exp": time.Now().Add(time.Hour).Unix()}, nil)
+		token := signs.Sign(t, map[string]any{"iss": issuer.URL, "sub": "alice", "groups": []string{"ml"}, "aud": audience,
+			"exp": time.Now().Add(time.Hour).Unix()}, nil)
 		err := create(access.Caller{Token: token, CA: ca.File}, "issued")
 		if err == nil != (want == 0) || err != nil && connect.CodeOf(err) != want {
 			t.Errorf("create with an issuer's token for %s: %v, want code %d", audience, err, want)
@@ -73,7 +74,8 @@ func TestAPI(t *testing.T) {
 	if err := create(access.Caller{Token: "wrong", CA: ca.File}, "x"); connect.CodeOf(err) != connect.CodeUnauthenticated {
 		t.Errorf("create with another token: %v", err)
 	}
-	for name, caller := range map[string]access.Caller{"the system's authorities": {Token: "right"}, "another authority": {Token: "right", CA: testenv.NewCA(t).File}} {
+	for name, caller := range map[string]access.Caller{"the system's authorities": {Token: "right"},
+		"another authority": {Token: "right", CA: testenv.NewCA(t).File}} {
 		if err := create(caller, "y"); connect.CodeOf(err) != connect.CodeUnavailable || !strings.Contains(err.Error(), "certificate") {
 			t.Errorf("create with %s: %v, want that the certificate is not trusted", name, err)
 		}
@@ -161,7 +163,8 @@ func TestFailedHandshakesAreFewLines(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() {
-		served <- httpserve.Serve(ctx, a.Listener(l), http.NotFoundHandler(), telemetry.Sparse(logger, func() time.Time { return time.Unix(1, 0) }))
+		served <- httpserve.Serve(ctx, a.Listener(l), http.NotFoundHandler(),
+			telemetry.Sparse(logger, func() time.Time { return time.Unix(1, 0) }))
 	}()
 	const attempts = 100
 	for range attempts {
@@ -213,9 +216,11 @@ func TestAPIErrors(t *testing.T) {
 		{coordinatornode.APIAccess{OIDC: coordinatornode.OIDC{CA: missing}}, "--oidc-issuer is not set"},
 		{coordinatornode.APIAccess{OIDC: coordinatornode.OIDC{Issuer: "https://a", Audience: "a", Grants: missing}}, "--oidc-grants: "},
 		{coordinatornode.APIAccess{OIDC: coordinatornode.OIDC{Issuer: "https://a", Audience: "a", Grants: written(t, "x")}}, ":1: "},
-		{coordinatornode.APIAccess{OIDC: coordinatornode.OIDC{Issuer: "https://a", Audience: "a", Grants: written(t, ""), CA: missing}}, "--oidc-ca"},
+		{coordinatornode.APIAccess{OIDC: coordinatornode.OIDC{Issuer: "https://a", Audience: "a", Grants: written(t, ""), CA: missing}},
+			"--oidc-ca"},
 		{coordinatornode.APIAccess{OIDC: coordinatornode.OIDC{Issuer: "http://a", Audience: "a", Grants: written(t, "")}}, "--oidc-issuer: "},
-		{coordinatornode.APIAccess{OIDC: coordinatornode.OIDC{Issuer: "https://a", Audience: "a", Grants: written(t, ""), Keys: "a/keys"}}, "--oidc-keys: "},
+		{coordinatornode.APIAccess{OIDC: coordinatornode.OIDC{Issuer: "https://a", Audience: "a", Grants: written(t, ""), Keys: "a/keys"}},
+			"--oidc-keys: "},
 	} {
 		if err := test.api.Options(&server.Options{}, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%+v: %v, want an error with %q", test.api, err, test.want)

@@ -62,7 +62,8 @@ func TestEtcdErrorsNameFlagAndFile(t *testing.T) {
 	if _, err := e.Config([]string{"https://x", "http://y"}, slog.New(slog.DiscardHandler)); err == nil {
 		t.Error("addresses of which only some are of TLS were taken")
 	}
-	if _, err := e.Config([]string{"http://u:secret@x"}, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), `--etcd "http://x" has a login`) {
+	if _, err := e.Config([]string{"http://u:secret@x"}, slog.New(slog.DiscardHandler)); err == nil ||
+		!strings.Contains(err.Error(), `--etcd "http://x" has a login`) {
 		t.Errorf("an address with a login: %v", err)
 	}
 	if _, err := e.Config([]string{"unix:///a@b/etcd"}, slog.New(slog.DiscardHandler)); err != nil {
@@ -126,7 +127,8 @@ func TestEtcd(t *testing.T) {
 	}
 	// A certificate's name would be taken for its user: this one's is none.
 	noUser, noUserKey := ca.New("nobody")
-	mine := coordinatornode.EtcdAccess{TLS: access.Files{CA: caFile, Cert: noUser, Key: noUserKey}, Password: access.Password{User: "u", File: password}}
+	mine := coordinatornode.EtcdAccess{TLS: access.Files{CA: caFile, Cert: noUser, Key: noUserKey},
+		Password: access.Password{User: "u", File: password}}
 	_, err = etcdClient(t, &mine, fmt.Sprintf("https://127.0.0.1:%d", testenv.FreePort(t)), silent)
 	must(t, err) // etcd may come later
 	c, err := etcdClient(t, &mine, server.URL, silent)

@@ -34,7 +34,8 @@ func TestPagesCreateNoStudy(t *testing.T) {
 	post := func(host, origin string) (int, string) {
 		body, err := json.Marshal(map[string]string{"studyFile": strings.Replace(file, "NAME", "page", 1)})
 		must(t, err)
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+fantasiav1connect.StudyServiceCreateStudyProcedure, strings.NewReader(string(body)))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+fantasiav1connect.StudyServiceCreateStudyProcedure,
+			strings.NewReader(string(body)))
 		must(t, err)
 		r.Host = host
 		r.Header.Set("Content-Type", "application/json")
@@ -60,8 +61,10 @@ func TestPagesCreateNoStudy(t *testing.T) {
 	if studies, err := backend.Studies(t.Context(), "", 10); err != nil || len(studies) > 0 {
 		t.Errorf("there are studies: %v, %v", studies, err)
 	}
-	client := fantasiav1connect.NewStudyServiceClient(http.DefaultClient, strings.Replace(s.URL, "127.0.0.1", "localhost", 1), connect.WithGRPCWeb())
-	_, err = client.CreateStudy(t.Context(), connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: strings.Replace(file, "NAME", "mine", 1)}))
+	client := fantasiav1connect.NewStudyServiceClient(http.DefaultClient, strings.Replace(s.URL, "127.0.0.1", "localhost", 1),
+		connect.WithGRPCWeb())
+	_, err = client.CreateStudy(t.Context(),
+		connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: strings.Replace(file, "NAME", "mine", 1)}))
 	must(t, err)
 	for i, host := range []string{"tuning.example", "leader.example:8080", "127.0.0.1", "[::1]:8080"} {
 		if code, text := post(host, ""); i == 0 && code != http.StatusOK || code == http.StatusForbidden {

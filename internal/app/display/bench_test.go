@@ -65,15 +65,18 @@ func large(trials int) *local.Result {
 	r := &local.Result{Status: record.Status{State: study.Completed, Counts: record.Counts{Completed: trials}}}
 	spec := &r.Study.Definition.Spec
 	spec.Objective = study.Objective{Metric: "loss", Direction: study.Minimize}
-	spec.Parameters = []study.Parameter{{Name: "x", Type: study.Float, Min: &zero, Max: &one}, {Name: "y", Type: study.Float, Min: &zero, Max: &one}}
+	spec.Parameters = []study.Parameter{{Name: "x", Type: study.Float, Min: &zero, Max: &one},
+		{Name: "y", Type: study.Float, Min: &zero, Max: &one}}
 	spec.Algorithm.Name = "random"
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for n := 1; n <= trials; n++ {
 		at, x := start.Add(time.Duration(n)*time.Millisecond), random.Float64()
 		t := completed(n, int64(n), x*x)
 		t.Point = study.Point{"x": x, "y": random.Float64()}
-		t.Times = record.Times{Suggested: at, Created: at, Claimed: at, Started: at, Ended: at.Add(time.Millisecond), Folded: at.Add(time.Millisecond)}
-		t.Attempts = []record.Attempt{{Number: 1, State: study.AttemptSucceeded, Worker: "w", Opened: at, Claimed: at, Started: at, Ended: at.Add(time.Millisecond)}}
+		t.Times = record.Times{Suggested: at, Created: at, Claimed: at, Started: at, Ended: at.Add(time.Millisecond),
+			Folded: at.Add(time.Millisecond)}
+		t.Attempts = []record.Attempt{{Number: 1, State: study.AttemptSucceeded, Worker: "w", Opened: at, Claimed: at, Started: at,
+			Ended: at.Add(time.Millisecond)}}
 		r.Trials = append(r.Trials, t)
 	}
 	r.Best = &r.Trials[0]

@@ -32,7 +32,8 @@ func trials() []record.Trial {
 
 // The file of an interrupted run says so, and that nothing is running.
 func TestInterruptedRunIsNotRunning(t *testing.T) {
-	r := &local.Result{Interrupted: true, Status: record.Status{State: study.Running, Counts: record.Counts{Completed: 4, Pending: 1, Queued: 2, Running: 3}}}
+	r := &local.Result{Interrupted: true,
+		Status: record.Status{State: study.Running, Counts: record.Counts{Completed: 4, Pending: 1, Queued: 2, Running: 3}}}
 	v := display.View(r)
 	if v.State != display.Interrupted || v.Trials != (record.Counts{Completed: 4, Pending: 6}) {
 		t.Errorf("the state is %s, the trials %+v", v.State, v.Trials)
@@ -47,9 +48,11 @@ func TestSummarySaysWhatToDoNext(t *testing.T) {
 	best := completed(1, 3, 2)
 	r := &local.Result{Trials: trials(), Best: &best}
 	r.Study.Definition.Metadata.Name = "demo"
-	r.Study.Definition.Spec = study.Spec{Objective: study.Objective{Metric: "loss", Direction: study.Minimize}, Parameters: []study.Parameter{{Name: "x"}}}
+	r.Study.Definition.Spec = study.Spec{Objective: study.Objective{Metric: "loss", Direction: study.Minimize},
+		Parameters: []study.Parameter{{Name: "x"}}}
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	r.Status = record.Status{State: study.Completed, Started: start, Ended: start.Add(90 * time.Second), Counts: record.Counts{Completed: 3, Failed: 1}}
+	r.Status = record.Status{State: study.Completed, Started: start, Ended: start.Add(90 * time.Second),
+		Counts: record.Counts{Completed: 3, Failed: 1}}
 	var out strings.Builder
 	if err := display.Summarize(&out, r, display.Place{File: "study.yaml", State: display.DefaultState("demo"), Width: 80}); err != nil {
 		t.Fatal(err)
@@ -67,7 +70,8 @@ func TestSummarySaysWhatToDoNext(t *testing.T) {
 	if err := display.Summarize(&out, r, display.Place{File: "my study.yaml", State: "elsewhere", Width: 80}); err != nil {
 		t.Fatal(err)
 	}
-	if want := "fantasia run 'my study.yaml' --state elsewhere\n"; !strings.Contains(out.String(), want) || strings.Contains(out.String(), "--new") {
+	if want := "fantasia run 'my study.yaml' --state elsewhere\n"; !strings.Contains(out.String(), want) ||
+		strings.Contains(out.String(), "--new") {
 		t.Errorf("an interrupted run's summary should say %q:\n%s", want, out.String())
 	}
 }
@@ -91,7 +95,8 @@ func TestSummaryFitsTheTerminal(t *testing.T) {
 			t.Errorf("a line has %d columns: %q", len([]rune(line)), line)
 		}
 	}
-	for _, want := range []string{"_layers\n             0.12345678901234566\n", "in study.yaml and run it\n             again to continue, or start over:\n"} {
+	for _, want := range []string{"_layers\n             0.12345678901234566\n",
+		"in study.yaml and run it\n             again to continue, or start over:\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the summary lacks %q:\n%s", want, out.String())
 		}
@@ -102,8 +107,10 @@ func TestSummaryFitsTheTerminal(t *testing.T) {
 func TestSummarySaysHowToGoOn(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for want, change := range map[string]func(*study.Spec, *record.Status){
-		"raise budget.maxTrials in study.yaml":                  func(s *study.Spec, _ *record.Status) { s.Budget.MaxTrials = 4 },
-		"raise budget.maxDuration in study.yaml":                func(s *study.Spec, _ *record.Status) { s.Budget.MaxDuration = study.Duration(time.Minute) },
+		"raise budget.maxTrials in study.yaml": func(s *study.Spec, _ *record.Status) { s.Budget.MaxTrials = 4 },
+		"raise budget.maxDuration in study.yaml": func(s *study.Spec, _ *record.Status) {
+			s.Budget.MaxDuration = study.Duration(time.Minute)
+		},
 		"set a stricter objective.goal, or none, in study.yaml": func(s *study.Spec, _ *record.Status) { s.Objective.Goal = new(2.5) },
 		"nothing is left to evaluate: widen the parameters":     func(*study.Spec, *record.Status) {},
 		"nothing is left to evaluate: widen the parameters under a": func(s *study.Spec, status *record.Status) {
@@ -114,7 +121,8 @@ func TestSummarySaysHowToGoOn(t *testing.T) {
 		r := &local.Result{Trials: trials(), Best: &best}
 		spec := &r.Study.Definition.Spec
 		*spec = study.Spec{Objective: study.Objective{Metric: "loss", Direction: study.Minimize}, Budget: study.Budget{MaxTrials: 9}}
-		r.Status = record.Status{State: study.Completed, Started: start, Ended: start.Add(90 * time.Second), Ran: 90 * time.Second, Counts: record.Counts{Completed: 3, Failed: 1}}
+		r.Status = record.Status{State: study.Completed, Started: start, Ended: start.Add(90 * time.Second), Ran: 90 * time.Second,
+			Counts: record.Counts{Completed: 3, Failed: 1}}
 		change(spec, &r.Status)
 		var out strings.Builder
 		if err := display.Summarize(&out, r, display.Place{File: "study.yaml", State: "elsewhere", Width: 80}); err != nil {
@@ -129,7 +137,8 @@ func TestSummarySaysHowToGoOn(t *testing.T) {
 // Progress in lines shows the best value and the recommended one.
 func TestProgressInLines(t *testing.T) {
 	now := coordinator.Progress{
-		Study:  record.Study{Definition: study.Study{Spec: study.Spec{Objective: study.Objective{Metric: "loss"}, Budget: study.Budget{MaxTrials: 8}}}},
+		Study: record.Study{
+			Definition: study.Study{Spec: study.Spec{Objective: study.Objective{Metric: "loss"}, Budget: study.Budget{MaxTrials: 8}}}},
 		Status: record.Status{Counts: record.Counts{Completed: 3, Failed: 1, Running: 2}},
 	}
 	best := completed(3, 4, 0.25)
@@ -140,7 +149,8 @@ func TestProgressInLines(t *testing.T) {
 	}{
 		{nil, record.Recommendation{}, "4/8 done, 2 running, 1 failed\n"},
 		{&best, record.Recommendation{}, "4/8 done, 2 running, 1 failed, best loss 0.25 (trial 3)\n"},
-		{&best, record.Recommendation{Trial: 2, Mean: 0.28, SD: 0.03}, "4/8 done, 2 running, 1 failed, best loss 0.25 (trial 3), recommended trial 2 (0.28 ± 0.03)\n"},
+		{&best, record.Recommendation{Trial: 2, Mean: 0.28, SD: 0.03},
+			"4/8 done, 2 running, 1 failed, best loss 0.25 (trial 3), recommended trial 2 (0.28 ± 0.03)\n"},
 	} {
 		var b bytes.Buffer
 		now.Best, now.Status.Recommended = step.best, step.recommended

@@ -29,9 +29,11 @@ func example(t *testing.T) (Now, time.Time) {
 			State: study.Running, Started: at.Add(-62 * time.Second), Recommended: record.Recommendation{Trial: 4, Mean: 0.025, SD: 0.0012345},
 			Counts: record.Counts{Completed: 10, Failed: 1, Infeasible: 1, Running: 3, Queued: 2},
 		},
-		Best: &record.Trial{Number: 4, Values: study.Values{0.0239123456}, Point: study.Point{"C": 113.2112233, longName: 0.00123456789, "kernel": strings.Repeat("rbf", 40)}},
+		Best: &record.Trial{Number: 4, Values: study.Values{0.0239123456},
+			Point: study.Point{"C": 113.2112233, longName: 0.00123456789, "kernel": strings.Repeat("rbf", 40)}},
 		LastFailed: &record.Trial{Number: 7, Attempts: []record.Attempt{{Failure: &messaging.Failure{
-			Reason: "exit", ExitCode: new(3), Message: "exit code 3; see /a/log\nIts last words:\nTraceback\nValueError: the learning rate is too large for the optimiser: the loss is not a number",
+			Reason: "exit", ExitCode: new(3), Message: "exit code 3; see /a/log\nIts last words:\nTraceback\nValueError: the learning rate is " +
+				"too large for the optimiser: the loss is not a number",
 		}}}},
 	}
 	for i, ago := range []time.Duration{3 * time.Second, 75 * time.Second, 12 * time.Second} {

@@ -23,7 +23,8 @@ func forward(ctx context.Context, config *rest.Config, namespace string, pod tar
 	}
 	ctx, cancel := context.WithCancel(klog.NewContext(ctx, logr.Discard())) // a broken connection shows in the call that used it
 	opened := make(chan struct{})
-	f, err := portforward.NewOnAddressesForStreamingWithContext(ctx, dialer, []string{"127.0.0.1"}, []string{fmt.Sprintf("0:%d", pod.number)}, opened, io.Discard, io.Discard)
+	f, err := portforward.NewOnAddressesForStreamingWithContext(ctx, dialer, []string{"127.0.0.1"}, []string{fmt.Sprintf("0:%d", pod.number)},
+		opened, io.Discard, io.Discard)
 	if err != nil {
 		cancel()
 		return "", nil, fmt.Errorf("forward to pod %s: %w", pod.name, err)

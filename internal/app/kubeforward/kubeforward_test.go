@@ -81,7 +81,8 @@ func TestConnect(t *testing.T) {
 	api := httptest.NewServer(mux)
 	defer api.Close()
 	c := &Cluster{Kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
-	kubeconfig := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, namespace: team}}], clusters: [{name: c, cluster: {server: %q}}]}`, api.URL)
+	kubeconfig := fmt.Sprintf(
+		`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, namespace: team}}], clusters: [{name: c, cluster: {server: %q}}]}`, api.URL)
 	if err := os.WriteFile(c.Kubeconfig, []byte(kubeconfig), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +90,8 @@ func TestConnect(t *testing.T) {
 	if err != nil || name != "team.digits" {
 		t.Errorf("digits is study %q, %v; want team.digits", name, err)
 	}
-	for study, says := range map[string]string{"team.new": "does not say which coordinators run it", "team.other": "find study other in namespace team: "} {
+	for study, says := range map[string]string{"team.new": "does not say which coordinators run it",
+		"team.other": "find study other in namespace team: "} {
 		if _, err := c.Connect(t.Context(), study); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("study %s: %v, want …%s…", study, err, says)
 		}
@@ -115,7 +117,8 @@ func TestConnect(t *testing.T) {
 
 func TestReady(t *testing.T) {
 	pod := func(name, instance, ready, scheme, deleted string) string {
-		return fmt.Sprintf(`{"metadata": {"name": %q, "labels": {"app.kubernetes.io/instance": %q}%s}, "status": {"conditions": [{"type": "Initialized", "status": "True"}, {"type": "Ready", "status": %q}]},
+		return fmt.Sprintf(
+			`{"metadata": {"name": %q, "labels": {"app.kubernetes.io/instance": %q}%s}, "status": {"conditions": [{"type": "Initialized", "status": "True"}, {"type": "Ready", "status": %q}]},
 			"spec": {"containers": [{"name": "c", "readinessProbe": {"httpGet": {"path": "/readyz", "port": "http", "scheme": %q}}, "ports": [{"name": "katib", "containerPort": 6789}, {"name": "http", "containerPort": 8080}]}]}}`,
 			name, instance, deleted, ready, scheme)
 	}

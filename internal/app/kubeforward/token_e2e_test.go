@@ -34,7 +34,8 @@ func TestTokenWithLeastRights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ns, err := kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "fantasia-token-"}}, metav1.CreateOptions{})
+	ns, err := kube.CoreV1().Namespaces().Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "fantasia-token-"}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +47,8 @@ func TestTokenWithLeastRights(t *testing.T) {
 	named := metav1.ObjectMeta{Name: "tuning-token"}
 	for _, create := range []func() error{
 		func() error {
-			_, err := kube.CoreV1().ServiceAccounts(ns.Name).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "tuning"}}, metav1.CreateOptions{})
+			_, err := kube.CoreV1().ServiceAccounts(ns.Name).Create(t.Context(),
+				&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "tuning"}}, metav1.CreateOptions{})
 			return err
 		},
 		func() error {
@@ -67,7 +69,8 @@ func TestTokenWithLeastRights(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cluster := &kubeforward.Cluster{Kubeconfig: personal(t, path, "alice@"+ns.Name), Namespace: ns.Name, Account: "tuning", Audience: "fantasia"}
+	cluster := &kubeforward.Cluster{Kubeconfig: personal(t, path, "alice@"+ns.Name), Namespace: ns.Name, Account: "tuning",
+		Audience: "fantasia"}
 	token, err := cluster.Token(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +92,8 @@ func TestTokenWithLeastRights(t *testing.T) {
 	if err := json.Unmarshal(text, &claims); err != nil {
 		t.Fatal(err)
 	}
-	if claims.Sub != "system:serviceaccount:"+ns.Name+":tuning" || !slices.Equal(claims.Aud, []string{"fantasia"}) || claims.Exp-claims.Iat != 3600 {
+	if claims.Sub != "system:serviceaccount:"+ns.Name+":tuning" || !slices.Equal(claims.Aud, []string{"fantasia"}) ||
+		claims.Exp-claims.Iat != 3600 {
 		t.Errorf("the token's claims are %s", text)
 	}
 	cluster.Account = "default"

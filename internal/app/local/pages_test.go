@@ -55,7 +55,8 @@ func TestPages(t *testing.T) {
 					t.Errorf("%s: %d, without %q", path, status, want)
 				}
 			}
-			if status, body := get("/ui/", "evil.example"); status != http.StatusMisdirectedRequest || strings.Contains(body, "square") || !strings.HasSuffix(body, "IP addresses\n") {
+			if status, body := get("/ui/", "evil.example"); status != http.StatusMisdirectedRequest || strings.Contains(body, "square") ||
+				!strings.HasSuffix(body, "IP addresses\n") {
 				t.Errorf("a request for another host: %d %q", status, body)
 			}
 			interrupt()
@@ -76,7 +77,8 @@ func TestPages(t *testing.T) {
 	state := stateDir(t)
 	run(t, state, other)
 	other.Metadata.Name = "other"
-	if _, err := local.Run(t.Context(), local.Options{Study: other, State: state, GPUs: "none", UI: ui}); !errors.Is(err, local.ErrIncompatible) {
+	if _, err := local.Run(t.Context(), local.Options{Study: other, State: state, GPUs: "none", UI: ui}); !errors.Is(err,
+		local.ErrIncompatible) {
 		t.Errorf("another study: %v", err)
 	}
 	if err := ui.Close(); !errors.Is(err, net.ErrClosed) {

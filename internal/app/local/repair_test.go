@@ -58,10 +58,12 @@ func TestRepair(t *testing.T) {
 			for _, file := range files {
 				flip(t, filepath.Join(state, file))
 			}
-			if _, err := local.CheckState(t.Context(), state); !errors.Is(err, study.ErrDamaged) || !strings.Contains(err.Error(), filepath.Join(state, files[len(files)-1])) {
+			if _, err := local.CheckState(t.Context(), state); !errors.Is(err, study.ErrDamaged) ||
+				!strings.Contains(err.Error(), filepath.Join(state, files[len(files)-1])) {
 				t.Errorf("check: %v; want ErrDamaged with the file", err)
 			}
-			if _, err := local.Run(t.Context(), local.Options{Study: streamOf(t, 7, 2), State: state, GPUs: "none"}); !errors.Is(err, study.ErrDamaged) ||
+			if _, err := local.Run(t.Context(), local.Options{Study: streamOf(t, 7, 2), State: state, GPUs: "none"}); !errors.Is(err,
+				study.ErrDamaged) ||
 				!strings.Contains(err.Error(), "fantasia state repair") {
 				t.Errorf("run: %v; want ErrDamaged with the way back", err)
 			}

@@ -108,7 +108,8 @@ func TestStateGoesOn(t *testing.T) {
 	if !errors.Is(err, local.ErrIncompatible) || !errors.As(err, &differs) {
 		t.Fatalf("a changed study file: %v", err)
 	}
-	if len(differs.Differences) != 1 || !strings.Contains(differs.Differences[0], "spec.objective.direction") || !strings.Contains(err.Error(), state) {
+	if len(differs.Differences) != 1 || !strings.Contains(differs.Differences[0], "spec.objective.direction") ||
+		!strings.Contains(err.Error(), state) {
 		t.Errorf("what differs: %q in %v", differs.Differences, err)
 	}
 	other := streamOf(t, 6, 2)

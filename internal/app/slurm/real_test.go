@@ -191,7 +191,8 @@ func placed(t *testing.T, path string) (attempts map[string]string) {
 		t.Fatalf("%s has %d lines (%v)", path, len(rows), err)
 	}
 	attempts = map[string]string{}
-	count, job, node, devices := slices.Index(rows[0], "attempts"), slices.Index(rows[0], "job"), slices.Index(rows[0], "node"), slices.Index(rows[0], "devices")
+	count, job, node, devices := slices.Index(rows[0], "attempts"), slices.Index(rows[0], "job"), slices.Index(rows[0], "node"),
+		slices.Index(rows[0], "devices")
 	if count < 0 || job < 0 || node < 0 || devices < 0 {
 		t.Fatalf("the columns are %v", rows[0])
 	}

@@ -75,7 +75,8 @@ func TestTally(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	idle := func(t task) bool { return t.ID == "7_9" }
-	for n, want := range [][]string{{}, {"11_0"}, {"11_0", "7_10"}, {"11_0", "7_10", "7_1"}, {"11_0", "7_10", "7_1", "7_9"}, {"11_0", "7_10", "7_1", "7_9"}} {
+	for n, want := range [][]string{{}, {"11_0"}, {"11_0", "7_10"}, {"11_0", "7_10", "7_1"}, {"11_0", "7_10", "7_1", "7_9"},
+		{"11_0", "7_10", "7_1", "7_9"}} {
 		if got := c.surplus(n, idle); !slices.Equal(got, want) {
 			t.Errorf("the first %d to go are %v, want %v", n, got, want)
 		}

@@ -102,7 +102,8 @@ func (s *server) createFrom(t testing.TB, file string) {
 
 func (s *server) ask(t testing.TB, study, client string) *fantasiav1.Trial {
 	t.Helper()
-	got := call(t, s.SuggestTrials, &fantasiav1.SuggestTrialsRequest{Parent: "studies/" + study, ClientId: client, Wait: durationpb.New(10 * time.Second)})
+	got := call(t, s.SuggestTrials,
+		&fantasiav1.SuggestTrialsRequest{Parent: "studies/" + study, ClientId: client, Wait: durationpb.New(10 * time.Second)})
 	if len(got.GetTrials()) != 1 {
 		t.Fatalf("asked %s, got %v, want one trial", study, got)
 	}
@@ -122,7 +123,8 @@ func TestArchiveOutlivesTheServer(t *testing.T) {
 	s.create(t, "done")
 	s.tellValue(t, s.ask(t, "done", "me"), "me", 0.5)
 	call(t, s.StopStudy, &fantasiav1.StopStudyRequest{Name: "studies/done"})
-	if got := call(t, s.ArchiveStudy, &fantasiav1.ArchiveStudyRequest{Name: "studies/done"}).GetStudy(); got.GetName() != "studies/done" || got.GetTrials() == 0 {
+	if got := call(t, s.ArchiveStudy, &fantasiav1.ArchiveStudyRequest{Name: "studies/done"}).GetStudy(); got.GetName() != "studies/done" ||
+		got.GetTrials() == 0 {
 		t.Errorf("archived %v", got)
 	}
 	s.stop()
@@ -130,10 +132,12 @@ func TestArchiveOutlivesTheServer(t *testing.T) {
 	if list := call(t, s.ListStudies, &fantasiav1.ListStudiesRequest{}).GetStudies(); len(list) != 0 {
 		t.Errorf("the server still has %v", list)
 	}
-	if list := call(t, s.ListArchivedStudies, &fantasiav1.ListArchivedStudiesRequest{}).GetStudies(); len(list) != 1 || list[0].GetName() != "studies/done" {
+	if list := call(t, s.ListArchivedStudies, &fantasiav1.ListArchivedStudiesRequest{}).GetStudies(); len(list) != 1 ||
+		list[0].GetName() != "studies/done" {
 		t.Errorf("the archive has %v", list)
 	}
-	if got := call(t, s.UnarchiveStudy, &fantasiav1.UnarchiveStudyRequest{Name: "studies/done"}).GetStudy(); got.GetState() != fantasiav1.StudyState_STUDY_STATE_STOPPED {
+	if got := call(t, s.UnarchiveStudy, &fantasiav1.UnarchiveStudyRequest{Name: "studies/done"}).
+		GetStudy(); got.GetState() != fantasiav1.StudyState_STUDY_STATE_STOPPED {
 		t.Errorf("the study is %v", got.GetState())
 	}
 	trial := call(t, s.GetTrial, &fantasiav1.GetTrialRequest{Name: "studies/done/trials/1"}).GetTrial()
@@ -234,7 +238,8 @@ func TestStateOfARunIsRefused(t *testing.T) {
 func TestPortInUse(t *testing.T) {
 	s := serve(t, filepath.Join(t.TempDir(), "state"))
 	other := filepath.Join(t.TempDir(), "other")
-	err := standalone.Run(t.Context(), standalone.Options{State: other, Listen: strings.TrimPrefix(s.URL, "http://"), Ready: func(standalone.Address) {}})
+	err := standalone.Run(t.Context(),
+		standalone.Options{State: other, Listen: strings.TrimPrefix(s.URL, "http://"), Ready: func(standalone.Address) {}})
 	if err == nil || !strings.Contains(err.Error(), "listen for the API") {
 		t.Errorf("a port in use: %v", err)
 	}

@@ -95,7 +95,8 @@ type outcome struct {
 // evaluate assigns a trial and returns its first result.
 func evaluate(ctx context.Context, t *testing.T, leader *natsbus.Leader) <-chan outcome {
 	t.Helper()
-	assignment := &messaging.Assignment{AttemptID: messaging.AttemptID{Study: "s", Trial: 1, Attempt: 1, Nonce: "n"}, Pool: "gpu", StudyName: "s"}
+	assignment := &messaging.Assignment{AttemptID: messaging.AttemptID{Study: "s", Trial: 1, Attempt: 1, Nonce: "n"}, Pool: "gpu",
+		StudyName: "s"}
 	assignment.Objective.Metric = "loss"
 	for _, step := range []func() error{
 		func() error { return leader.Setup(ctx, []string{"gpu"}) },
@@ -114,7 +115,8 @@ func evaluate(ctx context.Context, t *testing.T, leader *natsbus.Leader) <-chan 
 	go func() {
 		e, err := r.Next(ctx)
 		if err == nil && e.Result != nil { // as a coordinator does after its commit
-			err = leader.Control(ctx, &messaging.Control{Kind: messaging.ControlReceipt, Worker: e.Result.Worker, AttemptID: e.Result.AttemptID, Disposition: "folded"})
+			err = leader.Control(ctx, &messaging.Control{Kind: messaging.ControlReceipt, Worker: e.Result.Worker, AttemptID: e.Result.AttemptID,
+				Disposition: "folded"})
 		}
 		out <- outcome{e.Result, err}
 	}()

@@ -18,7 +18,8 @@ import (
 // draw draws marks on a sheet of 300 × 100.
 func draw(t testing.TB, scale float64, marks string) image.Image {
 	t.Helper()
-	svg := `<svg xmlns="http://www.w3.org/2000/svg" class="picture" width="300" height="100"><style>` + sheet(t) + `</style>` + marks + `</svg>`
+	svg := `<svg xmlns="http://www.w3.org/2000/svg" class="picture" width="300" height="100"><style>` + sheet(t) + `</style>` + marks +
+		`</svg>`
 	content, err := raster.PNG([]byte(svg), scale)
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +78,8 @@ func TestAreas(t *testing.T) {
 		{"corner", `<path class="line c0" d="M10 10H60V60"/>`, 100*2.25 + math.Pi*2.25*2.25/4 - 2.25*2.25/4 + math.Pi*2.25*2.25/16},
 		{"dashes", `<path class="line thin c0" stroke-dasharray="7 3" d="M10 50H110"/>`, 70 * 1.2},
 		{"band", `<rect class="band c0" x="10" y="10" width="20" height="30"/>`, 600 * 41. / 255}, // an opacity of .16
-		{"nothing outside of its part", `<svg x="0" y="0" width="20" height="100" viewBox="0 0 20 100" overflow="hidden"><rect class="mark c0" x="10" y="10" width="200" height="10"/></svg>`, 100},
+		{"nothing outside of its part",
+			`<svg x="0" y="0" width="20" height="100" viewBox="0 0 20 100" overflow="hidden"><rect class="mark c0" x="10" y="10" width="200" height="10"/></svg>`, 100},
 		{"nothing outside of the picture", `<circle class="mark c0" cx="0" cy="0" r="40"/>`, math.Pi * 400},
 	} {
 		for _, scale := range []float64{1, 2} {
@@ -109,7 +111,8 @@ func TestText(t *testing.T) {
 			t.Errorf("text with the anchor %s is from %d to %d", anchor, low, high)
 		}
 	}
-	m := draw(t, 2, `<rect class="mark c0" x="0" y="0" width="300" height="100"/><text class="soft halo" x="150" y="50" text-anchor="middle">l</text>`)
+	m := draw(t, 2,
+		`<rect class="mark c0" x="0" y="0" width="300" height="100"/><text class="soft halo" x="150" y="50" text-anchor="middle">l</text>`)
 	white := 0
 	for x := range 600 {
 		if r, _, _, _ := m.At(x, 92).RGBA(); r > 0xf000 {

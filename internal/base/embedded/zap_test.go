@@ -18,7 +18,8 @@ func TestLastWords(t *testing.T) {
 		advice bool
 	}{{full, true}, {os.ErrPermission, false}} {
 		text := lastWords("/state").text("failed to commit tx", []zapcore.Field{zap.Int("n", 1), zap.Error(c.err)})
-		if !strings.Contains(text, "/state: failed to commit tx: "+c.err.Error()) || strings.Contains(text, "run the same command again") != c.advice {
+		if !strings.Contains(text, "/state: failed to commit tx: "+c.err.Error()) ||
+			strings.Contains(text, "run the same command again") != c.advice {
 			t.Errorf("%v is explained by %q", c.err, text)
 		}
 	}

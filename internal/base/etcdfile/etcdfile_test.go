@@ -160,7 +160,8 @@ func TestDamagedFiles(t *testing.T) {
 			clear(b[page*4096 : (page+1)*4096])
 			return b
 		}, ""},
-		{"a member whose id is no number", "snap/db", func(b []byte) []byte { return identify(b, func(byte) byte { return 'x' }) }, "not the id of a member"},
+		{"a member whose id is no number", "snap/db", func(b []byte) []byte { return identify(b, func(byte) byte { return 'x' }) },
+			"not the id of a member"},
 		{"a member under another id", "snap/db", func(b []byte) []byte {
 			return identify(b, func(last byte) byte { return "10"[max(0, strings.IndexByte("01", last))] })
 		}, "want the JSON of this member"},
@@ -173,8 +174,10 @@ func TestDamagedFiles(t *testing.T) {
 			return b[:at]
 		}, "it was cut off"},
 		{"an empty log file before the last", "wal/0000000000000000-*.wal", func([]byte) []byte { return nil }, "it was cut off"},
-		{"a log with a flipped bit", "wal/0000000000000000-0000000000000000.wal", func(b []byte) []byte { b[100_000] ^= 4; return b }, "cannot be read"},
-		{"a log with a zeroed page", "wal/0000000000000000-0000000000000000.wal", func(b []byte) []byte { clear(b[102_400:106_496]); return b }, "cannot be read"},
+		{"a log with a flipped bit", "wal/0000000000000000-0000000000000000.wal", func(b []byte) []byte { b[100_000] ^= 4; return b },
+			"cannot be read"},
+		{"a log with a zeroed page", "wal/0000000000000000-0000000000000000.wal", func(b []byte) []byte { clear(b[102_400:106_496]); return b },
+			"cannot be read"},
 		{"a snapshot with a flipped bit", "snap/*.snap", func(b []byte) []byte { b[len(b)/2] ^= 1; return b }, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -57,7 +57,8 @@ func TestGuard(t *testing.T) {
 	}{
 		{"POST", "localhost:8080", "", "", 204, ""},
 		{"POST", "tuning.example", "https://tuning.example", "", 204, ""},
-		{"POST", "evil.example:8080", "http://evil.example:8080", "same-origin", 421, "localhost, IP addresses, tuning.example; add others with --allowed-hosts"},
+		{"POST", "evil.example:8080", "http://evil.example:8080", "same-origin", 421,
+			"localhost, IP addresses, tuning.example; add others with --allowed-hosts"},
 		{"GET", "evil.example:8080", "", "same-origin", 421, `unknown host "evil.example:8080"`},
 		{"POST", "localhost:8080", "https://evil.example", "", 403, `origin "https://evil.example"`},
 		{"POST", "localhost:8080", "null", "cross-site", 403, "cross-origin"},

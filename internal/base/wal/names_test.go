@@ -22,8 +22,9 @@ import (
 func otherNames(t *testing.T, path string) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
-	names := map[string]string{"itself": path, "a symbolic link": filepath.Join(dir, "soft"), "a link to the link": filepath.Join(dir, "softer"),
-		"a hard link": path + ".hard", "a link to the directory": filepath.Join(dir, "dir", filepath.Base(path))}
+	names := map[string]string{"itself": path, "a symbolic link": filepath.Join(dir, "soft"),
+		"a link to the link": filepath.Join(dir, "softer"),
+		"a hard link":        path + ".hard", "a link to the directory": filepath.Join(dir, "dir", filepath.Base(path))}
 	err := errors.Join(os.Symlink(path, names["a symbolic link"]), os.Symlink(names["a symbolic link"], names["a link to the link"]),
 		os.Link(path, names["a hard link"]), os.Symlink(filepath.Dir(path), filepath.Join(dir, "dir")))
 	if err != nil {
@@ -129,7 +130,8 @@ func TestOnlyRegularFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"socket": "is a socket", "pipe": "is a named pipe", "dir": "is a directory", "device": "is a device",
+	for name, want := range map[string]string{"socket": "is a socket", "pipe": "is a named pipe", "dir": "is a directory",
+		"device":   "is a device",
 		"dangling": "is a symbolic link to a file that does not exist"} {
 		if _, _, _, err := Open(at(name), magic); !errors.Is(err, ErrNotRegular) || !strings.Contains(err.Error(), at(name)+" "+want) {
 			t.Errorf("%s: %v", name, err)

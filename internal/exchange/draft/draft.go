@@ -37,7 +37,8 @@ var (
 	named = regexp.MustCompile(`^(-{0,2})([A-Za-z_][A-Za-z0-9_.-]*)=(.*)$`)
 	flag  = regexp.MustCompile(`^--?([A-Za-z_][A-Za-z0-9_.-]*)$`)
 	// These say how long, where and how a program runs, so that another value makes no better program.
-	kept = regexp.MustCompile(`(?i)^((n|num|max)[_.-]?)?(epochs?|steps?|iters?|iterations?|seeds?|random[_.-]?state|ports?|gpus?|devices?|workers?|threads?|jobs?|rank|local[_.-]?rank|verbose|verbosity|version|log[_.-]?interval|save[_.-]?every)$`)
+	kept = regexp.MustCompile(
+		`(?i)^((n|num|max)[_.-]?)?(epochs?|steps?|iters?|iterations?|seeds?|random[_.-]?state|ports?|gpus?|devices?|workers?|threads?|jobs?|rank|local[_.-]?rank|verbose|verbosity|version|log[_.-]?interval|save[_.-]?every)$`)
 )
 
 // Read finds the settings in a program's command line.

@@ -32,11 +32,16 @@ func TestRead(t *testing.T) {
 		{"booleans", "p --bias=true --gate=False", "p --bias=${bias} --gate=${gate}", []string{
 			"{name: bias, type: bool}", `{name: gate, type: categorical, values: ["True", "False"]}`,
 		}},
-		{"what stays", "p --seed=3 --epochs 10 n_jobs=4 --patience=-1 --data=/d --opt adam --far=inf x=1", "p --seed=3 --epochs 10 n_jobs=4 --patience=-1 --data=/d --opt adam --far=inf x=${x}", []string{"{name: x, type: int, min: 1, max: 4, scale: log}"}},
-		{"flags without values", "p --fast --lr 0.1 --slow", "p --fast --lr ${lr} --slow", []string{"{name: lr, type: float, min: 0.001, max: 1, scale: log}"}},
+		{"what stays", "p --seed=3 --epochs 10 n_jobs=4 --patience=-1 --data=/d --opt adam --far=inf x=1",
+			"p --seed=3 --epochs 10 n_jobs=4 --patience=-1 --data=/d --opt adam --far=inf x=${x}",
+			[]string{"{name: x, type: int, min: 1, max: 4, scale: log}"}},
+		{"flags without values", "p --fast --lr 0.1 --slow", "p --fast --lr ${lr} --slow",
+			[]string{"{name: lr, type: float, min: 0.001, max: 1, scale: log}"}},
 		{"the same twice", "p a=1 a=2", "p a=${a} a=2", []string{"{name: a, type: int, min: 1, max: 4, scale: log}"}},
-		{"a group of Hydra", "p model.lr=0.1", "p model.lr=${model.lr}", []string{"{name: model.lr, type: float, min: 0.001, max: 1, scale: log}"}},
-		{"the characters of a value", "p ${x} n=${y} a=1", "p $${x} n=$${y} a=${a}", []string{"{name: a, type: int, min: 1, max: 4, scale: log}"}},
+		{"a group of Hydra", "p model.lr=0.1", "p model.lr=${model.lr}",
+			[]string{"{name: model.lr, type: float, min: 0.001, max: 1, scale: log}"}},
+		{"the characters of a value", "p ${x} n=${y} a=1", "p $${x} n=$${y} a=${a}",
+			[]string{"{name: a, type: int, min: 1, max: 4, scale: log}"}},
 		{"nothing", "p", "p", nil},
 	}
 	for _, tt := range tests {

@@ -55,7 +55,8 @@ func TestColumns(t *testing.T) {
 	want := [][]string{
 		{"trial", "state", "value", "attempts", "worker", "source", "staleness", "seconds", "created", "started", "ended", "failure", "message",
 			"metric:loss", "metric:size", "parameter:x", "parameter:worker", "parameter:value", "parameter:loss", "parameter:flag", "parameter:any"},
-		{"1", "COMPLETED", "2", "2", "w", "model", "3", "2.5", "2026-03-01T12:00:00.000Z", "2026-03-01T12:00:01.500Z", "2026-03-01T12:00:04.000Z", "", "",
+		{"1", "COMPLETED", "2", "2", "w", "model", "3", "2.5", "2026-03-01T12:00:00.000Z", "2026-03-01T12:00:01.500Z", "2026-03-01T12:00:04.000Z",
+			"", "",
 			"2", "10000000", "1e-07", "12", "a,b", "1", "true", "7"},
 		{"2", "FAILED", "", "0", "", "", "0", "", "", "", "", "exit", "exit: boom,: and more", "", "", "", "", "", "", "", ""},
 		{"3", "PRUNED", "9", "0", "", "", "0", "", "", "", "", "", "below the median", "", "", "", "", "", "", "", ""},
@@ -97,10 +98,12 @@ func TestColumns(t *testing.T) {
 func TestPlaces(t *testing.T) {
 	var out bytes.Buffer
 	trials := []view.Trial{
-		{Trial: 1, State: study.TrialCompleted, Value: new(2.0), Site: messaging.Site{Job: "4711_2", Node: "n17", Devices: "0,1"}, Parameters: view.Parameters{"x": 0.5}},
+		{Trial: 1, State: study.TrialCompleted, Value: new(2.0), Site: messaging.Site{Job: "4711_2", Node: "n17", Devices: "0,1"},
+			Parameters: view.Parameters{"x": 0.5}},
 		{Trial: 2, State: study.TrialFailed, Parameters: view.Parameters{"x": 0.25}},
 	}
-	own := &study.Spec{Objective: study.Objective{Metric: "loss"}, Parameters: []study.Parameter{{Name: "x", Type: study.Float, Min: new(0.0), Max: new(1.0)}}}
+	own := &study.Spec{Objective: study.Objective{Metric: "loss"},
+		Parameters: []study.Parameter{{Name: "x", Type: study.Float, Min: new(0.0), Max: new(1.0)}}}
 	if err := export.Of(own, view.List(trials)).CSV(&out); err != nil {
 		t.Fatal(err)
 	}
@@ -131,8 +134,10 @@ func TestBadParquet(t *testing.T) {
 // A text that a spreadsheet could run begins with an apostrophe, wherever it splits the line.
 // Numbers, and files for everything else, stay as they are.
 func TestSpreadsheet(t *testing.T) {
-	texts := []any{"=HYPERLINK(\"http://x\")", "+1", "-1", "@SUM(1)", "\t=1", "＝1", "a;=1", "a\t+1", "a,-1", "\"=1\"", "a\n=1", "plain-text", "a=b", "", "x@y"}
-	escaped := []string{"'=HYPERLINK(\"http://x\")", "'+1", "'-1", "'@SUM(1)", "'\t'=1", "'＝1", "a;'=1", "a\t'+1", "a,'-1", "\"'=1\"", "a\n'=1", "plain-text", "a=b", "", "x@y"}
+	texts := []any{"=HYPERLINK(\"http://x\")", "+1", "-1", "@SUM(1)", "\t=1", "＝1", "a;=1", "a\t+1", "a,-1", "\"=1\"", "a\n=1", "plain-text",
+		"a=b", "", "x@y"}
+	escaped := []string{"'=HYPERLINK(\"http://x\")", "'+1", "'-1", "'@SUM(1)", "'\t'=1", "'＝1", "a;'=1", "a\t'+1", "a,'-1", "\"'=1\"",
+		"a\n'=1", "plain-text", "a=b", "", "x@y"}
 	spec := &study.Spec{Parameters: []study.Parameter{{Name: "c", Type: study.Categorical, Values: texts}, {Name: "n", Type: study.Float}}}
 	var trials []view.Trial
 	for _, text := range texts {

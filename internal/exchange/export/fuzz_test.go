@@ -49,7 +49,8 @@ func checkRead(t *testing.T, f format, content []byte) {
 		if err := s.Check(one.Point); err != nil || one.Values.First()-one.Values.First() != 0 {
 			t.Fatalf("read %+v: %v", one, err)
 		}
-		list[i] = view.Trial{Trial: i + 1, State: study.TrialCompleted, Value: &one.Values[0], Metrics: one.Metrics, Parameters: view.Parameters(one.Point)}
+		list[i] = view.Trial{Trial: i + 1, State: study.TrialCompleted, Value: &one.Values[0], Metrics: one.Metrics,
+			Parameters: view.Parameters(one.Point)}
 	}
 	var out bytes.Buffer
 	if err := f.write(export.Of(spec, view.List(list)), &out); err != nil {
@@ -77,8 +78,10 @@ func seedTables(f *testing.F, form format) {
 }
 
 var two = []view.Trial{
-	{Trial: 1, State: study.TrialCompleted, Value: new(2.0), Metrics: map[string]float64{"size": 1e7}, Parameters: view.Parameters{"x": 1e-7, "worker": int64(12), "value": "a,b", "loss": int64(1), "flag": true, "any": int64(7)}},
-	{Trial: 2, State: study.TrialCompleted, Value: new(-3.5), Parameters: view.Parameters{"x": 1e8, "worker": int64(-1), "value": "ü\n", "loss": 2.5, "any": "1x"}},
+	{Trial: 1, State: study.TrialCompleted, Value: new(2.0), Metrics: map[string]float64{"size": 1e7},
+		Parameters: view.Parameters{"x": 1e-7, "worker": int64(12), "value": "a,b", "loss": int64(1), "flag": true, "any": int64(7)}},
+	{Trial: 2, State: study.TrialCompleted, Value: new(-3.5),
+		Parameters: view.Parameters{"x": 1e8, "worker": int64(-1), "value": "ü\n", "loss": 2.5, "any": "1x"}},
 }
 
 func FuzzCSV(f *testing.F) {
@@ -153,8 +156,10 @@ func parquetFiles(t testing.TB) map[string][]byte {
 // Each encoding and compression is read.
 func TestParquetOfOthers(t *testing.T) {
 	want := []migrate.Evaluated{
-		{Place: "row 1", Values: study.Values{1}, Metrics: map[string]float64{}, Point: study.Point{"x": 2.0, "worker": int64(3), "value": "a,b", "loss": int64(1), "flag": true, "any": int64(7)}},
-		{Place: "row 2", Values: study.Values{4}, Metrics: map[string]float64{}, Point: study.Point{"x": 5.0, "worker": int64(6), "value": "\"c\"", "loss": 2.5, "any": "1x"}},
+		{Place: "row 1", Values: study.Values{1}, Metrics: map[string]float64{},
+			Point: study.Point{"x": 2.0, "worker": int64(3), "value": "a,b", "loss": int64(1), "flag": true, "any": int64(7)}},
+		{Place: "row 2", Values: study.Values{4}, Metrics: map[string]float64{},
+			Point: study.Point{"x": 5.0, "worker": int64(6), "value": "\"c\"", "loss": 2.5, "any": "1x"}},
 	}
 	for name, content := range parquetFiles(t) {
 		got, skipped, err := migrate.Parquet(content, spec)

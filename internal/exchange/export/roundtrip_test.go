@@ -42,13 +42,16 @@ var (
 // Choices that look like one another, like numbers, or like the syntax of a format.
 var choices = []any{
 	"", " ", "a", " a", "a ", "A", "\n", "a\nb", "a\r\nb", "\r", "\r\n", `"`, `""`, `"a"`, "a,b", "a;b", "\t", `\n`, "'", "=HYPERLINK(\"x\")",
-	"3.1", "3.10", "03.1", "1e3", "0x10", "inf", "nan", "NaN", "-0", "1,5", "True", "TRUE", "null", "None", "COMPLETED", "\ufeff", "ü", "😀", "\u2028", "\x00",
-	int64(0), int64(7), int64(1000), int64(1<<53 - 1), int64(1 << 53), int64(1<<53 + 1), int64(math.MaxInt64), int64(math.MinInt64), int64(math.MaxInt64 - 1),
+	"3.1", "3.10", "03.1", "1e3", "0x10", "inf", "nan", "NaN", "-0", "1,5", "True", "TRUE", "null", "None", "COMPLETED", "\ufeff", "ü", "😀",
+	"\u2028", "\x00",
+	int64(0), int64(7), int64(1000), int64(1<<53 - 1), int64(1 << 53), int64(1<<53 + 1), int64(math.MaxInt64), int64(math.MinInt64),
+	int64(math.MaxInt64 - 1),
 	0.5, 2.5, 1e-7, -1e300, 1e22, math.SmallestNonzeroFloat64, true, false,
 }
 
 // The names of some parameters are also those of columns, of metrics, or have a prefix.
-var names = []string{"x", "value", "state", "loss", "worker", "params_x", "parameters", "metrics", "values", "params", "trial", "note", "config"}
+var names = []string{"x", "value", "state", "loss", "worker", "params_x", "parameters", "metrics", "values", "params", "trial", "note",
+	"config"}
 
 func drawChoice(t *rapid.T) any {
 	switch rapid.IntRange(0, 5).Draw(t, "kind of choice") {
@@ -101,7 +104,8 @@ func drawParameter(t *rapid.T, name string, before []study.Parameter) study.Para
 }
 
 func drawSpec(t *rapid.T) (*study.Spec, *space.Space) {
-	spec := &study.Spec{Objective: study.Objective{Metric: rapid.SampledFrom([]string{"loss", "value", "x", "acc"}).Draw(t, "metric"), Direction: study.Minimize}}
+	spec := &study.Spec{Objective: study.Objective{Metric: rapid.SampledFrom([]string{"loss", "value", "x", "acc"}).Draw(t, "metric"),
+		Direction: study.Minimize}}
 	if rapid.Bool().Draw(t, "several") {
 		spec.Several = []study.Objective{spec.Objective, {Metric: "seconds", Direction: study.Maximize}}
 		spec.Objective = study.Objective{}
@@ -145,7 +149,8 @@ func drawPoint(t *rapid.T, s *space.Space) study.Point {
 // drawTrials draws trials, and what an import reads of those that have completed.
 func drawTrials(t *rapid.T, spec *study.Spec, s *space.Space) (trials []view.Trial, want []migrate.Evaluated) {
 	number := rapid.Float64Range(-math.MaxFloat64, math.MaxFloat64)
-	states := []study.TrialState{study.TrialCompleted, study.TrialCompleted, study.TrialFailed, study.TrialPruned, study.TrialCancelled, study.TrialPending}
+	states := []study.TrialState{study.TrialCompleted, study.TrialCompleted, study.TrialFailed, study.TrialPruned, study.TrialCancelled,
+		study.TrialPending}
 	for i := range rapid.IntRange(1, 8).Draw(t, "trials") {
 		e := migrate.Evaluated{Point: drawPoint(t, s), Metrics: map[string]float64{}}
 		metrics := map[string]float64{}
@@ -154,7 +159,8 @@ func drawTrials(t *rapid.T, spec *study.Spec, s *space.Space) (trials []view.Tri
 			// A metric can be what was reported last, and the value the best of them.
 			metrics[o.Metric] = number.Draw(t, "objective")
 		}
-		for _, name := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"size", "metric:x", "a,b", "a;b", "ü\u00a0", `"`}), rapid.ID).Draw(t, "metrics") {
+		for _, name := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"size", "metric:x", "a,b", "a;b", "ü\u00a0", `"`}),
+			rapid.ID).Draw(t, "metrics") {
 			metrics[name] = number.Draw(t, name)
 			e.Metrics[name] = metrics[name]
 		}

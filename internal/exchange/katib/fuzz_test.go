@@ -63,7 +63,8 @@ func FuzzGetSuggestions(f *testing.F) {
 			t.Fatal(err)
 		}
 		p := e.problem(r.GetTrials(), 0)
-		points, err := s.suggest(t.Context(), e, e.problem(r.GetTrials(), int(r.GetTotalRequestNumber()-r.GetCurrentRequestNumber())), int(r.GetCurrentRequestNumber()), slog.New(slog.DiscardHandler))
+		points, err := s.suggest(t.Context(), e, e.problem(r.GetTrials(), int(r.GetTotalRequestNumber()-r.GetCurrentRequestNumber())),
+			int(r.GetCurrentRequestNumber()), slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatalf("the second time: %v", err)
 		}

@@ -77,7 +77,8 @@ func integer(name, low, high string, more ...func(*katibv1beta1.FeasibleSpace)) 
 	return numeric(katibv1beta1.ParameterType_INT, name, low, high, more)
 }
 
-func numeric(kind katibv1beta1.ParameterType, name, low, high string, more []func(*katibv1beta1.FeasibleSpace)) *katibv1beta1.ParameterSpec {
+func numeric(kind katibv1beta1.ParameterType, name, low, high string,
+	more []func(*katibv1beta1.FeasibleSpace)) *katibv1beta1.ParameterSpec {
 	fs := &katibv1beta1.FeasibleSpace{Min: low, Max: high}
 	for _, set := range more {
 		set(fs)
@@ -171,7 +172,8 @@ func (c *controller) start(n int) []*katibv1beta1.Trial {
 				Objective:            c.experiment.GetSpec().GetObjective(),
 				ParameterAssignments: &katibv1beta1.TrialSpec_ParameterAssignments{Assignments: p.GetAssignments()},
 			},
-			Status: &katibv1beta1.TrialStatus{StartTime: c.now(), Condition: katibv1beta1.TrialStatus_RUNNING, Observation: &katibv1beta1.Observation{}},
+			Status: &katibv1beta1.TrialStatus{StartTime: c.now(), Condition: katibv1beta1.TrialStatus_RUNNING,
+				Observation: &katibv1beta1.Observation{}},
 		})
 	}
 	c.trials = append(c.trials, started...)

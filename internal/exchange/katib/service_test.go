@@ -88,7 +88,8 @@ func TestShapesOfKatibsTests(t *testing.T) {
 			t.Fatalf("%s: %d suggestions, %v", name, len(reply.GetParameterAssignments()), err)
 		}
 		allowed := map[string][]string{
-			"param-1": {"1", "2", "3", "4", "5"}, "param-2": {"cat1", "cat2", "cat3"}, "param-3": {"3", "2", "6"}, "param-4": {"1", "2", "3", "4", "5"},
+			"param-1": {"1", "2", "3", "4", "5"}, "param-2": {"cat1", "cat2", "cat3"}, "param-3": {"3", "2", "6"},
+			"param-4": {"1", "2", "3", "4", "5"},
 		}
 		var trials []*katibv1beta1.Trial
 		for i, p := range reply.GetParameterAssignments() {
@@ -106,12 +107,14 @@ func TestShapesOfKatibsTests(t *testing.T) {
 			trials = append(trials, &katibv1beta1.Trial{
 				Name: []string{"test-asfjh", "test-234hs"}[i],
 				Spec: &katibv1beta1.TrialSpec{
-					Objective:            &katibv1beta1.ObjectiveSpec{Type: katibv1beta1.ObjectiveType_MAXIMIZE, ObjectiveMetricName: "metric-2", Goal: 0.9},
+					Objective: &katibv1beta1.ObjectiveSpec{Type: katibv1beta1.ObjectiveType_MAXIMIZE, ObjectiveMetricName: "metric-2",
+						Goal: 0.9},
 					ParameterAssignments: &katibv1beta1.TrialSpec_ParameterAssignments{Assignments: p.GetAssignments()},
 				},
 				Status: &katibv1beta1.TrialStatus{
-					Condition:   katibv1beta1.TrialStatus_SUCCEEDED,
-					Observation: &katibv1beta1.Observation{Metrics: []*katibv1beta1.Metric{{Name: "metric-1", Value: "435"}, {Name: "metric-2", Value: "5643"}}},
+					Condition: katibv1beta1.TrialStatus_SUCCEEDED,
+					Observation: &katibv1beta1.Observation{Metrics: []*katibv1beta1.Metric{{Name: "metric-1", Value: "435"},
+						{Name: "metric-2", Value: "5643"}}},
 				},
 			})
 		}
@@ -210,7 +213,8 @@ func TestEqualRequestsEqualAnswers(t *testing.T) {
 func TestNoRepeatsUntilTheSpaceIsExhausted(t *testing.T) {
 	for _, algorithm := range []string{"fantasia", "fantasia-random", "fantasia-tpe", "fantasia-forest", "fantasia-sobol", "fantasia-cmaes"} {
 		t.Run(algorithm, func(t *testing.T) {
-			e := experimentOf(algorithm, nil, integer("n", "1", "3"), categorical("fast", "yes", "no"), double("fixed", "2", "2"), discrete("one", "0.50"))
+			e := experimentOf(algorithm, nil, integer("n", "1", "3"), categorical("fast", "yes", "no"), double("fixed", "2", "2"),
+				discrete("one", "0.50"))
 			c := newController(serve(t), e)
 			first := c.start(4)
 			c.end(first[0], katibv1beta1.TrialStatus_SUCCEEDED, "1")
@@ -238,7 +242,8 @@ func TestNoRepeatsUntilTheSpaceIsExhausted(t *testing.T) {
 // fake is an optimiser that calls a function.
 type fake func(ctx context.Context, p *optimizer.Problem, n int, rng *rand.Rand) ([]optimizer.Suggestion, error)
 
-func (f fake) Suggest(ctx context.Context, p *optimizer.Problem, _ optimizer.State, n int, rng *rand.Rand) ([]optimizer.Suggestion, optimizer.State, error) {
+func (f fake) Suggest(ctx context.Context, p *optimizer.Problem, _ optimizer.State, n int, rng *rand.Rand) ([]optimizer.Suggestion,
+	optimizer.State, error) {
 	batch, err := f(ctx, p, n, rng)
 	return batch, nil, err
 }
@@ -270,17 +275,19 @@ func known(t *testing.T) (*experiment, *problem, study.Point) {
 func TestNoRepeatsInAContinuum(t *testing.T) {
 	_, p, observed := known(t)
 	asked := 0
-	points, err := p.search(t.Context(), fake(func(_ context.Context, p *optimizer.Problem, n int, _ *rand.Rand) ([]optimizer.Suggestion, error) {
-		asked++
-		if asked == 1 {
-			return suggest(observed, study.Point{"p0": 0.25}, study.Point{"p0": 0.25}), nil
-		}
-		want := []optimizer.Pending{{Trial: 2, Point: observed}, {Trial: 3, Point: study.Point{"p0": 0.25}}, {Trial: 4, Point: study.Point{"p0": 0.25}}}
-		if diff := cmp.Diff(want, p.Pending); diff != "" || p.First != 5 || n != 2 {
-			t.Errorf("asked again for %d from trial %d on, pending (-want +got):\n%s", n, p.First, diff)
-		}
-		return suggest(study.Point{"p0": 0.75}, study.Point{"p0": 1.0}), nil
-	}), 3, slog.New(slog.DiscardHandler))
+	points, err := p.search(t.Context(),
+		fake(func(_ context.Context, p *optimizer.Problem, n int, _ *rand.Rand) ([]optimizer.Suggestion, error) {
+			asked++
+			if asked == 1 {
+				return suggest(observed, study.Point{"p0": 0.25}, study.Point{"p0": 0.25}), nil
+			}
+			want := []optimizer.Pending{{Trial: 2, Point: observed}, {Trial: 3, Point: study.Point{"p0": 0.25}},
+				{Trial: 4, Point: study.Point{"p0": 0.25}}}
+			if diff := cmp.Diff(want, p.Pending); diff != "" || p.First != 5 || n != 2 {
+				t.Errorf("asked again for %d from trial %d on, pending (-want +got):\n%s", n, p.First, diff)
+			}
+			return suggest(study.Point{"p0": 0.75}, study.Point{"p0": 1.0}), nil
+		}), 3, slog.New(slog.DiscardHandler))
 	want := []study.Point{{"p0": 0.25}, {"p0": 0.75}, {"p0": 1.0}}
 	if diff := cmp.Diff(want, points); diff != "" || err != nil {
 		t.Errorf("error %v, points (-want +got):\n%s", err, diff)
@@ -335,7 +342,8 @@ func TestTrialsBecomeObservations(t *testing.T) {
 				Objective:            &katibv1beta1.ObjectiveSpec{ObjectiveMetricName: "loss"},
 				ParameterAssignments: &katibv1beta1.TrialSpec_ParameterAssignments{Assignments: []*katibv1beta1.ParameterAssignment{{Name: "n", Value: n}}},
 			},
-			Status: &katibv1beta1.TrialStatus{StartTime: start, CompletionTime: end, Condition: condition, Observation: &katibv1beta1.Observation{Metrics: metrics}},
+			Status: &katibv1beta1.TrialStatus{StartTime: start, CompletionTime: end, Condition: condition,
+				Observation: &katibv1beta1.Observation{Metrics: metrics}},
 		})
 	}
 	metric := func(value string) *katibv1beta1.Metric { return &katibv1beta1.Metric{Name: "loss", Value: value} }
@@ -385,9 +393,12 @@ func TestValidate(t *testing.T) {
 		{experimentOf("fantasia", []string{"initial=4"}, x), ""},
 		{experimentOf("fantasia", []string{"warp=true"}, x), ""},
 		{experimentOf("tpe", nil, double("--learning rate", "1e-3", "1", logUniform)), ""},
-		{experimentOf("invalid", nil, x), `spec.algorithm.algorithmName "invalid" is not accepted; want fantasia, or fantasia- and one of hebo, gp`},
-		{experimentOf("fantasia", []string{"algorithm=invalid"}, x), `spec.algorithm.algorithmSettings: algorithm "invalid" is not accepted; want hebo, gp`},
-		{experimentOf("fantasia-tpe", []string{"algorithm=gp"}, x), `spec.algorithm.algorithmSettings: algorithm tpe: unknown setting "algorithm"`},
+		{experimentOf("invalid", nil, x),
+			`spec.algorithm.algorithmName "invalid" is not accepted; want fantasia, or fantasia- and one of hebo, gp`},
+		{experimentOf("fantasia", []string{"algorithm=invalid"}, x),
+			`spec.algorithm.algorithmSettings: algorithm "invalid" is not accepted; want hebo, gp`},
+		{experimentOf("fantasia-tpe", []string{"algorithm=gp"}, x),
+			`spec.algorithm.algorithmSettings: algorithm tpe: unknown setting "algorithm"`},
 		{experimentOf("fantasia", []string{"invalid=5"}, x), `unknown setting "invalid": the settings are `},
 		{experimentOf("fantasia", []string{"initial=-1"}, x), `setting "initial": -1 is not accepted; want an integer from `},
 		{experimentOf("fantasia", []string{"initial=many"}, x), `setting "initial": many is not accepted; want an integer from `},
@@ -403,7 +414,8 @@ func TestValidate(t *testing.T) {
 		{experimentOf("fantasia", nil, integer("y", "0.5", "1")), "spec.parameters[0] (y): feasibleSpace.min: 0.5 is not a whole number"},
 		{experimentOf("fantasia", nil, categorical("y")), "spec.parameters[0] (y): feasibleSpace.list is empty"},
 		{experimentOf("fantasia", nil, discrete("y", "1", "two")), `spec.parameters[0] (y): feasibleSpace.list[1] "two": want a number`},
-		{experimentOf("fantasia", nil, list(katibv1beta1.ParameterType_UNKNOWN_TYPE, "y", "1")), `spec.parameters[0] (y): parameterType "": want int, double, discrete or categorical`},
+		{experimentOf("fantasia", nil, list(katibv1beta1.ParameterType_UNKNOWN_TYPE, "y", "1")),
+			`spec.parameters[0] (y): parameterType "": want int, double, discrete or categorical`},
 		{func() *katibv1beta1.Experiment {
 			e := experimentOf("fantasia", nil, x)
 			e.Spec.Objective.Type = katibv1beta1.ObjectiveType_UNKNOWN
@@ -432,7 +444,8 @@ func TestValidate(t *testing.T) {
 		if test.want == "" || strings.HasPrefix(test.want, "spec.maxTrialCount") {
 			continue
 		}
-		if _, err := c.suggestions(&katibv1beta1.GetSuggestionsRequest{Experiment: test.e, CurrentRequestNumber: 1}); status.Code(err) != codes.InvalidArgument {
+		if _, err := c.suggestions(&katibv1beta1.GetSuggestionsRequest{Experiment: test.e, CurrentRequestNumber: 1}); status.Code(
+			err) != codes.InvalidArgument {
 			t.Errorf("GetSuggestions for %v: %v, want INVALID_ARGUMENT", test.e, err)
 		}
 	}
@@ -449,8 +462,10 @@ func TestLimits(t *testing.T) {
 		{&katibv1beta1.GetSuggestionsRequest{Experiment: e}, codes.InvalidArgument, "current_request_number is 0: want 1 to 1000"},
 		{&katibv1beta1.GetSuggestionsRequest{Experiment: e, CurrentRequestNumber: -1}, codes.InvalidArgument, "is -1"},
 		{&katibv1beta1.GetSuggestionsRequest{Experiment: e, CurrentRequestNumber: 1001}, codes.InvalidArgument, "is 1001"},
-		{&katibv1beta1.GetSuggestionsRequest{Experiment: e, CurrentRequestNumber: 1, Trials: make([]*katibv1beta1.Trial, MaxRequestTrials+1)}, codes.InvalidArgument, "there are 10001 trials"},
-		{&katibv1beta1.GetSuggestionsRequest{Experiment: &katibv1beta1.Experiment{Name: strings.Repeat("x", MaxRequest)}, CurrentRequestNumber: 1}, codes.ResourceExhausted, ""},
+		{&katibv1beta1.GetSuggestionsRequest{Experiment: e, CurrentRequestNumber: 1, Trials: make([]*katibv1beta1.Trial, MaxRequestTrials+1)},
+			codes.InvalidArgument, "there are 10001 trials"},
+		{&katibv1beta1.GetSuggestionsRequest{Experiment: &katibv1beta1.Experiment{Name: strings.Repeat("x", MaxRequest)},
+			CurrentRequestNumber: 1}, codes.ResourceExhausted, ""},
 	} {
 		for i := range test.r.Trials {
 			test.r.Trials[i] = &katibv1beta1.Trial{}

@@ -35,7 +35,8 @@ func startPostgres(t testing.TB) *url.URL {
 	owner := newOwner(t)
 	data, secret, port := filepath.Join(owner.dir, "data"), filepath.Join(owner.dir, "password"), testenv.FreePort(t)
 	owner.write(secret, databasePassword)
-	owner.run(filepath.Join(bin, "initdb"), "--pgdata="+data, "--username="+databaseUser, "--pwfile="+secret, "--auth=scram-sha-256", "--no-sync")
+	owner.run(filepath.Join(bin, "initdb"), "--pgdata="+data, "--username="+databaseUser, "--pwfile="+secret, "--auth=scram-sha-256",
+		"--no-sync")
 	u := databaseURL("postgresql", port)
 	admin := *u
 	admin.Scheme, admin.Path = "postgresql+psycopg", "/postgres"
@@ -48,21 +49,25 @@ func startPostgres(t testing.TB) *url.URL {
 // mariadb-client-core, or their programs on the PATH.
 func startMariaDB(t testing.TB) *url.URL {
 	t.Helper()
-	install, server := installed(t, "mariadb-server-core", "mariadb-install-db", "/usr/bin/mariadb-install-db"), installed(t, "mariadb-server-core", "mariadbd", "/usr/sbin/mariadbd")
+	install, server := installed(t, "mariadb-server-core", "mariadb-install-db", "/usr/bin/mariadb-install-db"),
+		installed(t, "mariadb-server-core", "mariadbd", "/usr/sbin/mariadbd")
 	owner := newOwner(t)
 	data, login, port := filepath.Join(owner.dir, "data"), filepath.Join(owner.dir, "login.sql"), testenv.FreePort(t)
-	owner.write(login, fmt.Sprintf("CREATE USER '%[1]s'@'127.0.0.1' IDENTIFIED BY '%[2]s';\nGRANT ALL ON *.* TO '%[1]s'@'127.0.0.1';\n", databaseUser, databasePassword))
+	owner.write(login, fmt.Sprintf("CREATE USER '%[1]s'@'127.0.0.1' IDENTIFIED BY '%[2]s';\nGRANT ALL ON *.* TO '%[1]s'@'127.0.0.1';\n",
+		databaseUser, databasePassword))
 	owner.run(install, "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal", "--skip-test-db")
 	u := databaseURL("mysql", port)
 	admin := *u
 	admin.Scheme, admin.Path = "mysql+pymysql", "/"
 	owner.start(&admin, server, "--no-defaults", "--datadir="+data, "--init-file="+login,
-		"--bind-address=127.0.0.1", "--skip-name-resolve", "--port="+strconv.Itoa(port), "--socket="+filepath.Join(owner.dir, "socket"), "--pid-file="+filepath.Join(owner.dir, "pid"), "--innodb-flush-log-at-trx-commit=0")
+		"--bind-address=127.0.0.1", "--skip-name-resolve", "--port="+strconv.Itoa(port), "--socket="+filepath.Join(owner.dir, "socket"),
+		"--pid-file="+filepath.Join(owner.dir, "pid"), "--innodb-flush-log-at-trx-commit=0")
 	return u
 }
 
 func databaseURL(scheme string, port int) *url.URL {
-	return &url.URL{Scheme: scheme, User: url.UserPassword(databaseUser, databasePassword), Host: fmt.Sprintf("127.0.0.1:%d", port), Path: "/" + databaseName}
+	return &url.URL{Scheme: scheme, User: url.UserPassword(databaseUser, databasePassword), Host: fmt.Sprintf("127.0.0.1:%d", port),
+		Path: "/" + databaseName}
 }
 
 // installed returns the path of a program, where Debian keeps it or on the PATH.
@@ -73,7 +78,8 @@ func installed(t testing.TB, pkg, name, pattern string) string {
 	}
 	path, err := exec.LookPath(name)
 	if err != nil {
-		t.Fatalf("%s is missing: make test-client installs Debian's package %s as root; elsewhere install it and put its programs on the PATH", name, pkg)
+		t.Fatalf("%s is missing: make test-client installs Debian's package %s as root; elsewhere install it and put its programs on the PATH",
+			name, pkg)
 	}
 	return path
 }

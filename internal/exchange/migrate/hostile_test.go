@@ -53,19 +53,21 @@ func TestHostileTables(t *testing.T) {
 		from io.Reader
 		want string
 	}{
-		"a table without an end":        {CSV, after("x,value\n", "\x00"), "larger than 256 MiB"},
-		"a table of too many trials":    {CSV, io.LimitReader(after("x,value\n", "a,\n"), 8+3*(maxTrials+1)), "more than 1000000 trials"},
-		"a header of many columns":      {CSV, strings.NewReader("x,value" + strings.Repeat(",", 1<<25)), "line 1 has 33554434 cells; want at most 100000"},
-		"a line of many cells":          {CSV, strings.NewReader("x,value\na,1\n" + strings.Repeat(";", 1<<25)), "line 3 has 33554433 cells"},
-		"a list without an end":         {JSON, after("[{}", ",{}"), "more than 1000000 trials"},
-		"an object without an end":      {JSON, after(`{"x":[{}`, ",{}"), "larger than 4 MiB"},
-		"a text without an end":         {JSON, after(`[{"x":"`, "a"), "larger than 4 MiB"},
-		"spaces without an end":         {JSON, after("", " "), "larger than 4 MiB"},
-		"brackets without an end":       {JSON, after("", "["), "exceeded max depth"},
-		"a dictionary that is repeated": {func(io.Reader, *study.Spec) ([]Evaluated, []Skipped, error) { return Parquet(dictionary, spec) }, nil, "the texts of all rows are larger than 256 MiB"},
-		"a journal without lines":       {journal, after("", "a"), "line 1: it is larger than 4 MiB"},
-		"a cut list":                    {JSON, strings.NewReader(`[{"x": "a", "value": 1}`), "after object 1: unexpected EOF"},
-		"a cut object":                  {JSON, strings.NewReader(`{"x": "a", "value"`), "after object 0: unexpected EOF"},
+		"a table without an end":     {CSV, after("x,value\n", "\x00"), "larger than 256 MiB"},
+		"a table of too many trials": {CSV, io.LimitReader(after("x,value\n", "a,\n"), 8+3*(maxTrials+1)), "more than 1000000 trials"},
+		"a header of many columns": {CSV, strings.NewReader("x,value" + strings.Repeat(",", 1<<25)),
+			"line 1 has 33554434 cells; want at most 100000"},
+		"a line of many cells":     {CSV, strings.NewReader("x,value\na,1\n" + strings.Repeat(";", 1<<25)), "line 3 has 33554433 cells"},
+		"a list without an end":    {JSON, after("[{}", ",{}"), "more than 1000000 trials"},
+		"an object without an end": {JSON, after(`{"x":[{}`, ",{}"), "larger than 4 MiB"},
+		"a text without an end":    {JSON, after(`[{"x":"`, "a"), "larger than 4 MiB"},
+		"spaces without an end":    {JSON, after("", " "), "larger than 4 MiB"},
+		"brackets without an end":  {JSON, after("", "["), "exceeded max depth"},
+		"a dictionary that is repeated": {func(io.Reader, *study.Spec) ([]Evaluated, []Skipped, error) { return Parquet(dictionary, spec) }, nil,
+			"the texts of all rows are larger than 256 MiB"},
+		"a journal without lines": {journal, after("", "a"), "line 1: it is larger than 4 MiB"},
+		"a cut list":              {JSON, strings.NewReader(`[{"x": "a", "value": 1}`), "after object 1: unexpected EOF"},
+		"a cut object":            {JSON, strings.NewReader(`{"x": "a", "value"`), "after object 0: unexpected EOF"},
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

@@ -46,7 +46,8 @@ func importedWith(t *testing.T, text string, o KatibOptions) (*Result, *study.St
 func TestKatibJob(t *testing.T) {
 	r, s := imported(t, source(t, "job.yaml"))
 	goal := 0.99
-	if diff := cmp.Diff(study.Objective{Metric: "Validation_accuracy", Direction: study.Maximize, Take: study.TakeLast, Goal: &goal}, s.Spec.Objective); diff != "" {
+	if diff := cmp.Diff(study.Objective{Metric: "Validation_accuracy", Direction: study.Maximize, Take: study.TakeLast, Goal: &goal},
+		s.Spec.Objective); diff != "" {
 		t.Error("objective:", diff)
 	}
 	want := []study.Parameter{
@@ -65,7 +66,8 @@ func TestKatibJob(t *testing.T) {
 			t.Error(want[i].Name, diff)
 		}
 	}
-	if diff := cmp.Diff([]string{"python3", "train.py", "--lr=${lr}", "--layers=${layers}", "--solver=${optimizer}"}, s.Spec.Trial.Command); diff != "" {
+	if diff := cmp.Diff([]string{"python3", "train.py", "--lr=${lr}", "--layers=${layers}", "--solver=${optimizer}"},
+		s.Spec.Trial.Command); diff != "" {
 		t.Error("command:", diff)
 	}
 	// Katib's controller fails an experiment with the first failure beyond its number.
@@ -91,12 +93,14 @@ func TestKatibJob(t *testing.T) {
 func TestKatibPatternsReadWhatKatibReads(t *testing.T) {
 	for file, lines := range map[string]map[string]string{
 		"job.yaml": {
-			"2026-11-21 INFO Epoch[0] Validation-accuracy=0.91": "0.91", "Validation-accuracy = 1e-3": "1e-3", "Train-Validation-accuracy=0.5": "", "accuracy=1": "",
+			"2026-11-21 INFO Epoch[0] Validation-accuracy=0.91": "0.91", "Validation-accuracy = 1e-3": "1e-3", "Train-Validation-accuracy=0.5": "",
+			"accuracy=1":              "",
 			"Validation-accuracy=nan": "nan", "Validation-accuracy=-nan(ind), x=1": "-nan(ind)", "Validation-accuracy=-Infinity": "-Infinity",
 			"Validation-accuracy=1.#QNAN": "1.#QNAN", "Validation-accuracy=NA": "NA", "Validation-accuracy=1.0D-3": "1.0D-3",
 			"Validation-accuracy=inferior": "", "Validation-accuracy=nano": "", "Validation-accuracy=NAME": "",
 		},
-		"pytorch.yaml": {"{metricName: loss, metricValue: -0.25}": "-0.25", "{metricName: loss, metricValue: NaN}": "NaN", "{metricName: val-loss, metricValue: 1}": "", "loss=2": ""},
+		"pytorch.yaml": {"{metricName: loss, metricValue: -0.25}": "-0.25", "{metricName: loss, metricValue: NaN}": "NaN",
+			"{metricName: val-loss, metricValue: 1}": "", "loss=2": ""},
 	} {
 		_, s := imported(t, source(t, file))
 		pattern := regexp.MustCompile(s.Spec.Trial.Metrics.Pattern)
@@ -114,7 +118,8 @@ func TestKatibPatternsReadWhatKatibReads(t *testing.T) {
 
 // Katib accepts a parameter with one value, which a study calls fixed.
 func TestKatibOneValue(t *testing.T) {
-	text := strings.NewReplacer(`min: "0.001", max: "0.1"`, `min: "0.01", max: "0.01"`, `list: ["64", "16", "32"]`, `list: ["64"]`).Replace(source(t, "job.yaml"))
+	text := strings.NewReplacer(`min: "0.001", max: "0.1"`, `min: "0.01", max: "0.01"`, `list: ["64", "16", "32"]`,
+		`list: ["64"]`).Replace(source(t, "job.yaml"))
 	_, s := imported(t, text)
 	for name, want := range map[string]any{"lr": 0.01, "batch": 64.0} {
 		for _, p := range s.Spec.Parameters {
@@ -134,7 +139,8 @@ func TestKatibOtherResources(t *testing.T) {
 		t.Errorf("template:\n%s", r.Template)
 	}
 	notes := strings.Join(r.Notes, "\n")
-	for _, piece := range []string{"medianstop became median", "normal became uniform", "--success", "/var/log/mnist.log", "maxTrialCount was not given"} {
+	for _, piece := range []string{"medianstop became median", "normal became uniform", "--success", "/var/log/mnist.log",
+		"maxTrialCount was not given"} {
 		if !strings.Contains(notes, piece) {
 			t.Errorf("the notes lack %q:\n%s", piece, notes)
 		}
@@ -175,7 +181,8 @@ func TestKatibEarlyStopping(t *testing.T) {
 }
 
 func TestKatibAlgorithms(t *testing.T) {
-	for name, want := range map[string]string{"random": "random", "grid": "grid", "tpe": "tpe", "multivariate-tpe": "tpe", "cmaes": "cmaes", "bayesianoptimization": "hebo", "pbt": "hebo"} {
+	for name, want := range map[string]string{"random": "random", "grid": "grid", "tpe": "tpe", "multivariate-tpe": "tpe", "cmaes": "cmaes",
+		"bayesianoptimization": "hebo", "pbt": "hebo"} {
 		_, s := imported(t, strings.Replace(source(t, "pytorch.yaml"), "algorithmName: random", "algorithmName: "+name, 1))
 		if s.Spec.Algorithm.Name != want {
 			t.Errorf("%s became %s, want %s", name, s.Spec.Algorithm.Name, want)
@@ -215,7 +222,8 @@ func TestKatibErrorsNameTheField(t *testing.T) {
 		{"    trialSpec:", "    other:", "trialTemplate.trialSpec is missing"},
 		{"    trialSpec:", "    configMap: {name: x}\n    other:", "trialTemplate.configMap"},
 		{"  parameters:\n", "  nasConfig: {}\n  parameters:\n", "spec.nasConfig"},
-		{"  parameters:\n", "  metricsCollectorSpec: {collector: {kind: Custom}}\n  parameters:\n", `kind "Custom": want StdOut, File, TensorFlowEvent`},
+		{"  parameters:\n", "  metricsCollectorSpec: {collector: {kind: Custom}}\n  parameters:\n",
+			`kind "Custom": want StdOut, File, TensorFlowEvent`},
 		{"  parameters:\n", "  metricsCollectorSpec: {source: {filter: {metricsFormat: ['(a)']}}}\n  parameters:\n", "want two groups"},
 		{"${trialSpec.Name}", "${trialSpec.Color}", "${trialSpec.Color}"},
 	} {

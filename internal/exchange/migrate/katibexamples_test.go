@@ -49,15 +49,17 @@ var katibExamples = []katibExample{
 		}},
 	{file: "hp-tuning/simple-pbt.yaml", metric: "Validation-accuracy",
 		algorithm:  "{algorithmName: pbt, algorithmSettings: [{name: n_population, value: '40'}]}\n  resumePolicy: FromVolume",
-		parameters: `{name: lr, parameterType: double, feasibleSpace: {min: '0.0001', max: '0.02', step: '0.0001'}}`, template: katibTraining, resource: katibPlainJob,
-		notes: []string{"algorithm pbt became the default", "n_population=40 was left out"},
-		check: func(s *study.Spec) bool { return *s.Parameters[0].Step == 0.0001 }},
+		parameters: `{name: lr, parameterType: double, feasibleSpace: {min: '0.0001', max: '0.02', step: '0.0001'}}`, template: katibTraining,
+		resource: katibPlainJob,
+		notes:    []string{"algorithm pbt became the default", "n_population=40 was left out"},
+		check:    func(s *study.Spec) bool { return *s.Parameters[0].Step == 0.0001 }},
 	{file: "hp-tuning/optuna-distribution.yaml", metric: "loss", kind: "minimize", algorithm: `{algorithmName: tpe}`,
 		parameters: `{name: momentum, parameterType: double, feasibleSpace: {min: "0.001", max: "1", step: "0.1", distribution: uniform}}, {name: batch_size, parameterType: int, feasibleSpace: {min: "32", max: "64", distribution: logUniform}}`,
 		template:   katibTraining, resource: katibPlainJob,
 		check: func(s *study.Spec) bool { return s.Parameters[1].Scale == study.Log && s.Algorithm.Name == "tpe" }},
 	{file: "early-stopping/median-stop-with-json-format.yaml", metric: "accuracy",
-		algorithm:  "{algorithmName: random}\n  earlyStopping: {algorithmName: medianstop, algorithmSettings: [{name: min_trials_required, value: \"1\"}, {name: start_step, value: \"2\"}]}",
+		algorithm: "{algorithmName: random}\n  earlyStopping: {algorithmName: medianstop, algorithmSettings: [{name: min_trials_required, " +
+			"value: \"1\"}, {name: start_step, value: \"2\"}]}",
 		collector:  `{source: {fileSystemPath: {path: /katib/mnist.json, kind: File, format: JSON}}, collector: {kind: File}}`,
 		parameters: katibLR, template: "retain: true\n    " + katibTraining, resource: katibPlainJob,
 		notes: []string{"prints the file /katib/mnist.json"},
@@ -98,19 +100,24 @@ var katibExamples = []katibExample{
 		template: "primaryContainerName: step-model-training\n    " + katibSucceeded,
 		resource: `{apiVersion: tekton.dev/v1beta1, kind: PipelineRun, spec: {pipelineSpec: {tasks: [{name: model-training, taskSpec: {steps: [{name: model-training, image: mnist, command: %s}]}}]}}}`,
 		notes:    []string{`the container "step-model-training" names no command`}},
-	{file: "trial-template/trial-metadata-substitution.yaml", metric: "Validation-accuracy", algorithm: `{algorithmName: random}`, parameters: katibLR,
-		template: katibTraining, words: "name: trialName, reference: '${trialSpec.Name}'|name: trialLabel, reference: '${trialSpec.Labels[custom-key]}'",
+	{file: "trial-template/trial-metadata-substitution.yaml", metric: "Validation-accuracy", algorithm: `{algorithmName: random}`,
+		parameters: katibLR,
+		template:   katibTraining, words: "name: trialName, reference: '${trialSpec.Name}'|name: trialLabel, reference: " +
+			"'${trialSpec.Labels[custom-key]}'",
 		resource: strings.Replace(katibPlainJob, "kind: Job,", "kind: Job, metadata: {labels: {custom-key: custom-label}},", 1),
 		notes:    []string{"the command has the trial's name in it"},
 		check:    func(s *study.Spec) bool { return s.Trial.Command[len(s.Trial.Command)-1] == "custom-label" }},
 	{file: "metrics-collector/custom-metrics-collector.yaml", metric: "accuracy", algorithm: `{algorithmName: random}`,
 		collector:  `{source: {fileSystemPath: {path: /katib/mnist.log, kind: File}}, collector: {kind: Custom, customCollector: {image: collector}}}`,
-		parameters: katibLR, template: katibTraining, resource: katibPlainJob, err: `spec.metricsCollectorSpec.collector.kind "Custom": want StdOut, File, TensorFlowEvent, None or Push`},
+		parameters: katibLR, template: katibTraining, resource: katibPlainJob,
+		err: `spec.metricsCollectorSpec.collector.kind "Custom": want StdOut, File, TensorFlowEvent, None or Push`},
 	{file: "nas/darts-cpu.yaml", metric: "Best-Genotype", algorithm: "{algorithmName: darts}\n  nasConfig: {graphConfig: {numLayers: 1}}",
 		template: katibTraining, resource: katibPlainJob, err: "spec.nasConfig: searches of architectures have no counterpart"},
-	{file: "trial-template/trial-configmap-source.yaml", metric: "Validation-accuracy", algorithm: `{algorithmName: random}`, parameters: katibLR,
-		template: katibTraining + "\n    configMap: {configMapName: trial-templates, configMapNamespace: kubeflow, templatePath: defaultTrialTemplate.yaml}",
-		err:      "spec.trialTemplate.configMap: the template is in the cluster; want it as trialSpec"},
+	{file: "trial-template/trial-configmap-source.yaml", metric: "Validation-accuracy", algorithm: `{algorithmName: random}`,
+		parameters: katibLR,
+		template: katibTraining + "\n    configMap: {configMapName: trial-templates, configMapNamespace: kubeflow, templatePath: " +
+			"defaultTrialTemplate.yaml}",
+		err: "spec.trialTemplate.configMap: the template is in the cluster; want it as trialSpec"},
 }
 
 // text returns the Experiment.
@@ -148,7 +155,8 @@ spec:
   trialTemplate:
     %s
     trialParameters: [%s]
-`, label(strings.TrimSuffix(e.file, ".yaml")), kind, e.metric, e.algorithm, collector, e.parameters, e.template, "{"+strings.Join(words, "}, {")+"}")
+`, label(strings.TrimSuffix(e.file, ".yaml")), kind, e.metric, e.algorithm, collector, e.parameters, e.template,
+		"{"+strings.Join(words, "}, {")+"}")
 	if e.resource != "" {
 		text += "    trialSpec: " + fmt.Sprintf(e.resource, "["+strings.Join(command, ", ")+"]") + "\n"
 	}

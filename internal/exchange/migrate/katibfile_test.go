@@ -19,7 +19,8 @@ import (
 // The program of a File collector stays as it is: its command is inside of a script that prints the file.
 func TestKatibFileCollector(t *testing.T) {
 	r, s := imported(t, source(t, "file.yaml"))
-	want := []string{"sh", "-c", tailScript, "/katib/mnist.log", "sh", "-c", `echo "$0" "$@"`, "--log-path=/katib/mnist.log", "--lr=${lr}", "--namespace=kubeflow"}
+	want := []string{"sh", "-c", tailScript, "/katib/mnist.log", "sh", "-c", `echo "$0" "$@"`, "--log-path=/katib/mnist.log", "--lr=${lr}",
+		"--namespace=kubeflow"}
 	if diff := cmp.Diff(want, s.Spec.Trial.Command); diff != "" {
 		t.Errorf("command (-want +got):\n%s", diff)
 	}

@@ -45,7 +45,8 @@ func TestKatibJobInTheStudy(t *testing.T) {
 	if strings.Contains(string(r.Study), "job: {") {
 		t.Errorf("the Job is on one line:\n%s", r.Study)
 	}
-	if notes := strings.Join(r.Notes, "\n"); !strings.Contains(notes, "spec.pool") || strings.Contains(notes, "the command has the trial's name") {
+	if notes := strings.Join(r.Notes, "\n"); !strings.Contains(notes, "spec.pool") ||
+		strings.Contains(notes, "the command has the trial's name") {
 		t.Errorf("notes:\n%s", notes)
 	}
 }
@@ -65,8 +66,10 @@ func TestKatibJobNotes(t *testing.T) {
 	}
 	const metadata, container = "metadata: {labels: {team: vision}}", "primaryContainerName: training"
 	for _, tt := range []struct{ change, note []string }{
-		{[]string{metadata, "metadata: {name: a, namespace: training, creationTimestamp: null, labels: {team: vision}}"}, []string{"metadata.name a was left out", "metadata.namespace training was left out"}},
-		{[]string{container, container + "\n    failureCondition: status.failed"}, []string{"failureCondition was left out", "not by status.failed"}},
+		{[]string{metadata, "metadata: {name: a, namespace: training, creationTimestamp: null, labels: {team: vision}}"},
+			[]string{"metadata.name a was left out", "metadata.namespace training was left out"}},
+		{[]string{container, container + "\n    failureCondition: status.failed"},
+			[]string{"failureCondition was left out", "not by status.failed"}},
 		{[]string{container, container + "\n    primaryPodLabels: {a: b}"}, []string{"primaryPodLabels"}},
 	} {
 		r, s := importedWith(t, change(tt.change...), KatibOptions{Job: true})
@@ -91,16 +94,21 @@ func TestKatibJobNotes(t *testing.T) {
 func TestKatibJobErrorsNameTheField(t *testing.T) {
 	job := source(t, "job.yaml")
 	for _, tt := range []struct{ old, new, want string }{
-		{"kind: Job", "kind: PyTorchJob", `spec.trialTemplate.trialSpec: apiVersion "batch/v1", kind "PyTorchJob": a study can only bring a Job of batch/v1`},
+		{"kind: Job", "kind: PyTorchJob",
+			`spec.trialTemplate.trialSpec: apiVersion "batch/v1", kind "PyTorchJob": a study can only bring a Job of batch/v1`},
 		{"apiVersion: batch/v1", "apiVersion: batch/v2", `apiVersion "batch/v2"`},
 		{"{labels: {team: vision}}", "{finalizers: [a/b]}", "spec.trialTemplate.trialSpec.metadata.finalizers has no counterpart"},
 		{"{labels: {team: vision}}", "{labels: {'${trialParameters.solver}': a}}", "spec.trialTemplate.trialSpec.metadata.labels: the key"},
 		{"{labels: {team: vision}}", "{labels: [team]}", "spec.trialTemplate.trialSpec.metadata.labels"},
 		{"            restartPolicy: Never", "            nodeSelector: {'${trialParameters.solver}': a}", `the key "${optimizer}"`},
-		{"restartPolicy: Never", "restartPolicy: Always", `spec.trialTemplate.trialSpec.spec.template.spec.restartPolicy: "Always" is not accepted`},
-		{"restartPolicy: Never", "activeDeadlineSeconds: '${trialParameters.numberLayers}'", "spec.trialTemplate.trialSpec.spec.template.spec.activeDeadlineSeconds: expected a whole number of 64 bits"},
-		{"restartPolicy: Never", "restartPolice: Never", `spec.trialTemplate.trialSpec.spec.template.spec.restartPolice: unknown field "restartPolice" (did you mean "restartPolicy"?)`},
-		{"primaryContainerName: training", "primaryContainerName: trainer", `spec.trialTemplate.primaryContainerName: "trainer" is not the name of a container`},
+		{"restartPolicy: Never", "restartPolicy: Always",
+			`spec.trialTemplate.trialSpec.spec.template.spec.restartPolicy: "Always" is not accepted`},
+		{"restartPolicy: Never", "activeDeadlineSeconds: '${trialParameters.numberLayers}'",
+			"spec.trialTemplate.trialSpec.spec.template.spec.activeDeadlineSeconds: expected a whole number of 64 bits"},
+		{"restartPolicy: Never", "restartPolice: Never",
+			`spec.trialTemplate.trialSpec.spec.template.spec.restartPolice: unknown field "restartPolice" (did you mean "restartPolicy"?)`},
+		{"primaryContainerName: training", "primaryContainerName: trainer",
+			`spec.trialTemplate.primaryContainerName: "trainer" is not the name of a container`},
 		{"      spec:\n        template:", "      suspend: true\n      spec:\n        template:", "spec.trialTemplate.trialSpec.suspend"},
 		{"      spec:\n        template:", "      status:\n        template:", "spec.trialTemplate.trialSpec.spec is missing"},
 	} {

@@ -29,7 +29,8 @@ func TestKatibPublicShapes(t *testing.T) {
 	}
 
 	_, s = imported(t, source(t, "json.yaml"))
-	if e := s.Spec.EarlyStopping; e == nil || e.Name != "median" || s.Spec.Budget.MaxTrials != 15 || s.Spec.Objective.Direction != study.Maximize {
+	if e := s.Spec.EarlyStopping; e == nil || e.Name != "median" || s.Spec.Budget.MaxTrials != 15 ||
+		s.Spec.Objective.Direction != study.Maximize {
 		t.Errorf("json.yaml: %+v", s.Spec)
 	}
 
@@ -39,7 +40,8 @@ func TestKatibPublicShapes(t *testing.T) {
 	}
 
 	_, err = Katib([]byte(source(t, "alpha.yaml")), KatibOptions{})
-	if !errors.Is(err, ErrSource) || !strings.Contains(err.Error(), `"kubeflow.org/v1alpha3"`) || !strings.Contains(err.Error(), "write the resource as trialTemplate.trialSpec") {
+	if !errors.Is(err, ErrSource) || !strings.Contains(err.Error(), `"kubeflow.org/v1alpha3"`) ||
+		!strings.Contains(err.Error(), "write the resource as trialTemplate.trialSpec") {
 		t.Errorf("alpha.yaml: %v", err)
 	}
 }

@@ -35,7 +35,8 @@ func testOptuna(t *testing.T, path string) {
 	for _, p := range s.Spec.Parameters {
 		types[p.Name] = p.Type
 	}
-	if diff := cmp.Diff(map[string]study.Type{"lr": study.Float, "width": study.Int, "layers": study.Int, "dropout": study.Float, "solver": study.Categorical, "momentum": study.Float}, types); diff != "" {
+	if diff := cmp.Diff(map[string]study.Type{"lr": study.Float, "width": study.Int, "layers": study.Int, "dropout": study.Float,
+		"solver": study.Categorical, "momentum": study.Float}, types); diff != "" {
 		t.Error(diff)
 	}
 	if p := s.Spec.Parameters[0]; p.Scale != study.Log || *p.Min != 1e-5 || *p.Max != 1e-1 {
@@ -44,7 +45,8 @@ func testOptuna(t *testing.T, path string) {
 	if len(s.Spec.Initial) != 3 {
 		t.Fatalf("%d initial points", len(s.Spec.Initial))
 	}
-	want := map[string]any{"lr": 1.923730509654649e-05, "width": int64(20), "layers": int64(1), "dropout": 0.4, "solver": "sgd", "momentum": 0.9688321588104364}
+	want := map[string]any{"lr": 1.923730509654649e-05, "width": int64(20), "layers": int64(1), "dropout": 0.4, "solver": "sgd",
+		"momentum": 0.9688321588104364}
 	if diff := cmp.Diff(want, s.Spec.Initial[0]); diff != "" {
 		t.Error("the best trial:", diff)
 	}
@@ -73,7 +75,8 @@ func TestOptunaErrors(t *testing.T) {
 			bad{path, "empty", `no trial of study "empty" has parameters`})
 	}
 	for _, tt := range all {
-		if _, err := Optuna(t.Context(), tt.path, OptunaOptions{Python: python, Study: tt.study}); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, err := Optuna(t.Context(), tt.path, OptunaOptions{Python: python, Study: tt.study}); err == nil ||
+			!strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s %q: error %v, want %q", tt.path, tt.study, err, tt.want)
 		}
 	}

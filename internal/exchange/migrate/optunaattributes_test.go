@@ -42,7 +42,8 @@ func TestOptunaStudyAttributesLeftOut(t *testing.T) {
 		{"smaller ones after it", `left out: 1 of 3 ("b")`, []string{noted("a", "10"), noted("b", fits), noted("c", "1")}, []string{"a", "c"}},
 		{"no number", `left out: 1 of 2 ("a")`, []string{noted("a", "1e400"), noted("b", "1")}, []string{"b"}},
 		{"many", `left out: 6 of 6 ("a", "b", "c", "d", "e", …)`,
-			[]string{noted("a", "1e400"), noted("b", "1e400"), noted("c", "1e400"), noted("d", "1e400"), noted("e", "1e400"), noted("f", "1e400")}, nil},
+			[]string{noted("a", "1e400"), noted("b", "1e400"), noted("c", "1e400"), noted("d", "1e400"), noted("e", "1e400"), noted("f", "1e400")},
+			nil},
 	} {
 		s, notes := optunaStudyOf(t, journalOf(t, append(tt.lines, addedWhole("1", "x", float, "0.5"))...), "s", 0)
 		if !strings.Contains(notes, tt.note) || tt.note == "" && strings.Contains(notes, "left out") {

@@ -96,7 +96,8 @@ func TestOptunaOddConstraints(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []map[string]float64{{"constraints_0": math.NaN(), "constraints_1": math.NaN()}, {"constraints_0": -1, "constraints_1": math.NaN()}} {
+	for i, want := range []map[string]float64{{"constraints_0": math.NaN(), "constraints_1": math.NaN()},
+		{"constraints_0": -1, "constraints_1": math.NaN()}} {
 		if diff := cmp.Diff(want, trials[i].Metrics, cmpopts.EquateNaNs()); diff != "" {
 			t.Errorf("trial %d: metrics (-want +got):\n%s", i, diff)
 		}

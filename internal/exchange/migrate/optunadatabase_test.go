@@ -82,13 +82,15 @@ func TestOptunaBadDatabases(t *testing.T) {
 	}
 	middle := len(whole) / 2
 	for name, tt := range map[string]struct{ path, want string }{
-		"cut":             {write("cut.db", whole[:middle]), "the file is damaged: "},
-		"overwritten":     {write("overwritten.db", whole[:middle]+strings.Repeat("\xff", 4096)+whole[middle+4096:]), "the file is damaged: "},
-		"only a header":   {write("header.db", whole[:100]), "the file is damaged: "},
-		"an endless view": {changed(t, "DROP TABLE version_info; CREATE VIEW version_info AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n;"), "version_info is not a plain table"},
-		"computed":        {changed(t, "ALTER TABLE trials ADD COLUMN more AS (hex(zeroblob(100000000)));"), "trials is not a plain table"},
-		"another's":       {changed(t, "DROP TABLE studies; DROP TABLE version_info;"), "not a storage of Optuna: no such table: version_info"},
-		"without tables":  {writtenBy(t, "import sqlite3, sys\ndb = sqlite3.connect(sys.argv[1])\ndb.execute('PRAGMA user_version = 1')\ndb.commit()\ndb.close()"), "not a storage of Optuna: no such table: version_info"},
+		"cut":           {write("cut.db", whole[:middle]), "the file is damaged: "},
+		"overwritten":   {write("overwritten.db", whole[:middle]+strings.Repeat("\xff", 4096)+whole[middle+4096:]), "the file is damaged: "},
+		"only a header": {write("header.db", whole[:100]), "the file is damaged: "},
+		"an endless view": {changed(t, "DROP TABLE version_info; CREATE VIEW version_info AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL "+
+			"SELECT i + 1 FROM n) SELECT i FROM n;"), "version_info is not a plain table"},
+		"computed":  {changed(t, "ALTER TABLE trials ADD COLUMN more AS (hex(zeroblob(100000000)));"), "trials is not a plain table"},
+		"another's": {changed(t, "DROP TABLE studies; DROP TABLE version_info;"), "not a storage of Optuna: no such table: version_info"},
+		"without tables": {writtenBy(t, "import sqlite3, sys\ndb = sqlite3.connect(sys.argv[1])\ndb.execute('PRAGMA user_version = "+
+			"1')\ndb.commit()\ndb.close()"), "not a storage of Optuna: no such table: version_info"},
 		"without version": {changed(t, "DELETE FROM version_info;"), "attempt to write a readonly database"},
 		"no JSON":         {changed(t, `UPDATE trial_params SET distribution_json = '{';`), "cannot read it: Expecting"},
 		"earlier":         {changed(t, "UPDATE alembic_version SET version_num = 'v2.6.0.a';"), "optuna storage upgrade"},
@@ -159,7 +161,8 @@ func TestOptunaNeedsPython(t *testing.T) {
 			t.Errorf("%s by %s: error %v, want %q", tt.source, tt.python, err, tt.want)
 		}
 	}
-	if _, err := Optuna(t.Context(), "nothing://me:s3cret@db/optuna", OptunaOptions{Python: python}); !errors.Is(err, ErrSource) || !strings.Contains(err.Error(), "nothing") || strings.Contains(err.Error(), "s3cret") {
+	if _, err := Optuna(t.Context(), "nothing://me:s3cret@db/optuna", OptunaOptions{Python: python}); !errors.Is(err, ErrSource) ||
+		!strings.Contains(err.Error(), "nothing") || strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("an unknown database: %v", err)
 	}
 	// A file of this name in the present directory is not imported in place of Optuna.
@@ -169,7 +172,8 @@ func TestOptunaNeedsPython(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	path := writtenBy(t, "import sys\nsys.path.remove('')\nimport optuna\noptuna.create_study(storage=f'sqlite:///{sys.argv[1]}', study_name='s')")
+	path := writtenBy(t, "import sys\nsys.path.remove('')\nimport optuna\noptuna.create_study(storage=f'sqlite:///{sys.argv[1]}', "+
+		"study_name='s')")
 	if _, err := Optuna(t.Context(), path, OptunaOptions{Python: python}); err == nil || !strings.Contains(err.Error(), "no trial of study") {
 		t.Errorf("beside an optuna.py: %v", err)
 	}
@@ -249,7 +253,8 @@ with sqlite3.connect(sys.argv[1]) as db:
     db.execute("UPDATE trials SET number = number + 10 WHERE number = 6")
 `)
 	s, notes := optunaStudyOf(t, path, "", 5)
-	if diff := cmp.Diff(map[string]any{"data": "digits"}, s.Spec.Attributes); diff != "" || !strings.Contains(notes, `left out: 1 of 2 ("long")`) {
+	if diff := cmp.Diff(map[string]any{"data": "digits"}, s.Spec.Attributes); diff != "" ||
+		!strings.Contains(notes, `left out: 1 of 2 ("long")`) {
 		t.Errorf("attributes (-want +got):\n%s\nnotes:\n%s", diff, notes)
 	}
 	if len(s.Spec.Parameters) != 2 || s.Spec.Parameters[0].Name != "z" || s.Spec.Objective.Direction != study.Maximize {
@@ -259,7 +264,8 @@ with sqlite3.connect(sys.argv[1]) as db:
 	if err != nil {
 		t.Fatal(err)
 	}
-	metrics := map[string]float64{"user_attrs_n": 2, "user_attrs_f": 0.5, "constraints_0": 0.5, "constraints_1": -1, "constraints_nnnnnnnnn": 1}
+	metrics := map[string]float64{"user_attrs_n": 2, "user_attrs_f": 0.5, "constraints_0": 0.5, "constraints_1": -1,
+		"constraints_nnnnnnnnn": 1}
 	want := []Evaluated{
 		{Place: "trial 0", Point: study.Point{"z": 0.0, "a": int64(1)}, Values: study.Values{0.5}, Metrics: metrics},
 		{Place: "trial 16", Point: study.Point{"z": 0.6, "a": int64(7)}, Values: study.Values{0.25}, Metrics: metrics},
@@ -269,7 +275,8 @@ with sqlite3.connect(sys.argv[1]) as db:
 	}
 	const state = ": only completed trials have a value"
 	if diff := cmp.Diff([]Skipped{
-		{"trial 1", "its value is infinite or NaN: want a finite number"}, {"trial 2", "its state is PRUNED" + state}, {"trial 3", "its state is FAIL" + state},
+		{"trial 1", "its value is infinite or NaN: want a finite number"}, {"trial 2", "its state is PRUNED" + state},
+		{"trial 3", "its state is FAIL" + state},
 		{"trial 4", "its state is RUNNING" + state}, {"trial 5", "its state is WAITING" + state},
 	}, skipped); diff != "" {
 		t.Errorf("left out (-want +got):\n%s", diff)

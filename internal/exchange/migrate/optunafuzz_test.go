@@ -65,7 +65,8 @@ func FuzzOptunaCopy(f *testing.F) {
 func FuzzOptunaJournal(f *testing.F) {
 	lines := strings.SplitAfter(source(f, "ordinary.log"), "\n")
 	f.Add([]byte(strings.Join(lines[:60], "")))
-	f.Add([]byte(lines[0] + addedWhole("1", "k", `{"name": "CategoricalDistribution", "attributes": {"choices": [null, 1, "1", NaN, [2]]}}`, "3") + "\n" +
+	f.Add([]byte(lines[0] + addedWhole("1", "k", `{"name": "CategoricalDistribution", "attributes": {"choices": [null, 1, "1", NaN, [2]]}}`,
+		"3") + "\n" +
 		`{"op_code": 2, "worker_id": "w", "study_id": 0, "user_attr": {"sizes": [64, NaN]}}` + "\n"))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		fuzzStudy(t, content, func(content []byte) (*optunaStudy, error) { return readJournal(bytes.NewReader(content), "") })

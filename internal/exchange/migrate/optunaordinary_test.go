@@ -44,7 +44,8 @@ func TestOptunaOrdinary(t *testing.T) {
 		s, notes := optunaStudyOf(t, path, "ordinary", 3)
 		args := ParameterName("args")
 		units := func(layer int, from int64) study.Parameter {
-			p := study.Parameter{Name: fmt.Sprintf("layers[%d].units", layer), Type: study.Int, Min: new(8.0), Max: new(64.0), Step: new(8.0), Scale: study.Linear}
+			p := study.Parameter{Name: fmt.Sprintf("layers[%d].units", layer), Type: study.Int, Min: new(8.0), Max: new(64.0), Step: new(8.0),
+				Scale: study.Linear}
 			for n := from; from > 1 && n <= 3; n++ {
 				p.When = map[string][]any{"n_layers": append(p.When["n_layers"], n)}
 			}
@@ -104,7 +105,8 @@ func TestOptunaOrdinary(t *testing.T) {
 		if len(s.Spec.Initial) != 3 || s.Spec.Initial[0]["C"] != best {
 			t.Errorf("%s: the initial points are %v, want the best first, with C=%v", path, s.Spec.Initial, best)
 		}
-		if _, err := Optuna(t.Context(), path, OptunaOptions{Python: python}); err == nil || !strings.Contains(err.Error(), `name one of "ordinary", "two goals"`) {
+		if _, err := Optuna(t.Context(), path, OptunaOptions{Python: python}); err == nil ||
+			!strings.Contains(err.Error(), `name one of "ordinary", "two goals"`) {
 			t.Errorf("%s: no name: %v", path, err)
 		}
 	}
@@ -141,7 +143,8 @@ func TestOptunaOfSeveralObjectives(t *testing.T) {
 			t.Errorf("%s: the initial points are %v, want the trial on the front first, %v", path, s.Spec.Initial, better.Point)
 		}
 		s.Spec.Several[1].Direction = study.Minimize
-		if _, _, err := OptunaTrials(t.Context(), path, OptunaOptions{Python: python, Study: "two goals"}, &s.Spec); err == nil || !strings.Contains(err.Error(), "Optuna's study is to minimize, maximize, this one to minimize, minimize") {
+		if _, _, err := OptunaTrials(t.Context(), path, OptunaOptions{Python: python, Study: "two goals"}, &s.Spec); err == nil ||
+			!strings.Contains(err.Error(), "Optuna's study is to minimize, maximize, this one to minimize, minimize") {
 			t.Errorf("%s: other directions: %v", path, err)
 		}
 	}
@@ -153,7 +156,8 @@ func TestOptunaRanksSeveralObjectives(t *testing.T) {
 	const float = `{"name": "FloatDistribution", "attributes": {"step": null, "low": 0, "high": 10, "log": false}}`
 	text := `{"op_code": 0, "worker_id": "w", "study_name": "s", "directions": [1, 2]}` + "\n"
 	for i, values := range []string{"[5, 1]", "[1, 2]", "[4, 6]", "[1]", "[null, 1]", "[Infinity, 9]", "[3, 5]", "[2, 1]"} {
-		text += fmt.Sprintf(`{"op_code": 4, "worker_id": "w", "study_id": 0, "state": 1, "value": null, "values": %s, "distributions": {"x": %q}, "params": {"x": %d}}`+"\n", values, float, i)
+		text += fmt.Sprintf(
+			`{"op_code": 4, "worker_id": "w", "study_id": 0, "state": 1, "value": null, "values": %s, "distributions": {"x": %q}, "params": {"x": %d}}`+"\n", values, float, i)
 	}
 	path := filepath.Join(t.TempDir(), "journal.log")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -170,7 +174,8 @@ func TestOptunaRanksSeveralObjectives(t *testing.T) {
 		t.Errorf("read %v, error %v", trials, err)
 	}
 	infinite := "its value is infinite or NaN: want a finite number"
-	if diff := cmp.Diff([]Skipped{{"trial 3", "it completed without a value"}, {"trial 4", infinite}, {"trial 5", infinite}}, skipped); diff != "" {
+	if diff := cmp.Diff([]Skipped{{"trial 3", "it completed without a value"}, {"trial 4", infinite}, {"trial 5", infinite}},
+		skipped); diff != "" {
 		t.Errorf("left out (-want +got):\n%s", diff)
 	}
 }
@@ -188,20 +193,26 @@ func journalOf(t testing.TB, lines ...string) string {
 
 // addedWhole is the line of a journal for a trial that was added whole.
 func addedWhole(value, name, distribution, internal string) string {
-	return fmt.Sprintf(`{"op_code": 4, "worker_id": "w", "study_id": 0, "datetime_start": null, "state": 1, "value": %s, "values": null, "distributions": {%q: %q}, "params": {%q: %s}}`,
+	return fmt.Sprintf(
+		`{"op_code": 4, "worker_id": "w", "study_id": 0, "datetime_start": null, "state": 1, "value": %s, "values": null, "distributions": {%q: %q}, "params": {%q: %s}}`,
 		value, name, distribution, name, internal)
 }
 
 func TestOptunaRefusesByName(t *testing.T) {
-	float, category := `{"name": "FloatDistribution", "attributes": {"step": null, "low": 0, "high": 1, "log": false}}`, `{"name": "CategoricalDistribution", "attributes": {"choices": ["a", "b"]}}`
+	float, category := `{"name": "FloatDistribution", "attributes": {"step": null, "low": 0, "high": 1, "log": false}}`,
+		`{"name": "CategoricalDistribution", "attributes": {"choices": ["a", "b"]}}`
 	for _, tt := range []struct {
 		lines []string
 		want  string
 	}{
-		{[]string{addedWhole("1", "k", float, "0.5"), addedWhole("2", "k", category, "1")}, `parameter "k": it changed from float to categorical`},
-		{[]string{addedWhole("1", "k", float, "0.5"), addedWhole("2", "k", strings.Replace(strings.Replace(float, "false", "true", 1), `"low": 0`, `"low": 0.1`, 1), "0.5")}, `parameter "k": it changed from float to log float`},
+		{[]string{addedWhole("1", "k", float, "0.5"), addedWhole("2", "k", category, "1")},
+			`parameter "k": it changed from float to categorical`},
+		{[]string{addedWhole("1", "k", float, "0.5"),
+			addedWhole("2", "k", strings.Replace(strings.Replace(float, "false", "true", 1), `"low": 0`, `"low": 0.1`, 1), "0.5")},
+			`parameter "k": it changed from float to log float`},
 		{[]string{addedWhole("1", "k", strings.Replace(float, `"high": 1`, `"high": Infinity`, 1), "0.5")}, `parameter "k": +Inf is not finite`},
-		{[]string{addedWhole("1", "k", strings.Replace(float, "Float", "Complex", 1), "0.5")}, `parameter "k": the distribution "ComplexDistribution" is unknown`},
+		{[]string{addedWhole("1", "k", strings.Replace(float, "Float", "Complex", 1), "0.5")},
+			`parameter "k": the distribution "ComplexDistribution" is unknown`},
 		{[]string{addedWhole("1", "k", "{", "0.5")}, `parameter "k": unexpected`},
 		{[]string{`{"op_code": 10}`}, "not a journal of Optuna: line 2: op_code is 10: want 0 to 9"},
 		{[]string{`{"op_code": 4, "study_id": 0, "state": 7}`}, "line 2: state is 7: want 0 to 4"},
@@ -222,7 +233,8 @@ func TestOptunaJournal(t *testing.T) {
 	float := `{"name": "FloatDistribution", "attributes": {"step": 0.25, "low": 0.0, "high": 1.0, "log": false}}`
 	path := journalOf(t, addedWhole("1.5", "x", float, "0.5"),
 		`{"op_code": 4, "worker_id": "w", "study_id": 0, "datetime_start": null, "state": 4}`,
-		fmt.Sprintf(`{"op_code": 5, "worker_id": "w", "trial_id": 1, "param_name": "x", "param_value_internal": 0.75, "distribution": %q}`, float),
+		fmt.Sprintf(`{"op_code": 5, "worker_id": "w", "trial_id": 1, "param_name": "x", "param_value_internal": 0.75, "distribution": %q}`,
+			float),
 		`{"op_code": 6, "worker_id": "w", "trial_id": 1, "state": 1, "values": [2.5]}`,
 		`{"op_code": 6, "worker_id": "v", "trial_id": 1, "state": 3, "values": null}`,
 		`{"op_code": 0, "worker_id": "v", "study_name": "s", "directions": [1]}`,
@@ -238,14 +250,16 @@ func TestOptunaJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, notes := optunaStudyOf(t, path, "", 1)
-	if p := s.Spec.Parameters[0]; s.Spec.Objective.Direction != study.Maximize || *p.Max != 2 || *p.Step != 0.25 || !strings.Contains(notes, "1 of 3 (its value is infinite or NaN") {
+	if p := s.Spec.Parameters[0]; s.Spec.Objective.Direction != study.Maximize || *p.Max != 2 || *p.Step != 0.25 ||
+		!strings.Contains(notes, "1 of 3 (its value is infinite or NaN") {
 		t.Errorf("%+v, notes %s", s.Spec, notes)
 	}
 	if diff := cmp.Diff([]map[string]any{{"x": 0.75}}, s.Spec.Initial); diff != "" {
 		t.Error("the best trial:", diff)
 	}
 	trials, skipped, err := OptunaTrials(t.Context(), path, OptunaOptions{}, &s.Spec)
-	want := []Evaluated{{Place: "trial 0", Point: study.Point{"x": 0.5}, Values: study.Values{1.5}}, {Place: "trial 1", Point: study.Point{"x": 0.75}, Values: study.Values{2.5}}}
+	want := []Evaluated{{Place: "trial 0", Point: study.Point{"x": 0.5}, Values: study.Values{1.5}},
+		{Place: "trial 1", Point: study.Point{"x": 0.75}, Values: study.Values{2.5}}}
 	if diff := cmp.Diff(want, trials); diff != "" || err != nil || len(skipped) != 1 {
 		t.Errorf("%v, %v left out: %s", err, skipped, diff)
 	}
@@ -280,7 +294,8 @@ func TestOptunaConditions(t *testing.T) {
 		for i, n := range append(append([]int{}, tt.with...), tt.without...) {
 			line := addedWhole("1", "n", whole, fmt.Sprint(n))
 			if i < len(tt.with) {
-				line = strings.Replace(strings.Replace(line, `"params": {`, `"params": {"y": 1, `, 1), `"distributions": {`, fmt.Sprintf(`"distributions": {"y": %q, `, whole), 1)
+				line = strings.Replace(strings.Replace(line, `"params": {`, `"params": {"y": 1, `, 1), `"distributions": {`,
+					fmt.Sprintf(`"distributions": {"y": %q, `, whole), 1)
 			}
 			lines = append(lines, line)
 		}
@@ -306,7 +321,8 @@ func TestOptunaAttributes(t *testing.T) {
 	trial := &optunaTrial{}
 	for _, a := range []struct{ name, json string }{
 		{"seconds", "1.5"}, {"epochs", "12"}, {"large", "1e400"}, {"loss", "NaN"}, {"host", `"a"`}, {"flag", "true"}, {"list", "[1]"},
-		{"text", `"1"`}, {"twice", "1"}, {"twice", "2"}, {"lost", "1"}, {"lost", "null"}, {"", "1"}, {strings.Repeat("n", 201), "1"}, {"val/acc", "-0.5"},
+		{"text", `"1"`}, {"twice", "1"}, {"twice", "2"}, {"lost", "1"}, {"lost", "null"}, {"", "1"}, {strings.Repeat("n", 201), "1"},
+		{"val/acc", "-0.5"},
 	} {
 		var value any
 		if err := unmarshalPython([]byte(a.json), &value); err != nil {

@@ -66,7 +66,8 @@ func TestParquetBombs(t *testing.T) {
 		"long text":   {footer(0x15, 2, 0x48, 0xff, 0xff, 0xff, 0xff, 7, 0), "its footer: a count or a size does not match"},
 		"deep footer": {footer(bytes.Repeat([]byte{0x1c}, 1<<20)...), "its footer: a count or a size does not match"},
 		"many rows":   {written(t, make([]row, maxTrials+1)), "the file has 1000001 rows: want at most 1000000"},
-		"big page":    {written(t, slices.Repeat([]row{{strings.Repeat("a", 100), 1}}, maxParquetPage/100)), "want pages within their column, of at most 16777216 bytes"},
+		"big page": {written(t, slices.Repeat([]row{{strings.Repeat("a", 100), 1}}, maxParquetPage/100)),
+			"want pages within their column, of at most 16777216 bytes"},
 	} {
 		cheaply(t, name, func() {
 			trials, _, err := Parquet(c.content, spec)
@@ -80,11 +81,14 @@ func TestParquetBombs(t *testing.T) {
 // A page is refused if its counts, its sizes or its levels claim more than it has.
 func TestPages(t *testing.T) {
 	data := func(n int32, encoding format.Encoding) *format.PageHeader {
-		return &format.PageHeader{Type: format.DataPage, DataPageHeader: thrift.New(format.DataPageHeader{NumValues: n, Encoding: encoding, DefinitionLevelEncoding: format.RLE})}
+		return &format.PageHeader{Type: format.DataPage,
+			DataPageHeader: thrift.New(format.DataPageHeader{NumValues: n, Encoding: encoding, DefinitionLevelEncoding: format.RLE})}
 	}
-	dictionary := &format.PageHeader{Type: format.DictionaryPage, DictionaryPageHeader: thrift.New(format.DictionaryPageHeader{NumValues: 1 << 30})}
+	dictionary := &format.PageHeader{Type: format.DictionaryPage,
+		DictionaryPageHeader: thrift.New(format.DictionaryPageHeader{NumValues: 1 << 30})}
 	levels := func(n int32, length int32) *format.PageHeader {
-		return &format.PageHeader{Type: format.DataPageV2, DataPageHeaderV2: thrift.New(format.DataPageHeaderV2{NumValues: n, DefinitionLevelsByteLength: length})}
+		return &format.PageHeader{Type: format.DataPageV2,
+			DataPageHeaderV2: thrift.New(format.DataPageHeaderV2{NumValues: n, DefinitionLevelsByteLength: length})}
 	}
 	// 2^30 times one value of 8 bits.
 	run := append(binary.AppendUvarint(nil, 1<<31), 1)
@@ -137,14 +141,16 @@ func TestParquetTypes(t *testing.T) {
 		X     int64   `parquet:"x,decimal(2:18)"`
 		Value float64 `parquet:"value"`
 	}
-	if _, _, err := Parquet(written(t, []decimal{{150, 1}}), spec); !errors.Is(err, ErrSource) || !strings.Contains(err.Error(), "column x is of type DECIMAL(18,2): want numbers, texts or booleans") {
+	if _, _, err := Parquet(written(t, []decimal{{150, 1}}), spec); !errors.Is(err, ErrSource) ||
+		!strings.Contains(err.Error(), "column x is of type DECIMAL(18,2): want numbers, texts or booleans") {
 		t.Errorf("a decimal: %v", err)
 	}
 	type others struct {
 		X     uint64 `parquet:"x"`
 		Value int32  `parquet:"value"`
 	}
-	if got := points(Parquet(written(t, []others{{150, -1}, {1<<63 + 1, 2}}), spec)); len(got) != 2 || got[0] != "-1: map[x:150]" || got[1] != `row 2: parameter x is "9223372036854775809": want a number from 0 to 900` {
+	if got := points(Parquet(written(t, []others{{150, -1}, {1<<63 + 1, 2}}), spec)); len(got) != 2 || got[0] != "-1: map[x:150]" ||
+		got[1] != `row 2: parameter x is "9223372036854775809": want a number from 0 to 900` {
 		t.Errorf("whole numbers: %q", got)
 	}
 }

@@ -28,7 +28,8 @@ func TestOptunaServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	parsed.Spec.Parameters[5].When = map[string][]any{"solver": {"sgd"}}
-	trials, skipped, err := OptunaTrials(t.Context(), filepath.Join("testdata", "optuna.db"), OptunaOptions{Python: python, Study: "My Study"}, &parsed.Spec)
+	trials, skipped, err := OptunaTrials(t.Context(), filepath.Join("testdata", "optuna.db"), OptunaOptions{Python: python, Study: "My Study"},
+		&parsed.Spec)
 	if err != nil || len(trials) != 11 || len(skipped) != 1 {
 		t.Fatalf("optuna.db: %d trials, %v left out, %v", len(trials), skipped, err)
 	}
@@ -99,7 +100,8 @@ func TestOptunaServers(t *testing.T) {
 				}
 			}
 			empty.Scheme = server.driver
-			if tables := ran(t, "import sqlalchemy, sys\nprint(sqlalchemy.inspect(sqlalchemy.create_engine(sys.argv[1])).get_table_names())", empty.String()); tables != "[]\n" {
+			if tables := ran(t, "import sqlalchemy, sys\nprint(sqlalchemy.inspect(sqlalchemy.create_engine(sys.argv[1])).get_table_names())",
+				empty.String()); tables != "[]\n" {
 				t.Errorf("an import made the tables %s", tables)
 			}
 		})

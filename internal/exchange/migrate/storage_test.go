@@ -147,14 +147,16 @@ func TestCopy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(s.trials) != 2 || s.trials[0].number != 3 || s.trials[1].number != 7 || s.trials[1].state != "FAIL" || s.objectives[0].Direction != study.Maximize {
+	if len(s.trials) != 2 || s.trials[0].number != 3 || s.trials[1].number != 7 || s.trials[1].state != "FAIL" ||
+		s.objectives[0].Direction != study.Maximize {
 		t.Errorf("%+v", s)
 	}
 	first := s.trials[0]
 	if diff := cmp.Diff(map[string]any{"z": 0.5, "a": "1.0"}, first.point()); diff != "" || first.parameters[0].name != "z" {
 		t.Errorf("parameters %+v: %s", first.parameters, diff)
 	}
-	if first.attributes["seconds"] != 1.5 || first.constraints["constraints_0"] != 0.5 || first.constraints["constraints_1"] != -1 || len(s.attributes) != 1 {
+	if first.attributes["seconds"] != 1.5 || first.constraints["constraints_0"] != 0.5 || first.constraints["constraints_1"] != -1 ||
+		len(s.attributes) != 1 {
 		t.Errorf("attributes %v of %v, constraints %v", first.attributes, s.attributes, first.constraints)
 	}
 }

@@ -39,7 +39,8 @@ spec:
 
 var (
 	firstPoint  = study.Point{"lr": 0.001, "width": int64(32), "solver": "adam", "batch": int64(64), "bias": true, "seed": int64(7)}
-	secondPoint = study.Point{"lr": 0.01, "width": int64(64), "solver": "sgd", "momentum": 0.5, "batch": int64(32), "bias": false, "seed": int64(7)}
+	secondPoint = study.Point{"lr": 0.01, "width": int64(64), "solver": "sgd", "momentum": 0.5, "batch": int64(32), "bias": false,
+		"seed": int64(7)}
 	wantSkipped = []string{"completed", "whole number", "want adam, sgd", "want a number from 1e-05 to 0.1", "finite number", "no value"}
 )
 
@@ -185,7 +186,8 @@ func TestTrialsThatCannotBeRead(t *testing.T) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
-	for text, want := range map[string]string{"{": "after object 0", "[1]": "want an object for each trial, got 1", `{"value": 1} x`: "after object 1"} {
+	for text, want := range map[string]string{"{": "after object 0", "[1]": "want an object for each trial, got 1",
+		`{"value": 1} x`: "after object 1"} {
 		if _, _, err := JSON(strings.NewReader(text), spec); !errors.Is(err, ErrSource) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}

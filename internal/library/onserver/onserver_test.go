@@ -86,7 +86,8 @@ func (s *scripted) answer(method string, request []byte) (string, bool) {
 		return `{"study": {"id": "s"}}`, true
 	case "SuggestTrials":
 		s.given++
-		return fmt.Sprintf(`{"trials": [{"number": %d, "state": "TRIAL_STATE_RUNNING", "parameters": {"x": 0.5}, "attempts": [{"number": 1}]}], "lease": "%.0fs"}`,
+		return fmt.Sprintf(
+			`{"trials": [{"number": %d, "state": "TRIAL_STATE_RUNNING", "parameters": {"x": 0.5}, "attempts": [{"number": 1}]}], "lease": "%.0fs"}`,
 			s.given, scriptedLease.Seconds()), true
 	case "HeartbeatTrials":
 		s.calls = append(s.calls, method)

@@ -207,7 +207,8 @@ func (s *Study) Tell(t *library.Evaluation, found library.Measured, err error) e
 
 // Turn implements library.Binding.
 func (s *Study) Turn(ctx context.Context, t *library.Evaluation, found library.Measured, err error) (*library.Evaluation, error) {
-	if err := s.Tell(t, found, err); err != nil && !errors.Is(err, library.ErrEnded) { //nolint:contextcheck // a result is sent also after ctx has ended
+	if err := s.Tell(t, found, err); err != nil &&
+		!errors.Is(err, library.ErrEnded) { //nolint:contextcheck // a result is sent also after ctx has ended
 		return nil, err
 	}
 	return s.Ask(ctx)

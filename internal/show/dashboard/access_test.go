@@ -58,7 +58,8 @@ func TestLogin(t *testing.T) {
 	if resp, _ := s.ask(t, http.MethodGet, "/ui/studies/digits", script); resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("the script of a page, without a token: %s", resp.Status)
 	}
-	if resp, body := s.login(t, "wrong", "/ui/", nil); resp.StatusCode != http.StatusUnauthorized || len(resp.Cookies) > 0 || strings.Contains(body, "wrong") {
+	if resp, body := s.login(t, "wrong", "/ui/", nil); resp.StatusCode != http.StatusUnauthorized || len(resp.Cookies) > 0 ||
+		strings.Contains(body, "wrong") {
 		t.Errorf("a wrong token: %s %v\n%s", resp.Status, resp.Cookies, body)
 	}
 	if resp, _ := s.login(t, strings.Repeat("x", 9<<10), "/ui/", nil); resp.StatusCode != http.StatusUnauthorized {
@@ -76,7 +77,9 @@ func TestLogin(t *testing.T) {
 	if c := secure.Cookies; len(c) != 1 || !c[0].Secure {
 		t.Errorf("cookie behind a proxy with TLS: %v", c)
 	}
-	if resp, body := s.ask(t, http.MethodGet, "/ui/studies/digits", func(r *http.Request) { r.AddCookie(c) }); resp.StatusCode != http.StatusOK || strings.Contains(body, "ann-secret") || !strings.Contains(body, "ann") {
+	if resp, body := s.ask(t, http.MethodGet, "/ui/studies/digits", func(r *http.Request) {
+		r.AddCookie(c)
+	}); resp.StatusCode != http.StatusOK || strings.Contains(body, "ann-secret") || !strings.Contains(body, "ann") {
 		t.Errorf("with the cookie: %s", resp.Status)
 	}
 	out, _ := s.ask(t, http.MethodPost, "/ui/logout", func(r *http.Request) { r.AddCookie(c) })
@@ -108,7 +111,8 @@ func TestIssuedTokens(t *testing.T) {
 	long := strings.Repeat("a", 4000) + ".b.c"
 	s := serveTo(t, now, issued{
 		"good.b.c": ends, long: ends, "late.b.c": refuses(connect.CodeUnauthenticated, "the token expired"),
-		"denied.b.c": refuses(connect.CodePermissionDenied, "no line matches"), "away.b.c": refuses(connect.CodeUnavailable, "cannot be checked now"),
+		"denied.b.c": refuses(connect.CodePermissionDenied, "no line matches"),
+		"away.b.c":   refuses(connect.CodeUnavailable, "cannot be checked now"),
 	})
 	create(t, s.Memory, "digits", 20, 1)
 	for token, want := range map[string]struct {
@@ -116,9 +120,11 @@ func TestIssuedTokens(t *testing.T) {
 		text   string
 	}{
 		"late.b.c": {http.StatusUnauthorized, "the token expired"}, "denied.b.c": {http.StatusUnauthorized, "no line matches"},
-		"away.b.c": {http.StatusServiceUnavailable, "cannot be checked now"}, long: {http.StatusBadRequest, "fewer claims"}, "x.b.c": {http.StatusUnauthorized, "unknown token"},
+		"away.b.c": {http.StatusServiceUnavailable, "cannot be checked now"}, long: {http.StatusBadRequest, "fewer claims"},
+		"x.b.c": {http.StatusUnauthorized, "unknown token"},
 	} {
-		if resp, body := s.login(t, token, "/ui/", nil); resp.StatusCode != want.status || len(resp.Cookies) > 0 || !strings.Contains(body, want.text) {
+		if resp, body := s.login(t, token, "/ui/", nil); resp.StatusCode != want.status || len(resp.Cookies) > 0 ||
+			!strings.Contains(body, want.text) {
 			t.Errorf("%.10s: %s, cookies %v, want %d with %q", token, resp.Status, resp.Cookies, want.status, want.text)
 		}
 	}
@@ -150,7 +156,8 @@ func TestIssuedTokens(t *testing.T) {
 func TestPicturesNeedAToken(t *testing.T) {
 	s := serve(t, after(190), tokenFile("ann read", "bob read team-"))
 	create(t, s.Memory, "digits", 20, 0)
-	for header, want := range map[string]int{"": http.StatusUnauthorized, "Bearer other": http.StatusUnauthorized, "Bearer ann-secret": http.StatusOK, "Bearer bob-secret": http.StatusNotFound} {
+	for header, want := range map[string]int{"": http.StatusUnauthorized, "Bearer other": http.StatusUnauthorized,
+		"Bearer ann-secret": http.StatusOK, "Bearer bob-secret": http.StatusNotFound} {
 		resp, body := s.ask(t, http.MethodGet, "/ui/studies/digits/pictures/history", func(r *http.Request) {
 			if header != "" {
 				r.Header.Set("Authorization", header)
@@ -165,7 +172,8 @@ func TestPicturesNeedAToken(t *testing.T) {
 // A login leads to no other site, and no other site logs anybody in or out.
 func TestOtherSites(t *testing.T) {
 	s := serve(t, after(0), tokenFile("ann write"))
-	for _, next := range []string{"https://evil.example/ui/", "//evil.example/ui/", `/\evil.example/ui/`, `/ui/\..\evil`, "javascript:alert(1)", "/other", "%zz", ""} {
+	for _, next := range []string{"https://evil.example/ui/", "//evil.example/ui/", `/\evil.example/ui/`, `/ui/\..\evil`,
+		"javascript:alert(1)", "/other", "%zz", ""} {
 		if resp, _ := s.login(t, "ann-secret", next, nil); resp.Header.Get("Location") != "/ui/" {
 			t.Errorf("next %q: %s to %q", next, resp.Status, resp.Header.Get("Location"))
 		}
@@ -218,7 +226,8 @@ func TestPrefix(t *testing.T) {
 // know a token still log in.
 func TestFailedLoginsAreBounded(t *testing.T) {
 	all := serve(t, after(190), tokenFile("ann write"))
-	addresses := server.NewAddresses(server.AddressLimits{Failures: 1e-9, FailureBurst: 3, Pause: time.Nanosecond}, slog.New(slog.DiscardHandler), time.Now)
+	addresses := server.NewAddresses(server.AddressLimits{Failures: 1e-9, FailureBurst: 3, Pause: time.Nanosecond},
+		slog.New(slog.DiscardHandler), time.Now)
 	front := httptest.NewServer(addresses.Limit(all.Config.Handler))
 	t.Cleanup(front.Close)
 	s := &site{all.Memory, front, nil}

@@ -29,7 +29,8 @@ func TestPages(t *testing.T) {
 	create(t, s.Memory, "digits", 120, 8)
 	create(t, s.Memory, "vision", 40, 0)
 	for _, stream := range []messaging.LogStream{messaging.LogStdout, messaging.LogStderr} {
-		s.PutLog("digits", 121, coordinator.LogPart{Attempt: 1, Stream: stream, Data: []byte("epoch 1: error 0.4\nepoch 2: <script>alert(1)</script> 0.3\n")})
+		s.PutLog("digits", 121, coordinator.LogPart{Attempt: 1, Stream: stream, Data: []byte("epoch 1: error 0.4\nepoch 2: " +
+			"<script>alert(1)</script> 0.3\n")})
 	}
 	workers(s.Memory, "ID1")
 	dir := pictures
@@ -38,8 +39,10 @@ func TestPages(t *testing.T) {
 	}
 	b := browser.Start(t)
 	for name, path := range map[string]string{
-		"studies": "/ui/", "results": "/ui/studies/digits", "insights": "/ui/studies/digits/insights", "diagnostics": "/ui/studies/digits/diagnostics",
-		"health": "/ui/studies/digits/health", "trial": "/ui/studies/digits/trials/121", "failed": "/ui/studies/digits/trials/119", "workers": "/ui/workers",
+		"studies": "/ui/", "results": "/ui/studies/digits", "insights": "/ui/studies/digits/insights",
+		"diagnostics": "/ui/studies/digits/diagnostics",
+		"health":      "/ui/studies/digits/health", "trial": "/ui/studies/digits/trials/121", "failed": "/ui/studies/digits/trials/119",
+		"workers":  "/ui/workers",
 		"filtered": "/ui/studies/digits/insights?top=20&p.solver=adam&p.solver=lion&sort=value", "login": "/ui/login",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -49,7 +52,9 @@ func TestPages(t *testing.T) {
 			}{{1280, 900, false}, {1280, 900, true}, {390, 844, false}, {390, 844, true}} {
 				b.Screen(screen.width, screen.height, screen.dark)
 				b.Do(chromedp.Navigate(s.URL+path), chromedp.WaitVisible(chromedp.CSS("h1")))
-				browser.Get(b, chromedp.Poll[bool](`document.querySelector('.coming') === null && (!document.querySelector('.picture') || Number(document.querySelector('.picture').getAttribute('width')) <= document.querySelector('.picture').parentNode.clientWidth)`))
+				browser.Get(b,
+					chromedp.Poll[bool](
+						`document.querySelector('.coming') === null && (!document.querySelector('.picture') || Number(document.querySelector('.picture').getAttribute('width')) <= document.querySelector('.picture').parentNode.clientWidth)`))
 				if browser.Get(b, chromedp.Evaluate[bool](`document.documentElement.scrollWidth > innerWidth`)) {
 					t.Errorf("at %d pixels the page is wider than the screen", screen.width)
 				}
@@ -82,7 +87,9 @@ func TestBrushing(t *testing.T) {
 		t.Helper()
 		browser.Get(b, chromedp.Poll[bool](`document.querySelector('#insight .coming') === null`))
 		var box []float64
-		found := browser.Get(b, chromedp.Evaluate[string](`JSON.stringify((r => [r.left, r.top, r.width, r.height])(document.querySelector('.axis-hit[data-key="`+key+`"]').getBoundingClientRect()))`))
+		found := browser.Get(b,
+			chromedp.Evaluate[string](`JSON.stringify((r => [r.left, r.top, r.width, r.height])(document.querySelector('.axis-hit[data-key="`+key+
+				`"]').getBoundingClientRect()))`))
 		if err := json.Unmarshal([]byte(found), &box); err != nil {
 			t.Fatal(err)
 		}
@@ -90,7 +97,9 @@ func TestBrushing(t *testing.T) {
 		b.Drag(box[0]+from*box[2], y, box[0]+to*box[2], y)
 		browser.Get(b, chromedp.Poll[bool](`new RegExp(`+strconv.Quote(want)+`).test(decodeURIComponent(location.search))`))
 		// The tabs of the page lead to the same trials once it has been taken over.
-		browser.Get(b, chromedp.Poll[bool](`decodeURIComponent(new URL(document.querySelector('.tabs [aria-current]').href).search) === decodeURIComponent(location.search)`))
+		browser.Get(b,
+			chromedp.Poll[bool](
+				`decodeURIComponent(new URL(document.querySelector('.tabs [aria-current]').href).search) === decodeURIComponent(location.search)`))
 	}
 	// The middle of the logarithmic axis from 1e-5 to 0.1 is 1e-3.
 	drag("p.rate", 0.5, 1, `^\?p\.rate=0\.00[01]\d*\.\.$`)

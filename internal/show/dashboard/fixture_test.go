@@ -104,23 +104,29 @@ func errorOf(p study.Point) float64 {
 }
 
 func newTrial(rng *rand.Rand, n int, running bool) record.Trial {
-	p := study.Point{"rate": math.Pow(10, -5+4*rng.Float64()), "width": 1 + rng.Int64N(256), "dropout": 0.8 * rng.Float64(), "solver": []string{"adam", "sgd", "lion"}[rng.IntN(3)]}
+	p := study.Point{"rate": math.Pow(10, -5+4*rng.Float64()), "width": 1 + rng.Int64N(256), "dropout": 0.8 * rng.Float64(),
+		"solver": []string{"adam", "sgd", "lion"}[rng.IntN(3)]}
 	if p["solver"] == "sgd" {
 		p["momentum"] = 0.99 * rng.Float64()
 	}
 	start := float64(n/8)*12 + float64(n%8)
 	mean, sd := errorOf(p), 0.02
 	tr := record.Trial{
-		Number: n, State: study.TrialCompleted, Point: p, Source: optimizer.SourceModel, Staleness: n % 5, Created: int64(2*n - 1), Ended: int64(2*n + 14), From: int64(max(0, 2*n-3)), Request: n,
-		Reasons:  optimizer.Reasons{Mean: &mean, SD: &sd, Acquisition: map[string]float64{"logei": -2.5}, Pending: 7, Note: "expected improvement"},
-		Attempts: []record.Attempt{{Number: 1, Nonce: "n", State: study.AttemptSucceeded, Worker: fmt.Sprintf("worker-%d", n%4), Opened: after(start), Claimed: after(start + 0.2), Started: after(start + 0.3), Ended: after(start + 8 + 3*rng.Float64()), Logs: "/var/lib/fantasia/" + fmt.Sprint(n), Site: &messaging.Site{Job: "4711_" + fmt.Sprint(n), Node: "n17"}}},
-		TraceID:  "0af7651916cd43dd8448eb211c80319c",
+		Number: n, State: study.TrialCompleted, Point: p, Source: optimizer.SourceModel, Staleness: n % 5, Created: int64(2*n - 1),
+		Ended: int64(2*n + 14), From: int64(max(0, 2*n-3)), Request: n,
+		Reasons: optimizer.Reasons{Mean: &mean, SD: &sd, Acquisition: map[string]float64{"logei": -2.5}, Pending: 7,
+			Note: "expected improvement"},
+		Attempts: []record.Attempt{{Number: 1, Nonce: "n", State: study.AttemptSucceeded, Worker: fmt.Sprintf("worker-%d", n%4),
+			Opened: after(start), Claimed: after(start + 0.2), Started: after(start + 0.3), Ended: after(start + 8 + 3*rng.Float64()),
+			Logs: "/var/lib/fantasia/" + fmt.Sprint(n), Site: &messaging.Site{Job: "4711_" + fmt.Sprint(n), Node: "n17"}}},
+		TraceID: "0af7651916cd43dd8448eb211c80319c",
 	}
 	if n <= 10 {
 		tr.Source = optimizer.SourceDesign
 	}
 	a := &tr.Attempts[0]
-	tr.Times = record.Times{Asked: after(start - 0.4), Suggested: after(start - 0.1), Created: a.Opened, Claimed: a.Claimed, Started: a.Started, Ended: a.Ended, Folded: a.Ended.Add(20 * time.Millisecond)}
+	tr.Times = record.Times{Asked: after(start - 0.4), Suggested: after(start - 0.1), Created: a.Opened, Claimed: a.Claimed,
+		Started: a.Started, Ended: a.Ended, Folded: a.Ended.Add(20 * time.Millisecond)}
 	switch {
 	case running:
 		tr.State, tr.Ended, a.State, a.Ended = study.TrialRunning, 0, study.AttemptOpen, time.Time{}
@@ -128,7 +134,8 @@ func newTrial(rng *rand.Rand, n int, running bool) record.Trial {
 	case n%17 == 0:
 		code := 1
 		tr.State, a.State = study.TrialFailed, study.AttemptFailed
-		a.Failure = &messaging.Failure{Reason: "exit", ExitCode: &code, Message: "exit code 1; see the log\nIts last words:\nValueError: <b>loss</b> is not finite"}
+		a.Failure = &messaging.Failure{Reason: "exit", ExitCode: &code,
+			Message: "exit code 1; see the log\nIts last words:\nValueError: <b>loss</b> is not finite"}
 	case n%11 == 0:
 		tr.State, a.State = study.TrialPruned, study.AttemptPruned
 		tr.Values = study.Values{mean + 0.1}
@@ -222,8 +229,9 @@ func workers(m *servertest.Memory, id string) {
 	var list []coordinator.Worker
 	for i := range 4 {
 		list = append(list, coordinator.Worker{Seen: after(60), Heartbeat: messaging.Heartbeat{
-			Worker: fmt.Sprintf("worker-%d", i), Pool: "default", Slots: 2, Free: i % 2, Host: "node-" + fmt.Sprint(i), Software: "fantasia 1.0.0", StudyCommands: true,
-			Running: []messaging.AttemptID{{Study: id, Trial: 101 + i, Attempt: 1}},
+			Worker: fmt.Sprintf("worker-%d", i), Pool: "default", Slots: 2, Free: i % 2, Host: "node-" + fmt.Sprint(i), Software: "fantasia 1.0.0",
+			StudyCommands: true,
+			Running:       []messaging.AttemptID{{Study: id, Trial: 101 + i, Attempt: 1}},
 		}})
 	}
 	m.SetWorkers(list...)

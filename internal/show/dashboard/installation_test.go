@@ -49,8 +49,10 @@ func TestInstallation(t *testing.T) {
 		t.Errorf("the page says completed with the best %q; the study is %+v", best, s.Status)
 	}
 	look := func(name, path string) {
-		b.Do(chromedp.Navigate(fmt.Sprintf("http://%s%s", slices.Sorted(maps.Keys(c.Coordinators))[0], path)), chromedp.WaitVisible(chromedp.CSS("h1")))
-		browser.Get(b, chromedp.Poll[bool](`document.querySelector('#insight .coming') === null && !document.body.textContent.includes('Reading the study')`))
+		b.Do(chromedp.Navigate(fmt.Sprintf("http://%s%s", slices.Sorted(maps.Keys(c.Coordinators))[0], path)),
+			chromedp.WaitVisible(chromedp.CSS("h1")))
+		browser.Get(b,
+			chromedp.Poll[bool](`document.querySelector('#insight .coming') === null && !document.body.textContent.includes('Reading the study')`))
 		if pictures != "" {
 			b.Picture(filepath.Join(pictures, "real-"+name+".png"))
 		}

@@ -134,8 +134,9 @@ func TestLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Put("bounded", record.Trial{
-		Number: 1, State: study.TrialCompleted, Point: study.Point{"x": 0.5}, Values: study.Values{3}, Metrics: map[string]float64{"memory": 30, "recall": 0.4},
-		Times: record.Times{Created: after(1), Started: after(2), Ended: after(3), Folded: after(3)},
+		Number: 1, State: study.TrialCompleted, Point: study.Point{"x": 0.5}, Values: study.Values{3},
+		Metrics: map[string]float64{"memory": 30, "recall": 0.4},
+		Times:   record.Times{Created: after(1), Started: after(2), Ended: after(3), Folded: after(3)},
 	})
 	const address, both, one = "/ui/studies/bounded/trials/1", "Outside of memory &lt;= 20, recall &gt;= 0.5<", "Outside of memory &lt;= 20<"
 	if _, body := s.ask(t, http.MethodGet, address, nil); !strings.Contains(body, both) {
@@ -161,19 +162,22 @@ func TestFront(t *testing.T) {
 	}
 	for i, values := range []study.Values{{3, 9}, {1, 5}, {2, 4}} { // the last is dominated by the second
 		s.Put("two", record.Trial{
-			Number: i + 1, State: study.TrialCompleted, Point: study.Point{"x": 0.25 * float64(3-i)}, Values: values, Metrics: map[string]float64{"error": values[0], "speed": values[1]},
-			Times: record.Times{Created: after(1), Started: after(2), Ended: after(3), Folded: after(3)},
+			Number: i + 1, State: study.TrialCompleted, Point: study.Point{"x": 0.25 * float64(3-i)}, Values: values,
+			Metrics: map[string]float64{"error": values[0], "speed": values[1]},
+			Times:   record.Times{Created: after(1), Started: after(2), Ended: after(3), Folded: after(3)},
 		})
 	}
 	s.Change("two", func(st *server.Study) {
-		st.Status = record.Status{State: study.Completed, Started: epoch, Ended: after(4), Trials: 3, Counts: record.Counts{Completed: 3}, Position: 6}
+		st.Status = record.Status{State: study.Completed, Started: epoch, Ended: after(4), Trials: 3, Counts: record.Counts{Completed: 3},
+			Position: 6}
 		st.Recommended = &optimizer.Recommendation{Trial: 2, Mean: 1.1, SD: 0.2, Point: study.Point{"x": 0.5}, Front: []optimizer.Expected{
 			{Trial: 2, Means: []float64{1.1, 5.2}, SDs: []float64{0.2, 0.5}, Knee: true},
 		}}
 	})
 	_, body := s.ask(t, http.MethodGet, "/ui/studies/two", nil)
 	second, first := strings.Index(body, "error = 1, speed = 5"), strings.Index(body, "error = 3, speed = 9")
-	if second < 0 || first < second || strings.Contains(body, "error = 2") || strings.Contains(body, "Best so far") || !strings.Contains(body, "(minimize error, maximize speed)") {
+	if second < 0 || first < second || strings.Contains(body, "error = 2") || strings.Contains(body, "Best so far") ||
+		!strings.Contains(body, "(minimize error, maximize speed)") {
 		t.Errorf("the page does not show a front of the trials 2 and 1:\n%s", body)
 	}
 	for path, want := range map[string]string{
@@ -224,7 +228,8 @@ func TestTextIsNoMarkup(t *testing.T) {
 	s.Change("digits", func(st *server.Study) { st.Status.Reason = evil })
 	s.SetWorkers(coordinator.Worker{Seen: after(60), Heartbeat: messaging.Heartbeat{Worker: evil, Pool: evil, Host: evil, Software: evil}})
 	for path, text := range map[string]string{
-		"/ui/studies/digits": "Best so far", "/ui/studies/digits/health": "digits", "/ui/studies/digits/trials/17": "alert(1)", "/ui/workers": "alert(1)",
+		"/ui/studies/digits": "Best so far", "/ui/studies/digits/health": "digits", "/ui/studies/digits/trials/17": "alert(1)",
+		"/ui/workers": "alert(1)",
 		"/ui/studies/digits?worker=" + url.QueryEscape(evil): "alert(1)", "/ui/?name=" + url.QueryEscape(evil): "alert(1)",
 		"/ui/login?next=" + url.QueryEscape("/ui/"+evil): "",
 	} {
@@ -243,7 +248,8 @@ func TestHeaders(t *testing.T) {
 	for _, path := range []string{"/ui/", "/ui/none", "/ui/workers", "/ui/studies/absent", "/ui/static/none"} {
 		resp, _ := s.ask(t, http.MethodGet, path, nil)
 		policy := resp.Header.Get("Content-Security-Policy")
-		for _, part := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "base-uri 'none'", "frame-ancestors 'none'", "form-action 'self'"} {
+		for _, part := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "base-uri 'none'", "frame-ancestors 'none'",
+			"form-action 'self'"} {
 			if !strings.Contains(policy, part) {
 				t.Errorf("%s: the policy %q lacks %s", path, policy, part)
 			}
@@ -255,7 +261,8 @@ func TestHeaders(t *testing.T) {
 		for _, name := range []string{"X-Content-Type-Options", "Referrer-Policy", "Cache-Control"} {
 			got[name] = resp.Header.Get(name)
 		}
-		if d := cmp.Diff(map[string]string{"X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "Cache-Control": "no-store"}, got); d != "" {
+		if d := cmp.Diff(map[string]string{"X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "Cache-Control": "no-store"},
+			got); d != "" {
 			t.Errorf("%s: %s", path, d)
 		}
 	}
@@ -269,7 +276,8 @@ func TestNothingChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"/ui/", "/ui/workers", "/ui/studies/digits", "/ui/studies/digits/health", "/ui/studies/digits/stop", "/ui/studies/digits/trials/3"} {
+	for _, path := range []string{"/ui/", "/ui/workers", "/ui/studies/digits", "/ui/studies/digits/health", "/ui/studies/digits/stop",
+		"/ui/studies/digits/trials/3"} {
 		for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
 			if resp, _ := s.ask(t, method, path, nil); resp.StatusCode != http.StatusMethodNotAllowed {
 				t.Errorf("%s %s: %s, want 405", method, path, resp.Status)

@@ -12,12 +12,16 @@ func TestPicturesOneByOne(t *testing.T) {
 	s := serve(t, after(190), "")
 	create(t, s.Memory, "digits", 60, 8)
 	for path, want := range map[string]string{
-		"history": `data-trial="60"`, "history?x=time&width=360": `width="360"`, "curves": "Curves of digits", "parallel": "solver", "slice?parameter=rate": "rate (log scale)",
-		"importances": "Importances", "dependence?parameter=rate": "expected by the model", "contour?parameter=rate&parameter=width": "standard deviation",
-		"contour?parameter=width&parameter=rate": "standard deviation", "fit": "95% interval", "staleness": "Staleness", "workers": "worker-1", "pending": "Trials under way",
+		"history": `data-trial="60"`, "history?x=time&width=360": `width="360"`, "curves": "Curves of digits", "parallel": "solver",
+		"slice?parameter=rate": "rate (log scale)",
+		"importances":          "Importances", "dependence?parameter=rate": "expected by the model",
+		"contour?parameter=rate&parameter=width": "standard deviation",
+		"contour?parameter=width&parameter=rate": "standard deviation", "fit": "95% interval", "staleness": "Staleness", "workers": "worker-1",
+		"pending": "Trials under way",
 	} {
 		resp, body := s.ask(t, http.MethodGet, "/ui/studies/digits/pictures/"+path, nil)
-		if resp.StatusCode != http.StatusOK || !strings.HasPrefix(resp.Header.Get("Content-Type"), "image/svg+xml") || !strings.Contains(body, want) || !strings.Contains(body, "<style>") {
+		if resp.StatusCode != http.StatusOK || !strings.HasPrefix(resp.Header.Get("Content-Type"), "image/svg+xml") ||
+			!strings.Contains(body, want) || !strings.Contains(body, "<style>") {
 			t.Errorf("%s: %s, without %q:\n%.300s", path, resp.Status, want, body)
 		}
 		if err := xml.Unmarshal([]byte(body), new(struct{ XMLName xml.Name })); err != nil {
@@ -39,7 +43,8 @@ func TestPicturesOneByOne(t *testing.T) {
 			t.Errorf("%s: %s %s, want %q", path, resp.Status, body, want)
 		}
 	}
-	if resp, body := s.ask(t, http.MethodGet, "/ui/studies/absent/pictures/history", nil); resp.StatusCode != http.StatusNotFound || !strings.Contains(body, `"not_found"`) {
+	if resp, body := s.ask(t, http.MethodGet, "/ui/studies/absent/pictures/history", nil); resp.StatusCode != http.StatusNotFound ||
+		!strings.Contains(body, `"not_found"`) {
 		t.Errorf("of no study: %s %s", resp.Status, body)
 	}
 }

@@ -23,7 +23,8 @@ import (
 // has with plain ones. This is without the pictures, which package picture fuzzes.
 func FuzzTextStaysText(f *testing.F) {
 	for _, text := range []string{
-		`<script>alert(1)</script><img src=x onerror=alert(2)>"'`, "<", "&lt;b&gt;", `" onmouseover="x`, "' style='x", "--><!--", "]]>", "</title></textarea></pre></form></select>",
+		`<script>alert(1)</script><img src=x onerror=alert(2)>"'`, "<", "&lt;b&gt;", `" onmouseover="x`, "' style='x", "--><!--", "]]>",
+		"</title></textarea></pre></form></select>",
 		"javascript:x", "//elsewhere/", `\\elsewhere`, "\x00\u2028", "{{.}}", "\n", "?a=b&c=d#e",
 	} {
 		f.Add(text)
@@ -45,10 +46,14 @@ func outlines(t testing.TB, text string) map[string][]string {
 	query := url.QueryEscape(text)
 	all := map[string][]string{}
 	for name, path := range map[string]string{
-		"studies": "/ui/", "studies by name": "/ui/?name=" + query, "no such state": "/ui/?state=" + query, "workers": "/ui/workers", "no such study": "/ui/studies/" + url.PathEscape(text),
-		"study": "/ui/studies/digits", "by worker": "/ui/studies/digits?worker=" + query, "by a choice": "/ui/studies/digits?p.solver=" + query,
-		"no such choice": "/ui/studies/digits?p.solver=-" + query, "health": "/ui/studies/digits/health", "front": "/ui/studies/two", "filtered front": "/ui/studies/two?top=1&objective=" + query,
-		"completed": "/ui/studies/digits/trials/1", "pruned": "/ui/studies/digits/trials/11", "failed": "/ui/studies/digits/trials/17", "running": "/ui/studies/digits/trials/22",
+		"studies": "/ui/", "studies by name": "/ui/?name=" + query, "no such state": "/ui/?state=" + query, "workers": "/ui/workers",
+		"no such study": "/ui/studies/" + url.PathEscape(text),
+		"study":         "/ui/studies/digits", "by worker": "/ui/studies/digits?worker=" + query,
+		"by a choice":    "/ui/studies/digits?p.solver=" + query,
+		"no such choice": "/ui/studies/digits?p.solver=-" + query, "health": "/ui/studies/digits/health", "front": "/ui/studies/two",
+		"filtered front": "/ui/studies/two?top=1&objective=" + query,
+		"completed":      "/ui/studies/digits/trials/1", "pruned": "/ui/studies/digits/trials/11", "failed": "/ui/studies/digits/trials/17",
+		"running":      "/ui/studies/digits/trials/22",
 		"trial of two": "/ui/studies/two/trials/1",
 	} {
 		all[name] = s.outline(t, path, nil)
@@ -87,7 +92,8 @@ func named(t testing.TB, text string) *site {
 		}
 		name(&tr, text)
 		s.Put("digits", tr)
-		s.PutMeasurements("digits", curve.Reported{Trial: n, Attempt: 1, Series: []curve.Series{{Metric: text, Points: []curve.Point{{Step: 1, Value: 2}, {Step: 2, Value: 1}}}}})
+		s.PutMeasurements("digits", curve.Reported{Trial: n, Attempt: 1,
+			Series: []curve.Series{{Metric: text, Points: []curve.Point{{Step: 1, Value: 2}, {Step: 2, Value: 1}}}}})
 		s.PutLog("digits", n, coordinator.LogPart{Attempt: 1, Stream: messaging.LogStdout, Data: []byte(text + "\n")})
 	}
 	s.Change("digits", func(st *server.Study) {
@@ -114,11 +120,14 @@ func named(t testing.TB, text string) *site {
 	})
 	s.Change("two", func(st *server.Study) {
 		st.Spec.Definition.Spec.Several[0].Metric = text
-		st.Status = record.Status{State: study.Failed, Reason: text, Started: epoch, Ended: after(4), Trials: 1, Counts: record.Counts{Completed: 1}, Position: 2}
-		st.Recommended = &optimizer.Recommendation{Trial: 1, Mean: 1, SD: 0.2, Point: study.Point{"x": 0.5}, Front: []optimizer.Expected{{Trial: 1, Means: []float64{1, 2}, SDs: []float64{0.2, 0.5}}}}
+		st.Status = record.Status{State: study.Failed, Reason: text, Started: epoch, Ended: after(4), Trials: 1,
+			Counts: record.Counts{Completed: 1}, Position: 2}
+		st.Recommended = &optimizer.Recommendation{Trial: 1, Mean: 1, SD: 0.2, Point: study.Point{"x": 0.5},
+			Front: []optimizer.Expected{{Trial: 1, Means: []float64{1, 2}, SDs: []float64{0.2, 0.5}}}}
 	})
 	s.SetWorkers(coordinator.Worker{Seen: after(60), Heartbeat: messaging.Heartbeat{
-		Worker: text, Pool: text, Host: text, Software: text, Slots: 2, Running: []messaging.AttemptID{{Study: "digits", Trial: 22, Attempt: 2}, {Study: text, Trial: 1, Attempt: 1}},
+		Worker: text, Pool: text, Host: text, Software: text, Slots: 2,
+		Running: []messaging.AttemptID{{Study: "digits", Trial: 22, Attempt: 2}, {Study: text, Trial: 1, Attempt: 1}},
 	}})
 	return s
 }

@@ -75,7 +75,8 @@ func TestExplainIsTrueToTheSuggestion(t *testing.T) {
 		}
 		// gp transforms no outcomes, so that the median is the mean.
 		here := l.Expected[l.Here]
-		if sd := (here.High - here.Low) / 2 / 1.959963984540054; math.Abs(here.Median-*made.Reasons.Mean) > 1e-9 || math.Abs(sd-*made.Reasons.SD) > 1e-9 {
+		if sd := (here.High - here.Low) / 2 / 1.959963984540054; math.Abs(here.Median-*made.Reasons.Mean) > 1e-9 ||
+			math.Abs(sd-*made.Reasons.SD) > 1e-9 {
 			t.Errorf("%s: expects %g ± %g, gp recorded %g ± %g", l.Parameter, here.Median, sd, *made.Reasons.Mean, *made.Reasons.SD)
 		}
 		if l.Worth[l.Here] < 0.999 {
@@ -138,9 +139,11 @@ func TestExplainOfOtherAlgorithms(t *testing.T) {
 			t.Errorf("%s: %+v", name, c)
 		}
 	}
-	for name, want := range map[string]string{"random": "random chooses points without a model", "sobol": "sobol chooses points without a model", "tpe": "10 trials had completed, and its model needs 20"} {
+	for name, want := range map[string]string{"random": "random chooses points without a model",
+		"sobol": "sobol chooses points without a model", "tpe": "10 trials had completed, and its model needs 20"} {
 		s, p, made := chosenBy(t, name, nil, 10)
-		if _, err := diagnosis.Explain(t.Context(), s, p, made.Point, 3); !errors.Is(err, diagnosis.ErrNoChoice) || !strings.Contains(err.Error(), want) {
+		if _, err := diagnosis.Explain(t.Context(), s, p, made.Point, 3); !errors.Is(err, diagnosis.ErrNoChoice) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
 	}

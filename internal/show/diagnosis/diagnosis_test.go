@@ -120,7 +120,8 @@ func bowl(x []float64) float64 { return 4*(x[0]-0.3)*(x[0]-0.3) + math.Abs(x[1]-
 // says that there is no noise.
 func TestRecommendedBySettings(t *testing.T) {
 	p := evaluated(t, optimizertest.Cube(t, 2, 0, 1), 12, 4, func(x []float64, rng *rand.Rand) float64 { return bowl(x) + rng.NormFloat64() })
-	best := slices.MinFunc(p.Observations, func(a, b optimizer.Observation) int { return gocmp.Compare(a.Values.First(), b.Values.First()) }).Trial
+	best := slices.MinFunc(p.Observations, func(a, b optimizer.Observation) int { return gocmp.Compare(a.Values.First(), b.Values.First()) }).
+		Trial
 	if got := diagnose(t, p).Noise.Recommended; got == nil || *got == best {
 		t.Fatalf("recommended in spite of noise is %v, trial %d is the luckiest", got, best)
 	}
@@ -137,7 +138,8 @@ func TestRecommendedBySettings(t *testing.T) {
 		if r, _, err = diagnosis.Examine(t.Context(), s, p); err != nil {
 			t.Fatal(err)
 		}
-		if got := r.Noise.Recommended; got != nil || !says(r, diagnosis.TopicNoise, fmt.Sprintf("(trial %d) is partly luck, and `%s` recommends no trial, because it has no model", best, algorithm)) {
+		if got := r.Noise.Recommended; got != nil || !says(r, diagnosis.TopicNoise,
+			fmt.Sprintf("(trial %d) is partly luck, and `%s` recommends no trial, because it has no model", best, algorithm)) {
 			t.Errorf("%s: recommended is %v: %s", algorithm, got, finding(r, diagnosis.TopicNoise).Statement)
 		}
 	}
@@ -360,7 +362,8 @@ func TestTooLittle(t *testing.T) {
 	for i := range 3 {
 		few.Observations[i].Outcome = optimizer.OutcomeInfeasible
 	}
-	fixed := evaluated(t, optimizertest.Space(t, []study.Parameter{{Name: "a", Type: study.Fixed, Value: int64(1)}}, nil), 1, 1, func([]float64, *rand.Rand) float64 { return 0 })
+	fixed := evaluated(t, optimizertest.Space(t, []study.Parameter{{Name: "a", Type: study.Fixed, Value: int64(1)}}, nil), 1, 1,
+		func([]float64, *rand.Rand) float64 { return 0 })
 	for range 20 {
 		o := fixed.Observations[0]
 		o.Values = []float64{float64(len(fixed.Observations))}
@@ -375,7 +378,8 @@ func TestTooLittle(t *testing.T) {
 		"alike":  {evaluated(t, space, 20, 1, func([]float64, *rand.Rand) float64 { return 0.5 }), "all 20 completed trials have the value 0.5"},
 		"a knob": {fixed, "no parameter has more than one value"},
 	} {
-		if r, _, err := diagnosis.Examine(t.Context(), named("small", nil), c.p); !errors.Is(err, diagnosis.ErrTooLittle) || !strings.Contains(err.Error(), c.want) {
+		if r, _, err := diagnosis.Examine(t.Context(), named("small", nil), c.p); !errors.Is(err, diagnosis.ErrTooLittle) ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %+v, %v; want %q", name, r, err, c.want)
 		}
 	}
@@ -385,7 +389,8 @@ func TestTooLittle(t *testing.T) {
 func TestParametersNeedTrials(t *testing.T) {
 	space := optimizertest.Cube(t, 8, 0, 1)
 	value := func(x []float64, _ *rand.Rand) float64 { return x[0] + 2*x[1] }
-	if f := finding(diagnose(t, evaluated(t, space, 23, 1, value)), diagnosis.TopicParameters); f.Judged || !strings.Contains(f.Statement, "24 in all") {
+	if f := finding(diagnose(t, evaluated(t, space, 23, 1, value)), diagnosis.TopicParameters); f.Judged ||
+		!strings.Contains(f.Statement, "24 in all") {
 		t.Errorf("after 23 trials the finding about 8 parameters is %+v", f)
 	}
 	r := diagnose(t, evaluated(t, space, 24, 1, value))
@@ -412,7 +417,8 @@ func TestRarelyActiveParameter(t *testing.T) {
 		t.Fatalf("degree is active in %d of 30 trials", active)
 	}
 	r := diagnose(t, p)
-	if want := fmt.Sprintf("active in fewer than 20 trials: degree (%d).", active); !says(r, diagnosis.TopicParameters, want) || says(r, diagnosis.TopicParameters, "range): kind, degree") {
+	if want := fmt.Sprintf("active in fewer than 20 trials: degree (%d).", active); !says(r, diagnosis.TopicParameters, want) ||
+		says(r, diagnosis.TopicParameters, "range): kind, degree") {
 		t.Errorf("the finding is %+v, want %q", finding(r, diagnosis.TopicParameters), want)
 	}
 }
@@ -454,7 +460,9 @@ func TestDegenerate(t *testing.T) {
 }
 
 func TestDeterministicAndCancelled(t *testing.T) {
-	p := evaluated(t, optimizertest.Cube(t, 2, 0, 1), 20, 1, func(x []float64, rng *rand.Rand) float64 { return bowl(x) + 0.1*rng.NormFloat64() })
+	p := evaluated(t, optimizertest.Cube(t, 2, 0, 1), 20, 1, func(x []float64, rng *rand.Rand) float64 {
+		return bowl(x) + 0.1*rng.NormFloat64()
+	})
 	if diff := cmp.Diff(diagnose(t, p), diagnose(t, p)); diff != "" {
 		t.Errorf("two reports of one study differ:\n%s", diff)
 	}

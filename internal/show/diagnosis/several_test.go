@@ -13,7 +13,8 @@ import (
 // gridded returns a problem whose observations are the 25 points of a grid over two parameters.
 func gridded(t *testing.T, values func(x, y float64) study.Values) *optimizer.Problem {
 	t.Helper()
-	p := &optimizer.Problem{Space: optimizertest.Cube(t, 2, 0, 1), Direction: study.Minimize, MaxTrials: 25, Parallelism: 4, Seed: 1, First: 26}
+	p := &optimizer.Problem{Space: optimizertest.Cube(t, 2, 0, 1), Direction: study.Minimize, MaxTrials: 25, Parallelism: 4, Seed: 1,
+		First: 26}
 	for i := range 25 {
 		x, y := float64(i/5)/4, float64(i%5)/4
 		p.Observations = append(p.Observations, optimizer.Observation{
@@ -75,7 +76,8 @@ func TestObjectivesThatConflict(t *testing.T) {
 func TestObjectivesThatAgree(t *testing.T) {
 	r := exactly(t, gridded(t, func(x, y float64) study.Values { return study.Values{x + y*y, 3*(x+y*y) + 1} }))
 	got := r.Objectives[0]
-	if got.Front != nil || !near(got.Space, 1, 1e-3) || !says(r, diagnosis.TopicObjectives, "a and b do not conflict: trial 1 is the best in both.") {
+	if got.Front != nil || !near(got.Space, 1, 1e-3) ||
+		!says(r, diagnosis.TopicObjectives, "a and b do not conflict: trial 1 is the best in both.") {
 		t.Errorf("%+v: %s", got, finding(r, diagnosis.TopicObjectives).Statement)
 	}
 }
@@ -137,7 +139,8 @@ func TestLimitThatHalvesTheHypervolume(t *testing.T) {
 	if idle.Outside != 0 || idle.Bound != 0 || *idle.Hypervolume != *idle.WithoutHypervolume {
 		t.Errorf("a limit that nothing is outside of: %+v", idle)
 	}
-	want := "x1 <= 0.3 binds at 0 of the front's 2 points: it costs 50% of the hypervolume, without it the best b would be 0 instead of 0.75. Costs nothing so far: x2 <= 5."
+	want := "x1 <= 0.3 binds at 0 of the front's 2 points: it costs 50% of the hypervolume, without it the best b would be 0 instead of " +
+		"0.75. Costs nothing so far: x2 <= 5."
 	if f := finding(r, diagnosis.TopicLimits); f.Statement != want {
 		t.Error(f.Statement)
 	}
@@ -153,7 +156,8 @@ func TestLimitThatBindsAlongTheFront(t *testing.T) {
 	if second.Front != 2 || second.Bound != 2 || first.Bound != 0 {
 		t.Errorf("bound are %d and %d of %d points, want 0 and 2 of 2", first.Bound, second.Bound, second.Front)
 	}
-	for _, c := range []struct{ got, want float64 }{{first.Outside, 0.7}, {first.Alone, 0.7 * 0.8}, {second.Outside, 0.2}, {second.Alone, 0.3 * 0.2}} {
+	for _, c := range []struct{ got, want float64 }{{first.Outside, 0.7}, {first.Alone, 0.7 * 0.8}, {second.Outside, 0.2},
+		{second.Alone, 0.3 * 0.2}} {
 		if math.Abs(c.got-c.want) > 0.01 {
 			t.Errorf("a share of the space is %v, want %v", c.got, c.want)
 		}
@@ -168,7 +172,8 @@ func TestLimitWithOneObjective(t *testing.T) {
 	if got.Front != 1 || got.Bound != 1 || got.Hypervolume != nil || !near(got.Best[0].Within, 0.25, 0) || !near(got.Best[0].Without, 0, 0) {
 		t.Errorf("%+v", got)
 	}
-	if !says(r, diagnosis.TopicLimits, "x2 >= 0.2 binds: without it the best loss would be 0 instead of 0.25.") || r.Noise.Best != 2 || r.Objectives != nil {
+	if !says(r, diagnosis.TopicLimits, "x2 >= 0.2 binds: without it the best loss would be 0 instead of 0.25.") || r.Noise.Best != 2 ||
+		r.Objectives != nil {
 		t.Errorf("the best is %d: %s", r.Noise.Best, finding(r, diagnosis.TopicLimits).Statement)
 	}
 }

@@ -32,7 +32,8 @@ func flat(value float64) []float64 {
 }
 
 func minimising() *study.Study {
-	return &study.Study{Metadata: study.Metadata{Name: "s"}, Spec: study.Spec{Objective: study.Objective{Metric: "loss", Direction: study.Minimize}}}
+	return &study.Study{Metadata: study.Metadata{Name: "s"},
+		Spec: study.Spec{Objective: study.Objective{Metric: "loss", Direction: study.Minimize}}}
 }
 
 // One trial runs after the other. Trials 1 to 8 have losses 1 to 8 throughout. Trial 9

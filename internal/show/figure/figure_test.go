@@ -50,7 +50,8 @@ func TestHistoryIsInTheOrderOfEnds(t *testing.T) {
 		h := history(trials(), study.Objective{Metric: "loss", Direction: direction})
 		want := []picture.Evaluation{
 			{Trial: 2, X: 1, State: picture.Completed, Value: 5}, {Trial: 1, X: 2, State: picture.Completed, Value: 2},
-			{Trial: 3, X: 3, State: picture.Completed, Value: 3}, {Trial: 4, X: 4, State: picture.Failed, Value: math.NaN(), Reason: "exit: boom,: and more"},
+			{Trial: 3, X: 3, State: picture.Completed, Value: 3},
+			{Trial: 4, X: 4, State: picture.Failed, Value: math.NaN(), Reason: "exit: boom,: and more"},
 		}
 		if diff := cmp.Diff(want, h.Evaluations, cmpopts.EquateNaNs(), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", direction, diff)
@@ -106,7 +107,8 @@ func TestEmptyHistory(t *testing.T) {
 // not count as evaluations. A bad start is marked at the edge, not hidden.
 func TestPlotsShowFailuresAndOutliers(t *testing.T) {
 	all := trials() // evaluation 4 has failed
-	all = append(all, record.Trial{Number: 5, State: study.TrialCancelled, Ended: 6}, record.Trial{Number: 6, State: study.TrialInfeasible, Ended: 7})
+	all = append(all, record.Trial{Number: 5, State: study.TrialCancelled, Ended: 6},
+		record.Trial{Number: 6, State: study.TrialInfeasible, Ended: 7})
 	for i := range 20 {
 		all = append(all, completed(7+i, int64(8+i), 2.5-float64(i)/10))
 	}
@@ -118,14 +120,16 @@ func TestPlotsShowFailuresAndOutliers(t *testing.T) {
 		t.Errorf("%d evaluations, %d values", n, len(values))
 	}
 	sketch := h.Text(70)
-	for _, want := range []string{"best loss, lower is better", "failed │", "×", "infeasible │", "○", "▲ 2 above the range shown, up to 1e6", "evaluations"} {
+	for _, want := range []string{"best loss, lower is better", "failed │", "×", "infeasible │", "○", "▲ 2 above the range shown, up to 1e6",
+		"evaluations"} {
 		if !strings.Contains(sketch, want) {
 			t.Errorf("the sketch lacks %q:\n%s", want, sketch)
 		}
 	}
 	svg := string(h.SVG(picture.Frame{}))
 	for _, want := range []string{
-		"loss, lower is better", "evaluation 5, trial 4: failed (exit: boom,: and more)", "evaluation 6, trial 6: infeasible", "failed (1)", "infeasible (1)",
+		"loss, lower is better", "evaluation 5, trial 4: failed (exit: boom,: and more)", "evaluation 6, trial 6: infeasible", "failed (1)",
+		"infeasible (1)",
 		"evaluation 1, trial 40: loss 1e6", "above, up to 1e6", "best so far",
 	} {
 		if !strings.Contains(svg, want) {
@@ -142,7 +146,8 @@ func TestAttemptsOfAnInfeasibleTrial(t *testing.T) {
 	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
 	s := &study.Study{Spec: study.Spec{Objective: study.Objective{Metric: "loss"}, Parallelism: 2}}
 	infeasible := record.Trial{Number: 1, State: study.TrialInfeasible, Ended: 9, Attempts: []record.Attempt{
-		{Number: 1, State: study.AttemptFailed, Worker: "w", Claimed: at(0), Ended: at(1), Failure: &messaging.Failure{Reason: "exit", ExitCode: new(3)}},
+		{Number: 1, State: study.AttemptFailed, Worker: "w", Claimed: at(0), Ended: at(1),
+			Failure: &messaging.Failure{Reason: "exit", ExitCode: new(3)}},
 		{Number: 2, State: study.AttemptLost, Worker: "w", Claimed: at(2), Ended: at(3), Failure: &messaging.Failure{Reason: "silent"}},
 		{Number: 3, State: study.AttemptSucceeded, Worker: "w", Started: at(4), Ended: at(5)},
 		{Number: 4, State: study.AttemptOpen},
@@ -162,7 +167,8 @@ func TestAttemptsOfAnInfeasibleTrial(t *testing.T) {
 		if bars := f.Failures().Pictures[0].(*picture.Bars).Bars; len(bars) != 2 || bars[0].Name != "exit code 3" {
 			t.Errorf("%s: the failures are %+v", name, bars)
 		}
-		if text := f.Idle(); text != "Up to 1 evaluations ran at once, of the 2 that the study allows. From the first start to the last end, 70.0% of this capacity was idle." {
+		if text := f.Idle(); text != "Up to 1 evaluations ran at once, of the 2 that the study allows. From the first start to the last end, "+
+			"70.0% of this capacity was idle." {
 			t.Errorf("%s: %s", name, text)
 		}
 	}

@@ -19,7 +19,8 @@ func compromises() *figure.Study {
 	}}}
 	add := func(values ...float64) {
 		n := len(s.Trials) + 1
-		s.Trials = append(s.Trials, figure.Of(&study.Spec{}, nil, &record.Trial{Number: n, State: study.TrialCompleted, Ended: int64(n), Values: values}))
+		s.Trials = append(s.Trials,
+			figure.Of(&study.Spec{}, nil, &record.Trial{Number: n, State: study.TrialCompleted, Ended: int64(n), Values: values}))
 	}
 	add(0.9, 900)
 	add(0.1, 100)
@@ -50,11 +51,13 @@ func TestFront(t *testing.T) {
 	if len(p.Optimal) != 3 || len(p.Dominated) != 1 || p.Dominated[0] != (picture.Point{X: 0.5, Y: 90, Trial: 3}) || !p.Line {
 		t.Errorf("the picture has the front %v, others %v and a line: %v", p.Optimal, p.Dominated, p.Line)
 	}
-	if text := p.Text(60); strings.Count(text, "●") != 2+1 || strings.Count(text, "◆") != 1+1 || strings.Count(text, "·") != 1+1 { // and once in the legend
+	// and once in the legend
+	if text := p.Text(60); strings.Count(text, "●") != 2+1 || strings.Count(text, "◆") != 1+1 || strings.Count(text, "·") != 1+1 {
 		t.Errorf("the terminal shows:\n%s", text)
 	}
 	chosen, place, err := figure.Chosen(&study.Study{Spec: *s.Spec}, "speed")
-	if err != nil || place != 1 || chosen.Spec.Several[0].Metric != "speed" || chosen.Spec.Several[1].Metric != "error" || s.Spec.Several[0].Metric != "error" {
+	if err != nil || place != 1 || chosen.Spec.Several[0].Metric != "speed" || chosen.Spec.Several[1].Metric != "error" ||
+		s.Spec.Several[0].Metric != "error" {
 		t.Fatalf("with speed first the study is %+v at %d: %v", chosen, place, err)
 	}
 	for i := range s.Trials {
@@ -73,7 +76,8 @@ func TestFront(t *testing.T) {
 // below it: 100 - 0.1·800 = 20.
 func TestHypervolume(t *testing.T) {
 	f := compromises().Hypervolume()
-	if f == nil || !strings.HasPrefix(f.Lines[0], "The hypervolume reaches up to error = 1, speed = 20.") || !strings.Contains(f.Lines[0], "no reference") {
+	if f == nil || !strings.HasPrefix(f.Lines[0], "The hypervolume reaches up to error = 1, speed = 20.") ||
+		!strings.Contains(f.Lines[0], "no reference") {
 		t.Fatalf("the figure is %+v", f)
 	}
 	got := f.Pictures[0].(*picture.Chart).Series[0].Points
@@ -107,7 +111,8 @@ func TestThreeObjectives(t *testing.T) {
 		t.Errorf("the figures are %v, want %v", ids, want)
 	}
 	p := s.Parallel().Pictures[0].(*picture.Parallel)
-	if len(p.Parameters) != 2 || p.Parameters[0].Name != "speed, higher is better" || p.Parameters[0].High != 5000 || p.Evaluations[3].At[1] != 3 {
+	if len(p.Parameters) != 2 || p.Parameters[0].Name != "speed, higher is better" || p.Parameters[0].High != 5000 ||
+		p.Evaluations[3].At[1] != 3 {
 		t.Errorf("the axes are %+v, the fourth evaluation %+v", p.Parameters, p.Evaluations[3])
 	}
 	if s.Spec.Several = nil; s.Fronts() != nil {

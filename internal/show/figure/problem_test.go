@@ -25,7 +25,8 @@ func TestProblemOfObjectivesAndLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := p.Observations[0]
-	if len(p.Objectives) != 2 || len(p.Limits) != 2 || !slices.Equal(o.Values, study.Values{0.25, 0.75}) || !slices.Equal(o.Excess, []float64{88, 0.25}) {
+	if len(p.Objectives) != 2 || len(p.Limits) != 2 || !slices.Equal(o.Values, study.Values{0.25, 0.75}) ||
+		!slices.Equal(o.Excess, []float64{88, 0.25}) {
 		t.Errorf("%d objectives, %d limits and %+v", len(p.Objectives), len(p.Limits), o)
 	}
 }

@@ -41,12 +41,17 @@ func played(t *testing.T, direction study.Direction, values ...float64) *Source 
 func TestCompare(t *testing.T) {
 	for direction, want := range map[study.Direction]*figure.Comparison{
 		study.Minimize: {Metric: "loss", Direction: study.Minimize, Level: new(3.0), Studies: []figure.Compared{
-			{Name: "a", Evaluations: 6, Seconds: 6, Reached: &figure.Improvement{Evaluation: 4, Seconds: 4, Value: 2.5, Trial: 4}, Improvements: []figure.Improvement{{Evaluation: 1, Seconds: 1, Value: 7, Trial: 1}, {Evaluation: 3, Seconds: 3, Value: 5, Trial: 3}, {Evaluation: 4, Seconds: 4, Value: 2.5, Trial: 4}, {Evaluation: 5, Seconds: 5, Value: 1, Trial: 5}}},
-			{Name: "b", Evaluations: 3, Seconds: 3, Reached: &figure.Improvement{Evaluation: 2, Seconds: 2, Value: 3, Trial: 2}, Improvements: []figure.Improvement{{Evaluation: 1, Seconds: 1, Value: 4, Trial: 1}, {Evaluation: 2, Seconds: 2, Value: 3, Trial: 2}}},
+			{Name: "a", Evaluations: 6, Seconds: 6, Reached: &figure.Improvement{Evaluation: 4, Seconds: 4, Value: 2.5, Trial: 4},
+				Improvements: []figure.Improvement{{Evaluation: 1, Seconds: 1, Value: 7, Trial: 1}, {Evaluation: 3, Seconds: 3, Value: 5, Trial: 3},
+					{Evaluation: 4, Seconds: 4, Value: 2.5, Trial: 4}, {Evaluation: 5, Seconds: 5, Value: 1, Trial: 5}}},
+			{Name: "b", Evaluations: 3, Seconds: 3, Reached: &figure.Improvement{Evaluation: 2, Seconds: 2, Value: 3, Trial: 2},
+				Improvements: []figure.Improvement{{Evaluation: 1, Seconds: 1, Value: 4, Trial: 1}, {Evaluation: 2, Seconds: 2, Value: 3, Trial: 2}}},
 		}},
 		study.Maximize: {Metric: "loss", Direction: study.Maximize, Level: new(6.0), Studies: []figure.Compared{
-			{Name: "a", Evaluations: 6, Seconds: 6, Reached: &figure.Improvement{Evaluation: 1, Seconds: 1, Value: 7, Trial: 1}, Improvements: []figure.Improvement{{Evaluation: 1, Seconds: 1, Value: 7, Trial: 1}, {Evaluation: 6, Seconds: 6, Value: 9, Trial: 6}}},
-			{Name: "b", Evaluations: 3, Seconds: 3, Reached: &figure.Improvement{Evaluation: 3, Seconds: 3, Value: 6, Trial: 3}, Improvements: []figure.Improvement{{Evaluation: 1, Seconds: 1, Value: 4, Trial: 1}, {Evaluation: 3, Seconds: 3, Value: 6, Trial: 3}}},
+			{Name: "a", Evaluations: 6, Seconds: 6, Reached: &figure.Improvement{Evaluation: 1, Seconds: 1, Value: 7, Trial: 1},
+				Improvements: []figure.Improvement{{Evaluation: 1, Seconds: 1, Value: 7, Trial: 1}, {Evaluation: 6, Seconds: 6, Value: 9, Trial: 6}}},
+			{Name: "b", Evaluations: 3, Seconds: 3, Reached: &figure.Improvement{Evaluation: 3, Seconds: 3, Value: 6, Trial: 3},
+				Improvements: []figure.Improvement{{Evaluation: 1, Seconds: 1, Value: 4, Trial: 1}, {Evaluation: 3, Seconds: 3, Value: 6, Trial: 3}}},
 		}},
 	} {
 		a, b := played(t, direction, 7, -1, 5, 2.5, 1, 9), played(t, direction, 4, 3, 6)
@@ -90,11 +95,13 @@ func TestCompareWithout(t *testing.T) {
 		t.Errorf("of a study without a value: %+v", got)
 	}
 	var page strings.Builder
-	if err := WriteComparison(&page, got, epoch, "test"); err != nil || !strings.Contains(page.String(), "Not every study has a completed trial yet.") {
+	if err := WriteComparison(&page, got, epoch, "test"); err != nil ||
+		!strings.Contains(page.String(), "Not every study has a completed trial yet.") {
 		t.Errorf("the page does not say what is missing: %v", err)
 	}
 	_, err = Compare([]string{"some", "other"}, []*Source{some, played(t, study.Maximize, 1)})
-	if err == nil || err.Error() != "study some has the objective minimize loss, study other has maximize loss: only studies with the same objective can be compared" {
+	if err == nil || err.Error() != "study some has the objective minimize loss, study other has maximize loss: only studies with the same "+
+		"objective can be compared" {
 		t.Errorf("another direction: %v", err)
 	}
 }
@@ -106,7 +113,8 @@ func compromising(t *testing.T, references [2]float64, values ...[2]float64) *So
 	src := played(t, study.Minimize, make([]float64, len(values))...)
 	copied := *src.Study
 	copied.Spec.Several = []study.Objective{
-		{Metric: "loss", Direction: study.Minimize, Reference: &references[0]}, {Metric: "size", Direction: study.Maximize, Reference: &references[1]},
+		{Metric: "loss", Direction: study.Minimize, Reference: &references[0]},
+		{Metric: "size", Direction: study.Maximize, Reference: &references[1]},
 	}
 	src.Study = &copied
 	for i, v := range values {
@@ -136,7 +144,8 @@ func TestCompareFronts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.Metric != "hypervolume" || got.Direction != study.Maximize || *got.Objectives[0].Reference != 4 || math.Abs(*got.Objectives[1].Reference-c.reference) > 1e-12 {
+		if got.Metric != "hypervolume" || got.Direction != study.Maximize || *got.Objectives[0].Reference != 4 ||
+			math.Abs(*got.Objectives[1].Reference-c.reference) > 1e-12 {
 			t.Errorf("compared are %+v", got)
 		}
 		for i, want := range c.want {
@@ -155,7 +164,8 @@ func TestCompareFronts(t *testing.T) {
 		if err := WriteComparison(&page, got, epoch, "test"); err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"Hypervolume by evaluations", fmt.Sprintf("The hypervolume reaches up to loss = 4, size = %g.", c.reference)} {
+		for _, want := range []string{"Hypervolume by evaluations",
+			fmt.Sprintf("The hypervolume reaches up to loss = 4, size = %g.", c.reference)} {
 			if !strings.Contains(page.String(), want) {
 				t.Errorf("the page lacks %q", want)
 			}

@@ -60,9 +60,11 @@ spec:
 			Trial: i + 1, State: study.TrialCompleted, Attempts: 1, Worker: fmt.Sprintf("w-%d", i%2), Staleness: i % 3, Source: "model",
 			Parameters: view.Parameters{"rate": rate, "width": int64(width), "kind": []string{"plain", hostile}[i%2]},
 			Value:      &value, Metrics: map[string]float64{"loss": value},
-			Times: view.Times{Suggested: at, Claimed: at.Add(10 * time.Millisecond), Started: at.Add(20 * time.Millisecond), Ended: at.Add(time.Second), Folded: at.Add(1010 * time.Millisecond)},
+			Times: view.Times{Suggested: at, Claimed: at.Add(10 * time.Millisecond), Started: at.Add(20 * time.Millisecond),
+				Ended: at.Add(time.Second), Folded: at.Add(1010 * time.Millisecond)},
 		}
-		run := view.Run{Number: 1, State: study.AttemptSucceeded, Worker: trial.Worker, Opened: at, Claimed: trial.Times.Claimed, Started: trial.Times.Started, Ended: trial.Times.Ended}
+		run := view.Run{Number: 1, State: study.AttemptSucceeded, Worker: trial.Worker, Opened: at, Claimed: trial.Times.Claimed,
+			Started: trial.Times.Started, Ended: trial.Times.Ended}
 		switch {
 		case i == n:
 			trial.State, trial.Value = study.TrialRunning, nil
@@ -158,7 +160,8 @@ func TestNumbers(t *testing.T) {
 	if len(seen) != src.Trials.Len() {
 		t.Errorf("the table has %d trials, want %d", len(seen), src.Trials.Len())
 	}
-	if first := rows.FindStringSubmatch(figureOf(t, all, "trials")); !strings.Contains(first[1], fmt.Sprintf(`data-value="%d"`, src.View.Best.Trial)) {
+	if first := rows.FindStringSubmatch(figureOf(t, all, "trials")); !strings.Contains(first[1],
+		fmt.Sprintf(`data-value="%d"`, src.View.Best.Trial)) {
 		t.Errorf("the table begins with %q, want trial %d", first[1], src.View.Best.Trial)
 	}
 	summary := fmt.Sprintf("%d evaluations ended: %d completed, %d failed, %d stopped early, 1 still open. The study minimises loss.",
@@ -170,7 +173,8 @@ func TestNumbers(t *testing.T) {
 	}
 	for id, want := range map[string]string{
 		"points": fmt.Sprintf(`data-value="%d"`, src.View.Best.Trial), "failures": "exit", "importances": "rate", "fit": "<svg", "curves": "<svg",
-		"parallel": "<svg", "staleness": "<svg", "pending": "The gain: in batches of", "workers": "w-1", "findings": "variance", "slice-0": "<svg",
+		"parallel": "<svg", "staleness": "<svg", "pending": "The gain: in batches of", "workers": "w-1", "findings": "variance",
+		"slice-0": "<svg",
 	} {
 		if !strings.Contains(figureOf(t, all, id), want) {
 			t.Errorf("the figure %s lacks %q", id, want)
@@ -208,7 +212,8 @@ func TestLittleToReport(t *testing.T) {
 	none := source(t, 1)
 	none.Trials, none.View = view.List(nil), view.Study{Study: "bowl", State: study.Running}
 	all := pageOf(t, t.Context(), none)
-	for _, want := range []string{"0 evaluations ended", "No trial has completed.", "There is no model yet", "No worker has had an evaluation.", "Nothing has been evaluated."} {
+	for _, want := range []string{"0 evaluations ended", "No trial has completed.", "There is no model yet",
+		"No worker has had an evaluation.", "Nothing has been evaluated."} {
 		if !strings.Contains(all, want) {
 			t.Errorf("the report of no trials lacks %q", want)
 		}

@@ -73,7 +73,8 @@ func outlines(t testing.TB, ctx context.Context, text string) (all [2][]string) 
 
 // Whatever the texts of users are, the page has the elements that it has with plain ones.
 func FuzzTextStaysText(f *testing.F) {
-	for _, text := range []string{hostile, "<", "&lt;b&gt;", `" onmouseover="x`, "' style='x", "--><!--", "]]>", "</title></style></svg>", "javascript:x", "\x00\xff\u2028", "{{.}}", "`x`"} {
+	for _, text := range []string{hostile, "<", "&lt;b&gt;", `" onmouseover="x`, "' style='x", "--><!--", "]]>", "</title></style></svg>",
+		"javascript:x", "\x00\xff\u2028", "{{.}}", "`x`"} {
 		f.Add(text)
 	}
 	// No time for a model: its figures are in the test below.

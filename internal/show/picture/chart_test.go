@@ -116,7 +116,8 @@ func (r reading) readAt(at float64) float64 {
 func run() *picture.Chart {
 	c := &picture.Chart{
 		X: "evaluations", Y: "error, lower is better", FromZero: true, Low: 0.1, High: 0.9,
-		Lanes: []picture.Lane{{Name: "failed", Mark: '×', Points: []picture.Point{{X: 4, Note: "trial 4 failed"}}}, {Name: "infeasible", Mark: '○'}},
+		Lanes: []picture.Lane{{Name: "failed", Mark: '×', Points: []picture.Point{{X: 4, Note: "trial 4 failed"}}},
+			{Name: "infeasible", Mark: '○'}},
 	}
 	dots := picture.Series{Name: "evaluation"}
 	best := picture.Series{Name: "best so far", Kind: picture.Steps}
@@ -210,17 +211,20 @@ func TestNothingIsHidden(t *testing.T) {
 	for _, n := range elements(t, c, "text", "legend") {
 		legend = append(legend, n.Text)
 	}
-	if diff := cmp.Diff([]string{"evaluation", "best so far", "1 above, up to 7.25", "1 below, down to -3", "failed (1)"}, legend); diff != "" {
+	if diff := cmp.Diff([]string{"evaluation", "best so far", "1 above, up to 7.25", "1 below, down to -3", "failed (1)"},
+		legend); diff != "" {
 		t.Errorf("the legend (-want +got):\n%s", diff)
 	}
 }
 
 // Evaluations that have failed have no value. Their marks are drawn all the same.
 func TestFailuresWithoutAValueAreMarked(t *testing.T) {
-	failed := []picture.Evaluation{{Trial: 1, At: []float64{0.01}, State: picture.Completed, Value: 1}, {Trial: 2, At: []float64{0.1}, State: picture.Failed, Value: math.NaN()}}
+	failed := []picture.Evaluation{{Trial: 1, At: []float64{0.01}, State: picture.Completed, Value: 1},
+		{Trial: 2, At: []float64{0.1}, State: picture.Failed, Value: math.NaN()}}
 	for name, p := range map[string]picture.Picture{
-		"slice":   &picture.Slice{Objective: loss, Parameter: rate, Evaluations: failed},
-		"history": &picture.History{Objective: loss, Evaluations: []picture.Evaluation{{Trial: 1, X: 1, State: picture.Completed, Value: 1}, {Trial: 2, X: 2, State: picture.Failed, Value: math.NaN()}}},
+		"slice": &picture.Slice{Objective: loss, Parameter: rate, Evaluations: failed},
+		"history": &picture.History{Objective: loss, Evaluations: []picture.Evaluation{{Trial: 1, X: 1, State: picture.Completed, Value: 1},
+			{Trial: 2, X: 2, State: picture.Failed, Value: math.NaN()}}},
 	} {
 		marks := elements(t, p, "path", "sign c1")
 		if len(marks) != 2 || marks[0].attr("data-trial") != "2" && marks[1].attr("data-trial") != "2" { // one is the legend's
@@ -278,8 +282,10 @@ func TestChartsOfCurves(t *testing.T) {
 		}
 		return p
 	}
-	steep := picture.Series{Name: "steep", Kind: picture.Lines, Points: points(1e3, 1e-3), Low: []float64{1e2, 1e-4}, High: []float64{1e4, 1e-2}}
-	flat := picture.Series{Name: "flat", Kind: picture.Lines, Color: 1, Dash: 2, Points: points(2, 2), Low: []float64{1, 1}, High: []float64{3, 3}}
+	steep := picture.Series{Name: "steep", Kind: picture.Lines, Points: points(1e3, 1e-3), Low: []float64{1e2, 1e-4},
+		High: []float64{1e4, 1e-2}}
+	flat := picture.Series{Name: "flat", Kind: picture.Lines, Color: 1, Dash: 2, Points: points(2, 2), Low: []float64{1, 1},
+		High: []float64{3, 3}}
 	for _, tt := range []struct {
 		name   string
 		log    bool
@@ -291,7 +297,8 @@ func TestChartsOfCurves(t *testing.T) {
 		{"values", false, []picture.Series{flat}, []string{"flat"}},
 		{"nothing yet", true, []picture.Series{{Name: "empty", Kind: picture.Lines}}, []string{"empty"}},
 		{"a constant", true, []picture.Series{{Name: "constant", Kind: picture.Lines, Points: points(1)}}, []string{"constant"}},
-		{"huge", false, []picture.Series{{Name: "huge", Points: points(math.MaxFloat64, -math.MaxFloat64, math.Inf(1), math.NaN(), 0)}}, []string{"huge"}},
+		{"huge", false, []picture.Series{{Name: "huge", Points: points(math.MaxFloat64, -math.MaxFloat64, math.Inf(1), math.NaN(), 0)}},
+			[]string{"huge"}},
 		{"tiny", true, []picture.Series{{Name: "tiny", Points: points(5e-324, 1e-310, 0)}}, []string{"tiny"}},
 		{"close", false, []picture.Series{{Name: "close", Points: points(1, math.Nextafter(1, 2))}}, []string{"close"}},
 		{"odd names", false, []picture.Series{{Name: "a<b&\x00\xff"}}, []string{"a&lt;b&amp;\ufffd\ufffd"}},

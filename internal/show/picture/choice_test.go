@@ -29,12 +29,16 @@ var nearby = cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= 0.01
 func TestChoiceCanBeReadBack(t *testing.T) {
 	unit := picture.Parameter{Name: "dropout", Low: 0, High: 1}
 	k := &picture.Choice{
-		Objective: loss, Parameter: unit, At: []float64{0, 0.25, 0.5, 1}, Mean: []float64{3, 2, 1, 2.5}, Low: []float64{2, 1.5, 0.8, 2}, High: []float64{4, 2.5, 1.2, 3}, Here: 1, Trial: 9,
+		Objective: loss, Parameter: unit, At: []float64{0, 0.25, 0.5, 1}, Mean: []float64{3, 2, 1, 2.5}, Low: []float64{2, 1.5, 0.8, 2},
+		High: []float64{4, 2.5, 1.2, 3}, Here: 1, Trial: 9,
 		Evaluated: []picture.Evaluation{
-			{Trial: 1, At: []float64{0.8}, State: picture.Completed, Value: 2.2}, {Trial: 2, At: []float64{0.1}, State: picture.Completed, Value: 3.5},
-			{Trial: 3, At: []float64{0.6}, State: picture.Failed, Value: math.NaN()}, {Trial: 4, At: []float64{math.NaN()}, State: picture.Completed, Value: 1},
+			{Trial: 1, At: []float64{0.8}, State: picture.Completed, Value: 2.2},
+			{Trial: 2, At: []float64{0.1}, State: picture.Completed, Value: 3.5},
+			{Trial: 3, At: []float64{0.6}, State: picture.Failed, Value: math.NaN()},
+			{Trial: 4, At: []float64{math.NaN()}, State: picture.Completed, Value: 1},
 		},
-		Pending: []picture.Evaluation{{Trial: 8, At: []float64{0.75}, State: picture.Running}, {Trial: 7, At: []float64{0.5}, State: picture.Running}},
+		Pending: []picture.Evaluation{{Trial: 8, At: []float64{0.75}, State: picture.Running},
+			{Trial: 7, At: []float64{0.5}, State: picture.Running}},
 	}
 	x, y := axis(t, k, "x", false), axis(t, k, "y", false)
 	var line, low [][2]float64
@@ -61,7 +65,8 @@ func TestChoiceCanBeReadBack(t *testing.T) {
 		t.Errorf("the evaluations (-given +read):\n%s", d)
 	}
 	marks := map[string][]float64{}
-	for trial, n := range map[string]node{"chosen": marked(t, k, "9"), "pending 7": marked(t, k, "7"), "pending 8": marked(t, k, "8"), "failed": marked(t, k, "3")} {
+	for trial, n := range map[string]node{"chosen": marked(t, k, "9"), "pending 7": marked(t, k, "7"), "pending 8": marked(t, k, "8"),
+		"failed": marked(t, k, "3")} {
 		marks[trial] = []float64{n.number(t, "data-x")}
 		if n.attr("data-y") != "" {
 			marks[trial] = append(marks[trial], n.number(t, "data-y"))
@@ -93,7 +98,8 @@ func marked(t *testing.T, p picture.Picture, trial string) (found node) {
 // The acquisition function, the chosen point and those that were pending can be read off.
 func TestAcquisitionCanBeReadBack(t *testing.T) {
 	k := &picture.Acquisition{
-		Parameter: rate, Function: "expected improvement", At: []float64{1e-4, 1e-3, 1e-2, 1e-1, 1}, Worth: []float64{0, 0.25, 1, 0.5, 0.1}, Here: 2, Trial: 9,
+		Parameter: rate, Function: "expected improvement", At: []float64{1e-4, 1e-3, 1e-2, 1e-1, 1}, Worth: []float64{0, 0.25, 1, 0.5, 0.1},
+		Here: 2, Trial: 9,
 		Pending: []picture.Evaluation{{Trial: 8, At: []float64{0.1}, State: picture.Running}},
 	}
 	x, y := axis(t, k, "x", true), axis(t, k, "y", false)

@@ -24,15 +24,21 @@ func FuzzEscaping(f *testing.F) {
 				{Trial: 1, X: 1, State: picture.Completed, Value: a}, {Trial: 2, X: 2, State: picture.Failed, Value: math.NaN(), Reason: level},
 				{Trial: 3, X: 3, State: picture.Completed, Value: b},
 			}},
-			"parallel": &picture.Parallel{Objective: objective, Key: name, Parameters: []picture.Parameter{choice, number}, Evaluations: []picture.Evaluation{
-				{Trial: 1, State: picture.Completed, Value: a, At: []float64{0, a}}, {Trial: 2, State: picture.Completed, Value: b, At: []float64{1, b}},
-			}},
-			"slice": &picture.Slice{Objective: objective, Parameter: choice, Best: 1, Evaluations: []picture.Evaluation{{Trial: 1, At: []float64{1}, State: picture.Completed, Value: a}}},
-			"choice": &picture.Choice{Objective: objective, Parameter: number, At: []float64{a, b}, Mean: []float64{a, b}, Low: []float64{b, a}, High: []float64{a, a}, Trial: 3,
-				Evaluated: []picture.Evaluation{{Trial: 1, At: []float64{a}, State: picture.Completed, Value: b}}, Pending: []picture.Evaluation{{Trial: 2, At: []float64{b}}}},
+			"parallel": &picture.Parallel{Objective: objective, Key: name, Parameters: []picture.Parameter{choice, number},
+				Evaluations: []picture.Evaluation{
+					{Trial: 1, State: picture.Completed, Value: a, At: []float64{0, a}},
+					{Trial: 2, State: picture.Completed, Value: b, At: []float64{1, b}},
+				}},
+			"slice": &picture.Slice{Objective: objective, Parameter: choice, Best: 1,
+				Evaluations: []picture.Evaluation{{Trial: 1, At: []float64{1}, State: picture.Completed, Value: a}}},
+			"choice": &picture.Choice{Objective: objective, Parameter: number, At: []float64{a, b}, Mean: []float64{a, b}, Low: []float64{b, a},
+				High: []float64{a, a}, Trial: 3,
+				Evaluated: []picture.Evaluation{{Trial: 1, At: []float64{a}, State: picture.Completed, Value: b}},
+				Pending:   []picture.Evaluation{{Trial: 2, At: []float64{b}}}},
 			"acquisition": &picture.Acquisition{Parameter: choice, Function: metric, At: []float64{0, 1}, Worth: []float64{a, b}, Here: 1, Trial: 3},
 			"bars":        &picture.Bars{Caption: metric, Whole: name, Part: level, Bars: []picture.Bar{{Name: name, Value: a, Part: b}}},
-			"plane":       &picture.Contour{Objective: objective, X: number, Y: choice, Xs: []float64{a, b}, Ys: []float64{0, 1}, Mean: [][]float64{{a, b}, {b, a}}, SD: [][]float64{{1, 1}, {1, 1}}},
+			"plane": &picture.Contour{Objective: objective, X: number, Y: choice, Xs: []float64{a, b}, Ys: []float64{0, 1},
+				Mean: [][]float64{{a, b}, {b, a}}, SD: [][]float64{{1, 1}, {1, 1}}},
 		} {
 			drawn := string(p.SVG(picture.Frame{Width: 600, Inline: true}))
 			decoder, depth, roots := xml.NewDecoder(strings.NewReader(drawn)), 0, 0
@@ -72,6 +78,7 @@ func FuzzEscaping(f *testing.F) {
 
 // draws are the elements of pictures.
 var draws = map[string]bool{
-	"svg": true, "g": true, "title": true, "desc": true, "text": true, "tspan": true, "style": true, "defs": true, "linearGradient": true, "stop": true,
+	"svg": true, "g": true, "title": true, "desc": true, "text": true, "tspan": true, "style": true, "defs": true, "linearGradient": true,
+	"stop": true,
 	"line": true, "path": true, "rect": true, "circle": true, "polyline": true, "polygon": true, "clipPath": true, "use": true,
 }

@@ -67,7 +67,9 @@ func (c *canvas) f(format string, args ...any) { fmt.Fprintf(&c.b, format, args.
 func (c *canvas) finish(description string, height float64) []byte {
 	var b bytes.Buffer
 	label := strings.Join(slices.DeleteFunc([]string{c.title, description}, func(s string) bool { return s == "" }), ": ")
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" class="picture" viewBox="0 0 %.0f %.0f" width="%.0f" height="%.0f" role="img" aria-label="%s">`+"\n",
+	fmt.Fprintf(&b,
+		`<svg xmlns="http://www.w3.org/2000/svg" class="picture" viewBox="0 0 %.0f %.0f" width="%.0f" height="%.0f" role="img" aria-label="%s">`+
+			"\n",
 		c.width, height, c.width, height, escape(label))
 	fmt.Fprintf(&b, "<title>%s</title>\n<desc>%s</desc>\n", escape(c.title), escape(description))
 	if !c.inline {

@@ -63,10 +63,12 @@ func samples() map[string]picture.Picture {
 		}
 		evaluations[i].At = []float64{r, conditional, float64(1 + i%6), float64(i % 3), 0.001 + 0.989*y[i]}
 		if e.State == picture.Completed && i != 11 {
-			predictions = append(predictions, picture.Prediction{Trial: e.Trial, Observed: e.Value, Mean: e.Value + 0.02*math.Sin(float64(i)), Low: e.Value - 0.04, High: e.Value + 0.05})
+			predictions = append(predictions, picture.Prediction{Trial: e.Trial, Observed: e.Value, Mean: e.Value + 0.02*math.Sin(float64(i)),
+				Low: e.Value - 0.04, High: e.Value + 0.05})
 		}
 		start := float64(i/4)*30 + float64(i%4)
-		attempts = append(attempts, picture.Attempt{Trial: e.Trial, Number: 1, Worker: []string{"gpu-1", "gpu-2.cluster.example.org"}[i%2], Start: start, End: start + 20 + float64(i%7), State: e.State, Reason: e.Reason})
+		attempts = append(attempts, picture.Attempt{Trial: e.Trial, Number: 1, Worker: []string{"gpu-1", "gpu-2.cluster.example.org"}[i%2],
+			Start: start, End: start + 20 + float64(i%7), State: e.State, Reason: e.Reason})
 		steps = append(steps, picture.Step{At: start, N: i % 5})
 		stale = append(stale, picture.Point{X: float64(i + 1), Y: float64(i % 4), Trial: i + 1})
 		c := picture.Curve{Trial: e.Trial, State: e.State}
@@ -103,14 +105,19 @@ func samples() map[string]picture.Picture {
 			mixed.Mean, mixed.SD = append(mixed.Mean, mean), append(mixed.SD, sd)
 		}
 	}
-	chosen := &picture.Choice{Objective: loss, Parameter: rate, At: depend.At, Mean: depend.Mean, Low: depend.Low, High: depend.High, Here: 3, Trial: 61, Evaluated: evaluations}
-	worth := &picture.Acquisition{Parameter: rate, Function: "logei", At: depend.At, Worth: []float64{0, 0.05, 0.4, 1, 0.3, 0.02, 0, 0.5, 0.6, 0.1, 0}, Here: 3, Trial: 61}
+	chosen := &picture.Choice{Objective: loss, Parameter: rate, At: depend.At, Mean: depend.Mean, Low: depend.Low, High: depend.High, Here: 3,
+		Trial: 61, Evaluated: evaluations}
+	worth := &picture.Acquisition{Parameter: rate, Function: "logei", At: depend.At,
+		Worth: []float64{0, 0.05, 0.4, 1, 0.3, 0.02, 0, 0.5, 0.6, 0.1, 0}, Here: 3, Trial: 61}
 	for i := range 5 {
-		chosen.Pending = append(chosen.Pending, picture.Evaluation{Trial: 56 + i, At: []float64{math.Pow(10, -3+0.5*float64(i))}, State: picture.Running})
+		chosen.Pending = append(chosen.Pending,
+			picture.Evaluation{Trial: 56 + i, At: []float64{math.Pow(10, -3+0.5*float64(i))}, State: picture.Running})
 	}
 	worth.Pending = chosen.Pending
-	leveled := &picture.Choice{Objective: loss, Parameter: kind, At: []float64{0, 1, 2}, Mean: []float64{0.3, 0.2, 0.25}, Low: []float64{0.2, 0.15, 0.1}, High: []float64{0.4, 0.25, 0.4}, Here: 1, Trial: 61, Axis: 3, Evaluated: evaluations}
-	levelWorth := &picture.Acquisition{Parameter: kind, Function: "logei", At: []float64{0, 1, 2}, Worth: []float64{0.4, 1, 0}, Here: 1, Trial: 61, Pending: []picture.Evaluation{{Trial: 60, At: []float64{2}, State: picture.Running}}}
+	leveled := &picture.Choice{Objective: loss, Parameter: kind, At: []float64{0, 1, 2}, Mean: []float64{0.3, 0.2, 0.25},
+		Low: []float64{0.2, 0.15, 0.1}, High: []float64{0.4, 0.25, 0.4}, Here: 1, Trial: 61, Axis: 3, Evaluated: evaluations}
+	levelWorth := &picture.Acquisition{Parameter: kind, Function: "logei", At: []float64{0, 1, 2}, Worth: []float64{0.4, 1, 0}, Here: 1,
+		Trial: 61, Pending: []picture.Evaluation{{Trial: 60, At: []float64{2}, State: picture.Running}}}
 	clock := make([]picture.Point, 0, 60)
 	for _, p := range history.Best() {
 		clock = append(clock, picture.Point{X: p.X * 120, Y: p.Y * 1.2})
@@ -124,20 +131,24 @@ func samples() map[string]picture.Picture {
 		}
 	}
 	return map[string]picture.Picture{
-		"front":             front,
-		"history":           history,
-		"curves":            curves,
-		"slice":             &picture.Slice{Objective: loss, Parameter: rate, Evaluations: evaluations, Best: 43},
-		"slice-levels":      &picture.Slice{Objective: loss, Parameter: kind, Axis: 3, Evaluations: evaluations, Best: 43},
-		"parallel":          &picture.Parallel{Objective: loss, Parameters: []picture.Parameter{rate, drop, layers, kind}, Evaluations: evaluations},
-		"contour":           contour,
-		"contour-levels":    mixed,
-		"dependence":        depend,
-		"dependence-levels": &picture.Dependence{Objective: loss, Parameter: kind, At: []float64{0, 1, 2}, Mean: []float64{0.3, 0.2, 0.25}, Low: []float64{0.2, 0.15, 0.1}, High: []float64{0.4, 0.25, 0.4}},
-		"choice":            chosen, "choice-levels": leveled, "acquisition": worth, "acquisition-levels": levelWorth,
-		"importances": &picture.Bars{Caption: "share of the model's variance", Whole: "with its interactions", Part: "by itself", Percent: true, Bars: []picture.Bar{
-			{Name: "learning rate", Value: 0.7, Part: 0.5}, {Name: "kernel", Value: 0.3, Part: 0.1}, {Name: "layers", Value: 0.002}}},
-		"failures":  &picture.Bars{Caption: "by reason", Color: 1, Bars: []picture.Bar{{Name: "exit code 1", Value: 4}, {Name: "timeout", Value: 1}}},
+		"front":        front,
+		"history":      history,
+		"curves":       curves,
+		"slice":        &picture.Slice{Objective: loss, Parameter: rate, Evaluations: evaluations, Best: 43},
+		"slice-levels": &picture.Slice{Objective: loss, Parameter: kind, Axis: 3, Evaluations: evaluations, Best: 43},
+		"parallel": &picture.Parallel{Objective: loss, Parameters: []picture.Parameter{rate, drop, layers, kind},
+			Evaluations: evaluations},
+		"contour":        contour,
+		"contour-levels": mixed,
+		"dependence":     depend,
+		"dependence-levels": &picture.Dependence{Objective: loss, Parameter: kind, At: []float64{0, 1, 2}, Mean: []float64{0.3, 0.2, 0.25},
+			Low: []float64{0.2, 0.15, 0.1}, High: []float64{0.4, 0.25, 0.4}},
+		"choice": chosen, "choice-levels": leveled, "acquisition": worth, "acquisition-levels": levelWorth,
+		"importances": &picture.Bars{Caption: "share of the model's variance", Whole: "with its interactions", Part: "by itself", Percent: true,
+			Bars: []picture.Bar{
+				{Name: "learning rate", Value: 0.7, Part: 0.5}, {Name: "kernel", Value: 0.3, Part: 0.1}, {Name: "layers", Value: 0.002}}},
+		"failures": &picture.Bars{Caption: "by reason", Color: 1,
+			Bars: []picture.Bar{{Name: "exit code 1", Value: 4}, {Name: "timeout", Value: 1}}},
 		"fit":       &picture.Fit{Objective: loss, Predictions: predictions, Interval: "95% interval"},
 		"pending":   &picture.Pending{Steps: steps, Limit: 4},
 		"staleness": &picture.Staleness{Points: stale},

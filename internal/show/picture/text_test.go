@@ -70,7 +70,8 @@ func TestStepsAreWhereTheValuesAre(t *testing.T) {
 		for i, v := range values {
 			points = append(points, picture.Point{X: float64(i + 1), Y: v})
 		}
-		text := picture.Text{Width: rapid.IntRange(40, 130).Draw(t, "width"), Height: rapid.IntRange(3, 20).Draw(t, "height"), Title: strings.Repeat("title ", 30), X: "x"}
+		text := picture.Text{Width: rapid.IntRange(40, 130).Draw(t, "width"), Height: rapid.IntRange(3, 20).Draw(t, "height"),
+			Title: strings.Repeat("title ", 30), X: "x"}
 		picture := text.Draw(points)
 		for line := range strings.SplitSeq(picture, "\n") {
 			if n := utf8.RuneCountInString(line); n > text.Width {
@@ -123,7 +124,8 @@ func TestNothingToDraw(t *testing.T) {
 			t.Errorf("%s:\n%s", name, picture)
 		}
 	}
-	for _, values := range [][2]float64{{math.MaxFloat64, -math.MaxFloat64}, {5e-324, 0}, {1, math.Nextafter(1, 2)}, {0, 0}, {math.Inf(1), 1}} {
+	for _, values := range [][2]float64{{math.MaxFloat64, -math.MaxFloat64}, {5e-324, 0}, {1, math.Nextafter(1, 2)}, {0, 0},
+		{math.Inf(1), 1}} {
 		picture := picture.Text{Width: 60, Height: 6, Line: true, Log: true}.Draw([]picture.Point{{X: 1, Y: values[0]}, {X: 2, Y: values[1]}})
 		if picture == "" || strings.Contains(picture, "NaN") || strings.Contains(picture, "Inf") {
 			t.Errorf("%v:\n%s", values, picture)

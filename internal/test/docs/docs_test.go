@@ -37,7 +37,8 @@ var (
 )
 
 // foreign are flags of other programs that the documents name.
-var foreign = []string{"user", "quota-backend-bytes", "signal", "enable-feature", "lr", "retry", "no-hooks", "skip-crds", "for", "bump-revision", "mark-compacted", "auto-compaction-mode", "auto-compaction-retention",
+var foreign = []string{"user", "quota-backend-bytes", "signal", "enable-feature", "lr", "retry", "no-hooks", "skip-crds", "for",
+	"bump-revision", "mark-compacted", "auto-compaction-mode", "auto-compaction-retention",
 	"cascade", "cask", "raw", "ignore-missing", "now", "disable-eviction", "measure", "account", "wrap", "value"}
 
 // flags returns the names of our programs' flags.
@@ -118,7 +119,8 @@ func testVariables(t *testing.T, r *reader) {
 		}
 	}
 	if !maps.Equal(given, listed) {
-		t.Errorf("docs/tune/attach.md lists the variables\n%q, a trial has\n%q", slices.Sorted(maps.Keys(listed)), slices.Sorted(maps.Keys(given)))
+		t.Errorf("docs/tune/attach.md lists the variables\n%q, a trial has\n%q", slices.Sorted(maps.Keys(listed)),
+			slices.Sorted(maps.Keys(given)))
 	}
 	for name := range r.flags() {
 		listed[usage.Variable(name)] = true

@@ -62,7 +62,8 @@ func TestDensitiesOfStatsmodels(t *testing.T) {
 // range that is symmetric around m is m, and for the upper half is m + sd·√(2/π).
 func TestTruncated(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	for _, c := range []struct{ m, sd, want float64 }{{0.5, 0.2, 0.5}, {0, 0.01, 0.01 * math.Sqrt(2/math.Pi)}, {1, 0.01, 1 - 0.01*math.Sqrt(2/math.Pi)}} {
+	for _, c := range []struct{ m, sd, want float64 }{{0.5, 0.2, 0.5}, {0, 0.01, 0.01 * math.Sqrt(2/math.Pi)},
+		{1, 0.01, 1 - 0.01*math.Sqrt(2/math.Pi)}} {
 		sum := 0.0
 		const n = 20000
 		for range n {

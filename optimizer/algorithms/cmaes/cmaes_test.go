@@ -23,7 +23,8 @@ func BenchmarkSuggest(b *testing.B) {
 
 func TestConformance(t *testing.T) {
 	for name, o := range map[string]Options{
-		"defaults": defaults(t), "small generations": {Population: 2, Sigma: 0.3, Restarts: IPOP}, "same": {Population: 3, Sigma: 0.1, Restarts: Same},
+		"defaults": defaults(t), "small generations": {Population: 2, Sigma: 0.3, Restarts: IPOP},
+		"same": {Population: 3, Sigma: 0.1, Restarts: Same},
 	} {
 		t.Run(name, func(t *testing.T) { optimizertest.Run(t, func() optimizer.Optimizer { return New(o) }) })
 	}
@@ -101,7 +102,8 @@ func TestRestarts(t *testing.T) {
 		}
 		return sum
 	}
-	for o, most := range map[Options]float64{{Sigma: 0.05, Restarts: IPOP}: 1e-4, {Sigma: 0.05, Restarts: BIPOP}: 1e-4, {Sigma: 0.05, Restarts: Same}: 1} {
+	for o, most := range map[Options]float64{{Sigma: 0.05, Restarts: IPOP}: 1e-4, {Sigma: 0.05, Restarts: BIPOP}: 1e-4,
+		{Sigma: 0.05, Restarts: Same}: 1} {
 		s := optimizertest.NewSession(t, New(o), optimizertest.Cube(t, 2, -4.1, 5.9), 2)
 		s.Run(6000, 1, rastrigin)
 		if s.Best() > most {
@@ -189,7 +191,8 @@ func TestRecommendsTheBestValue(t *testing.T) {
 
 // The state has each number to the last bit.
 func TestFloatsAreExact(t *testing.T) {
-	for _, want := range []floats{nil, {math.Pi, math.Copysign(0, -1), math.SmallestNonzeroFloat64, math.MaxFloat64, math.Inf(-1), math.NaN()}} {
+	for _, want := range []floats{nil,
+		{math.Pi, math.Copysign(0, -1), math.SmallestNonzeroFloat64, math.MaxFloat64, math.Inf(-1), math.NaN()}} {
 		text, err := json.Marshal(want)
 		if err != nil {
 			t.Fatal(err)

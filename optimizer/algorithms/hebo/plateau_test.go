@@ -39,8 +39,10 @@ func TestFlatAround(t *testing.T) {
 		"one point three times": {[]evaluation{{0.5, "x", 1}, {0.5, "x", 1}, {0.5, "x", 1}}, false, false},
 		"nearly alike":          {[]evaluation{{0.5, "x", 1}, {0.51, "x", 1 + 1e-15}, {0.54, "x", 2}, {0.9, "x", 2}}, false, false},
 		"another category":      {[]evaluation{{0.5, "x", 1}, {0.51, "y", 1}, {0.54, "y", 1}}, false, false},
-		"three of six":          {[]evaluation{{0.51, "x", 1}, {0.5, "x", 1}, {0.54, "x", 1}, {0.52, "x", 2}, {0.53, "x", 3}, {0.49, "x", 4}}, true, true},
-		"three of seven":        {[]evaluation{{0.51, "x", 1}, {0.5, "x", 1}, {0.54, "x", 1}, {0.52, "x", 2}, {0.53, "x", 3}, {0.49, "x", 4}, {0.48, "x", 5}}, true, false},
+		"three of six": {[]evaluation{{0.51, "x", 1}, {0.5, "x", 1}, {0.54, "x", 1}, {0.52, "x", 2}, {0.53, "x", 3}, {0.49, "x", 4}},
+			true, true},
+		"three of seven": {[]evaluation{{0.51, "x", 1}, {0.5, "x", 1}, {0.54, "x", 1}, {0.52, "x", 2}, {0.53, "x", 3}, {0.49, "x", 4},
+			{0.48, "x", 5}}, true, false},
 	} {
 		r := &optimizer.Request{Encoding: optimizer.NewEncoding(searched), Problem: &optimizer.Problem{}}
 		point := func(a float64, c string) study.Point {
@@ -52,7 +54,8 @@ func TestFlatAround(t *testing.T) {
 			})
 		}
 		at := r.Encoding.Encode(point(0.51, "x"))
-		for noise, want := range map[surrogate.Noise]bool{surrogate.NoiseUnknown: c.exact, surrogate.NoiseFree: c.exact, surrogate.Noisy: c.noisy} {
+		for noise, want := range map[surrogate.Noise]bool{surrogate.NoiseUnknown: c.exact, surrogate.NoiseFree: c.exact,
+			surrogate.Noisy: c.noisy} {
 			f := (&search{Loop: &loop.Loop{Input: loop.Input{Request: r}}, options: DefaultOptions()}).newFlats(noise)
 			if got := f.around(at); got != want {
 				t.Errorf("%s, noise %v: flat is %v, want %v", name, noise, got, want)

@@ -85,7 +85,8 @@ func TestDensitiesOfOptuna(t *testing.T) {
 			t.Errorf("%d of %d evaluations are good, in Optuna %d", got, count, good)
 		}
 	}
-	if diff := cmp.Diff(want.Weights, ramp(len(want.Weights)), cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-14 })); diff != "" {
+	if diff := cmp.Diff(want.Weights, ramp(len(want.Weights)),
+		cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-14 })); diff != "" {
 		t.Errorf("weights (-Optuna +got):\n%s", diff)
 	}
 }

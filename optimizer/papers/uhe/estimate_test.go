@@ -54,7 +54,8 @@ func TestEstimateIsInUnitsOfTheObjective(t *testing.T) {
 		if method == MCMC {
 			tolerance = 0.6 // of a chain
 		}
-		for i, pair := range [][2]float64{{one.Lengthscales[0], ten.Lengthscales[0]}, {one.Lengthscales[1], ten.Lengthscales[1]}, {10 * one.SD, ten.SD}} {
+		for i, pair := range [][2]float64{{one.Lengthscales[0], ten.Lengthscales[0]}, {one.Lengthscales[1], ten.Lengthscales[1]},
+			{10 * one.SD, ten.SD}} {
 			if math.Abs(math.Log(pair[0]/pair[1])) > tolerance {
 				t.Errorf("%s: hyperparameter %d is %v, and %v for ten times the function", method, i, pair[0], pair[1])
 			}

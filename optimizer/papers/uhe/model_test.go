@@ -64,7 +64,8 @@ func TestChainAgainstQuadrature(t *testing.T) {
 	p := optimizer.Problem{Space: optimizertest.Cube(t, 1, 0, 1), Direction: study.Minimize}
 	for i, v := range []float64{0.3, -0.9, 1.4, 0.2, -1.1} {
 		p.Observations = append(p.Observations, optimizer.Observation{
-			Trial: i + 1, Point: study.Point{"x1": []float64{0.05, 0.3, 0.55, 0.7, 0.95}[i]}, Outcome: optimizer.OutcomeCompleted, Values: study.Values{v},
+			Trial: i + 1, Point: study.Point{"x1": []float64{0.05, 0.3, 0.55, 0.7, 0.95}[i]}, Outcome: optimizer.OutcomeCompleted,
+			Values: study.Values{v},
 		})
 	}
 	encoding := optimizer.NewEncoding(p.Space)

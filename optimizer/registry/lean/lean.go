@@ -50,7 +50,8 @@ func Entries() List {
 	return List{
 		{
 			Name: Default, Several: true, Limits: true, Settings: hebo.Settings(), Create: From(hebo.FromSettings, hebo.New),
-			Description: "Bayesian optimisation for noisy objectives of any shape: a Gaussian process over transformed outcomes, aware of pending points and of noise.",
+			Description: "Bayesian optimisation for noisy objectives of any shape: a Gaussian process over transformed outcomes, aware of " +
+				"pending points and of noise.",
 		}, {
 			Name: "gp", Several: true, Limits: true, Settings: hebo.PlainSettings(), Create: From(hebo.FromSettings, hebo.New),
 			Description: "Bayesian optimisation with a plain Gaussian process: hebo without the transform of outcomes and the linear kernel.",
@@ -59,19 +60,24 @@ func Entries() List {
 			Description: "Tree-structured Parzen estimator: densities of the good and of the bad points, as Optuna's TPESampler makes them.",
 		}, {
 			Name: "bohb", Settings: bohb.Settings(), Create: From(bohb.FromSettings, bohb.New),
-			Description: "BOHB's model: kernel densities of the best points and of the others, and a third of the points at random; for studies that promote trials.",
+			Description: "BOHB's model: kernel densities of the best points and of the others, and a third of the points at random; for studies " +
+				"that promote trials.",
 		}, {
 			Name: "cmaes", Settings: cmaes.Settings(), Create: From(cmaes.FromSettings, cmaes.New),
-			Description: "CMA-ES with restarts: a normal distribution that adapts to the objective's shape, with margins for integers and categories.",
+			Description: "CMA-ES with restarts: a normal distribution that adapts to the objective's shape, with margins for integers and " +
+				"categories.",
 		}, {
 			Name: "forest", Settings: forest.Settings(), Create: From(forest.FromSettings, forest.New),
 			Description: "Bayesian optimisation with a random forest, as SMAC does: for spaces of conditions and categories.",
 		}, {
-			Name: "turbo", Settings: turbo.Settings(), Create: func(v setting.Values) optimizer.Optimizer { return turbo.New(turbo.FromSettings(v), Plain()) },
+			Name: "turbo", Settings: turbo.Settings(), Create: func(v setting.Values) optimizer.Optimizer {
+				return turbo.New(turbo.FromSettings(v), Plain())
+			},
 			Description: "Bayesian optimisation in a trust region around the best point: for many numeric parameters and hundreds of trials.",
 		}, {
 			Name: "nsga2", Several: true, Limits: true, Settings: nsga2.Settings(), Create: From(nsga2.FromSettings, nsga2.New),
-			Description: "NSGA-II, asynchronously: a genetic algorithm that keeps the points nearest to the front; for several objectives, many trials, or objectives of any shape.",
+			Description: "NSGA-II, asynchronously: a genetic algorithm that keeps the points nearest to the front; for several objectives, many " +
+				"trials, or objectives of any shape.",
 		}, {
 			Name: "random", Several: true, Limits: true, Create: func(setting.Values) optimizer.Optimizer { return random.New() },
 			Description: "Independent, uniformly distributed points: the baseline.",
@@ -86,7 +92,8 @@ func Entries() List {
 }
 
 // From returns the Create of an optimiser that is made with options, which settings are read into.
-func From[Options any](read func(setting.Values) Options, create func(Options) optimizer.Optimizer) func(setting.Values) optimizer.Optimizer {
+func From[Options any](read func(setting.Values) Options, create func(Options) optimizer.Optimizer) func(
+	setting.Values) optimizer.Optimizer {
 	return func(v setting.Values) optimizer.Optimizer { return create(read(v)) }
 }
 

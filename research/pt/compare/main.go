@@ -65,7 +65,8 @@ func run(ctx context.Context) error {
 	default:
 		p.methods = []string{"pt", "gp"}
 	}
-	fmt.Printf("| dimension | functions | %s |\n| ---: | ---: |%s\n", strings.Join(p.methods, " | "), strings.Repeat(" ---: |", len(p.methods)))
+	fmt.Printf("| dimension | functions | %s |\n| ---: | ---: |%s\n", strings.Join(p.methods, " | "),
+		strings.Repeat(" ---: |", len(p.methods)))
 	for _, text := range strings.Split(*dims, ",") {
 		dim, err := strconv.Atoi(text)
 		if err != nil {
@@ -194,7 +195,8 @@ func (p plan) play(ctx context.Context, o optimizer.Optimizer, f testfunc.Functi
 	if err != nil {
 		return 0, err
 	}
-	play := session.Session{Optimizer: o, Problem: optimizer.Problem{Space: s, Direction: study.Minimize, MaxTrials: p.trials, Parallelism: 1, Seed: seed}}
+	play := session.Session{Optimizer: o, Problem: optimizer.Problem{Space: s, Direction: study.Minimize, MaxTrials: p.trials, Parallelism: 1,
+		Seed: seed}}
 	best := 0.0
 	for trial := 1; trial <= p.trials; trial++ {
 		batch, err := play.Ask(ctx, 1)

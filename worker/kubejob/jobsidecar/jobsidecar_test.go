@@ -72,7 +72,8 @@ func start(t *testing.T, change func(a *messaging.Assignment)) *rig {
 	}
 	r := &rig{t: t, log: &writer{lines: make(chan string, 100)}}
 	r.address = filepath.Join(dir, "socket")
-	r.o = Options{Dir: dir, Attempt: *attempt, Listen: "unix:" + r.address, Log: r.log, Message: filepath.Join(dir, "message"), Events: filepath.Join(dir, "events")}
+	r.o = Options{Dir: dir, Attempt: *attempt, Listen: "unix:" + r.address, Log: r.log, Message: filepath.Join(dir, "message"),
+		Events: filepath.Join(dir, "events")}
 	if err := Prepare(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +133,8 @@ func TestReportFile(t *testing.T) {
 // Event files are read from the folder that the sidecar was given.
 func TestEvents(t *testing.T) {
 	r := start(t, func(a *messaging.Assignment) {
-		a.Run.Metrics, a.Objective = &study.Metrics{Events: "/train"}, study.Objective{Metric: "loss", Direction: study.Minimize, Take: study.TakeLast}
+		a.Run.Metrics, a.Objective = &study.Metrics{Events: "/train"},
+			study.Objective{Metric: "loss", Direction: study.Minimize, Take: study.TakeLast}
 	})
 	if err := os.CopyFS(r.o.Events, os.DirFS("../../report/tfevent/testdata/tensorflow1")); err != nil {
 		t.Fatal(err)
@@ -152,12 +154,14 @@ func TestSeveralObjectives(t *testing.T) {
 		lines string
 		want  study.Values
 	}{
-		"all":            {`{"fantasia": {"metrics": {"error": 2}}}` + "\n" + `{"fantasia": {"metrics": {"size": Infinity}}}` + "\n", study.Values{2, math.Inf(1)}},
+		"all": {`{"fantasia": {"metrics": {"error": 2}}}` + "\n" + `{"fantasia": {"metrics": {"size": Infinity}}}` + "\n",
+			study.Values{2, math.Inf(1)}},
 		"one is missing": {`{"fantasia": {"metrics": {"error": 2}}}` + "\n", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, func(a *messaging.Assignment) {
-				a.Objective, a.Several = study.Objective{}, []study.Objective{{Metric: "error", Direction: study.Minimize}, {Metric: "size", Direction: study.Minimize}}
+				a.Objective, a.Several = study.Objective{},
+					[]study.Objective{{Metric: "error", Direction: study.Minimize}, {Metric: "size", Direction: study.Minimize}}
 			})
 			r.write(test.lines)
 			s := r.end()
@@ -216,7 +220,9 @@ func TestHTTP(t *testing.T) {
 		want      func(s Summary) bool
 	}{
 		{"completed", `, "metrics": {"error": 3}`, func(s Summary) bool { return s.Value != nil && *s.Value == 3 }},
-		{"infeasible", `, "infeasible": "too large"`, func(s Summary) bool { return s.Infeasible != nil && strings.Contains(*s.Infeasible, "too large") }},
+		{"infeasible", `, "infeasible": "too large"`, func(s Summary) bool {
+			return s.Infeasible != nil && strings.Contains(*s.Infeasible, "too large")
+		}},
 		{"failed", `, "failed": "no data"`, func(s Summary) bool { return s.Error != nil && strings.Contains(*s.Error, "no data") }},
 		{"retry", `, "retry": "spot", "checkpoint": "c"`, func(s Summary) bool { return s.Retry != nil && s.Checkpoint == "c" }},
 		{"not ended", "", func(s Summary) bool { return s.Value != nil && *s.Value == 4 && s.Retry == nil && s.Error == nil }},
@@ -229,7 +235,8 @@ func TestHTTP(t *testing.T) {
 				ID, Traceparent string
 				Parameters      map[string]float64
 			}
-			if err := json.Unmarshal([]byte(body), &trial); err != nil || code != http.StatusOK || trial.Parameters["x"] != 2 || trial.Traceparent != "00-1-2-01" {
+			if err := json.Unmarshal([]byte(body), &trial); err != nil || code != http.StatusOK || trial.Parameters["x"] != 2 ||
+				trial.Traceparent != "00-1-2-01" {
 				t.Fatalf("next answers %d %s (%v)", code, body, err)
 			}
 			if code, body = r.post("/v1/report", fmt.Sprintf(`{"id": %q, "step": 1, "metrics": {"error": 4}}`, trial.ID)); code != http.StatusOK {
@@ -251,7 +258,8 @@ func TestHTTP(t *testing.T) {
 }
 
 func TestSummaryFits(t *testing.T) {
-	s := Summary{Value: new(Number(math.NaN())), Metrics: map[string]Number{}, Checkpoint: strings.Repeat("c", 5000), Infeasible: new(strings.Repeat("\x01", 4000))}
+	s := Summary{Value: new(Number(math.NaN())), Metrics: map[string]Number{}, Checkpoint: strings.Repeat("c", 5000),
+		Infeasible: new(strings.Repeat("\x01", 4000))}
 	for i := range 128 {
 		s.Metrics[fmt.Sprintf("%0128d", i)] = Number(i)
 	}

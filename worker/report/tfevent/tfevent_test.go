@@ -202,7 +202,8 @@ func TestDamagedFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, values := c.series("loss")
-		if diff := cmp.Diff([]float64{3}, values); diff != "" || len(c.errs) != 1 || !strings.Contains(c.unreadable("loss"), "the record at byte "+strconv.Itoa(len(first))+" is damaged") {
+		if diff := cmp.Diff([]float64{3}, values); diff != "" || len(c.errs) != 1 ||
+			!strings.Contains(c.unreadable("loss"), "the record at byte "+strconv.Itoa(len(first))+" is damaged") {
 			t.Fatalf("bit %d: %v %v %s", bit, values, c.errs, c.unreadable("loss"))
 		}
 	}
@@ -221,10 +222,14 @@ func TestOtherFiles(t *testing.T) {
 		{name: "other names", files: map[string][]byte{"events.log": whole}, err: "has tfevents in its name"},
 		{name: "no scalar", files: map[string][]byte{"a.tfevents": record(nil)}, err: "have no scalar"},
 		{name: "an empty file", files: map[string][]byte{"a.tfevents": {}}, err: "have no scalar"},
-		{name: "a cut record", files: map[string][]byte{"a.tfevents": append(bytes.Clone(whole), whole[:20]...)}, said: "is not complete", want: []float64{0.5}},
-		{name: "a large record before it", files: map[string][]byte{"a.tfevents": append(record(make([]byte, maxRecord+1)), whole...)}, want: []float64{0.5}},
-		{name: "not an event", files: map[string][]byte{"a.tfevents": append(bytes.Clone(whole), record([]byte{0xff})...)}, said: "not an event of TensorFlow", want: []float64{0.5}},
-		{name: "two files", files: map[string][]byte{"b.tfevents.2": record(event("loss", 2, 0.25)), "a.tfevents.1": whole}, want: []float64{0.5, 0.25}},
+		{name: "a cut record", files: map[string][]byte{"a.tfevents": append(bytes.Clone(whole), whole[:20]...)}, said: "is not complete",
+			want: []float64{0.5}},
+		{name: "a large record before it", files: map[string][]byte{"a.tfevents": append(record(make([]byte, maxRecord+1)), whole...)},
+			want: []float64{0.5}},
+		{name: "not an event", files: map[string][]byte{"a.tfevents": append(bytes.Clone(whole), record([]byte{0xff})...)},
+			said: "not an event of TensorFlow", want: []float64{0.5}},
+		{name: "two files", files: map[string][]byte{"b.tfevents.2": record(event("loss", 2, 0.25)), "a.tfevents.1": whole},
+			want: []float64{0.5, 0.25}},
 	} {
 		dir, c := filepath.Join(t.TempDir(), "logs"), &collected{}
 		for name, data := range tt.files {

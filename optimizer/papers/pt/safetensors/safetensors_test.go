@@ -41,19 +41,27 @@ func TestErrors(t *testing.T) {
 		data []byte
 		want string
 	}{
-		"short":            {[]byte{1, 2}, "the file has 2 bytes, want 8 to 67108864"},
-		"long header":      {binary.LittleEndian.AppendUint64(nil, math.MaxUint64), "the header's length is 18446744073709551615, want at most 0"},
-		"no JSON":          {file("[]"), "the header is not a JSON object"},
-		"metadata":         {file(`{"__metadata__": {"a": 1}}`), "__metadata__: json"},
-		"type":             {file(`{"a": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}}`, 0), `tensor "a": elements of type "U8", want F16, F32, F64 or I8`},
-		"dimensions":       {file(`{"a": {"dtype": "F16", "shape": [1,1,1,1,1,1,1,1,1], "data_offsets": [0, 2]}}`, 0, 0), "9 dimensions, want at most 8"},
+		"short": {[]byte{1, 2}, "the file has 2 bytes, want 8 to 67108864"},
+		"long header": {binary.LittleEndian.AppendUint64(nil, math.MaxUint64),
+			"the header's length is 18446744073709551615, want at most 0"},
+		"no JSON":  {file("[]"), "the header is not a JSON object"},
+		"metadata": {file(`{"__metadata__": {"a": 1}}`), "__metadata__: json"},
+		"type": {file(`{"a": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}}`, 0),
+			`tensor "a": elements of type "U8", want F16, F32, F64 or I8`},
+		"dimensions": {file(`{"a": {"dtype": "F16", "shape": [1,1,1,1,1,1,1,1,1], "data_offsets": [0, 2]}}`, 0, 0),
+			"9 dimensions, want at most 8"},
 		"negative shape":   {file(`{"a": {"dtype": "F16", "shape": [-1], "data_offsets": [0, 2]}}`, 0, 0), "shape [-1], want lengths from 1"},
 		"product of shape": {file(`{"a": {"dtype": "F16", "shape": [67108864, 2], "data_offsets": [0, 2]}}`, 0, 0), "at most 67108864 elements"},
-		"offsets":          {file(`{"a": {"dtype": "F16", "shape": [1], "data_offsets": [0, 4]}}`, 0, 0, 0, 0), "data_offsets [0 4], want 2 bytes within the 4"},
-		"beyond the end":   {file(`{"a": {"dtype": "F16", "shape": [1], "data_offsets": [1, 3]}}`, 0, 0), "data_offsets [1 3], want 2 bytes within the 2"},
-		"backwards":        {file(`{"a": {"dtype": "F16", "shape": [1], "data_offsets": [2, 0]}}`, 0, 0), "data_offsets [2 0]"},
-		"overlap":          {file(`{"a": {"dtype": "F16", "shape": [1], "data_offsets": [0, 2]}, "b": {"dtype": "F16", "shape": [1], "data_offsets": [0, 2]}}`, 0, 0), `tensor "b": the tensors overlap`},
-		"not a number":     {file(`{"a": {"dtype": "F16", "shape": [1], "data_offsets": [0, 2]}}`, 0x00, 0x7e), "element 0 is NaN, want a finite number"},
+		"offsets": {file(`{"a": {"dtype": "F16", "shape": [1], "data_offsets": [0, 4]}}`, 0, 0, 0, 0),
+			"data_offsets [0 4], want 2 bytes within the 4"},
+		"beyond the end": {file(`{"a": {"dtype": "F16", "shape": [1], "data_offsets": [1, 3]}}`, 0, 0),
+			"data_offsets [1 3], want 2 bytes within the 2"},
+		"backwards": {file(`{"a": {"dtype": "F16", "shape": [1], "data_offsets": [2, 0]}}`, 0, 0), "data_offsets [2 0]"},
+		"overlap": {
+			file(`{"a": {"dtype": "F16", "shape": [1], "data_offsets": [0, 2]}, "b": {"dtype": "F16", "shape": [1], "data_offsets": [0, 2]}}`, 0, 0),
+			`tensor "b": the tensors overlap`},
+		"not a number": {file(`{"a": {"dtype": "F16", "shape": [1], "data_offsets": [0, 2]}}`, 0x00, 0x7e),
+			"element 0 is NaN, want a finite number"},
 	} {
 		if _, err := Read(c.data); err == nil || !strings.HasPrefix(err.Error(), "read safetensors: ") || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
