@@ -30,8 +30,8 @@ type Options struct {
 	Labels map[string]string
 	Note   string
 	// State is the path of the file that keeps the study, so that a program that is started
-	// again goes on where it was. A file beside it, with the suffix .lock, keeps other processes
-	// out. Default: the study is kept in memory only.
+	// again goes on where it was. While it is open, no other
+	// process can open it, by whichever name. It must be a regular file or not exist yet. Default: the study is kept in memory only.
 	State string
 	// Server keeps the study in place of State, and leads it: see package remote. Other processes
 	// that use the same Name share the study. Default: the study is led in this process.

@@ -80,7 +80,7 @@ func (s *Study) result(r library.Result) Result {
 
 // curve returns what a trial has reported of a metric.
 func (s *Study) curve(trial int, metric string) ([]Measurement, error) {
-	curve, err := s.binding.Curve(trial, metric)
+	curve, err := s.led().Curve(trial, metric)
 	var list []Measurement
 	for _, m := range curve {
 		list = append(list, Measurement(m))
@@ -99,5 +99,8 @@ func (s *Study) front(on []library.Optimal, err error) ([]Optimal, error) {
 
 // recommended returns the recommended front.
 func (s *Study) recommended(ctx context.Context) ([]Optimal, error) {
-	return s.front(s.binding.Recommended(ctx))
+	if ctx == nil {
+		return nil, errNoContext
+	}
+	return s.front(s.led().Recommended(ctx))
 }

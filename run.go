@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -19,44 +20,114 @@ import (
 // [ErrInterrupted], or ctx has ended. With Options.Parallel above 1 it is called concurrently.
 type Objective func(ctx context.Context, t *Trial) (float64, error)
 
+// PanicError is what [Study.Run] panics with after an evaluation has panicked: in the goroutine that called Run,
+// so that the caller can recover. By then the other evaluations have ended, what they found is kept, and
+// the trial whose evaluation panicked has failed.
+type PanicError struct {
+	Trial int
+	Value any    // that of the evaluation's panic
+	Stack []byte // of the evaluation
+}
+
+// Error returns the panic's value and the evaluation's stack.
+func (e *PanicError) Error() string {
+	return fmt.Sprintf("the evaluation of trial %d panicked: %v\n\n%s", e.Trial, e.Value, e.Stack)
+}
+
+// Unwrap returns the value of the panic if it is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
 // Run evaluates trials until the study has ended, Options.Parallel of them at once, and returns
 // nil. If the study ends without a completed trial, or by too many failed ones, the error wraps
 // ErrFailed. If ctx ends first, Run waits for the evaluations and returns the cause; the trials that
 // they did not finish are evaluated again by the next Run.
+//
+// A trial whose evaluation panics has failed; Run then waits for the other evaluations, whose context it
+// ends, and panics with a [PanicError]. A trial whose evaluation ends its goroutine, as testing.T's FailNow
+// does, has failed as well; the others go on, and Run's error names it.
 func (s *Study) Run(ctx context.Context, objective Objective) error {
+	if objective == nil {
+		return errNoObjective
+	}
 	return s.run(ctx, func(ctx context.Context, t *Trial) (library.Measured, error) {
 		value, err := objective(ctx, t)
 		return measured(value), err
 	})
 }
 
+var (
+	errNoObjective = fmt.Errorf("%w: the function that evaluates a trial is nil", ErrInvalid)
+	errExited      = errors.New("the evaluation ended its goroutine (runtime.Goexit, as testing.T.FailNow does) instead of returning")
+)
+
 // evaluation evaluates a trial.
 type evaluation func(ctx context.Context, t *Trial) (library.Measured, error)
 
+// faults are what evaluations did instead of returning. Safe for concurrent use.
+type faults struct {
+	mu       sync.Mutex
+	panicked *PanicError // the first
+	exited   error       // the first
+}
+
+// note notes how an evaluation has ended, and returns the panic if it was one.
+func (f *faults) note(trial int, err error) *PanicError {
+	var p *PanicError
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case errors.Is(err, errExited) && f.exited == nil:
+		f.exited = fmt.Errorf("trial %d has failed: %w", trial, err)
+	case errors.As(err, &p) && f.panicked == nil:
+		f.panicked = p
+	}
+	return p
+}
+
 // run is Run with several values.
 func (s *Study) run(ctx context.Context, evaluate evaluation) error {
+	if ctx == nil {
+		return errNoContext
+	}
+	if s == nil || s.binding == nil {
+		return errUnopened
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var all sync.WaitGroup
+	var wrong faults
 	for range s.parallel {
 		all.Go(func() {
-			if err := s.work(ctx, evaluate); err != nil {
+			if err := s.work(ctx, evaluate, &wrong); err != nil {
 				cancel(err)
 			}
 		})
 	}
 	all.Wait()
-	if err, ended := s.binding.Outcome(); ended {
-		return err
+	if wrong.panicked != nil {
+		panic(wrong.panicked)
 	}
-	return context.Cause(ctx)
+	err, ended := s.binding.Outcome()
+	if !ended {
+		err = context.Cause(ctx)
+	}
+	if wrong.exited != nil {
+		return errors.Join(err, wrong.exited)
+	}
+	return err
 }
 
 // work evaluates one trial after the other.
-func (s *Study) work(ctx context.Context, evaluate evaluation) error {
+func (s *Study) work(ctx context.Context, evaluate evaluation, wrong *faults) error {
 	t, err := s.Ask(ctx)
 	for err == nil {
-		found, failed := s.evaluate(ctx, t, evaluate)
+		found, failed, fault := s.evaluate(ctx, t, evaluate)
+		if p := wrong.note(t.Number(), fault); p != nil {
+			return errors.Join(p, s.binding.Tell(t.held, found, failed))
+		}
 		t, err = s.trial(s.binding.Turn(ctx, t.held, found, failed))
 	}
 	if errors.Is(err, ErrEnded) {
@@ -65,32 +136,48 @@ func (s *Study) work(ctx context.Context, evaluate evaluation) error {
 	return err
 }
 
-// evaluate evaluates a trial with the trial's own context and span.
-func (s *Study) evaluate(ctx context.Context, t *Trial, evaluate evaluation) (library.Measured, error) {
+// evaluate evaluates a trial with the trial's own context and span. fault is how it ended without returning:
+// errExited or a *PanicError; nil if it returned. failed then says it in a line.
+func (s *Study) evaluate(ctx context.Context, t *Trial, evaluate evaluation) (found library.Measured, failed, fault error) {
 	of, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	of, span := s.tracer.Start(of, "evaluate", trace.WithAttributes(attribute.Int("fantasia.trial.number", t.Number())))
 	defer span.End()
 	ended := make(chan struct{})
-	defer close(ended)
+	// A goroutine of its own, since what ends it would otherwise end this one.
 	go func() {
-		select {
-		case <-t.held.Over():
-			cancel(t.held.Ended())
-		case <-ended:
-		}
+		defer close(ended)
+		fault = errExited
+		defer func() {
+			if v := recover(); v != nil {
+				fault = &PanicError{t.Number(), v, debug.Stack()}
+			}
+		}()
+		found, failed = evaluate(of, t)
+		fault = nil
 	}()
-	found, err := evaluate(of, t)
-	if err != nil && ctx.Err() != nil && !errors.Is(err, ErrStopped) && !errors.Is(err, ErrInfeasible) {
-		err = fmt.Errorf("%w: %w", ErrInterrupted, err)
+	select {
+	case <-t.held.Over():
+		cancel(t.held.Ended())
+		<-ended
+	case <-ended:
+	}
+	var p *PanicError
+	switch {
+	case errors.As(fault, &p):
+		failed = fmt.Errorf("the evaluation panicked: %v", p.Value)
+	case fault != nil:
+		failed = fault
+	case failed != nil && ctx.Err() != nil && !errors.Is(failed, ErrStopped) && !errors.Is(failed, ErrInfeasible):
+		failed = fmt.Errorf("%w: %w", ErrInterrupted, failed)
 	}
 	switch {
-	case err != nil:
-		span.SetStatus(codes.Error, err.Error())
+	case failed != nil:
+		span.SetStatus(codes.Error, failed.Error())
 	case len(found.Values) == 1:
 		span.SetAttributes(attribute.Float64("fantasia.trial.value", found.Values.First()))
 	default:
 		span.SetAttributes(attribute.Float64Slice("fantasia.trial.values", found.Values))
 	}
-	return found, err
+	return found, failed, fault
 }

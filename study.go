@@ -54,6 +54,11 @@ var (
 	ErrInterrupted = library.ErrInterrupted
 )
 
+var (
+	errUnopened  = fmt.Errorf("%w: the Study was not opened; want one that Minimize, Maximize or Optimize returned", ErrInvalid)
+	errNoContext = fmt.Errorf("%w: the context is nil; want one such as context.Background()", ErrInvalid)
+)
+
 // Study is a study in this process, or on the server of Options.Server. Safe for concurrent use.
 type Study struct {
 	binding  library.Binding
@@ -84,6 +89,9 @@ func single(direction study.Direction) []study.Objective {
 }
 
 func open(s *Space, o Options, objectives []study.Objective, limits []study.Limit) (*Study, error) {
+	if s == nil {
+		return nil, fmt.Errorf("%w: the space is nil; want one of NewSpace", ErrInvalid)
+	}
 	definition, err := o.definition(s, objectives, limits)
 	if err := errors.Join(o.check(definition), err); err != nil {
 		return nil, err
@@ -105,6 +113,14 @@ func open(s *Space, o Options, objectives []study.Objective, limits []study.Limi
 	}
 	s.made = true
 	return u, nil
+}
+
+// led returns what leads the study. Of a Study that was not opened, every call fails.
+func (s *Study) led() library.Binding {
+	if s == nil || s.binding == nil {
+		return library.Unusable{Err: errUnopened}
+	}
+	return s.binding
 }
 
 // bind opens the study on its server, or else in this process.
@@ -146,7 +162,12 @@ func (s *Space) compile(definition *study.Study) (*space.Space, error) {
 
 // Ask returns a trial to evaluate. Tell how it has ended. Ask waits while Options.Parallel trials
 // are open. The error wraps ErrEnded if the study has ended, or is the cause of ctx's end.
-func (s *Study) Ask(ctx context.Context) (*Trial, error) { return s.trial(s.binding.Ask(ctx)) }
+func (s *Study) Ask(ctx context.Context) (*Trial, error) {
+	if ctx == nil {
+		return nil, errNoContext
+	}
+	return s.trial(s.led().Ask(ctx))
+}
 
 // Tell ends a trial of Ask with the objective's value, or with an error as an objective of Run
 // returns it. The value is ignored if the error is not nil. When Tell returns nil, the result is
@@ -160,11 +181,14 @@ func (s *Study) Tell(t *Trial, value float64, err error) error {
 // Enqueue has a point evaluated before the next suggestion. It counts towards Options.Trials. All
 // parameters that are active at the point must be given.
 func (s *Study) Enqueue(values ...Assignment) error {
+	if s == nil || s.binding == nil {
+		return errUnopened
+	}
 	point, err := s.space.raw(values)
 	if err != nil {
 		return err
 	}
-	return s.binding.Enqueue(point)
+	return s.led().Enqueue(point)
 }
 
 // Add adds a trial that was evaluated elsewhere, with its value, for the optimiser to learn from.
@@ -175,17 +199,20 @@ func (s *Study) Add(value float64, values ...Assignment) error {
 }
 
 func (s *Study) add(found library.Measured, values []Assignment) error {
+	if s == nil || s.binding == nil {
+		return errUnopened
+	}
 	point, err := s.space.raw(values)
 	if err != nil {
 		return err
 	}
-	return s.binding.Add(found, point)
+	return s.led().Add(found, point)
 }
 
 // Best returns the completed trial with the best value, the earliest of equal ones. The error
 // wraps ErrNothing if none has completed. If evaluations are noisy, see [Study.Recommended].
 func (s *Study) Best() (Result, error) {
-	r, err := s.binding.Best()
+	r, err := s.led().Best()
 	return s.result(r), err
 }
 
@@ -193,7 +220,7 @@ func (s *Study) Best() (Result, error) {
 // reaches them. Only a study on a server can have an error, which ends the loop.
 func (s *Study) Trials() iter.Seq2[Result, error] {
 	return func(yield func(Result, error) bool) {
-		for r, err := range s.binding.Trials() {
+		for r, err := range s.led().Trials() {
 			if !yield(s.result(r), err) {
 				return
 			}
@@ -226,4 +253,4 @@ func (s *Study) Recommended(ctx context.Context) (Recommendation, error) {
 // Close ends the work in the background and closes the file. Trials that are being evaluated are
 // evaluated again when the study is opened again, or by another process that shares it. A study in
 // memory is lost.
-func (s *Study) Close() error { return s.binding.Close() }
+func (s *Study) Close() error { return s.led().Close() }

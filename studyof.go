@@ -44,6 +44,9 @@ func Optimize[T any](space *Space, options Options, criteria ...Criterion[T]) (*
 // Run is like [Study.Run]. A trial with an objective whose value is not finite counts as
 // [ErrInfeasible].
 func (s *StudyOf[T]) Run(ctx context.Context, evaluate func(ctx context.Context, t *Trial) (T, error)) error {
+	if evaluate == nil {
+		return errNoObjective
+	}
 	return s.study.run(ctx, func(ctx context.Context, t *Trial) (library.Measured, error) {
 		v, err := evaluate(ctx, t)
 		if err != nil {
@@ -76,7 +79,7 @@ func (s *StudyOf[T]) Add(value T, values ...Assignment) error {
 // Front returns the trials that no other one beats: the best in the first objective first. Trials
 // outside of a limit, or with a point outside of the space, are not on it. The error wraps ErrNothing
 // if no trial is. If evaluations are noisy, see [StudyOf.Recommended].
-func (s *StudyOf[T]) Front() ([]Optimal, error) { return s.study.front(s.study.binding.Front()) }
+func (s *StudyOf[T]) Front() ([]Optimal, error) { return s.study.front(s.study.led().Front()) }
 
 // Recommended returns the front to use if evaluations are noisy, of which some trials may be on the
 // front by luck: that of the values which the optimiser's model expects, at most 64 trials. See

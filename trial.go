@@ -1,6 +1,8 @@
 package fantasia
 
 import (
+	"fmt"
+
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/internal/library"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -23,7 +25,10 @@ func (s *Study) trial(held *library.Evaluation, err error) (*Trial, error) {
 
 // tell ends a trial.
 func (s *Study) tell(t *Trial, found library.Measured, err error) error {
-	return s.binding.Tell(t.held, found, err)
+	if t == nil || t.held == nil {
+		return fmt.Errorf("%w: Tell of a trial that is nil; want one that Ask returned", ErrInvalid)
+	}
+	return s.led().Tell(t.held, found, err)
 }
 
 // measured returns the only value of an evaluation.

@@ -28,21 +28,50 @@ func (a *Announcer) Add(r Result) {
 // Tell makes the calls that are due, unless somebody does. standing returns how the study is doing;
 // a call is left out if that is not known.
 func (a *Announcer) Tell(standing func() (Progress, error)) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.calling {
+	if a.call == nil || !a.begin() {
 		return
 	}
-	a.calling = true
-	for len(a.ended) > 0 {
-		r := a.ended[0]
-		a.ended = a.ended[1:]
-		a.mu.Unlock()
+	ended := false
+	defer func() {
+		if !ended { // a call has panicked, and whoever recovers may go on
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			a.calling = false
+		}
+	}()
+	for {
+		r, ok := a.next()
+		if !ok {
+			ended = true
+			return
+		}
 		if p, err := standing(); err == nil {
 			p.Trial = r
 			a.call(p)
 		}
-		a.mu.Lock()
 	}
-	a.calling = false
+}
+
+// begin reports whether this call makes the calls that are due.
+func (a *Announcer) begin() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.calling {
+		return false
+	}
+	a.calling = true
+	return true
+}
+
+// next returns the next trial to tell of. If there is none, nobody makes calls any more: a trial that ends after that
+// is told by whoever has added it.
+func (a *Announcer) next() (r Result, ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.ended) == 0 {
+		a.calling = false
+		return r, false
+	}
+	r, a.ended = a.ended[0], a.ended[1:]
+	return r, true
 }

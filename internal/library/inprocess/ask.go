@@ -24,9 +24,9 @@ type ask struct {
 
 // Ask implements library.Binding.
 func (s *Study) Ask(ctx context.Context) (*library.Evaluation, error) {
-	s.mu.Lock()
-	a, err := s.seek()
-	s.mu.Unlock()
+	var a *ask
+	var err error
+	s.locked(func() { a, err = s.seek() })
 	if err != nil {
 		return nil, err
 	}

@@ -179,12 +179,26 @@ func (s *Study) apply(out *engine.Output) *engine.Answer {
 
 // do calls f with s.mu held, and returns nil once all that the study's records were then is on the disk. So
 // results that come during an fsync share the next one.
-func (s *Study) do(f func()) error {
+func (s *Study) do(f func()) error { return s.durable(s.locked(f)) }
+
+// errPanicked is why a study can do no more after a panic in the middle of a change, such as one of a
+// constraint's function or a log's handler.
+var errPanicked = errors.New("an earlier call of the study panicked")
+
+// locked calls f with s.mu held, and returns how much of the journal is due then. If f panics, the study can do no
+// more, and whoever recovers gets errors from it and does not wait for ever.
+func (s *Study) locked(f func()) (due int64) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	returned := false
+	defer func() {
+		if !returned && s.stopped == nil {
+			s.stop(errPanicked)
+		}
+	}()
 	f()
-	due := s.journal.Due()
-	s.mu.Unlock()
-	return s.durable(due)
+	returned = true
+	return s.journal.Due()
 }
 
 // durable returns nil once all is on the disk that was in the journal when it returned due. If that fails, it
@@ -270,10 +284,11 @@ func (s *Study) stop(why error) {
 
 // Close implements library.Binding.
 func (s *Study) Close() error {
-	s.mu.Lock()
-	closed := errors.Is(s.stopped, library.ErrClosed)
-	s.stop(library.ErrClosed)
-	s.mu.Unlock()
+	closed := false
+	s.locked(func() {
+		closed = errors.Is(s.stopped, library.ErrClosed)
+		s.stop(library.ErrClosed)
+	})
 	s.cancel()
 	s.background.Wait()
 	if closed {

@@ -129,9 +129,12 @@ func (s *Study) modelled(ctx context.Context) (*optimizer.Recommendation, error)
 	if !ok {
 		return nil, nil
 	}
-	s.mu.Lock()
-	problem, state, position := s.engine.FinalProblem(), s.engine.Model().State, s.engine.Status().Position
-	s.mu.Unlock()
+	var problem *optimizer.Problem
+	var state []byte
+	var position int64
+	s.locked(func() {
+		problem, state, position = s.engine.FinalProblem(), s.engine.Model().State, s.engine.Status().Position
+	})
 	found, err := drive.Recommend(ctx, model, problem, state)
 	if found == nil || err != nil {
 		return nil, err
