@@ -129,7 +129,8 @@ func (o *Options) check(definition *study.Study) error {
 			errs = append(errs, fmt.Errorf("%w: Options.%s is %v; want %s", ErrInvalid, field, value, want))
 		}
 	}
-	require(o.Name == "" || study.IsName(o.Name), "Name", o.Name, "lower-case letters, digits and dashes, at most 63, with no dash at its ends")
+	require(o.Name == "" || study.IsName(o.Name), "Name", o.Name,
+		"lower-case letters, digits and dashes, at most 63, with no dash at its ends")
 	for _, p := range append(study.CheckLabels("Labels", o.Labels), study.CheckNote("Note", o.Note)...) {
 		errs = append(errs, fmt.Errorf("%w: Options.%s", ErrInvalid, p))
 	}

@@ -64,7 +64,8 @@ func TestWhatAnEarlierProcessBeganGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, b := range keeper.begun {
-		claim := &messaging.Claim{Version: messaging.SchemaVersion, AttemptID: b.Assignment.AttemptID, Pool: testPool, Worker: testWorker, At: began}
+		claim := &messaging.Claim{Version: messaging.SchemaVersion, AttemptID: b.Assignment.AttemptID, Pool: testPool, Worker: testWorker,
+			At: began}
 		if err := earlier.Claim(t.Context(), fmt.Sprint(b.Assignment.Trial), claim); err != nil {
 			t.Fatal(err)
 		}
@@ -140,7 +141,8 @@ func TestALateRecoveryTimesOut(t *testing.T) {
 	}, membus.Options{})
 	a := assigned(1)
 	a.Run.Timeout = study.Duration(30 * time.Second)
-	r.options.Keeper = &elsewhere{begun: []evaluation.Recovered{{Assignment: a, Started: time.Now().Add(-time.Minute)}}, err: errors.New("the rest cannot be seen")}
+	r.options.Keeper = &elsewhere{begun: []evaluation.Recovered{{Assignment: a, Started: time.Now().Add(-time.Minute)}},
+		err: errors.New("the rest cannot be seen")}
 	r.start()
 	r.untilTold(1)
 	if told := r.told(1); told[messaging.OutcomeTimeout] != 1 {

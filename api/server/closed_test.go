@@ -55,7 +55,8 @@ func TestEachCallSaysItsStudy(t *testing.T) {
 	for i := range methods.Len() {
 		input := methods.Get(i).Input()
 		_, row := listed["/"+string(methods.Get(i).Parent().FullName())+"/"+string(methods.Get(i).Name())]
-		if says := input.Fields().ByName("name") != nil || input.Fields().ByName("parent") != nil || input.Name() == "CreateStudyRequest"; says == row {
+		if says := input.Fields().ByName("name") != nil || input.Fields().ByName("parent") != nil ||
+			input.Name() == "CreateStudyRequest"; says == row {
 			t.Errorf("%s: says its study: %t; has a row: %t; want one of them", methods.Get(i).Name(), says, row)
 		}
 	}

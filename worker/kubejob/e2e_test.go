@@ -172,7 +172,8 @@ func TestEndings(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return c.kube.PolicyV1().Evictions(p.Namespace).Evict(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace}})
+		return c.kube.PolicyV1().Evictions(p.Namespace).Evict(ctx,
+			&policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace}})
 	}
 	remove := func(ctx context.Context, a *messaging.Assignment) error {
 		p, err := c.pod(ctx, a)
@@ -199,30 +200,47 @@ func TestEndings(t *testing.T) {
 		kept    bool   // the Job is there after its end
 	}{
 		{name: "completed by its log", template: c.jobTemplate("--steps=3"), outcome: messaging.OutcomeCompleted, kept: true},
-		{name: "completed by the report file", template: c.jobTemplate("--report=file", "--steps=3"), sidecar: sidecar, outcome: messaging.OutcomeCompleted, kept: true},
-		{name: "completed over HTTP", template: c.jobTemplate("--report=http", "--steps=3"), sidecar: sidecar, outcome: messaging.OutcomeCompleted, kept: true},
-		{name: "no value", template: c.jobTemplate("--report=none"), outcome: messaging.OutcomeFailed, reason: messaging.ReasonNoValue, message: "played with 0 MiB", kept: true},
-		{name: "exit 1", template: c.jobTemplate("--exit=1"), outcome: messaging.OutcomeFailed, reason: messaging.ReasonExit, message: "exit code 1", kept: true},
+		{name: "completed by the report file", template: c.jobTemplate("--report=file", "--steps=3"), sidecar: sidecar,
+			outcome: messaging.OutcomeCompleted, kept: true},
+		{name: "completed over HTTP", template: c.jobTemplate("--report=http", "--steps=3"), sidecar: sidecar,
+			outcome: messaging.OutcomeCompleted, kept: true},
+		{name: "no value", template: c.jobTemplate("--report=none"), outcome: messaging.OutcomeFailed, reason: messaging.ReasonNoValue,
+			message: "played with 0 MiB", kept: true},
+		{name: "exit 1", template: c.jobTemplate("--exit=1"), outcome: messaging.OutcomeFailed, reason: messaging.ReasonExit,
+			message: "exit code 1", kept: true},
 		{name: "exit 75", template: c.jobTemplate("--exit=75"), outcome: messaging.OutcomeHandedBack, reason: messaging.ReasonRetry, kept: true},
-		{name: "out of memory", template: c.jobTemplate("--memory=256"), outcome: messaging.OutcomeFailed, reason: messaging.ReasonMemory, message: "its limit is 64Mi", kept: true},
-		{name: "evicted", template: c.jobTemplate(long...), meddle: evict, outcome: messaging.OutcomeHandedBack, reason: messaging.ReasonPreempted, message: "Evict"},
-		{name: "pod deleted", template: c.jobTemplate(long...), meddle: remove, outcome: messaging.OutcomeHandedBack, reason: messaging.ReasonPreempted, message: "deleted"},
-		{name: "cancelled", template: c.jobTemplate(long...), cancel: evaluation.ErrCancelled, outcome: messaging.OutcomeCancelled, reason: messaging.ReasonCancelled},
+		{name: "out of memory", template: c.jobTemplate("--memory=256"), outcome: messaging.OutcomeFailed, reason: messaging.ReasonMemory,
+			message: "its limit is 64Mi", kept: true},
+		{name: "evicted", template: c.jobTemplate(long...), meddle: evict, outcome: messaging.OutcomeHandedBack,
+			reason: messaging.ReasonPreempted, message: "Evict"},
+		{name: "pod deleted", template: c.jobTemplate(long...), meddle: remove, outcome: messaging.OutcomeHandedBack,
+			reason: messaging.ReasonPreempted, message: "deleted"},
+		{name: "cancelled", template: c.jobTemplate(long...), cancel: evaluation.ErrCancelled, outcome: messaging.OutcomeCancelled,
+			reason: messaging.ReasonCancelled},
 		{name: "pruned", template: c.jobTemplate(long...), cancel: evaluation.ErrPruned, outcome: messaging.OutcomePruned},
-		{name: "leaving", template: c.jobTemplate(long...), cancel: evaluation.ErrLeaving, outcome: messaging.OutcomeHandedBack, reason: messaging.ReasonLeaving},
-		{name: "too long", template: c.jobTemplate(long...), cancel: evaluation.ErrTimeout, outcome: messaging.OutcomeTimeout, reason: messaging.ReasonTimeout},
+		{name: "leaving", template: c.jobTemplate(long...), cancel: evaluation.ErrLeaving, outcome: messaging.OutcomeHandedBack,
+			reason: messaging.ReasonLeaving},
+		{name: "too long", template: c.jobTemplate(long...), cancel: evaluation.ErrTimeout, outcome: messaging.OutcomeTimeout,
+			reason: messaging.ReasonTimeout},
 		{name: "deadline of the Job", template: strings.Replace(c.jobTemplate(long...), "spec:\n", "spec:\n  activeDeadlineSeconds: 2\n", 1),
 			outcome: messaging.OutcomeTimeout, reason: messaging.ReasonTimeout, kept: true},
-		{name: "no such program", template: strings.Replace(c.jobTemplate(), "bin/actor", "bin/nobody", 1), outcome: messaging.OutcomeFailed, reason: messaging.ReasonCommand, message: "nobody", kept: true},
-		{name: "no such image", template: strings.Replace(c.jobTemplate(), "/e2e:", "/none:", 1), start: 30 * time.Second, outcome: messaging.OutcomeFailed, reason: messaging.ReasonStart, message: "/none:"},
-		{name: "no such image, within its timeout", template: strings.Replace(c.jobTemplate(), "/e2e:", "/none:", 1), start: 30 * time.Second, timeout: 2 * time.Second,
+		{name: "no such program", template: strings.Replace(c.jobTemplate(), "bin/actor", "bin/nobody", 1), outcome: messaging.OutcomeFailed,
+			reason: messaging.ReasonCommand, message: "nobody", kept: true},
+		{name: "no such image", template: strings.Replace(c.jobTemplate(), "/e2e:", "/none:", 1), start: 30 * time.Second,
+			outcome: messaging.OutcomeFailed, reason: messaging.ReasonStart, message: "/none:"},
+		{name: "no such image, within its timeout", template: strings.Replace(c.jobTemplate(), "/e2e:", "/none:", 1), start: 30 * time.Second,
+			timeout: 2 * time.Second,
 			outcome: messaging.OutcomeFailed, reason: messaging.ReasonStart, message: "/none:", waits: "/none:"},
-		{name: "longer than its timeout", template: c.jobTemplate(long...), timeout: 5 * time.Second, outcome: messaging.OutcomeTimeout, reason: messaging.ReasonTimeout, message: "its timeout of 5s"},
-		{name: "no such node", template: strings.Replace(c.jobTemplate(), "      containers:", "      nodeSelector: {none: such}\n      containers:", 1),
-			start: 30 * time.Second, outcome: messaging.OutcomeFailed, reason: messaging.ReasonStart, message: "no node", waits: "node affinity/selector"},
+		{name: "longer than its timeout", template: c.jobTemplate(long...), timeout: 5 * time.Second, outcome: messaging.OutcomeTimeout,
+			reason: messaging.ReasonTimeout, message: "its timeout of 5s"},
+		{name: "no such node", template: strings.Replace(c.jobTemplate(), "      containers:", "      nodeSelector: {none: such}\n      "+
+			"containers:", 1),
+			start: 30 * time.Second, outcome: messaging.OutcomeFailed, reason: messaging.ReasonStart, message: "no node",
+			waits: "node affinity/selector"},
 		{name: "not of this level", template: strings.Replace(c.jobTemplate(), "allowPrivilegeEscalation: false, ", "", 1),
 			outcome: messaging.OutcomeFailed, reason: messaging.ReasonStart, message: "violates PodSecurity"}, // at once: no start timeout
-		{name: "no Job", template: strings.Replace(c.jobTemplate(), "      containers:", "      containers: []\n      initContainers:", 1) + "\n          ports: [{containerPort: -1}]\n",
+		{name: "no Job", template: strings.Replace(c.jobTemplate(), "      containers:", "      containers: []\n      initContainers:", 1) +
+			"\n          ports: [{containerPort: -1}]\n",
 			outcome: messaging.OutcomeFailed, reason: messaging.ReasonCommand},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

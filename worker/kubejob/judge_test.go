@@ -187,7 +187,8 @@ func status(reason, message string) func(p *corev1.Pod) {
 func TestJudge(t *testing.T) {
 	success, failure := conditions(t)
 	condition := func(kind batchv1.JobConditionType, reason, message string) *batchv1.Job {
-		return &batchv1.Job{Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: message}}}}
+		return &batchv1.Job{Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{
+			{Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: message}}}}
 	}
 	complete, active := condition(batchv1.JobComplete, "", ""), &batchv1.Job{}
 	exceeded := condition(batchv1.JobFailed, "BackoffLimitExceeded", "Job has reached the specified backoff limit")

@@ -43,13 +43,17 @@ type kind struct {
 
 var kinds = []kind{
 	{
-		resource: schema.GroupVersionResource{Group: "jobset.x-k8s.io", Version: "v1alpha2", Resource: "jobsets"}, name: "JobSet", done: "Completed",
-		template: "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nspec:\n  replicatedJobs:\n    - {name: leader, template: {spec: {template: %s}}}\n    - {name: other, template: {spec: {template: %s}}}\n",
+		resource: schema.GroupVersionResource{Group: "jobset.x-k8s.io", Version: "v1alpha2", Resource: "jobsets"}, name: "JobSet",
+		done: "Completed",
+		template: "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nspec:\n  replicatedJobs:\n    - {name: leader, template: {spec: " +
+			"{template: %s}}}\n    - {name: other, template: {spec: {template: %s}}}\n",
 		reporter: "spec.replicatedJobs.0.template.spec.template", pods: "spec.replicatedJobs.*.template.spec.template",
 	},
 	{
-		resource: schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "pytorchjobs"}, name: "PyTorchJob", done: "Succeeded",
-		template: "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nspec:\n  pytorchReplicaSpecs:\n    Master: {template: %s}\n    Worker: {template: %s}\n",
+		resource: schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "pytorchjobs"}, name: "PyTorchJob",
+		done: "Succeeded",
+		template: "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nspec:\n  pytorchReplicaSpecs:\n    Master: {template: %s}\n    Worker: " +
+			"{template: %s}\n",
 		reporter: "spec.pytorchReplicaSpecs.Master.template", pods: "spec.pytorchReplicaSpecs.*.template",
 	},
 }
@@ -57,7 +61,8 @@ var kinds = []kind{
 // define makes the cluster know the kind for the length of the test, unless it does already.
 func (c *cluster) define(k kind) {
 	c.t.Helper()
-	definitions := c.o.Client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	definitions := c.o.Client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+		Resource: "customresourcedefinitions"})
 	name := k.resource.Resource + "." + k.resource.Group
 	anything := map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
 	_, err := definitions.Create(c.t.Context(), &unstructured.Unstructured{Object: map[string]any{
@@ -67,7 +72,8 @@ func (c *cluster) define(k kind) {
 			"names": map[string]any{"kind": k.name, "plural": k.resource.Resource, "singular": strings.ToLower(k.name)},
 			"versions": []any{map[string]any{
 				"name": k.resource.Version, "served": true, "storage": true, "subresources": map[string]any{"status": map[string]any{}},
-				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "properties": map[string]any{"spec": anything, "status": anything}}},
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object",
+					"properties": map[string]any{"spec": anything, "status": anything}}},
 			}},
 		},
 	}}, metav1.CreateOptions{})
@@ -141,7 +147,8 @@ func (c *cluster) reconcile(ctx context.Context, k kind, u *unstructured.Unstruc
 	if condition == "" {
 		return nil
 	}
-	u.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": condition, "status": "True", "reason": "StandIn", "message": "one pod has ended"}}}
+	u.Object["status"] = map[string]any{
+		"conditions": []any{map[string]any{"type": condition, "status": "True", "reason": "StandIn", "message": "one pod has ended"}}}
 	_, err := c.o.Client.Resource(k.resource).Namespace(c.o.Namespace).UpdateStatus(ctx, u, metav1.UpdateOptions{})
 	return err
 }
@@ -168,7 +175,8 @@ func TestOtherKindsOnACluster(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	pod := func(flags ...string) string {
-		return fmt.Sprintf(`{spec: {securityContext: {runAsNonRoot: true, runAsUser: 1000, seccompProfile: {type: RuntimeDefault}}, containers: [{name: actor, image: "ghcr.io/fantasia-hpo/e2e:%s", imagePullPolicy: IfNotPresent,
+		return fmt.Sprintf(
+			`{spec: {securityContext: {runAsNonRoot: true, runAsUser: 1000, seccompProfile: {type: RuntimeDefault}}, containers: [{name: actor, image: "ghcr.io/fantasia-hpo/e2e:%s", imagePullPolicy: IfNotPresent,
   command: [/usr/local/bin/actor], args: ["%s"], resources: {limits: {memory: 64Mi}, requests: {cpu: 10m, memory: 16Mi}}, securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}}]}}`, c.tag, strings.Join(flags, `", "`))
 	}
 	other := pod("--report=none", "--steps=1")
@@ -206,7 +214,8 @@ func TestOtherKindsOnACluster(t *testing.T) {
 			{pod("--exit=3"), messaging.OutcomeFailed, messaging.ReasonExit, "exit code 3", true},
 		} {
 			o := c.o
-			o.Template, o.Reporter, o.Worker = fmt.Appendf(nil, k.template, tt.leader, other), k.reporter, fmt.Sprintf("%s-%d", strings.ToLower(k.name), n)
+			o.Template, o.Reporter, o.Worker = fmt.Appendf(nil, k.template, tt.leader, other), k.reporter,
+				fmt.Sprintf("%s-%d", strings.ToLower(k.name), n)
 			a := trial(100 + 10*i + n)
 			if tt.brought {
 				o.Template, o.Reporter = nil, ""

@@ -18,7 +18,8 @@ import (
 func (c *cluster) limit(name string, hard corev1.ResourceList) {
 	c.t.Helper()
 	quotas := c.kube.CoreV1().ResourceQuotas(c.o.Namespace)
-	if _, err := quotas.Create(c.t.Context(), &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ResourceQuotaSpec{Hard: hard}}, metav1.CreateOptions{}); err != nil {
+	if _, err := quotas.Create(c.t.Context(), &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.ResourceQuotaSpec{Hard: hard}}, metav1.CreateOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(200 * time.Millisecond) {

@@ -238,7 +238,8 @@ func (p *plan) permitted(object *unstructured.Unstructured) error {
 // begun returns the attempts whose resources in this namespace an earlier process of the
 // worker created and did not conclude.
 func (s *site) begun(ctx context.Context) ([]evaluation.Recovered, error) {
-	list, err := s.client.List(ctx, metav1.ListOptions{LabelSelector: LabelWorker + "=" + labelValue(s.options.Worker) + ",!" + LabelConcluded})
+	list, err := s.client.List(ctx,
+		metav1.ListOptions{LabelSelector: LabelWorker + "=" + labelValue(s.options.Worker) + ",!" + LabelConcluded})
 	if (apierrors.IsForbidden(err) || apierrors.IsNotFound(err)) && s.ownedBy == studyOwner {
 		s.options.Logger.Warn("cannot look for Jobs of an earlier process", "namespace", s.namespace, telemetry.LogError, err)
 		return nil, nil

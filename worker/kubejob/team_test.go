@@ -32,7 +32,8 @@ func brought(t *testing.T, account string) *messaging.Assignment {
 	a := assignment()
 	a.StudyName, a.Run.Command, a.Run.Env = "team-a.digits", nil, nil
 	text := `{"container": "main", "metadata": {"labels": {"team": "vision", "n": "${layers}"}}, "spec": {"parallelism": 1, "template": {"spec": {
-		"serviceAccountName": "` + account + `", "containers": [{"name": "helper", "image": "h"}, {"name": "main", "image": "train", "args": ["--kind=${kind}", "${args}"]}]}}}}`
+		"serviceAccountName": "` + account +
+		`", "containers": [{"name": "helper", "image": "h"}, {"name": "main", "image": "train", "args": ["--kind=${kind}", "${args}"]}]}}}}`
 	if err := json.Unmarshal([]byte(text), &a.Run.Job); err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +45,8 @@ var teamPolicies = jobpolicy.Policies{"team-a": {ServiceAccounts: []string{"trai
 // A Job that a study brings is made of the study's template, in the namespace of its
 // resource.
 func TestBroughtJob(t *testing.T) {
-	r := newTestRunner(t, Options{StudyJobs: teamPolicies, Sidecar: "worker:1", Template: []byte(plainJob), Environ: []string{"OTEL_TRACES_EXPORTER=otlp"}})
+	r := newTestRunner(t,
+		Options{StudyJobs: teamPolicies, Sidecar: "worker:1", Template: []byte(plainJob), Environ: []string{"OTEL_TRACES_EXPORTER=otlp"}})
 	a := brought(t, "training")
 	p, object, err := r.prepare(evaluation.Task{Assignment: a, Slot: 1})
 	if err != nil {
@@ -74,7 +76,8 @@ func TestBroughtJob(t *testing.T) {
 	if err != nil || kept.Run.Job == nil || kept.Run.Job.Container != "main" {
 		t.Errorf("the annotation has the template %+v, %v", kept, err)
 	}
-	for _, v := range asList(containerOf(map[string]any{"spec": map[string]any{"containers": child(pod, "spec")["initContainers"]}}, sidecarName)["env"]) {
+	for _, v := range asList(containerOf(map[string]any{"spec": map[string]any{"containers": child(pod, "spec")["initContainers"]}},
+		sidecarName)["env"]) {
 		text := v.(map[string]any)["value"].(string)
 		if attempt, err := jobsidecar.ParseAttempt(strings.ReplaceAll(text, "$$", "$")); err != nil || attempt.Assignment.Run.Job != nil {
 			t.Errorf("the sidecar gets %s, %v", text, err)
@@ -97,7 +100,8 @@ func TestBroughtJobsAreChecked(t *testing.T) {
 			*a = *brought(t, "${kind}")
 			a.Parameters["kind"] = "admin"
 		}, `may not run as service account "admin"`, true},
-		{"another namespace", func(a *messaging.Assignment) { a.StudyName = "team-c.digits" }, "creates no Jobs that the studies of namespace team-c bring", false},
+		{"another namespace", func(a *messaging.Assignment) { a.StudyName = "team-c.digits" },
+			"creates no Jobs that the studies of namespace team-c bring", false},
 		{"no resource", func(a *messaging.Assignment) { a.StudyName = "digits" }, "is not a resource of Kubernetes", false},
 		{"no Job", func(a *messaging.Assignment) { a.Run.Job = nil }, "no template (--template)", false},
 	} {
@@ -160,7 +164,8 @@ func TestRecoverFromTeams(t *testing.T) {
 type forbidden struct{}
 
 func (forbidden) RoundTrip(*http.Request) (*http.Response, error) {
-	return answer(http.StatusForbidden, strings.NewReader(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403}`)), nil
+	return answer(http.StatusForbidden,
+		strings.NewReader(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403}`)), nil
 }
 
 // A namespace that the worker may not see costs its own trials only, which say so.
@@ -183,7 +188,8 @@ func TestANamespaceThatCannotBeSeen(t *testing.T) {
 			t.Errorf("%+v, %v; want nothing", found, err)
 		}
 		e := r.evaluate(t.Context(), evaluation.Task{Assignment: brought(t, "training")})
-		if want := "jobs and pods in namespace team-a cannot be watched"; e.Outcome != messaging.OutcomeFailed || e.Failure.Reason != messaging.ReasonStart || !strings.Contains(e.Failure.Message, want) {
+		if want := "jobs and pods in namespace team-a cannot be watched"; e.Outcome != messaging.OutcomeFailed ||
+			e.Failure.Reason != messaging.ReasonStart || !strings.Contains(e.Failure.Message, want) {
 			t.Errorf("%+v %+v, want …%s…", e, e.Failure, want)
 		}
 		if err := r.Close(); err != nil {
@@ -202,9 +208,11 @@ func TestAForbiddenJobIsDeleted(t *testing.T) {
 	u.SetNamespace("team-a")
 	s := r.teams[team{"team-a", ""}]
 	s.client = fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
-		map[schema.GroupVersionResource]string{{Group: "batch", Version: "v1", Resource: "jobs"}: "JobList"}, u).Resource(s.resource).Namespace("team-a")
+		map[schema.GroupVersionResource]string{{Group: "batch", Version: "v1", Resource: "jobs"}: "JobList"},
+		u).Resource(s.resource).Namespace("team-a")
 	e := r.evaluate(t.Context(), evaluation.Task{Assignment: a})
-	if e.Outcome != messaging.OutcomeFailed || e.Failure.Reason != messaging.ReasonCommand || !strings.Contains(e.Failure.Message, "serviceAccountName") {
+	if e.Outcome != messaging.OutcomeFailed || e.Failure.Reason != messaging.ReasonCommand ||
+		!strings.Contains(e.Failure.Message, "serviceAccountName") {
 		t.Errorf("%+v %+v", e, e.Failure)
 	}
 	if there, err := s.exists(t.Context(), JobName(a)); err != nil || there {
@@ -229,22 +237,26 @@ func TestJobWords(t *testing.T) {
 // A study may bring another kind that the policy of its namespace lists, with the pod that reports.
 func TestABroughtKind(t *testing.T) {
 	template := func(account string) *study.Job {
-		pod := map[string]any{"spec": map[string]any{"serviceAccountName": account, "containers": []any{map[string]any{"name": "pytorch", "image": "train", "args": []any{"${args}"}}}}}
+		pod := map[string]any{"spec": map[string]any{"serviceAccountName": account,
+			"containers": []any{map[string]any{"name": "pytorch", "image": "train", "args": []any{"${args}"}}}}}
 		return &study.Job{APIVersion: "kubeflow.org/v1", Kind: "PyTorchJob", Spec: map[string]any{"pytorchReplicaSpecs": map[string]any{
 			"Master": map[string]any{"template": pod}, "Worker": map[string]any{"template": pod},
 		}}}
 	}
 	kind := jobpolicy.Kind{
-		APIVersion: "kubeflow.org/v1", Resource: "pytorchjobs", Pods: []string{"spec.pytorchReplicaSpecs.*.template"}, Reporter: "spec.pytorchReplicaSpecs.Master.template",
+		APIVersion: "kubeflow.org/v1", Resource: "pytorchjobs", Pods: []string{"spec.pytorchReplicaSpecs.*.template"},
+		Reporter: "spec.pytorchReplicaSpecs.Master.template",
 	}
-	r := newTestRunner(t, Options{StudyJobs: jobpolicy.Policies{"team-a": {Kinds: map[string]jobpolicy.Kind{"PyTorchJob": kind}}, "team-b": {}}})
+	r := newTestRunner(t,
+		Options{StudyJobs: jobpolicy.Policies{"team-a": {Kinds: map[string]jobpolicy.Kind{"PyTorchJob": kind}}, "team-b": {}}})
 	a := brought(t, "default")
 	a.Run.Job = template("default")
 	p, object, err := r.prepare(evaluation.Task{Assignment: a})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if object.GetKind() != "PyTorchJob" || object.GetName() != JobName(a) || object.GetNamespace() != "team-a" || p.resource.Resource != "pytorchjobs" || p.resource.Group != "kubeflow.org" {
+	if object.GetKind() != "PyTorchJob" || object.GetName() != JobName(a) || object.GetNamespace() != "team-a" ||
+		p.resource.Resource != "pytorchjobs" || p.resource.Group != "kubeflow.org" {
 		t.Errorf("it is %s %s/%s, created as %v", object.GetKind(), object.GetNamespace(), object.GetName(), p.resource)
 	}
 	var reporting []bool
@@ -255,11 +267,13 @@ func TestABroughtKind(t *testing.T) {
 		t.Errorf("the pods report: %v, want only the Master", reporting)
 	}
 	a.Run.Job = template("admin")
-	if _, _, err := r.prepare(evaluation.Task{Assignment: a}); err == nil || !strings.Contains(err.Error(), `may not run as service account "admin"`) {
+	if _, _, err := r.prepare(evaluation.Task{Assignment: a}); err == nil ||
+		!strings.Contains(err.Error(), `may not run as service account "admin"`) {
 		t.Errorf("a forbidden account: %v", err)
 	}
 	a.StudyName = "team-b.digits"
-	if err := (&evaluator{runner: r}).Accept(a); err == nil || !strings.Contains(err.Error(), "creates no PyTorchJob that the studies of namespace team-b bring") {
+	if err := (&evaluator{runner: r}).Accept(a); err == nil || !strings.Contains(err.Error(),
+		"creates no PyTorchJob that the studies of namespace team-b bring") {
 		t.Errorf("a namespace without the kind: %v", err)
 	}
 }

@@ -40,24 +40,39 @@ func TestTranscript(t *testing.T) {
 		message       string
 		checkpoint    string
 	}{
-		{name: "reports in the log", log: []string{"epoch 1 " + report(`"step": 1, "metrics": {"error": 2}`), report(`"step": 2, "metrics": {"error": 1}`)},
+		{name: "reports in the log",
+			log:     []string{"epoch 1 " + report(`"step": 1, "metrics": {"error": 2}`), report(`"step": 2, "metrics": {"error": 1}`)},
 			outcome: messaging.OutcomeCompleted, value: 1, checkpoint: "before"},
-		{name: "a pattern", pattern: `err=(?P<error>\S+)`, log: []string{"err=0.5", "err=0.25,"}, outcome: messaging.OutcomeCompleted, value: 0.25, checkpoint: "before"},
-		{name: "the sidecar", sidecar: []string{report(`"step": 1, "metrics": {"error": 3}, "checkpoint": "c1"`)}, outcome: messaging.OutcomeCompleted, value: 3, checkpoint: "c1"},
+		{name: "a pattern", pattern: `err=(?P<error>\S+)`, log: []string{"err=0.5", "err=0.25,"}, outcome: messaging.OutcomeCompleted,
+			value: 0.25, checkpoint: "before"},
+		{name: "the sidecar", sidecar: []string{report(`"step": 1, "metrics": {"error": 3}, "checkpoint": "c1"`)},
+			outcome: messaging.OutcomeCompleted, value: 3, checkpoint: "c1"},
 		{name: "the sidecar's summary beats a log that lost its beginning", sidecar: []string{report(`"step": 9, "metrics": {"error": 3}`)},
-			summary: `{"value": 2, "metrics": {"error": 2}, "checkpoint": "c2", "reports": 9}`, outcome: messaging.OutcomeCompleted, value: 2, checkpoint: "c2"},
-		{name: "a summary alone", summary: `{"value": "NaN", "reports": 1}`, outcome: messaging.OutcomeInfeasible, message: "diverged", checkpoint: "before"},
-		{name: "infeasible in a summary", summary: `{"infeasible": "too large", "reports": 0}`, outcome: messaging.OutcomeInfeasible, message: "too large", checkpoint: "before"},
-		{name: "nothing", log: []string{"hello", "world"}, outcome: messaging.OutcomeFailed, message: "saw no report in 2 lines of output\nIts last output:\nhello\nworld", checkpoint: "before"},
-		{name: "a value for people", log: []string{"error: 0.25"}, outcome: messaging.OutcomeFailed, message: `"error: 0.25" can be read with spec.trial.metrics: {pattern: `, checkpoint: "before"},
-		{name: "another metric", log: []string{report(`"metrics": {"loss": 2}`)}, outcome: messaging.OutcomeFailed, message: `no "error"; saw "loss"`, checkpoint: "before"},
-		{name: "no match", pattern: `err=(?P<error>\S+)`, log: []string{"x"}, outcome: messaging.OutcomeFailed, message: "no match of metrics.pattern", checkpoint: "before"},
-		{name: "not a number", log: []string{report(`"metrics": {"error": NaN}`)}, outcome: messaging.OutcomeInfeasible, message: "NaN", checkpoint: "before"},
-		{name: "a value that cannot be read", pattern: `err=(?P<error>\S+)`, log: []string{"err=0.5", "err=None"}, outcome: messaging.OutcomeFailed,
+			summary: `{"value": 2, "metrics": {"error": 2}, "checkpoint": "c2", "reports": 9}`, outcome: messaging.OutcomeCompleted, value: 2,
+			checkpoint: "c2"},
+		{name: "a summary alone", summary: `{"value": "NaN", "reports": 1}`, outcome: messaging.OutcomeInfeasible, message: "diverged",
+			checkpoint: "before"},
+		{name: "infeasible in a summary", summary: `{"infeasible": "too large", "reports": 0}`, outcome: messaging.OutcomeInfeasible,
+			message: "too large", checkpoint: "before"},
+		{name: "nothing", log: []string{"hello", "world"}, outcome: messaging.OutcomeFailed,
+			message: "saw no report in 2 lines of output\nIts last output:\nhello\nworld", checkpoint: "before"},
+		{name: "a value for people", log: []string{"error: 0.25"}, outcome: messaging.OutcomeFailed,
+			message: `"error: 0.25" can be read with spec.trial.metrics: {pattern: `, checkpoint: "before"},
+		{name: "another metric", log: []string{report(`"metrics": {"loss": 2}`)}, outcome: messaging.OutcomeFailed,
+			message: `no "error"; saw "loss"`, checkpoint: "before"},
+		{name: "no match", pattern: `err=(?P<error>\S+)`, log: []string{"x"}, outcome: messaging.OutcomeFailed,
+			message: "no match of metrics.pattern", checkpoint: "before"},
+		{name: "not a number", log: []string{report(`"metrics": {"error": NaN}`)}, outcome: messaging.OutcomeInfeasible, message: "NaN",
+			checkpoint: "before"},
+		{name: "a value that cannot be read", pattern: `err=(?P<error>\S+)`, log: []string{"err=0.5", "err=None"},
+			outcome: messaging.OutcomeFailed,
 			message: `"error" is "None", not a number: line 2 of the log is "err=None"`, checkpoint: "before"},
-		{name: "a line that is too long", log: []string{strings.Repeat("x", maxLine)}, outcome: messaging.OutcomeFailed, message: "longer than 1048576 bytes", checkpoint: "before"},
-		{name: "a retry", log: []string{report(`"retry": "spot", "checkpoint": "c"`)}, outcome: messaging.OutcomeHandedBack, message: "spot", checkpoint: "c"},
-		{name: "an error", log: []string{report(`"error": "no data"`), report(`"infeasible": true`)}, outcome: messaging.OutcomeFailed, message: "no data", checkpoint: "before"},
+		{name: "a line that is too long", log: []string{strings.Repeat("x", maxLine)}, outcome: messaging.OutcomeFailed,
+			message: "longer than 1048576 bytes", checkpoint: "before"},
+		{name: "a retry", log: []string{report(`"retry": "spot", "checkpoint": "c"`)}, outcome: messaging.OutcomeHandedBack, message: "spot",
+			checkpoint: "c"},
+		{name: "an error", log: []string{report(`"error": "no data"`), report(`"infeasible": true`)}, outcome: messaging.OutcomeFailed,
+			message: "no data", checkpoint: "before"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tr := newTestTranscript(t, tt.pattern, nil)
@@ -131,11 +146,13 @@ func TestLogsAreReadOnce(t *testing.T) {
 func TestLines(t *testing.T) {
 	var got []string
 	l := &log{emit: func(line []byte) { got = append(got, string(line)) }}
-	text := stamped(1, "10%\r20%\rdone") + "no stamp\n" + stamped(2, strings.Repeat("x", 2*maxLine)) + stamped(3, "") + stamped(4, "last, without its end")
+	text := stamped(1, "10%\r20%\rdone") + "no stamp\n" + stamped(2, strings.Repeat("x", 2*maxLine)) + stamped(3, "") +
+		stamped(4, "last, without its end")
 	if err := l.lines(strings.NewReader(strings.TrimSuffix(text, "\n")), true); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"10%", "20%", "done", "no stamp", strings.Repeat("x", maxLine-len(stamped(2, ""))+1), "last, without its end"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"10%", "20%", "done", "no stamp", strings.Repeat("x", maxLine-len(stamped(2, ""))+1),
+		"last, without its end"}, got); diff != "" {
 		t.Errorf("the lines differ (-want +got):\n%s", diff)
 	}
 }

@@ -103,7 +103,8 @@ func evaluate(t *testing.T, b *membus.Broker) {
 // answer answers until something fails, be it only because ctx has ended.
 func answer(ctx context.Context, bus *membus.Worker) error {
 	for n := 0; ; n++ {
-		if err := bus.Heartbeat(ctx, &messaging.Heartbeat{Worker: "w", Pool: "default", Instance: "1", Slots: 1, Free: 1, At: time.Now(), StudyCommands: true}); err != nil {
+		if err := bus.Heartbeat(ctx, &messaging.Heartbeat{Worker: "w", Pool: "default", Instance: "1", Slots: 1, Free: 1, At: time.Now(),
+			StudyCommands: true}); err != nil {
 			return err
 		}
 		d, err := bus.Fetch(ctx)
@@ -116,7 +117,8 @@ func answer(ctx context.Context, bus *membus.Worker) error {
 		err = errors.Join(
 			bus.Claim(ctx, fmt.Sprint(n), &messaging.Claim{AttemptID: a.AttemptID, Pool: "default", Worker: "w", At: now}),
 			d.Ack(ctx),
-			bus.PublishResult(ctx, &messaging.Result{AttemptID: a.AttemptID, Worker: "w", Outcome: messaging.OutcomeCompleted, Values: []float64{x}, Started: now, Ended: now}))
+			bus.PublishResult(ctx, &messaging.Result{AttemptID: a.AttemptID, Worker: "w", Outcome: messaging.OutcomeCompleted, Values: []float64{x},
+				Started: now, Ended: now}))
 		if err != nil {
 			return err
 		}
@@ -241,7 +243,8 @@ func TestTrialsWaitForASlowReader(t *testing.T) {
 	}
 	next, read := 1, []int{}
 	for b := range w.waiting() {
-		if b.number != next || b.trial == nil != (b.number > maxKept) || b.trial != nil && (b.trial.Number != next || b.trial.State != study.TrialCompleted) {
+		if b.number != next || b.trial == nil != (b.number > maxKept) || b.trial != nil &&
+			(b.trial.Number != next || b.trial.State != study.TrialCompleted) {
 			t.Fatalf("%+v, want trial %d as it was last", b, next)
 		}
 		if next += b.count; b.trial == nil {
@@ -381,7 +384,8 @@ func TestDamagedTrial(t *testing.T) {
 func TestNoJobsThroughTheAPI(t *testing.T) {
 	ctx, b, _ := newBackend(t)
 	const job = "job: {spec: {template: {spec: {containers: [{name: a, image: b}]}}}}"
-	for name, want := range map[string]string{"digits": "spec.trial.job: only a Study resource of Kubernetes can bring a Job", "team-a.digits": "metadata.name"} {
+	for name, want := range map[string]string{"digits": "spec.trial.job: only a Study resource of Kubernetes can bring a Job",
+		"team-a.digits": "metadata.name"} {
 		text := strings.Replace(fmt.Sprintf(file, name, 5, "default"), "{command: [/bin/true]}", "{"+job+"}", 1)
 		if _, err := b.Create(ctx, []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want …%s…", name, err, want)
@@ -411,7 +415,8 @@ func TestIdle(t *testing.T) {
 		{"nobody", nil, `no worker of pool "p" is known: start one with --pool p`, nil},
 		{"another pool", []coordinator.Worker{w("q", true, true, false)}, "no worker", nil},
 		{"leaving", []coordinator.Worker{w("p", true, true, true)}, "no worker", nil},
-		{"runs no commands of studies", []coordinator.Worker{w("p", false, false, false), w("p", false, false, false)}, "--allow-study-commands", nil},
+		{"runs no commands of studies", []coordinator.Worker{w("p", false, false, false), w("p", false, false, false)}, "--allow-study-commands",
+			nil},
 		{"a command of its own", []coordinator.Worker{w("p", false, false, false), w("p", true, false, false)}, "", nil},
 		{"no Jobs of studies", []coordinator.Worker{w("p", true, true, false)}, "--study-jobs", &study.Job{}},
 		{"Jobs of studies", []coordinator.Worker{w("p", true, true, false), jobs}, "", &study.Job{}},

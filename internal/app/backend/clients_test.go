@@ -74,7 +74,8 @@ func TestClientsOfTheAPI(t *testing.T) {
 	r, c := serveAPI(t, lease)
 	suggest := func(client string) *fantasiav1.SuggestTrialsResponse {
 		t.Helper()
-		got, err := c.SuggestTrials(r.ctx, connect.NewRequest(&fantasiav1.SuggestTrialsRequest{Parent: parent, ClientId: client, Wait: durationpb.New(10 * time.Second)}))
+		got, err := c.SuggestTrials(r.ctx,
+			connect.NewRequest(&fantasiav1.SuggestTrialsRequest{Parent: parent, ClientId: client, Wait: durationpb.New(10 * time.Second)}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,7 +91,8 @@ func TestClientsOfTheAPI(t *testing.T) {
 		return got.GetTrials()[0]
 	}
 	complete := func(client string, m *fantasiav1.Trial, value float64) (*fantasiav1.Trial, error) {
-		got, err := c.CompleteTrial(r.ctx, connect.NewRequest(&fantasiav1.CompleteTrialRequest{Name: m.GetName(), ClientId: client, Values: []float64{value}}))
+		got, err := c.CompleteTrial(r.ctx,
+			connect.NewRequest(&fantasiav1.CompleteTrialRequest{Name: m.GetName(), ClientId: client, Values: []float64{value}}))
 		if err != nil {
 			return nil, err
 		}
@@ -98,7 +100,8 @@ func TestClientsOfTheAPI(t *testing.T) {
 	}
 	heartbeat := func(client string, number int32) fantasiav1.TrialAction {
 		t.Helper()
-		got, err := c.HeartbeatTrials(r.ctx, connect.NewRequest(&fantasiav1.HeartbeatTrialsRequest{Parent: parent, ClientId: client, Trials: []int32{number}}))
+		got, err := c.HeartbeatTrials(r.ctx,
+			connect.NewRequest(&fantasiav1.HeartbeatTrialsRequest{Parent: parent, ClientId: client, Trials: []int32{number}}))
 		if err != nil || len(got.Msg.GetInstructions()) != 1 || got.Msg.GetInstructions()[0].GetTrial() != number {
 			t.Fatalf("heartbeat of %s: %v, %v", client, got, err)
 		}
@@ -126,7 +129,8 @@ func TestClientsOfTheAPI(t *testing.T) {
 
 	// Trial 1: asked twice, told twice; another value and another client are refused.
 	first := given("a", 1)
-	if again := given("a", 1); again.GetParameters().GetFields()["x"].GetNumberValue() != first.GetParameters().GetFields()["x"].GetNumberValue() {
+	if again := given("a", 1); again.GetParameters().GetFields()["x"].GetNumberValue() != first.GetParameters().
+		GetFields()["x"].GetNumberValue() {
 		t.Errorf("asked again, got %v, want %v", again, first)
 	}
 	if do := heartbeat("a", 1); do != fantasiav1.TrialAction_TRIAL_ACTION_CONTINUE {
@@ -141,7 +145,8 @@ func TestClientsOfTheAPI(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if told, err := complete("a", first, 0.5); err != nil || told.GetState() != fantasiav1.TrialState_TRIAL_STATE_COMPLETED || told.GetValue() != 0.5 {
+		if told, err := complete("a", first, 0.5); err != nil || told.GetState() != fantasiav1.TrialState_TRIAL_STATE_COMPLETED ||
+			told.GetValue() != 0.5 {
 			t.Fatalf("told %v, %v", told, err)
 		}
 	}
@@ -160,7 +165,8 @@ func TestClientsOfTheAPI(t *testing.T) {
 			t.Fatalf("the heir got %v, want trial 3 until trial 2 is lost", got)
 		}
 		heartbeat("heir", 3)
-		if _, err := c.ReleaseTrial(r.ctx, connect.NewRequest(&fantasiav1.ReleaseTrialRequest{Name: parent + "/trials/3", ClientId: "heir"})); err != nil {
+		if _, err := c.ReleaseTrial(r.ctx,
+			connect.NewRequest(&fantasiav1.ReleaseTrialRequest{Name: parent + "/trials/3", ClientId: "heir"})); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(lease / 4)
@@ -168,7 +174,8 @@ func TestClientsOfTheAPI(t *testing.T) {
 	if do := heartbeat("dead", 2); do != fantasiav1.TrialAction_TRIAL_ACTION_ABANDON {
 		t.Errorf("the client that lost its trial is told %v", do)
 	}
-	if told, err := complete("heir", lost, 0.75); err != nil || len(told.GetAttempts()) != 2 || told.GetAttempts()[0].GetState() != fantasiav1.AttemptState_ATTEMPT_STATE_LOST {
+	if told, err := complete("heir", lost, 0.75); err != nil || len(told.GetAttempts()) != 2 ||
+		told.GetAttempts()[0].GetState() != fantasiav1.AttemptState_ATTEMPT_STATE_LOST {
 		t.Errorf("the heir told %v, %v, want a second attempt after a lost one", told, err)
 	}
 
@@ -176,7 +183,8 @@ func TestClientsOfTheAPI(t *testing.T) {
 	// first one's name.
 	third := given("heir", 3)
 	before := int32(len(third.GetAttempts()))
-	if _, err := c.ReleaseTrial(r.ctx, connect.NewRequest(&fantasiav1.ReleaseTrialRequest{Name: third.GetName(), ClientId: "heir", Attempt: before})); err != nil {
+	if _, err := c.ReleaseTrial(r.ctx,
+		connect.NewRequest(&fantasiav1.ReleaseTrialRequest{Name: third.GetName(), ClientId: "heir", Attempt: before})); err != nil {
 		t.Fatal(err)
 	}
 	third = given("heir", 3)
@@ -189,7 +197,8 @@ func TestClientsOfTheAPI(t *testing.T) {
 		beaten.Msg.GetInstructions()[1].GetAction() != fantasiav1.TrialAction_TRIAL_ACTION_CONTINUE {
 		t.Errorf("a heartbeat of both attempts: %v, %v", beaten, err)
 	}
-	_, err = c.HeartbeatTrials(r.ctx, connect.NewRequest(&fantasiav1.HeartbeatTrialsRequest{Parent: parent, ClientId: "heir", Trials: []int32{3}, Attempts: []int32{1, 2}}))
+	_, err = c.HeartbeatTrials(r.ctx,
+		connect.NewRequest(&fantasiav1.HeartbeatTrialsRequest{Parent: parent, ClientId: "heir", Trials: []int32{3}, Attempts: []int32{1, 2}}))
 	refused(err, connect.CodeInvalidArgument, "attempts has 2 numbers")
 	late, err := c.AddMeasurement(r.ctx, connect.NewRequest(&fantasiav1.AddMeasurementRequest{
 		Name: third.GetName(), ClientId: "heir", Attempt: before, Step: 1, Metrics: map[string]float64{"loss": 1},
@@ -197,7 +206,8 @@ func TestClientsOfTheAPI(t *testing.T) {
 	if err != nil || late.Msg.GetAction() != fantasiav1.TrialAction_TRIAL_ACTION_ABANDON {
 		t.Errorf("a measurement of the first attempt: %v, %v", late, err)
 	}
-	if _, err := c.ReleaseTrial(r.ctx, connect.NewRequest(&fantasiav1.ReleaseTrialRequest{Name: third.GetName(), ClientId: "heir", Attempt: before + 1})); err != nil {
+	if _, err := c.ReleaseTrial(r.ctx,
+		connect.NewRequest(&fantasiav1.ReleaseTrialRequest{Name: third.GetName(), ClientId: "heir", Attempt: before + 1})); err != nil {
 		t.Error(err)
 	}
 
@@ -212,7 +222,8 @@ func TestClientsOfTheAPI(t *testing.T) {
 		}
 		best = got.Msg.GetTrial()
 	}
-	_, err = c.AddTrial(r.ctx, connect.NewRequest(&fantasiav1.AddTrialRequest{Parent: parent, Parameters: x(0.125), Values: []float64{math.Inf(1)}}))
+	_, err = c.AddTrial(r.ctx,
+		connect.NewRequest(&fantasiav1.AddTrialRequest{Parent: parent, Parameters: x(0.125), Values: []float64{math.Inf(1)}}))
 	refused(err, connect.CodeInvalidArgument, "finite")
 	_, err = c.EnqueueTrial(r.ctx, connect.NewRequest(&fantasiav1.EnqueueTrialRequest{Parent: parent, Parameters: x(7)}))
 	refused(err, connect.CodeInvalidArgument, "x", "7")
@@ -224,8 +235,10 @@ func TestClientsOfTheAPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cancelled, err := c.CancelTrial(r.ctx, connect.NewRequest(&fantasiav1.CancelTrialRequest{Name: unwanted.Msg.GetTrial().GetName(), Reason: "too hot"}))
-	if err != nil || cancelled.Msg.GetTrial().GetCancelReason() != "too hot" || cancelled.Msg.GetTrial().GetState() != fantasiav1.TrialState_TRIAL_STATE_CANCELLED {
+	cancelled, err := c.CancelTrial(r.ctx,
+		connect.NewRequest(&fantasiav1.CancelTrialRequest{Name: unwanted.Msg.GetTrial().GetName(), Reason: "too hot"}))
+	if err != nil || cancelled.Msg.GetTrial().GetCancelReason() != "too hot" ||
+		cancelled.Msg.GetTrial().GetState() != fantasiav1.TrialState_TRIAL_STATE_CANCELLED {
 		t.Errorf("cancelled %v, %v", cancelled, err)
 	}
 
@@ -237,7 +250,8 @@ func TestClientsOfTheAPI(t *testing.T) {
 	if err != nil || edited.Msg.GetTrial().GetNote() != note || edited.Msg.GetTrial().GetLabels()["checked"] != "yes" {
 		t.Errorf("edited %v, %v", edited, err)
 	}
-	listed, err := c.ListTrials(r.ctx, connect.NewRequest(&fantasiav1.ListTrialsRequest{Parent: parent, Labels: map[string]string{"checked": "yes"}}))
+	listed, err := c.ListTrials(r.ctx,
+		connect.NewRequest(&fantasiav1.ListTrialsRequest{Parent: parent, Labels: map[string]string{"checked": "yes"}}))
 	if err != nil || len(listed.Msg.GetTrials()) != 1 || listed.Msg.GetTrials()[0].GetNumber() != 1 {
 		t.Errorf("trials with the label: %v, %v, want trial 1", listed, err)
 	}
@@ -266,7 +280,8 @@ func TestClientsOfTheAPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m := s.Msg.GetStudy(); m.GetState() != fantasiav1.StudyState_STUDY_STATE_COMPLETED || m.GetTrials().GetCompleted() != 7 || m.GetTrials().GetAdded() != 1 ||
+	if m := s.Msg.GetStudy(); m.GetState() != fantasiav1.StudyState_STUDY_STATE_COMPLETED || m.GetTrials().GetCompleted() != 7 ||
+		m.GetTrials().GetAdded() != 1 ||
 		m.GetBest().GetTrial() != best.GetNumber() {
 		t.Errorf("the study is %v, want 6 trials and the added one completed, which is the best", m)
 	}

@@ -100,7 +100,8 @@ func (m *member) api(t *testing.T, token string) fantasiav1connect.StudyServiceC
 	t.Helper()
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: servertest.Bearer{Next: transport, Token: token}}, "http://"+m.address)
+	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: servertest.Bearer{Next: transport, Token: token}},
+		"http://"+m.address)
 }
 
 // askedFile is a study whose trials clients evaluate.
@@ -118,7 +119,8 @@ func createStudy(ctx context.Context, c fantasiav1connect.StudyServiceClient, fi
 }
 
 func suggestTrials(ctx context.Context, c fantasiav1connect.StudyServiceClient, study, client string, count int32) error {
-	resp, err := c.SuggestTrials(ctx, connect.NewRequest(&fantasiav1.SuggestTrialsRequest{Parent: "studies/" + study, ClientId: client, Count: count}))
+	resp, err := c.SuggestTrials(ctx,
+		connect.NewRequest(&fantasiav1.SuggestTrialsRequest{Parent: "studies/" + study, ClientId: client, Count: count}))
 	if err == nil && len(resp.Msg.GetTrials()) != int(count) {
 		return fmt.Errorf("got %d trials, want %d", len(resp.Msg.GetTrials()), count)
 	}
@@ -150,9 +152,11 @@ func TestQuotasHoldOnEachReplica(t *testing.T) {
 	refused := func(m *member, when string) {
 		t.Helper()
 		for want, err := range map[string]error{
-			"the quota studies of team (studies that begin with team-) is 2; 2 are used, and this call needs 1 more: delete or archive studies": createStudy(ctx, m.api(t, "team"), askedFile("team-3")),
-			"the quota open-trials of team (studies that begin with team-) is 3; 3 are used, and this call needs 1 more: wait until trials end": suggestTrials(ctx, m.api(t, "team"), "team-2", "b", 1),
-			"the quota study-bytes of bytes (studies that begin with b-) is 20KiB; 0 are used":                                                  createStudy(ctx, m.api(t, "bytes"), large),
+			"the quota studies of team (studies that begin with team-) is 2; 2 are used, and this call needs 1 more: " +
+				"delete or archive studies": createStudy(ctx, m.api(t, "team"), askedFile("team-3")),
+			"the quota open-trials of team (studies that begin with team-) is 3; 3 are used, and this call needs 1 more: " +
+				"wait until trials end": suggestTrials(ctx, m.api(t, "team"), "team-2", "b", 1),
+			"the quota study-bytes of bytes (studies that begin with b-) is 20KiB; 0 are used": createStudy(ctx, m.api(t, "bytes"), large),
 		} {
 			if connect.CodeOf(err) != connect.CodeResourceExhausted || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want %s", when, err, want)
@@ -162,7 +166,8 @@ func TestQuotasHoldOnEachReplica(t *testing.T) {
 			t.Errorf("%s: the trials that the client holds: %v", when, err)
 		}
 		other := "other-" + strings.ReplaceAll(when, " ", "-")
-		if err := errors.Join(createStudy(ctx, m.api(t, "other"), askedFile(other)), suggestTrials(ctx, m.api(t, "other"), other, "a", 5)); err != nil {
+		if err := errors.Join(createStudy(ctx, m.api(t, "other"), askedFile(other)),
+			suggestTrials(ctx, m.api(t, "other"), other, "a", 5)); err != nil {
 			t.Errorf("%s: another team: %v", when, err)
 		}
 	}
@@ -184,7 +189,8 @@ func TestQuotasHoldOnEachReplica(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused(second, "at the next leader")
-	if _, err := second.api(t, "team").DeleteStudy(ctx, connect.NewRequest(&fantasiav1.DeleteStudyRequest{Name: "studies/team-2", Force: true})); err != nil {
+	if _, err := second.api(t, "team").DeleteStudy(ctx,
+		connect.NewRequest(&fantasiav1.DeleteStudyRequest{Name: "studies/team-2", Force: true})); err != nil {
 		t.Fatal(err)
 	}
 	if err := createStudy(ctx, second.api(t, "team"), askedFile("team-3")); err != nil {

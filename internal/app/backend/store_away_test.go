@@ -62,7 +62,8 @@ func TestChangesWithoutEtcd(t *testing.T) {
 // that they try again: it is no fault of the program.
 func TestEtcdWithoutALeader(t *testing.T) {
 	r := newReplica(t, time.Minute)
-	for _, said := range []error{rpctypes.ErrNoLeader, rpctypes.ErrLeaderChanged, rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToLeaderFail, rpctypes.ErrStopped} {
+	for _, said := range []error{rpctypes.ErrNoLeader, rpctypes.ErrLeaderChanged, rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToLeaderFail,
+		rpctypes.ErrStopped} {
 		err := fmt.Errorf("read the trials: %w", said)
 		if got := r.l.bounded(r.ctx, func(context.Context) error { return err }); !errors.Is(got, study.ErrAway) {
 			t.Errorf("a read that etcd answers with %q: %v", said, got)

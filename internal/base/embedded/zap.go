@@ -24,7 +24,8 @@ type slogCore struct {
 
 func zapLogger(l *slog.Logger, serving *atomic.Bool, dir string) *zap.Logger {
 	return zap.New(&slogCore{handler: l.With("component", "etcd").Handler(), serving: serving},
-		zap.WithFatalHook(lastWords(dir)), zap.WithPanicHook(lastWords(dir)), zap.ErrorOutput(zapcore.AddSync(io.Discard))) // a log on a full disk: lastWords says it
+		// a log on a full disk: lastWords says it
+		zap.WithFatalHook(lastWords(dir)), zap.WithPanicHook(lastWords(dir)), zap.ErrorOutput(zapcore.AddSync(io.Discard)))
 }
 
 // lastWords says on stderr why etcd ends the process, which it does when it cannot write or does not

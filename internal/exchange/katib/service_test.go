@@ -264,7 +264,8 @@ func known(t *testing.T) (*experiment, *problem, study.Point) {
 		t.Fatal(err)
 	}
 	p := e.problem([]*katibv1beta1.Trial{{Name: "a", Spec: &katibv1beta1.TrialSpec{
-		ParameterAssignments: &katibv1beta1.TrialSpec_ParameterAssignments{Assignments: []*katibv1beta1.ParameterAssignment{{Name: "x", Value: "0.5"}}},
+		ParameterAssignments: &katibv1beta1.TrialSpec_ParameterAssignments{
+			Assignments: []*katibv1beta1.ParameterAssignment{{Name: "x", Value: "0.5"}}},
 	}, Status: &katibv1beta1.TrialStatus{Condition: katibv1beta1.TrialStatus_SUCCEEDED, Observation: &katibv1beta1.Observation{
 		Metrics: []*katibv1beta1.Metric{{Name: "loss", Value: "1"}},
 	}}}}, 1)
@@ -339,8 +340,9 @@ func TestTrialsBecomeObservations(t *testing.T) {
 		trials = append(trials, &katibv1beta1.Trial{
 			Name: "t" + n,
 			Spec: &katibv1beta1.TrialSpec{
-				Objective:            &katibv1beta1.ObjectiveSpec{ObjectiveMetricName: "loss"},
-				ParameterAssignments: &katibv1beta1.TrialSpec_ParameterAssignments{Assignments: []*katibv1beta1.ParameterAssignment{{Name: "n", Value: n}}},
+				Objective: &katibv1beta1.ObjectiveSpec{ObjectiveMetricName: "loss"},
+				ParameterAssignments: &katibv1beta1.TrialSpec_ParameterAssignments{
+					Assignments: []*katibv1beta1.ParameterAssignment{{Name: "n", Value: n}}},
 			},
 			Status: &katibv1beta1.TrialStatus{StartTime: start, CompletionTime: end, Condition: condition,
 				Observation: &katibv1beta1.Observation{Metrics: metrics}},

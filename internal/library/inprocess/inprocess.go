@@ -64,7 +64,8 @@ type Options struct {
 func Open(set library.Settings, o Options) (*Study, error) {
 	u := &Study{
 		spec: &set.Definition.Spec, constraints: o.Constraints, optimizer: o.Optimizer, fallback: sobol.New(),
-		log: set.Log, progress: library.NewAnnouncer(set.Progress), journal: journal.InMemory(), waiting: map[string]*ask{}, holding: map[string]*library.Evaluation{},
+		log: set.Log, progress: library.NewAnnouncer(set.Progress), journal: journal.InMemory(), waiting: map[string]*ask{},
+		holding: map[string]*library.Evaluation{},
 	}
 	u.life, u.cancel = context.WithCancel(context.Background())
 	var err error

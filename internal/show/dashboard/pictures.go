@@ -30,7 +30,8 @@ const (
 // the pages.
 func (d *Dashboard) authorizedPicture(w http.ResponseWriter, r *http.Request) {
 	s, ok := d.find(r)
-	if scheme, token, found := strings.Cut(r.Header.Get("Authorization"), " "); found && strings.EqualFold(scheme, "Bearer") && d.o.Tokens != nil {
+	if scheme, token, found := strings.Cut(r.Header.Get("Authorization"), " "); found && strings.EqualFold(scheme, "Bearer") &&
+		d.o.Tokens != nil {
 		s.token = strings.TrimSpace(token)
 		var err error
 		s.grant, err = d.o.Tokens.Grant(r.Context(), s.token)

@@ -239,7 +239,8 @@ func nearest(v float64, digits int) float64 {
 
 // numbers writes the labels of ticks below a horizontal axis, at y, and leaves out those for
 // which there is no space. mark, if it is not nil, draws what belongs to a tick.
-func (c *canvas) numbers(class string, y, left, right float64, ticks []tick, columns int, px func(float64) float64, mark func(x float64, shown bool)) {
+func (c *canvas) numbers(class string, y, left, right float64, ticks []tick, columns int, px func(float64) float64,
+	mark func(x float64, shown bool)) {
 	free := math.Inf(-1)
 	for _, t := range ticks {
 		x, half := px(t.value), textWidth(t.label, columns)/2

@@ -75,9 +75,11 @@ func (b *Bars) SVG(f Frame) []byte {
 			outer = "band"
 		}
 		note := cmp.Or(bar.Note, bar.Name+": "+b.number(bar.Value))
-		c.f(`<rect class="%s %s" x="%d" y="%.1f" width="%.2f" height="11" data-name="%s"%s>%s</rect>`+"\n", outer, colour(b.Color), side, y+19, max(width, 1), escape(bar.Name), data(0, bar.Value, math.NaN()), tip(note))
+		c.f(`<rect class="%s %s" x="%d" y="%.1f" width="%.2f" height="11" data-name="%s"%s>%s</rect>`+"\n", outer, colour(b.Color), side, y+19,
+			max(width, 1), escape(bar.Name), data(0, bar.Value, math.NaN()), tip(note))
 		if bar.Part > 0 && bar.Value > 0 {
-			c.f(`<rect class="bar %s" x="%d" y="%.1f" width="%.2f" height="11"%s>%s</rect>`+"\n", colour(b.Color), side, y+19, min(1, bar.Part/bar.Value)*width, data(0, bar.Part, math.NaN()), tip(note))
+			c.f(`<rect class="bar %s" x="%d" y="%.1f" width="%.2f" height="11"%s>%s</rect>`+"\n", colour(b.Color), side, y+19,
+				min(1, bar.Part/bar.Value)*width, data(0, bar.Part, math.NaN()), tip(note))
 		}
 		c.label("number", side+width+6, y+29, "start", b.number(bar.Value), 10)
 		y += barHeight

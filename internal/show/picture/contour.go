@@ -43,7 +43,8 @@ func (k *Contour) SVG(f Frame) []byte {
 		return c.empty(k.Objective.Caption(), "There is no model.")
 	}
 	top := c.head(k.Y.axisName() + " against " + k.X.axisName())
-	description := fmt.Sprintf("What the model expects of %s in the plane of %s and %s, and how uncertain it is.", k.Objective.Caption(), k.X.axisName(), k.Y.axisName())
+	description := fmt.Sprintf("What the model expects of %s in the plane of %s and %s, and how uncertain it is.", k.Objective.Caption(),
+		k.X.axisName(), k.Y.axisName())
 	mean := level
 	if !k.Objective.Maximize {
 		mean = func(share float64) string { return level(1 - share) }

@@ -154,11 +154,12 @@ func (d *parallel) draw(i int) {
 	} else {
 		ticks = a.p.ticks(a.span, most)
 	}
-	d.numbers("number x halo", y+16, 0, d.width-2, ticks, a.p.labelColumns(d.right-d.left, len(ticks)), func(v float64) float64 { return d.x(i, v) }, func(x float64, shown bool) {
-		if shown {
-			d.f(`<path class="axis" d="M%.1f %.1fv4"/>`+"\n", x, y)
-		}
-	})
+	d.numbers("number x halo", y+16, 0, d.width-2, ticks, a.p.labelColumns(d.right-d.left, len(ticks)),
+		func(v float64) float64 { return d.x(i, v) }, func(x float64, shown bool) {
+			if shown {
+				d.f(`<path class="axis" d="M%.1f %.1fv4"/>`+"\n", x, y)
+			}
+		})
 }
 
 // handle adds what a script needs to let people select a part of an axis: an area around
@@ -181,7 +182,8 @@ func (d *parallel) handle(i int) {
 		}
 	}
 	d.f(`<rect class="axis-hit" fill="none" pointer-events="all" x="%.1f" y="%.1f" width="%.1f" height="24" data-key="%s" data-scale="%s" data-low="%s" data-high="%s" data-left="%.1f" data-right="%.1f"%s/>`+"\n",
-		d.left, d.y(i)-12, d.right-d.left, escape(a.key), escape(string(scale)), exact(a.span.low), exact(a.span.high), d.left+inset, d.right-inset, levels)
+		d.left, d.y(i)-12, d.right-d.left, escape(a.key), escape(string(scale)), exact(a.span.low), exact(a.span.high), d.left+inset,
+		d.right-inset, levels)
 }
 
 // line draws an evaluation, broken where a parameter is not active.

@@ -75,7 +75,8 @@ func (s *kept) entry() archive.Entry {
 
 // NewMemory returns an empty Memory.
 func NewMemory() *Memory {
-	return &Memory{studies: map[string]*kept{}, archived: map[string]*kept{}, logs: map[string][]coordinator.LogPart{}, changed: make(chan struct{})}
+	return &Memory{studies: map[string]*kept{}, archived: map[string]*kept{}, logs: map[string][]coordinator.LogPart{},
+		changed: make(chan struct{})}
 }
 
 // change lets f change the state and wakes the watches.
@@ -442,7 +443,8 @@ func (m *Memory) measured(name string) []curve.Reported {
 }
 
 // WatchMeasurements implements server.Backend: everything comes again with each change.
-func (m *Memory) WatchMeasurements(ctx context.Context, name string, existing bool, ended <-chan struct{}) iter.Seq2[curve.Reported, error] {
+func (m *Memory) WatchMeasurements(ctx context.Context, name string, existing bool,
+	ended <-chan struct{}) iter.Seq2[curve.Reported, error] {
 	return func(yield func(curve.Reported, error) bool) {
 		for last, first := false, true; ; first = false {
 			m.mu.Lock()

@@ -247,7 +247,8 @@ func (w *world) logFailure() {
 	if !one() && len(text) > 4000 {
 		text = "..." + text[len(text)-4000:]
 	}
-	w.t.Logf("seed %d: faults %g, delays %g, lease %v, %d coordinators, %d workers\n%s", w.seed, w.played.Faults, w.played.Delays, w.lease, len(w.coordinators), len(w.workers), text)
+	w.t.Logf("seed %d: faults %g, delays %g, lease %v, %d coordinators, %d workers\n%s", w.seed, w.played.Faults, w.played.Delays, w.lease,
+		len(w.coordinators), len(w.workers), text)
 }
 
 // stateDir returns a directory for the workers' files, in memory where there is one.

@@ -43,7 +43,8 @@ func TestBranches(t *testing.T) {
 		parameters []study.Parameter
 		want       []kernel.Branch
 	}{
-		"one active under one value": {support(), []kernel.Branch{{Column: 1, Code: 0.25, Numeric: []int{0}}, {Column: 1, Code: 0.75, Numeric: []int{0}}}},
+		"one active under one value": {support(),
+			[]kernel.Branch{{Column: 1, Code: 0.25, Numeric: []int{0}}, {Column: 1, Code: 0.75, Numeric: []int{0}}}},
 		"one active under two of three": {
 			[]study.Parameter{
 				{Name: "solver", Type: study.Categorical, Values: []any{"adam", "sgd", "lbfgs"}},
@@ -51,8 +52,10 @@ func TestBranches(t *testing.T) {
 			},
 			[]kernel.Branch{{Column: 0, Code: 1. / 6, Numeric: []int{1}}, {Column: 0, Code: 0.5, Numeric: []int{1}}},
 		},
-		"a category that decides nothing": {append(support()[:1:1], study.Parameter{Name: "a", Type: study.Categorical, Values: []any{"x", "y"}}), nil},
-		"only categories":                 {append(support()[1:2:2], study.Parameter{Name: "a", Type: study.Categorical, Values: []any{"x", "y"}, When: when("kernel", "rbf")}), nil},
+		"a category that decides nothing": {append(support()[:1:1], study.Parameter{Name: "a", Type: study.Categorical, Values: []any{"x", "y"}}),
+			nil},
+		"only categories": {append(support()[1:2:2],
+			study.Parameter{Name: "a", Type: study.Categorical, Values: []any{"x", "y"}, When: when("kernel", "rbf")}), nil},
 		"too many values": {append(support()[:1:1], study.Parameter{Name: "a", Type: study.Categorical, Values: values},
 			study.Parameter{Name: "b", Type: study.Bool, When: when("a", "0")}), nil},
 		"too many columns": {append(support(), many...), nil},

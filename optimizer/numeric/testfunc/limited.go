@@ -57,7 +57,8 @@ func pressureVessel() Limited {
 		Step:    []float64{sixteenth, sixteenth, 0, 0},
 		Minimum: 6059.714335048436, Minimiser: []float64{0.8125, 0.4375, 0.8125 / 0.0193, 176.63659584243732},
 		Source: "Kannan and Kramer (1994), An Augmented Lagrange Multiplier Based Method for Mixed Integer Discrete " +
-			"Continuous Optimization; the minimum is proved in Yang, Huyck, Karamanoglu and Khan (2013), True Global Optimality of the Pressure Vessel Design Problem",
+			"Continuous Optimization; the minimum is proved in Yang, Huyck, Karamanoglu and Khan (2013), True Global Optimality of the Pressure " +
+			"Vessel Design Problem",
 		Value: func(x []float64) (float64, []float64) {
 			shell, head, r, l := x[0], x[1], x[2], x[3]
 			cost := 0.6224*shell*r*l + 1.7781*head*r*r + 3.1661*shell*shell*l + 19.84*shell*shell*r

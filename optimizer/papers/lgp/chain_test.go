@@ -99,19 +99,23 @@ func TestChainAgainstQuadrature(t *testing.T) {
 		}},
 		Homoscedastic: {2, func(v []float64) (exact, float64) {
 			l, n := math.Exp(v[0]), math.Exp(v[1])
-			return twoPoints(y, matern52(distance(x[0], x[1], l)), matern52(distance(x[0], at, l)), matern52(distance(x[1], at, l)), [2]float64{n, n}), 1
+			return twoPoints(y, matern52(distance(x[0], x[1], l)), matern52(distance(x[0], at, l)), matern52(distance(x[1], at, l)),
+				[2]float64{n, n}), 1
 		}},
 		Heteroscedastic: {3, func(v []float64) (exact, float64) {
 			l := math.Exp(v[0])
-			return twoPoints(y, matern52(distance(x[0], x[1], l)), matern52(distance(x[0], at, l)), matern52(distance(x[1], at, l)), [2]float64{math.Exp(v[1]), math.Exp(v[2])}), 1
+			return twoPoints(y, matern52(distance(x[0], x[1], l)), matern52(distance(x[0], at, l)), matern52(distance(x[1], at, l)),
+				[2]float64{math.Exp(v[1]), math.Exp(v[2])}), 1
 		}},
 		Shared: {4, func(v []float64) (exact, float64) {
 			l := math.Exp(v[0])
-			return twoPoints(y, matern52(distance(x[0], x[1], l)), matern52(distance(x[0], at, l)), matern52(distance(x[1], at, l)), [2]float64{math.Exp(v[1] + v[2]), math.Exp(v[1] + v[3])}), 1
+			return twoPoints(y, matern52(distance(x[0], x[1], l)), matern52(distance(x[0], at, l)), matern52(distance(x[1], at, l)),
+				[2]float64{math.Exp(v[1] + v[2]), math.Exp(v[1] + v[3])}), 1
 		}},
 		Latent: {3, func(v []float64) (exact, float64) {
 			l, h1, h2 := math.Exp(v[0]), sd*v[1], sd*v[2]
-			return twoPoints(y, matern52(math.Hypot(x[0]-x[1], h1-h2)/l), matern52(math.Hypot(x[0]-at, h1)/l), matern52(math.Hypot(x[1]-at, h2)/l), [2]float64{}), 1
+			return twoPoints(y, matern52(math.Hypot(x[0]-x[1], h1-h2)/l), matern52(math.Hypot(x[0]-at, h1)/l), matern52(math.Hypot(x[1]-at, h2)/l),
+				[2]float64{}), 1
 		}},
 		Warped: {3, func(v []float64) (exact, float64) {
 			// The shapes' logarithms are normal with a standard deviation of 0.75, below log 10.
@@ -120,7 +124,8 @@ func TestChainAgainstQuadrature(t *testing.T) {
 				return exact{}, 0
 			}
 			w := func(x float64) float64 { return kumaraswamy(x, a, b) }
-			return twoPoints(y, matern52(distance(w(x[0]), w(x[1]), l)), matern52(distance(w(x[0]), w(at), l)), matern52(distance(w(x[1]), w(at), l)), [2]float64{}), 1
+			return twoPoints(y, matern52(distance(w(x[0]), w(x[1]), l)), matern52(distance(w(x[0]), w(at), l)),
+				matern52(distance(w(x[1]), w(at), l)), [2]float64{}), 1
 		}},
 	} {
 		const reach = 5.0

@@ -86,7 +86,8 @@ func TestRecommendsByTheModel(t *testing.T) {
 	for i := range 40 {
 		x := float64(i) / 39
 		p.Observations = append(p.Observations, optimizer.Observation{
-			Trial: i + 1, Point: study.Point{"x1": x}, Outcome: optimizer.OutcomeCompleted, Values: study.Values{4*(x-0.3)*(x-0.3) + 0.1*rng.NormFloat64()},
+			Trial: i + 1, Point: study.Point{"x1": x}, Outcome: optimizer.OutcomeCompleted,
+			Values: study.Values{4*(x-0.3)*(x-0.3) + 0.1*rng.NormFloat64()},
 		})
 	}
 	p.Observations[35].Values = study.Values{-0.4} // at 0.9

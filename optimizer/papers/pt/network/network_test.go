@@ -102,7 +102,8 @@ func TestEightBitsAgainstHalfPrecision(t *testing.T) {
 			}
 			want := mixture.New(logits, means, sds)
 			sd := math.Sqrt(want.Variance())
-			for _, at := range [][2]float64{{predicted.Mean(), want.Mean()}, {predicted.Quantile(0.05), want.Quantile(0.05)}, {predicted.Quantile(0.95), want.Quantile(0.95)}} {
+			for _, at := range [][2]float64{{predicted.Mean(), want.Mean()}, {predicted.Quantile(0.05), want.Quantile(0.05)},
+				{predicted.Quantile(0.95), want.Quantile(0.95)}} {
 				if math.Abs(at[0]-at[1]) > most*sd {
 					t.Errorf(
 						"%s, %d observations: query %d: the mean and the quantiles 0.05 and 0.95 differ by up to %.4f standard deviations", c.Weights,
