@@ -31,7 +31,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // newBackend starts a leader over an etcd and a bus in memory.
 func newBackend(t *testing.T) (context.Context, *Backend, *membus.Broker) {
 	t.Helper()
-	r := newReplica(t, 2*time.Second)
+	r := newReplica(t, 10*time.Second)
 	return r.ctx, r.Backend, r.broker
 }
 
@@ -321,7 +321,7 @@ func TestErrorsInTheAPIsWords(t *testing.T) {
 }
 
 func TestADamagedStudyHidesNoOther(t *testing.T) {
-	b := newReplica(t, 2*time.Second)
+	b := newReplica(t, 10*time.Second)
 	ctx, client := b.ctx, b.client
 	for _, name := range []string{"damaged", "sound"} {
 		if _, err := b.Create(ctx, fmt.Appendf(nil, file, name, 5, "default")); err != nil {
@@ -345,7 +345,7 @@ func TestADamagedStudyHidesNoOther(t *testing.T) {
 
 // A damaged trial is told with its key by the calls that read it. Other trials can be read.
 func TestDamagedTrial(t *testing.T) {
-	b := newReplica(t, 2*time.Second)
+	b := newReplica(t, 10*time.Second)
 	ctx, client := b.ctx, b.client
 	s, err := b.Create(ctx, fmt.Appendf(nil, file, "damaged", 2, "default"))
 	if err != nil {
@@ -432,7 +432,7 @@ func TestIdle(t *testing.T) {
 
 // A study says which of its messages were set aside, and why.
 func TestMessagesSetAsideAreShown(t *testing.T) {
-	r := newReplica(t, 2*time.Second)
+	r := newReplica(t, 10*time.Second)
 	ctx, b, client := r.ctx, r.Backend, r.client
 	s, err := b.Create(ctx, []byte(fmt.Sprintf(file, "aside", 3, "default")))
 	if err != nil {
@@ -466,7 +466,7 @@ func (stuck) Recommend(ctx context.Context, _ *optimizer.Problem, _ optimizer.St
 
 // Requests for an ended study do not wait for its model.
 func TestGetAndStopFitNoModel(t *testing.T) {
-	r := newReplica(t, 2*time.Second, func(o *coordinator.Options) {
+	r := newReplica(t, 10*time.Second, func(o *coordinator.Options) {
 		o.NewOptimizer = func(a study.Algorithm) (optimizer.Optimizer, error) {
 			o, err := inject.NewOptimizer(a)
 			return stuck{o}, err

@@ -56,7 +56,7 @@ func serveAPI(t *testing.T, lease time.Duration) (*replica, fantasiav1connect.St
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = bus.Close() })
-	r := newReplica(t, 2*time.Second, func(o *coordinator.Options) { o.Bus, o.WorkerLease = bus, lease })
+	r := newReplica(t, 10*time.Second, func(o *coordinator.Options) { o.Bus, o.WorkerLease = bus, lease })
 	path, handler, err := server.New(r.Backend, server.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

@@ -64,7 +64,7 @@ func TestWatchesShareTheirReads(t *testing.T) {
 // What a token with prefixes needs to know of a study, and what a watch shows of a running one, is
 // found without the study's specification, which may be large.
 func TestNamesAndWatchesReadNoSpecification(t *testing.T) {
-	r := newReplica(t, 2*time.Second)
+	r := newReplica(t, 10*time.Second)
 	ctx, b := r.ctx, r.Backend
 	s, err := b.Create(ctx, fmt.Appendf(nil, file, "large", 5, "default"))
 	if err != nil {
