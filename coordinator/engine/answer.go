@@ -61,11 +61,11 @@ func (s *suggestions) accept(ev Suggested) {
 	refused := len(ev.Suggestions) == 0
 	for i, x := range ev.Suggestions[:min(len(ev.Suggestions), ev.Ask.N)] {
 		x.Point = s.spec.space.AtLevel(x.Point, 0)
-		switch err := s.check(x, ev.Ask.From); err {
-		case nil:
+		switch err := s.check(x, ev.Ask.From); {
+		case err == nil:
 			list = append(list, ready{x, i})
-		case errOvertaken:
-		case errRepeated:
+		case errors.Is(err, errOvertaken):
+		case errors.Is(err, errRepeated):
 			refused = true
 		default:
 			s.step.out.warn("refused suggestion %d of the optimiser's answer to request %d: %v", i+1, ev.Ask.Request, err)
@@ -160,15 +160,15 @@ func (s *suggestions) fallBack(n int) (made int, exhausted bool) {
 			break
 		}
 		x.Point = s.spec.space.AtLevel(x.Point, 0)
-		switch err := s.check(x, ask.From); err {
-		case nil:
+		switch err := s.check(x, ask.From); {
+		case err == nil:
 			if x.Source != optimizer.SourceInitial {
 				x.Source = optimizer.SourceFallback
 			}
 			s.create(ready{x, i}, from)
 			made++
-		case errOvertaken:
-		case errRepeated:
+		case errors.Is(err, errOvertaken):
+		case errors.Is(err, errRepeated):
 			unusable = true
 		default:
 			cause, unusable = err, true
