@@ -15,14 +15,14 @@ import (
 // suggested applies an answer of the optimiser. It ignores answers that the engine
 // does not wait for, such as a second answer to a request.
 func (s *suggestions) suggested(ev Suggested) {
-	switch {
-	case ev.Ask == nil:
-	case ev.Ask == s.fallback:
+	switch ev.Ask {
+	case nil:
+	case s.fallback:
 		s.fallback = nil
 		if s.counts(ev.Ask) {
 			s.fallen = &ev // used once the needs of this step are known
 		}
-	case ev.Ask == s.ask:
+	case s.ask:
 		s.ask = nil
 		took := s.step.now.Sub(ev.Ask.At)
 		if s.askTime == 0 {
