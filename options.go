@@ -30,8 +30,8 @@ type Options struct {
 	Labels map[string]string
 	Note   string
 	// State is the path of the file that keeps the study, so that a program that is started
-	// again goes on where it was. While it is open, no other
-	// process can open it, by whichever name. It must be a regular file or not exist yet. Default: the study is kept in memory only.
+	// again goes on where it was. It must be a regular file, or not exist yet. While it is open, no other
+	// process can open it, by whichever name. Default: the study is kept in memory only.
 	State string
 	// Server keeps the study in place of State, and leads it: see package remote. Other processes
 	// that use the same Name share the study. Default: the study is led in this process.
@@ -57,6 +57,8 @@ type Options struct {
 	// MaxFailed ends the study, as failed, after this many failed trials. Default: no bound; but
 	// a study whose first three trials all fail is ended in any case.
 	MaxFailed int
+	// Retries bounds how often a trial is evaluated again.
+	Retries Retries
 	// Seed makes the suggestions of a study others than those of another seed.
 	Seed uint64
 	// Algorithm chooses the optimiser. Default "hebo".
@@ -97,6 +99,14 @@ type EarlyStopping struct {
 	// Metric is the name of the objective whose values Trial.Report tells, by which trials are
 	// stopped. Default: the first objective, or the only one.
 	Metric string
+}
+
+// Retries bounds how often a trial is evaluated again.
+type Retries struct {
+	// Lost is how many more evaluations a trial gets after the program that evaluated it was killed or
+	// crashed, so that a point that crashes the program does not do so for ever. Closing the study, or
+	// ending the context of Run, does not count. Default 2; a negative number means none.
+	Lost int
 }
 
 // Progress tells how a study is doing.
@@ -204,7 +214,7 @@ func settings(given map[string]any) map[string]any {
 
 // definition returns the study as a study file would have it.
 func (o *Options) definition(s *Space, objectives []study.Objective, limits []study.Limit) (*study.Study, error) {
-	none := 0
+	none, lost := 0, max(0, cmp.Or(o.Retries.Lost, study.DefaultRetriesLost))
 	d := &study.Study{
 		APIVersion: study.APIVersion, Kind: study.Kind, Metadata: study.Metadata{Name: cmp.Or(o.Name, defaultName), Labels: o.Labels},
 		Spec: study.Spec{
@@ -216,7 +226,7 @@ func (o *Options) definition(s *Space, objectives []study.Objective, limits []st
 			Budget: study.Budget{
 				MaxTrials: cmp.Or(o.Trials, defaultTrials), MaxFailedTrials: o.MaxFailed, MaxDuration: study.Duration(o.Duration),
 			},
-			Trial: study.TrialTemplate{Retries: study.Retries{Failed: &none}},
+			Trial: study.TrialTemplate{Retries: study.Retries{Failed: &none, Lost: &lost}},
 		},
 	}
 	if len(objectives) == 1 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -50,8 +51,10 @@ func TestPanicOfAnEvaluation(t *testing.T) {
 	if !ok || p.Trial != 2 || !errors.Is(p, io.ErrUnexpectedEOF) || !strings.Contains(string(p.Stack), "TestPanicOfAnEvaluation") {
 		t.Fatalf("Run panicked with %v, want a PanicError of trial 2 with the evaluation's stack", p)
 	}
-	if best, err := u.Best(); err != nil || best.Number != 1 || other != 1 {
-		t.Errorf("the best is %+v, %v; want what trial 1 found while Run waited for it", best, err)
+	for r, err := range u.Trials() {
+		if r.Number == 1 && r.State != study.TrialCompleted || err != nil || other != 1 {
+			t.Errorf("trial %d is %s, %v; want what it found while Run waited for it", r.Number, r.State, err)
+		}
 	}
 	if err := u.Close(); err != nil {
 		t.Fatal(err)
@@ -184,5 +187,51 @@ func TestNilArguments(t *testing.T) {
 	}
 	if err := u.Run(t.Context(), objective); err != nil {
 		t.Errorf("the study after that: %v", err)
+	}
+}
+
+// A point that crashes its program has as many evaluations as Retries.Lost allows, and then fails. Closing the study
+// counts for nothing.
+func TestCrashesOfAProgram(t *testing.T) {
+	for lost, evaluations := range map[int]int{0: 3, 4: 5, -1: 1} {
+		path := filepath.Join(t.TempDir(), "study")
+		o := fantasia.Options{Trials: 2, Seed: 1, Algorithm: random, State: path, Retries: fantasia.Retries{Lost: lost}}
+		for range 10 {
+			s, _ := line()
+			u := minimize(t, s, o)
+			if _, err := u.Ask(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := u.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for n := 1; ; n++ {
+			s, _ := line()
+			u := minimize(t, s, o)
+			trial, err := u.Ask(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			content, err := os.ReadFile(path) // as a crash leaves it
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := u.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if trial.Number() == 2 {
+				if n != evaluations+1 {
+					t.Errorf("Lost is %d: trial 1 was evaluated %d times, want %d", lost, n-1, evaluations)
+				}
+				break
+			}
+			if n > 20 {
+				t.Fatalf("Lost is %d: trial 1 is evaluated for ever", lost)
+			}
+			if err := os.WriteFile(path, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/journal"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/library"
+	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/sobol"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -116,7 +117,14 @@ func (s *Study) begin(definition *study.Study, compiled *space.Space, stored *jo
 	if err := s.recall(stored, now); err != nil {
 		return err
 	}
-	s.step(engine.HandBackAll{At: now}) // nobody evaluates them any more
+	for i := range stored.Trials { // nobody evaluates them any more
+		if t := &stored.Trials[i]; !t.State.Terminal() && len(t.Attempts) > 0 {
+			s.step(engine.Lost{
+				At: now, Attempt: messaging.AttemptID{Study: stored.Study.ID, Trial: t.Number, Attempt: len(t.Attempts), Nonce: t.Last().Nonce},
+				Reason: "its program was killed, or ended without closing the study",
+			})
+		}
+	}
 	s.step(engine.Tick{At: now})
 	definition.Metadata.Labels, definition.Spec.Note = library.Noted(definition, &stored.Study.Definition)
 	if spec = stored.Study; !library.Equal(&spec.Definition, definition) {
@@ -283,11 +291,27 @@ func (s *Study) stop(why error) {
 	}
 }
 
+// handBack hands back the trials that are being evaluated, so that they do not count as lost when the study is
+// opened again. The calls that wait for a trial are withdrawn first: they would get these.
+func (s *Study) handBack() {
+	now := time.Now()
+	if s.stopped != nil || s.engine == nil {
+		return
+	}
+	for client := range s.waiting {
+		s.step(engine.Seek{At: now, Client: client})
+	}
+	if s.stopped == nil {
+		s.step(engine.HandBackAll{At: now})
+	}
+}
+
 // Close implements library.Binding.
 func (s *Study) Close() error {
 	closed := false
 	s.locked(func() {
 		closed = errors.Is(s.stopped, library.ErrClosed)
+		s.handBack()
 		s.stop(library.ErrClosed)
 	})
 	s.cancel()
