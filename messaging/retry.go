@@ -4,7 +4,7 @@ import "time"
 
 // The pauses between tries of what the broker has not answered, on either side of it: the first is at
 // most RetryFirst, and each is twice as long as the one before, up to RetryMost. It is the only such
-// policy:
+// policy, but for what the leader publishes (coordinator/publish/retry.go):
 //
 //   - A worker fetches assignments and publishes a measurement until the broker takes them. It claims
 //     an attempt with one message id, for at most the minute in which JetStream recognises a
