@@ -177,7 +177,7 @@ func TestDamagedFiles(t *testing.T) {
 		{"a log with a flipped bit", "wal/0000000000000000-0000000000000000.wal", func(b []byte) []byte { b[100_000] ^= 4; return b },
 			"cannot be read"},
 		{"a log with a zeroed page", "wal/0000000000000000-0000000000000000.wal", func(b []byte) []byte { clear(b[102_400:106_496]); return b },
-			"cannot be read"},
+			""}, // a page that begins between two records is told as the log's end
 		{"a snapshot with a flipped bit", "snap/*.snap", func(b []byte) []byte { b[len(b)/2] ^= 1; return b }, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
