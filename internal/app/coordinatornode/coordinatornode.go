@@ -167,8 +167,8 @@ func Serve(ctx context.Context, o Options, p Parts, stack *lifecycle.Stack) (err
 	mux := httpserve.Mux(httpserve.Probes{Ready: ready(c, p.Bus), Metrics: tel.MetricsHandler()})
 	mux.Handle(path, handler)
 	mux.Handle(openapi.Pattern, openapi.Handler())
-	pages := dashboard.New(metered, dashboard.Options{API: handler, Tokens: api.Tokens, Draining: running.Done(),
-		Logger: tel.Logger()}) //nolint:contextcheck // it ends with Close
+	shown := dashboard.Options{API: handler, Tokens: api.Tokens, Draining: running.Done(), Logger: tel.Logger()}
+	pages := dashboard.New(metered, shown) //nolint:contextcheck // it ends with Close
 	stack.PushClose("the dashboard", pages.Close)
 	mux.Handle(dashboard.Path, pages)
 	mux.Handle("GET /{$}", http.RedirectHandler(dashboard.Path, http.StatusSeeOther))

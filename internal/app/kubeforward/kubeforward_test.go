@@ -110,7 +110,8 @@ func TestConnect(t *testing.T) {
 		t.Errorf("through %s: %q, %v", url, text, err)
 	}
 	c.Close()
-	if _, err := http.Get(url); err == nil {
+	if response, err := http.Get(url); err == nil {
+		_ = response.Body.Close()
 		t.Error("the port is still forwarded")
 	}
 }

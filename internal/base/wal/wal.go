@@ -85,7 +85,7 @@ func Open(path, magic string) (l *Log, records [][]byte, cut int64, err error) {
 	if err != nil {
 		return nil, nil, 0, fmt.Errorf("read %s: %w", path, err)
 	}
-	whole := 0
+	var whole int
 	if len(data) < len(l.magic) && strings.HasPrefix(l.magic, string(data)) { // new, or cut off while it was created
 		if whole, err = l.file.WriteAt([]byte(l.magic), 0); err != nil {
 			return nil, nil, 0, fmt.Errorf("write %s: %w", path, err)

@@ -207,9 +207,9 @@ func (s *Study) Tell(t *library.Evaluation, found library.Measured, err error) e
 
 // Turn implements library.Binding.
 func (s *Study) Turn(ctx context.Context, t *library.Evaluation, found library.Measured, err error) (*library.Evaluation, error) {
-	if err := s.Tell(t, found, err); err != nil &&
-		!errors.Is(err, library.ErrEnded) { //nolint:contextcheck // a result is sent also after ctx has ended
-		return nil, err
+	failed := s.Tell(t, found, err) //nolint:contextcheck // a result is sent also after ctx has ended
+	if failed != nil && !errors.Is(failed, library.ErrEnded) {
+		return nil, failed
 	}
 	return s.Ask(ctx)
 }

@@ -198,8 +198,8 @@ func (d *Dashboard) logOf(r *http.Request, s *server.Study, t *record.Trial, dat
 	}
 	outputs := map[messaging.LogStream]*bytes.Buffer{messaging.LogStdout: {}, messaging.LogStderr: {}}
 	order := []messaging.LogStream{messaging.LogStdout, messaging.LogStderr}
-	for p, err := range d.backend.TailLogs(r.Context(), s.Spec.ID, t.Number,
-		coordinator.LogTail{Streams: order, Lines: logLines}) { //nolint:contextcheck // it has the request's
+	tail := coordinator.LogTail{Streams: order, Lines: logLines}
+	for p, err := range d.backend.TailLogs(r.Context(), s.Spec.ID, t.Number, tail) { //nolint:contextcheck // it has the request's
 		if err != nil {
 			switch {
 			case errors.Is(err, study.ErrNotFound):

@@ -62,7 +62,7 @@ func single[T any](
 	ctx context.Context, c *Client, name Op, op *etcdserverpb.RequestOp,
 	answer func(*etcdserverpb.ResponseOp) T,
 ) (T, error) {
-	return ask(ctx, c, name, writes(op), func() (none T, _ error) {
+	return ask(ctx, c, name, writes(op), func() (none T, _ error) { //nolint:contextcheck // in memory it takes no time
 		out, err := c.s.txn(&etcdserverpb.TxnRequest{Success: []*etcdserverpb.RequestOp{op}})
 		if err != nil {
 			return none, err
@@ -86,9 +86,9 @@ func (k etcdKV) Compact(ctx context.Context, r *etcdserverpb.CompactionRequest, 
 
 // Txn implements etcdserverpb.KVClient.
 func (k etcdKV) Txn(ctx context.Context, r *etcdserverpb.TxnRequest, _ ...grpc.CallOption) (*etcdserverpb.TxnResponse, error) {
-	return ask(ctx, k.c, OpTxn, slices.ContainsFunc(slices.Concat(r.Success, r.Failure), writes), func() (*etcdserverpb.TxnResponse, error) {
-		return k.c.s.txn(r)
-	})
+	writing := slices.ContainsFunc(slices.Concat(r.Success, r.Failure), writes)
+	apply := func() (*etcdserverpb.TxnResponse, error) { return k.c.s.txn(r) }
+	return ask(ctx, k.c, OpTxn, writing, apply) //nolint:contextcheck // in memory it takes no time
 }
 
 // writes reports whether an operation may change something.

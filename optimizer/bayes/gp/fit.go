@@ -133,7 +133,7 @@ func (c *Config) free() []Param {
 // before ctx ends, or start if there is no time.
 func (o *objective) minimize(ctx context.Context, start []float64, iterations int) ([]float64, float64, error) {
 	if ctx.Err() != nil {
-		return start, math.Inf(1), nil
+		return start, math.Inf(1), nil //nolint:nilerr // it is none of a search that has not begun
 	}
 	// A search cannot start at a point where the covariance matrix cannot be factored.
 	value := o.value(start)
@@ -163,8 +163,8 @@ func (o *objective) minimize(ctx context.Context, start []float64, iterations in
 		Converger:       &optimize.FunctionConverge{Absolute: convergedGain, Iterations: convergedSteps},
 	}
 	result, err := optimize.Minimize(problem, start, settings, &optimize.LBFGS{})
-	if ctx.Err() != nil { //nolint:nilerr // that the time is up is no error of a search with a result
-		return reached, least, nil
+	if ctx.Err() != nil {
+		return reached, least, nil //nolint:nilerr // that the time is up is no error of a search with a result
 	}
 	if result == nil {
 		return nil, 0, fmt.Errorf("fit a Gaussian process: %w", err)
