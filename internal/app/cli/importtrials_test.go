@@ -71,7 +71,7 @@ spec:
   budget: {maxTrials: 5}
 `))
 	// A trial whose constraint is not known is outside of the limit, however often it is imported.
-	storage := filepath.Join("..", "migrate", "testdata", "constraints.log")
+	storage := filepath.Join("..", "..", "exchange", "migrate", "testdata", "constraints.log")
 	text, _, _ := strings.Cut(run(cli.ExitOK, "import", "optuna", storage, "--study", "set"), "note: ")
 	run(cli.ExitOK, "study", "create", "-f", write("set.yaml", text))
 	for range 2 {

@@ -217,8 +217,8 @@ func (d *Dashboard) studyPage(w http.ResponseWriter, r *http.Request) error {
 		data.Poll = 1
 	}
 	key := fmt.Sprintf("%s %s %d", name, q.filter.query().Encode(), q.width)
-	draw := func() ([]byte, error) { return d.body(r.Context(), q, base) }
-	body, err := q.follow.cache.get(key, d.stateOf(q), draw) //nolint:contextcheck // it has the request's
+	draw := func() ([]byte, error) { return d.body(r.Context(), q, base) } //nolint:contextcheck // it has the request's
+	body, err := q.follow.cache.get(key, d.stateOf(q), draw)
 	if err != nil {
 		return err
 	}

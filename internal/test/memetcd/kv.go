@@ -87,8 +87,8 @@ func (k etcdKV) Compact(ctx context.Context, r *etcdserverpb.CompactionRequest, 
 // Txn implements etcdserverpb.KVClient.
 func (k etcdKV) Txn(ctx context.Context, r *etcdserverpb.TxnRequest, _ ...grpc.CallOption) (*etcdserverpb.TxnResponse, error) {
 	writing := slices.ContainsFunc(slices.Concat(r.Success, r.Failure), writes)
-	apply := func() (*etcdserverpb.TxnResponse, error) { return k.c.s.txn(r) }
-	return ask(ctx, k.c, OpTxn, writing, apply) //nolint:contextcheck // in memory it takes no time
+	apply := func() (*etcdserverpb.TxnResponse, error) { return k.c.s.txn(r) } //nolint:contextcheck // in memory it takes no time
+	return ask(ctx, k.c, OpTxn, writing, apply)
 }
 
 // writes reports whether an operation may change something.
