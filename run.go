@@ -92,7 +92,7 @@ func (s *Study) run(ctx context.Context, evaluate evaluation) error {
 	if ctx == nil {
 		return errNoContext
 	}
-	if s == nil || s.binding == nil {
+	if !s.isOpen() {
 		return errUnopened
 	}
 	ctx, cancel := context.WithCancelCause(ctx)

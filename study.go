@@ -115,9 +115,12 @@ func open(s *Space, o Options, objectives []study.Objective, limits []study.Limi
 	return u, nil
 }
 
+// isOpen reports whether Minimize, Maximize or Optimize made the study.
+func (s *Study) isOpen() bool { return s != nil && s.binding != nil }
+
 // led returns what leads the study. Of a Study that was not opened, every call fails.
 func (s *Study) led() library.Binding {
-	if s == nil || s.binding == nil {
+	if !s.isOpen() {
 		return library.Unusable{Err: errUnopened}
 	}
 	return s.binding
@@ -181,7 +184,7 @@ func (s *Study) Tell(t *Trial, value float64, err error) error {
 // Enqueue has a point evaluated before the next suggestion. It counts towards Options.Trials. All
 // parameters that are active at the point must be given.
 func (s *Study) Enqueue(values ...Assignment) error {
-	if s == nil || s.binding == nil {
+	if !s.isOpen() {
 		return errUnopened
 	}
 	point, err := s.space.raw(values)
@@ -199,7 +202,7 @@ func (s *Study) Add(value float64, values ...Assignment) error {
 }
 
 func (s *Study) add(found library.Measured, values []Assignment) error {
-	if s == nil || s.binding == nil {
+	if !s.isOpen() {
 		return errUnopened
 	}
 	point, err := s.space.raw(values)

@@ -10,34 +10,42 @@ import (
 	"github.com/gofrs/flock"
 )
 
+// errReplaced means that another process gave the path to a new file while this one opened the old one.
+var errReplaced = errors.New("the file was replaced meanwhile")
+
 // open opens the file at path, or creates it, and locks it. real is the path without symbolic links. The lock
-// is on the file itself and not on a file beside it: the same file can have many names. Nothing is created
-// or written where path leads to something that Fantasia cannot own.
+// is on the file itself, because the same file can have many names. If path leads to something that is no
+// regular file, nothing is created or written.
 func open(path string) (real string, file *os.File, lock *flock.Flock, err error) {
-	// Whoever has the file open can replace it between any two of these steps, and must have closed it since, so that
-	// each further round follows the end of another process.
-	for range 100 {
-		if real, err = resolve(path); err != nil {
-			return "", nil, nil, err
-		}
-		if file, err = os.OpenFile(real, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
-			return "", nil, nil, fmt.Errorf("open %s: %w", path, err)
-		}
-		lock = lockOf(real)
-		locked, err := lock.TryLock()
-		if err == nil && !locked {
-			err = ErrInUse
-		}
-		if err == nil && isAt(file, lock, real) {
-			return real, file, lock, nil
-		}
-		if closed := errors.Join(file.Close(), lock.Close()); err == nil && closed == nil {
-			continue
-		} else if err = errors.Join(err, closed); err != nil {
-			return "", nil, nil, fmt.Errorf("lock %s: %w", path, err)
+	for range 100 { // each further try follows a process that replaced the file and closed it
+		real, file, lock, err = tryOpen(path)
+		if !errors.Is(err, errReplaced) {
+			return real, file, lock, err
 		}
 	}
 	return "", nil, nil, fmt.Errorf("lock %s: %w", path, ErrInUse)
+}
+
+// tryOpen is one try of open. Its error wraps errReplaced if another try may succeed.
+func tryOpen(path string) (real string, file *os.File, lock *flock.Flock, err error) {
+	if real, err = resolve(path); err != nil {
+		return "", nil, nil, err
+	}
+	if file, err = os.OpenFile(real, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return "", nil, nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	lock = lockOf(real)
+	locked, err := lock.TryLock()
+	switch {
+	case err != nil:
+	case !locked:
+		err = ErrInUse
+	case !isAt(file, lock, real):
+		err = errReplaced
+	default:
+		return real, file, lock, nil
+	}
+	return "", nil, nil, fmt.Errorf("lock %s: %w", path, errors.Join(err, file.Close(), lock.Close()))
 }
 
 // lockOf returns the lock of the file at a path, which must exist.
