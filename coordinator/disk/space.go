@@ -20,9 +20,9 @@ const (
 	SpaceEvery = 5 * time.Second
 	// callTimeout bounds one call to etcd.
 	callTimeout = 10 * time.Second
-	// usedShare and sizeShare are shares of etcd's quota. The leader begins nothing new once the
-	// bytes in use reach the first, or the file reaches the second. The file may be larger: it
-	// does not grow while it has free space. The remaining bytes are for results of what has begun.
+	// usedShare and sizeShare are shares of etcd's quota. The leader begins nothing new once the bytes in
+	// use reach usedShare, or the file reaches sizeShare. sizeShare is larger, because a file with free
+	// space in it does not grow. The rest of the quota is kept for the results of trials that run.
 	usedShare, sizeShare = 0.9, 0.97
 )
 

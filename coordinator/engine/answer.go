@@ -53,9 +53,9 @@ func (s *suggestions) answered(ev Suggested) {
 	}
 }
 
-// accept keeps the suggestions that can become trials, in place of what is left of the last answer.
-// An answer of which none can is a failure, unless others have made trials of its points meanwhile:
-// then asking again helps at once.
+// accept replaces the suggestions that are left of the last answer by those of this one that can become
+// trials. If none of them can, the optimiser has failed. It has not if other trials took its points while it
+// worked: then it is asked again at once.
 func (s *suggestions) accept(ev Suggested) {
 	list := make([]ready, 0, len(ev.Suggestions))
 	refused := len(ev.Suggestions) == 0

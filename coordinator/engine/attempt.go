@@ -13,9 +13,9 @@ import (
 // attempts hands out trials: it opens their attempts, and ends those that have brought no answer.
 //
 // A trial has at most one open attempt, its last one, and it has one exactly while it is QUEUED,
-// CLAIMED or RUNNING. However an attempt ends without an answer, its trial then waits for the next
-// one, or has ended: it was to be pruned, or its limits are used up. There is a limit for each way
-// in which an attempt can end, so that no trial goes on forever.
+// CLAIMED or RUNNING. When an attempt ends without an answer, its trial waits for the next attempt. It
+// ends instead if it was told to stop early, or if its limit is used up. Each way in which an attempt can
+// end has a limit, because a trial must not go on forever.
 type attempts struct {
 	shared
 	history *history
@@ -120,9 +120,9 @@ func (l *attempts) filled(t *trial) bool {
 	return true
 }
 
-// forfeit ends an open attempt that nobody can claim, and reports whether its trial
-// may have another one. The limit is that of free hand-backs: without one, a sender
-// that spoils every claim would keep the trial going forever.
+// forfeit ends an open attempt that no worker can claim. It returns false if the trial may not have
+// another attempt. The limit is the one for hand-backs: without it, a sender that spoils every claim would
+// keep the trial going forever.
 func (l *attempts) forfeit(t *trial, a *record.Attempt) bool {
 	a.State, a.Outcome, a.Ended = study.AttemptCancelled, messaging.OutcomeCancelled, l.step.now
 	if l.pruning.pruned(t) {
@@ -179,8 +179,8 @@ func (l *attempts) failed(t *trial, a *record.Attempt) {
 	l.requeue(t)
 }
 
-// cancel ends an attempt whose result is no longer wanted. Its worker is told. If nobody has
-// claimed it, the caller claims it, so that no worker begins it.
+// cancel ends an attempt whose result is no longer wanted. If a worker has claimed it, that worker is told.
+// Otherwise the leader claims it itself (Output.Withdraw), and then no worker can begin it.
 func (l *attempts) cancel(t *trial, a *record.Attempt, reason string) {
 	if a == nil || a.State != study.AttemptOpen {
 		return

@@ -76,8 +76,8 @@ func (l *attempts) occupy(id messaging.AttemptID) {
 	l.step.changed.status = true
 }
 
-// isOccupied reports whether nobody can claim a new attempt, because a message took its claim's
-// place before the attempt was opened: see occupy.
+// isOccupied reports whether a message took the place of an attempt's claim before the attempt was opened.
+// No worker can claim such an attempt: see occupy.
 func (l *attempts) isOccupied(t *trial, attempt int) bool {
 	return l.occupied[attempt] >= t.rec.Number
 }

@@ -97,8 +97,7 @@ func (l *lifetime) deadline() time.Time {
 	return l.step.now.Add(d - l.total())
 }
 
-// expired reports whether maxDuration has passed. That of a study that is not opened yet has not:
-// see unopened.
+// expired reports whether maxDuration has passed. It is false until the study is opened: see unopened.
 func (l *lifetime) expired() bool {
 	d := l.deadline()
 	return !d.IsZero() && !l.step.now.Before(d) && !l.unopened

@@ -13,10 +13,10 @@ import (
 
 // results applies the results of attempts, from workers and from clients.
 //
-// Every result gets exactly one receipt, and changes at most one trial, once: a repeated one finds
-// its attempt as it would leave it. The first valid answer ends its trial, whichever attempt it
-// comes from, so that no evaluation is wasted; any other outcome counts only for the open attempt,
-// and only from the worker that claimed it.
+// Every result gets exactly one receipt, and changes at most one trial, once: when it comes again, the trial
+// is as the first one left it. The first valid answer ends its trial. It may come from an earlier attempt,
+// since a finished evaluation should not be wasted. Any other outcome counts only for the open attempt, and
+// only from the worker that claimed it.
 type results struct {
 	shared
 	history     *history
@@ -27,9 +27,9 @@ type results struct {
 	evaluations *durations
 }
 
-// finished applies a result: see results. The order of the cases is the order of what is asked: was
-// it applied before, can it change anything, is it an answer, and is it from who holds the attempt.
-// A result that changes nothing becomes a dead letter, unless it repeats one that was applied.
+// finished applies a result: see results. Its cases ask, in this order: Was it applied before? Has the trial
+// ended? Is it an answer? Does it come from the worker that holds the attempt? A result that changes nothing
+// becomes a dead letter, unless it repeats one that was applied.
 func (l *results) finished(r *messaging.Result) {
 	t, a := l.trials.find(r.AttemptID)
 	if t == nil {
@@ -112,8 +112,8 @@ func (l *results) setback(t *trial, a *record.Attempt, r *messaging.Result, as i
 	l.health.avoidFailing()
 }
 
-// close ends an attempt with what its result says. The times are those of the worker, since they
-// are compared with each other only.
+// close ends an attempt as its result says. It takes the worker's times, because they are only compared with
+// each other.
 func (l *results) close(t *trial, a *record.Attempt, r *messaging.Result, s study.AttemptState, as interpreted) {
 	if a.State == study.AttemptOpen && a.Worker != "" {
 		l.slots.release() // an estimate until the next heartbeat

@@ -103,8 +103,8 @@ func (e *Engine) Queued() []messaging.AttemptID {
 // is append-only, so its cost depends only on the number of open trials.
 func (e *Engine) Problem() *optimizer.Problem { return e.suggestions.problem() }
 
-// FinalProblem is Problem for a recommendation: of a study with a fidelity, its
-// observations are those of the highest level that a trial has completed.
+// FinalProblem returns Problem for a recommendation. If the study has a fidelity, it has only the
+// observations of the highest level at which a trial has completed.
 func (e *Engine) FinalProblem() *optimizer.Problem {
 	p := e.Problem()
 	if e.ladder.rungs != nil && e.history.best != nil {

@@ -1,3 +1,6 @@
+// Package memetcd is an etcd in memory, for simulations and for tests that start a real coordinator. Its
+// leases end by the clock of testing/synctest too, and faults can hit single requests. It passes the same
+// suite as a real etcd.
 package memetcd
 
 import (
