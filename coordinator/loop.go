@@ -4,7 +4,10 @@ import (
 	"context"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/commit"
+	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/lease"
+	"github.com/fantasia-hpo/fantasia/coordinator/studies"
 	"github.com/fantasia-hpo/fantasia/internal/base/mutant"
 )
 
@@ -99,16 +102,17 @@ func (l *leader) commit(ctx context.Context) error {
 		l.c.metrics.Ended(traced, t.Study.Definition.Metadata.Name, &t.Trial, released.Committed)
 	}
 	l.publisher.Add(&released.Messages, released.Committed)
-	for _, a := range released.Asks {
-		if r := l.studies.Get(a.Study); r != nil && r.Engine != nil { // it may have been broken or deleted since
-			l.requests.Ask(ctx, r, a.Ask)
-		}
-	}
-	for _, a := range released.Fallbacks {
-		if r := l.studies.Get(a.Study); r != nil && r.Engine != nil {
-			l.requests.FallBack(ctx, r, a.Ask)
-		}
-	}
+	l.request(ctx, released.Asks, l.requests.Ask)
+	l.request(ctx, released.Fallbacks, l.requests.FallBack)
 	l.group.Reply(nil)
 	return nil
+}
+
+// request makes requests of engines, unless a study was broken or deleted since.
+func (l *leader) request(ctx context.Context, asks []commit.Ask, send func(context.Context, *studies.Study, *engine.Ask)) {
+	for _, a := range asks {
+		if r := l.studies.Get(a.Study); r != nil && r.Engine != nil {
+			send(ctx, r, a.Ask)
+		}
+	}
 }

@@ -55,11 +55,7 @@ func (a *Requests) Ask(ctx context.Context, r *studies.Study, ask *engine.Ask) {
 		defer stop()
 		answer := a.ask(asking, opt, algorithm.Name, algorithm.Seed, ask)
 		spans.Refitted(span, answer.Err)
-		a.post(ctx, func(_ context.Context, now time.Time) error {
-			answer.At = now
-			a.studies.StepIn(id, answer)
-			return nil
-		})
+		a.answer(ctx, id, answer)
 	})
 }
 
@@ -72,11 +68,16 @@ func (a *Requests) FallBack(ctx context.Context, r *studies.Study, ask *engine.A
 	a.spawn(func() {
 		defer stop()
 		answer, _ := inSlot(asking, a.fallbackSlots, o, seed, ask)
-		a.post(ctx, func(_ context.Context, now time.Time) error {
-			answer.At = now
-			a.studies.StepIn(id, answer)
-			return nil
-		})
+		a.answer(ctx, id, answer)
+	})
+}
+
+// answer posts an answer to the loop, which gives it to the study's engine.
+func (a *Requests) answer(ctx context.Context, id string, answer engine.Suggested) {
+	a.post(ctx, func(_ context.Context, now time.Time) error {
+		answer.At = now
+		a.studies.StepIn(id, answer)
+		return nil
 	})
 }
 
