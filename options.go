@@ -31,7 +31,7 @@ type Options struct {
 	Note   string
 	// State is the path of the file that keeps the study, so that a program that is started
 	// again goes on where it was. It must be a regular file, or not exist yet. While it is open, no other
-	// process can open it, by whichever name. Default: the study is kept in memory only.
+	// process can open it, also not under another name. Default: the study is kept in memory only.
 	State string
 	// Server keeps the study in place of State, and leads it: see package remote. Other processes
 	// that use the same Name share the study. Default: the study is led in this process.

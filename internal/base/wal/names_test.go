@@ -33,7 +33,7 @@ func otherNames(t *testing.T, path string) map[string]string {
 	return names
 }
 
-// A file is open once, by whichever of its names, also after it was written anew.
+// A file that is open cannot be opened again under any of its names, also after it was written anew.
 func TestOneFileOfManyNames(t *testing.T) {
 	path := written(t, "one")
 	names := otherNames(t, path)

@@ -68,8 +68,8 @@ type Log struct {
 
 // Open opens the file at path, or creates it, and returns its records. magic is the file's
 // first line, which names its format and version. cut is how many bytes at the end were dropped
-// because they were not a whole record. Until Close, nobody else can open the file, by whichever of
-// its names. The error wraps ErrInUse, ErrNotRegular or ErrDamaged, or is that of the file system.
+// because they were not a whole record. Until Close, nobody else can open the file, also not
+// under another name. The error wraps ErrInUse, ErrNotRegular or ErrDamaged, or is that of the file system.
 func Open(path, magic string) (l *Log, records [][]byte, cut int64, err error) {
 	l = &Log{magic: magic + "\n", flush: (*os.File).Sync}
 	if l.path, l.file, l.lock, err = open(path); err != nil {
