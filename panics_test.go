@@ -67,8 +67,8 @@ func TestPanicOfAnEvaluation(t *testing.T) {
 		t.Fatalf("the next Run: %v", err)
 	}
 	for r, err := range u.Trials() {
-		if want := r.Number == 2; err != nil || (r.State == study.TrialFailed) != want || want &&
-			!strings.Contains(r.Failure, "panicked: unexpected EOF") {
+		if want := r.Number == 2; err != nil || (r.State == study.TrialFailed) != want ||
+			want && !strings.Contains(r.Failure, "panicked: unexpected EOF") {
 			t.Errorf("trial %d is %s, %q, %v", r.Number, r.State, r.Failure, err)
 		}
 	}

@@ -303,8 +303,8 @@ func (c *checker) told(e *Engine) {
 			open++
 		default:
 			ended++
-			better := best.Number == 0 || t.Rung > best.Rung || t.Rung == best.Rung &&
-				(t.Values.First() < best.Values.First() || t.Values.First() == best.Values.First() && t.Ended < best.Ended)
+			better := best.Number == 0 || t.Rung > best.Rung ||
+				t.Rung == best.Rung && (t.Values.First() < best.Values.First() || t.Values.First() == best.Values.First() && t.Ended < best.Ended)
 			if t.State == study.TrialCompleted && better && isWithin(&e.spec.Definition.Spec, &t) && len(e.spec.Definition.Spec.Several) == 0 {
 				best = t
 			}

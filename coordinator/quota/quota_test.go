@@ -71,8 +71,8 @@ func TestAdmit(t *testing.T) {
 		"another line's room":   {[]Share{team(true, Limits{Studies: 5}), team(true, Limits{Studies: 6})}, "team-a", Use{Studies: 1}, ""},
 	} {
 		err := Admit(test.shares, test.study, used, test.more)
-		if test.want == "" && err != nil || test.want != "" &&
-			(err == nil || !strings.Contains(err.Error(), test.want) || !errors.Is(err, study.ErrBusy)) {
+		if test.want == "" && err != nil ||
+			test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want) || !errors.Is(err, study.ErrBusy)) {
 			t.Errorf("%s: %v, want %q", name, err, test.want)
 		}
 	}

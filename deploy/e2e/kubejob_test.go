@@ -66,8 +66,8 @@ pools:
 		attempts += len(trial.GetAttempts())
 		for i, a := range trial.GetAttempts() {
 			last := i == len(trial.GetAttempts())-1
-			if ok := a.GetState() == fantasiav1.AttemptState_ATTEMPT_STATE_SUCCEEDED; ok != last || !last &&
-				a.GetState() != fantasiav1.AttemptState_ATTEMPT_STATE_HANDED_BACK {
+			if ok := a.GetState() == fantasiav1.AttemptState_ATTEMPT_STATE_SUCCEEDED; ok != last ||
+				!last && a.GetState() != fantasiav1.AttemptState_ATTEMPT_STATE_HANDED_BACK {
 				t.Errorf("attempt %d of trial %d is %v (%s)", a.GetNumber(), trial.GetNumber(), a.GetState(), a.GetFailure().GetMessage())
 			}
 		}

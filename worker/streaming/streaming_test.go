@@ -59,8 +59,8 @@ func TestOwn(t *testing.T) {
 	} {
 		reports, err := report.Line{Text: []byte(tt.line), Number: 1}.Read("stdout", report.Parse)
 		own, err := Own(assignment(), reports, err)
-		if len(own) != tt.own || tt.problem != "" && (err == nil || !strings.Contains(err.Error(), tt.problem)) || tt.problem == "" && !tt.ends &&
-			err != nil {
+		if len(own) != tt.own || tt.problem != "" && (err == nil || !strings.Contains(err.Error(), tt.problem)) ||
+			tt.problem == "" && !tt.ends && err != nil {
 			t.Errorf("%s: %d reports, %v; want %d and %q", tt.line, len(own), err, tt.own, tt.problem)
 		}
 		if len(own) == 1 && (own[0].Error != nil) != tt.ends {

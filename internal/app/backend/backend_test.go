@@ -243,8 +243,8 @@ func TestTrialsWaitForASlowReader(t *testing.T) {
 	}
 	next, read := 1, []int{}
 	for b := range w.waiting() {
-		if b.number != next || b.trial == nil != (b.number > maxKept) || b.trial != nil &&
-			(b.trial.Number != next || b.trial.State != study.TrialCompleted) {
+		if b.number != next || b.trial == nil != (b.number > maxKept) ||
+			b.trial != nil && (b.trial.Number != next || b.trial.State != study.TrialCompleted) {
 			t.Fatalf("%+v, want trial %d as it was last", b, next)
 		}
 		if next += b.count; b.trial == nil {

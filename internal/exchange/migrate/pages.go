@@ -100,8 +100,8 @@ func (p *page) check(head *format.PageHeader) (int64, error) {
 		if err := p.decompress(); err != nil {
 			return 0, err
 		}
-		if h.NumValues < 0 || int(h.NumValues) > len(p.data) || h.Encoding != format.Plain &&
-			h.Encoding != format.PlainDictionary { //nolint:staticcheck // files of earlier versions have it
+		if h.NumValues < 0 || int(h.NumValues) > len(p.data) ||
+			h.Encoding != format.Plain && h.Encoding != format.PlainDictionary { //nolint:staticcheck // files of earlier versions have it
 			return 0, fmt.Errorf("a dictionary of %d values, %s: %w", h.NumValues, h.Encoding, errCorrupt)
 		}
 		return 0, nil

@@ -208,8 +208,8 @@ func (f *follower) count(pages int) {
 func (f *follower) outdated(s *server.Study) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.space != s.Spec.SpaceVersion() || !reflect.DeepEqual(f.spec.Limits, s.Spec.Definition.Spec.Limits) || f.done &&
-		(f.missing || !s.Status.State.Terminal() || s.Status.Trials > f.read)
+	return f.space != s.Spec.SpaceVersion() || !reflect.DeepEqual(f.spec.Limits, s.Spec.Definition.Spec.Limits) ||
+		f.done && (f.missing || !s.Status.State.Terminal() || s.Status.Trials > f.read)
 }
 
 // idle returns since when nobody has used the follower, and how many rows it has; false

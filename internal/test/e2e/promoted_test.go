@@ -227,8 +227,8 @@ func TestPromotionSurvivesKills(t *testing.T) {
 				t.Errorf("attempt %d of %d of trial %d is %s, want all but the last one lost", a.Number, len(tr.Attempts), tr.Number, a.State)
 			}
 		}
-		if best == 0 || tr.Rung > stored.Trials[best-1].Rung || tr.Rung == stored.Trials[best-1].Rung &&
-			tr.Values.First() < stored.Trials[best-1].Values.First() {
+		if best == 0 || tr.Rung > stored.Trials[best-1].Rung ||
+			tr.Rung == stored.Trials[best-1].Rung && tr.Values.First() < stored.Trials[best-1].Values.First() {
 			best = tr.Number
 		}
 		if tr.Predecessor == 0 {

@@ -28,8 +28,8 @@ func (l *Leader) Trim(ctx context.Context, s messaging.Stream, study string, com
 		if j == nil {
 			return errStream(s)
 		}
-		if at := j.at(committed.Sequence); !committed.Created.Equal(j.created) || committed.Sequence > j.last || at != nil &&
-			!at.at.Equal(committed.Timestamp) {
+		if at := j.at(committed.Sequence); !committed.Created.Equal(j.created) || committed.Sequence > j.last ||
+			at != nil && !at.at.Equal(committed.Timestamp) {
 			return nil
 		}
 		j.records = slices.DeleteFunc(j.records, func(r record) bool {
