@@ -149,7 +149,7 @@ func (p *Publisher) send(ctx context.Context, q, failed *queues) error {
 func (p *Publisher) control(ctx context.Context, c *messaging.Control) {
 	if c.Kind == messaging.ControlReceipt {
 		failpoint.Reach(failpoint.LeaderBeforeReceipt)
-		defer failpoint.Reach(failpoint.LeaderAfterReceipt)
+		defer func() { failpoint.Reach(failpoint.LeaderAfterReceipt) }() // deferred itself, it would be linked into releases
 	}
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
