@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
+
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // Limits on what workers write into the ledger, so that a trial's record, which keeps
@@ -281,7 +282,7 @@ func checkAtLeast(field string, n, least int) error {
 }
 
 func checkFinite(field string, v float64) error {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
+	if !study.Finite(v) {
 		return fmt.Errorf("%w: %s %v, must be finite", ErrInvalid, field, v)
 	}
 	return nil

@@ -3,7 +3,6 @@ package messaging
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -39,7 +38,7 @@ func checkPoint(p study.Point) error {
 		switch v := v.(type) {
 		case string, bool, int64:
 		case float64:
-			if math.IsNaN(v) || math.IsInf(v, 0) {
+			if !study.Finite(v) {
 				return fmt.Errorf("%w: parameter %q is %v, must be finite", ErrInvalid, clip(name), v)
 			}
 		default:

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -13,13 +14,18 @@ import (
 // an exponent (1.0), an int64 without (1), and they are read back the same. Plain
 // encoding/json would write both as 1 and read both as a float64.
 
+// Finite reports whether no number is infinite or NaN.
+func Finite(numbers ...float64) bool {
+	return !slices.ContainsFunc(numbers, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
+}
+
 // exactNumber is a float64 that JSON distinguishes from an integer.
 type exactNumber float64
 
 // MarshalJSON writes the shortest decimal that parses to the same number, always with a
 // point or an exponent.
 func (f exactNumber) MarshalJSON() ([]byte, error) {
-	if math.IsNaN(float64(f)) || math.IsInf(float64(f), 0) {
+	if !Finite(float64(f)) {
 		return nil, fmt.Errorf("%v cannot be written in JSON; want a finite number", float64(f))
 	}
 	text := Format(float64(f))

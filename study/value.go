@@ -26,7 +26,7 @@ func Scalar(v any) (any, bool) {
 	case float32:
 		return Scalar(float64(v))
 	case float64:
-		return v + 0, !math.IsNaN(v) && !math.IsInf(v, 0)
+		return v + 0, Finite(v)
 	case json.Number:
 		n, err := number(v.String())
 		if err != nil {

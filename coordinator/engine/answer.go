@@ -216,10 +216,10 @@ func (s *suggestions) admit(r record.Trial) *trial {
 // finite, since JSON cannot hold them. The logarithm of an acquisition value may be
 // infinite.
 func FiniteReasons(r optimizer.Reasons) optimizer.Reasons {
-	if r.Mean != nil && !finite(*r.Mean) {
+	if r.Mean != nil && !study.Finite(*r.Mean) {
 		r.Mean = nil
 	}
-	if r.SD != nil && !finite(*r.SD) {
+	if r.SD != nil && !study.Finite(*r.SD) {
 		r.SD = nil
 	}
 	r.Acquisition = finiteMetrics(r.Acquisition)

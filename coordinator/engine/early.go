@@ -1,5 +1,7 @@
 package engine
 
+import "github.com/fantasia-hpo/fantasia/study"
+
 // # Metrics that are known early
 //
 // Some metrics are known before a trial ends, such as a model's size: the study file says which.
@@ -12,7 +14,7 @@ package engine
 func (l *pruning) keepEarly(t *trial, kept, reported map[string]float64) {
 	for _, metric := range l.spec.Definition.Spec.EarlyMetrics() {
 		value, ok := reported[metric]
-		if !ok || !finite(value) {
+		if !ok || !study.Finite(value) {
 			value, ok = t.curve.last(metric)
 		}
 		if !ok {

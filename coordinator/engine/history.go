@@ -200,9 +200,8 @@ func (h *history) recommendable(r record.Recommendation) bool {
 		t := h.trials.numbered(number)
 		return t != nil && t.facts().state == study.TrialCompleted && !t.outside && !t.over
 	}
-	infinite := func(v float64) bool { return !finite(v) }
-	return counts(r.Trial) && finite(r.Mean) && finite(r.SD) && !slices.ContainsFunc(r.Front, func(x optimizer.Expected) bool {
-		return !counts(x.Trial) || slices.ContainsFunc(slices.Concat(x.Means, x.SDs), infinite)
+	return counts(r.Trial) && study.Finite(r.Mean, r.SD) && !slices.ContainsFunc(r.Front, func(x optimizer.Expected) bool {
+		return !counts(x.Trial) || !study.Finite(x.Means...) || !study.Finite(x.SDs...)
 	})
 }
 

@@ -69,7 +69,7 @@ func (e *Engine) loadTrial(number int, r record.Trial) error {
 		return fmt.Errorf("trial %d was pruned but has no decision to stop it", number)
 	}
 	if r.State == study.TrialCompleted {
-		if len(r.Values) == 0 || !allFinite(r.Values) {
+		if len(r.Values) == 0 || !study.Finite(r.Values...) {
 			return fmt.Errorf("trial %d is completed but has no finite value", number)
 		}
 		if want := len(e.spec.Definition.Spec.Objectives()); len(r.Values) != want {

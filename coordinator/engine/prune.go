@@ -137,7 +137,7 @@ func reachedAll(objectives []study.Objective, c *recent, m *messaging.Measuremen
 // diverged.
 func reached(o *study.Objective, c *recent, m *messaging.Measurement) (value float64, ok bool) {
 	last, reported := m.Metrics[o.Metric]
-	diverged := slices.Contains(m.Diverged, o.Metric) || reported && !finite(last)
+	diverged := slices.Contains(m.Diverged, o.Metric) || reported && !study.Finite(last)
 	if c == nil || c.Attempt != m.Attempt || diverged && o.Take != study.TakeBest {
 		return 0, false
 	}

@@ -85,7 +85,7 @@ func (l *results) stopped(t *trial, a *record.Attempt, r *messaging.Result, as i
 	l.close(t, a, r, study.AttemptPruned, as)
 	l.health.succeeded(r.Worker)
 	l.evaluations.add(a, l.step.now)
-	if len(r.Values) == len(l.spec.Definition.Spec.Objectives()) && allFinite(r.Values) {
+	if len(r.Values) == len(l.spec.Definition.Spec.Objectives()) && study.Finite(r.Values...) {
 		t.rec.Values = slices.Clone(r.Values)
 	}
 	l.pruning.keepEarly(t, finiteMetrics(r.Metrics), r.Metrics)
@@ -186,7 +186,7 @@ func interpret(spec *study.Spec, r *messaging.Result) interpreted {
 				Message: fmt.Sprintf("got %d values, but the study has %d objectives", n, objectives),
 			}}
 		}
-		if n > 0 && allFinite(r.Values) {
+		if n > 0 && study.Finite(r.Values...) {
 			return interpreted{messaging.OutcomeCompleted, failure} // a failure warns
 		}
 		if failure == nil {
@@ -207,7 +207,7 @@ func interpret(spec *study.Spec, r *messaging.Result) interpreted {
 // finiteMetrics copies the metrics with finite values; nil if there are none.
 func finiteMetrics(metrics map[string]float64) map[string]float64 {
 	m := maps.Clone(metrics)
-	maps.DeleteFunc(m, func(_ string, v float64) bool { return !finite(v) })
+	maps.DeleteFunc(m, func(_ string, v float64) bool { return !study.Finite(v) })
 	if len(m) == 0 {
 		return nil
 	}

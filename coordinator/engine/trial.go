@@ -2,13 +2,10 @@ package engine
 
 import (
 	"encoding/json"
-	"math"
-	"slices"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
-	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // work is a trial's record, and what the engine keeps about an open trial in memory only.
@@ -61,11 +58,3 @@ func (t *trial) full() bool {
 	raw, err := json.Marshal(&t.rec)
 	return err != nil || len(raw) > maxRecord
 }
-
-// allFinite reports whether all values are finite.
-func allFinite(values study.Values) bool {
-	return !slices.ContainsFunc(values, func(v float64) bool { return !finite(v) })
-}
-
-// finite reports whether x is neither NaN nor infinite.
-func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

@@ -36,7 +36,7 @@ func (u *users) enqueue(ev Enqueue) {
 		}
 		u.step.reply(known, err)
 	case u.trials.remaining() <= 0:
-		u.step.reply(nil, refusef("the study's budget has no room: %d trials of maxTrials %d have ended and %d are open; raise budget.maxTrials",
+		u.step.reply(nil, refusef("the budget allows no more trials: %d of maxTrials %d have ended and %d are open; raise budget.maxTrials",
 			u.trials.counts.Ended(), u.spec.Definition.Spec.Budget.MaxTrials, len(u.trials.open)))
 	default:
 		t := u.suggestions.insert(point, optimizer.SourceRequested, ev.RequestID, ev.Remarks)
@@ -55,7 +55,7 @@ func (u *users) add(ev Add) {
 		u.step.reply(nil, err)
 	case len(ev.Values) != objectives:
 		u.step.reply(nil, invalidf("got %d values; want one for each of the study's objectives (%d)", len(ev.Values), objectives))
-	case !allFinite(ev.Values):
+	case !study.Finite(ev.Values...):
 		u.step.reply(nil, invalidf("the values are %v; want finite numbers", []float64(ev.Values)))
 	case u.spec.unlimited(ev.Metrics) != nil:
 		u.step.reply(nil, u.spec.unlimited(ev.Metrics))

@@ -156,7 +156,7 @@ func (e *Engine) Instruct(client string, number, attempt int) (Instruction, erro
 func (e *Engine) Contradicts(number int, step int64, metrics map[string]float64) error {
 	for _, s := range e.Curve(number) {
 		told, ok := metrics[s.Metric]
-		if !ok || !finite(told) {
+		if !ok || !study.Finite(told) {
 			continue
 		}
 		for _, p := range s.Points {

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"sort"
+
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // MaxPoints bounds the points of a trial's curve that a pruner keeps. Of a longer curve
@@ -52,7 +54,7 @@ func (t *trial) add(step int64, cost float64) bool {
 		return false
 	}
 	best := math.Inf(1)
-	if !finite(cost) {
+	if !study.Finite(cost) {
 		cost = best
 	} else {
 		t.least = min(t.least, cost)
@@ -74,8 +76,6 @@ func (t *trial) add(step int64, cost float64) bool {
 	}
 	return true
 }
-
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // last returns the last point; there MUST be one.
 func (t *trial) last() point { return t.points[len(t.points)-1] }

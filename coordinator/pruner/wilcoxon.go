@@ -68,7 +68,7 @@ func (w *wilcoxon) judge(t *trial) string {
 		}
 	}
 	mine, theirs := mean(t.points), mean(w.best.points)
-	if len(differences) < 2 || !finite(theirs) || mine <= theirs {
+	if len(differences) < 2 || !study.Finite(theirs) || mine <= theirs {
 		return ""
 	}
 	if p := SignedRank(differences); p < w.p {

@@ -134,7 +134,7 @@ func checkMetric(r *check.Report, path, name, missing string) {
 
 // checkFinite checks a number that may be left out.
 func checkFinite(r *check.Report, path string, v *float64) {
-	if v != nil && (math.IsNaN(*v) || math.IsInf(*v, 0)) {
+	if v != nil && !study.Finite(*v) {
 		r.Add(path, "%v is not finite: write a finite number", *v)
 	}
 }

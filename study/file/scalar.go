@@ -112,7 +112,7 @@ func (d *decoder) float(n *yaml.Node, path string) (float64, bool) {
 		d.Add(path, "%s is not a number that a 64-bit float can hold", n.Value)
 		return 0, false
 	}
-	if math.IsNaN(f) || math.IsInf(f, 0) {
+	if !study.Finite(f) {
 		d.Add(path, "%s is not finite: write a finite number", n.Value)
 		return 0, false
 	}

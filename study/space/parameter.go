@@ -152,7 +152,7 @@ func checkNumeric(r *check.Report, path string, p *study.Parameter) {
 // checkBound checks min or max on its own.
 func checkBound(r *check.Report, path string, p *study.Parameter, value float64) {
 	switch {
-	case math.IsNaN(value) || math.IsInf(value, 0):
+	case !study.Finite(value):
 		r.Add(path, "%v is not finite: write a finite number", value)
 	case p.Type == study.Int && value != math.Trunc(value):
 		r.Add(path, "%s is not a whole number: an int has whole bounds", study.Format(value))

@@ -6,7 +6,6 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
-	"github.com/fantasia-hpo/fantasia/worker/report"
 )
 
 // Func makes a Go function an Evaluator of studies with one objective: it receives a point and
@@ -53,7 +52,7 @@ func Failed(reason, message string) Ending {
 // finite, the evaluation has diverged.
 func Valued(objectives []study.Objective, values study.Values) Ending {
 	for i, value := range values {
-		if !report.Finite(value) {
+		if !study.Finite(value) {
 			return Ending{Outcome: messaging.OutcomeInfeasible, Failure: &messaging.Failure{
 				Reason: messaging.ReasonDiverged, Message: fmt.Sprintf("%q is %v: the evaluation diverged", objectives[i].Metric, value),
 			}}

@@ -122,7 +122,7 @@ func (r *Reports) Reached() study.Values {
 
 // AllFinite reports whether all values are finite.
 func AllFinite(values study.Values) bool {
-	return !slices.ContainsFunc(values, func(v float64) bool { return !report.Finite(v) })
+	return !slices.ContainsFunc(values, func(v float64) bool { return !study.Finite(v) })
 }
 
 // Conclude adds what was reported to an ending, and bounds its message.

@@ -155,7 +155,7 @@ func (s *series) addValue(step int64, value float64, better bool) bool {
 	}
 	s.highest = max(s.highest, step)
 	s.last = value
-	if Finite(value) {
+	if study.Finite(value) {
 		s.final, s.finite = value, true
 	}
 	if better {
@@ -164,14 +164,11 @@ func (s *series) addValue(step int64, value float64, better bool) bool {
 	return true
 }
 
-// Finite reports whether v is neither NaN nor infinite.
-func Finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
-
 // Split returns the finite metrics, and the names of the others in alphabetical order.
 func Split(metrics map[string]float64) (finite map[string]float64, diverged []string) {
 	finite = make(map[string]float64, len(metrics))
 	for name, v := range metrics {
-		if Finite(v) {
+		if study.Finite(v) {
 			finite[name] = v
 		} else {
 			diverged = append(diverged, name)
@@ -233,7 +230,7 @@ func (c *Collector) Final() map[string]float64 {
 		if c.series[o.Metric] == nil {
 			continue
 		}
-		if value := c.counted(c.first + i); Finite(value) {
+		if value := c.counted(c.first + i); study.Finite(value) {
 			final[o.Metric] = value
 		} else {
 			delete(final, o.Metric)

@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/numeric/testfunc"
@@ -100,7 +99,7 @@ func (f *function) evaluate(_ context.Context, seed uint64, trial int, p study.P
 	if f.noise > 0 {
 		value += f.noise * stream(seed, trial, streamNoise).NormFloat64()
 	}
-	if math.IsNaN(value) || math.IsInf(value, 0) {
+	if !study.Finite(value) {
 		return outcome{kind: optimizer.OutcomeInfeasible, message: fmt.Sprintf("the value is %v", value)}, nil
 	}
 	return outcome{kind: optimizer.OutcomeCompleted, value: value, truth: truth}, nil

@@ -133,7 +133,7 @@ func (c *collector) number(v any) (float64, error) {
 		}
 		n = parsed(text)
 	}
-	if math.IsNaN(n) || math.IsInf(n, 0) {
+	if !study.Finite(n) {
 		return 0, errFinite
 	}
 	return n, nil

@@ -2,13 +2,13 @@ package inprocess
 
 import (
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/journal"
 	"github.com/fantasia-hpo/fantasia/internal/library"
 	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // Report implements library.Binding.
@@ -35,7 +35,7 @@ func (s *Study) reportedAt(t *library.Evaluation, metric string, step int, value
 		s.step(engine.Recalled{At: now, Trial: t.Number, Curve: c})
 	}
 	m := &messaging.Measurement{Version: messaging.SchemaVersion, AttemptID: id, Worker: t.Client, Step: int64(step), At: now}
-	if math.IsNaN(value) || math.IsInf(value, 0) {
+	if !study.Finite(value) {
 		m.Diverged = []string{metric}
 	} else {
 		m.Metrics = messaging.Metrics{metric: value}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/acquisition"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/diagnose"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // Conflict describes how far the acquisition functions agree about which points of
@@ -72,7 +73,7 @@ func (e *examination) conflict() (*Conflict, error) {
 			pair.Spearman = diagnose.Spearman(a.values, b.values)
 			pair.Kendall = diagnose.Kendall(a.values, b.values)
 			pair.Top = a.shared(b)
-			if !finite(pair.Spearman, pair.Kendall) {
+			if !study.Finite(pair.Spearman, pair.Kendall) {
 				return nil, errors.New("an acquisition function is constant over the space")
 			}
 			c.Pairs = append(c.Pairs, pair)

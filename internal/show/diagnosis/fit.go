@@ -10,6 +10,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/transform"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // fitUsed fits the model that the optimiser uses by default.
@@ -60,7 +61,7 @@ func predicted(m *surrogate.Model) float64 {
 	// The mean of the others misses each value by n/(n−1) times what the mean of
 	// all does.
 	explained := 1 - missed*(n-1)*(n-1)/(stat.PopVariance(m.Data.Y, nil)*n*n*n)
-	if !finite(explained) { // the model's values do not vary
+	if !study.Finite(explained) { // the model's values do not vary
 		return 0
 	}
 	return explained

@@ -3,12 +3,12 @@ package diagnosis
 import (
 	"errors"
 	"math"
-	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // Effect is what a part of the model does for its fit.
@@ -61,7 +61,7 @@ func (e *examination) gain(with, without, alone, none *surrogate.Model) (*Gain, 
 	floats.Sub(differences, e.predictive(without))
 	g.Predictive, g.SE = stat.MeanStdDev(differences, nil)
 	g.SE /= math.Sqrt(n)
-	if !finite(g.Evidence, g.Alone, g.Predictive, g.SE) {
+	if !study.Finite(g.Evidence, g.Alone, g.Predictive, g.SE) {
 		return nil, errors.New("the values have no finite density under the model")
 	}
 	switch certain := certainErrors * g.SE; {
@@ -71,9 +71,4 @@ func (e *examination) gain(with, without, alone, none *surrogate.Model) (*Gain, 
 		g.Effect = Hurts
 	}
 	return g, nil
-}
-
-// finite reports whether all the numbers are.
-func finite(numbers ...float64) bool {
-	return !slices.ContainsFunc(numbers, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
 }

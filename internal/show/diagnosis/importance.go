@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/diagnose"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // Importance is the share of the variance of the model's mean that a parameter
@@ -45,7 +46,7 @@ func (e *examination) importance() ([]Importance, error) {
 	list := make([]Importance, len(columns))
 	for i, c := range columns {
 		list[i] = Importance{Parameter: c.Parameter.Name, First: share(s.First[i]), Total: share(s.Total[i]), Active: e.active(c.Parameter.Name)}
-		if !finite(list[i].First, list[i].Total) {
+		if !study.Finite(list[i].First, list[i].Total) {
 			return nil, errTooLarge
 		}
 	}

@@ -172,7 +172,7 @@ func (e *examination) volumes(means []study.Values, within, without []int) (with
 		return &v
 	}
 	with, more = volume(within), volume(without)
-	if !finite(*with, *more) {
+	if !study.Finite(*with, *more) {
 		return nil, nil
 	}
 	return with, more

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/stat"
+
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // Noise compares the objective's noise with what its parameters do to it, in the
@@ -86,7 +88,7 @@ func (e *examination) noise() (*Noise, error) {
 	}
 	expected, _ := m.Data.Moments(means[best], 0)
 	n.Luck = math.Abs(expected - e.problem.Observations[m.Data.Of[best]].Values.First())
-	if !finite(n.SD, n.Signal, n.Share, n.AtMost, n.Luck) {
+	if !study.Finite(n.SD, n.Signal, n.Share, n.AtMost, n.Luck) {
 		return nil, errTooLarge
 	}
 	return n, nil
@@ -136,7 +138,7 @@ func (e *examination) replicates() *Replicates {
 		sds[i] = stat.StdDev(g, nil)
 		largest = max(largest, sds[i])
 	}
-	if largest == 0 || !finite(largest) {
+	if largest == 0 || !study.Finite(largest) {
 		return r
 	}
 	var squares float64

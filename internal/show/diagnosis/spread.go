@@ -11,6 +11,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/diagnose"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // Grouping is the kind of groups whose spreads are compared.
@@ -132,10 +133,10 @@ func compare(groups [][]float64) (*Spread, error) {
 		sd := stat.StdDev(g, nil)
 		least, most = min(least, sd), max(most, sd)
 	}
-	if ratio := most / least; finite(ratio) {
+	if ratio := most / least; study.Finite(ratio) {
 		s.Ratio = &ratio
 	}
-	if !finite(s.Levene.Statistic, s.Levene.P, s.FlignerKilleen.Statistic, s.FlignerKilleen.P) {
+	if !study.Finite(s.Levene.Statistic, s.Levene.P, s.FlignerKilleen.Statistic, s.FlignerKilleen.P) {
 		return nil, diagnose.ErrGroups
 	}
 	return s, nil

@@ -63,7 +63,7 @@ func (e *examination) means() []study.Values {
 		for _, o := range e.outlook.Objectives {
 			list[row] = append(list[row], o.Mean[row])
 		}
-		if !finite(list[row]...) {
+		if !study.Finite(list[row]...) {
 			list[row] = nil
 		}
 	}
@@ -151,7 +151,7 @@ func correlation(a, b []float64) *float64 {
 		return nil
 	}
 	c := stat.Correlation(a, b, nil)
-	if !finite(c) {
+	if !study.Finite(c) {
 		return nil
 	}
 	c = max(-1, min(1, c))

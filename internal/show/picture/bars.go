@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // Bar is one bar of Bars. Part is the part of Value that is drawn darker; NaN or 0 for
@@ -43,7 +45,7 @@ func (b *Bars) SVG(f Frame) []byte {
 	var bars []Bar
 	greatest := 0.0
 	for _, bar := range b.Bars {
-		if math.IsNaN(bar.Value) || math.IsInf(bar.Value, 0) || bar.Value < 0 {
+		if !study.Finite(bar.Value) || bar.Value < 0 {
 			continue
 		}
 		greatest = max(greatest, bar.Value)

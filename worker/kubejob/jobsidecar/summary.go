@@ -44,7 +44,7 @@ type Number float64
 // MarshalJSON writes a number, or a string if JSON has no such number.
 func (n Number) MarshalJSON() ([]byte, error) {
 	v := float64(n)
-	if report.Finite(v) {
+	if study.Finite(v) {
 		return json.Marshal(v)
 	}
 	return json.Marshal(strconv.FormatFloat(v, 'g', -1, 64))
