@@ -23,9 +23,9 @@ func (l *leader) tellCapacity(r *studies.Study, now time.Time) {
 	}
 }
 
-// lookForSpace makes every study be told its capacity again if there is space in etcd again, or no
+// checkSpace makes every study be told its capacity again if there is space in etcd again, or no
 // longer.
-func (l *leader) lookForSpace() {
+func (l *leader) checkSpace() {
 	if lacking := disk.Full(l.c.space.Now()); lacking != l.spaceLacked {
 		l.spaceLacked = lacking
 		l.workers.TouchAll()

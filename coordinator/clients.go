@@ -106,12 +106,12 @@ func (l *leader) clientsOf(ctx context.Context, nameOrID string, now time.Time) 
 	return r, err
 }
 
-// Held is an attempt that a client evaluates: its trial's number and its own, which is 0
+// HeldAttempt is an attempt that a client evaluates: its trial's number and its own, which is 0
 // for the last one that the client was given.
-type Held struct{ Trial, Attempt int }
+type HeldAttempt struct{ Trial, Attempt int }
 
 // Heartbeat renews a client's leases of trials, and says what to do with each.
-func (c *Coordinator) Heartbeat(ctx context.Context, nameOrID, client string, held []Held) ([]engine.Instruction, error) {
+func (c *Coordinator) Heartbeat(ctx context.Context, nameOrID, client string, held []HeldAttempt) ([]engine.Instruction, error) {
 	return query(ctx, c, func(ctx context.Context, l *leader, now time.Time) (list []engine.Instruction, err error) {
 		r, err := l.clientsOf(ctx, nameOrID, now)
 		if err != nil {
@@ -130,7 +130,7 @@ func (c *Coordinator) Heartbeat(ctx context.Context, nameOrID, client string, he
 
 // instruct returns what a client should do with a trial, and renews its lease if it holds
 // the trial.
-func instruct(r *studies.Study, client string, held Held, now time.Time) (engine.Instruction, error) {
+func instruct(r *studies.Study, client string, held HeldAttempt, now time.Time) (engine.Instruction, error) {
 	next, err := r.Engine.Instruct(client, held.Trial, held.Attempt)
 	if err != nil || next.Do == engine.Abandon {
 		return next, err
@@ -151,7 +151,8 @@ type Report struct {
 
 // Measure adds what a client's evaluation has reached, and returns what to do with the trial
 // once the reports are durable. If one is refused, those before it are kept.
-func (c *Coordinator) Measure(ctx context.Context, nameOrID, client string, held Held, reports []Report) (engine.Instruction, error) {
+func (c *Coordinator) Measure(ctx context.Context, nameOrID, client string, held HeldAttempt, reports []Report) (
+	engine.Instruction, error) {
 	return query(ctx, c, func(ctx context.Context, l *leader, now time.Time) (next engine.Instruction, err error) {
 		r, err := l.clientsOf(ctx, nameOrID, now)
 		if err != nil {

@@ -160,7 +160,7 @@ func TestSilentClientLosesItsTrial(t *testing.T) {
 	r.suggest(c, s.ID, "silent", 1, patience)
 	r.suggest(c, s.ID, "alive", 1, patience)
 	alive := func() {
-		list, err := c.Heartbeat(r.ctx(), s.ID, "alive", []Held{{Trial: 2}})
+		list, err := c.Heartbeat(r.ctx(), s.ID, "alive", []HeldAttempt{{Trial: 2}})
 		if err != nil || len(list) != 1 || list[0].Do != engine.Continue {
 			t.Fatalf("heartbeat: %+v, %v", list, err)
 		}
@@ -176,7 +176,7 @@ func TestSilentClientLosesItsTrial(t *testing.T) {
 	if got := r.suggest(c, s.ID, "next", 1, patience); !slices.Equal(got, []int{1}) {
 		t.Errorf("the next client got the trials %v, want trial 1", got)
 	}
-	if list, err := c.Heartbeat(r.ctx(), s.ID, "silent", []Held{{Trial: 1}}); err != nil || list[0].Do != engine.Abandon ||
+	if list, err := c.Heartbeat(r.ctx(), s.ID, "silent", []HeldAttempt{{Trial: 1}}); err != nil || list[0].Do != engine.Abandon ||
 		list[0].Reason == "" {
 		t.Errorf("the silent client is told %+v, %v", list, err)
 	}
@@ -194,7 +194,7 @@ func TestClientsSurviveTheirLeader(t *testing.T) {
 	s := r.create(a, "asked", 4, 2, asked)
 	r.suggest(a, s.ID, "a", 1, patience)
 	for step := range int64(3) {
-		if next, err := a.Measure(r.ctx(), s.ID, "a", Held{Trial: 1},
+		if next, err := a.Measure(r.ctx(), s.ID, "a", HeldAttempt{Trial: 1},
 			[]Report{{Step: step, Metrics: map[string]float64{"loss": float64(10 - step)}}}); err != nil || next.Do != engine.Continue {
 			t.Fatalf("measure: %+v, %v", next, err)
 		}
@@ -208,12 +208,13 @@ func TestClientsSurviveTheirLeader(t *testing.T) {
 		t.Fatalf("after the failover the client got the trials %v, want its trial 1", got)
 	}
 	for step := range int64(4) { // the first three again
-		if _, err := b.Measure(r.ctx(), s.ID, "a", Held{Trial: 1},
+		if _, err := b.Measure(r.ctx(), s.ID, "a", HeldAttempt{Trial: 1},
 			[]Report{{Step: step, Metrics: map[string]float64{"loss": float64(10 - step)}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := b.Measure(r.ctx(), s.ID, "a", Held{Trial: 1}, []Report{{Step: 3, Metrics: map[string]float64{"loss": 1}}}); !errors.Is(err,
+	if _, err := b.Measure(r.ctx(), s.ID, "a", HeldAttempt{Trial: 1},
+		[]Report{{Step: 3, Metrics: map[string]float64{"loss": 1}}}); !errors.Is(err,
 		engine.ErrRefused) {
 		t.Errorf("another value at a step: %v", err)
 	}
@@ -306,14 +307,14 @@ func TestClientReportsSeveralSteps(t *testing.T) {
 	report := func(step int64, loss float64) Report {
 		return Report{Step: step, Metrics: map[string]float64{"loss": loss}}
 	}
-	if _, err := c.Measure(r.ctx(), s.ID, "a", Held{Trial: 1}, []Report{report(1, 4), report(2, 3)}); err != nil {
+	if _, err := c.Measure(r.ctx(), s.ID, "a", HeldAttempt{Trial: 1}, []Report{report(1, 4), report(2, 3)}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Measure(r.ctx(), s.ID, "a", Held{Trial: 1}, []Report{report(3, 2), report(2, 9), report(4, 1)}); !errors.Is(err,
+	if _, err := c.Measure(r.ctx(), s.ID, "a", HeldAttempt{Trial: 1}, []Report{report(3, 2), report(2, 9), report(4, 1)}); !errors.Is(err,
 		engine.ErrRefused) {
 		t.Errorf("another value at a step: %v", err)
 	}
-	if _, err := c.Measure(r.ctx(), s.ID, "a", Held{Trial: 1}, []Report{report(5, 1)}); err != nil { // all before it is durable, too
+	if _, err := c.Measure(r.ctx(), s.ID, "a", HeldAttempt{Trial: 1}, []Report{report(5, 1)}); err != nil { // all before it is durable, too
 		t.Fatal(err)
 	}
 	curve, err := r.ledger.Curve(r.ctx(), s.ID, 1)

@@ -14,7 +14,7 @@ import (
 // returns the time by which it must be called again.
 func (l *leader) tick(now time.Time) (next time.Time) {
 	next = now.Add(lease.CheckEvery)
-	l.lookForSpace()
+	l.checkSpace()
 	checking := l.workers.Due(now)
 	if checking {
 		l.observe(now)

@@ -126,13 +126,13 @@ func (e *Encoding) Encode(p study.Point) []float64 {
 // where they hold. Coordinates outside [0,1] count as the nearest bound, NaN as ½.
 func (e *Encoding) Decode(x []float64) study.Point {
 	p := e.decode(x, nil)
-	e.space.Settle(p, nil)
+	e.space.Project(p, nil)
 	return p
 }
 
-// Settle sets x to the place of the point that it decodes to, if the space solves
+// Project sets x to the place of the point that it decodes to, if the space solves
 // constraints. Otherwise it leaves x as it is.
-func (e *Encoding) Settle(x []float64) {
+func (e *Encoding) Project(x []float64) {
 	if e.space.Solves() {
 		copy(x, e.Encode(e.Decode(x)))
 	}

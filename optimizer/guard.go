@@ -260,7 +260,7 @@ func (r *Request) initial() []Suggestion {
 			break
 		}
 		s.Reasons.Pending = len(r.Pending) + len(batch)
-		r.Sampler.Take(s.Point)
+		r.Sampler.MarkTaken(s.Point)
 		batch = append(batch, s)
 	}
 	return batch

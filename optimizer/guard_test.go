@@ -28,7 +28,7 @@ func byChance(r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, er
 		if err != nil {
 			return batch, nil, err
 		}
-		r.Sampler.Take(p)
+		r.Sampler.MarkTaken(p)
 		batch = append(batch, optimizer.Suggestion{Point: p, Source: optimizer.SourceRandom})
 	}
 	return batch, nil, nil

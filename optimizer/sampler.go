@@ -62,8 +62,8 @@ func (s *Sampler) BusyAt(x []float64) bool {
 	return s.taken.pending[key] || s.taken.added[key]
 }
 
-// Take prevents later draws from repeating p.
-func (s *Sampler) Take(p study.Point) { s.taken.add(p) }
+// MarkTaken prevents later draws from repeating p.
+func (s *Sampler) MarkTaken(p study.Point) { s.taken.add(p) }
 
 // Draw returns the first acceptable point of the stream. If the stream has none within
 // a limited number of tries, it looks among all points of a small finite space, or
@@ -156,7 +156,7 @@ func (s *Sampler) seek(x []float64, fixed study.Point) (study.Point, bool) {
 			}
 		}
 		p := s.encoding.decode(x, fixed)
-		s.encoding.space.Settle(p, fixed)
+		s.encoding.space.Project(p, fixed)
 		if agrees(p, fixed) && s.encoding.space.Feasible(p) {
 			return p, true
 		}

@@ -107,9 +107,9 @@ func TestAttributes(t *testing.T) {
 	if got := study.WithAttributes(old, map[string]any{"a": nil, "b": nil}); got != nil {
 		t.Errorf("all removed: got %v", got)
 	}
-	room := study.MaxAttributes - len(`{"k":""}`)
+	space := study.MaxAttributes - len(`{"k":""}`)
 	for extra, want := range []int{0, 1} {
-		value := map[string]any{"k": strings.Repeat("x", room+extra)}
+		value := map[string]any{"k": strings.Repeat("x", space+extra)}
 		if problems := study.CheckAttributes("attributes", value); len(problems) != want {
 			t.Errorf("%d bytes too many: %v", extra, problems)
 		}

@@ -63,7 +63,7 @@ func TestLeavingWithoutRoomForResults(t *testing.T) {
 	})
 }
 
-// A result that finds no room on the disk is sent from memory, and nothing is claimed after it.
+// A result that finds no space on the disk is sent from memory, and nothing is claimed after it.
 func TestNothingIsClaimedAfterAResultFoundNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &calls{}

@@ -25,7 +25,7 @@ func (r *rig) has(folder string) bool {
 }
 
 // Ended attempts leave no more than the bound, running ones stay, and so does what an
-// earlier process left, until there is no room for it.
+// earlier process left, until there is no space for it.
 func TestEndedTrialsAreRemoved(t *testing.T) {
 	r := newRig(t, nil, membus.Options{})
 	r.options.AllowStudyCommands = true
@@ -60,7 +60,7 @@ func TestEndedTrialsAreRemoved(t *testing.T) {
 		}
 	}
 	if r.has(earlier) {
-		t.Error("what an earlier process left stays, though there is no room")
+		t.Error("what an earlier process left stays, though there is no space")
 	}
 }
 

@@ -43,7 +43,7 @@ func (r *run) recover(ctx context.Context) {
 			r.markEnded(ctx, a)
 			continue
 		}
-		if err := r.journal.Add(a.AttemptID); err != nil {
+		if err := r.claims.Add(a.AttemptID); err != nil {
 			r.options.Logger.Error("cannot write a claim to disk", telemetry.LogError, err)
 		}
 		work, end, ok := r.registry.begin(remoteContext(context.WithoutCancel(ctx), a.TraceContext), a.StudyName, a.AttemptID)

@@ -123,7 +123,7 @@ func (r *run) handle(ctx context.Context, slot int, ev evaluation.Evaluator, d m
 	}
 	ack := func() { r.answer(ctx, "acknowledge", d.Ack) }
 	switch {
-	case r.journal.Has(a.AttemptID):
+	case r.claims.Has(a.AttemptID):
 		r.offeredAgain(ctx, slot, ev, a, ack)
 		return
 	case r.registry.avoids(a.Study):
@@ -236,7 +236,7 @@ func (r *run) claim(ctx context.Context, slot int, ev evaluation.Evaluator, a *m
 		switch {
 		case err == nil, errors.Is(err, messaging.ErrClaimed) && !mutant.On(mutant.Claim):
 			failpoint.Reach(failpoint.WorkerAfterClaim)
-			if err := r.journal.Add(a.AttemptID); err != nil {
+			if err := r.claims.Add(a.AttemptID); err != nil {
 				r.options.Logger.Error("cannot write a claim to disk", telemetry.LogError, err)
 			}
 			return nil

@@ -65,7 +65,7 @@ type run struct {
 	host     string
 	environ  []string // of programs
 	registry *registry
-	journal  *spool.Journal
+	claims   *spool.Claims
 	sender   *sender
 	metrics  *metrics
 	files    *files
@@ -97,7 +97,7 @@ func (w *Worker) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
-	defer func() { err = errors.Join(err, r.journal.Close()) }()
+	defer func() { err = errors.Join(err, r.claims.Close()) }()
 	defer r.metrics.close()
 
 	r.recover(ctx) // before a heartbeat reports what runs
@@ -149,7 +149,7 @@ func (w *Worker) start() (*run, error) {
 	for _, what := range unreadable {
 		o.Logger.Warn("moved an unreadable file out of the spool", telemetry.LogReason, what)
 	}
-	journal, err := spool.OpenJournal(filepath.Join(o.StateDir, "claims"))
+	claims, err := spool.OpenClaims(filepath.Join(o.StateDir, "claims"))
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +163,7 @@ func (w *Worker) start() (*run, error) {
 			running: map[messaging.AttemptID]runningAttempt{}, waiting: map[messaging.AttemptID]string{}, avoided: map[string]struct{}{},
 			changed: make(chan struct{}, 1), since: time.Now(),
 		},
-		journal: journal, sender: newSender(o, results),
+		claims: claims, sender: newSender(o, results),
 		refused: map[string]struct{}{}, logs: make(chan messaging.Control, maxLogRequests),
 	}
 	r.files = newFiles(o, r.sender)
@@ -174,7 +174,7 @@ func (w *Worker) start() (*run, error) {
 		r.environ = environment(o)
 	}
 	if r.metrics, err = newMetrics(o, r); err != nil {
-		return nil, errors.Join(err, journal.Close())
+		return nil, errors.Join(err, claims.Close())
 	}
 	o.Logger.Info("worker started", telemetry.LogWorker, o.Name, telemetry.LogPool, o.Pool,
 		"slots", o.Slots, "spooled", results.Len(), "state", o.StateDir)

@@ -126,11 +126,11 @@ func TestClaimLostByTheBroker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c calls
 		r := newRig(t, c.square, membus.Options{})
-		journal, err := spool.OpenJournal(filepath.Join(r.options.StateDir, "claims"))
+		stored, err := spool.OpenClaims(filepath.Join(r.options.StateDir, "claims"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(journal.Add(assigned(1).AttemptID), journal.Close()); err != nil {
+		if err := errors.Join(stored.Add(assigned(1).AttemptID), stored.Close()); err != nil {
 			t.Fatal(err)
 		}
 		r.start()

@@ -129,9 +129,9 @@ type Clients interface {
 	// The error wraps ErrBusy if too many calls wait.
 	Suggest(ctx context.Context, study, client string, count int, wait time.Duration) (coordinator.Suggestions, error)
 	// Heartbeat renews the client's leases, and says what to do with each trial.
-	Heartbeat(ctx context.Context, study, client string, held []coordinator.Held) ([]engine.Instruction, error)
+	Heartbeat(ctx context.Context, study, client string, held []coordinator.HeldAttempt) ([]engine.Instruction, error)
 	// Measure stores a measurement, and says what to do with its trial.
-	Measure(ctx context.Context, study, client string, held coordinator.Held, reports []coordinator.Report) (engine.Instruction, error)
+	Measure(ctx context.Context, study, client string, held coordinator.HeldAttempt, reports []coordinator.Report) (engine.Instruction, error)
 	// Tell applies an event and returns the trial that it is about.
 	Tell(ctx context.Context, study string, event func(now time.Time) engine.Event) (record.Trial, error)
 }

@@ -62,7 +62,7 @@ func (s *service) HeartbeatTrials(
 	if n := len(req.Msg.GetTrials()); len(attempts) > 0 && len(attempts) != n {
 		return nil, badField("attempts", fmt.Errorf("attempts has %d numbers; want none, or one for each of the %d trials", len(attempts), n))
 	}
-	held := make([]coordinator.Held, len(req.Msg.GetTrials()))
+	held := make([]coordinator.HeldAttempt, len(req.Msg.GetTrials()))
 	for i, n := range req.Msg.GetTrials() {
 		held[i].Trial = int(n)
 		if len(attempts) > 0 {
@@ -105,7 +105,7 @@ func (s *service) AddMeasurement(
 			return nil, err
 		}
 	}
-	held := coordinator.Held{Trial: number, Attempt: int(req.Msg.GetAttempt())}
+	held := coordinator.HeldAttempt{Trial: number, Attempt: int(req.Msg.GetAttempt())}
 	next, err := s.backend.Measure(ctx, name, req.Msg.GetClientId(), held, reports)
 	return respond(&fantasiav1.AddMeasurementResponse{Action: actions[next.Do], Reason: next.Reason}, err)
 }

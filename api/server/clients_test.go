@@ -23,11 +23,11 @@ func (consenting) Suggest(context.Context, string, string, int, time.Duration) (
 	return coordinator.Suggestions{}, nil
 }
 
-func (consenting) Heartbeat(context.Context, string, string, []coordinator.Held) ([]engine.Instruction, error) {
+func (consenting) Heartbeat(context.Context, string, string, []coordinator.HeldAttempt) ([]engine.Instruction, error) {
 	return nil, nil
 }
 
-func (consenting) Measure(context.Context, string, string, coordinator.Held, []coordinator.Report) (engine.Instruction, error) {
+func (consenting) Measure(context.Context, string, string, coordinator.HeldAttempt, []coordinator.Report) (engine.Instruction, error) {
 	return engine.Instruction{}, nil
 }
 

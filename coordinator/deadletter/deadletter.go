@@ -73,7 +73,7 @@ func (d *Queue) Resume(n, bytes int) {
 
 // Bury puts a message into the dead-letter queue or, if the queue refuses it, into the
 // batch. It MUST be called BEFORE the cursor moves past the message: then a crash
-// buries it twice rather than never. It returns false if there is no room for the
+// buries it twice rather than never. It returns false if there is no space for the
 // message: then the worker must not get a receipt, so that it keeps a result. No message
 // ends the term, since the queue would refuse it of every other leader too.
 func (d *Queue) Bury(ctx context.Context, batch *ledger.Batch, l Letter) (kept bool) {
@@ -87,7 +87,7 @@ func (d *Queue) Bury(ctx context.Context, batch *ledger.Batch, l Letter) (kept b
 	aside := &record.Aside{Study: l.Study, Subject: l.Subject, Reason: l.Reason, Refused: d.refused.Error(), At: time.Now(), Raw: l.Raw}
 	size := sizeOf(aside)
 	if d.n >= maxAside || d.bytes+size > maxAsideBytes || len(l.Raw) > ledger.MaxBytes/2 {
-		d.log.Error("no room to set a message aside", "subject", l.Subject, telemetry.LogReason, l.Reason, "bytes", len(l.Raw))
+		d.log.Error("no space to set a message aside", "subject", l.Subject, telemetry.LogReason, l.Reason, "bytes", len(l.Raw))
 		return false
 	}
 	d.log.Warn("set a message aside", "subject", l.Subject, telemetry.LogReason, l.Reason, "bytes", len(l.Raw))

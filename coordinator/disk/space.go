@@ -65,7 +65,7 @@ func (s *Space) Run(ctx context.Context, every time.Duration) error {
 		case before == nil && after != nil:
 			s.log.Error("no new studies and trials are begun", telemetry.LogError, after)
 		case before != nil && after == nil:
-			s.log.Info("etcd has room again", "bytes", space.Size, "quota", space.Quota)
+			s.log.Info("etcd has space again", "bytes", space.Size, "quota", space.Quota)
 		}
 	}
 	return ctx.Err()
@@ -79,7 +79,7 @@ func (s *Space) Lacking() error {
 		return nil
 	}
 	return fmt.Errorf("%w: its database has %d bytes, %d of them in use, and may have %d (--quota-backend-bytes). "+
-		"No studies and no trials are begun until there is room: delete or archive studies, compact and defragment etcd, or raise its quota",
+		"No studies and no trials are begun until there is space: delete or archive studies, compact and defragment etcd, or raise its quota",
 		ErrNearlyFull, now.Size, now.Used, now.Quota)
 }
 

@@ -183,7 +183,7 @@ func (e *Engine) Step(ev Event) Output {
 // finish ends a step. The verdict comes first, so that a study that has reached its end makes no
 // more trials, and again after refill.
 func (e *Engine) finish() Output {
-	e.settle()
+	e.endIfDue()
 	e.refill()
 	e.curves.cool(e.step.now)
 	return e.flush()
@@ -200,7 +200,7 @@ func (e *Engine) refill() {
 	e.attempts.handOut()
 	e.promotion.promote()
 	e.demand.serve()
-	e.settle() // the space may be exhausted now, with no trial open
+	e.endIfDue() // the space may be exhausted now, with no trial open
 }
 
 // flush returns the step's Output. Whatever the step does MUST come before: it empties the step.
@@ -249,7 +249,7 @@ func (e *Engine) tick() {
 	if at := e.life.countAgain(); e.running() && !at.IsZero() && !e.step.now.Before(at) {
 		e.step.changed.status = true
 	}
-	if e.settle(); e.running() && e.spec.on(safetyOutbox) {
+	if e.endIfDue(); e.running() && e.spec.on(safetyOutbox) {
 		e.outbox.republish()
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// settle ends the study as soon as its specification says so.
-func (e *Engine) settle() {
+// endIfDue ends the study as soon as its specification says so.
+func (e *Engine) endIfDue() {
 	if !e.running() {
 		return
 	}

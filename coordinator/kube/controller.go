@@ -77,8 +77,8 @@ type term struct {
 	// shown holds, by id, what was known of resources' studies when their resources were
 	// last reconciled.
 	shown map[string]shown
-	// fleet is what was known of the workers at the last poll.
-	fleet fleet
+	// workers is what was known of them at the last poll.
+	workers workerPools
 	// met holds the ids of the studies that were seen in this term.
 	met map[string]bool
 }
@@ -187,7 +187,7 @@ func (t *term) poll(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for _, id := range t.stale(all, fleetOf(t.c.Workers(), time.Since(t.Began))) {
+		for _, id := range t.stale(all, workerPoolsOf(t.c.Workers(), time.Since(t.Began))) {
 			t.study(id)
 		}
 	}
@@ -195,10 +195,10 @@ func (t *term) poll(ctx context.Context) error {
 }
 
 // stale returns the ids of the studies that differ from what was shown, or are gone.
-func (t *term) stale(all []ledger.Summary, workers fleet) (ids []string) {
+func (t *term) stale(all []ledger.Summary, workers workerPools) (ids []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.fleet = workers
+	t.workers = workers
 	present := make(map[string]bool, len(all))
 	for i := range all {
 		id := all[i].Study.ID
@@ -224,7 +224,7 @@ func (t *term) note(id string, known *ledger.Summary) {
 		delete(t.shown, id)
 		delete(t.met, id)
 	} else {
-		t.shown[id] = shown{known.Status, t.fleet.stall(known)}
+		t.shown[id] = shown{known.Status, t.workers.stall(known)}
 	}
 }
 
@@ -232,7 +232,7 @@ func (t *term) note(id string, known *ledger.Summary) {
 func (t *term) stall(known *ledger.Summary) stall {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.fleet.stall(known)
+	return t.workers.stall(known)
 }
 
 // study queues the resource of a study, if it has one.

@@ -56,7 +56,7 @@ type Rules struct {
 // if it has none.
 func (rules *Rules) Decide(r *Resource, known *ledger.Summary) Decision {
 	if r.Deleting {
-		if !r.held() && (known == nil || r.released(rules.Began)) {
+		if !r.hasFinalizer() && (known == nil || r.released(rules.Began)) {
 			return Decision{Action: Leave}
 		}
 		return Decision{Action: Delete}
@@ -68,7 +68,7 @@ func (rules *Rules) Decide(r *Resource, known *ledger.Summary) Decision {
 		return show(ReasonDeleted, "study "+r.Status.ID+" is not in the ledger any more: it was deleted there, or a backup without it was "+
 			"restored. To run it again, delete this resource and create it again")
 	}
-	if known != nil && !r.held() {
+	if known != nil && !r.hasFinalizer() {
 		return Decision{Action: Hold}
 	}
 	s, err := rules.parse(r)
@@ -88,7 +88,7 @@ func (rules *Rules) Decide(r *Resource, known *ledger.Summary) Decision {
 	}
 	accepted := Verdict{Accepted: true, Reason: ReasonAccepted, Message: "the study runs with this spec"}
 	switch {
-	case !r.held():
+	case !r.hasFinalizer():
 		return Decision{Action: Hold}
 	case known == nil:
 		return Decision{Action: Create, Study: s, Verdict: accepted}

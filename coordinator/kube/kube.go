@@ -91,8 +91,8 @@ func (r *Resource) File() ([]byte, error) {
 	return text, nil
 }
 
-// held reports whether the resource has the finalizer.
-func (r *Resource) held() bool { return slices.Contains(r.Finalizers, Finalizer) }
+// hasFinalizer reports whether the resource has the finalizer.
+func (r *Resource) hasFinalizer() bool { return slices.Contains(r.Finalizers, Finalizer) }
 
 // released reports whether the finalizer was removed after a process started; that
 // process must then ignore the resource.

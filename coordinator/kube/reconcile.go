@@ -104,7 +104,7 @@ func (t *term) forget(ctx context.Context, nameOrID string) error {
 // remove deletes the study of a resource that is being deleted, and then releases the
 // resource.
 func (t *term) remove(ctx context.Context, r *Resource) error {
-	if err := t.forget(ctx, r.ID()); err != nil || !r.held() {
+	if err := t.forget(ctx, r.ID()); err != nil || !r.hasFinalizer() {
 		return err
 	}
 	return t.hold(ctx, r, false, nil)

@@ -73,7 +73,7 @@ func release(ctx context.Context, client dynamic.Interface, namespace, name stri
 		if err != nil {
 			return err
 		}
-		had = r.held()
+		had = r.hasFinalizer()
 		patch, err := r.finalizers(false, map[string]any{ReleasedAnnotation: now.UTC().Format(time.RFC3339Nano)})
 		if err != nil {
 			return err

@@ -25,19 +25,19 @@ type capacity struct {
 	runs                                map[string]bool
 }
 
-// fleet holds the workers, and the capacity of each pool. Its pools are nil if too little was heard of
+// workerPools are the workers, and the capacity of each pool. The pools are nil if too little was heard of
 // the workers.
-type fleet struct {
+type workerPools struct {
 	pools   map[string]capacity
 	workers []coordinator.Worker
 }
 
-// fleetOf adds the workers up by their pools.
-func fleetOf(workers []coordinator.Worker, listened time.Duration) fleet {
+// workerPoolsOf adds the workers up by their pools.
+func workerPoolsOf(workers []coordinator.Worker, listened time.Duration) workerPools {
 	if listened < hearing {
-		return fleet{}
+		return workerPools{}
 	}
-	f := fleet{pools: map[string]capacity{}, workers: workers}
+	f := workerPools{pools: map[string]capacity{}, workers: workers}
 	for i := range workers {
 		w := &workers[i]
 		c := f.pools[w.Pool]
@@ -63,7 +63,7 @@ func fleetOf(workers []coordinator.Worker, listened time.Duration) fleet {
 }
 
 // stall returns why none of a study's trials runs, as far as its pool and its workers show.
-func (f fleet) stall(s *ledger.Summary) stall {
+func (f workerPools) stall(s *ledger.Summary) stall {
 	if f.pools == nil || s.Status.State != study.Running {
 		return stall{}
 	}

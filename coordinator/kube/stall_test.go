@@ -69,7 +69,7 @@ func TestStall(t *testing.T) {
 			if test.listened == 0 {
 				test.listened = hearing
 			}
-			got := fleetOf(test.workers, test.listened).stall(s)
+			got := workerPoolsOf(test.workers, test.listened).stall(s)
 			if got.reason != test.reason || !strings.Contains(got.message, test.says) {
 				t.Errorf("%+v, want reason %q and a message with %q", got, test.reason, test.says)
 			}

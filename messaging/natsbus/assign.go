@@ -30,15 +30,15 @@ func (l *Leader) Fence(ctx context.Context, epoch int64) error {
 	}
 	ctx, cancel := l.during(ctx)
 	defer cancel()
-	if err := l.takeTurn(ctx); err != nil {
+	if err := l.lockFence(ctx); err != nil {
 		return err
 	}
-	defer l.giveTurn()
+	defer l.unlockFence()
 	return l.explain(l.raise(ctx, epoch))
 }
 
-// takeTurn waits for its turn to publish under the fence.
-func (l *Leader) takeTurn(ctx context.Context) error {
+// lockFence waits for its turn to publish under the fence.
+func (l *Leader) lockFence(ctx context.Context) error {
 	select {
 	case <-l.turn:
 		return nil
@@ -47,7 +47,7 @@ func (l *Leader) takeTurn(ctx context.Context) error {
 	}
 }
 
-func (l *Leader) giveTurn() { l.turn <- struct{}{} }
+func (l *Leader) unlockFence() { l.turn <- struct{}{} }
 
 // newContention returns the pauses of conflicts with another message in flight: a new
 // leader's fence must get in between an old leader's batches.
@@ -126,10 +126,10 @@ func (l *Leader) Assign(ctx context.Context, as []*messaging.Assignment) error {
 	}
 	ctx, cancel := l.during(ctx)
 	defer cancel()
-	if err := l.takeTurn(ctx); err != nil {
+	if err := l.lockFence(ctx); err != nil {
 		return err
 	}
-	defer l.giveTurn()
+	defer l.unlockFence()
 	return l.explain(l.assign(ctx, msgs))
 }
 

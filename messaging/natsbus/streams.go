@@ -200,10 +200,10 @@ func (l *Leader) maintain() {
 	}
 }
 
-// settle is how long a stream must have been missing before it is created again.
+// missingFor is how long a stream must have been missing before it is created again.
 // nats-server (2.15.2) forgets a deleted stream before it removes its folder. A stream
 // that is created between the two can have the old messages, or answer nobody.
-const settle = 200 * time.Millisecond
+const missingFor = 200 * time.Millisecond
 
 // repair creates missing streams and consumers; it does not change existing ones.
 func (l *Leader) repair(ctx context.Context) error {
@@ -217,7 +217,7 @@ func (l *Leader) repair(ctx context.Context) error {
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
 			l.log.Warn("restoring a missing stream", "stream", cfg.Name)
 			select {
-			case <-time.After(settle):
+			case <-time.After(missingFor):
 				err = l.createStream(ctx, cfg)
 			case <-ctx.Done():
 				err = ctx.Err()

@@ -82,20 +82,20 @@ func (s *Space) movable(name string) bool {
 }
 
 // Solves reports whether the space has constraints that random points do not meet, and that
-// Settle, Solve and Wander can meet.
+// Project, Solve and Wander can meet.
 func (s *Space) Solves() bool { return s.solver != nil || len(s.balances) > 0 }
 
-// Settle moves a point to a near one that meets the linear constraints, if they are solved.
+// Project moves a point to a near one that meets the linear constraints, if they are solved.
 // Values in fixed stay. It changes floats, and ints of equalities of whole numbers, but nothing if
 // the point meets them.
-func (s *Space) Settle(p, fixed study.Point) {
+func (s *Space) Project(p, fixed study.Point) {
 	s.meetWhole(p, fixed)
 	if s.solver != nil && !s.solver.met(p) {
 		s.solver.move(p, fixed, func(r *region, u []float64) bool { r.project(u); return true })
 	}
 }
 
-// Solve is Settle, but changes as few values as there are conditions to meet. It leaves the
+// Solve is Project, but changes as few values as there are conditions to meet. It leaves the
 // point as it is if that would need values out of their ranges. So points that are uniform
 // become uniform on what meets the constraints, once those that do not are dropped.
 func (s *Space) Solve(p, fixed study.Point) {

@@ -42,11 +42,11 @@ func uniform(s *space.Space, rng *rand.Rand) study.Point {
 	return p
 }
 
-// settled returns a random point, and where Settle moves it.
-func settled(s *space.Space, rng *rand.Rand) (from, p study.Point) {
+// projected returns a random point, and where Project moves it.
+func projected(s *space.Space, rng *rand.Rand) (from, p study.Point) {
 	from = uniform(s, rng)
 	p = maps.Clone(from)
-	s.Settle(p, nil)
+	s.Project(p, nil)
 	return from, p
 }
 
@@ -135,9 +135,9 @@ func TestPointsOfASlabAreUniform(t *testing.T) {
 	}
 }
 
-// Whatever point is settled meets the constraints, sums of about equal terms as they are
+// Whatever point is projected meets the constraints, sums of about equal terms as they are
 // computed, and stays where it is the next time.
-func TestSettle(t *testing.T) {
+func TestProject(t *testing.T) {
 	mixed := append(floats(0, 1, -2, 3, 0, 10), study.Parameter{Name: "n", Type: study.Int, Min: new(0.0), Max: new(3.0)},
 		study.Parameter{Name: "rate", Type: study.Float, Min: new(1e-4), Max: new(1.0), Scale: study.Log})
 	for _, c := range []struct {
@@ -169,7 +169,7 @@ func TestSettle(t *testing.T) {
 		}
 		rng := rand.New(rand.NewPCG(1, 1))
 		for range 500 {
-			from, p := settled(s, rng)
+			from, p := projected(s, rng)
 			value := func(name string) float64 { v, _ := study.Number(p[name]); return v }
 			if err := s.Check(p); err != nil || !c.holds(value) {
 				t.Fatalf("%v: %v was moved to %v: %v", c.constraints, from, p, err)
@@ -178,7 +178,7 @@ func TestSettle(t *testing.T) {
 				t.Fatalf("%v: %v was moved to %v: these are not to be changed", c.constraints, from, p)
 			}
 			before := s.Key(p)
-			if s.Settle(p, nil); s.Key(p) != before {
+			if s.Project(p, nil); s.Key(p) != before {
 				t.Fatalf("%v: %s was moved again, to %s", c.constraints, before, s.Key(p))
 			}
 		}

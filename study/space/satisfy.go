@@ -163,7 +163,7 @@ func (q *query) point(u []float64) study.Point {
 			p[q.space.params[i].Name] = q.space.params[i].FromUnit(u[k])
 		}
 	}
-	q.space.Settle(p, nil)
+	q.space.Project(p, nil)
 	return p
 }
 

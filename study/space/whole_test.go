@@ -56,9 +56,9 @@ func TestWholeNumbersAreUniform(t *testing.T) {
 	}
 }
 
-// Whatever point is settled meets the equalities, also over wide ranges, and stays where it is
+// Whatever point is projected meets the equalities, also over wide ranges, and stays where it is
 // the next time.
-func TestSettleWholeNumbers(t *testing.T) {
+func TestProjectWholeNumbers(t *testing.T) {
 	fixed := study.Parameter{Name: "k", Type: study.Fixed, Value: int64(5)}
 	levels := study.Parameter{Name: "l", Type: study.Ordinal, Values: []any{int64(16), int64(32), int64(64)}}
 	for _, c := range []struct {
@@ -80,12 +80,12 @@ func TestSettleWholeNumbers(t *testing.T) {
 		}
 		rng := rand.New(rand.NewPCG(1, 1))
 		for range 500 {
-			from, p := settled(s, rng)
+			from, p := projected(s, rng)
 			if err := s.Check(p); err != nil {
 				t.Fatalf("%v: %v was moved to %v: %v", c.constraints, from, p, err)
 			}
 			before := s.Key(p)
-			if s.Settle(p, nil); s.Key(p) != before {
+			if s.Project(p, nil); s.Key(p) != before {
 				t.Fatalf("%v: %s was moved again, to %s", c.constraints, before, s.Key(p))
 			}
 			kept := study.Point{"a": p["a"]}
@@ -119,10 +119,10 @@ func TestWholeNumbersThatAreNotSolved(t *testing.T) {
 func TestNearestWholeNumbers(t *testing.T) {
 	s := compiled(t, ints(0, 1e6, 0, 1e6, 0, 1e6), "a + b + c == 30")
 	p := study.Point{"a": int64(20), "b": int64(20), "c": int64(20)}
-	s.Settle(p, nil)
+	s.Project(p, nil)
 	got := []any{p["a"], p["b"], p["c"]}
 	if want := []any{int64(10), int64(10), int64(10)}; !slices.Equal(got, want) {
-		t.Errorf("settled at %v, want %v", got, want)
+		t.Errorf("projected to %v, want %v", got, want)
 	}
 }
 

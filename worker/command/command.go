@@ -145,7 +145,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, task evaluation.Task) evaluati
 	switch {
 	case durable.Full(err):
 		// The trial is not to blame. The pause keeps it from coming back again and again.
-		e.options.Logger.Error("handing back a trial: there is no room on the disk for its files", telemetry.LogTrial, a.Trial,
+		e.options.Logger.Error("handing back a trial: there is no space on the disk for its files", telemetry.LogTrial, a.Trial,
 			telemetry.LogError, err)
 		backoff.Sleep(ctx, fullPause)
 		ending = evaluation.StopEnding(evaluation.ErrLeaving)

@@ -52,8 +52,8 @@ func withWords(message string, c *capture) string {
 		return message
 	}
 	const head = "\nIts last output:\n"
-	if room := messaging.MaxMessage - len(message) - len(head); len(words) > room {
-		words = strings.ToValidUTF8(words[len(words)-room:], "")
+	if space := messaging.MaxMessage - len(message) - len(head); len(words) > space {
+		words = strings.ToValidUTF8(words[len(words)-space:], "")
 	}
 	return message + head + words
 }

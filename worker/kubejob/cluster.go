@@ -40,7 +40,7 @@ var errSilent = errors.New("the cluster's API does not answer")
 
 // ensure creates the attempt's resource unless it exists. It retries until ctx ends or
 // the start timeout has passed, and says what it waits for. If a quota on the number of resources
-// refuses it, ended ones of the study make room.
+// refuses it, ended ones of the study are deleted.
 func (s *site) ensure(ctx context.Context, object *unstructured.Unstructured, a *messaging.Assignment, say func(cause string)) error {
 	deadline, pause := time.Now().Add(s.options.StartTimeout), backoff.New(minPause, maxPause)
 	for {
@@ -64,7 +64,7 @@ func (s *site) ensure(ctx context.Context, object *unstructured.Unstructured, a 
 	}
 }
 
-// isQuota reports whether a quota that may have room later refuses a resource.
+// isQuota reports whether a quota that may admit later refuses a resource.
 func isQuota(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota") && !unmendable(err.Error())
 }
@@ -76,7 +76,7 @@ func (s *site) deleteOldestEnded(ctx context.Context, study string) {
 	defer cancel()
 	list, err := s.client.List(ctx, metav1.ListOptions{LabelSelector: fmt.Sprintf("%s=%s,%s=true", LabelStudy, study, LabelConcluded)})
 	if err != nil {
-		s.options.Logger.Warn("cannot list ended resources to make room for another", telemetry.LogError, err)
+		s.options.Logger.Warn("cannot list ended resources so that another can be created", telemetry.LogError, err)
 		return
 	}
 	ended := slices.DeleteFunc(list.Items, func(o unstructured.Unstructured) bool { return o.GetDeletionTimestamp() != nil })
@@ -87,7 +87,7 @@ func (s *site) deleteOldestEnded(ctx context.Context, study string) {
 		return a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time)
 	})
 	if err := s.remove(ctx, first.GetName(), metav1.DeletePropagationBackground); err != nil {
-		s.options.Logger.Warn("cannot delete an ended resource to make room for another", "name", first.GetName(), telemetry.LogError, err)
+		s.options.Logger.Warn("cannot delete an ended resource so that another can be created", "name", first.GetName(), telemetry.LogError, err)
 		return
 	}
 	s.options.Logger.Info("deleted an ended resource, since a quota refused another", telemetry.LogStudy, study, "name", first.GetName())

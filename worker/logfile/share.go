@@ -34,7 +34,7 @@ type Share struct {
 
 // Keep keeps the share of an attempt in the folder of its slot's program, which exists below a worker's. It
 // replaces an earlier share of the attempt. All shares of a program are in one file, since a folder for each
-// attempt would take more room than what a short trial writes.
+// attempt would take more space than what a short trial writes.
 func (s Share) Keep(dir string, slot int, id messaging.AttemptID) error {
 	file, err := os.OpenFile(filepath.Join(dir, StreamDir(id.Study, slot), sharesFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {

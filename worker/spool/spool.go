@@ -71,7 +71,7 @@ func Open(dir string) (*Spool, []string, error) {
 	var bad []string
 	for _, e := range entries {
 		if !e.IsDir() && strings.HasPrefix(e.Name(), unfinished) {
-			_ = os.Remove(filepath.Join(dir, e.Name())) // it only takes up room
+			_ = os.Remove(filepath.Join(dir, e.Name())) // it only takes up space
 			continue
 		}
 		if e.IsDir() || !strings.HasSuffix(e.Name(), suffix) {

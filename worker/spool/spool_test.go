@@ -115,9 +115,9 @@ func TestUnreadableFilesAreSetAside(t *testing.T) {
 	}
 }
 
-func TestJournalRemembersAcrossKills(t *testing.T) {
+func TestClaimsAreRememberedAcrossKills(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "claims")
-	j, err := OpenJournal(path)
+	j, err := OpenClaims(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestJournalRemembersAcrossKills(t *testing.T) {
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
 	}
-	again, err := OpenJournal(path)
+	again, err := OpenClaims(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,9 +155,9 @@ func TestJournalRemembersAcrossKills(t *testing.T) {
 	}
 }
 
-func TestJournalForgetsTheOldest(t *testing.T) {
+func TestOldestClaimsAreForgotten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "claims")
-	j, err := openJournal(path, 10)
+	j, err := openClaims(path, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestJournalForgetsTheOldest(t *testing.T) {
 			t.Fatalf("after %d claims it holds %d and %d", n+1, len(j.claims), len(j.order))
 		}
 	}
-	again, err := openJournal(path, 10)
+	again, err := openClaims(path, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,11 +198,11 @@ func BenchmarkPutRemove(b *testing.B) {
 	}
 }
 
-// A journal that could not be written holds all claims once it can be written again.
-func TestJournalOutlivesAFullDisk(t *testing.T) {
-	for name, broken := range map[string]func(j *Journal) error{
-		"while it appends":  func(j *Journal) error { return j.file.Close() },
-		"while it rewrites": func(j *Journal) error { return os.RemoveAll(filepath.Dir(j.path)) },
+// Claims that could not be written are all written once the file can be written again.
+func TestClaimsOutliveAFullDisk(t *testing.T) {
+	for name, broken := range map[string]func(j *Claims) error{
+		"while it appends":  func(j *Claims) error { return j.file.Close() },
+		"while it rewrites": func(j *Claims) error { return os.RemoveAll(filepath.Dir(j.path)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			const keep = 3 // the sixth claim makes it rewrite the file
@@ -210,7 +210,7 @@ func TestJournalOutlivesAFullDisk(t *testing.T) {
 			if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			j, err := openJournal(path, keep)
+			j, err := openClaims(path, keep)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -237,7 +237,7 @@ func TestJournalOutlivesAFullDisk(t *testing.T) {
 			if err := j.Close(); err != nil {
 				t.Error(err)
 			}
-			again, err := openJournal(path, 100)
+			again, err := openClaims(path, 100)
 			if err != nil {
 				t.Fatal(err)
 			}

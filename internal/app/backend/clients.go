@@ -16,13 +16,13 @@ func (b *Backend) Suggest(ctx context.Context, nameOrID, client string, count in
 }
 
 // Heartbeat implements server.Clients.
-func (b *Backend) Heartbeat(ctx context.Context, nameOrID, client string, held []coordinator.Held) ([]engine.Instruction, error) {
+func (b *Backend) Heartbeat(ctx context.Context, nameOrID, client string, held []coordinator.HeldAttempt) ([]engine.Instruction, error) {
 	list, err := b.c.Heartbeat(ctx, nameOrID, client, held)
 	return list, translate(err)
 }
 
 // Measure implements server.Clients.
-func (b *Backend) Measure(ctx context.Context, nameOrID, client string, held coordinator.Held,
+func (b *Backend) Measure(ctx context.Context, nameOrID, client string, held coordinator.HeldAttempt,
 	reports []coordinator.Report) (engine.Instruction, error) {
 	return write(ctx, b.l, func(ctx context.Context) (engine.Instruction, error) {
 		return b.c.Measure(ctx, nameOrID, client, held, reports)

@@ -107,15 +107,15 @@ func (n *Now) screen(width, height int, brief bool, now time.Time) []string {
 	if r := n.Recommended; r.Trial > 0 {
 		after = labelled("recommended", []string{view.Recommended(r.Trial, r.Mean, r.SD, r.Front)})
 	}
-	room := -1
+	rows := -1
 	if height > 0 {
-		room = max(1, height-len(lines)-len(after)-1)
+		rows = max(1, height-len(lines)-len(after)-1)
 	}
-	lines = append(lines, n.point(value, room)...)
+	lines = append(lines, n.point(value, rows)...)
 	return fit(append(lines, after...), width)
 }
 
-// headline returns the study's name, the counter, and the times. If there is no room,
+// headline returns the study's name, the counter, and the times. If the columns are too few,
 // it shortens the name first, then the times.
 func (n *Now) headline(width int, now time.Time) string {
 	counter := fmt.Sprintf("%d/%d", n.Counts.Ended(), n.MaxTrials)
@@ -130,8 +130,8 @@ func (n *Now) headline(width int, now time.Time) string {
 	}
 	name := n.Study
 	for _, times := range []string{long, brief, counter} {
-		if room := width - len(times) - 2; room >= min(ansi.StringWidth(name), 12) {
-			return strong.Render(ansi.Truncate(name, room, "…")) + "  " + counter + faint.Render(strings.TrimPrefix(times, counter))
+		if columns := width - len(times) - 2; columns >= min(ansi.StringWidth(name), 12) {
+			return strong.Render(ansi.Truncate(name, columns, "…")) + "  " + counter + faint.Render(strings.TrimPrefix(times, counter))
 		}
 	}
 	return counter

@@ -1,5 +1,5 @@
 // Package durable writes files that must outlive a failure: it gives them their names so that
-// they are still there after a power failure, and recognises a disk without room.
+// they are still there after a power failure, and recognises a full disk.
 package durable
 
 import (

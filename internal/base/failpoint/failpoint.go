@@ -66,7 +66,7 @@ const (
 	WorkerBeforeRemove  Point = "worker-before-remove" // it has the receipt
 	WorkerAfterRemove   Point = "worker-after-remove"
 	// SpoolWrite is reached before a result is written to disk, and SpoolProbe when a worker
-	// tries whether its disk has room. Both can fail.
+	// tries whether its disk has space. Both can fail.
 	SpoolWrite Point = "spool-write"
 	SpoolProbe Point = "spool-probe"
 	// TrialFiles is reached before the files of an attempt are made, and can fail.

@@ -60,7 +60,7 @@ func (fs *followers) of(s *server.Study) (*follower, error) {
 		}
 		fs.drop(f)
 	}
-	if err := fs.room(s.Status.Trials); err != nil {
+	if err := fs.evict(s.Status.Trials); err != nil {
 		return nil, err
 	}
 	f := newFollower(fs.backend, s, fs.log, fs.now)
@@ -71,8 +71,8 @@ func (fs *followers) of(s *server.Study) (*follower, error) {
 	return f, nil
 }
 
-// room drops the studies that were not used for longest until there is room for another.
-func (fs *followers) room(trials int) error {
+// evict drops the studies that were not used for longest until another one can be followed.
+func (fs *followers) evict(trials int) error {
 	for {
 		rows, oldest := trials, (*follower)(nil)
 		var since time.Time

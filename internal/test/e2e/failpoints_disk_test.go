@@ -20,7 +20,7 @@ import (
 const (
 	takesNothing = "taking no trials until results can be written to disk"
 	fromMemory   = "cannot write a result to disk"
-	handsBack    = "handing back a trial: there is no room on the disk for its files"
+	handsBack    = "handing back a trial: there is no space on the disk for its files"
 )
 
 // logs waits until a worker has logged a text.

@@ -94,7 +94,7 @@ type Broker struct {
 	epoch   int64 // the fence; 0 is none
 	pools   map[string]bool
 	queue   []*queued
-	streams map[messaging.Stream]*journal
+	streams map[messaging.Stream]*stream
 	claimed map[string]time.Time // the ids of stored claims, and since when
 	dead    []DeadLetter
 
@@ -108,12 +108,12 @@ func New(o Options) *Broker {
 	o.AckWait = cmp.Or(o.AckWait, 10*time.Second)
 	o.MaxDeliver = cmp.Or(o.MaxDeliver, 20)
 	b := &Broker{
-		opts: o, changed: make(chan struct{}), pools: map[string]bool{}, streams: map[messaging.Stream]*journal{},
+		opts: o, changed: make(chan struct{}), pools: map[string]bool{}, streams: map[messaging.Stream]*stream{},
 		claimed:    map[string]time.Time{},
 		heartbeats: subscriptions[messaging.Heartbeat]{}, controls: subscriptions[messaging.Control]{}, logs: subscriptions[messaging.LogPart]{},
 	}
 	for _, s := range []messaging.Stream{messaging.StreamClaim, messaging.StreamResult, messaging.StreamMetric} {
-		b.streams[s] = newJournal(time.Time{})
+		b.streams[s] = newStream(time.Time{})
 	}
 	return b
 }
@@ -129,7 +129,7 @@ func (b *Broker) Recreate(s messaging.Stream) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if j := b.streams[s]; j != nil {
-		b.streams[s] = newJournal(j.created)
+		b.streams[s] = newStream(j.created)
 	}
 	if s == messaging.StreamClaim {
 		b.claimed = map[string]time.Time{}
@@ -205,7 +205,7 @@ func (b *Broker) Queued(pool string) int {
 	return n
 }
 
-func (b *Broker) claims() *journal { return b.streams[messaging.StreamClaim] }
+func (b *Broker) claims() *stream { return b.streams[messaging.StreamClaim] }
 
 func (b *Broker) fault(e Event) Fault {
 	if b.opts.Fault == nil {

@@ -174,15 +174,15 @@ func TestHeartbeatLost(t *testing.T) {
 // A slow reader of a subscription loses the oldest messages.
 func TestSlowReader(t *testing.T) {
 	bubble(t, "", nil, func(t *testing.T, _ *membus.Broker, l *membus.Leader, w *membus.Worker) {
-		const room, sent = 1024, 1030
+		const kept, sent = 1024, 1030
 		ctx := t.Context()
 		beats, err := l.Heartbeats(ctx)
 		must(t, err)
 		for free := range sent {
 			must(t, w.Heartbeat(ctx, &messaging.Heartbeat{Worker: "w", Pool: "default", Instance: "i", Slots: sent, Free: free}))
 		}
-		if got := <-beats; got.Free != sent-room {
-			t.Errorf("the oldest is number %d, want %d", got.Free, sent-room)
+		if got := <-beats; got.Free != sent-kept {
+			t.Errorf("the oldest is number %d, want %d", got.Free, sent-kept)
 		}
 	})
 }

@@ -51,8 +51,8 @@ func (l *Leader) Setup(ctx context.Context, pools []string) error {
 	})
 }
 
-// takeTurn waits for the turn to use the epoch.
-func (l *Leader) takeTurn(ctx context.Context) error {
+// lockFence waits for the turn to use the epoch.
+func (l *Leader) lockFence(ctx context.Context) error {
 	select {
 	case <-l.turn:
 		return nil
@@ -63,17 +63,17 @@ func (l *Leader) takeTurn(ctx context.Context) error {
 	}
 }
 
-func (l *Leader) giveTurn() { l.turn <- struct{}{} }
+func (l *Leader) unlockFence() { l.turn <- struct{}{} }
 
 // Fence implements messaging.Leader.
 func (l *Leader) Fence(ctx context.Context, epoch int64) error {
 	if epoch < 1 {
 		return fmt.Errorf("epoch %d: must be at least 1", epoch)
 	}
-	if err := l.takeTurn(ctx); err != nil {
+	if err := l.lockFence(ctx); err != nil {
 		return err
 	}
-	defer l.giveTurn()
+	defer l.unlockFence()
 	err := l.act(ctx, OpFence, messaging.Filter(messaging.KindFence, messaging.Shard), func() error {
 		return l.b.raise(epoch)
 	})
@@ -108,10 +108,10 @@ func (l *Leader) Assign(ctx context.Context, as []*messaging.Assignment) error {
 		}
 		msgs[i] = m
 	}
-	if err := l.takeTurn(ctx); err != nil {
+	if err := l.lockFence(ctx); err != nil {
 		return err
 	}
-	defer l.giveTurn()
+	defer l.unlockFence()
 	if l.epoch == 0 {
 		return errors.New("assign: call Fence first")
 	}

@@ -76,14 +76,14 @@ func (r *reader) poll() (messaging.Entry, bool, <-chan struct{}) {
 
 // locate moves a cursor of another stream before the first message. The caller MUST
 // hold the broker's mu.
-func (r *reader) locate(j *journal) {
+func (r *reader) locate(j *stream) {
 	if !r.belongs(j) {
 		r.cursor = messaging.Cursor{Created: j.created}
 	}
 }
 
 // belongs reports whether the cursor was taken from this stream in its present state.
-func (r *reader) belongs(j *journal) bool {
+func (r *reader) belongs(j *stream) bool {
 	if !r.cursor.Created.Equal(j.created) || r.cursor.Sequence > j.last {
 		return false
 	}

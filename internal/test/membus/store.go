@@ -51,8 +51,8 @@ type traced interface {
 	Trace() *messaging.TraceContext
 }
 
-// journal is a stream that is read in order.
-type journal struct {
+// stream is read in order.
+type stream struct {
 	created time.Time
 	last    uint64
 	stamp   time.Time // the latest time that any record got, rewound or not
@@ -65,64 +65,64 @@ type record struct {
 	at       time.Time
 }
 
-// newJournal returns an empty journal, created later than the one that it replaces even
+// newStream returns an empty stream, created later than the one that it replaces even
 // if the clock stands still.
-func newJournal(before time.Time) *journal {
+func newStream(before time.Time) *stream {
 	created := time.Now().UTC()
 	if !created.After(before) {
 		created = before.Add(1)
 	}
-	return &journal{created: created}
+	return &stream{created: created}
 }
 
-func (j *journal) append(m message) {
+func (s *stream) append(m message) {
 	at := time.Now().UTC()
-	if !at.After(j.stamp) {
-		at = j.stamp.Add(1)
+	if !at.After(s.stamp) {
+		at = s.stamp.Add(1)
 	}
-	j.stamp = at
-	j.last++
-	j.records = append(j.records, record{message: m, sequence: j.last, at: at})
+	s.stamp = at
+	s.last++
+	s.records = append(s.records, record{message: m, sequence: s.last, at: at})
 }
 
 // replace appends a message that replaces the one on its subject.
-func (j *journal) replace(m message) {
-	j.records = slices.DeleteFunc(j.records, func(r record) bool { return r.subject == m.subject })
-	j.append(m)
+func (s *stream) replace(m message) {
+	s.records = slices.DeleteFunc(s.records, func(r record) bool { return r.subject == m.subject })
+	s.append(m)
 }
 
-func (j *journal) has(subject string) bool {
-	return slices.ContainsFunc(j.records, func(r record) bool { return r.subject == subject })
+func (s *stream) has(subject string) bool {
+	return slices.ContainsFunc(s.records, func(r record) bool { return r.subject == subject })
 }
 
 // after returns the first record after the sequence, or nil.
-func (j *journal) after(sequence uint64) *record {
-	i, _ := slices.BinarySearchFunc(j.records, sequence+1, bySequence)
-	if i == len(j.records) {
+func (s *stream) after(sequence uint64) *record {
+	i, _ := slices.BinarySearchFunc(s.records, sequence+1, bySequence)
+	if i == len(s.records) {
 		return nil
 	}
-	return &j.records[i]
+	return &s.records[i]
 }
 
 // at returns the record at the sequence, or nil if it is gone.
-func (j *journal) at(sequence uint64) *record {
-	i, ok := slices.BinarySearchFunc(j.records, sequence, bySequence)
+func (s *stream) at(sequence uint64) *record {
+	i, ok := slices.BinarySearchFunc(s.records, sequence, bySequence)
 	if !ok {
 		return nil
 	}
-	return &j.records[i]
+	return &s.records[i]
 }
 
 func bySequence(r record, sequence uint64) int { return cmp.Compare(r.sequence, sequence) }
 
-func (j *journal) rewind(sequence uint64) {
-	j.records = slices.DeleteFunc(j.records, func(r record) bool { return r.sequence > sequence })
-	j.last = min(j.last, sequence)
+func (s *stream) rewind(sequence uint64) {
+	s.records = slices.DeleteFunc(s.records, func(r record) bool { return r.sequence > sequence })
+	s.last = min(s.last, sequence)
 }
 
 // purge deletes a study's records; sequences are not reused.
-func (j *journal) purge(study string) {
-	j.records = slices.DeleteFunc(j.records, func(r record) bool { return ofStudy(r.subject, study) })
+func (s *stream) purge(study string) {
+	s.records = slices.DeleteFunc(s.records, func(r record) bool { return ofStudy(r.subject, study) })
 }
 
 func ofStudy(subject, study string) bool {

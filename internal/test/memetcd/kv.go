@@ -165,11 +165,11 @@ func flat(ops []*etcdserverpb.RequestOp) (all []*etcdserverpb.RequestOp) {
 	return all
 }
 
-// check refuses a transaction that etcd refuses, whatever it stores. At most room operations
+// check refuses a transaction that etcd refuses, whatever it stores. At most `most` operations
 // may be in a transaction among its own.
-func check(r *etcdserverpb.TxnRequest, room int) error {
+func check(r *etcdserverpb.TxnRequest, most int) error {
 	widest := max(len(r.Compare), len(r.Success), len(r.Failure))
-	if widest > room {
+	if widest > most {
 		return rpctypes.ErrGRPCTooManyOps
 	}
 	if slices.ContainsFunc(r.Compare, func(c *etcdserverpb.Compare) bool { return len(c.Key) == 0 }) {
@@ -188,7 +188,7 @@ func check(r *etcdserverpb.TxnRequest, room int) error {
 			if len(v.RequestTxn.Compare)+len(v.RequestTxn.Failure) > 0 {
 				return unimplemented("a transaction in a transaction with a condition of its own")
 			}
-			if err := check(v.RequestTxn, room-widest); err != nil {
+			if err := check(v.RequestTxn, most-widest); err != nil {
 				return err
 			}
 			continue

@@ -63,14 +63,14 @@ func (c *client) once(ctx context.Context, goAway bool) {
 
 // tellTrial evaluates a trial and tells how it has ended, again until the answer is definite.
 func (c *client) tellTrial(ctx context.Context, t *record.Trial) {
-	held := coordinator.Held{Trial: t.Number, Attempt: len(t.Attempts)}
+	held := coordinator.HeldAttempt{Trial: t.Number, Attempt: len(t.Attempts)}
 	for step := range int64(c.rng.IntN(6)) {
 		sleep(ctx, time.Duration(c.rng.Float64()*float64(4*time.Second)))
 		next, err := call(ctx, c, func(ctx context.Context, to *coordinator.Coordinator) (engine.Instruction, error) {
 			if step%2 == 0 {
 				return to.Measure(ctx, c.study, c.id, held, []coordinator.Report{{Step: step, Metrics: metricsOf(c.objectives, c.rng.Float64())}})
 			}
-			list, err := to.Heartbeat(ctx, c.study, c.id, []coordinator.Held{held})
+			list, err := to.Heartbeat(ctx, c.study, c.id, []coordinator.HeldAttempt{held})
 			if err != nil {
 				return engine.Instruction{}, err
 			}

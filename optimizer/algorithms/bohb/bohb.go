@@ -133,7 +133,7 @@ func (s *search) next() (optimizer.Suggestion, error) {
 		}
 		suggestion = optimizer.Suggestion{Point: point, Source: optimizer.SourceRandom, Reasons: optimizer.Reasons{Note: "drawn at random"}}
 	}
-	s.r.Sampler.Take(suggestion.Point)
+	s.r.Sampler.MarkTaken(suggestion.Point)
 	if len(s.good) > 0 {
 		s.others = append(s.others, s.coordinates(suggestion.Point))
 	}

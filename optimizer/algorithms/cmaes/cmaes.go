@@ -84,7 +84,7 @@ func (a proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 		if err != nil {
 			return optimizer.Suggestion{}, err
 		}
-		r.Sampler.Take(point)
+		r.Sampler.MarkTaken(point)
 		s := optimizer.Suggestion{Point: point, Source: optimizer.SourceModel, Reasons: optimizer.Reasons{Note: d.note()}}
 		switch {
 		case !d.stuck:

@@ -56,7 +56,7 @@ func (d *drawer) stream(x []float64) {
 			x[i] = d.t.r.Encoding.Columns()[i].Place(chosen)
 		}
 	}
-	d.t.r.Encoding.Settle(x)
+	d.t.r.Encoding.Project(x)
 	d.x = append(d.x[:0], x...)
 }
 

@@ -130,7 +130,7 @@ func (s *search) next() (optimizer.Suggestion, error) {
 	if !found {
 		return s.random("drawn at random: the search found no point that may be suggested")
 	}
-	s.r.Sampler.Take(best.point)
+	s.r.Sampler.MarkTaken(best.point)
 	s.pend(best.point)
 	reasons := optimizer.Reasons{Note: "largest expected improvement by the forest"}
 	if !math.IsInf(best.value, 0) {
@@ -144,7 +144,7 @@ func (s *search) random(note string) (optimizer.Suggestion, error) {
 	if err != nil {
 		return optimizer.Suggestion{}, err
 	}
-	s.r.Sampler.Take(p)
+	s.r.Sampler.MarkTaken(p)
 	s.pend(p)
 	return optimizer.Suggestion{Point: p, Source: optimizer.SourceRandom, Reasons: optimizer.Reasons{Note: note}}, nil
 }

@@ -44,7 +44,7 @@ func (g proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 		if err != nil {
 			return optimizer.Suggestion{}, err
 		}
-		r.Sampler.Take(point)
+		r.Sampler.MarkTaken(point)
 		return optimizer.Suggestion{Point: point, Source: optimizer.SourceDesign, Reasons: optimizer.Reasons{Note: "next point of the grid"}}, nil
 	})
 	return batch, binary.AppendUvarint(nil, s.next), err

@@ -34,7 +34,7 @@ func (o proposer) proposeScalars(
 		}
 		// A model of one mixture tells nothing of the objectives' own values.
 		one[0].Reasons.Mean, one[0].Reasons.SD = nil, nil
-		r.Sampler.Take(one[0].Point)
+		r.Sampler.MarkTaken(one[0].Point)
 		batch = append(batch, one[0])
 	}
 	return batch, state, nil

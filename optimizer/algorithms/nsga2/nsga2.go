@@ -60,7 +60,7 @@ func (a proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 		if err != nil {
 			return optimizer.Suggestion{}, err
 		}
-		r.Sampler.Take(point)
+		r.Sampler.MarkTaken(point)
 		return optimizer.Suggestion{
 			Point: point, Source: optimizer.SourceModel, Reasons: optimizer.Reasons{Note: "a child of two points near the front"},
 		}, nil

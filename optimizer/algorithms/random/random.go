@@ -20,7 +20,7 @@ func (proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimizer.
 		if err != nil {
 			return optimizer.Suggestion{}, err
 		}
-		r.Sampler.Take(point)
+		r.Sampler.MarkTaken(point)
 		return optimizer.Suggestion{Point: point, Source: optimizer.SourceRandom, Reasons: optimizer.Reasons{Note: "drawn at random"}}, nil
 	})
 	return batch, nil, err

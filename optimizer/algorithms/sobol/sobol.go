@@ -82,7 +82,7 @@ func (s *Sequence) Propose(ctx context.Context, r *optimizer.Request, n int) ([]
 		if err != nil {
 			return optimizer.Suggestion{}, err
 		}
-		r.Sampler.Take(point)
+		r.Sampler.MarkTaken(point)
 		return optimizer.Suggestion{
 			Point: point, Source: optimizer.SourceDesign, Reasons: optimizer.Reasons{Note: "next point of the scrambled Sobol sequence"},
 		}, nil

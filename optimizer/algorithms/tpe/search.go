@@ -89,7 +89,7 @@ func (s *search) next() (optimizer.Suggestion, error) {
 		suggestion.Point = drawn
 		suggestion.Reasons = optimizer.Reasons{Note: "drawn from the density of the best tenth"}
 	}
-	s.r.Sampler.Take(suggestion.Point)
+	s.r.Sampler.MarkTaken(suggestion.Point)
 	s.add(suggestion.Point)
 	return suggestion, nil
 }
@@ -160,7 +160,7 @@ func (s *search) drawn(x []float64, i int) (rows [][]float64) {
 		if !s.allowed(x, i) {
 			continue
 		}
-		s.r.Encoding.Settle(x)
+		s.r.Encoding.Project(x)
 		for k, at := range g.at {
 			row[k] = x[at]
 		}

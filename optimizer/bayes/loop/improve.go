@@ -171,7 +171,7 @@ func (l *Loop) round(climbers []*climber) {
 		if c.done {
 			continue
 		}
-		l.Request.Encoding.Settle(c.next)
+		l.Request.Encoding.Project(c.next)
 		if point := l.Request.Encoding.Decode(c.next); !l.Request.Space.Feasible(point) {
 			c.observe(math.Inf(-1), nil)
 			continue

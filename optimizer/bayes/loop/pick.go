@@ -28,7 +28,7 @@ func (l *Loop) Pick(best Spot) optimizer.Suggestion {
 		suggestion.Reasons.Note = "could be within all limits, as no point so far is"
 	}
 	l.Pending++
-	l.Request.Sampler.Take(best.Point)
+	l.Request.Sampler.MarkTaken(best.Point)
 	l.Picked++
 	l.believe(x)
 	if within {

@@ -228,15 +228,15 @@ func (s *search) survive(n int) {
 	s.ranking.sort(s.f.data, n)
 	rank, crowding := s.ranking.rank, s.ranking.crowding
 	s.size = min(n, s.options.Population)
-	split, room := 0, s.size
-	for ; split < n && s.ranking.count[split] <= room && room > 0; split++ {
-		room -= s.ranking.count[split]
+	split, left := 0, s.size
+	for ; split < n && s.ranking.count[split] <= left && left > 0; split++ {
+		left -= s.ranking.count[split]
 	}
 	chosen, rest := s.survivors[:0], s.split[:0]
 	for i := range n {
 		if rank[i] < split {
 			chosen = append(chosen, i)
-		} else if rank[i] == split && room > 0 {
+		} else if rank[i] == split && left > 0 {
 			rest = append(rest, i)
 		}
 	}
@@ -246,7 +246,7 @@ func (s *search) survive(n int) {
 		}
 		return a - b
 	})
-	chosen = append(chosen, rest[:room]...)
+	chosen = append(chosen, rest[:left]...)
 	for to, from := range chosen {
 		s.rank[to], s.crowding[to] = rank[from], crowding[from]
 	}

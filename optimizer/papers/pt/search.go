@@ -142,7 +142,7 @@ func (s *search) next(ctx context.Context) (optimizer.Suggestion, error) {
 		best = s.rate([]loop.Place{{Point: p, X: s.r.Encoding.Encode(p)}})[0]
 	}
 	suggestion := s.suggestion(best)
-	s.r.Sampler.Take(best.Point)
+	s.r.Sampler.MarkTaken(best.Point)
 	s.pend([]loop.Place{best.Place})
 	if ctx.Err() != nil {
 		suggestion.Reasons.Note += loop.CutShort
