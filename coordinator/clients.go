@@ -151,11 +151,19 @@ type Report struct {
 
 // Measure adds what a client's evaluation has reached, and returns what to do with the trial
 // once the reports are durable. If one is refused, those before it are kept.
+// The error may be a *quota.Exceeded.
 func (c *Coordinator) Measure(ctx context.Context, nameOrID, client string, held HeldAttempt, reports []Report) (
 	engine.Instruction, error) {
+	shares, metrics := quota.From(ctx), 0
+	for _, report := range reports {
+		metrics += len(report.Metrics)
+	}
 	return query(ctx, c, func(ctx context.Context, l *leader, now time.Time) (next engine.Instruction, err error) {
 		r, err := l.clientsOf(ctx, nameOrID, now)
 		if err != nil {
+			return next, err
+		}
+		if err := l.calls.AdmitReports(shares, r, metrics); err != nil {
 			return next, err
 		}
 		if next, err = instruct(r, client, held, now); err != nil || next.Do == engine.Abandon {

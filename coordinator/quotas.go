@@ -11,13 +11,13 @@ import (
 // replica does not lead.
 func (c *Coordinator) Used(ctx context.Context, shares []quota.Share) ([]quota.Use, error) {
 	type counted struct {
-		name        string
-		bytes, open int64
+		name                string
+		bytes, open, trials int64
 	}
 	studies, err := query(ctx, c, func(_ context.Context, l *leader, _ time.Time) ([]counted, error) {
 		all := make([]counted, 0, l.studies.Len())
 		for r := range l.studies.All() {
-			s := counted{r.Name(), r.Bytes, 0}
+			s := counted{r.Name(), r.Bytes, 0, l.calls.TrialBytes(r)}
 			if r.Running() {
 				s.open = int64(l.calls.Opens(r))
 			}
@@ -36,6 +36,7 @@ func (c *Coordinator) Used(ctx context.Context, shares []quota.Share) ([]quota.U
 				uses[i][quota.Studies]++
 				uses[i][quota.StudyBytes] += s.bytes
 				uses[i][quota.OpenTrials] += s.open
+				uses[i][quota.TrialBytes] += s.trials
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,7 +60,9 @@ func TestQuotasOfStudies(t *testing.T) {
 	size := ledger.Size(ended) + ledger.Size(running)
 	want := quota.Use{quota.Studies: 2, quota.StudyBytes: size, quota.OpenTrials: 1}
 	for _, when := range []string{"first leader", "second leader"} {
-		if diff := cmp.Diff(want, r.used(c)); diff != "" {
+		used := r.used(c)
+		delete(used, quota.TrialBytes) // TestQuotaOfTrialBytes
+		if diff := cmp.Diff(want, used); diff != "" {
 			t.Errorf("%s: used (-want +got):\n%s", when, diff)
 		}
 		_, err := c.Create(r.bounded(quota.Limits{quota.Studies: 2}), newStudy("team-new", 1, 1))
@@ -160,5 +163,67 @@ func TestWaitingCallsCountAsOpenTrials(t *testing.T) {
 	}
 	if admitted != 3 {
 		t.Errorf("%d of %d clients were given trials, want 3", admitted, callers)
+	}
+}
+
+// What callers store with trials counts in bytes, whichever call stores it and also for the next leader: points,
+// notes, labels, attributes and reports. What adds nothing goes on, and so do results.
+func TestQuotaOfTrialBytes(t *testing.T) {
+	r := newRig(t, membus.Options{})
+	c := r.leader(func(o *Options) { o.WorkerLease = time.Minute })
+	asks := r.create(c, "team-asks", 100, 10, asked)
+	if _, err := c.Suggest(r.ctx(), asks.ID, "a", 1, patience); err != nil {
+		t.Fatal(err)
+	}
+	note := strings.Repeat("n", 3000)
+	tell := func(l quota.Limits, ev engine.Event) error {
+		_, err := c.Tell(r.bounded(l), asks.ID, func(time.Time) engine.Event { return ev })
+		return err
+	}
+	enqueue := func(request string) engine.Event {
+		return engine.Enqueue{At: time.Now(), Point: study.Point{"x": 0.5}, RequestID: request, Remarks: engine.Remarks{Note: note}}
+	}
+	before := r.used(c)[quota.TrialBytes]
+	if err := tell(quota.Limits{quota.TrialBytes: before + 5000}, enqueue("one")); err != nil {
+		t.Fatal(err)
+	}
+	used := r.used(c)[quota.TrialBytes]
+	if used < before+3000 || used > before+5000 {
+		t.Fatalf("a queued point with a note of 3,000 bytes counts as %d bytes", used-before)
+	}
+	for _, when := range []string{"first leader", "second leader"} {
+		limits := quota.Limits{quota.TrialBytes: used}
+		longer, shorter := note+"n", "short"
+		for name, ev := range map[string]engine.Event{
+			"queued":     enqueue("two"),
+			"added":      engine.Add{At: time.Now(), Point: study.Point{"x": 0.25}, Values: study.Values{1}},
+			"note":       engine.Annotate{At: time.Now(), Trial: 2, Note: &longer},
+			"label":      engine.Annotate{At: time.Now(), Trial: 1, Labels: map[string]string{"a": "b"}},
+			"attributes": engine.Annotate{At: time.Now(), Trial: 1, Attributes: map[string]any{"a": "b"}},
+		} {
+			t.Log(when, name)
+			r.refuses(tell(limits, ev), quota.TrialBytes, used)
+		}
+		_, err := c.Measure(r.bounded(limits), asks.ID, "a", HeldAttempt{Trial: 1}, []Report{{Step: 1, Metrics: map[string]float64{"loss": 1}}})
+		r.refuses(err, quota.TrialBytes, used)
+		_, err = c.Suggest(r.bounded(limits), asks.ID, "b", 5, patience) // the queued one and four others
+		r.refuses(err, quota.TrialBytes, used)
+		if err := tell(limits, enqueue("one")); err != nil {
+			t.Errorf("%s: a request that is repeated: %v", when, err)
+		}
+		if when == "second leader" {
+			if err := tell(limits, engine.Annotate{At: time.Now(), Trial: 2, Note: &shorter}); err != nil {
+				t.Errorf("a shorter note: %v", err)
+			}
+			if now := r.used(c)[quota.TrialBytes]; now > used-2900 {
+				t.Errorf("%d bytes are used after the note was shortened, and %d before", now, used)
+			}
+			if _, err := c.Tell(r.bounded(quota.Limits{quota.TrialBytes: 1}), asks.ID, complete("a", 1, 7)); err != nil {
+				t.Errorf("a result: %v", err)
+			}
+			return
+		}
+		c.stop()
+		c = r.leader(func(o *Options) { o.WorkerLease = time.Minute })
 	}
 }

@@ -123,7 +123,7 @@ func TestListQuotas(t *testing.T) {
 		}
 		return lines
 	}
-	team := []string{"team studies 2/3 team-", "team study-bytes 0/none team-", "team open-trials 0/10 team-", "team streams 0/20 ",
+	team := []string{"team studies 2/3 team-", "team study-bytes 0/none team-", "team open-trials 0/10 team-", "team trial-bytes 0/536870912 team-", "team streams 0/20 ",
 		"team log-bytes 0/10737418240 "}
 	if got := ask("team"); !slices.Equal(got, team) {
 		t.Errorf("the team sees\n%s", strings.Join(got, "\n"))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/quota"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/coordinator/studies"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -29,9 +30,27 @@ func (c *Calls) usedNow(s *quota.Share) quota.Use {
 		if r.Running() && s.Covers(r.Name()) {
 			use[quota.OpenTrials] += int64(c.opens(r, 0))
 		}
+		if s.Covers(r.Name()) {
+			use[quota.TrialBytes] += c.TrialBytes(r)
+		}
 	}
 	return use
 }
+
+// TrialBytes returns how many bytes the trials of a study have in memory, with those that may be open.
+func (c *Calls) TrialBytes(r *studies.Study) int64 {
+	if r.Engine == nil {
+		return 0
+	}
+	n := r.Engine.Bytes()
+	if r.Running() {
+		n += typical(r) * int64(c.opens(r, 0)-r.Status.Counts.Open())
+	}
+	return n
+}
+
+// typical returns about how many bytes a trial of a study has.
+func typical(r *studies.Study) int64 { return record.TypicalBytes(&r.Spec.Definition.Spec) }
 
 // Opens returns how many trials of a running study may be open at once, from now on.
 func (c *Calls) Opens(r *studies.Study) int { return c.opens(r, 0) }
@@ -65,6 +84,7 @@ func (c *Calls) AdmitStudy(shares []quota.Share, r *studies.Study) error {
 	if !r.Status.State.Terminal() && !r.ByClients() {
 		more[quota.OpenTrials] = int64(r.Useful())
 	}
+	more[quota.TrialBytes] = typical(r) * max(1, more[quota.OpenTrials])
 	return quota.Admit(shares, r.Name(), c.Used, more)
 }
 
@@ -84,6 +104,7 @@ func (c *Calls) AdmitUpdate(shares []quota.Share, r *studies.Study, s *study.Stu
 		!reflect.DeepEqual(s.Spec.Limits, old.Limits)
 	if !changed.ByClients() && (r.Running() || mayResume) {
 		more[quota.OpenTrials] = int64(max(r.Status.Counts.Open(), changed.Useful()) - before)
+		more[quota.TrialBytes] = typical(changed) * more[quota.OpenTrials]
 	}
 	return quota.Admit(shares, r.Name(), c.Used, more)
 }
@@ -95,19 +116,30 @@ func (c *Calls) AdmitCall(shares []quota.Share, a *Call) error {
 		return nil
 	}
 	more := c.opens(a.Study, max(0, a.Count-holdsOf(a.Study)[a.Client])) - c.opens(a.Study, 0)
-	return quota.Admit(shares, a.Study.Name(), c.usedNow, quota.Use{quota.OpenTrials: int64(more)})
+	return quota.Admit(shares, a.Study.Name(), c.usedNow, quota.Use{
+		quota.OpenTrials: int64(more), quota.TrialBytes: typical(a.Study) * int64(more),
+	})
 }
 
 // AdmitEvent returns an error if the caller's quotas do not allow what an event adds to
 // a study. A request that is repeated adds nothing.
 func (c *Calls) AdmitEvent(shares []quota.Share, r *studies.Study, ev engine.Event) error {
-	wish, ok := ev.(engine.Enqueue)
-	if !ok || len(shares) == 0 || !r.Running() || r.Engine.Requested(wish.RequestID) {
+	if len(shares) == 0 || r.Engine == nil {
 		return nil
 	}
-	more := 1
-	if !r.ByClients() {
-		more = max(0, r.Status.Counts.Open()+1-c.opens(r, 0))
+	more := quota.Use{quota.TrialBytes: r.Engine.Adds(ev)}
+	if wish, ok := ev.(engine.Enqueue); ok && r.Running() && !r.Engine.Requested(wish.RequestID) {
+		more[quota.OpenTrials] = 1
+		if !r.ByClients() {
+			more[quota.OpenTrials] = int64(max(0, r.Status.Counts.Open()+1-c.opens(r, 0)))
+		}
 	}
-	return quota.Admit(shares, r.Name(), c.usedNow, quota.Use{quota.OpenTrials: int64(more)})
+	return quota.Admit(shares, r.Name(), c.usedNow, more)
+}
+
+// AdmitReports returns an error if the caller's quotas do not allow what a report adds, which has some
+// metrics.
+func (c *Calls) AdmitReports(shares []quota.Share, r *studies.Study, metrics int) error {
+	const perPoint = 24
+	return quota.Admit(shares, r.Name(), c.usedNow, quota.Use{quota.TrialBytes: int64(perPoint * metrics)})
 }

@@ -98,6 +98,16 @@ func New(attempt int) *Curve {
 // Empty reports whether nothing was reported.
 func (c *Curve) Empty() bool { return len(c.series) == 0 }
 
+// Bytes returns about how many bytes the curve takes in memory.
+func (c *Curve) Bytes() int64 {
+	const point, perSeries = 24, 128
+	n := len(c.segments) * SegmentPoints * point
+	for _, s := range c.series {
+		n += perSeries + len(s.metric)
+	}
+	return int64(n)
+}
+
 // Add adds a report, whose values MUST be finite, and reports whether the curve has
 // changed. It accepts only steps after a metric's last one, so a repeated or late
 // report changes nothing.

@@ -198,6 +198,7 @@ func (l *attempts) cancel(t *trial, a *record.Attempt, reason string) {
 func (l *attempts) cancelOpen(reason string) {
 	l.trials.unqueue()
 	for _, t := range slices.Clone(l.trials.open) {
+		l.step.restore(t)
 		l.cancel(t, t.rec.Last(), reason)
 		t.rec.Times.Ended = l.step.now
 		l.history.fold(t, study.TrialCancelled)

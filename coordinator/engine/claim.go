@@ -166,7 +166,8 @@ func (l *attempts) handBackAll() {
 	now := l.step.now
 	for i := 0; i < len(l.trials.open); {
 		t := l.trials.open[i]
-		if a := t.rec.Last(); a != nil && a.State == study.AttemptOpen && a.Worker != "" {
+		if t.holder() != "" {
+			a := t.rec.Last()
 			a.Outcome = messaging.OutcomeHandedBack
 			l.handBack(t, a, now, "its worker's process was restarted")
 		}

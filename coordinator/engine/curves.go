@@ -21,12 +21,14 @@ type curves struct {
 	begun   time.Time // when the engine was made; other times count from it, in fewer bytes
 	cooling []cooling // in order of time
 	changed []*trial  // in this step
+	bytes   int64     // of the curves, as of the last flush
 }
 
 // recent is the curve of the attempt that counts, in memory.
 type recent struct {
 	*curve.Curve
-	used time.Duration // when it last changed or its trial ended
+	used  time.Duration // when it last changed or its trial ended
+	bytes int64         // what it counts of curves.bytes
 }
 
 // cooling is a trial that ended, or whose curve was read, and when.
@@ -40,7 +42,7 @@ type cooling struct {
 // that a long curve does not drop.
 func (c *curves) add(t *trial, m *messaging.Measurement, metrics map[string]float64, keep []string, now time.Time) bool {
 	if t.curve == nil || t.curve.Attempt < m.Attempt {
-		t.curve = &recent{Curve: curve.New(m.Attempt)}
+		c.put(t, curve.New(m.Attempt))
 	}
 	t.curve.Keep = keep
 	if !t.curve.Add(m.Step, metrics) {
@@ -53,10 +55,28 @@ func (c *curves) add(t *trial, m *messaging.Measurement, metrics map[string]floa
 	return true
 }
 
+// put replaces a trial's curve in memory; nil forgets it.
+func (c *curves) put(t *trial, with *curve.Curve) {
+	if t.curve != nil {
+		c.bytes -= t.curve.bytes
+	}
+	if t.curve = nil; with != nil {
+		t.curve = &recent{Curve: with}
+	}
+}
+
+// weigh counts the bytes of a trial's curve anew.
+func (c *curves) weigh(t *trial) {
+	n := t.curve.Bytes()
+	c.bytes += n - t.curve.bytes
+	t.curve.bytes = n
+}
+
 // recall brings back a curve from the ledger; it is nil if the ledger has none.
 func (c *curves) recall(t *trial, stored *curve.Curve, now time.Time) {
 	if t.forgotten = false; stored != nil {
-		t.curve = &recent{Curve: stored}
+		c.put(t, stored)
+		c.weigh(t)
 	}
 	c.rest(t, now)
 }
@@ -81,7 +101,8 @@ func (c *curves) cool(now time.Time) {
 		if ended := t.facts().state.Terminal(); ended && now.Sub(c.begun)-since < curveRest {
 			return
 		} else if ended {
-			t.curve, t.forgotten = nil, true
+			c.put(t, nil)
+			t.forgotten = true
 		} // an open trial: rest adds it again when it ends
 		c.cooling = c.cooling[1:]
 	}
@@ -93,6 +114,7 @@ func (c *curves) flush() []curve.Change {
 	var changes []curve.Change
 	for _, t := range c.changed {
 		t.reported = false
+		c.weigh(t)
 		if change, ok := t.curve.Changes(t.facts().number); ok {
 			changes = append(changes, change)
 		}

@@ -80,11 +80,11 @@ func (d *demand) want() {
 }
 
 // request asks for as many suggestions as are needed, and for those to keep ready unless some fresh
-// ones are.
+// ones are. What users have enqueued is handed out before these.
 func (d *demand) request() {
 	n := len(d.needs)
 	if !d.suggestions.fresh() || len(d.suggestions.ready) == 0 {
-		n += d.prefetch()
+		n += max(0, d.prefetch()-len(d.trials.wishes))
 	}
 	d.suggestions.request(min(n, d.trials.remaining()))
 }

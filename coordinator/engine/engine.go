@@ -196,7 +196,7 @@ func (e *Engine) refill() {
 	if e.life.unopened || !e.running() {
 		return
 	}
-	e.seekers.count(e.trials.open)
+	e.seekers.count(&e.trials)
 	e.attempts.handOut()
 	e.promotion.promote()
 	e.demand.serve()
@@ -218,6 +218,9 @@ func (e *Engine) flush() Output {
 	}
 	if e.spec.byClients() { // they are told by answers, and everything else is for workers
 		out.Publish, out.Withdraw, out.Cancels, out.Avoids, out.Receipts = nil, nil, nil, nil, nil
+	}
+	for _, t := range e.step.trials {
+		e.trials.weigh(t)
 	}
 	out.Curves = e.curves.flush()
 	out.Wake = e.wake()

@@ -134,7 +134,7 @@ func (e *Engine) reopen() {
 	if !e.running() {
 		return
 	}
-	for _, t := range e.trials.open {
+	for t := range e.trials.handedOut() {
 		if t.rec.State == study.TrialQueued {
 			e.outbox.publish(t)
 		}

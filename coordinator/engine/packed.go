@@ -13,13 +13,13 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// # Ended trials in memory
+// # Trials in memory
 //
-// A study may have very many ended trials, and their records hardly ever change. So at the
-// end of the step in which a trial ends, its record is packed: its JSON is compressed to
-// about a fifth. A trial in e.trials.open has its record at hand in rec. Of any other trial, rec
-// MUST NOT be used before restore. The method record returns it to those who only read it, and
-// facts what the engine's rules ask of many trials at once.
+// A study may have very many ended trials, and very many that users have enqueued; their records hardly ever
+// change. So at the end of the step in which a trial ends or is enqueued, its record is packed: its JSON is
+// compressed to about a fifth. A trial that has been handed out and is open has its record at hand in rec. Of
+// any other trial, rec MUST NOT be used before restore. The method record returns it to those who only read
+// it, and facts what the engine's rules ask of many trials at once.
 
 // trial is what the engine keeps of a trial.
 type trial struct {
@@ -51,6 +51,8 @@ type marks struct {
 	forgotten bool
 	// reported says that the curve is in the engine's list of changes.
 	reported bool
+	// bytes is what the trial counts of trials.bytes.
+	bytes int32
 }
 
 // facts never unpacks a record, so rules may ask it of all trials.
@@ -62,8 +64,12 @@ func (t *trial) facts() facts {
 	return facts{r.Number, r.Predecessor, r.Rung, r.State, r.Ended, r.Values.First(), r.Source == optimizer.SourceInitial}
 }
 
-// record returns the record of any trial, which the caller MUST NOT change. That of an ended trial
-// is unpacked for this call: ask facts where they do.
+// wished reports whether a trial waits for its first attempt, as those that users have enqueued do.
+func (t *trial) wished() bool {
+	return t.work == nil && !t.kept.state.Terminal() || t.work != nil && t.rec.State == study.TrialPending && len(t.rec.Attempts) == 0
+}
+
+// record returns the record of any trial, which the caller MUST NOT change. A packed one is unpacked for this call: ask facts where they do.
 func (t *trial) record() *record.Trial {
 	if t.work != nil {
 		return &t.rec

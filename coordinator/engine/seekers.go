@@ -34,11 +34,11 @@ func (l *seekers) set(client string, want int) {
 
 // count counts what each seeker is missing, and drops those that miss nothing. It MUST be called
 // before trials are handed out: since the last step some may have ended.
-func (l *seekers) count(open []*trial) {
+func (l *seekers) count(all *trials) {
 	if len(*l) == 0 {
 		return
 	}
-	held := holds(open)
+	held := all.holds()
 	for i := range *l {
 		s := &(*l)[i]
 		s.missing = s.want - held[s.client]
@@ -67,9 +67,10 @@ func (l *seekers) next() string {
 	return client
 }
 
-func holds(open []*trial) map[string]int {
+// holds returns how many trials each client or worker holds.
+func (l *trials) holds() map[string]int {
 	n := map[string]int{}
-	for _, t := range open {
+	for t := range l.handedOut() {
 		if client := t.holder(); client != "" {
 			n[client]++
 		}
@@ -79,6 +80,9 @@ func holds(open []*trial) map[string]int {
 
 // holder returns the client or worker that holds the trial's open attempt; "" if nobody does.
 func (t *trial) holder() string {
+	if t.wished() {
+		return ""
+	}
 	if a := t.rec.Last(); a != nil && a.State == study.AttemptOpen {
 		return a.Worker
 	}

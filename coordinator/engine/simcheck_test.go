@@ -486,7 +486,7 @@ func fingerprint(e *Engine) string {
 	}
 	slices.Sort(s.Pending)
 	for _, t := range e.trials.wishes {
-		s.Wishes = append(s.Wishes, t.rec.Number)
+		s.Wishes = append(s.Wishes, t.facts().number)
 	}
 	s.Requests = e.trials.requests
 	for key, p := range e.tried.points {

@@ -20,7 +20,7 @@ type step struct {
 	out Output
 
 	trials  []*trial // whose records changed
-	whole   []*trial // whose records are at hand although they have ended: see pack
+	whole   []*trial // whose records are at hand and can be packed: see pack
 	changed struct{ status, model, study bool }
 
 	answer   *Answer // to the event
@@ -67,10 +67,11 @@ func (s *step) restore(t *trial) {
 	}
 }
 
-// hold lets the step pack the record of an ended trial when it ends.
+// hold lets the step pack a trial's record when the step ends, if the trial has ended or waits for its first
+// attempt then.
 func (s *step) hold(t *trial) { s.whole = append(s.whole, t) }
 
-// end moves the changed trials and the answer to the Output, packs the records of ended trials,
+// end moves the changed trials and the answer to the Output, packs the records of ended and enqueued trials,
 // and returns the Output. The step is then empty.
 func (s *step) end() Output {
 	slices.SortFunc(s.trials, func(a, b *trial) int { return cmp.Compare(a.rec.Number, b.rec.Number) })
@@ -87,10 +88,10 @@ func (s *step) end() Output {
 	return out
 }
 
-// pack packs the records of the trials that have ended and were at hand.
+// pack packs the records that are at hand of trials that have ended, or wait for their first attempt.
 func (s *step) pack() {
 	for _, t := range s.whole {
-		if t.work == nil || !t.rec.State.Terminal() {
+		if t.work == nil || !t.rec.State.Terminal() && !t.wished() {
 			continue
 		}
 		if t.packed == nil {

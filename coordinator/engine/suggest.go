@@ -153,15 +153,15 @@ func (s *suggestions) nextFallback(at time.Time) time.Time {
 
 // newAsk returns a request for n suggestions, at most maxAsk.
 func (s *suggestions) newAsk(n int) *Ask {
-	p := s.problem()
+	p := s.problem(s.pendingPoints())
 	return &Ask{
 		Problem: p, N: min(n, maxAsk), Request: p.First, From: s.trials.position, Space: s.spec.Space, At: s.step.now,
 		observed: s.history.observations.all,
 	}
 }
 
-// problem is Engine.Problem.
-func (s *suggestions) problem() *optimizer.Problem {
+// problem is Engine.Problem with some pending points.
+func (s *suggestions) problem(pending []optimizer.Pending) *optimizer.Problem {
 	spec := &s.spec.Definition.Spec
 	return &optimizer.Problem{
 		Space:        s.spec.space.Searched(),
@@ -174,7 +174,7 @@ func (s *suggestions) problem() *optimizer.Problem {
 		First:        len(s.trials.all) + 1,
 		Observations: s.history.told().snapshot(),
 		Taken:        slices.Clip(s.ladder.configurations),
-		Pending:      s.pendingPoints(),
+		Pending:      pending,
 	}
 }
 
@@ -183,7 +183,7 @@ func (s *suggestions) pendingPoints() []optimizer.Pending {
 	list := make([]optimizer.Pending, 0, len(s.trials.open))
 	for _, t := range s.trials.open {
 		if !t.outside || !s.spec.on(safetyOutside) {
-			list = append(list, optimizer.Pending{Trial: t.rec.Number, Point: s.spec.space.Configuration(t.rec.Point)})
+			list = append(list, optimizer.Pending{Trial: t.facts().number, Point: s.spec.space.Configuration(t.record().Point)})
 		}
 	}
 	return list

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"cmp"
+	"iter"
+	"math"
 	"slices"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
@@ -21,13 +23,14 @@ type trials struct {
 	step *step
 
 	all      []*trial
-	open     []*trial       // by number
+	open     []*trial       // by number; the records of those in wishes are packed
 	ended    []*trial       // in the order in which they ended
 	pending  []*trial       // waiting for their next attempt, longest first; others are skipped
 	wishes   []*trial       // enqueued by users and never handed out, oldest first
 	requests map[string]int // trials by the request id that made them
 	counts   record.Counts
 	position int64
+	bytes    int64 // of all records, as record.Trial.Bytes counts them
 }
 
 // load takes over the position, which may be beyond that of the last trial.
@@ -84,19 +87,28 @@ func (l *trials) loadTrial(t *trial, count *int) {
 		l.counts.Added++
 	}
 	l.remember(t)
+	l.weigh(t)
 	l.position = max(l.position, r.Created, r.Ended)
 	l.all = append(l.all, t)
-	if r.State.Terminal() {
-		l.step.hold(t)
-	} else {
+	if !r.State.Terminal() {
 		l.open = append(l.open, t)
 	}
 	switch {
+	case r.State.Terminal():
+		l.step.hold(t)
 	case r.State == study.TrialPending && len(r.Attempts) == 0:
 		l.wishes = append(l.wishes, t)
+		l.step.hold(t)
 	case r.State == study.TrialPending:
 		l.pending = append(l.pending, t)
 	}
+}
+
+// weigh counts the bytes of a trial's record anew, which is at hand.
+func (l *trials) weigh(t *trial) {
+	n := t.rec.Bytes()
+	l.bytes += n - int64(t.bytes)
+	t.bytes = int32(min(n, math.MaxInt32)) //nolint:gosec // it fits
 }
 
 // remember keeps which request made a trial, so that the request can be repeated.
@@ -125,7 +137,7 @@ func (l *trials) end(t *trial, s study.TrialState) {
 	l.position++
 	t.rec.Ended = l.position
 	t.rec.Times.Folded = l.step.now
-	byNumber := func(t *trial, number int) int { return t.rec.Number - number }
+	byNumber := func(t *trial, number int) int { return t.facts().number - number }
 	if i, ok := slices.BinarySearchFunc(l.open, t.rec.Number, byNumber); ok {
 		l.open = slices.Delete(l.open, i, i+1)
 	}
@@ -142,6 +154,7 @@ func (l *trials) wait(t *trial) {
 func (l *trials) wish(t *trial) {
 	l.setState(t, study.TrialPending)
 	l.wishes = append(l.wishes, t)
+	l.step.hold(t)
 }
 
 // next takes the trial that has waited longest for another attempt; nil if none waits.
@@ -156,13 +169,14 @@ func (l *trials) next() *trial {
 	return nil
 }
 
-// nextWish takes the enqueued trial that has waited longest; nil if none waits.
+// nextWish takes the enqueued trial that has waited longest, with its record at hand; nil if none waits.
 func (l *trials) nextWish() *trial {
 	if len(l.wishes) == 0 {
 		return nil
 	}
 	t := l.wishes[0]
 	l.wishes = l.wishes[1:]
+	l.step.restore(t)
 	return t
 }
 
@@ -191,6 +205,18 @@ func (l *trials) byEnd() []*trial {
 	slices.SortFunc(list, func(a, b *trial) int { return cmp.Compare(a.rec.Ended, b.rec.Ended) })
 	l.ended = slices.Grow(l.ended, len(list))
 	return list
+}
+
+// handedOut returns the open trials that have been handed out at least once, by number. Their records
+// are at hand. The caller MUST NOT end any of them meanwhile.
+func (l *trials) handedOut() iter.Seq[*trial] {
+	return func(yield func(*trial) bool) {
+		for _, t := range l.open {
+			if t.work != nil && !t.wished() && !yield(t) {
+				return
+			}
+		}
+	}
 }
 
 // active returns how many open trials have been handed out at least once. Those that

@@ -1,7 +1,10 @@
 package engine
 
 import (
+	"crypto/sha256"
+
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
@@ -18,7 +21,7 @@ type tried struct {
 	countable bool
 	// points are those that the study evaluates once, by key: all of a countable space, or
 	// else the study file's initial points.
-	points map[string]triedPoint
+	points map[pointKey]triedPoint
 	recent []recentPoint // in the order of their trials
 }
 
@@ -31,12 +34,20 @@ type triedPoint struct {
 // recentPoint is the point of a trial that was made a short while ago.
 type recentPoint struct {
 	created int64
-	key     string
+	key     pointKey
+}
+
+// pointKey stands for a point's key, which may be much longer.
+type pointKey [16]byte
+
+func (p *tried) key(point study.Point) pointKey {
+	sum := sha256.Sum256([]byte(p.space.Key(point)))
+	return pointKey(sum[:16])
 }
 
 func newTried(s *space.Space, w *switches) tried {
 	_, countable := s.Searched().Size()
-	return tried{switches: w, space: s, countable: countable, points: map[string]triedPoint{}}
+	return tried{switches: w, space: s, countable: countable, points: map[pointKey]triedPoint{}}
 }
 
 // add remembers a trial's point if repeats of it are refused. Each trial MUST be added once, unless
@@ -44,7 +55,7 @@ func newTried(s *space.Space, w *switches) tried {
 func (p *tried) add(t *trial) {
 	if p.countable || t.facts().initial {
 		r := t.record()
-		key := p.space.Key(r.Point)
+		key := p.key(r.Point)
 		p.points[key] = triedPoint{r.Created, p.points[key].trials + 1}
 	}
 }
@@ -52,7 +63,7 @@ func (p *tried) add(t *trial) {
 // remove forgets the point of a cancelled trial, unless another trial has it too.
 func (p *tried) remove(t *trial) {
 	if p.countable || t.facts().initial {
-		key := p.space.Key(t.record().Point)
+		key := p.key(t.record().Point)
 		if point := p.points[key]; point.trials > 1 {
 			point.trials--
 			p.points[key] = point
@@ -69,7 +80,7 @@ func (p *tried) addRecent(t *trial, known int64) {
 	for n < len(p.recent) && p.recent[n].created <= known {
 		n++
 	}
-	p.recent = append(p.recent[n:], recentPoint{t.rec.Created, p.space.Key(t.rec.Point)})
+	p.recent = append(p.recent[n:], recentPoint{t.rec.Created, p.key(t.rec.Point)})
 }
 
 // has reports whether a suggested point has become a trial. from is the ledger position of the
@@ -89,7 +100,7 @@ func (p *tried) repeats(s optimizer.Suggestion) (at int64, ok bool) {
 	if !p.countable && s.Source != optimizer.SourceInitial || s.Repeat || !p.on(safetyRepeat) {
 		return 0, false
 	}
-	point, ok := p.points[p.space.Key(s.Point)]
+	point, ok := p.points[p.key(s.Point)]
 	return point.created, ok
 }
 
@@ -101,7 +112,7 @@ func (p *tried) overtaken(s optimizer.Suggestion, from int64) bool {
 	if last < 0 || p.recent[last].created <= from || !p.on(safetyRepeat) {
 		return false
 	}
-	key := p.space.Key(s.Point)
+	key := p.key(s.Point)
 	for i := last; i >= 0 && p.recent[i].created > from; i-- {
 		if p.recent[i].key == key {
 			return true

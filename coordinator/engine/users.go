@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -126,30 +127,33 @@ func (u *users) annotate(ev Annotate) {
 		return
 	}
 	u.step.restore(t)
-	labels := maps.Clone(t.rec.Labels) // snapshots share them
+	changed := t.copy()
+	annotate(&changed, ev)
+	problems := slices.Concat(study.CheckLabels("labels", changed.Labels), study.CheckAttributes("attributes", changed.Attributes))
+	if len(problems) > 0 {
+		u.step.reply(nil, invalidf("%s", problems[0]))
+		return
+	}
+	t.rec.Labels, t.rec.Note, t.rec.Attributes = changed.Labels, changed.Note, changed.Attributes
+	u.step.touch(t)
+	u.step.reply(t, nil)
+}
+
+// annotate gives a record what an event says. It replaces maps that snapshots share.
+func annotate(r *record.Trial, ev Annotate) {
+	labels := maps.Clone(r.Labels)
 	for _, key := range ev.Remove {
 		delete(labels, key)
 	}
-	if labels == nil && len(ev.Labels) > 0 {
+	if labels == nil {
 		labels = map[string]string{}
 	}
 	maps.Copy(labels, ev.Labels)
-	if problems := study.CheckLabels("labels", labels); len(problems) > 0 {
-		u.step.reply(nil, invalidf("%s", problems[0]))
-		return
-	}
-	attributes := study.WithAttributes(t.rec.Attributes, ev.Attributes) // snapshots share the old ones
-	if problems := study.CheckAttributes("attributes", attributes); len(problems) > 0 {
-		u.step.reply(nil, invalidf("%s", problems[0]))
-		return
-	}
-	t.rec.Attributes = attributes
-	if t.rec.Labels = labels; len(labels) == 0 {
-		t.rec.Labels = nil
+	if r.Labels = labels; len(labels) == 0 {
+		r.Labels = nil
 	}
 	if ev.Note != nil {
-		t.rec.Note = *ev.Note
+		r.Note = *ev.Note
 	}
-	u.step.touch(t)
-	u.step.reply(t, nil)
+	r.Attributes = study.WithAttributes(r.Attributes, ev.Attributes)
 }

@@ -69,7 +69,7 @@ func (e *Engine) LastFailed() (record.Trial, bool) {
 // Open returns the claimed attempts, by trial. The caller watches their leases.
 func (e *Engine) Open() []OpenAttempt {
 	var list []OpenAttempt
-	for _, t := range e.trials.open {
+	for t := range e.trials.handedOut() {
 		if a := t.rec.Last(); a != nil && a.State == study.AttemptOpen && a.Worker != "" {
 			list = append(list, OpenAttempt{e.spec.attemptID(t, a), a.Worker, t.claimed, t.rec.State == study.TrialRunning})
 		}
@@ -84,13 +84,13 @@ func (e *Engine) Over(trial, attempt int) bool {
 	if t == nil || t.facts().state.Terminal() { // no attempt outlives its trial
 		return t != nil
 	}
-	return attempt >= 1 && attempt <= len(t.rec.Attempts) && t.rec.Attempts[attempt-1].State != study.AttemptOpen
+	return !t.wished() && attempt >= 1 && attempt <= len(t.rec.Attempts) && t.rec.Attempts[attempt-1].State != study.AttemptOpen
 }
 
 // Queued returns the attempts that wait for a claim, by trial.
 func (e *Engine) Queued() []messaging.AttemptID {
 	var list []messaging.AttemptID
-	for _, t := range e.trials.open {
+	for t := range e.trials.handedOut() {
 		if t.rec.State == study.TrialQueued {
 			list = append(list, e.spec.attemptID(t, t.rec.Last()))
 		}
@@ -101,16 +101,50 @@ func (e *Engine) Queued() []messaging.AttemptID {
 // Problem returns what the optimiser may use now. Of a blind one, unless the space is finite, its
 // observations are some of the latest: see optimizer.BlindObservations. It shares the engine's history, which
 // is append-only, so its cost depends only on the number of open trials.
-func (e *Engine) Problem() *optimizer.Problem { return e.suggestions.problem() }
+func (e *Engine) Problem() *optimizer.Problem {
+	return e.suggestions.problem(e.suggestions.pendingPoints())
+}
 
 // FinalProblem returns Problem for a recommendation. If the study has a fidelity, it has only the
-// observations of the highest level at which a trial has completed.
+// observations of the highest level at which a trial has completed. It has no pending points, which may be
+// many: they change no recommendation.
 func (e *Engine) FinalProblem() *optimizer.Problem {
-	p := e.Problem()
+	p := e.suggestions.problem(nil)
 	if e.ladder.rungs != nil && e.history.best != nil {
 		p.Observations = e.ladder.rungOf(e.history.best).observations.snapshot()
 	}
 	return p
+}
+
+// Bytes returns about how many bytes the trials' records and the curves in memory have, for quotas.
+func (e *Engine) Bytes() int64 { return e.trials.bytes + e.curves.bytes }
+
+// Adds returns about how many bytes an event of a user adds to Bytes; 0 for one that adds nothing.
+func (e *Engine) Adds(ev Event) int64 {
+	var more record.Trial
+	switch ev := ev.(type) {
+	case Enqueue:
+		if e.Requested(ev.RequestID) {
+			return 0
+		}
+		more = record.Trial{Point: ev.Point, RequestID: ev.RequestID, Labels: ev.Labels, Note: ev.Note}
+	case Add:
+		if e.Requested(ev.RequestID) {
+			return 0
+		}
+		more = record.Trial{Point: ev.Point, RequestID: ev.RequestID, Labels: ev.Labels, Note: ev.Note, Values: ev.Values, Metrics: ev.Metrics}
+	case Annotate:
+		t, ok := e.Trial(ev.Trial)
+		if !ok {
+			return 0
+		}
+		before := t.Bytes()
+		annotate(&t, ev)
+		return max(0, t.Bytes()-before)
+	default:
+		return 0
+	}
+	return more.Bytes()
 }
 
 // Requested reports whether a user's request has made a trial; false for an empty id.
@@ -119,7 +153,7 @@ func (e *Engine) Requested(id string) bool { return id != "" && e.trials.request
 // Held returns the first trials that a client holds, oldest first and at most limit. more
 // reports whether it can hold more before another trial ends.
 func (e *Engine) Held(client string, limit int) (held []record.Trial, more bool) {
-	for _, t := range e.trials.open {
+	for t := range e.trials.handedOut() {
 		if len(held) == limit {
 			break
 		}
@@ -132,7 +166,7 @@ func (e *Engine) Held(client string, limit int) (held []record.Trial, more bool)
 }
 
 // Holds returns how many trials each client holds.
-func (e *Engine) Holds() map[string]int { return holds(e.trials.open) }
+func (e *Engine) Holds() map[string]int { return e.trials.holds() }
 
 // Attempt returns the attempt by which a client holds or last held a trial, or the one
 // that it names if attempt is not 0.

@@ -27,6 +27,9 @@ const (
 	// OpenTrials is how many trials may be open at once: those that clients hold, and those that
 	// the running studies with a command may have evaluated at once.
 	OpenTrials Name = "open-trials"
+	// TrialBytes is how many bytes the trials may have together, of the studies that a leader has in memory:
+	// their records with points, notes, labels and attributes, and what was reported of open trials.
+	TrialBytes Name = "trial-bytes"
 	// Streams is how many streams a caller may have open at a replica, such as watches.
 	Streams Name = "streams"
 	// LogBytes is how many bytes of programs' output a replica sends a caller within an hour.
@@ -51,6 +54,7 @@ var all = []definition{
 	{Studies, 10_000, false, false, "delete or archive studies"},
 	{StudyBytes, 256 << 20, true, false, "delete or archive large studies"},
 	{OpenTrials, 50_000, false, false, "wait until trials end, cancel some, or stop studies"},
+	{TrialBytes, 512 << 20, true, false, "stop studies with many or large trials, cancel queued ones, or shorten notes"},
 	{Streams, 500, false, true, "end some streams"},
 	{LogBytes, 10 << 30, true, true, "wait until the hour is over"},
 }

@@ -29,7 +29,7 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"studies":                          `quota "studies": want QUOTA=NUMBER, where QUOTA is one of studies, study-bytes, open-trials, streams, log-bytes`,
+		"studies":                          `quota "studies": want QUOTA=NUMBER, where QUOTA is one of studies, study-bytes, open-trials, trial-bytes, streams, log-bytes`,
 		"workers=3":                        `quota "workers=3": want QUOTA=NUMBER`,
 		"studies=1 studies=2":              "quota studies is given twice",
 		"studies=-1":                       `quota studies: got "-1"; want a whole number`,

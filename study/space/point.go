@@ -90,7 +90,7 @@ func (s *Space) normalize(raw map[string]any, problem func(name string, known bo
 			problem(name, true, err.Error())
 			continue
 		}
-		p[name] = value
+		p[s.params[i].Name] = value // the space's text, which all points then share
 	}
 	for i, param := range s.params {
 		if param.Type == study.Fixed && s.active(p, i) {
