@@ -72,7 +72,8 @@ type Proposer interface {
 // it does not duplicate a pending one. A finite space never repeats a point and ends
 // with ErrExhausted, unless evaluations are known to be noisy, because two evaluations
 // of a point differed or because the algorithm's method Noisy reports so; then
-// suggestions marked Repeat pass. If ctx ends while the algorithm works, the answer is
+// suggestions marked Repeat pass. Before a small one ends, the algorithm's method Doubt may have a point evaluated
+// again, to find out whether evaluations are noisy. If ctx ends while the algorithm works, the answer is
 // what it has proposed by then. The result is a Recommender if the algorithm is one.
 func Guard(p Proposer) Optimizer {
 	g := &guard{algorithm: p}
@@ -83,6 +84,12 @@ func Guard(p Proposer) Optimizer {
 		}{g, r}
 	}
 	return g
+}
+
+// doubter is an algorithm that may want to see a point evaluated again when all have been evaluated.
+type doubter interface {
+	// Doubt returns a suggestion marked Repeat; false if the space is exhausted.
+	Doubt(ctx context.Context, r *Request) (Suggestion, bool)
 }
 
 // GuardBlind is Guard for an algorithm whose suggestions do not depend on
@@ -146,6 +153,11 @@ func (g *guard) Suggest(ctx context.Context, p *Problem, state State, n int, rng
 			r.N = min(n, len(r.Remaining))
 		}
 		if r.N == 0 {
+			if a, ok := g.algorithm.(doubter); ok {
+				if again, ok := a.Doubt(ctx, r); ok {
+					return []Suggestion{again}, state, nil
+				}
+			}
 			return nil, state, ErrExhausted
 		}
 	}

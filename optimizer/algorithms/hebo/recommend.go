@@ -16,7 +16,8 @@ var _ optimizer.Recommender = proposer{}
 // If no model can be fitted, it returns the best value, with a standard deviation of 0.
 // It does the same if evaluations are known to be free of noise, by the setting or
 // because repeated ones agree. In a finite space without repeats, it returns the point
-// with the best mix of value and posterior mean. Of more than surrogate.MaxPoints
+// with the best mix of value and posterior mean; the model then takes at least half of what it
+// cannot explain for noise. Of more than surrogate.MaxPoints
 // observations it considers those that suggestions use; they include the best.
 func (a proposer) Recommend(ctx context.Context, p *optimizer.Problem, state optimizer.State) (*optimizer.Recommendation, error) {
 	noise := a.options.Noise
@@ -37,9 +38,18 @@ func (a proposer) Recommend(ctx context.Context, p *optimizer.Problem, state opt
 	if exact == 1 {
 		return best, nil
 	}
-	m, err := surrogate.Fit(
-		ctx, d, options, readMemory(state, options.NumParams(encoding)).Fitted, optimizer.NewRand(p.Seed, len(p.Observations)),
-	)
+	fit := func() (*surrogate.Model, error) {
+		return surrogate.Fit(
+			ctx, d, options, readMemory(state, options.NumParams(encoding)).Fitted, optimizer.NewRand(p.Seed, len(p.Observations)),
+		)
+	}
+	m, err := fit()
+	if err == nil && exact > 0 { // such a model may follow every value, and be sure of the luckiest
+		if share := unexplained(m); share > negligible {
+			options.NoiseFloor = share / 2
+			m, err = fit()
+		}
+	}
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("recommend: %w", ctx.Err())
 	}

@@ -35,6 +35,7 @@ func (o Options) kernel(encoding *optimizer.Encoding) (*kernel.Kernel, gp.Config
 func (o Options) over(columns []kernel.Column) (*kernel.Kernel, gp.Config) {
 	config := gp.DefaultConfig(len(columns))
 	config.Noise.Prior = noisePrior
+	config.NoiseFloor = max(config.NoiseFloor, o.NoiseFloor)
 	for i := range columns {
 		if o.Lengthscales == LengthscalesFlat {
 			config.Kernel[i].Prior = gp.Flat{}

@@ -64,6 +64,9 @@ type Options struct {
 	Linear bool
 	// Lengthscales names the prior on them; empty is LengthscalesScaled.
 	Lengthscales Lengthscales
+	// NoiseFloor is the least noise that the model believes in, as a share of the outcomes' variance; 0 is
+	// the process's own.
+	NoiseFloor float64
 	// Effort is the effort of a fit; empty is EffortWarm.
 	Effort Effort
 	// Points is the maximum number of observations that Observe keeps; 0 is MaxPoints.
