@@ -3,6 +3,7 @@ package view
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -11,6 +12,17 @@ import (
 
 // Number is a value with the six digits that people look at.
 func Number(v float64) string { return fmt.Sprintf("%.6g", v) }
+
+// Short is a value with a few significant digits, and as a decimal number where that has at most nine
+// places: 1670, not 1.67e+03.
+func Short(v float64, digits int) string {
+	text := strconv.FormatFloat(v, 'g', digits, 64)
+	rounded, err := strconv.ParseFloat(text, 64)
+	if size := math.Abs(rounded); err != nil || size != 0 && size < 1e-4 || size >= 1e9 || math.IsNaN(v) {
+		return text
+	}
+	return strconv.FormatFloat(rounded, 'f', -1, 64)
+}
 
 // Value is a parameter's value as people see it.
 func Value(v any) string {
@@ -61,5 +73,5 @@ func Expected(mean, sd float64) string {
 	if sd <= math.Abs(mean)*1e-6 {
 		return Number(mean)
 	}
-	return fmt.Sprintf("%s ± %.2g", Number(mean), sd)
+	return Number(mean) + " ± " + Short(sd, 2)
 }

@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"fmt"
 	"math"
 	"net/http"
 	"strconv"
@@ -73,7 +72,7 @@ func rate(ended int, elapsed time.Duration) string {
 	if ended == 0 || elapsed <= 0 {
 		return "–"
 	}
-	return fmt.Sprintf("%.3g", float64(ended)/elapsed.Minutes())
+	return view.Short(float64(ended)/elapsed.Minutes(), 3)
 }
 
 // badge is the class of a state's badge, which gives it a colour; the text says it too.

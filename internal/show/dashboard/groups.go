@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/show/diagnosis"
 	"github.com/fantasia-hpo/fantasia/internal/show/figure"
 	"github.com/fantasia-hpo/fantasia/internal/show/picture"
@@ -167,7 +168,7 @@ func costs(q *request) []costRow {
 			Improved: fmt.Sprintf("%.1f%%", 100*float64(s.improved)/float64(s.trials)), Median: "–"}
 		if len(s.values) > 0 {
 			slices.Sort(s.values)
-			row.Median = fmt.Sprintf("%.6g", s.values[(len(s.values)-1)/2])
+			row.Median = view.Number(s.values[(len(s.values)-1)/2])
 		}
 		list = append(list, row)
 	}

@@ -154,6 +154,11 @@ func grid(name g.Node, content ...g.Node) g.Node {
 	return h.Div(h.Class("scroll"), h.Role("region"), name, h.TabIndex("0"), h.Table(content...))
 }
 
+// list is a grid whose cells break their lines, so that it needs no scrollbar on a laptop's screen.
+func list(name g.Node, content ...g.Node) g.Node {
+	return h.Div(h.Class("fit"), grid(name, content...))
+}
+
 // head returns the head of a table. A title that begins with # is that of numbers.
 func head(titles ...string) g.Node {
 	return h.THead(h.Tr(g.Map(titles, func(title string) g.Node {

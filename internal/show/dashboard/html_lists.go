@@ -65,7 +65,7 @@ func (s *studiesData) main() g.Node {
 				}))), space,
 			h.Button(g.Text("Filter")), g.If(s.Narrowed, g.Group{space, h.A(href(Path), g.Text("Clear"))}),
 		),
-		grid(h.Aria("label", "Studies"),
+		list(h.Aria("label", "Studies"),
 			head("Study", "State", "#Best", "#Recommended", "#Trials", "#Trials a minute", "#Time", "Optimiser"),
 			h.TBody(h.ID("studies"), live, rows),
 		),
@@ -91,7 +91,7 @@ func (s studyItem) html() g.Node {
 	return h.Tr(
 		rowHead(h.A(href(studyAddress(s.Study.Study)), g.Text(s.Study.Study))),
 		h.Td(stateBadge(s.State), g.If(s.Reason != "", g.Group{space, h.Span(h.Class("soft reason"), h.Title(s.Reason), g.Text(s.Reason))})),
-		numberCell(g.Text(best), space, soft(s.Objective.Metric)),
+		numberCell(g.Text(best), space, h.Span(h.Class("soft broken"), g.Text(s.Objective.Metric))),
 		numberCell(g.Text(recommended)), numberCell(g.Text(trials)), numberCell(g.Text(s.Rate)), numberCell(g.Text(figure.Duration(s.Elapsed))),
 		textCell(s.Algorithm),
 	)
@@ -118,7 +118,7 @@ func (d *workersData) main() g.Node {
 		h.H1(g.Text("Workers")),
 		h.P(h.ID("workers-sum"), live, g.Textf("%s; %d of %s free.", count(len(d.Workers), "worker", "workers"), d.Free,
 			count(d.Slots, "slot", "slots"))),
-		grid(h.Aria("label", "Workers"),
+		list(h.Aria("label", "Workers"),
 			head("Worker", "Pool", "#Free slots", "Runs", "Last heartbeat", "Host", "Software"),
 			h.TBody(h.ID("workers"), live, rows),
 		),

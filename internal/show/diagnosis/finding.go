@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/fantasia-hpo/fantasia/api/view"
 )
 
 // Topic is a question that a diagnosis answers with exactly one finding.
@@ -254,4 +256,4 @@ func percent(share float64) string {
 }
 
 // figure formats a number with three digits.
-func figure(v float64) string { return fmt.Sprintf("%.3g", v) }
+func figure(v float64) string { return view.Short(v, 3) }

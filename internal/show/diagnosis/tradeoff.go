@@ -10,6 +10,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/hebo"
 	"github.com/fantasia-hpo/fantasia/optimizer/front"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -207,4 +208,4 @@ func signed(c *float64) string {
 }
 
 // short formats a value with four digits.
-func short(v float64) string { return fmt.Sprintf("%.4g", v) }
+func short(v float64) string { return view.Short(v, 4) }

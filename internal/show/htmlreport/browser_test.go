@@ -12,6 +12,12 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/test/browser"
 )
 
+// mixedColumns is a script that names the columns of which some cells, or the head, align to the left and others
+// to the right.
+const mixedColumns = `[...document.querySelectorAll('table')].flatMap(t => [...t.tHead.rows[0].cells].filter((head, i) =>
+	new Set([head, ...[...t.tBodies[0].rows].map(r => r.cells[i])].map(c => getComputedStyle(c).textAlign)).size > 1)
+	.map(head => t.closest('figure').id + ' ' + head.innerText)).join()`
+
 // TestReportInABrowser opens a report from a file: it needs nothing else, runs no script of
 // a hostile study, and is readable for everybody, at two widths, in light and dark.
 func TestReportInABrowser(t *testing.T) {
@@ -29,6 +35,9 @@ func TestReportInABrowser(t *testing.T) {
 			}
 			if wide := browser.Get(b, chromedp.Evaluate[int](`document.documentElement.scrollWidth`)); wide > width {
 				t.Errorf("at %d pixels the report is %d wide", width, wide)
+			}
+			if mixed := browser.Get(b, chromedp.Evaluate[string](mixedColumns)); mixed != "" {
+				t.Errorf("at %d pixels columns align to both sides: %s", width, mixed)
 			}
 			for _, p := range b.Accessibility() {
 				t.Errorf("at %d pixels, dark %t: %s", width, dark, p)

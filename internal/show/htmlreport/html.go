@@ -2,6 +2,7 @@ package htmlreport
 
 import (
 	"io"
+	"slices"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
@@ -91,7 +92,7 @@ func (t *table) html() g.Node {
 	parts := g.Group{h.Class("table"), h.TabIndex("0"), h.Role("region"), h.Aria("label", "table")}
 	if len(t.Rows) > 0 {
 		parts = append(parts, line, h.Table(
-			line, h.THead(h.Tr(g.Map(t.Header, func(text string) g.Node { return h.Th(h.Scope("col"), g.Text(text)) }))),
+			line, h.THead(h.Tr(t.head())),
 			line, h.TBody(g.NodeFunc(t.rows)),
 		))
 	}
@@ -99,6 +100,20 @@ func (t *table) html() g.Node {
 		parts = append(parts, line, h.P(h.Class("note"), g.Text(t.Note)))
 	}
 	return h.Div(parts)
+}
+
+// head returns the cells of the table's head, and aligns each column as its numbers are: the rows follow.
+func (t *table) head() (cells g.Group) {
+	for i, text := range t.Header {
+		number := slices.ContainsFunc(t.Rows, func(row []cell) bool { return i < len(row) && row[i].Class == "number" })
+		for _, row := range t.Rows {
+			if number && i < len(row) {
+				row[i].Class = "number"
+			}
+		}
+		cells = append(cells, h.Th(h.Scope("col"), g.If(number, h.Class("number")), g.Text(text)))
+	}
+	return cells
 }
 
 // rows writes the rows one by one: a table can have one for each of many thousand trials.

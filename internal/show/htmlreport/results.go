@@ -259,7 +259,7 @@ func (s *sheet) trials() *table {
 		}
 		seconds := cell{Class: "number"}
 		if took := f.Took(0).Seconds(); f.Started != 0 && f.Ended != 0 {
-			seconds = cell{strconv.FormatFloat(took, 'g', 4, 64), strconv.FormatFloat(took, 'f', 3, 64), "number"}
+			seconds = cell{view.Short(took, 4), strconv.FormatFloat(took, 'f', 3, 64), "number"}
 		}
 		t.Rows = append(t.Rows, append(row, seconds, whole(trial.Attempts), text(trial.Worker), text(string(trial.Source)), text(f.Reason)))
 	}
@@ -275,7 +275,7 @@ type table struct {
 }
 
 // cell is a cell of a table. Value is the exact number, for those who read the page by
-// program; "" for text. Class is "number" for what is aligned at its right.
+// program; "" for text. Class is "number" for what is aligned at its right, as all of its column then is.
 type cell struct{ Text, Value, Class string }
 
 func text(s string) cell { return cell{Text: s} }
@@ -291,8 +291,8 @@ func parameter(v any, active bool) cell {
 	if !active {
 		return cell{}
 	}
-	if f, ok := v.(float64); ok {
-		return number(f)
+	if f, ok := study.Number(v); ok {
+		return cell{view.Value(v), exact(f), "number"}
 	}
 	return text(view.Value(v))
 }
