@@ -17,6 +17,7 @@ from urllib.parse import urlencode, urlsplit
 
 from . import errors
 from ._fork import renew_after_fork
+from ._proxy import proxy_of
 
 Message: TypeAlias = "dict[str, Any]"
 
@@ -185,6 +186,10 @@ class Transport:
         try:
             parts = urlsplit(url)
             base = "" if parts.scheme == "unix" else parts.path.rstrip("/")
+            proxy = proxy_of(url) if parts.scheme == "http" else None
+            if proxy is not None:  # it is told the whole address
+                base = f"http://{parts.netloc.rpartition('@')[2]}{base}"
+                headers = {**headers, **proxy.headers}
             connection.request(verb, base + path, data, headers)
             response = connection.getresponse()
             body = response.read()
@@ -218,14 +223,20 @@ class Transport:
                 return connection
             connection.close()
         parts = urlsplit(url)
-        host = parts.hostname or "localhost"
+        host, port = parts.hostname or "localhost", parts.port
+        proxy = proxy_of(url)
+        through = "" if proxy is None else f" through the proxy {proxy.host}:{proxy.port}"
+        if proxy is not None:
+            host, port = proxy.host, proxy.port
         if parts.scheme == "unix":
             connection = _UnixConnection(parts.path, timeout)
         elif parts.scheme == "https":
             context = ssl.create_default_context(cafile=self.ca)
-            connection = http.client.HTTPSConnection(host, parts.port, timeout=timeout, context=context)
+            connection = http.client.HTTPSConnection(host, port, timeout=timeout, context=context)
+            if proxy is not None:
+                connection.set_tunnel(parts.hostname or "localhost", parts.port or 443, proxy.headers)
         else:
-            connection = http.client.HTTPConnection(host, parts.port, timeout=timeout)
+            connection = http.client.HTTPConnection(host, port, timeout=timeout)
         try:
             connection.connect()
         except ssl.SSLCertVerificationError as e:
@@ -233,7 +244,7 @@ class Transport:
                 "unauthenticated", f"{url}: {e.verify_message}; see the option ca"
             ) from None
         except OSError as e:
-            raise _NotSentError(f"{url}: {e}") from None
+            raise _NotSentError(f"{url}{through}: {e}") from None
         return connection
 
 
