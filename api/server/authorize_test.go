@@ -433,6 +433,7 @@ func TestTokensNameTheLine(t *testing.T) {
 		{good + " x workers=5", `:1: quotas of a: quota "workers=5": want QUOTA=NUMBER, where QUOTA is one of studies`},
 		{good + " x y studies=5", ":1: got 5 words"},
 		{good + "\nb " + digest("a") + " write", ":2: b has the same token as a"},
+		{good + "\n" + strings.Repeat("secret", 100_000), ":2: the line is longer than 64 KiB"},
 	} {
 		file := filepath.Join(t.TempDir(), "tokens")
 		if err := os.WriteFile(file, []byte(test.text), 0o600); err != nil {

@@ -98,7 +98,7 @@ func New(b Backend, o Options) (path string, handler http.Handler, err error) {
 	if o.Leader != nil {
 		handler = newForward(handler, o)
 	}
-	handler = newLimiter(handler, o)
+	handler = newLimiter(wellFormed{handler}, o)
 	if o.Tokens != nil {
 		handler = newAuthorizer(handler, o)
 	}

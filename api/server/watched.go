@@ -71,8 +71,8 @@ func eachLine(file string, do func(line string) error) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	lines := bufio.NewScanner(f)
-	for number := 1; lines.Scan(); number++ {
+	lines, number := bufio.NewScanner(f), 1
+	for ; lines.Scan(); number++ {
 		line := strings.TrimSpace(lines.Text())
 		if line == "" || line[0] == '#' {
 			continue
@@ -81,7 +81,10 @@ func eachLine(file string, do func(line string) error) (err error) {
 			return fmt.Errorf("%s:%d: %w", file, number, err)
 		}
 	}
-	if err := lines.Err(); err != nil {
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return fmt.Errorf("%s:%d: the line is longer than %d KiB; want a file of text with shorter lines", file, number,
+			bufio.MaxScanTokenSize>>10)
+	} else if err != nil {
 		return fmt.Errorf("read %s: %w", file, err)
 	}
 	return nil

@@ -224,7 +224,7 @@ func open(r io.Reader) (h Header, in *reader, err error) {
 	in = &reader{lines: bufio.NewScanner(zipped), sum: sha256.New()}
 	in.lines.Buffer(make([]byte, 64<<10), maxLine)
 	first, err := in.next()
-	if err != nil {
+	if err != nil && !errors.Is(err, errLong) {
 		return h, nil, err
 	}
 	if err := json.Unmarshal(first, &h); err != nil || h.Format != format {
@@ -242,7 +242,10 @@ type reader struct {
 	lines *bufio.Scanner
 	sum   hash.Hash
 	size  int64 // of the lines that were read, in bytes
+	read  int   // how many lines that are
 }
+
+var errLong = fmt.Errorf("longer than %d MiB, as no line of a backup is", maxLine>>20)
 
 // digest returns the sum of the lines that were read.
 func (r *reader) digest() string { return hex.EncodeToString(r.sum.Sum(nil)) }
@@ -252,10 +255,13 @@ func (r *reader) next() ([]byte, error) {
 	if more, err := r.lines.Scan(), r.lines.Err(); !more || err != nil {
 		if err == nil {
 			err = io.ErrUnexpectedEOF
+		} else if errors.Is(err, bufio.ErrTooLong) {
+			return nil, fmt.Errorf("%w: line %d is %w", ErrDamaged, r.read+1, errLong)
 		}
 		return nil, fmt.Errorf("%w: it ends too early: %w", ErrDamaged, err)
 	}
 	text := r.lines.Bytes()
+	r.read++
 	r.size += int64(len(text)) + 1
 	// The hash of a Go package never fails.
 	_, _ = r.sum.Write(text)

@@ -306,8 +306,19 @@ func TestBombs(t *testing.T) {
 		!strings.Contains(err.Error(), "decompressed, it has more than 10485760 bytes") {
 		t.Errorf("records without an end: %v", err)
 	}
-	if _, err := Read(endless(t, "a"), visit); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "token too long") {
+	if _, err := Read(endless(t, "a"), visit); !errors.Is(err, ErrDamaged) ||
+		!strings.HasSuffix(err.Error(), fmt.Sprintf("line 2 is longer than %d MiB, as no line of a backup is", maxLine>>20)) {
 		t.Errorf("a line without an end: %v", err)
+	}
+	var garbage bytes.Buffer
+	zipped := gzip.NewWriter(&garbage)
+	_, err := zipped.Write(bytes.Repeat([]byte{'a'}, 2*maxLine))
+	if err := errors.Join(err, zipped.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(&garbage, visit); !errors.Is(err, ErrFormat) ||
+		!strings.HasSuffix(err.Error(), "its first line is not the header of a backup") {
+		t.Errorf("garbage: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
