@@ -97,6 +97,8 @@ type Trial struct {
 	// Values are those of all objectives, in the order of the study file, where there are
 	// several; Value is then the first.
 	Values []float64 `json:"values,omitempty"`
+	// Objectives are the metrics that Value and Values are of; only in lists.
+	Objectives []string `json:"objectives,omitempty"`
 	// Exceeded are the limits that a completed trial is outside of, as text such as
 	// "memory_mb <= 512"; nil if there are none.
 	Exceeded []string `json:"exceeded,omitempty"`

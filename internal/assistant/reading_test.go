@@ -58,6 +58,12 @@ func memory(t testing.TB, tokens string) string {
 		o.Tokens, err = server.ReadTokens(file, slog.New(slog.DiscardHandler))
 		must(t, err)
 	}
+	return listen(t, b, o)
+}
+
+// listen serves the API of a server in memory, and returns its URL.
+func listen(t testing.TB, b *servertest.Memory, o server.Options) string {
+	t.Helper()
 	path, handler, err := server.New(b, o)
 	must(t, err)
 	mux := http.NewServeMux()
@@ -138,13 +144,7 @@ func TestLimits(t *testing.T) {
 			Times: record.Times{Started: servertest.Epoch, Ended: servertest.Epoch, Folded: servertest.Epoch},
 		})
 	}
-	path, handler, err := server.New(b, server.Options{})
-	must(t, err)
-	mux := http.NewServeMux()
-	mux.Handle(path, handler)
-	h := httptest.NewServer(mux)
-	t.Cleanup(h.Close)
-	s := meet(t, transports["http"](t, remote(t, h.URL)))
+	s := meet(t, transports["http"](t, remote(t, listen(t, b, server.Options{}))))
 	trials, _ := s.call("list_trials", map[string]any{"study": "loop"})["trials"].([]any)
 	if len(trials) != 2 {
 		t.Fatalf("there are %d trials, want 2", len(trials))

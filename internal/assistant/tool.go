@@ -1,7 +1,6 @@
 package assistant
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -40,6 +39,8 @@ func tool[In any](name, title, description string, e effect, refine func(map[str
 	}
 	return &mcp.Tool{
 		Name: name, Title: title, Description: description, InputSchema: schema,
+		// A schema of each answer would be three quarters of all that a client reads before its first call.
+		OutputSchema: &jsonschema.Schema{Type: "object"},
 		Annotations: &mcp.ToolAnnotations{Title: title, ReadOnlyHint: e.reads, DestructiveHint: new(e.destroys), IdempotentHint: e.repeats,
 			OpenWorldHint: new(false)},
 	}
@@ -58,30 +59,16 @@ func oneOf(s *jsonschema.Schema, values ...string) {
 	}
 }
 
-// explained makes the SDK's error of wrong arguments readable.
-func explained(next mcp.MethodHandler) mcp.MethodHandler {
-	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		result, err := next(ctx, method, req)
-		called, ok := result.(*mcp.CallToolResult)
-		if !ok || err != nil || called == nil || called.GetError() == nil {
-			return result, err
-		}
-		call, ok := req.(*mcp.CallToolRequest)
-		problem := called.GetError().Error()
-		if !ok || !strings.HasPrefix(problem, badArguments) {
-			return result, err
-		}
-		better := &mcp.CallToolResult{}
-		better.SetError(fmt.Errorf("arguments of %s: %s", call.Params.Name, readable(strings.TrimPrefix(problem, badArguments))))
-		return better, nil
+// explained returns an error of a tool in words; the SDK's error of wrong arguments is hard to read.
+func explained(req mcp.Request, problem string) string {
+	call, ok := req.(*mcp.CallToolRequest)
+	wrong, found := strings.CutPrefix(problem, badArguments)
+	if !ok || !found {
+		return problem
 	}
-}
-
-// readable shortens the SDK's error of arguments: "validating root: validating /properties/limit:
-// maximum: …" becomes "limit: maximum: …".
-func readable(problem string) string {
-	problem = strings.ReplaceAll(strings.TrimSpace(problem), "validating root: ", "")
-	return strings.ReplaceAll(strings.ReplaceAll(problem, "validating /properties/", ""), "/items", "")
+	wrong = strings.ReplaceAll(strings.TrimSpace(wrong), "validating root: ", "")
+	wrong = strings.ReplaceAll(strings.ReplaceAll(wrong, "validating /properties/", ""), "/items", "")
+	return "arguments of " + call.Params.Name + ": " + wrong
 }
 
 // badArguments begins the SDK's error of arguments that do not fit the schema.

@@ -101,7 +101,8 @@ func (s *Server) listTrials(ctx context.Context, in trialsInput) (out trialsOutp
 			return err
 		}
 		out = trialsOutput{Trials: fetch.Viewed(page.GetTrials(), view.FromTrial), NextPageToken: page.GetNextPageToken()}
-		return fetch.Mark(ctx, src.Service, q.GetParent(), out.Trials)
+		_, err = fetch.Mark(ctx, src.Service, q.GetParent(), out.Trials)
+		return err
 	})
 	return out, err
 }

@@ -58,7 +58,11 @@ func newTrialListCommand(a *app, r *remote) *cobra.Command {
 				return err
 			}
 			list = fetch.Viewed(trials, view.FromTrial)
-			return fetch.Mark(ctx, c, q.GetParent(), list)
+			objectives, err := fetch.Mark(ctx, c, q.GetParent(), list)
+			for i := range list {
+				list[i].Objectives = objectives
+			}
+			return err
 		})
 		return shown{list, func(w screen) error { return trialTable(w, list) }}, err
 	})

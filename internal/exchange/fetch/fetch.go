@@ -72,24 +72,24 @@ func Trials(ctx context.Context, c Service, q *fantasiav1.ListTrialsRequest) (li
 	return list, err
 }
 
-// Mark sets which of their study's limits trials are outside of. parent is the study's resource
-// name.
-func Mark(ctx context.Context, c Service, parent string, trials []view.Trial) error {
+// Mark sets which of their study's limits trials are outside of, and returns the metrics that their values are
+// of. parent is the study's resource name.
+func Mark(ctx context.Context, c Service, parent string, trials []view.Trial) (objectives []string, err error) {
 	found, err := Send(ctx, c, Service.GetStudy, &fantasiav1.GetStudyRequest{Name: parent})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	spec := view.Limited(found.GetStudy())
 	for i := range trials {
 		trials[i].Mark(spec)
 	}
-	return nil
+	return study.MetricNames(spec.Objectives()), nil
 }
 
 // MarkOne is Mark for a single trial.
 func MarkOne(ctx context.Context, c Service, parent string, t *view.Trial) error {
 	one := []view.Trial{*t}
-	err := Mark(ctx, c, parent, one)
+	_, err := Mark(ctx, c, parent, one)
 	*t = one[0]
 	return err
 }
