@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -40,7 +38,7 @@ be read, and of a server that this program starts, in _server of that directory.
 --server they are those of a coordinator, and --token is sent to it. Over HTTP callers
 send their own token, in the header Authorization: Bearer TOKEN. On an address that
 others reach, the API has to require one: give --tokens or --oidc-issuer, or --server
-with the address of a coordinator that does.`
+with the address of a coordinator that does, or --insecure to let everybody in.`
 
 // mcpFlags are the flags of mcp.
 type mcpFlags struct {
@@ -49,6 +47,8 @@ type mcpFlags struct {
 	listen string
 	hold   time.Duration
 	api    coordinatornode.APIAccess
+	// insecure lets callers without a token in, on an address that others reach.
+	insecure bool
 }
 
 func newMCPCommand(a *app) *cobra.Command {
@@ -70,6 +70,7 @@ func newMCPCommand(a *app) *cobra.Command {
 	c.Flags().StringVar(&f.listen, "listen", "", "`address` for streamable HTTP, such as localhost:8090 (default: standard input and output)")
 	c.Flags().DurationVar(&f.hold, "hold", 12*time.Hour, "how long a trial that was asked for is kept while nothing is said about it")
 	f.api.Flags(c.Flags())
+	insecureFlag(c, &f.insecure)
 	return c
 }
 
@@ -159,9 +160,10 @@ func (a *app) mcpHTTP(ctx context.Context, f *mcpFlags, s *assistant.Server, log
 		return fmt.Errorf("--listen: %w", err)
 	}
 	address := listener.Addr().String()
-	if open && !loopback(address) {
-		return errors.Join(exitWith(ExitUsage, fmt.Errorf("--listen is %s, which others reach, and the API requires no token; want an address "+
-			"such as localhost:8090, or --tokens", f.listen)), listener.Close())
+	if at, ok := listener.Addr().(*net.TCPAddr); ok && open {
+		if err := closed(f.listen, at.IP, f.insecure); err != nil {
+			return errors.Join(exitWith(ExitUsage, err), listener.Close())
+		}
 	}
 	handler, err := f.api.Guard(s.Handler(!open), log, address, f.listen)
 	if err != nil {
@@ -175,9 +177,16 @@ func (a *app) mcpHTTP(ctx context.Context, f *mcpFlags, s *assistant.Server, log
 	return httpserve.Serve(ctx, f.api.Listener(httpserve.Bound(listener, httpserve.Connections{}, server.Network, log)), handler, log)
 }
 
-// loopback reports whether only this machine reaches an address.
-func loopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	ip := net.ParseIP(strings.Trim(host, "[]"))
-	return err == nil && cmp.Or(ip.IsLoopback(), host == "localhost")
+// insecureFlag adds the flag that closed asks for.
+func insecureFlag(c *cobra.Command, insecure *bool) {
+	c.Flags().BoolVar(insecure, "insecure", false, "let callers without a token in, though other machines reach --listen")
+}
+
+// closed returns an error if others than this machine reach an address at which no token is required.
+func closed(listen string, ip net.IP, insecure bool) error {
+	if insecure || ip.IsLoopback() {
+		return nil
+	}
+	return fmt.Errorf("--listen is %s, which others reach, and the API requires no token; want an address such as localhost:8090, or "+
+		"--tokens or --oidc-issuer, or --insecure to let everybody in", listen)
 }

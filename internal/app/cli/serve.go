@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 
 	"github.com/spf13/cobra"
 
@@ -24,7 +25,8 @@ machine. Once they answer, one line of JSON on stdout says where:
   {"url":"http://127.0.0.1:40123","state":"/home/me/.fantasia/_server","pid":4711}
 
 Everybody on this machine can call that address; with --tokens, only callers with a
-token can. The state can be served once at a time: if it is already, the exit code is
+token can. An address that other machines reach needs --tokens or --oidc-issuer, or
+--insecure to let everybody in. The state can be served once at a time: if it is already, the exit code is
 4, and stderr says where it is served.`
 
 // serveFlags are the flags of serve.
@@ -32,6 +34,7 @@ type serveFlags struct {
 	standalone.Options
 	exitWithParent bool
 	verbose        bool
+	insecure       bool
 }
 
 // defaultServerState is not the name of a study, so it is free beside the states of
@@ -50,12 +53,18 @@ func newServeCommand(a *app) *cobra.Command {
 			if err := directory(cmd, f.State); err != nil {
 				return err
 			}
+			if at, err := net.ResolveTCPAddr("tcp", f.Listen); err == nil && f.API.Tokens == "" && f.API.OIDC.Issuer == "" {
+				if err := closed(f.Listen, at.IP, f.insecure); err != nil {
+					return usagef(cmd, "%v", err)
+				}
+			}
 			return a.serve(cmd.Context(), f)
 		},
 	}
 	c.Flags().StringVar(&f.State, "state", defaultServerState, "`directory` that keeps everything")
 	c.Flags().StringVar(&f.Listen, "listen", "127.0.0.1:0", "address of the API and the dashboard; port 0 is a free port")
 	f.API.Flags(c.Flags())
+	insecureFlag(c, &f.insecure)
 	c.Flags().BoolVar(&f.exitWithParent, "exit-with-parent", false, "end when standard input is closed, as it is when the process that "+
 		"started this one ends")
 	c.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "log more to fantasia.log in the state directory")

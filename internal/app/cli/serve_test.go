@@ -53,3 +53,13 @@ func TestServeEndsWithItsParent(t *testing.T) {
 		t.Errorf("exit code %d, stderr %s", code, &stderr)
 	}
 }
+
+// Whoever says so lets everybody in, also from other machines.
+func TestServeInsecure(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	args := []string{"serve", "--state", filepath.Join(t.TempDir(), "state"), "--listen", "0.0.0.0:0", "--insecure", "--exit-with-parent"}
+	code := cli.Main(t.Context(), args, cli.Options{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Version: "test"})
+	if code != cli.ExitOK {
+		t.Errorf("exit code %d: %s", code, &stderr)
+	}
+}
