@@ -104,7 +104,12 @@ spec:
 		t.Errorf("the study has %+v, want three added trials, the best with 1", study)
 	}
 	// What is printed of one study can be imported into another.
-	list := write("list.json", run(cli.ExitOK, "trial", "list", "fresh", "-o", "json"))
+	printed := run(cli.ExitOK, "trial", "list", "fresh", "-o", "json")
+	var named []struct{ Objectives []string }
+	if err := json.Unmarshal([]byte(printed), &named); err != nil || len(named) != 3 || !slices.Equal(named[0].Objectives, []string{"loss"}) {
+		t.Errorf("%v: the list does not say of which metric the values are: %s", err, printed)
+	}
+	list := write("list.json", printed)
 	if got := run(cli.ExitOK, "study", "import-trials", "fresh", list, "--dry-run", "-o", "json"); !strings.Contains(got, `"added": 3`) {
 		t.Errorf("the printed trials: %s", got)
 	}

@@ -54,12 +54,12 @@ func TestColumns(t *testing.T) {
 	}
 	want := [][]string{
 		{"trial", "state", "value", "attempts", "worker", "source", "staleness", "seconds", "created", "started", "ended", "failure", "message",
-			"metric:loss", "metric:size", "parameter:x", "parameter:worker", "parameter:value", "parameter:loss", "parameter:flag", "parameter:any"},
+			"value:loss", "metric:loss", "metric:size", "parameter:x", "parameter:worker", "parameter:value", "parameter:loss", "parameter:flag", "parameter:any"},
 		{"1", "COMPLETED", "2", "2", "w", "model", "3", "2.5", "2026-03-01T12:00:00.000Z", "2026-03-01T12:00:01.500Z", "2026-03-01T12:00:04.000Z",
 			"", "",
-			"2", "10000000", "1e-07", "12", "a,b", "1", "true", "7"},
-		{"2", "FAILED", "", "0", "", "", "0", "", "", "", "", "exit", "exit: boom,: and more", "", "", "", "", "", "", "", ""},
-		{"3", "PRUNED", "9", "0", "", "", "0", "", "", "", "", "", "below the median", "", "", "", "", "", "", "", ""},
+			"2", "2", "10000000", "1e-07", "12", "a,b", "1", "true", "7"},
+		{"2", "FAILED", "", "0", "", "", "0", "", "", "", "", "exit", "exit: boom,: and more", "", "", "", "", "", "", "", "", ""},
+		{"3", "PRUNED", "9", "0", "", "", "0", "", "", "", "", "", "below the median", "9", "", "", "", "", "", "", "", ""},
 	}
 	if diff := cmp.Diff(want, rows); diff != "" {
 		t.Errorf("CSV (-want +got):\n%s", diff)
@@ -72,7 +72,7 @@ func TestColumns(t *testing.T) {
 	first, _, _ := bytes.Cut(out.Bytes(), []byte("\n"))
 	line := `{"trial":1,"state":"COMPLETED","value":2,"attempts":2,"worker":"w","source":"model","staleness":3,"seconds":2.5,` +
 		`"created":"2026-03-01T12:00:00.000Z","started":"2026-03-01T12:00:01.500Z","ended":"2026-03-01T12:00:04.000Z","failure":null,"message":null,` +
-		`"metric:loss":2,"metric:size":10000000,"parameter:x":1e-7,"parameter:worker":12,"parameter:value":"a,b","parameter:loss":1,"parameter:flag":true,"parameter:any":"7"}`
+		`"value:loss":2,"metric:loss":2,"metric:size":10000000,"parameter:x":1e-7,"parameter:worker":12,"parameter:value":"a,b","parameter:loss":1,"parameter:flag":true,"parameter:any":"7"}`
 	if string(first) != line {
 		t.Errorf("JSON is %s, want %s", first, line)
 	}
@@ -107,7 +107,7 @@ func TestPlaces(t *testing.T) {
 	if err := export.Of(own, view.List(trials)).CSV(&out); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{",message,job,node,devices,parameter:x\n", `,4711_2,n17,"0,1",0.5` + "\n", ",,,,0.25\n"} {
+	for _, want := range []string{",message,job,node,devices,value:loss,parameter:x\n", `,4711_2,n17,"0,1",2,0.5` + "\n", ",,,,,0.25\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

@@ -42,8 +42,9 @@ type Table struct {
 	placed, noted               bool
 }
 
-// fixed are the columns that each study has. Those of where trials ran, of limits, of several objectives, and of its metrics,
-// parameters, labels, attributes and notes follow.
+// fixed are the columns that each study has. Those of where trials ran, of limits, of its objectives, metrics,
+// parameters, labels, attributes and notes follow. The objectives' names say of what the values are: a metric
+// of the same name can be what was reported last.
 var fixed = []column{
 	{"trial", whole}, {"state", text}, {"value", number}, {"attempts", whole}, {"worker", text}, {"source", text}, {"staleness", whole},
 	{"seconds", number}, {"created", instant}, {"started", instant}, {"ended", instant}, {"failure", text}, {"message", text},
@@ -68,7 +69,7 @@ func Of(spec *study.Spec, trials view.Trials) *Table {
 	if len(spec.Limits) > 0 {
 		t.columns = append(t.columns, column{"exceeded", text})
 	}
-	for _, o := range spec.Several {
+	for _, o := range spec.Objectives() {
 		t.columns = append(t.columns, column{"value:" + o.Metric, number})
 	}
 	for _, m := range t.metrics {
@@ -99,6 +100,9 @@ func (t *Table) row(trial *view.Trial) []any {
 		marked := *trial
 		marked.Mark(t.spec)
 		row = append(row, filled(strings.Join(marked.Exceeded, ", ")))
+	}
+	if len(t.spec.Several) == 0 {
+		row = append(row, row[2]) // its value
 	}
 	for k := range t.spec.Several {
 		row = append(row, indexed(trial.Values, k))

@@ -17,6 +17,8 @@ const (
 	maxFile = 256 << 20
 	// maxSeparators bounds what can separate cells in one line of a table: each costs some 30 bytes.
 	maxSeparators = 100_000
+	// maxCell bounds a text of a table, in bytes: it is copied a few times.
+	maxCell = 1 << 20
 	// maxElement bounds one trial of JSON and one line of a journal, in bytes. In memory, JSON can
 	// be 50 times as large.
 	maxElement = 4 << 20
@@ -32,6 +34,43 @@ func ReadFile(r io.Reader) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %w", ErrSource, err)
 	}
 	return text, nil
+}
+
+// boundCells is a reader of a table that fails at the first cell larger than maxCell, so that nobody holds it in
+// memory. Commas, semicolons and tabs all count as separators.
+type boundCells struct {
+	from        io.Reader
+	line, start int // the present line, and the one in which the cell starts
+	size        int // of the cell
+	quoted      bool
+	closed      bool // the byte before has closed the quotes; one that follows opens them again
+}
+
+// Read implements io.Reader.
+func (b *boundCells) Read(p []byte) (int, error) {
+	n, err := b.from.Read(p)
+	for _, c := range p[:n] {
+		quote := c == '"' && (b.quoted || b.closed || b.size == 0)
+		b.closed = quote && b.quoted
+		switch {
+		case quote:
+			b.quoted = !b.quoted
+		case !b.quoted && (c == ',' || c == ';' || c == '\t' || c == '\n'):
+			b.size = -1
+		case c == ' ' && b.size == 0:
+			continue // the quote of a cell may follow
+		}
+		if c == '\n' {
+			b.line++
+		}
+		if b.size++; b.size == 1 {
+			b.start = b.line
+		}
+		if b.size > maxCell {
+			return 0, fmt.Errorf("line %d has a cell that is larger than %d MiB; want at most that", b.start+1, maxCell>>20)
+		}
+	}
+	return n, err
 }
 
 // checkLines checks that no line of a table has very many cells.

@@ -128,7 +128,7 @@ func (c *collector) number(v any) (float64, error) {
 		n = parsed(v.String())
 	case string:
 		text := strings.TrimSpace(v)
-		if c.commas && strings.Count(text, ",") == 1 && !strings.Contains(text, ".") {
+		if c.signs.commas && strings.Count(text, ",") == 1 && !strings.Contains(text, ".") {
 			text = strings.Replace(text, ",", ".", 1)
 		}
 		n = parsed(text)
@@ -139,10 +139,11 @@ func (c *collector) number(v any) (float64, error) {
 	return n, nil
 }
 
-// parsed returns the number that a text is; NaN for none.
+// parsed returns the number that a text is; NaN for none. Go's own "1_000" and "0x1p4" are none: others take
+// the underscore for a part of a name.
 func parsed(text string) float64 {
 	n, err := strconv.ParseFloat(text, 64)
-	if err != nil {
+	if err != nil || strings.ContainsAny(text, "_xX") {
 		return math.NaN()
 	}
 	return n

@@ -15,12 +15,7 @@ type column struct {
 	parameter *study.Parameter // of ofParameter
 	metric    string           // of ofMetric
 	objective int              // of ofValue
-}
-
-// first reports whether what a column says comes before what others say of the objective: the
-// value that counts, not what was reported last.
-func (c *column) first() bool {
-	return c.name == "value" || strings.HasPrefix(c.name, "value:") || strings.HasPrefix(c.name, "values_")
+	says      claim            // of ofValue
 }
 
 type columnKind int
@@ -33,55 +28,52 @@ const (
 	ofMetric
 	// Fields of JSON only:
 	ofValues
+	ofObjectives
 	ofParameters
 	ofMetrics
 )
 
-// parameterPrefixes are what columns of parameters may begin with: those of trials.csv and of
-// Optuna's data frames. parameterGroups are fields that hold all parameters.
+// What columns of parameters and of metrics may begin with: those of trials.csv and of the data frames of
+// Optuna, MLflow and Ray Tune. parameterGroups are fields that hold all parameters.
 var (
-	parameterPrefixes = []string{"parameter:", "params_"}
+	parameterPrefixes = []string{"parameter:", "params_", "params.", "config/"}
+	metricPrefixes    = []string{"metric:", "metrics."}
 	parameterGroups   = []string{"parameters", "params", "config"}
 )
 
-// columns says what each column of a table is about. isObject reports whether a field is an
-// object; a table has none.
+// columns says what each column of a table is about. isA reports of which kind a field is; the cells of
+// a table are of none.
 //
 // Parameters can have the names of other columns. If a parameter has a column with a prefix,
 // or is in a group, its bare name is not the parameter but, say, the worker. Otherwise the
 // bare name is the parameter, unless it is the only column that can be the objective.
-func (c *collector) columns(names []string, isObject func(name string) bool) ([]column, error) {
+func (c *collector) columns(names []string, isA func(name string) fieldKind) ([]column, error) {
 	columns := make([]column, len(names))
 	apart, grouped := map[*study.Parameter]bool{}, false
 	for i, name := range names {
-		columns[i] = column{name: name, metric: strings.TrimPrefix(name, "metric:")}
+		columns[i] = column{name: name}
 		col := &columns[i]
-		switch {
-		case isObject(name) && slices.Contains(parameterGroups, name): // no parameter is an object
+		switch kind := isA(name); {
+		case kind == anObject && slices.Contains(parameterGroups, name): // no parameter is an object
 			col.kind, grouped = ofParameters, true
-		case isObject(name) && name == "metrics":
+		case kind == anObject && name == "metrics":
 			col.kind = ofMetrics
-		case strings.HasPrefix(name, "metric:") && slices.Contains(c.metrics, col.metric):
-			col.kind, col.objective = ofValue, slices.Index(c.metrics, col.metric)
-		case col.metric != name:
-			col.kind = ofMetric
+		case kind == aList && name == "objectives":
+			col.kind = ofObjectives
 		default:
 			if col.parameter = c.prefixed(name); col.parameter != nil {
 				col.kind, apart[col.parameter] = ofParameter, true
+			} else if col.metric = metricOf(name); col.metric != "" && !slices.Contains(c.metrics, col.metric) {
+				col.kind = ofMetric
 			}
 		}
 	}
-	objective := func(col column) bool {
-		_, ok := c.objective(col.name)
-		return col.kind == ofValue || col.kind == ignored && ok
-	}
 	objectives := make([]int, len(c.metrics)) // how many columns can be each
 	for i := range columns {
-		if col := &columns[i]; objective(*col) {
-			if col.kind == ignored {
-				col.objective, _ = c.objective(col.name)
+		if col := &columns[i]; col.kind == ignored {
+			if col.objective, col.says = c.objective(col.name); col.says != unsaid {
+				objectives[col.objective]++
 			}
-			objectives[col.objective]++
 		}
 	}
 	for i := range columns {
@@ -92,33 +84,92 @@ func (c *collector) columns(names []string, isObject func(name string) bool) ([]
 		case col.name == "values" && !bare: // also if the metric has that name
 			col.kind = ofValues
 		case col.kind != ignored:
-		case objective(*col) && bare && objectives[col.objective] > 1:
+		case col.says != unsaid && bare && objectives[col.objective] > 1:
 			col.kind, col.parameter = ofParameter, p
 			objectives[col.objective]--
-		case objective(*col):
+		case col.says != unsaid:
 			col.kind = ofValue
 		case bare:
 			col.kind, col.parameter = ofParameter, p
-		case strings.EqualFold(col.name, "state"):
+		case isState(col.name):
 			col.kind = ofState
 		}
 	}
+	c.observeNames(columns)
 	return columns, unambiguous(columns)
 }
 
-// objective returns the objective whose values a column of that name has. Of several, these are the
-// names in trials.csv and in data frames of Optuna and of the Python client.
-func (c *collector) objective(name string) (int, bool) {
-	for i, metric := range c.metrics {
-		names := []string{metric, "value"}
-		if len(c.metrics) > 1 {
-			names = []string{metric, "value:" + metric, "values_" + metric, fmt.Sprintf("values_%d", i)}
+// fieldKind tells the fields of JSON apart, as far as it matters for what they are about.
+type fieldKind int
+
+const (
+	aCell fieldKind = iota
+	anObject
+	aList
+)
+
+// kindOf returns the kind of a field.
+func kindOf(v any) fieldKind {
+	switch v.(type) {
+	case map[string]any:
+		return anObject
+	case []any:
+		return aList
+	default:
+		return aCell
+	}
+}
+
+// observeNames notes which objectives have a column that is named after them. Columns that can be an objective
+// by their place are ignored if the file says that its values are of another metric.
+func (c *collector) observeNames(columns []column) {
+	other := ""
+	for i := range columns {
+		col := &columns[i]
+		if metric, ok := strings.CutPrefix(col.name, "value:"); ok && col.kind == ignored {
+			other = metric
 		}
-		if slices.Contains(names, name) {
-			return i, true
+		if col.kind == ofValue && col.says > byPlace {
+			c.same[col.objective].named = true
 		}
 	}
-	return 0, false
+	for i := range columns {
+		if col := &columns[i]; other != "" && col.kind == ofValue && col.says == byPlace {
+			col.kind, c.other = ignored, other
+		}
+	}
+}
+
+// metricOf returns the metric that a name with a prefix is about; "" without one.
+func metricOf(name string) string {
+	for _, prefix := range metricPrefixes {
+		if metric, ok := strings.CutPrefix(name, prefix); ok {
+			return metric
+		}
+	}
+	return ""
+}
+
+// objective returns the objective whose values a column of that name has, and how clearly its name says
+// so. These are the names in trials.csv and in the data frames of others and of the Python client.
+func (c *collector) objective(name string) (int, claim) {
+	place := func(i int) string {
+		if len(c.metrics) == 1 {
+			return "value"
+		}
+		return fmt.Sprintf("values_%d", i)
+	}
+	for i, metric := range c.metrics {
+		switch {
+		case name == "value:"+metric || name == "values_"+metric, name == metric && name == place(i):
+			return i, asValue
+		case name == metric || metricOf(name) == metric:
+			return i, byName
+		case name == place(i):
+			return i, byPlace
+		}
+	}
+	return 0, unsaid
 }
 
 // prefixed returns the parameter that a name with a prefix is about; nil if there is none.
@@ -155,7 +206,7 @@ func unambiguous(columns []column) error {
 // header says what each column of a table is about, also with the error that refuses a table
 // that cannot have a single trial.
 func (c *collector) header(names []string) ([]column, error) {
-	columns, err := c.columns(names, func(string) bool { return false })
+	columns, err := c.columns(names, func(string) fieldKind { return aCell })
 	if err != nil {
 		return columns, fmt.Errorf("%w: %w", ErrSource, err)
 	}
@@ -168,7 +219,10 @@ func (c *collector) header(names []string) ([]column, error) {
 		}
 	}
 	all := clipped(strings.Join(names, ", "))
-	if i := slices.Index(valued, false); i >= 0 {
+	if i := slices.Index(valued, false); i >= 0 && c.other != "" {
+		return columns, fmt.Errorf("%w: no column is the objective: the file's value is that of %s, not of %s: want a column named %s, got %s",
+			ErrSource, clipped(c.other), c.metrics[i], c.metrics[i], all)
+	} else if i >= 0 {
 		return columns, fmt.Errorf("%w: no column is the objective: want one named %s, got %s", ErrSource, c.names(i), all)
 	}
 	for _, p := range c.space.Parameters() {

@@ -20,7 +20,7 @@ import (
 // Cells are separated by commas, semicolons or tabs. If they are not separated by commas,
 // numbers may have a decimal comma. The error wraps ErrSource.
 func CSV(r io.Reader, spec *study.Spec) ([]Evaluated, []Skipped, error) {
-	text, err := ReadFile(utf8(r))
+	text, err := ReadFile(&boundCells{from: utf8(r)})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -38,7 +38,7 @@ func CSV(r io.Reader, spec *study.Spec) ([]Evaluated, []Skipped, error) {
 	for {
 		cells, err := in.Read()
 		if errors.Is(err, io.EOF) {
-			return c.trials, c.skipped, nil
+			return c.finish()
 		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("%w: %w", ErrSource, err)
@@ -85,7 +85,7 @@ func (c *collector) table(text []byte) (in *csv.Reader, columns []column, err er
 		known := len(found) - len(slices.DeleteFunc(slices.Clone(found), func(col column) bool { return col.kind != ignored }))
 		if known > most {
 			in, columns, err, most = reader, found, failed, known
-			c.commas = separator != ','
+			c.signs.commas = separator != ','
 		}
 	}
 	return in, columns, err

@@ -53,7 +53,14 @@ func TestHostileTables(t *testing.T) {
 		from io.Reader
 		want string
 	}{
-		"a table without an end":     {CSV, after("x,value\n", "\x00"), "larger than 256 MiB"},
+		"a table without an end": {CSV, after("x,value\n", "a,1\n"+strings.Repeat(" ", 1000)+"\n"), "larger than 256 MiB"},
+		"a cell without an end":  {CSV, after("x,value\na,1\na,", "\x00"), "line 3 has a cell that is larger than 1 MiB"},
+		"a quoted cell without an end": {CSV, after("x,value\na,1\n\"a\nb\",1\n \"", "a\n,\"\""),
+			"line 5 has a cell that is larger than 1 MiB"},
+		"a header without an end": {CSV, after("", "\x00"), "line 1 has a cell that is larger than 1 MiB"},
+		"a text of Parquet": {func(io.Reader, *study.Spec) ([]Evaluated, []Skipped, error) {
+			return Parquet(written(t, []row{{"a", 1}, {strings.Repeat("a", 2<<20), 1}}), spec)
+		}, nil, "a text of row 2 is larger than 1 MiB"},
 		"a table of too many trials": {CSV, io.LimitReader(after("x,value\n", "a,\n"), 8+3*(maxTrials+1)), "more than 1000000 trials"},
 		"a header of many columns": {CSV, strings.NewReader("x,value" + strings.Repeat(",", 1<<25)),
 			"line 1 has 33554434 cells; want at most 100000"},
@@ -92,5 +99,22 @@ func TestHostileDatabases(t *testing.T) {
 		if _, err := Optuna(t.Context(), path, OptunaOptions{}); !errors.Is(err, ErrSource) {
 			t.Errorf("%s: %v", path, err)
 		}
+	}
+}
+
+// A cell of 200 MB is refused while it is read: it takes a few MiB.
+func TestLargeCell(t *testing.T) {
+	spec := specOf(t, "loss", "name: x, type: float, min: 0, max: 9")
+	text := io.MultiReader(strings.NewReader("x,loss,note\n1,2,\"\n\"\n1,2,"), io.LimitReader(&repeated{text: "a"}, 200e6),
+		strings.NewReader("\n"))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, _, err := CSV(text, spec)
+	runtime.ReadMemStats(&after)
+	if !errors.Is(err, ErrSource) || !strings.Contains(err.Error(), "line 4 has a cell that is larger than 1 MiB; want at most that") {
+		t.Errorf("a large cell: %v", err)
+	}
+	if used := after.TotalAlloc - before.TotalAlloc; used > 16<<20 {
+		t.Errorf("allocated %d MiB", used>>20)
 	}
 }

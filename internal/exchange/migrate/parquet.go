@@ -46,7 +46,8 @@ func Parquet(content []byte, spec *study.Spec) (_ []Evaluated, _ []Skipped, err 
 	}
 	t := parquetTable{content: content, file: file}
 	for i, col := range columns {
-		if col.kind == ignored {
+		text := leaves[i].Type().Kind() == parquet.ByteArray && readable(leaves[i])
+		if col.kind == ignored && !text { // texts are looked at, since they can be states
 			continue
 		}
 		if !readable(leaves[i]) {
@@ -58,7 +59,7 @@ func Parquet(content []byte, spec *study.Spec) (_ []Evaluated, _ []Skipped, err 
 	if err := t.read(c); err != nil {
 		return nil, nil, fmt.Errorf("%w: after row %d: %w", ErrSource, t.row, err)
 	}
-	return c.trials, c.skipped, nil
+	return c.finish()
 }
 
 // readable reports whether the values of a column are what they are stored as. For example a
@@ -127,8 +128,16 @@ func (t *parquetTable) readGroup(c *collector, readers []parquet.ColumnChunkValu
 				return fmt.Errorf("column %s: %w", t.columns[i].name, err)
 			}
 			for k := range rows {
-				if kind := values[k].Kind(); kind == parquet.ByteArray || kind == parquet.FixedLenByteArray {
+				kind := values[k].Kind()
+				if kind == parquet.ByteArray && t.columns[i].kind == ignored && len(values[k].ByteArray()) > maxShown {
+					rows[k][i] = "a text" // it is no state
+					continue
+				}
+				if kind == parquet.ByteArray || kind == parquet.FixedLenByteArray {
 					t.text += len(values[k].ByteArray())
+				}
+				if kind == parquet.ByteArray && len(values[k].ByteArray()) > maxCell {
+					return fmt.Errorf("column %s: a text of row %d is larger than %d MiB; want at most that", t.columns[i].name, t.row+k+1, maxCell>>20)
 				}
 				if t.text > maxFile {
 					return fmt.Errorf("column %s: the texts of all rows are larger than %d MiB; want at most that", t.columns[i].name, maxFile>>20)

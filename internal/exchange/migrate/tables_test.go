@@ -96,7 +96,7 @@ func TestTables(t *testing.T) {
 		"byte-order mark":       {plain, "\ufeffx,kind,deep,loss\r\n0.5,a,True,2\r\n", []string{first}},
 		"UTF-16, little-endian": {plain, little.String(), []string{first}},
 		"UTF-16, big-endian":    {plain, big.String(), []string{first}},
-		"semicolons":            {plain, "x;kind;deep;loss\n0,5;a;TRUE;2\n0.5;b c;;1e-3\n", []string{first, "0.001: map[kind:b c x:0.5]"}},
+		"semicolons":            {plain, "x;kind;deep;loss\n0,5;a;TRUE;2\n0,5;b c;;1e-3\n", []string{first, "0.001: map[kind:b c x:0.5]"}},
 		"thousands": {plain, "x;kind;deep;loss\n0,5;a;TRUE;1.234,5\n",
 			[]string{`line 2: loss is "1.234,5": want a finite number, such as 0.5`}},
 		"decimal commas": {plain, "x,kind,deep,loss\n\"0,5\",a,TRUE,2\n",

@@ -49,7 +49,7 @@ func JSON(r io.Reader, spec *study.Spec) ([]Evaluated, []Skipped, error) {
 	for number := 0; ; number++ {
 		one, err := in.next()
 		if errors.Is(err, io.EOF) {
-			return c.trials, c.skipped, nil
+			return c.finish()
 		} else if err != nil {
 			hint := ""
 			if text := err.Error(); strings.Contains(text, "'N'") || strings.Contains(text, "'I'") {
@@ -72,7 +72,7 @@ func JSON(r io.Reader, spec *study.Spec) ([]Evaluated, []Skipped, error) {
 func (c *collector) addObject(place string, fields map[string]any) {
 	// In order, so that of two fields for one thing the same one counts each time.
 	names := slices.Sorted(maps.Keys(fields))
-	columns, err := c.columns(names, func(name string) bool { _, ok := fields[name].(map[string]any); return ok })
+	columns, err := c.columns(names, func(name string) fieldKind { return kindOf(fields[name]) })
 	if err != nil {
 		c.skip(place, "%v", err)
 		return
@@ -128,9 +128,15 @@ type collector struct {
 	space   *space.Space
 	metrics []string // of the objectives
 	byName  map[string]*study.Parameter
-	commas  bool // numbers may have a decimal comma
 	trials  []Evaluated
 	skipped []Skipped
+
+	same   []sameness
+	other  string   // the metric that the file's values are of, if it is none of the objectives
+	placed []placed // values whose place alone says of what they are
+	signs  decimals // how the file writes decimals
+	unread unread   // columns that nobody reads
+	stated bool     // a column of states was read
 }
 
 func newCollector(spec *study.Spec) (*collector, error) {
@@ -138,7 +144,9 @@ func newCollector(spec *study.Spec) (*collector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compile the study's space: %w", err)
 	}
-	c := &collector{space: compiled, metrics: study.MetricNames(spec.Objectives()), byName: map[string]*study.Parameter{}}
+	c := &collector{space: compiled, metrics: study.MetricNames(spec.Objectives()), byName: map[string]*study.Parameter{}, unread: unread{},
+		signs: decimals{columns: map[string]*shownSigns{}}}
+	c.same = make([]sameness, len(c.metrics))
 	for i := range spec.Parameters {
 		c.byName[spec.Parameters[i].Name] = &spec.Parameters[i]
 	}
@@ -149,45 +157,36 @@ func (c *collector) skip(place, format string, args ...any) {
 	c.skipped = append(c.skipped, Skipped{place, fmt.Sprintf(format, args...)})
 }
 
-// completed are the words for the state of a completed trial: those of Fantasia, Optuna and
-// Weights & Biases, and none.
-var completed = []string{"completed", "complete", "finished", ""}
-
 // add adds the trial whose values are those of a row.
 func (c *collector) add(place string, columns []column, row []any) {
 	given := map[string]any{}
 	metrics := map[string]float64{}
 	found := make([]valueFrom, len(c.metrics))
+	said := objectivesOf(columns, row)
 	for i, col := range columns {
 		field := row[i]
 		if field == nil {
 			continue
 		}
 		switch col.kind {
+		case ignored:
+			c.unread.see(place, col.name, field)
 		case ofState:
-			state := fmt.Sprint(field)
-			short := strings.TrimPrefix(strings.TrimPrefix(state, "TRIAL_STATE_"), "TrialState.")
-			if !slices.Contains(completed, strings.ToLower(short)) {
-				c.skip(place, "its state is %s: only completed trials have a value", clipped(state))
+			c.stated = true
+			if state := stateText(field); !completed(col.name, state) {
+				c.skip(place, "its %s is %s: only completed trials have a value", clipped(strings.ToLower(col.name)), clipped(state))
 				return
 			}
 		case ofParameter:
+			c.signs.seeParameter(place, col.name, col.parameter, field)
 			given[col.parameter.Name] = field
 		case ofParameters:
 			maps.Copy(given, field.(map[string]any))
-		case ofValue:
-			// What "value" says comes first: a metric may be what was reported last.
-			if i := col.objective; field != "" && (found[i].from == "" || col.first()) {
-				found[i] = valueFrom{field, col.name}
-			}
-		case ofValues:
-			values, _ := field.([]any)
-			for i := range min(len(values), len(found)) {
-				if found[i].from == "" || len(found) > 1 { // a single one has a field of its own, which comes first
-					found[i] = valueFrom{values[i], col.name}
-				}
-			}
+		case ofValue, ofValues:
+			c.signs.see(place, col.name, field)
+			c.addValues(found, &col, field, said)
 		case ofMetric:
+			c.signs.see(place, col.name, field)
 			c.setMetric(metrics, col.metric, field)
 		case ofMetrics:
 			all, _ := field.(map[string]any)
@@ -195,8 +194,9 @@ func (c *collector) add(place string, columns []column, row []any) {
 				c.setMetric(metrics, name, v)
 			}
 			for i, metric := range c.metrics {
-				if v, ok := all[metric]; ok && found[i].from == "" {
-					found[i] = valueFrom{v, col.name}
+				if v, ok := all[metric]; ok {
+					c.same[i].named = true
+					found[i].take(v, col.name, byName)
 				}
 			}
 		}
@@ -213,14 +213,17 @@ func (c *collector) add(place string, columns []column, row []any) {
 			return
 		}
 		values[i] = v
+		c.compare(i, &one)
 	}
-	c.check(place, given, values, metrics)
-}
-
-// valueFrom is the value of an objective, and the column that it is from.
-type valueFrom struct {
-	value any
-	from  string
+	before := len(c.trials)
+	if c.check(place, given, values, metrics); len(c.trials) == before {
+		return
+	}
+	for i, one := range found {
+		if one.says == byPlace {
+			c.placed = append(c.placed, placed{before, i})
+		}
+	}
 }
 
 // names says by which names a column has the values of an objective.
