@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -56,10 +57,21 @@ func TestServeEndsWithItsParent(t *testing.T) {
 
 // Whoever says so lets everybody in, also from other machines.
 func TestServeInsecure(t *testing.T) {
-	var stdout, stderr bytes.Buffer
-	args := []string{"serve", "--state", filepath.Join(t.TempDir(), "state"), "--listen", "0.0.0.0:0", "--insecure", "--exit-with-parent"}
-	code := cli.Main(t.Context(), args, cli.Options{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Version: "test"})
-	if code != cli.ExitOK {
-		t.Errorf("exit code %d: %s", code, &stderr)
+	stdin, parent := io.Pipe()
+	output, stdout := io.Pipe()
+	var stderr bytes.Buffer
+	ended := make(chan int, 1)
+	go func() {
+		args := []string{"serve", "--state", filepath.Join(t.TempDir(), "state"), "--listen", "0.0.0.0:0", "--insecure", "--exit-with-parent"}
+		code := cli.Main(t.Context(), args, cli.Options{Stdin: stdin, Stdout: stdout, Stderr: &stderr, Version: "test"})
+		_ = stdout.Close() // if it ends before it is ready
+		ended <- code
+	}()
+	line, err := bufio.NewReader(output).ReadString('\n')
+	if err := errors.Join(err, parent.Close()); err != nil {
+		t.Error(err)
+	}
+	if code := <-ended; code != cli.ExitOK || !strings.Contains(line, `"url"`) {
+		t.Errorf("exit code %d: %s%s", code, line, &stderr)
 	}
 }
