@@ -81,6 +81,9 @@ type Assignment struct {
 	// ParameterOrder lists the active parameters in the study file's order.
 	ParameterOrder []string `json:"parameterOrder"`
 	Checkpoint     string   `json:"checkpoint,omitempty"`
+	// Reached is what earlier attempts have reported; nil for nothing. It counts if this attempt
+	// continues from a checkpoint.
+	Reached *Reached `json:"reached,omitempty"`
 	// Configuration is the number of the trial that began the trial's configuration, whose
 	// directory of checkpoints it uses; 0 means Trial.
 	Configuration int `json:"configuration,omitempty"`
@@ -204,7 +207,9 @@ type Result struct {
 	Failure *Failure `json:"failure,omitempty"`
 	// Checkpoint is the last reference that the program reported.
 	Checkpoint string `json:"checkpoint,omitempty"`
-	Logs       string `json:"logs,omitempty"`
+	// Reached is what the next attempt continues, if this one has not ended its trial.
+	Reached *Reached `json:"reached,omitempty"`
+	Logs    string   `json:"logs,omitempty"`
 	// Site is where the attempt ran; nil if the worker knows nothing beyond its claim.
 	Site *Site `json:"site,omitempty"`
 	// Claimed is the time when the worker claimed the attempt, if the worker sends it:

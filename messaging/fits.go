@@ -32,6 +32,7 @@ func CheckSize(s *study.Study) error {
 		a.Parameters[p.Name] = longest(p)
 		a.ParameterOrder = append(a.ParameterOrder, p.Name)
 	}
+	a.Reached = longestReached(a.MetricNames())
 	size := length(a)
 	if size <= MaxEnvelope {
 		return nil
@@ -53,6 +54,15 @@ func CheckSize(s *study.Study) error {
 		Message: fmt.Sprintf("a trial's message to its worker could have %d bytes, but the limit is %d; this field takes %d: "+
 			"move long texts into a file that the program reads", size, MaxEnvelope, most),
 	}}}
+}
+
+// longestReached returns what earlier attempts may have reported of the metrics, at its longest.
+func longestReached(metrics []string) *Reached {
+	r := &Reached{Attempt: math.MaxInt32, Best: map[string]Number{}, Last: map[string]Number{}, Steps: map[string]int64{}}
+	for _, name := range metrics {
+		r.Best[name], r.Last[name], r.Steps[name] = -0x1p-1022, -0x1p-1022, math.MinInt64
+	}
+	return r
 }
 
 // longest returns the value of a parameter that takes the most bytes as JSON.

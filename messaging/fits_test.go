@@ -62,8 +62,11 @@ func TestWhatPassesTheCheckCanBeSent(t *testing.T) {
 		AttemptID: AttemptID{Study: strings.Repeat("s", MaxToken), Trial: 999_999, Attempt: 9999, Nonce: strings.Repeat("n", MaxToken)},
 		Pool:      s.Spec.Pool, StudyName: s.Metadata.Name, Seed: math.MaxUint64, Objective: s.Spec.Objective, Run: s.Spec.Trial,
 		Parameters: study.Point{"x": 0.12345678901234567, "c": "vvvvvvvvvv"}, ParameterOrder: []string{"x", "c"},
-		Checkpoint: strings.Repeat("<", MaxReference),
+		Checkpoint: strings.Repeat("<", MaxReference), Reached: &Reached{Attempt: 9999, Best: map[string]Number{}, Last: map[string]Number{},
+			Steps: map[string]int64{s.Spec.Objective.Metric: math.MinInt64}},
 	}
+	longest := Number(-0x1p-1022)
+	a.Reached.Best[s.Spec.Objective.Metric], a.Reached.Last[s.Spec.Objective.Metric] = longest, longest
 	data, err := Encode(a)
 	if err != nil {
 		t.Fatal(err)

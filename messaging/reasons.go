@@ -18,6 +18,7 @@ const (
 	ReasonExit       = "exit"       // it exited with a code other than 0
 	ReasonSignal     = "signal"     // a signal killed it
 	ReasonNoValue    = "no-value"   // it succeeded without reporting a value
+	ReasonReports    = "reports"    // a warning: some of what it reported was left out
 	ReasonReported   = "reported"   // it reported its own failure
 	ReasonTimeout    = "timeout"    // it ran too long
 	ReasonInfeasible = "infeasible" // it reported that the point cannot be evaluated

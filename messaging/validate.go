@@ -38,6 +38,7 @@ func (a *Assignment) Validate() error {
 		a.checkMetrics(),
 		checkPoint(a.Parameters),
 		a.checkOrder(),
+		a.Reached.validate(),
 	)
 }
 
@@ -93,6 +94,7 @@ func (r *Result) Validate() error {
 		checkMetrics(r.Metrics),
 		r.Failure.validate(),
 		checkLength("checkpoint", r.Checkpoint, MaxReference),
+		r.Reached.validate(),
 		checkLength("logs", r.Logs, MaxReference),
 		r.Site.validate(),
 	)

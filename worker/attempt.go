@@ -63,7 +63,7 @@ func (r *run) site(slot int, ev evaluation.Evaluator, a *messaging.Assignment) m
 
 func fill(r *messaging.Result, e evaluation.Ending) {
 	r.Outcome, r.Values, r.Metrics = e.Outcome, e.Values, e.Metrics
-	r.Failure, r.Checkpoint, r.Logs = e.Failure, e.Checkpoint, e.Logs
+	r.Failure, r.Checkpoint, r.Reached, r.Logs = e.Failure, e.Checkpoint, e.Reached, e.Logs
 }
 
 // evaluation runs the attempt within its timeout; ctx has its span.

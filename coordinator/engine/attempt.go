@@ -40,6 +40,9 @@ func (l *attempts) write(s *record.Status) { s.Occupied = l.occupied }
 // client. An attempt whose claim's place is taken already is skipped, as if it had been tried; if
 // that uses up the limit, the trial fails.
 func (l *attempts) open(t *trial) {
+	if !l.spec.byClients() { // clients tell the values of their trials themselves
+		t.rec.Reached = l.pruning.reachedBy(t)
+	}
 	for {
 		t.shorten()
 		t.rec.Attempts = append(t.rec.Attempts, record.Attempt{

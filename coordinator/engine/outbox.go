@@ -107,6 +107,7 @@ func (o *outbox) assignment(t *trial, a *record.Attempt) *messaging.Assignment {
 		Run:            spec.Trial,
 		ParameterOrder: spec.Active(t.rec.Point),
 		Checkpoint:     t.rec.Checkpoint,
+		Reached:        t.rec.Reached,
 		TraceContext:   messaging.TraceContext{Traceparent: traceparent(t)},
 	}
 	if first != t.rec.Number {

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"slices"
-
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -85,7 +83,7 @@ func (l *pruning) prune(t *trial, m *messaging.Measurement, reason string) {
 	}
 	t.rec.Stopped = &record.Stopped{
 		Attempt: a.Number, Step: m.Step, Reason: clip(reason), At: l.step.now,
-		Values: reachedAll(l.spec.Definition.Spec.Objectives(), t.curve, m),
+		Values: l.reachedAll(t, m),
 	}
 	l.keepEarly(t, nil, nil)
 	l.step.touch(t)
@@ -117,49 +115,4 @@ func (l *pruning) pruned(t *trial) bool {
 	}
 	l.history.fold(t, study.TrialPruned)
 	return true
-}
-
-// reachedAll returns the values that a trial has reached by its curve, of which m is the last
-// report; nil if an objective has not been reported or has diverged.
-func reachedAll(objectives []study.Objective, c *recent, m *messaging.Measurement) study.Values {
-	var values study.Values
-	for i := range objectives {
-		v, ok := reached(&objectives[i], c, m)
-		if !ok {
-			return nil
-		}
-		values = append(values, v)
-	}
-	return values
-}
-
-// reached returns the value of one objective; ok is false if it has not been reported or has
-// diverged.
-func reached(o *study.Objective, c *recent, m *messaging.Measurement) (value float64, ok bool) {
-	last, reported := m.Metrics[o.Metric]
-	diverged := slices.Contains(m.Diverged, o.Metric) || reported && !study.Finite(last)
-	if c == nil || c.Attempt != m.Attempt || diverged && o.Take != study.TakeBest {
-		return 0, false
-	}
-	for _, s := range c.Series() {
-		if s.Metric != o.Metric {
-			continue
-		}
-		value = s.Points[len(s.Points)-1].Value
-		if o.Take == study.TakeBest {
-			value = best(o.Direction, s.Points)
-		}
-		return value, true
-	}
-	return 0, false
-}
-
-func best(d study.Direction, points []curve.Point) float64 {
-	b := points[0].Value
-	for _, p := range points {
-		if d.Better(p.Value, b) {
-			b = p.Value
-		}
-	}
-	return b
 }

@@ -98,6 +98,7 @@ func (l *results) stopped(t *trial, a *record.Attempt, r *messaging.Result, as i
 func (l *results) setback(t *trial, a *record.Attempt, r *messaging.Result, as interpreted) {
 	l.close(t, a, r, study.AttemptFailed, as)
 	l.pruning.keepEarly(t, nil, r.Metrics)
+	l.pruning.keepReached(t, r)
 	switch as.outcome {
 	case messaging.OutcomeFailed, messaging.OutcomeTimeout:
 		l.health.failed(r.Worker)

@@ -142,10 +142,13 @@ func (l *ledger) load(ids IDs, s Settings, at time.Time) (*Engine, Output, error
 		trials = append(trials, t)
 	}
 	e, out, err := Load(spec, status, model, trials, ids, s, at)
-	if err != nil || spec.Definition.Spec.EarlyStopping == nil {
+	if err != nil {
 		return e, out, err
 	}
-	for _, number := range slices.Sorted(maps.Keys(l.curves)) { // for the rule for early stopping
+	for _, number := range slices.Sorted(maps.Keys(l.curves)) { // for the rule for early stopping, and for attempts to come
+		if spec.Definition.Spec.EarlyStopping == nil && e.trials.numbered(number).facts().state.Terminal() {
+			continue
+		}
 		out = joined(out, e.Step(Recalled{At: at, Trial: number, Curve: l.curve(number)}))
 	}
 	return e, out, nil

@@ -135,7 +135,7 @@ func (l *trials) setState(t *trial, s study.TrialState) {
 func (l *trials) end(t *trial, s study.TrialState) {
 	l.setState(t, s)
 	l.position++
-	t.rec.Ended = l.position
+	t.rec.Ended, t.rec.Reached = l.position, nil
 	t.rec.Times.Folded = l.step.now
 	byNumber := func(t *trial, number int) int { return t.facts().number - number }
 	if i, ok := slices.BinarySearchFunc(l.open, t.rec.Number, byNumber); ok {

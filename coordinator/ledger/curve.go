@@ -42,6 +42,32 @@ func (l *Ledger) Curve(ctx context.Context, id string, trial int) (*curve.Curve,
 	return c, nil
 }
 
+// openCurves reads the curves of the trials that workers have begun. It skips curves that cannot be
+// read.
+func (l *Ledger) openCurves(ctx context.Context, r *Records) (map[int]*curve.Curve, error) {
+	if r.Study.Definition.Spec.ByClients() {
+		return nil, nil // clients tell the values of their trials themselves
+	}
+	var curves map[int]*curve.Curve
+	for i := range r.Trials {
+		t := &r.Trials[i]
+		if t.State.Terminal() || len(t.Attempts) == 0 {
+			continue
+		}
+		c, err := l.Curve(ctx, r.Study.ID, t.Number)
+		switch {
+		case err != nil && !errors.Is(err, ErrCorrupt):
+			return nil, err
+		case err == nil && c != nil:
+			if curves == nil {
+				curves = map[int]*curve.Curve{}
+			}
+			curves[t.Number] = c
+		}
+	}
+	return curves, nil
+}
+
 // curves reads the curves of a study's trials at a revision. It skips curves that
 // cannot be read: new reports replace them.
 func (l *Ledger) curves(ctx context.Context, id string, revision int64) (map[int]*curve.Curve, error) {

@@ -30,8 +30,9 @@ type Records struct {
 	Status record.Status
 	Model  record.Model
 	Trials []record.Trial
-	// Curves are the trials' curves, by number. They are set only for a study that stops
-	// trials early, since its rule must know them. Load reads them only while it runs.
+	// Curves are the trials' curves, by number: all of a study that stops trials early, since its rule
+	// must know them, and otherwise those of open trials, whose next attempts may continue them. Load
+	// reads them only while the study runs.
 	Curves map[int]*curve.Curve
 	// Err describes unreadable records; it wraps ErrCorrupt. The other records are set,
 	// and so are the study's id and, if it has one, its name.
@@ -151,10 +152,15 @@ func (l *Ledger) loadOnce(ctx context.Context, prefix string, scan scanner, curv
 	slices.SortFunc(snap.Studies, func(a, b Records) int { return older(&a.Study, &b.Study) })
 	for i := range snap.Studies {
 		r := &snap.Studies[i]
-		if r.Err != nil || r.Study.Definition.Spec.EarlyStopping == nil || !curved(r) {
+		if r.Err != nil || !curved(r) {
 			continue
 		}
-		if r.Curves, err = l.curves(ctx, r.Study.ID, snap.Revision); err != nil {
+		if r.Study.Definition.Spec.EarlyStopping == nil {
+			r.Curves, err = l.openCurves(ctx, r)
+		} else {
+			r.Curves, err = l.curves(ctx, r.Study.ID, snap.Revision)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -251,6 +251,9 @@ type Trial struct {
 	Metrics map[string]float64 `json:"metrics,omitempty"`
 	// Checkpoint is the last reference to a checkpoint that any attempt reported.
 	Checkpoint string `json:"checkpoint,omitempty"`
+	// Reached is what the ended attempts of an open trial have reported, for the attempts that
+	// continue them.
+	Reached *messaging.Reached `json:"reached,omitempty"`
 	// TraceID and SpanID identify the trial's trace and its root span, in hex.
 	TraceID string `json:"traceId,omitempty"`
 	SpanID  string `json:"spanId,omitempty"`

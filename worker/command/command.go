@@ -131,7 +131,7 @@ func (e *Evaluator) argv(a *messaging.Assignment, file string) ([]string, error)
 // Evaluate runs the program for one attempt.
 func (e *Evaluator) Evaluate(ctx context.Context, task evaluation.Task) evaluation.Ending {
 	a := task.Assignment
-	s, err := newSession(task, e.options.Logger)
+	s, err := newSession(task, evaluation.HasFiles(e.checkpoints(a)), e.options.Logger)
 	if err != nil {
 		return evaluation.Failed(messaging.ReasonCommand, err.Error())
 	}

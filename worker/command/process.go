@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,12 +17,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/worker/report/tfevent"
 )
 
-const (
-	// maxMetricsFile is the largest size of the metrics file, in bytes.
-	maxMetricsFile = 1 << 20
-	// samePatience is how long after its program a worker may learn of a signal that both got.
-	samePatience = 2 * time.Second
-)
+// samePatience is how long after its program a worker may learn of a signal that both got.
+const samePatience = 2 * time.Second
 
 // runProcess runs one child for one attempt.
 func (e *Evaluator) runProcess(ctx context.Context, s *session) (evaluation.Ending, error) {
@@ -55,7 +50,6 @@ func (e *Evaluator) runProcess(ctx context.Context, s *session) (evaluation.Endi
 		s.reports.Log.Warn("a log is incomplete", telemetry.LogError, err)
 	}
 	finishReports()
-	s.readMetricsFile(at.dir)
 	exited := child.exit()
 	return s.conclude(stopped, &exited, capture, at.dir), nil
 }
@@ -109,8 +103,8 @@ func (e *Evaluator) unended(err error) {
 	}
 }
 
-// follow reads the report file, and the event files of metrics.events, until the caller calls finish,
-// which reads the rest.
+// follow reads the report file, and the files of metrics.file and metrics.events, until the caller calls
+// finish, which reads the rest.
 func follow(ctx context.Context, at place, s *session) (finish func()) {
 	t := report.NewTail(at.report, func(line report.Line) { s.addReports(line.Read("the report file", report.Parse)) })
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -120,10 +114,19 @@ func follow(ctx context.Context, at place, s *session) (finish func()) {
 	if events != nil {
 		running.Go(func() { events.Follow(ctx) })
 	}
+	file := s.file(at.dir)
+	if file != nil {
+		running.Go(func() { file.Follow(ctx) })
+	}
 	return func() {
 		cancel()
 		running.Wait()
 		t.Finish()
+		if file != nil {
+			if err := file.Finish(); err != nil {
+				s.complain("no metrics.file: " + err.Error())
+			}
+		}
 		if events == nil {
 			return
 		}
@@ -142,43 +145,22 @@ func (s *session) events(dir string) *tfevent.Folder {
 	return nil
 }
 
-// readMetricsFile reads the file of metrics.file if the study names one.
-func (s *session) readMetricsFile(dir string) {
+// file returns the reader of metrics.file of a trial with that directory; nil if there is none.
+func (s *session) file(dir string) *report.File {
 	m := s.task.Assignment.Run.Metrics
 	if m == nil || m.File == "" {
-		return
+		return nil
 	}
-	found, err := parseMetricsFile(dir, m.File)
-	if err == nil {
-		s.addReports([]report.Report{found}, nil)
-		return
+	path := filepath.Join(dir, m.File)
+	open := func() (*os.File, error) {
+		if !filepath.IsLocal(m.File) {
+			return nil, fmt.Errorf("%q is not below the trial's folder", m.File)
+		}
+		file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%s does not exist (the program finds its folder in FANTASIA_TRIAL_DIR)", path)
+		}
+		return file, err
 	}
-	s.complain("no metrics.file: " + err.Error())
-}
-
-func parseMetricsFile(dir, name string) (found report.Report, err error) {
-	if !filepath.IsLocal(name) {
-		return found, fmt.Errorf("%q is not below the trial's folder", name)
-	}
-	path := filepath.Join(dir, name)
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return found, fmt.Errorf("%s does not exist (the program finds its folder in FANTASIA_TRIAL_DIR)", path)
-	}
-	if err != nil {
-		return found, err
-	}
-	defer func() { _ = file.Close() }() // only read
-	data, err := io.ReadAll(io.LimitReader(file, maxMetricsFile+1))
-	if err != nil {
-		return found, fmt.Errorf("read %s: %w", path, err)
-	}
-	if len(data) > maxMetricsFile {
-		return found, fmt.Errorf("%s is larger than %d bytes", path, maxMetricsFile)
-	}
-	if found, err = report.ParseFile(data); err != nil {
-		return found, fmt.Errorf("%s: %w", path, err)
-	}
-	found.Origin = "metrics.file is " + path
-	return found, nil
+	return report.NewFile(path, open, func(r report.Report) { s.addReports([]report.Report{r}, nil) }, s.warn)
 }

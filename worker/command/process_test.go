@@ -128,11 +128,27 @@ func TestSecondValuesAreWarnedOfOnce(t *testing.T) {
 	e := newEvaluator(t, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 	a := shell(`for i in 1 2 3; do echo '{"fantasia": {"step": 1, "metrics": {"error": 0.'$i'}}}'; done`)
 	ending := e.Evaluate(t.Context(), task(a))
-	if want(t, ending, messaging.OutcomeCompleted, ""); ending.Values.First() != 0.1 {
+	if want(t, ending, messaging.OutcomeCompleted, messaging.ReasonReports,
+		`warning: steps must grow: a second value of "error" for step 1 was left out (2 times in all)`); ending.Values.First() != 0.1 {
 		t.Errorf("value %v, want the first", ending.Values.First())
 	}
 	if n := strings.Count(log.String(), "level=WARN"); n != 1 || !strings.Contains(log.String(), "second value") {
 		t.Errorf("%d warnings, want one of a second value:\n%s", n, log.String())
+	}
+}
+
+func TestStepsThatDoNotGrowAreToldOf(t *testing.T) {
+	for steps, warning := range map[string]string{
+		"1 2 4": "", "-3 -1 0": "", "9223372036854775806 9223372036854775807": "",
+		"3 1":   `step 1 of "error" came after step 3`,
+		"1 3 1": `a second value of "error" for step 1 was left out`,
+	} {
+		reason := ""
+		if warning != "" {
+			reason = messaging.ReasonReports
+		}
+		want(t, evaluate(t, shell(`for s in `+steps+`; do echo "{\"fantasia\": {\"step\": $s, \"metrics\": {\"error\": 0.$((i += 1))}}}"; done`)),
+			messaging.OutcomeCompleted, reason, warning)
 	}
 }
 
@@ -206,6 +222,9 @@ func TestMetricsFile(t *testing.T) {
 			messaging.OutcomeCompleted, "", nil},
 		{"a word", `echo '{"fantasia": {"metrics": {"error": 1}}}'; echo '{"error": "none"}' > $FANTASIA_TRIAL_DIR/m.json`, "m.json",
 			messaging.OutcomeFailed, messaging.ReasonNoValue, []string{`"error" is "none", not a number: metrics.file is `}},
+		{"lines", `printf '{"error": 0.75}\n{"error": 0.5}\n' > $FANTASIA_TRIAL_DIR/m.json`, "m.json", messaging.OutcomeCompleted, "", nil},
+		{"lines with a rest", `printf '{"error": 0.75}\n{"error": 0.5}\n{"error": 0.' > $FANTASIA_TRIAL_DIR/m.json`, "m.json",
+			messaging.OutcomeCompleted, messaging.ReasonReports, []string{"warning: line 3 of metrics.file is not a whole JSON object"}},
 		{"NaN", `echo '{"error": NaN}' > $FANTASIA_TRIAL_DIR/m.json`, "m.json", messaging.OutcomeInfeasible, messaging.ReasonDiverged, nil},
 		{"none", `true`, "m.json", messaging.OutcomeFailed, messaging.ReasonNoValue, []string{"m.json does not exist"}},
 		{"no object", `echo 0.5 > $FANTASIA_TRIAL_DIR/m.json`, "m.json", messaging.OutcomeFailed, messaging.ReasonNoValue,

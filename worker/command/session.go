@@ -27,13 +27,14 @@ type session struct {
 	sealed  bool               // the ending is decided; later reports do not count
 }
 
-func newSession(task evaluation.Task, log *slog.Logger) (*session, error) {
+// newSession begins an attempt. saved says that the trial has checkpoints.
+func newSession(task evaluation.Task, saved bool, log *slog.Logger) (*session, error) {
 	pattern, err := report.PatternOf(&task.Assignment.Run, task.Assignment.MetricNames())
 	if m := task.Assignment.Run.Metrics; m != nil && m.Events != "" && !filepath.IsLocal(m.Events) {
 		err = fmt.Errorf("spec.trial.metrics.events is %q, a path that only the container of a Job can have; here it must "+
 			"be inside of the trial's directory, such as logs, where the program writes to $FANTASIA_TRIAL_DIR/logs", m.Events)
 	}
-	return &session{task: task, pattern: pattern, reports: evaluation.NewReports(task, log), ended: make(chan struct{})}, err
+	return &session{task: task, pattern: pattern, reports: evaluation.NewReports(task, saved, log), ended: make(chan struct{})}, err
 }
 
 // line handles a line of output. Reports are read only from stdout and the report file;
@@ -65,6 +66,13 @@ func (s *session) complain(problem string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reports.Complain(problem)
+}
+
+// warn keeps what the person should see of a trial that completes.
+func (s *session) warn(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reports.Warn(text)
 }
 
 // finish ends the attempt if a report says so; the first one counts. The caller MUST hold the

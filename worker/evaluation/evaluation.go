@@ -57,6 +57,7 @@ type Ending struct {
 	Metrics    map[string]float64
 	Failure    *messaging.Failure
 	Checkpoint string
+	Reached    *messaging.Reached
 	Logs       string
 	// Site is where the attempt ran, as far as the evaluator knows.
 	Site messaging.Site

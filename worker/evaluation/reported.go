@@ -1,6 +1,7 @@
 package evaluation
 
 import (
+	"os"
 	"strings"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -35,4 +36,15 @@ func Bounded(text string, n int) string {
 		text = text[:n]
 	}
 	return strings.ToValidUTF8(text, "")
+}
+
+// HasFiles reports whether anything is in a directory, which need not exist.
+func HasFiles(dir string) bool {
+	d, err := os.Open(dir)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = d.Close() }() // only read
+	names, _ := d.Readdirnames(1)    // no names with an error
+	return len(names) > 0
 }

@@ -21,22 +21,31 @@ type Reports struct {
 	*report.Collector
 	// Checkpoint is the last reference that was reported.
 	Checkpoint string
+	// Continues says that reports of earlier attempts are among them.
+	Continues bool
 
 	// Log names the attempt.
 	Log *slog.Logger
 
 	task    Task
 	problem string // the first problem with a report
-	ignored bool   // a warning about ignored values was logged
+	warning string // the first one
+	warned  int    // how many there were
 }
 
-// NewReports returns the reports of an attempt that begins.
-func NewReports(task Task, log *slog.Logger) *Reports {
+// NewReports returns the reports of an attempt that begins. saved says that earlier attempts have left
+// checkpoints where its program looks for them. Then, or if they have reported a checkpoint, what they
+// have reported counts as well.
+func NewReports(task Task, saved bool, log *slog.Logger) *Reports {
 	a := task.Assignment
-	return &Reports{
+	r := &Reports{
 		Collector: report.NewCollector(a.Objectives(), a.LimitMetrics()...), Checkpoint: a.Checkpoint, task: task,
 		Log: log.With(telemetry.LogStudy, a.StudyName, telemetry.LogTrial, a.Trial, telemetry.LogAttempt, a.Attempt),
 	}
+	if r.Continues = a.Reached != nil && (saved || a.Checkpoint != ""); r.Continues {
+		r.Continue(a.Reached)
+	}
+	return r
 }
 
 // Add takes a report and passes its metrics on. It returns what was ignored, and why.
@@ -51,7 +60,18 @@ func (r *Reports) Add(one report.Report) (ignored []string) {
 	if len(taken.Metrics) > 0 && r.task.Measure != nil {
 		r.task.Measure(taken.Step, taken.Metrics)
 	}
+	if taken.Warning != "" {
+		r.Warn(taken.Warning)
+	}
 	return taken.Ignored
+}
+
+// Warn keeps the first warning for the people who look at a trial that has completed.
+func (r *Reports) Warn(text string) {
+	if r.warned++; r.warned == 1 {
+		r.warning = Bounded(text, 512)
+		r.Log.Warn(r.warning, telemetry.LogReason, "further warnings are not logged")
+	}
 }
 
 // AddAll takes reports and the error of those that cannot be read, and calls each for every
@@ -61,10 +81,7 @@ func (r *Reports) AddAll(reports []report.Report, err error, each func(report.Re
 		r.Complain("an unreadable report: " + err.Error())
 	}
 	for _, one := range reports {
-		if ignored := r.Add(one); len(ignored) > 0 && !r.ignored {
-			r.ignored = true
-			r.Log.Warn("a value is ignored; further ones are not logged", telemetry.LogReason, ignored[0])
-		}
+		r.Add(one)
 		each(one)
 	}
 }
@@ -112,8 +129,8 @@ func (r *Reports) Ending() *Ending {
 	return nil
 }
 
-// Reached returns the objectives' values so far; nil if one is unknown or not finite.
-func (r *Reports) Reached() study.Values {
+// ValuesSoFar returns the objectives' values so far; nil if one is unknown or not finite.
+func (r *Reports) ValuesSoFar() study.Values {
 	if values, missing := r.Values(); missing == "" && AllFinite(values) {
 		return values
 	}
@@ -128,8 +145,18 @@ func AllFinite(values study.Values) bool {
 // Conclude adds what was reported to an ending, and bounds its message.
 func (r *Reports) Conclude(e *Ending) {
 	e.Metrics, e.Checkpoint = r.Final(), r.Checkpoint
-	if e.Outcome == messaging.OutcomePruned {
-		e.Values = r.Reached()
+	switch e.Outcome {
+	case messaging.OutcomeCompleted, messaging.OutcomeInfeasible:
+	case messaging.OutcomePruned:
+		e.Values = r.ValuesSoFar()
+	default:
+		e.Reached = r.Collector.Reached(r.task.Assignment.Attempt)
+	}
+	if e.Outcome == messaging.OutcomeCompleted && e.Failure == nil && r.warning != "" {
+		e.Failure = &messaging.Failure{Reason: messaging.ReasonReports, Message: "warning: " + r.warning}
+		if r.warned > 1 {
+			e.Failure.Message += fmt.Sprintf(" (%d times in all)", r.warned)
+		}
 	}
 	if f := e.Failure; f != nil {
 		f.Message = Bounded(f.Message, messaging.MaxMessage)

@@ -83,7 +83,7 @@ func (r *Runner) evaluate(ctx context.Context, task evaluation.Task) evaluation.
 		}
 		return evaluation.Failed(messaging.ReasonCommand, evaluation.Bounded(err.Error(), messaging.MaxMessage))
 	}
-	t, err := newTranscript(task, r.options.Logger)
+	t, err := newTranscript(task, p.template.savesCheckpoints(), r.options.Logger)
 	if err != nil {
 		return evaluation.Failed(messaging.ReasonCommand, evaluation.Bounded(err.Error(), messaging.MaxMessage))
 	}

@@ -32,7 +32,7 @@ func (e *evaluator) evaluateStream(ctx context.Context, task evaluation.Task) ev
 	if err != nil {
 		return evaluation.Failed(messaging.ReasonCommand, evaluation.Bounded(err.Error(), messaging.MaxMessage))
 	}
-	t, err := newTranscript(task, e.runner.options.Logger)
+	t, err := newTranscript(task, p.template.savesCheckpoints(), e.runner.options.Logger)
 	if err != nil {
 		return evaluation.Failed(messaging.ReasonCommand, evaluation.Bounded(err.Error(), messaging.MaxMessage))
 	}

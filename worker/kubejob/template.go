@@ -1,6 +1,7 @@
 package kubejob
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -56,6 +57,12 @@ func parseTemplate(source []byte) (*template, error) {
 		return nil, errors.New("template: apiVersion and kind are required, such as batch/v1 and Job")
 	}
 	return t, nil
+}
+
+// savesCheckpoints reports whether the template gives each trial its place for checkpoints, into which
+// a worker cannot look.
+func (t *template) savesCheckpoints() bool {
+	return bytes.Contains(t.source, []byte("FANTASIA_CHECKPOINT_KEY"))
 }
 
 func (t *template) parse() (*yaml.Node, error) {

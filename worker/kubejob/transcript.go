@@ -38,9 +38,9 @@ type transcript struct {
 	last    []string // of the program's own log
 }
 
-func newTranscript(task evaluation.Task, log *slog.Logger) (*transcript, error) {
+func newTranscript(task evaluation.Task, saved bool, log *slog.Logger) (*transcript, error) {
 	pattern, err := report.PatternOf(&task.Assignment.Run, task.Assignment.MetricNames())
-	return &transcript{task: task, pattern: pattern, reports: evaluation.NewReports(task, log), ended: make(chan struct{})}, err
+	return &transcript{task: task, pattern: pattern, reports: evaluation.NewReports(task, saved, log), ended: make(chan struct{})}, err
 }
 
 // line handles a line of the program's log, which contains both of its outputs.
@@ -121,6 +121,9 @@ func (t *transcript) summarise(s jobsidecar.Summary) {
 	if s.Checkpoint != "" {
 		t.reports.Checkpoint = s.Checkpoint
 	}
+	if s.Warning != "" {
+		t.reports.Warn(s.Warning)
+	}
 	t.finish(s.Infeasible, s.Retry, s.Error, false)
 }
 
@@ -165,22 +168,23 @@ func (t *transcript) conclude(e *evaluation.Ending) evaluation.Ending {
 // reached returns the objectives' values so far; nil if one is unknown or not finite. The caller
 // MUST hold the lock.
 func (t *transcript) reached() study.Values {
-	if t.summary != nil && t.summary.Reached() != nil {
+	if t.summary != nil && t.summary.Reached() != nil && !t.reports.Continues {
 		if values := t.summary.Reached(); evaluation.AllFinite(values) {
 			return values
 		}
 		return nil
 	}
-	return t.reports.Reached()
+	return t.reports.ValuesSoFar()
 }
 
 // value returns the ending of a program that ended successfully. A sidecar's summary
-// takes precedence over logs, which may have lost their beginning.
+// takes precedence over logs, which may have lost their beginning, unless earlier attempts count too:
+// it knows nothing of them.
 func (t *transcript) value() *evaluation.Ending {
 	if t.end != nil {
 		return t.end
 	}
-	if s := t.summary; s != nil && s.Reached() != nil {
+	if s := t.summary; s != nil && s.Reached() != nil && !t.reports.Continues {
 		return new(evaluation.Valued(t.task.Assignment.Objectives(), s.Reached()))
 	}
 	if e := t.reports.Ending(); e != nil {

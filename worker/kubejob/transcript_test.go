@@ -22,7 +22,7 @@ func newTestTranscript(t testing.TB, pattern string, measure func(int64, map[str
 	if pattern != "" {
 		a.Run.Metrics = &study.Metrics{Pattern: pattern}
 	}
-	tr, err := newTranscript(evaluation.Task{Assignment: a, Measure: measure}, slog.New(slog.DiscardHandler))
+	tr, err := newTranscript(evaluation.Task{Assignment: a, Measure: measure}, false, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

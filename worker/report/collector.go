@@ -33,7 +33,8 @@ type Collector struct {
 // series is one metric's reports, reduced to what is needed later.
 type series struct {
 	steps   map[int64]struct{}
-	highest int64
+	highest int64 // of all attempts
+	own     int64 // of this attempt
 	// last is the newest value, final the newest finite one, best the best one.
 	last, final, best float64
 	finite            bool
@@ -64,6 +65,9 @@ type Taken struct {
 	// Ignored explains to people what was not taken: a second value of a metric for a
 	// step, or too many metrics.
 	Ignored []string
+	// Warning is what a person should know of the report: a value was left out that differs from the one
+	// that was taken, or its step does not grow. Empty for nothing.
+	Warning string
 }
 
 // Add takes the metrics of a report. A report without a step gets the highest step of
@@ -79,14 +83,20 @@ func (c *Collector) Add(r Report) Taken {
 					cut(name, 64), maxMetrics, MaxName))
 				continue
 			}
-			s = &series{steps: map[int64]struct{}{}, highest: math.MinInt64, last: math.NaN(), best: math.NaN()}
-			c.series[name] = s
+			s = c.begin(name)
 		}
 		value := r.Metrics[name]
 		better := aim >= 0 && (math.IsNaN(s.best) || c.aims[aim].Direction.Better(value, s.best))
+		own, last, again := s.own, s.last, t.Step == s.own
 		if !s.addValue(t.Step, value, better) {
 			t.Ignored = append(t.Ignored, fmt.Sprintf("a second value of %q for step %d (report from one process only)", name, t.Step))
+			if !again || value != last && !math.IsNaN(value+last) { // else it may have been sent again
+				t.Warning = fmt.Sprintf("steps must grow: a second value of %q for step %d was left out", name, t.Step)
+			}
 			continue
+		}
+		if t.Step < own && t.Warning == "" {
+			t.Warning = fmt.Sprintf("steps must grow: step %d of %q came after step %d, and is not in the trial's curve", t.Step, name, own)
 		}
 		t.Metrics[name] = value
 		if aim >= 0 {
@@ -98,6 +108,13 @@ func (c *Collector) Add(r Report) Taken {
 		c.Reports++
 	}
 	return t
+}
+
+// begin makes the series of a metric.
+func (c *Collector) begin(metric string) *series {
+	s := &series{steps: map[int64]struct{}{}, highest: math.MinInt64, own: math.MinInt64, last: math.NaN(), best: math.NaN()}
+	c.series[metric] = s
+	return s
 }
 
 // notice remembers a report that has, or may have had, a value of an objective or of a limited
@@ -115,6 +132,7 @@ func (c *Collector) notice(r Report) {
 		if r.Origin != "" {
 			c.unread[i] += ": " + r.Origin
 		}
+		c.unread[i] += r.Hint
 	}
 }
 
@@ -153,7 +171,7 @@ func (s *series) addValue(step int64, value float64, better bool) bool {
 	if len(s.steps) < maxSteps {
 		s.steps[step] = struct{}{}
 	}
-	s.highest = max(s.highest, step)
+	s.highest, s.own = max(s.highest, step), max(s.own, step)
 	s.last = value
 	if study.Finite(value) {
 		s.final, s.finite = value, true

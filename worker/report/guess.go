@@ -17,19 +17,21 @@ const valueGroup = `[^\s,;%|│]+`
 // before their numbers as in "loss=0.5" or "Val Loss: 0.5", and the text that it found last. The
 // pattern is empty unless each metric was found.
 func Guess(output string, metrics ...string) (pattern, found string) {
-	var parts []string
-	for _, metric := range metrics {
-		part, text := guess(output, metric)
-		if part == "" {
-			return "", ""
+	for _, group := range []string{valueGroup, wide} { // the second one for numbers that the first one would cut
+		var parts []string
+		for _, metric := range metrics {
+			part, text := guess(output, metric, group)
+			parts, found = append(parts, part), text
 		}
-		parts, found = append(parts, part), text
+		pattern = strings.Join(parts, "|")
+		if slices.Contains(parts, "") {
+			continue
+		}
+		if p, err := NewPattern(pattern, metrics...); err == nil && p.finds(output, metrics) {
+			return pattern, found
+		}
 	}
-	pattern = strings.Join(parts, "|")
-	if p, err := NewPattern(pattern, metrics...); err != nil || !p.finds(output, metrics) {
-		return "", ""
-	}
-	return pattern, found
+	return "", ""
 }
 
 // Advice says which pattern of a study file would find the metrics in a program's output, as the
@@ -64,8 +66,8 @@ func (p *Pattern) finds(output string, metrics []string) bool {
 	return !slices.ContainsFunc(metrics, func(m string) bool { return !read[m] })
 }
 
-// guess returns a pattern for one metric, and its last occurrence.
-func guess(output, metric string) (pattern, found string) {
+// guess returns a pattern for one metric, whose number group matches, and its last occurrence.
+func guess(output, metric, group string) (pattern, found string) {
 	words := strings.FieldsFunc(metric, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	if len(words) == 0 {
 		return "", ""
@@ -73,17 +75,17 @@ func guess(output, metric string) (pattern, found string) {
 	for i, w := range words {
 		words[i] = regexp.QuoteMeta(w)
 	}
-	named := regexp.MustCompile(`(?i)(^|[^\pL\d_/.-])(` + strings.Join(words, `[\s_/.-]*`) + `["']?(?:\s*[:=│|]\s*|\s+))(` + valueGroup + `)`)
+	named := regexp.MustCompile(`(?i)(^|[^\pL\d_/.-])(` + strings.Join(words, `[\s_/.-]*`) + `["']?(?:\s*[:=│|]\s*|\s+))(` + group + `)`)
 	for line := range strings.Lines(output) {
 		for _, m := range named.FindAllStringSubmatch(string(plain([]byte(line))), -1) {
-			if _, err := looseFloat(m[3]); err != nil {
+			if _, err := looseFloat(m[3]); err != nil && group != wide {
 				continue
 			}
 			start := `\b`
 			if m[1] == "" || unicode.IsSpace(rune(m[1][0])) {
 				start = `(?:^|\s)`
 			}
-			pattern = start + spaces.ReplaceAllString(regexp.QuoteMeta(m[2]), `\s+`) + "(?P<" + study.GroupName(metric) + ">" + valueGroup + ")"
+			pattern = start + spaces.ReplaceAllString(regexp.QuoteMeta(m[2]), `\s+`) + "(?P<" + study.GroupName(metric) + ">" + group + ")"
 			found = m[2] + m[3]
 		}
 	}

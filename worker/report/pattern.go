@@ -1,13 +1,12 @@
 package report
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -50,28 +49,22 @@ func NewPattern(expr string, metrics ...string) (*Pattern, error) {
 }
 
 // Find returns one report for each match in the line, whose escape sequences for colours are
-// ignored. The error lists matches that are not numbers; the others are still returned.
+// ignored. The error lists matches that are not numbers, or only parts of numbers; the others are still
+// returned.
 func (p *Pattern) Find(line []byte) ([]Report, error) {
 	var reports []Report
 	var errs []error
-	for _, match := range p.expr.FindAllSubmatch(plain(line), maxReports) {
+	line = plain(line)
+	for _, match := range p.expr.FindAllSubmatchIndex(line, maxReports) {
 		r := Report{Metrics: map[string]float64{}}
 		for i, name := range p.names {
-			// A group in an unused branch is nil.
-			if name == "" || match[i] == nil {
+			// A group in an unused branch has no place.
+			if name == "" || match[2*i] < 0 {
 				continue
 			}
-			v, err := looseFloat(string(match[i]))
-			if err != nil {
-				text := strconv.Quote(string(match[i][:min(len(match[i]), maxToken)]))
-				errs = append(errs, fmt.Errorf("metric %q is %s, not a number", name, text))
-				if r.Unreadable == nil {
-					r.Unreadable = map[string]string{}
-				}
-				r.Unreadable[name] = text
-				continue
+			if err := p.read(&r, line, match, i); err != nil {
+				errs = append(errs, err)
 			}
-			r.Metrics[name] = v
 		}
 		if len(r.Metrics)+len(r.Unreadable) > 0 {
 			reports = append(reports, r)
@@ -80,17 +73,31 @@ func (p *Pattern) Find(line []byte) ([]Report, error) {
 	return reports, errors.Join(errs...)
 }
 
-// ParseFile parses a metrics file, a JSON object. Fields that are not numbers are unreadable.
-func ParseFile(data []byte) (Report, error) {
-	clean, n := object(bytes.TrimLeft(data, space))
-	if n == 0 {
-		return Report{}, fmt.Errorf("not a JSON object of metrics: it starts with %q", cut(string(data), 32))
+// float reads what a group has matched.
+func (p *Pattern) float(group int, text string) (float64, error) {
+	if strings.Contains(p.expr.String(), "(?P<"+p.expr.SubexpNames()[group]+">"+wide+")") {
+		return wideFloat(text)
 	}
-	var raw map[string]json.RawMessage
-	if err := json.Unmarshal(clean, &raw); err != nil {
-		return Report{}, fmt.Errorf("not a JSON object of metrics: %w", err)
+	return looseFloat(text)
+}
+
+// read adds the value of a group to a report.
+func (p *Pattern) read(r *Report, line []byte, match []int, group int) error {
+	name, from, to := p.names[group], match[2*group], match[2*group+1]
+	text := string(line[from:to])
+	v, err := p.float(group, text)
+	whole := wholeNumber(line, from, to, err == nil, from == match[0], to == match[1])
+	if err == nil && whole == "" {
+		r.Metrics[name] = v
+		return nil
 	}
-	var d decoder // whose errors are of no interest: a file may hold other things
-	metrics := d.metrics(raw)
-	return Report{Metrics: metrics, Unreadable: d.unreadable}, nil
+	if whole != "" {
+		r.Hint, text = p.cutAdvice(p.expr.SubexpNames()[group], text, whole, line), whole
+	}
+	text = strconv.Quote(text[:min(len(text), maxToken)])
+	if r.Unreadable == nil {
+		r.Unreadable = map[string]string{}
+	}
+	r.Unreadable[name] = text
+	return fmt.Errorf("metric %q is %s, not a number%s", name, text, r.Hint)
 }

@@ -40,6 +40,8 @@ type Report struct {
 	// Unreadable holds the texts of values that are no numbers, by metric. The name "" stands
 	// for a report that cannot be read at all, and may have had any metric.
 	Unreadable map[string]string
+	// Hint says how an unreadable value could be read, as the continuation of a sentence.
+	Hint string
 	// Origin says for people where the report was found; empty if that is not known.
 	Origin string
 	// Infeasible, Retry and Error end the attempt, each with its reason.

@@ -157,23 +157,6 @@ func TestPattern(t *testing.T) {
 	}
 }
 
-func TestParseFile(t *testing.T) {
-	got, err := ParseFile([]byte("\n {\"error\": 0.25, \"loss\": NaN, \"name\": \"run 1\", \"nested\": {\"a\": 1}}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := Report{Metrics: map[string]float64{"error": 0.25, "loss": math.NaN()},
-		Unreadable: map[string]string{"name": `"run 1"`, "nested": `{"a": 1}`}}
-	if diff := cmp.Diff(want, got, cmpopts.EquateNaNs()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	for _, bad := range []string{"", "[1]", `{"error": 0.2`, "error: 0.2"} {
-		if _, err := ParseFile([]byte(bad)); err == nil {
-			t.Errorf("ParseFile(%q) has no error", bad)
-		}
-	}
-}
-
 // add reports values of "e" for the steps 0, 1, ….
 func add(c *Collector, values ...float64) {
 	for _, v := range values {

@@ -44,8 +44,8 @@ type attempt struct {
 }
 
 // newAttempt prepares an attempt. Clients name it by its id, which the nonce makes
-// unique.
-func newAttempt(task evaluation.Task, log *slog.Logger) (*attempt, error) {
+// unique. checkpoints is the folder of checkpoints; empty if there is none.
+func newAttempt(task evaluation.Task, checkpoints string, log *slog.Logger) (*attempt, error) {
 	as := task.Assignment
 	env, err := study.Environment(as.ParameterOrder, as.Parameters)
 	if err != nil {
@@ -57,11 +57,13 @@ func newAttempt(task evaluation.Task, log *slog.Logger) (*attempt, error) {
 			object = value
 		}
 	}
-	now := time.Now()
-	return &attempt{
-		id: fmt.Sprintf("%d.%d.%s", as.Trial, as.Attempt, as.Nonce), task: task, parameters: []byte(object), offeredAt: now,
-		reports: evaluation.NewReports(task, log), ended: make(chan struct{}), durable: make(chan struct{}),
-	}, nil
+	a := &attempt{
+		id: fmt.Sprintf("%d.%d.%s", as.Trial, as.Attempt, as.Nonce), task: task, parameters: []byte(object), offeredAt: time.Now(),
+		ended: make(chan struct{}), durable: make(chan struct{}),
+	}
+	dir := a.checkpointDir(checkpoints)
+	a.reports = evaluation.NewReports(task, dir != "" && evaluation.HasFiles(dir), log)
+	return a, nil
 }
 
 // checkpointDir returns the trial's directory of checkpoints below dir; "" if dir is "".

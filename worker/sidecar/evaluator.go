@@ -124,7 +124,7 @@ var errSilent = errors.New("the training code is silent")
 func (e *evaluator) Evaluate(ctx context.Context, task evaluation.Task) evaluation.Ending {
 	e.confirmDurable()
 	s := e.sidecar
-	a, err := newAttempt(task, s.options.Logger)
+	a, err := newAttempt(task, s.options.Checkpoints, s.options.Logger)
 	if err != nil {
 		return evaluation.Failed(messaging.ReasonInvalid, err.Error())
 	}

@@ -48,12 +48,14 @@ func TestTheWayOfATrial(t *testing.T) {
 			t.Errorf("should stop: %v", reason)
 		}
 		answer := r.post(http.StatusOK, "/v1/complete", `{"id": %q, "metrics": {"error": 0.25}}`, id)
-		if diff := cmp.Diff(map[string]any{"taken": true, "outcome": "completed"}, answer); diff != "" {
+		warning := `warning: steps must grow: a second value of "error" for step 1 was left out`
+		if diff := cmp.Diff(map[string]any{"taken": true, "outcome": "completed", "message": warning}, answer); diff != "" {
 			t.Errorf("complete (-want +got):\n%s", diff)
 		}
 		ending, _ := r.ending(7)
 		wantEnding := evaluation.Ending{
 			Outcome: messaging.OutcomeCompleted, Values: []float64{0.25}, Metrics: map[string]float64{"error": 0.25}, Checkpoint: "s3://now",
+			Failure: &messaging.Failure{Reason: messaging.ReasonReports, Message: warning},
 		}
 		if diff := cmp.Diff(wantEnding, ending); diff != "" {
 			t.Errorf("ending (-want +got):\n%s", diff)

@@ -15,8 +15,10 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 
 	"github.com/fantasia-hpo/fantasia/telemetry"
+	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 	"github.com/fantasia-hpo/fantasia/worker/report"
 	"github.com/fantasia-hpo/fantasia/worker/report/tfevent"
 	"github.com/fantasia-hpo/fantasia/worker/sidecar"
@@ -26,12 +28,8 @@ import (
 // sidecar`.
 const Address = sidecar.DefaultAddress
 
-const (
-	// ReportFile is the name of the file for reports in Options.Dir.
-	ReportFile = "reports.jsonl"
-	// maxMetricsFile is the largest size of the metrics file, in bytes.
-	maxMetricsFile = 1 << 20
-)
+// ReportFile is the name of the file for reports in Options.Dir.
+const ReportFile = "reports.jsonl"
 
 // Options configure what a sidecar reads and writes.
 type Options struct {
@@ -91,12 +89,12 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	t := report.NewTail(filepath.Join(o.Dir, ReportFile), func(line report.Line) { s.addReports(line.Read("the report file", report.Parse)) })
-	finishEvents := s.followEvents(ctx)
+	finishEvents, finishFile := s.followEvents(ctx), s.followFile(ctx)
 	t.Follow(ctx)
 	err = stop()
 	t.Finish()
 	finishEvents()
-	s.readMetrics()
+	finishFile()
 	return errors.Join(err, s.conclude())
 }
 
@@ -137,6 +135,7 @@ func (s *server) addReports(reports []report.Report, err error) {
 			if len(taken.Ignored) > 0 {
 				s.complain(taken.Ignored[0])
 			}
+			s.summary.Warning = cmp.Or(s.summary.Warning, evaluation.Bounded(taken.Warning, 256))
 		}
 		s.summary.addReport(r)
 		line, err := encode(r)
@@ -157,39 +156,51 @@ func (s *server) complain(what string) {
 	}
 }
 
-func (s *server) readMetrics() {
-	m := s.options.Attempt.Assignment.Run.Metrics
-	if m == nil || m.File == "" {
-		return
+// followFile reads metrics.file until the caller calls finish, after ctx has ended. That reads the rest.
+func (s *server) followFile(ctx context.Context) (finish func()) {
+	file := s.file()
+	if file == nil {
+		return func() {}
 	}
-	found, err := s.parseMetrics(m.File)
-	if err != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.complain(err.Error())
-		return
+	var running sync.WaitGroup
+	running.Go(func() { file.Follow(ctx) })
+	return func() {
+		running.Wait()
+		if err := file.Finish(); err != nil {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.complain(err.Error())
+		}
 	}
-	s.addReports([]report.Report{found}, nil)
 }
 
-func (s *server) parseMetrics(name string) (found report.Report, err error) {
-	root, err := os.OpenRoot(s.options.Dir) // a link must not lead outside
-	if err != nil {
-		return found, fmt.Errorf("metrics.file: %w", err)
+// file returns the reader of metrics.file; nil if there is none.
+func (s *server) file() *report.File {
+	m := s.options.Attempt.Assignment.Run.Metrics
+	if m == nil || m.File == "" {
+		return nil
 	}
-	defer func() { _ = root.Close() }()
-	file, err := root.Open(name)
-	if err != nil {
-		return found, fmt.Errorf("metrics.file: %w", err)
+	open := func() (*os.File, error) {
+		root, err := os.OpenRoot(s.options.Dir) // a link must not lead outside
+		if err != nil {
+			return nil, fmt.Errorf("metrics.file: %w", err)
+		}
+		defer func() { _ = root.Close() }()
+		file, err := root.OpenFile(m.File, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+		if err != nil {
+			return nil, fmt.Errorf("metrics.file: %w", err)
+		}
+		return file, nil
 	}
-	defer func() { _ = file.Close() }() // opened for reading only
-	data, err := io.ReadAll(io.LimitReader(file, maxMetricsFile))
-	if err != nil {
-		return found, fmt.Errorf("metrics.file: %w", err)
-	}
-	found, err = report.ParseFile(data)
-	found.Origin = "metrics.file is " + name
-	return found, err
+	return report.NewFile(m.File, open, func(r report.Report) { s.addReports([]report.Report{r}, nil) }, s.warn)
+}
+
+// warn keeps the first warning for the people who look at the trial.
+func (s *server) warn(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.summary.Warning = cmp.Or(s.summary.Warning, evaluation.Bounded(text, 256))
+	s.complain(text)
 }
 
 // conclude writes the termination message.

@@ -124,7 +124,7 @@ func TestReportFile(t *testing.T) {
 	}
 	r.write(`{"fantasia": {"metrics": {"error": 1}, "checkpoint": "c"}}` + "\n" + `{"fantasia": {"metrics": {"error": 5}}}`) // no end of line
 	s := r.end()
-	want := Summary{Value: new(Number(1)), Metrics: map[string]Number{"error": 5}, Checkpoint: "c", Reports: 3}
+	want := Summary{Value: new(messaging.Number(1)), Metrics: map[string]messaging.Number{"error": 5}, Checkpoint: "c", Reports: 3}
 	if diff := cmp.Diff(want, s, cmpopts.IgnoreUnexported(Summary{})); diff != "" {
 		t.Errorf("the summary differs (-want +got):\n%s", diff)
 	}
@@ -140,7 +140,7 @@ func TestEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := r.end()
-	if s.Value == nil || *s.Value != Number(float32(0.2)) || s.Reports != 5 {
+	if s.Value == nil || *s.Value != messaging.Number(float32(0.2)) || s.Reports != 5 {
 		t.Errorf("the summary is %+v", s)
 	}
 	if lines := strings.Count(r.log.text.String(), `"metrics":{"loss":`); lines != 5 || !strings.Contains(r.log.text.String(), `"step":40`) {
@@ -258,10 +258,10 @@ func TestHTTP(t *testing.T) {
 }
 
 func TestSummaryFits(t *testing.T) {
-	s := Summary{Value: new(Number(math.NaN())), Metrics: map[string]Number{}, Checkpoint: strings.Repeat("c", 5000),
+	s := Summary{Value: new(messaging.Number(math.NaN())), Metrics: map[string]messaging.Number{}, Checkpoint: strings.Repeat("c", 5000),
 		Infeasible: new(strings.Repeat("\x01", 4000))}
 	for i := range 128 {
-		s.Metrics[fmt.Sprintf("%0128d", i)] = Number(i)
+		s.Metrics[fmt.Sprintf("%0128d", i)] = messaging.Number(i)
 	}
 	data := s.Encode(MaxMessage)
 	if len(data) > MaxMessage {

@@ -3,13 +3,11 @@ package jobsidecar
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"maps"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/worker/report"
 )
@@ -21,49 +19,23 @@ const MaxMessage = 4 << 10
 type Summary struct {
 	// Value is the value of a single objective; nil if none was reported. Both it and Values
 	// are nil if the metric of a limit was not reported.
-	Value *Number `json:"value,omitempty"`
+	Value *messaging.Number `json:"value,omitempty"`
 	// Values are those of several objectives; nil if one was not reported.
-	Values []Number `json:"values,omitempty"`
+	Values []messaging.Number `json:"values,omitempty"`
 	// Metrics are the final values of all metrics, or of those that fit.
-	Metrics map[string]Number `json:"metrics,omitempty"`
+	Metrics map[string]messaging.Number `json:"metrics,omitempty"`
 	// Checkpoint is the last reference that was reported.
 	Checkpoint string `json:"checkpoint,omitempty"`
 	// Infeasible, Retry and Error are set if the program ended the attempt itself.
 	Infeasible *string `json:"infeasible,omitempty"`
 	Retry      *string `json:"retry,omitempty"`
 	Error      *string `json:"error,omitempty"`
+	// Warning is what people should know of the reports; empty for nothing.
+	Warning string `json:"warning,omitempty"`
 	// Reports counts the reports with metrics.
 	Reports int `json:"reports"`
 
 	limited []string // the metrics of limits
-}
-
-// Number is a float64 whose JSON may be NaN or infinite, as a string.
-type Number float64
-
-// MarshalJSON writes a number, or a string if JSON has no such number.
-func (n Number) MarshalJSON() ([]byte, error) {
-	v := float64(n)
-	if study.Finite(v) {
-		return json.Marshal(v)
-	}
-	return json.Marshal(strconv.FormatFloat(v, 'g', -1, 64))
-}
-
-// UnmarshalJSON reads what MarshalJSON writes.
-func (n *Number) UnmarshalJSON(data []byte) error {
-	text := string(data)
-	if len(data) > 0 && data[0] == '"' {
-		if err := json.Unmarshal(data, &text); err != nil {
-			return err
-		}
-	}
-	v, err := strconv.ParseFloat(text, 64)
-	if err != nil && !math.IsInf(v, 0) {
-		return fmt.Errorf("%q is not a number: %w", text, err)
-	}
-	*n = Number(v)
-	return nil
 }
 
 // addReport adds a report; the first one that ends the attempt counts.
@@ -97,15 +69,15 @@ func (s *Summary) conclude(c *report.Collector) {
 		s.addReport(report.Report{Error: &why})
 	case c.Missing() != "":
 	case len(values) == 1:
-		s.Value = new(Number(values[0]))
+		s.Value = new(messaging.Number(values[0]))
 	default:
 		for _, v := range values {
-			s.Values = append(s.Values, Number(v))
+			s.Values = append(s.Values, messaging.Number(v))
 		}
 	}
-	s.Metrics, s.limited = map[string]Number{}, c.Limited()
+	s.Metrics, s.limited = map[string]messaging.Number{}, c.Limited()
 	for name, v := range c.Final() {
-		s.Metrics[name] = Number(v)
+		s.Metrics[name] = messaging.Number(v)
 	}
 }
 
@@ -130,6 +102,8 @@ func (s *Summary) Encode(limit int) []byte {
 				delete(c.Metrics, name)
 			}
 			names = names[:len(names)/2]
+		case c.Warning != "":
+			c.Warning = ""
 		case c.Checkpoint != "":
 			c.Checkpoint = "" // a truncated reference is useless
 		default:
@@ -165,7 +139,7 @@ func encode(r report.Report) ([]byte, error) {
 	if len(r.Metrics)+len(r.Unreadable) > 0 {
 		w.Metrics = make(map[string]any, len(r.Metrics)+len(r.Unreadable))
 		for name, v := range r.Metrics {
-			w.Metrics[name] = Number(v)
+			w.Metrics[name] = messaging.Number(v)
 		}
 		for name, text := range r.Unreadable {
 			w.Metrics[name] = text // which is no number here either

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -37,6 +38,8 @@ type Folder struct {
 	sources  map[string]string // the whole name of each of the study's metrics that was found
 	unclear  map[string]bool   // the metric may be one of several scalars
 	problems []report.Report   // with metrics, still to be told
+	copies   []scalar          // see copied
+	steps    map[string]int64  // the highest step of each metric
 	found    bool              // a scalar was found
 	crowded  bool              // there are too many files
 }
@@ -52,7 +55,7 @@ type file struct {
 // about what cannot be read. The folder need not exist yet. Links that lead out of it are not
 // followed. metrics are the names that the study uses.
 func NewFolder(dir string, metrics []string, emit func(reports []report.Report, err error)) *Folder {
-	return &Folder{dir: dir, metrics: metrics, emit: emit, sources: map[string]string{}, unclear: map[string]bool{}}
+	return &Folder{dir: dir, metrics: metrics, emit: emit, sources: map[string]string{}, unclear: map[string]bool{}, steps: map[string]int64{}}
 }
 
 // Follow reads until ctx ends.
@@ -74,6 +77,7 @@ func (f *Folder) Finish() error {
 	if err := f.readNew(); err != nil {
 		return err
 	}
+	f.tellCopies()
 	for _, one := range f.files {
 		if one.damage == nil && !f.whole(one) {
 			f.emit(nil, fmt.Errorf("the last record of %s is not complete", f.path(one)))
@@ -193,12 +197,19 @@ func (f *Folder) tell(batch []scalar) {
 	slices.SortStableFunc(batch, func(a, b scalar) int { return cmp.Compare(a.step, b.step) })
 	var reports []report.Report
 	for _, s := range batch {
+		if f.copied(s) {
+			continue
+		}
 		name, ok := f.name(s)
 		if !ok {
 			continue
 		}
+		if f.unnumbered(name, s.step) {
+			reports = append(reports, report.Report{Metrics: map[string]float64{name: s.value}})
+			continue
+		}
 		n := len(reports) - 1
-		if n >= 0 && *reports[n].Step == s.step {
+		if n >= 0 && reports[n].Step != nil && *reports[n].Step == s.step {
 			if _, twice := reports[n].Metrics[name]; !twice {
 				reports[n].Metrics[name] = s.value
 				continue
@@ -211,6 +222,43 @@ func (f *Folder) tell(batch []scalar) {
 	if len(reports) > 0 {
 		f.emit(reports, nil)
 	}
+}
+
+// unnumbered reports whether a value has no step: all of its metric have had step 0, which writers put in the
+// place of none. Such values are counted up.
+func (f *Folder) unnumbered(metric string, step int64) bool {
+	highest, known := f.steps[metric]
+	f.steps[metric] = max(step, highest)
+	return known && highest == 0 && step == 0
+}
+
+// moment is a folder that add_hparams makes, named after the time in seconds.
+var moment = regexp.MustCompile(`^(.*/)?\d{9,}\.\d+/$`)
+
+// copied reports whether add_hparams has written a scalar, and keeps it. It repeats the final values of metrics
+// in a folder that nobody can name, since it is named after the time.
+func (f *Folder) copied(s scalar) bool {
+	parts := moment.FindStringSubmatch(s.folder)
+	if parts == nil {
+		return false
+	}
+	s.folder = parts[1]
+	f.copies = append(f.copies[max(0, len(f.copies)-maxBatch):], s)
+	return true
+}
+
+// tellCopies passes on what only add_hparams has written.
+func (f *Folder) tellCopies() {
+	only := slices.DeleteFunc(f.copies, func(s scalar) bool {
+		for folder, more := s.folder, true; more; _, folder, more = strings.Cut(folder, "/") {
+			if _, known := f.sources[folder+s.tag]; known {
+				return true
+			}
+		}
+		return false
+	})
+	f.copies = nil
+	f.tell(only)
 }
 
 // name returns the metric of a scalar. It reports false if the study's metric of that name could be

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/worker/report"
 )
 
@@ -329,4 +331,67 @@ func FuzzScan(f *testing.F) {
 			t.Errorf("a whole record: %d of %d, %v", end, len(data), err)
 		}
 	})
+}
+
+// What add_hparams repeats in a folder named after the time is no second scalar. If nothing else has the
+// metric, it is the metric's.
+func TestHyperparametersRepeatMetrics(t *testing.T) {
+	for _, tt := range []struct {
+		name, main string // the folder of the program's own scalars; "" for none
+		hparams    string
+		metric     string
+		want       []float64
+	}{
+		{"beside", ".", "1764340000.123456", "val_loss", []float64{0.5, 0.25}},
+		{"in a folder", "run", "run/1764340000.123456", "val_loss", []float64{0.5, 0.25}},
+		{"in a folder that is named", "run", "run/1764340000.123456", "run/val_loss", []float64{0.5, 0.25}},
+		{"alone", "", "1764340000.123456", "val_loss", []float64{0.125}},
+		{"a run that is named after the time", "1764340000", "1764340000/1764340000.5", "val_loss", []float64{0.5, 0.25}},
+	} {
+		dir := t.TempDir()
+		if tt.main != "" {
+			write(t, filepath.Join(dir, tt.main), "events.out.tfevents.1", record(event("val_loss", 0, 0.5)), record(event("val_loss", 1, 0.25)))
+		}
+		write(t, filepath.Join(dir, tt.hparams), "events.out.tfevents.2", record(event("val_loss", 0, 0.125)))
+		var c collected
+		f := NewFolder(dir, []string{tt.metric}, c.emit)
+		if err := f.Finish(); err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if _, got := c.series(tt.metric); !slices.Equal(got, tt.want) || c.unreadable(tt.metric) != "" {
+			t.Errorf("%s: read %v, want %v; %s", tt.name, got, tt.want, c.unreadable(tt.metric))
+		}
+	}
+}
+
+// Values without steps, for which writers write step 0, are counted up; those of a step that comes again are not.
+func TestValuesWithoutStepsAreCountedUp(t *testing.T) {
+	for _, tt := range []struct {
+		steps []int64
+		want  float64 // the last value, where the values are 1, 2 and so on
+	}{{[]int64{0, 0, 0}, 3}, {[]int64{0, 1, 1}, 2}, {[]int64{0}, 1}, {[]int64{5, 6, 6}, 2}} {
+		for _, files := range []int{1, len(tt.steps)} { // read at once, or one after the other
+			dir := t.TempDir()
+			var c collected
+			f, all := NewFolder(dir, []string{"loss"}, c.emit), [][]byte{}
+			for i, step := range tt.steps {
+				all = append(all, record(event("loss", step, float32(i+1))))
+				if files > 1 {
+					write(t, dir, "events.out.tfevents.1", all...)
+					_ = f.readNew()
+				}
+			}
+			write(t, dir, "events.out.tfevents.1", all...)
+			if err := f.Finish(); err != nil {
+				t.Fatal(err)
+			}
+			collector := report.NewCollector([]study.Objective{{Metric: "loss"}})
+			for _, r := range c.reports {
+				collector.Add(r)
+			}
+			if v, _ := collector.Values(); v.First() != tt.want {
+				t.Errorf("steps %v: the value is %v, want %v", tt.steps, v, tt.want)
+			}
+		}
+	}
 }
