@@ -90,7 +90,7 @@ func (c Criterion[T]) Report(t *Trial, step int, value float64) error {
 		return fmt.Errorf("%w: the study of trial %d has no criterion %q; want one of %s",
 			ErrInvalid, t.Number(), c.name, strings.Join(known, ", "))
 	}
-	return t.study.binding.Report(t.held, c.name, step, value)
+	return t.report(c.name, step, value)
 }
 
 // Curve is [Study.Curve] for this criterion: what a trial has reported by Report.

@@ -47,13 +47,22 @@ func (t *Trial) Values() map[string]any { return t.held.Point }
 // evaluated, below 2^31.
 func (t *Trial) Seed() uint64 { return engine.TrialSeed(t.study.seed, t.held.Number) }
 
-// Report says what value the objective has reached at a step, which must grow from report to
-// report: the trial's curve, by which [EarlyStopping] decides. Of several objectives, it is that of
+// Report says what value the objective has reached at a step, which is counted from 0 and must grow from
+// report to report; otherwise the error wraps ErrInvalid, and the report is left out. NaN and infinity say
+// that the evaluation diverges. The reports are the trial's curve, by which [EarlyStopping] decides. Of several objectives, it is that of
 // EarlyStopping.Metric, or else the first; [Criterion.Report] is for the others. The error wraps
 // ErrStopped if the trial should stop early, and ErrEnded if it has ended, for example because the
 // study has: return it from the objective.
 func (t *Trial) Report(step int, value float64) error {
-	return t.study.binding.Report(t.held, t.study.reported, step, value)
+	return t.report(t.study.reported, step, value)
+}
+
+// report is Report for a metric.
+func (t *Trial) report(metric string, step int, value float64) error {
+	if err := t.held.Step(metric, step); err != nil {
+		return fmt.Errorf("%w: trial %d: %w", ErrInvalid, t.Number(), err)
+	}
+	return t.study.binding.Report(t.held, metric, step, value)
 }
 
 // ShouldStop reports whether the trial should stop early, or has ended. The objective then

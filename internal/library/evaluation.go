@@ -1,6 +1,7 @@
 package library
 
 import (
+	"fmt"
 	"sync"
 
 	"github.com/fantasia-hpo/fantasia/study"
@@ -13,6 +14,9 @@ type Evaluation struct {
 	Number, Attempt int
 	Point           study.Point
 
+	mu    sync.Mutex
+	steps map[string]int // the last step of each metric that was reported
+
 	once sync.Once
 	over chan struct{} // closed when it has ended
 	why  error         // set before that
@@ -21,6 +25,23 @@ type Evaluation struct {
 // NewEvaluation returns an evaluation that has not ended.
 func NewEvaluation(client string, number, attempt int, point study.Point) *Evaluation {
 	return &Evaluation{Client: client, Number: number, Attempt: attempt, Point: point, over: make(chan struct{})}
+}
+
+// Step begins a report of a metric. The error says why its step is not taken: steps are counted from 0 and grow.
+func (e *Evaluation) Step(metric string, step int) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	last, reported := e.steps[metric]
+	switch {
+	case step < 0:
+		return fmt.Errorf("step %d of %q; want one from 0", step, metric)
+	case reported && step <= last:
+		return fmt.Errorf("step %d of %q after step %d; want steps that grow", step, metric, last)
+	case e.steps == nil:
+		e.steps = map[string]int{}
+	}
+	e.steps[metric] = step
+	return nil
 }
 
 // End ends the evaluation. Only the first call counts.
