@@ -42,8 +42,8 @@ func (e *PanicError) Unwrap() error {
 
 // Run evaluates trials until the study has ended, Options.Parallel of them at once, and returns
 // nil. If the study ends without a completed trial, or by too many failed ones, the error wraps
-// ErrFailed. If ctx ends first, Run waits for the evaluations and returns the cause; the trials that
-// they did not finish are evaluated again by the next Run.
+// ErrFailed and the last errors that the objective returned here. If ctx ends first, Run waits for the
+// evaluations and returns the cause; the trials that they did not finish are evaluated again by the next Run.
 //
 // A trial whose evaluation panics has failed; Run then waits for the other evaluations, whose context it
 // ends, and panics with a [PanicError]. A trial whose evaluation ends its goroutine, as testing.T's FailNow
@@ -71,7 +71,31 @@ type faults struct {
 	mu       sync.Mutex
 	panicked *PanicError // the first
 	exited   error       // the first
+	failures []error     // the last few with which trials failed
 }
+
+// keptFailures is how many of the errors that the objective has returned are kept: as many as the failures that end a study
+// at its start.
+const keptFailures = 3
+
+// fail notes why a trial has failed.
+func (f *faults) fail(err error) {
+	if err == nil || errors.Is(err, ErrStopped) || errors.Is(err, ErrInfeasible) || errors.Is(err, ErrInterrupted) {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.failures = append(f.failures[max(0, len(f.failures)-keptFailures+1):], err)
+}
+
+// failedError says why a study has failed, and wraps what the objective returned. Its text has that of the last one.
+type failedError struct {
+	error
+	failures []error
+}
+
+// Unwrap returns the study's error and those of the objective.
+func (e *failedError) Unwrap() []error { return append([]error{e.error}, e.failures...) }
 
 // note notes how an evaluation has ended, and returns the panic if it was one.
 func (f *faults) note(trial int, err error) *PanicError {
@@ -114,6 +138,9 @@ func (s *Study) run(ctx context.Context, evaluate evaluation) error {
 	if !ended {
 		err = context.Cause(ctx)
 	}
+	if errors.Is(err, ErrFailed) && len(wrong.failures) > 0 {
+		err = &failedError{err, wrong.failures}
+	}
 	if wrong.exited != nil {
 		return errors.Join(err, wrong.exited)
 	}
@@ -125,6 +152,7 @@ func (s *Study) work(ctx context.Context, evaluate evaluation, wrong *faults) er
 	t, err := s.Ask(ctx)
 	for err == nil {
 		found, failed, fault := s.evaluate(ctx, t, evaluate)
+		wrong.fail(failed)
 		if p := wrong.note(t.Number(), fault); p != nil {
 			return errors.Join(p, s.binding.Tell(t.held, found, failed))
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"os"
@@ -277,4 +278,46 @@ func TestSpansAndLog(t *testing.T) {
 	if !strings.Contains(log.String(), "incomplete end of the journal") {
 		t.Errorf("the log is %q", log.String())
 	}
+}
+
+// The error of a study that has failed wraps what the objective returned, with one value or several.
+func TestFailureWrapsTheObjectives(t *testing.T) {
+	mine := errors.New("out of memory")
+	check := func(t *testing.T, err error) {
+		t.Helper()
+		if !errors.Is(err, fantasia.ErrFailed) || !errors.Is(err, mine) {
+			t.Errorf("the error is %v; want one that wraps ErrFailed and the objective's", err)
+		}
+		if n := strings.Count(err.Error(), mine.Error()); n != 1 {
+			t.Errorf("the objective's text is there %d times in %q", n, err)
+		}
+	}
+	t.Run("one value", func(t *testing.T) {
+		space := fantasia.NewSpace()
+		space.Float("x", 0, 1)
+		u, err := fantasia.Minimize(space, fantasia.Options{Trials: 5, Algorithm: random})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer u.Close()
+		n := 0
+		check(t, u.Run(t.Context(), func(context.Context, *fantasia.Trial) (float64, error) {
+			if n++; n == 2 {
+				return 0, errors.New("another one")
+			}
+			return 0, fmt.Errorf("evaluate: %w", mine)
+		}))
+	})
+	t.Run("several", func(t *testing.T) {
+		space := fantasia.NewSpace()
+		space.Float("x", 0, 1)
+		type found struct{ a, b float64 }
+		u, err := fantasia.Optimize(space, fantasia.Options{Trials: 5, Algorithm: random},
+			fantasia.Lowest("a", func(f found) float64 { return f.a }), fantasia.Lowest("b", func(f found) float64 { return f.b }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer u.Close()
+		check(t, u.Run(t.Context(), func(context.Context, *fantasia.Trial) (found, error) { return found{}, mine }))
+	})
 }

@@ -259,15 +259,18 @@ func ofRecommendation(r *optimizer.Recommendation) *Recommendation {
 	return &Recommendation{Trial: r.Trial, Mean: r.Mean, SD: r.SD, Parameters: Parameters(r.Point), Front: r.Front}
 }
 
-// Elapsed is how long a study has run: until it ended, or until now.
+// Elapsed is how long a study has run: until it ended, or until now. The time between an end and the update that resumed
+// the study does not count; of an ended study, neither does any other time without a leader.
 func Elapsed(status record.Status, now time.Time) time.Duration {
 	switch {
 	case status.Started.IsZero():
 		return 0
+	case !status.Ended.IsZero() && status.Ran > 0:
+		return status.Ran
 	case !status.Ended.IsZero():
 		now = status.Ended
 	}
-	return max(now.Sub(status.Started), 0)
+	return max(now.Sub(status.Started)-status.Idle, 0)
 }
 
 // OfTrial shows a trial as the ledger has it.

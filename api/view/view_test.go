@@ -83,6 +83,15 @@ func TestEmptyStudy(t *testing.T) {
 	if v.Best != nil || v.Seconds != 1.5 {
 		t.Errorf("a study without a value is shown as %+v", v)
 	}
+	// Pauses between runs are no time of the study: neither after it has ended, nor once it was resumed.
+	paused := record.Status{Started: begin, Ended: begin.Add(45 * time.Second), Ran: 3 * time.Second}
+	if d := view.Elapsed(paused, begin.Add(time.Hour)); d != 3*time.Second {
+		t.Errorf("elapsed %v, want the 3s that it ran", d)
+	}
+	resumed := record.Status{Started: begin, Idle: 40 * time.Second, Ran: 3 * time.Second}
+	if d := view.Elapsed(resumed, begin.Add(45*time.Second)); d != 5*time.Second {
+		t.Errorf("elapsed %v, want the 5s that it was not ended", d)
+	}
 	// A clock that went back makes no negative time.
 	if d := view.Elapsed(record.Status{Started: begin}, begin.Add(-time.Second)); d != 0 {
 		t.Errorf("elapsed %v before the start", d)

@@ -78,13 +78,16 @@ func onlyAttributes(old, new *study.Study) bool {
 	return reflect.DeepEqual(*old, same) && !reflect.DeepEqual(old.Spec.Attributes, new.Spec.Attributes)
 }
 
-// resume continues an ended study unless its specification, with the trials so far, ends it too. It
-// reports whether it does.
+// resume continues an ended study unless its specification, with the trials so far, ends it too: the reason is then the
+// present one. It reports whether it does.
 func (e *Engine) resume() bool {
 	if e.running() {
 		return false
 	}
-	if state, _ := e.verdict(); state.Terminal() {
+	if state, reason := e.verdict(); state.Terminal() {
+		if state == e.life.state { // an edit may have changed why, such as which trials are within the limits
+			e.life.say(clip(reason))
+		}
 		return false
 	}
 	e.life.resume()

@@ -45,7 +45,7 @@ func (l *lifetime) write(s *record.Status) {
 // running is false once the study has ended, until an Update resumes it.
 func (l *lifetime) running() bool { return l.state == study.Running }
 
-// say sets the text that tells users how a running study is doing.
+// say sets the text that tells users how a running study is doing, or why it has ended.
 func (l *lifetime) say(reason string) {
 	if l.reason != reason {
 		l.reason = reason

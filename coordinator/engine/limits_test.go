@@ -130,3 +130,28 @@ func TestLimitsUnmet(t *testing.T) {
 		t.Errorf("%s: %s", s.State, s.Reason)
 	}
 }
+
+// When an edit of a study that has ended changes which trials are within the limits, the reason says what holds now.
+func TestReasonAfterAnEdit(t *testing.T) {
+	spec := newSpec(0, 1, 1)
+	spec.Definition.Spec.Limits = memory(512)
+	r := newRig(t, spec, Settings{})
+	r.suggest(0.5)
+	res := r.result("w", 1, 1, messaging.OutcomeCompleted)
+	res.Values, res.Metrics = study.Values{1}, map[string]float64{"memory": 600}
+	r.step(Finished{At: r.now, Result: res})
+	const all, none = "all 1 trials have ended (maxTrials)", "no trial is within all limits"
+	for most, within := range map[float64]bool{512: false, 700: true, 500: false} {
+		changed := r.e.Spec()
+		changed.Definition.Spec.Limits = memory(most)
+		r.step(Update{At: r.now, Study: changed})
+		if s := r.e.Status(); s.State != study.Completed || !strings.HasPrefix(s.Reason, all) || strings.Contains(s.Reason, none) == within {
+			t.Errorf("memory <= %g: %s: %s", most, s.State, s.Reason)
+		}
+		before := r.e.Status()
+		r.restart()
+		if diff := cmp.Diff(before, r.e.Status()); diff != "" {
+			t.Errorf("a new leader has (-before +after):\n%s", diff)
+		}
+	}
+}
