@@ -205,18 +205,24 @@ func (s *Study) Outcome() (err error, ended bool) {
 	return s.over, s.ended
 }
 
+// locked calls f with s.mu held.
+func (s *Study) locked(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
 // Close implements library.Binding.
 func (s *Study) Close() error {
-	s.mu.Lock()
-	s.shut()
-	held := slices.Collect(maps.Keys(s.leases))
-	s.mu.Unlock()
+	var held []*library.Evaluation
+	s.locked(func() {
+		s.shut()
+		held = slices.Collect(maps.Keys(s.leases))
+	})
 	for _, t := range held {
 		_ = s.Tell(t, library.Measured{}, library.ErrInterrupted) // if the server is away, the leases end by themselves
 	}
-	s.mu.Lock()
-	s.cancel()
-	s.mu.Unlock()
+	s.locked(s.cancel)
 	s.background.Wait()
 	s.Server.CloseIdleConnections()
 	return nil

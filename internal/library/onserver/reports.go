@@ -23,26 +23,7 @@ func (s *Study) Report(t *library.Evaluation, metric string, step int, value flo
 	if err := s.Instruction(t); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	l := s.leases[t]
-	if l == nil || s.life.Err() != nil {
-		s.mu.Unlock()
-		return s.Instruction(t)
-	}
-	l.waiting = append(l.waiting, reported{Step: int64(step), Metrics: map[string]number{metric: number(value)}})
-	l.reports++
-	if l.sent == nil {
-		l.sent = make(chan struct{})
-		s.background.Go(func() { s.send(t, l) })
-	}
-	sent, wait := l.sent, time.Duration(0)
-	if l.reports&(l.reports-1) == 0 {
-		wait = answerWait
-	}
-	if len(l.waiting) >= maxWaiting {
-		wait = s.Patience
-	}
-	s.mu.Unlock()
+	sent, wait := s.enqueue(t, reported{Step: int64(step), Metrics: map[string]number{metric: number(value)}})
 	if wait > 0 {
 		timeout := time.NewTimer(wait)
 		defer timeout.Stop()
@@ -56,26 +37,56 @@ func (s *Study) Report(t *library.Evaluation, metric string, step int, value flo
 	return s.Instruction(t)
 }
 
+// enqueue has a report sent in the background. sent is closed when it has been, and wait is how long to wait for that.
+func (s *Study) enqueue(t *library.Evaluation, r reported) (sent <-chan struct{}, wait time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.leases[t]
+	if l == nil || s.life.Err() != nil {
+		return nil, 0
+	}
+	l.waiting = append(l.waiting, r)
+	l.reports++
+	if l.sent == nil {
+		l.sent = make(chan struct{})
+		s.background.Go(func() { s.send(t, l) })
+	}
+	switch {
+	case len(l.waiting) >= maxWaiting:
+		wait = s.Patience
+	case l.reports&(l.reports-1) == 0:
+		wait = answerWait
+	}
+	return l.sent, wait
+}
+
 // send sends the reports of a trial in their order until none waits.
 func (s *Study) send(t *library.Evaluation, l *lease) {
-	for {
-		s.mu.Lock()
-		n := min(len(l.waiting), maxReports)
-		if n == 0 || s.life.Err() != nil || t.Ended() != nil {
-			l.waiting = nil
-			close(l.sent)
-			l.sent = nil
-			s.mu.Unlock()
+	for sent := 0; ; {
+		batch := s.batch(t, l, sent)
+		if len(batch) == 0 {
 			return
 		}
-		batch := l.waiting[:n:n]
-		s.mu.Unlock()
-		if s.sendBatch(t, batch) {
-			s.mu.Lock()
-			l.waiting = l.waiting[n:]
-			s.mu.Unlock()
+		if sent = 0; s.sendBatch(t, batch) {
+			sent = len(batch)
 		}
 	}
+}
+
+// batch removes the first reports of a trial, which were sent, and returns those to send next. If it returns none, those who
+// wait are told.
+func (s *Study) batch(t *library.Evaluation, l *lease, sent int) []reported {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.waiting = l.waiting[sent:]
+	n := min(len(l.waiting), maxReports)
+	if n == 0 || s.life.Err() != nil || t.Ended() != nil {
+		l.waiting = nil
+		close(l.sent)
+		l.sent = nil
+		return nil
+	}
+	return l.waiting[:n:n]
 }
 
 // sendBatch sends reports in one call. It reports whether they need not be sent again.
@@ -103,12 +114,7 @@ func (s *Study) sendBatch(t *library.Evaluation, batch []reported) bool {
 
 // flush waits until all reports of a trial have been answered.
 func (s *Study) flush(ctx context.Context, t *library.Evaluation) error {
-	s.mu.Lock()
-	var sent chan struct{}
-	if l := s.leases[t]; l != nil {
-		sent = l.sent
-	}
-	s.mu.Unlock()
+	sent := s.unsent(t)
 	if sent == nil {
 		return nil
 	}
@@ -119,6 +125,16 @@ func (s *Study) flush(ctx context.Context, t *library.Evaluation) error {
 		return library.ErrClosed
 	case <-ctx.Done():
 		return library.ErrUnavailable
+	}
+	return nil
+}
+
+// unsent returns what is closed when all reports of a trial have been sent; nil if none waits.
+func (s *Study) unsent(t *library.Evaluation) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.leases[t]; l != nil {
+		return l.sent
 	}
 	return nil
 }

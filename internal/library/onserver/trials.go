@@ -166,18 +166,11 @@ func (s *Study) Instruction(t *library.Evaluation) error {
 
 // Tell implements library.Binding.
 func (s *Study) Tell(t *library.Evaluation, found library.Measured, err error) error {
-	s.mu.Lock()
-	l, patience := s.leases[t], s.Patience
-	if s.life.Err() != nil {
-		s.mu.Unlock()
-		return library.ErrClosed
+	l, lost := s.held(t, err)
+	if lost != nil {
+		return lost
 	}
-	if l == nil || l.freed && err != nil { // a value counts, also if the lease was lost
-		delete(s.leases, t)
-		s.mu.Unlock()
-		return fmt.Errorf("trial %d has %w", t.Number, library.ErrEnded)
-	}
-	s.mu.Unlock()
+	patience := s.Patience
 	back := errors.Is(err, library.ErrInterrupted) && !errors.Is(err, library.ErrStopped) && !errors.Is(err, library.ErrInfeasible)
 	if back {
 		patience = min(patience, handBackPatience)
@@ -203,6 +196,21 @@ func (s *Study) Tell(t *library.Evaluation, found library.Measured, err error) e
 		s.progress.Tell(s.standing)
 	}
 	return failed
+}
+
+// held returns what is known of a trial that ends with err, or why it cannot end.
+func (s *Study) held(t *library.Evaluation, err error) (*lease, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.life.Err() != nil {
+		return nil, library.ErrClosed
+	}
+	l := s.leases[t]
+	if l == nil || l.freed && err != nil { // a value counts, also if the lease was lost
+		delete(s.leases, t)
+		return nil, fmt.Errorf("trial %d has %w", t.Number, library.ErrEnded)
+	}
+	return l, nil
 }
 
 // Turn implements library.Binding.
