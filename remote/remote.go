@@ -34,6 +34,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia"
 	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
+	"github.com/fantasia-hpo/fantasia/internal/base/httpfault"
 	"github.com/fantasia-hpo/fantasia/internal/base/tokenfile"
 )
 
@@ -119,6 +120,10 @@ func (s *Server) prepare() {
 		s.failed = fmt.Errorf("%w: Token and TokenFile are both set; want at most one", fantasia.ErrInvalid)
 		return
 	}
+	if s.Token, err = tokenfile.Trim(s.Token); err != nil {
+		s.failed = fmt.Errorf("%w: Token: %w", fantasia.ErrInvalid, err)
+		return
+	}
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 16,
 		IdleConnTimeout: time.Minute}
 	if ca := cmp.Or(s.CA, os.Getenv("FANTASIA_CA")); ca != "" {
@@ -176,6 +181,9 @@ func (s *Server) try(ctx context.Context, method string, body []byte) ([]byte, e
 		}
 		if request, ok := errors.AsType[*url.Error](err); ok { // it names the address again
 			err = request.Err
+		}
+		if lasting := httpfault.Lasting(err); lasting != nil {
+			return nil, fmt.Errorf("%s: %w", s.base, lasting)
 		}
 		return nil, &againError{why: err}
 	}

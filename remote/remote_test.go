@@ -174,6 +174,37 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
+// What does not get better by waiting is an error at once, with its cause, however long the caller would wait.
+func TestNoWaitingForWhatLasts(t *testing.T) {
+	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") })
+	plain, secure := httptest.NewServer(handler), httptest.NewUnstartedServer(handler)
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // of requests without TLS
+	secure.StartTLS()
+	defer plain.Close()
+	defer secure.Close()
+	for name, test := range map[string]struct{ url, token, want string }{
+		"https to HTTP":  {url: "https" + strings.TrimPrefix(plain.URL, "http"), want: "want http://"},
+		"http to HTTPS":  {url: "http" + strings.TrimPrefix(secure.URL, "https"), want: "HTTPS server"},
+		"a wrong port":   {url: "http://127.0.0.1:99999", want: "invalid port"},
+		"two-line token": {url: plain.URL, token: "my\nsecret", want: "control character"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &remote.Server{URL: test.url, Token: test.token}
+			defer c.CloseIdleConnections()
+			_, err := c.Call(t.Context(), "GetStudy", nil) // it would wait for ever
+			if err == nil || errors.Is(err, fantasia.ErrUnavailable) || !strings.Contains(err.Error(), test.want) ||
+				strings.Contains(err.Error(), "secret") {
+				t.Errorf("error %v, want %q", err, test.want)
+			}
+		})
+	}
+	c, seen := serve(t, answer{200, "{}"})
+	c.Token = "secret\r\n"
+	if _, err := c.Call(t.Context(), "GetStudy", nil); err != nil || (*seen)[0].Header.Get("Authorization") != "Bearer secret" {
+		t.Errorf("a token with a line end: %v with %v", err, *seen)
+	}
+}
+
 func TestWrongServersAreRefused(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "empty")
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {

@@ -146,3 +146,9 @@ def test_new_storage_is_small_and_git_ignores_it(tmp_path: Path) -> None:
     fantasia.load_study(study.name, storage)
     assert (storage / ".gitignore").read_text() == "mine\n"
     _server.close_servers()
+
+
+def test_storage_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(ProgramError, match=r"the storage .*file/storage cannot be made: .*another storage"):
+        fantasia.create_study(direction="minimize", storage=tmp_path / "file" / "storage")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -200,3 +201,34 @@ def test_server_that_is_gone_is_located_again(server: Server) -> None:
     assert transport.call("StudyService/GetStudy", {}) == {"fine": True}
     transport.close()
     assert asked == [False, True]
+
+
+def test_what_lasts_is_an_error_at_once(server: Server, tmp_path: Path) -> None:
+    """Waiting cannot mend a wrong scheme, a wrong file of certificates, or a token that is none."""
+
+    def fails(url: str, match: str, kind: type[Exception], **options: str) -> None:
+        transport = Transport(lambda _: url, timeout=60, **options)
+        began = time.monotonic()
+        with pytest.raises(kind, match=match):
+            transport.call("StudyService/GetStudy", {}, idempotent=True)
+        assert time.monotonic() - began < 20
+
+    secure = server.url.replace("http://", "https://")
+    fails(secure, "want http://", ServerError)
+    fails(secure, "ca: .*nowhere.*expected a file", ValueError, ca=str(tmp_path / "nowhere"))
+    fails(server.url, "control character", ValueError, token="my\nsecret")
+
+    def alert(handler: BaseHTTPRequestHandler) -> None:
+        handler.wfile.write(b"\x15\x03\x01\x00\x02\x02\x46")  # of a server that speaks TLS alone
+        handler.close_connection = True
+
+    server.answers = [alert]
+    fails(server.url, "want https://", ServerError)
+
+
+def test_line_end_after_a_token_is_left_out(server: Server) -> None:
+    server.answers = [OK]
+    transport = Transport(lambda _: server.url, token="secret\r\n")
+    transport.call("StudyService/GetStudy", {})
+    transport.close()
+    assert server.requests[0][1]["Authorization"] == "Bearer secret"

@@ -31,7 +31,8 @@ func (c *Caller) Flags(f *pflag.FlagSet) {
 // Check returns what is wrong with the token.
 func (c *Caller) Check() error {
 	if c.TokenFile == "" {
-		return nil
+		_, err := tokenfile.Trim(c.Token)
+		return err
 	}
 	if c.Token != "" {
 		return errors.New("--token and --token-file: set only one")
@@ -44,7 +45,8 @@ func (c *Caller) Check() error {
 // has none.
 func (c *Caller) Bearer() string {
 	if c.TokenFile == "" {
-		return c.Token
+		token, _ := tokenfile.Trim(c.Token) // see Check
+		return token
 	}
 	token, _ := c.readToken() // Check has said why not; the server says that a token is required
 	return token

@@ -18,6 +18,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/app/access"
 	"github.com/fantasia-hpo/fantasia/internal/app/kubeforward"
+	"github.com/fantasia-hpo/fantasia/internal/base/httpfault"
 	"github.com/fantasia-hpo/fantasia/internal/base/usage"
 	"github.com/fantasia-hpo/fantasia/internal/exchange/fetch"
 )
@@ -30,6 +31,9 @@ type remote struct {
 	server string
 	// state is the state directory of a local study in place of a server's; "" for none.
 	state string
+	// damaged makes client read what is left of a damaged state, and lost then says what is missing.
+	damaged bool
+	lost    []string
 	// idle means that no process has that directory open; it is set by client.
 	idle    bool
 	timeout time.Duration
@@ -122,8 +126,16 @@ func (r *remote) explain(err error) error {
 		if connect.IsWireError(err) {
 			return err // the server's own words
 		}
+		if lasting := httpfault.Lasting(err); lasting != nil {
+			return fmt.Errorf("%s: %w", access.Shown(r.server), lasting)
+		}
 		return fmt.Errorf("%s: %w (is a coordinator running there? set another with --server or FANTASIA_SERVER; for studies of fantasia run, "+
 			"give --state .fantasia)", access.Shown(r.server), err)
+	case connect.CodeInternal: // a server with TLS answers a request without it so
+		if !connect.IsWireError(err) && strings.HasPrefix(r.server, "http://") && strings.Contains(err.Error(), "400 Bad Request") {
+			return fmt.Errorf("%s: %w (want https:// if the server has TLS)", access.Shown(r.server), err)
+		}
+		return err
 	case connect.CodeUnauthenticated:
 		return fmt.Errorf("%w (set a token with FANTASIA_TOKEN, or --token-file)", err)
 	case connect.CodeDeadlineExceeded:

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/fantasia-hpo/fantasia/internal/base/tokenfile"
@@ -28,6 +29,20 @@ func TestRead(t *testing.T) {
 		got, err := tokenfile.Read(file)
 		if got != want.token || (err == nil) != (want.err == "") || err != nil && err.Error() != want.err {
 			t.Errorf("%q: the token %q and %v, want %+v", text, got, err, want)
+		}
+	}
+}
+
+// Spaces and line ends around a token are not part of it, and control characters inside it are refused.
+func TestTrim(t *testing.T) {
+	for given, want := range map[string]string{"secret": "secret", "secret\n": "secret", " secret\r\n": "secret", "": ""} {
+		if got, err := tokenfile.Trim(given); got != want || err != nil {
+			t.Errorf("%q is %q, %v; want %q", given, got, err, want)
+		}
+	}
+	for _, given := range []string{"my\nsecret", "my\x00secret", "my\x7fsecret"} {
+		if got, err := tokenfile.Trim(given); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q is %q, %v; want an error without its text", given, got, err)
 		}
 	}
 }

@@ -53,7 +53,7 @@ var rules = []rule{
 		but: []string{"internal/base/backoff", "internal/base/durable", "internal/base/failpoint", "internal/base/kubewatch",
 			"internal/base/mutant"}, why: "the API serves what a backend gives it"},
 	{from: []string{"remote"}, not: []string{"api", "worker", "internal", "messaging/natsbus", "telemetry"},
-		but: []string{"internal/base/backoff", "internal/base/tokenfile", "internal/base/wal", "internal/library"},
+		but: []string{"internal/base/backoff", "internal/base/httpfault", "internal/base/tokenfile", "internal/base/wal", "internal/library"},
 		why: "a client in a program of others is small"},
 	{from: []string{"internal/library"}, not: []string{"api", "worker", "internal", "messaging/natsbus", "telemetry", "coordinator/ledger",
 		"coordinator/election"}, but: []string{"internal/base/wal"},

@@ -124,9 +124,12 @@ class _Server:
     def _keep_out_of_git(self) -> None:
         """Have git ignore a new storage directory, however its repository is set up."""
         storage = self._state.parent
-        if not storage.exists():
-            storage.mkdir(parents=True, exist_ok=True)
-            (storage / ".gitignore").write_text("*\n", encoding="utf-8")
+        try:
+            if not storage.exists():
+                storage.mkdir(parents=True, exist_ok=True)
+                (storage / ".gitignore").write_text("*\n", encoding="utf-8")
+        except OSError as e:
+            raise errors.ProgramError(f"the storage {storage} cannot be made: {e}; choose another storage") from e
 
     def _try(self, program: str, deadline: float) -> str | None:
         """Start the program, or find who serves the directory; None if its server is starting or ending."""

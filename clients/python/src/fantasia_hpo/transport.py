@@ -10,6 +10,7 @@ import socket
 import ssl
 import threading
 import time
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -134,6 +135,9 @@ class Transport:
                 )
                 lost = again = True
             except (OSError, http.client.HTTPException) as e:
+                if isinstance(e, http.client.BadStatusLine) and not isinstance(e, http.client.RemoteDisconnected):
+                    said = f"{self.url} does not speak HTTP: {e}; want https:// if the server has TLS"
+                    raise errors.ServerError("unimplemented", said) from None
                 failure = errors.UnavailableError("unavailable", f"the server's answer was lost: {e!r}")
                 lost, again = True, idempotent
             except _RefusedError as e:
@@ -162,7 +166,10 @@ class Transport:
     def _bearer(self) -> str | None:
         """Return the token. One in a file is read each time, as it may have been renewed."""
         if self._token or not self._token_file:
-            return self._token
+            token = (self._token or "").strip()  # a line end comes from a file or a command's output
+            if any(unicodedata.category(c) == "Cc" for c in token):
+                raise ValueError("token: expected a token alone, got one with a control character in it")
+            return token or None
         try:
             words = Path(self._token_file).read_text(encoding="utf-8").split()
         except OSError as e:
@@ -231,7 +238,10 @@ class Transport:
         if parts.scheme == "unix":
             connection = _UnixConnection(parts.path, timeout)
         elif parts.scheme == "https":
-            context = ssl.create_default_context(cafile=self.ca)
+            try:
+                context = ssl.create_default_context(cafile=self.ca)
+            except OSError as e:
+                raise ValueError(f"ca: {self.ca!r}: expected a file of certificates in PEM, got {e}") from None
             connection = http.client.HTTPSConnection(host, port, timeout=timeout, context=context)
             if proxy is not None:
                 connection.set_tunnel(parts.hostname or "localhost", parts.port or 443, proxy.headers)
@@ -243,6 +253,11 @@ class Transport:
             raise errors.ServerError(
                 "unauthenticated", f"{url}: {e.verify_message}; see the option ca"
             ) from None
+        except ssl.SSLError as e:
+            if isinstance(e, ssl.SSLEOFError | ssl.SSLZeroReturnError):  # a server that is ending
+                raise _NotSentError(f"{url}: {e}") from None
+            # Waiting cannot mend a server that speaks no TLS, or another version of it.
+            raise errors.ServerError("unimplemented", f"{url}: {e}; want http:// if the server has no TLS") from None
         except OSError as e:
             raise _NotSentError(f"{url}{through}: {e}") from None
         return connection
