@@ -79,7 +79,8 @@ func (e *Engine) loadTrial(number int, r record.Trial) error {
 	r.Attempts = slices.Clone(r.Attempts)
 	t := &trial{work: &work{rec: r, claimed: e.step.now}}
 	t.forgotten = len(r.Attempts) > 0
-	if err := e.history.locate(t); err != nil && e.spec.SpaceVersion() == 1 {
+	// A cancelled trial says nothing about its point: one whose record was lost has none.
+	if err := e.history.locate(t); err != nil && e.spec.SpaceVersion() == 1 && r.State != study.TrialCancelled {
 		return fmt.Errorf("trial %d: %w", number, err)
 	}
 	e.ladder.setRung(t)

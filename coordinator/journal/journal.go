@@ -16,6 +16,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/base/wal"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // magic is the first line of every journal.
@@ -74,6 +75,7 @@ type Journal struct {
 	log       *wal.Log // nil in memory
 	curves    map[int][][]byte
 	due       int64 // as Due returns it
+	twice     bool  // the file has the specification twice
 	compacted int64 // the size after the last compaction
 }
 
@@ -102,6 +104,33 @@ func Open(path string, log *slog.Logger) (*Journal, *Stored, error) {
 		return nil, nil, errors.Join(err, file.Close())
 	}
 	return j, stored, nil
+}
+
+// Content returns the content of a journal that nobody has open. The error wraps ErrInUse, or is that of the file
+// system.
+func Content(path string) ([]byte, error) { return wal.Read(path) }
+
+// Write writes a new journal at path, with all that is stored. The error wraps fs.ErrExist if there is something.
+func (s *Stored) Write(path string) error {
+	records, err := s.snapshot()
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := file.Close(); err != nil {
+		return err
+	}
+	log, _, _, err := wal.Open(path, magic)
+	if err != nil {
+		return err
+	}
+	for _, r := range records {
+		err = errors.Join(err, log.Append(r))
+	}
+	return errors.Join(err, log.Close())
 }
 
 // Is reports whether a file is a journal, by its first line.
@@ -148,8 +177,32 @@ func fold(records [][]byte) (*Stored, error) {
 	return s, nil
 }
 
+// outdated returns an error if an entry cannot come after those that led to a status and to the states of trials: part of
+// the file is there twice. state returns "" for a trial that is not known.
+func (e *entry) outdated(status *record.Status, state func(number int) study.TrialState) error {
+	if e.Status != nil && e.Status.Position < status.Position {
+		return fmt.Errorf("it is of position %d, which comes before %d", e.Status.Position, status.Position)
+	}
+	for i := range e.Trials {
+		t := &e.Trials[i]
+		if was := state(t.Number); was.Terminal() && t.State != was {
+			return fmt.Errorf("trial %d is %s in it, but was %s before", t.Number, t.State, was)
+		}
+	}
+	return nil
+}
+
 // apply applies one entry.
 func (s *Stored) apply(e *entry) error {
+	state := func(n int) study.TrialState {
+		if n < 1 || n > len(s.Trials) {
+			return ""
+		}
+		return s.Trials[n-1].State
+	}
+	if err := e.outdated(&s.Status, state); err != nil {
+		return err
+	}
 	if e.Study != nil {
 		s.Study = *e.Study
 	}
@@ -202,6 +255,11 @@ func patch(curves map[int][][]byte, c change) error {
 // this Output; Commit calls it when the file has grown so much that it writes it anew.
 func (j *Journal) Commit(out *engine.Output, latest func() *Stored) error {
 	e := entry{Study: out.Study, Status: out.Status, Model: out.Model, Trials: out.Trials}
+	// Without the specification all other records are worth little, so it is there twice.
+	if e.Study == nil && e.Trials != nil && !j.twice && j.log != nil {
+		spec := latest().Study
+		e.Study, j.twice = &spec, true
+	}
 	for _, c := range out.Curves {
 		e.Curves = append(e.Curves, toChange(c))
 	}
@@ -306,6 +364,9 @@ func (s *Stored) snapshot() ([][]byte, error) {
 		if err := add(&entry{Curves: []change{c}}); err != nil {
 			return nil, fmt.Errorf("encode the journal: %w", err)
 		}
+	}
+	if err := add(&entry{Study: &s.Study}); err != nil { // again: see Commit
+		return nil, fmt.Errorf("encode the journal: %w", err)
 	}
 	return records, nil
 }

@@ -17,10 +17,8 @@ type Salvaged struct {
 	// Records holds the ledger's own records and those of the studies in Whole, as Export visits them.
 	// Keys are relative to the prefix.
 	Records map[string][]byte
-	// Whole names the studies that lost nothing that matters.
-	Whole []string
-	// Parts are the studies that lost trials or their state.
-	Parts []Part
+	// Whole are the studies that lost nothing that matters, and Parts those that lost trials or their state.
+	Whole, Parts []Part
 	// Lost says, a line each, what is lost.
 	Lost []string
 }
@@ -28,7 +26,8 @@ type Salvaged struct {
 // Part is what is left of a study.
 type Part struct {
 	Study  record.Study
-	Trials []record.Trial
+	Status record.Status
+	Trials []record.Trial // by number, some of which may be missing
 }
 
 // Salvage sorts the sealed values of a ledger whose keys begin with DefaultPrefix. damaged are the
@@ -113,7 +112,7 @@ func (s *salvage) study(id string) {
 		s.keep(id, &r)
 		return
 	}
-	s.out.Parts = append(s.out.Parts, Part{r.Study, r.Trials})
+	s.out.Parts = append(s.out.Parts, Part{r.Study, r.Status, r.Trials})
 }
 
 // keep saves a study that lost no trial.
@@ -131,7 +130,7 @@ func (s *salvage) keep(id string, r *Records) {
 			s.out.Records[key] = raw
 		}
 	}
-	s.out.Whole = append(s.out.Whole, name)
+	s.out.Whole = append(s.out.Whole, Part{r.Study, r.Status, r.Trials})
 }
 
 // curves keeps the curves of a study of which all segments are there.

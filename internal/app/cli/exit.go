@@ -85,7 +85,8 @@ func directory(cmd *cobra.Command, path string) error {
 // program.
 func readable(cmd *cobra.Command, path string) error {
 	if info, err := os.Stat(path); err == nil && !info.IsDir() && !journal.Is(path) {
-		return usagef(cmd, "--state is %q, which is neither a directory nor the state file of a Go program", path)
+		return usagef(cmd, "--state is %q, which is neither a directory nor the state file of a Go program (of a damaged one, "+
+			"fantasia state repair saves what can be read)", path)
 	}
 	return nil
 }

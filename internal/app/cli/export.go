@@ -2,14 +2,18 @@ package cli
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
 
+	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/exchange/export"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 const exportLong = `Writes all trials of a study as a table, one row each: state, value, times, metrics and
@@ -19,6 +23,9 @@ parameters. The three formats have the same columns:
   parquet  Apache Parquet, with types, for pandas, Polars, DuckDB and Spark
 
 fantasia study import-trials reads each of them.
+
+Of a damaged --state it writes what can be read. It says on standard error what is lost,
+and the exit code is then 1.
 
 Spreadsheets run texts that look like formulas. If you do not trust those who write a
 study's choices, labels, notes and errors, add --spreadsheet before you open its CSV in one.
@@ -43,19 +50,26 @@ func newStudyExportCommand(a *app, r *remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			name, _, err := r.studyIn(cmd, args, 0)
-			if err != nil {
-				return err
+			table, err := r.exported(cmd, args)
+			damage := err
+			if r.state != "" && isDamage(err) {
+				r.damaged = true
+				table, err = r.exported(cmd, args)
 			}
-			s, trials, err := r.studyAndTrials(cmd, name)
 			if err != nil {
-				return err
+				return errors.Join(err, damage)
 			}
 			var content bytes.Buffer
-			if err := write(export.Of(&s.Spec, view.List(trials)), &content); err != nil {
+			if err := write(table, &content); err != nil {
 				return err
 			}
-			return a.writeFile(file, content.Bytes())
+			if err := a.writeFile(file, content.Bytes()); err != nil || damage == nil {
+				return err
+			}
+			for _, what := range r.lost {
+				damage = fmt.Errorf("%w\nlost: %s", damage, what)
+			}
+			return fmt.Errorf("only what can be read was exported: %w", damage)
 		},
 	})
 	c.Flags().StringVarP(&file, "output", "o", "-", "`FILE` to write; - is standard output")
@@ -63,6 +77,24 @@ func newStudyExportCommand(a *app, r *remote) *cobra.Command {
 	c.Flags().StringVar(&form, "format", "", "csv, jsonl or parquet (default: by the file's ending)")
 	choices(c, "format", "csv", "jsonl", "parquet")
 	return c
+}
+
+// exported returns the table of a study's trials.
+func (r *remote) exported(cmd *cobra.Command, args []string) (*export.Table, error) {
+	name, _, err := r.studyIn(cmd, args, 0)
+	if err != nil {
+		return nil, err
+	}
+	s, trials, err := r.studyAndTrials(cmd, name)
+	if err != nil {
+		return nil, err
+	}
+	return export.Of(&s.Spec, view.List(trials)), nil
+}
+
+// isDamage reports whether an error is that of a damaged state.
+func isDamage(err error) bool {
+	return errors.Is(err, study.ErrDamaged) || err != nil && connect.CodeOf(err) == connect.CodeDataLoss
 }
 
 // exporter returns what writes a table in the given format, or in that of the file's ending.

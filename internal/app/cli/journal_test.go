@@ -86,6 +86,70 @@ func TestStateOfAGoProgram(t *testing.T) {
 	}
 }
 
+// A damaged state file is checked, repaired into a new file and exported as far as it can be read. It is never changed.
+func TestDamagedStateOfAGoProgram(t *testing.T) {
+	dir := t.TempDir()
+	state, into := filepath.Join(dir, "batches.study"), filepath.Join(dir, "new.study")
+	open := func(path string) *library.Study {
+		t.Helper()
+		space := library.NewSpace()
+		space.Float("x", 0, 1)
+		u, err := library.Minimize(space, library.Options{Name: "batches", State: path, Trials: 6, Algorithm: library.Algorithm{Name: "random"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	n := 0
+	evaluate := func(context.Context, *library.Trial) (float64, error) { n++; return float64(n) / 8, nil }
+	u := open(state)
+	if code, out := fantasia(t, "state", "check", state); code != cli.ExitHeld || !strings.Contains(out, "its program must end first") {
+		t.Errorf("check of a file that is open: exit code %d with %s", code, out)
+	}
+	if err := errors.Join(u.Run(t.Context(), evaluate), u.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if code, out := fantasia(t, "state", "check", state); code != cli.ExitOK || !strings.Contains(out, "is sound: 1 study, 6 trials") {
+		t.Errorf("check of a sound file: exit code %d with %s", code, out)
+	}
+	content, err := os.ReadFile(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content[bytes.Index(content, []byte(`"number":3,"state":"COMPLETED"`))+3] ^= 1
+	if err := os.WriteFile(state, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		args []string
+		code int
+		want []string
+	}{
+		{[]string{"state", "check", state}, cli.ExitError, []string{state + " is damaged: ", "lost: how trial 3 went on", "state repair"}},
+		{[]string{"study", "get", "--state", state}, cli.ExitError, []string{"the file is damaged", "state repair"}},
+		{[]string{"study", "export", "--state", state, "--format", "jsonl"}, cli.ExitError,
+			[]string{`"value":0.75`, "only what can be read", "trial 3"}},
+		{[]string{"state", "repair", state, "--into", into}, cli.ExitOK, []string{"lost: how trial 3", "saved: all sound records, in " + into}},
+		{[]string{"state", "repair", state, "--into", into}, cli.ExitError, []string{"exists", "want a new"}},
+		{[]string{"state", "check", into}, cli.ExitOK, []string{"6 trials"}},
+		{[]string{"state", "check", filepath.Join(dir, "none")}, cli.ExitUsage, []string{"no study is kept there"}},
+	} {
+		code, out := fantasia(t, test.args...)
+		for _, want := range test.want {
+			if code != test.code || !strings.Contains(out, want) {
+				t.Errorf("fantasia %s: exit code %d, want %d and %q in\n%s", strings.Join(test.args, " "), code, test.code, want, out)
+			}
+		}
+	}
+	if after, err := os.ReadFile(state); err != nil || !bytes.Equal(after, content) {
+		t.Errorf("the damaged file was changed: %v", err)
+	}
+	u = open(into)
+	if err := errors.Join(u.Run(t.Context(), evaluate), u.Close()); err != nil || n != 7 {
+		t.Errorf("%d evaluations, %v; want trial 3 evaluated again", n, err)
+	}
+}
+
 // The dashboard of a Go program's study shows what the program has written since it was started.
 func TestDashboardOfAGoProgram(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })

@@ -43,7 +43,12 @@ func (r *remote) local(cmd *cobra.Command) (client service, done func(), err err
 	if err := readable(cmd, r.state); err != nil {
 		return nil, nil, err
 	}
-	c, err := local.Connect(cmd.Context(), r.state)
+	var c *local.Connection
+	if r.damaged {
+		c, r.lost, err = local.ConnectDamaged(r.state)
+	} else {
+		c, err = local.Connect(cmd.Context(), r.state)
+	}
 	if errors.Is(err, local.ErrNoState) {
 		return nil, nil, exitWith(ExitUsage, err)
 	}

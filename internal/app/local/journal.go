@@ -32,7 +32,7 @@ func readJournal(path string) (*inJournal, error) {
 	}
 	stored, err := journal.Read(content)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
+		return nil, &Damaged{State: path, Cause: fmt.Errorf("%s: %w", path, err), Program: true}
 	}
 	if stored == nil {
 		return nil, fmt.Errorf("read %s: %w", path, ErrNoState)
@@ -46,7 +46,12 @@ func serveJournal(path string) (*Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	handler, err := journalAPI(&kept{from: j}, path)
+	return connectTo(j)
+}
+
+// connectTo returns a connection to what was read.
+func connectTo(from source) (*Connection, error) {
+	handler, err := journalAPI(&kept{from: from}, from.place())
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +83,10 @@ func (j *inJournal) read(context.Context, string) (*Result, error) { return j.re
 
 func (j *inJournal) result() (*Result, error) {
 	r, _, err := resultOf(&ledger.Records{Study: j.stored.Study, Status: j.stored.Status, Model: j.stored.Model, Trials: j.stored.Trials})
-	return r, err
+	if err != nil {
+		return nil, j.damaged(err)
+	}
+	return r, nil
 }
 
 func (j *inJournal) trial(_ context.Context, _ string, number int) (record.Trial, error) {
@@ -93,4 +101,6 @@ func (j *inJournal) dirOf(*record.Attempt) (string, error) {
 	return "", fmt.Errorf("%w: trials in a Go program have no logs of their own", study.ErrNotFound)
 }
 
-func (j *inJournal) damaged(err error) error { return fmt.Errorf("%s: %w", j.path, err) }
+func (j *inJournal) damaged(err error) error {
+	return &Damaged{State: j.path, Cause: fmt.Errorf("%s: %w", j.path, err), Program: true}
+}

@@ -49,7 +49,7 @@ const SoleLease = time.Minute
 func StartEtcd(ctx context.Context, state string, log *slog.Logger, stack *lifecycle.Stack) (*embedded.Etcd, *clientv3.Client, error) {
 	server, err := embedded.StartEtcd(ctx, embedded.EtcdOptions{Dir: filepath.Join(state, etcdDir), Logger: log, Valid: ledger.Valid})
 	if damage, ok := errors.AsType[*etcdfile.Damage](err); ok {
-		return nil, nil, &Damaged{state, damage}
+		return nil, nil, &Damaged{State: state, Cause: damage}
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("start etcd: %w", err)

@@ -3,18 +3,15 @@ package local
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/backup"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
-	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/base/embedded"
 	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
 )
@@ -22,9 +19,12 @@ import (
 // lostDir is the directory of a repaired state for what is left of studies that have lost trials.
 const lostDir = "lost"
 
-// CheckState checks the files of a state directory and every record in it, and returns how much there
-// is. The error is a *Damaged, wraps ErrNoState or ErrHeld, or says why a file cannot be read.
+// CheckState checks the files of a state directory, or the file of a program, and every record in it, and returns how
+// much there is. The error is a *Damaged, wraps ErrNoState or ErrHeld, or says why a file cannot be read.
 func CheckState(ctx context.Context, state string) (c ledger.Contents, err error) {
+	if isFile(state) {
+		return checkFile(state)
+	}
 	if !isState(state) {
 		return c, fmt.Errorf("check %s: %w", state, ErrNoState)
 	}
@@ -58,31 +58,36 @@ type Repaired struct {
 	// Whole are the names of the studies that were saved with all their trials.
 	Whole []string
 	// Parts are the directories with what is left of other studies: the study file, and a
-	// table of the trials that completed.
+	// table of their trials. Of a program's file there are none.
 	Parts []string
+	// File is the new file of a program, and Table a table of its trials if its specification was lost; else "".
+	File, Table string
 	// Lost says, a line each, what could not be read.
 	Lost []string
 }
 
-// Repair writes what can be saved of a state directory into a new one. It changes nothing in the old
-// one. It fails with ErrHeld if a process uses the directory. program is the version of Fantasia.
+// Repair writes what can be saved of a state directory into a new one, or of a program's file into a new file. It changes
+// nothing in the old one. It fails with ErrHeld if a process uses the directory. program is the version of Fantasia.
 func Repair(ctx context.Context, state, into, program string) (r *Repaired, err error) {
-	if !isState(state) {
+	file := isFile(state)
+	if !file && !isState(state) {
 		return nil, fmt.Errorf("repair %s: %w", state, ErrNoState)
 	}
 	if _, err := os.Lstat(into); !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("repair into %s: %w; want a new directory", into, orExists(err))
+		return nil, fmt.Errorf("repair into %s: %w; want a new directory, or a new file for that of a program", into, orExists(err))
+	}
+	if file {
+		return repairFile(state, into)
 	}
 	var stack lifecycle.Stack
 	defer func() { err = errors.Join(err, stack.Close(closeTimeout)) }() //nolint:contextcheck // the end must not depend on the beginning
 	if err := Lock(state, &stack); err != nil {
 		return nil, err
 	}
-	saved := embedded.SalvageEtcd(filepath.Join(state, etcdDir), ledger.Valid)
-	s := ledger.Salvage(saved.Values, saved.Damaged)
-	r = &Repaired{Problems: saved.Problems, Whole: s.Whole, Lost: s.Lost}
-	if saved.Cut {
-		r.Lost = append(r.Lost, "the log's last entries: what was recorded in the last second before the program was killed may be missing")
+	s, problems := salvageState(state)
+	r = &Repaired{Problems: problems, Lost: s.Lost}
+	for i := range s.Whole {
+		r.Whole = append(r.Whole, s.Whole[i].Study.Definition.Metadata.Name)
 	}
 	if err := copyRest(state, into); err != nil {
 		return nil, fmt.Errorf("copy the other files: %w", err)
@@ -98,6 +103,16 @@ func Repair(ctx context.Context, state, into, program string) (r *Repaired, err 
 		r.Parts = append(r.Parts, dir)
 	}
 	return r, nil
+}
+
+// salvageState reads what can be saved of a state directory, which MUST be locked, and what is wrong with its files.
+func salvageState(state string) (ledger.Salvaged, []error) {
+	saved := embedded.SalvageEtcd(filepath.Join(state, etcdDir), ledger.Valid)
+	s := ledger.Salvage(saved.Values, saved.Damaged)
+	if saved.Cut {
+		s.Lost = append(s.Lost, "the log's last entries: what was recorded in the last second before the program was killed may be missing")
+	}
+	return s, saved.Problems
 }
 
 // orExists returns err, or that there is something if there was no error.
@@ -158,42 +173,4 @@ func restoreRecords(ctx context.Context, into, program string, records map[strin
 	defer func() { err = errors.Join(err, done()) }()
 	_, _, err = backup.Restore(ctx, client, ledger.New(client, ledger.Options{}), bytes.NewReader(file.Bytes()), backup.Options{})
 	return err
-}
-
-// writePart writes the study file of a study and its trials, in the form that import-trials reads.
-func writePart(dir string, p *ledger.Part) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	file, err := json.MarshalIndent(&p.Study.Definition, "", "  ")
-	if err != nil {
-		return err
-	}
-	var table bytes.Buffer
-	lines := json.NewEncoder(&table)
-	for i := range p.Trials {
-		if err := lines.Encode(row(&p.Trials[i])); err != nil {
-			return err
-		}
-	}
-	return errors.Join(os.WriteFile(filepath.Join(dir, "study.json"), append(file, '\n'), 0o600),
-		os.WriteFile(filepath.Join(dir, "trials.jsonl"), table.Bytes(), 0o600))
-}
-
-// row is a trial as a line of a table.
-func row(t *record.Trial) map[string]any {
-	line := map[string]any{"trial": t.Number, "state": t.State, "attempts": len(t.Attempts)}
-	if len(t.Values) > 0 {
-		line["value"] = t.Values.First()
-	}
-	if !t.Times.Ended.IsZero() {
-		line["ended"] = t.Times.Ended.UTC().Format(time.RFC3339Nano)
-	}
-	for name, value := range t.Point {
-		line["parameter:"+name] = value
-	}
-	for name, value := range t.Metrics {
-		line["metric:"+name] = value
-	}
-	return line
 }

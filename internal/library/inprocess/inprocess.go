@@ -72,7 +72,11 @@ func Open(set library.Settings, o Options) (*Study, error) {
 	var err error
 	var stored *journal.Stored
 	if o.State != "" {
-		if u.journal, stored, err = journal.Open(o.State, u.log); err != nil {
+		u.journal, stored, err = journal.Open(o.State, u.log)
+		if errors.Is(err, journal.ErrDamaged) {
+			err = fmt.Errorf("%w; save what can be read: fantasia state repair %s --into NEW", err, o.State)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
