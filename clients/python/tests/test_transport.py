@@ -215,7 +215,7 @@ def test_what_lasts_is_an_error_at_once(server: Server, tmp_path: Path) -> None:
 
     secure = server.url.replace("http://", "https://")
     fails(secure, "want http://", ServerError)
-    fails(secure, "ca: .*nowhere.*expected a file", ValueError, ca=str(tmp_path / "nowhere"))
+    fails(secure, "ca: .*nowhere.*expected certificates", ValueError, ca=str(tmp_path / "nowhere"))
     fails(server.url, "control character", ValueError, token="my\nsecret")
 
     def alert(handler: BaseHTTPRequestHandler) -> None:

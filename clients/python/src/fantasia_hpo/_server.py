@@ -129,7 +129,8 @@ class _Server:
                 storage.mkdir(parents=True, exist_ok=True)
                 (storage / ".gitignore").write_text("*\n", encoding="utf-8")
         except OSError as e:
-            raise errors.ProgramError(f"the storage {storage} cannot be made: {e}; choose another storage") from e
+            said = f"the storage {storage} cannot be made: {e}; choose another storage"
+            raise errors.ProgramError(said) from e
 
     def _try(self, program: str, deadline: float) -> str | None:
         """Start the program, or find who serves the directory; None if its server is starting or ending."""

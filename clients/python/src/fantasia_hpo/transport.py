@@ -135,7 +135,8 @@ class Transport:
                 )
                 lost = again = True
             except (OSError, http.client.HTTPException) as e:
-                if isinstance(e, http.client.BadStatusLine) and not isinstance(e, http.client.RemoteDisconnected):
+                # Nothing at all is a BadStatusLine, too.
+                if isinstance(e, http.client.BadStatusLine) and not isinstance(e, ConnectionResetError):
                     said = f"{self.url} does not speak HTTP: {e}; want https:// if the server has TLS"
                     raise errors.ServerError("unimplemented", said) from None
                 failure = errors.UnavailableError("unavailable", f"the server's answer was lost: {e!r}")
@@ -241,7 +242,7 @@ class Transport:
             try:
                 context = ssl.create_default_context(cafile=self.ca)
             except OSError as e:
-                raise ValueError(f"ca: {self.ca!r}: expected a file of certificates in PEM, got {e}") from None
+                raise ValueError(f"ca: {self.ca!r}: expected certificates in PEM, got {e}") from None
             connection = http.client.HTTPSConnection(host, port, timeout=timeout, context=context)
             if proxy is not None:
                 connection.set_tunnel(parts.hostname or "localhost", parts.port or 443, proxy.headers)
@@ -257,7 +258,8 @@ class Transport:
             if isinstance(e, ssl.SSLEOFError | ssl.SSLZeroReturnError):  # a server that is ending
                 raise _NotSentError(f"{url}: {e}") from None
             # Waiting cannot mend a server that speaks no TLS, or another version of it.
-            raise errors.ServerError("unimplemented", f"{url}: {e}; want http:// if the server has no TLS") from None
+            said = f"{url}: {e}; want http:// if the server has no TLS"
+            raise errors.ServerError("unimplemented", said) from None
         except OSError as e:
             raise _NotSentError(f"{url}{through}: {e}") from None
         return connection
