@@ -7,12 +7,13 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // A queued point takes less memory than its record as JSON, however many parameters it has: whoever may
 // enqueue points could otherwise take many times what the quota of bytes says. A point that was evaluated
-// elsewhere takes at most four times as much, since the optimiser reads it.
+// elsewhere takes at most four times as much, since the optimiser reads it. So it is for the next leader.
 func TestQueuedPointsAreSmall(t *testing.T) {
 	needsAll(t)
 	largePoints(t, 1, func(p study.Point) Event { return Enqueue{At: epoch, Point: p} })
@@ -59,5 +60,26 @@ func largePoints(t *testing.T, times int, event func(study.Point) Event) {
 	if each > times*len(raw) {
 		t.Errorf("%T: a point of %d bytes of JSON takes %d", event(nil), len(raw), each)
 	}
+	var trials []record.Trial
+	for n := range points + 1 {
+		tr, _ := r.e.Trial(n + 1)
+		trials = append(trials, tr)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	loaded, _, err := Load(spec, r.e.Status(), record.Model{}, trials, r.ids, Settings{}, r.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if each := int(after.HeapAlloc-before.HeapAlloc) / points; each > times*len(raw) {
+		t.Errorf("%T: a loaded point of %d bytes of JSON takes %d", event(nil), len(raw), each)
+	}
+	if loaded.Bytes() != r.e.Bytes() {
+		t.Errorf("%T: the next leader counts %d bytes, the last one %d", event(nil), loaded.Bytes(), r.e.Bytes())
+	}
 	runtime.KeepAlive(r)
+	runtime.KeepAlive(trials)
+	runtime.KeepAlive(loaded)
 }
