@@ -100,6 +100,7 @@ func (e *examination) conflict() (*Conflict, error) {
 func (e *examination) criteria() []criterion {
 	m := e.used
 	mean, variance := m.GP.Posterior(e.places)
+	// The best posterior mean and not the best value, which noise may have made lucky.
 	incumbent := slices.Min(m.GP.Mean(m.Data.X)) - improvement
 	_, dim := e.places.Dims()
 	weight := kappa(len(m.Data.Y), e.problem.Parallelism, dim)
@@ -123,7 +124,9 @@ func (e *examination) criteria() []criterion {
 const improvement = 1e-4
 
 // kappa is HEBO's weight of the standard deviation in the upper confidence bound
-// after n evaluations, q at once, of d parameters.
+// after n evaluations, q at once, of d parameters: that of GP-UCB (Srinivas et al. 2010) with δ = 0.01, in
+// the form of HEBO's reference implementation, √(υ·2·((2 + d/2)·log t + log(3π²/(3δ)))) with υ = ½. t
+// counts rounds of q and not evaluations, since the model is fitted once a round there.
 func kappa(n, q, d int) float64 {
 	t := max(1, n/max(1, q))
 	return math.Sqrt((2+float64(d)/2)*math.Log(float64(t)) + math.Log(math.Pi*math.Pi/0.01))

@@ -50,7 +50,10 @@ func (e *examination) values(d *surrogate.Data) []float64 {
 func (e *examination) explained() float64 { return predicted(e.used) }
 
 // predicted returns the share of the variance of outcomes that a model predicts for outcomes that
-// it was not shown.
+// it was not shown. It is leave-one-out cross-validation with the hyperparameters of all observations
+// (Rasmussen and Williams, Gaussian Processes for Machine Learning, section 5.4.2), compared with
+// the mean of the other outcomes: 0 is a model that knows no more than that, and a negative share one that
+// knows less.
 func predicted(m *surrogate.Model) float64 {
 	residual, _ := m.GP.LeaveOneOut()
 	n := float64(len(residual))

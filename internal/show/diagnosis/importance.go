@@ -50,6 +50,7 @@ func (e *examination) importance() ([]Importance, error) {
 			return nil, errTooLarge
 		}
 	}
+	// By the total: a parameter that acts only together with others has a first-order index of 0.
 	slices.SortStableFunc(list, func(a, b Importance) int { return cmp.Compare(b.Total, a.Total) })
 	return list, nil
 }
@@ -65,7 +66,8 @@ func (e *examination) active(parameter string) int {
 	return n
 }
 
-// share limits an estimate of a share to [0, 1].
+// share limits an estimate of a share to [0, 1]: estimates of small indices from finitely many points can
+// be negative.
 func share(v float64) float64 { return min(max(v, 0), 1) }
 
 // settled returns the places of the points at x, with each inactive parameter at the

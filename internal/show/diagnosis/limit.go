@@ -80,7 +80,8 @@ func (e *examination) limits() ([]LimitEffect, error) {
 	outside := e.outside()
 	var list []LimitEffect
 	for k, limit := range e.problem.Limits {
-		// What is within all limits is within all but one.
+		// What is within all limits is within all but one. The models need not see it so, since e.within falls
+		// back to what was seen, and without these rows a limit could seem to help.
 		some := slices.Compact(slices.Sorted(slices.Values(slices.Concat(all, e.within(k)))))
 		without := e.frontOf(means, some)
 		l := LimitEffect{Limit: limit.String(), Front: len(within), Best: e.best(means, within, without)}

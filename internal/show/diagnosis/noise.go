@@ -80,6 +80,7 @@ func (e *examination) noise() (*Noise, error) {
 	if n.Replicates.enough() {
 		sd = n.Replicates.SD
 	}
+	// The square of the ratio, and not the ratio of squares, which overflow for values around 1e200.
 	ratio := sd / math.Hypot(sd, n.Signal)
 	n.Share = ratio * ratio
 	n.AtMost = n.Share
@@ -141,6 +142,8 @@ func (e *examination) replicates() *Replicates {
 	if largest == 0 || !study.Finite(largest) {
 		return r
 	}
+	// Pooled by degrees of freedom: a point of two evaluations has one, and its own sd is worth little. In
+	// units of the largest, since squares may overflow.
 	var squares float64
 	for i, g := range groups {
 		squares += sds[i] / largest * (sds[i] / largest) * float64(len(g)-1)

@@ -80,6 +80,7 @@ func (e *examination) heteroscedasticity() (*Heteroscedasticity, error) {
 	raw := e.repeated(minReplicates, e.noTransform.Data.Y)
 	transformed := e.repeated(minReplicates, e.full.Data.Y)
 	var err error
+	// Replicates come first: their spread is noise, whatever the model makes of the objective.
 	if len(raw) >= 2 {
 		h.Raw, err = compare(raw)
 	}
@@ -116,7 +117,8 @@ func residuals(m *surrogate.Model) [][]float64 {
 	return groups
 }
 
-// compare tests groups.
+// compare tests groups by two tests, of which Conover, Johnson and Johnson (1981) found that they seldom
+// report a difference that there is not, also for values that are not normal.
 func compare(groups [][]float64) (*Spread, error) {
 	levene, err := diagnose.Levene(groups)
 	if err != nil {

@@ -122,6 +122,8 @@ func replay(p pruner.Pruner, direction study.Direction, recorded []track) Replay
 		moments = append(moments, moment{t.ended, t, n})
 		r.Steps += steps(&t.curve, 0)
 	}
+	// A rule sees the trials as they ran beside each other, and not one after another: what it knew when a
+	// report came decides. Of one time, the number of the trial decides, so that a replay can be repeated.
 	slices.SortFunc(moments, func(a, b moment) int {
 		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.track.trial, b.track.trial), cmp.Compare(a.index, b.index))
 	})

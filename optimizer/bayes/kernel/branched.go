@@ -112,7 +112,8 @@ func (k *branched) diagGradient(dst []float64, x prepared, i int) {
 	k.fold(dst, all, g.x.RawRowView(i))
 }
 
-// fold sets the derivatives by the columns of the point x from those by all.
+// fold sets the derivatives by the columns of the point x from those by all. A coordinate moves its own
+// column, and its further column only in the branch: elsewhere that stays at ½.
 func (k *branched) fold(point, all, x []float64) {
 	copy(point, all[:len(x)])
 	k.each(x, func(at, c int, inside bool) {

@@ -78,7 +78,9 @@ func (l *layout) checkDim(d int) {
 	}
 }
 
-// hold clears a point's derivatives with respect to snapped columns.
+// hold clears a point's derivatives with respect to snapped columns. k is constant around a point there,
+// and a local search that followed the derivative of the unrounded kernel would move to places that are
+// evaluated as the one where it began (Garrido-Merchán and Hernández-Lobato 2020).
 func (l *layout) hold(gradient []float64) {
 	for c, column := range l.columns {
 		if column.Snap != nil {

@@ -56,7 +56,8 @@ func (p *Points) Cross(dst *mat.Dense, y *Points) {
 }
 
 // wholeVectors is the covariance's row, extended at both ends to whole vectors of four:
-// the elements of a partial vector would be computed one by one.
+// the elements of a partial vector would be computed one by one. What is computed beyond the end is of
+// the zeros that pad a table, and is thrown away; before the start it is of other points.
 func (k *Kernel) wholeVectors(dst []float64, work *workspace, x prepared, i int, y prepared, from int) {
 	start, end := from/4*4, (from+len(dst)+3)/4*4
 	if end-start == len(dst) {

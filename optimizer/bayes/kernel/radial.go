@@ -6,6 +6,10 @@ import "math"
 //
 //	k/σ² = (1 + a + square·a²) exp(−a)
 //	−2·∂(k/σ²)/∂r² = slope·(1 + linear·a) exp(−a).
+//
+// The derivative is by r² and not by r: that by r has a factor δ/r, which is 0/0 where two points
+// coincide, while ∂k/∂r² is finite there. (For ν = 3/2, k = (1 + a)e⁻ᵃ has dk/da = −a·e⁻ᵃ and
+// da/dr² = 3/(2a), so that a cancels.)
 type radial struct{ root, square, slope, linear float64 }
 
 var (

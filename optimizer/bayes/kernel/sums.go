@@ -22,6 +22,8 @@ func (p *Points) ParamGradient(dst []float64, w *mat.SymDense) {
 		panic(fmt.Sprintf("kernel: gradient of %d points with %d weights", n, size))
 	}
 	width, spaces := len(dst), k.newWorkspaces(n)
+	// Each chunk has sums of its own, which are added in the chunks' order below: the result is the same
+	// bit for bit, however many processors there are, and an optimiser must repeat its answers.
 	partial := make([]float64, linalg.Chunks(n, rowGrain)*width)
 	linalg.Parallel(n, rowGrain, func(chunk, lo, hi int) {
 		work := spaces.Get().(*workspace)

@@ -43,7 +43,8 @@ func (l *layout) newTable(x *mat.Dense, scale []float64, shift float64) table {
 func (t *table) column(k int) []float64 { return t.data[k*t.stride : (k+1)*t.stride] }
 
 // The functions below compute each element by the same fused multiply-adds in
-// the same order, with vector instructions or without.
+// the same order, with vector instructions or without. Optimisers promise
+// to repeat their answers bit for bit, whatever the processor.
 
 // distances sets dst[j] to factor·√(Σ_numeric δ² + Σ_categorical weights[k]·[differ])
 // between point i of x and point from+j of y.
@@ -97,7 +98,8 @@ func products(dst []float64, x *table, i int, y *table, from int, factor float64
 
 // moments sets dst[k] to Σ_j g[j]·(x − y_j) for the numeric columns of point i of
 // x and the points of y, and to Σ_j g[j]·[differ] for the categorical ones. g has
-// y.stride elements, which are 0 beyond the points. Sums are kept in 16 lanes.
+// y.stride elements, which MUST be 0 beyond the points: the padding of y would count otherwise. Sums are
+// kept in 16 lanes, four vectors of four, so that an addition need not wait for the one before.
 func moments(dst, g []float64, x *table, i int, y *table) {
 	if !momentsVector(dst, g, x, i, y) {
 		momentsGo(dst, g, x, i, y)

@@ -66,7 +66,7 @@ func (k *warped) prepare(theta []float64, x *mat.Dense, slopes bool) prepared {
 		if slopes {
 			da, db := b.da[j*n:(j+1)*n], b.db[j*n:(j+1)*n]
 			warp.Gradients(column, b.dx[j*n:(j+1)*n], da, db, column, shapeA, shapeB)
-			for i := range n {
+			for i := range n { // by log a and log b, which theta holds: ∂w/∂log a = a·∂w/∂a
 				da[i] *= shapeA
 				db[i] *= shapeB
 			}

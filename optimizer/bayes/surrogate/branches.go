@@ -50,7 +50,8 @@ func branches(encoding *optimizer.Encoding) []kernel.Branch {
 }
 
 // varies reports whether a parameter can be active under the deciding parameter's value
-// and under another of its values.
+// and under another of its values. One that is active under a single value needs no second lengthscale:
+// all that is learnt of it comes from there.
 func varies(p study.Parameter, decider string, value any) bool {
 	active, conditional := p.When[decider]
 	return !conditional || len(active) > 1 && slices.Contains(active, value)

@@ -87,6 +87,7 @@ func FitFeasibility(
 		if fitted == nil {
 			return nil
 		}
+		// The label 0, halfway between the two, as it is after standardisation.
 		f.kinds = append(f.kinds, boundary{kind, fitted.Model, -scale.Mean / scale.SD})
 	}
 	if len(f.kinds) == 0 {
@@ -161,6 +162,8 @@ func (f *Feasibility) LogProbability(x mat.Matrix) []float64 {
 	for _, b := range f.kinds {
 		mean, variance := b.model.Posterior(x)
 		for i, m := range mean {
+			// The label of a new evaluation has the noise, too. The sum of logarithms does not underflow
+			// where a product of probabilities would, and a search still sees a slope there.
 			sum[i] += acquisition.LogCDF((m - b.threshold) / math.Sqrt(variance[i]+b.noise()))
 		}
 	}
@@ -179,6 +182,7 @@ func (f *Feasibility) Gradient(x mat.Matrix) (value []float64, gradient *mat.Den
 			z := (g.Mean[i] - b.threshold) / sd
 			log, byZ := acquisition.LogCDFGradient(z)
 			value[i] += log
+			// With z = (μ − threshold)/sd: ∂z = ∂μ/sd − z·∂sd/sd, where ∂sd = ∂variance/(2sd).
 			for k, row := 0, gradient.RawRowView(i); k < d; k++ {
 				row[k] += byZ * (g.DMean.At(i, k)/sd - z*g.DVariance.At(i, k)/(2*sd*sd))
 			}

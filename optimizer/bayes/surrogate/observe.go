@@ -95,6 +95,7 @@ func Observe(p *optimizer.Problem, encoding *optimizer.Encoding, o Options) *Dat
 		d.use(transform.Standard(y), y)
 		return d
 	}
+	// Fit chooses between the power transform and these plain data, so both are kept.
 	d.use(transform.Plain(y), y)
 	if !o.Transform {
 		return d
@@ -157,7 +158,10 @@ func (d *Data) use(t transform.Transform, y []float64) {
 	d.logJacobian = t.LogJacobian(y)
 }
 
-// selection returns the indices of at most limit of the values, ascending. Of more
+// selection returns the indices of at most limit of the values, ascending. The best ones are where the
+// model must be exact. The latest ones are there because the optimiser has just asked for them: if the
+// model did not see them, it would ask for the same again. The even share keeps the model from being
+// sure of regions that it has left long ago. Of more
 // values it takes the best two fifths, the latest three tenths, and an even share of
 // those between.
 func selection(values []float64, limit int) []int {

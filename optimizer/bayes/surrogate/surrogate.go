@@ -130,6 +130,7 @@ func Fit(ctx context.Context, d *Data, o Options, warm *gp.Hyperparameters, rng 
 	if d.plain == nil || ctx.Err() != nil {
 		return best, err
 	}
+	// The transformed data come first, since they are used if ctx ends in between.
 	plain, plainErr := fitOne(ctx, d.plain, o, warm, rng)
 	switch {
 	case err != nil:

@@ -111,7 +111,8 @@ func (c clip) logDerivative(v float64) float64 {
 	return 0
 }
 
-// logRatio returns log(1 + distance/width), even if the ratio overflows.
+// logRatio returns log(1 + distance/width), even if the ratio overflows. From 1e17 on, 1 is less than
+// half a unit in the last place.
 func logRatio(distance, width float64) float64 {
 	if ratio := distance / width; ratio < 1e17 {
 		return math.Log1p(ratio)

@@ -79,6 +79,8 @@ func Fit(y []float64) Transform {
 	sorted, exponent := scaledAndSorted(y)
 	outliers := fences(sorted)
 	inside := inliers(sorted, outliers)
+	// If every chain fails, the outcomes are only standardised, and clipped if they have outliers: a model
+	// of values that one outlier has squeezed together would be blind among the others.
 	best, most := standard(sorted, exponent, clip{}), math.Inf(-1)
 	if outliers.on {
 		best = standard(squeezed(sorted, outliers), exponent, outliers)
@@ -189,8 +191,11 @@ func thinned(s []float64) []float64 {
 }
 
 // profile returns the log likelihood of w up to a constant that depends on n, maximised
-// over the mean and variance of ψ. It is −Inf if ψ overflows or has collapsed. Sum is
-// the sum of s.
+// over the mean and variance of ψ (Box and Cox 1964). It is −Inf if ψ overflows or has collapsed. Sum is
+// the sum of s: since log dψ/dw = (λ−1)·s, the Jacobian takes no pass over the outcomes.
+//
+// The variance is that with n−1 degrees of freedom, as in Apply. The maximum likelihood has n, but
+// the two differ by a factor, and so by a constant.
 func profile(kind Kind, lambda float64, s []float64, sum float64) float64 {
 	_, sd, ok := spread(kind, lambda, s)
 	if !ok {
@@ -203,7 +208,7 @@ func profile(kind Kind, lambda float64, s []float64, sum float64) float64 {
 // are unusable.
 func spread(kind Kind, lambda float64, s []float64) (mean, sd float64, ok bool) {
 	var squares, largest float64
-	for i, x := range s { // Welford's recurrence
+	for i, x := range s { // Welford's recurrence: a sum of squares loses all digits of a narrow spread
 		v := power(kind, lambda, x)
 		d := v - mean
 		mean += d / float64(i+1)
@@ -233,7 +238,7 @@ func standard(v []float64, exponent int, c clip) Transform {
 		return t
 	}
 	var squares float64
-	for _, x := range v {
+	for _, x := range v { // in units of reach, since squares may overflow
 		squares += (x - t.centre) / reach * ((x - t.centre) / reach)
 	}
 	t.scale = reach * math.Sqrt(squares/float64(len(v)-1))

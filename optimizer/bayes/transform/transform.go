@@ -116,7 +116,7 @@ func scaledAndSorted(y []float64) (v []float64, exponent int) {
 		size = max(size, math.Abs(x))
 	}
 	switch {
-	case size > largest:
+	case size > largest: // then they are below 2^984, and nearly 2^40 of them can be added
 		exponent = 40
 	case size < smallest:
 		exponent = -200

@@ -43,6 +43,7 @@ func Gradients(w, dx, da, db, x []float64, a, b float64) {
 		n := min(len(x), blockSize)
 		p.prepare(x[:n], a)
 		for i, power := range p.power(n, b) {
+			// ∂w/∂u = a·b·u^(a−1)·q^(b−1), ∂w/∂a = b·q^(b−1)·u^a·log u, ∂w/∂b = −q^b·log q
 			common := b * power / p.q[i] * p.t[i]
 			w[i] = 1 - power
 			dx[i] = (1 - 2*Epsilon) * a * common / p.u[i]
@@ -59,9 +60,13 @@ func checkLength(got, want int) {
 	}
 }
 
-// prepare sets p for x, which has at most blockSize elements. If 1−d is
-// rounded to s, log(1−d) is log s + rest/s with rest = (1−s)−d, which is exact.
-// expm1(y) is (t−1)·y/log t with t = exp y as rounded (Kahan).
+// prepare sets p for x, which has at most blockSize elements.
+//
+// Near 1, u and u^a have lost the digits of their distance from it, so that a difference q = 1 − u^a and
+// its logarithm would have few that are right. So whatever is near 1 is kept with what rounding took. If
+// 1−d is rounded to s, log(1−d) is log s + rest/s with rest = (1−s)−d, which is exact (a difference of two
+// numbers within a factor of 2 is: Sterbenz). expm1(y) is (t−1)·y/log t with t = exp y as rounded (Kahan;
+// see Higham, Accuracy and Stability of Numerical Algorithms, chapter 1).
 func (p *block) prepare(x []float64, a float64) {
 	n := len(x)
 	for i, v := range x {
