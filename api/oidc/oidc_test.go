@@ -35,6 +35,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/internal/test/oidctest"
 	"github.com/fantasia-hpo/fantasia/internal/test/servertest"
+	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -576,13 +577,13 @@ func (f *fixture) serve(b server.Backend, token string) fantasiav1connect.StudyS
 	mux.Handle(path, handler)
 	s := httptest.NewServer(mux)
 	f.t.Cleanup(s.Close)
-	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: servertest.Bearer{Next: s.Client().Transport, Token: token}}, s.URL)
+	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: testenv.Bearer{Next: s.Client().Transport, Token: token}}, s.URL)
 }
 
 // Through the API, a token that may read all and write some changes only these.
 func TestAPI(t *testing.T) {
 	f := newFixture(t, "sub=alice read", "groups=ml write ml-")
-	b := servertest.NewMemory()
+	b := servertest.New(t)
 	if _, err := b.Create(t.Context(), []byte(named("other"))); err != nil {
 		t.Fatal(err)
 	}
@@ -612,7 +613,7 @@ func TestAPI(t *testing.T) {
 // A watch ends when the token of its caller does.
 func TestStreamsEndWithTheToken(t *testing.T) {
 	f := newFixture(t)
-	b := servertest.NewMemory()
+	b := servertest.New(t)
 	if _, err := b.Create(t.Context(), []byte(named("s"))); err != nil {
 		t.Fatal(err)
 	}

@@ -113,7 +113,7 @@ func TestAddressOpen(t *testing.T) {
 // who has one goes on.
 func TestAddressFailures(t *testing.T) {
 	all, _ := tokens(t, "one "+digest("one")+" write")
-	_, api, err := server.New(servertest.NewMemory(), server.Options{Tokens: all})
+	_, api, err := server.New(servertest.New(t), server.Options{Tokens: all})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/internal/test/servertest"
+	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -55,7 +56,7 @@ func bear(t *testing.T, address, protocol, token string, o ...connect.ClientOpti
 	speaks.SetUnencryptedHTTP2(p.h2)
 	transport := &http.Transport{Protocols: &speaks}
 	t.Cleanup(transport.CloseIdleConnections)
-	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: servertest.Bearer{Next: transport, Token: token}},
+	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: testenv.Bearer{Next: transport, Token: token}},
 		"http://"+address, append(slices.Clone(p.options), o...)...)
 }
 
@@ -161,7 +162,7 @@ func TestTokens(t *testing.T) {
 	} {
 		for _, protocol := range []string{"connect", "grpc"} {
 			for _, byID := range []bool{false, true} {
-				backend := servertest.NewMemory()
+				backend := servertest.New(t)
 				s := create(t, backend, test.study)
 				backend.Put(test.study, evaluated(1, 0.5))
 				backend.PutLog(test.study, 1, coordinator.LogPart{Attempt: 1, Stream: messaging.LogStdout, Data: []byte("a line\n")})
@@ -224,7 +225,7 @@ func pages(t *testing.T, get func(token string) (page, error)) (names []string) 
 
 // A list holds the studies that the token covers, page by page.
 func TestTokensLimitLists(t *testing.T) {
-	backend := servertest.NewMemory()
+	backend := servertest.New(t)
 	for _, name := range []string{"a", "group-1", "m", "team-1", "team-2", "z"} {
 		create(t, backend, name)
 	}
@@ -253,7 +254,7 @@ func TestTokensLimitLists(t *testing.T) {
 // An archive holds the studies that the token covers, page by page, and nobody brings back
 // another one.
 func TestTokensLimitTheArchive(t *testing.T) {
-	backend := servertest.NewMemory()
+	backend := servertest.New(t)
 	for _, name := range []string{"a", "team-1", "team-2", "z"} {
 		create(t, backend, name)
 		if _, err := backend.Stop(within(t), name, ""); err != nil {
@@ -293,7 +294,7 @@ func TestTokensLimitTheArchive(t *testing.T) {
 
 // A list of workers has what they run of the studies that the token covers.
 func TestTokensLimitWhatWorkersRun(t *testing.T) {
-	backend := servertest.NewMemory()
+	backend := servertest.New(t)
 	mine, other := create(t, backend, "team-1").Spec.ID, create(t, backend, "other").Spec.ID
 	running := []messaging.AttemptID{{Study: mine, Trial: 1, Attempt: 1}, {Study: other, Trial: 2, Attempt: 1},
 		{Study: "deleted", Trial: 3, Attempt: 1}}
@@ -325,7 +326,7 @@ func TestTokensLimitWhatWorkersRun(t *testing.T) {
 
 // A forwarded request carries the caller's token to the leader.
 func TestForwardedRequestsBearTheToken(t *testing.T) {
-	backend := servertest.NewMemory()
+	backend := servertest.New(t)
 	all, _ := tokens(t, "writer "+digest("writer")+" write", "reader "+digest("reader")+" read")
 	listeners := []net.Listener{listen(t), listen(t)}
 	leader := listeners[0].Addr().String()
@@ -345,7 +346,7 @@ func TestForwardedRequestsBearTheToken(t *testing.T) {
 // the mark of a forwarded request nor headers that name a caller count, and a replica that does
 // not lead passes a marked request on to nobody.
 func TestForgedForwarding(t *testing.T) {
-	backend := servertest.NewMemory()
+	backend := servertest.New(t)
 	all, _ := tokens(t, "writer "+digest("writer")+" write", "reader "+digest("reader")+" read", "team "+digest("team")+" write team-")
 	listeners := []net.Listener{listen(t), listen(t)}
 	leader := listeners[0].Addr().String()
@@ -451,7 +452,7 @@ func TestTokensNameTheLine(t *testing.T) {
 
 // A server that is read-only refuses every call that changes something, and needs no Writer.
 func TestReadOnly(t *testing.T) {
-	backend := servertest.NewMemory()
+	backend := servertest.New(t)
 	create(t, backend, "s")
 	backend.Put("s", evaluated(1, 0.5))
 	why := fmt.Errorf("%w: kept as it is", study.ErrPrecondition)

@@ -16,7 +16,7 @@ import (
 
 // A body that breaks the rules of HTTP (RFC 9112, section 7.1) is a mistake of the caller: 400, not 500.
 func TestBrokenBodies(t *testing.T) {
-	address := serve(t, servertest.NewMemory(), server.Options{})
+	address := serve(t, servertest.New(t), server.Options{})
 	for name, body := range map[string]string{
 		"a long extension": "2;" + strings.Repeat("a", 100_000) + "\r\n{}\r\n0\r\n\r\n",
 		"no length":        "x\r\n{}\r\n0\r\n\r\n",

@@ -106,9 +106,11 @@ func TestTokensOfClients(t *testing.T) {
 		{"team", "team-a", 0},
 		{"team", "other", connect.CodeNotFound},
 	} {
-		backend := servertest.NewMemory()
-		backend.Clients = consenting{}
-		id := create(t, backend, test.study).Spec.ID
+		backend := struct {
+			*servertest.Backend
+			consenting
+		}{Backend: servertest.New(t)}
+		id := create(t, backend.Backend, test.study).Spec.ID
 		c := bear(t, serve(t, backend, server.Options{Tokens: all}), "connect", test.token)
 		for procedure, call := range clientCalls {
 			for _, study := range []string{test.study, id} {

@@ -29,7 +29,7 @@ import (
 
 // pair is two replicas over one ledger. lead says who leads: 0 is nobody.
 type pair struct {
-	backend *servertest.Memory
+	backend *servertest.Backend
 	lead    atomic.Int64
 	address [3]string
 }
@@ -37,7 +37,7 @@ type pair struct {
 // newPair serves replicas 1 and 2. wrong makes each think that the other leads.
 func newPair(t *testing.T, wrong bool) *pair {
 	t.Helper()
-	p := &pair{backend: servertest.NewMemory()}
+	p := &pair{backend: servertest.New(t)}
 	listeners := [3]net.Listener{1: listen(t), 2: listen(t)}
 	for me := 1; me <= 2; me++ {
 		p.address[me] = listeners[me].Addr().String()
@@ -61,12 +61,12 @@ func newPair(t *testing.T, wrong bool) *pair {
 
 // asked is a backend that records which replica was asked to stop a study.
 type asked struct {
-	*servertest.Memory
+	*servertest.Backend
 	me int64
 }
 
 func (a asked) Stop(ctx context.Context, name, reason string) (server.Study, error) {
-	s, err := a.Memory.Stop(ctx, name, reason)
+	s, err := a.Backend.Stop(ctx, name, reason)
 	s.Status.Reason = string(rune('0' + a.me))
 	return s, err
 }
@@ -144,7 +144,7 @@ func TestForwardHeaders(t *testing.T) {
 	}), Protocols: clear()}
 	serveUntilCleanup(t, srv, leader)
 
-	c := dial(t, serve(t, servertest.NewMemory(), server.Options{Leader: func(context.Context) (string, bool, error) {
+	c := dial(t, serve(t, servertest.New(t), server.Options{Leader: func(context.Context) (string, bool, error) {
 		return leader.Addr().String(), false, nil
 	}}), "json")
 	req := connect.NewRequest(&fantasiav1.StopStudyRequest{Name: "studies/digits"})
@@ -185,7 +185,7 @@ func TestForwardDead(t *testing.T) {
 		"":                     {connect.CodeUnavailable, true},
 		"http://":              {connect.CodeUnavailable, true},
 	} {
-		backend := serve(t, servertest.NewMemory(), server.Options{
+		backend := serve(t, servertest.New(t), server.Options{
 			ForwardTimeout: 100 * time.Millisecond,
 			Leader:         func(context.Context) (string, bool, error) { return address, false, nil },
 		})
@@ -206,7 +206,7 @@ func TestForwardCut(t *testing.T) {
 		panic(http.ErrAbortHandler)
 	}), Protocols: clear()}
 	serveUntilCleanup(t, srv, dying)
-	address := serve(t, servertest.NewMemory(), server.Options{
+	address := serve(t, servertest.New(t), server.Options{
 		Leader: func(context.Context) (string, bool, error) { return dying.Addr().String(), false, nil },
 	})
 	_, err := dial(t, address, "connect").StopStudy(within(t), connect.NewRequest(&fantasiav1.StopStudyRequest{Name: "studies/digits"}))
@@ -241,7 +241,7 @@ func TestForwardPlain(t *testing.T) {
 
 // stopping is a backend that stops studies as it likes.
 type stopping struct {
-	*servertest.Memory
+	*servertest.Backend
 	stop func(ctx context.Context) error
 }
 
@@ -253,10 +253,10 @@ func (s stopping) Stop(ctx context.Context, _, _ string) (server.Study, error) {
 // cancelled: it is unavailable, and nobody knows whether it took effect.
 func TestNobodyCancelled(t *testing.T) {
 	ended := func(context.Context) error { return context.Canceled } // as when a leader's time ends
-	leader := serve(t, stopping{servertest.NewMemory(), ended}, server.Options{})
+	leader := serve(t, stopping{servertest.New(t), ended}, server.Options{})
 	// Its connections are reset once it works on the request.
 	asked := make(chan struct{})
-	hanging := serve(t, stopping{servertest.NewMemory(), func(ctx context.Context) error {
+	hanging := serve(t, stopping{servertest.New(t), func(ctx context.Context) error {
 		select {
 		case asked <- struct{}{}:
 		case <-ctx.Done():
@@ -296,7 +296,7 @@ func TestNobodyCancelled(t *testing.T) {
 // replica serves one that forwards to a leader.
 func replica(t *testing.T, leader string) string {
 	t.Helper()
-	return serve(t, servertest.NewMemory(), server.Options{
+	return serve(t, servertest.New(t), server.Options{
 		ForwardTimeout: 5 * time.Second,
 		Leader:         func(context.Context) (string, bool, error) { return leader, false, nil },
 	})
@@ -306,7 +306,7 @@ func replica(t *testing.T, leader string) string {
 // behind a replica.
 func TestCallerCancelled(t *testing.T) {
 	asked, ended := make(chan struct{}), make(chan error, 1)
-	leader := serve(t, stopping{servertest.NewMemory(), func(ctx context.Context) error {
+	leader := serve(t, stopping{servertest.New(t), func(ctx context.Context) error {
 		close(asked)
 		<-ctx.Done()
 		ended <- ctx.Err()
@@ -332,7 +332,7 @@ func TestForwardToItself(t *testing.T) {
 	l := listen(t)
 	var asks atomic.Int64
 	leader := func(context.Context) (string, bool, error) { return l.Addr().String(), asks.Add(1) > 1, nil }
-	_, stop := start(t, l, servertest.NewMemory(),
+	_, stop := start(t, l, servertest.New(t),
 		server.Options{Leader: leader, ForwardTimeout: 5 * time.Second, Limits: server.Limits{Files: 1, AllFiles: 1}})
 	t.Cleanup(stop)
 	_, err := dial(t, l.Addr().String(), "grpc").CreateStudy(within(t),
@@ -367,7 +367,7 @@ func TestLiarInTheLeadersPlace(t *testing.T) {
 		if member {
 			trusted.AddCert(liar.Certificate())
 		}
-		address := serve(t, servertest.NewMemory(), server.Options{
+		address := serve(t, servertest.New(t), server.Options{
 			Tokens: all, ForwardTLS: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12},
 			Leader: func(context.Context) (string, bool, error) { return liar.URL, false, nil },
 		})

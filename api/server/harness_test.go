@@ -117,7 +117,7 @@ func within(t *testing.T) context.Context {
 }
 
 // create puts a study straight into the backend.
-func create(t *testing.T, m *servertest.Memory, name string) server.Study {
+func create(t *testing.T, m *servertest.Backend, name string) server.Study {
 	t.Helper()
 	s, err := m.Create(t.Context(), []byte(named(name)))
 	if err != nil {

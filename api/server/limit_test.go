@@ -24,7 +24,7 @@ func TestRate(t *testing.T) {
 	var seconds atomic.Int64
 	clock := func() time.Time { return servertest.Epoch.Add(time.Duration(seconds.Load()) * time.Second) }
 	all, _ := tokens(t, "one "+digest("one")+" write", "two "+digest("two")+" read")
-	address := serve(t, servertest.NewMemory(), server.Options{Tokens: all, Now: clock, Limits: server.Limits{Rate: 2, Burst: 3}})
+	address := serve(t, servertest.New(t), server.Options{Tokens: all, Now: clock, Limits: server.Limits{Rate: 2, Burst: 3}})
 	list := func(c client) error {
 		_, err := c.ListStudies(within(t), connect.NewRequest(&fantasiav1.ListStudiesRequest{}))
 		return err
@@ -53,7 +53,7 @@ func TestRate(t *testing.T) {
 
 // Without tokens, machines are callers, and who speaks no RPC is told so by HTTP.
 func TestRateOfMachines(t *testing.T) {
-	address := serve(t, servertest.NewMemory(),
+	address := serve(t, servertest.New(t),
 		server.Options{Now: func() time.Time { return servertest.Epoch }, Limits: server.Limits{Rate: 1, Burst: 1}})
 	for _, want := range []int{http.StatusUnsupportedMediaType, http.StatusTooManyRequests} {
 		req, err := http.NewRequestWithContext(within(t), http.MethodPost, "http://"+address+"/fantasia.v1.StudyService/ListStudies",
@@ -78,7 +78,7 @@ func TestRateOfMachines(t *testing.T) {
 func TestRefusalsAreCounted(t *testing.T) {
 	var seconds atomic.Int64
 	var lines bytes.Buffer
-	address := serve(t, servertest.NewMemory(), server.Options{
+	address := serve(t, servertest.New(t), server.Options{
 		Now:    func() time.Time { return servertest.Epoch.Add(time.Duration(seconds.Load()) * time.Second) },
 		Logger: slog.New(slog.NewTextHandler(&lines, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Limits: server.Limits{Rate: 1e-9, Burst: 1},
@@ -107,7 +107,7 @@ func TestRefusalsAreCounted(t *testing.T) {
 // stream that ends makes room.
 func TestStreams(t *testing.T) {
 	all, _ := tokens(t, "one "+digest("one")+" write streams=2", "two "+digest("two")+" read")
-	backend := servertest.NewMemory()
+	backend := servertest.New(t)
 	create(t, backend, "digits")
 	address := serve(t, backend, server.Options{Tokens: all, Limits: server.Limits{AllStreams: 3}})
 	watch := func(token string) (end func(), err error) {
@@ -167,7 +167,7 @@ func (s *slowFiles) Create(ctx context.Context, file []byte) (server.Study, erro
 // flood is refused while other calls, and other callers, go on.
 func TestStudyFiles(t *testing.T) {
 	all, _ := tokens(t, "one "+digest("one")+" write", "two "+digest("two")+" write")
-	backend := &slowFiles{Backend: servertest.NewMemory(), begun: make(chan struct{}, 200), proceed: make(chan struct{})}
+	backend := &slowFiles{Backend: servertest.New(t), begun: make(chan struct{}, 200), proceed: make(chan struct{})}
 	address := serve(t, backend, server.Options{Tokens: all, Limits: server.Limits{Files: 1, AllFiles: 2}})
 	one, two := bear(t, address, "grpc", "one"), bear(t, address, "grpc", "two")
 	const flood = 80 // 64 may wait
@@ -220,7 +220,7 @@ func (h *heldCalls) Stop(ctx context.Context, nameOrID, reason string) (server.S
 // while nobody knows how many they become, and afterwards as what they became.
 func TestBytesInFlight(t *testing.T) {
 	all, _ := tokens(t, "one "+digest("one")+" write", "two "+digest("two")+" write")
-	backend := &heldCalls{Backend: servertest.NewMemory(), begun: make(chan struct{}, 9), proceed: make(chan struct{})}
+	backend := &heldCalls{Backend: servertest.New(t), begun: make(chan struct{}, 9), proceed: make(chan struct{})}
 	address := serve(t, backend, server.Options{Tokens: all, MaxBody: 4000, Limits: server.Limits{Bytes: 5000, AllBytes: 6500}})
 	answers := make(chan error, 9)
 	stop := func(token, protocol string, size int, o ...connect.ClientOption) {
@@ -281,7 +281,7 @@ func (w *waitingCalls) Suggest(ctx context.Context, _, _ string, _ int, _ time.D
 // them from others; its other calls, and others' calls, go on.
 func TestSuggestionsAreShared(t *testing.T) {
 	all, _ := tokens(t, "one "+digest("one")+" write", "two "+digest("two")+" write")
-	backend := &waitingCalls{Backend: servertest.NewMemory(), begun: make(chan struct{})}
+	backend := &waitingCalls{Backend: servertest.New(t), begun: make(chan struct{})}
 	address := serve(t, backend, server.Options{Tokens: all, Limits: server.Limits{Suggestions: 2}})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

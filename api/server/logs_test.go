@@ -16,7 +16,7 @@ import (
 // A log is sent part by part, over each protocol, of the attempt and the output that
 // are asked for.
 func TestTailTrialLogs(t *testing.T) {
-	backend := servertest.NewMemory()
+	backend := servertest.New(t)
 	create(t, backend, "logged")
 	backend.Put("logged", evaluated(1, 0.5))
 	backend.Put("logged", evaluated(2, 0.5))

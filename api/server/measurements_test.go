@@ -37,7 +37,7 @@ func texts(list []*fantasiav1.Measurement) (out []string) {
 }
 
 func TestListMeasurements(t *testing.T) {
-	ctx, backend := within(t), servertest.NewMemory()
+	ctx, backend := within(t), servertest.New(t)
 	create(t, backend, "digits")
 	backend.Put("digits", evaluated(1, 1))
 	backend.Put("digits", evaluated(2, 1))
@@ -99,7 +99,7 @@ func TestListMeasurements(t *testing.T) {
 // A watch delivers each measurement once, including the last ones of a study that ends.
 // It delivers those of a later attempt from its first step on.
 func TestWatchMeasurements(t *testing.T) {
-	backend := servertest.NewMemory()
+	backend := servertest.New(t)
 	create(t, backend, "digits")
 	backend.Put("digits", evaluated(1, 1))
 	backend.PutMeasurements("digits", reported(1, 1, 3))
@@ -135,14 +135,14 @@ func TestWatchMeasurements(t *testing.T) {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
 	}
-	check(1, "accuracy 2 0.5", "loss 1 1", "loss 2 0.5", "loss 3 "+fmt.Sprint(1/3.0))
+	check(1, "loss 1 1", "loss 2 0.5", "loss 3 "+fmt.Sprint(1/3.0), "accuracy 2 0.5")
 	backend.PutMeasurements("digits", reported(1, 1, 4))
-	check(1, "accuracy 4 0.25", "loss 4 0.25")
+	check(1, "loss 4 0.25", "accuracy 4 0.25")
 	backend.PutMeasurements("digits", reported(1, 2, 1))
 	check(2, "loss 1 1")
 	backend.PutMeasurements("digits", reported(1, 2, 2))
 	backend.Change("digits", func(s *server.Study) { s.Status.State = study.Stopped })
-	check(2, "accuracy 2 0.5", "loss 2 0.5")
+	check(2, "loss 2 0.5", "accuracy 2 0.5")
 	for stream.Receive() { // the trial may come after its measurements
 		if m := stream.Msg().GetMeasurements(); m != nil {
 			t.Errorf("sent twice: %v", m)

@@ -13,7 +13,7 @@ import (
 
 // A call without a usable Content-Type is told which one is wanted (RFC 9110, section 15.5.16).
 func TestUnknownMediaType(t *testing.T) {
-	base := serve(t, servertest.NewMemory(), server.Options{})
+	base := serve(t, servertest.New(t), server.Options{})
 	for _, given := range []string{"", "application/x-www-form-urlencoded", "text/plain", "application/xml", "application/json",
 		"application/json; charset=utf-8"} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+base+fantasiav1connect.StudyServiceListStudiesProcedure,

@@ -20,7 +20,7 @@ import (
 // TestInternal checks that internal errors are hidden from callers and fully logged.
 func TestInternal(t *testing.T) {
 	var log bytes.Buffer
-	c := dial(t, serve(t, broken{servertest.NewMemory()}, server.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}), "connect")
+	c := dial(t, serve(t, broken{servertest.New(t)}, server.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}), "connect")
 	for name, secret := range map[string]string{"studies/digits": "10.0.0.7", "studies/panics": "a wild pointer"} {
 		log.Reset()
 		_, err := c.GetStudy(within(t), connect.NewRequest(&fantasiav1.GetStudyRequest{Name: name}))
@@ -35,11 +35,11 @@ func TestInternal(t *testing.T) {
 
 // TestTooLarge checks that the size of a body is bounded, also when it is forwarded.
 func TestTooLarge(t *testing.T) {
-	leads := serve(t, servertest.NewMemory(), server.Options{})
+	leads := serve(t, servertest.New(t), server.Options{})
 	options := server.Options{MaxBody: 1 << 10}
-	here := serve(t, servertest.NewMemory(), options)
+	here := serve(t, servertest.New(t), options)
 	options.Leader = func(context.Context) (string, bool, error) { return leads, false, nil }
-	forwards := serve(t, servertest.NewMemory(), options)
+	forwards := serve(t, servertest.New(t), options)
 	for _, address := range []string{here, forwards} {
 		for _, protocol := range []string{"connect", "grpc"} {
 			large := named("digits") + strings.Repeat("#", 2<<10)
@@ -52,7 +52,7 @@ func TestTooLarge(t *testing.T) {
 }
 
 // broken is a backend whose reads fail, or panic.
-type broken struct{ *servertest.Memory }
+type broken struct{ *servertest.Backend }
 
 func (broken) Study(_ context.Context, name string) (server.Study, error) {
 	if name == "panics" {
@@ -66,8 +66,8 @@ func (broken) Study(_ context.Context, name string) (server.Study, error) {
 func TestTrace(t *testing.T) {
 	spans := tracetest.NewSpanRecorder()
 	provider := trace.NewTracerProvider(trace.WithSpanProcessor(spans))
-	leads := serve(t, servertest.NewMemory(), server.Options{Tracer: provider})
-	follows := serve(t, servertest.NewMemory(), server.Options{
+	leads := serve(t, servertest.New(t), server.Options{Tracer: provider})
+	follows := serve(t, servertest.New(t), server.Options{
 		Leader: func(context.Context) (string, bool, error) { return leads, false, nil },
 	})
 	req := connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: named("digits")})

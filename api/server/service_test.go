@@ -33,7 +33,7 @@ func TestLife(t *testing.T) {
 	for _, protocol := range slices.Sorted(maps.Keys(protocols)) {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
-			ctx, backend := within(t), servertest.NewMemory()
+			ctx, backend := within(t), servertest.New(t)
 			c := dial(t, serve(t, backend, server.Options{Now: func() time.Time { return servertest.Epoch.Add(90 * time.Second) }}), protocol)
 
 			created, err := c.CreateStudy(ctx, connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: named("digits")}))
@@ -90,7 +90,7 @@ func TestLife(t *testing.T) {
 				t.Errorf("deleting a stopped study: %v", err)
 			}
 			_, err = c.GetStudy(ctx, connect.NewRequest(&fantasiav1.GetStudyRequest{Name: "studies/digits"}))
-			if connect.CodeOf(err) != connect.CodeNotFound || !strings.Contains(err.Error(), `"digits"`) {
+			if connect.CodeOf(err) != connect.CodeNotFound || !strings.Contains(err.Error(), "study digits: not found") {
 				t.Errorf("a deleted study: %v", err)
 			}
 		})
@@ -99,7 +99,7 @@ func TestLife(t *testing.T) {
 
 // TestSameView checks that a client sees what the ledger holds.
 func TestSameView(t *testing.T) {
-	backend := servertest.NewMemory()
+	backend := servertest.New(t)
 	s := create(t, backend, "digits")
 	trial := evaluated(7, 0.03125)
 	worker := coordinator.Worker{Seen: servertest.Epoch, Heartbeat: messaging.Heartbeat{
@@ -155,20 +155,22 @@ func TestSameView(t *testing.T) {
 }
 
 func TestPages(t *testing.T) {
-	ctx, backend := within(t), servertest.NewMemory()
+	ctx, backend := within(t), servertest.New(t)
 	for i := range 5 {
 		create(t, backend, fmt.Sprintf("s%d", i))
 	}
 	// Every third trial failed, over more trials than are scanned at a time.
 	var failed []int
+	var trials []record.Trial
 	for n := 1; n <= 1300; n++ {
 		trial := evaluated(n, 1)
 		if n%3 == 0 {
 			trial.State = study.TrialFailed
 			failed = append(failed, n)
 		}
-		backend.Put("s0", trial)
+		trials = append(trials, trial)
 	}
+	backend.Put("s0", trials...)
 	c := dial(t, serve(t, backend, server.Options{}), "connect")
 
 	var names []string
@@ -221,21 +223,23 @@ func TestPages(t *testing.T) {
 
 // TestListOptimalTrials checks that the front is that of all trials, page by page.
 func TestListOptimalTrials(t *testing.T) {
-	ctx, backend := within(t), servertest.NewMemory()
+	ctx, backend := within(t), servertest.New(t)
 	if _, err := backend.Create(ctx, []byte(`{"apiVersion": "fantasia.dev/v1", "kind": "Study", "metadata": {"name": "two"}, "spec": {
 		"objectives": [{"metric": "error", "direction": "minimize", "reference": 9}, {"metric": "speed", "direction": "maximize"}],
 		"parameters": [{"name": "x", "type": "float", "min": 0, "max": 1}], "budget": {"maxTrials": 2000}}}`)); err != nil {
 		t.Fatal(err)
 	}
 	var want []int
+	var trials []record.Trial
 	for n := 1; n <= 1200; n++ { // more than are read at once
 		speed := float64(n - n%400)
 		values := study.Values{speed + 400, speed} // dominated by every 400th trial
 		if n%400 == 0 {
 			want, values = append(want, n), study.Values{speed, speed}
 		}
-		backend.Put("two", record.Trial{Number: n, State: study.TrialCompleted, Point: study.Point{"x": 0.5}, Values: values})
+		trials = append(trials, record.Trial{Number: n, State: study.TrialCompleted, Point: study.Point{"x": 0.5}, Values: values})
 	}
+	backend.Put("two", trials...)
 	c := dial(t, serve(t, backend, server.Options{}), "connect")
 	got, err := c.GetStudy(ctx, connect.NewRequest(&fantasiav1.GetStudyRequest{Name: "studies/two"}))
 	if err != nil {
@@ -270,7 +274,7 @@ func TestListOptimalTrials(t *testing.T) {
 // TestWords checks that every state and source in the ledger has a value in the API, so
 // that a new one is not sent as unspecified.
 func TestWords(t *testing.T) {
-	ctx, backend := within(t), servertest.NewMemory()
+	ctx, backend := within(t), servertest.New(t)
 	create(t, backend, "digits")
 	c := dial(t, serve(t, backend, server.Options{}), "connect")
 	var want, got []string
@@ -312,7 +316,7 @@ func TestBadFile(t *testing.T) {
 	bad = strings.Replace(bad, "maxTrials: 64", "maxTrials: 0", 1)
 	_, parseErr := file.Parse([]byte(bad))
 	for _, protocol := range []string{"connect", "grpc", "grpc-web"} {
-		c := dial(t, serve(t, servertest.NewMemory(), server.Options{}), protocol)
+		c := dial(t, serve(t, servertest.New(t), server.Options{}), protocol)
 		_, err := c.CreateStudy(within(t), connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: bad}))
 		if connect.CodeOf(err) != connect.CodeInvalidArgument || !strings.Contains(err.Error(), parseErr.Error()) {
 			t.Errorf("%s: %v; want %v", protocol, err, parseErr)
@@ -332,7 +336,7 @@ func TestManyProblems(t *testing.T) {
 		file += fmt.Sprintf("unknown%03d%s: 1\n", i, strings.Repeat("x", 150))
 	}
 	for protocol := range protocols {
-		_, err := dial(t, serve(t, servertest.NewMemory(), server.Options{}), protocol).CreateStudy(within(t),
+		_, err := dial(t, serve(t, servertest.New(t), server.Options{}), protocol).CreateStudy(within(t),
 			connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: file}))
 		check(t, err, connect.CodeInvalidArgument, "%s: a file with 500 problems", protocol)
 		fields, size := violations(t, err), 0
@@ -380,7 +384,7 @@ func toJSON(t *testing.T, v any) string {
 
 // TestBadRequests checks that errors name the invalid field.
 func TestBadRequests(t *testing.T) {
-	backend := servertest.NewMemory()
+	backend := servertest.New(t)
 	create(t, backend, "digits")
 	c := dial(t, serve(t, backend, server.Options{}), "connect")
 	for _, bad := range []struct {
@@ -429,11 +433,11 @@ func TestBadRequests(t *testing.T) {
 			stream, err := c.WatchTrials(ctx, connect.NewRequest(&fantasiav1.WatchTrialsRequest{}))
 			return drain(stream, err)
 		}},
-		{`"other"`, connect.CodeNotFound, func(ctx context.Context) error {
+		{"study other", connect.CodeNotFound, func(ctx context.Context) error {
 			stream, err := c.WatchStudy(ctx, connect.NewRequest(&fantasiav1.WatchStudyRequest{Name: "studies/other"}))
 			return drain(stream, err)
 		}},
-		{`"digits"`, connect.CodeAlreadyExists, func(ctx context.Context) error {
+		{"study digits", connect.CodeAlreadyExists, func(ctx context.Context) error {
 			_, err := c.CreateStudy(ctx, connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: named("digits")}))
 			return err
 		}},

@@ -18,7 +18,7 @@ import (
 
 // slowly is a backend that works on requests until it is told to go on.
 type slowly struct {
-	*servertest.Memory
+	*servertest.Backend
 	waiting, entered, goOn, end chan struct{}
 	now, most                   atomic.Int64
 }
@@ -36,14 +36,14 @@ func (s *slowly) Study(ctx context.Context, name string) (server.Study, error) {
 	if name == "slow" {
 		s.work()
 	}
-	return s.Memory.Study(ctx, name)
+	return s.Backend.Study(ctx, name)
 }
 
 // WatchStudy works before its first message, and ends after it.
 func (s *slowly) WatchStudy(ctx context.Context, name string) iter.Seq2[server.Study, error] {
 	return func(yield func(server.Study, error) bool) {
 		s.work()
-		yield(s.Memory.Study(ctx, name))
+		yield(s.Backend.Study(ctx, name))
 		<-s.end
 	}
 }
@@ -69,8 +69,8 @@ func TestStreamsBeginInTurns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			all, _ := tokens(t, "one "+digest("one")+" write")
-			backend := &slowly{Memory: servertest.NewMemory(), entered: make(chan struct{}), goOn: make(chan struct{}), end: make(chan struct{})}
-			create(t, backend.Memory, "watched")
+			backend := &slowly{Backend: servertest.New(t), entered: make(chan struct{}), goOn: make(chan struct{}), end: make(chan struct{})}
+			create(t, backend.Backend, "watched")
 			address := serve(t, backend,
 				server.Options{Tokens: all, Limits: server.Limits{AtOnce: 3, Patience: time.Hour, Beginning: test.beginning}})
 			one, ctx := bear(t, address, "grpc", "one"), within(t)
@@ -117,11 +117,10 @@ func TestTurns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			all, _ := tokens(t, "one "+digest("one")+" write", "two "+digest("two")+" write")
-			backend := &slowly{Memory: servertest.NewMemory(), waiting: make(chan struct{}), entered: make(chan struct{}), goOn: make(chan struct{}),
+			backend := &slowly{Backend: servertest.New(t), waiting: make(chan struct{}), entered: make(chan struct{}), goOn: make(chan struct{}),
 				end: make(chan struct{})}
-			backend.Clients = backend
-			create(t, backend.Memory, "slow")
-			create(t, backend.Memory, "quick")
+			create(t, backend.Backend, "slow")
+			create(t, backend.Backend, "quick")
 			address := serve(t, backend, server.Options{Tokens: all, Limits: server.Limits{AtOnce: 3, Patience: test.patience}})
 			one, two := bear(t, address, "grpc", "one"), bear(t, address, "grpc", "two")
 			ctx := within(t)

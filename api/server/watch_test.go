@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"testing"
 
 	"connectrpc.com/connect"
@@ -10,6 +11,8 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/test/servertest"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -19,7 +22,7 @@ func TestWatchStudy(t *testing.T) {
 	for _, protocol := range []string{"connect", "json", "grpc", "grpc-web"} {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
-			backend := servertest.NewMemory()
+			backend := servertest.New(t)
 			create(t, backend, "digits")
 			c := dial(t, serve(t, backend, server.Options{}), protocol)
 			stream, err := c.WatchStudy(within(t), connect.NewRequest(&fantasiav1.WatchStudyRequest{Name: "studies/digits"}))
@@ -48,6 +51,41 @@ func TestWatchStudy(t *testing.T) {
 	}
 }
 
+// watched is a backend that says what its watches of trials have shown: 0 once one waits for changes, and
+// then the number of each trial; and when one has ended.
+type watched struct {
+	*servertest.Backend
+	shown chan int
+	ended chan struct{}
+}
+
+func newWatched(t *testing.T) watched {
+	return watched{servertest.New(t), make(chan int, 100), make(chan struct{}, 2)}
+}
+
+// WatchTrials implements server.Backend.
+func (w watched) WatchTrials(ctx context.Context, name string, existing bool) iter.Seq2[record.Trial, error] {
+	return func(yield func(record.Trial, error) bool) {
+		defer func() { w.ended <- struct{}{} }()
+		waits := coordinator.WhenWaiting(ctx, func() {
+			coordinator.Waiting(ctx)
+			w.shown <- 0
+		})
+		for t, err := range w.Backend.WatchTrials(waits, name, existing) {
+			if !yield(t, err) {
+				return
+			}
+			w.shown <- t.Number
+		}
+	}
+}
+
+// until waits until a watch has shown something.
+func (w watched) until(what int) {
+	for <-w.shown != what { //nolint:revive // what was shown before
+	}
+}
+
 // TestWatchTrials follows trials, with and without those that exist, by state.
 func TestWatchTrials(t *testing.T) {
 	type seen struct {
@@ -73,9 +111,8 @@ func TestWatchTrials(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			backend := servertest.NewMemory()
-			backend.Waiting = make(chan struct{})
-			create(t, backend, "digits")
+			backend := newWatched(t)
+			create(t, backend.Backend, "digits")
 			put := func(number int, state study.TrialState) {
 				trial := evaluated(number, 1)
 				trial.State = state
@@ -103,13 +140,17 @@ func TestWatchTrials(t *testing.T) {
 				got <- list
 			}()
 			// Each change waits until the watch has shown the one before.
-			<-backend.Waiting
+			first := 0
+			if test.request.GetIncludeExisting() {
+				first = 2
+			}
+			backend.until(first)
 			put(3, study.TrialQueued)
-			<-backend.Waiting
+			backend.until(3)
 			put(2, study.TrialCompleted)
-			<-backend.Waiting
+			backend.until(2)
 			put(3, study.TrialCancelled)
-			<-backend.Waiting
+			backend.until(3)
 			backend.Change("digits", func(s *server.Study) { s.Status.State = study.Stopped })
 			if diff := cmp.Diff(test.want, <-got); diff != "" {
 				t.Error(diff)
@@ -123,9 +164,8 @@ func TestWatchEnds(t *testing.T) {
 	for _, protocol := range []string{"connect", "grpc", "grpc-web"} {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
-			backend := servertest.NewMemory()
-			backend.Waiting, backend.Ended = make(chan struct{}), make(chan struct{}, 2)
-			create(t, backend, "digits")
+			backend := newWatched(t)
+			create(t, backend.Backend, "digits")
 			address, stop := start(t, listen(t), backend, server.Options{})
 			c := dial(t, address, protocol)
 			request := &fantasiav1.WatchTrialsRequest{Parent: "studies/digits"}
@@ -136,9 +176,9 @@ func TestWatchEnds(t *testing.T) {
 				stream, err := c.WatchTrials(ctx, connect.NewRequest(request))
 				canceled <- drain(stream, err)
 			}()
-			<-backend.Waiting
+			backend.until(0)
 			cancel()
-			<-backend.Ended
+			<-backend.ended
 			if err := <-canceled; connect.CodeOf(err) != connect.CodeCanceled {
 				t.Errorf("after the caller's end: %v", err)
 			}
@@ -148,9 +188,9 @@ func TestWatchEnds(t *testing.T) {
 				stream, err := c.WatchTrials(within(t), connect.NewRequest(request))
 				drained <- drain(stream, err)
 			}()
-			<-backend.Waiting
+			backend.until(0)
 			stop()
-			<-backend.Ended
+			<-backend.ended
 			if err := <-drained; connect.CodeOf(err) != connect.CodeUnavailable {
 				t.Errorf("after the server's end: %v", err)
 			}

@@ -28,7 +28,7 @@ import (
 // team-b-new of none. It knows the tokens of a file, if one is given.
 func memory(t testing.TB, tokens string) string {
 	t.Helper()
-	b := servertest.NewMemory()
+	b := servertest.New(t)
 	for _, name := range []string{"team-a-done", "team-b-new"} {
 		_, err := b.Create(context.Background(),
 			[]byte(strings.Replace(strings.Replace(loopFile, "name: loop", "name: "+name, 1), "maxTrials: 9", "maxTrials: 40", 1)))
@@ -62,7 +62,7 @@ func memory(t testing.TB, tokens string) string {
 }
 
 // listen serves the API of a server in memory, and returns its URL.
-func listen(t testing.TB, b *servertest.Memory, o server.Options) string {
+func listen(t testing.TB, b *servertest.Backend, o server.Options) string {
 	t.Helper()
 	path, handler, err := server.New(b, o)
 	must(t, err)
@@ -134,7 +134,7 @@ func TestWrongArguments(t *testing.T) {
 
 // Trials outside of the study's limits are marked, in lists and alone.
 func TestLimits(t *testing.T) {
-	b := servertest.NewMemory()
+	b := servertest.New(t)
 	_, err := b.Create(t.Context(), []byte(strings.Replace(loopFile, "  budget:", "  limits: [{metric: memory, max: 20}]\n  budget:", 1)))
 	must(t, err)
 	for i, memory := range []float64{20, 21} {

@@ -27,7 +27,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/app/standalone"
 	"github.com/fantasia-hpo/fantasia/internal/assistant"
 	"github.com/fantasia-hpo/fantasia/internal/exchange/fetch"
-	"github.com/fantasia-hpo/fantasia/internal/test/servertest"
+	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -90,7 +90,7 @@ func over(t testing.TB, url, token string) mcp.Transport {
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &mcp.StreamableClientTransport{Endpoint: url + assistant.Path,
-		HTTPClient: &http.Client{Transport: servertest.Bearer{Next: transport, Token: token}}, MaxRetries: -1}
+		HTTPClient: &http.Client{Transport: testenv.Bearer{Next: transport, Token: token}}, MaxRetries: -1}
 }
 
 // session is a client of the SDK.

@@ -82,7 +82,7 @@ func TestErrorsAreShort(t *testing.T) {
 func TestTextsOfOthers(t *testing.T) {
 	const evil = "a\u202eb\u2066c\u200fd\x1b[31me\x00f\u0085g\U000E0041h\ti\nj"
 	const plain = "abcd[31mefgh\ti\nj"
-	b := servertest.NewMemory()
+	b := servertest.New(t)
 	_, err := b.Create(t.Context(), []byte(strings.Replace(loopFile, "    - {name: layers, type: int, min: 1, max: 6}",
 		"    - {name: layers, type: categorical, values: [\"x\u202ey\", z, 1, 2, 3, 4, 5, 6]}", 1)))
 	must(t, err)

@@ -23,7 +23,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/internal/base/httpserve"
-	"github.com/fantasia-hpo/fantasia/internal/test/servertest"
+	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
 	"github.com/fantasia-hpo/fantasia/internal/test/testleader"
 )
 
@@ -100,7 +100,7 @@ func (m *member) api(t *testing.T, token string) fantasiav1connect.StudyServiceC
 	t.Helper()
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: servertest.Bearer{Next: transport, Token: token}},
+	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: testenv.Bearer{Next: transport, Token: token}},
 		"http://"+m.address)
 }
 

@@ -67,14 +67,12 @@ func tokenRequests(t *testing.T, issuer *oidctest.Issuer, key oidctest.Key) (kub
 // teamAPI is an API that accepts the issuer's tokens, with a study of team-a and one of team-b.
 func teamAPI(t *testing.T, issuer *oidctest.Issuer) (url string) {
 	t.Helper()
-	b := servertest.NewMemory()
+	b := servertest.New(t)
 	for _, name := range []string{"team-a.digits", "team-b.digits"} {
-		local := strings.ReplaceAll(name, ".", "-")
-		if _, err := b.Create(t.Context(), []byte(strings.Replace(file, "NAME", local, 1))); err != nil {
+		if _, err := b.CreateAs(t.Context(), name, []byte(strings.Replace(file, "NAME", "resource", 1))); err != nil {
 			t.Fatal(err)
 		}
-		b.Change(local, func(s *server.Study) { s.Spec.ID, s.Spec.Definition.Metadata.Name = name, name })
-		b.Put(local, record.Trial{Number: 1, State: study.TrialCompleted, Values: []float64{0.5},
+		b.Put(name, record.Trial{Number: 1, State: study.TrialCompleted, Values: []float64{0.5},
 			Point: study.Point{"lr": 1e-3, "width": int64(64)}})
 	}
 	grants := filepath.Join(t.TempDir(), "grants")

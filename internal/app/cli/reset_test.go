@@ -17,33 +17,30 @@ import (
 
 // noticed is a backend that says what it was asked for.
 type noticed struct {
-	*servertest.Memory
+	*servertest.Backend
 	asked chan string
 }
 
 func (n noticed) Study(ctx context.Context, name string) (server.Study, error) {
 	n.asked <- "get"
-	return n.Memory.Study(ctx, name)
+	return n.Backend.Study(ctx, name)
 }
 
 func (n noticed) Stop(ctx context.Context, name, reason string) (server.Study, error) {
 	n.asked <- "stop"
-	return n.Memory.Stop(ctx, name, reason)
+	return n.Backend.Stop(ctx, name, reason)
 }
 
 func (n noticed) Delete(ctx context.Context, name string, force bool) error {
 	n.asked <- "delete"
-	return n.Memory.Delete(ctx, name, force)
+	return n.Backend.Delete(ctx, name, force)
 }
 
 // behindProxy serves a backend whose connections can be reset.
 func behindProxy(t *testing.T) (noticed, *testenv.Proxy) {
 	t.Helper()
 	t.Cleanup(func() { goleak.VerifyNone(t) })
-	m, err := backend()
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := backend(t)
 	b := noticed{m, make(chan string, 100)}
 	address, stop := serveOn(t, "127.0.0.1:0", b)
 	t.Cleanup(stop)

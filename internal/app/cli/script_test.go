@@ -52,10 +52,7 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
-			backend, err := backend()
-			if err != nil {
-				return err
-			}
+			backend := backend(t)
 			listener, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
 				return fmt.Errorf("listen: %w", err)
@@ -100,7 +97,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 
 // complete STUDY ends a study as completed.
 func complete(ts *testscript.TestScript, neg bool, args []string) {
-	backend, ok := ts.Value("backend").(*servertest.Memory)
+	backend, ok := ts.Value("backend").(*servertest.Backend)
 	if neg || !ok || len(args) != 1 {
 		ts.Fatalf("usage: complete STUDY")
 	}
@@ -112,7 +109,7 @@ func complete(ts *testscript.TestScript, neg bool, args []string) {
 // evaluate STUDY N adds completed trials to a study, up to number N. The error is the
 // distance of log(lr) from -3; width has no effect.
 func evaluate(ts *testscript.TestScript, neg bool, args []string) {
-	backend, ok := ts.Value("backend").(*servertest.Memory)
+	backend, ok := ts.Value("backend").(*servertest.Backend)
 	if neg || !ok || len(args) != 2 {
 		ts.Fatalf("usage: evaluate STUDY N")
 	}
@@ -135,18 +132,17 @@ func evaluate(ts *testscript.TestScript, neg bool, args []string) {
 // resource NAMESPACE.NAME makes the study of a Kubernetes resource, with a trial and its
 // log.
 func resource(ts *testscript.TestScript, neg bool, args []string) {
-	backend, ok := ts.Value("backend").(*servertest.Memory)
+	backend, ok := ts.Value("backend").(*servertest.Backend)
 	if neg || !ok || len(args) != 1 {
 		ts.Fatalf("usage: resource NAMESPACE.NAME")
 	}
-	_, err := backend.Create(context.Background(), []byte(strings.Replace(file, "NAME", "resource", 1)))
+	_, err := backend.CreateAs(context.Background(), args[0], []byte(strings.Replace(file, "NAME", "resource", 1)))
 	ts.Check(err)
-	backend.Change("resource", func(s *server.Study) { s.Spec.ID = args[0] }) // by which it is found
-	backend.Put("resource", record.Trial{
+	backend.Put(args[0], record.Trial{
 		Number: 1, State: study.TrialCompleted, Values: []float64{0.5}, Point: study.Point{"lr": 1e-3, "width": int64(64)},
 		Attempts: []record.Attempt{{Number: 1, State: study.AttemptSucceeded, Worker: "w1"}},
 	})
-	backend.PutLog("resource", 1, coordinator.LogPart{Attempt: 1, Stream: messaging.LogStdout, Data: []byte("epoch 1\n")})
+	backend.PutLog(args[0], 1, coordinator.LogPart{Attempt: 1, Stream: messaging.LogStdout, Data: []byte("epoch 1\n")})
 }
 
 // election decides whether the server's only replica leads.
@@ -245,11 +241,12 @@ spec:
 `
 
 // backend returns the studies that the scripts use.
-func backend() (*servertest.Memory, error) {
-	b := servertest.NewMemory()
+func backend(t testing.TB) *servertest.Backend {
+	t.Helper()
+	b := servertest.New(t)
 	for _, name := range []string{"digits", "broken"} {
 		if _, err := b.Create(context.Background(), []byte(strings.Replace(file, "NAME", name, 1))); err != nil {
-			return nil, fmt.Errorf("study %s: %w", name, err)
+			t.Fatal(err)
 		}
 	}
 	at := func(seconds int) time.Time { return servertest.Epoch.Add(time.Duration(seconds) * time.Second) }
@@ -313,5 +310,5 @@ func backend() (*servertest.Memory, error) {
 		}},
 		coordinator.Worker{Seen: at(89),
 			Heartbeat: messaging.Heartbeat{Worker: "w3", Pool: "jobs", Slots: 2, Free: 2, OwnCommand: true, Runs: messaging.RunsJobs}})
-	return b, nil
+	return b
 }

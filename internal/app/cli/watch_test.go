@@ -70,11 +70,9 @@ func serveOn(t *testing.T, address string, b server.Backend) (url string, stop f
 
 // TestWatchRestart follows a study through a restart of its server.
 func TestWatchRestart(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	b, err := backend()
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, before) }) // after the backend has ended
+	b := backend(t)
 	address, stop := serveOn(t, "127.0.0.1:0", b)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -94,12 +92,9 @@ func TestWatchRestart(t *testing.T) {
 
 // TestInterrupted ends commands by their context, as Ctrl-C does.
 func TestInterrupted(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	b, err := backend()
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.Waiting = make(chan struct{}, 100)
+	before := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, before) }) // after the backend has ended
+	b := backend(t)
 	address, stop := serveOn(t, "127.0.0.1:0", b)
 	defer stop()
 	for _, args := range [][]string{
@@ -122,10 +117,7 @@ func TestInterrupted(t *testing.T) {
 // A live watch shows what a server's study does: what runs, the best point, and why
 // the last failure came.
 func TestLiveWatch(t *testing.T) {
-	b, err := backend()
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := backend(t)
 	claimed := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	b.Put("digits", record.Trial{Number: 4, State: study.TrialRunning, Times: record.Times{Claimed: claimed}})
 	url, stop := serveOn(t, "127.0.0.1:0", b)

@@ -110,7 +110,7 @@ func TestForwardByName(t *testing.T) {
 func serveReplicas(t *testing.T, a coordinatornode.APIAccess) (follower string) {
 	t.Helper()
 	silent := slog.New(slog.DiscardHandler)
-	backend := servertest.NewMemory()
+	backend := servertest.New(t)
 	var listeners []net.Listener
 	for range 2 {
 		l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -21,7 +21,7 @@ import (
 // A page whose name resolves to this machine, and a page of another origin, create no
 // study; programs that call an allowed name do, by every protocol.
 func TestPagesCreateNoStudy(t *testing.T) {
-	silent, backend := slog.New(slog.DiscardHandler), servertest.NewMemory()
+	silent, backend := slog.New(slog.DiscardHandler), servertest.New(t)
 	path, handler, err := server.New(backend, server.Options{Logger: silent})
 	must(t, err)
 	mux := http.NewServeMux()

@@ -49,7 +49,7 @@ func (s *site) login(t *testing.T, token, next string, change func(*http.Request
 
 func TestLogin(t *testing.T) {
 	s := serve(t, after(190), tokenFile("ann write", "bob read team-"))
-	create(t, s.Memory, "digits", 20, 0)
+	create(t, s.Backend, "digits", 20, 0)
 	resp, _ := s.ask(t, http.MethodGet, "/ui/studies/digits?top=3", nil)
 	if to := resp.Header.Get("Location"); resp.StatusCode != http.StatusSeeOther || to != "/ui/login?next=%2Fui%2Fstudies%2Fdigits%3Ftop%3D3" {
 		t.Errorf("without a token: %s to %q", resp.Status, to)
@@ -114,7 +114,7 @@ func TestIssuedTokens(t *testing.T) {
 		"denied.b.c": refuses(connect.CodePermissionDenied, "no line matches"),
 		"away.b.c":   refuses(connect.CodeUnavailable, "cannot be checked now"),
 	})
-	create(t, s.Memory, "digits", 20, 1)
+	create(t, s.Backend, "digits", 20, 1)
 	for token, want := range map[string]struct {
 		status int
 		text   string
@@ -155,7 +155,7 @@ func TestIssuedTokens(t *testing.T) {
 // Pictures are given to the API's tokens, and to those who have logged in.
 func TestPicturesNeedAToken(t *testing.T) {
 	s := serve(t, after(190), tokenFile("ann read", "bob read team-"))
-	create(t, s.Memory, "digits", 20, 0)
+	create(t, s.Backend, "digits", 20, 0)
 	for header, want := range map[string]int{"": http.StatusUnauthorized, "Bearer other": http.StatusUnauthorized,
 		"Bearer ann-secret": http.StatusOK, "Bearer bob-secret": http.StatusNotFound} {
 		resp, body := s.ask(t, http.MethodGet, "/ui/studies/digits/pictures/history", func(r *http.Request) {
@@ -191,13 +191,13 @@ func TestOtherSites(t *testing.T) {
 // list or beside workers, nor their pages.
 func TestPrefix(t *testing.T) {
 	s := serve(t, after(190), tokenFile("ann write", "bob read team-"))
-	create(t, s.Memory, "digits", 20, 1)
-	create(t, s.Memory, "team-a", 20, 1)
+	create(t, s.Backend, "digits", 20, 1)
+	create(t, s.Backend, "team-a", 20, 1)
 	hidden, err := s.Study(t.Context(), "digits")
 	if err != nil {
 		t.Fatal(err)
 	}
-	workers(s.Memory, hidden.Spec.ID)
+	workers(s.Backend, hidden.Spec.ID)
 	as := func(name string) func(*http.Request) {
 		return func(r *http.Request) { r.AddCookie(&http.Cookie{Name: "fantasia_token", Value: name + "-secret"}) }
 	}
@@ -230,7 +230,7 @@ func TestFailedLoginsAreBounded(t *testing.T) {
 		slog.New(slog.DiscardHandler), time.Now)
 	front := httptest.NewServer(addresses.Limit(all.Config.Handler))
 	t.Cleanup(front.Close)
-	s := &site{all.Memory, front, nil}
+	s := &site{all.Backend, front, nil}
 	for i, want := range []int{401, 401, 401, 429, 429} {
 		if resp, body := s.login(t, "wrong", "/ui/", nil); resp.StatusCode != want || want == 429 && !strings.Contains(body, "Too many logins") {
 			t.Errorf("failed login %d: %s, want %d", i+1, resp.Status, want)

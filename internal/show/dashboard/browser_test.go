@@ -26,13 +26,13 @@ var pictures = os.Getenv("DASHBOARD_PICTURES")
 // may be wider than a phone.
 func TestPages(t *testing.T) {
 	s := serve(t, after(190), "")
-	create(t, s.Memory, "digits", 120, 8)
-	create(t, s.Memory, "vision", 40, 0)
+	create(t, s.Backend, "digits", 120, 8)
+	create(t, s.Backend, "vision", 40, 0)
 	for _, stream := range []messaging.LogStream{messaging.LogStdout, messaging.LogStderr} {
 		s.PutLog("digits", 121, coordinator.LogPart{Attempt: 1, Stream: stream, Data: []byte("epoch 1: error 0.4\nepoch 2: " +
 			"<script>alert(1)</script> 0.3\n")})
 	}
-	workers(s.Memory, "ID1")
+	workers(s.Backend, "ID1")
 	dir := pictures
 	if dir == "" {
 		dir = t.TempDir()
@@ -75,7 +75,7 @@ func TestPages(t *testing.T) {
 // the trials in that range, and the address says so. A click takes the range away.
 func TestBrushing(t *testing.T) {
 	s := serve(t, after(190), "")
-	create(t, s.Memory, "digits", 120, 8)
+	create(t, s.Backend, "digits", 120, 8)
 	b := browser.Start(t)
 	b.Screen(1280, 2400, false) // the whole picture is in the window
 	b.Do(chromedp.Navigate(s.URL+"/ui/studies/digits/insights"), chromedp.WaitVisible(chromedp.CSS(".axis-hit")))

@@ -55,7 +55,7 @@ func after(seconds float64) time.Time {
 
 // create makes a study with ended trials and some running ones. All of it follows from the
 // seed.
-func create(t testing.TB, m *servertest.Memory, name string, trials, running int) {
+func create(t testing.TB, m *servertest.Backend, name string, trials, running int) {
 	t.Helper()
 	if _, err := m.Create(t.Context(), fmt.Appendf(nil, definition, name, max(64, trials+running))); err != nil {
 		t.Fatal(err)
@@ -160,12 +160,12 @@ func measured(rng *rand.Rand, tr *record.Trial) curve.Reported {
 }
 
 // following is a backend whose logs of running trials go on until nobody follows them.
-type following struct{ *servertest.Memory }
+type following struct{ *servertest.Backend }
 
 // TailLogs implements server.Backend.
 func (f following) TailLogs(ctx context.Context, name string, number int, o coordinator.LogTail) iter.Seq2[coordinator.LogPart, error] {
 	return func(yield func(coordinator.LogPart, error) bool) {
-		for p, err := range f.Memory.TailLogs(ctx, name, number, o) {
+		for p, err := range f.Backend.TailLogs(ctx, name, number, o) {
 			if !yield(p, err) || err != nil {
 				return
 			}
@@ -179,7 +179,7 @@ func (f following) TailLogs(ctx context.Context, name string, number int, o coor
 
 // site is a served dashboard.
 type site struct {
-	*servertest.Memory
+	*servertest.Backend
 	*httptest.Server
 	d *dashboard.Dashboard
 }
@@ -204,7 +204,7 @@ func serve(t testing.TB, now time.Time, tokens string) *site {
 // serveTo serves a dashboard to the bearers of tokens; nil is everybody.
 func serveTo(t testing.TB, now time.Time, tokens server.Bearers) *site {
 	t.Helper()
-	m := servertest.NewMemory()
+	m := servertest.New(t)
 	o := server.Options{Tokens: tokens}
 	_, api, err := server.New(m, o)
 	if err != nil {
@@ -225,7 +225,7 @@ func serveTo(t testing.TB, now time.Time, tokens server.Bearers) *site {
 	return s
 }
 
-func workers(m *servertest.Memory, id string) {
+func workers(m *servertest.Backend, id string) {
 	var list []coordinator.Worker
 	for i := range 4 {
 		list = append(list, coordinator.Worker{Seen: after(60), Heartbeat: messaging.Heartbeat{

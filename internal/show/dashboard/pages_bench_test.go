@@ -11,7 +11,7 @@ import (
 func BenchmarkPages(b *testing.B) {
 	for _, trials := range []int{100, 5_000, 50_000} {
 		s := serve(b, after(float64(trials)*1.5), "")
-		create(b, s.Memory, "digits", trials, 8)
+		create(b, s.Backend, "digits", trials, 8)
 		for _, view := range []string{"", "/insights", "/diagnostics", "/health"} {
 			b.Run(fmt.Sprintf("trials=%d/view=%s", trials, view), func(b *testing.B) {
 				text := "Best so far"

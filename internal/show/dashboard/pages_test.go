@@ -67,7 +67,7 @@ func (s *site) eventually(t testing.TB, path, text string) string {
 
 func TestStatus(t *testing.T) {
 	s := serve(t, after(190), "")
-	create(t, s.Memory, "digits", 30, 2)
+	create(t, s.Backend, "digits", 30, 2)
 	for _, page := range []struct {
 		method, path string
 		status       int
@@ -211,7 +211,7 @@ func TestFront(t *testing.T) {
 // Text of programs and of people who name studies is shown as text.
 func TestTextIsNoMarkup(t *testing.T) {
 	s := serve(t, after(190), "")
-	create(t, s.Memory, "digits", 20, 1)
+	create(t, s.Backend, "digits", 20, 1)
 	const evil = `<script>alert(1)</script><img src=x onerror=alert(2)>"'`
 	failed, err := s.Trial(t.Context(), "digits", 17)
 	if err != nil {
@@ -271,7 +271,7 @@ func TestHeaders(t *testing.T) {
 // Whatever is sent to the dashboard, studies stay as they are.
 func TestNothingChanges(t *testing.T) {
 	s := serve(t, after(190), "")
-	create(t, s.Memory, "digits", 20, 1)
+	create(t, s.Backend, "digits", 20, 1)
 	before, err := s.Study(t.Context(), "digits")
 	if err != nil {
 		t.Fatal(err)
@@ -293,7 +293,7 @@ func TestNothingChanges(t *testing.T) {
 
 func TestFilterAndOrder(t *testing.T) {
 	s := serve(t, after(190), "")
-	create(t, s.Memory, "digits", 60, 0)
+	create(t, s.Backend, "digits", 60, 0)
 	s.eventually(t, "/ui/studies/digits", "60 trials")
 	body := s.eventually(t, "/ui/studies/digits?state=FAILED", "Showing 3 trials of 60")
 	for _, n := range []string{"17", "34", "51"} {

@@ -10,7 +10,7 @@ import (
 // A picture is SVG of its own, with its style and the numbers of the study.
 func TestPicturesOneByOne(t *testing.T) {
 	s := serve(t, after(190), "")
-	create(t, s.Memory, "digits", 60, 8)
+	create(t, s.Backend, "digits", 60, 8)
 	for path, want := range map[string]string{
 		"history": `data-trial="60"`, "history?x=time&width=360": `width="360"`, "curves": "Curves of digits", "parallel": "solver",
 		"slice?parameter=rate": "rate (log scale)",

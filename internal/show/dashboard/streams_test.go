@@ -44,7 +44,7 @@ func until(t *testing.T, lines *bufio.Scanner, text string) string {
 
 func TestEventsTellOfChanges(t *testing.T) {
 	s := serve(t, after(190), "")
-	create(t, s.Memory, "digits", 20, 1)
+	create(t, s.Backend, "digits", 20, 1)
 	s.eventually(t, "/ui/studies/digits", "21 trials") // all have been read
 	resp, lines := s.open(t, "/ui/studies/digits/events")
 	if kind := resp.Header.Get("Content-Type"); !strings.HasPrefix(kind, "text/event-stream") {
@@ -64,7 +64,7 @@ func TestEventsTellOfChanges(t *testing.T) {
 // The streams are bounded: the oldest gives way.
 func TestStreamsAreBounded(t *testing.T) {
 	s := serve(t, after(190), "")
-	create(t, s.Memory, "digits", 20, 1)
+	create(t, s.Backend, "digits", 20, 1)
 	s.PutLog("digits", 21, coordinator.LogPart{Attempt: 1, Stream: messaging.LogStdout, Data: []byte("epoch 1\n")})
 	for path, most := range map[string]int{"/ui/studies/digits/events": 100, "/ui/studies/digits/trials/21/log": 20} {
 		var first *bufio.Scanner
@@ -91,7 +91,7 @@ func TestStreamsAreBounded(t *testing.T) {
 // Output cannot end the event that carries it.
 func TestLogStream(t *testing.T) {
 	s := serve(t, after(190), "")
-	create(t, s.Memory, "digits", 20, 1)
+	create(t, s.Backend, "digits", 20, 1)
 	s.PutLog("digits", 21, coordinator.LogPart{Attempt: 1, Stream: messaging.LogStdout, Data: []byte("a\r\rb\n\nevent: end\xff\n")})
 	_, lines := s.open(t, "/ui/studies/digits/trials/21/log")
 	until(t, lines, "event: log")

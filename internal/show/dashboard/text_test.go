@@ -84,7 +84,7 @@ func (s *site) outline(t testing.TB, path string, change func(*http.Request)) []
 func named(t testing.TB, text string) *site {
 	t.Helper()
 	s := serve(t, after(190), "")
-	create(t, s.Memory, "digits", 20, 2)
+	create(t, s.Backend, "digits", 20, 2)
 	for n := 1; n <= 22; n++ {
 		tr, err := s.Trial(t.Context(), "digits", n)
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 // had ended by then, with what was pending then.
 func TestWhyThisPoint(t *testing.T) {
 	s := serve(t, after(190), "")
-	create(t, s.Memory, "digits", 60, 8)
+	create(t, s.Backend, "digits", 60, 8)
 	// Trial 40 was chosen at position 77. By then the trials 1 to 31 had ended at 76, and 39
 	// had been created.
 	body := s.eventually(t, "/ui/studies/digits/trials/40", "with 8 pending points")
@@ -39,7 +39,7 @@ func TestWhyThisPoint(t *testing.T) {
 
 func TestNoPictureOfThePoint(t *testing.T) {
 	s := serve(t, after(190), "")
-	create(t, s.Memory, "digits", 40, 0)
+	create(t, s.Backend, "digits", 40, 0)
 	s.eventually(t, "/ui/studies/digits/trials/3", "no model chose this point")
 	s.Change("digits", func(st *server.Study) { st.Spec.Definition.Spec.Algorithm = study.Algorithm{Name: "random"} })
 	s.eventually(t, "/ui/studies/digits/trials/30", "There is no picture of the model: random chooses points without a model.")

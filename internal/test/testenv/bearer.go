@@ -1,4 +1,4 @@
-package servertest
+package testenv
 
 import "net/http"
 
