@@ -175,3 +175,16 @@ def test_script_that_tells_nothing_sends_its_reports(storage: Path, tmp_path: Pa
     subprocess.run([sys.executable, "-c", code, str(storage)], check=True, timeout=60)
     assert len(study.curve(1)) == 300
     assert statistics.mean(study.curve(1).values()) == 1.0
+
+
+def test_steps_that_do_not_grow_are_warned_of(storage: Path, caplog: pytest.LogCaptureFixture) -> None:
+    study = create(storage)
+    trial = study.ask()
+    for step in (1, 2, 2, 1, None):
+        trial.report(0.5, step)
+    trial.report({"other": 1.0}, 1)
+    study.tell(trial)
+    assert [r.getMessage() for r in caplog.records if "steps must grow" in r.getMessage()] == [
+        "trial 1: step 2 of 'value' came after step 2: its curve and early stopping leave such reports out, "
+        "since steps must grow"
+    ]

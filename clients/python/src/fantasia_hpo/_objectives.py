@@ -147,6 +147,18 @@ class Reported:
         self._latest: dict[str, float] = {}
         self._chosen: dict[str, float] = {}
         self._step: int | None = None  # of the report that counts
+        self._highest: dict[str, int] = {}  # the highest step of each metric
+        self._warned = False
+
+    def behind(self, step: int, metrics: Mapping[str, float]) -> str:
+        """Return what is wrong with a report's step, the first time that steps do not grow; "" otherwise."""
+        behind = [name for name in metrics if name in self._highest and step <= self._highest[name]]
+        text = ""
+        if behind and not self._warned:
+            self._warned = True
+            text = f"step {step} of {behind[0]!r} came after step {self._highest[behind[0]]}"
+        self._highest.update({name: max(step, self._highest.get(name, step)) for name in metrics})
+        return text
 
     def add(self, step: int, metrics: Mapping[str, float]) -> None:
         """Add a report. Steps do not shrink."""

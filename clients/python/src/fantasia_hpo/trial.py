@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,8 @@ from .parameters import (
     whole,
 )
 from .record import FrozenTrial, TrialState
+
+log: logging.Logger = logging.getLogger("fantasia_hpo")
 
 _ANSWER = 1.0  # seconds that `should_prune` waits for an answer at most
 
@@ -195,8 +198,9 @@ class Trial:
 
         `value` is the study's metric, or a mapping of metrics. In a study of several objectives, it is
         a value for each, or a mapping; a number is the metric that early stopping compares. Steps must
-        grow; without `step` the trial's reports are counted from 1. Then ask `should_prune`. Reports are
-        sent in the background, and all have arrived when the trial ends.
+        grow: other reports are left out of the curve and of early stopping, and a warning is logged. Without
+        `step` the trial's reports are counted from 1. Then ask `should_prune`. Reports are sent in the
+        background, and all have arrived when the trial ends.
 
         Raises:
             SpaceError: for a step that is no whole number from 0, or a value that is no number.
@@ -215,7 +219,14 @@ class Trial:
             self._step = self._step + 1 if step is None else whole("step", step)
             step = self._step
             self._reports += 1
+            behind = self._reported.behind(step, metrics)
             self._reported.add(step, metrics)
+        if behind:
+            log.warning(
+                "trial %d: %s: its curve and early stopping leave such reports out, since steps must grow",
+                self.number,
+                behind,
+            )
         self.study._add_report(self, step, metrics)
         if self._is_copy():  # the process that ends the trial does not know of this report
             self.study._await_reports(self)
