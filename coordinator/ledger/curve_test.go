@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -210,6 +211,44 @@ func TestCurvesOfAStudyThatStopsTrialsEarly(t *testing.T) {
 			if got := len(c.Series()[0].Points); got != 50*trial {
 				t.Errorf("the curve of trial %d has %d points, want %d", trial, got, 50*trial)
 			}
+		}
+	}
+}
+
+// Of a study that stops no trial early, only the curves of open trials are loaded, since their next attempts may
+// continue them. Clients tell the values of their trials themselves.
+func TestCurvesOfOpenTrials(t *testing.T) {
+	for _, clients := range []bool{false, true} {
+		l, w, _ := newLedger(t, Options{})
+		s := newStudy("id1", "open")
+		if !clients {
+			s.Definition.Spec.Trial.Command = []string{"true"}
+		}
+		b := &Batch{}
+		b.PutStatus("id1", &record.Status{State: study.Running, Trials: 4, Counts: record.Counts{Pending: 1, Running: 2, Completed: 1}})
+		for n, state := range []study.TrialState{study.TrialCompleted, study.TrialRunning, study.TrialPending, study.TrialRunning} {
+			trial := newTrial(n + 1)
+			if trial.State = state; n == 2 {
+				trial.Attempts = nil
+			}
+			b.PutTrial("id1", trial)
+		}
+		if err := w.Create(testContext(t), s, b); err != nil {
+			t.Fatal(err)
+		}
+		var all []*curve.Change
+		for trial := range 3 { // the fourth one has reported nothing
+			c := curve.New(1)
+			reports(c, 1, 10)
+			all = append(all, change(t, c, trial+1))
+		}
+		commitCurve(t, w, all...)
+		stored, err := l.LoadStudy(testContext(t), "id1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := !clients; (stored.Curves[2] != nil) != want || len(stored.Curves) > 1 {
+			t.Errorf("by clients %v: %d curves are loaded, that of trial 2: %v", clients, len(stored.Curves), stored.Curves[2] != nil)
 		}
 	}
 }
