@@ -3,6 +3,7 @@ package command
 import (
 	"fmt"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"sync"
 
@@ -43,9 +44,24 @@ func (s *session) line(line report.Line, from messaging.LogStream) {
 	if from == messaging.LogStdout {
 		s.addReports(line.Read(string(from), report.Parse))
 	}
-	if s.pattern != nil {
-		s.addReports(line.Read(string(from), s.pattern.Find))
+	s.match(line, from)
+}
+
+// match looks for metrics.pattern in a line.
+func (s *session) match(line report.Line, from messaging.LogStream) {
+	if s.pattern == nil {
+		return
 	}
+	reports, err := line.Read(string(from), s.pattern.Find)
+	s.addReports(reports, err)
+	if s.task.Matched == nil || len(reports) == 0 {
+		return
+	}
+	read := map[string]float64{}
+	for _, r := range reports {
+		maps.Copy(read, r.Metrics)
+	}
+	s.task.Matched(string(line.Text), read)
 }
 
 // addReports handles reports and errors of unreadable ones.

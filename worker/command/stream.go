@@ -221,8 +221,8 @@ func (st *stream) line(line report.Line, from messaging.LogStream) {
 	st.mu.Lock()
 	s := st.current
 	st.mu.Unlock()
-	if s != nil && s.pattern != nil {
-		s.addReports(line.Read(string(from), s.pattern.Find))
+	if s != nil {
+		s.match(line, from)
 	}
 	if from == messaging.LogStderr {
 		return

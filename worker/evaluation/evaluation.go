@@ -35,6 +35,9 @@ type Task struct {
 	// that the evaluation diverged. It does not block, and is safe for concurrent use until
 	// Evaluate returns. It may be nil.
 	Measure func(step int64, metrics map[string]float64)
+	// Matched is called with each line in which the study's pattern finds metrics, and with the names and
+	// values that were read, for people. It may be nil.
+	Matched func(line string, read map[string]float64)
 	// Waiting says why the program has not started yet; an empty text says that it has. It is
 	// safe for concurrent use until Evaluate returns. It may be nil.
 	Waiting func(cause string)

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,6 +28,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 	"github.com/fantasia-hpo/fantasia/worker/command"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
+	"github.com/fantasia-hpo/fantasia/worker/report"
 )
 
 // checked is the result of `fantasia check`.
@@ -46,7 +48,10 @@ type tried struct {
 	Values  []float64          `json:"values,omitempty"`
 	Metrics map[string]float64 `json:"metrics"`
 	// Reports counts the reports of the program while it ran.
-	Reports int64              `json:"reports"`
+	Reports int64 `json:"reports"`
+	// Line is the last one in which metrics.pattern was found, and Read what was read of it.
+	Line    string             `json:"line,omitempty"`
+	Read    map[string]float64 `json:"read,omitempty"`
 	Failure *messaging.Failure `json:"failure"`
 	Logs    string             `json:"logs"`
 	Seconds float64            `json:"seconds"`
@@ -160,6 +165,8 @@ func (a *app) try(ctx context.Context, assignment *messaging.Assignment) (_ *tri
 		return nil, fmt.Errorf("prepare the trial: %w", err)
 	}
 	var reports atomic.Int64
+	var matched sync.Mutex // guards result
+	result := &tried{}
 	if timeout := time.Duration(assignment.Run.Timeout); timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, timeout, evaluation.ErrTimeout)
@@ -169,17 +176,21 @@ func (a *app) try(ctx context.Context, assignment *messaging.Assignment) (_ *tri
 	ending := evaluator.Evaluate(ctx, evaluation.Task{
 		Assignment: assignment, Worker: "check",
 		Measure: func(int64, map[string]float64) { reports.Add(1) },
-		Kill:    make(chan struct{}),
+		Matched: func(line string, read map[string]float64) {
+			matched.Lock()
+			defer matched.Unlock()
+			result.Line = line
+			result.Read, _ = report.Split(read) // JSON can hold these
+		},
+		Kill: make(chan struct{}),
 	})
 	took := time.Since(start)
 	if err := evaluator.Close(ctx); err != nil {
 		return nil, fmt.Errorf("stop the program: %w", err)
 	}
-	result := &tried{
-		Outcome: ending.Outcome, Value: view.First(ending.Values), Values: view.Several(ending.Values), Metrics: ending.Metrics,
-		Reports: reports.Load(),
-		Failure: ending.Failure, Logs: ending.Logs, Seconds: view.Seconds(took),
-	}
+	result.Outcome, result.Value, result.Values = ending.Outcome, view.First(ending.Values), view.Several(ending.Values)
+	result.Metrics, result.Reports, result.Failure = ending.Metrics, reports.Load(), ending.Failure
+	result.Logs, result.Seconds = ending.Logs, view.Seconds(took)
 	if result.Metrics == nil {
 		result.Metrics = map[string]float64{}
 	}
@@ -241,6 +252,13 @@ func (t *tried) fields(objectives []string) []field {
 	fields := []field{{Name: "Result", Value: result}, {Name: "Metrics", Value: metrics(t.Metrics)}}
 	if t.Reports > 0 {
 		fields = append(fields, field{Name: "Reports", Value: fmt.Sprint(t.Reports)})
+	}
+	if t.Line != "" {
+		read := metrics(t.Read)
+		if read == "" {
+			read = "nothing"
+		}
+		fields = append(fields, field{Name: "Line", Value: t.Line, Exact: true}, field{Name: "Read", Value: read})
 	}
 	if t.Failure != nil {
 		fields = append(fields, field{Name: "Failure", Value: view.FailureText(t.Failure)})
