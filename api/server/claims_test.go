@@ -93,7 +93,7 @@ func TestClaimGrantsNameTheLine(t *testing.T) {
 		"groups=ml write a,,b":                      `:1: prefixes "a,,b" of groups=ml: one is empty`,
 		"groups=ml write a b":                       ":1: got 3 words after the claim and its value",
 		"groups=data science write":                 `:1: role "science" of groups=data`,
-		"groups=ml " + strings.Repeat("x", 100_000): "too long",
+		"groups=ml " + strings.Repeat("x", 100_000): "the line is longer than 64 KiB",
 	} {
 		_, file, err := claimGrants(t.TempDir(), text)
 		if err == nil || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), want) {
