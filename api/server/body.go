@@ -33,13 +33,13 @@ type checkedBody struct {
 func (b *checkedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err == nil || errors.Is(err, io.EOF) || b.request.Context().Err() != nil {
-		return n, err //nolint:wrapcheck // the reader of the body is meant to see it
+		return n, err
 	}
 	_, refused := errors.AsType[*connect.Error](err)
 	_, tooLarge := errors.AsType[*http.MaxBytesError](err)
 	_, network := errors.AsType[net.Error](err)
 	if refused || tooLarge || network {
-		return n, err //nolint:wrapcheck // likewise
+		return n, err
 	}
 	return n, connect.NewError(connect.CodeInvalidArgument, &plainError{"the body of the request cannot be read: " + err.Error(), err})
 }
