@@ -28,6 +28,8 @@ func subjects() []subject {
 	hebo := addition(4, maternDefinition(plain, 1.5), linearDefinition(plain))
 	grown := kernel.BranchedColumns(mixed(), branches())
 	half := addition(4, maternDefinition(plain, 2.5), maternDefinition(plain, 1.5))
+	snapped := []kernel.Column{{Snap: grid(5)}}
+	stepped := kernel.NewSum(kernel.NewMatern32(snapped), kernel.NewLinear(snapped))
 	return []subject{
 		{"Matérn-5/2", kernel.NewMatern52(mixed()), maternDefinition(mixed(), 2.5), mixed(), []float64{-0.7, 0.2, 0.5, 0.3}},
 		{"Matérn-3/2", kernel.NewMatern32(mixed()), maternDefinition(mixed(), 1.5), mixed(), []float64{-0.7, 0.2, 0.5, 0.3}},
@@ -48,6 +50,11 @@ func subjects() []subject {
 		{"branched", kernel.NewBranched(kernel.NewSum(kernel.NewMatern52(grown), kernel.NewLinear(grown)), mixed(), branches()),
 			branchedDefinition(branches(), addition(7, maternDefinition(grown, 2.5), linearDefinition(grown))), mixed(),
 			[]float64{-0.7, 0.2, 0.5, -0.3, 0.4, 0.1, 0.3, -0.6}},
+		{"curves", kernel.NewCurves(kernel.NewMatern52(kernel.Continuous(1))), curvesDefinition(1, maternDefinition(kernel.Continuous(1), 2.5)),
+			[]kernel.Column{{}, {}, {Categorical: true}}, []float64{-0.7, 0.2, 0.3, -0.8, -0.5, 0.4}},
+		{"curves of a snapped column and a slope", kernel.NewCurves(stepped), curvesDefinition(1, addition(2,
+			maternDefinition(kernel.Continuous(1), 1.5), linearDefinition(kernel.Continuous(1)))),
+			[]kernel.Column{{Snap: grid(5)}, {}, {Categorical: true}}, []float64{-0.7, 0.2, -0.4, 0.3, -0.8, -0.5, 0.4}},
 	}
 }
 
@@ -83,6 +90,19 @@ func maternDefinition(columns []kernel.Column, nu float64) covariance {
 			polynomial += a * a / 3
 		}
 		return math.Exp(theta[len(columns)]) * polynomial * math.Exp(-a)
+	}
+}
+
+// curvesDefinition is NewCurves over an inner kernel of d columns.
+func curvesDefinition(d int, inner covariance) covariance {
+	return func(theta, x, y []float64) float64 {
+		own := theta[len(theta)-4:]
+		kappa := math.Exp(-math.Abs(x[d]-y[d]) / math.Exp(own[3]))
+		k := inner(theta[:len(theta)-4], x[:d], y[:d]) * (math.Exp(own[0]) + math.Exp(own[1])*kappa)
+		if x[d+1] == y[d+1] {
+			k += math.Exp(own[2]) * kappa
+		}
+		return k
 	}
 }
 

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"cmp"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// taskset writes a task of 80 trainings of 24 epochs: the loss falls from a guess's to a level that
+// the learning rate decides, and every ninth training diverges in the middle.
+func taskset(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	file, err := os.Create(filepath.Join(folder, "small.jsonl.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	zip := gzip.NewWriter(file)
+	for n := range 80 {
+		rate := math.Pow(10, -4+4*float64(n)/79)
+		fmt.Fprintf(zip, `{"hp":{"learning_rate":%g,"beta1":0.%d,"beta2":0.99%d,"epsilon":%de-8,"l1":%de-6,"l2":%de-6,`+
+			`"linear_decay":%de-6,"exponential_decay":%de-6},"valid":[0.7`, rate, 80+n%7, n%5, 1+n%3, 1+n%4, 1+n%5, 1+n%6, 1+n%8)
+		level := 0.3 + 0.1*math.Pow(math.Log10(rate)+2, 2)
+		for epoch := 1; epoch <= 24; epoch++ {
+			if n%9 == 0 && epoch > 12 {
+				_, _ = io.WriteString(zip, ",null")
+				continue
+			}
+			fmt.Fprintf(zip, ",%g", level+(0.69-min(level, 0.69))/float64(epoch))
+		}
+		_, _ = io.WriteString(zip, "]}\n")
+	}
+	if err := zip.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(folder, "small.jsonl.gz")
+}
+
+func TestReadTaskSet(t *testing.T) {
+	p, err := readTaskSet(taskset(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.name != "small" || p.epochs != 24 || len(p.trainings) != 80 || !math.IsNaN(p.trainings[9].losses[12]) {
+		t.Errorf("the task %s has %d trainings of %d epochs", p.name, len(p.trainings), p.epochs)
+	}
+	if rate := p.trainings[79].point["learning_rate"]; rate != 0.0 {
+		t.Errorf("the logarithm of the last learning rate is %v, want 0", rate)
+	}
+	if best := p.regret(p.best); best != 0 || p.regret(math.Ln2) != 1 || p.regret(5) != 1 {
+		t.Errorf("the best loss has the regret %v, a guess %v", best, p.regret(math.Ln2))
+	}
+}
+
+// Every tuner spends what is compared, no more, gets better as it does, and repeats itself.
+func TestTunersPlay(t *testing.T) {
+	p, err := readTaskSet(taskset(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, of := range tuners(4) {
+		t.Run(name, func(t *testing.T) {
+			first, err := run(t.Context(), p, 3, 4, []int{1, 3}, of)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(first.Regret) != 2 || !slices.IsSortedFunc(first.Regret, func(a, b float64) int { return cmp.Compare(b, a) }) {
+				t.Errorf("the regrets are %v", first.Regret)
+			}
+			again, err := run(t.Context(), p, 3, 4, []int{1, 3}, of)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(first.Regret, again.Regret) || first.Trials != again.Trials || first.Seconds != again.Seconds {
+				t.Errorf("the same run gave %v and %v", first, again)
+			}
+		})
+	}
+}
+
+// A trial that cannot go on later is never trained again, one that can is.
+func TestOnlyThawingTrialsGoOnLater(t *testing.T) {
+	p, err := readTaskSet(taskset(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, thaws := range []bool{false, true} {
+		w, err := newWorld(p, 1, []int{4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		watched := &watching{modelled: newModelled(w, thaws, true), left: map[*trial]bool{}}
+		if _, err := w.play(t.Context(), 4, watched); err != nil {
+			t.Fatal(err)
+		}
+		if watched.thawed > 0 != thaws {
+			t.Errorf("thaws %v: %d trials went on after others", thaws, watched.thawed)
+		}
+	}
+}
+
+// watching counts the trials that go on after their worker had done something else.
+type watching struct {
+	*modelled
+	left   map[*trial]bool
+	thawed int
+}
+
+func (w *watching) next(ctx context.Context, done *trial) (*trial, int, error) {
+	t, until, err := w.modelled.next(ctx, done)
+	if t != nil && w.left[t] {
+		w.thawed++
+		delete(w.left, t)
+	}
+	if done != nil && done != t {
+		w.left[done] = true
+	}
+	return t, until, err
+}

@@ -1,0 +1,103 @@
+// Command curves plays tuners on trainings that were recorded to their end, in virtual time, and
+// prints a line of JSON for each run: `make curves`.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
+	"github.com/fantasia-hpo/fantasia/research/lines"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+func main() { lifecycle.Main("curves", runAll) }
+
+// tuners returns how each tuner's policy is made, by its name.
+func tuners(workers int) map[string]func(w *world) (policy, error) {
+	all := map[string]func(w *world) (policy, error){
+		"model":               func(w *world) (policy, error) { return newModelled(w, true, true), nil },
+		"model-stop":          func(w *world) (policy, error) { return newModelled(w, false, true), nil },
+		"model-anywhere":      func(w *world) (policy, error) { return newModelled(w, true, false), nil },
+		"model-stop-anywhere": func(w *world) (policy, error) { return newModelled(w, false, false), nil },
+	}
+	for _, algorithm := range []string{"random", "tpe", "hebo"} {
+		for _, rule := range []string{"", "asha", "median"} {
+			var stopping *study.EarlyStopping
+			name := algorithm
+			if rule != "" {
+				stopping, name = &study.EarlyStopping{Name: rule}, name+"+"+rule
+			}
+			all[name] = func(w *world) (policy, error) { return newRuled(w, algorithm, stopping, workers) }
+		}
+	}
+	return all
+}
+
+func runAll(ctx context.Context) error {
+	folder := flag.String("taskset", "", "the folder of TaskSet's tasks")
+	names := flag.String("tuners", "", "tuners, separated by commas")
+	seeds := flag.Int("seeds", 10, "how many seeds, from 0 on")
+	workers := flag.Int("workers", 8, "how many networks are trained at once")
+	out := flag.String("out", "", "a file of results; runs that it has are not played again")
+	flag.Parse()
+	if *out == "" {
+		return errors.New("-out is missing; want a file for the results")
+	}
+	files, err := filepath.Glob(filepath.Join(*folder, "*.jsonl.gz"))
+	if err != nil || len(files) == 0 {
+		return fmt.Errorf("-taskset %q has no tasks: want a folder of .jsonl.gz files", *folder)
+	}
+	known, err := lines.Read[result](*out)
+	if err != nil {
+		return err
+	}
+	done := map[string]bool{}
+	for _, r := range known {
+		done[fmt.Sprint(r.Tuner, " ", r.Task, " ", r.Seed)] = true
+	}
+	all := tuners(*workers)
+	for _, file := range files {
+		task, err := readTaskSet(file)
+		if err != nil {
+			return err
+		}
+		for seed := range *seeds {
+			for name := range strings.SplitSeq(*names, ",") {
+				if all[name] == nil {
+					return fmt.Errorf("-tuners has %q; want some of %s", name, strings.Join(slices.Sorted(maps.Keys(all)), ", "))
+				}
+				if done[fmt.Sprint(name, " ", task.name, " ", seed)] {
+					continue
+				}
+				r, err := run(ctx, task, seed, *workers, []int{5, 10, 20, 40}, all[name])
+				if err != nil {
+					return fmt.Errorf("%s on %s with seed %d: %w", name, task.name, seed, err)
+				}
+				r.Tuner, r.Seed = name, seed
+				if err := lines.Append(*out, r); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func run(ctx context.Context, task *pool, seed, workers int, worths []int, of func(*world) (policy, error)) (*result, error) {
+	w, err := newWorld(task, seed, worths)
+	if err != nil {
+		return nil, err
+	}
+	p, err := of(w)
+	if err != nil {
+		return nil, err
+	}
+	return w.play(ctx, workers, p)
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/space"
+	"github.com/fantasia-hpo/fantasia/study/space/celspace"
+)
+
+// trial is a training that has begun.
+type trial struct {
+	number int // from 1
+	*training
+	x       []float64 // its place in the unit cube
+	step    int
+	running bool
+	ended   bool // nobody trains it further
+}
+
+// least returns the least loss so far, +Inf if there is none.
+func (t *trial) least() float64 {
+	least := math.Inf(1)
+	for _, loss := range t.losses[:t.step] {
+		if !math.IsNaN(loss) {
+			least = min(least, loss)
+		}
+	}
+	return least
+}
+
+// job is what a worker does: it trains a trial up to a step.
+type job struct {
+	*trial
+	until int
+	ends  float64
+}
+
+// policy decides what workers do.
+type policy interface {
+	// next returns what a worker does now, whose last trial is done, nil at its start; a nil trial
+	// if there is nothing. It trains up to the step until.
+	next(ctx context.Context, done *trial) (t *trial, until int, err error)
+}
+
+// world is a pool that is being played.
+type world struct {
+	*pool
+	space    *space.Space
+	encoding *optimizer.Encoding
+	places   [][]float64 // of the trainings
+	used     []bool
+	trials   []*trial
+	seed     uint64
+	worths   []int // the numbers of whole trainings' worth of epochs at which runs are compared
+
+	now   float64
+	spent int // epochs of all trials
+	least float64
+}
+
+// result is a line of the results.
+type result struct {
+	Tuner string `json:"tuner"`
+	Task  string `json:"task"`
+	Seed  int    `json:"seed"`
+	// Regret is that of the best loss so far after each of the world's worths.
+	Regret []float64 `json:"regret"`
+	Trials int       `json:"trials"`
+	// Seconds are virtual.
+	Seconds float64 `json:"seconds"`
+}
+
+func newWorld(p *pool, seed int, worths []int) (*world, error) {
+	points, err := celspace.Of(&study.Study{Spec: study.Spec{
+		Objective: study.Objective{Metric: "loss", Direction: study.Minimize}, Parameters: p.parameters,
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("make the space of %s: %w", p.name, err)
+	}
+	w := &world{
+		pool: p, space: points, encoding: optimizer.NewEncoding(points), used: make([]bool, len(p.trainings)),
+		seed: seedOf(p.name, seed), worths: worths, least: math.Inf(1),
+	}
+	for _, t := range p.trainings {
+		w.places = append(w.places, w.encoding.Encode(t.point))
+	}
+	return w, nil
+}
+
+// begin begins the unused training that is nearest to a place; nil if all are used.
+func (w *world) begin(x []float64) *trial {
+	nearest, least := -1, math.Inf(1)
+	for i, place := range w.places {
+		var d float64
+		for c, v := range place {
+			d += (v - x[c]) * (v - x[c])
+		}
+		if !w.used[i] && d < least {
+			nearest, least = i, d
+		}
+	}
+	if nearest < 0 {
+		return nil
+	}
+	w.used[nearest] = true
+	t := &trial{number: len(w.trials) + 1, training: &w.trainings[nearest], x: w.places[nearest]}
+	w.trials = append(w.trials, t)
+	return t
+}
+
+// play lets workers do what a policy says until they have spent what is compared last.
+func (w *world) play(ctx context.Context, workers int, p policy) (*result, error) {
+	r := &result{Task: w.name}
+	var jobs []*job
+	hire := func(done *trial) error {
+		t, until, err := p.next(ctx, done)
+		if err != nil || t == nil {
+			return err
+		}
+		t.running = true
+		jobs = append(jobs, &job{t, until, w.now + float64(until-t.step)*t.pace})
+		return nil
+	}
+	for range workers {
+		if err := hire(nil); err != nil {
+			return nil, err
+		}
+	}
+	for len(jobs) > 0 && len(r.Regret) < len(w.worths) {
+		j := slices.MinFunc(jobs, func(a, b *job) int { return cmp.Or(cmp.Compare(a.ends, b.ends), cmp.Compare(a.number, b.number)) })
+		jobs = slices.DeleteFunc(jobs, func(other *job) bool { return other == j })
+		w.now = j.ends
+		for ; j.step < j.until; j.step++ {
+			if v := j.losses[j.step]; !math.IsNaN(v) {
+				w.least = min(w.least, v)
+			}
+			if w.spent++; w.spent == w.worths[len(r.Regret)]*w.epochs {
+				r.Regret = append(r.Regret, w.regret(w.least))
+				if len(r.Regret) == len(w.worths) {
+					break
+				}
+			}
+		}
+		j.running = false
+		if len(r.Regret) < len(w.worths) {
+			if err := hire(j.trial); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for len(r.Regret) < len(w.worths) { // all trainings of the pool are used
+		r.Regret = append(r.Regret, w.regret(w.least))
+	}
+	r.Trials, r.Seconds = len(w.trials), w.now
+	return r, nil
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/pruner"
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/registry"
+	"github.com/fantasia-hpo/fantasia/optimizer/session"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// most is more trials than any run has.
+const most = 1000
+
+// ruled is a policy of today: an optimiser that is told how trials end, and a rule that stops
+// some of them, which knows their curves.
+type ruled struct {
+	*world
+	session session.Session
+	rule    pruner.Pruner // nil if none is stopped
+}
+
+func newRuled(w *world, algorithm string, stopping *study.EarlyStopping, workers int) (*ruled, error) {
+	r := &ruled{world: w}
+	o, err := registry.New(algorithm, nil)
+	if err != nil {
+		return nil, err
+	}
+	if stopping != nil {
+		if r.rule, err = pruner.NewFor(*stopping, study.Minimize); err != nil {
+			return nil, err
+		}
+	}
+	r.session = session.Session{Optimizer: o, Problem: optimizer.Problem{
+		Space: w.space, Direction: study.Minimize, MaxTrials: most, Parallelism: workers, Seed: w.seed,
+	}}
+	return r, nil
+}
+
+// next implements policy. A trial goes on, epoch by epoch, unless the rule says otherwise.
+func (r *ruled) next(ctx context.Context, done *trial) (*trial, int, error) {
+	if done != nil {
+		loss := done.losses[done.step-1]
+		stop := r.rule != nil && r.rule.Report(done.number, int64(done.step), loss).Stop
+		if !stop && done.step < len(done.losses) {
+			return done, done.step + 1, nil
+		}
+		r.end(done)
+	}
+	suggestions, err := r.session.Ask(ctx, 1)
+	if errors.Is(err, optimizer.ErrExhausted) {
+		return nil, 0, nil
+	} else if err != nil {
+		return nil, 0, fmt.Errorf("ask: %w", err)
+	}
+	t := r.begin(r.encoding.Encode(suggestions[0].Point))
+	if t == nil {
+		return nil, 0, nil
+	}
+	// The optimiser is told where the training is, and not where it wanted one.
+	r.session.Problem.Pending[len(r.session.Problem.Pending)-1].Point = t.point
+	return t, 1, nil
+}
+
+// end tells the rule and the optimiser how a trial has ended.
+func (r *ruled) end(t *trial) {
+	t.ended = true
+	value, completed := t.least(), t.step == len(t.losses)
+	if r.rule != nil {
+		r.rule.End(t.number, completed, value)
+	}
+	o := optimizer.Observation{Trial: t.number, Point: t.point, Outcome: optimizer.OutcomeCompleted}
+	if !completed {
+		o.Outcome = optimizer.OutcomePruned
+	}
+	if math.IsInf(value, 1) {
+		o.Outcome = optimizer.OutcomeFailed
+	} else {
+		o.Values = study.Values{value}
+	}
+	r.session.Tell(o)
+}
