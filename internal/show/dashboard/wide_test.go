@@ -23,8 +23,8 @@ var longName = "a-very-long-name-of-a-study-" + strings.Repeat("x", 35)
 // than the screen, and on a laptop the list of studies needs no scrollbar.
 func TestLongContents(t *testing.T) {
 	s := serve(t, after(20000), "")
-	create(t, s.Memory, "digits", 120, 8)
-	create(t, s.Memory, longName, 10_000, 8)
+	create(t, s.Backend, "digits", 120, 8)
+	create(t, s.Backend, longName, 10_000, 8)
 	s.Change(longName, func(st *server.Study) {
 		spec := &st.Spec.Definition.Spec
 		spec.Objective.Metric = "validation/loss_after_calibration_of_all_classes"

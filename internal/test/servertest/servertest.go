@@ -114,7 +114,7 @@ func (b *Backend) CreateAs(ctx context.Context, name string, text []byte) (serve
 	if _, err := b.leader.CreateWithID(ctx, id, s); err != nil {
 		return server.Study{}, err
 	}
-	b.Change(id, func(s *server.Study) { s.Spec.Created, s.Status.Started = Epoch, Epoch })
+	b.Change(id, func(s *server.Study) { s.Spec.Created, s.Status.Started = Epoch, Epoch }) //nolint:contextcheck // a test's
 	return b.Study(ctx, id)
 }
 
@@ -149,7 +149,7 @@ func (b *Backend) Change(nameOrID string, f func(*server.Study)) {
 // Put adds or replaces trials of a study.
 func (b *Backend) Put(nameOrID string, trials ...record.Trial) {
 	b.t.Helper()
-	id := b.id(nameOrID)
+	id := b.id(context.Background(), nameOrID)
 	for some := range slices.Chunk(trials, 100) { // etcd accepts 128 operations at once
 		var ops []clientv3.Op
 		for i := range some {
@@ -176,7 +176,7 @@ func (b *Backend) PutMeasurements(nameOrID string, measured curve.Reported) {
 		c.Add(step, steps[step])
 	}
 	changed, _ := c.Changes(measured.Trial)
-	dir := fmt.Sprintf("curves/%s/%08d/", b.id(nameOrID), measured.Trial)
+	dir := fmt.Sprintf("curves/%s/%08d/", b.id(context.Background(), nameOrID), measured.Trial)
 	end := ledger.DefaultPrefix + dir
 	ops := []clientv3.Op{clientv3.OpDelete(fmt.Sprintf("%s%06d", end, changed.Length), clientv3.WithRange(clientv3.GetPrefixRangeEnd(end)))}
 	for _, s := range changed.Segments {
@@ -185,9 +185,9 @@ func (b *Backend) PutMeasurements(nameOrID string, measured curve.Reported) {
 	b.put(ops...)
 }
 
-func (b *Backend) id(nameOrID string) string {
+func (b *Backend) id(ctx context.Context, nameOrID string) string {
 	b.t.Helper()
-	id, err := b.ledger.ID(context.Background(), nameOrID)
+	id, err := b.ledger.ID(ctx, nameOrID)
 	if err != nil {
 		b.t.Error(err)
 	}
@@ -228,7 +228,7 @@ func (b *Backend) Workers(context.Context) ([]coordinator.Worker, error) {
 // PutLog adds a part to the log of a study's trial, in place of a worker that is asked for it.
 func (b *Backend) PutLog(nameOrID string, trial int, p coordinator.LogPart) {
 	b.t.Helper()
-	key := fmt.Sprint(b.id(nameOrID), " ", trial)
+	key := fmt.Sprint(b.id(context.Background(), nameOrID), " ", trial)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.logs[key] = append(b.logs[key], p)
@@ -243,7 +243,7 @@ func (b *Backend) TailLogs(ctx context.Context, nameOrID string, number int, o c
 			yield(coordinator.LogPart{}, err)
 			return
 		}
-		key := fmt.Sprint(b.id(nameOrID), " ", number)
+		key := fmt.Sprint(b.id(ctx, nameOrID), " ", number)
 		b.mu.Lock()
 		parts := slices.Clone(b.logs[key])
 		b.mu.Unlock()
