@@ -69,7 +69,8 @@ func (t *trial) wished() bool {
 	return t.work == nil && !t.kept.state.Terminal() || t.work != nil && t.rec.State == study.TrialPending && len(t.rec.Attempts) == 0
 }
 
-// record returns the record of any trial, which the caller MUST NOT change. A packed one is unpacked for this call: ask facts where they do.
+// record returns the record of any trial, which the caller MUST NOT change. A packed one is unpacked for
+// this call: ask facts where they do.
 func (t *trial) record() *record.Trial {
 	if t.work != nil {
 		return &t.rec

@@ -37,7 +37,8 @@ func (l *pruning) keepReached(t *trial, r *messaging.Result) {
 	spec := &l.spec.Definition.Spec
 	counts := append(study.MetricNames(spec.Objectives()), spec.LimitMetrics()...)
 	t.rec.Reached = &messaging.Reached{
-		Attempt: r.Attempt, Best: only(counts, r.Reached.Best), Step: r.Reached.Step, Last: only(counts, r.Reached.Last), Steps: only(counts, r.Reached.Steps),
+		Attempt: r.Attempt, Best: only(counts, r.Reached.Best), Step: r.Reached.Step,
+		Last: only(counts, r.Reached.Last), Steps: only(counts, r.Reached.Steps),
 	}
 }
 

@@ -94,7 +94,9 @@ func TestAnAttemptSaysWhatItHasReached(t *testing.T) {
 	c := newContinued(t, best)
 	c.report(0, map[string]float64{"loss": 0.9})
 	r := c.result("w", 1, 1, messaging.OutcomeHandedBack)
-	r.Reached = &messaging.Reached{Attempt: 1, Best: values{"loss": 0.2, "other": 1}, Step: 5, Last: values{"loss": 0.5}, Steps: steps{"loss": 8}}
+	r.Reached = &messaging.Reached{
+		Attempt: 1, Best: values{"loss": 0.2, "other": 1}, Step: 5, Last: values{"loss": 0.5}, Steps: steps{"loss": 8},
+	}
 	c.want(joined(c.step(Finished{At: c.now, Result: r}), c.after(0)),
 		&messaging.Reached{Attempt: 1, Best: values{"loss": 0.2}, Step: 5, Last: values{"loss": 0.5}, Steps: steps{"loss": 8}})
 	done := c.result("w", 1, 2, messaging.OutcomeCompleted)

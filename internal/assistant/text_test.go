@@ -107,7 +107,9 @@ func TestTextsOfOthers(t *testing.T) {
 	labels, _ := trial["labels"].(map[string]any)
 	attributes, _ := trial["attributes"].(map[string]any)
 	inner, _ := attributes["parameters"].(map[string]any)
-	for what, got := range map[string]any{"note": trial["note"], "label": labels["by"], "attribute": inner["x"], "message": failure["message"]} {
+	for what, got := range map[string]any{
+		"note": trial["note"], "label": labels["by"], "attribute": inner["x"], "message": failure["message"],
+	} {
 		if text, _ := got.(string); text != plain {
 			t.Errorf("the %s is %q, want %q", what, got, plain)
 		}

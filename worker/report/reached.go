@@ -34,7 +34,8 @@ func (c *Collector) Continue(r *messaging.Reached) {
 // Reached returns what the trial has reached by the end of an attempt, for the next one to continue.
 func (c *Collector) Reached(attempt int) *messaging.Reached {
 	r := &messaging.Reached{
-		Attempt: attempt, Best: map[string]messaging.Number{}, Step: c.chosen.step, Last: map[string]messaging.Number{}, Steps: map[string]int64{},
+		Attempt: attempt, Best: map[string]messaging.Number{}, Step: c.chosen.step,
+		Last: map[string]messaging.Number{}, Steps: map[string]int64{},
 	}
 	for i, o := range c.aims {
 		s := c.series[o.Metric]

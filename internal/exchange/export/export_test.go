@@ -54,7 +54,8 @@ func TestColumns(t *testing.T) {
 	}
 	want := [][]string{
 		{"trial", "state", "value", "attempts", "worker", "source", "staleness", "seconds", "created", "started", "ended", "failure", "message",
-			"value:loss", "metric:loss", "metric:size", "parameter:x", "parameter:worker", "parameter:value", "parameter:loss", "parameter:flag", "parameter:any"},
+			"value:loss", "metric:loss", "metric:size",
+			"parameter:x", "parameter:worker", "parameter:value", "parameter:loss", "parameter:flag", "parameter:any"},
 		{"1", "COMPLETED", "2", "2", "w", "model", "3", "2.5", "2026-03-01T12:00:00.000Z", "2026-03-01T12:00:01.500Z", "2026-03-01T12:00:04.000Z",
 			"", "",
 			"2", "2", "10000000", "1e-07", "12", "a,b", "1", "true", "7"},

@@ -314,7 +314,10 @@ func TestResultsAreListed(t *testing.T) {
 	var out strings.Builder
 	trials := view.List{{Metrics: map[string]float64{"NAME": 1}, Labels: map[string]string{"KEY": "a"}, Attributes: map[string]any{"KEY": 1.5},
 		Note: "odd", Site: messaging.Site{Job: "a"}}}
-	if err := export.Of(&study.Spec{Objective: study.Objective{Metric: "NAME"}, Limits: []study.Limit{{}}, Parameters: []study.Parameter{{Name: "NAME"}}}, trials).CSV(&out); err != nil {
+	spec := study.Spec{
+		Objective: study.Objective{Metric: "NAME"}, Limits: []study.Limit{{}}, Parameters: []study.Parameter{{Name: "NAME"}},
+	}
+	if err := export.Of(&spec, trials).CSV(&out); err != nil {
 		t.Fatal(err)
 	}
 	head, _, _ := strings.Cut(out.String(), "\n")

@@ -31,7 +31,8 @@ func hill(t *testing.T, noise Noise, sd float64, trials int, seed uint64) (made,
 		if made++; batch[0].Repeat {
 			repeats++
 		}
-		s.Tell(made, 0.02*(math.Pow(coordinate(batch[0].Point, "i")-5, 2)+math.Pow(coordinate(batch[0].Point, "j")-2, 2))-0.6+sd*rng.NormFloat64())
+		i, j := coordinate(batch[0].Point, "i"), coordinate(batch[0].Point, "j")
+		s.Tell(made, 0.02*((i-5)*(i-5)+(j-2)*(j-2))-0.6+sd*rng.NormFloat64())
 	}
 	r, err := optimizer.Recommend(t.Context(), o, &s.Problem, s.State)
 	if err != nil {
