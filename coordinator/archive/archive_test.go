@@ -58,7 +58,7 @@ func TestHostileArchives(t *testing.T) {
 		"a pipe":              {func(path string) error { return syscall.Mkfifo(path, 0o600) }, "no regular file"},
 		"a directory":         {func(path string) error { return os.Mkdir(path, 0o700) }, "no regular file"},
 		"no gzip":             {file([]byte("x")), "not a backup"},
-		"a line without end":  {file(zipped(t, strings.Repeat("a", 64<<20))), "ends too early"},
+		"a line without end":  {file(zipped(t, strings.Repeat("a", 64<<20))), "not the header of a backup"},
 		"a header of another": {file(zipped(t, strings.Replace(head, `"a"`, `"b"`, 1))), "no archive of study a"},
 		"a cut file":          {file(zipped(t, head)[:20]), "ends too early"},
 	} {
