@@ -60,6 +60,9 @@ func (t *Trial) Report(step int, value float64) error {
 // report is Report for a metric.
 func (t *Trial) report(metric string, step int, value float64) error {
 	if err := t.held.Step(metric, step); err != nil {
+		if ended := t.held.Ended(); ended != nil { // nothing is left to be reported, at whatever step
+			return ended
+		}
 		return fmt.Errorf("%w: trial %d: %w", ErrInvalid, t.Number(), err)
 	}
 	return t.study.binding.Report(t.held, metric, step, value)
