@@ -252,13 +252,13 @@ class Transport:
             connection.connect()
         except ssl.SSLCertVerificationError as e:
             raise errors.ServerError(
-                "unauthenticated", f"{url}: {e.verify_message}; see the option ca"
+                "unauthenticated", f"{url}{through}: {e.verify_message}; see the option ca"
             ) from None
         except ssl.SSLError as e:
             if isinstance(e, ssl.SSLEOFError | ssl.SSLZeroReturnError):  # a server that is ending
-                raise _NotSentError(f"{url}: {e}") from None
+                raise _NotSentError(f"{url}{through}: {e}") from None
             # Waiting cannot mend a server that speaks no TLS, or another version of it.
-            said = f"{url}: {e}; want http:// if the server has no TLS"
+            said = f"{url}{through}: {e}; want http:// if the server has no TLS"
             raise errors.ServerError("unimplemented", said) from None
         except OSError as e:
             raise _NotSentError(f"{url}{through}: {e}") from None
