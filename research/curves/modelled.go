@@ -22,8 +22,10 @@ const (
 	spread, near = 256, 128
 )
 
-// scales are the standard deviations of the steps away from the best trials.
-var scales = [...]float64{0.2, 0.05, 0.01}
+// around is the standard deviation of the steps away from the best trials. A place that is closer to
+// one of them is worth as much as that one to the model, so that it would begin the same trial
+// again and again in place of going on with it.
+const around = 0.2
 
 // modelled is the policy of a model of curves.
 type modelled struct {
@@ -187,9 +189,8 @@ func (m *modelled) candidates() [][]float64 {
 	good := loop.Lowest(values, 5)
 	for range near {
 		x := slices.Clone(m.trials[good[m.rng.IntN(len(good))]].x)
-		sd := scales[m.rng.IntN(len(scales))]
 		for c := range x {
-			x[c] = min(1, max(0, x[c]+sd*m.rng.NormFloat64()))
+			x[c] = min(1, max(0, x[c]+around*m.rng.NormFloat64()))
 		}
 		list = append(list, x)
 	}
