@@ -11,7 +11,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -67,6 +69,21 @@ func TestTokenWithLeastRights(t *testing.T) {
 	} {
 		if err := create(); err != nil {
 			t.Fatal(err)
+		}
+	}
+	// The API server sees new rights only after a moment.
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: "alice@" + ns.Name, ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: ns.Name, Verb: "create", Resource: "serviceaccounts", Subresource: "token", Name: "tuning",
+		},
+	}}
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		answer, err := kube.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("alice has no right to a token: %+v, %v", answer, err)
+		}
+		if answer.Status.Allowed {
+			break
 		}
 	}
 	cluster := &kubeforward.Cluster{Kubeconfig: personal(t, path, "alice@"+ns.Name), Namespace: ns.Name, Account: "tuning",
