@@ -12,10 +12,10 @@ import (
 
 // # What a trial has reached
 //
-// The value of a trial is made of what all of its attempts that continue one another have reported.
-// A worker knows it: it gets what the earlier attempts have reached, and says in the result of an
-// attempt without an answer what it has become. An attempt that is lost sends no result, so the leader
-// takes its part from its curve.
+// Attempts of a trial continue one another by their checkpoints, and the trial's value comes from the
+// reports of all of them. A worker is told what the earlier attempts have reached. If its own attempt
+// ends without an answer, its result says what the trial has reached by then. A lost attempt sends no
+// result, so the leader takes that attempt's part from the curve.
 
 // reachedBy returns what a trial has reached by its curve and by the ends of its attempts; nil for
 // nothing.
@@ -81,9 +81,9 @@ func join(objectives []study.Objective, metrics []string, old *messaging.Reached
 	return now
 }
 
-// joinBest replaces the report that counts by that of a curve, if the objective that takes its best
-// was better there. A metric without a value in that report has its newest one by then, or else the
-// first one after it, as worker/report has it.
+// joinBest looks for the report that counts: the best one of the objective that takes its best. If the
+// curve has a better one than the attempts before, that one counts from now on. A metric that is not in
+// the report has its newest value by then, or else its first one after it, as in worker/report.
 func joinBest(o *study.Objective, metrics []string, points map[string][]curve.Point, now *messaging.Reached) {
 	was, had := now.Best[o.Metric]
 	better := false

@@ -27,7 +27,7 @@ type Salvaged struct {
 	Lost []string
 }
 
-// lostTrial is why a trial is cancelled of which no record is left.
+// lostTrial is the reason of a cancelled trial whose records are all lost.
 const lostTrial = "its record was lost when the file was damaged"
 
 // Salvage reads the sound records of a journal's content. It returns nil if there is none, which is so for
@@ -124,8 +124,8 @@ func (s *salvage) record(piece int, p *wal.Piece) {
 // mostTrials bounds how many places of trials are filled.
 const mostTrials = 1 << 24
 
-// ofTrial finds the beginning of a trial's record, and ofCurve that of what it has reported. They are compiled when they
-// are used, so that programs that salvage nothing do not link package regexp.
+// ofTrial matches the beginning of a trial's record, and ofCurve the beginning of its reports. numbers
+// compiles them when it needs them: as variables they would bring package regexp into every program.
 const (
 	ofTrial = `"number":(\d{1,9}),"state":"[A-Z]+","point"`
 	ofCurve = `\{"trial":(\d{1,9}),"segments":`

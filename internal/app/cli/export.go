@@ -92,7 +92,7 @@ func (r *remote) exported(cmd *cobra.Command, args []string) (*export.Table, err
 	return export.Of(&s.Spec, view.List(trials)), nil
 }
 
-// isDamage reports whether an error is that of a damaged state.
+// isDamage reports whether an error says that a state is damaged.
 func isDamage(err error) bool {
 	return errors.Is(err, study.ErrDamaged) || err != nil && connect.CodeOf(err) == connect.CodeDataLoss
 }

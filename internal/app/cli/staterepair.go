@@ -24,8 +24,8 @@ const stateRepairLong = `Writes what can be read of a damaged state directory in
 state file into a new file, and lists what is lost. It changes nothing in the damaged
 one. A backup is better, if there is one: see fantasia restore.
 
-A program goes on with its new file. Trials of which no record is left are cancelled there,
-and others take their place.
+A program goes on with the new file. A trial whose records are all lost is cancelled there,
+and another one takes its place.
 
 Of a directory, studies that lost no trial continue as usual. For each other study,
 NEW/lost/STUDY has the study file and a table of the trials whose records are sound. To

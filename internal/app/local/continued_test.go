@@ -26,8 +26,8 @@ spec:
     retries: {failed: 1, timeout: 1}
 `
 
-// The value of a trial is made of what all of its attempts that continue one another have reported,
-// however they were interrupted. An attempt that begins anew does not count what others have reported.
+// However a trial was interrupted, its value comes from the reports of all attempts that continue one
+// another. An attempt that begins anew counts only its own reports.
 func TestATrialIsAllOfItsAttempts(t *testing.T) {
 	const (
 		first   = `report "\"loss\": 0.9"; report "\"loss\": 0.5"; report "\"loss\": 0.1"; report "\"loss\": 0.3"; `

@@ -7,7 +7,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// Damaged means that a state is damaged: a file of a directory, or that of a program. It is a study.ErrDamaged.
+// Damaged means that a state directory, or the state file of a program, is damaged. It is a study.ErrDamaged.
 type Damaged struct {
 	State string
 	// Cause names the file and what is wrong with it.

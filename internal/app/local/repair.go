@@ -74,7 +74,7 @@ func Repair(ctx context.Context, state, into, program string) (r *Repaired, err 
 		return nil, fmt.Errorf("repair %s: %w", state, ErrNoState)
 	}
 	if _, err := os.Lstat(into); !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("repair into %s: %w; want a new directory, or a new file for that of a program", into, orExists(err))
+		return nil, fmt.Errorf("repair into %s: %w; want a new directory or, for a program's state file, a new file", into, orExists(err))
 	}
 	if file {
 		return repairFile(state, into)

@@ -43,8 +43,8 @@ type Table struct {
 }
 
 // fixed are the columns that each study has. Those of where trials ran, of limits, of its objectives, metrics,
-// parameters, labels, attributes and notes follow. The objectives' names say of what the values are: a metric
-// of the same name can be what was reported last.
+// parameters, labels, attributes and notes follow. A column "value:" with an objective's name has the value
+// that counts. The metric of that name can be what was reported last.
 var fixed = []column{
 	{"trial", whole}, {"state", text}, {"value", number}, {"attempts", whole}, {"worker", text}, {"source", text}, {"staleness", whole},
 	{"seconds", number}, {"created", instant}, {"started", instant}, {"ended", instant}, {"failure", text}, {"message", text},

@@ -133,7 +133,7 @@ type collector struct {
 
 	same   []sameness
 	other  string   // the metric that the file's values are of, if it is none of the objectives
-	placed []placed // values whose place alone says of what they are
+	placed []placed // values that only their place gives to an objective
 	signs  decimals // how the file writes decimals
 	unread unread   // columns that nobody reads
 	stated bool     // a column of states was read
