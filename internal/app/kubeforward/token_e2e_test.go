@@ -71,21 +71,7 @@ func TestTokenWithLeastRights(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The API server sees new rights only after a moment.
-	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: "alice@" + ns.Name, ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Namespace: ns.Name, Verb: "create", Resource: "serviceaccounts", Subresource: "token", Name: "tuning",
-		},
-	}}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		answer, err := kube.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
-		if err != nil || time.Now().After(deadline) {
-			t.Fatalf("alice has no right to a token: %+v, %v", answer, err)
-		}
-		if answer.Status.Allowed {
-			break
-		}
-	}
+	awaitRight(t, kube, ns.Name)
 	cluster := &kubeforward.Cluster{Kubeconfig: personal(t, path, "alice@"+ns.Name), Namespace: ns.Name, Account: "tuning",
 		Audience: "fantasia"}
 	token, err := cluster.Token(t.Context())
@@ -134,4 +120,23 @@ func personal(t *testing.T, path, user string) string {
 		t.Fatal(err)
 	}
 	return file
+}
+
+// awaitRight waits until alice may create tokens: the API server sees new rights only after a moment.
+func awaitRight(t *testing.T, kube kubernetes.Interface, namespace string) {
+	t.Helper()
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: "alice@" + namespace, ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: namespace, Verb: "create", Resource: "serviceaccounts", Subresource: "token", Name: "tuning",
+		},
+	}}
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		answer, err := kube.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("alice has no right to a token: %+v, %v", answer, err)
+		}
+		if answer.Status.Allowed {
+			break
+		}
+	}
 }
