@@ -24,6 +24,11 @@ func (l limit) Report(_ int, _ int64, cost float64) pruner.Verdict {
 
 func (limit) End(int, bool, float64) {}
 
+func (limit) LastStep() int64 { return lastStep }
+
+// lastStep is the last step of a trial for a limit; only the simulator has trials that reach it.
+const lastStep = 1 << 20
+
 // limited makes a study stop its trials above a limit.
 func limited(spec *record.Study, set *Settings, at float64) {
 	spec.Definition.Spec.EarlyStopping = &study.EarlyStopping{Name: "limit", Metric: spec.Definition.Spec.Objective.Metric}
@@ -40,6 +45,71 @@ func (l *log) Report(trial int, step int64, cost float64) pruner.Verdict {
 
 func (l *log) End(trial int, completed bool, cost float64) {
 	l.lines = append(l.lines, fmt.Sprintf("trial %d ended: %v %g", trial, completed, cost))
+}
+
+func (l *log) LastStep() int64 { return 0 }
+
+// TestATrialThatRanToItsEndIsNotPruned checks that a trial is completed if its program had reported all of its
+// steps when it was told to stop, and pruned if one was left, if it is not known how many there are, or if
+// a limit's metric is missing. The same holds under the next leader.
+func TestATrialThatRanToItsEndIsNotPruned(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		lasts   []int64 // of trials that completed before
+		limited bool
+		reached *messaging.Reached
+		values  study.Values
+		metrics map[string]float64
+		want    study.TrialState
+	}{
+		{"its last step", []int64{20, 20}, false, reachedStep(20), study.Values{150}, nil, study.TrialCompleted},
+		{"a step was left", []int64{20, 20}, false, reachedStep(19), study.Values{150}, nil, study.TrialPruned},
+		{"an earlier worker", []int64{20, 20}, false, nil, study.Values{150}, nil, study.TrialPruned},
+		{"others differ", []int64{20, 12}, false, reachedStep(20), study.Values{150}, nil, study.TrialPruned},
+		{"one other", []int64{20}, false, reachedStep(20), study.Values{150}, nil, study.TrialPruned},
+		{"no value", []int64{20, 20}, false, reachedStep(20), nil, nil, study.TrialPruned},
+		{"a limit is met", []int64{20, 20}, true, reachedStep(20), study.Values{150}, map[string]float64{"memory": 1}, study.TrialCompleted},
+		{"a limit is unknown", []int64{20, 20}, true, reachedStep(20), study.Values{150}, nil, study.TrialPruned},
+	} {
+		for _, restart := range []bool{false, true} {
+			spec := newSpec(0, 10, len(c.lasts)+1)
+			spec.Definition.Spec.EarlyStopping = &study.EarlyStopping{Name: "threshold", Metric: "loss", Settings: map[string]any{"upper": 100}}
+			if c.limited {
+				spec.Definition.Spec.Limits = memory(512)
+			}
+			r := newRig(t, spec, Settings{Pruner: pruner.NewFor})
+			n := len(c.lasts) + 1
+			for trial := 1; trial <= n; trial++ {
+				r.suggest(float64(trial) / 8)
+				r.step(Claimed{At: r.now, Claim: &messaging.Claim{AttemptID: r.id(trial, 1), Worker: "w", At: r.now}})
+			}
+			for i, last := range c.lasts {
+				r.report(i+1, 1, 1, map[string]float64{"loss": 9})
+				r.report(i+1, 1, last, map[string]float64{"loss": 5})
+				res := r.result("w", i+1, 1, messaging.OutcomeCompleted)
+				res.Values, res.Metrics = study.Values{5}, map[string]float64{"memory": 1}
+				r.step(Finished{At: r.now, Result: res})
+			}
+			r.report(n, 1, 3, map[string]float64{"loss": 101})
+			if restart {
+				r.restart()
+			}
+			res := r.result("w", n, 1, messaging.OutcomePruned)
+			res.Values, res.Metrics, res.Reached = c.values, c.metrics, c.reached
+			r.step(Finished{At: r.now, Result: res})
+			got, _ := r.e.Trial(n)
+			if got.State != c.want || got.State == study.TrialCompleted && !slices.Equal(got.Values, c.values) {
+				t.Errorf("%s, restart %t: the trial is %s with %v, want %s", c.name, restart, got.State, got.Values, c.want)
+			}
+			if again := r.step(Finished{At: r.now, Result: res}); len(again.Receipts) != 1 || again.Receipts[0].Disposition != messaging.Duplicate {
+				t.Errorf("%s: the repeated result is answered by %+v", c.name, again.Receipts)
+			}
+		}
+	}
+}
+
+func reachedStep(step int64) *messaging.Reached {
+	return &messaging.Reached{Attempt: 1, Steps: map[string]int64{"loss": step}}
 }
 
 // TestANewLeadersRuleKnowsTheCurves checks that the rule of a new leader is told the

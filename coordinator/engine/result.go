@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"unicode/utf8"
 
@@ -51,7 +52,11 @@ func (l *results) finished(r *messaging.Result) {
 		l.bury(r, messaging.Late, fmt.Sprintf("attempt %d was claimed by worker %s", a.Number, a.Worker))
 	case as.outcome == messaging.OutcomePruned && t.rec.Stopped != nil:
 		l.step.out.receipt(r, messaging.Folded)
-		l.stopped(t, a, r, as)
+		if l.ranToItsEnd(r) {
+			l.answer(t, a, r, as)
+		} else {
+			l.stopped(t, a, r, as)
+		}
 	default:
 		l.step.out.receipt(r, messaging.Folded)
 		l.setback(t, a, r, as)
@@ -77,6 +82,15 @@ func (l *results) answer(t *trial, a *record.Attempt, r *messaging.Result, as in
 		l.history.fold(t, study.TrialCompleted)
 	}
 	l.health.avoidFailing()
+}
+
+// ranToItsEnd reports whether a trial that was told to stop had reported everything by then: the
+// message to stop came while its program only had to exit. Nothing was saved, so its value counts
+// like that of a trial that nobody stopped.
+func (l *results) ranToItsEnd(r *messaging.Result) bool {
+	spec := &l.spec.Definition.Spec
+	return len(r.Values) == len(spec.Objectives()) && study.Finite(r.Values...) &&
+		!slices.ContainsFunc(spec.Excess(r.Values, r.Metrics), math.IsNaN) && l.pruning.rule.ended(r.Reached)
 }
 
 // stopped ends a trial whose attempt was stopped early as it was told. What the worker has reached

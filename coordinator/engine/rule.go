@@ -59,6 +59,17 @@ func (r *rule) report(m *messaging.Measurement) pruner.Verdict {
 	return r.pruner.Report(m.Trial, m.Step, r.direction.Cost(v))
 }
 
+// ended reports whether what a trial has reported goes as far as a trial that runs to its end. It is not
+// known of a metric that is neither an objective's nor a limit's: results say no steps of those.
+func (r *rule) ended(reached *messaging.Reached) bool {
+	if r.pruner == nil {
+		return false
+	}
+	step, ok := reached.StepOf(r.metric)
+	last := r.pruner.LastStep()
+	return ok && last > 0 && step >= last
+}
+
 // recount tells the rule a curve that was read from the ledger. What the rule says then
 // is no decision: decisions are in the trials' records.
 func (r *rule) recount(trial int, c *recent) {

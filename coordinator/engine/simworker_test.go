@@ -338,7 +338,7 @@ func (s *simWorker) cancel(id messaging.AttemptID) {
 	}
 }
 
-// prune stops an evaluation early, unless it ends just then.
+// prune stops an evaluation early, unless it ends just then, or had only to exit.
 func (s *simWorker) prune(id messaging.AttemptID) {
 	if !s.running[id] {
 		return
@@ -354,6 +354,9 @@ func (s *simWorker) prune(id messaging.AttemptID) {
 		key := report{s.name, id}
 		s.w.reported[key] = append(s.w.reported[key], value)
 		r.Values, r.Metrics = s.w.valuesOf(value), s.w.used(value)
+		if s.w.chance(3) { // it had nothing left to do
+			r.Reached = &messaging.Reached{Attempt: id.Attempt, Steps: map[string]int64{s.w.objectives[0].Metric: lastStep}}
+		}
 	}
 	s.finish(r)
 }

@@ -114,6 +114,22 @@ func (g *limited) complete(t *trial, isNew bool) {
 	g.longest = max(g.longest, t.last().step)
 }
 
+// LastStep implements Pruner.
+func (g *limited) LastStep() int64 {
+	if g.maxSteps > 0 {
+		return g.maxSteps
+	}
+	if g.completed < 2 {
+		return 0
+	}
+	for _, t := range g.trials {
+		if t.completed && len(t.points) > 0 && t.last().step != g.longest {
+			return 0
+		}
+	}
+	return g.longest
+}
+
 // open reports whether a trial at a step may be stopped at all. How many steps a whole trial has is
 // the setting or, without one, the longest complete curve: until one is known, progress has no
 // meaning, and only limits that do not ask for it let a trial be stopped.

@@ -26,6 +26,10 @@ type Pruner interface {
 	// End says that a trial has ended. A completed trial ran to its end with this final
 	// cost, or NaN if it has none. Only the first End of a trial counts.
 	End(trial int, completed bool, cost float64)
+	// LastStep returns the step at which a trial has run to its end: the setting maxSteps or, without
+	// one, the step at which the curves of all completed trials end. It is 0 if they end at different
+	// steps, as those of programs that stop by themselves, or if fewer than two are known.
+	LastStep() int64
 }
 
 // Verdict is the answer to a report.

@@ -423,6 +423,9 @@ func TestPrunedProgramKeepsItsValue(t *testing.T) {
 	if first["error"] != 0.5 || len(ending.Values) != 1 || ending.Values[0] != 0.25 || ending.Metrics["error"] != 0.25 {
 		t.Errorf("first %v, then %v and %v, want 0.5, then 0.25", first, ending.Values, ending.Metrics)
 	}
+	if step, ok := ending.Reached.StepOf("error"); !ok || step != 1 {
+		t.Errorf("it has reached step %d (%t), want that of its second report, 1", step, ok)
+	}
 }
 
 func TestKillEndsTheGrace(t *testing.T) {

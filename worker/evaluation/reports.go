@@ -147,8 +147,8 @@ func (r *Reports) Conclude(e *Ending) {
 	e.Metrics, e.Checkpoint = r.Final(), r.Checkpoint
 	switch e.Outcome {
 	case messaging.OutcomeCompleted, messaging.OutcomeInfeasible:
-	case messaging.OutcomePruned:
-		e.Values = r.ValuesSoFar()
+	case messaging.OutcomePruned: // what it has reached says whether anything was left to do
+		e.Values, e.Reached = r.ValuesSoFar(), r.Collector.Reached(r.task.Assignment.Attempt)
 	default:
 		e.Reached = r.Collector.Reached(r.task.Assignment.Attempt)
 	}
