@@ -156,8 +156,8 @@ def test_problems(storage: Path, limits: Any, message: str) -> None:
 
 
 def test_algorithms_that_take_no_limits(storage: Path) -> None:
-    with pytest.raises(fantasia.SpaceError, match="algorithm: tpe takes no limits: use hebo, gp, nsga2"):
-        create(storage, algorithm="tpe")
+    with pytest.raises(fantasia.SpaceError, match="algorithm: forest takes no limits: use hebo, gp, tpe, nsga2"):
+        create(storage, algorithm="forest")
 
 
 def test_what_is_known_early_is_kept_of_failed_trials(storage: Path) -> None:

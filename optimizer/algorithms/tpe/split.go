@@ -1,6 +1,8 @@
 package tpe
 
 import (
+	"cmp"
+	"math"
 	"slices"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -22,41 +24,69 @@ func goodOf(n, objectives int) int {
 }
 
 // split returns the observations that count as good: of the completed ones the best tenth
-// of all, rounded up. Of several objectives, those come first that no other one dominates, then
+// of all, rounded up. Those within all limits come first, the best of them first; then the others, those
+// nearest to the limits first. Of several objectives, those are the best that no other one dominates, then
 // those that only these dominate, and so on.
 func split(r *optimizer.Request) map[int]bool {
-	best, n := map[int]bool{}, goodOf(len(r.Observations), len(r.Objectives))
-	if len(r.Objectives) == 0 {
-		for _, i := range lowest(r, n) {
-			best[i] = true
-		}
-		return best
-	}
-	var completed []int
-	for i, o := range r.Observations {
-		if o.Outcome == optimizer.OutcomeCompleted {
-			completed = append(completed, i)
-		}
-	}
-	costs := make([][]float64, len(completed))
-	for k, i := range completed {
-		for j, o := range r.Objectives {
-			costs[k] = append(costs[k], o.Direction.Cost(r.Observations[i].Values[j]))
-		}
-	}
-	for _, k := range firstFronts(costs, min(n, len(completed))) {
-		best[completed[k]] = true
+	best := map[int]bool{}
+	for _, i := range good(r, goodOf(len(r.Observations), len(r.Objectives))) {
+		best[i] = true
 	}
 	return best
 }
 
-// lowest returns up to n completed observations of a single objective, the best first, of equal ones
-// the earlier.
+// good returns up to n observations that count as good.
+func good(r *optimizer.Request, n int) []int {
+	var list []int
+	if len(r.Objectives) == 0 {
+		list = lowest(r, n)
+	} else {
+		list = front(r, n)
+	}
+	missing := n - len(list)
+	if missing == 0 || len(r.Limits) == 0 {
+		return list
+	}
+	violations := r.Violations()
+	outside := make([]int, 0, len(violations))
+	for i, v := range violations {
+		if v > 0 && !math.IsInf(v, 1) {
+			outside = append(outside, i)
+		}
+	}
+	slices.SortStableFunc(outside, func(a, b int) int { return cmp.Compare(violations[a], violations[b]) })
+	return append(list, outside[:min(missing, len(outside))]...)
+}
+
+// front returns up to n completed observations within all limits, of several objectives: those of the
+// first fronts.
+func front(r *optimizer.Request, n int) []int {
+	var within []int
+	for i := range r.Observations {
+		if r.Observations[i].Within() {
+			within = append(within, i)
+		}
+	}
+	costs := make([][]float64, len(within))
+	for k, i := range within {
+		for j, o := range r.Objectives {
+			costs[k] = append(costs[k], o.Direction.Cost(r.Observations[i].Values[j]))
+		}
+	}
+	list := firstFronts(costs, min(n, len(within)))
+	for k, at := range list {
+		list[k] = within[at]
+	}
+	return list
+}
+
+// lowest returns up to n completed observations of a single objective within all limits, the best first, of
+// equal ones the earlier. It looks at each once, since few of thousands are taken.
 func lowest(r *optimizer.Request, n int) []int {
 	list, costs := make([]int, 0, n+1), make([]float64, 0, n+1)
 	for i := range r.Observations {
 		o := &r.Observations[i]
-		if o.Outcome != optimizer.OutcomeCompleted {
+		if !o.Within() {
 			continue
 		}
 		cost := r.Direction.Cost(o.Values.First())

@@ -2,6 +2,7 @@ package tpe
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"slices"
 	"testing"
@@ -18,6 +19,10 @@ func TestConformanceOfSeveral(t *testing.T) {
 	optimizertest.RunSeveral(t, func() optimizer.Optimizer { return New(defaults(t)) })
 }
 
+func TestConformanceWithLimits(t *testing.T) {
+	optimizertest.RunLimited(t, func() optimizer.Optimizer { return New(defaults(t)) })
+}
+
 // Optuna 5.0.0's split of the same values.
 func TestSplitOfOptuna(t *testing.T) {
 	text, err := os.ReadFile("testdata/split.json")
@@ -27,6 +32,7 @@ func TestSplitOfOptuna(t *testing.T) {
 	var cases []struct {
 		Directions []study.Direction
 		Values     [][]float64
+		Excess     [][]float64 // over each limit; nil without limits
 		Below      int
 		Good       []int
 	}
@@ -34,6 +40,12 @@ func TestSplitOfOptuna(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, c := range cases {
+		if c.Excess != nil {
+			if diff := cmp.Diff(c.Good, limitedSplit(c.Directions, c.Values, c.Excess)); diff != "" {
+				t.Errorf("case %d: %d trials with %d limits (-Optuna +got):\n%s", i, len(c.Values), len(c.Excess[0]), diff)
+			}
+			continue
+		}
 		costs := make([][]float64, len(c.Values))
 		for k, values := range c.Values {
 			for j, v := range values {
@@ -46,6 +58,21 @@ func TestSplitOfOptuna(t *testing.T) {
 			t.Errorf("case %d: %d of %d in %d objectives (-Optuna +got):\n%s", i, c.Below, len(costs), len(c.Directions), diff)
 		}
 	}
+}
+
+// limitedSplit returns which trials with an excess over limits are good.
+func limitedSplit(directions []study.Direction, values, excess [][]float64) []int {
+	p := &optimizer.Problem{Direction: directions[0], Limits: make([]study.Limit, len(excess[0]))}
+	if len(directions) > 1 {
+		for _, d := range directions {
+			p.Objectives = append(p.Objectives, study.Objective{Direction: d})
+		}
+	}
+	for i := range values {
+		p.Observations = append(p.Observations, optimizer.Observation{
+			Trial: i + 1, Outcome: optimizer.OutcomeCompleted, Values: values[i], Excess: excess[i]})
+	}
+	return slices.Sorted(maps.Keys(split(&optimizer.Request{Problem: p})))
 }
 
 // Failed evaluations count for how many are good, and are never good themselves.

@@ -3,14 +3,15 @@
 // TPESampler: one density of the good points and one of all others, both over all
 // parameters together (multivariate), where of several objectives the first fronts are good
 // (Ozaki et al. 2020, Multiobjective Tree-Structured Parzen Estimator for Computationally
-// Expensive Optimization Problems); points that are being evaluated count as bad
+// Expensive Optimization Problems) and points outside of limits are good only where too few are
+// within them, those nearest to the limits first; points that are being evaluated count as bad
 // (constant liar); and in a space with conditions a density for each group of parameters
 // that are active together (group). The next point is the one of a few draws from the
 // density of the good points at which the ratio of the two is largest.
 //
 // Other than in Optuna, the first points are those of a Sobol sequence, failed
 // evaluations count as bad, constraints hold for every draw, a point of a finite space
-// is not repeated, a parameter's prior takes the place of the wide kernel in the
+// is not repeated, an excess over a limit counts as a share of the largest one over it, a parameter's prior takes the place of the wide kernel in the
 // density of the good points, and of more than three objectives at most 25 points are good.
 package tpe
 

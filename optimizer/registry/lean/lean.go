@@ -56,7 +56,7 @@ func Entries() List {
 			Name: "gp", Several: true, Limits: true, Settings: hebo.PlainSettings(), Create: From(hebo.FromSettings, hebo.New),
 			Description: "Bayesian optimisation with a plain Gaussian process: hebo without the transform of outcomes and the linear kernel.",
 		}, {
-			Name: "tpe", Several: true, Settings: tpe.Settings(), Create: From(tpe.FromSettings, tpe.New),
+			Name: "tpe", Several: true, Limits: true, Settings: tpe.Settings(), Create: From(tpe.FromSettings, tpe.New),
 			Description: "Tree-structured Parzen estimator: densities of the good and of the bad points, as Optuna's TPESampler makes them.",
 		}, {
 			Name: "bohb", Settings: bohb.Settings(), Create: From(bohb.FromSettings, bohb.New),

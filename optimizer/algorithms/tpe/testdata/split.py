@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints split.json: which trials of several objectives Optuna's TPESampler counts as good.
+"""Prints split.json: which trials Optuna's TPESampler counts as good, of several objectives and with limits.
 
     pip install optuna==5.0.0 && ./split.py > split.json
 """
@@ -7,7 +7,7 @@ import json
 import random
 
 import optuna
-from optuna.samplers._tpe.sampler import _split_complete_trials_multi_objective, default_gamma_multiobjective
+from optuna.samplers._tpe.sampler import _split_complete_trials_multi_objective, _split_trials, default_gamma_multiobjective
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -38,7 +38,30 @@ def main():
                         "directions": directions, "values": [t.values for t in trials],
                         "below": below, "good": sorted(t.number for t in good),
                     })
+    for objectives in (1, 2):
+        for limits in (1, 3):
+            for share in (0.1, 0.9):  # of the trials that are within a limit
+                for n in (11, 120):
+                    cases.append(limited(rng, objectives, limits, share, n))
     print(json.dumps(cases))
+
+
+def limited(rng, objectives, limits, share, n):
+    """Trials of which the first is outside of every limit by 1, and no other by more."""
+    directions = rng.choices(["minimize", "maximize"], k=objectives)
+    study = optuna.create_study(directions=directions)
+    excess = [[1.0] * limits]
+    for _ in range(n - 1):
+        excess.append([round(-rng.random() if rng.random() < share else rng.random(), 3) for _ in range(limits)])
+    for e in excess:
+        study.add_trial(optuna.create_trial(
+            values=values(rng, "cube", objectives), constraints={str(i): v for i, v in enumerate(e)}))
+    below = (n + 9) // 10
+    good, _ = _split_trials(study, study.trials, below)
+    return {
+        "directions": directions, "values": [t.values for t in study.trials], "excess": excess,
+        "below": below, "good": sorted(t.number for t in good),
+    }
 
 
 if __name__ == "__main__":
