@@ -117,7 +117,7 @@ func readFilter(a figure.Axes, q url.Values) (*filter, error) {
 	f.byTime, f.objective = q.Get("x") == "time", q.Get("objective")
 	if s := q.Get("sort"); s != "" {
 		f.sort, f.desc = strings.CutPrefix(s, "-")
-		if !slices.ContainsFunc(f.columns("", 0), func(c column) bool { return c.key == f.sort }) {
+		if !slices.ContainsFunc(f.columns(make([]string, study.MaxObjectives), 0), func(c column) bool { return c.key == f.sort }) {
 			return nil, badRequest("sort is %q; want a column of the table, such as value or -value", s)
 		}
 	}

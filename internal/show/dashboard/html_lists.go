@@ -75,9 +75,15 @@ func (s *studiesData) main() g.Node {
 
 // html is the row of a study.
 func (s studyItem) html() g.Node {
-	best, recommended := "–", "–"
+	best, of, recommended := "–", s.Objective.Metric, "–"
 	if s.Best != nil {
 		best = number(s.Best.Value)
+	}
+	if s.Objectives > 1 {
+		of = fmt.Sprintf("of %d objectives", s.Objectives)
+		if s.FrontSize != nil && *s.FrontSize > 0 {
+			best = "front of " + count(*s.FrontSize, "trial", "trials")
+		}
 	}
 	if r := s.Recommended; r != nil && r.Front != nil {
 		recommended = count(len(r.Front), "trial", "trials")
@@ -91,7 +97,7 @@ func (s studyItem) html() g.Node {
 	return h.Tr(
 		rowHead(h.A(href(studyAddress(s.Study.Study)), g.Text(s.Study.Study))),
 		h.Td(stateBadge(s.State), g.If(s.Reason != "", g.Group{space, h.Span(h.Class("soft reason"), h.Title(s.Reason), g.Text(s.Reason))})),
-		numberCell(g.Text(best), space, h.Span(h.Class("soft broken"), g.Text(s.Objective.Metric))),
+		numberCell(g.Text(best), space, h.Span(h.Class("soft broken"), g.Text(of))),
 		numberCell(g.Text(recommended)), numberCell(g.Text(trials)), numberCell(g.Text(s.Rate)), numberCell(g.Text(figure.Duration(s.Elapsed))),
 		textCell(s.Algorithm),
 	)

@@ -90,16 +90,15 @@ func (b *bodyData) trialLink(trial int) g.Node {
 func (b *bodyData) front() g.Node {
 	s := &b.Study
 	list := g.Group{
-		big(count(b.Optimal, "trial", "trials")),
+		big(count(b.Front.Of, "trial", "trials")),
 		softLine(fmt.Sprintf("that no other one dominates (%s). Pictures of one objective show %s; the filter below chooses another.", b.Aims,
 			b.Spec.FirstObjective().Metric)),
 	}
-	if len(b.Front) > 0 {
-		list = append(list, h.Ul(g.Map(b.Front, func(r frontRow) g.Node { return h.Li(b.trialLink(r.Trial), g.Text(": "+r.Values)) })))
+	if b.Front.Of > 0 {
+		list = append(list, b.frontRows("The front", &b.Front))
 	}
-	if len(b.Advised) > 0 {
-		list = append(list, h.P(g.Text("Recommended by the models, which allow for noise:")),
-			h.Ul(g.Map(b.Advised, func(text string) g.Node { return h.Li(g.Text(text)) })))
+	if b.Advised.Of > 0 {
+		list = append(list, h.P(g.Text("Recommended by the models, which allow for noise:")), b.frontRows("Recommended", &b.Advised))
 	}
 	if s.Hypervolume != nil {
 		text := "Hypervolume " + number(*s.Hypervolume)
@@ -111,7 +110,22 @@ func (b *bodyData) front() g.Node {
 	if s.UnmetLimits != "" {
 		list = append(list, softLine("Nothing counts: "+s.UnmetLimits+"."))
 	}
-	return card("front-title", "Front", list, limitsLine(s))
+	return h.Div(h.Class("broad"), card("front-title", "Front", list, limitsLine(s)))
+}
+
+// frontRows is the table of a front, with its name for those who cannot see it.
+func (b *bodyData) frontRows(name string, t *frontTable) g.Node {
+	titles := []string{"Trial"}
+	for _, metric := range t.Metrics {
+		titles = append(titles, "#"+metric)
+	}
+	return g.Group{
+		h.Div(h.Class("front"), grid(h.Aria("label", name), head(titles...), h.TBody(g.Map(t.Rows, func(r frontRow) g.Node {
+			return h.Tr(rowHead(b.trialLink(r.Trial), g.If(r.Knee, g.Group{space, h.Span(h.Class("badge mark"), g.Text("knee"))})),
+				g.Map(r.Values, func(value string) g.Node { return numberCell(g.Text(value)) }))
+		})))),
+		g.If(t.Of > len(t.Rows), softLine(fmt.Sprintf("and %d more", t.Of-len(t.Rows)))),
+	}
 }
 
 func (b *bodyData) progress() g.Node {

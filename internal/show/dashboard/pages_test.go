@@ -1,6 +1,7 @@
 package dashboard_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -175,16 +176,24 @@ func TestFront(t *testing.T) {
 		}}
 	})
 	_, body := s.ask(t, http.MethodGet, "/ui/studies/two", nil)
-	second, first := strings.Index(body, "error = 1, speed = 5"), strings.Index(body, "error = 3, speed = 9")
-	if second < 0 || first < second || strings.Contains(body, "error = 2") || strings.Contains(body, "Best so far") ||
+	row := func(trial int, values ...string) string {
+		return fmt.Sprintf(`trial %d</a></th><td class="n">%s</td></tr>`, trial, strings.Join(values, `</td><td class="n">`))
+	}
+	second, first := strings.Index(body, row(2, "1", "5")), strings.Index(body, row(1, "3", "9"))
+	if second < 0 || first < second || strings.Contains(body, "trial 3</a></th>") || strings.Contains(body, "Best so far") ||
 		!strings.Contains(body, "(minimize error, maximize speed)") {
 		t.Errorf("the page does not show a front of the trials 2 and 1:\n%s", body)
 	}
 	for path, want := range map[string]string{
-		"/ui/":                            "1 trial</td>",
-		"/ui/studies/two?x":               "<li>trial 2 (knee): error = 1.1 ± 0.2, speed = 5.2 ± 0.5</li>",
-		"/ui/studies/two":                 "Trials on the front: 2, others: 1, by error, lower is better and speed, higher is better",
-		"/ui/studies/two?objective=speed": "Trials on the front: 2, others: 1, by speed, higher is better and error, lower is better",
+		"/ui/":              "1 trial</td>",
+		"/ui/?name=two":     `– <span class="soft broken">of 2 objectives</span>`,
+		"/ui/studies/two?x": `<span class="badge mark">knee</span></th><td class="n">1.1 ± 0.2</td><td class="n">5.2 ± 0.5</td>`,
+		// The table of trials has both values, those of the chosen objective first.
+		"/ui/studies/two?sort=value.2":                     `<td class="n">2</td><td class="n">4</td>`,
+		"/ui/studies/two?objective=speed&sort=-value.2":    `<td class="n">9</td><td class="n">3</td>`,
+		"/ui/studies/two?sort=value.99":                    "sort is &#34;value.99&#34;",
+		"/ui/studies/two":                                  "Trials on the front: 2, others: 1, by error, lower is better and speed, higher is better",
+		"/ui/studies/two?objective=speed":                  "Trials on the front: 2, others: 1, by speed, higher is better and error, lower is better",
 		"/ui/studies/two/insights?objective=speed":         "across 2 parameters and speed, higher is better",
 		"/ui/studies/two/pictures/front":                   "Front of two",
 		"/ui/studies/two/pictures/history?objective=speed": "the best is 9 in trial 1",

@@ -36,14 +36,16 @@ type studiesData struct {
 // studyItem is a study in the list.
 type studyItem struct {
 	view.Study
-	Objective study.Objective
-	Algorithm string
-	Budget    int
-	Ended     int
-	Open      int
-	Rate      string
-	Elapsed   time.Duration
-	Reason    string
+	Objective study.Objective // the first
+	// Objectives is how many there are.
+	Objectives int
+	Algorithm  string
+	Budget     int
+	Ended      int
+	Open       int
+	Rate       string
+	Elapsed    time.Duration
+	Reason     string
 }
 
 func (d *Dashboard) studiesPage(w http.ResponseWriter, r *http.Request) error {
@@ -108,7 +110,7 @@ func newStudyItem(s *server.Study, now time.Time) studyItem {
 	elapsed := view.Elapsed(s.Status, now)
 	return studyItem{
 		Study:     view.OfStudy(s.Spec, s.Status, s.Best, s.Recommended, now),
-		Objective: *spec.FirstObjective(), Algorithm: spec.Algorithm.Name, Budget: spec.Budget.MaxTrials,
+		Objective: *spec.FirstObjective(), Objectives: len(spec.Objectives()), Algorithm: spec.Algorithm.Name, Budget: spec.Budget.MaxTrials,
 		Ended: s.Status.Counts.Ended(), Open: s.Status.Counts.Open(),
 		Rate: rate(s.Status.Counts.Ended(), elapsed), Elapsed: elapsed, Reason: s.Status.Reason,
 	}

@@ -40,15 +40,13 @@ type bodyData struct {
 	RecentRate  string
 	Best        []field
 	Recommended []field
-	Advised     []string // the recommended front of several objectives
-	// Front are the first trials on the front of several objectives, Optimal is how many there
-	// are, and Aims says what is optimised; "" for one objective.
-	Front   []frontRow
-	Optimal int
-	Aims    string
-	Tabs    []tab
-	View    string
-	Filter  *filterForm
+	// Front are the trials on the front of several objectives, and Advised those on the front that the
+	// models expect. Aims says what is optimised; "" for one objective.
+	Front, Advised frontTable
+	Aims           string
+	Tabs           []tab
+	View           string
+	Filter         *filterForm
 	// Reading is not empty while the trials are read for the first time.
 	Reading string
 	// Shown and Of are how many trials the filter shows, and of how many.
@@ -64,10 +62,18 @@ type bodyData struct {
 	Stages            []figure.Stage
 }
 
-// frontRow is a trial on the front.
+// frontTable has the first trials on a front, with a value for each metric; Of is how many there are.
+type frontTable struct {
+	Metrics []string
+	Rows    []frontRow
+	Of      int
+}
+
+// frontRow is a trial on a front. Knee marks the front's knee.
 type frontRow struct {
 	Trial  int
-	Values string
+	Knee   bool
+	Values []string
 }
 
 // mostOptimal is how many trials of a front are listed.
@@ -79,10 +85,25 @@ func (b *bodyData) addFront(q *request) {
 		return
 	}
 	front, _ := q.Front()
-	metrics := study.MetricNames(q.Spec.Several)
-	b.Aims, b.Optimal = view.Aims(q.Spec.Several), len(front)
+	b.Aims, b.Front = view.Aims(q.Spec.Several), frontTable{Metrics: study.MetricNames(q.Spec.Several), Of: len(front)}
 	for _, t := range front[:min(len(front), mostOptimal)] {
-		b.Front = append(b.Front, frontRow{t.Number, view.Named(metrics, t.Values)})
+		row := frontRow{Trial: t.Number}
+		for _, v := range t.Values {
+			row.Values = append(row.Values, number(v))
+		}
+		b.Front.Rows = append(b.Front.Rows, row)
+	}
+	r := q.study.Recommended
+	if r == nil {
+		return
+	}
+	b.Advised = frontTable{Metrics: study.MetricNames(q.study.Spec.Definition.Spec.Several), Of: len(r.Front)}
+	for _, e := range r.Front[:min(len(r.Front), mostOptimal)] {
+		row := frontRow{Trial: e.Trial, Knee: e.Knee}
+		for k := range e.Means {
+			row.Values = append(row.Values, view.Expected(e.Means[k], e.SDs[k]))
+		}
+		b.Advised.Rows = append(b.Advised.Rows, row)
 	}
 }
 
@@ -254,7 +275,6 @@ func (d *Dashboard) body(ctx context.Context, q *request, base string) ([]byte, 
 	}
 	if s.Recommended != nil {
 		b.Recommended = fields(spec, s.Recommended.Point)
-		b.Advised = view.ExpectedFront(study.MetricNames(s.Spec.Definition.Spec.Several), s.Recommended.Front, mostOptimal)
 	}
 	for _, v := range views {
 		address := base

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/fantasia-hpo/fantasia/internal/show/figure"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // rowsOnPage is the number of rows of a page of the table of trials.
@@ -54,13 +55,23 @@ const byTrial = "trial"
 
 // columns returns the columns of the table. The page writes the first two itself; the last
 // one has no place there, but the table can be sorted by it.
-func (f *filter) columns(metric string, now figure.Moment) []column {
+func (f *filter) columns(metrics []string, now figure.Moment) []column {
 	type trial = *figure.Trial
 	list := []column{
 		{key: byTrial, Title: "Trial", number: func(t trial) float64 { return float64(t.Number) }},
 		{key: "state", Title: "State", text: trial.StateText},
-		{key: "value", Title: metric, Number: true, number: func(t trial) float64 { return t.Value },
+		{key: "value", Title: metrics[0], Number: true, number: func(t trial) float64 { return t.Value },
 			text: func(t trial) string { return number(t.Value) }},
+	}
+	for i, metric := range metrics[1:] {
+		value := func(t trial) float64 {
+			if i+1 < len(t.Values) {
+				return t.Values[i+1]
+			}
+			return math.NaN()
+		}
+		list = append(list, column{key: "value." + strconv.Itoa(i+2), Title: metric, Number: true, number: value,
+			text: func(t trial) string { return number(value(t)) }})
 	}
 	for i := range f.axes {
 		p := &f.axes[i]
@@ -117,7 +128,7 @@ func newTable(q *request) *table {
 		t.Later = f.with(func(g *filter) { g.page = page + 1 })
 	}
 	trials := q.Trials
-	all := f.columns(q.Spec.FirstObjective().Metric, q.Now)
+	all := f.columns(study.MetricNames(q.Spec.Objectives()), q.Now)
 	for i := range all {
 		c, desc := &all[i], false
 		if c.key == f.sort {
