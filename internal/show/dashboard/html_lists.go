@@ -90,9 +90,9 @@ func (s studyItem) html() g.Node {
 	} else if r != nil {
 		recommended = view.Expected(r.Mean, r.SD)
 	}
-	trials := fmt.Sprintf("%d of %d", s.Ended, s.Budget)
+	trials := fmt.Sprintf("%s of %s", thousands(s.Ended), thousands(s.Budget))
 	if s.Open > 0 {
-		trials += fmt.Sprintf(", %d open", s.Open)
+		trials += fmt.Sprintf(", %s open", thousands(s.Open))
 	}
 	return h.Tr(
 		rowHead(h.A(href(studyAddress(s.Study.Study)), g.Text(s.Study.Study))),

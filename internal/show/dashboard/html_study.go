@@ -138,7 +138,7 @@ func (b *bodyData) progress() g.Node {
 		{"pruned", b.Trials.Pruned}, {"failed", b.Trials.Failed}, {"infeasible", b.Trials.Infeasible}, {"cancelled", b.Trials.Cancelled},
 	} {
 		if c.n > 0 || c.name == "completed" {
-			states = append(states, entry(c.name, g.Text(strconv.Itoa(c.n))))
+			states = append(states, entry(c.name, g.Text(thousands(c.n))))
 		}
 	}
 	pace := b.Rate + " on average"
@@ -148,7 +148,7 @@ func (b *bodyData) progress() g.Node {
 	ended, budget := strconv.Itoa(b.Ended), strconv.Itoa(b.Spec.Budget.MaxTrials)
 	bounded := b.Spec.Budget.MaxTrials > 0
 	return card("progress-title", "Progress",
-		h.P(h.Class("big"), g.Text(ended), g.If(bounded, g.Group{space, soft("of " + budget + " trials")})),
+		h.P(h.Class("big"), g.Text(thousands(b.Ended)), g.If(bounded, g.Group{space, soft("of " + thousands(b.Spec.Budget.MaxTrials) + " trials")})),
 		g.If(bounded, h.Progress(h.Value(ended), h.Max(budget), h.Aria("label", "Trials that have ended"),
 			g.Text(share(b.Ended, b.Spec.Budget.MaxTrials)+"%"))),
 		h.Dl(h.Class("fields"), states,
