@@ -18,9 +18,13 @@ func (d *studyData) main() g.Node { return raw(d.Body) }
 
 // html is the body of a study's page.
 func (b *bodyData) html() g.Node {
+	cards := "cards"
+	if b.Aims != "" {
+		cards += " broad" // a table needs the whole width
+	}
 	return g.Group{
 		b.heading(),
-		h.Div(h.Class("cards"), h.ID("summary"), live, b.found(), b.progress()),
+		h.Div(h.Class(cards), h.ID("summary"), live, b.found(), b.progress()),
 		h.Nav(h.Class("tabs"), h.Aria("label", "Study"), g.Map(b.Tabs, func(t tab) g.Node {
 			return h.A(href(t.Address), g.If(t.Current, h.Aria("current", "page")), g.Text(t.Title))
 		})),
@@ -110,7 +114,7 @@ func (b *bodyData) front() g.Node {
 	if s.UnmetLimits != "" {
 		list = append(list, softLine("Nothing counts: "+s.UnmetLimits+"."))
 	}
-	return h.Div(h.Class("broad"), card("front-title", "Front", list, limitsLine(s)))
+	return card("front-title", "Front", list, limitsLine(s))
 }
 
 // frontRows is the table of a front, with its name for those who cannot see it.
