@@ -1,6 +1,12 @@
 package linalg
 
-import "math"
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
+)
 
 // The products here are sums of fused multiply-adds in a fixed order: element (i, j) of
 // a product adds its terms in the order of k, in runs of depth terms. Neither the tile,
@@ -155,4 +161,35 @@ func tileGo(width, terms int, a leftFactor, b, c matrix, sign float64) {
 			row[j] = math.FMA(sign, sums[i][j], row[j])
 		}
 	}
+}
+
+// AddProduct adds a·b to c. The bits of an element of c depend only on its row of a, its
+// column of b and what it was before. c MUST NOT overlap a or b. It panics if the sizes
+// do not agree.
+func AddProduct(c, a, b blas64.General) {
+	if a.Cols != b.Rows || c.Rows != a.Rows || c.Cols != b.Cols {
+		panic(fmt.Sprintf("linalg: product of %d×%d and %d×%d added to %d×%d", a.Rows, a.Cols, b.Rows, b.Cols, c.Rows, c.Cols))
+	}
+	product{
+		sign: 1, a: matrix{a.Data, a.Stride}.plain(), b: matrix{b.Data, b.Stride},
+		rows: a.Rows, cols: b.Cols, terms: a.Cols,
+	}.addTo(matrix{c.Data, c.Stride})
+}
+
+// SubtractGram subtracts vᵀ·v from dst, n×n. v has a row for each term and at least n
+// columns, in the layout of NewColumns.
+func SubtractGram(dst *mat.SymDense, v blas64.General) {
+	to := dst.RawSymmetric()
+	if v.Cols < to.N {
+		panic(fmt.Sprintf("linalg: %d columns for a %d×%d matrix", v.Cols, to.N, to.N))
+	}
+	from := matrix{v.Data, v.Stride}
+	Parallel(to.N, grain, func(_, lo, hi int) {
+		above := product{sign: -1, a: from.transposed(), b: from.from(0, lo), rows: lo, cols: hi - lo, terms: v.Rows}
+		above.addTo(matrix{to.Data[lo:], to.Stride})
+		diagonal := product{
+			sign: -1, a: from.from(0, lo).transposed(), b: from.from(0, lo), rows: hi - lo, cols: hi - lo, terms: v.Rows, upper: true,
+		}
+		diagonal.addTo(matrix{to.Data, to.Stride}.from(lo, lo))
+	})
 }
