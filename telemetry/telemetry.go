@@ -16,12 +16,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.opentelemetry.io/contrib/bridges/otelslog"
 	"go.opentelemetry.io/contrib/exporters/autoexport"
+	"go.opentelemetry.io/otel/attribute"
 	otelprom "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/metric"
 	sdklog "go.opentelemetry.io/otel/sdk/log"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	semconv "go.opentelemetry.io/otel/semconv/v1.40.0"
 	"go.opentelemetry.io/otel/trace"
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 )
@@ -184,4 +186,19 @@ func (t *Telemetry) Shutdown(ctx context.Context) error {
 		return fmt.Errorf("flush telemetry: %w", err)
 	}
 	return nil
+}
+
+// serviceNamespace is the service.namespace unless OTEL_RESOURCE_ATTRIBUTES sets another,
+// as on Kubernetes.
+const serviceNamespace = "fantasia"
+
+// identity returns the resource attributes that identify this process.
+func identity(o Options) []attribute.KeyValue {
+	attrs := []attribute.KeyValue{
+		semconv.ServiceName(o.Service), semconv.ServiceVersion(o.Version), semconv.ServiceNamespace(serviceNamespace),
+	}
+	if o.Instance != "" {
+		attrs = append(attrs, semconv.ServiceInstanceID(o.Instance))
+	}
+	return attrs
 }

@@ -8,13 +8,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/publish"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/telemetry"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 )
 
 // Metrics are the coordinator's instruments. Safe for concurrent use.
@@ -230,4 +231,22 @@ func (m *Metrics) Ended(ctx context.Context, study string, t *record.Trial, fold
 		m.evaluation.Record(ctx, evaluation.Seconds(), attrs)
 		m.overhead.Record(ctx, (folded.Sub(times.Created) - evaluation).Seconds(), attrs)
 	}
+}
+
+// Gauges are the values of the leader's gauges at one time.
+type Gauges struct {
+	At time.Time
+	// Pending counts the open trials of running studies, and Studies these studies.
+	Pending, Studies int64
+	Pools            map[string]Slots
+	// Best and Recommended are, by study, the best value and the posterior mean at
+	// the recommended point.
+	Best, Recommended map[string]float64
+}
+
+// Slots are those of a pool: all that its workers have, those that are free, and those that the
+// running studies could use.
+type Slots struct {
+	All, Free, Workers, Useful int64
+	Idle                       float64 // seconds that slots were free, since the term began
 }

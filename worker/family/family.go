@@ -81,3 +81,21 @@ func (f *Family) Kill() { f.members.kill() }
 // Close kills what is left of the family after its program has ended. It returns an error if
 // some process has not ended by the deadline, as one in an uninterruptible system call.
 func (f *Family) Close(deadline time.Time) error { return f.members.close(deadline) }
+
+// group reaches a family by the process group of its program alone.
+type group struct{ leader int }
+
+var _ members = (*group)(nil)
+
+func (g *group) signal(sig syscall.Signal) { _ = syscall.Kill(-g.leader, sig) }
+
+func (g *group) kill() { g.signal(syscall.SIGKILL) }
+
+func (g *group) alive() bool { return groupAlive(g.leader) }
+
+func (g *group) reaped() {}
+
+func (g *group) close(time.Time) error {
+	g.kill()
+	return nil
+}

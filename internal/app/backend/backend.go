@@ -7,11 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"time"
 
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/archive"
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
+	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/lease"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/quota"
@@ -207,3 +210,45 @@ func (b *Backend) Used(ctx context.Context, shares []quota.Share) ([]quota.Use, 
 
 // Workers implements server.Backend.
 func (b *Backend) Workers(context.Context) ([]coordinator.Worker, error) { return b.c.Workers(), nil }
+
+// Suggest implements server.Clients.
+func (b *Backend) Suggest(ctx context.Context, nameOrID, client string, count int, wait time.Duration) (coordinator.Suggestions, error) {
+	got, err := b.c.Suggest(ctx, nameOrID, client, count, wait)
+	return got, translate(err)
+}
+
+// Heartbeat implements server.Clients.
+func (b *Backend) Heartbeat(ctx context.Context, nameOrID, client string, held []coordinator.HeldAttempt) ([]engine.Instruction, error) {
+	list, err := b.c.Heartbeat(ctx, nameOrID, client, held)
+	return list, translate(err)
+}
+
+// Measure implements server.Clients.
+func (b *Backend) Measure(ctx context.Context, nameOrID, client string, held coordinator.HeldAttempt,
+	reports []coordinator.Report) (engine.Instruction, error) {
+	return write(ctx, b.l, func(ctx context.Context) (engine.Instruction, error) {
+		return b.c.Measure(ctx, nameOrID, client, held, reports)
+	})
+}
+
+// Tell implements server.Clients.
+func (b *Backend) Tell(ctx context.Context, nameOrID string, event func(now time.Time) engine.Event) (record.Trial, error) {
+	return write(ctx, b.l, func(ctx context.Context) (record.Trial, error) { return b.c.Tell(ctx, nameOrID, event) })
+}
+
+// TailLogs implements server.Backend.
+func (b *Backend) TailLogs(ctx context.Context, nameOrID string, number int, o coordinator.LogTail) iter.Seq2[coordinator.LogPart, error] {
+	return func(yield func(coordinator.LogPart, error) bool) {
+		id, err := b.l.id(ctx, nameOrID)
+		if err != nil {
+			yield(coordinator.LogPart{}, err)
+			return
+		}
+		t, err := b.l.trial(ctx, id, number)
+		if err != nil {
+			yield(coordinator.LogPart{}, err)
+			return
+		}
+		b.c.TailLogs(ctx, id, &t, o)(yield)
+	}
+}
