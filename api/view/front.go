@@ -36,23 +36,6 @@ func FrontOf(spec *study.Spec, trials []record.Trial) []Optimal {
 	})
 }
 
-// Front shows the front of trials that all belong to the study's space; nil if the study has a
-// single objective.
-func Front(spec *study.Spec, trials []Trial) []Optimal {
-	if len(spec.Several) == 0 {
-		return nil
-	}
-	values := make([]study.Values, len(trials))
-	for i := range trials {
-		if trials[i].State == study.TrialCompleted && spec.Within(trials[i].Values, trials[i].Metrics) {
-			values[i] = trials[i].Values
-		}
-	}
-	return ordered(spec.Several, values, func(i int) Optimal {
-		return Optimal{Trial: trials[i].Trial, Values: values[i], Parameters: trials[i].Parameters}
-	})
-}
-
 // ordered returns the front of the values in order, with its knee marked. shown shows the trial of some.
 func ordered(objectives []study.Objective, values []study.Values, shown func(i int) Optimal) []Optimal {
 	on, knee := front.Ordered(objectives, values)
