@@ -215,10 +215,7 @@ func (s *salvage) finish() {
 // hit reports whether newer records of an open trial may be among those that are lost: not if the text of all
 // later gaps can be read and is of other trials.
 func (s *salvage) hit(number int) bool {
-	for _, g := range s.gaps {
-		if g.piece > s.at[number] && (len(g.named) == 0 || s.status > g.piece || slices.Contains(g.named, number)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.gaps, func(g gap) bool {
+		return g.piece > s.at[number] && (len(g.named) == 0 || s.status > g.piece || slices.Contains(g.named, number))
+	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
 func testInitial(t *testing.T, suite *suite) {
@@ -112,8 +113,8 @@ func testBlind(t *testing.T, suite *suite) {
 		return
 	}
 	space := Space(t, []study.Parameter{
-		{Name: "x", Type: study.Float, Min: at(0), Max: at(1)},
-		{Name: "y", Type: study.Float, Min: at(0), Max: at(1)},
+		{Name: "x", Type: study.Float, Min: new(0.0), Max: new(1.0)},
+		{Name: "y", Type: study.Float, Min: new(0.0), Max: new(1.0)},
 	}, []string{"x * x + y * y <= 1e-6"})
 	p := optimizer.Problem{Space: space, Direction: study.Minimize, MaxTrials: 1000, Parallelism: 2, Seed: 1}
 	for i := range 3 * optimizer.BlindObservations {
@@ -150,4 +151,37 @@ func testOnePoint(t *testing.T, suite *suite) {
 	if _, err := s.TryAsk(t.Context(), 1); !errors.Is(err, optimizer.ErrExhausted) {
 		t.Errorf("got %v, want %v", err, optimizer.ErrExhausted)
 	}
+}
+
+// Mixed returns a space with each type and scale of parameter, conditions
+// within conditions, and a constraint.
+func Mixed(t testing.TB, initial ...map[string]any) *space.Space {
+	t.Helper()
+	return Space(t, []study.Parameter{
+		{Name: "lr", Type: study.Float, Min: new(1e-5), Max: new(1.0), Scale: study.Log},
+		{Name: "width", Type: study.Int, Min: new(16.0), Max: new(256.0), Scale: study.Log},
+		{Name: "drop", Type: study.Float, Min: new(0.01), Max: new(0.99), Scale: study.Logit},
+		{Name: "decay", Type: study.Float, Min: new(0.0), Max: new(1.0), Step: new(0.25)},
+		{Name: "solver", Type: study.Categorical, Values: []any{"adam", "sgd", "lbfgs"}},
+		{Name: "momentum", Type: study.Float, Min: new(0.0), Max: new(0.99), When: map[string][]any{"solver": {"sgd"}}},
+		{Name: "nesterov", Type: study.Bool, When: map[string][]any{"solver": {"sgd"}}},
+		{Name: "warmup", Type: study.Int, Min: new(0.0), Max: new(9.0), When: map[string][]any{"nesterov": {true}}},
+		{Name: "batch", Type: study.Ordinal, Values: []any{int64(16), int64(32), int64(64)}},
+		{Name: "epochs", Type: study.Fixed, Value: int64(3)},
+	}, []string{"width * lr <= 10"}, initial...)
+}
+
+// SmallSize is the number of feasible points of Small: two of a, two of b, and
+// three of c and d together.
+const SmallSize = 2 * 2 * 3
+
+// Small returns a finite space with a condition and a constraint.
+func Small(t testing.TB) *space.Space {
+	t.Helper()
+	return Space(t, []study.Parameter{
+		{Name: "a", Type: study.Int, Min: new(1.0), Max: new(3.0)},
+		{Name: "b", Type: study.Bool},
+		{Name: "c", Type: study.Categorical, Values: []any{"x", "y"}},
+		{Name: "d", Type: study.Int, Min: new(0.0), Max: new(1.0), When: map[string][]any{"c": {"y"}}},
+	}, []string{"a <= 2"})
 }

@@ -130,10 +130,8 @@ func (r *region) align(u []float64, margin float64) {
 // met reports whether u is in the region, but for a difference, and at least margin off the
 // cube's sides.
 func (r *region) met(u []float64, by, margin float64) bool {
-	for _, v := range u {
-		if v < margin-by || v > 1-margin+by {
-			return false
-		}
+	if slices.ContainsFunc(u, func(v float64) bool { return v < margin-by || v > 1-margin+by }) {
+		return false
 	}
 	for _, h := range r.rows {
 		if sum := dot(h.weights, u); sum < h.low-by || sum > h.high+by {

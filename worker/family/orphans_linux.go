@@ -3,6 +3,7 @@ package family
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -57,10 +58,5 @@ func groupAlive(leader int) bool {
 	if err != nil || len(all) == 0 {
 		return true
 	}
-	for _, p := range all {
-		if p.group == leader && !p.ended {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(all, func(p process) bool { return p.group == leader && !p.ended })
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -79,12 +80,7 @@ func encode(content any) ([]byte, error) {
 
 // Stoppable reports whether one of the reports says that the program reads stop lines.
 func Stoppable(reports []report.Report) bool {
-	for _, r := range reports {
-		if r.Stoppable {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(reports, func(r report.Report) bool { return r.Stoppable })
 }
 
 // Own returns the reports of a line that belong to an attempt: those that name it, and those that
