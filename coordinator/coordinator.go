@@ -13,12 +13,19 @@ package coordinator
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.opentelemetry.io/otel/metric"
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/trace"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/archive"
 	"github.com/fantasia-hpo/fantasia/coordinator/deadletter"
@@ -34,11 +41,6 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space/celspace"
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.opentelemetry.io/otel/metric"
-	metricnoop "go.opentelemetry.io/otel/metric/noop"
-	"go.opentelemetry.io/otel/trace"
-	tracenoop "go.opentelemetry.io/otel/trace/noop"
 )
 
 // ErrNotLeader says that this replica does not lead the shard. Send writes to the
@@ -182,3 +184,21 @@ func New(o Options) (*Coordinator, error) {
 	}
 	return c, nil
 }
+
+// Exports tells which spans have left the process. It is safe for concurrent use.
+type Exports interface {
+	// Watch calls f, which returns soon, with the ids of spans that were exported, until
+	// stop is called.
+	Watch(f func(ids []trace.SpanID)) (stop func())
+	// Flush exports the spans that have ended so far.
+	Flush(ctx context.Context) error
+}
+
+// exportTime bounds the export at the end of a term, which delays the next leader.
+const exportTime = 500 * time.Millisecond
+
+// noExports is for processes that export no spans.
+type noExports struct{}
+
+func (noExports) Watch(func([]trace.SpanID)) (stop func()) { return func() {} }
+func (noExports) Flush(context.Context) error              { return nil }

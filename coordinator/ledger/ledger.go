@@ -27,9 +27,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -174,4 +176,58 @@ func (l *Ledger) splitStudyKey(key []byte) (id, leaf string, ok bool) {
 		return "", "", false
 	}
 	return strings.Cut(rest, "/")
+}
+
+// Space is how full etcd's database is.
+type Space struct {
+	// Used is how many bytes are in use, and Size how many the file has with what was freed in
+	// it. etcd refuses every write once Size is Quota, which is 0 if etcd does not tell.
+	Used, Size, Quota int64
+	// Full means that etcd refuses writes (its alarm NOSPACE).
+	Full bool
+}
+
+// Space reads how full etcd's database is: the fullest of its members.
+func (l *Ledger) Space(ctx context.Context) (fullest Space, err error) {
+	if l.client.Maintenance == nil { // an etcd of a simulation
+		return Space{}, nil
+	}
+	for _, endpoint := range l.client.Endpoints() {
+		s, err := l.client.Status(ctx, endpoint)
+		if err != nil {
+			return Space{}, fmt.Errorf("ask etcd at %s how full it is: %w", endpoint, err)
+		}
+		fullest.Full = fullest.Full || slices.ContainsFunc(s.Errors, func(e string) bool { return strings.Contains(e, "NOSPACE") })
+		if float64(s.DbSize)*float64(fullest.Quota) >= float64(fullest.Size)*float64(s.DbSizeQuota) {
+			fullest.Used, fullest.Size, fullest.Quota = s.DbSizeInUse, s.DbSize, s.DbSizeQuota
+		}
+	}
+	return fullest, nil
+}
+
+// History returns the oldest revision that etcd still has, and the latest one. The oldest
+// moves only when somebody compacts etcd's history.
+func (l *Ledger) History(ctx context.Context) (oldest, latest int64, err error) {
+	if latest, err = l.Revision(ctx); err != nil {
+		return 0, 0, err
+	}
+	_, err = l.client.Get(ctx, l.epochKey(), clientv3.WithRev(1))
+	if !errors.Is(err, rpctypes.ErrCompacted) {
+		if err != nil {
+			return 0, 0, fmt.Errorf("read etcd's first revision: %w", err)
+		}
+		return 1, latest, nil
+	}
+	// Only a watch that begins too early is told what was compacted.
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	for resp := range l.client.Watch(ctx, l.epochKey(), clientv3.WithRev(1)) {
+		if resp.CompactRevision > 0 {
+			return resp.CompactRevision, latest, nil
+		}
+		if err := resp.Err(); err != nil {
+			return 0, 0, fmt.Errorf("find etcd's oldest revision: %w", err)
+		}
+	}
+	return 0, 0, fmt.Errorf("find etcd's oldest revision: %w", ctx.Err())
 }

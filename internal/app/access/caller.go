@@ -4,10 +4,13 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
+	"sync"
 
 	"github.com/spf13/pflag"
 
 	"github.com/fantasia-hpo/fantasia/internal/base/tokenfile"
+	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
 // Caller is a program's identity to the API, and the authorities it trusts.
@@ -63,4 +66,41 @@ func (c *Caller) readToken() (string, error) {
 // TLS returns the configuration for a server whose address starts with https://.
 func (c *Caller) TLS() (*tls.Config, error) {
 	return (&Files{CA: c.CA}).Config()
+}
+
+// maxSaid is the number of logged reasons that are remembered.
+const maxSaid = 32
+
+// Reasons logs why attempts to connect fail. As attempts follow each other quickly, it
+// logs each reason only once until an attempt succeeds. It is safe for concurrent use.
+type Reasons struct {
+	log *slog.Logger
+
+	mu   sync.Mutex
+	said map[string]bool // since the last success
+}
+
+// NewReasons logs to log.
+func NewReasons(log *slog.Logger) *Reasons { return &Reasons{log: log} }
+
+// Say logs a failed attempt, unless its reason was already logged.
+func (s *Reasons) Say(what string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := err.Error()
+	if s.said[text] {
+		return
+	}
+	if s.said == nil || len(s.said) >= maxSaid {
+		s.said = map[string]bool{}
+	}
+	s.said[text] = true
+	s.log.Warn(what, telemetry.LogError, err)
+}
+
+// Forget records a successful attempt.
+func (s *Reasons) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.said = nil
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/internal/show/figure"
 	"github.com/fantasia-hpo/fantasia/internal/show/layout"
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
@@ -193,4 +195,27 @@ func at(t *timestamppb.Timestamp) time.Time {
 		return time.Time{}
 	}
 	return t.AsTime()
+}
+
+// maxCurves is how many metrics are drawn.
+const maxCurves = 6
+
+// curves draws what a trial's program reported, one metric below the other.
+func curves(w io.Writer, all []view.Curve, width int) error {
+	for i := range all {
+		c := &all[i]
+		n := len(c.Steps)
+		title := fmt.Sprintf("%s: %s at step %d", c.Metric, number(c.Values[n-1]), c.Steps[n-1])
+		drawn := ""
+		if i < maxCurves {
+			drawn = figure.Sketch(c, title, width)
+		}
+		if drawn == "" { // a single point, or no room for a curve
+			drawn = title
+		}
+		if err := say(w, "\n%s", drawn); err != nil {
+			return err
+		}
+	}
+	return nil
 }

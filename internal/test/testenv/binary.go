@@ -4,6 +4,7 @@
 package testenv
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,3 +101,7 @@ func goCommand(ctx context.Context, dir string, args ...string) (string, error) 
 	}
 	return strings.TrimSpace(string(out)), nil
 }
+
+// Python returns the interpreter of Python with the packages of the client's tests, which
+// make test-client names in PYTHON.
+func Python() string { return cmp.Or(os.Getenv("PYTHON"), "python3") }
