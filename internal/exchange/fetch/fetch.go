@@ -230,11 +230,11 @@ func Diagnose(ctx context.Context, within Within, name string) (*study.Study, *d
 	if err != nil {
 		return nil, nil, err
 	}
-	problem, err := diagnosis.Problem(s, view.List(trials))
+	problem, took, err := diagnosis.Problem(s, view.List(trials))
 	if err != nil {
 		return nil, nil, fmt.Errorf("study %q: %w", s.Metadata.Name, err)
 	}
-	found, _, err := diagnosis.Examine(ctx, s, problem)
+	found, _, err := diagnosis.Examine(ctx, s, problem, took)
 	if err != nil {
 		return nil, nil, err
 	}

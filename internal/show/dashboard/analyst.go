@@ -196,9 +196,9 @@ func (i *insight) fit(ctx context.Context, n *analysis) error {
 		}
 		used = append(used, t)
 	}
-	problem, err := figure.Problem(n.study, used)
+	problem, took, err := figure.Problem(n.study, used)
 	if err == nil {
-		i.model, err = figure.Fit(ctx, n.study, problem, n.origin, n.name)
+		i.model, err = figure.Fit(ctx, n.study, problem, took, n.origin, n.name)
 	}
 	return err
 }

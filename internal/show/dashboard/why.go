@@ -150,7 +150,7 @@ func (n *choosing) problem(c *motive) (*optimizer.Problem, error) {
 		}
 		used = slices.Concat(slices.DeleteFunc(slices.Clone(early), func(r *figure.Trial) bool { return !keep[r] }), latest)
 	}
-	p, err := figure.Problem(n.study, used)
+	p, _, err := figure.Problem(n.study, used)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -56,15 +57,17 @@ type Report struct {
 	// costs. Studies with one objective and without limits have neither.
 	Objectives []Tradeoff    `json:"objectives,omitempty"`
 	Limits     []LimitEffect `json:"limits,omitempty"`
+	// Durations says how long trials take; nil where that is not known, and for trials of less than a second.
+	Durations *Durations `json:"durations,omitempty"`
 	// EarlyStopping is what each rule would have saved; nil without enough curves.
 	EarlyStopping []Replay `json:"earlyStopping"`
 	// Findings has one entry for each Topic, in their order. TopicObjectives is only there with
-	// several objectives, and TopicLimits with limits.
+	// several objectives, TopicLimits with limits, and TopicTime where trials take seconds.
 	Findings []Finding `json:"findings"`
 }
 
 // report judges what the examination found.
-func (e *examination) report(ctx context.Context, s *study.Study, p *optimizer.Problem) (*Report, error) {
+func (e *examination) report(ctx context.Context, s *study.Study, p *optimizer.Problem, took []time.Duration) (*Report, error) {
 	r := &Report{
 		Study: s.Metadata.Name, Algorithm: s.Spec.Algorithm.Name, Completed: len(e.problem.Observations), Used: len(e.used.Data.Y),
 		LeftOut:   len(p.Observations) - len(e.problem.Observations),
@@ -88,6 +91,9 @@ func (e *examination) report(ctx context.Context, s *study.Study, p *optimizer.P
 	if len(e.problem.Limits) > 0 {
 		r.Limits, missing[TopicLimits] = e.limits()
 		topics = append(slices.Clip(topics), topic{TopicLimits, judgeLimits})
+	}
+	if r.Durations, missing[TopicTime] = e.durations(ctx, p, took); r.Durations != nil || missing[TopicTime] != nil {
+		topics = append(slices.Clip(topics), topic{TopicTime, judgeDurations})
 	}
 	r.Findings = findings(r, missing, topics)
 	return r, ctx.Err()

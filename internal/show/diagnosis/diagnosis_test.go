@@ -54,7 +54,7 @@ func named(name string, settings map[string]any) *study.Study {
 
 func diagnose(t *testing.T, p *optimizer.Problem) *diagnosis.Report {
 	t.Helper()
-	r, _, err := diagnosis.Examine(t.Context(), named("synthetic", nil), p)
+	r, _, err := diagnosis.Examine(t.Context(), named("synthetic", nil), p, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestRecommendedBySettings(t *testing.T) {
 	if got := diagnose(t, p).Noise.Recommended; got == nil || *got == best {
 		t.Fatalf("recommended in spite of noise is %v, trial %d is the luckiest", got, best)
 	}
-	r, _, err := diagnosis.Examine(t.Context(), named("exact", map[string]any{"noise": "no"}), p)
+	r, _, err := diagnosis.Examine(t.Context(), named("exact", map[string]any{"noise": "no"}), p, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestRecommendedBySettings(t *testing.T) {
 	for _, algorithm := range []string{"random", "sobol"} { // as the API has it
 		s := named("blind", nil)
 		s.Spec.Algorithm.Name = algorithm
-		if r, _, err = diagnosis.Examine(t.Context(), s, p); err != nil {
+		if r, _, err = diagnosis.Examine(t.Context(), s, p, nil); err != nil {
 			t.Fatal(err)
 		}
 		if got := r.Noise.Recommended; got != nil || !says(r, diagnosis.TopicNoise,
@@ -378,7 +378,7 @@ func TestTooLittle(t *testing.T) {
 		"alike":  {evaluated(t, space, 20, 1, func([]float64, *rand.Rand) float64 { return 0.5 }), "all 20 completed trials have the value 0.5"},
 		"a knob": {fixed, "no parameter has more than one value"},
 	} {
-		if r, _, err := diagnosis.Examine(t.Context(), named("small", nil), c.p); !errors.Is(err, diagnosis.ErrTooLittle) ||
+		if r, _, err := diagnosis.Examine(t.Context(), named("small", nil), c.p, nil); !errors.Is(err, diagnosis.ErrTooLittle) ||
 			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %+v, %v; want %q", name, r, err, c.want)
 		}
@@ -468,7 +468,7 @@ func TestDeterministicAndCancelled(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := diagnosis.Examine(ctx, named("cancelled", nil), p); !errors.Is(err, context.Canceled) {
+	if _, _, err := diagnosis.Examine(ctx, named("cancelled", nil), p, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled diagnosis: %v", err)
 	}
 }

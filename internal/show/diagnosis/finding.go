@@ -25,6 +25,7 @@ const (
 	TopicParameters  Topic = "parameters"
 	TopicObjectives  Topic = "objectives"
 	TopicLimits      Topic = "limits"
+	TopicTime        Topic = "time"
 )
 
 // Finding is the answer to one topic's question.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"time"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -18,16 +19,16 @@ import (
 type Model struct{ e *examination }
 
 // Examine diagnoses a study by the observations of its problem and ignores pending
-// points. The study's settings must be valid. The same problem gives the same
+// points. took has how long each observation took, 0 where it is not known; nil if none is. The study's settings must be valid. The same problem gives the same
 // report. The error wraps ErrTooLittle if there are fewer than MinCompleted
 // completed trials, no parameters, or no two different values; otherwise it is
 // ctx's.
-func Examine(ctx context.Context, s *study.Study, p *optimizer.Problem) (*Report, *Model, error) {
+func Examine(ctx context.Context, s *study.Study, p *optimizer.Problem, took []time.Duration) (*Report, *Model, error) {
 	e, err := newExamination(ctx, &s.Spec, p)
 	if err != nil {
 		return nil, nil, fmt.Errorf("study %q: %w", s.Metadata.Name, err)
 	}
-	r, err := e.report(ctx, s, p)
+	r, err := e.report(ctx, s, p, took)
 	if err != nil {
 		return nil, nil, err
 	}

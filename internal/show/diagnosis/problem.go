@@ -15,19 +15,19 @@ import (
 
 // Problem returns a study's ended trials as an optimiser sees them, in the order in
 // which they ended. Trials whose point is not in the study's space, which was edited since,
-// are left out.
-func Problem(s *study.Study, trials view.Trials) (*optimizer.Problem, error) {
+// are left out. took is how long the program of each ran in its last attempt; 0 if that is not known.
+func Problem(s *study.Study, trials view.Trials) (p *optimizer.Problem, took []time.Duration, err error) {
 	space, err := celspace.Of(s)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	p := &optimizer.Problem{
+	p = &optimizer.Problem{
 		Space: space, Direction: s.Spec.FirstObjective().Direction,
 		MaxTrials: s.Spec.Budget.MaxTrials, Parallelism: s.Spec.Parallelism, Seed: s.Spec.Algorithm.Seed,
 		First: trials.Len() + 1, Objectives: s.Spec.Several, Limits: s.Spec.Limits,
 		Observations: make([]optimizer.Observation, 0, trials.Len()),
 	}
-	folded := map[int]time.Time{}
+	times := map[int]view.Times{}
 	for _, t := range view.Each(trials) {
 		o := optimizer.Observation{Trial: t.Trial}
 		switch t.State {
@@ -47,14 +47,14 @@ func Problem(s *study.Study, trials view.Trials) (*optimizer.Problem, error) {
 		}
 		if o.Outcome == optimizer.OutcomeCompleted {
 			if t.Value == nil {
-				return nil, fmt.Errorf("trial %d has completed without a value", t.Trial)
+				return nil, nil, fmt.Errorf("trial %d has completed without a value", t.Trial)
 			}
 			o.Values = []float64{*t.Value}
 			if s.Spec.Several != nil {
 				o.Values = t.Values
 			}
 			if len(o.Values) != max(1, len(s.Spec.Several)) {
-				return nil, fmt.Errorf("trial %d has completed with %d values for %d objectives", t.Trial, len(o.Values), len(s.Spec.Several))
+				return nil, nil, fmt.Errorf("trial %d has completed with %d values for %d objectives", t.Trial, len(o.Values), len(s.Spec.Several))
 			}
 			o.Excess = s.Spec.Excess(o.Values, t.Metrics)
 		}
@@ -65,10 +65,17 @@ func Problem(s *study.Study, trials view.Trials) (*optimizer.Problem, error) {
 			o.Point = study.Point(t.Parameters)
 		}
 		p.Observations = append(p.Observations, o)
-		folded[o.Trial] = t.Times.Folded
+		times[o.Trial] = t.Times
 	}
 	slices.SortFunc(p.Observations, func(a, b optimizer.Observation) int {
-		return cmp.Or(folded[a.Trial].Compare(folded[b.Trial]), cmp.Compare(a.Trial, b.Trial))
+		return cmp.Or(times[a.Trial].Folded.Compare(times[b.Trial].Folded), cmp.Compare(a.Trial, b.Trial))
 	})
-	return p, nil
+	for _, o := range p.Observations {
+		var ran time.Duration
+		if t := times[o.Trial]; !t.Started.IsZero() && !t.Ended.IsZero() {
+			ran = t.Ended.Sub(t.Started)
+		}
+		took = append(took, ran)
+	}
+	return p, took, nil
 }

@@ -44,7 +44,7 @@ func exactly(t *testing.T, p *optimizer.Problem) *diagnosis.Report {
 	t.Helper()
 	s := named("exact", map[string]any{"noise": "no"})
 	s.Spec.Objective.Metric = "loss"
-	r, _, err := diagnosis.Examine(t.Context(), s, p)
+	r, _, err := diagnosis.Examine(t.Context(), s, p, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

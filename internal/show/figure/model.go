@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/fantasia-hpo/fantasia/internal/show/diagnosis"
 	"github.com/fantasia-hpo/fantasia/internal/show/picture"
@@ -25,11 +26,13 @@ type Model struct {
 	leftOut []diagnosis.LeftOut
 }
 
-// Fit fits the model to a study's trials. The planes go through origin, which is a point
+// Fit fits the model to a study's trials, which took so long. The planes go through origin, which is a point
 // called name; nil leaves them out. If ctx ends once the model is fitted, figures that there
 // was no time for are missing. The error is that of diagnosis.Examine.
-func Fit(ctx context.Context, s *study.Study, p *optimizer.Problem, origin study.Point, name string) (*Model, error) {
-	report, model, err := diagnosis.Examine(ctx, s, p)
+func Fit(
+	ctx context.Context, s *study.Study, p *optimizer.Problem, took []time.Duration, origin study.Point, name string,
+) (*Model, error) {
+	report, model, err := diagnosis.Examine(ctx, s, p, took)
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ func TestProblemOfObjectivesAndLimits(t *testing.T) {
 		Number: 1, State: study.TrialCompleted, Ended: 1, Point: study.Point{"x": 0.5},
 		Values: study.Values{0.25, 0.75}, Metrics: map[string]float64{"mb": 600, "epochs": 3},
 	}
-	p, err := figure.Problem(s, []*figure.Trial{figure.Of(&s.Spec, figure.AxesOf(s), trial)})
+	p, _, err := figure.Problem(s, []*figure.Trial{figure.Of(&s.Spec, figure.AxesOf(s), trial)})
 	if err != nil {
 		t.Fatal(err)
 	}

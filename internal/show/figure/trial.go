@@ -221,6 +221,9 @@ func (t *Trial) View(a Axes) view.Trial {
 		Trial: t.Number, State: t.State, Parameters: view.Parameters{}, Values: t.Values, Metrics: t.Metrics,
 		Times: view.Times{Folded: time.Unix(0, t.Position)},
 	}
+	if t.Started != 0 && t.Ended != 0 {
+		v.Times.Started, v.Times.Ended = t.Started.Time(), t.Ended.Time()
+	}
 	if value := t.Value; t.Completed() {
 		v.Value = &value
 	} else if t.State == study.TrialPruned && !math.IsNaN(value) {
@@ -238,8 +241,8 @@ func (t *Trial) View(a Axes) view.Trial {
 	return v
 }
 
-// Problem returns what an optimiser sees of trials.
-func Problem(s *study.Study, trials []*Trial) (*optimizer.Problem, error) {
+// Problem returns what an optimiser sees of trials, and how long each of these observations took.
+func Problem(s *study.Study, trials []*Trial) (*optimizer.Problem, []time.Duration, error) {
 	return diagnosis.Problem(s, viewed{AxesOf(s), trials})
 }
 

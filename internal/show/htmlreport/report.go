@@ -161,7 +161,7 @@ func (src *Source) figures() *figure.Study {
 
 // examine fits the model. An error is that of a study whose trials do not fit its file.
 func (s *sheet) examine(ctx context.Context) error {
-	problem, err := diagnosis.Problem(s.Study, s.Trials)
+	problem, took, err := diagnosis.Problem(s.Study, s.Trials)
 	if err != nil {
 		return fmt.Errorf("study %q: %w", s.Study.Metadata.Name, err)
 	}
@@ -178,7 +178,7 @@ func (s *sheet) examine(ctx context.Context) error {
 			origin, _ = problem.Space.Normalize(s.Trials.At(slices.Index(s.fig.All, at)).Parameters)
 			name = fmt.Sprintf("trial %d of the front", at.Number)
 		}
-		s.fig.Model, err = figure.Fit(ctx, s.Study, problem, origin, name)
+		s.fig.Model, err = figure.Fit(ctx, s.Study, problem, took, origin, name)
 	}
 	switch {
 	case err == nil:

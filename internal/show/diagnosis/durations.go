@@ -1,0 +1,154 @@
+package diagnosis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// Durations says how long trials take, and which parameters decide that. All times are seconds for which
+// programs ran.
+type Durations struct {
+	// Trials is how many completed trials it rests on.
+	Trials int `json:"trials"`
+	// Low, Median and High are times within which a tenth, half and nine tenths of the trials ended.
+	Low    float64 `json:"low"`
+	Median float64 `json:"median"`
+	High   float64 `json:"high"`
+	// Explained is the share of the variance of the times' logarithms that a model predicts for trials that
+	// it was not shown, as in Report.
+	Explained float64 `json:"explained"`
+	// Importance ranks the parameters by their share of that model's variance; nil if it predicts too little.
+	Importance []Importance `json:"importance"`
+	// Faster is the best of the trials that took at most half as long as the best one; nil if there is none,
+	// or if there are several objectives.
+	Faster *Faster `json:"faster,omitempty"`
+}
+
+// Faster compares the best trial with one that took at most half as long.
+type Faster struct {
+	Best        int     `json:"best"`
+	BestValue   float64 `json:"bestValue"`
+	BestSeconds float64 `json:"bestSeconds"`
+	Trial       int     `json:"trial"`
+	Value       float64 `json:"value"`
+	Seconds     float64 `json:"seconds"`
+}
+
+// worthTelling is the median time, in seconds, from which people wait for trials.
+const worthTelling = 1
+
+// durations examines how long the completed observations of a problem took; took has a time for each
+// observation, 0 where it is not known. It returns nil without an error if trials are too short to matter.
+// The model is a Gaussian process on the logarithm of the time, since what makes a trial slower multiplies
+// its time. The error says what is missing.
+func (e *examination) durations(ctx context.Context, p *optimizer.Problem, took []time.Duration) (*Durations, error) {
+	times := &optimizer.Problem{Space: p.Space, Direction: study.Minimize, MaxTrials: p.MaxTrials, Seed: p.Seed, First: p.First}
+	var seconds []float64
+	of := map[int]float64{} // by trial
+	for i, o := range p.Observations {
+		if o.Outcome != optimizer.OutcomeCompleted || i >= len(took) || took[i] <= 0 {
+			continue
+		}
+		s := took[i].Seconds()
+		seconds, of[o.Trial] = append(seconds, s), s
+		o.Values, o.Excess, o.Early = study.Values{math.Log(s)}, nil, nil
+		times.Observations = append(times.Observations, o)
+	}
+	slices.Sort(seconds)
+	quantile := func(share float64) float64 { return stat.Quantile(share, stat.Empirical, seconds, nil) }
+	if len(seconds) == 0 || quantile(0.5) < worthTelling {
+		return nil, nil
+	}
+	if len(seconds) < MinCompleted {
+		return nil, fmt.Errorf("this needs %d completed trials whose time is known, and there are %d", MinCompleted, len(seconds))
+	}
+	d := &Durations{Trials: len(seconds), Low: quantile(0.1), Median: quantile(0.5), High: quantile(0.9)}
+	if p.Objectives == nil {
+		d.Faster = faster(p, of)
+	}
+	if seconds[0] == seconds[len(seconds)-1] {
+		return d, nil
+	}
+	clock := &examination{problem: times, encoding: e.encoding}
+	var err error
+	if clock.used, err = clock.fit(ctx, false, false); err != nil {
+		return nil, fmt.Errorf("no model of the time can be fitted: %w", err)
+	}
+	d.Explained = clock.explained()
+	if d.Importance, err = clock.importance(); err != nil && !errors.Is(err, errWeakModel) {
+		return nil, err
+	}
+	return d, nil
+}
+
+// faster compares the best observation within all limits with the best of those that took at most half of
+// its time.
+func faster(p *optimizer.Problem, seconds map[int]float64) *Faster {
+	best := func(most float64) *optimizer.Observation {
+		var found *optimizer.Observation
+		for i := range p.Observations {
+			o := &p.Observations[i]
+			if s, ok := seconds[o.Trial]; ok && s <= most && o.Within() &&
+				(found == nil || p.Direction.Cost(o.Values.First()) < p.Direction.Cost(found.Values.First())) {
+				found = o
+			}
+		}
+		return found
+	}
+	first := best(math.Inf(1))
+	if first == nil {
+		return nil
+	}
+	second := best(seconds[first.Trial] / 2)
+	if second == nil {
+		return nil
+	}
+	return &Faster{
+		Best: first.Trial, BestValue: first.Values.First(), BestSeconds: seconds[first.Trial],
+		Trial: second.Trial, Value: second.Values.First(), Seconds: seconds[second.Trial],
+	}
+}
+
+func judgeDurations(r *Report) (statement, evidence string) {
+	d := r.Durations
+	evidence = fmt.Sprintf("eight of ten trials took %s to %s; %s of the variance of left-out trials' times explained; %d trials",
+		inSeconds(d.Low), inSeconds(d.High), percent(math.Max(0, d.Explained)), d.Trials)
+	var deciding []string
+	for _, p := range d.Importance {
+		if p.Total >= strong {
+			deciding = append(deciding, fmt.Sprintf("%s (%s)", p.Parameter, percent(p.Total)))
+		}
+	}
+	switch {
+	case len(d.Importance) == 0:
+		statement = fmt.Sprintf("Trials take %s, and the parameters hardly decide how long.", inSeconds(d.Median))
+	case len(deciding) == 0:
+		statement = fmt.Sprintf("Trials take %s; no parameter alone decides how long.", inSeconds(d.Median))
+	default:
+		statement = fmt.Sprintf("Trials take %s; what decides how long: %s.", inSeconds(d.Median), strings.Join(deciding, ", "))
+	}
+	if f := d.Faster; f != nil {
+		statement += fmt.Sprintf(" The best trial (%d) took %s. Of those that took at most half of that, trial %d is the best, with %s instead of %s.",
+			f.Best, inSeconds(f.BestSeconds), f.Trial, figure(f.Value), figure(f.BestValue))
+	}
+	return statement, evidence
+}
+
+// inSeconds formats a time: below ten seconds by tenths, above by seconds.
+func inSeconds(s float64) string {
+	step := time.Second
+	if s < 10 {
+		step /= 10
+	}
+	return time.Duration(s * float64(time.Second)).Round(step).String()
+}
