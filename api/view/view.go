@@ -260,7 +260,7 @@ func ofRecommendation(r *optimizer.Recommendation) *Recommendation {
 }
 
 // Elapsed is how long a study has run: until it ended, or until now. The time between an end and the update that resumed
-// the study does not count; of an ended study, neither does any other time without a leader.
+// the study does not count, and neither does the time without a leader.
 func Elapsed(status record.Status, now time.Time) time.Duration {
 	switch {
 	case status.Started.IsZero():
@@ -269,8 +269,10 @@ func Elapsed(status record.Status, now time.Time) time.Duration {
 		return status.Ran
 	case !status.Ended.IsZero():
 		now = status.Ended
+	case !status.Counted.IsZero():
+		return status.Ran + max(now.Sub(status.Counted), 0)
 	}
-	return max(now.Sub(status.Started)-status.Idle, 0)
+	return max(now.Sub(status.Started)-status.Idle, 0) // an earlier version has written it
 }
 
 // OfTrial shows a trial as the ledger has it.

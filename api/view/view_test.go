@@ -90,7 +90,11 @@ func TestEmptyStudy(t *testing.T) {
 	}
 	resumed := record.Status{Started: begin, Idle: 40 * time.Second, Ran: 3 * time.Second}
 	if d := view.Elapsed(resumed, begin.Add(45*time.Second)); d != 5*time.Second {
-		t.Errorf("elapsed %v, want the 5s that it was not ended", d)
+		t.Errorf("elapsed %v in a record of an earlier version, want the 5s that it was not ended", d)
+	}
+	resumed.Counted = begin.Add(44 * time.Second)
+	if d := view.Elapsed(resumed, begin.Add(45*time.Second)); d != 4*time.Second {
+		t.Errorf("elapsed %v, want the 3s that it had run, and the second since", d)
 	}
 	// A clock that went back makes no negative time.
 	if d := view.Elapsed(record.Status{Started: begin}, begin.Add(-time.Second)); d != 0 {

@@ -235,7 +235,7 @@ func (e *Engine) wake() time.Time {
 	if e.life.unopened {
 		return e.step.now
 	}
-	wake := earliest(e.life.deadline(), e.life.countAgain())
+	wake := earliest(e.life.deadline(), e.life.countAgain(e.trials.counts.Running > 0))
 	return earliest(earliest(wake, e.outbox.next()), e.demand.wake())
 }
 
@@ -249,7 +249,7 @@ func (e *Engine) tick() {
 		e.reopen()
 		return
 	}
-	if at := e.life.countAgain(); e.running() && !at.IsZero() && !e.step.now.Before(at) {
+	if at := e.life.countAgain(e.trials.counts.Running > 0); e.running() && !at.IsZero() && !e.step.now.Before(at) {
 		e.step.changed.status = true
 	}
 	if e.endIfDue(); e.running() && e.spec.on(safetyOutbox) {

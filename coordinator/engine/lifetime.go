@@ -20,26 +20,38 @@ type lifetime struct {
 	reason         string // why it is in its state, or how it fares while it runs
 	started, ended time.Time
 	idle           time.Duration // between its ends and the updates that resumed it
-	ran            time.Duration // until since
-	since          time.Time
+	ran            time.Duration // until from
+	from           time.Time
+	counted, since time.Time // see record.Status
 	// unopened says that the study was loaded and is not opened yet, which its first Tick does. Until
 	// then it asks for nothing and publishes nothing, and its time cannot be over: it first gets
 	// what the streams have received while nobody led.
 	unopened bool
 }
 
-func (l *lifetime) start(at time.Time) { l.state, l.started, l.since = study.Running, at, at }
+func (l *lifetime) start(at time.Time) {
+	l.state, l.started, l.from, l.counted, l.since = study.Running, at, at, at, at
+}
 
-func (l *lifetime) open() { l.unopened = false }
+// open begins to run a loaded study. That is stored at once: until then, nobody could tell the time
+// without a leader from that for which the study runs.
+func (l *lifetime) open() {
+	if l.unopened = false; l.running() {
+		l.since = l.from
+		l.step.changed.status = true
+	}
+}
 
 // load takes over what the last leader has stored. Nothing that happened since then counts.
 func (l *lifetime) load(s *record.Status, at time.Time) {
 	l.state, l.reason, l.started, l.ended, l.idle, l.ran = s.State, s.Reason, s.Started, s.Ended, s.Idle, s.Ran
-	l.since, l.unopened = at, true
+	l.counted, l.since = s.Counted, s.Since
+	l.from, l.unopened = at, true
 }
 
 func (l *lifetime) write(s *record.Status) {
 	s.State, s.Reason, s.Started, s.Ended, s.Idle, s.Ran = l.state, l.reason, l.started, l.ended, l.idle, l.ran
+	s.Counted, s.Since = l.counted, l.since
 }
 
 // running is false once the study has ended, until an Update resumes it.
@@ -64,7 +76,7 @@ func (l *lifetime) end(state study.State, reason string) {
 func (l *lifetime) resume() {
 	l.idle += l.step.now.Sub(l.ended)
 	l.state, l.reason, l.ended = study.Running, "", time.Time{}
-	l.since = l.step.now
+	l.from, l.since = l.step.now, l.step.now
 	l.step.changed.status = true
 }
 
@@ -72,20 +84,24 @@ func (l *lifetime) total() time.Duration {
 	if !l.running() {
 		return l.ran
 	}
-	return l.ran + max(0, l.step.now.Sub(l.since))
+	return l.ran + max(0, l.step.now.Sub(l.from))
 }
 
 // count brings ran up to date. It MUST precede each commit of the status: the next leader adds to
 // what it finds there.
-func (l *lifetime) count() { l.ran, l.since = l.total(), l.step.now }
+func (l *lifetime) count() {
+	if l.ran, l.from = l.total(), l.step.now; l.running() {
+		l.counted = l.step.now
+	}
+}
 
 // countAgain returns when ran should be stored though nothing else has changed; zero for never. It
-// matters only to studies with a maxDuration.
-func (l *lifetime) countAgain() time.Time {
-	if !l.running() || l.spec.Definition.Spec.Budget.MaxDuration <= 0 {
+// matters while trials are evaluated, and to studies with a maxDuration.
+func (l *lifetime) countAgain(evaluating bool) time.Time {
+	if !l.running() || !evaluating && l.spec.Definition.Spec.Budget.MaxDuration <= 0 {
 		return time.Time{}
 	}
-	return l.since.Add(countRanEvery)
+	return l.from.Add(countRanEvery)
 }
 
 // deadline returns when maxDuration ends the study; zero for never.

@@ -44,8 +44,8 @@ const (
 	// later suggestion is a better one.
 	lookAheadBelow = time.Second
 
-	// countRanEvery is how often the time that a study has run is stored at least, if it
-	// has a maxDuration: as much may be missing when a leader dies.
+	// countRanEvery is how often the time that a study has run is stored at least, while
+	// trials are evaluated or if it has a maxDuration: as much may be missing when a leader dies.
 	countRanEvery = time.Minute
 
 	// maxAsk bounds the suggestions of one request; the engine requests more later.

@@ -18,6 +18,9 @@ import (
 type Summary struct {
 	Study  record.Study
 	Status record.Status
+	// Led says that the status is of the present leader. If it is not, nobody runs the study now, or
+	// the next leader is about to.
+	Led bool
 	// Err is the same as in Records.
 	Err error
 }
@@ -167,14 +170,16 @@ func (l *Ledger) summaries(ctx context.Context, specOrHead string, studies []nam
 	if len(studies) == 0 {
 		return nil, nil
 	}
-	gets := make([]clientv3.Op, 0, 2*len(studies))
+	gets := make([]clientv3.Op, 0, 2*len(studies)+1)
 	for _, n := range studies {
 		gets = append(gets, clientv3.OpGet(l.o.Prefix+studyKey(n.id, specOrHead)), clientv3.OpGet(l.o.Prefix+studyKey(n.id, statusLeaf)))
 	}
+	gets = append(gets, clientv3.OpGet(l.LeaderKey()))
 	resp, err := l.client.Txn(ctx).Then(gets...).Commit()
 	if err != nil {
 		return nil, fmt.Errorf("read the studies: %w", err)
 	}
+	leader := resp.Responses[2*len(studies)].GetResponseRange().Kvs
 	var out []Summary
 	for i, n := range studies {
 		spec, status := resp.Responses[2*i].GetResponseRange().Kvs, resp.Responses[2*i+1].GetResponseRange().Kvs
@@ -191,6 +196,7 @@ func (l *Ledger) summaries(ctx context.Context, specOrHead string, studies []nam
 			s = unreadable(n, err)
 		} else {
 			s.Study = h.Study
+			s.Led = len(leader) == 1 && status[0].ModRevision > leader[0].CreateRevision
 		}
 		out = append(out, s)
 	}

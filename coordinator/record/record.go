@@ -66,8 +66,13 @@ type Status struct {
 	Idle time.Duration `json:"idle,omitempty"`
 	// Ran is for how long leaders had run the study when this was written, each by its own
 	// clock; the budget's duration bounds it.
-	Ran    time.Duration `json:"ran,omitempty"`
-	Counts Counts        `json:"counts"`
+	Ran time.Duration `json:"ran,omitempty"`
+	// Counted is when Ran was last counted while the study ran, and Since when the leader that
+	// counted it began to run the study or an update resumed it, both by that leader's clock. They
+	// are zero in what earlier versions have written.
+	Counted time.Time `json:"counted,omitzero"`
+	Since   time.Time `json:"since,omitzero"`
+	Counts  Counts    `json:"counts"`
 	// Occupied holds, by attempt number, the highest trial whose attempt of that
 	// number cannot be claimed, because another message had taken the place of its
 	// claim before the attempt was opened. The map MUST NOT be changed in place.

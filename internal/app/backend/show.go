@@ -3,6 +3,7 @@ package backend
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/coordinator"
@@ -16,6 +17,9 @@ import (
 // does not depend on how many trials there are.
 func (b *Backend) shown(ctx context.Context, s ledger.Summary) (server.Study, error) {
 	out := server.Study{Spec: s.Study, Status: s.Status}
+	if s.Status.State == study.Running && !s.Led {
+		out.Status.Counted = time.Now() // its time stands still
+	}
 	if s.Status.State == study.Running && s.Status.Reason == "" && !s.Study.Definition.Spec.ByClients() {
 		workers := b.c.Workers()
 		out.Status.Reason = idle(&s.Study.Definition.Spec, workers)

@@ -7,8 +7,10 @@ import (
 	"path/filepath"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	library "github.com/fantasia-hpo/fantasia"
+	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -68,6 +70,42 @@ func TestJournalIsFollowed(t *testing.T) {
 		}
 		if more, open := <-seen; open {
 			t.Errorf("after the end of the study, %q", more)
+		}
+	})
+}
+
+// The time of a study goes on while its program has the file open, and stands still while none has.
+func TestJournalsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		state := filepath.Join(t.TempDir(), "state")
+		reader := local.Follow(state)
+		ran := func() time.Duration {
+			t.Helper()
+			s, err := reader.Study(t.Context(), "batches")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return view.Elapsed(s.Status, time.Now())
+		}
+		for run := 1; run <= 2; run++ {
+			u := program(t, state)
+			trial, err := u.Ask(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := time.Duration(run-1) * time.Minute
+			time.Sleep(30 * time.Second)
+			if got := ran(); got < before+29*time.Second || got > before+31*time.Second {
+				t.Errorf("in run %d, after %v and half a minute: %v", run, before, got)
+			}
+			time.Sleep(30 * time.Second)
+			if err := errors.Join(u.Tell(trial, 1, nil), u.Close()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Hour)
+			if got, want := ran(), before+time.Minute; got < want-time.Second || got > want+time.Second {
+				t.Errorf("an hour after run %d: %v, want about %v", run, got, want)
+			}
 		}
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/base/httpserve"
+	"github.com/fantasia-hpo/fantasia/internal/base/wal"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -76,7 +77,7 @@ var errJournal = fmt.Errorf("%w: the state of a Go program is read-only; to chan
 func (j *inJournal) place() string { return j.path }
 
 func (j *inJournal) studies(context.Context) ([]ledger.Summary, error) {
-	return []ledger.Summary{{Study: j.stored.Study, Status: j.stored.Status}}, nil
+	return []ledger.Summary{{Study: j.stored.Study, Status: j.stored.Status, Led: wal.InUse(j.path)}}, nil
 }
 
 func (j *inJournal) read(context.Context, string) (*Result, error) { return j.result() }

@@ -121,8 +121,14 @@ func (k *kept) study(ctx context.Context, nameOrID string) (*Result, error) {
 		return nil, k.from.damaged(err)
 	}
 	r, err := k.from.read(ctx, all[i].Study.ID)
-	if err == nil && k.idle != nil && !r.Status.State.Terminal() {
+	switch {
+	case err != nil || r.Status.State.Terminal():
+	case k.idle != nil:
 		interrupt(r)
+	case !all[i].Led: // its time stands still
+		still := *r
+		still.Status.Counted = time.Now()
+		r = &still
 	}
 	return r, err
 }

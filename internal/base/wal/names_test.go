@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 )
@@ -247,5 +248,46 @@ func TestTwoProcesses(t *testing.T) {
 	}
 	if records, whole, err := Decode(data, magic); err != nil || whole != len(data) || !slices.Equal(texts(records), want) {
 		t.Errorf("after all rounds: %d records of %d, %d of %d bytes, %v", len(records), len(want), whole, len(data), err)
+	}
+}
+
+// Asking whether a file is open opens no file, makes none, and keeps nobody from opening it.
+func TestInUse(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	if InUse(path) {
+		t.Error("a file that does not exist is said to be open")
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("it was made")
+	}
+	var asking sync.WaitGroup
+	done := make(chan struct{})
+	asking.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				InUse(path)
+			}
+		}
+	})
+	for range 20 {
+		l, _, _, err := Open(path, magic)
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		if !InUse(path) {
+			t.Error("an open file is said to be free")
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	close(done)
+	asking.Wait()
+	if InUse(path) {
+		t.Error("a closed file is said to be open")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/gofrs/flock"
 )
@@ -17,9 +18,13 @@ var errReplaced = errors.New("the file was replaced meanwhile")
 // is on the file itself, because the same file can have many names. If path leads to something that is no
 // regular file, nothing is created or written.
 func open(path string) (real string, file *os.File, lock *flock.Flock, err error) {
+	looked := 0
 	for range 100 { // each further try follows a process that replaced the file and closed it
 		real, file, lock, err = tryOpen(path)
-		if !errors.Is(err, errReplaced) {
+		if errors.Is(err, ErrInUse) && looked < 5 { // who asks InUse has it locked for a moment, too
+			looked++
+			time.Sleep(time.Millisecond << looked)
+		} else if !errors.Is(err, errReplaced) {
 			return real, file, lock, err
 		}
 	}

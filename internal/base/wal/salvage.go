@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -46,16 +47,31 @@ func Salvage(content []byte, magic string) []Piece {
 	return pieces
 }
 
+// InUse reports whether a Log has the file at path open. It is true, too, if that cannot be found out.
+func InUse(path string) bool {
+	err := whileUnused(path, func(*os.File) error { return nil })
+	return err != nil && !errors.Is(err, fs.ErrNotExist)
+}
+
 // Read returns the content of a file that nobody has open, and changes nothing. The error wraps ErrInUse or
 // ErrNotRegular, or is that of the file system.
 func Read(path string) (content []byte, err error) {
+	err = whileUnused(path, func(file *os.File) error {
+		content, err = io.ReadAll(file)
+		return err
+	})
+	return content, err
+}
+
+// whileUnused calls f with a file that nobody has open; until it returns, no Log opens the file.
+func whileUnused(path string, f func(*os.File) error) (err error) {
 	real, err := resolve(path)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	file, err := os.Open(real)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	lock := flock.New(real, flock.SetFlag(os.O_RDONLY))
@@ -64,7 +80,7 @@ func Read(path string) (content []byte, err error) {
 		if err == nil {
 			err = ErrInUse
 		}
-		return nil, fmt.Errorf("lock %s: %w", path, err)
+		return fmt.Errorf("lock %s: %w", path, err)
 	}
-	return io.ReadAll(file)
+	return f(file)
 }

@@ -267,7 +267,11 @@ func (d *Dashboard) body(ctx context.Context, q *request, base string) ([]byte, 
 		studyItem: newStudyItem(s, q.now), Spec: spec, Started: s.Status.Started, View: q.view, Shown: len(q.Trials), Of: len(q.rows.rows),
 	}
 	if !s.Status.State.Terminal() {
-		b.RecentRate = recentRate(q.rows.rows, s.Status.Started, q.now)
+		begun := s.Status.Started
+		if s.Status.Since.After(begun) { // before that, nothing ran for some time
+			begun = s.Status.Since
+		}
+		b.RecentRate = recentRate(q.rows.rows, begun, q.now)
 	}
 	b.addFront(q)
 	if s.Best != nil {

@@ -114,7 +114,9 @@ func (b *Backend) CreateAs(ctx context.Context, name string, text []byte) (serve
 	if _, err := b.leader.CreateWithID(ctx, id, s); err != nil {
 		return server.Study{}, err
 	}
-	b.Change(id, func(s *server.Study) { s.Spec.Created, s.Status.Started = Epoch, Epoch }) //nolint:contextcheck // a test's
+	b.Change(id, func(s *server.Study) { //nolint:contextcheck // a test's
+		s.Spec.Created, s.Status.Started, s.Status.Counted, s.Status.Since, s.Status.Ran = Epoch, Epoch, Epoch, Epoch, 0
+	})
 	return b.Study(ctx, id)
 }
 
