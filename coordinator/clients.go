@@ -177,8 +177,9 @@ func (c *Coordinator) Measure(ctx context.Context, nameOrID, client string, held
 			return next, err
 		}
 		defer l.group.IncludeCurves() // no stream has the reports: they must be durable before the answer
+		var ignored []string
 		for _, report := range reports {
-			if err := r.Engine.Contradicts(held.Trial, report.Step, report.Metrics); err != nil {
+			if err := r.Engine.Contradicts(id, report.Step, report.Metrics); err != nil {
 				return next, err
 			}
 			l.studies.Step(r, engine.Measured{At: now, Measurement: &messaging.Measurement{
@@ -187,9 +188,21 @@ func (c *Coordinator) Measure(ctx context.Context, nameOrID, client string, held
 			if r.Broken != nil {
 				return next, r.Broken
 			}
+			ignored = append(ignored, r.Engine.Ignored(id, report.Step, report.Metrics)...)
 		}
-		return instruct(r, client, held, now)
+		next, err = instruct(r, client, held, now)
+		next.Ignored = listed(ignored)
+		return next, err
 	})
+}
+
+// listed returns the first of many lines, and how many more there are.
+func listed(lines []string) []string {
+	const most = 10
+	if more := len(lines) - most + 1; more > 1 {
+		return append(lines[:most-1:most-1], fmt.Sprintf("and %d more values", more))
+	}
+	return lines
 }
 
 // Tell applies an event of a client or a user to a study, and returns the trial that it

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -327,5 +328,54 @@ func TestClientReportsSeveralSteps(t *testing.T) {
 	}
 	if !slices.Equal(steps, []int64{1, 2, 3, 5}) {
 		t.Errorf("kept the steps %v, want 1, 2, 3 and 5", steps)
+	}
+}
+
+// What a curve leaves out is said in the answer: a step that does not grow, a metric beyond those that it
+// keeps. Values of the same reports that are sent again are not left out. The curve of a trial's next attempt
+// is another one: its client may report other values at the same steps.
+func TestReportsThatAreLeftOut(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, membus.Options{})
+	c := r.leader()
+	s := r.create(c, "asked", 20, 1, asked)
+	r.suggest(c, s.ID, "a", 1, patience)
+	report := func(step int64, loss float64) Report { return Report{step, map[string]float64{"loss": loss}} }
+	measure := func(client string, reports ...Report) []string {
+		t.Helper()
+		next, err := c.Measure(r.ctx(), s.ID, client, HeldAttempt{Trial: 1}, reports)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return next.Ignored
+	}
+	if got := measure("a", report(1, 4), report(5, 3)); got != nil {
+		t.Errorf("growing steps: %q", got)
+	}
+	if got := measure("a", report(1, 4), report(5, 3)); got != nil {
+		t.Errorf("the same ones again: %q", got)
+	}
+	want := []string{"loss at step 3: step 5 was reported before it, and steps must grow"}
+	if got := measure("a", report(3, 2), report(6, 1)); !slices.Equal(got, want) {
+		t.Errorf("a step in between: %q, want %q", got, want)
+	}
+	late := Report{2, map[string]float64{}}
+	for i := range 100 {
+		late.Metrics[fmt.Sprintf("m%02d", i)] = 1
+	}
+	got := measure("a", late)
+	if len(got) != 10 || !strings.Contains(got[0], "at step 2: at most 64 metrics") || got[9] != "and 28 more values" {
+		t.Errorf("37 metrics too many: %q", got)
+	}
+	if _, err := c.Tell(r.ctx(), s.ID, func(now time.Time) engine.Event {
+		return engine.Told{At: now, Client: "a", Trial: 1, Outcome: messaging.OutcomeHandedBack}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if next := r.suggest(c, s.ID, "b", 1, patience); !slices.Equal(next, []int{1}) {
+		t.Fatalf("the next client got %v, want trial 1", next)
+	}
+	if got := measure("b", report(1, 40), report(2, 30)); got != nil {
+		t.Errorf("the next attempt: %q", got)
 	}
 }

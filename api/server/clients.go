@@ -107,7 +107,7 @@ func (s *service) AddMeasurement(
 	}
 	held := coordinator.HeldAttempt{Trial: number, Attempt: int(req.Msg.GetAttempt())}
 	next, err := s.backend.Measure(ctx, name, req.Msg.GetClientId(), held, reports)
-	return respond(&fantasiav1.AddMeasurementResponse{Action: actions[next.Do], Reason: next.Reason}, err)
+	return respond(&fantasiav1.AddMeasurementResponse{Action: actions[next.Do], Reason: next.Reason, Ignored: next.Ignored}, err)
 }
 
 // CompleteTrial ends a trial with its values.

@@ -221,6 +221,27 @@ func (c *Curve) fit() {
 	}
 }
 
+// At returns the value of a metric at a step; kept is false if the curve has no such point. last is the
+// metric's last step, and known is false if the curve has no point of the metric.
+func (c *Curve) At(metric string, step int64) (value float64, kept bool, last int64, known bool) {
+	i, known := c.index[metric]
+	if !known {
+		return 0, false, 0, false
+	}
+	s := c.series[i]
+	if step > s.last {
+		return 0, false, s.last, true
+	}
+	for _, seg := range c.segments {
+		for _, m := range seg.points {
+			if m.series == i && m.Step == step {
+				return m.Value, true, s.last, true
+			}
+		}
+	}
+	return 0, false, s.last, true
+}
+
 // Series returns the kept points of each metric, by name.
 func (c *Curve) Series() []Series {
 	out := make([]Series, len(c.series))

@@ -29,6 +29,8 @@ type Instruction struct {
 	Trial  int
 	Do     Action
 	Reason string
+	// Ignored explains what the curve has not taken of the reports that it answers, in at most ten lines.
+	Ignored []string
 }
 
 // Action is what a client should do with a trial.

@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
@@ -185,21 +188,40 @@ func (e *Engine) Instruct(client string, number, attempt int) (Instruction, erro
 	return e.clients.instruct(client, number, attempt)
 }
 
-// Contradicts returns an error if a trial's curve has another value of one of the metrics
-// at a step. The trial's curve MUST be in memory: see Forgotten.
-func (e *Engine) Contradicts(number int, step int64, metrics map[string]float64) error {
-	for _, s := range e.Curve(number) {
-		told, ok := metrics[s.Metric]
-		if !ok || !study.Finite(told) {
-			continue
-		}
-		for _, p := range s.Points {
-			if p.Step == step && p.Value != told {
-				return refusef("%s of trial %d is recorded as %v at step %d, got %v", s.Metric, number, p.Value, step, told)
-			}
+// Contradicts returns an error if an attempt has reported another value of one of the metrics at
+// a step. The trial's curve MUST be in memory: see Forgotten.
+func (e *Engine) Contradicts(id messaging.AttemptID, step int64, metrics map[string]float64) error {
+	t := e.trials.numbered(id.Trial)
+	if t == nil || t.curve == nil || t.curve.Attempt != id.Attempt {
+		return nil
+	}
+	for _, metric := range slices.Sorted(maps.Keys(metrics)) {
+		told := metrics[metric]
+		if value, kept, _, _ := t.curve.At(metric, step); kept && study.Finite(told) && value != told {
+			return refusef("%s of trial %d is recorded as %v at step %d, got %v", metric, id.Trial, value, step, told)
 		}
 	}
 	return nil
+}
+
+// Ignored explains what the curve of a trial has not taken of a report that was just added. Values that
+// are not finite are in no curve.
+func (e *Engine) Ignored(id messaging.AttemptID, step int64, metrics map[string]float64) (ignored []string) {
+	t := e.trials.numbered(id.Trial)
+	if t == nil || t.curve == nil || t.curve.Attempt != id.Attempt {
+		return nil
+	}
+	for _, metric := range slices.Sorted(maps.Keys(metrics)) {
+		switch _, kept, last, known := t.curve.At(metric, step); {
+		case kept || !study.Finite(metrics[metric]):
+		case known:
+			ignored = append(ignored, fmt.Sprintf("%s at step %d: step %d was reported before it, and steps must grow", metric, step, last))
+		default:
+			ignored = append(ignored, fmt.Sprintf("%s at step %d: at most %d metrics of a trial, with names of at most %d bytes, have a curve",
+				metric, step, curve.MaxMetrics, curve.MaxName))
+		}
+	}
+	return ignored
 }
 
 // Forgotten reports whether a report of an attempt counts but its curve is not in

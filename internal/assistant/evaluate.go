@@ -60,6 +60,8 @@ type reportOutput struct {
 	Action string `json:"action"`
 	Reason string `json:"reason,omitempty"`
 	Note   string `json:"note"`
+	// Ignored explains what was left out of the trial's curve.
+	Ignored []string `json:"ignored,omitempty"`
 }
 
 type tellInput struct {
@@ -200,7 +202,7 @@ func (s *Server) report(ctx context.Context, in reportInput) (out reportOutput, 
 		if err != nil {
 			return err
 		}
-		out = reportOutput{Action: actions[resp.GetAction()], Reason: resp.GetReason()}
+		out = reportOutput{Action: actions[resp.GetAction()], Reason: resp.GetReason(), Ignored: resp.GetIgnored()}
 		switch resp.GetAction() {
 		case fantasiav1.TrialAction_TRIAL_ACTION_PRUNE:
 			out.Note = "stop the program, and tell with outcome pruned"

@@ -64,7 +64,7 @@ func (r *Reports) Add(one report.Report) (ignored []string) {
 	if taken.Warning != "" {
 		r.Warn(taken.Warning)
 	}
-	return taken.Ignored
+	return append(taken.Ignored, taken.Late...)
 }
 
 // Warn keeps the first warning for the people who look at a trial that has completed.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -65,6 +66,8 @@ type Taken struct {
 	// Ignored explains to people what was not taken: a second value of a metric for a
 	// step, or too many metrics.
 	Ignored []string
+	// Late explains which of Metrics are not in the trial's curve, since their step does not grow.
+	Late []string
 	// Warning is what a person should know of the report: a value was left out that differs from the one
 	// that was taken, or its step does not grow. Empty for nothing.
 	Warning string
@@ -95,8 +98,9 @@ func (c *Collector) Add(r Report) Taken {
 			}
 			continue
 		}
-		if t.Step < own && t.Warning == "" {
-			t.Warning = fmt.Sprintf("steps must grow: step %d of %q came after step %d, and is not in the trial's curve", t.Step, name, own)
+		if t.Step < own {
+			t.Late = append(t.Late, fmt.Sprintf("steps must grow: step %d of %q came after step %d, and is not in the trial's curve", t.Step, name, own))
+			t.Warning = cmp.Or(t.Warning, t.Late[0])
 		}
 		t.Metrics[name] = value
 		if aim >= 0 {

@@ -529,7 +529,8 @@ type Study struct {
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	// When it ended; unset while it runs.
 	EndTime *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
-	// The time from start_time to end_time, or until now by the server's clock.
+	// How long the study has run: until end_time, or until now. Neither the time without a
+	// coordinator counts, nor the time between an end and the update that continued it.
 	Elapsed *durationpb.Duration `protobuf:"bytes,17,opt,name=elapsed,proto3" json:"elapsed,omitempty"`
 	// The version of the search space: 1, and one more with each UpdateStudy that changes it.
 	// Trials whose point is not in this version are neither best nor recommended, and the
@@ -4805,7 +4806,11 @@ type AddMeasurementResponse struct {
 	// What to do with the trial.
 	Action TrialAction `protobuf:"varint,1,opt,name=action,proto3,enum=fantasia.v1.TrialAction" json:"action,omitempty"`
 	// Why, as text for users; empty for CONTINUE.
-	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	// What was left out of the curve, and so of early stopping, as text for users, such as
+	// "loss at step 3: step 5 was reported before it, and steps must grow". A report that is
+	// sent again is not left out. There are ten lines at most.
+	Ignored       []string `protobuf:"bytes,3,rep,name=ignored,proto3" json:"ignored,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4852,6 +4857,13 @@ func (x *AddMeasurementResponse) GetReason() string {
 		return x.Reason
 	}
 	return ""
+}
+
+func (x *AddMeasurementResponse) GetIgnored() []string {
+	if x != nil {
+		return x.Ignored
+	}
+	return nil
 }
 
 // CompleteTrialRequest ends a trial with its values.
@@ -6472,10 +6484,11 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\ametrics\x18\x02 \x03(\v2,.fantasia.v1.EarlierMeasurement.MetricsEntryB\x14\xbaH\x11\x9a\x01\x0e\b\x01\x10\xe8\a\"\ar\x05\x10\x01(\x80\x02R\ametrics\x1a:\n" +
 	"\fMetricsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"b\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"|\n" +
 	"\x16AddMeasurementResponse\x120\n" +
 	"\x06action\x18\x01 \x01(\x0e2\x18.fantasia.v1.TrialActionR\x06action\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xa5\x06\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x18\n" +
+	"\aignored\x18\x03 \x03(\tR\aignored\"\xa5\x06\n" +
 	"\x14CompleteTrialRequest\x12\xf7\x01\n" +
 	"\x04name\x18\x01 \x01(\tB\xe2\x01\xbaH\xde\x01\xba\x01\xda\x01\n" +
 	"\n" +

@@ -188,3 +188,17 @@ def test_steps_that_do_not_grow_are_warned_of(storage: Path, caplog: pytest.LogC
         "trial 1: step 2 of 'value' came after step 2: its curve and early stopping leave such reports out, "
         "since steps must grow"
     ]
+
+
+def test_what_the_server_leaves_out_is_passed_on(storage: Path, caplog: pytest.LogCaptureFixture) -> None:
+    study = create(storage)
+    trial = study.ask()
+    trial.report(0.5, 5)
+    study._await_reports(trial)
+    study._send_reports(trial, [(3, {"value": 0.25})])  # as another process of the same trial would
+    study._send_reports(trial, [(4, {"value": 0.25})])
+    study.tell(trial)
+    assert [r.getMessage() for r in caplog.records if "leave out" in r.getMessage()] == [
+        "trial 1: its curve and early stopping leave out "
+        "value at step 3: step 5 was reported before it, and steps must grow"
+    ]

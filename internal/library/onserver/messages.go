@@ -120,6 +120,8 @@ type (
 	instructionMessage struct {
 		Action action `json:"action"`
 		Reason string `json:"reason"`
+		// Ignored is only in the answer to reports.
+		Ignored []string `json:"ignored"`
 	}
 	curveMessage struct {
 		Step  int64  `json:"step,string"`

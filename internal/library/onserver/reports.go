@@ -97,6 +97,9 @@ func (s *Study) sendBatch(t *library.Evaluation, batch []reported) bool {
 	err := s.call(s.life, "AddMeasurement", request, &answer)
 	switch {
 	case err == nil:
+		if len(answer.Ignored) > 0 {
+			s.log.Warn("the trial's curve has left out what was reported", "study", s.id, "trial", t.Number, "ignored", answer.Ignored)
+		}
 		s.instruct(t, answer)
 	case errors.Is(err, library.ErrUnavailable): // as long as the trial is evaluated, the report is kept
 		return false

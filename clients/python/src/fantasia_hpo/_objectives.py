@@ -160,6 +160,13 @@ class Reported:
         self._highest.update({name: max(step, self._highest.get(name, step)) for name in metrics})
         return text
 
+    def passed_on(self, ignored: Sequence[str]) -> str:
+        """Return what the server says of values that it left out, the first time; "" otherwise."""
+        if not ignored or self._warned:
+            return ""
+        self._warned = True
+        return "; ".join(ignored)
+
     def add(self, step: int, metrics: Mapping[str, float]) -> None:
         """Add a report. Steps do not shrink."""
         self._latest.update(metrics)

@@ -159,6 +159,8 @@ class Telling(Results):
                 return
             log.warning("trial %d: a report was refused: %s", trial.number, e)
             return
+        if ignored := trial._reported.passed_on(answer.get("ignored", [])):
+            log.warning("trial %d: its curve and early stopping leave out %s", trial.number, ignored)
         trial._instruct(answer.get("action", "").removeprefix("TRIAL_ACTION_"), answer.get("reason", ""))
 
     def _send_attrs(self, trial: Trial) -> None:
