@@ -38,7 +38,7 @@ func (p *Problem) RecommendFront(observations []int, of []Expected) *Recommendat
 	on = slices.CompactFunc(on, func(a, b int) bool { return slices.Equal(means[a], means[b]) })
 	at := max(0, slices.Index(on, knee))
 	e := of[on[at]]
-	r := &Recommendation{Trial: e.Trial, Mean: e.Means[0], SD: e.SDs[0], Point: p.Observations[observations[on[at]]].Point}
+	r := &Recommendation{Trial: e.Trial, Mean: e.Means[0], SD: e.SDs[0], Point: p.Observations[observations[on[at]]].At()}
 	for _, i := range evenly(len(on), at) {
 		e := of[on[i]]
 		e.Knee = on[i] == knee

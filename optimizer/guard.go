@@ -72,7 +72,7 @@ type Proposer interface {
 // it does not duplicate a pending one. A finite space never repeats a point and ends
 // with ErrExhausted, unless evaluations are known to be noisy, because two evaluations
 // of a point differed or because the algorithm's method Noisy reports so; then
-// suggestions marked Repeat pass. Before a small one ends, the algorithm's method Doubt may have a point evaluated
+// suggestions marked Repeat pass. Before it ends, the algorithm's method Doubt may have a point evaluated
 // again, to find out whether evaluations are noisy. If ctx ends while the algorithm works, the answer is
 // what it has proposed by then. The result is a Recommender if the algorithm is one.
 func Guard(p Proposer) Optimizer {
@@ -153,19 +153,27 @@ func (g *guard) Suggest(ctx context.Context, p *Problem, state State, n int, rng
 			r.N = min(n, len(r.Remaining))
 		}
 		if r.N == 0 {
-			if a, ok := g.algorithm.(doubter); ok {
-				if again, ok := a.Doubt(ctx, r); ok {
-					return []Suggestion{again}, state, nil
-				}
-			}
-			return nil, state, ErrExhausted
+			return g.doubt(ctx, r, ErrExhausted)
 		}
 	}
 	batch, next, err := g.fill(ctx, r)
+	if len(batch) == 0 && errors.Is(err, ErrExhausted) && c.encoding.Discrete() { // it is too large to know before
+		return g.doubt(ctx, r, err)
+	}
 	if err != nil && (len(batch) == 0 || !isEnd(err) && ctx.Err() == nil) {
 		return nil, state, err
 	}
 	return batch, next, nil
+}
+
+// doubt ends a finite space with an error, unless the algorithm wants to see a point again.
+func (g *guard) doubt(ctx context.Context, r *Request, exhausted error) ([]Suggestion, State, error) {
+	if a, ok := g.algorithm.(doubter); ok {
+		if again, ok := a.Doubt(ctx, r); ok {
+			return []Suggestion{again}, r.State, nil
+		}
+	}
+	return nil, r.State, exhausted
 }
 
 // noisy reports whether evaluations are known to be noisy.
@@ -173,20 +181,28 @@ func (g *guard) noisy(p *Problem, encoding *Encoding) bool {
 	if a, ok := g.algorithm.(interface{ Noisy() bool }); ok && a.Noisy() {
 		return true
 	}
-	first := make(map[string]study.Values, len(p.Observations))
-	for _, o := range p.Observations {
+	first := make(map[string]*Observation, len(p.Observations))
+	for i := range p.Observations {
+		o := &p.Observations[i]
 		if o.Outcome != OutcomeCompleted {
 			continue
 		}
-		key := KeyOf(encoding.Encode(o.Point))
-		before, again := first[key]
-		for k := range min(len(before), len(o.Values)) { // of each objective
-			if Differ(before[k], o.Values[k]) {
-				return true
-			}
+		key := KeyOf(encoding.Encode(o.At()))
+		before := first[key]
+		if before == nil {
+			first[key] = o
+		} else if differ(before.Values, o.Values) || differ(before.Excess, o.Excess) {
+			return true
 		}
-		if !again {
-			first[key] = o.Values
+	}
+	return false
+}
+
+// differ reports whether two evaluations of a point differ in an objective, or in the excess over a limit.
+func differ(a, b []float64) bool {
+	for k := range min(len(a), len(b)) {
+		if Differ(a[k], b[k]) {
+			return true
 		}
 	}
 	return false
@@ -307,7 +323,7 @@ func seeds(p *Problem) []study.Point {
 		points = append(points, p.Pending[i].Point)
 	}
 	for i := len(p.Observations) - 1; i >= 0 && len(points) < repairSeeds; i-- {
-		points = append(points, p.Observations[i].Point)
+		points = append(points, p.Observations[i].At())
 	}
 	return points
 }

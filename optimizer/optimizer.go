@@ -56,8 +56,10 @@ const (
 type Observation struct {
 	// Trial is the trial's number, counted from 1; 0 for a point that was told without
 	// being asked for.
-	Trial   int
+	Trial int
+	// Point is the point; nil if Packed has it. Read it by At.
 	Point   study.Point
+	Packed  *Packed
 	Outcome Outcome
 	// Values are the objectives' values as the program reported them, finite. Those of
 	// OutcomePruned are those at Step, and may be missing. Only OutcomeCompleted and
@@ -133,7 +135,7 @@ func (p *Problem) Best() *Recommendation {
 		return nil
 	}
 	o := p.Observations[best]
-	return &Recommendation{Trial: o.Trial, Mean: o.Values.First(), Point: o.Point}
+	return &Recommendation{Trial: o.Trial, Mean: o.Values.First(), Point: o.At()}
 }
 
 // Source says where a suggestion came from.

@@ -28,7 +28,7 @@ func newTaken(p *Problem, encoding *Encoding) *taken {
 	t.pending = maps.Clone(t.base)
 	if encoding.Discrete() {
 		for _, observed := range p.Observations {
-			t.base[KeyOf(encoding.Encode(observed.Point))] = true
+			t.base[KeyOf(encoding.Encode(observed.At()))] = true
 		}
 		for _, point := range p.Taken {
 			t.base[KeyOf(encoding.Encode(point))] = true

@@ -48,7 +48,7 @@ func (h *history) write(s *record.Status) {
 // now. The recommendation stays: the caller decides whether it is void.
 func (h *history) clear() {
 	blind := h.spec.blindToSome()
-	h.observations = observations{latest: blind}
+	h.observations = observations{latest: blind, names: study.Names(h.spec.space.Parameters())}
 	*h.tried = newTried(h.spec.space, h.spec.switches)
 	*h.ladder = newLadder(h.spec.space, h.spec.direction(), blind, h.spec.switches)
 	h.space, h.best, h.limits, h.front, h.frontStatus = h.spec.Space, nil, nil, nil, nil

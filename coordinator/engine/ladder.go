@@ -47,7 +47,7 @@ func newLadder(s *space.Space, d study.Direction, latest bool, w *switches) ladd
 	if f, ok := s.Fidelity(); ok {
 		l.rungs, l.reduction = make([]rung, len(f.Levels())), *f.Reduction
 		for k := range l.rungs {
-			l.rungs[k].observations.latest = latest
+			l.rungs[k].observations = observations{latest: latest, names: study.Names(s.Parameters())}
 		}
 		_, l.countable = s.Searched().Size()
 	}

@@ -8,8 +8,9 @@ import (
 
 // observations are what an optimiser is told of ended trials, in the order of the ledger.
 type observations struct {
-	list []optimizer.Observation // append-only: snapshots share it
-	all  int                     // how many there have been
+	list  []optimizer.Observation // append-only: snapshots share it
+	all   int                     // how many there have been
+	names []string                // of the parameters, which the points share: see optimizer.Packed
 	// latest says that the optimiser needs only the latest of them: it is blind, and the
 	// space is not finite.
 	latest bool
@@ -23,7 +24,7 @@ func (o *observations) add(observation optimizer.Observation) {
 		latest := o.list[len(o.list)-optimizer.BlindObservations:]
 		o.list = append(make([]optimizer.Observation, 0, most), latest...) // snapshots share the old one
 	}
-	o.list = append(o.list, observation)
+	o.list = append(o.list, observation.Pack(o.names))
 	o.all++
 }
 

@@ -3,6 +3,8 @@ package optimizertest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -32,6 +34,7 @@ func run(t *testing.T, create func() optimizer.Optimizer, seeds func(*testing.T,
 		{"same arguments, same answer, on any number of cores", testDeterminism},
 		{"another seed", seeds},
 		{"the problem is not changed", testUnchanged},
+		{"packed points are points", testPacked},
 		{"points of a mixed, conditional, constrained space", testMixed},
 		{"initial points come first", testInitial},
 		{"initial points are counted across requests", testInitialCounted},
@@ -179,6 +182,34 @@ func testUnchanged(t *testing.T, suite *suite) {
 	}
 	if _, _, err := suite.create().Suggest(t.Context(), &p, state, 1, optimizer.NewRand(1, 1)); err != nil {
 		t.Errorf("an earlier problem and state: %v", err)
+	}
+}
+
+// testPacked tells the same observations with packed points, which an optimiser reads by their method At.
+func testPacked(t *testing.T, suite *suite) {
+	var params []study.Parameter
+	for i := range 20 {
+		params = append(params, study.Parameter{Name: fmt.Sprintf("x%d", i), Type: study.Float, Min: new(0.0), Max: new(1.0)})
+	}
+	answer := func(pack bool) []optimizer.Suggestion {
+		s := NewSession(t, suite.create(), Space(t, params, nil), 3)
+		s.Problem.MaxTrials = 40
+		for n := 1; n <= 24; n++ {
+			point := study.Point{}
+			for i, p := range params {
+				point[p.Name] = math.Mod(float64(n*(i+3))*0.37, 1)
+			}
+			o := optimizer.Observation{Trial: n, Point: point, Outcome: optimizer.OutcomeCompleted, Values: study.Values{math.Mod(float64(n)*0.61, 1)}}
+			if pack {
+				o = o.Pack(study.Names(params))
+			}
+			s.Problem.Observations = append(s.Problem.Observations, o)
+		}
+		s.Problem.First = 25
+		return s.Ask(2)
+	}
+	if diff := cmp.Diff(answer(false), answer(true)); diff != "" {
+		t.Errorf("(-points +packed points):\n%s", diff)
 	}
 }
 

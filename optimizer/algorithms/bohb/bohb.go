@@ -82,7 +82,7 @@ func newSearch(r *optimizer.Request, o Options) *search {
 		if x.Outcome == optimizer.OutcomeCompleted {
 			completed = append(completed, x)
 		} else {
-			s.others = append(s.others, s.coordinates(x.Point))
+			s.others = append(s.others, s.coordinates(x.At()))
 		}
 	}
 	least := len(s.columns) + 1
@@ -96,9 +96,9 @@ func newSearch(r *optimizer.Request, o Options) *search {
 	good := min(len(completed)-1, max(least, int(o.Best*float64(len(completed)))))
 	for i, x := range completed {
 		if i < good {
-			s.good = append(s.good, s.coordinates(x.Point))
+			s.good = append(s.good, s.coordinates(x.At()))
 		} else {
-			s.others = append(s.others, s.coordinates(x.Point))
+			s.others = append(s.others, s.coordinates(x.At()))
 		}
 	}
 	for _, p := range r.Pending {

@@ -138,14 +138,15 @@ func (t *task) result(m *memory, o optimizer.Observation, drawn map[int]draw) (o
 	if known && d.Run != m.Run {
 		return one, false
 	}
-	x := t.r.Encoding.Encode(o.Point)
+	point := o.At()
+	x := t.r.Encoding.Encode(point)
 	one.value = t.r.Direction.Cost(o.Values.First())
 	one.foreign = true
-	if known && t.matches(d.At, x, o.Point) {
+	if known && t.matches(d.At, x, point) {
 		one.at, one.foreign = d.At, d.Generation != m.Generation
 	} else {
 		for k, i := range t.numericAt {
-			if active(t.numeric[k], o.Point) {
+			if active(t.numeric[k], point) {
 				one.at = append(one.at, x[i])
 			} else {
 				one.at = append(one.at, m.Gaussian.Mean[k])
@@ -154,7 +155,7 @@ func (t *task) result(m *memory, o optimizer.Observation, drawn map[int]draw) (o
 	}
 	for _, i := range t.categorical {
 		choice := -1
-		if c := t.r.Encoding.Columns()[i]; active(c, o.Point) {
+		if c := t.r.Encoding.Columns()[i]; active(c, point) {
 			choice = c.Level(x[i])
 		}
 		one.chosen = append(one.chosen, choice)

@@ -99,7 +99,7 @@ func (a proposer) Recommend(ctx context.Context, p *optimizer.Problem, _ optimiz
 	}
 	least := slices.Index(scores, slices.Min(scores))
 	o := p.Observations[least]
-	return &optimizer.Recommendation{Trial: o.Trial, Mean: o.Values.First(), Point: o.Point}, nil
+	return &optimizer.Recommendation{Trial: o.Trial, Mean: o.Values.First(), Point: o.At()}, nil
 }
 
 // recommendTrees is the number of trees of a recommendation, which is asked for seldom.
@@ -114,7 +114,7 @@ func (o Options) growth() growth { return growth{leaf: o.Leaf, features: splitFe
 func (c *coder) rows(p *optimizer.Problem) [][]float64 {
 	x := make([][]float64, len(p.Observations))
 	for i, o := range p.Observations {
-		x[i] = c.row(o.Point)
+		x[i] = c.row(o.At())
 	}
 	return x
 }

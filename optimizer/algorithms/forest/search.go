@@ -186,7 +186,7 @@ func (s *search) maximise() (best candidate, found bool) {
 		if s.ctx.Err() != nil && found {
 			break
 		}
-		p := s.r.Observations[i].Point
+		p := s.r.Observations[i].At()
 		// The point itself has been evaluated: begin at its best neighbour.
 		if c, ok := s.step(candidate{point: p, x: s.r.Encoding.Encode(p), value: math.Inf(-1)}); ok {
 			consider(s.climb(c))

@@ -23,38 +23,106 @@ func unexplained(m *surrogate.Model) float64 {
 	return share
 }
 
+// fitFloored fits a model that may doubt its data. If it cannot predict them, at least half of what it
+// cannot explain is noise to it: it would else follow every value, and be sure of the luckiest.
+func fitFloored(fit func(floor float64) (*surrogate.Model, error)) (*surrogate.Model, error) {
+	m, err := fit(0)
+	if err != nil {
+		return m, err
+	}
+	if share := unexplained(m); share > negligible {
+		return fit(share / 2)
+	}
+	return m, nil
+}
+
 // Doubt implements what optimizer.Guard asks when every point of a finite space has been evaluated or
-// is pending: it returns the best one again if the evaluations may be noisy, nobody has said whether they
-// are, and no two of them have told. If both agree, the space is exhausted. It never does so for an
-// objective that the model predicts, as one without noise mostly is.
+// is pending: it returns a good one again if the evaluations may be noisy, nobody has said whether they
+// are, and no two of them have told. If both agree, the space is exhausted. It never does so for
+// objectives and limits that the models predict, as those without noise mostly are.
 func (o proposer) Doubt(ctx context.Context, r *optimizer.Request) (again optimizer.Suggestion, ok bool) {
-	if !o.options.Replicate || o.options.Noise != NoiseAuto || r.Objectives != nil || r.Limits != nil {
+	if !o.options.Replicate || o.options.Noise != NoiseAuto {
 		return again, false
 	}
-	d := surrogate.Observe(r.Problem, r.Encoding, o.options.Surrogate)
-	if d.Completed < probeFrom || surrogate.NoiseOf(d.Places()) != surrogate.NoiseUnknown {
+	objectives, doubts := o.doubts(ctx, r)
+	if !doubts {
 		return again, false
 	}
-	m, err := surrogate.Fit(ctx, d, o.options.Surrogate, readMemory(r.State, o.options.Surrogate.NumParams(r.Encoding)).Fitted, r.Rand)
-	if err != nil || unexplained(m) < negligible {
-		return again, false
-	}
+	first := objectives[0]
 	var free []loop.Place // a place where an evaluation is pending is not asked again
-	for _, p := range m.Data.Places() {
-		if x := m.Data.X.RawRowView(p.Row); !r.Sampler.BusyAt(x) {
-			free = append(free, loop.Place{Point: r.Observations[m.Data.Of[p.Row]].Point, X: x})
+	var within []bool
+	some := false
+	for _, p := range first.Data.Places() {
+		if x := first.Data.X.RawRowView(p.Row); !r.Sampler.BusyAt(x) {
+			observed := &first.of.Observations[first.Data.Of[p.Row]]
+			free = append(free, loop.Place{Point: observed.At(), X: x})
+			within = append(within, observed.Within())
+			some = some || observed.Within()
 		}
 	}
 	if len(free) == 0 {
 		return again, false
 	}
-	mean, variance := bayes.Gaussian(m.GP).Posterior(loop.Rows(free))
-	best := loop.Lowest(mean, 1)[0]
+	sum := make([]float64, len(free)) // of all objectives, whose outcomes are standardised
+	for _, m := range objectives {
+		mean, _ := bayes.Gaussian(m.GP).Posterior(loop.Rows(free))
+		for i := range sum {
+			sum[i] += mean[i]
+		}
+	}
+	best := -1
+	for i := range sum {
+		if (within[i] || !some) && (best < 0 || sum[i] < sum[best]) {
+			best = i
+		}
+	}
 	again = optimizer.Suggestion{Point: free[best].Point, Source: optimizer.SourceModel, Repeat: true}
-	expected, sd := m.Data.Moments(mean[best], variance[best])
+	mean, variance := bayes.Gaussian(first.GP).Posterior(loop.Rows(free[best : best+1]))
+	expected, sd := first.Data.Moments(mean[0], variance[0])
 	again.Reasons = optimizer.Reasons{
 		Mean: loop.Finite(expected), SD: loop.Finite(sd), Pending: len(r.Pending),
 		Note: "every point has been evaluated; evaluated again: do evaluations differ?",
 	}
 	return again, true
+}
+
+// doubted is a model of one objective or limit, with the problem that it is of.
+type doubted struct {
+	*surrogate.Model
+	of *optimizer.Problem
+}
+
+// doubts returns the models of the objectives, and whether one of them or that of a limit cannot predict
+// evaluations of which no two have told whether they are noisy.
+func (o proposer) doubts(ctx context.Context, r *optimizer.Request) (objectives []doubted, doubts bool) {
+	config := o.options.Surrogate
+	warm := readMemory(r.State, config.NumParams(r.Encoding)).Fitted
+	problems := []*optimizer.Problem{r.Problem}
+	if r.Objectives != nil {
+		problems, warm, config.Transform = nil, nil, false
+		for k := range r.Objectives {
+			problems = append(problems, r.Alone(k))
+		}
+	}
+	n := len(problems)
+	for k := range r.Limits {
+		problems = append(problems, r.Bounded(k))
+	}
+	for k, p := range problems {
+		if k == n {
+			warm, config.Transform = nil, false
+		}
+		d := surrogate.Observe(p, r.Encoding, config)
+		if d.Completed < probeFrom || surrogate.NoiseOf(d.Places()) != surrogate.NoiseUnknown {
+			return nil, false
+		}
+		m, err := surrogate.Fit(ctx, d, config, warm, r.Rand)
+		if err != nil {
+			return nil, false
+		}
+		if doubts = doubts || unexplained(m) >= negligible; k < n {
+			objectives = append(objectives, doubted{m, p})
+		}
+	}
+	return objectives, doubts
 }

@@ -62,7 +62,7 @@ func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 
 // proposeSingle is Propose for one objective. With limits, it is the expected improvement over
 // the best point within all of them, weighted by the probability that a point is within them,
-// without HEBO's other strategies.
+// without HEBO's other strategies but repeats when no other point is left.
 func (o proposer) proposeSingle(
 	ctx context.Context, r *optimizer.Request, memory *memory,
 ) ([]optimizer.Suggestion, optimizer.State, error) {
@@ -89,7 +89,9 @@ func (o proposer) proposeSingle(
 			Request: r, Data: m.Data, Models: []bayes.Surrogate{bayes.Gaussian(m.GP)}, Criterion: acquisition.EI{},
 			Feasibility: feasible, Limits: limits, Batch: batch,
 		}, loop.Options{Candidates: o.effort.candidates, PriorWeight: o.options.PriorWeight})
-		return l.Fill(ctx, batch, r.N, l.Plain()), nil
+		s := &search{Loop: l, options: o.options, memory: memory}
+		s.replicas = s.newReplicas(m.Data.Places(), o.options.Noise.of(m.Data.Places()))
+		return l.Fill(ctx, batch, r.N, []loop.Strategy{l.Score, s.exhausted(s.again), l.Best, l.PickBest}), nil
 	})
 	return batch, memory.state(), err
 }

@@ -55,7 +55,7 @@ func (s *search) newFlats(noise surrogate.Noise) *flats {
 		if o.Outcome != optimizer.OutcomeCompleted {
 			continue
 		}
-		x := s.Request.Encoding.Encode(o.Point)
+		x := s.Request.Encoding.Encode(o.At())
 		if e := (evaluation{optimizer.KeyOf(x), o.Values.First()}); !seen[e] {
 			seen[e] = true
 			values[e.value] = true

@@ -74,14 +74,14 @@ func (e expecting) of(ctx context.Context, p *optimizer.Problem, warm *gp.Hyperp
 	exact := e.proposer.options.Noise.exact(d, e.encoding)
 	x := mat.NewDense(len(e.candidates), e.encoding.Dim(), nil)
 	for row, i := range e.candidates {
-		x.SetRow(row, e.encoding.Encode(p.Observations[i].Point))
+		x.SetRow(row, e.encoding.Encode(p.Observations[i].At()))
 	}
 	out := &Expectation{Mean: make([]float64, len(e.candidates)), SD: make([]float64, len(e.candidates))}
 	var m *surrogate.Model
 	mean, variance := out.Mean, out.SD
 	if exact < 1 || e.always {
 		var err error
-		m, err = surrogate.Fit(ctx, d, e.options, warm, optimizer.NewRand(p.Seed, len(p.Observations)))
+		m, err = fitFor(ctx, p, d, e.options, warm, exact)
 		if err != nil {
 			return nil
 		}

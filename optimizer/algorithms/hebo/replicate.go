@@ -134,7 +134,7 @@ func (s *search) again(left bool) (best loop.Spot, ok bool) {
 			value -= math.MaxFloat64 / 4 // after all places that are not pending
 		}
 		if value > best.Value {
-			best, ok = loop.Spot{Place: loop.Place{Point: s.Request.Observations[d.Of[p.Row]].Point, X: x}, Value: value}, true
+			best, ok = loop.Spot{Place: loop.Place{Point: s.Request.Observations[d.Of[p.Row]].At(), X: x}, Value: value}, true
 		}
 	}
 	return best, ok

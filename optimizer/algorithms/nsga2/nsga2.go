@@ -91,7 +91,7 @@ func (a proposer) archive(r *optimizer.Request) *nsga2.Archive {
 				costs[i] = outside[k]
 			}
 		}
-		archive.Add(r.Encoding.Encode(o.Point), costs)
+		archive.Add(r.Encoding.Encode(o.At()), costs)
 	}
 	return archive
 }

@@ -2,11 +2,9 @@ package tpe
 
 import (
 	"cmp"
-	"reflect"
 	"slices"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
-	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // history is the places of the observations' points, also in sorted order. A proposer keeps it from
@@ -15,9 +13,9 @@ import (
 // Not safe for concurrent use.
 type history struct {
 	encoding *optimizer.Encoding
-	points   []study.Point // of the observations
-	tables   []*table      // of the groups, in their order
-	terms    []float64     // scratch, for logDensity
+	known    []optimizer.Observation // only their points
+	tables   []*table                // of the groups, in their order
+	terms    []float64               // scratch, for logDensity
 }
 
 // table holds the observations at which a group is active.
@@ -52,12 +50,11 @@ func newHistory(encoding *optimizer.Encoding) *history {
 
 // of reports whether the history is that of earlier observations of the same study.
 func (h *history) of(encoding *optimizer.Encoding, observations []optimizer.Observation) bool {
-	if h.encoding != encoding || len(h.points) > len(observations) {
+	if h.encoding != encoding || len(h.known) > len(observations) {
 		return false
 	}
-	for i, p := range h.points {
-		// Nobody may change a point, so the same map is the same point.
-		if reflect.ValueOf(p).Pointer() != reflect.ValueOf(observations[i].Point).Pointer() {
+	for i := range h.known {
+		if !h.known[i].Same(&observations[i]) {
 			return false
 		}
 	}
@@ -66,8 +63,9 @@ func (h *history) of(encoding *optimizer.Encoding, observations []optimizer.Obse
 
 // add takes in the observations that the history does not have yet.
 func (h *history) add(observations []optimizer.Observation) {
-	for number := len(h.points); number < len(observations); number++ {
-		p := observations[number].Point
+	for number := len(h.known); number < len(observations); number++ {
+		o := &observations[number]
+		p := o.At()
 		x := h.encoding.Encode(p)
 		for _, t := range h.tables {
 			if _, active := p[t.name]; !active {
@@ -78,7 +76,7 @@ func (h *history) add(observations []optimizer.Observation) {
 				t.series[k].mean = append(t.series[k].mean, x[at])
 			}
 		}
-		h.points = append(h.points, p)
+		h.known = append(h.known, optimizer.Observation{Point: o.Point, Packed: o.Packed})
 	}
 	for _, t := range h.tables {
 		for k := range t.series {

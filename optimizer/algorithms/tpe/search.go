@@ -127,7 +127,7 @@ func (s *search) choose() (chosen study.Point, ratio float64, ok bool) {
 // before it. It computes all ratios roughly, and then those that may be the largest.
 func (s *search) pick(x []float64, i int) (best []float64, ratio float64, found bool) {
 	good, bad := s.goodOf(i), s.badOf(i)
-	terms := resized(s.history.terms, len(s.history.points)+len(s.open)+1)
+	terms := resized(s.history.terms, len(s.history.known)+len(s.open)+1)
 	s.history.terms = terms
 	rows := s.drawn(x, i)
 	rough, most := make([]float64, len(rows)), math.Inf(-1)

@@ -77,7 +77,7 @@ func (d *Design) Points(ctx context.Context, r *optimizer.Request, batch []optim
 func known(r *optimizer.Request, batch []optimizer.Suggestion, n int) []optimizer.Suggestion {
 	var points []study.Point
 	for _, o := range r.Observations {
-		points = append(points, o.Point)
+		points = append(points, o.At())
 	}
 	for _, p := range r.Pending {
 		points = append(points, p.Point)

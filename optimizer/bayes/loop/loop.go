@@ -156,7 +156,7 @@ func (l *Loop) remember() {
 	l.seen = make(map[string]bool, len(l.Request.Observations))
 	completed := make(map[string]bool, len(l.Request.Observations))
 	for _, o := range l.Request.Observations {
-		key := optimizer.KeyOf(l.Request.Encoding.Encode(o.Point))
+		key := optimizer.KeyOf(l.Request.Encoding.Encode(o.At()))
 		l.seen[key] = true
 		if o.Outcome != optimizer.OutcomeCompleted {
 			continue

@@ -42,7 +42,7 @@ func Recommend(m bayes.Surrogate, d *surrogate.Data, p *optimizer.Problem, exact
 	if value == nil || sd == nil {
 		return nil
 	}
-	return &optimizer.Recommendation{Trial: o.Trial, Mean: *value, SD: *sd, Point: o.Point}
+	return &optimizer.Recommendation{Trial: o.Trial, Mean: *value, SD: *sd, Point: o.At()}
 }
 
 // MixtureSD returns the standard deviation of a mixture: value with probability p,

@@ -52,7 +52,7 @@ func (l *Loop) Again() []Spot {
 		if alone > 0 {
 			by = l.Front.joint(others, reference)
 		}
-		place := Place{l.Request.Observations[l.Data.Of[row]].Point, l.known[i].X}
+		place := Place{l.Request.Observations[l.Data.Of[row]].At(), l.known[i].X}
 		list = append(list, Spot{Place: place, Value: l.gain(by, of, i, alone)})
 	}
 	return list

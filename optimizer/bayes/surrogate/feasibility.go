@@ -121,7 +121,7 @@ func labelled(p *optimizer.Problem, encoding *optimizer.Encoding, kind optimizer
 	chosen := evenly(len(of), maxLabels)
 	x, labels := mat.NewDense(len(chosen), encoding.Dim(), nil), make([]float64, len(chosen))
 	for row, k := range chosen {
-		x.SetRow(row, encoding.Encode(p.Observations[of[k]].Point))
+		x.SetRow(row, encoding.Encode(p.Observations[of[k]].At()))
 		labels[row] = all[k]
 	}
 	return x, labels

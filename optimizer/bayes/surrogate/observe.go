@@ -85,7 +85,7 @@ func Observe(p *optimizer.Problem, encoding *optimizer.Encoding, o Options) *Dat
 	d.raw = slices.Clone(y)
 	d.X = mat.NewDense(len(d.Of), max(1, encoding.Dim()), nil)
 	for row, i := range d.Of {
-		copy(d.X.RawRowView(row), encoding.Encode(p.Observations[i].Point))
+		copy(d.X.RawRowView(row), encoding.Encode(p.Observations[i].At()))
 	}
 	switch {
 	case o.Paper && o.Transform:
@@ -115,7 +115,7 @@ func placeMeans(p *optimizer.Problem, encoding *optimizer.Encoding, values []flo
 	keys := make([]string, len(values))
 	for i, v := range values {
 		if !math.IsInf(v, 1) {
-			keys[i] = optimizer.KeyOf(encoding.Encode(p.Observations[i].Point))
+			keys[i] = optimizer.KeyOf(encoding.Encode(p.Observations[i].At()))
 			at[keys[i]] = append(at[keys[i]], i)
 		}
 	}

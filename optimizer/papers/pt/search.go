@@ -55,7 +55,7 @@ func newSearch(ctx context.Context, r *optimizer.Request, o Options, c *coder, d
 		s.sd = 1
 	}
 	for row, i := range d.Of {
-		s.x = append(s.x, c.row(r.Observations[i].Point, d.X.RawRowView(row)))
+		s.x = append(s.x, c.row(r.Observations[i].At(), d.X.RawRowView(row)))
 		s.y = append(s.y, (d.Y[row]-s.mean)/s.sd)
 	}
 	s.best = slices.Min(s.y)
