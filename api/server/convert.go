@@ -49,12 +49,12 @@ func toStudy(s Study, now time.Time, file bool) (*fantasiav1.Study, error) {
 	if file {
 		text, err := json.Marshal(s.Spec.Definition)
 		if err != nil {
-			return nil, fmt.Errorf("study %s: %w", s.Spec.ID, err)
+			return nil, fmt.Errorf("study %s: %w", s.Spec.Definition.Metadata.Name, err)
 		}
 		m.StudyFile = string(text)
 		if len(spec.Attributes) > 0 {
 			if m.Attributes, err = structpb.NewStruct(spec.Attributes); err != nil {
-				return nil, fmt.Errorf("study %s: %w", s.Spec.ID, err)
+				return nil, fmt.Errorf("study %s: %w", s.Spec.Definition.Metadata.Name, err)
 			}
 		}
 	}
@@ -102,14 +102,14 @@ func addResults(m *fantasiav1.Study, s Study) error {
 	if best := view.OfBest(s.Best); best != nil {
 		point, err := toStruct(best.Parameters)
 		if err != nil {
-			return fmt.Errorf("study %s, trial %d: %w", s.Spec.ID, best.Trial, err)
+			return fmt.Errorf("study %s, trial %d: %w", s.Spec.Definition.Metadata.Name, best.Trial, err)
 		}
 		m.Best = &fantasiav1.BestTrial{Trial: int32(best.Trial), Value: best.Value, Values: s.Best.Values, Parameters: point}
 	}
 	if r := s.Recommended; r != nil {
 		point, err := toStruct(r.Point)
 		if err != nil {
-			return fmt.Errorf("study %s, recommended trial %d: %w", s.Spec.ID, r.Trial, err)
+			return fmt.Errorf("study %s, recommended trial %d: %w", s.Spec.Definition.Metadata.Name, r.Trial, err)
 		}
 		m.Recommended = &fantasiav1.Recommendation{Trial: int32(r.Trial), Mean: r.Mean, Sd: r.SD, Parameters: point,
 			Current: s.Status.RecommendedOfAll()}

@@ -42,36 +42,28 @@ func (l *Ledger) Curve(ctx context.Context, id string, trial int) (*curve.Curve,
 	return c, nil
 }
 
-// openCurves reads the curves of the trials that workers have begun. It skips curves that cannot be
-// read.
-func (l *Ledger) openCurves(ctx context.Context, r *Records) (map[int]*curve.Curve, error) {
+// openCurves reads the curves of the trials that workers have begun, at a revision. It skips curves that
+// cannot be read.
+func (l *Ledger) openCurves(ctx context.Context, r *Records, revision int64) (map[int]*curve.Curve, error) {
 	if r.Study.Definition.Spec.ByClients() {
 		return nil, nil // clients tell the values of their trials themselves
 	}
-	var curves map[int]*curve.Curve
+	curves := map[int]*curve.Curve{}
 	for i := range r.Trials {
 		t := &r.Trials[i]
 		if t.State.Terminal() || len(t.Attempts) == 0 {
 			continue
 		}
-		c, err := l.Curve(ctx, r.Study.ID, t.Number)
-		switch {
-		case err != nil && !errors.Is(err, ErrCorrupt):
+		if err := l.curves(ctx, r.Study.ID, curveDir(r.Study.ID, t.Number), revision, curves); err != nil {
 			return nil, err
-		case err == nil && c != nil:
-			if curves == nil {
-				curves = map[int]*curve.Curve{}
-			}
-			curves[t.Number] = c
 		}
 	}
 	return curves, nil
 }
 
-// curves reads the curves of a study's trials at a revision. It skips curves that
+// curves reads the curves of a study's trials below a directory, at a revision. It skips curves that
 // cannot be read: new reports replace them.
-func (l *Ledger) curves(ctx context.Context, id string, revision int64) (map[int]*curve.Curve, error) {
-	curves := map[int]*curve.Curve{}
+func (l *Ledger) curves(ctx context.Context, id, dir string, revision int64, curves map[int]*curve.Curve) error {
 	var trial int
 	var segments [][]byte
 	var damaged error
@@ -81,7 +73,7 @@ func (l *Ledger) curves(ctx context.Context, id string, revision int64) (map[int
 		}
 		segments, damaged = nil, nil
 	}
-	err := l.scan(ctx, l.o.Prefix+curvesOf(id), revision, func(kv *mvccpb.KeyValue) error {
+	err := l.scan(ctx, l.o.Prefix+dir, revision, func(kv *mvccpb.KeyValue) error {
 		name, _, _ := strings.Cut(strings.TrimPrefix(string(kv.Key), l.o.Prefix+curvesOf(id)), "/")
 		if n, err := strconv.Atoi(name); err == nil { // else it is from a later version
 			if n != trial {
@@ -94,10 +86,10 @@ func (l *Ledger) curves(ctx context.Context, id string, revision int64) (map[int
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read the curves of study %s: %w", id, err)
+		return fmt.Errorf("read the curves of study %s: %w", id, err)
 	}
 	add()
-	return curves, nil
+	return nil
 }
 
 // WatchCurves calls receive for the segments of a study's curves as they are stored. If

@@ -156,9 +156,10 @@ func (l *Ledger) loadOnce(ctx context.Context, prefix string, scan scanner, curv
 			continue
 		}
 		if r.Study.Definition.Spec.EarlyStopping == nil {
-			r.Curves, err = l.openCurves(ctx, r)
+			r.Curves, err = l.openCurves(ctx, r, snap.Revision)
 		} else {
-			r.Curves, err = l.curves(ctx, r.Study.ID, snap.Revision)
+			r.Curves = map[int]*curve.Curve{}
+			err = l.curves(ctx, r.Study.ID, curvesOf(r.Study.ID), snap.Revision, r.Curves)
 		}
 		if err != nil {
 			return nil, err

@@ -181,10 +181,11 @@ func TestLostAnswerIsDecidedByTheNonce(t *testing.T) {
 }
 
 func TestNoAnswerIsUnknownAndFinal(t *testing.T) {
-	l, proxy, direct := newRemoteLedger(t, Options{TryTimeout: 50 * time.Millisecond, Deadline: 300 * time.Millisecond})
+	l, proxy, direct := newRemoteLedger(t, Options{})
 	w := lead(t, l, direct)
 	create(t, w, "id1", "digits", 0)
 	proxy.Hold()
+	l.o.TryTimeout, l.o.Deadline = 50*time.Millisecond, 300*time.Millisecond // nothing is answered from now on, however slow the machine
 	for range 2 {
 		if err := w.Commit(testContext(t), at("id1", 1)); !errors.Is(err, ErrUnknown) {
 			t.Errorf("a commit without an answer: %v; want ErrUnknown", err)

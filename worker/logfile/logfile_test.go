@@ -119,6 +119,17 @@ func TestShare(t *testing.T) {
 	}
 }
 
+// A file of shares that is no text is told with its line.
+func TestDamagedShares(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, filepath.Join(logfile.StreamDir(id.Study, 0), "stdout.log"), "before\n")
+	path := filepath.Join(logfile.StreamDir(id.Study, 0), "shares")
+	write(t, dir, path, "\n"+strings.Repeat("\x00", 1<<20))
+	if _, err := logfile.Open(dir, id, messaging.LogStdout); err == nil || !strings.Contains(err.Error(), path+":2: the line is longer than 64 KiB") {
+		t.Errorf("%v; want the file and the line", err)
+	}
+}
+
 // A line that was cut off, by a full disk or a power failure, counts for nothing and harms no other.
 func TestSharesThatAreCutOff(t *testing.T) {
 	dir := t.TempDir()

@@ -79,8 +79,8 @@ func readShare(root *os.Root, name string, id messaging.AttemptID) (last *Share,
 	}
 	defer func() { _ = file.Close() }() // only read
 	of := fmt.Sprintf("%d %d ", id.Trial, id.Attempt)
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
+	lines, number := bufio.NewScanner(file), 1
+	for ; lines.Scan(); number++ {
 		rest, mine := strings.CutPrefix(lines.Text(), of)
 		if rest, whole := strings.CutSuffix(rest, ";"); mine && whole {
 			if part := parseShare(rest); part != nil {
@@ -88,7 +88,10 @@ func readShare(root *os.Root, name string, id messaging.AttemptID) (last *Share,
 			}
 		}
 	}
-	if err := lines.Err(); err != nil {
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return nil, fmt.Errorf("%s:%d: the line is longer than %d KiB, and no attempt's share of the log: the file is damaged", file.Name(), number,
+			bufio.MaxScanTokenSize>>10)
+	} else if err != nil {
 		return nil, fmt.Errorf("read %s: %w", file.Name(), err)
 	}
 	return last, nil

@@ -1,7 +1,6 @@
 package spool
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -18,6 +17,9 @@ import (
 // Remembered is the least number of claims that Claims keeps; it drops the oldest
 // once it has twice as many.
 const Remembered = 100_000
+
+// longestClaim is more bytes than the line of a claim has.
+const longestClaim = 64 << 10
 
 // Claims records which attempts a worker has claimed, so that an attempt that is
 // offered again does not run again, even after the worker was killed. It writes without
@@ -44,12 +46,13 @@ func openClaims(path string, keep int) (*Claims, error) {
 		return nil, fmt.Errorf("read the journal of claims: %w", err)
 	}
 	c := &Claims{path: path, keep: keep, claims: map[string]struct{}{}}
-	lines := bufio.NewScanner(bytes.NewReader(data))
-	for lines.Scan() {
-		c.remember(lines.Text())
-	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("read the journal of claims: %w", err)
+	number := 0
+	for line := range bytes.Lines(data) {
+		if number++; len(line) > longestClaim {
+			return nil, fmt.Errorf("%s:%d: a line of %d bytes is no claim of an attempt, which has at most %d: the file is damaged; if it is moved "+
+				"away, an attempt that was claimed before may be evaluated again", path, number, len(line), longestClaim)
+		}
+		c.remember(strings.TrimRight(string(line), "\r\n"))
 	}
 	// Rewriting also completes a last line that a kill truncated.
 	if err := c.rewrite(); err != nil {

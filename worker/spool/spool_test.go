@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -152,6 +153,17 @@ func TestClaimsAreRememberedAcrossKills(t *testing.T) {
 	}
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A damaged journal is told with its line.
+func TestDamagedClaims(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "claims")
+	if err := os.WriteFile(path, append([]byte("a b\n"), make([]byte, 1<<20)...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenClaims(path); err == nil || !strings.Contains(err.Error(), path+":2: a line of 1048576 bytes is no claim") {
+		t.Errorf("%v; want the file and the line", err)
 	}
 }
 

@@ -82,9 +82,10 @@ func (b *Backend) Studies(ctx context.Context, after string, limit int) ([]serve
 func (b *Backend) Study(ctx context.Context, nameOrID string) (server.Study, error) {
 	s, err := b.l.study(ctx, nameOrID)
 	if err != nil {
-		return server.Study{}, err
+		return named(ctx, b, nameOrID, server.Study{}, err)
 	}
-	return b.shown(ctx, s)
+	out, err := b.shown(ctx, s)
+	return named(ctx, b, nameOrID, out, err)
 }
 
 // Name implements server.Backend.
@@ -112,7 +113,7 @@ func (b *Backend) Update(ctx context.Context, nameOrID string, file []byte, vers
 		return server.Study{}, err
 	}
 	if err := b.l.write(ctx, func(ctx context.Context) error { return b.c.Update(ctx, nameOrID, s, version) }); err != nil {
-		return server.Study{}, err
+		return named(ctx, b, nameOrID, server.Study{}, err)
 	}
 	return b.Study(ctx, nameOrID)
 }
@@ -120,7 +121,7 @@ func (b *Backend) Update(ctx context.Context, nameOrID string, file []byte, vers
 // Annotate implements server.Backend.
 func (b *Backend) Annotate(ctx context.Context, nameOrID string, attributes map[string]any) (server.Study, error) {
 	if err := b.l.write(ctx, func(ctx context.Context) error { return b.c.Annotate(ctx, nameOrID, attributes) }); err != nil {
-		return server.Study{}, err
+		return named(ctx, b, nameOrID, server.Study{}, err)
 	}
 	return b.Study(ctx, nameOrID)
 }
@@ -128,19 +129,22 @@ func (b *Backend) Annotate(ctx context.Context, nameOrID string, attributes map[
 // Stop implements server.Backend.
 func (b *Backend) Stop(ctx context.Context, nameOrID, reason string) (server.Study, error) {
 	if err := b.l.write(ctx, func(ctx context.Context) error { return b.c.Stop(ctx, nameOrID, reason) }); err != nil {
-		return server.Study{}, err
+		return named(ctx, b, nameOrID, server.Study{}, err)
 	}
 	return b.Study(ctx, nameOrID)
 }
 
 // Delete implements server.Backend.
 func (b *Backend) Delete(ctx context.Context, nameOrID string, force bool) error {
-	return b.l.write(ctx, func(ctx context.Context) error { return b.c.Delete(ctx, nameOrID, force) })
+	err := b.l.write(ctx, func(ctx context.Context) error { return b.c.Delete(ctx, nameOrID, force) })
+	_, err = named(ctx, b, nameOrID, struct{}{}, err)
+	return err
 }
 
 // Archive implements server.Backend.
 func (b *Backend) Archive(ctx context.Context, nameOrID string) (archive.Entry, error) {
-	return write(ctx, b.l, func(ctx context.Context) (archive.Entry, error) { return b.c.Archive(ctx, nameOrID) })
+	entry, err := write(ctx, b.l, func(ctx context.Context) (archive.Entry, error) { return b.c.Archive(ctx, nameOrID) })
+	return named(ctx, b, nameOrID, entry, err)
 }
 
 // Unarchive implements server.Backend.
@@ -169,7 +173,7 @@ func (b *Backend) Trials(ctx context.Context, nameOrID string, after, limit int)
 	for i := range trials {
 		lease.ShowWaiting(workers, &trials[i])
 	}
-	return trials, err
+	return named(ctx, b, nameOrID, trials, err)
 }
 
 // Trial implements server.Backend.
@@ -180,7 +184,7 @@ func (b *Backend) Trial(ctx context.Context, nameOrID string, number int) (recor
 	}
 	t, err := b.l.trial(ctx, id, number)
 	lease.ShowWaiting(b.c.Workers(), &t)
-	return t, err
+	return named(ctx, b, nameOrID, t, err)
 }
 
 // Measurements implements server.Backend.
@@ -193,10 +197,10 @@ func (b *Backend) Measurements(ctx context.Context, nameOrID string, number int)
 	c, err := b.l.curve(ctx, id, number)
 	switch {
 	case err != nil:
-		return found, err
+		return named(ctx, b, nameOrID, found, err)
 	case c == nil: // there may be no such trial
 		_, err = b.l.trial(ctx, id, number)
-		return found, err
+		return named(ctx, b, nameOrID, found, err)
 	}
 	found.Attempt, found.Series = c.Attempt, c.Series()
 	return found, nil
@@ -214,31 +218,33 @@ func (b *Backend) Workers(context.Context) ([]coordinator.Worker, error) { retur
 // Suggest implements server.Clients.
 func (b *Backend) Suggest(ctx context.Context, nameOrID, client string, count int, wait time.Duration) (coordinator.Suggestions, error) {
 	got, err := b.c.Suggest(ctx, nameOrID, client, count, wait)
-	return got, translate(err)
+	return named(ctx, b, nameOrID, got, translate(err))
 }
 
 // Heartbeat implements server.Clients.
 func (b *Backend) Heartbeat(ctx context.Context, nameOrID, client string, held []coordinator.HeldAttempt) ([]engine.Instruction, error) {
 	list, err := b.c.Heartbeat(ctx, nameOrID, client, held)
-	return list, translate(err)
+	return named(ctx, b, nameOrID, list, translate(err))
 }
 
 // Measure implements server.Clients.
 func (b *Backend) Measure(ctx context.Context, nameOrID, client string, held coordinator.HeldAttempt,
 	reports []coordinator.Report) (engine.Instruction, error) {
-	return write(ctx, b.l, func(ctx context.Context) (engine.Instruction, error) {
+	next, err := write(ctx, b.l, func(ctx context.Context) (engine.Instruction, error) {
 		return b.c.Measure(ctx, nameOrID, client, held, reports)
 	})
+	return named(ctx, b, nameOrID, next, err)
 }
 
 // Tell implements server.Clients.
 func (b *Backend) Tell(ctx context.Context, nameOrID string, event func(now time.Time) engine.Event) (record.Trial, error) {
-	return write(ctx, b.l, func(ctx context.Context) (record.Trial, error) { return b.c.Tell(ctx, nameOrID, event) })
+	t, err := write(ctx, b.l, func(ctx context.Context) (record.Trial, error) { return b.c.Tell(ctx, nameOrID, event) })
+	return named(ctx, b, nameOrID, t, err)
 }
 
 // TailLogs implements server.Backend.
 func (b *Backend) TailLogs(ctx context.Context, nameOrID string, number int, o coordinator.LogTail) iter.Seq2[coordinator.LogPart, error] {
-	return func(yield func(coordinator.LogPart, error) bool) {
+	return namedAll(ctx, b, nameOrID, func(yield func(coordinator.LogPart, error) bool) {
 		id, err := b.l.id(ctx, nameOrID)
 		if err != nil {
 			yield(coordinator.LogPart{}, err)
@@ -250,5 +256,5 @@ func (b *Backend) TailLogs(ctx context.Context, nameOrID string, number int, o c
 			return
 		}
 		b.c.TailLogs(ctx, id, &t, o)(yield)
-	}
+	})
 }

@@ -370,7 +370,7 @@ func TestDamagedTrial(t *testing.T) {
 	_, errTrial := b.Trial(ctx, "damaged", 2)
 	_, errTrials := b.Trials(ctx, "damaged", 0, 10)
 	for _, err := range []error{errTrial, errTrials} {
-		if !errors.Is(err, study.ErrDamaged) || !strings.Contains(err.Error(), key) {
+		if !errors.Is(err, study.ErrDamaged) || !strings.Contains(err.Error(), key) || strings.Contains(err.Error(), "study "+s.Spec.ID) {
 			t.Errorf("%v; want ErrDamaged with the key %s", err, key)
 		}
 	}

@@ -17,7 +17,7 @@ var errStop = errors.New("the watch has ended")
 // WatchStudy implements server.Backend. A slow reader gets the latest state of the
 // study, not each state in between.
 func (b *Backend) WatchStudy(ctx context.Context, nameOrID string) iter.Seq2[server.Study, error] {
-	return func(yield func(server.Study, error) bool) {
+	return namedAll(ctx, b, nameOrID, func(yield func(server.Study, error) bool) {
 		id, err := b.l.id(ctx, nameOrID)
 		if err != nil {
 			yield(server.Study{}, err)
@@ -34,7 +34,7 @@ func (b *Backend) WatchStudy(ctx context.Context, nameOrID string) iter.Seq2[ser
 				return
 			}
 		}
-	}
+	})
 }
 
 // studyWatch signals that a study has changed, once for any number of changes.
@@ -86,7 +86,7 @@ func (b *Backend) end(ctx context.Context, err error, report func(error)) {
 // WatchMeasurements implements server.Backend.
 func (b *Backend) WatchMeasurements(ctx context.Context, nameOrID string, existing bool,
 	ended <-chan struct{}) iter.Seq2[curve.Reported, error] {
-	return func(yield func(curve.Reported, error) bool) {
+	return namedAll(ctx, b, nameOrID, func(yield func(curve.Reported, error) bool) {
 		id, err := b.l.id(ctx, nameOrID)
 		if err != nil {
 			yield(curve.Reported{}, err)
@@ -99,5 +99,5 @@ func (b *Backend) WatchMeasurements(ctx context.Context, nameOrID string, existi
 			return nil
 		})
 		b.end(ctx, err, func(err error) { yield(curve.Reported{}, err) })
-	}
+	})
 }

@@ -13,7 +13,7 @@ import (
 // WatchTrials implements server.Backend. A slow reader gets the latest state of a
 // trial, not each state in between.
 func (b *Backend) WatchTrials(ctx context.Context, nameOrID string, existing bool) iter.Seq2[record.Trial, error] {
-	return func(yield func(record.Trial, error) bool) {
+	return namedAll(ctx, b, nameOrID, func(yield func(record.Trial, error) bool) {
 		// A watch from the present revision on does not read all trials first.
 		var after int64
 		var err error
@@ -50,7 +50,7 @@ func (b *Backend) WatchTrials(ctx context.Context, nameOrID string, existing boo
 		if b.sendTrials(ctx, w, s.Study.ID, yield) {
 			b.end(ctx, w.failed, func(err error) { yield(record.Trial{}, err) })
 		}
-	}
+	})
 }
 
 // sendTrials yields the waiting trials, and reports whether more are wanted.

@@ -23,7 +23,9 @@ import (
 // segmentBytes is the size of the log's files of package embedded.
 const segmentBytes = 512 << 10
 
-// fill runs an etcd that stores n versions of a few keys, and returns its data directory.
+// fill runs an etcd that stores n versions of a few keys, and returns its data directory. If there are many, the
+// log has two files or more that the next start needs, however long that takes: etcd deletes those before its
+// last snapshot after a while, and no snapshot comes within the large values at the end.
 func fill(t *testing.T, n int) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -49,6 +51,9 @@ func fill(t *testing.T, n int) string {
 	last, err := c.Get(t.Context(), "/k/000")
 	if err == nil && n > 1000 {
 		_, err = c.Compact(context.WithoutCancel(t.Context()), last.Header.Revision-100, clientv3.WithCompactPhysical())
+	}
+	for i := 0; err == nil && n > 1000 && i < 20; i++ {
+		_, err = c.Put(t.Context(), "/k/large", strings.Repeat(strings.Repeat(fmt.Sprint(i%10), 1200), 50))
 	}
 	if err = errors.Join(err, c.Close(), e.Close()); err != nil {
 		t.Fatal(err)
@@ -139,6 +144,7 @@ func change(t *rapid.T, tx *bbolt.Tx) error {
 // Each kind of file, damaged in a way that etcd itself meets with a panic, with a wait, or not at all.
 func TestDamagedFiles(t *testing.T) {
 	whole := fill(t, 2500)
+	const before = "wal/the last but one" // which the next start needs, as the last
 	for _, test := range []struct {
 		name, file string
 		change     func([]byte) []byte
@@ -166,17 +172,17 @@ func TestDamagedFiles(t *testing.T) {
 			return identify(b, func(last byte) byte { return "10"[max(0, strings.IndexByte("01", last))] })
 		}, "want the JSON of this member"},
 		{"a log that was cut off", "wal/*.wal", func(b []byte) []byte { return b[:100_000] }, "it was cut off"},
-		{"a log file before the last that was cut off between two records", "wal/0000000000000000-*.wal", func(b []byte) []byte {
+		{"a log file before the last that was cut off between two records", before, func(b []byte) []byte {
 			at := 0
 			for at < 100_000 {
 				at += 8 + int(binary.LittleEndian.Uint32(b[at:])) + int(b[at+7]&7)
 			}
 			return b[:at]
 		}, "it was cut off"},
-		{"an empty log file before the last", "wal/0000000000000000-*.wal", func([]byte) []byte { return nil }, "it was cut off"},
-		{"a log with a flipped bit", "wal/0000000000000000-0000000000000000.wal", func(b []byte) []byte { b[100_000] ^= 4; return b },
+		{"an empty log file before the last", before, func([]byte) []byte { return nil }, "it was cut off"},
+		{"a log with a flipped bit", before, func(b []byte) []byte { b[100_000] ^= 4; return b },
 			"cannot be read"},
-		{"a log with a zeroed page", "wal/0000000000000000-0000000000000000.wal", func(b []byte) []byte { clear(b[102_400:106_496]); return b },
+		{"a log with a zeroed page", before, func(b []byte) []byte { clear(b[102_400:106_496]); return b },
 			""}, // a page that begins between two records is told as the log's end
 		{"a snapshot with a flipped bit", "snap/*.snap", func(b []byte) []byte { b[len(b)/2] ^= 1; return b }, ""},
 	} {
@@ -185,11 +191,15 @@ func TestDamagedFiles(t *testing.T) {
 			if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {
 				t.Fatal(err)
 			}
-			found, err := filepath.Glob(filepath.Join(dir, "member", test.file))
-			if err != nil || len(found) == 0 {
+			pattern, back := test.file, 1
+			if pattern == before {
+				pattern, back = "wal/*.wal", 2
+			}
+			found, err := filepath.Glob(filepath.Join(dir, "member", pattern))
+			if err != nil || len(found) < back {
 				t.Fatal(found, err)
 			}
-			path := found[len(found)-1]
+			path := found[len(found)-back]
 			content, err := os.ReadFile(path)
 			if err == nil {
 				err = os.WriteFile(path, test.change(content), 0o600)
