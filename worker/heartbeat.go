@@ -128,6 +128,10 @@ func (r *run) obey(c messaging.Control) {
 		}
 		if known {
 			log.Debug("receipt", "disposition", c.Disposition)
+			select {
+			case r.stored <- c.AttemptID:
+			default: // whoever keeps evaluations is only told to make room
+			}
 		}
 	case messaging.ControlCancel:
 		if study, ok := r.registry.cancel(c.AttemptID, evaluation.ErrCancelled); ok {

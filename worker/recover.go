@@ -88,3 +88,26 @@ func (r *run) markEnded(ctx context.Context, a *messaging.Assignment) {
 			telemetry.LogStudy, a.StudyName, telemetry.LogTrial, a.Trial, telemetry.LogAttempt, a.Attempt, telemetry.LogError, err)
 	}
 }
+
+// maxStored is how many stored results may wait until the Keeper is told of them.
+const maxStored = 1000
+
+// markStored tells the Keeper of results that the leader has stored, until ctx ends.
+func (r *run) markStored(ctx context.Context) {
+	for {
+		select {
+		case id := <-r.stored:
+			if r.options.Keeper == nil {
+				continue
+			}
+			marking, cancel := context.WithTimeout(ctx, markTimeout)
+			if err := r.options.Keeper.MarkStored(marking, id); err != nil && ctx.Err() == nil {
+				r.options.Logger.Warn("cannot mark a result as stored", telemetry.LogTrial, id.Trial, telemetry.LogAttempt, id.Attempt,
+					telemetry.LogError, err)
+			}
+			cancel()
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -20,6 +20,7 @@ type elsewhere struct {
 	mu      sync.Mutex
 	begun   []evaluation.Recovered
 	settled []int
+	stored  []int
 	err     error
 }
 
@@ -34,6 +35,19 @@ func (e *elsewhere) MarkEnded(_ context.Context, a *messaging.Assignment) error 
 	defer e.mu.Unlock()
 	e.settled = append(e.settled, a.Trial)
 	return nil
+}
+
+func (e *elsewhere) MarkStored(_ context.Context, id messaging.AttemptID) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stored = append(e.stored, id.Trial)
+	return nil
+}
+
+func (e *elsewhere) known() []int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.stored)
 }
 
 func (e *elsewhere) trials() []int {
@@ -101,6 +115,15 @@ func TestWhatAnEarlierProcessBeganGoesOn(t *testing.T) {
 		if t.Context().Err() != nil {
 			t.Fatal("trial 3 is not settled")
 		}
+		r.until("another heartbeat", func() bool { return len(r.beats) > len(seen.beats) })
+		seen = r.seen()
+	}
+	id := assigned(3).AttemptID
+	receipt := &messaging.Control{Version: messaging.SchemaVersion, Kind: messaging.ControlReceipt, Worker: testWorker, AttemptID: id}
+	if err := r.leader.Control(t.Context(), receipt); err != nil {
+		t.Fatal(err)
+	}
+	for !slices.Contains(keeper.known(), 3) {
 		r.until("another heartbeat", func() bool { return len(r.beats) > len(seen.beats) })
 		seen = r.seen()
 	}

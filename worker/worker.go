@@ -69,7 +69,8 @@ type run struct {
 	sender   *sender
 	metrics  *metrics
 	files    *files
-	logs     chan messaging.Control // requests for logs
+	logs     chan messaging.Control   // requests for logs
+	stored   chan messaging.AttemptID // results that the leader has stored, for the Keeper
 	// hard ends when the attempts' grace is over.
 	hard context.Context
 	// measuring ends when reports are sent no more, measurers counts the attempts
@@ -112,6 +113,7 @@ func (w *Worker) Run(ctx context.Context) (err error) {
 	services.Go(func() { r.sender.run(serving) })
 	services.Go(func() { r.beat(serving) })
 	services.Go(func() { r.answerLogs(serving) })
+	services.Go(func() { r.markStored(serving) })
 	services.Go(func() { r.files.load(serving) })
 	defer services.Wait()
 	defer stopServing()
@@ -164,7 +166,7 @@ func (w *Worker) start() (*run, error) {
 			changed: make(chan struct{}, 1), since: time.Now(),
 		},
 		claims: claims, sender: newSender(o, results),
-		refused: map[string]struct{}{}, logs: make(chan messaging.Control, maxLogRequests),
+		refused: map[string]struct{}{}, logs: make(chan messaging.Control, maxLogRequests), stored: make(chan messaging.AttemptID, maxStored),
 	}
 	r.files = newFiles(o, r.sender)
 	if o.NewEvaluator == nil {

@@ -112,6 +112,8 @@ type Keeper interface {
 	// MarkEnded records that an attempt's result is on the worker's disk, so that it need
 	// not be recovered.
 	MarkEnded(ctx context.Context, a *messaging.Assignment) error
+	// MarkStored records that the leader has stored an attempt's result. It may be called before MarkEnded.
+	MarkStored(ctx context.Context, id messaging.AttemptID) error
 }
 
 // Recovered is an attempt that an earlier process started.

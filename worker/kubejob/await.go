@@ -95,22 +95,27 @@ func (a *attempt) waits(ctx context.Context, v verdict, begun time.Time) (late <
 }
 
 // readWarning reads what the cluster's events say of a resource that waits. If a quota on the
-// number of pods refuses its own, ended resources of the study make room.
+// number of pods refuses its own, ended resources make room.
 func (a *attempt) readWarning(ctx context.Context, v verdict) {
 	if v.state == waiting {
 		a.warned = a.warning(ctx, v.about)
 	}
 	if strings.Contains(a.warned, "exceeded quota") && strings.Contains(a.warned, "count/pods") {
-		a.deleteOldestEnded(ctx, labelValue(a.task.Assignment.StudyName))
+		if object := a.sub.evidence(time.Now()).object; object != nil {
+			a.deleteOldestEnded(ctx, object)
+		}
 	}
 }
 
 // say tells the leader what the attempt waits for; an empty text says that it runs.
 func (a *attempt) say(cause string) {
-	if a.task.Waiting != nil {
-		// Without names of pods, trials that wait for the same have the same cause.
-		a.task.Waiting(a.named.ReplaceAllString(cause, "…"))
+	if a.task.Waiting == nil {
+		return
 	}
+	if a.named != nil { // without names of pods, trials that wait for the same have the same cause
+		cause = a.named.ReplaceAllString(cause, "…")
+	}
+	a.task.Waiting(cause)
 }
 
 // deadline returns when the program will have run for the study's timeout; nil if it has not

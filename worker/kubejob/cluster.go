@@ -40,7 +40,7 @@ var errSilent = errors.New("the cluster's API does not answer")
 
 // ensure creates the attempt's resource unless it exists. It retries until ctx ends or
 // the start timeout has passed, and says what it waits for. If a quota on the number of resources
-// refuses it, ended ones of the study are deleted.
+// refuses it, ended ones are deleted.
 func (s *site) ensure(ctx context.Context, object *unstructured.Unstructured, a *messaging.Assignment, say func(cause string)) error {
 	deadline, pause := time.Now().Add(s.options.StartTimeout), backoff.New(minPause, maxPause)
 	for {
@@ -49,11 +49,11 @@ func (s *site) ensure(ctx context.Context, object *unstructured.Unstructured, a 
 			return err
 		}
 		if isQuota(err) {
-			s.deleteOldestEnded(ctx, object.GetLabels()[LabelStudy])
+			s.deleteOldestEnded(ctx, object)
 		}
 		say(fmt.Sprintf("%s %s cannot be created: %v", s.kind.Kind, object.GetName(), err))
 		if time.Now().After(deadline) {
-			if isQuota(err) {
+			if isQuota(err) || lacksRights(err) {
 				return fmt.Errorf("%w: %w", errRefused, err)
 			}
 			return fmt.Errorf("%w: %w", errSilent, err)
@@ -69,28 +69,59 @@ func isQuota(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota") && !unmendable(err.Error())
 }
 
-// deleteOldestEnded deletes the oldest of the study's resources that have ended, if there is one: its result
-// is on the worker's disk, and so is its log.
-func (s *site) deleteOldestEnded(ctx context.Context, study string) {
+// lacksRights reports whether a role does not permit a call. The role may be bound later, as in a namespace
+// that is newer than the release. Admission's refusals, which are Forbidden too, do not name a user first.
+func lacksRights(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), `is forbidden: User "`)
+}
+
+// deleteOldestEnded deletes the oldest Job of the installation in the namespace that has ended, of any study, so that
+// object can be created. A failed one comes last, as somebody may want to look at it.
+func (s *site) deleteOldestEnded(ctx context.Context, object *unstructured.Unstructured) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	list, err := s.client.List(ctx, metav1.ListOptions{LabelSelector: fmt.Sprintf("%s=%s,%s=true", LabelStudy, study, LabelConcluded)})
+	jobs := s
+	if other := s.teams[team{s.namespace, ""}]; other != nil { // other kinds are deleted when they end
+		jobs = other
+	}
+	list, err := jobs.client.List(ctx, metav1.ListOptions{LabelSelector: LabelConcluded + "=true"})
 	if err != nil {
 		s.options.Logger.Warn("cannot list ended resources so that another can be created", telemetry.LogError, err)
 		return
 	}
-	ended := slices.DeleteFunc(list.Items, func(o unstructured.Unstructured) bool { return o.GetDeletionTimestamp() != nil })
+	ended := slices.DeleteFunc(list.Items, func(o unstructured.Unstructured) bool { return !s.replaceable(&o, object) })
 	if len(ended) == 0 {
 		return
 	}
 	first := slices.MinFunc(ended, func(a, b unstructured.Unstructured) int {
+		if x, y := jobs.failure.Holds(a.Object), jobs.failure.Holds(b.Object); x != y {
+			return map[bool]int{true: 1, false: -1}[x]
+		}
 		return a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time)
 	})
-	if err := s.remove(ctx, first.GetName(), metav1.DeletePropagationBackground); err != nil {
+	if err := jobs.remove(ctx, first.GetName(), metav1.DeletePropagationBackground); err != nil {
 		s.options.Logger.Warn("cannot delete an ended resource so that another can be created", "name", first.GetName(), telemetry.LogError, err)
 		return
 	}
-	s.options.Logger.Info("deleted an ended resource, since a quota refused another", telemetry.LogStudy, study, "name", first.GetName())
+	s.options.Logger.Info("deleted an ended resource, since a quota refused another", telemetry.LogStudy, first.GetLabels()[LabelStudy],
+		"name", first.GetName())
+}
+
+// replaceable reports whether a concluded Job may be deleted so that object can be created. The log and the reason of a
+// failed one must be with the leader. A team's namespace belongs to one installation; elsewhere, those of the same
+// pool and owner count.
+func (s *site) replaceable(ended, object *unstructured.Unstructured) bool {
+	its, mine := ended.GetLabels(), object.GetLabels()
+	if ended.GetDeletionTimestamp() != nil || s.failure.Holds(ended.Object) && its[LabelStored] != "true" {
+		return false
+	}
+	owner := func(o *unstructured.Unstructured) (uids []types.UID) {
+		for _, ref := range o.GetOwnerReferences() {
+			uids = append(uids, ref.UID)
+		}
+		return uids
+	}
+	return s.ownedBy == studyOwner || its[LabelPool] == mine[LabelPool] && slices.Equal(owner(ended), owner(object))
 }
 
 func (s *site) create(ctx context.Context, object *unstructured.Unstructured, a *messaging.Assignment) error {
@@ -108,7 +139,7 @@ func (s *site) create(ctx context.Context, object *unstructured.Unstructured, a 
 	case apierrors.IsAlreadyExists(err):
 		return s.adopt(ctx, object)
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err),
-		apierrors.IsForbidden(err) && !isQuota(err):
+		apierrors.IsForbidden(err) && !isQuota(err) && !lacksRights(err):
 		return fmt.Errorf("%w: %w", errRefused, err)
 	}
 	return err
@@ -173,11 +204,11 @@ func (s *site) remove(ctx context.Context, name string, how metav1.DeletionPropa
 	return err
 }
 
-// conclude labels a resource so that a restarted worker ignores it.
-func (s *site) conclude(ctx context.Context, name string) error {
+// mark labels a resource, if it exists.
+func (s *site) mark(ctx context.Context, name, label string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:"true"}}}`, LabelConcluded)
+	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:"true"}}}`, label)
 	_, err := s.client.Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: fieldManager})
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -231,7 +262,7 @@ func (s *site) findOwner(ctx context.Context, text string) (*metav1.OwnerReferen
 		return nil, fmt.Errorf("%w: owner %q, must be TYPE.VERSION.GROUP/NAME, such as deployments.v1.apps/fantasia-pool", errRefused, text)
 	}
 	object, err := s.options.Client.Resource(*resource).Namespace(s.namespace).Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("%w: owner %s: %w", errRefused, text, err)
 	}
 	if err != nil {

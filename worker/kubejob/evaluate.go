@@ -87,14 +87,11 @@ func (r *Runner) evaluate(ctx context.Context, task evaluation.Task) evaluation.
 	if err != nil {
 		return evaluation.Failed(messaging.ReasonCommand, evaluation.Bounded(err.Error(), messaging.MaxMessage))
 	}
-	if err := p.open(ctx); err != nil {
-		if cause := evaluation.Stopped(ctx); cause != nil {
-			return evaluation.StopEnding(cause)
-		}
-		return evaluation.Failed(messaging.ReasonStart, evaluation.Bounded(err.Error(), messaging.MaxMessage))
-	}
 	a := &attempt{plan: p, task: task, name: object.GetName(), t: t,
 		named: regexp.MustCompile(regexp.QuoteMeta(object.GetName()) + `[a-z0-9-]*`)}
+	if e := a.reach(ctx); e != nil {
+		return *e
+	}
 	a.sub = p.hub.subscribe(a.name)
 	defer a.sub.close()
 	a.logs = p.newFollowers(ctx, t)
@@ -108,6 +105,26 @@ func (r *Runner) evaluate(ctx context.Context, task evaluation.Task) evaluation.
 	ending := t.conclude(a.await(ctx))
 	ending.Site = a.where()
 	return ending
+}
+
+// reach opens the attempt's namespace, or returns the attempt's ending. It retries until the start timeout
+// has passed, since a namespace may be older than the worker's rights there, and says what it waits for.
+func (a *attempt) reach(ctx context.Context) *evaluation.Ending {
+	deadline, pause := time.Now().Add(a.options.StartTimeout), backoff.New(minPause, maxPause)
+	for {
+		err := a.open(ctx)
+		if err == nil {
+			return nil
+		}
+		if cause := evaluation.Stopped(ctx); cause != nil {
+			return new(evaluation.StopEnding(cause))
+		}
+		if time.Now().After(deadline) {
+			return new(evaluation.Failed(messaging.ReasonStart, evaluation.Bounded(err.Error(), messaging.MaxMessage)))
+		}
+		a.say(err.Error())
+		pause.Wait(ctx)
+	}
 }
 
 // Job returns the name of an attempt's resource; empty where a Job evaluates several.
@@ -148,7 +165,7 @@ func (a *attempt) notMade(ctx context.Context, err error) evaluation.Ending {
 		return a.t.conclude(ending(messaging.OutcomeHandedBack, messaging.ReasonPreempted, message))
 	}
 	reason := messaging.ReasonCommand
-	if isQuota(err) {
+	if isQuota(err) || lacksRights(err) {
 		reason = messaging.ReasonStart
 	}
 	return a.t.conclude(new(evaluation.Failed(reason, message)))

@@ -2,6 +2,7 @@ package kubejob
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,8 +26,12 @@ import (
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
-// syncTimeout limits the initial listing of the cluster.
-const syncTimeout = 30 * time.Second
+const (
+	// syncTimeout limits the initial listing of the cluster.
+	syncTimeout = 30 * time.Second
+	// rightsPatience is how long the rights for it may take to be known to the API server.
+	rightsPatience = 5 * time.Second
+)
 
 // hub watches all resources of a worker and their pods, with one watch each, and
 // notifies their attempts. It is safe for concurrent use.
@@ -70,28 +76,34 @@ func newHub(
 	}
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	h.cancel = cancel
+	syncing, stop := context.WithTimeoutCause(ctx, syncTimeout, errors.New("the cluster's API does not answer"))
+	defer stop()
+	syncing, refuse := context.WithCancelCause(syncing)
+	defer refuse(nil)
+	refused := func(err error) { time.AfterFunc(rightsPatience, func() { refuse(err) }) }
 	for _, informer := range []cache.SharedIndexInformer{h.resources, h.pods} {
-		if err := h.start(running, informer, log); err != nil {
+		if err := h.start(running, informer, refused, log); err != nil {
 			h.close()
 			return nil, fmt.Errorf("watch: %w", err)
 		}
 	}
-	syncing, stop := context.WithTimeout(ctx, syncTimeout)
-	defer stop()
 	if !cache.WaitForCacheSync(syncing.Done(), h.resources.HasSynced, h.pods.HasSynced) {
 		h.close()
-		return nil, fmt.Errorf("%s and pods in namespace %s cannot be watched: may the worker's service account get, list "+
-			"and watch them?", resource.Resource, namespace)
+		return nil, fmt.Errorf("%s and pods cannot be watched in namespace %s: %w", resource.Resource, namespace, context.Cause(syncing))
 	}
 	return h, nil
 }
 
-func (h *hub) start(ctx context.Context, informer cache.SharedIndexInformer, log *slog.Logger) error {
+// start runs an informer. It calls refused if the worker may not list or watch what it watches.
+func (h *hub) start(ctx context.Context, informer cache.SharedIndexInformer, refused func(error), log *slog.Logger) error {
 	if err := informer.SetTransform(withoutManagedFields); err != nil {
 		return err
 	}
 	err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
 		log.Warn("cannot watch the cluster; retrying", telemetry.LogError, err)
+		if apierrors.IsForbidden(err) {
+			refused(err)
+		}
 	})
 	if err != nil {
 		return err

@@ -21,6 +21,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 
@@ -108,6 +109,7 @@ type Runner struct {
 
 	mu     sync.Mutex
 	owners map[string]metav1.OwnerReference
+	ended  map[messaging.AttemptID]marks
 }
 
 var (
@@ -140,7 +142,7 @@ func newRunner(o Options) (*Runner, error) {
 	if len(o.Template) == 0 && len(o.StudyJobs) == 0 {
 		return nil, errors.New("a template, or namespaces whose studies may bring Jobs, are required")
 	}
-	r := &Runner{options: o, owners: map[string]metav1.OwnerReference{}, teams: map[team]*site{}}
+	r := &Runner{options: o, owners: map[string]metav1.OwnerReference{}, ended: map[messaging.AttemptID]marks{}, teams: map[team]*site{}}
 	if len(o.Template) > 0 {
 		if err := r.plans(); err != nil {
 			return nil, err
@@ -219,12 +221,60 @@ func (r *Runner) MarkEnded(ctx context.Context, a *messaging.Assignment) error {
 		return err
 	}
 	if s.kind.GroupKind() == jobKind {
-		err = s.conclude(ctx, JobName(a))
+		if err = s.mark(ctx, JobName(a), LabelConcluded); err == nil {
+			err = r.met(ctx, a.AttemptID, func(m *marks) { m.job, m.site = JobName(a), s })
+		}
 	} else {
 		err = s.remove(ctx, JobName(a), metav1.DeletePropagationBackground)
 	}
 	if err != nil {
 		return fmt.Errorf("kubejob: mark %s as ended: %w", JobName(a), err)
+	}
+	return nil
+}
+
+// MarkStored records that the leader has stored an attempt's result. The Job of a failed one may then be deleted to make
+// room for another.
+func (r *Runner) MarkStored(ctx context.Context, id messaging.AttemptID) error {
+	return r.met(ctx, id, func(m *marks) { m.stored = true })
+}
+
+// marks are what is known of an attempt that has ended: its Job has the label that says so, and the leader has its result.
+type marks struct {
+	job    string
+	site   *site
+	stored bool
+}
+
+// met changes the marks of an attempt. With the second, which may be either, the Job of a failed attempt is labelled.
+func (r *Runner) met(ctx context.Context, id messaging.AttemptID, change func(*marks)) error {
+	r.mu.Lock()
+	m := r.ended[id]
+	change(&m)
+	both := m.stored && m.site != nil
+	if len(r.ended) >= maxOwners { // of attempts without a Job of their own
+		clear(r.ended)
+	}
+	if both {
+		delete(r.ended, id)
+	} else {
+		r.ended[id] = m
+	}
+	r.mu.Unlock()
+	if !both {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	object, err := m.site.client.Get(ctx, m.job, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && !m.site.failure.Holds(object.Object) {
+		return nil
+	}
+	if err == nil {
+		err = m.site.mark(ctx, m.job, LabelStored)
+	}
+	if err != nil {
+		return fmt.Errorf("kubejob: mark %s as stored: %w", m.job, err)
 	}
 	return nil
 }

@@ -27,6 +27,8 @@ const (
 	LabelReports = "fantasia.dev/reports"
 	// LabelConcluded is "true" once the attempt's result is on the worker's disk.
 	LabelConcluded = "fantasia.dev/concluded"
+	// LabelStored is "true" on the Job of a failed attempt once the leader has stored its result.
+	LabelStored = "fantasia.dev/stored"
 	// AnnotationAttempt holds the attempt, for a restarted worker.
 	AnnotationAttempt = "fantasia.dev/attempt-json"
 )

@@ -3,10 +3,13 @@
 package kubejob
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,6 +56,84 @@ func TestEndedJobsMakeRoom(t *testing.T) {
 	for n := 1; n <= trials; n++ {
 		if kept := c.job(trial(n)) != nil; kept != (n > trials-2) {
 			t.Errorf("the Job of trial %d is kept: %v", n, kept)
+		}
+	}
+}
+
+// Ended Jobs of other studies make room, too: the oldest first, failed ones last, and those only when the leader has
+// stored why they failed.
+func TestEndedJobsOfOtherStudiesMakeRoom(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.limit("jobs", corev1.ResourceList{"count/jobs.batch": resource.MustParse("4")})
+	o := c.o
+	o.Template = []byte(c.jobTemplate("--steps=1"))
+	well, _ := c.runner(t, o)
+	o.Template = []byte(c.jobTemplate("--steps=1", "--exit=3"))
+	ill, _ := c.runner(t, o)
+	of := func(n int) *messaging.Assignment {
+		a := trial(n)
+		a.Study, a.StudyName = fmt.Sprintf("%s%d", a.Study[:len(a.Study)-1], n), fmt.Sprintf("study-%d", n)
+		return a
+	}
+	end := func(r *Runner, n int, stored bool) {
+		t.Helper()
+		a := of(n)
+		want, reason := messaging.OutcomeCompleted, ""
+		if r == ill {
+			want, reason = messaging.OutcomeFailed, messaging.ReasonExit
+		}
+		e, _ := evaluateOnce(t.Context(), t, r, a)
+		check(t, e, want, reason, "")
+		if stored {
+			if err := r.MarkStored(t.Context(), a.AttemptID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := r.MarkEnded(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second) // Jobs have times of whole seconds
+	}
+	left := func(want ...int) {
+		t.Helper()
+		for n := 1; n <= 6; n++ {
+			if kept := c.job(of(n)) != nil; kept != slices.Contains(want, n) {
+				t.Errorf("the Job of study %d is kept: %v, want those of %v", n, kept, want)
+			}
+		}
+	}
+	end(ill, 1, true)
+	end(ill, 2, false) // the worker has not delivered its result
+	end(well, 3, true)
+	end(well, 4, true)
+	end(well, 5, true)
+	left(1, 2, 4, 5)          // not the failed ones, although they are older
+	for n := 4; n <= 5; n++ { // somebody deletes the others
+		if err := c.kube.BatchV1().Jobs(c.o.Namespace).Delete(t.Context(), JobName(of(n)), metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.fill(2)
+	end(well, 6, true)
+	left(2, 6)
+}
+
+// fill makes Jobs of somebody else, which are never deleted.
+func (c *cluster) fill(n int) {
+	c.t.Helper()
+	for i := range n {
+		j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("other-%d", i)}, Spec: batchv1.JobSpec{Suspend: new(true),
+			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever,
+				Containers: []corev1.Container{{Name: "main", Image: "localhost/none"}}}}}}
+		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(200 * time.Millisecond) { // a quota counts late what was deleted
+			_, err := c.kube.BatchV1().Jobs(c.o.Namespace).Create(c.t.Context(), j, metav1.CreateOptions{})
+			if err == nil {
+				break
+			}
+			if time.Now().After(deadline) {
+				c.t.Fatal(err)
+			}
 		}
 	}
 }

@@ -82,11 +82,8 @@ func (e *evaluator) ensureStream(ctx context.Context, p *plan, t *transcript) (*
 	}
 	a := &attempt{plan: p, task: task, t: t}
 	if e.stream == nil {
-		if err := p.open(ctx); err != nil {
-			if cause := evaluation.Stopped(ctx); cause != nil {
-				return nil, new(evaluation.StopEnding(cause))
-			}
-			return nil, new(evaluation.Failed(messaging.ReasonStart, evaluation.Bounded(err.Error(), messaging.MaxMessage)))
+		if end := a.reach(ctx); end != nil {
+			return nil, end
 		}
 		object, err := p.streamManifest(task)
 		if err != nil {

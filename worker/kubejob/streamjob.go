@@ -278,7 +278,7 @@ func (st *stream) end(ctx context.Context) {
 	}
 	call := context.WithoutCancel(ctx)
 	if ended {
-		if err := st.conclude(call, st.name); err != nil {
+		if err := st.mark(call, st.name, LabelConcluded); err != nil {
 			st.options.Logger.Warn("cannot mark a Job as ended", "name", st.name, telemetry.LogError, err)
 		}
 	} else {

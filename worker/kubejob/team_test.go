@@ -2,6 +2,8 @@ package kubejob
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -10,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -168,7 +171,7 @@ func (forbidden) RoundTrip(*http.Request) (*http.Response, error) {
 		strings.NewReader(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403}`)), nil
 }
 
-// A namespace that the worker may not see costs its own trials only, which say so.
+// A namespace that the worker may not see costs its own trials only. They wait for the rights, and say so.
 func TestANamespaceThatCannotBeSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := &rest.Config{Host: "http://cluster", Transport: forbidden{}, QPS: -1}
@@ -187,15 +190,36 @@ func TestANamespaceThatCannotBeSeen(t *testing.T) {
 		if found, err := r.Recover(t.Context()); err != nil || len(found) != 0 {
 			t.Errorf("%+v, %v; want nothing", found, err)
 		}
-		e := r.evaluate(t.Context(), evaluation.Task{Assignment: brought(t, "training")})
-		if want := "jobs and pods in namespace team-a cannot be watched"; e.Outcome != messaging.OutcomeFailed ||
-			e.Failure.Reason != messaging.ReasonStart || !strings.Contains(e.Failure.Message, want) {
-			t.Errorf("%+v %+v, want …%s…", e, e.Failure, want)
+		began, said := time.Now(), ""
+		e := r.evaluate(t.Context(), evaluation.Task{Assignment: brought(t, "training"), Waiting: func(cause string) { said = cause }})
+		if want := "jobs and pods cannot be watched in namespace team-a"; e.Outcome != messaging.OutcomeFailed ||
+			e.Failure.Reason != messaging.ReasonStart || !strings.Contains(e.Failure.Message, want) || !strings.Contains(said, want) {
+			t.Errorf("%+v %+v after it said %q, want …%s…", e, e.Failure, said, want)
+		}
+		if waited := time.Since(began); waited < o.StartTimeout {
+			t.Errorf("it waited for the rights for %v, want the start timeout, %v", waited, o.StartTimeout)
 		}
 		if err := r.Close(); err != nil {
 			t.Error(err)
 		}
 	})
+}
+
+// Rights may come later; what admission refuses, and a namespace that is being deleted, are another matter. The
+// texts are those of Kubernetes 1.36.
+func TestLacksRights(t *testing.T) {
+	for reason, want := range map[string]bool{
+		`User "system:serviceaccount:tuning:worker" cannot create resource "jobs" in API group "batch" in the namespace "team-a"`:        true,
+		`User "system:serviceaccount:tuning:worker" cannot get resource "studies" in API group "fantasia.dev" in the namespace "team-a"`: true,
+		`exceeded quota: team, requested: count/jobs.batch=1, used: count/jobs.batch=5, limited: count/jobs.batch=5`:                     false,
+		`violates PodSecurity "restricted:latest": privileged`:                                                                           false,
+		`unable to create new content in namespace team-a because it is being terminated`:                                                false,
+	} {
+		err := apierrors.NewForbidden(schema.GroupResource{Group: "batch", Resource: "jobs"}, "", errors.New(reason))
+		if lacksRights(fmt.Errorf("create it: %w", err)) != want {
+			t.Errorf("%v lacks rights: want %v", err, want)
+		}
+	}
 }
 
 // A running Job that the policy has come to forbid is deleted by the next process.
