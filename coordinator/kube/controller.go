@@ -59,16 +59,19 @@ func (k *Controller) Duty() coordinator.Duty {
 	return coordinator.Duty{Name: "studies of Kubernetes", Run: k.Run}
 }
 
-// item is work to do: a resource, by its key in the cache, or the study of a deleted
-// resource, by its id, or a resource of a namespace that is not run, by its key.
-type item struct{ key, gone, other string }
+// item is work to do: a resource, by its key in the cache; the study of a deleted resource, by its id;
+// a resource of a namespace that is not run, by its key; or a running study without a resource.
+type item struct {
+	key, gone, other string
+	orphan           orphan
+}
 
 // term is one run of a controller.
 type term struct {
 	*Controller
 	c *coordinator.Coordinator
-	// informers has one informer a namespace, or one for all.
-	informers []cache.SharedIndexInformer
+	// informers has one informer a namespace, or one for all under the empty name.
+	informers map[string]cache.SharedIndexInformer
 	// others is the informer of all namespaces; nil without one.
 	others cache.SharedIndexInformer
 	queue  workqueue.TypedRateLimitingInterface[item]
@@ -94,7 +97,8 @@ type shown struct {
 func (k *Controller) Run(ctx context.Context, c *coordinator.Coordinator) error {
 	ctx, cancel := context.WithCancel(klog.NewContext(ctx, logr.FromSlogHandler(k.Logger.Handler())))
 	limits := workqueue.NewTypedItemExponentialFailureRateLimiter[item](retryAtFirst, retryAtLast)
-	t := &term{Controller: k, c: c, queue: workqueue.NewTypedRateLimitingQueue(limits), shown: map[string]shown{}, met: map[string]bool{}}
+	t := &term{Controller: k, c: c, queue: workqueue.NewTypedRateLimitingQueue(limits), shown: map[string]shown{}, met: map[string]bool{},
+		informers: map[string]cache.SharedIndexInformer{}}
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer t.queue.ShutDown()
@@ -104,10 +108,10 @@ func (k *Controller) Run(ctx context.Context, c *coordinator.Coordinator) error 
 		if err != nil {
 			return fmt.Errorf("watch the studies of Kubernetes: %w", err)
 		}
+		t.informers[namespace] = informer
+	}
+	for _, informer := range t.informers { // one that cannot list must not keep the others from their work
 		running.Go(func() { informer.RunWithContext(ctx) })
-		if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
-			return context.Cause(ctx)
-		}
 	}
 	others, err := t.watchOthers(ctx)
 	if err != nil {
@@ -136,7 +140,6 @@ func (t *term) inform(namespace string) (cache.SharedIndexInformer, error) {
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: t.changed, UpdateFunc: func(_, now any) { t.changed(now) }, DeleteFunc: t.deleted,
 	})
-	t.informers = append(t.informers, informer)
 	return informer, errors.Join(err, informer.SetTransform(slim))
 }
 
@@ -168,19 +171,19 @@ func (t *term) changed(object any) {
 	}
 }
 
-// deleted deletes the study of a resource that was deleted without waiting for its
-// finalizer. It ignores released ones.
+// deleted deletes the study of a resource that is gone. A list that lacks a resource which was seen
+// before says so, too: the API server never answers an informer with an older state.
 func (t *term) deleted(object any) {
 	if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = gone.Obj
 	}
-	if u, ok := object.(*unstructured.Unstructured); ok && !bare(u).released(t.Began) {
+	if u, ok := object.(*unstructured.Unstructured); ok {
 		t.queue.Add(item{gone: bare(u).ID()})
 	}
 }
 
-// poll checks the studies and queues the resources of those that have changed since
-// they were shown.
+// poll checks the studies, and queues the resources of those that have changed since they were shown,
+// and those whose resource is missing.
 func (t *term) poll(ctx context.Context) error {
 	for range backoff.Every(ctx, pollEvery) {
 		all, err := t.c.Summaries(ctx)
@@ -189,6 +192,9 @@ func (t *term) poll(ctx context.Context) error {
 		}
 		for _, id := range t.stale(all, workerPoolsOf(t.c.Workers(), time.Since(t.Began))) {
 			t.study(id)
+		}
+		for _, o := range t.orphans(all) {
+			t.queue.Add(item{orphan: o})
 		}
 	}
 	return context.Cause(ctx)
@@ -237,15 +243,21 @@ func (t *term) stall(known *ledger.Summary) stall {
 
 // study queues the resource of a study, if it has one.
 func (t *term) study(id string) {
+	for _, o := range t.resourcesOf(id) {
+		t.changed(o)
+	}
+}
+
+// resourcesOf returns the resource of a study, as far as the caches have it.
+func (t *term) resourcesOf(id string) (all []any) {
 	for _, informer := range t.informers {
 		objects, err := informer.GetIndexer().ByIndex(byID, id)
 		if err != nil {
 			t.Logger.Error("cannot find the resource of a study", "id", id, telemetry.LogError, err)
 		}
-		for _, o := range objects {
-			t.changed(o)
-		}
+		all = append(all, objects...)
 	}
+	return all
 }
 
 // work processes the queue until it is shut down.
@@ -258,14 +270,15 @@ func (t *term) work(ctx context.Context) {
 		if err := t.see(ctx, next); err == nil || ctx.Err() != nil {
 			t.queue.Forget(next)
 		} else {
-			t.Logger.Warn("cannot reconcile a Study resource; retrying", telemetry.LogStudy, next.key+next.gone+next.other, telemetry.LogError, err)
+			t.Logger.Warn("cannot reconcile a Study resource; retrying", telemetry.LogStudy, next.key+next.gone+next.other+next.orphan.name,
+				telemetry.LogError, err)
 			t.queue.AddRateLimited(next)
 		}
 		t.queue.Done(next)
 	}
 }
 
-// see reconciles one resource, or the study of a deleted one.
+// see does what one item needs.
 func (t *term) see(ctx context.Context, i item) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -274,6 +287,9 @@ func (t *term) see(ctx context.Context, i item) error {
 	}
 	if i.other != "" {
 		return t.disown(ctx, i.other)
+	}
+	if i.orphan.id != "" {
+		return t.stop(ctx, i.orphan)
 	}
 	u, err := t.cached(i.key)
 	if err != nil || u == nil {

@@ -21,14 +21,11 @@ const (
 	Leave Action = "leave"
 	// Show only updates the status.
 	Show Action = "show"
-	// Hold adds the finalizer, which changes the resource. Nothing is in the ledger yet
-	// that deleting the resource would have to remove.
-	Hold Action = "hold"
 	// Create starts the study.
 	Create Action = "create"
 	// Update changes the study to the new spec.
 	Update Action = "update"
-	// Delete deletes the study, if it exists, and removes the finalizer.
+	// Delete deletes the study, if it exists, and removes the finalizer of an earlier version.
 	Delete Action = "delete"
 )
 
@@ -56,20 +53,14 @@ type Rules struct {
 // if it has none.
 func (rules *Rules) Decide(r *Resource, known *ledger.Summary) Decision {
 	if r.Deleting {
-		if !r.hasFinalizer() && (known == nil || r.released(rules.Began)) {
+		if !r.hasFinalizer() && known == nil {
 			return Decision{Action: Leave}
 		}
 		return Decision{Action: Delete}
 	}
-	if r.released(rules.Began) {
-		return Decision{Action: Leave}
-	}
 	if known == nil && r.Status.ID == r.ID() {
 		return show(ReasonDeleted, "study "+r.Status.ID+" is not in the ledger any more: it was deleted there, or a backup without it was "+
 			"restored. To run it again, delete this resource and create it again")
-	}
-	if known != nil && !r.hasFinalizer() {
-		return Decision{Action: Hold}
 	}
 	s, err := rules.parse(r)
 	if err != nil {
@@ -88,8 +79,6 @@ func (rules *Rules) Decide(r *Resource, known *ledger.Summary) Decision {
 	}
 	accepted := Verdict{Accepted: true, Reason: ReasonAccepted, Message: "the study runs with this spec"}
 	switch {
-	case !r.hasFinalizer():
-		return Decision{Action: Hold}
 	case known == nil:
 		return Decision{Action: Create, Study: s, Verdict: accepted}
 	case same(&known.Study.Definition, s):

@@ -41,7 +41,7 @@ func spec(t *testing.T, replace ...string) any {
 func resource(t *testing.T, replace ...string) *Resource {
 	return &Resource{
 		Namespace: "team-a", Name: "digits", UID: "8d6b7e0f-4ad6-4a2f-8f43-5d6d4b2f7c11", Version: "7", Generation: 2,
-		Created: began.Add(time.Hour), Finalizers: []string{Finalizer}, Spec: spec(t, replace...),
+		Created: began.Add(time.Hour), Spec: spec(t, replace...),
 	}
 }
 
@@ -88,10 +88,7 @@ func TestDecide(t *testing.T) {
 		says   string // a part of the message
 	}{
 		{name: "new", want: Create, reason: ReasonAccepted},
-		{name: "new, not held", with: func(r *Resource) { r.Finalizers = nil }, want: Hold},
-		{name: "let go by hand", ledger: true, with: func(r *Resource) { r.Finalizers = []string{"other"} }, want: Hold},
-		{name: "invalid and not held", change: []string{`"max": 1}`, `"max": -1}`}, with: func(r *Resource) { r.Finalizers = nil },
-			want: Show, reason: ReasonInvalid},
+		{name: "held by others", ledger: true, with: func(r *Resource) { r.Finalizers = []string{"other"} }, want: Show, reason: ReasonAccepted},
 		{name: "unchanged", ledger: true, with: accepted, want: Show, reason: ReasonAccepted},
 		{name: "taken up by a leader that died", ledger: true, want: Show, reason: ReasonAccepted},
 		{name: "invalid", change: []string{`"max": 1}`, `"max": -1}`}, want: Show, reason: ReasonInvalid,
@@ -121,25 +118,15 @@ func TestDecide(t *testing.T) {
 		{name: "status of another resource", with: func(r *Resource) { r.Status.ID = "01k0000000000000000000000a" }, want: Create,
 			reason: ReasonAccepted},
 		{name: "being deleted", with: func(r *Resource) { r.Deleting = true }, ledger: true, want: Delete},
-		{name: "being deleted, without a study", with: func(r *Resource) { r.Deleting = true }, want: Delete},
+		{name: "being deleted, without a study", with: func(r *Resource) { r.Deleting = true }, want: Leave},
 		{name: "being deleted, held by others", with: func(r *Resource) { r.Deleting, r.Finalizers = true, []string{"other"} }, want: Leave},
 		{name: "being deleted while invalid", change: []string{`"max": 1}`, `"max": -1}`}, with: func(r *Resource) { r.Deleting = true },
-			want: Delete},
-		{name: "released", with: func(r *Resource) {
-			r.Annotations = map[string]string{ReleasedAnnotation: began.Add(time.Minute).Format(time.RFC3339)}
-		}, ledger: true, want: Leave},
-		{name: "released, being deleted, held by others", with: func(r *Resource) {
-			r.Deleting, r.Finalizers = true, []string{"other"}
-			r.Annotations = map[string]string{ReleasedAnnotation: began.Add(time.Minute).Format(time.RFC3339)}
-		}, ledger: true, want: Leave},
-		{name: "let go by hand, being deleted, held by others", with: func(r *Resource) { r.Deleting, r.Finalizers = true, []string{"other"} },
 			ledger: true, want: Delete},
-		{name: "released within a second of this process's begin", with: func(r *Resource) {
-			r.Annotations = map[string]string{ReleasedAnnotation: began.Add(time.Millisecond).Format(time.RFC3339Nano)}
-		}, ledger: true, want: Leave},
-		{name: "released before this process began", with: func(r *Resource) {
-			r.Annotations = map[string]string{ReleasedAnnotation: began.Add(-time.Minute).Format(time.RFC3339)}
-		}, want: Create, reason: ReasonAccepted},
+		{name: "being deleted, held by an earlier version, without a study", with: func(r *Resource) {
+			r.Deleting, r.Finalizers = true, []string{Finalizer}
+		}, want: Delete},
+		{name: "being deleted, held by others, with a study", with: func(r *Resource) { r.Deleting, r.Finalizers = true, []string{"other"} },
+			ledger: true, want: Delete},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := resource(t, test.change...)
@@ -165,31 +152,24 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// A message names every problem with its field, and no line of a text that
-// nobody wrote.
-// The study of a resource that is gone is deleted, unless it was released.
+// The study of a resource that is gone is deleted, also if only a later list says so.
 func TestDeletedResources(t *testing.T) {
 	u := &unstructured.Unstructured{}
 	u.SetUID("8d6b7e0f-4ad6-4a2f-8f43-5d6d4b2f7c11")
 	u.SetCreationTimestamp(metav1.NewTime(began))
-	for released, want := range map[string]int{
-		"": 1,
-		began.Add(-time.Minute).Format(time.RFC3339): 1, // taken up again since
-		began.Add(time.Minute).Format(time.RFC3339):  0,
-	} {
-		u.SetAnnotations(map[string]string{ReleasedAnnotation: released})
-		for _, object := range []any{u, cache.DeletedFinalStateUnknown{Obj: u}} {
-			limits := workqueue.NewTypedItemExponentialFailureRateLimiter[item](retryAtFirst, retryAtLast)
-			k := &term{Controller: &Controller{Rules: *rules()}, queue: workqueue.NewTypedRateLimitingQueue(limits)}
-			k.deleted(object)
-			if got := k.queue.Len(); got != want {
-				t.Errorf("released %q: %d studies are deleted, want %d", released, got, want)
-			}
-			k.queue.ShutDown()
+	for _, object := range []any{u, cache.DeletedFinalStateUnknown{Obj: u}} {
+		limits := workqueue.NewTypedItemExponentialFailureRateLimiter[item](retryAtFirst, retryAtLast)
+		k := &term{Controller: &Controller{Rules: *rules()}, queue: workqueue.NewTypedRateLimitingQueue(limits)}
+		k.deleted(object)
+		if got, _ := k.queue.Get(); got.gone != bare(u).ID() {
+			t.Errorf("%+v is queued, want the study of the resource to be deleted", got)
 		}
+		k.queue.ShutDown()
 	}
 }
 
+// A message names every problem with its field, and no line of a text that
+// nobody wrote.
 func TestReasons(t *testing.T) {
 	r := resource(t, `"max": 1}`, `"max": -1}`, `"loss"`, `"a b"`)
 	got := rules().Decide(r, nil).Verdict.Message
@@ -240,25 +220,5 @@ func TestPools(t *testing.T) {
 	}
 	if err := Pools(nil).Check("team-a", "default"); err == nil {
 		t.Error("without a list, a pool is allowed")
-	}
-}
-
-func TestFinalizersPatch(t *testing.T) {
-	r := resource(t)
-	r.Finalizers = []string{"other", Finalizer}
-	for _, test := range []struct {
-		on          bool
-		annotations map[string]any
-		want        string
-	}{
-		{on: true, want: `"finalizers":["other","fantasia.dev/study"]`},
-		{on: false, want: `"finalizers":["other"]`},
-		{on: false, annotations: map[string]any{ReleasedAnnotation: "t"}, want: `"annotations":{"fantasia.dev/released":"t"}`},
-	} {
-		patch, err := r.finalizers(test.on, test.annotations)
-		if err != nil || !strings.Contains(string(patch), test.want) ||
-			!strings.Contains(string(patch), fmt.Sprintf(`"resourceVersion":"7","uid":%q`, r.UID)) {
-			t.Errorf("%s, %v; want %s", patch, err, test.want)
-		}
 	}
 }

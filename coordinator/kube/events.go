@@ -68,7 +68,7 @@ func (r *Resource) events(next *Status) (all []event) {
 	reason := next.Reason
 	switch next.State {
 	case study.Running:
-		if !begins && r.Status.State.Terminal() {
+		if !begins && r.Status.State.Terminal() && r.Status.State != StateUnknown {
 			happened(false, EventContinued, "the study continues after it had ended")
 		}
 	case study.Completed:
@@ -121,14 +121,16 @@ func (t *term) object(r *Resource, e event, now time.Time) *unstructured.Unstruc
 	}}
 }
 
-// meet records an event if the resource's study was running before this replica led.
-func (t *term) meet(ctx context.Context, r *Resource, running bool) {
+// meet reports whether this replica sees the resource for the first time, and records an event if its study
+// was running before this replica led.
+func (t *term) meet(ctx context.Context, r *Resource, running bool) (first bool) {
 	t.mu.Lock()
 	id := r.ID()
-	first := !t.met[id]
+	first = !t.met[id]
 	t.met[id] = true
 	t.mu.Unlock()
 	if first && running && r.Status.ID == id {
 		t.record(ctx, r, []event{{reason: EventLeaderChanged, message: "coordinator " + t.Replica + " leads the study now"}})
 	}
+	return first
 }

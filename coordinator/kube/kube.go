@@ -1,7 +1,7 @@
 // Package kube runs studies that are Kubernetes resources. While its replica leads, it
 // runs the Study resources of all namespaces, updates their status, and deletes a study
-// with its resource. The ledger remains authoritative: a resource states what is
-// wanted, and its status repeats the ledger.
+// when its resource is deleted. If no replica led then, the next leader stops the study (orphans.go). The ledger
+// remains authoritative: a resource states what is wanted, and its status repeats the ledger.
 package kube
 
 import (
@@ -18,11 +18,9 @@ import (
 )
 
 const (
-	// Finalizer keeps a resource until its study is deleted from the ledger.
+	// Finalizer is what earlier versions held resources with until their studies were deleted. It is
+	// taken off: a namespace that is being deleted loses the right to do so before its studies.
 	Finalizer = study.Group + "/study"
-	// ReleasedAnnotation is the time at which Release removed the finalizer: only a
-	// coordinator that started later manages the resource again.
-	ReleasedAnnotation = study.Group + "/released"
 	// manager names this program in the fields that it has written.
 	manager = "fantasia-coordinator"
 )
@@ -93,10 +91,3 @@ func (r *Resource) File() ([]byte, error) {
 
 // hasFinalizer reports whether the resource has the finalizer.
 func (r *Resource) hasFinalizer() bool { return slices.Contains(r.Finalizers, Finalizer) }
-
-// released reports whether the finalizer was removed after a process started; that
-// process must then ignore the resource.
-func (r *Resource) released(began time.Time) bool {
-	at, err := time.Parse(time.RFC3339, r.Annotations[ReleasedAnnotation])
-	return err == nil && !began.After(at)
-}

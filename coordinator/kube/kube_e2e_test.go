@@ -54,7 +54,8 @@ func TestStudiesAsResources(t *testing.T) {
 	t.Run("deleted", r.with(testDeleted))
 	t.Run("made again", r.with(testMadeAgain))
 	t.Run("restored", r.with(testRestored))
-	t.Run("released", r.with(testReleased))
+	t.Run("deleted while nobody led", r.with(testDeletedMeanwhile))
+	t.Run("of an earlier version", r.with(testEarlierVersion))
 }
 
 func (r *rig) with(test func(t *testing.T, r *rig)) func(*testing.T) {
@@ -90,7 +91,7 @@ func complete(t *testing.T, r *rig, name string, trials int) *kube.Resource {
 	if x, ok := s.Best.Parameters["x"].(float64); !ok || (x-0.3)*(x-0.3) != best {
 		t.Errorf("the best parameters are %v", s.Best.Parameters)
 	}
-	if !slices.Contains(got.Finalizers, kube.Finalizer) || s.ID != got.ID() || s.StartTime == nil || s.CompletionTime == nil {
+	if len(got.Finalizers) > 0 || s.ID != got.ID() || s.StartTime == nil || s.CompletionTime == nil {
 		t.Errorf("the resource is %+v", got)
 	}
 	in, err := r.Ledger.Study(t.Context(), r.namespace+"."+name)
@@ -436,53 +437,69 @@ func testRestored(t *testing.T, r *rig) {
 	erase(t, r, "stays")
 }
 
-// testReleased takes the finalizers off while coordinators run, which leave the
-// resources alone; those that are started later take them up again.
-func testReleased(t *testing.T, r *rig) {
-	if err := r.apply(r.study("released", 100000)); err != nil {
-		t.Fatal(err)
-	}
-	r.await("released", condition(kube.ConditionProgressing, kube.ReasonRunning, ""))
-	out, err := exec.CommandContext(t.Context(), r.Program, "release-studies", "--study-namespaces", r.namespace).CombinedOutput()
-	if err != nil || !strings.HasPrefix(string(out), "finalizer removed from ") {
-		t.Fatalf("release-studies: %v\n%s", err, out)
-	}
-	before, err := r.get(t.Context(), "released")
-	if err != nil {
-		t.Fatal(err)
-	}
-	in, err := r.Ledger.Study(t.Context(), before.ID())
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The study moves on, its resource does not.
-	testenv.Eventually(t, patience, func(ctx context.Context) error {
-		now, err := r.Ledger.Study(ctx, before.ID())
-		if err == nil && now.Status.Counts.Ended() < in.Status.Counts.Ended()+100 {
-			err = errors.New("the study has hardly moved")
+// testDeletedMeanwhile deletes a resource while no coordinator runs, and makes it again under its name: the
+// next leader ends the study of the first, and runs that of the second.
+func testDeletedMeanwhile(t *testing.T, r *rig) {
+	for _, name := range []string{"meanwhile", "replaced"} {
+		if err := r.apply(r.study(name, 100000)); err != nil {
+			t.Fatal(err)
 		}
-		return err
-	})
-	after, err := r.get(t.Context(), "released")
-	if err != nil {
-		t.Fatal(err)
+		r.await(name, condition(kube.ConditionProgressing, kube.ReasonRunning, ""))
 	}
-	if len(after.Finalizers) != 0 || after.Status.Done > in.Status.Counts.Ended()+1 {
-		t.Errorf("a released resource is %+v", after)
-	}
+	old := map[string]string{}
 	for _, p := range r.Coordinators {
 		p.Kill()
+	}
+	for _, name := range []string{"meanwhile", "replaced"} {
+		k, err := r.get(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		old[name] = k.ID()
+		if err := r.kube.Resource(kube.Studies()).Namespace(r.namespace).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.get(t.Context(), name); !apierrors.IsNotFound(err) {
+			t.Errorf("without a coordinator, the deleted resource is still there: %v", err)
+		}
+	}
+	if err := r.apply(r.study("replaced", 5)); err != nil {
+		t.Fatal(err)
 	}
 	for _, p := range r.Coordinators {
 		p.Restart()
 	}
-	r.await("released", func(k *kube.Resource) error {
-		if !slices.Contains(k.Finalizers, kube.Finalizer) || k.Annotations[kube.ReleasedAnnotation] != "" || k.Status.Done <= after.Status.Done {
-			return fmt.Errorf("it is not taken up again: %+v", k)
+	testenv.Eventually(t, patience, func(ctx context.Context) error {
+		in, err := r.Ledger.Study(ctx, old["meanwhile"])
+		if err == nil && (in.Status.State != study.Stopped || !strings.Contains(in.Status.Reason, "was deleted while no coordinator led")) {
+			err = fmt.Errorf("the study of the deleted resource is %+v", in.Status)
 		}
-		return nil
+		return err
 	})
-	erase(t, r, "released")
+	if got := complete(t, r, "replaced", 5); got.ID() == old["replaced"] {
+		t.Errorf("both studies have the id %s", got.ID())
+	}
+	erase(t, r, "replaced")
+}
+
+// testEarlierVersion holds a resource with the finalizer that earlier versions put on: a leader takes it off.
+func testEarlierVersion(t *testing.T, r *rig) {
+	held := r.study("held", 100000)
+	held.SetFinalizers([]string{kube.Finalizer, "example.com/other"})
+	if err := r.apply(held); err != nil {
+		t.Fatal(err)
+	}
+	r.await("held", func(k *kube.Resource) error {
+		if !slices.Equal(k.Finalizers, []string{"example.com/other"}) {
+			return fmt.Errorf("the resource has the finalizers %q", k.Finalizers)
+		}
+		return condition(kube.ConditionProgressing, kube.ReasonRunning, "")(k)
+	})
+	held.SetFinalizers(nil)
+	if err := r.apply(held); err != nil {
+		t.Fatal(err)
+	}
+	erase(t, r, "held")
 	erase(t, r, "failover")
 }
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/fantasia-hpo/fantasia/internal/base/kubewatch"
+	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
@@ -42,7 +43,7 @@ func (t *term) watchOthers(ctx context.Context) (cache.SharedIndexInformer, erro
 		if !ok || slices.Contains(t.Namespaces, u.GetNamespace()) {
 			return
 		}
-		if r, err := Read(u); err == nil && r.unattended() {
+		if r, err := Read(u); err == nil && r.unattended(t.Home) {
 			age := time.Since(r.Created)
 			t.queue.AddAfter(item{other: r.Namespace + "/" + r.Name}, max(0, othersAfter-age))
 		}
@@ -56,10 +57,15 @@ func (t *term) watchOthers(ctx context.Context) (cache.SharedIndexInformer, erro
 }
 
 // unattended reports whether no coordinator has seen a resource's present spec: its
-// status is empty, or says that nobody watches it.
-func (r *Resource) unattended() bool {
+// status is empty, or says that nobody watches it. The same is true of one that the coordinators of
+// the namespace home have run, since they no longer run those of its namespace.
+func (r *Resource) unattended(home string) bool {
 	c := meta.FindStatusCondition(r.Status.Conditions, ConditionAccepted)
-	return !r.Deleting && (c == nil || c.Reason == ReasonNotWatched && c.ObservedGeneration != r.Generation)
+	ours := home != "" && r.Status.CoordinatorNamespace == home
+	if r.Deleting || c == nil || c.Reason != ReasonNotWatched {
+		return !r.Deleting && (c == nil || ours)
+	}
+	return c.ObservedGeneration != r.Generation
 }
 
 // disown tells a resource of another namespace that nobody runs its study.
@@ -70,16 +76,30 @@ func (t *term) disown(ctx context.Context, key string) error {
 		return err
 	}
 	r, err := Read(u)
-	if err != nil || !r.unattended() {
+	if err != nil || !r.unattended(t.Home) {
 		return err
 	}
+	return t.apply(ctx, r, r.abandoned(t.Namespaces, time.Now()))
+}
+
+// abandoned returns the status of a resource whose study nobody runs, while coordinators run those of
+// other namespaces. If it ran, nobody sees any more how it goes on.
+func (r *Resource) abandoned(run []string, now time.Time) Status {
 	message := fmt.Sprintf("no coordinator runs the studies of namespace %s; the coordinators that say this run those of: %s. Ask the "+
 		"operator of Fantasia to add the namespace (studies.namespaces in the chart)",
-		r.Namespace, strings.Join(t.Namespaces, ", "))
-	next := Status{ObservedGeneration: r.Generation, Conditions: slices.Clone(r.Status.Conditions)}
-	meta.SetStatusCondition(&next.Conditions, metav1.Condition{
-		Type: ConditionAccepted, Status: metav1.ConditionFalse, Reason: ReasonNotWatched, Message: clip(message),
-		ObservedGeneration: r.Generation, LastTransitionTime: metav1.NewTime(time.Now().UTC().Truncate(time.Second)),
-	})
-	return t.apply(ctx, r, next)
+		r.Namespace, strings.Join(run, ", "))
+	next := r.Status
+	next.ObservedGeneration, next.Conditions = r.Generation, slices.Clone(r.Status.Conditions)
+	set := func(kind string, status metav1.ConditionStatus) {
+		meta.SetStatusCondition(&next.Conditions, metav1.Condition{
+			Type: kind, Status: status, Reason: ReasonNotWatched, Message: clip(message),
+			ObservedGeneration: r.Generation, LastTransitionTime: metav1.NewTime(now.UTC().Truncate(time.Second)),
+		})
+	}
+	set(ConditionAccepted, metav1.ConditionFalse)
+	if next.State == study.Running {
+		next.State, next.Reason = StateUnknown, clip(message)
+		set(ConditionProgressing, metav1.ConditionUnknown)
+	}
+	return next
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
@@ -24,20 +25,32 @@ func (t *term) reconcile(ctx context.Context, r *Resource) error {
 	if err != nil {
 		return err
 	}
-	t.meet(ctx, r, known != nil && known.Status.State == study.Running)
+	if t.meet(ctx, r, known != nil && known.Status.State == study.Running) && r.hasFinalizer() && !r.Deleting {
+		if err := t.free(ctx, r); err == nil {
+			return nil // the change brings it back
+		} else if !apierrors.IsForbidden(err) {
+			return err
+		}
+		t.Logger.Warn("may not take the finalizer of an earlier version off a Study resource", telemetry.LogStudy, r.StudyName())
+	}
 	d := t.Decide(r, known)
 	switch d.Action {
 	case Leave:
 		return nil
 	case Delete:
 		return t.remove(ctx, r)
-	case Hold:
-		return t.hold(ctx, r, true, map[string]any{ReleasedAnnotation: nil})
 	case Create:
+		// A new leader's cache may be behind: the resource may be gone, and another have its name.
+		if there, err := t.fetch(ctx, r.Namespace, r.Name); err != nil || there == nil || there.GetUID() != r.UID {
+			return err
+		}
 		if known, err = t.create(ctx, r, d.Study); tooLarge(err) {
 			d = show(ReasonInvalid, reasons(err))
 		} else if err != nil {
 			return err
+		}
+		if len(t.resourcesOf(r.ID())) == 0 { // it was deleted meanwhile, which found no study yet
+			return t.forget(ctx, r.ID())
 		}
 	case Update:
 		err := t.c.Update(ctx, r.ID(), d.Study, 0)
@@ -79,8 +92,8 @@ func (t *term) find(ctx context.Context, id string) (*ledger.Summary, error) {
 func (t *term) create(ctx context.Context, r *Resource, s *study.Study) (*ledger.Summary, error) {
 	_, err := t.c.CreateWithID(ctx, r.ID(), s)
 	if errors.Is(err, ledger.ErrNameTaken) {
-		// Only resources have such names. This is the study of an earlier, released
-		// resource, which is gone as another has its name.
+		// Only resources have such names. This is the study of an earlier resource, which is gone
+		// as another has its name.
 		t.Logger.Warn("replacing the study of an earlier resource", telemetry.LogStudy, r.StudyName())
 		if err = t.forget(ctx, r.StudyName()); err == nil {
 			_, err = t.c.CreateWithID(ctx, r.ID(), s)
@@ -101,13 +114,32 @@ func (t *term) forget(ctx context.Context, nameOrID string) error {
 	return nil
 }
 
-// remove deletes the study of a resource that is being deleted, and then releases the
-// resource.
+// remove deletes the study of a resource that is being deleted, and takes off the finalizer of an earlier
+// version. Without the right to do so, as in a namespace that is being deleted, the resource says that it stays.
 func (t *term) remove(ctx context.Context, r *Resource) error {
 	if err := t.forget(ctx, r.ID()); err != nil || !r.hasFinalizer() {
 		return err
 	}
-	return t.hold(ctx, r, false, nil)
+	err := t.free(ctx, r)
+	if apierrors.IsForbidden(err) {
+		stays := fmt.Sprintf("the study is deleted, but the coordinator may not take the finalizer %s off this resource, which an "+
+			"earlier version has put there: %v", Finalizer, err)
+		return errors.Join(err, t.apply(ctx, r, r.next(Verdict{Reason: ReasonDeleted, Message: stays}, view{home: t.Home}, time.Now())))
+	}
+	return err
+}
+
+// free takes off the finalizer of an earlier version.
+func (t *term) free(ctx context.Context, r *Resource) error {
+	metadata := map[string]any{"uid": r.UID, "resourceVersion": r.Version, "finalizers": nil}
+	if left := slices.DeleteFunc(slices.Clone(r.Finalizers), func(f string) bool { return f == Finalizer }); len(left) > 0 {
+		metadata["finalizers"] = left
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
+	if err == nil {
+		_, err = t.send(ctx, r, types.MergePatchType, patch)
+	}
+	return err
 }
 
 // show writes the status of a resource if it has changed. If a study has ended and the
@@ -186,15 +218,6 @@ func (t *term) apply(ctx context.Context, r *Resource, next Status) error {
 	applied, err := t.send(ctx, r, types.JSONPatchType, patch, "status")
 	if applied {
 		t.record(ctx, r, r.events(&next))
-	}
-	return err
-}
-
-// hold adds or removes a resource's finalizer, and sets annotations: see finalizers.
-func (t *term) hold(ctx context.Context, r *Resource, on bool, annotations map[string]any) error {
-	patch, err := r.finalizers(on, annotations)
-	if err == nil {
-		_, err = t.send(ctx, r, types.MergePatchType, patch)
 	}
 	return err
 }

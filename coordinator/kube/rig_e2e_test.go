@@ -127,8 +127,7 @@ func (r *rig) newNamespace() {
 	r.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		_, errRelease := kube.Release(ctx, r.kube, []string{r.namespace}, time.Now())
-		if err := errors.Join(errRelease, r.kube.Resource(namespaces).Delete(ctx, r.namespace, metav1.DeleteOptions{})); err != nil {
+		if err := r.kube.Resource(namespaces).Delete(ctx, r.namespace, metav1.DeleteOptions{}); err != nil {
 			r.t.Error(err)
 		}
 	})

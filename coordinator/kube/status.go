@@ -20,6 +20,9 @@ const (
 	// StateDeleted means that the resource's running study was deleted from the ledger
 	// by someone else.
 	StateDeleted study.State = "DELETED"
+	// StateUnknown means that the study was running when coordinators ceased to run those of
+	// its namespace.
+	StateUnknown study.State = "UNKNOWN"
 )
 
 // The conditions of a resource.
@@ -139,6 +142,9 @@ type view struct {
 func (r *Resource) next(v Verdict, ledger view, now time.Time) Status {
 	s := r.Status
 	v.Message = clip(v.Message)
+	if s.State == StateUnknown { // its namespace is run again
+		s.State = study.Running
+	}
 	s.Conditions = append([]metav1.Condition(nil), s.Conditions...)
 	if s.ID != r.ID() { // without a study yet, or copied from another resource
 		s = Status{Conditions: s.Conditions}

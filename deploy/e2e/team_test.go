@@ -255,8 +255,6 @@ studies:
 	if jobs, err := g.kube.BatchV1().Jobs(g.home.namespace).List(t.Context(), metav1.ListOptions{}); err != nil || len(jobs.Items) > 0 {
 		t.Errorf("the release's own namespace has %d Jobs (%v), want none", len(jobs.Items), err)
 	}
-	// The rights in the team's namespace go with it, so the studies there are released before.
-	home.helm("uninstall", release, "--wait", "--timeout", "2m")
 }
 
 // trialsOf returns the trials of a study of the team.

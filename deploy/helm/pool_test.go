@@ -148,7 +148,7 @@ func TestGraceIsLongerThanHandingBack(t *testing.T) {
 							t.Errorf("%s drains for %v of %d s", name, drain, grace)
 						}
 					case "coordinator":
-						if sleep, _ := c.at("lifecycle", "preStop", "sleep", "seconds").(int); name != "Job/f-fantasia-release-studies" && grace < sleep+20 {
+						if sleep, _ := c.at("lifecycle", "preStop", "sleep", "seconds").(int); grace < sleep+20 {
 							t.Errorf("%s sleeps %d of %d s", name, sleep, grace)
 						}
 					}

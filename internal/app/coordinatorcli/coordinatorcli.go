@@ -68,7 +68,7 @@ and so on. The OTEL_* variables say where traces go.`,
 	f.IntVar(&o.Replicas, "replicas", 1, "number of NATS servers that store each stream: 1, or 3 in a cluster")
 	f.StringVar(&o.Archive, "archive", "", "`directory` of archived studies, which all replicas share (default: none)")
 	f.BoolVar(&k.studies, "studies", false, "run Study resources of Kubernetes, in the cluster of KUBECONFIG or of this pod")
-	namespaceFlag(f, &k.studyNamespaces)
+	f.StringSliceVar(&k.studyNamespaces, "study-namespaces", nil, "namespaces of the Study resources that are run (default: all)")
 	f.StringVar(&k.studyPools, "study-pools", "", "YAML `file` of the pools that each namespace's studies may use (default: none)")
 	f.StringVar(&k.studyJobs, "study-jobs", "", "YAML `file` of the Jobs that each namespace's studies may bring (default: none)")
 	f.StringVar(&k.scale, "scale", "", "YAML `file` of the Deployments and StatefulSets that the leader scales (default: none)")
@@ -76,6 +76,6 @@ and so on. The OTEL_* variables say where traces go.`,
 	f.StringSliceVar(&k.podDeletionCost, "pod-deletion-cost", nil, "`pools` whose pods get a deletion cost; each worker has the name of "+
 		"its pod")
 	f.BoolVarP(&verbose, "verbose", "v", false, "log more")
-	cmd.AddCommand(releaseCommand(), natsConfigCommand(), natsReloadCommand(), katibCommand(version, stderr))
+	cmd.AddCommand(natsConfigCommand(), natsReloadCommand(), katibCommand(version, stderr))
 	return usage.Root(cmd, version, nil)
 }

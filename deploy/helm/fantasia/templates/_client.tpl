@@ -56,6 +56,17 @@ take (list nats|etcd auth ca-secret certificate-secret). */}}
 {{- end -}}
 {{- end -}}
 
+{{/* "true" for a namespace that exists and is not being deleted: nothing can be created in another. Where Helm sees no cluster, as in helm template, every namespace counts: (list $ namespace). */}}
+{{- define "fantasia.present" -}}
+{{- $root := index . 0 -}}
+{{- $found := lookup "v1" "Namespace" "" (index . 1) -}}
+{{- if or (eq (index . 1) $root.Release.Namespace) (not (lookup "v1" "Namespace" "" "default")) -}}
+true
+{{- else if and $found (not (dig "metadata" "deletionTimestamp" "" $found)) -}}
+true
+{{- end -}}
+{{- end -}}
+
 {{/* "true" where the coordinators speak to Kubernetes. */}}
 {{- define "fantasia.usesKubernetes" -}}
 {{- $uses := ternary "true" "" (or .Values.studies.enabled (ne (include "fantasia.costPools" .) "")) -}}
