@@ -116,14 +116,14 @@ func failedBecause(e evidence, pods []*corev1.Pod, container string) verdict {
 	if reason == "PodFailurePolicy" && strings.Contains(message, "DisruptionTarget") {
 		return verdict{state: disrupted, cause: message, code: -1}
 	}
-	if reason == "DeadlineExceeded" {
+	if reason == deadlineExceeded {
 		return verdict{state: deadline, cause: message, code: -1}
 	}
 	for _, p := range pods {
 		if _, deleted := e.deletion(p, container); deleted {
 			continue
 		}
-		if v, ok := podFailure(p, container); ok {
+		if v, ok := podEnd(p, container); ok {
 			return v
 		}
 	}
@@ -150,24 +150,11 @@ func failedCondition(object *unstructured.Unstructured) (reason, message string)
 	return reason, message
 }
 
-// taken names the pod that the cluster evicted, and why; empty if none. A pod whose
-// program had ended before does not count.
+// taken names the pod that the cluster took away, and says why; empty if none.
 func taken(pods []*corev1.Pod, container string) string {
 	for _, p := range pods {
-		ended := programEnd(p, container)
-		for _, c := range p.Status.Conditions {
-			if c.Type != corev1.DisruptionTarget || c.Status != corev1.ConditionTrue {
-				continue
-			}
-			if ended.IsZero() || !ended.Before(c.LastTransitionTime.Time) {
-				return fmt.Sprintf("pod %s was evicted: %s: %s", p.Name, c.Reason, c.Message)
-			}
-		}
-		if p.Status.Phase == corev1.PodFailed && len(p.Status.ContainerStatuses) == 0 && p.Status.Reason != "DeadlineExceeded" {
-			return fmt.Sprintf("the node rejected pod %s: %s: %s", p.Name, p.Status.Reason, p.Status.Message)
-		}
-		if s := programStatus(p, container); s != nil && s.State.Terminated != nil && s.State.Terminated.Reason == "ContainerStatusUnknown" {
-			return fmt.Sprintf("the node lost pod %s: %s", p.Name, s.State.Terminated.Message)
+		if v, ok := podEnd(p, container); ok && v.state == disrupted {
+			return v.cause
 		}
 	}
 	return ""
@@ -224,32 +211,78 @@ func programEnd(p *corev1.Pod, container string) time.Time {
 	return time.Time{}
 }
 
-// podFailure describes how a pod failed; ok is false if it has not.
-func podFailure(p *corev1.Pod, container string) (verdict, bool) {
-	if s := programStatus(p, container); s != nil {
+// podEnd says how a pod was taken away or failed; ok is false if it was not. This is the table of all its ways, in
+// their order: a pod has several of these marks, and the kubelet writes them at different times.
+//
+//	DisruptionTarget before the program's end  disrupted    pre-emption, taints, the eviction API, a node short of something
+//	OOMKilled                                  outOfMemory  the container's own limit
+//	reason DeadlineExceeded                    deadline     its activeDeadlineSeconds
+//	reason Evicted                             failed       its own limit of storage: without DisruptionTarget
+//	failed without containers                  disrupted    the node did not take it
+//	ContainerStatusUnknown                     disrupted    the node lost it
+//	an exit code                               failed, or retry if the program asks for it
+func podEnd(p *corev1.Pod, container string) (v verdict, ok bool) {
+	s := programStatus(p, container)
+	unknown := s != nil && s.State.Terminated != nil && s.State.Terminated.Reason == "ContainerStatusUnknown"
+	target, evicted := disruption(p, container)
+	switch {
+	case evicted:
+		return verdict{state: disrupted, cause: fmt.Sprintf("pod %s was evicted: %s: %s", p.Name, target.Reason, target.Message), code: -1}, true
+	case p.Status.Phase == corev1.PodFailed && len(p.Status.ContainerStatuses) == 0 &&
+		p.Status.Reason != deadlineExceeded && p.Status.Reason != evictedReason:
+		return verdict{state: disrupted, cause: fmt.Sprintf("the node rejected pod %s: %s: %s", p.Name, p.Status.Reason, p.Status.Message),
+			code: -1}, true
+	case unknown && p.Status.Reason != deadlineExceeded && p.Status.Reason != evictedReason:
+		return verdict{state: disrupted, cause: fmt.Sprintf("the node lost pod %s: %s", p.Name, s.State.Terminated.Message), code: -1}, true
+	}
+	if s != nil {
 		if v, ok := containerFailure(p, s); ok {
 			return v, true
 		}
 	}
-	switch p.Status.Reason {
-	case "DeadlineExceeded":
-		return verdict{state: deadline, cause: p.Status.Message, code: -1}, true
-	case "Evicted": // without DisruptionTarget: it exceeded its own limits
-		return verdict{state: failed, cause: "evicted: " + p.Status.Message, code: -1}, true
+	if v, ok := podReason(p); ok {
+		return v, true
 	}
-	for _, list := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
-		for i := range list {
-			if list[i].Name == sidecarName {
-				continue
-			}
-			if v, ok := containerFailure(p, &list[i]); ok {
-				v.cause = fmt.Sprintf("container %s: %s", list[i].Name, v.cause)
-				if v.state == retry { // only the program may ask for a retry
-					v.state = failed
-				}
-				return v, true
-			}
+	for _, s := range statuses(p) {
+		if s.Name == sidecarName {
+			continue
 		}
+		if v, ok := containerFailure(p, &s); ok {
+			v.cause = fmt.Sprintf("container %s: %s", s.Name, v.cause)
+			if v.state == retry { // only the program may ask for a retry
+				v.state = failed
+			}
+			return v, true
+		}
+	}
+	return verdict{}, false
+}
+
+// The reasons of a pod that the kubelet ended.
+const (
+	deadlineExceeded = "DeadlineExceeded"
+	evictedReason    = "Evicted"
+)
+
+// disruption returns the condition by which the cluster took a pod away before its program had ended.
+func disruption(p *corev1.Pod, container string) (corev1.PodCondition, bool) {
+	ended := programEnd(p, container)
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue &&
+			(ended.IsZero() || !ended.Before(c.LastTransitionTime.Time)) {
+			return c, true
+		}
+	}
+	return corev1.PodCondition{}, false
+}
+
+// podReason describes how the kubelet ended a pod for what the pod itself did.
+func podReason(p *corev1.Pod) (verdict, bool) {
+	switch p.Status.Reason {
+	case deadlineExceeded:
+		return verdict{state: deadline, cause: p.Status.Message, code: -1}, true
+	case evictedReason:
+		return verdict{state: failed, cause: "evicted: " + p.Status.Message, code: -1}, true
 	}
 	return verdict{}, false
 }
@@ -260,17 +293,16 @@ func containerFailure(p *corev1.Pod, s *corev1.ContainerStatus) (verdict, bool) 
 		return verdict{}, false
 	}
 	v := verdict{state: failed, code: int(t.ExitCode), cause: fmt.Sprintf("exit code %d", t.ExitCode)}
+	ended, byKubelet := podReason(p)
 	switch {
 	case t.Reason == "OOMKilled":
 		v.state, v.cause = outOfMemory, "out of memory (OOMKilled)"+memoryLimit(p, s.Name)
 	case t.Reason == startError || t.Reason == "ContainerCannotRun":
 		v.start, v.cause = true, "cannot start: "+t.Message
+	case byKubelet: // what the program exits with when it is told to end says nothing
+		v.state, v.cause = ended.state, ended.cause
 	case t.ExitCode == exitRetry:
 		v.state, v.cause = retry, fmt.Sprintf("the program asked for a retry (exit code %d)", exitRetry)
-	case p.Status.Reason == "DeadlineExceeded":
-		v.state, v.cause = deadline, p.Status.Message
-	case p.Status.Reason == "Evicted":
-		v.cause = "evicted: " + p.Status.Message
 	}
 	return v, true
 }

@@ -135,6 +135,9 @@ func isHopeless(p *corev1.Pod, now time.Time) bool {
 // exceeded matches what a quota says of a resource that it refuses.
 var exceeded = regexp.MustCompile(`exceeded quota: .*requested: (.*), used: .*, limited: (.*)$`)
 
+// outOfRange matches what a LimitRange says of a pod that it refuses.
+var outOfRange = regexp.MustCompile(`(maximum|minimum) \S+ usage per \S+ is |\S+ max limit to request ratio per \S+ is `)
+
 // unmendable reports whether what the cluster says of a pod or a resource that it refuses stays
 // true however long one waits.
 func unmendable(text string) bool {
@@ -142,6 +145,9 @@ func unmendable(text string) bool {
 		if strings.Contains(text, sign) {
 			return true
 		}
+	}
+	if outOfRange.MatchString(text) {
+		return true
 	}
 	m := exceeded.FindStringSubmatch(text)
 	if m == nil {

@@ -38,6 +38,10 @@ func TestUnmendable(t *testing.T) {
 	// The messages are those of the Job controller's events, from Kubernetes 1.34.
 	for text, want := range map[string]bool{
 		`FailedCreate: Error creating: pods "a-x2k9" is forbidden: failed quota: team: must specify limits.memory for: train`:                                                                       true,
+		`FailedCreate: Error creating: pods "a-x2k9" is forbidden: maximum memory usage per Container is 64Mi, but limit is 128Mi`:                                                                  true,
+		`FailedCreate: Error creating: pods "a-x2k9" is forbidden: [maximum cpu usage per Pod is 1.  No limit is specified, x]`:                                                                     true,
+		`FailedCreate: Error creating: pods "a-x2k9" is forbidden: minimum nvidia.com/gpu usage per Container is 1, but request is 0`:                                                               true,
+		`FailedCreate: Error creating: pods "a-x2k9" is forbidden: cpu max limit to request ratio per Container is 2, but provided ratio is 4.000000`:                                               true,
 		`FailedCreate: Error creating: pods "a-x2k9" is forbidden: violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false`:                                                     true,
 		`FailedCreate: Error creating: Pod "a-x2k9" is invalid: spec.containers[0].resources.requests: Invalid value: "2": must be less than or equal to cpu limit of 1`:                            true,
 		`FailedCreate: Error creating: pods "a-x2k9" is forbidden: exceeded quota: team, requested: requests.nvidia.com/gpu=2, used: requests.nvidia.com/gpu=0, limited: requests.nvidia.com/gpu=1`: true,

@@ -119,6 +119,26 @@ func TestEndedJobsOfOtherStudiesMakeRoom(t *testing.T) {
 	left(2, 6)
 }
 
+// A pod that a LimitRange can never admit fails at once, too.
+func TestLimitRange(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	most := corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("32Mi")}
+	if _, err := c.kube.CoreV1().LimitRanges(c.o.Namespace).Create(t.Context(), &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "most"},
+		Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, Max: most}}}},
+		metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c.o.Template, c.o.StartTimeout = []byte(c.jobTemplate()), 10*time.Minute
+	r, _ := c.runner(t, c.o)
+	began := time.Now()
+	e, _ := evaluateOnce(t.Context(), t, r, trial(1))
+	check(t, e, messaging.OutcomeFailed, messaging.ReasonStart, "maximum memory usage per Container is 32Mi, but limit is 64Mi")
+	if took := time.Since(began); took > time.Minute {
+		t.Errorf("it failed after %v, want at once", took)
+	}
+}
+
 // fill makes Jobs of somebody else, which are never deleted.
 func (c *cluster) fill(n int) {
 	c.t.Helper()
