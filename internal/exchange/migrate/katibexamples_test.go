@@ -21,6 +21,7 @@ type katibExample struct {
 	resource           string // the trial's; its %s is the container's command
 
 	err   string   // what the import must say; empty if it must succeed
+	job   string   // what it must say if the study shall bring the resource; empty if it does
 	notes []string // parts of the notes
 	check func(s *study.Spec) bool
 }
@@ -82,6 +83,17 @@ var katibExamples = []katibExample{
 		resource: `{apiVersion: kubeflow.org/v1, kind: TFJob, spec: {tfReplicaSpecs: {Worker: {replicas: 2, restartPolicy: OnFailure, template: {spec: {containers: [{name: tensorflow, image: mnist, command: %s}]}}}}}}`,
 		notes:    []string{"primaryPodLabels was left out"},
 		check:    func(s *study.Spec) bool { return s.Trial.Metrics.Events == "/mnist-with-summaries-logs/test" }},
+	{file: "kubeflow-training-operator/pytorchjob-mnist.yaml", metric: "loss", kind: "minimize", algorithm: `{algorithmName: random}`,
+		parameters: katibLR + `, {name: momentum, parameterType: double, feasibleSpace: {min: "0.5", max: "0.9"}}`,
+		template:   "primaryContainerName: pytorch",
+		resource:   `{apiVersion: kubeflow.org/v1, kind: PyTorchJob, spec: {pytorchReplicaSpecs: {Master: {replicas: 1, restartPolicy: OnFailure, template: {spec: {containers: [{name: pytorch, image: mnist, command: %s}]}}}}}}`},
+	{file: "kubeflow-training-operator/mxjob-byteps.yaml", metric: "Train-accuracy", algorithm: `{algorithmName: random}`,
+		parameters: katibLR, template: "primaryContainerName: mxnet\n    primaryPodLabels: {training.kubeflow.org/replica-type: worker}",
+		resource: `{apiVersion: kubeflow.org/v1, kind: MXJob, spec: {jobMode: MXTrain, mxReplicaSpecs: {Scheduler: {replicas: 1, template: {spec: {containers: [{name: mxnet, image: mxnet, command: [bpslaunch]}]}}}, Worker: {replicas: 1, template: {spec: {containers: [{name: mxnet, image: mxnet, command: %s}]}}}}}}`,
+		notes:    []string{"primaryPodLabels was left out"}},
+	{file: "kubeflow-training-operator/xgboostjob-lightgbm.yaml", metric: "valid_1 auc", algorithm: `{algorithmName: random}`,
+		parameters: katibLR, template: "primaryContainerName: xgboost",
+		resource: `{apiVersion: kubeflow.org/v1, kind: XGBoostJob, spec: {xgbReplicaSpecs: {Master: {replicas: 1, restartPolicy: Never, template: {spec: {containers: [{name: xgboost, image: lightgbm, args: %s}]}}}}}}`},
 	{file: "kubeflow-training-operator/mpijob-horovod.yaml", metric: "loss", kind: "minimize", algorithm: `{algorithmName: random}`,
 		parameters: katibLR + `, {name: num-steps, parameterType: int, feasibleSpace: {min: "50", max: "150", step: "10"}}`,
 		template:   "primaryContainerName: mpi-launcher\n    primaryPodLabels: {mpi-job-role: launcher}\n    " + katibSucceeded,
@@ -91,14 +103,17 @@ var katibExamples = []katibExample{
 	{file: "kubeflow-trainer/trainjob-pytorch.yaml", metric: "loss", kind: "minimize", algorithm: `{algorithmName: random}`,
 		parameters: katibLR, template: "primaryContainerName: node",
 		resource: `{apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainJob, spec: {runtimeRef: {name: torch-distributed}, trainer: {numNodes: 2, image: mnist, command: %s}}}`,
+		job:      "a study cannot bring a TrainJob, which has no pod template",
 		notes:    []string{`the container "node" names no command`}},
 	{file: "argo/argo-workflow.yaml", metric: "Validation-accuracy", algorithm: `{algorithmName: random}`, parameters: katibLR,
 		template: "primaryContainerName: main\n    successCondition: 'status.[@this].#(phase==\"Succeeded\")#'",
 		resource: `{apiVersion: argoproj.io/v1alpha1, kind: Workflow, spec: {entrypoint: hp, templates: [{name: hp, container: {name: model-training, image: mnist, command: %s}}]}}`,
+		job:      "a study cannot bring a Workflow, which has no pod template",
 		notes:    []string{`the container "main" names no command`}},
 	{file: "tekton/pipeline-run.yaml", metric: "Validation-accuracy", algorithm: `{algorithmName: random}`, parameters: katibLR,
 		template: "primaryContainerName: step-model-training\n    " + katibSucceeded,
 		resource: `{apiVersion: tekton.dev/v1beta1, kind: PipelineRun, spec: {pipelineSpec: {tasks: [{name: model-training, taskSpec: {steps: [{name: model-training, image: mnist, command: %s}]}}]}}}`,
+		job:      "a study cannot bring a PipelineRun, which has no pod template",
 		notes:    []string{`the container "step-model-training" names no command`}},
 	{file: "trial-template/trial-metadata-substitution.yaml", metric: "Validation-accuracy", algorithm: `{algorithmName: random}`,
 		parameters: katibLR,
@@ -186,6 +201,35 @@ func TestKatibExamples(t *testing.T) {
 			for _, p := range s.Spec.Parameters {
 				if !strings.Contains(string(r.Template), "${"+p.Name+"}") {
 					t.Errorf("the template lacks %s:\n%s", p.Name, r.Template)
+				}
+			}
+		})
+	}
+}
+
+// With --job, each becomes a study that brings its resource, of any kind that has pod templates, or an error says what
+// stands against it.
+func TestKatibExamplesWithTheirJobs(t *testing.T) {
+	for _, e := range katibExamples {
+		t.Run(e.file, func(t *testing.T) {
+			if want := e.err + e.job; want != "" {
+				if _, err := Katib([]byte(e.text()), KatibOptions{Job: true}); err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("error %v, want one with %q", err, want)
+				}
+				return
+			}
+			r, s := importedWith(t, e.text(), KatibOptions{Job: true})
+			j, notes := s.Spec.Trial.Job, strings.Join(r.Notes, "\n")
+			if j == nil || len(s.Spec.Trial.Command) > 0 {
+				t.Fatalf("the study is\n%s", r.Study)
+			}
+			if other := !strings.Contains(e.resource, "kind: Job,"); other == j.IsJob() || other && !strings.Contains(e.resource, "kind: "+j.Kind+",") ||
+				other != strings.Contains(notes, "in studies.kinds") || strings.Contains(notes, "Condition was left out") {
+				t.Errorf("it brings a %s %s; the notes are\n%s", j.APIVersion, j.Kind, notes)
+			}
+			for _, p := range s.Spec.Parameters {
+				if !strings.Contains(string(r.Study), "${"+p.Name+"}") {
+					t.Errorf("the Job lacks %s:\n%s", p.Name, r.Study)
 				}
 			}
 		})

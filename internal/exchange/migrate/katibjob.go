@@ -14,34 +14,39 @@ import (
 // templateField is where an Experiment has the trial's resource.
 const templateField = "spec.trialTemplate.trialSpec"
 
-// katibConditions are the conditions with which Katib tells how a Job ended, unless an
-// Experiment has its own (pkg/apis/controller/experiments/v1beta1/experiment_defaults.go
+// katibConditions are the conditions with which Katib tells how a Job, or a job of the training operator, ended, unless
+// an Experiment has its own (pkg/apis/controller/experiments/v1beta1/experiment_defaults.go
 // of Katib). A study's Jobs end by the same conditions.
 var katibConditions = map[string]bool{
 	"": true,
-	`status.conditions.#(type=="Complete")#|#(status=="True")#`: true,
-	`status.conditions.#(type=="Failed")#|#(status=="True")#`:   true,
+	`status.conditions.#(type=="Complete")#|#(status=="True")#`:  true,
+	`status.conditions.#(type=="Succeeded")#|#(status=="True")#`: true,
+	`status.conditions.#(type=="Failed")#|#(status=="True")#`:    true,
 }
 
 // job puts the trial's resource into the study, as the template of its Jobs.
 func (t *katibTrialTemplate) job(r *Result, s *study.Spec) error {
 	version, kind := value(field(&t.Spec, "apiVersion")), value(field(&t.Spec, "kind"))
-	if version != "batch/v1" || kind != "Job" {
-		return fmt.Errorf("%w: %s: apiVersion %q, kind %q: a study can only bring a Job of batch/v1; for others leave --job out, and give the "+
-			"template to kubeworker", ErrSource, templateField, version, kind)
-	}
 	j := &study.Job{Container: t.Container}
+	switch group, _, _ := strings.Cut(version, "/"); {
+	case version == "batch/v1" && kind == "Job":
+	case version == "" || kind == "" || group == "batch":
+		return fmt.Errorf("%w: %s: apiVersion %q, kind %q: want a Job of batch/v1, or another kind with pod templates", ErrSource, templateField,
+			version, kind)
+	default:
+		j.APIVersion, j.Kind = version, kind
+	}
 	if err := t.jobMetadata(r, j); err != nil {
 		return err
 	}
 	for i := 0; i+1 < len(t.Spec.Content); i += 2 {
 		if key := t.Spec.Content[i].Value; key != "apiVersion" && key != "kind" && key != "metadata" && key != "spec" && key != "status" {
-			return fmt.Errorf("%w: %s.%s: is not a field of a Job; want metadata and spec", ErrSource, templateField, key)
+			return fmt.Errorf("%w: %s.%s: is not a field of a %s; want metadata and spec", ErrSource, templateField, key, kind)
 		}
 	}
 	spec := field(&t.Spec, "spec")
 	if spec == nil || spec.Kind != yaml.MappingNode {
-		return fmt.Errorf("%w: %s.spec is missing: want the spec of a Job, with its pod template", ErrSource, templateField)
+		return fmt.Errorf("%w: %s.spec is missing: want the spec of a %s, with its pod templates", ErrSource, templateField, kind)
 	}
 	if key := wordInKey(spec); key != "" {
 		return fmt.Errorf("%w: %s: the key %q: parameters can only be in values", ErrSource, templateField, key)
@@ -50,17 +55,37 @@ func (t *katibTrialTemplate) job(r *Result, s *study.Spec) error {
 		return fmt.Errorf("%w: %s.spec: %w", ErrSource, templateField, err)
 	}
 	withoutNulls(j.Spec)
+	if !j.IsJob() {
+		if err := t.otherKind(r, j, spec); err != nil {
+			return err
+		}
+	}
 	if err := jobshape.Check(j); err != nil {
 		return fmt.Errorf("%w: %w", ErrSource, inExperiment(err))
 	}
 	s.Trial.Job = j
 	for _, c := range []struct{ field, text string }{{"successCondition", t.Success}, {"failureCondition", t.Failure}} {
 		if !katibConditions[c.text] {
-			r.note("%s was left out: a study's Job ends by its conditions Complete and Failed, not by %s", c.field, c.text)
+			r.note("%s was left out: a study's Job ends by its conditions Complete or Succeeded, and Failed, not by %s", c.field, c.text)
 		}
 	}
 	r.note("the study brings its Job, so it runs only as a resource of Kubernetes: kubectl apply it in a namespace whose studies may bring " +
 		"Jobs, and set spec.pool to a pool that creates Jobs (docs/operate/studies-on-kubernetes.md)")
+	return nil
+}
+
+// otherKind checks what is known of a kind besides Job, and says what the operator must do.
+func (t *katibTrialTemplate) otherKind(r *Result, j *study.Job, spec *yaml.Node) error {
+	templates := jobshape.PodTemplates(j.Spec, "spec")
+	if len(templates) == 0 {
+		return fmt.Errorf("%w: %s: a study cannot bring a %s, which has no pod template that could be checked: leave --job out, and give the "+
+			"template to kubeworker", ErrSource, templateField, j.Kind)
+	}
+	if t.Container != "" && find(spec, t.Container) == nil {
+		return fmt.Errorf("%w: spec.trialTemplate.primaryContainerName: %q is not the name of a container", ErrSource, t.Container)
+	}
+	r.note("the operator must allow the kind %s of %s in studies.kinds, with the pod templates %s and the one that reports "+
+		"(docs/operate/studies-on-kubernetes.md)", j.Kind, j.APIVersion, strings.Join(templates, ", "))
 	return nil
 }
 

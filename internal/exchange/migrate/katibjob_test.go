@@ -95,7 +95,8 @@ func TestKatibJobErrorsNameTheField(t *testing.T) {
 	job := source(t, "job.yaml")
 	for _, tt := range []struct{ old, new, want string }{
 		{"kind: Job", "kind: PyTorchJob",
-			`spec.trialTemplate.trialSpec: apiVersion "batch/v1", kind "PyTorchJob": a study can only bring a Job of batch/v1`},
+			`spec.trialTemplate.trialSpec: apiVersion "batch/v1", kind "PyTorchJob": want a Job of batch/v1, or another kind with pod templates`},
+		{"kind: Job", "kind: \"\"", `kind "": want a Job`},
 		{"apiVersion: batch/v1", "apiVersion: batch/v2", `apiVersion "batch/v2"`},
 		{"{labels: {team: vision}}", "{finalizers: [a/b]}", "spec.trialTemplate.trialSpec.metadata.finalizers has no counterpart"},
 		{"{labels: {team: vision}}", "{labels: {'${trialParameters.solver}': a}}", "spec.trialTemplate.trialSpec.metadata.labels: the key"},
