@@ -88,6 +88,8 @@ func (d *decoder) text(n *yaml.Node, path string) (string, bool) {
 			hint := ""
 			if d.isJSON && n.ShortTag() == "!!bool" {
 				hint = "; if it was y, n, yes, no, on or off, a tool has read that as a boolean: put it in quotes too"
+			} else if d.isJSON {
+				hint = "; if it was a text such as 1_000 or 0o7, a tool has read that as a number: put it in quotes too"
 			}
 			d.Add(path, "%s where text must be: put it in quotes, %q%s", describe(n), n.Value, hint)
 			return "", false

@@ -85,7 +85,8 @@ func descriptions() map[string]string {
 		"Retries.Timeout": "For attempts that ran into their timeout.",
 		"Retries.Failed":  "For attempts whose program failed.",
 		"Parameter.Name": "The parameter's name: printable characters other than = { } $ and `; it starts with a letter, a digit or " +
-			"_, and has at most 64 bytes.",
+			"_, and has at most 64 bytes. Put y, n, yes, no, on, off and numbers in quotes: kubectl reads them as booleans and numbers, which " +
+			"are refused as not of type string.",
 		"Parameter.Type": "float, int and fidelity have min and max, categorical and ordinal have values, fixed has a value. A " +
 			"fidelity is how thoroughly a trial is evaluated, such as a number of epochs: trials start at its lowest level, and the best of each " +
 			"level go on.",
@@ -101,8 +102,9 @@ func descriptions() map[string]string {
 		"Parameter.Scale": "The scale on which a float or an int is searched.",
 		"Parameter.Reduction": "The factor between the levels of a fidelity, 3 unless given. One trial in this many goes on to the next " +
 			"level.",
-		"Parameter.Values": "The values of a categorical, or of an ordinal in their order.",
-		"Parameter.Value":  "The value of a fixed parameter.",
-		"Parameter.When":   "The parameter is active only where each of these parameters is active and has one of the listed values.",
+		"Parameter.Values": "The values of a categorical, or of an ordinal in their order. Put y, n, yes, no, on, off and texts such as 0o7 in " +
+			"quotes: kubectl reads them as booleans and numbers.",
+		"Parameter.Value": "The value of a fixed parameter.",
+		"Parameter.When":  "The parameter is active only where each of these parameters is active and has one of the listed values.",
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/file"
 	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 	"github.com/fantasia-hpo/fantasia/worker/command"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
@@ -73,6 +74,11 @@ long study. Nothing is stored.`,
 			s, err := readStudy(args[0])
 			if err != nil {
 				return err
+			}
+			if text, err := os.ReadFile(args[0]); err == nil { // not of standard input
+				for _, note := range file.Elsewhere(text) {
+					fmt.Fprintf(a.Stderr, "%s: %s\n", args[0], note)
+				}
 			}
 			return a.check(cmd.Context(), s, try, output)
 		},
