@@ -42,7 +42,8 @@ func (e *PanicError) Unwrap() error {
 
 // Run evaluates trials until the study has ended, Options.Parallel of them at once, and returns
 // nil. If the study ends without a completed trial, or by too many failed ones, the error wraps
-// ErrFailed and the last errors that the objective returned here. If ctx ends first, Run waits for the
+// ErrFailed and the last errors that the objective returned here. Called again, Run goes on with a study that
+// has failed, and says so in Options.Logger: the failures so far no longer count for its end. If ctx ends first, Run waits for the
 // evaluations and returns the cause; the trials that they did not finish are evaluated again by the next Run.
 //
 // A trial whose evaluation panics has failed; Run then waits for the other evaluations, whose context it
@@ -121,6 +122,9 @@ func (s *Study) run(ctx context.Context, evaluate evaluation) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	if err := s.binding.GoOn(ctx); err != nil {
+		return err
+	}
 	var all sync.WaitGroup
 	var wrong faults
 	for range s.parallel {

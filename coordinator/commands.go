@@ -199,6 +199,31 @@ func (c *Coordinator) Stop(ctx context.Context, nameOrID, reason string) error {
 	})
 }
 
+// Resume continues a study that has ended: trials that have failed by then no longer count for its end.
+// Resuming a study that runs changes nothing. The error wraps engine.ErrRefused if something else ends
+// the study, or is a *quota.Exceeded.
+func (c *Coordinator) Resume(ctx context.Context, nameOrID string) error {
+	shares := quota.From(ctx)
+	return c.command(ctx, func(ctx context.Context, l *leader, now time.Time) error {
+		r, err := l.studies.Find(nameOrID)
+		if err != nil || r.Running() {
+			return err
+		}
+		if _, err := l.studies.EngineOf(ctx, r, now); err != nil {
+			return err
+		}
+		if err := l.calls.AdmitResume(shares, r); err != nil {
+			return err
+		}
+		out := l.studies.Step(r, engine.Resume{At: now})
+		if out.Answer != nil && out.Answer.Err != nil {
+			return out.Answer.Err
+		}
+		r.CapacityTold = -1 // the pool may have changed meanwhile
+		return r.Broken
+	})
+}
+
 // Update replaces a study's specification with a compatible one, which may widen or narrow
 // the space: see study.Compatible. A study that had
 // ended resumes if the new specification allows it. The error wraps ErrIncompatible

@@ -109,6 +109,9 @@ type Writer interface {
 	Annotate(ctx context.Context, study string, attributes map[string]any) (Study, error)
 	// Stop ends the study. Stopping a study that has ended changes nothing.
 	Stop(ctx context.Context, study, reason string) (Study, error)
+	// Resume continues a study that has ended, in spite of the trials that have failed by then. Resuming a
+	// study that runs changes nothing. Errors: ErrPrecondition if something else ends the study.
+	Resume(ctx context.Context, study string) (Study, error)
 	// Delete deletes the study. Errors: ErrPrecondition if it is running and force is
 	// not set.
 	Delete(ctx context.Context, study string, force bool) error

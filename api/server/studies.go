@@ -53,6 +53,14 @@ func (s *service) StopStudy(
 	return respond(&fantasiav1.StopStudyResponse{Study: m}, err)
 }
 
+// ResumeStudy continues a study that has ended.
+func (s *service) ResumeStudy(
+	ctx context.Context, req *connect.Request[fantasiav1.ResumeStudyRequest],
+) (*connect.Response[fantasiav1.ResumeStudyResponse], error) {
+	m, err := s.study(s.backend.Resume(ctx, studyOf(req.Msg.GetName())))
+	return respond(&fantasiav1.ResumeStudyResponse{Study: m}, err)
+}
+
 // DeleteStudy deletes a study and its trials.
 func (s *service) DeleteStudy(
 	ctx context.Context, req *connect.Request[fantasiav1.DeleteStudyRequest],

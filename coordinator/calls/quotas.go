@@ -109,6 +109,15 @@ func (c *Calls) AdmitUpdate(shares []quota.Share, r *studies.Study, s *study.Stu
 	return quota.Admit(shares, r.Name(), c.Used, more)
 }
 
+// AdmitResume returns an error if the caller's quotas do not allow what an ended study opens when it is resumed.
+func (c *Calls) AdmitResume(shares []quota.Share, r *studies.Study) error {
+	if r.ByClients() {
+		return nil // AdmitCall counts their trials
+	}
+	more := int64(max(0, r.Useful()))
+	return quota.Admit(shares, r.Name(), c.Used, quota.Use{quota.OpenTrials: more, quota.TrialBytes: typical(r) * more})
+}
+
 // AdmitCall returns an error if the caller's quotas do not allow the trials that a call
 // waits for.
 func (c *Calls) AdmitCall(shares []quota.Share, a *Call) error {

@@ -78,6 +78,24 @@ func onlyAttributes(old, new *study.Study) bool {
 	return reflect.DeepEqual(*old, same) && !reflect.DeepEqual(old.Spec.Attributes, new.Spec.Attributes)
 }
 
+// goOn continues an ended study at a user's request, who has seen why its trials failed. A study that runs
+// stays as it is.
+func (e *Engine) goOn() {
+	if e.running() {
+		e.step.reply(nil, nil)
+		return
+	}
+	before := e.trials.forgiven
+	e.trials.forgiven = e.trials.counts.Failed
+	e.suggestions.exhaustion.restart(e.trials.position)
+	if !e.resume() {
+		e.trials.forgiven = before
+		e.step.reply(nil, refusef("the study stays %s: %s", e.life.state, e.life.reason))
+		return
+	}
+	e.step.reply(nil, nil)
+}
+
 // resume continues an ended study unless its specification, with the trials so far, ends it too: the reason is then the
 // present one. It reports whether it does.
 func (e *Engine) resume() bool {

@@ -172,6 +172,8 @@ func (e *Engine) Step(ev Event) Output {
 		if e.running() {
 			e.end(study.Stopped, cmp.Or(ev.Reason, "stopped"))
 		}
+	case Resume:
+		e.goOn()
 	case Update:
 		e.update(ev.Study)
 	case HandBackAll:

@@ -180,6 +180,9 @@ type (
 		At     time.Time
 		Reason string
 	}
+	// Resume continues a study that has ended, at a user's request. Trials that have failed by then no
+	// longer count for its end. The Output has an Answer: it refuses if something else ends the study.
+	Resume struct{ At time.Time }
 	// Update replaces the study's specification. The caller MUST have checked that
 	// it is compatible: see study.Compatible. An ended study resumes unless the new
 	// specification ends it too: a larger budget resumes a study that had used up
@@ -214,5 +217,6 @@ func (ev Add) when() time.Time         { return ev.At }
 func (ev CancelTrial) when() time.Time { return ev.At }
 func (ev Annotate) when() time.Time    { return ev.At }
 func (ev Stop) when() time.Time        { return ev.At }
+func (ev Resume) when() time.Time      { return ev.At }
 func (ev Update) when() time.Time      { return ev.At }
 func (ev HandBackAll) when() time.Time { return ev.At }

@@ -120,6 +120,8 @@ func (p *player) do(args []string) []string {
 		return describe(r.restart())
 	case "stop":
 		return describe(r.step(Stop{At: r.now, Reason: strings.Join(args, " ")}))
+	case "resume":
+		return describe(r.step(Resume{At: r.now}))
 	case "hand-back-all":
 		return describe(r.step(HandBackAll{At: r.now}))
 	case "wake":

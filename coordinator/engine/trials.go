@@ -29,15 +29,16 @@ type trials struct {
 	wishes   []*trial       // enqueued by users and never handed out, oldest first
 	requests map[string]int // trials by the request id that made them
 	counts   record.Counts
+	forgiven int // as in record.Status
 	position int64
 	bytes    int64 // of all records, as record.Trial.Bytes counts them
 }
 
 // load takes over the position, which may be beyond that of the last trial.
-func (l *trials) load(s *record.Status) { l.position = s.Position }
+func (l *trials) load(s *record.Status) { l.position, l.forgiven = s.Position, s.Forgiven }
 
 func (l *trials) write(s *record.Status) {
-	s.Trials, s.Position, s.Counts = len(l.all), l.position, l.counts
+	s.Trials, s.Position, s.Counts, s.Forgiven = len(l.all), l.position, l.counts, l.forgiven
 }
 
 // numbered returns the trial with a number, counted from 1; nil if there is none.
@@ -250,10 +251,14 @@ func (l *trials) lastFailed() *trial {
 }
 
 // failedAtFirst reports whether the first trials that ended have all failed, as those of a program
-// that cannot start do.
+// that cannot start do. Failures before a resume are as if they had not been.
 func (l *trials) failedAtFirst() bool {
-	return len(l.ended) >= firstFailures &&
-		!slices.ContainsFunc(l.ended[:firstFailures], func(t *trial) bool { return t.facts().state != study.TrialFailed })
+	first := l.ended
+	for skip := l.forgiven; skip > 0 && len(first) > 0 && first[0].facts().state == study.TrialFailed; skip-- {
+		first = first[1:]
+	}
+	return len(first) >= firstFailures &&
+		!slices.ContainsFunc(first[:firstFailures], func(t *trial) bool { return t.facts().state != study.TrialFailed })
 }
 
 // firstOf returns the number of the trial that began a trial's configuration: its own,

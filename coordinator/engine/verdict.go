@@ -26,9 +26,9 @@ func (e *Engine) verdict() (study.State, string) {
 	case e.history.reached() != "":
 		return study.Completed, e.history.reached()
 	case e.trials.failedAtFirst():
-		return study.Failed, fmt.Sprintf("the first %d trials all failed; the last one: %s", firstFailures, e.trials.lastWords())
-	case spec.Budget.MaxFailedTrials > 0 && c.Failed >= spec.Budget.MaxFailedTrials:
-		return study.Failed, fmt.Sprintf("%d trials failed (maxFailedTrials); the last one: %s", c.Failed, e.trials.lastWords())
+		return study.Failed, e.failed(fmt.Sprintf("the first %d trials all failed", firstFailures))
+	case spec.Budget.MaxFailedTrials > 0 && c.Failed-e.trials.forgiven >= spec.Budget.MaxFailedTrials:
+		return study.Failed, e.failed(fmt.Sprintf("%d trials failed (maxFailedTrials)", c.Failed-e.trials.forgiven))
 	case c.Ended() >= spec.Budget.MaxTrials && e.spec.on(safetyBudget):
 		return e.spent(fmt.Sprintf("all %d trials have ended (maxTrials)", spec.Budget.MaxTrials))
 	case e.life.expired():
@@ -42,6 +42,13 @@ func (e *Engine) verdict() (study.State, string) {
 	default:
 		return e.spent("the search space is exhausted: every point has been evaluated")
 	}
+}
+
+// failed returns the reason of an end by failures. It names the way out before the last failure's words, which
+// can be many.
+func (e *Engine) failed(how string) string {
+	return fmt.Sprintf("%s; once the cause is mended, fantasia study resume %s continues it; the last one: %s",
+		how, e.spec.Definition.Metadata.Name, e.trials.lastWords())
 }
 
 // spent returns the verdict when there is nothing left to evaluate: completed if a trial has

@@ -73,6 +73,9 @@ type Status struct {
 	Counted time.Time `json:"counted,omitzero"`
 	Since   time.Time `json:"since,omitzero"`
 	Counts  Counts    `json:"counts"`
+	// Forgiven is how many failed trials, the first ones, do not count for the study's end, since a user has
+	// resumed it after them.
+	Forgiven int `json:"forgiven,omitempty"`
 	// Occupied holds, by attempt number, the highest trial whose attempt of that
 	// number cannot be claimed, because another message had taken the place of its
 	// claim before the attempt was opened. The map MUST NOT be changed in place.
@@ -307,6 +310,9 @@ type Stopped struct {
 	// Values are the objectives' values by then, after Objective.Take; nil if the
 	// objective had not been reported.
 	Values study.Values `json:"values,omitempty"`
+	// Likely is what the optimiser is told: the value with which the trial would probably have ended. It is nil
+	// while too little was known of how reports relate to values.
+	Likely study.Values `json:"likely,omitempty"`
 	// Reason tells people why.
 	Reason string    `json:"reason"`
 	At     time.Time `json:"at"`

@@ -37,6 +37,9 @@ var (
 	ErrInterrupted = errors.New("interrupted")
 )
 
+// WentOn is what a binding logs when GoOn has continued a study.
+const WentOn = "the study had failed, and goes on: its failures so far no longer count for its end"
+
 // Binding leads a study and keeps it. Its methods are those of fantasia.Study and fantasia.Trial with
 // the same names. Safe for concurrent use.
 type Binding interface {
@@ -54,6 +57,9 @@ type Binding interface {
 	Add(found Measured, point map[string]any) error
 	// Outcome returns how the study has ended, as Run does; nil with false if it has not.
 	Outcome() (err error, ended bool)
+	// GoOn continues a study that has failed, as Run does when it is called again. Failures so far no
+	// longer count for the study's end. It changes nothing if the study has not failed, or cannot go on.
+	GoOn(ctx context.Context) error
 	Best() (Result, error)
 	Trials() iter.Seq2[Result, error]
 	Curve(trial int, metric string) ([]Measurement, error)
@@ -245,6 +251,9 @@ func (u Unusable) Add(Measured, map[string]any) error { return u.Err }
 
 // Outcome implements Binding.
 func (u Unusable) Outcome() (err error, ended bool) { return u.Err, true }
+
+// GoOn implements Binding.
+func (u Unusable) GoOn(context.Context) error { return u.Err }
 
 // Best implements Binding.
 func (u Unusable) Best() (Result, error) { return Result{}, u.Err }

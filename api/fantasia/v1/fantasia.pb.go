@@ -3076,6 +3076,98 @@ func (x *StopStudyResponse) GetStudy() *Study {
 	return nil
 }
 
+// ResumeStudyRequest asks to continue a study that has ended.
+type ResumeStudyRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "studies/{study}", by name or id.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResumeStudyRequest) Reset() {
+	*x = ResumeStudyRequest{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResumeStudyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResumeStudyRequest) ProtoMessage() {}
+
+func (x *ResumeStudyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResumeStudyRequest.ProtoReflect.Descriptor instead.
+func (*ResumeStudyRequest) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *ResumeStudyRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// ResumeStudyResponse is the study that was resumed.
+type ResumeStudyResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The study.
+	Study         *Study `protobuf:"bytes,1,opt,name=study,proto3" json:"study,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResumeStudyResponse) Reset() {
+	*x = ResumeStudyResponse{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResumeStudyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResumeStudyResponse) ProtoMessage() {}
+
+func (x *ResumeStudyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResumeStudyResponse.ProtoReflect.Descriptor instead.
+func (*ResumeStudyResponse) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *ResumeStudyResponse) GetStudy() *Study {
+	if x != nil {
+		return x.Study
+	}
+	return nil
+}
+
 // DeleteStudyRequest asks to delete a study.
 type DeleteStudyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3089,7 +3181,7 @@ type DeleteStudyRequest struct {
 
 func (x *DeleteStudyRequest) Reset() {
 	*x = DeleteStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[31]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3101,7 +3193,7 @@ func (x *DeleteStudyRequest) String() string {
 func (*DeleteStudyRequest) ProtoMessage() {}
 
 func (x *DeleteStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[31]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3114,7 +3206,7 @@ func (x *DeleteStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteStudyRequest.ProtoReflect.Descriptor instead.
 func (*DeleteStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{31}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *DeleteStudyRequest) GetName() string {
@@ -3140,7 +3232,7 @@ type DeleteStudyResponse struct {
 
 func (x *DeleteStudyResponse) Reset() {
 	*x = DeleteStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[32]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3152,7 +3244,7 @@ func (x *DeleteStudyResponse) String() string {
 func (*DeleteStudyResponse) ProtoMessage() {}
 
 func (x *DeleteStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[32]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3165,7 +3257,7 @@ func (x *DeleteStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteStudyResponse.ProtoReflect.Descriptor instead.
 func (*DeleteStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{32}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{34}
 }
 
 // ArchivedStudy is a study in the archive.
@@ -3193,7 +3285,7 @@ type ArchivedStudy struct {
 
 func (x *ArchivedStudy) Reset() {
 	*x = ArchivedStudy{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[33]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3205,7 +3297,7 @@ func (x *ArchivedStudy) String() string {
 func (*ArchivedStudy) ProtoMessage() {}
 
 func (x *ArchivedStudy) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[33]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3218,7 +3310,7 @@ func (x *ArchivedStudy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchivedStudy.ProtoReflect.Descriptor instead.
 func (*ArchivedStudy) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{33}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ArchivedStudy) GetName() string {
@@ -3288,7 +3380,7 @@ type ArchiveStudyRequest struct {
 
 func (x *ArchiveStudyRequest) Reset() {
 	*x = ArchiveStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[34]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3300,7 +3392,7 @@ func (x *ArchiveStudyRequest) String() string {
 func (*ArchiveStudyRequest) ProtoMessage() {}
 
 func (x *ArchiveStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[34]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3313,7 +3405,7 @@ func (x *ArchiveStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveStudyRequest.ProtoReflect.Descriptor instead.
 func (*ArchiveStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{34}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ArchiveStudyRequest) GetName() string {
@@ -3334,7 +3426,7 @@ type ArchiveStudyResponse struct {
 
 func (x *ArchiveStudyResponse) Reset() {
 	*x = ArchiveStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[35]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3346,7 +3438,7 @@ func (x *ArchiveStudyResponse) String() string {
 func (*ArchiveStudyResponse) ProtoMessage() {}
 
 func (x *ArchiveStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[35]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3359,7 +3451,7 @@ func (x *ArchiveStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveStudyResponse.ProtoReflect.Descriptor instead.
 func (*ArchiveStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{35}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ArchiveStudyResponse) GetStudy() *ArchivedStudy {
@@ -3381,7 +3473,7 @@ type UnarchiveStudyRequest struct {
 
 func (x *UnarchiveStudyRequest) Reset() {
 	*x = UnarchiveStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[36]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3393,7 +3485,7 @@ func (x *UnarchiveStudyRequest) String() string {
 func (*UnarchiveStudyRequest) ProtoMessage() {}
 
 func (x *UnarchiveStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[36]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3406,7 +3498,7 @@ func (x *UnarchiveStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnarchiveStudyRequest.ProtoReflect.Descriptor instead.
 func (*UnarchiveStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{36}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *UnarchiveStudyRequest) GetName() string {
@@ -3427,7 +3519,7 @@ type UnarchiveStudyResponse struct {
 
 func (x *UnarchiveStudyResponse) Reset() {
 	*x = UnarchiveStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3439,7 +3531,7 @@ func (x *UnarchiveStudyResponse) String() string {
 func (*UnarchiveStudyResponse) ProtoMessage() {}
 
 func (x *UnarchiveStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3452,7 +3544,7 @@ func (x *UnarchiveStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnarchiveStudyResponse.ProtoReflect.Descriptor instead.
 func (*UnarchiveStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{37}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *UnarchiveStudyResponse) GetStudy() *Study {
@@ -3475,7 +3567,7 @@ type ListArchivedStudiesRequest struct {
 
 func (x *ListArchivedStudiesRequest) Reset() {
 	*x = ListArchivedStudiesRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[38]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3487,7 +3579,7 @@ func (x *ListArchivedStudiesRequest) String() string {
 func (*ListArchivedStudiesRequest) ProtoMessage() {}
 
 func (x *ListArchivedStudiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[38]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3500,7 +3592,7 @@ func (x *ListArchivedStudiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListArchivedStudiesRequest.ProtoReflect.Descriptor instead.
 func (*ListArchivedStudiesRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{38}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ListArchivedStudiesRequest) GetPageSize() int32 {
@@ -3530,7 +3622,7 @@ type ListArchivedStudiesResponse struct {
 
 func (x *ListArchivedStudiesResponse) Reset() {
 	*x = ListArchivedStudiesResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[39]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3542,7 +3634,7 @@ func (x *ListArchivedStudiesResponse) String() string {
 func (*ListArchivedStudiesResponse) ProtoMessage() {}
 
 func (x *ListArchivedStudiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[39]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3555,7 +3647,7 @@ func (x *ListArchivedStudiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListArchivedStudiesResponse.ProtoReflect.Descriptor instead.
 func (*ListArchivedStudiesResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{39}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ListArchivedStudiesResponse) GetStudies() []*ArchivedStudy {
@@ -3591,7 +3683,7 @@ type ListTrialsRequest struct {
 
 func (x *ListTrialsRequest) Reset() {
 	*x = ListTrialsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[40]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3603,7 +3695,7 @@ func (x *ListTrialsRequest) String() string {
 func (*ListTrialsRequest) ProtoMessage() {}
 
 func (x *ListTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[40]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3616,7 +3708,7 @@ func (x *ListTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTrialsRequest.ProtoReflect.Descriptor instead.
 func (*ListTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{40}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ListTrialsRequest) GetParent() string {
@@ -3667,7 +3759,7 @@ type ListTrialsResponse struct {
 
 func (x *ListTrialsResponse) Reset() {
 	*x = ListTrialsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[41]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3679,7 +3771,7 @@ func (x *ListTrialsResponse) String() string {
 func (*ListTrialsResponse) ProtoMessage() {}
 
 func (x *ListTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[41]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3692,7 +3784,7 @@ func (x *ListTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTrialsResponse.ProtoReflect.Descriptor instead.
 func (*ListTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{41}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ListTrialsResponse) GetTrials() []*Trial {
@@ -3724,7 +3816,7 @@ type ListOptimalTrialsRequest struct {
 
 func (x *ListOptimalTrialsRequest) Reset() {
 	*x = ListOptimalTrialsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[42]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3736,7 +3828,7 @@ func (x *ListOptimalTrialsRequest) String() string {
 func (*ListOptimalTrialsRequest) ProtoMessage() {}
 
 func (x *ListOptimalTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[42]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3749,7 +3841,7 @@ func (x *ListOptimalTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOptimalTrialsRequest.ProtoReflect.Descriptor instead.
 func (*ListOptimalTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{42}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ListOptimalTrialsRequest) GetParent() string {
@@ -3786,7 +3878,7 @@ type ListOptimalTrialsResponse struct {
 
 func (x *ListOptimalTrialsResponse) Reset() {
 	*x = ListOptimalTrialsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[43]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3798,7 +3890,7 @@ func (x *ListOptimalTrialsResponse) String() string {
 func (*ListOptimalTrialsResponse) ProtoMessage() {}
 
 func (x *ListOptimalTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[43]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3811,7 +3903,7 @@ func (x *ListOptimalTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOptimalTrialsResponse.ProtoReflect.Descriptor instead.
 func (*ListOptimalTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{43}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ListOptimalTrialsResponse) GetTrials() []*Trial {
@@ -3839,7 +3931,7 @@ type GetTrialRequest struct {
 
 func (x *GetTrialRequest) Reset() {
 	*x = GetTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[44]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3851,7 +3943,7 @@ func (x *GetTrialRequest) String() string {
 func (*GetTrialRequest) ProtoMessage() {}
 
 func (x *GetTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[44]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3864,7 +3956,7 @@ func (x *GetTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTrialRequest.ProtoReflect.Descriptor instead.
 func (*GetTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{44}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *GetTrialRequest) GetName() string {
@@ -3885,7 +3977,7 @@ type GetTrialResponse struct {
 
 func (x *GetTrialResponse) Reset() {
 	*x = GetTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[45]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3897,7 +3989,7 @@ func (x *GetTrialResponse) String() string {
 func (*GetTrialResponse) ProtoMessage() {}
 
 func (x *GetTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[45]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3910,7 +4002,7 @@ func (x *GetTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTrialResponse.ProtoReflect.Descriptor instead.
 func (*GetTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{45}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *GetTrialResponse) GetTrial() *Trial {
@@ -3938,7 +4030,7 @@ type WatchTrialsRequest struct {
 
 func (x *WatchTrialsRequest) Reset() {
 	*x = WatchTrialsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[46]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3950,7 +4042,7 @@ func (x *WatchTrialsRequest) String() string {
 func (*WatchTrialsRequest) ProtoMessage() {}
 
 func (x *WatchTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[46]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3963,7 +4055,7 @@ func (x *WatchTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchTrialsRequest.ProtoReflect.Descriptor instead.
 func (*WatchTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{46}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *WatchTrialsRequest) GetParent() string {
@@ -4007,7 +4099,7 @@ type WatchTrialsResponse struct {
 
 func (x *WatchTrialsResponse) Reset() {
 	*x = WatchTrialsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[47]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4019,7 +4111,7 @@ func (x *WatchTrialsResponse) String() string {
 func (*WatchTrialsResponse) ProtoMessage() {}
 
 func (x *WatchTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[47]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4032,7 +4124,7 @@ func (x *WatchTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchTrialsResponse.ProtoReflect.Descriptor instead.
 func (*WatchTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{47}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *WatchTrialsResponse) GetTrial() *Trial {
@@ -4064,7 +4156,7 @@ type Measurement struct {
 
 func (x *Measurement) Reset() {
 	*x = Measurement{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[48]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4076,7 +4168,7 @@ func (x *Measurement) String() string {
 func (*Measurement) ProtoMessage() {}
 
 func (x *Measurement) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[48]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4089,7 +4181,7 @@ func (x *Measurement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Measurement.ProtoReflect.Descriptor instead.
 func (*Measurement) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{48}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Measurement) GetMetric() string {
@@ -4129,7 +4221,7 @@ type TrialMeasurements struct {
 
 func (x *TrialMeasurements) Reset() {
 	*x = TrialMeasurements{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[49]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4141,7 +4233,7 @@ func (x *TrialMeasurements) String() string {
 func (*TrialMeasurements) ProtoMessage() {}
 
 func (x *TrialMeasurements) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[49]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4154,7 +4246,7 @@ func (x *TrialMeasurements) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialMeasurements.ProtoReflect.Descriptor instead.
 func (*TrialMeasurements) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{49}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *TrialMeasurements) GetTrial() string {
@@ -4195,7 +4287,7 @@ type ListMeasurementsRequest struct {
 
 func (x *ListMeasurementsRequest) Reset() {
 	*x = ListMeasurementsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[50]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4207,7 +4299,7 @@ func (x *ListMeasurementsRequest) String() string {
 func (*ListMeasurementsRequest) ProtoMessage() {}
 
 func (x *ListMeasurementsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[50]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4220,7 +4312,7 @@ func (x *ListMeasurementsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMeasurementsRequest.ProtoReflect.Descriptor instead.
 func (*ListMeasurementsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{50}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ListMeasurementsRequest) GetParent() string {
@@ -4266,7 +4358,7 @@ type ListMeasurementsResponse struct {
 
 func (x *ListMeasurementsResponse) Reset() {
 	*x = ListMeasurementsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[51]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4278,7 +4370,7 @@ func (x *ListMeasurementsResponse) String() string {
 func (*ListMeasurementsResponse) ProtoMessage() {}
 
 func (x *ListMeasurementsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[51]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4291,7 +4383,7 @@ func (x *ListMeasurementsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMeasurementsResponse.ProtoReflect.Descriptor instead.
 func (*ListMeasurementsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{51}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ListMeasurementsResponse) GetMeasurements() []*Measurement {
@@ -4333,7 +4425,7 @@ type SuggestTrialsRequest struct {
 
 func (x *SuggestTrialsRequest) Reset() {
 	*x = SuggestTrialsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[52]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4345,7 +4437,7 @@ func (x *SuggestTrialsRequest) String() string {
 func (*SuggestTrialsRequest) ProtoMessage() {}
 
 func (x *SuggestTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[52]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4358,7 +4450,7 @@ func (x *SuggestTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuggestTrialsRequest.ProtoReflect.Descriptor instead.
 func (*SuggestTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{52}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *SuggestTrialsRequest) GetParent() string {
@@ -4407,7 +4499,7 @@ type SuggestTrialsResponse struct {
 
 func (x *SuggestTrialsResponse) Reset() {
 	*x = SuggestTrialsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[53]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4419,7 +4511,7 @@ func (x *SuggestTrialsResponse) String() string {
 func (*SuggestTrialsResponse) ProtoMessage() {}
 
 func (x *SuggestTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[53]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4432,7 +4524,7 @@ func (x *SuggestTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuggestTrialsResponse.ProtoReflect.Descriptor instead.
 func (*SuggestTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{53}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *SuggestTrialsResponse) GetTrials() []*Trial {
@@ -4482,7 +4574,7 @@ type HeartbeatTrialsRequest struct {
 
 func (x *HeartbeatTrialsRequest) Reset() {
 	*x = HeartbeatTrialsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[54]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4494,7 +4586,7 @@ func (x *HeartbeatTrialsRequest) String() string {
 func (*HeartbeatTrialsRequest) ProtoMessage() {}
 
 func (x *HeartbeatTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[54]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4507,7 +4599,7 @@ func (x *HeartbeatTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatTrialsRequest.ProtoReflect.Descriptor instead.
 func (*HeartbeatTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{54}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *HeartbeatTrialsRequest) GetParent() string {
@@ -4549,7 +4641,7 @@ type HeartbeatTrialsResponse struct {
 
 func (x *HeartbeatTrialsResponse) Reset() {
 	*x = HeartbeatTrialsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[55]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4561,7 +4653,7 @@ func (x *HeartbeatTrialsResponse) String() string {
 func (*HeartbeatTrialsResponse) ProtoMessage() {}
 
 func (x *HeartbeatTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[55]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4574,7 +4666,7 @@ func (x *HeartbeatTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatTrialsResponse.ProtoReflect.Descriptor instead.
 func (*HeartbeatTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{55}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *HeartbeatTrialsResponse) GetInstructions() []*TrialInstruction {
@@ -4599,7 +4691,7 @@ type TrialInstruction struct {
 
 func (x *TrialInstruction) Reset() {
 	*x = TrialInstruction{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[56]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4611,7 +4703,7 @@ func (x *TrialInstruction) String() string {
 func (*TrialInstruction) ProtoMessage() {}
 
 func (x *TrialInstruction) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[56]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4624,7 +4716,7 @@ func (x *TrialInstruction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialInstruction.ProtoReflect.Descriptor instead.
 func (*TrialInstruction) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{56}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *TrialInstruction) GetTrial() int32 {
@@ -4675,7 +4767,7 @@ type AddMeasurementRequest struct {
 
 func (x *AddMeasurementRequest) Reset() {
 	*x = AddMeasurementRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[57]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4687,7 +4779,7 @@ func (x *AddMeasurementRequest) String() string {
 func (*AddMeasurementRequest) ProtoMessage() {}
 
 func (x *AddMeasurementRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[57]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4700,7 +4792,7 @@ func (x *AddMeasurementRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMeasurementRequest.ProtoReflect.Descriptor instead.
 func (*AddMeasurementRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{57}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *AddMeasurementRequest) GetName() string {
@@ -4758,7 +4850,7 @@ type EarlierMeasurement struct {
 
 func (x *EarlierMeasurement) Reset() {
 	*x = EarlierMeasurement{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[58]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4770,7 +4862,7 @@ func (x *EarlierMeasurement) String() string {
 func (*EarlierMeasurement) ProtoMessage() {}
 
 func (x *EarlierMeasurement) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[58]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4783,7 +4875,7 @@ func (x *EarlierMeasurement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EarlierMeasurement.ProtoReflect.Descriptor instead.
 func (*EarlierMeasurement) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{58}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *EarlierMeasurement) GetStep() int64 {
@@ -4817,7 +4909,7 @@ type AddMeasurementResponse struct {
 
 func (x *AddMeasurementResponse) Reset() {
 	*x = AddMeasurementResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[59]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4829,7 +4921,7 @@ func (x *AddMeasurementResponse) String() string {
 func (*AddMeasurementResponse) ProtoMessage() {}
 
 func (x *AddMeasurementResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[59]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4842,7 +4934,7 @@ func (x *AddMeasurementResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMeasurementResponse.ProtoReflect.Descriptor instead.
 func (*AddMeasurementResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{59}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *AddMeasurementResponse) GetAction() TrialAction {
@@ -4899,7 +4991,7 @@ type CompleteTrialRequest struct {
 
 func (x *CompleteTrialRequest) Reset() {
 	*x = CompleteTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[60]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4911,7 +5003,7 @@ func (x *CompleteTrialRequest) String() string {
 func (*CompleteTrialRequest) ProtoMessage() {}
 
 func (x *CompleteTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[60]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4924,7 +5016,7 @@ func (x *CompleteTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTrialRequest.ProtoReflect.Descriptor instead.
 func (*CompleteTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{60}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *CompleteTrialRequest) GetName() string {
@@ -4994,7 +5086,7 @@ type CompleteTrialResponse struct {
 
 func (x *CompleteTrialResponse) Reset() {
 	*x = CompleteTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[61]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5006,7 +5098,7 @@ func (x *CompleteTrialResponse) String() string {
 func (*CompleteTrialResponse) ProtoMessage() {}
 
 func (x *CompleteTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[61]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5019,7 +5111,7 @@ func (x *CompleteTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTrialResponse.ProtoReflect.Descriptor instead.
 func (*CompleteTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{61}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *CompleteTrialResponse) GetTrial() *Trial {
@@ -5057,7 +5149,7 @@ type FailTrialRequest struct {
 
 func (x *FailTrialRequest) Reset() {
 	*x = FailTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[62]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5069,7 +5161,7 @@ func (x *FailTrialRequest) String() string {
 func (*FailTrialRequest) ProtoMessage() {}
 
 func (x *FailTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[62]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5082,7 +5174,7 @@ func (x *FailTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailTrialRequest.ProtoReflect.Descriptor instead.
 func (*FailTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{62}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *FailTrialRequest) GetName() string {
@@ -5145,7 +5237,7 @@ type FailTrialResponse struct {
 
 func (x *FailTrialResponse) Reset() {
 	*x = FailTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[63]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5157,7 +5249,7 @@ func (x *FailTrialResponse) String() string {
 func (*FailTrialResponse) ProtoMessage() {}
 
 func (x *FailTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[63]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5170,7 +5262,7 @@ func (x *FailTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailTrialResponse.ProtoReflect.Descriptor instead.
 func (*FailTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{63}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *FailTrialResponse) GetTrial() *Trial {
@@ -5202,7 +5294,7 @@ type ReleaseTrialRequest struct {
 
 func (x *ReleaseTrialRequest) Reset() {
 	*x = ReleaseTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[64]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5214,7 +5306,7 @@ func (x *ReleaseTrialRequest) String() string {
 func (*ReleaseTrialRequest) ProtoMessage() {}
 
 func (x *ReleaseTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[64]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5227,7 +5319,7 @@ func (x *ReleaseTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseTrialRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{64}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ReleaseTrialRequest) GetName() string {
@@ -5276,7 +5368,7 @@ type ReleaseTrialResponse struct {
 
 func (x *ReleaseTrialResponse) Reset() {
 	*x = ReleaseTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[65]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5288,7 +5380,7 @@ func (x *ReleaseTrialResponse) String() string {
 func (*ReleaseTrialResponse) ProtoMessage() {}
 
 func (x *ReleaseTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[65]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5301,7 +5393,7 @@ func (x *ReleaseTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseTrialResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{65}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ReleaseTrialResponse) GetTrial() *Trial {
@@ -5331,7 +5423,7 @@ type EnqueueTrialRequest struct {
 
 func (x *EnqueueTrialRequest) Reset() {
 	*x = EnqueueTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[66]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5343,7 +5435,7 @@ func (x *EnqueueTrialRequest) String() string {
 func (*EnqueueTrialRequest) ProtoMessage() {}
 
 func (x *EnqueueTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[66]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5356,7 +5448,7 @@ func (x *EnqueueTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnqueueTrialRequest.ProtoReflect.Descriptor instead.
 func (*EnqueueTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{66}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *EnqueueTrialRequest) GetParent() string {
@@ -5405,7 +5497,7 @@ type EnqueueTrialResponse struct {
 
 func (x *EnqueueTrialResponse) Reset() {
 	*x = EnqueueTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[67]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5417,7 +5509,7 @@ func (x *EnqueueTrialResponse) String() string {
 func (*EnqueueTrialResponse) ProtoMessage() {}
 
 func (x *EnqueueTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[67]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5430,7 +5522,7 @@ func (x *EnqueueTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnqueueTrialResponse.ProtoReflect.Descriptor instead.
 func (*EnqueueTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{67}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *EnqueueTrialResponse) GetTrial() *Trial {
@@ -5464,7 +5556,7 @@ type AddTrialRequest struct {
 
 func (x *AddTrialRequest) Reset() {
 	*x = AddTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[68]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5476,7 +5568,7 @@ func (x *AddTrialRequest) String() string {
 func (*AddTrialRequest) ProtoMessage() {}
 
 func (x *AddTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[68]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5489,7 +5581,7 @@ func (x *AddTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddTrialRequest.ProtoReflect.Descriptor instead.
 func (*AddTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{68}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *AddTrialRequest) GetParent() string {
@@ -5552,7 +5644,7 @@ type AddTrialResponse struct {
 
 func (x *AddTrialResponse) Reset() {
 	*x = AddTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[69]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5564,7 +5656,7 @@ func (x *AddTrialResponse) String() string {
 func (*AddTrialResponse) ProtoMessage() {}
 
 func (x *AddTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[69]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5577,7 +5669,7 @@ func (x *AddTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddTrialResponse.ProtoReflect.Descriptor instead.
 func (*AddTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{69}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *AddTrialResponse) GetTrial() *Trial {
@@ -5600,7 +5692,7 @@ type CancelTrialRequest struct {
 
 func (x *CancelTrialRequest) Reset() {
 	*x = CancelTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[70]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5612,7 +5704,7 @@ func (x *CancelTrialRequest) String() string {
 func (*CancelTrialRequest) ProtoMessage() {}
 
 func (x *CancelTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[70]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5625,7 +5717,7 @@ func (x *CancelTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTrialRequest.ProtoReflect.Descriptor instead.
 func (*CancelTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{70}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *CancelTrialRequest) GetName() string {
@@ -5653,7 +5745,7 @@ type CancelTrialResponse struct {
 
 func (x *CancelTrialResponse) Reset() {
 	*x = CancelTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[71]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5665,7 +5757,7 @@ func (x *CancelTrialResponse) String() string {
 func (*CancelTrialResponse) ProtoMessage() {}
 
 func (x *CancelTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[71]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5678,7 +5770,7 @@ func (x *CancelTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTrialResponse.ProtoReflect.Descriptor instead.
 func (*CancelTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{71}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *CancelTrialResponse) GetTrial() *Trial {
@@ -5709,7 +5801,7 @@ type EditTrialRequest struct {
 
 func (x *EditTrialRequest) Reset() {
 	*x = EditTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[72]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5721,7 +5813,7 @@ func (x *EditTrialRequest) String() string {
 func (*EditTrialRequest) ProtoMessage() {}
 
 func (x *EditTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[72]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5734,7 +5826,7 @@ func (x *EditTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditTrialRequest.ProtoReflect.Descriptor instead.
 func (*EditTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{72}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *EditTrialRequest) GetName() string {
@@ -5783,7 +5875,7 @@ type EditTrialResponse struct {
 
 func (x *EditTrialResponse) Reset() {
 	*x = EditTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[73]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5795,7 +5887,7 @@ func (x *EditTrialResponse) String() string {
 func (*EditTrialResponse) ProtoMessage() {}
 
 func (x *EditTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[73]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5808,7 +5900,7 @@ func (x *EditTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditTrialResponse.ProtoReflect.Descriptor instead.
 func (*EditTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{73}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *EditTrialResponse) GetTrial() *Trial {
@@ -5837,7 +5929,7 @@ type TailTrialLogsRequest struct {
 
 func (x *TailTrialLogsRequest) Reset() {
 	*x = TailTrialLogsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[74]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5849,7 +5941,7 @@ func (x *TailTrialLogsRequest) String() string {
 func (*TailTrialLogsRequest) ProtoMessage() {}
 
 func (x *TailTrialLogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[74]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5862,7 +5954,7 @@ func (x *TailTrialLogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailTrialLogsRequest.ProtoReflect.Descriptor instead.
 func (*TailTrialLogsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{74}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *TailTrialLogsRequest) GetName() string {
@@ -5915,7 +6007,7 @@ type TailTrialLogsResponse struct {
 
 func (x *TailTrialLogsResponse) Reset() {
 	*x = TailTrialLogsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[75]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5927,7 +6019,7 @@ func (x *TailTrialLogsResponse) String() string {
 func (*TailTrialLogsResponse) ProtoMessage() {}
 
 func (x *TailTrialLogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[75]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5940,7 +6032,7 @@ func (x *TailTrialLogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailTrialLogsResponse.ProtoReflect.Descriptor instead.
 func (*TailTrialLogsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{75}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *TailTrialLogsResponse) GetAttempt() int32 {
@@ -5975,7 +6067,7 @@ type ListWorkersRequest struct {
 
 func (x *ListWorkersRequest) Reset() {
 	*x = ListWorkersRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[76]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5987,7 +6079,7 @@ func (x *ListWorkersRequest) String() string {
 func (*ListWorkersRequest) ProtoMessage() {}
 
 func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[76]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6000,7 +6092,7 @@ func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersRequest.ProtoReflect.Descriptor instead.
 func (*ListWorkersRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{76}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *ListWorkersRequest) GetPool() string {
@@ -6021,7 +6113,7 @@ type ListWorkersResponse struct {
 
 func (x *ListWorkersResponse) Reset() {
 	*x = ListWorkersResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[77]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6033,7 +6125,7 @@ func (x *ListWorkersResponse) String() string {
 func (*ListWorkersResponse) ProtoMessage() {}
 
 func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[77]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6046,7 +6138,7 @@ func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersResponse.ProtoReflect.Descriptor instead.
 func (*ListWorkersResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{77}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *ListWorkersResponse) GetWorkers() []*Worker {
@@ -6337,6 +6429,12 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"study.name\x127want studies/{study} with the name or the id of a study\x1avthis.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?$')R\x04name\x12 \n" +
 	"\x06reason\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\x06reason\"=\n" +
 	"\x11StopStudyResponse\x12(\n" +
+	"\x05study\x18\x01 \x01(\v2\x12.fantasia.v1.StudyR\x05study\"\xf1\x01\n" +
+	"\x12ResumeStudyRequest\x12\xda\x01\n" +
+	"\x04name\x18\x01 \x01(\tB\xc5\x01\xbaH\xc1\x01\xba\x01\xbd\x01\n" +
+	"\n" +
+	"study.name\x127want studies/{study} with the name or the id of a study\x1avthis.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?$')R\x04name\"?\n" +
+	"\x13ResumeStudyResponse\x12(\n" +
 	"\x05study\x18\x01 \x01(\v2\x12.fantasia.v1.StudyR\x05study\"\x87\x02\n" +
 	"\x12DeleteStudyRequest\x12\xda\x01\n" +
 	"\x04name\x18\x01 \x01(\tB\xc5\x01\xbaH\xc1\x01\xba\x01\xbd\x01\n" +
@@ -6667,7 +6765,7 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\tLogStream\x12\x1a\n" +
 	"\x16LOG_STREAM_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11LOG_STREAM_STDOUT\x10\x01\x12\x15\n" +
-	"\x11LOG_STREAM_STDERR\x10\x022\xaf\x13\n" +
+	"\x11LOG_STREAM_STDERR\x10\x022\x86\x14\n" +
 	"\fStudyService\x12P\n" +
 	"\vCreateStudy\x12\x1f.fantasia.v1.CreateStudyRequest\x1a .fantasia.v1.CreateStudyResponse\x12L\n" +
 	"\bGetStudy\x12\x1c.fantasia.v1.GetStudyRequest\x1a\x1d.fantasia.v1.GetStudyResponse\"\x03\x90\x02\x01\x12U\n" +
@@ -6675,7 +6773,8 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\n" +
 	"WatchStudy\x12\x1e.fantasia.v1.WatchStudyRequest\x1a\x1f.fantasia.v1.WatchStudyResponse0\x01\x12U\n" +
 	"\vUpdateStudy\x12\x1f.fantasia.v1.UpdateStudyRequest\x1a .fantasia.v1.UpdateStudyResponse\"\x03\x90\x02\x02\x12O\n" +
-	"\tStopStudy\x12\x1d.fantasia.v1.StopStudyRequest\x1a\x1e.fantasia.v1.StopStudyResponse\"\x03\x90\x02\x02\x12P\n" +
+	"\tStopStudy\x12\x1d.fantasia.v1.StopStudyRequest\x1a\x1e.fantasia.v1.StopStudyResponse\"\x03\x90\x02\x02\x12U\n" +
+	"\vResumeStudy\x12\x1f.fantasia.v1.ResumeStudyRequest\x1a .fantasia.v1.ResumeStudyResponse\"\x03\x90\x02\x02\x12P\n" +
 	"\vDeleteStudy\x12\x1f.fantasia.v1.DeleteStudyRequest\x1a .fantasia.v1.DeleteStudyResponse\x12S\n" +
 	"\fArchiveStudy\x12 .fantasia.v1.ArchiveStudyRequest\x1a!.fantasia.v1.ArchiveStudyResponse\x12Y\n" +
 	"\x0eUnarchiveStudy\x12\".fantasia.v1.UnarchiveStudyRequest\x1a#.fantasia.v1.UnarchiveStudyResponse\x12m\n" +
@@ -6716,7 +6815,7 @@ func file_fantasia_v1_fantasia_proto_rawDescGZIP() []byte {
 }
 
 var file_fantasia_v1_fantasia_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_fantasia_v1_fantasia_proto_msgTypes = make([]protoimpl.MessageInfo, 91)
+var file_fantasia_v1_fantasia_proto_msgTypes = make([]protoimpl.MessageInfo, 93)
 var file_fantasia_v1_fantasia_proto_goTypes = []any{
 	(StudyState)(0),                     // 0: fantasia.v1.StudyState
 	(Direction)(0),                      // 1: fantasia.v1.Direction
@@ -6756,70 +6855,72 @@ var file_fantasia_v1_fantasia_proto_goTypes = []any{
 	(*UpdateStudyResponse)(nil),         // 35: fantasia.v1.UpdateStudyResponse
 	(*StopStudyRequest)(nil),            // 36: fantasia.v1.StopStudyRequest
 	(*StopStudyResponse)(nil),           // 37: fantasia.v1.StopStudyResponse
-	(*DeleteStudyRequest)(nil),          // 38: fantasia.v1.DeleteStudyRequest
-	(*DeleteStudyResponse)(nil),         // 39: fantasia.v1.DeleteStudyResponse
-	(*ArchivedStudy)(nil),               // 40: fantasia.v1.ArchivedStudy
-	(*ArchiveStudyRequest)(nil),         // 41: fantasia.v1.ArchiveStudyRequest
-	(*ArchiveStudyResponse)(nil),        // 42: fantasia.v1.ArchiveStudyResponse
-	(*UnarchiveStudyRequest)(nil),       // 43: fantasia.v1.UnarchiveStudyRequest
-	(*UnarchiveStudyResponse)(nil),      // 44: fantasia.v1.UnarchiveStudyResponse
-	(*ListArchivedStudiesRequest)(nil),  // 45: fantasia.v1.ListArchivedStudiesRequest
-	(*ListArchivedStudiesResponse)(nil), // 46: fantasia.v1.ListArchivedStudiesResponse
-	(*ListTrialsRequest)(nil),           // 47: fantasia.v1.ListTrialsRequest
-	(*ListTrialsResponse)(nil),          // 48: fantasia.v1.ListTrialsResponse
-	(*ListOptimalTrialsRequest)(nil),    // 49: fantasia.v1.ListOptimalTrialsRequest
-	(*ListOptimalTrialsResponse)(nil),   // 50: fantasia.v1.ListOptimalTrialsResponse
-	(*GetTrialRequest)(nil),             // 51: fantasia.v1.GetTrialRequest
-	(*GetTrialResponse)(nil),            // 52: fantasia.v1.GetTrialResponse
-	(*WatchTrialsRequest)(nil),          // 53: fantasia.v1.WatchTrialsRequest
-	(*WatchTrialsResponse)(nil),         // 54: fantasia.v1.WatchTrialsResponse
-	(*Measurement)(nil),                 // 55: fantasia.v1.Measurement
-	(*TrialMeasurements)(nil),           // 56: fantasia.v1.TrialMeasurements
-	(*ListMeasurementsRequest)(nil),     // 57: fantasia.v1.ListMeasurementsRequest
-	(*ListMeasurementsResponse)(nil),    // 58: fantasia.v1.ListMeasurementsResponse
-	(*SuggestTrialsRequest)(nil),        // 59: fantasia.v1.SuggestTrialsRequest
-	(*SuggestTrialsResponse)(nil),       // 60: fantasia.v1.SuggestTrialsResponse
-	(*HeartbeatTrialsRequest)(nil),      // 61: fantasia.v1.HeartbeatTrialsRequest
-	(*HeartbeatTrialsResponse)(nil),     // 62: fantasia.v1.HeartbeatTrialsResponse
-	(*TrialInstruction)(nil),            // 63: fantasia.v1.TrialInstruction
-	(*AddMeasurementRequest)(nil),       // 64: fantasia.v1.AddMeasurementRequest
-	(*EarlierMeasurement)(nil),          // 65: fantasia.v1.EarlierMeasurement
-	(*AddMeasurementResponse)(nil),      // 66: fantasia.v1.AddMeasurementResponse
-	(*CompleteTrialRequest)(nil),        // 67: fantasia.v1.CompleteTrialRequest
-	(*CompleteTrialResponse)(nil),       // 68: fantasia.v1.CompleteTrialResponse
-	(*FailTrialRequest)(nil),            // 69: fantasia.v1.FailTrialRequest
-	(*FailTrialResponse)(nil),           // 70: fantasia.v1.FailTrialResponse
-	(*ReleaseTrialRequest)(nil),         // 71: fantasia.v1.ReleaseTrialRequest
-	(*ReleaseTrialResponse)(nil),        // 72: fantasia.v1.ReleaseTrialResponse
-	(*EnqueueTrialRequest)(nil),         // 73: fantasia.v1.EnqueueTrialRequest
-	(*EnqueueTrialResponse)(nil),        // 74: fantasia.v1.EnqueueTrialResponse
-	(*AddTrialRequest)(nil),             // 75: fantasia.v1.AddTrialRequest
-	(*AddTrialResponse)(nil),            // 76: fantasia.v1.AddTrialResponse
-	(*CancelTrialRequest)(nil),          // 77: fantasia.v1.CancelTrialRequest
-	(*CancelTrialResponse)(nil),         // 78: fantasia.v1.CancelTrialResponse
-	(*EditTrialRequest)(nil),            // 79: fantasia.v1.EditTrialRequest
-	(*EditTrialResponse)(nil),           // 80: fantasia.v1.EditTrialResponse
-	(*TailTrialLogsRequest)(nil),        // 81: fantasia.v1.TailTrialLogsRequest
-	(*TailTrialLogsResponse)(nil),       // 82: fantasia.v1.TailTrialLogsResponse
-	(*ListWorkersRequest)(nil),          // 83: fantasia.v1.ListWorkersRequest
-	(*ListWorkersResponse)(nil),         // 84: fantasia.v1.ListWorkersResponse
-	nil,                                 // 85: fantasia.v1.Study.LabelsEntry
-	nil,                                 // 86: fantasia.v1.Trial.MetricsEntry
-	nil,                                 // 87: fantasia.v1.Trial.LabelsEntry
-	nil,                                 // 88: fantasia.v1.Reasons.AcquisitionEntry
-	nil,                                 // 89: fantasia.v1.ListStudiesRequest.LabelsEntry
-	nil,                                 // 90: fantasia.v1.ListTrialsRequest.LabelsEntry
-	nil,                                 // 91: fantasia.v1.AddMeasurementRequest.MetricsEntry
-	nil,                                 // 92: fantasia.v1.EarlierMeasurement.MetricsEntry
-	nil,                                 // 93: fantasia.v1.CompleteTrialRequest.MetricsEntry
-	nil,                                 // 94: fantasia.v1.EnqueueTrialRequest.LabelsEntry
-	nil,                                 // 95: fantasia.v1.AddTrialRequest.MetricsEntry
-	nil,                                 // 96: fantasia.v1.AddTrialRequest.LabelsEntry
-	nil,                                 // 97: fantasia.v1.EditTrialRequest.LabelsEntry
-	(*timestamppb.Timestamp)(nil),       // 98: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),         // 99: google.protobuf.Duration
-	(*structpb.Struct)(nil),             // 100: google.protobuf.Struct
-	(*descriptorpb.MethodOptions)(nil),  // 101: google.protobuf.MethodOptions
+	(*ResumeStudyRequest)(nil),          // 38: fantasia.v1.ResumeStudyRequest
+	(*ResumeStudyResponse)(nil),         // 39: fantasia.v1.ResumeStudyResponse
+	(*DeleteStudyRequest)(nil),          // 40: fantasia.v1.DeleteStudyRequest
+	(*DeleteStudyResponse)(nil),         // 41: fantasia.v1.DeleteStudyResponse
+	(*ArchivedStudy)(nil),               // 42: fantasia.v1.ArchivedStudy
+	(*ArchiveStudyRequest)(nil),         // 43: fantasia.v1.ArchiveStudyRequest
+	(*ArchiveStudyResponse)(nil),        // 44: fantasia.v1.ArchiveStudyResponse
+	(*UnarchiveStudyRequest)(nil),       // 45: fantasia.v1.UnarchiveStudyRequest
+	(*UnarchiveStudyResponse)(nil),      // 46: fantasia.v1.UnarchiveStudyResponse
+	(*ListArchivedStudiesRequest)(nil),  // 47: fantasia.v1.ListArchivedStudiesRequest
+	(*ListArchivedStudiesResponse)(nil), // 48: fantasia.v1.ListArchivedStudiesResponse
+	(*ListTrialsRequest)(nil),           // 49: fantasia.v1.ListTrialsRequest
+	(*ListTrialsResponse)(nil),          // 50: fantasia.v1.ListTrialsResponse
+	(*ListOptimalTrialsRequest)(nil),    // 51: fantasia.v1.ListOptimalTrialsRequest
+	(*ListOptimalTrialsResponse)(nil),   // 52: fantasia.v1.ListOptimalTrialsResponse
+	(*GetTrialRequest)(nil),             // 53: fantasia.v1.GetTrialRequest
+	(*GetTrialResponse)(nil),            // 54: fantasia.v1.GetTrialResponse
+	(*WatchTrialsRequest)(nil),          // 55: fantasia.v1.WatchTrialsRequest
+	(*WatchTrialsResponse)(nil),         // 56: fantasia.v1.WatchTrialsResponse
+	(*Measurement)(nil),                 // 57: fantasia.v1.Measurement
+	(*TrialMeasurements)(nil),           // 58: fantasia.v1.TrialMeasurements
+	(*ListMeasurementsRequest)(nil),     // 59: fantasia.v1.ListMeasurementsRequest
+	(*ListMeasurementsResponse)(nil),    // 60: fantasia.v1.ListMeasurementsResponse
+	(*SuggestTrialsRequest)(nil),        // 61: fantasia.v1.SuggestTrialsRequest
+	(*SuggestTrialsResponse)(nil),       // 62: fantasia.v1.SuggestTrialsResponse
+	(*HeartbeatTrialsRequest)(nil),      // 63: fantasia.v1.HeartbeatTrialsRequest
+	(*HeartbeatTrialsResponse)(nil),     // 64: fantasia.v1.HeartbeatTrialsResponse
+	(*TrialInstruction)(nil),            // 65: fantasia.v1.TrialInstruction
+	(*AddMeasurementRequest)(nil),       // 66: fantasia.v1.AddMeasurementRequest
+	(*EarlierMeasurement)(nil),          // 67: fantasia.v1.EarlierMeasurement
+	(*AddMeasurementResponse)(nil),      // 68: fantasia.v1.AddMeasurementResponse
+	(*CompleteTrialRequest)(nil),        // 69: fantasia.v1.CompleteTrialRequest
+	(*CompleteTrialResponse)(nil),       // 70: fantasia.v1.CompleteTrialResponse
+	(*FailTrialRequest)(nil),            // 71: fantasia.v1.FailTrialRequest
+	(*FailTrialResponse)(nil),           // 72: fantasia.v1.FailTrialResponse
+	(*ReleaseTrialRequest)(nil),         // 73: fantasia.v1.ReleaseTrialRequest
+	(*ReleaseTrialResponse)(nil),        // 74: fantasia.v1.ReleaseTrialResponse
+	(*EnqueueTrialRequest)(nil),         // 75: fantasia.v1.EnqueueTrialRequest
+	(*EnqueueTrialResponse)(nil),        // 76: fantasia.v1.EnqueueTrialResponse
+	(*AddTrialRequest)(nil),             // 77: fantasia.v1.AddTrialRequest
+	(*AddTrialResponse)(nil),            // 78: fantasia.v1.AddTrialResponse
+	(*CancelTrialRequest)(nil),          // 79: fantasia.v1.CancelTrialRequest
+	(*CancelTrialResponse)(nil),         // 80: fantasia.v1.CancelTrialResponse
+	(*EditTrialRequest)(nil),            // 81: fantasia.v1.EditTrialRequest
+	(*EditTrialResponse)(nil),           // 82: fantasia.v1.EditTrialResponse
+	(*TailTrialLogsRequest)(nil),        // 83: fantasia.v1.TailTrialLogsRequest
+	(*TailTrialLogsResponse)(nil),       // 84: fantasia.v1.TailTrialLogsResponse
+	(*ListWorkersRequest)(nil),          // 85: fantasia.v1.ListWorkersRequest
+	(*ListWorkersResponse)(nil),         // 86: fantasia.v1.ListWorkersResponse
+	nil,                                 // 87: fantasia.v1.Study.LabelsEntry
+	nil,                                 // 88: fantasia.v1.Trial.MetricsEntry
+	nil,                                 // 89: fantasia.v1.Trial.LabelsEntry
+	nil,                                 // 90: fantasia.v1.Reasons.AcquisitionEntry
+	nil,                                 // 91: fantasia.v1.ListStudiesRequest.LabelsEntry
+	nil,                                 // 92: fantasia.v1.ListTrialsRequest.LabelsEntry
+	nil,                                 // 93: fantasia.v1.AddMeasurementRequest.MetricsEntry
+	nil,                                 // 94: fantasia.v1.EarlierMeasurement.MetricsEntry
+	nil,                                 // 95: fantasia.v1.CompleteTrialRequest.MetricsEntry
+	nil,                                 // 96: fantasia.v1.EnqueueTrialRequest.LabelsEntry
+	nil,                                 // 97: fantasia.v1.AddTrialRequest.MetricsEntry
+	nil,                                 // 98: fantasia.v1.AddTrialRequest.LabelsEntry
+	nil,                                 // 99: fantasia.v1.EditTrialRequest.LabelsEntry
+	(*timestamppb.Timestamp)(nil),       // 100: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),         // 101: google.protobuf.Duration
+	(*structpb.Struct)(nil),             // 102: google.protobuf.Struct
+	(*descriptorpb.MethodOptions)(nil),  // 103: google.protobuf.MethodOptions
 }
 var file_fantasia_v1_fantasia_proto_depIdxs = []int32{
 	0,   // 0: fantasia.v1.Study.state:type_name -> fantasia.v1.StudyState
@@ -6827,164 +6928,167 @@ var file_fantasia_v1_fantasia_proto_depIdxs = []int32{
 	11,  // 2: fantasia.v1.Study.trials:type_name -> fantasia.v1.TrialCounts
 	12,  // 3: fantasia.v1.Study.best:type_name -> fantasia.v1.BestTrial
 	13,  // 4: fantasia.v1.Study.recommended:type_name -> fantasia.v1.Recommendation
-	98,  // 5: fantasia.v1.Study.create_time:type_name -> google.protobuf.Timestamp
-	98,  // 6: fantasia.v1.Study.start_time:type_name -> google.protobuf.Timestamp
-	98,  // 7: fantasia.v1.Study.end_time:type_name -> google.protobuf.Timestamp
-	99,  // 8: fantasia.v1.Study.elapsed:type_name -> google.protobuf.Duration
-	85,  // 9: fantasia.v1.Study.labels:type_name -> fantasia.v1.Study.LabelsEntry
+	100, // 5: fantasia.v1.Study.create_time:type_name -> google.protobuf.Timestamp
+	100, // 6: fantasia.v1.Study.start_time:type_name -> google.protobuf.Timestamp
+	100, // 7: fantasia.v1.Study.end_time:type_name -> google.protobuf.Timestamp
+	101, // 8: fantasia.v1.Study.elapsed:type_name -> google.protobuf.Duration
+	87,  // 9: fantasia.v1.Study.labels:type_name -> fantasia.v1.Study.LabelsEntry
 	10,  // 10: fantasia.v1.Study.objectives:type_name -> fantasia.v1.Objective
 	9,   // 11: fantasia.v1.Study.limits:type_name -> fantasia.v1.Limit
 	8,   // 12: fantasia.v1.Study.front:type_name -> fantasia.v1.Front
-	100, // 13: fantasia.v1.Study.attributes:type_name -> google.protobuf.Struct
+	102, // 13: fantasia.v1.Study.attributes:type_name -> google.protobuf.Struct
 	1,   // 14: fantasia.v1.Objective.direction:type_name -> fantasia.v1.Direction
-	100, // 15: fantasia.v1.BestTrial.parameters:type_name -> google.protobuf.Struct
-	100, // 16: fantasia.v1.Recommendation.parameters:type_name -> google.protobuf.Struct
+	102, // 15: fantasia.v1.BestTrial.parameters:type_name -> google.protobuf.Struct
+	102, // 16: fantasia.v1.Recommendation.parameters:type_name -> google.protobuf.Struct
 	14,  // 17: fantasia.v1.Recommendation.front:type_name -> fantasia.v1.ExpectedTrial
 	2,   // 18: fantasia.v1.Trial.state:type_name -> fantasia.v1.TrialState
-	100, // 19: fantasia.v1.Trial.parameters:type_name -> google.protobuf.Struct
-	86,  // 20: fantasia.v1.Trial.metrics:type_name -> fantasia.v1.Trial.MetricsEntry
+	102, // 19: fantasia.v1.Trial.parameters:type_name -> google.protobuf.Struct
+	88,  // 20: fantasia.v1.Trial.metrics:type_name -> fantasia.v1.Trial.MetricsEntry
 	4,   // 21: fantasia.v1.Trial.source:type_name -> fantasia.v1.Source
 	18,  // 22: fantasia.v1.Trial.reasons:type_name -> fantasia.v1.Reasons
 	19,  // 23: fantasia.v1.Trial.attempts:type_name -> fantasia.v1.Attempt
 	17,  // 24: fantasia.v1.Trial.times:type_name -> fantasia.v1.TrialTimes
 	16,  // 25: fantasia.v1.Trial.stopped:type_name -> fantasia.v1.Stopped
-	87,  // 26: fantasia.v1.Trial.labels:type_name -> fantasia.v1.Trial.LabelsEntry
-	100, // 27: fantasia.v1.Trial.attributes:type_name -> google.protobuf.Struct
-	98,  // 28: fantasia.v1.Stopped.time:type_name -> google.protobuf.Timestamp
-	98,  // 29: fantasia.v1.TrialTimes.asked:type_name -> google.protobuf.Timestamp
-	98,  // 30: fantasia.v1.TrialTimes.suggested:type_name -> google.protobuf.Timestamp
-	98,  // 31: fantasia.v1.TrialTimes.created:type_name -> google.protobuf.Timestamp
-	98,  // 32: fantasia.v1.TrialTimes.claimed:type_name -> google.protobuf.Timestamp
-	98,  // 33: fantasia.v1.TrialTimes.started:type_name -> google.protobuf.Timestamp
-	98,  // 34: fantasia.v1.TrialTimes.ended:type_name -> google.protobuf.Timestamp
-	98,  // 35: fantasia.v1.TrialTimes.folded:type_name -> google.protobuf.Timestamp
-	88,  // 36: fantasia.v1.Reasons.acquisition:type_name -> fantasia.v1.Reasons.AcquisitionEntry
+	89,  // 26: fantasia.v1.Trial.labels:type_name -> fantasia.v1.Trial.LabelsEntry
+	102, // 27: fantasia.v1.Trial.attributes:type_name -> google.protobuf.Struct
+	100, // 28: fantasia.v1.Stopped.time:type_name -> google.protobuf.Timestamp
+	100, // 29: fantasia.v1.TrialTimes.asked:type_name -> google.protobuf.Timestamp
+	100, // 30: fantasia.v1.TrialTimes.suggested:type_name -> google.protobuf.Timestamp
+	100, // 31: fantasia.v1.TrialTimes.created:type_name -> google.protobuf.Timestamp
+	100, // 32: fantasia.v1.TrialTimes.claimed:type_name -> google.protobuf.Timestamp
+	100, // 33: fantasia.v1.TrialTimes.started:type_name -> google.protobuf.Timestamp
+	100, // 34: fantasia.v1.TrialTimes.ended:type_name -> google.protobuf.Timestamp
+	100, // 35: fantasia.v1.TrialTimes.folded:type_name -> google.protobuf.Timestamp
+	90,  // 36: fantasia.v1.Reasons.acquisition:type_name -> fantasia.v1.Reasons.AcquisitionEntry
 	3,   // 37: fantasia.v1.Attempt.state:type_name -> fantasia.v1.AttemptState
-	98,  // 38: fantasia.v1.Attempt.open_time:type_name -> google.protobuf.Timestamp
-	98,  // 39: fantasia.v1.Attempt.claim_time:type_name -> google.protobuf.Timestamp
-	98,  // 40: fantasia.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
-	98,  // 41: fantasia.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
+	100, // 38: fantasia.v1.Attempt.open_time:type_name -> google.protobuf.Timestamp
+	100, // 39: fantasia.v1.Attempt.claim_time:type_name -> google.protobuf.Timestamp
+	100, // 40: fantasia.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
+	100, // 41: fantasia.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
 	20,  // 42: fantasia.v1.Attempt.failure:type_name -> fantasia.v1.Failure
 	22,  // 43: fantasia.v1.Worker.running:type_name -> fantasia.v1.RunningAttempt
-	98,  // 44: fantasia.v1.Worker.heartbeat_time:type_name -> google.protobuf.Timestamp
+	100, // 44: fantasia.v1.Worker.heartbeat_time:type_name -> google.protobuf.Timestamp
 	23,  // 45: fantasia.v1.ListQuotasResponse.quotas:type_name -> fantasia.v1.Quota
 	7,   // 46: fantasia.v1.CreateStudyResponse.study:type_name -> fantasia.v1.Study
 	7,   // 47: fantasia.v1.GetStudyResponse.study:type_name -> fantasia.v1.Study
-	89,  // 48: fantasia.v1.ListStudiesRequest.labels:type_name -> fantasia.v1.ListStudiesRequest.LabelsEntry
+	91,  // 48: fantasia.v1.ListStudiesRequest.labels:type_name -> fantasia.v1.ListStudiesRequest.LabelsEntry
 	7,   // 49: fantasia.v1.ListStudiesResponse.studies:type_name -> fantasia.v1.Study
 	7,   // 50: fantasia.v1.WatchStudyResponse.study:type_name -> fantasia.v1.Study
-	100, // 51: fantasia.v1.UpdateStudyRequest.attributes:type_name -> google.protobuf.Struct
+	102, // 51: fantasia.v1.UpdateStudyRequest.attributes:type_name -> google.protobuf.Struct
 	7,   // 52: fantasia.v1.UpdateStudyResponse.study:type_name -> fantasia.v1.Study
 	7,   // 53: fantasia.v1.StopStudyResponse.study:type_name -> fantasia.v1.Study
-	0,   // 54: fantasia.v1.ArchivedStudy.state:type_name -> fantasia.v1.StudyState
-	98,  // 55: fantasia.v1.ArchivedStudy.create_time:type_name -> google.protobuf.Timestamp
-	98,  // 56: fantasia.v1.ArchivedStudy.end_time:type_name -> google.protobuf.Timestamp
-	98,  // 57: fantasia.v1.ArchivedStudy.archive_time:type_name -> google.protobuf.Timestamp
-	40,  // 58: fantasia.v1.ArchiveStudyResponse.study:type_name -> fantasia.v1.ArchivedStudy
-	7,   // 59: fantasia.v1.UnarchiveStudyResponse.study:type_name -> fantasia.v1.Study
-	40,  // 60: fantasia.v1.ListArchivedStudiesResponse.studies:type_name -> fantasia.v1.ArchivedStudy
-	2,   // 61: fantasia.v1.ListTrialsRequest.states:type_name -> fantasia.v1.TrialState
-	90,  // 62: fantasia.v1.ListTrialsRequest.labels:type_name -> fantasia.v1.ListTrialsRequest.LabelsEntry
-	15,  // 63: fantasia.v1.ListTrialsResponse.trials:type_name -> fantasia.v1.Trial
-	15,  // 64: fantasia.v1.ListOptimalTrialsResponse.trials:type_name -> fantasia.v1.Trial
-	15,  // 65: fantasia.v1.GetTrialResponse.trial:type_name -> fantasia.v1.Trial
-	2,   // 66: fantasia.v1.WatchTrialsRequest.states:type_name -> fantasia.v1.TrialState
-	15,  // 67: fantasia.v1.WatchTrialsResponse.trial:type_name -> fantasia.v1.Trial
-	56,  // 68: fantasia.v1.WatchTrialsResponse.measurements:type_name -> fantasia.v1.TrialMeasurements
-	55,  // 69: fantasia.v1.TrialMeasurements.measurements:type_name -> fantasia.v1.Measurement
-	55,  // 70: fantasia.v1.ListMeasurementsResponse.measurements:type_name -> fantasia.v1.Measurement
-	99,  // 71: fantasia.v1.SuggestTrialsRequest.wait:type_name -> google.protobuf.Duration
-	15,  // 72: fantasia.v1.SuggestTrialsResponse.trials:type_name -> fantasia.v1.Trial
-	0,   // 73: fantasia.v1.SuggestTrialsResponse.study_state:type_name -> fantasia.v1.StudyState
-	99,  // 74: fantasia.v1.SuggestTrialsResponse.lease:type_name -> google.protobuf.Duration
-	63,  // 75: fantasia.v1.HeartbeatTrialsResponse.instructions:type_name -> fantasia.v1.TrialInstruction
-	5,   // 76: fantasia.v1.TrialInstruction.action:type_name -> fantasia.v1.TrialAction
-	91,  // 77: fantasia.v1.AddMeasurementRequest.metrics:type_name -> fantasia.v1.AddMeasurementRequest.MetricsEntry
-	65,  // 78: fantasia.v1.AddMeasurementRequest.earlier:type_name -> fantasia.v1.EarlierMeasurement
-	92,  // 79: fantasia.v1.EarlierMeasurement.metrics:type_name -> fantasia.v1.EarlierMeasurement.MetricsEntry
-	5,   // 80: fantasia.v1.AddMeasurementResponse.action:type_name -> fantasia.v1.TrialAction
-	93,  // 81: fantasia.v1.CompleteTrialRequest.metrics:type_name -> fantasia.v1.CompleteTrialRequest.MetricsEntry
-	100, // 82: fantasia.v1.CompleteTrialRequest.parameters:type_name -> google.protobuf.Struct
-	15,  // 83: fantasia.v1.CompleteTrialResponse.trial:type_name -> fantasia.v1.Trial
-	100, // 84: fantasia.v1.FailTrialRequest.parameters:type_name -> google.protobuf.Struct
-	15,  // 85: fantasia.v1.FailTrialResponse.trial:type_name -> fantasia.v1.Trial
-	15,  // 86: fantasia.v1.ReleaseTrialResponse.trial:type_name -> fantasia.v1.Trial
-	100, // 87: fantasia.v1.EnqueueTrialRequest.parameters:type_name -> google.protobuf.Struct
-	94,  // 88: fantasia.v1.EnqueueTrialRequest.labels:type_name -> fantasia.v1.EnqueueTrialRequest.LabelsEntry
-	15,  // 89: fantasia.v1.EnqueueTrialResponse.trial:type_name -> fantasia.v1.Trial
-	100, // 90: fantasia.v1.AddTrialRequest.parameters:type_name -> google.protobuf.Struct
-	95,  // 91: fantasia.v1.AddTrialRequest.metrics:type_name -> fantasia.v1.AddTrialRequest.MetricsEntry
-	96,  // 92: fantasia.v1.AddTrialRequest.labels:type_name -> fantasia.v1.AddTrialRequest.LabelsEntry
-	15,  // 93: fantasia.v1.AddTrialResponse.trial:type_name -> fantasia.v1.Trial
-	15,  // 94: fantasia.v1.CancelTrialResponse.trial:type_name -> fantasia.v1.Trial
-	97,  // 95: fantasia.v1.EditTrialRequest.labels:type_name -> fantasia.v1.EditTrialRequest.LabelsEntry
-	100, // 96: fantasia.v1.EditTrialRequest.attributes:type_name -> google.protobuf.Struct
-	15,  // 97: fantasia.v1.EditTrialResponse.trial:type_name -> fantasia.v1.Trial
-	6,   // 98: fantasia.v1.TailTrialLogsRequest.stream:type_name -> fantasia.v1.LogStream
-	6,   // 99: fantasia.v1.TailTrialLogsResponse.stream:type_name -> fantasia.v1.LogStream
-	21,  // 100: fantasia.v1.ListWorkersResponse.workers:type_name -> fantasia.v1.Worker
-	101, // 101: fantasia.v1.leader_only:extendee -> google.protobuf.MethodOptions
-	26,  // 102: fantasia.v1.StudyService.CreateStudy:input_type -> fantasia.v1.CreateStudyRequest
-	28,  // 103: fantasia.v1.StudyService.GetStudy:input_type -> fantasia.v1.GetStudyRequest
-	30,  // 104: fantasia.v1.StudyService.ListStudies:input_type -> fantasia.v1.ListStudiesRequest
-	32,  // 105: fantasia.v1.StudyService.WatchStudy:input_type -> fantasia.v1.WatchStudyRequest
-	34,  // 106: fantasia.v1.StudyService.UpdateStudy:input_type -> fantasia.v1.UpdateStudyRequest
-	36,  // 107: fantasia.v1.StudyService.StopStudy:input_type -> fantasia.v1.StopStudyRequest
-	38,  // 108: fantasia.v1.StudyService.DeleteStudy:input_type -> fantasia.v1.DeleteStudyRequest
-	41,  // 109: fantasia.v1.StudyService.ArchiveStudy:input_type -> fantasia.v1.ArchiveStudyRequest
-	43,  // 110: fantasia.v1.StudyService.UnarchiveStudy:input_type -> fantasia.v1.UnarchiveStudyRequest
-	45,  // 111: fantasia.v1.StudyService.ListArchivedStudies:input_type -> fantasia.v1.ListArchivedStudiesRequest
-	47,  // 112: fantasia.v1.StudyService.ListTrials:input_type -> fantasia.v1.ListTrialsRequest
-	49,  // 113: fantasia.v1.StudyService.ListOptimalTrials:input_type -> fantasia.v1.ListOptimalTrialsRequest
-	51,  // 114: fantasia.v1.StudyService.GetTrial:input_type -> fantasia.v1.GetTrialRequest
-	57,  // 115: fantasia.v1.StudyService.ListMeasurements:input_type -> fantasia.v1.ListMeasurementsRequest
-	53,  // 116: fantasia.v1.StudyService.WatchTrials:input_type -> fantasia.v1.WatchTrialsRequest
-	81,  // 117: fantasia.v1.StudyService.TailTrialLogs:input_type -> fantasia.v1.TailTrialLogsRequest
-	59,  // 118: fantasia.v1.StudyService.SuggestTrials:input_type -> fantasia.v1.SuggestTrialsRequest
-	61,  // 119: fantasia.v1.StudyService.HeartbeatTrials:input_type -> fantasia.v1.HeartbeatTrialsRequest
-	64,  // 120: fantasia.v1.StudyService.AddMeasurement:input_type -> fantasia.v1.AddMeasurementRequest
-	67,  // 121: fantasia.v1.StudyService.CompleteTrial:input_type -> fantasia.v1.CompleteTrialRequest
-	69,  // 122: fantasia.v1.StudyService.FailTrial:input_type -> fantasia.v1.FailTrialRequest
-	71,  // 123: fantasia.v1.StudyService.ReleaseTrial:input_type -> fantasia.v1.ReleaseTrialRequest
-	73,  // 124: fantasia.v1.StudyService.EnqueueTrial:input_type -> fantasia.v1.EnqueueTrialRequest
-	75,  // 125: fantasia.v1.StudyService.AddTrial:input_type -> fantasia.v1.AddTrialRequest
-	77,  // 126: fantasia.v1.StudyService.CancelTrial:input_type -> fantasia.v1.CancelTrialRequest
-	79,  // 127: fantasia.v1.StudyService.EditTrial:input_type -> fantasia.v1.EditTrialRequest
-	83,  // 128: fantasia.v1.StudyService.ListWorkers:input_type -> fantasia.v1.ListWorkersRequest
-	24,  // 129: fantasia.v1.StudyService.ListQuotas:input_type -> fantasia.v1.ListQuotasRequest
-	27,  // 130: fantasia.v1.StudyService.CreateStudy:output_type -> fantasia.v1.CreateStudyResponse
-	29,  // 131: fantasia.v1.StudyService.GetStudy:output_type -> fantasia.v1.GetStudyResponse
-	31,  // 132: fantasia.v1.StudyService.ListStudies:output_type -> fantasia.v1.ListStudiesResponse
-	33,  // 133: fantasia.v1.StudyService.WatchStudy:output_type -> fantasia.v1.WatchStudyResponse
-	35,  // 134: fantasia.v1.StudyService.UpdateStudy:output_type -> fantasia.v1.UpdateStudyResponse
-	37,  // 135: fantasia.v1.StudyService.StopStudy:output_type -> fantasia.v1.StopStudyResponse
-	39,  // 136: fantasia.v1.StudyService.DeleteStudy:output_type -> fantasia.v1.DeleteStudyResponse
-	42,  // 137: fantasia.v1.StudyService.ArchiveStudy:output_type -> fantasia.v1.ArchiveStudyResponse
-	44,  // 138: fantasia.v1.StudyService.UnarchiveStudy:output_type -> fantasia.v1.UnarchiveStudyResponse
-	46,  // 139: fantasia.v1.StudyService.ListArchivedStudies:output_type -> fantasia.v1.ListArchivedStudiesResponse
-	48,  // 140: fantasia.v1.StudyService.ListTrials:output_type -> fantasia.v1.ListTrialsResponse
-	50,  // 141: fantasia.v1.StudyService.ListOptimalTrials:output_type -> fantasia.v1.ListOptimalTrialsResponse
-	52,  // 142: fantasia.v1.StudyService.GetTrial:output_type -> fantasia.v1.GetTrialResponse
-	58,  // 143: fantasia.v1.StudyService.ListMeasurements:output_type -> fantasia.v1.ListMeasurementsResponse
-	54,  // 144: fantasia.v1.StudyService.WatchTrials:output_type -> fantasia.v1.WatchTrialsResponse
-	82,  // 145: fantasia.v1.StudyService.TailTrialLogs:output_type -> fantasia.v1.TailTrialLogsResponse
-	60,  // 146: fantasia.v1.StudyService.SuggestTrials:output_type -> fantasia.v1.SuggestTrialsResponse
-	62,  // 147: fantasia.v1.StudyService.HeartbeatTrials:output_type -> fantasia.v1.HeartbeatTrialsResponse
-	66,  // 148: fantasia.v1.StudyService.AddMeasurement:output_type -> fantasia.v1.AddMeasurementResponse
-	68,  // 149: fantasia.v1.StudyService.CompleteTrial:output_type -> fantasia.v1.CompleteTrialResponse
-	70,  // 150: fantasia.v1.StudyService.FailTrial:output_type -> fantasia.v1.FailTrialResponse
-	72,  // 151: fantasia.v1.StudyService.ReleaseTrial:output_type -> fantasia.v1.ReleaseTrialResponse
-	74,  // 152: fantasia.v1.StudyService.EnqueueTrial:output_type -> fantasia.v1.EnqueueTrialResponse
-	76,  // 153: fantasia.v1.StudyService.AddTrial:output_type -> fantasia.v1.AddTrialResponse
-	78,  // 154: fantasia.v1.StudyService.CancelTrial:output_type -> fantasia.v1.CancelTrialResponse
-	80,  // 155: fantasia.v1.StudyService.EditTrial:output_type -> fantasia.v1.EditTrialResponse
-	84,  // 156: fantasia.v1.StudyService.ListWorkers:output_type -> fantasia.v1.ListWorkersResponse
-	25,  // 157: fantasia.v1.StudyService.ListQuotas:output_type -> fantasia.v1.ListQuotasResponse
-	130, // [130:158] is the sub-list for method output_type
-	102, // [102:130] is the sub-list for method input_type
-	102, // [102:102] is the sub-list for extension type_name
-	101, // [101:102] is the sub-list for extension extendee
-	0,   // [0:101] is the sub-list for field type_name
+	7,   // 54: fantasia.v1.ResumeStudyResponse.study:type_name -> fantasia.v1.Study
+	0,   // 55: fantasia.v1.ArchivedStudy.state:type_name -> fantasia.v1.StudyState
+	100, // 56: fantasia.v1.ArchivedStudy.create_time:type_name -> google.protobuf.Timestamp
+	100, // 57: fantasia.v1.ArchivedStudy.end_time:type_name -> google.protobuf.Timestamp
+	100, // 58: fantasia.v1.ArchivedStudy.archive_time:type_name -> google.protobuf.Timestamp
+	42,  // 59: fantasia.v1.ArchiveStudyResponse.study:type_name -> fantasia.v1.ArchivedStudy
+	7,   // 60: fantasia.v1.UnarchiveStudyResponse.study:type_name -> fantasia.v1.Study
+	42,  // 61: fantasia.v1.ListArchivedStudiesResponse.studies:type_name -> fantasia.v1.ArchivedStudy
+	2,   // 62: fantasia.v1.ListTrialsRequest.states:type_name -> fantasia.v1.TrialState
+	92,  // 63: fantasia.v1.ListTrialsRequest.labels:type_name -> fantasia.v1.ListTrialsRequest.LabelsEntry
+	15,  // 64: fantasia.v1.ListTrialsResponse.trials:type_name -> fantasia.v1.Trial
+	15,  // 65: fantasia.v1.ListOptimalTrialsResponse.trials:type_name -> fantasia.v1.Trial
+	15,  // 66: fantasia.v1.GetTrialResponse.trial:type_name -> fantasia.v1.Trial
+	2,   // 67: fantasia.v1.WatchTrialsRequest.states:type_name -> fantasia.v1.TrialState
+	15,  // 68: fantasia.v1.WatchTrialsResponse.trial:type_name -> fantasia.v1.Trial
+	58,  // 69: fantasia.v1.WatchTrialsResponse.measurements:type_name -> fantasia.v1.TrialMeasurements
+	57,  // 70: fantasia.v1.TrialMeasurements.measurements:type_name -> fantasia.v1.Measurement
+	57,  // 71: fantasia.v1.ListMeasurementsResponse.measurements:type_name -> fantasia.v1.Measurement
+	101, // 72: fantasia.v1.SuggestTrialsRequest.wait:type_name -> google.protobuf.Duration
+	15,  // 73: fantasia.v1.SuggestTrialsResponse.trials:type_name -> fantasia.v1.Trial
+	0,   // 74: fantasia.v1.SuggestTrialsResponse.study_state:type_name -> fantasia.v1.StudyState
+	101, // 75: fantasia.v1.SuggestTrialsResponse.lease:type_name -> google.protobuf.Duration
+	65,  // 76: fantasia.v1.HeartbeatTrialsResponse.instructions:type_name -> fantasia.v1.TrialInstruction
+	5,   // 77: fantasia.v1.TrialInstruction.action:type_name -> fantasia.v1.TrialAction
+	93,  // 78: fantasia.v1.AddMeasurementRequest.metrics:type_name -> fantasia.v1.AddMeasurementRequest.MetricsEntry
+	67,  // 79: fantasia.v1.AddMeasurementRequest.earlier:type_name -> fantasia.v1.EarlierMeasurement
+	94,  // 80: fantasia.v1.EarlierMeasurement.metrics:type_name -> fantasia.v1.EarlierMeasurement.MetricsEntry
+	5,   // 81: fantasia.v1.AddMeasurementResponse.action:type_name -> fantasia.v1.TrialAction
+	95,  // 82: fantasia.v1.CompleteTrialRequest.metrics:type_name -> fantasia.v1.CompleteTrialRequest.MetricsEntry
+	102, // 83: fantasia.v1.CompleteTrialRequest.parameters:type_name -> google.protobuf.Struct
+	15,  // 84: fantasia.v1.CompleteTrialResponse.trial:type_name -> fantasia.v1.Trial
+	102, // 85: fantasia.v1.FailTrialRequest.parameters:type_name -> google.protobuf.Struct
+	15,  // 86: fantasia.v1.FailTrialResponse.trial:type_name -> fantasia.v1.Trial
+	15,  // 87: fantasia.v1.ReleaseTrialResponse.trial:type_name -> fantasia.v1.Trial
+	102, // 88: fantasia.v1.EnqueueTrialRequest.parameters:type_name -> google.protobuf.Struct
+	96,  // 89: fantasia.v1.EnqueueTrialRequest.labels:type_name -> fantasia.v1.EnqueueTrialRequest.LabelsEntry
+	15,  // 90: fantasia.v1.EnqueueTrialResponse.trial:type_name -> fantasia.v1.Trial
+	102, // 91: fantasia.v1.AddTrialRequest.parameters:type_name -> google.protobuf.Struct
+	97,  // 92: fantasia.v1.AddTrialRequest.metrics:type_name -> fantasia.v1.AddTrialRequest.MetricsEntry
+	98,  // 93: fantasia.v1.AddTrialRequest.labels:type_name -> fantasia.v1.AddTrialRequest.LabelsEntry
+	15,  // 94: fantasia.v1.AddTrialResponse.trial:type_name -> fantasia.v1.Trial
+	15,  // 95: fantasia.v1.CancelTrialResponse.trial:type_name -> fantasia.v1.Trial
+	99,  // 96: fantasia.v1.EditTrialRequest.labels:type_name -> fantasia.v1.EditTrialRequest.LabelsEntry
+	102, // 97: fantasia.v1.EditTrialRequest.attributes:type_name -> google.protobuf.Struct
+	15,  // 98: fantasia.v1.EditTrialResponse.trial:type_name -> fantasia.v1.Trial
+	6,   // 99: fantasia.v1.TailTrialLogsRequest.stream:type_name -> fantasia.v1.LogStream
+	6,   // 100: fantasia.v1.TailTrialLogsResponse.stream:type_name -> fantasia.v1.LogStream
+	21,  // 101: fantasia.v1.ListWorkersResponse.workers:type_name -> fantasia.v1.Worker
+	103, // 102: fantasia.v1.leader_only:extendee -> google.protobuf.MethodOptions
+	26,  // 103: fantasia.v1.StudyService.CreateStudy:input_type -> fantasia.v1.CreateStudyRequest
+	28,  // 104: fantasia.v1.StudyService.GetStudy:input_type -> fantasia.v1.GetStudyRequest
+	30,  // 105: fantasia.v1.StudyService.ListStudies:input_type -> fantasia.v1.ListStudiesRequest
+	32,  // 106: fantasia.v1.StudyService.WatchStudy:input_type -> fantasia.v1.WatchStudyRequest
+	34,  // 107: fantasia.v1.StudyService.UpdateStudy:input_type -> fantasia.v1.UpdateStudyRequest
+	36,  // 108: fantasia.v1.StudyService.StopStudy:input_type -> fantasia.v1.StopStudyRequest
+	38,  // 109: fantasia.v1.StudyService.ResumeStudy:input_type -> fantasia.v1.ResumeStudyRequest
+	40,  // 110: fantasia.v1.StudyService.DeleteStudy:input_type -> fantasia.v1.DeleteStudyRequest
+	43,  // 111: fantasia.v1.StudyService.ArchiveStudy:input_type -> fantasia.v1.ArchiveStudyRequest
+	45,  // 112: fantasia.v1.StudyService.UnarchiveStudy:input_type -> fantasia.v1.UnarchiveStudyRequest
+	47,  // 113: fantasia.v1.StudyService.ListArchivedStudies:input_type -> fantasia.v1.ListArchivedStudiesRequest
+	49,  // 114: fantasia.v1.StudyService.ListTrials:input_type -> fantasia.v1.ListTrialsRequest
+	51,  // 115: fantasia.v1.StudyService.ListOptimalTrials:input_type -> fantasia.v1.ListOptimalTrialsRequest
+	53,  // 116: fantasia.v1.StudyService.GetTrial:input_type -> fantasia.v1.GetTrialRequest
+	59,  // 117: fantasia.v1.StudyService.ListMeasurements:input_type -> fantasia.v1.ListMeasurementsRequest
+	55,  // 118: fantasia.v1.StudyService.WatchTrials:input_type -> fantasia.v1.WatchTrialsRequest
+	83,  // 119: fantasia.v1.StudyService.TailTrialLogs:input_type -> fantasia.v1.TailTrialLogsRequest
+	61,  // 120: fantasia.v1.StudyService.SuggestTrials:input_type -> fantasia.v1.SuggestTrialsRequest
+	63,  // 121: fantasia.v1.StudyService.HeartbeatTrials:input_type -> fantasia.v1.HeartbeatTrialsRequest
+	66,  // 122: fantasia.v1.StudyService.AddMeasurement:input_type -> fantasia.v1.AddMeasurementRequest
+	69,  // 123: fantasia.v1.StudyService.CompleteTrial:input_type -> fantasia.v1.CompleteTrialRequest
+	71,  // 124: fantasia.v1.StudyService.FailTrial:input_type -> fantasia.v1.FailTrialRequest
+	73,  // 125: fantasia.v1.StudyService.ReleaseTrial:input_type -> fantasia.v1.ReleaseTrialRequest
+	75,  // 126: fantasia.v1.StudyService.EnqueueTrial:input_type -> fantasia.v1.EnqueueTrialRequest
+	77,  // 127: fantasia.v1.StudyService.AddTrial:input_type -> fantasia.v1.AddTrialRequest
+	79,  // 128: fantasia.v1.StudyService.CancelTrial:input_type -> fantasia.v1.CancelTrialRequest
+	81,  // 129: fantasia.v1.StudyService.EditTrial:input_type -> fantasia.v1.EditTrialRequest
+	85,  // 130: fantasia.v1.StudyService.ListWorkers:input_type -> fantasia.v1.ListWorkersRequest
+	24,  // 131: fantasia.v1.StudyService.ListQuotas:input_type -> fantasia.v1.ListQuotasRequest
+	27,  // 132: fantasia.v1.StudyService.CreateStudy:output_type -> fantasia.v1.CreateStudyResponse
+	29,  // 133: fantasia.v1.StudyService.GetStudy:output_type -> fantasia.v1.GetStudyResponse
+	31,  // 134: fantasia.v1.StudyService.ListStudies:output_type -> fantasia.v1.ListStudiesResponse
+	33,  // 135: fantasia.v1.StudyService.WatchStudy:output_type -> fantasia.v1.WatchStudyResponse
+	35,  // 136: fantasia.v1.StudyService.UpdateStudy:output_type -> fantasia.v1.UpdateStudyResponse
+	37,  // 137: fantasia.v1.StudyService.StopStudy:output_type -> fantasia.v1.StopStudyResponse
+	39,  // 138: fantasia.v1.StudyService.ResumeStudy:output_type -> fantasia.v1.ResumeStudyResponse
+	41,  // 139: fantasia.v1.StudyService.DeleteStudy:output_type -> fantasia.v1.DeleteStudyResponse
+	44,  // 140: fantasia.v1.StudyService.ArchiveStudy:output_type -> fantasia.v1.ArchiveStudyResponse
+	46,  // 141: fantasia.v1.StudyService.UnarchiveStudy:output_type -> fantasia.v1.UnarchiveStudyResponse
+	48,  // 142: fantasia.v1.StudyService.ListArchivedStudies:output_type -> fantasia.v1.ListArchivedStudiesResponse
+	50,  // 143: fantasia.v1.StudyService.ListTrials:output_type -> fantasia.v1.ListTrialsResponse
+	52,  // 144: fantasia.v1.StudyService.ListOptimalTrials:output_type -> fantasia.v1.ListOptimalTrialsResponse
+	54,  // 145: fantasia.v1.StudyService.GetTrial:output_type -> fantasia.v1.GetTrialResponse
+	60,  // 146: fantasia.v1.StudyService.ListMeasurements:output_type -> fantasia.v1.ListMeasurementsResponse
+	56,  // 147: fantasia.v1.StudyService.WatchTrials:output_type -> fantasia.v1.WatchTrialsResponse
+	84,  // 148: fantasia.v1.StudyService.TailTrialLogs:output_type -> fantasia.v1.TailTrialLogsResponse
+	62,  // 149: fantasia.v1.StudyService.SuggestTrials:output_type -> fantasia.v1.SuggestTrialsResponse
+	64,  // 150: fantasia.v1.StudyService.HeartbeatTrials:output_type -> fantasia.v1.HeartbeatTrialsResponse
+	68,  // 151: fantasia.v1.StudyService.AddMeasurement:output_type -> fantasia.v1.AddMeasurementResponse
+	70,  // 152: fantasia.v1.StudyService.CompleteTrial:output_type -> fantasia.v1.CompleteTrialResponse
+	72,  // 153: fantasia.v1.StudyService.FailTrial:output_type -> fantasia.v1.FailTrialResponse
+	74,  // 154: fantasia.v1.StudyService.ReleaseTrial:output_type -> fantasia.v1.ReleaseTrialResponse
+	76,  // 155: fantasia.v1.StudyService.EnqueueTrial:output_type -> fantasia.v1.EnqueueTrialResponse
+	78,  // 156: fantasia.v1.StudyService.AddTrial:output_type -> fantasia.v1.AddTrialResponse
+	80,  // 157: fantasia.v1.StudyService.CancelTrial:output_type -> fantasia.v1.CancelTrialResponse
+	82,  // 158: fantasia.v1.StudyService.EditTrial:output_type -> fantasia.v1.EditTrialResponse
+	86,  // 159: fantasia.v1.StudyService.ListWorkers:output_type -> fantasia.v1.ListWorkersResponse
+	25,  // 160: fantasia.v1.StudyService.ListQuotas:output_type -> fantasia.v1.ListQuotasResponse
+	132, // [132:161] is the sub-list for method output_type
+	103, // [103:132] is the sub-list for method input_type
+	103, // [103:103] is the sub-list for extension type_name
+	102, // [102:103] is the sub-list for extension extendee
+	0,   // [0:102] is the sub-list for field type_name
 }
 
 func init() { file_fantasia_v1_fantasia_proto_init() }
@@ -7000,14 +7104,14 @@ func file_fantasia_v1_fantasia_proto_init() {
 	file_fantasia_v1_fantasia_proto_msgTypes[11].OneofWrappers = []any{}
 	file_fantasia_v1_fantasia_proto_msgTypes[13].OneofWrappers = []any{}
 	file_fantasia_v1_fantasia_proto_msgTypes[16].OneofWrappers = []any{}
-	file_fantasia_v1_fantasia_proto_msgTypes[72].OneofWrappers = []any{}
+	file_fantasia_v1_fantasia_proto_msgTypes[74].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fantasia_v1_fantasia_proto_rawDesc), len(file_fantasia_v1_fantasia_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   91,
+			NumMessages:   93,
 			NumExtensions: 1,
 			NumServices:   1,
 		},

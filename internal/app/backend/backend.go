@@ -134,6 +134,14 @@ func (b *Backend) Stop(ctx context.Context, nameOrID, reason string) (server.Stu
 	return b.Study(ctx, nameOrID)
 }
 
+// Resume implements server.Backend.
+func (b *Backend) Resume(ctx context.Context, nameOrID string) (server.Study, error) {
+	if err := b.l.write(ctx, func(ctx context.Context) error { return b.c.Resume(ctx, nameOrID) }); err != nil {
+		return server.Study{}, err
+	}
+	return b.Study(ctx, nameOrID)
+}
+
 // Delete implements server.Backend.
 func (b *Backend) Delete(ctx context.Context, nameOrID string, force bool) error {
 	err := b.l.write(ctx, func(ctx context.Context) error { return b.c.Delete(ctx, nameOrID, force) })

@@ -34,7 +34,7 @@ func newStudyCommand(a *app) *cobra.Command {
 		newStudyCreateCommand(a, r), newStudyUpdateCommand(a, r), newStudyEditCommand(a, r), newStudyListCommand(a, r), newStudyGetCommand(a, r),
 		newStudyWatchCommand(a, r), newStudyDiagnoseCommand(a, r), newStudyCompareCommand(a, r), newStudyExportCommand(a, r),
 		newStudyImportTrialsCommand(a, r),
-		newStudyStopCommand(a, r), newStudyDeleteCommand(a, r),
+		newStudyStopCommand(a, r), newStudyResumeCommand(a, r), newStudyDeleteCommand(a, r),
 		newStudyArchiveCommand(a, r), newStudyUnarchiveCommand(a, r))
 }
 
@@ -187,6 +187,36 @@ func newStudyStopCommand(a *app, r *remote) *cobra.Command {
 	c.Flags().StringVar(&reason, "reason", "", "the reason, which is kept with the study")
 	return a.onStudy(r, c, func(cmd *cobra.Command, name string, _ []string) (shown, error) {
 		resp, err := ask(cmd, r, service.StopStudy, &fantasiav1.StopStudyRequest{Name: name, Reason: reason})
+		s := view.FromStudy(resp.GetStudy())
+		return line(s, "study %s is %s", s.Study, s.State), err
+	})
+}
+
+func newStudyResumeCommand(a *app, r *remote) *cobra.Command {
+	c := r.reads(&cobra.Command{
+		Use:   "resume STUDY",
+		Short: "Continue a study that has ended, such as one whose trials failed",
+		Long: `Continues a study that has failed or was stopped. Trials that have failed by then no
+longer count for its end, so mend their cause first. A study whose budget is used up
+needs a larger one: fantasia study edit. With --state, which names the state directory
+of fantasia run or serve, run or serve it again afterwards.`,
+		Example: `  fantasia study resume digits
+  fantasia study resume digits --state .fantasia && fantasia run digits.yaml`,
+	})
+	return a.shows(c, func(cmd *cobra.Command, args []string) (shown, error) {
+		name, _, err := r.studyIn(cmd, args, 0)
+		if err != nil {
+			return shown{}, err
+		}
+		if r.state != "" {
+			if err := local.Resume(cmd.Context(), r.state, strings.TrimPrefix(name, "studies/"), a.Version); err != nil {
+				return shown{}, err
+			}
+			got, err := r.get(cmd, name)
+			s := view.FromStudy(got)
+			return line(s, "study %s goes on when it is run again", s.Study), err
+		}
+		resp, err := ask(cmd, r, service.ResumeStudy, &fantasiav1.ResumeStudyRequest{Name: name})
 		s := view.FromStudy(resp.GetStudy())
 		return line(s, "study %s is %s", s.Study, s.State), err
 	})

@@ -224,7 +224,8 @@ func (s *summary) next(r *local.Result, at Place) {
 	case r.Status.State == study.Completed:
 		s.line("next         %s, or start over:\n             %s --new", onward(r, file), again)
 	default:
-		s.line("next         fix the program or the study file, then start over:\n             %s --new", again)
+		s.line("next         fix the program or the study file, then go on:\n             fantasia study resume --state %s && %s\n"+
+			"             or start over: %[2]s --new", Quoted([]string{at.State})[0], again)
 	}
 }
 

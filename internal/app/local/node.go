@@ -151,10 +151,8 @@ func sameBudget(old, now *study.Study) bool {
 func (n *node) study(ctx context.Context, c *coordinator.Coordinator, old *ledger.Summary) (id string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := c.Leading(ctx); err != nil {
-		why, cancel := context.WithTimeout(context.WithoutCancel(ctx), obstacleTimeout)
-		defer cancel()
-		return "", fmt.Errorf("wait for the coordinator to lead: %w", errors.Join(err, c.Obstacle(why)))
+	if err := n.lead(ctx, c); err != nil {
+		return "", err
 	}
 	if old != nil {
 		if err := c.Update(ctx, old.Study.ID, n.o.Study, 0); err != nil {
@@ -167,6 +165,19 @@ func (n *node) study(ctx context.Context, c *coordinator.Coordinator, old *ledge
 		return "", err
 	}
 	return created.ID, nil
+}
+
+// lead waits until the coordinator leads.
+func (n *node) lead(ctx context.Context, c *coordinator.Coordinator) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	err := c.Leading(ctx)
+	if err == nil {
+		return nil
+	}
+	why, cancel := context.WithTimeout(context.WithoutCancel(ctx), obstacleTimeout)
+	defer cancel()
+	return fmt.Errorf("wait for the coordinator to lead: %w", errors.Join(err, c.Obstacle(why)))
 }
 
 // await reports progress until the study has ended, ctx ends, or a part fails.

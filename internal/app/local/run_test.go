@@ -261,6 +261,30 @@ func TestFailingProgram(t *testing.T) {
 	}
 }
 
+// A study whose program failed goes on once it was resumed, and not before.
+func TestResumedStudyGoesOn(t *testing.T) {
+	state, flag := stateDir(t), filepath.Join(t.TempDir(), "mended")
+	s := parse(t, processStudy, 5, 1, strconv.Quote("test -e "+flag+` || exit 3; echo "{\\\"fantasia\\\": {\\\"metrics\\\": {\\\"loss\\\": 1}}}"`))
+	if r := run(t, state, s); r.Status.State != study.Failed || !strings.Contains(r.Status.Reason, "fantasia study resume") {
+		t.Fatalf("the study is %s: %s; want it failed, with the way out", r.Status.State, r.Status.Reason)
+	}
+	if err := os.WriteFile(flag, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := run(t, state, s); !r.AlreadyEnded {
+		t.Errorf("before it is resumed, the study is %s", r.Status.State)
+	}
+	if err := local.Resume(t.Context(), state, "", "test"); err != nil {
+		t.Fatal(err)
+	}
+	if r := run(t, state, s); r.Status.State != study.Completed || r.Status.Counts.Completed != 2 {
+		t.Errorf("after it was resumed, the study is %s with %+v; want 2 completed", r.Status.State, r.Status.Counts)
+	}
+	if err := local.Resume(t.Context(), state, "", "test"); !errors.Is(err, study.ErrPrecondition) {
+		t.Errorf("resume a study without budget: %v; want it refused", err)
+	}
+}
+
 // A run keeps the files of the best trial, however much later ones leave, and continues with them.
 func TestKeepTrials(t *testing.T) {
 	const file = `

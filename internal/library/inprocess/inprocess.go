@@ -341,6 +341,19 @@ func (s *Study) Outcome() (err error, ended bool) {
 	return err, ended
 }
 
+// GoOn implements library.Binding.
+func (s *Study) GoOn(context.Context) error {
+	return s.do(func() {
+		status := s.engine.Status()
+		if s.stopped != nil || status.State != study.Failed {
+			return
+		}
+		if answer := s.step(engine.Resume{At: time.Now()}); answer.Err == nil {
+			s.log.Warn(library.WentOn, "study", s.engine.Spec().Definition.Metadata.Name, "reason", status.Reason)
+		}
+	})
+}
+
 // client returns the name of the lowest slot that nobody uses. The records of trials hold it.
 func (s *Study) client() string {
 	for n := 1; ; n++ {

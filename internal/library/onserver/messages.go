@@ -59,6 +59,8 @@ type (
 	studyMessage struct {
 		ID          string              `json:"id"`
 		StudyFile   string              `json:"studyFile"`
+		State       studyState          `json:"state"`
+		Reason      string              `json:"reason"`
 		MaxTrials   int                 `json:"maxTrials"`
 		Trials      countsMessage       `json:"trials"`
 		Best        *pointedMessage     `json:"best"`

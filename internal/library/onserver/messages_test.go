@@ -39,6 +39,7 @@ func TestMessagesAreTheAPIs(t *testing.T) {
 		{updateStudyRequest{}, &fantasiav1.UpdateStudyRequest{}},
 		{nameRequest{}, &fantasiav1.GetStudyRequest{}},
 		{nameRequest{}, &fantasiav1.GetTrialRequest{}},
+		{nameRequest{}, &fantasiav1.ResumeStudyRequest{}},
 		{suggestRequest{}, &fantasiav1.SuggestTrialsRequest{}},
 		{beatRequest{}, &fantasiav1.HeartbeatTrialsRequest{}},
 		{reportRequest{}, &fantasiav1.AddMeasurementRequest{}},

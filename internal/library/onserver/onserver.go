@@ -205,6 +205,23 @@ func (s *Study) Outcome() (err error, ended bool) {
 	return s.over, s.ended
 }
 
+// GoOn implements library.Binding.
+func (s *Study) GoOn(ctx context.Context) error {
+	now, err := s.get(ctx)
+	if err != nil || now.State != "STUDY_STATE_FAILED" {
+		return nil //nolint:nilerr // Ask tells what is wrong with the server
+	}
+	switch err := s.call(ctx, "ResumeStudy", nameRequest{Name: s.id}, nil); {
+	case s.refused(err, codePrecondition):
+		return nil
+	case err != nil:
+		return err
+	}
+	s.locked(func() { s.over, s.ended = nil, false })
+	s.log.Warn(library.WentOn, "study", s.id, "reason", now.Reason)
+	return nil
+}
+
 // locked calls f with s.mu held.
 func (s *Study) locked(f func()) {
 	s.mu.Lock()

@@ -3,6 +3,7 @@ package library_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"math"
 	"strings"
 	"sync"
@@ -92,6 +93,34 @@ func TestStudyFails(t *testing.T) {
 		}
 		if _, err := u.Recommended(t.Context()); !errors.Is(err, fantasia.ErrNothing) {
 			t.Errorf("Recommended: %v", err)
+		}
+	})
+}
+
+// Run called again goes on with a study that has failed, also after it was opened again: its cause was mended.
+func TestRunGoesOnWithAFailedStudy(t *testing.T) {
+	each(t, func(t *testing.T, b binding) {
+		space, x := line()
+		var log strings.Builder
+		u := b.minimize(t, space, fantasia.Options{Algorithm: random, Trials: 9, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		for range 2 { // whose failures count anew
+			err := u.Run(t.Context(), func(context.Context, *fantasia.Trial) (float64, error) { return 0, errors.New("no data") })
+			if !errors.Is(err, fantasia.ErrFailed) {
+				t.Fatalf("Run: %v, want ErrFailed", err)
+			}
+		}
+		if err := u.Run(t.Context(), func(_ context.Context, trial *fantasia.Trial) (float64, error) { return x.Of(trial), nil }); err != nil {
+			t.Fatalf("Run, once the cause was mended: %v", err)
+		}
+		if failed, completed := count(t, u, fantasia.Failed), count(t, u, fantasia.Completed); failed != 6 || completed != 3 {
+			t.Errorf("%d trials failed and %d completed; want 6 and the 3 that are left of 9", failed, completed)
+		}
+		if !strings.Contains(log.String(), "the study had failed, and goes on") {
+			t.Errorf("the log does not say that the study goes on: %s", &log)
+		}
+		err := u.Run(t.Context(), func(context.Context, *fantasia.Trial) (float64, error) { return 0, nil })
+		if err != nil {
+			t.Errorf("Run of a completed study: %v", err)
 		}
 	})
 }

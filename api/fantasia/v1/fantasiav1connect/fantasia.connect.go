@@ -53,6 +53,9 @@ const (
 	StudyServiceUpdateStudyProcedure = "/fantasia.v1.StudyService/UpdateStudy"
 	// StudyServiceStopStudyProcedure is the fully-qualified name of the StudyService's StopStudy RPC.
 	StudyServiceStopStudyProcedure = "/fantasia.v1.StudyService/StopStudy"
+	// StudyServiceResumeStudyProcedure is the fully-qualified name of the StudyService's ResumeStudy
+	// RPC.
+	StudyServiceResumeStudyProcedure = "/fantasia.v1.StudyService/ResumeStudy"
 	// StudyServiceDeleteStudyProcedure is the fully-qualified name of the StudyService's DeleteStudy
 	// RPC.
 	StudyServiceDeleteStudyProcedure = "/fantasia.v1.StudyService/DeleteStudy"
@@ -133,6 +136,11 @@ type StudyServiceClient interface {
 	// StopStudy ends a study and cancels its running trials. Stopping a study that
 	// has ended changes nothing.
 	StopStudy(context.Context, *connect.Request[v1.StopStudyRequest]) (*connect.Response[v1.StopStudyResponse], error)
+	// ResumeStudy continues a study that has ended. Trials that have failed by then no longer count for
+	// its end, so a study whose first trials all failed goes on once their cause is mended. Resuming a
+	// study that runs changes nothing. Errors: FAILED_PRECONDITION if something else ends the study, such
+	// as its budget; UpdateStudy can change that.
+	ResumeStudy(context.Context, *connect.Request[v1.ResumeStudyRequest]) (*connect.Response[v1.ResumeStudyResponse], error)
 	// DeleteStudy deletes a study and its trials. It refuses a running study unless
 	// force is set; then it stops the study first.
 	DeleteStudy(context.Context, *connect.Request[v1.DeleteStudyRequest]) (*connect.Response[v1.DeleteStudyResponse], error)
@@ -275,6 +283,13 @@ func NewStudyServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			httpClient,
 			baseURL+StudyServiceStopStudyProcedure,
 			connect.WithSchema(studyServiceMethods.ByName("StopStudy")),
+			connect.WithIdempotency(connect.IdempotencyIdempotent),
+			connect.WithClientOptions(opts...),
+		),
+		resumeStudy: connect.NewClient[v1.ResumeStudyRequest, v1.ResumeStudyResponse](
+			httpClient,
+			baseURL+StudyServiceResumeStudyProcedure,
+			connect.WithSchema(studyServiceMethods.ByName("ResumeStudy")),
 			connect.WithIdempotency(connect.IdempotencyIdempotent),
 			connect.WithClientOptions(opts...),
 		),
@@ -436,6 +451,7 @@ type studyServiceClient struct {
 	watchStudy          *connect.Client[v1.WatchStudyRequest, v1.WatchStudyResponse]
 	updateStudy         *connect.Client[v1.UpdateStudyRequest, v1.UpdateStudyResponse]
 	stopStudy           *connect.Client[v1.StopStudyRequest, v1.StopStudyResponse]
+	resumeStudy         *connect.Client[v1.ResumeStudyRequest, v1.ResumeStudyResponse]
 	deleteStudy         *connect.Client[v1.DeleteStudyRequest, v1.DeleteStudyResponse]
 	archiveStudy        *connect.Client[v1.ArchiveStudyRequest, v1.ArchiveStudyResponse]
 	unarchiveStudy      *connect.Client[v1.UnarchiveStudyRequest, v1.UnarchiveStudyResponse]
@@ -488,6 +504,11 @@ func (c *studyServiceClient) UpdateStudy(ctx context.Context, req *connect.Reque
 // StopStudy calls fantasia.v1.StudyService.StopStudy.
 func (c *studyServiceClient) StopStudy(ctx context.Context, req *connect.Request[v1.StopStudyRequest]) (*connect.Response[v1.StopStudyResponse], error) {
 	return c.stopStudy.CallUnary(ctx, req)
+}
+
+// ResumeStudy calls fantasia.v1.StudyService.ResumeStudy.
+func (c *studyServiceClient) ResumeStudy(ctx context.Context, req *connect.Request[v1.ResumeStudyRequest]) (*connect.Response[v1.ResumeStudyResponse], error) {
+	return c.resumeStudy.CallUnary(ctx, req)
 }
 
 // DeleteStudy calls fantasia.v1.StudyService.DeleteStudy.
@@ -618,6 +639,11 @@ type StudyServiceHandler interface {
 	// StopStudy ends a study and cancels its running trials. Stopping a study that
 	// has ended changes nothing.
 	StopStudy(context.Context, *connect.Request[v1.StopStudyRequest]) (*connect.Response[v1.StopStudyResponse], error)
+	// ResumeStudy continues a study that has ended. Trials that have failed by then no longer count for
+	// its end, so a study whose first trials all failed goes on once their cause is mended. Resuming a
+	// study that runs changes nothing. Errors: FAILED_PRECONDITION if something else ends the study, such
+	// as its budget; UpdateStudy can change that.
+	ResumeStudy(context.Context, *connect.Request[v1.ResumeStudyRequest]) (*connect.Response[v1.ResumeStudyResponse], error)
 	// DeleteStudy deletes a study and its trials. It refuses a running study unless
 	// force is set; then it stops the study first.
 	DeleteStudy(context.Context, *connect.Request[v1.DeleteStudyRequest]) (*connect.Response[v1.DeleteStudyResponse], error)
@@ -756,6 +782,13 @@ func NewStudyServiceHandler(svc StudyServiceHandler, opts ...connect.HandlerOpti
 		StudyServiceStopStudyProcedure,
 		svc.StopStudy,
 		connect.WithSchema(studyServiceMethods.ByName("StopStudy")),
+		connect.WithIdempotency(connect.IdempotencyIdempotent),
+		connect.WithHandlerOptions(opts...),
+	)
+	studyServiceResumeStudyHandler := connect.NewUnaryHandler(
+		StudyServiceResumeStudyProcedure,
+		svc.ResumeStudy,
+		connect.WithSchema(studyServiceMethods.ByName("ResumeStudy")),
 		connect.WithIdempotency(connect.IdempotencyIdempotent),
 		connect.WithHandlerOptions(opts...),
 	)
@@ -920,6 +953,8 @@ func NewStudyServiceHandler(svc StudyServiceHandler, opts ...connect.HandlerOpti
 			studyServiceUpdateStudyHandler.ServeHTTP(w, r)
 		case StudyServiceStopStudyProcedure:
 			studyServiceStopStudyHandler.ServeHTTP(w, r)
+		case StudyServiceResumeStudyProcedure:
+			studyServiceResumeStudyHandler.ServeHTTP(w, r)
 		case StudyServiceDeleteStudyProcedure:
 			studyServiceDeleteStudyHandler.ServeHTTP(w, r)
 		case StudyServiceArchiveStudyProcedure:
@@ -995,6 +1030,10 @@ func (UnimplementedStudyServiceHandler) UpdateStudy(context.Context, *connect.Re
 
 func (UnimplementedStudyServiceHandler) StopStudy(context.Context, *connect.Request[v1.StopStudyRequest]) (*connect.Response[v1.StopStudyResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fantasia.v1.StudyService.StopStudy is not implemented"))
+}
+
+func (UnimplementedStudyServiceHandler) ResumeStudy(context.Context, *connect.Request[v1.ResumeStudyRequest]) (*connect.Response[v1.ResumeStudyResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fantasia.v1.StudyService.ResumeStudy is not implemented"))
 }
 
 func (UnimplementedStudyServiceHandler) DeleteStudy(context.Context, *connect.Request[v1.DeleteStudyRequest]) (*connect.Response[v1.DeleteStudyResponse], error) {

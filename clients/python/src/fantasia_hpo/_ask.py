@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import random
 import secrets
 import socket
 import time
@@ -13,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import errors
-from ._draw import complete
+from ._draw import complete, seeded
 from ._fork import renew_after_fork
 from ._heartbeat import Heartbeat
 from ._learned_space import LearnedSpace
@@ -22,13 +21,22 @@ from ._reading import SERVICE
 from ._reports import Reports
 from ._server import connect
 from ._tell import Telling
-from ._values import Value, number, seconds
+from ._values import Value, attribute, number, seconds
 from .parameters import Parameter, decode_point, encode_point
 from .record import FrozenTrial, TrialState
 from .transport import Message, Transport
 from .trial import Trial
 
-_OF_A_PROCESS = ("_transport", "_client", "_numbers", "_rng", "_learned", "_heartbeat", "_reports", "_run")
+_OF_A_PROCESS = (
+    "_transport",
+    "_client",
+    "_numbers",
+    "_enqueued",
+    "_learned",
+    "_heartbeat",
+    "_reports",
+    "_run",
+)
 _DRAWS = 100  # how often the rest of a point is drawn until it meets the constraints
 _ASK_WAIT = 10.0  # seconds that one call of SuggestTrials waits
 
@@ -53,8 +61,8 @@ class Asking(Telling):
         """Give this process an identity of its own, under which it holds no trials yet."""
         self._client = f"{_safe(socket.gethostname())}-{os.getpid()}-{secrets.token_hex(4)}"
         self._numbers = itertools.count()
-        self._rng = random.Random()
-        self._learned = LearnedSpace(self, self._rng)
+        self._enqueued = itertools.count()
+        self._learned = LearnedSpace(self)
         self._heartbeat = Heartbeat(self._beat)
         self._reports = Reports(self._send_reports)
 
@@ -126,6 +134,7 @@ class Asking(Telling):
             return FrozenTrial(
                 number=0, state=TrialState.PENDING, params=dict(params), values=None, note=note
             )
+        attributes = {key: attribute(key, value) for key, value in (user_attrs or {}).items()}
         given = encode_point(self.parameters, params)
         if skip_if_exists:
             wanted = decode_point(self.parameters, given)
@@ -138,9 +147,11 @@ class Asking(Telling):
             "labels": dict(labels or {}),
             "note": note,
         }
+        made = sum(map(int, self._get().get("trials", {}).values()))
+        rng = seeded(self._seed, "enqueued", made, next(self._enqueued))
         tries = _DRAWS
         while True:  # a constraint may not hold where the rest was drawn
-            whole = complete(self.parameters, params, self._rng)
+            whole = complete(self.parameters, params, rng)
             request["parameters"] = encode_point(self.parameters, whole)
             try:
                 answer = self._write("EnqueueTrial", request)
@@ -149,9 +160,9 @@ class Asking(Telling):
                 tries -= 1
                 if e.code != "invalid_argument" or whole.keys() == params.keys() or tries == 0:
                     raise
-        if user_attrs:
+        if attributes:
             name = answer["trial"]["name"]
-            answer = self._write("EditTrial", {"name": name, "attributes": dict(user_attrs)})
+            answer = self._write("EditTrial", {"name": name, "attributes": attributes})
         return self._record(answer["trial"])
 
     def add_trial(
@@ -212,7 +223,9 @@ class Asking(Telling):
             return []
         text = f"the study {self.name!r} is {state.lower()}: {answer.get('reason', '')}"
         if state == "FAILED":
-            raise errors.StudyFailedError(text)
+            raise errors.StudyFailedError(
+                f"{text}\nOnce the cause is mended, call optimize again, or resume()."
+            )
         raise errors.StudyEndedError(text)
 
     def _trial(self, message: Message, client: str) -> Trial:

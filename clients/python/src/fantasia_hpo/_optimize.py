@@ -92,6 +92,7 @@ class Run:
 
     def _evaluate(self) -> None:
         try:
+            _apart(self._begin)
             if self._jobs == 1:
                 self._job(_apart)
             else:
@@ -101,8 +102,29 @@ class Run:
             raise
         self._finish()
 
+    def _begin(self) -> None:
+        """Show the study's best so far, and go on with one that has failed: its cause has been mended."""
+        message = self._study._get()
+        if len(self._study.objectives) == 1:
+            found = [[float(message["best"].get("value", 0))]] if "best" in message else []
+        else:
+            found = [trial.values for trial in self._study.best_trials if trial.values is not None]
+        self._progress.begin(found)
+        if message.get("state") != "STUDY_STATE_FAILED" or self._left == 0:
+            return
+        try:
+            self._study._write("ResumeStudy", {"name": self._study._id})
+        except errors.PreconditionError:
+            return  # the first call for a trial says why
+        log.warning(
+            "the study %r had failed (%s); it goes on, and the failures so far no longer count for its end",
+            self._study.name,
+            message.get("reason", ""),
+        )
+
     async def run_async(self) -> None:
         """Do the same in an event loop, with an objective that is a coroutine function."""
+        await asyncio.to_thread(self._begin)
         tasks = [asyncio.create_task(self._job_async()) for _ in range(self._jobs)]
         try:
             await asyncio.gather(*tasks)

@@ -85,6 +85,12 @@ class Progress:
         self._lock = threading.Lock()
         self._shown = float("-inf")
 
+    def begin(self, best: Sequence[Sequence[float]]) -> None:
+        """Note the values of the study's best trials from before the call."""
+        with self._lock:
+            for values in best:
+                self._state.add(values)
+
     def started(self, running: int) -> None:
         """Note how many trials run."""
         with self._lock:

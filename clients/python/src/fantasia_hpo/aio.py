@@ -126,6 +126,10 @@ class AsyncStudy:
         """End the study for everybody. See Study.end."""
         await asyncio.to_thread(self.study.end, reason)
 
+    async def resume(self) -> None:
+        """Continue a study that has failed or was stopped. See Study.resume."""
+        await asyncio.to_thread(self.study.resume)
+
     async def update(self, **changes: Any) -> None:
         """Change the budget, the goal, limits, labels or the note. See Study.update."""
         await asyncio.to_thread(self.study.update, **changes)

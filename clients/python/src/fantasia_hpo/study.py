@@ -12,7 +12,7 @@ from ._ask import Asking
 from ._elsewhere import Executor
 from ._limits import Limit, documents, limits_of
 from ._optimize import Run
-from ._values import REASON_BYTES, Value, check_attribute, cut
+from ._values import REASON_BYTES, Value, attribute, cut
 from .parameters import Parameter, fits, space_of
 from .record import FrozenTrial
 from .transport import Message
@@ -82,6 +82,9 @@ class Study(Asking):
 
         Ctrl-C hands the running trials back, and so does any exception that ends the call. A second
         Ctrl-C ends it at once; the trials are given out again when their leases end.
+
+        Called again, it goes on with a study that has failed, and says so: the failures so far no longer
+        count for the study's end.
 
         Raises:
             StudyFailedError: if the study fails, as it does when its first three trials all fail.
@@ -164,6 +167,23 @@ class Study(Asking):
         """
         self._write("StopStudy", {"name": self._id, "reason": reason})
 
+    def resume(self) -> None:
+        """Continue a study that has failed or was stopped.
+
+        `optimize` does so by itself with one that has failed.
+        Trials that have failed by then no longer count for the study's end. A study that runs stays as it is.
+
+        Raises:
+            PreconditionError: if something else ends the study, such as max_trials: see update.
+
+        Examples:
+            >>> study.end("enough")
+            >>> study.resume()
+            >>> study.state
+            'RUNNING'
+        """
+        self._write("ResumeStudy", {"name": self._id})
+
     def update(
         self,
         *,
@@ -211,10 +231,10 @@ class Study(Asking):
         self._edit(change)
 
     def set_user_attr(self, key: str, value: Any) -> None:
-        """Note something about the study: any value of JSON, also after the study has ended.
+        """Note something about the study, also after it has ended.
 
-        What other processes note at the same time is not lost. None removes an attribute. All of a study
-        together may have 16 KiB.
+        Trial.set_user_attr says what a value may be. What other processes note at the same time is not
+        lost. None removes an attribute. All of a study together may have 16 KiB.
 
         Raises:
             SpaceError: for a key or a value that cannot be stored.
@@ -224,8 +244,7 @@ class Study(Asking):
             >>> study.user_attrs["data"]["rows"]
             600
         """
-        check_attribute(key, value)
-        self._write("UpdateStudy", {"name": self._id, "attributes": {key: value}})
+        self._write("UpdateStudy", {"name": self._id, "attributes": {key: attribute(key, value)}})
 
     def edit_space(self, parameters: Mapping[str, Parameter]) -> None:
         """Give parameters other ranges or other values; those that are not named stay.
