@@ -14,6 +14,8 @@ import fantasia_hpo as fantasia
 from fantasia_hpo import Bool, Categorical, Fixed, Float, Int, Trial, TrialState, _server
 from fantasia_hpo._declarations import Evidence, condition, merged, with_conditions
 
+SAMPLERS = ["hebo", "gp", "tpe", "forest", "turbo", "cmaes", "random", "sobol", "bohb"]
+
 
 def create(storage: Path, **options: Any) -> fantasia.Study:
     given: dict[str, Any] = {"algorithm": "random", "seed": 1, "direction": "minimize"}
@@ -64,6 +66,39 @@ def test_learned_space_is_searched(storage: Path) -> None:
     }
     # The median of 40 random points is 1.69, and above 1.39 with a probability of 99% (100,000 draws).
     assert sorted(t.value or 0 for t in later)[20] < 1.2
+
+
+@pytest.mark.parametrize("declared", [False, True])
+@pytest.mark.parametrize("algorithm", SAMPLERS)
+def test_same_seed_same_trials(storage: Path, algorithm: str, declared: bool) -> None:
+    """Also where the call was interrupted, and where another object of the study goes on."""
+    space: dict[str, Any] = {"x": Float(-3, 3), "n": Int(1, 9), "k": Categorical(("a", "b", "c"))}
+
+    def objective(trial: Trial) -> float:
+        kind = trial.suggest_categorical("k", ["a", "b", "c"])
+        value = trial.suggest_float("x", -3, 3) ** 2 + trial.suggest_int("n", 1, 9)
+        return value + (kind == "c")
+
+    def interrupted(trial: Trial) -> float:
+        value = objective(trial)
+        if trial.number == 9:
+            raise KeyboardInterrupt
+        return value
+
+    options: dict[str, Any] = {"algorithm": algorithm, "seed": 7, "parameters": space if declared else None}
+    found = []
+    for stops in (False, False, True):
+        study = create(storage, **options)
+        if stops:
+            with pytest.raises(KeyboardInterrupt):
+                study.optimize(interrupted, n_trials=14)
+            study = create(storage, **options, name=study.name, load_if_exists=True)
+            study.optimize(objective, n_trials=6)
+        else:
+            study.optimize(objective, n_trials=14)
+        found.append([trial.params for trial in study.trials])
+    assert found[0] == found[1]
+    assert found[0] == found[2]
 
 
 def test_trial_asks_as_optunas_does(storage: Path) -> None:

@@ -15,8 +15,10 @@ type proposer struct{}
 
 // Propose implements optimizer.Proposer.
 func (proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
+	trial := r.First - 1
 	batch, err := r.Extend(ctx, nil, r.N, func() (optimizer.Suggestion, error) {
-		point, err := r.Sampler.Draw(optimizer.Uniform(r.Rand))
+		trial++ // each has its own source, so that its point does not depend on how many are asked for at once
+		point, err := r.Sampler.Draw(optimizer.Uniform(optimizer.NewRand(r.Seed, trial)))
 		if err != nil {
 			return optimizer.Suggestion{}, err
 		}

@@ -11,6 +11,11 @@ from .errors import SpaceError
 from .parameters import Bool, Categorical, Fidelity, Fixed, Float, Int, Parameter, key, texts
 
 
+def seeded(*key: object) -> random.Random:
+    """Return a generator that every process has alike for the same key."""
+    return random.Random(" ".join(map(str, key)))
+
+
 def draw(parameter: Parameter, rng: random.Random) -> Any:
     """Return a random value of a parameter, uniform on its scale."""
     if isinstance(parameter, Fixed):

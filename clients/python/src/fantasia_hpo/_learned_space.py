@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import random
 import threading
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +11,7 @@ from typing import Any
 
 from . import errors
 from ._declarations import PLACEHOLDER, Evidence, with_conditions, with_declarations
-from ._draw import complete
+from ._draw import complete, seeded
 from ._learning_trial import LearningTrial
 from ._results import Results
 from .parameters import Parameter, encode_point
@@ -27,8 +26,8 @@ _WHOLE = ("TRIAL_STATE_COMPLETED", "TRIAL_STATE_PRUNED")  # its program has aske
 class LearnedSpace:
     """Keeps the space of a study up to what its trials declare. Processes may do so at once."""
 
-    def __init__(self, study: Results, rng: random.Random):
-        self._study, self._rng = study, rng
+    def __init__(self, study: Results):
+        self._study = study
         self.lock = threading.Lock()  # trials of a process end one after another
         self.wishes: deque[dict[str, Any]] = deque()  # points of parameters that are not declared yet
 
@@ -45,7 +44,7 @@ class LearnedSpace:
             return None
         space = self.learn(trial.declared, [Evidence(point, whole)], without=trial.number)
         suggested = {n: space[n].decode(v) for n, v in trial._suggested_point.items() if n in space}
-        filled = complete(space, trial.params, self._rng, suggested)
+        filled = complete(space, trial.params, seeded(self._study._seed, trial.number), suggested)
         return encode_point(space, filled)
 
     def learn(

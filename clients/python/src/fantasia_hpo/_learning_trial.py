@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 from typing import Any
 
 from ._declarations import merged
-from ._draw import draw
+from ._draw import draw, seeded
 from .errors import DeclarationError, SpaceError
 from .parameters import Categorical, Fixed, Float, Int, Parameter, key, texts
 from .record import FrozenTrial
@@ -32,7 +31,6 @@ class LearningTrial(Trial):
         self.declared: dict[str, Parameter] = {}
         self._suggested_point = dict(suggested)  # as the study's JSON has it
         self._wished = dict(wished)  # values of `enqueue_trial`
-        self._rng = random.Random()
 
     def _suggest(self, name: str, kinds: tuple[type[Any], ...], **given: Any) -> Any:
         """Declare a parameter of the first kind, and return its value.
@@ -83,7 +81,7 @@ class LearningTrial(Trial):
                     return parameter.decode(parameter.encode(raw))
                 except SpaceError:
                     pass
-        return draw(parameter, self._rng)
+        return draw(parameter, seeded(self.study._seed, self.number, name))
 
 
 def _declaration(name: str, kind: type[Any], given: Mapping[str, Any]) -> Parameter | None:
