@@ -164,11 +164,27 @@ class Telling(Results):
         trial._instruct(answer.get("action", "").removeprefix("TRIAL_ACTION_"), answer.get("reason", ""))
 
     def _send_attrs(self, trial: Trial) -> None:
-        """Store what the objective has noted about a trial."""
+        """Store what the objective has noted about a trial, as far as the server takes it.
+
+        What it refuses is left out, so that the trial's value is not lost.
+        """
         with trial._lock:
             unsent, trial._unsent_attrs = trial._unsent_attrs, {}
-        if unsent:
-            self._write("EditTrial", {"name": self._name(trial), "attributes": unsent})
+        if not unsent or not self._refusal(trial, unsent):
+            return
+        for key, value in unsent.items():
+            if refusal := self._refusal(trial, {key: value}):
+                log.warning("trial %d: user attribute %r is left out: %s", trial.number, key, refusal)
+
+    def _refusal(self, trial: Trial, attributes: Message) -> str:
+        """Store attributes of a trial; return why the server has refused them, or "" if it has not."""
+        try:
+            self._write("EditTrial", {"name": self._name(trial), "attributes": attributes})
+        except errors.ServerError as e:
+            if e.code != "invalid_argument":
+                raise
+            return str(e)
+        return ""
 
     def _of(self, trial: Trial) -> Message:
         """Return what a request about a trial of `ask` begins with.

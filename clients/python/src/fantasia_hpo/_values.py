@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
+import enum
+import fractions
 import hashlib
 import json
 import math
+import os
 import re
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -69,11 +75,61 @@ def to_bytes(text: str) -> bytes:
     return text.encode(errors="replace")
 
 
-def check_attribute(key: Any, value: Any) -> None:
-    """Raise SpaceError if a user attribute has no name, or is not a value of JSON."""
+def attribute(key: Any, value: Any) -> Any:
+    """Return a user attribute as a value of JSON; raise SpaceError if it has no name, or no plain form."""
     if not isinstance(key, str) or not key:
         raise SpaceError(f"key: expected a text, got {key!r}")
     try:
-        json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError) as e:
-        raise SpaceError(f"user attribute {key!r}: expected a value of JSON, got {value!r}: {e}") from None
+        return _plain(value)
+    except _NotPlainError as e:
+        raise SpaceError(
+            f"user attribute {key!r}: expected a number, a text, a date, a path or a collection of these, "
+            f"got {e}"
+        ) from None
+
+
+class _NotPlainError(TypeError):
+    """A value has no plain form; the text says of which type it is."""
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of JSON for one of Python, NumPy, pandas or PyTorch."""
+    if isinstance(value, enum.Enum):
+        return _plain(value.value)
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float | decimal.Decimal | fractions.Fraction):
+        return number(float(value))
+    if isinstance(value, datetime.timedelta):
+        return value.total_seconds()
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, os.PathLike):
+        return os.fsdecode(value)
+    if isinstance(value, Mapping):
+        return {_key(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, set | frozenset):
+        return sorted(map(_plain, value), key=lambda inner: (str(type(inner)), str(inner)))
+    if isinstance(value, list | tuple | range | deque):
+        return [_plain(inner) for inner in value]
+    return _plain_of_library(value)
+
+
+def _plain_of_library(value: Any) -> Any:
+    """Return the numbers of an array, a series, a tensor or a scalar, each of which knows Python's."""
+    for method in ("tolist", "item"):
+        convert = getattr(value, method, None)
+        if callable(convert) and not isinstance(value, type):
+            found = convert()
+            if type(found) is not type(value):
+                return _plain(found)
+    raise _NotPlainError(f"a {type(value).__module__}.{type(value).__qualname__}")
+
+
+def _key(key: Any) -> str:
+    plain = _plain(key)
+    if isinstance(plain, list | dict):
+        raise _NotPlainError(f"a {type(key).__name__} as a key")
+    return plain if isinstance(plain, str) else json.dumps(plain)

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from . import errors
 from ._fork import renew_after_fork
 from ._objectives import Objective, Reported
-from ._values import Value, check_attribute
+from ._values import Value, attribute
 from .parameters import (
     Bool,
     Categorical,
@@ -37,6 +37,7 @@ class Owner(Protocol):
     name: str
     objectives: dict[str, Objective]
     parameters: dict[str, Parameter]
+    _seed: int
 
     def tell(
         self,
@@ -253,12 +254,15 @@ class Trial:
             return self._action in ("PRUNE", "ABANDON")
 
     def set_user_attr(self, key: str, value: Any) -> None:
-        """Note something about the trial: any value of JSON, which tables and exports show.
+        """Note something about the trial, which tables and exports show.
 
-        It is stored when the trial ends. All of a trial together may have 16 KiB.
+        A value is a number, a text, a date, a path, an enum, an array, or a list, a set or a dict of
+        these, also of NumPy, pandas and PyTorch. It becomes a value of JSON: a date its text, NaN the
+        text "NaN". It is stored when the trial ends. All of a trial together may have 16 KiB; what is
+        beyond is left out with a warning.
 
         Raises:
-            SpaceError: for a key or a value that cannot be stored.
+            SpaceError: for a value that has no such form; the text has its key and type.
 
         Examples:
             >>> trial = study.ask()
@@ -266,7 +270,7 @@ class Trial:
             >>> study.tell(trial, 1.0).user_attrs
             {'sizes': [64, 32]}
         """
-        check_attribute(key, value)
+        value = attribute(key, value)
         with self._lock:
             self.user_attrs[key] = self._unsent_attrs[key] = value
         if self._is_copy():
