@@ -48,7 +48,7 @@ const (
 	OutcomeFailed     Outcome = "failed"
 	OutcomeInfeasible Outcome = "infeasible"
 	// OutcomePruned is an evaluation that was stopped early, since it did worse than
-	// others. Its values are what it had reached by then. An optimiser may ignore it.
+	// others. Its value, if it has one, is an estimate. An optimiser may ignore it.
 	OutcomePruned Outcome = "pruned"
 )
 
@@ -61,9 +61,10 @@ type Observation struct {
 	Point   study.Point
 	Packed  *Packed
 	Outcome Outcome
-	// Values are the objectives' values as the program reported them, finite. Those of
-	// OutcomePruned are those at Step, and may be missing. Only OutcomeCompleted and
-	// OutcomePruned have any.
+	// Values are the objectives' values as the program reported them, finite. That of
+	// OutcomePruned is the value with which the evaluation would probably have ended; if it is
+	// missing, the evaluation was only worse than those that went on. Only OutcomeCompleted
+	// and OutcomePruned have any.
 	Values study.Values
 	// Excess is by how much a completed evaluation is outside of each of the problem's
 	// limits, in the metric's unit: 0 or less within a limit, and NaN if it is not known. An

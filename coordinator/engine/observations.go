@@ -45,7 +45,7 @@ func Observation(spec *study.Spec, t *record.Trial) (o optimizer.Observation, to
 	case study.TrialFailed:
 		o.Outcome = optimizer.OutcomeFailed
 	case study.TrialPruned:
-		o.Outcome, o.Values, o.Step = optimizer.OutcomePruned, t.Stopped.Values, t.Stopped.Step
+		o.Outcome, o.Values, o.Step = optimizer.OutcomePruned, t.Stopped.Likely, t.Stopped.Step
 	default:
 		return o, false
 	}

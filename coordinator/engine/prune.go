@@ -1,7 +1,10 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
+	"github.com/fantasia-hpo/fantasia/coordinator/pruner"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -41,7 +44,7 @@ func (l *pruning) measured(m *messaging.Measurement) {
 	}
 	// The rule is told too of values that a curve cannot hold.
 	if verdict := l.rule.report(m); verdict.Stop {
-		l.prune(t, m, verdict.Reason)
+		l.prune(t, m, verdict)
 	}
 }
 
@@ -75,19 +78,39 @@ func (l *pruning) recalled(number int, c *curve.Curve) {
 
 // prune decides to stop a trial early, unless that is decided already, or the report
 // does not come from the attempt that would be stopped.
-func (l *pruning) prune(t *trial, m *messaging.Measurement, reason string) {
+func (l *pruning) prune(t *trial, m *messaging.Measurement, verdict pruner.Verdict) {
 	a := t.rec.Last()
 	if t.rec.State.Terminal() || a == nil || a.Number != m.Attempt || a.State != study.AttemptOpen ||
 		t.rec.Stopped != nil && l.spec.on(safetyOnce) {
 		return
 	}
 	t.rec.Stopped = &record.Stopped{
-		Attempt: a.Number, Step: m.Step, Reason: clip(reason), At: l.step.now,
-		Values: l.reachedAll(t, m),
+		Attempt: a.Number, Step: m.Step, Reason: clip(verdict.Reason), At: l.step.now,
+		Values: l.reachedAll(t, m), Likely: l.likely(verdict),
 	}
 	l.keepEarly(t, nil, nil)
 	l.step.touch(t)
 	l.tellToStop(t, a)
+}
+
+// leastBeside is from how many completed trials on it is known how reports relate to values.
+const leastBeside = 3
+
+// likely returns the value with which a trial that is stopped early would probably have ended: it stands among the
+// values of the completed trials where the trial's report stands among theirs at the same step. Reports may be of
+// another metric, or on another scale than the values, so nothing but their order counts. It returns nil while
+// too few trials have completed with a report at that step, and if there are several objectives.
+func (l *pruning) likely(verdict pruner.Verdict) study.Values {
+	spec := &l.spec.Definition.Spec
+	if len(verdict.Beside) < leastBeside || len(spec.Several) > 0 {
+		return nil
+	}
+	costs := make([]float64, len(verdict.Beside))
+	for i, number := range verdict.Beside {
+		costs[i] = l.spec.direction().Cost(l.trials.numbered(number).facts().value)
+	}
+	slices.Sort(costs)
+	return study.Values{l.spec.direction().Cost(costs[min(verdict.Better, len(costs)-1)])}
 }
 
 // tellToStop tells the worker of an attempt to stop it early if that is decided. It may be called

@@ -97,6 +97,8 @@ func (r *rule) end(spec *study.Spec, t *record.Trial) {
 		cost = r.direction.Cost(t.Values[r.objective])
 	} else if completed && ok {
 		cost = r.direction.Cost(v)
+	} else if completed && len(t.Values) == 1 { // the objective says which trials are best
+		cost = spec.FirstObjective().Direction.Cost(t.Values.First())
 	}
 	r.pruner.End(t.Number, completed, cost)
 }

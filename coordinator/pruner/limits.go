@@ -1,6 +1,9 @@
 package pruner
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
 )
 
@@ -90,7 +93,24 @@ func (g *limited) Report(number int, step int64, cost float64) Verdict {
 	if reason == "" || g.protected(t) {
 		return Verdict{}
 	}
-	return Verdict{Stop: true, Reason: reason}
+	beside, better := g.beside(t)
+	return Verdict{Stop: true, Reason: reason, Beside: beside, Better: better}
+}
+
+// beside returns the completed trials with a value at the step of a trial's last point, and how many of them had a
+// better one.
+func (g *limited) beside(t *trial) (list []int, better int) {
+	for _, number := range slices.Sorted(maps.Keys(g.trials)) {
+		if other := g.trials[number]; other.completed {
+			if p, ok := other.at(t.last().step); ok {
+				list = append(list, number)
+				if p.cost < t.last().cost {
+					better++
+				}
+			}
+		}
+	}
+	return list, better
 }
 
 // End implements Pruner.

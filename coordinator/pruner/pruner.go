@@ -37,6 +37,10 @@ type Verdict struct {
 	Stop bool
 	// Reason says why to stop, in words for people and in the metric's own values.
 	Reason string
+	// Beside are the completed trials that had a value at the step of a stopped one, by number, and Better is
+	// how many of them had a better one there.
+	Beside []int
+	Better int
 }
 
 // Entry is a pruner that a study file can name.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -297,7 +298,7 @@ func TestOrderBetweenTrialsDoesNotMatter(t *testing.T) {
 			for i := range len(trials) + 1 {
 				for step := int64(100); step < 103; step++ {
 					e := event{trial: i, step: step, cost: costs().Draw(t, "probe")}
-					if a, b := tellEvent(mixed, e), tellEvent(grouped, e); a != b {
+					if a, b := tellEvent(mixed, e), tellEvent(grouped, e); !reflect.DeepEqual(a, b) {
 						t.Fatalf("trial %d: %+v in the order of the reports, %+v trial by trial", i, a, b)
 					}
 				}

@@ -54,7 +54,7 @@ func (c *coder) rowAt(p study.Point, at []float64) []float64 {
 // outcomes returns the values of the observations as the forest models them: their
 // logarithms after the range from a little below the best to the worst was scaled to 1,
 // which shows differences among the good ones (as SMAC does). A failed evaluation has the
-// worst value. One that was stopped early has the value that it had reached, but no better
+// worst value. One that was stopped early has the value that it would probably have reached, but no better
 // than the best and no worse than the worst of the completed ones.
 func outcomes(p *optimizer.Problem) []float64 {
 	values := make([]float64, len(p.Observations))

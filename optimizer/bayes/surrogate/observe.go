@@ -42,8 +42,8 @@ type Data struct {
 
 // Observe reads a problem's observations, at most o.Points of them. Failed and
 // infeasible ones get the worst value of the completed ones, or are left out. Pruned ones
-// have the value that they had reached, but none that is worse than all completed ones:
-// a value of an early step may be of another magnitude.
+// have the value that they would probably have reached, but none that is worse than all completed
+// ones. Without one, they were worse than those that went on, so they get the worst value.
 func Observe(p *optimizer.Problem, encoding *optimizer.Encoding, o Options) *Data {
 	d := &Data{encoding: encoding, direction: p.Direction}
 	values := make([]float64, len(p.Observations))
@@ -57,8 +57,11 @@ func Observe(p *optimizer.Problem, encoding *optimizer.Encoding, o Options) *Dat
 		}
 	}
 	for i, o := range p.Observations {
-		if o.Outcome == optimizer.OutcomePruned && len(o.Values) > 0 {
-			values[i] = min(max(d.direction.Cost(o.Values.First()), -math.MaxFloat64), worst)
+		if o.Outcome == optimizer.OutcomePruned {
+			values[i] = worst
+			if len(o.Values) > 0 {
+				values[i] = min(max(d.direction.Cost(o.Values.First()), -math.MaxFloat64), worst)
+			}
 		}
 	}
 	limit := o.Points

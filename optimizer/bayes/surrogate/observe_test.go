@@ -124,8 +124,8 @@ func TestSelectionTakesPlacesWhole(t *testing.T) {
 	}
 }
 
-// TestObservePruned checks that a pruned evaluation has the value that it had reached, up
-// to the worst completed one, and counts neither as completed nor as a failure.
+// TestObservePruned checks that a pruned evaluation has the value that it would have reached, up
+// to the worst completed one, and that one, if it is not known. It counts neither as completed nor as a failure.
 func TestObservePruned(t *testing.T) {
 	p := &optimizer.Problem{Space: optimizertest.Cube(t, 1, 0, 1), Direction: study.Maximize}
 	for i, o := range []optimizer.Observation{
@@ -133,7 +133,7 @@ func TestObservePruned(t *testing.T) {
 		{Outcome: optimizer.OutcomePruned, Values: study.Values{2}, Step: 4},
 		{Outcome: optimizer.OutcomeFailed},
 		{Outcome: optimizer.OutcomePruned, Values: study.Values{-1e9}, Step: 1},
-		{Outcome: optimizer.OutcomePruned}, // the objective had not been reported
+		{Outcome: optimizer.OutcomePruned}, // nothing is known of its value
 		{Outcome: optimizer.OutcomeCompleted, Values: study.Values{1}},
 	} {
 		o.Trial, o.Point = i+1, study.Point{"x1": float64(i) / 10}
@@ -141,7 +141,7 @@ func TestObservePruned(t *testing.T) {
 	}
 	for _, failures := range []Failures{FailuresModel, FailuresIgnore} {
 		d := Observe(p, optimizer.NewEncoding(p.Space), Options{Failures: failures})
-		if d.Completed != 2 || !slices.Equal(d.Of, []int{0, 1, 3, 5}) || !slices.Equal(d.raw, []float64{-3, -2, -1, -1}) || len(d.Places()) != 2 {
+		if d.Completed != 2 || !slices.Equal(d.Of, []int{0, 1, 3, 4, 5}) || !slices.Equal(d.raw, []float64{-3, -2, -1, -1, -1}) || len(d.Places()) != 2 {
 			t.Errorf("%s: %d completed, observations %v with %v, %d places", failures, d.Completed, d.Of, d.raw, len(d.Places()))
 		}
 	}
