@@ -1,8 +1,8 @@
 // Command estimates shows how well a search lets the optimiser uhe, and the methods that its
-// paper compares it with, estimate the hyperparameters of the objective: make
-// paper-uhe-estimates. The objectives are drawn from Gaussian processes, so that the true
-// hyperparameters are known. It is the diagnosis of the paper's Figure 4, which shows the
-// error of the predictions alone.
+// paper compares it with, predict the objective and estimate its hyperparameters. With -functions
+// it plays the paper's own functions, as its Figures 2 and 4 do: make paper-uhe. Without, the
+// objectives are drawn from Gaussian processes, so that the true hyperparameters are known: make
+// paper-uhe-estimates.
 package main
 
 import (
@@ -25,8 +25,6 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/papers/uhe"
 	"github.com/fantasia-hpo/fantasia/optimizer/session"
 	"github.com/fantasia-hpo/fantasia/study"
-	"github.com/fantasia-hpo/fantasia/study/space"
-	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
 
 // The true hyperparameters of the objectives, on the unit square: the lengthscales of a
@@ -52,8 +50,13 @@ type contender struct {
 	random bool
 }
 
+// chance is the name of random search.
+const chance = "random"
+
+func evenly() optimizer.Optimizer { return random.New() }
+
 func contenders() []contender {
-	all := []contender{{"random", uhe.MAP, true}}
+	all := []contender{{chance, uhe.MAP, true}}
 	for _, m := range []uhe.Method{uhe.UHE, uhe.MAP, uhe.MCMC, uhe.Shrink, uhe.Adaptive, uhe.Portfolio, uhe.Alternate, uhe.Bandit} {
 		all = append(all, contender{string(m), m, false})
 	}
@@ -63,7 +66,22 @@ func contenders() []contender {
 func run(ctx context.Context) error {
 	seeds := flag.Int("seeds", 10, "number of objectives")
 	after := flag.String("after", "20,50,100", "numbers of evaluations, in order")
+	prior := flag.String("prior", string(uhe.ShapeRate), "the priors' reading, as uhe's setting; several with -functions, separated by commas")
+	names := flag.String("functions", "", "functions of the paper to play, separated by commas, instead of drawn ones")
+	methods := flag.String("methods", "uhe,map,mcmc,shrink,adaptive,portfolio,alternate,bandit,random", "with -functions: methods to play")
+	trials := flag.Int("trials", 100, "with -functions: evaluations of a run")
+	keep := flag.String("keep", "", "with -functions: the file that keeps the runs")
 	flag.Parse()
+	if flag.NArg() > 0 || *seeds < 2 {
+		return errors.New("want at least two seeds, and no arguments beside the flags")
+	}
+	if *names != "" {
+		f := functions{names: strings.Split(*names, ","), methods: strings.Split(*methods, ","), seeds: *seeds, trials: *trials, keep: *keep}
+		for _, p := range strings.Split(*prior, ",") {
+			f.priors = append(f.priors, uhe.Prior(p))
+		}
+		return f.run(ctx)
+	}
 	var checkpoints []int
 	for _, text := range strings.Split(*after, ",") {
 		n, err := strconv.Atoi(text)
@@ -72,14 +90,11 @@ func run(ctx context.Context) error {
 		}
 		checkpoints = append(checkpoints, n)
 	}
-	if flag.NArg() > 0 || *seeds < 2 {
-		return errors.New("want at least two seeds, and no arguments beside the flags")
-	}
 	errorsOf := map[string][]deviation{}
 	for seed := range *seeds {
 		o := draw(rand.New(rand.NewPCG(uint64(seed), 1)))
 		for _, c := range contenders() {
-			found, err := play(ctx, c, o, uint64(seed), checkpoints)
+			found, err := play(ctx, c, o, uhe.Prior(*prior), uint64(seed), checkpoints)
 			if err != nil {
 				return fmt.Errorf("%s, seed %d: %w", c.name, seed, err)
 			}
@@ -162,21 +177,14 @@ func (o objective) at(p study.Point) (float64, error) {
 	return o(x1, x2), nil
 }
 
-func square() (*space.Space, error) {
-	low, high := 0.0, 1.0
-	return celspace.New([]study.Parameter{
-		{Name: "x1", Type: study.Float, Min: &low, Max: &high}, {Name: "x2", Type: study.Float, Min: &low, Max: &high},
-	}, nil, nil)
-}
-
 // play returns the deviations after the numbers of evaluations, in order.
-func play(ctx context.Context, c contender, o objective, seed uint64, checkpoints []int) ([]deviation, error) {
-	options := uhe.Options{Method: c.method, Kappa: 1.96}
+func play(ctx context.Context, c contender, o objective, prior uhe.Prior, seed uint64, checkpoints []int) ([]deviation, error) {
+	options := uhe.Options{Method: c.method, Prior: prior, Kappa: 1.96}
 	tuner := uhe.New(options)
 	if c.random {
-		tuner = random.New()
+		tuner = evenly()
 	}
-	domain, err := square()
+	domain, err := box(2)
 	if err != nil {
 		return nil, err
 	}

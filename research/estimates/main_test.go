@@ -50,7 +50,7 @@ func TestDeviation(t *testing.T) {
 func TestPlay(t *testing.T) {
 	o := draw(rand.New(rand.NewPCG(1, 2)))
 	for _, c := range contenders() {
-		found, err := play(t.Context(), c, o, 1, []int{6, 9})
+		found, err := play(t.Context(), c, o, uhe.ShapeRate, 1, []int{6, 9})
 		if err != nil || len(found) != 2 {
 			t.Fatalf("%s: %v, %v", c.name, found, err)
 		}

@@ -230,14 +230,15 @@ func TestAlgorithmsAreListed(t *testing.T) {
 
 // TestVariantsOfPapersAreListed holds that the commands of the papers' tables play each variant.
 func TestVariantsOfPapersAreListed(t *testing.T) {
-	for name, setting := range map[string]string{"lgp": "model", "uhe": "method"} {
+	for name, written := range map[string][2]string{"lgp": {"model", "model=%s}"}, "uhe": {"method", ",%s,"}} {
+		setting, pattern := written[0], written[1]
 		e, err := registry.Find(name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, s := range e.Settings {
 			for _, choice := range s.Choices {
-				if s.Name == setting && choice != s.Default && !strings.Contains(readPage(t, "research/Makefile"), setting+"="+choice+"}") {
+				if s.Name == setting && choice != s.Default && !strings.Contains(readPage(t, "research/Makefile"), fmt.Sprintf(pattern, choice)) {
 					t.Errorf("research/Makefile does not play %s{%s=%s}", name, setting, choice)
 				}
 			}

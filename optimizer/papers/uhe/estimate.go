@@ -39,7 +39,7 @@ func NewEstimate(ctx context.Context, o Options, p *optimizer.Problem, state opt
 	if d.Completed < 2 || encoding.Dim() == 0 {
 		return nil, errors.New("estimate: at least two completed evaluations and one parameter are needed")
 	}
-	m, e := newModel(encoding, d), &Estimate{data: d, encoding: encoding}
+	m, e := newModel(encoding, d, o.Prior), &Estimate{data: d, encoding: encoding}
 	memory := readMemory(state, o.Method, encoding.Dim()+1)
 	all, err := proposer{o}.hyperparameters(ctx, m, memory.Fitted, optimizer.NewRand(p.Seed, len(p.Observations)))
 	if err == nil {

@@ -30,25 +30,20 @@ const (
 // each parameter and a variance, and noise. It is not safe for concurrent use.
 type model struct {
 	kernel   *kernel.Kernel
+	prior    gp.Gamma
 	config   gp.Config
 	encoding *optimizer.Encoding
 	data     *surrogate.Data
 }
 
-// paperPrior is the paper's prior on each lengthscale, on the variance and on the noise's
-// variance. Its density is infinite at 0, but that of the logarithm, from which a chain
-// samples, is proper.
-var paperPrior = gp.Gamma{Shape: 1e-3, Rate: 10}
-
 // newModel returns the model of the data. A fit maximises the density that GPy does, the
 // paper's software: the prior as a density of what the softplus maps to the hyperparameter.
-// Its maximum is near 1e-4.
-func newModel(encoding *optimizer.Encoding, d *surrogate.Data) *model {
-	m := &model{kernel.NewMatern52(surrogate.Columns(encoding)), gp.DefaultConfig(encoding.Dim()), encoding, d}
+func newModel(encoding *optimizer.Encoding, d *surrogate.Data, prior Prior) *model {
+	m := &model{kernel.NewMatern52(surrogate.Columns(encoding)), prior.gamma(), gp.DefaultConfig(encoding.Dim()), encoding, d}
 	for i := range m.config.Kernel {
-		m.config.Kernel[i].Prior = gp.Softplus{Prior: paperPrior}
+		m.config.Kernel[i].Prior = gp.Softplus{Prior: m.prior}
 	}
-	m.config.Noise.Prior = gp.Softplus{Prior: paperPrior}
+	m.config.Noise.Prior = gp.Softplus{Prior: m.prior}
 	return m
 }
 
@@ -185,7 +180,7 @@ func (m *model) logPosterior(theta []float64) float64 {
 		if v < p.Min || v > p.Max {
 			return math.Inf(-1)
 		}
-		density, _ := paperPrior.LogDensity(v)
+		density, _ := m.prior.LogDensity(v)
 		value += density + v // the density of log v is that of v, times v
 	}
 	process, err := m.condition(m.at(theta))

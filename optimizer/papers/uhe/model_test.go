@@ -29,7 +29,7 @@ func TestPseudoPoints(t *testing.T) {
 		})
 	}
 	d := observe(&p, encoding)
-	x, y := newModel(encoding, d).pseudo(rng)
+	x, y := newModel(encoding, d, ShapeRate).pseudo(rng)
 	if n, _ := x.Dims(); n != 60 || len(y) != 60 {
 		t.Fatalf("%d pseudo-points of 30 observations, want 60", n)
 	}
@@ -69,7 +69,7 @@ func TestChainAgainstQuadrature(t *testing.T) {
 		})
 	}
 	encoding := optimizer.NewEncoding(p.Space)
-	m := newModel(encoding, observe(&p, encoding))
+	m := newModel(encoding, observe(&p, encoding), ShapeRate)
 	// The density by its definition, with a covariance matrix of its own.
 	density := func(theta [3]float64) float64 {
 		n := len(m.data.Y)
@@ -129,5 +129,56 @@ func TestChainAgainstQuadrature(t *testing.T) {
 	// The noise spans nine decades. Four thousand chains come within 0.12 of both.
 	if math.Abs(gotLength-length/sum) > 0.12 || math.Abs(gotNoise-noise/sum) > 0.3 {
 		t.Errorf("log ℓ is %.3f and log σ² %.3f in the mean, by quadrature %.3f and %.3f", gotLength, gotNoise, length/sum, noise/sum)
+	}
+}
+
+// Gamma(0.001, 10) by the definitions: a Gamma distribution has the mean a/b and the variance a/b².
+func TestReadingsOfThePrior(t *testing.T) {
+	g := ShapeRate.gamma()
+	if g.Shape != 1e-3 || g.Rate != 10 {
+		t.Errorf("shape and rate are %v and %v", g.Shape, g.Rate)
+	}
+	g = MeanVariance.gamma()
+	if mean, variance := g.Shape/g.Rate, g.Shape/g.Rate/g.Rate; math.Abs(mean-1e-3) > 1e-12 || math.Abs(variance-10) > 1e-9 {
+		t.Errorf("mean and variance are %v and %v", mean, variance)
+	}
+}
+
+// Fits, and the chain, have the prior of the setting: of few evaluations they find other
+// lengthscales under the two readings, since one of them expects short ones.
+func TestPriorIsUsed(t *testing.T) {
+	p := waves(t, study.Minimize, 1)
+	p.Observations = p.Observations[:6]
+	for _, method := range []Method{UHE, MAP, MCMC, Shrink, Adaptive} {
+		var found []float64
+		for _, prior := range []Prior{ShapeRate, MeanVariance} {
+			e, err := NewEstimate(t.Context(), options(t, func(o *Options) { o.Method, o.Prior = method, prior }), p, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found = append(found, e.Lengthscales[0])
+		}
+		if found[0] >= found[1] {
+			t.Errorf("%s: the lengthscale is %v under shape and rate, %v under mean and variance", method, found[0], found[1])
+		}
+	}
+}
+
+// Outcomes are standardised as they are: an outlier keeps its distance from the others. Of nine
+// zeros and a one the mean is 0.1 and the standard deviation 0.3.
+func TestOutliersAreNotSqueezed(t *testing.T) {
+	p := &optimizer.Problem{Space: optimizertest.Cube(t, 1, 0, 1), Direction: study.Minimize}
+	for i := range 10 {
+		value := 0.0
+		if i == 9 {
+			value = 1
+		}
+		p.Observations = append(p.Observations, optimizer.Observation{
+			Trial: i + 1, Point: study.Point{"x1": float64(i) / 10}, Outcome: optimizer.OutcomeCompleted, Values: study.Values{value},
+		})
+	}
+	y := observe(p, optimizer.NewEncoding(p.Space)).Y
+	if ratio := y[9] / y[0]; math.Abs(ratio+9) > 1e-9 {
+		t.Errorf("the outlier is %v times as far from the mean as the others, want 9 times: %v", -ratio, y)
 	}
 }

@@ -73,7 +73,7 @@ func (g *growth) enough(kappa, sd float64) bool {
 // next point is uncertain enough.
 func (o proposer) narrow(ctx context.Context, in loop.Input, memory *memory) []optimizer.Suggestion {
 	r, batch := in.Request, in.Batch
-	m, whole := newModel(r.Encoding, in.Data), in.Models
+	m, whole := newModel(r.Encoding, in.Data, o.options.Prior), in.Models
 	g, grows, dim := &memory.Growth, o.options.Method == Adaptive, r.Encoding.Dim()
 	for len(batch) < r.N {
 		in.Batch, in.Models = batch, whole

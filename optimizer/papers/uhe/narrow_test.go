@@ -57,7 +57,7 @@ func TestNarrower(t *testing.T) {
 		{Trial: 2, Point: study.Point{"x1": 0.7, "x2": 0.9}, Outcome: optimizer.OutcomeCompleted, Values: study.Values{2}},
 	}
 	encoding := optimizer.NewEncoding(p.Space)
-	m := newModel(encoding, observe(p, encoding))
+	m := newModel(encoding, observe(p, encoding), ShapeRate)
 	got := m.narrower(&gp.Hyperparameters{Kernel: []float64{math.Log(2), math.Log(0.8), 0.7}, Noise: 0.1}, 4).Hyperparameters()
 	for i, want := range []float64{math.Log(0.5), math.Log(0.2), 0.7} {
 		if math.Abs(got.Kernel[i]-want) > 1e-12 {
@@ -93,7 +93,7 @@ func TestGrowthOfAStudy(t *testing.T) {
 		if now.Points != last.Points+1 || now.Factor < last.least() {
 			t.Fatalf("trial %d: %+v after %+v", trial, now, last)
 		}
-		model := newModel(encoding, observe(&known, encoding))
+		model := newModel(encoding, observe(&known, encoding), ShapeRate)
 		h := gp.Hyperparameters{Kernel: append([]float64(nil), m.Fitted.Kernel...), Noise: m.Fitted.Noise}
 		for c := range 2 {
 			h.Kernel[c] -= math.Log(now.Factor)

@@ -11,10 +11,12 @@
 // the range of all values so far, and 0 if neither trial completed. The bandit expects as many pairs
 // as the budget has room for; if the study goes on, it begins again with twice as many.
 //
-// The priors are the paper's: Gamma(0.001, rate 10) on each lengthscale, in units of a parameter's
-// range, and on the variances of the objective and of the noise, in units of the outcomes' variance.
-// A fit maximises them as the paper's software does, as densities of what the softplus function maps
-// to these numbers. They favour short lengthscales and much noise.
+// The priors are the paper's: Gamma(0.001, 10) on each lengthscale, in units of a parameter's range,
+// and on the variances of the objective and of the noise, in units of the outcomes' variance. The
+// paper does not say what the two numbers are, so the setting prior has both readings. A fit maximises
+// them as the paper's software does, as densities of what the softplus function maps to these numbers.
+//
+// Outcomes are standardised, outliers included: the paper does nothing about these.
 //
 // The paper's rivals share all the rest; the setting method selects them.
 package uhe
@@ -75,9 +77,33 @@ func (m Method) group() int {
 	return 0
 }
 
+// Prior selects what the numbers of the paper's Gamma(0.001, 10) are.
+type Prior string
+
+// The readings of the paper's prior.
+const (
+	// ShapeRate takes them as shape and rate, as textbooks do. It favours short lengthscales and
+	// small variances: its mean is 0.0001.
+	ShapeRate Prior = "shape-rate"
+	// MeanVariance takes them as mean and variance, as GPy's Gamma.from_EV does: the shape is 1e-7
+	// and the rate 1e-4. It says hardly anything below 1,000.
+	MeanVariance Prior = "mean-variance"
+)
+
+// gamma returns the prior on each lengthscale, on the variance and on the noise's variance. Its
+// density is infinite at 0, but that of the logarithm, from which a chain samples, is proper.
+func (p Prior) gamma() gp.Gamma {
+	const first, second = 1e-3, 10
+	if p == MeanVariance {
+		return gp.Gamma{Shape: first * first / second, Rate: first / second}
+	}
+	return gp.Gamma{Shape: first, Rate: second}
+}
+
 // Options are the optimiser's settings; Settings documents them.
 type Options struct {
 	Method  Method
+	Prior   Prior
 	Initial int
 	Kappa   float64
 }
@@ -92,6 +118,10 @@ func Settings() setting.Set {
 			},
 			Doc: "How hyperparameters are found: the paper's method, or one of its rivals.",
 		},
+		{
+			Name: "prior", Default: string(ShapeRate), Choices: []string{string(ShapeRate), string(MeanVariance)},
+			Doc: "What the numbers of the paper's prior Gamma(0.001, 10) are.",
+		},
 		{Name: "initial", Default: 0, Min: 0, Max: 10000, Doc: "Trials of the initial design; 0 derives it from parameters and budget."},
 		{Name: "kappa", Default: 1.96, Min: 0, Max: 100, Doc: "Standard deviations of the upper confidence bound that chooses points."},
 	}
@@ -99,7 +129,9 @@ func Settings() setting.Set {
 
 // FromSettings returns the options for checked settings.
 func FromSettings(v setting.Values) Options {
-	return Options{Method: Method(v.String("method")), Initial: v.Int("initial"), Kappa: v.Float("kappa")}
+	return Options{
+		Method: Method(v.String("method")), Prior: Prior(v.String("prior")), Initial: v.Int("initial"), Kappa: v.Float("kappa"),
+	}
 }
 
 // New returns the optimiser. The options MUST come from FromSettings.
@@ -118,7 +150,7 @@ var _ optimizer.Recommender = proposer{}
 
 // observe reads the observations as the model sees them.
 func observe(p *optimizer.Problem, encoding *optimizer.Encoding) *surrogate.Data {
-	return surrogate.Observe(p, encoding, surrogate.Options{Failures: surrogate.FailuresModel, Points: maxPoints})
+	return surrogate.Observe(p, encoding, surrogate.Options{Failures: surrogate.FailuresModel, Points: maxPoints, Unclipped: true})
 }
 
 // Propose implements optimizer.Proposer. When ctx ends, it fits no further.
@@ -197,7 +229,7 @@ func (o proposer) hyperparameters(ctx context.Context, m *model, warm *gp.Hyperp
 
 // fit returns the models of the method, at least one. The error means that there is none.
 func (o proposer) fit(ctx context.Context, r *optimizer.Request, d *surrogate.Data, memory *memory) ([]bayes.Surrogate, error) {
-	m := newModel(r.Encoding, d)
+	m := newModel(r.Encoding, d, o.options.Prior)
 	all, err := o.hyperparameters(ctx, m, memory.Fitted, r.Rand)
 	if err != nil {
 		memory.Fitted = nil
@@ -231,7 +263,7 @@ func (o proposer) Recommend(ctx context.Context, p *optimizer.Problem, state opt
 	if best == nil || d.Completed < loop.MinCompleted || encoding.Dim() == 0 {
 		return best, nil
 	}
-	m, rng := newModel(encoding, d), optimizer.NewRand(p.Seed, len(p.Observations))
+	m, rng := newModel(encoding, d, o.options.Prior), optimizer.NewRand(p.Seed, len(p.Observations))
 	fitted := readMemory(state, o.options.Method, encoding.Dim()+1).Fitted
 	if fitted == nil {
 		x, y := d.X, d.Y

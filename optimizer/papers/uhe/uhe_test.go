@@ -36,14 +36,14 @@ func bowl(p study.Point) float64 {
 }
 
 // Each method finds a smooth minimum, with four evaluations at once. Of 40 random points
-// the best is about 0.008. Shorter lengthscales explore more.
+// the best is about 0.008. Random points and shorter lengthscales explore more: half of that is enough.
 func TestFindsTheMinimum(t *testing.T) {
 	for _, method := range []Method{UHE, MAP, MCMC, Shrink, Adaptive, Portfolio, Alternate, Bandit} {
 		s := optimizertest.NewSession(t, New(options(t, func(o *Options) { o.Method = method })), optimizertest.Cube(t, 2, 0, 1), 2)
 		s.Run(40, 4, bowl)
 		limit := 1e-3
-		if method == Shrink || method == Adaptive {
-			limit = 3e-3
+		if method == UHE || method == Shrink || method == Adaptive {
+			limit = 4e-3
 		}
 		if best := s.Best(); best > limit {
 			t.Errorf("%s: the best of 40 trials is %.2g, the minimum 0", method, best)
