@@ -85,13 +85,10 @@ func (f functions) run(ctx context.Context) error {
 		fmt.Fprintf(os.Stderr, "%d of %d seeds\n", seed+1, f.seeds)
 	}
 	for _, prior := range f.priors {
-		for _, m := range []struct {
-			title string
-			of    func(played) float64
-		}{{"regret", func(p played) float64 { return p.Regret }}, {"error of predictions", func(p played) float64 { return p.Error }}} {
-			fmt.Printf("%s, prior %s:\n\n", m.title, prior)
-			f.write(os.Stdout, kept, prior, m.of)
-		}
+		fmt.Printf("Regret, prior %s:\n\n", prior)
+		f.write(os.Stdout, kept, prior, func(p played) float64 { return p.Regret })
+		fmt.Printf("log10 of the error of predictions, prior %s:\n\n", prior)
+		f.write(os.Stdout, kept, prior, func(p played) float64 { return math.Log10(p.Error) })
 	}
 	return nil
 }

@@ -1,5 +1,5 @@
 // Command papers prints the measure by which a paper compares optimisers, as a table of
-// the runs that `fantasia bench` has kept: `make paper-lgp`, `make paper-uhe`.
+// the runs that `fantasia bench` has kept: `make paper-lgp`.
 package main
 
 import (

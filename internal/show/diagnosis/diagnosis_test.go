@@ -246,6 +246,9 @@ func TestFunctionThatNeedsWarping(t *testing.T) {
 	if bent.Warp.Effect != diagnosis.Helps || bent.Warp.Evidence < 10 || !says(bent, diagnosis.TopicWarp, "use `warp: true`") {
 		t.Errorf("warping gains %+v where the function changes only near a bound: %+v", bent.Warp, bent.Findings)
 	}
+	if bent.Warp.PredictiveAlone < 2*bent.Warp.SEAlone || !(bent.Warp.SEAlone > 0) {
+		t.Errorf("without the output transform, warping gains %+v", bent.Warp)
+	}
 	even := diagnose(t, evaluated(t, space, 60, 1, func(x []float64, rng *rand.Rand) float64 {
 		return math.Sin(9*x[0]) + 0.1*rng.NormFloat64()
 	}))

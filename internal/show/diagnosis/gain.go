@@ -2,7 +2,6 @@ package diagnosis
 
 import (
 	"errors"
-	"math"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
@@ -36,7 +35,11 @@ type Gain struct {
 	// it gains nothing by fitting noise.
 	Predictive float64 `json:"predictive"`
 	SE         float64 `json:"se"`
-	Effect     Effect  `json:"effect"`
+	// PredictiveAlone is that gain where the model has no other transform, and SEAlone its
+	// standard error.
+	PredictiveAlone float64 `json:"predictiveAlone"`
+	SEAlone         float64 `json:"seAlone"`
+	Effect          Effect  `json:"effect"`
 }
 
 // The bounds of effects: a gain counts where it is beyond two standard errors in
@@ -57,11 +60,9 @@ func (e *examination) gain(with, without, alone, none *surrogate.Model) (*Gain, 
 		Effect:   Neither,
 	}
 	g.PerObservation = g.Evidence / n
-	differences := e.predictive(with)
-	floats.Sub(differences, e.predictive(without))
-	g.Predictive, g.SE = stat.MeanStdDev(differences, nil)
-	g.SE /= math.Sqrt(n)
-	if !study.Finite(g.Evidence, g.Alone, g.Predictive, g.SE) {
+	g.Predictive, g.SE = e.predicts(with, without)
+	g.PredictiveAlone, g.SEAlone = e.predicts(alone, none)
+	if !study.Finite(g.Evidence, g.Alone, g.Predictive, g.SE, g.PredictiveAlone, g.SEAlone) {
 		return nil, errors.New("the values have no finite density under the model")
 	}
 	switch certain := certainErrors * g.SE; {
@@ -71,4 +72,13 @@ func (e *examination) gain(with, without, alone, none *surrogate.Model) (*Gain, 
 		g.Effect = Hurts
 	}
 	return g, nil
+}
+
+// predicts returns by how much a model predicts an observation better than another, in the mean,
+// and its standard error.
+func (e *examination) predicts(model, other *surrogate.Model) (mean, se float64) {
+	differences := e.predictive(model)
+	floats.Sub(differences, e.predictive(other))
+	mean, sd := stat.MeanStdDev(differences, nil)
+	return mean, stat.StdErr(sd, float64(len(differences)))
 }

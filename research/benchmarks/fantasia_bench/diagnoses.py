@@ -115,10 +115,14 @@ def unevenness(evaluations):
     return {t.name: tests(pair["losses"][t.metric]) for pair in evaluations for t in tasks(pair["model"], pair["data"])}
 
 
-def gains(found, part):
-    """How many tasks a part of the model makes better, significantly better, worse and significantly worse, and how many there are."""
+def gains(found, part, alone=False):
+    """How many tasks a part of the model makes better, significantly better, worse and significantly worse, and how many there are.
+
+    `alone` means that the model has no other transform.
+    """
     of = [f[part] for f in found if f[part]]
-    means, certain = [g["predictive"] for g in of], [abs(g["predictive"]) > 1.96 * g["se"] for g in of]
+    mean, se = ("predictiveAlone", "seAlone") if alone else ("predictive", "se")
+    means, certain = [g[mean] for g in of], [abs(g[mean]) > 1.96 * g[se] for g in of]
     up, down = [m > 0 for m in means], [m < 0 for m in means]
     return sum(up), sum(u and c for u, c in zip(up, certain)), sum(down), sum(d and c for d, c in zip(down, certain)), len(of)
 
@@ -140,12 +144,20 @@ def variances(evaluations):
     return rows
 
 
+# A gain in log likelihood is strong evidence beyond 3 nats (Kass and Raftery 1995, section 3.2).
+LIKELIER = 3
+
+
 def fits(found):
-    """Return the rows of a table: on how many tasks each transform predicts better."""
+    """Return the rows of a table: on how many tasks each transform predicts better, and is likelier."""
     rows = ["| part | tasks | better | significantly | worse | significantly |", "| --- | ---: | ---: | ---: | ---: | ---: |"]
-    for part, title in (("transform", "output transform"), ("warp", "input warping")):
-        better, surely, worse, surely_worse, n = gains(found, part)
-        rows.append(f"| {title} | {n} | {better} | {surely} | {worse} | {surely_worse} |")
+    for part, title, other in (("transform", "output transform", "input warping"), ("warp", "input warping", "output transform")):
+        for what, alone in ((f"{title} alone", True), (f"{title}, added to {other}", False)):
+            better, surely, worse, surely_worse, n = gains(found, part, alone)
+            rows.append(f"| {what} | {n} | {better} | {surely} | {worse} | {surely_worse} |")
+        likelier = [f[part]["alone"] for f in found if f[part]]
+        counts = [sum(g > 0 for g in likelier), sum(g > LIKELIER for g in likelier), sum(g < 0 for g in likelier), sum(g < -LIKELIER for g in likelier)]
+        rows.append(f"| {title} alone, by the likelihood | {len(likelier)} | {' | '.join(map(str, counts))} |")
         rows.append(f"| in the paper | 108 | {' | '.join(map(str, PAPER_GAINS[part]))} |")
     return rows
 

@@ -5,8 +5,8 @@ import unittest
 from fantasia_bench import definitions, diagnoses
 
 
-def gain(mean, se):
-    return {"predictive": mean, "se": se}
+def gain(mean, se, alone=0.0):
+    return {"predictive": mean, "se": se, "predictiveAlone": -mean, "seAlone": se, "alone": alone}
 
 
 class DiagnosesTest(unittest.TestCase):
@@ -49,17 +49,21 @@ class DiagnosesTest(unittest.TestCase):
         """Two better, one of them by more than 1.96 standard errors; one worse, surely; one without a model."""
         found = [{"warp": gain(1.97, 1)}, {"warp": gain(1.95, 1)}, {"warp": gain(-2, 1)}, {"warp": None}]
         self.assertEqual(diagnoses.gains(found, "warp"), (2, 1, 1, 1, 3))
+        self.assertEqual(diagnoses.gains(found, "warp", alone=True), (1, 1, 2, 1, 3))
 
     def test_tables(self):
         """A task of the paper's uneven ones with uneven losses, and one with losses that are even."""
         even, uneven = [[0, 1, 2, 3]] * 4, [[0, 1, 2, 3], [0, 1, 2, 3], [0, 100, 200, 300], [0, 1000, 2000, 3000]]
         pair = {"model": "DT", "data": "wine", "points": [], "losses": {"nll": uneven, "acc": even}}
         conflict = {"pairs": [{"a": "EI", "b": "PI", "spearman": 0.5, "top": 0.4, "rank": 3}]}
-        found = [{"transform": gain(1, 0.1), "warp": gain(-1, 1), "conflict": conflict}, {"transform": None, "warp": None, "conflict": None}]
+        found = [{"transform": gain(1, 0.1, alone=4), "warp": gain(-1, 1, alone=-2), "conflict": conflict}, {"transform": None, "warp": None, "conflict": None}]
         lines = [line for table in diagnoses.tables([pair], found).values() for line in table]
         self.assertIn("| wine | 1 of 2 | 1 of 2 | 1 of 2 | 2 of 2 | 1 of 2 |", lines)
-        self.assertIn("| output transform | 1 | 1 | 1 | 0 | 0 |", lines)
-        self.assertIn("| input warping | 1 | 0 | 0 | 1 | 0 |", lines)
+        self.assertIn("| output transform, added to input warping | 1 | 1 | 1 | 0 | 0 |", lines)
+        self.assertIn("| output transform alone | 1 | 0 | 0 | 1 | 1 |", lines)
+        self.assertIn("| output transform alone, by the likelihood | 1 | 1 | 1 | 0 | 0 |", lines)
+        self.assertIn("| input warping, added to output transform | 1 | 0 | 0 | 1 | 0 |", lines)
+        self.assertIn("| input warping alone, by the likelihood | 1 | 0 | 0 | 1 | 0 |", lines)
         self.assertIn("| EI and PI | 1 | 1 | 1 | 0.50 |", lines)
 
 

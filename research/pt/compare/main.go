@@ -1,5 +1,5 @@
 // Command compare compares the optimiser pt, and four ways of training its transformer,
-// with random search and gp, as in Table 2 of Maraval et al. (2022): make paper-pt.
+// with random search and gp, as in Table 2 of Maraval et al. (2022): make paper-pt, make paper-pt-variants.
 package main
 
 import (

@@ -25,7 +25,7 @@ OBSERVATIONS = (4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50, 64, 80, 100, 128)
 CLIP, WARM, DECAY = 1.0, 0.05, 0.01
 BUCKETS, REGULARISED = 100, 32  # of the regulariser: buckets, and the most data sets of a batch
 
-# What the models of the paper differ in: observations and queries as in a search (ν), and the
+# What the models of the paper differ in: ν, which is another one here (observations and queries as in a search), and the
 # regulariser (R). The program's models are the last of them.
 VARIANTS = {"pt": (False, False), "pt-v": (True, False), "pt-r": (False, True), "pt-vr": (True, True)}
 # By a model's columns: the least number that its data sets use, the regulariser's radius (Table 4;
