@@ -13,21 +13,21 @@ import (
 // ErrSegments says that stored segments are not those of a valid curve.
 var ErrSegments = errors.New("the stored segments do not make a curve")
 
-// Change holds the changes of a trial's curve to store.
+// Change holds the changes of a trial's curve to store. A journal stores it as JSON, as it is.
 type Change struct {
-	Trial int
+	Trial int `json:"trial"`
 	// Segments are the segments that changed, in ascending order of numbers.
-	Segments []Segment
+	Segments []Segment `json:"segments,omitempty"`
 	// Length is how many segments the curve has. If Cut is set, the stored segments
 	// of the trial from number Length on are obsolete and MUST be deleted.
-	Length int
-	Cut    bool
+	Length int  `json:"length"`
+	Cut    bool `json:"cut,omitempty"`
 }
 
 // Segment is a stored part of a curve.
 type Segment struct {
-	Number int
-	Data   []byte // JSON
+	Number int             `json:"number"`
+	Data   json.RawMessage `json:"data"`
 }
 
 // stored is a segment as JSON.

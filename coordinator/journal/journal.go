@@ -53,20 +53,7 @@ type entry struct {
 	Status *record.Status `json:"status,omitempty"`
 	Model  *record.Model  `json:"model,omitempty"`
 	Trials []record.Trial `json:"trials,omitempty"`
-	Curves []change       `json:"curves,omitempty"`
-}
-
-// change is a curve.Change as JSON.
-type change struct {
-	Trial    int       `json:"trial"`
-	Segments []segment `json:"segments,omitempty"`
-	Length   int       `json:"length"`
-	Cut      bool      `json:"cut,omitempty"`
-}
-
-type segment struct {
-	Number int             `json:"number"`
-	Data   json.RawMessage `json:"data"`
+	Curves []curve.Change `json:"curves,omitempty"`
 }
 
 // Journal is an open file, or keeps curves in memory only. Only Sync is safe for concurrent use, also
@@ -231,7 +218,7 @@ func (s *Stored) apply(e *entry) error {
 }
 
 // patch applies a change of a curve.
-func patch(curves map[int][][]byte, c change) error {
+func patch(curves map[int][][]byte, c curve.Change) error {
 	list := curves[c.Trial]
 	if c.Cut {
 		list = list[:min(len(list), max(0, c.Length))]
@@ -254,14 +241,11 @@ func patch(curves map[int][][]byte, c change) error {
 // machine once Sync has returned nil for what Due returns. latest returns all records of the study as of
 // this Output; Commit calls it when the file has grown so much that it writes it anew.
 func (j *Journal) Commit(out *engine.Output, latest func() *Stored) error {
-	e := entry{Study: out.Study, Status: out.Status, Model: out.Model, Trials: out.Trials}
+	e := entry{Study: out.Study, Status: out.Status, Model: out.Model, Trials: out.Trials, Curves: out.Curves}
 	// Without the specification all other records are worth little, so it is there twice.
 	if e.Study == nil && e.Trials != nil && !j.twice && j.log != nil {
 		spec := latest().Study
 		e.Study, j.twice = &spec, true
-	}
-	for _, c := range out.Curves {
-		e.Curves = append(e.Curves, toChange(c))
 	}
 	for _, c := range e.Curves {
 		if err := patch(j.curves, c); err != nil {
@@ -269,7 +253,7 @@ func (j *Journal) Commit(out *engine.Output, latest func() *Stored) error {
 		}
 	}
 	records := e.Study != nil || e.Status != nil || e.Model != nil || e.Trials != nil
-	if j.log == nil || !records && e.Curves == nil {
+	if j.log == nil || !records && len(e.Curves) == 0 {
 		return nil
 	}
 	raw, err := json.Marshal(&e)
@@ -310,15 +294,6 @@ func (j *Journal) Durable() int64 {
 	return j.log.Durable()
 }
 
-// toChange returns a change as it is stored.
-func toChange(c curve.Change) change {
-	to := change{Trial: c.Trial, Length: c.Length, Cut: c.Cut}
-	for _, s := range c.Segments {
-		to.Segments = append(to.Segments, segment{s.Number, s.Data})
-	}
-	return to
-}
-
 // compact writes the file anew if it has become large.
 func (j *Journal) compact(snapshot func() ([][]byte, error)) error {
 	if j.log.Size() < compactAt*j.compacted {
@@ -357,11 +332,11 @@ func (s *Stored) snapshot() ([][]byte, error) {
 		}
 	}
 	for _, trial := range slices.Sorted(maps.Keys(s.curves)) {
-		c := change{Trial: trial, Length: len(s.curves[trial])}
+		c := curve.Change{Trial: trial, Length: len(s.curves[trial])}
 		for i, data := range s.curves[trial] {
-			c.Segments = append(c.Segments, segment{i, data})
+			c.Segments = append(c.Segments, curve.Segment{Number: i, Data: data})
 		}
-		if err := add(&entry{Curves: []change{c}}); err != nil {
+		if err := add(&entry{Curves: []curve.Change{c}}); err != nil {
 			return nil, fmt.Errorf("encode the journal: %w", err)
 		}
 	}
