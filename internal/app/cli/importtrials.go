@@ -57,12 +57,7 @@ var trialFormats = map[string]string{
 type importedTrials struct {
 	Study   string            `json:"study"`
 	Added   int               `json:"added"`
-	Skipped []skippedImported `json:"skipped"`
-}
-
-type skippedImported struct {
-	Place string `json:"place"`
-	Why   string `json:"why"`
+	Skipped []migrate.Skipped `json:"skipped"`
 }
 
 func newStudyImportTrialsCommand(a *app, r *remote) *cobra.Command {
@@ -105,10 +100,7 @@ func newStudyImportTrialsCommand(a *app, r *remote) *cobra.Command {
 			if err != nil {
 				return importError(shown, err)
 			}
-			result := importedTrials{Study: name, Skipped: []skippedImported{}}
-			for _, s := range skipped {
-				result.Skipped = append(result.Skipped, skippedImported(s))
-			}
+			result := importedTrials{Study: name, Skipped: append([]migrate.Skipped{}, skipped...)}
 			if !dry {
 				if err := r.addTrials(cmd, name, trials, &result); err != nil {
 					return err
@@ -194,7 +186,7 @@ func (r *remote) addTrials(cmd *cobra.Command, name string, trials []migrate.Eva
 		case err == nil:
 			result.Added++
 		case refused != nil && refused.Code() == connect.CodeInvalidArgument:
-			result.Skipped = append(result.Skipped, skippedImported{t.Place, refused.Message()})
+			result.Skipped = append(result.Skipped, migrate.Skipped{Place: t.Place, Why: refused.Message()})
 		default:
 			return fmt.Errorf("after %d trials, at %s: %w", result.Added, t.Place, r.explain(err))
 		}

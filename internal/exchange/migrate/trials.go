@@ -27,7 +27,10 @@ type Evaluated struct {
 }
 
 // Skipped is a trial that cannot be imported, and why.
-type Skipped struct{ Place, Why string }
+type Skipped struct {
+	Place string `json:"place"`
+	Why   string `json:"why"`
+}
 
 // utf8 returns the text of a file that may begin with a byte-order mark, which Excel writes.
 // If the mark is that of UTF-16, the text is converted.

@@ -54,17 +54,11 @@ type Spread struct {
 	Groups int `json:"groups"`
 	Values int `json:"values"`
 	// Levene is his test with distances from medians (Brown and Forsythe).
-	Levene         Test `json:"levene"`
-	FlignerKilleen Test `json:"flignerKilleen"`
+	Levene         diagnose.Test `json:"levene"`
+	FlignerKilleen diagnose.Test `json:"flignerKilleen"`
 	// Ratio is the largest standard deviation of a group over the smallest; nil
 	// where one is 0.
 	Ratio *float64 `json:"ratio"`
-}
-
-// Test is the outcome of a test of the hypothesis that all groups spread equally.
-type Test struct {
-	Statistic float64 `json:"statistic"`
-	P         float64 `json:"p"`
 }
 
 // Differs reports whether either test finds a difference.
@@ -128,7 +122,7 @@ func compare(groups [][]float64) (*Spread, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Spread{Groups: len(groups), Levene: Test(levene), FlignerKilleen: Test(fligner)}
+	s := &Spread{Groups: len(groups), Levene: levene, FlignerKilleen: fligner}
 	least, most := math.Inf(1), 0.0
 	for _, g := range groups {
 		s.Values += len(g)

@@ -18,9 +18,9 @@ var ErrGroups = errors.New("the groups allow no test of their variances")
 // Test is the outcome of a test of the hypothesis that all groups have the same
 // variance.
 type Test struct {
-	Statistic float64
+	Statistic float64 `json:"statistic"`
 	// P is the probability of a statistic at least as large if the hypothesis holds.
-	P float64
+	P float64 `json:"p"`
 }
 
 // Levene tests whether the groups have the same variance, in the form of Brown and
