@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/election"
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
 // Run campaigns for leadership, and leads while it holds it, until ctx ends.
@@ -23,6 +26,39 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	return nil
 }
 
+// lookAtSpace returns how full etcd is. If it refuses writes although there is room again, it ends that.
+func (c *Coordinator) lookAtSpace(ctx context.Context) (ledger.Space, error) {
+	space, err := c.ledger.Space(ctx)
+	if err != nil {
+		return space, err
+	}
+	reopened, err := c.ledger.Reopen(ctx, space)
+	if err != nil {
+		c.o.Logger.Warn("etcd has room again, but refuses writes until somebody runs etcdctl alarm disarm", telemetry.LogError, err)
+	}
+	if reopened {
+		c.o.Logger.Info("etcd has room again: ended its alarm NOSPACE", "bytes", space.Size, "quota", space.Quota)
+		space.Full = false
+	}
+	return space, nil
+}
+
+// reopenTimeout bounds how long a campaign waits to learn whether etcd was full: one of its members may be down.
+const reopenTimeout = 2 * time.Second
+
+// reopen lets etcd take writes again if it was full and has room: otherwise nobody could lead.
+func (c *Coordinator) reopen(ctx context.Context) {
+	ctx, stop := context.WithTimeout(ctx, reopenTimeout)
+	defer stop()
+	full, err := c.ledger.Full(ctx)
+	if full {
+		_, err = c.lookAtSpace(ctx)
+	}
+	if err != nil {
+		c.o.Logger.Debug("cannot look whether etcd is full", telemetry.LogError, err)
+	}
+}
+
 // fit returns why this replica should not try to lead now, or nil. Each try adds to etcd's
 // revisions, and so to the epochs that etcd gives. With an etcd that was rolled back, it must
 // not be tried again and again: after enough tries somebody would lead.
@@ -30,6 +66,7 @@ func (c *Coordinator) fit(ctx context.Context) error {
 	if err := c.o.Bus.Healthy(ctx); err != nil {
 		return err
 	}
+	c.reopen(ctx)
 	obstacle := c.obstacle.Load()
 	if obstacle == nil {
 		return nil

@@ -172,7 +172,7 @@ func New(o Options) (*Coordinator, error) {
 		recommendations: suggest.NewRecommendations(), spaceEvery: disk.SpaceEvery,
 		tails: make(chan struct{}, MaxTails), buryEvery: deadletter.RetryEvery, trim: incoming.DefaultTrimRule(), leading: make(chan struct{}),
 	}
-	c.space = disk.NewSpace(o.Logger, c.ledger.Space)
+	c.space = disk.NewSpace(o.Logger, c.lookAtSpace)
 	var err error
 	from := metrics.Sources{Leading: func() bool { return c.term.Load() != nil }, Space: c.space.Now}
 	if c.metrics, err = metrics.New(o.Meter, from); err != nil {

@@ -332,10 +332,13 @@ func erase(t *testing.T, r *rig, name string) {
 		return errors.Join(errors.New("the deleted resource is still there"), err)
 	})
 	for _, key := range []string{"studies/" + k.ID() + "/", "names/" + r.namespace + "." + name} {
-		resp, err := r.Etcd.Get(t.Context(), "/fantasia/v1/"+key, clientv3.WithPrefix(), clientv3.WithCountOnly())
-		if err != nil || resp.Count != 0 {
-			t.Errorf("the ledger has %d records below %s, %v", resp.Count, key, err)
-		}
+		testenv.Eventually(t, patience, func(ctx context.Context) error {
+			resp, err := r.Etcd.Get(ctx, "/fantasia/v1/"+key, clientv3.WithPrefix(), clientv3.WithCountOnly())
+			if err == nil && resp.Count != 0 {
+				err = fmt.Errorf("the ledger has %d records below %s", resp.Count, key)
+			}
+			return err
+		})
 	}
 }
 

@@ -31,6 +31,7 @@ import (
 	"strings"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -61,8 +62,8 @@ var (
 	ErrUnknown = study.NewError(study.ErrUnavailable, "the outcome of a write to etcd is unknown")
 	// ErrNoSpace means that etcd's quota is used up. Nothing was written; the same
 	// batch can be retried.
-	ErrNoSpace = study.NewError(study.ErrUnavailable, "etcd has no space left (NOSPACE): compact and defragment it or raise its quota "+
-		"(--quota-backend-bytes), then run etcdctl alarm disarm")
+	ErrNoSpace = study.NewError(study.ErrUnavailable, "etcd has no space left (NOSPACE): defragment it or raise its quota "+
+		"(--quota-backend-bytes); coordinators then end its alarm")
 	// ErrTooLarge means that a single record is larger than MaxBytes.
 	ErrTooLarge = errors.New("the record is too large for etcd")
 	// ErrNameTaken means that a study of that name exists.
@@ -203,6 +204,47 @@ func (l *Ledger) Space(ctx context.Context) (fullest Space, err error) {
 		}
 	}
 	return fullest, nil
+}
+
+// reopenShare is the share of etcd's quota below which the file must be, so that etcd is not full again at once.
+const reopenShare = 0.95
+
+// Reopen ends etcd's alarm that it is full, and reports whether it did, if s has room again: etcd keeps the alarm, and
+// refuses every write, until somebody ends it, also after it was defragmented or its quota was raised. Other alarms stay.
+func (l *Ledger) Reopen(ctx context.Context, s Space) (bool, error) {
+	if !s.Full || s.Quota == 0 || float64(s.Size) >= reopenShare*float64(s.Quota) {
+		return false, nil
+	}
+	alarms, err := l.noSpace(ctx)
+	for _, a := range alarms {
+		if _, err := l.client.AlarmDisarm(ctx, a); err != nil {
+			return false, fmt.Errorf("end etcd's alarm NOSPACE: %w", err)
+		}
+	}
+	return err == nil, err
+}
+
+// Full reports whether etcd has the alarm that it is full.
+func (l *Ledger) Full(ctx context.Context) (bool, error) {
+	if l.client.Maintenance == nil { // an etcd of a simulation
+		return false, nil
+	}
+	alarms, err := l.noSpace(ctx)
+	return len(alarms) > 0, err
+}
+
+// noSpace returns the alarms of members that are full.
+func (l *Ledger) noSpace(ctx context.Context) (found []*clientv3.AlarmMember, err error) {
+	all, err := l.client.AlarmList(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list etcd's alarms: %w", err)
+	}
+	for _, a := range all.Alarms {
+		if a.Alarm == etcdserverpb.AlarmType_NOSPACE {
+			found = append(found, (*clientv3.AlarmMember)(a))
+		}
+	}
+	return found, nil
 }
 
 // History returns the oldest revision that etcd still has, and the latest one. The oldest

@@ -37,7 +37,7 @@ var (
 )
 
 // foreign are flags of other programs that the documents name.
-var foreign = []string{"user", "quota-backend-bytes", "signal", "enable-feature", "lr", "retry", "no-hooks", "skip-crds", "for",
+var foreign = []string{"user", "quota-backend-bytes", "signal", "enable-feature", "lr", "retry", "skip-crds", "for",
 	"bump-revision", "mark-compacted", "auto-compaction-mode", "auto-compaction-retention",
 	"cascade", "cask", "raw", "ignore-missing", "now", "disable-eviction", "measure", "account", "wrap", "value"}
 

@@ -38,6 +38,8 @@ type Options struct {
 	// Args follow those that all coordinators have; Env is added to the
 	// environment, as name=value. Build are flags of go build.
 	Args, Env, Build []string
+	// Etcd are flags of etcd.
+	Etcd []string
 }
 
 // Cluster is NATS, etcd and coordinators. Its methods fail the test where what
@@ -62,7 +64,7 @@ type Cluster struct {
 // Start starts a cluster for the length of the test.
 func Start(t testing.TB, o Options) *Cluster {
 	t.Helper()
-	nats, etcd := testenv.StartNATS(t, testenv.NATSConfig{}), testenv.StartEtcd(t)
+	nats, etcd := testenv.StartNATS(t, testenv.NATSConfig{}), testenv.StartEtcd(t, o.Etcd...)
 	c := &Cluster{
 		NATS: nats.URL, EtcdServer: etcd, NATSServer: nats, Etcd: testenv.EtcdClient(t, etcd.URL),
 		Program:      testenv.Build(t, "github.com/fantasia-hpo/fantasia/cmd/coordinator", o.Build...),
