@@ -108,12 +108,14 @@ func strictly(definition map[string]any, ref func(string) string) map[string]any
 	return out
 }
 
-// quantity may be a number or a string.
+// quantity may be a number or a string, with a suffix such as Gi, m or e3
+// (https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity).
 const quantity = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 
 // loosen replaces definitions that are too strict.
 func (d Definitions) loosen() Definitions {
 	out := maps.Clone(d)
-	out[quantity] = map[string]any{"type": []any{"string", "number"}}
+	out[quantity] = map[string]any{"type": []any{"string", "number"},
+		"pattern": `^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$`}
 	return out
 }

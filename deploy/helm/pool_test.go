@@ -417,7 +417,9 @@ func TestStudyJobsAreRefused(t *testing.T) {
 		},
 		"/studies/kinds/JobSet": {`studies.namespaces=["team-a"]`, `studies.jobs={"team-a":{}}`,
 			`studies.kinds={"JobSet":{"apiVersion":"jobset.x-k8s.io/v1alpha2","resource":"jobsets"}}`},
-		"/studies/jobs/team-a/podSecurity": {`studies.namespaces=["team-a"]`, `studies.jobs={"team-a":{"podSecurity":"none"}}`},
+		"/studies/namespaces/0":                   {`studies.namespaces=["Team_A"]`},
+		"/poolDefaults/resources/requests/memory": {`poolDefaults.resources={"requests":{"memory":"12Q"}}`},
+		"/studies/jobs/team-a/podSecurity":        {`studies.namespaces=["team-a"]`, `studies.jobs={"team-a":{"podSecurity":"none"}}`},
 	} {
 		out, err := run(t, "helm", append([]string{"template", "f", chart, "--namespace=tuning"}, values(set...)...)...)
 		if err == nil || !strings.Contains(err.Error(), want) {
