@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -121,6 +122,27 @@ def test_trial_asks_as_optunas_does(storage: Path) -> None:
         study.ask().suggest_int("x", 0, 1)
 
 
+@pytest.mark.parametrize("name", ["args", 65 * "x", "", "a=b", "-x", "a "])
+def test_names_of_parameters_are_refused_by_name(storage: Path, name: str) -> None:
+    refusal = f"^parameters?.{re.escape(repr(name))}"
+    with pytest.raises(fantasia.DeclarationError, match=refusal):
+        create(storage).ask().suggest_float(name, 0, 1)
+    with pytest.raises(fantasia.StudyFileError, match=refusal):
+        create(storage, parameters={name: Float(0, 1)})
+
+
+def test_names_of_studies_of_optuna(storage: Path) -> None:
+    study = create(storage, study_name="Churn_model.v2 final")
+    assert study.name == "churn-model-v2-final"
+    assert fantasia.load_study(study_name="Churn_model.v2 final", storage=storage).name == study.name
+    study.optimize(lambda trial: 1.0, n_trials=1)
+    assert [t.number for t in study.get_trials(deepcopy=False, states=[TrialState.COMPLETE])] == [1]
+    assert study.trials[0].state == TrialState.COMPLETE == TrialState("COMPLETE")
+    assert TrialState.FAIL is TrialState.FAILED
+    assert TrialState.COMPLETE.is_finished()
+    fantasia.delete_study("Churn_model.v2 final", storage)
+
+
 def test_ranges_widen(storage: Path, caplog: pytest.LogCaptureFixture) -> None:
     study = create(storage)
     for low, high, choices in ((0, 1, ["a"]), (0, 5, ["a", "b"]), (-1, 1, ["c"])):
@@ -185,6 +207,19 @@ def test_failed_trials_are_no_evidence_of_what_is_absent(storage: Path) -> None:
     study.optimize(objective, n_trials=12)
     assert study.space == {"c": Categorical(("a", "b")), "x": Float(0, 1)}
     assert len(study.get_trials([TrialState.FAILED])) == 4
+
+
+def test_client_says_once_how_trials_are_pruned(storage: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def objective(trial: Trial) -> float:
+        trial.report(1.0, 1)
+        assert not trial.should_prune()
+        return trial.suggest_float("x", 0, 1)
+
+    create(storage).optimize(objective, n_trials=4)
+    assert caplog.text.count('create_study(early_stopping="median")') == 1
+    caplog.clear()
+    create(storage, early_stopping="median").optimize(objective, n_trials=1)
+    assert "early_stopping" not in caplog.text
 
 
 SCRIPT = """

@@ -12,6 +12,9 @@ from .parameters import Bool, Categorical, Fidelity, Fixed, Float, Int, Paramete
 
 PLACEHOLDER = "undeclared"  # the parameter of a study whose first trial has not ended yet
 
+_LONGEST_NAME = 64  # bytes
+_RESERVED = ("args", "overrides", "file")  # ${args} and the like in commands
+
 _MOST_VALUES = 32  # a parameter with more values decides about no other one
 Value = Any  # a value as a study's JSON has it
 
@@ -22,6 +25,17 @@ class Evidence:
 
     point: Mapping[str, Value]
     whole: bool
+
+
+def name_problem(name: str) -> str:
+    """Return why no parameter can have a name, by the server's rule; "" if one can."""
+    if not name or not (name[0] == "_" or name[0].isalnum()):
+        return "expected a name that starts with a letter, a digit or _"
+    if not name.isprintable() or set("={}$`") & set(name) or name.endswith(" "):
+        return "expected printable characters other than = { } $ `, and no space at the end"
+    if len(name.encode(errors="replace")) > _LONGEST_NAME:
+        return f"expected at most {_LONGEST_NAME} bytes, got {len(name.encode(errors='replace'))}"
+    return "expected another name: this word has a meaning in commands" if name in _RESERVED else ""
 
 
 def merged(name: str, known: Parameter, declared: Parameter) -> Parameter:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ._declarations import merged
+from ._declarations import merged, name_problem
 from ._draw import draw, seeded
 from .errors import DeclarationError, SpaceError
 from .parameters import Categorical, Fixed, Float, Int, Parameter, key, texts
@@ -52,6 +52,8 @@ class LearningTrial(Trial):
         return self._declare(name, self.study.parameters[name])
 
     def _declare(self, name: str, parameter: Parameter) -> Any:
+        if problem := name_problem(name):
+            raise DeclarationError(f"parameter {name!r}: {problem}")
         with self._lock:
             if name in self.declared:
                 if self.declared[name] != parameter:

@@ -145,7 +145,9 @@ class Run:
             if self._last_error is not None:
                 text += "\n\nThe last error was:\n" + "".join(traceback.format_exception(self._last_error))
             raise errors.StudyFailedError(text.rstrip()) from None
-        if self._ended is not None:
+        if self._ended is not None and self._left:  # there are fewer trials than were asked for
+            log.warning("%s", self._ended)
+        elif self._ended is not None:
             log.info("%s", self._ended)
 
     def stop(self) -> None:

@@ -35,6 +35,7 @@ class Reading:
         self.parameters = self._space_in(document)
         self._learns: bool = spec.get("learnParameters", False)
         self._seed: int = int(spec["algorithm"].get("seed", 0))
+        self._prunes: bool = "earlyStopping" in spec
         self._compared: str | None = spec.get("earlyStopping", {}).get("metric")
 
     @property
@@ -93,8 +94,12 @@ class Reading:
         """
         return self.get_trials()
 
-    def get_trials(self, states: Sequence[TrialState] | None = None) -> list[FrozenTrial]:
+    def get_trials(
+        self, states: Sequence[TrialState] | None = None, *, deepcopy: bool = True
+    ) -> list[FrozenTrial]:
         """Return the trials in one of the states, or all of them, by number.
+
+        `deepcopy` is Optuna's, and changes nothing: trials are read anew for each call.
 
         Examples:
             >>> len(study.get_trials([fantasia.TrialState.COMPLETED]))

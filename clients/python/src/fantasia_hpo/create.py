@@ -275,13 +275,23 @@ def study_names(
 
 
 def _name_of(name: str | None, study_name: str | None) -> str | None:
-    """Return the name of a study, which may be given in Optuna's word."""
-    if study_name is None:
-        return name
-    if name is not None and name != study_name:
-        raise errors.SpaceError(f"name and study_name: expected one of them, got {name!r} and {study_name!r}")
-    log.info("study_name is called name here; both work")
-    return study_name
+    """Return the name of a study, which may be given in Optuna's word.
+
+    Capitals become small, and underscores, dots and spaces dashes.
+    """
+    if study_name is not None:
+        if name is not None and name != study_name:
+            raise errors.SpaceError(
+                f"name and study_name: expected one of them, got {name!r} and {study_name!r}"
+            )
+        log.info("study_name is called name here; both work")
+        name = study_name
+    if name is None:
+        return None
+    plain = re.sub(r"[_. ]+", "-", name.lower())
+    if plain != name:
+        log.info("the study %r is called %r here", name, plain)
+    return plain
 
 
 def _needed(name: str | None) -> str:

@@ -30,6 +30,23 @@ class TrialState(str, enum.Enum):
     INFEASIBLE = "INFEASIBLE"
     PRUNED = "PRUNED"
     CANCELLED = "CANCELLED"
+    COMPLETE = "COMPLETED"  # Optuna's names for the same
+    FAIL = "FAILED"
+    WAITING = "PENDING"
+
+    @classmethod
+    def _missing_(cls, value: object) -> TrialState | None:
+        """Return the state of a text that is Optuna's name for it."""
+        return cls.__members__.get(value) if isinstance(value, str) else None
+
+    def is_finished(self) -> bool:
+        """Whether the trial has ended, as Optuna asks it.
+
+        Examples:
+            >>> fantasia.TrialState.COMPLETE.is_finished()
+            True
+        """
+        return self.ended
 
     @property
     def ended(self) -> bool:

@@ -38,6 +38,7 @@ class Owner(Protocol):
     objectives: dict[str, Objective]
     parameters: dict[str, Parameter]
     _seed: int
+    _prunes: bool
 
     def tell(
         self,
@@ -245,6 +246,12 @@ class Trial:
             >>> trial.should_prune()  # this study has no early stopping
             False
         """
+        if self._reports and not self.study._prunes:
+            self.study._prunes = True  # said once
+            log.info(
+                'trials report, and nothing stops them early: create_study(early_stopping="median") does, '
+                "as Optuna does by default"
+            )
         with self._lock:
             wait = self._reports > self._asked and self._reports & (self._reports - 1) == 0
             self._asked = self._reports
