@@ -479,8 +479,9 @@ func testDeletedMeanwhile(t *testing.T, r *rig) {
 		}
 		return err
 	})
-	if got := complete(t, r, "replaced", 5); got.ID() == old["replaced"] {
-		t.Errorf("both studies have the id %s", got.ID())
+	got := r.await("replaced", condition(kube.ConditionComplete, kube.ReasonCompleted, "")) // the log has the first's trials, too
+	if got.ID() == old["replaced"] || got.Status.ID != got.ID() || got.Status.Done != 5 {
+		t.Errorf("the second study, after %s, is %+v", old["replaced"], got.Status)
 	}
 	erase(t, r, "replaced")
 }
