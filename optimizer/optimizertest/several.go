@@ -43,7 +43,7 @@ func (s *several) Suggest(
 	more.Observations = nil
 	for i, o := range p.Observations {
 		if len(o.Values) > 0 {
-			o.Values = s.values(o.Values.First(), encoding.Encode(o.Point))
+			o.Values = s.values(o.Values.First(), encoding.Encode(o.At()))
 		}
 		if o.Outcome != optimizer.OutcomeCompleted && i%2 == 0 {
 			o.Early = study.Values(slices.Repeat([]float64{math.NaN()}, s.objectives))
@@ -103,7 +103,7 @@ func (s *limited) Suggest(
 	more.Observations = nil
 	for i, o := range p.Observations {
 		mean, first := 0.0, math.NaN()
-		for k, u := range encoding.Encode(o.Point) {
+		for k, u := range encoding.Encode(o.At()) {
 			mean += u / float64(encoding.Dim())
 			if k == 0 && i%5 != 4 {
 				first = u

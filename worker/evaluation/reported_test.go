@@ -1,10 +1,13 @@
 package evaluation
 
 import (
+	"log/slog"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/worker/report"
 )
 
 func TestReported(t *testing.T) {
@@ -26,6 +29,23 @@ func TestReported(t *testing.T) {
 	}
 	if e := Reported(nil, nil, nil); e != nil {
 		t.Errorf("nothing reported is %+v", e)
+	}
+}
+
+// A step that does not grow is said to whoever reports it, though its value may still be the trial's.
+func TestLateStepsAreSaid(t *testing.T) {
+	r := &Reports{
+		Collector: report.NewCollector([]study.Objective{{Metric: "error", Direction: study.Minimize}}), Log: slog.New(slog.DiscardHandler),
+	}
+	add := func(step int64) []string {
+		return r.Add(report.Report{Step: &step, Metrics: map[string]float64{"error": 0.5}})
+	}
+	if ignored := add(5); ignored != nil {
+		t.Errorf("the first step: %q", ignored)
+	}
+	want := `steps must grow: step 3 of "error" came after step 5, and is not in the trial's curve`
+	if ignored := add(3); len(ignored) != 1 || ignored[0] != want {
+		t.Errorf("an earlier step: %q, want %q", ignored, want)
 	}
 }
 

@@ -107,6 +107,29 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+// A study that runs again after a pause shows for how long it has run, and the rates of that time.
+func TestTimesWithoutPauses(t *testing.T) {
+	s := serve(t, after(3600), "")
+	create(t, s.Backend, "digits", 30, 2)
+	s.Change("digits", func(s *server.Study) { // it was away for 57 minutes, and has been back for 90 seconds
+		s.Status.Ran, s.Status.Counted, s.Status.Since = 120*time.Second, after(3540), after(3510)
+	})
+	for n := 25; n <= 30; n++ {
+		tr, err := s.Trial(t.Context(), "digits", n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr.Times.Ended = after(3520)
+		s.Put("digits", tr)
+	}
+	_, body := s.ask(t, "GET", "/ui/studies/digits", nil)
+	for _, want := range []string{"4 now, 10", "3m"} { // 6 trials in 90 seconds, 30 in 3 minutes
+		if !strings.Contains(body, want) {
+			t.Errorf("the page lacks %q:\n%s", want, body)
+		}
+	}
+}
+
 func TestStaticFilesAreKept(t *testing.T) {
 	s := serve(t, after(0), "")
 	_, body := s.ask(t, http.MethodGet, "/ui/", nil)
