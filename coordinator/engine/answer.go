@@ -43,6 +43,8 @@ func (s *suggestions) counts(ask *Ask) bool { return s.life.running() && s.spec.
 // again, or wait a moment, by what it says.
 func (s *suggestions) answered(ev Suggested) {
 	switch {
+	case errors.Is(ev.Err, optimizer.ErrExhausted) && s.again():
+		s.ready = nil
 	case s.exhaustion.conclude(ev.Err, ev.Ask):
 		s.ready = nil
 	case errors.Is(ev.Err, optimizer.ErrExhausted): // it was, before points became free: ask again
@@ -144,7 +146,7 @@ func (s *suggestions) fallBack(n int) (made int, exhausted bool) {
 	ask, list, cause := fallen.Ask, fallen.Suggestions, fallen.Err
 	none := errors.Is(cause, optimizer.ErrExhausted)
 	switch {
-	case none && s.ask != nil: // wait for the optimiser's answer, which may repeat points
+	case none && (s.ask != nil || s.again()): // wait for the optimiser's answer, which may repeat points
 		s.fallbackAfter = s.step.now.Add(askPause)
 		return 0, false
 	case s.ask == nil && s.exhaustion.conclude(cause, ask):

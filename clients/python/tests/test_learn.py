@@ -222,6 +222,46 @@ def test_client_says_once_how_trials_are_pruned(storage: Path, caplog: pytest.Lo
     assert "early_stopping" not in caplog.text
 
 
+def test_branch_that_only_failed_is_not_the_end(storage: Path) -> None:
+    for noise in ("auto", "no"):
+        study = create(storage, algorithm=fantasia.Algorithm("hebo", {"noise": noise}))
+        cuda = 0
+
+        def objective(trial: Trial) -> float:
+            nonlocal cuda
+            if trial.suggest_categorical("device", ["cpu", "cuda"]) == "cpu":
+                return 1.0
+            cuda += 1
+            if cuda < 3:
+                raise RuntimeError("out of memory")
+            return trial.suggest_float("lr", 0, 1)
+
+        study.optimize(objective, n_trials=25)
+        assert len(study.trials) == 25
+        assert dict(study.space) == {
+            "device": Categorical(("cpu", "cuda")),
+            "lr": Float(0, 1, when={"device": ["cuda"]}),
+        }
+        assert study.best_params["device"] == "cuda"
+
+
+def test_used_up_space_is_evaluated_again(storage: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def objective(trial: Trial) -> float:
+        return trial.suggest_int("n", 1, 3) + trial.number / 100
+
+    for algorithm in SAMPLERS:
+        study = create(storage, algorithm=algorithm)
+        study.optimize(objective, n_trials=10, n_jobs=2)
+        assert [t.state for t in study.trials] == 10 * [TrialState.COMPLETED], algorithm
+        assert {t.params["n"] for t in study.trials} == {1, 2, 3}
+    caplog.clear()
+    study = create(storage, algorithm=fantasia.Algorithm("hebo", {"noise": "no"}))
+    study.optimize(objective, n_trials=10)
+    assert len(study.trials) == 3
+    assert "the search space is exhausted: every point has been evaluated" in caplog.text
+    assert caplog.records[-1].levelname == "WARNING"
+
+
 SCRIPT = """
 import sys
 import fantasia_hpo as fantasia
