@@ -20,6 +20,10 @@ func (s *suggestions) again() bool {
 	if !s.spec.Definition.Spec.LearnParameters || s.trials.remaining() <= 0 {
 		return false
 	}
+	if len(s.trials.wishes) > 0 { // nobody has come for the last one yet
+		s.askAfter = s.step.now.Add(askPause)
+		return true
+	}
 	point := s.leastTried()
 	if point == nil {
 		return false
