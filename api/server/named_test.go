@@ -32,8 +32,9 @@ func TestErrorsNameStudiesAsCallersDo(t *testing.T) {
 			for _, about := range []string{"studies/digits", "studies/digits/trials/9"} {
 				body := map[string]any{}
 				for field, value := range map[string]any{
-					"name": about, "parent": about, "clientId": "c", "step": 1, "metrics": map[string]any{"loss": 1}, "values": []any{1}, "trials": []any{9},
-					"count": 1, "note": "n", "wait": "0.01s",
+					"name": about, "parent": about, "clientId": "c", "step": 1, "metrics": map[string]any{"loss": 1}, "values": []any{1},
+					"trials": []any{9},
+					"count":  1, "note": "n", "wait": "0.01s",
 				} {
 					if m.Input().Fields().ByJSONName(field) != nil {
 						body[field] = value

@@ -119,8 +119,10 @@ func TestScaleOfReportsChangesNothing(t *testing.T) {
 				lo, hi := 0.0, 1.0
 				play := func(metric string, report func(v float64) map[string]float64) ([]study.Point, []study.TrialState) {
 					p := &player{t: t, now: time.Unix(0, 0), spec: study.Spec{
-						Objective:     study.Objective{Metric: "loss", Direction: study.Minimize, Take: study.TakeLast},
-						Parameters:    []study.Parameter{{Name: "x", Type: study.Float, Min: &lo, Max: &hi}, {Name: "y", Type: study.Float, Min: &lo, Max: &hi}},
+						Objective: study.Objective{Metric: "loss", Direction: study.Minimize, Take: study.TakeLast},
+						Parameters: []study.Parameter{
+							{Name: "x", Type: study.Float, Min: &lo, Max: &hi}, {Name: "y", Type: study.Float, Min: &lo, Max: &hi},
+						},
 						Algorithm:     study.Algorithm{Name: algorithm, Seed: 5},
 						EarlyStopping: &study.EarlyStopping{Name: rule, Settings: settings, Metric: metric},
 						Budget:        study.Budget{MaxTrials: trials}, Parallelism: 1, Pool: "default",

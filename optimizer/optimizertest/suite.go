@@ -199,7 +199,8 @@ func testPacked(t *testing.T, suite *suite) {
 			for i, p := range params {
 				point[p.Name] = math.Mod(float64(n*(i+3))*0.37, 1)
 			}
-			o := optimizer.Observation{Trial: n, Point: point, Outcome: optimizer.OutcomeCompleted, Values: study.Values{math.Mod(float64(n)*0.61, 1)}}
+			values := study.Values{math.Mod(float64(n)*0.61, 1)}
+			o := optimizer.Observation{Trial: n, Point: point, Outcome: optimizer.OutcomeCompleted, Values: values}
 			if pack {
 				o = o.Pack(study.Names(params))
 			}

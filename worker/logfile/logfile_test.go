@@ -125,7 +125,8 @@ func TestDamagedShares(t *testing.T) {
 	write(t, dir, filepath.Join(logfile.StreamDir(id.Study, 0), "stdout.log"), "before\n")
 	path := filepath.Join(logfile.StreamDir(id.Study, 0), "shares")
 	write(t, dir, path, "\n"+strings.Repeat("\x00", 1<<20))
-	if _, err := logfile.Open(dir, id, messaging.LogStdout); err == nil || !strings.Contains(err.Error(), path+":2: the line is longer than 64 KiB") {
+	want := path + ":2: the line is longer than 64 KiB"
+	if _, err := logfile.Open(dir, id, messaging.LogStdout); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v; want the file and the line", err)
 	}
 }

@@ -89,8 +89,8 @@ func readShare(root *os.Root, name string, id messaging.AttemptID) (last *Share,
 		}
 	}
 	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-		return nil, fmt.Errorf("%s:%d: the line is longer than %d KiB, and no attempt's share of the log: the file is damaged", file.Name(), number,
-			bufio.MaxScanTokenSize>>10)
+		return nil, fmt.Errorf("%s:%d: the line is longer than %d KiB, and no attempt's share of the log: the file is damaged",
+			file.Name(), number, bufio.MaxScanTokenSize>>10)
 	} else if err != nil {
 		return nil, fmt.Errorf("read %s: %w", file.Name(), err)
 	}

@@ -99,7 +99,8 @@ func (c *Collector) Add(r Report) Taken {
 			continue
 		}
 		if t.Step < own {
-			t.Late = append(t.Late, fmt.Sprintf("steps must grow: step %d of %q came after step %d, and is not in the trial's curve", t.Step, name, own))
+			t.Late = append(t.Late, fmt.Sprintf("steps must grow: step %d of %q came after step %d, and is not in the trial's curve",
+				t.Step, name, own))
 			t.Warning = cmp.Or(t.Warning, t.Late[0])
 		}
 		t.Metrics[name] = value

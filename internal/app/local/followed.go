@@ -139,7 +139,8 @@ func (w *watched) WatchTrials(ctx context.Context, nameOrID string, existing boo
 // one, existing says whether to return all.
 func changed(last, now *Result, existing bool) (list []record.Trial) {
 	switch {
-	case last == nil && !existing, last != nil && len(now.Trials) == len(last.Trials) && (len(now.Trials) == 0 || &now.Trials[0] == &last.Trials[0]):
+	case last == nil && !existing,
+		last != nil && len(now.Trials) == len(last.Trials) && (len(now.Trials) == 0 || &now.Trials[0] == &last.Trials[0]):
 		return nil // the file was not read again
 	case last == nil:
 		return now.Trials

@@ -223,7 +223,8 @@ func TestKatibExamplesWithTheirJobs(t *testing.T) {
 			if j == nil || len(s.Spec.Trial.Command) > 0 {
 				t.Fatalf("the study is\n%s", r.Study)
 			}
-			if other := !strings.Contains(e.resource, "kind: Job,"); other == j.IsJob() || other && !strings.Contains(e.resource, "kind: "+j.Kind+",") ||
+			other := !strings.Contains(e.resource, "kind: Job,")
+			if other == j.IsJob() || other && !strings.Contains(e.resource, "kind: "+j.Kind+",") ||
 				other != strings.Contains(notes, "in studies.kinds") || strings.Contains(notes, "Condition was left out") {
 				t.Errorf("it brings a %s %s; the notes are\n%s", j.APIVersion, j.Kind, notes)
 			}

@@ -152,7 +152,8 @@ func (b *bodyData) progress() g.Node {
 	ended, budget := strconv.Itoa(b.Ended), strconv.Itoa(b.Spec.Budget.MaxTrials)
 	bounded := b.Spec.Budget.MaxTrials > 0
 	return card("progress-title", "Progress",
-		h.P(h.Class("big"), g.Text(thousands(b.Ended)), g.If(bounded, g.Group{space, soft("of " + thousands(b.Spec.Budget.MaxTrials) + " trials")})),
+		h.P(h.Class("big"), g.Text(thousands(b.Ended)),
+			g.If(bounded, g.Group{space, soft("of " + thousands(b.Spec.Budget.MaxTrials) + " trials")})),
 		g.If(bounded, h.Progress(h.Value(ended), h.Max(budget), h.Aria("label", "Trials that have ended"),
 			g.Text(share(b.Ended, b.Spec.Budget.MaxTrials)+"%"))),
 		h.Dl(h.Class("fields"), states,

@@ -138,8 +138,8 @@ func judgeDurations(r *Report) (statement, evidence string) {
 		statement = fmt.Sprintf("Trials take %s; what decides how long: %s.", inSeconds(d.Median), strings.Join(deciding, ", "))
 	}
 	if f := d.Faster; f != nil {
-		statement += fmt.Sprintf(" The best trial (%d) took %s. Of those that took at most half of that, trial %d is the best, with %s instead of %s.",
-			f.Best, inSeconds(f.BestSeconds), f.Trial, figure(f.Value), figure(f.BestValue))
+		statement += fmt.Sprintf(" The best trial (%d) took %s. Of those that took at most half of that, trial %d is the best: "+
+			"%s instead of %s.", f.Best, inSeconds(f.BestSeconds), f.Trial, figure(f.Value), figure(f.BestValue))
 	}
 	return statement, evidence
 }

@@ -52,7 +52,7 @@ func play(t *testing.T, o optimizer.Optimizer, s *optimizertest.Session, evaluat
 
 // distances are the squared distances from two corners of an 8 × 8 board, over 10, of which no point has both small.
 func distances(i, j float64) (a, b float64) {
-	return (math.Pow(i-1, 2) + math.Pow(j-1, 2)) / 10, (math.Pow(i-6, 2) + math.Pow(j-6, 2)) / 10
+	return ((i-1)*(i-1) + (j-1)*(j-1)) / 10, ((i-6)*(i-6) + (j-6)*(j-6)) / 10
 }
 
 // aim makes a study of a board one of two objectives, or of one with a limit on the other, and returns how it is
@@ -118,7 +118,8 @@ func TestFiniteFrontsAndLimitsAreUnsure(t *testing.T) {
 			for _, x := range r.Front {
 				p := s.Problem.Observations[x.Trial-1].Point
 				a, b := distances(coordinate(p, "i"), coordinate(p, "j"))
-				square += math.Pow((x.Means[0]-a)/x.SDs[0], 2) + math.Pow((x.Means[1]-b)/x.SDs[1], 2)
+				za, zb := (x.Means[0]-a)/x.SDs[0], (x.Means[1]-b)/x.SDs[1]
+				square += za*za + zb*zb
 				values += 2
 			}
 		}
@@ -137,7 +138,7 @@ func TestNoisyLargeFiniteSpaces(t *testing.T) {
 	const size = 101
 	o, s := board(t, NoiseAuto, size, 40, 7)
 	rng := rand.New(rand.NewPCG(7, 9))
-	truth := func(i, j float64) float64 { return (math.Pow(i-40, 2) + math.Pow(j-70, 2)) / 1000 }
+	truth := func(i, j float64) float64 { return ((i-40)*(i-40) + (j-70)*(j-70)) / 1000 }
 	_, _, r := play(t, o, s, func(i, j float64) (study.Values, []float64) {
 		return study.Values{truth(i, j) + rng.NormFloat64()/2}, nil
 	})

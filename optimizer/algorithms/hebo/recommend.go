@@ -74,7 +74,9 @@ func fitFor(
 
 // likely returns the problem in which only those evaluations are within all limits of which the models of
 // the limits find it more likely than not: others were within them by luck. It returns p if there are none.
-func (a proposer) likely(ctx context.Context, p *optimizer.Problem, encoding *optimizer.Encoding, options surrogate.Options) *optimizer.Problem {
+func (a proposer) likely(
+	ctx context.Context, p *optimizer.Problem, encoding *optimizer.Encoding, options surrogate.Options,
+) *optimizer.Problem {
 	options.Transform = false // as suggestions do
 	rest := p.WithoutPruned()
 	e := expecting{proposer: a, encoding: encoding, options: options}

@@ -11,8 +11,9 @@
 //
 // Other than in Optuna, the first points are those of a Sobol sequence, failed
 // evaluations count as bad, constraints hold for every draw, a point of a finite space
-// is not repeated, an excess over a limit counts as a share of the largest one over it, a parameter's prior takes the place of the wide kernel in the
-// density of the good points, and of more than three objectives at most 25 points are good.
+// is not repeated, an excess over a limit counts as a share of the largest one over it, a
+// parameter's prior takes the place of the wide kernel in the density of the good points,
+// and of more than three objectives at most 25 points are good.
 package tpe
 
 import (

@@ -141,7 +141,8 @@ func TestObservePruned(t *testing.T) {
 	}
 	for _, failures := range []Failures{FailuresModel, FailuresIgnore} {
 		d := Observe(p, optimizer.NewEncoding(p.Space), Options{Failures: failures})
-		if d.Completed != 2 || !slices.Equal(d.Of, []int{0, 1, 3, 4, 5}) || !slices.Equal(d.raw, []float64{-3, -2, -1, -1, -1}) || len(d.Places()) != 2 {
+		if d.Completed != 2 || !slices.Equal(d.Of, []int{0, 1, 3, 4, 5}) || !slices.Equal(d.raw, []float64{-3, -2, -1, -1, -1}) ||
+			len(d.Places()) != 2 {
 			t.Errorf("%s: %d completed, observations %v with %v, %d places", failures, d.Completed, d.Of, d.raw, len(d.Places()))
 		}
 	}
