@@ -212,13 +212,11 @@ func TestFront(t *testing.T) {
 		"/ui/?name=two":     `– <span class="soft broken">of 2 objectives</span>`,
 		"/ui/studies/two?x": `<span class="badge mark">knee</span></th><td class="n">1.1 ± 0.2</td><td class="n">5.2 ± 0.5</td>`,
 		// The table of trials has both values, those of the chosen objective first.
-		"/ui/studies/two?sort=value.2":                  `<td class="n">2</td><td class="n">4</td>`,
-		"/ui/studies/two?objective=speed&sort=-value.2": `<td class="n">9</td><td class="n">3</td>`,
-		"/ui/studies/two?sort=value.99":                 "sort is &#34;value.99&#34;",
-		"/ui/studies/two":                               "Trials on the front: 2, others: 1, by error, lower is better and speed, higher is better",
-
-		"/ui/studies/two?objective=speed": "Trials on the front: 2, others: 1, by speed, higher is better and error, lower is better",
-
+		"/ui/studies/two?sort=value.2":                     `<td class="n">2</td><td class="n">4</td>`,
+		"/ui/studies/two?objective=speed&sort=-value.2":    `<td class="n">9</td><td class="n">3</td>`,
+		"/ui/studies/two?sort=value.99":                    "sort is &#34;value.99&#34;",
+		"/ui/studies/two":                                  "Trials on the front: 2, others: 1, by error, lower is better and speed, higher",
+		"/ui/studies/two?objective=speed":                  "Trials on the front: 2, others: 1, by speed, higher is better and error, lower",
 		"/ui/studies/two/insights?objective=speed":         "across 2 parameters and speed, higher is better",
 		"/ui/studies/two/pictures/front":                   "Front of two",
 		"/ui/studies/two/pictures/history?objective=speed": "the best is 9 in trial 1",

@@ -20,9 +20,9 @@ type Model struct{ e *examination }
 
 // Examine diagnoses a study by the observations of its problem and ignores pending
 // points. took has how long each observation took, 0 where it is not known; nil if none is.
-// The study's settings must be valid. The same problem gives the same report. The error wraps ErrTooLittle if there are fewer than MinCompleted
-// completed trials, no parameters, or no two different values; otherwise it is
-// ctx's.
+// The study's settings must be valid. The same problem gives the same report. The error wraps
+// ErrTooLittle if there are fewer than MinCompleted completed trials, no parameters, or no two
+// different values; otherwise it is ctx's.
 func Examine(ctx context.Context, s *study.Study, p *optimizer.Problem, took []time.Duration) (*Report, *Model, error) {
 	e, err := newExamination(ctx, &s.Spec, p)
 	if err != nil {
