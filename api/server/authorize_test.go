@@ -116,6 +116,10 @@ var calls = []struct {
 		_, err := c.ResumeStudy(ctx, connect.NewRequest(&fantasiav1.ResumeStudyRequest{Name: "studies/" + study}))
 		return err
 	}},
+	{"StopStudy after it", true, func(ctx context.Context, c client, study, name string) error {
+		_, err := c.StopStudy(ctx, connect.NewRequest(&fantasiav1.StopStudyRequest{Name: "studies/" + study}))
+		return err
+	}},
 	{"ArchiveStudy", true, func(ctx context.Context, c client, study, name string) error {
 		_, err := c.ArchiveStudy(ctx, connect.NewRequest(&fantasiav1.ArchiveStudyRequest{Name: "studies/" + study}))
 		return err
