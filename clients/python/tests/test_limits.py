@@ -156,7 +156,7 @@ def test_problems(storage: Path, limits: Any, message: str) -> None:
 
 
 def test_algorithms_that_take_no_limits(storage: Path) -> None:
-    with pytest.raises(fantasia.SpaceError, match="algorithm: forest takes no limits: use hebo, gp, tpe, nsga2"):
+    with pytest.raises(fantasia.SpaceError, match="algorithm: forest takes no limits: use hebo, gp, tpe"):
         create(storage, algorithm="forest")
 
 

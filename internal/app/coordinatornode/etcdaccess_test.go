@@ -2,6 +2,7 @@ package coordinatornode_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -163,7 +164,7 @@ func TestEtcd(t *testing.T) {
 		slow, cancel := context.WithTimeout(ctx, 20*time.Second)
 		defer cancel()
 		if err := get(slow, other); err == nil || !log.Has("cannot log in to etcd") || !log.Has("authentication failed") {
-			return fmt.Errorf("the log does not say that a wrong password is refused: %v", err)
+			return errors.Join(errors.New("the log does not say that a wrong password is refused"), err)
 		}
 		return nil
 	})

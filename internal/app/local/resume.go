@@ -22,9 +22,9 @@ func Resume(ctx context.Context, state, name, version string) (err error) {
 		return fmt.Errorf("%w: %s is the file of a Go program: its study goes on when the program calls Run again", study.ErrPrecondition, state)
 	}
 	var stack lifecycle.Stack
-	defer func() { err = errors.Join(err, stack.Close(closeTimeout)) }()
-	any := &study.Study{Spec: study.Spec{Pool: study.DefaultPool}} // nothing is evaluated
-	n, err := open(ctx, Options{Study: any, State: state, Version: version, Level: slog.LevelInfo}, &stack)
+	defer func() { err = errors.Join(err, stack.Close(closeTimeout)) }() //nolint:contextcheck // the end must not depend on the beginning
+	nothing := &study.Study{Spec: study.Spec{Pool: study.DefaultPool}} // nothing is evaluated
+	n, err := open(ctx, Options{Study: nothing, State: state, Version: version, Level: slog.LevelInfo}, &stack)
 	if err != nil {
 		return err
 	}

@@ -182,7 +182,7 @@ func (b *Backend) PutMeasurements(nameOrID string, measured curve.Reported) {
 	end := ledger.DefaultPrefix + dir
 	ops := []clientv3.Op{clientv3.OpDelete(fmt.Sprintf("%s%06d", end, changed.Length), clientv3.WithRange(clientv3.GetPrefixRangeEnd(end)))}
 	for _, s := range changed.Segments {
-		ops = append(ops, b.record(fmt.Sprintf("%s%06d", dir, s.Number), json.RawMessage(s.Data)))
+		ops = append(ops, b.record(fmt.Sprintf("%s%06d", dir, s.Number), s.Data))
 	}
 	b.put(ops...)
 }
