@@ -23,7 +23,7 @@ func Resume(ctx context.Context, state, name, version string) (err error) {
 	}
 	var stack lifecycle.Stack
 	defer func() { err = errors.Join(err, stack.Close(closeTimeout)) }() //nolint:contextcheck // the end must not depend on the beginning
-	nothing := &study.Study{Spec: study.Spec{Pool: study.DefaultPool}} // nothing is evaluated
+	nothing := &study.Study{Spec: study.Spec{Pool: study.DefaultPool}}   // nothing is evaluated
 	n, err := open(ctx, Options{Study: nothing, State: state, Version: version, Level: slog.LevelInfo}, &stack)
 	if err != nil {
 		return err

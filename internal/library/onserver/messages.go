@@ -122,7 +122,10 @@ type (
 	instructionMessage struct {
 		Action action `json:"action"`
 		Reason string `json:"reason"`
-		// Ignored is only in the answer to reports.
+	}
+	// reportAnswer also says what the curve leaves out.
+	reportAnswer struct {
+		instructionMessage
 		Ignored []string `json:"ignored"`
 	}
 	curveMessage struct {

@@ -31,7 +31,7 @@ func TestMessagesAreTheAPIs(t *testing.T) {
 		{trialAnswer{}, &fantasiav1.AddTrialResponse{}},
 		{suggestAnswer{}, &fantasiav1.SuggestTrialsResponse{}},
 		{beatAnswer{}, &fantasiav1.HeartbeatTrialsResponse{}},
-		{instructionMessage{}, &fantasiav1.AddMeasurementResponse{}},
+		{reportAnswer{}, &fantasiav1.AddMeasurementResponse{}},
 		{trialsAnswer{}, &fantasiav1.ListTrialsResponse{}},
 		{trialsAnswer{}, &fantasiav1.ListOptimalTrialsResponse{}},
 		{curveAnswer{}, &fantasiav1.ListMeasurementsResponse{}},

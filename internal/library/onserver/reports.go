@@ -93,14 +93,14 @@ func (s *Study) batch(t *library.Evaluation, l *lease, sent int) []reported {
 func (s *Study) sendBatch(t *library.Evaluation, batch []reported) bool {
 	earlier, last := batch[:len(batch)-1], batch[len(batch)-1]
 	request := reportRequest{s.about(t), last, earlier}
-	var answer instructionMessage
+	var answer reportAnswer
 	err := s.call(s.life, "AddMeasurement", request, &answer)
 	switch {
 	case err == nil:
 		if len(answer.Ignored) > 0 {
 			s.log.Warn("the trial's curve has left out what was reported", "study", s.id, "trial", t.Number, "ignored", answer.Ignored)
 		}
-		s.instruct(t, answer)
+		s.instruct(t, answer.instructionMessage)
 	case errors.Is(err, library.ErrUnavailable): // as long as the trial is evaluated, the report is kept
 		return false
 	case len(earlier) > 0: // what has arrived already is ignored
