@@ -264,7 +264,7 @@ func TestFailingProgram(t *testing.T) {
 // A study whose program failed goes on once it was resumed, and not before.
 func TestResumedStudyGoesOn(t *testing.T) {
 	state, flag := stateDir(t), filepath.Join(t.TempDir(), "mended")
-	s := parse(t, processStudy, 5, 1, strconv.Quote("test -e "+flag+` || exit 3; echo "{\\\"fantasia\\\": {\\\"metrics\\\": {\\\"loss\\\": 1}}}"`))
+	s := parse(t, processStudy, 5, 1, strconv.Quote("test -e "+flag+` || exit 3; echo '{"fantasia": {"metrics": {"loss": 1}}}'`))
 	if r := run(t, state, s); r.Status.State != study.Failed || !strings.Contains(r.Status.Reason, "fantasia study resume") {
 		t.Fatalf("the study is %s: %s; want it failed, with the way out", r.Status.State, r.Status.Reason)
 	}
