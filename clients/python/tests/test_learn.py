@@ -77,7 +77,7 @@ def test_same_seed_same_trials(storage: Path, algorithm: str, declared: bool) ->
 
     def objective(trial: Trial) -> float:
         kind = trial.suggest_categorical("k", ["a", "b", "c"])
-        value = trial.suggest_float("x", -3, 3) ** 2 + trial.suggest_int("n", 1, 9)
+        value: float = trial.suggest_float("x", -3, 3) ** 2 + trial.suggest_int("n", 1, 9)
         return value + (kind == "c")
 
     def interrupted(trial: Trial) -> float:
@@ -138,7 +138,7 @@ def test_names_of_studies_of_optuna(storage: Path) -> None:
     study.optimize(lambda trial: 1.0, n_trials=1)
     assert [t.number for t in study.get_trials(deepcopy=False, states=[TrialState.COMPLETE])] == [1]
     assert study.trials[0].state == TrialState.COMPLETE == TrialState("COMPLETE")
-    assert TrialState.FAIL is TrialState.FAILED
+    assert TrialState["FAIL"] is TrialState.FAILED
     assert TrialState.COMPLETE.is_finished()
     fantasia.delete_study("Churn_model.v2 final", storage)
 
