@@ -85,8 +85,8 @@ func (l *results) answer(t *trial, a *record.Attempt, r *messaging.Result, as in
 }
 
 // ranToItsEnd reports whether a trial that was told to stop had reported everything by then: the
-// message to stop came while its program only had to exit. Nothing was saved, so its value counts
-// like that of a trial that nobody stopped.
+// message to stop came while its program only had to exit. Stopping it saved nothing, so the
+// trial is completed, as if nobody had stopped it.
 func (l *results) ranToItsEnd(r *messaging.Result) bool {
 	spec := &l.spec.Definition.Spec
 	return len(r.Values) == len(spec.Objectives()) && study.Finite(r.Values...) &&

@@ -7,9 +7,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// "1.234" can be a fraction, or 1234 with its thousands apart. The other cells of its column decide, and
-// then those of the whole file. If they contradict each other, or nothing decides, the file is refused,
-// and the error names the row.
+// "1.234" can be a fraction, or 1234 with its thousands apart. The other cells of its column decide. If
+// they do not tell, all cells of the file decide. If cells contradict each other, or no cell tells, the file is
+// refused, and the error names the row.
 func TestDecimals(t *testing.T) {
 	spec := specOf(t, "loss", "name: x, type: float, min: 0, max: 5000", `name: c, type: ordinal, values: [1.234, 2.5]`)
 	const alike = ": want the same decimal sign in all cells, and no separators of thousands"

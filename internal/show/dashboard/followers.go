@@ -113,8 +113,8 @@ func (fs *followers) sweep() {
 	}
 }
 
-// seats bounds how many streams each reader has open, and how many all readers have, so that no
-// reader uses up those of the others. They are safe for concurrent use.
+// seats bounds how many streams may be open, for each reader and for all together. So one reader cannot
+// take all of them. Safe for concurrent use.
 type seats struct {
 	total, share int
 

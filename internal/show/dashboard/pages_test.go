@@ -211,7 +211,7 @@ func TestFront(t *testing.T) {
 		"/ui/":              "1 trial</td>",
 		"/ui/?name=two":     `– <span class="soft broken">of 2 objectives</span>`,
 		"/ui/studies/two?x": `<span class="badge mark">knee</span></th><td class="n">1.1 ± 0.2</td><td class="n">5.2 ± 0.5</td>`,
-		// The table of trials has both values, those of the chosen objective first.
+		// The table of trials shows both objectives. The chosen one is the first column.
 		"/ui/studies/two?sort=value.2":                     `<td class="n">2</td><td class="n">4</td>`,
 		"/ui/studies/two?objective=speed&sort=-value.2":    `<td class="n">9</td><td class="n">3</td>`,
 		"/ui/studies/two?sort=value.99":                    "sort is &#34;value.99&#34;",

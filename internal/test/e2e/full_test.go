@@ -14,8 +14,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/test/testcluster"
 )
 
-// TestEtcdThatWasFull fills etcd and kills the leader. Nobody can lead, until there is room again: then
-// somebody does, although no operator has ended etcd's alarm.
+// TestEtcdThatWasFull fills etcd and kills the leader. While etcd is full, nobody
+// can lead. Once there is room again, a coordinator leads, although no operator has ended etcd's alarm.
 func TestEtcdThatWasFull(t *testing.T) {
 	c := testcluster.Start(t, testcluster.Options{Coordinators: 2, Etcd: []string{"--quota-backend-bytes=4194304"}})
 	leader, _, epoch := c.Leader(0)

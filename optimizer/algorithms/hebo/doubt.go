@@ -23,8 +23,8 @@ func unexplained(m *surrogate.Model) float64 {
 	return share
 }
 
-// fitFloored fits a model that may doubt its data. If it cannot predict them, at least half of what it
-// cannot explain is noise to it: it would else follow every value, and be sure of the luckiest.
+// fitFloored fits a model. If the model predicts its data badly, it is fitted again, and must take at least
+// half of what it cannot explain for noise. Otherwise it would follow every value, and be sure of the luckiest.
 func fitFloored(fit func(floor float64) (*surrogate.Model, error)) (*surrogate.Model, error) {
 	m, err := fit(0)
 	if err != nil {
@@ -92,8 +92,8 @@ type doubted struct {
 	of *optimizer.Problem
 }
 
-// doubts returns the models of the objectives, and whether one of them or that of a limit cannot predict
-// evaluations of which no two have told whether they are noisy.
+// doubts returns the models of the objectives. doubts is true if a model of an objective or of a limit predicts
+// badly, and no point was evaluated twice, so that nobody knows whether evaluations are noisy.
 func (o proposer) doubts(ctx context.Context, r *optimizer.Request) (objectives []doubted, doubts bool) {
 	config := o.options.Surrogate
 	warm := readMemory(r.State, config.NumParams(r.Encoding)).Fitted

@@ -50,7 +50,7 @@ func play(t *testing.T, o optimizer.Optimizer, s *optimizertest.Session, evaluat
 	return made, repeats, r
 }
 
-// distances are the squared distances from two corners of an 8 × 8 board, over 10, of which no point has both small.
+// distances returns a tenth of the squared distances from two places of an 8 × 8 board. At no point are both small.
 func distances(i, j float64) (a, b float64) {
 	return ((i-1)*(i-1) + (j-1)*(j-1)) / 10, ((i-6)*(i-6) + (j-6)*(j-6)) / 10
 }

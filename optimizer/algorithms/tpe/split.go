@@ -58,8 +58,8 @@ func good(r *optimizer.Request, n int) []int {
 	return append(list, outside[:min(missing, len(outside))]...)
 }
 
-// front returns up to n completed observations within all limits, of several objectives: those of the
-// first fronts.
+// front is for several objectives. Of the completed observations within all limits, it returns up to n: those
+// of the first fronts.
 func front(r *optimizer.Request, n int) []int {
 	var within []int
 	for i := range r.Observations {
