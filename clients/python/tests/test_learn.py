@@ -78,7 +78,7 @@ def test_same_seed_same_trials(storage: Path, algorithm: str, declared: bool) ->
     def objective(trial: Trial) -> float:
         kind = trial.suggest_categorical("k", ["a", "b", "c"])
         value: float = trial.suggest_float("x", -3, 3) ** 2 + trial.suggest_int("n", 1, 9)
-        return value + (kind == "c")
+        return value + float(kind == "c")
 
     def interrupted(trial: Trial) -> float:
         value = objective(trial)
