@@ -293,7 +293,7 @@ def test_constraints_of_optuna_that_cannot_be_told(storage: Path) -> None:
         raise KeyError("size")
 
     for options, error, message in (
-        ({"algorithm": "tpe"}, fantasia.StudyFileError, "tpe takes no limits: use hebo, gp"),
+        ({"algorithm": "cmaes"}, fantasia.StudyFileError, "cmaes takes no limits: use hebo, gp"),
         ({"constraints_func": fails}, KeyError, "size"),
         ({"constraints_func": lambda trial: [math.nan]}, ValueError, "cannot be NaN"),
     ):

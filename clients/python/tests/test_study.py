@@ -421,7 +421,8 @@ def test_best_in_the_log_is_the_studys(
     study.optimize(lambda trial: (0.0, 1.0) if several else 0.0, n_trials=1)
     study = fantasia.load_study(study.name, storage)
     caplog.clear()
-    study.optimize(lambda trial: (5.0, 0.5) if several else 5.0, n_trials=1)
+    with caplog.at_level("INFO", "fantasia_hpo"):
+        study.optimize(lambda trial: (5.0, 0.5) if several else 5.0, n_trials=1)
     assert caplog.messages[-1].endswith("; 1 on the front" if several else "; best 0.0")
 
 

@@ -34,7 +34,7 @@ class Reading:
         self.parameters: dict[str, Parameter] = dict(declared or {})
         self.parameters = self._space_in(document)
         self._learns: bool = spec.get("learnParameters", False)
-        self._seed: int = int(spec["algorithm"].get("seed", 0))
+        self._seed: int = int(spec.get("algorithm", {}).get("seed", 0))
         self._prunes: bool = "earlyStopping" in spec
         self._compared: str | None = spec.get("earlyStopping", {}).get("metric")
 
