@@ -47,8 +47,6 @@ type mcpFlags struct {
 	listen string
 	hold   time.Duration
 	api    coordinatornode.APIAccess
-	// insecure lets callers without a token in, on an address that others reach.
-	insecure bool
 }
 
 func newMCPCommand(a *app) *cobra.Command {
@@ -70,7 +68,6 @@ func newMCPCommand(a *app) *cobra.Command {
 	c.Flags().StringVar(&f.listen, "listen", "", "`address` for streamable HTTP, such as localhost:8090 (default: standard input and output)")
 	c.Flags().DurationVar(&f.hold, "hold", 12*time.Hour, "how long a trial that was asked for is kept while nothing is said about it")
 	f.api.Flags(c.Flags())
-	insecureFlag(c, &f.insecure)
 	return c
 }
 
@@ -104,7 +101,7 @@ func (f *mcpFlags) check(cmd *cobra.Command) error {
 	switch {
 	case f.server != "" && cmd.Flags().Changed("state"):
 		return usagef(cmd, "--server and --state: set only one")
-	case f.server != "" && (f.api.Tokens != "" || f.api.OIDC.Issuer != ""):
+	case f.server != "" && !f.api.Open():
 		return usagef(cmd, "--tokens and --oidc-issuer are for the studies below --state; the coordinator of --server has its own")
 	case f.listen != "" && (f.caller.Token != "" || f.caller.TokenFile != ""):
 		return usagef(cmd, "--token and --token-file would be used for every caller of --listen; leave them out: callers send their own token")
@@ -138,7 +135,7 @@ func (f *mcpFlags) place(cmd *cobra.Command, version string) (p assistant.Place,
 				filepath.Dir(f.dir))
 		}
 	}
-	l := &assistant.Local{Dir: f.dir, Served: served, Hidden: f.api.Tokens != "" || f.api.OIDC.Issuer != "", Dial: f.dial}
+	l := &assistant.Local{Dir: f.dir, Served: served, Hidden: !f.api.Open(), Dial: f.dial}
 	return l, l.Close, nil
 }
 
@@ -161,7 +158,7 @@ func (a *app) mcpHTTP(ctx context.Context, f *mcpFlags, s *assistant.Server, log
 	}
 	address := listener.Addr().String()
 	if at, ok := listener.Addr().(*net.TCPAddr); ok && open {
-		if err := closed(f.listen, at.IP, f.insecure); err != nil {
+		if err := f.api.CheckAddress(f.listen, at.IP); err != nil {
 			return errors.Join(exitWith(ExitUsage, err), listener.Close())
 		}
 	}
@@ -175,18 +172,4 @@ func (a *app) mcpHTTP(ctx context.Context, f *mcpFlags, s *assistant.Server, log
 	}
 	fmt.Fprintf(a.Stderr, "serving the Model Context Protocol at %s://%s%s\n", scheme, address, assistant.Path)
 	return httpserve.Serve(ctx, f.api.Listener(httpserve.Bound(listener, httpserve.Connections{}, server.Network, log)), handler, log)
-}
-
-// insecureFlag adds the flag that closed asks for.
-func insecureFlag(c *cobra.Command, insecure *bool) {
-	c.Flags().BoolVar(insecure, "insecure", false, "let callers without a token in, though other machines reach --listen")
-}
-
-// closed returns an error if others than this machine reach an address at which no token is required.
-func closed(listen string, ip net.IP, insecure bool) error {
-	if insecure || ip.IsLoopback() {
-		return nil
-	}
-	return fmt.Errorf("--listen is %s, which others reach, and the API requires no token; want an address such as localhost:8090, or "+
-		"--tokens or --oidc-issuer, or --insecure to let everybody in", listen)
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 
 	"github.com/spf13/cobra"
 
@@ -34,7 +33,6 @@ type serveFlags struct {
 	standalone.Options
 	exitWithParent bool
 	verbose        bool
-	insecure       bool
 }
 
 // defaultServerState is not the name of a study, so it is free beside the states of
@@ -53,10 +51,8 @@ func newServeCommand(a *app) *cobra.Command {
 			if err := directory(cmd, f.State); err != nil {
 				return err
 			}
-			if at, err := net.ResolveTCPAddr("tcp", f.Listen); err == nil && f.API.Tokens == "" && f.API.OIDC.Issuer == "" {
-				if err := closed(f.Listen, at.IP, f.insecure); err != nil {
-					return usagef(cmd, "%v", err)
-				}
+			if err := f.API.CheckListen(f.Listen); err != nil {
+				return usagef(cmd, "%v", err)
 			}
 			return a.serve(cmd.Context(), f)
 		},
@@ -64,7 +60,6 @@ func newServeCommand(a *app) *cobra.Command {
 	c.Flags().StringVar(&f.State, "state", defaultServerState, "`directory` that keeps everything")
 	c.Flags().StringVar(&f.Listen, "listen", "127.0.0.1:0", "address of the API and the dashboard; port 0 is a free port")
 	f.API.Flags(c.Flags())
-	insecureFlag(c, &f.insecure)
 	c.Flags().BoolVar(&f.exitWithParent, "exit-with-parent", false, "end when standard input is closed, as it is when the process that "+
 		"started this one ends")
 	c.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "log more to fantasia.log in the state directory")

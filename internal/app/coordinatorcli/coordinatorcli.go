@@ -38,7 +38,11 @@ func New(version string, stderr io.Writer) *cobra.Command {
 		Long: `Runs a replica of the coordinator. Run one or more against the same etcd and NATS:
 one leads; the others stand by, answer reads, and take over if the leader dies.
 Every flag can also be set in the environment: --lease-ttl as FANTASIA_LEASE_TTL,
-and so on. The OTEL_* variables say where traces go.`,
+and so on. The OTEL_* variables say where traces go.
+
+Everybody who reaches --listen may create studies; with --tokens or --oidc-issuer, only
+callers with a token may. An address that other machines reach needs one of both, or
+--insecure to let everybody in.`,
 		Example: `  coordinator --etcd http://localhost:2379 --nats nats://localhost:4222
   fantasia --server http://localhost:8080 study create -f study.yaml`,
 		Args: cobra.NoArgs,
@@ -49,6 +53,9 @@ and so on. The OTEL_* variables say where traces go.`,
 			if !election.ValidTTL(o.LeaseTTL) {
 				return fmt.Errorf("--lease-ttl is %v; want whole seconds, at least %v", o.LeaseTTL, election.MinTTL)
 			}
+			if err := o.API.CheckListen(o.Listen); err != nil {
+				return err
+			}
 			return coordinatornode.Run(cmd.Context(), o)
 		},
 	}
@@ -58,7 +65,7 @@ and so on. The OTEL_* variables say where traces go.`,
 	o.EtcdAccess.Flags(f)
 	o.NATSAccess.Flags(f)
 	o.API.Flags(f)
-	f.StringVar(&o.Listen, "listen", ":8080", "where to serve the API, /metrics, /healthz and /readyz")
+	f.StringVar(&o.Listen, "listen", "localhost:8080", "where to serve the API, /metrics, /healthz and /readyz")
 	f.StringVar(&o.Advertise, "advertise", "", "address at which other replicas reach this one (default: --listen)")
 	f.StringVar(&o.KatibListen, "katib-listen", "", "where to serve Katib's Suggestion service, such as "+katib.Address+" (default: nowhere)")
 	f.StringVar(&o.Name, "name", host, "name of this replica")

@@ -36,6 +36,8 @@ type APIAccess struct {
 	Quotas []string
 	// OIDC says whose tokens of OpenID Connect are accepted too.
 	OIDC OIDC
+	// Insecure lets callers without a token in on an address that other machines reach.
+	Insecure bool
 	// AllowedHosts are names by which the API may be called, besides localhost, IP
 	// addresses and the coordinator's own names, as httpserve.NewHosts takes them.
 	AllowedHosts []string
@@ -103,6 +105,32 @@ func (a *APIAccess) Flags(f *pflag.FlagSet) {
 		"[QUOTA=BOUND…]")
 	f.StringVar(&a.OIDC.Keys, "oidc-keys", "", "`URL` of the issuer's keys (default: as the issuer's discovery document says)")
 	f.StringVar(&a.OIDC.CA, "oidc-ca", "", "PEM file of the CA certificates for the issuer (default: the system's)")
+	f.BoolVar(&a.Insecure, "insecure", false, "let callers without a token in, though other machines reach --listen")
+}
+
+// Open reports whether callers need no token.
+func (a *APIAccess) Open() bool { return a.Tokens == "" && a.OIDC.Issuer == "" }
+
+// CheckListen returns an error if the API is open on an address that other machines reach, and nobody has
+// said that it may be. An address that cannot be resolved is left to who listens there.
+func (a *APIAccess) CheckListen(listen string) error {
+	if !a.Open() {
+		return nil
+	}
+	at, err := net.ResolveTCPAddr("tcp", listen)
+	if err != nil {
+		return nil
+	}
+	return a.CheckAddress(listen, at.IP)
+}
+
+// CheckAddress is CheckListen of an open API with an address that was resolved.
+func (a *APIAccess) CheckAddress(listen string, ip net.IP) error {
+	if a.Insecure || ip.IsLoopback() {
+		return nil
+	}
+	return fmt.Errorf("--listen is %s, which others reach, and the API requires no token; want an address such as localhost:8090, or "+
+		"--tokens or --oidc-issuer, or --insecure to let everybody in", listen)
 }
 
 // Guard returns a handler that refuses requests for hosts that are neither allowed nor
