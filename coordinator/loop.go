@@ -104,6 +104,11 @@ func (l *leader) commit(ctx context.Context) error {
 	l.publisher.Add(&released.Messages, released.Committed)
 	l.request(ctx, released.Asks, l.requests.Ask)
 	l.request(ctx, released.Fallbacks, l.requests.FallBack)
+	for _, j := range released.Judges {
+		if r := l.studies.Get(j.Study); r != nil && r.Engine != nil {
+			l.requests.Judge(ctx, j.Study, j.Judge)
+		}
+	}
 	l.group.Reply(nil)
 	return nil
 }

@@ -16,6 +16,8 @@ type Released struct {
 	Ended []Ended
 	// Asks are requests to the optimisers, and Fallbacks those for points that need no model.
 	Asks, Fallbacks []Ask
+	// Judges ask whether trials go on.
+	Judges []Judge
 	// Committed is when the records became durable.
 	Committed time.Time
 
@@ -32,6 +34,12 @@ type Ended struct {
 type Ask struct {
 	Study string
 	*engine.Ask
+}
+
+// Judge is a question of the engine of a study, given by its id.
+type Judge struct {
+	Study string
+	*engine.Judge
 }
 
 // burial is a result for the dead-letter queue, and the attempt and the worker that it
@@ -53,5 +61,8 @@ func (r *Released) add(s *record.Study, out *engine.Output) {
 	}
 	if out.Fallback != nil {
 		r.Fallbacks = append(r.Fallbacks, Ask{s.ID, out.Fallback})
+	}
+	if out.Judge != nil {
+		r.Judges = append(r.Judges, Judge{s.ID, out.Judge})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
+	"github.com/fantasia-hpo/fantasia/coordinator/judge"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 )
 
@@ -41,6 +42,21 @@ func Recommend(ctx context.Context, model optimizer.Recommender, p *optimizer.Pr
 	recommended *optimizer.Recommendation, err error) {
 	defer caught(&err)
 	return model.Recommend(ctx, p, state)
+}
+
+// Judge answers a question of the engine; a panic there fails the request, not the process. The caller sets
+// At of the answer.
+func Judge(ctx context.Context, question *engine.Judge) engine.Judged {
+	answer := engine.Judged{Judge: question}
+	answer.Answer, answer.Err = decide(ctx, question)
+	return answer
+}
+
+func decide(ctx context.Context, question *engine.Judge) (a judge.Answer, err error) {
+	defer caught(&err)
+	ctx, stop := context.WithTimeout(ctx, SuggestTime)
+	defer stop()
+	return judge.Decide(ctx, &question.Question)
 }
 
 // caught turns a panic of the function that defers it into an error.

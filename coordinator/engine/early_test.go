@@ -32,8 +32,8 @@ func earlyRig(t *testing.T, several bool, trials int) *rig {
 }
 
 // report reports metrics of a trial.
-func (r *rig) report(trial, attempt int, step int64, metrics map[string]float64) {
-	r.step(Measured{At: r.now,
+func (r *rig) report(trial, attempt int, step int64, metrics map[string]float64) Output {
+	return r.step(Measured{At: r.now,
 		Measurement: &messaging.Measurement{AttemptID: r.id(trial, attempt), Worker: "w", Step: step, Metrics: metrics}})
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -51,6 +52,7 @@ type Engine struct {
 	slots    slots
 	outbox   outbox
 	pruning  pruning
+	judging  judging
 	attempts attempts
 	results  results
 
@@ -105,6 +107,7 @@ func construct(spec record.Study, ids IDs, settings Settings, at time.Time) (*En
 	e.slots = slots{spec: &e.spec, trials: &e.trials, seekers: &e.seekers, evaluations: &e.evaluations}
 	e.outbox = outbox{shared: all}
 	e.pruning = pruning{shared: all, history: &e.history, rule: &e.rule, curves: &e.curves}
+	e.judging = judging{pruning: &e.pruning}
 	e.attempts = attempts{shared: all, history: &e.history, pruning: &e.pruning, outbox: &e.outbox, slots: &e.slots, seekers: &e.seekers}
 	e.results = results{
 		shared: all, history: &e.history, attempts: &e.attempts, pruning: &e.pruning,
@@ -142,7 +145,9 @@ func (e *Engine) Step(ev Event) Output {
 	case Finished:
 		e.results.finished(ev.Result)
 	case Measured:
-		e.pruning.measured(ev.Measurement)
+		e.judging.measured(ev.Measurement)
+	case Judged:
+		e.judging.judged(ev)
 	case Recalled:
 		e.pruning.recalled(ev.Trial, ev.Curve)
 	case Suggested:
@@ -202,6 +207,7 @@ func (e *Engine) refill() {
 	e.attempts.handOut()
 	e.promotion.promote()
 	e.demand.serve()
+	e.judging.ask(func() *optimizer.Problem { return e.suggestions.problem(e.suggestions.pendingPoints()) })
 	e.endIfDue() // the space may be exhausted now, with no trial open
 }
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
+	"github.com/fantasia-hpo/fantasia/coordinator/judge"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -95,6 +96,14 @@ type (
 		// Err is why the optimiser has no answer. optimizer.ErrExhausted ends the
 		// study once no trial is open, and so does optimizer.ErrNoFeasible if nothing was
 		// pending; any other error leads to fallbacks.
+		Err error
+	}
+	// Judged answers a Judge.
+	Judged struct {
+		At     time.Time
+		Judge  *Judge
+		Answer judge.Answer
+		// Err is why there is no answer. The trial goes on.
 		Err error
 	}
 	// Published says that the broker has an assignment. The ledger has had it since
@@ -207,6 +216,7 @@ func (ev Finished) when() time.Time    { return ev.At }
 func (ev Measured) when() time.Time    { return ev.At }
 func (ev Recalled) when() time.Time    { return ev.At }
 func (ev Suggested) when() time.Time   { return ev.At }
+func (ev Judged) when() time.Time      { return ev.At }
 func (ev Published) when() time.Time   { return ev.At }
 func (ev Withdrawn) when() time.Time   { return ev.At }
 func (ev Recommended) when() time.Time { return ev.At }

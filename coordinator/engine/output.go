@@ -133,6 +133,9 @@ type Output struct {
 	// fails. Start them AFTER Trials are committed: they change nothing, but are wasted if the
 	// commit fails.
 	Ask, Fallback *Ask
+	// Judge asks whether a trial goes on. At most one is in flight: the caller MUST answer it with one
+	// Judged, also if it fails. Start it AFTER Trials are committed, as Ask.
+	Judge *Judge
 	// Answer answers a Told, an Enqueue, an Add, a CancelTrial or an Annotate; nil for other
 	// events. A user or a client may be told it only AFTER Trials are committed.
 	Answer *Answer

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
-	"github.com/fantasia-hpo/fantasia/coordinator/pruner"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -29,23 +28,26 @@ type pruning struct {
 }
 
 // measured adds a report of a program to its trial's curve, and carries out what the rule says of
-// it. A repeated report changes nothing: the curve has its step.
-func (l *pruning) measured(m *messaging.Measurement) {
-	t := l.reporting(m.AttemptID)
+// it. A repeated report changes nothing: the curve has its step. ask says that the rule leaves it to a model
+// whether the trial goes on.
+func (l *pruning) measured(m *messaging.Measurement) (t *trial, ask bool) {
+	t = l.reporting(m.AttemptID)
 	if t == nil || t.forgotten && l.spec.on(safetyRecall) {
-		return
+		return t, false
 	}
 	if metrics := finiteMetrics(m.Metrics); metrics != nil {
 		keep := append(study.MetricNames(l.spec.Definition.Spec.Objectives()), l.rule.metric)
 		if !l.curves.add(t, m, metrics, keep, l.step.now) {
-			return
+			return t, false
 		}
 		l.noteEarly(t, metrics)
 	}
 	// The rule is told too of values that a curve cannot hold.
-	if verdict := l.rule.report(m); verdict.Stop {
-		l.prune(t, m, verdict)
+	verdict := l.rule.report(m)
+	if verdict.Stop {
+		l.prune(t, m, verdict.Reason, l.likely(verdict.Beside, verdict.Better))
 	}
+	return t, verdict.Ask
 }
 
 // reporting returns the trial of an attempt's reports; nil if they do not count. A
@@ -78,15 +80,15 @@ func (l *pruning) recalled(number int, c *curve.Curve) {
 
 // prune decides to stop a trial early, unless that is decided already, or the report
 // does not come from the attempt that would be stopped.
-func (l *pruning) prune(t *trial, m *messaging.Measurement, verdict pruner.Verdict) {
+func (l *pruning) prune(t *trial, m *messaging.Measurement, reason string, likely study.Values) {
 	a := t.rec.Last()
 	if t.rec.State.Terminal() || a == nil || a.Number != m.Attempt || a.State != study.AttemptOpen ||
 		t.rec.Stopped != nil && l.spec.on(safetyOnce) {
 		return
 	}
 	t.rec.Stopped = &record.Stopped{
-		Attempt: a.Number, Step: m.Step, Reason: clip(verdict.Reason), At: l.step.now,
-		Values: l.reachedAll(t, m), Likely: l.likely(verdict),
+		Attempt: a.Number, Step: m.Step, Reason: clip(reason), At: l.step.now,
+		Values: l.reachedAll(t, m), Likely: likely,
 	}
 	l.keepEarly(t, nil, nil)
 	l.step.touch(t)
@@ -97,20 +99,20 @@ func (l *pruning) prune(t *trial, m *messaging.Measurement, verdict pruner.Verdi
 const leastBeside = 3
 
 // likely returns the value with which a trial that is stopped early would probably have ended: it stands among the
-// values of the completed trials where the trial's report stands among theirs at the same step. Reports may be of
+// values of the completed trials beside it where the trial's report stands among theirs at the same step. Reports may be of
 // another metric, or on another scale than the values, so nothing but their order counts. It returns nil while
 // too few trials have completed with a report at that step, and if there are several objectives.
-func (l *pruning) likely(verdict pruner.Verdict) study.Values {
+func (l *pruning) likely(beside []int, better int) study.Values {
 	spec := &l.spec.Definition.Spec
-	if len(verdict.Beside) < leastBeside || len(spec.Several) > 0 {
+	if len(beside) < leastBeside || len(spec.Several) > 0 {
 		return nil
 	}
-	costs := make([]float64, len(verdict.Beside))
-	for i, number := range verdict.Beside {
+	costs := make([]float64, len(beside))
+	for i, number := range beside {
 		costs[i] = l.spec.direction().Cost(l.trials.numbered(number).facts().value)
 	}
 	slices.Sort(costs)
-	return study.Values{l.spec.direction().Cost(costs[min(verdict.Better, len(costs)-1)])}
+	return study.Values{l.spec.direction().Cost(costs[min(better, len(costs)-1)])}
 }
 
 // tellToStop tells the worker of an attempt to stop it early if that is decided. It may be called

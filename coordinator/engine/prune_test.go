@@ -26,8 +26,19 @@ func (limit) End(int, bool, float64) {}
 
 func (limit) LastStep() int64 { return lastStep }
 
+func (limit) Length() int64                   { return lastStep }
+func (limit) Curves() []pruner.Curve          { return nil }
+func (limit) Ends(float64) ([]int, int, bool) { return nil, 0, false }
+
 // lastStep is the last step of a trial for a limit; only the simulator has trials that reach it.
 const lastStep = 1 << 20
+
+// asking has a model judge the trials that a limit would stop.
+type asking struct{ limit }
+
+func (a asking) Report(trial int, step int64, cost float64) pruner.Verdict {
+	return pruner.Verdict{Ask: a.limit.Report(trial, step, cost).Stop}
+}
 
 // limited makes a study stop its trials above a limit.
 func limited(spec *record.Study, set *Settings, at float64) {
@@ -47,7 +58,10 @@ func (l *log) End(trial int, completed bool, cost float64) {
 	l.lines = append(l.lines, fmt.Sprintf("trial %d ended: %v %g", trial, completed, cost))
 }
 
-func (l *log) LastStep() int64 { return 0 }
+func (l *log) LastStep() int64               { return 0 }
+func (*log) Length() int64                   { return 0 }
+func (*log) Curves() []pruner.Curve          { return nil }
+func (*log) Ends(float64) ([]int, int, bool) { return nil, 0, false }
 
 // TestATrialThatRanToItsEndIsNotPruned checks that a trial is completed if its program had reported all of its
 // steps when it was told to stop, and pruned if one was left, if it is not known how many there are, or if

@@ -193,10 +193,11 @@ func (c *checker) stopped(w *world, t *record.Trial) {
 	}
 	a := t.Attempts[s.Attempt-1]
 	id := messaging.AttemptID{Study: studyID, Trial: t.Number, Attempt: a.Number, Nonce: a.Nonce}
+	above := slices.ContainsFunc(w.measured[id], func(p curve.Point) bool { return p.Step == s.Step && p.Value > simLimit })
 	reached := slices.ContainsFunc(w.measured[id], func(p curve.Point) bool {
-		return p.Step == s.Step && p.Value == s.Values.First() && p.Value > simLimit
+		return (p.Step == s.Step || w.judged && p.Step > s.Step) && p.Value == s.Values.First()
 	})
-	if !reached || !w.isWhole(s.Values) {
+	if !above || !reached || !w.isWhole(s.Values) {
 		c.fail("trial %d is to be stopped at step %d with %v, which was not reported", t.Number, s.Step, s.Values)
 	}
 	switch t.State {

@@ -228,6 +228,7 @@ func (w *world) effects(out *Output) {
 		w.asked = out.Ask
 		w.optimise(gen, out.Ask)
 	}
+	w.judge(gen, out.Judge)
 	if ask := out.Fallback; ask != nil {
 		w.after(w.between(0, 400*time.Millisecond), func() {
 			if gen != w.gen || w.e == nil {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
+	"github.com/fantasia-hpo/fantasia/coordinator/judge"
+	"github.com/fantasia-hpo/fantasia/coordinator/pruner"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -29,6 +31,7 @@ type world struct {
 	agenda agenda
 	seq    int
 	faults bool
+	judged bool // a model decides which trials are stopped early
 
 	// The durable part: what survives the leader.
 	led           *ledger
@@ -141,6 +144,9 @@ func newWorld(seed uint64, off safety) *world {
 	}
 	if rng.IntN(2) == 0 {
 		limited(&spec, &w.set, simLimit)
+		if w.judged = seed%3 == 0; w.judged {
+			w.set.Pruner = func(study.EarlyStopping, study.Direction) (pruner.Pruner, error) { return asking{limit(simLimit)}, nil }
+		}
 		w.led = newLedger(spec)
 	}
 	w.drawObjectives()
@@ -226,6 +232,23 @@ func (w *world) arrived() {
 		if w.readNext() && len(w.claims)-w.claim+len(w.results)-w.result+len(w.metrics)-w.read > 0 {
 			w.arrived() // it lags behind
 		}
+	})
+}
+
+// judge answers a question of the engine: the model is a limit.
+func (w *world) judge(gen int, asked *Judge) {
+	if asked == nil {
+		return
+	}
+	w.after(w.between(0, 400*time.Millisecond), func() {
+		if gen != w.gen || w.e == nil {
+			return
+		}
+		ev := Judged{At: w.now, Judge: asked, Answer: judge.Answer{Stop: true, Reason: "above the limit", Cost: 2 * simLimit}}
+		if w.faults && w.chance(10) {
+			ev = Judged{At: w.now, Judge: asked, Err: errors.New("simulated: singular matrix")}
+		}
+		w.step(ev)
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/pruner"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -106,6 +107,9 @@ func (s *specification) samePoint(a, b study.Point) bool { return s.space.Key(a)
 // results, and must not be kept from repeating a point. A space can be finite, and yet have too
 // many points to be countable.
 func (s *specification) blindToSome() bool {
+	if stop := s.Definition.Spec.EarlyStopping; stop != nil && stop.Name == pruner.Model {
+		return false // the model needs them
+	}
 	return s.settings.Blind && !optimizer.NewEncoding(s.space.Searched()).Discrete()
 }
 

@@ -73,6 +73,7 @@ func (e *Engine) end(state study.State, reason string) {
 	e.life.end(state, reason)
 	e.attempts.cancelOpen("the study has ended: " + string(state))
 	e.suggestions.end()
+	e.judging.end()
 	e.outbox.end()
 	e.demand.end()
 	e.seekers = nil

@@ -1,6 +1,7 @@
 package pruner
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -89,6 +90,9 @@ func (g *limited) Report(number int, step int64, cost float64) Verdict {
 	if t.ended || !g.open(step) {
 		return Verdict{}
 	}
+	if m, ok := g.rule.(asks); ok && m.asks(t, g.Length()) {
+		return Verdict{Ask: !g.protected(t)}
+	}
 	reason := g.rule.judge(t)
 	if reason == "" || g.protected(t) {
 		return Verdict{}
@@ -157,16 +161,16 @@ func (g *limited) open(step int64) bool {
 	if step < g.minSteps || g.completed < g.minCompleted {
 		return false
 	}
-	total := g.maxSteps
-	if total == 0 {
-		total = g.longest
-	}
+	total := g.Length()
 	if total == 0 { // unknown
 		return g.minProgress == 0 && g.maxProgress == 1
 	}
 	progress := float64(step) / float64(total)
 	return progress >= g.minProgress && (progress <= g.maxProgress || g.maxProgress == 1)
 }
+
+// Length implements Pruner.
+func (g *limited) Length() int64 { return cmp.Or(g.maxSteps, g.longest) }
 
 // protected reports whether fewer than protect other trials were better at the step of
 // a trial's last point.

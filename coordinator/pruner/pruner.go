@@ -30,11 +30,23 @@ type Pruner interface {
 	// one, the step at which the curves of all completed trials end. It is 0 if they end at different
 	// steps, as those of programs that stop by themselves, or if fewer than two are known.
 	LastStep() int64
+	// Length returns the last step of a trial that runs to its end, as far as it is known: the setting
+	// maxSteps or, without one, the last step of the longest complete curve; 0 if there is none.
+	Length() int64
+	// Curves returns what all trials have reported, by number, for a decision that Verdict.Ask asks for.
+	// What it returns does not change.
+	Curves() []Curve
+	// Ends returns the completed trials with a curve, by number, and how many of them had a better best report
+	// than cost. same says that each of their final costs is its best or its last report, so that reports
+	// are of what trials end with.
+	Ends(cost float64) (completed []int, better int, same bool)
 }
 
 // Verdict is the answer to a report.
 type Verdict struct {
 	Stop bool
+	// Ask says that a model is to decide whether the trial goes on: see package judge.
+	Ask bool
 	// Reason says why to stop, in words for people and in the metric's own values.
 	Reason string
 	// Beside are the completed trials that had a value at the step of a stopped one, by number, and Better is
@@ -65,9 +77,16 @@ type rule interface {
 	judge(t *trial) string
 }
 
+// asks is a rule whose decisions need a model.
+type asks interface {
+	// asks reports whether a running trial whose last point was just seen is to be judged, of which last is
+	// the last step.
+	asks(t *trial, last int64) bool
+}
+
 // Entries returns all pruners.
 func Entries() []Entry {
-	return []Entry{ashaEntry(), medianEntry(), percentileEntry(), patientEntry(), thresholdEntry(), wilcoxonEntry()}
+	return []Entry{ashaEntry(), medianEntry(), modelEntry(), percentileEntry(), patientEntry(), thresholdEntry(), wilcoxonEntry()}
 }
 
 // Names returns the names of all pruners.

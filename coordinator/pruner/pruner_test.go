@@ -47,7 +47,7 @@ func TestNewNamesWhatIsWrong(t *testing.T) {
 		settings map[string]any
 		want     string
 	}{
-		{"ahsa", nil, `earlyStopping.name "ahsa" is unknown; want one of asha, median, percentile, patient, threshold, wilcoxon`},
+		{"ahsa", nil, `earlyStopping.name "ahsa" is unknown; want one of asha, median, model, percentile, patient, threshold, wilcoxon`},
 		{"asha", map[string]any{"reduction": 1}, `setting "reduction": 1 is not accepted; want an integer from 2 to 1000`},
 		{"asha", map[string]any{"minSteps": 0}, `setting "minSteps": 0 is not accepted; want an integer of at least 1`},
 		{"median", map[string]any{"minProgress": 0.95}, `setting "maxProgress": 0.9 is not accepted; want a number from minProgress to 1`},
@@ -143,7 +143,7 @@ func TestDivergedTrials(t *testing.T) {
 					t.Errorf("%s, %s: a trial goes on after %v", name, direction, value)
 				}
 				if v := p.Report(5, 1, value); v.Stop { // 5% of the steps
-					if name != "threshold" {
+					if name != "threshold" && name != pruner.Model { // which have none
 						t.Errorf("%s: the limits do not protect a diverged trial", name)
 					}
 				}

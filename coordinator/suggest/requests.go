@@ -28,6 +28,8 @@ type Requests struct {
 	slots   chan struct{}
 	// fallbackSlots are those of fallbacks, which must not wait for slow optimisers.
 	fallbackSlots chan struct{}
+	// judgeSlots are those of the models of curves.
+	judgeSlots chan struct{}
 }
 
 // NewRequests returns the requests of a term, whose goroutines spawn starts.
@@ -36,6 +38,7 @@ func NewRequests(s *studies.Studies, x *spans.Spans, m *metrics.Metrics, post in
 		studies: s, spans: x, metrics: m, post: post, spawn: spawn,
 		slots:         make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),
 		fallbackSlots: make(chan struct{}, max(4, 2*runtime.GOMAXPROCS(0))),
+		judgeSlots:    make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),
 	}
 }
 
@@ -69,6 +72,25 @@ func (a *Requests) FallBack(ctx context.Context, r *studies.Study, ask *engine.A
 		defer stop()
 		answer, _ := inSlot(asking, a.fallbackSlots, o, seed, ask)
 		a.answer(ctx, id, answer)
+	})
+}
+
+// Judge has a model decide whether a trial goes on, and posts the answer to the loop. Only the loop calls it.
+func (a *Requests) Judge(ctx context.Context, id string, question *engine.Judge) {
+	a.spawn(func() {
+		answer := engine.Judged{Judge: question}
+		select {
+		case a.judgeSlots <- struct{}{}:
+			defer func() { <-a.judgeSlots }()
+			answer = drive.Judge(ctx, question)
+		case <-ctx.Done():
+			answer.Err = context.Cause(ctx)
+		}
+		a.post(ctx, func(_ context.Context, now time.Time) error {
+			answer.At = now
+			a.studies.StepIn(id, answer)
+			return nil
+		})
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/pruner"
 	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
 	"github.com/fantasia-hpo/fantasia/research/lines"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -28,13 +29,18 @@ func tuners(workers int) map[string]func(w *world) (policy, error) {
 		"model-stop-anywhere": func(w *world) (policy, error) { return newModelled(w, false, false), nil },
 	}
 	for _, algorithm := range []string{"random", "tpe", "hebo"} {
-		for _, rule := range []string{"", "asha", "median"} {
+		for _, rule := range []string{"", "asha", "median", "model", "model-unknown"} {
 			var stopping *study.EarlyStopping
 			name := algorithm
 			if rule != "" {
-				stopping, name = &study.EarlyStopping{Name: rule}, name+"+"+rule
+				stopping, name = &study.EarlyStopping{Name: strings.TrimSuffix(rule, "-unknown")}, name+"+"+rule
 			}
-			all[name] = func(w *world) (policy, error) { return newRuled(w, algorithm, stopping, workers) }
+			all[name] = func(w *world) (policy, error) {
+				if rule == pruner.Model { // told how long a training is
+					stopping.Settings = map[string]any{"maxSteps": float64(w.epochs)}
+				}
+				return newRuled(w, algorithm, stopping, workers)
+			}
 		}
 	}
 	return all

@@ -17,10 +17,11 @@ import (
 type trial struct {
 	number int // from 1
 	*training
-	x       []float64 // its place in the unit cube
-	step    int
-	running bool
-	ended   bool // nobody trains it further
+	x        []float64 // its place in the unit cube
+	step     int
+	running  bool
+	expected float64 // where it ends, as it was judged last
+	ended    bool    // nobody trains it further
 }
 
 // least returns the least loss so far, +Inf if there is none.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/judge"
 	"github.com/fantasia-hpo/fantasia/coordinator/pruner"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
@@ -20,8 +21,10 @@ const most = 1000
 // some of them, which knows their curves.
 type ruled struct {
 	*world
-	session session.Session
-	rule    pruner.Pruner // nil if none is stopped
+	session  session.Session
+	rule     pruner.Pruner // nil if none is stopped
+	memory   judge.Memory
+	modelled bool // the rule is a model
 }
 
 func newRuled(w *world, algorithm string, stopping *study.EarlyStopping, workers int) (*ruled, error) {
@@ -31,6 +34,7 @@ func newRuled(w *world, algorithm string, stopping *study.EarlyStopping, workers
 		return nil, err
 	}
 	if stopping != nil {
+		r.modelled = stopping.Name == pruner.Model
 		if r.rule, err = pruner.NewFor(*stopping, study.Minimize); err != nil {
 			return nil, err
 		}
@@ -45,7 +49,10 @@ func newRuled(w *world, algorithm string, stopping *study.EarlyStopping, workers
 func (r *ruled) next(ctx context.Context, done *trial) (*trial, int, error) {
 	if done != nil {
 		loss := done.losses[done.step-1]
-		stop := r.rule != nil && r.rule.Report(done.number, int64(done.step), loss).Stop
+		stop, err := r.stops(ctx, done, loss)
+		if err != nil {
+			return nil, 0, err
+		}
 		if !stop && done.step < len(done.losses) {
 			return done, done.step + 1, nil
 		}
@@ -66,6 +73,27 @@ func (r *ruled) next(ctx context.Context, done *trial) (*trial, int, error) {
 	return t, 1, nil
 }
 
+// stops reports whether the rule stops a trial that has reported a loss. One that a model judges is judged at once.
+func (r *ruled) stops(ctx context.Context, t *trial, loss float64) (bool, error) {
+	if r.rule == nil {
+		return false, nil
+	}
+	verdict := r.rule.Report(t.number, int64(t.step), loss)
+	if !verdict.Ask {
+		return verdict.Stop, nil
+	}
+	// The trial runs, as all others that have not ended.
+	a, err := judge.Decide(ctx, &judge.Question{
+		Trial: t.number, Problem: &r.session.Problem, Curves: r.rule.Curves(), Last: r.rule.Length(), Direction: study.Minimize,
+		Memory: r.memory,
+	})
+	if err != nil {
+		return false, err
+	}
+	r.memory, t.expected = a.Memory, a.Cost
+	return a.Stop, nil
+}
+
 // end tells the rule and the optimiser how a trial has ended.
 func (r *ruled) end(t *trial) {
 	t.ended = true
@@ -79,6 +107,11 @@ func (r *ruled) end(t *trial) {
 	}
 	if math.IsInf(value, 1) {
 		o.Outcome = optimizer.OutcomeFailed
+	} else if r.modelled && !completed {
+		// As the engine does: reports are what trainings end with, which shows once one has completed.
+		if _, _, same := r.rule.Ends(t.expected); same {
+			o.Values = study.Values{t.expected}
+		}
 	} else {
 		o.Values = study.Values{value}
 	}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/pruner"
 	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
 	"github.com/fantasia-hpo/fantasia/research/lines"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -39,6 +40,8 @@ func tuners() map[string]tuner {
 			{name: "asha-unguarded", stopping: rule("asha", fast(map[string]any{"maxProgress": 1, "protect": 0}))},
 			{name: "hyperband", stopping: rule("asha", fast(map[string]any{"brackets": 3}))}, // with tpe: BOHB
 			{name: "median", stopping: rule("median", nil)},
+			{name: "model", stopping: rule(pruner.Model, map[string]any{"maxSteps": 81})},
+			{name: "model-unknown", stopping: rule(pruner.Model, nil)},
 			{name: "only-9", only: 9},
 			{name: "only-27", only: 27},
 		} {

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/judge"
 	"github.com/fantasia-hpo/fantasia/coordinator/pruner"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
@@ -72,6 +73,8 @@ type running struct {
 	next  float64 // when its next epoch ends
 	step  int
 	least float64
+	// expected is where a model expects the trial to end; it says so when it is judged.
+	expected float64
 }
 
 // begin begins to train the network of a point.
@@ -102,6 +105,7 @@ type run struct {
 	*task
 	session   session.Session
 	rule      pruner.Pruner
+	memory    judge.Memory
 	running   []*running
 	completed [][]float64 // the least loss up to each epoch
 	best      float64     // after `only` epochs
@@ -142,7 +146,11 @@ func play(ctx context.Context, u tuner, k *task, seed int) (*result, error) {
 	for len(r.running) > 0 && !r.result.Reached {
 		first := slices.MinFunc(r.running, soonest)
 		r.result.Seconds = first.next
-		if r.epoch(first) {
+		ended, err := r.epoch(ctx, first)
+		if err != nil {
+			return nil, err
+		}
+		if ended {
 			if err := r.start(ctx); err != nil {
 				return nil, err
 			}
@@ -170,19 +178,41 @@ func (r *run) start(ctx context.Context) error {
 }
 
 // epoch ends an epoch of a trial and reports whether the trial has ended with it.
-func (r *run) epoch(t *running) bool {
+func (r *run) epoch(ctx context.Context, t *running) (bool, error) {
 	loss := t.advance(&r.result, r.target)
-	stop := r.rule != nil && r.rule.Report(t.trial, int64(t.step), loss).Stop
+	stop, err := r.stops(ctx, t, loss)
+	if err != nil {
+		return false, err
+	}
 	if t.step == r.only {
 		stop = t.least > r.best
 		r.best = min(r.best, t.least)
 	}
 	completed := t.step == r.Epochs
 	if !stop && !completed {
-		return false
+		return false, nil
 	}
 	r.end(t, completed)
-	return true
+	return true, nil
+}
+
+// stops reports whether the rule stops a trial that has reported a loss. If a model is to judge it, it does so at once.
+func (r *run) stops(ctx context.Context, t *running, loss float64) (bool, error) {
+	if r.rule == nil {
+		return false, nil
+	}
+	verdict := r.rule.Report(t.trial, int64(t.step), loss)
+	if !verdict.Ask {
+		return verdict.Stop, nil
+	}
+	a, err := judge.Decide(ctx, &judge.Question{
+		Trial: t.trial, Problem: &r.session.Problem, Curves: r.rule.Curves(), Last: r.rule.Length(), Direction: study.Minimize, Memory: r.memory,
+	})
+	if err != nil {
+		return false, err
+	}
+	r.memory, t.expected = a.Memory, a.Cost
+	return a.Stop, nil
 }
 
 func (r *run) end(t *running, completed bool) {
@@ -207,7 +237,16 @@ func (r *run) end(t *running, completed bool) {
 	default:
 		outcome = optimizer.OutcomePruned
 	}
-	r.session.Tell(optimizer.Observation{Trial: t.trial, Point: t.point, Outcome: outcome, Values: study.Values{value}})
+	values := study.Values{value}
+	if r.stopping != nil && r.stopping.Name == pruner.Model && !completed {
+		// As in a study: reports are what trainings end with, which shows once one has completed.
+		if _, _, same := r.rule.Ends(t.expected); same {
+			values = study.Values{t.expected}
+		} else {
+			values = nil
+		}
+	}
+	r.session.Tell(optimizer.Observation{Trial: t.trial, Point: t.point, Outcome: outcome, Values: values})
 }
 
 // gain returns how much lower the loss of the completed trials became after a step, on

@@ -183,6 +183,7 @@ func (s *Study) apply(out *engine.Output) *engine.Answer {
 	}
 	s.answer(out.Ask, s.optimizer)
 	s.answer(out.Fallback, s.fallback)
+	s.judge(out.Judge)
 	s.schedule(out.Wake)
 	if s.engine.Status().State.Terminal() {
 		s.release(library.ErrEnded)
@@ -248,6 +249,21 @@ func (s *Study) answer(request *engine.Ask, o optimizer.Optimizer) {
 	}
 	s.background.Go(func() {
 		answer := drive.Suggest(s.life, o, s.spec.Algorithm.Seed, request)
+		_ = s.do(func() { // an error stops the study
+			if answer.At = time.Now(); s.stopped == nil {
+				s.step(answer)
+			}
+		})
+	})
+}
+
+// judge has a model answer whether a trial goes on, in the background.
+func (s *Study) judge(question *engine.Judge) {
+	if question == nil {
+		return
+	}
+	s.background.Go(func() {
+		answer := drive.Judge(s.life, question)
 		_ = s.do(func() { // an error stops the study
 			if answer.At = time.Now(); s.stopped == nil {
 				s.step(answer)

@@ -56,7 +56,7 @@ func Replays(s *study.Study, trials view.Trials) ([]Replay, error) {
 		return nil, nil
 	}
 	var rules []study.EarlyStopping
-	if own := s.Spec.EarlyStopping; own != nil {
+	if own := s.Spec.EarlyStopping; own != nil && own.Name != pruner.Model { // whose decisions need more than curves
 		rules = append(rules, *own)
 	}
 	for _, name := range []string{"asha", "median", "percentile", "patient"} {

@@ -97,6 +97,11 @@ func TestReplaysTheStudysOwnRule(t *testing.T) {
 	if r := replays[0]; r.Rule != "threshold" || r.Stopped != 4 || r.Saved != 36 || r.Best != 1 || r.BestStoppedAt != nil {
 		t.Errorf("%+v, want the four trials above 4.5 stopped after one step", r)
 	}
+	s.Spec.EarlyStopping = &study.EarlyStopping{Name: "model"} // which needs to know the parameters
+	if others, err := Replays(s, view.List(trials)); err != nil || len(others) != 4 || others[0].Rule != "asha" {
+		t.Errorf("with a model of its own: %+v, %v", others, err)
+	}
+	s.Spec.EarlyStopping.Name = "threshold"
 	s.Spec.EarlyStopping.Settings = map[string]any{"upper": "low"}
 	if _, err := Replays(s, view.List(trials)); err == nil || !strings.Contains(err.Error(), `"upper"`) {
 		t.Errorf("settings that are wrong: %v", err)

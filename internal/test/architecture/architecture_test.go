@@ -41,7 +41,7 @@ var rules = []rule{
 	{from: []string{"coordinator"}, not: []string{"worker", "api", "internal", "messaging/natsbus"},
 		but: []string{"internal/base/backoff", "internal/base/durable", "internal/base/failpoint", "internal/base/kubewatch",
 			"internal/base/mutant", "internal/base/wal"}, why: "a coordinator knows neither workers nor the broker"},
-	{from: []string{"coordinator/pruner"}, not: []string{""}, but: []string{"study", "optimizer/setting"},
+	{from: []string{"coordinator/pruner"}, not: []string{""}, but: []string{"study", "optimizer"},
 		why: "a pruner knows curves and settings only"},
 	{from: []string{"coordinator/drive", "coordinator/journal"},
 		not: []string{"coordinator/ledger", "coordinator/election", "telemetry", "internal"}, but: []string{"internal/base/wal"},

@@ -69,3 +69,6 @@ func (o *Outlook) expected(n int, of func(i int) (x []float64, trial int)) []Exp
 	}
 	return list
 }
+
+// Cost returns the cost that the model sees as z.
+func (m *Model) Cost(z float64) float64 { return m.scale.cost(z) }

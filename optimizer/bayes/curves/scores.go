@@ -68,3 +68,12 @@ func (s *scale) of(cost float64) float64 {
 	share := (float64(low+high) + 1) / float64(2*len(s.above)+2)
 	return mathext.NormalQuantile(0.5 + min(share, 1-1e-9)/2)
 }
+
+// cost returns the cost with a score, the inverse of of. Above the median it is one that was seen.
+func (s *scale) cost(z float64) float64 {
+	if z <= 0 || len(s.above) == 0 {
+		return s.median + z*s.spread
+	}
+	share := 1 - math.Erfc(z/math.Sqrt2)
+	return s.above[min(len(s.above)-1, int(share*float64(len(s.above))))]
+}

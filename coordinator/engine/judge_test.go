@@ -1,0 +1,146 @@
+package engine
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/judge"
+	"github.com/fantasia-hpo/fantasia/coordinator/pruner"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// judgedRig returns a study of three workers whose trials of 20 steps a model judges, and in which
+// a trial has completed with this value: its last report was 5.
+func judgedRig(t *testing.T, value float64) *rig {
+	t.Helper()
+	spec := newSpec(0, 10, 3)
+	spec.Definition.Spec.EarlyStopping = &study.EarlyStopping{Name: pruner.Model, Metric: "loss"}
+	r := newRig(t, spec, Settings{Pruner: pruner.NewFor})
+	r.step(Capacity{At: r.now, Slots: 3, Free: 3})
+	for trial := 1; trial <= 3; trial++ {
+		r.suggest(float64(trial) / 8)
+		r.step(Claimed{At: r.now, Claim: &messaging.Claim{AttemptID: r.id(trial, 1), Worker: "w", At: r.now}})
+	}
+	for step := int64(1); step <= 20; step++ {
+		if out := r.report(1, 1, step, map[string]float64{"loss": 25 - float64(step)}); out.Judge != nil {
+			t.Fatalf("a trial is judged at step %d, and nobody knows how many there are", step)
+		}
+	}
+	res := r.result("w", 1, 1, messaging.OutcomeCompleted)
+	res.Values = study.Values{value}
+	r.step(Finished{At: r.now, Result: res})
+	return r
+}
+
+func (r *rig) asks(trial int, step int64) *Judge {
+	r.t.Helper()
+	out := r.report(trial, 1, step, map[string]float64{"loss": 50 - float64(step)})
+	if out.Judge == nil || out.Judge.Trial != trial || out.Judge.Step != step || out.Judge.Attempt != r.id(trial, 1) {
+		r.t.Fatalf("a report of trial %d at step %d asks %+v", trial, step, out.Judge)
+	}
+	return out.Judge
+}
+
+// A question has all that the model needs. The answer is durable in the trial's record before the
+// worker is told, and the next question follows it.
+func TestAModelJudgesTrials(t *testing.T) {
+	r := judgedRig(t, 5)
+	asked := r.asks(2, 4)
+	if asked.Last != 20 || len(asked.Curves) != 2 || len(asked.Problem.Pending) != 2 || len(asked.Problem.Observations) != 1 {
+		t.Errorf("the question is %+v", asked)
+	}
+	for _, step := range []int64{4, 6} {
+		if out := r.report(3, 1, step, map[string]float64{"loss": 30}); out.Judge != nil {
+			t.Error("two questions are asked at once")
+		}
+	}
+	out := r.step(Judged{At: r.now, Judge: asked, Answer: judge.Answer{Stop: true, Reason: "no hope", Cost: 40}})
+	got, _ := r.e.Trial(2)
+	if s := got.Stopped; s == nil || s.Step != 4 || s.Reason != "no hope" || !slices.Equal(s.Likely, study.Values{40}) ||
+		!slices.Equal(s.Values, study.Values{46}) {
+		t.Errorf("stopped by %+v", s)
+	}
+	if len(out.Trials) != 1 || out.Trials[0].Stopped == nil || len(out.Cancels) != 1 || !out.Cancels[0].Prune {
+		t.Errorf("the answer leads to %+v", out)
+	}
+	// Of a trial that waits the latest report counts, and it waits once.
+	if out.Judge == nil || out.Judge.Trial != 3 || out.Judge.Step != 6 {
+		t.Fatalf("then %+v is asked", out.Judge)
+	}
+	out = r.step(Judged{At: r.now, Judge: out.Judge, Answer: judge.Answer{Cost: 1}})
+	if got, _ := r.e.Trial(3); got.Stopped != nil || out.Judge != nil {
+		t.Errorf("a trial that goes on is %+v, and %+v is asked", got, out.Judge)
+	}
+	if out := r.report(2, 1, 10, map[string]float64{"loss": 3}); out.Judge != nil {
+		t.Error("a trial that is stopped is judged again")
+	}
+	if out := r.report(3, 1, 9, map[string]float64{"loss": 3}); out.Judge == nil {
+		t.Error("a trial that goes on is judged once only")
+	}
+}
+
+// If results are on another scale than reports, the optimiser is not told a report's value.
+func TestJudgedTrialsOnAnotherScale(t *testing.T) {
+	r := judgedRig(t, 0.5)
+	r.step(Judged{At: r.now, Judge: r.asks(2, 4), Answer: judge.Answer{Stop: true, Reason: "no hope", Cost: 40}})
+	if got, _ := r.e.Trial(2); got.Stopped == nil || got.Stopped.Likely != nil {
+		t.Errorf("stopped by %+v", got.Stopped)
+	}
+}
+
+// What comes too late changes nothing, and what fails lets the trial go on.
+func TestLateAndFailedJudgements(t *testing.T) {
+	stop := judge.Answer{Stop: true, Reason: "no hope", Cost: 40}
+	r := judgedRig(t, 5)
+	asked := r.asks(2, 4)
+	res := r.result("w", 2, 1, messaging.OutcomeCompleted)
+	res.Values = study.Values{7}
+	r.step(Finished{At: r.now, Result: res})
+	r.step(Judged{At: r.now, Judge: asked, Answer: stop})
+	if got, _ := r.e.Trial(2); got.State != study.TrialCompleted || got.Stopped != nil {
+		t.Errorf("a trial that had ended is %+v", got)
+	}
+
+	r = judgedRig(t, 5)
+	asked = r.asks(2, 4)
+	out := r.step(Judged{At: r.now, Judge: asked, Err: errors.New("singular")})
+	if len(out.Warnings) != 1 || !strings.Contains(out.Warnings[0], "trial 2 goes on, because it could not be judged: singular") {
+		t.Errorf("warnings: %q", out.Warnings)
+	}
+	again := r.asks(2, 9)
+	r.step(Judged{At: r.now, Judge: asked, Answer: stop})
+	if got, _ := r.e.Trial(2); got.Stopped != nil {
+		t.Error("an answer counts twice")
+	}
+
+	// The attempt was lost, and another one runs.
+	r.step(Lost{At: r.now, Attempt: again.Attempt, Reason: "gone"})
+	if got, _ := r.e.Trial(2); len(got.Attempts) != 2 {
+		t.Fatalf("the trial has %d attempts", len(got.Attempts))
+	}
+	r.step(Judged{At: r.now, Judge: again, Answer: stop})
+	if got, _ := r.e.Trial(2); got.Stopped != nil {
+		t.Errorf("an attempt that was not judged is stopped: %+v", got.Stopped)
+	}
+}
+
+// A study that has ended asks nothing, and a new leader asks at the next report.
+func TestJudgementsEndWithTheStudyAndTheLeader(t *testing.T) {
+	r := judgedRig(t, 5)
+	r.asks(2, 4)
+	r.report(3, 1, 4, map[string]float64{"loss": 30})
+	r.restart()
+	if r.out.Judge != nil {
+		t.Error("a new leader asks before it knows a report")
+	}
+	r.after(0)
+	asked := r.asks(2, 6)
+	r.report(3, 1, 6, map[string]float64{"loss": 30})
+	r.step(Stop{At: r.now, Reason: "enough"})
+	if out := r.step(Judged{At: r.now, Judge: asked, Answer: judge.Answer{Stop: true}}); out.Judge != nil || len(out.Trials) > 0 {
+		t.Errorf("after the end: %+v", out)
+	}
+}

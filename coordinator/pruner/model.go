@@ -1,0 +1,146 @@
+package pruner
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/curves"
+	"github.com/fantasia-hpo/fantasia/optimizer/setting"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// Model is the name of the rule that asks a model.
+const Model = "model"
+
+func modelEntry() Entry {
+	return Entry{
+		Name: Model,
+		Description: "Stops a trial that a model of all trials' parameters and reports expects to end worse than a new trial. " +
+			"Set maxSteps if you know it.",
+		Settings: limits{maxProgress: 1}.settings(),
+		rule:     func(setting.Values, study.Direction) (rule, error) { return &modelled{}, nil },
+	}
+}
+
+const (
+	// fewestReports make a model.
+	fewestReports = 8
+	// Of fewestEnds completed trials and more, the latest mostEnds say whether reports have to do with results.
+	fewestEnds, mostEnds = 5, 50
+	// leastOrder is the least rank correlation (Kendall's τ) of the best reports and the results of completed
+	// trials with which trials are stopped.
+	leastOrder = 0.3
+)
+
+// modelled has a trial judged by a model when its curve reaches a further step of a grid, since in between
+// little is learnt. It stops no trial itself but one that has diverged.
+type modelled struct {
+	grid      []int64
+	reports   int // that are finite, of all trials
+	completed []*trial
+}
+
+func (m *modelled) seen(t *trial) {
+	if !t.last().diverged() {
+		m.reports++
+	}
+}
+
+func (m *modelled) ended(t *trial) {
+	if t.completed {
+		m.completed = append(m.completed, t)
+	}
+}
+
+func (*modelled) judge(t *trial) string {
+	if t.last().diverged() {
+		return hasDiverged(t.last())
+	}
+	return ""
+}
+
+// asks implements asks. At the last step nothing is left to save.
+func (m *modelled) asks(t *trial, last int64) bool {
+	now := t.last()
+	if last <= 0 || now.step >= last || now.diverged() || m.reports < fewestReports {
+		return false
+	}
+	if len(m.grid) == 0 || m.grid[len(m.grid)-1] != last {
+		m.grid = curves.Grid(last)
+	}
+	before := int64(math.MinInt64)
+	if len(t.points) > 1 {
+		before = t.points[len(t.points)-2].step
+	}
+	reached := slices.ContainsFunc(m.grid, func(step int64) bool { return before < step && step <= now.step })
+	return reached && m.order() >= leastOrder
+}
+
+// order returns the rank correlation of what the latest completed trials have reported and how they have ended;
+// 1 if too few have.
+func (m *modelled) order() float64 {
+	var known []*trial
+	for _, t := range m.completed {
+		if len(t.points) > 0 && study.Finite(t.final) && study.Finite(t.least) {
+			known = append(known, t)
+		}
+	}
+	slices.SortFunc(known, func(a, b *trial) int { return cmp.Compare(a.number, b.number) })
+	known = known[max(0, len(known)-mostEnds):]
+	if len(known) < fewestEnds {
+		return 1
+	}
+	sum, pairs := 0, 0
+	for i, a := range known {
+		for _, b := range known[:i] {
+			sum += cmp.Compare(a.least, b.least) * cmp.Compare(a.final, b.final)
+			if a.least != b.least && a.final != b.final {
+				pairs++
+			}
+		}
+	}
+	if pairs == 0 {
+		return 0
+	}
+	return float64(sum) / float64(pairs)
+}
+
+// Curve is what a trial has reported.
+type Curve struct {
+	Trial   int
+	Reports []curves.Report
+}
+
+// Curves implements Pruner.
+func (g *limited) Curves() []Curve {
+	list := make([]Curve, 0, len(g.trials))
+	for _, number := range slices.Sorted(maps.Keys(g.trials)) {
+		t := g.trials[number]
+		if len(t.points) == 0 {
+			continue
+		}
+		c := Curve{number, make([]curves.Report, len(t.points))}
+		for i, p := range t.points {
+			c.Reports[i] = curves.Report{Step: p.step, Cost: p.cost}
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// Ends implements Pruner.
+func (g *limited) Ends(cost float64) (completed []int, better int, same bool) {
+	same = true
+	for _, number := range slices.Sorted(maps.Keys(g.trials)) {
+		if t := g.trials[number]; t.completed && len(t.points) > 0 {
+			completed = append(completed, number)
+			if t.least < cost {
+				better++
+			}
+			same = same && (t.final == t.least || t.final == t.last().cost)
+		}
+	}
+	return completed, better, same && len(completed) > 0
+}
