@@ -106,6 +106,51 @@ def test_fitted_search_is_pickled_and_uses_several_processes(storage: Path) -> N
         assert [t.params for t in moved.study_.trials] == moved.cv_results_["params"]
 
 
+def test_search_takes_a_list_of_mappings(storage: Path) -> None:
+    """The eight candidates are those of GridSearchCV, with the same scores."""
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.svm import SVC
+
+    grids = [{"kernel": ["linear"], "C": [1, 10]}, {"kernel": ["rbf"], "C": [1, 10, 100], "gamma": [0.1, 1]}]
+    theirs = GridSearchCV(SVC(), grids, cv=3).fit(*iris())
+    found = search(storage, SVC(), grids, n_iter=20, algorithm="random").fit(*iris())
+
+    def scores(fitted: Any) -> list[Any]:
+        rows = zip(fitted.cv_results_["params"], fitted.cv_results_["mean_test_score"], strict=True)
+        return sorted((sorted(params.items()), score) for params, score in rows)
+
+    assert [p for p, _ in scores(found)] == [p for p, _ in scores(theirs)]
+    assert scores(found) == scores(theirs)
+    assert found.best_score_ == theirs.best_score_
+    single = search(storage, SVC(), grids[:1], n_iter=20).fit(*iris())
+    assert len(single.study_.trials) == 2
+    with pytest.raises(fantasia.SpaceError, match="expected a mapping, or a list of them"):
+        search(storage, SVC(), []).fit(*iris())
+
+
+@pytest.mark.parametrize("scoring", [["accuracy", "f1_macro"], {"accuracy": "accuracy", "f1": "f1_macro"}])
+def test_search_without_refit_optimises_the_first_of_several_metrics(storage: Path, scoring: Any) -> None:
+    from sklearn.svm import SVC
+
+    found = search(storage, SVC(), {"C": Float(1, 9)}, n_iter=3, scoring=scoring, refit=False).fit(*iris())
+    assert found.study_.metric == "accuracy"
+    assert [t.value for t in found.study_.trials] == list(found.cv_results_["mean_test_accuracy"])
+
+
+def test_search_is_seeded_by_random_state(storage: Path) -> None:
+    from sklearn.svm import SVC
+
+    from fantasia_hpo.sklearn import FantasiaSearchCV
+
+    def points(state: Any) -> list[Any]:
+        options: dict[str, Any] = {"storage": storage, "cv": 3, "n_iter": 3, "random_state": state}
+        found = FantasiaSearchCV(SVC(), {"C": Float(1, 9)}, **options).fit(*iris())
+        return list(found.cv_results_["params"])
+
+    assert points(1) == points(np.int64(1)) != points(2)
+    assert points(np.random.RandomState(1)) == points(np.random.RandomState(1))
+
+
 def half(x: Any) -> Any:
     return x / 2
 
@@ -175,7 +220,11 @@ def test_search_takes_distributions_of_scipy(storage: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ([{"C": [1]}, {"gamma": [1]}], "parameters: expected one mapping, got a list; .* use when"),
+        ([{"C": [1]}, 3], r"parameters: expected a mapping, or a list of them, got \["),
+        (
+            [{"C": Float(0, 1, when={"kernel": ["rbf"]})}, {}],
+            r"parameters\[0\]\['C'\]: expected no condition",
+        ),
         ({"C": 3}, r"parameters\['C'\]: expected a parameter of fantasia_hpo, a list or .* got 3"),
         ({"C": "abc"}, r"parameters\['C'\]: expected .* got 'abc'"),
         ({"C": {1, 2}}, r"parameters\['C'\]: expected .* got {1, 2}"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import math
+import numbers
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -11,17 +13,20 @@ from typing import Any
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.model_selection._search import BaseSearchCV
+from sklearn.utils import check_random_state
 
 from ._distributions import parameter_of_distribution
 from ._optimize import last_line
 from .create import Algorithm, create_study
 from .errors import FantasiaError, SpaceError, StudyEndedError
-from .parameters import Categorical, Fixed, Parameter, key
+from .parameters import Categorical, Fidelity, Fixed, Parameter, key
 from .record import TrialState
 from .study import Study
 from .trial import Trial
 
 log: logging.Logger = logging.getLogger("fantasia_hpo")
+
+_GRID = "grid"  # the parameter that chooses one of several mappings
 
 Candidates = Callable[[list[dict[str, Any]]], dict[str, Any]]
 
@@ -30,11 +35,13 @@ class FantasiaSearchCV(BaseSearchCV):  # type: ignore[misc]
     """GridSearchCV's interface, with points that Fantasia suggests.
 
     `parameters` maps an estimator's parameters to those of fantasia_hpo, to lists or arrays of
-    values of any type, or to distributions of scipy.stats. `n_iter` points are evaluated, or all of
-    them if there are fewer. With `n_jobs` above the number of folds, several points at once.
-    `name`, `storage`, `algorithm` and `seed` are those of create_study; a search with a name
-    continues an earlier one. After `fit`, `study_` is the study. The other arguments and
-    attributes are those of GridSearchCV.
+    values of any type, or to distributions of scipy.stats. A list of such mappings has a grid in each,
+    as for GridSearchCV; `study_` has the parameter `grid` then, the number of the mapping from 0.
+    `n_iter` points are evaluated, or all of them if there are fewer. With `n_jobs` above the number of
+    folds, several points at once. `name`, `storage`, `algorithm` and `seed` are those of create_study, and
+    `random_state`, if given, takes the place of `seed`; a search with a name continues an earlier one.
+    With several metrics and `refit=False`, the first of `scoring` is optimised. After `fit`, `study_` is
+    the study. The other arguments and attributes are those of GridSearchCV.
 
     Raises:
         SpaceError: in `fit`, for a parameter that is none of these.
@@ -67,6 +74,7 @@ class FantasiaSearchCV(BaseSearchCV):  # type: ignore[misc]
         pre_dispatch: int | str = "2*n_jobs",
         error_score: float | str = math.nan,
         return_train_score: bool = False,
+        random_state: Any = None,
     ):
         common: dict[str, Any] = {  # scikit-learn has no types, and those of its defaults are too narrow
             "estimator": estimator,
@@ -86,9 +94,10 @@ class FantasiaSearchCV(BaseSearchCV):  # type: ignore[misc]
         self.storage = storage
         self.algorithm = algorithm
         self.seed = seed
+        self.random_state = random_state
 
     def _run_search(self, evaluate_candidates: Candidates) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        metric = self.refit if isinstance(self.refit, str) else "score"
+        metric = self._metric()
         self.study_: Study = create_study(
             name=self.name,
             storage=self.storage,
@@ -97,7 +106,7 @@ class FantasiaSearchCV(BaseSearchCV):  # type: ignore[misc]
             direction="maximize",
             parameters=_space(self.parameters),
             algorithm=self.algorithm,
-            seed=self.seed,
+            seed=self._random_seed(),
         )
         jobs: Any = self.n_jobs
         at_once = max(1, effective_n_jobs(jobs) // self.n_splits_)
@@ -119,6 +128,22 @@ class FantasiaSearchCV(BaseSearchCV):  # type: ignore[misc]
                 failure = e.error
         if failure is not None and not scored:
             raise failure
+
+    def _metric(self) -> str:
+        """Return the metric to optimise: the one to refit by, or the first of several."""
+        if isinstance(self.refit, str):
+            return self.refit
+        scoring: Any = self.scoring
+        several = isinstance(scoring, Mapping | list | tuple | set)
+        return str(next(iter(scoring))) if several and not self.refit else "score"
+
+    def _random_seed(self) -> int | None:
+        """Return random_state, or the seed if there is none."""
+        if self.random_state is None:
+            return self.seed
+        if isinstance(self.random_state, numbers.Integral):
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _evaluate(self, evaluate_candidates: Candidates, trials: Sequence[Trial], metric: str) -> None:
         """Evaluate the trials and tell the study; they do not stay open whatever happens."""
@@ -146,7 +171,7 @@ class FantasiaSearchCV(BaseSearchCV):  # type: ignore[misc]
         self, evaluate_candidates: Candidates, trials: Sequence[Trial], metric: str
     ) -> Sequence[float]:
         try:
-            results = evaluate_candidates([dict(trial.params) for trial in trials])
+            results = evaluate_candidates([_candidate(self.parameters, trial.params) for trial in trials])
         except ValueError as e:
             # Raised if no fit of these candidates succeeds, which need not hold for the next ones.
             if str(e).lstrip().startswith("All the ") and self.error_score != "raise":
@@ -169,12 +194,47 @@ class _AllFitsFailed(FantasiaError):
 
 
 def _space(parameters: Any) -> dict[str, Parameter]:
-    if not isinstance(parameters, Mapping):
-        advice = (
-            "for parameters that depend on another one, use when, as in Float(0, 1, when={'kernel': ['rbf']})"
-        )
-        raise SpaceError(f"parameters: expected one mapping, got a {type(parameters).__name__}; {advice}")
-    return {name: _parameter(name, given) for name, given in parameters.items()}
+    """Return the space of a mapping, or of a list of them, where a parameter chooses one of them."""
+    if isinstance(parameters, Mapping):
+        return {name: _parameter(name, given) for name, given in parameters.items()}
+    grids = _grids(parameters)
+    space: dict[str, Parameter] = {}
+    if len(grids) > 1:
+        space[_GRID] = Categorical(tuple(range(len(grids))))
+    for i, grid in enumerate(grids):
+        for name, given in grid.items():
+            parameter = _parameter(name, given)
+            if len(grids) > 1:
+                if getattr(parameter, "when", None) or isinstance(parameter, Fidelity):
+                    raise SpaceError(
+                        f"parameters[{i}][{name!r}]: expected no condition in a list of mappings"
+                    )
+                parameter = dataclasses.replace(parameter, when={_GRID: [i]})
+            space[_name_in(grids, i, name)] = parameter
+    return space
+
+
+def _grids(parameters: Any) -> Sequence[Mapping[str, Any]]:
+    listed = isinstance(parameters, Sequence) and not isinstance(parameters, str) and len(parameters) > 0
+    if not listed or not all(isinstance(grid, Mapping) for grid in parameters):
+        raise SpaceError(f"parameters: expected a mapping, or a list of them, got {parameters!r}")
+    if not any(parameters):
+        raise SpaceError("parameters: expected at least one, got none")
+    return parameters  # type: ignore[no-any-return]
+
+
+def _name_in(grids: Sequence[Mapping[str, Any]], place: int, name: str) -> str:
+    """Return the study's name of a parameter of one mapping: another one than in the others."""
+    return f"{name} {place}" if len(grids) > 1 else name
+
+
+def _candidate(parameters: Any, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of the estimator at a point of the space."""
+    if isinstance(parameters, Mapping):
+        return dict(params)
+    place = params.get(_GRID, 0)
+    names = {_name_in(parameters, place, name): name for name in parameters[place]}
+    return {names[name]: value for name, value in params.items() if name in names}
 
 
 def _parameter(name: str, given: Any) -> Parameter:
