@@ -122,6 +122,57 @@ def test_trial_asks_as_optunas_does(storage: Path) -> None:
         study.ask().suggest_int("x", 0, 1)
 
 
+def test_trials_are_added_before_the_first(storage: Path) -> None:
+    """What is known of a fresh study is what its trials will ask for: nothing ends early or is lost."""
+
+    def objective(trial: Trial) -> float:
+        solver = trial.suggest_categorical("solver", ["adam", "sgd"])
+        momentum = trial.suggest_float("momentum", 0, 0.9) if solver == "sgd" else 0.0
+        return trial.suggest_float("rate", 1e-4, 1, log=True) + momentum
+
+    study = create(storage, algorithm=fantasia.Algorithm("hebo", {"noise": "no"}))
+    with pytest.raises(
+        fantasia.SpaceError, match=r"'rate': no trial .* parameters=\{'rate': fantasia.Float\("
+    ):
+        study.add_trial({"rate": 0.1}, 0.1)
+    assert study.trials == []
+    parameters: dict[str, fantasia.Parameter] = {
+        "solver": Categorical(("adam", "sgd")),
+        "rate": Float(1e-3, 1e-1, scale="log"),
+        "momentum": Float(0, 0.9),
+    }
+    study.add_trial({"solver": "adam", "rate": 0.1}, 0.1, parameters=parameters)
+    study.add_trial({"solver": "sgd", "rate": 0.01, "momentum": 0.5}, 0.51, parameters=parameters)
+    again = fantasia.load_study(study.name, storage)  # another process knows as much
+    again.add_trial({"solver": "sgd", "rate": 0.001, "momentum": 0.0}, 0.001)
+    with pytest.raises(fantasia.SpaceError, match=r"'rate': expected a number from 0\.001 to 0\.1"):
+        again.add_trial({"solver": "adam", "rate": 0.5}, 0.5)
+    study.optimize(objective, n_trials=20)
+    assert dict(study.space) == {
+        "solver": Categorical(("adam", "sgd")),
+        "rate": Float(1e-4, 1, scale="log"),
+        "momentum": Float(0, 0.9, when={"solver": ["sgd"]}),
+    }
+    assert [t.source for t in study.trials[:3]] == ["added"] * 3
+    assert len(study.trials) == 23
+    assert len({tuple(t.params.items()) for t in study.trials}) == 23
+    assert study.best_value <= 0.001
+
+
+def test_added_trial_without_a_parameter_of_others_is_a_condition(storage: Path) -> None:
+    study = create(storage)
+    study.add_trial({"kind": "a"}, 1.0, parameters={"kind": Categorical(("a", "b"))})
+    study.add_trial({"kind": "b", "depth": 3}, 2.0, parameters={"depth": Int(1, 9)})
+    assert study.space["depth"] == Int(1, 9, when={"kind": ["b"]})
+    with pytest.raises(fantasia.DeclarationError, match="'depth' was declared as Int"):
+        study.add_trial({"kind": "b", "depth": 3}, 2.0, parameters={"depth": Categorical((1, 3))})
+    with pytest.raises(fantasia.DeclarationError, match="'args'"):
+        study.add_trial({"kind": "a", "args": 1}, 1.0, parameters={"args": Int(1, 9)})
+    declared = create(storage, parameters={"x": Float(0, 1)})
+    with pytest.raises(fantasia.SpaceError, match="parameters: expected none"):
+        declared.add_trial({"x": 0.5}, 1.0, parameters={"x": Float(0, 1)})
+
+
 @pytest.mark.parametrize("name", ["args", 65 * "x", "", "a=b", "-x", "a "])
 def test_names_of_parameters_are_refused_by_name(storage: Path, name: str) -> None:
     refusal = f"^parameters?.{re.escape(repr(name))}"

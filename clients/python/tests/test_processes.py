@@ -210,3 +210,32 @@ def test_exception_of_a_callback_leaves_no_trial_open(storage: Path, jobs: int) 
         study.optimize(lambda trial: 1.0, n_trials=10, n_jobs=jobs, callbacks=[callback])
     assert study.get_trials([TrialState.CLAIMED, TrialState.RUNNING]) == []
     assert study._heartbeat.open() == []
+
+
+CLOSING = """
+import os, signal, subprocess, sys, time
+import fantasia_hpo as fantasia
+
+space = {"x": fantasia.Float(0, 1)}
+study = fantasia.create_study(storage=sys.argv[1], direction="minimize", parameters=space)
+study.optimize(lambda trial: 1.0, n_trials=1)
+wait = subprocess.Popen.wait
+
+def interrupted(process, timeout=None):
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(5)
+    return wait(process, timeout)
+
+subprocess.Popen.wait = interrupted
+raise KeyboardInterrupt
+"""
+
+
+def test_interrupt_while_the_server_ends_says_nothing(tmp_path: Path) -> None:
+    """The server ends with its parent, and the next process finds the study as it was."""
+    command = [sys.executable, "-c", CLOSING, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stderr.endswith("\nKeyboardInterrupt\n")
+    assert "ignored" not in done.stderr
+    assert "atexit" not in done.stderr
+    assert len(fantasia.load_study(fantasia.study_names(tmp_path)[0], tmp_path).trials) == 1

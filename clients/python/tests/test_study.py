@@ -729,6 +729,64 @@ def test_interrupt_hands_trials_back(storage: Path) -> None:
     assert [t.state.value for t in study.trials] == ["COMPLETED", "COMPLETED"]
 
 
+@pytest.mark.parametrize("learns", [False, True])
+def test_threads_call_optimize_at_once(storage: Path, learns: bool) -> None:
+    study = create(storage, parameters=None) if learns else create(storage)
+    seen: list[int] = []
+    at_once = threading.Barrier(3, timeout=30)
+
+    def objective(trial: Trial) -> float:
+        if trial.number <= 3:
+            at_once.wait()
+        seen.append(trial.number)
+        return trial.suggest_float("x", -10, 10) ** 2
+
+    with ThreadPoolExecutor(3) as threads:
+        calls = [threads.submit(study.optimize, objective, n_trials=5) for _ in range(3)]
+        for call in calls:
+            call.result()
+    assert sorted(seen) == list(range(1, 16))
+    assert {t.state for t in study.trials} == {TrialState.COMPLETED}
+    assert len(study.trials) == 15
+
+
+def test_stop_ends_the_calls_of_all_threads(storage: Path) -> None:
+    study = create(storage)
+    enough = fantasia.MaxTrialsCallback(6)
+    with ThreadPoolExecutor(2) as threads:
+        for call in [threads.submit(study.optimize, square, callbacks=[enough]) for _ in range(2)]:
+            call.result(timeout=60)
+    assert 6 <= len(study.trials) <= 8
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_optimize_in_an_objective_is_refused(storage: Path, jobs: int) -> None:
+    study, other = create(storage), create(storage)
+
+    def objective(trial: Trial) -> float:
+        other.optimize(square, n_trials=1)
+        with pytest.raises(fantasia.FantasiaError, match="another thread"):
+            study.optimize(square, n_trials=1)
+        return 1.0
+
+    study.optimize(objective, n_trials=2, n_jobs=jobs)
+    assert [t.state for t in study.trials] == [TrialState.COMPLETED] * 2
+    assert len(other.trials) == 2
+
+
+@pytest.mark.parametrize("states", [(TrialState.COMPLETE,), None])
+def test_max_trials_callback_counts_as_optunas_does(storage: Path, states: Any) -> None:
+    study = create(storage)
+
+    def objective(trial: Trial) -> float:
+        if trial.number == 2:
+            raise ZeroDivisionError
+        return square(trial)
+
+    study.optimize(objective, n_trials=20, callbacks=[fantasia.MaxTrialsCallback(4, states=states)])
+    assert len(study.trials) == (4 if states is None else 5)
+
+
 def test_enqueue_and_add(storage: Path) -> None:
     study = create(storage)
     study.add_trial({"x": 2}, 0.0)

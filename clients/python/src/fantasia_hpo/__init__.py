@@ -31,7 +31,7 @@ from .errors import (
 from .evaluator import Evaluator, WorkerTrial, evaluator
 from .parameters import Bool, Categorical, Fidelity, Fixed, Float, Int, Normal, Ordinal, Parameter
 from .record import FrozenTrial, TrialState
-from .study import Study
+from .study import MaxTrialsCallback, Study
 from .trial import Trial
 
 __version__ = "0.1.0"
@@ -52,6 +52,7 @@ __all__ = [
     "FrozenTrial",
     "Int",
     "Limit",
+    "MaxTrialsCallback",
     "Normal",
     "NotFoundError",
     "Objective",

@@ -35,7 +35,7 @@ _OF_A_PROCESS = (
     "_learned",
     "_heartbeat",
     "_reports",
-    "_run",
+    "_runs",
 )
 _DRAWS = 100  # how often the rest of a point is drawn until it meets the constraints
 _ASK_WAIT = 10.0  # seconds that one call of SuggestTrials waits
@@ -170,15 +170,19 @@ class Asking(Telling):
         params: Mapping[str, Any],
         value: Value,
         *,
+        parameters: Mapping[str, Parameter] | None = None,
         labels: Mapping[str, str] | None = None,
         note: str = "",
     ) -> FrozenTrial:
         """Add a trial that was evaluated elsewhere, so that the optimiser learns from it.
 
         `params` has all active parameters, `value` is that of `tell`. `labels` and `note` are for people.
+        In a study that was created without parameters, `parameters` declares those that no trial has asked
+        for yet, as `suggest_…` does.
 
         Raises:
             SpaceError: if a value is not in the space, or the objective's metric is missing.
+            DeclarationError: if `parameters` has one of another kind than the study.
 
         Examples:
             >>> study.add_trial({"x": 0.25, "kind": "a"}, 0.0625).number
@@ -187,9 +191,17 @@ class Asking(Telling):
         metrics = self._metrics(value)
         if missing := self._missing(metrics):
             raise errors.SpaceError(f"value: expected the metric {missing}, got {sorted(metrics)}")
+        if self._learns:
+            point = self._learned.adopt(params, parameters or {})
+        elif parameters:
+            raise errors.SpaceError(
+                f"parameters: expected none, as the study has declared its own, got {', '.join(parameters)}"
+            )
+        else:
+            point = encode_point(self.parameters, params)
         request = {
             "parent": self._id,
-            "parameters": encode_point(self.parameters, params),
+            "parameters": point,
             "values": [number(metrics.pop(name)) for name in self.objectives],
             "metrics": {name: number(v) for name, v in metrics.items()},
             "requestId": uuid.uuid4().hex,
@@ -233,8 +245,7 @@ class Asking(Telling):
         if not self._learns:
             return Trial(self, self._record(message), client)
         point = message.get("parameters", {})
-        wished = self._learned.wishes.popleft() if self._learned.wishes else {}
-        return LearningTrial(self, self._record(message), client, point, wished)
+        return LearningTrial(self, self._record(message), client, point, self._learned.wish())
 
     def _extend(self) -> bool:
         """Raise the budget if it was nobody's wish, and return whether the study runs again."""

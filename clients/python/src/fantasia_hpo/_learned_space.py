@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from . import errors
-from ._declarations import PLACEHOLDER, Evidence, with_conditions, with_declarations
+from ._declarations import PLACEHOLDER, Evidence, name_problem, with_conditions, with_declarations
 from ._draw import complete, seeded
 from ._learning_trial import LearningTrial
 from ._results import Results
@@ -30,6 +30,35 @@ class LearnedSpace:
         self._study = study
         self.lock = threading.Lock()  # trials of a process end one after another
         self.wishes: deque[dict[str, Any]] = deque()  # points of parameters that are not declared yet
+
+    def wish(self) -> dict[str, Any]:
+        """Return the values that the next trial is to have, or none. Threads may call it at once."""
+        try:
+            return self.wishes.popleft()
+        except IndexError:
+            return {}
+
+    def adopt(self, params: Mapping[str, Any], declared: Mapping[str, Parameter]) -> dict[str, Any]:
+        """Make the point of a trial that was evaluated elsewhere a part of the space, and return it.
+
+        `declared` has at least the parameters that no trial of the study has asked for yet.
+        """
+        if not self._study._knows(params):
+            self._study._refresh()  # other processes may have declared them
+        known = self._study.parameters
+        if unknown := [name for name in params if name not in known and name not in declared]:
+            raise errors.SpaceError(
+                f"parameter {unknown[0]!r}: no trial of the study {self._study.name!r} has asked for it yet, "
+                f"so its range is not known: give it, as in add_trial(…, parameters={{{unknown[0]!r}: "
+                "fantasia.Float(low, high)})"
+            )
+        new = {name: declared[name] for name in params if name in declared}
+        for name, problem in ((name, name_problem(name)) for name in new):
+            if problem:
+                raise errors.DeclarationError(f"parameter {name!r}: {problem}")
+        with self.lock:
+            point = encode_point(with_declarations(known, new), params)
+            return encode_point(self.learn(new, [Evidence(point, whole=True)]), params)
 
     def settle(self, trial: LearningTrial, state: TrialState) -> dict[str, Any] | None:
         """Return the point that a trial has evaluated, for the server; None if that was the suggested one.

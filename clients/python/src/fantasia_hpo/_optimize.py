@@ -11,6 +11,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -22,6 +23,8 @@ from .record import FrozenTrial, TrialState
 from .trial import Trial
 
 log: logging.Logger = logging.getLogger("fantasia_hpo")
+
+inside: ContextVar[tuple[Run, ...]] = ContextVar("inside", default=())  # the calls that this code is within
 
 _T = TypeVar("_T")
 _WAIT = 1.0  # seconds that a job waits for a trial before it looks whether it should stop
@@ -158,7 +161,9 @@ class Run:
         # Daemons: after Ctrl-C, an objective that does not look at should_prune must not keep
         # the process alive. Otherwise all of them are waited for here.
         threads = [
-            threading.Thread(target=self._guarded, name=f"fantasia-job-{i}", daemon=True)
+            threading.Thread(
+                target=copy_context().run, args=(self._guarded,), name=f"fantasia-job-{i}", daemon=True
+            )
             for i in range(self._jobs)
         ]
         for thread in threads:

@@ -209,6 +209,12 @@ def before_close(call: Callable[[], None]) -> None:
 
 
 @atexit.register
+def _at_exit() -> None:
+    """Close the servers. Ctrl-C leaves them alone: they end when this process has ended."""
+    with contextlib.suppress(KeyboardInterrupt):
+        close_servers()
+
+
 def close_servers() -> None:
     """End the programs that this process has started. They start again when they are needed."""
     for call in _last_calls:

@@ -99,7 +99,7 @@ class AsyncStudy:
         When the task is cancelled, the running trials are handed back.
         """
         run = Run(self.study, objective, n_trials, timeout, n_jobs, callbacks, catch, show_progress_bar)
-        with self.study._alone(run):
+        with self.study._running(run):
             await run.run_async()
 
     def stop(self) -> None:

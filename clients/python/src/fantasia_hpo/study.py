@@ -12,14 +12,38 @@ from ._ask import Asking
 from ._elsewhere import Executor
 from ._limits import Limit, documents, limits_of
 from ._optimize import Run
+from ._optimize import inside as _inside
 from ._values import REASON_BYTES, Value, attribute, cut
 from .parameters import Parameter, fits, space_of
-from .record import FrozenTrial
+from .record import FrozenTrial, TrialState
 from .transport import Message
 from .trial import Trial
 
 Function = Callable[[Trial], "Value | None"]
 Callback = Callable[["Study", FrozenTrial], None]
+
+
+class MaxTrialsCallback:
+    """A callback of `optimize` that stops the study once it has n_trials trials in one of the states.
+
+    All trials of the study count, as in Optuna, also those of earlier calls and of other processes. None
+    as `states` counts every trial. `create_study(max_trials=…)` bounds a study without a callback.
+
+    Examples:
+        >>> enough = fantasia.MaxTrialsCallback(4)
+        >>> study.optimize(lambda trial: trial.params["x"] ** 2, n_trials=100, callbacks=[enough])
+        >>> len(study.trials)
+        4
+    """
+
+    def __init__(self, n_trials: int, states: Sequence[TrialState] | None = (TrialState.COMPLETED,)):
+        self._n_trials = n_trials
+        self._states = states
+
+    def __call__(self, study: Study, trial: FrozenTrial) -> None:
+        """Stop the study if it has enough trials."""
+        if len(study.get_trials(self._states)) >= self._n_trials:
+            study.stop()
 
 
 class Study(Asking):
@@ -35,24 +59,25 @@ class Study(Asking):
         {'value': Objective(direction='minimize', reference=None, take='last', early=False)}
     """
 
-    _run: Run | None = None  # the call of `optimize` that is running
-
     def _renew(self) -> None:
         super()._renew()
-        self._run = None
+        self._runs: list[Run] = []  # the calls of `optimize` that are running
 
     @contextlib.contextmanager
-    def _alone(self, run: Run) -> Iterator[None]:
-        """Note the call of `optimize` that is running; refuse a second one."""
-        if self._run is not None:
+    def _running(self, run: Run) -> Iterator[None]:
+        """Note a call of `optimize` while it runs; refuse one inside another, which would use its trials."""
+        if any(outer in self._runs for outer in _inside.get()):
             raise errors.FantasiaError(
-                "optimize is running already: use n_jobs to evaluate several trials at once"
+                "optimize is called by an objective or a callback of the same study: use n_jobs, or call it "
+                "from another thread, to evaluate several trials at once"
             )
-        self._run = run
+        self._runs.append(run)
+        token = _inside.set((*_inside.get(), run))
         try:
             yield
         finally:
-            self._run = None
+            _inside.reset(token)
+            self._runs.remove(run)
 
     # Evaluating trials.
 
@@ -83,13 +108,15 @@ class Study(Asking):
         Ctrl-C hands the running trials back, and so does any exception that ends the call. A second
         Ctrl-C ends it at once; the trials are given out again when their leases end.
 
+        Several threads may call it at once, as each evaluates trials of its own.
+
         Called again, it goes on with a study that has failed, and says so: the failures so far no longer
         count for the study's end.
 
         Raises:
             StudyFailedError: if the study fails, as it does when its first three trials all fail.
             DeclarationError: if the function asks for a parameter in another way than the study declares it.
-            FantasiaError: if the study is in a call of `optimize` already.
+            FantasiaError: if an objective or a callback of the same study calls it.
 
         Examples:
             >>> study.optimize(lambda trial: trial.params["x"] ** 2, n_trials=3, n_jobs=2)
@@ -97,11 +124,11 @@ class Study(Asking):
             5
         """
         run = Run(self, objective, n_trials, timeout, n_jobs, callbacks, catch, show_progress_bar, executor)
-        with self._alone(run):
+        with self._running(run):
             run.run()
 
     def stop(self) -> None:
-        """End the call of `optimize` that is running once its running trials have ended.
+        """End the calls of `optimize` that are running once their running trials have ended.
 
         Examples:
             >>> def enough(study, trial):
@@ -111,8 +138,8 @@ class Study(Asking):
             >>> study.trials[-1].value < 0.5
             True
         """
-        if self._run is not None:
-            self._run.stop()
+        for run in list(self._runs):
+            run.stop()
 
     def cancel_trial(self, trial: FrozenTrial | Trial | int, reason: str = "") -> None:
         """End one trial, for a reason. It does not count, and whoever evaluates it is told to stop.
