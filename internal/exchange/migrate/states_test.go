@@ -40,7 +40,7 @@ func TestStatesOfOtherTools(t *testing.T) {
 		"keras-tuner.jsonl": {good, left("object 2", "status", "INVALID")},
 		"hyperopt.jsonl":    {good, left("object 2", "status", "fail")},
 		"syne-tune.csv":     {good, left("line 3", "st_status", "Paused")},
-		"sagemaker.csv":     {good, left("line 3", "trainingjobstatus", "Stopped")},
+		"sagemaker.csv":     {good, left("line 3", "trainingjobstatus", "Stopped"), left("line 4", "trainingjobstatus", "Deleting")},
 		"phase.csv": {`cannot be imported: line 3: phase is "crashed", and the column is not read, though all its texts look like states of ` +
 			`trials: name it state if they are, or remove it`},
 	} {
