@@ -19,8 +19,8 @@ var (
 	completedWords = []string{"completed", "complete", "finished", "succeeded", "success", "terminated", "done", "ok"}
 	otherWords     = []string{"abandoned", "abort", "aborted", "active", "broken", "canceled", "cancelled", "candidate", "capped", "claimed",
 		"crashed", "created", "deleting", "dispatched", "earlystopped", "error", "errored", "fail", "failed", "failure", "idle", "infeasible",
-		"inprogress", "interrupted", "invalid", "killed", "memoryout", "memout", "metricsunavailable", "new", "paused", "pending", "preempted", "preempting",
-		"pruned", "queued", "requested", "reserved", "running", "scheduled", "staged", "stale", "stopped", "stopping", "suspended",
+		"inprogress", "interrupted", "invalid", "killed", "memoryout", "memout", "metricsunavailable", "new", "paused", "pending", "preempted",
+		"preempting", "pruned", "queued", "requested", "reserved", "running", "scheduled", "staged", "stale", "stopped", "stopping", "suspended",
 		"syscanceled", "timedout", "timeout", "unknown", "usercanceled", "waiting"}
 )
 
