@@ -66,7 +66,7 @@ func TestANewLeaderStopsWhatTheOldOneDecidedTo(t *testing.T) {
 func TestAModelStopsATrial(t *testing.T) {
 	r := newRig(t, membus.Options{})
 	id := r.create(r.leader(), "judged", 2, 2, func(s *study.Spec) {
-		s.EarlyStopping = &study.EarlyStopping{Name: pruner.Model, Metric: "loss", Settings: map[string]any{"maxSteps": 30}}
+		s.EarlyStopping = &study.EarlyStopping{Name: pruner.Model, Metric: "loss", Settings: map[string]any{"maxSteps": 30, "protect": 0}}
 	}).ID
 	stop := make(chan struct{})
 	h := r.hand("w", 2, func(a *messaging.Assignment) *messaging.Result {

@@ -17,7 +17,7 @@ import (
 func judgedRig(t *testing.T, value float64) *rig {
 	t.Helper()
 	spec := newSpec(0, 10, 3)
-	spec.Definition.Spec.EarlyStopping = &study.EarlyStopping{Name: pruner.Model, Metric: "loss"}
+	spec.Definition.Spec.EarlyStopping = &study.EarlyStopping{Name: pruner.Model, Metric: "loss", Settings: map[string]any{"protect": 0}}
 	r := newRig(t, spec, Settings{Pruner: pruner.NewFor})
 	r.step(Capacity{At: r.now, Slots: 3, Free: 3})
 	for trial := 1; trial <= 3; trial++ {

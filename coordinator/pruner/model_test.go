@@ -31,7 +31,7 @@ func upTo(last int64) (steps []int64) {
 // needs to know how long trials are, and a few reports.
 func TestModelJudgesAtItsGrid(t *testing.T) {
 	grid := curves.Grid(51)
-	p := create(t, pruner.Model, map[string]any{"maxSteps": 51}, study.Minimize)
+	p := create(t, pruner.Model, map[string]any{"maxSteps": 51, "protect": 0, "maxProgress": 1}, study.Minimize)
 	if got := asked(p, 1, upTo(7)...); got != nil {
 		t.Errorf("seven reports: judged at %v", got)
 	}
@@ -42,7 +42,7 @@ func TestModelJudgesAtItsGrid(t *testing.T) {
 		t.Errorf("reports at some steps: judged at %v, want %v", got, want)
 	}
 
-	p = create(t, pruner.Model, nil, study.Minimize)
+	p = create(t, pruner.Model, map[string]any{"protect": 0, "maxProgress": 1}, study.Minimize)
 	if got := asked(p, 1, upTo(51)...); got != nil {
 		t.Errorf("without a length: judged at %v", got)
 	}
@@ -94,7 +94,7 @@ func TestModelNeedsReportsThatMeanSomething(t *testing.T) {
 		{"without order", func(trial int) float64 { return float64([]int{4, 1, 6, 2, 5, 3}[trial-1]) }, false},
 		{"all the same", func(int) float64 { return 1 }, false},
 	} {
-		p := create(t, pruner.Model, map[string]any{"maxSteps": 20}, study.Minimize)
+		p := create(t, pruner.Model, map[string]any{"maxSteps": 20, "protect": 0}, study.Minimize)
 		for trial := 1; trial <= 6; trial++ {
 			for step := int64(1); step <= 20; step++ {
 				p.Report(trial, step, float64(trial)+1/float64(step))

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -52,9 +53,13 @@ func runAll(ctx context.Context) error {
 	seeds := flag.Int("seeds", 10, "how many seeds, from 0 on")
 	workers := flag.Int("workers", 8, "how many networks are trained at once")
 	out := flag.String("out", "", "a file of results; runs that it has are not played again")
+	table := flag.Bool("report", false, "print a table of the results, and play nothing")
 	flag.Parse()
 	if *out == "" {
 		return errors.New("-out is missing; want a file for the results")
+	}
+	if *table {
+		return report(os.Stdout, *out)
 	}
 	files, err := filepath.Glob(filepath.Join(*folder, "*.jsonl.gz"))
 	if err != nil || len(files) == 0 {
