@@ -114,14 +114,10 @@ func (a *APIAccess) Open() bool { return a.Tokens == "" && a.OIDC.Issuer == "" }
 // CheckListen returns an error if the API is open on an address that other machines reach, and nobody has
 // said that it may be. An address that cannot be resolved is left to who listens there.
 func (a *APIAccess) CheckListen(listen string) error {
-	if !a.Open() {
-		return nil
+	if at, err := net.ResolveTCPAddr("tcp", listen); err == nil && a.Open() {
+		return a.CheckAddress(listen, at.IP)
 	}
-	at, err := net.ResolveTCPAddr("tcp", listen)
-	if err != nil {
-		return nil
-	}
-	return a.CheckAddress(listen, at.IP)
+	return nil
 }
 
 // CheckAddress is CheckListen of an open API with an address that was resolved.
