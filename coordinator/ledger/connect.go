@@ -3,7 +3,7 @@ package ledger
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -25,17 +25,37 @@ var reconnect = grpc.ConnectParams{
 // stranger closes a client's connections when their server does not know etcd's API.
 // That is not etcd: in a cluster, an address that was just given to etcd can still lead
 // somewhere else, such as to a proxy. gRPC would keep such a connection for ever.
+//
+// Many calls can meet such a server at once. So the addresses are those that the client began with: between the two
+// calls of another one it has none, and whoever took these for its own would leave the client without any.
 type stranger struct {
-	client atomic.Pointer[clientv3.Client]
+	mu        sync.Mutex
+	client    *clientv3.Client // nil until Connect has it
+	endpoints []string
+}
+
+// knows sets the client. Calls before are not looked at.
+func (s *stranger) knows(c *clientv3.Client) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.client, s.endpoints = c, c.Endpoints()
+}
+
+// leave closes the client's connections.
+func (s *stranger) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.client != nil {
+		s.client.SetEndpoints() // without an address gRPC closes the connections
+		s.client.SetEndpoints(s.endpoints...)
+	}
 }
 
 func (s *stranger) intercept(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn,
 	invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 	err := invoke(ctx, method, request, reply, conn, options...)
-	if c := s.client.Load(); c != nil && status.Code(err) == codes.Unimplemented {
-		endpoints := c.Endpoints()
-		c.SetEndpoints() // without an address gRPC closes the connections
-		c.SetEndpoints(endpoints...)
+	if status.Code(err) == codes.Unimplemented {
+		s.leave()
 	}
 	return err
 }
@@ -63,6 +83,6 @@ func Connect(endpoints []string, options ...func(*clientv3.Config)) (*clientv3.C
 	if err != nil {
 		return nil, fmt.Errorf("connect to etcd at %q: %w", endpoints, err)
 	}
-	s.client.Store(c)
+	s.knows(c)
 	return c, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,6 +44,39 @@ func TestConnectLeavesAStranger(t *testing.T) {
 		}
 		if status.Code(err) != codes.Unimplemented || ctx.Err() != nil {
 			t.Fatalf("after the address leads to etcd: %v", err)
+		}
+	}
+}
+
+// TestManyCallsLeaveAStranger has many calls meet a server that is not etcd at once, as a coordinator's
+// do when it starts: afterwards the client still knows etcd's address.
+func TestManyCallsLeaveAStranger(t *testing.T) {
+	stranger := httptest.NewUnstartedServer(http.NotFoundHandler())
+	stranger.Config.Protocols = new(http.Protocols)
+	stranger.Config.Protocols.SetUnencryptedHTTP2(true)
+	stranger.Start()
+	defer stranger.Close()
+	for range 20 {
+		c, err := Connect([]string{stranger.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var calls sync.WaitGroup
+		for range 16 {
+			calls.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				defer cancel()
+				if _, err := c.Get(ctx, "key"); err == nil {
+					t.Error("a server that is not etcd has answered")
+				}
+			})
+		}
+		calls.Wait()
+		if got := c.Endpoints(); len(got) != 1 || got[0] != stranger.URL {
+			t.Fatalf("after many calls at once the client has the addresses %q, want %s", got, stranger.URL)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }
