@@ -14,7 +14,7 @@ import (
 // Only completed trials are results, in the columns and the words of each tool that the docs name. The files
 // have the columns that the tools write: MLflow's download of its page and search_runs, Ax's summarize,
 // nnictl trial ls and experiment export, Ray's get_dataframe and tune list-trials, the CSV of Katib's page,
-// SMAC3's StatusType, Vizier's TrialStatus, and so on.
+// what the docs export from SMAC3, Keras Tuner, Syne Tune, Hyperopt and SageMaker, Vizier's TrialStatus, and so on.
 func TestStatesOfOtherTools(t *testing.T) {
 	spec := specOf(t, "loss", "name: lr, type: float, min: 0, max: 1")
 	left := func(place, column, state string) string {
@@ -33,14 +33,14 @@ func TestStatesOfOtherTools(t *testing.T) {
 		"ray-list.csv":     {good, left("line 3", "status", "ERROR"), left("line 4", "status", "PAUSED")},
 		"katib-ui.csv": {good, left("line 3", "status", "EarlyStopped"), left("line 4", "status", "Killed"),
 			left("line 5", "status", "MetricsUnavailable")},
-		"smac.csv": {good, left("line 3", "status", "StatusType.CRASHED"), left("line 4", "status", "StatusType.TIMEOUT"),
-			left("line 5", "status", "StatusType.MEMORYOUT"), left("line 6", "status", "3")},
+		"smac.jsonl": {good, left("object 2", "status", "CRASHED"), left("object 3", "status", "1")},
 		"vizier.jsonl": {good, "0.6: map[lr:0.4]", left("object 2", "status", "TrialStatus.STOPPING"),
 			left("object 3", "infeasible", "true")},
 		"keras-tuner.jsonl": {good, left("object 2", "status", "INVALID")},
 		"hyperopt.jsonl":    {good, left("object 2", "status", "fail")},
-		"syne-tune.csv":     {good, left("line 3", "st_status", "Paused")},
-		"sagemaker.csv":     {good, left("line 3", "trainingjobstatus", "Stopped"), left("line 4", "trainingjobstatus", "Deleting")},
+		"syne-tune.csv":     {good, left("line 3", "st_status", "InProgress")},
+		"sagemaker.jsonl": {good, left("object 2", "trainingjobstatus", "Stopped"),
+			left("object 3", "trainingjobstatus", "Deleting")},
 		"phase.csv": {`cannot be imported: line 3: phase is "crashed", and the column is not read, though all its texts look like states of ` +
 			`trials: name it state if they are, or remove it`},
 	} {
