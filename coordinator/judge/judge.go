@@ -66,16 +66,17 @@ type Answer struct {
 // about as good, whichever optimiser it is, so that the worker is better given to it once the trial has
 // little chance to be better. The error is the model's, or ctx's.
 func Decide(ctx context.Context, q *Question) (Answer, error) {
-	list, at := places(q)
+	encoding := optimizer.NewEncoding(q.Problem.Space)
+	list, at := places(q, encoding)
 	if at < 0 { // the trial is no longer in the space, and the model knows nothing of where it is
 		return Answer{Memory: q.Memory}, nil
 	}
-	columns, reports := surrogate.Columns(optimizer.NewEncoding(q.Problem.Space)), 0
+	columns, reports := surrogate.Columns(encoding), 0
 	for i := range list {
 		reports += len(list[i].Reports)
 	}
 	warm := q.Memory.hyperparameters
-	if warm != nil && len(warm.Kernel) != curves.Kernel(len(columns)) { // of a space that was edited
+	if warm != nil && len(warm.Kernel) != curves.KernelSize(len(columns)) { // of a space that was edited
 		warm, q.Memory.reports = nil, 0
 	}
 	seed := uint64(q.Trial)<<32 + uint64(reports)

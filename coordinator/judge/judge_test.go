@@ -141,6 +141,38 @@ func TestSpacesThatWereEdited(t *testing.T) {
 	}
 }
 
+// The observations of a space with many parameters keep their points packed.
+func TestManyParameters(t *testing.T) {
+	names := []string{"x", "y"}
+	for i := range 18 {
+		names = append(names, fmt.Sprint("z", i))
+	}
+	asked := func(pack bool) Answer {
+		q := question(t, 0.95, 6)
+		q.Problem.Space = spaceOf(t, names...)
+		for i := range q.Problem.Observations {
+			o := &q.Problem.Observations[i]
+			for _, name := range names[2:] {
+				o.Point[name] = 0.5
+			}
+			if pack {
+				if *o = o.Pack(names); o.Packed == nil {
+					t.Fatal("a point of 20 parameters is not packed")
+				}
+			}
+		}
+		for _, p := range q.Problem.Pending {
+			for _, name := range names[2:] {
+				p.Point[name] = 0.5
+			}
+		}
+		return decide(t, q)
+	}
+	if packed, plain := asked(true), asked(false); !packed.Stop || !reflect.DeepEqual(packed, plain) {
+		t.Errorf("with packed points %+v, with others %+v", packed, plain)
+	}
+}
+
 // Trials that failed or were added report nothing, and the model is told of others only.
 func TestTrialsWithoutReports(t *testing.T) {
 	q := question(t, 0.95, 6)
@@ -160,7 +192,7 @@ func TestTrialsAreBounded(t *testing.T) {
 	for i := range 2000 {
 		q.tell(i+1, math.Abs(math.Sin(float64(i))), last, i == 1 || i == 700)
 	}
-	list, at := places(q)
+	list, at := places(q, optimizer.NewEncoding(q.Problem.Space))
 	if len(list) != mostTrials || at < 0 || list[at].Runs {
 		t.Fatalf("%d trials, that of the question is number %d", len(list), at)
 	}
@@ -179,7 +211,7 @@ func TestTrialsAreBounded(t *testing.T) {
 	for i := range 400 {
 		q.tell(3000+i, 0.5, 1, true)
 	}
-	if list, _ := places(q); len(list) < 400 {
+	if list, _ := places(q, optimizer.NewEncoding(q.Problem.Space)); len(list) < 400 {
 		t.Errorf("of 400 that run %d are left", len(list))
 	}
 }

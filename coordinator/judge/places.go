@@ -19,9 +19,9 @@ type placed struct {
 
 // places returns the curves of the trials that are in the space, by number, and the index of the
 // trial that the question is of, -1 if it is not among them. Of many trials it leaves out those that
-// have ended and were neither good nor recent. All others that are pending run, and the one in question may not.
-func places(q *Question) (list []curves.Curve, at int) {
-	encoding := optimizer.NewEncoding(q.Problem.Space)
+// have ended and were neither good nor recent. A pending trial runs to its end, for the model; of the one in question
+// that is to be decided.
+func places(q *Question, encoding *optimizer.Encoding) (list []curves.Curve, at int) {
 	known := map[int][]curves.Report{}
 	for _, c := range q.Curves {
 		known[c.Trial] = c.Reports
@@ -30,7 +30,7 @@ func places(q *Question) (list []curves.Curve, at int) {
 	for i := range q.Problem.Observations {
 		o := &q.Problem.Observations[i]
 		if reports := known[o.Trial]; len(reports) > 0 {
-			all = append(all, placed{o.Trial, curves.Curve{X: encoding.Encode(o.Point), Reports: reports}})
+			all = append(all, placed{o.Trial, curves.Curve{X: encoding.Encode(o.At()), Reports: reports}})
 		}
 	}
 	for _, p := range q.Problem.Pending {

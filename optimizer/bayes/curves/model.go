@@ -90,8 +90,8 @@ func config(columns int) gp.Config {
 	return c
 }
 
-// Kernel returns how many hyperparameters the kernel has for a space of this many columns.
-func Kernel(columns int) int { return len(config(columns).Kernel) }
+// KernelSize returns how many hyperparameters the kernel has for a space of this many columns.
+func KernelSize(columns int) int { return len(config(columns).Kernel) }
 
 // rows returns the points as the kernel sees them, and their z.
 func (m *Model) rows(list []point) (*mat.Dense, []float64) {
