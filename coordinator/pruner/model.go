@@ -78,8 +78,8 @@ func (m *modelled) asks(t *trial, last int64) bool {
 	return reached && m.order() >= leastOrder
 }
 
-// order returns the rank correlation of what the latest completed trials have reported and how they have ended;
-// 1 if too few have.
+// order compares the best reports of the latest completed trials with their results, and returns the rank
+// correlation of the two: 1 if the order is the same, -1 if it is the opposite. It is 1 if too few trials have completed.
 func (m *modelled) order() float64 {
 	var known []*trial
 	for _, t := range m.completed {

@@ -37,8 +37,8 @@ type Pruner interface {
 	// What it returns does not change.
 	Curves() []Curve
 	// Ends returns the completed trials with a curve, by number, and how many of them had a better best report
-	// than cost. same says that each of their final costs is its best or its last report, so that reports
-	// are of what trials end with.
+	// than cost. same says that each trial has ended with its best or its last report: then reports and
+	// results are values of the same kind.
 	Ends(cost float64) (completed []int, better int, same bool)
 }
 

@@ -28,7 +28,7 @@ type Requests struct {
 	slots   chan struct{}
 	// fallbackSlots are those of fallbacks, which must not wait for slow optimisers.
 	fallbackSlots chan struct{}
-	// judgeSlots are those of the models of curves.
+	// judgeSlots bound how many trials are judged at a time.
 	judgeSlots chan struct{}
 }
 
@@ -79,28 +79,37 @@ func (a *Requests) FallBack(ctx context.Context, r *studies.Study, ask *engine.A
 func (a *Requests) Judge(ctx context.Context, id string, question *engine.Judge) {
 	a.spawn(func() {
 		answer := engine.Judged{Judge: question}
-		select {
-		case a.judgeSlots <- struct{}{}:
-			defer func() { <-a.judgeSlots }()
+		if leave, err := enter(ctx, a.judgeSlots); err != nil {
+			answer.Err = err
+		} else {
 			answer = drive.Judge(ctx, question)
-		case <-ctx.Done():
-			answer.Err = context.Cause(ctx)
+			leave()
 		}
-		a.post(ctx, func(_ context.Context, now time.Time) error {
-			answer.At = now
-			a.studies.StepIn(id, answer)
-			return nil
-		})
+		a.step(ctx, id, func(at time.Time) engine.Event { answer.At = at; return answer })
 	})
 }
 
 // answer posts an answer to the loop, which gives it to the study's engine.
 func (a *Requests) answer(ctx context.Context, id string, answer engine.Suggested) {
+	a.step(ctx, id, func(at time.Time) engine.Event { answer.At = at; return answer })
+}
+
+// step has the loop give a study's engine an event, with the time at which it comes.
+func (a *Requests) step(ctx context.Context, id string, event func(at time.Time) engine.Event) {
 	a.post(ctx, func(_ context.Context, now time.Time) error {
-		answer.At = now
-		a.studies.StepIn(id, answer)
+		a.studies.StepIn(id, event(now))
 		return nil
 	})
+}
+
+// enter waits for a slot, which the caller gives back with leave. The error is why ctx has ended.
+func enter(ctx context.Context, slots chan struct{}) (leave func(), err error) {
+	select {
+	case slots <- struct{}{}:
+		return func() { <-slots }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // inSlot waits for a slot, calls an optimiser and returns how long that took: 0 if ctx
@@ -108,13 +117,12 @@ func (a *Requests) answer(ctx context.Context, id string, answer engine.Suggeste
 func inSlot(ctx context.Context, slots chan struct{}, o optimizer.Optimizer, seed uint64, ask *engine.Ask) (
 	answer engine.Suggested, took time.Duration) {
 	answer.Ask = ask
-	select {
-	case slots <- struct{}{}:
-		defer func() { <-slots }()
-	case <-ctx.Done():
-		answer.Err = context.Cause(ctx)
+	leave, err := enter(ctx, slots)
+	if err != nil {
+		answer.Err = err
 		return answer, 0
 	}
+	defer leave()
 	start := time.Now()
 	answer = drive.Suggest(ctx, o, seed, ask)
 	return answer, max(1, time.Since(start))

@@ -64,7 +64,7 @@ func mean(runs map[string][]float64, i int) (sum float64) {
 	return sum / float64(len(runs))
 }
 
-// gain returns the mean of how much less the regret of b is than that of a, over the runs that both have, and its
+// gain compares the runs that a and b both have. It returns how much less the regret of b is, as a mean with its
 // interval.
 func gain(a, b map[string][]float64, i int) string {
 	var less []float64

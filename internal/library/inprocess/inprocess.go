@@ -249,11 +249,7 @@ func (s *Study) answer(request *engine.Ask, o optimizer.Optimizer) {
 	}
 	s.background.Go(func() {
 		answer := drive.Suggest(s.life, o, s.spec.Algorithm.Seed, request)
-		_ = s.do(func() { // an error stops the study
-			if answer.At = time.Now(); s.stopped == nil {
-				s.step(answer)
-			}
-		})
+		s.answered(func(at time.Time) engine.Event { answer.At = at; return answer })
 	})
 }
 
@@ -264,11 +260,16 @@ func (s *Study) judge(question *engine.Judge) {
 	}
 	s.background.Go(func() {
 		answer := drive.Judge(s.life, question)
-		_ = s.do(func() { // an error stops the study
-			if answer.At = time.Now(); s.stopped == nil {
-				s.step(answer)
-			}
-		})
+		s.answered(func(at time.Time) engine.Event { answer.At = at; return answer })
+	})
+}
+
+// answered gives the engine an answer of the background, with the time at which it comes.
+func (s *Study) answered(event func(at time.Time) engine.Event) {
+	_ = s.do(func() { // an error stops the study
+		if s.stopped == nil {
+			s.step(event(time.Now()))
+		}
 	})
 }
 

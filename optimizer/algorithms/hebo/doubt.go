@@ -23,8 +23,9 @@ func unexplained(m *surrogate.Model) float64 {
 	return share
 }
 
-// fitFloored fits a model. If the model predicts its data badly, it is fitted again, and must take at least
-// half of what it cannot explain for noise. Otherwise it would follow every value, and be sure of the luckiest.
+// fitFloored fits a model. If the model predicts its data badly, it is fitted again with a floor for the noise: half
+// of the variance that the first fit does not explain. Without a floor the model would follow every value, and be
+// sure of the luckiest one.
 func fitFloored(fit func(floor float64) (*surrogate.Model, error)) (*surrogate.Model, error) {
 	m, err := fit(0)
 	if err != nil {
