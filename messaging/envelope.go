@@ -212,6 +212,8 @@ type Result struct {
 	Logs    string   `json:"logs,omitempty"`
 	// Site is where the attempt ran; nil if the worker knows nothing beyond its claim.
 	Site *Site `json:"site,omitempty"`
+	// Stages are when the attempt passed each stage of a Job; nil if nothing but Started and Ended is known.
+	Stages *Stages `json:"stages,omitempty"`
 	// Claimed is the time when the worker claimed the attempt, if the worker sends it:
 	// the leader may read a quick result before its claim.
 	Claimed time.Time `json:"claimed,omitzero"`

@@ -29,6 +29,7 @@ func (r *run) evaluate(ctx context.Context, slot int, ev evaluation.Evaluator, a
 	}
 	result.Ended = time.Now()
 	conclude(span, e)
+	r.phaseSpans(evaluating, slot, a, e, e.Stages.Phases(started, result.Ended))
 	span.End(trace.WithTimestamp(result.Ended))
 	fill(result, e)
 	result.Site = r.site(slot, ev, a).With(e.Site)
@@ -63,7 +64,7 @@ func (r *run) site(slot int, ev evaluation.Evaluator, a *messaging.Assignment) m
 
 func fill(r *messaging.Result, e evaluation.Ending) {
 	r.Outcome, r.Values, r.Metrics = e.Outcome, e.Values, e.Metrics
-	r.Failure, r.Checkpoint, r.Reached, r.Logs = e.Failure, e.Checkpoint, e.Reached, e.Logs
+	r.Failure, r.Checkpoint, r.Reached, r.Logs, r.Stages = e.Failure, e.Checkpoint, e.Reached, e.Logs, e.Stages
 }
 
 // evaluation runs the attempt within its timeout; ctx has its span.

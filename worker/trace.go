@@ -80,9 +80,18 @@ func (r *run) sendSpan(ctx context.Context, slot int, a *messaging.Assignment, r
 		r.spanAttributes(a, slot), r.sends(messaging.KindResult, a, telemetry.SpanSend), trace.WithAttributes(outcomeAttribute(result.Outcome)))
 }
 
+// phaseSpans emits a span for each phase of an evaluation, below its span, which ctx has.
+func (r *run) phaseSpans(ctx context.Context, slot int, a *messaging.Assignment, e evaluation.Ending, phases []messaging.Phase) {
+	for _, p := range phases {
+		_, span := r.options.Tracer.Start(ctx, p.Name, trace.WithTimestamp(p.Start), r.spanAttributes(a, slot),
+			trace.WithAttributes(e.Attributes...))
+		span.End(trace.WithTimestamp(p.End))
+	}
+}
+
 // conclude records on an evaluation's span how it ended.
 func conclude(span trace.Span, e evaluation.Ending) {
-	span.SetAttributes(outcomeAttribute(e.Outcome))
+	span.SetAttributes(append(e.Attributes, outcomeAttribute(e.Outcome))...)
 	if len(e.Values) > 0 {
 		span.SetAttributes(telemetry.AttrValue.Float64(e.Values.First()))
 	}

@@ -146,6 +146,7 @@ func failing(t *testing.T, reason string, copies int) record.Trial {
 		res.Logs = strings.Repeat("&", messaging.MaxReference)
 		long := strings.Repeat("&", messaging.MaxSite)
 		res.Site = &messaging.Site{Job: long, Node: long, Devices: long}
+		res.Stages = &messaging.Stages{Started: r.now}
 		if n == 20 {
 			repeat(&r.e.trials.all[0].rec, 9, copies)
 			n += copies
@@ -182,7 +183,7 @@ func TestAThousandAttemptsFitTheLedger(t *testing.T) {
 			t.Fatalf("attempt %d: %.300v", a.Number, a)
 		}
 		kept := i < textsFirst || i >= len(rec.Attempts)-1-textsLast
-		if (a.Failure.Message != "") != kept || (a.Logs != "") != kept || (a.Site != nil) != kept {
+		if (a.Failure.Message != "") != kept || (a.Logs != "") != kept || (a.Site != nil) != kept || (a.Stages != nil) != kept {
 			t.Errorf("attempt %d of %d says %.20q, see %.20q", a.Number, len(rec.Attempts), a.Failure.Message, a.Logs)
 		}
 	}

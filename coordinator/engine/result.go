@@ -138,7 +138,7 @@ func (l *results) close(t *trial, a *record.Attempt, r *messaging.Result, s stud
 	if r.Site != nil {
 		a.Site = r.Site
 	}
-	a.Started, a.Ended = r.Started, r.Ended
+	a.Started, a.Ended, a.Stages = r.Started, r.Ended, r.Stages
 	if a.Claimed.IsZero() {
 		a.Claimed, t.rec.Times.Claimed = r.Claimed, r.Claimed
 	}

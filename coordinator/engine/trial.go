@@ -43,7 +43,7 @@ type sent struct {
 func (t *trial) shorten() {
 	for i := textsFirst; i < len(t.rec.Attempts)-textsLast; i++ {
 		a := &t.rec.Attempts[i]
-		a.Logs, a.Site = "", nil
+		a.Logs, a.Site, a.Stages = "", nil, nil
 		if f := a.Failure; f != nil && f.Message != "" {
 			a.Failure = &messaging.Failure{Reason: f.Reason, ExitCode: f.ExitCode, Signal: f.Signal} // snapshots share f
 		}

@@ -353,10 +353,15 @@ type Attempt struct {
 	Logs    string             `json:"logs,omitempty"`
 	// Site is where it ran, kept as Logs is; nil if its worker has not said, as in older records.
 	Site *messaging.Site `json:"site,omitempty"`
+	// Stages are when it passed each stage of a Job, kept as Logs is; nil if nothing but the times above is known.
+	Stages *messaging.Stages `json:"stages,omitempty"`
 	// Waiting is why the program of an open attempt has not started, as its worker said last.
 	// It is not stored.
 	Waiting string `json:"-"`
 }
+
+// Phases returns the parts of an attempt's evaluation that has ended, if it was in a Job; otherwise nil.
+func (a *Attempt) Phases() []messaging.Phase { return a.Stages.Phases(a.Started, a.Ended) }
 
 // Last returns the trial's last attempt; nil if it has none.
 func (t *Trial) Last() *Attempt {

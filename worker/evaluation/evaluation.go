@@ -7,6 +7,8 @@ import (
 	"errors"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -64,6 +66,11 @@ type Ending struct {
 	Logs       string
 	// Site is where the attempt ran, as far as the evaluator knows.
 	Site messaging.Site
+	// Stages are when the attempt passed each stage before and after its program; nil if its program was started
+	// at once.
+	Stages *messaging.Stages
+	// Attributes describe on the evaluation's span where the attempt ran, by OpenTelemetry's semantic conventions.
+	Attributes []attribute.KeyValue
 }
 
 // Sited is an Evaluator that knows in advance in which job it evaluates an attempt.

@@ -56,6 +56,8 @@ type attempt struct {
 	stream *stream
 	// resumed means that an earlier process of this worker had made the resource.
 	resumed bool
+	// sent is when the attempt's line was given to the program of a stream.
+	sent time.Time
 	// admitted is when the resource was last seen in a queue.
 	admitted time.Time
 	// warned is what the cluster's events last said of what the attempt waits for.
@@ -90,9 +92,9 @@ func (r *Runner) evaluate(ctx context.Context, task evaluation.Task) evaluation.
 	a := &attempt{plan: p, task: task, name: object.GetName(), t: t,
 		named: regexp.MustCompile(regexp.QuoteMeta(object.GetName()) + `[a-z0-9-]*`)}
 	if e := a.reach(ctx); e != nil {
-		return *e
+		return a.locate(*e)
 	}
-	a.sub = p.hub.subscribe(a.name)
+	a.sub = p.hub.subscribe(a.name, p.container)
 	defer a.sub.close()
 	a.logs = p.newFollowers(ctx, t)
 	defer a.logs.finish(0)
@@ -100,11 +102,9 @@ func (r *Runner) evaluate(ctx context.Context, task evaluation.Task) evaluation.
 		return evaluation.Ending{Kept: true}
 	}
 	if err := p.ensure(ctx, object, task.Assignment, a.say); err != nil {
-		return a.notMade(ctx, err)
+		return a.locate(a.notMade(ctx, err))
 	}
-	ending := t.conclude(a.await(ctx))
-	ending.Site = a.where()
-	return ending
+	return a.locate(t.conclude(a.await(ctx)))
 }
 
 // reach opens the attempt's namespace, or returns the attempt's ending. It retries until the start timeout

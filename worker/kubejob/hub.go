@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/fantasia-hpo/fantasia/internal/base/kubewatch"
+	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
@@ -47,13 +48,16 @@ type hub struct {
 
 // subscription is what is known about one attempt. The hub's lock guards it.
 type subscription struct {
-	hub     *hub
-	name    string
-	object  *unstructured.Unstructured
-	gone    bool
-	pods    map[types.UID]*corev1.Pod
-	deleted map[types.UID]time.Time // when the deletion of a pod began
-	changed chan struct{}           // has a capacity of one
+	hub  *hub
+	name string
+	// container is the name of the program's; empty for the first of a pod.
+	container string
+	object    *unstructured.Unstructured
+	gone      bool
+	pods      map[types.UID]*corev1.Pod
+	deleted   map[types.UID]time.Time // when the deletion of a pod began
+	stages    stages
+	changed   chan struct{} // has a capacity of one
 }
 
 func newHub(
@@ -165,6 +169,7 @@ func (s *subscription) recordObject(obj any, deleted bool) {
 				s.deleted[o.UID] = at
 			}
 		}
+		s.stages.note(slices.Collect(maps.Values(s.pods)), s.container, time.Now())
 	case *unstructured.Unstructured:
 		if o.GetName() != s.name {
 			return // created by an operator, of the same kind
@@ -182,9 +187,9 @@ func (s *subscription) touch() {
 }
 
 // subscribe follows one resource until the subscription is closed.
-func (h *hub) subscribe(name string) *subscription {
+func (h *hub) subscribe(name, container string) *subscription {
 	s := &subscription{
-		hub: h, name: name, changed: make(chan struct{}, 1),
+		hub: h, name: name, container: container, changed: make(chan struct{}, 1),
 		pods: map[types.UID]*corev1.Pod{}, deleted: map[types.UID]time.Time{},
 	}
 	h.mu.Lock()
@@ -212,6 +217,13 @@ func (s *subscription) missing() {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
 	s.gone = true
+}
+
+// passed returns when the attempt's pods passed each stage.
+func (s *subscription) passed() messaging.Stages {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	return s.stages.exact
 }
 
 // evidence returns what is known now.

@@ -52,7 +52,7 @@ func (e *evaluator) evaluateStream(ctx context.Context, task evaluation.Task) ev
 		fresh := !st.used
 		st.begin(t, kept)
 		end := a.converse(ctx, line)
-		site := a.where()
+		place := a.locateTurn(fresh, time.Now())
 		st.begin(nil, nil)
 		if !end.stays || !st.attached() {
 			e.discardStream(ctx)
@@ -61,7 +61,7 @@ func (e *evaluator) evaluateStream(ctx context.Context, task evaluation.Task) ev
 			continue
 		}
 		ending := t.conclude(end.end)
-		ending.Site = site
+		ending.Site, ending.Stages, ending.Attributes = place.Site, place.Stages, place.Attributes
 		return ending
 	}
 }
@@ -83,7 +83,7 @@ func (e *evaluator) ensureStream(ctx context.Context, p *plan, t *transcript) (*
 	a := &attempt{plan: p, task: task, t: t}
 	if e.stream == nil {
 		if end := a.reach(ctx); end != nil {
-			return nil, end
+			return nil, new(a.locate(*end))
 		}
 		object, err := p.streamManifest(task)
 		if err != nil {
@@ -92,7 +92,7 @@ func (e *evaluator) ensureStream(ctx context.Context, p *plan, t *transcript) (*
 		e.stream = p.newStream(ctx, object.GetName(), string(key))
 		a.join(e.stream)
 		if err := p.ensure(ctx, object, task.Assignment, a.say); err != nil {
-			end := a.notMade(ctx, err)
+			end := a.locate(a.notMade(ctx, err))
 			e.discardStream(ctx)
 			return nil, &end
 		}
@@ -138,7 +138,7 @@ func (a *attempt) converse(ctx context.Context, line []byte) turn {
 			return a.programEnded(ctx, v, a.sub.evidence(time.Now()).pods)
 		case v.state == running:
 			if late = nil; taken == nil {
-				taken = a.stream.send(ctx, known.pods, line)
+				taken, a.sent = a.stream.send(ctx, known.pods, line), time.Now().UTC().Round(time.Millisecond)
 			}
 			a.say("")
 		default:
@@ -169,6 +169,23 @@ func (a *attempt) converse(ctx context.Context, line []byte) turn {
 			return a.stopProgram(ctx)
 		}
 	}
+}
+
+// locateTurn returns where an attempt of a Job that stays ran, and when it passed each stage, where its program has
+// ended the attempt now. Only the Job's first attempt has waited for the pod.
+func (a *attempt) locateTurn(first bool, now time.Time) evaluation.Ending {
+	e := a.locate(evaluation.Ending{})
+	switch {
+	case !first && a.sent.IsZero():
+		e.Stages = nil
+		return e
+	case !first:
+		e.Stages = &messaging.Stages{Started: a.sent}
+	}
+	if !e.Stages.Started.IsZero() && e.Stages.Ended.IsZero() {
+		e.Stages.Ended = now.UTC().Round(time.Millisecond)
+	}
+	return e
 }
 
 // timeout returns when the program will have run for the study's timeout, from now; nil without

@@ -120,7 +120,7 @@ func (pod *playedPod) object() *corev1.Pod {
 	defer pod.mu.Unlock()
 	o := &corev1.Pod{}
 	o.Name, o.UID, o.Spec.Containers = pod.name, types.UID(pod.name), []corev1.Container{{Name: "main"}}
-	o.Status.Phase = corev1.PodRunning
+	o.CreationTimestamp, o.Status.Phase = at(0), corev1.PodRunning
 	if t := pod.state.Terminated; t != nil {
 		o.Status.Phase = corev1.PodSucceeded
 		if t.ExitCode != 0 {

@@ -116,7 +116,7 @@ var _ output = (*stream)(nil)
 
 // newStream returns a Job that is to be created.
 func (p *plan) newStream(ctx context.Context, name, key string) *stream {
-	st := &stream{plan: p, key: key, name: name, sub: p.hub.subscribe(name)}
+	st := &stream{plan: p, key: key, name: name, sub: p.hub.subscribe(name, p.container)}
 	st.ctx, st.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	st.following, st.over = context.WithCancel(st.ctx)
 	return st

@@ -6,15 +6,35 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	semconv "go.opentelemetry.io/otel/semconv/v1.40.0"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 )
 
-// where returns the resource of an attempt, and the nodes and devices that its pods had.
-func (a *attempt) where() messaging.Site {
-	node, devices := placesOf(a.sub.evidence(time.Now()).pods, a.container)
-	return messaging.Site{Job: a.name, Node: node, Devices: devices}
+// locate notes on an attempt's ending where it ran, and when it passed each stage.
+func (a *attempt) locate(e evaluation.Ending) evaluation.Ending {
+	e.Stages = &messaging.Stages{}
+	e.Attributes = []attribute.KeyValue{semconv.K8SNamespaceName(a.namespace)}
+	if a.kind.GroupKind() == jobKind {
+		e.Attributes = append(e.Attributes, semconv.K8SJobName(a.name))
+	}
+	if a.sub == nil {
+		return e
+	}
+	pods := a.sub.evidence(time.Now()).pods
+	e.Site.Job = a.name
+	e.Site.Node, e.Site.Devices = placesOf(pods, a.container)
+	*e.Stages = a.sub.passed()
+	if p := firstPod(pods, a.container); p != nil {
+		e.Attributes = append(e.Attributes, semconv.K8SPodName(p.Name))
+		if p.Spec.NodeName != "" {
+			e.Attributes = append(e.Attributes, semconv.K8SNodeName(p.Spec.NodeName))
+		}
+	}
+	return e
 }
 
 // placesOf returns the nodes of pods, and the devices that their containers of that name have; an empty name is
