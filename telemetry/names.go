@@ -18,7 +18,8 @@ const (
 	SpanPublish = "publish" // its assignment is brought to the broker
 	SpanQueue   = "queue"   // the assignment waits at the broker for a worker
 	// SpanClaim and SpanEvaluate are the worker's; spans of the program are children of
-	// SpanEvaluate. If the worker is lost, the leader emits SpanLost instead.
+	// SpanEvaluate, and so are those of the phases of a Job, which are named after
+	// messaging.Phase. If the worker is lost, the leader emits SpanLost instead.
 	SpanClaim    = "claim"
 	SpanEvaluate = "evaluate"
 	SpanLost     = "lost"
@@ -56,6 +57,7 @@ const (
 	AttrPending      = attribute.Key("fantasia.suggestion.pending")
 	AttrAlgorithm    = attribute.Key("fantasia.algorithm")
 	AttrValue        = attribute.Key("fantasia.trial.value")
+	AttrPhase        = attribute.Key("fantasia.phase") // messaging.Phase's name
 	AttrEpoch        = attribute.Key("fantasia.epoch")
 	// AttrMean, AttrSD and AttrNote give the reasons for a point. AttrParameter is the
 	// prefix of its values, AttrAcquisition that of the acquisition values.
@@ -81,6 +83,7 @@ const MessagingSystem = "nats"
 const (
 	MetricQueueWait      = "fantasia.trial.queue_wait"
 	MetricEvaluation     = "fantasia.trial.evaluation"
+	MetricPhase          = "fantasia.trial.phase"
 	MetricOverhead       = "fantasia.trial.overhead"
 	MetricSuggest        = "fantasia.optimizer.suggest"
 	MetricStaleness      = "fantasia.suggestion.staleness"

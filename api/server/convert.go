@@ -208,7 +208,16 @@ func toAttempt(a *record.Attempt) *fantasiav1.Attempt {
 		Failure:   toFailure(a.Failure),
 		Logs:      a.Logs,
 		Waiting:   a.Waiting,
+		Phases:    toPhases(a.Phases()),
 	}
+}
+
+func toPhases(list []messaging.Phase) []*fantasiav1.Phase {
+	var phases []*fantasiav1.Phase
+	for _, p := range list {
+		phases = append(phases, &fantasiav1.Phase{Phase: p.Name, StartTime: toTime(p.Start), EndTime: toTime(p.End)})
+	}
+	return phases
 }
 
 func toFailure(f *messaging.Failure) *fantasiav1.Failure {

@@ -147,6 +147,7 @@ func evaluated(number int, value float64) record.Trial {
 			{
 				Number: 2, Nonce: "n2", State: study.AttemptSucceeded, Worker: "w2", Opened: at(20), Claimed: at(21),
 				Started: at(22), Ended: at(30), Outcome: messaging.OutcomeCompleted, Logs: "/var/w2/7/2",
+				Stages: &messaging.Stages{Created: at(23), Scheduled: at(23), Started: at(25), Ended: at(29)},
 			},
 		},
 		Values: []float64{value}, Metrics: map[string]float64{"error": value, "seconds": 8},

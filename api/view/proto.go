@@ -93,6 +93,7 @@ func FromTrial(t *fantasiav1.Trial) Trial {
 		last := t.GetAttempts()[n-1]
 		v.Worker, v.Failure, v.Logs = last.GetWorker(), FromFailure(last.GetFailure()), last.GetLogs()
 		v.Site = messaging.Site{Job: last.GetJob(), Node: last.GetNode(), Devices: last.GetDevices()}
+		v.Phases = PhasesOf(FromPhases(last.GetPhases()))
 	}
 	return v
 }

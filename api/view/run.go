@@ -6,6 +6,7 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -18,6 +19,44 @@ type Run struct {
 	Opened, Claimed, Started, Ended time.Time
 	// Reason is why it failed, in a few words; "" where nothing went wrong.
 	Reason string
+}
+
+// Phase is a part of an evaluation in a Job of Kubernetes, such as "start"; the program itself runs in "run".
+type Phase struct {
+	Phase   string  `json:"phase"`
+	Seconds float64 `json:"seconds"`
+}
+
+// PhasesOf shows the parts of an evaluation; nil for none.
+func PhasesOf(list []messaging.Phase) (phases []Phase) {
+	for _, p := range list {
+		phases = append(phases, Phase{p.Name, Seconds(p.End.Sub(p.Start))})
+	}
+	return phases
+}
+
+// FromPhases returns the parts of an evaluation as a server sent them.
+func FromPhases(list []*fantasiav1.Phase) (phases []messaging.Phase) {
+	for _, p := range list {
+		phases = append(phases, messaging.Phase{Name: p.GetPhase(), Start: fromTime(p.GetStartTime()), End: fromTime(p.GetEndTime())})
+	}
+	return phases
+}
+
+// Ran returns how long the program of the last attempt ran: in a Job without its waiting. It is 0 if it has not ended.
+func (t *Trial) Ran() time.Duration {
+	if t.Times.Started.IsZero() || t.Times.Ended.IsZero() {
+		return 0
+	}
+	if t.Phases == nil {
+		return t.Times.Ended.Sub(t.Times.Started)
+	}
+	for _, p := range t.Phases {
+		if p.Phase == messaging.PhaseRun {
+			return time.Duration(p.Seconds * float64(time.Second))
+		}
+	}
+	return 0
 }
 
 // fromAttempts shows attempts as a server sent them.

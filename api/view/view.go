@@ -124,8 +124,10 @@ type Trial struct {
 	Logs string `json:"logs"`
 	// Site is where the last attempt ran, as far as that is known.
 	messaging.Site
-	Times   Times  `json:"times"`
-	TraceID string `json:"traceId"`
+	// Phases are the parts of the last attempt's evaluation, if it was in a Job of Kubernetes and has ended.
+	Phases  []Phase `json:"phases,omitempty"`
+	Times   Times   `json:"times"`
+	TraceID string  `json:"traceId"`
 	// Measurements are what the program reported at each step; only where one
 	// trial is asked for.
 	Measurements []Curve `json:"measurements,omitempty"`
@@ -313,6 +315,7 @@ func OfTrial(t record.Trial) Trial {
 		if last.Site != nil {
 			v.Site = *last.Site
 		}
+		v.Phases = PhasesOf(last.Phases())
 	}
 	return v
 }

@@ -108,11 +108,16 @@ func TestTrial(t *testing.T) {
 		Number: 7, State: study.TrialFailed, Point: study.Point{"lr": 0.5}, Source: optimizer.SourceModel, Staleness: 3,
 		Attempts: []record.Attempt{
 			{Number: 1, Worker: "w1", Failure: &messaging.Failure{Reason: "lost"}, Logs: "w1:/1"},
-			{Number: 2, Worker: "w2", Failure: &messaging.Failure{Reason: "signal", Signal: "SIGKILL", Message: "out of memory"}, Logs: "w2:/2",
-				Site: &messaging.Site{Job: "4711_2", Node: "n17", Devices: "0,1"}},
+			{Number: 2, Worker: "w2", Started: at(3), Ended: at(7), Logs: "w2:/2",
+				Failure: &messaging.Failure{Reason: "signal", Signal: "SIGKILL", Message: "out of memory"},
+				Site:    &messaging.Site{Job: "4711_2", Node: "n17", Devices: "0,1"},
+				Stages:  &messaging.Stages{Created: at(3).Add(250 * time.Millisecond), Scheduled: at(4), Started: at(4), Ended: at(6)}},
 		},
 		TraceID: "0af7651916cd43dd8448eb211c80319c",
-		Times:   record.Times{Asked: at(0), Suggested: at(1), Created: at(1), Claimed: at(2), Started: at(3), Ended: at(4), Folded: at(5)},
+		Times:   record.Times{Asked: at(0), Suggested: at(1), Created: at(1), Claimed: at(2), Started: at(3), Ended: at(7), Folded: at(8)},
+	}
+	if v := view.OfTrial(trial); v.Ran() != 2*time.Second {
+		t.Errorf("the program itself ran for %v, want 2s", v.Ran())
 	}
 	equal(t, view.OfTrial(trial), `{
   "trial": 7,
@@ -135,13 +140,35 @@ func TestTrial(t *testing.T) {
   "job": "4711_2",
   "node": "n17",
   "devices": "0,1",
+  "phases": [
+    {
+      "phase": "admit",
+      "seconds": 0.25
+    },
+    {
+      "phase": "schedule",
+      "seconds": 0.75
+    },
+    {
+      "phase": "start",
+      "seconds": 0
+    },
+    {
+      "phase": "run",
+      "seconds": 2
+    },
+    {
+      "phase": "finish",
+      "seconds": 1
+    }
+  ],
   "times": {
     "suggested": "2026-03-01T12:00:01Z",
     "created": "2026-03-01T12:00:01Z",
     "claimed": "2026-03-01T12:00:02Z",
     "started": "2026-03-01T12:00:03Z",
-    "ended": "2026-03-01T12:00:04Z",
-    "folded": "2026-03-01T12:00:05Z"
+    "ended": "2026-03-01T12:00:07Z",
+    "folded": "2026-03-01T12:00:08Z"
   },
   "traceId": "0af7651916cd43dd8448eb211c80319c"
 }`)

@@ -20,10 +20,10 @@ import (
 
 // Metrics are the coordinator's instruments. Safe for concurrent use.
 type Metrics struct {
-	queueWait, evaluation, overhead, suggest, commit metric.Float64Histogram
-	staleness                                        metric.Int64Histogram
-	trials, takeovers, results, republished          metric.Int64Counter
-	attempts, suggestErrors, buryRefused             metric.Int64Counter
+	queueWait, evaluation, phase, overhead, suggest, commit metric.Float64Histogram
+	staleness                                               metric.Int64Histogram
+	trials, takeovers, results, republished                 metric.Int64Counter
+	attempts, suggestErrors, buryRefused                    metric.Int64Counter
 	// gauges are the loop's last ones; they are read when the metrics are collected.
 	gauges atomic.Pointer[Gauges]
 	aside  atomic.Int64 // messages that are set aside
@@ -74,12 +74,14 @@ func New(meter metric.Meter, from Sources) (*Metrics, error) {
 	m := &Metrics{
 		queueWait:  i.duration(telemetry.MetricQueueWait, "From a trial's creation to its claim."),
 		evaluation: i.duration(telemetry.MetricEvaluation, "From the start of an evaluation to its end."),
-		overhead:   i.duration(telemetry.MetricOverhead, "Time that a trial took outside its evaluation."),
-		suggest:    i.duration(telemetry.MetricSuggest, "Time that the optimiser took to answer a request."),
-		commit:     i.duration(telemetry.MetricCommit, "A group commit to etcd."),
-		trials:     i.counter(telemetry.MetricTrials, "Ended trials by state."),
-		takeovers:  i.counter(telemetry.MetricTakeovers, "Terms that this replica has begun."),
-		results:    i.counter(telemetry.MetricResults, "Results that were read, by disposition."),
+		phase: i.duration(telemetry.MetricPhase,
+			"Parts of an evaluation in a Job of Kubernetes; fantasia.phase=run is the program's own time."),
+		overhead:  i.duration(telemetry.MetricOverhead, "Time that a trial took outside its evaluation."),
+		suggest:   i.duration(telemetry.MetricSuggest, "Time that the optimiser took to answer a request."),
+		commit:    i.duration(telemetry.MetricCommit, "A group commit to etcd."),
+		trials:    i.counter(telemetry.MetricTrials, "Ended trials by state."),
+		takeovers: i.counter(telemetry.MetricTakeovers, "Terms that this replica has begun."),
+		results:   i.counter(telemetry.MetricResults, "Results that were read, by disposition."),
 		republished: i.counter(telemetry.MetricRepublished,
 			"Assignments that were published again because no worker had claimed them."),
 		attempts:      i.counter(telemetry.MetricAttempts, "Attempts of ended trials, by state and reason of failure."),
@@ -229,6 +231,9 @@ func (m *Metrics) Ended(ctx context.Context, study string, t *record.Trial, fold
 	if !times.Ended.IsZero() && !times.Started.IsZero() {
 		evaluation := times.Ended.Sub(times.Started)
 		m.evaluation.Record(ctx, evaluation.Seconds(), attrs)
+		for _, p := range t.Last().Phases() {
+			m.phase.Record(ctx, p.End.Sub(p.Start).Seconds(), attrs, metric.WithAttributes(telemetry.AttrPhase.String(p.Name)))
+		}
 		m.overhead.Record(ctx, (folded.Sub(times.Created) - evaluation).Seconds(), attrs)
 	}
 }

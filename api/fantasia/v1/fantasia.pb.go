@@ -1891,7 +1891,10 @@ type Attempt struct {
 	// The node on which it runs, as Slurm or Kubernetes calls it; several have commas between.
 	Node string `protobuf:"bytes,12,opt,name=node,proto3" json:"node,omitempty"`
 	// The devices that its program was given, such as 0,1 or nvidia.com/gpu=2.
-	Devices       string `protobuf:"bytes,13,opt,name=devices,proto3" json:"devices,omitempty"`
+	Devices string `protobuf:"bytes,13,opt,name=devices,proto3" json:"devices,omitempty"`
+	// The parts of its evaluation, if it was in a Job of Kubernetes and has ended: how long it waited, and how long its
+	// program itself ran. Each begins where the one before ends.
+	Phases        []*Phase `protobuf:"bytes,14,rep,name=phases,proto3" json:"phases,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2017,6 +2020,78 @@ func (x *Attempt) GetDevices() string {
 	return ""
 }
 
+func (x *Attempt) GetPhases() []*Phase {
+	if x != nil {
+		return x.Phases
+	}
+	return nil
+}
+
+// Phase is a part of an evaluation in a Job of Kubernetes.
+type Phase struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name: admit, schedule, prepare, start, run or finish. The program itself runs in run. A part that the
+	// evaluation did not reach, or of which nothing is known, is left out.
+	Phase string `protobuf:"bytes,1,opt,name=phase,proto3" json:"phase,omitempty"`
+	// When it began.
+	StartTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	// When it ended.
+	EndTime       *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Phase) Reset() {
+	*x = Phase{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Phase) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Phase) ProtoMessage() {}
+
+func (x *Phase) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Phase.ProtoReflect.Descriptor instead.
+func (*Phase) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Phase) GetPhase() string {
+	if x != nil {
+		return x.Phase
+	}
+	return ""
+}
+
+func (x *Phase) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
+	}
+	return nil
+}
+
+func (x *Phase) GetEndTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndTime
+	}
+	return nil
+}
+
 // Failure says why an attempt did not complete.
 type Failure struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2034,7 +2109,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[13]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2046,7 +2121,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[13]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2059,7 +2134,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{13}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Failure) GetReason() string {
@@ -2124,7 +2199,7 @@ type Worker struct {
 
 func (x *Worker) Reset() {
 	*x = Worker{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[14]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2136,7 +2211,7 @@ func (x *Worker) String() string {
 func (*Worker) ProtoMessage() {}
 
 func (x *Worker) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[14]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2149,7 +2224,7 @@ func (x *Worker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Worker.ProtoReflect.Descriptor instead.
 func (*Worker) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{14}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Worker) GetName() string {
@@ -2244,7 +2319,7 @@ type RunningAttempt struct {
 
 func (x *RunningAttempt) Reset() {
 	*x = RunningAttempt{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[15]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2256,7 +2331,7 @@ func (x *RunningAttempt) String() string {
 func (*RunningAttempt) ProtoMessage() {}
 
 func (x *RunningAttempt) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[15]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2269,7 +2344,7 @@ func (x *RunningAttempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunningAttempt.ProtoReflect.Descriptor instead.
 func (*RunningAttempt) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{15}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RunningAttempt) GetTrial() string {
@@ -2312,7 +2387,7 @@ type Quota struct {
 
 func (x *Quota) Reset() {
 	*x = Quota{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[16]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2324,7 +2399,7 @@ func (x *Quota) String() string {
 func (*Quota) ProtoMessage() {}
 
 func (x *Quota) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[16]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2337,7 +2412,7 @@ func (x *Quota) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quota.ProtoReflect.Descriptor instead.
 func (*Quota) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{16}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Quota) GetHolder() string {
@@ -2384,7 +2459,7 @@ type ListQuotasRequest struct {
 
 func (x *ListQuotasRequest) Reset() {
 	*x = ListQuotasRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[17]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2396,7 +2471,7 @@ func (x *ListQuotasRequest) String() string {
 func (*ListQuotasRequest) ProtoMessage() {}
 
 func (x *ListQuotasRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[17]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2409,7 +2484,7 @@ func (x *ListQuotasRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuotasRequest.ProtoReflect.Descriptor instead.
 func (*ListQuotasRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{17}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{18}
 }
 
 // ListQuotasResponse has the quotas by holder.
@@ -2423,7 +2498,7 @@ type ListQuotasResponse struct {
 
 func (x *ListQuotasResponse) Reset() {
 	*x = ListQuotasResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[18]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2435,7 +2510,7 @@ func (x *ListQuotasResponse) String() string {
 func (*ListQuotasResponse) ProtoMessage() {}
 
 func (x *ListQuotasResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[18]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2448,7 +2523,7 @@ func (x *ListQuotasResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuotasResponse.ProtoReflect.Descriptor instead.
 func (*ListQuotasResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{18}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListQuotasResponse) GetQuotas() []*Quota {
@@ -2469,7 +2544,7 @@ type CreateStudyRequest struct {
 
 func (x *CreateStudyRequest) Reset() {
 	*x = CreateStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[19]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2481,7 +2556,7 @@ func (x *CreateStudyRequest) String() string {
 func (*CreateStudyRequest) ProtoMessage() {}
 
 func (x *CreateStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[19]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2494,7 +2569,7 @@ func (x *CreateStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateStudyRequest.ProtoReflect.Descriptor instead.
 func (*CreateStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{19}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *CreateStudyRequest) GetStudyFile() string {
@@ -2515,7 +2590,7 @@ type CreateStudyResponse struct {
 
 func (x *CreateStudyResponse) Reset() {
 	*x = CreateStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[20]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2527,7 +2602,7 @@ func (x *CreateStudyResponse) String() string {
 func (*CreateStudyResponse) ProtoMessage() {}
 
 func (x *CreateStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[20]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2540,7 +2615,7 @@ func (x *CreateStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateStudyResponse.ProtoReflect.Descriptor instead.
 func (*CreateStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{20}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *CreateStudyResponse) GetStudy() *Study {
@@ -2561,7 +2636,7 @@ type GetStudyRequest struct {
 
 func (x *GetStudyRequest) Reset() {
 	*x = GetStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[21]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2573,7 +2648,7 @@ func (x *GetStudyRequest) String() string {
 func (*GetStudyRequest) ProtoMessage() {}
 
 func (x *GetStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[21]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2586,7 +2661,7 @@ func (x *GetStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStudyRequest.ProtoReflect.Descriptor instead.
 func (*GetStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{21}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GetStudyRequest) GetName() string {
@@ -2607,7 +2682,7 @@ type GetStudyResponse struct {
 
 func (x *GetStudyResponse) Reset() {
 	*x = GetStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[22]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2619,7 +2694,7 @@ func (x *GetStudyResponse) String() string {
 func (*GetStudyResponse) ProtoMessage() {}
 
 func (x *GetStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[22]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2632,7 +2707,7 @@ func (x *GetStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStudyResponse.ProtoReflect.Descriptor instead.
 func (*GetStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{22}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GetStudyResponse) GetStudy() *Study {
@@ -2657,7 +2732,7 @@ type ListStudiesRequest struct {
 
 func (x *ListStudiesRequest) Reset() {
 	*x = ListStudiesRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[23]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2669,7 +2744,7 @@ func (x *ListStudiesRequest) String() string {
 func (*ListStudiesRequest) ProtoMessage() {}
 
 func (x *ListStudiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[23]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2682,7 +2757,7 @@ func (x *ListStudiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStudiesRequest.ProtoReflect.Descriptor instead.
 func (*ListStudiesRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{23}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListStudiesRequest) GetPageSize() int32 {
@@ -2719,7 +2794,7 @@ type ListStudiesResponse struct {
 
 func (x *ListStudiesResponse) Reset() {
 	*x = ListStudiesResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[24]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2731,7 +2806,7 @@ func (x *ListStudiesResponse) String() string {
 func (*ListStudiesResponse) ProtoMessage() {}
 
 func (x *ListStudiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[24]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2744,7 +2819,7 @@ func (x *ListStudiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStudiesResponse.ProtoReflect.Descriptor instead.
 func (*ListStudiesResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{24}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListStudiesResponse) GetStudies() []*Study {
@@ -2772,7 +2847,7 @@ type WatchStudyRequest struct {
 
 func (x *WatchStudyRequest) Reset() {
 	*x = WatchStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[25]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2784,7 +2859,7 @@ func (x *WatchStudyRequest) String() string {
 func (*WatchStudyRequest) ProtoMessage() {}
 
 func (x *WatchStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[25]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2797,7 +2872,7 @@ func (x *WatchStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchStudyRequest.ProtoReflect.Descriptor instead.
 func (*WatchStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{25}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *WatchStudyRequest) GetName() string {
@@ -2818,7 +2893,7 @@ type WatchStudyResponse struct {
 
 func (x *WatchStudyResponse) Reset() {
 	*x = WatchStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[26]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2830,7 +2905,7 @@ func (x *WatchStudyResponse) String() string {
 func (*WatchStudyResponse) ProtoMessage() {}
 
 func (x *WatchStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[26]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2843,7 +2918,7 @@ func (x *WatchStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchStudyResponse.ProtoReflect.Descriptor instead.
 func (*WatchStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{26}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *WatchStudyResponse) GetStudy() *Study {
@@ -2873,7 +2948,7 @@ type UpdateStudyRequest struct {
 
 func (x *UpdateStudyRequest) Reset() {
 	*x = UpdateStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[27]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2885,7 +2960,7 @@ func (x *UpdateStudyRequest) String() string {
 func (*UpdateStudyRequest) ProtoMessage() {}
 
 func (x *UpdateStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[27]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2898,7 +2973,7 @@ func (x *UpdateStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateStudyRequest.ProtoReflect.Descriptor instead.
 func (*UpdateStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{27}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *UpdateStudyRequest) GetName() string {
@@ -2940,7 +3015,7 @@ type UpdateStudyResponse struct {
 
 func (x *UpdateStudyResponse) Reset() {
 	*x = UpdateStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[28]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2952,7 +3027,7 @@ func (x *UpdateStudyResponse) String() string {
 func (*UpdateStudyResponse) ProtoMessage() {}
 
 func (x *UpdateStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[28]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2965,7 +3040,7 @@ func (x *UpdateStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateStudyResponse.ProtoReflect.Descriptor instead.
 func (*UpdateStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{28}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *UpdateStudyResponse) GetStudy() *Study {
@@ -2988,7 +3063,7 @@ type StopStudyRequest struct {
 
 func (x *StopStudyRequest) Reset() {
 	*x = StopStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[29]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3000,7 +3075,7 @@ func (x *StopStudyRequest) String() string {
 func (*StopStudyRequest) ProtoMessage() {}
 
 func (x *StopStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[29]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3013,7 +3088,7 @@ func (x *StopStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopStudyRequest.ProtoReflect.Descriptor instead.
 func (*StopStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{29}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *StopStudyRequest) GetName() string {
@@ -3041,7 +3116,7 @@ type StopStudyResponse struct {
 
 func (x *StopStudyResponse) Reset() {
 	*x = StopStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[30]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3053,7 +3128,7 @@ func (x *StopStudyResponse) String() string {
 func (*StopStudyResponse) ProtoMessage() {}
 
 func (x *StopStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[30]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3066,7 +3141,7 @@ func (x *StopStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopStudyResponse.ProtoReflect.Descriptor instead.
 func (*StopStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{30}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *StopStudyResponse) GetStudy() *Study {
@@ -3087,7 +3162,7 @@ type ResumeStudyRequest struct {
 
 func (x *ResumeStudyRequest) Reset() {
 	*x = ResumeStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[31]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3099,7 +3174,7 @@ func (x *ResumeStudyRequest) String() string {
 func (*ResumeStudyRequest) ProtoMessage() {}
 
 func (x *ResumeStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[31]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3112,7 +3187,7 @@ func (x *ResumeStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeStudyRequest.ProtoReflect.Descriptor instead.
 func (*ResumeStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{31}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ResumeStudyRequest) GetName() string {
@@ -3133,7 +3208,7 @@ type ResumeStudyResponse struct {
 
 func (x *ResumeStudyResponse) Reset() {
 	*x = ResumeStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[32]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3145,7 +3220,7 @@ func (x *ResumeStudyResponse) String() string {
 func (*ResumeStudyResponse) ProtoMessage() {}
 
 func (x *ResumeStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[32]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3158,7 +3233,7 @@ func (x *ResumeStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeStudyResponse.ProtoReflect.Descriptor instead.
 func (*ResumeStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{32}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ResumeStudyResponse) GetStudy() *Study {
@@ -3181,7 +3256,7 @@ type DeleteStudyRequest struct {
 
 func (x *DeleteStudyRequest) Reset() {
 	*x = DeleteStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[33]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3193,7 +3268,7 @@ func (x *DeleteStudyRequest) String() string {
 func (*DeleteStudyRequest) ProtoMessage() {}
 
 func (x *DeleteStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[33]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3206,7 +3281,7 @@ func (x *DeleteStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteStudyRequest.ProtoReflect.Descriptor instead.
 func (*DeleteStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{33}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *DeleteStudyRequest) GetName() string {
@@ -3232,7 +3307,7 @@ type DeleteStudyResponse struct {
 
 func (x *DeleteStudyResponse) Reset() {
 	*x = DeleteStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[34]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3244,7 +3319,7 @@ func (x *DeleteStudyResponse) String() string {
 func (*DeleteStudyResponse) ProtoMessage() {}
 
 func (x *DeleteStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[34]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3257,7 +3332,7 @@ func (x *DeleteStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteStudyResponse.ProtoReflect.Descriptor instead.
 func (*DeleteStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{34}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{35}
 }
 
 // ArchivedStudy is a study in the archive.
@@ -3285,7 +3360,7 @@ type ArchivedStudy struct {
 
 func (x *ArchivedStudy) Reset() {
 	*x = ArchivedStudy{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[35]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3297,7 +3372,7 @@ func (x *ArchivedStudy) String() string {
 func (*ArchivedStudy) ProtoMessage() {}
 
 func (x *ArchivedStudy) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[35]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3310,7 +3385,7 @@ func (x *ArchivedStudy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchivedStudy.ProtoReflect.Descriptor instead.
 func (*ArchivedStudy) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{35}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ArchivedStudy) GetName() string {
@@ -3380,7 +3455,7 @@ type ArchiveStudyRequest struct {
 
 func (x *ArchiveStudyRequest) Reset() {
 	*x = ArchiveStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[36]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3392,7 +3467,7 @@ func (x *ArchiveStudyRequest) String() string {
 func (*ArchiveStudyRequest) ProtoMessage() {}
 
 func (x *ArchiveStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[36]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3405,7 +3480,7 @@ func (x *ArchiveStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveStudyRequest.ProtoReflect.Descriptor instead.
 func (*ArchiveStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{36}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ArchiveStudyRequest) GetName() string {
@@ -3426,7 +3501,7 @@ type ArchiveStudyResponse struct {
 
 func (x *ArchiveStudyResponse) Reset() {
 	*x = ArchiveStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3438,7 +3513,7 @@ func (x *ArchiveStudyResponse) String() string {
 func (*ArchiveStudyResponse) ProtoMessage() {}
 
 func (x *ArchiveStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3451,7 +3526,7 @@ func (x *ArchiveStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveStudyResponse.ProtoReflect.Descriptor instead.
 func (*ArchiveStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{37}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ArchiveStudyResponse) GetStudy() *ArchivedStudy {
@@ -3473,7 +3548,7 @@ type UnarchiveStudyRequest struct {
 
 func (x *UnarchiveStudyRequest) Reset() {
 	*x = UnarchiveStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[38]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3485,7 +3560,7 @@ func (x *UnarchiveStudyRequest) String() string {
 func (*UnarchiveStudyRequest) ProtoMessage() {}
 
 func (x *UnarchiveStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[38]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3498,7 +3573,7 @@ func (x *UnarchiveStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnarchiveStudyRequest.ProtoReflect.Descriptor instead.
 func (*UnarchiveStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{38}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *UnarchiveStudyRequest) GetName() string {
@@ -3519,7 +3594,7 @@ type UnarchiveStudyResponse struct {
 
 func (x *UnarchiveStudyResponse) Reset() {
 	*x = UnarchiveStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[39]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3531,7 +3606,7 @@ func (x *UnarchiveStudyResponse) String() string {
 func (*UnarchiveStudyResponse) ProtoMessage() {}
 
 func (x *UnarchiveStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[39]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3544,7 +3619,7 @@ func (x *UnarchiveStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnarchiveStudyResponse.ProtoReflect.Descriptor instead.
 func (*UnarchiveStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{39}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *UnarchiveStudyResponse) GetStudy() *Study {
@@ -3567,7 +3642,7 @@ type ListArchivedStudiesRequest struct {
 
 func (x *ListArchivedStudiesRequest) Reset() {
 	*x = ListArchivedStudiesRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[40]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3579,7 +3654,7 @@ func (x *ListArchivedStudiesRequest) String() string {
 func (*ListArchivedStudiesRequest) ProtoMessage() {}
 
 func (x *ListArchivedStudiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[40]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3592,7 +3667,7 @@ func (x *ListArchivedStudiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListArchivedStudiesRequest.ProtoReflect.Descriptor instead.
 func (*ListArchivedStudiesRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{40}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ListArchivedStudiesRequest) GetPageSize() int32 {
@@ -3622,7 +3697,7 @@ type ListArchivedStudiesResponse struct {
 
 func (x *ListArchivedStudiesResponse) Reset() {
 	*x = ListArchivedStudiesResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[41]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3634,7 +3709,7 @@ func (x *ListArchivedStudiesResponse) String() string {
 func (*ListArchivedStudiesResponse) ProtoMessage() {}
 
 func (x *ListArchivedStudiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[41]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3647,7 +3722,7 @@ func (x *ListArchivedStudiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListArchivedStudiesResponse.ProtoReflect.Descriptor instead.
 func (*ListArchivedStudiesResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{41}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ListArchivedStudiesResponse) GetStudies() []*ArchivedStudy {
@@ -3683,7 +3758,7 @@ type ListTrialsRequest struct {
 
 func (x *ListTrialsRequest) Reset() {
 	*x = ListTrialsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[42]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3695,7 +3770,7 @@ func (x *ListTrialsRequest) String() string {
 func (*ListTrialsRequest) ProtoMessage() {}
 
 func (x *ListTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[42]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3708,7 +3783,7 @@ func (x *ListTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTrialsRequest.ProtoReflect.Descriptor instead.
 func (*ListTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{42}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ListTrialsRequest) GetParent() string {
@@ -3759,7 +3834,7 @@ type ListTrialsResponse struct {
 
 func (x *ListTrialsResponse) Reset() {
 	*x = ListTrialsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[43]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3771,7 +3846,7 @@ func (x *ListTrialsResponse) String() string {
 func (*ListTrialsResponse) ProtoMessage() {}
 
 func (x *ListTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[43]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3784,7 +3859,7 @@ func (x *ListTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTrialsResponse.ProtoReflect.Descriptor instead.
 func (*ListTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{43}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ListTrialsResponse) GetTrials() []*Trial {
@@ -3816,7 +3891,7 @@ type ListOptimalTrialsRequest struct {
 
 func (x *ListOptimalTrialsRequest) Reset() {
 	*x = ListOptimalTrialsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[44]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3828,7 +3903,7 @@ func (x *ListOptimalTrialsRequest) String() string {
 func (*ListOptimalTrialsRequest) ProtoMessage() {}
 
 func (x *ListOptimalTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[44]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3841,7 +3916,7 @@ func (x *ListOptimalTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOptimalTrialsRequest.ProtoReflect.Descriptor instead.
 func (*ListOptimalTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{44}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ListOptimalTrialsRequest) GetParent() string {
@@ -3878,7 +3953,7 @@ type ListOptimalTrialsResponse struct {
 
 func (x *ListOptimalTrialsResponse) Reset() {
 	*x = ListOptimalTrialsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[45]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3890,7 +3965,7 @@ func (x *ListOptimalTrialsResponse) String() string {
 func (*ListOptimalTrialsResponse) ProtoMessage() {}
 
 func (x *ListOptimalTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[45]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3903,7 +3978,7 @@ func (x *ListOptimalTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOptimalTrialsResponse.ProtoReflect.Descriptor instead.
 func (*ListOptimalTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{45}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ListOptimalTrialsResponse) GetTrials() []*Trial {
@@ -3931,7 +4006,7 @@ type GetTrialRequest struct {
 
 func (x *GetTrialRequest) Reset() {
 	*x = GetTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[46]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3943,7 +4018,7 @@ func (x *GetTrialRequest) String() string {
 func (*GetTrialRequest) ProtoMessage() {}
 
 func (x *GetTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[46]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3956,7 +4031,7 @@ func (x *GetTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTrialRequest.ProtoReflect.Descriptor instead.
 func (*GetTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{46}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *GetTrialRequest) GetName() string {
@@ -3977,7 +4052,7 @@ type GetTrialResponse struct {
 
 func (x *GetTrialResponse) Reset() {
 	*x = GetTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[47]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3989,7 +4064,7 @@ func (x *GetTrialResponse) String() string {
 func (*GetTrialResponse) ProtoMessage() {}
 
 func (x *GetTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[47]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4002,7 +4077,7 @@ func (x *GetTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTrialResponse.ProtoReflect.Descriptor instead.
 func (*GetTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{47}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *GetTrialResponse) GetTrial() *Trial {
@@ -4030,7 +4105,7 @@ type WatchTrialsRequest struct {
 
 func (x *WatchTrialsRequest) Reset() {
 	*x = WatchTrialsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[48]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4042,7 +4117,7 @@ func (x *WatchTrialsRequest) String() string {
 func (*WatchTrialsRequest) ProtoMessage() {}
 
 func (x *WatchTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[48]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4055,7 +4130,7 @@ func (x *WatchTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchTrialsRequest.ProtoReflect.Descriptor instead.
 func (*WatchTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{48}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *WatchTrialsRequest) GetParent() string {
@@ -4099,7 +4174,7 @@ type WatchTrialsResponse struct {
 
 func (x *WatchTrialsResponse) Reset() {
 	*x = WatchTrialsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[49]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4111,7 +4186,7 @@ func (x *WatchTrialsResponse) String() string {
 func (*WatchTrialsResponse) ProtoMessage() {}
 
 func (x *WatchTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[49]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4124,7 +4199,7 @@ func (x *WatchTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchTrialsResponse.ProtoReflect.Descriptor instead.
 func (*WatchTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{49}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *WatchTrialsResponse) GetTrial() *Trial {
@@ -4156,7 +4231,7 @@ type Measurement struct {
 
 func (x *Measurement) Reset() {
 	*x = Measurement{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[50]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4168,7 +4243,7 @@ func (x *Measurement) String() string {
 func (*Measurement) ProtoMessage() {}
 
 func (x *Measurement) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[50]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4181,7 +4256,7 @@ func (x *Measurement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Measurement.ProtoReflect.Descriptor instead.
 func (*Measurement) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{50}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Measurement) GetMetric() string {
@@ -4221,7 +4296,7 @@ type TrialMeasurements struct {
 
 func (x *TrialMeasurements) Reset() {
 	*x = TrialMeasurements{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[51]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4233,7 +4308,7 @@ func (x *TrialMeasurements) String() string {
 func (*TrialMeasurements) ProtoMessage() {}
 
 func (x *TrialMeasurements) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[51]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4246,7 +4321,7 @@ func (x *TrialMeasurements) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialMeasurements.ProtoReflect.Descriptor instead.
 func (*TrialMeasurements) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{51}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *TrialMeasurements) GetTrial() string {
@@ -4287,7 +4362,7 @@ type ListMeasurementsRequest struct {
 
 func (x *ListMeasurementsRequest) Reset() {
 	*x = ListMeasurementsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[52]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4299,7 +4374,7 @@ func (x *ListMeasurementsRequest) String() string {
 func (*ListMeasurementsRequest) ProtoMessage() {}
 
 func (x *ListMeasurementsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[52]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4312,7 +4387,7 @@ func (x *ListMeasurementsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMeasurementsRequest.ProtoReflect.Descriptor instead.
 func (*ListMeasurementsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{52}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ListMeasurementsRequest) GetParent() string {
@@ -4358,7 +4433,7 @@ type ListMeasurementsResponse struct {
 
 func (x *ListMeasurementsResponse) Reset() {
 	*x = ListMeasurementsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[53]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4370,7 +4445,7 @@ func (x *ListMeasurementsResponse) String() string {
 func (*ListMeasurementsResponse) ProtoMessage() {}
 
 func (x *ListMeasurementsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[53]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4383,7 +4458,7 @@ func (x *ListMeasurementsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMeasurementsResponse.ProtoReflect.Descriptor instead.
 func (*ListMeasurementsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{53}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ListMeasurementsResponse) GetMeasurements() []*Measurement {
@@ -4425,7 +4500,7 @@ type SuggestTrialsRequest struct {
 
 func (x *SuggestTrialsRequest) Reset() {
 	*x = SuggestTrialsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[54]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4437,7 +4512,7 @@ func (x *SuggestTrialsRequest) String() string {
 func (*SuggestTrialsRequest) ProtoMessage() {}
 
 func (x *SuggestTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[54]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4450,7 +4525,7 @@ func (x *SuggestTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuggestTrialsRequest.ProtoReflect.Descriptor instead.
 func (*SuggestTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{54}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *SuggestTrialsRequest) GetParent() string {
@@ -4499,7 +4574,7 @@ type SuggestTrialsResponse struct {
 
 func (x *SuggestTrialsResponse) Reset() {
 	*x = SuggestTrialsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[55]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4511,7 +4586,7 @@ func (x *SuggestTrialsResponse) String() string {
 func (*SuggestTrialsResponse) ProtoMessage() {}
 
 func (x *SuggestTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[55]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4524,7 +4599,7 @@ func (x *SuggestTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuggestTrialsResponse.ProtoReflect.Descriptor instead.
 func (*SuggestTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{55}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *SuggestTrialsResponse) GetTrials() []*Trial {
@@ -4574,7 +4649,7 @@ type HeartbeatTrialsRequest struct {
 
 func (x *HeartbeatTrialsRequest) Reset() {
 	*x = HeartbeatTrialsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[56]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4586,7 +4661,7 @@ func (x *HeartbeatTrialsRequest) String() string {
 func (*HeartbeatTrialsRequest) ProtoMessage() {}
 
 func (x *HeartbeatTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[56]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4599,7 +4674,7 @@ func (x *HeartbeatTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatTrialsRequest.ProtoReflect.Descriptor instead.
 func (*HeartbeatTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{56}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *HeartbeatTrialsRequest) GetParent() string {
@@ -4641,7 +4716,7 @@ type HeartbeatTrialsResponse struct {
 
 func (x *HeartbeatTrialsResponse) Reset() {
 	*x = HeartbeatTrialsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[57]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4653,7 +4728,7 @@ func (x *HeartbeatTrialsResponse) String() string {
 func (*HeartbeatTrialsResponse) ProtoMessage() {}
 
 func (x *HeartbeatTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[57]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4666,7 +4741,7 @@ func (x *HeartbeatTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatTrialsResponse.ProtoReflect.Descriptor instead.
 func (*HeartbeatTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{57}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *HeartbeatTrialsResponse) GetInstructions() []*TrialInstruction {
@@ -4691,7 +4766,7 @@ type TrialInstruction struct {
 
 func (x *TrialInstruction) Reset() {
 	*x = TrialInstruction{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[58]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4703,7 +4778,7 @@ func (x *TrialInstruction) String() string {
 func (*TrialInstruction) ProtoMessage() {}
 
 func (x *TrialInstruction) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[58]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4716,7 +4791,7 @@ func (x *TrialInstruction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialInstruction.ProtoReflect.Descriptor instead.
 func (*TrialInstruction) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{58}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *TrialInstruction) GetTrial() int32 {
@@ -4767,7 +4842,7 @@ type AddMeasurementRequest struct {
 
 func (x *AddMeasurementRequest) Reset() {
 	*x = AddMeasurementRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[59]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4779,7 +4854,7 @@ func (x *AddMeasurementRequest) String() string {
 func (*AddMeasurementRequest) ProtoMessage() {}
 
 func (x *AddMeasurementRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[59]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4792,7 +4867,7 @@ func (x *AddMeasurementRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMeasurementRequest.ProtoReflect.Descriptor instead.
 func (*AddMeasurementRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{59}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *AddMeasurementRequest) GetName() string {
@@ -4850,7 +4925,7 @@ type EarlierMeasurement struct {
 
 func (x *EarlierMeasurement) Reset() {
 	*x = EarlierMeasurement{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[60]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4862,7 +4937,7 @@ func (x *EarlierMeasurement) String() string {
 func (*EarlierMeasurement) ProtoMessage() {}
 
 func (x *EarlierMeasurement) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[60]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4875,7 +4950,7 @@ func (x *EarlierMeasurement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EarlierMeasurement.ProtoReflect.Descriptor instead.
 func (*EarlierMeasurement) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{60}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *EarlierMeasurement) GetStep() int64 {
@@ -4909,7 +4984,7 @@ type AddMeasurementResponse struct {
 
 func (x *AddMeasurementResponse) Reset() {
 	*x = AddMeasurementResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[61]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4921,7 +4996,7 @@ func (x *AddMeasurementResponse) String() string {
 func (*AddMeasurementResponse) ProtoMessage() {}
 
 func (x *AddMeasurementResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[61]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4934,7 +5009,7 @@ func (x *AddMeasurementResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMeasurementResponse.ProtoReflect.Descriptor instead.
 func (*AddMeasurementResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{61}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *AddMeasurementResponse) GetAction() TrialAction {
@@ -4991,7 +5066,7 @@ type CompleteTrialRequest struct {
 
 func (x *CompleteTrialRequest) Reset() {
 	*x = CompleteTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[62]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5003,7 +5078,7 @@ func (x *CompleteTrialRequest) String() string {
 func (*CompleteTrialRequest) ProtoMessage() {}
 
 func (x *CompleteTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[62]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5016,7 +5091,7 @@ func (x *CompleteTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTrialRequest.ProtoReflect.Descriptor instead.
 func (*CompleteTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{62}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *CompleteTrialRequest) GetName() string {
@@ -5086,7 +5161,7 @@ type CompleteTrialResponse struct {
 
 func (x *CompleteTrialResponse) Reset() {
 	*x = CompleteTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[63]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5098,7 +5173,7 @@ func (x *CompleteTrialResponse) String() string {
 func (*CompleteTrialResponse) ProtoMessage() {}
 
 func (x *CompleteTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[63]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5111,7 +5186,7 @@ func (x *CompleteTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTrialResponse.ProtoReflect.Descriptor instead.
 func (*CompleteTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{63}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *CompleteTrialResponse) GetTrial() *Trial {
@@ -5149,7 +5224,7 @@ type FailTrialRequest struct {
 
 func (x *FailTrialRequest) Reset() {
 	*x = FailTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[64]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5161,7 +5236,7 @@ func (x *FailTrialRequest) String() string {
 func (*FailTrialRequest) ProtoMessage() {}
 
 func (x *FailTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[64]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5174,7 +5249,7 @@ func (x *FailTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailTrialRequest.ProtoReflect.Descriptor instead.
 func (*FailTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{64}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *FailTrialRequest) GetName() string {
@@ -5237,7 +5312,7 @@ type FailTrialResponse struct {
 
 func (x *FailTrialResponse) Reset() {
 	*x = FailTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[65]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5249,7 +5324,7 @@ func (x *FailTrialResponse) String() string {
 func (*FailTrialResponse) ProtoMessage() {}
 
 func (x *FailTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[65]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5262,7 +5337,7 @@ func (x *FailTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailTrialResponse.ProtoReflect.Descriptor instead.
 func (*FailTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{65}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *FailTrialResponse) GetTrial() *Trial {
@@ -5294,7 +5369,7 @@ type ReleaseTrialRequest struct {
 
 func (x *ReleaseTrialRequest) Reset() {
 	*x = ReleaseTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[66]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5306,7 +5381,7 @@ func (x *ReleaseTrialRequest) String() string {
 func (*ReleaseTrialRequest) ProtoMessage() {}
 
 func (x *ReleaseTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[66]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5319,7 +5394,7 @@ func (x *ReleaseTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseTrialRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{66}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ReleaseTrialRequest) GetName() string {
@@ -5368,7 +5443,7 @@ type ReleaseTrialResponse struct {
 
 func (x *ReleaseTrialResponse) Reset() {
 	*x = ReleaseTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[67]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5380,7 +5455,7 @@ func (x *ReleaseTrialResponse) String() string {
 func (*ReleaseTrialResponse) ProtoMessage() {}
 
 func (x *ReleaseTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[67]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5393,7 +5468,7 @@ func (x *ReleaseTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseTrialResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{67}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ReleaseTrialResponse) GetTrial() *Trial {
@@ -5423,7 +5498,7 @@ type EnqueueTrialRequest struct {
 
 func (x *EnqueueTrialRequest) Reset() {
 	*x = EnqueueTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[68]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5435,7 +5510,7 @@ func (x *EnqueueTrialRequest) String() string {
 func (*EnqueueTrialRequest) ProtoMessage() {}
 
 func (x *EnqueueTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[68]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5448,7 +5523,7 @@ func (x *EnqueueTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnqueueTrialRequest.ProtoReflect.Descriptor instead.
 func (*EnqueueTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{68}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *EnqueueTrialRequest) GetParent() string {
@@ -5497,7 +5572,7 @@ type EnqueueTrialResponse struct {
 
 func (x *EnqueueTrialResponse) Reset() {
 	*x = EnqueueTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[69]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5509,7 +5584,7 @@ func (x *EnqueueTrialResponse) String() string {
 func (*EnqueueTrialResponse) ProtoMessage() {}
 
 func (x *EnqueueTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[69]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5522,7 +5597,7 @@ func (x *EnqueueTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnqueueTrialResponse.ProtoReflect.Descriptor instead.
 func (*EnqueueTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{69}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *EnqueueTrialResponse) GetTrial() *Trial {
@@ -5556,7 +5631,7 @@ type AddTrialRequest struct {
 
 func (x *AddTrialRequest) Reset() {
 	*x = AddTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[70]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5568,7 +5643,7 @@ func (x *AddTrialRequest) String() string {
 func (*AddTrialRequest) ProtoMessage() {}
 
 func (x *AddTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[70]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5581,7 +5656,7 @@ func (x *AddTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddTrialRequest.ProtoReflect.Descriptor instead.
 func (*AddTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{70}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *AddTrialRequest) GetParent() string {
@@ -5644,7 +5719,7 @@ type AddTrialResponse struct {
 
 func (x *AddTrialResponse) Reset() {
 	*x = AddTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[71]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5656,7 +5731,7 @@ func (x *AddTrialResponse) String() string {
 func (*AddTrialResponse) ProtoMessage() {}
 
 func (x *AddTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[71]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5669,7 +5744,7 @@ func (x *AddTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddTrialResponse.ProtoReflect.Descriptor instead.
 func (*AddTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{71}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *AddTrialResponse) GetTrial() *Trial {
@@ -5692,7 +5767,7 @@ type CancelTrialRequest struct {
 
 func (x *CancelTrialRequest) Reset() {
 	*x = CancelTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[72]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5704,7 +5779,7 @@ func (x *CancelTrialRequest) String() string {
 func (*CancelTrialRequest) ProtoMessage() {}
 
 func (x *CancelTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[72]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5717,7 +5792,7 @@ func (x *CancelTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTrialRequest.ProtoReflect.Descriptor instead.
 func (*CancelTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{72}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *CancelTrialRequest) GetName() string {
@@ -5745,7 +5820,7 @@ type CancelTrialResponse struct {
 
 func (x *CancelTrialResponse) Reset() {
 	*x = CancelTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[73]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5757,7 +5832,7 @@ func (x *CancelTrialResponse) String() string {
 func (*CancelTrialResponse) ProtoMessage() {}
 
 func (x *CancelTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[73]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5770,7 +5845,7 @@ func (x *CancelTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTrialResponse.ProtoReflect.Descriptor instead.
 func (*CancelTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{73}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *CancelTrialResponse) GetTrial() *Trial {
@@ -5801,7 +5876,7 @@ type EditTrialRequest struct {
 
 func (x *EditTrialRequest) Reset() {
 	*x = EditTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[74]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5813,7 +5888,7 @@ func (x *EditTrialRequest) String() string {
 func (*EditTrialRequest) ProtoMessage() {}
 
 func (x *EditTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[74]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5826,7 +5901,7 @@ func (x *EditTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditTrialRequest.ProtoReflect.Descriptor instead.
 func (*EditTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{74}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *EditTrialRequest) GetName() string {
@@ -5875,7 +5950,7 @@ type EditTrialResponse struct {
 
 func (x *EditTrialResponse) Reset() {
 	*x = EditTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[75]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5887,7 +5962,7 @@ func (x *EditTrialResponse) String() string {
 func (*EditTrialResponse) ProtoMessage() {}
 
 func (x *EditTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[75]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5900,7 +5975,7 @@ func (x *EditTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditTrialResponse.ProtoReflect.Descriptor instead.
 func (*EditTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{75}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *EditTrialResponse) GetTrial() *Trial {
@@ -5929,7 +6004,7 @@ type TailTrialLogsRequest struct {
 
 func (x *TailTrialLogsRequest) Reset() {
 	*x = TailTrialLogsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[76]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5941,7 +6016,7 @@ func (x *TailTrialLogsRequest) String() string {
 func (*TailTrialLogsRequest) ProtoMessage() {}
 
 func (x *TailTrialLogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[76]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5954,7 +6029,7 @@ func (x *TailTrialLogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailTrialLogsRequest.ProtoReflect.Descriptor instead.
 func (*TailTrialLogsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{76}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *TailTrialLogsRequest) GetName() string {
@@ -6007,7 +6082,7 @@ type TailTrialLogsResponse struct {
 
 func (x *TailTrialLogsResponse) Reset() {
 	*x = TailTrialLogsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[77]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6019,7 +6094,7 @@ func (x *TailTrialLogsResponse) String() string {
 func (*TailTrialLogsResponse) ProtoMessage() {}
 
 func (x *TailTrialLogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[77]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6032,7 +6107,7 @@ func (x *TailTrialLogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailTrialLogsResponse.ProtoReflect.Descriptor instead.
 func (*TailTrialLogsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{77}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *TailTrialLogsResponse) GetAttempt() int32 {
@@ -6067,7 +6142,7 @@ type ListWorkersRequest struct {
 
 func (x *ListWorkersRequest) Reset() {
 	*x = ListWorkersRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[78]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6079,7 +6154,7 @@ func (x *ListWorkersRequest) String() string {
 func (*ListWorkersRequest) ProtoMessage() {}
 
 func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[78]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6092,7 +6167,7 @@ func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersRequest.ProtoReflect.Descriptor instead.
 func (*ListWorkersRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{78}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *ListWorkersRequest) GetPool() string {
@@ -6113,7 +6188,7 @@ type ListWorkersResponse struct {
 
 func (x *ListWorkersResponse) Reset() {
 	*x = ListWorkersResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[79]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6125,7 +6200,7 @@ func (x *ListWorkersResponse) String() string {
 func (*ListWorkersResponse) ProtoMessage() {}
 
 func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[79]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6138,7 +6213,7 @@ func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersResponse.ProtoReflect.Descriptor instead.
 func (*ListWorkersResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{79}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *ListWorkersResponse) GetWorkers() []*Worker {
@@ -6329,7 +6404,7 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01B\a\n" +
 	"\x05_meanB\x05\n" +
-	"\x03_sd\"\xee\x03\n" +
+	"\x03_sd\"\x9a\x04\n" +
 	"\aAttempt\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x05R\x06number\x12/\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x19.fantasia.v1.AttemptStateR\x05state\x12\x16\n" +
@@ -6346,7 +6421,13 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	" \x01(\tR\awaiting\x12\x10\n" +
 	"\x03job\x18\v \x01(\tR\x03job\x12\x12\n" +
 	"\x04node\x18\f \x01(\tR\x04node\x12\x18\n" +
-	"\adevices\x18\r \x01(\tR\adevices\"\x83\x01\n" +
+	"\adevices\x18\r \x01(\tR\adevices\x12*\n" +
+	"\x06phases\x18\x0e \x03(\v2\x12.fantasia.v1.PhaseR\x06phases\"\x8f\x01\n" +
+	"\x05Phase\x12\x14\n" +
+	"\x05phase\x18\x01 \x01(\tR\x05phase\x129\n" +
+	"\n" +
+	"start_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
+	"\bend_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\"\x83\x01\n" +
 	"\aFailure\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12 \n" +
 	"\texit_code\x18\x02 \x01(\x05H\x00R\bexitCode\x88\x01\x01\x12\x16\n" +
@@ -6815,7 +6896,7 @@ func file_fantasia_v1_fantasia_proto_rawDescGZIP() []byte {
 }
 
 var file_fantasia_v1_fantasia_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_fantasia_v1_fantasia_proto_msgTypes = make([]protoimpl.MessageInfo, 93)
+var file_fantasia_v1_fantasia_proto_msgTypes = make([]protoimpl.MessageInfo, 94)
 var file_fantasia_v1_fantasia_proto_goTypes = []any{
 	(StudyState)(0),                     // 0: fantasia.v1.StudyState
 	(Direction)(0),                      // 1: fantasia.v1.Direction
@@ -6837,90 +6918,91 @@ var file_fantasia_v1_fantasia_proto_goTypes = []any{
 	(*TrialTimes)(nil),                  // 17: fantasia.v1.TrialTimes
 	(*Reasons)(nil),                     // 18: fantasia.v1.Reasons
 	(*Attempt)(nil),                     // 19: fantasia.v1.Attempt
-	(*Failure)(nil),                     // 20: fantasia.v1.Failure
-	(*Worker)(nil),                      // 21: fantasia.v1.Worker
-	(*RunningAttempt)(nil),              // 22: fantasia.v1.RunningAttempt
-	(*Quota)(nil),                       // 23: fantasia.v1.Quota
-	(*ListQuotasRequest)(nil),           // 24: fantasia.v1.ListQuotasRequest
-	(*ListQuotasResponse)(nil),          // 25: fantasia.v1.ListQuotasResponse
-	(*CreateStudyRequest)(nil),          // 26: fantasia.v1.CreateStudyRequest
-	(*CreateStudyResponse)(nil),         // 27: fantasia.v1.CreateStudyResponse
-	(*GetStudyRequest)(nil),             // 28: fantasia.v1.GetStudyRequest
-	(*GetStudyResponse)(nil),            // 29: fantasia.v1.GetStudyResponse
-	(*ListStudiesRequest)(nil),          // 30: fantasia.v1.ListStudiesRequest
-	(*ListStudiesResponse)(nil),         // 31: fantasia.v1.ListStudiesResponse
-	(*WatchStudyRequest)(nil),           // 32: fantasia.v1.WatchStudyRequest
-	(*WatchStudyResponse)(nil),          // 33: fantasia.v1.WatchStudyResponse
-	(*UpdateStudyRequest)(nil),          // 34: fantasia.v1.UpdateStudyRequest
-	(*UpdateStudyResponse)(nil),         // 35: fantasia.v1.UpdateStudyResponse
-	(*StopStudyRequest)(nil),            // 36: fantasia.v1.StopStudyRequest
-	(*StopStudyResponse)(nil),           // 37: fantasia.v1.StopStudyResponse
-	(*ResumeStudyRequest)(nil),          // 38: fantasia.v1.ResumeStudyRequest
-	(*ResumeStudyResponse)(nil),         // 39: fantasia.v1.ResumeStudyResponse
-	(*DeleteStudyRequest)(nil),          // 40: fantasia.v1.DeleteStudyRequest
-	(*DeleteStudyResponse)(nil),         // 41: fantasia.v1.DeleteStudyResponse
-	(*ArchivedStudy)(nil),               // 42: fantasia.v1.ArchivedStudy
-	(*ArchiveStudyRequest)(nil),         // 43: fantasia.v1.ArchiveStudyRequest
-	(*ArchiveStudyResponse)(nil),        // 44: fantasia.v1.ArchiveStudyResponse
-	(*UnarchiveStudyRequest)(nil),       // 45: fantasia.v1.UnarchiveStudyRequest
-	(*UnarchiveStudyResponse)(nil),      // 46: fantasia.v1.UnarchiveStudyResponse
-	(*ListArchivedStudiesRequest)(nil),  // 47: fantasia.v1.ListArchivedStudiesRequest
-	(*ListArchivedStudiesResponse)(nil), // 48: fantasia.v1.ListArchivedStudiesResponse
-	(*ListTrialsRequest)(nil),           // 49: fantasia.v1.ListTrialsRequest
-	(*ListTrialsResponse)(nil),          // 50: fantasia.v1.ListTrialsResponse
-	(*ListOptimalTrialsRequest)(nil),    // 51: fantasia.v1.ListOptimalTrialsRequest
-	(*ListOptimalTrialsResponse)(nil),   // 52: fantasia.v1.ListOptimalTrialsResponse
-	(*GetTrialRequest)(nil),             // 53: fantasia.v1.GetTrialRequest
-	(*GetTrialResponse)(nil),            // 54: fantasia.v1.GetTrialResponse
-	(*WatchTrialsRequest)(nil),          // 55: fantasia.v1.WatchTrialsRequest
-	(*WatchTrialsResponse)(nil),         // 56: fantasia.v1.WatchTrialsResponse
-	(*Measurement)(nil),                 // 57: fantasia.v1.Measurement
-	(*TrialMeasurements)(nil),           // 58: fantasia.v1.TrialMeasurements
-	(*ListMeasurementsRequest)(nil),     // 59: fantasia.v1.ListMeasurementsRequest
-	(*ListMeasurementsResponse)(nil),    // 60: fantasia.v1.ListMeasurementsResponse
-	(*SuggestTrialsRequest)(nil),        // 61: fantasia.v1.SuggestTrialsRequest
-	(*SuggestTrialsResponse)(nil),       // 62: fantasia.v1.SuggestTrialsResponse
-	(*HeartbeatTrialsRequest)(nil),      // 63: fantasia.v1.HeartbeatTrialsRequest
-	(*HeartbeatTrialsResponse)(nil),     // 64: fantasia.v1.HeartbeatTrialsResponse
-	(*TrialInstruction)(nil),            // 65: fantasia.v1.TrialInstruction
-	(*AddMeasurementRequest)(nil),       // 66: fantasia.v1.AddMeasurementRequest
-	(*EarlierMeasurement)(nil),          // 67: fantasia.v1.EarlierMeasurement
-	(*AddMeasurementResponse)(nil),      // 68: fantasia.v1.AddMeasurementResponse
-	(*CompleteTrialRequest)(nil),        // 69: fantasia.v1.CompleteTrialRequest
-	(*CompleteTrialResponse)(nil),       // 70: fantasia.v1.CompleteTrialResponse
-	(*FailTrialRequest)(nil),            // 71: fantasia.v1.FailTrialRequest
-	(*FailTrialResponse)(nil),           // 72: fantasia.v1.FailTrialResponse
-	(*ReleaseTrialRequest)(nil),         // 73: fantasia.v1.ReleaseTrialRequest
-	(*ReleaseTrialResponse)(nil),        // 74: fantasia.v1.ReleaseTrialResponse
-	(*EnqueueTrialRequest)(nil),         // 75: fantasia.v1.EnqueueTrialRequest
-	(*EnqueueTrialResponse)(nil),        // 76: fantasia.v1.EnqueueTrialResponse
-	(*AddTrialRequest)(nil),             // 77: fantasia.v1.AddTrialRequest
-	(*AddTrialResponse)(nil),            // 78: fantasia.v1.AddTrialResponse
-	(*CancelTrialRequest)(nil),          // 79: fantasia.v1.CancelTrialRequest
-	(*CancelTrialResponse)(nil),         // 80: fantasia.v1.CancelTrialResponse
-	(*EditTrialRequest)(nil),            // 81: fantasia.v1.EditTrialRequest
-	(*EditTrialResponse)(nil),           // 82: fantasia.v1.EditTrialResponse
-	(*TailTrialLogsRequest)(nil),        // 83: fantasia.v1.TailTrialLogsRequest
-	(*TailTrialLogsResponse)(nil),       // 84: fantasia.v1.TailTrialLogsResponse
-	(*ListWorkersRequest)(nil),          // 85: fantasia.v1.ListWorkersRequest
-	(*ListWorkersResponse)(nil),         // 86: fantasia.v1.ListWorkersResponse
-	nil,                                 // 87: fantasia.v1.Study.LabelsEntry
-	nil,                                 // 88: fantasia.v1.Trial.MetricsEntry
-	nil,                                 // 89: fantasia.v1.Trial.LabelsEntry
-	nil,                                 // 90: fantasia.v1.Reasons.AcquisitionEntry
-	nil,                                 // 91: fantasia.v1.ListStudiesRequest.LabelsEntry
-	nil,                                 // 92: fantasia.v1.ListTrialsRequest.LabelsEntry
-	nil,                                 // 93: fantasia.v1.AddMeasurementRequest.MetricsEntry
-	nil,                                 // 94: fantasia.v1.EarlierMeasurement.MetricsEntry
-	nil,                                 // 95: fantasia.v1.CompleteTrialRequest.MetricsEntry
-	nil,                                 // 96: fantasia.v1.EnqueueTrialRequest.LabelsEntry
-	nil,                                 // 97: fantasia.v1.AddTrialRequest.MetricsEntry
-	nil,                                 // 98: fantasia.v1.AddTrialRequest.LabelsEntry
-	nil,                                 // 99: fantasia.v1.EditTrialRequest.LabelsEntry
-	(*timestamppb.Timestamp)(nil),       // 100: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),         // 101: google.protobuf.Duration
-	(*structpb.Struct)(nil),             // 102: google.protobuf.Struct
-	(*descriptorpb.MethodOptions)(nil),  // 103: google.protobuf.MethodOptions
+	(*Phase)(nil),                       // 20: fantasia.v1.Phase
+	(*Failure)(nil),                     // 21: fantasia.v1.Failure
+	(*Worker)(nil),                      // 22: fantasia.v1.Worker
+	(*RunningAttempt)(nil),              // 23: fantasia.v1.RunningAttempt
+	(*Quota)(nil),                       // 24: fantasia.v1.Quota
+	(*ListQuotasRequest)(nil),           // 25: fantasia.v1.ListQuotasRequest
+	(*ListQuotasResponse)(nil),          // 26: fantasia.v1.ListQuotasResponse
+	(*CreateStudyRequest)(nil),          // 27: fantasia.v1.CreateStudyRequest
+	(*CreateStudyResponse)(nil),         // 28: fantasia.v1.CreateStudyResponse
+	(*GetStudyRequest)(nil),             // 29: fantasia.v1.GetStudyRequest
+	(*GetStudyResponse)(nil),            // 30: fantasia.v1.GetStudyResponse
+	(*ListStudiesRequest)(nil),          // 31: fantasia.v1.ListStudiesRequest
+	(*ListStudiesResponse)(nil),         // 32: fantasia.v1.ListStudiesResponse
+	(*WatchStudyRequest)(nil),           // 33: fantasia.v1.WatchStudyRequest
+	(*WatchStudyResponse)(nil),          // 34: fantasia.v1.WatchStudyResponse
+	(*UpdateStudyRequest)(nil),          // 35: fantasia.v1.UpdateStudyRequest
+	(*UpdateStudyResponse)(nil),         // 36: fantasia.v1.UpdateStudyResponse
+	(*StopStudyRequest)(nil),            // 37: fantasia.v1.StopStudyRequest
+	(*StopStudyResponse)(nil),           // 38: fantasia.v1.StopStudyResponse
+	(*ResumeStudyRequest)(nil),          // 39: fantasia.v1.ResumeStudyRequest
+	(*ResumeStudyResponse)(nil),         // 40: fantasia.v1.ResumeStudyResponse
+	(*DeleteStudyRequest)(nil),          // 41: fantasia.v1.DeleteStudyRequest
+	(*DeleteStudyResponse)(nil),         // 42: fantasia.v1.DeleteStudyResponse
+	(*ArchivedStudy)(nil),               // 43: fantasia.v1.ArchivedStudy
+	(*ArchiveStudyRequest)(nil),         // 44: fantasia.v1.ArchiveStudyRequest
+	(*ArchiveStudyResponse)(nil),        // 45: fantasia.v1.ArchiveStudyResponse
+	(*UnarchiveStudyRequest)(nil),       // 46: fantasia.v1.UnarchiveStudyRequest
+	(*UnarchiveStudyResponse)(nil),      // 47: fantasia.v1.UnarchiveStudyResponse
+	(*ListArchivedStudiesRequest)(nil),  // 48: fantasia.v1.ListArchivedStudiesRequest
+	(*ListArchivedStudiesResponse)(nil), // 49: fantasia.v1.ListArchivedStudiesResponse
+	(*ListTrialsRequest)(nil),           // 50: fantasia.v1.ListTrialsRequest
+	(*ListTrialsResponse)(nil),          // 51: fantasia.v1.ListTrialsResponse
+	(*ListOptimalTrialsRequest)(nil),    // 52: fantasia.v1.ListOptimalTrialsRequest
+	(*ListOptimalTrialsResponse)(nil),   // 53: fantasia.v1.ListOptimalTrialsResponse
+	(*GetTrialRequest)(nil),             // 54: fantasia.v1.GetTrialRequest
+	(*GetTrialResponse)(nil),            // 55: fantasia.v1.GetTrialResponse
+	(*WatchTrialsRequest)(nil),          // 56: fantasia.v1.WatchTrialsRequest
+	(*WatchTrialsResponse)(nil),         // 57: fantasia.v1.WatchTrialsResponse
+	(*Measurement)(nil),                 // 58: fantasia.v1.Measurement
+	(*TrialMeasurements)(nil),           // 59: fantasia.v1.TrialMeasurements
+	(*ListMeasurementsRequest)(nil),     // 60: fantasia.v1.ListMeasurementsRequest
+	(*ListMeasurementsResponse)(nil),    // 61: fantasia.v1.ListMeasurementsResponse
+	(*SuggestTrialsRequest)(nil),        // 62: fantasia.v1.SuggestTrialsRequest
+	(*SuggestTrialsResponse)(nil),       // 63: fantasia.v1.SuggestTrialsResponse
+	(*HeartbeatTrialsRequest)(nil),      // 64: fantasia.v1.HeartbeatTrialsRequest
+	(*HeartbeatTrialsResponse)(nil),     // 65: fantasia.v1.HeartbeatTrialsResponse
+	(*TrialInstruction)(nil),            // 66: fantasia.v1.TrialInstruction
+	(*AddMeasurementRequest)(nil),       // 67: fantasia.v1.AddMeasurementRequest
+	(*EarlierMeasurement)(nil),          // 68: fantasia.v1.EarlierMeasurement
+	(*AddMeasurementResponse)(nil),      // 69: fantasia.v1.AddMeasurementResponse
+	(*CompleteTrialRequest)(nil),        // 70: fantasia.v1.CompleteTrialRequest
+	(*CompleteTrialResponse)(nil),       // 71: fantasia.v1.CompleteTrialResponse
+	(*FailTrialRequest)(nil),            // 72: fantasia.v1.FailTrialRequest
+	(*FailTrialResponse)(nil),           // 73: fantasia.v1.FailTrialResponse
+	(*ReleaseTrialRequest)(nil),         // 74: fantasia.v1.ReleaseTrialRequest
+	(*ReleaseTrialResponse)(nil),        // 75: fantasia.v1.ReleaseTrialResponse
+	(*EnqueueTrialRequest)(nil),         // 76: fantasia.v1.EnqueueTrialRequest
+	(*EnqueueTrialResponse)(nil),        // 77: fantasia.v1.EnqueueTrialResponse
+	(*AddTrialRequest)(nil),             // 78: fantasia.v1.AddTrialRequest
+	(*AddTrialResponse)(nil),            // 79: fantasia.v1.AddTrialResponse
+	(*CancelTrialRequest)(nil),          // 80: fantasia.v1.CancelTrialRequest
+	(*CancelTrialResponse)(nil),         // 81: fantasia.v1.CancelTrialResponse
+	(*EditTrialRequest)(nil),            // 82: fantasia.v1.EditTrialRequest
+	(*EditTrialResponse)(nil),           // 83: fantasia.v1.EditTrialResponse
+	(*TailTrialLogsRequest)(nil),        // 84: fantasia.v1.TailTrialLogsRequest
+	(*TailTrialLogsResponse)(nil),       // 85: fantasia.v1.TailTrialLogsResponse
+	(*ListWorkersRequest)(nil),          // 86: fantasia.v1.ListWorkersRequest
+	(*ListWorkersResponse)(nil),         // 87: fantasia.v1.ListWorkersResponse
+	nil,                                 // 88: fantasia.v1.Study.LabelsEntry
+	nil,                                 // 89: fantasia.v1.Trial.MetricsEntry
+	nil,                                 // 90: fantasia.v1.Trial.LabelsEntry
+	nil,                                 // 91: fantasia.v1.Reasons.AcquisitionEntry
+	nil,                                 // 92: fantasia.v1.ListStudiesRequest.LabelsEntry
+	nil,                                 // 93: fantasia.v1.ListTrialsRequest.LabelsEntry
+	nil,                                 // 94: fantasia.v1.AddMeasurementRequest.MetricsEntry
+	nil,                                 // 95: fantasia.v1.EarlierMeasurement.MetricsEntry
+	nil,                                 // 96: fantasia.v1.CompleteTrialRequest.MetricsEntry
+	nil,                                 // 97: fantasia.v1.EnqueueTrialRequest.LabelsEntry
+	nil,                                 // 98: fantasia.v1.AddTrialRequest.MetricsEntry
+	nil,                                 // 99: fantasia.v1.AddTrialRequest.LabelsEntry
+	nil,                                 // 100: fantasia.v1.EditTrialRequest.LabelsEntry
+	(*timestamppb.Timestamp)(nil),       // 101: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),         // 102: google.protobuf.Duration
+	(*structpb.Struct)(nil),             // 103: google.protobuf.Struct
+	(*descriptorpb.MethodOptions)(nil),  // 104: google.protobuf.MethodOptions
 }
 var file_fantasia_v1_fantasia_proto_depIdxs = []int32{
 	0,   // 0: fantasia.v1.Study.state:type_name -> fantasia.v1.StudyState
@@ -6928,167 +7010,170 @@ var file_fantasia_v1_fantasia_proto_depIdxs = []int32{
 	11,  // 2: fantasia.v1.Study.trials:type_name -> fantasia.v1.TrialCounts
 	12,  // 3: fantasia.v1.Study.best:type_name -> fantasia.v1.BestTrial
 	13,  // 4: fantasia.v1.Study.recommended:type_name -> fantasia.v1.Recommendation
-	100, // 5: fantasia.v1.Study.create_time:type_name -> google.protobuf.Timestamp
-	100, // 6: fantasia.v1.Study.start_time:type_name -> google.protobuf.Timestamp
-	100, // 7: fantasia.v1.Study.end_time:type_name -> google.protobuf.Timestamp
-	101, // 8: fantasia.v1.Study.elapsed:type_name -> google.protobuf.Duration
-	87,  // 9: fantasia.v1.Study.labels:type_name -> fantasia.v1.Study.LabelsEntry
+	101, // 5: fantasia.v1.Study.create_time:type_name -> google.protobuf.Timestamp
+	101, // 6: fantasia.v1.Study.start_time:type_name -> google.protobuf.Timestamp
+	101, // 7: fantasia.v1.Study.end_time:type_name -> google.protobuf.Timestamp
+	102, // 8: fantasia.v1.Study.elapsed:type_name -> google.protobuf.Duration
+	88,  // 9: fantasia.v1.Study.labels:type_name -> fantasia.v1.Study.LabelsEntry
 	10,  // 10: fantasia.v1.Study.objectives:type_name -> fantasia.v1.Objective
 	9,   // 11: fantasia.v1.Study.limits:type_name -> fantasia.v1.Limit
 	8,   // 12: fantasia.v1.Study.front:type_name -> fantasia.v1.Front
-	102, // 13: fantasia.v1.Study.attributes:type_name -> google.protobuf.Struct
+	103, // 13: fantasia.v1.Study.attributes:type_name -> google.protobuf.Struct
 	1,   // 14: fantasia.v1.Objective.direction:type_name -> fantasia.v1.Direction
-	102, // 15: fantasia.v1.BestTrial.parameters:type_name -> google.protobuf.Struct
-	102, // 16: fantasia.v1.Recommendation.parameters:type_name -> google.protobuf.Struct
+	103, // 15: fantasia.v1.BestTrial.parameters:type_name -> google.protobuf.Struct
+	103, // 16: fantasia.v1.Recommendation.parameters:type_name -> google.protobuf.Struct
 	14,  // 17: fantasia.v1.Recommendation.front:type_name -> fantasia.v1.ExpectedTrial
 	2,   // 18: fantasia.v1.Trial.state:type_name -> fantasia.v1.TrialState
-	102, // 19: fantasia.v1.Trial.parameters:type_name -> google.protobuf.Struct
-	88,  // 20: fantasia.v1.Trial.metrics:type_name -> fantasia.v1.Trial.MetricsEntry
+	103, // 19: fantasia.v1.Trial.parameters:type_name -> google.protobuf.Struct
+	89,  // 20: fantasia.v1.Trial.metrics:type_name -> fantasia.v1.Trial.MetricsEntry
 	4,   // 21: fantasia.v1.Trial.source:type_name -> fantasia.v1.Source
 	18,  // 22: fantasia.v1.Trial.reasons:type_name -> fantasia.v1.Reasons
 	19,  // 23: fantasia.v1.Trial.attempts:type_name -> fantasia.v1.Attempt
 	17,  // 24: fantasia.v1.Trial.times:type_name -> fantasia.v1.TrialTimes
 	16,  // 25: fantasia.v1.Trial.stopped:type_name -> fantasia.v1.Stopped
-	89,  // 26: fantasia.v1.Trial.labels:type_name -> fantasia.v1.Trial.LabelsEntry
-	102, // 27: fantasia.v1.Trial.attributes:type_name -> google.protobuf.Struct
-	100, // 28: fantasia.v1.Stopped.time:type_name -> google.protobuf.Timestamp
-	100, // 29: fantasia.v1.TrialTimes.asked:type_name -> google.protobuf.Timestamp
-	100, // 30: fantasia.v1.TrialTimes.suggested:type_name -> google.protobuf.Timestamp
-	100, // 31: fantasia.v1.TrialTimes.created:type_name -> google.protobuf.Timestamp
-	100, // 32: fantasia.v1.TrialTimes.claimed:type_name -> google.protobuf.Timestamp
-	100, // 33: fantasia.v1.TrialTimes.started:type_name -> google.protobuf.Timestamp
-	100, // 34: fantasia.v1.TrialTimes.ended:type_name -> google.protobuf.Timestamp
-	100, // 35: fantasia.v1.TrialTimes.folded:type_name -> google.protobuf.Timestamp
-	90,  // 36: fantasia.v1.Reasons.acquisition:type_name -> fantasia.v1.Reasons.AcquisitionEntry
+	90,  // 26: fantasia.v1.Trial.labels:type_name -> fantasia.v1.Trial.LabelsEntry
+	103, // 27: fantasia.v1.Trial.attributes:type_name -> google.protobuf.Struct
+	101, // 28: fantasia.v1.Stopped.time:type_name -> google.protobuf.Timestamp
+	101, // 29: fantasia.v1.TrialTimes.asked:type_name -> google.protobuf.Timestamp
+	101, // 30: fantasia.v1.TrialTimes.suggested:type_name -> google.protobuf.Timestamp
+	101, // 31: fantasia.v1.TrialTimes.created:type_name -> google.protobuf.Timestamp
+	101, // 32: fantasia.v1.TrialTimes.claimed:type_name -> google.protobuf.Timestamp
+	101, // 33: fantasia.v1.TrialTimes.started:type_name -> google.protobuf.Timestamp
+	101, // 34: fantasia.v1.TrialTimes.ended:type_name -> google.protobuf.Timestamp
+	101, // 35: fantasia.v1.TrialTimes.folded:type_name -> google.protobuf.Timestamp
+	91,  // 36: fantasia.v1.Reasons.acquisition:type_name -> fantasia.v1.Reasons.AcquisitionEntry
 	3,   // 37: fantasia.v1.Attempt.state:type_name -> fantasia.v1.AttemptState
-	100, // 38: fantasia.v1.Attempt.open_time:type_name -> google.protobuf.Timestamp
-	100, // 39: fantasia.v1.Attempt.claim_time:type_name -> google.protobuf.Timestamp
-	100, // 40: fantasia.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
-	100, // 41: fantasia.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
-	20,  // 42: fantasia.v1.Attempt.failure:type_name -> fantasia.v1.Failure
-	22,  // 43: fantasia.v1.Worker.running:type_name -> fantasia.v1.RunningAttempt
-	100, // 44: fantasia.v1.Worker.heartbeat_time:type_name -> google.protobuf.Timestamp
-	23,  // 45: fantasia.v1.ListQuotasResponse.quotas:type_name -> fantasia.v1.Quota
-	7,   // 46: fantasia.v1.CreateStudyResponse.study:type_name -> fantasia.v1.Study
-	7,   // 47: fantasia.v1.GetStudyResponse.study:type_name -> fantasia.v1.Study
-	91,  // 48: fantasia.v1.ListStudiesRequest.labels:type_name -> fantasia.v1.ListStudiesRequest.LabelsEntry
-	7,   // 49: fantasia.v1.ListStudiesResponse.studies:type_name -> fantasia.v1.Study
-	7,   // 50: fantasia.v1.WatchStudyResponse.study:type_name -> fantasia.v1.Study
-	102, // 51: fantasia.v1.UpdateStudyRequest.attributes:type_name -> google.protobuf.Struct
-	7,   // 52: fantasia.v1.UpdateStudyResponse.study:type_name -> fantasia.v1.Study
-	7,   // 53: fantasia.v1.StopStudyResponse.study:type_name -> fantasia.v1.Study
-	7,   // 54: fantasia.v1.ResumeStudyResponse.study:type_name -> fantasia.v1.Study
-	0,   // 55: fantasia.v1.ArchivedStudy.state:type_name -> fantasia.v1.StudyState
-	100, // 56: fantasia.v1.ArchivedStudy.create_time:type_name -> google.protobuf.Timestamp
-	100, // 57: fantasia.v1.ArchivedStudy.end_time:type_name -> google.protobuf.Timestamp
-	100, // 58: fantasia.v1.ArchivedStudy.archive_time:type_name -> google.protobuf.Timestamp
-	42,  // 59: fantasia.v1.ArchiveStudyResponse.study:type_name -> fantasia.v1.ArchivedStudy
-	7,   // 60: fantasia.v1.UnarchiveStudyResponse.study:type_name -> fantasia.v1.Study
-	42,  // 61: fantasia.v1.ListArchivedStudiesResponse.studies:type_name -> fantasia.v1.ArchivedStudy
-	2,   // 62: fantasia.v1.ListTrialsRequest.states:type_name -> fantasia.v1.TrialState
-	92,  // 63: fantasia.v1.ListTrialsRequest.labels:type_name -> fantasia.v1.ListTrialsRequest.LabelsEntry
-	15,  // 64: fantasia.v1.ListTrialsResponse.trials:type_name -> fantasia.v1.Trial
-	15,  // 65: fantasia.v1.ListOptimalTrialsResponse.trials:type_name -> fantasia.v1.Trial
-	15,  // 66: fantasia.v1.GetTrialResponse.trial:type_name -> fantasia.v1.Trial
-	2,   // 67: fantasia.v1.WatchTrialsRequest.states:type_name -> fantasia.v1.TrialState
-	15,  // 68: fantasia.v1.WatchTrialsResponse.trial:type_name -> fantasia.v1.Trial
-	58,  // 69: fantasia.v1.WatchTrialsResponse.measurements:type_name -> fantasia.v1.TrialMeasurements
-	57,  // 70: fantasia.v1.TrialMeasurements.measurements:type_name -> fantasia.v1.Measurement
-	57,  // 71: fantasia.v1.ListMeasurementsResponse.measurements:type_name -> fantasia.v1.Measurement
-	101, // 72: fantasia.v1.SuggestTrialsRequest.wait:type_name -> google.protobuf.Duration
-	15,  // 73: fantasia.v1.SuggestTrialsResponse.trials:type_name -> fantasia.v1.Trial
-	0,   // 74: fantasia.v1.SuggestTrialsResponse.study_state:type_name -> fantasia.v1.StudyState
-	101, // 75: fantasia.v1.SuggestTrialsResponse.lease:type_name -> google.protobuf.Duration
-	65,  // 76: fantasia.v1.HeartbeatTrialsResponse.instructions:type_name -> fantasia.v1.TrialInstruction
-	5,   // 77: fantasia.v1.TrialInstruction.action:type_name -> fantasia.v1.TrialAction
-	93,  // 78: fantasia.v1.AddMeasurementRequest.metrics:type_name -> fantasia.v1.AddMeasurementRequest.MetricsEntry
-	67,  // 79: fantasia.v1.AddMeasurementRequest.earlier:type_name -> fantasia.v1.EarlierMeasurement
-	94,  // 80: fantasia.v1.EarlierMeasurement.metrics:type_name -> fantasia.v1.EarlierMeasurement.MetricsEntry
-	5,   // 81: fantasia.v1.AddMeasurementResponse.action:type_name -> fantasia.v1.TrialAction
-	95,  // 82: fantasia.v1.CompleteTrialRequest.metrics:type_name -> fantasia.v1.CompleteTrialRequest.MetricsEntry
-	102, // 83: fantasia.v1.CompleteTrialRequest.parameters:type_name -> google.protobuf.Struct
-	15,  // 84: fantasia.v1.CompleteTrialResponse.trial:type_name -> fantasia.v1.Trial
-	102, // 85: fantasia.v1.FailTrialRequest.parameters:type_name -> google.protobuf.Struct
-	15,  // 86: fantasia.v1.FailTrialResponse.trial:type_name -> fantasia.v1.Trial
-	15,  // 87: fantasia.v1.ReleaseTrialResponse.trial:type_name -> fantasia.v1.Trial
-	102, // 88: fantasia.v1.EnqueueTrialRequest.parameters:type_name -> google.protobuf.Struct
-	96,  // 89: fantasia.v1.EnqueueTrialRequest.labels:type_name -> fantasia.v1.EnqueueTrialRequest.LabelsEntry
-	15,  // 90: fantasia.v1.EnqueueTrialResponse.trial:type_name -> fantasia.v1.Trial
-	102, // 91: fantasia.v1.AddTrialRequest.parameters:type_name -> google.protobuf.Struct
-	97,  // 92: fantasia.v1.AddTrialRequest.metrics:type_name -> fantasia.v1.AddTrialRequest.MetricsEntry
-	98,  // 93: fantasia.v1.AddTrialRequest.labels:type_name -> fantasia.v1.AddTrialRequest.LabelsEntry
-	15,  // 94: fantasia.v1.AddTrialResponse.trial:type_name -> fantasia.v1.Trial
-	15,  // 95: fantasia.v1.CancelTrialResponse.trial:type_name -> fantasia.v1.Trial
-	99,  // 96: fantasia.v1.EditTrialRequest.labels:type_name -> fantasia.v1.EditTrialRequest.LabelsEntry
-	102, // 97: fantasia.v1.EditTrialRequest.attributes:type_name -> google.protobuf.Struct
-	15,  // 98: fantasia.v1.EditTrialResponse.trial:type_name -> fantasia.v1.Trial
-	6,   // 99: fantasia.v1.TailTrialLogsRequest.stream:type_name -> fantasia.v1.LogStream
-	6,   // 100: fantasia.v1.TailTrialLogsResponse.stream:type_name -> fantasia.v1.LogStream
-	21,  // 101: fantasia.v1.ListWorkersResponse.workers:type_name -> fantasia.v1.Worker
-	103, // 102: fantasia.v1.leader_only:extendee -> google.protobuf.MethodOptions
-	26,  // 103: fantasia.v1.StudyService.CreateStudy:input_type -> fantasia.v1.CreateStudyRequest
-	28,  // 104: fantasia.v1.StudyService.GetStudy:input_type -> fantasia.v1.GetStudyRequest
-	30,  // 105: fantasia.v1.StudyService.ListStudies:input_type -> fantasia.v1.ListStudiesRequest
-	32,  // 106: fantasia.v1.StudyService.WatchStudy:input_type -> fantasia.v1.WatchStudyRequest
-	34,  // 107: fantasia.v1.StudyService.UpdateStudy:input_type -> fantasia.v1.UpdateStudyRequest
-	36,  // 108: fantasia.v1.StudyService.StopStudy:input_type -> fantasia.v1.StopStudyRequest
-	38,  // 109: fantasia.v1.StudyService.ResumeStudy:input_type -> fantasia.v1.ResumeStudyRequest
-	40,  // 110: fantasia.v1.StudyService.DeleteStudy:input_type -> fantasia.v1.DeleteStudyRequest
-	43,  // 111: fantasia.v1.StudyService.ArchiveStudy:input_type -> fantasia.v1.ArchiveStudyRequest
-	45,  // 112: fantasia.v1.StudyService.UnarchiveStudy:input_type -> fantasia.v1.UnarchiveStudyRequest
-	47,  // 113: fantasia.v1.StudyService.ListArchivedStudies:input_type -> fantasia.v1.ListArchivedStudiesRequest
-	49,  // 114: fantasia.v1.StudyService.ListTrials:input_type -> fantasia.v1.ListTrialsRequest
-	51,  // 115: fantasia.v1.StudyService.ListOptimalTrials:input_type -> fantasia.v1.ListOptimalTrialsRequest
-	53,  // 116: fantasia.v1.StudyService.GetTrial:input_type -> fantasia.v1.GetTrialRequest
-	59,  // 117: fantasia.v1.StudyService.ListMeasurements:input_type -> fantasia.v1.ListMeasurementsRequest
-	55,  // 118: fantasia.v1.StudyService.WatchTrials:input_type -> fantasia.v1.WatchTrialsRequest
-	83,  // 119: fantasia.v1.StudyService.TailTrialLogs:input_type -> fantasia.v1.TailTrialLogsRequest
-	61,  // 120: fantasia.v1.StudyService.SuggestTrials:input_type -> fantasia.v1.SuggestTrialsRequest
-	63,  // 121: fantasia.v1.StudyService.HeartbeatTrials:input_type -> fantasia.v1.HeartbeatTrialsRequest
-	66,  // 122: fantasia.v1.StudyService.AddMeasurement:input_type -> fantasia.v1.AddMeasurementRequest
-	69,  // 123: fantasia.v1.StudyService.CompleteTrial:input_type -> fantasia.v1.CompleteTrialRequest
-	71,  // 124: fantasia.v1.StudyService.FailTrial:input_type -> fantasia.v1.FailTrialRequest
-	73,  // 125: fantasia.v1.StudyService.ReleaseTrial:input_type -> fantasia.v1.ReleaseTrialRequest
-	75,  // 126: fantasia.v1.StudyService.EnqueueTrial:input_type -> fantasia.v1.EnqueueTrialRequest
-	77,  // 127: fantasia.v1.StudyService.AddTrial:input_type -> fantasia.v1.AddTrialRequest
-	79,  // 128: fantasia.v1.StudyService.CancelTrial:input_type -> fantasia.v1.CancelTrialRequest
-	81,  // 129: fantasia.v1.StudyService.EditTrial:input_type -> fantasia.v1.EditTrialRequest
-	85,  // 130: fantasia.v1.StudyService.ListWorkers:input_type -> fantasia.v1.ListWorkersRequest
-	24,  // 131: fantasia.v1.StudyService.ListQuotas:input_type -> fantasia.v1.ListQuotasRequest
-	27,  // 132: fantasia.v1.StudyService.CreateStudy:output_type -> fantasia.v1.CreateStudyResponse
-	29,  // 133: fantasia.v1.StudyService.GetStudy:output_type -> fantasia.v1.GetStudyResponse
-	31,  // 134: fantasia.v1.StudyService.ListStudies:output_type -> fantasia.v1.ListStudiesResponse
-	33,  // 135: fantasia.v1.StudyService.WatchStudy:output_type -> fantasia.v1.WatchStudyResponse
-	35,  // 136: fantasia.v1.StudyService.UpdateStudy:output_type -> fantasia.v1.UpdateStudyResponse
-	37,  // 137: fantasia.v1.StudyService.StopStudy:output_type -> fantasia.v1.StopStudyResponse
-	39,  // 138: fantasia.v1.StudyService.ResumeStudy:output_type -> fantasia.v1.ResumeStudyResponse
-	41,  // 139: fantasia.v1.StudyService.DeleteStudy:output_type -> fantasia.v1.DeleteStudyResponse
-	44,  // 140: fantasia.v1.StudyService.ArchiveStudy:output_type -> fantasia.v1.ArchiveStudyResponse
-	46,  // 141: fantasia.v1.StudyService.UnarchiveStudy:output_type -> fantasia.v1.UnarchiveStudyResponse
-	48,  // 142: fantasia.v1.StudyService.ListArchivedStudies:output_type -> fantasia.v1.ListArchivedStudiesResponse
-	50,  // 143: fantasia.v1.StudyService.ListTrials:output_type -> fantasia.v1.ListTrialsResponse
-	52,  // 144: fantasia.v1.StudyService.ListOptimalTrials:output_type -> fantasia.v1.ListOptimalTrialsResponse
-	54,  // 145: fantasia.v1.StudyService.GetTrial:output_type -> fantasia.v1.GetTrialResponse
-	60,  // 146: fantasia.v1.StudyService.ListMeasurements:output_type -> fantasia.v1.ListMeasurementsResponse
-	56,  // 147: fantasia.v1.StudyService.WatchTrials:output_type -> fantasia.v1.WatchTrialsResponse
-	84,  // 148: fantasia.v1.StudyService.TailTrialLogs:output_type -> fantasia.v1.TailTrialLogsResponse
-	62,  // 149: fantasia.v1.StudyService.SuggestTrials:output_type -> fantasia.v1.SuggestTrialsResponse
-	64,  // 150: fantasia.v1.StudyService.HeartbeatTrials:output_type -> fantasia.v1.HeartbeatTrialsResponse
-	68,  // 151: fantasia.v1.StudyService.AddMeasurement:output_type -> fantasia.v1.AddMeasurementResponse
-	70,  // 152: fantasia.v1.StudyService.CompleteTrial:output_type -> fantasia.v1.CompleteTrialResponse
-	72,  // 153: fantasia.v1.StudyService.FailTrial:output_type -> fantasia.v1.FailTrialResponse
-	74,  // 154: fantasia.v1.StudyService.ReleaseTrial:output_type -> fantasia.v1.ReleaseTrialResponse
-	76,  // 155: fantasia.v1.StudyService.EnqueueTrial:output_type -> fantasia.v1.EnqueueTrialResponse
-	78,  // 156: fantasia.v1.StudyService.AddTrial:output_type -> fantasia.v1.AddTrialResponse
-	80,  // 157: fantasia.v1.StudyService.CancelTrial:output_type -> fantasia.v1.CancelTrialResponse
-	82,  // 158: fantasia.v1.StudyService.EditTrial:output_type -> fantasia.v1.EditTrialResponse
-	86,  // 159: fantasia.v1.StudyService.ListWorkers:output_type -> fantasia.v1.ListWorkersResponse
-	25,  // 160: fantasia.v1.StudyService.ListQuotas:output_type -> fantasia.v1.ListQuotasResponse
-	132, // [132:161] is the sub-list for method output_type
-	103, // [103:132] is the sub-list for method input_type
-	103, // [103:103] is the sub-list for extension type_name
-	102, // [102:103] is the sub-list for extension extendee
-	0,   // [0:102] is the sub-list for field type_name
+	101, // 38: fantasia.v1.Attempt.open_time:type_name -> google.protobuf.Timestamp
+	101, // 39: fantasia.v1.Attempt.claim_time:type_name -> google.protobuf.Timestamp
+	101, // 40: fantasia.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
+	101, // 41: fantasia.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
+	21,  // 42: fantasia.v1.Attempt.failure:type_name -> fantasia.v1.Failure
+	20,  // 43: fantasia.v1.Attempt.phases:type_name -> fantasia.v1.Phase
+	101, // 44: fantasia.v1.Phase.start_time:type_name -> google.protobuf.Timestamp
+	101, // 45: fantasia.v1.Phase.end_time:type_name -> google.protobuf.Timestamp
+	23,  // 46: fantasia.v1.Worker.running:type_name -> fantasia.v1.RunningAttempt
+	101, // 47: fantasia.v1.Worker.heartbeat_time:type_name -> google.protobuf.Timestamp
+	24,  // 48: fantasia.v1.ListQuotasResponse.quotas:type_name -> fantasia.v1.Quota
+	7,   // 49: fantasia.v1.CreateStudyResponse.study:type_name -> fantasia.v1.Study
+	7,   // 50: fantasia.v1.GetStudyResponse.study:type_name -> fantasia.v1.Study
+	92,  // 51: fantasia.v1.ListStudiesRequest.labels:type_name -> fantasia.v1.ListStudiesRequest.LabelsEntry
+	7,   // 52: fantasia.v1.ListStudiesResponse.studies:type_name -> fantasia.v1.Study
+	7,   // 53: fantasia.v1.WatchStudyResponse.study:type_name -> fantasia.v1.Study
+	103, // 54: fantasia.v1.UpdateStudyRequest.attributes:type_name -> google.protobuf.Struct
+	7,   // 55: fantasia.v1.UpdateStudyResponse.study:type_name -> fantasia.v1.Study
+	7,   // 56: fantasia.v1.StopStudyResponse.study:type_name -> fantasia.v1.Study
+	7,   // 57: fantasia.v1.ResumeStudyResponse.study:type_name -> fantasia.v1.Study
+	0,   // 58: fantasia.v1.ArchivedStudy.state:type_name -> fantasia.v1.StudyState
+	101, // 59: fantasia.v1.ArchivedStudy.create_time:type_name -> google.protobuf.Timestamp
+	101, // 60: fantasia.v1.ArchivedStudy.end_time:type_name -> google.protobuf.Timestamp
+	101, // 61: fantasia.v1.ArchivedStudy.archive_time:type_name -> google.protobuf.Timestamp
+	43,  // 62: fantasia.v1.ArchiveStudyResponse.study:type_name -> fantasia.v1.ArchivedStudy
+	7,   // 63: fantasia.v1.UnarchiveStudyResponse.study:type_name -> fantasia.v1.Study
+	43,  // 64: fantasia.v1.ListArchivedStudiesResponse.studies:type_name -> fantasia.v1.ArchivedStudy
+	2,   // 65: fantasia.v1.ListTrialsRequest.states:type_name -> fantasia.v1.TrialState
+	93,  // 66: fantasia.v1.ListTrialsRequest.labels:type_name -> fantasia.v1.ListTrialsRequest.LabelsEntry
+	15,  // 67: fantasia.v1.ListTrialsResponse.trials:type_name -> fantasia.v1.Trial
+	15,  // 68: fantasia.v1.ListOptimalTrialsResponse.trials:type_name -> fantasia.v1.Trial
+	15,  // 69: fantasia.v1.GetTrialResponse.trial:type_name -> fantasia.v1.Trial
+	2,   // 70: fantasia.v1.WatchTrialsRequest.states:type_name -> fantasia.v1.TrialState
+	15,  // 71: fantasia.v1.WatchTrialsResponse.trial:type_name -> fantasia.v1.Trial
+	59,  // 72: fantasia.v1.WatchTrialsResponse.measurements:type_name -> fantasia.v1.TrialMeasurements
+	58,  // 73: fantasia.v1.TrialMeasurements.measurements:type_name -> fantasia.v1.Measurement
+	58,  // 74: fantasia.v1.ListMeasurementsResponse.measurements:type_name -> fantasia.v1.Measurement
+	102, // 75: fantasia.v1.SuggestTrialsRequest.wait:type_name -> google.protobuf.Duration
+	15,  // 76: fantasia.v1.SuggestTrialsResponse.trials:type_name -> fantasia.v1.Trial
+	0,   // 77: fantasia.v1.SuggestTrialsResponse.study_state:type_name -> fantasia.v1.StudyState
+	102, // 78: fantasia.v1.SuggestTrialsResponse.lease:type_name -> google.protobuf.Duration
+	66,  // 79: fantasia.v1.HeartbeatTrialsResponse.instructions:type_name -> fantasia.v1.TrialInstruction
+	5,   // 80: fantasia.v1.TrialInstruction.action:type_name -> fantasia.v1.TrialAction
+	94,  // 81: fantasia.v1.AddMeasurementRequest.metrics:type_name -> fantasia.v1.AddMeasurementRequest.MetricsEntry
+	68,  // 82: fantasia.v1.AddMeasurementRequest.earlier:type_name -> fantasia.v1.EarlierMeasurement
+	95,  // 83: fantasia.v1.EarlierMeasurement.metrics:type_name -> fantasia.v1.EarlierMeasurement.MetricsEntry
+	5,   // 84: fantasia.v1.AddMeasurementResponse.action:type_name -> fantasia.v1.TrialAction
+	96,  // 85: fantasia.v1.CompleteTrialRequest.metrics:type_name -> fantasia.v1.CompleteTrialRequest.MetricsEntry
+	103, // 86: fantasia.v1.CompleteTrialRequest.parameters:type_name -> google.protobuf.Struct
+	15,  // 87: fantasia.v1.CompleteTrialResponse.trial:type_name -> fantasia.v1.Trial
+	103, // 88: fantasia.v1.FailTrialRequest.parameters:type_name -> google.protobuf.Struct
+	15,  // 89: fantasia.v1.FailTrialResponse.trial:type_name -> fantasia.v1.Trial
+	15,  // 90: fantasia.v1.ReleaseTrialResponse.trial:type_name -> fantasia.v1.Trial
+	103, // 91: fantasia.v1.EnqueueTrialRequest.parameters:type_name -> google.protobuf.Struct
+	97,  // 92: fantasia.v1.EnqueueTrialRequest.labels:type_name -> fantasia.v1.EnqueueTrialRequest.LabelsEntry
+	15,  // 93: fantasia.v1.EnqueueTrialResponse.trial:type_name -> fantasia.v1.Trial
+	103, // 94: fantasia.v1.AddTrialRequest.parameters:type_name -> google.protobuf.Struct
+	98,  // 95: fantasia.v1.AddTrialRequest.metrics:type_name -> fantasia.v1.AddTrialRequest.MetricsEntry
+	99,  // 96: fantasia.v1.AddTrialRequest.labels:type_name -> fantasia.v1.AddTrialRequest.LabelsEntry
+	15,  // 97: fantasia.v1.AddTrialResponse.trial:type_name -> fantasia.v1.Trial
+	15,  // 98: fantasia.v1.CancelTrialResponse.trial:type_name -> fantasia.v1.Trial
+	100, // 99: fantasia.v1.EditTrialRequest.labels:type_name -> fantasia.v1.EditTrialRequest.LabelsEntry
+	103, // 100: fantasia.v1.EditTrialRequest.attributes:type_name -> google.protobuf.Struct
+	15,  // 101: fantasia.v1.EditTrialResponse.trial:type_name -> fantasia.v1.Trial
+	6,   // 102: fantasia.v1.TailTrialLogsRequest.stream:type_name -> fantasia.v1.LogStream
+	6,   // 103: fantasia.v1.TailTrialLogsResponse.stream:type_name -> fantasia.v1.LogStream
+	22,  // 104: fantasia.v1.ListWorkersResponse.workers:type_name -> fantasia.v1.Worker
+	104, // 105: fantasia.v1.leader_only:extendee -> google.protobuf.MethodOptions
+	27,  // 106: fantasia.v1.StudyService.CreateStudy:input_type -> fantasia.v1.CreateStudyRequest
+	29,  // 107: fantasia.v1.StudyService.GetStudy:input_type -> fantasia.v1.GetStudyRequest
+	31,  // 108: fantasia.v1.StudyService.ListStudies:input_type -> fantasia.v1.ListStudiesRequest
+	33,  // 109: fantasia.v1.StudyService.WatchStudy:input_type -> fantasia.v1.WatchStudyRequest
+	35,  // 110: fantasia.v1.StudyService.UpdateStudy:input_type -> fantasia.v1.UpdateStudyRequest
+	37,  // 111: fantasia.v1.StudyService.StopStudy:input_type -> fantasia.v1.StopStudyRequest
+	39,  // 112: fantasia.v1.StudyService.ResumeStudy:input_type -> fantasia.v1.ResumeStudyRequest
+	41,  // 113: fantasia.v1.StudyService.DeleteStudy:input_type -> fantasia.v1.DeleteStudyRequest
+	44,  // 114: fantasia.v1.StudyService.ArchiveStudy:input_type -> fantasia.v1.ArchiveStudyRequest
+	46,  // 115: fantasia.v1.StudyService.UnarchiveStudy:input_type -> fantasia.v1.UnarchiveStudyRequest
+	48,  // 116: fantasia.v1.StudyService.ListArchivedStudies:input_type -> fantasia.v1.ListArchivedStudiesRequest
+	50,  // 117: fantasia.v1.StudyService.ListTrials:input_type -> fantasia.v1.ListTrialsRequest
+	52,  // 118: fantasia.v1.StudyService.ListOptimalTrials:input_type -> fantasia.v1.ListOptimalTrialsRequest
+	54,  // 119: fantasia.v1.StudyService.GetTrial:input_type -> fantasia.v1.GetTrialRequest
+	60,  // 120: fantasia.v1.StudyService.ListMeasurements:input_type -> fantasia.v1.ListMeasurementsRequest
+	56,  // 121: fantasia.v1.StudyService.WatchTrials:input_type -> fantasia.v1.WatchTrialsRequest
+	84,  // 122: fantasia.v1.StudyService.TailTrialLogs:input_type -> fantasia.v1.TailTrialLogsRequest
+	62,  // 123: fantasia.v1.StudyService.SuggestTrials:input_type -> fantasia.v1.SuggestTrialsRequest
+	64,  // 124: fantasia.v1.StudyService.HeartbeatTrials:input_type -> fantasia.v1.HeartbeatTrialsRequest
+	67,  // 125: fantasia.v1.StudyService.AddMeasurement:input_type -> fantasia.v1.AddMeasurementRequest
+	70,  // 126: fantasia.v1.StudyService.CompleteTrial:input_type -> fantasia.v1.CompleteTrialRequest
+	72,  // 127: fantasia.v1.StudyService.FailTrial:input_type -> fantasia.v1.FailTrialRequest
+	74,  // 128: fantasia.v1.StudyService.ReleaseTrial:input_type -> fantasia.v1.ReleaseTrialRequest
+	76,  // 129: fantasia.v1.StudyService.EnqueueTrial:input_type -> fantasia.v1.EnqueueTrialRequest
+	78,  // 130: fantasia.v1.StudyService.AddTrial:input_type -> fantasia.v1.AddTrialRequest
+	80,  // 131: fantasia.v1.StudyService.CancelTrial:input_type -> fantasia.v1.CancelTrialRequest
+	82,  // 132: fantasia.v1.StudyService.EditTrial:input_type -> fantasia.v1.EditTrialRequest
+	86,  // 133: fantasia.v1.StudyService.ListWorkers:input_type -> fantasia.v1.ListWorkersRequest
+	25,  // 134: fantasia.v1.StudyService.ListQuotas:input_type -> fantasia.v1.ListQuotasRequest
+	28,  // 135: fantasia.v1.StudyService.CreateStudy:output_type -> fantasia.v1.CreateStudyResponse
+	30,  // 136: fantasia.v1.StudyService.GetStudy:output_type -> fantasia.v1.GetStudyResponse
+	32,  // 137: fantasia.v1.StudyService.ListStudies:output_type -> fantasia.v1.ListStudiesResponse
+	34,  // 138: fantasia.v1.StudyService.WatchStudy:output_type -> fantasia.v1.WatchStudyResponse
+	36,  // 139: fantasia.v1.StudyService.UpdateStudy:output_type -> fantasia.v1.UpdateStudyResponse
+	38,  // 140: fantasia.v1.StudyService.StopStudy:output_type -> fantasia.v1.StopStudyResponse
+	40,  // 141: fantasia.v1.StudyService.ResumeStudy:output_type -> fantasia.v1.ResumeStudyResponse
+	42,  // 142: fantasia.v1.StudyService.DeleteStudy:output_type -> fantasia.v1.DeleteStudyResponse
+	45,  // 143: fantasia.v1.StudyService.ArchiveStudy:output_type -> fantasia.v1.ArchiveStudyResponse
+	47,  // 144: fantasia.v1.StudyService.UnarchiveStudy:output_type -> fantasia.v1.UnarchiveStudyResponse
+	49,  // 145: fantasia.v1.StudyService.ListArchivedStudies:output_type -> fantasia.v1.ListArchivedStudiesResponse
+	51,  // 146: fantasia.v1.StudyService.ListTrials:output_type -> fantasia.v1.ListTrialsResponse
+	53,  // 147: fantasia.v1.StudyService.ListOptimalTrials:output_type -> fantasia.v1.ListOptimalTrialsResponse
+	55,  // 148: fantasia.v1.StudyService.GetTrial:output_type -> fantasia.v1.GetTrialResponse
+	61,  // 149: fantasia.v1.StudyService.ListMeasurements:output_type -> fantasia.v1.ListMeasurementsResponse
+	57,  // 150: fantasia.v1.StudyService.WatchTrials:output_type -> fantasia.v1.WatchTrialsResponse
+	85,  // 151: fantasia.v1.StudyService.TailTrialLogs:output_type -> fantasia.v1.TailTrialLogsResponse
+	63,  // 152: fantasia.v1.StudyService.SuggestTrials:output_type -> fantasia.v1.SuggestTrialsResponse
+	65,  // 153: fantasia.v1.StudyService.HeartbeatTrials:output_type -> fantasia.v1.HeartbeatTrialsResponse
+	69,  // 154: fantasia.v1.StudyService.AddMeasurement:output_type -> fantasia.v1.AddMeasurementResponse
+	71,  // 155: fantasia.v1.StudyService.CompleteTrial:output_type -> fantasia.v1.CompleteTrialResponse
+	73,  // 156: fantasia.v1.StudyService.FailTrial:output_type -> fantasia.v1.FailTrialResponse
+	75,  // 157: fantasia.v1.StudyService.ReleaseTrial:output_type -> fantasia.v1.ReleaseTrialResponse
+	77,  // 158: fantasia.v1.StudyService.EnqueueTrial:output_type -> fantasia.v1.EnqueueTrialResponse
+	79,  // 159: fantasia.v1.StudyService.AddTrial:output_type -> fantasia.v1.AddTrialResponse
+	81,  // 160: fantasia.v1.StudyService.CancelTrial:output_type -> fantasia.v1.CancelTrialResponse
+	83,  // 161: fantasia.v1.StudyService.EditTrial:output_type -> fantasia.v1.EditTrialResponse
+	87,  // 162: fantasia.v1.StudyService.ListWorkers:output_type -> fantasia.v1.ListWorkersResponse
+	26,  // 163: fantasia.v1.StudyService.ListQuotas:output_type -> fantasia.v1.ListQuotasResponse
+	135, // [135:164] is the sub-list for method output_type
+	106, // [106:135] is the sub-list for method input_type
+	106, // [106:106] is the sub-list for extension type_name
+	105, // [105:106] is the sub-list for extension extendee
+	0,   // [0:105] is the sub-list for field type_name
 }
 
 func init() { file_fantasia_v1_fantasia_proto_init() }
@@ -7102,16 +7187,16 @@ func file_fantasia_v1_fantasia_proto_init() {
 	file_fantasia_v1_fantasia_proto_msgTypes[3].OneofWrappers = []any{}
 	file_fantasia_v1_fantasia_proto_msgTypes[8].OneofWrappers = []any{}
 	file_fantasia_v1_fantasia_proto_msgTypes[11].OneofWrappers = []any{}
-	file_fantasia_v1_fantasia_proto_msgTypes[13].OneofWrappers = []any{}
-	file_fantasia_v1_fantasia_proto_msgTypes[16].OneofWrappers = []any{}
-	file_fantasia_v1_fantasia_proto_msgTypes[74].OneofWrappers = []any{}
+	file_fantasia_v1_fantasia_proto_msgTypes[14].OneofWrappers = []any{}
+	file_fantasia_v1_fantasia_proto_msgTypes[17].OneofWrappers = []any{}
+	file_fantasia_v1_fantasia_proto_msgTypes[75].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fantasia_v1_fantasia_proto_rawDesc), len(file_fantasia_v1_fantasia_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   93,
+			NumMessages:   94,
 			NumExtensions: 1,
 			NumServices:   1,
 		},

@@ -258,7 +258,9 @@ func backend(t testing.TB) *servertest.Backend {
 		Attempts: []record.Attempt{
 			{Number: 1, State: study.AttemptHandedBack, Worker: "w1", Opened: at(0), Claimed: at(1), Logs: "w1:/trials/1/1"},
 			{Number: 2, State: study.AttemptSucceeded, Worker: "w2", Opened: at(2), Started: at(3), Ended: at(11), Logs: "w2:/trials/1/2",
-				Site: &messaging.Site{Job: "4711_2", Node: "n17", Devices: "0,1"}},
+				Site: &messaging.Site{Job: "4711_2", Node: "n17", Devices: "0,1"},
+				Stages: &messaging.Stages{Created: at(3).Add(90 * time.Millisecond), Scheduled: at(4), Prepared: at(4),
+					Started: at(7), Ended: at(9)}},
 		},
 		Values: []float64{value}, Metrics: map[string]float64{"error": value}, TraceID: "0af7651916cd43dd8448eb211c80319c",
 		Times: record.Times{Suggested: at(0), Claimed: at(2), Started: at(3), Ended: at(11), Folded: at(11)},

@@ -178,6 +178,9 @@ func attempt(a *fantasiav1.Attempt, idle bool) string {
 	if where := view.SiteLine(messaging.Site{Job: a.GetJob(), Node: a.GetNode(), Devices: a.GetDevices()}); where != "" {
 		text += "\n" + where
 	}
+	if parts := phases(a); parts != "" {
+		text += "\n" + parts
+	}
 	if a.GetWaiting() != "" {
 		text += "\nwaiting: " + a.GetWaiting()
 	}
@@ -188,6 +191,15 @@ func attempt(a *fantasiav1.Attempt, idle bool) string {
 		text += "\nlog: " + a.GetLogs()
 	}
 	return text
+}
+
+// phases says how long each part of an attempt in a Job took, such as "admit 90ms, …, run 2s, finish 1s".
+func phases(a *fantasiav1.Attempt) string {
+	var parts []string
+	for _, p := range view.FromPhases(a.GetPhases()) {
+		parts = append(parts, p.Name+" "+human(p.End.Sub(p.Start)))
+	}
+	return strings.Join(parts, ", ")
 }
 
 func at(t *timestamppb.Timestamp) time.Time {

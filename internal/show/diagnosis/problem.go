@@ -30,7 +30,7 @@ func Problem(s *study.Study, trials view.Trials) (p *optimizer.Problem, took []t
 		First: trials.Len() + 1, Objectives: s.Spec.Several, Limits: s.Spec.Limits,
 		Observations: make([]optimizer.Observation, 0, trials.Len()),
 	}
-	times := map[int]view.Times{}
+	times, ran := map[int]view.Times{}, map[int]time.Duration{}
 	for _, t := range view.Each(trials) {
 		o := optimizer.Observation{Trial: t.Trial}
 		switch t.State {
@@ -68,17 +68,13 @@ func Problem(s *study.Study, trials view.Trials) (p *optimizer.Problem, took []t
 			o.Point = study.Point(t.Parameters)
 		}
 		p.Observations = append(p.Observations, o)
-		times[o.Trial] = t.Times
+		times[o.Trial], ran[o.Trial] = t.Times, t.Ran()
 	}
 	slices.SortFunc(p.Observations, func(a, b optimizer.Observation) int {
 		return cmp.Or(times[a.Trial].Folded.Compare(times[b.Trial].Folded), cmp.Compare(a.Trial, b.Trial))
 	})
 	for _, o := range p.Observations {
-		var ran time.Duration
-		if t := times[o.Trial]; !t.Started.IsZero() && !t.Ended.IsZero() {
-			ran = t.Ended.Sub(t.Started)
-		}
-		took = append(took, ran)
+		took = append(took, ran[o.Trial])
 	}
 	return p, took, nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"slices"
@@ -135,6 +136,28 @@ func TestPlotsShowFailuresAndOutliers(t *testing.T) {
 		if !strings.Contains(svg, want) {
 			t.Errorf("the plot lacks %q", want)
 		}
+	}
+}
+
+// The parts of evaluations in Jobs are stages of their own, and a diagnosis goes by the program's own time.
+func TestStagesOfJobs(t *testing.T) {
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
+	trial := figure.Of(&study.Spec{}, nil, &record.Trial{Number: 1, State: study.TrialCompleted, Ended: 9,
+		Times: record.Times{Started: at(0), Ended: at(30)},
+		Attempts: []record.Attempt{{Number: 1, State: study.AttemptSucceeded, Started: at(0), Ended: at(30),
+			Stages: &messaging.Stages{Created: at(1), Scheduled: at(11), Started: at(18), Ended: at(25)}}}})
+	f := figure.Study{Trials: []*figure.Trial{trial}}
+	var got []string
+	for _, s := range f.Stages() {
+		got = append(got, fmt.Sprint(s.Name, " ", s.Half))
+	}
+	if diff := cmp.Diff([]string{"evaluation 30s", "in it: admitting the Job 1s", "in it: finding a node 10s",
+		"in it: starting the program 7s", "in it: the program itself 7s", "in it: collecting the result 5s"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if v := trial.View(nil); v.Ran() != 7*time.Second {
+		t.Errorf("the program itself ran for %v, want 7s", v.Ran())
 	}
 }
 

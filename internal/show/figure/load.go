@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 )
 
@@ -117,20 +119,38 @@ const StagesHelp = "How long the parts of a trial took. Long waits for a worker 
 
 // Stages returns how long each stage of the shown trials took, as far as any passed it.
 func (s *Study) Stages() (list []Stage) {
-	for _, stage := range []struct {
-		name     string
-		from, to func(*Trial) Moment
-	}{
-		{"suggestion", func(t *Trial) Moment { return t.Asked }, func(t *Trial) Moment { return t.Created }},
-		{"waiting for a worker", func(t *Trial) Moment { return t.Suggested }, func(t *Trial) Moment { return t.Claimed }},
-		{"starting", func(t *Trial) Moment { return t.Claimed }, func(t *Trial) Moment { return t.Started }},
-		{"evaluation", func(t *Trial) Moment { return t.Started }, func(t *Trial) Moment { return t.Ended }},
-		{"until the result counted", func(t *Trial) Moment { return t.Ended }, func(t *Trial) Moment { return t.Folded }},
+	type stage struct {
+		name string
+		took func(*Trial) (time.Duration, bool)
+	}
+	between := func(name string, from, to func(*Trial) Moment) stage {
+		return stage{name, func(t *Trial) (time.Duration, bool) {
+			return max(0, to(t).Minus(from(t))), from(t) != 0 && to(t) != 0
+		}}
+	}
+	ofJob := func(name, phase string) stage {
+		return stage{name, func(t *Trial) (time.Duration, bool) {
+			i := slices.IndexFunc(t.Phases, func(p view.Phase) bool { return p.Phase == phase })
+			if i < 0 {
+				return 0, false
+			}
+			return time.Duration(t.Phases[i].Seconds * float64(time.Second)), true
+		}}
+	}
+	for _, stage := range []stage{
+		between("suggestion", func(t *Trial) Moment { return t.Asked }, func(t *Trial) Moment { return t.Created }),
+		between("waiting for a worker", func(t *Trial) Moment { return t.Suggested }, func(t *Trial) Moment { return t.Claimed }),
+		between("starting", func(t *Trial) Moment { return t.Claimed }, func(t *Trial) Moment { return t.Started }),
+		between("evaluation", func(t *Trial) Moment { return t.Started }, func(t *Trial) Moment { return t.Ended }),
+		ofJob("in it: admitting the Job", messaging.PhaseAdmit), ofJob("in it: finding a node", messaging.PhaseSchedule),
+		ofJob("in it: preparing the pod", messaging.PhasePrepare), ofJob("in it: starting the program", messaging.PhaseStart),
+		ofJob("in it: the program itself", messaging.PhaseRun), ofJob("in it: collecting the result", messaging.PhaseFinish),
+		between("until the result counted", func(t *Trial) Moment { return t.Ended }, func(t *Trial) Moment { return t.Folded }),
 	} {
 		var all []time.Duration
 		for _, t := range s.Trials {
-			if from, to := stage.from(t), stage.to(t); from != 0 && to != 0 {
-				all = append(all, max(0, to.Minus(from)))
+			if took, ok := stage.took(t); ok {
+				all = append(all, took)
 			}
 		}
 		if len(all) == 0 {

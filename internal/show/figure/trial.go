@@ -41,6 +41,8 @@ type Trial struct {
 	Made, Position int64
 	// The stages of the trial, 0 for those not reached (see record.Times).
 	Asked, Suggested, Created, Claimed, Started, Ended, Folded Moment
+	// Phases are the parts of its last evaluation, if that was in a Job of Kubernetes.
+	Phases []view.Phase
 	// Worker is the last one that had it, and Attempts are those that a worker had.
 	Worker   string
 	Attempts []Attempt
@@ -166,7 +168,7 @@ func From(a Axes, t *view.Trial) *Trial {
 		Number: t.Trial, State: t.State, Source: t.Source, Value: math.NaN(), Values: t.Values, At: make([]float64, len(a)),
 		Staleness: t.Staleness,
 		Suggested: At(t.Times.Suggested), Created: At(t.Times.Created), Claimed: At(t.Times.Claimed), Started: At(t.Times.Started),
-		Ended: At(t.Times.Ended), Folded: At(t.Times.Folded),
+		Ended: At(t.Times.Ended), Folded: At(t.Times.Folded), Phases: t.Phases,
 	}
 	f.Position = int64(cmp.Or(f.Folded, f.Ended))
 	if t.Value != nil {
@@ -218,7 +220,7 @@ func (t *Trial) Took(now Moment) time.Duration { return cmp.Or(t.Ended, now).Min
 // View returns the trial as a diagnosis takes it.
 func (t *Trial) View(a Axes) view.Trial {
 	v := view.Trial{
-		Trial: t.Number, State: t.State, Parameters: view.Parameters{}, Values: t.Values, Metrics: t.Metrics,
+		Trial: t.Number, State: t.State, Parameters: view.Parameters{}, Values: t.Values, Metrics: t.Metrics, Phases: t.Phases,
 		Times: view.Times{Folded: time.Unix(0, t.Position)},
 	}
 	if t.Started != 0 && t.Ended != 0 {
