@@ -115,6 +115,32 @@ type Problem struct {
 	// Taken are further points of a finite space that must not be suggested: they were
 	// evaluated, but at another fidelity than the observations.
 	Taken []study.Point
+	// Earlier are studies that were made before, whose outcomes may say where good points lie.
+	// Only optimisers whose registry.Entry says so are given any.
+	Earlier []Earlier
+}
+
+// Earlier is a study that was made before, of the same metric.
+type Earlier struct {
+	Name string
+	// Points are of its own space: parameters of the problem's may be missing or out of range.
+	Points []study.Point
+	// Costs has the outcome of each point, finite. Lower is better; the unit may be any.
+	Costs []float64
+}
+
+// EarlierOf returns the earlier studies that a study learns from.
+func EarlierOf(spec *study.Spec) []Earlier {
+	var all []Earlier
+	for i := range spec.LearnFrom {
+		from := &spec.LearnFrom[i]
+		e := Earlier{Name: from.Study, Costs: from.Costs(spec.FirstObjective().Direction)}
+		for _, t := range from.Trials {
+			e.Points = append(e.Points, t.Parameters)
+		}
+		all = append(all, e)
+	}
+	return all
 }
 
 // Best returns the completed observation within all limits with the best value, the first of equal

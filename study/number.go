@@ -242,6 +242,13 @@ func (s *Spec) UnmarshalJSON(data []byte) error {
 			return fmt.Errorf("read initial point %d: %w", i, err)
 		}
 	}
+	for _, e := range plain.LearnFrom {
+		for i, t := range e.Trials {
+			if _, err := inexact(t.Parameters); err != nil {
+				return fmt.Errorf("read trial %d of the earlier study %s: %w", i, e.Study, err)
+			}
+		}
+	}
 	*s = Spec(plain)
 	return nil
 }

@@ -92,6 +92,9 @@ type Spec struct {
 	// Pool names the workers that evaluate the study.
 	Pool  string        `json:"pool,omitempty"`
 	Trial TrialTemplate `json:"trial,omitzero"`
+	// LearnFrom are studies that were made before, at most MaxEarlier. The optimiser expects good
+	// points where theirs were.
+	LearnFrom []Earlier `json:"learnFrom,omitempty"`
 	// Note is what people have written about the study, at most MaxNote bytes.
 	Note string `json:"note,omitempty"`
 	// Attributes are what programs have noted about the study, as JSON has it: see WithAttributes.

@@ -153,13 +153,33 @@ func (p Parameter) ToUnit(value any) float64 {
 	if !ok {
 		return 0
 	}
-	x = min(max(x, *p.Min), *p.Max)
-	low, high := p.edges()
-	a, b, t := p.warp(low), p.warp(high), p.warp(x)
-	if u := (t - a) / (b - a); u >= 0 {
+	if u := p.place(min(max(x, *p.Min), *p.Max)); u >= 0 {
 		return min(u, 1)
 	}
 	return 0
+}
+
+// place returns where a number lies on the scale of a numeric parameter.
+func (p Parameter) place(x float64) float64 {
+	low, high := p.edges()
+	a, b := p.warp(low), p.warp(high)
+	return (p.warp(x) - a) / (b - a)
+}
+
+// Coordinate is ToUnit for a value that may not be one of the parameter's: of a numeric parameter
+// it is outside of [0,1] for a number outside of the range. ok is false if the value has no place on
+// the parameter's scale, such as a choice that it does not have.
+func (p Parameter) Coordinate(value any) (u float64, ok bool) {
+	if p.Type != Int && p.Type != Float {
+		_, ok = p.Index(value)
+		return p.ToUnit(value), ok
+	}
+	x, ok := Number(value)
+	if !ok {
+		return 0, false
+	}
+	u = p.place(x)
+	return u, !math.IsNaN(u) && !math.IsInf(u, 0)
 }
 
 // FromUnit maps u, clamped to [0,1], to a value of the parameter. It is the inverse of

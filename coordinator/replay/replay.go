@@ -222,7 +222,7 @@ func (p *player) problem(a *answer) *optimizer.Problem {
 		Space: p.space.Searched(), Direction: p.spec.FirstObjective().Direction, Seed: p.spec.Algorithm.Seed,
 		Objectives: objectives(p.spec, a.ask), Limits: a.ask.Limits,
 		MaxTrials: a.ask.MaxTrials, Parallelism: a.ask.Parallelism,
-		Pending: []optimizer.Pending{},
+		Pending: []optimizer.Pending{}, Earlier: optimizer.EarlierOf(p.spec),
 	}
 	problem.Observations, problem.Taken = p.told.until(a.from)
 	p.limit(problem)

@@ -66,9 +66,9 @@ func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 func (o proposer) proposeSingle(
 	ctx context.Context, r *optimizer.Request, memory *memory,
 ) ([]optimizer.Suggestion, optimizer.State, error) {
+	o.learn(ctx, r, memory)
 	d := surrogate.Observe(r.Problem, r.Encoding, o.options.Surrogate)
-	due := loop.Due(r, o.initial(r), d.Completed)
-	batch, err := memory.Propose(ctx, r, due, func(batch []optimizer.Suggestion) ([]optimizer.Suggestion, error) {
+	batch, err := o.propose(ctx, r, memory, loop.Due(r, o.initial(r), d.Completed), func(batch []optimizer.Suggestion) ([]optimizer.Suggestion, error) {
 		effort := o.options.Fit.effort(d.Completed, memory.Full)
 		m, err := o.model(ctx, r, d, memory)
 		if m == nil {
@@ -120,7 +120,10 @@ func (o proposer) model(ctx context.Context, r *optimizer.Request, d *surrogate.
 
 // initial returns the number of trials of the initial design.
 func (o proposer) initial(r *optimizer.Request) int {
-	if o.options.Paper && o.options.Initial == 0 {
+	switch {
+	case o.options.Surrogate.Earlier != nil && o.options.Initial == 0:
+		return loop.MinCompleted // earlier studies take the place of a spread over the space
+	case o.options.Paper && o.options.Initial == 0:
 		return max(loop.MinCompleted, len(r.Space.Parameters())+1)
 	}
 	return loop.Initial(o.options.Initial, r)

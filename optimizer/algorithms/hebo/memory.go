@@ -31,6 +31,8 @@ type memory struct {
 	Several []gp.Hyperparameters `json:"several,omitempty"`
 	// Limits are those of the limits' models; nil before the first fit.
 	Limits []gp.Hyperparameters `json:"limits,omitempty"`
+	// Earlier are those of the models of earlier studies; nil before the first fit.
+	Earlier []gp.Hyperparameters `json:"earlier,omitempty"`
 	// Full counts the completed evaluations of the last full fit.
 	Full int `json:"full,omitempty"`
 	// Failures holds the hyperparameters of the models of failures, by kind.
@@ -116,8 +118,16 @@ func (m *memory) rememberFailures(failures map[optimizer.Outcome]gp.Hyperparamet
 	if m.Fitted != nil {
 		fitted = append(fitted, *m.Fitted)
 	}
-	if m.Failures = nil; fits(fitted, m.Several, m.Limits, slices.Collect(maps.Values(failures))) {
+	if m.Failures = nil; fits(fitted, m.Several, m.Limits, m.Earlier, slices.Collect(maps.Values(failures))) {
 		m.Failures = failures
+	}
+}
+
+// rememberEarlier keeps the hyperparameters of earlier studies' models if they fit into a state beside
+// as many of the study's own.
+func (m *memory) rememberEarlier(all []gp.Hyperparameters) {
+	if m.Earlier = nil; fits(all, all[:min(1, len(all))], all[:min(1, len(all))]) {
+		m.Earlier = all
 	}
 }
 

@@ -63,6 +63,7 @@ func (f *Fantasies) Candidates(x mat.Matrix) *Candidates {
 		linalg.AddRows(c.mean[lo:hi], m.beta, b.data)
 		linalg.AddSquares(c.explained[lo:hi], b.data)
 	})
+	m.addDrift(c.mean, c.x)
 	return c
 }
 

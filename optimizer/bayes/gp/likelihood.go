@@ -23,7 +23,7 @@ type objective struct {
 	kernel *kernel.Kernel
 	config *Config
 	x      *mat.Dense
-	y      []float64
+	y      []float64 // above the prior mean
 
 	points        *kernel.Points // x under the hyperparameters at
 	gram, inverse *mat.SymDense
@@ -39,7 +39,7 @@ type objective struct {
 func newObjective(k *kernel.Kernel, x *mat.Dense, y []float64, config *Config) *objective {
 	n := len(y)
 	return &objective{
-		kernel: k, config: config, x: x, y: y,
+		kernel: k, config: config, x: x, y: above(k, x, y),
 		gram: mat.NewSymDense(n, nil), inverse: mat.NewSymDense(n, nil),
 		beta: make([]float64, n), alpha: make([]float64, n),
 		dKernel: make([]float64, k.NumParams()),

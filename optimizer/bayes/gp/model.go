@@ -3,6 +3,7 @@ package gp
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -29,12 +30,12 @@ type Model struct {
 	x      *mat.Dense     // transformed by the kernel
 	points *kernel.Points // x, prepared
 	factor linalg.Cholesky
-	beta   []float64 // L⁻¹y
+	beta   []float64 // L⁻¹y, of what y lies above the prior mean
 	alpha  []float64 // L⁻ᵀL⁻¹y
 }
 
-// Condition returns the posterior of a Gaussian process with mean zero and
-// covariance k(·, ·) given observations y of the rows of x under independent
+// Condition returns the posterior of a Gaussian process with the prior mean and the
+// covariance of k given observations y of the rows of x under independent
 // noise. y must be finite. The error wraps linalg.ErrNotPositiveDefinite.
 func Condition(k *kernel.Kernel, h Hyperparameters, x mat.Matrix, y []float64) (*Model, error) {
 	return ConditionEach(k, h, x, y, nil)
@@ -60,11 +61,27 @@ func ConditionEach(k *kernel.Kernel, h Hyperparameters, x mat.Matrix, y, extra [
 	if err := m.factor.Factorize(gram); err != nil {
 		return nil, fmt.Errorf("condition on %d observations: %w", len(y), err)
 	}
-	m.beta = append([]float64(nil), y...)
+	m.beta = above(k, m.x, y)
 	m.factor.SolveLVec(m.beta)
 	m.alpha = append([]float64(nil), m.beta...)
 	m.factor.SolveLTVec(m.alpha)
 	return m, nil
+}
+
+// above returns how far y lies above the prior mean of k's process at the transformed points x.
+func above(k *kernel.Kernel, x *mat.Dense, y []float64) []float64 {
+	out := slices.Clone(y)
+	if drift := k.Drift(x); drift != nil {
+		floats.Sub(out, drift)
+	}
+	return out
+}
+
+// addDrift adds the prior mean at the transformed points x to mean.
+func (m *Model) addDrift(mean []float64, x *mat.Dense) {
+	if drift := m.kernel.Drift(x); drift != nil {
+		floats.Add(mean, drift)
+	}
 }
 
 func addDiagonal(a *mat.SymDense, v float64) {
@@ -116,7 +133,23 @@ func (m *Model) Mean(x mat.Matrix) []float64 {
 		m.points.Cross(cross, m.kernel.Prepare(m.hyper.Kernel, at.Slice(lo, hi, 0, d).(*mat.Dense), false))
 		linalg.AddRows(mean[lo:hi], m.alpha, cross.RawMatrix())
 	})
+	m.addDrift(mean, at)
 	return mean
+}
+
+// Weights returns the posterior means of the weights of the kernel's functions (kernel.NewFeatures); nil if
+// it has none.
+func (m *Model) Weights() []float64 { return m.kernel.Weights(m.x, m.alpha) }
+
+// MeanSlopes returns the derivatives of Mean by the coordinates of the rows of x. They are 0 in
+// columns that the kernel snaps.
+func (m *Model) MeanSlopes(x mat.Matrix) *mat.Dense {
+	at := m.kernel.Transform(x)
+	rows, d := at.Dims()
+	slopes := mat.NewDense(rows, d, nil)
+	m.points.WeightedGradient(slopes, m.kernel.Prepare(m.hyper.Kernel, at, true), mat.NewDense(1, m.Len(), m.alpha))
+	m.kernel.AddDriftSlopes(slopes, at)
+	return slopes
 }
 
 // LeaveOneOut returns, for each observation, how far it lies above what the model

@@ -43,7 +43,7 @@ func NewBranched(inner *Kernel, columns []Column, branches []Branch) *Kernel {
 		panic(fmt.Sprintf("kernel: a kernel over %d columns inside one whose points have %d with their branches", inner.Dim(), want))
 	}
 	l := newLayout(columns)
-	return &Kernel{l, &branched{l, branches, inner.of, inner.Dim()}}
+	return &Kernel{layout: l, of: &branched{l, branches, inner.of, inner.Dim()}}
 }
 
 type branched struct {

@@ -13,7 +13,7 @@ import (
 // them near its best ones, count little more than one. The hyperparameter is log v.
 func NewConstant(columns []Column) *Kernel {
 	l := newLayout(columns)
-	return &Kernel{l, &constant{l}}
+	return &Kernel{layout: l, of: &constant{l}}
 }
 
 type constant struct{ layout }

@@ -36,7 +36,7 @@ const (
 // own variance and a₁, a₂ is redundant, so a fit MUST fix it.
 func NewCurves(inner *Kernel) *Kernel {
 	columns := append(append([]Column(nil), inner.columns...), Column{}, Column{Categorical: true})
-	return &Kernel{newLayout(columns), &curves{inner.of, inner.Dim()}}
+	return &Kernel{layout: newLayout(columns), of: &curves{inner.of, inner.Dim()}}
 }
 
 type curves struct {

@@ -1,8 +1,8 @@
 // Package kernel holds the covariance functions of the Gaussian processes: their
 // matrices and gradients, over points of the unit cube with numeric, stepped and
 // categorical columns. NewMatern32, NewMatern52, NewLinear and NewConstant return plain
-// kernels. NewSum adds kernels, NewWarped warps the columns of an inner kernel, and
-// NewBranched gives it further columns.
+// kernels, and NewFeatures one of known functions. NewSum adds kernels, NewWarped warps the columns
+// of an inner kernel, and NewBranched gives it further columns.
 package kernel
 
 import (
@@ -17,7 +17,8 @@ import (
 // Methods panic if shapes do not agree.
 type Kernel struct {
 	layout
-	of covariance
+	of    covariance
+	drift *features // nil if a process has the prior mean 0
 }
 
 // Dim returns the number of columns of a point.

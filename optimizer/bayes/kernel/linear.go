@@ -19,7 +19,7 @@ func NewLinear(columns []Column) *Kernel {
 	l := newLayout(columns)
 	doubled := make([]float64, len(l.numeric))
 	floats.AddConst(2, doubled)
-	return &Kernel{l, &linear{l, doubled}}
+	return &Kernel{layout: l, of: &linear{l, doubled}}
 }
 
 type linear struct {

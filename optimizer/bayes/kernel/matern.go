@@ -30,7 +30,7 @@ func NewMatern32(columns []Column) *Kernel { return newMatern(columns, matern32)
 
 func newMatern(columns []Column, r radial) *Kernel {
 	l := newLayout(columns)
-	return &Kernel{l, &matern{l, r}}
+	return &Kernel{layout: l, of: &matern{l, r}}
 }
 
 // matern is the covariance of both kernels.

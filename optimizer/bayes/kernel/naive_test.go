@@ -55,6 +55,52 @@ func subjects() []subject {
 		{"curves of a snapped column and a slope", kernel.NewCurves(stepped), curvesDefinition(1, addition(2,
 			maternDefinition(kernel.Continuous(1), 1.5), linearDefinition(kernel.Continuous(1)))),
 			[]kernel.Column{{Snap: grid(5)}, {}, {Categorical: true}}, []float64{-0.7, 0.2, -0.4, 0.3, -0.8, -0.5, 0.4}},
+		{"functions", kernel.NewFeatures(mixed(), functions{}, 0.3, 0.7), functionsDefinition(0.7), mixed(), nil},
+		{"functions and branches", kernel.NewSum(
+			kernel.NewBranched(kernel.NewMatern52(grown), mixed(), branches()), kernel.NewFeatures(mixed(), functions{}, 0.3, 0.7)),
+			addition(7, branchedDefinition(branches(), maternDefinition(grown, 2.5)), functionsDefinition(0.7)), mixed(),
+			[]float64{-0.7, 0.2, 0.5, -0.3, 0.4, 0.1, 0.3}},
+	}
+}
+
+// functions are three functions of a point: a wave along the first column, the product of the first
+// two, and one that depends on the category in the third.
+type functions struct{}
+
+func (functions) Len() int { return 3 }
+
+func (functions) Values(x *mat.Dense) *mat.Dense {
+	n, _ := x.Dims()
+	out := mat.NewDense(n, 3, nil)
+	for i := range n {
+		out.SetRow(i, functionsAt(x.RawRowView(i)))
+	}
+	return out
+}
+
+func functionsAt(x []float64) []float64 {
+	return []float64{math.Sin(3 * x[0]), x[0] * x[1], x[2] + x[1]}
+}
+
+func (functions) Slopes(x *mat.Dense) []*mat.Dense {
+	n, d := x.Dims()
+	out := []*mat.Dense{mat.NewDense(n, d, nil), mat.NewDense(n, d, nil), mat.NewDense(n, d, nil)}
+	for i := range n {
+		out[0].Set(i, 0, 3*math.Cos(3*x.At(i, 0)))
+		out[1].Set(i, 0, x.At(i, 1))
+		out[1].Set(i, 1, x.At(i, 0))
+		out[2].Set(i, 1, 1)
+	}
+	return out
+}
+
+func functionsDefinition(variance float64) covariance {
+	return func(_, x, y []float64) float64 {
+		var sum float64
+		for s, v := range functionsAt(x) {
+			sum += v * functionsAt(y)[s]
+		}
+		return variance * sum
 	}
 }
 

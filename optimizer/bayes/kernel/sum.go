@@ -8,13 +8,14 @@ import (
 )
 
 // NewSum returns the sum of at least one kernel. All MUST have been made with the same
-// columns; the first transforms the points. The hyperparameters are those of the terms,
-// concatenated.
+// columns, and at most one have functions (NewFeatures); the first transforms the points. The
+// hyperparameters are those of the terms, concatenated.
 func NewSum(terms ...*Kernel) *Kernel {
 	if len(terms) == 0 {
 		panic("kernel: a sum of no kernels")
 	}
 	s := &sum{}
+	var drift *features
 	for _, t := range terms {
 		if t.Dim() != terms[0].Dim() {
 			panic(fmt.Sprintf("kernel: a sum of kernels over %d and %d columns", terms[0].Dim(), t.Dim()))
@@ -23,8 +24,17 @@ func NewSum(terms ...*Kernel) *Kernel {
 		s.starts = append(s.starts, s.size)
 		s.size += t.NumParams()
 		s.rows = max(s.rows, t.of.scratch())
+		if inner, ok := t.of.(wide); ok {
+			s.widest = max(s.widest, inner.width())
+		}
+		switch {
+		case drift == nil:
+			drift = t.drift
+		case t.drift != nil:
+			panic("kernel: a sum of two kernels of functions")
+		}
 	}
-	return &Kernel{terms[0].layout, s}
+	return &Kernel{layout: terms[0].layout, of: s, drift: drift}
 }
 
 type sum struct {
@@ -32,7 +42,11 @@ type sum struct {
 	starts []int // of each term's hyperparameters
 	size   int   // hyperparameters
 	rows   int   // of the terms' working memory
+	widest int   // columns that a term sees
 }
+
+// width implements wide.
+func (k *sum) width() int { return k.widest }
 
 // own returns the i-th term's part of v, which has one value a hyperparameter.
 func (k *sum) own(i int, v []float64) []float64 {

@@ -29,7 +29,7 @@ func NewWarped(inner *Kernel, columns []Column) *Kernel {
 		panic(fmt.Sprintf("kernel: inner kernel of %d columns in a kernel of %d", inner.Dim(), len(columns)))
 	}
 	l := newLayout(columns)
-	return &Kernel{l, &warped{l, inner.of}}
+	return &Kernel{layout: l, of: &warped{l, inner.of}}
 }
 
 type warped struct {

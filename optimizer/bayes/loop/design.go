@@ -49,10 +49,22 @@ func (d *Design) Propose(
 	ctx context.Context, r *optimizer.Request, due int, fill func(batch []optimizer.Suggestion) ([]optimizer.Suggestion, error),
 ) ([]optimizer.Suggestion, error) {
 	batch, err := d.Points(ctx, r, nil, due)
-	if err != nil || len(batch) == r.N || len(batch) < due {
+	if err != nil || len(batch) < due {
 		return batch, err
 	}
-	if batch, err = fill(batch); err != nil {
+	return d.Complete(ctx, r, batch, fill)
+}
+
+// Complete is Propose after the points of the initial design have been chosen.
+func (d *Design) Complete(
+	ctx context.Context, r *optimizer.Request, batch []optimizer.Suggestion,
+	fill func(batch []optimizer.Suggestion) ([]optimizer.Suggestion, error),
+) ([]optimizer.Suggestion, error) {
+	if len(batch) == r.N {
+		return batch, nil
+	}
+	batch, err := fill(batch)
+	if err != nil {
 		return d.WithoutModel(ctx, r, batch, err)
 	}
 	return batch, nil

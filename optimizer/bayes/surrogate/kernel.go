@@ -23,7 +23,15 @@ func (o Options) kernel(encoding *optimizer.Encoding) (*kernel.Kernel, gp.Config
 	if o.Paper {
 		return o.paperKernel(plain)
 	}
-	branches := branches(encoding)
+	k, config := o.overBranches(plain, branches(encoding))
+	if o.Earlier != nil {
+		k = kernel.NewSum(k, o.Earlier.Kernel(plain))
+	}
+	return k, config
+}
+
+// overBranches is kernel without what earlier studies found.
+func (o Options) overBranches(plain []kernel.Column, branches []kernel.Branch) (*kernel.Kernel, gp.Config) {
 	if len(branches) == 0 {
 		return o.over(plain)
 	}

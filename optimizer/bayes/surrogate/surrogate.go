@@ -10,6 +10,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/kernel"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/transfer"
 )
 
 // Smoothness names a Matérn kernel.
@@ -74,6 +75,9 @@ type Options struct {
 	// Failures selects how Observe handles evaluations that did not complete; empty is
 	// FailuresWorst.
 	Failures Failures
+	// Earlier are what earlier studies found, nil if there are none. Their weighted sum is added
+	// to the kernel.
+	Earlier transfer.Sources
 }
 
 // DefaultOptions returns the options behind the optimiser's defaults.

@@ -1,0 +1,291 @@
+// Package transfer carries what earlier studies found to a model of a new one. Each earlier
+// study becomes a function of a point: the mean of a Gaussian process that was fitted to the
+// ranks of its outcomes. The new study's model adds a weighted sum of these functions to its
+// kernel (kernel.NewFeatures). Its own observations then decide how much each of them counts, and
+// with which sign, since a study that misleads must be able to count against itself.
+package transfer
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/kernel"
+)
+
+const (
+	// MaxPoints is how many points of an earlier study its model learns from, at most.
+	MaxPoints = 128
+	// minPoints is how many it needs: fewer say nothing of a shape.
+	minPoints = 4
+	// unseen is the coordinate of a parameter that an earlier study did not have.
+	unseen = 0.5
+)
+
+// Source is the model of an earlier study. It is immutable and safe for concurrent use.
+type Source struct {
+	// Name is the earlier study's.
+	Name string
+
+	best  [][]float64 // the places of its best points, the best first
+	model *gp.Model
+	seen  []bool // the columns that it had
+}
+
+// Sources are the functions that stand for earlier studies. They implement kernel.Features.
+type Sources []*Source
+
+// Read returns the models of the problem's earlier studies, without those of which too few points
+// have a place in the encoding; nil if none is left. fitted are the hyperparameters that an earlier
+// call has returned, nil at first: with them nothing is searched for. The error is ctx's, or wraps
+// linalg.ErrNotPositiveDefinite.
+func Read(
+	ctx context.Context, p *optimizer.Problem, encoding *optimizer.Encoding, fitted []gp.Hyperparameters,
+) (Sources, []gp.Hyperparameters, error) {
+	var sources Sources
+	var hyper []gp.Hyperparameters
+	for i := range p.Earlier {
+		s, x, y := place(&p.Earlier[i], encoding)
+		if s == nil {
+			continue
+		}
+		var warm *gp.Hyperparameters
+		if len(sources) < len(fitted) {
+			warm = &fitted[len(sources)]
+		}
+		if err := s.fit(ctx, kernel.NewMatern52(columns(encoding)), x, y, warm, optimizer.NewRand(p.Seed, i)); err != nil {
+			return nil, nil, fmt.Errorf("model the earlier study %s: %w", s.Name, err)
+		}
+		sources, hyper = append(sources, s), append(hyper, s.model.Hyperparameters())
+	}
+	return sources, hyper, nil
+}
+
+// fit conditions the source's model on the outcomes y at the rows of x. It searches for
+// hyperparameters if fitted is nil or of another kernel.
+func (s *Source) fit(
+	ctx context.Context, k *kernel.Kernel, x *mat.Dense, y []float64, fitted *gp.Hyperparameters, rng *rand.Rand,
+) error {
+	if fitted != nil && len(fitted.Kernel) == k.NumParams() {
+		model, err := gp.Condition(k, *fitted, x, y)
+		s.model = model
+		return err
+	}
+	result, err := gp.Fit(ctx, k, x, y, gp.DefaultConfig(k.Dim()), rng)
+	if err != nil {
+		return err
+	}
+	s.model = result.Model
+	return nil
+}
+
+// columns returns how a source's kernel sees the encoding. It snaps nothing: points of another
+// study may lie between the steps of this one's parameters, and beyond their ranges.
+func columns(encoding *optimizer.Encoding) []kernel.Column {
+	out := make([]kernel.Column, encoding.Dim())
+	for i, c := range encoding.Columns() {
+		out[i].Categorical = c.Categorical()
+	}
+	return out
+}
+
+// place returns the source of an earlier study without its model, the places of its points, at most
+// MaxPoints of them, and the normal scores of their outcomes. The source is nil if too few points
+// have a place.
+func place(e *optimizer.Earlier, encoding *optimizer.Encoding) (s *Source, x *mat.Dense, y []float64) {
+	var rows [][]float64
+	var costs []float64
+	seen := make([]bool, encoding.Dim())
+	for i, point := range e.Points {
+		row, ok := make([]float64, encoding.Dim()), true
+		for c, column := range encoding.Columns() {
+			row[c] = unseen
+			value, has := point[column.Parameter.Name]
+			if !has {
+				continue
+			}
+			if row[c], has = column.Parameter.Coordinate(value); !has {
+				ok = false // a value that this study has not: where the point lies is not known
+				break
+			}
+			seen[c] = true
+		}
+		if ok && !math.IsNaN(e.Costs[i]) {
+			rows, costs = append(rows, row), append(costs, e.Costs[i])
+		}
+	}
+	if len(rows) < minPoints || !slices.Contains(seen, true) {
+		return nil, nil, nil
+	}
+	order := make([]int, len(costs))
+	floats.ArgsortStable(slices.Clone(costs), order)
+	order = thin(order, MaxPoints)
+	x, y = mat.NewDense(len(order), encoding.Dim(), nil), make([]float64, len(order))
+	for k, i := range order {
+		x.SetRow(k, rows[i])
+		y[k] = costs[i]
+	}
+	scores(y)
+	s = &Source{Name: e.Name, seen: seen}
+	for _, i := range order[:min(bestPoints, len(order))] {
+		s.best = append(s.best, rows[i])
+	}
+	return s, x, y
+}
+
+// bestPoints is how many of a source's best points are tried as first points.
+const bestPoints = 5
+
+// thin returns the first half of most elements, and an even share of those behind them, so that there are
+// at most most in all.
+func thin(order []int, most int) []int {
+	if len(order) <= most {
+		return order
+	}
+	out, rest := slices.Clone(order[:most/2]), order[most/2:]
+	left := most - len(out)
+	for k := range left {
+		out = append(out, rest[k*len(rest)/left])
+	}
+	return out
+}
+
+// scores replaces ascending values by their normal scores: Φ⁻¹((r − ½)/n) for the r-th of n. Equal
+// values share the mean of their ranks.
+func scores(y []float64) {
+	n := float64(len(y))
+	for from := 0; from < len(y); {
+		to := from
+		for to < len(y) && y[to] == y[from] {
+			to++
+		}
+		score := distuv.UnitNormal.Quantile(float64(from+to) / 2 / n)
+		for ; from < to; from++ {
+			y[from] = score
+		}
+	}
+}
+
+// Len implements kernel.Features.
+func (all Sources) Len() int { return len(all) }
+
+// Values implements kernel.Features: the sources' means, in standard deviations of their ranks.
+// Lower is better.
+func (all Sources) Values(x *mat.Dense) *mat.Dense {
+	n, _ := x.Dims()
+	out := mat.NewDense(n, len(all), nil)
+	for s, source := range all {
+		out.SetCol(s, source.model.Mean(source.known(x)))
+	}
+	return out
+}
+
+// Slopes implements kernel.Features.
+func (all Sources) Slopes(x *mat.Dense) []*mat.Dense {
+	n, _ := x.Dims()
+	out := make([]*mat.Dense, len(all))
+	for s, source := range all {
+		out[s] = source.model.MeanSlopes(source.known(x))
+		for c, seen := range source.seen {
+			for i := range n {
+				if !seen {
+					out[s].Set(i, c, 0)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// known returns the rows of x as the source knows them: its mean does not depend on parameters that
+// it did not have.
+func (s *Source) known(x *mat.Dense) *mat.Dense {
+	if !slices.Contains(s.seen, false) {
+		return x
+	}
+	out := mat.DenseCopyOf(x)
+	n, _ := x.Dims()
+	for c, seen := range s.seen {
+		for i := range n {
+			if !seen {
+				out.Set(i, c, unseen)
+			}
+		}
+	}
+	return out
+}
+
+// Best returns the places of the sources' best points, which may be outside of the unit cube.
+func (all Sources) Best() (places [][]float64) {
+	for _, s := range all {
+		places = append(places, s.best...)
+	}
+	return places
+}
+
+// Names lists the earlier studies.
+func (all Sources) Names() string {
+	names := make([]string, len(all))
+	for i, s := range all {
+		names[i] = s.Name
+	}
+	return strings.Join(names, ", ")
+}
+
+// Kernel returns the kernel of the sources' weighted sum over the columns. The weights are expected to add
+// up to expected; their variance lets each of them be negative.
+func (all Sources) Kernel(columns []kernel.Column) *kernel.Kernel {
+	count := float64(len(all))
+	return kernel.NewFeatures(columns, all, expected/count, spread/count)
+}
+
+// The prior of the weights: all sources together predict the new study nearly as well as themselves,
+// but may as well mislead.
+const (
+	expected = 0.8
+	spread   = 0.5
+)
+
+// First returns which of the candidates, the rows of x, is best to begin with, beside points that the
+// study has already, the rows of known; known may be nil. It is the one that most lowers the mean, over the
+// sources, of the least share of candidates that are better than any of these points: a greedy portfolio, in
+// which a source that is served by another point counts no more.
+func (all Sources) First(x, known *mat.Dense) int {
+	values := all.Values(x)
+	n, _ := values.Dims()
+	total, rank := make([]float64, n), make([]float64, n)
+	for s := range all {
+		column := mat.Col(nil, s, values)
+		sorted := slices.Clone(column)
+		slices.Sort(sorted)
+		share := func(v float64) float64 {
+			below, _ := slices.BinarySearch(sorted, v)
+			return float64(below) / float64(n)
+		}
+		least := 1.0
+		if known != nil {
+			least = share(floats.Min(mat.Col(nil, s, all[s:s+1].Values(known))))
+		}
+		for i, v := range column {
+			total[i] += min(least, share(v))
+			rank[i] += share(v)
+		}
+	}
+	// Where all sources are served, the best of all.
+	best := 0
+	for i := range total {
+		if total[i] < total[best] || total[i] == total[best] && rank[i] < rank[best] {
+			best = i
+		}
+	}
+	return best
+}
