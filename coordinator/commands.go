@@ -167,6 +167,10 @@ func (c *Coordinator) create(ctx context.Context, s *study.Study, newID func(now
 	if c.term.Load() == nil {
 		return nil, ErrNotLeader
 	}
+	s, err := c.learn(ctx, s)
+	if err != nil {
+		return nil, err
+	}
 	if err := c.setUpPools(ctx, []string{s.Spec.Pool}); err != nil {
 		return nil, err
 	}
@@ -266,6 +270,7 @@ func (c *Coordinator) Update(ctx context.Context, nameOrID string, s *study.Stud
 			}
 		}
 		spec := r.Spec
+		s.Spec.Recall(&spec.Definition.Spec)
 		noted := spec.Definition.Spec.Attributes
 		if spec.Definition = *s; s.Spec.Attributes == nil {
 			spec.Definition.Spec.Attributes = noted

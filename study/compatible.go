@@ -10,7 +10,7 @@ import (
 // the state of the old one; none if it can. These fields must not change: the study's
 // name, each objective's metric, direction, take and early, the names, types, scales, steps,
 // conditions and order of the parameters, the
-// constraints, the algorithm with its seed and settings, and the
+// constraints, the algorithm with its seed and settings, what the study learns from, and the
 // command, Job and metrics, since they determine what is measured; and early stopping, whose
 // rule compares trials with earlier ones. The goal, the references, the limits, the budget
 // (even to a smaller one), the parallelism, the pool and how trials are run can change.
@@ -19,6 +19,7 @@ import (
 // Parse.
 func Compatible(old, new *Study) (differences []string) {
 	d := &differ{}
+	d.earlier(&old.Spec, &new.Spec)
 	d.compare("metadata.name", old.Metadata.Name, new.Metadata.Name)
 	a, b := &old.Spec, &new.Spec
 	d.objectives(a, b)
@@ -50,6 +51,28 @@ func NewSpace(old, new *Study) bool {
 
 // differ collects differences.
 type differ struct{ list []string }
+
+// earlier compares what two specs learn from. A study that the new one only names is as it was read.
+func (d *differ) earlier(old, new *Spec) {
+	const path = "spec.learnFrom"
+	recalled := *new
+	recalled.Recall(old)
+	before, after := earlierNames(old), earlierNames(&recalled)
+	switch {
+	case !slices.Equal(before, after):
+		d.compare(path, before, after)
+	case !bytes.Equal(compact(old.LearnFrom), compact(recalled.LearnFrom)):
+		d.list = append(d.list, path+" has other trials than when the study was created")
+	}
+}
+
+func earlierNames(s *Spec) []string {
+	names := []string{}
+	for i := range s.LearnFrom {
+		names = append(names, s.LearnFrom[i].Study)
+	}
+	return names
+}
 
 // compare compares two values of a field as JSON.
 func (d *differ) compare(path string, old, new any) {

@@ -1,6 +1,10 @@
 package study
 
-import "math"
+import (
+	"cmp"
+	"math"
+	"slices"
+)
 
 // The limits on what a study may learn from.
 const (
@@ -26,6 +30,19 @@ type EarlierTrial struct {
 	Value float64 `json:"value"`
 }
 
+// Recall fills in the earlier studies that another version of the same study has read: an earlier study is
+// read once, when the study is created.
+func (s *Spec) Recall(old *Spec) {
+	for i := range s.LearnFrom {
+		for k := range old.LearnFrom {
+			if mine, theirs := &s.LearnFrom[i], &old.LearnFrom[k]; mine.Trials == nil && mine.Study == theirs.Study {
+				s.LearnFrom = slices.Clone(s.LearnFrom)
+				s.LearnFrom[i] = *theirs
+			}
+		}
+	}
+}
+
 // Costs returns the trials' values as costs: lower is better. own is the direction of the study
 // that learns from them.
 func (e *Earlier) Costs(own Direction) []float64 {
@@ -38,4 +55,40 @@ func (e *Earlier) Costs(own Direction) []float64 {
 		costs[i] = min(max(direction.Cost(t.Value), -math.MaxFloat64), math.MaxFloat64)
 	}
 	return costs
+}
+
+// Representative returns at most limit trials, in their order: the half with the least costs, a quarter that
+// came last, and an even share of the others.
+func Representative[T any](trials []T, limit int, cost func(T) float64) []T {
+	if len(trials) <= limit {
+		return trials
+	}
+	order := make([]int, len(trials))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(cost(trials[a]), cost(trials[b])) })
+	chosen := map[int]bool{}
+	for _, i := range order[:limit/2] {
+		chosen[i] = true
+	}
+	for i := len(trials) - 1; len(chosen) < limit/2+limit/4; i-- {
+		chosen[i] = true
+	}
+	var rest []int
+	for i := range trials {
+		if !chosen[i] {
+			rest = append(rest, i)
+		}
+	}
+	for k, left := 0, limit-len(chosen); k < left; k++ {
+		chosen[rest[k*len(rest)/left]] = true
+	}
+	var kept []T
+	for i, t := range trials {
+		if chosen[i] {
+			kept = append(kept, t)
+		}
+	}
+	return kept
 }

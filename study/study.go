@@ -83,6 +83,9 @@ type Spec struct {
 	// on.
 	Initial   []map[string]any `json:"initial,omitempty"`
 	Algorithm Algorithm        `json:"algorithm,omitzero"`
+	// LearnFrom are studies that were made before, at most MaxEarlier. The optimiser expects good
+	// points where theirs were.
+	LearnFrom []Earlier `json:"learnFrom,omitempty"`
 	// EarlyStopping stops hopeless trials before their end; nil means that every trial
 	// runs to its end.
 	EarlyStopping *EarlyStopping `json:"earlyStopping,omitempty"`
@@ -92,9 +95,6 @@ type Spec struct {
 	// Pool names the workers that evaluate the study.
 	Pool  string        `json:"pool,omitempty"`
 	Trial TrialTemplate `json:"trial,omitzero"`
-	// LearnFrom are studies that were made before, at most MaxEarlier. The optimiser expects good
-	// points where theirs were.
-	LearnFrom []Earlier `json:"learnFrom,omitempty"`
 	// Note is what people have written about the study, at most MaxNote bytes.
 	Note string `json:"note,omitempty"`
 	// Attributes are what programs have noted about the study, as JSON has it: see WithAttributes.

@@ -185,6 +185,13 @@ func aboutStudy(ctx context.Context, r Reader, request any) (string, error) {
 		if err != nil {
 			return "", err
 		}
+		for _, e := range s.Spec.LearnFrom {
+			if e.Trials == nil { // the study's trials are read
+				if _, err := covered(ctx, r, e.Study); err != nil {
+					return "", err
+				}
+			}
+		}
 		return s.Metadata.Name, nil
 	case *fantasiav1.UnarchiveStudyRequest:
 		nameOrID := studyOf(m.GetName())

@@ -18,6 +18,7 @@ import (
 type specification struct {
 	record.Study
 	space    *space.Space
+	earlier  []optimizer.Earlier // what the study learns from
 	ids      IDs
 	settings Settings
 	*switches
@@ -34,6 +35,9 @@ func (s *specification) set(spec record.Study) error {
 		s.space = compiled
 	}
 	s.Study = spec
+	if s.earlier == nil {
+		s.earlier = optimizer.EarlierOf(&spec.Definition.Spec) // no update changes it
+	}
 	return nil
 }
 

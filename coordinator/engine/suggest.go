@@ -175,6 +175,7 @@ func (s *suggestions) problem(pending []optimizer.Pending) *optimizer.Problem {
 		Observations: s.history.told().snapshot(),
 		Taken:        slices.Clip(s.ladder.configurations),
 		Pending:      pending,
+		Earlier:      s.spec.earlier,
 	}
 }
 

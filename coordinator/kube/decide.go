@@ -74,6 +74,9 @@ func (rules *Rules) Decide(r *Resource, known *ledger.Summary) Decision {
 			return show(ReasonDenied, withOld(known, reasons(err)))
 		}
 	}
+	if known != nil {
+		s.Spec.Recall(&known.Study.Definition.Spec)
+	}
 	if known != nil && s.Spec.Attributes == nil { // what programs have noted stays
 		s.Spec.Attributes = known.Study.Definition.Spec.Attributes
 	}
@@ -135,6 +138,11 @@ func (rules *Rules) parse(r *Resource) (*study.Study, error) {
 		return nil, err
 	}
 	s.Metadata.Name = r.StudyName()
+	for i := range s.Spec.LearnFrom { // it learns from studies of its own namespace
+		if from := &s.Spec.LearnFrom[i]; from.Trials == nil {
+			from.Study = r.Namespace + "." + from.Study
+		}
+	}
 	return s, nil
 }
 

@@ -126,7 +126,8 @@ func (a *answer) created() int64 { return a.trials[0].Created }
 type player struct {
 	spec    *study.Spec
 	space   *space.Space
-	version int             // of the space
+	version int // of the space
+	earlier []optimizer.Earlier
 	trials  []*record.Trial // by number
 	outside map[int]bool    // the numbers of those whose points are outside of the space
 	told    told
@@ -143,7 +144,10 @@ type player struct {
 }
 
 func newPlayer(spec record.Study, trials []record.Trial, o Optimizers) (*player, error) {
-	p := &player{spec: &spec.Definition.Spec, version: spec.SpaceVersion(), outside: map[int]bool{}, o: o}
+	p := &player{
+		spec: &spec.Definition.Spec, version: spec.SpaceVersion(), earlier: optimizer.EarlierOf(&spec.Definition.Spec),
+		outside: map[int]bool{}, o: o,
+	}
 	var err error
 	if p.space, err = celspace.Of(&spec.Definition); err != nil {
 		return nil, err
@@ -222,7 +226,7 @@ func (p *player) problem(a *answer) *optimizer.Problem {
 		Space: p.space.Searched(), Direction: p.spec.FirstObjective().Direction, Seed: p.spec.Algorithm.Seed,
 		Objectives: objectives(p.spec, a.ask), Limits: a.ask.Limits,
 		MaxTrials: a.ask.MaxTrials, Parallelism: a.ask.Parallelism,
-		Pending: []optimizer.Pending{}, Earlier: optimizer.EarlierOf(p.spec),
+		Pending: []optimizer.Pending{}, Earlier: p.earlier,
 	}
 	problem.Observations, problem.Taken = p.told.until(a.from)
 	p.limit(problem)

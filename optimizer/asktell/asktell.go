@@ -89,6 +89,11 @@ func newConversation(s *study.Study) (*conversation, error) {
 			f.Name,
 		)
 	}
+	for i, e := range s.Spec.LearnFrom {
+		if e.Trials == nil {
+			return nil, fmt.Errorf("spec.learnFrom[%d]: ask-tell knows no study %s: list its trials there, as parameters and value", i, e.Study)
+		}
+	}
 	algorithm, err := registry.New(s.Spec.Algorithm.Name, s.Spec.Algorithm.Settings)
 	if err != nil {
 		return nil, err

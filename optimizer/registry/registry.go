@@ -28,6 +28,9 @@ func Several() []string { return Entries().Several() }
 // Limits returns the names of the optimisers that take limits.
 func Limits() []string { return Entries().Limits() }
 
+// Earlier returns the names of the optimisers that learn from earlier studies.
+func Earlier() []string { return Entries().Earlier() }
+
 // New returns the named optimiser with the settings of a study file; an empty name
 // means Default. The error is an *UnknownError, or joins a *setting.Error for each
 // wrong setting.

@@ -13,9 +13,9 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
-// Algorithms names the algorithms that take several objectives, and those that take limits. A nil list
-// accepts every algorithm.
-type Algorithms struct{ Several, Limits []string }
+// Algorithms names the algorithms that take several objectives, those that take limits, and those that learn
+// from earlier studies. A nil list accepts every algorithm.
+type Algorithms struct{ Several, Limits, Earlier []string }
 
 // Check returns the problems with the objectives, the goal and the limits of a study that is not
 // from a file, as a *study.Problems; nil if there are none. Paths begin with "spec.".
@@ -24,6 +24,7 @@ func Check(spec study.Spec, a Algorithms) error {
 	Complete(&spec, r)
 	a.Check(&spec, r)
 	Limits(&spec, r)
+	LearnFrom(&spec, r)
 	return r.Err("")
 }
 
@@ -35,6 +36,8 @@ func (a Algorithms) Check(spec *study.Spec, r *check.Report) {
 		"%s takes one objective: for several use %s", name, strings.Join(a.Several, ", "))
 	r.AddIf(len(spec.Limits) > 0 && a.Limits != nil && !slices.Contains(a.Limits, name), path,
 		"%s takes no limits: use %s", name, strings.Join(a.Limits, ", "))
+	r.AddIf(len(spec.LearnFrom) > 0 && a.Earlier != nil && !slices.Contains(a.Earlier, name), path,
+		"%s does not learn from earlier studies: use %s, or leave spec.learnFrom out", name, strings.Join(a.Earlier, ", "))
 }
 
 // Complete checks the objective or the objectives, and sets what counts as a value.

@@ -80,6 +80,9 @@ func WithSeveralObjectives(names []string) Option {
 // WithLimits names the known algorithms that take limits.
 func WithLimits(names []string) Option { return func(o *options) { o.criteria.Limits = names } }
 
+// WithEarlier names the known algorithms that learn from earlier studies.
+func WithEarlier(names []string) Option { return func(o *options) { o.criteria.Earlier = names } }
+
 // WithDefaultAlgorithm replaces DefaultAlgorithm.
 func WithDefaultAlgorithm(name string) Option { return func(o *options) { o.algorithm = name } }
 

@@ -79,7 +79,7 @@ func TestBadFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = parseFile(t, path, file.WithAlgorithms(knownAlgorithms()), file.WithEarlyStopping(knownStoppers()),
-				file.WithSeveralObjectives([]string{"random"}), file.WithLimits([]string{"random"}))
+				file.WithSeveralObjectives([]string{"random"}), file.WithLimits([]string{"random"}), file.WithEarlier([]string{"hebo"}))
 			var problems *study.Problems
 			if !errors.As(err, &problems) {
 				t.Fatalf("error %v, want *Problems", err)

@@ -86,6 +86,8 @@ func constrain(defs jsonschema.Definitions) {
 	property("Spec", "objectives").MaxItems = count(study.MaxObjectives)
 	property("FrontGoal", "hypervolume").ExclusiveMinimum = "0"
 	property("Spec", "limits").MaxItems = count(study.MaxLimits)
+	property("Spec", "learnFrom").MaxItems = count(study.MaxEarlier)
+	property("Earlier", "trials").MaxItems = count(study.MaxEarlierTrials)
 	property("Limit", "metric").Pattern = property("Objective", "metric").Pattern
 	property("Spec", "parameters").MinItems = count(1)
 	property("Spec", "parameters").MaxItems = count(space.MaxParameters)

@@ -60,6 +60,7 @@ func TestSchemaFields(t *testing.T) {
 		reflect.TypeFor[study.Algorithm](), reflect.TypeFor[study.EarlyStopping](), reflect.TypeFor[study.Budget](),
 		reflect.TypeFor[study.TrialTemplate](), reflect.TypeFor[study.Metrics](), reflect.TypeFor[study.Retries](),
 		reflect.TypeFor[study.Parameter](), reflect.TypeFor[study.Prior](), reflect.TypeFor[study.Job](), reflect.TypeFor[study.JobMetadata](),
+		reflect.TypeFor[study.Earlier](), reflect.TypeFor[study.EarlierTrial](),
 	}
 	if len(schema.Defs) != len(types) {
 		t.Errorf("definitions of %v", slices.Sorted(maps.Keys(schema.Defs)))

@@ -28,12 +28,19 @@ func descriptions() map[string]string {
 		"Spec.Constraints": "CEL expressions over numeric and boolean parameters that every suggestion meets, such as \"a * b <= 10\" " +
 			"or \"!flag || a < 3\". Every number is a double, characters of a name other than letters, digits and dots are written as " +
 			"underscores, and a constraint that names an inactive parameter holds.",
-		"Spec.Initial":       "Points that are run first and counted. What is missing in a point is sampled.",
-		"Spec.Algorithm":     "The optimiser.",
-		"Spec.EarlyStopping": "Stops trials that do much worse than others at the same step. Left out, every trial runs to its end.",
-		"Spec.Budget":        "When the study ends, at the latest.",
-		"Spec.Parallelism":   "How many trials may run at once: by default 1, or 100 if clients of the API ask for the trials.",
-		"Spec.Pool":          "The pool of workers that evaluates the study.",
+		"Spec.Initial":   "Points that are run first and counted. What is missing in a point is sampled.",
+		"Spec.Algorithm": "The optimiser.",
+		"Spec.LearnFrom": "Studies that were made before. The optimiser expects good points where theirs were, as far as the study's own " +
+			"trials agree.",
+		"Earlier.Study":           "The earlier study's name. Without trials, the coordinator reads those of its study of this name, once.",
+		"Earlier.Direction":       "Which way the earlier study's metric improves, if not as this study's.",
+		"Earlier.Trials":          "Completed trials of the earlier study.",
+		"EarlierTrial.Parameters": "The values of the trial's parameters. Those that this study does not have are ignored.",
+		"EarlierTrial.Value":      "What the objective was. Only the order of an earlier study's values counts, not their unit.",
+		"Spec.EarlyStopping":      "Stops trials that do much worse than others at the same step. Left out, every trial runs to its end.",
+		"Spec.Budget":             "When the study ends, at the latest.",
+		"Spec.Parallelism":        "How many trials may run at once: by default 1, or 100 if clients of the API ask for the trials.",
+		"Spec.Pool":               "The pool of workers that evaluates the study.",
 		"Spec.Trial": "How one evaluation is run. Left out, or without a command and a Job, clients of the API ask for the " +
 			"trials and tell their values.",
 		"Objective.Metric":    "The metric's name, as the program reports it.",

@@ -45,6 +45,7 @@ func complete(s *study.Study, r *check.Report, o *options) {
 		"is only for studies whose trials clients of the API evaluate: leave out spec.trial.command and spec.trial.job")
 	completeAlgorithm(spec, r, o)
 	criteria.Limits(spec, r)
+	criteria.LearnFrom(spec, r)
 	completeEarlyStopping(spec, r, o)
 	checkBudget(&spec.Budget, r)
 	if spec.Parallelism == 0 && r.Places["spec.parallelism"] == (check.Place{}) {

@@ -62,7 +62,8 @@ func StudyOptions() []file.Option {
 	}
 	return []file.Option{
 		file.WithAlgorithms(checks), file.WithDefaultAlgorithm(registry.Default), file.WithSeveralObjectives(registry.Several()),
-		file.WithLimits(registry.Limits()), file.WithEarlyStopping(rules),
+		file.WithLimits(registry.Limits()), file.WithEarlier(registry.Earlier()),
+		file.WithEarlyStopping(rules),
 	}
 }
 

@@ -37,6 +37,9 @@ type Entry struct {
 	// Limits says that the optimiser takes limits, which it reads from
 	// optimizer.Observation.Excess.
 	Limits bool
+	// Earlier says that the optimiser learns from earlier studies, which it reads from
+	// optimizer.Problem.Earlier.
+	Earlier bool
 
 	// Create makes the optimiser with settings that Settings has parsed.
 	Create func(setting.Values) optimizer.Optimizer
@@ -49,11 +52,11 @@ type List []Entry
 func Entries() List {
 	return List{
 		{
-			Name: Default, Several: true, Limits: true, Settings: hebo.Settings(), Create: From(hebo.FromSettings, hebo.New),
+			Name: Default, Several: true, Limits: true, Earlier: true, Settings: hebo.Settings(), Create: From(hebo.FromSettings, hebo.New),
 			Description: "Bayesian optimisation for noisy objectives of any shape: a Gaussian process over transformed outcomes, aware of " +
 				"pending points and of noise.",
 		}, {
-			Name: "gp", Several: true, Limits: true, Settings: hebo.PlainSettings(), Create: From(hebo.FromSettings, hebo.New),
+			Name: "gp", Several: true, Limits: true, Earlier: true, Settings: hebo.PlainSettings(), Create: From(hebo.FromSettings, hebo.New),
 			Description: "Bayesian optimisation with a plain Gaussian process: hebo without the transform of outcomes and the linear kernel.",
 		}, {
 			Name: "tpe", Several: true, Limits: true, Settings: tpe.Settings(), Create: From(tpe.FromSettings, tpe.New),
@@ -117,6 +120,9 @@ func (l List) Several() []string { return l.names(func(e Entry) bool { return e.
 
 // Limits returns the names of the optimisers that take limits.
 func (l List) Limits() []string { return l.names(func(e Entry) bool { return e.Limits }) }
+
+// Earlier returns the names of the optimisers that learn from earlier studies.
+func (l List) Earlier() []string { return l.names(func(e Entry) bool { return e.Earlier }) }
 
 func (l List) names(with func(Entry) bool) (names []string) {
 	for _, e := range l {

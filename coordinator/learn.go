@@ -1,0 +1,93 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// learn returns the study with the trials of the earlier studies that it only names. They are read once, so
+// that the study's suggestions do not depend on what becomes of these studies. Who may read them has been decided
+// before.
+func (c *Coordinator) learn(ctx context.Context, s *study.Study) (*study.Study, error) {
+	named, given := 0, 0
+	for i := range s.Spec.LearnFrom {
+		given += len(s.Spec.LearnFrom[i].Trials)
+		if s.Spec.LearnFrom[i].Trials == nil {
+			named++
+		}
+	}
+	if named == 0 {
+		return s, nil
+	}
+	filled := *s
+	filled.Spec.LearnFrom = slices.Clone(s.Spec.LearnFrom)
+	for i := range filled.Spec.LearnFrom {
+		e := &filled.Spec.LearnFrom[i]
+		if e.Trials != nil {
+			continue
+		}
+		read, err := c.earlier(ctx, e.Study, (study.MaxEarlierTrials-given)/named)
+		if problem, ok := errors.AsType[*unfit](err); ok || errors.Is(err, ledger.ErrNotFound) {
+			message := "there is no such study"
+			if ok {
+				message = problem.Error()
+			}
+			return nil, &study.Problems{List: []study.Problem{{
+				Path: fmt.Sprintf("spec.learnFrom[%d].study", i), Message: fmt.Sprintf("%q: %s", e.Study, message),
+			}}}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("learn from study %s: %w", e.Study, err)
+		}
+		*e = *read
+	}
+	return &filled, checkSize(&filled)
+}
+
+// unfit says why nobody can learn from a study.
+type unfit struct{ why string }
+
+func (e *unfit) Error() string { return e.why }
+
+// earlier reads at most limit completed trials of a study: the best, the latest, and an even share of the others.
+func (c *Coordinator) earlier(ctx context.Context, name string, limit int) (*study.Earlier, error) {
+	summary, err := c.ledger.Study(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	spec := &summary.Study.Definition.Spec
+	if len(spec.Several) > 0 {
+		return nil, &unfit{"it has several objectives; learn from studies of one"}
+	}
+	direction := spec.FirstObjective().Direction
+	var completed []record.Trial
+	for from, page := 1, 500; ; {
+		trials, err := c.ledger.Trials(ctx, summary.Study.ID, from, page)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range trials {
+			if t.State == study.TrialCompleted && len(t.Values) == 1 {
+				completed = append(completed, t)
+			}
+		}
+		if len(trials) < page {
+			break
+		}
+		from = trials[len(trials)-1].Number + 1
+	}
+	e := &study.Earlier{Study: name, Direction: direction, Trials: []study.EarlierTrial{}}
+	for _, t := range study.Representative(completed, limit, func(t record.Trial) float64 { return direction.Cost(t.Values.First()) }) {
+		e.Trials = append(e.Trials, study.EarlierTrial{Parameters: t.Point, Value: t.Values.First()})
+	}
+	if len(e.Trials) == 0 {
+		return nil, &unfit{"it has no completed trial yet"}
+	}
+	return e, nil
+}

@@ -1,0 +1,43 @@
+package criteria
+
+import (
+	"fmt"
+
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/internal/check"
+)
+
+// LearnFrom checks the earlier studies that a study learns from.
+func LearnFrom(spec *study.Spec, r *check.Report) {
+	const path = "spec.learnFrom"
+	if len(spec.LearnFrom) == 0 {
+		return
+	}
+	r.AddIf(len(spec.Several) > 0, path, "is for a single objective: leave it out, or write one objective")
+	r.AddIf(len(spec.Limits) > 0, path, "cannot be combined with limits: leave one of them out")
+	r.AddIf(len(spec.LearnFrom) > study.MaxEarlier, path, "has %d: list at most %d", len(spec.LearnFrom), study.MaxEarlier)
+	trials := 0
+	names := map[string]int{}
+	for i := range spec.LearnFrom {
+		e, at := &spec.LearnFrom[i], fmt.Sprintf("%s[%d]", path, i)
+		trials += len(e.Trials)
+		before, twice := names[e.Study]
+		names[e.Study] = i
+		switch {
+		case e.Study == "":
+			r.Add(at+".study", "is missing: name an earlier study")
+		case twice:
+			r.Add(at+".study", "%q is learnFrom[%d] already: name each study once", e.Study, before)
+		}
+		r.AddIf(e.Direction != "" && e.Direction != study.Minimize && e.Direction != study.Maximize, at+".direction",
+			"%q is not a direction: minimize or maximize", e.Direction)
+		for k := range e.Trials {
+			t := &e.Trials[k]
+			trial := fmt.Sprintf("%s.trials[%d]", at, k)
+			r.AddIf(len(t.Parameters) == 0, trial+".parameters", "is missing: write the values of the trial's parameters")
+			checkFinite(r, trial+".value", &t.Value)
+		}
+	}
+	r.AddIf(trials > study.MaxEarlierTrials, path, "has %d trials: keep at most %d of all earlier studies together, such as the best ones",
+		trials, study.MaxEarlierTrials)
+}
