@@ -194,6 +194,31 @@ func TestTokens(t *testing.T) {
 	}
 }
 
+// A token may only learn from studies that it may read.
+func TestTokensLimitWhatIsLearnt(t *testing.T) {
+	all, _ := tokens(t, "team "+digest("team")+" write team-", "writer "+digest("writer")+" write")
+	backend := servertest.New(t)
+	for _, name := range []string{"team-march", "other"} {
+		create(t, backend, name)
+		backend.Put(name, evaluated(1, 0.5))
+	}
+	address := serve(t, backend, server.Options{Tokens: all})
+	learns := func(name, from string) *connect.Request[fantasiav1.CreateStudyRequest] {
+		file := strings.Replace(named(name), "  budget:", "  learnFrom: [{study: "+from+"}]\n  budget:", 1)
+		file = strings.Replace(file, "name: random", "name: gp", 1)
+		return connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: file})
+	}
+	c := bear(t, address, "connect", "team")
+	_, err := c.CreateStudy(within(t), learns("team-a", "other"))
+	check(t, err, connect.CodeNotFound, "learn from another team's study")
+	_, err = c.CreateStudy(within(t), learns("team-b", "none"))
+	check(t, err, connect.CodeNotFound, "learn from no study")
+	_, err = c.CreateStudy(within(t), learns("team-c", "team-march"))
+	check(t, err, 0, "learn from a study of the team")
+	_, err = bear(t, address, "connect", "writer").CreateStudy(within(t), learns("d", "other"))
+	check(t, err, 0, "learn from any study")
+}
+
 // check fails the test where an error has not the code; 0 is none.
 func check(t *testing.T, err error, want connect.Code, doing string, args ...any) {
 	t.Helper()

@@ -170,6 +170,23 @@ func TestDeletedResources(t *testing.T) {
 
 // A message names every problem with its field, and no line of a text that
 // nobody wrote.
+// A resource learns from resources of its own namespace, whatever it writes; what the study has read is no change of
+// the resource.
+func TestEarlierStudiesOfANamespace(t *testing.T) {
+	learns := []string{`"pool": "default",`, `"pool": "default", "learnFrom": [{"study": "march"}, {"study": "team-b.april"}],`}
+	d := rules().Decide(resource(t, learns...), nil)
+	if d.Action != Create || d.Study.Spec.LearnFrom[0].Study != "team-a.march" || d.Study.Spec.LearnFrom[1].Study != "team-a.team-b.april" {
+		t.Fatalf("%+v, want to learn from studies of the namespace team-a", d.Study)
+	}
+	k := known(t, resource(t, learns...))
+	for i := range k.Study.Definition.Spec.LearnFrom {
+		k.Study.Definition.Spec.LearnFrom[i].Trials = []study.EarlierTrial{{Parameters: map[string]any{"lr": 0.5}, Value: 1}}
+	}
+	if d := rules().Decide(resource(t, learns...), k); d.Action != Show || d.Verdict.Reason != ReasonAccepted {
+		t.Errorf("the same resource again: %+v", d)
+	}
+}
+
 func TestReasons(t *testing.T) {
 	r := resource(t, `"max": 1}`, `"max": -1}`, `"loss"`, `"a b"`)
 	got := rules().Decide(r, nil).Verdict.Message

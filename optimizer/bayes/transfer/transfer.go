@@ -273,7 +273,7 @@ func (all Sources) First(x, known *mat.Dense) int {
 		}
 		least := 1.0
 		if known != nil {
-			least = share(floats.Min(mat.Col(nil, s, all[s:s+1].Values(known))))
+			least = share(mat.Min(all[s : s+1].Values(known)))
 		}
 		for i, v := range column {
 			total[i] += min(least, share(v))

@@ -1,0 +1,115 @@
+package hebo
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// dish is a function of three parameters whose minimum, 0, is near (0.7, 0.2, 0.6), moved by shift.
+func dish(p study.Point, shift float64) float64 {
+	a, b, c := p["x1"].(float64)-0.7-shift, p["x2"].(float64)-0.2-shift, p["x3"].(float64)-0.6+shift
+	return a*a + 3*b*b + c*c + 0.3*math.Abs(math.Sin(9*a*b))
+}
+
+// earlier returns studies of 40 random points each, with costs by which f maps those of moved dishes.
+func earlier(studies int, f func(cost float64) float64) []optimizer.Earlier {
+	rng := optimizer.NewRand(7, 1)
+	var all []optimizer.Earlier
+	for i := range studies {
+		e := optimizer.Earlier{Name: string(rune('a' + i))}
+		for range 40 {
+			p := study.Point{"x1": rng.Float64(), "x2": rng.Float64(), "x3": rng.Float64()}
+			e.Points = append(e.Points, p)
+			e.Costs = append(e.Costs, f(dish(p, 0.03*float64(i))))
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// meanBest is the mean over five seeds of the best value after some trials of two workers.
+func meanBest(t *testing.T, trials int, from []optimizer.Earlier) float64 {
+	t.Helper()
+	var mean float64
+	const seeds = 5
+	for seed := range uint64(seeds) {
+		s := optimizertest.NewSession(t, New(DefaultOptions()), optimizertest.Cube(t, 3, 0, 1), seed+1)
+		s.Problem.MaxTrials, s.Problem.Parallelism, s.Problem.Earlier = 40, 2, from
+		s.Run(trials, 2, func(p study.Point) float64 { return dish(p, 0) })
+		mean += s.Best() / seeds
+	}
+	return mean
+}
+
+// Earlier studies of similar functions, in another unit, take the first trials close to the best. Those of functions
+// that are upside down, or have nothing to do with the parameters, cost little.
+func TestEarlierStudies(t *testing.T) {
+	none := meanBest(t, 6, nil)
+	similar := meanBest(t, 6, earlier(3, func(cost float64) float64 { return math.Exp(20 * cost) }))
+	if similar > none/3 {
+		t.Errorf("the best of 6 trials is %.3g with similar earlier studies, and %.3g without", similar, none)
+	}
+	rng := optimizer.NewRand(3, 1)
+	for name, f := range map[string]func(float64) float64{
+		"upside down": func(cost float64) float64 { return -cost },
+		"random":      func(float64) float64 { return rng.Float64() },
+	} {
+		without, with := meanBest(t, 24, nil), meanBest(t, 24, earlier(3, f))
+		// The mean of 24 random points is about 0.05.
+		if with > without+0.01 {
+			t.Errorf("%s: the best of 24 trials is %.3g with earlier studies, and %.3g without", name, with, without)
+		}
+	}
+}
+
+// The hyperparameters of the earlier studies' models are searched for once, and the first point is one of theirs. A
+// study that has no parameter in common is left out.
+func TestEarlierStudiesAreFittedOnce(t *testing.T) {
+	from := append(earlier(2, math.Sqrt), optimizer.Earlier{
+		Name: "stranger", Points: []study.Point{{"z": 1.0}, {"z": 2.0}, {"z": 3.0}, {"z": 4.0}}, Costs: []float64{1, 2, 3, 4},
+	})
+	s := optimizertest.NewSession(t, New(DefaultOptions()), optimizertest.Cube(t, 3, 0, 1), 1)
+	s.Problem.Earlier = from
+	first := s.Ask(1)[0]
+	if got := first.Reasons.Note; !strings.Contains(got, "good in earlier studies (a, b)") {
+		t.Errorf("the first point: %s", got)
+	}
+	if v := dish(first.Point, 0); v > 0.1 {
+		t.Errorf("the first point has the value %.3g", v)
+	}
+	params := DefaultOptions().Surrogate.NumParams(optimizer.NewEncoding(s.Problem.Space))
+	before := readMemory(s.State, params).Earlier
+	if len(before) != 2 {
+		t.Fatalf("%d models of earlier studies were kept, want 2", len(before))
+	}
+	for trial := 1; trial <= 8; trial++ {
+		s.Tell(trial, dish(s.Problem.Pending[0].Point, 0))
+		s.Ask(1)
+	}
+	if diff := cmp.Diff(before, readMemory(s.State, params).Earlier); diff != "" {
+		t.Errorf("models of earlier studies (-first +later):\n%s", diff)
+	}
+}
+
+// Parameters that an earlier study did not have, and values out of range, do no harm: what it knows of the others
+// counts.
+func TestEarlierStudiesOfOtherSpaces(t *testing.T) {
+	rng := optimizer.NewRand(9, 1)
+	wide := optimizer.Earlier{Name: "wide"}
+	for range 60 {
+		p := study.Point{"x1": 3*rng.Float64() - 1, "x2": 3*rng.Float64() - 1, "other": "sgd"}
+		wide.Points = append(wide.Points, p)
+		wide.Costs = append(wide.Costs, dish(study.Point{"x1": p["x1"], "x2": p["x2"], "x3": 0.6}, 0))
+	}
+	none, with := meanBest(t, 6, nil), meanBest(t, 6, []optimizer.Earlier{wide})
+	if with > none {
+		t.Errorf("the best of 6 trials is %.3g with an earlier study of a wider space, and %.3g without", with, none)
+	}
+}
