@@ -1,6 +1,7 @@
 package hebo
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -111,5 +112,41 @@ func TestEarlierStudiesOfOtherSpaces(t *testing.T) {
 	none, with := meanBest(t, 6, nil), meanBest(t, 6, []optimizer.Earlier{wide})
 	if with > none {
 		t.Errorf("the best of 6 trials is %.3g with an earlier study of a wider space, and %.3g without", with, none)
+	}
+}
+
+// BenchmarkEarlier is BenchmarkSuggest for one point, in a study without earlier ones and with seven of them.
+func BenchmarkEarlier(b *testing.B) {
+	rng := optimizer.NewRand(5, 1)
+	var seven []optimizer.Earlier
+	for i := range 7 {
+		e := optimizer.Earlier{Name: string(rune('a' + i))}
+		for range 128 {
+			p, cost := study.Point{}, 0.0
+			for c := range 9 {
+				x := rng.Float64()
+				p[fmt.Sprintf("x%d", c+1)] = x
+				cost += (x - 0.5) * (x - 0.5) * float64(c+1)
+			}
+			e.Points, e.Costs = append(e.Points, p), append(e.Costs, cost)
+		}
+		seven = append(seven, e)
+	}
+	for name, from := range map[string][]optimizer.Earlier{"none": nil, "seven": seven} {
+		b.Run(name, func(b *testing.B) {
+			s := observed(b, 64)
+			o := New(DefaultOptions())
+			p := s.Problem
+			p.Earlier = from
+			_, state, err := o.Suggest(b.Context(), &p, nil, 1, optimizer.NewRand(p.Seed, p.First))
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				if _, _, err := o.Suggest(b.Context(), &p, state, 1, optimizer.NewRand(p.Seed, p.First)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -62,8 +62,8 @@ func (f *Fantasies) Candidates(x mat.Matrix) *Candidates {
 		m.factor.SolveL(b.data)
 		linalg.AddRows(c.mean[lo:hi], m.beta, b.data)
 		linalg.AddSquares(c.explained[lo:hi], b.data)
+		b.points.AddDrift(c.mean[lo:hi])
 	})
-	m.addDrift(c.mean, c.x)
 	return c
 }
 

@@ -27,7 +27,7 @@ func (f *Fantasies) Gradients(x mat.Matrix) *Gradients {
 	at := model.kernel.Prepare(model.hyper.Kernel, c.x, true)
 	g.DMean, g.DVariance = mat.NewDense(m, d, nil), mat.NewDense(m, d, nil)
 	model.points.WeightedGradient(g.DMean, at, mat.NewDense(1, model.Len(), model.alpha))
-	model.kernel.AddDriftSlopes(g.DMean, c.x)
+	at.AddDriftSlopes(g.DMean)
 	explained := f.weightedGradient(at, c.solved())
 	at.DiagGradient(g.DVariance)
 	for j := range m {

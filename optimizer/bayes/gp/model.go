@@ -77,13 +77,6 @@ func above(k *kernel.Kernel, x *mat.Dense, y []float64) []float64 {
 	return out
 }
 
-// addDrift adds the prior mean at the transformed points x to mean.
-func (m *Model) addDrift(mean []float64, x *mat.Dense) {
-	if drift := m.kernel.Drift(x); drift != nil {
-		floats.Add(mean, drift)
-	}
-}
-
 func addDiagonal(a *mat.SymDense, v float64) {
 	raw := a.RawSymmetric()
 	for i := range raw.N {
@@ -129,11 +122,11 @@ func (m *Model) Mean(x mat.Matrix) []float64 {
 	rows, d := at.Dims()
 	mean := make([]float64, rows)
 	linalg.Parallel(rows, largestBlock, func(_, lo, hi int) {
-		cross := mat.NewDense(m.Len(), hi-lo, nil)
-		m.points.Cross(cross, m.kernel.Prepare(m.hyper.Kernel, at.Slice(lo, hi, 0, d).(*mat.Dense), false))
+		cross, points := mat.NewDense(m.Len(), hi-lo, nil), m.kernel.Prepare(m.hyper.Kernel, at.Slice(lo, hi, 0, d).(*mat.Dense), false)
+		m.points.Cross(cross, points)
 		linalg.AddRows(mean[lo:hi], m.alpha, cross.RawMatrix())
+		points.AddDrift(mean[lo:hi])
 	})
-	m.addDrift(mean, at)
 	return mean
 }
 
@@ -146,9 +139,9 @@ func (m *Model) Weights() []float64 { return m.kernel.Weights(m.x, m.alpha) }
 func (m *Model) MeanSlopes(x mat.Matrix) *mat.Dense {
 	at := m.kernel.Transform(x)
 	rows, d := at.Dims()
-	slopes := mat.NewDense(rows, d, nil)
-	m.points.WeightedGradient(slopes, m.kernel.Prepare(m.hyper.Kernel, at, true), mat.NewDense(1, m.Len(), m.alpha))
-	m.kernel.AddDriftSlopes(slopes, at)
+	slopes, points := mat.NewDense(rows, d, nil), m.kernel.Prepare(m.hyper.Kernel, at, true)
+	m.points.WeightedGradient(slopes, points, mat.NewDense(1, m.Len(), m.alpha))
+	points.AddDriftSlopes(slopes)
 	return slopes
 }
 

@@ -24,7 +24,7 @@ func (m *Model) Sample(x, z mat.Matrix) (*mat.Dense, error) {
 	m.factor.SolveL(explained)
 	mean := make([]float64, rows)
 	linalg.AddRows(mean, m.beta, explained)
-	m.addDrift(mean, at)
+	points.AddDrift(mean)
 
 	covariance := mat.NewSymDense(rows, nil)
 	points.Gram(covariance)

@@ -43,30 +43,46 @@ func (k *Kernel) Drift(x *mat.Dense) []float64 {
 	if k.drift == nil {
 		return nil
 	}
-	values := k.drift.functions.Values(x)
-	n, _ := values.Dims()
+	n, _ := x.Dims()
 	out := make([]float64, n)
-	for i := range out {
-		out[i] = k.drift.mean * mat.Sum(values.RowView(i))
-	}
+	k.drift.prepare(nil, x, false).(*featured).addDrift(out, k.drift.mean)
 	return out
 }
 
-// AddDriftSlopes adds the derivatives of Drift by the coordinates of the rows of x to dst, of the
-// same size. Those by columns that the kernel snaps count as 0.
-func (k *Kernel) AddDriftSlopes(dst, x *mat.Dense) {
+// AddDrift adds the prior mean of a process with the points' kernel to dst, which has an element for each point.
+func (p *Points) AddDrift(dst []float64) {
+	if k := p.kernel; k.drift != nil {
+		k.featured(p.of).addDrift(dst, k.drift.mean)
+	}
+}
+
+// AddDriftSlopes adds the derivatives of the prior mean by the points' coordinates to dst, a row for each point. The
+// points were prepared with slopes. Derivatives by columns that the kernel snaps are 0.
+func (p *Points) AddDriftSlopes(dst *mat.Dense) {
+	k := p.kernel
 	if k.drift == nil {
 		return
 	}
-	n, _ := x.Dims()
-	for _, slopes := range k.drift.functions.Slopes(x) {
-		for i := range n {
-			floats.AddScaled(dst.RawRowView(i), k.drift.mean, slopes.RawRowView(i))
+	p.checkGradient(dst)
+	for i := range p.n {
+		row := dst.RawRowView(i)
+		for _, slopes := range k.featured(p.of).slopes {
+			floats.AddScaled(row, k.drift.mean, slopes.RawRowView(i))
+		}
+		k.hold(row)
+	}
+}
+
+// featured returns the part of prepared points that the kernel's functions need.
+func (k *Kernel) featured(p prepared) *featured {
+	if all, ok := p.([]prepared); ok { // of a sum
+		for _, one := range all {
+			if f, ok := one.(*featured); ok {
+				return f
+			}
 		}
 	}
-	for i := range n {
-		k.hold(dst.RawRowView(i))
-	}
+	return p.(*featured)
 }
 
 // Weights returns the posterior means of the functions' weights, given alpha, the inverse covariance of the
@@ -102,6 +118,13 @@ type featured struct {
 	table
 	x      *mat.Dense
 	slopes []*mat.Dense
+}
+
+// addDrift adds mean times the sum of the functions to dst.
+func (p *featured) addDrift(dst []float64, mean float64) {
+	for s := range p.numeric {
+		floats.AddScaled(dst, mean, p.column(s)[:p.n])
+	}
 }
 
 func (k *features) params() int { return 0 }
