@@ -70,6 +70,11 @@ type Options struct {
 	EarlyStopping EarlyStopping
 	// Initial are points to evaluate first. Values that are missing in one are sampled.
 	Initial [][]Assignment
+	// LearnFrom are studies that were made before, of the same metric and of similar parameters: by name, type and
+	// meaning, the ranges may differ. Their trials are read when the study begins; the optimiser expects good points
+	// where theirs were, as far as the study's own trials agree. They may be open in this process or on a
+	// server, and each must have completed a trial. Only a study of one value learns. Default: none.
+	LearnFrom []*Study
 
 	// Logger gets what is worth a line in a log, such as that the optimiser failed. Default: no
 	// log.
@@ -159,7 +164,8 @@ func (o *Options) check(definition *study.Study) error {
 	}
 	require(o.Patience == 0, "Patience", o.Patience, "none without Options.Server")
 	known := o.algorithms()
-	if err := criteria.Check(definition.Spec, criteria.Algorithms{Several: known.Several(), Limits: known.Limits()}); err != nil {
+	takes := criteria.Algorithms{Several: known.Several(), Limits: known.Limits(), Earlier: known.Earlier()}
+	if err := criteria.Check(definition.Spec, takes); err != nil {
 		errs = append(errs, fmt.Errorf("%w: %w", ErrInvalid, err))
 	}
 	if _, err := o.optimizer(); err != nil {
@@ -253,5 +259,41 @@ func (o *Options) definition(s *Space, objectives []study.Objective, limits []st
 		errs = append(errs, err)
 		d.Spec.Initial = append(d.Spec.Initial, point)
 	}
-	return d, errors.Join(errs...)
+	earlier, err := o.learnFrom()
+	d.Spec.LearnFrom = earlier
+	return d, errors.Join(append(errs, err)...)
+}
+
+// learnFrom returns the earlier studies as a study file has them.
+func (o *Options) learnFrom() ([]study.Earlier, error) {
+	var all []study.Earlier
+	for i, s := range o.LearnFrom {
+		refuse := func(why string) error { return fmt.Errorf("%w: Options.LearnFrom[%d] %s", ErrInvalid, i, why) }
+		switch {
+		case !s.isOpen():
+			return nil, refuse("was not opened; want a Study that Minimize or Maximize returned")
+		case len(s.objectives) > 1:
+			return nil, refuse("has several objectives; want a Study of one value")
+		}
+		e := study.Earlier{Study: s.name, Direction: s.objectives[0].Direction}
+		for n := 2; slices.ContainsFunc(all, func(before study.Earlier) bool { return before.Study == e.Study }); n++ {
+			e.Study = fmt.Sprintf("%s-%d", s.name, n)
+		}
+		for r, err := range s.led().Trials() {
+			if err != nil {
+				return nil, fmt.Errorf("read the trials of Options.LearnFrom[%d]: %w", i, err)
+			}
+			if v, ok := r.Metrics[s.objectives[0].Metric]; r.State == study.TrialCompleted && ok {
+				e.Trials = append(e.Trials, study.EarlierTrial{Parameters: r.Point, Value: v})
+			}
+		}
+		e.Trials = study.Representative(e.Trials, study.MaxEarlierTrials/len(o.LearnFrom), func(t study.EarlierTrial) float64 {
+			return e.Direction.Cost(t.Value)
+		})
+		if len(e.Trials) == 0 {
+			return nil, refuse("has no completed trial")
+		}
+		all = append(all, e)
+	}
+	return all, nil
 }

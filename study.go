@@ -68,6 +68,9 @@ type Study struct {
 	tracer   trace.Tracer
 	reported string   // the metric that Trial.Report tells
 	criteria []string // the names of all
+	name     string
+	// objectives are those of the study, at least one.
+	objectives []study.Objective
 }
 
 // Minimize opens a study that looks for the point of a space with the smallest value, and begins
@@ -107,6 +110,7 @@ func open(s *Space, o Options, objectives []study.Objective, limits []study.Limi
 	u := &Study{
 		space: s, seed: o.Seed, parallel: max(1, o.Parallel), tracer: provider.Tracer("github.com/fantasia-hpo/fantasia"),
 		reported: cmp.Or(o.EarlyStopping.Metric, objectives[0].Metric), criteria: library.Metrics(&definition.Spec),
+		name: definition.Metadata.Name, objectives: objectives,
 	}
 	if u.binding, err = u.bind(&o, library.Settings{Definition: definition, Space: compiled, Log: o.logger()}); err != nil {
 		return nil, err

@@ -49,7 +49,8 @@ func TestEarlierStudiesAreReadOnce(t *testing.T) {
 			}
 		}
 	}
-	if _, err := c.Create(ctx, newStudy("april", 4, 1, learns("march"))); !isProblem(err, "spec.learnFrom[0].study", `"march": there is no such study`) {
+	_, err := c.Create(ctx, newStudy("april", 4, 1, learns("march")))
+	if !isProblem(err, "spec.learnFrom[0].study", `"march": there is no such study`) {
 		t.Errorf("learn from a study that is not there: %v", err)
 	}
 	march := r.create(c, "march", 6, 2)
@@ -71,7 +72,8 @@ func TestEarlierStudiesAreReadOnce(t *testing.T) {
 		t.Errorf("a larger budget: %v", err)
 	}
 	r.ends(april.ID)
-	if err := c.Update(ctx, "april", newStudy("april", 5, 1), 0); !errors.Is(err, ErrIncompatible) || !strings.Contains(err.Error(), "spec.learnFrom") {
+	err = c.Update(ctx, "april", newStudy("april", 5, 1), 0)
+	if !errors.Is(err, ErrIncompatible) || !strings.Contains(err.Error(), "spec.learnFrom") {
 		t.Errorf("update without the earlier study: %v", err)
 	}
 	mu.Lock()

@@ -43,6 +43,15 @@ func (s *Spec) Recall(old *Spec) {
 	}
 }
 
+// Relearn is Recall for a program that has read the earlier studies again, which may have other trials by now.
+func (s *Spec) Relearn(old *Spec) {
+	s.LearnFrom = slices.Clone(s.LearnFrom)
+	for i := range s.LearnFrom {
+		s.LearnFrom[i].Trials = nil
+	}
+	s.Recall(old)
+}
+
 // Costs returns the trials' values as costs: lower is better. own is the direction of the study
 // that learns from them.
 func (e *Earlier) Costs(own Direction) []float64 {

@@ -17,17 +17,17 @@ func LearnFrom(spec *study.Spec, r *check.Report) {
 	r.AddIf(len(spec.Limits) > 0, path, "cannot be combined with limits: leave one of them out")
 	r.AddIf(len(spec.LearnFrom) > study.MaxEarlier, path, "has %d: list at most %d", len(spec.LearnFrom), study.MaxEarlier)
 	trials := 0
-	names := map[string]int{}
+	names := map[string]bool{}
 	for i := range spec.LearnFrom {
 		e, at := &spec.LearnFrom[i], fmt.Sprintf("%s[%d]", path, i)
 		trials += len(e.Trials)
-		before, twice := names[e.Study]
-		names[e.Study] = i
+		twice := names[e.Study]
+		names[e.Study] = true
 		switch {
 		case e.Study == "":
 			r.Add(at+".study", "is missing: name an earlier study")
 		case twice:
-			r.Add(at+".study", "%q is learnFrom[%d] already: name each study once", e.Study, before)
+			r.Add(at+".study", "%q is listed twice: name each study once", e.Study)
 		}
 		r.AddIf(e.Direction != "" && e.Direction != study.Minimize && e.Direction != study.Maximize, at+".direction",
 			"%q is not a direction: minimize or maximize", e.Direction)

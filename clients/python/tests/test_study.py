@@ -898,3 +898,30 @@ def test_attributes_of_a_study(storage: Path) -> None:
     with pytest.raises(fantasia.FantasiaError, match="at most 16384"):
         study.set_user_attr("large", "x" * 16384)
     assert "large" not in study.user_attrs
+
+
+class TestLearnFrom:
+    @staticmethod
+    def bowl(trial: Trial) -> float:
+        return (trial.suggest_float("x", -10, 10) - 3) ** 2
+
+    def test_earlier_studies_are_where_the_search_begins(self, tmp_path: Path) -> None:
+        march = create(tmp_path / "a", name="march", seed=2, direction="maximize")
+        march.optimize(lambda t: -((t.suggest_float("x", -10, 10) - 3) ** 2), n_trials=12)
+        april = create(tmp_path / "b", name="april", algorithm="hebo")
+        april.optimize(self.bowl, n_trials=12)
+        # `march` lies in another storage, and maximises; `april` is in the same one.
+        learns = create(tmp_path / "b", name="may", algorithm="hebo", learn_from=["april", march])
+        first = learns.ask()
+        assert abs(first.params["x"] - 3) < 3
+
+    def test_names_the_option(self, tmp_path: Path) -> None:
+        with pytest.raises(fantasia.StudyFileError, match=r"learn_from\[0\].study: .*no such study"):
+            create(tmp_path, algorithm="hebo", learn_from=["march"])
+        empty = create(tmp_path, name="empty")
+        with pytest.raises(fantasia.SpaceError, match=r"learn_from\[1\].*no completed trial"):
+            create(tmp_path, algorithm="hebo", learn_from=["empty", empty])
+        with pytest.raises(fantasia.SpaceError, match=r"learn_from\[0\]: expected the name"):
+            create(tmp_path, learn_from=[3])
+        with pytest.raises(fantasia.StudyFileError, match="random does not learn"):
+            create(tmp_path, learn_from=["empty"])

@@ -111,6 +111,7 @@ func (s *Study) begin(definition *study.Study, compiled *space.Space, stored *jo
 		s.apply(&out)
 		return s.stopped
 	}
+	definition.Spec.Relearn(&stored.Study.Definition.Spec)
 	if differences := study.Compatible(&stored.Study.Definition, definition); len(differences) > 0 {
 		return fmt.Errorf("%w: %s", library.ErrDifferent, strings.Join(differences, "; "))
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
-	"github.com/fantasia-hpo/fantasia/optimizer/bayes/transfer"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate/transfer"
 )
 
 // firstAmong is how many points of an even spread are tried for the best one to begin with.

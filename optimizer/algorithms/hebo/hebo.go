@@ -68,7 +68,8 @@ func (o proposer) proposeSingle(
 ) ([]optimizer.Suggestion, optimizer.State, error) {
 	o.learn(ctx, r, memory)
 	d := surrogate.Observe(r.Problem, r.Encoding, o.options.Surrogate)
-	batch, err := o.propose(ctx, r, memory, loop.Due(r, o.initial(r), d.Completed), func(batch []optimizer.Suggestion) ([]optimizer.Suggestion, error) {
+	due := loop.Due(r, o.initial(r), d.Completed)
+	batch, err := o.propose(ctx, r, memory, due, func(batch []optimizer.Suggestion) ([]optimizer.Suggestion, error) {
 		effort := o.options.Fit.effort(d.Completed, memory.Full)
 		m, err := o.model(ctx, r, d, memory)
 		if m == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/kernel"
-	"github.com/fantasia-hpo/fantasia/optimizer/bayes/transfer"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate/transfer"
 )
 
 // Smoothness names a Matérn kernel.

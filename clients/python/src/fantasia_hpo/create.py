@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from . import errors
+from . import _earlier, errors
 from ._declarations import PLACEHOLDER
 from ._limits import Limit, documents, limits_of
 from ._objectives import Direction, Objective, aims, objectives_of, spec_of
@@ -78,6 +78,7 @@ def create_study(
     limits: Sequence[Limit | Mapping[str, Any]] = (),
     constraints: Sequence[str] = (),
     initial: Sequence[Mapping[str, Any]] = (),
+    learn_from: Sequence[str | Study] = (),
     max_trials: int | None = None,
     max_duration: timedelta | None = None,
     max_failed_trials: int | None = None,
@@ -107,6 +108,10 @@ def create_study(
     a trial gets, by why it ended: `{"lost": 2, "timeout": 0, "failed": 0}` by default.
     `token` and `ca` (a file) are for a server that needs them; by default FANTASIA_TOKEN and
     FANTASIA_CA. `study_name` is Optuna's word for `name`.
+
+    `learn_from` lists studies that were made before, of similar parameters and the same metric: names of
+    studies in the same storage, or a Study from any. They are read once. The optimiser begins where they
+    were good, and trusts them as far as this study's own trials agree.
 
     In place of `direction`, `objectives` maps several metrics to their directions, or to an Objective;
     `directions` lists directions only, and the metrics are called values_0, values_1 and so on.
@@ -177,6 +182,8 @@ def create_study(
         spec["constraints"] = list(constraints)
     if initial:
         spec["initial"] = [encode_point(parameters, point) for point in initial]
+    if learn_from:
+        spec["learnFrom"] = _earlier.documents(learn_from)
     if retries is not None:
         spec["trial"] = {"retries": dict(retries)}
     document = {
@@ -335,6 +342,7 @@ _OPTIONS = {
     "spec.algorithm.name": "algorithm",
     "spec.algorithm.": "",
     "spec.earlyStopping.": "early_stopping.",
+    "spec.learnFrom": "learn_from",
     "spec.budget.maxTrials": "max_trials",
     "spec.budget.maxFailedTrials": "max_failed_trials",
     "spec.budget.maxDuration": "max_duration",

@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
-	"github.com/fantasia-hpo/fantasia/optimizer/bayes/transfer"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate/transfer"
 	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -49,7 +49,8 @@ func line(name string, n int, f func(x float64) float64) optimizer.Earlier {
 // A source knows the ranks of its outcomes, whatever their unit; it does not depend on a parameter that the earlier
 // study did not have.
 func TestValues(t *testing.T) {
-	sources, _ := read(t, line("up", 200, func(x float64) float64 { return math.Exp(30 * x) }), line("down", 60, func(x float64) float64 { return -x }))
+	up := line("up", 200, func(x float64) float64 { return math.Exp(30 * x) })
+	sources, _ := read(t, up, line("down", 60, func(x float64) float64 { return -x }))
 	at := mat.NewDense(3, 3, []float64{0.1, 0.5, 0.2, 0.5, 0.5, 0.9, 0.9, 0.5, 0.2})
 	values := sources.Values(at)
 	for i := range 2 {

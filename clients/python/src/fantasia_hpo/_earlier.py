@@ -1,0 +1,59 @@
+"""Earlier studies, from whose trials a new one learns."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from . import errors
+from .study import Study
+from .record import TrialState
+
+# The most trials of all earlier studies together.
+_MOST = 1000
+
+
+def documents(earlier: Sequence[str | Study]) -> list[dict[str, Any]]:
+    """Return the earlier studies as a study file has them.
+
+    A name is that of a study of the same storage, which the server reads. The trials of a Study, which
+    may be in another storage, are sent along.
+    """
+    if isinstance(earlier, (str, Study)):
+        earlier = [earlier]
+    found: list[dict[str, Any]] = []
+    for i, one in enumerate(earlier):
+        if isinstance(one, str):
+            found.append({"study": re.sub(r"[_. ]+", "-", one.lower())})
+        elif isinstance(one, Study):
+            found.append(_document(one, i, _MOST // len(earlier)))
+        else:
+            raise errors.SpaceError(f"learn_from[{i}]: expected the name of a study or a Study, got {one!r}")
+    return found
+
+
+def _document(study: Study, i: int, most: int) -> dict[str, Any]:
+    if len(study.objectives) > 1:
+        raise errors.SpaceError(
+            f"learn_from[{i}]: the study {study.name!r} has several objectives; expected one"
+        )
+    minimize = next(iter(study.objectives.values())).direction == "minimize"
+    done: list[dict[str, Any]] = [
+        {"parameters": dict(t.params), "value": t.value}
+        for t in study.trials
+        if t.state is TrialState.COMPLETED and t.value is not None and math.isfinite(t.value)
+    ]
+    if not done:
+        raise errors.SpaceError(
+            f"learn_from[{i}]: the study {study.name!r} has no completed trial; expected some"
+        )
+    if len(done) > most:
+        # The best half, and an even share of the others.
+        done.sort(key=lambda t: t["value"] if minimize else -t["value"])
+        best, rest = done[: most // 2], done[most // 2 :]
+        left = most - len(best)
+        done = best + [rest[k * len(rest) // left] for k in range(left)]
+    direction = "minimize" if minimize else "maximize"
+    return {"study": study.name, "direction": direction, "trials": done}
