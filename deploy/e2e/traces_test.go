@@ -20,6 +20,8 @@ import (
 	"time"
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/telemetry"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -33,19 +35,22 @@ type jaegerSpan struct {
 		TraceID string `json:"traceID"`
 		SpanID  string `json:"spanID"`
 	} `json:"references"`
-	Duration  int64  `json:"duration"`
-	ProcessID string `json:"processID"`
+	Duration  int64       `json:"duration"`
+	Tags      []jaegerTag `json:"tags"`
+	ProcessID string      `json:"processID"`
+}
+
+type jaegerTag struct {
+	Key   string `json:"key"`
+	Value any    `json:"value"`
 }
 
 type jaegerTrace struct {
 	TraceID   string       `json:"traceID"`
 	Spans     []jaegerSpan `json:"spans"`
 	Processes map[string]struct {
-		ServiceName string `json:"serviceName"`
-		Tags        []struct {
-			Key   string `json:"key"`
-			Value any    `json:"value"`
-		} `json:"tags"`
+		ServiceName string      `json:"serviceName"`
+		Tags        []jaegerTag `json:"tags"`
 	} `json:"processes"`
 }
 
@@ -57,6 +62,15 @@ func (s *jaegerSpan) parent(trace string) string {
 		}
 	}
 	return ""
+}
+
+// tagsOf returns tags by their keys.
+func tagsOf(list []jaegerTag) map[string]string {
+	tags := map[string]string{}
+	for _, tag := range list {
+		tags[tag.Key] = fmt.Sprint(tag.Value)
+	}
+	return tags
 }
 
 // forward lets pods reach a service of the test's machine, which may only listen
@@ -176,10 +190,7 @@ func (c *cluster) checkTrace(t *fantasiav1.Trial, tr jaegerTrace, killed time.Ti
 			}
 		}
 		byID[s.SpanID] = s
-		tags := map[string]string{}
-		for _, tag := range p.Tags {
-			tags[tag.Key] = fmt.Sprint(tag.Value)
-		}
+		tags := tagsOf(p.Tags)
 		if tags["k8s.namespace.name"] != c.namespace || tags["k8s.pod.name"] == "" || tags["k8s.node.name"] == "" {
 			c.t.Errorf("%s of %s says that it is in %v", s.OperationName, p.ServiceName, tags)
 		}
@@ -220,6 +231,38 @@ func (c *cluster) checkTrace(t *fantasiav1.Trial, tr jaegerTrace, killed time.Ti
 	return leaders, programs
 }
 
+// checkPhases checks that the phases of a Job fill the span of its evaluation, and that each names its Job, pod and node.
+func (c *cluster) checkPhases(trial string, tr jaegerTrace, program string) {
+	c.t.Helper()
+	i := slices.IndexFunc(tr.Spans, func(s jaegerSpan) bool { return s.OperationName == telemetry.SpanEvaluate })
+	if i < 0 {
+		c.t.Errorf("trial %s has no span of its evaluation", trial)
+		return
+	}
+	took, parts := map[string]int64{}, int64(0)
+	for _, name := range []string{messaging.PhaseAdmit, messaging.PhaseSchedule, messaging.PhasePrepare, messaging.PhaseStart,
+		messaging.PhaseRun, messaging.PhaseFinish} {
+		k := slices.IndexFunc(tr.Spans, func(s jaegerSpan) bool {
+			return s.OperationName == name && s.parent(tr.TraceID) == tr.Spans[i].SpanID
+		})
+		if k < 0 {
+			c.t.Errorf("trial %s has no phase %s", trial, name)
+			continue
+		}
+		took[name] = tr.Spans[k].Duration
+		parts += tr.Spans[k].Duration
+		tags := tagsOf(tr.Spans[k].Tags)
+		if tags["k8s.namespace.name"] != c.namespace || tags["k8s.job.name"] == "" || tags["k8s.pod.name"] != program ||
+			tags["k8s.node.name"] == "" {
+			c.t.Errorf("trial %s: the phase %s has the tags %v, want the pod %s", trial, name, tags, program)
+		}
+	}
+	c.t.Logf("trial %s: an evaluation of %d µs has the phases %v, trace %s", trial, tr.Spans[i].Duration, took, tr.TraceID)
+	if miss := tr.Spans[i].Duration - parts; miss < -20 || miss > 20 {
+		c.t.Errorf("trial %s: the evaluation took %d µs, its phases %v", trial, tr.Spans[i].Duration, took)
+	}
+}
+
 const tracedStudy = `
 apiVersion: fantasia.dev/v1
 kind: Study
@@ -246,7 +289,11 @@ func (c *cluster) jobTraces(jaeger string, killed time.Time) {
 	c.completed(5*time.Minute, "jobs")
 	pods := map[string]int{}
 	for _, trial := range c.trials("jobs") {
-		_, programs := c.checkTrace(trial, c.trace(jaeger, trial.GetTraceId()), killed)
+		trace := c.trace(jaeger, trial.GetTraceId())
+		_, programs := c.checkTrace(trial, trace, killed)
+		if len(programs) > 0 {
+			c.checkPhases(trial.GetName(), trace, programs[0])
+		}
 		for _, p := range programs {
 			pods[p]++
 			if strings.HasPrefix(p, "fantasia-worker") {
