@@ -150,7 +150,8 @@ func (v *Verifier) Grant(ctx context.Context, token string) (g server.Grant, err
 		return g, connect.NewError(connect.CodeCanceled, ctx.Err())
 	case problem.unavailable != nil:
 		return g, connect.NewError(connect.CodeUnavailable,
-			errors.New("the token cannot be checked now, because the keys of its issuer cannot be read: see the coordinator's log"))
+			fmt.Errorf("the token cannot be checked now, because the keys of its issuer %s cannot be read: see the coordinator's log",
+				v.o.Issuer))
 	case problem.unknown:
 		return g, refused("the token is signed by a key that the issuer does not list")
 	case errors.As(err, &expired):

@@ -370,7 +370,7 @@ func TestIssuerAway(t *testing.T) {
 		if want == 0 && err != nil {
 			t.Errorf("%s: %v", doing, err)
 		} else if want != 0 {
-			wantCode(t, err, want, "keys of its issuer cannot be read", doing)
+			wantCode(t, err, want, "keys of its issuer "+f.options.Issuer+" cannot be read", doing)
 		}
 		if g, err := v.Grant(t.Context(), "hashed"); err != nil || g.Name != "me" {
 			t.Errorf("%s: the hashed token: %+v, %v", doing, g, err)

@@ -143,7 +143,7 @@ func (f *mcpFlags) place(cmd *cobra.Command, version string) (p assistant.Place,
 // --token.
 func (f *mcpFlags) dial(transport http.RoundTripper, url string) fetch.Service {
 	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: transport}, url,
-		connect.WithInterceptors(retry(func() {}), assistant.Bearing(f.caller.Bearer)))
+		connect.WithInterceptors(retry(func(string) {}), assistant.Bearing(f.caller.Bearer)))
 }
 
 // mcpHTTP serves streamable HTTP until ctx ends.

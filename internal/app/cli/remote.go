@@ -86,7 +86,14 @@ func (r *remote) client(cmd *cobra.Command) (client service, done func(), err er
 	if err != nil {
 		return nil, nil, err
 	}
-	waiting := func() { fmt.Fprintln(cmd.ErrOrStderr(), "waiting for a leader…") }
+	waiting := func(said string) {
+		if said == "" {
+			said = "waiting for a leader…"
+		} else {
+			said = "waiting: " + said
+		}
+		fmt.Fprintln(cmd.ErrOrStderr(), said)
+	}
 	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: transport}, base,
 		connect.WithInterceptors(retry(waiting), bearer(r.caller.Bearer))), transport.CloseIdleConnections, nil
 }

@@ -22,8 +22,8 @@ const retryEvery = 500 * time.Millisecond
 // retry repeats requests, until their context ends, while the coordinators elect a
 // leader, and after a connection was lost. It repeats only requests that the server has not
 // begun and those that are safe to repeat. It calls waiting before the first wait of each
-// request.
-func retry(waiting func()) connect.UnaryInterceptorFunc {
+// request, with the server's words unless it waits for a leader.
+func retry(waiting func(said string)) connect.UnaryInterceptorFunc {
 	return func(next connect.UnaryFunc) connect.UnaryFunc {
 		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
 			for tries := 0; ; tries++ {
@@ -34,7 +34,7 @@ func retry(waiting func()) connect.UnaryInterceptorFunc {
 					return resp, err
 				}
 				if tries == 0 {
-					waiting()
+					waiting(reason(err))
 				}
 				if !backoff.Sleep(ctx, delay) {
 					return nil, err
@@ -68,6 +68,23 @@ func retryable(spec connect.Spec, err error) (after time.Duration, ok bool) {
 		}
 	}
 	return retryEvery, spec.IdempotencyLevel != connect.IdempotencyUnknown
+}
+
+// reason returns what a server says of why a request cannot be served now; empty if that is the election of a leader, or if
+// nothing answered.
+func reason(err error) string {
+	connected, is := errors.AsType[*connect.Error](err)
+	if !is || !connect.IsWireError(err) {
+		return ""
+	}
+	for _, detail := range connected.Details() {
+		if value, err := detail.Value(); err == nil {
+			if _, elects := value.(*errdetails.RetryInfo); elects {
+				return ""
+			}
+		}
+	}
+	return connected.Message()
 }
 
 // uncancelled returns the error of a request. If it says that the request was cancelled
