@@ -75,13 +75,57 @@ func leaf(v *Value) map[string]any {
 		}
 	case map[string]any:
 		out["type"], out["additionalProperties"] = "object", map[string]any{"type": "string"}
+		maps.Copy(out, namesOf(strings.ToLower(v.Path[len(v.Path)-1])))
 	}
 	if _, ref := v.Schema["$ref"]; ref {
 		out = map[string]any{"description": v.Doc}
 	}
 	maps.Copy(out, v.Schema)
 	maps.Copy(out, programChecks()[v.Name()])
+	checkNames(out)
 	return out
+}
+
+// The names that Kubernetes accepts of labels and annotations, and of variables; and the values of labels.
+const (
+	labelName    = `^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`
+	labelValue   = `^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$`
+	variableName = `^[A-Za-z_][A-Za-z0-9_]*$`
+)
+
+// namesOf is the schema of a map of texts by what it is called: what Kubernetes accepts.
+func namesOf(name string) map[string]any {
+	key := map[string]any{"pattern": labelName,
+		"description": "1 to 63 letters, digits and, between them, -, _ and ., perhaps after a DNS name and /"}
+	switch {
+	case strings.HasSuffix(name, "labels"), name == "nodeselector":
+		return map[string]any{"propertyNames": key, "additionalProperties": map[string]any{"type": "string", "pattern": labelValue}}
+	case strings.HasSuffix(name, "annotations"):
+		return map[string]any{"propertyNames": key}
+	case name == "env":
+		return map[string]any{"propertyNames": map[string]any{"pattern": variableName,
+			"description": "the name of a variable: letters, digits and _"}}
+	}
+	return nil
+}
+
+// checkNames replaces what a schema says of the names in a map. Helm reports a name that propertyNames refuses at
+// the place of some other value. So a name that is not accepted gets a value that nobody sets, which says what is
+// accepted: Helm reports that at the name.
+func checkNames(schema map[string]any) {
+	names, ok := schema["propertyNames"].(map[string]any)
+	if !ok {
+		return
+	}
+	none := func(want string) map[string]any {
+		return map[string]any{"const": "under another name: " + want}
+	}
+	schema["patternProperties"] = map[string]any{fmt.Sprint(names["pattern"]): schema["additionalProperties"]}
+	schema["additionalProperties"] = none(fmt.Sprint(names["description"]))
+	if not, ok := names["not"].(map[string]any); ok {
+		schema["properties"] = map[string]any{fmt.Sprint(not["const"]): none("this one is the chart's own")}
+	}
+	delete(schema, "propertyNames")
 }
 
 // collect adds to all the definitions that a schema refers to, and those that

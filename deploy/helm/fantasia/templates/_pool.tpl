@@ -367,3 +367,28 @@ max(fantasia_pool_useful_parallelism{fantasia_pool="{{ index . 1 }}"{{ with $mat
 {{- end -}}
 {{- toYaml $policies -}}
 {{- end -}}
+
+{{/* Fails if a condition in CEL is broken, as far as a template can see: a list of the value's path and the condition. */}}
+{{- define "fantasia.checkCondition" -}}
+{{- $bare := regexReplaceAll "\"([^\"\\\\]|\\\\.)*\"|'([^'\\\\]|\\\\.)*'" (index . 1) "text" -}}
+{{- $why := "" -}}
+{{- range list "()" "[]" "{}" -}}
+{{- $open := sub (len (splitList (substr 0 1 .) $bare)) 1 -}}
+{{- $close := sub (len (splitList (substr 1 2 .) $bare)) 1 -}}
+{{- if ne $open $close -}}
+{{- $why = printf "want as many %s as %s, got %d and %d" (substr 0 1 .) (substr 1 2 .) $open $close -}}
+{{- end -}}
+{{- end -}}
+{{- if regexMatch "[\"']" $bare -}}
+{{- $why = "want each text closed by the quote that opens it" -}}
+{{- else if regexMatch "(^|[^=!<>])=([^=]|$)" $bare -}}
+{{- $why = "want == in place of =" -}}
+{{- else if regexMatch "(^|[^&])&([^&]|$)|(^|[^|])[|]([^|]|$)|[[:alnum:])]\\s+(and|or)\\s" $bare -}}
+{{- $why = "want && or || between conditions" -}}
+{{- else if regexMatch "^\\s*(&&|[|][|]|[=!<>]=|[<>*/%.,)])|(&&|[|][|]|[=!<>]=|[-<>+*/%.,(!])\\s*$" $bare -}}
+{{- $why = "want a whole condition, got its beginning or its end" -}}
+{{- end -}}
+{{- if $why -}}
+{{- fail (printf "%s: %q is no condition in CEL, such as status.phase == \"Succeeded\": %s" (index . 0) (index . 1) $why) -}}
+{{- end -}}
+{{- end -}}
