@@ -59,10 +59,13 @@ type Report struct {
 	Limits     []LimitEffect `json:"limits,omitempty"`
 	// Durations says how long trials take; nil where that is not known, and for trials of less than a second.
 	Durations *Durations `json:"durations,omitempty"`
+	// Earlier says what each earlier study is worth that the study learns from; nil if it learns from none.
+	Earlier []Earlier `json:"earlier,omitempty"`
 	// EarlyStopping is what each rule would have saved; nil without enough curves.
 	EarlyStopping []Replay `json:"earlyStopping"`
 	// Findings has one entry for each Topic, in their order. TopicObjectives is only there with
-	// several objectives, TopicLimits with limits, and TopicTime where trials take seconds.
+	// several objectives, TopicLimits with limits, TopicTime where trials take seconds, and TopicEarlier where the study learns
+	// from earlier ones.
 	Findings []Finding `json:"findings"`
 }
 
@@ -94,6 +97,9 @@ func (e *examination) report(ctx context.Context, s *study.Study, p *optimizer.P
 	}
 	if r.Durations, missing[TopicTime] = e.durations(ctx, p, took); r.Durations != nil || missing[TopicTime] != nil {
 		topics = append(slices.Clip(topics), topic{TopicTime, judgeDurations})
+	}
+	if r.Earlier, missing[TopicEarlier] = e.earlier(ctx); r.Earlier != nil || missing[TopicEarlier] != nil {
+		topics = append(slices.Clip(topics), topic{TopicEarlier, judgeEarlier})
 	}
 	r.Findings = findings(r, missing, topics)
 	return r, ctx.Err()

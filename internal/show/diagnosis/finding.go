@@ -26,6 +26,7 @@ const (
 	TopicObjectives  Topic = "objectives"
 	TopicLimits      Topic = "limits"
 	TopicTime        Topic = "time"
+	TopicEarlier     Topic = "earlier studies"
 )
 
 // Finding is the answer to one topic's question.

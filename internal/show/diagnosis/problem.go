@@ -28,7 +28,7 @@ func Problem(s *study.Study, trials view.Trials) (p *optimizer.Problem, took []t
 		Space: space, Direction: s.Spec.FirstObjective().Direction,
 		MaxTrials: s.Spec.Budget.MaxTrials, Parallelism: s.Spec.Parallelism, Seed: s.Spec.Algorithm.Seed,
 		First: trials.Len() + 1, Objectives: s.Spec.Several, Limits: s.Spec.Limits,
-		Observations: make([]optimizer.Observation, 0, trials.Len()),
+		Observations: make([]optimizer.Observation, 0, trials.Len()), Earlier: optimizer.EarlierOf(&s.Spec),
 	}
 	times, ran := map[int]view.Times{}, map[int]time.Duration{}
 	for _, t := range view.Each(trials) {
