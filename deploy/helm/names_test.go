@@ -69,7 +69,8 @@ func TestBrokenConditionsAreRefused(t *testing.T) {
 		switch {
 		case want == "" && err != nil:
 			t.Errorf("%s=%s: %v", path, condition, err)
-		case want != "" && (err == nil || !strings.Contains(err.Error(), path+": "+strconv.Quote(condition)) || !strings.Contains(err.Error(), want)):
+		case want != "" && (err == nil || !strings.Contains(err.Error(), path+": "+strconv.Quote(condition)) ||
+			!strings.Contains(err.Error(), want)):
 			t.Errorf("%s=%s: %v, want …%s…", path, condition, err, want)
 		}
 	}
