@@ -11,10 +11,16 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// learn returns the study with the trials of the earlier studies that it only names. They are read once, so
-// that the study's suggestions do not depend on what becomes of these studies. Who may read them has been decided
-// before.
+// learn is Learn from the studies of this coordinator. Who may read them has been decided before.
 func (c *Coordinator) learn(ctx context.Context, s *study.Study) (*study.Study, error) {
+	return Learn(ctx, s, func(string) (*ledger.Ledger, func(), error) { return c.ledger, func() {}, nil })
+}
+
+// Learn returns the study with the trials of the earlier studies that it only names. They are read once, so
+// that the study's suggestions do not depend on what becomes of these studies. open returns the ledger that has
+// the study of a name, and what closes it; its error wraps study.ErrNotFound if there is none. The error of Learn is a
+// *study.Problems if nobody can learn from one of the studies.
+func Learn(ctx context.Context, s *study.Study, open func(name string) (l *ledger.Ledger, done func(), err error)) (*study.Study, error) {
 	named, given := 0, 0
 	for i := range s.Spec.LearnFrom {
 		given += len(s.Spec.LearnFrom[i].Trials)
@@ -32,8 +38,8 @@ func (c *Coordinator) learn(ctx context.Context, s *study.Study) (*study.Study, 
 		if e.Trials != nil {
 			continue
 		}
-		read, err := c.earlier(ctx, e.Study, (study.MaxEarlierTrials-given)/named)
-		if problem, ok := errors.AsType[*unfit](err); ok || errors.Is(err, ledger.ErrNotFound) {
+		read, err := readEarlier(ctx, open, e.Study, (study.MaxEarlierTrials-given)/named)
+		if problem, ok := errors.AsType[*unfit](err); ok || errors.Is(err, study.ErrNotFound) {
 			message := "there is no such study"
 			if ok {
 				message = problem.Error()
@@ -50,14 +56,28 @@ func (c *Coordinator) learn(ctx context.Context, s *study.Study) (*study.Study, 
 	return &filled, checkSize(&filled)
 }
 
+func readEarlier(
+	ctx context.Context, open func(name string) (*ledger.Ledger, func(), error), name string, limit int,
+) (*study.Earlier, error) {
+	l, done, err := open(name)
+	if errors.Is(err, study.ErrNotFound) {
+		return nil, &unfit{err.Error()}
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return earlier(ctx, l, name, limit)
+}
+
 // unfit says why nobody can learn from a study.
 type unfit struct{ why string }
 
 func (e *unfit) Error() string { return e.why }
 
 // earlier reads at most limit completed trials of a study: the best, the latest, and an even share of the others.
-func (c *Coordinator) earlier(ctx context.Context, name string, limit int) (*study.Earlier, error) {
-	summary, err := c.ledger.Study(ctx, name)
+func earlier(ctx context.Context, l *ledger.Ledger, name string, limit int) (*study.Earlier, error) {
+	summary, err := l.Study(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +88,7 @@ func (c *Coordinator) earlier(ctx context.Context, name string, limit int) (*stu
 	direction := spec.FirstObjective().Direction
 	var completed []record.Trial
 	for from, page := 1, 500; ; {
-		trials, err := c.ledger.Trials(ctx, summary.Study.ID, from, page)
+		trials, err := l.Trials(ctx, summary.Study.ID, from, page)
 		if err != nil {
 			return nil, err
 		}

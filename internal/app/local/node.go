@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"reflect"
 	"sync"
 	"time"
@@ -160,11 +161,28 @@ func (n *node) study(ctx context.Context, c *coordinator.Coordinator, old *ledge
 		}
 		return old.Study.ID, nil
 	}
-	created, err := c.Create(ctx, n.o.Study)
+	learns, err := coordinator.Learn(ctx, n.o.Study, func(name string) (*ledger.Ledger, func(), error) { return n.earlier(ctx, name) })
+	if err != nil {
+		return "", err
+	}
+	created, err := c.Create(ctx, learns)
 	if err != nil {
 		return "", err
 	}
 	return created.ID, nil
+}
+
+// earlier opens the ledger of an earlier study: the state of its run lies beside this one's.
+func (n *node) earlier(ctx context.Context, name string) (l *ledger.Ledger, done func(), err error) {
+	state := filepath.Join(filepath.Dir(filepath.Clean(n.o.State)), name)
+	client, end, err := ReadEtcd(ctx, state)
+	if errors.Is(err, ErrNoState) {
+		return nil, nil, study.NewError(study.ErrNotFound, "there is no run in "+state)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return ledger.New(client, ledger.Options{}), func() { _ = end() }, nil // nothing was written
 }
 
 // lead waits until the coordinator leads.

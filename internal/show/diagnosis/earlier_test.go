@@ -44,7 +44,8 @@ func TestEarlierStudies(t *testing.T) {
 	}
 	for _, f := range r.Findings {
 		if f.Topic == diagnosis.TopicEarlier {
-			if !strings.Contains(f.Statement, "as this study does: alike.") || !strings.Contains(f.Statement, "upside down, and counts so: upside.") {
+			if !strings.Contains(f.Statement, "as this study does: alike.") ||
+				!strings.Contains(f.Statement, "upside down, and counts so: upside.") {
 				t.Errorf("the finding is %+v", f)
 			}
 			return
