@@ -112,9 +112,9 @@ type Problem struct {
 	// Pending are all points that are queued or handed out and have no observation, by
 	// trial number.
 	Pending []Pending
-	// Taken are further points of a finite space that must not be suggested: they were
-	// evaluated, but at another fidelity than the observations.
-	Taken []study.Point
+	// Taken have further points of a finite space that must not be suggested: they were
+	// evaluated, but at another fidelity than the observations. Only their points count.
+	Taken []Observation
 	// Earlier are studies that were made before, whose outcomes may say where good points lie.
 	// Only optimisers whose registry.Entry says so are given any.
 	Earlier []Earlier

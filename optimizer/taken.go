@@ -30,8 +30,8 @@ func newTaken(p *Problem, encoding *Encoding) *taken {
 		for _, observed := range p.Observations {
 			t.base[KeyOf(encoding.Encode(observed.At()))] = true
 		}
-		for _, point := range p.Taken {
-			t.base[KeyOf(encoding.Encode(point))] = true
+		for _, other := range p.Taken {
+			t.base[KeyOf(encoding.Encode(other.At()))] = true
 		}
 	}
 	return t

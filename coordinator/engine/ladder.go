@@ -25,9 +25,9 @@ type ladder struct {
 	// rungs are the levels, lowest first, and reduction is the factor between them.
 	rungs     []rung
 	reduction int
-	// configurations are those of all ended trials if they can be counted. Append-only.
+	// configurations have those of all ended trials if they can be counted. Append-only.
 	countable      bool
-	configurations []study.Point
+	configurations []optimizer.Observation
 }
 
 // rung is one level of the study's fidelity.
@@ -91,10 +91,10 @@ func (l *ladder) add(t *trial, o optimizer.Observation) {
 		return
 	}
 	o.Point = l.space.Configuration(o.Point)
+	o = r.observations.add(o)
 	if l.countable {
-		l.configurations = append(l.configurations, o.Point)
+		l.configurations = append(l.configurations, o) // its point is in memory once
 	}
-	r.observations.add(o)
 	if o.Outcome == optimizer.OutcomeFailed {
 		return
 	}

@@ -16,16 +16,18 @@ type observations struct {
 	latest bool
 }
 
-// add appends an observation. Where only the latest are needed, it copies these once in a while, so
+// add appends an observation, and returns it as it is kept. Where only the latest are needed, it copies these once in a while, so
 // that the memory of the others is freed when no snapshot has them any more.
-func (o *observations) add(observation optimizer.Observation) {
+func (o *observations) add(observation optimizer.Observation) (packed optimizer.Observation) {
 	const most = 2 * optimizer.BlindObservations
 	if o.latest && len(o.list) >= most {
 		latest := o.list[len(o.list)-optimizer.BlindObservations:]
 		o.list = append(make([]optimizer.Observation, 0, most), latest...) // snapshots share the old one
 	}
-	o.list = append(o.list, observation.Pack(o.names))
+	packed = observation.Pack(o.names)
+	o.list = append(o.list, packed)
 	o.all++
+	return packed
 }
 
 // snapshot returns the observations, which later ones do not change.

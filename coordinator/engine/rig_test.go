@@ -326,8 +326,8 @@ func gridFallback(p *optimizer.Problem, n int) ([]optimizer.Suggestion, error) {
 	for _, o := range p.Pending {
 		taken[o.Point[q.Name]] = true
 	}
-	for _, point := range p.Taken {
-		taken[point[q.Name]] = true
+	for _, o := range p.Taken {
+		taken[o.At()[q.Name]] = true
 	}
 	var list []optimizer.Suggestion
 	for i := 1; len(list) < n; i++ {

@@ -20,7 +20,7 @@ type told struct {
 	levels []level // a single one if there is no fidelity
 	// taken are the configurations of all levels, if the space is finite and has a fidelity,
 	// and takenAt their positions.
-	taken   []study.Point
+	taken   []optimizer.Observation
 	takenAt []int64
 	finite  bool
 }
@@ -50,13 +50,13 @@ func (t *told) add(o optimizer.Observation, at int64) {
 		l.completed = append(l.completed, at)
 	}
 	if t.finite {
-		t.taken, t.takenAt = append(t.taken, o.Point), append(t.takenAt, at)
+		t.taken, t.takenAt = append(t.taken, o), append(t.takenAt, at)
 	}
 }
 
 // until returns what the optimiser had been told by a position, and the points that were
 // taken.
-func (t *told) until(position int64) (list []optimizer.Observation, taken []study.Point) {
+func (t *told) until(position int64) (list, taken []optimizer.Observation) {
 	k := engine.Modelled(t.space, len(t.levels), func(level int) int { return upTo(t.levels[level].completed, position) })
 	n, m := upTo(t.levels[k].at, position), upTo(t.takenAt, position)
 	return t.levels[k].list[:n:n], t.taken[:m:m]

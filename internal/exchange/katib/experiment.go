@@ -272,7 +272,7 @@ func (e *experiment) add(p *optimizer.Problem, t *katibv1beta1.Trial, o optimize
 		o.Outcome = optimizer.OutcomeFailed
 	case katibv1beta1.TrialStatus_KILLED:
 		// Somebody ended it: that says nothing of its point.
-		p.Taken = append(p.Taken, o.Point)
+		p.Taken = append(p.Taken, o)
 		return
 	default: // created, running, or not known to have ended
 		p.Pending = append(p.Pending, optimizer.Pending{Trial: o.Trial, Point: o.Point})

@@ -378,7 +378,7 @@ func TestTrialsBecomeObservations(t *testing.T) {
 	if diff := cmp.Diff([]optimizer.Pending{{Trial: 10, Point: point(2)}, {Trial: 11, Point: point(1)}}, p.Pending); diff != "" {
 		t.Errorf("pending (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]study.Point{point(9)}, p.Taken); diff != "" || p.outside != 2 || p.First != 21 {
+	if diff := cmp.Diff([]optimizer.Observation{{Trial: 9, Point: point(9)}}, p.Taken); diff != "" || p.outside != 2 || p.First != 21 {
 		t.Errorf("first trial %d, %d outside, want 21 and 2; taken (-want +got):\n%s", p.First, p.outside, diff)
 	}
 }
