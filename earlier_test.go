@@ -51,7 +51,11 @@ func lines(t *testing.T, seed uint64) *fantasia.Study {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Close() })
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	if err := s.Run(t.Context(), func(_ context.Context, trial *fantasia.Trial) (float64, error) {
 		d := x.Of(trial) - 3
 		return -d * d, nil
