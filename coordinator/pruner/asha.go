@@ -21,14 +21,20 @@ func ashaEntry() Entry {
 				Name: "reduction", Doc: "How many times as many steps each rung has; one in so many trials goes on.",
 				Default: 3, Min: 2, Max: 1000,
 			},
-			setting.Setting{Name: "brackets", Doc: "In how many groups to compare trials; each starts one rung later.", Default: 1, Min: 1, Max: 16},
+			setting.Setting{
+				Name: "brackets", Doc: "In how many groups to compare trials; each starts one rung later. 0 takes as many as a trial has rungs.",
+				Default: 1, Max: mostBrackets,
+			},
+			setting.Setting{Name: "once", Doc: "Judge a trial only when it reaches a rung, not at each report.", Default: false},
+			setting.Setting{Name: "bootstrap", Doc: "Stop the first so many trials at each rung.", Default: 0, Max: 1e6},
 		),
 		rule: func(v setting.Values, d study.Direction) (rule, error) {
-			first := int64(v.Int("minSteps"))
-			if first < 1 {
-				return nil, &setting.Error{Name: "minSteps", Value: first, Reason: "an integer of at least 1"}
+			a := &asha{
+				first: int64(v.Int("minSteps")), last: int64(v.Int("maxSteps")), reduction: int64(v.Int("reduction")), direction: d,
+				once: v.Bool("once"), bootstrap: v.Int("bootstrap"),
 			}
-			return newASHA(first, int64(v.Int("maxSteps")), int64(v.Int("reduction")), v.Int("brackets"), d), nil
+			a.begin(v.Int("brackets"), a.last)
+			return a, nil
 		},
 	}
 }
@@ -38,8 +44,11 @@ func ashaEntry() Entry {
 // among the best 1/reduction of those that have reached its highest rung. It is judged
 // at each report, so it can be stopped between two rungs after others have overtaken it.
 type asha struct {
-	first, last, reduction int64 // the first rung; no rung at or beyond last, if positive
-	brackets               []bracket
+	first, last, reduction int64     // the first rung; no rung at or beyond last, if positive
+	brackets               []bracket // none until a trial has completed, if they depend on how many steps it has
+	once                   bool      // judge a trial only when it reaches a rung
+	bootstrap              int
+	groups                 int // as many brackets are wanted; 0 is as many as there are rungs
 	total                  int // of the brackets' shares
 	direction              study.Direction
 }
@@ -56,16 +65,31 @@ type rung struct {
 	costs []float64
 }
 
-func newASHA(first, last, reduction int64, brackets int, d study.Direction) *asha {
-	a := &asha{first: first, last: last, reduction: reduction, direction: d}
+const mostBrackets = 32
+
+// begin makes the brackets, if it is known how many steps a trial has or this is not needed. As in Optuna, the
+// first rung is by default a hundredth of them, and brackets end with the one that has a single rung.
+func (a *asha) begin(brackets int, last int64) {
+	a.groups = brackets
+	if last == 0 && (a.first == 0 || brackets == 0) {
+		return
+	}
+	if a.first == 0 {
+		a.first = max(1, (last-1)/100)
+	}
+	if brackets == 0 {
+		for step := a.first; step <= last && brackets < mostBrackets; step *= a.reduction {
+			brackets++
+		}
+		brackets = max(1, brackets)
+	}
 	for s := range brackets {
 		// The shares of Hyperband (Li et al., JMLR 2018, algorithm 1).
 		more := brackets - 1 - s
-		share := int(math.Ceil(float64(brackets) * math.Pow(float64(reduction), float64(more)) / float64(more+1)))
+		share := int(math.Ceil(float64(brackets) * math.Pow(float64(a.reduction), float64(more)) / float64(more+1)))
 		a.brackets = append(a.brackets, bracket{share: share})
 		a.total += share
 	}
-	return a
 }
 
 // bracket returns a trial's bracket. The multiples of the golden ratio spread the
@@ -106,6 +130,10 @@ func (a *asha) rung(b, k int) *rung {
 // The cost is that at the rung, or of the first report beyond it. A trial that has diverged takes
 // part in no ranks, or it would make others look better.
 func (a *asha) seen(t *trial) {
+	t.entered = 0
+	if len(a.brackets) == 0 {
+		return
+	}
 	b, p := a.bracket(t.number), t.last()
 	for {
 		r := a.rung(b, len(t.rungs))
@@ -113,26 +141,49 @@ func (a *asha) seen(t *trial) {
 			return
 		}
 		t.rungs = append(t.rungs, p.cost)
+		t.entered++
 		if !p.diverged() {
 			r.costs = slices.Insert(r.costs, sort.SearchFloat64s(r.costs, p.cost), p.cost)
 		}
 	}
 }
 
-func (a *asha) ended(*trial) {}
+// ended learns from the first completed trial how many steps a trial has. What earlier trials and those beside it
+// have reported until then takes part in no ranks.
+func (a *asha) ended(t *trial) {
+	if t.completed && len(t.points) > 0 && len(a.brackets) == 0 {
+		a.begin(a.groups, t.last().step+1)
+	}
+}
 
-// judge compares the cost with which the trial reached its highest rung with those of all that have
+// judge compares the cost with which the trial reached its highest rung (each new one, if once) with those of all that have
 // reached it by now. The first one always goes on: there is nothing to compare it with.
 func (a *asha) judge(t *trial) string {
 	k := len(t.rungs) - 1
-	if k < 0 {
+	if k < 0 || a.once && t.entered == 0 {
 		return ""
 	}
 	if p := t.last(); p.diverged() {
 		return hasDiverged(p)
 	}
+	if !a.once {
+		return a.compare(t, k)
+	}
+	for i := len(t.rungs) - t.entered; i <= k; i++ {
+		if reason := a.compare(t, i); reason != "" {
+			return reason
+		}
+	}
+	return ""
+}
+
+// compare says why to stop a trial at its k-th rung.
+func (a *asha) compare(t *trial, k int) string {
 	r, cost := a.rung(a.bracket(t.number), k), t.rungs[k]
 	n := len(r.costs)
+	if n <= a.bootstrap {
+		return fmt.Sprintf("at step %d it is one of the first %d trials", r.step, a.bootstrap)
+	}
 	keep := max(1, n/int(a.reduction))
 	better := sort.SearchFloat64s(r.costs, cost)
 	if better < keep {

@@ -3,6 +3,7 @@ package pruner
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
@@ -13,12 +14,16 @@ type limits struct {
 	minSteps, maxSteps       int64
 	minCompleted, protect    int
 	minProgress, maxProgress float64
+	patience                 int
 }
 
 // careful are the limits of the pruners that compare trials. They are those of Ax
 // (ax/early_stopping), which stops a trial only if at least a few curves are complete,
 // within a part of its progress, and not if it is one of the best.
-var careful = limits{minCompleted: 3, minProgress: 0.2, maxProgress: 0.9, protect: 3}
+var careful = limits{minCompleted: 3, minProgress: 0.2, maxProgress: 0.9, protect: 3, patience: impatient}
+
+// impatient is the patience of a rule that does not wait until a trial has stopped improving.
+const impatient = -1
 
 // steps is an upper bound of settings that count steps.
 const steps = 1 << 40
@@ -31,6 +36,15 @@ func (l limits) settings() setting.Set {
 		{Name: "minCompleted", Doc: "Stop no trial before this many have completed with a curve.", Default: l.minCompleted, Max: 1e6},
 		{Name: "minProgress", Doc: "Stop no trial before this part of its steps.", Default: l.minProgress, Max: 1},
 		{Name: "maxProgress", Doc: "Stop no trial after this part of its steps.", Default: l.maxProgress, Max: 1},
+		{
+			Name: "interval", Doc: "Stop a trial only at its first report in each span of so many steps from minSteps on.",
+			Default: 1, Min: 1, Max: steps,
+		},
+		{Name: "patience", Doc: "How many reports to wait for an improvement; -1 does not wait.", Default: l.patience, Min: impatient, Max: 1000},
+		{
+			Name: "minDelta", Doc: "By how much the reports of patience must be worse than the best before them.",
+			Default: 0.0, Max: math.MaxFloat64,
+		},
 		{Name: "protect", Doc: "Stop no trial that is among this many best ones at its step.", Default: l.protect, Max: 1e6},
 	}
 }
@@ -46,16 +60,24 @@ type limited struct {
 	// of the longest of their curves.
 	completed int
 	longest   int64
+	interval  int64
+	waits     *patient // no trial is stopped before this would; nil if the rule does not wait
 }
 
 func limit(r rule, v setting.Values) (*limited, error) {
 	g := &limited{rule: r, trials: map[int]*trial{}, limits: limits{
 		minSteps: int64(v.Int("minSteps")), maxSteps: int64(v.Int("maxSteps")),
 		minCompleted: v.Int("minCompleted"), protect: v.Int("protect"),
-		minProgress: v.Float("minProgress"), maxProgress: v.Float("maxProgress"),
-	}}
+		minProgress: v.Float("minProgress"), maxProgress: v.Float("maxProgress"), patience: v.Int("patience"),
+	}, interval: int64(v.Int("interval"))}
+	if _, alone := r.(*patient); !alone && g.patience != impatient {
+		g.waits = &patient{patience: g.patience, delta: v.Float("minDelta")}
+	}
 	if g.maxProgress < g.minProgress {
 		return nil, &setting.Error{Name: "maxProgress", Value: g.maxProgress, Reason: "a number from minProgress to 1"}
+	}
+	if delta := v.Float("minDelta"); delta > 0 && g.patience == impatient {
+		return nil, &setting.Error{Name: "minDelta", Value: delta, Reason: "0, or a patience of at least 0 beside it"}
 	}
 	if g.maxSteps > 0 && g.maxSteps < g.minSteps {
 		return nil, &setting.Error{Name: "maxSteps", Value: g.maxSteps, Reason: "0, or an integer from minSteps"}
@@ -76,7 +98,10 @@ func (g *limited) trial(number int) *trial {
 // ask: it looks at all trials.
 func (g *limited) Report(number int, step int64, cost float64) Verdict {
 	t := g.trial(number)
-	first := len(t.points) == 0
+	first, before := len(t.points) == 0, int64(-1)
+	if !first {
+		before = t.last().step
+	}
 	if cost == 0 {
 		cost = 0 // -0 would be another text in a reason
 	}
@@ -87,7 +112,10 @@ func (g *limited) Report(number int, step int64, cost float64) Verdict {
 		g.complete(t, first)
 	}
 	g.rule.seen(t)
-	if t.ended || !g.open(step) {
+	if g.waits != nil {
+		g.waits.seen(t)
+	}
+	if t.ended || !g.open(step) || !g.due(step, before) || g.waits != nil && g.waits.judge(t) == "" {
 		return Verdict{}
 	}
 	if m, ok := g.rule.(asks); ok && m.asks(t, g.Length()) {
@@ -99,6 +127,11 @@ func (g *limited) Report(number int, step int64, cost float64) Verdict {
 	}
 	beside, better := g.beside(t)
 	return Verdict{Stop: true, Reason: reason, Beside: beside, Better: better}
+}
+
+// due reports whether a step is a trial's first one in its interval; before is the trial's step before it.
+func (g *limited) due(step, before int64) bool {
+	return before < step-(step-g.minSteps)%g.interval
 }
 
 // beside returns the completed trials with a value at the step of a trial's last point, and how many of them had a
@@ -128,6 +161,9 @@ func (g *limited) End(number int, completed bool, cost float64) {
 		g.complete(t, true)
 	}
 	g.rule.ended(t)
+	if g.waits != nil {
+		g.waits.ended(t)
+	}
 }
 
 // complete counts a completed trial's curve, which is new or longer than it was.

@@ -19,7 +19,7 @@ func modelEntry() Entry {
 		Name: Model,
 		Description: "Stops a trial that a model of all trials' parameters and reports expects to end worse than a new trial. " +
 			"Set maxSteps if you know it.",
-		Settings: limits{maxProgress: 0.9, protect: 3}.settings(),
+		Settings: limits{maxProgress: 0.9, protect: 3, patience: impatient}.settings(),
 		rule:     func(setting.Values, study.Direction) (rule, error) { return &modelled{}, nil },
 	}
 }

@@ -10,23 +10,23 @@ import (
 )
 
 func patientEntry() Entry {
+	limits := careful
+	limits.patience = 10
 	return Entry{
 		Name:        "patient",
 		Description: "Stops a trial that has stopped improving, without comparing it with others.",
-		Settings: append(careful.settings(),
-			setting.Setting{Name: "patience", Doc: "How many reports to wait for an improvement.", Default: 10, Max: 1000},
-			setting.Setting{
-				Name: "minDelta", Doc: "By how much the last reports must be worse than the best before them.",
-				Default: 0.0, Max: math.MaxFloat64,
-			}),
+		Settings:    limits.settings(),
 		rule: func(v setting.Values, d study.Direction) (rule, error) {
+			if v.Int("patience") == impatient {
+				return nil, &setting.Error{Name: "patience", Value: impatient, Reason: "an integer of at least 0"}
+			}
 			return &patient{patience: v.Int("patience"), delta: v.Float("minDelta"), direction: d}, nil
 		},
 	}
 }
 
 // patient stops a trial whose last patience+1 costs all exceed an earlier one by more
-// than delta (Optuna's PatientPruner without another pruner).
+// than delta (Optuna's PatientPruner). As a limit of another rule, it only says when that rule is asked.
 type patient struct {
 	patience  int
 	delta     float64

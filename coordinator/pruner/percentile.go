@@ -9,13 +9,17 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
+var fewestTrials = setting.Setting{
+	Name: "minCompared", Doc: "Stop no trial at a step that fewer completed trials have reached.", Default: 1, Min: 1, Max: 1e6,
+}
+
 func medianEntry() Entry {
 	return Entry{
 		Name:        "median",
 		Description: "Stops a trial whose best value is worse than the median of the completed trials at its step.",
-		Settings:    careful.settings(),
-		rule: func(_ setting.Values, d study.Direction) (rule, error) {
-			return &percentile{keep: 50, direction: d}, nil
+		Settings:    append(careful.settings(), fewestTrials),
+		rule: func(v setting.Values, d study.Direction) (rule, error) {
+			return &percentile{keep: 50, fewest: v.Int("minCompared"), direction: d}, nil
 		},
 	}
 }
@@ -24,10 +28,10 @@ func percentileEntry() Entry {
 	return Entry{
 		Name:        "percentile",
 		Description: "Stops a trial whose best value is not among the best quarter of the completed trials' values at its step.",
-		Settings: append(careful.settings(),
+		Settings: append(careful.settings(), fewestTrials,
 			setting.Setting{Name: "keep", Doc: "How much of the trials goes on, in percent.", Default: 25.0, Max: 100}),
 		rule: func(v setting.Values, d study.Direction) (rule, error) {
-			return &percentile{keep: v.Float("keep"), direction: d}, nil
+			return &percentile{keep: v.Float("keep"), fewest: v.Int("minCompared"), direction: d}, nil
 		},
 	}
 }
@@ -37,6 +41,7 @@ func percentileEntry() Entry {
 // median; Optuna's PercentilePruner).
 type percentile struct {
 	keep      float64 // percent
+	fewest    int     // values of others at a step that are compared
 	direction study.Direction
 	completed []*trial
 	costs     []float64 // scratch
@@ -62,6 +67,9 @@ func (p *percentile) judge(t *trial) string {
 		if at, ok := other.at(mine.step); ok && !at.diverged() {
 			p.costs = append(p.costs, at.cost)
 		}
+	}
+	if len(p.costs) < p.fewest {
+		return ""
 	}
 	slices.Sort(p.costs)
 	cut := quantile(p.costs, p.keep/100)

@@ -49,7 +49,10 @@ func TestNewNamesWhatIsWrong(t *testing.T) {
 	}{
 		{"ahsa", nil, `earlyStopping.name "ahsa" is unknown; want one of asha, median, model, percentile, patient, threshold, wilcoxon`},
 		{"asha", map[string]any{"reduction": 1}, `setting "reduction": 1 is not accepted; want an integer from 2 to 1000`},
-		{"asha", map[string]any{"minSteps": 0}, `setting "minSteps": 0 is not accepted; want an integer of at least 1`},
+		{"patient", map[string]any{"patience": -1}, `setting "patience": -1 is not accepted; want an integer of at least 0`},
+		{"median", map[string]any{"minDelta": 0.5}, `setting "minDelta": 0.5 is not accepted; want 0, or a patience of at least 0`},
+		{"percentile", map[string]any{"interval": 0}, `setting "interval": 0 is not accepted; want an integer from 1`},
+		{"wilcoxon", map[string]any{"minCompared": 1}, `setting "minCompared": 1 is not accepted; want an integer from 2`},
 		{"median", map[string]any{"minProgress": 0.95}, `setting "maxProgress": 0.9 is not accepted; want a number from minProgress to 1`},
 		{"median", map[string]any{"minSteps": 9, "maxSteps": 3}, `setting "maxSteps": 3 is not accepted; want 0, or an integer from minSteps`},
 		{"median", map[string]any{"keep": 3}, `unknown setting "keep": the settings are minSteps,`},
@@ -98,6 +101,9 @@ func TestLimits(t *testing.T) {
 		{"not before enough have completed", map[string]any{"minCompleted": 5}, 9, nil},
 		{"not one of the best three", nil, 2.7, nil},
 		{"not one of the best four", map[string]any{"protect": 4}, 3.5, nil},
+		{"the first report of each span of three steps", map[string]any{"minSteps": 4, "interval": 3}, 9, []int64{4, 7}},
+		{"not where fewer have reported", map[string]any{"minCompared": 5}, 9, nil},
+		{"not while its reports are not worse than before", map[string]any{"patience": 2}, 9, nil},
 		{"no limits", unlimited, 2.7, []int64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}},
 	} {
 		if got := worse(t, c.settings, c.cost); !slices.Equal(got, c.want) {

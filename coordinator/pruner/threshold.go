@@ -12,7 +12,7 @@ func thresholdEntry() Entry {
 	return Entry{
 		Name:        "threshold",
 		Description: "Stops a trial that reports a value outside a range. It compares no trials, so no limit is on by default.",
-		Settings: append(limits{maxProgress: 1}.settings(),
+		Settings: append(limits{maxProgress: 1, patience: impatient}.settings(),
 			setting.Setting{Name: "lower", Doc: "Stop a trial that reports less.", Default: math.Inf(-1), Min: math.Inf(-1), Max: math.Inf(1)},
 			setting.Setting{Name: "upper", Doc: "Stop a trial that reports more.", Default: math.Inf(1), Min: math.Inf(-1), Max: math.Inf(1)}),
 		rule: func(v setting.Values, d study.Direction) (rule, error) {

@@ -23,6 +23,8 @@ type trial struct {
 	final            float64
 	// rungs are the costs with which the trial reached the rungs of asha.
 	rungs []float64
+	// entered is how many of them the last report has reached.
+	entered int
 	// recent are the last costs, for patient, and before is the least cost before them.
 	recent []float64
 	before float64

@@ -18,9 +18,10 @@ func wilcoxonEntry() Entry {
 		Settings: append(limits.settings(),
 			setting.Setting{
 				Name: "pValue", Doc: "Stop a trial if a Wilcoxon signed-rank test gives less than this probability.", Default: 0.1, Max: 1,
-			}),
+			},
+			setting.Setting{Name: "minCompared", Doc: "Stop no trial that shares fewer steps with the best one.", Default: 2, Min: 2, Max: 1e6}),
 		rule: func(v setting.Values, d study.Direction) (rule, error) {
-			return &wilcoxon{p: v.Float("pValue"), direction: d}, nil
+			return &wilcoxon{p: v.Float("pValue"), fewest: v.Int("minCompared"), direction: d}, nil
 		},
 	}
 }
@@ -30,6 +31,7 @@ func wilcoxonEntry() Entry {
 // (Optuna's WilcoxonPruner). A step is an instance, not a time.
 type wilcoxon struct {
 	p         float64
+	fewest    int // steps that both have
 	direction study.Direction
 	best      *trial
 }
@@ -68,7 +70,7 @@ func (w *wilcoxon) judge(t *trial) string {
 		}
 	}
 	mine, theirs := mean(t.points), mean(w.best.points)
-	if len(differences) < 2 || !study.Finite(theirs) || mine <= theirs {
+	if len(differences) < w.fewest || !study.Finite(theirs) || mine <= theirs {
 		return ""
 	}
 	if p := SignedRank(differences); p < w.p {

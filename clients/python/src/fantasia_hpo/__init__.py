@@ -7,7 +7,7 @@ study.optimize(lambda trial: (trial.params["x"] - 2) ** 2, n_trials=20)
 print(study.best_params)
 """
 
-from . import logging
+from . import logging, pruners
 from ._limits import Limit
 from ._objectives import Objective
 from ._results import Expected, Picture, Recommendation
@@ -79,5 +79,6 @@ __all__ = [
     "evaluator",
     "load_study",
     "logging",
+    "pruners",
     "study_names",
 ]

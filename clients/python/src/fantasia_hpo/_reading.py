@@ -36,6 +36,7 @@ class Reading:
         self._learns: bool = spec.get("learnParameters", False)
         self._seed: int = int(spec.get("algorithm", {}).get("seed", 0))
         self._prunes: bool = "earlyStopping" in spec
+        self._hinted: bool = self._prunes  # it was said how to turn early stopping on
         self._compared: str | None = spec.get("earlyStopping", {}).get("metric")
 
     @property

@@ -88,6 +88,7 @@ def create_study(
     token: str | None = None,
     ca: str | None = None,
     study_name: str | None = None,
+    pruner: EarlyStopping | None = None,
 ) -> Study:
     """Create a study whose trials this process, or others, evaluate.
 
@@ -107,7 +108,8 @@ def create_study(
     also ends after `max_duration`, and fails after `max_failed_trials`. `retries` is how many more attempts
     a trial gets, by why it ended: `{"lost": 2, "timeout": 0, "failed": 0}` by default.
     `token` and `ca` (a file) are for a server that needs them; by default FANTASIA_TOKEN and
-    FANTASIA_CA. `study_name` is Optuna's word for `name`.
+    FANTASIA_CA. `study_name` and `pruner` are Optuna's words for `name` and `early_stopping`;
+    `fantasia_hpo.pruners` has Optuna's pruners.
 
     `learn_from` lists studies that were made before, of similar parameters and the same metric: names of
     studies in the same storage, or a Study from any. They are read once. The optimiser begins where they
@@ -138,7 +140,7 @@ def create_study(
     """
     name = _name_of(name, study_name)
     algorithm = Algorithm(algorithm) if isinstance(algorithm, str) else algorithm
-    stopping = EarlyStopping(early_stopping) if isinstance(early_stopping, str) else early_stopping
+    stopping = _stopping_of(early_stopping, pruner)
     aimed = objectives_of(metric, direction, directions, objectives, take)
     limited = limits_of(limits)
     learns = parameters is None
@@ -172,7 +174,7 @@ def create_study(
         spec["learnParameters"] = True
     if note:
         spec["note"] = note
-    if stopping is not None:
+    if stopping is not None and stopping.name:
         spec["earlyStopping"] = {"name": stopping.name, "settings": dict(stopping.settings)}
         if stopping.metric is not None:
             spec["earlyStopping"]["metric"] = stopping.metric
@@ -208,7 +210,9 @@ def create_study(
         study = Study(transport, answer["study"], open_budget=max_trials is None, declared=parameters)
         _check_same(study, document, aimed, limited)
         return study
-    return Study(transport, answer["study"], open_budget=max_trials is None, declared=parameters)
+    study = Study(transport, answer["study"], open_budget=max_trials is None, declared=parameters)
+    study._hinted = stopping is not None
+    return study
 
 
 def load_study(
@@ -299,6 +303,22 @@ def _name_of(name: str | None, study_name: str | None) -> str | None:
     if plain != name:
         log.info("the study %r is called %r here", name, plain)
     return plain
+
+
+def _stopping_of(rule: str | EarlyStopping | None, pruner: EarlyStopping | None) -> EarlyStopping | None:
+    """Return the rule of early stopping, which may be given in Optuna's word."""
+    if pruner is None:
+        return EarlyStopping(rule) if isinstance(rule, str) else rule
+    if rule is not None:
+        raise errors.SpaceError(
+            f"early_stopping and pruner: expected one of them, got {rule!r} and {pruner!r}"
+        )
+    if not isinstance(pruner, EarlyStopping):
+        raise errors.SpaceError(
+            f"pruner: expected one of fantasia_hpo.pruners, got {pruner!r}; "
+            "pruners of Optuna work in a study of Optuna, with a FantasiaSampler"
+        )
+    return pruner
 
 
 def _needed(name: str | None) -> str:

@@ -39,6 +39,7 @@ class Owner(Protocol):
     parameters: dict[str, Parameter]
     _seed: int
     _prunes: bool
+    _hinted: bool
 
     def tell(
         self,
@@ -237,8 +238,8 @@ class Trial:
         """Return whether the evaluation should stop: raise TrialPruned then.
 
         The study's early stopping decides, after a report. It is also True when the trial was
-        cancelled or handed back. The answer is that of the latest report that has been answered. After
-        the 1st, 2nd, 4th, 8th and so on, this waits for the answer, so that short loops are stopped, too.
+        cancelled or handed back. This waits for the answer to the latest report, up to a second. Without
+        early stopping it does so after the 1st, 2nd, 4th, 8th and so on.
 
         Examples:
             >>> trial = study.ask()
@@ -246,14 +247,15 @@ class Trial:
             >>> trial.should_prune()  # this study has no early stopping
             False
         """
-        if self._reports and not self.study._prunes:
-            self.study._prunes = True  # said once
+        if self._reports and not self.study._hinted:
+            self.study._hinted = True
             log.info(
-                'trials report, and nothing stops them early: create_study(early_stopping="median") does, '
-                "as Optuna does by default"
+                "trials report, and nothing stops them early: "
+                "create_study(pruner=fantasia_hpo.pruners.MedianPruner()) does what Optuna does by default"
             )
         with self._lock:
-            wait = self._reports > self._asked and self._reports & (self._reports - 1) == 0
+            often = self.study._prunes or self._reports & (self._reports - 1) == 0
+            wait = often and self._reports > self._asked
             self._asked = self._reports
         if wait:
             self.study._await_reports(self, _ANSWER)
