@@ -15,10 +15,10 @@ import (
 // again.
 var noisePrior = gp.LogNormal{Mu: -4, Sigma: 2}
 
-// kernel returns the covariance function over an encoding's columns and how to fit its
+// Covariance returns the covariance function over an encoding's columns and how to fit its
 // hyperparameters. Where a parameter decides which others are active, the numeric columns
 // have a lengthscale for each of its values beside the common one.
-func (o Options) kernel(encoding *optimizer.Encoding) (*kernel.Kernel, gp.Config) {
+func (o Options) Covariance(encoding *optimizer.Encoding) (*kernel.Kernel, gp.Config) {
 	plain := Columns(encoding)
 	if o.Paper {
 		return o.paperKernel(plain)
@@ -39,7 +39,7 @@ func (o Options) overBranches(plain []kernel.Column, branches []kernel.Branch) (
 	return kernel.NewBranched(k, plain, branches), config
 }
 
-// over is kernel over columns without branches.
+// over is Covariance over columns without branches.
 func (o Options) over(columns []kernel.Column) (*kernel.Kernel, gp.Config) {
 	config := gp.DefaultConfig(len(columns))
 	config.Noise.Prior = noisePrior
@@ -96,7 +96,7 @@ func (o Options) NumParams(encoding *optimizer.Encoding) int {
 	if encoding.Dim() == 0 {
 		return 0
 	}
-	k, _ := o.kernel(encoding)
+	k, _ := o.Covariance(encoding)
 	return k.NumParams()
 }
 

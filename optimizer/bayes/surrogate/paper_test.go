@@ -19,7 +19,7 @@ func TestPaperKernelByFormula(t *testing.T) {
 	shapes := [][2]float64{{1.5, 0.7}, {0.6, 2}} // a, b of each column
 	for _, warp := range []bool{false, true} {
 		o := Options{Paper: true, Warp: warp, Kernel: Matern32, Linear: true}
-		k, config := o.kernel(encoding)
+		k, config := o.Covariance(encoding)
 		theta := []float64{math.Log(lengths[0]), math.Log(lengths[1]), math.Log(signal), math.Log(linear)}
 		if warp {
 			for _, s := range shapes {

@@ -155,7 +155,7 @@ func Condition(d *Data, o Options, fitted gp.Hyperparameters, plain bool) (*Mode
 	if plain && d.plain != nil {
 		d = d.plain
 	}
-	k, _ := o.kernel(d.encoding)
+	k, _ := o.Covariance(d.encoding)
 	conditioned, err := gp.Condition(k, fitted, d.X, d.Y)
 	if err != nil {
 		return nil, fmt.Errorf("condition the model: %w", err)
@@ -169,7 +169,7 @@ func (m *Model) Plain() bool { return m.plain }
 // fitOne is Fit with the transform of the data. Its evidence contains the log Jacobian, so that
 // fits under different transforms are compared as densities of the same outcomes.
 func fitOne(ctx context.Context, d *Data, o Options, warm *gp.Hyperparameters, rng *rand.Rand) (*Model, error) {
-	k, config := o.kernel(d.encoding)
+	k, config := o.Covariance(d.encoding)
 	config.Warm, config.Subset = warm, fewPoints
 	switch {
 	case o.Paper:

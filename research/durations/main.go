@@ -1,0 +1,63 @@
+// Command durations plays studies on tables of trainings with real times, in virtual time, and says how well the model of
+// durations predicts the times of their trials and the time left: `make durations`.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
+	"github.com/fantasia-hpo/fantasia/research/lines"
+)
+
+func main() { lifecycle.Main("durations", runAll) }
+
+// trials is the length of the studies, and moments are when they are looked at: after about a tenth, half and nine tenths.
+const trials = 128
+
+var moments = []int{13, 64, 115}
+
+func runAll(ctx context.Context) error {
+	folder := flag.String("tables", "", "the folder of the tables")
+	algorithms := flag.String("algorithms", "random,hebo", "algorithms, separated by commas")
+	seeds := flag.Int("seeds", 3, "how many seeds, from 0 on")
+	workers := flag.Int("workers", 8, "how many trials run at once")
+	out := flag.String("out", "", "a file of runs; those that it has are not played again")
+	reports := flag.Bool("report", false, "print the table of what the model expected in the runs, and play nothing")
+	flag.Parse()
+	if *out == "" {
+		return errors.New("-out is missing; want a file for the results")
+	}
+	runs, err := lines.Read[run](*out)
+	if err != nil {
+		return err
+	}
+	if *reports {
+		return report(ctx, os.Stdout, *folder, runs)
+	}
+	has := map[string]bool{}
+	for i := range runs {
+		has[runs[i].key()] = true
+	}
+	return tables(*folder, func(t *table) error {
+		for seed := range *seeds {
+			for algorithm := range strings.SplitSeq(*algorithms, ",") {
+				if has[(&run{Table: t.name, Algorithm: algorithm, Seed: seed}).key()] {
+					continue
+				}
+				r, err := play(ctx, t, algorithm, seed, *workers, trials)
+				if err == nil {
+					err = lines.Append(*out, r)
+				}
+				if err != nil {
+					return fmt.Errorf("%s on %s with seed %d: %w", algorithm, t.name, seed, err)
+				}
+			}
+		}
+		return nil
+	})
+}

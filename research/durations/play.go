@@ -1,0 +1,85 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/registry"
+	"github.com/fantasia-hpo/fantasia/optimizer/session"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// trial is a training in virtual time.
+type trial struct {
+	Point study.Point `json:"point"`
+	Start float64     `json:"start"`
+	End   float64     `json:"end"`
+}
+
+// run is a study that was played to its end.
+type run struct {
+	Table     string `json:"table"`
+	Algorithm string `json:"algorithm"`
+	Seed      int    `json:"seed"`
+	Workers   int    `json:"workers"`
+	// Trials are in the order in which they began.
+	Trials []trial `json:"trials"`
+}
+
+func (r *run) key() string { return fmt.Sprint(r.Table, " ", r.Algorithm, " ", r.Seed) }
+
+// play plays a study with an algorithm: whenever a worker is free, it is given another trial.
+func play(ctx context.Context, t *table, algorithm string, seed, workers, trials int) (*run, error) {
+	o, err := registry.New(algorithm, nil)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{Table: t.name, Algorithm: algorithm, Seed: seed, Workers: workers}
+	s := session.Session{Optimizer: o, Problem: optimizer.Problem{
+		Space: t.space, Direction: study.Minimize, MaxTrials: trials, Parallelism: workers, Seed: seedOf(t.name, seed),
+	}}
+	rng := rand.New(rand.NewPCG(seedOf(t.name, seed), 1))
+	losses, now := map[int]float64{}, 0.0
+	for {
+		for len(r.Trials) < trials && len(s.Problem.Pending) < workers {
+			batch, err := s.Ask(ctx, 1)
+			if errors.Is(err, optimizer.ErrExhausted) {
+				break
+			} else if err != nil {
+				return nil, fmt.Errorf("ask: %w", err)
+			}
+			loss, seconds, ok := t.look(batch[0].Point, rng)
+			if !ok {
+				loss, seconds = math.NaN(), 1 // a training that diverged
+			}
+			losses[s.Asked()] = loss
+			r.Trials = append(r.Trials, trial{batch[0].Point, now, now + seconds})
+		}
+		if len(s.Problem.Pending) == 0 {
+			return r, nil
+		}
+		first := slices.MinFunc(s.Problem.Pending, func(a, b optimizer.Pending) int {
+			return cmp.Compare(r.Trials[a.Trial-1].End, r.Trials[b.Trial-1].End)
+		})
+		now = r.Trials[first.Trial-1].End
+		told := optimizer.Observation{Trial: first.Trial, Point: first.Point, Outcome: optimizer.OutcomeFailed}
+		if loss := losses[first.Trial]; study.Finite(loss) {
+			told.Outcome, told.Values = optimizer.OutcomeCompleted, study.Values{loss}
+		}
+		s.Tell(told)
+	}
+}
+
+// seedOf returns the seed of a run: two tables never share one.
+func seedOf(name string, seed int) uint64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s %d", name, seed)
+	return h.Sum64()
+}
