@@ -125,12 +125,22 @@ type Trial struct {
 	// Site is where the last attempt ran, as far as that is known.
 	messaging.Site
 	// Phases are the parts of the last attempt's evaluation, if it was in a Job of Kubernetes and has ended.
-	Phases  []Phase `json:"phases,omitempty"`
-	Times   Times   `json:"times"`
-	TraceID string  `json:"traceId"`
+	Phases []Phase `json:"phases,omitempty"`
+	Times  Times   `json:"times"`
+	// Takes is how long a trial that runs is expected to take in all; only where one trial is asked for.
+	Takes   *Takes `json:"takes,omitempty"`
+	TraceID string `json:"traceId"`
 	// Measurements are what the program reported at each step; only where one
 	// trial is asked for.
 	Measurements []Curve `json:"measurements,omitempty"`
+}
+
+// Takes is how long a trial is expected to take: half of such trials take at most Median seconds, and nine tenths between Low
+// and High.
+type Takes struct {
+	Low    float64 `json:"low"`
+	Median float64 `json:"median"`
+	High   float64 `json:"high"`
 }
 
 // Stopped is the decision to stop a trial early, because of the report at a step. Value

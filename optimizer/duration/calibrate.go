@@ -22,6 +22,8 @@ const (
 	// The intervals of a model of few evaluations are too narrow, so the judgement starts with the factor doubt, which counts
 	// as much as so many evaluations. research/durations chose both.
 	doubt, assumed = 3, 8
+	// widest bounds the ratio that is judged: a single evaluation unlike the others says little of the next ones.
+	widest = 4.
 	// A part of the evaluations is predicted from the others, folds times, with so many steps of a fit.
 	folds, foldSteps = 5, 15
 	// mostFolded bounds the evaluations by which the width is judged.
@@ -60,5 +62,5 @@ func (d *data) width(ctx context.Context, k *kernel.Kernel, config gp.Config, rn
 	slices.Sort(scores)
 	n := float64(len(scores))
 	ratio := stat.Quantile(min(1, held*(n+1)/n), stat.LinInterp, scores, nil) / normal.Quantile((1+held)/2)
-	return math.Exp((n*math.Log(max(ratio, 1e-3)) + assumed*math.Log(doubt)) / (n + assumed)), nil
+	return math.Exp((n*math.Log(min(max(ratio, 1/widest), widest)) + assumed*math.Log(doubt)) / (n + assumed)), nil
 }

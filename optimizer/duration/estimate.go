@@ -8,6 +8,10 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
+// mostSpread bounds the standard deviation of an estimate, in those of the evaluations that are known: of others the model knows
+// nothing.
+const mostSpread = 2
+
 // Estimate is what a model expects of an evaluation's time in seconds: its logarithm is normal with mean Mu and
 // standard deviation SD.
 type Estimate struct{ Mu, SD float64 }
@@ -25,7 +29,8 @@ func (m *Model) At(points ...study.Point) []Estimate {
 	mean, variance := m.gp.Posterior(x)
 	noise := m.gp.Hyperparameters().Noise
 	for i := range list {
-		list[i] = Estimate{m.scale.Mean + m.scale.SD*mean[i], m.width * m.scale.SD * math.Sqrt(variance[i]+noise)}
+		sd := min(m.width*math.Sqrt(variance[i]+noise), mostSpread)
+		list[i] = Estimate{m.scale.Mean + m.scale.SD*mean[i], m.scale.SD * sd}
 	}
 	return list
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/app/display"
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
@@ -201,7 +202,15 @@ func (a *app) run(ctx context.Context, file string, f runFlags, ui net.Listener)
 	if o.Remote = f.remote; f.says != nil {
 		*f.says = progress.Say
 	}
-	o.Progress = func(p coordinator.Progress) { progress.Show(display.NewNow(&p, time.Now())) }
+	forecast := &display.Forecast{}
+	defer forecast.Wait()
+	forecasting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	o.Progress = func(p coordinator.Progress, trials func(context.Context) ([]record.Trial, error)) {
+		now := display.NewNow(&p, time.Now())
+		forecast.Add(forecasting, &now, display.OfRecords(&p.Study.Definition, trials))
+		progress.Show(now)
+	}
 	var restore func()
 	o.Ended, restore = saveMemory()
 	defer restore()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
@@ -11,6 +12,7 @@ import (
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/exchange/fetch"
+	"github.com/fantasia-hpo/fantasia/internal/show/diagnosis"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -87,6 +89,9 @@ func newTrialGetCommand(a *app, r *remote) *cobra.Command {
 			parent, _, _ := strings.Cut(t.GetName(), "/trials/")
 			return fetch.MarkOne(ctx, c, parent, &v)
 		})
+		if err == nil && v.State == study.TrialRunning {
+			v.Takes = r.takes(cmd, t.GetName(), &v)
+		}
 		return shown{v, func(w screen) error {
 			if err := trialBlock(w, t, v, r.idle); err != nil {
 				return err
@@ -95,6 +100,26 @@ func newTrialGetCommand(a *app, r *remote) *cobra.Command {
 			return curves(w, v.Measurements, width)
 		}}, err
 	})
+}
+
+// mostTimed is the number of a trial up to which the trials are fetched to say how long it takes.
+const mostTimed = 3000
+
+// takes returns how long a trial with a resource name is expected to take, nil if that is not known.
+func (r *remote) takes(cmd *cobra.Command, name string, t *view.Trial) *view.Takes {
+	parent, _, _ := strings.Cut(name, "/trials/")
+	if t.Trial > mostTimed {
+		return nil
+	}
+	s, trials, err := fetch.StudyAndTrials(r.within(cmd), parent)
+	if err != nil { // the trial can be shown without
+		return nil
+	}
+	pace, err := diagnosis.NewPace(cmd.Context(), s, view.List(trials), time.Now())
+	if err != nil {
+		return nil
+	}
+	return pace.Takes(t, time.Now())
 }
 
 func newTrialWatchCommand(a *app, r *remote) *cobra.Command {

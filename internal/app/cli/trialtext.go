@@ -115,6 +115,7 @@ func trialBlock(w screen, m *fantasiav1.Trial, t view.Trial, idle bool) error {
 		field{Name: "Metrics", Value: metrics(t.Metrics)},
 		field{Name: "Source", Value: source(t)},
 		field{Name: "Why", Value: reasons(m.GetReasons())},
+		field{Name: "Takes", Value: takes(&t, time.Now())},
 		field{Name: "Checkpoint", Value: m.GetCheckpoint()},
 		field{Name: "Trace", Value: t.TraceID},
 	)
@@ -122,6 +123,16 @@ func trialBlock(w screen, m *fantasiav1.Trial, t view.Trial, idle bool) error {
 		fields = append(fields, field{Name: fmt.Sprintf("Attempt %d", a.GetNumber()), Value: attempt(a, idle)})
 	}
 	return w.block(fields)
+}
+
+// takes says how long a trial that runs has run, and how long it is expected to take in all; "" if that is not known.
+func takes(t *view.Trial, now time.Time) string {
+	if t.Takes == nil {
+		return ""
+	}
+	in := func(s float64) string { return figure.Duration(time.Duration(min(s, 1e9) * float64(time.Second))) }
+	return fmt.Sprintf("about %s in all, likely %s to %s; it has run for %s", in(t.Takes.Median), in(t.Takes.Low), in(t.Takes.High),
+		figure.Duration(now.Sub(t.Times.Started)))
 }
 
 // source says what suggested a trial, and how many results it had not seen.

@@ -46,6 +46,10 @@ with 3 if it failed or no trial completed, so scripts can wait for a study.`,
 			_, live := terminal(a.Stdout)
 			if live = live && output == formatText; live {
 				l := &liveWatch{remote: r, cmd: cmd, progress: display.NewProgress(cmd.Context(), direct(a.Stdout), true)}
+				defer l.forecast.Wait()
+				ctx, cancel := context.WithCancel(cmd.Context())
+				defer cancel()
+				l.ctx = ctx
 				line := show
 				show = func(s *fantasiav1.Study) error {
 					l.show(s)
@@ -135,6 +139,8 @@ type liveWatch struct {
 	remote   *remote
 	cmd      *cobra.Command
 	progress *display.Progress
+	forecast display.Forecast
+	ctx      context.Context // of forecasts
 	now      display.Now
 	asked    time.Time
 }
@@ -161,6 +167,12 @@ func (l *liveWatch) show(s *fantasiav1.Study) {
 			l.failed(s.GetName())
 		}
 	}
+	l.forecast.Add(l.ctx, &l.now, func(ctx context.Context) (*study.Study, view.Trials, error) {
+		found, trials, err := fetch.StudyAndTrials(func(f func(context.Context, service) error) error {
+			return l.remote.call(l.cmd, func(_ context.Context, c service) error { return f(ctx, c) })
+		}, s.GetName())
+		return found, view.List(trials), err
+	})
 	l.progress.Show(l.now)
 }
 

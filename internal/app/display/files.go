@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
 	"github.com/fantasia-hpo/fantasia/internal/exchange/export"
 	"github.com/fantasia-hpo/fantasia/internal/show/htmlreport"
@@ -102,6 +103,14 @@ func (v viewed) At(i int) view.Trial {
 	t.Mark(&v.Study.Definition.Spec)
 	t.Measurements = view.OfSeries(v.Curves[t.Trial])
 	return t
+}
+
+// OfRecords reads the trials of a study as its ledger has them.
+func OfRecords(s *study.Study, trials func(context.Context) ([]record.Trial, error)) Reader {
+	return func(ctx context.Context) (*study.Study, view.Trials, error) {
+		list, err := trials(ctx)
+		return s, viewed{&local.Result{Study: record.Study{Definition: *s}, Trials: list}}, err
+	}
 }
 
 func write(dir, name string, content []byte) error {

@@ -42,6 +42,8 @@ type Now struct {
 	// reason in one line.
 	FailedTrial int
 	Failure     string
+	// Ends is when the study ends, by a model of its trials' times; zero if there is none.
+	Ends time.Time
 }
 
 // Running is a trial that a worker is evaluating, with its start time.
@@ -153,13 +155,16 @@ func (n *Now) elapsed(now time.Time) time.Duration {
 	return n.Elapsed + max(0, now.Sub(n.At))
 }
 
-// left estimates the time left at a later time from the pace so far.
+// left estimates the time left at a later time: by the model of the trials' times, or else from the pace so far.
 func (n *Now) left(now time.Time) (left time.Duration, ok bool) {
 	ended := n.Counts.Ended()
 	if ended < 3 || n.Elapsed <= 0 || n.State.Terminal() {
 		return 0, false
 	}
 	left = time.Duration(float64(n.Elapsed)/float64(ended)*float64(n.MaxTrials-ended)) - (n.elapsed(now) - n.Elapsed)
+	if !n.Ends.IsZero() {
+		left = n.Ends.Sub(now)
+	}
 	if n.MaxDuration > 0 {
 		left = min(left, n.MaxDuration-n.elapsed(now))
 	}

@@ -1,6 +1,7 @@
 package local_test
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -67,7 +69,7 @@ func benchmarkMemory(b *testing.B, trials int) {
 	for b.Loop() {
 		s := parse(b, streamStudy, "random", trials, 2*workers, self(b))
 		var heap, system uint64
-		progress := func(p coordinator.Progress) {
+		progress := func(p coordinator.Progress, _ func(context.Context) ([]record.Trial, error)) {
 			if heap == 0 && p.Status.Counts.Ended() > trials*99/100 {
 				var m runtime.MemStats
 				runtime.GC()

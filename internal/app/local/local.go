@@ -67,8 +67,9 @@ type Options struct {
 	Version string
 	// Level is the lowest level that is logged to State/fantasia.log.
 	Level slog.Level
-	// Progress is called a few times a second, from one goroutine; nil disables it.
-	Progress func(coordinator.Progress)
+	// Progress is called a few times a second, from one goroutine; nil disables it. It may read the study's trials, also later
+	// in another goroutine, as long as the context lasts with which Run was called.
+	Progress func(p coordinator.Progress, trials func(context.Context) ([]record.Trial, error))
 	// Ended is called when the study has ended or is interrupted, before its results are read; it may be nil.
 	Ended func()
 	// UI is where the dashboard is served while the study runs; nil serves none. Run closes

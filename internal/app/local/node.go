@@ -12,6 +12,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/messaging/natsbus"
@@ -200,6 +201,13 @@ func (n *node) lead(ctx context.Context, c *coordinator.Coordinator) error {
 
 // await reports progress until the study has ended, ctx ends, or a part fails.
 func (n *node) await(ctx context.Context, c *coordinator.Coordinator, id string, failed <-chan error) error {
+	trials := func(ctx context.Context) ([]record.Trial, error) {
+		stored, err := n.ledger.LoadStudy(ctx, id)
+		if err != nil {
+			return nil, fmt.Errorf("read the study's trials: %w", err)
+		}
+		return stored.Trials, nil
+	}
 	tick := time.NewTicker(progressEvery)
 	defer tick.Stop()
 	for {
@@ -221,7 +229,7 @@ func (n *node) await(ctx context.Context, c *coordinator.Coordinator, id string,
 			return fmt.Errorf("read the study's progress: %w", err)
 		}
 		if n.o.Progress != nil {
-			n.o.Progress(*p)
+			n.o.Progress(*p, trials)
 		}
 		if p.Status.State.Terminal() {
 			return nil
