@@ -53,7 +53,10 @@ func TestConditionIsBruteForce(t *testing.T) {
 	for _, c := range []struct {
 		censored [][2]float64 // place and bound
 		within   float64
-	}{{[][2]float64{{0.55, 0.8}}, 2e-3}, {[][2]float64{{0.55, 2}}, 2e-3}, {[][2]float64{{0.9, -1}}, 2e-3}, {[][2]float64{{0.5, 1}, {0.75, 1.5}}, 2e-2}} {
+	}{
+		{[][2]float64{{0.55, 0.8}}, 2e-3}, {[][2]float64{{0.55, 2}}, 2e-3}, {[][2]float64{{0.9, -1}}, 2e-3},
+		{[][2]float64{{0.5, 1}, {0.75, 1.5}}, 2e-2},
+	} {
 		known := [][2]float64{{0.1, -0.3}, {0.4, 0.5}, {0.95, -0.2}}
 		d := &data{x: mat.NewDense(3+len(c.censored), 1, nil), filled: make([]float64, 5)}
 		for i, p := range append(known, c.censored...) {

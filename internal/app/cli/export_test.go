@@ -17,7 +17,9 @@ import (
 func LiveWatchOf(ctx context.Context, url, study string) (display.Now, error) {
 	cmd := &cobra.Command{}
 	cmd.SetContext(ctx)
-	l := &liveWatch{ctx: ctx, remote: &remote{server: url, timeout: 10 * time.Second}, cmd: cmd, progress: display.NewProgress(ctx, io.Discard, false)}
+	l := &liveWatch{
+		ctx: ctx, remote: &remote{server: url, timeout: 10 * time.Second}, cmd: cmd, progress: display.NewProgress(ctx, io.Discard, false),
+	}
 	err := l.remote.call(cmd, func(ctx context.Context, c service) error {
 		resp, err := c.GetStudy(ctx, connect.NewRequest(&fantasiav1.GetStudyRequest{Name: "studies/" + study}))
 		if err == nil {

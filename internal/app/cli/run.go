@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
-	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/app/display"
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
@@ -206,7 +205,7 @@ func (a *app) run(ctx context.Context, file string, f runFlags, ui net.Listener)
 	defer forecast.Wait()
 	forecasting, cancel := context.WithCancel(ctx)
 	defer cancel()
-	o.Progress = func(p coordinator.Progress, trials func(context.Context) ([]record.Trial, error)) {
+	o.Progress = func(p coordinator.Progress, trials local.Trials) {
 		now := display.NewNow(&p, time.Now())
 		forecast.Add(forecasting, &now, display.OfRecords(&p.Study.Definition, trials))
 		progress.Show(now)

@@ -106,7 +106,7 @@ func (v viewed) At(i int) view.Trial {
 }
 
 // OfRecords reads the trials of a study as its ledger has them.
-func OfRecords(s *study.Study, trials func(context.Context) ([]record.Trial, error)) Reader {
+func OfRecords(s *study.Study, trials local.Trials) Reader {
 	return func(ctx context.Context) (*study.Study, view.Trials, error) {
 		list, err := trials(ctx)
 		return s, viewed{&local.Result{Study: record.Study{Definition: *s}, Trials: list}}, err

@@ -1,7 +1,6 @@
 package local_test
 
 import (
-	"context"
 	"fmt"
 	"runtime"
 	"slices"
@@ -9,7 +8,6 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
-	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -69,7 +67,7 @@ func benchmarkMemory(b *testing.B, trials int) {
 	for b.Loop() {
 		s := parse(b, streamStudy, "random", trials, 2*workers, self(b))
 		var heap, system uint64
-		progress := func(p coordinator.Progress, _ func(context.Context) ([]record.Trial, error)) {
+		progress := func(p coordinator.Progress, _ local.Trials) {
 			if heap == 0 && p.Status.Counts.Ended() > trials*99/100 {
 				var m runtime.MemStats
 				runtime.GC()

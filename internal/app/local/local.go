@@ -51,6 +51,9 @@ const (
 	etcdDir = "etcd"
 )
 
+// Trials reads the trials of a study that runs.
+type Trials func(context.Context) ([]record.Trial, error)
+
 // Options specify what to run and where. Study and State are required.
 type Options struct {
 	Study *study.Study
@@ -69,7 +72,7 @@ type Options struct {
 	Level slog.Level
 	// Progress is called a few times a second, from one goroutine; nil disables it. It may read the study's trials, also later
 	// in another goroutine, as long as the context lasts with which Run was called.
-	Progress func(p coordinator.Progress, trials func(context.Context) ([]record.Trial, error))
+	Progress func(p coordinator.Progress, trials Trials)
 	// Ended is called when the study has ended or is interrupted, before its results are read; it may be nil.
 	Ended func()
 	// UI is where the dashboard is served while the study runs; nil serves none. Run closes

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
-	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
 )
 
@@ -44,7 +43,7 @@ func TestPages(t *testing.T) {
 	defer interrupt()
 	_, err = local.Run(ctx, local.Options{
 		Study: streamOf(t, 100_000, 2), State: stateDir(t), GPUs: "none", UI: ui, Shown: func() { shown = true },
-		Progress: func(p coordinator.Progress, _ func(context.Context) ([]record.Trial, error)) {
+		Progress: func(p coordinator.Progress, _ local.Trials) {
 			if p.Status.Counts.Completed < 3 || looked {
 				return
 			}

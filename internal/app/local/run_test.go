@@ -18,7 +18,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
-	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -175,7 +174,7 @@ echo '{"fantasia": {"metrics": {"loss": 1}}}'`, log, release)
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	held := false
-	r, err := local.Run(ctx, local.Options{Study: s, State: state, GPUs: "none", Progress: func(p coordinator.Progress, _ func(context.Context) ([]record.Trial, error)) {
+	r, err := local.Run(ctx, local.Options{Study: s, State: state, GPUs: "none", Progress: func(p coordinator.Progress, _ local.Trials) {
 		if p.Status.Counts.Completed < 4 || p.Status.Counts.Running < 2 {
 			return
 		}
