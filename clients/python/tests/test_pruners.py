@@ -49,12 +49,12 @@ def uneven(random: random.Random) -> Curve:
 def recorded(name: str) -> list[Curve]:
     """Return curves of trainings, which the tests of the rules have too."""
     text = (ROOT / "coordinator/pruner/testdata/oracle.json").read_text()
-    return list(json.loads(text)["curves"][name][:24])
+    return list(json.loads(text)["curves"][name][:16])
 
 
 def family(make: Callable[[random.Random], Curve], seed: int = 1) -> list[Curve]:
     drawn = random.Random(seed)
-    return [make(drawn) for _ in range(24)]
+    return [make(drawn) for _ in range(16)]
 
 
 FAMILIES = {
