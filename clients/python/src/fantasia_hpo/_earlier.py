@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import errors
-from .study import Study
 from .record import TrialState
+from .study import Study
 
 # The most trials of all earlier studies together.
 _MOST = 1000
