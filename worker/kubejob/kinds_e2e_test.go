@@ -105,10 +105,8 @@ func (c *cluster) control(ctx context.Context, k kind) {
 	resources := c.o.Client.Resource(k.resource).Namespace(c.o.Namespace)
 	for backoff.Sleep(ctx, 200*time.Millisecond) {
 		list, err := resources.List(ctx, metav1.ListOptions{})
-		for i := range list.Items {
-			if err == nil {
-				err = c.reconcile(ctx, k, &list.Items[i])
-			}
+		for i := 0; err == nil && i < len(list.Items); i++ {
+			err = c.reconcile(ctx, k, &list.Items[i])
 		}
 		if err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			c.t.Error(err)
