@@ -267,10 +267,10 @@ def test_client_says_once_how_trials_are_pruned(storage: Path, caplog: pytest.Lo
         return trial.suggest_float("x", 0, 1)
 
     create(storage).optimize(objective, n_trials=4)
-    assert caplog.text.count('create_study(early_stopping="median")') == 1
+    assert caplog.text.count("create_study(pruner=") == 1
     caplog.clear()
     create(storage, early_stopping="median").optimize(objective, n_trials=1)
-    assert "early_stopping" not in caplog.text
+    assert "pruner=" not in caplog.text
 
 
 def test_branch_that_only_failed_is_not_the_end(storage: Path) -> None:

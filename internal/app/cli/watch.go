@@ -169,7 +169,7 @@ func (l *liveWatch) show(s *fantasiav1.Study) {
 	}
 	l.forecast.Add(l.ctx, &l.now, func(ctx context.Context) (*study.Study, view.Trials, error) {
 		found, trials, err := fetch.StudyAndTrials(func(f func(context.Context, service) error) error {
-			return l.remote.call(l.cmd, func(_ context.Context, c service) error { return f(ctx, c) })
+			return l.remote.call(l.cmd, func(_ context.Context, c service) error { return f(ctx, c) }) //nolint:contextcheck // ctx ends sooner
 		}, s.GetName())
 		return found, view.List(trials), err
 	})
