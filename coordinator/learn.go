@@ -18,8 +18,8 @@ func (c *Coordinator) learn(ctx context.Context, s *study.Study) (*study.Study, 
 
 // Learn returns the study with the trials of the earlier studies that it only names. They are read once, so
 // that the study's suggestions do not depend on what becomes of these studies. open returns the ledger that has
-// the study of a name, and what closes it; its error wraps study.ErrNotFound if there is none. The error of Learn is a
-// *study.Problems if nobody can learn from one of the studies.
+// the study of a name, and what closes it; its error wraps study.ErrNotFound if there is none. Learn returns a
+// *study.Problems if one of the studies is missing, or has nothing to learn from.
 func Learn(ctx context.Context, s *study.Study, open func(name string) (l *ledger.Ledger, done func(), err error)) (*study.Study, error) {
 	named, given := 0, 0
 	for i := range s.Spec.LearnFrom {
@@ -70,7 +70,7 @@ func readEarlier(
 	return earlier(ctx, l, name, limit)
 }
 
-// unfit says why nobody can learn from a study.
+// unfit is the reason why a study has nothing to learn from.
 type unfit struct{ why string }
 
 func (e *unfit) Error() string { return e.why }

@@ -24,7 +24,7 @@ func density(f, mean, variance float64) float64 {
 	return math.Exp(-(f - mean) * (f - mean) / variance / 2)
 }
 
-// The moments are those of the definition: a normal prior, times the probability that noise leads above the bound.
+// The moments are those of a normal prior times the probability that the noisy time is above the bound.
 func TestBeyondIsItsIntegral(t *testing.T) {
 	for _, c := range []struct{ low, mean, variance, noise float64 }{
 		{0, 0, 1, 0.1}, {1, 0, 1, 0.01}, {3, -1, 0.5, 0.2}, {-4, 1, 2, 0.5}, {6, 0, 1, 0.3},

@@ -18,8 +18,8 @@ type Earlier struct {
 	Study string `json:"study"`
 	// Trials is how many of its trials this study has.
 	Trials int `json:"trials"`
-	// Agreement is Spearman's rank correlation of what it predicts for this study's points with their
-	// values: 1 if both rank them alike, −1 if they are upside down.
+	// Agreement says how well the earlier study ranks this study's points: Spearman's correlation of its
+	// predictions and their values. 1 is the same order, −1 the opposite one.
 	Agreement float64 `json:"agreement"`
 	// Weight is the mean weight of its prediction in this study's model, in standard deviations of the
 	// outcomes: near 0 if it does not count.

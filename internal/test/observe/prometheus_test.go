@@ -93,8 +93,8 @@ func TestQueriesAnswer(t *testing.T) {
 	in.exemplars(server, backend)
 }
 
-// quiet reports whether a query has no answer while all is well: an alert's, or
-// one of what did not happen, such as Jobs of Kubernetes.
+// quiet reports whether a query has no answer while all is well: that of an alert, or one about
+// something that this test does not do, such as starting Jobs of Kubernetes.
 func quiet(expr string) bool {
 	for _, sign := range []string{"== 0", "> 0", "> 1", "> 3", "> 5", ">= 5", `"lost"`, `"fallback"`, "republished", "spool[10m]", "trial_phase"} {
 		if strings.Contains(expr, sign) {

@@ -28,9 +28,9 @@ func (o *proposer) learn(ctx context.Context, r *optimizer.Request, memory *memo
 	memory.rememberEarlier(fitted)
 }
 
-// propose is memory.Propose. In a study that knows earlier ones, each second point of the initial
-// design, the first among them, is the best one by these. Between them are those of the Sobol sequence,
-// since earlier studies may mislead.
+// propose is memory.Propose. In a study that knows earlier ones, the first, third, fifth point of the
+// initial design and so on are the best ones by what these found. The points between are those of the Sobol
+// sequence, since earlier studies may mislead.
 func (o proposer) propose(
 	ctx context.Context, r *optimizer.Request, memory *memory, due int,
 	fill func(batch []optimizer.Suggestion) ([]optimizer.Suggestion, error),

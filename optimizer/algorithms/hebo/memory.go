@@ -31,7 +31,7 @@ type memory struct {
 	Several []gp.Hyperparameters `json:"several,omitempty"`
 	// Limits are those of the limits' models; nil before the first fit.
 	Limits []gp.Hyperparameters `json:"limits,omitempty"`
-	// Earlier are those of the models of earlier studies; nil before the first fit.
+	// Earlier are the hyperparameters of the models of earlier studies; nil before the first fit.
 	Earlier []gp.Hyperparameters `json:"earlier,omitempty"`
 	// Full counts the completed evaluations of the last full fit.
 	Full int `json:"full,omitempty"`

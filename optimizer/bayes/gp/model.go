@@ -30,7 +30,7 @@ type Model struct {
 	x      *mat.Dense     // transformed by the kernel
 	points *kernel.Points // x, prepared
 	factor linalg.Cholesky
-	beta   []float64 // L⁻¹y, of what y lies above the prior mean
+	beta   []float64 // L⁻¹y, where y counts from the prior mean
 	alpha  []float64 // L⁻ᵀL⁻¹y
 }
 
