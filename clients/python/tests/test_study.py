@@ -562,6 +562,7 @@ def test_pictures_are_those_of_the_server(storage: Path) -> None:
     for link in (study.link, study.get_trial(1).link):
         with urllib.request.urlopen(link) as answer:
             assert study.name in answer.read().decode()
+    assert "share of evaluations" in study.picture("edf")
     assert "x" in study.picture("slice", "x")
     assert "expected by the model" in study.picture("dependence", "x")
     for arguments, problem in {

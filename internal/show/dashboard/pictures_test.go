@@ -12,7 +12,7 @@ func TestPicturesOneByOne(t *testing.T) {
 	s := serve(t, after(190), "")
 	create(t, s.Backend, "digits", 60, 8)
 	for path, want := range map[string]string{
-		"history": `data-trial="60"`, "history?x=time&width=360": `width="360"`, "curves": "Curves of digits", "parallel": "solver",
+		"history": `data-trial="60"`, "history?x=time&width=360": `width="360"`, "curves": "Curves of digits", "edf": "share of evaluations", "parallel": "solver",
 		"slice?parameter=rate": "rate (log scale)",
 		"importances":          "Importances", "dependence?parameter=rate": "expected by the model",
 		"contour?parameter=rate&parameter=width": "standard deviation",
@@ -29,7 +29,7 @@ func TestPicturesOneByOne(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]string{
-		"histogram":                             `"code":"invalid_argument","message":"picture is \"histogram\"; want one of history, curves, `,
+		"histogram":                             `"code":"invalid_argument","message":"picture is \"histogram\"; want one of history, edf, curves, `,
 		"front":                                 "there is no picture front: it is made for studies of several objectives",
 		"hypervolume":                           "it is made for studies of 2 to 4 objectives with a completed trial",
 		"slice":                                 "the picture slice takes 1, of ",

@@ -324,6 +324,13 @@ func (s *Study) Staleness() Figure {
 		"them. Values of 0 or 1 are fine; values near the number of workers say that suggestions take long compared with evaluations.", p)
 }
 
+// EDF shows the empirical distribution function of the values.
+func (s *Study) EDF() Figure {
+	return one("edf", "Distribution of values", "The share of evaluations with at most each value. Where the line is steep, many "+
+		"evaluations are alike; a long flat end on the good side says that few settings are good.",
+		&picture.EDF{Objective: s.objective(), Evaluations: s.evaluations()})
+}
+
 // Insights are the figures about the parameters.
 func (s *Study) Insights() []Figure {
 	return slices.Concat([]Figure{s.Parallel(), s.Importances()}, s.Slices(), s.Contours())

@@ -24,6 +24,7 @@ type Named struct {
 // Single are the pictures that can be had one by one. Curves have to be read first.
 var Single = []Named{
 	{"history", 0, false, "", func(s *Study, _ []int) Figure { return s.History() }},
+	{"edf", 0, false, "", func(s *Study, _ []int) Figure { return s.EDF() }},
 	{"curves", 0, false, "", nil},
 	{"front", 0, false, "studies of several objectives", func(s *Study, _ []int) Figure { return s.first() }},
 	{"hypervolume", 0, false, fmt.Sprintf("studies of 2 to %d objectives with a completed trial", study.MaxVolume),

@@ -38,7 +38,7 @@ func TestSingle(t *testing.T) {
 		parameters []string
 		want       string
 	}{
-		{"cake", nil, `picture is "cake"; want one of history, curves`},
+		{"cake", nil, `picture is "cake"; want one of history, edf, curves`},
 		{"slice", nil, "the picture slice takes 1, of " + names[0]},
 		{"history", names[:1], "the picture history takes 0"},
 		{"slice", []string{"nothing"}, `parameter is "nothing"; want one of ` + names[0]},

@@ -133,6 +133,7 @@ func samples() map[string]picture.Picture {
 	return map[string]picture.Picture{
 		"front":        front,
 		"history":      history,
+		"edf":          &picture.EDF{Objective: loss, Evaluations: evaluations},
 		"curves":       curves,
 		"slice":        &picture.Slice{Objective: loss, Parameter: rate, Evaluations: evaluations, Best: 43},
 		"slice-levels": &picture.Slice{Objective: loss, Parameter: kind, Axis: 3, Evaluations: evaluations, Best: 43},
@@ -161,7 +162,8 @@ func samples() map[string]picture.Picture {
 // titles are those of the pictures; the others are named after their parameters.
 var titles = map[string]string{
 	"front":   "two objectives",
-	"history": "a study", "curves": "curves", "contour": "learning rate and dropout", "contour-levels": "learning rate and kernel",
+	"history": "a study", "edf": "values",
+	"curves": "curves", "contour": "learning rate and dropout", "contour-levels": "learning rate and kernel",
 	"parallel": "all parameters", "importances": "importances", "failures": "failures", "fit": "fit", "pending": "under way",
 	"staleness": "staleness", "gantt": "workers", "compare": "two studies",
 }

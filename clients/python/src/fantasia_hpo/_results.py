@@ -60,6 +60,7 @@ class Recommendation:
 # The pictures of a study, with how many parameters each takes.
 PICTURES = {
     "history": 0,
+    "edf": 0,
     "front": 0,
     "hypervolume": 0,
     "curves": 0,
@@ -98,7 +99,7 @@ class Results(Reading):
     ) -> Picture:
         """Return a picture of the study; a notebook shows it.
 
-        `history`, `curves`, `parallel`, `importances`, `fit`, `staleness`, `workers` and `pending`
+        `history`, `edf`, `curves`, `parallel`, `importances`, `fit`, `staleness`, `workers` and `pending`
         take no parameters, `slice` and `dependence` the name of one, and `contour` two. `front` and
         `hypervolume`, without parameters, are of studies of several objectives. Of these, `objective` is the
         metric that pictures of one objective show, by default the first.
