@@ -27,6 +27,28 @@ func BenchmarkSuggest(b *testing.B) {
 	}
 }
 
+// BenchmarkQuickTrials is a whole study of an evaluation that takes no time, one trial after another.
+func BenchmarkQuickTrials(b *testing.B) {
+	for _, n := range []int{128, 500, 1000} {
+		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
+			for b.Loop() {
+				s := optimizertest.NewSession(b, New(DefaultOptions()), optimizertest.Cube(b, 5, -5, 5), 1)
+				s.Run(n, 1, sphere)
+				b.ReportMetric(1e6*s.Best(), "best·1e6")
+			}
+		})
+	}
+}
+
+// sphere is the sum of squares, around another place in each parameter.
+func sphere(p study.Point) (value float64) {
+	for i := range len(p) {
+		x := p[fmt.Sprintf("x%d", i+1)].(float64) - 1 - 0.3*float64(i)
+		value += x * x
+	}
+	return value
+}
+
 // BenchmarkSuggestSeveral is BenchmarkSuggest for one to three objectives, so that their
 // times can be compared.
 func BenchmarkSuggestSeveral(b *testing.B) {

@@ -67,6 +67,7 @@ func (o proposer) proposeSingle(
 	ctx context.Context, r *optimizer.Request, memory *memory,
 ) ([]optimizer.Suggestion, optimizer.State, error) {
 	o.learn(ctx, r, memory)
+	o = o.sized(r, memory)
 	d := surrogate.Observe(r.Problem, r.Encoding, o.options.Surrogate)
 	due := loop.Due(r, o.initial(r), d.Completed)
 	batch, err := o.propose(ctx, r, memory, due, func(batch []optimizer.Suggestion) ([]optimizer.Suggestion, error) {
@@ -84,7 +85,9 @@ func (o proposer) proposeSingle(
 		feasible := o.feasibility(ctx, r, memory)
 		if limits == nil {
 			s := o.newSearch(ctx, r, m, feasible, batch, memory)
-			return s.Fill(ctx, batch, r.N, s.strategies()), nil
+			batch = s.Fill(ctx, batch, r.N, s.strategies())
+			o.watch(r, memory, batch, o.options.Noise.of(m.Data.Places()))
+			return batch, nil
 		}
 		l := loop.New(ctx, loop.Input{
 			Request: r, Data: m.Data, Models: []bayes.Surrogate{bayes.Gaussian(m.GP)}, Criterion: acquisition.EI{},

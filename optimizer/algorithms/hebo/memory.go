@@ -21,6 +21,10 @@ type memory struct {
 	loop.Design
 	// Escapes counts the points that were taken from an even spread to leave a plateau.
 	Escapes int `json:"escapes,omitempty"`
+	// Idle counts the latest requests that promised nothing: see watch.
+	Idle int `json:"idle,omitempty"`
+	// Settled says that Fitted is of a model of fewer observations.
+	Settled bool `json:"settled,omitempty"`
 	// Fitted is nil before the first fit.
 	Fitted *gp.Hyperparameters `json:"fitted,omitempty"`
 	// Seen counts the observations, of all outcomes, that Fitted was searched for with. Plain
@@ -44,7 +48,8 @@ type memory struct {
 func readMemory(state optimizer.State, params int) *memory {
 	fresh := &memory{Version: memoryVersion}
 	var m memory
-	if json.Unmarshal(state, &m) != nil || m.Version != memoryVersion || m.Cursor > math.MaxUint32 || m.Escapes < 0 || m.Full < 0 {
+	if json.Unmarshal(state, &m) != nil || m.Version != memoryVersion || m.Cursor > math.MaxUint32 ||
+		m.Escapes < 0 || m.Full < 0 || m.Idle < 0 {
 		return fresh
 	}
 	if m.Fitted != nil && (len(m.Fitted.Kernel) != params || !positive(m.Fitted.Noise)) {

@@ -16,6 +16,11 @@ class TableTest(unittest.TestCase):
         self.assertEqual(lines[2], "| xgboost | 3 | `optuna-gp` | 6.0 | 0.6000 | 0.50 (0.50 to 9.00) |")
         self.assertEqual(len(lines), 3)
 
+    def test_quick_trials_are_compared_with_tpe_only(self):
+        rows = [{"task": "quick-500", "tuner": t, "seed": 0, "seconds": s, "best": b} for t, s, b in (("fantasia", 6, 3e-7), ("optuna-tpe", 2, 1e-3))]
+        lines = wall.table(rows)[2:]
+        self.assertEqual(lines, ["| quick-500 | 1 | `fantasia` | 6.0 | 3.0e-07 |  |", "| quick-500 | 1 | `optuna-tpe` | 2.0 | 1.0e-03 | 3.00 (3.00 to 3.00) |"])
+
 
 if __name__ == "__main__":
     unittest.main()
