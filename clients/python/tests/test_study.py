@@ -566,7 +566,7 @@ def test_pictures_are_those_of_the_server(storage: Path) -> None:
     assert "x" in study.picture("slice", "x")
     assert "expected by the model" in study.picture("dependence", "x")
     for arguments, problem in {
-        ("histogram",): "picture: expected one of history, front, .*, got 'histogram'",
+        ("histogram",): "picture: expected one of history, edf, front, .*, got 'histogram'",
         ("slice",): "picture 'slice': expected 1 names of parameters, got 0",
         ("slice", "y"): "parameter: expected one of x, got 'y'",
     }.items():
