@@ -412,6 +412,33 @@ def test_trials_as_a_study_of_optuna(storage: Path) -> None:
         assert figure.data, plot
 
 
+def test_states_are_equal_to_those_of_optuna(storage: Path) -> None:
+    import optuna
+
+    theirs = {
+        "COMPLETED": "COMPLETE",
+        "FAILED": "FAIL",
+        "PRUNED": "PRUNED",
+        "RUNNING": "RUNNING",
+        "PENDING": "WAITING",
+    }
+    for state in TrialState:
+        equal = {other.name for other in optuna.trial.TrialState if state == other and other == state}
+        assert equal == ({theirs[state.value]} if state.value in theirs else set()), state
+        assert state != optuna.study.StudyDirection.MINIMIZE
+        assert state == state.value
+        assert hash(state) == hash(state.value)
+    assert TrialState.COMPLETED == "COMPLETE" != TrialState.PRUNED
+    made = study(storage)
+    made.optimize(lambda trial: 1 / (trial.number - 2), n_trials=3)
+    theirs_too: Any = [optuna.trial.TrialState.COMPLETE]
+    found = made.get_trials(states=theirs_too)
+    assert [t.number for t in found] == [1, 3]
+    none: Any = [optuna.study.StudyDirection.MINIMIZE]
+    with pytest.raises(ValueError, match="MINIMIZE"):
+        made.get_trials(states=none)
+
+
 def test_trials_outside_an_edited_space_are_not_of_the_study_of_optuna(storage: Path) -> None:
     from fantasia_hpo.optuna import to_optuna
 

@@ -155,6 +155,30 @@ def half(x: Any) -> Any:
     return x / 2
 
 
+def test_search_takes_the_arguments_of_optunas_search(storage: Path) -> None:
+    import optuna
+    from sklearn.svm import SVC
+
+    space = {
+        "C": optuna.distributions.FloatDistribution(1e-3, 1e3, log=True),
+        "degree": optuna.distributions.IntDistribution(1, 5),
+        "kernel": optuna.distributions.CategoricalDistribution(["poly", "rbf"]),
+    }
+    found = search(storage, SVC(), space, n_trials=6, timeout=600).fit(*iris())
+    assert len(found.study_.trials) == 6
+    assert found.best_params_.keys() == space.keys()
+    assert 1e-3 <= found.best_params_["C"] <= 1e3
+    assert found.best_params_["degree"] in range(1, 6)
+
+
+def test_search_ends_after_its_timeout_with_a_result(storage: Path) -> None:
+    from sklearn.svm import SVC
+
+    found = search(storage, SVC(), {"C": Float(1e-3, 1e3, scale="log")}, n_iter=1000, timeout=0).fit(*iris())
+    assert [t.state for t in found.study_.trials] == [TrialState.COMPLETED]
+    assert found.best_score_ > 0
+
+
 def test_search_takes_values_of_any_type(storage: Path) -> None:
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.pipeline import Pipeline

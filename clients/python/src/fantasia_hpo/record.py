@@ -36,8 +36,19 @@ class TrialState(str, enum.Enum):
 
     @classmethod
     def _missing_(cls, value: object) -> TrialState | None:
-        """Return the state of a text that is Optuna's name for it."""
-        return cls.__members__.get(value) if isinstance(value, str) else None
+        """Return the state of Optuna's name for it, or of a member of Optuna's own TrialState."""
+        name = value.name if isinstance(value, enum.Enum) else value
+        return cls.__members__.get(name) if isinstance(name, str) else None
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same state, also by Optuna's name or as a member of Optuna's own TrialState."""
+        if isinstance(other, enum.Enum) and not isinstance(other, TrialState):
+            return type(other).__name__ == "TrialState" and TrialState.__members__.get(other.name) is self
+        return str.__eq__(self, other) or (
+            isinstance(other, str) and TrialState.__members__.get(other) is self
+        )
+
+    __hash__ = str.__hash__
 
     def is_finished(self) -> bool:
         """Whether the trial has ended, as Optuna asks it.

@@ -7,6 +7,7 @@ import logging
 import math
 import numbers
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -35,13 +36,15 @@ class FantasiaSearchCV(BaseSearchCV):  # type: ignore[misc]
     """GridSearchCV's interface, with points that Fantasia suggests.
 
     `parameters` maps an estimator's parameters to those of fantasia_hpo, to lists or arrays of
-    values of any type, or to distributions of scipy.stats. A list of such mappings has a grid in each,
-    as for GridSearchCV; `study_` has the parameter `grid` then, the number of the mapping from 0.
+    values of any type, or to distributions of scipy.stats or Optuna. A list of such mappings has a grid
+    in each, as for GridSearchCV; `study_` has the parameter `grid` then, the number of the mapping from 0.
     `n_iter` points are evaluated, or all of them if there are fewer. With `n_jobs` above the number of
     folds, several points at once. `name`, `storage`, `algorithm` and `seed` are those of create_study, and
     `random_state`, if given, takes the place of `seed`; a search with a name continues an earlier one.
     With several metrics and `refit=False`, the first of `scoring` is optimised. After `fit`, `study_` is
-    the study. The other arguments and attributes are those of GridSearchCV.
+    the study. The search also ends `timeout` seconds after its start, when what it evaluates then has
+    ended. `n_trials`, if given, takes the place of `n_iter`: the two are names of OptunaSearchCV. The other
+    arguments and attributes are those of GridSearchCV.
 
     Raises:
         SpaceError: in `fit`, for a parameter that is none of these.
@@ -75,6 +78,8 @@ class FantasiaSearchCV(BaseSearchCV):  # type: ignore[misc]
         error_score: float | str = math.nan,
         return_train_score: bool = False,
         random_state: Any = None,
+        n_trials: int | None = None,
+        timeout: float | None = None,
     ):
         common: dict[str, Any] = {  # scikit-learn has no types, and those of its defaults are too narrow
             "estimator": estimator,
@@ -95,6 +100,8 @@ class FantasiaSearchCV(BaseSearchCV):  # type: ignore[misc]
         self.algorithm = algorithm
         self.seed = seed
         self.random_state = random_state
+        self.n_trials = n_trials
+        self.timeout = timeout
 
     def _run_search(self, evaluate_candidates: Candidates) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         metric = self._metric()
@@ -110,13 +117,15 @@ class FantasiaSearchCV(BaseSearchCV):  # type: ignore[misc]
         )
         jobs: Any = self.n_jobs
         at_once = max(1, effective_n_jobs(jobs) // self.n_splits_)
-        left, scored = self.n_iter, False
+        wanted = self.n_iter if self.n_trials is None else self.n_trials
+        end = math.inf if self.timeout is None else time.monotonic() + self.timeout
+        left, scored = wanted, False
         failure: Exception | None = None
-        while left > 0:
+        while left > 0 and (left == wanted or time.monotonic() < end):
             try:
                 trials = self.study_._ask(min(left, at_once))
             except StudyEndedError as e:  # every point of a finite space has been evaluated
-                if left == self.n_iter:
+                if left == wanted:
                     raise
                 log.info("%s", e)
                 break
@@ -243,6 +252,10 @@ def _parameter(name: str, given: Any) -> Parameter:
             return given  # type: ignore[no-any-return]
         if hasattr(given, "rvs"):
             return parameter_of_distribution(given)
+        if hasattr(given, "to_external_repr"):
+            from .optuna import parameter_of  # whoever has one of its distributions has Optuna
+
+            return parameter_of(given)
         values = _values(given)
         return Categorical(values) if len(values) > 1 else Fixed(values[0])
     except SpaceError as e:
@@ -256,7 +269,7 @@ def _values(given: Any) -> list[Any]:
     if not listed and (array is None or np.ndim(given) != 1):
         raise SpaceError(
             "expected a parameter of fantasia_hpo, a list or an array of one dimension, or a distribution "
-            f"of scipy.stats, got {given!r}"
+            f"of scipy.stats or Optuna, got {given!r}"
         )
     values = list({key(value): value for value in given}.values())
     if not values:

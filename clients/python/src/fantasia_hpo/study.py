@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -92,6 +93,7 @@ class Study(Asking):
         catch: type[Exception] | tuple[type[Exception], ...] = Exception,
         show_progress_bar: bool | None = None,
         executor: Executor | None = None,
+        gc_after_trial: bool = False,
     ) -> None:
         """Evaluate trials with a function, n_jobs at once, in threads or where `executor` runs its calls.
 
@@ -103,7 +105,7 @@ class Study(Asking):
         trial and ends the call. `show_progress_bar` shows how far the call is; by default on a terminal
         and in a notebook. `executor` is one of `concurrent.futures`, joblib's
         `loky.get_reusable_executor()` or a `Client` of Dask; the function and its result must be picklable
-        for it.
+        for it. With `gc_after_trial`, Python's garbage collector runs after each trial.
 
         Ctrl-C hands the running trials back, and so does any exception that ends the call. A second
         Ctrl-C ends it at once; the trials are given out again when their leases end.
@@ -123,6 +125,8 @@ class Study(Asking):
             >>> len(study.trials)
             5
         """
+        if gc_after_trial:
+            callbacks = [*callbacks, _collect]
         run = Run(self, objective, n_trials, timeout, n_jobs, callbacks, catch, show_progress_bar, executor)
         with self._running(run):
             run.run()
@@ -360,3 +364,7 @@ def _refer(objectives: Sequence[Message], references: Mapping[str, float | None]
         by_metric[metric].pop("reference", None)
         if reference is not None:
             by_metric[metric]["reference"] = reference
+
+
+def _collect(_study: Study, _trial: FrozenTrial) -> None:
+    gc.collect()
