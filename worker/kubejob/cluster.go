@@ -193,6 +193,26 @@ func (s *site) warning(ctx context.Context, name string) string {
 	return newest.Reason + ": " + newest.Message
 }
 
+// overStorage says which of its own limits of storage ended a pod that succeeded all the same, because its program exits
+// with 0 when it is told to end. Only an event tells that from a program that was done. Empty if there was none, or if
+// the worker may not read events.
+func (s *site) overStorage(ctx context.Context, pods []*corev1.Pod) string {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	for _, p := range pods {
+		if p.Status.Phase != corev1.PodSucceeded || !limitsStorage(p) {
+			continue
+		}
+		list, err := s.options.Core.events(ctx, s.namespace, metav1.ListOptions{
+			FieldSelector: "reason=" + evictedReason + ",involvedObject.uid=" + string(p.UID),
+		})
+		if err == nil && len(list.Items) > 0 {
+			return list.Items[0].Message
+		}
+	}
+	return ""
+}
+
 // remove deletes a resource; a missing resource is not an error.
 func (s *site) remove(ctx context.Context, name string, how metav1.DeletionPropagation) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)

@@ -4,13 +4,11 @@ package kubejob
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -21,7 +19,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -289,63 +286,6 @@ func TestEndings(t *testing.T) {
 				t.Errorf("the Job is kept: %v, want %v", j != nil, tt.kept)
 			}
 		})
-	}
-}
-
-// record writes, where FANTASIA_E2E_RECORD names a directory, what the cluster says
-// of an attempt until ctx ends: testdata/*.json are made so.
-func (c *cluster) record(ctx context.Context, name string, a *messaging.Assignment) {
-	dir := os.Getenv("FANTASIA_E2E_RECORD")
-	if dir == "" {
-		return
-	}
-	o := metav1.ListOptions{LabelSelector: LabelJob + "=" + JobName(a)}
-	jobs, err := c.kube.BatchV1().Jobs(c.o.Namespace).Watch(context.Background(), o)
-	if err != nil {
-		c.t.Error(err)
-		return
-	}
-	defer jobs.Stop()
-	pods, err := c.kube.CoreV1().Pods(c.o.Namespace).Watch(context.Background(), o)
-	if err != nil {
-		c.t.Error(err)
-		return
-	}
-	defer pods.Stop()
-	var last recording
-	late := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(time.Second, func() { close(late) }) })
-	defer stop()
-	for open := true; open; {
-		select {
-		case e := <-jobs.ResultChan():
-			if j, ok := e.Object.(*batchv1.Job); ok && j.DeletionTimestamp == nil {
-				j.ManagedFields, j.Annotations = nil, nil
-				last.Job = j
-			}
-		case e := <-pods.ResultChan():
-			p, ok := e.Object.(*corev1.Pod)
-			waits := len(last.Pods) == 0 || last.Pods[0].Status.Phase == corev1.PodPending
-			if !ok || p.DeletionTimestamp != nil && waits {
-				continue // deleted since it has not started
-			}
-			if at, ok := deletionOf(p); ok && last.Deleted == nil {
-				last.Deleted = &at
-			}
-			if e.Type != watch.Deleted {
-				p.ManagedFields = nil
-				last.Pods = []corev1.Pod{*p}
-			}
-		case <-late:
-			open = false
-		}
-	}
-	data, err := json.MarshalIndent(last, "", " ")
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, strings.ReplaceAll(name, " ", "-")+".json"), data, 0o600)
-	}
-	if err != nil {
-		c.t.Error(err)
 	}
 }
 

@@ -189,6 +189,9 @@ func (a *attempt) ending(ctx context.Context, v verdict, pods []*corev1.Pod) *ev
 	var e *evaluation.Ending
 	switch v.state {
 	case succeeded:
+		if cause := a.overStorage(ctx, pods); cause != "" {
+			return ending(messaging.OutcomeFailed, messaging.ReasonExit, a.t.words("evicted: "+cause))
+		}
 		if e := a.unread(pods); e != nil {
 			return e
 		}

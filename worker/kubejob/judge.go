@@ -217,7 +217,8 @@ func programEnd(p *corev1.Pod, container string) time.Time {
 //	DisruptionTarget before the program's end  disrupted    pre-emption, taints, the eviction API, a node short of something
 //	OOMKilled                                  outOfMemory  the container's own limit
 //	reason DeadlineExceeded                    deadline     its activeDeadlineSeconds
-//	reason Evicted                             failed       its own limit of storage: without DisruptionTarget
+//	reason Evicted                             failed       its own limit of storage: without DisruptionTarget. A pod whose
+//	                                                        program then exits with 0 has no mark: see overStorage
 //	failed without containers                  disrupted    the node did not take it
 //	ContainerStatusUnknown                     disrupted    the node lost it
 //	an exit code                               failed, or retry if the program asks for it
@@ -320,6 +321,16 @@ func memoryKill(pods []*corev1.Pod, container string) string {
 			"exit code 0", s.Name, memoryLimit(p, s.Name))
 	}
 	return ""
+}
+
+// limitsStorage reports whether the kubelet may evict a pod for the storage that it uses itself.
+func limitsStorage(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.EmptyDir != nil && v.EmptyDir.SizeLimit != nil
+	}) || slices.ContainsFunc(slices.Concat(p.Spec.InitContainers, p.Spec.Containers), func(c corev1.Container) bool {
+		_, ok := c.Resources.Limits[corev1.ResourceEphemeralStorage]
+		return ok
+	})
 }
 
 func memoryLimit(p *corev1.Pod, container string) string {

@@ -93,11 +93,19 @@ func TestJudgeRecordings(t *testing.T) {
 		"out-of-memory":                {outOfMemory, "its limit is 64Mi", 137},
 		"evicted":                      {disrupted, "EvictionByEvictionAPI", -1},
 		"pod-deleted":                  {disrupted, "was deleted", -1},
-		"deadline-of-the-Job":          {deadline, "longer than specified deadline", -1},
-		"no-such-program":              {failed, "no such file or directory", 128},
-		"no-such-image":                {waiting, "ErrImagePull", -1},
-		"no-such-node":                 {waiting, "Unschedulable", -1},
-		"not-of-this-level":            {waiting, "no pod", -1},
+		"pre-empted":                   {disrupted, "PreemptionByScheduler", -1},
+		"tainted-node":                 {disrupted, "DeletionByTaintManager", -1},
+		// The pod's own limits: neither what the program exits with when it is told to end, nor ContainerStatusUnknown counts.
+		"over-the-limit-of-its-emptyDir":    {failed, "Usage of EmptyDir volume", 137},
+		"over-a-limit-and-asks-for-a-retry": {failed, "Usage of EmptyDir volume", 75},
+		"over-its-ephemeral-storage":        {failed, "exceeds the total limit of containers", 137},
+		"over-a-limit-and-ends-well":        {succeeded, "", 0}, // the pod has no mark: TestStorageLimitsOfPodsThatSucceed
+		"deadline-of-the-pod":               {deadline, "longer than the specified deadline", -1},
+		"deadline-of-the-Job":               {deadline, "longer than specified deadline", -1},
+		"no-such-program":                   {failed, "no such file or directory", 128},
+		"no-such-image":                     {waiting, "ErrImagePull", -1},
+		"no-such-node":                      {waiting, "Unschedulable", -1},
+		"not-of-this-level":                 {waiting, "no pod", -1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := judge(recorded(t, name), success, failure, "")

@@ -1,7 +1,7 @@
 // Command actor is a training program for end-to-end tests that follows its flags: it
 // reports the square of the parameter x at each step on stdout, into the file
-// FANTASIA_REPORT, over HTTP or in TensorFlow's event files, fills memory, and ends as requested. On
-// SIGTERM it leaves a checkpoint and exits successfully. With --stream it does so for one trial after
+// FANTASIA_REPORT, over HTTP or in TensorFlow's event files, fills memory or a folder, and ends as requested. On
+// SIGTERM it leaves a checkpoint and exits with 0, or with --told. With --stream it does so for one trial after
 // another. With --epochs it trains so many epochs, from
 // the one on that is saved in FANTASIA_CHECKPOINT_DIR.
 package main
@@ -35,8 +35,10 @@ type play struct {
 	steps  int
 	epochs int
 	pause  time.Duration
-	memory int // MiB
+	memory int    // MiB
+	disk   string // folder to fill
 	exit   int
+	told   int // exit code on SIGTERM
 	x      float64
 	client *http.Client
 	id     string // of the trial, over HTTP
@@ -51,7 +53,9 @@ func main() {
 	flag.IntVar(&p.epochs, "epochs", 0, "epochs to reach, with a checkpoint after each")
 	flag.DurationVar(&p.pause, "pause", 0, "time before each report")
 	flag.IntVar(&p.memory, "memory", 0, "memory to fill first, in MiB")
+	flag.StringVar(&p.disk, "disk", "", "folder in which to write 16 MiB first")
 	flag.IntVar(&p.exit, "exit", 0, "exit code")
+	flag.IntVar(&p.told, "told", 0, "exit code when it is told to end")
 	flag.BoolVar(&p.stream, "stream", false, "evaluate one trial after another, each from a line of stdin")
 	flag.Parse()
 	run := p.run
@@ -79,6 +83,11 @@ func (p *play) run() error {
 	for i := 0; i < len(ballast); i += page {
 		ballast[i] = 1
 	}
+	if p.disk != "" {
+		if err := os.WriteFile(filepath.Join(p.disk, "ballast"), make([]byte, 16<<20), 0o600); err != nil {
+			return err
+		}
+	}
 	if p.report == "http" {
 		if err := p.next(); err != nil {
 			return err
@@ -88,7 +97,7 @@ func (p *play) run() error {
 		select {
 		case <-stop:
 			fmt.Printf(`{"fantasia": {"checkpoint": "step-%d"}}`+"\n", step-1)
-			p.exit = 0
+			p.exit = p.told
 			return nil
 		case <-time.After(p.pause):
 		}
