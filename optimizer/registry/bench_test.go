@@ -2,7 +2,9 @@ package registry
 
 import (
 	"fmt"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
@@ -10,7 +12,8 @@ import (
 )
 
 // BenchmarkSuggest is the table of all algorithms in docs/tune/benchmarks.md: a request for 8 points of 9
-// dimensions after n evaluations at random points and those of the requests before.
+// dimensions after n evaluations at random points and those of the requests before. The processor time of one
+// point is for docs/operate/limits.md.
 func BenchmarkSuggest(b *testing.B) {
 	for _, e := range Entries() {
 		if e.Name == "pt" { // hands over to gp in so many dimensions; package pt measures it
@@ -36,12 +39,23 @@ func BenchmarkSuggest(b *testing.B) {
 				for range 3 { // lgp begins a Markov chain for each of three scales
 					suggest()
 				}
+				before := processorTime(b)
 				for b.Loop() {
 					suggest()
 				}
+				b.ReportMetric((processorTime(b)-before).Seconds()*1e3/float64(8*b.N), "cpu-ms/point")
 			})
 		}
 	}
+}
+
+// processorTime returns how long processors have worked for this process and in the kernel for it.
+func processorTime(b *testing.B) time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 // bowl is a study of 9 numbers whose objective is a wide valley.

@@ -92,15 +92,19 @@ func TestHistory(t *testing.T) {
 	p.observe()
 	r := &table{title: fmt.Sprintf("%d slots of %d workers, evaluations of no time, one study", c.Workers*c.Slots, c.Workers)}
 	p.hire(c)
-	heaps := make([]int, len(marks))
+	heaps, sizes := make([]int, len(marks)), make([]int, len(marks))
 	for i, mark := range marks {
 		from, before := p.await(s, mark+wide/5), p.used()
+		asked := p.etcdUse()
 		if *profiles != "" {
 			p.keepProfile(fmt.Sprintf("cpu-%d", mark), "profile?seconds=5")
 		}
 		to := p.await(s, mark+wide)
 		r.cpu(fmt.Sprintf("processor time for a result after %d trials", mark), p.used().since(before), to-from)
-		heaps[i] = p.heap()
+		now := p.etcdUse()
+		r.add(fmt.Sprintf("proposals of etcd, and bytes that it is sent, for a result after %d trials", mark), "%.2f / %.0f",
+			(now.proposals-asked.proposals)/float64(to-from), (now.received-asked.received)/float64(to-from))
+		heaps[i], sizes[i] = p.heap(), p.etcdSize()
 		if *profiles != "" {
 			p.keepProfile(fmt.Sprintf("heap-%d", mark), "heap?gc=1")
 		}
@@ -121,6 +125,7 @@ func TestHistory(t *testing.T) {
 	}
 	n := len(marks) - 1
 	r.add("of it for each trial", "%.0f bytes", float64(heaps[n]-heaps[0])/float64(marks[n]-marks[0]))
+	r.add("of etcd's database for each trial", "%.0f bytes", float64(sizes[n]-sizes[0])/float64(marks[n]-marks[0]))
 	r.safe(wrong)
 	r.publish(t)
 }
