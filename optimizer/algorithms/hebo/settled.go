@@ -11,19 +11,23 @@ import (
 
 // A study's first wholeEffort evaluations get the usual effort, whatever they are worth. After
 // them there are fewer candidates the more evaluations there are, but never fewer than
-// leastCandidates: what a candidate costs grows with the square of that number.
+// leastCandidates: what a candidate costs grows with the square of that number. On Levy in ten
+// dimensions after 180 evaluations, searches from 500 candidates found what those from 1,000 did;
+// from 250, they lost 0.16 nats.
 const (
 	wholeEffort     = 128
-	leastCandidates = 250
+	leastCandidates = 500
 )
 
 // A search has settled once settledFrom requests promised nothing, and one that promises something
 // halves their count, which is at most settledMost. A model of settledPoints observations then
-// takes the place of the whole one.
+// takes the place of the whole one. It has no power transform: among values that differ by many
+// magnitudes, that would hide where the last ones are better.
 const (
-	settledFrom   = 8
-	settledMost   = 16
-	settledPoints = 160
+	settledFrom       = 8
+	settledMost       = 16
+	settledPoints     = 160
+	settledCandidates = 250
 )
 
 // A request promises nothing if the improvement that its point is expected to bring is less than
@@ -47,7 +51,7 @@ func (o proposer) sized(r *optimizer.Request, memory *memory) proposer {
 		memory.Settled, memory.Seen = settled, 0
 	}
 	if settled {
-		o.effort.candidates = min(o.effort.candidates, leastCandidates)
+		o.effort.candidates = min(o.effort.candidates, settledCandidates)
 		o.options.Surrogate.Points, o.options.Surrogate.Transform = settledPoints, false
 	}
 	return o

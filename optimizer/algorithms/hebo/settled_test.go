@@ -49,7 +49,7 @@ func TestEffortByEvaluations(t *testing.T) {
 	usualOf := proposer{DefaultOptions(), usual}
 	for _, c := range []struct{ n, idle, candidates, points int }{
 		{1, 0, 1000, 0}, {wholeEffort, settledMost, 1000, 0}, {200, 0, 640, 0}, {200, settledFrom - 1, 640, 0}, {256, 0, 500, 0},
-		{2000, 0, leastCandidates, 0}, {200, settledFrom, leastCandidates, settledPoints},
+		{2000, 0, leastCandidates, 0}, {200, settledFrom, settledCandidates, settledPoints},
 	} {
 		r := &optimizer.Request{Problem: &optimizer.Problem{Observations: make([]optimizer.Observation, c.n)}}
 		got := usualOf.sized(r, &memory{Idle: c.idle})
