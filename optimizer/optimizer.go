@@ -75,6 +75,8 @@ type Observation struct {
 	Early study.Values
 	// Step is the step at which a pruned evaluation was stopped.
 	Step int64
+	// Seconds is how long the evaluation took, finite; 0 if that is not known.
+	Seconds float64
 }
 
 // Pending is a point that is queued or being evaluated.

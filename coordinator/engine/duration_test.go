@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -78,5 +79,32 @@ func TestFirstTrialOfNoTime(t *testing.T) {
 	}
 	if mended.Status != nil || loaded.Status().Ran != 0 {
 		t.Errorf("the load changes the status to %+v, and counts %v", mended.Status, loaded.Status().Ran)
+	}
+}
+
+// The optimiser is told how long the program took: that of a Job without what it waited for. A clock that was set
+// meanwhile says nothing.
+func TestObservationHasSeconds(t *testing.T) {
+	at := func(s int) time.Time { return epoch.Add(time.Duration(s) * time.Second) }
+	for _, c := range []struct {
+		attempt record.Attempt
+		want    float64
+	}{
+		{record.Attempt{Opened: at(0), Started: at(1), Ended: at(8)}, 7},
+		{record.Attempt{
+			Opened: at(0), Started: at(1), Ended: at(80),
+			Stages: &messaging.Stages{Created: at(2), Scheduled: at(30), Prepared: at(50), Started: at(60), Ended: at(75)},
+		}, 15},
+		{record.Attempt{Opened: at(0)}, 0},
+		{record.Attempt{Opened: at(0), Started: at(8), Ended: at(1)}, 0},
+		{record.Attempt{Opened: at(0), Started: at(-5000), Ended: at(8)}, 0},
+	} {
+		trial := &record.Trial{
+			Number: 1, State: study.TrialCompleted, Values: study.Values{1}, Times: record.Times{Folded: at(90)},
+			Attempts: []record.Attempt{{Opened: at(-9), Started: at(-8), Ended: at(-1)}, c.attempt},
+		}
+		if o, _ := Observation(&study.Spec{}, trial); o.Seconds != c.want {
+			t.Errorf("an attempt %+v took %g s, want %g", c.attempt, o.Seconds, c.want)
+		}
 	}
 }

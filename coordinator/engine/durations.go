@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
 // maxDrift is how much longer than by the leader's clock an evaluation may have taken.
@@ -16,20 +17,38 @@ type durations struct {
 	n   int
 }
 
-// add adds the evaluation of an attempt whose trial was folded at a time. The worker's
-// clock says how long it took, which may have been set meanwhile. So add ignores
-// evaluations that end before they start, or that took longer than the leader's clock
-// allows.
+// add adds the evaluation of an attempt whose trial was folded at a time, if it is known how long it took.
 func (d *durations) add(a *record.Attempt, folded time.Time) {
+	if took, ok := evaluationTook(a, folded); ok {
+		d.sum += took
+		d.n++
+	}
+}
+
+// evaluationTook returns how long an attempt's evaluation took, whose trial was folded at a time. The
+// worker's clock says that, which may have been set meanwhile. So ok is false for evaluations that end
+// before they start, or that took longer than the leader's clock allows.
+func evaluationTook(a *record.Attempt, folded time.Time) (took time.Duration, ok bool) {
 	if a.Started.IsZero() || a.Ended.Before(a.Started) {
-		return
+		return 0, false
 	}
-	took := a.Ended.Sub(a.Started)
-	if !a.Opened.IsZero() && took > max(0, folded.Sub(a.Opened))+maxDrift {
-		return
+	took = a.Ended.Sub(a.Started)
+	return took, a.Opened.IsZero() || took <= max(0, folded.Sub(a.Opened))+maxDrift
+}
+
+// programTook returns how long the program of an attempt took, apart from what a Job waits for; 0 if that is
+// not known. It follows from the trial's record alone.
+func programTook(a *record.Attempt, folded time.Time) time.Duration {
+	took, ok := evaluationTook(a, folded)
+	if !ok {
+		return 0
 	}
-	d.sum += took
-	d.n++
+	for _, p := range a.Phases() {
+		if p.Name == messaging.PhaseRun {
+			return p.End.Sub(p.Start)
+		}
+	}
+	return took
 }
 
 // mean returns the mean; ok is false before the first evaluation has ended.

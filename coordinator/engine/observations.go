@@ -51,6 +51,9 @@ func Observation(spec *study.Spec, t *record.Trial) (o optimizer.Observation, to
 	default:
 		return o, false
 	}
+	if a := t.Last(); a != nil {
+		o.Seconds = programTook(a, t.Times.Folded).Seconds()
+	}
 	if t.State != study.TrialCompleted {
 		o.Excess, o.Early = spec.EarlyExcess(t.Metrics), spec.EarlyValues(t.Metrics)
 	}

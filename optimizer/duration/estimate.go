@@ -35,6 +35,19 @@ func (m *Model) At(points ...study.Point) []Estimate {
 	return list
 }
 
+// Log returns the logarithm of the median time at a place of the unit cube, less the mean logarithm of the evaluations
+// that are known. It adds its gradient times weight to dst unless dst is nil.
+func (m *Model) Log(dst, x []float64, weight float64) float64 {
+	at := mat.NewDense(1, max(1, len(x)), nil)
+	copy(at.RawRowView(0), x)
+	if dst != nil {
+		for i, slope := range m.gp.MeanSlopes(at).RawRowView(0)[:len(dst)] {
+			dst[i] += weight * m.scale.SD * slope
+		}
+	}
+	return m.scale.SD * m.gp.Mean(at)[0]
+}
+
 // Median returns the time within which half of such evaluations end.
 func (e Estimate) Median() float64 { return math.Exp(e.Mu) }
 

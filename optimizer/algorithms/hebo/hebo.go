@@ -92,7 +92,9 @@ func (o proposer) proposeSingle(
 		l := loop.New(ctx, loop.Input{
 			Request: r, Data: m.Data, Models: []bayes.Surrogate{bayes.Gaussian(m.GP)}, Criterion: acquisition.EI{},
 			Feasibility: feasible, Limits: limits, Batch: batch,
-		}, loop.Options{Candidates: o.effort.candidates, PriorWeight: o.options.PriorWeight})
+		}, loop.Options{
+			Candidates: o.effort.candidates, PriorWeight: o.options.PriorWeight, Cost: o.cost(ctx, r),
+		})
 		s := &search{Loop: l, options: o.options, memory: memory}
 		s.replicas = s.newReplicas(m.Data.Places(), o.options.Noise.of(m.Data.Places()))
 		return l.Fill(ctx, batch, r.N, []loop.Strategy{l.Score, s.exhausted(s.again), l.Best, l.PickBest}), nil

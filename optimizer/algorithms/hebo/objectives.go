@@ -68,7 +68,9 @@ func (o proposer) proposeSeveral(
 			in.Models = append(in.Models, bayes.Gaussian(m.GP))
 		}
 		s := &search{options: o.options, memory: memory}
-		s.Loop = loop.New(ctx, in, loop.Options{Candidates: o.effort.candidates, PriorWeight: o.options.PriorWeight})
+		s.Loop = loop.New(ctx, in, loop.Options{
+			Candidates: o.effort.candidates, PriorWeight: o.options.PriorWeight, Cost: o.cost(ctx, r),
+		})
 		s.replicas = s.newFrontReplicas(models)
 		return s.Fill(ctx, batch, r.N, s.frontStrategies()), nil
 	})

@@ -40,6 +40,7 @@ func (o proposer) newSearch(
 	}, loop.Options{
 		Candidates: o.effort.candidates, PriorWeight: o.options.PriorWeight,
 		IgnorePending: o.options.Paper, AtBest: o.options.Paper,
+		Cost: o.cost(ctx, r),
 	})
 	places := m.Data.Places()
 	noise := o.options.Noise.of(places)

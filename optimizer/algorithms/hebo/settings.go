@@ -73,6 +73,7 @@ type Options struct {
 	PriorWeight float64
 	Noise       Noise
 	Plateaus    bool
+	Cost        Cost
 	// Paper leaves out whatever HEBO's paper does not have, and takes its initial design. Of
 	// the other fields, Surrogate's Warp and Transform, Initial, Acquisition and Robust may
 	// change.
@@ -119,6 +120,10 @@ func Settings() setting.Set {
 			Doc: "Whether repeated evaluations of one point differ; auto finds out.",
 		},
 		{Name: "replicate", Default: true, Doc: "When evaluations are noisy, re-evaluate promising points (at most 30%)."},
+		{
+			Name: "cost", Default: string(CostNone), Choices: []string{string(CostNone), string(CostCooled), string(CostPerSecond)},
+			Doc: "How expected times count: not at all, less and less, or in full.",
+		},
 	}.Experimental("warp", "kernel", "lengthscales", "acquisition", "robust")
 }
 
@@ -184,6 +189,7 @@ func FromSettings(v setting.Values) Options {
 		PriorWeight: v.Float("priorWeight"),
 		Plateaus:    v.Bool("plateaus"),
 		Noise:       Noise(v.String("noise")),
+		Cost:        Cost(v.String("cost")),
 	}
 }
 

@@ -193,6 +193,9 @@ func (l *Loop) round(climbers []*climber) {
 		if l.Priors != nil {
 			value += l.PriorPower * l.Priors.Log(gradient, c.next, l.PriorPower)
 		}
+		if l.Options.Cost != nil {
+			value += l.Options.Cost.term(gradient, c.next)
+		}
 		c.observe(value, gradient)
 	}
 }

@@ -34,6 +34,8 @@ type Options struct {
 	// PriorWeight is how many evaluations the parameters' priors outweigh; 0 is a tenth
 	// of the budget.
 	PriorWeight float64
+	// Cost is nil if evaluations count alike, whatever they take.
+	Cost *Cost
 }
 
 // Input is what a loop begins with.
@@ -67,8 +69,8 @@ type Loop struct {
 	Exact bool
 	// Places are the candidates; none was taken when the search began.
 	Places []Place
-	// PriorTerms is the contribution of the parameters' priors to the places' values, LogP
-	// the log probability that their evaluations complete.
+	// PriorTerms is the contribution of the parameters' priors and of the expected time to the
+	// places' values, LogP the log probability that their evaluations complete.
 	PriorTerms, LogP []float64
 	// Evaluated is the number of the known places' rows in each member's posterior; the
 	// rows of Places follow.

@@ -140,9 +140,11 @@ func priorPower(beta float64, r *optimizer.Request) float64 {
 	return beta / float64(max(1, len(r.Observations)))
 }
 
-// PriorTerm returns the contribution of the parameters' priors to the value of a place: the
-// logarithm of their density to the power PriorPower.
-func (l *Loop) PriorTerm(x []float64) float64 { return l.PriorPower * l.Priors.Log(nil, x, 0) }
+// PriorTerm returns what is known of a place apart from its outcome, as a contribution to its value: the
+// logarithm of the priors' density to the power PriorPower, and what the expected time takes away.
+func (l *Loop) PriorTerm(x []float64) float64 {
+	return l.PriorPower*l.Priors.Log(nil, x, 0) + l.Options.Cost.term(nil, x)
+}
 
 // priorTerms returns the PriorTerm of each place.
 func (l *Loop) priorTerms(places []Place) []float64 {

@@ -56,6 +56,7 @@ func (l *Loop) Fill(ctx context.Context, batch []optimizer.Suggestion, n int, st
 		if !picked {
 			break // the guard draws the missing points
 		}
+		suggestion.Reasons.Note += l.Options.Cost.note(suggestion.Point)
 		if ctx.Err() != nil {
 			suggestion.Reasons.Note += CutShort
 		}

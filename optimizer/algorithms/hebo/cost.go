@@ -1,0 +1,58 @@
+package hebo
+
+import (
+	"context"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
+	"github.com/fantasia-hpo/fantasia/optimizer/duration"
+)
+
+// Cost says how the time that an evaluation is expected to take counts.
+type Cost string
+
+// The values of Cost.
+const (
+	// CostNone counts all evaluations alike.
+	CostNone Cost = "none"
+	// CostCooled divides the acquisition function by the expected time to a power that falls from 1, after the
+	// initial design, to 0, at the end of the budget (Lee et al. 2020, Cost-aware Bayesian optimization).
+	CostCooled Cost = "cooled"
+	// CostPerSecond divides it by the expected time.
+	CostPerSecond Cost = "per-second"
+)
+
+// cost returns how the expected time counts in a request; nil if it does not, or if too little is known of it.
+// It draws nothing from the request's generator.
+func (o proposer) cost(ctx context.Context, r *optimizer.Request) *loop.Cost {
+	power := o.power(r)
+	if power == 0 {
+		return nil
+	}
+	var known []duration.Observation
+	for _, told := range r.Observations {
+		if told.Seconds > 0 {
+			known = append(known, duration.Observation{
+				Point: told.At(), Seconds: told.Seconds, Censored: told.Outcome != optimizer.OutcomeCompleted,
+			})
+		}
+	}
+	times, err := duration.Fit(ctx, r.Encoding, known, r.Seed)
+	if err != nil { // too few have ended, or the request must be answered at once
+		return nil
+	}
+	return &loop.Cost{Times: times, Power: power}
+}
+
+// power returns the power of the expected time.
+func (o proposer) power(r *optimizer.Request) float64 {
+	switch o.options.Cost {
+	case CostPerSecond:
+		return 1
+	case CostCooled:
+		initial := o.initial(r)
+		left := float64(r.MaxTrials-len(r.Observations)) / float64(max(1, r.MaxTrials-initial))
+		return min(1, max(0, left))
+	}
+	return 0
+}

@@ -1,0 +1,89 @@
+package hebo
+
+import (
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// timed plays a study of 40 trials, of which a trial takes the seconds that its point says, and returns it. The objective has two
+// minima that are equally good.
+func timed(t *testing.T, cost Cost, seconds func(p study.Point) float64) *optimizertest.Session {
+	t.Helper()
+	o := DefaultOptions()
+	o.Cost, o.Initial = cost, 10
+	s := optimizertest.NewSession(t, New(o), optimizertest.Cube(t, 2, 0, 1), 3)
+	s.Problem.MaxTrials = 40
+	for range s.Problem.MaxTrials {
+		s.Ask(1)
+		p := s.Problem.Pending[0]
+		x, y := p.Point["x1"].(float64), p.Point["x2"].(float64)
+		s.Tell(p.Trial, min((x-0.2)*(x-0.2), (x-0.8)*(x-0.8))+(y-0.5)*(y-0.5))
+		s.Problem.Observations[len(s.Problem.Observations)-1].Seconds = seconds(p.Point)
+	}
+	return s
+}
+
+// grows is a hundred times as long at one end as at the other.
+func grows(p study.Point) float64 { return math.Pow(100, p["x1"].(float64)) }
+
+// Without the setting, the time of evaluations changes nothing; with it, nothing changes while no time is known.
+func TestCostNoneIsBitIdentical(t *testing.T) {
+	unknown := func(study.Point) float64 { return 0 }
+	want := timed(t, CostNone, unknown).Suggested
+	for _, c := range []struct {
+		cost    Cost
+		seconds func(study.Point) float64
+	}{{CostNone, grows}, {CostPerSecond, unknown}, {CostCooled, unknown}} {
+		if got := timed(t, c.cost, c.seconds).Suggested; !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: the suggestions differ from those without a time", c.cost)
+		}
+	}
+}
+
+// Of two minima that are equally good, the search is at the quick one, and says what it expects. It reaches the minimum.
+func TestCostPrefersQuickPoints(t *testing.T) {
+	spent := func(s *optimizertest.Session) (seconds float64) {
+		for _, o := range s.Problem.Observations {
+			seconds += o.Seconds
+		}
+		return seconds
+	}
+	plain := spent(timed(t, CostNone, grows))
+	for _, cost := range []Cost{CostPerSecond, CostCooled} {
+		s := timed(t, cost, grows)
+		if got := spent(s); got > 0.8*plain {
+			t.Errorf("%s: 40 trials took %.0f s, %.0f s without the setting", cost, got, plain)
+		}
+		if best := s.Problem.Best(); best.Mean > 0.003 {
+			t.Errorf("%s: the best is %+v, the minimum 0", cost, best)
+		}
+		if note := s.Suggested[20].Reasons.Note; !strings.Contains(note, "expected to take ") {
+			t.Errorf("%s: the note %q says nothing of the time", cost, note)
+		}
+	}
+}
+
+// The power is that of Lee et al. (2020): the budget that is left, of what follows the initial design.
+func TestPowerOfTheTime(t *testing.T) {
+	for _, c := range []struct {
+		cost  Cost
+		ended int
+		want  float64
+	}{
+		{CostNone, 20, 0}, {CostPerSecond, 20, 1}, {CostPerSecond, 100, 1},
+		{CostCooled, 5, 1}, {CostCooled, 20, 1}, {CostCooled, 60, 0.5}, {CostCooled, 90, 0.125}, {CostCooled, 120, 0},
+	} {
+		o := proposer{options: Options{Cost: c.cost, Initial: 20}}
+		p := &optimizer.Problem{Space: optimizertest.Cube(t, 2, 0, 1), MaxTrials: 100, Observations: make([]optimizer.Observation, c.ended)}
+		r := &optimizer.Request{Problem: p, Encoding: optimizer.NewEncoding(p.Space)}
+		if got := o.power(r); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("%s after %d of 100 trials, 20 of them the initial design: the power is %g, want %g", c.cost, c.ended, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,32 @@
+package loop
+
+import (
+	"fmt"
+
+	"github.com/fantasia-hpo/fantasia/optimizer/duration"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// Cost makes evaluations that are expected to take long less attractive: the acquisition function is divided by the
+// expected time to the power Power.
+type Cost struct {
+	Times *duration.Model
+	Power float64
+}
+
+// term returns the contribution of the expected time to the logarithm of the acquisition function. It adds its
+// gradient to dst unless dst is nil.
+func (c *Cost) term(dst, x []float64) float64 {
+	if c == nil {
+		return 0
+	}
+	return -c.Power * c.Times.Log(dst, x, -c.Power)
+}
+
+// note tells people what is expected of a point.
+func (c *Cost) note(p study.Point) string {
+	if c == nil {
+		return ""
+	}
+	return fmt.Sprintf("; expected to take %.3g s", c.Times.At(p)[0].Median())
+}
