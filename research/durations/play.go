@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
@@ -35,9 +36,15 @@ type run struct {
 
 func (r *run) key() string { return fmt.Sprint(r.Table, " ", r.Algorithm, " ", r.Seed) }
 
-// play plays a study with an algorithm: whenever a worker is free, it is given another trial.
+// play plays a study with an algorithm, such as hebo or hebo:cooled with its setting cost: whenever a worker is
+// free, it is given another trial.
 func play(ctx context.Context, t *table, algorithm string, seed, workers, trials int) (*run, error) {
-	o, err := registry.New(algorithm, nil)
+	name, cost, found := strings.Cut(algorithm, ":")
+	var settings map[string]any
+	if found {
+		settings = map[string]any{"cost": cost}
+	}
+	o, err := registry.New(name, settings)
 	if err != nil {
 		return nil, err
 	}
@@ -70,6 +77,7 @@ func play(ctx context.Context, t *table, algorithm string, seed, workers, trials
 		})
 		now = r.Trials[first.Trial-1].End
 		told := optimizer.Observation{Trial: first.Trial, Point: first.Point, Outcome: optimizer.OutcomeFailed}
+		told.Seconds = now - r.Trials[first.Trial-1].Start
 		if loss := losses[first.Trial]; study.Finite(loss) {
 			told.Outcome, told.Values = optimizer.OutcomeCompleted, study.Values{loss}
 		}
