@@ -33,8 +33,7 @@ const (
 // A request promises nothing if the improvement that its point is expected to bring is less than
 // leastGain of the spread of the objective's values, or if its logarithm, in standard deviations of
 // the model's outcomes, is less than leastLogEI: a millionth. Models are often too sure, so both are
-// far below what anybody would notice. With −9, a search of Levy in ten dimensions settled
-// before it had found the best valley.
+// far below what anybody would notice.
 const (
 	leastGain  = 1e-7
 	leastLogEI = -14
