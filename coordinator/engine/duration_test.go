@@ -82,8 +82,8 @@ func TestFirstTrialOfNoTime(t *testing.T) {
 	}
 }
 
-// The optimiser is told how long the program took: that of a Job without what it waited for. A clock that was set
-// meanwhile says nothing.
+// The optimiser is told how long the program took. What a Job waited for is no part of that. If a clock was set
+// meanwhile, the time is not known.
 func TestObservationHasSeconds(t *testing.T) {
 	at := func(s int) time.Time { return epoch.Add(time.Duration(s) * time.Second) }
 	for _, c := range []struct {

@@ -11,9 +11,9 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// BenchmarkSuggest is the table of all algorithms in docs/tune/benchmarks.md: a request for 8 points of 9
-// dimensions after n evaluations at random points and those of the requests before. The processor time of one
-// point is for docs/operate/limits.md.
+// BenchmarkSuggest is the table of all algorithms in docs/tune/benchmarks.md: a request for 8 points in 9
+// dimensions, after n evaluations at random points and of the points of earlier requests. docs/operate/limits.md
+// has the processor time of one point.
 func BenchmarkSuggest(b *testing.B) {
 	for _, e := range Entries() {
 		if e.Name == "pt" { // hands over to gp in so many dimensions; package pt measures it

@@ -69,7 +69,7 @@ func TestCostPrefersQuickPoints(t *testing.T) {
 	}
 }
 
-// The power is that of Lee et al. (2020): the budget that is left, of what follows the initial design.
+// Lee et al. (2020) take the budget that is left, as a share of the budget after the initial design.
 func TestPowerOfTheTime(t *testing.T) {
 	for _, c := range []struct {
 		cost  Cost

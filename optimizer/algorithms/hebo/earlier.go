@@ -28,8 +28,8 @@ func (o *proposer) learn(ctx context.Context, r *optimizer.Request, memory *memo
 	memory.rememberEarlier(fitted)
 }
 
-// propose is memory.Propose. In a study that knows earlier ones, the first, third, fifth point of the
-// initial design and so on are the best ones by what these found. The points between are those of the Sobol
+// propose is memory.Propose. In a study that knows earlier ones, every second point of the
+// initial design, from the first on, is one that was good in them. The others are points of the Sobol
 // sequence, since earlier studies may mislead.
 func (o proposer) propose(
 	ctx context.Context, r *optimizer.Request, memory *memory, due int,

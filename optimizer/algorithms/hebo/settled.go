@@ -64,7 +64,7 @@ func (o proposer) watch(r *optimizer.Request, memory *memory, batch []optimizer.
 	switch {
 	case noise == surrogate.Noisy:
 		memory.Idle = 0
-	case i < 0 || batch[i].Repeat: // it says nothing of what is left to gain
+	case i < 0 || batch[i].Repeat: // no new point, so nobody knows what is left to gain
 	case o.promises(r, &batch[i].Reasons):
 		memory.Idle /= 2
 	default:
@@ -90,8 +90,8 @@ func (o proposer) promises(r *optimizer.Request, why *optimizer.Reasons) bool {
 		return true
 	}
 	best := slices.Min(costs)
-	// Those of the design are spread over the space. The better ones among them tell the objective's
-	// scale also where others are penalties.
+	// The points of the design are spread over the space. The better half of their values tells the
+	// objective's scale, even if the worse half are penalties.
 	design := slices.Sorted(slices.Values(costs[:min(len(costs), o.initial(r))]))
 	spread := design[len(design)/4] - best
 	gain := acquisition.LogEI(r.Direction.Cost(*why.Mean), *why.SD, best)

@@ -190,12 +190,7 @@ func (l *Loop) round(climbers []*climber) {
 		if logP != nil {
 			value = l.Chance.gradient(l.reward(), value, gradient, logP[i], dLogP.RawRowView(i))
 		}
-		if l.Priors != nil {
-			value += l.PriorPower * l.Priors.Log(gradient, c.next, l.PriorPower)
-		}
-		if l.Options.Cost != nil {
-			value += l.Options.Cost.term(gradient, c.next)
-		}
+		value += l.priorTerm(gradient, c.next)
 		c.observe(value, gradient)
 	}
 }

@@ -142,8 +142,11 @@ func priorPower(beta float64, r *optimizer.Request) float64 {
 
 // PriorTerm returns what is known of a place apart from its outcome, as a contribution to its value: the
 // logarithm of the priors' density to the power PriorPower, and what the expected time takes away.
-func (l *Loop) PriorTerm(x []float64) float64 {
-	return l.PriorPower*l.Priors.Log(nil, x, 0) + l.Options.Cost.term(nil, x)
+func (l *Loop) PriorTerm(x []float64) float64 { return l.priorTerm(nil, x) }
+
+// priorTerm is PriorTerm. It adds its gradient to dst unless dst is nil.
+func (l *Loop) priorTerm(dst, x []float64) float64 {
+	return l.PriorPower*l.Priors.Log(dst, x, l.PriorPower) + l.Options.Cost.term(dst, x)
 }
 
 // priorTerms returns the PriorTerm of each place.

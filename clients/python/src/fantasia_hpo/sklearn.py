@@ -42,9 +42,9 @@ class FantasiaSearchCV(BaseSearchCV):  # type: ignore[misc]
     folds, several points at once. `name`, `storage`, `algorithm` and `seed` are those of create_study, and
     `random_state`, if given, takes the place of `seed`; a search with a name continues an earlier one.
     With several metrics and `refit=False`, the first of `scoring` is optimised. After `fit`, `study_` is
-    the study. The search also ends `timeout` seconds after its start, when what it evaluates then has
-    ended. `n_trials`, if given, takes the place of `n_iter`: the two are names of OptunaSearchCV. The other
-    arguments and attributes are those of GridSearchCV.
+    the study. After `timeout` seconds no further point begins, and the search ends. `n_trials`, if given,
+    takes the place of `n_iter`. OptunaSearchCV has both names. The other arguments and attributes are those
+    of GridSearchCV.
 
     Raises:
         SpaceError: in `fit`, for a parameter that is none of these.
