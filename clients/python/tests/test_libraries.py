@@ -425,10 +425,13 @@ def test_states_are_equal_to_those_of_optuna(storage: Path) -> None:
     for state in TrialState:
         equal = {other.name for other in optuna.trial.TrialState if state == other and other == state}
         assert equal == ({theirs[state.value]} if state.value in theirs else set()), state
+        other_than = {other.name for other in optuna.trial.TrialState if state != other and other != state}
+        assert other_than == {other.name for other in optuna.trial.TrialState} - equal, state
         assert state != optuna.study.StudyDirection.MINIMIZE
         assert state == state.value
         assert hash(state) == hash(state.value)
     assert TrialState.COMPLETED == "COMPLETE" != TrialState.PRUNED
+    assert not TrialState.COMPLETED != "COMPLETE"  # noqa: SIM202
     made = study(storage)
     made.optimize(lambda trial: 1 / (trial.number - 2), n_trials=3)
     theirs_too: Any = [optuna.trial.TrialState.COMPLETE]

@@ -48,6 +48,10 @@ class TrialState(str, enum.Enum):
             isinstance(other, str) and TrialState.__members__.get(other) is self
         )
 
+    def __ne__(self, other: object) -> bool:
+        """Whether it is another state; that of str would not follow __eq__."""
+        return not self == other
+
     __hash__ = str.__hash__
 
     def is_finished(self) -> bool:
