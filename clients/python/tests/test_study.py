@@ -18,6 +18,7 @@ import pytest
 
 import fantasia_hpo as fantasia
 from fantasia_hpo import Float, Trial, TrialState
+from fantasia_hpo.create import _new_name
 
 SPACE: dict[str, fantasia.Parameter] = {
     "lr": Float(1e-5, 1e-1, scale="log"),
@@ -926,3 +927,8 @@ class TestLearnFrom:
             create(tmp_path, learn_from=[3])
         with pytest.raises(fantasia.StudyFileError, match="random does not learn"):
             create(tmp_path, learn_from=["empty"])
+
+
+def test_made_names_do_not_meet() -> None:
+    names = {_new_name() for _ in range(2000)}  # 16 random bits would meet 30 times
+    assert len(names) == 2000

@@ -385,4 +385,4 @@ def _in_python(problem: str, names: Sequence[str], metrics: Sequence[str]) -> st
 
 
 def _new_name() -> str:
-    return f"study-{datetime.now():%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+    return f"study-{datetime.now():%Y%m%d-%H%M%S}-{secrets.token_hex(5)}"
