@@ -60,30 +60,40 @@ type Model struct {
 // an even share of those before. The same arguments give the same model. The error wraps ErrTooFew if fewer
 // than MinEnded of them have ended, or is ctx's.
 func Fit(ctx context.Context, encoding *optimizer.Encoding, observations []Observation, seed uint64) (*Model, error) {
-	used := some(observations)
-	d := newData(encoding, used)
-	if ended := len(used) - d.open; ended < MinEnded {
+	return newData(encoding, some(observations)).model(ctx, encoding, seed, (*data).width)
+}
+
+// model returns the model, whose intervals are as wide as width says.
+func (d *data) model(
+	ctx context.Context, encoding *optimizer.Encoding, seed uint64,
+	width func(*data, context.Context, *kernel.Kernel, gp.Config, *rand.Rand) (float64, error),
+) (*Model, error) {
+	if ended := len(d.logs) - d.open; ended < MinEnded {
 		return nil, fmt.Errorf("%w: %d, and a model of their time needs %d", ErrTooFew, ended, MinEnded)
 	}
 	k, config := covariance(encoding)
-	m, err := d.fit(ctx, k, config, optimizer.NewRand(seed, len(used)))
-	if err != nil {
-		return nil, fmt.Errorf("model the time of evaluations: %w", err)
+	rng := optimizer.NewRand(seed, len(d.logs))
+	factor, err := width(d, ctx, k, config, rng)
+	if err == nil {
+		var m *Model
+		if m, err = d.fit(ctx, k, config, rng); err == nil {
+			m.encoding, m.width = encoding, factor
+			return m, nil
+		}
 	}
-	m.encoding = encoding
-	return m, nil
+	return nil, fmt.Errorf("model the time of evaluations: %w", err)
 }
 
-// fit returns the model but for its encoding.
+// fit returns the model but for its encoding and the width of its intervals.
 func (d *data) fit(ctx context.Context, k *kernel.Kernel, config gp.Config, rng *rand.Rand) (*Model, error) {
-	width, err := d.width(ctx, k, config, rng)
+	var err error
 	for round := 0; err == nil; round++ {
 		x, y, scale := d.outcomes(round > 0)
 		var fitted *gp.Result
 		if fitted, err = gp.Fit(ctx, k, x, y, config, rng); err != nil {
 			break
 		}
-		m := &Model{gp: fitted.Model, scale: scale, width: width}
+		m := &Model{gp: fitted.Model, scale: scale}
 		if d.open == 0 {
 			return m, nil
 		}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
-	"github.com/fantasia-hpo/fantasia/optimizer/duration"
 )
 
 // Cost says how the time that an evaluation is expected to take counts.
@@ -29,15 +28,7 @@ func (o proposer) cost(ctx context.Context, r *optimizer.Request) *loop.Cost {
 	if power == 0 {
 		return nil
 	}
-	var known []duration.Observation
-	for _, told := range r.Observations {
-		if told.Seconds > 0 {
-			known = append(known, duration.Observation{
-				Point: told.At(), Seconds: told.Seconds, Censored: told.Outcome != optimizer.OutcomeCompleted,
-			})
-		}
-	}
-	times, err := duration.Fit(ctx, r.Encoding, known, r.Seed)
+	times, err := o.times.Of(ctx, r.Encoding, r.Observations, r.Seed)
 	if err != nil { // too few have ended, or the request must be answered at once
 		return nil
 	}

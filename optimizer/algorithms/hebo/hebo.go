@@ -26,15 +26,19 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/acquisition"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
+	"github.com/fantasia-hpo/fantasia/optimizer/duration"
 )
 
 // New returns the optimiser. The options MUST come from FromSettings or DefaultOptions;
 // changes must respect the bounds of Settings.
-func New(options Options) optimizer.Optimizer { return optimizer.Guard(proposer{options, usual}) }
+func New(options Options) optimizer.Optimizer {
+	return optimizer.Guard(proposer{options, usual, new(duration.Medians)})
+}
 
 type proposer struct {
 	options Options
 	effort  effort
+	times   *duration.Medians
 }
 
 // effort is how much work a search does for a suggestion.

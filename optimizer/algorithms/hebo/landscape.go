@@ -34,7 +34,7 @@ func NewLandscape(ctx context.Context, options Options, p *optimizer.Problem, po
 	}
 	options.Plateaus = false
 	options.Surrogate.Points = points
-	v := &viewer{proposer: proposer{options, effort{candidates: 1}}} // nothing is searched for
+	v := &viewer{proposer: proposer{options, effort{candidates: 1}, nil}} // nothing is searched for
 	// The guard prepares the request. It then misses a point, which it draws at random.
 	_, _, err := optimizer.Guard(v).Suggest(ctx, p, nil, 1, optimizer.NewRand(p.Seed, p.First))
 	switch {

@@ -34,7 +34,7 @@ type Expectation struct {
 // The error is ctx's, or wraps ErrNoModel.
 func NewOutlook(ctx context.Context, options Options, p *optimizer.Problem) (*Outlook, error) {
 	e := expecting{
-		proposer: proposer{options, usual}, encoding: optimizer.NewEncoding(p.Space), options: surrogate.DefaultOptions(), always: true,
+		proposer: proposer{options, usual, nil}, encoding: optimizer.NewEncoding(p.Space), options: surrogate.DefaultOptions(), always: true,
 	}
 	for i := range p.Observations {
 		if p.Observations[i].Outcome == optimizer.OutcomeCompleted {

@@ -65,7 +65,7 @@ func TestPaperThreshold(t *testing.T) {
 	p := noisyLine(t)
 	p.Pending = []optimizer.Pending{{Trial: 31, Point: study.Point{"x1": 0.5}}}
 	p.First = 32
-	o := proposer{paper(t, func(*Options) {}), effort{100, 10, 2}}
+	o := proposer{paper(t, func(*Options) {}), effort{100, 10, 2}, nil}
 	asked := false
 	guarded := optimizer.Guard(proposeFunc(func(ctx context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
 		asked = true

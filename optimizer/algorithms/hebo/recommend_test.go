@@ -41,7 +41,7 @@ func completed(space *space.Space, points []study.Point, values []float64) *opti
 }
 
 // with returns the optimiser with a setting of noise.
-func with(noise Noise) optimizer.Recommender { return proposer{Options{Noise: noise}, usual} }
+func with(noise Noise) optimizer.Recommender { return proposer{Options{Noise: noise}, usual, nil} }
 
 func TestRecommendNothing(t *testing.T) {
 	p := line(t, nil, nil)

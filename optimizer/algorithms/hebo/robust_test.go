@@ -55,7 +55,7 @@ func choices(t *testing.T, o Options, of *space.Space, seeds uint64) map[float64
 			}
 			fitted = m
 		}
-		s := proposer{o, effort{200, 20, 10}}.newSearch(ctx, r, fitted, nil, nil, readMemory(nil, 0))
+		s := proposer{o, effort{200, 20, 10}, nil}.newSearch(ctx, r, fitted, nil, nil, readMemory(nil, 0))
 		return s.Fill(ctx, nil, r.N, s.strategies()), nil, nil
 	}))
 	for seed := range seeds {

@@ -48,7 +48,7 @@ func variants(t testing.TB) map[string]Options {
 var small = effort{candidates: 40, population: 8, generations: 4}
 
 // newSmall is New with another effort.
-func newSmall(o Options, e effort) optimizer.Optimizer { return optimizer.Guard(proposer{o, e}) }
+func newSmall(o Options, e effort) optimizer.Optimizer { return optimizer.Guard(proposer{o, e, nil}) }
 
 // degenerate lists histories of outcomes; NaN is a failure, +Inf an infeasible point.
 func degenerate() map[string][]float64 {

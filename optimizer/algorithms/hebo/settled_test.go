@@ -46,7 +46,7 @@ func TestEffortShrinksWhereNothingIsLeftToGain(t *testing.T) {
 // Up to wholeEffort evaluations nothing changes. After them there are fewer candidates, and all
 // observations count until the search has settled.
 func TestEffortByEvaluations(t *testing.T) {
-	usualOf := proposer{DefaultOptions(), usual}
+	usualOf := proposer{DefaultOptions(), usual, nil}
 	for _, c := range []struct{ n, idle, candidates, points int }{
 		{1, 0, 1000, 0}, {wholeEffort, settledMost, 1000, 0}, {200, 0, 640, 0}, {200, settledFrom - 1, 640, 0}, {256, 0, 500, 0},
 		{2000, 0, leastCandidates, 0}, {200, settledFrom, settledCandidates, settledPoints},
@@ -58,7 +58,7 @@ func TestEffortByEvaluations(t *testing.T) {
 				c.n, c.idle, got.effort.candidates, got.options.Surrogate.Points, c.candidates, c.points)
 		}
 	}
-	ensemble := proposer{options(func(o *Options) { o.Acquisition = MACE }), usual}
+	ensemble := proposer{options(func(o *Options) { o.Acquisition = MACE }), usual, nil}
 	r := &optimizer.Request{Problem: &optimizer.Problem{Observations: make([]optimizer.Observation, 500)}}
 	if got := ensemble.sized(r, &memory{Idle: settledMost}); got.effort != usual || got.options.Surrogate.Points != 0 {
 		t.Errorf("an ensemble of acquisition functions gets %+v", got.effort)
@@ -90,7 +90,7 @@ func TestWhatAPointPromises(t *testing.T) {
 	}
 	again := point(-50, 0, 1)
 	again.Repeat = true
-	o := proposer{DefaultOptions(), usual}
+	o := proposer{DefaultOptions(), usual, nil}
 	for i, c := range []struct {
 		suggestion optimizer.Suggestion
 		noise      surrogate.Noise
