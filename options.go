@@ -45,10 +45,10 @@ type Options struct {
 	// Server, it is how many this process evaluates at once.
 	Parallel int
 	// Trials is how many trials to evaluate. Trials that fail or are stopped early count.
-	// Default 100.
+	// Default 100, or no bound if there is a Duration.
 	Trials int
 	// Duration ends the study after this time, without the time between two runs of the
-	// program. Default: no bound.
+	// program. Without Trials, no trial is begun that is not expected to end in it. Default: no bound.
 	Duration time.Duration
 	// Goal ends the study when a trial reaches this value. With several objectives, it ends the study
 	// when the front has this hypervolume, measured from the Reference of each objective in the product
@@ -218,6 +218,14 @@ func settings(given map[string]any) map[string]any {
 	return given
 }
 
+// maxTrials returns the budget of trials; 0 if only time bounds the study.
+func (o *Options) maxTrials() int {
+	if o.Trials == 0 && o.Duration == 0 {
+		return defaultTrials
+	}
+	return o.Trials
+}
+
 // definition returns the study as a study file would have it.
 func (o *Options) definition(s *Space, objectives []study.Objective, limits []study.Limit) (*study.Study, error) {
 	none, lost := 0, max(0, cmp.Or(o.Retries.Lost, study.DefaultRetriesLost))
@@ -230,7 +238,7 @@ func (o *Options) definition(s *Space, objectives []study.Objective, limits []st
 			},
 			EarlyStopping: o.earlyStopping(objectives), Note: o.Note,
 			Budget: study.Budget{
-				MaxTrials: cmp.Or(o.Trials, defaultTrials), MaxFailedTrials: o.MaxFailed, MaxDuration: study.Duration(o.Duration),
+				MaxTrials: o.maxTrials(), MaxFailedTrials: o.MaxFailed, MaxDuration: study.Duration(o.Duration),
 			},
 			Trial: study.TrialTemplate{Retries: study.Retries{Failed: &none, Lost: &lost}},
 		},

@@ -200,6 +200,36 @@ func TestDuration(t *testing.T) {
 	})
 }
 
+// With Duration alone, no trial is begun that is not expected to end in time: four trials of 25 minutes end in two hours, and
+// a fifth would not. With Trials, it is begun.
+func TestDurationAlone(t *testing.T) {
+	for _, c := range []struct {
+		trials int
+		want   time.Duration
+	}{{0, 100 * time.Minute}, {10, 2 * time.Hour}} {
+		synctest.Test(t, func(t *testing.T) {
+			space, x := line()
+			u, err := fantasia.Minimize(space, fantasia.Options{Duration: 2 * time.Hour, Trials: c.trials, Algorithm: random})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer u.Close()
+			began := time.Now()
+			err = u.Run(t.Context(), func(ctx context.Context, trial *fantasia.Trial) (float64, error) {
+				select {
+				case <-time.After(25 * time.Minute):
+					return x.Of(trial), nil
+				case <-ctx.Done():
+					return 0, ctx.Err()
+				}
+			})
+			if took := time.Since(began); err != nil || took != c.want || count(t, u, fantasia.Completed) != 4 {
+				t.Errorf("Trials %d: %v after %v, with %d completed", c.trials, err, took, count(t, u, fantasia.Completed))
+			}
+		})
+	}
+}
+
 func TestStateIsChecked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	open := func(hi float64, o fantasia.Options) (*fantasia.Study, error) {

@@ -36,6 +36,9 @@ func (noOther) Error() string {
 	return "no other point that meets the constraints was found: all that were found have been evaluated or are being evaluated"
 }
 
+// ErrNoTime means that no further evaluation is expected to end in the time that is left.
+var ErrNoTime = errors.New("no other trial is expected to end in the time that is left")
+
 // Is makes the error an ErrExhausted.
 func (noOther) Is(target error) bool { return target == ErrExhausted }
 
@@ -102,6 +105,9 @@ type Problem struct {
 	// of trials that run at once.
 	MaxTrials   int
 	Parallelism int
+	// Time is the study's budget of time, nil for one of trials. MaxTrials then is how many trials
+	// it is expected to have.
+	Time *Time
 	// Seed is the study's seed, for sequences that run through a whole study. Draws for
 	// a single suggestion come from Suggest's rng.
 	Seed uint64
@@ -120,6 +126,13 @@ type Problem struct {
 	// Earlier are studies that were made before, whose outcomes may say where good points lie.
 	// Only optimisers whose registry.Entry says so are given any.
 	Earlier []Earlier
+}
+
+// Time is a budget of time.
+type Time struct {
+	// Budget is the whole time and Left what was left of it at the request, in seconds.
+	Budget float64 `json:"budget"`
+	Left   float64 `json:"left"`
 }
 
 // Earlier is a study that was made before, of the same metric.
@@ -207,6 +220,8 @@ type Suggestion struct {
 	// Repeat marks a point that was evaluated before and is evaluated again to average
 	// out noise. It is only set if evaluations are noisy.
 	Repeat bool
+	// Seconds is how long the evaluation is expected to take; 0 if that is not known, or does not matter.
+	Seconds float64
 }
 
 // State is an optimiser's memory between calls, at most MaxStateSize bytes and opaque

@@ -172,13 +172,22 @@ type EarlyStopping struct {
 // Budget bounds a study. A study ends at the first bound that it reaches.
 type Budget struct {
 	// MaxTrials is how many trials to evaluate: completed, failed, infeasible and
-	// pruned trials count, cancelled ones do not.
-	MaxTrials int `json:"maxTrials"`
+	// pruned trials count, cancelled ones do not. 0 means no bound: then MaxDuration is positive.
+	MaxTrials int `json:"maxTrials,omitempty"`
 	// MaxFailedTrials is the number of failed trials that fails the study; 0 means no
 	// bound.
 	MaxFailedTrials int      `json:"maxFailedTrials,omitempty"`
 	MaxDuration     Duration `json:"maxDuration,omitempty"`
 }
+
+// plannedTrials is how many trials a search plans with while nothing tells how many there will be.
+const plannedTrials = 100
+
+// OfTime reports whether only time bounds the study, so that its search plans with that.
+func (b *Budget) OfTime() bool { return b.MaxTrials == 0 && b.MaxDuration > 0 }
+
+// Planned returns MaxTrials, or how many trials a search plans with if only time bounds them.
+func (b *Budget) Planned() int { return cmp.Or(b.MaxTrials, plannedTrials) }
 
 // Mode selects how a program is run.
 type Mode string

@@ -75,3 +75,11 @@ func Expected(mean, sd float64) string {
 	}
 	return Number(mean) + " ± " + Short(sd, 2)
 }
+
+// Share returns how many trials have ended, of all; 0 stands for a study that only time bounds.
+func Share(ended, all int) string {
+	if all == 0 {
+		return strconv.Itoa(ended)
+	}
+	return fmt.Sprintf("%d/%d", ended, all)
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/judge"
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/duration"
 )
 
 // SuggestTime limits how long an optimiser may work on a request before it must
@@ -33,7 +34,7 @@ func suggest(ctx context.Context, o optimizer.Optimizer, seed uint64, ask *engin
 	defer caught(&err)
 	ctx, stop := context.WithTimeout(ctx, SuggestTime)
 	defer stop()
-	s, state, err = o.Suggest(ctx, ask.Problem, ask.State, ask.N, optimizer.NewRand(seed, ask.Request))
+	s, state, err = duration.InTime(ctx, o, ask.Problem, ask.State, ask.N, optimizer.NewRand(seed, ask.Request))
 	return s, state, ctx.Err() != nil, err
 }
 

@@ -46,8 +46,10 @@ func (s *suggestions) answered(ev Suggested) {
 	case errors.Is(ev.Err, optimizer.ErrExhausted) && s.again():
 		s.ready = nil
 	case s.exhaustion.conclude(ev.Err, ev.Ask):
-		s.ready = nil
-	case errors.Is(ev.Err, optimizer.ErrExhausted): // it was, before points became free: ask again
+		if s.ready = nil; s.exhaustion.late {
+			s.life.say(optimizer.ErrNoTime.Error() + ": the study ends with the trials that run")
+		}
+	case errors.Is(ev.Err, optimizer.ErrExhausted), errors.Is(ev.Err, optimizer.ErrNoTime): // it was, before an edit: ask again
 	case ev.Err != nil:
 		s.failed(ev.Err)
 	default:
@@ -121,7 +123,7 @@ func (s *suggestions) createReady() bool {
 	for len(s.ready) > 0 {
 		x, a := s.ready[0], s.answer
 		s.ready = s.ready[1:]
-		if tried, _ := s.tried.has(x.Suggestion, a.ask.From); tried { // a fallback was the same point
+		if tried, _ := s.tried.has(x.Suggestion, a.ask.From); tried || s.late(x.Suggestion) { // a fallback was the same point
 			continue
 		}
 		s.create(x, a)
@@ -144,9 +146,10 @@ func (s *suggestions) fallBack(n int) (made int, exhausted bool) {
 	}
 	defer func() { s.fallen = nil }() // until then tried keeps what its suggestions are compared with
 	ask, list, cause := fallen.Ask, fallen.Suggestions, fallen.Err
-	none := errors.Is(cause, optimizer.ErrExhausted)
+	late := errors.Is(cause, optimizer.ErrNoTime)
+	none := late || errors.Is(cause, optimizer.ErrExhausted)
 	switch {
-	case none && (s.ask != nil || s.again()): // wait for the optimiser's answer, which may repeat points
+	case none && (s.ask != nil || !late && s.again()): // wait for the optimiser's answer, which may repeat points
 		s.fallbackAfter = s.step.now.Add(askPause)
 		return 0, false
 	case s.ask == nil && s.exhaustion.conclude(cause, ask):
@@ -163,6 +166,8 @@ func (s *suggestions) fallBack(n int) (made int, exhausted bool) {
 		}
 		x.Point = s.spec.space.AtLevel(x.Point, 0)
 		switch err := s.check(x, ask.From); {
+		case err == nil && s.late(x):
+			cause, unusable = optimizer.ErrNoTime, true
 		case err == nil:
 			if x.Source != optimizer.SourceInitial {
 				x.Source = optimizer.SourceFallback
@@ -181,6 +186,11 @@ func (s *suggestions) fallBack(n int) (made int, exhausted bool) {
 		s.fallbackAfter = s.step.now.Add(askPause)
 	}
 	return made, false
+}
+
+// late reports whether an evaluation that begins now is expected to end too late.
+func (s *suggestions) late(x optimizer.Suggestion) bool {
+	return s.spec.Definition.Spec.Budget.OfTime() && x.Seconds > s.life.left().Seconds() && s.spec.on(safetyTime)
 }
 
 // create makes a trial of a suggestion and hands it out at once: there is a slot for it, or it is

@@ -113,6 +113,11 @@ func (l *lifetime) deadline() time.Time {
 	return l.step.now.Add(d - l.total())
 }
 
+// left returns what is left of maxDuration, which is not 0.
+func (l *lifetime) left() time.Duration {
+	return max(0, time.Duration(l.spec.Definition.Spec.Budget.MaxDuration)-l.total())
+}
+
 // expired reports whether maxDuration has passed. It is false until the study is opened: see unopened.
 func (l *lifetime) expired() bool {
 	d := l.deadline()

@@ -25,5 +25,6 @@ const (
 	safetyQuantile                     // only the best trials of a rung are promoted
 	safetyPruned                       // a trial that was told to stop gets no other attempt
 	safetySpace                        // an answer made for an earlier space is not used
+	safetyTime                         // no trial is begun that is expected to end too late
 	safetyOutside                      // the optimiser is told no point outside of the space
 )

@@ -48,6 +48,9 @@ const (
 	// trials are evaluated or if it has a maxDuration: as much may be missing when a leader dies.
 	countRanEvery = time.Minute
 
+	// mostExpected bounds how many trials an optimiser is told to expect.
+	mostExpected = 1e5
+
 	// maxAsk bounds the suggestions of one request; the engine requests more later.
 	maxAsk = 64
 	// minPrefetch and maxPrefetch bound the suggestions that are kept ready if the

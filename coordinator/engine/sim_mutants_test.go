@@ -21,9 +21,9 @@ func TestSimulatorNotices(t *testing.T) {
 		"curve": safetyCurve, "recall": safetyRecall,
 		"promoted": safetyPromoted, "quantile": safetyQuantile,
 		"once": safetyOnce, "told": safetyTold, "pruned": safetyPruned,
-		"space": safetySpace, "outside": safetyOutside,
+		"space": safetySpace, "outside": safetyOutside, "time": safetyTime,
 	}
-	play := map[string]func(seed uint64, off safety) *world{"promoted": newFidelityWorld, "quantile": newFidelityWorld}
+	play := map[string]func(seed uint64, off safety) *world{"promoted": newFidelityWorld, "quantile": newFidelityWorld, "time": newTimedWorld}
 	survived := 0
 	for name, off := range checks {
 		world := play[name]

@@ -74,6 +74,9 @@ func (c *checker) output(w *world, out *Output) {
 		before, known := c.trials[t.Number]
 		created = created || !known && t.Source != optimizer.SourceAdded
 		opened = opened || !known && !byUser(t)
+		if !known {
+			c.inTime(w, t)
+		}
 		if known {
 			c.change(before, *t)
 		}
@@ -83,7 +86,7 @@ func (c *checker) output(w *world, out *Output) {
 		c.trials[t.Number] = *t
 	}
 	c.promotions(w, out)
-	if n := evaluated(c.trials); created && n+s.Counts.Open() > budget {
+	if n := evaluated(c.trials); created && !e.spec.Definition.Spec.Budget.OfTime() && n+s.Counts.Open() > budget {
 		c.fail("%d trials evaluated and %d open, the budget is %d", n, s.Counts.Open(), budget)
 	}
 	if n := s.Counts.Open() - len(e.trials.wishes); opened && n > parallelism {
@@ -347,7 +350,7 @@ func (c *checker) verdict(w *world) {
 	if f := s.Front; spec.Goal != nil && f != nil && f.Hypervolume != nil { // see front, which checks it
 		goal = *f.Hypervolume >= spec.Goal.Hypervolume
 	}
-	budget := evaluated(c.trials) >= spec.Budget.MaxTrials
+	budget := !spec.Budget.OfTime() && evaluated(c.trials) >= spec.Budget.MaxTrials || c.late(w, &s)
 	expired := spec.Budget.MaxDuration > 0 && !s.Ended.Before(s.Started.Add(time.Duration(spec.Budget.MaxDuration)))
 	points, finite := w.e.spec.space.Searched().Size()
 	exhausted := finite && c.points(w.e) == points

@@ -238,7 +238,9 @@ func (w *world) effects(out *Output) {
 			if w.faults && w.chance(10) {
 				list, err = list[:len(list)/2], errors.New("simulated: no feasible point")
 			}
-			w.step(Suggested{At: w.now, Ask: ask, Suggestions: list, Err: err})
+			ev := Suggested{At: w.now, Ask: ask, Suggestions: list, Err: err}
+			w.timed(&ev)
+			w.step(ev)
 		})
 	}
 	if out.Wake.After(w.now) && out.Wake.Before(w.now.Add(simTick)) {

@@ -454,6 +454,10 @@ func (w *world) update() {
 		}
 		q.Min, q.Max = &low, &high
 	default:
+		if s.Budget.OfTime() {
+			s.Budget.MaxDuration += study.Duration(time.Duration(w.rng.IntN(9)) * time.Second)
+			break
+		}
 		s.Budget.MaxTrials = max(1, s.Budget.MaxTrials+w.rng.IntN(9)-4)
 	}
 	if w.limits != nil && w.limits.IntN(2) == 0 {

@@ -268,6 +268,7 @@ func (w *world) optimise(gen int, ask *Ask) {
 			if len(ev.Suggestions) == 0 {
 				ev.Err = optimizer.ErrExhausted
 			}
+			w.timed(&ev)
 		}
 		if w.asked == ask {
 			w.asked = nil

@@ -32,6 +32,8 @@ type suggestions struct {
 	history  *history
 	attempts *attempts
 
+	evaluations *durations
+
 	model    record.Model  // as committed
 	ask      *Ask          // in flight
 	askTime  time.Duration // how long answers take: a moving average
@@ -168,7 +170,8 @@ func (s *suggestions) problem(pending []optimizer.Pending) *optimizer.Problem {
 		Direction:    s.spec.direction(),
 		Objectives:   spec.Several,
 		Limits:       spec.Limits,
-		MaxTrials:    spec.Budget.MaxTrials,
+		MaxTrials:    s.expected(),
+		Time:         s.time(),
 		Parallelism:  s.spec.parallelism(),
 		Seed:         spec.Algorithm.Seed,
 		First:        len(s.trials.all) + 1,
@@ -177,6 +180,28 @@ func (s *suggestions) problem(pending []optimizer.Pending) *optimizer.Problem {
 		Pending:      pending,
 		Earlier:      s.spec.earlier,
 	}
+}
+
+// expected returns the budget of trials or, where time bounds them, how many there will be by how long they have taken.
+func (s *suggestions) expected() int {
+	budget := &s.spec.Definition.Spec.Budget
+	mean, known := s.evaluations.mean()
+	if !budget.OfTime() || !known {
+		return budget.Planned()
+	}
+	now := s.trials.counts.Ended() + len(s.trials.open)
+	left := s.life.left().Seconds() / max(mean.Seconds(), 1e-3) * float64(s.spec.parallelism())
+	return max(1, now+int(min(left, mostExpected)))
+}
+
+// time returns the budget of time and what is left of it; nil for a budget of trials. The trials of a study with a
+// fidelity differ in length by their levels, and the optimiser sees one of these: it is told nothing.
+func (s *suggestions) time() *optimizer.Time {
+	budget := &s.spec.Definition.Spec.Budget
+	if !budget.OfTime() || s.ladder.rungs != nil {
+		return nil
+	}
+	return &optimizer.Time{Budget: time.Duration(budget.MaxDuration).Seconds(), Left: s.life.left().Seconds()}
 }
 
 // pendingPoints returns the points of the open trials, as far as they are in the space.

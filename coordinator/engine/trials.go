@@ -227,12 +227,16 @@ func (l *trials) active() int { return len(l.open) - len(l.wishes) }
 // vacancies returns how many more trials the parallelism allows to hand out.
 func (l *trials) vacancies() int { return l.spec.parallelism() - l.active() }
 
-// remaining returns how many more trials the budget allows.
+// remaining returns how many more trials the budget allows; if only time bounds them, as many as can be asked for at once.
 func (l *trials) remaining() int {
 	if !l.spec.on(safetyBudget) {
 		return 1
 	}
-	return l.spec.Definition.Spec.Budget.MaxTrials - l.counts.Ended() - len(l.open)
+	budget := &l.spec.Definition.Spec.Budget
+	if budget.OfTime() {
+		return maxAsk
+	}
+	return budget.MaxTrials - l.counts.Ended() - len(l.open)
 }
 
 // waiting reports whether a trial waits to be handed out, and may be.

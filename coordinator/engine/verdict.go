@@ -12,6 +12,7 @@ func (e *Engine) endIfDue() {
 	if !e.running() {
 		return
 	}
+	e.suggestions.exhaustion.reconsider(e.history.observations.all)
 	if state, reason := e.verdict(); state.Terminal() {
 		e.end(state, reason)
 	}
@@ -29,12 +30,15 @@ func (e *Engine) verdict() (study.State, string) {
 		return study.Failed, e.failed(fmt.Sprintf("the first %d trials all failed", firstFailures))
 	case spec.Budget.MaxFailedTrials > 0 && c.Failed-e.trials.forgiven >= spec.Budget.MaxFailedTrials:
 		return study.Failed, e.failed(fmt.Sprintf("%d trials failed (maxFailedTrials)", c.Failed-e.trials.forgiven))
-	case c.Ended() >= spec.Budget.MaxTrials && e.spec.on(safetyBudget):
+	case !spec.Budget.OfTime() && c.Ended() >= spec.Budget.MaxTrials && e.spec.on(safetyBudget):
 		return e.spent(fmt.Sprintf("all %d trials have ended (maxTrials)", spec.Budget.MaxTrials))
 	case e.life.expired():
 		return e.spent(fmt.Sprintf("the study has run for %s (maxDuration)", time.Duration(spec.Budget.MaxDuration)))
 	case !e.suggestions.exhaustion.over || len(e.trials.open) > 0 || e.promotion.possible():
 		return study.Running, ""
+	case e.suggestions.exhaustion.late:
+		return e.spent(fmt.Sprintf("no other trial is expected to end in the %s that are left of %s (maxDuration)",
+			e.life.left().Round(time.Second), time.Duration(spec.Budget.MaxDuration)))
 	case e.suggestions.exhaustion.infeasible != nil:
 		return study.Failed, e.suggestions.exhaustion.infeasible.Error()
 	case e.suggestions.exhaustion.unproved:

@@ -288,6 +288,8 @@ type Ask struct {
 	// MaxTrials and Parallelism are those of the study then; an update changes them.
 	MaxTrials   int `json:"maxTrials"`
 	Parallelism int `json:"parallelism"`
+	// Time is the budget of time and what was left of it; nil for a budget of trials.
+	Time *optimizer.Time `json:"time,omitempty"`
 	// Limits are the limits that the study had when the request was made.
 	Limits []study.Limit `json:"limits,omitempty"`
 	// References are those that several objectives had when the request was made, nil for one

@@ -24,6 +24,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/duration"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space"
 	"github.com/fantasia-hpo/fantasia/study/space/celspace"
@@ -225,7 +226,7 @@ func (p *player) problem(a *answer) *optimizer.Problem {
 	problem := &optimizer.Problem{
 		Space: p.space.Searched(), Direction: p.spec.FirstObjective().Direction, Seed: p.spec.Algorithm.Seed,
 		Objectives: objectives(p.spec, a.ask), Limits: a.ask.Limits,
-		MaxTrials: a.ask.MaxTrials, Parallelism: a.ask.Parallelism,
+		MaxTrials: a.ask.MaxTrials, Parallelism: a.ask.Parallelism, Time: a.ask.Time,
 		Pending: []optimizer.Pending{}, Earlier: p.earlier,
 	}
 	problem.Observations, problem.Taken = p.told.until(a.from)
@@ -300,7 +301,7 @@ func (p *player) play(ctx context.Context, a *answer) error {
 	if a.fallback {
 		o, state = p.o.Fallback, nil
 	}
-	list, next, err := o.Suggest(ctx, problem, state, a.ask.N, optimizer.NewRand(p.spec.Algorithm.Seed, a.number))
+	list, next, err := duration.InTime(ctx, o, problem, state, a.ask.N, optimizer.NewRand(p.spec.Algorithm.Seed, a.number))
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

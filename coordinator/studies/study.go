@@ -125,5 +125,8 @@ func (r *Study) Useful() int {
 	if spec.ByClients() {
 		return 0
 	}
+	if spec.Budget.OfTime() {
+		return spec.Parallelism
+	}
 	return min(spec.Parallelism, spec.Budget.MaxTrials-r.Status.Counts.Ended())
 }

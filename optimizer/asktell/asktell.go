@@ -101,7 +101,7 @@ func newConversation(s *study.Study) (*conversation, error) {
 	spec := &s.Spec
 	return &conversation{study: s, Session: session.Session{Optimizer: algorithm, Problem: optimizer.Problem{
 		Space: space, Direction: spec.FirstObjective().Direction, Objectives: spec.Several, Limits: spec.Limits,
-		MaxTrials: spec.Budget.MaxTrials, Parallelism: max(1, spec.Parallelism), Seed: spec.Algorithm.Seed,
+		MaxTrials: spec.Budget.Planned(), Parallelism: max(1, spec.Parallelism), Seed: spec.Algorithm.Seed,
 		Earlier: optimizer.EarlierOf(spec),
 	}}}, nil
 }

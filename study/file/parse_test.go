@@ -247,3 +247,25 @@ func mustParse(t *testing.T, text string) *study.Study {
 	}
 	return s
 }
+
+// A study may be bounded by trials, by time, or by both.
+func TestBudget(t *testing.T) {
+	const text = `{apiVersion: fantasia.dev/v1, kind: Study, metadata: {name: a}, spec: {objective: {metric: l, direction: minimize},
+  parameters: [{name: x, type: float, min: 0, max: 1}], budget: %s, trial: {command: ["true"]}}}`
+	for budget, want := range map[string]string{
+		"{maxDuration: 2h}": "", "{maxTrials: 5}": "", "{maxTrials: 5, maxDuration: 2h}": "",
+		"{}":                              "spec.budget.maxTrials: is missing: how many trials to run, or how long in maxDuration",
+		"{maxDuration: 2h, maxTrials: 0}": "spec.budget.maxTrials: 0 is not accepted",
+		"{maxDuration: 0s}":               "spec.budget.maxTrials: is missing",
+	} {
+		s, err := file.Parse([]byte(fmt.Sprintf(text, budget)))
+		switch {
+		case want == "" && err != nil:
+			t.Errorf("%s: %v", budget, err)
+		case want == "" && s.Spec.Budget.OfTime() != (budget == "{maxDuration: 2h}"):
+			t.Errorf("%s: of time is %v", budget, s.Spec.Budget.OfTime())
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%s: the error is %v, want %q", budget, err, want)
+		}
+	}
+}

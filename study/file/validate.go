@@ -165,9 +165,10 @@ func unjoin(err error) []error {
 
 func checkBudget(b *study.Budget, r *check.Report) {
 	const path = "spec.budget"
-	if b.MaxTrials == 0 && r.Places[path+".maxTrials"] == (check.Place{}) {
-		r.Add(path+".maxTrials", "is missing: how many trials to run")
-	} else {
+	switch unset := b.MaxTrials == 0 && r.Places[path+".maxTrials"] == (check.Place{}); {
+	case unset && b.MaxDuration == 0:
+		r.Add(path+".maxTrials", "is missing: how many trials to run, or how long in maxDuration")
+	case !unset:
 		checkRange(r, path+".maxTrials", b.MaxTrials, 1, maxTrials)
 	}
 	checkRange(r, path+".maxFailedTrials", b.MaxFailedTrials, 0, maxTrials)

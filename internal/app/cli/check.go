@@ -142,7 +142,7 @@ func firstTrial(ctx context.Context, s *study.Study) (*messaging.Assignment, err
 	}
 	suggestions, _, err := o.Suggest(ctx, &optimizer.Problem{
 		Space: whole.Searched(), Direction: spec.FirstObjective().Direction, Objectives: spec.Several, Limits: spec.Limits,
-		MaxTrials:   spec.Budget.MaxTrials,
+		MaxTrials:   spec.Budget.Planned(),
 		Parallelism: spec.Parallelism, Seed: spec.Algorithm.Seed, First: 1,
 	}, nil, 1, optimizer.NewRand(spec.Algorithm.Seed, 1))
 	if err != nil || len(suggestions) == 0 {
@@ -214,7 +214,7 @@ func (c *checked) text(w screen, s *study.Study, assignment *messaging.Assignmen
 	spec := &s.Spec
 	fields := []field{
 		{Name: "Study", Value: fmt.Sprintf("%s: %s over %s, %s by %s, %d at once", c.Study, view.Aims(spec.Objectives()),
-			count(len(spec.Parameters), "parameter"), count(spec.Budget.MaxTrials, "trial"), spec.Algorithm.Name, spec.Parallelism)},
+			count(len(spec.Parameters), "parameter"), budgetOf(&spec.Budget), spec.Algorithm.Name, spec.Parallelism)},
 		{Name: "Limits", Value: limitList(spec.Limits)},
 		{Name: "Trial 1", Value: point(c.Parameters)},
 	}
@@ -278,6 +278,14 @@ func count(n int, thing string) string {
 		return "1 " + thing
 	}
 	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// budgetOf says how many trials a study has, or how long it may take.
+func budgetOf(b *study.Budget) string {
+	if b.OfTime() {
+		return b.MaxDuration.String()
+	}
+	return count(b.MaxTrials, "trial")
 }
 
 // limitList lists limits; "" if there are none.

@@ -64,7 +64,7 @@ func studyTable(w screen, studies []found) error {
 			state = "unreadable" // s.Reason has the cause
 		}
 		rows[i] = []string{
-			v.Study, state, fmt.Sprintf("%d/%d", v.Trials.Ended(), s.GetMaxTrials()),
+			v.Study, state, view.Share(v.Trials.Ended(), int(s.GetMaxTrials())),
 			strconv.Itoa(v.Trials.Running), strconv.Itoa(v.Trials.Failed), best, recommended,
 		}
 		if took := human(s.GetElapsed().AsDuration()); local {
@@ -192,6 +192,9 @@ func spaceVersion(s *fantasiav1.Study) string {
 func studyCounts(s *fantasiav1.Study) string {
 	c := view.FromStudy(s).Trials
 	text := fmt.Sprintf("%d of %d done", c.Ended(), s.GetMaxTrials())
+	if s.GetMaxTrials() == 0 { // only time bounds them
+		text = fmt.Sprintf("%d done", c.Ended())
+	}
 	for _, count := range []struct {
 		n    int
 		name string

@@ -118,7 +118,7 @@ func (n *Now) screen(width, height int, brief bool, now time.Time) []string {
 // headline returns the study's name, the counter, and the times. If the columns are too few,
 // it shortens the name first, then the times.
 func (n *Now) headline(width int, now time.Time) string {
-	counter := fmt.Sprintf("%d/%d", n.Counts.Ended(), n.MaxTrials)
+	counter := view.Share(n.Counts.Ended(), n.MaxTrials)
 	elapsed := clock(n.elapsed(now))
 	long, brief := counter+"  "+elapsed+" elapsed", counter+" "+elapsed
 	if left, ok := n.left(now); ok {

@@ -24,7 +24,7 @@ type Now struct {
 	// Study is its name, Metric its objective.
 	Study, Metric string
 	State         study.State
-	MaxTrials     int
+	MaxTrials     int           // 0 if only time bounds the study
 	MaxDuration   time.Duration // 0 for none
 	Counts        record.Counts
 	// At is the moment, Elapsed how long the study had run by then.
@@ -128,7 +128,7 @@ func (p *Progress) Close() {
 
 // line formats progress in one line, for logs.
 func (n *Now) line() string {
-	s := fmt.Sprintf("%d/%d done, %d running", n.Counts.Ended(), n.MaxTrials, n.Counts.Running)
+	s := fmt.Sprintf("%s done, %d running", view.Share(n.Counts.Ended(), n.MaxTrials), n.Counts.Running)
 	if n.Counts.Failed > 0 {
 		s += fmt.Sprintf(", %d failed", n.Counts.Failed)
 	}
@@ -160,6 +160,9 @@ func (n *Now) left(now time.Time) (left time.Duration, ok bool) {
 	ended := n.Counts.Ended()
 	if ended < 3 || n.Elapsed <= 0 || n.State.Terminal() {
 		return 0, false
+	}
+	if n.MaxTrials == 0 { // only time bounds the study
+		return max(n.MaxDuration-n.elapsed(now), 0), true
 	}
 	left = time.Duration(float64(n.Elapsed)/float64(ended)*float64(n.MaxTrials-ended)) - (n.elapsed(now) - n.Elapsed)
 	if !n.Ends.IsZero() {

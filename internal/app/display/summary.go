@@ -239,7 +239,7 @@ func onward(r *local.Result, file string) string {
 		change = "set a stricter objective.goal, or none,"
 	case spec.Goal != nil && status.Front != nil && status.Front.Hypervolume != nil && *status.Front.Hypervolume >= spec.Goal.Hypervolume:
 		change = "set a larger goal.hypervolume, or none,"
-	case status.Counts.Ended() >= spec.Budget.MaxTrials:
+	case !spec.Budget.OfTime() && status.Counts.Ended() >= spec.Budget.MaxTrials:
 		change = "raise budget.maxTrials"
 	case lasted > 0 && status.Ran >= lasted:
 		change = "raise budget.maxDuration"

@@ -90,7 +90,10 @@ func (s studyItem) html() g.Node {
 	} else if r != nil {
 		recommended = view.Expected(r.Mean, r.SD)
 	}
-	trials := fmt.Sprintf("%s of %s", thousands(s.Ended), thousands(s.Budget))
+	trials := thousands(s.Ended)
+	if s.Budget > 0 { // otherwise only time bounds them
+		trials += " of " + thousands(s.Budget)
+	}
 	if s.Open > 0 {
 		trials += fmt.Sprintf(", %s open", thousands(s.Open))
 	}

@@ -26,7 +26,7 @@ func Problem(s *study.Study, trials view.Trials) (p *optimizer.Problem, took []t
 	}
 	p = &optimizer.Problem{
 		Space: space, Direction: s.Spec.FirstObjective().Direction,
-		MaxTrials: s.Spec.Budget.MaxTrials, Parallelism: s.Spec.Parallelism, Seed: s.Spec.Algorithm.Seed,
+		MaxTrials: s.Spec.Budget.Planned(), Parallelism: s.Spec.Parallelism, Seed: s.Spec.Algorithm.Seed,
 		First: trials.Len() + 1, Objectives: s.Spec.Several, Limits: s.Spec.Limits,
 		Observations: make([]optimizer.Observation, 0, trials.Len()), Earlier: optimizer.EarlierOf(&s.Spec),
 	}

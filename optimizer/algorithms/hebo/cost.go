@@ -15,7 +15,7 @@ const (
 	// CostNone counts all evaluations alike.
 	CostNone Cost = "none"
 	// CostCooled divides the acquisition function by the expected time to a power that falls from 1, after the
-	// initial design, to 0, at the end of the budget (Lee et al. 2020, Cost-aware Bayesian optimization).
+	// initial design, to 0, at the end of the budget of trials or time (Lee et al. 2020, Cost-aware Bayesian optimization).
 	CostCooled Cost = "cooled"
 	// CostPerSecond divides it by the expected time.
 	CostPerSecond Cost = "per-second"
@@ -41,6 +41,9 @@ func (o proposer) power(r *optimizer.Request) float64 {
 	case CostPerSecond:
 		return 1
 	case CostCooled:
+		if t := r.Time; t != nil {
+			return min(1, max(0, t.Left/t.Budget))
+		}
 		initial := o.initial(r)
 		left := float64(r.MaxTrials-len(r.Observations)) / float64(max(1, r.MaxTrials-initial))
 		return min(1, max(0, left))

@@ -105,7 +105,8 @@ def create_study(
     `algorithm` is an optimiser's name or an Algorithm, and `seed` is its seed, by default a random one.
     `early_stopping` is the name of a rule or an EarlyStopping; by default no trial is stopped early.
     `max_trials` bounds the study's trials; without it, `optimize` runs as many as it is asked for. The study
-    also ends after `max_duration`, and fails after `max_failed_trials`. `retries` is how many more attempts
+    also ends after `max_duration`, and fails after `max_failed_trials`. With `max_duration` alone the search plans
+    with that time: no trial is begun that is not expected to end in it. `retries` is how many more attempts
     a trial gets, by why it ended: `{"lost": 2, "timeout": 0, "failed": 0}` by default.
     `token` and `ca` (a file) are for a server that needs them; by default FANTASIA_TOKEN and
     FANTASIA_CA. `study_name` and `pruner` are Optuna's words for `name` and `early_stopping`;
@@ -157,7 +158,10 @@ def create_study(
         if not hasattr(parameter, "document"):
             kinds = "Float, Int, Categorical, Ordinal, Bool, Fixed or Fidelity"
             raise errors.SpaceError(f"parameters[{key!r}]: expected {kinds}, got {parameter!r}")
-    budget: dict[str, Any] = {"maxTrials": _OPEN_BUDGET if max_trials is None else max_trials}
+    open_budget = max_trials is None and max_duration is None
+    budget: dict[str, Any] = {}
+    if open_budget or max_trials is not None:
+        budget["maxTrials"] = _OPEN_BUDGET if max_trials is None else max_trials
     if max_failed_trials is not None:
         budget["maxFailedTrials"] = max_failed_trials
     if max_duration is not None:
@@ -207,10 +211,10 @@ def create_study(
         if name is None or not load_if_exists:
             raise
         answer = transport.call("StudyService/GetStudy", {"name": f"studies/{name}"}, idempotent=True)
-        study = Study(transport, answer["study"], open_budget=max_trials is None, declared=parameters)
+        study = Study(transport, answer["study"], open_budget=open_budget, declared=parameters)
         _check_same(study, document, aimed, limited)
         return study
-    study = Study(transport, answer["study"], open_budget=max_trials is None, declared=parameters)
+    study = Study(transport, answer["study"], open_budget=open_budget, declared=parameters)
     study._hinted = stopping is not None
     return study
 

@@ -1,0 +1,152 @@
+package duration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+const (
+	// plenty is how many times as long as the longest evaluation so far the time must be that is left, for nobody to look
+	// whether evaluations end in time.
+	plenty = 20
+	// quickTries is how many directions are tried from a point that takes too long, for one that does not.
+	quickTries = 200
+)
+
+// strides are the shares of the way to a random point that are tried.
+var strides = []float64{0.25, 0.5, 1}
+
+// InTime has an optimiser suggest points. If the problem has a budget of time, it leaves only suggestions that are more
+// likely than not to end in what is left of it: the median of the model of times decides, since a slot that
+// begins nothing more is of no use to the study. A suggestion that takes too long is replaced by a near point that
+// does not. The error is optimizer.ErrNoTime if there is none.
+// While too few evaluations with a known time have ended, all suggestions pass. InTime is as pure as the optimiser.
+func InTime(
+	ctx context.Context, o optimizer.Optimizer, p *optimizer.Problem, state optimizer.State, n int, rng *rand.Rand,
+) ([]optimizer.Suggestion, optimizer.State, error) {
+	list, next, err := o.Suggest(ctx, p, state, n, rng)
+	if err != nil || p.Time == nil {
+		return list, next, err //nolint:wrapcheck // as the optimiser's
+	}
+	told := p.Observations
+	if _, blind := o.(optimizer.Blind); blind { // its problem may have no others
+		told = told[max(0, len(told)-optimizer.BlindObservations):]
+	}
+	var longest float64
+	for i := range told {
+		longest = max(longest, told[i].Seconds)
+	}
+	if p.Time.Left > plenty*longest {
+		return list, next, nil
+	}
+	times, err := (*Medians)(nil).Of(ctx, optimizer.NewEncoding(p.Space), told, p.Seed)
+	if err != nil { // too few have ended, or the request must be answered at once
+		return list, next, nil
+	}
+	kept := make([]optimizer.Suggestion, 0, len(list))
+	for _, s := range list {
+		s.Seconds = times.At(s.Point)[0].Median()
+		if s.Seconds > p.Time.Left {
+			if s, err = quicker(ctx, times, p, s, kept, rng); errors.Is(err, optimizer.ErrNoTime) {
+				continue
+			} else if err != nil {
+				return nil, state, err
+			}
+		}
+		kept = append(kept, s)
+	}
+	if len(kept) == 0 && len(list) > 0 {
+		return nil, state, optimizer.ErrNoTime
+	}
+	return kept, next, nil
+}
+
+// quicker returns a suggestion near one that takes too long, which does not. The error is optimizer.ErrNoTime if none is found, or
+// ctx's.
+func quicker(
+	ctx context.Context, times *Model, p *optimizer.Problem, slow optimizer.Suggestion, before []optimizer.Suggestion, rng *rand.Rand,
+) (optimizer.Suggestion, error) {
+	problem := *p
+	problem.First += len(before)
+	problem.Pending = append([]optimizer.Pending{}, p.Pending...)
+	for i, s := range before {
+		problem.Pending = append(problem.Pending, optimizer.Pending{Trial: p.First + i, Point: s.Point})
+	}
+	found, _, err := optimizer.GuardBlind(&near{times, slow}).Suggest(ctx, &problem, nil, 1, rng)
+	switch {
+	case ctx.Err() != nil:
+		return optimizer.Suggestion{}, context.Cause(ctx)
+	case err != nil || len(found) == 0:
+		return optimizer.Suggestion{}, optimizer.ErrNoTime
+	}
+	s := found[0]
+	if s.Seconds = times.At(s.Point)[0].Median(); s.Seconds > p.Time.Left { // the guard has another one
+		return optimizer.Suggestion{}, optimizer.ErrNoTime
+	}
+	return s, nil
+}
+
+// near is the algorithm that finds a quicker point near a slow one.
+type near struct {
+	times *Model
+	slow  optimizer.Suggestion
+}
+
+// Propose implements optimizer.Proposer.
+func (q *near) Propose(_ context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
+	from := r.Encoding.Encode(q.slow.Point)
+	var best study.Point
+	var seconds float64
+	least := math.Inf(1)
+	for _, c := range q.candidates(r, from) {
+		if far := floats.Distance(from, r.Encoding.Encode(c), 2); far < least {
+			if took := q.times.At(c)[0].Median(); took <= r.Time.Left {
+				best, least, seconds = c, far, took
+			}
+		}
+	}
+	if best == nil {
+		return nil, r.State, optimizer.ErrNoTime
+	}
+	s := optimizer.Suggestion{Point: best, Source: q.slow.Source}
+	if s.Source == optimizer.SourceInitial {
+		s.Source = optimizer.SourceRandom
+	}
+	s.Reasons.Pending = len(r.Pending)
+	s.Reasons.Note = fmt.Sprintf("near a point that is expected to take %.3g s, of which %.3g s are left: this one is expected to take %.3g s",
+		q.slow.Seconds, r.Time.Left, seconds)
+	return []optimizer.Suggestion{s}, r.State, nil
+}
+
+// candidates returns the points that may be suggested: all of a small space, or some on the way to random ones.
+func (q *near) candidates(r *optimizer.Request, from []float64) []study.Point {
+	if r.Remaining != nil {
+		return r.Remaining
+	}
+	var list []study.Point
+	x := make([]float64, len(from))
+	for range quickTries {
+		end, err := r.Sampler.Draw(optimizer.Uniform(r.Rand))
+		if err != nil {
+			break
+		}
+		to := r.Encoding.Encode(end)
+		for _, stride := range strides {
+			for i := range x {
+				x[i] = from[i] + stride*(to[i]-from[i])
+			}
+			if p := r.Encoding.Decode(x); r.Space.Feasible(p) && !r.Sampler.Taken(p) {
+				list = append(list, p)
+			}
+		}
+	}
+	return list
+}
