@@ -62,7 +62,8 @@ func descriptions() map[string]string {
 		"EarlyStopping.Settings": "The rule's own settings.",
 		"Budget.MaxTrials":       "How many trials to evaluate; failed ones count, cancelled ones do not. Needed unless maxDuration is set.",
 		"Budget.MaxFailedTrials": "The study fails once that many trials have failed. 0: no bound.",
-		"Budget.MaxDuration":     "How long the study may take, such as 2h. Without maxTrials, no trial is begun that is not expected to end in time.",
+		"Budget.MaxDuration": "How long the study may take, such as 2h. Without maxTrials, no trial is begun that is not expected to end " +
+			"in time.",
 		"TrialTemplate.Command": "The program and its arguments; no shell is involved. ${name} is a parameter's value, ${args} becomes " +
 			"--name=value for every other active parameter, ${overrides} the same without dashes, ${file} the path of a JSON file with all of " +
 			"them; $${ is literal.",

@@ -39,7 +39,8 @@ func (f *Forecast) Add(ctx context.Context, n *Now, read Reader) {
 	defer f.mu.Unlock()
 	n.Ends = f.end
 	ended := n.Counts.Ended()
-	if n.MaxTrials == 0 || f.fitting || n.State.Terminal() || ended < leastForecast || ended > mostForecast || n.At.Sub(f.asked) < forecastEvery {
+	if n.MaxTrials == 0 || f.fitting || n.State.Terminal() ||
+		ended < leastForecast || ended > mostForecast || n.At.Sub(f.asked) < forecastEvery {
 		return
 	}
 	f.asked, f.fitting = n.At, true
