@@ -94,6 +94,10 @@ func New(meter metric.Meter, from Sources) (*Metrics, error) {
 		metric.WithExplicitBucketBoundaries(0, 1, 2, 4, 8, 16, 32, 64))
 	i.err = errors.Join(i.err, err)
 	m.observe(i, from)
+	if i.err == nil {
+		// A process that ends after each take-over would otherwise count 1 over and over, and never rise.
+		m.takeovers.Add(context.Background(), 0)
+	}
 	return m, i.err
 }
 

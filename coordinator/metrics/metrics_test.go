@@ -57,3 +57,36 @@ func TestPhasesOfTrials(t *testing.T) {
 		t.Errorf("the phases are %v", sums)
 	}
 }
+
+// A take-over is seen as a rise of the counter even where each process takes over only once.
+func TestTakeoversBeginAtNone(t *testing.T) {
+	t.Parallel()
+	reader := metric.NewManualReader()
+	m, err := metrics.New(metric.NewMeterProvider(metric.WithReader(reader)).Meter("test"), metrics.Sources{
+		Leading: func() bool { return false }, Space: func() *ledger.Space { return nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := func() int64 {
+		t.Helper()
+		var all metricdata.ResourceMetrics
+		if err := reader.Collect(t.Context(), &all); err != nil {
+			t.Fatal(err)
+		}
+		for _, metric := range all.ScopeMetrics[0].Metrics {
+			if metric.Name == telemetry.MetricTakeovers {
+				return metric.Data.(metricdata.Sum[int64]).DataPoints[0].Value
+			}
+		}
+		t.Fatal("no take-overs are exported")
+		return 0
+	}
+	if n := count(); n != 0 {
+		t.Errorf("a process that never led has %d take-overs", n)
+	}
+	m.TookOver(t.Context())
+	if n := count(); n != 1 {
+		t.Errorf("after one take-over there are %d", n)
+	}
+}

@@ -107,7 +107,8 @@ func (c *cluster) compare(name string, trials int, took []evaluation) map[fantas
 	ways, known := map[fantasiav1.AttemptState]int{}, map[attemptKey]bool{}
 	for i, t := range all {
 		if t.GetNumber() != int32(i+1) || t.GetState() != fantasiav1.TrialState_TRIAL_STATE_COMPLETED {
-			c.t.Errorf("trial %d of %s has number %d and is %v, want it completed", i+1, name, t.GetNumber(), t.GetState())
+			c.t.Errorf("trial %d of %s has number %d and is %v, want it completed; its attempts: %v", i+1, name, t.GetNumber(), t.GetState(),
+				t.GetAttempts())
 		}
 		succeeded := 0
 		for _, a := range t.GetAttempts() {

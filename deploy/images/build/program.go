@@ -25,6 +25,7 @@ type program struct {
 	source      string   // address of the sources
 	state       string   // a directory of its own, to mount a volume on, or empty
 	with        []string // further packages of ours beside the program, which link the standard library alone
+	tags        string   // of the build, separated by commas
 	asked       bool     // made only when asked for by name
 }
 
@@ -67,7 +68,7 @@ var programs = []program{
 	{name: "prometheus", binary: "prometheus", pkg: "github.com/prometheus/prometheus/cmd/prometheus", module: "tools/prometheus", asked: true,
 		title:       "Prometheus",
 		description: "Prometheus, for end-to-end tests", licence: "Apache-2.0", source: "https://github.com/prometheus/prometheus",
-		state: "/prometheus"},
+		state: "/prometheus", tags: "remove_all_sd,enable_kubernetes_sd"}, // the SDKs of all clouds take long to build
 }
 
 // choose returns the programs that have the names or, without any, all but those
@@ -110,7 +111,7 @@ func (o *options) build(ctx context.Context, p program, pkg, dir string) (string
 	if p.source == ourSource {
 		flags += " -X main.version=" + o.version
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", out, pkg)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags", p.tags, "-ldflags", flags, "-o", out, pkg)
 	cmd.Dir = filepath.Join(o.root, p.module)
 	// What would change the bytes is set, whatever the caller has.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+o.arch, "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=",

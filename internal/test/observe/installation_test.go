@@ -2,7 +2,9 @@ package observe
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
@@ -40,6 +42,11 @@ func install(t *testing.T, endpoint string, epochs int) *installation {
 		testenv.Build(t, module+"examples/digits"), fmt.Sprintf("-epochs=%d", epochs), "${args}",
 	}, env, in.Answering(in.metrics, "/healthz"))
 	return in
+}
+
+// targets are the addresses with metrics.
+func (in *installation) targets() []string {
+	return append(slices.Collect(maps.Keys(in.Coordinators)), in.metrics)
 }
 
 // digits is a study of which the second trial fails: momentum is to be below 1.

@@ -32,22 +32,21 @@ func TestRulesInPromtool(t *testing.T) {
 	}
 }
 
-// prometheus runs a Prometheus that scrapes targets each second and evaluates the
-// shipped rules, and returns its address.
-func prometheus(t *testing.T, targets []string) string {
+// prometheus runs a Prometheus that scrapes targets each second and evaluates rules, and returns
+// its address.
+func prometheus(t *testing.T, targets []string, rules string) string {
 	t.Helper()
 	dir := t.TempDir()
-	abs, err := filepath.Abs(filepath.Join(root, rulesFile))
-	if err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "rules.yml"), []byte(rules), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	config := fmt.Sprintf(`
 global: {scrape_interval: 1s, evaluation_interval: 1s}
-rule_files: [%q]
+rule_files: [rules.yml]
 scrape_configs:
   - job_name: fantasia
     static_configs: [{targets: ["%s"]}]
-`, abs, strings.Join(targets, `", "`))
+`, strings.Join(targets, `", "`))
 	file := filepath.Join(dir, "prometheus.yml")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
@@ -68,11 +67,7 @@ scrape_configs:
 func TestQueriesAnswer(t *testing.T) {
 	backend := newReceiver(t)
 	in := install(t, backend.url, 2)
-	targets := []string{in.metrics}
-	for address := range in.Coordinators {
-		targets = append(targets, address)
-	}
-	server := prometheus(t, targets)
+	server := prometheus(t, in.targets(), readFile(t, rulesFile))
 	in.create("digits", 1000)
 	in.await("digits", 20)
 	// Each answer may need a second scrape, or an evaluation of the rules.
