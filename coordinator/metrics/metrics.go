@@ -95,8 +95,11 @@ func New(meter metric.Meter, from Sources) (*Metrics, error) {
 	i.err = errors.Join(i.err, err)
 	m.observe(i, from)
 	if i.err == nil {
-		// A process that ends after each take-over would otherwise count 1 over and over, and never rise.
-		m.takeovers.Add(context.Background(), 0)
+		// A counter that begins with 1 does not rise: not at the first time, and never where each process
+		// ends after its first.
+		for _, c := range []metric.Int64Counter{m.takeovers, m.republished, m.buryRefused} {
+			c.Add(context.Background(), 0)
+		}
 	}
 	return m, i.err
 }
