@@ -267,41 +267,33 @@ func (o *Options) definition(s *Space, objectives []study.Objective, limits []st
 		errs = append(errs, err)
 		d.Spec.Initial = append(d.Spec.Initial, point)
 	}
-	earlier, err := o.learnFrom()
-	d.Spec.LearnFrom = earlier
-	return d, errors.Join(append(errs, err)...)
+	errs = append(errs, o.learnFrom(&d.Spec))
+	return d, errors.Join(errs...)
 }
 
-// learnFrom returns the earlier studies as a study file has them.
-func (o *Options) learnFrom() ([]study.Earlier, error) {
-	var all []study.Earlier
+// learnFrom adds the earlier studies as a study file has them.
+func (o *Options) learnFrom(spec *study.Spec) error {
 	for i, s := range o.LearnFrom {
 		refuse := func(why string) error { return fmt.Errorf("%w: Options.LearnFrom[%d] %s", ErrInvalid, i, why) }
 		switch {
 		case !s.isOpen():
-			return nil, refuse("was not opened; want a Study that Minimize or Maximize returned")
+			return refuse("was not opened; want a Study that Minimize or Maximize returned")
 		case len(s.objectives) > 1:
-			return nil, refuse("has several objectives; want a Study of one value")
+			return refuse("has several objectives; want a Study of one value")
 		}
-		e := study.Earlier{Study: s.name, Direction: s.objectives[0].Direction}
-		for n := 2; slices.ContainsFunc(all, func(before study.Earlier) bool { return before.Study == e.Study }); n++ {
-			e.Study = fmt.Sprintf("%s-%d", s.name, n)
-		}
+		var completed []study.EarlierTrial
 		for r, err := range s.led().Trials() {
 			if err != nil {
-				return nil, fmt.Errorf("read the trials of Options.LearnFrom[%d]: %w", i, err)
+				return fmt.Errorf("read the trials of Options.LearnFrom[%d]: %w", i, err)
 			}
 			if v, ok := r.Metrics[s.objectives[0].Metric]; r.State == study.TrialCompleted && ok {
-				e.Trials = append(e.Trials, study.EarlierTrial{Parameters: r.Point, Value: v})
+				completed = append(completed, study.EarlierTrial{Parameters: r.Point, Value: v})
 			}
 		}
-		e.Trials = study.Representative(e.Trials, study.MaxEarlierTrials/len(o.LearnFrom), func(t study.EarlierTrial) float64 {
-			return e.Direction.Cost(t.Value)
-		})
-		if len(e.Trials) == 0 {
-			return nil, refuse("has no completed trial")
+		if len(completed) == 0 {
+			return refuse("has no completed trial")
 		}
-		all = append(all, e)
+		spec.AddEarlier(study.NewEarlier(s.name, s.objectives[0].Direction, completed, study.MaxEarlierTrials/len(o.LearnFrom)))
 	}
-	return all, nil
+	return nil
 }

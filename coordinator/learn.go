@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
-	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -86,7 +85,7 @@ func earlier(ctx context.Context, l *ledger.Ledger, name string, limit int) (*st
 		return nil, &unfit{"it has several objectives; learn from studies of one"}
 	}
 	direction := spec.FirstObjective().Direction
-	var completed []record.Trial
+	var completed []study.EarlierTrial
 	for from, page := 1, 500; ; {
 		trials, err := l.Trials(ctx, summary.Study.ID, from, page)
 		if err != nil {
@@ -94,7 +93,7 @@ func earlier(ctx context.Context, l *ledger.Ledger, name string, limit int) (*st
 		}
 		for _, t := range trials {
 			if t.State == study.TrialCompleted && len(t.Values) == 1 {
-				completed = append(completed, t)
+				completed = append(completed, study.EarlierTrial{Parameters: t.Point, Value: t.Values.First()})
 			}
 		}
 		if len(trials) < page {
@@ -102,12 +101,9 @@ func earlier(ctx context.Context, l *ledger.Ledger, name string, limit int) (*st
 		}
 		from = trials[len(trials)-1].Number + 1
 	}
-	e := &study.Earlier{Study: name, Direction: direction, Trials: []study.EarlierTrial{}}
-	for _, t := range study.Representative(completed, limit, func(t record.Trial) float64 { return direction.Cost(t.Values.First()) }) {
-		e.Trials = append(e.Trials, study.EarlierTrial{Parameters: t.Point, Value: t.Values.First()})
-	}
+	e := study.NewEarlier(name, direction, completed, limit)
 	if len(e.Trials) == 0 {
 		return nil, &unfit{"it has no completed trial yet"}
 	}
-	return e, nil
+	return &e, nil
 }

@@ -2,6 +2,7 @@ package study
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 )
@@ -30,15 +31,35 @@ type EarlierTrial struct {
 	Value float64 `json:"value"`
 }
 
+// NewEarlier returns an earlier study with at most limit of its completed trials: the best, the latest, and an
+// even share of the others.
+func NewEarlier(name string, direction Direction, completed []EarlierTrial, limit int) Earlier {
+	kept := Representative(completed, limit, func(t EarlierTrial) float64 { return direction.Cost(t.Value) })
+	return Earlier{Study: name, Direction: direction, Trials: kept}
+}
+
+// AddEarlier adds an earlier study to those that the study learns from. If one of this name is among them, it gets the
+// name with the first free number behind it.
+func (s *Spec) AddEarlier(e Earlier) {
+	name := e.Study
+	taken := func(other Earlier) bool { return other.Study == e.Study }
+	for n := 2; slices.ContainsFunc(s.LearnFrom, taken); n++ {
+		e.Study = fmt.Sprintf("%s-%d", name, n)
+	}
+	s.LearnFrom = append(slices.Clip(s.LearnFrom), e)
+}
+
 // Recall fills in the earlier studies that another version of the same study has read: an earlier study is
-// read once, when the study is created.
+// read once, when the study is created. Those that no study file can name, since they were files, are added.
 func (s *Spec) Recall(old *Spec) {
-	for i := range s.LearnFrom {
-		for k := range old.LearnFrom {
-			if mine, theirs := &s.LearnFrom[i], &old.LearnFrom[k]; mine.Trials == nil && mine.Study == theirs.Study {
-				s.LearnFrom = slices.Clone(s.LearnFrom)
-				s.LearnFrom[i] = *theirs
-			}
+	s.LearnFrom = slices.Clone(s.LearnFrom)
+	for _, theirs := range old.LearnFrom {
+		i := slices.IndexFunc(s.LearnFrom, func(mine Earlier) bool { return mine.Study == theirs.Study })
+		switch {
+		case i >= 0 && s.LearnFrom[i].Trials == nil:
+			s.LearnFrom[i] = theirs
+		case i < 0 && !IsName(theirs.Study):
+			s.LearnFrom = append(s.LearnFrom, theirs)
 		}
 	}
 }

@@ -30,8 +30,10 @@ func TestRecall(t *testing.T) {
 	old := study.Spec{LearnFrom: []study.Earlier{read}}
 	given := []study.Earlier{{Study: "february"}, {Study: "march"}}
 	changed := study.Spec{LearnFrom: given}
+	file := study.Earlier{Study: "may.csv", Trials: read.Trials}
+	old.LearnFrom = append(old.LearnFrom, file, study.Earlier{Study: "june", Trials: read.Trials})
 	changed.Recall(&old)
-	if diff := cmp.Diff([]study.Earlier{{Study: "february"}, read}, changed.LearnFrom); diff != "" {
+	if diff := cmp.Diff([]study.Earlier{{Study: "february"}, read, file}, changed.LearnFrom); diff != "" {
 		t.Error(diff)
 	}
 	if given[1].Trials != nil {

@@ -50,6 +50,7 @@ type runFlags struct {
 	fresh   bool
 	verbose bool
 	ui      string
+	learn   []string
 	output  format
 	// remote are the workers of other processes, if any, and says is told how they can tell the user
 	// something. again are the words of a command other than run.
@@ -91,6 +92,7 @@ func newRunCommand(a *app) *cobra.Command {
 	c.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "log more to fantasia.log in the state directory")
 	c.Flags().StringVar(&f.ui, "ui", "", "serve the dashboard while the study runs, at `ADDRESS` of this machine")
 	c.Flags().Lookup("ui").NoOptDefVal = uiAddress
+	learnFlag(c, &f.learn)
 	addOutput(c, &f.output)
 	return c
 }
@@ -188,6 +190,14 @@ func (a *app) run(ctx context.Context, file string, f runFlags, ui net.Listener)
 	}
 	o := local.Options{Study: s, State: f.state, Workers: f.workers, GPUs: f.gpus, KeepTrials: f.keep, Version: a.Version,
 		Curves: display.ForCurves}
+	if len(f.learn) > 0 {
+		o.Learn = func(s, begun *study.Study) (*study.Study, error) {
+			if begun != nil {
+				return s, learned(begun, f.learn)
+			}
+			return a.learnFrom(file, s, f.learn)
+		}
+	}
 	if f.verbose {
 		o.Level = slog.LevelDebug
 	}

@@ -40,17 +40,27 @@ func newStudyCommand(a *app) *cobra.Command {
 
 func newStudyCreateCommand(a *app, r *remote) *cobra.Command {
 	var file string
+	var learnFrom []string
 	c := &cobra.Command{
 		Use:   "create -f FILE",
 		Short: "Create a study from a study file",
 		Long: `Sends a study file to the server, which checks it and starts the study. Every
-problem of the file is shown with its line and column.`,
+problem of the file is shown with its line and column.
+
+--learn-from names a file of trials that an earlier study has evaluated, such as
+fantasia study export writes. The new study begins where they were good, and trusts
+them as far as its own trials agree. Their parameters may have other ranges.`,
 		Example: `  fantasia study create -f digits.yaml
+  fantasia study create -f digits.yaml --learn-from march.csv
   sed 's/maxTrials: 64/maxTrials: 128/' digits.yaml | fantasia study create -f -`,
 	}
 	c.Flags().StringVarP(&file, "file", "f", "", "the study `FILE`; - is standard input")
+	learnFlag(c, &learnFrom)
 	return a.shows(c, func(cmd *cobra.Command, _ []string) (shown, error) {
 		text, err := a.readStudyFile(cmd, file)
+		if err == nil && len(learnFrom) > 0 {
+			text, err = a.withEarlier(file, text, learnFrom)
+		}
 		if err != nil {
 			return shown{}, err
 		}

@@ -59,6 +59,9 @@ type Options struct {
 	Study *study.Study
 	// State is the directory that keeps everything.
 	State string
+	// Learn adds further earlier studies to Study when the run begins. begun is nil, or the study as a run that
+	// continues has begun it, which learns from nothing else. A nil Learn adds none.
+	Learn func(s, begun *study.Study) (*study.Study, error)
 	// Workers is how many trials are evaluated at once; 0 means the study's parallelism.
 	Workers int
 	// GPUs is "auto", "none", or a list of devices such as "0,1".

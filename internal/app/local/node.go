@@ -67,6 +67,9 @@ func (n *node) run(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := n.learn(old); err != nil {
+		return nil, err
+	}
 	if old != nil && old.Status.State != study.Running && sameBudget(&old.Study.Definition, n.o.Study) {
 		result, err := n.result(ctx, old.Study.ID)
 		if result != nil {
@@ -147,6 +150,19 @@ func sameBudget(old, now *study.Study) bool {
 	return a.Budget == b.Budget && reflect.DeepEqual(a.Limits, b.Limits) && (a.Objective.Goal == nil) == (b.Objective.Goal == nil) &&
 		(a.Objective.Goal == nil || *a.Objective.Goal == *b.Objective.Goal) &&
 		reflect.DeepEqual(a.Goal, b.Goal) && reflect.DeepEqual(a.Several, b.Several)
+}
+
+// learn adds the earlier studies of Options.Learn to the study.
+func (n *node) learn(old *ledger.Summary) (err error) {
+	if n.o.Learn == nil {
+		return nil
+	}
+	var begun *study.Study
+	if old != nil {
+		begun = &old.Study.Definition
+	}
+	n.o.Study, err = n.o.Learn(n.o.Study, begun)
+	return err
 }
 
 // study creates the study, or updates the one in the state.

@@ -172,6 +172,12 @@ func (c *collector) objective(name string) (int, claim) {
 	return 0, unsaid
 }
 
+// ofOther says that the file's values are not those of an objective.
+func (c *collector) ofOther(objective int) string {
+	metric := c.metrics[objective]
+	return fmt.Sprintf("the file's value is that of %s, not of %s: want a column named %[2]s", clipped(c.other), metric)
+}
+
 // prefixed returns the parameter that a name with a prefix is about; nil if there is none.
 func (c *collector) prefixed(name string) *study.Parameter {
 	for _, prefix := range parameterPrefixes {
@@ -220,10 +226,15 @@ func (c *collector) header(names []string) ([]column, error) {
 	}
 	all := clipped(strings.Join(names, ", "))
 	if i := slices.Index(valued, false); i >= 0 && c.other != "" {
-		return columns, fmt.Errorf("%w: no column is the objective: the file's value is that of %s, not of %s: want a column named %s, got %s",
-			ErrSource, clipped(c.other), c.metrics[i], c.metrics[i], all)
+		return columns, fmt.Errorf("%w: no column is the objective: %s, got %s", ErrSource, c.ofOther(i), all)
 	} else if i >= 0 {
 		return columns, fmt.Errorf("%w: no column is the objective: want one named %s, got %s", ErrSource, c.names(i), all)
+	}
+	if c.partial {
+		if !slices.ContainsFunc(columns, func(col column) bool { return col.kind == ofParameter }) {
+			return columns, fmt.Errorf("%w: no column is a parameter of the study: want one named %s, got %s", ErrSource, c.parameterNames(), all)
+		}
+		return columns, nil
 	}
 	for _, p := range c.space.Parameters() {
 		if len(p.When) == 0 && p.Type != study.Fixed && !seen[c.byName[p.Name]] {

@@ -20,15 +20,20 @@ import (
 // Cells are separated by commas, semicolons or tabs. If they are not separated by commas,
 // numbers may have a decimal comma. The error wraps ErrSource.
 func CSV(r io.Reader, spec *study.Spec) ([]Evaluated, []Skipped, error) {
+	c, err := newCollector(spec)
+	if err != nil {
+		return nil, nil, err
+	}
+	return c.csv(r)
+}
+
+// csv reads the trials of a table in text.
+func (c *collector) csv(r io.Reader) ([]Evaluated, []Skipped, error) {
 	text, err := ReadFile(&boundCells{from: utf8(r)})
 	if err != nil {
 		return nil, nil, err
 	}
 	if err := checkLines(text); err != nil {
-		return nil, nil, err
-	}
-	c, err := newCollector(spec)
-	if err != nil {
 		return nil, nil, err
 	}
 	in, columns, err := c.table(keepReturns(text))

@@ -17,7 +17,16 @@ const maxParquetCells = 5_000_000
 
 // Parquet reads trials from the content of an Apache Parquet file. Its columns are those that
 // CSV reads; lists and groups are ignored. The error wraps ErrSource.
-func Parquet(content []byte, spec *study.Spec) (_ []Evaluated, _ []Skipped, err error) {
+func Parquet(content []byte, spec *study.Spec) ([]Evaluated, []Skipped, error) {
+	c, err := newCollector(spec)
+	if err != nil {
+		return nil, nil, err
+	}
+	return c.parquet(content)
+}
+
+// parquet reads the trials of a Parquet file.
+func (c *collector) parquet(content []byte) (_ []Evaluated, _ []Skipped, err error) {
 	// The checks in pages.go catch what would take much memory. Other contradictions in a
 	// file can still make its decoder panic.
 	defer func() {
@@ -28,10 +37,6 @@ func Parquet(content []byte, spec *study.Spec) (_ []Evaluated, _ []Skipped, err 
 	file, err := openParquet(content)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: not a Parquet file: %w", ErrSource, err)
-	}
-	c, err := newCollector(spec)
-	if err != nil {
-		return nil, nil, err
 	}
 	var leaves []*parquet.Column
 	var names []string

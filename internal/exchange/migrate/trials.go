@@ -48,6 +48,11 @@ func JSON(r io.Reader, spec *study.Spec) ([]Evaluated, []Skipped, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	return c.json(r)
+}
+
+// json reads the trials of JSON.
+func (c *collector) json(r io.Reader) ([]Evaluated, []Skipped, error) {
 	in := newElements(utf8(r))
 	for number := 0; ; number++ {
 		one, err := in.next()
@@ -140,6 +145,8 @@ type collector struct {
 	signs  decimals // how the file writes decimals
 	unread unread   // columns that nobody reads
 	stated bool     // a column of states was read
+
+	partial bool // trials of other spaces are read, too: what the study does not have is left out of them
 }
 
 func newCollector(spec *study.Spec) (*collector, error) {
@@ -247,6 +254,10 @@ func (c *collector) setMetric(metrics map[string]float64, name string, field any
 
 // check adds a trial if its point belongs to the space.
 func (c *collector) check(place string, given map[string]any, values study.Values, metrics map[string]float64) {
+	if c.partial {
+		c.keepKnown(place, given, values)
+		return
+	}
 	point := make(map[string]any, len(given))
 	var doubtful []string // their values can also mean that there is none
 	for _, name := range slices.Sorted(maps.Keys(given)) {

@@ -1,0 +1,101 @@
+package migrate
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// Earlier reads the trials of another study from which one can learn. form is "csv", "json" or "parquet", with
+// what the functions of these names read. The spaces may differ: parameters that the study does not have, or
+// that are numbers in one of both only, are left out, and numbers may lie outside of their range. A trial is
+// skipped if it has not completed, or where it would lie in the study's space is not known. The error wraps
+// ErrSource if no trial is left, too.
+func Earlier(form string, r io.Reader, spec *study.Spec) ([]study.EarlierTrial, []Skipped, error) {
+	c, err := newCollector(spec)
+	if err != nil {
+		return nil, nil, err
+	}
+	c.partial = true
+	found, skipped, err := c.read(form, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	trials := make([]study.EarlierTrial, len(found))
+	for i, t := range found {
+		trials[i] = study.EarlierTrial{Parameters: t.Point, Value: t.Values.First()}
+	}
+	if len(trials) == 0 {
+		why := "it has no trials"
+		switch {
+		case c.other != "":
+			why = c.ofOther(0)
+		case len(skipped) > 0:
+			why = fmt.Sprintf("no trial can be used, such as %s: %s", skipped[0].Place, skipped[0].Why)
+		}
+		return nil, nil, fmt.Errorf("%w: %s", ErrSource, why)
+	}
+	return trials, skipped, nil
+}
+
+func (c *collector) read(form string, r io.Reader) ([]Evaluated, []Skipped, error) {
+	switch form {
+	case "csv":
+		return c.csv(r)
+	case "json":
+		return c.json(r)
+	case "parquet":
+		whole, err := ReadFile(r) // its directory is at the end
+		if err != nil {
+			return nil, nil, err
+		}
+		return c.parquet(whole)
+	default:
+		return nil, nil, fmt.Errorf("%w: its format is %q: want csv, json or parquet", ErrSource, form)
+	}
+}
+
+// keepKnown adds a trial with those of its parameters that have a place in the space.
+func (c *collector) keepKnown(place string, given map[string]any, values study.Values) {
+	point := map[string]any{}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		p, v := c.byName[name], given[name]
+		if p == nil || p.Type == study.Fixed {
+			continue // it says nothing of where the trial lies
+		}
+		number := p.Type == study.Float || p.Type == study.Int
+		var typed any
+		var err error
+		if number {
+			typed, err = c.number(v)
+		} else {
+			typed, err = c.typed(p, v)
+		}
+		if err != nil && (number || p.Type == study.Fidelity || blank(v)) {
+			continue // there is none, or it is of another type there
+		}
+		if _, ok := p.Coordinate(typed); err != nil || !ok {
+			c.skip(place, "parameter %s is %s: want %s", name, shown(v), p.Accepts())
+			return
+		}
+		if n, ok := typed.(float64); ok && p.Type == study.Int && n == math.Trunc(n) && math.Abs(n) <= study.MaxExact {
+			typed = int64(n)
+		}
+		point[name] = typed
+	}
+	if len(point) == 0 {
+		c.skip(place, "it has none of the study's parameters: want some of %s", c.parameterNames())
+		return
+	}
+	c.trials = append(c.trials, Evaluated{Place: place, Point: point, Values: values})
+}
+
+// parameterNames lists the study's parameters.
+func (c *collector) parameterNames() string {
+	return clipped(strings.Join(slices.Sorted(maps.Keys(c.byName)), ", "))
+}
