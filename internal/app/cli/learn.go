@@ -19,8 +19,8 @@ import (
 
 // learnFlag lets a command that begins a study name files from which the study learns.
 func learnFlag(c *cobra.Command, files *[]string) {
-	c.Flags().StringArrayVar(files, "learn-from", nil, "`FILE` of an earlier study's trials: csv, json, jsonl or parquet. May be given several "+
-		"times")
+	c.Flags().StringArrayVar(files, "learn-from", nil, "`FILE` of an earlier study's trials: csv, json, jsonl or parquet. May be given "+
+		"several times")
 }
 
 // learnFrom returns the study with the trials of files that it learns from, beside those that its own file names.
