@@ -107,13 +107,14 @@ func (m *modelled) order() float64 {
 	return float64(sum) / float64(pairs)
 }
 
-// Curve is what a trial has reported.
+// Curve is what a trial has reported. Nobody changes its reports.
 type Curve struct {
 	Trial   int
 	Reports []curves.Report
 }
 
-// Curves implements Pruner.
+// Curves implements Pruner. It copies the curves of those trials that have reported since the last call: the
+// leader's loop calls it for each question, and most of a study's trials have ended.
 func (g *limited) Curves() []Curve {
 	list := make([]Curve, 0, len(g.trials))
 	for _, number := range slices.Sorted(maps.Keys(g.trials)) {
@@ -121,11 +122,13 @@ func (g *limited) Curves() []Curve {
 		if len(t.points) == 0 {
 			continue
 		}
-		c := Curve{number, make([]curves.Report, len(t.points))}
-		for i, p := range t.points {
-			c.Reports[i] = curves.Report{Step: p.step, Cost: p.cost}
+		if t.copied == nil {
+			t.copied = make([]curves.Report, len(t.points))
+			for i, p := range t.points {
+				t.copied[i] = curves.Report{Step: p.step, Cost: p.cost}
+			}
 		}
-		list = append(list, c)
+		list = append(list, Curve{number, t.copied})
 	}
 	return list
 }

@@ -131,3 +131,47 @@ func TestEnds(t *testing.T) {
 		t.Errorf("the curves are %v", list)
 	}
 }
+
+// What was given away stays as it was, whatever is reported later; a trial that reports nothing more is not copied again.
+func TestCurvesAreSnapshots(t *testing.T) {
+	p := create(t, pruner.Model, map[string]any{"maxSteps": 1000}, study.Minimize)
+	for step := int64(1); step <= 100; step++ {
+		p.Report(1, step, 1/float64(step))
+		p.Report(2, step, 2/float64(step))
+	}
+	p.End(1, true, 0.01)
+	before := p.Curves()
+	kept := slices.Clone(before[1].Reports)
+	for step := int64(101); step <= 500; step++ { // its curve is thinned
+		p.Report(2, step, 2/float64(step))
+	}
+	after := p.Curves()
+	if !slices.Equal(before[1].Reports, kept) {
+		t.Error("a curve that was given away has changed")
+	}
+	if last := after[1].Reports[len(after[1].Reports)-1]; last != (curves.Report{Step: 500, Cost: 2. / 500}) || len(after[1].Reports) > pruner.MaxPoints {
+		t.Errorf("the curve ends with %v after %d points", last, len(after[1].Reports))
+	}
+	if &after[0].Reports[0] != &before[0].Reports[0] {
+		t.Error("the curve of a trial that has ended is copied again")
+	}
+}
+
+// BenchmarkCurves is what a question costs the leader's loop: 2,000 trials, eight of which have reported since the last one.
+func BenchmarkCurves(b *testing.B) {
+	p := create(b, pruner.Model, map[string]any{"maxSteps": 1000}, study.Minimize)
+	step := int64(1)
+	for ; step <= 100; step++ {
+		for trial := range 2000 {
+			p.Report(trial+1, step, 1/float64(step))
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		for trial := range 8 {
+			p.Report(trial+1, step, 1/float64(step))
+		}
+		step++
+		p.Curves()
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/curves"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -28,6 +29,8 @@ type trial struct {
 	// recent are the last costs, for patient, and before is the least cost before them.
 	recent []float64
 	before float64
+	// copied are the points for the model; nil since the last report.
+	copied []curves.Report
 }
 
 // point is a report.
@@ -55,6 +58,7 @@ func (t *trial) add(step int64, cost float64) bool {
 	} else if step <= t.last().step {
 		return false
 	}
+	t.copied = nil
 	best := math.Inf(1)
 	if !study.Finite(cost) {
 		cost = best
