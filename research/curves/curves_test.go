@@ -127,3 +127,50 @@ func (w *watching) next(ctx context.Context, done *trial) (*trial, int, error) {
 	}
 	return t, until, err
 }
+
+// Noise changes what is reported and not what a run is worth; slower curves end where they did.
+func TestHarderTasks(t *testing.T) {
+	for change := range harder {
+		plain, err := readTaskSet(taskset(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := readTaskSet(taskset(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := harden(p, change); err != nil || p.name != "small+"+change {
+			t.Fatalf("%s: %v", p.name, err)
+		}
+		changed, sum, n := 0, 0.0, 0
+		for i, training := range p.trainings {
+			was, last := plain.trainings[i].losses, p.epochs-1
+			if math.Float64bits(training.clean[last]) != math.Float64bits(was[last]) {
+				t.Errorf("%s: training %d ends at %v, was %v", change, i, training.clean[last], was[last])
+			}
+			for s, loss := range training.losses {
+				if d := (loss - was[s]) / (p.guess - p.best); !math.IsNaN(d) {
+					n, sum = n+1, sum+d*d
+					if d != 0 {
+						changed++
+					}
+				}
+			}
+		}
+		if changed < n/2 {
+			t.Errorf("%s: %d of %d losses changed", change, changed, n)
+		}
+		if sd := math.Sqrt(sum / float64(n)); change == "noise" && math.Abs(sd-noiseShare) > 0.1*noiseShare {
+			t.Errorf("the noise is %v of the range, want %v", sd, noiseShare)
+		}
+	}
+	if err := harden(&pool{}, "x"); err == nil {
+		t.Error("an unknown change is accepted")
+	}
+	if got := slowed([]float64{4, 3, 2, 1}, 1); !slices.Equal(got, []float64{4, 3, 2, 1}) {
+		t.Errorf("at the same pace: %v", got)
+	}
+	if got, want := slowed([]float64{4, 3, 2, 1}, 2), []float64{4, 4, 2.75, 1}; !slices.Equal(got, want) { // epochs 0.25, 1, 2.25, 4
+		t.Errorf("at a slower pace: %v, want %v", got, want)
+	}
+}

@@ -53,6 +53,7 @@ func runAll(ctx context.Context) error {
 	seeds := flag.Int("seeds", 10, "how many seeds, from 0 on")
 	workers := flag.Int("workers", 8, "how many networks are trained at once")
 	out := flag.String("out", "", "a file of results; runs that it has are not played again")
+	change := flag.String("harder", "", "noise: each report has noise of 5% of the range; late: curves cross late")
 	table := flag.Bool("report", false, "print a table of the results, and play nothing")
 	flag.Parse()
 	if *out == "" {
@@ -77,6 +78,9 @@ func runAll(ctx context.Context) error {
 	for _, file := range files {
 		task, err := readTaskSet(file)
 		if err != nil {
+			return err
+		}
+		if err := harden(task, *change); err != nil {
 			return err
 		}
 		for seed := range *seeds {

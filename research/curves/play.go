@@ -138,7 +138,7 @@ func (w *world) play(ctx context.Context, workers int, p policy) (*result, error
 		jobs = slices.DeleteFunc(jobs, func(other *job) bool { return other == j })
 		w.now = j.ends
 		for ; j.step < j.until; j.step++ {
-			if v := j.losses[j.step]; !math.IsNaN(v) {
+			if v := j.clean[j.step]; !math.IsNaN(v) {
 				w.least = min(w.least, v)
 			}
 			if w.spent++; w.spent == w.worths[len(r.Regret)]*w.epochs {

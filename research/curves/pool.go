@@ -30,7 +30,8 @@ type pool struct {
 // training is a row of a pool.
 type training struct {
 	point  study.Point
-	losses []float64 // after each epoch; NaN where it diverged
+	losses []float64 // after each epoch, as it reports them; NaN where it diverged
+	clean  []float64 // the same without noise
 	pace   float64   // virtual seconds of an epoch
 }
 
@@ -73,6 +74,7 @@ func readTaskSet(path string) (p *pool, err error) {
 			t.losses = append(t.losses, *loss)
 			p.best = min(p.best, *loss)
 		}
+		t.clean = t.losses
 		p.trainings = append(p.trainings, t)
 	}
 	p.epochs = len(p.trainings[0].losses)
