@@ -9,7 +9,10 @@ import (
 // observe computes the gauges and adds up how long slots were free since the last call.
 // Only the loop calls it.
 func (l *leader) observe(now time.Time) {
-	g := &metrics.Gauges{At: now, Pools: map[string]metrics.Slots{}, Best: map[string]float64{}, Recommended: map[string]float64{}}
+	g := &metrics.Gauges{
+		At: now, Pools: map[string]metrics.Slots{},
+		Best: map[string]float64{}, Recommended: map[string]float64{}, Hypervolume: map[string]float64{},
+	}
 	for r := range l.studies.Loaded() {
 		if !r.Running() {
 			continue
@@ -28,6 +31,9 @@ func (l *leader) observe(now time.Time) {
 		}
 		if recommended := r.Status.Recommended; recommended.Trial > 0 && recommended.Front == nil {
 			g.Recommended[r.Name()] = recommended.Mean
+		}
+		if f := r.Status.Front; f != nil && f.Hypervolume != nil {
+			g.Hypervolume[r.Name()] = *f.Hypervolume
 		}
 	}
 	for pool, size := range l.workers.Sizes(now) {

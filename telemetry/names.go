@@ -109,6 +109,7 @@ const (
 	MetricStudies        = "fantasia.studies.running"
 	MetricBest           = "fantasia.study.best"
 	MetricRecommended    = "fantasia.study.recommended"
+	MetricHypervolume    = "fantasia.study.hypervolume"
 	MetricWorkers        = "fantasia.pool.workers"
 	MetricIdle           = "fantasia.pool.slots.idle"
 	MetricSuggestErrors  = "fantasia.optimizer.errors"

@@ -149,6 +149,13 @@ func testFront(t *testing.T, r *rig) {
 	if front == nil || front.Size != 4 || front.Hypervolume == nil || math.Abs(*front.Hypervolume-volume) > 1e-9 || got.Status.Best != nil {
 		t.Fatalf("the front is %+v, want 4 trials and a hypervolume of %v", front, volume)
 	}
+	r.await("front", func(s *kube.Resource) error {
+		f, knee := s.Status.Front, s.Status.Recommended
+		if knee == nil || knee.Parameters["x"] == nil || !slices.Contains(f.Recommended, knee.Trial) {
+			return fmt.Errorf("the front is %+v and its knee %+v, want one of the recommended trials with its parameters", f, knee)
+		}
+		return nil
+	})
 	row := map[string]any{}
 	table := r.table()
 	i := slices.IndexFunc(table.Rows, func(row metav1.TableRow) bool { return row.Cells[0] == "front" })

@@ -162,7 +162,7 @@ func (t *term) show(ctx context.Context, r *Resource, v Verdict, known *ledger.S
 		return err
 	}
 	next := r.next(v, shown, time.Now())
-	if !next.State.Terminal() || next.Recommended != nil || next.Best == nil || !r.Status.State.Terminal() {
+	if !next.State.Terminal() || next.Recommended != nil || next.Best == nil && next.Front == nil || !r.Status.State.Terminal() {
 		return t.apply(ctx, r, next)
 	}
 	var err error
@@ -173,10 +173,10 @@ func (t *term) show(ctx context.Context, r *Resource, v Verdict, known *ledger.S
 }
 
 // recommended adds the ledger's recommendation to what is shown if it is based on all
-// trials, or if the study is running. A recommended front is too much for a resource.
+// trials, or if the study is running. Of a recommended front a resource has only the trials.
 func (t *term) recommended(ctx context.Context, r *Resource, known *ledger.Summary, shown *view) error {
 	stored := known.Status.Recommended
-	if stored.Trial == 0 || stored.Front != nil || known.Status.State.Terminal() && !known.Status.RecommendedOfAll() {
+	if stored.Trial == 0 || known.Status.State.Terminal() && !known.Status.RecommendedOfAll() {
 		return nil
 	}
 	if was := r.Status.Recommended; was != nil && was.Trial == stored.Trial {

@@ -100,7 +100,8 @@ type Best struct {
 	Parameters map[string]any `json:"parameters,omitempty"`
 }
 
-// Recommendation is the evaluated point with the best posterior mean.
+// Recommendation is the evaluated point with the best posterior mean. Of several objectives it is the
+// knee of the recommended front, with the mean and the standard deviation of the first objective.
 type Recommendation struct {
 	Trial int     `json:"trial"`
 	Mean  float64 `json:"mean"`
@@ -117,6 +118,8 @@ type Front struct {
 	Hypervolume *float64 `json:"hypervolume,omitempty"`
 	// Text is the hypervolume rounded for kubectl's columns.
 	Text string `json:"text,omitempty"`
+	// Recommended are the trials on the recommended front, the best in the first objective first.
+	Recommended []int `json:"recommended,omitempty"`
 }
 
 // Verdict tells whether a resource's study runs with its spec.
@@ -201,15 +204,25 @@ func (s *Status) fill(ledger view) {
 	case ledger.best != nil && len(ledger.best.Values) > 0:
 		s.Best = &Best{Trial: ledger.best.Number, Value: ledger.best.Values.First(), Parameters: ledger.best.Point}
 	}
+	was := s.Front
 	s.Front = nil
 	if f := status.Front; f != nil {
 		s.Front = &Front{Size: f.Size, Hypervolume: f.Hypervolume}
+		if was != nil && s.Recommended != nil {
+			s.Front.Recommended = was.Recommended
+		}
 		if f.Hypervolume != nil {
 			s.Front.Text = rounded(*f.Hypervolume)
 		}
 	}
 	if r := ledger.recommended; r != nil {
 		s.Recommended = &Recommendation{Trial: r.Trial, Mean: r.Mean, SD: r.SD, Parameters: r.Point}
+		if s.Front != nil {
+			s.Front.Recommended = nil
+			for _, e := range r.Front {
+				s.Front.Recommended = append(s.Front.Recommended, e.Trial)
+			}
+		}
 	}
 	if s.Best != nil {
 		best := *s.Best
@@ -217,7 +230,10 @@ func (s *Status) fill(ledger view) {
 	}
 	if s.Recommended != nil {
 		recommended := *s.Recommended
-		recommended.Text, s.Recommended = rounded(recommended.Mean), &recommended
+		if s.Front == nil { // of several objectives one mean says little
+			recommended.Text = rounded(recommended.Mean)
+		}
+		s.Recommended = &recommended
 	}
 }
 

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -170,6 +171,35 @@ func TestStatusOfAFront(t *testing.T) {
 		if diff := cmp.Diff(c.want, r.Status.Front); diff != "" {
 			t.Errorf("the front (-want +got):\n%s", diff)
 		}
+	}
+}
+
+// Of several objectives the status has the trials of the recommended front and the knee's parameters, and keeps
+// them as long as nothing else is recommended. What was recommended while the study ran goes when it ends.
+func TestStatusOfARecommendedFront(t *testing.T) {
+	r := resource(t)
+	status := &record.Status{State: study.Running, Started: began, Front: &record.Front{Size: 3}}
+	at := view{id: r.ID(), status: status, recommended: &optimizer.Recommendation{
+		Trial: 7, Mean: 0.25, SD: 0.1, Point: study.Point{"x": 0.5},
+		Front: []optimizer.Expected{{Trial: 4}, {Trial: 7, Knee: true}, {Trial: 2}},
+	}}
+	want := Recommendation{Trial: 7, Mean: 0.25, SD: 0.1, Parameters: map[string]any{"x": 0.5}}
+	for range 2 {
+		r.Status = r.next(good, at, began)
+		if r.Status.Recommended == nil {
+			t.Fatal("nothing is recommended")
+		}
+		if diff := cmp.Diff(want, *r.Status.Recommended); diff != "" {
+			t.Errorf("what is recommended (-want +got):\n%s", diff)
+		}
+		if got := r.Status.Front.Recommended; !slices.Equal(got, []int{4, 7, 2}) {
+			t.Errorf("the recommended front is %v", got)
+		}
+		at.recommended = nil
+	}
+	status.State, status.Counts.Completed = study.Completed, 9
+	if s := r.next(good, at, began); s.Recommended != nil || s.Front.Recommended != nil {
+		t.Errorf("after the end %+v and %+v", s.Recommended, s.Front)
 	}
 }
 

@@ -174,6 +174,8 @@ func (m *Metrics) observe(i *instruments, from Sources) {
 	studies(telemetry.MetricBest, "The best value of a running study so far.", func(g *Gauges) map[string]float64 { return g.Best })
 	studies(telemetry.MetricRecommended, "The posterior mean at the recommended point of a running study.",
 		func(g *Gauges) map[string]float64 { return g.Recommended })
+	studies(telemetry.MetricHypervolume, "How much of the space of values the front of a running study dominates, up to the references.",
+		func(g *Gauges) map[string]float64 { return g.Hypervolume })
 }
 
 // Show makes gauges the ones that are read from now on.
@@ -252,8 +254,8 @@ type Gauges struct {
 	Pending, Studies int64
 	Pools            map[string]Slots
 	// Best and Recommended are, by study, the best value and the posterior mean at
-	// the recommended point.
-	Best, Recommended map[string]float64
+	// the recommended point. Hypervolume is that of the front, where it is measured.
+	Best, Recommended, Hypervolume map[string]float64
 }
 
 // Slots are those of a pool: all that its workers have, those that are free, and those that the

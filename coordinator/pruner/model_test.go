@@ -149,8 +149,9 @@ func TestCurvesAreSnapshots(t *testing.T) {
 	if !slices.Equal(before[1].Reports, kept) {
 		t.Error("a curve that was given away has changed")
 	}
-	if last := after[1].Reports[len(after[1].Reports)-1]; last != (curves.Report{Step: 500, Cost: 2. / 500}) || len(after[1].Reports) > pruner.MaxPoints {
-		t.Errorf("the curve ends with %v after %d points", last, len(after[1].Reports))
+	grown := after[1].Reports
+	if last := grown[len(grown)-1]; last != (curves.Report{Step: 500, Cost: 2. / 500}) || len(grown) > pruner.MaxPoints {
+		t.Errorf("the curve ends with %v after %d points", last, len(grown))
 	}
 	if &after[0].Reports[0] != &before[0].Reports[0] {
 		t.Error("the curve of a trial that has ended is copied again")
