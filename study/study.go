@@ -161,7 +161,8 @@ type Algorithm struct {
 
 // EarlyStopping chooses the rule that stops trials early.
 type EarlyStopping struct {
-	Name string `json:"name"`
+	// Name is the rule's. Parse sets it to file.DefaultRule if it is empty.
+	Name string `json:"name,omitempty"`
 	// Metric is the metric whose reports the rule compares, in the objective's
 	// direction. Parse sets it to the objective's metric if it is empty.
 	Metric string `json:"metric,omitempty"`

@@ -66,6 +66,10 @@ type options struct {
 // DefaultAlgorithm is the algorithm of a study file that does not name one.
 const DefaultAlgorithm = "hebo"
 
+// DefaultRule is the rule for early stopping of a study file that does not name one. On recorded trainings it is ahead of
+// the others, also with noise and where curves cross late: docs/tune/benchmarks.md.
+const DefaultRule = "model"
+
 // WithAlgorithms sets the known algorithms with the checks of their settings; a nil
 // check accepts any settings. Without this option every name is accepted.
 func WithAlgorithms(known map[string]AlgorithmCheck) Option {

@@ -42,7 +42,7 @@ func knownAlgorithms() map[string]file.AlgorithmCheck {
 
 // knownStoppers returns a rule that takes a reduction above 1.
 func knownStoppers() map[string]file.StoppingCheck {
-	return map[string]file.StoppingCheck{"median": nil, "asha": func(e *study.EarlyStopping) error {
+	return map[string]file.StoppingCheck{"median": nil, file.DefaultRule: nil, "asha": func(e *study.EarlyStopping) error {
 		var problems []error
 		for name, value := range e.Settings {
 			if known := []string{"minSteps", "reduction"}; !slices.Contains(known, name) {
@@ -146,6 +146,17 @@ spec:
   budget: {maxTrials: 10}
   trial: {command: [train]}
 `
+
+// The rule for early stopping has a default, of which nothing else is said.
+func TestDefaultRule(t *testing.T) {
+	s, err := parseFile(t, "testdata/good/stopping-default.yaml", file.WithEarlyStopping(knownStoppers()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(&study.EarlyStopping{Name: "model", Metric: "validation"}, s.Spec.EarlyStopping); diff != "" {
+		t.Errorf("the rule (-want +got):\n%s", diff)
+	}
+}
 
 // TestDefaults checks the defaults of a minimal study file.
 func TestDefaults(t *testing.T) {

@@ -96,6 +96,7 @@ func constrain(defs jsonschema.Definitions) {
 	property("Spec", "pool").Default = study.DefaultPool
 	bound(property("Spec", "parallelism"), 1, maxParallelism)
 	property("Algorithm", "name").Default = DefaultAlgorithm
+	property("EarlyStopping", "name").Default = DefaultRule
 	property("EarlyStopping", "metric").Pattern = property("Objective", "metric").Pattern
 	property("Algorithm", "seed").Minimum = "0"
 	property("Algorithm", "wait").Default = study.DefaultWait.String()

@@ -104,7 +104,7 @@ func TestSchemaJudges(t *testing.T) {
 		"algorithm", "command", "constraints", "cycle", "dashes", "documents", "duplicates", "early", "empty", "goal-one", "initial", "job-empty",
 		"job-kind", "job-stream",
 		"jointly-unsatisfiable", "merge", "metrics-events", "metrics-file", "metrics-group", "metrics-pattern", "metrics-regexp", "settings",
-		"stopping", "stopping-file", "stream", "syntax", "unsatisfiable",
+		"stopping", "stopping-file", "stopping-rule", "stream", "syntax", "unsatisfiable",
 	}
 	files, err := filepath.Glob("testdata/*/*.yaml")
 	if err != nil {

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -42,10 +43,7 @@ func completeEarlyStopping(spec *study.Spec, r *check.Report, o *options) {
 		}
 	}
 	known := slices.Sorted(maps.Keys(o.stoppers))
-	if e.Name == "" {
-		r.Add(path+".name", "is missing: name a rule%s", listed(known))
-		return
-	}
+	e.Name = cmp.Or(e.Name, DefaultRule)
 	settings, ok := o.stoppers[e.Name]
 	if !ok && o.stoppers != nil {
 		r.Add(path+".name", "%q is not a rule for early stopping%s%s", e.Name, check.DidYouMean(e.Name, known), listed(known))

@@ -206,6 +206,25 @@ def test_early_stopping_compares_its_metric(storage: Path) -> None:
     assert list(study.curve(4, "seconds")) == list(range(1, reached[0] + 1))
 
 
+@pytest.mark.parametrize("option", ["early_stopping", "pruner"])
+@pytest.mark.parametrize("value", [True, False])
+def test_default_rule_of_early_stopping(storage: Path, option: str, value: bool) -> None:
+    study = create(storage, objectives=None, direction="minimize", **{option: value})
+    pruned = 0
+
+    def objective(trial: Trial) -> float:
+        nonlocal pruned
+        for step in range(1, 31):
+            trial.report(trial.params["x"] + 1 / step, step)
+            if trial.should_prune():
+                pruned += 1
+                raise fantasia.TrialPruned
+        return float(trial.params["x"])
+
+    study.optimize(objective, n_trials=15)
+    assert (pruned > 0) is value
+
+
 def test_without_early_stopping_nothing_is_pruned(storage: Path) -> None:
     study = create(storage)
 

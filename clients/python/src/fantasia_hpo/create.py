@@ -23,6 +23,7 @@ from .study import Study
 log: logging.Logger = logging.getLogger("fantasia_hpo")
 
 _OPEN_BUDGET = 1000
+_DEFAULT_RULE = "model"  # that of a study file
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def create_study(
     load_if_exists: bool = False,
     algorithm: str | Algorithm = "hebo",
     seed: int | None = None,
-    early_stopping: str | EarlyStopping | None = None,
+    early_stopping: str | EarlyStopping | bool | None = None,
     goal: float | None = None,
     take: Literal["last", "best"] | None = None,
     limits: Sequence[Limit | Mapping[str, Any]] = (),
@@ -88,7 +89,7 @@ def create_study(
     token: str | None = None,
     ca: str | None = None,
     study_name: str | None = None,
-    pruner: EarlyStopping | None = None,
+    pruner: EarlyStopping | bool | None = None,
 ) -> Study:
     """Create a study whose trials this process, or others, evaluate.
 
@@ -103,7 +104,8 @@ def create_study(
     Kubernetes' labels.
 
     `algorithm` is an optimiser's name or an Algorithm, and `seed` is its seed, by default a random one.
-    `early_stopping` is the name of a rule or an EarlyStopping; by default no trial is stopped early.
+    `early_stopping` is the name of a rule or an EarlyStopping, and True is the rule `model`; by default no
+    trial is stopped early.
     `max_trials` bounds the study's trials; without it, `optimize` runs as many as it is asked for. The study
     also ends after `max_duration`, and fails after `max_failed_trials`. With `max_duration` alone the search plans
     with that time: no trial is begun that is not expected to end in it. `retries` is how many more attempts
@@ -309,20 +311,25 @@ def _name_of(name: str | None, study_name: str | None) -> str | None:
     return plain
 
 
-def _stopping_of(rule: str | EarlyStopping | None, pruner: EarlyStopping | None) -> EarlyStopping | None:
+def _stopping_of(
+    rule: str | EarlyStopping | bool | None, pruner: EarlyStopping | bool | None
+) -> EarlyStopping | None:
     """Return the rule of early stopping, which may be given in Optuna's word."""
-    if pruner is None:
-        return EarlyStopping(rule) if isinstance(rule, str) else rule
-    if rule is not None:
+    if rule is not None and pruner is not None:
         raise errors.SpaceError(
             f"early_stopping and pruner: expected one of them, got {rule!r} and {pruner!r}"
         )
-    if not isinstance(pruner, EarlyStopping):
-        raise errors.SpaceError(
-            f"pruner: expected one of fantasia_hpo.pruners, got {pruner!r}; "
-            "pruners of Optuna work in a study of Optuna, with a FantasiaSampler"
-        )
-    return pruner
+    chosen = rule if pruner is None else pruner
+    if isinstance(chosen, bool):
+        return EarlyStopping(_DEFAULT_RULE) if chosen else None
+    if chosen is None or isinstance(chosen, EarlyStopping):
+        return chosen
+    if pruner is None:
+        return EarlyStopping(chosen)
+    raise errors.SpaceError(
+        f"pruner: expected one of fantasia_hpo.pruners, got {pruner!r}; "
+        "pruners of Optuna work in a study of Optuna, with a FantasiaSampler"
+    )
 
 
 def _needed(name: str | None) -> str:
