@@ -127,6 +127,7 @@ func evaluate(ts *testscript.TestScript, neg bool, args []string) {
 			Point: study.Point{"lr": math.Pow(10, exponent), "width": 1 + int64(255*u[1])},
 		})
 	}
+	backend.Change(args[0], func(s *server.Study) { s.Status.Counts.Completed = last })
 }
 
 // resource NAMESPACE.NAME makes the study of a Kubernetes resource, with a trial and its

@@ -39,7 +39,7 @@ func newStudyCommand(a *app) *cobra.Command {
 }
 
 func newStudyCreateCommand(a *app, r *remote) *cobra.Command {
-	var file string
+	var file, sources string
 	var learnFrom []string
 	c := &cobra.Command{
 		Use:   "create -f FILE",
@@ -49,14 +49,24 @@ problem of the file is shown with its line and column.
 
 --learn-from names a file of trials that an earlier study has evaluated, such as
 fantasia study export writes. The new study begins where they were good, and trusts
-them as far as its own trials agree. Their parameters may have other ranges.`,
+them as far as its own trials agree. Their parameters may have other ranges.
+--suggest-sources creates nothing: it lists the server's studies from which the study
+of a file could learn, and what to write into the file.`,
 		Example: `  fantasia study create -f digits.yaml
   fantasia study create -f digits.yaml --learn-from march.csv
+  fantasia study create --suggest-sources digits.yaml
   sed 's/maxTrials: 64/maxTrials: 128/' digits.yaml | fantasia study create -f -`,
 	}
 	c.Flags().StringVarP(&file, "file", "f", "", "the study `FILE`; - is standard input")
 	learnFlag(c, &learnFrom)
+	c.Flags().StringVar(&sources, "suggest-sources", "", "list the studies from which the study of this `FILE` could learn, and create none")
 	return a.shows(c, func(cmd *cobra.Command, _ []string) (shown, error) {
+		if sources != "" {
+			if file != "" || len(learnFrom) > 0 {
+				return shown{}, usagef(cmd, "--suggest-sources creates no study: leave --file and --learn-from out")
+			}
+			return a.suggestSources(cmd, r, sources)
+		}
 		text, err := a.readStudyFile(cmd, file)
 		if err == nil && len(learnFrom) > 0 {
 			text, err = a.withEarlier(file, text, learnFrom)
