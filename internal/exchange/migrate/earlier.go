@@ -88,11 +88,39 @@ func (c *collector) keepKnown(place string, given map[string]any, values study.V
 		}
 		point[name] = typed
 	}
+	for removed := true; removed; {
+		removed = c.dropInactive(point, given)
+	}
 	if len(point) == 0 {
 		c.skip(place, "it has none of the study's parameters: want some of %s", c.parameterNames())
 		return
 	}
 	c.trials = append(c.trials, Evaluated{Place: place, Point: point, Values: values})
+}
+
+// dropInactive removes a blank value of a parameter whose condition does not hold, and reports whether it removed one:
+// a cell is blank where a parameter is inactive, and may be a choice where it is not. Others may depend on what it removed.
+func (c *collector) dropInactive(point, given map[string]any) bool {
+	before := len(point)
+	maps.DeleteFunc(point, func(name string, _ any) bool {
+		if !blank(given[name]) {
+			return false
+		}
+		for parent, allowed := range c.byName[name].When {
+			p := c.byName[parent]
+			value, known := point[parent]
+			holds := known && p != nil && slices.ContainsFunc(allowed, func(choice any) bool {
+				a, _ := p.Index(choice)
+				b, ok := p.Index(value)
+				return ok && a == b
+			})
+			if !holds {
+				return true
+			}
+		}
+		return false
+	})
+	return len(point) < before
 }
 
 // parameterNames lists the study's parameters.
