@@ -25,7 +25,7 @@ func told(list []duration.Observation) (all []optimizer.Observation) {
 	return all
 }
 
-// The medians are those of the observations at hand, whatever was asked before.
+// What was asked before does not change the medians of these observations.
 func TestMediansFollowTheObservations(t *testing.T) {
 	e, rng := encoding(t), rand.New(rand.NewPCG(1, 1))
 	list := told(took(e, 40, rng))

@@ -8,7 +8,7 @@ import (
 
 // What makes a task harder for a rule of early stopping.
 const (
-	// noiseShare is the standard deviation of each report's noise, as a share of what lies between a guess and the best.
+	// noiseShare is the standard deviation of the noise in each report. It is a share of the range from a guess's loss to the best.
 	noiseShare = 0.05
 	// An epoch s of T is the epoch T·(s/T)^γ of the recorded training. The logarithm of γ is even from that of
 	// earliest to that of latest, whatever the training's parameters are, so that many curves cross late.

@@ -23,7 +23,7 @@ from .study import Study
 log: logging.Logger = logging.getLogger("fantasia_hpo")
 
 _OPEN_BUDGET = 1000
-_DEFAULT_RULE = "model"  # that of a study file
+_DEFAULT_RULE = "model"  # a study file that names no rule has it, too
 
 
 @dataclass(frozen=True)
