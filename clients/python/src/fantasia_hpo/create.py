@@ -107,9 +107,9 @@ def create_study(
     `early_stopping` is the name of a rule or an EarlyStopping, and True is the rule `model`; by default no
     trial is stopped early.
     `max_trials` bounds the study's trials; without it, `optimize` runs as many as it is asked for. The study
-    also ends after `max_duration`, and fails after `max_failed_trials`. With `max_duration` alone the search plans
-    with that time: no trial is begun that is not expected to end in it. `retries` is how many more attempts
-    a trial gets, by why it ended: `{"lost": 2, "timeout": 0, "failed": 0}` by default.
+    also ends after `max_duration`, and fails after `max_failed_trials`. With `max_duration` alone the search
+    plans with that time: it begins no trial that is not expected to end in it. `retries` is how many more
+    attempts a trial gets, by why it ended: `{"lost": 2, "timeout": 0, "failed": 0}` by default.
     `token` and `ca` (a file) are for a server that needs them; by default FANTASIA_TOKEN and
     FANTASIA_CA. `study_name` and `pruner` are Optuna's words for `name` and `early_stopping`;
     `fantasia_hpo.pruners` has Optuna's pruners.
