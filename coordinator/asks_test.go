@@ -86,7 +86,7 @@ func (failing) Suggest(context.Context, *optimizer.Problem, optimizer.State, int
 func TestSuggestionsTakeBoundedTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		got := drive.Suggest(t.Context(), endless{}, 1, &engine.Ask{N: 1})
+		got := drive.Suggest(t.Context(), endless{}, 1, &engine.Ask{N: 1, Problem: &optimizer.Problem{}})
 		if got.Err != nil || len(got.Suggestions) != 1 {
 			t.Errorf("%d suggestions and %v, want what the optimiser had", len(got.Suggestions), got.Err)
 		}
