@@ -39,7 +39,7 @@ func newTimedWorld(seed uint64, off safety) *world {
 	var spec record.Study
 	decode(w.led.study, &spec)
 	spec.Definition.Spec.Budget.MaxTrials = 0
-	spec.Definition.Spec.Budget.MaxDuration = study.Duration(time.Duration(8+seed%40) * time.Second)
+	spec.Definition.Spec.Budget.MaxDuration = study.Duration(time.Duration(6+seed%16) * time.Second)
 	w.led = newLedger(spec)
 	return w
 }
