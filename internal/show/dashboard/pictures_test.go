@@ -2,9 +2,13 @@ package dashboard_test
 
 import (
 	"encoding/xml"
+	"math/rand/v2"
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // A picture is SVG of its own, with its style and the numbers of the study.
@@ -47,4 +51,30 @@ func TestPicturesOneByOne(t *testing.T) {
 		!strings.Contains(body, `"not_found"`) {
 		t.Errorf("of no study: %s %s", resp.Status, body)
 	}
+}
+
+// The page of diagnostics has the finding about earlier studies, and that of a trial names the one that speaks for its point.
+func TestEarlierStudies(t *testing.T) {
+	s := serve(t, after(190), "")
+	create(t, s.Backend, "digits", 60, 0)
+	march := study.Earlier{Study: "march"}
+	rng := rand.New(rand.NewPCG(1, 1))
+	for n := range 40 {
+		tr := newTrial(rng, n+1, false)
+		march.Trials = append(march.Trials, study.EarlierTrial{Parameters: tr.Point, Value: errorOf(tr.Point)})
+	}
+	s.Change("digits", func(st *server.Study) { st.Spec.Definition.Spec.LearnFrom = []study.Earlier{march} })
+	page := s.eventually(t, "/ui/studies/digits/diagnostics", "earlier studies")
+	for _, want := range []string{"Ranks points as this study does: march.", "march: rank correlation 0."} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q:\n%s", want, page)
+		}
+	}
+	tr, err := s.Trial(t.Context(), "digits", 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr.Reasons.Note += "; the prediction rests on earlier studies: march (62%)"
+	s.Put("digits", tr)
+	s.eventually(t, "/ui/studies/digits/trials/20", "the prediction rests on earlier studies: march (62%)")
 }

@@ -182,6 +182,25 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
+// The findings say what the earlier studies of a study are worth.
+func TestEarlierStudies(t *testing.T) {
+	src := source(t, 60)
+	march := study.Earlier{Study: "march"}
+	for i := range 40 {
+		rate := math.Pow(10, -4*float64(i)/39)
+		march.Trials = append(march.Trials, study.EarlierTrial{
+			Parameters: map[string]any{"rate": rate, "width": float64(1 + i*7%64)}, Value: math.Pow(math.Log10(rate)+2, 2),
+		})
+	}
+	src.Study.Spec.LearnFrom = []study.Earlier{march}
+	all := figureOf(t, pageOf(t, t.Context(), src), "findings")
+	for _, want := range []string{"earlier studies", "Ranks points as this study does: march.", "march: rank correlation 0.9"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("the findings lack %q", want)
+		}
+	}
+}
+
 // No word of a user's becomes a part of the page, which loads and runs nothing.
 func TestNothingFromUsersIsMarkup(t *testing.T) {
 	all := pageOf(t, t.Context(), source(t, 30))

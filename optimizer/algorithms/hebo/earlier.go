@@ -3,6 +3,7 @@ package hebo
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -90,8 +91,9 @@ func (o proposer) first(r *optimizer.Request, batch []optimizer.Suggestion) (s o
 	if len(known) > 0 {
 		at = loop.Rows(known)
 	}
-	p := places[sources.First(loop.Rows(places), at)]
-	return optimizer.Suggestion{Point: p.Point, Source: optimizer.SourceDesign, Reasons: optimizer.Reasons{
-		Pending: len(r.Pending) + len(batch), Note: fmt.Sprintf("initial design: good in earlier studies (%s)", sources.Names()),
+	i, from := sources.First(loop.Rows(places), at)
+	return optimizer.Suggestion{Point: places[i].Point, Source: optimizer.SourceDesign, Reasons: optimizer.Reasons{
+		Pending: len(r.Pending) + len(batch),
+		Note:    fmt.Sprintf("initial design: good in earlier studies (%s)", strings.Join(from, ", ")),
 	}}, true
 }

@@ -99,6 +99,40 @@ func TestEarlierStudiesAreFittedOnce(t *testing.T) {
 	}
 }
 
+// Reasons name the earlier study that speaks for a point. A study of random outcomes is hardly ever named, and a study without
+// earlier ones names none.
+func TestReasonsNameEarlierStudies(t *testing.T) {
+	rng := optimizer.NewRand(11, 1)
+	similar := earlier(1, math.Sqrt)[0]
+	similar.Name = "march"
+	chance := earlier(1, func(float64) float64 { return rng.Float64() })[0]
+	chance.Name = "chance"
+	for _, from := range [][]optimizer.Earlier{{similar, chance}, nil} {
+		s := optimizertest.NewSession(t, New(DefaultOptions()), optimizertest.Cube(t, 3, 0, 1), 1)
+		s.Problem.MaxTrials, s.Problem.Earlier = 40, from
+		s.Run(24, 1, func(p study.Point) float64 { return dish(p, 0) })
+		named := map[string]int{}
+		byModel := 0
+		for _, one := range s.Suggested {
+			if one.Source != optimizer.SourceModel {
+				continue
+			}
+			byModel++
+			for _, name := range []string{"march", "chance", "earlier"} {
+				if strings.Contains(one.Reasons.Note, name) {
+					named[name]++
+				}
+			}
+		}
+		switch {
+		case from == nil && len(named) > 0:
+			t.Errorf("without earlier studies the reasons name some: %v", named)
+		case from != nil && (named["march"] < byModel/2 || named["chance"] > byModel/8):
+			t.Errorf("of %d reasons, this many name each study: %v", byModel, named)
+		}
+	}
+}
+
 // Parameters that an earlier study did not have, and values out of range, do no harm: what it knows of the others
 // counts.
 func TestEarlierStudiesOfOtherSpaces(t *testing.T) {

@@ -95,7 +95,7 @@ func (o proposer) proposeSingle(
 		}
 		l := loop.New(ctx, loop.Input{
 			Request: r, Data: m.Data, Models: []bayes.Surrogate{bayes.Gaussian(m.GP)}, Criterion: acquisition.EI{},
-			Feasibility: feasible, Limits: limits, Batch: batch,
+			Feasibility: feasible, Limits: limits, Earlier: m.Earlier(), Batch: batch,
 		}, loop.Options{
 			Candidates: o.effort.candidates, PriorWeight: o.options.PriorWeight, Cost: o.cost(ctx, r),
 		})

@@ -36,7 +36,7 @@ func (o proposer) newSearch(
 	s.Loop = loop.New(ctx, loop.Input{
 		Request: r, Data: m.Data, Models: []bayes.Surrogate{model}, Feasibility: feasible,
 		// MACE scores only its spare points by the criterion.
-		Criterion: acquisition.EI{Latent: o.options.Acquisition == MACE}, Batch: batch,
+		Criterion: acquisition.EI{Latent: o.options.Acquisition == MACE}, Earlier: m.Earlier(), Batch: batch,
 	}, loop.Options{
 		Candidates: o.effort.candidates, PriorWeight: o.options.PriorWeight,
 		IgnorePending: o.options.Paper, AtBest: o.options.Paper,

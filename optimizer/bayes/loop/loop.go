@@ -8,6 +8,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate/transfer"
 )
 
 // incumbentsAmong is how many of the lowest observations are searched for the lowest
@@ -49,6 +50,8 @@ type Input struct {
 	// Feasibility is nil if every evaluation completes.
 	Feasibility *surrogate.Feasibility
 	Criterion   bayes.Acquisition
+	// Earlier are the earlier studies that the model knows, which reasons name; nil if there are none.
+	Earlier *transfer.Weighted
 	// Front is nil for one objective. Otherwise there is a model of each objective, and
 	// these replace Data's outcomes and Criterion.
 	Front *Front

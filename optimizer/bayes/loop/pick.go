@@ -22,7 +22,7 @@ func (l *Loop) Pick(best Spot) optimizer.Suggestion {
 		mean, variance := moments(of, 0)
 		expected, sd := l.Data.Moments(mean, variance)
 		suggestion.Reasons.Mean, suggestion.Reasons.SD = Finite(expected), Finite(sd)
-		suggestion.Reasons.Note = l.note(best.Why, mean)
+		suggestion.Reasons.Note = l.note(best.Why, mean) + l.Earlier.Note(best.X, mean)
 	}
 	if l.searching() {
 		suggestion.Reasons.Note = "could be within all limits, as no point so far is"

@@ -166,6 +166,14 @@ func Condition(d *Data, o Options, fitted gp.Hyperparameters, plain bool) (*Mode
 // Plain reports whether the model sees the data without the power transform that they have.
 func (m *Model) Plain() bool { return m.plain }
 
+// Earlier returns the earlier studies with the weights that the model gives them; nil if it knows none.
+func (m *Model) Earlier() *transfer.Weighted {
+	if m.Options.Earlier == nil {
+		return nil
+	}
+	return &transfer.Weighted{Sources: m.Options.Earlier, Weights: m.GP.Weights()}
+}
+
 // fitOne is Fit with the transform of the data. Its evidence contains the log Jacobian, so that
 // fits under different transforms are compared as densities of the same outcomes.
 func fitOne(ctx context.Context, d *Data, o Options, warm *gp.Hyperparameters, rng *rand.Rand) (*Model, error) {

@@ -11,7 +11,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -232,15 +231,6 @@ func (all Sources) Best() (places [][]float64) {
 	return places
 }
 
-// Names lists the earlier studies.
-func (all Sources) Names() string {
-	names := make([]string, len(all))
-	for i, s := range all {
-		names[i] = s.Name
-	}
-	return strings.Join(names, ", ")
-}
-
 // Kernel returns the kernel of the sources' weighted sum over the columns. The weights are expected to add
 // up to expected; their variance lets each of them be negative.
 func (all Sources) Kernel(columns []kernel.Column) *kernel.Kernel {
@@ -258,11 +248,13 @@ const (
 // First returns which of the candidates, the rows of x, is best to begin with, beside points that the
 // study has already, the rows of known; known may be nil. It is the one that most lowers the mean, over the
 // sources, of the least share of candidates that are better than any of these points: a greedy portfolio, in
-// which a source that is served by another point counts no more.
-func (all Sources) First(x, known *mat.Dense) int {
+// which a source that is served by another point counts no more. from names the sources that rank that
+// candidate highest: the first of them, and those by whom at most a tenth more of the candidates are better.
+func (all Sources) First(x, known *mat.Dense) (best int, from []string) {
 	values := all.Values(x)
 	n, _ := values.Dims()
 	total, rank := make([]float64, n), make([]float64, n)
+	shares := mat.NewDense(len(all), n, nil)
 	for s := range all {
 		column := mat.Col(nil, s, values)
 		sorted := slices.Clone(column)
@@ -276,16 +268,25 @@ func (all Sources) First(x, known *mat.Dense) int {
 			least = share(mat.Min(all[s : s+1].Values(known)))
 		}
 		for i, v := range column {
-			total[i] += min(least, share(v))
-			rank[i] += share(v)
+			shares.Set(s, i, share(v))
+			total[i] += min(least, shares.At(s, i))
+			rank[i] += shares.At(s, i)
 		}
 	}
 	// Where all sources are served, the best of all.
-	best := 0
 	for i := range total {
 		if total[i] < total[best] || total[i] == total[best] && rank[i] < rank[best] {
 			best = i
 		}
 	}
-	return best
+	of := mat.Col(nil, best, shares)
+	for s, share := range of {
+		if share <= floats.Min(of)+alike {
+			from = append(from, all[s].Name)
+		}
+	}
+	return best, from
 }
+
+// alike is the share of candidates by which two sources rank a first point alike.
+const alike = 0.1

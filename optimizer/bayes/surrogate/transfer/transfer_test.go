@@ -3,6 +3,7 @@ package transfer_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -97,7 +98,7 @@ func TestLeftOut(t *testing.T) {
 		p["x1"] = fmt.Sprint(p["x1"])
 	}
 	if sources, _ := read(t, few, other, text); sources != nil {
-		t.Errorf("the sources are %s", sources.Names())
+		t.Errorf("%d sources are left, the first is %s", len(sources), sources[0].Name)
 	}
 }
 
@@ -106,10 +107,41 @@ func TestFirst(t *testing.T) {
 	sources, _ := read(t, line("up", 50, func(x float64) float64 { return x }), line("down", 51, func(x float64) float64 { return -x }),
 		line("higher", 52, func(x float64) float64 { return -x }))
 	at := mat.NewDense(5, 3, []float64{0, 0, 0, 0.25, 0, 0, 0.5, 0, 0, 0.75, 0, 0, 1, 0, 0})
-	if got := sources.First(at, nil); got != 4 {
-		t.Errorf("the first point is %d, want the end that two of three sources want", got)
+	if got, from := sources.First(at, nil); got != 4 || !slices.Equal(from, []string{"down", "higher"}) {
+		t.Errorf("the first point is %d from %v, want the end that two of three sources want", got, from)
 	}
-	if got := sources.First(at, mat.NewDense(1, 3, []float64{1, 0, 0})); got != 0 {
-		t.Errorf("beside that point the next is %d, want the other end", got)
+	if got, from := sources.First(at, mat.NewDense(1, 3, []float64{1, 0, 0})); got != 0 || !slices.Equal(from, []string{"up"}) {
+		t.Errorf("beside that point the next is %d from %v, want the other end", got, from)
+	}
+}
+
+// By hand: the sources move the prediction by their weights times their values, and what is left is the study's own.
+func TestShares(t *testing.T) {
+	sources, _ := read(t, line("up", 50, func(x float64) float64 { return x }), line("down", 51, func(x float64) float64 { return -x }))
+	x := []float64{0.1, 0.4, 0.5}
+	values := sources.Values(mat.NewDense(1, 3, x)).RawRowView(0)
+	if !(values[0] < -1 && values[1] > 1) {
+		t.Fatalf("the sources predict %v", values)
+	}
+	for _, c := range []struct {
+		weights []float64
+		own     float64
+		want    string
+	}{
+		{[]float64{0.9 / -values[0], 0}, -0.1, "; the prediction rests on earlier studies: up (90%)"},
+		{[]float64{0.9 / -values[0], 0}, 0.1, "; the prediction rests on earlier studies: up (90%)"},
+		{[]float64{0.4 / -values[0], -0.5 / values[1]}, -0.1, "; the prediction rests on earlier studies: down upside down (50%), up (40%)"},
+		{[]float64{0.24 / -values[0], 0}, -0.76, ""},         // too little
+		{[]float64{0.9 / values[0], 0.1 / values[1]}, 1, ""}, // they speak against it
+		{[]float64{0.3 / -values[0], 0.3 / values[1]}, -0.4, "; the prediction rests on earlier studies: up (30%)"},
+	} {
+		w := &transfer.Weighted{Sources: sources, Weights: c.weights}
+		mean := c.own + c.weights[0]*values[0] + c.weights[1]*values[1]
+		if got := w.Note(x, mean); got != c.want {
+			t.Errorf("with the weights %v and %g of its own: %q, want %q", c.weights, c.own, got, c.want)
+		}
+	}
+	if got := (*transfer.Weighted)(nil).Note(x, -1); got != "" {
+		t.Errorf("without earlier studies: %q", got)
 	}
 }
