@@ -80,6 +80,9 @@ type Observation struct {
 	Step int64
 	// Seconds is how long the evaluation took, finite; 0 if that is not known.
 	Seconds float64
+	// Cost is what it cost, if the problem has a cost: finite and not negative; 0 if that is not known. Of an evaluation that did
+	// not complete it is what it had cost by then.
+	Cost float64
 }
 
 // Pending is a point that is queued or being evaluated.
@@ -108,6 +111,8 @@ type Problem struct {
 	// Time is the study's budget of time, nil for one of trials. MaxTrials then is how many trials
 	// it is expected to have.
 	Time *Time
+	// Cost says that evaluations have a cost other than their time; nil if they have none.
+	Cost *Cost
 	// Seed is the study's seed, for sequences that run through a whole study. Draws for
 	// a single suggestion come from Suggest's rng.
 	Seed uint64
@@ -131,6 +136,16 @@ type Problem struct {
 // Time is a budget of time.
 type Time struct {
 	// Budget is the whole time and Left what was left of it at the request, in seconds.
+	Budget float64 `json:"budget"`
+	Left   float64 `json:"left"`
+}
+
+// Cost is the budget of a study whose evaluations have a cost other than their time.
+type Cost struct {
+	// Metric is what the cost is counted in.
+	Metric string `json:"metric"`
+	// Budget is the whole budget, 0 for none, and Left what was left of it at the request, without what was expected of the
+	// evaluations that ran; both in the unit of the cost.
 	Budget float64 `json:"budget"`
 	Left   float64 `json:"left"`
 }
@@ -222,6 +237,8 @@ type Suggestion struct {
 	Repeat bool
 	// Seconds is how long the evaluation is expected to take; 0 if that is not known, or does not matter.
 	Seconds float64
+	// Cost is what it is expected to cost; 0 if that is not known, or does not matter.
+	Cost float64
 }
 
 // State is an optimiser's memory between calls, at most MaxStateSize bytes and opaque

@@ -10,7 +10,7 @@ import (
 // the state of the old one; none if it can. These fields must not change: the study's
 // name, each objective's metric, direction, take and early, the names, types, scales, steps,
 // conditions and order of the parameters, the
-// constraints, the algorithm with its seed and settings, what the study learns from, and the
+// constraints, the metric of the cost, the algorithm with its seed and settings, what the study learns from, and the
 // command, Job and metrics, since they determine what is measured; and early stopping, whose
 // rule compares trials with earlier ones. The goal, the references, the limits, the budget
 // (even to a smaller one), the parallelism, the pool and how trials are run can change.
@@ -23,6 +23,7 @@ func Compatible(old, new *Study) (differences []string) {
 	d.compare("metadata.name", old.Metadata.Name, new.Metadata.Name)
 	a, b := &old.Spec, &new.Spec
 	d.objectives(a, b)
+	d.compare("spec.cost", a.Cost, b.Cost)
 	d.compare("spec.learnParameters", a.LearnParameters, b.LearnParameters)
 	if !a.LearnParameters {
 		d.parameters(a.Parameters, b.Parameters)

@@ -35,7 +35,7 @@ type Study struct {
 // tells whether there is a command or a Job.
 func (s *Study) Head() *Study {
 	head := &Study{APIVersion: s.APIVersion, Kind: s.Kind, Metadata: s.Metadata, Spec: Spec{
-		Objective: s.Spec.Objective, Several: s.Spec.Several, Goal: s.Spec.Goal, Limits: s.Spec.Limits,
+		Objective: s.Spec.Objective, Several: s.Spec.Several, Goal: s.Spec.Goal, Limits: s.Spec.Limits, Cost: s.Spec.Cost,
 		Algorithm: Algorithm{Name: s.Spec.Algorithm.Name}, Budget: s.Spec.Budget,
 		Parallelism: s.Spec.Parallelism, Pool: s.Spec.Pool, Note: s.Spec.Note,
 	}}
@@ -67,7 +67,9 @@ type Spec struct {
 	// Goal ends a study of several objectives; nil means no goal. A single objective has its own.
 	Goal *FrontGoal `json:"goal,omitempty"`
 	// Limits bound metrics, at most MaxLimits; nil means that every completed trial counts.
-	Limits     []Limit     `json:"limits,omitempty"`
+	Limits []Limit `json:"limits,omitempty"`
+	// Cost is what a trial costs, if that is not its time; nil means its time.
+	Cost       *Cost       `json:"cost,omitempty"`
 	Parameters []Parameter `json:"parameters"`
 	// LearnParameters says that clients declare the parameters as they evaluate trials: an update
 	// may then add, remove and change parameters in any way.
@@ -109,6 +111,12 @@ func (s *Spec) ByClients() bool { return len(s.Trial.Command) == 0 && s.Trial.Jo
 // file's order.
 func (s *Spec) Active(p Point) []string {
 	return slices.DeleteFunc(Names(s.Parameters), func(name string) bool { _, ok := p[name]; return !ok })
+}
+
+// Cost is a metric of what trials cost, such as dollars. Programs report what their run has cost so far: the
+// largest value that an attempt has reported counts, and the attempts of a trial are added up.
+type Cost struct {
+	Metric string `json:"metric"`
 }
 
 // Take selects which of a trial's reports counts as its value.
@@ -173,21 +181,24 @@ type EarlyStopping struct {
 // Budget bounds a study. A study ends at the first bound that it reaches.
 type Budget struct {
 	// MaxTrials is how many trials to evaluate: completed, failed, infeasible and
-	// pruned trials count, cancelled ones do not. 0 means no bound: then MaxDuration is positive.
+	// pruned trials count, cancelled ones do not. 0 means no bound: then MaxDuration or MaxCost is positive.
 	MaxTrials int `json:"maxTrials,omitempty"`
 	// MaxFailedTrials is the number of failed trials that fails the study; 0 means no
 	// bound.
 	MaxFailedTrials int      `json:"maxFailedTrials,omitempty"`
 	MaxDuration     Duration `json:"maxDuration,omitempty"`
+	// MaxCost is what all trials together may cost, in the unit of Spec.Cost, whose metric then is set. No trial is begun once
+	// what has been spent, with what is expected of the trials that run, has reached it. 0 means no bound.
+	MaxCost float64 `json:"maxCost,omitempty"`
 }
 
 // plannedTrials is how many trials a search plans with while nothing tells how many there will be.
 const plannedTrials = 100
 
-// OfTime reports whether only time bounds the study, so that its search plans with that.
+// OfTime reports whether time bounds the study and no number of trials does, so that its search plans with time.
 func (b *Budget) OfTime() bool { return b.MaxTrials == 0 && b.MaxDuration > 0 }
 
-// Planned returns MaxTrials, or how many trials a search plans with if only time bounds them.
+// Planned returns MaxTrials, or how many trials a search plans with if only time or cost bounds them.
 func (b *Budget) Planned() int { return cmp.Or(b.MaxTrials, plannedTrials) }
 
 // Mode selects how a program is run.

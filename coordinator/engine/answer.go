@@ -117,10 +117,10 @@ func (s *suggestions) failed(err error) {
 	s.life.say(clip(fmt.Sprintf("the optimiser failed, using fallback suggestions: %v", err)))
 }
 
-// createReady makes a trial of the next ready suggestion. It returns false if none is left. The
+// createReady makes a trial of the next ready suggestion. It returns false if none is left, or if the budget allows none. The
 // optimiser's state is committed with the first trial of its answer, not before: see suggestions.
 func (s *suggestions) createReady() bool {
-	for len(s.ready) > 0 {
+	for len(s.ready) > 0 && s.trials.affordable() > 0 {
 		x, a := s.ready[0], s.answer
 		s.ready = s.ready[1:]
 		if tried, _ := s.tried.has(x.Suggestion, a.ask.From); tried || s.late(x.Suggestion) { // a fallback was the same point
@@ -161,7 +161,7 @@ func (s *suggestions) fallBack(n int) (made int, exhausted bool) {
 	from := &answer{ask: ask, at: fallen.At, record: ask.record(fallen.Cut)}
 	unusable := len(list) < ask.N
 	for i, x := range list {
-		if made == n {
+		if made == n || s.trials.affordable() == 0 {
 			break
 		}
 		x.Point = s.spec.space.AtLevel(x.Point, 0)
@@ -197,7 +197,7 @@ func (s *suggestions) late(x optimizer.Suggestion) bool {
 // made ahead of one.
 func (s *suggestions) create(x ready, a *answer) {
 	t := s.admit(record.Trial{
-		Point: x.Point, Source: x.Source, Reasons: FiniteReasons(x.Reasons),
+		Point: x.Point, Source: x.Source, Reasons: FiniteReasons(x.Reasons), Expected: priced(x.Cost),
 		Request: a.ask.Request, Place: x.place, From: a.ask.From, Ask: a.record,
 		Staleness: s.history.observations.all - a.ask.observed,
 		Times:     record.Times{Asked: a.ask.At, Suggested: a.at, Created: s.step.now},

@@ -81,8 +81,8 @@ func (l *attempts) giveToSeeker(t *trial) {
 }
 
 // handOut gives free slots to trials that exist already: those that wait for another attempt,
-// longest waiting first, then those that users have enqueued. Parallelism bounds only the latter:
-// the former have been counted since their first attempt.
+// longest waiting first, then those that users have enqueued. Parallelism and a budget of cost bound
+// only the latter: the former have been counted since their first attempt.
 func (l *attempts) handOut() {
 	for l.slots.vacant() > 0 {
 		t := l.trials.next()
@@ -91,7 +91,7 @@ func (l *attempts) handOut() {
 		}
 		l.open(t)
 	}
-	for l.slots.vacant() > 0 && (l.trials.vacancies() > 0 || !l.spec.on(safetyParallel)) {
+	for l.slots.vacant() > 0 && (l.trials.vacancies() > 0 || !l.spec.on(safetyParallel)) && l.trials.affordable() > 0 {
 		t := l.trials.nextWish()
 		if t == nil {
 			break

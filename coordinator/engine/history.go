@@ -91,6 +91,7 @@ func (h *history) locate(t *trial) error {
 // point may be suggested again, and the trial that it continued may be promoted again. The trial's
 // record MUST be complete before, since observations are made of it.
 func (h *history) fold(t *trial, s study.TrialState) {
+	h.trials.settle(t)
 	h.trials.end(t, s)
 	if s == study.TrialCancelled {
 		h.tried.remove(t)
@@ -105,6 +106,7 @@ func (h *history) fold(t *trial, s study.TrialState) {
 
 // observe appends an ended trial. The order of its calls MUST be that in which the trials ended.
 func (h *history) observe(t *trial) {
+	h.trials.spend(t)
 	h.rule.end(&h.spec.Definition.Spec, &t.rec)
 	if t.facts().state != study.TrialCancelled {
 		h.trials.learn(t)

@@ -54,6 +54,7 @@ func Observation(spec *study.Spec, t *record.Trial) (o optimizer.Observation, to
 	if a := t.Last(); a != nil {
 		o.Seconds = programTook(a, t.Times.Folded).Seconds()
 	}
+	o.Cost = observedCost(spec, t)
 	if t.State != study.TrialCompleted {
 		o.Excess, o.Early = spec.EarlyExcess(t.Metrics), spec.EarlyValues(t.Metrics)
 	}

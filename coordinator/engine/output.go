@@ -37,7 +37,7 @@ func (a *Ask) Observed() int { return a.observed }
 // record returns what a trial's record says of the request, beside Request and From.
 func (a *Ask) record(cut bool) *record.Ask {
 	r := &record.Ask{
-		N: a.N, MaxTrials: a.Problem.MaxTrials, Parallelism: a.Problem.Parallelism, Time: a.Problem.Time,
+		N: a.N, MaxTrials: a.Problem.MaxTrials, Parallelism: a.Problem.Parallelism, Time: a.Problem.Time, Cost: a.Problem.Cost,
 		Limits: a.Problem.Limits, Space: a.Space, Fallback: a.Fallback, Cut: cut,
 	}
 	for i := range a.Problem.Objectives {

@@ -37,10 +37,17 @@ func (l *pruning) measured(m *messaging.Measurement) (t *trial, ask bool) {
 	}
 	if metrics := finiteMetrics(m.Metrics); metrics != nil {
 		keep := append(study.MetricNames(l.spec.Definition.Spec.Objectives()), l.rule.metric)
+		if cost := l.spec.Definition.Spec.Cost; cost != nil {
+			keep = append(keep, cost.Metric)
+		}
+		if t.curve != nil && t.curve.Attempt < m.Attempt { // another curve takes its place
+			l.trials.noteCost(t)
+		}
 		if !l.curves.add(t, m, metrics, keep, l.step.now) {
 			return t, false
 		}
 		l.noteEarly(t, metrics)
+		l.trials.noteRise(t)
 	}
 	// The rule is told too of values that a curve cannot hold.
 	verdict := l.rule.report(m)

@@ -133,7 +133,9 @@ func (l *results) close(t *trial, a *record.Attempt, r *messaging.Result, s stud
 	if a.State == study.AttemptOpen && a.Worker != "" {
 		l.slots.release() // an estimate until the next heartbeat
 	}
-	a.State, a.Worker, a.Outcome, a.Failure = s, r.Worker, as.outcome, as.failure
+	l.trials.noteCost(t)
+	l.trials.note(a, r.Metrics)
+	a.State, a.Worker, a.Outcome, a.Failure = s, r.Worker, as.outcome, l.withCost(t, a, r, as)
 	a.Logs = r.Logs
 	if r.Site != nil {
 		a.Site = r.Site

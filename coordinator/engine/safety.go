@@ -26,5 +26,6 @@ const (
 	safetyPruned                       // a trial that was told to stop gets no other attempt
 	safetySpace                        // an answer made for an earlier space is not used
 	safetyTime                         // no trial is begun that is expected to end too late
+	safetyCost                         // no trial is begun once the budget of cost is spent or spoken for
 	safetyOutside                      // the optimiser is told no point outside of the space
 )

@@ -21,9 +21,11 @@ func TestSimulatorNotices(t *testing.T) {
 		"curve": safetyCurve, "recall": safetyRecall,
 		"promoted": safetyPromoted, "quantile": safetyQuantile,
 		"once": safetyOnce, "told": safetyTold, "pruned": safetyPruned,
-		"space": safetySpace, "outside": safetyOutside, "time": safetyTime,
+		"space": safetySpace, "outside": safetyOutside, "time": safetyTime, "cost": safetyCost,
 	}
-	play := map[string]func(seed uint64, off safety) *world{"promoted": newFidelityWorld, "quantile": newFidelityWorld, "time": newTimedWorld}
+	play := map[string]func(seed uint64, off safety) *world{
+		"promoted": newFidelityWorld, "quantile": newFidelityWorld, "time": newTimedWorld, "cost": newCostWorld,
+	}
 	survived := 0
 	for name, off := range checks {
 		world := play[name]

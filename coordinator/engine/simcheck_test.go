@@ -69,6 +69,7 @@ func (c *checker) output(w *world, out *Output) {
 		c.fail("%d trials made, %d counted", s.Trials, n)
 	}
 	created, opened := false, false
+	var first []int
 	for i := range out.Trials {
 		t := &out.Trials[i]
 		before, known := c.trials[t.Number]
@@ -76,6 +77,9 @@ func (c *checker) output(w *world, out *Output) {
 		opened = opened || !known && !byUser(t)
 		if !known {
 			c.inTime(w, t)
+		}
+		if len(before.Attempts) == 0 && len(t.Attempts) > 0 {
+			first = append(first, t.Number)
 		}
 		if known {
 			c.change(before, *t)
@@ -86,7 +90,8 @@ func (c *checker) output(w *world, out *Output) {
 		c.trials[t.Number] = *t
 	}
 	c.promotions(w, out)
-	if n := evaluated(c.trials); created && !e.spec.Definition.Spec.Budget.OfTime() && n+s.Counts.Open() > budget {
+	c.opening(w, first)
+	if n := evaluated(c.trials); created && budget > 0 && n+s.Counts.Open() > budget {
 		c.fail("%d trials evaluated and %d open, the budget is %d", n, s.Counts.Open(), budget)
 	}
 	if n := s.Counts.Open() - len(e.trials.wishes); opened && n > parallelism {
@@ -263,6 +268,7 @@ func (c *checker) committed(w *world) {
 	c.commits++
 	c.told(w.e)
 	c.tally(w.e)
+	c.paid(w)
 	c.limited(w.e)
 	if w.e.Status().State.Terminal() {
 		c.verdict(w)
@@ -350,11 +356,12 @@ func (c *checker) verdict(w *world) {
 	if f := s.Front; spec.Goal != nil && f != nil && f.Hypervolume != nil { // see front, which checks it
 		goal = *f.Hypervolume >= spec.Goal.Hypervolume
 	}
-	budget := !spec.Budget.OfTime() && evaluated(c.trials) >= spec.Budget.MaxTrials || c.late(w, &s)
+	budget := spec.Budget.MaxTrials > 0 && evaluated(c.trials) >= spec.Budget.MaxTrials || c.late(w, &s) || c.outlay(w)
 	expired := spec.Budget.MaxDuration > 0 && !s.Ended.Before(s.Started.Add(time.Duration(spec.Budget.MaxDuration)))
 	points, finite := w.e.spec.space.Searched().Size()
 	exhausted := finite && c.points(w.e) == points
-	failures := spec.Budget.MaxFailedTrials > 0 && s.Counts.Failed >= spec.Budget.MaxFailedTrials || s.Counts.Failed >= firstFailures
+	failures := spec.Budget.MaxFailedTrials > 0 && s.Counts.Failed >= spec.Budget.MaxFailedTrials || s.Counts.Failed >= firstFailures ||
+		c.unheard(w)
 	spent := budget || expired || exhausted
 	switch s.State {
 	case study.Completed:

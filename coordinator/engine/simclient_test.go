@@ -148,7 +148,7 @@ func (s *simClient) measure(life int, id messaging.AttemptID, step int64) {
 		}
 		w.measured[id] = append(w.measured[id], p)
 		out := w.e.Step(Measured{At: w.now, Measurement: &messaging.Measurement{
-			AttemptID: id, Worker: s.name, Step: p.Step, Metrics: w.metricsOf(p.Value), At: w.now,
+			AttemptID: id, Worker: s.name, Step: p.Step, Metrics: w.charged(id.Trial, w.metricsOf(p.Value), 1-1/float64(2+p.Step)), At: w.now,
 		}})
 		if w.took(&out, func() {}) {
 			w.commit(&Output{}) // durable before the answer
@@ -210,6 +210,7 @@ func (s *simClient) instructed(id messaging.AttemptID) bool {
 			told.Values = s.value(id)
 			told.Metrics = w.used(told.Values[0])
 		}
+		told.Metrics = w.charged(id.Trial, told.Metrics, 0.5)
 		s.tells = append(s.tells, told)
 		return false
 	}
@@ -250,6 +251,11 @@ func (s *simClient) ends(id messaging.AttemptID) {
 		told.Values = s.value(id)
 		told.Metrics = w.used(told.Values[0])
 	}
+	share := 0.5
+	if told.Outcome == messaging.OutcomeCompleted {
+		share = 1
+	}
+	told.Metrics = w.charged(id.Trial, told.Metrics, share)
 	s.tells = append(s.tells, told)
 }
 

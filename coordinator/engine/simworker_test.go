@@ -194,7 +194,7 @@ func (s *simWorker) report(life int, id messaging.AttemptID, step int64, bad boo
 			loss = simLimit + 0.1
 		}
 		s.measured = append(s.measured, &messaging.Measurement{
-			AttemptID: id, Worker: s.name, Step: step, Metrics: w.metricsOf(loss), At: w.now,
+			AttemptID: id, Worker: s.name, Step: step, Metrics: w.charged(id.Trial, w.metricsOf(loss), 1-1/float64(2+step)), At: w.now,
 		})
 		s.report(life, id, step+1+w.rng.Int64N(3), bad)
 	})
@@ -288,6 +288,11 @@ func (s *simWorker) result(id messaging.AttemptID, o messaging.Outcome) *messagi
 // finish spools a result and sends it.
 func (s *simWorker) finish(r *messaging.Result) {
 	s.w.ended[r.AttemptID] = true
+	share := 0.5
+	if r.Outcome == messaging.OutcomeCompleted || r.Reached != nil {
+		share = 1
+	}
+	r.Metrics = s.w.charged(r.Trial, r.Metrics, share)
 	s.spool = append(s.spool, r)
 	s.send(r)
 }
@@ -454,11 +459,14 @@ func (w *world) update() {
 		}
 		q.Min, q.Max = &low, &high
 	default:
-		if s.Budget.OfTime() {
-			s.Budget.MaxDuration += study.Duration(time.Duration(w.rng.IntN(9)) * time.Second)
-			break
+		switch more := w.rng.IntN(9); {
+		case s.Budget.MaxTrials > 0:
+			s.Budget.MaxTrials = max(1, s.Budget.MaxTrials+more-4)
+		case s.Budget.MaxCost > 0:
+			s.Budget.MaxCost = max(1, s.Budget.MaxCost+float64(more-4)/2)
+		default:
+			s.Budget.MaxDuration += study.Duration(time.Duration(more) * time.Second)
 		}
-		s.Budget.MaxTrials = max(1, s.Budget.MaxTrials+w.rng.IntN(9)-4)
 	}
 	if w.limits != nil && w.limits.IntN(2) == 0 {
 		s.Limits = w.someLimits()

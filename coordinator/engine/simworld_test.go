@@ -32,6 +32,7 @@ type world struct {
 	seq    int
 	faults bool
 	judged bool // a model decides which trials are stopped early
+	costly bool // evaluations have a cost: see charged
 
 	// The durable part: what survives the leader.
 	led           *ledger
@@ -269,6 +270,7 @@ func (w *world) optimise(gen int, ask *Ask) {
 				ev.Err = optimizer.ErrExhausted
 			}
 			w.timed(&ev)
+			w.priced(&ev)
 		}
 		if w.asked == ask {
 			w.asked = nil

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -172,6 +173,7 @@ func (s *suggestions) problem(pending []optimizer.Pending) *optimizer.Problem {
 		Limits:       spec.Limits,
 		MaxTrials:    s.expected(),
 		Time:         s.time(),
+		Cost:         s.cost(),
 		Parallelism:  s.spec.parallelism(),
 		Seed:         spec.Algorithm.Seed,
 		First:        len(s.trials.all) + 1,
@@ -182,16 +184,39 @@ func (s *suggestions) problem(pending []optimizer.Pending) *optimizer.Problem {
 	}
 }
 
-// expected returns the budget of trials or, where time bounds them, how many there will be by how long they have taken.
+// expected returns the budget of trials or, where time or cost bounds them, how many there will be by how long they have taken and
+// by what they have cost.
 func (s *suggestions) expected() int {
 	budget := &s.spec.Definition.Spec.Budget
-	mean, known := s.evaluations.mean()
-	if !budget.OfTime() || !known {
+	more, known := math.Inf(1), false
+	if mean, ok := s.evaluations.mean(); ok && budget.OfTime() {
+		more, known = s.life.left().Seconds()/max(mean.Seconds(), 1e-3)*float64(s.spec.parallelism()), true
+	}
+	if mean := s.trials.spending.mean(0); mean > 0 && budget.MaxCost > 0 {
+		more, known = min(more, s.trials.unspent()/mean), true
+	}
+	if !known {
 		return budget.Planned()
 	}
-	now := s.trials.counts.Ended() + len(s.trials.open)
-	left := s.life.left().Seconds() / max(mean.Seconds(), 1e-3) * float64(s.spec.parallelism())
-	return max(1, now+int(min(left, mostExpected)))
+	n := max(1, s.trials.counts.Ended()+len(s.trials.open)+int(min(more, mostExpected)))
+	if budget.MaxTrials > 0 {
+		n = min(n, budget.MaxTrials)
+	}
+	return n
+}
+
+// cost returns the budget in the study's cost and what is left of it; nil if the study's cost is time. Of a study with a fidelity
+// it is as if there were no budget, since the optimiser sees the trials of one level.
+func (s *suggestions) cost() *optimizer.Cost {
+	spec := &s.spec.Definition.Spec
+	switch {
+	case spec.Cost == nil:
+		return nil
+	case spec.Budget.MaxCost == 0 || s.ladder.rungs != nil:
+		return &optimizer.Cost{Metric: spec.Cost.Metric}
+	default:
+		return &optimizer.Cost{Metric: spec.Cost.Metric, Budget: spec.Budget.MaxCost, Left: s.trials.unspent()}
+	}
 }
 
 // time returns the budget of time and what is left of it; nil for a budget of trials. The trials of a study with a

@@ -30,6 +30,7 @@ type trials struct {
 	requests map[string]int // trials by the request id that made them
 	counts   record.Counts
 	forgiven int // as in record.Status
+	spending spending
 	position int64
 	bytes    int64 // of all records, as record.Trial.Bytes counts them
 }
@@ -38,7 +39,7 @@ type trials struct {
 func (l *trials) load(s *record.Status) { l.position, l.forgiven = s.Position, s.Forgiven }
 
 func (l *trials) write(s *record.Status) {
-	s.Trials, s.Position, s.Counts, s.Forgiven = len(l.all), l.position, l.counts, l.forgiven
+	s.Trials, s.Position, s.Counts, s.Forgiven, s.Spent = len(l.all), l.position, l.counts, l.forgiven, l.spending.spent
 }
 
 // numbered returns the trial with a number, counted from 1; nil if there is none.
@@ -147,6 +148,7 @@ func (l *trials) end(t *trial, s study.TrialState) {
 
 // wait makes a trial wait for its next attempt, behind those that wait already.
 func (l *trials) wait(t *trial) {
+	l.noteCost(t)
 	l.setState(t, study.TrialPending)
 	l.pending = append(l.pending, t)
 }
@@ -227,21 +229,22 @@ func (l *trials) active() int { return len(l.open) - len(l.wishes) }
 // vacancies returns how many more trials the parallelism allows to hand out.
 func (l *trials) vacancies() int { return l.spec.parallelism() - l.active() }
 
-// remaining returns how many more trials the budget allows; if only time bounds them, as many as can be asked for at once.
+// remaining returns how many more trials the budget allows; if no number of trials bounds the study, at most as many as can be asked for
+// at once.
 func (l *trials) remaining() int {
 	if !l.spec.on(safetyBudget) {
 		return 1
 	}
-	budget := &l.spec.Definition.Spec.Budget
-	if budget.OfTime() {
-		return maxAsk
+	n := maxAsk
+	if most := l.spec.Definition.Spec.Budget.MaxTrials; most > 0 {
+		n = most - l.counts.Ended() - len(l.open)
 	}
-	return budget.MaxTrials - l.counts.Ended() - len(l.open)
+	return min(n, l.affordable())
 }
 
 // waiting reports whether a trial waits to be handed out, and may be.
 func (l *trials) waiting() bool {
-	return len(l.wishes) > 0 && l.vacancies() > 0 ||
+	return len(l.wishes) > 0 && l.vacancies() > 0 && l.affordable() > 0 ||
 		slices.ContainsFunc(l.pending, func(t *trial) bool { return t.facts().state == study.TrialPending })
 }
 

@@ -36,6 +36,10 @@ func (u *users) enqueue(ev Enqueue) {
 			err = refusef("request_id %q belongs to trial %d, which is another one", ev.RequestID, known.rec.Number)
 		}
 		u.step.reply(known, err)
+	case u.trials.affordable() == 0:
+		u.step.reply(nil, refusef("the budget allows no more trials: %.6g of maxCost %g %s are spent, and the trials that run are expected "+
+			"to take the rest; raise budget.maxCost",
+			u.trials.spending.spent, u.spec.Definition.Spec.Budget.MaxCost, u.spec.Definition.Spec.Cost.Metric))
 	case u.trials.remaining() <= 0:
 		u.step.reply(nil, refusef("the budget allows no more trials: %d of maxTrials %d have ended and %d are open; raise budget.maxTrials",
 			u.trials.counts.Ended(), u.spec.Definition.Spec.Budget.MaxTrials, len(u.trials.open)))

@@ -30,8 +30,13 @@ func (e *Engine) verdict() (study.State, string) {
 		return study.Failed, e.failed(fmt.Sprintf("the first %d trials all failed", firstFailures))
 	case spec.Budget.MaxFailedTrials > 0 && c.Failed-e.trials.forgiven >= spec.Budget.MaxFailedTrials:
 		return study.Failed, e.failed(fmt.Sprintf("%d trials failed (maxFailedTrials)", c.Failed-e.trials.forgiven))
-	case !spec.Budget.OfTime() && c.Ended() >= spec.Budget.MaxTrials && e.spec.on(safetyBudget):
+	case spec.Budget.MaxTrials > 0 && c.Ended() >= spec.Budget.MaxTrials && e.spec.on(safetyBudget):
 		return e.spent(fmt.Sprintf("all %d trials have ended (maxTrials)", spec.Budget.MaxTrials))
+	case e.trials.affordable() == 0 && e.trials.active() == 0:
+		return e.spent(fmt.Sprintf("%.6g of %.6g %s are spent (maxCost)", e.trials.spending.spent, spec.Budget.MaxCost, spec.Cost.Metric))
+	case e.trials.unpriced():
+		return study.Failed, fmt.Sprintf("none of the %d trials that have ended has reported %s (cost.metric), so nothing counts against "+
+			"maxCost: make the program report it, or leave maxCost out", e.trials.spending.silent, spec.Cost.Metric)
 	case e.life.expired():
 		return e.spent(fmt.Sprintf("the study has run for %s (maxDuration)", time.Duration(spec.Budget.MaxDuration)))
 	case !e.suggestions.exhaustion.over || len(e.trials.open) > 0 || e.promotion.possible():

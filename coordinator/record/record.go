@@ -73,6 +73,8 @@ type Status struct {
 	Counted time.Time `json:"counted,omitzero"`
 	Since   time.Time `json:"since,omitzero"`
 	Counts  Counts    `json:"counts"`
+	// Spent is what the ended trials have cost, in the unit of the study's cost: see Trial.Cost.
+	Spent float64 `json:"spent,omitempty"`
 	// Forgiven is how many failed trials, the first ones, do not count for the study's end, since a user has
 	// resumed it after them.
 	Forgiven int `json:"forgiven,omitempty"`
@@ -262,6 +264,9 @@ type Trial struct {
 	// as an attempt has reported them.
 	Values  study.Values       `json:"values,omitempty"`
 	Metrics map[string]float64 `json:"metrics,omitempty"`
+	// Expected is what the evaluation was expected to cost when the trial was made, in the unit of the study's cost; 0 if no
+	// model said it. Of a trial that has ended without a report of its cost, it is what counts in its place.
+	Expected float64 `json:"expected,omitempty"`
 	// Checkpoint is the last reference to a checkpoint that any attempt reported.
 	Checkpoint string `json:"checkpoint,omitempty"`
 	// Reached is what the ended attempts of an open trial have reported, for the attempts that
@@ -290,6 +295,8 @@ type Ask struct {
 	Parallelism int `json:"parallelism"`
 	// Time is the budget of time and what was left of it; nil for a budget of trials.
 	Time *optimizer.Time `json:"time,omitempty"`
+	// Cost is the budget in the study's cost and what was left of it; nil if the study's cost is time.
+	Cost *optimizer.Cost `json:"cost,omitempty"`
 	// Limits are the limits that the study had when the request was made.
 	Limits []study.Limit `json:"limits,omitempty"`
 	// References are those that several objectives had when the request was made, nil for one
@@ -349,6 +356,9 @@ type Attempt struct {
 	Started   time.Time         `json:"started,omitzero"`
 	Ended     time.Time         `json:"ended,omitzero"`
 	Outcome   messaging.Outcome `json:"outcome,omitempty"`
+	// Cost is the largest cost that its program has reported, in the unit of the study's cost; nil if it has reported none. It is
+	// not changed in place. That of an open attempt may be a little less than what was reported last.
+	Cost *float64 `json:"cost,omitempty"`
 	// Failure's message and Logs are kept only for a trial's first and last few
 	// attempts, so that the record of hundreds of attempts fits into the ledger.
 	Failure *messaging.Failure `json:"failure,omitempty"`
@@ -364,6 +374,20 @@ type Attempt struct {
 
 // Phases returns the parts of an attempt's evaluation that has ended, if it was in a Job; otherwise nil.
 func (a *Attempt) Phases() []messaging.Phase { return a.Stages.Phases(a.Started, a.Ended) }
+
+// Cost returns what a trial of a study with a cost has cost by now: the sum of what its attempts have reported. If none has
+// reported anything, reported is false, and the cost is what was expected.
+func (t *Trial) Cost() (cost float64, reported bool) {
+	for i := range t.Attempts {
+		if c := t.Attempts[i].Cost; c != nil {
+			cost, reported = cost+*c, true
+		}
+	}
+	if !reported {
+		return t.Expected, false
+	}
+	return cost, true
+}
 
 // Last returns the trial's last attempt; nil if it has none.
 func (t *Trial) Last() *Attempt {

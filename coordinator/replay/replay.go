@@ -226,7 +226,7 @@ func (p *player) problem(a *answer) *optimizer.Problem {
 	problem := &optimizer.Problem{
 		Space: p.space.Searched(), Direction: p.spec.FirstObjective().Direction, Seed: p.spec.Algorithm.Seed,
 		Objectives: objectives(p.spec, a.ask), Limits: a.ask.Limits,
-		MaxTrials: a.ask.MaxTrials, Parallelism: a.ask.Parallelism, Time: a.ask.Time,
+		MaxTrials: a.ask.MaxTrials, Parallelism: a.ask.Parallelism, Time: a.ask.Time, Cost: a.ask.Cost,
 		Pending: []optimizer.Pending{}, Earlier: p.earlier,
 	}
 	problem.Observations, problem.Taken = p.told.until(a.from)

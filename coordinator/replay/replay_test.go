@@ -222,6 +222,9 @@ func (l *leader) tell() {
 	if l.spec.Definition.Spec.Limits != nil {
 		told.Metrics = map[string]float64{"memory": x + y}
 	}
+	if c := l.spec.Definition.Spec.Cost; c != nil {
+		told.Metrics = map[string]float64{c.Metric: 1 + 20*x}
+	}
 	switch l.rng.IntN(10) {
 	case 0:
 		told.Outcome, told.Values = messaging.OutcomeInfeasible, nil
@@ -367,6 +370,31 @@ func TestEditedLimits(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A request of a study with a cost has what was left of its budget, by which the suggestions are made again.
+func TestStudiesWithACost(t *testing.T) {
+	t.Parallel()
+	spec := definition("gp", 20)
+	s := &spec.Definition.Spec
+	s.Cost, s.Budget.MaxCost = &study.Cost{Metric: "dollars"}, 150
+	s.Algorithm.Settings = map[string]any{"cost": "cooled"}
+	l := played(t, spec, 3, false)
+	trials := l.records()
+	report, err := replay.Run(t.Context(), l.spec, trials, l.own, nil)
+	if err != nil || report.First != nil || report.Until != 0 || report.Same < 10 {
+		t.Fatalf("%+v, %v, want all suggestions made again: %v", report, err, report.First)
+	}
+	for i := range trials {
+		if trials[i].Ask != nil {
+			ask := *trials[i].Ask
+			ask.Cost = &optimizer.Cost{Metric: "dollars", Budget: 150}
+			trials[i].Ask = &ask
+		}
+	}
+	if report, err = replay.Run(t.Context(), l.spec, trials, l.own, nil); err != nil || report.First == nil {
+		t.Errorf("with nothing left in the records: %+v, error %v, want a difference", report, err)
 	}
 }
 

@@ -125,7 +125,7 @@ func (r *Study) Useful() int {
 	if spec.ByClients() {
 		return 0
 	}
-	if spec.Budget.OfTime() {
+	if spec.Budget.MaxTrials == 0 {
 		return spec.Parallelism
 	}
 	return min(spec.Parallelism, spec.Budget.MaxTrials-r.Status.Counts.Ended())

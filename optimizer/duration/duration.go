@@ -1,6 +1,7 @@
 // Package duration models how long evaluations take: a Gaussian process on the logarithm of the time, since
 // what makes an evaluation slower multiplies its time. It also learns from evaluations whose whole time is not
-// known, because they still run or were stopped: they take longer than they have run.
+// known, because they still run or were stopped: they take longer than they have run. What evaluations cost, if that is not their
+// time, is modelled in the same way.
 package duration
 
 import (
@@ -28,6 +29,8 @@ const (
 	mostPoints = 250
 	// shortest is the least time, in seconds, that counts: below it, clocks and processes decide.
 	shortest = 1e-3
+	// cheapest is the least cost that counts, as a share of the largest one.
+	cheapest = 1e-6
 	// rounds is how often the hyperparameters are fitted again, with what the last ones let expect of the censored evaluations.
 	rounds = 2
 	// leastSpread is the least standard deviation of logarithms that the model works with: times that differ
@@ -60,7 +63,7 @@ type Model struct {
 // an even share of those before. The same arguments give the same model. The error wraps ErrTooFew if fewer
 // than MinEnded of them have ended, or is ctx's.
 func Fit(ctx context.Context, encoding *optimizer.Encoding, observations []Observation, seed uint64) (*Model, error) {
-	return newData(encoding, some(observations)).model(ctx, encoding, seed, (*data).width)
+	return newData(encoding, some(observations), shortest).model(ctx, encoding, seed, (*data).width)
 }
 
 // model returns the model, whose intervals are as wide as width says.
@@ -137,11 +140,12 @@ type data struct {
 	filled   []float64 // logs, with what is expected in the places of censored ones
 }
 
-func newData(encoding *optimizer.Encoding, list []Observation) *data {
+// newData returns the data of observations, of which those below least count as least.
+func newData(encoding *optimizer.Encoding, list []Observation, least float64) *data {
 	d := &data{x: mat.NewDense(max(1, len(list)), max(1, encoding.Dim()), nil)}
 	for i, o := range list {
 		copy(d.x.RawRowView(i), encoding.Encode(o.Point))
-		d.logs, d.censored = append(d.logs, math.Log(max(o.Seconds, shortest))), append(d.censored, o.Censored)
+		d.logs, d.censored = append(d.logs, math.Log(max(o.Seconds, least))), append(d.censored, o.Censored)
 		if o.Censored {
 			d.open++
 		}

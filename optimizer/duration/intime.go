@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -24,7 +25,8 @@ const (
 // strides are the shares of the way to a random point that are tried.
 var strides = []float64{0.25, 0.5, 1}
 
-// InTime has an optimiser suggest points. If the problem has a budget of time, it leaves only suggestions that are more
+// InTime has an optimiser suggest points. If the problem has a budget of cost that may end soon, each suggestion gets the median of the
+// model of costs: see optimizer.Suggestion. If it has a budget of time, InTime leaves only suggestions that are more
 // likely than not to end in what is left of it: the median of the model of times decides, since a slot that
 // begins nothing more is of no use to the study. A suggestion that takes too long is replaced by a near point that
 // does not. The error is optimizer.ErrNoTime if there is none.
@@ -33,13 +35,50 @@ func InTime(
 	ctx context.Context, o optimizer.Optimizer, p *optimizer.Problem, state optimizer.State, n int, rng *rand.Rand,
 ) ([]optimizer.Suggestion, optimizer.State, error) {
 	list, next, err := o.Suggest(ctx, p, state, n, rng)
-	if err != nil || p.Time == nil {
+	if err != nil || p.Time == nil && p.Cost == nil {
 		return list, next, err //nolint:wrapcheck // as the optimiser's
 	}
 	told := p.Observations
 	if _, blind := o.(optimizer.Blind); blind { // its problem may have no others
 		told = told[max(0, len(told)-optimizer.BlindObservations):]
 	}
+	if p.Time != nil {
+		if list, next, err = inTime(ctx, p, told, list, state, next, rng); err != nil {
+			return nil, next, err
+		}
+	}
+	return priced(ctx, p, told, list), next, nil
+}
+
+// priced returns the suggestions with what they are expected to cost. That is not known while too few evaluations with a known cost
+// have ended, and does not matter while much of the budget is left.
+func priced(ctx context.Context, p *optimizer.Problem, told []optimizer.Observation, list []optimizer.Suggestion) []optimizer.Suggestion {
+	if p.Cost == nil || p.Cost.Budget == 0 {
+		return list
+	}
+	var largest float64
+	for i := range told {
+		largest = max(largest, told[i].Cost)
+	}
+	if p.Cost.Left > plenty*largest*float64(max(1, p.Parallelism)) {
+		return list
+	}
+	costs, err := (*Medians)(nil).OfCosts(ctx, optimizer.NewEncoding(p.Space), told, p.Seed)
+	if err != nil {
+		return list
+	}
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].Cost = costs.At(list[i].Point)[0].Median()
+	}
+	return list
+}
+
+// inTime returns the suggestions that are expected to end in time, and quicker ones in the place of others.
+func inTime(
+	ctx context.Context, p *optimizer.Problem, told []optimizer.Observation, list []optimizer.Suggestion, state, next optimizer.State,
+	rng *rand.Rand,
+) ([]optimizer.Suggestion, optimizer.State, error) {
 	var longest float64
 	for i := range told {
 		longest = max(longest, told[i].Seconds)

@@ -86,3 +86,40 @@ func TestInTime(t *testing.T) {
 		}
 	}
 }
+
+// Suggestions of a study with a budget of cost say what they are expected to cost, whatever they take; while much is left, that
+// does not matter.
+func TestInTimeSaysTheCost(t *testing.T) {
+	domain := optimizertest.Cube(t, 2, 0, 1)
+	e, rng := optimizer.NewEncoding(domain), rand.New(rand.NewPCG(1, 1))
+	list := told(took(e, 40, rng))
+	for i := range list {
+		list[i].Seconds, list[i].Cost = 1, list[i].Seconds
+	}
+	p := &optimizer.Problem{Space: domain, Direction: study.Minimize, MaxTrials: 100, Parallelism: 2, First: 41, Observations: list}
+	ask := func(c *optimizer.Cost) []optimizer.Suggestion {
+		t.Helper()
+		p.Cost = c
+		s, _, err := duration.InTime(t.Context(), fixed{e.Decode([]float64{0.1, 0.5}), e.Decode([]float64{0.9, 0.5})}, p, nil, 2,
+			optimizer.NewRand(1, 41))
+		if err != nil || len(s) != 2 {
+			t.Fatalf("the suggestions are %+v, %v; want two", s, err)
+		}
+		return s
+	}
+	got := ask(&optimizer.Cost{Budget: 1000, Left: 40}) // 10·exp(2·x1) is 12 and 60
+	if got[0].Cost < 10 || got[0].Cost > 15 || got[1].Cost < 50 || got[1].Cost > 72 || got[1].Point["x1"].(float64) != 0.9 {
+		t.Errorf("the suggestions are %+v, want both as they are, with 12 and 60", got)
+	}
+	for name, c := range map[string]*optimizer.Cost{
+		"no cost": nil, "no budget": {}, "much left": {Budget: 1e6, Left: 1e5},
+	} {
+		if got := ask(c); got[0].Cost != 0 || got[1].Cost != 0 {
+			t.Errorf("%s: the suggestions are %+v, want no cost", name, got)
+		}
+	}
+	p.Observations = list[:3]
+	if got := ask(&optimizer.Cost{Budget: 1000, Left: 40}); got[0].Cost != 0 {
+		t.Errorf("by three trials the suggestions are %+v, want no cost", got)
+	}
+}

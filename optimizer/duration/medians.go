@@ -30,7 +30,24 @@ func (m *Medians) Of(ctx context.Context, encoding *optimizer.Encoding, told []o
 			known = append(known, Observation{Point: o.At(), Seconds: o.Seconds, Censored: o.Outcome != optimizer.OutcomeCompleted})
 		}
 	}
-	d := newData(encoding, some(known))
+	return m.made(ctx, encoding, newData(encoding, some(known), shortest), seed)
+}
+
+// OfCosts is Of for what evaluations have cost in place of their time. Costs that are very small beside the largest one count alike.
+func (m *Medians) OfCosts(ctx context.Context, encoding *optimizer.Encoding, told []optimizer.Observation, seed uint64) (*Model, error) {
+	var known []Observation
+	var largest float64
+	for i := range told {
+		if o := &told[i]; o.Cost > 0 {
+			known = append(known, Observation{Point: o.At(), Seconds: o.Cost, Censored: o.Outcome != optimizer.OutcomeCompleted})
+			largest = max(largest, o.Cost)
+		}
+	}
+	return m.made(ctx, encoding, newData(encoding, some(known), largest*cheapest), seed)
+}
+
+// made returns the model of data, the last one if they are the same.
+func (m *Medians) made(ctx context.Context, encoding *optimizer.Encoding, d *data, seed uint64) (*Model, error) {
 	if m == nil {
 		m = new(Medians)
 	}

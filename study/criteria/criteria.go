@@ -24,6 +24,7 @@ func Check(spec study.Spec, a Algorithms) error {
 	Complete(&spec, r)
 	a.Check(&spec, r)
 	Limits(&spec, r)
+	Cost(&spec, r)
 	LearnFrom(&spec, r)
 	return r.Err("")
 }

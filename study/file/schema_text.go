@@ -23,6 +23,9 @@ func descriptions() map[string]string {
 		"Limit.Min":    "The smallest value within the limit.",
 		"Limit.Early": "Whether the metric is known before a trial ends and then stays the same, such as a model's size. Trials " +
 			"that are stopped early or fail then count in the model of this limit, too.",
+		"Spec.Cost": "What a trial costs, if that is not its time. A budget in it is budget.maxCost, and the search can prefer points that " +
+			"are expected to cost little.",
+		"Cost.Metric":          "The metric by which the program reports what its run has cost so far, such as dollars.",
 		"Spec.Parameters":      "The parameters to tune.",
 		"Spec.LearnParameters": "Whether clients of the API declare the parameters as they evaluate trials.",
 		"Spec.Constraints": "CEL expressions over numeric and boolean parameters that every suggestion meets, such as \"a * b <= 10\" " +
@@ -60,10 +63,12 @@ func descriptions() map[string]string {
 		"EarlyStopping.Metric": "The metric whose reports are compared, in the objective's direction. By default the objective's; of " +
 			"several objectives, name one.",
 		"EarlyStopping.Settings": "The rule's own settings.",
-		"Budget.MaxTrials":       "How many trials to evaluate; failed ones count, cancelled ones do not. Needed unless maxDuration is set.",
+		"Budget.MaxTrials":       "How many trials to evaluate; failed ones count, cancelled ones do not. Needed unless maxDuration or maxCost is set.",
 		"Budget.MaxFailedTrials": "The study fails once that many trials have failed. 0: no bound.",
 		"Budget.MaxDuration": "How long the study may take, such as 2h. Without maxTrials, no trial is begun that is not expected to end " +
 			"in time.",
+		"Budget.MaxCost": "What all trials together may cost, in the unit of cost.metric. No trial is begun once what has been spent and what " +
+			"is expected of the trials that run have reached it.",
 		"TrialTemplate.Command": "The program and its arguments; no shell is involved. ${name} is a parameter's value, ${args} becomes " +
 			"--name=value for every other active parameter, ${overrides} the same without dashes, ${file} the path of a JSON file with all of " +
 			"them; $${ is literal.",

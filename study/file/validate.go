@@ -45,6 +45,7 @@ func complete(s *study.Study, r *check.Report, o *options) {
 		"is only for studies whose trials clients of the API evaluate: leave out spec.trial.command and spec.trial.job")
 	completeAlgorithm(spec, r, o)
 	criteria.Limits(spec, r)
+	criteria.Cost(spec, r)
 	criteria.LearnFrom(spec, r)
 	completeEarlyStopping(spec, r, o)
 	checkBudget(&spec.Budget, r)
@@ -166,8 +167,8 @@ func unjoin(err error) []error {
 func checkBudget(b *study.Budget, r *check.Report) {
 	const path = "spec.budget"
 	switch unset := b.MaxTrials == 0 && r.Places[path+".maxTrials"] == (check.Place{}); {
-	case unset && b.MaxDuration == 0:
-		r.Add(path+".maxTrials", "is missing: how many trials to run, or how long in maxDuration")
+	case unset && b.MaxDuration == 0 && b.MaxCost == 0 && r.Places[path+".maxCost"] == (check.Place{}):
+		r.Add(path+".maxTrials", "is missing: how many trials to run, or how long in maxDuration, or for how much in maxCost")
 	case !unset:
 		checkRange(r, path+".maxTrials", b.MaxTrials, 1, maxTrials)
 	}
@@ -245,6 +246,9 @@ func checkMetrics(m *study.Metrics, r *check.Report, spec *study.Spec) {
 		}
 		for _, metric := range spec.LimitMetrics() {
 			checkGroup(r, m.Pattern, metric, "the metric of a limit")
+		}
+		if spec.Cost != nil {
+			checkGroup(r, m.Pattern, spec.Cost.Metric, "the metric of the cost")
 		}
 	}
 }

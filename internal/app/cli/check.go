@@ -214,7 +214,7 @@ func (c *checked) text(w screen, s *study.Study, assignment *messaging.Assignmen
 	spec := &s.Spec
 	fields := []field{
 		{Name: "Study", Value: fmt.Sprintf("%s: %s over %s, %s by %s, %d at once", c.Study, view.Aims(spec.Objectives()),
-			count(len(spec.Parameters), "parameter"), budgetOf(&spec.Budget), spec.Algorithm.Name, spec.Parallelism)},
+			count(len(spec.Parameters), "parameter"), budgetOf(spec), spec.Algorithm.Name, spec.Parallelism)},
 		{Name: "Limits", Value: limitList(spec.Limits)},
 		{Name: "Trial 1", Value: point(c.Parameters)},
 	}
@@ -280,12 +280,20 @@ func count(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// budgetOf says how many trials a study has, or how long it may take.
-func budgetOf(b *study.Budget) string {
-	if b.OfTime() {
-		return b.MaxDuration.String()
+// budgetOf says how many trials a study has, how long it may take, and what it may cost.
+func budgetOf(spec *study.Spec) string {
+	var parts []string
+	b := &spec.Budget
+	if b.MaxTrials > 0 {
+		parts = append(parts, count(b.MaxTrials, "trial"))
 	}
-	return count(b.MaxTrials, "trial")
+	if b.OfTime() {
+		parts = append(parts, b.MaxDuration.String())
+	}
+	if b.MaxCost > 0 {
+		parts = append(parts, study.Format(b.MaxCost)+" "+spec.Cost.Metric)
+	}
+	return strings.Join(parts, ", ")
 }
 
 // limitList lists limits; "" if there are none.

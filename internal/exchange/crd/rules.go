@@ -13,6 +13,7 @@ var extras = map[string]map[string]object{
 	},
 	"Objective": {"metric": {"maxLength": 64}},
 	"Limit":     {"metric": {"maxLength": 64}},
+	"Cost":      {"metric": {"maxLength": 64}},
 	"Algorithm": {"name": {"maxLength": 64}, "seed": {"format": "int64"}},
 	"Budget":    {"maxDuration": {"maxLength": 64}},
 	"Parameter": {"name": {"maxLength": 64}},
@@ -65,6 +66,10 @@ var rules = map[string][]rule{
 			"a goal of several objectives needs at most 4 of them, each with a reference; write the goal of a single one as objective.goal"},
 		{"!has(self.objectives) || self.objectives.all(o, self.objectives.exists_one(p, p.metric == o.metric))", ".objectives",
 			"each objective has its own metric"},
+		{"!has(self.budget.maxCost) || has(self.cost)", ".budget.maxCost",
+			"maxCost needs cost: name the metric in which it is counted, as in cost: {metric: dollars}"},
+		{"!has(self.cost) || !has(self.objective) || self.cost.metric != self.objective.metric", ".cost.metric",
+			"the cost is the study's only objective: name another metric, or write both as objectives"},
 	},
 	"Limit": {
 		{"has(self.max) != has(self.min)", "", "a limit has one of max and min; for both, write two limits of the metric"},

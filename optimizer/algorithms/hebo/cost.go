@@ -7,17 +7,17 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
 )
 
-// Cost says how the time that an evaluation is expected to take counts.
+// Cost says how the time that an evaluation is expected to take counts or, in a study with a cost, what it is expected to cost.
 type Cost string
 
 // The values of Cost.
 const (
 	// CostNone counts all evaluations alike.
 	CostNone Cost = "none"
-	// CostCooled divides the acquisition function by the expected time to a power that falls from 1, after the
-	// initial design, to 0, at the end of the budget of trials or time (Lee et al. 2020, Cost-aware Bayesian optimization).
+	// CostCooled divides the acquisition function by the expected time or cost to a power that falls from 1, after the
+	// initial design, to 0, at the end of the budget of trials, time or cost (Lee et al. 2020, Cost-aware Bayesian optimization).
 	CostCooled Cost = "cooled"
-	// CostPerSecond divides it by the expected time.
+	// CostPerSecond divides it by the expected time, or by the expected cost: it is then per unit of cost.
 	CostPerSecond Cost = "per-second"
 )
 
@@ -28,11 +28,15 @@ func (o proposer) cost(ctx context.Context, r *optimizer.Request) *loop.Cost {
 	if power == 0 {
 		return nil
 	}
-	times, err := o.times.Of(ctx, r.Encoding, r.Observations, r.Seed)
+	model, unit := o.times.Of, ""
+	if r.Cost != nil {
+		model, unit = o.times.OfCosts, r.Cost.Metric
+	}
+	times, err := model(ctx, r.Encoding, r.Observations, r.Seed)
 	if err != nil { // too few have ended, or the request must be answered at once
 		return nil
 	}
-	return &loop.Cost{Times: times, Power: power}
+	return &loop.Cost{Times: times, Power: power, Unit: unit}
 }
 
 // power returns the power of the expected time.
@@ -41,11 +45,17 @@ func (o proposer) power(r *optimizer.Request) float64 {
 	case CostPerSecond:
 		return 1
 	case CostCooled:
-		if t := r.Time; t != nil {
-			return min(1, max(0, t.Left/t.Budget))
+		left := 1.
+		t, c := r.Time, r.Cost
+		if t == nil && (c == nil || c.Budget == 0) {
+			left = float64(r.MaxTrials-len(r.Observations)) / float64(max(1, r.MaxTrials-o.initial(r)))
 		}
-		initial := o.initial(r)
-		left := float64(r.MaxTrials-len(r.Observations)) / float64(max(1, r.MaxTrials-initial))
+		if t != nil {
+			left = t.Left / t.Budget
+		}
+		if c != nil && c.Budget > 0 {
+			left = min(left, c.Left/c.Budget)
+		}
 		return min(1, max(0, left))
 	}
 	return 0

@@ -69,6 +69,53 @@ func TestCostPrefersQuickPoints(t *testing.T) {
 	}
 }
 
+// In a study with a cost, the search is at the minimum that costs less, though it takes longer, and says what it expects.
+func TestCostTakesTheTimesPlace(t *testing.T) {
+	o := DefaultOptions()
+	o.Cost, o.Initial = CostPerSecond, 10
+	s := optimizertest.NewSession(t, New(o), optimizertest.Cube(t, 2, 0, 1), 3)
+	s.Problem.MaxTrials, s.Problem.Cost = 40, &optimizer.Cost{Metric: "dollars"}
+	cheap := 0
+	for i := range s.Problem.MaxTrials {
+		s.Ask(1)
+		p := s.Problem.Pending[0]
+		x, y := p.Point["x1"].(float64), p.Point["x2"].(float64)
+		if i >= 20 && x > 0.5 {
+			cheap++
+		}
+		s.Tell(p.Trial, min((x-0.2)*(x-0.2), (x-0.8)*(x-0.8))+(y-0.5)*(y-0.5))
+		last := &s.Problem.Observations[len(s.Problem.Observations)-1]
+		last.Seconds, last.Cost = grows(p.Point), 1e-5/grows(p.Point) // tiny costs are no reason to fail
+	}
+	if cheap < 15 {
+		t.Errorf("%d of the last 20 trials are at the cheap minimum; want most", cheap)
+	}
+	if note := s.Suggested[20].Reasons.Note; !strings.Contains(note, "expected to cost ") || !strings.HasSuffix(note, " dollars") {
+		t.Errorf("the note %q says nothing of the cost", note)
+	}
+}
+
+// With a budget of cost or time, what is left of it decides, the least of both.
+func TestPowerOfABudget(t *testing.T) {
+	for _, c := range []struct {
+		time *optimizer.Time
+		cost *optimizer.Cost
+		want float64
+	}{
+		{nil, nil, 0.5}, {nil, &optimizer.Cost{Metric: "dollars"}, 0.5}, {nil, &optimizer.Cost{Budget: 10, Left: 2}, 0.2},
+		{&optimizer.Time{Budget: 100, Left: 75}, nil, 0.75}, {&optimizer.Time{Budget: 100, Left: 75}, &optimizer.Cost{Budget: 10, Left: 2}, 0.2},
+		{&optimizer.Time{Budget: 100, Left: 10}, &optimizer.Cost{Budget: 10, Left: 2}, 0.1}, {nil, &optimizer.Cost{Budget: 10}, 0},
+	} {
+		o := proposer{options: Options{Cost: CostCooled, Initial: 20}}
+		p := &optimizer.Problem{
+			Space: optimizertest.Cube(t, 2, 0, 1), MaxTrials: 100, Observations: make([]optimizer.Observation, 60), Time: c.time, Cost: c.cost,
+		}
+		if got := o.power(&optimizer.Request{Problem: p, Encoding: optimizer.NewEncoding(p.Space)}); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("with %+v and %+v the power is %g, want %g", c.time, c.cost, got, c.want)
+		}
+	}
+}
+
 // Lee et al. (2020) take the budget that is left, as a share of the budget after the initial design.
 func TestPowerOfTheTime(t *testing.T) {
 	for _, c := range []struct {

@@ -7,11 +7,13 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// Cost makes evaluations that are expected to take long less attractive: the acquisition function is divided by the
-// expected time to the power Power.
+// Cost makes evaluations that are expected to take long, or to cost much, less attractive: the acquisition function is divided by the
+// expected time or cost to the power Power.
 type Cost struct {
 	Times *duration.Model
 	Power float64
+	// Unit is what Times are counted in if they are costs; empty for seconds.
+	Unit string
 }
 
 // term returns the contribution of the expected time to the logarithm of the acquisition function. It adds its
@@ -28,5 +30,9 @@ func (c *Cost) note(p study.Point) string {
 	if c == nil {
 		return ""
 	}
-	return fmt.Sprintf("; expected to take %.3g s", c.Times.At(p)[0].Median())
+	median := c.Times.At(p)[0].Median()
+	if c.Unit != "" {
+		return fmt.Sprintf("; expected to cost %.3g %s", median, c.Unit)
+	}
+	return fmt.Sprintf("; expected to take %.3g s", median)
 }
