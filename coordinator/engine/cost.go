@@ -203,34 +203,36 @@ func priced(cost float64) float64 {
 }
 
 // withCost returns what went wrong with an attempt, together with what is wrong with its cost. That never changes how the attempt
-// has ended.
-func (l *results) withCost(t *trial, a *record.Attempt, r *messaging.Result, as interpreted) *messaging.Failure {
+// has ended. completed says that it has a value.
+func (l *results) withCost(
+	t *trial, a *record.Attempt, r *messaging.Result, failure *messaging.Failure, completed bool,
+) *messaging.Failure {
 	metric := l.spec.Definition.Spec.Cost
 	if metric == nil {
-		return as.failure
+		return failure
 	}
 	var wrong string
 	cost, has := r.Metrics[metric.Metric]
 	switch {
 	case has && !isCost(cost):
 		wrong = fmt.Sprintf("the program reported %s %v, and a cost (cost.metric) is a finite number from 0 on", metric.Metric, cost)
-	case a.Cost == nil && as.outcome == messaging.OutcomeCompleted:
+	case a.Cost == nil && completed:
 		wrong = fmt.Sprintf("the program did not report %s (cost.metric) as a finite number", metric.Metric)
 	default:
-		return as.failure
+		return failure
 	}
 	if counts, reported := t.rec.Cost(); reported {
 		wrong += fmt.Sprintf(": the trial counts with %v, which was reported before", counts)
 	} else {
 		wrong += ": the trial counts with what was expected of it"
 	}
-	if as.failure == nil && as.outcome == messaging.OutcomeCompleted {
+	if failure == nil && completed {
 		return &messaging.Failure{Reason: messaging.ReasonReports, Message: "warning: " + wrong}
 	}
-	if as.failure == nil {
+	if failure == nil {
 		return nil
 	}
-	both := *as.failure
+	both := *failure
 	both.Message = clip(strings.TrimPrefix(both.Message+"; "+wrong, "; "))
 	return &both
 }

@@ -135,7 +135,8 @@ func (l *results) close(t *trial, a *record.Attempt, r *messaging.Result, s stud
 	}
 	l.trials.noteCost(t)
 	l.trials.note(a, r.Metrics)
-	a.State, a.Worker, a.Outcome, a.Failure = s, r.Worker, as.outcome, l.withCost(t, a, r, as)
+	completed := s == study.AttemptSucceeded && as.outcome != messaging.OutcomeInfeasible
+	a.State, a.Worker, a.Outcome, a.Failure = s, r.Worker, as.outcome, l.withCost(t, a, r, as.failure, completed)
 	a.Logs = r.Logs
 	if r.Site != nil {
 		a.Site = r.Site

@@ -265,7 +265,7 @@ func TestBudget(t *testing.T) {
   parameters: [{name: x, type: float, min: 0, max: 1}], budget: %s, trial: {command: ["true"]}}}`
 	for budget, want := range map[string]string{
 		"{maxDuration: 2h}": "", "{maxTrials: 5}": "", "{maxTrials: 5, maxDuration: 2h}": "",
-		"{}":                              "spec.budget.maxTrials: is missing: how many trials to run, or how long in maxDuration, or for how much in maxCost",
+		"{}":                              "spec.budget.maxTrials: is missing: how many trials to run, or how long in maxDuration, or",
 		"{maxDuration: 2h, maxTrials: 0}": "spec.budget.maxTrials: 0 is not accepted",
 		"{maxDuration: 0s}":               "spec.budget.maxTrials: is missing",
 	} {

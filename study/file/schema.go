@@ -111,7 +111,9 @@ func constrain(defs jsonschema.Definitions) {
 	bound(property("Retries", "timeout"), 0, maxRetries).Default = 0
 	bound(property("Retries", "failed"), 0, maxRetries).Default = 0
 	defs["Spec"].OneOf = []*jsonschema.Schema{{Required: []string{"objective"}}, {Required: []string{"objectives"}}}
-	defs["Budget"].AnyOf = []*jsonschema.Schema{{Required: []string{"maxTrials"}}, {Required: []string{"maxDuration"}}, {Required: []string{"maxCost"}}}
+	defs["Budget"].AnyOf = []*jsonschema.Schema{
+		{Required: []string{"maxTrials"}}, {Required: []string{"maxDuration"}}, {Required: []string{"maxCost"}},
+	}
 	property("Budget", "maxCost").ExclusiveMinimum = "0"
 	property("Cost", "metric").Pattern = property("Objective", "metric").Pattern
 	defs["Limit"].OneOf = []*jsonschema.Schema{{Required: []string{"max"}}, {Required: []string{"min"}}}

@@ -60,7 +60,7 @@ func TestSchemaFields(t *testing.T) {
 		reflect.TypeFor[study.Algorithm](), reflect.TypeFor[study.EarlyStopping](), reflect.TypeFor[study.Budget](),
 		reflect.TypeFor[study.TrialTemplate](), reflect.TypeFor[study.Metrics](), reflect.TypeFor[study.Retries](),
 		reflect.TypeFor[study.Parameter](), reflect.TypeFor[study.Prior](), reflect.TypeFor[study.Job](), reflect.TypeFor[study.JobMetadata](),
-		reflect.TypeFor[study.Earlier](), reflect.TypeFor[study.EarlierTrial](),
+		reflect.TypeFor[study.Cost](), reflect.TypeFor[study.Earlier](), reflect.TypeFor[study.EarlierTrial](),
 	}
 	if len(schema.Defs) != len(types) {
 		t.Errorf("definitions of %v", slices.Sorted(maps.Keys(schema.Defs)))
@@ -101,7 +101,8 @@ func TestSchemaJudges(t *testing.T) {
 	// The problems of these files concern several fields, the meaning of a text,
 	// features of YAML that JSON lacks, or the known algorithms.
 	beyond := []string{
-		"algorithm", "command", "constraints", "cycle", "dashes", "documents", "duplicates", "early", "empty", "goal-one", "initial", "job-empty",
+		"algorithm", "command", "constraints", "cost-group", "cost-none", "cycle", "dashes", "documents", "duplicates", "early", "empty",
+		"goal-one", "initial", "job-empty",
 		"job-kind", "job-stream",
 		"jointly-unsatisfiable", "merge", "metrics-events", "metrics-file", "metrics-group", "metrics-pattern", "metrics-regexp", "settings",
 		"stopping", "stopping-file", "stopping-rule", "stream", "syntax", "unsatisfiable",

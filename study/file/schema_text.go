@@ -63,7 +63,8 @@ func descriptions() map[string]string {
 		"EarlyStopping.Metric": "The metric whose reports are compared, in the objective's direction. By default the objective's; of " +
 			"several objectives, name one.",
 		"EarlyStopping.Settings": "The rule's own settings.",
-		"Budget.MaxTrials":       "How many trials to evaluate; failed ones count, cancelled ones do not. Needed unless maxDuration or maxCost is set.",
+		"Budget.MaxTrials": "How many trials to evaluate; failed ones count, cancelled ones do not. Needed unless maxDuration or maxCost " +
+			"is set.",
 		"Budget.MaxFailedTrials": "The study fails once that many trials have failed. 0: no bound.",
 		"Budget.MaxDuration": "How long the study may take, such as 2h. Without maxTrials, no trial is begun that is not expected to end " +
 			"in time.",
