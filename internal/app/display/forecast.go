@@ -11,9 +11,6 @@ import (
 )
 
 const (
-	// A model says what is left once leastForecast trials have ended. More than mostForecast take long to read, and their mean
-	// tells enough.
-	leastForecast, mostForecast = 8, 3000
 	// forecastEvery is the least time between two forecasts, and forecastTimeout the longest that one takes.
 	forecastEvery   = 10 * time.Second
 	forecastTimeout = time.Minute
@@ -38,13 +35,11 @@ func (f *Forecast) Add(ctx context.Context, n *Now, read Reader) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n.Ends = f.end
-	ended := n.Counts.Ended()
-	if n.MaxTrials == 0 || f.fitting || n.State.Terminal() ||
-		ended < leastForecast || ended > mostForecast || n.At.Sub(f.asked) < forecastEvery {
+	if c := n.course(); f.fitting || n.State.Terminal() || !c.Foreseeable() || n.At.Sub(f.asked) < forecastEvery {
 		return
 	}
 	f.asked, f.fitting = n.At, true
-	left, slots := n.MaxTrials-ended, n.Counts.Running+n.Counts.Queued
+	left, slots := n.MaxTrials-n.Counts.Ended(), n.Counts.Running+n.Counts.Queued
 	f.busy.Go(func() {
 		end := expected(ctx, read, left, slots)
 		f.mu.Lock()
@@ -61,12 +56,7 @@ func expected(ctx context.Context, read Reader, left, slots int) time.Time {
 	if err != nil {
 		return time.Time{}
 	}
-	now := time.Now()
-	pace, err := diagnosis.NewPace(ctx, s, trials, now)
-	if err != nil {
-		return time.Time{}
-	}
-	return now.Add(pace.Left(trials, left, slots, now))
+	return diagnosis.Ends(ctx, s, trials, left, slots, time.Now())
 }
 
 // Wait waits until no forecast is being made. The context of Add MUST have ended, or it may take a minute.

@@ -13,6 +13,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/show/diagnosis"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -155,21 +156,17 @@ func (n *Now) elapsed(now time.Time) time.Duration {
 	return n.Elapsed + max(0, now.Sub(n.At))
 }
 
-// left estimates the time left at a later time: by the model of the trials' times, or else from the pace so far.
+// course returns how far the study had come at the moment At.
+func (n *Now) course() *diagnosis.Course {
+	return &diagnosis.Course{
+		Ended: n.Counts.Ended(), MaxTrials: n.MaxTrials, MaxDuration: n.MaxDuration, Elapsed: n.Elapsed, At: n.At, Ends: n.Ends,
+	}
+}
+
+// left estimates the time left at a later time.
 func (n *Now) left(now time.Time) (left time.Duration, ok bool) {
-	ended := n.Counts.Ended()
-	if ended < 3 || n.Elapsed <= 0 || n.State.Terminal() {
+	if n.State.Terminal() {
 		return 0, false
 	}
-	if n.MaxTrials == 0 { // only time bounds the study
-		return max(n.MaxDuration-n.elapsed(now), 0), true
-	}
-	left = time.Duration(float64(n.Elapsed)/float64(ended)*float64(n.MaxTrials-ended)) - (n.elapsed(now) - n.Elapsed)
-	if !n.Ends.IsZero() {
-		left = n.Ends.Sub(now)
-	}
-	if n.MaxDuration > 0 {
-		left = min(left, n.MaxDuration-n.elapsed(now))
-	}
-	return max(left, 0), true
+	return n.course().Left(now)
 }

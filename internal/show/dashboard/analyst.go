@@ -25,6 +25,8 @@ const (
 	// maxFitted bounds the completed trials of an analysis, since its cost grows with the
 	// third power of their number.
 	maxFitted = 300
+	// endEvery is the least time between two forecasts of a study's end.
+	endEvery = 30 * time.Second
 	// again is the share by which a study's trials must have grown for another analysis.
 	again = 0.1
 )
@@ -40,7 +42,7 @@ type analyst struct {
 	made    int
 }
 
-// finding is what a job has found, an insight or a motive. version grows with each finding.
+// finding is what a job has found: an insight, a motive or an end. version grows with each finding.
 type finding struct {
 	version int
 	found   any
@@ -201,4 +203,46 @@ func (i *insight) fit(ctx context.Context, n *analysis) error {
 		i.model, err = figure.Fit(ctx, n.study, problem, took, n.origin, n.name)
 	}
 	return err
+}
+
+// end is when a study is expected to end; the zero time if that is not known. now is when that was asked.
+type end struct{ now, at time.Time }
+
+// ending is a study that runs, whose end is to be foreseen.
+type ending struct {
+	id          string
+	study       *study.Study
+	trials      []*figure.Trial
+	left, slots int
+	now         time.Time
+}
+
+func endKey(id string) string { return id + "/end" }
+
+func (n *ending) key() string { return endKey(n.id) }
+
+func (n *ending) do(ctx context.Context) any {
+	ctx, cancel := context.WithTimeout(ctx, fitTimeout)
+	defer cancel()
+	return &end{n.now, figure.Ends(ctx, n.study, n.trials, n.left, n.slots, n.now)}
+}
+
+// left estimates how long a study that runs still takes; ok is false if that is not known. If the last forecast is old, it asks for
+// another.
+func (a *analyst) left(q *request, elapsed time.Duration) (left time.Duration, ok bool) {
+	budget, counts := q.Spec.Budget, q.study.Status.Counts
+	c := diagnosis.Course{
+		Ended: counts.Ended(), MaxTrials: budget.MaxTrials, MaxDuration: time.Duration(budget.MaxDuration), Elapsed: elapsed, At: q.now,
+	}
+	id := q.study.Spec.ID
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	last, known := a.answers[endKey(id)].found.(*end)
+	if known {
+		c.Ends = last.at
+	}
+	if !a.asked[endKey(id)] && q.rows.complete && c.Foreseeable() && (!known || q.now.Sub(last.now) >= endEvery) {
+		a.ask(&ending{id, &q.study.Spec.Definition, q.rows.rows, c.MaxTrials - c.Ended, counts.Running + counts.Queued, q.now})
+	}
+	return c.Left(q.now)
 }

@@ -158,7 +158,7 @@ func (b *bodyData) progress() g.Node {
 			g.Text(share(b.Ended, b.Spec.Budget.MaxTrials)+"%"))),
 		h.Dl(h.Class("fields"), states,
 			entry("trials a minute", g.Text(pace)),
-			entry("time", g.Text(figure.Duration(b.Elapsed))),
+			entry("time", g.Text(figure.Duration(b.Elapsed)+b.Left)),
 			entry("optimiser", g.Textf("%s, %d at once", b.Spec.Algorithm.Name, b.Spec.Parallelism)),
 		),
 	)

@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -341,5 +343,26 @@ func TestFilterAndOrder(t *testing.T) {
 	_, table, _ := strings.Cut(body, `id="trials`)
 	if link := trialLink(best.Status.Best); !strings.Contains(table, link) {
 		t.Errorf("the best trial is not %s:\n%s", link, table)
+	}
+}
+
+// The page of a study that runs says how long it still takes: at first by the pace so far, and then by the model of its trials' times.
+func TestTimeLeft(t *testing.T) {
+	s := serve(t, after(101), "")
+	create(t, s.Backend, "digits", 60, 8) // the budget is 68, and the last trial began 0.7 s ago
+	s.Change("digits", func(st *server.Study) { st.Status.Started = epoch.Add(-10 * time.Hour) })
+	s.eventually(t, "/ui/studies/digits", ", about 1h 20m left")
+	page := s.eventually(t, "/ui/studies/digits", "s left")
+	found := regexp.MustCompile(`, about ([0-9.]+)s left`).FindStringSubmatch(page)
+	if found == nil {
+		t.Fatalf("the page has no time left:\n%s", page)
+	}
+	// Trials take 8 to 11 seconds.
+	if left, err := strconv.ParseFloat(found[1], 64); err != nil || left < 7 || left > 12 {
+		t.Errorf("%q, want about 9 s", found[0])
+	}
+	s.Change("digits", func(st *server.Study) { st.Status.State = study.Stopped })
+	if page := s.eventually(t, "/ui/studies/digits", "stopped"); strings.Contains(page, " left<") {
+		t.Errorf("a study that has ended has time left:\n%s", page)
 	}
 }

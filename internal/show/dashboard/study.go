@@ -38,6 +38,7 @@ type bodyData struct {
 	Spec        *study.Spec
 	Started     time.Time
 	RecentRate  string
+	Left        string // how long the study still takes; "" if that is not known
 	Best        []field
 	Recommended []field
 	// Front are the trials on the front of several objectives, and Advised those on the front that the
@@ -257,7 +258,7 @@ func (d *Dashboard) stateOf(q *request) string {
 		clock = q.now.UnixNano() / int64(tickEvery)
 	}
 	return fmt.Sprint(q.rows.revision, q.rows.complete, s.State, s.Position, s.Reason, s.Recommended, s.Counts, q.Spec.Budget, clock,
-		d.analyst.version(q.modelKey()))
+		d.analyst.version(q.modelKey()), d.analyst.version(endKey(q.study.Spec.ID)))
 }
 
 // body renders the body of a study's page.
@@ -272,6 +273,9 @@ func (d *Dashboard) body(ctx context.Context, q *request, base string) ([]byte, 
 			begun = s.Status.Since
 		}
 		b.RecentRate = recentRate(q.rows.rows, begun, q.now)
+		if left, ok := d.analyst.left(q, b.Elapsed); ok && left > 0 {
+			b.Left = ", about " + figure.Duration(left) + " left"
+		}
 	}
 	b.addFront(q)
 	if s.Best != nil {

@@ -2,6 +2,7 @@ package figure
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"slices"
 	"strings"
@@ -223,8 +224,11 @@ func (t *Trial) View(a Axes) view.Trial {
 		Trial: t.Number, State: t.State, Parameters: view.Parameters{}, Values: t.Values, Metrics: t.Metrics, Phases: t.Phases,
 		Times: view.Times{Folded: time.Unix(0, t.Position)},
 	}
-	if t.Started != 0 && t.Ended != 0 {
-		v.Times.Started, v.Times.Ended = t.Started.Time(), t.Ended.Time()
+	if t.Started != 0 {
+		v.Times.Started = t.Started.Time()
+	}
+	if t.Ended != 0 {
+		v.Times.Ended = t.Ended.Time()
 	}
 	if value := t.Value; t.Completed() {
 		v.Value = &value
@@ -246,6 +250,11 @@ func (t *Trial) View(a Axes) view.Trial {
 // Problem returns what an optimiser sees of trials, and how long each of these observations took.
 func Problem(s *study.Study, trials []*Trial) (*optimizer.Problem, []time.Duration, error) {
 	return diagnosis.Problem(s, viewed{AxesOf(s), trials})
+}
+
+// Ends is diagnosis.Ends of a study's trials.
+func Ends(ctx context.Context, s *study.Study, trials []*Trial, left, slots int, now time.Time) time.Time {
+	return diagnosis.Ends(ctx, s, viewed{AxesOf(s), trials}, left, slots, now)
 }
 
 // viewed are trials as a diagnosis takes them.

@@ -1,0 +1,68 @@
+package diagnosis
+
+import (
+	"context"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+const (
+	// A model says what is left once leastForecast trials have ended. More than mostForecast take long to read, and their mean
+	// tells enough.
+	leastForecast, mostForecast = 8, 3000
+	// leastEnded is how many trials must have ended for their mean time to say what is left.
+	leastEnded = 3
+)
+
+// Course is how far a study has come that runs.
+type Course struct {
+	// Ended is how many trials have ended, of MaxTrials; that is 0 if only time bounds the study.
+	Ended, MaxTrials int
+	// MaxDuration is the budget of time, 0 for none.
+	MaxDuration time.Duration
+	// Elapsed is how long the study had run at the moment At; without a moment, it is how long it has run.
+	Elapsed time.Duration
+	At      time.Time
+	// Ends is when the study ends by Ends; zero if that is not known.
+	Ends time.Time
+}
+
+// Foreseeable reports whether Ends can tell when the study ends.
+func (c *Course) Foreseeable() bool {
+	return c.MaxTrials > 0 && c.Ended >= leastForecast && c.Ended <= mostForecast
+}
+
+// Left estimates how long the study still takes at a moment, which is not before At: by Ends or, without it, by the mean time
+// between the ends of two trials so far. ok is false while too few have ended.
+func (c *Course) Left(now time.Time) (left time.Duration, ok bool) {
+	if c.Ended < leastEnded || c.Elapsed <= 0 {
+		return 0, false
+	}
+	var since time.Duration
+	if !c.At.IsZero() {
+		since = max(0, now.Sub(c.At))
+	}
+	if c.MaxTrials == 0 { // only time bounds the study
+		return max(c.MaxDuration-c.Elapsed-since, 0), true
+	}
+	left = time.Duration(float64(c.Elapsed)/float64(c.Ended)*float64(c.MaxTrials-c.Ended)) - since
+	if !c.Ends.IsZero() {
+		left = c.Ends.Sub(now)
+	}
+	if c.MaxDuration > 0 {
+		left = min(left, c.MaxDuration-c.Elapsed-since)
+	}
+	return max(left, 0), true
+}
+
+// Ends returns when a study ends that runs to the end of its budget of trials, by the models of NewPace at a moment; zero if they tell
+// nothing, or if ctx ends. left is how many trials have not ended, and slots how many run at once.
+func Ends(ctx context.Context, s *study.Study, trials view.Trials, left, slots int, now time.Time) time.Time {
+	pace, err := NewPace(ctx, s, trials, now)
+	if err != nil {
+		return time.Time{}
+	}
+	return now.Add(pace.Left(trials, left, slots, now))
+}
