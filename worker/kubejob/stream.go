@@ -15,7 +15,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/worker/streaming"
 )
 
-// readPatience is the time that a program may take to read a stop line.
+// readPatience is the time that a program may take to read a stop line, and a connection to end once its program has.
 const readPatience = time.Second
 
 // evaluateStream lets the program of the slot's Job evaluate an attempt. A program that has
@@ -206,7 +206,7 @@ func (a *attempt) programEnded(ctx context.Context, v verdict, pods []*corev1.Po
 		return turn{end: ending(messaging.OutcomeHandedBack, messaging.ReasonPreempted, "the Job has reached its own deadline: "+v.cause)}
 	case v.state != succeeded:
 		return turn{end: a.ending(ctx, v, pods)}
-	case a.stream.broken() && !a.t.spoke(): // it may have ended for that reason
+	case !a.t.spoke() && a.stream.broken(): // it may have ended for that reason
 		return turn{again: true, end: ending(messaging.OutcomeHandedBack, messaging.ReasonPreempted, errDetached.Error())}
 	}
 	message := a.t.words("the program ended before it was done with the trial (exit code 0)")

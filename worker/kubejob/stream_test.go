@@ -164,6 +164,9 @@ func (p *player) attach(ctx context.Context, _, name, _ string, stdin io.Reader)
 			}
 		}()
 	}()
+	var broke time.Duration
+	// The program, and so the watch of its pod, can know that the connection is over before this side does.
+	defer func() { time.Sleep(broke) }()
 	defer close(pod.lines)
 	for {
 		select {
@@ -174,6 +177,7 @@ func (p *player) attach(ctx context.Context, _, name, _ string, stdin io.Reader)
 			select {
 			case pod.lines <- line:
 				if p.breaks != "" && strings.Contains(line, p.breaks) {
+					broke = 100 * time.Millisecond
 					return errors.New("connection reset")
 				}
 			case <-pod.ended:

@@ -141,11 +141,23 @@ func (st *stream) attached() bool {
 	return st.input != nil && st.input.attached()
 }
 
-// broken reports whether the connection to the program's input has broken.
+// broken reports whether the connection to the input of a program broke that has ended. The program's end ends the connection
+// too, but what the cluster says of its pod can be here first: broken waits for the connection, at most for readPatience.
 func (st *stream) broken() bool {
 	st.mu.Lock()
-	defer st.mu.Unlock()
-	return st.input != nil && !st.input.attached() && st.input.err != nil
+	in := st.input
+	st.mu.Unlock()
+	if in == nil {
+		return false
+	}
+	timer := time.NewTimer(readPatience)
+	defer timer.Stop()
+	select {
+	case <-in.gone:
+		return in.err != nil
+	case <-timer.C:
+		return false
+	}
 }
 
 // stoppable reports whether the program reads stop lines.
