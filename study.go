@@ -198,6 +198,17 @@ func (s *Study) Enqueue(values ...Assignment) error {
 	return s.led().Enqueue(point)
 }
 
+// Continue has a trial run to its end that was stopped early: a new trial with the same values comes
+// before the next suggestion. It counts towards Options.Trials and is not stopped early. The error
+// wraps ErrInvalid if there is no such trial, it was not stopped early, another trial continues it
+// already, or Options.Trials leaves no room.
+func (s *Study) Continue(trial int) error {
+	if !s.isOpen() {
+		return errUnopened
+	}
+	return s.led().Continue(trial)
+}
+
 // Add adds a trial that was evaluated elsewhere, with its value, for the optimiser to learn from.
 // It does not count towards Options.Trials. All parameters that are active at the point must be
 // given.

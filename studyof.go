@@ -71,6 +71,9 @@ func (s *StudyOf[T]) Tell(t *Trial, value T, err error) error {
 // Enqueue is like [Study.Enqueue].
 func (s *StudyOf[T]) Enqueue(values ...Assignment) error { return s.study.Enqueue(values...) }
 
+// Continue is like [Study.Continue].
+func (s *StudyOf[T]) Continue(trial int) error { return s.study.Continue(trial) }
+
 // Add is like [Study.Add].
 func (s *StudyOf[T]) Add(value T, values ...Assignment) error {
 	return s.study.add(measure(s.criteria, value), values)

@@ -186,7 +186,7 @@ func (s *service) tell(ctx context.Context, study string, event func(now time.Ti
 	return toTrial(study, told)
 }
 
-// EnqueueTrial has a point evaluated before the next suggestion.
+// EnqueueTrial has a point evaluated before the next suggestion, or a trial run to its end.
 func (s *service) EnqueueTrial(
 	ctx context.Context, req *connect.Request[fantasiav1.EnqueueTrialRequest],
 ) (*connect.Response[fantasiav1.EnqueueTrialResponse], error) {
@@ -195,7 +195,10 @@ func (s *service) EnqueueTrial(
 		return nil, err
 	}
 	m, err := s.tell(ctx, studyOf(req.Msg.GetParent()), func(now time.Time) engine.Event {
-		return engine.Enqueue{At: now, Point: req.Msg.GetParameters().AsMap(), RequestID: req.Msg.GetRequestId(), Remarks: remarks}
+		return engine.Enqueue{
+			At: now, Point: req.Msg.GetParameters().AsMap(), Continues: int(req.Msg.GetContinues()),
+			RequestID: req.Msg.GetRequestId(), Remarks: remarks,
+		}
 	})
 	return respond(&fantasiav1.EnqueueTrialResponse{Trial: m}, err)
 }

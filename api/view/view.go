@@ -106,8 +106,8 @@ type Trial struct {
 	Stopped *Stopped `json:"stopped,omitempty"`
 	// Cancelled is why a user has cancelled the trial; "" if none has.
 	Cancelled string `json:"cancelled,omitempty"`
-	// Rung is the level of the study's fidelity, from 1, and Predecessor the trial at the
-	// level below that this one continues; 0 if there is none.
+	// Rung is the level of the study's fidelity, from 1, and Predecessor the trial that this one
+	// continues, at the level below or stopped early; 0 if there is none.
 	Rung        int `json:"rung,omitempty"`
 	Predecessor int `json:"predecessor,omitempty"`
 	// Labels and Note are what people say of the trial.

@@ -152,8 +152,11 @@ type (
 	// Enqueue has a point evaluated before the next suggestion. RequestID, if not empty,
 	// makes the event safe to repeat. The Output has an Answer.
 	Enqueue struct {
-		At        time.Time
-		Point     study.Point
+		At    time.Time
+		Point study.Point
+		// Continues, if it is not 0, takes the place of Point: the new trial has the point of this one,
+		// which was stopped early, and its checkpoint if there is one. It is not stopped early itself.
+		Continues int
 		RequestID string
 		Remarks
 	}

@@ -163,6 +163,9 @@ func (l *ladder) promote(t *trial) {
 
 // demote lets a trial be promoted again, because the one that continued it was cancelled.
 func (l *ladder) demote(t *trial) {
+	if l.rungs == nil { // a user had it continued
+		return
+	}
 	t.promoted = false
 	if !t.outside && l.on(safetyPromoted) {
 		r := l.rungOf(t)

@@ -75,7 +75,17 @@ func (p *promotion) follow(t *trial) error {
 	if n == 0 {
 		return nil
 	}
-	if n < 0 || n >= t.rec.Number || p.ladder.rungs == nil || p.trials.all[n-1].facts().rung+1 != t.rec.Rung {
+	if n < 0 || n >= t.rec.Number {
+		return fmt.Errorf("trial %d cannot continue trial %d", t.rec.Number, n)
+	}
+	before := p.trials.all[n-1].facts()
+	if p.ladder.rungs == nil && t.finishes() {
+		if before.state != study.TrialPruned {
+			return fmt.Errorf("trial %d cannot continue trial %d, which is %s", t.rec.Number, n, before.state)
+		}
+		return nil
+	}
+	if p.ladder.rungs == nil || before.rung+1 != t.rec.Rung {
 		return fmt.Errorf("trial %d cannot be promoted from trial %d", t.rec.Number, n)
 	}
 	if t.rec.State != study.TrialCancelled {

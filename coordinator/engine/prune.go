@@ -19,7 +19,8 @@ import (
 // that reports the attempt, so it does not matter if a leader dies, or if a message is
 // lost.
 //
-// A decision is made once, from a report of the open attempt, and never taken back.
+// A decision is made once, from a report of the open attempt, and never taken back. A user can have another
+// trial run to the end what was stopped; of that one the rule decides nothing.
 type pruning struct {
 	shared
 	history *history
@@ -51,6 +52,9 @@ func (l *pruning) measured(m *messaging.Measurement) (t *trial, ask bool) {
 	}
 	// The rule is told too of values that a curve cannot hold.
 	verdict := l.rule.report(m)
+	if t.finishes() && l.spec.on(safetyFinish) {
+		return t, false
+	}
 	if verdict.Stop {
 		l.prune(t, m, verdict.Reason, l.likely(verdict.Beside, verdict.Better))
 	}

@@ -24,6 +24,7 @@ const (
 	safetyPromoted                     // a trial is promoted once
 	safetyQuantile                     // only the best trials of a rung are promoted
 	safetyPruned                       // a trial that was told to stop gets no other attempt
+	safetyFinish                       // a trial that a user has continued is not stopped again
 	safetySpace                        // an answer made for an earlier space is not used
 	safetyTime                         // no trial is begun that is expected to end too late
 	safetyCost                         // no trial is begun once the budget of cost is spent or spoken for

@@ -20,7 +20,7 @@ func TestSimulatorNotices(t *testing.T) {
 		"spoiled": safetySpoiled, "early": safetyEarly,
 		"curve": safetyCurve, "recall": safetyRecall,
 		"promoted": safetyPromoted, "quantile": safetyQuantile,
-		"once": safetyOnce, "told": safetyTold, "pruned": safetyPruned,
+		"once": safetyOnce, "told": safetyTold, "pruned": safetyPruned, "finish": safetyFinish,
 		"space": safetySpace, "outside": safetyOutside, "time": safetyTime, "cost": safetyCost,
 	}
 	play := map[string]func(seed uint64, off safety) *world{

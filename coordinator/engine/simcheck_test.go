@@ -199,6 +199,9 @@ func (c *checker) stopped(w *world, t *record.Trial) {
 		}
 		return
 	}
+	if t.Source == optimizer.SourceRequested && t.Predecessor > 0 {
+		c.fail("trial %d is to be stopped early, and it was to run trial %d to its end", t.Number, t.Predecessor)
+	}
 	a := t.Attempts[s.Attempt-1]
 	id := messaging.AttemptID{Study: studyID, Trial: t.Number, Attempt: a.Number, Nonce: a.Nonce}
 	above := slices.ContainsFunc(w.measured[id], func(p curve.Point) bool { return p.Step == s.Step && p.Value > simLimit })

@@ -302,7 +302,7 @@ func (w *world) ask(ev Event) (answer Answer, ok bool) {
 	return answer, w.took(&out, func() {})
 }
 
-// wish is what a user wants: a point evaluated, a trial added, or one cancelled.
+// wish is what a user wants: a point evaluated, a trial added, one cancelled, or one continued that was stopped early.
 func (w *world) wish() {
 	if w.e == nil {
 		return
@@ -325,11 +325,14 @@ func (w *world) wish() {
 	}
 	var ev Event
 	source := optimizer.SourceRequested
-	switch w.rng.IntN(3) {
+	switch w.rng.IntN(4) {
 	case 0:
+		w.goOn(request)
+		return
+	case 1:
 		point = enqueued
 		ev = Enqueue{At: w.now, Point: point, RequestID: request}
-	case 1:
+	case 2:
 		value := w.rng.Float64()
 		ev = Add{At: w.now, Point: point, Values: w.valuesOf(value), Metrics: w.used(value), RequestID: request}
 		source = optimizer.SourceAdded
@@ -348,6 +351,30 @@ func (w *world) wish() {
 	}
 	if again, ok := w.ask(ev); request != "" && ok && (again.Err != nil || again.Trial.Number != answer.Trial.Number) {
 		w.check.fail("request %s made trial %d and then trial %d: %v", request, answer.Trial.Number, again.Trial.Number, again.Err)
+	}
+}
+
+// goOn has a trial continued that was stopped early, or tries it with any other trial.
+func (w *world) goOn(request string) {
+	var pruned []int
+	for n := range w.status().Trials {
+		if t := w.check.trials[n+1]; t.State == study.TrialPruned {
+			pruned = append(pruned, t.Number)
+		}
+	}
+	n := 1 + w.rng.IntN(w.status().Trials+1)
+	if len(pruned) > 0 && !w.chance(4) {
+		n = pruned[w.rng.IntN(len(pruned))]
+	}
+	from, made := w.check.trials[n], len(w.e.trials.all)
+	answer, ok := w.ask(Enqueue{At: w.now, Continues: n, RequestID: request})
+	if !ok || answer.Err != nil {
+		return
+	}
+	t := answer.Trial
+	if from.State != study.TrialPruned || t.Predecessor != n || t.Source != optimizer.SourceRequested ||
+		t.Number > made && t.Checkpoint != from.Checkpoint || w.e.spec.space.Key(t.Point) != w.e.spec.space.Key(from.Point) {
+		w.check.fail("to continue trial %d, which is %s, trial %d is made after %d: %v", n, from.State, t.Number, t.Predecessor, t.Point)
 	}
 }
 

@@ -269,7 +269,7 @@ func (l *trials) failedAtFirst() bool {
 }
 
 // firstOf returns the number of the trial that began a trial's configuration: its own,
-// unless it was promoted. All of them share a seed and a directory of checkpoints.
+// unless it continues another one. All of them share a seed and a directory of checkpoints.
 func (l *trials) firstOf(t *trial) int {
 	n := t.rec.Number
 	for before := t.rec.Predecessor; before > 0; before = l.all[n-1].facts().predecessor {

@@ -2,8 +2,10 @@ package engine
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -26,13 +28,25 @@ type users struct {
 // enqueue makes a trial of a point that a user wants to have evaluated. It needs place in the
 // budget, but waits outside of the parallelism. A point that was evaluated before may be repeated.
 func (u *users) enqueue(ev Enqueue) {
-	point, known, err := u.wished(u.ladder.atLowest(ev.Point), ev.RequestID)
+	var from record.Trial // that is continued
+	raw := u.ladder.atLowest(ev.Point)
+	if ev.Continues != 0 {
+		t, err := u.unfinished(ev.Continues)
+		if err != nil {
+			u.step.reply(nil, err)
+			return
+		}
+		from = *t.record()
+		raw = from.Point
+	}
+	point, known, err := u.wished(raw, ev.RequestID)
 	switch {
 	case err != nil:
 		u.step.reply(nil, err)
 	case known != nil:
 		err = nil
-		if known.rec.Source != optimizer.SourceRequested || !u.spec.samePoint(known.rec.Point, point) {
+		if known.rec.Source != optimizer.SourceRequested || known.rec.Predecessor != from.Number ||
+			!u.spec.samePoint(known.rec.Point, point) {
 			err = refusef("request_id %q belongs to trial %d, which is another one", ev.RequestID, known.rec.Number)
 		}
 		u.step.reply(known, err)
@@ -43,11 +57,51 @@ func (u *users) enqueue(ev Enqueue) {
 	case u.trials.remaining() <= 0:
 		u.step.reply(nil, refusef("the budget allows no more trials: %d of maxTrials %d have ended and %d are open; raise budget.maxTrials",
 			u.trials.counts.Ended(), u.spec.Definition.Spec.Budget.MaxTrials, len(u.trials.open)))
+	case from.Number > 0 && u.finisherOf(from.Number) != 0:
+		u.step.reply(nil, refusef("trial %d continues trial %d already", u.finisherOf(from.Number), from.Number))
 	default:
 		t := u.suggestions.insert(point, optimizer.SourceRequested, ev.RequestID, ev.Remarks)
+		if from.Number > 0 {
+			t.rec.Predecessor, t.rec.Checkpoint = from.Number, from.Checkpoint
+			t.rec.Reasons.Note = fmt.Sprintf("runs trial %d to its end, which was stopped at step %d", from.Number, from.Stopped.Step)
+		}
 		u.trials.wish(t)
 		u.step.reply(t, nil)
 	}
+}
+
+// unfinished returns a trial that was stopped early and can be continued. The error says why another cannot.
+func (u *users) unfinished(number int) (*trial, error) {
+	t := u.trials.numbered(number)
+	switch {
+	case t == nil:
+		return nil, study.NewError(ErrNoTrial, fmt.Sprintf("there is no trial %d; the last one is %d", number, len(u.trials.all)))
+	case u.ladder.rungs != nil: // there, a predecessor is a trial at the level below
+		return nil, refusef("the study has a fidelity: the best of its trials are continued by promotion, and no others")
+	case t.facts().state != study.TrialPruned:
+		return nil, refusef("trial %d is %s; only a trial that was stopped early (PRUNED) can be continued",
+			number, strings.ToUpper(string(t.facts().state)))
+	case t.outside:
+		return nil, refusef("the point of trial %d is not in the study's space any more, which was edited", number)
+	}
+	return t, nil
+}
+
+// finisherOf returns the number of the trial that runs another one to its end, or has done so; 0 for none. One
+// that was cancelled or has failed does not count: the other one can be continued again.
+func (u *users) finisherOf(number int) int {
+	for _, t := range u.trials.all[number:] {
+		f := t.facts()
+		if f.predecessor == number && f.state != study.TrialCancelled && f.state != study.TrialFailed {
+			return f.number
+		}
+	}
+	return 0
+}
+
+// finishes reports whether a trial runs another one to its end that was stopped early.
+func (t *trial) finishes() bool {
+	return t.rec.Predecessor > 0 && t.rec.Source == optimizer.SourceRequested
 }
 
 // add makes a trial that was evaluated elsewhere, which ends in this step. It takes no place in the

@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -60,4 +63,114 @@ func TestRemarks(t *testing.T) {
 	if out = r.step(Annotate{At: r.now, Trial: 2}); !errors.Is(out.Answer.Err, ErrNoTrial) {
 		t.Errorf("no such trial: %v", out.Answer.Err)
 	}
+}
+
+// stoppedRig returns a study of four trials that stops those above 1. Trial 1 has left a checkpoint and was stopped,
+// trial 2 has completed.
+func stoppedRig(t *testing.T) *rig {
+	t.Helper()
+	spec, set := newSpec(0, 4, 1), Settings{}
+	limited(&spec, &set, 1)
+	r := newRig(t, spec, set)
+	r.step(Capacity{At: r.now, Slots: 1, Free: 1})
+	r.suggest(0.25)
+	r.step(Claimed{At: r.now, Claim: &messaging.Claim{AttemptID: r.id(1, 1), Worker: "w", At: r.now}})
+	r.report(1, 1, 3, map[string]float64{"loss": 2})
+	res := r.result("w", 1, 1, messaging.OutcomePruned)
+	res.Checkpoint = "epoch 3"
+	r.step(Finished{At: r.now, Result: res})
+	if r.ask == nil {
+		r.after(time.Second)
+	}
+	r.suggest(0.5)
+	r.step(Claimed{At: r.now, Claim: &messaging.Claim{AttemptID: r.id(2, 1), Worker: "w", At: r.now}})
+	r.complete("w", 2, 1, 0.5)
+	return r
+}
+
+// TestContinue has a trial run to its end that was stopped early, also under the next leader: from its checkpoint,
+// with its seed, before the next suggestion, and whatever it reports.
+func TestContinue(t *testing.T) {
+	r := stoppedRig(t)
+	ev := Enqueue{At: r.now, Continues: 1, RequestID: "again"}
+	r.restart()
+	r.after(0)
+	out := r.step(ev)
+	got := out.Answer
+	if got.Err != nil || got.Trial.Number != 3 || got.Trial.Predecessor != 1 || got.Trial.Checkpoint != "epoch 3" ||
+		got.Trial.Source != optimizer.SourceRequested || got.Trial.Point["x"] != 0.25 ||
+		got.Trial.Reasons.Note != "runs trial 1 to its end, which was stopped at step 3" {
+		t.Fatalf("continued: %+v", got)
+	}
+	if again := r.step(ev).Answer; again.Err != nil || again.Trial.Number != 3 {
+		t.Errorf("the same request again: %+v", again)
+	}
+	if other := r.step(Enqueue{At: r.now, Point: study.Point{"x": 0.25}, RequestID: "again"}).Answer; !errors.Is(other.Err, ErrRefused) {
+		t.Errorf("another request of the same id: %+v", other)
+	}
+	if len(out.Publish) != 1 {
+		t.Fatalf("with a free slot: %+v", out)
+	}
+	if a := out.Publish[0]; a.Trial != 3 || a.Checkpoint != "epoch 3" || a.Configuration != 1 || a.Seed != TrialSeed(7, 1) {
+		t.Errorf("published: %+v", a)
+	}
+	r.step(Claimed{At: r.now, Claim: &messaging.Claim{AttemptID: r.id(3, 1), Worker: "w", At: r.now}})
+	for i, step := range []int64{4, 5} {
+		if out := r.report(3, 1, step, map[string]float64{"loss": 9}); len(out.Cancels) > 0 {
+			t.Errorf("it is stopped again: %+v", out.Cancels)
+		}
+		if i == 0 {
+			r.restart()
+			r.after(0)
+		}
+	}
+	r.complete("w", 3, 1, 0.125)
+	if best, ok := r.e.Best(); !ok || best.Number != 3 || best.Stopped != nil {
+		t.Errorf("the best trial is %+v", best)
+	}
+}
+
+// TestContinueIsRefused checks what cannot be continued, and that a trial can be continued again if the trial that did
+// so was cancelled.
+func TestContinueIsRefused(t *testing.T) {
+	r := stoppedRig(t)
+	refused := func(trial int, want string) {
+		t.Helper()
+		if got := r.step(Enqueue{At: r.now, Continues: trial}).Answer; got.Err == nil || !strings.Contains(got.Err.Error(), want) {
+			t.Errorf("to continue trial %d: %v, want %q", trial, got.Err, want)
+		}
+	}
+	refused(2, "trial 2 is COMPLETED; only a trial that was stopped early (PRUNED) can be continued")
+	refused(9, "there is no trial 9; the last one is 2")
+	refused(-1, "there is no trial -1")
+	first := r.step(Enqueue{At: r.now, Continues: 1}).Answer
+	if first.Err != nil {
+		t.Fatal(first.Err)
+	}
+	refused(1, fmt.Sprintf("trial %d continues trial 1 already", first.Trial.Number))
+	r.step(CancelTrial{At: r.now, Trial: first.Trial.Number})
+	r.restart()
+	r.after(0)
+	second := r.step(Enqueue{At: r.now, Continues: 1}).Answer
+	if second.Err != nil || second.Trial.Predecessor != 1 {
+		t.Fatalf("after it was cancelled: %+v", second)
+	}
+	r.step(CancelTrial{At: r.now, Trial: second.Trial.Number})
+	for r.e.trials.remaining() > 0 {
+		r.step(Enqueue{At: r.now, Point: study.Point{"x": 0.75}})
+	}
+	refused(1, "raise budget.maxTrials")
+	r.step(Stop{At: r.now, Reason: "enough"})
+	refused(1, "the study has ended: STOPPED")
+
+	spec, set := newSpec(0, 4, 1), Settings{}
+	limited(&spec, &set, 1)
+	lo, hi := 1.0, 9.0
+	spec.Definition.Spec.Parameters = append(spec.Definition.Spec.Parameters, study.Parameter{
+		Name: "epochs", Type: study.Fidelity, Min: &lo, Max: &hi, Reduction: new(3),
+	})
+	r = newRig(t, spec, set)
+	r.step(Capacity{At: r.now, Slots: 1, Free: 1})
+	r.suggest(0.25)
+	refused(1, "continued by promotion")
 }

@@ -131,6 +131,9 @@ func (e *Engine) Adds(ev Event) int64 {
 			return 0
 		}
 		more = record.Trial{Point: ev.Point, RequestID: ev.RequestID, Labels: ev.Labels, Note: ev.Note}
+		if from, ok := e.Trial(ev.Continues); ok {
+			more.Point, more.Checkpoint = from.Point, from.Checkpoint
+		}
 	case Add:
 		if e.Requested(ev.RequestID) {
 			return 0

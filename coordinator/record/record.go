@@ -230,8 +230,9 @@ type Trial struct {
 	// Suggested is the point that was suggested, if a client has evaluated another one; nil
 	// otherwise.
 	Suggested study.Point `json:"suggested,omitempty"`
-	// Rung is the level of the study's fidelity, from 1; 0 if it has none. Predecessor is
-	// the trial at the level below whose configuration this one continues; 0 for none.
+	// Rung is the level of the study's fidelity, from 1; 0 if it has none. Predecessor is the trial whose
+	// configuration this one continues: the one at the level below or, if a user asked for this one, one that was
+	// stopped early; 0 for none.
 	Rung        int `json:"rung,omitempty"`
 	Predecessor int `json:"predecessor,omitempty"`
 	// Reasons say why the point was suggested.

@@ -52,6 +52,8 @@ type Binding interface {
 	Report(e *Evaluation, metric string, step int, value float64) error
 	// Instruction returns why an evaluation should end; nil if it should not.
 	Instruction(e *Evaluation) error
+	// Continue has a trial run to its end that was stopped early.
+	Continue(trial int) error
 	// Enqueue has a raw point evaluated, and Add adds one with its value.
 	Enqueue(point map[string]any) error
 	Add(found Measured, point map[string]any) error
@@ -245,6 +247,9 @@ func (u Unusable) Instruction(*Evaluation) error { return u.Err }
 
 // Enqueue implements Binding.
 func (u Unusable) Enqueue(map[string]any) error { return u.Err }
+
+// Continue implements Binding.
+func (u Unusable) Continue(int) error { return u.Err }
 
 // Add implements Binding.
 func (u Unusable) Add(Measured, map[string]any) error { return u.Err }

@@ -1405,8 +1405,8 @@ type Trial struct {
 	CancelReason string `protobuf:"bytes,16,opt,name=cancel_reason,json=cancelReason,proto3" json:"cancel_reason,omitempty"`
 	// The level of the study's fidelity, from 1; 0 if the study has none.
 	Rung int32 `protobuf:"varint,17,opt,name=rung,proto3" json:"rung,omitempty"`
-	// The trial at the level below whose configuration and checkpoint this one continues;
-	// 0 for none.
+	// The trial whose configuration and checkpoint this one continues: the one at the level
+	// below or, of a trial that was requested, one that was stopped early; 0 for none.
 	Predecessor int32 `protobuf:"varint,18,opt,name=predecessor,proto3" json:"predecessor,omitempty"`
 	// Labels that people have given the trial.
 	Labels map[string]string `protobuf:"bytes,19,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -5478,12 +5478,12 @@ func (x *ReleaseTrialResponse) GetTrial() *Trial {
 	return nil
 }
 
-// EnqueueTrialRequest asks to evaluate a point.
+// EnqueueTrialRequest asks to evaluate a point, or to continue a trial.
 type EnqueueTrialRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "studies/{study}", by name or id.
 	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
-	// The point: a value for every active parameter.
+	// The point: a value for every active parameter. It is empty ({}) beside continues.
 	Parameters *structpb.Struct `protobuf:"bytes,2,opt,name=parameters,proto3" json:"parameters,omitempty"`
 	// Makes the call safe to repeat: if the study has a trial with this request_id and
 	// the same point, that trial is returned and nothing is changed.
@@ -5491,7 +5491,11 @@ type EnqueueTrialRequest struct {
 	// Labels of the trial, in the form of Kubernetes' labels, at most 4096 bytes together.
 	Labels map[string]string `protobuf:"bytes,4,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// A note on the trial, for people.
-	Note          string `protobuf:"bytes,5,opt,name=note,proto3" json:"note,omitempty"`
+	Note string `protobuf:"bytes,5,opt,name=note,proto3" json:"note,omitempty"`
+	// In place of a point: the number of a trial that was stopped early (PRUNED). The new
+	// trial has its parameters, its seed and its checkpoint, if it has left one, and is not
+	// stopped early. Its predecessor is that trial.
+	Continues     int32 `protobuf:"varint,6,opt,name=continues,proto3" json:"continues,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5559,6 +5563,13 @@ func (x *EnqueueTrialRequest) GetNote() string {
 		return x.Note
 	}
 	return ""
+}
+
+func (x *EnqueueTrialRequest) GetContinues() int32 {
+	if x != nil {
+		return x.Continues
+	}
+	return 0
 }
 
 // EnqueueTrialResponse is the new trial.
@@ -6718,7 +6729,7 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"checkpoint\x12!\n" +
 	"\aattempt\x18\x05 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\aattempt\"@\n" +
 	"\x14ReleaseTrialResponse\x12(\n" +
-	"\x05trial\x18\x01 \x01(\v2\x12.fantasia.v1.TrialR\x05trial\"\x97\x04\n" +
+	"\x05trial\x18\x01 \x01(\v2\x12.fantasia.v1.TrialR\x05trial\"\xaf\x05\n" +
 	"\x13EnqueueTrialRequest\x12\xde\x01\n" +
 	"\x06parent\x18\x01 \x01(\tB\xc5\x01\xbaH\xc1\x01\xba\x01\xbd\x01\n" +
 	"\n" +
@@ -6729,10 +6740,12 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x03 \x01(\tB\a\xbaH\x04r\x02(@R\trequestId\x12]\n" +
 	"\x06labels\x18\x04 \x03(\v2,.fantasia.v1.EnqueueTrialRequest.LabelsEntryB\x17\xbaH\x14\x9a\x01\x11\x10@\"\ar\x05\x10\x01(\xbd\x02*\x04r\x02(?R\x06labels\x12\x1c\n" +
-	"\x04note\x18\x05 \x01(\tB\b\xbaH\x05r\x03(\x80 R\x04note\x1a9\n" +
+	"\x04note\x18\x05 \x01(\tB\b\xbaH\x05r\x03(\x80 R\x04note\x12%\n" +
+	"\tcontinues\x18\x06 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\tcontinues\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"@\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01:o\xbaHl\x1aj\n" +
+	"\rtrial.enqueue\x12&want empty parameters beside continues\x1a1this.continues == 0 || size(this.parameters) == 0\"@\n" +
 	"\x14EnqueueTrialResponse\x12(\n" +
 	"\x05trial\x18\x01 \x01(\v2\x12.fantasia.v1.TrialR\x05trial\"\xc8\x05\n" +
 	"\x0fAddTrialRequest\x12\xde\x01\n" +

@@ -2,12 +2,14 @@ package cli
 
 import (
 	"context"
+	"crypto/rand"
 	"slices"
 	"strings"
 	"time"
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/view"
@@ -20,7 +22,7 @@ func newTrialCommand(a *app) *cobra.Command {
 	r := &remote{}
 	c := &cobra.Command{
 		Use:   "trial",
-		Short: "Show the trials of a study",
+		Short: "Show the trials of a study, and continue one that was stopped early",
 		Example: `  fantasia trial list digits --status failed
   fantasia trial list --state .fantasia/digits   # of fantasia run
   fantasia trial get digits 7
@@ -29,7 +31,7 @@ func newTrialCommand(a *app) *cobra.Command {
 	}
 	r.flags(c)
 	return group(c, newTrialListCommand(a, r), newTrialGetCommand(a, r), newTrialLogsCommand(a, r), newTrialEditCommand(a, r),
-		newTrialWatchCommand(a, r))
+		newTrialContinueCommand(a, r), newTrialWatchCommand(a, r))
 }
 
 func newTrialListCommand(a *app, r *remote) *cobra.Command {
@@ -99,6 +101,32 @@ func newTrialGetCommand(a *app, r *remote) *cobra.Command {
 			width, _ := terminal(a.Stdout)
 			return curves(w, v.Measurements, width)
 		}}, err
+	})
+}
+
+func newTrialContinueCommand(a *app, r *remote) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "continue STUDY TRIAL",
+		Short: "Run a trial to its end that was stopped early",
+		Long: `Adds a trial with the parameters of one that was stopped early (PRUNED). It comes before
+the next suggestion, counts against maxTrials, and is not stopped early. It continues from
+the checkpoint of the stopped trial, if that has left one, and begins anew otherwise.`,
+		Example: "  fantasia trial continue digits 7",
+		Args:    cobra.ExactArgs(2),
+	}
+	return a.onStudy(r, c, func(cmd *cobra.Command, name string, args []string) (shown, error) {
+		number, err := trialNumber(cmd, args[1])
+		if err != nil {
+			return shown{}, err
+		}
+		resp, err := ask(cmd, r, service.EnqueueTrial, &fantasiav1.EnqueueTrialRequest{
+			Parent: name, Parameters: &structpb.Struct{}, Continues: int32(number), RequestId: rand.Text(),
+		})
+		if err != nil {
+			return shown{}, err
+		}
+		t := view.FromTrial(resp.GetTrial())
+		return line(t, "trial %d continues trial %d", t.Trial, number), nil
 	})
 }
 

@@ -2,10 +2,18 @@ package cli_test
 
 import (
 	"encoding/json"
+	"net/http"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/app/cli"
@@ -44,5 +52,65 @@ func TestTrialGetSaysWhatATrialTakes(t *testing.T) {
 	}
 	if out := get("5"); regexp.MustCompile(`Takes:`).MatchString(out) {
 		t.Errorf("of a trial that has completed it says\n%s", out)
+	}
+}
+
+// trial continue makes a trial of one that was stopped early, which is said by trial get, and is refused for any other.
+func TestTrialContinue(t *testing.T) {
+	b := backend(t)
+	file := strings.NewReplacer("NAME", "curves", "  trial: {command: [python, train.py, \"${args}\"]}\n", "").Replace(file) +
+		"  earlyStopping: {name: threshold, settings: {upper: 1}}\n"
+	if _, err := b.Create(t.Context(), []byte(file)); err != nil {
+		t.Fatal(err)
+	}
+	url, stop := serveOn(t, "127.0.0.1:0", b)
+	defer stop()
+	c, parent := fantasiav1connect.NewStudyServiceClient(http.DefaultClient, "http://"+url), "studies/curves"
+	point, err := structpb.NewStruct(map[string]any{"lr": 1e-3, "width": 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wish := &fantasiav1.EnqueueTrialRequest{Parent: parent, Parameters: point}
+	if _, err := c.EnqueueTrial(t.Context(), connect.NewRequest(wish)); err != nil {
+		t.Fatal(err)
+	}
+	wish.Continues = 1
+	if _, err := c.EnqueueTrial(t.Context(), connect.NewRequest(wish)); connect.CodeOf(err) != connect.CodeInvalidArgument {
+		t.Errorf("a trial is continued at another point: %v", err)
+	}
+	given, err := c.SuggestTrials(t.Context(), connect.NewRequest(&fantasiav1.SuggestTrialsRequest{
+		Parent: parent, ClientId: "a", Count: 1, Wait: durationpb.New(10 * time.Second),
+	}))
+	if err != nil || len(given.Msg.GetTrials()) != 1 {
+		t.Fatalf("given %v, %v", given, err)
+	}
+	name := parent + "/trials/1"
+	told, err := c.AddMeasurement(t.Context(), connect.NewRequest(&fantasiav1.AddMeasurementRequest{
+		Name: name, ClientId: "a", Step: 3, Metrics: map[string]float64{"error": 2},
+	}))
+	if err != nil || told.Msg.GetAction() != fantasiav1.TrialAction_TRIAL_ACTION_PRUNE {
+		t.Fatalf("told %v, %v", told, err)
+	}
+	if _, err := c.CompleteTrial(t.Context(), connect.NewRequest(&fantasiav1.CompleteTrialRequest{
+		Name: name, ClientId: "a", Pruned: true,
+	})); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"continue", "curves", "1"}, cli.ExitOK, "^trial 2 continues trial 1\n$"},
+		{[]string{"get", "curves", "2"}, cli.ExitOK, "(?m)^Continues: +trial 1, which was stopped early$"},
+		{[]string{"get", "curves", "2"}, cli.ExitOK, "(?m)^Why: +runs trial 1 to its end, which was stopped at step 3$"},
+		{[]string{"continue", "curves", "1"}, cli.ExitError, "^fantasia: trial 2 continues trial 1 already\n$"},
+		{[]string{"continue", "curves", "2"}, cli.ExitError, "^fantasia: trial 2 is PENDING; only a trial that was stopped early"},
+	} {
+		run := start(t.Context(), append([]string{"trial", "--server", url}, test.args...)...)
+		code := <-run.code
+		if got := run.out.String() + run.errs.String(); code != test.code || !regexp.MustCompile(test.want).MatchString(got) {
+			t.Errorf("%s: exit code %d: %s", strings.Join(test.args, " "), code, got)
+		}
 	}
 }

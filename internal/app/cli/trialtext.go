@@ -104,6 +104,8 @@ func trialBlock(w screen, m *fantasiav1.Trial, t view.Trial, idle bool) error {
 	fields = append(fields, field{Name: "Outside of", Value: strings.Join(t.Exceeded, ", ")})
 	if t.Rung > 0 {
 		fields = append(fields, field{Name: "Rung", Value: rung(t)})
+	} else if t.Predecessor > 0 {
+		fields = append(fields, field{Name: "Continues", Value: fmt.Sprintf("trial %d, which was stopped early", t.Predecessor)})
 	}
 	if s := t.Stopped; s != nil {
 		fields = append(fields, field{Name: "Stopped", Value: s.Reason})

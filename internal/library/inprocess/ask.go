@@ -183,6 +183,18 @@ func (s *Study) Enqueue(point map[string]any) error {
 	return s.insert(engine.Enqueue{At: time.Now(), Point: point})
 }
 
+// Continue implements library.Binding.
+func (s *Study) Continue(trial int) error {
+	if trial < 1 {
+		return fmt.Errorf("%w: there is no trial %d; want the number of a trial that was stopped early", study.ErrInvalid, trial)
+	}
+	err := s.insert(engine.Enqueue{At: time.Now(), Continues: trial})
+	if errors.Is(err, engine.ErrRefused) || errors.Is(err, engine.ErrNoTrial) {
+		err = fmt.Errorf("%w: %w", study.ErrInvalid, err)
+	}
+	return err
+}
+
 // Add implements library.Binding.
 func (s *Study) Add(found library.Measured, point map[string]any) error {
 	defer s.progress.Tell(s.standing)

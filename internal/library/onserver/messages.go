@@ -228,6 +228,10 @@ type (
 		RequestID  string         `json:"requestId"`
 		Parameters map[string]any `json:"parameters"`
 	}
+	continueRequest struct {
+		enqueueRequest
+		Continues int `json:"continues"`
+	}
 	addRequest struct {
 		enqueueRequest
 		measured

@@ -47,6 +47,7 @@ func TestMessagesAreTheAPIs(t *testing.T) {
 		{failRequest{}, &fantasiav1.FailTrialRequest{}},
 		{releaseRequest{}, &fantasiav1.ReleaseTrialRequest{}},
 		{enqueueRequest{}, &fantasiav1.EnqueueTrialRequest{}},
+		{continueRequest{}, &fantasiav1.EnqueueTrialRequest{}},
 		{addRequest{}, &fantasiav1.AddTrialRequest{}},
 		{listRequest{}, &fantasiav1.ListTrialsRequest{}},
 		{listRequest{}, &fantasiav1.ListOptimalTrialsRequest{}},

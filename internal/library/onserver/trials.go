@@ -273,6 +273,18 @@ func (s *Study) Enqueue(point map[string]any) error {
 	return s.insert("EnqueueTrial", s.inserted(point))
 }
 
+// Continue implements library.Binding.
+func (s *Study) Continue(trial int) error {
+	err := s.call(s.life, "EnqueueTrial", continueRequest{s.inserted(map[string]any{}), trial}, nil)
+	if !s.refused(err, codePrecondition) && !s.refused(err, codeNotFound) && !s.refused(err, codeInvalid) {
+		return err
+	}
+	if now, failed := s.get(s.life); failed == nil && now.State != "STUDY_STATE_RUNNING" {
+		return fmt.Errorf("the study has %w: %w", library.ErrEnded, err)
+	}
+	return fmt.Errorf("%w: %w", study.ErrInvalid, err)
+}
+
 // Add implements library.Binding.
 func (s *Study) Add(found library.Measured, point map[string]any) error {
 	return s.insert("AddTrial", addRequest{s.inserted(point), measuredBy(found)})

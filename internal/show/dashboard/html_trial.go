@@ -74,6 +74,10 @@ func (d *trialData) outcome() g.Node {
 	if s := d.Trial.Stopped; s != nil {
 		list = append(list, softLine(fmt.Sprintf("Stopped early at step %d: %s", s.Step, s.Reason)))
 	}
+	if n := d.Trial.Predecessor; n > 0 && d.Trial.Rung == 0 {
+		list = append(list, h.P(h.Class("soft"), g.Text("Continues "),
+			h.A(href(trialAddress(d.Study, n)), g.Textf("trial %d", n)), g.Text(", which was stopped early.")))
+	}
 	if d.Trial.Cancelled != "" {
 		list = append(list, softLine("Cancelled: "+d.Trial.Cancelled))
 	}

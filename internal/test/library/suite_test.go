@@ -310,6 +310,58 @@ func TestEarlyStopping(t *testing.T) {
 	})
 }
 
+// A trial that was stopped early is run to its end by another one, which is not stopped.
+func TestContinue(t *testing.T) {
+	each(t, func(t *testing.T, b binding) {
+		space, x := line()
+		u := b.minimize(t, space, fantasia.Options{
+			Trials: 12, Algorithm: random, EarlyStopping: fantasia.EarlyStopping{Name: "percentile", Settings: map[string]any{"minCompleted": 2}},
+		})
+		stopped, ends := 0, map[float64]int{}
+		if err := u.Run(t.Context(), func(_ context.Context, trial *fantasia.Trial) (float64, error) {
+			for r := range u.Trials() {
+				if stopped == 0 && r.State == fantasia.Stopped {
+					stopped = r.Number
+					if err := u.Continue(stopped); err != nil {
+						t.Errorf("continue trial %d: %v", stopped, err)
+					}
+					for _, other := range []int{-1, 99, trial.Number(), stopped} {
+						if err := u.Continue(other); !errors.Is(err, fantasia.ErrInvalid) || errors.Is(err, fantasia.ErrEnded) {
+							t.Errorf("continue trial %d: %v", other, err)
+						}
+					}
+				}
+			}
+			for step := 1; step <= 8; step++ {
+				ends[x.Of(trial)] = step
+				if err := trial.Report(step, x.Of(trial)); err != nil {
+					return 0, err
+				}
+			}
+			return x.Of(trial), nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		var from, to fantasia.Result
+		for r, err := range u.Trials() {
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case r.Number == stopped:
+				from = r
+			case r.Source == "requested":
+				to = r
+			}
+		}
+		if from.Number == 0 || to.Number == 0 || to.State != fantasia.Completed || x.Of(to) != x.Of(from) || ends[x.Of(to)] != 8 {
+			t.Errorf("trial %+v was stopped, and continued by %+v", from, to)
+		}
+		if err := u.Continue(stopped); !errors.Is(err, fantasia.ErrEnded) {
+			t.Errorf("continue a trial of a study that has ended: %v", err)
+		}
+	})
+}
+
 // Only points that meet a constraint are evaluated; conditional parameters are active where their
 // condition holds; values have the types of their parameters.
 func TestPointsAreOfTheSpace(t *testing.T) {

@@ -209,10 +209,12 @@ type StudyServiceClient interface {
 	// not count against the study's retries. A trial that is handed back more than 20
 	// times fails. Errors are those of CompleteTrial.
 	ReleaseTrial(context.Context, *connect.Request[v1.ReleaseTrialRequest]) (*connect.Response[v1.ReleaseTrialResponse], error)
-	// EnqueueTrial has a point evaluated before the optimiser's next suggestion. It works
-	// for studies with a command too. The trial counts against max_trials. Errors:
-	// INVALID_ARGUMENT if the point is not in the search space; FAILED_PRECONDITION if
-	// the study has ended or max_trials has no room.
+	// EnqueueTrial has a point evaluated before the optimiser's next suggestion, or has a
+	// trial run to its end that was stopped early. It works for studies with a command too.
+	// The trial counts against max_trials. Errors: INVALID_ARGUMENT if the point is not in
+	// the search space; NOT_FOUND if there is no trial with the number continues;
+	// FAILED_PRECONDITION if that trial is not PRUNED or is continued already, the study has
+	// ended, or max_trials has no room.
 	EnqueueTrial(context.Context, *connect.Request[v1.EnqueueTrialRequest]) (*connect.Response[v1.EnqueueTrialResponse], error)
 	// AddTrial adds a trial that was evaluated elsewhere, with its values. The optimiser
 	// learns from it, and it can be the best trial. It does not count against
@@ -712,10 +714,12 @@ type StudyServiceHandler interface {
 	// not count against the study's retries. A trial that is handed back more than 20
 	// times fails. Errors are those of CompleteTrial.
 	ReleaseTrial(context.Context, *connect.Request[v1.ReleaseTrialRequest]) (*connect.Response[v1.ReleaseTrialResponse], error)
-	// EnqueueTrial has a point evaluated before the optimiser's next suggestion. It works
-	// for studies with a command too. The trial counts against max_trials. Errors:
-	// INVALID_ARGUMENT if the point is not in the search space; FAILED_PRECONDITION if
-	// the study has ended or max_trials has no room.
+	// EnqueueTrial has a point evaluated before the optimiser's next suggestion, or has a
+	// trial run to its end that was stopped early. It works for studies with a command too.
+	// The trial counts against max_trials. Errors: INVALID_ARGUMENT if the point is not in
+	// the search space; NOT_FOUND if there is no trial with the number continues;
+	// FAILED_PRECONDITION if that trial is not PRUNED or is continued already, the study has
+	// ended, or max_trials has no room.
 	EnqueueTrial(context.Context, *connect.Request[v1.EnqueueTrialRequest]) (*connect.Response[v1.EnqueueTrialResponse], error)
 	// AddTrial adds a trial that was evaluated elsewhere, with its values. The optimiser
 	// learns from it, and it can be the best trial. It does not count against

@@ -165,6 +165,27 @@ class Asking(Telling):
             answer = self._write("EditTrial", {"name": name, "attributes": attributes})
         return self._record(answer["trial"])
 
+    def continue_trial(self, number: int) -> FrozenTrial:
+        """Have a trial run to its end that was stopped early, and return the new trial that does so.
+
+        It has the parameters, the seed and the checkpoint of the stopped trial, comes before the optimiser's
+        next suggestion, and is not stopped early. It counts against `max_trials`.
+
+        Raises:
+            NotFoundError: if there is no such trial.
+            ServerError: if the trial is not PRUNED or is continued already, the study has ended, or
+                `max_trials` leaves no room.
+
+        Examples:
+            >>> try:
+            ...     study.continue_trial(1)
+            ... except fantasia.FantasiaError as e:
+            ...     print(e)
+            trial 1 is COMPLETED; only a trial that was stopped early (PRUNED) can be continued
+        """
+        request = {"parent": self._id, "parameters": {}, "continues": number, "requestId": uuid.uuid4().hex}
+        return self._record(self._write("EnqueueTrial", request)["trial"])
+
     def add_trial(
         self,
         params: Mapping[str, Any],

@@ -71,8 +71,8 @@ class Trial:
     """One evaluation: an objective gets it, or `Study.ask` returns it.
 
     `params` holds the value of each active parameter. `checkpoint` is what an earlier attempt
-    reported, or the trial `predecessor` that this one continues in a study with a Fidelity. A trial
-    may be used from several threads.
+    reported, or the trial `predecessor` that this one continues: in a study with a Fidelity, or by
+    `Study.continue_trial`. A trial may be used from several threads.
 
     Examples:
         >>> trial = study.ask()
