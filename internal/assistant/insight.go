@@ -29,7 +29,7 @@ const (
 type pictureInput struct {
 	Study      string   `json:"study" jsonschema:"the name of the study, or its id"`
 	Picture    string   `json:"picture" jsonschema:"which picture"`
-	Parameters []string `json:"parameters,omitempty" jsonschema:"the parameters that it shows: one for slice and dependence, two for contour"`
+	Parameters []string `json:"parameters,omitempty" jsonschema:"one parameter for slice, dependence and duration, two for contour"`
 	Width      int      `json:"width,omitempty" jsonschema:"the width of the layout in pixels; the image has twice as many (default 720)"`
 }
 
@@ -42,8 +42,8 @@ func (s *Server) insightTools() {
 	pictures := tool[pictureInput]("picture", "Draw a picture of a study",
 		"Draws a picture of a study as a PNG image, and says how to read it. history: values over time; curves: what trials reported while "+
 			"they ran; parallel: all parameters of all trials; slice: values against one parameter; importances; dependence: what the model "+
-			"expects along one parameter; contour: along two; fit: how well the model predicts; staleness; workers: who ran what when; pending: "+
-			"how many trials ran at once.", reads,
+			"expects along one parameter; duration: how long trials take along one; importances-duration: what decides that; contour: along "+
+			"two; fit: how well the model predicts; staleness; workers: who ran what when; pending: how many trials ran at once.", reads,
 		func(p map[string]*jsonschema.Schema) {
 			for _, n := range figure.Single {
 				oneOf(p["picture"], n.Name)

@@ -20,7 +20,8 @@ func TestPicturesOneByOne(t *testing.T) {
 		"slice?parameter=rate": "rate (log scale)",
 		"importances":          "Importances", "dependence?parameter=rate": "expected by the model",
 		"contour?parameter=rate&parameter=width": "standard deviation",
-		"contour?parameter=width&parameter=rate": "standard deviation", "fit": "95% interval", "staleness": "Staleness", "workers": "worker-1",
+		"contour?parameter=width&parameter=rate": "standard deviation", "fit": "95% interval", "duration?parameter=width": "seconds",
+		"importances-duration": "What decides how long trials take", "staleness": "Staleness", "workers": "worker-1",
 		"pending": "Trials under way",
 	} {
 		resp, body := s.ask(t, http.MethodGet, "/ui/studies/digits/pictures/"+path, nil)

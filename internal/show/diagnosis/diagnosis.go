@@ -118,6 +118,8 @@ type examination struct {
 	metric                                 string // of the first objective
 	// outlook has the models of several objectives and of limits; nil without them.
 	outlook *hebo.Outlook
+	// clock is the examination of the logarithms of the trials' times; nil if these do not matter, or no model was fitted.
+	clock *examination
 	// places are points all over the space, in the unit cube.
 	places *mat.Dense
 }

@@ -11,6 +11,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -29,9 +30,23 @@ type Durations struct {
 	Explained float64 `json:"explained"`
 	// Importance ranks the parameters by their share of that model's variance; nil if it predicts too little.
 	Importance []Importance `json:"importance"`
+	// Slow says how trials differ along the parameters that decide, those with a total share of 30% or more.
+	Slow []Slow `json:"slow,omitempty"`
 	// Faster is the best of the trials that took at most half as long as the best one; nil if there is none,
 	// or if there are several objectives.
 	Faster *Faster `json:"faster,omitempty"`
+	// Half is what half the time of the best trial is expected to cost; nil if that is not known, as NoHalf says.
+	Half   *Half  `json:"half,omitempty"`
+	NoHalf string `json:"noHalf,omitempty"`
+}
+
+// Slow says where along a parameter trials take longest, and where they are quickest, on average over all other parameters.
+type Slow struct {
+	Parameter string `json:"parameter"`
+	Slowest   any    `json:"slowest"`
+	Quickest  any    `json:"quickest"`
+	// Times is how many times as long trials take at Slowest as at Quickest.
+	Times float64 `json:"times"`
 }
 
 // Faster compares the best trial with one that took at most half as long.
@@ -79,7 +94,7 @@ func (e *examination) durations(ctx context.Context, p *optimizer.Problem, took 
 	if seconds[0] == seconds[len(seconds)-1] {
 		return d, nil
 	}
-	clock := &examination{problem: times, encoding: e.encoding}
+	clock := &examination{problem: times, encoding: e.encoding, places: e.places}
 	var err error
 	if clock.used, err = clock.fit(ctx, false, false); err != nil {
 		return nil, fmt.Errorf("no model of the time can be fitted: %w", err)
@@ -88,7 +103,49 @@ func (e *examination) durations(ctx context.Context, p *optimizer.Problem, took 
 	if d.Importance, err = clock.importance(); err != nil && !errors.Is(err, errWeakModel) {
 		return nil, err
 	}
+	e.clock = clock
+	d.Slow = clock.slow(d.Importance)
+	if d.Half, err = e.half(ctx, d); errors.Is(err, errNoHalf) {
+		d.NoHalf = strings.TrimPrefix(err.Error(), errNoHalf.Error()+": ")
+	} else if err != nil {
+		return nil, err
+	}
 	return d, nil
+}
+
+// slow returns how the times of an examination differ along the parameters that decide.
+func (e *examination) slow(ranked []Importance) (list []Slow) {
+	m := &Model{e}
+	for _, p := range ranked {
+		at, expected := m.Along(p.Parameter)
+		if p.Total < strong || len(at) == 0 {
+			continue
+		}
+		least, most := 0, 0
+		for i, x := range expected {
+			if x.Median < expected[least].Median {
+				least = i
+			}
+			if x.Median > expected[most].Median {
+				most = i
+			}
+		}
+		list = append(list, Slow{
+			p.Parameter, e.valueAt(p.Parameter, at[most]), e.valueAt(p.Parameter, at[least]),
+			math.Exp(expected[most].Median - expected[least].Median),
+		})
+	}
+	return list
+}
+
+// valueAt returns the value of a parameter at a place on the axis that Along returns.
+func (e *examination) valueAt(parameter string, at float64) any {
+	for _, c := range e.encoding.Columns() {
+		if c.Parameter.Name == parameter && c.Parameter.Type != study.Float && c.Parameter.Type != study.Int {
+			return c.Parameter.At(int(at))
+		}
+	}
+	return at
 }
 
 // faster compares the best observation within all limits with the best of those that took at most half of
@@ -125,9 +182,16 @@ func judgeDurations(r *Report) (statement, evidence string) {
 		inSeconds(d.Low), inSeconds(d.High), percent(math.Max(0, d.Explained)), d.Trials)
 	var deciding []string
 	for _, p := range d.Importance {
-		if p.Total >= strong {
-			deciding = append(deciding, fmt.Sprintf("%s (%s)", p.Parameter, percent(p.Total)))
+		if p.Total < strong {
+			continue
 		}
+		text := percent(p.Total)
+		for _, s := range d.Slow {
+			if s.Parameter == p.Parameter {
+				text += fmt.Sprintf("; %s times as long at %s as at %s", figure2(s.Times), valueText(s.Slowest), valueText(s.Quickest))
+			}
+		}
+		deciding = append(deciding, fmt.Sprintf("%s (%s)", p.Parameter, text))
 	}
 	switch {
 	case len(d.Importance) == 0:
@@ -141,7 +205,25 @@ func judgeDurations(r *Report) (statement, evidence string) {
 		statement += fmt.Sprintf(" The best trial (%d) took %s. Of those that took at most half of that, trial %d is the best: "+
 			"%s instead of %s.", f.Best, inSeconds(f.BestSeconds), f.Trial, figure(f.Value), figure(f.BestValue))
 	}
+	switch h := d.Half; {
+	case h != nil:
+		statement += fmt.Sprintf(" With at most half of the best trial's time, the model expects %s at best (%s to %s), instead of %s.",
+			figure(h.Value), figure(h.Low), figure(h.High), figure(h.Instead))
+	case d.NoHalf != "":
+		statement += " What half the time would cost is not known: " + d.NoHalf + "."
+	}
 	return statement, evidence
+}
+
+// figure2 formats a number with two digits.
+func figure2(v float64) string { return view.Short(v, 2) }
+
+// valueText formats a parameter's value.
+func valueText(v any) string {
+	if number, ok := v.(float64); ok {
+		return figure(number)
+	}
+	return study.Format(v)
 }
 
 // inSeconds formats a time: below ten seconds by tenths, above by seconds.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -57,7 +58,8 @@ func TestDurationsNameWhatDecides(t *testing.T) {
 		}
 	}
 	f, _ := timeOf(r)
-	if !regexp.MustCompile(`^Trials take \d+s; what decides how long: x1 \(9\d%\)\. The best trial`).MatchString(f.Statement) || !f.Judged {
+	if !regexp.MustCompile(`^Trials take \d+s; what decides how long: x1 \((89|9\d)%; (19|2\d) times as long at 1 as at 0\)\. `+
+		`The best trial .* at most half of the best trial's time, the model expects`).MatchString(f.Statement) || !f.Judged {
 		t.Errorf("the finding is %+v", f)
 	}
 	// By hand: the best trial, and the best of those that took at most half of its time.
@@ -78,6 +80,68 @@ func TestDurationsNameWhatDecides(t *testing.T) {
 	}
 	if d.Faster == nil || *d.Faster != want {
 		t.Errorf("the faster trial is %+v, want %+v", d.Faster, want)
+	}
+}
+
+// By a grid over the true functions: what half of the time of the best trial costs. The partial dependence is that of its definition.
+func TestHalfTheTime(t *testing.T) {
+	seconds := func(x []float64, _ *rand.Rand) float64 { return 5 * math.Exp(3*x[0]+0.3*x[1]) }
+	p, took, r := timed(t, seconds)
+	best := p.Best()
+	encoding := optimizer.NewEncoding(p.Space)
+	here := encoding.Encode(best.Point)
+	want := math.Inf(1)
+	for i := range 1001 {
+		for j := range 11 {
+			x := []float64{float64(i) / 1000, float64(j) / 10}
+			if seconds(x, nil) <= seconds(here, nil)/2 {
+				want = min(want, (x[0]-0.7)*(x[0]-0.7))
+			}
+		}
+	}
+	h := r.Durations.Half
+	if h == nil || math.Abs(h.Value-want) > 0.01 || math.Abs(h.Instead-best.Mean) > 0.005 || h.Low > h.Value || h.High < h.Value {
+		t.Fatalf("half the time costs %+v, want %.3f instead of %.3f", h, want, best.Mean)
+	}
+	if at := seconds(encoding.Encode(h.Parameters), nil); at > 0.55*seconds(here, nil) || math.Abs(at/h.Seconds-1) > 0.1 {
+		t.Errorf("at %v a trial takes %.1f s, %.1f s were expected; the best one takes %.1f s", h.Parameters, at, h.Seconds, seconds(here, nil))
+	}
+	_, m, err := diagnosis.Examine(t.Context(), named("timed", nil), p, took)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, expected := m.Took("x1")
+	if len(at) < 10 {
+		t.Fatalf("the time is known at %v", at)
+	}
+	for i, x := range at { // log 5 + 3x + 0.3·½
+		if truth := 5 * math.Exp(3*x+0.15); math.Abs(expected[i].Median/truth-1) > 0.1 || expected[i].Low > expected[i].Median ||
+			expected[i].High < expected[i].Median {
+			t.Errorf("at %g, %+v s are expected, want %.1f", x, expected[i], truth)
+		}
+	}
+}
+
+// Where nothing can be said of half the time, the finding says why.
+func TestHalfTheTimeUnknown(t *testing.T) {
+	p, took, r := timed(t, func(x []float64, _ *rand.Rand) float64 { return 10 * math.Exp(0.4*x[0]) })
+	if f, _ := timeOf(r); r.Durations.Half != nil || !strings.Contains(f.Statement, "not known: no point is expected to take half") {
+		t.Errorf("of times that hardly differ: %+v, %s", r.Durations.Half, f.Statement)
+	}
+	p.Limits = []study.Limit{{Metric: "m", Max: new(1.0)}}
+	for i := range p.Observations {
+		p.Observations[i].Excess = []float64{-1}
+	}
+	r, _, err := diagnosis.Examine(t.Context(), named("limited", nil), p, took)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, _ := timeOf(r); r.Durations.Half != nil || !strings.Contains(f.Statement, "not known: there are several objectives or limits") {
+		t.Errorf("with limits: %+v, %s", r.Durations.Half, f.Statement)
+	}
+	_, _, r = timed(t, func(_ []float64, rng *rand.Rand) float64 { return 60 * math.Exp(rng.NormFloat64()) })
+	if f, _ := timeOf(r); r.Durations.Half != nil || !strings.Contains(f.Statement, "predicts the time of unseen trials poorly") {
+		t.Errorf("of random times: %+v, %s", r.Durations.Half, f.Statement)
 	}
 }
 

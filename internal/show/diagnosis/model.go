@@ -149,6 +149,19 @@ func (m *Model) Along(parameter string) (at []float64, expected []Expected) {
 	return values, expected
 }
 
+// Took returns what a model of the trials' times expects along a parameter, in seconds: the partial dependence of its logarithm, as
+// Along has it of the value. It returns nil where Along would, or if there is no such model.
+func (m *Model) Took(parameter string) (at []float64, expected []Expected) {
+	if m.e.clock == nil {
+		return nil, nil
+	}
+	at, expected = (&Model{m.e.clock}).Along(parameter)
+	for i, x := range expected {
+		expected[i] = Expected{math.Exp(x.Median), math.Exp(x.Low), math.Exp(x.High)}
+	}
+	return at, expected
+}
+
 // Plane is what the model expects in the plane of the parameters X and Y: Mean[j][i] and
 // SD[j][i] at Xs[i] and Ys[j].
 type Plane struct {

@@ -194,11 +194,17 @@ func (s *Study) Parallel() Figure {
 func (s *Study) Order() []int { return s.Axes.ranked(s.Model) }
 
 func (a Axes) ranked(m *Model) []int {
+	if m == nil {
+		return a.by(nil)
+	}
+	return a.by(m.Importance)
+}
+
+// by returns the places of the axes in the order of a ranking.
+func (a Axes) by(ranking []diagnosis.Importance) []int {
 	rank := map[string]int{}
-	if m != nil {
-		for i, p := range m.Importance {
-			rank[p.Parameter] = i - len(m.Importance)
-		}
+	for i, p := range ranking {
+		rank[p.Parameter] = i - len(ranking)
 	}
 	order := make([]int, len(a))
 	for i := range order {
@@ -333,7 +339,7 @@ func (s *Study) EDF() Figure {
 
 // Insights are the figures about the parameters.
 func (s *Study) Insights() []Figure {
-	return slices.Concat([]Figure{s.Parallel(), s.Importances()}, s.Slices(), s.Contours())
+	return slices.Concat([]Figure{s.Parallel(), s.Importances()}, s.Deciding(), s.Slices(), s.Contours(), s.Times())
 }
 
 // Diagnostics are the figures that say whether the search itself works.

@@ -19,6 +19,10 @@ type Model struct {
 	*diagnosis.Report
 	// along has what the model expects along the most important parameters, by name.
 	along map[string]*picture.Dependence
+	// took has what a model expects of the trials' times, in seconds, along the parameters that decide them most; clocked are
+	// these parameters, the first one first.
+	took    map[string]*picture.Dependence
+	clocked []string
 	// planes are those of the most important pairs, with all other parameters as in the
 	// point called origin.
 	planes  []*diagnosis.Plane
@@ -37,7 +41,7 @@ func Fit(
 		return nil, err
 	}
 	axes := AxesOf(s)
-	m := &Model{Report: report, along: map[string]*picture.Dependence{}, origin: name}
+	m := &Model{Report: report, along: map[string]*picture.Dependence{}, took: map[string]*picture.Dependence{}, origin: name}
 	var names []string
 	for _, i := range axes.ranked(m) {
 		names = append(names, axes[i].Name)
@@ -50,6 +54,19 @@ func Fit(
 			d := &picture.Dependence{At: at}
 			d.Mean, d.Low, d.High = bands(expected)
 			m.along[name] = d
+		}
+	}
+	if report.Durations != nil {
+		for _, i := range axes.by(report.Durations.Importance) {
+			if len(m.clocked) == MaxSlices || ctx.Err() != nil {
+				break
+			}
+			name := axes[i].Name
+			if at, expected := model.Took(name); len(at) > 0 {
+				d := &picture.Dependence{At: at}
+				d.Mean, d.Low, d.High = bands(expected)
+				m.took[name], m.clocked = d, append(m.clocked, name)
+			}
 		}
 	}
 	if origin != nil {
@@ -67,17 +84,24 @@ func bands(list []diagnosis.Expected) (mean, low, high []float64) {
 	return mean, low, high
 }
 
-// Importances shows how much each parameter matters, by the model.
-func (s *Study) Importances() Figure {
+// shares are bars of importances.
+func shares(list []diagnosis.Importance) *picture.Bars {
 	b := &picture.Bars{Caption: "share of the model's variance", Whole: "with its interactions", Part: "by itself", Percent: true,
 		None: "There is no ranking yet."}
+	for _, p := range list {
+		b.Bars = append(b.Bars, picture.Bar{
+			Name: p.Parameter, Value: p.Total, Part: min(p.First, p.Total),
+			Note: fmt.Sprintf("%s: %.0f%%, by itself %.0f%%", p.Parameter, 100*p.Total, 100*p.First),
+		})
+	}
+	return b
+}
+
+// Importances shows how much each parameter matters, by the model.
+func (s *Study) Importances() Figure {
+	b := shares(nil)
 	if s.Model != nil {
-		for _, p := range s.Model.Importance {
-			b.Bars = append(b.Bars, picture.Bar{
-				Name: p.Parameter, Value: p.Total, Part: min(p.First, p.Total),
-				Note: fmt.Sprintf("%s: %.0f%%, by itself %.0f%%", p.Parameter, 100*p.Total, 100*p.First),
-			})
-		}
+		b = shares(s.Model.Importance)
 		for _, f := range s.Model.Findings {
 			if f.Topic == diagnosis.TopicParameters && !f.Judged {
 				b.None = f.Statement

@@ -33,6 +33,8 @@ var Single = []Named{
 	{"slice", 1, false, "", func(s *Study, at []int) Figure { return bare(s.Slice(at[0], 1)) }},
 	{"importances", 0, true, "", func(s *Study, _ []int) Figure { return s.Importances() }},
 	{"dependence", 1, true, "", func(s *Study, at []int) Figure { return bare(s.Dependence(at[0])) }},
+	{"importances-duration", 0, true, timed, func(s *Study, _ []int) Figure { return s.deciding() }},
+	{"duration", 1, true, timed, func(s *Study, at []int) Figure { return bare(s.duration(at[0], 1)) }},
 	{"contour", 2, true, "", func(s *Study, at []int) Figure { return bare(s.Contour(at[0], at[1])) }},
 	{"fit", 0, true, "", func(s *Study, _ []int) Figure { return s.Fit() }},
 	{"staleness", 0, false, "", func(s *Study, _ []int) Figure { return s.Staleness() }},

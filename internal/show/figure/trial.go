@@ -218,6 +218,12 @@ func (t *Trial) Completed() bool { return t.State == study.TrialCompleted && !ma
 // Took returns how long the evaluation has run by now; 0 if it has not begun.
 func (t *Trial) Took(now Moment) time.Duration { return cmp.Or(t.Ended, now).Minus(t.Started) }
 
+// Ran returns how long the program of the last attempt ran; 0 if it has not ended (view.Trial.Ran).
+func (t *Trial) Ran() time.Duration {
+	v := view.Trial{Times: view.Times{Started: t.Started.Time(), Ended: t.Ended.Time()}, Phases: t.Phases}
+	return v.Ran()
+}
+
 // View returns the trial as a diagnosis takes it.
 func (t *Trial) View(a Axes) view.Trial {
 	v := view.Trial{

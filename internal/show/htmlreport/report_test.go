@@ -17,6 +17,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/show/picture"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/file"
@@ -179,6 +180,47 @@ func TestNumbers(t *testing.T) {
 		if !strings.Contains(figureOf(t, all, id), want) {
 			t.Errorf("the figure %s lacks %q", id, want)
 		}
+	}
+}
+
+// Trials that take seconds have pictures of their time: against each parameter, the deciding one first, and of what decides it.
+func TestTimesOfTrials(t *testing.T) {
+	src := source(t, 60)
+	for i := range list(src) {
+		one := &list(src)[i]
+		if one.State.Terminal() {
+			took := time.Duration(float64(one.Parameters["width"].(int64)) * float64(time.Second))
+			one.Times.Ended = one.Times.Started.Add(took)
+		}
+	}
+	page := pageOf(t, t.Context(), src)
+	bars := figureOf(t, page, "importances-duration")
+	if w, r := strings.Index(bars, `data-name="width"`), strings.Index(bars, `data-name="rate"`); w < 0 || r < w {
+		t.Errorf("what decides the time is at %d and %d of %s", w, r, bars)
+	}
+	for id, want := range map[string]string{
+		"duration-1": "width", "duration-0": "rate", "duration-2": "kind",
+		"findings": "what decides how long: width (", "slice-0": "expected by the model",
+	} {
+		if !strings.Contains(figureOf(t, page, id), want) {
+			t.Errorf("the figure %s lacks %q", id, want)
+		}
+	}
+	if strings.Index(page, `<figure id="duration-1"`) > strings.Index(page, `<figure id="duration-0"`) {
+		t.Error("the parameter that decides the time does not come first")
+	}
+	f, err := Single(t.Context(), src, "duration", []string{"width"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn := string(f.Pictures[0].SVG(picture.Frame{}))
+	for _, want := range []string{"seconds", "expected by the model", fmt.Sprintf("trial %d: width = ", src.View.Best.Trial)} {
+		if !strings.Contains(drawn, want) {
+			t.Errorf("the picture lacks %q", want)
+		}
+	}
+	if _, err := Single(t.Context(), src, "importances-duration", nil); err != nil {
+		t.Error(err)
 	}
 }
 

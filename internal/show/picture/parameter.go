@@ -105,6 +105,8 @@ func (p *Parameter) text(v float64) string {
 type Objective struct {
 	Name     string
 	Maximize bool
+	// Plain is a quantity that is shown but not optimised: its caption names no direction.
+	Plain bool
 }
 
 // better reports whether a is better than b.
@@ -115,9 +117,12 @@ func (o Objective) better(a, b float64) bool {
 	return a < b
 }
 
-// Caption names the objective and its direction.
+// Caption names the objective and, unless it is plain, its direction.
 func (o Objective) Caption() string {
-	if o.Maximize {
+	switch {
+	case o.Plain:
+		return o.Name
+	case o.Maximize:
 		return o.Name + ", higher is better"
 	}
 	return o.Name + ", lower is better"

@@ -131,11 +131,13 @@ func samples() map[string]picture.Picture {
 		}
 	}
 	return map[string]picture.Picture{
-		"front":        front,
-		"history":      history,
-		"edf":          &picture.EDF{Objective: loss, Evaluations: evaluations},
-		"curves":       curves,
-		"slice":        &picture.Slice{Objective: loss, Parameter: rate, Evaluations: evaluations, Best: 43},
+		"front":   front,
+		"history": history,
+		"edf":     &picture.EDF{Objective: loss, Evaluations: evaluations},
+		"curves":  curves,
+		"slice":   &picture.Slice{Objective: loss, Parameter: rate, Evaluations: evaluations, Best: 43},
+		"slice-expected": &picture.Slice{Objective: picture.Objective{Name: "seconds", Plain: true}, Parameter: rate,
+			Evaluations: evaluations, Best: 43, Expected: depend},
 		"slice-levels": &picture.Slice{Objective: loss, Parameter: kind, Axis: 3, Evaluations: evaluations, Best: 43},
 		"parallel": &picture.Parallel{Objective: loss, Parameters: []picture.Parameter{rate, drop, layers, kind},
 			Evaluations: evaluations},

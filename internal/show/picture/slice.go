@@ -18,6 +18,8 @@ type Slice struct {
 	Best int
 	// Most is the maximum number of dots; mostSamples if it is 0.
 	Most int
+	// Expected, unless it is nil, is what a model expects along the same parameter, of which only the numbers count.
+	Expected *Dependence
 }
 
 var _ Picture = (*Slice)(nil)
@@ -38,7 +40,12 @@ func (s *Slice) SVG(f Frame) []byte {
 	if n == 0 {
 		return newCanvas(f).empty(c.Y, "The parameter was active in no evaluation.")
 	}
-	c.Low, c.High, c.Log = s.Objective.window(ys(dots), nil)
+	var model Series
+	var ends []float64
+	if d := s.Expected; d != nil {
+		model, ends = p.expected("expected by the model, with 95%", d.At, d.Mean, d.Low, d.High)
+	}
+	c.Low, c.High, c.Log = s.Objective.window(append(ends, ys(dots)...), ys(model.Points))
 	most := min(mostSamples, cmp.Or(s.Most, mostSamples))
 	name := "evaluation"
 	shown := p.notes(pick(dots, thinned(dots, most)), s.Evaluations, s.Objective)
@@ -46,6 +53,9 @@ func (s *Slice) SVG(f Frame) []byte {
 		name = fmt.Sprintf("%d of %d", len(shown), len(dots))
 	}
 	c.Series = []Series{{Name: name, Kind: Dots, Points: shown}}
+	if len(model.Points) > 0 {
+		c.Series = append(c.Series, model)
+	}
 	if i := slices.IndexFunc(dots, func(p Point) bool { return p.Trial == s.Best }); i >= 0 {
 		c.Series = append(c.Series, Series{Name: "best", Kind: Dots, Sign: Ring, Color: 1,
 			Points: p.notes(dots[i:i+1], s.Evaluations, s.Objective)})

@@ -68,6 +68,8 @@ PICTURES = {
     "slice": 1,
     "importances": 0,
     "dependence": 1,
+    "importances-duration": 0,
+    "duration": 1,
     "contour": 2,
     "fit": 0,
     "staleness": 0,
@@ -99,12 +101,13 @@ class Results(Reading):
     ) -> Picture:
         """Return a picture of the study; a notebook shows it.
 
-        `history`, `edf`, `curves`, `parallel`, `importances`, `fit`, `staleness`, `workers` and `pending`
-        take no parameters, `slice` and `dependence` the name of one, and `contour` two. `front` and
-        `hypervolume`, without parameters, are of studies of several objectives. Of these, `objective` is the
+        `history`, `edf`, `curves`, `parallel`, `importances`, `importances-duration`, `fit`, `staleness`,
+        `workers` and `pending` take no parameters, `slice`, `dependence` and `duration` the name of one, and
+        `contour` two. `front` and `hypervolume`, without parameters, are of studies of several objectives. Of these, `objective` is the
         metric that pictures of one objective show, by default the first.
         `importances`, `dependence`, `contour` and `fit` are of the model and need 20 completed
-        trials. `width` is in pixels.
+        trials. `duration` and `importances-duration` also need trials that take a second or longer.
+        `width` is in pixels.
 
         Raises:
             ValueError: for another name, parameter or objective.
