@@ -183,7 +183,11 @@ func toStopped(s *record.Stopped) *fantasiav1.Stopped {
 	if s == nil {
 		return nil
 	}
-	return &fantasiav1.Stopped{Attempt: int32(s.Attempt), Step: s.Step, Values: s.Values, Reason: s.Reason, Time: toTime(s.At)}
+	m := &fantasiav1.Stopped{Attempt: int32(s.Attempt), Step: s.Step, Values: s.Values, Reason: s.Reason, Time: toTime(s.At)}
+	if e := s.Expected; e != nil {
+		m.Expected = &fantasiav1.StoppedExpected{Steps: e.Steps, Values: e.Values, Low: e.Low, High: e.High, Level: e.Level}
+	}
+	return m
 }
 
 func toTrialState(s study.TrialState) fantasiav1.TrialState {

@@ -88,6 +88,11 @@ func FromTrial(t *fantasiav1.Trial) Trial {
 	}
 	if s := t.GetStopped(); s != nil {
 		v.Stopped = &Stopped{Step: s.GetStep(), Value: First(s.GetValues()), Reason: s.GetReason(), At: fromTime(s.GetTime())}
+		if e := s.GetExpected(); e != nil {
+			v.Stopped.Expected = &record.Expected{
+				Steps: e.GetSteps(), Values: e.GetValues(), Low: e.GetLow(), High: e.GetHigh(), Level: e.GetLevel(),
+			}
+		}
 	}
 	if n := len(t.GetAttempts()); n > 0 {
 		last := t.GetAttempts()[n-1]

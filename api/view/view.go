@@ -150,6 +150,8 @@ type Stopped struct {
 	Value  *float64  `json:"value"`
 	Reason string    `json:"reason"`
 	At     time.Time `json:"at"`
+	// Expected is what a model expected of the trial then; nil for a rule without one.
+	Expected *record.Expected `json:"expected,omitempty"`
 }
 
 // Curve is what a program reported of a metric: Values[i] at Steps[i].
@@ -318,7 +320,7 @@ func OfTrial(t record.Trial) Trial {
 		v.Metrics = map[string]float64{}
 	}
 	if s := t.Stopped; s != nil {
-		v.Stopped = &Stopped{Step: s.Step, Value: First(s.Values), Reason: s.Reason, At: s.At}
+		v.Stopped = &Stopped{Step: s.Step, Value: First(s.Values), Reason: s.Reason, At: s.At, Expected: s.Expected}
 	}
 	if last := t.Last(); last != nil {
 		v.Worker, v.Failure, v.Logs = last.Worker, last.Failure, last.Logs

@@ -73,7 +73,8 @@ func (j *judging) judged(ev Judged) {
 	}
 	j.memory = ev.Answer.Memory
 	if t, _ := j.trials.find(ev.Judge.Attempt); t != nil && ev.Answer.Stop {
-		j.prune(t, &messaging.Measurement{AttemptID: ev.Judge.Attempt, Step: ev.Judge.Step}, ev.Answer.Reason, j.likely(ev.Answer.Cost))
+		j.prune(t, &messaging.Measurement{AttemptID: ev.Judge.Attempt, Step: ev.Judge.Step}, ev.Answer.Reason, ev.Answer.Expected,
+			j.likely(ev.Answer.Cost))
 	}
 }
 

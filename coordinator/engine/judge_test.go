@@ -8,6 +8,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/judge"
 	"github.com/fantasia-hpo/fantasia/coordinator/pruner"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -57,9 +58,11 @@ func TestAModelJudgesTrials(t *testing.T) {
 			t.Error("two questions are asked at once")
 		}
 	}
-	out := r.step(Judged{At: r.now, Judge: asked, Answer: judge.Answer{Stop: true, Reason: "no hope", Cost: 40}})
+	out := r.step(Judged{At: r.now, Judge: asked, Answer: judge.Answer{Stop: true, Reason: "no hope", Cost: 40,
+		Expected: &record.Expected{Level: 4}}})
 	got, _ := r.e.Trial(2)
-	if s := got.Stopped; s == nil || s.Step != 4 || s.Reason != "no hope" || !slices.Equal(s.Likely, study.Values{40}) ||
+	if s := got.Stopped; s == nil || s.Expected == nil || s.Expected.Level != 4 ||
+		s.Step != 4 || s.Reason != "no hope" || !slices.Equal(s.Likely, study.Values{40}) ||
 		!slices.Equal(s.Values, study.Values{46}) {
 		t.Errorf("stopped by %+v", s)
 	}

@@ -56,7 +56,7 @@ func (l *pruning) measured(m *messaging.Measurement) (t *trial, ask bool) {
 		return t, false
 	}
 	if verdict.Stop {
-		l.prune(t, m, verdict.Reason, l.likely(verdict.Beside, verdict.Better))
+		l.prune(t, m, verdict.Reason, nil, l.likely(verdict.Beside, verdict.Better))
 	}
 	return t, verdict.Ask
 }
@@ -91,7 +91,7 @@ func (l *pruning) recalled(number int, c *curve.Curve) {
 
 // prune decides to stop a trial early, unless that is decided already, or the report
 // does not come from the attempt that would be stopped.
-func (l *pruning) prune(t *trial, m *messaging.Measurement, reason string, likely study.Values) {
+func (l *pruning) prune(t *trial, m *messaging.Measurement, reason string, expected *record.Expected, likely study.Values) {
 	a := t.rec.Last()
 	if t.rec.State.Terminal() || a == nil || a.Number != m.Attempt || a.State != study.AttemptOpen ||
 		t.rec.Stopped != nil && l.spec.on(safetyOnce) {
@@ -99,7 +99,7 @@ func (l *pruning) prune(t *trial, m *messaging.Measurement, reason string, likel
 	}
 	t.rec.Stopped = &record.Stopped{
 		Attempt: a.Number, Step: m.Step, Reason: clip(reason), At: l.step.now,
-		Values: l.reachedAll(t, m), Likely: likely,
+		Values: l.reachedAll(t, m), Likely: likely, Expected: expected,
 	}
 	l.keepEarly(t, nil, nil)
 	l.step.touch(t)

@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strconv"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/pruner"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/curves"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
@@ -54,6 +57,8 @@ type Answer struct {
 	// Stop says that the trial does not go on, and Reason why, in words for people.
 	Stop   bool
 	Reason string
+	// Expected is what a trial that does not go on was expected to reach; nil for one that goes on.
+	Expected *record.Expected
 	// Cost is where the trial is expected to end, at most the least that it has reported.
 	Cost   float64
 	Memory Memory
@@ -66,46 +71,100 @@ type Answer struct {
 // about as good, whichever optimiser it is, so that the worker is better given to it once the trial has
 // little chance to be better. The error is the model's, or ctx's.
 func Decide(ctx context.Context, q *Question) (Answer, error) {
+	v, err := newView(ctx, q)
+	if err != nil || v.at < 0 { // the trial is no longer in the space, and the model knows nothing of where it is
+		return Answer{Memory: v.memory}, err
+	}
+	own, reached := v.outlook.Curves([]int{v.at})[0], v.list[v.at].Reports
+	answer := Answer{Cost: min(least(reached), v.model.Cost(own.Mean)), Memory: v.memory}
+	if answer.Stop = own.Mean-patience*own.SD > v.bar; answer.Stop {
+		value := func(z float64) float64 { return q.Direction.Cost(v.model.Cost(z)) }
+		answer.Reason = fmt.Sprintf("at step %d of %d it is expected to end at %.4g, or %.4g if it goes well, and a new trial may end at %.4g",
+			reached[len(reached)-1].Step, q.Last, value(own.Mean), value(own.Mean-patience*own.SD), value(v.bar))
+		answer.Expected = v.expected(q)
+	}
+	return answer, nil
+}
+
+// view is what a model sees of a question's trials.
+type view struct {
+	list    []curves.Curve
+	at      int // the place in list of the question's trial; -1 if it is not among them
+	model   *curves.Model
+	outlook *curves.Outlook
+	// bar is what a new trial is likely to reach, as the model sees costs.
+	bar    float64
+	memory Memory
+}
+
+// newView fits the model. It does not, and has no model, if the question's trial is not among those that the model knows.
+func newView(ctx context.Context, q *Question) (*view, error) {
 	encoding := optimizer.NewEncoding(q.Problem.Space)
-	list, at := places(q, encoding)
-	if at < 0 { // the trial is no longer in the space, and the model knows nothing of where it is
-		return Answer{Memory: q.Memory}, nil
+	v := &view{bar: math.Inf(1), memory: q.Memory}
+	if v.list, v.at = places(q, encoding); v.at < 0 {
+		return v, nil
 	}
 	columns, reports := surrogate.Columns(encoding), 0
-	for i := range list {
-		reports += len(list[i].Reports)
+	for i := range v.list {
+		reports += len(v.list[i].Reports)
 	}
 	warm := q.Memory.hyperparameters
 	if warm != nil && len(warm.Kernel) != curves.KernelSize(len(columns)) { // of a space that was edited
-		warm, q.Memory.reports = nil, 0
+		warm, v.memory.reports = nil, 0
 	}
 	seed := uint64(q.Trial)<<32 + uint64(reports)
 	rng := rand.New(rand.NewPCG(q.Problem.Seed, seed))
-	fit := float64(reports) >= growth*float64(q.Memory.reports)
-	model, err := curves.New(ctx, columns, list, q.Last, warm, fit, rng)
-	if err != nil {
-		return Answer{}, fmt.Errorf("judge trial %d: %w", q.Trial, err)
+	fit := float64(reports) >= growth*float64(v.memory.reports)
+	var err error
+	if v.model, err = curves.New(ctx, columns, v.list, q.Last, warm, fit, rng); err != nil {
+		return v, fmt.Errorf("judge trial %d: %w", q.Trial, err)
 	}
-	memory := q.Memory
 	if fit {
-		memory = Memory{new(model.Hyperparameters()), reports}
+		v.memory = Memory{new(v.model.Hyperparameters()), reports}
 	}
-	outlook, next := model.Outlook(), make([][]float64, 0, begun)
-	for _, c := range list[max(0, len(list)-begun):] {
+	v.outlook = v.model.Outlook()
+	next := make([][]float64, 0, begun)
+	for _, c := range v.list[max(0, len(v.list)-begun):] {
 		next = append(next, c.X)
 	}
-	own, bar := outlook.Curves([]int{at})[0], math.Inf(1)
-	for _, e := range outlook.Fresh(next) {
-		bar = min(bar, e.Mean-hope*e.SD)
+	for _, e := range v.outlook.Fresh(next) {
+		v.bar = min(v.bar, e.Mean-hope*e.SD)
 	}
-	reached := list[at].Reports
-	answer := Answer{Cost: min(least(reached), model.Cost(own.Mean)), Memory: memory}
-	if answer.Stop = own.Mean-patience*own.SD > bar; answer.Stop {
-		value := func(z float64) float64 { return q.Direction.Cost(model.Cost(z)) }
-		answer.Reason = fmt.Sprintf("at step %d of %d it is expected to end at %.4g, or %.4g if it goes well, and a new trial may end at %.4g",
-			reached[len(reached)-1].Step, q.Last, value(own.Mean), value(own.Mean-patience*own.SD), value(bar))
+	return v, nil
+}
+
+const (
+	// band is how many standard deviations on each side have a probability of 90%.
+	band = 1.6449
+	// mostSteps bounds the steps of an expectation, which is kept in the trial's record, and digits those of its values.
+	mostSteps, digits = 5, 6
+)
+
+// expected returns what the trial is expected to reach at some of its further steps: at least what it has reached. It
+// is nil if its numbers are not finite.
+func (v *view) expected(q *Question) *record.Expected {
+	value := func(cost float64) float64 {
+		text := strconv.FormatFloat(q.Direction.Cost(cost), 'g', digits, 64)
+		short, _ := strconv.ParseFloat(text, 64) // it was written a moment ago
+		return short
 	}
-	return answer, nil
+	reached := v.list[v.at].Reports
+	now, best, level := reached[len(reached)-1].Step, least(reached), v.model.Cost(v.bar)
+	if !study.Finite(best, level) {
+		return nil
+	}
+	all := slices.DeleteFunc(curves.Grid(q.Last), func(step int64) bool { return step <= now })
+	e := &record.Expected{Level: value(level)}
+	for i, n := 0, min(len(all), mostSteps); i < n; i++ { // an even share of them, up to the last one
+		e.Steps = append(e.Steps, all[(i+1)*len(all)/n-1])
+	}
+	for _, x := range v.outlook.Path(v.at, e.Steps) {
+		ends := func(z float64) float64 { return value(min(best, v.model.Cost(z))) }
+		low, high := ends(x.Mean-band*x.SD), ends(x.Mean+band*x.SD)
+		e.Values = append(e.Values, ends(x.Mean))
+		e.Low, e.High = append(e.Low, min(low, high)), append(e.High, max(low, high))
+	}
+	return e
 }
 
 // least returns the least finite cost; +Inf if there is none.

@@ -250,3 +250,31 @@ func BenchmarkDecide(b *testing.B) {
 		}
 	}
 }
+
+// TestExpected checks what is kept of a trial that is stopped: a path to the last step, where the bounds hold
+// the truth, not worse than what it has reached, and a level that it does not reach; in the metric's own direction.
+func TestExpected(t *testing.T) {
+	if a := decide(t, question(t, 0.3, 6)); a.Expected != nil && !a.Stop {
+		t.Errorf("of a trial that goes on, %+v is kept", a.Expected)
+	}
+	for _, direction := range []study.Direction{study.Minimize, study.Maximize} {
+		q := question(t, 0.95, 6)
+		q.Direction = direction
+		e := decide(t, q).Expected
+		if e == nil || len(e.Steps) != 5 || e.Steps[4] != last || len(e.Values) != 5 || len(e.Low) != 5 || len(e.High) != 5 {
+			t.Fatalf("%s: %+v", direction, e)
+		}
+		reached := direction.Cost(level(0.95) + 0.5/6)
+		for i, step := range e.Steps {
+			truth := direction.Cost(level(0.95) + 0.5/float64(step))
+			if step <= 6 || i > 0 && step <= e.Steps[i-1] || e.Low[i] > e.Values[i] || e.Values[i] > e.High[i] ||
+				step == last && (e.Low[i] > truth || e.High[i] < truth) || direction.Better(reached, e.Values[i]) {
+				t.Errorf("%s: at step %d it ends at %v, and %v is expected between %v and %v", direction, step, truth, e.Values[i], e.Low[i],
+					e.High[i])
+			}
+		}
+		if !direction.Better(e.Level, e.Values[4]) {
+			t.Errorf("%s: it is expected to end at %v, and had to beat %v", direction, e.Values[4], e.Level)
+		}
+	}
+}

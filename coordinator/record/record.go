@@ -323,9 +323,25 @@ type Stopped struct {
 	// Likely is what the optimiser is told: the value with which the trial would probably have ended. It is nil
 	// while too little was known of how reports relate to values.
 	Likely study.Values `json:"likely,omitempty"`
+	// Expected is what a model expected of the trial; nil for a rule without one.
+	Expected *Expected `json:"expected,omitempty"`
 	// Reason tells people why.
 	Reason string    `json:"reason"`
 	At     time.Time `json:"at"`
+}
+
+// Expected is what a model expected of a trial when it was stopped early, in values of the metric that it was
+// judged by.
+type Expected struct {
+	// Steps are some of those that the trial would have had, its last one at the end. At each, Values are the best
+	// value that it would have reported by then, and Low and High the bounds between which that is with a
+	// probability of 90%.
+	Steps  []int64   `json:"steps"`
+	Values []float64 `json:"values"`
+	Low    []float64 `json:"low"`
+	High   []float64 `json:"high"`
+	// Level is what the trial would have had to be likely to reach at its last step: where a new trial may end.
+	Level float64 `json:"level"`
 }
 
 // Times are when a trial passed each stage, by the clock of whoever did it.

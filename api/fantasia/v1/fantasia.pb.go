@@ -1607,7 +1607,9 @@ type Stopped struct {
 	// Why, for people.
 	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
 	// When it was decided.
-	Time          *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=time,proto3" json:"time,omitempty"`
+	Time *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=time,proto3" json:"time,omitempty"`
+	// What a model expected of the trial; absent for a rule without one.
+	Expected      *StoppedExpected `protobuf:"bytes,6,opt,name=expected,proto3" json:"expected,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1677,6 +1679,97 @@ func (x *Stopped) GetTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Stopped) GetExpected() *StoppedExpected {
+	if x != nil {
+		return x.Expected
+	}
+	return nil
+}
+
+// StoppedExpected is what a model expected of a trial when it was stopped early, in values
+// of the metric that it was judged by.
+type StoppedExpected struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Some of the steps that the trial would have had, its last one at the end.
+	Steps []int64 `protobuf:"varint,1,rep,packed,name=steps,proto3" json:"steps,omitempty"`
+	// At each of these, the best value that it would have reported by then.
+	Values []float64 `protobuf:"fixed64,2,rep,packed,name=values,proto3" json:"values,omitempty"`
+	// At each of these, the lower bound of what that is with a probability of 90%.
+	Low []float64 `protobuf:"fixed64,3,rep,packed,name=low,proto3" json:"low,omitempty"`
+	// The upper bound.
+	High []float64 `protobuf:"fixed64,4,rep,packed,name=high,proto3" json:"high,omitempty"`
+	// What the trial would have had to be likely to reach at its last step: where a new
+	// trial may end.
+	Level         float64 `protobuf:"fixed64,5,opt,name=level,proto3" json:"level,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StoppedExpected) Reset() {
+	*x = StoppedExpected{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StoppedExpected) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StoppedExpected) ProtoMessage() {}
+
+func (x *StoppedExpected) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StoppedExpected.ProtoReflect.Descriptor instead.
+func (*StoppedExpected) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *StoppedExpected) GetSteps() []int64 {
+	if x != nil {
+		return x.Steps
+	}
+	return nil
+}
+
+func (x *StoppedExpected) GetValues() []float64 {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
+func (x *StoppedExpected) GetLow() []float64 {
+	if x != nil {
+		return x.Low
+	}
+	return nil
+}
+
+func (x *StoppedExpected) GetHigh() []float64 {
+	if x != nil {
+		return x.High
+	}
+	return nil
+}
+
+func (x *StoppedExpected) GetLevel() float64 {
+	if x != nil {
+		return x.Level
+	}
+	return 0
+}
+
 // TrialTimes holds when a trial passed each stage, by the clock of the machine that
 // did the step. Times of stages not reached are unset.
 type TrialTimes struct {
@@ -1701,7 +1794,7 @@ type TrialTimes struct {
 
 func (x *TrialTimes) Reset() {
 	*x = TrialTimes{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[10]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1713,7 +1806,7 @@ func (x *TrialTimes) String() string {
 func (*TrialTimes) ProtoMessage() {}
 
 func (x *TrialTimes) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[10]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1726,7 +1819,7 @@ func (x *TrialTimes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialTimes.ProtoReflect.Descriptor instead.
 func (*TrialTimes) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{10}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *TrialTimes) GetAsked() *timestamppb.Timestamp {
@@ -1797,7 +1890,7 @@ type Reasons struct {
 
 func (x *Reasons) Reset() {
 	*x = Reasons{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[11]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1809,7 +1902,7 @@ func (x *Reasons) String() string {
 func (*Reasons) ProtoMessage() {}
 
 func (x *Reasons) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[11]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1822,7 +1915,7 @@ func (x *Reasons) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reasons.ProtoReflect.Descriptor instead.
 func (*Reasons) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{11}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Reasons) GetMean() float64 {
@@ -1901,7 +1994,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[12]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1913,7 +2006,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[12]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1926,7 +2019,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{12}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Attempt) GetNumber() int32 {
@@ -2043,7 +2136,7 @@ type Phase struct {
 
 func (x *Phase) Reset() {
 	*x = Phase{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[13]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2055,7 +2148,7 @@ func (x *Phase) String() string {
 func (*Phase) ProtoMessage() {}
 
 func (x *Phase) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[13]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2068,7 +2161,7 @@ func (x *Phase) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Phase.ProtoReflect.Descriptor instead.
 func (*Phase) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{13}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Phase) GetPhase() string {
@@ -2109,7 +2202,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[14]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2121,7 +2214,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[14]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2134,7 +2227,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{14}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Failure) GetReason() string {
@@ -2199,7 +2292,7 @@ type Worker struct {
 
 func (x *Worker) Reset() {
 	*x = Worker{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[15]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2211,7 +2304,7 @@ func (x *Worker) String() string {
 func (*Worker) ProtoMessage() {}
 
 func (x *Worker) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[15]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2224,7 +2317,7 @@ func (x *Worker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Worker.ProtoReflect.Descriptor instead.
 func (*Worker) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{15}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Worker) GetName() string {
@@ -2319,7 +2412,7 @@ type RunningAttempt struct {
 
 func (x *RunningAttempt) Reset() {
 	*x = RunningAttempt{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[16]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2331,7 +2424,7 @@ func (x *RunningAttempt) String() string {
 func (*RunningAttempt) ProtoMessage() {}
 
 func (x *RunningAttempt) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[16]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2344,7 +2437,7 @@ func (x *RunningAttempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunningAttempt.ProtoReflect.Descriptor instead.
 func (*RunningAttempt) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{16}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RunningAttempt) GetTrial() string {
@@ -2387,7 +2480,7 @@ type Quota struct {
 
 func (x *Quota) Reset() {
 	*x = Quota{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[17]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2399,7 +2492,7 @@ func (x *Quota) String() string {
 func (*Quota) ProtoMessage() {}
 
 func (x *Quota) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[17]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2412,7 +2505,7 @@ func (x *Quota) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quota.ProtoReflect.Descriptor instead.
 func (*Quota) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{17}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Quota) GetHolder() string {
@@ -2459,7 +2552,7 @@ type ListQuotasRequest struct {
 
 func (x *ListQuotasRequest) Reset() {
 	*x = ListQuotasRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[18]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2471,7 +2564,7 @@ func (x *ListQuotasRequest) String() string {
 func (*ListQuotasRequest) ProtoMessage() {}
 
 func (x *ListQuotasRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[18]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2484,7 +2577,7 @@ func (x *ListQuotasRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuotasRequest.ProtoReflect.Descriptor instead.
 func (*ListQuotasRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{18}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{19}
 }
 
 // ListQuotasResponse has the quotas by holder.
@@ -2498,7 +2591,7 @@ type ListQuotasResponse struct {
 
 func (x *ListQuotasResponse) Reset() {
 	*x = ListQuotasResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[19]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2510,7 +2603,7 @@ func (x *ListQuotasResponse) String() string {
 func (*ListQuotasResponse) ProtoMessage() {}
 
 func (x *ListQuotasResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[19]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2523,7 +2616,7 @@ func (x *ListQuotasResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuotasResponse.ProtoReflect.Descriptor instead.
 func (*ListQuotasResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{19}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListQuotasResponse) GetQuotas() []*Quota {
@@ -2544,7 +2637,7 @@ type CreateStudyRequest struct {
 
 func (x *CreateStudyRequest) Reset() {
 	*x = CreateStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[20]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2556,7 +2649,7 @@ func (x *CreateStudyRequest) String() string {
 func (*CreateStudyRequest) ProtoMessage() {}
 
 func (x *CreateStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[20]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2569,7 +2662,7 @@ func (x *CreateStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateStudyRequest.ProtoReflect.Descriptor instead.
 func (*CreateStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{20}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *CreateStudyRequest) GetStudyFile() string {
@@ -2590,7 +2683,7 @@ type CreateStudyResponse struct {
 
 func (x *CreateStudyResponse) Reset() {
 	*x = CreateStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[21]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2602,7 +2695,7 @@ func (x *CreateStudyResponse) String() string {
 func (*CreateStudyResponse) ProtoMessage() {}
 
 func (x *CreateStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[21]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2615,7 +2708,7 @@ func (x *CreateStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateStudyResponse.ProtoReflect.Descriptor instead.
 func (*CreateStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{21}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *CreateStudyResponse) GetStudy() *Study {
@@ -2636,7 +2729,7 @@ type GetStudyRequest struct {
 
 func (x *GetStudyRequest) Reset() {
 	*x = GetStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[22]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2648,7 +2741,7 @@ func (x *GetStudyRequest) String() string {
 func (*GetStudyRequest) ProtoMessage() {}
 
 func (x *GetStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[22]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2661,7 +2754,7 @@ func (x *GetStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStudyRequest.ProtoReflect.Descriptor instead.
 func (*GetStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{22}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GetStudyRequest) GetName() string {
@@ -2682,7 +2775,7 @@ type GetStudyResponse struct {
 
 func (x *GetStudyResponse) Reset() {
 	*x = GetStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[23]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2694,7 +2787,7 @@ func (x *GetStudyResponse) String() string {
 func (*GetStudyResponse) ProtoMessage() {}
 
 func (x *GetStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[23]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2707,7 +2800,7 @@ func (x *GetStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStudyResponse.ProtoReflect.Descriptor instead.
 func (*GetStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{23}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GetStudyResponse) GetStudy() *Study {
@@ -2732,7 +2825,7 @@ type ListStudiesRequest struct {
 
 func (x *ListStudiesRequest) Reset() {
 	*x = ListStudiesRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[24]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2744,7 +2837,7 @@ func (x *ListStudiesRequest) String() string {
 func (*ListStudiesRequest) ProtoMessage() {}
 
 func (x *ListStudiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[24]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2757,7 +2850,7 @@ func (x *ListStudiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStudiesRequest.ProtoReflect.Descriptor instead.
 func (*ListStudiesRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{24}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListStudiesRequest) GetPageSize() int32 {
@@ -2794,7 +2887,7 @@ type ListStudiesResponse struct {
 
 func (x *ListStudiesResponse) Reset() {
 	*x = ListStudiesResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[25]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2806,7 +2899,7 @@ func (x *ListStudiesResponse) String() string {
 func (*ListStudiesResponse) ProtoMessage() {}
 
 func (x *ListStudiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[25]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2819,7 +2912,7 @@ func (x *ListStudiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStudiesResponse.ProtoReflect.Descriptor instead.
 func (*ListStudiesResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{25}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListStudiesResponse) GetStudies() []*Study {
@@ -2847,7 +2940,7 @@ type WatchStudyRequest struct {
 
 func (x *WatchStudyRequest) Reset() {
 	*x = WatchStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[26]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2859,7 +2952,7 @@ func (x *WatchStudyRequest) String() string {
 func (*WatchStudyRequest) ProtoMessage() {}
 
 func (x *WatchStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[26]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2872,7 +2965,7 @@ func (x *WatchStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchStudyRequest.ProtoReflect.Descriptor instead.
 func (*WatchStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{26}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *WatchStudyRequest) GetName() string {
@@ -2893,7 +2986,7 @@ type WatchStudyResponse struct {
 
 func (x *WatchStudyResponse) Reset() {
 	*x = WatchStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[27]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2905,7 +2998,7 @@ func (x *WatchStudyResponse) String() string {
 func (*WatchStudyResponse) ProtoMessage() {}
 
 func (x *WatchStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[27]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2918,7 +3011,7 @@ func (x *WatchStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchStudyResponse.ProtoReflect.Descriptor instead.
 func (*WatchStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{27}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *WatchStudyResponse) GetStudy() *Study {
@@ -2948,7 +3041,7 @@ type UpdateStudyRequest struct {
 
 func (x *UpdateStudyRequest) Reset() {
 	*x = UpdateStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[28]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2960,7 +3053,7 @@ func (x *UpdateStudyRequest) String() string {
 func (*UpdateStudyRequest) ProtoMessage() {}
 
 func (x *UpdateStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[28]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2973,7 +3066,7 @@ func (x *UpdateStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateStudyRequest.ProtoReflect.Descriptor instead.
 func (*UpdateStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{28}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *UpdateStudyRequest) GetName() string {
@@ -3015,7 +3108,7 @@ type UpdateStudyResponse struct {
 
 func (x *UpdateStudyResponse) Reset() {
 	*x = UpdateStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[29]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3027,7 +3120,7 @@ func (x *UpdateStudyResponse) String() string {
 func (*UpdateStudyResponse) ProtoMessage() {}
 
 func (x *UpdateStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[29]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3040,7 +3133,7 @@ func (x *UpdateStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateStudyResponse.ProtoReflect.Descriptor instead.
 func (*UpdateStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{29}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *UpdateStudyResponse) GetStudy() *Study {
@@ -3063,7 +3156,7 @@ type StopStudyRequest struct {
 
 func (x *StopStudyRequest) Reset() {
 	*x = StopStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[30]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3075,7 +3168,7 @@ func (x *StopStudyRequest) String() string {
 func (*StopStudyRequest) ProtoMessage() {}
 
 func (x *StopStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[30]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3088,7 +3181,7 @@ func (x *StopStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopStudyRequest.ProtoReflect.Descriptor instead.
 func (*StopStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{30}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *StopStudyRequest) GetName() string {
@@ -3116,7 +3209,7 @@ type StopStudyResponse struct {
 
 func (x *StopStudyResponse) Reset() {
 	*x = StopStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[31]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3128,7 +3221,7 @@ func (x *StopStudyResponse) String() string {
 func (*StopStudyResponse) ProtoMessage() {}
 
 func (x *StopStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[31]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3141,7 +3234,7 @@ func (x *StopStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopStudyResponse.ProtoReflect.Descriptor instead.
 func (*StopStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{31}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *StopStudyResponse) GetStudy() *Study {
@@ -3162,7 +3255,7 @@ type ResumeStudyRequest struct {
 
 func (x *ResumeStudyRequest) Reset() {
 	*x = ResumeStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[32]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3174,7 +3267,7 @@ func (x *ResumeStudyRequest) String() string {
 func (*ResumeStudyRequest) ProtoMessage() {}
 
 func (x *ResumeStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[32]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3187,7 +3280,7 @@ func (x *ResumeStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeStudyRequest.ProtoReflect.Descriptor instead.
 func (*ResumeStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{32}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ResumeStudyRequest) GetName() string {
@@ -3208,7 +3301,7 @@ type ResumeStudyResponse struct {
 
 func (x *ResumeStudyResponse) Reset() {
 	*x = ResumeStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[33]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3220,7 +3313,7 @@ func (x *ResumeStudyResponse) String() string {
 func (*ResumeStudyResponse) ProtoMessage() {}
 
 func (x *ResumeStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[33]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3233,7 +3326,7 @@ func (x *ResumeStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeStudyResponse.ProtoReflect.Descriptor instead.
 func (*ResumeStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{33}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ResumeStudyResponse) GetStudy() *Study {
@@ -3256,7 +3349,7 @@ type DeleteStudyRequest struct {
 
 func (x *DeleteStudyRequest) Reset() {
 	*x = DeleteStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[34]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3268,7 +3361,7 @@ func (x *DeleteStudyRequest) String() string {
 func (*DeleteStudyRequest) ProtoMessage() {}
 
 func (x *DeleteStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[34]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3281,7 +3374,7 @@ func (x *DeleteStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteStudyRequest.ProtoReflect.Descriptor instead.
 func (*DeleteStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{34}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *DeleteStudyRequest) GetName() string {
@@ -3307,7 +3400,7 @@ type DeleteStudyResponse struct {
 
 func (x *DeleteStudyResponse) Reset() {
 	*x = DeleteStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[35]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3319,7 +3412,7 @@ func (x *DeleteStudyResponse) String() string {
 func (*DeleteStudyResponse) ProtoMessage() {}
 
 func (x *DeleteStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[35]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3332,7 +3425,7 @@ func (x *DeleteStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteStudyResponse.ProtoReflect.Descriptor instead.
 func (*DeleteStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{35}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{36}
 }
 
 // ArchivedStudy is a study in the archive.
@@ -3360,7 +3453,7 @@ type ArchivedStudy struct {
 
 func (x *ArchivedStudy) Reset() {
 	*x = ArchivedStudy{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[36]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3372,7 +3465,7 @@ func (x *ArchivedStudy) String() string {
 func (*ArchivedStudy) ProtoMessage() {}
 
 func (x *ArchivedStudy) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[36]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3385,7 +3478,7 @@ func (x *ArchivedStudy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchivedStudy.ProtoReflect.Descriptor instead.
 func (*ArchivedStudy) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{36}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ArchivedStudy) GetName() string {
@@ -3455,7 +3548,7 @@ type ArchiveStudyRequest struct {
 
 func (x *ArchiveStudyRequest) Reset() {
 	*x = ArchiveStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3467,7 +3560,7 @@ func (x *ArchiveStudyRequest) String() string {
 func (*ArchiveStudyRequest) ProtoMessage() {}
 
 func (x *ArchiveStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3480,7 +3573,7 @@ func (x *ArchiveStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveStudyRequest.ProtoReflect.Descriptor instead.
 func (*ArchiveStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{37}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ArchiveStudyRequest) GetName() string {
@@ -3501,7 +3594,7 @@ type ArchiveStudyResponse struct {
 
 func (x *ArchiveStudyResponse) Reset() {
 	*x = ArchiveStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[38]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3513,7 +3606,7 @@ func (x *ArchiveStudyResponse) String() string {
 func (*ArchiveStudyResponse) ProtoMessage() {}
 
 func (x *ArchiveStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[38]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3526,7 +3619,7 @@ func (x *ArchiveStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveStudyResponse.ProtoReflect.Descriptor instead.
 func (*ArchiveStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{38}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ArchiveStudyResponse) GetStudy() *ArchivedStudy {
@@ -3548,7 +3641,7 @@ type UnarchiveStudyRequest struct {
 
 func (x *UnarchiveStudyRequest) Reset() {
 	*x = UnarchiveStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[39]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3560,7 +3653,7 @@ func (x *UnarchiveStudyRequest) String() string {
 func (*UnarchiveStudyRequest) ProtoMessage() {}
 
 func (x *UnarchiveStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[39]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3573,7 +3666,7 @@ func (x *UnarchiveStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnarchiveStudyRequest.ProtoReflect.Descriptor instead.
 func (*UnarchiveStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{39}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *UnarchiveStudyRequest) GetName() string {
@@ -3594,7 +3687,7 @@ type UnarchiveStudyResponse struct {
 
 func (x *UnarchiveStudyResponse) Reset() {
 	*x = UnarchiveStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[40]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3606,7 +3699,7 @@ func (x *UnarchiveStudyResponse) String() string {
 func (*UnarchiveStudyResponse) ProtoMessage() {}
 
 func (x *UnarchiveStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[40]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3619,7 +3712,7 @@ func (x *UnarchiveStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnarchiveStudyResponse.ProtoReflect.Descriptor instead.
 func (*UnarchiveStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{40}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *UnarchiveStudyResponse) GetStudy() *Study {
@@ -3642,7 +3735,7 @@ type ListArchivedStudiesRequest struct {
 
 func (x *ListArchivedStudiesRequest) Reset() {
 	*x = ListArchivedStudiesRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[41]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3654,7 +3747,7 @@ func (x *ListArchivedStudiesRequest) String() string {
 func (*ListArchivedStudiesRequest) ProtoMessage() {}
 
 func (x *ListArchivedStudiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[41]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3667,7 +3760,7 @@ func (x *ListArchivedStudiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListArchivedStudiesRequest.ProtoReflect.Descriptor instead.
 func (*ListArchivedStudiesRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{41}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ListArchivedStudiesRequest) GetPageSize() int32 {
@@ -3697,7 +3790,7 @@ type ListArchivedStudiesResponse struct {
 
 func (x *ListArchivedStudiesResponse) Reset() {
 	*x = ListArchivedStudiesResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[42]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3709,7 +3802,7 @@ func (x *ListArchivedStudiesResponse) String() string {
 func (*ListArchivedStudiesResponse) ProtoMessage() {}
 
 func (x *ListArchivedStudiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[42]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3722,7 +3815,7 @@ func (x *ListArchivedStudiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListArchivedStudiesResponse.ProtoReflect.Descriptor instead.
 func (*ListArchivedStudiesResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{42}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ListArchivedStudiesResponse) GetStudies() []*ArchivedStudy {
@@ -3758,7 +3851,7 @@ type ListTrialsRequest struct {
 
 func (x *ListTrialsRequest) Reset() {
 	*x = ListTrialsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[43]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3770,7 +3863,7 @@ func (x *ListTrialsRequest) String() string {
 func (*ListTrialsRequest) ProtoMessage() {}
 
 func (x *ListTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[43]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3783,7 +3876,7 @@ func (x *ListTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTrialsRequest.ProtoReflect.Descriptor instead.
 func (*ListTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{43}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ListTrialsRequest) GetParent() string {
@@ -3834,7 +3927,7 @@ type ListTrialsResponse struct {
 
 func (x *ListTrialsResponse) Reset() {
 	*x = ListTrialsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[44]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3846,7 +3939,7 @@ func (x *ListTrialsResponse) String() string {
 func (*ListTrialsResponse) ProtoMessage() {}
 
 func (x *ListTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[44]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3859,7 +3952,7 @@ func (x *ListTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTrialsResponse.ProtoReflect.Descriptor instead.
 func (*ListTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{44}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ListTrialsResponse) GetTrials() []*Trial {
@@ -3891,7 +3984,7 @@ type ListOptimalTrialsRequest struct {
 
 func (x *ListOptimalTrialsRequest) Reset() {
 	*x = ListOptimalTrialsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[45]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3903,7 +3996,7 @@ func (x *ListOptimalTrialsRequest) String() string {
 func (*ListOptimalTrialsRequest) ProtoMessage() {}
 
 func (x *ListOptimalTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[45]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3916,7 +4009,7 @@ func (x *ListOptimalTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOptimalTrialsRequest.ProtoReflect.Descriptor instead.
 func (*ListOptimalTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{45}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ListOptimalTrialsRequest) GetParent() string {
@@ -3953,7 +4046,7 @@ type ListOptimalTrialsResponse struct {
 
 func (x *ListOptimalTrialsResponse) Reset() {
 	*x = ListOptimalTrialsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[46]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3965,7 +4058,7 @@ func (x *ListOptimalTrialsResponse) String() string {
 func (*ListOptimalTrialsResponse) ProtoMessage() {}
 
 func (x *ListOptimalTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[46]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3978,7 +4071,7 @@ func (x *ListOptimalTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOptimalTrialsResponse.ProtoReflect.Descriptor instead.
 func (*ListOptimalTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{46}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ListOptimalTrialsResponse) GetTrials() []*Trial {
@@ -4006,7 +4099,7 @@ type GetTrialRequest struct {
 
 func (x *GetTrialRequest) Reset() {
 	*x = GetTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[47]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4018,7 +4111,7 @@ func (x *GetTrialRequest) String() string {
 func (*GetTrialRequest) ProtoMessage() {}
 
 func (x *GetTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[47]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4031,7 +4124,7 @@ func (x *GetTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTrialRequest.ProtoReflect.Descriptor instead.
 func (*GetTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{47}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *GetTrialRequest) GetName() string {
@@ -4052,7 +4145,7 @@ type GetTrialResponse struct {
 
 func (x *GetTrialResponse) Reset() {
 	*x = GetTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[48]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4064,7 +4157,7 @@ func (x *GetTrialResponse) String() string {
 func (*GetTrialResponse) ProtoMessage() {}
 
 func (x *GetTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[48]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4077,7 +4170,7 @@ func (x *GetTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTrialResponse.ProtoReflect.Descriptor instead.
 func (*GetTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{48}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *GetTrialResponse) GetTrial() *Trial {
@@ -4105,7 +4198,7 @@ type WatchTrialsRequest struct {
 
 func (x *WatchTrialsRequest) Reset() {
 	*x = WatchTrialsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[49]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4117,7 +4210,7 @@ func (x *WatchTrialsRequest) String() string {
 func (*WatchTrialsRequest) ProtoMessage() {}
 
 func (x *WatchTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[49]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4130,7 +4223,7 @@ func (x *WatchTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchTrialsRequest.ProtoReflect.Descriptor instead.
 func (*WatchTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{49}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *WatchTrialsRequest) GetParent() string {
@@ -4174,7 +4267,7 @@ type WatchTrialsResponse struct {
 
 func (x *WatchTrialsResponse) Reset() {
 	*x = WatchTrialsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[50]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4186,7 +4279,7 @@ func (x *WatchTrialsResponse) String() string {
 func (*WatchTrialsResponse) ProtoMessage() {}
 
 func (x *WatchTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[50]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4199,7 +4292,7 @@ func (x *WatchTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchTrialsResponse.ProtoReflect.Descriptor instead.
 func (*WatchTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{50}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *WatchTrialsResponse) GetTrial() *Trial {
@@ -4231,7 +4324,7 @@ type Measurement struct {
 
 func (x *Measurement) Reset() {
 	*x = Measurement{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[51]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4243,7 +4336,7 @@ func (x *Measurement) String() string {
 func (*Measurement) ProtoMessage() {}
 
 func (x *Measurement) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[51]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4256,7 +4349,7 @@ func (x *Measurement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Measurement.ProtoReflect.Descriptor instead.
 func (*Measurement) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{51}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Measurement) GetMetric() string {
@@ -4296,7 +4389,7 @@ type TrialMeasurements struct {
 
 func (x *TrialMeasurements) Reset() {
 	*x = TrialMeasurements{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[52]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4308,7 +4401,7 @@ func (x *TrialMeasurements) String() string {
 func (*TrialMeasurements) ProtoMessage() {}
 
 func (x *TrialMeasurements) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[52]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4321,7 +4414,7 @@ func (x *TrialMeasurements) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialMeasurements.ProtoReflect.Descriptor instead.
 func (*TrialMeasurements) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{52}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *TrialMeasurements) GetTrial() string {
@@ -4362,7 +4455,7 @@ type ListMeasurementsRequest struct {
 
 func (x *ListMeasurementsRequest) Reset() {
 	*x = ListMeasurementsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[53]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4374,7 +4467,7 @@ func (x *ListMeasurementsRequest) String() string {
 func (*ListMeasurementsRequest) ProtoMessage() {}
 
 func (x *ListMeasurementsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[53]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4387,7 +4480,7 @@ func (x *ListMeasurementsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMeasurementsRequest.ProtoReflect.Descriptor instead.
 func (*ListMeasurementsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{53}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ListMeasurementsRequest) GetParent() string {
@@ -4433,7 +4526,7 @@ type ListMeasurementsResponse struct {
 
 func (x *ListMeasurementsResponse) Reset() {
 	*x = ListMeasurementsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[54]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4445,7 +4538,7 @@ func (x *ListMeasurementsResponse) String() string {
 func (*ListMeasurementsResponse) ProtoMessage() {}
 
 func (x *ListMeasurementsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[54]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4458,7 +4551,7 @@ func (x *ListMeasurementsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMeasurementsResponse.ProtoReflect.Descriptor instead.
 func (*ListMeasurementsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{54}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ListMeasurementsResponse) GetMeasurements() []*Measurement {
@@ -4500,7 +4593,7 @@ type SuggestTrialsRequest struct {
 
 func (x *SuggestTrialsRequest) Reset() {
 	*x = SuggestTrialsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[55]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4512,7 +4605,7 @@ func (x *SuggestTrialsRequest) String() string {
 func (*SuggestTrialsRequest) ProtoMessage() {}
 
 func (x *SuggestTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[55]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4525,7 +4618,7 @@ func (x *SuggestTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuggestTrialsRequest.ProtoReflect.Descriptor instead.
 func (*SuggestTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{55}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *SuggestTrialsRequest) GetParent() string {
@@ -4574,7 +4667,7 @@ type SuggestTrialsResponse struct {
 
 func (x *SuggestTrialsResponse) Reset() {
 	*x = SuggestTrialsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[56]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4586,7 +4679,7 @@ func (x *SuggestTrialsResponse) String() string {
 func (*SuggestTrialsResponse) ProtoMessage() {}
 
 func (x *SuggestTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[56]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4599,7 +4692,7 @@ func (x *SuggestTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuggestTrialsResponse.ProtoReflect.Descriptor instead.
 func (*SuggestTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{56}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *SuggestTrialsResponse) GetTrials() []*Trial {
@@ -4649,7 +4742,7 @@ type HeartbeatTrialsRequest struct {
 
 func (x *HeartbeatTrialsRequest) Reset() {
 	*x = HeartbeatTrialsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[57]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4661,7 +4754,7 @@ func (x *HeartbeatTrialsRequest) String() string {
 func (*HeartbeatTrialsRequest) ProtoMessage() {}
 
 func (x *HeartbeatTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[57]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4674,7 +4767,7 @@ func (x *HeartbeatTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatTrialsRequest.ProtoReflect.Descriptor instead.
 func (*HeartbeatTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{57}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *HeartbeatTrialsRequest) GetParent() string {
@@ -4716,7 +4809,7 @@ type HeartbeatTrialsResponse struct {
 
 func (x *HeartbeatTrialsResponse) Reset() {
 	*x = HeartbeatTrialsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[58]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4728,7 +4821,7 @@ func (x *HeartbeatTrialsResponse) String() string {
 func (*HeartbeatTrialsResponse) ProtoMessage() {}
 
 func (x *HeartbeatTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[58]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4741,7 +4834,7 @@ func (x *HeartbeatTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatTrialsResponse.ProtoReflect.Descriptor instead.
 func (*HeartbeatTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{58}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *HeartbeatTrialsResponse) GetInstructions() []*TrialInstruction {
@@ -4766,7 +4859,7 @@ type TrialInstruction struct {
 
 func (x *TrialInstruction) Reset() {
 	*x = TrialInstruction{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[59]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4778,7 +4871,7 @@ func (x *TrialInstruction) String() string {
 func (*TrialInstruction) ProtoMessage() {}
 
 func (x *TrialInstruction) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[59]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4791,7 +4884,7 @@ func (x *TrialInstruction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialInstruction.ProtoReflect.Descriptor instead.
 func (*TrialInstruction) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{59}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *TrialInstruction) GetTrial() int32 {
@@ -4842,7 +4935,7 @@ type AddMeasurementRequest struct {
 
 func (x *AddMeasurementRequest) Reset() {
 	*x = AddMeasurementRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[60]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4854,7 +4947,7 @@ func (x *AddMeasurementRequest) String() string {
 func (*AddMeasurementRequest) ProtoMessage() {}
 
 func (x *AddMeasurementRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[60]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4867,7 +4960,7 @@ func (x *AddMeasurementRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMeasurementRequest.ProtoReflect.Descriptor instead.
 func (*AddMeasurementRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{60}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *AddMeasurementRequest) GetName() string {
@@ -4925,7 +5018,7 @@ type EarlierMeasurement struct {
 
 func (x *EarlierMeasurement) Reset() {
 	*x = EarlierMeasurement{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[61]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4937,7 +5030,7 @@ func (x *EarlierMeasurement) String() string {
 func (*EarlierMeasurement) ProtoMessage() {}
 
 func (x *EarlierMeasurement) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[61]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4950,7 +5043,7 @@ func (x *EarlierMeasurement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EarlierMeasurement.ProtoReflect.Descriptor instead.
 func (*EarlierMeasurement) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{61}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *EarlierMeasurement) GetStep() int64 {
@@ -4984,7 +5077,7 @@ type AddMeasurementResponse struct {
 
 func (x *AddMeasurementResponse) Reset() {
 	*x = AddMeasurementResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[62]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4996,7 +5089,7 @@ func (x *AddMeasurementResponse) String() string {
 func (*AddMeasurementResponse) ProtoMessage() {}
 
 func (x *AddMeasurementResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[62]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5009,7 +5102,7 @@ func (x *AddMeasurementResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMeasurementResponse.ProtoReflect.Descriptor instead.
 func (*AddMeasurementResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{62}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *AddMeasurementResponse) GetAction() TrialAction {
@@ -5066,7 +5159,7 @@ type CompleteTrialRequest struct {
 
 func (x *CompleteTrialRequest) Reset() {
 	*x = CompleteTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[63]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5078,7 +5171,7 @@ func (x *CompleteTrialRequest) String() string {
 func (*CompleteTrialRequest) ProtoMessage() {}
 
 func (x *CompleteTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[63]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5091,7 +5184,7 @@ func (x *CompleteTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTrialRequest.ProtoReflect.Descriptor instead.
 func (*CompleteTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{63}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *CompleteTrialRequest) GetName() string {
@@ -5161,7 +5254,7 @@ type CompleteTrialResponse struct {
 
 func (x *CompleteTrialResponse) Reset() {
 	*x = CompleteTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[64]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5173,7 +5266,7 @@ func (x *CompleteTrialResponse) String() string {
 func (*CompleteTrialResponse) ProtoMessage() {}
 
 func (x *CompleteTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[64]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5186,7 +5279,7 @@ func (x *CompleteTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTrialResponse.ProtoReflect.Descriptor instead.
 func (*CompleteTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{64}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *CompleteTrialResponse) GetTrial() *Trial {
@@ -5224,7 +5317,7 @@ type FailTrialRequest struct {
 
 func (x *FailTrialRequest) Reset() {
 	*x = FailTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[65]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5236,7 +5329,7 @@ func (x *FailTrialRequest) String() string {
 func (*FailTrialRequest) ProtoMessage() {}
 
 func (x *FailTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[65]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5249,7 +5342,7 @@ func (x *FailTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailTrialRequest.ProtoReflect.Descriptor instead.
 func (*FailTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{65}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *FailTrialRequest) GetName() string {
@@ -5312,7 +5405,7 @@ type FailTrialResponse struct {
 
 func (x *FailTrialResponse) Reset() {
 	*x = FailTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[66]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5324,7 +5417,7 @@ func (x *FailTrialResponse) String() string {
 func (*FailTrialResponse) ProtoMessage() {}
 
 func (x *FailTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[66]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5337,7 +5430,7 @@ func (x *FailTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailTrialResponse.ProtoReflect.Descriptor instead.
 func (*FailTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{66}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *FailTrialResponse) GetTrial() *Trial {
@@ -5369,7 +5462,7 @@ type ReleaseTrialRequest struct {
 
 func (x *ReleaseTrialRequest) Reset() {
 	*x = ReleaseTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[67]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5381,7 +5474,7 @@ func (x *ReleaseTrialRequest) String() string {
 func (*ReleaseTrialRequest) ProtoMessage() {}
 
 func (x *ReleaseTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[67]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5394,7 +5487,7 @@ func (x *ReleaseTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseTrialRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{67}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ReleaseTrialRequest) GetName() string {
@@ -5443,7 +5536,7 @@ type ReleaseTrialResponse struct {
 
 func (x *ReleaseTrialResponse) Reset() {
 	*x = ReleaseTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[68]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5455,7 +5548,7 @@ func (x *ReleaseTrialResponse) String() string {
 func (*ReleaseTrialResponse) ProtoMessage() {}
 
 func (x *ReleaseTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[68]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5468,7 +5561,7 @@ func (x *ReleaseTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseTrialResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{68}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *ReleaseTrialResponse) GetTrial() *Trial {
@@ -5502,7 +5595,7 @@ type EnqueueTrialRequest struct {
 
 func (x *EnqueueTrialRequest) Reset() {
 	*x = EnqueueTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[69]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5514,7 +5607,7 @@ func (x *EnqueueTrialRequest) String() string {
 func (*EnqueueTrialRequest) ProtoMessage() {}
 
 func (x *EnqueueTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[69]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5527,7 +5620,7 @@ func (x *EnqueueTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnqueueTrialRequest.ProtoReflect.Descriptor instead.
 func (*EnqueueTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{69}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *EnqueueTrialRequest) GetParent() string {
@@ -5583,7 +5676,7 @@ type EnqueueTrialResponse struct {
 
 func (x *EnqueueTrialResponse) Reset() {
 	*x = EnqueueTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[70]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5595,7 +5688,7 @@ func (x *EnqueueTrialResponse) String() string {
 func (*EnqueueTrialResponse) ProtoMessage() {}
 
 func (x *EnqueueTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[70]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5608,7 +5701,7 @@ func (x *EnqueueTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnqueueTrialResponse.ProtoReflect.Descriptor instead.
 func (*EnqueueTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{70}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *EnqueueTrialResponse) GetTrial() *Trial {
@@ -5642,7 +5735,7 @@ type AddTrialRequest struct {
 
 func (x *AddTrialRequest) Reset() {
 	*x = AddTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[71]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5654,7 +5747,7 @@ func (x *AddTrialRequest) String() string {
 func (*AddTrialRequest) ProtoMessage() {}
 
 func (x *AddTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[71]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5667,7 +5760,7 @@ func (x *AddTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddTrialRequest.ProtoReflect.Descriptor instead.
 func (*AddTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{71}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *AddTrialRequest) GetParent() string {
@@ -5730,7 +5823,7 @@ type AddTrialResponse struct {
 
 func (x *AddTrialResponse) Reset() {
 	*x = AddTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[72]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5742,7 +5835,7 @@ func (x *AddTrialResponse) String() string {
 func (*AddTrialResponse) ProtoMessage() {}
 
 func (x *AddTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[72]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5755,7 +5848,7 @@ func (x *AddTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddTrialResponse.ProtoReflect.Descriptor instead.
 func (*AddTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{72}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *AddTrialResponse) GetTrial() *Trial {
@@ -5778,7 +5871,7 @@ type CancelTrialRequest struct {
 
 func (x *CancelTrialRequest) Reset() {
 	*x = CancelTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[73]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5790,7 +5883,7 @@ func (x *CancelTrialRequest) String() string {
 func (*CancelTrialRequest) ProtoMessage() {}
 
 func (x *CancelTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[73]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5803,7 +5896,7 @@ func (x *CancelTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTrialRequest.ProtoReflect.Descriptor instead.
 func (*CancelTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{73}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *CancelTrialRequest) GetName() string {
@@ -5831,7 +5924,7 @@ type CancelTrialResponse struct {
 
 func (x *CancelTrialResponse) Reset() {
 	*x = CancelTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[74]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5843,7 +5936,7 @@ func (x *CancelTrialResponse) String() string {
 func (*CancelTrialResponse) ProtoMessage() {}
 
 func (x *CancelTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[74]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5856,7 +5949,7 @@ func (x *CancelTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTrialResponse.ProtoReflect.Descriptor instead.
 func (*CancelTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{74}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *CancelTrialResponse) GetTrial() *Trial {
@@ -5887,7 +5980,7 @@ type EditTrialRequest struct {
 
 func (x *EditTrialRequest) Reset() {
 	*x = EditTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[75]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5899,7 +5992,7 @@ func (x *EditTrialRequest) String() string {
 func (*EditTrialRequest) ProtoMessage() {}
 
 func (x *EditTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[75]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5912,7 +6005,7 @@ func (x *EditTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditTrialRequest.ProtoReflect.Descriptor instead.
 func (*EditTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{75}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *EditTrialRequest) GetName() string {
@@ -5961,7 +6054,7 @@ type EditTrialResponse struct {
 
 func (x *EditTrialResponse) Reset() {
 	*x = EditTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[76]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5973,7 +6066,7 @@ func (x *EditTrialResponse) String() string {
 func (*EditTrialResponse) ProtoMessage() {}
 
 func (x *EditTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[76]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5986,7 +6079,7 @@ func (x *EditTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditTrialResponse.ProtoReflect.Descriptor instead.
 func (*EditTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{76}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *EditTrialResponse) GetTrial() *Trial {
@@ -6015,7 +6108,7 @@ type TailTrialLogsRequest struct {
 
 func (x *TailTrialLogsRequest) Reset() {
 	*x = TailTrialLogsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[77]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6027,7 +6120,7 @@ func (x *TailTrialLogsRequest) String() string {
 func (*TailTrialLogsRequest) ProtoMessage() {}
 
 func (x *TailTrialLogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[77]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6040,7 +6133,7 @@ func (x *TailTrialLogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailTrialLogsRequest.ProtoReflect.Descriptor instead.
 func (*TailTrialLogsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{77}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *TailTrialLogsRequest) GetName() string {
@@ -6093,7 +6186,7 @@ type TailTrialLogsResponse struct {
 
 func (x *TailTrialLogsResponse) Reset() {
 	*x = TailTrialLogsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[78]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6105,7 +6198,7 @@ func (x *TailTrialLogsResponse) String() string {
 func (*TailTrialLogsResponse) ProtoMessage() {}
 
 func (x *TailTrialLogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[78]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6118,7 +6211,7 @@ func (x *TailTrialLogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailTrialLogsResponse.ProtoReflect.Descriptor instead.
 func (*TailTrialLogsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{78}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *TailTrialLogsResponse) GetAttempt() int32 {
@@ -6153,7 +6246,7 @@ type ListWorkersRequest struct {
 
 func (x *ListWorkersRequest) Reset() {
 	*x = ListWorkersRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[79]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6165,7 +6258,7 @@ func (x *ListWorkersRequest) String() string {
 func (*ListWorkersRequest) ProtoMessage() {}
 
 func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[79]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6178,7 +6271,7 @@ func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersRequest.ProtoReflect.Descriptor instead.
 func (*ListWorkersRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{79}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *ListWorkersRequest) GetPool() string {
@@ -6199,7 +6292,7 @@ type ListWorkersResponse struct {
 
 func (x *ListWorkersResponse) Reset() {
 	*x = ListWorkersResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[80]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6211,7 +6304,7 @@ func (x *ListWorkersResponse) String() string {
 func (*ListWorkersResponse) ProtoMessage() {}
 
 func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[80]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6224,7 +6317,7 @@ func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersResponse.ProtoReflect.Descriptor instead.
 func (*ListWorkersResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{80}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *ListWorkersResponse) GetWorkers() []*Worker {
@@ -6389,13 +6482,20 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\b\n" +
-	"\x06_value\"\x97\x01\n" +
+	"\x06_value\"\xd1\x01\n" +
 	"\aStopped\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x05R\aattempt\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\x03R\x04step\x12\x16\n" +
 	"\x06values\x18\x03 \x03(\x01R\x06values\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12.\n" +
-	"\x04time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\x80\x03\n" +
+	"\x04time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x128\n" +
+	"\bexpected\x18\x06 \x01(\v2\x1c.fantasia.v1.StoppedExpectedR\bexpected\"{\n" +
+	"\x0fStoppedExpected\x12\x14\n" +
+	"\x05steps\x18\x01 \x03(\x03R\x05steps\x12\x16\n" +
+	"\x06values\x18\x02 \x03(\x01R\x06values\x12\x10\n" +
+	"\x03low\x18\x03 \x03(\x01R\x03low\x12\x12\n" +
+	"\x04high\x18\x04 \x03(\x01R\x04high\x12\x14\n" +
+	"\x05level\x18\x05 \x01(\x01R\x05level\"\x80\x03\n" +
 	"\n" +
 	"TrialTimes\x120\n" +
 	"\x05asked\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x05asked\x128\n" +
@@ -6909,7 +7009,7 @@ func file_fantasia_v1_fantasia_proto_rawDescGZIP() []byte {
 }
 
 var file_fantasia_v1_fantasia_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_fantasia_v1_fantasia_proto_msgTypes = make([]protoimpl.MessageInfo, 94)
+var file_fantasia_v1_fantasia_proto_msgTypes = make([]protoimpl.MessageInfo, 95)
 var file_fantasia_v1_fantasia_proto_goTypes = []any{
 	(StudyState)(0),                     // 0: fantasia.v1.StudyState
 	(Direction)(0),                      // 1: fantasia.v1.Direction
@@ -6928,94 +7028,95 @@ var file_fantasia_v1_fantasia_proto_goTypes = []any{
 	(*ExpectedTrial)(nil),               // 14: fantasia.v1.ExpectedTrial
 	(*Trial)(nil),                       // 15: fantasia.v1.Trial
 	(*Stopped)(nil),                     // 16: fantasia.v1.Stopped
-	(*TrialTimes)(nil),                  // 17: fantasia.v1.TrialTimes
-	(*Reasons)(nil),                     // 18: fantasia.v1.Reasons
-	(*Attempt)(nil),                     // 19: fantasia.v1.Attempt
-	(*Phase)(nil),                       // 20: fantasia.v1.Phase
-	(*Failure)(nil),                     // 21: fantasia.v1.Failure
-	(*Worker)(nil),                      // 22: fantasia.v1.Worker
-	(*RunningAttempt)(nil),              // 23: fantasia.v1.RunningAttempt
-	(*Quota)(nil),                       // 24: fantasia.v1.Quota
-	(*ListQuotasRequest)(nil),           // 25: fantasia.v1.ListQuotasRequest
-	(*ListQuotasResponse)(nil),          // 26: fantasia.v1.ListQuotasResponse
-	(*CreateStudyRequest)(nil),          // 27: fantasia.v1.CreateStudyRequest
-	(*CreateStudyResponse)(nil),         // 28: fantasia.v1.CreateStudyResponse
-	(*GetStudyRequest)(nil),             // 29: fantasia.v1.GetStudyRequest
-	(*GetStudyResponse)(nil),            // 30: fantasia.v1.GetStudyResponse
-	(*ListStudiesRequest)(nil),          // 31: fantasia.v1.ListStudiesRequest
-	(*ListStudiesResponse)(nil),         // 32: fantasia.v1.ListStudiesResponse
-	(*WatchStudyRequest)(nil),           // 33: fantasia.v1.WatchStudyRequest
-	(*WatchStudyResponse)(nil),          // 34: fantasia.v1.WatchStudyResponse
-	(*UpdateStudyRequest)(nil),          // 35: fantasia.v1.UpdateStudyRequest
-	(*UpdateStudyResponse)(nil),         // 36: fantasia.v1.UpdateStudyResponse
-	(*StopStudyRequest)(nil),            // 37: fantasia.v1.StopStudyRequest
-	(*StopStudyResponse)(nil),           // 38: fantasia.v1.StopStudyResponse
-	(*ResumeStudyRequest)(nil),          // 39: fantasia.v1.ResumeStudyRequest
-	(*ResumeStudyResponse)(nil),         // 40: fantasia.v1.ResumeStudyResponse
-	(*DeleteStudyRequest)(nil),          // 41: fantasia.v1.DeleteStudyRequest
-	(*DeleteStudyResponse)(nil),         // 42: fantasia.v1.DeleteStudyResponse
-	(*ArchivedStudy)(nil),               // 43: fantasia.v1.ArchivedStudy
-	(*ArchiveStudyRequest)(nil),         // 44: fantasia.v1.ArchiveStudyRequest
-	(*ArchiveStudyResponse)(nil),        // 45: fantasia.v1.ArchiveStudyResponse
-	(*UnarchiveStudyRequest)(nil),       // 46: fantasia.v1.UnarchiveStudyRequest
-	(*UnarchiveStudyResponse)(nil),      // 47: fantasia.v1.UnarchiveStudyResponse
-	(*ListArchivedStudiesRequest)(nil),  // 48: fantasia.v1.ListArchivedStudiesRequest
-	(*ListArchivedStudiesResponse)(nil), // 49: fantasia.v1.ListArchivedStudiesResponse
-	(*ListTrialsRequest)(nil),           // 50: fantasia.v1.ListTrialsRequest
-	(*ListTrialsResponse)(nil),          // 51: fantasia.v1.ListTrialsResponse
-	(*ListOptimalTrialsRequest)(nil),    // 52: fantasia.v1.ListOptimalTrialsRequest
-	(*ListOptimalTrialsResponse)(nil),   // 53: fantasia.v1.ListOptimalTrialsResponse
-	(*GetTrialRequest)(nil),             // 54: fantasia.v1.GetTrialRequest
-	(*GetTrialResponse)(nil),            // 55: fantasia.v1.GetTrialResponse
-	(*WatchTrialsRequest)(nil),          // 56: fantasia.v1.WatchTrialsRequest
-	(*WatchTrialsResponse)(nil),         // 57: fantasia.v1.WatchTrialsResponse
-	(*Measurement)(nil),                 // 58: fantasia.v1.Measurement
-	(*TrialMeasurements)(nil),           // 59: fantasia.v1.TrialMeasurements
-	(*ListMeasurementsRequest)(nil),     // 60: fantasia.v1.ListMeasurementsRequest
-	(*ListMeasurementsResponse)(nil),    // 61: fantasia.v1.ListMeasurementsResponse
-	(*SuggestTrialsRequest)(nil),        // 62: fantasia.v1.SuggestTrialsRequest
-	(*SuggestTrialsResponse)(nil),       // 63: fantasia.v1.SuggestTrialsResponse
-	(*HeartbeatTrialsRequest)(nil),      // 64: fantasia.v1.HeartbeatTrialsRequest
-	(*HeartbeatTrialsResponse)(nil),     // 65: fantasia.v1.HeartbeatTrialsResponse
-	(*TrialInstruction)(nil),            // 66: fantasia.v1.TrialInstruction
-	(*AddMeasurementRequest)(nil),       // 67: fantasia.v1.AddMeasurementRequest
-	(*EarlierMeasurement)(nil),          // 68: fantasia.v1.EarlierMeasurement
-	(*AddMeasurementResponse)(nil),      // 69: fantasia.v1.AddMeasurementResponse
-	(*CompleteTrialRequest)(nil),        // 70: fantasia.v1.CompleteTrialRequest
-	(*CompleteTrialResponse)(nil),       // 71: fantasia.v1.CompleteTrialResponse
-	(*FailTrialRequest)(nil),            // 72: fantasia.v1.FailTrialRequest
-	(*FailTrialResponse)(nil),           // 73: fantasia.v1.FailTrialResponse
-	(*ReleaseTrialRequest)(nil),         // 74: fantasia.v1.ReleaseTrialRequest
-	(*ReleaseTrialResponse)(nil),        // 75: fantasia.v1.ReleaseTrialResponse
-	(*EnqueueTrialRequest)(nil),         // 76: fantasia.v1.EnqueueTrialRequest
-	(*EnqueueTrialResponse)(nil),        // 77: fantasia.v1.EnqueueTrialResponse
-	(*AddTrialRequest)(nil),             // 78: fantasia.v1.AddTrialRequest
-	(*AddTrialResponse)(nil),            // 79: fantasia.v1.AddTrialResponse
-	(*CancelTrialRequest)(nil),          // 80: fantasia.v1.CancelTrialRequest
-	(*CancelTrialResponse)(nil),         // 81: fantasia.v1.CancelTrialResponse
-	(*EditTrialRequest)(nil),            // 82: fantasia.v1.EditTrialRequest
-	(*EditTrialResponse)(nil),           // 83: fantasia.v1.EditTrialResponse
-	(*TailTrialLogsRequest)(nil),        // 84: fantasia.v1.TailTrialLogsRequest
-	(*TailTrialLogsResponse)(nil),       // 85: fantasia.v1.TailTrialLogsResponse
-	(*ListWorkersRequest)(nil),          // 86: fantasia.v1.ListWorkersRequest
-	(*ListWorkersResponse)(nil),         // 87: fantasia.v1.ListWorkersResponse
-	nil,                                 // 88: fantasia.v1.Study.LabelsEntry
-	nil,                                 // 89: fantasia.v1.Trial.MetricsEntry
-	nil,                                 // 90: fantasia.v1.Trial.LabelsEntry
-	nil,                                 // 91: fantasia.v1.Reasons.AcquisitionEntry
-	nil,                                 // 92: fantasia.v1.ListStudiesRequest.LabelsEntry
-	nil,                                 // 93: fantasia.v1.ListTrialsRequest.LabelsEntry
-	nil,                                 // 94: fantasia.v1.AddMeasurementRequest.MetricsEntry
-	nil,                                 // 95: fantasia.v1.EarlierMeasurement.MetricsEntry
-	nil,                                 // 96: fantasia.v1.CompleteTrialRequest.MetricsEntry
-	nil,                                 // 97: fantasia.v1.EnqueueTrialRequest.LabelsEntry
-	nil,                                 // 98: fantasia.v1.AddTrialRequest.MetricsEntry
-	nil,                                 // 99: fantasia.v1.AddTrialRequest.LabelsEntry
-	nil,                                 // 100: fantasia.v1.EditTrialRequest.LabelsEntry
-	(*timestamppb.Timestamp)(nil),       // 101: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),         // 102: google.protobuf.Duration
-	(*structpb.Struct)(nil),             // 103: google.protobuf.Struct
-	(*descriptorpb.MethodOptions)(nil),  // 104: google.protobuf.MethodOptions
+	(*StoppedExpected)(nil),             // 17: fantasia.v1.StoppedExpected
+	(*TrialTimes)(nil),                  // 18: fantasia.v1.TrialTimes
+	(*Reasons)(nil),                     // 19: fantasia.v1.Reasons
+	(*Attempt)(nil),                     // 20: fantasia.v1.Attempt
+	(*Phase)(nil),                       // 21: fantasia.v1.Phase
+	(*Failure)(nil),                     // 22: fantasia.v1.Failure
+	(*Worker)(nil),                      // 23: fantasia.v1.Worker
+	(*RunningAttempt)(nil),              // 24: fantasia.v1.RunningAttempt
+	(*Quota)(nil),                       // 25: fantasia.v1.Quota
+	(*ListQuotasRequest)(nil),           // 26: fantasia.v1.ListQuotasRequest
+	(*ListQuotasResponse)(nil),          // 27: fantasia.v1.ListQuotasResponse
+	(*CreateStudyRequest)(nil),          // 28: fantasia.v1.CreateStudyRequest
+	(*CreateStudyResponse)(nil),         // 29: fantasia.v1.CreateStudyResponse
+	(*GetStudyRequest)(nil),             // 30: fantasia.v1.GetStudyRequest
+	(*GetStudyResponse)(nil),            // 31: fantasia.v1.GetStudyResponse
+	(*ListStudiesRequest)(nil),          // 32: fantasia.v1.ListStudiesRequest
+	(*ListStudiesResponse)(nil),         // 33: fantasia.v1.ListStudiesResponse
+	(*WatchStudyRequest)(nil),           // 34: fantasia.v1.WatchStudyRequest
+	(*WatchStudyResponse)(nil),          // 35: fantasia.v1.WatchStudyResponse
+	(*UpdateStudyRequest)(nil),          // 36: fantasia.v1.UpdateStudyRequest
+	(*UpdateStudyResponse)(nil),         // 37: fantasia.v1.UpdateStudyResponse
+	(*StopStudyRequest)(nil),            // 38: fantasia.v1.StopStudyRequest
+	(*StopStudyResponse)(nil),           // 39: fantasia.v1.StopStudyResponse
+	(*ResumeStudyRequest)(nil),          // 40: fantasia.v1.ResumeStudyRequest
+	(*ResumeStudyResponse)(nil),         // 41: fantasia.v1.ResumeStudyResponse
+	(*DeleteStudyRequest)(nil),          // 42: fantasia.v1.DeleteStudyRequest
+	(*DeleteStudyResponse)(nil),         // 43: fantasia.v1.DeleteStudyResponse
+	(*ArchivedStudy)(nil),               // 44: fantasia.v1.ArchivedStudy
+	(*ArchiveStudyRequest)(nil),         // 45: fantasia.v1.ArchiveStudyRequest
+	(*ArchiveStudyResponse)(nil),        // 46: fantasia.v1.ArchiveStudyResponse
+	(*UnarchiveStudyRequest)(nil),       // 47: fantasia.v1.UnarchiveStudyRequest
+	(*UnarchiveStudyResponse)(nil),      // 48: fantasia.v1.UnarchiveStudyResponse
+	(*ListArchivedStudiesRequest)(nil),  // 49: fantasia.v1.ListArchivedStudiesRequest
+	(*ListArchivedStudiesResponse)(nil), // 50: fantasia.v1.ListArchivedStudiesResponse
+	(*ListTrialsRequest)(nil),           // 51: fantasia.v1.ListTrialsRequest
+	(*ListTrialsResponse)(nil),          // 52: fantasia.v1.ListTrialsResponse
+	(*ListOptimalTrialsRequest)(nil),    // 53: fantasia.v1.ListOptimalTrialsRequest
+	(*ListOptimalTrialsResponse)(nil),   // 54: fantasia.v1.ListOptimalTrialsResponse
+	(*GetTrialRequest)(nil),             // 55: fantasia.v1.GetTrialRequest
+	(*GetTrialResponse)(nil),            // 56: fantasia.v1.GetTrialResponse
+	(*WatchTrialsRequest)(nil),          // 57: fantasia.v1.WatchTrialsRequest
+	(*WatchTrialsResponse)(nil),         // 58: fantasia.v1.WatchTrialsResponse
+	(*Measurement)(nil),                 // 59: fantasia.v1.Measurement
+	(*TrialMeasurements)(nil),           // 60: fantasia.v1.TrialMeasurements
+	(*ListMeasurementsRequest)(nil),     // 61: fantasia.v1.ListMeasurementsRequest
+	(*ListMeasurementsResponse)(nil),    // 62: fantasia.v1.ListMeasurementsResponse
+	(*SuggestTrialsRequest)(nil),        // 63: fantasia.v1.SuggestTrialsRequest
+	(*SuggestTrialsResponse)(nil),       // 64: fantasia.v1.SuggestTrialsResponse
+	(*HeartbeatTrialsRequest)(nil),      // 65: fantasia.v1.HeartbeatTrialsRequest
+	(*HeartbeatTrialsResponse)(nil),     // 66: fantasia.v1.HeartbeatTrialsResponse
+	(*TrialInstruction)(nil),            // 67: fantasia.v1.TrialInstruction
+	(*AddMeasurementRequest)(nil),       // 68: fantasia.v1.AddMeasurementRequest
+	(*EarlierMeasurement)(nil),          // 69: fantasia.v1.EarlierMeasurement
+	(*AddMeasurementResponse)(nil),      // 70: fantasia.v1.AddMeasurementResponse
+	(*CompleteTrialRequest)(nil),        // 71: fantasia.v1.CompleteTrialRequest
+	(*CompleteTrialResponse)(nil),       // 72: fantasia.v1.CompleteTrialResponse
+	(*FailTrialRequest)(nil),            // 73: fantasia.v1.FailTrialRequest
+	(*FailTrialResponse)(nil),           // 74: fantasia.v1.FailTrialResponse
+	(*ReleaseTrialRequest)(nil),         // 75: fantasia.v1.ReleaseTrialRequest
+	(*ReleaseTrialResponse)(nil),        // 76: fantasia.v1.ReleaseTrialResponse
+	(*EnqueueTrialRequest)(nil),         // 77: fantasia.v1.EnqueueTrialRequest
+	(*EnqueueTrialResponse)(nil),        // 78: fantasia.v1.EnqueueTrialResponse
+	(*AddTrialRequest)(nil),             // 79: fantasia.v1.AddTrialRequest
+	(*AddTrialResponse)(nil),            // 80: fantasia.v1.AddTrialResponse
+	(*CancelTrialRequest)(nil),          // 81: fantasia.v1.CancelTrialRequest
+	(*CancelTrialResponse)(nil),         // 82: fantasia.v1.CancelTrialResponse
+	(*EditTrialRequest)(nil),            // 83: fantasia.v1.EditTrialRequest
+	(*EditTrialResponse)(nil),           // 84: fantasia.v1.EditTrialResponse
+	(*TailTrialLogsRequest)(nil),        // 85: fantasia.v1.TailTrialLogsRequest
+	(*TailTrialLogsResponse)(nil),       // 86: fantasia.v1.TailTrialLogsResponse
+	(*ListWorkersRequest)(nil),          // 87: fantasia.v1.ListWorkersRequest
+	(*ListWorkersResponse)(nil),         // 88: fantasia.v1.ListWorkersResponse
+	nil,                                 // 89: fantasia.v1.Study.LabelsEntry
+	nil,                                 // 90: fantasia.v1.Trial.MetricsEntry
+	nil,                                 // 91: fantasia.v1.Trial.LabelsEntry
+	nil,                                 // 92: fantasia.v1.Reasons.AcquisitionEntry
+	nil,                                 // 93: fantasia.v1.ListStudiesRequest.LabelsEntry
+	nil,                                 // 94: fantasia.v1.ListTrialsRequest.LabelsEntry
+	nil,                                 // 95: fantasia.v1.AddMeasurementRequest.MetricsEntry
+	nil,                                 // 96: fantasia.v1.EarlierMeasurement.MetricsEntry
+	nil,                                 // 97: fantasia.v1.CompleteTrialRequest.MetricsEntry
+	nil,                                 // 98: fantasia.v1.EnqueueTrialRequest.LabelsEntry
+	nil,                                 // 99: fantasia.v1.AddTrialRequest.MetricsEntry
+	nil,                                 // 100: fantasia.v1.AddTrialRequest.LabelsEntry
+	nil,                                 // 101: fantasia.v1.EditTrialRequest.LabelsEntry
+	(*timestamppb.Timestamp)(nil),       // 102: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),         // 103: google.protobuf.Duration
+	(*structpb.Struct)(nil),             // 104: google.protobuf.Struct
+	(*descriptorpb.MethodOptions)(nil),  // 105: google.protobuf.MethodOptions
 }
 var file_fantasia_v1_fantasia_proto_depIdxs = []int32{
 	0,   // 0: fantasia.v1.Study.state:type_name -> fantasia.v1.StudyState
@@ -7023,170 +7124,171 @@ var file_fantasia_v1_fantasia_proto_depIdxs = []int32{
 	11,  // 2: fantasia.v1.Study.trials:type_name -> fantasia.v1.TrialCounts
 	12,  // 3: fantasia.v1.Study.best:type_name -> fantasia.v1.BestTrial
 	13,  // 4: fantasia.v1.Study.recommended:type_name -> fantasia.v1.Recommendation
-	101, // 5: fantasia.v1.Study.create_time:type_name -> google.protobuf.Timestamp
-	101, // 6: fantasia.v1.Study.start_time:type_name -> google.protobuf.Timestamp
-	101, // 7: fantasia.v1.Study.end_time:type_name -> google.protobuf.Timestamp
-	102, // 8: fantasia.v1.Study.elapsed:type_name -> google.protobuf.Duration
-	88,  // 9: fantasia.v1.Study.labels:type_name -> fantasia.v1.Study.LabelsEntry
+	102, // 5: fantasia.v1.Study.create_time:type_name -> google.protobuf.Timestamp
+	102, // 6: fantasia.v1.Study.start_time:type_name -> google.protobuf.Timestamp
+	102, // 7: fantasia.v1.Study.end_time:type_name -> google.protobuf.Timestamp
+	103, // 8: fantasia.v1.Study.elapsed:type_name -> google.protobuf.Duration
+	89,  // 9: fantasia.v1.Study.labels:type_name -> fantasia.v1.Study.LabelsEntry
 	10,  // 10: fantasia.v1.Study.objectives:type_name -> fantasia.v1.Objective
 	9,   // 11: fantasia.v1.Study.limits:type_name -> fantasia.v1.Limit
 	8,   // 12: fantasia.v1.Study.front:type_name -> fantasia.v1.Front
-	103, // 13: fantasia.v1.Study.attributes:type_name -> google.protobuf.Struct
+	104, // 13: fantasia.v1.Study.attributes:type_name -> google.protobuf.Struct
 	1,   // 14: fantasia.v1.Objective.direction:type_name -> fantasia.v1.Direction
-	103, // 15: fantasia.v1.BestTrial.parameters:type_name -> google.protobuf.Struct
-	103, // 16: fantasia.v1.Recommendation.parameters:type_name -> google.protobuf.Struct
+	104, // 15: fantasia.v1.BestTrial.parameters:type_name -> google.protobuf.Struct
+	104, // 16: fantasia.v1.Recommendation.parameters:type_name -> google.protobuf.Struct
 	14,  // 17: fantasia.v1.Recommendation.front:type_name -> fantasia.v1.ExpectedTrial
 	2,   // 18: fantasia.v1.Trial.state:type_name -> fantasia.v1.TrialState
-	103, // 19: fantasia.v1.Trial.parameters:type_name -> google.protobuf.Struct
-	89,  // 20: fantasia.v1.Trial.metrics:type_name -> fantasia.v1.Trial.MetricsEntry
+	104, // 19: fantasia.v1.Trial.parameters:type_name -> google.protobuf.Struct
+	90,  // 20: fantasia.v1.Trial.metrics:type_name -> fantasia.v1.Trial.MetricsEntry
 	4,   // 21: fantasia.v1.Trial.source:type_name -> fantasia.v1.Source
-	18,  // 22: fantasia.v1.Trial.reasons:type_name -> fantasia.v1.Reasons
-	19,  // 23: fantasia.v1.Trial.attempts:type_name -> fantasia.v1.Attempt
-	17,  // 24: fantasia.v1.Trial.times:type_name -> fantasia.v1.TrialTimes
+	19,  // 22: fantasia.v1.Trial.reasons:type_name -> fantasia.v1.Reasons
+	20,  // 23: fantasia.v1.Trial.attempts:type_name -> fantasia.v1.Attempt
+	18,  // 24: fantasia.v1.Trial.times:type_name -> fantasia.v1.TrialTimes
 	16,  // 25: fantasia.v1.Trial.stopped:type_name -> fantasia.v1.Stopped
-	90,  // 26: fantasia.v1.Trial.labels:type_name -> fantasia.v1.Trial.LabelsEntry
-	103, // 27: fantasia.v1.Trial.attributes:type_name -> google.protobuf.Struct
-	101, // 28: fantasia.v1.Stopped.time:type_name -> google.protobuf.Timestamp
-	101, // 29: fantasia.v1.TrialTimes.asked:type_name -> google.protobuf.Timestamp
-	101, // 30: fantasia.v1.TrialTimes.suggested:type_name -> google.protobuf.Timestamp
-	101, // 31: fantasia.v1.TrialTimes.created:type_name -> google.protobuf.Timestamp
-	101, // 32: fantasia.v1.TrialTimes.claimed:type_name -> google.protobuf.Timestamp
-	101, // 33: fantasia.v1.TrialTimes.started:type_name -> google.protobuf.Timestamp
-	101, // 34: fantasia.v1.TrialTimes.ended:type_name -> google.protobuf.Timestamp
-	101, // 35: fantasia.v1.TrialTimes.folded:type_name -> google.protobuf.Timestamp
-	91,  // 36: fantasia.v1.Reasons.acquisition:type_name -> fantasia.v1.Reasons.AcquisitionEntry
-	3,   // 37: fantasia.v1.Attempt.state:type_name -> fantasia.v1.AttemptState
-	101, // 38: fantasia.v1.Attempt.open_time:type_name -> google.protobuf.Timestamp
-	101, // 39: fantasia.v1.Attempt.claim_time:type_name -> google.protobuf.Timestamp
-	101, // 40: fantasia.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
-	101, // 41: fantasia.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
-	21,  // 42: fantasia.v1.Attempt.failure:type_name -> fantasia.v1.Failure
-	20,  // 43: fantasia.v1.Attempt.phases:type_name -> fantasia.v1.Phase
-	101, // 44: fantasia.v1.Phase.start_time:type_name -> google.protobuf.Timestamp
-	101, // 45: fantasia.v1.Phase.end_time:type_name -> google.protobuf.Timestamp
-	23,  // 46: fantasia.v1.Worker.running:type_name -> fantasia.v1.RunningAttempt
-	101, // 47: fantasia.v1.Worker.heartbeat_time:type_name -> google.protobuf.Timestamp
-	24,  // 48: fantasia.v1.ListQuotasResponse.quotas:type_name -> fantasia.v1.Quota
-	7,   // 49: fantasia.v1.CreateStudyResponse.study:type_name -> fantasia.v1.Study
-	7,   // 50: fantasia.v1.GetStudyResponse.study:type_name -> fantasia.v1.Study
-	92,  // 51: fantasia.v1.ListStudiesRequest.labels:type_name -> fantasia.v1.ListStudiesRequest.LabelsEntry
-	7,   // 52: fantasia.v1.ListStudiesResponse.studies:type_name -> fantasia.v1.Study
-	7,   // 53: fantasia.v1.WatchStudyResponse.study:type_name -> fantasia.v1.Study
-	103, // 54: fantasia.v1.UpdateStudyRequest.attributes:type_name -> google.protobuf.Struct
-	7,   // 55: fantasia.v1.UpdateStudyResponse.study:type_name -> fantasia.v1.Study
-	7,   // 56: fantasia.v1.StopStudyResponse.study:type_name -> fantasia.v1.Study
-	7,   // 57: fantasia.v1.ResumeStudyResponse.study:type_name -> fantasia.v1.Study
-	0,   // 58: fantasia.v1.ArchivedStudy.state:type_name -> fantasia.v1.StudyState
-	101, // 59: fantasia.v1.ArchivedStudy.create_time:type_name -> google.protobuf.Timestamp
-	101, // 60: fantasia.v1.ArchivedStudy.end_time:type_name -> google.protobuf.Timestamp
-	101, // 61: fantasia.v1.ArchivedStudy.archive_time:type_name -> google.protobuf.Timestamp
-	43,  // 62: fantasia.v1.ArchiveStudyResponse.study:type_name -> fantasia.v1.ArchivedStudy
-	7,   // 63: fantasia.v1.UnarchiveStudyResponse.study:type_name -> fantasia.v1.Study
-	43,  // 64: fantasia.v1.ListArchivedStudiesResponse.studies:type_name -> fantasia.v1.ArchivedStudy
-	2,   // 65: fantasia.v1.ListTrialsRequest.states:type_name -> fantasia.v1.TrialState
-	93,  // 66: fantasia.v1.ListTrialsRequest.labels:type_name -> fantasia.v1.ListTrialsRequest.LabelsEntry
-	15,  // 67: fantasia.v1.ListTrialsResponse.trials:type_name -> fantasia.v1.Trial
-	15,  // 68: fantasia.v1.ListOptimalTrialsResponse.trials:type_name -> fantasia.v1.Trial
-	15,  // 69: fantasia.v1.GetTrialResponse.trial:type_name -> fantasia.v1.Trial
-	2,   // 70: fantasia.v1.WatchTrialsRequest.states:type_name -> fantasia.v1.TrialState
-	15,  // 71: fantasia.v1.WatchTrialsResponse.trial:type_name -> fantasia.v1.Trial
-	59,  // 72: fantasia.v1.WatchTrialsResponse.measurements:type_name -> fantasia.v1.TrialMeasurements
-	58,  // 73: fantasia.v1.TrialMeasurements.measurements:type_name -> fantasia.v1.Measurement
-	58,  // 74: fantasia.v1.ListMeasurementsResponse.measurements:type_name -> fantasia.v1.Measurement
-	102, // 75: fantasia.v1.SuggestTrialsRequest.wait:type_name -> google.protobuf.Duration
-	15,  // 76: fantasia.v1.SuggestTrialsResponse.trials:type_name -> fantasia.v1.Trial
-	0,   // 77: fantasia.v1.SuggestTrialsResponse.study_state:type_name -> fantasia.v1.StudyState
-	102, // 78: fantasia.v1.SuggestTrialsResponse.lease:type_name -> google.protobuf.Duration
-	66,  // 79: fantasia.v1.HeartbeatTrialsResponse.instructions:type_name -> fantasia.v1.TrialInstruction
-	5,   // 80: fantasia.v1.TrialInstruction.action:type_name -> fantasia.v1.TrialAction
-	94,  // 81: fantasia.v1.AddMeasurementRequest.metrics:type_name -> fantasia.v1.AddMeasurementRequest.MetricsEntry
-	68,  // 82: fantasia.v1.AddMeasurementRequest.earlier:type_name -> fantasia.v1.EarlierMeasurement
-	95,  // 83: fantasia.v1.EarlierMeasurement.metrics:type_name -> fantasia.v1.EarlierMeasurement.MetricsEntry
-	5,   // 84: fantasia.v1.AddMeasurementResponse.action:type_name -> fantasia.v1.TrialAction
-	96,  // 85: fantasia.v1.CompleteTrialRequest.metrics:type_name -> fantasia.v1.CompleteTrialRequest.MetricsEntry
-	103, // 86: fantasia.v1.CompleteTrialRequest.parameters:type_name -> google.protobuf.Struct
-	15,  // 87: fantasia.v1.CompleteTrialResponse.trial:type_name -> fantasia.v1.Trial
-	103, // 88: fantasia.v1.FailTrialRequest.parameters:type_name -> google.protobuf.Struct
-	15,  // 89: fantasia.v1.FailTrialResponse.trial:type_name -> fantasia.v1.Trial
-	15,  // 90: fantasia.v1.ReleaseTrialResponse.trial:type_name -> fantasia.v1.Trial
-	103, // 91: fantasia.v1.EnqueueTrialRequest.parameters:type_name -> google.protobuf.Struct
-	97,  // 92: fantasia.v1.EnqueueTrialRequest.labels:type_name -> fantasia.v1.EnqueueTrialRequest.LabelsEntry
-	15,  // 93: fantasia.v1.EnqueueTrialResponse.trial:type_name -> fantasia.v1.Trial
-	103, // 94: fantasia.v1.AddTrialRequest.parameters:type_name -> google.protobuf.Struct
-	98,  // 95: fantasia.v1.AddTrialRequest.metrics:type_name -> fantasia.v1.AddTrialRequest.MetricsEntry
-	99,  // 96: fantasia.v1.AddTrialRequest.labels:type_name -> fantasia.v1.AddTrialRequest.LabelsEntry
-	15,  // 97: fantasia.v1.AddTrialResponse.trial:type_name -> fantasia.v1.Trial
-	15,  // 98: fantasia.v1.CancelTrialResponse.trial:type_name -> fantasia.v1.Trial
-	100, // 99: fantasia.v1.EditTrialRequest.labels:type_name -> fantasia.v1.EditTrialRequest.LabelsEntry
-	103, // 100: fantasia.v1.EditTrialRequest.attributes:type_name -> google.protobuf.Struct
-	15,  // 101: fantasia.v1.EditTrialResponse.trial:type_name -> fantasia.v1.Trial
-	6,   // 102: fantasia.v1.TailTrialLogsRequest.stream:type_name -> fantasia.v1.LogStream
-	6,   // 103: fantasia.v1.TailTrialLogsResponse.stream:type_name -> fantasia.v1.LogStream
-	22,  // 104: fantasia.v1.ListWorkersResponse.workers:type_name -> fantasia.v1.Worker
-	104, // 105: fantasia.v1.leader_only:extendee -> google.protobuf.MethodOptions
-	27,  // 106: fantasia.v1.StudyService.CreateStudy:input_type -> fantasia.v1.CreateStudyRequest
-	29,  // 107: fantasia.v1.StudyService.GetStudy:input_type -> fantasia.v1.GetStudyRequest
-	31,  // 108: fantasia.v1.StudyService.ListStudies:input_type -> fantasia.v1.ListStudiesRequest
-	33,  // 109: fantasia.v1.StudyService.WatchStudy:input_type -> fantasia.v1.WatchStudyRequest
-	35,  // 110: fantasia.v1.StudyService.UpdateStudy:input_type -> fantasia.v1.UpdateStudyRequest
-	37,  // 111: fantasia.v1.StudyService.StopStudy:input_type -> fantasia.v1.StopStudyRequest
-	39,  // 112: fantasia.v1.StudyService.ResumeStudy:input_type -> fantasia.v1.ResumeStudyRequest
-	41,  // 113: fantasia.v1.StudyService.DeleteStudy:input_type -> fantasia.v1.DeleteStudyRequest
-	44,  // 114: fantasia.v1.StudyService.ArchiveStudy:input_type -> fantasia.v1.ArchiveStudyRequest
-	46,  // 115: fantasia.v1.StudyService.UnarchiveStudy:input_type -> fantasia.v1.UnarchiveStudyRequest
-	48,  // 116: fantasia.v1.StudyService.ListArchivedStudies:input_type -> fantasia.v1.ListArchivedStudiesRequest
-	50,  // 117: fantasia.v1.StudyService.ListTrials:input_type -> fantasia.v1.ListTrialsRequest
-	52,  // 118: fantasia.v1.StudyService.ListOptimalTrials:input_type -> fantasia.v1.ListOptimalTrialsRequest
-	54,  // 119: fantasia.v1.StudyService.GetTrial:input_type -> fantasia.v1.GetTrialRequest
-	60,  // 120: fantasia.v1.StudyService.ListMeasurements:input_type -> fantasia.v1.ListMeasurementsRequest
-	56,  // 121: fantasia.v1.StudyService.WatchTrials:input_type -> fantasia.v1.WatchTrialsRequest
-	84,  // 122: fantasia.v1.StudyService.TailTrialLogs:input_type -> fantasia.v1.TailTrialLogsRequest
-	62,  // 123: fantasia.v1.StudyService.SuggestTrials:input_type -> fantasia.v1.SuggestTrialsRequest
-	64,  // 124: fantasia.v1.StudyService.HeartbeatTrials:input_type -> fantasia.v1.HeartbeatTrialsRequest
-	67,  // 125: fantasia.v1.StudyService.AddMeasurement:input_type -> fantasia.v1.AddMeasurementRequest
-	70,  // 126: fantasia.v1.StudyService.CompleteTrial:input_type -> fantasia.v1.CompleteTrialRequest
-	72,  // 127: fantasia.v1.StudyService.FailTrial:input_type -> fantasia.v1.FailTrialRequest
-	74,  // 128: fantasia.v1.StudyService.ReleaseTrial:input_type -> fantasia.v1.ReleaseTrialRequest
-	76,  // 129: fantasia.v1.StudyService.EnqueueTrial:input_type -> fantasia.v1.EnqueueTrialRequest
-	78,  // 130: fantasia.v1.StudyService.AddTrial:input_type -> fantasia.v1.AddTrialRequest
-	80,  // 131: fantasia.v1.StudyService.CancelTrial:input_type -> fantasia.v1.CancelTrialRequest
-	82,  // 132: fantasia.v1.StudyService.EditTrial:input_type -> fantasia.v1.EditTrialRequest
-	86,  // 133: fantasia.v1.StudyService.ListWorkers:input_type -> fantasia.v1.ListWorkersRequest
-	25,  // 134: fantasia.v1.StudyService.ListQuotas:input_type -> fantasia.v1.ListQuotasRequest
-	28,  // 135: fantasia.v1.StudyService.CreateStudy:output_type -> fantasia.v1.CreateStudyResponse
-	30,  // 136: fantasia.v1.StudyService.GetStudy:output_type -> fantasia.v1.GetStudyResponse
-	32,  // 137: fantasia.v1.StudyService.ListStudies:output_type -> fantasia.v1.ListStudiesResponse
-	34,  // 138: fantasia.v1.StudyService.WatchStudy:output_type -> fantasia.v1.WatchStudyResponse
-	36,  // 139: fantasia.v1.StudyService.UpdateStudy:output_type -> fantasia.v1.UpdateStudyResponse
-	38,  // 140: fantasia.v1.StudyService.StopStudy:output_type -> fantasia.v1.StopStudyResponse
-	40,  // 141: fantasia.v1.StudyService.ResumeStudy:output_type -> fantasia.v1.ResumeStudyResponse
-	42,  // 142: fantasia.v1.StudyService.DeleteStudy:output_type -> fantasia.v1.DeleteStudyResponse
-	45,  // 143: fantasia.v1.StudyService.ArchiveStudy:output_type -> fantasia.v1.ArchiveStudyResponse
-	47,  // 144: fantasia.v1.StudyService.UnarchiveStudy:output_type -> fantasia.v1.UnarchiveStudyResponse
-	49,  // 145: fantasia.v1.StudyService.ListArchivedStudies:output_type -> fantasia.v1.ListArchivedStudiesResponse
-	51,  // 146: fantasia.v1.StudyService.ListTrials:output_type -> fantasia.v1.ListTrialsResponse
-	53,  // 147: fantasia.v1.StudyService.ListOptimalTrials:output_type -> fantasia.v1.ListOptimalTrialsResponse
-	55,  // 148: fantasia.v1.StudyService.GetTrial:output_type -> fantasia.v1.GetTrialResponse
-	61,  // 149: fantasia.v1.StudyService.ListMeasurements:output_type -> fantasia.v1.ListMeasurementsResponse
-	57,  // 150: fantasia.v1.StudyService.WatchTrials:output_type -> fantasia.v1.WatchTrialsResponse
-	85,  // 151: fantasia.v1.StudyService.TailTrialLogs:output_type -> fantasia.v1.TailTrialLogsResponse
-	63,  // 152: fantasia.v1.StudyService.SuggestTrials:output_type -> fantasia.v1.SuggestTrialsResponse
-	65,  // 153: fantasia.v1.StudyService.HeartbeatTrials:output_type -> fantasia.v1.HeartbeatTrialsResponse
-	69,  // 154: fantasia.v1.StudyService.AddMeasurement:output_type -> fantasia.v1.AddMeasurementResponse
-	71,  // 155: fantasia.v1.StudyService.CompleteTrial:output_type -> fantasia.v1.CompleteTrialResponse
-	73,  // 156: fantasia.v1.StudyService.FailTrial:output_type -> fantasia.v1.FailTrialResponse
-	75,  // 157: fantasia.v1.StudyService.ReleaseTrial:output_type -> fantasia.v1.ReleaseTrialResponse
-	77,  // 158: fantasia.v1.StudyService.EnqueueTrial:output_type -> fantasia.v1.EnqueueTrialResponse
-	79,  // 159: fantasia.v1.StudyService.AddTrial:output_type -> fantasia.v1.AddTrialResponse
-	81,  // 160: fantasia.v1.StudyService.CancelTrial:output_type -> fantasia.v1.CancelTrialResponse
-	83,  // 161: fantasia.v1.StudyService.EditTrial:output_type -> fantasia.v1.EditTrialResponse
-	87,  // 162: fantasia.v1.StudyService.ListWorkers:output_type -> fantasia.v1.ListWorkersResponse
-	26,  // 163: fantasia.v1.StudyService.ListQuotas:output_type -> fantasia.v1.ListQuotasResponse
-	135, // [135:164] is the sub-list for method output_type
-	106, // [106:135] is the sub-list for method input_type
-	106, // [106:106] is the sub-list for extension type_name
-	105, // [105:106] is the sub-list for extension extendee
-	0,   // [0:105] is the sub-list for field type_name
+	91,  // 26: fantasia.v1.Trial.labels:type_name -> fantasia.v1.Trial.LabelsEntry
+	104, // 27: fantasia.v1.Trial.attributes:type_name -> google.protobuf.Struct
+	102, // 28: fantasia.v1.Stopped.time:type_name -> google.protobuf.Timestamp
+	17,  // 29: fantasia.v1.Stopped.expected:type_name -> fantasia.v1.StoppedExpected
+	102, // 30: fantasia.v1.TrialTimes.asked:type_name -> google.protobuf.Timestamp
+	102, // 31: fantasia.v1.TrialTimes.suggested:type_name -> google.protobuf.Timestamp
+	102, // 32: fantasia.v1.TrialTimes.created:type_name -> google.protobuf.Timestamp
+	102, // 33: fantasia.v1.TrialTimes.claimed:type_name -> google.protobuf.Timestamp
+	102, // 34: fantasia.v1.TrialTimes.started:type_name -> google.protobuf.Timestamp
+	102, // 35: fantasia.v1.TrialTimes.ended:type_name -> google.protobuf.Timestamp
+	102, // 36: fantasia.v1.TrialTimes.folded:type_name -> google.protobuf.Timestamp
+	92,  // 37: fantasia.v1.Reasons.acquisition:type_name -> fantasia.v1.Reasons.AcquisitionEntry
+	3,   // 38: fantasia.v1.Attempt.state:type_name -> fantasia.v1.AttemptState
+	102, // 39: fantasia.v1.Attempt.open_time:type_name -> google.protobuf.Timestamp
+	102, // 40: fantasia.v1.Attempt.claim_time:type_name -> google.protobuf.Timestamp
+	102, // 41: fantasia.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
+	102, // 42: fantasia.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
+	22,  // 43: fantasia.v1.Attempt.failure:type_name -> fantasia.v1.Failure
+	21,  // 44: fantasia.v1.Attempt.phases:type_name -> fantasia.v1.Phase
+	102, // 45: fantasia.v1.Phase.start_time:type_name -> google.protobuf.Timestamp
+	102, // 46: fantasia.v1.Phase.end_time:type_name -> google.protobuf.Timestamp
+	24,  // 47: fantasia.v1.Worker.running:type_name -> fantasia.v1.RunningAttempt
+	102, // 48: fantasia.v1.Worker.heartbeat_time:type_name -> google.protobuf.Timestamp
+	25,  // 49: fantasia.v1.ListQuotasResponse.quotas:type_name -> fantasia.v1.Quota
+	7,   // 50: fantasia.v1.CreateStudyResponse.study:type_name -> fantasia.v1.Study
+	7,   // 51: fantasia.v1.GetStudyResponse.study:type_name -> fantasia.v1.Study
+	93,  // 52: fantasia.v1.ListStudiesRequest.labels:type_name -> fantasia.v1.ListStudiesRequest.LabelsEntry
+	7,   // 53: fantasia.v1.ListStudiesResponse.studies:type_name -> fantasia.v1.Study
+	7,   // 54: fantasia.v1.WatchStudyResponse.study:type_name -> fantasia.v1.Study
+	104, // 55: fantasia.v1.UpdateStudyRequest.attributes:type_name -> google.protobuf.Struct
+	7,   // 56: fantasia.v1.UpdateStudyResponse.study:type_name -> fantasia.v1.Study
+	7,   // 57: fantasia.v1.StopStudyResponse.study:type_name -> fantasia.v1.Study
+	7,   // 58: fantasia.v1.ResumeStudyResponse.study:type_name -> fantasia.v1.Study
+	0,   // 59: fantasia.v1.ArchivedStudy.state:type_name -> fantasia.v1.StudyState
+	102, // 60: fantasia.v1.ArchivedStudy.create_time:type_name -> google.protobuf.Timestamp
+	102, // 61: fantasia.v1.ArchivedStudy.end_time:type_name -> google.protobuf.Timestamp
+	102, // 62: fantasia.v1.ArchivedStudy.archive_time:type_name -> google.protobuf.Timestamp
+	44,  // 63: fantasia.v1.ArchiveStudyResponse.study:type_name -> fantasia.v1.ArchivedStudy
+	7,   // 64: fantasia.v1.UnarchiveStudyResponse.study:type_name -> fantasia.v1.Study
+	44,  // 65: fantasia.v1.ListArchivedStudiesResponse.studies:type_name -> fantasia.v1.ArchivedStudy
+	2,   // 66: fantasia.v1.ListTrialsRequest.states:type_name -> fantasia.v1.TrialState
+	94,  // 67: fantasia.v1.ListTrialsRequest.labels:type_name -> fantasia.v1.ListTrialsRequest.LabelsEntry
+	15,  // 68: fantasia.v1.ListTrialsResponse.trials:type_name -> fantasia.v1.Trial
+	15,  // 69: fantasia.v1.ListOptimalTrialsResponse.trials:type_name -> fantasia.v1.Trial
+	15,  // 70: fantasia.v1.GetTrialResponse.trial:type_name -> fantasia.v1.Trial
+	2,   // 71: fantasia.v1.WatchTrialsRequest.states:type_name -> fantasia.v1.TrialState
+	15,  // 72: fantasia.v1.WatchTrialsResponse.trial:type_name -> fantasia.v1.Trial
+	60,  // 73: fantasia.v1.WatchTrialsResponse.measurements:type_name -> fantasia.v1.TrialMeasurements
+	59,  // 74: fantasia.v1.TrialMeasurements.measurements:type_name -> fantasia.v1.Measurement
+	59,  // 75: fantasia.v1.ListMeasurementsResponse.measurements:type_name -> fantasia.v1.Measurement
+	103, // 76: fantasia.v1.SuggestTrialsRequest.wait:type_name -> google.protobuf.Duration
+	15,  // 77: fantasia.v1.SuggestTrialsResponse.trials:type_name -> fantasia.v1.Trial
+	0,   // 78: fantasia.v1.SuggestTrialsResponse.study_state:type_name -> fantasia.v1.StudyState
+	103, // 79: fantasia.v1.SuggestTrialsResponse.lease:type_name -> google.protobuf.Duration
+	67,  // 80: fantasia.v1.HeartbeatTrialsResponse.instructions:type_name -> fantasia.v1.TrialInstruction
+	5,   // 81: fantasia.v1.TrialInstruction.action:type_name -> fantasia.v1.TrialAction
+	95,  // 82: fantasia.v1.AddMeasurementRequest.metrics:type_name -> fantasia.v1.AddMeasurementRequest.MetricsEntry
+	69,  // 83: fantasia.v1.AddMeasurementRequest.earlier:type_name -> fantasia.v1.EarlierMeasurement
+	96,  // 84: fantasia.v1.EarlierMeasurement.metrics:type_name -> fantasia.v1.EarlierMeasurement.MetricsEntry
+	5,   // 85: fantasia.v1.AddMeasurementResponse.action:type_name -> fantasia.v1.TrialAction
+	97,  // 86: fantasia.v1.CompleteTrialRequest.metrics:type_name -> fantasia.v1.CompleteTrialRequest.MetricsEntry
+	104, // 87: fantasia.v1.CompleteTrialRequest.parameters:type_name -> google.protobuf.Struct
+	15,  // 88: fantasia.v1.CompleteTrialResponse.trial:type_name -> fantasia.v1.Trial
+	104, // 89: fantasia.v1.FailTrialRequest.parameters:type_name -> google.protobuf.Struct
+	15,  // 90: fantasia.v1.FailTrialResponse.trial:type_name -> fantasia.v1.Trial
+	15,  // 91: fantasia.v1.ReleaseTrialResponse.trial:type_name -> fantasia.v1.Trial
+	104, // 92: fantasia.v1.EnqueueTrialRequest.parameters:type_name -> google.protobuf.Struct
+	98,  // 93: fantasia.v1.EnqueueTrialRequest.labels:type_name -> fantasia.v1.EnqueueTrialRequest.LabelsEntry
+	15,  // 94: fantasia.v1.EnqueueTrialResponse.trial:type_name -> fantasia.v1.Trial
+	104, // 95: fantasia.v1.AddTrialRequest.parameters:type_name -> google.protobuf.Struct
+	99,  // 96: fantasia.v1.AddTrialRequest.metrics:type_name -> fantasia.v1.AddTrialRequest.MetricsEntry
+	100, // 97: fantasia.v1.AddTrialRequest.labels:type_name -> fantasia.v1.AddTrialRequest.LabelsEntry
+	15,  // 98: fantasia.v1.AddTrialResponse.trial:type_name -> fantasia.v1.Trial
+	15,  // 99: fantasia.v1.CancelTrialResponse.trial:type_name -> fantasia.v1.Trial
+	101, // 100: fantasia.v1.EditTrialRequest.labels:type_name -> fantasia.v1.EditTrialRequest.LabelsEntry
+	104, // 101: fantasia.v1.EditTrialRequest.attributes:type_name -> google.protobuf.Struct
+	15,  // 102: fantasia.v1.EditTrialResponse.trial:type_name -> fantasia.v1.Trial
+	6,   // 103: fantasia.v1.TailTrialLogsRequest.stream:type_name -> fantasia.v1.LogStream
+	6,   // 104: fantasia.v1.TailTrialLogsResponse.stream:type_name -> fantasia.v1.LogStream
+	23,  // 105: fantasia.v1.ListWorkersResponse.workers:type_name -> fantasia.v1.Worker
+	105, // 106: fantasia.v1.leader_only:extendee -> google.protobuf.MethodOptions
+	28,  // 107: fantasia.v1.StudyService.CreateStudy:input_type -> fantasia.v1.CreateStudyRequest
+	30,  // 108: fantasia.v1.StudyService.GetStudy:input_type -> fantasia.v1.GetStudyRequest
+	32,  // 109: fantasia.v1.StudyService.ListStudies:input_type -> fantasia.v1.ListStudiesRequest
+	34,  // 110: fantasia.v1.StudyService.WatchStudy:input_type -> fantasia.v1.WatchStudyRequest
+	36,  // 111: fantasia.v1.StudyService.UpdateStudy:input_type -> fantasia.v1.UpdateStudyRequest
+	38,  // 112: fantasia.v1.StudyService.StopStudy:input_type -> fantasia.v1.StopStudyRequest
+	40,  // 113: fantasia.v1.StudyService.ResumeStudy:input_type -> fantasia.v1.ResumeStudyRequest
+	42,  // 114: fantasia.v1.StudyService.DeleteStudy:input_type -> fantasia.v1.DeleteStudyRequest
+	45,  // 115: fantasia.v1.StudyService.ArchiveStudy:input_type -> fantasia.v1.ArchiveStudyRequest
+	47,  // 116: fantasia.v1.StudyService.UnarchiveStudy:input_type -> fantasia.v1.UnarchiveStudyRequest
+	49,  // 117: fantasia.v1.StudyService.ListArchivedStudies:input_type -> fantasia.v1.ListArchivedStudiesRequest
+	51,  // 118: fantasia.v1.StudyService.ListTrials:input_type -> fantasia.v1.ListTrialsRequest
+	53,  // 119: fantasia.v1.StudyService.ListOptimalTrials:input_type -> fantasia.v1.ListOptimalTrialsRequest
+	55,  // 120: fantasia.v1.StudyService.GetTrial:input_type -> fantasia.v1.GetTrialRequest
+	61,  // 121: fantasia.v1.StudyService.ListMeasurements:input_type -> fantasia.v1.ListMeasurementsRequest
+	57,  // 122: fantasia.v1.StudyService.WatchTrials:input_type -> fantasia.v1.WatchTrialsRequest
+	85,  // 123: fantasia.v1.StudyService.TailTrialLogs:input_type -> fantasia.v1.TailTrialLogsRequest
+	63,  // 124: fantasia.v1.StudyService.SuggestTrials:input_type -> fantasia.v1.SuggestTrialsRequest
+	65,  // 125: fantasia.v1.StudyService.HeartbeatTrials:input_type -> fantasia.v1.HeartbeatTrialsRequest
+	68,  // 126: fantasia.v1.StudyService.AddMeasurement:input_type -> fantasia.v1.AddMeasurementRequest
+	71,  // 127: fantasia.v1.StudyService.CompleteTrial:input_type -> fantasia.v1.CompleteTrialRequest
+	73,  // 128: fantasia.v1.StudyService.FailTrial:input_type -> fantasia.v1.FailTrialRequest
+	75,  // 129: fantasia.v1.StudyService.ReleaseTrial:input_type -> fantasia.v1.ReleaseTrialRequest
+	77,  // 130: fantasia.v1.StudyService.EnqueueTrial:input_type -> fantasia.v1.EnqueueTrialRequest
+	79,  // 131: fantasia.v1.StudyService.AddTrial:input_type -> fantasia.v1.AddTrialRequest
+	81,  // 132: fantasia.v1.StudyService.CancelTrial:input_type -> fantasia.v1.CancelTrialRequest
+	83,  // 133: fantasia.v1.StudyService.EditTrial:input_type -> fantasia.v1.EditTrialRequest
+	87,  // 134: fantasia.v1.StudyService.ListWorkers:input_type -> fantasia.v1.ListWorkersRequest
+	26,  // 135: fantasia.v1.StudyService.ListQuotas:input_type -> fantasia.v1.ListQuotasRequest
+	29,  // 136: fantasia.v1.StudyService.CreateStudy:output_type -> fantasia.v1.CreateStudyResponse
+	31,  // 137: fantasia.v1.StudyService.GetStudy:output_type -> fantasia.v1.GetStudyResponse
+	33,  // 138: fantasia.v1.StudyService.ListStudies:output_type -> fantasia.v1.ListStudiesResponse
+	35,  // 139: fantasia.v1.StudyService.WatchStudy:output_type -> fantasia.v1.WatchStudyResponse
+	37,  // 140: fantasia.v1.StudyService.UpdateStudy:output_type -> fantasia.v1.UpdateStudyResponse
+	39,  // 141: fantasia.v1.StudyService.StopStudy:output_type -> fantasia.v1.StopStudyResponse
+	41,  // 142: fantasia.v1.StudyService.ResumeStudy:output_type -> fantasia.v1.ResumeStudyResponse
+	43,  // 143: fantasia.v1.StudyService.DeleteStudy:output_type -> fantasia.v1.DeleteStudyResponse
+	46,  // 144: fantasia.v1.StudyService.ArchiveStudy:output_type -> fantasia.v1.ArchiveStudyResponse
+	48,  // 145: fantasia.v1.StudyService.UnarchiveStudy:output_type -> fantasia.v1.UnarchiveStudyResponse
+	50,  // 146: fantasia.v1.StudyService.ListArchivedStudies:output_type -> fantasia.v1.ListArchivedStudiesResponse
+	52,  // 147: fantasia.v1.StudyService.ListTrials:output_type -> fantasia.v1.ListTrialsResponse
+	54,  // 148: fantasia.v1.StudyService.ListOptimalTrials:output_type -> fantasia.v1.ListOptimalTrialsResponse
+	56,  // 149: fantasia.v1.StudyService.GetTrial:output_type -> fantasia.v1.GetTrialResponse
+	62,  // 150: fantasia.v1.StudyService.ListMeasurements:output_type -> fantasia.v1.ListMeasurementsResponse
+	58,  // 151: fantasia.v1.StudyService.WatchTrials:output_type -> fantasia.v1.WatchTrialsResponse
+	86,  // 152: fantasia.v1.StudyService.TailTrialLogs:output_type -> fantasia.v1.TailTrialLogsResponse
+	64,  // 153: fantasia.v1.StudyService.SuggestTrials:output_type -> fantasia.v1.SuggestTrialsResponse
+	66,  // 154: fantasia.v1.StudyService.HeartbeatTrials:output_type -> fantasia.v1.HeartbeatTrialsResponse
+	70,  // 155: fantasia.v1.StudyService.AddMeasurement:output_type -> fantasia.v1.AddMeasurementResponse
+	72,  // 156: fantasia.v1.StudyService.CompleteTrial:output_type -> fantasia.v1.CompleteTrialResponse
+	74,  // 157: fantasia.v1.StudyService.FailTrial:output_type -> fantasia.v1.FailTrialResponse
+	76,  // 158: fantasia.v1.StudyService.ReleaseTrial:output_type -> fantasia.v1.ReleaseTrialResponse
+	78,  // 159: fantasia.v1.StudyService.EnqueueTrial:output_type -> fantasia.v1.EnqueueTrialResponse
+	80,  // 160: fantasia.v1.StudyService.AddTrial:output_type -> fantasia.v1.AddTrialResponse
+	82,  // 161: fantasia.v1.StudyService.CancelTrial:output_type -> fantasia.v1.CancelTrialResponse
+	84,  // 162: fantasia.v1.StudyService.EditTrial:output_type -> fantasia.v1.EditTrialResponse
+	88,  // 163: fantasia.v1.StudyService.ListWorkers:output_type -> fantasia.v1.ListWorkersResponse
+	27,  // 164: fantasia.v1.StudyService.ListQuotas:output_type -> fantasia.v1.ListQuotasResponse
+	136, // [136:165] is the sub-list for method output_type
+	107, // [107:136] is the sub-list for method input_type
+	107, // [107:107] is the sub-list for extension type_name
+	106, // [106:107] is the sub-list for extension extendee
+	0,   // [0:106] is the sub-list for field type_name
 }
 
 func init() { file_fantasia_v1_fantasia_proto_init() }
@@ -7199,17 +7301,17 @@ func file_fantasia_v1_fantasia_proto_init() {
 	file_fantasia_v1_fantasia_proto_msgTypes[2].OneofWrappers = []any{}
 	file_fantasia_v1_fantasia_proto_msgTypes[3].OneofWrappers = []any{}
 	file_fantasia_v1_fantasia_proto_msgTypes[8].OneofWrappers = []any{}
-	file_fantasia_v1_fantasia_proto_msgTypes[11].OneofWrappers = []any{}
-	file_fantasia_v1_fantasia_proto_msgTypes[14].OneofWrappers = []any{}
-	file_fantasia_v1_fantasia_proto_msgTypes[17].OneofWrappers = []any{}
-	file_fantasia_v1_fantasia_proto_msgTypes[75].OneofWrappers = []any{}
+	file_fantasia_v1_fantasia_proto_msgTypes[12].OneofWrappers = []any{}
+	file_fantasia_v1_fantasia_proto_msgTypes[15].OneofWrappers = []any{}
+	file_fantasia_v1_fantasia_proto_msgTypes[18].OneofWrappers = []any{}
+	file_fantasia_v1_fantasia_proto_msgTypes[76].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fantasia_v1_fantasia_proto_rawDesc), len(file_fantasia_v1_fantasia_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   94,
+			NumMessages:   95,
 			NumExtensions: 1,
 			NumServices:   1,
 		},

@@ -55,6 +55,24 @@ func TestTrialGetSaysWhatATrialTakes(t *testing.T) {
 	}
 }
 
+// trial get says of a trial that was stopped early what a model expected of it.
+func TestTrialGetSaysWhatWasExpected(t *testing.T) {
+	b := backend(t)
+	b.Put("digits", record.Trial{
+		Number: 4, State: study.TrialPruned, Point: study.Point{"lr": 1e-3, "width": int64(8)},
+		Stopped: &record.Stopped{Attempt: 1, Step: 4, Reason: "no hope", Expected: &record.Expected{
+			Steps: []int64{6, 20}, Values: []float64{0.5, 0.25}, Low: []float64{0.4, 0.125}, High: []float64{0.6, 0.375}, Level: 0.0625,
+		}},
+	})
+	url, stop := serveOn(t, "127.0.0.1:0", b)
+	defer stop()
+	run := start(t.Context(), "trial", "get", "digits", "4", "--server", url)
+	want := "Expected: +0.25 at step 20, from 0.125 to 0.375 with a probability of 90%; the level to beat was 0.0625"
+	if code := <-run.code; code != cli.ExitOK || !regexp.MustCompile(want).MatchString(run.out.String()) {
+		t.Errorf("exit code %d: %s%s", code, run.out, run.errs)
+	}
+}
+
 // trial continue makes a trial of one that was stopped early, which is said by trial get, and is refused for any other.
 func TestTrialContinue(t *testing.T) {
 	b := backend(t)

@@ -13,6 +13,7 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/show/figure"
 	"github.com/fantasia-hpo/fantasia/internal/show/layout"
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -108,7 +109,7 @@ func trialBlock(w screen, m *fantasiav1.Trial, t view.Trial, idle bool) error {
 		fields = append(fields, field{Name: "Continues", Value: fmt.Sprintf("trial %d, which was stopped early", t.Predecessor)})
 	}
 	if s := t.Stopped; s != nil {
-		fields = append(fields, field{Name: "Stopped", Value: s.Reason})
+		fields = append(fields, field{Name: "Stopped", Value: s.Reason}, field{Name: "Expected", Value: expected(s.Expected)})
 	}
 	fields = append(fields,
 		field{Name: "Cancelled", Value: t.Cancelled},
@@ -125,6 +126,16 @@ func trialBlock(w screen, m *fantasiav1.Trial, t view.Trial, idle bool) error {
 		fields = append(fields, field{Name: fmt.Sprintf("Attempt %d", a.GetNumber()), Value: attempt(a, idle)})
 	}
 	return w.block(fields)
+}
+
+// expected says what a model expected of a trial that was stopped early; "" if there was none.
+func expected(e *record.Expected) string {
+	if e == nil || len(e.Steps) == 0 {
+		return ""
+	}
+	last := len(e.Steps) - 1
+	return fmt.Sprintf("%s at step %d, from %s to %s with a probability of 90%%; the level to beat was %s", number(e.Values[last]),
+		e.Steps[last], number(e.Low[last]), number(e.High[last]), number(e.Level))
 }
 
 // takes says how long a trial that runs has run, and how long it is expected to take in all; "" if that is not known.

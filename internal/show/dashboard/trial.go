@@ -15,6 +15,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/show/diagnosis"
 	"github.com/fantasia-hpo/fantasia/internal/show/figure"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -114,8 +115,12 @@ func (d *Dashboard) trialPage(w http.ResponseWriter, r *http.Request) error {
 		data.Attempts = append(data.Attempts, newAttemptItem(&t.Attempts[i], q.now))
 	}
 	for i, c := range view.OfSeries(m.Series) {
-		data.Panels = append(data.Panels, q.panels(figure.Reported(fmt.Sprintf("curve-%d", i), &c, number,
-			fmt.Sprintf("What attempt %d reported at each step.", m.Attempt)))...)
+		id, help := fmt.Sprintf("curve-%d", i), fmt.Sprintf("What attempt %d reported at each step.", m.Attempt)
+		panel := figure.Reported(id, &c, number, help)
+		if s := t.Stopped; s != nil && s.Expected != nil && c.Metric == diagnosis.StoppingMetric(spec) && m.Attempt == s.Attempt {
+			panel = figure.ReportedUntilStopped(id, &c, number, s.Expected, help)
+		}
+		data.Panels = append(data.Panels, q.panels(panel)...)
 	}
 	if number > 1 {
 		data.Earlier = trialAddress(name, number-1)

@@ -170,6 +170,29 @@ func Reported(id string, c *view.Curve, trial int, help string) Figure {
 	return broad(id, c.Metric, help, &picture.Chart{X: "step", Y: c.Metric, Unlisted: true, Series: []picture.Series{line}})
 }
 
+// ReportedUntilStopped is Reported of a trial that was stopped early, with what a model expected of it: how it would
+// have gone on, with the band that it is within with a probability of 90%, and the level that it had to beat.
+func ReportedUntilStopped(id string, c *view.Curve, trial int, e *record.Expected, help string) Figure {
+	line := picture.Series{Name: c.Metric, Kind: picture.Lines, Points: points(c, trial)}
+	last := line.Points[len(line.Points)-1]
+	expected := picture.Series{Name: "expected, with a probability of 90% in the band", Kind: picture.Lines, Color: 1, Dash: 1}
+	level := picture.Series{Name: "level to beat at the last step", Kind: picture.Lines, Color: 2, Dash: 2}
+	for i, step := range e.Steps {
+		x := float64(step)
+		if i == 0 {
+			expected.Points, expected.Low, expected.High = []picture.Point{last}, []float64{last.Y}, []float64{last.Y}
+			level.Points = []picture.Point{{X: line.Points[0].X, Y: e.Level}}
+		}
+		expected.Points = append(expected.Points, picture.Point{X: x, Y: e.Values[i], Trial: trial})
+		expected.Low, expected.High = append(expected.Low, e.Low[i]), append(expected.High, e.High[i])
+		if i == len(e.Steps)-1 {
+			level.Points = append(level.Points, picture.Point{X: x, Y: e.Level})
+		}
+	}
+	return broad(id, c.Metric, help+" The dashed line is what was expected when it was stopped, the level what it had to beat.",
+		&picture.Chart{X: "step", Y: c.Metric, Series: []picture.Series{line, expected, level}})
+}
+
 func points(c *view.Curve, trial int) []picture.Point {
 	list := make([]picture.Point, len(c.Steps))
 	for k := range list {

@@ -41,22 +41,29 @@ func (o *Outlook) believe(x []float64, trial int) {
 
 // Curves returns what is expected of some of the model's curves, by their indices.
 func (o *Outlook) Curves(indices []int) []Expected {
-	return o.expected(len(indices), func(i int) ([]float64, int) { return o.model.curves[indices[i]].X, indices[i] })
+	return o.expected(len(indices), func(i int) ([]float64, int64, int) {
+		return o.model.curves[indices[i]].X, o.model.last, indices[i]
+	})
+}
+
+// Path returns what is expected of one of the model's curves, by its index, at some steps: its best cost by then.
+func (o *Outlook) Path(curve int, steps []int64) []Expected {
+	return o.expected(len(steps), func(i int) ([]float64, int64, int) { return o.model.curves[curve].X, steps[i], curve })
 }
 
 // Fresh returns what is expected of new trials, whose configurations are the rows of x.
 func (o *Outlook) Fresh(x [][]float64) []Expected {
-	return o.expected(len(x), func(i int) ([]float64, int) { return x[i], len(o.model.curves) })
+	return o.expected(len(x), func(i int) ([]float64, int64, int) { return x[i], o.model.last, len(o.model.curves) })
 }
 
-func (o *Outlook) expected(n int, of func(i int) (x []float64, trial int)) []Expected {
+func (o *Outlook) expected(n int, of func(i int) (x []float64, step int64, trial int)) []Expected {
 	if n == 0 {
 		return nil
 	}
 	var rows *mat.Dense
 	for i := range n {
-		x, trial := of(i)
-		at := o.model.at(x, o.model.last, trial)
+		x, step, trial := of(i)
+		at := o.model.at(x, step, trial)
 		if rows == nil {
 			rows = mat.NewDense(n, len(at), nil)
 		}

@@ -168,12 +168,13 @@ class Asking(Telling):
     def continue_trial(self, number: int) -> FrozenTrial:
         """Have a trial run to its end that was stopped early, and return the new trial that does so.
 
-        It has the parameters, the seed and the checkpoint of the stopped trial, comes before the optimiser's
-        next suggestion, and is not stopped early. It counts against `max_trials`.
+        `number` is that of the stopped trial. The new one has its parameters, its seed and its checkpoint,
+        comes before the optimiser's next suggestion, and is not stopped early. It counts against
+        `max_trials`.
 
         Raises:
             NotFoundError: if there is no such trial.
-            ServerError: if the trial is not PRUNED or is continued already, the study has ended, or
+            PreconditionError: if the trial is not PRUNED or is continued already, the study has ended, or
                 `max_trials` leaves no room.
 
         Examples:

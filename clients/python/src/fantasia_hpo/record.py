@@ -79,7 +79,8 @@ class FrozenTrial:
     the end of a log. `source` says where the point came from, such as `model` or `design`. `attempt` is
     the number of the last attempt to evaluate it, 0 for none. `labels` and `note` are what people say
     of it. In a study with a Fidelity, `rung` is the trial's level, from 1. `predecessor` is the trial that
-    it continues, or 0: one at the level below, or one that `Study.continue_trial` named. `user_attrs` is what `Trial.set_user_attr` has noted.
+    it continues, or 0: one at the level below, or one that `Study.continue_trial` named. `user_attrs` is
+    what `Trial.set_user_attr` has noted.
     `exceeded` has the limits of the study that a completed trial is outside of, such as "memory_mb <= 512".
     `worker` is who evaluated it, `checkpoint` what its last attempt has saved. `datetime_start` and
     `datetime_complete` are when the last attempt began and ended. `link` is its page on the dashboard.
