@@ -88,8 +88,9 @@ func Decide(ctx context.Context, q *Question) (Answer, error) {
 
 // view is what a model sees of a question's trials.
 type view struct {
+	numbers []int // of the trials, and list their curves in the same order
 	list    []curves.Curve
-	at      int // the place in list of the question's trial; -1 if it is not among them
+	at      int // the place of the question's trial; -1 if it is not among them
 	model   *curves.Model
 	outlook *curves.Outlook
 	// bar is what a new trial is likely to reach, as the model sees costs.
@@ -101,7 +102,7 @@ type view struct {
 func newView(ctx context.Context, q *Question) (*view, error) {
 	encoding := optimizer.NewEncoding(q.Problem.Space)
 	v := &view{bar: math.Inf(1), memory: q.Memory}
-	if v.list, v.at = places(q, encoding); v.at < 0 {
+	if v.numbers, v.list, v.at = places(q, encoding); v.at < 0 {
 		return v, nil
 	}
 	columns, reports := surrogate.Columns(encoding), 0
@@ -131,6 +132,43 @@ func newView(ctx context.Context, q *Question) (*view, error) {
 		v.bar = min(v.bar, e.Mean-hope*e.SD)
 	}
 	return v, nil
+}
+
+// End is where a model expects a trial to end, in costs. None is worse than the least that the trial has reported.
+type End struct {
+	Trial int
+	// Cost is the expected one, and Unlucky one that is worse by a standard deviation. It is between Low and High with
+	// a probability of 90%.
+	Cost, Unlucky, Low, High float64
+	// Margin is by how many standard deviations the trial is expected to end worse than a new one is likely to:
+	// Decide stops the trial if it is larger than Patience.
+	Margin float64
+}
+
+// Patience is the margin with which a trial goes on.
+const Patience = patience
+
+// Ends returns where the trials of a question are expected to end that have reported anything, by number, and what
+// lets the next call begin where this one ended. There are none if the question's trial is not among them.
+func Ends(ctx context.Context, q *Question) ([]End, Memory, error) {
+	v, err := newView(ctx, q)
+	if err != nil || v.at < 0 {
+		return nil, v.memory, err
+	}
+	var places []int
+	for i := range v.list {
+		if len(v.list[i].Reports) > 0 {
+			places = append(places, i)
+		}
+	}
+	ends := make([]End, len(places))
+	for k, e := range v.outlook.Curves(places) {
+		best := least(v.list[places[k]].Reports)
+		cost := func(z float64) float64 { return min(best, v.model.Cost(z)) }
+		ends[k] = End{v.numbers[places[k]], cost(e.Mean), cost(e.Mean + e.SD), cost(e.Mean - band*e.SD), cost(e.Mean + band*e.SD),
+			(e.Mean - v.bar) / e.SD}
+	}
+	return ends, v.memory, nil
 }
 
 const (

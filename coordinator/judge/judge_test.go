@@ -192,7 +192,7 @@ func TestTrialsAreBounded(t *testing.T) {
 	for i := range 2000 {
 		q.tell(i+1, math.Abs(math.Sin(float64(i))), last, i == 1 || i == 700)
 	}
-	list, at := places(q, optimizer.NewEncoding(q.Problem.Space))
+	_, list, at := places(q, optimizer.NewEncoding(q.Problem.Space))
 	if len(list) != mostTrials || at < 0 || list[at].Runs {
 		t.Fatalf("%d trials, that of the question is number %d", len(list), at)
 	}
@@ -211,7 +211,7 @@ func TestTrialsAreBounded(t *testing.T) {
 	for i := range 400 {
 		q.tell(3000+i, 0.5, 1, true)
 	}
-	if list, _ := places(q, optimizer.NewEncoding(q.Problem.Space)); len(list) < 400 {
+	if _, list, _ := places(q, optimizer.NewEncoding(q.Problem.Space)); len(list) < 400 {
 		t.Errorf("of 400 that run %d are left", len(list))
 	}
 }
@@ -276,5 +276,33 @@ func TestExpected(t *testing.T) {
 		if !direction.Better(e.Level, e.Values[4]) {
 			t.Errorf("%s: it is expected to end at %v, and had to beat %v", direction, e.Values[4], e.Level)
 		}
+	}
+}
+
+// TestEnds checks where all trials of a question are expected to end, by where they end, and that its margin is what
+// Decide decides by.
+func TestEnds(t *testing.T) {
+	for _, x := range []float64{0.3, 0.95} {
+		q := question(t, x, 6)
+		ends, memory, err := Ends(t.Context(), q)
+		if err != nil || len(ends) != 19 || memory.hyperparameters == nil {
+			t.Fatalf("%d ends, %v", len(ends), err)
+		}
+		for _, e := range ends {
+			if !(e.Low <= e.Cost && e.Cost <= e.Unlucky && e.Unlucky <= e.High) {
+				t.Errorf("trial %d: %+v", e.Trial, e)
+			}
+			if truth := level(float64(e.Trial-1)/11) + 0.5/last; e.Trial <= 12 && math.Abs(e.Cost-truth) > 0.02 {
+				t.Errorf("trial %d ended at %v, and %v is expected", e.Trial, truth, e.Cost)
+			}
+			if stop := decide(t, q).Stop; e.Trial == q.Trial && stop != (e.Margin > Patience) {
+				t.Errorf("a trial at %v is stopped: %t, with the margin %v", x, stop, e.Margin)
+			}
+		}
+	}
+	q := question(t, 0.3, 6)
+	q.Trial = 99
+	if ends, _, err := Ends(t.Context(), q); err != nil || ends != nil {
+		t.Errorf("of a trial that is not there: %v, %v", ends, err)
 	}
 }

@@ -17,11 +17,11 @@ type placed struct {
 	curves.Curve
 }
 
-// places returns the curves of the trials that are in the space, by number, and the index of the
+// places returns the trials that are in the space and their curves, by number, and the index of the
 // trial that the question is of, -1 if it is not among them. Of many trials it leaves out those that
 // have ended and were neither good nor recent. A pending trial runs to its end, for the model; of the one in question
 // that is to be decided.
-func places(q *Question, encoding *optimizer.Encoding) (list []curves.Curve, at int) {
+func places(q *Question, encoding *optimizer.Encoding) (numbers []int, list []curves.Curve, at int) {
 	known := map[int][]curves.Report{}
 	for _, c := range q.Curves {
 		known[c.Trial] = c.Reports
@@ -43,9 +43,9 @@ func places(q *Question, encoding *optimizer.Encoding) (list []curves.Curve, at 
 		if p.number == q.Trial && len(p.Reports) > 0 {
 			at = i
 		}
-		list = append(list, p.Curve)
+		numbers, list = append(numbers, p.number), append(list, p.Curve)
 	}
-	return list, at
+	return numbers, list, at
 }
 
 // some returns at most mostTrials of the trials: asked and those that run, half of the others the best, and

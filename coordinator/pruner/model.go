@@ -25,8 +25,8 @@ func modelEntry() Entry {
 }
 
 const (
-	// fewestReports make a model.
-	fewestReports = 8
+	// FewestReports make a model.
+	FewestReports = 8
 	// Of fewestEnds completed trials and more, the latest mostEnds say whether reports have to do with results.
 	fewestEnds, mostEnds = 5, 50
 	// leastOrder is the least rank correlation (Kendall's τ) of the best reports and the results of completed
@@ -64,7 +64,7 @@ func (*modelled) judge(t *trial) string {
 // asks implements asks. At the last step nothing is left to save.
 func (m *modelled) asks(t *trial, last int64) bool {
 	now := t.last()
-	if last <= 0 || now.step >= last || now.diverged() || m.reports < fewestReports {
+	if last <= 0 || now.step >= last || now.diverged() || m.reports < FewestReports {
 		return false
 	}
 	if len(m.grid) == 0 || m.grid[len(m.grid)-1] != last {

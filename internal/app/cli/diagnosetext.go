@@ -19,12 +19,14 @@ func diagnosisText(w io.Writer, r *diagnosis.Report, metric string, width int) e
 	if r.LeftOut > 0 {
 		counts += fmt.Sprintf(", %d without a value left out", r.LeftOut)
 	}
-	if r.Used < r.Completed {
+	if 0 < r.Used && r.Used < r.Completed {
 		counts += fmt.Sprintf("; the model is fitted to %d of them", r.Used)
 	}
 	d.begin("Study %s", r.Study)
 	d.row("trials", counts)
-	d.begin("Findings")
+	if d.begin("Findings"); len(r.Findings) == 0 {
+		d.line("none: fewer than %d trials have completed, or they are too much alike", diagnosis.MinCompleted)
+	}
 	for _, f := range r.Findings {
 		d.wrapped(string(f.Topic), f.Statement)
 		d.wrapped("", f.Evidence)
@@ -37,6 +39,7 @@ func diagnosisText(w io.Writer, r *diagnosis.Report, metric string, width int) e
 	d.objectives(r.Objectives)
 	d.limits(r.Limits)
 	d.earlyStopping(r.EarlyStopping)
+	d.judged(r.Judged, r.Study)
 	_, err := io.WriteString(w, d.text.String())
 	if err != nil {
 		return fmt.Errorf("write a diagnosis: %w", err)
@@ -157,6 +160,28 @@ func (d *paragraphs) earlyStopping(replays []diagnosis.Replay) {
 		}
 		d.row(r.Rule, fmt.Sprintf("saves %.0f%% of %d steps; stops %d of %d trials; %s", 100*float64(r.Saved)/float64(r.Steps), r.Steps,
 			r.Stopped, r.Trials, best))
+	}
+}
+
+// judged says how good the model of curves is, how near it came to stopping the best trial, and which trials it would
+// finish.
+func (d *paragraphs) judged(j *diagnosis.Judged, name string) {
+	if j == nil {
+		return
+	}
+	d.begin("The model of curves, which the rule model asks")
+	if j.Checked > 0 {
+		d.row("calibration", fmt.Sprintf("%d of %d completed trials ended in the band of 90%% that was expected after a third of their steps",
+			j.Inside, j.Checked))
+	}
+	if j.Margin != nil {
+		d.row("the best trial", fmt.Sprintf("trial %d, at step %d, was expected to end worse than a new one by at most %.2g standard "+
+			"deviations; the rule stops above %g", j.Best, j.Step, *j.Margin, j.Patience))
+	}
+	for _, u := range j.Unfinished {
+		d.row("unfinished", fmt.Sprintf("trial %d was stopped at step %d and is expected to end at %s (%s to %s), better than %s, the best so "+
+			"far: fantasia trial continue %s %d", u.Trial, u.Step, number(round(u.Value)), number(round(u.Low)), number(round(u.High)),
+			number(round(u.Reached)), name, u.Trial))
 	}
 }
 

@@ -92,3 +92,28 @@ func TestDiagnosisTextHasObjectivesAndLimits(t *testing.T) {
 		}
 	}
 }
+
+// The model of curves offers to finish a trial that it expects to beat the best one.
+func TestDiagnosisOffersToFinish(t *testing.T) {
+	margin := 0.75
+	var text strings.Builder
+	err := diagnosisText(&text, &diagnosis.Report{Study: "digits", Completed: 9, Judged: &diagnosis.Judged{
+		Checked: 9, Inside: 8, Best: 3, Step: 6, Margin: &margin, Patience: 1.5,
+		Unfinished: []diagnosis.Unfinished{{Trial: 7, Step: 12, Value: 0.25, Low: 0.125, High: 0.375, Reached: 0.5}},
+	}}, "loss", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"calibration           8 of 9 completed trials ended in the band of 90% that was expected after a third of their steps\n",
+		"the best trial        trial 3, at step 6, was expected to end worse than a new one by at most 0.75 standard deviations; " +
+			"the rule stops above 1.5\n",
+		"unfinished            trial 7 was stopped at step 12 and is expected to end at 0.25 (0.125 to 0.375), better than 0.5, the best " +
+			"so far: fantasia trial continue digits 7\n",
+		"none: fewer than 20 trials have completed, or they are too much alike\n",
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("%q is not in\n%s", want, &text)
+		}
+	}
+}

@@ -4,6 +4,7 @@ package fetch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/show/diagnosis"
 	"github.com/fantasia-hpo/fantasia/internal/show/htmlreport"
+	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 	studyfile "github.com/fantasia-hpo/fantasia/study/file"
 )
@@ -234,14 +236,31 @@ func Diagnose(ctx context.Context, within Within, name string) (*study.Study, *d
 	if err != nil {
 		return nil, nil, fmt.Errorf("study %q: %w", s.Metadata.Name, err)
 	}
-	found, _, err := diagnosis.Examine(ctx, s, problem, took)
-	if err != nil {
-		return nil, nil, err
+	found, _, tooLittle := diagnosis.Examine(ctx, s, problem, took)
+	if tooLittle != nil && !errors.Is(tooLittle, diagnosis.ErrTooLittle) {
+		return nil, nil, tooLittle
 	}
 	if err := AddCurves(within, name, trials, diagnosis.StoppingMetric(&s.Spec)); err != nil {
 		return nil, nil, err
 	}
-	found.EarlyStopping, err = diagnosis.Replays(s, view.List(trials))
+	if tooLittle != nil { // where most trials are stopped early, few complete
+		j, err := diagnosis.Judge(ctx, s, view.List(trials))
+		if err != nil || j == nil || s.Spec.EarlyStopping == nil {
+			return nil, nil, tooLittle
+		}
+		found = &diagnosis.Report{Study: s.Metadata.Name, Algorithm: s.Spec.Algorithm.Name, Findings: []diagnosis.Finding{}, Judged: j}
+		for _, o := range problem.Observations {
+			if o.Outcome == optimizer.OutcomeCompleted {
+				found.Completed++
+			}
+		}
+		found.LeftOut = len(problem.Observations) - found.Completed
+		return s, found, nil
+	}
+	if found.EarlyStopping, err = diagnosis.Replays(s, view.List(trials)); err != nil {
+		return nil, nil, err
+	}
+	found.Judged, err = diagnosis.Judge(ctx, s, view.List(trials))
 	return s, found, err
 }
 

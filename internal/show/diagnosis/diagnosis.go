@@ -63,6 +63,8 @@ type Report struct {
 	Earlier []Earlier `json:"earlier,omitempty"`
 	// EarlyStopping is what each rule would have saved; nil without enough curves.
 	EarlyStopping []Replay `json:"earlyStopping"`
+	// Judged is what a model of curves says of the trials; nil without enough of them.
+	Judged *Judged `json:"judged,omitempty"`
 	// Findings has one entry for each Topic, in their order. TopicObjectives is only there with
 	// several objectives, TopicLimits with limits, TopicTime where trials take seconds, and TopicEarlier where the study learns
 	// from earlier ones.
