@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -92,6 +93,10 @@ func stoppedRig(t *testing.T) *rig {
 // with its seed, before the next suggestion, and whatever it reports.
 func TestContinue(t *testing.T) {
 	r := stoppedRig(t)
+	recommended := record.Recommendation{Trial: 1, Mean: 0.125, SD: 0.5, Position: r.e.Status().Position}
+	if r.step(Recommended{At: r.now, Recommendation: recommended}); r.e.Status().Recommended.Trial != 0 {
+		t.Error("a trial that was stopped early is recommended")
+	}
 	ev := Enqueue{At: r.now, Continues: 1, RequestID: "again"}
 	r.restart()
 	r.after(0)
