@@ -45,11 +45,18 @@ type Options struct {
 	// Server, it is how many this process evaluates at once.
 	Parallel int
 	// Trials is how many trials to evaluate. Trials that fail or are stopped early count.
-	// Default 100, or no bound if there is a Duration.
+	// Default 100, or no bound if there is a Duration or a MaxCost.
 	Trials int
 	// Duration ends the study after this time, without the time between two runs of the
 	// program. Without Trials, no trial is begun that is not expected to end in it. Default: no bound.
 	Duration time.Duration
+	// Cost names what a trial costs if that is not its time, such as "dollars": see [Trial.Spend]. Default: "cost" if there is
+	// a MaxCost, otherwise none.
+	Cost string
+	// MaxCost is what all trials together may cost. No trial is begun once what has been spent, with what is expected of the
+	// trials that are evaluated, has reached it: each evaluation counts with a model's expectation or, without one, the mean. So at
+	// most one trial of each slot goes over it. Default: no bound.
+	MaxCost float64
 	// Goal ends the study when a trial reaches this value. With several objectives, it ends the study
 	// when the front has this hypervolume, measured from the Reference of each objective in the product
 	// of their units. Default: none.
@@ -129,6 +136,7 @@ const (
 	defaultTrials   = 100
 	defaultPatience = 10 * time.Minute
 	defaultName     = "study"
+	defaultCost     = "cost"
 	// metric is the name of the only value of a Study in the records.
 	metric = "value"
 	// always is how long a study without parallel trials waits for a suggestion that uses every
@@ -152,6 +160,7 @@ func (o *Options) check(definition *study.Study) error {
 	require(o.Parallel >= 0, "Parallel", o.Parallel, "at least 1, or 0 for the default")
 	require(o.Trials >= 0, "Trials", o.Trials, "at least 1, or 0 for the default")
 	require(o.Duration >= 0, "Duration", o.Duration, "a positive duration, or 0 for none")
+	require(o.MaxCost >= 0 && study.Finite(o.MaxCost), "MaxCost", o.MaxCost, "a finite number above 0, or 0 for no bound")
 	require(o.MaxFailed >= 0, "MaxFailed", o.MaxFailed, "at least 1, or 0 for no bound")
 	objectives := study.MetricNames(definition.Spec.Objectives())
 	require(o.EarlyStopping.Metric == "" || slices.Contains(objectives, o.EarlyStopping.Metric), "EarlyStopping.Metric",
@@ -218,9 +227,17 @@ func settings(given map[string]any) map[string]any {
 	return given
 }
 
-// maxTrials returns the budget of trials; 0 if only time bounds the study.
+// cost returns the metric of the study's cost; empty if that is time.
+func (o *Options) cost() string {
+	if o.Cost == "" && o.MaxCost != 0 {
+		return defaultCost
+	}
+	return o.Cost
+}
+
+// maxTrials returns the budget of trials; 0 if only time or cost bounds the study.
 func (o *Options) maxTrials() int {
-	if o.Trials == 0 && o.Duration == 0 {
+	if o.Trials == 0 && o.Duration == 0 && o.MaxCost == 0 {
 		return defaultTrials
 	}
 	return o.Trials
@@ -239,9 +256,13 @@ func (o *Options) definition(s *Space, objectives []study.Objective, limits []st
 			EarlyStopping: o.earlyStopping(objectives), Note: o.Note,
 			Budget: study.Budget{
 				MaxTrials: o.maxTrials(), MaxFailedTrials: o.MaxFailed, MaxDuration: study.Duration(o.Duration),
+				MaxCost: o.MaxCost,
 			},
 			Trial: study.TrialTemplate{Retries: study.Retries{Failed: &none, Lost: &lost}},
 		},
+	}
+	if c := o.cost(); c != "" {
+		d.Spec.Cost = &study.Cost{Metric: c}
 	}
 	if len(objectives) == 1 {
 		d.Spec.Objective = objectives[0]

@@ -67,6 +67,7 @@ type Study struct {
 	parallel int
 	tracer   trace.Tracer
 	reported string   // the metric that Trial.Report tells
+	cost     string   // the metric that Trial.Spend tells; empty for none
 	criteria []string // the names of all
 	name     string
 	// objectives are those of the study, at least one.
@@ -109,6 +110,7 @@ func open(s *Space, o Options, objectives []study.Objective, limits []study.Limi
 	}
 	u := &Study{
 		space: s, seed: o.Seed, parallel: max(1, o.Parallel), tracer: provider.Tracer("github.com/fantasia-hpo/fantasia"),
+		cost:     o.cost(),
 		reported: cmp.Or(o.EarlyStopping.Metric, objectives[0].Metric), criteria: library.Metrics(&definition.Spec),
 		name: definition.Metadata.Name, objectives: objectives,
 	}

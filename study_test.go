@@ -230,6 +230,57 @@ func TestDurationAlone(t *testing.T) {
 	}
 }
 
+// No trial is begun once the budget is spent, and evaluations that fail count with what they have spent.
+func TestMaxCost(t *testing.T) {
+	space, x := line()
+	u, err := fantasia.Minimize(space, fantasia.Options{MaxCost: 10, Algorithm: random})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Close()
+	err = u.Run(t.Context(), func(_ context.Context, trial *fantasia.Trial) (float64, error) {
+		if err := trial.Spend(1); err != nil {
+			return 0, err
+		}
+		if trial.Number() == 2 {
+			return 0, errors.New("simulated")
+		}
+		return x.Of(trial), trial.Spend(4)
+	})
+	if completed := count(t, u, fantasia.Completed); err != nil || completed != 3 || count(t, u, fantasia.Failed) != 1 {
+		t.Errorf("%v with %d completed; want 3 of 4 dollars after one that failed with 1", err, completed)
+	}
+	for name, o := range map[string]fantasia.Options{
+		"MaxCost is -1": {MaxCost: -1}, "MaxCost is +Inf": {MaxCost: math.Inf(1)}, `"value" is the study's only objective`: {Cost: "value"},
+	} {
+		if _, err := fantasia.Minimize(space, o); !errors.Is(err, fantasia.ErrInvalid) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%+v: the error is %v", o, err)
+		}
+	}
+}
+
+// Spend is for studies with a cost, and takes only what can be one.
+func TestSpendRefuses(t *testing.T) {
+	for _, c := range []struct {
+		cost string
+		sum  float64
+	}{{"", 1}, {"dollars", -1}, {"dollars", math.NaN()}, {"dollars", math.Inf(1)}} {
+		space, _ := line()
+		u, err := fantasia.Minimize(space, fantasia.Options{Cost: c.cost, Algorithm: random})
+		if err != nil {
+			t.Fatal(err)
+		}
+		trial, err := u.Ask(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := trial.Spend(c.sum); !errors.Is(err, fantasia.ErrInvalid) {
+			t.Errorf("with the cost %q, Spend(%v) returns %v; want ErrInvalid", c.cost, c.sum, err)
+		}
+		u.Close()
+	}
+}
+
 func TestStateIsChecked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	open := func(hi float64, o fantasia.Options) (*fantasia.Study, error) {

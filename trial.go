@@ -2,6 +2,7 @@ package fantasia
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/internal/library"
@@ -11,8 +12,9 @@ import (
 // Trial is a trial that is being evaluated. Read its values with [Param.Of]. Safe for concurrent
 // use.
 type Trial struct {
-	study *Study
-	held  *library.Evaluation
+	study  *Study
+	held   *library.Evaluation
+	spends atomic.Int64 // the calls of Spend
 }
 
 // trial returns an evaluation of a binding as a Trial.
@@ -20,7 +22,7 @@ func (s *Study) trial(held *library.Evaluation, err error) (*Trial, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Trial{s, held}, nil
+	return &Trial{study: s, held: held}, nil
 }
 
 // tell ends a trial.
@@ -66,6 +68,19 @@ func (t *Trial) report(metric string, step int, value float64) error {
 		return fmt.Errorf("%w: trial %d: %w", ErrInvalid, t.Number(), err)
 	}
 	return t.study.binding.Report(t.held, metric, step, value)
+}
+
+// Spend says what the evaluation has cost so far, in the unit of [Options.MaxCost]: the sum, not what was added since the last
+// call. The largest sum counts, also of an evaluation that fails or is stopped early. The errors are those of Report; the error
+// wraps ErrInvalid, too, if the study has no cost, or if the sum is negative or not finite.
+func (t *Trial) Spend(sum float64) error {
+	switch {
+	case t.study.cost == "":
+		return fmt.Errorf("%w: the study of trial %d has no cost but time: set Options.Cost or Options.MaxCost", ErrInvalid, t.Number())
+	case !(sum >= 0) || !study.Finite(sum):
+		return fmt.Errorf("%w: trial %d: a cost of %v; want a finite number from 0 on", ErrInvalid, t.Number(), sum)
+	}
+	return t.report(t.study.cost, int(t.spends.Add(1)-1), sum)
 }
 
 // ShouldStop reports whether the trial should stop early, or has ended. The objective then
