@@ -46,6 +46,9 @@ func toStudy(s Study, now time.Time, file bool) (*fantasiav1.Study, error) {
 	}
 	addFront(m, spec, s.Status.Front)
 	addLimits(m, spec, &s.Status)
+	if c := view.OfCost(spec, &s.Status); c != nil {
+		m.Cost = &fantasiav1.StudyCost{Metric: c.Metric, Spent: c.Spent, Max: c.Max}
+	}
 	if file {
 		text, err := json.Marshal(s.Spec.Definition)
 		if err != nil {
@@ -162,6 +165,7 @@ func toTrial(study string, t record.Trial) (*fantasiav1.Trial, error) {
 		Note:         t.Note,
 		CancelReason: t.Cancelled,
 		Rung:         int32(t.Rung), Predecessor: int32(t.Predecessor),
+		ExpectedCost: t.Expected,
 		Times: &fantasiav1.TrialTimes{
 			Asked: toTime(t.Times.Asked), Suggested: toTime(t.Times.Suggested), Created: toTime(t.Times.Created),
 			Claimed: toTime(t.Times.Claimed), Started: toTime(t.Times.Started),
@@ -172,6 +176,9 @@ func toTrial(study string, t record.Trial) (*fantasiav1.Trial, error) {
 		if m.Attributes, err = structpb.NewStruct(t.Attributes); err != nil {
 			return nil, fmt.Errorf("study %s, trial %d: %w", study, t.Number, err)
 		}
+	}
+	if cost, reported := t.Cost(); reported {
+		m.Cost = &cost
 	}
 	for i := range t.Attempts {
 		m.Attempts[i] = toAttempt(&t.Attempts[i])

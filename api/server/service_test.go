@@ -102,6 +102,7 @@ func TestSameView(t *testing.T) {
 	backend := servertest.New(t)
 	s := create(t, backend, "digits")
 	trial := evaluated(7, 0.03125)
+	trial.Expected, trial.Attempts[0].Cost = 3, new(2.5)
 	worker := coordinator.Worker{Seen: servertest.Epoch, Heartbeat: messaging.Heartbeat{
 		Worker: "w2", Pool: "gpu", Slots: 4, Free: 3, Host: "node-2", Software: "fantasia 0.1.0", StudyCommands: true, Runs: "sidecar",
 		Running: []messaging.AttemptID{{Study: s.Spec.ID, Trial: 7, Attempt: 2}},
@@ -114,6 +115,8 @@ func TestSameView(t *testing.T) {
 			{Trial: 9, Means: []float64{0.05, 10}, SDs: []float64{0, 3}},
 		}}
 		stored.Status.Counts.Completed, stored.Status.Counts.Running = 1, 2
+		stored.Spec.Definition.Spec.Cost, stored.Spec.Definition.Spec.Budget.MaxCost = &study.Cost{Metric: "dollars"}, 20
+		stored.Status.Spent = 2.5
 		s = *stored
 	})
 	backend.SetWorkers(worker, coordinator.Worker{Heartbeat: messaging.Heartbeat{Worker: "w1", Pool: "default"}})

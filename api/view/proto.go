@@ -37,6 +37,9 @@ func FromStudy(s *fantasiav1.Study) Study {
 		v.Limits = append(v.Limits, Limit{study.Limit{Metric: l.GetMetric(), Max: l.Max, Min: l.Min, Early: l.GetEarly()}, int(l.GetMet())})
 		v.WithinLimits, v.UnmetLimits = &within, s.GetUnmetLimits()
 	}
+	if c := s.GetCost(); c != nil {
+		v.Cost = &Cost{Metric: c.GetMetric(), Spent: c.GetSpent(), Max: c.Max}
+	}
 	if b := s.GetBest(); b != nil {
 		v.Best = &Best{Trial: int(b.GetTrial()), Value: b.GetValue(), Parameters: fromStruct(b.GetParameters())}
 	}
@@ -79,6 +82,7 @@ func FromTrial(t *fantasiav1.Trial) Trial {
 		Cancelled: t.GetCancelReason(),
 		Labels:    t.GetLabels(),
 		Note:      t.GetNote(),
+		Cost:      t.Cost, Expected: t.GetExpectedCost(),
 	}
 	if a := t.GetAttributes(); a != nil {
 		v.Attributes = a.AsMap()

@@ -4,6 +4,7 @@
 package view
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -42,6 +43,8 @@ type Study struct {
 	// UnmetLimits says which limit is the hard one, if trials have completed and none is within
 	// all limits.
 	UnmetLimits string `json:"unmetLimits,omitempty"`
+	// Cost is what the trials have cost; nil if the study has no cost but time.
+	Cost *Cost `json:"cost,omitempty"`
 	// Seconds is how long the study has run, rounded to milliseconds.
 	Seconds float64 `json:"seconds"`
 	// Labels and Note are what people say of it, Attributes what programs have noted.
@@ -56,6 +59,34 @@ type Study struct {
 type Limit struct {
 	study.Limit
 	Met int `json:"met"`
+}
+
+// Cost is what the ended trials of a study have cost, in the unit of a metric, and what all of them may cost.
+type Cost struct {
+	Metric string  `json:"metric"`
+	Spent  float64 `json:"spent"`
+	// Max is nil if there is no bound.
+	Max *float64 `json:"max,omitempty"`
+}
+
+// OfCost shows what the trials of a study have cost; nil if it has no cost but time.
+func OfCost(spec *study.Spec, status *record.Status) *Cost {
+	if spec.Cost == nil {
+		return nil
+	}
+	c := &Cost{Metric: spec.Cost.Metric, Spent: status.Spent}
+	if spec.Budget.MaxCost > 0 {
+		c.Max = &spec.Budget.MaxCost
+	}
+	return c
+}
+
+// String is the text for people, such as "12.5 of 100 dollars".
+func (c *Cost) String() string {
+	if c.Max == nil {
+		return Number(c.Spent) + " " + c.Metric
+	}
+	return Number(c.Spent) + " of " + Number(*c.Max) + " " + c.Metric
 }
 
 // Best is the trial with the best value seen.
@@ -127,12 +158,32 @@ type Trial struct {
 	// Phases are the parts of the last attempt's evaluation, if it was in a Job of Kubernetes and has ended.
 	Phases []Phase `json:"phases,omitempty"`
 	Times  Times   `json:"times"`
+	// Cost is what the trial has cost by now, in the unit of the study's cost; nil if that is not known. Expected is what it was
+	// expected to cost; of an ended trial without a Cost it is what counts in its place.
+	Cost     *float64 `json:"cost,omitempty"`
+	Expected float64  `json:"expectedCost,omitempty"`
 	// Takes is how long a trial that runs is expected to take in all; only where one trial is asked for.
 	Takes   *Takes `json:"takes,omitempty"`
 	TraceID string `json:"traceId"`
 	// Measurements are what the program reported at each step; only where one
 	// trial is asked for.
 	Measurements []Curve `json:"measurements,omitempty"`
+}
+
+// CostText says what a trial has cost and what was expected; "" if neither is known.
+func (t *Trial) CostText() string {
+	switch {
+	case t.Cost == nil && t.Expected == 0:
+		return ""
+	case t.Cost == nil && t.State.Terminal():
+		return fmt.Sprintf("counts as %s, which was expected of it: none was reported", Number(t.Expected))
+	case t.Cost == nil:
+		return Number(t.Expected) + " expected"
+	case t.Expected == 0:
+		return Number(*t.Cost)
+	default:
+		return fmt.Sprintf("%s (%s expected)", Number(*t.Cost), Number(t.Expected))
+	}
 }
 
 // Takes is how long a trial is expected to take: half of such trials take at most Median seconds, and nine tenths between Low
@@ -226,6 +277,7 @@ func OfStudy(spec record.Study, status record.Status, best *record.Trial, recomm
 		Note:        spec.Definition.Spec.Note,
 		Attributes:  spec.Definition.Spec.Attributes,
 		UnmetLimits: status.Unmet(&spec.Definition.Spec),
+		Cost:        OfCost(&spec.Definition.Spec, &status),
 	}
 	if f := status.Front; f != nil {
 		v.FrontSize, v.Hypervolume = new(f.Size), f.Hypervolume
@@ -315,6 +367,10 @@ func OfTrial(t record.Trial) Trial {
 		Cancelled: t.Cancelled,
 		Labels:    t.Labels,
 		Note:      t.Note, Attributes: t.Attributes,
+		Expected: t.Expected,
+	}
+	if cost, reported := t.Cost(); reported {
+		v.Cost = &cost
 	}
 	if v.Metrics == nil {
 		v.Metrics = map[string]float64{}

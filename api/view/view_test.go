@@ -210,3 +210,31 @@ func TestTrialName(t *testing.T) {
 		}
 	}
 }
+
+// The texts of what a study and its trials have cost.
+func TestCost(t *testing.T) {
+	spec := &study.Spec{Cost: &study.Cost{Metric: "dollars"}, Budget: study.Budget{MaxCost: 100}}
+	status := &record.Status{Spent: 12.5}
+	if got := view.OfCost(spec, status).String(); got != "12.5 of 100 dollars" {
+		t.Errorf("the study has cost %q", got)
+	}
+	spec.Budget.MaxCost = 0
+	if got := view.OfCost(spec, status).String(); got != "12.5 dollars" {
+		t.Errorf("without a budget the study has cost %q", got)
+	}
+	if got := view.OfCost(&study.Spec{}, status); got != nil {
+		t.Errorf("a study without a cost has cost %v", got)
+	}
+	for want, r := range map[string]record.Trial{
+		"":                 {State: study.TrialRunning},
+		"3 expected":       {State: study.TrialRunning, Expected: 3},
+		"2":                {State: study.TrialCompleted, Attempts: []record.Attempt{{Cost: new(2.0)}}},
+		"5.5 (3 expected)": {State: study.TrialFailed, Expected: 3, Attempts: []record.Attempt{{Cost: new(2.0)}, {}, {Cost: new(3.5)}}},
+		"counts as 3, which was expected of it: none was reported": {State: study.TrialCompleted, Expected: 3, Attempts: []record.Attempt{{}}},
+	} {
+		v := view.OfTrial(r)
+		if got := v.CostText(); got != want {
+			t.Errorf("a trial has cost %q, want %q", got, want)
+		}
+	}
+}

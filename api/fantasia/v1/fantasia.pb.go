@@ -559,7 +559,9 @@ type Study struct {
 	Front *Front `protobuf:"bytes,26,opt,name=front,proto3" json:"front,omitempty"`
 	// What programs have noted about the study, as the study file's spec.attributes has it.
 	// Lists and watches leave it out.
-	Attributes    *structpb.Struct `protobuf:"bytes,27,opt,name=attributes,proto3" json:"attributes,omitempty"`
+	Attributes *structpb.Struct `protobuf:"bytes,27,opt,name=attributes,proto3" json:"attributes,omitempty"`
+	// What the trials have cost; unset if the study has no cost but time.
+	Cost          *StudyCost `protobuf:"bytes,28,opt,name=cost,proto3" json:"cost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -783,6 +785,77 @@ func (x *Study) GetAttributes() *structpb.Struct {
 	return nil
 }
 
+func (x *Study) GetCost() *StudyCost {
+	if x != nil {
+		return x.Cost
+	}
+	return nil
+}
+
+// StudyCost is what the trials of a study have cost, in the unit of a metric that they report.
+type StudyCost struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The metric's name.
+	Metric string `protobuf:"bytes,1,opt,name=metric,proto3" json:"metric,omitempty"`
+	// What the ended trials have cost.
+	Spent float64 `protobuf:"fixed64,2,opt,name=spent,proto3" json:"spent,omitempty"`
+	// What all trials together may cost; unset if there is no bound.
+	Max           *float64 `protobuf:"fixed64,3,opt,name=max,proto3,oneof" json:"max,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StudyCost) Reset() {
+	*x = StudyCost{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StudyCost) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StudyCost) ProtoMessage() {}
+
+func (x *StudyCost) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StudyCost.ProtoReflect.Descriptor instead.
+func (*StudyCost) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *StudyCost) GetMetric() string {
+	if x != nil {
+		return x.Metric
+	}
+	return ""
+}
+
+func (x *StudyCost) GetSpent() float64 {
+	if x != nil {
+		return x.Spent
+	}
+	return 0
+}
+
+func (x *StudyCost) GetMax() float64 {
+	if x != nil && x.Max != nil {
+		return *x.Max
+	}
+	return 0
+}
+
 // Front is the size of a front, and how much of the space of values it dominates.
 type Front struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -797,7 +870,7 @@ type Front struct {
 
 func (x *Front) Reset() {
 	*x = Front{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[1]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -809,7 +882,7 @@ func (x *Front) String() string {
 func (*Front) ProtoMessage() {}
 
 func (x *Front) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[1]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -822,7 +895,7 @@ func (x *Front) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Front.ProtoReflect.Descriptor instead.
 func (*Front) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{1}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Front) GetSize() int32 {
@@ -859,7 +932,7 @@ type Limit struct {
 
 func (x *Limit) Reset() {
 	*x = Limit{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[2]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -871,7 +944,7 @@ func (x *Limit) String() string {
 func (*Limit) ProtoMessage() {}
 
 func (x *Limit) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[2]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -884,7 +957,7 @@ func (x *Limit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limit.ProtoReflect.Descriptor instead.
 func (*Limit) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{2}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Limit) GetMetric() string {
@@ -943,7 +1016,7 @@ type Objective struct {
 
 func (x *Objective) Reset() {
 	*x = Objective{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[3]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -955,7 +1028,7 @@ func (x *Objective) String() string {
 func (*Objective) ProtoMessage() {}
 
 func (x *Objective) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[3]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -968,7 +1041,7 @@ func (x *Objective) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Objective.ProtoReflect.Descriptor instead.
 func (*Objective) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{3}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Objective) GetMetric() string {
@@ -1034,7 +1107,7 @@ type TrialCounts struct {
 
 func (x *TrialCounts) Reset() {
 	*x = TrialCounts{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[4]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1046,7 +1119,7 @@ func (x *TrialCounts) String() string {
 func (*TrialCounts) ProtoMessage() {}
 
 func (x *TrialCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[4]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1059,7 +1132,7 @@ func (x *TrialCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialCounts.ProtoReflect.Descriptor instead.
 func (*TrialCounts) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{4}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *TrialCounts) GetPending() int32 {
@@ -1142,7 +1215,7 @@ type BestTrial struct {
 
 func (x *BestTrial) Reset() {
 	*x = BestTrial{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[5]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1154,7 +1227,7 @@ func (x *BestTrial) String() string {
 func (*BestTrial) ProtoMessage() {}
 
 func (x *BestTrial) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[5]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1167,7 +1240,7 @@ func (x *BestTrial) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BestTrial.ProtoReflect.Descriptor instead.
 func (*BestTrial) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{5}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *BestTrial) GetTrial() int32 {
@@ -1222,7 +1295,7 @@ type Recommendation struct {
 
 func (x *Recommendation) Reset() {
 	*x = Recommendation{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[6]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1234,7 +1307,7 @@ func (x *Recommendation) String() string {
 func (*Recommendation) ProtoMessage() {}
 
 func (x *Recommendation) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[6]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1247,7 +1320,7 @@ func (x *Recommendation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Recommendation.ProtoReflect.Descriptor instead.
 func (*Recommendation) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{6}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Recommendation) GetTrial() int32 {
@@ -1310,7 +1383,7 @@ type ExpectedTrial struct {
 
 func (x *ExpectedTrial) Reset() {
 	*x = ExpectedTrial{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[7]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1322,7 +1395,7 @@ func (x *ExpectedTrial) String() string {
 func (*ExpectedTrial) ProtoMessage() {}
 
 func (x *ExpectedTrial) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[7]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1335,7 +1408,7 @@ func (x *ExpectedTrial) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExpectedTrial.ProtoReflect.Descriptor instead.
 func (*ExpectedTrial) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{7}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ExpectedTrial) GetTrial() int32 {
@@ -1413,14 +1486,19 @@ type Trial struct {
 	// What people have written about the trial.
 	Note string `protobuf:"bytes,20,opt,name=note,proto3" json:"note,omitempty"`
 	// What programs have noted about the trial.
-	Attributes    *structpb.Struct `protobuf:"bytes,21,opt,name=attributes,proto3" json:"attributes,omitempty"`
+	Attributes *structpb.Struct `protobuf:"bytes,21,opt,name=attributes,proto3" json:"attributes,omitempty"`
+	// What the trial has cost by now, in the unit of the study's cost; unset if that is not known.
+	Cost *float64 `protobuf:"fixed64,22,opt,name=cost,proto3,oneof" json:"cost,omitempty"`
+	// What the trial was expected to cost, 0 if that is not known. Of a trial that has ended without a
+	// cost, it is what counts in its place.
+	ExpectedCost  float64 `protobuf:"fixed64,23,opt,name=expected_cost,json=expectedCost,proto3" json:"expected_cost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Trial) Reset() {
 	*x = Trial{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[8]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1432,7 +1510,7 @@ func (x *Trial) String() string {
 func (*Trial) ProtoMessage() {}
 
 func (x *Trial) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[8]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1445,7 +1523,7 @@ func (x *Trial) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trial.ProtoReflect.Descriptor instead.
 func (*Trial) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{8}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Trial) GetName() string {
@@ -1595,6 +1673,20 @@ func (x *Trial) GetAttributes() *structpb.Struct {
 	return nil
 }
 
+func (x *Trial) GetCost() float64 {
+	if x != nil && x.Cost != nil {
+		return *x.Cost
+	}
+	return 0
+}
+
+func (x *Trial) GetExpectedCost() float64 {
+	if x != nil {
+		return x.ExpectedCost
+	}
+	return 0
+}
+
 // Stopped is the decision to stop a trial early.
 type Stopped struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1607,16 +1699,14 @@ type Stopped struct {
 	// Why, for people.
 	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
 	// When it was decided.
-	Time *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=time,proto3" json:"time,omitempty"`
-	// What a model expected of the trial; absent for a rule without one.
-	Expected      *StoppedExpected `protobuf:"bytes,6,opt,name=expected,proto3" json:"expected,omitempty"`
+	Time          *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=time,proto3" json:"time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Stopped) Reset() {
 	*x = Stopped{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[9]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1628,7 +1718,7 @@ func (x *Stopped) String() string {
 func (*Stopped) ProtoMessage() {}
 
 func (x *Stopped) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[9]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1641,7 +1731,7 @@ func (x *Stopped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stopped.ProtoReflect.Descriptor instead.
 func (*Stopped) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{9}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Stopped) GetAttempt() int32 {
@@ -1677,97 +1767,6 @@ func (x *Stopped) GetTime() *timestamppb.Timestamp {
 		return x.Time
 	}
 	return nil
-}
-
-func (x *Stopped) GetExpected() *StoppedExpected {
-	if x != nil {
-		return x.Expected
-	}
-	return nil
-}
-
-// StoppedExpected is what a model expected of a trial when it was stopped early, in values
-// of the metric that it was judged by.
-type StoppedExpected struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Some of the steps that the trial would have had, its last one at the end.
-	Steps []int64 `protobuf:"varint,1,rep,packed,name=steps,proto3" json:"steps,omitempty"`
-	// At each of these, the best value that it would have reported by then.
-	Values []float64 `protobuf:"fixed64,2,rep,packed,name=values,proto3" json:"values,omitempty"`
-	// At each of these, the lower bound of what that is with a probability of 90%.
-	Low []float64 `protobuf:"fixed64,3,rep,packed,name=low,proto3" json:"low,omitempty"`
-	// The upper bound.
-	High []float64 `protobuf:"fixed64,4,rep,packed,name=high,proto3" json:"high,omitempty"`
-	// What the trial would have had to be likely to reach at its last step: where a new
-	// trial may end.
-	Level         float64 `protobuf:"fixed64,5,opt,name=level,proto3" json:"level,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *StoppedExpected) Reset() {
-	*x = StoppedExpected{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[10]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *StoppedExpected) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*StoppedExpected) ProtoMessage() {}
-
-func (x *StoppedExpected) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[10]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use StoppedExpected.ProtoReflect.Descriptor instead.
-func (*StoppedExpected) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{10}
-}
-
-func (x *StoppedExpected) GetSteps() []int64 {
-	if x != nil {
-		return x.Steps
-	}
-	return nil
-}
-
-func (x *StoppedExpected) GetValues() []float64 {
-	if x != nil {
-		return x.Values
-	}
-	return nil
-}
-
-func (x *StoppedExpected) GetLow() []float64 {
-	if x != nil {
-		return x.Low
-	}
-	return nil
-}
-
-func (x *StoppedExpected) GetHigh() []float64 {
-	if x != nil {
-		return x.High
-	}
-	return nil
-}
-
-func (x *StoppedExpected) GetLevel() float64 {
-	if x != nil {
-		return x.Level
-	}
-	return 0
 }
 
 // TrialTimes holds when a trial passed each stage, by the clock of the machine that
@@ -6351,7 +6350,7 @@ var File_fantasia_v1_fantasia_proto protoreflect.FileDescriptor
 
 const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\n" +
-	"\x1afantasia/v1/fantasia.proto\x12\vfantasia.v1\x1a\x1bbuf/validate/validate.proto\x1a google/protobuf/descriptor.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbb\t\n" +
+	"\x1afantasia/v1/fantasia.proto\x12\vfantasia.v1\x1a\x1bbuf/validate/validate.proto\x1a google/protobuf/descriptor.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe7\t\n" +
 	"\x05Study\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12-\n" +
@@ -6388,11 +6387,17 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\x05front\x18\x1a \x01(\v2\x12.fantasia.v1.FrontR\x05front\x127\n" +
 	"\n" +
 	"attributes\x18\x1b \x01(\v2\x17.google.protobuf.StructR\n" +
-	"attributes\x1a9\n" +
+	"attributes\x12*\n" +
+	"\x04cost\x18\x1c \x01(\v2\x16.fantasia.v1.StudyCostR\x04cost\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x13\n" +
-	"\x11_goal_hypervolume\"R\n" +
+	"\x11_goal_hypervolume\"X\n" +
+	"\tStudyCost\x12\x16\n" +
+	"\x06metric\x18\x01 \x01(\tR\x06metric\x12\x14\n" +
+	"\x05spent\x18\x02 \x01(\x01R\x05spent\x12\x15\n" +
+	"\x03max\x18\x03 \x01(\x01H\x00R\x03max\x88\x01\x01B\x06\n" +
+	"\x04_max\"R\n" +
 	"\x05Front\x12\x12\n" +
 	"\x04size\x18\x01 \x01(\x05R\x04size\x12%\n" +
 	"\vhypervolume\x18\x02 \x01(\x01H\x00R\vhypervolume\x88\x01\x01B\x0e\n" +
@@ -6446,7 +6451,7 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\x05trial\x18\x01 \x01(\x05R\x05trial\x12\x14\n" +
 	"\x05means\x18\x02 \x03(\x01R\x05means\x12\x10\n" +
 	"\x03sds\x18\x03 \x03(\x01R\x03sds\x12\x12\n" +
-	"\x04knee\x18\x04 \x01(\bR\x04knee\"\xb1\a\n" +
+	"\x04knee\x18\x04 \x01(\bR\x04knee\"\xf8\a\n" +
 	"\x05Trial\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x05R\x06number\x12-\n" +
@@ -6475,27 +6480,23 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\x04note\x18\x14 \x01(\tR\x04note\x127\n" +
 	"\n" +
 	"attributes\x18\x15 \x01(\v2\x17.google.protobuf.StructR\n" +
-	"attributes\x1a:\n" +
+	"attributes\x12\x17\n" +
+	"\x04cost\x18\x16 \x01(\x01H\x01R\x04cost\x88\x01\x01\x12#\n" +
+	"\rexpected_cost\x18\x17 \x01(\x01R\fexpectedCost\x1a:\n" +
 	"\fMetricsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\b\n" +
-	"\x06_value\"\xd1\x01\n" +
+	"\x06_valueB\a\n" +
+	"\x05_cost\"\x97\x01\n" +
 	"\aStopped\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x05R\aattempt\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\x03R\x04step\x12\x16\n" +
 	"\x06values\x18\x03 \x03(\x01R\x06values\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12.\n" +
-	"\x04time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x128\n" +
-	"\bexpected\x18\x06 \x01(\v2\x1c.fantasia.v1.StoppedExpectedR\bexpected\"{\n" +
-	"\x0fStoppedExpected\x12\x14\n" +
-	"\x05steps\x18\x01 \x03(\x03R\x05steps\x12\x16\n" +
-	"\x06values\x18\x02 \x03(\x01R\x06values\x12\x10\n" +
-	"\x03low\x18\x03 \x03(\x01R\x03low\x12\x12\n" +
-	"\x04high\x18\x04 \x03(\x01R\x04high\x12\x14\n" +
-	"\x05level\x18\x05 \x01(\x01R\x05level\"\x80\x03\n" +
+	"\x04time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\x80\x03\n" +
 	"\n" +
 	"TrialTimes\x120\n" +
 	"\x05asked\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x05asked\x128\n" +
@@ -7019,16 +7020,16 @@ var file_fantasia_v1_fantasia_proto_goTypes = []any{
 	(TrialAction)(0),                    // 5: fantasia.v1.TrialAction
 	(LogStream)(0),                      // 6: fantasia.v1.LogStream
 	(*Study)(nil),                       // 7: fantasia.v1.Study
-	(*Front)(nil),                       // 8: fantasia.v1.Front
-	(*Limit)(nil),                       // 9: fantasia.v1.Limit
-	(*Objective)(nil),                   // 10: fantasia.v1.Objective
-	(*TrialCounts)(nil),                 // 11: fantasia.v1.TrialCounts
-	(*BestTrial)(nil),                   // 12: fantasia.v1.BestTrial
-	(*Recommendation)(nil),              // 13: fantasia.v1.Recommendation
-	(*ExpectedTrial)(nil),               // 14: fantasia.v1.ExpectedTrial
-	(*Trial)(nil),                       // 15: fantasia.v1.Trial
-	(*Stopped)(nil),                     // 16: fantasia.v1.Stopped
-	(*StoppedExpected)(nil),             // 17: fantasia.v1.StoppedExpected
+	(*StudyCost)(nil),                   // 8: fantasia.v1.StudyCost
+	(*Front)(nil),                       // 9: fantasia.v1.Front
+	(*Limit)(nil),                       // 10: fantasia.v1.Limit
+	(*Objective)(nil),                   // 11: fantasia.v1.Objective
+	(*TrialCounts)(nil),                 // 12: fantasia.v1.TrialCounts
+	(*BestTrial)(nil),                   // 13: fantasia.v1.BestTrial
+	(*Recommendation)(nil),              // 14: fantasia.v1.Recommendation
+	(*ExpectedTrial)(nil),               // 15: fantasia.v1.ExpectedTrial
+	(*Trial)(nil),                       // 16: fantasia.v1.Trial
+	(*Stopped)(nil),                     // 17: fantasia.v1.Stopped
 	(*TrialTimes)(nil),                  // 18: fantasia.v1.TrialTimes
 	(*Reasons)(nil),                     // 19: fantasia.v1.Reasons
 	(*Attempt)(nil),                     // 20: fantasia.v1.Attempt
@@ -7120,35 +7121,35 @@ var file_fantasia_v1_fantasia_proto_goTypes = []any{
 }
 var file_fantasia_v1_fantasia_proto_depIdxs = []int32{
 	0,   // 0: fantasia.v1.Study.state:type_name -> fantasia.v1.StudyState
-	10,  // 1: fantasia.v1.Study.objective:type_name -> fantasia.v1.Objective
-	11,  // 2: fantasia.v1.Study.trials:type_name -> fantasia.v1.TrialCounts
-	12,  // 3: fantasia.v1.Study.best:type_name -> fantasia.v1.BestTrial
-	13,  // 4: fantasia.v1.Study.recommended:type_name -> fantasia.v1.Recommendation
+	11,  // 1: fantasia.v1.Study.objective:type_name -> fantasia.v1.Objective
+	12,  // 2: fantasia.v1.Study.trials:type_name -> fantasia.v1.TrialCounts
+	13,  // 3: fantasia.v1.Study.best:type_name -> fantasia.v1.BestTrial
+	14,  // 4: fantasia.v1.Study.recommended:type_name -> fantasia.v1.Recommendation
 	102, // 5: fantasia.v1.Study.create_time:type_name -> google.protobuf.Timestamp
 	102, // 6: fantasia.v1.Study.start_time:type_name -> google.protobuf.Timestamp
 	102, // 7: fantasia.v1.Study.end_time:type_name -> google.protobuf.Timestamp
 	103, // 8: fantasia.v1.Study.elapsed:type_name -> google.protobuf.Duration
 	89,  // 9: fantasia.v1.Study.labels:type_name -> fantasia.v1.Study.LabelsEntry
-	10,  // 10: fantasia.v1.Study.objectives:type_name -> fantasia.v1.Objective
-	9,   // 11: fantasia.v1.Study.limits:type_name -> fantasia.v1.Limit
-	8,   // 12: fantasia.v1.Study.front:type_name -> fantasia.v1.Front
+	11,  // 10: fantasia.v1.Study.objectives:type_name -> fantasia.v1.Objective
+	10,  // 11: fantasia.v1.Study.limits:type_name -> fantasia.v1.Limit
+	9,   // 12: fantasia.v1.Study.front:type_name -> fantasia.v1.Front
 	104, // 13: fantasia.v1.Study.attributes:type_name -> google.protobuf.Struct
-	1,   // 14: fantasia.v1.Objective.direction:type_name -> fantasia.v1.Direction
-	104, // 15: fantasia.v1.BestTrial.parameters:type_name -> google.protobuf.Struct
-	104, // 16: fantasia.v1.Recommendation.parameters:type_name -> google.protobuf.Struct
-	14,  // 17: fantasia.v1.Recommendation.front:type_name -> fantasia.v1.ExpectedTrial
-	2,   // 18: fantasia.v1.Trial.state:type_name -> fantasia.v1.TrialState
-	104, // 19: fantasia.v1.Trial.parameters:type_name -> google.protobuf.Struct
-	90,  // 20: fantasia.v1.Trial.metrics:type_name -> fantasia.v1.Trial.MetricsEntry
-	4,   // 21: fantasia.v1.Trial.source:type_name -> fantasia.v1.Source
-	19,  // 22: fantasia.v1.Trial.reasons:type_name -> fantasia.v1.Reasons
-	20,  // 23: fantasia.v1.Trial.attempts:type_name -> fantasia.v1.Attempt
-	18,  // 24: fantasia.v1.Trial.times:type_name -> fantasia.v1.TrialTimes
-	16,  // 25: fantasia.v1.Trial.stopped:type_name -> fantasia.v1.Stopped
-	91,  // 26: fantasia.v1.Trial.labels:type_name -> fantasia.v1.Trial.LabelsEntry
-	104, // 27: fantasia.v1.Trial.attributes:type_name -> google.protobuf.Struct
-	102, // 28: fantasia.v1.Stopped.time:type_name -> google.protobuf.Timestamp
-	17,  // 29: fantasia.v1.Stopped.expected:type_name -> fantasia.v1.StoppedExpected
+	8,   // 14: fantasia.v1.Study.cost:type_name -> fantasia.v1.StudyCost
+	1,   // 15: fantasia.v1.Objective.direction:type_name -> fantasia.v1.Direction
+	104, // 16: fantasia.v1.BestTrial.parameters:type_name -> google.protobuf.Struct
+	104, // 17: fantasia.v1.Recommendation.parameters:type_name -> google.protobuf.Struct
+	15,  // 18: fantasia.v1.Recommendation.front:type_name -> fantasia.v1.ExpectedTrial
+	2,   // 19: fantasia.v1.Trial.state:type_name -> fantasia.v1.TrialState
+	104, // 20: fantasia.v1.Trial.parameters:type_name -> google.protobuf.Struct
+	90,  // 21: fantasia.v1.Trial.metrics:type_name -> fantasia.v1.Trial.MetricsEntry
+	4,   // 22: fantasia.v1.Trial.source:type_name -> fantasia.v1.Source
+	19,  // 23: fantasia.v1.Trial.reasons:type_name -> fantasia.v1.Reasons
+	20,  // 24: fantasia.v1.Trial.attempts:type_name -> fantasia.v1.Attempt
+	18,  // 25: fantasia.v1.Trial.times:type_name -> fantasia.v1.TrialTimes
+	17,  // 26: fantasia.v1.Trial.stopped:type_name -> fantasia.v1.Stopped
+	91,  // 27: fantasia.v1.Trial.labels:type_name -> fantasia.v1.Trial.LabelsEntry
+	104, // 28: fantasia.v1.Trial.attributes:type_name -> google.protobuf.Struct
+	102, // 29: fantasia.v1.Stopped.time:type_name -> google.protobuf.Timestamp
 	102, // 30: fantasia.v1.TrialTimes.asked:type_name -> google.protobuf.Timestamp
 	102, // 31: fantasia.v1.TrialTimes.suggested:type_name -> google.protobuf.Timestamp
 	102, // 32: fantasia.v1.TrialTimes.created:type_name -> google.protobuf.Timestamp
@@ -7187,16 +7188,16 @@ var file_fantasia_v1_fantasia_proto_depIdxs = []int32{
 	44,  // 65: fantasia.v1.ListArchivedStudiesResponse.studies:type_name -> fantasia.v1.ArchivedStudy
 	2,   // 66: fantasia.v1.ListTrialsRequest.states:type_name -> fantasia.v1.TrialState
 	94,  // 67: fantasia.v1.ListTrialsRequest.labels:type_name -> fantasia.v1.ListTrialsRequest.LabelsEntry
-	15,  // 68: fantasia.v1.ListTrialsResponse.trials:type_name -> fantasia.v1.Trial
-	15,  // 69: fantasia.v1.ListOptimalTrialsResponse.trials:type_name -> fantasia.v1.Trial
-	15,  // 70: fantasia.v1.GetTrialResponse.trial:type_name -> fantasia.v1.Trial
+	16,  // 68: fantasia.v1.ListTrialsResponse.trials:type_name -> fantasia.v1.Trial
+	16,  // 69: fantasia.v1.ListOptimalTrialsResponse.trials:type_name -> fantasia.v1.Trial
+	16,  // 70: fantasia.v1.GetTrialResponse.trial:type_name -> fantasia.v1.Trial
 	2,   // 71: fantasia.v1.WatchTrialsRequest.states:type_name -> fantasia.v1.TrialState
-	15,  // 72: fantasia.v1.WatchTrialsResponse.trial:type_name -> fantasia.v1.Trial
+	16,  // 72: fantasia.v1.WatchTrialsResponse.trial:type_name -> fantasia.v1.Trial
 	60,  // 73: fantasia.v1.WatchTrialsResponse.measurements:type_name -> fantasia.v1.TrialMeasurements
 	59,  // 74: fantasia.v1.TrialMeasurements.measurements:type_name -> fantasia.v1.Measurement
 	59,  // 75: fantasia.v1.ListMeasurementsResponse.measurements:type_name -> fantasia.v1.Measurement
 	103, // 76: fantasia.v1.SuggestTrialsRequest.wait:type_name -> google.protobuf.Duration
-	15,  // 77: fantasia.v1.SuggestTrialsResponse.trials:type_name -> fantasia.v1.Trial
+	16,  // 77: fantasia.v1.SuggestTrialsResponse.trials:type_name -> fantasia.v1.Trial
 	0,   // 78: fantasia.v1.SuggestTrialsResponse.study_state:type_name -> fantasia.v1.StudyState
 	103, // 79: fantasia.v1.SuggestTrialsResponse.lease:type_name -> google.protobuf.Duration
 	67,  // 80: fantasia.v1.HeartbeatTrialsResponse.instructions:type_name -> fantasia.v1.TrialInstruction
@@ -7207,21 +7208,21 @@ var file_fantasia_v1_fantasia_proto_depIdxs = []int32{
 	5,   // 85: fantasia.v1.AddMeasurementResponse.action:type_name -> fantasia.v1.TrialAction
 	97,  // 86: fantasia.v1.CompleteTrialRequest.metrics:type_name -> fantasia.v1.CompleteTrialRequest.MetricsEntry
 	104, // 87: fantasia.v1.CompleteTrialRequest.parameters:type_name -> google.protobuf.Struct
-	15,  // 88: fantasia.v1.CompleteTrialResponse.trial:type_name -> fantasia.v1.Trial
+	16,  // 88: fantasia.v1.CompleteTrialResponse.trial:type_name -> fantasia.v1.Trial
 	104, // 89: fantasia.v1.FailTrialRequest.parameters:type_name -> google.protobuf.Struct
-	15,  // 90: fantasia.v1.FailTrialResponse.trial:type_name -> fantasia.v1.Trial
-	15,  // 91: fantasia.v1.ReleaseTrialResponse.trial:type_name -> fantasia.v1.Trial
+	16,  // 90: fantasia.v1.FailTrialResponse.trial:type_name -> fantasia.v1.Trial
+	16,  // 91: fantasia.v1.ReleaseTrialResponse.trial:type_name -> fantasia.v1.Trial
 	104, // 92: fantasia.v1.EnqueueTrialRequest.parameters:type_name -> google.protobuf.Struct
 	98,  // 93: fantasia.v1.EnqueueTrialRequest.labels:type_name -> fantasia.v1.EnqueueTrialRequest.LabelsEntry
-	15,  // 94: fantasia.v1.EnqueueTrialResponse.trial:type_name -> fantasia.v1.Trial
+	16,  // 94: fantasia.v1.EnqueueTrialResponse.trial:type_name -> fantasia.v1.Trial
 	104, // 95: fantasia.v1.AddTrialRequest.parameters:type_name -> google.protobuf.Struct
 	99,  // 96: fantasia.v1.AddTrialRequest.metrics:type_name -> fantasia.v1.AddTrialRequest.MetricsEntry
 	100, // 97: fantasia.v1.AddTrialRequest.labels:type_name -> fantasia.v1.AddTrialRequest.LabelsEntry
-	15,  // 98: fantasia.v1.AddTrialResponse.trial:type_name -> fantasia.v1.Trial
-	15,  // 99: fantasia.v1.CancelTrialResponse.trial:type_name -> fantasia.v1.Trial
+	16,  // 98: fantasia.v1.AddTrialResponse.trial:type_name -> fantasia.v1.Trial
+	16,  // 99: fantasia.v1.CancelTrialResponse.trial:type_name -> fantasia.v1.Trial
 	101, // 100: fantasia.v1.EditTrialRequest.labels:type_name -> fantasia.v1.EditTrialRequest.LabelsEntry
 	104, // 101: fantasia.v1.EditTrialRequest.attributes:type_name -> google.protobuf.Struct
-	15,  // 102: fantasia.v1.EditTrialResponse.trial:type_name -> fantasia.v1.Trial
+	16,  // 102: fantasia.v1.EditTrialResponse.trial:type_name -> fantasia.v1.Trial
 	6,   // 103: fantasia.v1.TailTrialLogsRequest.stream:type_name -> fantasia.v1.LogStream
 	6,   // 104: fantasia.v1.TailTrialLogsResponse.stream:type_name -> fantasia.v1.LogStream
 	23,  // 105: fantasia.v1.ListWorkersResponse.workers:type_name -> fantasia.v1.Worker
@@ -7300,7 +7301,8 @@ func file_fantasia_v1_fantasia_proto_init() {
 	file_fantasia_v1_fantasia_proto_msgTypes[1].OneofWrappers = []any{}
 	file_fantasia_v1_fantasia_proto_msgTypes[2].OneofWrappers = []any{}
 	file_fantasia_v1_fantasia_proto_msgTypes[3].OneofWrappers = []any{}
-	file_fantasia_v1_fantasia_proto_msgTypes[8].OneofWrappers = []any{}
+	file_fantasia_v1_fantasia_proto_msgTypes[4].OneofWrappers = []any{}
+	file_fantasia_v1_fantasia_proto_msgTypes[9].OneofWrappers = []any{}
 	file_fantasia_v1_fantasia_proto_msgTypes[12].OneofWrappers = []any{}
 	file_fantasia_v1_fantasia_proto_msgTypes[15].OneofWrappers = []any{}
 	file_fantasia_v1_fantasia_proto_msgTypes[18].OneofWrappers = []any{}

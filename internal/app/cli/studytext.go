@@ -102,6 +102,7 @@ func studyBlock(w screen, s found) error {
 		{Name: "Attributes", Value: attributeText(v.Attributes)},
 		{Name: "Space", Value: spaceVersion(s.Study)},
 		{Name: "Trials", Value: studyCounts(s.Study)},
+		{Name: "Cost", Value: costText(v.Cost)},
 		{Name: "Time", Value: human(s.GetElapsed().AsDuration())},
 		{Name: "Directory", Value: v.Directory},
 	}
@@ -123,6 +124,14 @@ func studyBlock(w screen, s found) error {
 		fields = append(fields, field{Name: "Recommended", Value: strings.Join(lines, "\n")})
 	}
 	return w.block(fields)
+}
+
+// costText says what the trials have cost; "" if the study has no cost but time.
+func costText(c *view.Cost) string {
+	if c == nil {
+		return ""
+	}
+	return c.String()
 }
 
 // limitText lists limits, and how many completed trials are within each; "" if there are none.

@@ -116,6 +116,7 @@ func trialBlock(w screen, m *fantasiav1.Trial, t view.Trial, idle bool) error {
 		field{Name: "Labels", Value: labelText(t.Labels)},
 		field{Name: "Note", Value: t.Note},
 		field{Name: "Metrics", Value: metrics(t.Metrics)},
+		field{Name: "Cost", Value: t.CostText()},
 		field{Name: "Source", Value: source(t)},
 		field{Name: "Why", Value: reasons(m.GetReasons())},
 		field{Name: "Takes", Value: takes(&t, time.Now())},

@@ -163,3 +163,27 @@ func TestProgressInLines(t *testing.T) {
 		}
 	}
 }
+
+// What was spent of the budget is shown, and the time left follows from it: after 10 s a fifth is spent.
+func TestProgressOfCost(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	now := coordinator.Progress{
+		Study: record.Study{Definition: study.Study{Spec: study.Spec{
+			Objective: study.Objective{Metric: "loss"}, Cost: &study.Cost{Metric: "dollars"}, Budget: study.Budget{MaxCost: 25},
+		}}},
+		Status: record.Status{State: study.Running, Started: start, Counts: record.Counts{Completed: 3}, Spent: 5},
+	}
+	for spent, want := range map[float64]string{
+		5: "3 done, 0 running, 5 of 25 dollars, about 40s left\n", 0: "3 done, 0 running, 0 of 25 dollars\n",
+		30: "3 done, 0 running, 30 of 25 dollars, about 0s left\n",
+	} {
+		now.Status.Spent = spent
+		var b bytes.Buffer
+		p := display.NewProgress(t.Context(), &b, false)
+		p.Show(display.NewNow(&now, start.Add(10*time.Second)))
+		p.Close()
+		if b.String() != want {
+			t.Errorf("progress is %q, want %q", b.String(), want)
+		}
+	}
+}

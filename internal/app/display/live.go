@@ -98,6 +98,9 @@ func (n *Now) screen(width, height int, brief bool, now time.Time) []string {
 	if n.Counts.Pruned > 0 {
 		lines = append(lines, labelled("pruned", []string{fmt.Sprint(n.Counts.Pruned)})...)
 	}
+	if n.Cost != nil {
+		lines = append(lines, labelled("cost", []string{ansi.Truncate(layout.VisibleText(n.Cost.String()), value, "…")})...)
+	}
 	if n.Best == nil {
 		return fit(lines, width)
 	}

@@ -25,9 +25,11 @@ type Now struct {
 	// Study is its name, Metric its objective.
 	Study, Metric string
 	State         study.State
-	MaxTrials     int           // 0 if only time bounds the study
+	MaxTrials     int           // 0 if only time or cost bounds the study
 	MaxDuration   time.Duration // 0 for none
 	Counts        record.Counts
+	// Cost is what the trials have cost; nil if the study has no cost but time.
+	Cost *view.Cost
 	// At is the moment, Elapsed how long the study had run by then.
 	At      time.Time
 	Elapsed time.Duration
@@ -59,7 +61,7 @@ func NewNow(p *coordinator.Progress, at time.Time) Now {
 	n := Now{
 		Study: p.Study.Definition.Metadata.Name, Metric: spec.FirstObjective().Metric, State: p.Status.State,
 		MaxTrials: spec.Budget.MaxTrials, MaxDuration: time.Duration(spec.Budget.MaxDuration), Counts: p.Status.Counts,
-		At: at, Elapsed: view.Elapsed(p.Status, at), Parameters: study.Names(spec.Parameters), Best: view.OfBest(p.Best),
+		Cost: view.OfCost(spec, &p.Status), At: at, Elapsed: view.Elapsed(p.Status, at), Parameters: study.Names(spec.Parameters), Best: view.OfBest(p.Best),
 		Recommended: p.Status.Recommended,
 	}
 	for _, a := range p.Running {
@@ -136,6 +138,9 @@ func (n *Now) line() string {
 	if n.Counts.Pruned > 0 {
 		s += fmt.Sprintf(", %d pruned", n.Counts.Pruned)
 	}
+	if n.Cost != nil {
+		s += ", " + n.Cost.String()
+	}
 	if n.Best != nil {
 		s += fmt.Sprintf(", best %s %s (trial %d)", n.Metric, view.Number(n.Best.Value), n.Best.Trial)
 	}
@@ -160,6 +165,7 @@ func (n *Now) elapsed(now time.Time) time.Duration {
 func (n *Now) course() *diagnosis.Course {
 	return &diagnosis.Course{
 		Ended: n.Counts.Ended(), MaxTrials: n.MaxTrials, MaxDuration: n.MaxDuration, Elapsed: n.Elapsed, At: n.At, Ends: n.Ends,
+		Cost: n.Cost,
 	}
 }
 

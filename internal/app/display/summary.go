@@ -61,6 +61,9 @@ func Summarize(w io.Writer, r *local.Result, at Place) error {
 	if sketch := sketch(&r.Study.Definition, r.Trials, at.Width); sketch != "" {
 		s.line("\n%s\n", sketch)
 	}
+	if c := view.OfCost(spec, &r.Status); c != nil {
+		s.line("cost         %s", c)
+	}
 	if f := lastFailure(r.Trials); f != nil {
 		s.failure(f, r.Status.Reason)
 	}
@@ -239,8 +242,10 @@ func onward(r *local.Result, file string) string {
 		change = "set a stricter objective.goal, or none,"
 	case spec.Goal != nil && status.Front != nil && status.Front.Hypervolume != nil && *status.Front.Hypervolume >= spec.Goal.Hypervolume:
 		change = "set a larger goal.hypervolume, or none,"
-	case !spec.Budget.OfTime() && status.Counts.Ended() >= spec.Budget.MaxTrials:
+	case spec.Budget.MaxTrials > 0 && status.Counts.Ended() >= spec.Budget.MaxTrials:
 		change = "raise budget.maxTrials"
+	case spec.Budget.MaxCost > 0 && status.Spent >= spec.Budget.MaxCost:
+		change = "raise budget.maxCost"
 	case lasted > 0 && status.Ran >= lasted:
 		change = "raise budget.maxDuration"
 	default:

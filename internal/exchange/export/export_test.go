@@ -185,3 +185,27 @@ func TestTableTakesNoMemory(t *testing.T) {
 		t.Errorf("the table of 10,000 trials allocates %d bytes, that of 10 trials %d", many, few)
 	}
 }
+
+// A study with a cost has a column of what its trials have reported.
+func TestCostColumn(t *testing.T) {
+	priced := &study.Spec{Objective: study.Objective{Metric: "loss"}, Cost: &study.Cost{Metric: "dollars"}}
+	table := export.Of(priced, view.List{
+		{Trial: 1, State: study.TrialCompleted, Value: new(2.0), Cost: new(7.5)},
+		{Trial: 2, State: study.TrialCompleted, Value: new(3.0), Expected: 4},
+	})
+	var out bytes.Buffer
+	if err := table.CSV(&out); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(&out).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, row := range rows {
+		got = append(got, row[len(row)-2])
+	}
+	if diff := cmp.Diff([]string{"cost", "7.5", ""}, got); diff != "" {
+		t.Errorf("the column of the cost (-want +got):\n%s", diff)
+	}
+}

@@ -42,7 +42,7 @@ type Table struct {
 	placed, noted               bool
 }
 
-// fixed are the columns that each study has. Those of where trials ran, of limits, of its objectives, metrics,
+// fixed are the columns that each study has. Those of where trials ran, of limits, of its cost, objectives, metrics,
 // parameters, labels, attributes and notes follow. A column "value:" with an objective's name has the value
 // that counts. The metric of that name can be what was reported last.
 var fixed = []column{
@@ -68,6 +68,9 @@ func Of(spec *study.Spec, trials view.Trials) *Table {
 	}
 	if len(spec.Limits) > 0 {
 		t.columns = append(t.columns, column{"exceeded", text})
+	}
+	if spec.Cost != nil {
+		t.columns = append(t.columns, column{"cost", number})
 	}
 	for _, o := range spec.Objectives() {
 		t.columns = append(t.columns, column{"value:" + o.Metric, number})
@@ -101,6 +104,9 @@ func (t *Table) row(trial *view.Trial) []any {
 		marked.Mark(t.spec)
 		row = append(row, filled(strings.Join(marked.Exceeded, ", ")))
 	}
+	if t.spec.Cost != nil {
+		row = append(row, cost(trial))
+	}
 	if len(t.spec.Several) == 0 {
 		row = append(row, row[2]) // its value
 	}
@@ -123,6 +129,14 @@ func (t *Table) row(trial *view.Trial) []any {
 		row = append(row, filled(trial.Note))
 	}
 	return row
+}
+
+// cost returns what a trial has cost by what it has reported, nil if it has reported nothing.
+func cost(t *view.Trial) any {
+	if t.Cost == nil {
+		return nil
+	}
+	return *t.Cost
 }
 
 // see notes the keys of a map.

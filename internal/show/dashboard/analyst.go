@@ -233,6 +233,7 @@ func (a *analyst) left(q *request, elapsed time.Duration) (left time.Duration, o
 	budget, counts := q.Spec.Budget, q.study.Status.Counts
 	c := diagnosis.Course{
 		Ended: counts.Ended(), MaxTrials: budget.MaxTrials, MaxDuration: time.Duration(budget.MaxDuration), Elapsed: elapsed, At: q.now,
+		Cost: view.OfCost(q.Spec, &q.study.Status),
 	}
 	id := q.study.Spec.ID
 	a.mu.Lock()

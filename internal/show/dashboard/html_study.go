@@ -158,10 +158,19 @@ func (b *bodyData) progress() g.Node {
 			g.Text(share(b.Ended, b.Spec.Budget.MaxTrials)+"%"))),
 		h.Dl(h.Class("fields"), states,
 			entry("trials a minute", g.Text(pace)),
+			spent(b.Study.Cost),
 			entry("time", g.Text(figure.Duration(b.Elapsed)+b.Left)),
 			entry("optimiser", g.Textf("%s, %d at once", b.Spec.Algorithm.Name, b.Spec.Parallelism)),
 		),
 	)
+}
+
+// spent is what the trials have cost; nil if the study has no cost but time.
+func spent(c *view.Cost) g.Node {
+	if c == nil {
+		return nil
+	}
+	return entry("cost", g.Text(c.String()))
 }
 
 // insight is what the model found.

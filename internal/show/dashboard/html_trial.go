@@ -71,6 +71,9 @@ func (d *trialData) outcome() g.Node {
 	if len(d.Exceeded) > 0 {
 		list = append(list, softLine("Outside of "+strings.Join(d.Exceeded, ", ")))
 	}
+	if d.Cost != "" {
+		list = append(list, softLine("Cost: "+d.Cost))
+	}
 	if s := d.Trial.Stopped; s != nil {
 		list = append(list, softLine(fmt.Sprintf("Stopped early at step %d: %s", s.Step, s.Reason)))
 	}

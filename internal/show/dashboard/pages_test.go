@@ -178,6 +178,29 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// The pages of a study with a cost say what was spent, and what each trial has cost.
+func TestCost(t *testing.T) {
+	s := serve(t, after(190), "")
+	if _, err := s.Create(t.Context(), []byte(`{"apiVersion": "fantasia.dev/v1", "kind": "Study", "metadata": {"name": "priced"}, "spec": {
+		"objective": {"metric": "error", "direction": "minimize"}, "cost": {"metric": "dollars"},
+		"parameters": [{"name": "x", "type": "float", "min": 0, "max": 1}], "budget": {"maxCost": 20}}}`)); err != nil {
+		t.Fatal(err)
+	}
+	s.Put("priced", record.Trial{
+		Number: 1, State: study.TrialCompleted, Point: study.Point{"x": 0.5}, Values: study.Values{3}, Expected: 2,
+		Attempts: []record.Attempt{{Number: 1, State: study.AttemptSucceeded, Cost: new(2.5)}},
+		Times:    record.Times{Created: after(1), Started: after(2), Ended: after(3), Folded: after(3)},
+	})
+	s.Change("priced", func(st *server.Study) { st.Status.Spent = 2.5 })
+	for address, want := range map[string]string{
+		"/ui/studies/priced": "2.5 of 20 dollars", "/ui/studies/priced/trials/1": "Cost: 2.5 (2 expected)",
+	} {
+		if _, body := s.ask(t, http.MethodGet, address, nil); !strings.Contains(body, want) {
+			t.Errorf("%s does not say %q:\n%s", address, want, body)
+		}
+	}
+}
+
 // A study of several objectives has a front in place of its best point, and a recommended front.
 func TestFront(t *testing.T) {
 	s := serve(t, after(190), "")

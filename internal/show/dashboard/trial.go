@@ -46,10 +46,12 @@ type trialData struct {
 	Panels     []panel
 	// Exceeded are the limits that the trial completed outside of.
 	Exceeded []string
-	Best     bool
-	Suggest  bool
-	Earlier  string
-	Later    string
+	// Cost says what it has cost, and what was expected.
+	Cost    string
+	Best    bool
+	Suggest bool
+	Earlier string
+	Later   string
 	// LogAddress is where the log is followed; empty if no worker has taken the trial.
 	LogAddress string
 	Log        string
@@ -97,7 +99,7 @@ func (d *Dashboard) trialPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	shown := view.OfTrial(t)
 	shown.Mark(spec)
-	data.Exceeded = shown.Exceeded
+	data.Exceeded, data.Cost = shown.Exceeded, shown.CostText()
 	if len(t.Values) > 0 {
 		data.Value = view.Number(t.Values.First())
 	}

@@ -18,7 +18,7 @@ const (
 
 // Course is how far a study has come that runs.
 type Course struct {
-	// Ended is how many trials have ended, of MaxTrials; that is 0 if only time bounds the study.
+	// Ended is how many trials have ended, of MaxTrials; that is 0 if only time or cost bounds the study.
 	Ended, MaxTrials int
 	// MaxDuration is the budget of time, 0 for none.
 	MaxDuration time.Duration
@@ -27,7 +27,12 @@ type Course struct {
 	At      time.Time
 	// Ends is when the study ends by Ends; zero if that is not known.
 	Ends time.Time
+	// Cost is what the trials have cost; nil if the study has no cost but time.
+	Cost *view.Cost
 }
+
+// mostLeft bounds the time left by what trials cost, in units of the time so far.
+const mostLeft = 1e3
 
 // Foreseeable reports whether Ends can tell when the study ends.
 func (c *Course) Foreseeable() bool {
@@ -44,17 +49,24 @@ func (c *Course) Left(now time.Time) (left time.Duration, ok bool) {
 	if !c.At.IsZero() {
 		since = max(0, now.Sub(c.At))
 	}
-	if c.MaxTrials == 0 { // only time bounds the study
-		return max(c.MaxDuration-c.Elapsed-since, 0), true
+	bound := func(by time.Duration) {
+		if !ok || by < left {
+			left, ok = by, true
+		}
 	}
-	left = time.Duration(float64(c.Elapsed)/float64(c.Ended)*float64(c.MaxTrials-c.Ended)) - since
-	if !c.Ends.IsZero() {
-		left = c.Ends.Sub(now)
+	switch {
+	case c.MaxTrials > 0 && !c.Ends.IsZero():
+		bound(c.Ends.Sub(now))
+	case c.MaxTrials > 0:
+		bound(time.Duration(float64(c.Elapsed)/float64(c.Ended)*float64(c.MaxTrials-c.Ended)) - since)
 	}
 	if c.MaxDuration > 0 {
-		left = min(left, c.MaxDuration-c.Elapsed-since)
+		bound(c.MaxDuration - c.Elapsed - since)
 	}
-	return max(left, 0), true
+	if paid := c.Cost; paid != nil && paid.Max != nil && paid.Spent > 0 {
+		bound(time.Duration(float64(c.Elapsed)*min(max(*paid.Max/paid.Spent-1, 0), mostLeft)) - since)
+	}
+	return max(left, 0), ok
 }
 
 // Ends returns when a study ends that runs to the end of its budget of trials, by the models of NewPace at a moment; zero if they tell

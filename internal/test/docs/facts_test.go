@@ -317,6 +317,7 @@ func TestResultsAreListed(t *testing.T) {
 		Note: "odd", Site: messaging.Site{Job: "a"}}}
 	spec := study.Spec{
 		Objective: study.Objective{Metric: "NAME"}, Limits: []study.Limit{{}}, Parameters: []study.Parameter{{Name: "NAME"}},
+		Cost: &study.Cost{},
 	}
 	if err := export.Of(&spec, trials).CSV(&out); err != nil {
 		t.Fatal(err)
