@@ -621,6 +621,25 @@ def test_budget_is_kept_if_it_was_given(storage: Path) -> None:
     assert len(study.trials) == 4
 
 
+def test_a_budget_of_cost(storage: Path) -> None:
+    study = create(storage, cost="dollars", max_cost=10)
+
+    def objective(trial: fantasia.Trial) -> dict[str, float]:
+        trial.report({"value": 2.0, "dollars": 1.0})
+        if trial.number == 2:
+            raise fantasia.TrialPruned
+        return {"value": 1.0, "dollars": 4.0}
+
+    study.optimize(objective, n_trials=10)
+    assert study.state == "COMPLETED"
+    assert study.reason == "13 of 10 dollars are spent (maxCost)"
+    assert [t.metrics.get("dollars") for t in study.trials if t.value is not None] == [4.0] * 3
+    with pytest.raises(fantasia.SpaceError, match="max_cost: needs spec.cost"):
+        create(storage, max_cost=10)
+    with pytest.raises(fantasia.SpaceError, match="max_cost: -1 is not accepted; want a finite number above 0"):
+        create(storage, cost="dollars", max_cost=-1)
+
+
 def test_the_space_is_edited(storage: Path) -> None:
     study = create(
         storage,

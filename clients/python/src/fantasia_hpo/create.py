@@ -83,6 +83,8 @@ def create_study(
     max_trials: int | None = None,
     max_duration: timedelta | None = None,
     max_failed_trials: int | None = None,
+    cost: str | None = None,
+    max_cost: float | None = None,
     retries: Mapping[str, int] | None = None,
     labels: Mapping[str, str] | None = None,
     note: str = "",
@@ -110,6 +112,11 @@ def create_study(
     also ends after `max_duration`, and fails after `max_failed_trials`. With `max_duration` alone the search
     plans with that time: it begins no trial that is not expected to end in it. `retries` is how many more
     attempts a trial gets, by why it ended: `{"lost": 2, "timeout": 0, "failed": 0}` by default.
+
+    `cost` names a metric that says what the trial has cost so far, such as dollars, if that is not its
+    time; the objective returns or reports it. With `max_cost`, no trial begins once what has been spent, and
+    what is expected of the trials that run, has reached it.
+
     `token` and `ca` (a file) are for a server that needs them; by default FANTASIA_TOKEN and
     FANTASIA_CA. `study_name` and `pruner` are Optuna's words for `name` and `early_stopping`;
     `fantasia_hpo.pruners` has Optuna's pruners.
@@ -160,7 +167,7 @@ def create_study(
         if not hasattr(parameter, "document"):
             kinds = "Float, Int, Categorical, Ordinal, Bool, Fixed or Fidelity"
             raise errors.SpaceError(f"parameters[{key!r}]: expected {kinds}, got {parameter!r}")
-    open_budget = max_trials is None and max_duration is None
+    open_budget = max_trials is None and max_duration is None and max_cost is None
     budget: dict[str, Any] = {}
     if open_budget or max_trials is not None:
         budget["maxTrials"] = _OPEN_BUDGET if max_trials is None else max_trials
@@ -168,6 +175,8 @@ def create_study(
         budget["maxFailedTrials"] = max_failed_trials
     if max_duration is not None:
         budget["maxDuration"] = f"{max_duration.total_seconds():f}s"
+    if max_cost is not None:
+        budget["maxCost"] = max_cost
     chosen: dict[str, Any] = {"name": algorithm.name, "settings": dict(algorithm.settings)}
     chosen["seed"] = secrets.randbits(31) if seed is None else seed
     spec: dict[str, Any] = {
@@ -186,6 +195,8 @@ def create_study(
             spec["earlyStopping"]["metric"] = stopping.metric
     if limited:
         spec["limits"] = documents(limited)
+    if cost is not None:
+        spec["cost"] = {"metric": cost}
     if constraints:
         spec["constraints"] = list(constraints)
     if initial:
@@ -377,6 +388,8 @@ _OPTIONS = {
     "spec.budget.maxTrials": "max_trials",
     "spec.budget.maxFailedTrials": "max_failed_trials",
     "spec.budget.maxDuration": "max_duration",
+    "spec.budget.maxCost": "max_cost",
+    "spec.cost.metric": "cost",
     "spec.trial.": "",
     "spec.": "",
 }
