@@ -47,7 +47,7 @@ func toStudy(s Study, now time.Time, file bool) (*fantasiav1.Study, error) {
 	addFront(m, spec, s.Status.Front)
 	addLimits(m, spec, &s.Status)
 	if c := view.OfCost(spec, &s.Status); c != nil {
-		m.Cost = &fantasiav1.StudyCost{Metric: c.Metric, Spent: c.Spent, Max: c.Max}
+		m.Trials.Cost = &fantasiav1.TrialsCost{Metric: c.Metric, Spent: c.Spent, Max: c.Max}
 	}
 	if file {
 		text, err := json.Marshal(s.Spec.Definition)

@@ -37,7 +37,7 @@ func FromStudy(s *fantasiav1.Study) Study {
 		v.Limits = append(v.Limits, Limit{study.Limit{Metric: l.GetMetric(), Max: l.Max, Min: l.Min, Early: l.GetEarly()}, int(l.GetMet())})
 		v.WithinLimits, v.UnmetLimits = &within, s.GetUnmetLimits()
 	}
-	if c := s.GetCost(); c != nil {
+	if c := s.GetTrials().GetCost(); c != nil {
 		v.Cost = &Cost{Metric: c.GetMetric(), Spent: c.GetSpent(), Max: c.Max}
 	}
 	if b := s.GetBest(); b != nil {

@@ -559,9 +559,7 @@ type Study struct {
 	Front *Front `protobuf:"bytes,26,opt,name=front,proto3" json:"front,omitempty"`
 	// What programs have noted about the study, as the study file's spec.attributes has it.
 	// Lists and watches leave it out.
-	Attributes *structpb.Struct `protobuf:"bytes,27,opt,name=attributes,proto3" json:"attributes,omitempty"`
-	// What the trials have cost; unset if the study has no cost but time.
-	Cost          *StudyCost `protobuf:"bytes,28,opt,name=cost,proto3" json:"cost,omitempty"`
+	Attributes    *structpb.Struct `protobuf:"bytes,27,opt,name=attributes,proto3" json:"attributes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -785,15 +783,8 @@ func (x *Study) GetAttributes() *structpb.Struct {
 	return nil
 }
 
-func (x *Study) GetCost() *StudyCost {
-	if x != nil {
-		return x.Cost
-	}
-	return nil
-}
-
-// StudyCost is what the trials of a study have cost, in the unit of a metric that they report.
-type StudyCost struct {
+// TrialsCost is what the trials of a study have cost, in the unit of a metric that they report.
+type TrialsCost struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The metric's name.
 	Metric string `protobuf:"bytes,1,opt,name=metric,proto3" json:"metric,omitempty"`
@@ -805,20 +796,20 @@ type StudyCost struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *StudyCost) Reset() {
-	*x = StudyCost{}
+func (x *TrialsCost) Reset() {
+	*x = TrialsCost{}
 	mi := &file_fantasia_v1_fantasia_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *StudyCost) String() string {
+func (x *TrialsCost) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*StudyCost) ProtoMessage() {}
+func (*TrialsCost) ProtoMessage() {}
 
-func (x *StudyCost) ProtoReflect() protoreflect.Message {
+func (x *TrialsCost) ProtoReflect() protoreflect.Message {
 	mi := &file_fantasia_v1_fantasia_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -830,26 +821,26 @@ func (x *StudyCost) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use StudyCost.ProtoReflect.Descriptor instead.
-func (*StudyCost) Descriptor() ([]byte, []int) {
+// Deprecated: Use TrialsCost.ProtoReflect.Descriptor instead.
+func (*TrialsCost) Descriptor() ([]byte, []int) {
 	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{1}
 }
 
-func (x *StudyCost) GetMetric() string {
+func (x *TrialsCost) GetMetric() string {
 	if x != nil {
 		return x.Metric
 	}
 	return ""
 }
 
-func (x *StudyCost) GetSpent() float64 {
+func (x *TrialsCost) GetSpent() float64 {
 	if x != nil {
 		return x.Spent
 	}
 	return 0
 }
 
-func (x *StudyCost) GetMax() float64 {
+func (x *TrialsCost) GetMax() float64 {
 	if x != nil && x.Max != nil {
 		return *x.Max
 	}
@@ -1079,7 +1070,7 @@ func (x *Objective) GetEarly() bool {
 	return false
 }
 
-// TrialCounts are the numbers of a study's trials by state.
+// TrialCounts are the numbers of a study's trials by state, and what they have cost.
 type TrialCounts struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Waiting for an attempt.
@@ -1100,7 +1091,9 @@ type TrialCounts struct {
 	Cancelled int32 `protobuf:"varint,8,opt,name=cancelled,proto3" json:"cancelled,omitempty"`
 	// How many of the completed trials were evaluated elsewhere and added. They do not
 	// count against max_trials.
-	Added         int32 `protobuf:"varint,9,opt,name=added,proto3" json:"added,omitempty"`
+	Added int32 `protobuf:"varint,9,opt,name=added,proto3" json:"added,omitempty"`
+	// What the trials have cost; unset if the study has no cost but time.
+	Cost          *TrialsCost `protobuf:"bytes,10,opt,name=cost,proto3" json:"cost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1196,6 +1189,13 @@ func (x *TrialCounts) GetAdded() int32 {
 		return x.Added
 	}
 	return 0
+}
+
+func (x *TrialCounts) GetCost() *TrialsCost {
+	if x != nil {
+		return x.Cost
+	}
+	return nil
 }
 
 // BestTrial is the completed trial with the best value.
@@ -6350,7 +6350,7 @@ var File_fantasia_v1_fantasia_proto protoreflect.FileDescriptor
 
 const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\n" +
-	"\x1afantasia/v1/fantasia.proto\x12\vfantasia.v1\x1a\x1bbuf/validate/validate.proto\x1a google/protobuf/descriptor.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe7\t\n" +
+	"\x1afantasia/v1/fantasia.proto\x12\vfantasia.v1\x1a\x1bbuf/validate/validate.proto\x1a google/protobuf/descriptor.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbb\t\n" +
 	"\x05Study\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12-\n" +
@@ -6387,13 +6387,13 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\x05front\x18\x1a \x01(\v2\x12.fantasia.v1.FrontR\x05front\x127\n" +
 	"\n" +
 	"attributes\x18\x1b \x01(\v2\x17.google.protobuf.StructR\n" +
-	"attributes\x12*\n" +
-	"\x04cost\x18\x1c \x01(\v2\x16.fantasia.v1.StudyCostR\x04cost\x1a9\n" +
+	"attributes\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x13\n" +
-	"\x11_goal_hypervolume\"X\n" +
-	"\tStudyCost\x12\x16\n" +
+	"\x11_goal_hypervolume\"Y\n" +
+	"\n" +
+	"TrialsCost\x12\x16\n" +
 	"\x06metric\x18\x01 \x01(\tR\x06metric\x12\x14\n" +
 	"\x05spent\x18\x02 \x01(\x01R\x05spent\x12\x15\n" +
 	"\x03max\x18\x03 \x01(\x01H\x00R\x03max\x88\x01\x01B\x06\n" +
@@ -6418,7 +6418,7 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\x05early\x18\x05 \x01(\bR\x05earlyB\a\n" +
 	"\x05_goalB\f\n" +
 	"\n" +
-	"_reference\"\xfb\x01\n" +
+	"_reference\"\xa8\x02\n" +
 	"\vTrialCounts\x12\x18\n" +
 	"\apending\x18\x01 \x01(\x05R\apending\x12\x16\n" +
 	"\x06queued\x18\x02 \x01(\x05R\x06queued\x12\x18\n" +
@@ -6430,7 +6430,9 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"infeasible\x12\x16\n" +
 	"\x06pruned\x18\a \x01(\x05R\x06pruned\x12\x1c\n" +
 	"\tcancelled\x18\b \x01(\x05R\tcancelled\x12\x14\n" +
-	"\x05added\x18\t \x01(\x05R\x05added\"\x88\x01\n" +
+	"\x05added\x18\t \x01(\x05R\x05added\x12+\n" +
+	"\x04cost\x18\n" +
+	" \x01(\v2\x17.fantasia.v1.TrialsCostR\x04cost\"\x88\x01\n" +
 	"\tBestTrial\x12\x14\n" +
 	"\x05trial\x18\x01 \x01(\x05R\x05trial\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value\x127\n" +
@@ -7020,7 +7022,7 @@ var file_fantasia_v1_fantasia_proto_goTypes = []any{
 	(TrialAction)(0),                    // 5: fantasia.v1.TrialAction
 	(LogStream)(0),                      // 6: fantasia.v1.LogStream
 	(*Study)(nil),                       // 7: fantasia.v1.Study
-	(*StudyCost)(nil),                   // 8: fantasia.v1.StudyCost
+	(*TrialsCost)(nil),                  // 8: fantasia.v1.TrialsCost
 	(*Front)(nil),                       // 9: fantasia.v1.Front
 	(*Limit)(nil),                       // 10: fantasia.v1.Limit
 	(*Objective)(nil),                   // 11: fantasia.v1.Objective
@@ -7134,8 +7136,8 @@ var file_fantasia_v1_fantasia_proto_depIdxs = []int32{
 	10,  // 11: fantasia.v1.Study.limits:type_name -> fantasia.v1.Limit
 	9,   // 12: fantasia.v1.Study.front:type_name -> fantasia.v1.Front
 	104, // 13: fantasia.v1.Study.attributes:type_name -> google.protobuf.Struct
-	8,   // 14: fantasia.v1.Study.cost:type_name -> fantasia.v1.StudyCost
-	1,   // 15: fantasia.v1.Objective.direction:type_name -> fantasia.v1.Direction
+	1,   // 14: fantasia.v1.Objective.direction:type_name -> fantasia.v1.Direction
+	8,   // 15: fantasia.v1.TrialCounts.cost:type_name -> fantasia.v1.TrialsCost
 	104, // 16: fantasia.v1.BestTrial.parameters:type_name -> google.protobuf.Struct
 	104, // 17: fantasia.v1.Recommendation.parameters:type_name -> google.protobuf.Struct
 	15,  // 18: fantasia.v1.Recommendation.front:type_name -> fantasia.v1.ExpectedTrial

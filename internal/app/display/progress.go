@@ -61,7 +61,8 @@ func NewNow(p *coordinator.Progress, at time.Time) Now {
 	n := Now{
 		Study: p.Study.Definition.Metadata.Name, Metric: spec.FirstObjective().Metric, State: p.Status.State,
 		MaxTrials: spec.Budget.MaxTrials, MaxDuration: time.Duration(spec.Budget.MaxDuration), Counts: p.Status.Counts,
-		Cost: view.OfCost(spec, &p.Status), At: at, Elapsed: view.Elapsed(p.Status, at), Parameters: study.Names(spec.Parameters), Best: view.OfBest(p.Best),
+		Cost: view.OfCost(spec, &p.Status),
+		At:   at, Elapsed: view.Elapsed(p.Status, at), Parameters: study.Names(spec.Parameters), Best: view.OfBest(p.Best),
 		Recommended: p.Status.Recommended,
 	}
 	for _, a := range p.Running {
