@@ -634,9 +634,9 @@ def test_a_budget_of_cost(storage: Path) -> None:
     assert study.state == "COMPLETED"
     assert study.reason == "13 of 10 dollars are spent (maxCost)"
     assert [t.metrics.get("dollars") for t in study.trials if t.value is not None] == [4.0] * 3
-    with pytest.raises(fantasia.SpaceError, match="max_cost: needs spec.cost"):
+    with pytest.raises(fantasia.SpaceError, match=r"max_cost: needs spec\.cost"):
         create(storage, max_cost=10)
-    with pytest.raises(fantasia.SpaceError, match="max_cost: -1 is not accepted; want a finite number above 0"):
+    with pytest.raises(fantasia.SpaceError, match="max_cost: -1 is not accepted"):
         create(storage, cost="dollars", max_cost=-1)
 
 
