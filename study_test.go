@@ -277,7 +277,9 @@ func TestSpendRefuses(t *testing.T) {
 		if err := trial.Spend(c.sum); !errors.Is(err, fantasia.ErrInvalid) {
 			t.Errorf("with the cost %q, Spend(%v) returns %v; want ErrInvalid", c.cost, c.sum, err)
 		}
-		u.Close()
+		if err := u.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
