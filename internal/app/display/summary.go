@@ -242,7 +242,7 @@ func onward(r *local.Result, file string) string {
 		change = "set a stricter objective.goal, or none,"
 	case spec.Goal != nil && status.Front != nil && status.Front.Hypervolume != nil && *status.Front.Hypervolume >= spec.Goal.Hypervolume:
 		change = "set a larger goal.hypervolume, or none,"
-	case spec.Budget.MaxTrials > 0 && status.Counts.Ended() >= spec.Budget.MaxTrials:
+	case !spec.Budget.OfTime() && (spec.Budget.MaxTrials > 0 || spec.Budget.MaxCost == 0) && status.Counts.Ended() >= spec.Budget.MaxTrials:
 		change = "raise budget.maxTrials"
 	case spec.Budget.MaxCost > 0 && status.Spent >= spec.Budget.MaxCost:
 		change = "raise budget.maxCost"
