@@ -39,9 +39,9 @@ func (f *Forecast) Add(ctx context.Context, n *Now, read Reader) {
 		return
 	}
 	f.asked, f.fitting = n.At, true
-	left, slots := n.MaxTrials-n.Counts.Ended(), n.Counts.Running+n.Counts.Queued
+	slots := n.Counts.Running + n.Counts.Queued
 	f.busy.Go(func() {
-		end := expected(ctx, read, left, slots)
+		end := expected(ctx, read, slots)
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.end, f.fitting = end, false
@@ -49,14 +49,14 @@ func (f *Forecast) Add(ctx context.Context, n *Now, read Reader) {
 }
 
 // expected returns when the study ends; zero if that is not known.
-func expected(ctx context.Context, read Reader, left, slots int) time.Time {
+func expected(ctx context.Context, read Reader, slots int) time.Time {
 	ctx, cancel := context.WithTimeout(ctx, forecastTimeout)
 	defer cancel()
 	s, trials, err := read(ctx)
 	if err != nil {
 		return time.Time{}
 	}
-	return diagnosis.Ends(ctx, s, trials, left, slots, time.Now())
+	return diagnosis.Ends(ctx, s, trials, slots, time.Now())
 }
 
 // Wait waits until no forecast is being made. The context of Add MUST have ended, or it may take a minute.

@@ -211,11 +211,11 @@ type end struct{ now, at time.Time }
 
 // ending is a study that runs, whose end is to be foreseen.
 type ending struct {
-	id          string
-	study       *study.Study
-	trials      []*figure.Trial
-	left, slots int
-	now         time.Time
+	id     string
+	study  *study.Study
+	trials []*figure.Trial
+	slots  int
+	now    time.Time
 }
 
 func endKey(id string) string { return id + "/end" }
@@ -225,7 +225,7 @@ func (n *ending) key() string { return endKey(n.id) }
 func (n *ending) do(ctx context.Context) any {
 	ctx, cancel := context.WithTimeout(ctx, fitTimeout)
 	defer cancel()
-	return &end{n.now, figure.Ends(ctx, n.study, n.trials, n.left, n.slots, n.now)}
+	return &end{n.now, figure.Ends(ctx, n.study, n.trials, n.slots, n.now)}
 }
 
 // left estimates how long a study that runs still takes; ok is false if that is not known. If the last forecast is old, it asks for
@@ -244,7 +244,7 @@ func (a *analyst) left(q *request, elapsed time.Duration) (left time.Duration, o
 		c.Ends = last.at
 	}
 	if !a.asked[endKey(id)] && q.rows.complete && c.Foreseeable() && (!known || q.now.Sub(last.now) >= endEvery) {
-		a.ask(&ending{id, &q.study.Spec.Definition, q.rows.rows, c.MaxTrials - c.Ended, counts.Running + counts.Queued, q.now})
+		a.ask(&ending{id, &q.study.Spec.Definition, q.rows.rows, counts.Running + counts.Queued, q.now})
 	}
 	return c.Left(q.now)
 }

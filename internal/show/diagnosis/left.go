@@ -69,12 +69,12 @@ func (c *Course) Left(now time.Time) (left time.Duration, ok bool) {
 	return max(left, 0), ok
 }
 
-// Ends returns when a study ends that runs to the end of its budget of trials, by the models of NewPace at a moment; zero if they tell
-// nothing, or if ctx ends. left is how many trials have not ended, and slots how many run at once.
-func Ends(ctx context.Context, s *study.Study, trials view.Trials, left, slots int, now time.Time) time.Time {
+// Ends returns when a study ends that runs to the end of its budget of trials, by the models of NewPace at a moment; zero if they
+// tell nothing, or if ctx ends. slots is how many trials run at once.
+func Ends(ctx context.Context, s *study.Study, trials view.Trials, slots int, now time.Time) time.Time {
 	pace, err := NewPace(ctx, s, trials, now)
 	if err != nil {
 		return time.Time{}
 	}
-	return now.Add(pace.Left(trials, left, slots, now))
+	return now.Add(pace.Left(trials, s.Spec.Budget.MaxTrials, slots, now))
 }

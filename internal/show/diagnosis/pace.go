@@ -31,12 +31,9 @@ type Pace struct {
 	next        []study.Point // the latest trials
 }
 
-// NewPace fits the models to the trials whose program has started, at a moment. The error wraps ErrNoPace if too few of them have
-// ended, or if the study has a fidelity, as trials then differ in length by their levels.
+// NewPace fits the models to the trials whose program has started, at a moment. A fidelity counts as a parameter: a trial takes as long
+// as others of its level. The error wraps ErrNoPace if too few have ended.
 func NewPace(ctx context.Context, s *study.Study, trials view.Trials, now time.Time) (*Pace, error) {
-	if slices.ContainsFunc(s.Spec.Parameters, func(p study.Parameter) bool { return p.Type == study.Fidelity }) {
-		return nil, fmt.Errorf("%w: it depends on the level of the fidelity", ErrNoPace)
-	}
 	in, err := celspace.Of(s)
 	if err != nil {
 		return nil, err
@@ -119,13 +116,18 @@ func (p *Pace) Takes(t *view.Trial, now time.Time) *view.Takes {
 	return &view.Takes{Low: e.Quantile(0.05, ran), Median: e.Quantile(0.5, ran), High: e.Quantile(0.95, ran)}
 }
 
-// Left returns how long the study still takes if it runs to the end of its budget of trials. left is how many of them have not
-// ended, of which some run; slots is how many run at once.
-func (p *Pace) Left(trials view.Trials, left, slots int, now time.Time) time.Duration {
+// Left returns how long the study still takes if it runs to the end of a budget of trials, of which slots run at once. Each of the
+// trials counts once, by its state there: one that has ended since the budget's rest was read is no trial that will still begin.
+func (p *Pace) Left(trials view.Trials, budget, slots int, now time.Time) time.Duration {
 	plan := duration.Plan{Slots: max(1, slots)}
 	var running []study.Point
+	ended := 0
 	for _, t := range view.Each(trials) {
-		if t.State != study.TrialRunning {
+		switch {
+		case t.State.Terminal() && t.State != study.TrialCancelled && t.Source != optimizer.SourceAdded:
+			ended++
+			continue
+		case t.State != study.TrialRunning:
 			continue
 		}
 		if point, err := p.space.Normalize(t.Parameters); err == nil {
@@ -136,7 +138,7 @@ func (p *Pace) Left(trials view.Trials, left, slots int, now time.Time) time.Dur
 	for i, e := range p.held.At(running...) {
 		plan.Running[i].Estimate = e
 	}
-	plan.New, plan.Next = max(0, left-len(running)), p.held.At(p.next...)
+	plan.New, plan.Next = max(0, budget-ended-len(running)), p.held.At(p.next...)
 	return seconds(plan.Left(p.seed))
 }
 

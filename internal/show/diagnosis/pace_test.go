@@ -4,11 +4,13 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/show/diagnosis"
+	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -50,28 +52,77 @@ func paced(of int, after float64) (s *study.Study, trials []view.Trial, last flo
 func TestLeft(t *testing.T) {
 	const after = 200
 	s, trials, last := paced(60, after)
-	ended := 0
-	for _, one := range trials {
-		if one.State.Terminal() {
-			ended++
-		}
-	}
 	now := began.Add(after * time.Second)
 	p, err := diagnosis.NewPace(t.Context(), s, view.List(trials), now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	left := p.Left(view.List(trials), 60-ended, 4, now)
+	left := p.Left(view.List(trials), 60, 4, now)
 	if truth := last - after; math.Abs(left.Seconds()-truth) > 0.25*truth {
-		t.Errorf("%v are left, in truth %.0f s; %d trials have ended", left, truth, ended)
+		t.Errorf("%v are left, in truth %.0f s; %d trials have begun", left, truth, len(trials))
 	}
-	s.Spec.Parameters = append(s.Spec.Parameters, study.Parameter{Name: "epochs", Type: study.Fidelity})
-	if _, err := diagnosis.NewPace(t.Context(), s, view.List(trials), now); !errors.Is(err, diagnosis.ErrNoPace) {
-		t.Errorf("of a study with a fidelity: %v", err)
+	// Trials that were added, or cancelled, are none of the budget's; those that have ended since it was read count once.
+	extra := slices.Clone(trials)
+	for i, state := range []study.TrialState{study.TrialCompleted, study.TrialCancelled} {
+		extra = append(extra, view.Trial{Trial: 90 + i, State: state, Source: optimizer.SourceAdded, Parameters: view.Parameters{"x": 0.9}})
 	}
-	s.Spec.Parameters = s.Spec.Parameters[:1]
+	if again := p.Left(view.List(extra), 60, 4, now); again != left {
+		t.Errorf("with an added and a cancelled trial %v are left, want %v", again, left)
+	}
 	if _, err := diagnosis.NewPace(t.Context(), s, view.List(trials[:3]), now); !errors.Is(err, diagnosis.ErrNoPace) {
 		t.Errorf("of three trials: %v", err)
+	}
+}
+
+// Trials at a higher level of a fidelity take as many times as long: the estimates know the level.
+func TestFidelity(t *testing.T) {
+	const of, after = 120, 400.
+	s := named("levels", nil)
+	s.Spec.Budget.MaxTrials = of
+	s.Spec.Parameters = []study.Parameter{
+		{Name: "x", Type: study.Float, Min: new(0.0), Max: new(1.0), Scale: study.Linear},
+		{Name: "epochs", Type: study.Fidelity, Min: new(1.0), Max: new(27.0), Reduction: new(3)},
+	}
+	takes := func(x float64, epochs int64) float64 { return 5 * float64(epochs) * math.Exp(x) }
+	free, rng := [4]float64{}, rand.New(rand.NewPCG(1, 2))
+	var trials view.List
+	var last float64
+	for i := range of {
+		x, epochs := rng.Float64(), int64(1)
+		for n := i + 1; epochs < 27 && n%3 == 0; n /= 3 { // each third one goes on
+			epochs *= 3
+		}
+		slot := 0
+		for k, at := range free {
+			if at < free[slot] {
+				slot = k
+			}
+		}
+		start, end := free[slot], free[slot]+takes(x, epochs)
+		free[slot], last = end, max(last, end)
+		if start > after {
+			continue
+		}
+		one := view.Trial{Trial: i + 1, State: study.TrialRunning, Parameters: view.Parameters{"x": x, "epochs": epochs}}
+		one.Times.Started = began.Add(time.Duration(start * float64(time.Second)))
+		if end <= after {
+			one.State, one.Times.Ended = study.TrialCompleted, began.Add(time.Duration(end*float64(time.Second)))
+		}
+		trials = append(trials, one)
+	}
+	now := began.Add(time.Duration(after * float64(time.Second)))
+	p, err := diagnosis.NewPace(t.Context(), s, trials, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, epochs := range []int64{1, 3, 9, 27} {
+		one := view.Trial{Trial: 999, State: study.TrialPending, Parameters: view.Parameters{"x": 0.4, "epochs": epochs}}
+		if e, truth := p.Takes(&one, now), takes(0.4, epochs); e == nil || e.Median < truth/1.4 || e.Median > truth*1.4 {
+			t.Errorf("at %d epochs %+v is expected, in truth %.0f s", epochs, e, truth)
+		}
+	}
+	if left, truth := p.Left(trials, of, 4, now).Seconds(), last-after; math.Abs(left-truth) > 0.35*truth {
+		t.Errorf("%.0f s are left, in truth %.0f s; of %d trials %d have begun", left, truth, of, len(trials))
 	}
 }
 
@@ -125,7 +176,7 @@ func TestTakes(t *testing.T) {
 	if e := p.Takes(&one, now); e != nil {
 		t.Errorf("though no trial has completed, %+v is expected", e)
 	}
-	if left := p.Left(stopped, 10, 4, now); left < 20*time.Second || left > 10*time.Minute {
+	if left := p.Left(stopped, len(stopped)+6, 4, now); left < 20*time.Second || left > 10*time.Minute {
 		t.Errorf("of trials that fail, %v are left", left)
 	}
 }

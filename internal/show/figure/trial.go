@@ -259,8 +259,8 @@ func Problem(s *study.Study, trials []*Trial) (*optimizer.Problem, []time.Durati
 }
 
 // Ends is diagnosis.Ends of a study's trials.
-func Ends(ctx context.Context, s *study.Study, trials []*Trial, left, slots int, now time.Time) time.Time {
-	return diagnosis.Ends(ctx, s, viewed{AxesOf(s), trials}, left, slots, now)
+func Ends(ctx context.Context, s *study.Study, trials []*Trial, slots int, now time.Time) time.Time {
+	return diagnosis.Ends(ctx, s, viewed{AxesOf(s), trials}, slots, now)
 }
 
 // viewed are trials as a diagnosis takes them.
