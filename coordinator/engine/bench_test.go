@@ -112,7 +112,7 @@ func BenchmarkMemory(b *testing.B) {
 // far below the 1.8 kB of a record that is not packed.
 func TestEndedTrialsAreSmall(t *testing.T) {
 	needsAll(t)
-	if bytes := heapOf(t, 5000, Settings{}); bytes > 900 {
+	if bytes := heapOf(t, 5000, Settings{}); bytes > 920 {
 		t.Errorf("an ended trial takes %.0f bytes", bytes)
 	}
 	if bytes := heapOf(t, 5000, Settings{Blind: true}); bytes > 450 {

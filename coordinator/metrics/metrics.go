@@ -69,6 +69,8 @@ type Sources struct {
 }
 
 // New makes the instruments.
+//
+//nolint:contextcheck // a counter needs none to begin
 func New(meter metric.Meter, from Sources) (*Metrics, error) {
 	i := &instruments{meter: meter}
 	m := &Metrics{

@@ -319,7 +319,10 @@ func TestContinue(t *testing.T) {
 		})
 		stopped, ends := 0, map[float64]int{}
 		if err := u.Run(t.Context(), func(_ context.Context, trial *fantasia.Trial) (float64, error) {
-			for r := range u.Trials() {
+			for r, err := range u.Trials() {
+				if err != nil {
+					return 0, err
+				}
 				if stopped == 0 && r.State == fantasia.Stopped {
 					stopped = r.Number
 					if err := u.Continue(stopped); err != nil {
