@@ -130,7 +130,7 @@ func testFront(t *testing.T, r *rig) {
 	err := r.apply(r.study("front", 4,
 		"objective: {metric: loss, direction: minimize}",
 		"objectives: [{metric: loss, direction: minimize, reference: 1}, {metric: x, direction: maximize, reference: 0}]",
-		"min: 0", "min: 0.3", `gp, settings: {noise: "no"}`, "sobol"))
+		"min: 0", "min: 0.3"))
 	if err != nil {
 		t.Fatal(err)
 	}
