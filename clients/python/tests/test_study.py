@@ -625,10 +625,10 @@ def test_a_budget_of_cost(storage: Path) -> None:
     study = create(storage, cost="dollars", max_cost=10)
 
     def objective(trial: fantasia.Trial) -> dict[str, float]:
-        trial.report({"value": 2.0, "dollars": 1.0})
+        trial.report({"error": 2.0, "dollars": 1.0})
         if trial.number == 2:
             raise fantasia.TrialPruned
-        return {"value": 1.0, "dollars": 4.0}
+        return {"error": 1.0, "dollars": 4.0}
 
     study.optimize(objective, n_trials=10)
     assert study.state == "COMPLETED"
