@@ -183,14 +183,20 @@ func TestPlan(t *testing.T) {
 		{duration.Plan{Running: running, Slots: 1, New: 1, Next: []duration.Estimate{sure(10)}}, 17}, // the other slot is gone
 		{duration.Plan{Slots: 3, New: 4, Next: []duration.Estimate{sure(10)}}, 20},
 		{duration.Plan{New: 2, Next: []duration.Estimate{sure(10)}}, 20},
+		{duration.Plan{Slots: 2, New: 5000, Next: []duration.Estimate{sure(10)}}, 25_000}, // more than are drawn
 		{duration.Plan{}, 0},
 	} {
-		if left := c.plan.Left(1); math.Abs(left-c.want) > 1e-6 {
+		if left := c.plan.Left(1); math.Abs(left-c.want) > 1e-6*max(1, c.want) {
 			t.Errorf("%+v: %g s are left, want %g", c.plan, left, c.want)
 		}
 	}
 	spread := duration.Plan{Running: running, Slots: 2, New: 9, Next: []duration.Estimate{{Mu: 2, SD: 1}}}
 	if a, b := spread.Left(3), spread.Left(3); a != b || a < 12 || a > 120 {
 		t.Errorf("%g and %g s are left", a, b)
+	}
+	// Of very many, the mean of the lognormal distribution for each slot.
+	many := duration.Plan{Slots: 4, New: 1_000_000, Next: []duration.Estimate{{Mu: 2, SD: 1}}}
+	if left, want := many.Left(1), math.Exp(2.5)*1e6/4; math.Abs(left/want-1) > 0.03 {
+		t.Errorf("%g s are left, want %g", left, want)
 	}
 }

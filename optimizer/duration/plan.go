@@ -6,8 +6,11 @@ import (
 	"slices"
 )
 
-// draws is how many futures a plan looks at.
-const draws = 200
+const (
+	// draws is how many futures a plan looks at, and mostDrawn how many new evaluations it draws in each: those beyond take what
+	// these take on average.
+	draws, mostDrawn = 200, 2000
+)
 
 // Plan is what a study still does.
 type Plan struct {
@@ -52,10 +55,16 @@ func (p *Plan) future(rng *rand.Rand) (last float64) {
 	for len(free) > max(1, p.Slots) { // more run than there will be slots
 		heap.Pop(&free)
 	}
-	for range p.New {
-		free[0] += p.Next[rng.IntN(len(p.Next))].Quantile(rng.Float64(), 0)
+	drawn, sum := min(p.New, mostDrawn), 0.0
+	for range drawn {
+		takes := p.Next[rng.IntN(len(p.Next))].Quantile(rng.Float64(), 0)
+		sum += takes
+		free[0] += takes
 		last = max(last, free[0])
 		heap.Fix(&free, 0)
+	}
+	if drawn < p.New { // these share the slots evenly, as nearly as so many do
+		last += sum / float64(drawn) * float64(p.New-drawn) / float64(len(free))
 	}
 	return last
 }
