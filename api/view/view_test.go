@@ -211,7 +211,7 @@ func TestTrialName(t *testing.T) {
 	}
 }
 
-// The texts of what a study and its trials have cost.
+// A study and its trials say in words what they have cost.
 func TestCost(t *testing.T) {
 	spec := &study.Spec{Cost: &study.Cost{Metric: "dollars"}, Budget: study.Budget{MaxCost: 100}}
 	status := &record.Status{Spent: 12.5}

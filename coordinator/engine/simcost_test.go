@@ -48,8 +48,8 @@ func newCostWorld(seed uint64, off safety) *world {
 	return w
 }
 
-// charged returns the metrics of a report of an attempt that has cost a share of what it will cost. Some trials report nothing,
-// and of some the last report is no cost.
+// charged returns the metrics of an attempt's report. share is how much of its cost the attempt has spent by then. Some trials
+// report no cost, and the last report of some is not a valid cost.
 func (w *world) charged(trial int, metrics map[string]float64, share float64) map[string]float64 {
 	if !w.costly || trial%6 == 0 {
 		return metrics

@@ -46,7 +46,7 @@ TUNERS = "fantasia:hebo,fantasia:turbo,fantasia:cmaes,optuna-tpe,cmaes"
 
 
 class Wide:
-    """A point is {name: value}; `floats` has each parameter's range, `look` the loss and `regret` that of a loss."""
+    """A point is {name: value}. `floats` has the range of each parameter, `look` evaluates a point, and `regret` rates a loss."""
 
     def __init__(self, ranges):
         self.floats, self.grids, self.names = {f"p{i}": r for i, r in enumerate(ranges)}, {}, {}
@@ -83,7 +83,7 @@ class Coco(Wide):
 
 
 class Model(Wide):
-    """A model of scikit-learn whose parameters are log10 of what it takes."""
+    """A model of scikit-learn. The search sees log10 of its parameters."""
 
     def regret(self, loss):
         return math.log10(max(loss, 1e-9))

@@ -5,7 +5,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/internal/check"
 )
 
-// Cost checks the metric of what trials cost, and the budget in it.
+// Cost checks the metric that says what trials cost, and the budget of that cost.
 func Cost(spec *study.Spec, r *check.Report) {
 	const path, budget = "spec.cost.metric", "spec.budget.maxCost"
 	if c := spec.Cost; c != nil {

@@ -1786,7 +1786,7 @@ type StoppedExpected struct {
 	Steps []int64 `protobuf:"varint,1,rep,packed,name=steps,proto3" json:"steps,omitempty"`
 	// At each of these, the best value that it would have reported by then.
 	Values []float64 `protobuf:"fixed64,2,rep,packed,name=values,proto3" json:"values,omitempty"`
-	// At each of these, the lower bound of what that is with a probability of 90%.
+	// The lower end of the band that holds this value with a probability of 90%, at each of these steps.
 	Low []float64 `protobuf:"fixed64,3,rep,packed,name=low,proto3" json:"low,omitempty"`
 	// The upper bound.
 	High []float64 `protobuf:"fixed64,4,rep,packed,name=high,proto3" json:"high,omitempty"`

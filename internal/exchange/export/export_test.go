@@ -186,7 +186,7 @@ func TestTableTakesNoMemory(t *testing.T) {
 	}
 }
 
-// A study with a cost has a column of what its trials have reported.
+// The table of a study with a cost has a column for it: each trial has there what it reported.
 func TestCostColumn(t *testing.T) {
 	priced := &study.Spec{Objective: study.Objective{Metric: "loss"}, Cost: &study.Cost{Metric: "dollars"}}
 	table := export.Of(priced, view.List{

@@ -54,7 +54,7 @@ func TestPicturesOneByOne(t *testing.T) {
 	}
 }
 
-// The page of diagnostics has the finding about earlier studies, and that of a trial names the one that speaks for its point.
+// The page of diagnostics says what earlier studies are worth. The page of a trial names the earlier study that speaks for its point.
 func TestEarlierStudies(t *testing.T) {
 	s := serve(t, after(190), "")
 	create(t, s.Backend, "digits", 60, 0)

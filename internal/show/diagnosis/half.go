@@ -11,8 +11,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Half is what half the time of the best trial is expected to cost: the best value that the model expects of a point for which the
-// model of the time expects at most half of what it expects of the best trial's point.
+// Half says what value would be lost if trials took at most half the time of the best one. Two models are asked, one of the time
+// and one of the value. Of all points that are expected to be so quick, it has the one with the best expected value.
 type Half struct {
 	// Value is expected, and lies between Low and High with 95%; Instead is expected at the best trial's point.
 	Value   float64 `json:"value"`

@@ -183,7 +183,8 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// Trials that take seconds have pictures of their time: against each parameter, the deciding one first, and of what decides it.
+// If trials take seconds, the report has pictures of their time. One shows which parameters decide it. The others show the time
+// against each parameter, the one that decides most first.
 func TestTimesOfTrials(t *testing.T) {
 	src := source(t, 60)
 	for i := range list(src) {
