@@ -146,6 +146,9 @@ func byUser(t *record.Trial) bool {
 	return t.Source == optimizer.SourceRequested || t.Source == optimizer.SourceAdded
 }
 
+// toEnd reports whether a trial is to run a stopped one to its end, so that it is never stopped early itself.
+func toEnd(t *record.Trial) bool { return t.Source == optimizer.SourceRequested && t.Predecessor > 0 }
+
 // change checks one trial's step: what has ended does not change.
 func (c *checker) change(before, after record.Trial) {
 	if before.State.Terminal() && !bytes.Equal(encode(before), encode(after)) {
@@ -199,7 +202,7 @@ func (c *checker) stopped(w *world, t *record.Trial) {
 		}
 		return
 	}
-	if t.Source == optimizer.SourceRequested && t.Predecessor > 0 {
+	if toEnd(t) {
 		c.fail("trial %d is to be stopped early, and it was to run trial %d to its end", t.Number, t.Predecessor)
 	}
 	a := t.Attempts[s.Attempt-1]

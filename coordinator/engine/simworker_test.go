@@ -168,8 +168,10 @@ func (s *simWorker) fetch(life int) {
 	s.running[a.AttemptID] = true
 	s.order = append(s.order, a.AttemptID)
 	ends := w.between(10*time.Millisecond, 1500*time.Millisecond)
-	// Now and then, a program does not end until it is stopped.
-	hangs := w.set.Pruner != nil && w.chance(8)
+	// Now and then, a program does not end until it is stopped. One that is to run a stopped trial to its end
+	// is never stopped, and so would not end at all.
+	t := w.check.trials[a.Trial]
+	hangs := w.set.Pruner != nil && w.chance(8) && !toEnd(&t)
 	if hangs {
 		ends = 10 * simPatience
 	}
