@@ -41,7 +41,8 @@ func (s *Server) insightTools() {
 		nil), s.diagnose)
 	pictures := tool[pictureInput]("picture", "Draw a picture of a study",
 		"Draws a picture of a study as a PNG image, and says how to read it. history: values over time; curves: what trials reported while "+
-			"they ran; parallel: all parameters of all trials; slice: values against one parameter; importances; dependence: what the model "+
+			"they ran; allocation: how many steps each trial ran, with early stopping; parallel: all parameters of all trials; "+
+			"slice: values against one parameter; importances; dependence: what the model "+
 			"expects along one parameter; duration: how long trials take along one; importances-duration: what decides that; contour: along "+
 			"two; fit: how well the model predicts; staleness; workers: who ran what when; pending: how many trials ran at once.", reads,
 		func(p map[string]*jsonschema.Schema) {

@@ -26,6 +26,7 @@ func (d *Dashboard) fill(ctx context.Context, q *request, b *bodyData) error {
 			curves.Help += fmt.Sprintf(" Shown are running trials, the best and the latest, at most %d.", maxDrawnCurves)
 			b.Panels = append(b.Panels, q.panels(curves)...)
 		}
+		b.Panels = append(b.Panels, q.panels(q.Allocation()...)...)
 		b.Table = newTable(q)
 	case "insights":
 		d.model(q, b)
@@ -53,7 +54,7 @@ func (d *Dashboard) model(q *request, b *bodyData) {
 	}
 }
 
-// curves reads the curves of some trials; any is false if they have none.
+// curves reads the curves of some trials, whose steps the study's figures then know; any is false if they have none.
 func (q *request) curves(ctx context.Context) (f figure.Figure, any bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -66,6 +67,7 @@ func (q *request) curves(ctx context.Context) (f figure.Figure, any bool, err er
 		if err != nil {
 			return f, false, err
 		}
+		q.Read(t, reported)
 		if c, ok := t.Curve(q.Spec, reported); ok {
 			list = append(list, c)
 		}

@@ -56,6 +56,8 @@ type Study struct {
 	Model *Model
 	ended []*Trial
 	drawn []picture.Evaluation
+	// reported are the steps of the trials whose reports were read.
+	reported map[int]steps
 }
 
 const (

@@ -21,11 +21,12 @@ type Named struct {
 	Of func(s *Study, at []int) Figure
 }
 
-// Single are the pictures that can be had one by one. Curves have to be read first.
+// Single are the pictures that can be had one by one.
 var Single = []Named{
 	{"history", 0, false, "", func(s *Study, _ []int) Figure { return s.History() }},
 	{"edf", 0, false, "", func(s *Study, _ []int) Figure { return s.EDF() }},
 	{"curves", 0, false, "", nil},
+	{"allocation", 0, false, stopping, func(s *Study, _ []int) Figure { return s.allocation() }},
 	{"front", 0, false, "studies of several objectives", func(s *Study, _ []int) Figure { return s.first() }},
 	{"hypervolume", 0, false, fmt.Sprintf("studies of 2 to %d objectives with a completed trial", study.MaxVolume),
 		func(s *Study, _ []int) Figure { return s.volume() }},
@@ -41,6 +42,12 @@ var Single = []Named{
 	{"workers", 0, false, "", func(s *Study, _ []int) Figure { return s.Workers() }},
 	{"pending", 0, false, "", func(s *Study, _ []int) Figure { return s.Pending() }},
 }
+
+// stopping are the studies of which there is a picture of their steps.
+const stopping = "studies with early stopping whose trials have reported steps"
+
+// reads reports whether what the trials reported has to be read first.
+func (n *Named) reads() bool { return n.Of == nil || n.For == stopping }
 
 // bare is a figure without words: its picture names the parameters.
 func bare(p picture.Picture) (f Figure) {
@@ -75,8 +82,9 @@ func wrong(format string, args ...any) error {
 	return &NoPicture{Why: fmt.Sprintf(format, args...), Wrong: true}
 }
 
-// Draw makes the picture of a study, of parameters. It calls curves for the figure of curves, and model,
-// which sets the study's model, for a picture that needs one. Its own errors are *NoPicture.
+// Draw makes the picture of a study, of parameters. For a picture that needs what the trials reported, it calls curves, which makes the
+// figure of curves and notes with Study.Read what it read; for one that needs a model, it calls model, which sets the study's. Its own
+// errors are *NoPicture.
 func (n *Named) Draw(s *Study, parameters []string, curves func() (Figure, error), model func() error) (f Figure, err error) {
 	all := strings.Join(study.Names(s.Axes), ", ")
 	if len(parameters) != n.Parameters {
@@ -88,8 +96,10 @@ func (n *Named) Draw(s *Study, parameters []string, curves func() (Figure, error
 			return f, wrong("parameter is %q; want one of %s", p, all)
 		}
 	}
-	if n.Of == nil {
-		return curves()
+	if n.reads() {
+		if f, err = curves(); err != nil || n.Of == nil {
+			return f, err
+		}
 	}
 	if n.Model {
 		if err := model(); err != nil {

@@ -50,6 +50,9 @@ type Trial struct {
 	// Reason says in a line why it has no final value, or which limit it is outside of; "" if
 	// neither is so, or nothing is known.
 	Reason string
+	// Stopped is the step at which the trial was told to stop early, and Predecessor the trial that it goes on with; 0 for none.
+	Stopped     int64
+	Predecessor int
 	// Over says that the trial completed outside of a limit.
 	Over bool
 	// Metrics are those that limits are on, but for the objectives; nil where there are none.
@@ -172,6 +175,9 @@ func From(a Axes, t *view.Trial) *Trial {
 		Ended: At(t.Times.Ended), Folded: At(t.Times.Folded), Phases: t.Phases,
 	}
 	f.Position = int64(cmp.Or(f.Folded, f.Ended))
+	if f.Predecessor = t.Predecessor; t.Stopped != nil && t.State == study.TrialPruned {
+		f.Stopped = t.Stopped.Step
+	}
 	if t.Value != nil {
 		f.Value = *t.Value
 	}

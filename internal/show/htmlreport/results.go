@@ -35,6 +35,7 @@ func (s *sheet) results() group {
 	if curves := s.curves(); len(curves) > 0 {
 		g.add(s.fig.Curves(curves, s.withCurves()))
 	}
+	g.add(s.fig.Allocation()...)
 	trials := item{Table: s.trials()}
 	trials.ID, trials.Title, trials.Broad = "trials", "Trials", true
 	trials.Help = "All trials, the best first, then those without a value. trials.csv of fantasia run has the same numbers."
@@ -169,10 +170,12 @@ func (s *sheet) points() *table {
 	return t
 }
 
-// curves are what the trials reported.
+// curves are what the trials reported. The study's figures then know their steps.
 func (s *sheet) curves() (list []picture.Curve) {
 	for i, t := range s.fig.All {
-		if c, ok := t.Curve(s.fig.Spec, s.Trials.At(i).Measurements); ok {
+		reported := s.Trials.At(i).Measurements
+		s.fig.Read(t, reported)
+		if c, ok := t.Curve(s.fig.Spec, reported); ok {
 			list = append(list, c)
 		}
 	}

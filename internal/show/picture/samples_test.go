@@ -130,12 +130,30 @@ func samples() map[string]picture.Picture {
 			front.Optimal = append(front.Optimal, picture.Point{X: 0.05 + 0.4*share*share, Y: 600 + 500*share, Trial: e.Trial + 2})
 		}
 	}
+	allocation := &picture.Allocation{Length: 30, Missing: 2}
+	for i, e := range evaluations {
+		a := picture.Allotted{Trial: e.Trial, State: e.State, To: 30}
+		switch {
+		case i == 7:
+			a.State, a.To = picture.Continued, 10
+		case i == 44:
+			a.From = 10 // goes on where another one stopped
+		case e.State != picture.Completed:
+			a.To = float64(3 + i%17)
+		case i >= 58:
+			a.State, a.To = picture.Running, float64(4*(61-i))
+		}
+		if i != 33 && i != 50 {
+			allocation.Trials = append(allocation.Trials, a)
+		}
+	}
 	return map[string]picture.Picture{
-		"front":   front,
-		"history": history,
-		"edf":     &picture.EDF{Objective: loss, Evaluations: evaluations},
-		"curves":  curves,
-		"slice":   &picture.Slice{Objective: loss, Parameter: rate, Evaluations: evaluations, Best: 43},
+		"allocation": allocation,
+		"front":      front,
+		"history":    history,
+		"edf":        &picture.EDF{Objective: loss, Evaluations: evaluations},
+		"curves":     curves,
+		"slice":      &picture.Slice{Objective: loss, Parameter: rate, Evaluations: evaluations, Best: 43},
 		"slice-expected": &picture.Slice{Objective: picture.Objective{Name: "seconds", Plain: true}, Parameter: rate,
 			Evaluations: evaluations, Best: 43, Expected: depend},
 		"slice-levels": &picture.Slice{Objective: loss, Parameter: kind, Axis: 3, Evaluations: evaluations, Best: 43},
@@ -163,8 +181,9 @@ func samples() map[string]picture.Picture {
 
 // titles are those of the pictures; the others are named after their parameters.
 var titles = map[string]string{
-	"front":   "two objectives",
-	"history": "a study", "edf": "values",
+	"allocation": "steps of the trials",
+	"front":      "two objectives",
+	"history":    "a study", "edf": "values",
 	"curves": "curves", "contour": "learning rate and dropout", "contour-levels": "learning rate and kernel",
 	"parallel": "all parameters", "importances": "importances", "failures": "failures", "fit": "fit", "pending": "under way",
 	"staleness": "staleness", "gantt": "workers", "compare": "two studies",

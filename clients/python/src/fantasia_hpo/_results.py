@@ -64,6 +64,7 @@ PICTURES = {
     "front": 0,
     "hypervolume": 0,
     "curves": 0,
+    "allocation": 0,
     "parallel": 0,
     "slice": 1,
     "importances": 0,
@@ -101,9 +102,9 @@ class Results(Reading):
     ) -> Picture:
         """Return a picture of the study; a notebook shows it.
 
-        `history`, `edf`, `curves`, `parallel`, `importances`, `importances-duration`, `fit`, `staleness`,
-        `workers` and `pending` take no parameters, `slice`, `dependence` and `duration` the name of one, and
-        `contour` two. `front` and `hypervolume`, without parameters, are of studies of several objectives. Of
+        `history`, `edf`, `curves`, `allocation`, `parallel`, `importances`, `importances-duration`, `fit`,
+        `staleness`, `workers` and `pending` take no parameters, `slice`, `dependence` and `duration` the name
+        of one, and `contour` two. `allocation` is of studies with early stopping. `front` and `hypervolume`, without parameters, are of studies of several objectives. Of
         these, `objective` is the metric that pictures of one objective show, by default the first.
         `importances`, `dependence`, `contour` and `fit` are of the model and need 20 completed
         trials. `duration` and `importances-duration` also need trials that take a second or longer.
