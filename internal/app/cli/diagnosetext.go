@@ -170,18 +170,8 @@ func (d *paragraphs) judged(j *diagnosis.Judged, name string) {
 		return
 	}
 	d.begin("The model of curves, which the rule model asks")
-	if j.Checked > 0 {
-		d.row("calibration", fmt.Sprintf("%d of %d completed trials ended in the band of 90%% that was expected after a third of their steps",
-			j.Inside, j.Checked))
-	}
-	if j.Margin != nil {
-		d.row("the best trial", fmt.Sprintf("trial %d, at step %d, was expected to end worse than a new one by at most %.2g standard "+
-			"deviations; the rule stops above %g", j.Best, j.Step, *j.Margin, j.Patience))
-	}
-	for _, u := range j.Unfinished {
-		d.row("unfinished", fmt.Sprintf("trial %d was stopped at step %d and is expected to end at %s (%s to %s), better than %s, the best so "+
-			"far: fantasia trial continue %s %d", u.Trial, u.Step, number(round(u.Value)), number(round(u.Low)), number(round(u.High)),
-			number(round(u.Reached)), name, u.Trial))
+	for _, s := range j.Statements(name) {
+		d.row(s.Name, s.Text)
 	}
 }
 

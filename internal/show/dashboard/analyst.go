@@ -71,6 +71,9 @@ type analysis struct {
 	id     string // of the study and, if a page chooses one, the objective
 	study  *study.Study
 	trials []*figure.Trial
+	// curves has what the trials reported, and best is the best trial; 0 for none.
+	curves *curves
+	best   int
 	// origin is the point through which the planes of two parameters go, and name says
 	// which one it is; nil if no trial has completed.
 	origin study.Point
@@ -85,6 +88,9 @@ type insight struct {
 	completed, fitted int
 	model             *figure.Model
 	problem           string
+	// judged is what a model of curves says, which was told those of read trials, of so many.
+	judged   *diagnosis.Judged
+	read, of int
 }
 
 // version changes with each insight of a study.
@@ -117,7 +123,7 @@ func (a *analyst) of(q *request) (last *insight, coming bool) {
 	if !q.rows.complete || last != nil && completed < last.completed+grown {
 		return last, false
 	}
-	next := &analysis{id: id, study: q.definition, trials: q.rows.rows}
+	next := &analysis{id: id, study: q.definition, trials: q.rows.rows, curves: q.follow.curves, best: q.study.Status.Best}
 	switch {
 	case q.study.Recommended != nil:
 		next.origin, next.name = q.study.Recommended.Point, "the recommended trial"
@@ -175,6 +181,7 @@ func (n *analysis) do(ctx context.Context) any {
 	began := time.Now()
 	i.problem = problemOf(i.fit(ctx, n))
 	i.took = time.Since(began)
+	i.judge(ctx, n)
 	return i
 }
 
@@ -204,6 +211,34 @@ func (i *insight) fit(ctx context.Context, n *analysis) error {
 		i.model, err = figure.Fit(ctx, n.study, problem, took, n.origin, n.name)
 	}
 	return err
+}
+
+// judge asks a model of curves about the trials of a study that stops some early. Without an answer, the page says nothing of it.
+func (i *insight) judge(ctx context.Context, n *analysis) {
+	if s := (&figure.Study{Spec: &n.study.Spec, All: n.trials}); !s.Stops() {
+		return
+	}
+	var ended []int
+	best := -1
+	for at, t := range n.trials {
+		if t.Ended != 0 {
+			ended = append(ended, at)
+			if t.Number == n.best {
+				best = at
+			}
+		}
+	}
+	reported := map[int][]view.Curve{}
+	sample := figure.Sample(ended, best)
+	for _, at := range sample {
+		curves, err := n.curves.of(ctx, n.trials[at])
+		if err != nil {
+			return
+		}
+		reported[n.trials[at].Number] = curves
+	}
+	i.read, i.of = len(sample), len(ended)
+	i.judged, _ = diagnosis.Judge(ctx, n.study, figure.WithCurves(figure.AxesOf(n.study), n.trials, reported)) // nil with an error
 }
 
 // end is when a study is expected to end; the zero time if that is not known. now is when that was asked.

@@ -37,7 +37,7 @@ func (d *Dashboard) fill(ctx context.Context, q *request, b *bodyData) error {
 		b.Table = newTable(q)
 	case "diagnostics":
 		d.model(q, b)
-		b.Panels = q.panels(q.Diagnostics()...)
+		b.Panels = q.panels(append(b.judged, q.Diagnostics()...)...)
 		diagnostics(q, b)
 	case "health":
 		b.Panels = q.panels(q.Health()...)
@@ -51,6 +51,7 @@ func (d *Dashboard) model(q *request, b *bodyData) {
 	last, coming := d.analyst.of(q)
 	if b.Insight = note(last, coming); last != nil {
 		q.Model = last.model
+		b.judged = figure.Judged(last.judged, q.name(), last.read, last.of)
 	}
 }
 

@@ -56,6 +56,7 @@ type bodyData struct {
 	Table     *table
 	// Findings is what diagnose says, with Note about how current it is.
 	Insight *insightNote
+	judged  []figure.Figure
 	Facts   []fact
 	Cost    []costRow
 	// Intro says how busy the workers were, and Stages how long the stages of trials took.

@@ -291,3 +291,33 @@ func (j *judging) unfinished(ctx context.Context, result *Judged, trials view.Tr
 	}
 	return nil
 }
+
+// Statement says one thing that was found, under a name of a few words.
+type Statement struct{ Name, Text string }
+
+// Statements says in words what was found in a study of a name: how good the model is, how near it came to stopping the best trial,
+// and which trials it would finish. Those about unfinished trials come last, and each has the command that finishes it.
+func (j *Judged) Statements(name string) (list []Statement) {
+	if j == nil {
+		return nil
+	}
+	if j.Checked > 0 {
+		list = append(list, Statement{"calibration", fmt.Sprintf("%d of %d completed trials ended in the band of 90%% that was expected after a "+
+			"third of their steps", j.Inside, j.Checked)})
+	}
+	if j.Margin != nil {
+		list = append(list, Statement{"the best trial", fmt.Sprintf("trial %d, at step %d, was expected to end worse than a new one by at most "+
+			"%.2g standard deviations; the rule stops above %g", j.Best, j.Step, *j.Margin, j.Patience)})
+	}
+	for _, u := range j.Unfinished {
+		list = append(list, Statement{"unfinished", fmt.Sprintf("trial %d was stopped at step %d and is expected to end at %s (%s to %s), "+
+			"better than %s, the best so far: %s", u.Trial, u.Step, figure(u.Value), figure(u.Low), figure(u.High), figure(u.Reached),
+			u.Command(name))})
+	}
+	return list
+}
+
+// Command is the command that runs the trial of a study to its end.
+func (u *Unfinished) Command(name string) string {
+	return fmt.Sprintf("fantasia trial continue %s %d", name, u.Trial)
+}

@@ -54,8 +54,8 @@ func (s *Study) wholeTrial() (last, n int64, known string) {
 	return last, last - first + 1, known
 }
 
-// stops reports whether trials of the study are stopped early.
-func (s *Study) stops() bool {
+// Stops reports whether trials of the study are stopped early.
+func (s *Study) Stops() bool {
 	return s.Spec.EarlyStopping != nil || slices.ContainsFunc(s.All, func(t *Trial) bool { return t.Stopped > 0 })
 }
 
@@ -114,7 +114,7 @@ func (s *Study) Allocation() []Figure {
 
 // allocation is Allocation as one figure, without pictures where there is none.
 func (s *Study) allocation() (f Figure) {
-	if !s.stops() {
+	if !s.Stops() {
 		return f
 	}
 	last, _, _ := s.wholeTrial()

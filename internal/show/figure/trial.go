@@ -234,7 +234,8 @@ func (t *Trial) Ran() time.Duration {
 func (t *Trial) View(a Axes) view.Trial {
 	v := view.Trial{
 		Trial: t.Number, State: t.State, Parameters: view.Parameters{}, Values: t.Values, Metrics: t.Metrics, Phases: t.Phases,
-		Times: view.Times{Folded: time.Unix(0, t.Position)},
+		Predecessor: t.Predecessor,
+		Times:       view.Times{Folded: time.Unix(0, t.Position)},
 	}
 	if t.Started != 0 {
 		v.Times.Started = t.Started.Time()
@@ -244,8 +245,11 @@ func (t *Trial) View(a Axes) view.Trial {
 	}
 	if value := t.Value; t.Completed() {
 		v.Value = &value
-	} else if t.State == study.TrialPruned && !math.IsNaN(value) {
-		v.Stopped = &view.Stopped{Value: &value}
+	} else if t.State == study.TrialPruned {
+		v.Stopped = &view.Stopped{Step: t.Stopped}
+		if !math.IsNaN(value) {
+			v.Stopped.Value = &value
+		}
 	}
 	for i, at := range t.At {
 		if p := &a[i]; math.IsNaN(at) {

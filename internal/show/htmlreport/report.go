@@ -61,6 +61,8 @@ type sheet struct {
 	fig *figure.Study
 	// replays are what rules for early stopping would have saved.
 	replays []diagnosis.Replay
+	// judged is what a model of curves says of the trials of a study that stops some early; nil without it.
+	judged *diagnosis.Judged
 	// why says why there is no model.
 	why string
 }
@@ -72,12 +74,19 @@ func Of(ctx context.Context, src *Source) (*Report, error) {
 	if err := s.examine(ctx); err != nil {
 		return nil, err
 	}
+	if s.fig.Stops() {
+		var err error
+		if s.judged, err = diagnosis.Judge(ctx, s.Study, s.Trials); err != nil && ctx.Err() == nil {
+			return nil, fmt.Errorf("study %q: %w", s.Study.Metadata.Name, err)
+		}
+	}
 	insights := group{ID: "insights", Name: "Insights", Intro: s.trust()}
 	insights.add(s.fig.Insights()...)
 	diagnostics := group{ID: "diagnostics", Name: "Diagnostics", Intro: s.why}
 	if s.fig.Model != nil {
 		diagnostics.Figures = append(diagnostics.Figures, s.findings())
 	}
+	diagnostics.add(figure.Judged(s.judged, s.Study.Metadata.Name, len(ForCurves(s.Trials, s.View.Best)), s.ended())...)
 	diagnostics.add(s.fig.Diagnostics()...)
 	health := group{ID: "health", Name: "Health", Intro: s.fig.Idle()}
 	health.add(s.fig.Health()...)

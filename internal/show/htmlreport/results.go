@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/internal/show/figure"
 	"github.com/fantasia-hpo/fantasia/internal/show/picture"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -182,9 +183,6 @@ func (s *sheet) curves() (list []picture.Curve) {
 	return list
 }
 
-// mostCurves is how many trials' curves a report is made from: reading each takes time.
-const mostCurves = 120
-
 // ForCurves returns the indices of the trials whose curves a report shows: all ended ones
 // or, where there are many, an even share of them and the best one.
 func ForCurves(trials view.Trials, best *view.Best) []int {
@@ -198,17 +196,7 @@ func ForCurves(trials view.Trials, best *view.Best) []int {
 			all = append(all, i)
 		}
 	}
-	if len(all) <= mostCurves {
-		return all
-	}
-	var chosen []int
-	for k := range mostCurves {
-		chosen = append(chosen, all[k*len(all)/mostCurves])
-	}
-	if at >= 0 && !slices.Contains(chosen, at) {
-		chosen = append(chosen, at)
-	}
-	return chosen
+	return figure.Sample(all, at)
 }
 
 // withCurves returns how many trials have a curve, as far as the chosen ones tell.
@@ -217,18 +205,23 @@ func (s *sheet) withCurves() int {
 	if len(chosen) == 0 {
 		return 0
 	}
-	with, ended := 0, 0
+	with := 0
 	for _, i := range chosen {
 		if len(s.Trials.At(i).Measurements) > 0 {
 			with++
 		}
 	}
+	return with * s.ended() / len(chosen)
+}
+
+// ended returns how many trials have ended.
+func (s *sheet) ended() (n int) {
 	for _, t := range s.fig.All {
 		if t.Ended != 0 {
-			ended++
+			n++
 		}
 	}
-	return with * ended / len(chosen)
+	return n
 }
 
 // trials lists the trials, the best first.
