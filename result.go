@@ -2,6 +2,7 @@ package fantasia
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/internal/library"
@@ -38,8 +39,10 @@ type Result struct {
 	Failure string
 	// Started and Ended are when its last evaluation did; zero if it has not.
 	Started, Ended time.Time
-	at             Point
-	metrics        map[string]float64
+	// Cost is what the trial has cost by now, as [Trial.Spend] was told; NaN if it was told nothing.
+	Cost    float64
+	at      Point
+	metrics map[string]float64
 }
 
 func (r Result) point() Point { return r.at }
@@ -70,11 +73,11 @@ type Recommendation struct {
 // result returns what a binding knows of a trial. One that does not exist has no point.
 func (s *Study) result(r library.Result) Result {
 	if r.Number == 0 {
-		return Result{Value: r.Value}
+		return Result{Value: r.Value, Cost: math.NaN()}
 	}
 	return Result{
 		Number: r.Number, State: r.State, Value: r.Value, Source: r.Source, Failure: r.Failure, Started: r.Started, Ended: r.Ended,
-		at: Point{s.space, r.Point}, metrics: r.Metrics,
+		Cost: r.Cost, at: Point{s.space, r.Point}, metrics: r.Metrics,
 	}
 }
 

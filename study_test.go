@@ -250,6 +250,11 @@ func TestMaxCost(t *testing.T) {
 	if completed := count(t, u, fantasia.Completed); err != nil || completed != 3 || count(t, u, fantasia.Failed) != 1 {
 		t.Errorf("%v with %d completed; want 3 of 4 dollars after one that failed with 1", err, completed)
 	}
+	for trial, err := range u.Trials() {
+		if want := map[int]float64{1: 4, 2: 1, 3: 4, 4: 4}[trial.Number]; err != nil || trial.Cost != want {
+			t.Errorf("trial %d has cost %v (%v), want %v", trial.Number, trial.Cost, err, want)
+		}
+	}
 	for name, o := range map[string]fantasia.Options{
 		"MaxCost is -1": {MaxCost: -1}, "MaxCost is +Inf": {MaxCost: math.Inf(1)}, `"value" is the study's only objective`: {Cost: "value"},
 	} {

@@ -98,6 +98,8 @@ type Result struct {
 	Started, Ended  time.Time
 	Point           study.Point
 	Metrics         map[string]float64
+	// Cost is what the trial has cost, in a study whose cost is not time; NaN if that is not known.
+	Cost float64
 }
 
 // Measure sets what was measured of the trial, whose State is set: the objectives' values, and other

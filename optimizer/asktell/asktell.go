@@ -99,10 +99,14 @@ func newConversation(s *study.Study) (*conversation, error) {
 		return nil, err
 	}
 	spec := &s.Spec
+	var cost *optimizer.Cost
+	if spec.Cost != nil {
+		cost = &optimizer.Cost{Metric: spec.Cost.Metric}
+	}
 	return &conversation{study: s, Session: session.Session{Optimizer: algorithm, Problem: optimizer.Problem{
 		Space: space, Direction: spec.FirstObjective().Direction, Objectives: spec.Several, Limits: spec.Limits,
 		MaxTrials: spec.Budget.Planned(), Parallelism: max(1, spec.Parallelism), Seed: spec.Algorithm.Seed,
-		Earlier: optimizer.EarlierOf(spec),
+		Earlier: optimizer.EarlierOf(spec), Cost: cost,
 	}}}, nil
 }
 

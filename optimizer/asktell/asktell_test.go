@@ -342,3 +342,37 @@ func TestTellKnownEarly(t *testing.T) {
 		t.Errorf("without a size got %+v, %v", o, err)
 	}
 }
+
+// What an evaluation has cost is told with its metrics, also if it failed, and how long it took as seconds. With the setting
+// cost, suggestions say what they are expected to cost or to take.
+func TestTellCost(t *testing.T) {
+	spec := &study.Spec{Objective: study.Objective{Metric: "loss"}, Cost: &study.Cost{Metric: "dollars"}}
+	spent := map[string]*float64{"dollars": new(2.5)}
+	if o, err := (tell{Failed: true, Metrics: spent, Seconds: new(60.0)}).observation(spec); err != nil || o.Cost != 2.5 || o.Seconds != 60 {
+		t.Errorf("one that failed: %+v, %v", o, err)
+	}
+	for name, wrong := range map[string]tell{
+		`metric "dollars" is -1`: {Failed: true, Metrics: map[string]*float64{"dollars": new(-1.0)}},
+		"seconds -1":             {Failed: true, Seconds: new(-1.0)},
+	} {
+		if _, err := wrong.observation(spec); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("the error of %+v is %v, want %q", wrong, err, name)
+		}
+	}
+	tells := `{"tell": [{"parameters": {"x": 0.1}, "metrics": {"loss": 1, "dollars": 4}, "seconds": 7},
+		{"parameters": {"x": 0.4}, "metrics": {"loss": 0.7, "dollars": 4}, "seconds": 7},
+		{"parameters": {"x": 0.6}, "metrics": {"loss": 0.5, "dollars": 4}, "seconds": 7},
+		{"parameters": {"x": 0.9}, "metrics": {"loss": 0.8, "dollars": 4}, "seconds": 7}]}`
+	for _, c := range []struct {
+		cost *study.Cost
+		want string
+	}{{&study.Cost{Metric: "dollars"}, "expected to cost 4 dollars"}, {nil, "expected to take 7 s"}} {
+		s := grid("gp")
+		s.Spec.Parameters, s.Spec.Cost = []study.Parameter{{Name: "x", Type: study.Float, Min: at(0), Max: at(1)}}, c.cost
+		s.Spec.Algorithm.Settings = map[string]any{"cost": "per-second", "initial": 3}
+		replies := converse(t, s, strings.ReplaceAll(tells, "\n", ""), `{"ask": 1}`)
+		if why := replies[1].Suggestions[0].Why["note"]; !strings.HasSuffix(fmt.Sprint(why), c.want) {
+			t.Errorf("the reason is %q, want it to end with %q", why, c.want)
+		}
+	}
+}

@@ -31,6 +31,8 @@ type tell struct {
 	Metrics    map[string]*float64 `json:"metrics"`
 	Failed     bool                `json:"failed"`
 	Infeasible bool                `json:"infeasible"`
+	// Seconds is how long the evaluation took; nil if that is not known.
+	Seconds *float64 `json:"seconds"`
 }
 
 // answer is a line of output; exactly one field is set.
@@ -100,8 +102,30 @@ func accepted(t reflect.Type) string {
 	}
 }
 
-// observation checks t's outcome; the caller sets Trial and Point.
+// observation checks t's outcome, and what it has cost; the caller sets Trial and Point.
 func (t tell) observation(spec *study.Spec) (optimizer.Observation, error) {
+	o, err := t.outcome(spec)
+	if err != nil {
+		return o, err
+	}
+	if s := t.Seconds; s != nil {
+		if o.Seconds = *s; !(o.Seconds >= 0) || !study.Finite(o.Seconds) {
+			return o, fmt.Errorf("seconds %v: want a number from 0 on", o.Seconds)
+		}
+	}
+	if spec.Cost == nil {
+		return o, nil
+	}
+	if cost := t.Metrics[spec.Cost.Metric]; cost != nil {
+		if o.Cost = *cost; !(o.Cost >= 0) || !study.Finite(o.Cost) {
+			return o, fmt.Errorf("metric %q is %v, and a cost (cost.metric) is a number from 0 on", spec.Cost.Metric, o.Cost)
+		}
+	}
+	return o, nil
+}
+
+// outcome returns how the evaluation ended.
+func (t tell) outcome(spec *study.Spec) (optimizer.Observation, error) {
 	switch {
 	case t.Failed && t.Infeasible || !t.Failed && !t.Infeasible && t.Metrics == nil:
 		return optimizer.Observation{}, errors.New(`want exactly one of "metrics", "failed": true and "infeasible": true`)
@@ -141,10 +165,13 @@ func (t tell) observation(spec *study.Spec) (optimizer.Observation, error) {
 func (t tell) early(spec *study.Spec, outcome optimizer.Outcome) (optimizer.Observation, error) {
 	known, metrics := spec.EarlyMetrics(), map[string]float64{}
 	for _, metric := range slices.Sorted(maps.Keys(t.Metrics)) {
+		if spec.Cost != nil && metric == spec.Cost.Metric && !slices.Contains(known, metric) {
+			continue
+		}
 		if !slices.Contains(known, metric) {
 			return optimizer.Observation{}, fmt.Errorf(
 				`metric %q of an evaluation that has not completed: want exactly one of `+
-					`"metrics", "failed": true and "infeasible": true, or metrics of objectives and limits with early: true`,
+					`"metrics", "failed": true and "infeasible": true, or metrics of objectives and limits with early: true, or of the cost`,
 				metric,
 			)
 		}

@@ -6,6 +6,7 @@ import enum
 import math
 import pickle
 import threading
+import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
@@ -621,6 +622,21 @@ def test_budget_is_kept_if_it_was_given(storage: Path) -> None:
     assert len(study.trials) == 4
 
 
+def test_a_budget_of_time_alone(storage: Path) -> None:
+    study = create(storage, max_trials=None, max_duration=datetime.timedelta(seconds=2))
+    ended: list[int] = []
+
+    def objective(trial: fantasia.Trial) -> float:
+        time.sleep(0.2)
+        ended.append(trial.number)
+        return float(trial.params["x"])
+
+    study.optimize(objective)
+    assert study.state == "COMPLETED"
+    assert "maxDuration" in study.reason
+    assert 1 <= len(ended) <= 10  # 2 s hold no more
+
+
 def test_a_budget_of_cost(storage: Path) -> None:
     study = create(storage, cost="dollars", max_cost=10)
 
@@ -633,7 +649,7 @@ def test_a_budget_of_cost(storage: Path) -> None:
     study.optimize(objective, n_trials=10)
     assert study.state == "COMPLETED"
     assert study.reason == "13 of 10 dollars are spent (maxCost)"
-    assert [t.metrics.get("dollars") for t in study.trials if t.value is not None] == [4.0] * 3
+    assert {t.number: t.cost for t in study.trials if t.state.ended} == {1: 4, 2: 1, 3: 4, 4: 4}
     with pytest.raises(fantasia.SpaceError, match=r"max_cost: needs spec\.cost"):
         create(storage, max_cost=10)
     with pytest.raises(fantasia.SpaceError, match="max_cost: -1 is not accepted"):

@@ -25,7 +25,10 @@ on standard input is a request, which gets one line on standard output:
     → {"recommended": null}, if nothing has completed or the algorithm has no model
 
 Trials that were asked for and not told are pending, and the optimiser takes them
-into account. An invalid request gets {"error": "…"} and changes nothing.`,
+into account. In a study with spec.cost, the metric of that name is what a trial has
+cost, also of one that failed; "seconds" is how long it took. With the setting cost of
+the algorithm, the reason of a suggestion says what it is expected to cost or to take.
+An invalid request gets {"error": "…"} and changes nothing.`,
 		Example: `  echo '{"ask": 2}' | fantasia ask-tell digits.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := a.readStudyFile(cmd, args[0])

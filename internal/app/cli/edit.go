@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,7 +20,8 @@ import (
 // changes are what `study edit` changes of a study.
 type changes struct {
 	maxTrials, parallelism int
-	goal                   float64
+	maxDuration            time.Duration
+	maxCost, goal          float64
 	ranges, values         []string
 	remarks
 }
@@ -37,6 +39,7 @@ point is not in it stay in lists and exports, but the optimiser no longer learns
 them, and they are neither best nor recommended. Those that run are finished and count.
 Initial points that do not fit are left out.`,
 		Example: `  fantasia study edit digits --max-trials 128
+  fantasia study edit digits --max-duration 8h --max-cost 250
   fantasia study edit digits --range learning_rate=1e-6:1e-2 --range hidden=:512
   fantasia study edit digits --values solver=adam,sgd,rmsprop
   fantasia study edit digits --label team=vision --note "second try, more data"`,
@@ -44,6 +47,8 @@ Initial points that do not fit are left out.`,
 	}
 	f := c.Flags()
 	f.IntVar(&e.maxTrials, "max-trials", 0, "how many trials to evaluate in all (spec.budget.maxTrials)")
+	f.DurationVar(&e.maxDuration, "max-duration", 0, "how long the study may run in all, such as 8h (spec.budget.maxDuration)")
+	f.Float64Var(&e.maxCost, "max-cost", 0, "what all trials together may cost (spec.budget.maxCost)")
 	f.IntVar(&e.parallelism, "parallelism", 0, "how many trials may run at once (spec.parallelism)")
 	f.Float64Var(&e.goal, "goal", 0, "the value that ends the study (spec.objective.goal) or, of several objectives, the hypervolume "+
 		"(spec.goal.hypervolume)")
@@ -53,8 +58,10 @@ Initial points that do not fit are left out.`,
 		"times")
 	e.flags(c)
 	return a.onStudy(r, c, func(cmd *cobra.Command, name string, args []string) (shown, error) {
-		if !slices.ContainsFunc([]string{"max-trials", "parallelism", "goal", "range", "values", "label", "note"}, cmd.Flags().Changed) {
-			return shown{}, usagef(cmd, "nothing to change: give --max-trials, --parallelism, --goal, --range, --values, --label or --note")
+		known := []string{"max-trials", "max-duration", "max-cost", "parallelism", "goal", "range", "values", "label", "note"}
+		if !slices.ContainsFunc(known, cmd.Flags().Changed) {
+			last := len(known) - 1
+			return shown{}, usagef(cmd, "nothing to change: give --%s or --%s", strings.Join(known[:last], ", --"), known[last])
 		}
 		set, remove, err := e.parse()
 		if err != nil {
@@ -90,6 +97,12 @@ func (e *changes) apply(cmd *cobra.Command, s *study.Study) error {
 	changed := cmd.Flags().Changed
 	if changed("max-trials") {
 		s.Spec.Budget.MaxTrials = e.maxTrials
+	}
+	if changed("max-duration") {
+		s.Spec.Budget.MaxDuration = study.Duration(e.maxDuration)
+	}
+	if changed("max-cost") {
+		s.Spec.Budget.MaxCost = e.maxCost
 	}
 	if changed("parallelism") {
 		s.Spec.Parallelism = e.parallelism

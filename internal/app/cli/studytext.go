@@ -40,6 +40,10 @@ func studyTable(w screen, studies []found) error {
 		{Head: "STUDY", Least: 8}, {Head: "STATE"}, {Head: "DONE"}, {Head: "RUNNING", Rank: 4}, {Head: "FAILED", Rank: 3},
 		{Head: "BEST", Rank: 1}, {Head: "RECOMMENDED", Rank: 2},
 	}
+	priced := slices.ContainsFunc(studies, func(f found) bool { return f.GetTrials().GetCost() != nil })
+	if priced {
+		columns = append(columns, layout.Column{Head: "COST", Rank: 3})
+	}
 	pool, elapsed := layout.Column{Head: "POOL", Rank: 6}, layout.Column{Head: "TIME", Rank: 5}
 	if local { // studies of one name may be in several directories
 		columns = append(columns, elapsed, layout.Column{Head: "DIRECTORY", Least: 9, End: true})
@@ -66,6 +70,9 @@ func studyTable(w screen, studies []found) error {
 		rows[i] = []string{
 			v.Study, state, view.Share(v.Trials.Ended(), int(s.GetMaxTrials())),
 			strconv.Itoa(v.Trials.Running), strconv.Itoa(v.Trials.Failed), best, recommended,
+		}
+		if priced {
+			rows[i] = append(rows[i], orDash(costText(v.Cost)))
 		}
 		if took := human(s.GetElapsed().AsDuration()); local {
 			rows[i] = append(rows[i], took, v.Directory)

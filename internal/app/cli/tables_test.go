@@ -134,6 +134,31 @@ worker-5f6d8-x2x  a100-cluster  active  3/4   command  own       node-17.europe.
 	}
 }
 
+// Lists say what trials have cost, if the study has a cost that is not time.
+func TestCostsAreListed(t *testing.T) {
+	s, free := keptIn("", false), keptIn("", false)
+	s.Trials.Cost = &fantasiav1.TrialsCost{Metric: "dollars", Spent: 12.5, Max: new(100.0)}
+	priced := []view.Trial{
+		{Trial: 1, State: study.TrialCompleted, Cost: new(2.5), Expected: 3}, {Trial: 2, State: study.TrialRunning, Expected: 4},
+		{Trial: 3, State: study.TrialQueued},
+	}
+	var studies, list strings.Builder
+	if err := errors.Join(studyTable(screen{&studies, 0}, []found{s, free}), trialTable(screen{&list, 0}, priced)); err != nil {
+		t.Fatal(err)
+	}
+	for text, columns := range map[string][]string{
+		studies.String(): {"COST", "12.5 of 100 dollars", "-"}, list.String(): {"COST", "2.5", "4 expected", "-"},
+	} {
+		lines := strings.Split(text, "\n")
+		at := strings.Index(lines[0], columns[0])
+		for i, want := range columns {
+			if at < 0 || !strings.HasPrefix(lines[i][at:], want+" ") {
+				t.Errorf("line %d does not say %q in the column %s:\n%s", i, want, columns[0], text)
+			}
+		}
+	}
+}
+
 // Of several objectives a study shows the recommended front, and a list how many trials are on it.
 func TestRecommendedFrontIsShown(t *testing.T) {
 	s := keptIn("", false)

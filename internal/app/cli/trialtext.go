@@ -25,21 +25,36 @@ func trialTable(w screen, trials []view.Trial) error {
 	for i, t := range trials {
 		rows[i] = []string{
 			strconv.Itoa(t.Trial), string(t.State), trialValue(t), rung(t), strconv.Itoa(t.Attempts), orDash(t.Worker),
-			between(t.Times.Started, t.Times.Ended), orDash(string(t.Source)), point(t.Parameters),
+			between(t.Times.Started, t.Times.Ended), trialCost(&t), orDash(string(t.Source)), point(t.Parameters),
 		}
 	}
 	columns := []layout.Column{
 		{Head: "TRIAL"}, {Head: "STATE"}, {Head: "VALUE"}, {Head: "RUNG"}, {Head: "ATTEMPTS", Rank: 4}, {Head: "WORKER", Rank: 3},
-		{Head: "TIME", Rank: 1}, {Head: "SOURCE", Rank: 2}, {Head: "PARAMETERS", Least: 20},
+		{Head: "TIME", Rank: 1}, {Head: "COST", Rank: 1}, {Head: "SOURCE", Rank: 2}, {Head: "PARAMETERS", Least: 20},
 	}
-	const rungColumn = 3
-	if !slices.ContainsFunc(trials, func(t view.Trial) bool { return t.Rung > 0 }) { // the study has no fidelity
-		columns = slices.Delete(columns, rungColumn, rungColumn+1)
+	for _, optional := range []string{"RUNG", "COST"} { // in studies with a fidelity, or with a cost that is not time
+		k := slices.IndexFunc(columns, func(c layout.Column) bool { return c.Head == optional })
+		if slices.ContainsFunc(rows, func(row []string) bool { return row[k] != "-" }) {
+			continue
+		}
+		columns = slices.Delete(columns, k, k+1)
 		for i := range rows {
-			rows[i] = slices.Delete(rows[i], rungColumn, rungColumn+1)
+			rows[i] = slices.Delete(rows[i], k, k+1)
 		}
 	}
 	return w.table(columns, rows)
+}
+
+// trialCost is what a trial has cost, or what is expected of it while nothing is reported.
+func trialCost(t *view.Trial) string {
+	switch {
+	case t.Cost != nil:
+		return number(*t.Cost)
+	case t.Expected > 0:
+		return number(t.Expected) + " expected"
+	default:
+		return "-"
+	}
 }
 
 // rung is a trial's level of the study's fidelity, and the trial that it continues.

@@ -21,6 +21,10 @@ import (
 func (s *Study) result(t *record.Trial) library.Result {
 	r := library.Result{
 		Number: t.Number, State: t.State, Source: string(t.Origin()), Started: t.Times.Started, Ended: t.Times.Ended, Point: t.Point,
+		Cost: math.NaN(),
+	}
+	if cost, reported := t.Cost(); reported {
+		r.Cost = cost
 	}
 	r.Measure(s.spec, t.Values, t.Metrics)
 	if a := t.Last(); a != nil && a.Failure != nil {

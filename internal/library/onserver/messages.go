@@ -103,6 +103,7 @@ type (
 		Attempts   []attemptMessage  `json:"attempts"`
 		Times      timesMessage      `json:"times"`
 		Stopped    stoppedMessage    `json:"stopped"`
+		Cost       *number           `json:"cost"`
 	}
 	attemptMessage struct {
 		Number  int            `json:"number"`

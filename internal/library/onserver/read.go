@@ -195,7 +195,10 @@ func whole(values []any) bool {
 func (s *Study) result(m *trialMessage) library.Result {
 	r := library.Result{
 		Number: m.Number, State: m.state(), Source: strings.ToLower(strings.TrimPrefix(string(m.Source), "SOURCE_")),
-		Started: m.Times.Started, Ended: m.Times.Ended, Point: s.point(m.Parameters),
+		Started: m.Times.Started, Ended: m.Times.Ended, Point: s.point(m.Parameters), Cost: math.NaN(),
+	}
+	if m.Cost != nil {
+		r.Cost = float64(*m.Cost)
 	}
 	others := make(map[string]float64, len(m.Metrics))
 	for name, v := range m.Metrics {

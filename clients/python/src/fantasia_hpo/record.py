@@ -82,6 +82,7 @@ class FrozenTrial:
     it continues, or 0: one at the level below, or one that `Study.continue_trial` named. `user_attrs` is
     what `Trial.set_user_attr` has noted.
     `exceeded` has the limits of the study that a completed trial is outside of, such as "memory_mb <= 512".
+    `cost` is what it has cost by now, in a study whose cost is not time; None if it has reported none.
     `worker` is who evaluated it, `checkpoint` what its last attempt has saved. `datetime_start` and
     `datetime_complete` are when the last attempt began and ended. `link` is its page on the dashboard.
 
@@ -110,6 +111,7 @@ class FrozenTrial:
     datetime_complete: datetime | None = None
     user_attrs: dict[str, Any] = field(default_factory=dict)
     exceeded: list[str] = field(default_factory=list)
+    cost: float | None = None
     link: str = field(default="", compare=False)
 
     @property
@@ -169,6 +171,7 @@ class FrozenTrial:
     def _repr_html_(self) -> str:
         """Return a table, which a notebook shows."""
         rows: dict[str, Any] = {"state": self.state.value, **self._shown(), "reason": self.reason}
+        rows["cost"] = self.cost
         rows["outside of"] = ", ".join(self.exceeded)
         rows |= {f"parameter {name}": value for name, value in self.params.items()}
         rows |= {f"metric {name}": value for name, value in self.metrics.items()}
@@ -230,6 +233,7 @@ def trial_of(
         datetime_complete=timestamp(times.get("ended") or last.get("endTime")),
         user_attrs=message.get("attributes", {}),
         exceeded=exceeded(values, metrics) if state is TrialState.COMPLETED else [],
+        cost=None if message.get("cost") is None else float(message["cost"]),
         link=f"{link}/trials/{message['number']}" if link else "",
     )
 
