@@ -36,3 +36,31 @@ func TestMinimumWithinLimits(t *testing.T) {
 		}
 	}
 }
+
+// When every point of a space has been evaluated and evaluations are noisy, those are evaluated again that may
+// be the best within the limit. The lowest values lie outside of it, and nothing can be gained there.
+func TestRepeatsStayWithinLimits(t *testing.T) {
+	options := DefaultOptions()
+	options.Noise = NoiseYes
+	low, high := 1.0, 12.0
+	space := optimizertest.Space(t, []study.Parameter{{Name: "n", Type: study.Int, Min: &low, Max: &high}}, nil)
+	s := optimizertest.NewSession(t, New(options), space, 1)
+	s.Problem.MaxTrials, s.Problem.Limits = 30, []study.Limit{{Metric: "c", Max: new(0.0)}}
+	rng := optimizer.NewRand(1, 2)
+	repeats, outside := 0, 0
+	for trial := 1; trial <= 30; trial++ {
+		b := s.Ask(1)[0]
+		n := float64(b.Point["n"].(int64))
+		if b.Repeat {
+			repeats++
+			if n < 5 {
+				outside++
+			}
+		}
+		s.Tell(trial, n+0.3*rng.NormFloat64())
+		s.Problem.Observations[trial-1].Excess = []float64{4.5 - n + 0.1*rng.NormFloat64()}
+	}
+	if repeats < 15 || outside > repeats/5 {
+		t.Errorf("%d of %d repeats are outside of the limit, which is at 4.5", outside, repeats)
+	}
+}

@@ -97,7 +97,9 @@ func probeDue(places []surrogate.Place) bool {
 
 // again returns the observed place that is most worth another evaluation, with its
 // value of the criterion; ok is false if there is none. If no other point is left, the
-// number of repeats is not bounded, and a place that is already pending is acceptable.
+// number of repeats is not bounded, and a place that is already pending is acceptable. With limits,
+// the gain counts by the probability that the place is within all of them, over the best place that
+// is more likely so than not.
 func (s *search) again(left bool) (best loop.Spot, ok bool) {
 	c, d := s.replicas, s.Data
 	if !s.mayRepeat(left) {
@@ -107,26 +109,36 @@ func (s *search) again(left bool) (best loop.Spot, ok bool) {
 	if c.logP == nil {
 		c.logP = s.Chance.Log(c.rows(d))
 	}
+	within := s.LogWithin(c.rows(d))
+	likely := func(i int) bool { return within[i] >= math.Log(evenOdds) }
 	lowest, second := math.Inf(1), math.Inf(1)
-	for _, m := range mean {
-		if m < lowest {
+	for i, m := range mean {
+		switch {
+		case !likely(i):
+		case m < lowest:
 			lowest, second = m, lowest
-		} else {
+		default:
 			second = min(second, m)
 		}
+	}
+	if math.IsInf(lowest, 1) && left {
+		return loop.Spot{}, false // a new point can be within all limits, and none that is known is
 	}
 	best.Value = math.Inf(-1)
 	for i, p := range c.places {
 		x := d.X.RawRowView(p.Row)
 		busy := s.Request.Sampler.BusyAt(x)
-		if busy && left || c.probe && len(p.Values) > 1 {
+		if busy && left || c.probe && (len(p.Values) > 1 || !likely(i)) {
 			continue
 		}
 		rival := lowest
-		if mean[i] == lowest && len(mean) > 1 {
+		if mean[i] == lowest && !math.IsInf(second, 1) {
 			rival = second
 		}
-		value := s.Chance.OfImprovement(acquisition.Knowledge(&s.Main.Known, mean[i], variance[i], rival), c.logP[i]) + s.PriorTerm(x)
+		value := s.Chance.OfImprovement(within[i], c.logP[i]) + s.PriorTerm(x)
+		if !math.IsInf(rival, 1) {
+			value += acquisition.Knowledge(&s.Main.Known, mean[i], variance[i], rival)
+		}
 		if c.probe {
 			value = -mean[i] // probe the incumbent
 		}

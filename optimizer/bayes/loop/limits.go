@@ -135,6 +135,24 @@ func (l *Loop) probable(of []posterior, row int, completes float64) float64 {
 	return completes + l.Limits.log(of[1+len(l.Others):], row)
 }
 
+// LogWithin returns the logarithms of the probabilities that evaluations of the rows of x are within all limits,
+// given the points picked so far; zeros without limits.
+func (l *Loop) LogWithin(x *mat.Dense) []float64 {
+	n, _ := x.Dims()
+	logP := make([]float64, n)
+	if l.Limits == nil {
+		return logP
+	}
+	of := make([]posterior, len(l.Limits.members))
+	for k, m := range l.Limits.members {
+		of[k].mean, of[k].variance = m.Fantasies.Posterior(x)
+	}
+	for row := range logP {
+		logP[row] = l.Limits.log(of, row)
+	}
+	return logP
+}
+
 // slopesOfChance returns the logarithms of the probability that evaluations of the rows of x
 // complete and are within all limits, and their gradients; nil for certainty.
 func (l *Loop) slopesOfChance(x *mat.Dense) (logP []float64, gradients *mat.Dense) {
