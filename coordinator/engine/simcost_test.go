@@ -37,14 +37,13 @@ func newCostWorld(seed uint64, off safety) *world {
 		play = newFidelityWorld
 	}
 	w := play(seed, off)
-	var spec record.Study
-	decode(w.led.study, &spec)
-	s := &spec.Definition.Spec
-	s.Cost, s.Budget.MaxCost = &study.Cost{Metric: simPaid}, 1+float64(seed%40)/4
-	if seed%2 == 0 {
-		s.Budget.MaxTrials = 0
-	}
-	w.led, w.costly = newLedger(spec), true
+	w.costly = true
+	w.edit(func(s *study.Spec) {
+		s.Cost, s.Budget.MaxCost = &study.Cost{Metric: simPaid}, 1+float64(seed%40)/4
+		if seed%2 == 0 {
+			s.Budget.MaxTrials = 0
+		}
+	})
 	return w
 }
 

@@ -46,17 +46,15 @@ func newFidelityWorld(seed uint64, off safety) *world {
 	if seed%3 == 0 {
 		w = newClientWorld(seed, off)
 	}
-	var spec record.Study
-	decode(w.led.study, &spec)
-	lo, hi, factor := 1.0, 9.0, 2+int(seed%2)
-	spec.Definition.Spec.Objective, spec.Definition.Spec.Several = w.objectives[0], nil // which levels need
-	w.objectives = w.objectives[:1]
-	spec.Definition.Spec.Limits, w.limits = nil, nil // which levels cannot have
-	spec.Definition.Spec.Parameters = append(spec.Definition.Spec.Parameters,
-		study.Parameter{Name: "epochs", Type: study.Fidelity, Min: &lo, Max: &hi, Reduction: &factor})
-	spec.Definition.Spec.Budget.MaxTrials += 15
-	w.maxTrials = spec.Definition.Spec.Budget.MaxTrials
-	w.led = newLedger(spec)
+	w.edit(func(s *study.Spec) {
+		lo, hi, factor := 1.0, 9.0, 2+int(seed%2)
+		w.objectives = w.objectives[:1]
+		s.Objective, s.Several = w.objectives[0], nil // which levels need
+		s.Limits, w.limits = nil, nil                 // which levels cannot have
+		s.Parameters = append(s.Parameters, study.Parameter{Name: "epochs", Type: study.Fidelity, Min: &lo, Max: &hi, Reduction: &factor})
+		s.Budget.MaxTrials += 15
+		w.maxTrials = s.Budget.MaxTrials
+	})
 	return w
 }
 

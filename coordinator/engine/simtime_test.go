@@ -36,11 +36,9 @@ func newTimedWorld(seed uint64, off safety) *world {
 	if seed%3 == 0 {
 		w = newClientWorld(seed, off)
 	}
-	var spec record.Study
-	decode(w.led.study, &spec)
-	spec.Definition.Spec.Budget.MaxTrials = 0
-	spec.Definition.Spec.Budget.MaxDuration = study.Duration(time.Duration(6+seed%16) * time.Second)
-	w.led = newLedger(spec)
+	w.edit(func(s *study.Spec) {
+		s.Budget.MaxTrials, s.Budget.MaxDuration = 0, study.Duration(time.Duration(6+seed%16)*time.Second)
+	})
 	return w
 }
 

@@ -158,6 +158,14 @@ func newWorld(seed uint64, off safety) *world {
 	return w
 }
 
+// edit changes the study of a world that has not begun.
+func (w *world) edit(change func(*study.Spec)) {
+	var spec record.Study
+	decode(w.led.study, &spec)
+	change(&spec.Definition.Spec)
+	w.led = newLedger(spec)
+}
+
 // run plays the schedule: a time of faults, then a time without.
 func (w *world) run() error {
 	w.start()
