@@ -5668,7 +5668,8 @@ type EnqueueTrialRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "studies/{study}", by name or id.
 	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
-	// The point: a value for every active parameter. It is empty ({}) beside continues.
+	// The point: a value for every active parameter. It is left out, or empty, only beside
+	// continues.
 	Parameters *structpb.Struct `protobuf:"bytes,2,opt,name=parameters,proto3" json:"parameters,omitempty"`
 	// Makes the call safe to repeat: if the study has a trial with this request_id and
 	// the same point, that trial is returned and nothing is changed.
@@ -6932,13 +6933,13 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"checkpoint\x12!\n" +
 	"\aattempt\x18\x05 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\aattempt\"@\n" +
 	"\x14ReleaseTrialResponse\x12(\n" +
-	"\x05trial\x18\x01 \x01(\v2\x12.fantasia.v1.TrialR\x05trial\"\xaf\x05\n" +
+	"\x05trial\x18\x01 \x01(\v2\x12.fantasia.v1.TrialR\x05trial\"\xac\x06\n" +
 	"\x13EnqueueTrialRequest\x12\xde\x01\n" +
 	"\x06parent\x18\x01 \x01(\tB\xc5\x01\xbaH\xc1\x01\xba\x01\xbd\x01\n" +
 	"\n" +
 	"study.name\x127want studies/{study} with the name or the id of a study\x1avthis.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?$')R\x06parent\x12?\n" +
 	"\n" +
-	"parameters\x18\x02 \x01(\v2\x17.google.protobuf.StructB\x06\xbaH\x03\xc8\x01\x01R\n" +
+	"parameters\x18\x02 \x01(\v2\x17.google.protobuf.StructB\x06\xbaH\x03\xc8\x01\x00R\n" +
 	"parameters\x12&\n" +
 	"\n" +
 	"request_id\x18\x03 \x01(\tB\a\xbaH\x04r\x02(@R\trequestId\x12]\n" +
@@ -6947,8 +6948,9 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\tcontinues\x18\x06 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\tcontinues\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01:o\xbaHl\x1aj\n" +
-	"\rtrial.enqueue\x12&want empty parameters beside continues\x1a1this.continues == 0 || size(this.parameters) == 0\"@\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01:\xeb\x01\xbaH\xe7\x01\x1aj\n" +
+	"\rtrial.enqueue\x12&want empty parameters beside continues\x1a1this.continues == 0 || size(this.parameters) == 0\x1ay\n" +
+	"\x12trial.enqueue.what\x126want parameters, or the number of a trial in continues\x1a+this.continues != 0 || has(this.parameters)\"@\n" +
 	"\x14EnqueueTrialResponse\x12(\n" +
 	"\x05trial\x18\x01 \x01(\v2\x12.fantasia.v1.TrialR\x05trial\"\xc8\x05\n" +
 	"\x0fAddTrialRequest\x12\xde\x01\n" +

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"regexp"
 	"strings"
@@ -129,6 +130,27 @@ func TestTrialContinue(t *testing.T) {
 		code := <-run.code
 		if got := run.out.String() + run.errs.String(); code != test.code || !regexp.MustCompile(test.want).MatchString(got) {
 			t.Errorf("%s: exit code %d: %s", strings.Join(test.args, " "), code, got)
+		}
+	}
+
+	// Over HTTP, a call that continues a trial needs no parameters; one that does neither is refused.
+	if _, err := c.CancelTrial(t.Context(), connect.NewRequest(&fantasiav1.CancelTrialRequest{Name: parent + "/trials/2"})); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ body, want string }{
+		{`{"parent": "studies/curves", "continues": 1}`, `"predecessor":1`},
+		{`{"parent": "studies/curves"}`, "want parameters, or the number of a trial in continues"},
+	} {
+		resp, err := http.Post("http://"+url+"/fantasia.v1.StudyService/EnqueueTrial", "application/json", strings.NewReader(test.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(resp.Body)
+		if err := resp.Body.Close(); err != nil {
+			t.Error(err)
+		}
+		if err != nil || !strings.Contains(strings.ReplaceAll(string(got), `": `, `":`), test.want) {
+			t.Errorf("%s: %s, %v", test.body, got, err)
 		}
 	}
 }
