@@ -174,3 +174,40 @@ func TestHarderTasks(t *testing.T) {
 		t.Errorf("at a slower pace: %v, want %v", got, want)
 	}
 }
+
+// Each training that is known up to a step and has not diverged by then ends within its band or beyond it, and a run repeats itself.
+func TestCalibrate(t *testing.T) {
+	task, err := readTaskSet(taskset(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	play := func(seed int) []coverage {
+		list := make([]coverage, len(parts))
+		if err := calibrate(t.Context(), task, seed, list); err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	list := play(1)
+	n := 0
+	for _, c := range list {
+		n += c.in + c.above + c.below
+	}
+	if n != halfway {
+		t.Errorf("%d ends are counted in %v, want the %d of the trainings that are known up to a step", n, list, halfway)
+	}
+	if again := play(1); !slices.Equal(again, list) {
+		t.Errorf("played twice: %v and %v", list, again)
+	}
+	// If nothing falls any more after the first epoch, each trial ends at the best loss so far, which is in its band.
+	for i := range task.trainings {
+		for epoch := range task.trainings[i].losses {
+			task.trainings[i].losses[epoch] = 0.3 + 0.001*float64(i)
+		}
+	}
+	for i, c := range play(2) {
+		if c.below > 0 || c.above > 0 {
+			t.Errorf("part %d of flat curves: %d end below their bands and %d above", i, c.below, c.above)
+		}
+	}
+}

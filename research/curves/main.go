@@ -55,8 +55,9 @@ func runAll(ctx context.Context) error {
 	out := flag.String("out", "", "a file of results; runs that it has are not played again")
 	change := flag.String("harder", "", "noise: each report has noise of 5% of the range; late: curves cross late")
 	table := flag.Bool("report", false, "print a table of the results, and play nothing")
+	bands := flag.Bool("calibration", false, "print how many trainings end in the 90% bands of the model, and play nothing")
 	flag.Parse()
-	if *out == "" {
+	if *out == "" && !*bands {
 		return errors.New("-out is missing; want a file for the results")
 	}
 	if *table {
@@ -65,6 +66,9 @@ func runAll(ctx context.Context) error {
 	files, err := filepath.Glob(filepath.Join(*folder, "*.jsonl.gz"))
 	if err != nil || len(files) == 0 {
 		return fmt.Errorf("-taskset %q has no tasks: want a folder of .jsonl.gz files", *folder)
+	}
+	if *bands {
+		return calibrateAll(ctx, os.Stdout, files, *change, *seeds)
 	}
 	known, err := lines.Read[result](*out)
 	if err != nil {
