@@ -89,6 +89,8 @@ type Observation struct {
 type Pending struct {
 	Trial int
 	Point study.Point
+	// Seconds is how long its evaluation had run at the request; 0 if that is not known, or does not matter.
+	Seconds float64
 }
 
 // Problem is everything that an optimiser knows. Neither the caller nor the optimiser

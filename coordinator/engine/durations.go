@@ -5,6 +5,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // maxDrift is how much longer than by the leader's clock an evaluation may have taken.
@@ -49,6 +50,17 @@ func programTook(a *record.Attempt, folded time.Time) time.Duration {
 		}
 	}
 	return took
+}
+
+// running returns how long the program of a trial's last attempt has run at a time, to a millisecond; 0 if it does not run, or if
+// that is not known. It may have run for longer, by the time until the leader heard of it. How long a Job waits for its program is
+// only known once it has ended.
+func running(t *record.Trial, now time.Time) time.Duration {
+	a := t.Last()
+	if a == nil || a.State != study.AttemptOpen || a.Started.IsZero() || a.Waiting != "" || a.Site != nil && a.Site.Job != "" {
+		return 0
+	}
+	return max(0, now.Sub(a.Started).Truncate(time.Millisecond))
 }
 
 // mean returns the mean; ok is false before the first evaluation has ended.

@@ -40,6 +40,14 @@ func (a *Ask) record(cut bool) *record.Ask {
 		N: a.N, MaxTrials: a.Problem.MaxTrials, Parallelism: a.Problem.Parallelism, Time: a.Problem.Time, Cost: a.Problem.Cost,
 		Limits: a.Problem.Limits, Space: a.Space, Fallback: a.Fallback, Cut: cut,
 	}
+	for _, p := range a.Problem.Pending {
+		if p.Seconds > 0 {
+			if r.Ran == nil {
+				r.Ran = map[int]float64{}
+			}
+			r.Ran[p.Trial] = p.Seconds
+		}
+	}
 	for i := range a.Problem.Objectives {
 		r.References = append(r.References, a.Problem.Objectives[i].Reference)
 	}

@@ -2,12 +2,14 @@ package engine
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -138,6 +140,45 @@ func TestBudgetOfTrialsKnowsNoTime(t *testing.T) {
 	slow := optimizer.Suggestion{Point: study.Point{"x": 0.5}, Source: optimizer.SourceModel, Seconds: 11}
 	if out := r.e.Step(Suggested{At: epoch, Ask: ask, Suggestions: []optimizer.Suggestion{slow}}); len(out.Trials) != 1 {
 		t.Errorf("the trials are %+v, want one", out.Trials)
+	}
+}
+
+// Where the optimiser models the time of evaluations, it is told how long pending trials have run, and the record of a trial that it
+// made says so. Any other is told nothing.
+func TestPendingTrialsHaveRun(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit func(*study.Spec)
+		want map[int]float64
+	}{
+		"cooled":       {func(s *study.Spec) { s.Algorithm.Settings = map[string]any{"cost": "cooled"} }, map[int]float64{1: 2.5}},
+		"time":         {func(s *study.Spec) { s.Budget = study.Budget{MaxDuration: study.Duration(time.Minute)} }, map[int]float64{1: 2.5}},
+		"none":         {func(s *study.Spec) { s.Algorithm.Settings = map[string]any{"cost": "none"} }, nil},
+		"no setting":   {func(*study.Spec) {}, nil},
+		"another cost": {func(s *study.Spec) { s.Cost = &study.Cost{Metric: "dollars"} }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := newSpec(0, 5, 2)
+			c.edit(&spec.Definition.Spec)
+			r := newRig(t, spec, Settings{})
+			r.step(Capacity{At: r.now, Slots: 2, Free: 2})
+			r.suggest(0.5)
+			r.step(Claimed{At: r.now, Claim: &messaging.Claim{AttemptID: r.id(1, 1), Worker: "a"}})
+			r.step(Alive{At: r.now, Worker: "a", Attempt: r.id(1, 1)})
+			r.after(2500 * time.Millisecond)
+			asked := map[int]float64{}
+			for _, p := range r.e.Problem().Pending {
+				if p.Seconds > 0 {
+					asked[p.Trial] = p.Seconds
+				}
+			}
+			if !maps.Equal(asked, c.want) {
+				t.Errorf("pending trials have run %v s, want %v", asked, c.want)
+			}
+			ask := &Ask{Problem: r.e.Problem()}
+			if got := ask.record(false).Ran; !maps.Equal(got, c.want) {
+				t.Errorf("the record says %v, want %v", got, c.want)
+			}
+		})
 	}
 }
 

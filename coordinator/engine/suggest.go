@@ -232,10 +232,23 @@ func (s *suggestions) time() *optimizer.Time {
 // pendingPoints returns the points of the open trials, as far as they are in the space.
 func (s *suggestions) pendingPoints() []optimizer.Pending {
 	list := make([]optimizer.Pending, 0, len(s.trials.open))
+	timed := s.timed()
 	for _, t := range s.trials.open {
 		if !t.outside || !s.spec.on(safetyOutside) {
-			list = append(list, optimizer.Pending{Trial: t.facts().number, Point: s.spec.space.Configuration(t.record().Point)})
+			p := optimizer.Pending{Trial: t.facts().number, Point: s.spec.space.Configuration(t.record().Point)}
+			if timed {
+				p.Seconds = running(t.record(), s.step.now).Seconds()
+			}
+			list = append(list, p)
 		}
 	}
 	return list
+}
+
+// timed reports whether the optimiser is told how long pending trials have run: where it models the time of evaluations. Any other
+// study would only have larger records. The levels of a fidelity differ in length, so that these say nothing of each other.
+func (s *suggestions) timed() bool {
+	spec := &s.spec.Definition.Spec
+	weighed := spec.Cost == nil && spec.Algorithm.Settings["cost"] != nil && spec.Algorithm.Settings["cost"] != "none"
+	return s.ladder.rungs == nil && (weighed || spec.Budget.OfTime())
 }

@@ -298,6 +298,8 @@ type Ask struct {
 	Time *optimizer.Time `json:"time,omitempty"`
 	// Cost is the budget in the study's cost and what was left of it; nil if the study's cost is time.
 	Cost *optimizer.Cost `json:"cost,omitempty"`
+	// Ran is how many seconds each pending trial had run, by its number; empty if the optimiser was not told.
+	Ran map[int]float64 `json:"ran,omitempty"`
 	// Limits are the limits that the study had when the request was made.
 	Limits []study.Limit `json:"limits,omitempty"`
 	// References are those that several objectives had when the request was made, nil for one

@@ -238,7 +238,9 @@ func (p *player) problem(a *answer) *optimizer.Problem {
 		problem.First = t.Number
 		if t.Ended == 0 || t.Ended > a.from {
 			if point, err := p.space.Place(t.Asked()); err == nil {
-				problem.Pending = append(problem.Pending, optimizer.Pending{Trial: t.Number, Point: p.space.Configuration(point)})
+				problem.Pending = append(problem.Pending, optimizer.Pending{
+					Trial: t.Number, Point: p.space.Configuration(point), Seconds: a.ask.Ran[t.Number],
+				})
 			}
 		}
 	}

@@ -503,3 +503,27 @@ func TestCancelled(t *testing.T) {
 		t.Error("a cancelled replay has no error")
 	}
 }
+
+// A request of a study that weighs the time of evaluations has how long each pending trial had run, by which the suggestions are made
+// again.
+func TestStudiesThatWeighTime(t *testing.T) {
+	t.Parallel()
+	spec := definition("gp", 20)
+	spec.Definition.Spec.Algorithm.Settings = map[string]any{"cost": "per-second"}
+	l := played(t, spec, 3, false)
+	trials := l.records()
+	report, err := replay.Run(t.Context(), l.spec, trials, l.own, nil)
+	if err != nil || report.First != nil || report.Until != 0 || report.Same < 10 {
+		t.Fatalf("%+v, %v, want all suggestions made again: %v", report, err, report.First)
+	}
+	for i := range trials {
+		if trials[i].Ask != nil {
+			ask := *trials[i].Ask
+			ask.Ran = nil
+			trials[i].Ask = &ask
+		}
+	}
+	if report, err = replay.Run(t.Context(), l.spec, trials, l.own, nil); err != nil || report.First == nil {
+		t.Errorf("without the times in the records: %+v, error %v, want a difference", report, err)
+	}
+}

@@ -51,8 +51,7 @@ func (d *data) condition(ctx context.Context, k *kernel.Kernel, h gp.Hyperparame
 				// Without this observation: the mean, and the variance without noise.
 				mean, v := y[i]-residual[i], max(variance[i]-h.Noise-extra[i], 1e-12)
 				moved = max(moved, sites[i].move(beyond(bounds[i], mean, v, h.Noise), mean, v))
-				sd := math.Sqrt(v + h.Noise)
-				d.filled[i] = scale.Mean + scale.SD*(mean+sd*hazard((bounds[i]-mean)/sd))
+				d.filled[i] = scale.Mean + scale.SD*meanBeyond(bounds[i], mean, math.Sqrt(v+h.Noise))
 			}
 		}
 		if moved < settled || sweep == mostSweeps {
@@ -87,6 +86,10 @@ func beyond(low, mean, variance, noise float64) moments {
 	r := hazard(-z)
 	return moments{mean + variance*r/sd, variance - variance*variance*r*(z+r)/(variance+noise)}
 }
+
+// meanBeyond returns the mean of those values of a normal distribution that are larger than low: mean + sd·φ(a)/(1 − Φ(a)) with
+// a = (low − mean)/sd (Johnson, Kotz and Balakrishnan 1994, Continuous univariate distributions 1, section 13.10.1).
+func meanBeyond(low, mean, sd float64) float64 { return mean + sd*hazard((low-mean)/sd) }
 
 // hazard returns the density of the standard normal distribution at a, divided by the probability of a larger value.
 func hazard(a float64) float64 {

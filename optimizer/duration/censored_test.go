@@ -44,6 +44,21 @@ func TestBeyondIsItsIntegral(t *testing.T) {
 	}
 }
 
+// The mean beyond a bound is an integral over the density there.
+func TestMeanBeyondIsItsIntegral(t *testing.T) {
+	for _, c := range []struct{ low, mean, sd float64 }{{0, 0, 1}, {2, 0, 1}, {-5, 1, 2}, {4, -1, 1.5}, {1.5, 1, 0.1}} {
+		want := weighted(func(f float64) float64 {
+			if f < c.low {
+				return 0
+			}
+			return density(f, c.mean, c.sd*c.sd)
+		}).mean
+		if got := meanBeyond(c.low, c.mean, c.sd); math.Abs(got-want) > 1e-3 || got < max(c.low, c.mean) {
+			t.Errorf("of %+v the mean is %g, want %g", c, got, want)
+		}
+	}
+}
+
 // With one censored observation the posterior has the moments of the true one, which is an integral over the value there.
 // With two they are an approximation.
 func TestConditionIsBruteForce(t *testing.T) {

@@ -86,7 +86,7 @@ func inTime(
 	if p.Time.Left > plenty*longest {
 		return list, next, nil
 	}
-	times, err := (*Medians)(nil).Of(ctx, optimizer.NewEncoding(p.Space), told, p.Seed)
+	times, err := (*Medians)(nil).Of(ctx, optimizer.NewEncoding(p.Space), told, p.Pending, p.Seed)
 	if err != nil { // too few have ended, or the request must be answered at once
 		return list, next, nil //nolint:nilerr // what takes an unknown time passes
 	}

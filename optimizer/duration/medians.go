@@ -2,6 +2,7 @@ package duration
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -21,19 +22,31 @@ type Medians struct {
 	last *Model
 }
 
-// Of returns the model of a problem's observations with a known time; those that did not complete would have taken longer. It is
-// a pure function of its arguments. Intervals of the model's estimates mean nothing. The error is as that of Fit.
-func (m *Medians) Of(ctx context.Context, encoding *optimizer.Encoding, told []optimizer.Observation, seed uint64) (*Model, error) {
+// Of returns the model of a problem's observations with a known time; those that did not complete would have taken longer, and so do
+// pending evaluations that have run for some time. It is a pure function of its arguments. Intervals of the model's estimates mean
+// nothing. The error is as that of Fit.
+func (m *Medians) Of(
+	ctx context.Context, encoding *optimizer.Encoding, told []optimizer.Observation, pending []optimizer.Pending, seed uint64,
+) (*Model, error) {
 	var known []Observation
+	quickest := math.Inf(1)
 	for i := range told {
 		if o := &told[i]; o.Seconds > 0 {
 			known = append(known, Observation{Point: o.At(), Seconds: o.Seconds, Censored: o.Outcome != optimizer.OutcomeCompleted})
+			quickest = min(quickest, o.Seconds)
+		}
+	}
+	for i := range pending {
+		// A time that every evaluation takes says nothing, and would only have the model fitted again.
+		if p := &pending[i]; p.Seconds > quickest {
+			known = append(known, Observation{Point: p.Point, Seconds: p.Seconds, Censored: true})
 		}
 	}
 	return m.made(ctx, encoding, newData(encoding, some(known), shortest), seed)
 }
 
-// OfCosts is Of for what evaluations have cost in place of their time. Costs that are very small beside the largest one count alike.
+// OfCosts is as Of, without pending evaluations, for what evaluations have cost in place of their time. Costs that are very small
+// beside the largest one count alike.
 func (m *Medians) OfCosts(ctx context.Context, encoding *optimizer.Encoding, told []optimizer.Observation, seed uint64) (*Model, error) {
 	var known []Observation
 	var largest float64

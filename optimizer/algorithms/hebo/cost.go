@@ -5,6 +5,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
+	"github.com/fantasia-hpo/fantasia/optimizer/duration"
 )
 
 // Cost says how the time that an evaluation is expected to take counts or, in a study with a cost, what it is expected to cost.
@@ -28,11 +29,15 @@ func (o proposer) cost(ctx context.Context, r *optimizer.Request) *loop.Cost {
 	if power == 0 {
 		return nil
 	}
-	model, unit := o.times.Of, ""
-	if r.Cost != nil {
-		model, unit = o.times.OfCosts, r.Cost.Metric
+	var times *duration.Model
+	var unit string
+	var err error
+	if r.Cost == nil {
+		times, err = o.times.Of(ctx, r.Encoding, r.Observations, r.Pending, r.Seed)
+	} else {
+		unit = r.Cost.Metric
+		times, err = o.times.OfCosts(ctx, r.Encoding, r.Observations, r.Seed)
 	}
-	times, err := model(ctx, r.Encoding, r.Observations, r.Seed)
 	if err != nil { // too few have ended, or the request must be answered at once
 		return nil
 	}

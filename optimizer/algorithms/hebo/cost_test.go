@@ -1,6 +1,7 @@
 package hebo
 
 import (
+	"fmt"
 	"math"
 	"reflect"
 	"strings"
@@ -132,5 +133,49 @@ func TestPowerOfTheTime(t *testing.T) {
 		if got := o.power(r); math.Abs(got-c.want) > 1e-12 {
 			t.Errorf("%s after %d of 100 trials, 20 of them the initial design: the power is %g, want %g", c.cost, c.ended, got, c.want)
 		}
+	}
+}
+
+// The best points lie where nothing has ended, and a trial runs there. Once it has run for ten times as long as any other, the next
+// point is expected to take long as well. Without the setting, nothing changes.
+func TestPendingTrialsThatRunForLong(t *testing.T) {
+	next := func(cost Cost, ran float64) optimizer.Suggestion {
+		o := DefaultOptions()
+		o.Cost, o.Initial, o.Noise = cost, 4, NoiseNo
+		s := optimizertest.NewSession(t, New(o), optimizertest.Cube(t, 1, 0, 1), 3)
+		s.Problem.MaxTrials = 40
+		for i := range 8 {
+			x := 0.08 * float64(i)
+			s.Problem.Observations = append(s.Problem.Observations, optimizer.Observation{
+				Trial: i + 1, Point: study.Point{"x1": x}, Outcome: optimizer.OutcomeCompleted,
+				Values: study.Values{(x - 0.85) * (x - 0.85)}, Seconds: 10 + float64(i%3),
+			})
+		}
+		s.Problem.Pending = []optimizer.Pending{{Trial: 9, Point: study.Point{"x1": 0.9}, Seconds: ran}}
+		s.Problem.First = 10
+		list, _, err := New(o).Suggest(t.Context(), &s.Problem, nil, 1, optimizer.NewRand(3, 10))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list[0]
+	}
+	takes := func(s optimizer.Suggestion) (seconds float64) {
+		_, text, _ := strings.Cut(s.Reasons.Note, "expected to take ")
+		if _, err := fmt.Sscanf(text, "%g s", &seconds); err != nil {
+			t.Fatalf("%q: %v", s.Reasons.Note, err)
+		}
+		return seconds
+	}
+	for _, cost := range []Cost{CostPerSecond, CostCooled} {
+		begun, late := next(cost, 0), next(cost, 120)
+		if x := late.Point["x1"].(float64); x < 0.8 {
+			t.Fatalf("%s: the next point is %g, and the best ones are above 0.8", cost, x)
+		}
+		if a, b := takes(begun), takes(late); a > 15 || b < 100 {
+			t.Errorf("%s: near a trial that has just begun %g s are expected, near one that has run for 120 s %g s", cost, a, b)
+		}
+	}
+	if a, b := next(CostNone, 0), next(CostNone, 120); !reflect.DeepEqual(a, b) {
+		t.Errorf("without the setting: %+v and %+v", a, b)
 	}
 }
