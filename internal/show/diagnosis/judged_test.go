@@ -21,8 +21,8 @@ func judgedTrial(number int, x float64, steps int) view.Trial {
 		Trial: number, State: study.TrialCompleted, Parameters: view.Parameters{"x": x}, Measurements: []view.Curve{c},
 		Times: view.Times{Started: begin, Ended: end, Folded: end},
 	}
-	if t.Value = &c.Values[steps-1]; steps < 20 {
-		t.State, t.Stopped, t.Value = study.TrialPruned, &view.Stopped{Step: int64(steps)}, nil
+	if t.Value = &c.Values[steps-1]; steps < 20 { // its value is what it had reached
+		t.State, t.Stopped = study.TrialPruned, &view.Stopped{Step: int64(steps), Value: t.Value}
 	}
 	return t
 }

@@ -94,8 +94,11 @@ func tracks(s *study.Study, trials view.Trials) (all []track, completed int) {
 		if i < 0 || len(t.Measurements[i].Steps) < 2 || t.Times.Ended.IsZero() {
 			continue
 		}
-		all = append(all, track{trial: t.Trial, started: t.Times.Started, ended: t.Times.Ended, curve: t.Measurements[i], value: t.Value})
-		if t.Value != nil {
+		k := track{trial: t.Trial, started: t.Times.Started, ended: t.Times.Ended, curve: t.Measurements[i]}
+		if t.State != study.TrialPruned { // whose value is what it had reached
+			k.value = t.Value
+		}
+		if all = append(all, k); k.value != nil {
 			completed++
 		}
 	}

@@ -40,7 +40,7 @@ spec:
 		trial := view.Trial{Trial: n + 1, State: study.TrialCompleted, Parameters: view.Parameters{"x": x}, Measurements: []view.Curve{c},
 			Times: view.Times{Started: begin, Ended: end, Folded: end}, Value: &c.Values[steps-1]}
 		if steps < 20 {
-			trial.State, trial.Stopped, trial.Value = study.TrialPruned, &view.Stopped{Step: int64(steps)}, nil
+			trial.State, trial.Stopped = study.TrialPruned, &view.Stopped{Step: int64(steps), Value: trial.Value}
 		}
 		trials = append(trials, trial)
 	}
