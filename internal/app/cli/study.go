@@ -15,6 +15,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
 	"github.com/fantasia-hpo/fantasia/internal/exchange/fetch"
+	"github.com/fantasia-hpo/fantasia/internal/show/diagnosis"
 	studyfile "github.com/fantasia-hpo/fantasia/study/file"
 )
 
@@ -182,8 +183,24 @@ func newStudyGetCommand(a *app, r *remote) *cobra.Command {
 		}
 		s := found{Study: got, directory: r.state, idle: r.idle}
 		s.front, err = r.front(cmd, got)
-		return shown{s.view(), func(w screen) error { return studyBlock(w, s) }}, err
+		return shown{s.view(), func(w screen) error {
+			s.promising = r.promising(cmd, name, s.view())
+			return studyBlock(w, s)
+		}}, err
 	})
+}
+
+// promising returns the stopped trial of a study on a server that is worth finishing, once the study has ended; nil if there is none.
+// It is an extra: if it cannot be found out, the study is shown without it.
+func (r *remote) promising(cmd *cobra.Command, name string, v view.Study) *diagnosis.Unfinished {
+	if v.Directory != "" || !v.State.Terminal() {
+		return nil
+	}
+	u, err := fetch.Promising(cmd.Context(), r.within(cmd), strings.TrimPrefix(name, "studies/"), v)
+	if err != nil {
+		return nil
+	}
+	return u
 }
 
 // onStudy makes a command print what it returns about the study that its first argument names.

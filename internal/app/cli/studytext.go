@@ -9,6 +9,7 @@ import (
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/app/display"
+	"github.com/fantasia-hpo/fantasia/internal/show/diagnosis"
 	"github.com/fantasia-hpo/fantasia/internal/show/layout"
 )
 
@@ -21,6 +22,8 @@ type found struct {
 	idle bool
 	// front is that of a study with several objectives; nil if it was not asked for.
 	front []view.Optimal
+	// promising is a stopped trial that is worth finishing; nil if there is none, or nobody asked.
+	promising *diagnosis.Unfinished
 }
 
 // view is the study in the form for scripts.
@@ -129,6 +132,10 @@ func studyBlock(w screen, s found) error {
 	if r := v.Recommended; r != nil && r.Front != nil {
 		lines := append([]string{count(len(r.Front), "trial")}, view.ExpectedFront(metricNames(s.GetObjectives()), r.Front, mostOptimal)...)
 		fields = append(fields, field{Name: "Recommended", Value: strings.Join(lines, "\n")})
+	}
+	if u := s.promising; u != nil {
+		fields = append(fields, field{Name: "Unfinished", Value: fmt.Sprintf("trial %d, stopped at step %d, is expected to end at %s, better "+
+			"than %s: raise the budget, then %s", u.Trial, u.Step, number(round(u.Value)), number(round(u.Reached)), u.Command(v.Study))})
 	}
 	return w.block(fields)
 }

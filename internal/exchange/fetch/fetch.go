@@ -210,6 +210,27 @@ func Source(within Within, name string, v view.Study, reason string) (*htmlrepor
 	return src, nil
 }
 
+// mostPromising is of how many trials at most Promising reads the study: it is asked for beside other things, and has to be quick.
+const mostPromising = 2000
+
+// Promising returns the stopped trial of a study that a model of curves expects to end better than any has, by more than a standard
+// deviation; nil if there is none, and for a study that has stopped none or has very many trials. name is the study's, without
+// "studies/".
+func Promising(ctx context.Context, within Within, name string, v view.Study) (*diagnosis.Unfinished, error) {
+	if v.Trials.Pruned == 0 || v.Trials.Ended() > mostPromising {
+		return nil, nil
+	}
+	src, err := Source(within, name, v, "")
+	if err != nil {
+		return nil, err
+	}
+	found, err := diagnosis.Promising(ctx, src.Study, src.Trials)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return &found[0], nil
+}
+
 // BareSource is Source without the curves.
 func BareSource(within Within, name string, v view.Study, reason string) (*htmlreport.Source, error) {
 	src, _, err := source(within, name, v, reason)

@@ -71,6 +71,17 @@ func Judge(ctx context.Context, s *study.Study, trials view.Trials) (*Judged, er
 	return result, j.unfinished(ctx, result, trials)
 }
 
+// Promising returns what Judge finds unfinished, without the rest that Judge finds.
+func Promising(ctx context.Context, s *study.Study, trials view.Trials) ([]Unfinished, error) {
+	j, err := newJudging(s, trials)
+	if err != nil || j == nil {
+		return nil, err
+	}
+	result := &Judged{}
+	err = j.unfinished(ctx, result, trials)
+	return result.Unfinished, err
+}
+
 // judging has the curves of the trials that have ended, by number, and where they are.
 type judging struct {
 	problem   *optimizer.Problem
