@@ -46,6 +46,9 @@ func toStudy(s Study, now time.Time, file bool) (*fantasiav1.Study, error) {
 	}
 	addFront(m, spec, s.Status.Front)
 	addLimits(m, spec, &s.Status)
+	if most := time.Duration(spec.Budget.MaxDuration); most > 0 {
+		m.MaxDuration = durationpb.New(most)
+	}
 	if c := view.OfCost(spec, &s.Status); c != nil {
 		m.Trials.Cost = &fantasiav1.TrialsCost{Metric: c.Metric, Spent: c.Spent, Max: c.Max}
 	}

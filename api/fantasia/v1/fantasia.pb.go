@@ -559,7 +559,10 @@ type Study struct {
 	Front *Front `protobuf:"bytes,26,opt,name=front,proto3" json:"front,omitempty"`
 	// What programs have noted about the study, as the study file's spec.attributes has it.
 	// Lists and watches leave it out.
-	Attributes    *structpb.Struct `protobuf:"bytes,27,opt,name=attributes,proto3" json:"attributes,omitempty"`
+	Attributes *structpb.Struct `protobuf:"bytes,27,opt,name=attributes,proto3" json:"attributes,omitempty"`
+	// How long the study may run in all, as elapsed counts it; unset if only trials or a cost
+	// bound it.
+	MaxDuration   *durationpb.Duration `protobuf:"bytes,28,opt,name=max_duration,json=maxDuration,proto3" json:"max_duration,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -779,6 +782,13 @@ func (x *Study) GetFront() *Front {
 func (x *Study) GetAttributes() *structpb.Struct {
 	if x != nil {
 		return x.Attributes
+	}
+	return nil
+}
+
+func (x *Study) GetMaxDuration() *durationpb.Duration {
+	if x != nil {
+		return x.MaxDuration
 	}
 	return nil
 }
@@ -6444,7 +6454,7 @@ var File_fantasia_v1_fantasia_proto protoreflect.FileDescriptor
 
 const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\n" +
-	"\x1afantasia/v1/fantasia.proto\x12\vfantasia.v1\x1a\x1bbuf/validate/validate.proto\x1a google/protobuf/descriptor.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbb\t\n" +
+	"\x1afantasia/v1/fantasia.proto\x12\vfantasia.v1\x1a\x1bbuf/validate/validate.proto\x1a google/protobuf/descriptor.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf9\t\n" +
 	"\x05Study\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12-\n" +
@@ -6481,7 +6491,8 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\x05front\x18\x1a \x01(\v2\x12.fantasia.v1.FrontR\x05front\x127\n" +
 	"\n" +
 	"attributes\x18\x1b \x01(\v2\x17.google.protobuf.StructR\n" +
-	"attributes\x1a9\n" +
+	"attributes\x12<\n" +
+	"\fmax_duration\x18\x1c \x01(\v2\x19.google.protobuf.DurationR\vmaxDuration\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x13\n" +
@@ -7239,163 +7250,164 @@ var file_fantasia_v1_fantasia_proto_depIdxs = []int32{
 	10,  // 11: fantasia.v1.Study.limits:type_name -> fantasia.v1.Limit
 	9,   // 12: fantasia.v1.Study.front:type_name -> fantasia.v1.Front
 	105, // 13: fantasia.v1.Study.attributes:type_name -> google.protobuf.Struct
-	1,   // 14: fantasia.v1.Objective.direction:type_name -> fantasia.v1.Direction
-	8,   // 15: fantasia.v1.TrialCounts.cost:type_name -> fantasia.v1.TrialsCost
-	105, // 16: fantasia.v1.BestTrial.parameters:type_name -> google.protobuf.Struct
-	105, // 17: fantasia.v1.Recommendation.parameters:type_name -> google.protobuf.Struct
-	15,  // 18: fantasia.v1.Recommendation.front:type_name -> fantasia.v1.ExpectedTrial
-	2,   // 19: fantasia.v1.Trial.state:type_name -> fantasia.v1.TrialState
-	105, // 20: fantasia.v1.Trial.parameters:type_name -> google.protobuf.Struct
-	91,  // 21: fantasia.v1.Trial.metrics:type_name -> fantasia.v1.Trial.MetricsEntry
-	4,   // 22: fantasia.v1.Trial.source:type_name -> fantasia.v1.Source
-	20,  // 23: fantasia.v1.Trial.reasons:type_name -> fantasia.v1.Reasons
-	21,  // 24: fantasia.v1.Trial.attempts:type_name -> fantasia.v1.Attempt
-	19,  // 25: fantasia.v1.Trial.times:type_name -> fantasia.v1.TrialTimes
-	17,  // 26: fantasia.v1.Trial.stopped:type_name -> fantasia.v1.Stopped
-	92,  // 27: fantasia.v1.Trial.labels:type_name -> fantasia.v1.Trial.LabelsEntry
-	105, // 28: fantasia.v1.Trial.attributes:type_name -> google.protobuf.Struct
-	103, // 29: fantasia.v1.Stopped.time:type_name -> google.protobuf.Timestamp
-	18,  // 30: fantasia.v1.Stopped.expected:type_name -> fantasia.v1.StoppedExpected
-	103, // 31: fantasia.v1.TrialTimes.asked:type_name -> google.protobuf.Timestamp
-	103, // 32: fantasia.v1.TrialTimes.suggested:type_name -> google.protobuf.Timestamp
-	103, // 33: fantasia.v1.TrialTimes.created:type_name -> google.protobuf.Timestamp
-	103, // 34: fantasia.v1.TrialTimes.claimed:type_name -> google.protobuf.Timestamp
-	103, // 35: fantasia.v1.TrialTimes.started:type_name -> google.protobuf.Timestamp
-	103, // 36: fantasia.v1.TrialTimes.ended:type_name -> google.protobuf.Timestamp
-	103, // 37: fantasia.v1.TrialTimes.folded:type_name -> google.protobuf.Timestamp
-	93,  // 38: fantasia.v1.Reasons.acquisition:type_name -> fantasia.v1.Reasons.AcquisitionEntry
-	3,   // 39: fantasia.v1.Attempt.state:type_name -> fantasia.v1.AttemptState
-	103, // 40: fantasia.v1.Attempt.open_time:type_name -> google.protobuf.Timestamp
-	103, // 41: fantasia.v1.Attempt.claim_time:type_name -> google.protobuf.Timestamp
-	103, // 42: fantasia.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
-	103, // 43: fantasia.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
-	23,  // 44: fantasia.v1.Attempt.failure:type_name -> fantasia.v1.Failure
-	22,  // 45: fantasia.v1.Attempt.phases:type_name -> fantasia.v1.Phase
-	103, // 46: fantasia.v1.Phase.start_time:type_name -> google.protobuf.Timestamp
-	103, // 47: fantasia.v1.Phase.end_time:type_name -> google.protobuf.Timestamp
-	25,  // 48: fantasia.v1.Worker.running:type_name -> fantasia.v1.RunningAttempt
-	103, // 49: fantasia.v1.Worker.heartbeat_time:type_name -> google.protobuf.Timestamp
-	26,  // 50: fantasia.v1.ListQuotasResponse.quotas:type_name -> fantasia.v1.Quota
-	7,   // 51: fantasia.v1.CreateStudyResponse.study:type_name -> fantasia.v1.Study
-	7,   // 52: fantasia.v1.GetStudyResponse.study:type_name -> fantasia.v1.Study
-	94,  // 53: fantasia.v1.ListStudiesRequest.labels:type_name -> fantasia.v1.ListStudiesRequest.LabelsEntry
-	7,   // 54: fantasia.v1.ListStudiesResponse.studies:type_name -> fantasia.v1.Study
-	7,   // 55: fantasia.v1.WatchStudyResponse.study:type_name -> fantasia.v1.Study
-	105, // 56: fantasia.v1.UpdateStudyRequest.attributes:type_name -> google.protobuf.Struct
-	7,   // 57: fantasia.v1.UpdateStudyResponse.study:type_name -> fantasia.v1.Study
-	7,   // 58: fantasia.v1.StopStudyResponse.study:type_name -> fantasia.v1.Study
-	7,   // 59: fantasia.v1.ResumeStudyResponse.study:type_name -> fantasia.v1.Study
-	0,   // 60: fantasia.v1.ArchivedStudy.state:type_name -> fantasia.v1.StudyState
-	103, // 61: fantasia.v1.ArchivedStudy.create_time:type_name -> google.protobuf.Timestamp
-	103, // 62: fantasia.v1.ArchivedStudy.end_time:type_name -> google.protobuf.Timestamp
-	103, // 63: fantasia.v1.ArchivedStudy.archive_time:type_name -> google.protobuf.Timestamp
-	45,  // 64: fantasia.v1.ArchiveStudyResponse.study:type_name -> fantasia.v1.ArchivedStudy
-	7,   // 65: fantasia.v1.UnarchiveStudyResponse.study:type_name -> fantasia.v1.Study
-	45,  // 66: fantasia.v1.ListArchivedStudiesResponse.studies:type_name -> fantasia.v1.ArchivedStudy
-	2,   // 67: fantasia.v1.ListTrialsRequest.states:type_name -> fantasia.v1.TrialState
-	95,  // 68: fantasia.v1.ListTrialsRequest.labels:type_name -> fantasia.v1.ListTrialsRequest.LabelsEntry
-	16,  // 69: fantasia.v1.ListTrialsResponse.trials:type_name -> fantasia.v1.Trial
-	16,  // 70: fantasia.v1.ListOptimalTrialsResponse.trials:type_name -> fantasia.v1.Trial
-	16,  // 71: fantasia.v1.GetTrialResponse.trial:type_name -> fantasia.v1.Trial
-	2,   // 72: fantasia.v1.WatchTrialsRequest.states:type_name -> fantasia.v1.TrialState
-	16,  // 73: fantasia.v1.WatchTrialsResponse.trial:type_name -> fantasia.v1.Trial
-	61,  // 74: fantasia.v1.WatchTrialsResponse.measurements:type_name -> fantasia.v1.TrialMeasurements
-	60,  // 75: fantasia.v1.TrialMeasurements.measurements:type_name -> fantasia.v1.Measurement
-	60,  // 76: fantasia.v1.ListMeasurementsResponse.measurements:type_name -> fantasia.v1.Measurement
-	104, // 77: fantasia.v1.SuggestTrialsRequest.wait:type_name -> google.protobuf.Duration
-	16,  // 78: fantasia.v1.SuggestTrialsResponse.trials:type_name -> fantasia.v1.Trial
-	0,   // 79: fantasia.v1.SuggestTrialsResponse.study_state:type_name -> fantasia.v1.StudyState
-	104, // 80: fantasia.v1.SuggestTrialsResponse.lease:type_name -> google.protobuf.Duration
-	68,  // 81: fantasia.v1.HeartbeatTrialsResponse.instructions:type_name -> fantasia.v1.TrialInstruction
-	5,   // 82: fantasia.v1.TrialInstruction.action:type_name -> fantasia.v1.TrialAction
-	96,  // 83: fantasia.v1.AddMeasurementRequest.metrics:type_name -> fantasia.v1.AddMeasurementRequest.MetricsEntry
-	70,  // 84: fantasia.v1.AddMeasurementRequest.earlier:type_name -> fantasia.v1.EarlierMeasurement
-	97,  // 85: fantasia.v1.EarlierMeasurement.metrics:type_name -> fantasia.v1.EarlierMeasurement.MetricsEntry
-	5,   // 86: fantasia.v1.AddMeasurementResponse.action:type_name -> fantasia.v1.TrialAction
-	98,  // 87: fantasia.v1.CompleteTrialRequest.metrics:type_name -> fantasia.v1.CompleteTrialRequest.MetricsEntry
-	105, // 88: fantasia.v1.CompleteTrialRequest.parameters:type_name -> google.protobuf.Struct
-	16,  // 89: fantasia.v1.CompleteTrialResponse.trial:type_name -> fantasia.v1.Trial
-	105, // 90: fantasia.v1.FailTrialRequest.parameters:type_name -> google.protobuf.Struct
-	16,  // 91: fantasia.v1.FailTrialResponse.trial:type_name -> fantasia.v1.Trial
-	16,  // 92: fantasia.v1.ReleaseTrialResponse.trial:type_name -> fantasia.v1.Trial
-	105, // 93: fantasia.v1.EnqueueTrialRequest.parameters:type_name -> google.protobuf.Struct
-	99,  // 94: fantasia.v1.EnqueueTrialRequest.labels:type_name -> fantasia.v1.EnqueueTrialRequest.LabelsEntry
-	16,  // 95: fantasia.v1.EnqueueTrialResponse.trial:type_name -> fantasia.v1.Trial
-	105, // 96: fantasia.v1.AddTrialRequest.parameters:type_name -> google.protobuf.Struct
-	100, // 97: fantasia.v1.AddTrialRequest.metrics:type_name -> fantasia.v1.AddTrialRequest.MetricsEntry
-	101, // 98: fantasia.v1.AddTrialRequest.labels:type_name -> fantasia.v1.AddTrialRequest.LabelsEntry
-	16,  // 99: fantasia.v1.AddTrialResponse.trial:type_name -> fantasia.v1.Trial
-	16,  // 100: fantasia.v1.CancelTrialResponse.trial:type_name -> fantasia.v1.Trial
-	102, // 101: fantasia.v1.EditTrialRequest.labels:type_name -> fantasia.v1.EditTrialRequest.LabelsEntry
-	105, // 102: fantasia.v1.EditTrialRequest.attributes:type_name -> google.protobuf.Struct
-	16,  // 103: fantasia.v1.EditTrialResponse.trial:type_name -> fantasia.v1.Trial
-	6,   // 104: fantasia.v1.TailTrialLogsRequest.stream:type_name -> fantasia.v1.LogStream
-	6,   // 105: fantasia.v1.TailTrialLogsResponse.stream:type_name -> fantasia.v1.LogStream
-	24,  // 106: fantasia.v1.ListWorkersResponse.workers:type_name -> fantasia.v1.Worker
-	106, // 107: fantasia.v1.leader_only:extendee -> google.protobuf.MethodOptions
-	29,  // 108: fantasia.v1.StudyService.CreateStudy:input_type -> fantasia.v1.CreateStudyRequest
-	31,  // 109: fantasia.v1.StudyService.GetStudy:input_type -> fantasia.v1.GetStudyRequest
-	33,  // 110: fantasia.v1.StudyService.ListStudies:input_type -> fantasia.v1.ListStudiesRequest
-	35,  // 111: fantasia.v1.StudyService.WatchStudy:input_type -> fantasia.v1.WatchStudyRequest
-	37,  // 112: fantasia.v1.StudyService.UpdateStudy:input_type -> fantasia.v1.UpdateStudyRequest
-	39,  // 113: fantasia.v1.StudyService.StopStudy:input_type -> fantasia.v1.StopStudyRequest
-	41,  // 114: fantasia.v1.StudyService.ResumeStudy:input_type -> fantasia.v1.ResumeStudyRequest
-	43,  // 115: fantasia.v1.StudyService.DeleteStudy:input_type -> fantasia.v1.DeleteStudyRequest
-	46,  // 116: fantasia.v1.StudyService.ArchiveStudy:input_type -> fantasia.v1.ArchiveStudyRequest
-	48,  // 117: fantasia.v1.StudyService.UnarchiveStudy:input_type -> fantasia.v1.UnarchiveStudyRequest
-	50,  // 118: fantasia.v1.StudyService.ListArchivedStudies:input_type -> fantasia.v1.ListArchivedStudiesRequest
-	52,  // 119: fantasia.v1.StudyService.ListTrials:input_type -> fantasia.v1.ListTrialsRequest
-	54,  // 120: fantasia.v1.StudyService.ListOptimalTrials:input_type -> fantasia.v1.ListOptimalTrialsRequest
-	56,  // 121: fantasia.v1.StudyService.GetTrial:input_type -> fantasia.v1.GetTrialRequest
-	62,  // 122: fantasia.v1.StudyService.ListMeasurements:input_type -> fantasia.v1.ListMeasurementsRequest
-	58,  // 123: fantasia.v1.StudyService.WatchTrials:input_type -> fantasia.v1.WatchTrialsRequest
-	86,  // 124: fantasia.v1.StudyService.TailTrialLogs:input_type -> fantasia.v1.TailTrialLogsRequest
-	64,  // 125: fantasia.v1.StudyService.SuggestTrials:input_type -> fantasia.v1.SuggestTrialsRequest
-	66,  // 126: fantasia.v1.StudyService.HeartbeatTrials:input_type -> fantasia.v1.HeartbeatTrialsRequest
-	69,  // 127: fantasia.v1.StudyService.AddMeasurement:input_type -> fantasia.v1.AddMeasurementRequest
-	72,  // 128: fantasia.v1.StudyService.CompleteTrial:input_type -> fantasia.v1.CompleteTrialRequest
-	74,  // 129: fantasia.v1.StudyService.FailTrial:input_type -> fantasia.v1.FailTrialRequest
-	76,  // 130: fantasia.v1.StudyService.ReleaseTrial:input_type -> fantasia.v1.ReleaseTrialRequest
-	78,  // 131: fantasia.v1.StudyService.EnqueueTrial:input_type -> fantasia.v1.EnqueueTrialRequest
-	80,  // 132: fantasia.v1.StudyService.AddTrial:input_type -> fantasia.v1.AddTrialRequest
-	82,  // 133: fantasia.v1.StudyService.CancelTrial:input_type -> fantasia.v1.CancelTrialRequest
-	84,  // 134: fantasia.v1.StudyService.EditTrial:input_type -> fantasia.v1.EditTrialRequest
-	88,  // 135: fantasia.v1.StudyService.ListWorkers:input_type -> fantasia.v1.ListWorkersRequest
-	27,  // 136: fantasia.v1.StudyService.ListQuotas:input_type -> fantasia.v1.ListQuotasRequest
-	30,  // 137: fantasia.v1.StudyService.CreateStudy:output_type -> fantasia.v1.CreateStudyResponse
-	32,  // 138: fantasia.v1.StudyService.GetStudy:output_type -> fantasia.v1.GetStudyResponse
-	34,  // 139: fantasia.v1.StudyService.ListStudies:output_type -> fantasia.v1.ListStudiesResponse
-	36,  // 140: fantasia.v1.StudyService.WatchStudy:output_type -> fantasia.v1.WatchStudyResponse
-	38,  // 141: fantasia.v1.StudyService.UpdateStudy:output_type -> fantasia.v1.UpdateStudyResponse
-	40,  // 142: fantasia.v1.StudyService.StopStudy:output_type -> fantasia.v1.StopStudyResponse
-	42,  // 143: fantasia.v1.StudyService.ResumeStudy:output_type -> fantasia.v1.ResumeStudyResponse
-	44,  // 144: fantasia.v1.StudyService.DeleteStudy:output_type -> fantasia.v1.DeleteStudyResponse
-	47,  // 145: fantasia.v1.StudyService.ArchiveStudy:output_type -> fantasia.v1.ArchiveStudyResponse
-	49,  // 146: fantasia.v1.StudyService.UnarchiveStudy:output_type -> fantasia.v1.UnarchiveStudyResponse
-	51,  // 147: fantasia.v1.StudyService.ListArchivedStudies:output_type -> fantasia.v1.ListArchivedStudiesResponse
-	53,  // 148: fantasia.v1.StudyService.ListTrials:output_type -> fantasia.v1.ListTrialsResponse
-	55,  // 149: fantasia.v1.StudyService.ListOptimalTrials:output_type -> fantasia.v1.ListOptimalTrialsResponse
-	57,  // 150: fantasia.v1.StudyService.GetTrial:output_type -> fantasia.v1.GetTrialResponse
-	63,  // 151: fantasia.v1.StudyService.ListMeasurements:output_type -> fantasia.v1.ListMeasurementsResponse
-	59,  // 152: fantasia.v1.StudyService.WatchTrials:output_type -> fantasia.v1.WatchTrialsResponse
-	87,  // 153: fantasia.v1.StudyService.TailTrialLogs:output_type -> fantasia.v1.TailTrialLogsResponse
-	65,  // 154: fantasia.v1.StudyService.SuggestTrials:output_type -> fantasia.v1.SuggestTrialsResponse
-	67,  // 155: fantasia.v1.StudyService.HeartbeatTrials:output_type -> fantasia.v1.HeartbeatTrialsResponse
-	71,  // 156: fantasia.v1.StudyService.AddMeasurement:output_type -> fantasia.v1.AddMeasurementResponse
-	73,  // 157: fantasia.v1.StudyService.CompleteTrial:output_type -> fantasia.v1.CompleteTrialResponse
-	75,  // 158: fantasia.v1.StudyService.FailTrial:output_type -> fantasia.v1.FailTrialResponse
-	77,  // 159: fantasia.v1.StudyService.ReleaseTrial:output_type -> fantasia.v1.ReleaseTrialResponse
-	79,  // 160: fantasia.v1.StudyService.EnqueueTrial:output_type -> fantasia.v1.EnqueueTrialResponse
-	81,  // 161: fantasia.v1.StudyService.AddTrial:output_type -> fantasia.v1.AddTrialResponse
-	83,  // 162: fantasia.v1.StudyService.CancelTrial:output_type -> fantasia.v1.CancelTrialResponse
-	85,  // 163: fantasia.v1.StudyService.EditTrial:output_type -> fantasia.v1.EditTrialResponse
-	89,  // 164: fantasia.v1.StudyService.ListWorkers:output_type -> fantasia.v1.ListWorkersResponse
-	28,  // 165: fantasia.v1.StudyService.ListQuotas:output_type -> fantasia.v1.ListQuotasResponse
-	137, // [137:166] is the sub-list for method output_type
-	108, // [108:137] is the sub-list for method input_type
-	108, // [108:108] is the sub-list for extension type_name
-	107, // [107:108] is the sub-list for extension extendee
-	0,   // [0:107] is the sub-list for field type_name
+	104, // 14: fantasia.v1.Study.max_duration:type_name -> google.protobuf.Duration
+	1,   // 15: fantasia.v1.Objective.direction:type_name -> fantasia.v1.Direction
+	8,   // 16: fantasia.v1.TrialCounts.cost:type_name -> fantasia.v1.TrialsCost
+	105, // 17: fantasia.v1.BestTrial.parameters:type_name -> google.protobuf.Struct
+	105, // 18: fantasia.v1.Recommendation.parameters:type_name -> google.protobuf.Struct
+	15,  // 19: fantasia.v1.Recommendation.front:type_name -> fantasia.v1.ExpectedTrial
+	2,   // 20: fantasia.v1.Trial.state:type_name -> fantasia.v1.TrialState
+	105, // 21: fantasia.v1.Trial.parameters:type_name -> google.protobuf.Struct
+	91,  // 22: fantasia.v1.Trial.metrics:type_name -> fantasia.v1.Trial.MetricsEntry
+	4,   // 23: fantasia.v1.Trial.source:type_name -> fantasia.v1.Source
+	20,  // 24: fantasia.v1.Trial.reasons:type_name -> fantasia.v1.Reasons
+	21,  // 25: fantasia.v1.Trial.attempts:type_name -> fantasia.v1.Attempt
+	19,  // 26: fantasia.v1.Trial.times:type_name -> fantasia.v1.TrialTimes
+	17,  // 27: fantasia.v1.Trial.stopped:type_name -> fantasia.v1.Stopped
+	92,  // 28: fantasia.v1.Trial.labels:type_name -> fantasia.v1.Trial.LabelsEntry
+	105, // 29: fantasia.v1.Trial.attributes:type_name -> google.protobuf.Struct
+	103, // 30: fantasia.v1.Stopped.time:type_name -> google.protobuf.Timestamp
+	18,  // 31: fantasia.v1.Stopped.expected:type_name -> fantasia.v1.StoppedExpected
+	103, // 32: fantasia.v1.TrialTimes.asked:type_name -> google.protobuf.Timestamp
+	103, // 33: fantasia.v1.TrialTimes.suggested:type_name -> google.protobuf.Timestamp
+	103, // 34: fantasia.v1.TrialTimes.created:type_name -> google.protobuf.Timestamp
+	103, // 35: fantasia.v1.TrialTimes.claimed:type_name -> google.protobuf.Timestamp
+	103, // 36: fantasia.v1.TrialTimes.started:type_name -> google.protobuf.Timestamp
+	103, // 37: fantasia.v1.TrialTimes.ended:type_name -> google.protobuf.Timestamp
+	103, // 38: fantasia.v1.TrialTimes.folded:type_name -> google.protobuf.Timestamp
+	93,  // 39: fantasia.v1.Reasons.acquisition:type_name -> fantasia.v1.Reasons.AcquisitionEntry
+	3,   // 40: fantasia.v1.Attempt.state:type_name -> fantasia.v1.AttemptState
+	103, // 41: fantasia.v1.Attempt.open_time:type_name -> google.protobuf.Timestamp
+	103, // 42: fantasia.v1.Attempt.claim_time:type_name -> google.protobuf.Timestamp
+	103, // 43: fantasia.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
+	103, // 44: fantasia.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
+	23,  // 45: fantasia.v1.Attempt.failure:type_name -> fantasia.v1.Failure
+	22,  // 46: fantasia.v1.Attempt.phases:type_name -> fantasia.v1.Phase
+	103, // 47: fantasia.v1.Phase.start_time:type_name -> google.protobuf.Timestamp
+	103, // 48: fantasia.v1.Phase.end_time:type_name -> google.protobuf.Timestamp
+	25,  // 49: fantasia.v1.Worker.running:type_name -> fantasia.v1.RunningAttempt
+	103, // 50: fantasia.v1.Worker.heartbeat_time:type_name -> google.protobuf.Timestamp
+	26,  // 51: fantasia.v1.ListQuotasResponse.quotas:type_name -> fantasia.v1.Quota
+	7,   // 52: fantasia.v1.CreateStudyResponse.study:type_name -> fantasia.v1.Study
+	7,   // 53: fantasia.v1.GetStudyResponse.study:type_name -> fantasia.v1.Study
+	94,  // 54: fantasia.v1.ListStudiesRequest.labels:type_name -> fantasia.v1.ListStudiesRequest.LabelsEntry
+	7,   // 55: fantasia.v1.ListStudiesResponse.studies:type_name -> fantasia.v1.Study
+	7,   // 56: fantasia.v1.WatchStudyResponse.study:type_name -> fantasia.v1.Study
+	105, // 57: fantasia.v1.UpdateStudyRequest.attributes:type_name -> google.protobuf.Struct
+	7,   // 58: fantasia.v1.UpdateStudyResponse.study:type_name -> fantasia.v1.Study
+	7,   // 59: fantasia.v1.StopStudyResponse.study:type_name -> fantasia.v1.Study
+	7,   // 60: fantasia.v1.ResumeStudyResponse.study:type_name -> fantasia.v1.Study
+	0,   // 61: fantasia.v1.ArchivedStudy.state:type_name -> fantasia.v1.StudyState
+	103, // 62: fantasia.v1.ArchivedStudy.create_time:type_name -> google.protobuf.Timestamp
+	103, // 63: fantasia.v1.ArchivedStudy.end_time:type_name -> google.protobuf.Timestamp
+	103, // 64: fantasia.v1.ArchivedStudy.archive_time:type_name -> google.protobuf.Timestamp
+	45,  // 65: fantasia.v1.ArchiveStudyResponse.study:type_name -> fantasia.v1.ArchivedStudy
+	7,   // 66: fantasia.v1.UnarchiveStudyResponse.study:type_name -> fantasia.v1.Study
+	45,  // 67: fantasia.v1.ListArchivedStudiesResponse.studies:type_name -> fantasia.v1.ArchivedStudy
+	2,   // 68: fantasia.v1.ListTrialsRequest.states:type_name -> fantasia.v1.TrialState
+	95,  // 69: fantasia.v1.ListTrialsRequest.labels:type_name -> fantasia.v1.ListTrialsRequest.LabelsEntry
+	16,  // 70: fantasia.v1.ListTrialsResponse.trials:type_name -> fantasia.v1.Trial
+	16,  // 71: fantasia.v1.ListOptimalTrialsResponse.trials:type_name -> fantasia.v1.Trial
+	16,  // 72: fantasia.v1.GetTrialResponse.trial:type_name -> fantasia.v1.Trial
+	2,   // 73: fantasia.v1.WatchTrialsRequest.states:type_name -> fantasia.v1.TrialState
+	16,  // 74: fantasia.v1.WatchTrialsResponse.trial:type_name -> fantasia.v1.Trial
+	61,  // 75: fantasia.v1.WatchTrialsResponse.measurements:type_name -> fantasia.v1.TrialMeasurements
+	60,  // 76: fantasia.v1.TrialMeasurements.measurements:type_name -> fantasia.v1.Measurement
+	60,  // 77: fantasia.v1.ListMeasurementsResponse.measurements:type_name -> fantasia.v1.Measurement
+	104, // 78: fantasia.v1.SuggestTrialsRequest.wait:type_name -> google.protobuf.Duration
+	16,  // 79: fantasia.v1.SuggestTrialsResponse.trials:type_name -> fantasia.v1.Trial
+	0,   // 80: fantasia.v1.SuggestTrialsResponse.study_state:type_name -> fantasia.v1.StudyState
+	104, // 81: fantasia.v1.SuggestTrialsResponse.lease:type_name -> google.protobuf.Duration
+	68,  // 82: fantasia.v1.HeartbeatTrialsResponse.instructions:type_name -> fantasia.v1.TrialInstruction
+	5,   // 83: fantasia.v1.TrialInstruction.action:type_name -> fantasia.v1.TrialAction
+	96,  // 84: fantasia.v1.AddMeasurementRequest.metrics:type_name -> fantasia.v1.AddMeasurementRequest.MetricsEntry
+	70,  // 85: fantasia.v1.AddMeasurementRequest.earlier:type_name -> fantasia.v1.EarlierMeasurement
+	97,  // 86: fantasia.v1.EarlierMeasurement.metrics:type_name -> fantasia.v1.EarlierMeasurement.MetricsEntry
+	5,   // 87: fantasia.v1.AddMeasurementResponse.action:type_name -> fantasia.v1.TrialAction
+	98,  // 88: fantasia.v1.CompleteTrialRequest.metrics:type_name -> fantasia.v1.CompleteTrialRequest.MetricsEntry
+	105, // 89: fantasia.v1.CompleteTrialRequest.parameters:type_name -> google.protobuf.Struct
+	16,  // 90: fantasia.v1.CompleteTrialResponse.trial:type_name -> fantasia.v1.Trial
+	105, // 91: fantasia.v1.FailTrialRequest.parameters:type_name -> google.protobuf.Struct
+	16,  // 92: fantasia.v1.FailTrialResponse.trial:type_name -> fantasia.v1.Trial
+	16,  // 93: fantasia.v1.ReleaseTrialResponse.trial:type_name -> fantasia.v1.Trial
+	105, // 94: fantasia.v1.EnqueueTrialRequest.parameters:type_name -> google.protobuf.Struct
+	99,  // 95: fantasia.v1.EnqueueTrialRequest.labels:type_name -> fantasia.v1.EnqueueTrialRequest.LabelsEntry
+	16,  // 96: fantasia.v1.EnqueueTrialResponse.trial:type_name -> fantasia.v1.Trial
+	105, // 97: fantasia.v1.AddTrialRequest.parameters:type_name -> google.protobuf.Struct
+	100, // 98: fantasia.v1.AddTrialRequest.metrics:type_name -> fantasia.v1.AddTrialRequest.MetricsEntry
+	101, // 99: fantasia.v1.AddTrialRequest.labels:type_name -> fantasia.v1.AddTrialRequest.LabelsEntry
+	16,  // 100: fantasia.v1.AddTrialResponse.trial:type_name -> fantasia.v1.Trial
+	16,  // 101: fantasia.v1.CancelTrialResponse.trial:type_name -> fantasia.v1.Trial
+	102, // 102: fantasia.v1.EditTrialRequest.labels:type_name -> fantasia.v1.EditTrialRequest.LabelsEntry
+	105, // 103: fantasia.v1.EditTrialRequest.attributes:type_name -> google.protobuf.Struct
+	16,  // 104: fantasia.v1.EditTrialResponse.trial:type_name -> fantasia.v1.Trial
+	6,   // 105: fantasia.v1.TailTrialLogsRequest.stream:type_name -> fantasia.v1.LogStream
+	6,   // 106: fantasia.v1.TailTrialLogsResponse.stream:type_name -> fantasia.v1.LogStream
+	24,  // 107: fantasia.v1.ListWorkersResponse.workers:type_name -> fantasia.v1.Worker
+	106, // 108: fantasia.v1.leader_only:extendee -> google.protobuf.MethodOptions
+	29,  // 109: fantasia.v1.StudyService.CreateStudy:input_type -> fantasia.v1.CreateStudyRequest
+	31,  // 110: fantasia.v1.StudyService.GetStudy:input_type -> fantasia.v1.GetStudyRequest
+	33,  // 111: fantasia.v1.StudyService.ListStudies:input_type -> fantasia.v1.ListStudiesRequest
+	35,  // 112: fantasia.v1.StudyService.WatchStudy:input_type -> fantasia.v1.WatchStudyRequest
+	37,  // 113: fantasia.v1.StudyService.UpdateStudy:input_type -> fantasia.v1.UpdateStudyRequest
+	39,  // 114: fantasia.v1.StudyService.StopStudy:input_type -> fantasia.v1.StopStudyRequest
+	41,  // 115: fantasia.v1.StudyService.ResumeStudy:input_type -> fantasia.v1.ResumeStudyRequest
+	43,  // 116: fantasia.v1.StudyService.DeleteStudy:input_type -> fantasia.v1.DeleteStudyRequest
+	46,  // 117: fantasia.v1.StudyService.ArchiveStudy:input_type -> fantasia.v1.ArchiveStudyRequest
+	48,  // 118: fantasia.v1.StudyService.UnarchiveStudy:input_type -> fantasia.v1.UnarchiveStudyRequest
+	50,  // 119: fantasia.v1.StudyService.ListArchivedStudies:input_type -> fantasia.v1.ListArchivedStudiesRequest
+	52,  // 120: fantasia.v1.StudyService.ListTrials:input_type -> fantasia.v1.ListTrialsRequest
+	54,  // 121: fantasia.v1.StudyService.ListOptimalTrials:input_type -> fantasia.v1.ListOptimalTrialsRequest
+	56,  // 122: fantasia.v1.StudyService.GetTrial:input_type -> fantasia.v1.GetTrialRequest
+	62,  // 123: fantasia.v1.StudyService.ListMeasurements:input_type -> fantasia.v1.ListMeasurementsRequest
+	58,  // 124: fantasia.v1.StudyService.WatchTrials:input_type -> fantasia.v1.WatchTrialsRequest
+	86,  // 125: fantasia.v1.StudyService.TailTrialLogs:input_type -> fantasia.v1.TailTrialLogsRequest
+	64,  // 126: fantasia.v1.StudyService.SuggestTrials:input_type -> fantasia.v1.SuggestTrialsRequest
+	66,  // 127: fantasia.v1.StudyService.HeartbeatTrials:input_type -> fantasia.v1.HeartbeatTrialsRequest
+	69,  // 128: fantasia.v1.StudyService.AddMeasurement:input_type -> fantasia.v1.AddMeasurementRequest
+	72,  // 129: fantasia.v1.StudyService.CompleteTrial:input_type -> fantasia.v1.CompleteTrialRequest
+	74,  // 130: fantasia.v1.StudyService.FailTrial:input_type -> fantasia.v1.FailTrialRequest
+	76,  // 131: fantasia.v1.StudyService.ReleaseTrial:input_type -> fantasia.v1.ReleaseTrialRequest
+	78,  // 132: fantasia.v1.StudyService.EnqueueTrial:input_type -> fantasia.v1.EnqueueTrialRequest
+	80,  // 133: fantasia.v1.StudyService.AddTrial:input_type -> fantasia.v1.AddTrialRequest
+	82,  // 134: fantasia.v1.StudyService.CancelTrial:input_type -> fantasia.v1.CancelTrialRequest
+	84,  // 135: fantasia.v1.StudyService.EditTrial:input_type -> fantasia.v1.EditTrialRequest
+	88,  // 136: fantasia.v1.StudyService.ListWorkers:input_type -> fantasia.v1.ListWorkersRequest
+	27,  // 137: fantasia.v1.StudyService.ListQuotas:input_type -> fantasia.v1.ListQuotasRequest
+	30,  // 138: fantasia.v1.StudyService.CreateStudy:output_type -> fantasia.v1.CreateStudyResponse
+	32,  // 139: fantasia.v1.StudyService.GetStudy:output_type -> fantasia.v1.GetStudyResponse
+	34,  // 140: fantasia.v1.StudyService.ListStudies:output_type -> fantasia.v1.ListStudiesResponse
+	36,  // 141: fantasia.v1.StudyService.WatchStudy:output_type -> fantasia.v1.WatchStudyResponse
+	38,  // 142: fantasia.v1.StudyService.UpdateStudy:output_type -> fantasia.v1.UpdateStudyResponse
+	40,  // 143: fantasia.v1.StudyService.StopStudy:output_type -> fantasia.v1.StopStudyResponse
+	42,  // 144: fantasia.v1.StudyService.ResumeStudy:output_type -> fantasia.v1.ResumeStudyResponse
+	44,  // 145: fantasia.v1.StudyService.DeleteStudy:output_type -> fantasia.v1.DeleteStudyResponse
+	47,  // 146: fantasia.v1.StudyService.ArchiveStudy:output_type -> fantasia.v1.ArchiveStudyResponse
+	49,  // 147: fantasia.v1.StudyService.UnarchiveStudy:output_type -> fantasia.v1.UnarchiveStudyResponse
+	51,  // 148: fantasia.v1.StudyService.ListArchivedStudies:output_type -> fantasia.v1.ListArchivedStudiesResponse
+	53,  // 149: fantasia.v1.StudyService.ListTrials:output_type -> fantasia.v1.ListTrialsResponse
+	55,  // 150: fantasia.v1.StudyService.ListOptimalTrials:output_type -> fantasia.v1.ListOptimalTrialsResponse
+	57,  // 151: fantasia.v1.StudyService.GetTrial:output_type -> fantasia.v1.GetTrialResponse
+	63,  // 152: fantasia.v1.StudyService.ListMeasurements:output_type -> fantasia.v1.ListMeasurementsResponse
+	59,  // 153: fantasia.v1.StudyService.WatchTrials:output_type -> fantasia.v1.WatchTrialsResponse
+	87,  // 154: fantasia.v1.StudyService.TailTrialLogs:output_type -> fantasia.v1.TailTrialLogsResponse
+	65,  // 155: fantasia.v1.StudyService.SuggestTrials:output_type -> fantasia.v1.SuggestTrialsResponse
+	67,  // 156: fantasia.v1.StudyService.HeartbeatTrials:output_type -> fantasia.v1.HeartbeatTrialsResponse
+	71,  // 157: fantasia.v1.StudyService.AddMeasurement:output_type -> fantasia.v1.AddMeasurementResponse
+	73,  // 158: fantasia.v1.StudyService.CompleteTrial:output_type -> fantasia.v1.CompleteTrialResponse
+	75,  // 159: fantasia.v1.StudyService.FailTrial:output_type -> fantasia.v1.FailTrialResponse
+	77,  // 160: fantasia.v1.StudyService.ReleaseTrial:output_type -> fantasia.v1.ReleaseTrialResponse
+	79,  // 161: fantasia.v1.StudyService.EnqueueTrial:output_type -> fantasia.v1.EnqueueTrialResponse
+	81,  // 162: fantasia.v1.StudyService.AddTrial:output_type -> fantasia.v1.AddTrialResponse
+	83,  // 163: fantasia.v1.StudyService.CancelTrial:output_type -> fantasia.v1.CancelTrialResponse
+	85,  // 164: fantasia.v1.StudyService.EditTrial:output_type -> fantasia.v1.EditTrialResponse
+	89,  // 165: fantasia.v1.StudyService.ListWorkers:output_type -> fantasia.v1.ListWorkersResponse
+	28,  // 166: fantasia.v1.StudyService.ListQuotas:output_type -> fantasia.v1.ListQuotasResponse
+	138, // [138:167] is the sub-list for method output_type
+	109, // [109:138] is the sub-list for method input_type
+	109, // [109:109] is the sub-list for extension type_name
+	108, // [108:109] is the sub-list for extension extendee
+	0,   // [0:108] is the sub-list for field type_name
 }
 
 func init() { file_fantasia_v1_fantasia_proto_init() }

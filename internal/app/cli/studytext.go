@@ -113,7 +113,7 @@ func studyBlock(w screen, s found) error {
 		{Name: "Space", Value: spaceVersion(s.Study)},
 		{Name: "Trials", Value: studyCounts(s.Study)},
 		{Name: "Cost", Value: costText(v.Cost)},
-		{Name: "Time", Value: human(s.GetElapsed().AsDuration())},
+		{Name: "Time", Value: timeText(s.Study)},
 		{Name: "Directory", Value: v.Directory},
 	}
 	if b := v.Best; b != nil {
@@ -146,6 +146,15 @@ func costText(c *view.Cost) string {
 		return ""
 	}
 	return c.String()
+}
+
+// timeText says how long a study has run, and of how long it may.
+func timeText(s *fantasiav1.Study) string {
+	text := human(s.GetElapsed().AsDuration())
+	if most := s.GetMaxDuration(); most != nil {
+		text += " of " + human(most.AsDuration())
+	}
+	return text
 }
 
 // limitText lists limits, and how many completed trials are within each; "" if there are none.

@@ -152,6 +152,7 @@ func (l *liveWatch) show(s *fantasiav1.Study) {
 	failed := l.now.Counts.Failed
 	l.now.Study, l.now.Metric, l.now.State = v.Study, s.GetObjective().GetMetric(), v.State
 	l.now.MaxTrials, l.now.Counts, l.now.Cost = int(s.GetMaxTrials()), v.Trials, v.Cost
+	l.now.MaxDuration = s.GetMaxDuration().AsDuration()
 	l.now.At, l.now.Elapsed = time.Now(), s.GetElapsed().AsDuration()
 	l.now.Best, l.now.Recommended = v.Best, record.Recommendation{}
 	if v.Best != nil {

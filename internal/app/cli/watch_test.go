@@ -119,6 +119,7 @@ func TestInterrupted(t *testing.T) {
 func TestLiveWatch(t *testing.T) {
 	b := backend(t)
 	claimed := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	b.Change("digits", func(s *server.Study) { s.Spec.Definition.Spec.Budget.MaxDuration = study.Duration(time.Hour) })
 	b.Put("digits", record.Trial{Number: 4, State: study.TrialRunning, Times: record.Times{Claimed: claimed}})
 	url, stop := serveOn(t, "127.0.0.1:0", b)
 	defer stop()
@@ -128,7 +129,7 @@ func TestLiveWatch(t *testing.T) {
 	}
 	got.At = time.Time{} // the clock's
 	want := display.Now{
-		Study: "digits", Metric: "error", State: study.Running, MaxTrials: 64, Elapsed: 90 * time.Second,
+		Study: "digits", Metric: "error", State: study.Running, MaxTrials: 64, MaxDuration: time.Hour, Elapsed: 90 * time.Second,
 		Counts:     record.Counts{Queued: 1, Completed: 1, Failed: 1},
 		Best:       &view.Best{Trial: 1, Value: 0.03125, Parameters: view.Parameters{"lr": 1e-3, "width": 64.0}},
 		Parameters: []string{"lr", "width"}, Recommended: record.Recommendation{Trial: 1, Mean: 0.04, SD: 0.0025},
