@@ -104,10 +104,11 @@ class Results(Reading):
 
         `history`, `edf`, `curves`, `allocation`, `parallel`, `importances`, `importances-duration`, `fit`,
         `staleness`, `workers` and `pending` take no parameters, `slice`, `dependence` and `duration` the name
-        of one, and `contour` two. `allocation` is of studies with early stopping. `front` and `hypervolume`, without parameters, are of studies of several objectives. Of
-        these, `objective` is the metric that pictures of one objective show, by default the first.
-        `importances`, `dependence`, `contour` and `fit` are of the model and need 20 completed
-        trials. `duration` and `importances-duration` also need trials that take a second or longer.
+        of one, and `contour` two. `allocation` is of studies with early stopping. `front` and `hypervolume`,
+        without parameters, are of studies of several objectives. Of these, `objective` is the metric that
+        pictures of one objective show, by default the first. `importances`, `dependence`, `contour` and `fit`
+        are of the model and need 20 completed trials. `duration` and `importances-duration` also need trials
+        that take a second or longer.
         `width` is in pixels.
 
         Raises:
