@@ -6944,13 +6944,13 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"checkpoint\x12!\n" +
 	"\aattempt\x18\x05 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\aattempt\"@\n" +
 	"\x14ReleaseTrialResponse\x12(\n" +
-	"\x05trial\x18\x01 \x01(\v2\x12.fantasia.v1.TrialR\x05trial\"\xac\x06\n" +
+	"\x05trial\x18\x01 \x01(\v2\x12.fantasia.v1.TrialR\x05trial\"\xa4\x06\n" +
 	"\x13EnqueueTrialRequest\x12\xde\x01\n" +
 	"\x06parent\x18\x01 \x01(\tB\xc5\x01\xbaH\xc1\x01\xba\x01\xbd\x01\n" +
 	"\n" +
-	"study.name\x127want studies/{study} with the name or the id of a study\x1avthis.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?$')R\x06parent\x12?\n" +
+	"study.name\x127want studies/{study} with the name or the id of a study\x1avthis.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?$')R\x06parent\x127\n" +
 	"\n" +
-	"parameters\x18\x02 \x01(\v2\x17.google.protobuf.StructB\x06\xbaH\x03\xc8\x01\x00R\n" +
+	"parameters\x18\x02 \x01(\v2\x17.google.protobuf.StructR\n" +
 	"parameters\x12&\n" +
 	"\n" +
 	"request_id\x18\x03 \x01(\tB\a\xbaH\x04r\x02(@R\trequestId\x12]\n" +
