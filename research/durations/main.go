@@ -27,6 +27,8 @@ func runAll(ctx context.Context) error {
 	seeds := flag.Int("seeds", 3, "how many seeds, from 0 on")
 	workers := flag.Int("workers", 8, "how many trials run at once")
 	out := flag.String("out", "", "a file of runs; those that it has are not played again")
+	budget := flag.Bool("budget", false, "play each study until half of the trials of random search would have ended, in place of its trials")
+	regrets := flag.Bool("regrets", false, "print how soon the runs with a budget were near the best, beside hebo, and play nothing")
 	reports := flag.Bool("report", false, "print the table of what the model expected in the runs, and play nothing")
 	flag.Parse()
 	if *out == "" {
@@ -39,6 +41,15 @@ func runAll(ctx context.Context) error {
 	if *reports {
 		return report(ctx, os.Stdout, *folder, runs)
 	}
+	if *regrets {
+		return reportRegrets(os.Stdout, *folder, runs)
+	}
+	player := func(ctx context.Context, t *table, algorithm string, seed int) (*run, error) {
+		if *budget {
+			return playBudget(ctx, t, algorithm, seed, *workers, trials)
+		}
+		return play(ctx, t, algorithm, seed, *workers, trials, 0)
+	}
 	has := map[string]bool{}
 	for i := range runs {
 		has[runs[i].key()] = true
@@ -49,7 +60,7 @@ func runAll(ctx context.Context) error {
 				if has[(&run{Table: t.name, Algorithm: algorithm, Seed: seed}).key()] {
 					continue
 				}
-				r, err := play(ctx, t, algorithm, seed, *workers, trials)
+				r, err := player(ctx, t, algorithm, seed)
 				if err == nil {
 					err = lines.Append(*out, r)
 				}

@@ -30,15 +30,29 @@ type run struct {
 	Algorithm string `json:"algorithm"`
 	Seed      int    `json:"seed"`
 	Workers   int    `json:"workers"`
+	// Budget is the time in which the study was played; 0 for one of a number of trials.
+	Budget float64 `json:"budget,omitempty"`
 	// Trials are in the order in which they began.
 	Trials []trial `json:"trials"`
 }
 
 func (r *run) key() string { return fmt.Sprint(r.Table, " ", r.Algorithm, " ", r.Seed) }
 
+// mostTrials bounds how many trials are begun within a budget of time.
+const mostTrials = 512
+
+// playBudget plays a study until half of a number of trials of random search would have ended.
+func playBudget(ctx context.Context, t *table, algorithm string, seed, workers, trials int) (*run, error) {
+	r, err := play(ctx, t, "random", seed, workers, trials, 0)
+	if err != nil {
+		return nil, err
+	}
+	return play(ctx, t, algorithm, seed, workers, trials, r.moment((len(r.Trials)+1)/2))
+}
+
 // play plays a study with an algorithm, such as hebo or hebo:cooled with its setting cost: whenever a worker is
-// free, it is given another trial.
-func play(ctx context.Context, t *table, algorithm string, seed, workers, trials int) (*run, error) {
+// free, it is given another trial, up to a number of trials or, if the budget is not 0, of seconds.
+func play(ctx context.Context, t *table, algorithm string, seed, workers, trials int, budget float64) (*run, error) {
 	name, cost, found := strings.Cut(algorithm, ":")
 	var settings map[string]any
 	if found {
@@ -48,14 +62,21 @@ func play(ctx context.Context, t *table, algorithm string, seed, workers, trials
 	if err != nil {
 		return nil, err
 	}
-	r := &run{Table: t.name, Algorithm: algorithm, Seed: seed, Workers: workers}
+	r := &run{Table: t.name, Algorithm: algorithm, Seed: seed, Workers: workers, Budget: budget}
 	s := session.Session{Optimizer: o, Problem: optimizer.Problem{
 		Space: t.space, Direction: study.Minimize, MaxTrials: trials, Parallelism: workers, Seed: seedOf(t.name, seed),
 	}}
 	rng := rand.New(rand.NewPCG(seedOf(t.name, seed), 1))
 	losses, now := map[int]float64{}, 0.0
+	most := trials
+	if budget > 0 {
+		most = mostTrials
+	}
 	for {
-		for len(r.Trials) < trials && len(s.Problem.Pending) < workers {
+		for len(r.Trials) < most && len(s.Problem.Pending) < workers && (budget == 0 || now < budget) {
+			if budget > 0 {
+				s.Problem.Time = &optimizer.Time{Budget: budget, Left: budget - now}
+			}
 			batch, err := s.Ask(ctx, 1)
 			if errors.Is(err, optimizer.ErrExhausted) {
 				break
