@@ -380,7 +380,14 @@ func TestStudiesWithACost(t *testing.T) {
 	s := &spec.Definition.Spec
 	s.Cost, s.Budget.MaxCost = &study.Cost{Metric: "dollars"}, 150
 	s.Algorithm.Settings = map[string]any{"cost": "cooled"}
-	l := played(t, spec, 3, false)
+	samePlayed(t, played(t, spec, 3, false), "with nothing left in the records", func(ask *record.Ask) {
+		ask.Cost = &optimizer.Cost{Metric: "dollars", Budget: 150}
+	})
+}
+
+// samePlayed holds that a study's suggestions are made again from its records, and are not once its requests are changed as said.
+func samePlayed(t *testing.T, l *leader, changed string, change func(*record.Ask)) {
+	t.Helper()
 	trials := l.records()
 	report, err := replay.Run(t.Context(), l.spec, trials, l.own, nil)
 	if err != nil || report.First != nil || report.Until != 0 || report.Same < 10 {
@@ -389,12 +396,12 @@ func TestStudiesWithACost(t *testing.T) {
 	for i := range trials {
 		if trials[i].Ask != nil {
 			ask := *trials[i].Ask
-			ask.Cost = &optimizer.Cost{Metric: "dollars", Budget: 150}
+			change(&ask)
 			trials[i].Ask = &ask
 		}
 	}
 	if report, err = replay.Run(t.Context(), l.spec, trials, l.own, nil); err != nil || report.First == nil {
-		t.Errorf("with nothing left in the records: %+v, error %v, want a difference", report, err)
+		t.Errorf("%s: %+v, error %v, want a difference", changed, report, err)
 	}
 }
 
@@ -510,20 +517,5 @@ func TestStudiesThatWeighTime(t *testing.T) {
 	t.Parallel()
 	spec := definition("gp", 20)
 	spec.Definition.Spec.Algorithm.Settings = map[string]any{"cost": "per-second"}
-	l := played(t, spec, 3, false)
-	trials := l.records()
-	report, err := replay.Run(t.Context(), l.spec, trials, l.own, nil)
-	if err != nil || report.First != nil || report.Until != 0 || report.Same < 10 {
-		t.Fatalf("%+v, %v, want all suggestions made again: %v", report, err, report.First)
-	}
-	for i := range trials {
-		if trials[i].Ask != nil {
-			ask := *trials[i].Ask
-			ask.Ran = nil
-			trials[i].Ask = &ask
-		}
-	}
-	if report, err = replay.Run(t.Context(), l.spec, trials, l.own, nil); err != nil || report.First == nil {
-		t.Errorf("without the times in the records: %+v, error %v, want a difference", report, err)
-	}
+	samePlayed(t, played(t, spec, 3, false), "without the times in the records", func(ask *record.Ask) { ask.Ran = nil })
 }
