@@ -34,6 +34,7 @@ const maxAgain = 0.3
 // only lucky.
 type replicas struct {
 	places []surrogate.Place
+	x      *mat.Dense     // the places' rows
 	at     *gp.Candidates // the places
 	logP   []float64      // log probabilities that their evaluations complete; nil until needed
 	probe  bool           // no two evaluations of a place have differed yet
@@ -46,7 +47,8 @@ type replicas struct {
 func (s *search) newReplicas(places []surrogate.Place, noise surrogate.Noise) *replicas {
 	c := s.prepare(places, noise)
 	if c != nil {
-		c.at = s.Main.Fantasies.Candidates(c.rows(s.Data))
+		c.x = c.rows(s.Data)
+		c.at = s.Main.Fantasies.Candidates(c.x)
 	}
 	return c
 }
@@ -107,9 +109,9 @@ func (s *search) again(left bool) (best loop.Spot, ok bool) {
 	}
 	mean, variance := c.at.Posterior()
 	if c.logP == nil {
-		c.logP = s.Chance.Log(c.rows(d))
+		c.logP = s.Chance.Log(c.x)
 	}
-	within := s.LogWithin(c.rows(d))
+	within := s.LogWithin(c.x)
 	likely := func(i int) bool { return within[i] >= math.Log(evenOdds) }
 	lowest, second := math.Inf(1), math.Inf(1)
 	for i, m := range mean {
@@ -122,7 +124,7 @@ func (s *search) again(left bool) (best loop.Spot, ok bool) {
 		}
 	}
 	if math.IsInf(lowest, 1) && left {
-		return loop.Spot{}, false // a new point can be within all limits, and none that is known is
+		return loop.Spot{}, false // no known point is likely within all limits, and a new one can be
 	}
 	best.Value = math.Inf(-1)
 	for i, p := range c.places {
