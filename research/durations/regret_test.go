@@ -56,7 +56,7 @@ func TestRegrets(t *testing.T) {
 	}
 }
 
-// A study with a budget of time begins no trial after it, and that is half of what random search takes.
+// A study with a budget of time begins no trial after it. The budget is the time in which half of the trials of random search end.
 func TestPlayBudget(t *testing.T) {
 	table := small(t)
 	whole, err := play(t.Context(), table, "random", 1, 2, 10, 0)
