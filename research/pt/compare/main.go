@@ -1,5 +1,6 @@
 // Command compare compares the optimiser pt, and four ways of training its transformer,
 // with random search and gp, as in Table 2 of Maraval et al. (2022): make paper-pt, make paper-pt-variants.
+// With -paper it plays the paper's own transformers instead, which train/paper.py trains: make paper-pt-table.
 package main
 
 import (
@@ -47,6 +48,8 @@ func run(ctx context.Context) error {
 	var p plan
 	dims := flag.String("dims", "1,2,5,10", "dimensions to play, separated by commas")
 	flag.StringVar(&p.weights, "weights", "", "folder with VARIANT-COLUMNS.safetensors, to play the variants")
+	paper := flag.String("paper", "", "folder with the paper's own transformers, to play those instead")
+	keep := flag.String("keep", "", "with --paper: the file that keeps the runs")
 	flag.IntVar(&p.trials, "trials", 60, "evaluations of a run")
 	flag.IntVar(&p.initial, "initial", 10, "evaluations of the initial design")
 	flag.IntVar(&p.seeds, "seeds", 3, "number of seeds")
@@ -54,13 +57,16 @@ func run(ctx context.Context) error {
 	flag.IntVar(&p.jobs, "jobs", 1, "runs at once")
 	methods := flag.String("methods", "", "methods to play, separated by commas (default pt,gp, or the variants with --weights)")
 	flag.Parse()
+	if (*paper == "") != (*keep == "") {
+		return errors.New("want --paper and --keep together")
+	}
 	if flag.NArg() > 0 || min(p.trials, p.initial, p.seeds, p.chance, p.jobs) < 1 {
 		return errors.New("want positive numbers, and no arguments beside the flags")
 	}
 	switch {
 	case *methods != "":
 		p.methods = strings.Split(*methods, ",")
-	case p.weights != "":
+	case p.weights != "" || *paper != "":
 		p.methods = variants()
 	default:
 		p.methods = []string{"pt", "gp"}
@@ -71,6 +77,13 @@ func run(ctx context.Context) error {
 		dim, err := strconv.Atoi(text)
 		if err != nil {
 			return fmt.Errorf("dimension %q: %w", text, err)
+		}
+		if *paper != "" {
+			q := published{folder: *paper, keep: *keep, trials: p.trials, initial: p.initial, seeds: p.seeds, chance: p.chance}
+			if err := q.row(ctx, dim, p.methods); err != nil {
+				return err
+			}
+			continue
 		}
 		if err := p.row(ctx, dim); err != nil {
 			return err
