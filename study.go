@@ -201,9 +201,10 @@ func (s *Study) Enqueue(values ...Assignment) error {
 }
 
 // Continue has a trial run to its end that was stopped early: a new trial with the same values comes
-// before the next suggestion. It counts towards Options.Trials and is not stopped early. The error
-// wraps ErrInvalid if there is no such trial, it was not stopped early, another trial continues it
-// already, or Options.Trials leaves no room.
+// before the next suggestion and is not stopped early. It counts towards Options.Trials, which it may
+// exceed: if all of those have ended, the next Run evaluates it alone. The error wraps ErrInvalid if there
+// is no such trial, it was not stopped early, another trial continues it already, or the study has ended
+// for another reason.
 func (s *Study) Continue(trial int) error {
 	if !s.isOpen() {
 		return errUnopened

@@ -137,7 +137,7 @@ func (c *Calls) AdmitEvent(shares []quota.Share, r *studies.Study, ev engine.Eve
 		return nil
 	}
 	more := quota.Use{quota.TrialBytes: r.Engine.Adds(ev)}
-	if wish, ok := ev.(engine.Enqueue); ok && r.Running() && !r.Engine.Requested(wish.RequestID) {
+	if wish, ok := ev.(engine.Enqueue); ok && (r.Running() || wish.Continues != 0) && !r.Engine.Requested(wish.RequestID) {
 		more[quota.OpenTrials] = 1
 		if !r.ByClients() {
 			more[quota.OpenTrials] = int64(max(0, r.Status.Counts.Open()+1-c.opens(r, 0)))

@@ -96,6 +96,25 @@ func (e *Engine) goOn() {
 	e.step.reply(nil, nil)
 }
 
+// enqueue also has an ended study run a trial to its end, if it has ended since it had no more trials to make.
+// It makes no others then, and ends again.
+func (e *Engine) enqueue(ev Enqueue) {
+	resumes := ev.Continues != 0 && !e.running() && !e.Requested(ev.RequestID)
+	if resumes {
+		if state, _ := e.verdictIf(func() bool { return false }); !state.Terminal() {
+			e.step.reply(nil, refusef("the study has ended: %s. It would begin other trials too if it went on: resume it first", e.life.state))
+			return
+		}
+		if state, reason := e.verdictIf(func() bool { return true }); state.Terminal() {
+			e.step.reply(nil, refusef("the study has ended, and would end again at once: %s", reason))
+			return
+		}
+	}
+	if e.users.enqueue(ev, resumes); resumes && e.users.finishing() {
+		e.life.resume()
+	}
+}
+
 // resume continues an ended study unless its specification, with the trials so far, ends it too: the reason is then the
 // present one. It reports whether it does.
 func (e *Engine) resume() bool {

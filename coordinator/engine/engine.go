@@ -167,7 +167,7 @@ func (e *Engine) Step(ev Event) Output {
 	case Told:
 		e.clients.ended(ev)
 	case Enqueue:
-		e.users.enqueue(ev)
+		e.enqueue(ev)
 	case Add:
 		e.users.add(ev)
 	case CancelTrial:

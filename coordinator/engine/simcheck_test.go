@@ -73,7 +73,7 @@ func (c *checker) output(w *world, out *Output) {
 	for i := range out.Trials {
 		t := &out.Trials[i]
 		before, known := c.trials[t.Number]
-		created = created || !known && t.Source != optimizer.SourceAdded
+		created = created || !known && t.Source != optimizer.SourceAdded && !toEnd(t)
 		opened = opened || !known && !byUser(t)
 		if !known {
 			c.inTime(w, t)

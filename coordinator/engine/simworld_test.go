@@ -181,12 +181,15 @@ func (w *world) run() error {
 	for _, worker := range w.workers {
 		worker.heal()
 	}
-	end := w.now.Add(simPatience)
-	for w.check.err == nil && !w.settled() && w.now.Before(end) {
-		w.until(w.now.Add(time.Second))
-	}
-	if w.check.err == nil && !w.settled() {
-		w.check.fail("%v without faults, and the study is not at rest: %s", simPatience, describeStatus(w.status()))
+	w.settle()
+	for range 2 { // trials are continued that were stopped early, which a study does after its end too
+		if w.check.err == nil && w.e != nil {
+			w.goOn("")
+			if w.until(w.now.Add(w.between(0, time.Second))); w.chance(2) {
+				w.crash()
+			}
+			w.settle()
+		}
 	}
 	if len(w.clients) == 0 {
 		w.check.curves(w)
@@ -197,6 +200,17 @@ func (w *world) run() error {
 		return fmt.Errorf("seed %d at %v: %w", w.seed, w.now.Sub(epoch), w.check.err)
 	}
 	return nil
+}
+
+// settle waits until the study is at rest, which it must be soon.
+func (w *world) settle() {
+	end := w.now.Add(simPatience)
+	for w.check.err == nil && !w.settled() && w.now.Before(end) {
+		w.until(w.now.Add(time.Second))
+	}
+	if w.check.err == nil && !w.settled() {
+		w.check.fail("%v without faults, and the study is not at rest: %s", simPatience, describeStatus(w.status()))
+	}
 }
 
 // settled reports whether the study has ended and every worker has heard of it.

@@ -237,7 +237,7 @@ func (l *trials) remaining() int {
 	}
 	n := maxAsk
 	if most := l.spec.Definition.Spec.Budget.MaxTrials; most > 0 {
-		n = most - l.counts.Ended() - len(l.open)
+		n = max(0, most-l.counts.Ended()-len(l.open)) // trials that finish others may be beyond it
 	}
 	return min(n, l.affordable())
 }

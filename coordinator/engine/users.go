@@ -25,9 +25,11 @@ type users struct {
 	suggestions *suggestions
 }
 
-// enqueue makes a trial of a point that a user wants to have evaluated. It needs place in the
-// budget, but waits outside of the parallelism. A point that was evaluated before may be repeated.
-func (u *users) enqueue(ev Enqueue) {
+// enqueue makes a trial of a point that a user wants to have evaluated, or of one that was stopped early. It
+// waits outside of the parallelism. The former needs place in maxTrials, the latter does not: its point has
+// a place already. A point that was evaluated before may be repeated. resumes says that the caller resumes an
+// ended study for the trial.
+func (u *users) enqueue(ev Enqueue, resumes bool) {
 	var from record.Trial // that is continued
 	raw := u.ladder.atLowest(ev.Point)
 	if ev.Continues != 0 {
@@ -50,11 +52,13 @@ func (u *users) enqueue(ev Enqueue) {
 			err = refusef("request_id %q belongs to trial %d, which is another one", ev.RequestID, known.rec.Number)
 		}
 		u.step.reply(known, err)
+	case !resumes && !u.life.running():
+		u.step.reply(nil, u.ended())
 	case u.trials.affordable() == 0:
 		u.step.reply(nil, refusef("the budget allows no more trials: %.6g of maxCost %g %s are spent, and the trials that run are expected "+
 			"to take the rest; raise budget.maxCost",
 			u.trials.spending.spent, u.spec.Definition.Spec.Budget.MaxCost, u.spec.Definition.Spec.Cost.Metric))
-	case u.trials.remaining() <= 0:
+	case from.Number == 0 && u.trials.remaining() == 0:
 		u.step.reply(nil, refusef("the budget allows no more trials: %d of maxTrials %d have ended and %d are open; raise budget.maxTrials",
 			u.trials.counts.Ended(), u.spec.Definition.Spec.Budget.MaxTrials, len(u.trials.open)))
 	case from.Number > 0 && u.finisherOf(from.Number) != 0:
@@ -99,6 +103,11 @@ func (u *users) finisherOf(number int) int {
 	return 0
 }
 
+// finishing reports whether an open trial runs another one to its end.
+func (u *users) finishing() bool {
+	return u.ladder.rungs == nil && slices.ContainsFunc(u.trials.open, func(t *trial) bool { return t.facts().predecessor > 0 })
+}
+
 // finishes reports whether a trial runs another one to its end that was stopped early.
 func (t *trial) finishes() bool {
 	return t.rec.Predecessor > 0 && t.rec.Source == optimizer.SourceRequested
@@ -124,6 +133,8 @@ func (u *users) add(ev Add) {
 			err = refusef("request_id %q belongs to trial %d, which is another one", ev.RequestID, known.rec.Number)
 		}
 		u.step.reply(known, err)
+	case !u.life.running():
+		u.step.reply(nil, u.ended())
 	default:
 		t := u.suggestions.insert(point, optimizer.SourceAdded, ev.RequestID, ev.Remarks)
 		t.rec.Values, t.rec.Metrics = slices.Clone(ev.Values), finiteMetrics(ev.Metrics)
@@ -145,11 +156,11 @@ func (u *users) wished(raw study.Point, request string) (study.Point, *trial, er
 		u.step.restore(t)
 		return point, t, nil
 	}
-	if !u.life.running() {
-		return nil, nil, refusef("the study has ended: %s", u.life.state)
-	}
 	return point, nil, nil
 }
+
+// ended is the error for what an ended study refuses.
+func (u *users) ended() error { return refusef("the study has ended: %s", u.life.state) }
 
 // cancel ends a trial at a user's request. Its point is free again, so an exhausted space is not
 // exhausted any more.

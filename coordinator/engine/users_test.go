@@ -135,6 +135,54 @@ func TestContinue(t *testing.T) {
 	}
 }
 
+// TestContinueAfterTheEnd has a trial run to its end once the budget is used up: the study goes on for it, also under
+// the next leader, makes no other trial, and ends again. One that has reached its goal does not go on.
+func TestContinueAfterTheEnd(t *testing.T) {
+	r := stoppedRig(t)
+	spec := r.e.Spec()
+	spec.Definition.Spec.Budget.MaxTrials = 2
+	r.step(Update{At: r.now, Study: spec})
+	if s := r.e.Status(); s.State != study.Completed {
+		t.Fatalf("with all of the budget used up: %+v", s)
+	}
+	r.after(time.Hour)
+	out := r.step(Enqueue{At: r.now, Continues: 1, RequestID: "again"})
+	s := r.e.Status()
+	if out.Answer.Err != nil || s.State != study.Running || s.Reason != "" || len(out.Publish) != 1 || out.Publish[0].Trial != 3 {
+		t.Fatalf("continued: %+v, the study is %+v", out, s)
+	}
+	r.restart()
+	r.after(time.Second)
+	if r.ask != nil || len(r.e.trials.all) != 3 {
+		t.Errorf("other trials are wanted: %v, %d trials", r.ask, len(r.e.trials.all))
+	}
+	other := r.step(Enqueue{At: r.now, Point: study.Point{"x": 0.75}}).Answer
+	if other.Err == nil || !strings.Contains(other.Err.Error(), "raise budget.maxTrials") {
+		t.Errorf("another point meanwhile: %v", other.Err)
+	}
+	r.step(Claimed{At: r.now, Claim: &messaging.Claim{AttemptID: r.id(3, 1), Worker: "w", At: r.now}})
+	r.complete("w", 3, 1, 0.125)
+	s = r.e.Status()
+	if s.State != study.Completed || s.Best != 3 || s.Counts.Completed != 2 || s.Idle != time.Hour {
+		t.Errorf("when it has ended: %+v", s)
+	}
+	if again := r.step(Enqueue{At: r.now, Continues: 1, RequestID: "again"}).Answer; again.Err != nil || again.Trial.Number != 3 {
+		t.Errorf("the same request again: %+v", again)
+	}
+
+	r = stoppedRig(t)
+	spec, goal := r.e.Spec(), 0.5
+	spec.Definition.Spec.Objective.Goal = &goal
+	r.step(Update{At: r.now, Study: spec})
+	want := "the study has ended, and would end again at once: trial 2 reached the goal"
+	if got := r.step(Enqueue{At: r.now, Continues: 1}).Answer; got.Err == nil || !strings.Contains(got.Err.Error(), want) {
+		t.Errorf("after the goal is reached: %v, want %q", got.Err, want)
+	}
+	if s := r.e.Status(); s.State != study.Completed || len(r.e.trials.all) != 2 {
+		t.Errorf("after the refusal: %+v", s)
+	}
+}
+
 // TestContinueIsRefused checks what cannot be continued, and that a trial can be continued again if the trial that did
 // so was cancelled.
 func TestContinueIsRefused(t *testing.T) {
@@ -161,12 +209,8 @@ func TestContinueIsRefused(t *testing.T) {
 		t.Fatalf("after it was cancelled: %+v", second)
 	}
 	r.step(CancelTrial{At: r.now, Trial: second.Trial.Number})
-	for r.e.trials.remaining() > 0 {
-		r.step(Enqueue{At: r.now, Point: study.Point{"x": 0.75}})
-	}
-	refused(1, "raise budget.maxTrials")
 	r.step(Stop{At: r.now, Reason: "enough"})
-	refused(1, "the study has ended: STOPPED")
+	refused(1, "the study has ended: STOPPED. It would begin other trials too if it went on: resume it first")
 
 	spec, set := newSpec(0, 4, 1), Settings{}
 	limited(&spec, &set, 1)

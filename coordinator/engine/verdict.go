@@ -21,7 +21,12 @@ func (e *Engine) endIfDue() {
 // verdict returns the state that the specification gives the study after its trials so far, and
 // why; study.Running means that it continues. The order decides between reasons that hold at once:
 // a study that has reached its goal is completed, even if that took its whole budget.
-func (e *Engine) verdict() (study.State, string) {
+//
+// A trial that runs another one to its end may be beyond maxTrials, and the study waits for it.
+func (e *Engine) verdict() (study.State, string) { return e.verdictIf(e.users.finishing) }
+
+// verdictIf is verdict if there is such a trial.
+func (e *Engine) verdictIf(finishing func() bool) (study.State, string) {
 	spec, c := &e.spec.Definition.Spec, e.trials.counts
 	switch {
 	case e.history.reached() != "":
@@ -30,7 +35,7 @@ func (e *Engine) verdict() (study.State, string) {
 		return study.Failed, e.failed(fmt.Sprintf("the first %d trials all failed", firstFailures))
 	case spec.Budget.MaxFailedTrials > 0 && c.Failed-e.trials.forgiven >= spec.Budget.MaxFailedTrials:
 		return study.Failed, e.failed(fmt.Sprintf("%d trials failed (maxFailedTrials)", c.Failed-e.trials.forgiven))
-	case spec.Budget.MaxTrials > 0 && c.Ended() >= spec.Budget.MaxTrials && e.spec.on(safetyBudget):
+	case spec.Budget.MaxTrials > 0 && c.Ended() >= spec.Budget.MaxTrials && e.spec.on(safetyBudget) && !finishing():
 		return e.spent(fmt.Sprintf("all %d trials have ended (maxTrials)", spec.Budget.MaxTrials))
 	case e.trials.affordable() == 0 && e.trials.active() == 0:
 		return e.spent(fmt.Sprintf("%.6g of %.6g %s are spent (maxCost)", e.trials.spending.spent, spec.Budget.MaxCost, spec.Cost.Metric))
@@ -39,7 +44,7 @@ func (e *Engine) verdict() (study.State, string) {
 			"maxCost: make the program report it, or leave maxCost out", e.trials.spending.silent, spec.Cost.Metric)
 	case e.life.expired():
 		return e.spent(fmt.Sprintf("the study has run for %s (maxDuration)", time.Duration(spec.Budget.MaxDuration)))
-	case !e.suggestions.exhaustion.over || len(e.trials.open) > 0 || e.promotion.possible():
+	case !e.suggestions.exhaustion.over || len(e.trials.open) > 0 || finishing() || e.promotion.possible():
 		return study.Running, ""
 	case e.suggestions.exhaustion.late:
 		return e.spent(fmt.Sprintf("no other trial is expected to end in the %s that are left of %s (maxDuration)",

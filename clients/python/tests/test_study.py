@@ -525,6 +525,28 @@ def test_reports_prune_trials(storage: Path) -> None:
     assert list(study.curve(trials[3])) == list(range(1, steps[0] + 1))
 
 
+def test_a_stopped_trial_is_finished_after_the_end(storage: Path) -> None:
+    study = create(storage, max_trials=3, early_stopping=fantasia.EarlyStopping("threshold", {"upper": 5}))
+    begun: list[float] = []
+
+    def objective(trial: Trial) -> float:
+        begun.append(trial.params["x"])
+        trial.report(9.0 if len(begun) == 2 else 1.0, step=1)
+        if trial.should_prune():
+            raise fantasia.TrialPruned
+        return float(trial.params["x"])
+
+    study.optimize(objective)
+    assert [t.state.value for t in study.trials] == ["COMPLETED", "PRUNED", "COMPLETED"]
+    with pytest.raises(fantasia.PreconditionError, match="the study has ended"):
+        study.enqueue_trial({"x": 1.0})
+    assert study.continue_trial(2).number == 4
+    study.optimize(objective)
+    assert [t.state.value for t in study.trials] == ["COMPLETED", "PRUNED", "COMPLETED", "COMPLETED"]
+    assert len(begun) == 4
+    assert begun[3] == begun[1]
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_a_trial_that_diverges_is_pruned(storage: Path, value: float) -> None:
     study = create(storage, early_stopping=fantasia.EarlyStopping("threshold", {"upper": 100}))

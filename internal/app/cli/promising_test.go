@@ -17,7 +17,7 @@ func TestStudyGetOffersToFinish(t *testing.T) {
 	url, stop := serveOn(t, "127.0.0.1:0", b)
 	defer stop()
 	offer := regexp.MustCompile(`(?m)^Unfinished: +trial 15, stopped at step 12, is expected to end at 0\.0\d+, ` +
-		`better than 0\.065: raise the budget, then fantasia trial continue bowl 15$`)
+		`better than 0\.065: fantasia trial continue bowl 15$`)
 	for _, state := range []study.State{study.Running, study.Completed} {
 		b.Change(servertest.Stopping, func(s *server.Study) { s.Status.State = state })
 		run := start(t.Context(), "study", "get", servertest.Stopping, "--server", url)

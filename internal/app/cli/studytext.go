@@ -135,7 +135,7 @@ func studyBlock(w screen, s found) error {
 	}
 	if u := s.promising; u != nil {
 		fields = append(fields, field{Name: "Unfinished", Value: fmt.Sprintf("trial %d, stopped at step %d, is expected to end at %s, better "+
-			"than %s: raise the budget, then %s", u.Trial, u.Step, number(round(u.Value)), number(round(u.Reached)), u.Command(v.Study))})
+			"than %s: %s", u.Trial, u.Step, number(round(u.Value)), number(round(u.Reached)), u.Command(v.Study))})
 	}
 	return w.block(fields)
 }

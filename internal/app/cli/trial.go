@@ -109,8 +109,10 @@ func newTrialContinueCommand(a *app, r *remote) *cobra.Command {
 		Use:   "continue STUDY TRIAL",
 		Short: "Run a trial to its end that was stopped early",
 		Long: `Adds a trial with the parameters of one that was stopped early (PRUNED). It comes before
-the next suggestion, counts against maxTrials, and is not stopped early. It continues from
-the checkpoint of the stopped trial, if that has left one, and begins anew otherwise.`,
+the next suggestion, and is not stopped early. It continues from the checkpoint of the
+stopped trial, if that has left one, and begins anew otherwise. It counts against
+maxTrials, but may be beyond it: a study that has ended with its last trial goes on for
+it alone, and ends again.`,
 		Example: "  fantasia trial continue digits 7",
 		Args:    cobra.ExactArgs(2),
 	}

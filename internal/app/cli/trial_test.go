@@ -153,4 +153,21 @@ func TestTrialContinue(t *testing.T) {
 			t.Errorf("%s: %s, %v", test.body, got, err)
 		}
 	}
+
+	// A study that has ended with its last trial goes on for the new one.
+	if _, err := c.CancelTrial(t.Context(), connect.NewRequest(&fantasiav1.CancelTrialRequest{Name: parent + "/trials/3"})); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range [][2]string{
+		{"study edit curves --max-trials 1", ""},
+		{"study get curves", "(?m)^State: +FAILED"},
+		{"trial continue curves 1", "^trial 4 continues trial 1\n$"},
+		{"study get curves", "(?m)^State: +RUNNING"},
+	} {
+		run := start(t.Context(), append(strings.Fields(test[0]), "--server", url)...)
+		code := <-run.code
+		if got := run.out.String() + run.errs.String(); code != cli.ExitOK || !regexp.MustCompile(test[1]).MatchString(got) {
+			t.Errorf("%s: exit code %d: %s", test[0], code, got)
+		}
+	}
 }

@@ -188,7 +188,7 @@ func (s *Study) Continue(trial int) error {
 	if trial < 1 {
 		return fmt.Errorf("%w: there is no trial %d; want the number of a trial that was stopped early", study.ErrInvalid, trial)
 	}
-	err := s.insert(engine.Enqueue{At: time.Now(), Continues: trial})
+	err := s.insertIf(func() error { return s.stopped }, engine.Enqueue{At: time.Now(), Continues: trial}) // an ended study may go on for it
 	if errors.Is(err, engine.ErrRefused) || errors.Is(err, engine.ErrNoTrial) {
 		err = fmt.Errorf("%w: %w", study.ErrInvalid, err)
 	}
@@ -202,10 +202,13 @@ func (s *Study) Add(found library.Measured, point map[string]any) error {
 }
 
 // insert applies an event about a point.
-func (s *Study) insert(event engine.Event) error {
+func (s *Study) insert(event engine.Event) error { return s.insertIf(s.usable, event) }
+
+// insertIf is insert unless an error speaks against it. s.mu is held for that.
+func (s *Study) insertIf(against func() error, event engine.Event) error {
 	var failed error
 	kept := s.do(func() {
-		if failed = s.usable(); failed == nil {
+		if failed = against(); failed == nil {
 			failed = s.step(event).Err
 		}
 	})

@@ -279,9 +279,6 @@ func (s *Study) Continue(trial int) error {
 	if !s.refused(err, codePrecondition) && !s.refused(err, codeNotFound) && !s.refused(err, codeInvalid) {
 		return err
 	}
-	if now, failed := s.get(s.life); failed == nil && now.State != "STUDY_STATE_RUNNING" {
-		return fmt.Errorf("the study has %w: %w", library.ErrEnded, err)
-	}
 	return fmt.Errorf("%w: %w", study.ErrInvalid, err)
 }
 

@@ -211,10 +211,11 @@ type StudyServiceClient interface {
 	ReleaseTrial(context.Context, *connect.Request[v1.ReleaseTrialRequest]) (*connect.Response[v1.ReleaseTrialResponse], error)
 	// EnqueueTrial has a point evaluated before the optimiser's next suggestion, or has a
 	// trial run to its end that was stopped early. It works for studies with a command too.
-	// The trial counts against max_trials. Errors: INVALID_ARGUMENT if the point is not in
-	// the search space; NOT_FOUND if there is no trial with the number continues;
-	// FAILED_PRECONDITION if that trial is not PRUNED or is continued already, the study has
-	// ended, or max_trials has no room.
+	// The trial counts against max_trials; one that continues another may exceed it, and a
+	// study that has ended with its last trial goes on for it alone. Errors: INVALID_ARGUMENT
+	// if the point is not in the search space; NOT_FOUND if there is no trial with the number
+	// continues; FAILED_PRECONDITION if that trial is not PRUNED or is continued already, the
+	// study has ended for another reason, or max_trials has no room for the point.
 	EnqueueTrial(context.Context, *connect.Request[v1.EnqueueTrialRequest]) (*connect.Response[v1.EnqueueTrialResponse], error)
 	// AddTrial adds a trial that was evaluated elsewhere, with its values. The optimiser
 	// learns from it, and it can be the best trial. It does not count against
@@ -716,10 +717,11 @@ type StudyServiceHandler interface {
 	ReleaseTrial(context.Context, *connect.Request[v1.ReleaseTrialRequest]) (*connect.Response[v1.ReleaseTrialResponse], error)
 	// EnqueueTrial has a point evaluated before the optimiser's next suggestion, or has a
 	// trial run to its end that was stopped early. It works for studies with a command too.
-	// The trial counts against max_trials. Errors: INVALID_ARGUMENT if the point is not in
-	// the search space; NOT_FOUND if there is no trial with the number continues;
-	// FAILED_PRECONDITION if that trial is not PRUNED or is continued already, the study has
-	// ended, or max_trials has no room.
+	// The trial counts against max_trials; one that continues another may exceed it, and a
+	// study that has ended with its last trial goes on for it alone. Errors: INVALID_ARGUMENT
+	// if the point is not in the search space; NOT_FOUND if there is no trial with the number
+	// continues; FAILED_PRECONDITION if that trial is not PRUNED or is continued already, the
+	// study has ended for another reason, or max_trials has no room for the point.
 	EnqueueTrial(context.Context, *connect.Request[v1.EnqueueTrialRequest]) (*connect.Response[v1.EnqueueTrialResponse], error)
 	// AddTrial adds a trial that was evaluated elsewhere, with its values. The optimiser
 	// learns from it, and it can be the best trial. It does not count against

@@ -170,12 +170,12 @@ class Asking(Telling):
 
         `number` is that of the stopped trial. The new one has its parameters, its seed and its checkpoint,
         comes before the optimiser's next suggestion, and is not stopped early. It counts against
-        `max_trials`.
+        `max_trials`, but may be beyond it: a study that has ended with its last trial goes on for it alone.
 
         Raises:
             NotFoundError: if there is no such trial.
-            PreconditionError: if the trial is not PRUNED or is continued already, the study has ended, or
-                `max_trials` leaves no room.
+            PreconditionError: if the trial is not PRUNED or is continued already, or the study has ended for
+                another reason.
 
         Examples:
             >>> try:
