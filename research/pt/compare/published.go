@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/gonum/stat"
 
@@ -19,7 +20,7 @@ import (
 
 // The search of the paper's Table 3: even points, and as many around the best one at normal steps, whose size decays.
 const (
-	candidates = 400
+	candidates = 200
 	step       = 0.25
 	decay      = 0.995
 )
@@ -32,7 +33,12 @@ type published struct {
 	initial int
 	seeds   int
 	chance  int // seeds of random search
+	// program plays an optimiser of the program, which methods name fantasia:NAME.
+	program func(ctx context.Context, name string, f testfunc.Function, seed int) (float64, error)
 }
+
+// program marks the methods that are optimisers of the program.
+const program = "fantasia:"
 
 // made is a run that was played. Random search has the method random.
 type made struct {
@@ -45,15 +51,9 @@ type made struct {
 }
 
 func (p published) row(ctx context.Context, dim int, methods []string) error {
-	runs, err := lines.Read[made](p.keep)
+	kept, err := p.kept()
 	if err != nil {
 		return err
-	}
-	kept := map[made]float64{}
-	for _, run := range runs {
-		regret := run.Regret
-		run.Regret = 0
-		kept[run] = regret
 	}
 	functions, err := testfunc.Suite("pt")
 	if err != nil {
@@ -79,12 +79,7 @@ func (p published) row(ctx context.Context, dim int, methods []string) error {
 				run := made{Function: f.Name, Method: method, Columns: dim, Seed: seed, Trials: p.trials}
 				regret, found := kept[run]
 				if !found {
-					if err := ctx.Err(); err != nil {
-						return err
-					}
-					regret = p.play(f, network, seed)
-					run.Regret = regret
-					if err := lines.Append(p.keep, run); err != nil {
+					if regret, err = p.make(ctx, run, f, network); err != nil {
 						return err
 					}
 				}
@@ -112,9 +107,37 @@ func (p published) row(ctx context.Context, dim int, methods []string) error {
 	return nil
 }
 
-// network reads that of a method; random has none.
+// kept returns the regrets of the runs that were played before, by the run without its regret.
+func (p published) kept() (map[made]float64, error) {
+	runs, err := lines.Read[made](p.keep)
+	kept := map[made]float64{}
+	for _, run := range runs {
+		regret := run.Regret
+		run.Regret = 0
+		kept[run] = regret
+	}
+	return kept, err
+}
+
+// make plays a run and keeps it.
+func (p published) make(ctx context.Context, run made, f testfunc.Function, network *histogram) (float64, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	name, ours := strings.CutPrefix(run.Method, program)
+	if !ours {
+		run.Regret = p.play(f, network, run.Seed)
+	} else if regret, err := p.program(ctx, name, f, run.Seed); err == nil {
+		run.Regret = regret
+	} else {
+		return 0, err
+	}
+	return run.Regret, lines.Append(p.keep, run)
+}
+
+// network reads that of a method; random search and the program's optimisers have none.
 func (p published) network(method string, dim int) (*histogram, error) {
-	if method == "random" {
+	if method == "random" || strings.HasPrefix(method, program) {
 		return nil, nil
 	}
 	data, err := os.ReadFile(filepath.Join(p.folder, fmt.Sprintf("%s-%d.safetensors", method, dim)))
