@@ -57,6 +57,9 @@ type Options struct {
 	// trials that are evaluated, has reached it: each evaluation counts with a model's expectation or, without one, the mean. So at
 	// most one trial of each slot goes over it. Default: no bound.
 	MaxCost float64
+	// StopGain ends the study once 30 more trials gain no more than this in nine of ten cases, in the objective's unit, by the
+	// optimiser's model and by what the last trials have gained. For a single objective without limits. Default: never.
+	StopGain float64
 	// Goal ends the study when a trial reaches this value. With several objectives, it ends the study
 	// when the front has this hypervolume, measured from the Reference of each objective in the product
 	// of their units. Default: none.
@@ -160,6 +163,7 @@ func (o *Options) check(definition *study.Study) error {
 	require(o.Parallel >= 0, "Parallel", o.Parallel, "at least 1, or 0 for the default")
 	require(o.Trials >= 0, "Trials", o.Trials, "at least 1, or 0 for the default")
 	require(o.Duration >= 0, "Duration", o.Duration, "a positive duration, or 0 for none")
+	require(o.StopGain >= 0 && study.Finite(o.StopGain), "StopGain", o.StopGain, "a finite number above 0, or 0 to never stop so")
 	require(o.MaxCost >= 0 && study.Finite(o.MaxCost), "MaxCost", o.MaxCost, "a finite number above 0, or 0 for no bound")
 	require(o.MaxFailed >= 0, "MaxFailed", o.MaxFailed, "at least 1, or 0 for no bound")
 	objectives := study.MetricNames(definition.Spec.Objectives())
@@ -173,7 +177,7 @@ func (o *Options) check(definition *study.Study) error {
 	}
 	require(o.Patience == 0, "Patience", o.Patience, "none without Options.Server")
 	known := o.algorithms()
-	takes := criteria.Algorithms{Several: known.Several(), Limits: known.Limits(), Earlier: known.Earlier()}
+	takes := criteria.Algorithms{Several: known.Several(), Limits: known.Limits(), Earlier: known.Earlier(), Forecast: known.Forecast()}
 	if err := criteria.Check(definition.Spec, takes); err != nil {
 		errs = append(errs, fmt.Errorf("%w: %w", ErrInvalid, err))
 	}
@@ -256,7 +260,7 @@ func (o *Options) definition(s *Space, objectives []study.Objective, limits []st
 			EarlyStopping: o.earlyStopping(objectives), Note: o.Note,
 			Budget: study.Budget{
 				MaxTrials: o.maxTrials(), MaxFailedTrials: o.MaxFailed, MaxDuration: study.Duration(o.Duration),
-				MaxCost: o.MaxCost,
+				MaxCost: o.MaxCost, StopWhen: study.StopWhen{Gain: o.StopGain},
 			},
 			Trial: study.TrialTemplate{Retries: study.Retries{Failed: &none, Lost: &lost}},
 		},

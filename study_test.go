@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/fantasia-hpo/fantasia"
+	"github.com/fantasia-hpo/fantasia/optimizer"
 )
 
 // random is the fastest algorithm.
@@ -257,6 +258,35 @@ func TestMaxCost(t *testing.T) {
 	}
 	for name, o := range map[string]fantasia.Options{
 		"MaxCost is -1": {MaxCost: -1}, "MaxCost is +Inf": {MaxCost: math.Inf(1)}, `"value" is the study's only objective`: {Cost: "value"},
+	} {
+		if _, err := fantasia.Minimize(space, o); !errors.Is(err, fantasia.ErrInvalid) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%+v: the error is %v", o, err)
+		}
+	}
+}
+
+// A study ends once 30 more trials are not expected to gain more than StopGain, which here is more than there is.
+func TestStopGain(t *testing.T) {
+	space, x := line()
+	u, err := fantasia.Minimize(space, fantasia.Options{Trials: 60, StopGain: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Close()
+	err = u.Run(t.Context(), func(_ context.Context, trial *fantasia.Trial) (float64, error) {
+		return math.Sin(9 * x.Of(trial)), nil
+	})
+	const enough = optimizer.GainCompleted
+	if completed := count(t, u, fantasia.Completed); err != nil || completed < enough || completed > enough+2 {
+		t.Errorf("%v with %d completed; want to stop after %d", err, completed, enough)
+	}
+	_, err = u.Ask(t.Context())
+	if !errors.Is(err, fantasia.ErrEnded) || !strings.Contains(err.Error(), "30 more trials are expected to gain") {
+		t.Errorf("the ended study says %v", err)
+	}
+	for name, o := range map[string]fantasia.Options{
+		"StopGain is -1": {StopGain: -1}, "StopGain is NaN": {StopGain: math.NaN()},
+		"random cannot tell what more trials would gain": {StopGain: 1, Algorithm: random},
 	} {
 		if _, err := fantasia.Minimize(space, o); !errors.Is(err, fantasia.ErrInvalid) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%+v: the error is %v", o, err)

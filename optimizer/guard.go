@@ -74,10 +74,19 @@ type Proposer interface {
 // of a point differed or because the algorithm's method Noisy reports so; then
 // suggestions marked Repeat pass. Before it ends, the algorithm's method Doubt may have a point evaluated
 // again, to find out whether evaluations are noisy. If ctx ends while the algorithm works, the answer is
-// what it has proposed by then. The result is a Recommender if the algorithm is one.
+// what it has proposed by then. The result is a Recommender, or a Recommender and a Forecaster, if the algorithm is one.
 func Guard(p Proposer) Optimizer {
 	g := &guard{algorithm: p}
-	if r, ok := p.(Recommender); ok {
+	r, recommends := p.(Recommender)
+	f, forecasts := p.(Forecaster)
+	switch {
+	case recommends && forecasts:
+		return struct {
+			*guard
+			Recommender
+			Forecaster
+		}{g, r, f}
+	case recommends:
 		return struct {
 			*guard
 			Recommender

@@ -190,6 +190,15 @@ type Budget struct {
 	// MaxCost is what all trials together may cost, in the unit of Spec.Cost, whose metric then is set. No trial is begun once
 	// what has been spent, with what is expected of the trials that run, has reached it. 0 means no bound.
 	MaxCost float64 `json:"maxCost,omitempty"`
+	// StopWhen ends the study once more trials are not worth it; the zero value never does.
+	StopWhen StopWhen `json:"stopWhen,omitzero"`
+}
+
+// StopWhen says when more trials are not worth it.
+type StopWhen struct {
+	// Gain is in the objective's unit: the study ends once optimizer.GainTrials more trials are expected to gain no more, as
+	// optimizer.Gain.Most has it. It is positive, or 0 in a study that never ends so.
+	Gain float64 `json:"gain"`
 }
 
 // plannedTrials is how many trials a search plans with while nothing tells how many there will be.

@@ -25,6 +25,9 @@ const SuggestTime = 30 * time.Second
 func Suggest(ctx context.Context, o optimizer.Optimizer, seed uint64, ask *engine.Ask) engine.Suggested {
 	answer := engine.Suggested{Ask: ask}
 	answer.Suggestions, answer.State, answer.Cut, answer.Err = suggest(ctx, o, seed, ask)
+	if f, ok := o.(optimizer.Forecaster); ok && ask.Forecast && answer.Err == nil {
+		answer.Gain = forecast(ctx, f, ask.Problem, answer.State)
+	}
 	return answer
 }
 
@@ -36,6 +39,22 @@ func suggest(ctx context.Context, o optimizer.Optimizer, seed uint64, ask *engin
 	defer stop()
 	s, state, err = duration.InTime(ctx, o, ask.Problem, ask.State, ask.N, optimizer.NewRand(seed, ask.Request))
 	return s, state, ctx.Err() != nil, err
+}
+
+// forecast returns what more trials are expected to gain; nil if that is not known, also because of a panic or for want of time.
+func forecast(ctx context.Context, f optimizer.Forecaster, p *optimizer.Problem, state optimizer.State) *optimizer.Gain {
+	var gain *optimizer.Gain
+	ask := func() (err error) {
+		defer caught(&err)
+		ctx, stop := context.WithTimeout(ctx, SuggestTime)
+		defer stop()
+		gain, err = f.Forecast(ctx, p, state)
+		return err
+	}
+	if ask() != nil {
+		return nil
+	}
+	return gain
 }
 
 // Recommend calls an optimiser. A panic there fails the request, not the process.

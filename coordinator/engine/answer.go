@@ -30,6 +30,7 @@ func (s *suggestions) suggested(ev Suggested) {
 		}
 		s.askTime += (took - s.askTime) / 4
 		if s.counts(ev.Ask) {
+			s.history.expect(ev.Gain, ev.Ask.completed)
 			s.answered(ev)
 		}
 	}

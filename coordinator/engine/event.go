@@ -91,6 +91,8 @@ type (
 		Ask         *Ask
 		Suggestions []optimizer.Suggestion
 		State       optimizer.State
+		// Gain is what more trials are expected to gain; nil if that was not asked for or is not known.
+		Gain *optimizer.Gain
 		// Cut says that the time for the answer was over before it was complete.
 		Cut bool
 		// Err is why the optimiser has no answer. optimizer.ErrExhausted ends the

@@ -13,7 +13,7 @@ import (
 
 // history is what the study has learnt from its ended trials.
 //
-// All of it but the recommendation follows from the trials' records in the order in which they
+// All of it but the recommendation and the gain follows from the trials' records in the order in which they
 // ended, from the space, and from the study's limits and references. So the next leader has the
 // same, and learnAgain makes it anew when one of these has changed. It has only trials whose points
 // are in the space: of the others the optimiser is told nothing, and none of them is the best.
@@ -31,14 +31,17 @@ type history struct {
 	front        *front.Growing // nil if there is one objective
 	frontStatus  *record.Front
 	recommended  record.Recommendation
+	gain         record.Gain
 }
 
 // load takes over what does not follow from the trials. The version of the space is that of the
 // last commit: if it is not that of the specification, catchUp makes the history anew.
-func (h *history) load(s *record.Status) { h.space, h.recommended = s.Space, s.Recommended }
+func (h *history) load(s *record.Status) {
+	h.space, h.recommended, h.gain = s.Space, s.Recommended, s.Gain
+}
 
 func (h *history) write(s *record.Status) {
-	s.Space, s.Limits, s.Front, s.Recommended = h.space, h.limits, h.frontStatus, h.recommended
+	s.Space, s.Limits, s.Front, s.Recommended, s.Gain = h.space, h.limits, h.frontStatus, h.recommended, h.gain
 	if h.best != nil {
 		s.Best = h.best.facts().number
 	}
@@ -62,6 +65,7 @@ func (h *history) clear() {
 func (h *history) learnAgain() {
 	h.trials.advance()
 	h.step.changed.status = true
+	h.gain = record.Gain{}
 	h.clear()
 	for _, t := range h.trials.all {
 		_ = h.locate(t) // one outside is no error

@@ -25,9 +25,11 @@ type Ask struct {
 	Space int
 	// Fallback says that the request is for fallbacks.
 	Fallback bool
+	// Forecast says that the answer is to say what more trials are expected to gain.
+	Forecast bool
 	At       time.Time
-	// observed is how many trials had been observed then.
-	observed int
+	// observed is how many trials had been observed then, and completed how many had completed.
+	observed, completed int
 }
 
 // Observed returns how many observations there were, of which the problem holds those that the

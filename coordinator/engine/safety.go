@@ -28,5 +28,6 @@ const (
 	safetySpace                        // an answer made for an earlier space is not used
 	safetyTime                         // no trial is begun that is expected to end too late
 	safetyCost                         // no trial is begun once the budget of cost is spent or spoken for
+	safetyGain                         // a study ends once more trials are not worth it
 	safetyOutside                      // the optimiser is told no point outside of the space
 )

@@ -21,10 +21,10 @@ func TestSimulatorNotices(t *testing.T) {
 		"curve": safetyCurve, "recall": safetyRecall,
 		"promoted": safetyPromoted, "quantile": safetyQuantile,
 		"once": safetyOnce, "told": safetyTold, "pruned": safetyPruned, "finish": safetyFinish,
-		"space": safetySpace, "outside": safetyOutside, "time": safetyTime, "cost": safetyCost,
+		"space": safetySpace, "outside": safetyOutside, "time": safetyTime, "cost": safetyCost, "gain": safetyGain,
 	}
 	play := map[string]func(seed uint64, off safety) *world{
-		"promoted": newFidelityWorld, "quantile": newFidelityWorld, "time": newTimedWorld, "cost": newCostWorld,
+		"promoted": newFidelityWorld, "quantile": newFidelityWorld, "time": newTimedWorld, "cost": newCostWorld, "gain": newGainWorld,
 	}
 	survived := 0
 	for name, off := range checks {

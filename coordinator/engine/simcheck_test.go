@@ -107,6 +107,9 @@ func (c *checker) output(w *world, out *Output) {
 	if t := c.trials[s.Recommended.Trial]; t.Number > 0 && !(within(e, t) && isWithin(&e.spec.Definition.Spec, &t)) {
 		c.fail("trial %d is recommended and outside of the space or of a limit", t.Number)
 	}
+	if c.worthless(w) && !s.State.Terminal() {
+		c.fail("the study goes on, and more trials are not worth it: %+v", s.Gain)
+	}
 	if out.Ask != nil && w.asked != nil {
 		c.fail("a second request while one is under way")
 	}
@@ -362,7 +365,7 @@ func (c *checker) verdict(w *world) {
 	if f := s.Front; spec.Goal != nil && f != nil && f.Hypervolume != nil { // see front, which checks it
 		goal = *f.Hypervolume >= spec.Goal.Hypervolume
 	}
-	budget := spec.Budget.MaxTrials > 0 && evaluated(c.trials) >= spec.Budget.MaxTrials || c.late(w, &s) || c.outlay(w)
+	budget := spec.Budget.MaxTrials > 0 && evaluated(c.trials) >= spec.Budget.MaxTrials || c.late(w, &s) || c.outlay(w) || c.worthless(w)
 	expired := spec.Budget.MaxDuration > 0 && !s.Ended.Before(s.Started.Add(time.Duration(spec.Budget.MaxDuration)))
 	points, finite := w.e.spec.space.Searched().Size()
 	exhausted := finite && c.points(w.e) == points

@@ -293,6 +293,7 @@ func (w *world) optimise(gen int, ask *Ask) {
 			}
 			w.timed(&ev)
 			w.priced(&ev)
+			w.forecast(&ev)
 		}
 		if w.asked == ask {
 			w.asked = nil

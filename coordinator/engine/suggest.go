@@ -121,7 +121,7 @@ func (s *suggestions) request(n int) {
 		return
 	}
 	s.ask = s.newAsk(n)
-	s.ask.State = s.model.State
+	s.ask.State, s.ask.Forecast = s.model.State, s.history.forecasts()
 	s.step.out.Ask = s.ask
 }
 
@@ -159,7 +159,7 @@ func (s *suggestions) newAsk(n int) *Ask {
 	p := s.problem(s.pendingPoints())
 	return &Ask{
 		Problem: p, N: min(n, maxAsk), Request: p.First, From: s.trials.position, Space: s.spec.Space, At: s.step.now,
-		observed: s.history.observations.all,
+		observed: s.history.observations.all, completed: s.trials.counts.Completed,
 	}
 }
 

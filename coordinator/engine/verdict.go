@@ -37,6 +37,8 @@ func (e *Engine) verdictIf(finishing func() bool) (study.State, string) {
 		return study.Failed, e.failed(fmt.Sprintf("%d trials failed (maxFailedTrials)", c.Failed-e.trials.forgiven))
 	case spec.Budget.MaxTrials > 0 && c.Ended() >= spec.Budget.MaxTrials && e.spec.on(safetyBudget) && !finishing():
 		return e.spent(fmt.Sprintf("all %d trials have ended (maxTrials)", spec.Budget.MaxTrials))
+	case e.history.worthless() != "":
+		return e.spent(e.history.worthless())
 	case e.trials.affordable() == 0 && e.trials.active() == 0:
 		return e.spent(fmt.Sprintf("%.6g of %.6g %s are spent (maxCost)", e.trials.spending.spent, spec.Budget.MaxCost, spec.Cost.Metric))
 	case e.trials.unpriced():

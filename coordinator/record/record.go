@@ -60,8 +60,10 @@ type Status struct {
 	// Recommended is updated from time to time while the study runs, and once more
 	// after it has ended.
 	Recommended Recommendation `json:"recommended,omitzero"`
-	Started     time.Time      `json:"started"`
-	Ended       time.Time      `json:"ended,omitzero"`
+	// Gain is what more trials are expected to gain, in a study that ends once that is little.
+	Gain    Gain      `json:"gain,omitzero"`
+	Started time.Time `json:"started"`
+	Ended   time.Time `json:"ended,omitzero"`
 	// Idle is the total time between the study's ends and the updates that resumed it.
 	Idle time.Duration `json:"idle,omitempty"`
 	// Ran is for how long leaders had run the study when this was written, each by its own
@@ -111,6 +113,13 @@ func Recommended(r *optimizer.Recommendation, position int64) Recommendation {
 // At returns the recommendation with its trial's point.
 func (r Recommendation) At(point study.Point) *optimizer.Recommendation {
 	return &optimizer.Recommendation{Trial: r.Trial, Mean: r.Mean, SD: r.SD, Point: point, Front: r.Front}
+}
+
+// Gain is what more trials were expected to gain once some had completed.
+type Gain struct {
+	optimizer.Gain
+	// Completed is how many had; 0 if nothing has been expected yet.
+	Completed int `json:"completed"`
 }
 
 // RecommendedOfAll reports whether the recommendation uses all observations.

@@ -31,6 +31,9 @@ func Limits() []string { return Entries().Limits() }
 // Earlier returns the names of the optimisers that learn from earlier studies.
 func Earlier() []string { return Entries().Earlier() }
 
+// Forecast returns the names of the optimisers that forecast what more trials gain.
+func Forecast() []string { return Entries().Forecast() }
+
 // New returns the named optimiser with the settings of a study file; an empty name
 // means Default. The error is an *UnknownError, or joins a *setting.Error for each
 // wrong setting.

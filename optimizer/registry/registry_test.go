@@ -178,3 +178,20 @@ func TestBlind(t *testing.T) {
 		}
 	}
 }
+
+// TestForecast holds that those optimisers can tell what more trials gain of which the list says so.
+func TestForecast(t *testing.T) {
+	names := Forecast()
+	if !slices.Equal(names, []string{"hebo", "gp"}) {
+		t.Errorf("%v forecast what more trials gain, want hebo and gp", names)
+	}
+	for _, name := range names {
+		o, err := New(name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := o.(optimizer.Forecaster); !ok {
+			t.Errorf("%s is no Forecaster", name)
+		}
+	}
+}

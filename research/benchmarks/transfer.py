@@ -39,6 +39,10 @@ FAMILIES = {
 }
 # The prior of the weights was set before any of these was played; the first eight were looked at while the method was built.
 TASKS = {"development": methods.TABLES, "confirmation": [n for n in (f"{f}:{d}" for f, all_ in FAMILIES.items() for d in all_) if n not in methods.TABLES]}
+TASKS["TaskSet"] = [f"TaskSet:{n}" for n in (
+    "patch128_LSTM128_avg_bs64", "patch32_GRU128_bs128", "patch32_IRNN64_relu_avg_bs128", "patch32_LSTM128_E128_bs128",
+    "patch32_VRNN128_tanh_bs128", "patch32_VRNN64_relu_avg_bs128",
+)]  # which research/curves plays: see `make transfer-finals`
 TUNERS = "fantasia:none,fantasia:true,fantasia:random,fantasia:flipped"
 
 

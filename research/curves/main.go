@@ -55,6 +55,10 @@ func runAll(ctx context.Context) error {
 	out := flag.String("out", "", "a file of results; runs that it has are not played again")
 	change := flag.String("harder", "", "noise: each report has noise of 5% of the range; late: curves cross late")
 	table := flag.Bool("report", false, "print a table of the results, and play nothing")
+	ends := flag.Bool("finals", false, "play the final losses, each task with the others as earlier studies")
+	mode := flag.String("mode", "batch", "batch, async or sequential, with -finals")
+	first := flag.Int("first", 0, "the first seed, with -finals")
+	python := flag.String("python", "python3", "a Python for the other tuners, with -finals")
 	bands := flag.Bool("calibration", false, "print how many trainings end in the 90% bands of the model, and play nothing")
 	flag.Parse()
 	if *out == "" && !*bands {
@@ -69,6 +73,9 @@ func runAll(ctx context.Context) error {
 	}
 	if *bands {
 		return calibrateAll(ctx, os.Stdout, files, *change, *seeds)
+	}
+	if *ends {
+		return playFinals(ctx, files, *mode, *names, *python, *first, *seeds, *out)
 	}
 	known, err := lines.Read[result](*out)
 	if err != nil {

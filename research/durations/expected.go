@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/fantasia-hpo/fantasia/optimizer/duration"
+	"github.com/fantasia-hpo/fantasia/research/tabulated"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -28,7 +29,7 @@ type result struct {
 const latest = 16
 
 // expected says what is expected of a study once so many of its trials have ended, and what came of it.
-func expected(ctx context.Context, table *table, p *run, ended int) (*result, error) {
+func expected(ctx context.Context, table *tabulated.Table, p *run, ended int) (*result, error) {
 	now, seed := p.moment(ended), seedOf(p.Table, p.Seed)
 	var known []duration.Observation
 	var running, later []trial
@@ -47,7 +48,7 @@ func expected(ctx context.Context, table *table, p *run, ended int) (*result, er
 			later = append(later, t)
 		}
 	}
-	m, err := duration.Fit(ctx, table.encoding, known, seed)
+	m, err := duration.Fit(ctx, table.Encoding, known, seed)
 	if err != nil {
 		return nil, fmt.Errorf("after %d trials: %w", ended, err)
 	}
@@ -69,8 +70,8 @@ func expected(ctx context.Context, table *table, p *run, ended int) (*result, er
 	rng := rand.New(rand.NewPCG(seed, 2))
 	const drawn = 200
 	for range drawn {
-		row := table.rows[rng.IntN(len(table.rows))]
-		r.Random += inside(m.At(row.point)[0], 0, row.Seconds[rng.IntN(len(row.Seconds))]) / drawn
+		row := table.Rows[rng.IntN(len(table.Rows))]
+		r.Random += inside(m.At(row.Point)[0], 0, row.Seconds[rng.IntN(len(row.Seconds))]) / drawn
 	}
 	r.Model = plan.Left(seed)
 	return r, nil

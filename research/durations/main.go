@@ -12,6 +12,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
 	"github.com/fantasia-hpo/fantasia/research/lines"
+	"github.com/fantasia-hpo/fantasia/research/tabulated"
 )
 
 func main() { lifecycle.Main("durations", runAll) }
@@ -23,7 +24,8 @@ var moments = []int{13, 64, 115}
 
 func runAll(ctx context.Context) error {
 	folder := flag.String("tables", "", "the folder of the tables")
-	algorithms := flag.String("algorithms", "random,hebo", "algorithms, separated by commas")
+	algorithms := flag.String("algorithms", "random,hebo", "algorithms, separated by commas; +earlier knows the other tables of the family")
+	python := flag.String("python", "python3", "a Python with Optuna, for optuna-tpe and optuna-gp")
 	seeds := flag.Int("seeds", 3, "how many seeds, from 0 on")
 	workers := flag.Int("workers", 8, "how many trials run at once")
 	out := flag.String("out", "", "a file of runs; those that it has are not played again")
@@ -44,28 +46,34 @@ func runAll(ctx context.Context) error {
 	if *regrets {
 		return reportRegrets(os.Stdout, *folder, runs)
 	}
-	player := func(ctx context.Context, t *table, algorithm string, seed int) (*run, error) {
+	player := func(ctx context.Context, g *game, algorithm string) (*run, error) {
 		if *budget {
-			return playBudget(ctx, t, algorithm, seed, *workers, trials)
+			return playBudget(ctx, g, algorithm, *workers, trials)
 		}
-		return play(ctx, t, algorithm, seed, *workers, trials, 0)
+		return play(ctx, g, algorithm, *workers, trials, 0)
 	}
 	has := map[string]bool{}
 	for i := range runs {
 		has[runs[i].key()] = true
 	}
-	return tables(*folder, func(t *table) error {
+	return tabulated.Each(*folder, func(t *tabulated.Table) error {
+		var others []*tabulated.Table
+		if strings.Contains(*algorithms, known) {
+			if others, err = relatives(*folder, t.Name); err != nil {
+				return err
+			}
+		}
 		for seed := range *seeds {
 			for algorithm := range strings.SplitSeq(*algorithms, ",") {
-				if has[(&run{Table: t.name, Algorithm: algorithm, Seed: seed}).key()] {
+				if has[(&run{Table: t.Name, Algorithm: algorithm, Seed: seed}).key()] {
 					continue
 				}
-				r, err := player(ctx, t, algorithm, seed)
+				r, err := player(ctx, &game{t, seed, earlier(t, others, seed), *python}, algorithm)
 				if err == nil {
 					err = lines.Append(*out, r)
 				}
 				if err != nil {
-					return fmt.Errorf("%s on %s with seed %d: %w", algorithm, t.name, seed, err)
+					return fmt.Errorf("%s on %s with seed %d: %w", algorithm, t.Name, seed, err)
 				}
 			}
 		}

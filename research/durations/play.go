@@ -14,6 +14,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
 	"github.com/fantasia-hpo/fantasia/optimizer/session"
+	"github.com/fantasia-hpo/fantasia/research/tabulated"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -41,32 +42,69 @@ func (r *run) key() string { return fmt.Sprint(r.Table, " ", r.Algorithm, " ", r
 // mostTrials bounds how many trials are begun within a budget of time.
 const mostTrials = 512
 
+// game is what a study is played on. Earlier studies are those that an algorithm whose name ends in known is told.
+type game struct {
+	*tabulated.Table
+	seed    int
+	earlier []optimizer.Earlier
+	python  string
+}
+
+// known ends the name of an algorithm that is told earlier studies.
+const known = "+earlier"
+
+// peers begins the name of a sampler of Optuna, and script plays it.
+const (
+	peers  = "optuna-"
+	script = "research/durations/peer.py"
+)
+
 // playBudget plays a study until half of a number of trials of random search would have ended.
-func playBudget(ctx context.Context, t *table, algorithm string, seed, workers, trials int) (*run, error) {
-	r, err := play(ctx, t, "random", seed, workers, trials, 0)
+func playBudget(ctx context.Context, g *game, algorithm string, workers, trials int) (*run, error) {
+	r, err := play(ctx, g, "random", workers, trials, 0)
 	if err != nil {
 		return nil, err
 	}
-	return play(ctx, t, algorithm, seed, workers, trials, r.moment((len(r.Trials)+1)/2))
+	return play(ctx, g, algorithm, workers, trials, r.moment((len(r.Trials)+1)/2))
 }
 
-// play plays a study with an algorithm, such as hebo or hebo:cooled with its setting cost: whenever a worker is
-// free, it is given another trial, up to a number of trials or, if the budget is not 0, of seconds.
-func play(ctx context.Context, t *table, algorithm string, seed, workers, trials int, budget float64) (*run, error) {
+// player returns the optimiser of an algorithm, such as hebo, hebo:cooled with its setting cost, or optuna-tpe. Who calls it MUST
+// call end.
+func (g *game) player(algorithm string, p *optimizer.Problem) (o optimizer.Optimizer, end func() error, err error) {
+	if sampler, found := strings.CutPrefix(algorithm, peers); found {
+		peer, err := newOptuna(g.python, script, sampler, p)
+		if err != nil {
+			return nil, nil, err
+		}
+		return peer, peer.Close, nil
+	}
 	name, cost, found := strings.Cut(algorithm, ":")
 	var settings map[string]any
 	if found {
 		settings = map[string]any{"cost": cost}
 	}
-	o, err := registry.New(name, settings)
-	if err != nil {
+	o, err = registry.New(name, settings)
+	return o, func() error { return nil }, err
+}
+
+// play plays a study with an algorithm: whenever a worker is free, it is given another trial, up to a number of trials or, if
+// the budget is not 0, of seconds.
+func play(ctx context.Context, g *game, algorithm string, workers, trials int, budget float64) (r *run, err error) {
+	t, seed := g.Table, g.seed
+	r = &run{Table: t.Name, Algorithm: algorithm, Seed: seed, Workers: workers, Budget: budget}
+	s := session.Session{Problem: optimizer.Problem{
+		Space: t.Space, Direction: study.Minimize, MaxTrials: trials, Parallelism: workers, Seed: seedOf(t.Name, seed),
+	}}
+	name, found := strings.CutSuffix(algorithm, known)
+	if found {
+		s.Problem.Earlier = g.earlier
+	}
+	var end func() error
+	if s.Optimizer, end, err = g.player(name, &s.Problem); err != nil {
 		return nil, err
 	}
-	r := &run{Table: t.name, Algorithm: algorithm, Seed: seed, Workers: workers, Budget: budget}
-	s := session.Session{Optimizer: o, Problem: optimizer.Problem{
-		Space: t.space, Direction: study.Minimize, MaxTrials: trials, Parallelism: workers, Seed: seedOf(t.name, seed),
-	}}
-	rng := rand.New(rand.NewPCG(seedOf(t.name, seed), 1))
+	defer func() { err = errors.Join(err, end()) }()
+	rng := rand.New(rand.NewPCG(seedOf(t.Name, seed), 1))
 	losses, now := map[int]float64{}, 0.0
 	most := trials
 	if budget > 0 {
@@ -83,7 +121,7 @@ func play(ctx context.Context, t *table, algorithm string, seed, workers, trials
 			} else if err != nil {
 				return nil, fmt.Errorf("ask: %w", err)
 			}
-			loss, seconds, ok := t.look(batch[0].Point, rng)
+			loss, seconds, ok := t.Look(batch[0].Point, rng)
 			if !ok {
 				loss, seconds = math.NaN(), 1 // a training that diverged
 			}

@@ -11,15 +11,17 @@ import (
 	"strings"
 
 	"gonum.org/v1/gonum/stat"
+
+	"github.com/fantasia-hpo/fantasia/research/tabulated"
 )
 
 // levels are the regrets that a run is to reach, as shares of that of the table's median point.
 var levels = []float64{0.1, 0.05, 0.01}
 
-// regrets returns the regret of each of a table's points.
-func (t *table) regrets() []float64 {
-	list := make([]float64, len(t.rows))
-	for i, row := range t.rows {
+// regretsOf returns the regret of each of a table's points.
+func regretsOf(t *tabulated.Table) []float64 {
+	list := make([]float64, len(t.Rows))
+	for i, row := range t.Rows {
 		list[i] = stat.Mean(row.Losses, nil)
 	}
 	sorted := slices.Sorted(slices.Values(list))
@@ -31,10 +33,10 @@ func (t *table) regrets() []float64 {
 }
 
 // reach returns when a run had ended a trial with at most a regret; the budget if that came no sooner.
-func (r *run) reach(t *table, regrets []float64, level float64) float64 {
+func (r *run) reach(t *tabulated.Table, regrets []float64, level float64) float64 {
 	at := r.Budget
 	for _, trial := range r.Trials {
-		if i, ok := t.at[t.space.Key(trial.Point)]; ok && regrets[i] <= level {
+		if i, ok := t.At[t.Space.Key(trial.Point)]; ok && regrets[i] <= level {
 			at = min(at, trial.End)
 		}
 	}
@@ -47,16 +49,16 @@ type ratios map[string]map[string][][]float64
 // ratiosOf compares the runs with those of hebo with the same seed.
 func ratiosOf(folder string, runs []run) (ratios, error) {
 	all := ratios{}
-	return all, tables(folder, func(t *table) error {
-		regrets, base := t.regrets(), map[int]*run{}
+	return all, tabulated.Each(folder, func(t *tabulated.Table) error {
+		regrets, base := regretsOf(t), map[int]*run{}
 		for i := range runs {
-			if runs[i].Table == t.name && runs[i].Algorithm == "hebo" {
+			if runs[i].Table == t.Name && runs[i].Algorithm == "hebo" {
 				base[runs[i].Seed] = &runs[i]
 			}
 		}
 		for i := range runs {
 			r := &runs[i]
-			if r.Table != t.name || r.Algorithm == "hebo" || base[r.Seed] == nil {
+			if r.Table != t.Name || r.Algorithm == "hebo" || base[r.Seed] == nil {
 				continue
 			}
 			row := make([]float64, len(levels))
@@ -66,7 +68,7 @@ func ratiosOf(folder string, runs []run) (ratios, error) {
 			if all[r.Algorithm] == nil {
 				all[r.Algorithm] = map[string][][]float64{}
 			}
-			all[r.Algorithm][t.name] = append(all[r.Algorithm][t.name], row)
+			all[r.Algorithm][t.Name] = append(all[r.Algorithm][t.Name], row)
 		}
 		return nil
 	})
@@ -93,8 +95,7 @@ func reportRegrets(w io.Writer, folder string, runs []run) error {
 					mean = meanOf(all[algorithm][name], k)
 					cells[k] = append(cells[k], mean)
 				}
-				family, _, _ := strings.Cut(name, "-")
-				families[family] = append(families[family], mean)
+				families[family(name)] = append(families[family(name)], mean)
 			}
 			if len(cells[0]) > 0 {
 				fmt.Fprintf(w, "| %s (%d) | `%s` |%s\n", map[bool]string{true: "of the development", false: "others"}[own], len(cells[0]),

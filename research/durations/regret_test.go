@@ -8,11 +8,12 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/fantasia-hpo/fantasia/research/tabulated"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // small returns a table of the points 0 to 10. The loss of n is n, and its training takes 1 + n seconds.
-func small(t *testing.T) *table {
+func small(t *testing.T) *tabulated.Table {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "small.jsonl.gz")
 	file, err := os.Create(path)
@@ -30,7 +31,7 @@ func small(t *testing.T) *table {
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
 	}
-	read, err := readTable(path)
+	read, err := tabulated.Read(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +41,7 @@ func small(t *testing.T) *table {
 // The regret is 0 at the best point and 1 at the median, and a level is reached when the first trial within it has ended.
 func TestRegrets(t *testing.T) {
 	table := small(t)
-	regrets := table.regrets()
+	regrets := regretsOf(table)
 	want := []float64{0, 0.2, 0.4, 0.6, 0.8, 1, 1.2, 1.4, 1.6, 1.8, 2}
 	for i, v := range regrets {
 		if d := v - want[i]; d < -1e-12 || d > 1e-12 {
@@ -59,7 +60,7 @@ func TestRegrets(t *testing.T) {
 // A study with a budget of time begins no trial after it. The budget is the time in which half of the trials of random search end.
 func TestPlayBudget(t *testing.T) {
 	table := small(t)
-	whole, err := play(t.Context(), table, "random", 1, 2, 10, 0)
+	whole, err := play(t.Context(), &game{Table: table, seed: 1}, "random", 2, 10, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +70,7 @@ func TestPlayBudget(t *testing.T) {
 	}
 	slices.Sort(ends)
 	for _, algorithm := range []string{"hebo", "hebo:cooled"} {
-		r, err := playBudget(t.Context(), table, algorithm, 1, 2, 10)
+		r, err := playBudget(t.Context(), &game{Table: table, seed: 1}, algorithm, 2, 10)
 		if err != nil {
 			t.Fatal(err)
 		}

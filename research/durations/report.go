@@ -7,6 +7,8 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/stat"
+
+	"github.com/fantasia-hpo/fantasia/research/tabulated"
 )
 
 // developed are the tables with which the model was developed. The others had no part in it.
@@ -26,17 +28,17 @@ type group struct {
 // of the others.
 func report(ctx context.Context, w io.Writer, folder string, runs []run) error {
 	results := map[group][]*result{}
-	err := tables(folder, func(t *table) error {
+	err := tabulated.Each(folder, func(t *tabulated.Table) error {
 		for i := range runs {
 			for _, ended := range moments {
-				if runs[i].Table != t.name {
+				if runs[i].Table != t.Name {
 					continue
 				}
 				r, err := expected(ctx, t, &runs[i], ended)
 				if err != nil {
-					return fmt.Errorf("%s on %s with seed %d: %w", runs[i].Algorithm, t.name, runs[i].Seed, err)
+					return fmt.Errorf("%s on %s with seed %d: %w", runs[i].Algorithm, t.Name, runs[i].Seed, err)
 				}
-				g := group{developed[t.name], runs[i].Algorithm, ended}
+				g := group{developed[t.Name], runs[i].Algorithm, ended}
 				results[g] = append(results[g], r)
 			}
 		}

@@ -13,9 +13,9 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
-// Algorithms names the algorithms that take several objectives, those that take limits, and those that learn
-// from earlier studies. A nil list accepts every algorithm.
-type Algorithms struct{ Several, Limits, Earlier []string }
+// Algorithms names the algorithms that take several objectives, those that take limits, those that learn
+// from earlier studies, and those that forecast what more trials gain. A nil list accepts every algorithm.
+type Algorithms struct{ Several, Limits, Earlier, Forecast []string }
 
 // Check returns the problems with the objectives, the goal and the limits of a study that is not
 // from a file, as a *study.Problems; nil if there are none. Paths begin with "spec.".
@@ -25,6 +25,7 @@ func Check(spec study.Spec, a Algorithms) error {
 	a.Check(&spec, r)
 	Limits(&spec, r)
 	Cost(&spec, r)
+	StopWhen(&spec, r)
 	LearnFrom(&spec, r)
 	return r.Err("")
 }
@@ -39,6 +40,8 @@ func (a Algorithms) Check(spec *study.Spec, r *check.Report) {
 		"%s takes no limits: use %s", name, strings.Join(a.Limits, ", "))
 	r.AddIf(len(spec.LearnFrom) > 0 && a.Earlier != nil && !slices.Contains(a.Earlier, name), path,
 		"%s does not learn from earlier studies: use %s, or leave spec.learnFrom out", name, strings.Join(a.Earlier, ", "))
+	r.AddIf(spec.Budget.StopWhen.Gain > 0 && a.Forecast != nil && !slices.Contains(a.Forecast, name), path,
+		"%s cannot tell what more trials would gain: use %s, or leave spec.budget.stopWhen out", name, strings.Join(a.Forecast, ", "))
 }
 
 // Complete checks the objective or the objectives, and sets what counts as a value.

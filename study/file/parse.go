@@ -87,6 +87,9 @@ func WithLimits(names []string) Option { return func(o *options) { o.criteria.Li
 // WithEarlier names the known algorithms that learn from earlier studies.
 func WithEarlier(names []string) Option { return func(o *options) { o.criteria.Earlier = names } }
 
+// WithForecast names the known algorithms that forecast what more trials gain.
+func WithForecast(names []string) Option { return func(o *options) { o.criteria.Forecast = names } }
+
 // WithDefaultAlgorithm replaces DefaultAlgorithm.
 func WithDefaultAlgorithm(name string) Option { return func(o *options) { o.algorithm = name } }
 

@@ -79,7 +79,8 @@ func TestBadFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = parseFile(t, path, file.WithAlgorithms(knownAlgorithms()), file.WithEarlyStopping(knownStoppers()),
-				file.WithSeveralObjectives([]string{"random"}), file.WithLimits([]string{"random"}), file.WithEarlier([]string{"hebo"}))
+				file.WithSeveralObjectives([]string{"random"}), file.WithLimits([]string{"random"}), file.WithEarlier([]string{"hebo"}),
+				file.WithForecast([]string{"hebo", "gp"}))
 			var problems *study.Problems
 			if !errors.As(err, &problems) {
 				t.Fatalf("error %v, want *Problems", err)

@@ -115,6 +115,7 @@ func constrain(defs jsonschema.Definitions) {
 		{Required: []string{"maxTrials"}}, {Required: []string{"maxDuration"}}, {Required: []string{"maxCost"}},
 	}
 	property("Budget", "maxCost").ExclusiveMinimum = "0"
+	property("StopWhen", "gain").ExclusiveMinimum = "0"
 	property("Cost", "metric").Pattern = property("Objective", "metric").Pattern
 	defs["Limit"].OneOf = []*jsonschema.Schema{{Required: []string{"max"}}, {Required: []string{"min"}}}
 	defs["Metrics"].OneOf = []*jsonschema.Schema{{Required: []string{"pattern"}}, {Required: []string{"file"}}}

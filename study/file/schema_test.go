@@ -61,6 +61,7 @@ func TestSchemaFields(t *testing.T) {
 		reflect.TypeFor[study.TrialTemplate](), reflect.TypeFor[study.Metrics](), reflect.TypeFor[study.Retries](),
 		reflect.TypeFor[study.Parameter](), reflect.TypeFor[study.Prior](), reflect.TypeFor[study.Job](), reflect.TypeFor[study.JobMetadata](),
 		reflect.TypeFor[study.Cost](), reflect.TypeFor[study.Earlier](), reflect.TypeFor[study.EarlierTrial](),
+		reflect.TypeFor[study.StopWhen](),
 	}
 	if len(schema.Defs) != len(types) {
 		t.Errorf("definitions of %v", slices.Sorted(maps.Keys(schema.Defs)))
@@ -105,6 +106,7 @@ func TestSchemaJudges(t *testing.T) {
 		"goal-one", "initial", "job-empty",
 		"job-kind", "job-stream",
 		"jointly-unsatisfiable", "merge", "metrics-events", "metrics-file", "metrics-group", "metrics-pattern", "metrics-regexp", "settings",
+		"stop-when-algorithm", "stop-when-fidelity", "stop-when-limits", "stop-when-several",
 		"stopping", "stopping-file", "stopping-rule", "stream", "syntax", "unsatisfiable",
 	}
 	files, err := filepath.Glob("testdata/*/*.yaml")

@@ -46,6 +46,7 @@ func complete(s *study.Study, r *check.Report, o *options) {
 	completeAlgorithm(spec, r, o)
 	criteria.Limits(spec, r)
 	criteria.Cost(spec, r)
+	criteria.StopWhen(spec, r)
 	criteria.LearnFrom(spec, r)
 	completeEarlyStopping(spec, r, o)
 	checkBudget(&spec.Budget, r)

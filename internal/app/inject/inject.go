@@ -62,7 +62,7 @@ func StudyOptions() []file.Option {
 	}
 	return []file.Option{
 		file.WithAlgorithms(checks), file.WithDefaultAlgorithm(registry.Default), file.WithSeveralObjectives(registry.Several()),
-		file.WithLimits(registry.Limits()), file.WithEarlier(registry.Earlier()),
+		file.WithLimits(registry.Limits()), file.WithEarlier(registry.Earlier()), file.WithForecast(registry.Forecast()),
 		file.WithEarlyStopping(rules),
 	}
 }

@@ -40,6 +40,8 @@ type Entry struct {
 	// Earlier says that the optimiser learns from earlier studies, which it reads from
 	// optimizer.Problem.Earlier.
 	Earlier bool
+	// Forecast says that the optimiser is an optimizer.Forecaster.
+	Forecast bool
 
 	// Create makes the optimiser with settings that Settings has parsed.
 	Create func(setting.Values) optimizer.Optimizer
@@ -52,11 +54,13 @@ type List []Entry
 func Entries() List {
 	return List{
 		{
-			Name: Default, Several: true, Limits: true, Earlier: true, Settings: hebo.Settings(), Create: From(hebo.FromSettings, hebo.New),
+			Name: Default, Several: true, Limits: true, Earlier: true, Forecast: true, Settings: hebo.Settings(),
+			Create: From(hebo.FromSettings, hebo.New),
 			Description: "Bayesian optimisation for noisy objectives of any shape: a Gaussian process over transformed outcomes, aware of " +
 				"pending points and of noise.",
 		}, {
-			Name: "gp", Several: true, Limits: true, Earlier: true, Settings: hebo.PlainSettings(), Create: From(hebo.FromSettings, hebo.New),
+			Name: "gp", Several: true, Limits: true, Earlier: true, Forecast: true, Settings: hebo.PlainSettings(),
+			Create:      From(hebo.FromSettings, hebo.New),
 			Description: "Bayesian optimisation with a plain Gaussian process: hebo without the transform of outcomes and the linear kernel.",
 		}, {
 			Name: "tpe", Several: true, Limits: true, Settings: tpe.Settings(), Create: From(tpe.FromSettings, tpe.New),
@@ -123,6 +127,9 @@ func (l List) Limits() []string { return l.names(func(e Entry) bool { return e.L
 
 // Earlier returns the names of the optimisers that learn from earlier studies.
 func (l List) Earlier() []string { return l.names(func(e Entry) bool { return e.Earlier }) }
+
+// Forecast returns the names of the optimisers that forecast what more trials gain.
+func (l List) Forecast() []string { return l.names(func(e Entry) bool { return e.Forecast }) }
 
 func (l List) names(with func(Entry) bool) (names []string) {
 	for _, e := range l {

@@ -1,4 +1,5 @@
-package main
+// Package tabulated reads tuning tasks whose trainings were tabulated, as research/durations/tables.py writes them.
+package tabulated
 
 import (
 	"bufio"
@@ -18,25 +19,25 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
 
-// table is a tuning task whose trainings were tabulated, as tables.py writes it.
-type table struct {
-	name     string
-	space    *space.Space
-	encoding *optimizer.Encoding
-	rows     []row
-	at       map[string]int // the row of each point
+// Table is a tuning task.
+type Table struct {
+	Name     string
+	Space    *space.Space
+	Encoding *optimizer.Encoding
+	Rows     []Row
+	At       map[string]int // the row of each point, by its key
 }
 
-// row is a point, with the trainings that were repeated there.
-type row struct {
-	At      []int     `json:"at"`
-	Losses  []float64 `json:"losses"`
-	Seconds []float64 `json:"seconds"`
-	point   study.Point
+// Row is a point, with the trainings that were repeated there.
+type Row struct {
+	At      []int       `json:"at"` // the place of each value
+	Losses  []float64   `json:"losses"`
+	Seconds []float64   `json:"seconds"`
+	Point   study.Point `json:"-"`
 }
 
-// readTable reads a table.
-func readTable(path string) (t *table, err error) {
+// Read reads a table.
+func Read(path string) (t *Table, err error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the table: %w", err)
@@ -55,7 +56,7 @@ func readTable(path string) (t *table, err error) {
 	if err := in.Decode(&parameters); err != nil {
 		return nil, fmt.Errorf("read the parameters of the table %s: %w", path, err)
 	}
-	t = &table{name: strings.TrimSuffix(filepath.Base(path), ".jsonl.gz"), at: map[string]int{}}
+	t = &Table{Name: strings.TrimSuffix(filepath.Base(path), ".jsonl.gz"), At: map[string]int{}}
 	s := &study.Study{Spec: study.Spec{Objective: study.Objective{Metric: "loss", Direction: study.Minimize}}}
 	for _, p := range parameters {
 		one := study.Parameter{Name: p.Name, Type: study.Categorical, Values: p.Values}
@@ -64,43 +65,43 @@ func readTable(path string) (t *table, err error) {
 		}
 		s.Spec.Parameters = append(s.Spec.Parameters, one)
 	}
-	if t.space, err = celspace.Of(s); err != nil {
-		return nil, fmt.Errorf("make the space of %s: %w", t.name, err)
+	if t.Space, err = celspace.Of(s); err != nil {
+		return nil, fmt.Errorf("make the space of %s: %w", t.Name, err)
 	}
-	t.encoding = optimizer.NewEncoding(t.space)
+	t.Encoding = optimizer.NewEncoding(t.Space)
 	for {
-		r := row{point: study.Point{}}
+		r := Row{Point: study.Point{}}
 		if err := in.Decode(&r); errors.Is(err, io.EOF) {
 			return t, nil
 		} else if err != nil {
-			return nil, fmt.Errorf("read row %d of the table %s: %w", len(t.rows)+1, path, err)
+			return nil, fmt.Errorf("read row %d of the table %s: %w", len(t.Rows)+1, path, err)
 		}
 		for i, k := range r.At {
-			r.point[parameters[i].Name] = parameters[i].Values[k]
+			r.Point[parameters[i].Name] = parameters[i].Values[k]
 		}
-		t.at[t.space.Key(r.point)] = len(t.rows)
-		t.rows = append(t.rows, r)
+		t.At[t.Space.Key(r.Point)] = len(t.Rows)
+		t.Rows = append(t.Rows, r)
 	}
 }
 
-// look returns a training of a point, drawn from its repetitions; ok is false if it is not in the table.
-func (t *table) look(p study.Point, rng *rand.Rand) (loss, seconds float64, ok bool) {
-	i, ok := t.at[t.space.Key(p)]
+// Look returns a training of a point, drawn from its repetitions; ok is false if it is not in the table.
+func (t *Table) Look(p study.Point, rng *rand.Rand) (loss, seconds float64, ok bool) {
+	i, ok := t.At[t.Space.Key(p)]
 	if !ok {
 		return 0, 0, false
 	}
-	k := rng.IntN(len(t.rows[i].Losses))
-	return t.rows[i].Losses[k], t.rows[i].Seconds[k], true
+	k := rng.IntN(len(t.Rows[i].Losses))
+	return t.Rows[i].Losses[k], t.Rows[i].Seconds[k], true
 }
 
-// tables reads the tables of a folder, one after another.
-func tables(folder string, each func(*table) error) error {
+// Each reads the tables of a folder, one after another.
+func Each(folder string, each func(*Table) error) error {
 	files, err := filepath.Glob(filepath.Join(folder, "*.jsonl.gz"))
 	if err != nil || len(files) == 0 {
 		return fmt.Errorf("-tables %q has no tables: want a folder of .jsonl.gz files, which research/durations/tables.py writes", folder)
 	}
 	for _, path := range files {
-		t, err := readTable(path)
+		t, err := Read(path)
 		if err != nil {
 			return err
 		}

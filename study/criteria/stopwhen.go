@@ -1,0 +1,26 @@
+package criteria
+
+import (
+	"slices"
+
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/internal/check"
+)
+
+// StopWhen checks when more trials are not worth it.
+func StopWhen(spec *study.Spec, r *check.Report) {
+	const path = "spec.budget.stopWhen"
+	gain := spec.Budget.StopWhen.Gain
+	fidelity := func(p study.Parameter) bool { return p.Type == study.Fidelity }
+	switch given := gain != 0 || r.Places[path] != (check.Place{}); {
+	case !given:
+	case !(gain > 0) || !study.Finite(gain):
+		r.Add(path+".gain", "%v is not accepted; want a finite number above 0, in the unit of the objective", gain)
+	case len(spec.Several) > 0:
+		r.Add(path, "is for a single objective: with several, end the study by its hypervolume with spec.goal")
+	case len(spec.Limits) > 0:
+		r.Add(path, "is for a study without limits: what more trials gain within them is not known")
+	case slices.ContainsFunc(spec.Parameters, fidelity):
+		r.Add(path, "is for a study without a fidelity: what more trials gain at the highest level is not known")
+	}
+}
