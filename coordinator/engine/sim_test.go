@@ -14,7 +14,7 @@ import (
 
 var (
 	simSeed      = flag.Uint64("sim.seed", 0, "play only this schedule of the simulator")
-	simSchedules = flag.Int("sim.schedules", 150, "how many schedules the simulator plays")
+	simSchedules = flag.Int("sim.schedules", 100, "how many schedules the simulator plays")
 )
 
 // TestSimulator plays schedules of faults; see simworld_test.go.

@@ -26,6 +26,9 @@ func TestConformance(t *testing.T) {
 		"turbo":  func(*Options) {},
 		"turbo+": func(o *Options) { o.Warp, o.Transform = true, true },
 	} {
+		if testing.Short() && name != "turbo" {
+			continue // it runs concurrently in the same way
+		}
 		t.Run(name, func(t *testing.T) { optimizertest.Run(t, func() optimizer.Optimizer { return create(t, change) }) })
 	}
 }
