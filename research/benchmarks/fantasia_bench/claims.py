@@ -120,6 +120,24 @@ class Kept:
         runs = [r for r in self.lines("uhe") if (r["function"], r["method"], r["prior"]) == (function, method, prior)]
         return {(function, r["seed"]): math.log10(r[figure]) if figure == "error" else r[figure] for r in runs}
 
+    def regrets(self, function, optimizer, trials=100):
+        """log10 of the regrets of an optimiser of `fantasia bench` on a function: of lgp those with its own model, from two points on."""
+        made = {}
+        for run in [r for name in ("lgp-others", "lgp-hebo") for r in self.lines(name)]:
+            spec = run["spec"]
+            settings = spec.get("settings", {})
+            own = spec["optimizer"] == optimizer and settings.get("model", "latent") == "latent"
+            if own and spec["objective"] == function and spec["trials"] == trials and "acquisition" not in settings:
+                losses = [e["loss"] for e in run["result"]["evaluations"] if e["outcome"] == "completed"]
+                made[function, spec["seed"]] = math.log10(max(min(losses), 1e-9))
+        return made
+
+    def improvements(self, method, columns):
+        """By how many percent runs of a transformer of pt's paper, or of a rival, end below the mean regret of random search."""
+        runs = [r for r in self.lines("pt") if r["columns"] == columns]
+        chance = {f: statistics.fmean(r["regret"] for r in runs if (r["function"], r["method"]) == (f, "random")) for f in {r["function"] for r in runs}}
+        return {(r["function"], r["seed"]): 100 * (1 - r["regret"] / chance[r["function"]]) for r in runs if r["method"] == method}
+
     def compared(self, name, mode):
         """The scores of a file of runs on the published scale."""
         scale = score.Scale.load(os.path.join(os.path.dirname(self.folder), "scale.json"))
@@ -132,6 +150,7 @@ def checks(kept):
     _hebo(kept, made)
     _lgp(kept, made)
     _uhe(kept, made)
+    _pt(kept, made)
     return made
 
 
@@ -148,6 +167,9 @@ def _hebo(kept, made):
         made[f"hebo-no-{part}"] = tables(f"no-{part}", "hebo-paper", 1)
     made["hebo-base"] = tables("base", "hebo-paper", 1)
     made["hebo-noise-single"] = tables("base-noise", "base", -1)
+    for name, tuner in (("turbo", "turbo"), ("turbo-plus", "turbo+"), ("bohb-tables", "bohb"), ("pysot", "pysot")):
+        made[f"hebo-{name}"] = tables("hebo-paper", tuner, -1)
+    made["hebo-turbos"] = tables("turbo+", "turbo", 1)
 
     def ahead(name, mode, tuner, other, n):
         def check():
@@ -193,6 +215,10 @@ def _hebo(kept, made):
     made["hebo-conflict-ei-pi"], made["hebo-conflict-pi-ucb"] = (conflict(i, lambda c: c["rank"] > 1) for i in (0, 2))
 
 
+# The functions of lgp's paper on which lgp and hebo were played.
+BESIDE_HEBO = ("corrupted-holder-table", "shubert01", "weierstrass-8", "deflected-corrugated-spring-10")
+
+
 def _lgp(kept, made):
     def gaps(function, other, side, trials=100, acquisition="logei"):
         return lambda: paired(kept.gaps(function, "latent", trials, acquisition), kept.gaps(function, other, trials, acquisition), side)
@@ -200,6 +226,11 @@ def _lgp(kept, made):
     made["lgp-weierstrass"] = gaps("weierstrass-8", "homoscedastic", -1)
     made["lgp-spring"] = gaps("deflected-corrugated-spring-10", "homoscedastic", -1)
     made["lgp-ucb"] = gaps("corrupted-exponential-8", "homoscedastic", 1, acquisition="ucb")
+    def beside_hebo():
+        both = [{k: v for f in BESIDE_HEBO for k, v in kept.regrets(f, optimizer).items()} for optimizer in ("lgp", "hebo")]
+        return paired(*both, -1, digits=2)
+
+    made["lgp-hebo"] = beside_hebo
     made["lgp-boston"] = gaps("mlp-adam-boston-mse", "plain", 1, trials=20)
 
 
@@ -225,6 +256,20 @@ def _uhe(kept, made):
             made[f"uhe-random-{name}{ending}"] = against(function, prior, "error", ["random"], side=1)
         for part in ("alternate", "bandit"):
             made[f"uhe-{part}{ending}"] = against("h1", prior, "regret", [part])
+
+
+def _pt(kept, made):
+    def against(method, columns, *rivals):
+        def check():
+            found = {r: paired(kept.improvements(method, columns), kept.improvements(r, columns), 1, digits=1) for r in rivals}
+            return together(found) if len(rivals) > 1 else found[rivals[0]]
+
+        return check
+
+    for columns, ending in ((1, ""), (2, "-2")):
+        made[f"pt-nu{ending}"], made[f"pt-penalty{ending}"] = against("pt-v", columns, "pt"), against("pt-r", columns, "pt")
+        made[f"pt-both{ending}"] = against("pt-vr", columns, "pt", "pt-v", "pt-r")
+    made["pt-gp"], made["pt-shipped"] = against("pt-vr", 1, "fantasia:gp"), against("fantasia:pt", 1, "pt-vr")
 
 
 COLUMNS = ("paper", "claim", "verdict", "tested", "figure", "check")
