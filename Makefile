@@ -77,7 +77,7 @@ vulnerabilities: ## Look for known vulnerabilities in the code and its dependenc
 ##@ Test
 # In these packages nothing runs concurrently, or only in optimizer/numeric/linalg, which has the
 # race detector's attention itself: it would only make them five times as slow.
-SEQUENTIAL := ./api/view ./coordinator/backup ./coordinator/curve ./coordinator/engine ./coordinator/pruner \
+SEQUENTIAL := ./api/view ./coordinator/backup ./coordinator/curve ./coordinator/drive ./coordinator/engine ./coordinator/judge ./coordinator/pruner \
   ./coordinator/record ./coordinator/replay ./coordinator/scale/... ./coordinator/seal ./deploy/helm/... ./examples/... ./internal/exchange/crd ./internal/show/diagnosis \
   ./internal/exchange/export ./internal/exchange/migrate ./internal/show/htmlreport ./internal/assistant/raster ./internal/base/etcdfile ./internal/show/layout ./internal/show/picture/... \
   ./internal/test/architecture ./internal/test/damage ./internal/test/docs ./internal/test/examples ./optimizer/algorithms/... ./optimizer/bayes/... \
