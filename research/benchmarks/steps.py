@@ -12,6 +12,7 @@ noise, by the formulas of the reference. Both then choose batches of 8: how good
 
 import argparse
 import json
+import lzma
 import math
 import os
 import random
@@ -150,19 +151,20 @@ COLUMNS = {
 }
 
 
+def table(rows):
+    """Means over the cases, with standard errors."""
+    lines = ["| observations | cases | " + " | ".join(COLUMNS.values()) + " |", "| ---: | ---: |" + " ---: |" * len(COLUMNS)]
+    for n in sorted({r["n"] for r in rows}):
+        of = [[r[c] for r in rows if r["n"] == n] for c in COLUMNS]
+        errors = [statistics.stdev(v) / math.sqrt(len(v)) if len(v) > 1 else 0 for v in of]
+        cells = [f"{statistics.fmean(v):.2f} ± {e:.2f}".replace("-", "−") for v, e in zip(of, errors)]
+        lines.append(f"| {n} | {len(of[0])} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def report(a):
-    with open(a.file) as file:
-        rows = [json.loads(line) for line in file]
-    print("| observations | cases | " + " | ".join(COLUMNS.values()) + " |\n| ---: | ---: |" + " ---: |" * len(COLUMNS))
-    for n in SIZES:
-        of = [r for r in rows if r["n"] == n]
-        if of:
-            cells = []
-            for c in COLUMNS:
-                v = [r[c] for r in of]
-                se = statistics.stdev(v) / math.sqrt(len(v)) if len(v) > 1 else 0
-                cells.append(f"{statistics.fmean(v):.2f} ± {se:.2f}".replace("-", "−"))
-            print(f"| {n} | {len(of)} | " + " | ".join(cells) + " |")
+    with lzma.open(a.file, "rt") if a.file.endswith(".xz") else open(a.file) as file:
+        print(table([json.loads(line) for line in file]))
 
 
 def main():

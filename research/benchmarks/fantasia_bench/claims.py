@@ -157,8 +157,8 @@ def checks(kept):
 def _hebo(kept, made):
     import methods
 
-    def tables(a, b, side, after="128"):
-        return lambda: paired(kept.tables(a, after), kept.tables(b, after), side, methods.interval)
+    def tables(a, b, side, after="128", margin=None):
+        return lambda: paired(kept.tables(a, after), kept.tables(b, after), side, methods.interval, margin)
 
     made["hebo-random"] = tables("hebo-paper", "random", -1)
     made["hebo-reference"] = tables("hebo-paper", "hebo-0.3.6", -1)
@@ -169,6 +169,9 @@ def _hebo(kept, made):
     made["hebo-noise-single"] = tables("base-noise", "base", -1)
     for name, tuner in (("turbo", "turbo"), ("turbo-plus", "turbo+"), ("bohb-tables", "bohb"), ("pysot", "pysot")):
         made[f"hebo-{name}"] = tables("hebo-paper", tuner, -1)
+    made["hebo-base-turbo"] = tables("base", "turbo", -1, margin=0.02)
+    made["hebo-gpy-paper"] = tables("hebo-paper", "hebo-0.3.6-gpy", -1, "24", margin=0.02)
+    made["hebo-skopt"] = tables("hebo-paper", "skopt", -1, "24")
     made["hebo-turbos"] = tables("turbo+", "turbo", 1)
 
     def ahead(name, mode, tuner, other, n):
@@ -270,7 +273,7 @@ def _pt(kept, made):
     for columns, ending in ((1, ""), (2, "-2")):
         made[f"pt-nu{ending}"], made[f"pt-penalty{ending}"] = against("pt-v", columns, "pt"), against("pt-r", columns, "pt")
         made[f"pt-both{ending}"] = against("pt-vr", columns, "pt", "pt-v", "pt-r")
-    made["pt-gp"], made["pt-shipped"] = against("pt-vr", 1, "fantasia:gp"), against("fantasia:pt", 1, "pt-vr")
+    made["pt-gp"], made["pt-shipped"] = against("fantasia:gp", 1, "pt-vr"), against("fantasia:pt", 1, "pt-vr")
 
 
 COLUMNS = ("paper", "claim", "verdict", "tested", "figure", "check")

@@ -1,8 +1,11 @@
+import json
+import lzma
 import os
 import unittest
 
 import methods
 import pairs
+import steps
 
 from fantasia_bench import diagnoses, early, equation, publish, report, results, score
 
@@ -69,6 +72,11 @@ class PublishedTest(unittest.TestCase):
         made = methods.paper_hebo(methods.read([os.path.join(BENCHMARKS, "runs", "paper-hebo.jsonl.xz")]))
         for name, lines in made.items():
             self.assertEqual("\n".join(lines), publish.places(self.document)[name], name)
+
+    def test_the_steps_of_hebo_paper(self):
+        with lzma.open(os.path.join(BENCHMARKS, "runs", "steps.jsonl.xz"), "rt") as file:
+            made = steps.table([json.loads(line) for line in file])
+        self.assertEqual(made, publish.places(self.document)["hebo-reference-steps"])
 
     def test_two_objectives_and_limits(self):
         made = pairs.sections(pairs.read([os.path.join(BENCHMARKS, "runs", "pairs.jsonl.xz")]))
