@@ -12,6 +12,7 @@ import warnings
 import numpy
 
 warnings.simplefilter("ignore")
+answers, sys.stdout = sys.stdout, sys.stderr  # some tuners print
 
 
 class Optuna:
@@ -121,4 +122,4 @@ for line in sys.stdin:
     request = json.loads(line)
     for told in request["tell"]:
         tuner.tell(told["x"], told["loss"])
-    print(json.dumps(tuner.ask(request["ask"])), flush=True)
+    print(json.dumps(tuner.ask(request["ask"])), file=answers, flush=True)

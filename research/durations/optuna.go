@@ -90,7 +90,7 @@ func (o *optuna) Suggest(_ context.Context, p *optimizer.Problem, _ optimizer.St
 	}
 	line, err := o.out.ReadBytes('\n')
 	if err != nil {
-		return nil, nil, fmt.Errorf("Optuna has ended: %w", err)
+		return nil, nil, fmt.Errorf("the sampler of Optuna has ended: %w", err)
 	}
 	var places [][]int // of the values
 	if err := json.Unmarshal(line, &places); err != nil {

@@ -672,6 +672,8 @@ def test_a_budget_of_cost(storage: Path) -> None:
     assert study.state == "COMPLETED"
     assert study.reason == "13 of 10 dollars are spent (maxCost)"
     assert {t.number: t.cost for t in study.trials if t.state.ended} == {1: 4, 2: 1, 3: 4, 4: 4}
+    with pytest.raises(fantasia.SpaceError, match="stop_gain: -1 is not accepted"):
+        create(storage, stop_gain=-1)
     with pytest.raises(fantasia.SpaceError, match=r"max_cost: needs spec\.cost"):
         create(storage, max_cost=10)
     with pytest.raises(fantasia.SpaceError, match="max_cost: -1 is not accepted"):

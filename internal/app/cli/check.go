@@ -293,6 +293,9 @@ func budgetOf(spec *study.Spec) string {
 	if b.MaxCost > 0 {
 		parts = append(parts, study.Format(b.MaxCost)+" "+spec.Cost.Metric)
 	}
+	if b.StopWhen.Gain > 0 {
+		parts = append(parts, "until more trials gain at most "+study.Format(b.StopWhen.Gain))
+	}
 	return strings.Join(parts, ", ")
 }
 

@@ -21,7 +21,8 @@ import (
 type changes struct {
 	maxTrials, parallelism int
 	maxDuration            time.Duration
-	maxCost, goal          float64
+	maxCost, stopGain      float64
+	goal                   float64
 	ranges, values         []string
 	remarks
 }
@@ -49,6 +50,8 @@ Initial points that do not fit are left out.`,
 	f.IntVar(&e.maxTrials, "max-trials", 0, "how many trials to evaluate in all (spec.budget.maxTrials)")
 	f.DurationVar(&e.maxDuration, "max-duration", 0, "how long the study may run in all, such as 8h (spec.budget.maxDuration)")
 	f.Float64Var(&e.maxCost, "max-cost", 0, "what all trials together may cost (spec.budget.maxCost)")
+	f.Float64Var(&e.stopGain, "stop-gain", 0, "end the study once 30 more trials are not expected to gain more; 0: never "+
+		"(spec.budget.stopWhen.gain)")
 	f.IntVar(&e.parallelism, "parallelism", 0, "how many trials may run at once (spec.parallelism)")
 	f.Float64Var(&e.goal, "goal", 0, "the value that ends the study (spec.objective.goal) or, of several objectives, the hypervolume "+
 		"(spec.goal.hypervolume)")
@@ -58,7 +61,7 @@ Initial points that do not fit are left out.`,
 		"times")
 	e.flags(c)
 	return a.onStudy(r, c, func(cmd *cobra.Command, name string, args []string) (shown, error) {
-		known := []string{"max-trials", "max-duration", "max-cost", "parallelism", "goal", "range", "values", "label", "note"}
+		known := []string{"max-trials", "max-duration", "max-cost", "stop-gain", "parallelism", "goal", "range", "values", "label", "note"}
 		if !slices.ContainsFunc(known, cmd.Flags().Changed) {
 			last := len(known) - 1
 			return shown{}, usagef(cmd, "nothing to change: give --%s or --%s", strings.Join(known[:last], ", --"), known[last])
@@ -103,6 +106,9 @@ func (e *changes) apply(cmd *cobra.Command, s *study.Study) error {
 	}
 	if changed("max-cost") {
 		s.Spec.Budget.MaxCost = e.maxCost
+	}
+	if changed("stop-gain") {
+		s.Spec.Budget.StopWhen.Gain = e.stopGain
 	}
 	if changed("parallelism") {
 		s.Spec.Parallelism = e.parallelism

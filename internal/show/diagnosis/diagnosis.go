@@ -61,13 +61,15 @@ type Report struct {
 	Durations *Durations `json:"durations,omitempty"`
 	// Earlier says what each earlier study is worth that the study learns from; nil if it learns from none.
 	Earlier []Earlier `json:"earlier,omitempty"`
+	// More is what more trials are expected to gain, as far as the algorithm tells.
+	More *optimizer.Gain `json:"more,omitempty"`
 	// EarlyStopping is what each rule would have saved; nil without enough curves.
 	EarlyStopping []Replay `json:"earlyStopping"`
 	// Judged is what a model of curves says of the trials; nil without enough of them.
 	Judged *Judged `json:"judged,omitempty"`
 	// Findings has one entry for each Topic, in their order. TopicObjectives is only there with
-	// several objectives, TopicLimits with limits, TopicTime where trials take seconds, and TopicEarlier where the study learns
-	// from earlier ones.
+	// several objectives, TopicLimits with limits, TopicTime where trials take seconds, TopicEarlier where the study learns
+	// from earlier ones, and TopicMore where the algorithm tells what more trials gain.
 	Findings []Finding `json:"findings"`
 }
 
@@ -102,6 +104,12 @@ func (e *examination) report(ctx context.Context, s *study.Study, p *optimizer.P
 	}
 	if r.Earlier, missing[TopicEarlier] = e.earlier(ctx); r.Earlier != nil || missing[TopicEarlier] != nil {
 		topics = append(slices.Clip(topics), topic{TopicEarlier, judgeEarlier})
+	}
+	var err error
+	if r.More, err = more(ctx, &s.Spec, p); err != nil {
+		return nil, err
+	} else if r.More != nil {
+		topics = append(slices.Clip(topics), topic{TopicMore, judgeMore})
 	}
 	r.Findings = findings(r, missing, topics)
 	return r, ctx.Err()

@@ -80,6 +80,9 @@ func checkFindings(t *testing.T, r *diagnosis.Report, p *optimizer.Problem) {
 	if p.Limits != nil {
 		topics = append(topics, diagnosis.TopicLimits)
 	}
+	if r.More != nil {
+		topics = append(topics, diagnosis.TopicMore)
+	}
 	var got []diagnosis.Topic
 	settings := map[string]string{}
 	for _, f := range r.Findings {

@@ -27,6 +27,7 @@ const (
 	TopicLimits      Topic = "limits"
 	TopicTime        Topic = "time"
 	TopicEarlier     Topic = "earlier studies"
+	TopicMore        Topic = "more trials"
 )
 
 // Finding is the answer to one topic's question.

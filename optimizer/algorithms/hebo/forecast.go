@@ -28,12 +28,10 @@ func (a proposer) Forecast(ctx context.Context, p *optimizer.Problem, state opti
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("forecast: %w", ctx.Err())
 	}
-	if err != nil {
-		return nil, nil // no model: nothing is known
+	if err == nil {
+		if g, err := loop.Forecast(m, p, a.options.Noise.exact(d, encoding) > 0, rng); err == nil {
+			return g, nil
+		}
 	}
-	g, err := loop.Forecast(m, p, a.options.Noise.exact(d, encoding) > 0, rng)
-	if err != nil {
-		return nil, nil // nor where it is degenerate
-	}
-	return g, nil
+	return nil, nil // no model, or a degenerate one: nothing is known
 }

@@ -85,6 +85,7 @@ def create_study(
     max_failed_trials: int | None = None,
     cost: str | None = None,
     max_cost: float | None = None,
+    stop_gain: float | None = None,
     retries: Mapping[str, int] | None = None,
     labels: Mapping[str, str] | None = None,
     note: str = "",
@@ -116,6 +117,10 @@ def create_study(
     `cost` names a metric that says what the trial has cost so far, such as dollars, if that is not its
     time; the objective returns or reports it. With `max_cost`, no trial begins once what has been spent, and
     what is expected of the trials that run, has reached it.
+
+    With `stop_gain`, the study also ends once 30 more trials gain no more than that in nine of ten cases, in
+    the objective's unit, by the optimiser's model and by what the last trials have gained. It is for a single
+    objective without limits, with `hebo` or `gp`.
 
     `token` and `ca` (a file) are for a server that needs them; by default FANTASIA_TOKEN and
     FANTASIA_CA. `study_name` and `pruner` are Optuna's words for `name` and `early_stopping`;
@@ -177,6 +182,8 @@ def create_study(
         budget["maxDuration"] = f"{max_duration.total_seconds():f}s"
     if max_cost is not None:
         budget["maxCost"] = max_cost
+    if stop_gain is not None:
+        budget["stopWhen"] = {"gain": stop_gain}
     chosen: dict[str, Any] = {"name": algorithm.name, "settings": dict(algorithm.settings)}
     chosen["seed"] = secrets.randbits(31) if seed is None else seed
     spec: dict[str, Any] = {
@@ -389,6 +396,8 @@ _OPTIONS = {
     "spec.budget.maxFailedTrials": "max_failed_trials",
     "spec.budget.maxDuration": "max_duration",
     "spec.budget.maxCost": "max_cost",
+    "spec.budget.stopWhen.gain": "stop_gain",
+    "spec.budget.stopWhen": "stop_gain",
     "spec.cost.metric": "cost",
     "spec.trial.": "",
     "spec.": "",
