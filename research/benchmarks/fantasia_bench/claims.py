@@ -106,10 +106,10 @@ class Kept:
     def gaps(self, function, model, trials, acquisition="logei"):
         """The gaps of a model of lgp: which share of the way from the best of two points to the minimum a run made."""
         made = {}
-        for run in [r for name in ("lgp-others", "lgp-more") for r in self.lines(name)]:
-            spec = run["spec"]
-            of = spec["settings"].get("model", "latent"), spec["settings"].get("acquisition", "logei")
-            if spec["objective"] == function and spec["trials"] == trials and of == (model, acquisition):
+        for run in [r for name in ("lgp-others", "lgp-more", "lgp-hebo", "lgp-first") for r in self.lines(name)]:
+            spec, settings = run["spec"], run["spec"].get("settings", {})
+            of = spec["optimizer"], settings.get("model", "latent"), settings.get("acquisition", "logei")
+            if spec["objective"] == function and spec["trials"] == trials and of == ("lgp", model, acquisition):
                 losses = [(e["trial"], e["loss"]) for e in run["result"]["evaluations"] if e["outcome"] == "completed" and e["trial"] <= trials]
                 first = min(loss for trial, loss in losses if trial <= 2)
                 made[function, spec["seed"]] = (first - min(loss for _, loss in losses)) / first
@@ -227,8 +227,16 @@ def _lgp(kept, made):
         return lambda: paired(kept.gaps(function, "latent", trials, acquisition), kept.gaps(function, other, trials, acquisition), side)
 
     made["lgp-weierstrass"] = gaps("weierstrass-8", "homoscedastic", -1)
+    made["lgp-shubert"] = gaps("shubert01", "plain", 1)
+
+    def corrupted():
+        rivals = ("plain", "homoscedastic", "heteroscedastic")
+        return together({r: gaps("corrupted-holder-table", r, 1)() for r in rivals})
+
+    made["lgp-holder"] = corrupted
     made["lgp-spring"] = gaps("deflected-corrugated-spring-10", "homoscedastic", -1)
     made["lgp-ucb"] = gaps("corrupted-exponential-8", "homoscedastic", 1, acquisition="ucb")
+
     def beside_hebo():
         both = [{k: v for f in BESIDE_HEBO for k, v in kept.regrets(f, optimizer).items()} for optimizer in ("lgp", "hebo")]
         return paired(*both, -1, digits=2)
