@@ -70,7 +70,8 @@ func descriptions() map[string]string {
 			"in time.",
 		"Budget.MaxCost": "What all trials together may cost, in the unit of cost.metric. No trial is begun once what has been spent and what " +
 			"is expected of the trials that run have reached it.",
-		"Budget.StopWhen": "Ends the study when more trials are hardly worth it. Its reason then says why. For one objective, without limits.",
+		"Budget.StopWhen": "Ends the study when more trials are hardly worth it. Its reason then says why. " +
+			"For one objective, without limits.",
 		"StopWhen.Gain": "In the objective's unit: the study ends once 30 more trials gain no more than this in nine of ten cases, by the " +
 			"optimiser's model and by what the last trials have gained.",
 		"TrialTemplate.Command": "The program and its arguments; no shell is involved. ${name} is a parameter's value, ${args} becomes " +
