@@ -93,7 +93,7 @@ func calibrateAll(ctx context.Context, w io.Writer, files []string, change strin
 	fmt.Fprint(w, "| task | up to a quarter is known | up to half | more |\n| --- | ---: | ---: | ---: |\n")
 	sum := make([]coverage, len(parts))
 	for _, file := range files {
-		task, err := readTaskSet(file)
+		task, err := readTask(file)
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -46,8 +47,39 @@ func taskset(t *testing.T) string {
 	return filepath.Join(folder, "small.jsonl.gz")
 }
 
-func TestReadTaskSet(t *testing.T) {
-	p, err := readTaskSet(taskset(t))
+// A program's first line has its parameters and the loss of a guess. Of folds only the last mean is a value.
+func TestReadProgram(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "folds.jsonl.gz")
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	zip := gzip.NewWriter(file)
+	_, _ = io.WriteString(zip, `{"guess":0.9,"final":true,"parameters":[{"name":"C","low":-3,"high":3},{"name":"coef0","low":0,"high":4}]}
+{"hp":{"C":-2.5,"coef0":1},"seconds":0.25,"valid":[0,0.2,0.3]}
+{"hp":{"C":1,"coef0":3},"seconds":0.5,"valid":[0.1,null,0.2]}
+{"hp":{"C":2,"coef0":3},"seconds":0.5,"valid":[0.1,0.05,null]}
+`)
+	if err := errors.Join(zip.Close(), file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	p, err := readTask(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.name != "folds" || p.epochs != 3 || p.guess != 0.9 || p.best != 0.2 || len(p.trainings) != 3 || len(p.parameters) != 2 {
+		t.Errorf("read %+v", p)
+	}
+	if q := p.parameters[0]; q.Name != "C" || *q.Min != -3 || *q.Max != 3 {
+		t.Errorf("the first parameter is %+v", q)
+	}
+	if first := p.trainings[0]; first.point["C"] != -2.5 || first.pace != 0.25 || !math.IsInf(first.leastOf(first.losses[:2]), 1) {
+		t.Errorf("the first training is %+v", first)
+	}
+}
+
+func TestReadTask(t *testing.T) {
+	p, err := readTask(taskset(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +96,7 @@ func TestReadTaskSet(t *testing.T) {
 
 // Every tuner spends what is compared, no more, gets better as it does, and repeats itself.
 func TestTunersPlay(t *testing.T) {
-	p, err := readTaskSet(taskset(t))
+	p, err := readTask(taskset(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +122,7 @@ func TestTunersPlay(t *testing.T) {
 
 // A trial that cannot go on later is never trained again, one that can is.
 func TestOnlyThawingTrialsGoOnLater(t *testing.T) {
-	p, err := readTaskSet(taskset(t))
+	p, err := readTask(taskset(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,11 +163,11 @@ func (w *watching) next(ctx context.Context, done *trial) (*trial, int, error) {
 // Noise changes what is reported and not what a run is worth; slower curves end where they did.
 func TestHarderTasks(t *testing.T) {
 	for change := range harder {
-		plain, err := readTaskSet(taskset(t))
+		plain, err := readTask(taskset(t))
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := readTaskSet(taskset(t))
+		p, err := readTask(taskset(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +209,7 @@ func TestHarderTasks(t *testing.T) {
 
 // Each training that is known up to a step and has not diverged by then ends within its band or beyond it, and a run repeats itself.
 func TestCalibrate(t *testing.T) {
-	task, err := readTaskSet(taskset(t))
+	task, err := readTask(taskset(t))
 	if err != nil {
 		t.Fatal(err)
 	}

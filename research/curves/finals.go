@@ -51,7 +51,7 @@ func playFinals(ctx context.Context, files []string, mode, tuners, python string
 	}
 	var pools []*pool
 	for _, file := range files {
-		p, err := readTaskSet(file)
+		p, err := readTask(file)
 		if err != nil {
 			return err
 		}

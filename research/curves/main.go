@@ -19,6 +19,9 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
+// worths are the numbers of whole trainings' worth of epochs at which runs are compared.
+var worths = []int{5, 10, 20, 40}
+
 func main() { lifecycle.Main("curves", runAll) }
 
 // tuners returns how each tuner's policy is made, by its name.
@@ -54,7 +57,7 @@ func runAll(ctx context.Context) error {
 	workers := flag.Int("workers", 8, "how many networks are trained at once")
 	out := flag.String("out", "", "a file of results; runs that it has are not played again")
 	change := flag.String("harder", "", "noise: each report has noise of 5% of the range; late: curves cross late")
-	table := flag.Bool("report", false, "print a table of the results, and play nothing")
+	table := flag.Bool("report", false, "print tables of the results, and play nothing")
 	ends := flag.Bool("finals", false, "play the final losses, each task with the others as earlier studies")
 	mode := flag.String("mode", "batch", "batch, async or sequential, with -finals")
 	first := flag.Int("first", 0, "the first seed, with -finals")
@@ -65,7 +68,11 @@ func runAll(ctx context.Context) error {
 		return errors.New("-out is missing; want a file for the results")
 	}
 	if *table {
-		return report(os.Stdout, *out)
+		if err := report(os.Stdout, *out); err != nil {
+			return err
+		}
+		fmt.Println()
+		return reportTasks(os.Stdout, *out, float64(slices.Max(worths)))
 	}
 	files, err := filepath.Glob(filepath.Join(*folder, "*.jsonl.gz"))
 	if err != nil || len(files) == 0 {
@@ -87,7 +94,7 @@ func runAll(ctx context.Context) error {
 	}
 	all := tuners(*workers)
 	for _, file := range files {
-		task, err := readTaskSet(file)
+		task, err := readTask(file)
 		if err != nil {
 			return err
 		}
@@ -102,7 +109,7 @@ func runAll(ctx context.Context) error {
 				if done[fmt.Sprint(name, " ", task.name, " ", seed)] {
 					continue
 				}
-				r, err := run(ctx, task, seed, *workers, []int{5, 10, 20, 40}, all[name])
+				r, err := run(ctx, task, seed, *workers, worths, all[name])
 				if err != nil {
 					return fmt.Errorf("%s on %s with seed %d: %w", name, task.name, seed, err)
 				}

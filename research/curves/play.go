@@ -25,15 +25,7 @@ type trial struct {
 }
 
 // least returns the least loss so far, +Inf if there is none.
-func (t *trial) least() float64 {
-	least := math.Inf(1)
-	for _, loss := range t.losses[:t.step] {
-		if !math.IsNaN(loss) {
-			least = min(least, loss)
-		}
-	}
-	return least
-}
+func (t *trial) least() float64 { return t.leastOf(t.losses[:t.step]) }
 
 // job is what a worker does: it trains a trial up to a step.
 type job struct {
@@ -72,10 +64,15 @@ type result struct {
 	Seed  int    `json:"seed"`
 	// Regret is that of the best loss so far after each of the world's worths.
 	Regret []float64 `json:"regret"`
-	Trials int       `json:"trials"`
+	// Near is after how many trainings' worth of epochs the regret is as good as none; 0 if it never is.
+	Near   float64 `json:"near,omitempty"`
+	Trials int     `json:"trials"`
 	// Seconds are virtual.
 	Seconds float64 `json:"seconds"`
 }
+
+// asGood is a regret that is as good as none.
+const asGood = 0.01
 
 func newWorld(p *pool, seed int, worths []int) (*world, error) {
 	points, err := celspace.Of(&study.Study{Spec: study.Spec{
@@ -138,8 +135,11 @@ func (w *world) play(ctx context.Context, workers int, p policy) (*result, error
 		jobs = slices.DeleteFunc(jobs, func(other *job) bool { return other == j })
 		w.now = j.ends
 		for ; j.step < j.until; j.step++ {
-			if v := j.clean[j.step]; !math.IsNaN(v) {
-				w.least = min(w.least, v)
+			if v := j.clean[j.step]; !math.IsNaN(v) && (!j.final || j.step == len(j.clean)-1) && v < w.least {
+				w.least = v
+				if w.regret(v) <= asGood && r.Near == 0 {
+					r.Near = float64(w.spent+1) / float64(w.epochs)
+				}
 			}
 			if w.spent++; w.spent == w.worths[len(r.Regret)]*w.epochs {
 				r.Regret = append(r.Regret, w.regret(w.least))

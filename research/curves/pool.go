@@ -23,6 +23,7 @@ type pool struct {
 	parameters []study.Parameter
 	epochs     int
 	trainings  []training
+	final      bool // of all trainings
 	// guess is the loss of who has learnt nothing, and best the lowest of all trainings.
 	guess, best float64
 }
@@ -33,14 +34,32 @@ type training struct {
 	losses []float64 // after each epoch, as it reports them; NaN where it diverged
 	clean  []float64 // the same without noise
 	pace   float64   // virtual seconds of an epoch
+	final  bool      // what it reports before its end is no value, such as the mean of some folds
 }
 
 // paceSpread is the standard deviation of the logarithm of trainings' paces, which TaskSet does not tell.
 const paceSpread = 0.3
 
-// readTaskSet reads a task of TaskSet (Metz et al. 2020) in the form that research/README.md
-// describes: a line of JSON a training.
-func readTaskSet(path string) (p *pool, err error) {
+// bounds is a parameter of a program, on the scale on which it is searched.
+type bounds struct {
+	Name string  `json:"name"`
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
+}
+
+// line is a line of a task. A program's first one has the loss of who has learnt nothing and the parameters, and no training.
+type line struct {
+	Guess      float64            `json:"guess"`
+	Final      bool               `json:"final"` // as of a training
+	Parameters []bounds           `json:"parameters"`
+	HP         map[string]float64 `json:"hp"`
+	Valid      []*float64         `json:"valid"`
+	Seconds    float64            `json:"seconds"` // an epoch takes; TaskSet does not tell
+}
+
+// readTask reads a task in the form that research/README.md describes, a line of JSON a training: one of TaskSet (Metz et al.
+// 2020), or a program of make_programs.py.
+func readTask(path string) (p *pool, err error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the task: %w", err)
@@ -50,34 +69,76 @@ func readTaskSet(path string) (p *pool, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the task %s: %w", path, err)
 	}
-	p = &pool{name: strings.TrimSuffix(filepath.Base(path), ".jsonl.gz"), guess: math.Ln2, best: math.Inf(1)} // of two classes
+	p = &pool{name: strings.TrimSuffix(filepath.Base(path), ".jsonl.gz"), best: math.Inf(1)}
 	rng := rand.New(rand.NewPCG(seedOf(p.name, 0), 0))
 	for lines := json.NewDecoder(bufio.NewReader(unzipped)); ; {
-		var line struct {
-			HP    map[string]float64 `json:"hp"`
-			Valid []*float64         `json:"valid"`
-		}
-		if err := lines.Decode(&line); errors.Is(err, io.EOF) {
+		var l line
+		if err := lines.Decode(&l); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
 			return nil, fmt.Errorf("read training %d of the task %s: %w", len(p.trainings)+1, path, err)
 		}
-		t := training{point: study.Point{}, pace: math.Exp(paceSpread * rng.NormFloat64())}
-		for _, name := range names {
-			t.point[name] = axis(name, line.HP[name])
+		if l.Parameters == nil {
+			p.add(&l, rng)
+			continue
 		}
-		for _, loss := range line.Valid[1:] { // the first is that of the network before its training
-			if loss == nil {
-				t.losses = append(t.losses, math.NaN())
-				continue
-			}
-			t.losses = append(t.losses, *loss)
-			p.best = min(p.best, *loss)
+		p.guess, p.final = l.Guess, l.Final
+		for _, q := range l.Parameters {
+			p.parameters = append(p.parameters, study.Parameter{Name: q.Name, Type: study.Float, Min: &q.Low, Max: &q.High, Scale: study.Linear})
 		}
-		t.clean = t.losses
-		p.trainings = append(p.trainings, t)
+	}
+	if len(p.trainings) == 0 {
+		return nil, fmt.Errorf("read the task %s: it has no training", path)
 	}
 	p.epochs = len(p.trainings[0].losses)
+	if p.parameters == nil {
+		p.ofTaskSet()
+	}
+	return p, nil
+}
+
+// add adds the training of a line.
+func (p *pool) add(l *line, rng *rand.Rand) {
+	t := training{point: study.Point{}, pace: l.Seconds, final: p.final}
+	valid := l.Valid
+	if p.parameters == nil { // of TaskSet, whose first loss is that of the network before its training
+		valid, t.pace = valid[1:], math.Exp(paceSpread*rng.NormFloat64())
+		for _, name := range names {
+			t.point[name] = axis(name, l.HP[name])
+		}
+	}
+	for _, q := range p.parameters {
+		t.point[q.Name] = l.HP[q.Name]
+	}
+	for _, loss := range valid {
+		if loss == nil {
+			t.losses = append(t.losses, math.NaN())
+			continue
+		}
+		t.losses = append(t.losses, *loss)
+	}
+	t.clean = t.losses
+	p.best = min(p.best, t.leastOf(t.clean))
+	p.trainings = append(p.trainings, t)
+}
+
+// leastOf returns the least of a training's losses so far that counts as its value, +Inf if there is none.
+func (t *training) leastOf(losses []float64) float64 {
+	first, least := 0, math.Inf(1)
+	if t.final {
+		first = len(t.losses) - 1
+	}
+	for step := first; step < len(losses); step++ {
+		if !math.IsNaN(losses[step]) {
+			least = min(least, losses[step])
+		}
+	}
+	return least
+}
+
+// ofTaskSet gives a task of TaskSet its parameters, which reach as far as its trainings do, and the loss of a guess of two classes.
+func (p *pool) ofTaskSet() {
+	p.guess = math.Ln2
 	for _, name := range names {
 		low, high := math.Inf(1), math.Inf(-1)
 		for _, t := range p.trainings {
@@ -86,7 +147,6 @@ func readTaskSet(path string) (p *pool, err error) {
 		}
 		p.parameters = append(p.parameters, study.Parameter{Name: name, Type: study.Float, Min: &low, Max: &high, Scale: study.Linear})
 	}
-	return p, nil
 }
 
 // names are the hyperparameters of Adam in TaskSet.
