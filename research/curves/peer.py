@@ -68,7 +68,7 @@ class Hebo:
 
 
 class BoTorch:
-    """MultiTaskGP over this task and the earlier studies, each with its own standardised losses, and LogEI; one point at a time.
+    """MultiTaskGP over this task and the earlier studies, each with its own standardised losses, and qLogEI.
 
     Of each earlier study it knows 32 points, the best half and others, since its time grows with their cube. It knows no failures: a
     failed training has the worst loss so far."""
@@ -97,7 +97,7 @@ class BoTorch:
         if len(self.xs) < 2:
             return [self.first.pop(0) if self.first else self.rng.random(self.dim).tolist() for _ in range(n)]
         torch = self.torch
-        from botorch.acquisition import LogExpectedImprovement
+        from botorch.acquisition import qLogExpectedImprovement
         from botorch.fit import fit_gpytorch_mll
         from botorch.models import MultiTaskGP
         from botorch.optim import optimize_acqf
@@ -112,7 +112,7 @@ class BoTorch:
         fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model), optimizer_kwargs={"options": {"maxiter": 50}})
         best = float(-y.min())
         bounds = torch.tensor([[0.0] * self.dim, [1.0] * self.dim], dtype=torch.double)
-        found, _ = optimize_acqf(LogExpectedImprovement(model, best_f=best), bounds, q=1, num_restarts=4, raw_samples=256)
+        found, _ = optimize_acqf(qLogExpectedImprovement(model, best_f=best), bounds, q=n, num_restarts=4, raw_samples=128, sequential=True)
         return found.tolist()
 
 
