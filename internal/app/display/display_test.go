@@ -113,6 +113,10 @@ func TestSummarySaysHowToGoOn(t *testing.T) {
 		},
 		"set a stricter objective.goal, or none, in study.yaml": func(s *study.Spec, _ *record.Status) { s.Objective.Goal = new(2.5) },
 		"nothing is left to evaluate: widen the parameters":     func(*study.Spec, *record.Status) {},
+		"lower budget.stopWhen.gain, or leave stopWhen out, in": func(s *study.Spec, status *record.Status) {
+			s.Budget.StopWhen.Gain = 0.1
+			status.Gain.Completed, status.Gain.Most = 24, 0.1
+		},
 		"nothing is left to evaluate: widen the parameters under a": func(s *study.Spec, status *record.Status) {
 			s.Objective.Goal, s.Budget.MaxDuration, status.Ran = new(1.5), study.Duration(time.Minute), 30*time.Second
 		},

@@ -244,6 +244,8 @@ func onward(r *local.Result, file string) string {
 		change = "set a larger goal.hypervolume, or none,"
 	case !spec.Budget.OfTime() && (spec.Budget.MaxTrials > 0 || spec.Budget.MaxCost == 0) && status.Counts.Ended() >= spec.Budget.MaxTrials:
 		change = "raise budget.maxTrials"
+	case spec.Budget.StopWhen.Gain > 0 && status.Gain.Completed > 0 && status.Gain.Most <= spec.Budget.StopWhen.Gain:
+		change = "lower budget.stopWhen.gain, or leave stopWhen out,"
 	case spec.Budget.MaxCost > 0 && status.Spent >= spec.Budget.MaxCost:
 		change = "raise budget.maxCost"
 	case lasted > 0 && status.Ran >= lasted:
