@@ -28,6 +28,8 @@ const (
 	// minPause and maxPause limit the pauses between failed tries.
 	minPause = 500 * time.Millisecond
 	maxPause = 15 * time.Second
+	// quotaCounts is how long a quota may still count what was deleted. Another one is not deleted meanwhile.
+	quotaCounts = 5 * time.Second
 	// maxOwners is the number of owners that are remembered.
 	maxOwners = 1000
 )
@@ -43,13 +45,14 @@ var errSilent = errors.New("the cluster's API does not answer")
 // refuses it, ended ones are deleted.
 func (s *site) ensure(ctx context.Context, object *unstructured.Unstructured, a *messaging.Assignment, say func(cause string)) error {
 	deadline, pause := time.Now().Add(s.options.StartTimeout), backoff.New(minPause, maxPause)
+	var deleted time.Time
 	for {
 		err := s.create(ctx, object, a)
 		if err == nil || errors.Is(err, errRefused) || ctx.Err() != nil {
 			return err
 		}
-		if isQuota(err) {
-			s.deleteOldestEnded(ctx, object)
+		if isQuota(err) && time.Since(deleted) > quotaCounts && s.deleteOldestEnded(ctx, object) {
+			deleted = time.Now()
 		}
 		say(fmt.Sprintf("%s %s cannot be created: %v", s.kind.Kind, object.GetName(), err))
 		if time.Now().After(deadline) {
@@ -76,8 +79,8 @@ func lacksRights(err error) bool {
 }
 
 // deleteOldestEnded deletes the oldest Job of the installation in the namespace that has ended, of any study, so that
-// object can be created. A failed one comes last, as somebody may want to look at it.
-func (s *site) deleteOldestEnded(ctx context.Context, object *unstructured.Unstructured) {
+// object can be created. A failed one comes last, as somebody may want to look at it. It reports whether it has.
+func (s *site) deleteOldestEnded(ctx context.Context, object *unstructured.Unstructured) bool {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	jobs := s
@@ -87,11 +90,11 @@ func (s *site) deleteOldestEnded(ctx context.Context, object *unstructured.Unstr
 	list, err := jobs.client.List(ctx, metav1.ListOptions{LabelSelector: LabelConcluded + "=true"})
 	if err != nil {
 		s.options.Logger.Warn("cannot list ended resources so that another can be created", telemetry.LogError, err)
-		return
+		return false
 	}
 	ended := slices.DeleteFunc(list.Items, func(o unstructured.Unstructured) bool { return !s.replaceable(&o, object) })
 	if len(ended) == 0 {
-		return
+		return false
 	}
 	first := slices.MinFunc(ended, func(a, b unstructured.Unstructured) int {
 		if x, y := jobs.failure.Holds(a.Object), jobs.failure.Holds(b.Object); x != y {
@@ -101,10 +104,11 @@ func (s *site) deleteOldestEnded(ctx context.Context, object *unstructured.Unstr
 	})
 	if err := jobs.remove(ctx, first.GetName(), metav1.DeletePropagationBackground); err != nil {
 		s.options.Logger.Warn("cannot delete an ended resource so that another can be created", "name", first.GetName(), telemetry.LogError, err)
-		return
+		return false
 	}
 	s.options.Logger.Info("deleted an ended resource, since a quota refused another", telemetry.LogStudy, first.GetLabels()[LabelStudy],
 		"name", first.GetName())
+	return true
 }
 
 // replaceable reports whether a concluded Job may be deleted so that object can be created. The log and the reason of a
