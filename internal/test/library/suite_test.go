@@ -346,12 +346,15 @@ func TestContinue(t *testing.T) {
 			t.Fatal(err)
 		}
 		var from, to fantasia.Result
+		other := 0
 		for r, err := range u.Trials() {
 			switch {
 			case err != nil:
 				t.Fatal(err)
 			case r.Number == stopped:
 				from = r
+			case r.State == fantasia.Stopped:
+				other = r.Number
 			case r.Source == "requested":
 				to = r
 			}
@@ -359,8 +362,21 @@ func TestContinue(t *testing.T) {
 		if from.Number == 0 || to.Number == 0 || to.State != fantasia.Completed || x.Of(to) != x.Of(from) || ends[x.Of(to)] != 8 {
 			t.Errorf("trial %+v was stopped, and continued by %+v", from, to)
 		}
-		if err := u.Continue(stopped); !errors.Is(err, fantasia.ErrEnded) {
-			t.Errorf("continue a trial of a study that has ended: %v", err)
+		if err := u.Continue(stopped); !errors.Is(err, fantasia.ErrInvalid) {
+			t.Errorf("continue trial %d again: %v", stopped, err)
+		}
+		if other == 0 {
+			t.Fatal("no other trial was stopped")
+		}
+		if err := u.Continue(other); err != nil {
+			t.Fatalf("continue trial %d of a study that has ended: %v", other, err)
+		}
+		evaluated := 0
+		if err := u.Run(t.Context(), func(_ context.Context, trial *fantasia.Trial) (float64, error) {
+			evaluated++
+			return x.Of(trial), nil
+		}); err != nil || evaluated != 1 {
+			t.Errorf("after the end %d trials were evaluated, want 1: %v", evaluated, err)
 		}
 	})
 }
