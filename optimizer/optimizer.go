@@ -290,7 +290,7 @@ type Gain struct {
 type Forecaster interface {
 	// Forecast returns what GainTrials more trials are expected to gain. It is nil where that is not known: with several
 	// objectives or limits, with fewer than GainCompleted completed trials, and where hardly any other point is left. State is the
-	// study's last one, as for Suggest. The same arguments give the same answer. The error is that of a context that has ended.
+	// study's last one, as for Suggest. The same arguments give the same answer. If ctx ends, Forecast returns its error.
 	// It is safe for concurrent use.
 	Forecast(ctx context.Context, p *Problem, state State) (*Gain, error)
 }

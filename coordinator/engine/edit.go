@@ -96,12 +96,12 @@ func (e *Engine) goOn() {
 	e.step.reply(nil, nil)
 }
 
-// enqueue also has an ended study run a trial to its end, if it has ended since it had no more trials to make.
-// It makes no others then, and ends again.
+// enqueue also continues a trial of a study that has ended, if the study ended because it had no more trials to make.
+// The study then runs this trial alone, and ends again.
 func (e *Engine) enqueue(ev Enqueue) {
 	resumes := ev.Continues != 0 && !e.running() && !e.Requested(ev.RequestID)
 	if resumes {
-		if state, _ := e.verdictIf(func() bool { return false }); !state.Terminal() {
+		if state, _ := e.verdict(); !state.Terminal() {
 			e.step.reply(nil, refusef("the study has ended: %s. It would begin other trials too if it went on: resume it first", e.life.state))
 			return
 		}

@@ -42,10 +42,7 @@ func TestSimulatorPromotes(t *testing.T) {
 
 // newFidelityWorld draws a study with a fidelity, of workers or of clients, from a seed.
 func newFidelityWorld(seed uint64, off safety) *world {
-	w := newWorld(seed, off)
-	if seed%3 == 0 {
-		w = newClientWorld(seed, off)
-	}
+	w := newAnyWorld(seed, off)
 	w.edit(func(s *study.Spec) {
 		lo, hi, factor := 1.0, 9.0, 2+int(seed%2)
 		w.objectives = w.objectives[:1]

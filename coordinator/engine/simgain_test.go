@@ -21,10 +21,7 @@ func TestSimulatorOfGain(t *testing.T) {
 
 // newGainWorld draws a study with stopWhen, of workers or of clients, from a seed.
 func newGainWorld(seed uint64, off safety) *world {
-	w := newWorld(seed, off)
-	if seed%3 == 0 {
-		w = newClientWorld(seed, off)
-	}
+	w := newAnyWorld(seed, off)
 	w.edit(func(s *study.Spec) { s.Budget.StopWhen.Gain = simGain })
 	return w
 }

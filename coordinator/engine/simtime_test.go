@@ -34,10 +34,7 @@ func TestSimulatorOfTime(t *testing.T) {
 
 // newTimedWorld draws a study that only time bounds, of workers or of clients, from a seed.
 func newTimedWorld(seed uint64, off safety) *world {
-	w := newWorld(seed, off)
-	if seed%3 == 0 {
-		w = newClientWorld(seed, off)
-	}
+	w := newAnyWorld(seed, off)
 	w.edit(func(s *study.Spec) {
 		s.Budget.MaxTrials, s.Budget.MaxDuration = 0, study.Duration(time.Duration(6+seed%16)*time.Second)
 	})

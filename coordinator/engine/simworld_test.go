@@ -158,6 +158,14 @@ func newWorld(seed uint64, off safety) *world {
 	return w
 }
 
+// newAnyWorld draws a study of workers or, for one seed in three, of clients.
+func newAnyWorld(seed uint64, off safety) *world {
+	if seed%3 == 0 {
+		return newClientWorld(seed, off)
+	}
+	return newWorld(seed, off)
+}
+
 // edit changes the study of a world that has not begun.
 func (w *world) edit(change func(*study.Spec)) {
 	var spec record.Study

@@ -25,10 +25,10 @@ type users struct {
 	suggestions *suggestions
 }
 
-// enqueue makes a trial of a point that a user wants to have evaluated, or of one that was stopped early. It
-// waits outside of the parallelism. The former needs place in maxTrials, the latter does not: its point has
-// a place already. A point that was evaluated before may be repeated. resumes says that the caller resumes an
-// ended study for the trial.
+// enqueue makes a trial of a point that a user wants to have evaluated, or continues a trial that was stopped
+// early. It waits outside of the parallelism. A point needs place in maxTrials; a continued trial does not,
+// since its point has one already. A point that was evaluated before may be repeated. resumes says that the
+// study has ended, and that the caller resumes it for the trial.
 func (u *users) enqueue(ev Enqueue, resumes bool) {
 	var from record.Trial // that is continued
 	raw := u.ladder.atLowest(ev.Point)

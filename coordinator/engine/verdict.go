@@ -25,7 +25,7 @@ func (e *Engine) endIfDue() {
 // A trial that runs another one to its end may be beyond maxTrials, and the study waits for it.
 func (e *Engine) verdict() (study.State, string) { return e.verdictIf(e.users.finishing) }
 
-// verdictIf is verdict if there is such a trial.
+// verdictIf is verdict, with what it assumes of such a trial: whether one is open.
 func (e *Engine) verdictIf(finishing func() bool) (study.State, string) {
 	spec, c := &e.spec.Definition.Spec, e.trials.counts
 	switch {

@@ -403,8 +403,8 @@ type Attempt struct {
 // Phases returns the parts of an attempt's evaluation that has ended, if it was in a Job; otherwise nil.
 func (a *Attempt) Phases() []messaging.Phase { return a.Stages.Phases(a.Started, a.Ended) }
 
-// Cost returns what a trial of a study with a cost has cost by now: the sum of what its attempts have reported. If no attempt
-// has reported a cost, reported is false, and the cost is the expected one.
+// Cost returns the cost of a trial so far, in a study with a cost. It is the sum of what the attempts have reported. If none has
+// reported any, reported is false, and the cost is the expected one.
 func (t *Trial) Cost() (cost float64, reported bool) {
 	for i := range t.Attempts {
 		if c := t.Attempts[i].Cost; c != nil {

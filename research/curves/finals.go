@@ -31,7 +31,7 @@ type final struct {
 	Tuner string `json:"tuner"`
 	Mode  string `json:"mode"`
 	Seed  int    `json:"seed"`
-	// Regret is that of the best training so far after each one, in percent of that of a guess.
+	// Regret, after each training, is how much worse the best one so far is than the best of all, in percent of how much worse a guess is.
 	Regret []float64 `json:"regret"`
 }
 

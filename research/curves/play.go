@@ -64,7 +64,7 @@ type result struct {
 	Seed  int    `json:"seed"`
 	// Regret is that of the best loss so far after each of the world's worths.
 	Regret []float64 `json:"regret"`
-	// Near is after how many trainings' worth of epochs the regret is as good as none; 0 if it never is.
+	// Near is the number of trainings' worth of epochs after which the regret is at most asGood; 0 if it never is.
 	Near   float64 `json:"near,omitempty"`
 	Trials int     `json:"trials"`
 	// Seconds are virtual.
@@ -135,7 +135,7 @@ func (w *world) play(ctx context.Context, workers int, p policy) (*result, error
 		jobs = slices.DeleteFunc(jobs, func(other *job) bool { return other == j })
 		w.now = j.ends
 		for ; j.step < j.until; j.step++ {
-			if v := j.clean[j.step]; !math.IsNaN(v) && (!j.final || j.step == len(j.clean)-1) && v < w.least {
+			if v := j.clean[j.step]; !math.IsNaN(v) && j.valued(j.step) && v < w.least {
 				w.least = v
 				if w.regret(v) <= asGood && r.Near == 0 {
 					r.Near = float64(w.spent+1) / float64(w.epochs)

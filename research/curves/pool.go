@@ -122,15 +122,15 @@ func (p *pool) add(l *line, rng *rand.Rand) {
 	p.trainings = append(p.trainings, t)
 }
 
-// leastOf returns the least of a training's losses so far that counts as its value, +Inf if there is none.
+// valued reports whether the loss of a step counts as a value of the training, from 0 on.
+func (t *training) valued(step int) bool { return !t.final || step == len(t.losses)-1 }
+
+// leastOf returns the least of a training's first losses that counts as its value, +Inf if there is none.
 func (t *training) leastOf(losses []float64) float64 {
-	first, least := 0, math.Inf(1)
-	if t.final {
-		first = len(t.losses) - 1
-	}
-	for step := first; step < len(losses); step++ {
-		if !math.IsNaN(losses[step]) {
-			least = min(least, losses[step])
+	least := math.Inf(1)
+	for step, loss := range losses {
+		if t.valued(step) && !math.IsNaN(loss) {
+			least = min(least, loss)
 		}
 	}
 	return least

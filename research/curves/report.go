@@ -18,9 +18,10 @@ import (
 // resamples of the bootstrap that makes an interval.
 const resamples = 4000
 
-// reportTasks writes a table for each task: how many of a tuner's runs came near the best loss, after how many trainings' worth
-// of epochs in the geometric mean, and how many times as fast that is as the same optimiser without stopping, over the runs of the
-// same seed, with an interval that holds 95% of the bootstrap's means. A run that never came near counts with all that was played.
+// reportTasks writes a table with a row for each task and tuner. It says how many runs came near the best loss, and after how many
+// trainings' worth of epochs, as a geometric mean; a run that never did counts with all that was played. The last column compares
+// this with the same optimiser without stopping, over runs of the same seed: how many times as fast it is, with an interval that
+// holds 95% of the bootstrap's means.
 func reportTasks(w io.Writer, path string, most float64) error {
 	all, err := lines.Read[result](path)
 	if err != nil {
@@ -123,7 +124,8 @@ func faster(a, b map[string][]float64) string {
 	return fmt.Sprintf("%.2f (%.2f to %.2f)", math.Exp(m), math.Exp(low), math.Exp(high))
 }
 
-// less returns how much less the runs of b have than those of a, as a mean with its interval. ok is false if fewer than five are in both.
+// less returns the mean difference of the runs that a and b both have, a less b, with its interval. ok is false if these are
+// fewer than five.
 func less(a, b map[string][]float64, i int) (m, low, high float64, ok bool) {
 	var each []float64
 	for _, key := range slices.Sorted(maps.Keys(b)) {

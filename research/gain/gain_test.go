@@ -19,7 +19,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// A forecast is made at each moment, as a share of what lies between the best and the median value.
+// A run has one forecast for each of the moments. Its figures are shares of the distance from the best to the median value.
 func TestPlay(t *testing.T) {
 	task, err := newTask("", "branin")
 	if err != nil {

@@ -120,7 +120,7 @@ func play(ctx context.Context, t *task, algorithm string, seed int) ([]forecast,
 	rng := rand.New(rand.NewPCG(s.Problem.Seed, 1))
 	var list []forecast
 	var values []float64
-	best := map[int]float64{} // the true value of what is recommended, by the number of trials
+	best := map[int]float64{} // by the number of trials: the true value of the point that is recommended then
 	for len(s.Problem.Observations) < longest {
 		got, err := s.Ask(ctx, batch)
 		if err != nil {

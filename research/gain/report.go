@@ -17,7 +17,7 @@ var thresholds = []float64{0.01, 0.1}
 func report(w io.Writer, all []forecast) {
 	fmt.Fprint(w, "| tasks | after | forecasts | expected is off by a factor (median) | expected / gained (median) | gained at most `most` |")
 	for _, level := range thresholds {
-		fmt.Fprintf(w, " stops at %g%%: right | would be right: stops |", 100*level)
+		fmt.Fprintf(w, " right, of those stopped at %g%% | stopped, of those where that is right |", 100*level)
 	}
 	fmt.Fprintln(w, "\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
 	for _, part := range parts {

@@ -35,7 +35,7 @@ type affine struct {
 	bias   []float64
 }
 
-// normalisation is that of a layer.
+// normalisation has the scale and the shift of a layer that normalises.
 type normalisation struct{ scale, shift []float64 }
 
 // loadHistogram reads what train/paper.py wrote.

@@ -135,7 +135,7 @@ func (p published) make(ctx context.Context, run made, f testfunc.Function, netw
 	return run.Regret, lines.Append(p.keep, run)
 }
 
-// network reads that of a method; random search and the program's optimisers have none.
+// network reads the network that a method searches with. Random search and the program's optimisers have none.
 func (p published) network(method string, dim int) (*histogram, error) {
 	if method == "random" || strings.HasPrefix(method, program) {
 		return nil, nil
