@@ -1,17 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 
@@ -124,7 +119,7 @@ func playFinal(ctx context.Context, p *pool, pools []*pool, mode, tuner, python 
 	} else {
 		var o *outside
 		if o, err = newOutside(python, name, w); err == nil {
-			defer func() { err = errors.Join(err, o.in.Close(), o.process.Wait()) }()
+			defer func() { err = errors.Join(err, o.Close()) }()
 		}
 		s.Optimizer = o
 	}
@@ -160,30 +155,19 @@ func playFinal(ctx context.Context, p *pool, pools []*pool, mode, tuner, python 
 
 // outside is a tuner that peer.py plays in a process of its own, which serves a single run.
 type outside struct {
-	process *exec.Cmd
-	in      io.WriteCloser
-	out     *bufio.Reader
-	sent    int // observations
-	began   bool
-	name    string
-	world   *world
+	*peer
+	sent  int // observations
+	began bool
+	name  string
+	world *world
 }
 
-func newOutside(python, name string, w *world) (o *outside, err error) {
-	o = &outside{process: exec.Command(python, "research/curves/peer.py"), name: name, world: w}
-	o.process.Stderr = os.Stderr
-	if o.in, err = o.process.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := o.process.StdoutPipe()
+func newOutside(python, name string, w *world) (*outside, error) {
+	p, err := startPeer(python, "research/curves/peer.py")
 	if err != nil {
 		return nil, err
 	}
-	o.out = bufio.NewReader(out)
-	if err := o.process.Start(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", python, err)
-	}
-	return o, nil
+	return &outside{peer: p, name: name, world: w}, nil
 }
 
 // place is a point in the unit cube with its loss, NaN of one that failed.
@@ -206,8 +190,8 @@ func (o *outside) Suggest(_ context.Context, p *optimizer.Problem, _ optimizer.S
 			earlier = append(earlier, list)
 		}
 		about := map[string]any{"tuner": o.name, "seed": uint32(p.Seed), "dim": o.world.encoding.Dim(), "earlier": earlier}
-		if err := json.NewEncoder(o.in).Encode(about); err != nil {
-			return nil, nil, fmt.Errorf("begin: %w", err)
+		if err := o.send(about); err != nil {
+			return nil, nil, err
 		}
 	}
 	tell := []place{}
@@ -220,16 +204,12 @@ func (o *outside) Suggest(_ context.Context, p *optimizer.Problem, _ optimizer.S
 		tell = append(tell, one)
 	}
 	o.sent = len(p.Observations)
-	if err := json.NewEncoder(o.in).Encode(map[string]any{"tell": tell, "ask": n}); err != nil {
-		return nil, nil, fmt.Errorf("ask: %w", err)
-	}
-	line, err := o.out.ReadBytes('\n')
-	if err != nil {
-		return nil, nil, fmt.Errorf("the tuner has ended: %w", err)
+	if err := o.send(map[string]any{"tell": tell, "ask": n}); err != nil {
+		return nil, nil, err
 	}
 	var xs [][]float64
-	if err := json.Unmarshal(line, &xs); err != nil {
-		return nil, nil, fmt.Errorf("read an answer: %w", err)
+	if err := o.receive(&xs); err != nil {
+		return nil, nil, err
 	}
 	batch := make([]optimizer.Suggestion, len(xs))
 	for i, x := range xs {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -61,7 +62,7 @@ func runAll(ctx context.Context) error {
 	ends := flag.Bool("finals", false, "play the final losses, each task with the others as earlier studies")
 	mode := flag.String("mode", "batch", "batch, async or sequential, with -finals")
 	first := flag.Int("first", 0, "the first seed, with -finals")
-	python := flag.String("python", "python3", "a Python for the other tuners, with -finals")
+	python := flag.String("python", "python3", "a Python for the tuners of peer.py and rival.py")
 	bands := flag.Bool("calibration", false, "print how many trainings end in the 90% bands of the model, and play nothing")
 	flag.Parse()
 	if *out == "" && !*bands {
@@ -93,6 +94,10 @@ func runAll(ctx context.Context) error {
 		done[fmt.Sprint(r.Tuner, " ", r.Task, " ", r.Seed)] = true
 	}
 	all := tuners(*workers)
+	for _, name := range rivals {
+		all[name] = func(w *world) (policy, error) { return newRival(w, name, *python) }
+	}
+	var tasks []*pool
 	for _, file := range files {
 		task, err := readTask(file)
 		if err != nil {
@@ -101,7 +106,10 @@ func runAll(ctx context.Context) error {
 		if err := harden(task, *change); err != nil {
 			return err
 		}
-		for seed := range *seeds {
+		tasks = append(tasks, task)
+	}
+	for seed := range *seeds {
+		for _, task := range tasks {
 			for name := range strings.SplitSeq(*names, ",") {
 				if all[name] == nil {
 					return fmt.Errorf("-tuners has %q; want some of %s", name, strings.Join(slices.Sorted(maps.Keys(all)), ", "))
@@ -123,7 +131,7 @@ func runAll(ctx context.Context) error {
 	return nil
 }
 
-func run(ctx context.Context, task *pool, seed, workers int, worths []int, of func(*world) (policy, error)) (*result, error) {
+func run(ctx context.Context, task *pool, seed, workers int, worths []int, of func(*world) (policy, error)) (r *result, err error) {
 	w, err := newWorld(task, seed, worths)
 	if err != nil {
 		return nil, err
@@ -131,6 +139,9 @@ func run(ctx context.Context, task *pool, seed, workers int, worths []int, of fu
 	p, err := of(w)
 	if err != nil {
 		return nil, err
+	}
+	if c, ok := p.(io.Closer); ok {
+		defer func() { err = errors.Join(err, c.Close()) }()
 	}
 	return w.play(ctx, workers, p)
 }
