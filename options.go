@@ -312,7 +312,14 @@ func (o *Options) learnFrom(spec *study.Spec) error {
 				return fmt.Errorf("read the trials of Options.LearnFrom[%d]: %w", i, err)
 			}
 			if v, ok := r.Metrics[s.objectives[0].Metric]; r.State == study.TrialCompleted && ok {
-				completed = append(completed, study.EarlierTrial{Parameters: r.Point, Value: v})
+				e := study.EarlierTrial{Parameters: r.Point, Value: v}
+				if took := r.Ended.Sub(r.Started); !r.Started.IsZero() && took > 0 {
+					e.Seconds = took.Seconds()
+				}
+				if r.Cost > 0 {
+					e.Cost = r.Cost
+				}
+				completed = append(completed, e)
 			}
 		}
 		if len(completed) == 0 {

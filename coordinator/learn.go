@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -69,6 +71,16 @@ func readEarlier(
 	return earlier(ctx, l, name, limit)
 }
 
+// earlierTrial returns what another study learns from a completed trial. A trial that continues another, or was evaluated at a level of
+// a fidelity, does not say how long a whole one takes.
+func earlierTrial(spec *study.Spec, t *record.Trial) study.EarlierTrial {
+	e := study.EarlierTrial{Parameters: t.Point, Value: t.Values.First()}
+	if o, told := engine.Observation(spec, t); told && t.Rung == 0 && t.Predecessor == 0 {
+		e.Seconds, e.Cost = o.Seconds, o.Cost
+	}
+	return e
+}
+
 // unfit is the reason why a study has nothing to learn from.
 type unfit struct{ why string }
 
@@ -91,9 +103,9 @@ func earlier(ctx context.Context, l *ledger.Ledger, name string, limit int) (*st
 		if err != nil {
 			return nil, err
 		}
-		for _, t := range trials {
-			if t.State == study.TrialCompleted && len(t.Values) == 1 {
-				completed = append(completed, study.EarlierTrial{Parameters: t.Point, Value: t.Values.First()})
+		for i := range trials {
+			if t := &trials[i]; t.State == study.TrialCompleted && len(t.Values) == 1 {
+				completed = append(completed, earlierTrial(spec, t))
 			}
 		}
 		if len(trials) < page {

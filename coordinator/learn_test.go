@@ -82,7 +82,13 @@ func TestEarlierStudiesAreReadOnce(t *testing.T) {
 	if len(last) != 1 || last[0].Name != "march" || len(last[0].Points) != 6 {
 		t.Fatalf("the optimiser was told %+v", last)
 	}
+	if len(last[0].Seconds) != 6 || last[0].Spent != nil {
+		t.Fatalf("the optimiser was told that trials took %v and cost %v", last[0].Seconds, last[0].Spent)
+	}
 	for i, trial := range from[0].Trials {
+		if !(trial.Seconds > 0) || trial.Seconds != last[0].Seconds[i] {
+			t.Errorf("trial %d took %v, and %v as the optimiser was told", i, trial.Seconds, last[0].Seconds[i])
+		}
 		if diff := cmp.Diff(study.Point(trial.Parameters), last[0].Points[i]); diff != "" || trial.Value != last[0].Costs[i] {
 			t.Errorf("trial %d (-ledger +optimiser): %s, %v and %v", i, diff, trial.Value, last[0].Costs[i])
 		}

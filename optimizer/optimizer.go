@@ -159,6 +159,9 @@ type Earlier struct {
 	Points []study.Point
 	// Costs has the outcome of each point, finite. Lower is better; the unit may be any.
 	Costs []float64
+	// Seconds is how long the evaluation of each point took, and Spent what it cost if that is not its time, in any unit. They are finite
+	// and not negative, 0 where they are not known, and nil where no point has any.
+	Seconds, Spent []float64
 }
 
 // EarlierOf returns the earlier studies that a study learns from.
@@ -170,9 +173,24 @@ func EarlierOf(spec *study.Spec) []Earlier {
 		for _, t := range from.Trials {
 			e.Points = append(e.Points, t.Parameters)
 		}
+		e.Seconds = known(from.Trials, func(t *study.EarlierTrial) float64 { return t.Seconds })
+		e.Spent = known(from.Trials, func(t *study.EarlierTrial) float64 { return t.Cost })
 		all = append(all, e)
 	}
 	return all
+}
+
+// known returns a number of each trial; nil if all are 0.
+func known(trials []study.EarlierTrial, number func(*study.EarlierTrial) float64) []float64 {
+	list, some := make([]float64, len(trials)), false
+	for i := range trials {
+		list[i] = number(&trials[i])
+		some = some || list[i] > 0
+	}
+	if !some {
+		return nil
+	}
+	return list
 }
 
 // Best returns the completed observation within all limits with the best value, the first of equal

@@ -29,6 +29,10 @@ type EarlierTrial struct {
 	Parameters map[string]any `json:"parameters"`
 	// Value is what the objective was, finite.
 	Value float64 `json:"value"`
+	// Seconds is how long its program took, Cost what it has cost in the unit of the earlier study's cost. Both are finite and not
+	// negative, and 0 if they are not known.
+	Seconds float64 `json:"seconds,omitempty"`
+	Cost    float64 `json:"cost,omitempty"`
 }
 
 // NewEarlier returns an earlier study with at most limit of its completed trials: the best, the latest, and an

@@ -1,7 +1,9 @@
 package record_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"os"
 	"reflect"
 	"testing"
 
@@ -17,5 +19,35 @@ func TestATrialKeepsAllItsValues(t *testing.T) {
 	var got record.Trial
 	if err := json.Unmarshal(data, &got); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("read %+v, %v; want %+v", got, err, want)
+	}
+}
+
+// The file has a study as a version wrote it whose earlier studies did not say how long their trials took: it is
+// read, and written as it was.
+func TestEarlierStudiesWithoutDurations(t *testing.T) {
+	data, err := os.ReadFile("testdata/learns-without-durations.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s record.Study
+	if err := json.Unmarshal(data, &s); err != nil {
+		t.Fatal(err)
+	}
+	trials := s.Definition.Spec.LearnFrom[0].Trials
+	if len(trials) != 2 || trials[0].Value != 0.91 || trials[0].Seconds != 0 || trials[0].Cost != 0 ||
+		trials[1].Parameters["depth"] != int64(5) {
+		t.Errorf("read %+v", trials)
+	}
+	if written, err := json.Marshal(&s); err != nil || !bytes.Equal(written, bytes.TrimSpace(data)) {
+		t.Errorf("written as %s, %v; want\n%s", written, err, data)
+	}
+	trials[0].Seconds, trials[1].Cost = 1.5, 0.25
+	written, err := json.Marshal(&s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again record.Study
+	if err := json.Unmarshal(written, &again); err != nil || !reflect.DeepEqual(s, again) {
+		t.Errorf("with durations: read %+v, %v; want %+v", again, err, s)
 	}
 }

@@ -36,8 +36,16 @@ func LearnFrom(spec *study.Spec, r *check.Report) {
 			trial := fmt.Sprintf("%s.trials[%d]", at, k)
 			r.AddIf(len(t.Parameters) == 0, trial+".parameters", "is missing: write the values of the trial's parameters")
 			checkFinite(r, trial+".value", &t.Value)
+			checkEffort(r, trial+".seconds", t.Seconds)
+			checkEffort(r, trial+".cost", t.Cost)
 		}
 	}
 	r.AddIf(trials > study.MaxEarlierTrials, path, "has %d trials: keep at most %d of all earlier studies together, such as the best ones",
 		trials, study.MaxEarlierTrials)
+}
+
+// checkEffort checks how long a trial took, or what it has cost.
+func checkEffort(r *check.Report, path string, v float64) {
+	checkFinite(r, path, &v)
+	r.AddIf(v < 0, path, "%v is negative: write a number from 0 on, or leave it out", v)
 }

@@ -88,6 +88,8 @@ func constrain(defs jsonschema.Definitions) {
 	property("Spec", "limits").MaxItems = count(study.MaxLimits)
 	property("Spec", "learnFrom").MaxItems = count(study.MaxEarlier)
 	property("Earlier", "trials").MaxItems = count(study.MaxEarlierTrials)
+	property("EarlierTrial", "seconds").Minimum = "0"
+	property("EarlierTrial", "cost").Minimum = "0"
 	property("Limit", "metric").Pattern = property("Objective", "metric").Pattern
 	property("Spec", "parameters").MinItems = count(1)
 	property("Spec", "parameters").MaxItems = count(space.MaxParameters)

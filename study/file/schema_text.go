@@ -40,6 +40,8 @@ func descriptions() map[string]string {
 		"Earlier.Trials":          "Completed trials of the earlier study.",
 		"EarlierTrial.Parameters": "The values of the trial's parameters. Those that this study does not have are ignored.",
 		"EarlierTrial.Value":      "What the objective was. Only the order of an earlier study's values counts, not their unit.",
+		"EarlierTrial.Seconds":    "How long the trial's program took; 0 if that is not known.",
+		"EarlierTrial.Cost":       "What the trial has cost, if the earlier study had a cost other than time; 0 if that is not known.",
 		"Spec.EarlyStopping":      "Stops trials that do much worse than others at the same step. Left out, every trial runs to its end.",
 		"Spec.Budget":             "When the study ends, at the latest.",
 		"Spec.Parallelism":        "How many trials may run at once: by default 1, or 100 if clients of the API ask for the trials.",

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import fantasia_hpo as fantasia
-from fantasia_hpo import Float, Trial, TrialState
+from fantasia_hpo import Float, Trial, TrialState, _earlier
 from fantasia_hpo.create import _new_name
 
 SPACE: dict[str, fantasia.Parameter] = {
@@ -975,6 +975,9 @@ class TestLearnFrom:
         learns = create(tmp_path / "b", name="may", algorithm="hebo", learn_from=["april", march])
         first = learns.ask()
         assert abs(first.params["x"] - 3) < 3
+        (sent,) = _earlier.documents([march])
+        assert [t["seconds"] for t in sent["trials"]] == [t.duration for t in march.trials]
+        assert not any("cost" in t for t in sent["trials"])
 
     def test_names_the_option(self, tmp_path: Path) -> None:
         with pytest.raises(fantasia.StudyFileError, match=r"learn_from\[0\].study: .*no such study"):

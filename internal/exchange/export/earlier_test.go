@@ -46,7 +46,7 @@ func TestEarlierReadsWhatIsExported(t *testing.T) {
 						}
 					}
 					if len(point) > 0 {
-						expected = append(expected, study.EarlierTrial{Parameters: point, Value: e.Values.First()})
+						expected = append(expected, study.EarlierTrial{Parameters: point, Value: e.Values.First(), Seconds: 0.001})
 					}
 				}
 				got, _, err := migrate.Earlier(form, bytes.NewReader(out.Bytes()), learns)

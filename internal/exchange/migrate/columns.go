@@ -31,6 +31,10 @@ const (
 	ofObjectives
 	ofParameters
 	ofMetrics
+	ofTimes
+	// Of trials to learn from only:
+	ofSeconds
+	ofCost
 )
 
 // What columns of parameters and of metrics may begin with: those of trials.csv and of the data frames of
@@ -93,6 +97,8 @@ func (c *collector) columns(names []string, isA func(name string) fieldKind) ([]
 			col.kind, col.parameter = ofParameter, p
 		case isState(col.name):
 			col.kind = ofState
+		case c.partial && !c.leveled:
+			col.kind = effortKind(col.name, isA(col.name))
 		}
 	}
 	c.observeNames(columns)

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -22,13 +23,14 @@ func Earlier(form string, r io.Reader, spec *study.Spec) ([]study.EarlierTrial, 
 		return nil, nil, err
 	}
 	c.partial = true
+	_, c.leveled = c.space.Fidelity()
 	found, skipped, err := c.read(form, r)
 	if err != nil {
 		return nil, nil, err
 	}
 	trials := make([]study.EarlierTrial, len(found))
 	for i, t := range found {
-		trials[i] = study.EarlierTrial{Parameters: t.Point, Value: t.Values.First()}
+		trials[i] = study.EarlierTrial{Parameters: t.Point, Value: t.Values.First(), Seconds: t.Seconds, Cost: t.Cost}
 	}
 	if len(trials) == 0 {
 		why := "it has no trials"
@@ -41,6 +43,43 @@ func Earlier(form string, r io.Reader, spec *study.Spec) ([]study.EarlierTrial, 
 		return nil, nil, fmt.Errorf("%w: %s", ErrSource, why)
 	}
 	return trials, skipped, nil
+}
+
+// effortKind returns what a column, or a field of JSON, is about if it may say how long trials took or what they have cost. The names
+// are those of trials.csv and of `fantasia trial list -o json`.
+func effortKind(name string, field fieldKind) columnKind {
+	switch {
+	case name == "seconds" && field == aCell:
+		return ofSeconds
+	case name == "cost" && field == aCell:
+		return ofCost
+	case name == "times" && field == anObject:
+		return ofTimes
+	}
+	return ignored
+}
+
+// effort returns the number in a cell; 0 if it is none, or negative.
+func (c *collector) effort(place string, col *column, field any) float64 {
+	c.signs.see(place, col.name, field)
+	v, err := c.number(field)
+	if err != nil {
+		return 0
+	}
+	return max(0, v)
+}
+
+// between returns the seconds from the start to the end of a trial's last attempt, 0 if they are not known.
+func between(times any) float64 {
+	var at [2]time.Time
+	for i, name := range []string{"started", "ended"} {
+		text, _ := times.(map[string]any)[name].(string)
+		var err error
+		if at[i], err = time.Parse(time.RFC3339Nano, text); err != nil {
+			return 0
+		}
+	}
+	return max(0, at[1].Sub(at[0]).Seconds())
 }
 
 func (c *collector) read(form string, r io.Reader) ([]Evaluated, []Skipped, error) {

@@ -87,3 +87,40 @@ func TestEarlier(t *testing.T) {
 		}
 	}
 }
+
+// How long trials took, and what they have cost, comes from the columns of trials.csv and from what
+// `fantasia trial list -o json` prints. They are not known where a cell is no number, where the study has a parameter of this
+// name, and in a study with levels.
+func TestEarlierEffort(t *testing.T) {
+	const (
+		x       = "name: x, type: float, min: 0, max: 1"
+		seconds = "name: seconds, type: float, min: 0, max: 9"
+		level   = "name: epochs, type: fidelity, min: 1, max: 9"
+	)
+	for name, c := range map[string]struct {
+		form, text string
+		parameters []string
+		want       []float64 // the seconds and the cost of each trial
+	}{
+		"columns":     {"csv", "x,loss,seconds,cost\n0.5,1,2.5,0.25\n0.5,2,,-1\n0.5,3,soon,\n", []string{x}, []float64{2.5, 0.25, 0, 0, 0, 0}},
+		"a parameter": {"csv", "x,loss,seconds,cost\n0.5,1,2.5,0.25\n", []string{x, seconds}, []float64{0, 0.25}},
+		"levels":      {"csv", "x,loss,seconds,cost\n0.5,1,2.5,0.25\n", []string{x, level}, []float64{0, 0}},
+		"objects": {"json", `{"parameters": {"x": 0.5}, "value": 1, "cost": 3,
+			"times": {"started": "2026-11-30T01:00:00.5Z", "ended": "2026-11-30T01:00:03+00:00"}}
+			{"parameters": {"x": 0.5}, "value": 1, "times": {"started": "2026-11-30T01:00:00.5Z"}}
+			{"parameters": {"x": 0.5}, "value": 1, "times": 7}`,
+			[]string{x}, []float64{2.5, 3, 0, 0, 0, 0}},
+	} {
+		trials, skipped, err := Earlier(c.form, strings.NewReader(c.text), specOf(t, "loss", c.parameters...))
+		if err != nil || len(skipped) > 0 {
+			t.Errorf("%s: %v, left out %v", name, err, skipped)
+		}
+		var got []float64
+		for _, one := range trials {
+			got = append(got, one.Seconds, one.Cost)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}

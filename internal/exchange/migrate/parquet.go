@@ -52,6 +52,9 @@ func (c *collector) parquet(content []byte) (_ []Evaluated, _ []Skipped, err err
 	t := parquetTable{content: content, file: file}
 	for i, col := range columns {
 		text := leaves[i].Type().Kind() == parquet.ByteArray && readable(leaves[i])
+		if (col.kind == ofSeconds || col.kind == ofCost) && !readable(leaves[i]) {
+			continue
+		}
 		if col.kind == ignored && !text { // texts are looked at, since they can be states
 			continue
 		}

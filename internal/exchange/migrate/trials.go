@@ -24,6 +24,8 @@ type Evaluated struct {
 	Point   study.Point
 	Values  study.Values       // one for each objective; finite
 	Metrics map[string]float64 // without the objectives; NaN where the metric of a limit is not known
+	// Seconds and Cost are how long it took and what it has cost, 0 if that is not known. Only trials to learn from have them.
+	Seconds, Cost float64
 }
 
 // Skipped is a trial that cannot be imported, and why.
@@ -147,6 +149,7 @@ type collector struct {
 	stated bool     // a column of states was read
 
 	partial bool // trials of other spaces are read, too: what the study does not have is left out of them
+	leveled bool // the study has a fidelity: how long a trial of a file took is that of an unknown level
 }
 
 func newCollector(spec *study.Spec) (*collector, error) {
@@ -171,6 +174,7 @@ func (c *collector) skip(place, format string, args ...any) {
 func (c *collector) add(place string, columns []column, row []any) {
 	given := map[string]any{}
 	metrics := map[string]float64{}
+	var took, cost float64
 	found := make([]valueFrom, len(c.metrics))
 	said := objectivesOf(columns, row)
 	for i, col := range columns {
@@ -198,6 +202,12 @@ func (c *collector) add(place string, columns []column, row []any) {
 		case ofMetric:
 			c.signs.see(place, col.name, field)
 			c.setMetric(metrics, col.metric, field)
+		case ofSeconds:
+			took = c.effort(place, &col, field)
+		case ofCost:
+			cost = c.effort(place, &col, field)
+		case ofTimes:
+			took = between(field)
 		case ofMetrics:
 			all, _ := field.(map[string]any)
 			for name, v := range all {
@@ -229,6 +239,7 @@ func (c *collector) add(place string, columns []column, row []any) {
 	if c.check(place, given, values, metrics); len(c.trials) == before {
 		return
 	}
+	c.trials[before].Seconds, c.trials[before].Cost = took, cost
 	for i, one := range found {
 		if one.says == byPlace {
 			c.placed = append(c.placed, placed{before, i})

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import errors
-from .record import TrialState
+from .record import FrozenTrial, TrialState
 from .study import Study
 
 # The most trials of all earlier studies together.
@@ -41,7 +41,7 @@ def _document(study: Study, i: int, most: int) -> dict[str, Any]:
         )
     minimize = next(iter(study.objectives.values())).direction == "minimize"
     done: list[dict[str, Any]] = [
-        {"parameters": dict(t.params), "value": t.value}
+        {"parameters": dict(t.params), "value": t.value} | _effort(t)
         for t in study.trials
         if t.state is TrialState.COMPLETED and t.value is not None and math.isfinite(t.value)
     ]
@@ -57,3 +57,14 @@ def _document(study: Study, i: int, most: int) -> dict[str, Any]:
         done = best + [rest[k * len(rest) // left] for k in range(left)]
     direction = "minimize" if minimize else "maximize"
     return {"study": study.name, "direction": direction, "trials": done}
+
+
+def _effort(t: FrozenTrial) -> dict[str, float]:
+    """Return how long a trial took and what it has cost, as far as that is known.
+
+    A trial that continues another, or was evaluated at a level of a fidelity, does not say so of a whole one.
+    """
+    if t.rung or t.predecessor:
+        return {}
+    found = {"seconds": t.duration, "cost": t.cost}
+    return {name: v for name, v in found.items() if v is not None and 0 < v < math.inf}
