@@ -59,6 +59,7 @@ func runAll(ctx context.Context) error {
 	out := flag.String("out", "", "a file of results; runs that it has are not played again")
 	change := flag.String("harder", "", "noise: each report has noise of 5% of the range; late: curves cross late")
 	table := flag.Bool("report", false, "print tables of the results, and play nothing")
+	against := flag.String("against", "", "with -report, the tuner that each other is compared with, on the tasks of -taskset, or on all")
 	ends := flag.Bool("finals", false, "play the final losses, each task with the others as earlier studies")
 	mode := flag.String("mode", "batch", "batch, async or sequential, with -finals")
 	first := flag.Int("first", 0, "the first seed, with -finals")
@@ -69,11 +70,7 @@ func runAll(ctx context.Context) error {
 		return errors.New("-out is missing; want a file for the results")
 	}
 	if *table {
-		if err := report(os.Stdout, *out); err != nil {
-			return err
-		}
-		fmt.Println()
-		return reportTasks(os.Stdout, *out, float64(slices.Max(worths)))
+		return printTables(os.Stdout, *out, *folder, *against)
 	}
 	files, err := filepath.Glob(filepath.Join(*folder, "*.jsonl.gz"))
 	if err != nil || len(files) == 0 {
@@ -129,6 +126,19 @@ func runAll(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// printTables prints the tables of the results in a file: those that compare each tuner with one of them, if it is named.
+func printTables(w io.Writer, path, folder, against string) error {
+	most := float64(slices.Max(worths))
+	if against != "" {
+		return reportRivals(w, path, folder, against, most)
+	}
+	if err := report(w, path); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	return reportTasks(w, path, most)
 }
 
 func run(ctx context.Context, task *pool, seed, workers int, worths []int, of func(*world) (policy, error)) (r *result, err error) {

@@ -5,8 +5,13 @@ import (
 	"encoding/json"
 	"io"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/fantasia-hpo/fantasia/research/lines"
 )
 
 // pausing plays a tuner that trains each trial for two epochs, and then goes on with the best one that waits: after each second new
@@ -150,5 +155,51 @@ func TestRivalGoesOnWithWhatItCan(t *testing.T) {
 	}
 	if got, _, err := r.goesOn(0); err != nil || got != nil {
 		t.Errorf("a worker that has nothing to do: %v, %v", got, err)
+	}
+}
+
+// The comparison is over the runs that both tuners have: times as ratios, one that never came near counting as all that was played.
+func TestReportRivals(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "runs.jsonl")
+	write := func(r result) {
+		if err := lines.Append(path, &r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for seed := range 6 {
+		write(result{Tuner: "mine", Task: "a", Seed: seed, Regret: []float64{0.5, 0.25, 0.125, 0}, Near: 5})
+		write(result{Tuner: "slow", Task: "a", Seed: seed, Regret: []float64{0.75, 0.5, 0.5, 0.5}})
+		if seed < 5 {
+			write(result{Tuner: "fast", Task: "a", Seed: seed, Regret: []float64{0.5, 0.25, 0, 0}, Near: 2.5})
+		}
+		if seed < 4 {
+			write(result{Tuner: "few", Task: "a", Seed: seed, Regret: []float64{0.5, 0.25, 0, 0}, Near: 20})
+		}
+	}
+	write(result{Tuner: "mine", Task: "b", Regret: []float64{0, 0, 0, 0}, Near: 1})
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "a.jsonl.gz"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := reportRivals(&b, path, folder, "mine", 40); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"| `mine` | 6 | 0.50 | 0.25 | 0.12 | 0.00 | 6 | 5.0 | | | | | |\n",
+		"| `slow` | 6 | 0.75 | 0.50 | 0.50 | 0.50 | 0 | 40.0 | 8.00 (8.00 to 8.00) | 0.25 (0.25 to 0.25) | 0.25 (0.25 to 0.25) | 0.38 ",
+		"| `fast` | 5 | 0.50 | 0.25 | 0.00 | 0.00 | 5 | 2.5 | 0.50 (0.50 to 0.50) | 0.00 (0.00 to 0.00) | 0.00 (0.00 to 0.00) | -0.12 ",
+		"| `few` | 4 | 0.50 | 0.25 | 0.00 | 0.00 | 4 | 20.0 | too few runs | too few runs |",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+	b.Reset()
+	if err := reportRivals(&b, path, "", "mine", 40); err != nil || !strings.Contains(b.String(), "| `mine` | 7 |") {
+		t.Errorf("on all tasks, %v:\n%s", err, b.String())
+	}
+	if err := reportRivals(&b, path, folder, "nobody", 40); err == nil {
+		t.Error("a tuner without runs is accepted")
 	}
 }
