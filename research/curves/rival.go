@@ -23,7 +23,7 @@ type rival struct {
 // about is what rival.py is told first.
 type about struct {
 	Tuner  string  `json:"tuner"`
-	Seed   uint32  `json:"seed"`
+	Seed   uint32  `json:"seed"` // below 1<<31, as some want it
 	Dim    int     `json:"dim"`
 	Epochs int     `json:"epochs"`
 	Guess  float64 `json:"guess"`
@@ -54,7 +54,7 @@ func newRival(w *world, name, python string) (policy, error) {
 }
 
 func (r *rival) introduce(name string) error {
-	return r.send(about{name, uint32(r.seed), r.encoding.Dim(), r.epochs, r.guess})
+	return r.send(about{name, uint32(r.seed >> 33), r.encoding.Dim(), r.epochs, r.guess})
 }
 
 // next implements policy.

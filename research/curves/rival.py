@@ -85,9 +85,10 @@ class Optuna:
 
 
 class SyneTune:
-    """A scheduler of Syne Tune as it is by default, but for its seed and how often a Gaussian process is fitted.
+    """A scheduler of Syne Tune as it is by default, but for its seed and how its Gaussian processes are fitted.
 
-    That is at each decision while there are few observations, then at each tenth: a run would take a quarter of an hour otherwise. Its Gaussian processes do not bear losses of many orders of magnitude: one above that of a guess is told as one that is at most twice
+    A fit is warm and takes at most 20 steps, at each decision while there are few observations and then at each tenth, which is about as
+    Fantasia fits its model: a run would take a quarter of an hour otherwise. Its Gaussian processes do not bear losses of many orders of magnitude: one above that of a guess is told as one that is at most twice
     a guess's, in the same order, and one that is not finite as twice a guess's."""
 
     def __init__(self, about, name, **settings):
@@ -98,7 +99,7 @@ class SyneTune:
         numpy.random.seed(about["seed"])
         self.names, self.guess, self.trials = [f"x{i}" for i in range(about["dim"])], about["guess"], {}
         make = getattr(legacy_baselines, name)
-        fits = {} if name in ("ASHA", "BOHB") else {"opt_skip_init_length": 20, "opt_skip_period": 10}
+        fits = {} if name in ("ASHA", "BOHB") else {"opt_skip_init_length": 20, "opt_skip_period": 10, "opt_warmstart": True, "opt_maxiter": 20}
         self.scheduler = make(
             {k: uniform(0, 1) for k in self.names}, metric="loss", mode="min", resource_attr="epoch", max_t=about["epochs"],
             random_seed=about["seed"], search_options={"debug_log": False, **fits}, **settings,
