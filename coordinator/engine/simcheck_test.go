@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -23,6 +24,7 @@ type checker struct {
 	position int64
 	commits  int
 	folded   map[*messaging.Result]bool // by a commit
+	earlier  []optimizer.Earlier        // what the optimiser is told of earlier studies
 }
 
 func newChecker() checker {
@@ -294,6 +296,9 @@ func within(e *Engine, t record.Trial) bool { return e.spec.space.Check(t.Point)
 // nothing else, or those of one level; a finite space's points are never tried twice. The best trial is in the space.
 func (c *checker) told(e *Engine) {
 	p := e.Problem()
+	if c.earlier != nil && !reflect.DeepEqual(p.Earlier, c.earlier) {
+		c.fail("of earlier studies the optimiser is told %v, want %v", p.Earlier, c.earlier)
+	}
 	var position int64
 	for _, o := range p.Observations {
 		if err := p.Space.Check(o.Point); err != nil {

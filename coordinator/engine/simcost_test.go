@@ -44,6 +44,7 @@ func newCostWorld(seed uint64, off safety) *world {
 			s.Budget.MaxTrials = 0
 		}
 	})
+	w.learns()
 	return w
 }
 

@@ -38,6 +38,7 @@ func newTimedWorld(seed uint64, off safety) *world {
 	w.edit(func(s *study.Spec) {
 		s.Budget.MaxTrials, s.Budget.MaxDuration = 0, study.Duration(time.Duration(6+seed%16)*time.Second)
 	})
+	w.learns()
 	return w
 }
 

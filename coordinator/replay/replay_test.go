@@ -519,3 +519,39 @@ func TestStudiesThatWeighTime(t *testing.T) {
 	spec.Definition.Spec.Algorithm.Settings = map[string]any{"cost": "per-second"}
 	samePlayed(t, played(t, spec, 3, false), "without the times in the records", func(ask *record.Ask) { ask.Ran = nil })
 }
+
+// A study that learns from an earlier one is replayed by what that said of the time and the cost of its trials, and not without it.
+func TestStudiesThatLearnTimes(t *testing.T) {
+	t.Parallel()
+	trials := make([]study.EarlierTrial, 24)
+	rng := rand.New(rand.NewPCG(5, 5))
+	for i := range trials {
+		x, y := rng.Float64(), rng.Float64()
+		trials[i] = study.EarlierTrial{
+			Parameters: map[string]any{"x": x, "y": y, "kind": "a"}, Value: (x-0.3)*(x-0.3) + y, Seconds: math.Exp(3 * y), Cost: math.Exp(3 * x),
+		}
+	}
+	without := slices.Clone(trials)
+	for i := range without {
+		without[i].Seconds, without[i].Cost = 0, 0
+	}
+	for name, edit := range map[string]func(*study.Spec){
+		"time": func(*study.Spec) {}, "cost": func(s *study.Spec) { s.Cost = &study.Cost{Metric: "dollars"} },
+	} {
+		spec := definition("hebo", 14)
+		s := &spec.Definition.Spec
+		s.Algorithm.Settings, s.Initial = map[string]any{"cost": "per-second"}, nil
+		s.LearnFrom = []study.Earlier{{Study: "march", Trials: trials}}
+		edit(s)
+		l := played(t, spec, 4, false)
+		report, err := replay.Run(t.Context(), through(t, l.spec), l.records(), l.own, nil)
+		if err != nil || report.First != nil || report.Until != 0 || report.Same < 8 {
+			t.Errorf("%s: %+v, %v, want all suggestions made again: %v", name, report, err, report.First)
+		}
+		l.spec.Definition.Spec.LearnFrom = []study.Earlier{{Study: "march", Trials: without}}
+		fresh := optimizers(t, "hebo", s.Algorithm.Settings)
+		if report, err = replay.Run(t.Context(), l.spec, l.records(), fresh, nil); err != nil || report.First == nil {
+			t.Errorf("%s: without what trials took: %+v, error %v, want a difference", name, report, err)
+		}
+	}
+}

@@ -35,6 +35,9 @@ const (
 // without them, too: those that were chosen for few evaluations tell them too well.
 func (d *data) width(ctx context.Context, k *kernel.Kernel, config gp.Config, rng *rand.Rand) (float64, error) {
 	x, y, _ := d.outcomes(false)
+	if len(y) < MinEnded {
+		return doubt, nil
+	}
 	order := rng.Perm(len(y))
 	order = order[:min(len(order), mostFolded)]
 	config.Warm, config.Starts, config.Explore, config.Polish = nil, 1, 0, foldSteps

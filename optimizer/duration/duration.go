@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// MinEnded is the number of evaluations with a known time that a model needs.
+	// MinEnded is the number of evaluations with a known time that a model needs; 2 do if earlier studies say how long theirs took.
 	MinEnded = 4
 	// mostPoints bounds the evaluations that a model is made of: its time grows with the third power of them.
 	mostPoints = 250
@@ -59,11 +59,21 @@ type Model struct {
 	width    float64  // by which standard deviations are multiplied
 }
 
-// Fit returns the model of the observations, the latest last. It uses at most 250 of them: the latest half, and
+// Fit returns the model of the observations, the latest last, and of what earlier studies said of their times: that counts as
+// long as fewer than 48 of the observations have ended. It uses at most 250 of them: the latest half, and
 // an even share of those before. The same arguments give the same model. The error wraps ErrTooFew if fewer
 // than MinEnded of them have ended, or is ctx's.
-func Fit(ctx context.Context, encoding *optimizer.Encoding, observations []Observation, seed uint64) (*Model, error) {
-	return newData(encoding, some(observations), shortest).model(ctx, encoding, seed, (*data).width)
+func Fit(
+	ctx context.Context, encoding *optimizer.Encoding, observations []Observation, before []optimizer.Earlier, seed uint64,
+) (*Model, error) {
+	d := newData(encoding, some(observations), shortest)
+	if d.ended() < fewOwn {
+		var err error
+		if d.earlier, err = readEarlier(ctx, encoding, &optimizer.Problem{Earlier: before, Seed: seed}, false); err != nil {
+			return nil, fmt.Errorf("model the time of evaluations: %w", err)
+		}
+	}
+	return d.model(ctx, encoding, seed, (*data).width)
 }
 
 // model returns the model, whose intervals are as wide as width says.
@@ -71,10 +81,17 @@ func (d *data) model(
 	ctx context.Context, encoding *optimizer.Encoding, seed uint64,
 	width func(*data, context.Context, *kernel.Kernel, gp.Config, *rand.Rand) (float64, error),
 ) (*Model, error) {
-	if ended := len(d.logs) - d.open; ended < MinEnded {
-		return nil, fmt.Errorf("%w: %d, and a model of their time needs %d", ErrTooFew, ended, MinEnded)
+	least := MinEnded
+	if d.earlier != nil {
+		least = leastOwn
+	}
+	if ended := d.ended(); ended < least {
+		return nil, fmt.Errorf("%w: %d, and a model of their time needs %d", ErrTooFew, ended, least)
 	}
 	k, config := covariance(encoding)
+	if d.earlier != nil {
+		k = kernel.NewSum(k, d.earlier.sources.EffortKernel(surrogate.Columns(encoding)))
+	}
 	rng := optimizer.NewRand(seed, len(d.logs))
 	factor, err := width(d, ctx, k, config, rng)
 	if err == nil {
@@ -138,7 +155,11 @@ type data struct {
 	censored []bool
 	open     int       // how many are censored
 	filled   []float64 // logs, with what is expected in the places of censored ones
+	earlier  *earlier
 }
+
+// ended is how many of the evaluations have a known time.
+func (d *data) ended() int { return len(d.logs) - d.open }
 
 // newData returns the data of observations, of which those below least count as least.
 func newData(encoding *optimizer.Encoding, list []Observation, least float64) *data {
@@ -167,6 +188,9 @@ func (d *data) outcomes(all bool) (*mat.Dense, []float64, gp.Scale) {
 	_, scale := gp.Standardize(y)
 	if stat.StdDev(y, nil) < leastSpread {
 		scale.SD = leastSpread
+	}
+	if d.earlier != nil { // the unit of what it says
+		scale.SD = d.earlier.spread
 	}
 	for i, v := range y {
 		y[i] = (v - scale.Mean) / scale.SD

@@ -34,7 +34,7 @@ func encoding(t *testing.T) *optimizer.Encoding {
 
 func fit(t *testing.T, e *optimizer.Encoding, list []duration.Observation) *duration.Model {
 	t.Helper()
-	m, err := duration.Fit(t.Context(), e, list, 1)
+	m, err := duration.Fit(t.Context(), e, list, nil, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,12 +121,12 @@ func TestTimesWithoutSpread(t *testing.T) {
 	for i := range list {
 		list[i].Censored = i >= 3
 	}
-	if _, err := duration.Fit(t.Context(), e, list, 1); !errors.Is(err, duration.ErrTooFew) {
+	if _, err := duration.Fit(t.Context(), e, list, nil, 1); !errors.Is(err, duration.ErrTooFew) {
 		t.Errorf("of three that have ended: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := duration.Fit(ctx, e, took(e, 20, rand.New(rand.NewPCG(1, 1))), 1); !errors.Is(err, context.Canceled) {
+	if _, err := duration.Fit(ctx, e, took(e, 20, rand.New(rand.NewPCG(1, 1))), nil, 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("with a context that has ended: %v", err)
 	}
 }

@@ -63,7 +63,9 @@ func priced(ctx context.Context, p *optimizer.Problem, told []optimizer.Observat
 	if p.Cost.Left > plenty*largest*float64(max(1, p.Parallelism)) {
 		return list
 	}
-	costs, err := (*Medians)(nil).OfCosts(ctx, optimizer.NewEncoding(p.Space), told, p.Seed)
+	of := *p
+	of.Observations = told
+	costs, err := (*Medians)(nil).OfCosts(ctx, optimizer.NewEncoding(p.Space), &of)
 	if err != nil {
 		return list
 	}
@@ -86,7 +88,9 @@ func inTime(
 	if p.Time.Left > plenty*longest {
 		return list, next, nil
 	}
-	times, err := (*Medians)(nil).Of(ctx, optimizer.NewEncoding(p.Space), told, p.Pending, p.Seed)
+	of := *p
+	of.Observations = told
+	times, err := (*Medians)(nil).Of(ctx, optimizer.NewEncoding(p.Space), &of)
 	if err != nil { // too few have ended, or the request must be answered at once
 		return list, next, nil //nolint:nilerr // what takes an unknown time passes
 	}

@@ -2,10 +2,13 @@ package duration
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
+
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
@@ -20,14 +23,20 @@ type Medians struct {
 	of   *data
 	seed uint64
 	last *Model
+	// read is what was read last of earlier studies, which are the same in all requests.
+	read struct {
+		*earlier
+		encoding *optimizer.Encoding
+		seed     uint64
+		costs    bool
+	}
 }
 
 // Of returns the model of a problem's observations with a known time; those that did not complete would have taken longer, and so do
-// pending evaluations that have run for some time. It is a pure function of its arguments. Intervals of the model's estimates mean
-// nothing. The error is as that of Fit.
-func (m *Medians) Of(
-	ctx context.Context, encoding *optimizer.Encoding, told []optimizer.Observation, pending []optimizer.Pending, seed uint64,
-) (*Model, error) {
+// pending evaluations that have run for some time. Earlier studies count as in Fit. It is a pure function of its arguments. Intervals of
+// the model's estimates mean nothing. The error is as that of Fit.
+func (m *Medians) Of(ctx context.Context, encoding *optimizer.Encoding, p *optimizer.Problem) (*Model, error) {
+	told, pending := p.Observations, p.Pending
 	var known []Observation
 	quickest := math.Inf(1)
 	for i := range told {
@@ -42,12 +51,13 @@ func (m *Medians) Of(
 			known = append(known, Observation{Point: p.Point, Seconds: p.Seconds, Censored: true})
 		}
 	}
-	return m.made(ctx, encoding, newData(encoding, some(known), shortest), seed)
+	return m.made(ctx, encoding, newData(encoding, some(known), shortest), p, false)
 }
 
 // OfCosts is as Of, without pending evaluations, for what evaluations have cost in place of their time. Costs that are very small
 // beside the largest one count alike.
-func (m *Medians) OfCosts(ctx context.Context, encoding *optimizer.Encoding, told []optimizer.Observation, seed uint64) (*Model, error) {
+func (m *Medians) OfCosts(ctx context.Context, encoding *optimizer.Encoding, p *optimizer.Problem) (*Model, error) {
+	told := p.Observations
 	var known []Observation
 	var largest float64
 	for i := range told {
@@ -56,30 +66,60 @@ func (m *Medians) OfCosts(ctx context.Context, encoding *optimizer.Encoding, tol
 			largest = max(largest, o.Cost)
 		}
 	}
-	return m.made(ctx, encoding, newData(encoding, some(known), largest*cheapest), seed)
+	return m.made(ctx, encoding, newData(encoding, some(known), largest*cheapest), p, true)
+}
+
+// Longer returns by how much the logarithm of the time at the rows of x is above that of other places, by the problem's earlier studies
+// alone: its cost, if it has one. It is nil if they do not say so, or ctx has ended.
+func (m *Medians) Longer(ctx context.Context, encoding *optimizer.Encoding, p *optimizer.Problem, x *mat.Dense) []float64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e, err := m.before(ctx, encoding, p, p.Cost != nil)
+	if err != nil || e == nil {
+		return nil
+	}
+	return e.longer(x)
+}
+
+// before is readEarlier, which is not repeated. m is locked.
+func (m *Medians) before(ctx context.Context, encoding *optimizer.Encoding, p *optimizer.Problem, costs bool) (*earlier, error) {
+	if r := &m.read; r.encoding == encoding && r.costs == costs && r.seed == p.Seed {
+		return r.earlier, nil
+	}
+	e, err := readEarlier(ctx, encoding, p, costs)
+	if err == nil {
+		m.read.earlier, m.read.encoding, m.read.costs, m.read.seed = e, encoding, costs, p.Seed
+	}
+	return e, err
 }
 
 // made returns the model of data, the last one if they are the same.
-func (m *Medians) made(ctx context.Context, encoding *optimizer.Encoding, d *data, seed uint64) (*Model, error) {
+func (m *Medians) made(ctx context.Context, encoding *optimizer.Encoding, d *data, p *optimizer.Problem, costs bool) (*Model, error) {
 	if m == nil {
 		m = new(Medians)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.last != nil && m.last.encoding == encoding && m.seed == seed && m.of.same(d) {
+	if d.ended() < fewOwn {
+		var err error
+		if d.earlier, err = m.before(ctx, encoding, p, costs); err != nil {
+			return nil, fmt.Errorf("model the time of evaluations: %w", err)
+		}
+	}
+	if m.last != nil && m.last.encoding == encoding && m.seed == p.Seed && m.of.same(d) {
 		return m.last, nil
 	}
-	made, err := d.model(ctx, encoding, seed, func(*data, context.Context, *kernel.Kernel, gp.Config, *rand.Rand) (float64, error) {
+	made, err := d.model(ctx, encoding, p.Seed, func(*data, context.Context, *kernel.Kernel, gp.Config, *rand.Rand) (float64, error) {
 		return 1, nil
 	})
 	if err == nil {
-		m.of, m.seed, m.last = d, seed, made
+		m.of, m.seed, m.last = d, p.Seed, made
 	}
 	return made, err
 }
 
 // same reports whether two lists of observations are the same.
 func (d *data) same(other *data) bool {
-	return slices.Equal(d.logs, other.logs) && slices.Equal(d.censored, other.censored) &&
+	return d.earlier == other.earlier && slices.Equal(d.logs, other.logs) && slices.Equal(d.censored, other.censored) &&
 		slices.Equal(d.x.RawMatrix().Data, other.x.RawMatrix().Data)
 }

@@ -38,11 +38,11 @@ func TestMediansFollowTheObservations(t *testing.T) {
 	at := e.Decode([]float64{0.5, 0.5})
 	var kept duration.Medians
 	for _, c := range [][]optimizer.Observation{list, list, slower, list[:20], stopped, list} {
-		got, err := kept.Of(t.Context(), e, c, nil, 1)
+		got, err := kept.Of(t.Context(), e, &optimizer.Problem{Observations: c, Seed: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
-		alone, err := new(duration.Medians).Of(t.Context(), e, c, nil, 1)
+		alone, err := new(duration.Medians).Of(t.Context(), e, &optimizer.Problem{Observations: c, Seed: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,20 +50,20 @@ func TestMediansFollowTheObservations(t *testing.T) {
 			t.Errorf("after other observations the estimate is %+v, alone %+v", a, b)
 		}
 	}
-	m, err := kept.Of(t.Context(), e, list, nil, 1)
+	m, err := kept.Of(t.Context(), e, &optimizer.Problem{Observations: list, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got, want := m.At(at)[0].Median(), 10*math.E; math.Abs(math.Log(got/want)) > 0.1 {
 		t.Errorf("in the middle an evaluation is expected to take %g s, want about %g", got, want)
 	}
-	if again, _ := kept.Of(t.Context(), e, list, nil, 1); again != m {
+	if again, _ := kept.Of(t.Context(), e, &optimizer.Problem{Observations: list, Seed: 1}); again != m {
 		t.Error("the same observations are fitted twice")
 	}
 	for i := range list {
 		list[i].Seconds = 0 // not known
 	}
-	if _, err := kept.Of(t.Context(), e, list, nil, 1); !errors.Is(err, duration.ErrTooFew) {
+	if _, err := kept.Of(t.Context(), e, &optimizer.Problem{Observations: list, Seed: 1}); !errors.Is(err, duration.ErrTooFew) {
 		t.Errorf("without times the error is %v", err)
 	}
 }
@@ -84,14 +84,14 @@ func BenchmarkMedians(b *testing.B) {
 			all := told(list)
 			b.Run(fmt.Sprintf("whole/%d/%d", dim, n), func(b *testing.B) {
 				for b.Loop() {
-					if _, err := duration.Fit(b.Context(), e, list, 1); err != nil {
+					if _, err := duration.Fit(b.Context(), e, list, nil, 1); err != nil {
 						b.Fatal(err)
 					}
 				}
 			})
 			b.Run(fmt.Sprintf("medians/%d/%d", dim, n), func(b *testing.B) {
 				for b.Loop() {
-					if _, err := new(duration.Medians).Of(b.Context(), e, all, nil, 1); err != nil {
+					if _, err := new(duration.Medians).Of(b.Context(), e, &optimizer.Problem{Observations: all, Seed: 1}); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -99,7 +99,7 @@ func BenchmarkMedians(b *testing.B) {
 			var kept duration.Medians
 			b.Run(fmt.Sprintf("kept/%d/%d", dim, n), func(b *testing.B) {
 				for b.Loop() {
-					if _, err := kept.Of(b.Context(), e, all, nil, 1); err != nil {
+					if _, err := kept.Of(b.Context(), e, &optimizer.Problem{Observations: all, Seed: 1}); err != nil {
 						b.Fatal(err)
 					}
 				}

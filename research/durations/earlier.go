@@ -1,7 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -19,17 +22,33 @@ func family(name string) string {
 
 // relatives returns the other tables of a table's family.
 func relatives(folder, name string) ([]*tabulated.Table, error) {
+	files, err := filepath.Glob(filepath.Join(folder, family(name)+"-*.jsonl.gz"))
+	if err != nil {
+		return nil, fmt.Errorf("list the tables: %w", err)
+	}
 	var others []*tabulated.Table
-	return others, tabulated.Each(folder, func(t *tabulated.Table) error {
-		if t.Name != name && family(t.Name) == family(name) {
+	for _, path := range files {
+		t, err := tabulated.Read(path)
+		if err != nil {
+			return nil, err //nolint:wrapcheck // it says which table
+		}
+		if t.Name != name {
 			others = append(others, t)
 		}
-		return nil
-	})
+	}
+	return others, nil
 }
 
-// earlier returns other tables as earlier studies, each with as many points, drawn at random. They do not say how long their
-// trainings took: a study keeps only the values of earlier ones.
+// valuesOnly returns earlier studies that do not say how long their trainings took.
+func valuesOnly(all []optimizer.Earlier) []optimizer.Earlier {
+	all = slices.Clone(all)
+	for i := range all {
+		all[i].Seconds = nil
+	}
+	return all
+}
+
+// earlier returns other tables as earlier studies, each with as many points, drawn at random.
 func earlier(t *tabulated.Table, others []*tabulated.Table, seed int) []optimizer.Earlier {
 	var all []optimizer.Earlier
 	for _, other := range others {
@@ -38,7 +57,8 @@ func earlier(t *tabulated.Table, others []*tabulated.Table, seed int) []optimize
 		for range earlierPoints {
 			row := other.Rows[rng.IntN(len(other.Rows))]
 			e.Points = append(e.Points, row.Point)
-			e.Costs = append(e.Costs, row.Losses[rng.IntN(len(row.Losses))])
+			k := rng.IntN(len(row.Losses))
+			e.Costs, e.Seconds = append(e.Costs, row.Losses[k]), append(e.Seconds, row.Seconds[k])
 		}
 		all = append(all, e)
 	}

@@ -48,7 +48,7 @@ func expected(ctx context.Context, table *tabulated.Table, p *run, ended int) (*
 			later = append(later, t)
 		}
 	}
-	m, err := duration.Fit(ctx, table.Encoding, known, seed)
+	m, err := duration.Fit(ctx, table.Encoding, known, nil, seed)
 	if err != nil {
 		return nil, fmt.Errorf("after %d trials: %w", ended, err)
 	}

@@ -8,11 +8,14 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
 	"github.com/fantasia-hpo/fantasia/research/lines"
 	"github.com/fantasia-hpo/fantasia/research/tabulated"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 func main() { lifecycle.Main("durations", runAll) }
@@ -24,12 +27,15 @@ var moments = []int{13, 64, 115}
 
 func runAll(ctx context.Context) error {
 	folder := flag.String("tables", "", "the folder of the tables")
-	algorithms := flag.String("algorithms", "random,hebo", "algorithms, separated by commas; +earlier knows the other tables of the family")
+	algorithms := flag.String("algorithms", "random,hebo", "algorithms, separated by commas; those ending in +earlier know the other tables "+
+		"of the family, +timed also their times")
 	python := flag.String("python", "python3", "a Python with Optuna, for optuna-tpe and optuna-gp")
 	seeds := flag.Int("seeds", 3, "how many seeds, from 0 on")
 	workers := flag.Int("workers", 8, "how many trials run at once")
 	out := flag.String("out", "", "a file of runs; those that it has are not played again")
 	budget := flag.Bool("budget", false, "play each study until half of the trials of random search would have ended, in place of its trials")
+	only := flag.String("only", "", "tables to play, separated by commas; all if empty")
+	near := flag.Bool("near", false, "end a run once a trial within the least regret of -regrets has ended")
 	regrets := flag.Bool("regrets", false, "print how soon the runs with a budget were near the best, beside hebo, and play nothing")
 	reports := flag.Bool("report", false, "print the table of what the model expected in the runs, and play nothing")
 	flag.Parse()
@@ -56,9 +62,17 @@ func runAll(ctx context.Context) error {
 	for i := range runs {
 		has[runs[i].key()] = true
 	}
-	return tabulated.Each(*folder, func(t *tabulated.Table) error {
+	each := func(play func(*tabulated.Table) error) error { return tabulated.Each(*folder, play) }
+	if *only != "" {
+		each = func(play func(*tabulated.Table) error) error { return named(*folder, strings.Split(*only, ","), play) }
+	}
+	return each(func(t *tabulated.Table) error {
+		var enough func(study.Point) bool
+		if *near {
+			enough = within(t, slices.Min(levels))
+		}
 		var others []*tabulated.Table
-		if strings.Contains(*algorithms, known) {
+		if strings.Contains(*algorithms, known) || strings.Contains(*algorithms, timed) {
 			if others, err = relatives(*folder, t.Name); err != nil {
 				return err
 			}
@@ -68,7 +82,7 @@ func runAll(ctx context.Context) error {
 				if has[(&run{Table: t.Name, Algorithm: algorithm, Seed: seed}).key()] {
 					continue
 				}
-				r, err := player(ctx, &game{t, seed, earlier(t, others, seed), *python}, algorithm)
+				r, err := player(ctx, &game{t, seed, earlier(t, others, seed), *python, enough}, algorithm)
 				if err == nil {
 					err = lines.Append(*out, r)
 				}
@@ -79,4 +93,18 @@ func runAll(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// named reads the tables of these names, one after another.
+func named(folder string, names []string, each func(*tabulated.Table) error) error {
+	for _, name := range names {
+		t, err := tabulated.Read(filepath.Join(folder, name+".jsonl.gz"))
+		if err == nil {
+			err = each(t)
+		}
+		if err != nil {
+			return err //nolint:wrapcheck // it says which table
+		}
+	}
+	return nil
 }

@@ -42,16 +42,22 @@ func (r *run) key() string { return fmt.Sprint(r.Table, " ", r.Algorithm, " ", r
 // mostTrials bounds how many trials are begun within a budget of time.
 const mostTrials = 512
 
-// game is what a study is played on. Earlier studies are those that an algorithm whose name ends in known is told.
+// game is what a study is played on. Earlier studies are those that an algorithm whose name ends in known or timed is told.
 type game struct {
 	*tabulated.Table
 	seed    int
 	earlier []optimizer.Earlier
 	python  string
+	// near says whether a point is as near the best one as a run shall come; nil for a run to the end of its budget.
+	near func(study.Point) bool
 }
 
-// known ends the name of an algorithm that is told earlier studies.
-const known = "+earlier"
+// known ends the name of an algorithm that is told what earlier studies found, and timed that of one that is also told how long
+// their trainings took.
+const (
+	known = "+earlier"
+	timed = "+timed"
+)
 
 // peers begins the name of a sampler of Optuna, and script plays it.
 const (
@@ -61,7 +67,9 @@ const (
 
 // playBudget plays a study until half of a number of trials of random search would have ended.
 func playBudget(ctx context.Context, g *game, algorithm string, workers, trials int) (*run, error) {
-	r, err := play(ctx, g, "random", workers, trials, 0)
+	random := *g
+	random.near = nil
+	r, err := play(ctx, &random, "random", workers, trials, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -97,6 +105,8 @@ func play(ctx context.Context, g *game, algorithm string, workers, trials int, b
 	}}
 	name, found := strings.CutSuffix(algorithm, known)
 	if found {
+		s.Problem.Earlier = valuesOnly(g.earlier)
+	} else if name, found = strings.CutSuffix(algorithm, timed); found {
 		s.Problem.Earlier = g.earlier
 	}
 	var end func() error
@@ -134,7 +144,9 @@ func play(ctx context.Context, g *game, algorithm string, workers, trials int, b
 		first := slices.MinFunc(s.Problem.Pending, func(a, b optimizer.Pending) int {
 			return cmp.Compare(r.Trials[a.Trial-1].End, r.Trials[b.Trial-1].End)
 		})
-		now = r.Trials[first.Trial-1].End
+		if now = r.Trials[first.Trial-1].End; g.near != nil && g.near(first.Point) {
+			return r, nil
+		}
 		told := optimizer.Observation{Trial: first.Trial, Point: first.Point, Outcome: optimizer.OutcomeFailed}
 		told.Seconds = now - r.Trials[first.Trial-1].Start
 		if loss := losses[first.Trial]; study.Finite(loss) {

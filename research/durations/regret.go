@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/fantasia-hpo/fantasia/research/tabulated"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // levels are the regrets that a run is to reach, as shares of that of the table's median point.
@@ -30,6 +31,15 @@ func regretsOf(t *tabulated.Table) []float64 {
 		list[i] = (list[i] - best) / (median - best)
 	}
 	return list
+}
+
+// within returns a function that says whether a point of a table has at most a regret.
+func within(t *tabulated.Table, level float64) func(study.Point) bool {
+	regrets := regretsOf(t)
+	return func(p study.Point) bool {
+		i, ok := t.At[t.Space.Key(p)]
+		return ok && regrets[i] <= level
+	}
 }
 
 // reach returns when a run had ended a trial with at most a regret; the budget if that came no sooner.

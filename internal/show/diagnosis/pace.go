@@ -40,13 +40,14 @@ func NewPace(ctx context.Context, s *study.Study, trials view.Trials, now time.T
 	}
 	p := &Pace{space: in, seed: s.Spec.Algorithm.Seed}
 	list, stopped := p.read(trials, now)
-	encoding := optimizer.NewEncoding(in)
-	if p.held, err = duration.Fit(ctx, encoding, observations(list, stopped, false), p.seed); err != nil {
+	encoding, earlier := optimizer.NewEncoding(in), optimizer.EarlierOf(&s.Spec)
+	if p.held, err = duration.Fit(ctx, encoding, observations(list, stopped, false), earlier, p.seed); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoPace, err)
 	}
 	p.whole = p.held
 	if slices.Contains(stopped, true) {
-		if p.whole, err = duration.Fit(ctx, encoding, observations(list, stopped, true), p.seed); errors.Is(err, duration.ErrTooFew) {
+		p.whole, err = duration.Fit(ctx, encoding, observations(list, stopped, true), earlier, p.seed)
+		if errors.Is(err, duration.ErrTooFew) {
 			p.whole = nil
 		} else if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrNoPace, err)

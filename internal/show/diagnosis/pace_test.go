@@ -180,3 +180,28 @@ func TestTakes(t *testing.T) {
 		t.Errorf("of trials that fail, %v are left", left)
 	}
 }
+
+// An earlier study on a quicker machine says which trials take long before four of the study's own have ended.
+func TestPaceLearnsFromEarlierStudies(t *testing.T) {
+	s, trials, _ := paced(8, 1000)
+	now := began.Add(1000 * time.Second)
+	trials = trials[:3]
+	trials[2].State, trials[2].Parameters, trials[2].Times.Ended = study.TrialRunning, view.Parameters{"x": 0.95}, time.Time{}
+	trials[2].Times.Started = now
+	if _, err := diagnosis.NewPace(t.Context(), s, view.List(trials), now); !errors.Is(err, diagnosis.ErrNoPace) {
+		t.Errorf("after two trials: %v", err)
+	}
+	e := study.Earlier{Study: "march"}
+	for i := range 20 {
+		x := float64(i) / 19
+		e.Trials = append(e.Trials, study.EarlierTrial{Parameters: map[string]any{"x": x}, Value: x, Seconds: 2 * math.Exp(3*x)})
+	}
+	s.Spec.LearnFrom = []study.Earlier{e}
+	p, err := diagnosis.NewPace(t.Context(), s, view.List(trials), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := p.Takes(&trials[2], now).Median, 10*math.Exp(3*0.95); math.Abs(math.Log(got/want)) > 0.2 {
+		t.Errorf("a trial is expected to take %.0f s, want about %.0f", got, want)
+	}
+}

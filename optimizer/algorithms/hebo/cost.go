@@ -33,10 +33,10 @@ func (o proposer) cost(ctx context.Context, r *optimizer.Request) *loop.Cost {
 	var unit string
 	var err error
 	if r.Cost == nil {
-		times, err = o.times.Of(ctx, r.Encoding, r.Observations, r.Pending, r.Seed)
+		times, err = o.times.Of(ctx, r.Encoding, r.Problem)
 	} else {
 		unit = r.Cost.Metric
-		times, err = o.times.OfCosts(ctx, r.Encoding, r.Observations, r.Seed)
+		times, err = o.times.OfCosts(ctx, r.Encoding, r.Problem)
 	}
 	if err != nil { // too few have ended, or the request must be answered at once
 		return nil

@@ -42,7 +42,7 @@ func (o proposer) propose(
 	var batch []optimizer.Suggestion
 	for len(batch) < due {
 		if (r.First+len(batch))%2 == 1 {
-			if s, found := o.first(r, batch); found {
+			if s, found := o.first(ctx, r, batch); found {
 				r.Sampler.MarkTaken(s.Point)
 				batch = append(batch, s)
 				continue
@@ -60,7 +60,7 @@ func (o proposer) propose(
 }
 
 // first returns the best point to begin with by what earlier studies found.
-func (o proposer) first(r *optimizer.Request, batch []optimizer.Suggestion) (s optimizer.Suggestion, found bool) {
+func (o proposer) first(ctx context.Context, r *optimizer.Request, batch []optimizer.Suggestion) (s optimizer.Suggestion, found bool) {
 	sources := o.options.Surrogate.Earlier
 	var places []loop.Place
 	if r.Remaining != nil {
@@ -91,7 +91,12 @@ func (o proposer) first(r *optimizer.Request, batch []optimizer.Suggestion) (s o
 	if len(known) > 0 {
 		at = loop.Rows(known)
 	}
-	i, from := sources.First(loop.Rows(places), at)
+	x := loop.Rows(places)
+	var longer []float64
+	if o.power(r) > 0 {
+		longer = o.times.Longer(ctx, r.Encoding, r.Problem, x)
+	}
+	i, from := sources.First(x, at, longer)
 	return optimizer.Suggestion{Point: places[i].Point, Source: optimizer.SourceDesign, Reasons: optimizer.Reasons{
 		Pending: len(r.Pending) + len(batch),
 		Note:    fmt.Sprintf("initial design: good in earlier studies (%s)", strings.Join(from, ", ")),

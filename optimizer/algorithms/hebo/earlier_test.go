@@ -184,3 +184,46 @@ func BenchmarkEarlier(b *testing.B) {
 		})
 	}
 }
+
+// With a setting for cost, the first points are quick ones by what earlier studies took; otherwise their times change nothing.
+func TestEarlierTimes(t *testing.T) {
+	bowl := func(p study.Point) float64 { return math.Abs(p["x1"].(float64)-0.7) + math.Abs(p["x2"].(float64)-0.2) }
+	seconds := func(p study.Point) float64 { return math.Exp(6 * p["x3"].(float64)) }
+	values, times := earlier(3, math.Sqrt), earlier(3, math.Sqrt)
+	for i := range times {
+		for k, p := range times[i].Points {
+			values[i].Costs[k] = bowl(p)
+			times[i].Costs[k], times[i].Seconds = bowl(p), append(times[i].Seconds, seconds(p))
+		}
+	}
+	first := func(cost Cost, from []optimizer.Earlier, n int) (points []study.Point) {
+		options := DefaultOptions()
+		options.Cost = cost
+		s := optimizertest.NewSession(t, New(options), optimizertest.Cube(t, 3, 0, 1), 1)
+		s.Problem.MaxTrials, s.Problem.Earlier = 40, from
+		for range n {
+			batch := s.Ask(1)
+			points = append(points, batch[0].Point)
+			s.Tell(len(points), bowl(batch[0].Point))
+			s.Problem.Observations[len(points)-1].Seconds = 3 * seconds(batch[0].Point) // on a slower machine
+		}
+		return points
+	}
+	none, silent := first(CostNone, times, 6), first(CostNone, values, 6)
+	if diff := cmp.Diff(silent, none); diff != "" {
+		t.Errorf("the times of earlier studies change a study that does not count them (-without +with):\n%s", diff)
+	}
+	cooled := first(CostCooled, times, 6)
+	took := func(points []study.Point) (sum float64) {
+		for _, p := range points {
+			sum += seconds(p)
+		}
+		return sum
+	}
+	if quick, slow := took(cooled[:1]), took(none[:1]); quick > slow/3 || bowl(cooled[0]) > 0.2 {
+		t.Errorf("the first trial takes %.3g s in place of %.3g s, and finds %.3g", quick, slow, bowl(cooled[0]))
+	}
+	if quick, slow := took(cooled), took(first(CostCooled, values, 6)); quick > slow/1.5 {
+		t.Errorf("six trials take %.3g s with the times of earlier studies, and %.3g s without", quick, slow)
+	}
+}

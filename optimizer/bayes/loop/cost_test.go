@@ -19,7 +19,7 @@ func TestCostIsATimeToAPower(t *testing.T) {
 		seconds := 5 * math.Exp(2*x[0]*x[0]-math.Sin(4*x[1]))
 		list = append(list, duration.Observation{Point: encoding.Decode(x), Seconds: seconds})
 	}
-	times, err := duration.Fit(t.Context(), encoding, list, 1)
+	times, err := duration.Fit(t.Context(), encoding, list, nil, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,8 @@ type Source struct {
 
 	best  [][]float64 // the places of its best points, the best first
 	model *gp.Model
-	seen  []bool // the columns that it had
+	seen  []bool  // the columns that it had
+	unit  float64 // the function is the model's mean times this
 }
 
 // Sources are the functions that stand for earlier studies. They implement kernel.Features.
@@ -53,7 +54,7 @@ func Read(
 	var sources Sources
 	var hyper []gp.Hyperparameters
 	for i := range p.Earlier {
-		s, x, y := place(&p.Earlier[i], encoding)
+		s, x, y := ranked(&p.Earlier[i], encoding)
 		if s == nil {
 			continue
 		}
@@ -61,7 +62,8 @@ func Read(
 		if len(sources) < len(fitted) {
 			warm = &fitted[len(sources)]
 		}
-		if err := s.fit(ctx, kernel.NewMatern52(columns(encoding)), x, y, warm, optimizer.NewRand(p.Seed, i)); err != nil {
+		k := kernel.NewMatern52(columns(encoding))
+		if err := s.fit(ctx, k, x, y, gp.DefaultConfig(k.Dim()), warm, optimizer.NewRand(p.Seed, i)); err != nil {
 			return nil, nil, fmt.Errorf("model the earlier study %s: %w", s.Name, err)
 		}
 		sources, hyper = append(sources, s), append(hyper, s.model.Hyperparameters())
@@ -72,14 +74,14 @@ func Read(
 // fit conditions the source's model on the outcomes y at the rows of x. It searches for
 // hyperparameters if fitted is nil or of another kernel.
 func (s *Source) fit(
-	ctx context.Context, k *kernel.Kernel, x *mat.Dense, y []float64, fitted *gp.Hyperparameters, rng *rand.Rand,
+	ctx context.Context, k *kernel.Kernel, x *mat.Dense, y []float64, config gp.Config, fitted *gp.Hyperparameters, rng *rand.Rand,
 ) error {
 	if fitted != nil && len(fitted.Kernel) == k.NumParams() {
 		model, err := gp.Condition(k, *fitted, x, y)
 		s.model = model
 		return err
 	}
-	result, err := gp.Fit(ctx, k, x, y, gp.DefaultConfig(k.Dim()), rng)
+	result, err := gp.Fit(ctx, k, x, y, config, rng)
 	if err != nil {
 		return err
 	}
@@ -97,12 +99,9 @@ func columns(encoding *optimizer.Encoding) []kernel.Column {
 	return out
 }
 
-// place returns the source of an earlier study without its model, the places of its points, at most
-// MaxPoints of them, and the normal scores of their outcomes. The source is nil if too few points
-// have a place.
-func place(e *optimizer.Earlier, encoding *optimizer.Encoding) (s *Source, x *mat.Dense, y []float64) {
-	var rows [][]float64
-	var costs []float64
+// place returns the source of an earlier study without its model, the places of its points and their outcomes, one of each point, without
+// those that are NaN. The source is nil if too few points have a place.
+func place(e *optimizer.Earlier, encoding *optimizer.Encoding, of []float64) (s *Source, rows [][]float64, outcomes []float64) {
 	seen := make([]bool, encoding.Dim())
 	for i, point := range e.Points {
 		row, ok := make([]float64, encoding.Dim()), true
@@ -118,11 +117,20 @@ func place(e *optimizer.Earlier, encoding *optimizer.Encoding) (s *Source, x *ma
 			}
 			seen[c] = true
 		}
-		if ok && !math.IsNaN(e.Costs[i]) {
-			rows, costs = append(rows, row), append(costs, e.Costs[i])
+		if ok && !math.IsNaN(of[i]) {
+			rows, outcomes = append(rows, row), append(outcomes, of[i])
 		}
 	}
 	if len(rows) < minPoints || !slices.Contains(seen, true) {
+		return nil, nil, nil
+	}
+	return &Source{Name: e.Name, seen: seen, unit: 1}, rows, outcomes
+}
+
+// ranked is place for at most MaxPoints points, with the normal scores of what they found.
+func ranked(e *optimizer.Earlier, encoding *optimizer.Encoding) (s *Source, x *mat.Dense, y []float64) {
+	s, rows, costs := place(e, encoding, e.Costs)
+	if s == nil {
 		return nil, nil, nil
 	}
 	order := make([]int, len(costs))
@@ -134,7 +142,6 @@ func place(e *optimizer.Earlier, encoding *optimizer.Encoding) (s *Source, x *ma
 		y[k] = costs[i]
 	}
 	scores(y)
-	s = &Source{Name: e.Name, seen: seen}
 	for _, i := range order[:min(bestPoints, len(order))] {
 		s.best = append(s.best, rows[i])
 	}
@@ -177,13 +184,15 @@ func scores(y []float64) {
 // Len implements kernel.Features.
 func (all Sources) Len() int { return len(all) }
 
-// Values implements kernel.Features: the sources' means, in standard deviations of their ranks.
-// Lower is better.
+// Values implements kernel.Features: the sources' means, in standard deviations of their ranks, where lower is
+// better, or of their logarithms.
 func (all Sources) Values(x *mat.Dense) *mat.Dense {
 	n, _ := x.Dims()
 	out := mat.NewDense(n, len(all), nil)
 	for s, source := range all {
-		out.SetCol(s, source.model.Mean(source.known(x)))
+		values := source.model.Mean(source.known(x))
+		floats.Scale(source.unit, values)
+		out.SetCol(s, values)
 	}
 	return out
 }
@@ -194,6 +203,7 @@ func (all Sources) Slopes(x *mat.Dense) []*mat.Dense {
 	out := make([]*mat.Dense, len(all))
 	for s, source := range all {
 		out[s] = source.model.MeanSlopes(source.known(x))
+		out[s].Scale(source.unit, out[s])
 		for c, seen := range source.seen {
 			for i := range n {
 				if !seen {
@@ -250,7 +260,11 @@ const (
 // sources, of the least share of candidates that are better than any of these points: a greedy portfolio, in
 // which a source that is served by another point counts no more. from names the sources that rank that
 // candidate highest: the first of them, and those by whom at most a tenth more of the candidates are better.
-func (all Sources) First(x, known *mat.Dense) (best int, from []string) {
+//
+// If longer is not nil, it is by how much the logarithm of each candidate's time is above that of others. Of the candidates that are
+// nearly as good, the one is taken with the least product of that time and the share of better candidates: by luck alone, it takes
+// about the inverse of that share to find one as good.
+func (all Sources) First(x, known *mat.Dense, longer []float64) (best int, from []string) {
 	values := all.Values(x)
 	n, _ := values.Dims()
 	total, rank := make([]float64, n), make([]float64, n)
@@ -279,6 +293,9 @@ func (all Sources) First(x, known *mat.Dense) (best int, from []string) {
 			best = i
 		}
 	}
+	if longer != nil {
+		best = all.sooner(best, total, rank, longer)
+	}
 	of := mat.Col(nil, best, shares)
 	for s, share := range of {
 		if share <= floats.Min(of)+alike {
@@ -290,3 +307,21 @@ func (all Sources) First(x, known *mat.Dense) (best int, from []string) {
 
 // alike is the share of candidates by which two sources rank a first point alike.
 const alike = 0.1
+
+// nearlyAsGood is how many more of the candidates may be better than a first point that takes less time.
+const nearlyAsGood = 0.03
+
+// sooner returns the candidate that is to take the best one's place, which may be that itself.
+func (all Sources) sooner(best int, total, rank, longer []float64) int {
+	count, n := float64(len(all)), float64(len(total))
+	mostTotal, mostRank := total[best]+nearlyAsGood*count, rank[best]+nearlyAsGood*count
+	least := math.Inf(1)
+	for i := range total {
+		if total[i] <= mostTotal && rank[i] <= mostRank {
+			if v := math.Log((total[i]+rank[i])/2/count+1/n) + longer[i]; v < least {
+				best, least = i, v
+			}
+		}
+	}
+	return best
+}

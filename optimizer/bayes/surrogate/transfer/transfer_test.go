@@ -107,11 +107,24 @@ func TestFirst(t *testing.T) {
 	sources, _ := read(t, line("up", 50, func(x float64) float64 { return x }), line("down", 51, func(x float64) float64 { return -x }),
 		line("higher", 52, func(x float64) float64 { return -x }))
 	at := mat.NewDense(5, 3, []float64{0, 0, 0, 0.25, 0, 0, 0.5, 0, 0, 0.75, 0, 0, 1, 0, 0})
-	if got, from := sources.First(at, nil); got != 4 || !slices.Equal(from, []string{"down", "higher"}) {
+	if got, from := sources.First(at, nil, nil); got != 4 || !slices.Equal(from, []string{"down", "higher"}) {
 		t.Errorf("the first point is %d from %v, want the end that two of three sources want", got, from)
 	}
-	if got, from := sources.First(at, mat.NewDense(1, 3, []float64{1, 0, 0})); got != 0 || !slices.Equal(from, []string{"up"}) {
+	if got, from := sources.First(at, mat.NewDense(1, 3, []float64{1, 0, 0}), nil); got != 0 || !slices.Equal(from, []string{"up"}) {
 		t.Errorf("beside that point the next is %d from %v, want the other end", got, from)
+	}
+	// Of 101 places the best are at the end. Among the next three, one takes a tenth of the time; the quickest of all is too bad.
+	many, longer := mat.NewDense(101, 3, nil), make([]float64, 101)
+	for i := range 101 {
+		many.Set(i, 0, float64(i)/100)
+	}
+	up, _ := read(t, line("up", 50, func(x float64) float64 { return -x }))
+	longer[98], longer[20] = math.Log(0.1), -20
+	if got, _ := up.First(many, nil, nil); got != 100 {
+		t.Errorf("the best place is %d, want the end", got)
+	}
+	if got, _ := up.First(many, nil, longer); got != 98 {
+		t.Errorf("the first point is %d, want the quick one that is nearly as good", got)
 	}
 }
 
