@@ -56,6 +56,7 @@ func runAll(ctx context.Context) error {
 	names := flag.String("tuners", "", "tuners, separated by commas")
 	seeds := flag.Int("seeds", 10, "how many seeds, from 0 on")
 	workers := flag.Int("workers", 8, "how many networks are trained at once")
+	worth := flag.Int("worth", slices.Max(worths), "how many whole trainings' worth of epochs is played; 5, 10, 20 or 40")
 	out := flag.String("out", "", "a file of results; runs that it has are not played again")
 	change := flag.String("harder", "", "noise: each report has noise of 5% of the range; late: curves cross late")
 	table := flag.Bool("report", false, "print tables of the results, and play nothing")
@@ -90,6 +91,10 @@ func runAll(ctx context.Context) error {
 	for _, r := range known {
 		done[fmt.Sprint(r.Tuner, " ", r.Task, " ", r.Seed)] = true
 	}
+	compared := slices.Index(worths, *worth) + 1
+	if compared == 0 {
+		return fmt.Errorf("-worth is %d; want one of %v", *worth, worths)
+	}
 	all := tuners(*workers)
 	for _, name := range rivals {
 		all[name] = func(w *world) (policy, error) { return newRival(w, name, *python) }
@@ -114,7 +119,7 @@ func runAll(ctx context.Context) error {
 				if done[fmt.Sprint(name, " ", task.name, " ", seed)] {
 					continue
 				}
-				r, err := run(ctx, task, seed, *workers, worths, all[name])
+				r, err := run(ctx, task, seed, *workers, worths[:compared], all[name])
 				if err != nil {
 					return fmt.Errorf("%s on %s with seed %d: %w", name, task.name, seed, err)
 				}
@@ -130,15 +135,14 @@ func runAll(ctx context.Context) error {
 
 // printTables prints the tables of the results in a file: those that compare each tuner with one of them, if it is named.
 func printTables(w io.Writer, path, folder, against string) error {
-	most := float64(slices.Max(worths))
 	if against != "" {
-		return reportRivals(w, path, folder, against, most)
+		return reportRivals(w, path, folder, against)
 	}
 	if err := report(w, path); err != nil {
 		return err
 	}
 	fmt.Fprintln(w)
-	return reportTasks(w, path, most)
+	return reportTasks(w, path, float64(slices.Max(worths)))
 }
 
 func run(ctx context.Context, task *pool, seed, workers int, worths []int, of func(*world) (policy, error)) (r *result, err error) {

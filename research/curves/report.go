@@ -60,61 +60,96 @@ func reportTasks(w io.Writer, path string, most float64) error {
 func (r *result) key() string { return fmt.Sprint(r.Task, " ", r.Seed) }
 
 // nearness returns the logarithm of the number of trainings' worth of epochs after which a run came near the best loss, and 1; that of
-// all that was played, and 0, if it never did.
+// the most that counts, and 0, if it did not by then.
 func (r *result) nearness(most float64) []float64 {
-	if r.Near > 0 {
+	if r.Near > 0 && r.Near <= most {
 		return []float64{math.Log(r.Near), 1}
 	}
 	return []float64{math.Log(most), 0}
 }
 
+// runs are those of a tuner, by their keys. All have played as much.
+type runs map[string]*result
+
+// compared is at how many of the worths they are compared.
+func (r runs) compared() int {
+	n := len(worths)
+	for _, one := range r {
+		n = min(n, len(one.Regret))
+	}
+	return n
+}
+
+// nearness is that of each run, if no more than a number of the worths count.
+func (r runs) nearness(compared int) map[string][]float64 {
+	all := map[string][]float64{}
+	for key, one := range r {
+		all[key] = one.nearness(float64(worths[compared-1]))
+	}
+	return all
+}
+
+func (r runs) regrets() map[string][]float64 {
+	all := map[string][]float64{}
+	for key, one := range r {
+		all[key] = one.Regret
+	}
+	return all
+}
+
 // reportRivals writes a table that compares a tuner with each other, over runs of the same task and seed: how many times as fast it
 // comes near the best loss, and how much less regret it leaves, with intervals that hold 95% of the bootstrap's means. Times are those of
-// reportTasks. The slowest tuner is last. Only tasks of a folder count, or all if it is empty.
-func reportRivals(w io.Writer, path, folder, mine string, most float64) error {
+// reportTasks; if a tuner has played less, they count up to there for both. The slowest tuner is last. Only tasks of a folder count, or
+// all if it is empty.
+func reportRivals(w io.Writer, path, folder, mine string) error {
 	all, err := lines.Read[result](path)
 	if err != nil {
 		return err
 	}
-	times, regrets := map[string]map[string][]float64{}, map[string]map[string][]float64{} // by tuner and run
-	for _, r := range all {
+	tuners := map[string]runs{}
+	for i, r := range all {
 		if _, err := os.Stat(filepath.Join(folder, r.Task+".jsonl.gz")); folder != "" && err != nil {
 			continue
 		}
-		if times[r.Tuner] == nil {
-			times[r.Tuner], regrets[r.Tuner] = map[string][]float64{}, map[string][]float64{}
+		if tuners[r.Tuner] == nil {
+			tuners[r.Tuner] = runs{}
 		}
-		times[r.Tuner][r.key()], regrets[r.Tuner][r.key()] = r.nearness(most), r.Regret
+		tuners[r.Tuner][r.key()] = &all[i]
 	}
-	if times[mine] == nil {
+	ours := tuners[mine]
+	if ours == nil {
 		return fmt.Errorf("-against is %q, which has no runs in %s; want one of %s", mine, path,
-			strings.Join(slices.Sorted(maps.Keys(times)), ", "))
+			strings.Join(slices.Sorted(maps.Keys(tuners)), ", "))
 	}
 	slowdown := func(tuner string) float64 {
-		m, _, _, _ := less(times[tuner], times[mine], 0)
+		theirs := tuners[tuner]
+		m, _, _, _ := less(theirs.nearness(theirs.compared()), ours.nearness(theirs.compared()), 0)
 		return m
 	}
-	order := slices.SortedFunc(maps.Keys(times), func(a, b string) int {
+	order := slices.SortedFunc(maps.Keys(tuners), func(a, b string) int {
 		return cmp.Or(cmp.Compare(slowdown(a), slowdown(b)), cmp.Compare(a, b))
 	})
 	fmt.Fprintf(w, "| tuner | runs | 5 | 10 | 20 | 40 | near the best | after | `%s` is as fast | less regret with it, 5 | 10 | 20 | 40 |\n"+
 		"| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n", mine)
 	for _, tuner := range order {
-		n := len(times[tuner])
-		fmt.Fprintf(w, "| `%s` | %d |", tuner, n)
-		for i := range 4 {
-			fmt.Fprintf(w, " %.2f |", mean(regrets[tuner], i))
+		theirs := tuners[tuner]
+		n := theirs.compared()
+		near, regrets := theirs.nearness(n), theirs.regrets()
+		fmt.Fprintf(w, "| `%s` | %d |", tuner, len(theirs))
+		for i := range n {
+			fmt.Fprintf(w, " %.2f |", mean(regrets, i))
 		}
-		fmt.Fprintf(w, " %.0f | %.1f |", mean(times[tuner], 1)*float64(n), math.Exp(mean(times[tuner], 0)))
+		fmt.Fprint(w, strings.Repeat(" |", len(worths)-n))
+		fmt.Fprintf(w, " %.0f | %.1f |", mean(near, 1)*float64(len(theirs)), math.Exp(mean(near, 0)))
 		if tuner == mine {
-			fmt.Fprintln(w, " | | | | |")
+			fmt.Fprintln(w, strings.Repeat(" |", 1+len(worths)))
 			continue
 		}
-		fmt.Fprintf(w, " %s |", faster(times[tuner], times[mine]))
-		for i := range 4 {
-			fmt.Fprintf(w, " %s |", gain(regrets[tuner], regrets[mine], i))
+		fmt.Fprintf(w, " %s |", faster(near, ours.nearness(n)))
+		for i := range n {
+			fmt.Fprintf(w, " %s |", gain(regrets, ours.regrets(), i))
 		}
-		fmt.Fprintln(w)
+		fmt.Fprintln(w, strings.Repeat(" |", len(worths)-n))
 	}
 	return nil
 }

@@ -27,6 +27,8 @@ type about struct {
 	Dim    int     `json:"dim"`
 	Epochs int     `json:"epochs"`
 	Guess  float64 `json:"guess"`
+	// Places are those of all trainings.
+	Places [][]float64 `json:"places"`
 }
 
 // epoch is what a trial has reported last.
@@ -54,7 +56,7 @@ func newRival(w *world, name, python string) (policy, error) {
 }
 
 func (r *rival) introduce(name string) error {
-	return r.send(about{name, uint32(r.seed >> 33), r.encoding.Dim(), r.epochs, r.guess})
+	return r.send(about{name, uint32(r.seed >> 33), r.encoding.Dim(), r.epochs, r.guess, r.places})
 }
 
 // next implements policy.

@@ -1,6 +1,7 @@
 """Plays another tuner that stops or pauses trainings, for `go run ./research/curves`.
 
-The first line of input is a JSON object with the tuner, the seed, the dimension, how many epochs a training has and the loss of a guess.
+The first line of input is a JSON object with the tuner, the seed, the dimension, how many epochs a training has, the loss of a guess and the
+places of all trainings in the unit cube.
 Each further line is a worker that is free, with what its trial has just reported, if there is one:
   {"done": {"trial": 3, "step": 9, "loss": 0.4, "value": 0.38, "last": false}}
 The loss is null where it is not finite, and the value is the best one so far. The answer is which trial goes on by an epoch, {"trial": 3},
@@ -87,28 +88,38 @@ class Optuna:
 class SyneTune:
     """A scheduler of Syne Tune as it is by default, but for its seed and how its Gaussian processes are fitted.
 
-    A fit is warm and takes at most 20 steps, at each decision while there are few observations and then at each tenth, which is about as
-    Fantasia fits its model: a run would take a quarter of an hour otherwise. Its Gaussian processes do not bear losses of many orders of magnitude: one above that of a guess is told as one that is at most twice
-    a guess's, in the same order, and one that is not finite as twice a guess's."""
+    A fit is warm and takes at most 20 steps, at each decision while there are few observations and then at each twentieth, which is about
+    as Fantasia fits its model: a run would take a quarter of an hour otherwise. They choose among the trainings, as Syne Tune does with
+    tables (`restrict_configurations`), and not anywhere. They do not bear losses of many orders of magnitude: one above that of a guess
+    is told as one that is at most twice a guess's, in the same order, and one that is not finite as twice a guess's."""
 
     def __init__(self, about, name, **settings):
         from syne_tune.backend.trial_status import Trial
         from syne_tune.config_space import uniform
         from syne_tune.optimizer import legacy_baselines
+        from syne_tune.optimizer.schedulers.searchers.bayesopt.tuning_algorithms.bo_algorithm_components import RandomFromSetCandidateGenerator
 
         numpy.random.seed(about["seed"])
         self.names, self.guess, self.trials = [f"x{i}" for i in range(about["dim"])], about["guess"], {}
-        make = getattr(legacy_baselines, name)
-        fits = {} if name in ("ASHA", "BOHB") else {"opt_skip_init_length": 20, "opt_skip_period": 10, "opt_warmstart": True, "opt_maxiter": 20}
+        self.trainings, make = len(about["places"]), getattr(legacy_baselines, name)
+        fits = {} if name in ("ASHA", "BOHB") else {
+            "opt_skip_init_length": 20, "opt_skip_period": 20, "opt_warmstart": True, "opt_maxiter": 20, "skip_local_optimization": True,
+            "restrict_configurations": [self.config(x) for x in about["places"]],
+        }
         self.scheduler = make(
             {k: uniform(0, 1) for k in self.names}, metric="loss", mode="min", resource_attr="epoch", max_t=about["epochs"],
             random_seed=about["seed"], search_options={"debug_log": False, **fits}, **settings,
         )
-        suggested = self.scheduler._on_config_suggest
+        search, suggested = RandomFromSetCandidateGenerator.generate_candidates_en_bulk, self.scheduler._on_config_suggest
+
+        def some(generator, *args, **more):
+            return search(generator, *args, **more) if len(self.trials) < self.trainings else []  # it fails if none are left
+
+        RandomFromSetCandidateGenerator.generate_candidates_en_bulk = some
 
         def placed(scheduler, config, trial_id, **more):
             number, x = begin([float(config[k]) for k in self.names])
-            config = dict(config, **{k: min(max(v, 0.0), 1.0) for k, v in zip(self.names, x)})
+            config = dict(config, **self.config(x))
             self.trials[number] = Trial(number, config, datetime.datetime.now())
             return suggested(config, trial_id, **more)
 
@@ -124,6 +135,9 @@ class SyneTune:
             self.scheduler.on_trial_complete(trial, result)
         return decision == "CONTINUE" and not done["last"]
 
+    def config(self, x):
+        return {k: min(max(v, 0.0), 1.0) for k, v in zip(self.names, x)}
+
     def bounded(self, loss):
         if loss is None:
             return 2 * self.guess
@@ -135,7 +149,9 @@ class SyneTune:
             number = len(self.trials) + 1
             try:
                 suggestion = self.scheduler.suggest(number)
-            except Exhausted:
+            except (Exhausted, ValueError):  # of a search among no places
+                if number <= self.trainings:
+                    raise
                 continue  # some decide at random whether a trial begins or goes on
             if suggestion is None:
                 continue

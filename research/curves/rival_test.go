@@ -172,6 +172,7 @@ func TestReportRivals(t *testing.T) {
 		if seed < 5 {
 			write(result{Tuner: "fast", Task: "a", Seed: seed, Regret: []float64{0.5, 0.25, 0, 0}, Near: 2.5})
 		}
+		write(result{Tuner: "short", Task: "a", Seed: seed, Regret: []float64{1, 1}, Near: 10})
 		if seed < 4 {
 			write(result{Tuner: "few", Task: "a", Seed: seed, Regret: []float64{0.5, 0.25, 0, 0}, Near: 20})
 		}
@@ -182,13 +183,14 @@ func TestReportRivals(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	if err := reportRivals(&b, path, folder, "mine", 40); err != nil {
+	if err := reportRivals(&b, path, folder, "mine"); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
 		"| `mine` | 6 | 0.50 | 0.25 | 0.12 | 0.00 | 6 | 5.0 | | | | | |\n",
 		"| `slow` | 6 | 0.75 | 0.50 | 0.50 | 0.50 | 0 | 40.0 | 8.00 (8.00 to 8.00) | 0.25 (0.25 to 0.25) | 0.25 (0.25 to 0.25) | 0.38 ",
 		"| `fast` | 5 | 0.50 | 0.25 | 0.00 | 0.00 | 5 | 2.5 | 0.50 (0.50 to 0.50) | 0.00 (0.00 to 0.00) | 0.00 (0.00 to 0.00) | -0.12 ",
+		"| `short` | 6 | 1.00 | 1.00 | | | 6 | 10.0 | 2.00 (2.00 to 2.00) | 0.50 (0.50 to 0.50) | 0.75 (0.75 to 0.75) | | |\n",
 		"| `few` | 4 | 0.50 | 0.25 | 0.00 | 0.00 | 4 | 20.0 | too few runs | too few runs |",
 	} {
 		if !strings.Contains(b.String(), want) {
@@ -196,10 +198,10 @@ func TestReportRivals(t *testing.T) {
 		}
 	}
 	b.Reset()
-	if err := reportRivals(&b, path, "", "mine", 40); err != nil || !strings.Contains(b.String(), "| `mine` | 7 |") {
+	if err := reportRivals(&b, path, "", "mine"); err != nil || !strings.Contains(b.String(), "| `mine` | 7 |") {
 		t.Errorf("on all tasks, %v:\n%s", err, b.String())
 	}
-	if err := reportRivals(&b, path, folder, "nobody", 40); err == nil {
+	if err := reportRivals(&b, path, folder, "nobody"); err == nil {
 		t.Error("a tuner without runs is accepted")
 	}
 }
