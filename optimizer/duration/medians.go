@@ -26,6 +26,7 @@ type Medians struct {
 	// read is what was read last of earlier studies, which are the same in all requests.
 	read struct {
 		*earlier
+		from     []optimizer.Earlier
 		encoding *optimizer.Encoding
 		seed     uint64
 		costs    bool
@@ -83,12 +84,13 @@ func (m *Medians) Longer(ctx context.Context, encoding *optimizer.Encoding, p *o
 
 // before is readEarlier, which is not repeated. m is locked.
 func (m *Medians) before(ctx context.Context, encoding *optimizer.Encoding, p *optimizer.Problem, costs bool) (*earlier, error) {
-	if r := &m.read; r.encoding == encoding && r.costs == costs && r.seed == p.Seed {
+	same := len(m.read.from) == len(p.Earlier) && (len(p.Earlier) == 0 || &m.read.from[0] == &p.Earlier[0]) // nobody changes them
+	if r := &m.read; same && r.encoding == encoding && r.costs == costs && r.seed == p.Seed {
 		return r.earlier, nil
 	}
 	e, err := readEarlier(ctx, encoding, p, costs)
 	if err == nil {
-		m.read.earlier, m.read.encoding, m.read.costs, m.read.seed = e, encoding, costs, p.Seed
+		m.read.earlier, m.read.from, m.read.encoding, m.read.costs, m.read.seed = e, p.Earlier, encoding, costs, p.Seed
 	}
 	return e, err
 }

@@ -37,8 +37,12 @@ func runAll(ctx context.Context) error {
 	only := flag.String("only", "", "tables to play, separated by commas; all if empty")
 	near := flag.Bool("near", false, "end a run once a trial within the least regret of -regrets has ended")
 	regrets := flag.Bool("regrets", false, "print how soon the runs with a budget were near the best, beside hebo, and play nothing")
+	aheads := flag.Bool("ahead", false, "print how well the time of trials is expected with and without the times of earlier studies")
 	reports := flag.Bool("report", false, "print the table of what the model expected in the runs, and play nothing")
 	flag.Parse()
+	if *aheads {
+		return reportAhead(ctx, os.Stdout, *folder, *seeds)
+	}
 	if *out == "" {
 		return errors.New("-out is missing; want a file for the results")
 	}

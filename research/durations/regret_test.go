@@ -69,6 +69,11 @@ func TestPlayBudget(t *testing.T) {
 		ends[i] = trial.End
 	}
 	slices.Sort(ends)
+	near := &game{Table: table, seed: 1, near: within(table, 1)}
+	if r, err := playBudget(t.Context(), near, "random", 1, 10); err != nil || len(r.Trials) == 0 ||
+		!near.near(r.Trials[len(r.Trials)-1].Point) || len(r.Trials) > 1 && near.near(r.Trials[0].Point) {
+		t.Errorf("the run that ends near the best is %+v, %v", r, err)
+	}
 	for _, algorithm := range []string{"hebo", "hebo:cooled"} {
 		r, err := playBudget(t.Context(), &game{Table: table, seed: 1}, algorithm, 2, 10)
 		if err != nil {
