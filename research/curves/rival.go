@@ -10,7 +10,7 @@ import (
 var rivals = []string{
 	"optuna-tpe", "optuna-tpe+hyperband", "optuna-tpe+sha", "optuna-tpe+median",
 	"syne-tune-asha", "syne-tune-asha+promotion", "syne-tune-bohb", "syne-tune-bohb+promotion", "syne-tune-mobster",
-	"syne-tune-mobster+promotion", "syne-tune-hypertune", "syne-tune-hypertune+promotion", "syne-tune-dyhpo",
+	"syne-tune-mobster+promotion", "syne-tune-mobster+rows", "syne-tune-hypertune", "syne-tune-hypertune+promotion", "syne-tune-dyhpo",
 }
 
 // rival is the policy of another tuner, which rival.py plays in a process of its own. It is asked after each epoch of a trial. A trial

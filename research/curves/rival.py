@@ -89,33 +89,30 @@ class SyneTune:
     """A scheduler of Syne Tune as it is by default, but for its seed and how its Gaussian processes are fitted.
 
     A fit is warm and takes at most 20 steps, at each decision while there are few observations and then at each twentieth, which is about
-    as Fantasia fits its model: a run would take a quarter of an hour otherwise. They choose among the trainings, as Syne Tune does with
-    tables (`restrict_configurations`), and not anywhere. They do not bear losses of many orders of magnitude: one above that of a guess
-    is told as one that is at most twice a guess's, in the same order, and one that is not finite as twice a guess's."""
+    as Fantasia fits its model: a run would take a quarter of an hour otherwise. They do not bear losses of many orders of magnitude: one
+    above that of a guess is told as one that is at most twice a guess's, in the same order, and one that is not finite as twice a guess's.
+    With rows, they choose among the trainings, as Syne Tune does with tables, and not anywhere."""
 
-    def __init__(self, about, name, **settings):
+    def __init__(self, about, name, rule):
         from syne_tune.backend.trial_status import Trial
         from syne_tune.config_space import uniform
         from syne_tune.optimizer import legacy_baselines
-        from syne_tune.optimizer.schedulers.searchers.bayesopt.tuning_algorithms.bo_algorithm_components import RandomFromSetCandidateGenerator
+        from syne_tune.optimizer.schedulers.searchers.bayesopt.tuning_algorithms import bo_algorithm_components
 
         numpy.random.seed(about["seed"])
         self.names, self.guess, self.trials = [f"x{i}" for i in range(about["dim"])], about["guess"], {}
         self.trainings, make = len(about["places"]), getattr(legacy_baselines, name)
         fits = {} if name in ("ASHA", "BOHB") else {
-            "opt_skip_init_length": 20, "opt_skip_period": 20, "opt_warmstart": True, "opt_maxiter": 20, "skip_local_optimization": True,
-            "restrict_configurations": [self.config(x) for x in about["places"]],
+            "opt_skip_init_length": 20, "opt_skip_period": 20, "opt_warmstart": True, "opt_maxiter": 20,
         }
+        if rule == "rows":
+            rows = [self.config(x) for x in about["places"]]
+            fits |= {"skip_local_optimization": True, "restrict_configurations": rows}
         self.scheduler = make(
             {k: uniform(0, 1) for k in self.names}, metric="loss", mode="min", resource_attr="epoch", max_t=about["epochs"],
-            random_seed=about["seed"], search_options={"debug_log": False, **fits}, **settings,
+            random_seed=about["seed"], search_options={"debug_log": False, **fits}, **({"type": "promotion"} if rule == "promotion" else {}),
         )
-        search, suggested = RandomFromSetCandidateGenerator.generate_candidates_en_bulk, self.scheduler._on_config_suggest
-
-        def some(generator, *args, **more):
-            return search(generator, *args, **more) if len(self.trials) < self.trainings else []  # it fails if none are left
-
-        RandomFromSetCandidateGenerator.generate_candidates_en_bulk = some
+        suggested = self.scheduler._on_config_suggest
 
         def placed(scheduler, config, trial_id, **more):
             number, x = begin([float(config[k]) for k in self.names])
@@ -123,6 +120,8 @@ class SyneTune:
             self.trials[number] = Trial(number, config, datetime.datetime.now())
             return suggested(config, trial_id, **more)
 
+        for generator in (bo_algorithm_components.RandomFromSetCandidateGenerator, bo_algorithm_components.RandomStatefulCandidateGenerator):
+            self.limit(generator)
         self.scheduler._on_config_suggest = types.MethodType(placed, self.scheduler)
 
     def goes_on(self, done):
@@ -135,6 +134,15 @@ class SyneTune:
             self.scheduler.on_trial_complete(trial, result)
         return decision == "CONTINUE" and not done["last"]
 
+    def limit(self, generator):
+        """Lets a generator of places for new trials have none once all trainings are used: it would fail, or go on."""
+        search = generator.generate_candidates_en_bulk
+
+        def some(this, *args, **more):
+            return search(this, *args, **more) if len(self.trials) < self.trainings else []
+
+        generator.generate_candidates_en_bulk = some
+
     def config(self, x):
         return {k: min(max(v, 0.0), 1.0) for k, v in zip(self.names, x)}
 
@@ -145,11 +153,14 @@ class SyneTune:
         return loss if above <= 0 else self.guess + above / (1 + above / self.guess)
 
     def next(self):
-        for _ in range(20 if self.scheduler.does_pause_resume() else 1):
+        pauses = self.scheduler.does_pause_resume()
+        if len(self.trials) == self.trainings and not pauses:
+            raise Exhausted
+        for _ in range(20):
             number = len(self.trials) + 1
             try:
                 suggestion = self.scheduler.suggest(number)
-            except (Exhausted, ValueError):  # of a search among no places
+            except (Exhausted, ValueError, IndexError, AssertionError):  # of a search among no places
                 if number <= self.trainings:
                     raise
                 continue  # some decide at random whether a trial begins or goes on
@@ -167,7 +178,7 @@ def tuner(about):
     if name == "optuna-tpe":
         return Optuna(about, rule or "none")
     names = {"asha": "ASHA", "mobster": "MOBSTER", "hypertune": "HyperTune", "dyhpo": "DyHPO", "bohb": "BOHB"}
-    return SyneTune(about, names[name.removeprefix("syne-tune-")], **({"type": "promotion"} if rule == "promotion" else {}))
+    return SyneTune(about, names[name.removeprefix("syne-tune-")], rule)
 
 
 def main():
