@@ -1,7 +1,7 @@
 """Plays another tuner that stops or pauses trainings, for `go run ./research/curves`.
 
-The first line of input is a JSON object with the tuner, the seed, the dimension, how many epochs a training has, the loss of a guess and the
-places of all trainings in the unit cube.
+The first line of input is a JSON object with the tuner, the seed, the dimension, how many epochs a training has, the loss of a guess
+and the places of all trainings in the unit cube.
 Each further line is a worker that is free, with what its trial has just reported, if there is one:
   {"done": {"trial": 3, "step": 9, "loss": 0.4, "value": 0.38, "last": false}}
 The loss is null where it is not finite, and the value is the best one so far. The answer is which trial goes on by an epoch, {"trial": 3},
@@ -97,7 +97,7 @@ class SyneTune:
         from syne_tune.backend.trial_status import Trial
         from syne_tune.config_space import uniform
         from syne_tune.optimizer import legacy_baselines
-        from syne_tune.optimizer.schedulers.searchers.bayesopt.tuning_algorithms import bo_algorithm_components
+        from syne_tune.optimizer.schedulers.searchers.bayesopt.tuning_algorithms import bo_algorithm_components as components
 
         numpy.random.seed(about["seed"])
         self.names, self.guess, self.trials = [f"x{i}" for i in range(about["dim"])], about["guess"], {}
@@ -105,12 +105,13 @@ class SyneTune:
         fits = {} if name in ("ASHA", "BOHB") else {
             "opt_skip_init_length": 20, "opt_skip_period": 20, "opt_warmstart": True, "opt_maxiter": 20,
         }
+        kind = {"type": "promotion"} if rule == "promotion" else {}
         if rule == "rows":
             rows = [self.config(x) for x in about["places"]]
             fits |= {"skip_local_optimization": True, "restrict_configurations": rows}
         self.scheduler = make(
             {k: uniform(0, 1) for k in self.names}, metric="loss", mode="min", resource_attr="epoch", max_t=about["epochs"],
-            random_seed=about["seed"], search_options={"debug_log": False, **fits}, **({"type": "promotion"} if rule == "promotion" else {}),
+            random_seed=about["seed"], search_options={"debug_log": False, **fits}, **kind,
         )
         suggested = self.scheduler._on_config_suggest
 
@@ -120,7 +121,7 @@ class SyneTune:
             self.trials[number] = Trial(number, config, datetime.datetime.now())
             return suggested(config, trial_id, **more)
 
-        for generator in (bo_algorithm_components.RandomFromSetCandidateGenerator, bo_algorithm_components.RandomStatefulCandidateGenerator):
+        for generator in (components.RandomFromSetCandidateGenerator, components.RandomStatefulCandidateGenerator):
             self.limit(generator)
         self.scheduler._on_config_suggest = types.MethodType(placed, self.scheduler)
 
