@@ -3,6 +3,7 @@ package duration
 import (
 	"math"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/fantasia-hpo/fantasia/study"
@@ -46,6 +47,20 @@ func (m *Model) Log(dst, x []float64, weight float64) float64 {
 		}
 	}
 	return m.scale.SD * m.gp.Mean(at)[0]
+}
+
+// Logs returns the Log of each place. It takes less time than to ask for one after another.
+func (m *Model) Logs(places [][]float64) []float64 {
+	if len(places) == 0 {
+		return nil
+	}
+	at := mat.NewDense(len(places), max(1, len(places[0])), nil)
+	for i, x := range places {
+		copy(at.RawRowView(i), x)
+	}
+	logs := m.gp.Mean(at)
+	floats.Scale(m.scale.SD, logs)
+	return logs
 }
 
 // Median returns the time within which half of such evaluations end.

@@ -227,3 +227,45 @@ func TestEarlierTimes(t *testing.T) {
 		t.Errorf("six trials take %.3g s with the times of earlier studies, and %.3g s without", quick, slow)
 	}
 }
+
+// BenchmarkEarlierTimes measures a suggestion that weighs the time, with 40 trials and seven earlier studies: which say how long theirs
+// took, or not.
+func BenchmarkEarlierTimes(b *testing.B) {
+	rng := optimizer.NewRand(5, 1)
+	for _, timed := range []bool{false, true} {
+		b.Run(fmt.Sprintf("timed=%v", timed), func(b *testing.B) {
+			s := observed(b, 40)
+			options := DefaultOptions()
+			options.Cost = CostPerSecond
+			o, p := New(options), s.Problem
+			took := func(p study.Point) float64 { return math.Exp(2 * p["x1"].(float64)) }
+			for i := range p.Observations {
+				p.Observations[i].Seconds = took(p.Observations[i].Point)
+			}
+			for i := range 7 {
+				e := optimizer.Earlier{Name: string(rune('a' + i))}
+				for range 128 {
+					at := study.Point{}
+					for _, parameter := range p.Space.Parameters() {
+						at[parameter.Name] = rng.Float64()
+					}
+					e.Points, e.Costs = append(e.Points, at), append(e.Costs, rng.Float64())
+					if timed {
+						e.Seconds = append(e.Seconds, took(at))
+					}
+				}
+				p.Earlier = append(p.Earlier, e)
+			}
+			_, state, err := o.Suggest(b.Context(), &p, nil, 1, optimizer.NewRand(p.Seed, p.First))
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				p.Observations[0].Seconds *= 1.0001 // so that the model is fitted again
+				if _, _, err := o.Suggest(b.Context(), &p, state, 1, optimizer.NewRand(p.Seed, p.First)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

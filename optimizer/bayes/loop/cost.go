@@ -3,6 +3,8 @@ package loop
 import (
 	"fmt"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/fantasia-hpo/fantasia/optimizer/duration"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -23,6 +25,18 @@ func (c *Cost) term(dst, x []float64) float64 {
 		return 0
 	}
 	return -c.Power * c.Times.Log(dst, x, -c.Power)
+}
+
+// addTerms adds the term of each place to values.
+func (c *Cost) addTerms(values []float64, places []Place) {
+	if c == nil {
+		return
+	}
+	x := make([][]float64, len(places))
+	for i := range places {
+		x[i] = places[i].X
+	}
+	floats.AddScaled(values, -c.Power, c.Times.Logs(x))
 }
 
 // note tells people what is expected of a point.

@@ -3,6 +3,7 @@ package loop
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -31,6 +32,11 @@ func TestCostIsATimeToAPower(t *testing.T) {
 		got, want := cost.term(gradient, x)-cost.term(nil, origin), scaled(x)-scaled(origin)
 		if math.Abs(got-want) > 1e-9 {
 			t.Errorf("at %v the term differs from that at %v by %g, want %g", x, origin, got, want)
+		}
+		together := []float64{1, 2}
+		cost.addTerms(together, []Place{{X: origin}, {X: x}})
+		if alone := []float64{1 + cost.term(nil, origin), 2 + cost.term(nil, x)}; !slices.Equal(together, alone) {
+			t.Errorf("at %v and %v the terms and 1 and 2 are %v, want %v", origin, x, together, alone)
 		}
 		for i, before := range []float64{3, -2} {
 			const h = 1e-5

@@ -153,7 +153,8 @@ func (l *Loop) priorTerm(dst, x []float64) float64 {
 func (l *Loop) priorTerms(places []Place) []float64 {
 	values := make([]float64, len(places))
 	for i := range values {
-		values[i] = l.PriorTerm(places[i].X)
+		values[i] = l.PriorPower * l.Priors.Log(nil, places[i].X, 0)
 	}
+	l.Options.Cost.addTerms(values, places)
 	return values
 }
