@@ -5,6 +5,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
 )
@@ -24,7 +25,9 @@ func (o proposer) limits(
 	for k := range data {
 		data[k] = surrogate.Observe(r.Bounded(k), r.Encoding, config)
 	}
-	models, fitted, err := fitEach(ctx, data, config, memory.Limits, r.Rand)
+	models, fitted, err := fitEach(len(data), memory.Limits, func(k int, warm *gp.Hyperparameters) (*surrogate.Model, error) {
+		return surrogate.Fit(ctx, data[k], config, warm, r.Rand)
+	})
 	if err != nil {
 		memory.Limits = nil
 		return nil, err

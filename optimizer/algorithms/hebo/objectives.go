@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"math"
-	"math/rand/v2"
 	"slices"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -38,9 +37,6 @@ func (o proposer) proposeSeveral(
 	if len(r.Objectives) > exactFront {
 		return o.proposeScalars(ctx, r, memory)
 	}
-	// A power transform would change what an improvement of the hypervolume is worth: without
-	// it, searches of DTLZ2 and of Branin's and Currin's functions come closer to the front.
-	o.options.Surrogate.Transform = false
 	if o.options.Initial == 0 {
 		o.options.Initial = max(4, min(2*(r.Encoding.Dim()+1), r.MaxTrials/4))
 	}
@@ -52,7 +48,7 @@ func (o proposer) proposeSeveral(
 	}
 	due := loop.Due(r, o.initial(r), data[0].Completed)
 	batch, err := memory.Propose(ctx, r, due, func(batch []optimizer.Suggestion) ([]optimizer.Suggestion, error) {
-		models, err := o.fitSeveral(ctx, r, squeezed(r, o.known(r, data)), memory)
+		models, err := o.fitSeveral(ctx, r, o.known(r, data), memory)
 		if err != nil {
 			return batch, err
 		}
@@ -86,7 +82,15 @@ func (o proposer) fitSeveral(
 	// A few steps from the last fit leave more to chance here: an objective that takes a
 	// parameter for irrelevant drives all points to the parameter's ends.
 	config.Effort = surrogate.EffortFull
-	models, fitted, err := fitEach(ctx, data, config, memory.Several, r.Rand)
+	within := reaches(r)
+	data = squeezed(within, data)
+	models, fitted, err := fitEach(len(data), memory.Several, func(k int, warm *gp.Hyperparameters) (*surrogate.Model, error) {
+		end := math.Inf(1)
+		if within != nil {
+			end = within[k].end()
+		}
+		return form(ctx, data[k], config, end, warm, r.Rand)
+	})
 	if err != nil {
 		memory.Several = nil
 		return nil, err
@@ -97,15 +101,15 @@ func (o proposer) fitSeveral(
 	return models, nil
 }
 
-// fitEach fits a model to each of the data, from the remembered hyperparameters on if there are
+// fitEach fits n models, from the remembered hyperparameters on if there are
 // as many. fitted is nil if one of the fits was cut short: the next fit must not start from it.
 // The error means that one of them cannot be fitted.
 func fitEach(
-	ctx context.Context, data []*surrogate.Data, config surrogate.Options, remembered []gp.Hyperparameters, rng *rand.Rand,
+	n int, remembered []gp.Hyperparameters, fit func(k int, warm *gp.Hyperparameters) (*surrogate.Model, error),
 ) (models []*surrogate.Model, fitted []gp.Hyperparameters, err error) {
 	complete := true
-	for k, d := range data {
-		m, err := surrogate.Fit(ctx, d, config, kept(remembered, k, len(data)), rng)
+	for k := range n {
+		m, err := fit(k, kept(remembered, k, n))
 		if m == nil {
 			return nil, nil, err
 		}
@@ -150,8 +154,19 @@ func (o proposer) front(
 	return loop.NewFront(costs,
 		func(means [][]float64) []float64 { return restated(means, models, data, given) },
 		func(means [][]float64, reference []float64) bayes.Joint {
-			return acquisition.EHVI{Hypervolume: acquisition.NewHypervolume(means, reference), Noise: noise}
+			return acquisition.EHVI{Hypervolume: volumes(means, reference, models), Noise: noise}
 		})
+}
+
+// volumes returns what the acquisition function measures: the hypervolume in the objectives' own units,
+// whatever the models' transforms do to their outcomes. A transform would change what an improvement is
+// worth.
+func volumes(means [][]float64, reference []float64, models []*surrogate.Model) *acquisition.Hypervolume {
+	h := acquisition.NewHypervolume(means, reference)
+	if !slices.ContainsFunc(models, func(m *surrogate.Model) bool { return m.Data != m.Data.Plain() }) {
+		return h
+	}
+	return h.In(func(k int, outcome float64) float64 { return models[k].Data.Transform().Inverse(outcome) })
 }
 
 // restated returns the reference point of means, both in the units of the models. What is narrow,
@@ -161,12 +176,12 @@ func restated(means [][]float64, models []*surrogate.Model, data []*surrogate.Da
 	plain := make([][]float64, len(means))
 	for i, mean := range means {
 		for k, m := range models {
-			plain[i] = append(plain[i], m.Data.Restate(mean[k], data[k]))
+			plain[i] = append(plain[i], m.Data.Restate(mean[k], data[k].Plain()))
 		}
 	}
 	at := reference(plain, make([]*float64, len(given)))
 	for k, m := range models {
-		if at[k] = data[k].Restate(at[k], m.Data); given[k] != nil {
+		if at[k] = data[k].Plain().Restate(at[k], m.Data); given[k] != nil {
 			at[k] = *given[k]
 		}
 	}

@@ -1,10 +1,13 @@
 package hebo
 
 import (
+	"context"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
 	"github.com/fantasia-hpo/fantasia/optimizer/numeric/pareto"
 )
@@ -19,20 +22,28 @@ const leastWidth = 0.1
 // and of functions.
 const hugeValues = 100
 
-// squeezed returns the data of the objectives. Where some values are huge, those are squeezed that
-// are further beyond the worst on the front than the front is wide: they add nothing to the
-// hypervolume, and a model of all values as they are cannot tell those on the front apart. An
-// objective with a reference counts as if the front reached it.
-func squeezed(r *optimizer.Request, data []*surrogate.Data) []*surrogate.Data {
+// reach is how far the values of an objective matter, as costs: the hypervolume ends a little beyond the
+// worst value on the front.
+type reach struct {
+	low, worst, width float64 // of the front
+	most              float64 // of all values
+}
+
+// end is a width of the front beyond it.
+func (r reach) end() float64 { return r.worst + r.width }
+
+// reaches returns the reach of each objective, by the observations within all limits; nil if there are
+// none. An objective with a reference counts as if the front reached it.
+func reaches(r *optimizer.Request) []reach {
 	costs := costsWithin(r)
 	if len(costs) == 0 {
-		return data
+		return nil
 	}
 	var best [][]float64
 	for _, i := range pareto.Front(costs) {
 		best = append(best, costs[i])
 	}
-	out := slices.Clone(data)
+	out := make([]reach, len(r.Objectives))
 	for k, objective := range r.Objectives {
 		low, worst := extent(best, k)
 		if objective.Reference != nil {
@@ -40,14 +51,58 @@ func squeezed(r *optimizer.Request, data []*surrogate.Data) []*surrogate.Data {
 				worst = at
 			}
 		}
-		width := worst - low
-		width = max(width, leastWidth*(medianCost(costs, k)-low))
 		_, most := extent(costs, k)
-		if high := worst + width; most-worst > hugeValues*width && !math.IsInf(high, 0) { // sums may overflow
-			out[k] = data[k].Beyond(high, width)
+		out[k] = reach{low, worst, max(worst-low, leastWidth*(medianCost(costs, k)-low)), most}
+	}
+	return out
+}
+
+// squeezed returns the data of the objectives. Where some values are huge, those are squeezed that
+// are further beyond the worst on the front than the front is wide: they add nothing to the
+// hypervolume, and a model of all values as they are cannot tell those on the front apart.
+func squeezed(reaches []reach, data []*surrogate.Data) []*surrogate.Data {
+	out := slices.Clone(data)
+	for k, r := range reaches {
+		if r.most-r.worst > hugeValues*r.width && !math.IsInf(r.end(), 0) { // sums may overflow
+			out[k] = data[k].Beyond(r.end(), r.width)
 		}
 	}
 	return out
+}
+
+// form fits a model to each form of the data, and returns the one that is nearest to the values that
+// matter where it has not seen them: in the mean of the absolute errors, as they count in the
+// hypervolume. The evidence of the forms would not do. A logarithm makes values near the least one very
+// likely, and searches of DTLZ2, whose objectives are 0 along a face of the space, never left its ends.
+// Forms that cannot be fitted are passed over, and all but the plain one if ctx ends.
+func form(
+	ctx context.Context, d *surrogate.Data, config surrogate.Options, end float64, warm *gp.Hyperparameters, rng *rand.Rand,
+) (best *surrogate.Model, err error) {
+	least := math.Inf(1)
+	for _, d := range d.Forms() {
+		m, failure := surrogate.Fit(ctx, d, config, warm, rng)
+		if best != nil && failure != nil {
+			continue
+		}
+		wrong := meanOf(m, end)
+		if best == nil || wrong < least {
+			best, err, least = m, failure, wrong
+		}
+	}
+	return best, err
+}
+
+// meanOf returns the mean error of the model up to end, +Inf without a model.
+func meanOf(m *surrogate.Model, end float64) float64 {
+	if m == nil {
+		return math.Inf(1)
+	}
+	var mean float64
+	errors := m.Errors(end)
+	for _, e := range errors {
+		mean += e / float64(len(errors))
+	}
+	return mean
 }
 
 // costsWithin returns the costs of the observations within all limits.

@@ -27,7 +27,7 @@ func squeezedOf(t *testing.T, costs [][2]float64, references [2]*float64, furthe
 	r := &optimizer.Request{Problem: p, Encoding: optimizer.NewEncoding(p.Space)}
 	o := surrogate.DefaultOptions()
 	o.Transform = false
-	data := squeezed(r, []*surrogate.Data{surrogate.Observe(r.Alone(0), r.Encoding, o), surrogate.Observe(r.Alone(1), r.Encoding, o)})
+	data := squeezed(reaches(r), []*surrogate.Data{surrogate.Observe(r.Alone(0), r.Encoding, o), surrogate.Observe(r.Alone(1), r.Encoding, o)})
 	return [2]*surrogate.Data(data)
 }
 
@@ -87,6 +87,48 @@ func TestNothingIsSqueezed(t *testing.T) {
 			if again := d.Beyond(1e9, 1); again != d {
 				t.Errorf("objective %d of %v is squeezed", k, costs)
 			}
+		}
+	}
+}
+
+// ofOne returns the data of a function of one parameter at 40 points, in all their forms.
+func ofOne(t *testing.T, value func(u float64) float64) *surrogate.Data {
+	t.Helper()
+	p := &optimizer.Problem{Space: optimizertest.Cube(t, 1, 0, 1), Direction: study.Minimize}
+	for i := range 40 {
+		u := float64(i) / 39
+		p.Observations = append(p.Observations, optimizer.Observation{
+			Point: study.Point{"x1": u}, Outcome: optimizer.OutcomeCompleted, Values: study.Values{value(u)},
+		})
+	}
+	return surrogate.Observe(p, optimizer.NewEncoding(p.Space), surrogate.DefaultOptions())
+}
+
+// A form takes the place of the plain one if the observations are more likely in it and it predicts the values that
+// matter better: an exponential is smooth in its logarithm. A bowl stays as it is, and so does a function that
+// is almost zero in places, and smooth elsewhere.
+func TestForm(t *testing.T) {
+	decades := func(u float64) float64 { return math.Exp(9*u + math.Sin(9*u)) }
+	for name, c := range map[string]struct {
+		value func(u float64) float64
+		end   float64
+		plain bool
+	}{
+		"decades":                           {decades, 100, false},
+		"decades, and nothing that matters": {decades, 0, true},
+		"a bowl":                            {func(u float64) float64 { return (u - 0.3) * (u - 0.3) }, 1, true},
+		"zeros beside a smooth function":    {func(u float64) float64 { return math.Max(1e-30, math.Sin(7*u)) }, 1, true},
+	} {
+		d := ofOne(t, c.value)
+		if len(d.Forms()) < 2 {
+			t.Fatalf("%s: only plain", name)
+		}
+		m, err := form(t.Context(), d, surrogate.Options{Kernel: surrogate.Matern52, Effort: surrogate.EffortFull}, c.end, nil, optimizer.NewRand(1, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if plain := m.Data.Transform() == d.Plain().Transform(); plain != c.plain {
+			t.Errorf("%s: %s, plain: %v, want %v", name, m.Data.Transform().Kind(), plain, c.plain)
 		}
 	}
 }

@@ -217,8 +217,7 @@ func (d *Data) Standard(value float64) float64 {
 func (d *Data) Transform() transform.Transform { return d.transform }
 
 // Beyond returns the observations with the outcomes above high squeezed as by transform.Beyond.
-// high and width are finite costs: lower is better, in the objective's unit. Fit takes these
-// data or d, whichever make the observations more likely.
+// high and width are finite costs: lower is better, in the objective's unit. Forms has both.
 func (d *Data) Beyond(high, width float64) *Data {
 	if d.raw == nil {
 		return d
@@ -248,4 +247,38 @@ func (d *Data) Through(t transform.Transform) *Data {
 	other.plain = nil
 	other.use(t, d.raw)
 	return &other
+}
+
+// Plain returns the observations before a power transform and before Beyond.
+func (d *Data) Plain() *Data {
+	for d.plain != nil {
+		d = d.plain
+	}
+	return d
+}
+
+// Forms returns the observations once in each form of their outcomes: plain, under the power transform,
+// and as after Beyond, as far as d has these. Fit must then use the form that it is given.
+func (d *Data) Forms() []*Data {
+	var forms []*Data
+	for ; d != nil; d = d.plain {
+		form := *d
+		form.plain = nil
+		forms = append(forms, &form)
+	}
+	slices.Reverse(forms)
+	return forms
+}
+
+// Errors returns how far each outcome up to high is from what the model expects of it without it, in
+// the objective's unit. high is a cost.
+func (m *Model) Errors(high float64) []float64 {
+	residual, _ := m.GP.LeaveOneOut()
+	var errors []float64
+	for row, z := range m.Data.Y {
+		if y := m.Data.raw[row]; y <= high {
+			errors = append(errors, math.Abs(m.Data.transform.Inverse(z-residual[row])-y))
+		}
+	}
+	return errors
 }

@@ -124,7 +124,7 @@ const (
 
 // Fit returns the model of the data. It searches for hyperparameters from the priors'
 // modes and, if not nil, from warm, those of an earlier fit with the same options. A
-// power transform of the data, or that of Data.Beyond, is used only if the observations are
+// power transform of the data is used only if the observations are
 // more likely under it: outcomes gathered near an optimum are not a sample of the objective,
 // and a transform that makes them look normal can hide the rest. The error wraps
 // linalg.ErrNotPositiveDefinite or is ctx's; in that case the model fitted so far is
