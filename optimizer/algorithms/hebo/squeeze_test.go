@@ -123,7 +123,8 @@ func TestForm(t *testing.T) {
 		if len(d.Forms()) < 2 {
 			t.Fatalf("%s: only plain", name)
 		}
-		m, err := form(t.Context(), d, surrogate.Options{Kernel: surrogate.Matern52, Effort: surrogate.EffortFull}, c.end, nil, optimizer.NewRand(1, 1))
+		options := surrogate.Options{Kernel: surrogate.Matern52, Effort: surrogate.EffortFull}
+		m, err := form(t.Context(), d, options, c.end, nil, optimizer.NewRand(1, 1))
 		if err != nil {
 			t.Fatal(err)
 		}
