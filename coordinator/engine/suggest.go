@@ -249,6 +249,11 @@ func (s *suggestions) pendingPoints() []optimizer.Pending {
 // study would only have larger records. The levels of a fidelity differ in length, so that these say nothing of each other.
 func (s *suggestions) timed() bool {
 	spec := &s.spec.Definition.Spec
-	weighed := spec.Cost == nil && spec.Algorithm.Settings["cost"] != nil && spec.Algorithm.Settings["cost"] != "none"
+	weighed := false
+	switch spec.Algorithm.Settings["cost"] {
+	case nil, "none", "auto": // auto does only with a budget of time
+	default:
+		weighed = spec.Cost == nil
+	}
 	return s.ladder.rungs == nil && (weighed || spec.Budget.OfTime())
 }

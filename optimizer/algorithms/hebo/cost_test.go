@@ -117,6 +117,23 @@ func TestPowerOfABudget(t *testing.T) {
 	}
 }
 
+// By default the time counts where it is the budget and earlier studies say how long evaluations took.
+func TestTimeCountsByDefault(t *testing.T) {
+	timed := []optimizer.Earlier{{Name: "april"}, {Name: "may", Seconds: []float64{3}}}
+	budget := &optimizer.Time{Budget: 100, Left: 75}
+	for _, c := range []struct {
+		time    *optimizer.Time
+		earlier []optimizer.Earlier
+		want    float64
+	}{{nil, nil, 0}, {budget, nil, 0}, {budget, timed[:1], 0}, {nil, timed, 0}, {budget, timed, 0.75}} {
+		p := &optimizer.Problem{Space: optimizertest.Cube(t, 2, 0, 1), MaxTrials: 100, Time: c.time, Earlier: c.earlier}
+		r := &optimizer.Request{Problem: p, Encoding: optimizer.NewEncoding(p.Space)}
+		if got := (proposer{options: DefaultOptions()}).power(r); got != c.want {
+			t.Errorf("with %+v and %+v the power is %g, want %g", c.time, c.earlier, got, c.want)
+		}
+	}
+}
+
 // Lee et al. (2020) take the budget that is left, as a share of the budget after the initial design.
 func TestPowerOfTheTime(t *testing.T) {
 	for _, c := range []struct {

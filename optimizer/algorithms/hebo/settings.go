@@ -121,8 +121,9 @@ func Settings() setting.Set {
 		},
 		{Name: "replicate", Default: true, Doc: "When evaluations are noisy, re-evaluate promising points (at most 30%)."},
 		{
-			Name: "cost", Default: string(CostNone), Choices: []string{string(CostNone), string(CostCooled), string(CostPerSecond)},
-			Doc: "How expected times count: not at all, less and less, or in full.",
+			Name: "cost", Default: string(CostAuto),
+			Choices: []string{string(CostAuto), string(CostNone), string(CostCooled), string(CostPerSecond)},
+			Doc:     "How expected times count; auto: if time is short and earlier studies tell.",
 		},
 	}.Experimental("warp", "kernel", "lengthscales", "acquisition", "robust")
 }
