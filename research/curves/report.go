@@ -164,6 +164,10 @@ func report(w io.Writer, path string) error {
 	}
 	runs := map[string]map[string][]float64{}
 	for _, r := range all {
+		if len(r.Regret) < len(worths) {
+			return fmt.Errorf("%s: runs of %s end before %d trainings' worth; want -against with a tuner to compare them", path, r.Tuner,
+				slices.Max(worths))
+		}
 		if runs[r.Tuner] == nil {
 			runs[r.Tuner] = map[string][]float64{}
 		}

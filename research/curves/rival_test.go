@@ -204,4 +204,7 @@ func TestReportRivals(t *testing.T) {
 	if err := reportRivals(&b, path, folder, "nobody"); err == nil {
 		t.Error("a tuner without runs is accepted")
 	}
+	if err := report(io.Discard, path); err == nil || !strings.Contains(err.Error(), "short end before 40 trainings' worth") {
+		t.Errorf("without -against: %v", err)
+	}
 }
