@@ -154,19 +154,8 @@ func (o proposer) front(
 	return loop.NewFront(costs,
 		func(means [][]float64) []float64 { return restated(means, models, data, given) },
 		func(means [][]float64, reference []float64) bayes.Joint {
-			return acquisition.EHVI{Hypervolume: volumes(means, reference, models), Noise: noise}
+			return acquisition.EHVI{Hypervolume: acquisition.NewHypervolume(means, reference), Noise: noise}
 		})
-}
-
-// volumes returns what the acquisition function measures: the hypervolume in the objectives' own units,
-// whatever the models' transforms do to their outcomes. A transform would change what an improvement is
-// worth.
-func volumes(means [][]float64, reference []float64, models []*surrogate.Model) *acquisition.Hypervolume {
-	h := acquisition.NewHypervolume(means, reference)
-	if !slices.ContainsFunc(models, func(m *surrogate.Model) bool { return m.Data != m.Data.Plain() }) {
-		return h
-	}
-	return h.In(func(k int, outcome float64) float64 { return models[k].Data.Transform().Inverse(outcome) })
 }
 
 // restated returns the reference point of means, both in the units of the models. What is narrow,

@@ -70,33 +70,29 @@ func squeezed(reaches []reach, data []*surrogate.Data) []*surrogate.Data {
 	return out
 }
 
-// form fits a model to each form of the data, and returns the one that is nearest to the values that
-// matter where it has not seen them: in the mean of the absolute errors, as they count in the
-// hypervolume. The evidence of the forms would not do. A logarithm makes values near the least one very
-// likely, and searches of DTLZ2, whose objectives are 0 along a face of the space, never left its ends.
-// Forms that cannot be fitted are passed over, and all but the plain one if ctx ends.
+// form fits a model to each form of the data. It returns that of the plain one, unless the observations
+// are more likely in another form, in which it also is nearer to the values that matter where it has not
+// seen them. Alone, each of the two misleads: a logarithm makes all but the front of DTLZ2 more likely, and
+// searches never left its ends, while the few values near a noisy front say little. Forms that cannot be
+// fitted are passed over, and all but the first if ctx ends.
 func form(
 	ctx context.Context, d *surrogate.Data, config surrogate.Options, end float64, warm *gp.Hyperparameters, rng *rand.Rand,
 ) (best *surrogate.Model, err error) {
-	least := math.Inf(1)
 	for _, d := range d.Forms() {
 		m, failure := surrogate.Fit(ctx, d, config, warm, rng)
-		if best != nil && failure != nil {
-			continue
-		}
-		wrong := meanOf(m, end)
-		if best == nil || wrong < least {
-			best, err, least = m, failure, wrong
+		switch {
+		case best == nil:
+			best, err = m, failure
+		case failure == nil && m.LogEvidence() > best.LogEvidence() && meanError(m, end) < meanError(best, end):
+			best = m
 		}
 	}
 	return best, err
 }
 
-// meanOf returns the mean error of the model up to end, +Inf without a model.
-func meanOf(m *surrogate.Model, end float64) float64 {
-	if m == nil {
-		return math.Inf(1)
-	}
+// meanError returns how far the outcomes up to end are from what the model expects of each without
+// it, in the mean, in the objective's unit.
+func meanError(m *surrogate.Model, end float64) float64 {
 	var mean float64
 	errors := m.Errors(end)
 	for _, e := range errors {
