@@ -403,8 +403,8 @@ type Attempt struct {
 // Phases returns the parts of an attempt's evaluation that has ended, if it was in a Job; otherwise nil.
 func (a *Attempt) Phases() []messaging.Phase { return a.Stages.Phases(a.Started, a.Ended) }
 
-// Cost returns the cost of a trial so far, in a study with a cost. It is the sum of what the attempts have reported. If none has
-// reported any, reported is false, and the cost is the expected one.
+// Cost returns what a trial has cost so far: the costs that its attempts have reported, added up. The study must have a cost. If no
+// attempt has reported one, reported is false, and the cost is the expected one.
 func (t *Trial) Cost() (cost float64, reported bool) {
 	for i := range t.Attempts {
 		if c := t.Attempts[i].Cost; c != nil {

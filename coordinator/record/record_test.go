@@ -12,11 +12,17 @@ import (
 
 func TestATrialKeepsAllItsValues(t *testing.T) {
 	want := record.Trial{Number: 1, Values: []float64{1, -2}}
+	checkReread(t, want)
+}
+
+// checkReread checks that a value is read again as it was written.
+func checkReread[T any](t *testing.T, want T) {
+	t.Helper()
 	data, err := json.Marshal(&want)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got record.Trial
+	var got T
 	if err := json.Unmarshal(data, &got); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("read %+v, %v; want %+v", got, err, want)
 	}
@@ -42,12 +48,5 @@ func TestEarlierStudiesWithoutDurations(t *testing.T) {
 		t.Errorf("written as %s, %v; want\n%s", written, err, data)
 	}
 	trials[0].Seconds, trials[1].Cost = 1.5, 0.25
-	written, err := json.Marshal(&s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var again record.Study
-	if err := json.Unmarshal(written, &again); err != nil || !reflect.DeepEqual(s, again) {
-		t.Errorf("with durations: read %+v, %v; want %+v", again, err, s)
-	}
+	checkReread(t, s)
 }

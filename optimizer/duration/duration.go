@@ -59,8 +59,8 @@ type Model struct {
 	width    float64  // by which standard deviations are multiplied
 }
 
-// Fit returns the model of the observations, the latest last, and of what earlier studies said of their times: that counts as
-// long as fewer than 48 of the observations have ended. It uses at most 250 of them: the latest half, and
+// Fit returns a model that learns from the observations, the latest last, and from the times of earlier studies. The latter count
+// as long as fewer than 48 observations have ended. The model uses at most 250 observations: the latest half, and
 // an even share of those before. The same arguments give the same model. The error wraps ErrTooFew if fewer
 // than MinEnded of them have ended, or is ctx's.
 func Fit(
@@ -189,7 +189,7 @@ func (d *data) outcomes(all bool) (*mat.Dense, []float64, gp.Scale) {
 	if stat.StdDev(y, nil) < leastSpread {
 		scale.SD = leastSpread
 	}
-	if d.earlier != nil { // the unit of what it says
+	if d.earlier != nil { // the functions of earlier studies are in units of their spread
 		scale.SD = d.earlier.spread
 	}
 	for i, v := range y {

@@ -16,7 +16,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// logTime is the logarithm of what an evaluation takes at a place of the unit square.
+// logTime returns the logarithm of an evaluation's time at a place of the unit square.
 func logTime(x []float64) float64 { return 2*x[0] + math.Sin(3*x[1]) }
 
 // machines returns earlier studies of 40 evaluations each, in which all took factor times as long as logTime says, up to a few percent.

@@ -25,8 +25,8 @@ const hugeValues = 100
 // reach is how far the values of an objective matter, as costs: the hypervolume ends a little beyond the
 // worst value on the front.
 type reach struct {
-	low, worst, width float64 // of the front
-	most              float64 // of all values
+	worst, width float64 // of the front
+	most         float64 // of all values
 }
 
 // end is a width of the front beyond it.
@@ -52,7 +52,7 @@ func reaches(r *optimizer.Request) []reach {
 			}
 		}
 		_, most := extent(costs, k)
-		out[k] = reach{low, worst, max(worst-low, leastWidth*(medianCost(costs, k)-low)), most}
+		out[k] = reach{worst, max(worst-low, leastWidth*(medianCost(costs, k)-low)), most}
 	}
 	return out
 }

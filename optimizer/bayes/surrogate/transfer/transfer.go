@@ -127,7 +127,8 @@ func place(e *optimizer.Earlier, encoding *optimizer.Encoding, of []float64) (s 
 	return &Source{Name: e.Name, seen: seen, unit: 1}, rows, outcomes
 }
 
-// ranked is place for at most MaxPoints points, with the normal scores of what they found.
+// ranked returns the source of an earlier study as place does, the places of at most MaxPoints of its points, and the normal
+// scores of their outcomes.
 func ranked(e *optimizer.Earlier, encoding *optimizer.Encoding) (s *Source, x *mat.Dense, y []float64) {
 	s, rows, costs := place(e, encoding, e.Costs)
 	if s == nil {
@@ -311,7 +312,7 @@ const alike = 0.1
 // nearlyAsGood is how many more of the candidates may be better than a first point that takes less time.
 const nearlyAsGood = 0.03
 
-// sooner returns the candidate that is to take the best one's place, which may be that itself.
+// sooner returns the candidate that is evaluated in place of the best one: a quicker one, or the best one itself.
 func (all Sources) sooner(best int, total, rank, longer []float64) int {
 	count, n := float64(len(all)), float64(len(total))
 	mostTotal, mostRank := total[best]+nearlyAsGood*count, rank[best]+nearlyAsGood*count
