@@ -257,7 +257,12 @@ func (g *guard) propose(ctx context.Context, r *Request, batch []Suggestion) ([]
 		r.Remaining = r.Sampler.remaining()
 	}
 	r.Sampler.taken = before.fork()
+	told := 0
+	if a, ok := g.algorithm.(foreseer); ok && a.Foresees() {
+		told = r.foreseen()
+	}
 	proposed, state, err := g.algorithm.Propose(ctx, r)
+	tellForeseen(proposed, told)
 	if err != nil && (len(proposed) == 0 || !isEnd(err)) {
 		return batch, r.State, err
 	}
@@ -280,7 +285,7 @@ func (g *guard) propose(ctx context.Context, r *Request, batch []Suggestion) ([]
 		}
 		before.add(point)
 		batch = append(batch, Suggestion{Point: point, Source: SourceRandom, Reasons: Reasons{
-			Pending: len(r.Pending) + len(batch), Note: "drawn at random: the algorithm had no other point",
+			Pending: told + len(r.Pending) + len(batch), Note: "drawn at random: the algorithm had no other point",
 		}})
 	}
 	return batch, state, nil

@@ -91,6 +91,9 @@ type Pending struct {
 	Point study.Point
 	// Seconds is how long its evaluation had run at the request; 0 if that is not known, or does not matter.
 	Seconds float64
+	// Likely are the values with which its evaluation will probably end, by what it has reported; nil if that is not
+	// known, and if there are several objectives.
+	Likely study.Values
 }
 
 // Problem is everything that an optimiser knows. Neither the caller nor the optimiser

@@ -115,7 +115,7 @@ func construct(spec record.Study, ids IDs, settings Settings, at time.Time) (*En
 	}
 	e.suggestions = suggestions{
 		shared: all, life: &e.life, tried: &e.tried, ladder: &e.ladder, history: &e.history, attempts: &e.attempts,
-		evaluations: &e.evaluations,
+		evaluations: &e.evaluations, judging: &e.judging,
 	}
 	e.demand = demand{shared: all, slots: &e.slots, suggestions: &e.suggestions, evaluations: &e.evaluations}
 	e.promotion = promotion{shared: all, ladder: &e.ladder, slots: &e.slots, suggestions: &e.suggestions, attempts: &e.attempts}

@@ -26,6 +26,8 @@ type judging struct {
 	waiting []waiting
 	asked   *Judge // in flight
 	memory  judge.Memory
+	// foreseen are the costs with which trials that run are expected to end, by number, as of the last answer.
+	foreseen map[int]float64
 }
 
 // waiting is a trial whose attempt is to be judged.
@@ -71,7 +73,10 @@ func (j *judging) judged(ev Judged) {
 		j.step.out.warn("trial %d goes on, because it could not be judged: %v", ev.Judge.Trial, ev.Err)
 		return
 	}
-	j.memory = ev.Answer.Memory
+	j.memory, j.foreseen = ev.Answer.Memory, map[int]float64{}
+	for _, f := range ev.Answer.Running {
+		j.foreseen[f.Trial] = f.Cost
+	}
 	if t, _ := j.trials.find(ev.Judge.Attempt); t != nil && ev.Answer.Stop {
 		j.prune(t, &messaging.Measurement{AttemptID: ev.Judge.Attempt, Step: ev.Judge.Step}, ev.Answer.Reason, ev.Answer.Expected,
 			j.likely(ev.Answer.Cost))
@@ -86,6 +91,23 @@ func (j *judging) likely(cost float64) study.Values {
 		return study.Values{j.rule.direction.Cost(cost)}
 	}
 	return j.pruning.likely(completed, better)
+}
+
+// expected adds to pending points the values with which their trials are expected to end. It does so only as long as nothing says
+// that what trials report is not what they end with: of one objective, whose own metric the rule compares, at one level.
+func (j *judging) expected(pending []optimizer.Pending) {
+	if _, levels := j.spec.space.Fidelity(); levels || len(j.foreseen) == 0 || j.rule.objective != 0 ||
+		len(j.spec.Definition.Spec.Several) > 0 {
+		return
+	}
+	if completed, _, same := j.rule.pruner.Ends(0); len(completed) > 0 && !same {
+		return
+	}
+	for i := range pending {
+		if cost, ok := j.foreseen[pending[i].Trial]; ok && study.Finite(cost) {
+			pending[i].Likely = study.Values{j.rule.direction.Cost(cost)}
+		}
+	}
 }
 
 // end drops what waits, and the question of this step, which nobody has yet.

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"errors"
+	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -17,8 +19,15 @@ import (
 // a trial has completed with this value: its last report was 5.
 func judgedRig(t *testing.T, value float64) *rig {
 	t.Helper()
+	return judgedRigOf(t, value, func(*study.Spec) {})
+}
+
+// judgedRigOf is judgedRig of a study that was changed. Each report has a loss and an error.
+func judgedRigOf(t *testing.T, value float64, edit func(s *study.Spec)) *rig {
+	t.Helper()
 	spec := newSpec(0, 10, 3)
 	spec.Definition.Spec.EarlyStopping = &study.EarlyStopping{Name: pruner.Model, Metric: "loss", Settings: map[string]any{"protect": 0}}
+	edit(&spec.Definition.Spec)
 	r := newRig(t, spec, Settings{Pruner: pruner.NewFor})
 	r.step(Capacity{At: r.now, Slots: 3, Free: 3})
 	for trial := 1; trial <= 3; trial++ {
@@ -26,7 +35,7 @@ func judgedRig(t *testing.T, value float64) *rig {
 		r.step(Claimed{At: r.now, Claim: &messaging.Claim{AttemptID: r.id(trial, 1), Worker: "w", At: r.now}})
 	}
 	for step := int64(1); step <= 20; step++ {
-		if out := r.report(1, 1, step, map[string]float64{"loss": 25 - float64(step)}); out.Judge != nil {
+		if out := r.report(1, 1, step, map[string]float64{"loss": 25 - float64(step), "error": 1 / float64(step)}); out.Judge != nil {
 			t.Fatalf("a trial is judged at step %d, and nobody knows how many there are", step)
 		}
 	}
@@ -38,7 +47,7 @@ func judgedRig(t *testing.T, value float64) *rig {
 
 func (r *rig) asks(trial int, step int64) *Judge {
 	r.t.Helper()
-	out := r.report(trial, 1, step, map[string]float64{"loss": 50 - float64(step)})
+	out := r.report(trial, 1, step, map[string]float64{"loss": 50 - float64(step), "error": 1 / float64(step)})
 	if out.Judge == nil || out.Judge.Trial != trial || out.Judge.Step != step || out.Judge.Attempt != r.id(trial, 1) {
 		r.t.Fatalf("a report of trial %d at step %d asks %+v", trial, step, out.Judge)
 	}
@@ -82,6 +91,45 @@ func TestAModelJudgesTrials(t *testing.T) {
 	}
 	if out := r.report(3, 1, 9, map[string]float64{"loss": 3}); out.Judge == nil {
 		t.Error("a trial that goes on is judged once only")
+	}
+}
+
+// The optimiser is told where trials that run are expected to end, as the model said last, unless what they report is
+// something else than what they end with.
+func TestTheOptimiserIsToldWhatIsForeseen(t *testing.T) {
+	running := []judge.Foreseen{{Trial: 2, Cost: 7}, {Trial: 3, Cost: math.Inf(1)}}
+	for name, c := range map[string]struct {
+		value float64 // with which a trial ends whose last report was 5
+		edit  func(s *study.Spec)
+		want  map[int]study.Values
+	}{
+		"the objective":  {5, func(*study.Spec) {}, map[int]study.Values{2: {7}}},
+		"maximised":      {5, func(s *study.Spec) { s.Objective.Direction = study.Maximize }, map[int]study.Values{2: {-7}}},
+		"another scale":  {0.5, func(*study.Spec) {}, nil},
+		"another metric": {5, func(s *study.Spec) { s.EarlyStopping.Metric = "error" }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := judgedRigOf(t, c.value, c.edit)
+			r.step(Judged{At: r.now, Judge: r.asks(2, 4), Answer: judge.Answer{Running: running}})
+			told := map[int]study.Values{}
+			for _, p := range r.e.Problem().Pending {
+				if p.Likely != nil {
+					told[p.Trial] = p.Likely
+				}
+			}
+			if !reflect.DeepEqual(told, c.want) && len(told)+len(c.want) > 0 {
+				t.Errorf("told %v, want %v", told, c.want)
+			}
+			ask := &Ask{Problem: r.e.Problem()}
+			if got := ask.record(false).Likely; !reflect.DeepEqual(got, c.want) {
+				t.Errorf("the record says %v, want %v", got, c.want)
+			}
+			// The next answer says nothing of trials that have ended since.
+			r.step(Judged{At: r.now, Judge: r.asks(2, 8), Answer: judge.Answer{}})
+			if p := r.e.Problem().Pending[0]; p.Likely != nil {
+				t.Errorf("an old answer counts: %+v", p)
+			}
+		})
 	}
 }
 

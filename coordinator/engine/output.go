@@ -8,6 +8,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // Ask is a request to the optimiser, or for fallbacks, to be answered by Suggested.
@@ -48,6 +49,12 @@ func (a *Ask) record(cut bool) *record.Ask {
 				r.Ran = map[int]float64{}
 			}
 			r.Ran[p.Trial] = p.Seconds
+		}
+		if p.Likely != nil {
+			if r.Likely == nil {
+				r.Likely = map[int]study.Values{}
+			}
+			r.Likely[p.Trial] = p.Likely
 		}
 	}
 	for i := range a.Problem.Objectives {

@@ -32,6 +32,7 @@ type suggestions struct {
 	ladder   *ladder
 	history  *history
 	attempts *attempts
+	judging  *judging
 
 	evaluations *durations
 
@@ -242,6 +243,7 @@ func (s *suggestions) pendingPoints() []optimizer.Pending {
 			list = append(list, p)
 		}
 	}
+	s.judging.expected(list)
 	return list
 }
 

@@ -60,8 +60,16 @@ type Answer struct {
 	// Expected is what a trial that does not go on was expected to reach; nil for one that goes on.
 	Expected *record.Expected
 	// Cost is where the trial is expected to end, at most the least that it has reported.
-	Cost   float64
-	Memory Memory
+	Cost float64
+	// Running says the same of all pending trials that have reported anything, the one in question among them, by number.
+	Running []Foreseen
+	Memory  Memory
+}
+
+// Foreseen is where a trial is expected to end: at most the least that it has reported.
+type Foreseen struct {
+	Trial int
+	Cost  float64
 }
 
 // Decide decides. It is a pure function: the same question has the same answer.
@@ -76,7 +84,7 @@ func Decide(ctx context.Context, q *Question) (Answer, error) {
 		return Answer{Memory: v.memory}, err
 	}
 	own, reached := v.outlook.Curves([]int{v.at})[0], v.list[v.at].Reports
-	answer := Answer{Cost: min(least(reached), v.model.Cost(own.Mean)), Memory: v.memory}
+	answer := Answer{Cost: min(least(reached), v.model.Cost(own.Mean)), Running: v.running(), Memory: v.memory}
 	if answer.Stop = own.Mean-patience*own.SD > v.bar; answer.Stop {
 		value := func(z float64) float64 { return q.Direction.Cost(v.model.Cost(z)) }
 		answer.Reason = fmt.Sprintf("at step %d of %d it is expected to end at %.4g, or %.4g if it goes well, and a new trial may end at %.4g",
@@ -132,6 +140,20 @@ func newView(ctx context.Context, q *Question) (*view, error) {
 		v.bar = min(v.bar, e.Mean-hope*e.SD)
 	}
 	return v, nil
+}
+
+// running returns where the trials that have not ended are expected to, those that have reported anything.
+func (v *view) running() (list []Foreseen) {
+	var open []int
+	for i := range v.list {
+		if (v.list[i].Runs || i == v.at) && len(v.list[i].Reports) > 0 {
+			open = append(open, i)
+		}
+	}
+	for k, e := range v.outlook.Curves(open) {
+		list = append(list, Foreseen{v.numbers[open[k]], min(least(v.list[open[k]].Reports), v.model.Cost(e.Mean))})
+	}
+	return list
 }
 
 // End is where a model expects a trial to end, in costs. None is worse than the least that the trial has reported.

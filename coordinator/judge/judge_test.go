@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -95,6 +96,30 @@ func TestDecide(t *testing.T) {
 		if good := decide(t, q); good.Stop || good.Reason != "" {
 			t.Errorf("a good trial at %v: %+v", x, good)
 		}
+	}
+}
+
+// An answer says of all trials that run where they are expected to end, as Ends does.
+func TestDecideForeseesWhatRuns(t *testing.T) {
+	q := question(t, 0.95, 6)
+	q.tell(20, 0.5, 0, true) // it has reported nothing
+	a := decide(t, q)
+	ends, _, err := Ends(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[int]float64{}
+	for _, e := range ends {
+		if e.Trial >= 13 {
+			want[e.Trial] = e.Cost
+		}
+	}
+	got := map[int]float64{}
+	for _, f := range a.Running {
+		got[f.Trial] = f.Cost
+	}
+	if !maps.Equal(got, want) || len(got) != 7 || got[13] != a.Cost {
+		t.Errorf("%v, want %v and trial 13 at %v", got, want, a.Cost)
 	}
 }
 

@@ -309,6 +309,8 @@ type Ask struct {
 	Cost *optimizer.Cost `json:"cost,omitempty"`
 	// Ran is how many seconds each pending trial had run, by its number; empty if the optimiser was not told.
 	Ran map[int]float64 `json:"ran,omitempty"`
+	// Likely are the values with which pending trials were expected to end, by their numbers; empty if the optimiser was not told any.
+	Likely map[int]study.Values `json:"likely,omitempty"`
 	// Limits are the limits that the study had when the request was made.
 	Limits []study.Limit `json:"limits,omitempty"`
 	// References are those that several objectives had when the request was made, nil for one

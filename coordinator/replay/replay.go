@@ -240,6 +240,7 @@ func (p *player) problem(a *answer) *optimizer.Problem {
 			if point, err := p.space.Place(t.Asked()); err == nil {
 				problem.Pending = append(problem.Pending, optimizer.Pending{
 					Trial: t.Number, Point: p.space.Configuration(point), Seconds: a.ask.Ran[t.Number],
+					Likely: a.ask.Likely[t.Number],
 				})
 			}
 		}

@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/drive"
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
+	"github.com/fantasia-hpo/fantasia/coordinator/pruner"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/coordinator/replay"
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -55,7 +57,9 @@ type leader struct {
 	status   record.Status
 	model    record.Model
 	trials   map[int]record.Trial
+	steps    map[int]int64 // that trials have reported
 	asks     []*engine.Ask
+	judge    *engine.Judge // the question that is open; nil for none
 	ids      int
 	edits    bool // of the space
 	limited  int  // how often the limits changed
@@ -94,10 +98,10 @@ func played(t *testing.T, spec record.Study, seed uint64, edits bool) *leader {
 	algorithm, trials := spec.Definition.Spec.Algorithm.Name, spec.Definition.Spec.Budget.MaxTrials
 	l := &leader{
 		t: t, rng: rand.New(rand.NewPCG(seed, 0)), spec: spec, own: optimizers(t, algorithm, spec.Definition.Spec.Algorithm.Settings),
-		now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), trials: map[int]record.Trial{}, edits: edits,
+		now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), trials: map[int]record.Trial{}, steps: map[int]int64{}, edits: edits,
 	}
 	_, blind := l.own.Suggest.(optimizer.Blind)
-	l.settings = engine.Settings{Blind: blind, Fallback: true}
+	l.settings = engine.Settings{Blind: blind, Fallback: true, Pruner: pruner.NewFor}
 	e, out, err := engine.New(l.spec, l, l.settings, l.now)
 	if err != nil {
 		t.Fatal(err)
@@ -129,6 +133,9 @@ func (l *leader) take(out engine.Output) {
 	}
 	if out.Study != nil {
 		l.spec = *out.Study
+	}
+	if out.Judge != nil {
+		l.judge = out.Judge
 	}
 	for _, ask := range []*engine.Ask{out.Ask, out.Fallback} {
 		if ask != nil {
@@ -162,6 +169,7 @@ func (l *leader) records() []record.Trial {
 // next lets something happen.
 func (l *leader) next() {
 	l.now = l.now.Add(time.Duration(l.rng.IntN(2000)) * time.Millisecond)
+	l.report()
 	switch l.rng.IntN(12) {
 	case 0, 1, 2:
 		l.step(engine.Seek{At: l.now, Client: client, Want: 1 + l.rng.IntN(5)})
@@ -195,6 +203,34 @@ func (l *leader) answer() {
 	l.step(engine.Suggested{At: l.now, Ask: ask, Suggestions: s, State: state, Err: err})
 }
 
+// report has the trials of a study with a model of curves report a step, and the model answer what it is asked.
+func (l *leader) report() {
+	if l.spec.Definition.Spec.EarlyStopping == nil {
+		return
+	}
+	for _, a := range l.e.Open() {
+		step := l.steps[a.Attempt.Trial] + 1
+		l.steps[a.Attempt.Trial] = step
+		loss := reported(l.trials[a.Attempt.Trial].Point, step)
+		l.step(engine.Measured{At: l.now, Measurement: &messaging.Measurement{
+			AttemptID: a.Attempt, Step: step, Metrics: map[string]float64{"loss": loss},
+		}})
+	}
+	if asked := l.judge; asked != nil {
+		l.judge = nil
+		judged := drive.Judge(l.t.Context(), asked)
+		judged.At = l.now
+		judged.Answer.Stop = false // so that trials run long enough to be foreseen
+		l.step(judged)
+	}
+}
+
+// reported is the loss that a trial reports at a step.
+func reported(p study.Point, step int64) float64 {
+	x, _ := p["x"].(float64)
+	return (x-0.3)*(x-0.3) + 1/float64(step)
+}
+
 // tell ends one of the trials that the client holds.
 func (l *leader) tell() {
 	open := l.e.Open()
@@ -215,6 +251,9 @@ func (l *leader) tell() {
 	}
 	if epochs, ok := p["epochs"].(int64); ok {
 		told.Values[0] = math.Round(20*(told.Values[0]+(1-x)/float64(epochs))) / 20 // often equal
+	}
+	if step := l.steps[a.Attempt.Trial]; step > 0 {
+		told.Values[0] = reported(p, step) // what it reported last
 	}
 	if l.spec.Definition.Spec.Several != nil {
 		told.Values = append(told.Values, x-y)
@@ -282,7 +321,7 @@ func (l *leader) change() {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	l.e, l.asks = e, nil
+	l.e, l.asks, l.judge = e, nil, nil
 	l.take(out)
 	l.step(engine.Tick{At: l.now})
 }
@@ -320,6 +359,37 @@ func TestEverySuggestionIsMadeAgain(t *testing.T) {
 				t.Errorf("only %d suggestions were compared", compared)
 			}
 		})
+	}
+}
+
+// What an optimiser was told of how running trials would end is in the records.
+func TestForeseenEndsAreTheSame(t *testing.T) {
+	for _, algorithm := range []string{"hebo", "tpe"} {
+		spec := definition(algorithm, 24)
+		spec.Definition.Spec.EarlyStopping = &study.EarlyStopping{
+			Name: pruner.Model, Metric: "loss", Settings: map[string]any{"maxSteps": 40, "protect": 0},
+		}
+		l := played(t, spec, 5, false)
+		told := 0
+		for _, trial := range l.records() {
+			if trial.Ask != nil && len(trial.Ask.Likely) > 0 {
+				told++
+			}
+		}
+		report := run(t, l.spec, l.records(), algorithm)
+		if told < 3 || report.First != nil || report.Same < 10 {
+			t.Errorf("%s: %d trials were suggested with foreseen ends, %d are the same: %v", algorithm, told, report.Same, report.First)
+		}
+		trials := l.records()
+		for i := range trials {
+			if trials[i].Ask != nil {
+				trials[i].Ask = new(*trials[i].Ask)
+				trials[i].Ask.Likely = nil
+			}
+		}
+		if report := run(t, l.spec, trials, algorithm); report.First == nil {
+			t.Errorf("%s: without what was foreseen the same trials are suggested", algorithm)
+		}
 	}
 }
 

@@ -34,17 +34,18 @@ func tuners(workers int) map[string]func(w *world) (policy, error) {
 		"model-stop-anywhere": func(w *world) (policy, error) { return newModelled(w, false, false), nil },
 	}
 	for _, algorithm := range []string{"random", "tpe", "hebo"} {
-		for _, rule := range []string{"", "asha", "median", "model", "model-unknown"} {
+		for _, rule := range []string{"", "asha", "median", "model", "model-unknown", "model-blind"} {
 			var stopping *study.EarlyStopping
 			name := algorithm
 			if rule != "" {
-				stopping, name = &study.EarlyStopping{Name: strings.TrimSuffix(rule, "-unknown")}, name+"+"+rule
+				first, _, _ := strings.Cut(rule, "-")
+				stopping, name = &study.EarlyStopping{Name: first}, name+"+"+rule
 			}
 			all[name] = func(w *world) (policy, error) {
-				if rule == pruner.Model { // told how long a training is
+				if rule == pruner.Model || rule == "model-blind" { // told how long a training is
 					stopping.Settings = map[string]any{"maxSteps": float64(w.epochs)}
 				}
-				return newRuled(w, algorithm, stopping, workers)
+				return newRuled(w, algorithm, stopping, workers, rule == "model-blind")
 			}
 		}
 	}
@@ -53,6 +54,7 @@ func tuners(workers int) map[string]func(w *world) (policy, error) {
 
 func runAll(ctx context.Context) error {
 	folder := flag.String("taskset", "", "the folder of TaskSet's tasks")
+	running := flag.Bool("live", false, "play trainings that are run, and not recorded, in place of TaskSet's")
 	names := flag.String("tuners", "", "tuners, separated by commas")
 	seeds := flag.Int("seeds", 10, "how many seeds, from 0 on")
 	workers := flag.Int("workers", 8, "how many networks are trained at once")
@@ -74,7 +76,7 @@ func runAll(ctx context.Context) error {
 		return printTables(os.Stdout, *out, *folder, *against)
 	}
 	files, err := filepath.Glob(filepath.Join(*folder, "*.jsonl.gz"))
-	if err != nil || len(files) == 0 {
+	if !*running && (err != nil || len(files) == 0) {
 		return fmt.Errorf("-taskset %q has no tasks: want a folder of .jsonl.gz files", *folder)
 	}
 	if *bands {
@@ -100,6 +102,9 @@ func runAll(ctx context.Context) error {
 		all[name] = func(w *world) (policy, error) { return newRival(w, name, *python) }
 	}
 	var tasks []*pool
+	if *running {
+		tasks, files = livePools(), nil
+	}
 	for _, file := range files {
 		task, err := readTask(file)
 		if err != nil {

@@ -91,8 +91,11 @@ func newWorld(p *pool, seed int, worths []int) (*world, error) {
 	return w, nil
 }
 
-// begin begins the unused training that is nearest to a place; nil if all are used.
+// begin begins the training at a place or, of recorded ones, the unused one that is nearest to it; nil if all are used.
 func (w *world) begin(x []float64) *trial {
+	if w.live != nil {
+		return w.beginAt(w.encoding.Decode(x))
+	}
 	nearest, least := -1, math.Inf(1)
 	for i, place := range w.places {
 		var d float64
@@ -108,6 +111,16 @@ func (w *world) begin(x []float64) *trial {
 	}
 	w.used[nearest] = true
 	t := &trial{number: len(w.trials) + 1, training: &w.trainings[nearest], x: w.places[nearest]}
+	w.trials = append(w.trials, t)
+	return t
+}
+
+// beginAt begins a training that is not recorded.
+func (w *world) beginAt(p study.Point) *trial {
+	losses := make([]float64, w.epochs)
+	t := &trial{number: len(w.trials) + 1, x: w.encoding.Encode(p), training: &training{
+		point: p, losses: losses, clean: losses, pace: w.live.Pace(p), live: w.live.New(p),
+	}}
 	w.trials = append(w.trials, t)
 	return t
 }
@@ -135,6 +148,9 @@ func (w *world) play(ctx context.Context, workers int, p policy) (*result, error
 		jobs = slices.DeleteFunc(jobs, func(other *job) bool { return other == j })
 		w.now = j.ends
 		for ; j.step < j.until; j.step++ {
+			if j.live != nil {
+				j.losses[j.step] = j.live.Epoch()
+			}
 			if v := j.clean[j.step]; !math.IsNaN(v) && j.valued(j.step) && v < w.least {
 				w.least = v
 				if w.regret(v) <= asGood && r.Near == 0 {

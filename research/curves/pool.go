@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -12,8 +13,10 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/fantasia-hpo/fantasia/research/curves/live"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -23,18 +26,31 @@ type pool struct {
 	parameters []study.Parameter
 	epochs     int
 	trainings  []training
-	final      bool // of all trainings
+	final      bool       // of all trainings
+	live       *live.Task // nil if they are recorded
 	// guess is the loss of who has learnt nothing, and best the lowest of all trainings.
 	guess, best float64
+}
+
+// livePools returns the tasks whose trainings are not recorded.
+func livePools() (list []*pool) {
+	for name, task := range live.Tasks() {
+		list = append(list, &pool{
+			name: name, parameters: task.Parameters, epochs: task.Epochs, live: &task, guess: task.Guess, best: task.Best,
+		})
+	}
+	slices.SortFunc(list, func(a, b *pool) int { return cmp.Compare(a.name, b.name) })
+	return list
 }
 
 // training is a row of a pool.
 type training struct {
 	point  study.Point
-	losses []float64 // after each epoch, as it reports them; NaN where it diverged
-	clean  []float64 // the same without noise
-	pace   float64   // virtual seconds of an epoch
-	final  bool      // what it reports before its end is no value, such as the mean of some folds
+	losses []float64     // after each epoch, as it reports them; NaN where it diverged
+	clean  []float64     // the same without noise
+	live   live.Training // that fills in the losses; nil if they are recorded
+	pace   float64       // virtual seconds of an epoch
+	final  bool          // what it reports before its end is no value, such as the mean of some folds
 }
 
 // paceSpread is the standard deviation of the logarithm of trainings' paces, which TaskSet does not tell.

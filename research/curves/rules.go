@@ -25,10 +25,14 @@ type ruled struct {
 	rule     pruner.Pruner // nil if none is stopped
 	memory   judge.Memory
 	modelled bool // the rule is a model
+	// foreseen are where trials that run are expected to end, by number, as the model said last; blind leaves the optimiser
+	// without it.
+	foreseen map[int]float64
+	blind    bool
 }
 
-func newRuled(w *world, algorithm string, stopping *study.EarlyStopping, workers int) (*ruled, error) {
-	r := &ruled{world: w}
+func newRuled(w *world, algorithm string, stopping *study.EarlyStopping, workers int, blind bool) (*ruled, error) {
+	r := &ruled{world: w, blind: blind}
 	o, err := registry.New(algorithm, nil)
 	if err != nil {
 		return nil, err
@@ -58,6 +62,7 @@ func (r *ruled) next(ctx context.Context, done *trial) (*trial, int, error) {
 		}
 		r.end(done)
 	}
+	r.foresee()
 	suggestions, err := r.session.Ask(ctx, 1)
 	if errors.Is(err, optimizer.ErrExhausted) {
 		return nil, 0, nil
@@ -71,6 +76,22 @@ func (r *ruled) next(ctx context.Context, done *trial) (*trial, int, error) {
 	// The optimiser is told where the training is, and not where it wanted one.
 	r.session.Problem.Pending[len(r.session.Problem.Pending)-1].Point = t.point
 	return t, 1, nil
+}
+
+// foresee tells the optimiser where trials that run are expected to end, as the engine does: unless trainings have completed that did
+// not end with their best or last report.
+func (r *ruled) foresee() {
+	if len(r.foreseen) == 0 || r.blind {
+		return
+	}
+	completed, _, same := r.rule.Ends(0)
+	for i := range r.session.Problem.Pending {
+		p := &r.session.Problem.Pending[i]
+		p.Likely = nil
+		if cost, ok := r.foreseen[p.Trial]; ok && !math.IsInf(cost, 0) && (same || len(completed) == 0) {
+			p.Likely = study.Values{cost}
+		}
+	}
 }
 
 // stops reports whether the rule stops a trial that has reported a loss. One that a model judges is judged at once.
@@ -90,7 +111,10 @@ func (r *ruled) stops(ctx context.Context, t *trial, loss float64) (bool, error)
 	if err != nil {
 		return false, err
 	}
-	r.memory, t.expected = a.Memory, a.Cost
+	r.memory, t.expected, r.foreseen = a.Memory, a.Cost, map[int]float64{}
+	for _, f := range a.Running {
+		r.foreseen[f.Trial] = f.Cost
+	}
 	return a.Stop, nil
 }
 

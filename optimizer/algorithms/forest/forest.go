@@ -54,6 +54,9 @@ func (o Options) initial(r *optimizer.Request) int {
 	return max(4, min(2*(r.Encoding.Dim()+1), r.MaxTrials/4))
 }
 
+// Foresees tells optimizer.Guard that a forest may begin with what running trials will probably reach.
+func (proposer) Foresees() bool { return true }
+
 // Propose implements optimizer.Proposer.
 func (a proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
 	sequence := sobol.Resume(r)

@@ -53,6 +53,9 @@ var usual = effort{candidates: 1000, population: 100, generations: 100}
 // Noisy tells optimizer.Guard whether evaluations are known beforehand to be noisy.
 func (o proposer) Noisy() bool { return o.options.Noise == NoiseYes && o.options.Replicate }
 
+// Foresees tells optimizer.Guard that a model may begin with what running trials will probably reach. HEBO's paper knows no such.
+func (o proposer) Foresees() bool { return !o.options.Paper }
+
 // Propose implements optimizer.Proposer. When ctx ends, it finishes quickly: it uses
 // the model and the candidates that it has, without searching among them.
 func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {

@@ -393,3 +393,22 @@ func TestLargeModelOnOneCoreAndTwo(t *testing.T) {
 		t.Errorf("(-one core +two):\n%s", diff)
 	}
 }
+
+// A model begins while the first trials run, once it is foreseen how they end.
+func TestModelBeginsWithWhatIsForeseen(t *testing.T) {
+	s := optimizertest.NewSession(t, New(DefaultOptions()), optimizertest.Cube(t, 2, 0, 1), 1)
+	for range 4 {
+		s.Ask(1)
+	}
+	if again := s.Ask(1); again[0].Source != optimizer.SourceDesign {
+		t.Fatalf("while nothing is known, a point is from %s", again[0].Source)
+	}
+	for i := range s.Problem.Pending {
+		p := &s.Problem.Pending[i]
+		x, _ := p.Point["x1"].(float64)
+		p.Likely = study.Values{(x - 0.2) * (x - 0.2)}
+	}
+	if next := s.Ask(1)[0]; next.Source != optimizer.SourceModel || next.Reasons.Mean == nil || next.Reasons.Pending != 5 {
+		t.Errorf("suggested %+v, want a point of the model", next)
+	}
+}

@@ -55,6 +55,9 @@ type proposer struct {
 	kept atomic.Pointer[history]
 }
 
+// Foresees tells optimizer.Guard that an estimator may begin with what running trials will probably reach.
+func (a *proposer) Foresees() bool { return true }
+
 // Propose implements optimizer.Proposer.
 func (a *proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
 	h := a.kept.Swap(nil)
