@@ -26,6 +26,8 @@ type Request struct {
 	// Problem's First and Pending already include the initial points that the guard
 	// added to the batch.
 	*Problem
+	// Asked is the problem in which evaluations are pending also if it is foreseen how they end.
+	Asked    *Problem
 	State    State
 	N        int // at least 1
 	Rand     *rand.Rand
@@ -252,7 +254,7 @@ func (g *guard) propose(ctx context.Context, r *Request, batch []Suggestion) ([]
 	for i, s := range batch {
 		problem.Pending = append(problem.Pending, Pending{Trial: r.First + i, Point: s.Point})
 	}
-	r.Problem, r.N = &problem, wanted-len(batch)
+	r.Problem, r.Asked, r.N = &problem, &problem, wanted-len(batch)
 	if len(batch) > 0 {
 		r.Remaining = r.Sampler.remaining()
 	}

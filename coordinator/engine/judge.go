@@ -93,14 +93,9 @@ func (j *judging) likely(cost float64) study.Values {
 	return j.pruning.likely(completed, better)
 }
 
-// expected adds to pending points the values with which their trials are expected to end. It does so only as long as nothing says
-// that what trials report is not what they end with: of one objective, whose own metric the rule compares, at one level.
+// expected adds to pending points the values with which their trials are expected to end.
 func (j *judging) expected(pending []optimizer.Pending) {
-	if _, levels := j.spec.space.Fidelity(); levels || len(j.foreseen) == 0 || j.rule.objective != 0 ||
-		len(j.spec.Definition.Spec.Several) > 0 {
-		return
-	}
-	if completed, _, same := j.rule.pruner.Ends(0); len(completed) > 0 && !same {
+	if len(j.foreseen) == 0 || j.rule.looks == nil || !j.rule.tells() {
 		return
 	}
 	for i := range pending {

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -12,6 +14,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/pruner"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -130,6 +133,40 @@ func TestTheOptimiserIsToldWhatIsForeseen(t *testing.T) {
 				t.Errorf("an old answer counts: %+v", p)
 			}
 		})
+	}
+}
+
+// The optimiser is told the looks at all curves. A trial's record gets them when it ends, and the next leader knows the same.
+func TestTheOptimiserIsToldCurves(t *testing.T) {
+	r := judgedRig(t, 5)
+	r.asks(2, 4)
+	r.report(2, 1, 5, map[string]float64{"loss": 60})
+	r.report(2, 1, 2, map[string]float64{"loss": 0}) // late
+	told := func() string {
+		p := r.e.Problem()
+		if len(p.Curves) != 2 || p.Curves[0].Trial != 1 || p.Last != 20 {
+			t.Fatalf("told %+v up to step %d", p.Curves, p.Last)
+		}
+		if want := []optimizer.Look{{Step: 4, Cost: 46}, {Step: 5, Cost: 46}}; !slices.Equal(p.Curves[1].Looks, want) {
+			t.Errorf("the looks at a trial that runs are %v, want %v", p.Curves[1].Looks, want)
+		}
+		return fmt.Sprint(p.Curves)
+	}
+	before := told()
+	ended, _ := r.e.Trial(1)
+	if n := len(ended.Looks); n < 10 || ended.Looks[0] != (optimizer.Look{Step: 1, Cost: 24}) || ended.Looks[n-1].Cost > 7 {
+		t.Errorf("the record of a completed trial has %v", ended.Looks)
+	}
+	ask := &Ask{Problem: r.e.Problem()}
+	if got := ask.record(false); got.Last != 20 || !maps.Equal(got.Looks, map[int]int{2: 2}) {
+		t.Errorf("the request's record has %d and %v", got.Last, got.Looks)
+	}
+	r.restart()
+	if after := told(); after != before {
+		t.Errorf("the next leader tells %v, and this one told %v", after, before)
+	}
+	if p := judgedRig(t, 0.5).e.Problem(); p.Curves != nil || p.Last != 0 {
+		t.Errorf("told %v, which are on another scale", p.Curves)
 	}
 }
 

@@ -57,6 +57,19 @@ func (a *Ask) record(cut bool) *record.Ask {
 			r.Likely[p.Trial] = p.Likely
 		}
 	}
+	r.Last = a.Problem.Last
+	looks := map[int]int{}
+	for _, c := range a.Problem.Curves {
+		looks[c.Trial] = len(c.Looks)
+	}
+	for _, p := range a.Problem.Pending {
+		if n := looks[p.Trial]; n > 0 {
+			if r.Looks == nil {
+				r.Looks = map[int]int{}
+			}
+			r.Looks[p.Trial] = n
+		}
+	}
 	for i := range a.Problem.Objectives {
 		r.References = append(r.References, a.Problem.Objectives[i].Reference)
 	}

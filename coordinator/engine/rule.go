@@ -2,12 +2,14 @@ package engine
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/pruner"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -22,6 +24,15 @@ type rule struct {
 	metric    string        // that the rule compares
 	objective int           // index of the objective with that metric; -1 for none
 	direction study.Direction
+	// looks are those at the curves of trials, by number; nil unless what trials report may be what they end with.
+	looks map[int]*looked
+}
+
+// looked are the looks at a curve. Once its trial has ended they stay as they are: its record has them.
+type looked struct {
+	looks []optimizer.Look
+	least float64
+	ended bool
 }
 
 // newRule returns the rule of a study, which no update changes: see study.Compatible.
@@ -40,7 +51,12 @@ func newRule(spec *record.Study, settings Settings) (rule, error) {
 	if err != nil {
 		return rule{}, fmt.Errorf("study %s (%s): early stopping: %w", d.Metadata.Name, spec.ID, err)
 	}
-	return rule{p, s.Metric, objective, direction}, nil
+	r := rule{p, s.Metric, objective, direction, nil}
+	levels := slices.ContainsFunc(d.Spec.Parameters, func(p study.Parameter) bool { return p.Type == study.Fidelity })
+	if s.Name == pruner.Model && objective == 0 && len(objectives) == 1 && !levels {
+		r.looks = map[int]*looked{}
+	}
+	return r, nil
 }
 
 // report tells the rule what a trial has reported, and returns whether the rule says to stop
@@ -56,7 +72,48 @@ func (r *rule) report(m *messaging.Measurement) pruner.Verdict {
 	if !ok {
 		return pruner.Verdict{}
 	}
+	r.look(m.Trial, m.Step, r.direction.Cost(v))
 	return r.pruner.Report(m.Trial, m.Step, r.direction.Cost(v))
+}
+
+// look adds a report to the looks at its trial's curve, if one is due.
+func (r *rule) look(trial int, step int64, cost float64) {
+	if r.looks == nil {
+		return
+	}
+	l := r.looks[trial]
+	if l == nil {
+		l = &looked{least: math.Inf(1)}
+		r.looks[trial] = l
+	}
+	if l.ended {
+		return
+	}
+	if study.Finite(cost) {
+		l.least = min(l.least, cost)
+	}
+	l.looks = optimizer.Looked(l.looks, step, l.least)
+}
+
+// curves returns the looks at all curves, by number, and the step at which trials end. There are none, and it is 0, if completed trials
+// did not end with what they reported.
+func (r *rule) curves() ([]optimizer.Curve, int64) {
+	if r.looks == nil || !r.tells() {
+		return nil, 0
+	}
+	list := make([]optimizer.Curve, 0, len(r.looks))
+	for _, number := range slices.Sorted(maps.Keys(r.looks)) {
+		if looks := r.looks[number].looks; len(looks) > 0 {
+			list = append(list, optimizer.Curve{Trial: number, Looks: looks})
+		}
+	}
+	return list, r.pruner.Length()
+}
+
+// tells reports whether nothing says that what trials report is not what they end with.
+func (r *rule) tells() bool {
+	completed, _, same := r.pruner.Ends(0)
+	return same || len(completed) == 0
 }
 
 // ended reports whether what a trial has reported goes as far as a trial that runs to its end. It is not
@@ -81,16 +138,25 @@ func (r *rule) recount(trial int, c *recent) {
 			continue
 		}
 		for _, p := range series.Points {
+			r.look(trial, p.Step, r.direction.Cost(p.Value))
 			r.pruner.Report(trial, p.Step, r.direction.Cost(p.Value))
 		}
 	}
 }
 
 // end tells the rule how a trial has ended. One that completed outside of a limit is not one
-// that others are compared with.
+// that others are compared with. The trial's record gets the looks at its curve, unless it has them.
 func (r *rule) end(spec *study.Spec, t *record.Trial) {
 	if r.pruner == nil {
 		return
+	}
+	if r.looks != nil {
+		l := r.looks[t.Number]
+		if l == nil || t.Looks != nil {
+			l = &looked{looks: t.Looks}
+			r.looks[t.Number] = l
+		}
+		l.ended, t.Looks = true, l.looks
 	}
 	cost, completed := math.NaN(), t.State == study.TrialCompleted && spec.Within(t.Values, t.Metrics)
 	if v, ok := t.Metrics[r.metric]; completed && r.objective >= 0 {

@@ -167,6 +167,7 @@ func (s *suggestions) newAsk(n int) *Ask {
 // problem is Engine.Problem with some pending points.
 func (s *suggestions) problem(pending []optimizer.Pending) *optimizer.Problem {
 	spec := &s.spec.Definition.Spec
+	curves, last := s.history.rule.curves()
 	return &optimizer.Problem{
 		Space:        s.spec.space.Searched(),
 		Direction:    s.spec.direction(),
@@ -181,6 +182,8 @@ func (s *suggestions) problem(pending []optimizer.Pending) *optimizer.Problem {
 		Observations: s.history.told().snapshot(),
 		Taken:        slices.Clip(s.ladder.configurations),
 		Pending:      pending,
+		Curves:       curves,
+		Last:         last,
 		Earlier:      s.spec.earlier,
 	}
 }

@@ -84,7 +84,7 @@ func Decide(ctx context.Context, q *Question) (Answer, error) {
 		return Answer{Memory: v.memory}, err
 	}
 	own, reached := v.outlook.Curves([]int{v.at})[0], v.list[v.at].Reports
-	answer := Answer{Cost: min(least(reached), v.model.Cost(own.Mean)), Running: v.running(), Memory: v.memory}
+	answer := Answer{Cost: min(curves.Least(reached), v.model.Cost(own.Mean)), Running: v.running(), Memory: v.memory}
 	if answer.Stop = own.Mean-patience*own.SD > v.bar; answer.Stop {
 		value := func(z float64) float64 { return q.Direction.Cost(v.model.Cost(z)) }
 		answer.Reason = fmt.Sprintf("at step %d of %d it is expected to end at %.4g, or %.4g if it goes well, and a new trial may end at %.4g",
@@ -151,7 +151,7 @@ func (v *view) running() (list []Foreseen) {
 		}
 	}
 	for k, e := range v.outlook.Curves(open) {
-		list = append(list, Foreseen{v.numbers[open[k]], min(least(v.list[open[k]].Reports), v.model.Cost(e.Mean))})
+		list = append(list, Foreseen{v.numbers[open[k]], min(curves.Least(v.list[open[k]].Reports), v.model.Cost(e.Mean))})
 	}
 	return list
 }
@@ -185,7 +185,7 @@ func Ends(ctx context.Context, q *Question) ([]End, Memory, error) {
 	}
 	ends := make([]End, len(places))
 	for k, e := range v.outlook.Curves(places) {
-		best := least(v.list[places[k]].Reports)
+		best := curves.Least(v.list[places[k]].Reports)
 		cost := func(z float64) float64 { return min(best, v.model.Cost(z)) }
 		ends[k] = End{v.numbers[places[k]], cost(e.Mean), cost(e.Mean + e.SD), cost(e.Mean - band*e.SD), cost(e.Mean + band*e.SD),
 			(e.Mean - v.bar) / e.SD}
@@ -209,7 +209,7 @@ func (v *view) expected(q *Question) *record.Expected {
 		return short
 	}
 	reached := v.list[v.at].Reports
-	now, best, level := reached[len(reached)-1].Step, least(reached), v.model.Cost(v.bar)
+	now, best, level := reached[len(reached)-1].Step, curves.Least(reached), v.model.Cost(v.bar)
 	if !study.Finite(best, level) {
 		return nil
 	}
@@ -225,15 +225,4 @@ func (v *view) expected(q *Question) *record.Expected {
 		e.Low, e.High = append(e.Low, min(low, high)), append(e.High, max(low, high))
 	}
 	return e
-}
-
-// least returns the least finite cost; +Inf if there is none.
-func least(reports []curves.Report) float64 {
-	cost := math.Inf(1)
-	for _, r := range reports {
-		if study.Finite(r.Cost) {
-			cost = min(cost, r.Cost)
-		}
-	}
-	return cost
 }

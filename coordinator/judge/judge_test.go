@@ -218,7 +218,7 @@ func TestTrialsAreBounded(t *testing.T) {
 		q.tell(i+1, math.Abs(math.Sin(float64(i))), last, i == 1 || i == 700)
 	}
 	_, list, at := places(q, optimizer.NewEncoding(q.Problem.Space))
-	if len(list) != mostTrials || at < 0 || list[at].Runs {
+	if len(list) != curves.MostCurves || at < 0 || list[at].Runs {
 		t.Fatalf("%d trials, that of the question is number %d", len(list), at)
 	}
 	runs, good := 0, 0
@@ -229,7 +229,7 @@ func TestTrialsAreBounded(t *testing.T) {
 			good++
 		}
 	}
-	if runs != 1 || good < mostTrials/2-2 {
+	if runs != 1 || good < curves.MostCurves/2-2 {
 		t.Errorf("%d run, %d are good", runs, good)
 	}
 	q.Problem.Pending = nil

@@ -277,6 +277,8 @@ type Trial struct {
 	// Expected is what the evaluation was expected to cost when the trial was made, in the unit of the study's cost; 0 if no
 	// model said it. Of a trial that has ended without a report of its cost, it is what counts in its place.
 	Expected float64 `json:"expected,omitempty"`
+	// Looks are those at the curve of a trial that has ended, which the optimiser learns from; nil if it does not.
+	Looks []optimizer.Look `json:"looks,omitempty"`
 	// Checkpoint is the last reference to a checkpoint that any attempt reported.
 	Checkpoint string `json:"checkpoint,omitempty"`
 	// Reached is what the ended attempts of an open trial have reported, for the attempts that
@@ -311,6 +313,10 @@ type Ask struct {
 	Ran map[int]float64 `json:"ran,omitempty"`
 	// Likely are the values with which pending trials were expected to end, by their numbers; empty if the optimiser was not told any.
 	Likely map[int]study.Values `json:"likely,omitempty"`
+	// Last is the step at which trials end, 0 if the optimiser was not told what they had reported. Looks is how many looks at its
+	// curve each pending trial had, by its number.
+	Last  int64       `json:"last,omitempty"`
+	Looks map[int]int `json:"looks,omitempty"`
 	// Limits are the limits that the study had when the request was made.
 	Limits []study.Limit `json:"limits,omitempty"`
 	// References are those that several objectives had when the request was made, nil for one

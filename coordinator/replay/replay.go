@@ -17,6 +17,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -246,7 +247,31 @@ func (p *player) problem(a *answer) *optimizer.Problem {
 		}
 	}
 	problem.First++
+	problem.Last = a.ask.Last
+	if problem.Last == 0 {
+		return problem
+	}
+	for _, t := range p.trials {
+		looks := t.Looks
+		if t.Ended == 0 || t.Ended > a.from {
+			looks = looks[:min(len(looks), a.ask.Looks[t.Number])]
+		}
+		if len(looks) > 0 {
+			problem.Curves = append(problem.Curves, optimizer.Curve{Trial: t.Number, Looks: looks})
+		}
+	}
 	return problem
+}
+
+// unknown returns the first trial of whose curve the records do not have what a request was made with, 0 if there is none: the
+// record of a trial gets it when the trial ends.
+func (p *player) unknown(a *answer) int {
+	for _, number := range slices.Sorted(maps.Keys(a.ask.Looks)) {
+		if number > len(p.trials) || a.ask.Looks[number] > len(p.trials[number-1].Looks) {
+			return number
+		}
+	}
+	return 0
 }
 
 // objectives returns the objectives that a request was made with; nil for a single one.
@@ -297,6 +322,12 @@ func (p *player) play(ctx context.Context, a *answer) error {
 	}
 	if a.ask.Cut {
 		p.cut(a)
+		return nil
+	}
+	if running := p.unknown(a); running > 0 {
+		p.report.Until = a.trials[0].Number
+		p.report.Why = fmt.Sprintf("trial %d still runs, and what it had reported when trial %d was suggested is not in its record yet", running,
+			p.report.Until)
 		return nil
 	}
 	state := p.before(a)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/drive"
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/pruner"
@@ -57,7 +59,8 @@ type leader struct {
 	status   record.Status
 	model    record.Model
 	trials   map[int]record.Trial
-	steps    map[int]int64 // that trials have reported
+	steps    map[int]int64          // that trials have reported
+	curves   map[int]map[int][]byte // segments by trial and number
 	asks     []*engine.Ask
 	judge    *engine.Judge // the question that is open; nil for none
 	ids      int
@@ -98,7 +101,8 @@ func played(t *testing.T, spec record.Study, seed uint64, edits bool) *leader {
 	algorithm, trials := spec.Definition.Spec.Algorithm.Name, spec.Definition.Spec.Budget.MaxTrials
 	l := &leader{
 		t: t, rng: rand.New(rand.NewPCG(seed, 0)), spec: spec, own: optimizers(t, algorithm, spec.Definition.Spec.Algorithm.Settings),
-		now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), trials: map[int]record.Trial{}, steps: map[int]int64{}, edits: edits,
+		now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), trials: map[int]record.Trial{}, steps: map[int]int64{},
+		curves: map[int]map[int][]byte{}, edits: edits,
 	}
 	_, blind := l.own.Suggest.(optimizer.Blind)
 	l.settings = engine.Settings{Blind: blind, Fallback: true, Pruner: pruner.NewFor}
@@ -124,6 +128,15 @@ func (l *leader) step(ev engine.Event) { l.take(l.e.Step(ev)) }
 func (l *leader) take(out engine.Output) {
 	for _, trial := range out.Trials {
 		l.trials[trial.Number] = through(l.t, trial)
+	}
+	for _, c := range out.Curves {
+		if l.curves[c.Trial] == nil {
+			l.curves[c.Trial] = map[int][]byte{}
+		}
+		for _, s := range c.Segments {
+			l.curves[c.Trial][s.Number] = s.Data
+		}
+		maps.DeleteFunc(l.curves[c.Trial], func(n int, _ []byte) bool { return c.Cut && n >= c.Length })
 	}
 	if out.Status != nil {
 		l.status = *out.Status
@@ -323,6 +336,17 @@ func (l *leader) change() {
 	}
 	l.e, l.asks, l.judge = e, nil, nil
 	l.take(out)
+	for _, trial := range slices.Sorted(maps.Keys(l.curves)) {
+		segments := make([][]byte, len(l.curves[trial]))
+		for n := range segments {
+			segments[n] = l.curves[trial][n]
+		}
+		stored, err := curve.Read(segments)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		l.step(engine.Recalled{At: l.now, Trial: trial, Curve: stored})
+	}
 	l.step(engine.Tick{At: l.now})
 }
 
@@ -362,7 +386,7 @@ func TestEverySuggestionIsMadeAgain(t *testing.T) {
 	}
 }
 
-// What an optimiser was told of how running trials would end is in the records.
+// What an optimiser was told of running trials, what they had reported and how they would end, is in the records.
 func TestForeseenEndsAreTheSame(t *testing.T) {
 	for _, algorithm := range []string{"hebo", "tpe"} {
 		spec := definition(algorithm, 24)
@@ -380,15 +404,47 @@ func TestForeseenEndsAreTheSame(t *testing.T) {
 		if told < 3 || report.First != nil || report.Same < 10 {
 			t.Errorf("%s: %d trials were suggested with foreseen ends, %d are the same: %v", algorithm, told, report.Same, report.First)
 		}
-		trials := l.records()
-		for i := range trials {
-			if trials[i].Ask != nil {
-				trials[i].Ask = new(*trials[i].Ask)
-				trials[i].Ask.Likely = nil
+		byCurves := 0
+		for _, trial := range l.records() {
+			if strings.Contains(trial.Reasons.Note, "by what trials report") {
+				byCurves++
 			}
 		}
-		if report := run(t, l.spec, trials, algorithm); report.First == nil {
-			t.Errorf("%s: without what was foreseen the same trials are suggested", algorithm)
+		if algorithm == "hebo" && byCurves < 5 {
+			t.Errorf("%d trials were suggested by curves", byCurves)
+		}
+		changed := func(change func(r *record.Trial)) *replay.Report {
+			trials := l.records()
+			for i := range trials {
+				if trials[i].Ask != nil {
+					trials[i].Ask = new(*trials[i].Ask)
+				}
+				change(&trials[i])
+			}
+			return run(t, l.spec, trials, algorithm)
+		}
+		without := map[string]func(r *record.Trial){
+			"how trials would end": func(r *record.Trial) {
+				if r.Ask != nil {
+					r.Ask.Likely = nil
+				}
+			},
+		}
+		if algorithm == "hebo" {
+			without["what trials had reported"] = func(r *record.Trial) {
+				if r.Ask != nil {
+					r.Ask.Last = 0
+				}
+			}
+		}
+		for what, change := range without {
+			if report := changed(change); report.First == nil {
+				t.Errorf("%s: without %s the same trials are suggested", algorithm, what)
+			}
+		}
+		report = changed(func(r *record.Trial) { r.Looks = nil })
+		if report.Until == 0 || report.First != nil || !strings.Contains(report.Why, "still runs") {
+			t.Errorf("%s: while trials run: %+v", algorithm, report)
 		}
 	}
 }

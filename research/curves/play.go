@@ -21,7 +21,8 @@ type trial struct {
 	step     int
 	running  bool
 	expected float64 // where it ends, as it was judged last
-	ended    bool    // nobody trains it further
+	looks    []optimizer.Look
+	ended    bool // nobody trains it further
 }
 
 // least returns the least loss so far, +Inf if there is none.

@@ -78,13 +78,22 @@ func (r *ruled) next(ctx context.Context, done *trial) (*trial, int, error) {
 	return t, 1, nil
 }
 
-// foresee tells the optimiser where trials that run are expected to end, as the engine does: unless trainings have completed that did
+// foresee tells the optimiser what trials have reported and where those that run are expected to end, as the engine does: unless trainings have completed that did
 // not end with their best or last report.
 func (r *ruled) foresee() {
-	if len(r.foreseen) == 0 || r.blind {
+	if r.blind || r.rule == nil || !r.modelled {
 		return
 	}
 	completed, _, same := r.rule.Ends(0)
+	r.session.Problem.Curves, r.session.Problem.Last = nil, 0
+	if same || len(completed) == 0 {
+		r.session.Problem.Last = r.rule.Length()
+		for _, t := range r.trials {
+			if len(t.looks) > 0 {
+				r.session.Problem.Curves = append(r.session.Problem.Curves, optimizer.Curve{Trial: t.number, Looks: t.looks})
+			}
+		}
+	}
 	for i := range r.session.Problem.Pending {
 		p := &r.session.Problem.Pending[i]
 		p.Likely = nil
@@ -99,6 +108,7 @@ func (r *ruled) stops(ctx context.Context, t *trial, loss float64) (bool, error)
 	if r.rule == nil {
 		return false, nil
 	}
+	t.looks = optimizer.Looked(t.looks, int64(t.step), t.least())
 	verdict := r.rule.Report(t.number, int64(t.step), loss)
 	if !verdict.Ask {
 		return verdict.Stop, nil

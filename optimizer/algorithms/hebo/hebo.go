@@ -78,6 +78,11 @@ func (o proposer) proposeSingle(
 	d := surrogate.Observe(r.Problem, r.Encoding, o.options.Surrogate)
 	due := loop.Due(r, o.initial(r), d.Completed)
 	batch, err := o.propose(ctx, r, memory, due, func(batch []optimizer.Suggestion) ([]optimizer.Suggestion, error) {
+		if c := o.curved(r); c != nil && d.X != nil {
+			if batch, ok := o.fillByCurves(ctx, c, d, o.feasibility(ctx, r, memory), memory, batch); ok {
+				return batch, nil
+			}
+		}
 		effort := o.options.Fit.effort(d.Completed, memory.Full)
 		m, err := o.model(ctx, r, d, memory)
 		if m == nil {

@@ -39,6 +39,9 @@ type memory struct {
 	Earlier []gp.Hyperparameters `json:"earlier,omitempty"`
 	// Full counts the completed evaluations of the last full fit.
 	Full int `json:"full,omitempty"`
+	// Curves are those of the model of curves, and Looks counts what they were fitted to; nil before the first fit.
+	Curves *gp.Hyperparameters `json:"curves,omitempty"`
+	Looks  int                 `json:"looks,omitempty"`
 	// Failures holds the hyperparameters of the models of failures, by kind.
 	Failures map[optimizer.Outcome]gp.Hyperparameters `json:"failures,omitempty"`
 }
@@ -125,6 +128,13 @@ func (m *memory) rememberFailures(failures map[optimizer.Outcome]gp.Hyperparamet
 	}
 	if m.Failures = nil; fits(fitted, m.Several, m.Limits, m.Earlier, slices.Collect(maps.Values(failures))) {
 		m.Failures = failures
+	}
+}
+
+// rememberCurves keeps the hyperparameters of the model of curves if they fit into a state beside another model's.
+func (m *memory) rememberCurves(h gp.Hyperparameters, looks int) {
+	if m.Curves, m.Looks = nil, 0; fits([]gp.Hyperparameters{h, h}) {
+		m.Curves, m.Looks = &h, looks
 	}
 }
 

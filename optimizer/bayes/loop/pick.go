@@ -20,7 +20,11 @@ func (l *Loop) Pick(best Spot) optimizer.Suggestion {
 		suggestion.Reasons.Note = l.Front.pick(of, within)
 	} else {
 		mean, variance := moments(of, 0)
-		expected, sd := l.Data.Moments(mean, variance)
+		moments := l.Moments
+		if moments == nil {
+			moments = l.Data.Moments
+		}
+		expected, sd := moments(mean, variance)
 		suggestion.Reasons.Mean, suggestion.Reasons.SD = Finite(expected), Finite(sd)
 		suggestion.Reasons.Note = l.note(best.Why, mean) + l.Earlier.Note(best.X, mean)
 	}
