@@ -54,6 +54,7 @@ func tuners(workers int) map[string]func(w *world) (policy, error) {
 
 func runAll(ctx context.Context) error {
 	folder := flag.String("taskset", "", "the folder of TaskSet's tasks")
+	between := flag.Bool("between", false, "play at a point the mean of the recorded trainings around it, in place of the nearest one")
 	running := flag.Bool("live", false, "play trainings that are run, and not recorded, in place of TaskSet's")
 	names := flag.String("tuners", "", "tuners, separated by commas")
 	seeds := flag.Int("seeds", 10, "how many seeds, from 0 on")
@@ -112,6 +113,9 @@ func runAll(ctx context.Context) error {
 		}
 		if err := harden(task, *change); err != nil {
 			return err
+		}
+		if task.between = *between; *between {
+			task.name += "+between"
 		}
 		tasks = append(tasks, task)
 	}

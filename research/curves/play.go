@@ -7,7 +7,10 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space"
 	"github.com/fantasia-hpo/fantasia/study/space/celspace"
@@ -94,8 +97,11 @@ func newWorld(p *pool, seed int, worths []int) (*world, error) {
 
 // begin begins the training at a place or, of recorded ones, the unused one that is nearest to it; nil if all are used.
 func (w *world) begin(x []float64) *trial {
-	if w.live != nil {
-		return w.beginAt(w.encoding.Decode(x))
+	switch {
+	case w.live != nil:
+		return w.beginLive(w.encoding.Decode(x))
+	case w.between:
+		return w.beginBetween(x)
 	}
 	nearest, least := -1, math.Inf(1)
 	for i, place := range w.places {
@@ -116,14 +122,50 @@ func (w *world) begin(x []float64) *trial {
 	return t
 }
 
-// beginAt begins a training that is not recorded.
-func (w *world) beginAt(p study.Point) *trial {
+// beginLive begins a training that is not recorded.
+func (w *world) beginLive(p study.Point) *trial {
 	losses := make([]float64, w.epochs)
 	t := &trial{number: len(w.trials) + 1, x: w.encoding.Encode(p), training: &training{
 		point: p, losses: losses, clean: losses, pace: w.live.Pace(p), live: w.live.New(p),
 	}}
 	w.trials = append(w.trials, t)
 	return t
+}
+
+const (
+	// amongst is how many recorded trainings one between them is the mean of.
+	amongst = 5
+	// hopeless is the loss of one that diverged, in a guess's.
+	hopeless = 3
+)
+
+// beginBetween begins a training between recorded ones: the mean of the nearest, weighted by the inverse squares of their
+// distances (Shepard 1968).
+func (w *world) beginBetween(x []float64) *trial {
+	distances := make([]float64, len(w.places))
+	for i, place := range w.places {
+		distances[i] = floats.Distance(place, x, 2)
+	}
+	point, losses := w.encoding.Decode(x), make([]float64, w.epochs)
+	t := &training{point: point, losses: losses, clean: losses}
+	sum := 0.0
+	for _, i := range loop.Lowest(distances, amongst) {
+		recorded, weight := &w.trainings[i], 1/(distances[i]*distances[i]+1e-9)
+		sum += weight
+		t.pace += weight * recorded.pace
+		t.final = recorded.final
+		for step, loss := range recorded.clean {
+			if math.IsNaN(loss) {
+				loss = hopeless * w.guess
+			}
+			losses[step] += weight * loss
+		}
+	}
+	t.pace /= sum
+	floats.Scale(1/sum, losses)
+	began := &trial{number: len(w.trials) + 1, x: w.encoding.Encode(point), training: t}
+	w.trials = append(w.trials, began)
+	return began
 }
 
 // play lets workers do what a policy says until they have spent what is compared last.

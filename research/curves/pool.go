@@ -27,6 +27,7 @@ type pool struct {
 	epochs     int
 	trainings  []training
 	final      bool       // of all trainings
+	between    bool       // a place between recorded trainings has one of its own
 	live       *live.Task // nil if they are recorded
 	// guess is the loss of who has learnt nothing, and best the lowest of all trainings.
 	guess, best float64

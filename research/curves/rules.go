@@ -78,8 +78,8 @@ func (r *ruled) next(ctx context.Context, done *trial) (*trial, int, error) {
 	return t, 1, nil
 }
 
-// foresee tells the optimiser what trials have reported and where those that run are expected to end, as the engine does: unless trainings have completed that did
-// not end with their best or last report.
+// foresee tells the optimiser what trials have reported and where those that run are expected to end, as the engine does: unless
+// trainings have completed that did not end with their best or last report.
 func (r *ruled) foresee() {
 	if r.blind || r.rule == nil || !r.modelled {
 		return

@@ -91,10 +91,9 @@ func (o proposer) fillByCurves(
 	if fit {
 		memory.rememberCurves(model.Hyperparameters(), c.looks)
 	}
-	incumbent := model.Best()
 	l := loop.New(ctx, loop.Input{
 		Request: r, Data: d, Models: []bayes.Surrogate{model.Final()}, Criterion: acquisition.EI{}, Feasibility: feasible, Batch: batch,
-		Incumbent: &incumbent, Moments: func(mean, variance float64) (m, sd float64) {
+		Moments: func(mean, variance float64) (m, sd float64) {
 			m, sd = model.Moments(mean, variance)
 			return r.Direction.Cost(m), sd
 		},

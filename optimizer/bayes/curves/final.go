@@ -9,17 +9,18 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
 )
 
-// Final returns the model of where new trials end, as a function of their configurations. Its fantasies begin with
-// the trials that run: each ends where the model expects it to.
+// Final returns the model of where trials end, as a function of their configurations alone: how a trial deviates from what its
+// configuration is worth is luck, and says nothing for another one. Its fantasies begin with the trials that run: each ends
+// where the model expects it to.
 func (m *Model) Final() bayes.Surrogate { return final{m} }
 
-// final is a Model at the last step of trials that have not begun.
+// final is a Model at the last step of configurations.
 type final struct{ *Model }
 
-// fresh is the number of a trial that has not begun: no curve has it.
-const fresh = -1
+// alone is the number of no trial: see kernel.NewCurves.
+const alone = -1
 
-// at returns the model's points of trials of a number that have run to their end.
+// at returns the model's points of trials of these numbers that have run to their end.
 func (f final) at(x mat.Matrix, trial func(i int) int) *mat.Dense {
 	n, d := x.Dims()
 	rows := mat.NewDense(n, d+2, nil)
@@ -29,7 +30,7 @@ func (f final) at(x mat.Matrix, trial func(i int) int) *mat.Dense {
 	return rows
 }
 
-func (f final) fresh(x mat.Matrix) *mat.Dense { return f.at(x, func(int) int { return fresh }) }
+func (f final) alone(x mat.Matrix) *mat.Dense { return f.at(x, func(int) int { return alone }) }
 
 // Len implements bayes.Surrogate.
 func (f final) Len() int { return f.points }
@@ -44,11 +45,11 @@ func (f final) Lengthscales() []float64 {
 
 // Posterior implements bayes.Surrogate.
 func (f final) Posterior(x mat.Matrix) (mean, variance []float64) {
-	return f.process.Posterior(f.fresh(x))
+	return f.process.Posterior(f.alone(x))
 }
 
 // Sample implements bayes.Surrogate.
-func (f final) Sample(x, z mat.Matrix) (*mat.Dense, error) { return f.process.Sample(f.fresh(x), z) }
+func (f final) Sample(x, z mat.Matrix) (*mat.Dense, error) { return f.process.Sample(f.alone(x), z) }
 
 // Fantasies implements bayes.Surrogate.
 func (f final) Fantasies() bayes.Fantasies {
@@ -71,17 +72,17 @@ func (f *finalFantasies) Believe(x mat.Matrix) {
 
 // Posterior implements bayes.Fantasies.
 func (f *finalFantasies) Posterior(x mat.Matrix) (mean, variance []float64) {
-	return f.fantasies.Posterior(f.fresh(x))
+	return f.fantasies.Posterior(f.alone(x))
 }
 
 // Candidates implements bayes.Fantasies.
 func (f *finalFantasies) Candidates(x mat.Matrix) *gp.Candidates {
-	return f.fantasies.Candidates(f.fresh(x))
+	return f.fantasies.Candidates(f.alone(x))
 }
 
 // Gradients implements bayes.Fantasies.
 func (f *finalFantasies) Gradients(x mat.Matrix) *gp.Gradients {
-	g := f.fantasies.Gradients(f.fresh(x))
+	g := f.fantasies.Gradients(f.alone(x))
 	n, d := x.Dims()
 	g.DMean, g.DVariance = g.DMean.Slice(0, n, 0, d).(*mat.Dense), g.DVariance.Slice(0, n, 0, d).(*mat.Dense)
 	return g

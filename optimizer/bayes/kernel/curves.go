@@ -28,7 +28,8 @@ const (
 // their shape, and the third is a deviation that a trial has for itself: two trials of one
 // configuration are alike, and not the same. κ is the covariance of Ornstein and Uhlenbeck's
 // process: from the last report on, a curve goes its way without a memory of those before, as
-// far as other curves do not say otherwise. Swersky, Snoek and Adams (2014, Freeze-Thaw
+// far as other curves do not say otherwise. A point whose trial has a negative number is of its configuration alone, without a
+// deviation. Swersky, Snoek and Adams (2014, Freeze-Thaw
 // Bayesian Optimization) also add a kernel over configurations and one over steps, but theirs
 // over steps only decays.
 //
@@ -94,7 +95,7 @@ func (k *curves) row(dst []float64, scratch [][]float64, x prepared, i int, y pr
 	decays(kappa, more[1][:len(dst)], rx, i, ry, from)
 	for j, trial := range ry.trials[from:][:len(dst)] {
 		dst[j] *= math.FMA(rx.shape, kappa[j], rx.level)
-		if trial == rx.trials[i] {
+		if trial == rx.trials[i] && trial >= 0 {
 			dst[j] = math.FMA(rx.own, kappa[j], dst[j])
 		}
 	}
@@ -104,7 +105,11 @@ func (k *curves) diag(dst []float64, x prepared) {
 	r := x.(*reports)
 	k.inner.diag(dst, r.inner)
 	floats.Scale(r.level+r.shape, dst)
-	floats.AddConst(r.own, dst)
+	for i := range dst {
+		if r.trials[i] >= 0 {
+			dst[i] += r.own
+		}
+	}
 }
 
 // gradientRow has ∂k/∂log a of each of the three terms, which is that term, and
@@ -122,7 +127,7 @@ func (k *curves) gradientRow(sums, point []float64, scratch [][]float64, x prepa
 	var slope float64
 	for j, w := range weights {
 		level, shape, alone := float64(rx.level*inner[j]), float64(rx.shape*inner[j])*kappa[j], 0.0
-		if ry.trials[j] == rx.trials[i] {
+		if ry.trials[j] == rx.trials[i] && rx.trials[i] >= 0 {
 			alone = rx.own * kappa[j]
 		}
 		own[curvesLevel] = math.FMA(w, level, own[curvesLevel])

@@ -171,3 +171,28 @@ func TestSameBitsOnAnyNumberOfCores(t *testing.T) {
 		}
 	}
 }
+
+// A configuration alone has no deviation of a trial, not even beside itself.
+func TestConfigurationsAloneDoNotDeviate(t *testing.T) {
+	k := kernel.NewCurves(kernel.NewMatern52(kernel.Continuous(1)))
+	theta := []float64{-0.7, 0.2, 0.3, -0.8, -0.5, 0.4}
+	of := curvesDefinition(1, maternDefinition(kernel.Continuous(1), 2.5))
+	x := mat.NewDense(4, 3, []float64{0.2, 1, -1, 0.2, 1, -1, 0.2, 1, 0, 0.6, 0.5, 0})
+	points := k.Prepare(theta, k.Transform(x), false)
+	got, diagonal := mat.NewDense(4, 4, nil), make([]float64, 4)
+	points.Cross(got, points)
+	points.Diag(diagonal)
+	for i := range 4 {
+		for j := range 4 {
+			if want := of(theta, x.RawRowView(i), x.RawRowView(j)); math.Abs(got.At(i, j)-want) > 1e-12 {
+				t.Errorf("k(%d, %d) is %v, want %v", i, j, got.At(i, j), want)
+			}
+		}
+		if math.Abs(diagonal[i]-got.At(i, i)) > 1e-12 {
+			t.Errorf("the variance of point %d is %v, want %v", i, diagonal[i], got.At(i, i))
+		}
+	}
+	if !(diagonal[2] > diagonal[0]) {
+		t.Errorf("a trial's variance is %v, that of its configuration %v", diagonal[2], diagonal[0])
+	}
+}

@@ -145,7 +145,7 @@ func curvesDefinition(d int, inner covariance) covariance {
 		own := theta[len(theta)-4:]
 		kappa := math.Exp(-math.Abs(x[d]-y[d]) / math.Exp(own[3]))
 		k := inner(theta[:len(theta)-4], x[:d], y[:d]) * (math.Exp(own[0]) + math.Exp(own[1])*kappa)
-		if x[d+1] == y[d+1] {
+		if x[d+1] == y[d+1] && x[d+1] >= 0 {
 			k += math.Exp(own[2]) * kappa
 		}
 		return k

@@ -54,8 +54,6 @@ type Input struct {
 	Earlier *transfer.Weighted
 	// Moments returns the mean and the standard deviation of the objective with these moments of its model; nil if Data knows them.
 	Moments func(mean, variance float64) (m, sd float64)
-	// Incumbent is the incumbent, unless a point that was picked has a lower mean; nil if it is found at the known points.
-	Incumbent *float64
 	// Front is nil for one objective. Otherwise there is a model of each objective, and
 	// these replace Data's outcomes and Criterion.
 	Front *Front

@@ -68,9 +68,6 @@ func (l *Loop) refresh() {
 				m.Known.Incumbent = min(m.Known.Incumbent, mean)
 			}
 		}
-		if l.Input.Incumbent != nil {
-			m.Known.Incumbent = min(*l.Incumbent, m.floor)
-		}
 		if l.Options.AtBest {
 			m.Known.Incumbent = m.Mean[0] // the incumbents are in order, best outcome first
 		}
