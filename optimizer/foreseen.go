@@ -1,9 +1,6 @@
 package optimizer
 
-import (
-	"fmt"
-	"slices"
-)
+import "slices"
 
 // fewEnded is the number of ended evaluations from which on an algorithm is not told how pending ones will probably end. What is
 // foreseen lets a model begin while the first trainings run. Later it says little that the others do not, and less surely.
@@ -39,14 +36,4 @@ func (r *Request) foreseen() int {
 		r.Problem = &problem
 	}
 	return told
-}
-
-// tellForeseen has the reasons of suggestions say how many pending evaluations counted as completed.
-func tellForeseen(batch []Suggestion, told int) {
-	for i := range batch {
-		reasons := &batch[i].Reasons
-		if reasons.Pending += told; told > 0 && batch[i].Source == SourceModel {
-			reasons.Note += fmt.Sprintf("; %d running trials count with where they will probably end", told)
-		}
-	}
 }

@@ -3,7 +3,6 @@ package optimizer_test
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -84,7 +83,7 @@ func TestForeseenEndsCountAsCompleted(t *testing.T) {
 				t.Errorf("the last one is told as %+v", last)
 			}
 			r := batch[0].Reasons
-			if r.Pending != 3 || strings.Contains(r.Note, "2 running trials") != foreseen || !strings.HasPrefix(r.Note, "true") {
+			if r.Pending != 3 || r.Note != "true" {
 				t.Errorf("the reasons are %+v, want 3 pending points, which are taken", r)
 			}
 			if len(p.Observations) != c.ended || len(p.Pending) != 3 || p.Observations[:c.ended+1][c.ended].Trial != 0 {

@@ -264,7 +264,9 @@ func (g *guard) propose(ctx context.Context, r *Request, batch []Suggestion) ([]
 		told = r.foreseen()
 	}
 	proposed, state, err := g.algorithm.Propose(ctx, r)
-	tellForeseen(proposed, told)
+	for i := range proposed {
+		proposed[i].Reasons.Pending += told
+	}
 	if err != nil && (len(proposed) == 0 || !isEnd(err)) {
 		return batch, r.State, err
 	}

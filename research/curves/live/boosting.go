@@ -31,7 +31,7 @@ func boosting() Task {
 			float("learning_rate", 3e-3, 1, study.Log), float("subsample", 0.1, 1, study.Linear), float("columns", 0.1, 1, study.Linear),
 			whole("leaf", 1, 100), whole("depth", 1, 6), float("l2", 1e-2, 100, study.Log),
 		},
-		Epochs: 60, Guess: math.Sqrt(squares),
+		Epochs: 60, Guess: math.Sqrt(squares), Best: 1.63,
 		Pace: func(p study.Point) float64 { return number(p, "depth") * number(p, "columns") * number(p, "subsample") },
 		New: func(p study.Point) Training {
 			return &boosted{

@@ -19,7 +19,7 @@ type Training interface {
 type Task struct {
 	Parameters []study.Parameter
 	Epochs     int
-	// Guess is the loss of who has learnt nothing, and Best about the least that there is.
+	// Guess is the loss of who has learnt nothing, and Best about the least that hundreds of trainings found.
 	Guess, Best float64
 	// Pace is how long an epoch takes, in virtual seconds.
 	Pace func(p study.Point) float64
