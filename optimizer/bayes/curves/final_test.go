@@ -41,7 +41,8 @@ func TestFinalIsTheOutlookWithoutDeviations(t *testing.T) {
 	mean, variance := f.Fantasies().Posterior(x)
 	cached, cachedVariance := f.Fantasies().Candidates(x).Posterior()
 	for i, e := range m.Outlook().Fresh(list) {
-		if math.Abs(e.Mean-mean[i]) > 1e-9 || math.Abs(e.SD*e.SD-own-variance[i]) > 1e-9 || mean[i] != cached[i] || variance[i] != cachedVariance[i] {
+		off := max(math.Abs(e.Mean-mean[i]), math.Abs(e.SD*e.SD-own-variance[i]))
+		if off > 1e-9 || mean[i] != cached[i] || variance[i] != cachedVariance[i] {
 			t.Errorf("place %d: %v ± %v, want %+v", i, mean[i], math.Sqrt(variance[i]), e)
 		}
 	}
@@ -54,7 +55,9 @@ func TestFinalIsTheOutlookWithoutDeviations(t *testing.T) {
 }
 
 // deviation is the variance of how a trial deviates from its configuration, a₃.
-func deviation(m *Model) float64 { return math.Exp(m.Hyperparameters().Kernel[len(m.Hyperparameters().Kernel)-2]) }
+func deviation(m *Model) float64 {
+	return math.Exp(m.Hyperparameters().Kernel[len(m.Hyperparameters().Kernel)-2])
+}
 
 func alike(a, b []float64) bool {
 	return slices.EqualFunc(a, b, func(v, w float64) bool { return math.Abs(v-w) < 1e-9 })

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-
-	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // MostCurves bounds those that a model should be made of: its time grows with the third power of its points.
@@ -44,7 +42,7 @@ func Select(list []Curve, open func(i int) bool) []int {
 func Least(reports []Report) float64 {
 	cost := math.Inf(1)
 	for _, r := range reports {
-		if study.Finite(r.Cost) {
+		if !math.IsNaN(r.Cost) && !math.IsInf(r.Cost, 0) {
 			cost = min(cost, r.Cost)
 		}
 	}
