@@ -243,3 +243,40 @@ func TestCalibrate(t *testing.T) {
 		}
 	}
 }
+
+// At a recorded place a training between recorded ones is that one, and elsewhere within what its neighbours are.
+func TestTrainingsBetweenRecordedOnes(t *testing.T) {
+	p, err := readTask(taskset(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.between = true
+	w, err := newWorld(p, 1, worths)
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded := &p.trainings[10]
+	began := w.begin(w.places[10])
+	for step, loss := range began.losses {
+		if math.Abs(loss-recorded.losses[step]) > 1e-3 {
+			t.Errorf("step %d of a recorded training has %v, want %v", step+1, loss, recorded.losses[step])
+		}
+	}
+	x := slices.Clone(w.places[10])
+	for c := range x {
+		x[c] = (x[c] + w.places[11][c]) / 2
+	}
+	low, high := math.Inf(1), math.Inf(-1)
+	for i := range p.trainings {
+		if last := p.trainings[i].losses[0]; !math.IsNaN(last) {
+			low, high = min(low, last), max(high, last)
+		}
+	}
+	between := w.begin(x)
+	if first := between.losses[0]; first < low-1e-9 || first > high+1e-9 || between == began || len(w.trials) != 2 {
+		t.Errorf("a training between others begins with %v, and they are from %v to %v", first, low, high)
+	}
+	if again := w.begin(x); again.losses[5] != between.losses[5] {
+		t.Error("the same place has another training")
+	}
+}

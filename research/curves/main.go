@@ -102,22 +102,11 @@ func runAll(ctx context.Context) error {
 	for _, name := range rivals {
 		all[name] = func(w *world) (policy, error) { return newRival(w, name, *python) }
 	}
-	var tasks []*pool
-	if *running {
-		tasks, files = livePools(), nil
-	}
-	for _, file := range files {
-		task, err := readTask(file)
-		if err != nil {
+	tasks := livePools()
+	if !*running {
+		if tasks, err = readTasks(files, *change, *between); err != nil {
 			return err
 		}
-		if err := harden(task, *change); err != nil {
-			return err
-		}
-		if task.between = *between; *between {
-			task.name += "+between"
-		}
-		tasks = append(tasks, task)
 	}
 	for seed := range *seeds {
 		for _, task := range tasks {
@@ -140,6 +129,24 @@ func runAll(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// readTasks reads tasks and makes them harder.
+func readTasks(files []string, change string, between bool) (tasks []*pool, err error) {
+	for _, file := range files {
+		task, err := readTask(file)
+		if err != nil {
+			return nil, err
+		}
+		if err := harden(task, change); err != nil {
+			return nil, err
+		}
+		if task.between = between; between {
+			task.name += "+between"
+		}
+		tasks = append(tasks, task)
+	}
+	return tasks, nil
 }
 
 // printTables prints the tables of the results in a file: those that compare each tuner with one of them, if it is named.
