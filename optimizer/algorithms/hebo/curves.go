@@ -14,6 +14,9 @@ import (
 const (
 	// fewestLooks make a model of curves.
 	fewestLooks = 8
+	// Each trial whose number is a multiple of exploreEvery is spread over the space, once exploreFrom have ended. Where all curves
+	// look alike, as those of trainings that learn nothing, the model would search on among them.
+	exploreEvery, exploreFrom = 5, 8
 	// looksGrowth of the number of looks is when its hyperparameters are fitted again.
 	looksGrowth = 1.25
 )
@@ -98,12 +101,25 @@ func (o proposer) fillByCurves(
 			return r.Direction.Cost(m), sd
 		},
 	}, loop.Options{Candidates: o.effort.candidates, PriorWeight: o.options.PriorWeight, Cost: o.cost(ctx, r)})
+	explore := func(ctx context.Context, _ *loop.Turn) (suggestion optimizer.Suggestion, picked bool) {
+		if (l.First+l.Picked)%exploreEvery != 0 || len(r.Asked.Observations) < exploreFrom {
+			return suggestion, false
+		}
+		points, err := memory.Points(ctx, r, nil, 1)
+		if err != nil || len(points) == 0 {
+			return suggestion, false
+		}
+		suggestion = l.Pick(loop.Spot{Place: loop.Place{Point: points[0].Point, X: r.Encoding.Encode(points[0].Point)}})
+		suggestion.Source, suggestion.Reasons.Note = optimizer.SourceDesign, "each fifth trial is spread over the space"
+		return suggestion, true
+	}
 	before := len(batch)
-	batch = l.Fill(ctx, batch, r.N, l.Plain())
+	batch = l.Fill(ctx, batch, r.N, append([]loop.Strategy{explore}, l.Plain()...))
 	for i := range batch[before:] {
-		reasons := &batch[before+i].Reasons
-		reasons.Pending += c.untold
-		reasons.Note += "; by what trials report on the way"
+		s := &batch[before+i]
+		if s.Reasons.Pending += c.untold; s.Source == optimizer.SourceModel {
+			s.Reasons.Note += "; by what trials report on the way"
+		}
 	}
 	return batch, true
 }

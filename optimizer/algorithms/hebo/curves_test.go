@@ -58,14 +58,19 @@ func TestPointsAreChosenByCurves(t *testing.T) {
 	for name, steps := range map[string]func(trial int) int64{
 		"all run":         func(trial int) int64 { return 3 + int64(trial) },
 		"some have ended": func(trial int) int64 { return []int64{40, 12, 0, 6}[trial%4] },
+		"most have ended": func(trial int) int64 { return []int64{40, 40, 40, 6}[trial%4] },
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := reporting(t, steps)
 			batch, state := suggest(t, DefaultOptions(), p, nil, 6)
 			near := 0
 			for i, s := range batch {
-				if s.Source != optimizer.SourceModel || !strings.Contains(s.Reasons.Note, "by what trials report") {
-					t.Errorf("suggestion %d is %+v", i, s)
+				want, source := "by what trials report", optimizer.SourceModel
+				if (p.First+i)%5 == 0 && len(p.Observations) >= 8 {
+					want, source = "each fifth trial", optimizer.SourceDesign
+				}
+				if s.Source != source || !strings.Contains(s.Reasons.Note, want) {
+					t.Errorf("suggestion %d is %+v, want one of %s", i, s, source)
 				}
 				if s.Reasons.Pending != len(p.Pending)+i {
 					t.Errorf("suggestion %d says that %d are pending, want %d", i, s.Reasons.Pending, len(p.Pending)+i)
