@@ -45,7 +45,7 @@ func tuners(workers int) map[string]func(w *world) (policy, error) {
 				if rule == pruner.Model || rule == "model-blind" { // told how long a training is
 					stopping.Settings = map[string]any{"maxSteps": float64(w.epochs)}
 				}
-				return newRuled(w, algorithm, stopping, workers, rule == "model-blind")
+				return newRuled(w, algorithm, stopping, workers, rule != pruner.Model)
 			}
 		}
 	}
