@@ -2,6 +2,7 @@ package hebo
 
 import (
 	"context"
+	"math"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
@@ -52,6 +53,9 @@ func (o proposer) curved(r *optimizer.Request) *curved {
 		if observed.Outcome == optimizer.OutcomeCompleted && len(reports) > 0 && reports[len(reports)-1].Step < r.Last {
 			reports = append(reports, curves.Report{Step: r.Last, Cost: r.Direction.Cost(observed.Values.First())})
 		}
+		if observed.Outcome == optimizer.OutcomePruned && len(reports) == 0 { // it has diverged, which is worse than any cost
+			reports = []curves.Report{{Step: max(1, observed.Step), Cost: math.Inf(1)}}
+		}
 		if len(reports) > 0 {
 			all = append(all, curves.Curve{X: r.Encoding.Encode(observed.At()), Reports: reports})
 		}
@@ -67,7 +71,9 @@ func (o proposer) curved(r *optimizer.Request) *curved {
 	c.untold = len(r.Pending) - len(problem.Pending)
 	for _, i := range curves.Select(all, func(i int) bool { return all[i].Runs }) {
 		c.list = append(c.list, all[i])
-		c.looks += len(all[i].Reports)
+		if !math.IsInf(curves.Least(all[i].Reports), 1) {
+			c.looks += len(all[i].Reports)
+		}
 	}
 	if c.looks < fewestLooks {
 		return nil

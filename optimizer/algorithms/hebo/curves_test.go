@@ -131,6 +131,24 @@ func TestCurvesEndWithValues(t *testing.T) {
 	}
 }
 
+// Where trials were stopped because they diverged, no point is chosen.
+func TestCurvesThatDivergeAreAvoided(t *testing.T) {
+	p := reporting(t, func(int) int64 { return 40 })
+	for i := range 20 { // beside the best place
+		x := 0.2 + 0.01*float64(i)
+		p.Observations = append(p.Observations, optimizer.Observation{
+			Trial: 13 + i, Point: study.Point{"x1": x, "x2": math.Mod(7*x, 1)}, Outcome: optimizer.OutcomePruned, Step: 1,
+		})
+	}
+	p.First += 20
+	batch, _ := suggest(t, DefaultOptions(), p, nil, 6)
+	for i, s := range batch {
+		if x, _ := s.Point["x1"].(float64); s.Source == optimizer.SourceModel && x > 0.22 && x < 0.38 {
+			t.Errorf("suggestion %d is among trials that diverged: %v, %v", i, s.Point, s.Reasons.Note)
+		}
+	}
+}
+
 // Where the curves cannot say it, points are chosen as in any other study.
 func TestPointsThatAreNotChosenByCurves(t *testing.T) {
 	every := func(int) int64 { return 40 }
