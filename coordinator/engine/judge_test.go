@@ -115,7 +115,7 @@ func TestTheOptimiserIsToldWhatIsForeseen(t *testing.T) {
 			r := judgedRigOf(t, c.value, c.edit)
 			r.step(Judged{At: r.now, Judge: r.asks(2, 4), Answer: judge.Answer{Running: running}})
 			told := map[int]study.Values{}
-			for _, p := range r.e.Problem().Pending {
+			for _, p := range r.e.suggestions.newAsk(1).Problem.Pending {
 				if p.Likely != nil {
 					told[p.Trial] = p.Likely
 				}
@@ -123,13 +123,13 @@ func TestTheOptimiserIsToldWhatIsForeseen(t *testing.T) {
 			if !reflect.DeepEqual(told, c.want) && len(told)+len(c.want) > 0 {
 				t.Errorf("told %v, want %v", told, c.want)
 			}
-			ask := &Ask{Problem: r.e.Problem()}
+			ask := r.e.suggestions.newAsk(1)
 			if got := ask.record(false).Likely; !reflect.DeepEqual(got, c.want) {
 				t.Errorf("the record says %v, want %v", got, c.want)
 			}
 			// The next answer says nothing of trials that have ended since.
 			r.step(Judged{At: r.now, Judge: r.asks(2, 8), Answer: judge.Answer{}})
-			if p := r.e.Problem().Pending[0]; p.Likely != nil {
+			if p := r.e.suggestions.newAsk(1).Problem.Pending[0]; p.Likely != nil {
 				t.Errorf("an old answer counts: %+v", p)
 			}
 		})
@@ -143,7 +143,7 @@ func TestTheOptimiserIsToldCurves(t *testing.T) {
 	r.report(2, 1, 5, map[string]float64{"loss": 60})
 	r.report(2, 1, 2, map[string]float64{"loss": 0}) // late
 	told := func() string {
-		p := r.e.Problem()
+		p := r.e.suggestions.newAsk(1).Problem
 		if len(p.Curves) != 2 || p.Curves[0].Trial != 1 || p.Last != 20 {
 			t.Fatalf("told %+v up to step %d", p.Curves, p.Last)
 		}
@@ -157,7 +157,7 @@ func TestTheOptimiserIsToldCurves(t *testing.T) {
 	if n := len(ended.Looks); n < 10 || ended.Looks[0] != (optimizer.Look{Step: 1, Cost: 24}) || ended.Looks[n-1].Cost > 7 {
 		t.Errorf("the record of a completed trial has %v", ended.Looks)
 	}
-	ask := &Ask{Problem: r.e.Problem()}
+	ask := r.e.suggestions.newAsk(1)
 	if got := ask.record(false); got.Last != 20 || !maps.Equal(got.Looks, map[int]int{2: 2}) {
 		t.Errorf("the request's record has %d and %v", got.Last, got.Looks)
 	}
@@ -165,7 +165,7 @@ func TestTheOptimiserIsToldCurves(t *testing.T) {
 	if after := told(); after != before {
 		t.Errorf("the next leader tells %v, and this one told %v", after, before)
 	}
-	if p := judgedRig(t, 0.5).e.Problem(); p.Curves != nil || p.Last != 0 {
+	if p := judgedRig(t, 0.5).e.suggestions.newAsk(1).Problem; p.Curves != nil || p.Last != 0 {
 		t.Errorf("told %v, which are on another scale", p.Curves)
 	}
 }

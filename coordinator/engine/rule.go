@@ -72,8 +72,13 @@ func (r *rule) report(m *messaging.Measurement) pruner.Verdict {
 	if !ok {
 		return pruner.Verdict{}
 	}
-	r.look(m.Trial, m.Step, r.direction.Cost(v))
-	return r.pruner.Report(m.Trial, m.Step, r.direction.Cost(v))
+	return r.add(m.Trial, m.Step, r.direction.Cost(v))
+}
+
+// add adds a report to the looks at its trial's curve and to what the pruner knows.
+func (r *rule) add(trial int, step int64, cost float64) pruner.Verdict {
+	r.look(trial, step, cost)
+	return r.pruner.Report(trial, step, cost)
 }
 
 // look adds a report to the looks at its trial's curve, if one is due.
@@ -138,8 +143,7 @@ func (r *rule) recount(trial int, c *recent) {
 			continue
 		}
 		for _, p := range series.Points {
-			r.look(trial, p.Step, r.direction.Cost(p.Value))
-			r.pruner.Report(trial, p.Step, r.direction.Cost(p.Value))
+			r.add(trial, p.Step, r.direction.Cost(p.Value))
 		}
 	}
 }

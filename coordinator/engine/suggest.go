@@ -157,7 +157,10 @@ func (s *suggestions) nextFallback(at time.Time) time.Time {
 
 // newAsk returns a request for n suggestions, at most maxAsk.
 func (s *suggestions) newAsk(n int) *Ask {
-	p := s.problem(s.pendingPoints())
+	pending := s.pendingPoints()
+	s.judging.expected(pending)
+	p := s.problem(pending)
+	p.Curves, p.Last = s.history.rule.curves()
 	return &Ask{
 		Problem: p, N: min(n, maxAsk), Request: p.First, From: s.trials.position, Space: s.spec.Space, At: s.step.now,
 		observed: s.history.observations.all, completed: s.trials.counts.Completed,
@@ -167,7 +170,6 @@ func (s *suggestions) newAsk(n int) *Ask {
 // problem is Engine.Problem with some pending points.
 func (s *suggestions) problem(pending []optimizer.Pending) *optimizer.Problem {
 	spec := &s.spec.Definition.Spec
-	curves, last := s.history.rule.curves()
 	return &optimizer.Problem{
 		Space:        s.spec.space.Searched(),
 		Direction:    s.spec.direction(),
@@ -182,8 +184,6 @@ func (s *suggestions) problem(pending []optimizer.Pending) *optimizer.Problem {
 		Observations: s.history.told().snapshot(),
 		Taken:        slices.Clip(s.ladder.configurations),
 		Pending:      pending,
-		Curves:       curves,
-		Last:         last,
 		Earlier:      s.spec.earlier,
 	}
 }
@@ -246,7 +246,6 @@ func (s *suggestions) pendingPoints() []optimizer.Pending {
 			list = append(list, p)
 		}
 	}
-	s.judging.expected(list)
 	return list
 }
 

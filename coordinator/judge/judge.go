@@ -20,8 +20,6 @@ import (
 )
 
 const (
-	// growth of the number of reports is when the hyperparameters are fitted again.
-	growth = 1.25
 	// begun is how many of the trials that the optimiser began last say what a new one is worth.
 	begun = 8
 	// A trial goes on while it may well end, by patience standard deviations, where a new one is
@@ -84,7 +82,7 @@ func Decide(ctx context.Context, q *Question) (Answer, error) {
 		return Answer{Memory: v.memory}, err
 	}
 	own, reached := v.outlook.Curves([]int{v.at})[0], v.list[v.at].Reports
-	answer := Answer{Cost: min(curves.Least(reached), v.model.Cost(own.Mean)), Running: v.running(), Memory: v.memory}
+	answer := Answer{Cost: v.cost(v.at, own.Mean), Running: v.running(), Memory: v.memory}
 	if answer.Stop = own.Mean-patience*own.SD > v.bar; answer.Stop {
 		value := func(z float64) float64 { return q.Direction.Cost(v.model.Cost(z)) }
 		answer.Reason = fmt.Sprintf("at step %d of %d it is expected to end at %.4g, or %.4g if it goes well, and a new trial may end at %.4g",
@@ -123,7 +121,7 @@ func newView(ctx context.Context, q *Question) (*view, error) {
 	}
 	seed := uint64(q.Trial)<<32 + uint64(reports)
 	rng := rand.New(rand.NewPCG(q.Problem.Seed, seed))
-	fit := float64(reports) >= growth*float64(v.memory.reports)
+	fit := curves.Due(reports, v.memory.reports)
 	var err error
 	if v.model, err = curves.New(ctx, columns, v.list, q.Last, warm, fit, rng); err != nil {
 		return v, fmt.Errorf("judge trial %d: %w", q.Trial, err)
@@ -151,9 +149,14 @@ func (v *view) running() (list []Foreseen) {
 		}
 	}
 	for k, e := range v.outlook.Curves(open) {
-		list = append(list, Foreseen{v.numbers[open[k]], min(curves.Least(v.list[open[k]].Reports), v.model.Cost(e.Mean))})
+		list = append(list, Foreseen{v.numbers[open[k]], v.cost(open[k], e.Mean)})
 	}
 	return list
+}
+
+// cost returns the cost that the model sees as z, at which the trial of a curve ends: at most the least that it has reported.
+func (v *view) cost(curve int, z float64) float64 {
+	return min(curves.Least(v.list[curve].Reports), v.model.Cost(z))
 }
 
 // End is where a model expects a trial to end, in costs. None is worse than the least that the trial has reported.
@@ -185,8 +188,7 @@ func Ends(ctx context.Context, q *Question) ([]End, Memory, error) {
 	}
 	ends := make([]End, len(places))
 	for k, e := range v.outlook.Curves(places) {
-		best := curves.Least(v.list[places[k]].Reports)
-		cost := func(z float64) float64 { return min(best, v.model.Cost(z)) }
+		cost := func(z float64) float64 { return v.cost(places[k], z) }
 		ends[k] = End{v.numbers[places[k]], cost(e.Mean), cost(e.Mean + e.SD), cost(e.Mean - band*e.SD), cost(e.Mean + band*e.SD),
 			(e.Mean - v.bar) / e.SD}
 	}
@@ -219,7 +221,7 @@ func (v *view) expected(q *Question) *record.Expected {
 		e.Steps = append(e.Steps, all[(i+1)*len(all)/n-1])
 	}
 	for _, x := range v.outlook.Path(v.at, e.Steps) {
-		ends := func(z float64) float64 { return value(min(best, v.model.Cost(z))) }
+		ends := func(z float64) float64 { return value(v.cost(v.at, z)) }
 		low, high := ends(x.Mean-band*x.SD), ends(x.Mean+band*x.SD)
 		e.Values = append(e.Values, ends(x.Mean))
 		e.Low, e.High = append(e.Low, min(low, high)), append(e.High, max(low, high))

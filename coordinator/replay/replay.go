@@ -17,7 +17,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -247,31 +246,8 @@ func (p *player) problem(a *answer) *optimizer.Problem {
 		}
 	}
 	problem.First++
-	problem.Last = a.ask.Last
-	if problem.Last == 0 {
-		return problem
-	}
-	for _, t := range p.trials {
-		looks := t.Looks
-		if t.Ended == 0 || t.Ended > a.from {
-			looks = looks[:min(len(looks), a.ask.Looks[t.Number])]
-		}
-		if len(looks) > 0 {
-			problem.Curves = append(problem.Curves, optimizer.Curve{Trial: t.Number, Looks: looks})
-		}
-	}
+	problem.Curves, problem.Last = p.curves(a), a.ask.Last
 	return problem
-}
-
-// unknown returns the first trial of whose curve the records do not have what a request was made with, 0 if there is none: the
-// record of a trial gets it when the trial ends.
-func (p *player) unknown(a *answer) int {
-	for _, number := range slices.Sorted(maps.Keys(a.ask.Looks)) {
-		if number > len(p.trials) || a.ask.Looks[number] > len(p.trials[number-1].Looks) {
-			return number
-		}
-	}
-	return 0
 }
 
 // objectives returns the objectives that a request was made with; nil for a single one.

@@ -15,8 +15,6 @@ import (
 const (
 	// fewest losses make a model; before that trials begin at places of a Sobol sequence.
 	fewest = 8
-	// growth of the number of losses is when the hyperparameters are fitted again.
-	growth = 1.25
 	// spread and near are how many places for a new trial are compared: over the whole cube, or
 	// of the pool, and around the best trials.
 	spread, near = 256, 128
@@ -157,7 +155,7 @@ func (m *modelled) known() (list []curves.Curve, finite int) {
 // model returns the model of all curves. Its hyperparameters are fitted again when known, how many losses
 // there are, has grown.
 func (m *modelled) model(ctx context.Context, all []curves.Curve, known int) (*curves.Model, error) {
-	fit := float64(known) >= growth*float64(m.fitted)
+	fit := curves.Due(known, m.fitted)
 	model, err := curves.New(ctx, surrogate.Columns(m.encoding), all, int64(m.epochs), m.warm, fit, m.rng)
 	if err != nil {
 		return nil, err

@@ -18,8 +18,6 @@ const (
 	// Each trial whose number is a multiple of exploreEvery is spread over the space, once exploreFrom have ended. Where all curves
 	// look alike, as those of trainings that learn nothing, the model would search on among them.
 	exploreEvery, exploreFrom = 5, 8
-	// looksGrowth of the number of looks is when its hyperparameters are fitted again.
-	looksGrowth = 1.25
 )
 
 // curved is what a model of curves is made of.
@@ -92,7 +90,7 @@ func (o proposer) fillByCurves(
 	if h := memory.Curves; h != nil && len(h.Kernel) != curves.KernelSize(len(columns)) {
 		memory.Curves, memory.Looks = nil, 0
 	}
-	fit := float64(c.looks) >= looksGrowth*float64(memory.Looks)
+	fit := curves.Due(c.looks, memory.Looks)
 	model, err := curves.New(ctx, columns, c.list, r.Last, memory.Curves, fit, r.Rand)
 	if err != nil {
 		return batch, false

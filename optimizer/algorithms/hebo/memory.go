@@ -39,7 +39,7 @@ type memory struct {
 	Earlier []gp.Hyperparameters `json:"earlier,omitempty"`
 	// Full counts the completed evaluations of the last full fit.
 	Full int `json:"full,omitempty"`
-	// Curves are those of the model of curves, and Looks counts what they were fitted to; nil before the first fit.
+	// Curves are the hyperparameters of the model of curves, nil before its first fit. Looks is how many looks they were fitted to.
 	Curves *gp.Hyperparameters `json:"curves,omitempty"`
 	Looks  int                 `json:"looks,omitempty"`
 	// Failures holds the hyperparameters of the models of failures, by kind.

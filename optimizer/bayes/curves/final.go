@@ -35,7 +35,7 @@ func (f final) alone(x mat.Matrix) *mat.Dense { return f.at(x, func(int) int { r
 // Len implements bayes.Surrogate.
 func (f final) Len() int { return f.points }
 
-// Noise implements bayes.Surrogate: that of a report.
+// Noise implements bayes.Surrogate. It returns the variance of the noise in a report.
 func (f final) Noise() float64 { return f.process.Hyperparameters().Noise }
 
 // Lengthscales implements bayes.Surrogate.

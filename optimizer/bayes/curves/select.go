@@ -48,3 +48,9 @@ func Least(reports []Report) float64 {
 	}
 	return cost
 }
+
+// growth of the number of reports is when a model's hyperparameters are fitted again.
+const growth = 1.25
+
+// Due reports whether the hyperparameters of a model are to be fitted again that were fitted to some reports, 0 if they were not yet.
+func Due(reports, fitted int) bool { return float64(reports) >= growth*float64(fitted) }

@@ -60,7 +60,8 @@ func (b *boosted) Epoch() float64 {
 	return orNaN(math.Sqrt(sum))
 }
 
-// grow returns a tree over some rows: the split that explains most of what is left, and trees below it.
+// grow returns a regression tree over some rows. It takes the split that explains most of the residuals, and grows a tree on each
+// side of it.
 func (b *boosted) grow(rows, features []int, depth int) func(x []float64) float64 {
 	total := 0.0
 	for _, i := range rows {

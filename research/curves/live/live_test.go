@@ -50,7 +50,7 @@ func TestTrainingsLearn(t *testing.T) {
 	}
 }
 
-// Gradients are those of the loss.
+// A descent follows the gradient of the loss.
 func TestGradientsAgainstDifferences(t *testing.T) {
 	for _, name := range []string{"perceptron", "logistic"} {
 		s := Tasks()[name].New(sound[name]).(*descent)
