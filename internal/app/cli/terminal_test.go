@@ -42,13 +42,14 @@ func TestTextsOfOthersOnATerminal(t *testing.T) {
 		if _, err := io.WriteString(w, text); err != nil {
 			t.Fatal(err)
 		}
-		shown := make([]byte, 200)
-		n, err := shows.Read(shown)
-		if err != nil {
-			t.Fatal(err)
+		// A terminal shows a text in pieces, so one read may get a part of it.
+		want := `\x1b]0;title\x07\x1b[2Jdone` + "\r\n"
+		shown := make([]byte, len(want))
+		if n, err := io.ReadFull(shows, shown); err != nil {
+			t.Fatalf("the terminal shows %q, then %v; want %q", shown[:n], err, want)
 		}
-		if want := `\x1b]0;title\x07\x1b[2Jdone` + "\r\n"; string(shown[:n]) != want {
-			t.Errorf("the terminal shows %q, want %q", shown[:n], want)
+		if string(shown) != want {
+			t.Errorf("the terminal shows %q, want %q", shown, want)
 		}
 	}
 	if width, is := terminal(a.Stdout); !is || width < 1 {
