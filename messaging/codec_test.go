@@ -60,7 +60,7 @@ func measurement() *messaging.Measurement {
 func heartbeat() *messaging.Heartbeat {
 	return &messaging.Heartbeat{Version: 1, Worker: "w-1", Pool: "gpu", Instance: "i", Slots: 2, Free: 1,
 		Running: []messaging.AttemptID{id}, Spooled: []messaging.AttemptID{id},
-		Waiting: []messaging.Waiting{{Cause: "no node", Running: []int{0}}}, Leaving: true, At: clock, StudyCommands: true,
+		Waiting: []messaging.Waiting{{Cause: "no node", Running: []int{0}}}, Begun: []int{0}, Leaving: true, At: clock, StudyCommands: true,
 		Runs: messaging.RunsCommand}
 }
 
@@ -189,6 +189,7 @@ func TestEncodeRefuses(t *testing.T) {
 		"long host":             edit(heartbeat(), func(h *messaging.Heartbeat) { h.Host = strings.Repeat("h", messaging.MaxReference+1) }),
 		"too many causes":       edit(heartbeat(), func(h *messaging.Heartbeat) { h.Waiting = make([]messaging.Waiting, messaging.MaxCauses+1) }),
 		"long cause":            edit(heartbeat(), func(h *messaging.Heartbeat) { h.Waiting[0].Cause = strings.Repeat("c", messaging.MaxCause) }),
+		"begun without running": edit(heartbeat(), func(h *messaging.Heartbeat) { h.Begun = []int{-1} }),
 		"waits without running": edit(heartbeat(), func(h *messaging.Heartbeat) { h.Waiting[0].Running = []int{1} }),
 		"runs with a space":     edit(heartbeat(), func(h *messaging.Heartbeat) { h.Runs = "a b" }),
 		"no metric":             edit(assignment(), func(a *messaging.Assignment) { a.Objective.Metric = "" }),

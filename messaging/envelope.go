@@ -263,6 +263,8 @@ type Heartbeat struct {
 	Spooled []AttemptID `json:"spooled,omitempty"`
 	// Waiting says why programs of running attempts have not started yet: see SetWaiting.
 	Waiting []Waiting `json:"waiting,omitempty"`
+	// Begun are the places in Running of attempts whose programs have started. A worker of an earlier version does not say it.
+	Begun []int `json:"begun,omitempty"`
 	// Leaving means that the worker takes no more attempts and hands back those that it
 	// runs.
 	Leaving  bool      `json:"leaving,omitempty"`

@@ -168,7 +168,7 @@ func (h *Heartbeat) Validate() error {
 	if h.Free > h.Slots {
 		return fmt.Errorf("%w: free %d, at most slots %d", ErrInvalid, h.Free, h.Slots)
 	}
-	return cmp.Or(checkAttempts("running", h.Running), checkAttempts("spooled", h.Spooled), h.checkWaiting())
+	return cmp.Or(checkAttempts("running", h.Running), checkAttempts("spooled", h.Spooled), h.checkWaiting(), h.checkPlaces("begun", h.Begun))
 }
 
 // Validate implements Envelope.

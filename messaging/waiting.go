@@ -74,10 +74,18 @@ func (h *Heartbeat) checkWaiting() error {
 		if shortened(w.Cause) != w.Cause {
 			return fmt.Errorf("%w: waiting[%d].cause has %d bytes, at most %d as JSON", ErrInvalid, i, len(w.Cause), MaxCause)
 		}
-		for _, n := range w.Running {
-			if n < 0 || n >= len(h.Running) {
-				return fmt.Errorf("%w: waiting[%d].running has %d, must be the place of a running attempt, 0 to %d", ErrInvalid, i, n, len(h.Running)-1)
-			}
+		if err := h.checkPlaces(fmt.Sprintf("waiting[%d].running", i), w.Running); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkPlaces checks that a field has places of running attempts.
+func (h *Heartbeat) checkPlaces(field string, places []int) error {
+	for _, n := range places {
+		if n < 0 || n >= len(h.Running) {
+			return fmt.Errorf("%w: %s has %d, must be the place of a running attempt, 0 to %d", ErrInvalid, field, n, len(h.Running)-1)
 		}
 	}
 	return nil

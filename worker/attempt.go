@@ -93,6 +93,9 @@ func (r *run) evaluation(
 		})
 	}
 	task.Waiting = func(cause string) { r.registry.wait(a.AttemptID, cause) }
+	if _, waits := ev.(evaluation.Sited); !waits {
+		task.Waiting("") // its program starts at once
+	}
 	e := ev.Evaluate(ctx, task)
 	m.finish()
 	return e

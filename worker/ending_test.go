@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -147,7 +148,9 @@ type timing struct{ evaluation.Func }
 
 func (timing) TimesOut() {}
 
-// While a program has not started, heartbeats say why, and its evaluator decides about its timeout.
+func (timing) Job(*messaging.Assignment) string { return "job" }
+
+// While the program of a job has not started, heartbeats say why, and its evaluator decides about its timeout.
 func TestWaitsBeforeItsStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		admitted := make(chan struct{})
@@ -165,7 +168,7 @@ func TestWaitsBeforeItsStart(t *testing.T) {
 		a.Run.Timeout = study.Duration(time.Minute)
 		r.offer(a)
 		time.Sleep(time.Second)
-		if beat := r.seen().lastBeat(); beat.Causes()[a.AttemptID] != "no node" {
+		if beat := r.seen().lastBeat(); beat.Causes()[a.AttemptID] != "no node" || len(beat.Begun) != 0 {
 			t.Errorf("a second after its start the worker says %+v", beat)
 		}
 		time.Sleep(time.Hour)
@@ -174,7 +177,7 @@ func TestWaitsBeforeItsStart(t *testing.T) {
 		}
 		close(admitted)
 		time.Sleep(time.Second)
-		if beat := r.seen().lastBeat(); len(beat.Waiting) != 0 {
+		if beat := r.seen().lastBeat(); len(beat.Waiting) != 0 || !slices.Equal(beat.Begun, []int{0}) {
 			t.Errorf("after its start the worker says %+v", beat)
 		}
 	})

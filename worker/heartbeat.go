@@ -56,16 +56,14 @@ func (r *run) beat(ctx context.Context) {
 // status returns the worker's heartbeat as of now.
 func (r *run) status() *messaging.Heartbeat {
 	// An attempt moves from running to spooled; reading in this order misses none.
-	running, waiting, leaving := r.registry.snapshot()
 	h := &messaging.Heartbeat{
-		Version: messaging.SchemaVersion, Worker: r.options.Name, Pool: r.options.Pool, Instance: r.instance,
-		Slots: r.options.Slots, Free: max(0, r.options.Slots-len(running)), Running: running,
-		Spooled: r.sender.waiting(maxSpooled), Leaving: leaving,
+		Version: messaging.SchemaVersion, Worker: r.options.Name, Pool: r.options.Pool, Instance: r.instance, Slots: r.options.Slots,
 		At: time.Now(), Host: r.host, Software: r.options.Software, StudyCommands: r.studyCommands(),
 		OwnCommand: len(r.options.Command) > 0 || r.options.NewEvaluator != nil && !r.options.JobsOnly,
 		StudyJobs:  r.options.StudyJobs, Runs: r.runs(),
 	}
-	h.SetWaiting(waiting)
+	r.registry.tell(h)
+	h.Free, h.Spooled = max(0, h.Slots-len(h.Running)), r.sender.waiting(maxSpooled)
 	return h
 }
 

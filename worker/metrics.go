@@ -43,8 +43,7 @@ func newMetrics(o Options, r *run) (*metrics, error) {
 		return nil, fmt.Errorf("make a counter: %w", err)
 	}
 	registration, err := o.Meter.RegisterCallback(func(_ context.Context, observer metric.Observer) error {
-		now, _, _ := r.registry.snapshot()
-		observer.ObserveInt64(running, int64(len(now)))
+		observer.ObserveInt64(running, int64(r.registry.count()))
 		observer.ObserveInt64(spooled, int64(r.sender.len()))
 		observer.ObserveInt64(slots, int64(o.Slots))
 		observer.ObserveFloat64(busy, r.registry.busy().Seconds())

@@ -22,6 +22,8 @@ type registry struct {
 	running map[messaging.AttemptID]runningAttempt
 	// waiting has why the programs of running attempts have not started.
 	waiting map[messaging.AttemptID]string
+	// begun has the running attempts whose programs have started.
+	begun   map[messaging.AttemptID]bool
 	avoided map[string]struct{}
 	leaving bool
 	// spent is the total running time of attempts up to since.
@@ -60,6 +62,7 @@ func (r *registry) begin(ctx context.Context, study string, id messaging.Attempt
 		r.account()
 		delete(r.running, id)
 		delete(r.waiting, id)
+		delete(r.begun, id)
 		r.touch()
 	}, true
 }
@@ -123,10 +126,10 @@ func (r *registry) leave() {
 func (r *registry) wait(id messaging.AttemptID, cause string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, running := r.running[id]; !running || r.waiting[id] == cause {
+	if _, running := r.running[id]; !running || r.waiting[id] == cause && r.begun[id] == (cause == "") {
 		return
 	}
-	if cause == "" {
+	if r.begun[id] = cause == ""; r.begun[id] {
 		delete(r.waiting, id)
 	} else {
 		r.waiting[id] = cause
@@ -134,14 +137,27 @@ func (r *registry) wait(id messaging.AttemptID, cause string) {
 	r.touch()
 }
 
-// snapshot returns the running attempts, ordered by trial, and why the programs of some have not
-// started.
-func (r *registry) snapshot() (running []messaging.AttemptID, waiting map[messaging.AttemptID]string, leaving bool) {
+// count returns how many attempts run.
+func (r *registry) count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.SortedFunc(maps.Keys(r.running), func(a, b messaging.AttemptID) int {
+	return len(r.running)
+}
+
+// tell says in a heartbeat which attempts run, ordered by trial, which of their programs have started, and why others have not.
+func (r *registry) tell(h *messaging.Heartbeat) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h.Running = slices.SortedFunc(maps.Keys(r.running), func(a, b messaging.AttemptID) int {
 		return cmp.Or(strings.Compare(a.Study, b.Study), a.Trial-b.Trial)
-	}), maps.Clone(r.waiting), r.leaving
+	})
+	for place, id := range h.Running {
+		if r.begun[id] {
+			h.Begun = append(h.Begun, place)
+		}
+	}
+	h.SetWaiting(r.waiting)
+	h.Leaving = r.leaving
 }
 
 // avoid stops taking attempts of a study; it returns false if it already had.

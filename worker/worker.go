@@ -162,7 +162,8 @@ func (w *Worker) start() (*run, error) {
 	r := &run{
 		options: o, devices: w.devices, instance: randomText(), host: host,
 		registry: &registry{
-			running: map[messaging.AttemptID]runningAttempt{}, waiting: map[messaging.AttemptID]string{}, avoided: map[string]struct{}{},
+			running: map[messaging.AttemptID]runningAttempt{}, waiting: map[messaging.AttemptID]string{}, begun: map[messaging.AttemptID]bool{},
+			avoided: map[string]struct{}{},
 			changed: make(chan struct{}, 1), since: time.Now(),
 		},
 		claims: claims, sender: newSender(o, results),

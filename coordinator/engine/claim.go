@@ -110,9 +110,10 @@ func endedBy(a *record.Attempt, worker string) bool {
 	return a.Worker == worker && a.Outcome != "" && a.Outcome != messaging.OutcomeCancelled
 }
 
-// alive records that an attempt's evaluation has begun. It cancels an evaluation that
+// alive records that an attempt's evaluation has begun, and when the program of a job has. It cancels an evaluation that
 // is no longer wanted.
-func (l *attempts) alive(worker string, id messaging.AttemptID) {
+func (l *attempts) alive(ev *Alive) {
+	worker, id := ev.Worker, ev.Attempt
 	t, a := l.trials.find(id)
 	switch {
 	case t == nil:
@@ -129,6 +130,10 @@ func (l *attempts) alive(worker string, id messaging.AttemptID) {
 			a.Started = l.step.now
 			t.rec.Times.Started = l.step.now
 			l.trials.setState(t, study.TrialRunning)
+		}
+		if ev.Begun && a.Begun.IsZero() && a.InJob() {
+			a.Begun = l.step.now
+			l.step.touch(t)
 		}
 		if l.spec.on(safetyTold) {
 			l.pruning.tellToStop(t, a)

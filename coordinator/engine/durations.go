@@ -53,14 +53,21 @@ func programTook(a *record.Attempt, folded time.Time) time.Duration {
 }
 
 // running returns how long the program of a trial's last attempt has run at a time, to a millisecond; 0 if it does not run, or if
-// that is not known. It may have run for longer, by the time until the leader heard of it. How long a Job waits for its program is
-// only known once it has ended.
+// that is not known. It may have run for longer, by the time until the leader heard of it. A job waits for its program, so that its
+// worker says when that has started.
 func running(t *record.Trial, now time.Time) time.Duration {
 	a := t.Last()
-	if a == nil || a.State != study.AttemptOpen || a.Started.IsZero() || a.Waiting != "" || a.Site != nil && a.Site.Job != "" {
+	if a == nil || a.State != study.AttemptOpen {
 		return 0
 	}
-	return max(0, now.Sub(a.Started).Truncate(time.Millisecond))
+	begun := a.Started
+	if a.InJob() {
+		begun = a.Begun
+	}
+	if begun.IsZero() {
+		return 0
+	}
+	return max(0, now.Sub(begun).Truncate(time.Millisecond))
 }
 
 // mean returns the mean; ok is false before the first evaluation has ended.

@@ -140,7 +140,7 @@ func (e *Engine) Step(ev Event) Output {
 	case Spoiled:
 		e.attempts.spoiled(ev.Attempt)
 	case Alive:
-		e.attempts.alive(ev.Worker, ev.Attempt)
+		e.attempts.alive(&ev)
 	case Lost:
 		e.attempts.lost(ev.Attempt, ev.Reason)
 	case Finished:

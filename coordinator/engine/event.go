@@ -54,11 +54,12 @@ type (
 		At      time.Time
 		Attempt messaging.AttemptID
 	}
-	// Alive says that a worker runs an attempt (from a heartbeat).
+	// Alive says that a worker runs an attempt (from a heartbeat), and whether its program is known to have started.
 	Alive struct {
 		At      time.Time
 		Worker  string
 		Attempt messaging.AttemptID
+		Begun   bool
 	}
 	// Lost says that the lease of a claimed attempt's worker ended, or that the
 	// worker is alive but does not know of the attempt.

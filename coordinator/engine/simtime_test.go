@@ -180,6 +180,42 @@ func TestPendingTrialsHaveRun(t *testing.T) {
 	}
 }
 
+// A job waits for its program, so that only a worker who says that the program has started tells how long it runs. Without a job it
+// runs as long as its worker evaluates it. The first word counts: a worker that starts again may not know it at once.
+func TestPendingJobsHaveRun(t *testing.T) {
+	for name, c := range map[string]struct {
+		site  *messaging.Site
+		begun []bool // what is said a second, two and three after the claim
+		want  float64
+	}{
+		"no job":          {nil, []bool{true, true, true}, 3},
+		"says nothing":    {nil, []bool{false, false, false}, 3},
+		"only a node":     {&messaging.Site{Node: "n17"}, []bool{false, true, true}, 3},
+		"waits":           {&messaging.Site{Job: "trial-1"}, []bool{false, false, false}, 0},
+		"begins":          {&messaging.Site{Job: "trial-1"}, []bool{false, true, true}, 2},
+		"does not know":   {&messaging.Site{Job: "trial-1"}, []bool{false, true, false}, 2},
+		"begins at first": {&messaging.Site{Job: "trial-1"}, []bool{true, true, true}, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := newSpec(0, 5, 2)
+			spec.Definition.Spec.Algorithm.Settings = map[string]any{"cost": "cooled"}
+			r := newRig(t, spec, Settings{})
+			r.step(Capacity{At: r.now, Slots: 2, Free: 2})
+			r.suggest(0.5)
+			r.step(Claimed{At: r.now, Claim: &messaging.Claim{AttemptID: r.id(1, 1), Worker: "a", Site: c.site}})
+			for _, begun := range c.begun {
+				r.after(time.Second)
+				r.step(Alive{At: r.now, Worker: "a", Attempt: r.id(1, 1), Begun: begun})
+			}
+			r.restart() // the next leader knows it, too
+			r.after(time.Second)
+			if p := r.e.Problem().Pending; len(p) != 1 || p[0].Seconds != c.want {
+				t.Errorf("pending are %+v, want one that has run for %g s", p, c.want)
+			}
+		})
+	}
+}
+
 // What one observation has concluded, the next one may change.
 func TestLateIsReconsidered(t *testing.T) {
 	var x exhaustion

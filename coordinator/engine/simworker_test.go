@@ -17,6 +17,7 @@ type simWorker struct {
 	name    string
 	slots   int
 	bad     bool // fails whatever it runs, while there are faults
+	site    *messaging.Site
 	avoids  bool
 	dead    bool
 	life    int // grows with each start: what an earlier process planned is void
@@ -31,7 +32,11 @@ type simWorker struct {
 }
 
 func newSimWorker(w *world, i int) *simWorker {
-	return &simWorker{w: w, name: fmt.Sprintf("w%d", i), slots: 1 + w.rng.IntN(3), bad: w.chance(8)}
+	s := &simWorker{w: w, name: fmt.Sprintf("w%d", i), slots: 1 + w.rng.IntN(3), bad: w.chance(8)}
+	if i%2 == 1 {
+		s.site = &messaging.Site{Job: s.name}
+	}
+	return s
 }
 
 // begin starts the worker's process.
@@ -133,7 +138,7 @@ func (s *simWorker) heard(b beat, running []messaging.AttemptID) {
 	w.step(Capacity{At: w.now, Slots: slots, Free: free})
 	for _, id := range running {
 		if gen == w.gen {
-			w.step(Alive{At: w.now, Worker: s.name, Attempt: id})
+			w.step(Alive{At: w.now, Worker: s.name, Attempt: id, Begun: id.Trial%3 != 0}) // the programs of some jobs wait
 		}
 	}
 }
@@ -157,7 +162,7 @@ func (s *simWorker) fetch(life int) {
 		return
 	}
 	s.claimed[a.AttemptID] = true
-	c := &messaging.Claim{AttemptID: a.AttemptID, Worker: s.name, At: w.now}
+	c := &messaging.Claim{AttemptID: a.AttemptID, Worker: s.name, At: w.now, Site: s.site}
 	if !w.append(c) {
 		return
 	}

@@ -59,12 +59,16 @@ func (h *Heartbeats) apply(b messaging.Heartbeat, now time.Time) {
 			}
 		}
 	}
-	for _, id := range b.Running {
+	begun := make([]bool, len(b.Running))
+	for _, place := range b.Begun {
+		begun[place] = true
+	}
+	for place, id := range b.Running {
 		switch r := h.studies.Get(id.Study); {
 		case r == nil:
 			h.group.Messages().Cancel(b.Worker, id, noSuchStudy)
 		case r.Engine != nil:
-			h.studies.Step(r, engine.Alive{At: now, Worker: b.Worker, Attempt: id})
+			h.studies.Step(r, engine.Alive{At: now, Worker: b.Worker, Attempt: id, Begun: begun[place]})
 		case r.Broken == nil:
 			h.group.Messages().Cancel(b.Worker, id, r.Ending())
 		}

@@ -386,12 +386,15 @@ type Attempt struct {
 	// Committed is when the ledger had the attempt, and Published when the broker had
 	// its assignment. Both are stored with the trial's next change, so they are zero
 	// if the leader dies before.
-	Committed time.Time         `json:"committed,omitzero"`
-	Published time.Time         `json:"published,omitzero"`
-	Claimed   time.Time         `json:"claimed,omitzero"`
-	Started   time.Time         `json:"started,omitzero"`
-	Ended     time.Time         `json:"ended,omitzero"`
-	Outcome   messaging.Outcome `json:"outcome,omitempty"`
+	Committed time.Time `json:"committed,omitzero"`
+	Published time.Time `json:"published,omitzero"`
+	Claimed   time.Time `json:"claimed,omitzero"`
+	Started   time.Time `json:"started,omitzero"`
+	// Begun is when the leader heard that the program of an attempt in a job had started; zero if it has not, if its worker does not
+	// say that, and outside of jobs, where it is Started.
+	Begun   time.Time         `json:"begun,omitzero"`
+	Ended   time.Time         `json:"ended,omitzero"`
+	Outcome messaging.Outcome `json:"outcome,omitempty"`
 	// Cost is the largest cost that its program has reported, in the unit of the study's cost; nil if it has reported none. It is
 	// not changed in place. That of an open attempt may be a little less than what was reported last.
 	Cost *float64 `json:"cost,omitempty"`
@@ -407,6 +410,9 @@ type Attempt struct {
 	// It is not stored.
 	Waiting string `json:"-"`
 }
+
+// InJob reports whether the attempt runs in a job of Slurm or Kubernetes.
+func (a *Attempt) InJob() bool { return a.Site != nil && a.Site.Job != "" }
 
 // Phases returns the parts of an attempt's evaluation that has ended, if it was in a Job; otherwise nil.
 func (a *Attempt) Phases() []messaging.Phase { return a.Stages.Phases(a.Started, a.Ended) }

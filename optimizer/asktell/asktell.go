@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
@@ -128,7 +129,7 @@ func (s *conversation) serve(ctx context.Context, l line) (answer, error) {
 	case err != nil:
 		return answer{}, err
 	case r.Ask != nil:
-		return s.ask(ctx, *r.Ask)
+		return s.ask(ctx, *r.Ask, r.Running)
 	case r.Tell != nil:
 		return s.addOutcomes(*r.Tell)
 	case !*r.Recommend:
@@ -138,9 +139,14 @@ func (s *conversation) serve(ctx context.Context, l line) (answer, error) {
 	}
 }
 
-func (s *conversation) ask(ctx context.Context, n int) (answer, error) {
+func (s *conversation) ask(ctx context.Context, n int, list *[]running) (answer, error) {
 	if n < 1 || n > MaxAsk {
 		return answer{}, fmt.Errorf("ask %d: want 1 to %d points", n, MaxAsk)
+	}
+	if list != nil {
+		if err := s.run(*list); err != nil {
+			return answer{}, err
+		}
 	}
 	first := s.Asked() + 1
 	batch, err := s.Ask(ctx, n)
@@ -152,6 +158,49 @@ func (s *conversation) ask(ctx context.Context, n int) (answer, error) {
 		suggestions[i] = suggestion{Trial: first + i, Parameters: b.Point, Why: why{Source: b.Source, Reasons: b.Reasons}}
 	}
 	return answer{Suggestions: &suggestions}, nil
+}
+
+// run notes how long pending trials have run. That of others stays as it was said last. It applies the whole list, or nothing if an
+// element is wrong.
+func (s *conversation) run(list []running) error {
+	seconds := make(map[int]float64, len(list))
+	for i, r := range list {
+		if err := s.checkRunning(r, seconds); err != nil {
+			return fmt.Errorf("running[%d]: %w", i, err)
+		}
+		seconds[*r.Trial] = *r.Seconds
+	}
+	for i := range s.Problem.Pending {
+		if ran, ok := seconds[s.Problem.Pending[i].Trial]; ok {
+			s.Problem.Pending[i].Seconds = ran
+		}
+	}
+	return nil
+}
+
+// checkRunning checks how long a trial has run; earlier has those that were said before in the same list.
+func (s *conversation) checkRunning(r running, earlier map[int]float64) error {
+	if r.Trial == nil || r.Seconds == nil {
+		return errors.New(`want "trial" and "seconds"`)
+	}
+	if !(*r.Seconds >= 0) || !study.Finite(*r.Seconds) {
+		return fmt.Errorf("seconds %v: want a number from 0 on", *r.Seconds)
+	}
+	if _, twice := earlier[*r.Trial]; twice {
+		return fmt.Errorf("trial %d is listed twice", *r.Trial)
+	}
+	if !slices.ContainsFunc(s.Problem.Pending, func(p optimizer.Pending) bool { return p.Trial == *r.Trial }) {
+		return s.notOpen(*r.Trial)
+	}
+	return nil
+}
+
+// notOpen says why a trial is not pending.
+func (s *conversation) notOpen(trial int) error {
+	if trial >= 1 && trial <= s.Asked() {
+		return fmt.Errorf("trial %d has already been told", trial)
+	}
+	return fmt.Errorf("trial %d was never asked for: the last one is %d", trial, s.Asked())
 }
 
 // addOutcomes applies the whole list, or nothing if an element is wrong.
@@ -197,10 +246,7 @@ func (s *conversation) check(t tell, open map[int]study.Point) (optimizer.Observ
 	o.Trial = *t.Trial
 	var ok bool
 	if o.Point, ok = open[o.Trial]; !ok {
-		if o.Trial >= 1 && o.Trial <= s.Asked() {
-			return o, fmt.Errorf("trial %d has already been told", o.Trial)
-		}
-		return o, fmt.Errorf("trial %d was never asked for: the last one is %d", o.Trial, s.Asked())
+		return o, s.notOpen(o.Trial)
 	}
 	return o, nil
 }

@@ -376,3 +376,39 @@ func TestTellCost(t *testing.T) {
 		}
 	}
 }
+
+// A trial that has run for long says that points near it take long. A request that is wrong in one element changes nothing.
+func TestAskSaysWhatRuns(t *testing.T) {
+	tells := make([]string, 0, 5)
+	for i := range cap(tells) {
+		tells = append(tells, fmt.Sprintf(`{"parameters": {"x": %g}, "metrics": {"loss": %g}, "seconds": 7}`, float64(i)/4, float64(4-i)))
+	}
+	takes := func(ask string, wrong ...string) float64 {
+		s := grid("gp")
+		s.Spec.Parameters = []study.Parameter{{Name: "x", Type: study.Float, Min: at(0), Max: at(1)}}
+		s.Spec.Algorithm.Settings = map[string]any{"cost": "per-second", "initial": 3}
+		lines := append([]string{`{"tell": [` + strings.Join(tells, ",") + `]}`, `{"ask": 1}`}, wrong...)
+		replies := converse(t, s, append(lines, ask)...)
+		for i, line := range wrong {
+			if replies[2+i].Error == "" {
+				t.Errorf("%s is accepted", line)
+			}
+		}
+		var seconds float64
+		note := fmt.Sprint(replies[len(replies)-1].Suggestions[0].Why["note"])
+		if _, err := fmt.Sscanf(note[strings.LastIndex(note, "take"):], "take %g", &seconds); err != nil {
+			t.Fatalf("the reason is %q, want it to say how long it takes: %v", note, err)
+		}
+		return seconds
+	}
+	const long = `{"ask": 1, "running": [{"trial": 1, "seconds": 7000}]}`
+	silent, waits := takes(`{"ask": 1}`), takes(long)
+	if silent > 8 || waits < 3*silent {
+		t.Errorf("a suggestion takes %g s beside a trial of which nothing is known, and %g s beside one that has run for 7000", silent, waits)
+	}
+	if got := takes(`{"ask": 1}`, strings.Replace(long, "7000", "-1", 1), strings.Replace(long, "]", `, {"trial": 2, "seconds": 1}]`, 1),
+		strings.Replace(long, "]", `, {"trial": 1, "seconds": 1}]`, 1), strings.Replace(long, `, "seconds": 7000`, "", 1),
+		strings.Replace(long, `"ask": 1`, `"recommend": true`, 1), strings.Replace(long, `"ask": 1`, `"ask": 0`, 1)); got != silent {
+		t.Errorf("after requests that are refused a suggestion takes %g s, want %g", got, silent)
+	}
+}

@@ -16,11 +16,19 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// request is a line of input; exactly one field is set.
+// request is a line of input; exactly one of Ask, Tell and Recommend is set.
 type request struct {
 	Ask       *int    `json:"ask"`
 	Tell      *[]tell `json:"tell"`
 	Recommend *bool   `json:"recommend"`
+	// Running says with Ask how long trials have run that were asked for and not told.
+	Running *[]running `json:"running"`
+}
+
+// running is a trial whose evaluation has run for so many seconds.
+type running struct {
+	Trial   *int     `json:"trial"`
+	Seconds *float64 `json:"seconds"`
 }
 
 // tell is the outcome of an evaluation, either of a trial that was asked for or of a
@@ -78,6 +86,9 @@ func parse(line []byte) (request, error) {
 	}
 	if set != 1 {
 		return r, errors.New(`a request must have exactly one of "ask", "tell" and "recommend"`)
+	}
+	if r.Running != nil && r.Ask == nil {
+		return r, errors.New(`"running" belongs to "ask"`)
 	}
 	return r, nil
 }

@@ -17,6 +17,8 @@ on standard input is a request, which gets one line on standard output:
 
   {"ask": 3}
     → {"suggestions": [{"trial": 1, "parameters": {…}, "why": {…}}, …]}
+  {"ask": 1, "running": [{"trial": 2, "seconds": 40}]}
+    → the same, knowing how long a trial has run
   {"tell": [{"trial": 1, "metrics": {"loss": 0.3}}, {"trial": 2, "failed": true},
             {"trial": 3, "infeasible": true}, {"parameters": {…}, "metrics": {…}}]}
     → {"told": 4}
