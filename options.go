@@ -60,6 +60,10 @@ type Options struct {
 	// StopGain ends the study once 30 more trials gain no more than this in nine of ten cases, in the objective's unit, by the
 	// optimiser's model and by what the last trials have gained. For a single objective without limits. Default: never.
 	StopGain float64
+	// StopGainPer says what StopGain is counted for: "trials" is for those 30 trials, "hour" for an hour of trials, where two at once
+	// for an hour are two hours, and "cost" for a unit of Cost. What they take is the mean of the 30 trials that ended last.
+	// Default: "trials".
+	StopGainPer string
 	// Goal ends the study when a trial reaches this value. With several objectives, it ends the study
 	// when the front has this hypervolume, measured from the Reference of each objective in the product
 	// of their units. Default: none.
@@ -260,7 +264,7 @@ func (o *Options) definition(s *Space, objectives []study.Objective, limits []st
 			EarlyStopping: o.earlyStopping(objectives), Note: o.Note,
 			Budget: study.Budget{
 				MaxTrials: o.maxTrials(), MaxFailedTrials: o.MaxFailed, MaxDuration: study.Duration(o.Duration),
-				MaxCost: o.MaxCost, StopWhen: study.StopWhen{Gain: o.StopGain},
+				MaxCost: o.MaxCost, StopWhen: study.StopWhen{Gain: o.StopGain, Per: study.Per(o.StopGainPer)},
 			},
 			Trial: study.TrialTemplate{Retries: study.Retries{Failed: &none, Lost: &lost}},
 		},

@@ -284,8 +284,26 @@ func TestStopGain(t *testing.T) {
 	if !errors.Is(err, fantasia.ErrEnded) || !strings.Contains(err.Error(), "30 more trials are expected to gain") {
 		t.Errorf("the ended study says %v", err)
 	}
+	hourly, err := fantasia.Minimize(space, fantasia.Options{Trials: 60, StopGain: 1e9, StopGainPer: "hour"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hourly.Close()
+	err = hourly.Run(t.Context(), func(_ context.Context, trial *fantasia.Trial) (float64, error) {
+		time.Sleep(time.Millisecond)
+		return math.Sin(9 * x.Of(trial)), nil
+	})
+	if completed := count(t, hourly, fantasia.Completed); err != nil || completed > enough+2 {
+		t.Errorf("%v with %d completed; want to stop after %d", err, completed, enough)
+	}
+	if _, err := hourly.Ask(t.Context()); !errors.Is(err, fantasia.ErrEnded) || !strings.Contains(err.Error(), "an hour, which is not more") {
+		t.Errorf("the ended study says %v", err)
+	}
 	for name, o := range map[string]fantasia.Options{
 		"StopGain is -1": {StopGain: -1}, "StopGain is NaN": {StopGain: math.NaN()},
+		`stopWhen.per: "day" is not accepted; want trials, hour or cost`: {StopGain: 1, StopGainPer: "day"},
+		"stopWhen.gain: 0 is not accepted":                               {StopGainPer: "hour"},
+		"cost needs a study whose trials have one":                       {StopGain: 1, StopGainPer: "cost"},
 		"random cannot tell what more trials would gain": {StopGain: 1, Algorithm: random},
 	} {
 		if _, err := fantasia.Minimize(space, o); !errors.Is(err, fantasia.ErrInvalid) || !strings.Contains(err.Error(), name) {

@@ -296,30 +296,6 @@ type Recommender interface {
 	Recommend(ctx context.Context, p *Problem, state State) (*Recommendation, error)
 }
 
-// GainTrials is how many more trials a Gain is of, and GainCompleted how many completed ones it needs.
-const (
-	GainTrials    = 30
-	GainCompleted = 24
-)
-
-// Gain is what more trials are expected to improve the best point by, in the objective's unit. It is not negative.
-type Gain struct {
-	// Trials is how many more trials.
-	Trials   int     `json:"trials"`
-	Expected float64 `json:"expected"`
-	// Most is what about nine in ten studies do not gain more than.
-	Most float64 `json:"most"`
-}
-
-// Forecaster is implemented by an Optimizer with a model that says what more trials are worth.
-type Forecaster interface {
-	// Forecast returns what GainTrials more trials are expected to gain. It is nil where that is not known: with several
-	// objectives or limits, with fewer than GainCompleted completed trials, and where hardly any other point is left. State is the
-	// study's last one, as for Suggest. The same arguments give the same answer. If ctx ends, Forecast returns its error.
-	// It is safe for concurrent use.
-	Forecast(ctx context.Context, p *Problem, state State) (*Gain, error)
-}
-
 // BestValue is the Recommender of optimisers without a model of noise: they recommend the best
 // value, or the front of the values.
 type BestValue struct{}

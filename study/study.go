@@ -199,7 +199,22 @@ type StopWhen struct {
 	// Gain is in the objective's unit: the study ends once optimizer.GainTrials more trials are expected to gain no more, as
 	// optimizer.Gain.Most has it. It is positive, or 0 in a study that never ends so.
 	Gain float64 `json:"gain"`
+	// Per says what Gain is compared with, if that is not the gain of those trials: what they gain for what they take.
+	Per Per `json:"per,omitempty"`
 }
+
+// Per is what a gain is counted for.
+type Per string
+
+// What a gain can be counted for.
+const (
+	// PerTrials is for optimizer.GainTrials trials, as the empty text is.
+	PerTrials Per = "trials"
+	// PerHour is for an hour of trials: two that run at once for an hour are two.
+	PerHour Per = "hour"
+	// PerCost is for a unit of Spec.Cost, which then is set.
+	PerCost Per = "cost"
+)
 
 // plannedTrials is how many trials a search plans with while nothing tells how many there will be.
 const plannedTrials = 100

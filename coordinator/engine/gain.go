@@ -27,7 +27,7 @@ func (h *history) forecasts() bool {
 // expect keeps what more trials are expected to gain, which the optimiser said once so many had completed. Numbers that cannot be
 // a gain count for nothing.
 func (h *history) expect(gain *optimizer.Gain, completed int) {
-	if gain == nil || !study.Finite(gain.Expected, gain.Most) || gain.Trials <= 0 || gain.Most < 0 || completed < h.gain.Completed {
+	if gain == nil || !study.Finite(gain.Expected, gain.Most, gain.Seconds, gain.Cost) || gain.Trials <= 0 || gain.Most < 0 || completed < h.gain.Completed {
 		return
 	}
 	h.gain = record.Gain{Gain: *gain, Completed: completed}
@@ -36,10 +36,19 @@ func (h *history) expect(gain *optimizer.Gain, completed int) {
 
 // worthless says why more trials are not worth it; "" if they are, or if the budget does not say when.
 func (h *history) worthless() string {
-	enough, g := h.spec.Definition.Spec.Budget.StopWhen.Gain, &h.gain
-	if enough <= 0 || g.Completed == 0 || g.Most > enough || !h.spec.on(safetyGain) {
+	spec, g := &h.spec.Definition.Spec, &h.gain
+	enough := spec.Budget.StopWhen
+	most, worth := g.Worth(enough)
+	if worth || !h.spec.on(safetyGain) {
 		return ""
 	}
-	return fmt.Sprintf("%d more trials are expected to gain %.3g and, in nine of ten cases, at most %.3g, which is not more than %g "+
-		"(stopWhen.gain)", g.Trials, g.Expected, g.Most, enough)
+	takes := ""
+	switch enough.Per {
+	case study.PerHour:
+		takes = fmt.Sprintf(", and to take %.3g hours together: at most %.3g an hour", g.Seconds/3600, most)
+	case study.PerCost:
+		takes = fmt.Sprintf(", and to cost %.3g %s together: at most %.3g for each", g.Cost, spec.Cost.Metric, most)
+	}
+	return fmt.Sprintf("%d more trials are expected to gain %.3g and, in nine of ten cases, at most %.3g%s, which is not more than %g "+
+		"(stopWhen.gain)", g.Trials, g.Expected, g.Most, takes, enough.Gain)
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -22,7 +23,11 @@ func TestSimulatorOfGain(t *testing.T) {
 // newGainWorld draws a study with stopWhen, of workers or of clients, from a seed.
 func newGainWorld(seed uint64, off safety) *world {
 	w := newAnyWorld(seed, off)
-	w.edit(func(s *study.Spec) { s.Budget.StopWhen.Gain = simGain })
+	w.edit(func(s *study.Spec) {
+		if s.Budget.StopWhen.Gain = simGain; seed%2 == 0 {
+			s.Budget.StopWhen.Per = study.PerHour
+		}
+	})
 	return w
 }
 
@@ -30,14 +35,19 @@ func newGainWorld(seed uint64, off safety) *world {
 func (w *world) forecast(ev *Suggested) {
 	if w.e.spec.Definition.Spec.Budget.StopWhen.Gain > 0 && ev.Ask.Request%2 == 0 {
 		most := 4 / float64(1+ev.Ask.completed)
-		ev.Gain = &optimizer.Gain{Trials: optimizer.GainTrials, Expected: most / 2, Most: most}
+		// Now and then it is not known what trials take.
+		ev.Gain = &optimizer.Gain{Trials: optimizer.GainTrials, Expected: most / 2, Most: most, Seconds: float64(ev.Ask.Request%6) * 900}
 	}
 }
 
 // worthless reports whether a study may have ended because more trials were not worth it.
 func (c *checker) worthless(w *world) bool {
-	s, enough := w.e.Status(), w.e.spec.Definition.Spec.Budget.StopWhen.Gain
-	return enough > 0 && s.Gain.Completed > 0 && s.Gain.Most <= enough
+	s, enough := w.e.Status(), w.e.spec.Definition.Spec.Budget.StopWhen
+	most := s.Gain.Most
+	if enough.Per == study.PerHour {
+		most /= s.Gain.Seconds / 3600
+	}
+	return enough.Gain > 0 && s.Gain.Completed > 0 && most <= enough.Gain
 }
 
 // gainRig is a study of one trial at a time that ends once more trials gain at most 0.1.
@@ -104,6 +114,31 @@ func TestStopsWhenMoreTrialsAreNotWorthIt(t *testing.T) {
 	want := "30 more trials are expected to gain 0.01 and, in nine of ten cases, at most 0.1, which is not more than 0.1 (stopWhen.gain)"
 	if s := r.e.Status(); s.State != study.Completed || s.Reason != want {
 		t.Errorf("the study is %s: %s; want completed: %s", s.State, s.Reason, want)
+	}
+}
+
+// A gain for an hour or a unit of cost ends a study by what 30 trials take; while that is not known, the study goes on.
+func TestStopsWhenMoreTrialsAreNotWorthWhatTheyTake(t *testing.T) {
+	for per, want := range map[study.Per]string{
+		study.PerHour: "at most 0.4, and to take 5 hours together: at most 0.08 an hour, which is not more than 0.1 (stopWhen.gain)",
+		study.PerCost: "at most 0.4, and to cost 8 dollars together: at most 0.05 for each, which is not more than 0.1 (stopWhen.gain)",
+	} {
+		spec := newSpec(0, 100, 1)
+		spec.Definition.Spec.Budget.StopWhen, spec.Definition.Spec.Cost = study.StopWhen{Gain: 0.1, Per: per}, &study.Cost{Metric: "dollars"}
+		r := newRig(t, spec, Settings{})
+		r.step(Capacity{At: epoch, Slots: 1, Free: 1})
+		for _, gain := range []*optimizer.Gain{
+			nil, {Trials: 30, Most: 0.04}, {Trials: 30, Most: 0.4, Seconds: 3600, Cost: 3}, {Trials: 30, Most: 0.4, Seconds: math.NaN()},
+		} {
+			r.trial(gain)
+			if s := r.e.Status(); s.State != study.Running {
+				t.Fatalf("%s: after a gain %+v the study is %s: %s", per, gain, s.State, s.Reason)
+			}
+		}
+		r.trial(&optimizer.Gain{Trials: 30, Expected: 0.01, Most: 0.4, Seconds: 5 * 3600, Cost: 8})
+		if s := r.e.Status(); s.State != study.Completed || !strings.HasSuffix(s.Reason, want) {
+			t.Errorf("%s: the study is %s: %s; want completed: … %s", per, s.State, s.Reason, want)
+		}
 	}
 }
 

@@ -122,6 +122,13 @@ type Gain struct {
 	Completed int `json:"completed"`
 }
 
+// Worth reports whether more trials are worth it, by when a budget ends a study, and returns the most that they are expected to gain
+// in its unit. They are if it says nothing, or if that is not known.
+func (g *Gain) Worth(enough study.StopWhen) (most float64, worth bool) {
+	most, ok := g.MostPer(enough.Per)
+	return most, enough.Gain <= 0 || g.Completed == 0 || !ok || most > enough.Gain
+}
+
 // RecommendedOfAll reports whether the recommendation uses all observations.
 func (s *Status) RecommendedOfAll() bool {
 	return s.Recommended.Trial != 0 && s.Recommended.Position == s.Position

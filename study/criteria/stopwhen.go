@@ -10,10 +10,14 @@ import (
 // StopWhen checks when more trials are not worth it.
 func StopWhen(spec *study.Spec, r *check.Report) {
 	const path = "spec.budget.stopWhen"
-	gain := spec.Budget.StopWhen.Gain
+	gain, per := spec.Budget.StopWhen.Gain, spec.Budget.StopWhen.Per
 	fidelity := func(p study.Parameter) bool { return p.Type == study.Fidelity }
-	switch given := gain != 0 || r.Places[path] != (check.Place{}); {
+	switch given := gain != 0 || per != "" || r.Places[path] != (check.Place{}); {
 	case !given:
+	case !slices.Contains([]study.Per{"", study.PerTrials, study.PerHour, study.PerCost}, per):
+		r.Add(path+".per", "%q is not accepted; want trials, hour or cost", per)
+	case per == study.PerCost && spec.Cost == nil:
+		r.Add(path+".per", "cost needs a study whose trials have one: set spec.cost, or per: hour")
 	case !(gain > 0) || !study.Finite(gain):
 		r.Add(path+".gain", "%v is not accepted; want a finite number above 0, in the unit of the objective", gain)
 	case len(spec.Several) > 0:

@@ -47,6 +47,8 @@ func mapType(t reflect.Type) *jsonschema.Schema {
 		return oneOf(study.TakeLast, study.TakeBest)
 	case reflect.TypeFor[study.Mode]():
 		return oneOf(study.ModeProcess, study.ModeStream)
+	case reflect.TypeFor[study.Per]():
+		return oneOf(study.PerTrials, study.PerHour, study.PerCost)
 	case reflect.TypeFor[study.Type]():
 		return oneOf(study.Float, study.Int, study.Categorical, study.Ordinal, study.Bool, study.Fixed, study.Fidelity)
 	case reflect.TypeFor[study.Scale]():
@@ -118,6 +120,7 @@ func constrain(defs jsonschema.Definitions) {
 	}
 	property("Budget", "maxCost").ExclusiveMinimum = "0"
 	property("StopWhen", "gain").ExclusiveMinimum = "0"
+	property("StopWhen", "per").Default = string(study.PerTrials)
 	property("Cost", "metric").Pattern = property("Objective", "metric").Pattern
 	defs["Limit"].OneOf = []*jsonschema.Schema{{Required: []string{"max"}}, {Required: []string{"min"}}}
 	defs["Metrics"].OneOf = []*jsonschema.Schema{{Required: []string{"pattern"}}, {Required: []string{"file"}}}

@@ -106,7 +106,7 @@ func TestSchemaJudges(t *testing.T) {
 		"goal-one", "initial", "job-empty",
 		"job-kind", "job-stream",
 		"jointly-unsatisfiable", "merge", "metrics-events", "metrics-file", "metrics-group", "metrics-pattern", "metrics-regexp", "settings",
-		"stop-when-algorithm", "stop-when-fidelity", "stop-when-limits", "stop-when-several",
+		"stop-when-algorithm", "stop-when-fidelity", "stop-when-limits", "stop-when-per-cost", "stop-when-several",
 		"stopping", "stopping-file", "stopping-rule", "stream", "syntax", "unsatisfiable",
 	}
 	files, err := filepath.Glob("testdata/*/*.yaml")

@@ -76,6 +76,8 @@ func descriptions() map[string]string {
 			"For one objective, without limits.",
 		"StopWhen.Gain": "In the objective's unit: the study ends once 30 more trials gain no more than this in nine of ten cases, by the " +
 			"optimiser's model and by what the last trials have gained.",
+		"StopWhen.Per": "What gain is counted for: trials is for those 30 trials, hour for an hour of trials, where two at once for an hour " +
+			"are two hours, and cost for a unit of cost.metric. What they take is the mean of the 30 trials that ended last.",
 		"TrialTemplate.Command": "The program and its arguments; no shell is involved. ${name} is a parameter's value, ${args} becomes " +
 			"--name=value for every other active parameter, ${overrides} the same without dashes, ${file} the path of a JSON file with all of " +
 			"them; $${ is literal.",

@@ -674,6 +674,16 @@ def test_a_budget_of_cost(storage: Path) -> None:
     assert {t.number: t.cost for t in study.trials if t.state.ended} == {1: 4, 2: 1, 3: 4, 4: 4}
     with pytest.raises(fantasia.SpaceError, match="stop_gain: -1 is not accepted"):
         create(storage, stop_gain=-1)
+    with pytest.raises(fantasia.SpaceError, match='stop_gain_per: "day" is not accepted; want trials'):
+        create(storage, stop_gain=0.1, stop_gain_per="day")
+
+
+def test_stops_when_more_trials_are_not_worth_their_time(storage: Path) -> None:
+    study = create(storage, algorithm="gp", max_trials=60, stop_gain=1e9, stop_gain_per="hour")
+    study.optimize(lambda trial: math.sin(trial.params["x"]))
+    assert study.state == "COMPLETED"
+    assert "an hour, which is not more than 1e+09 (stopWhen.gain)" in study.reason
+    assert len(study.trials) < 30
     with pytest.raises(fantasia.SpaceError, match=r"max_cost: needs spec\.cost"):
         create(storage, max_cost=10)
     with pytest.raises(fantasia.SpaceError, match="max_cost: -1 is not accepted"):

@@ -294,7 +294,14 @@ func budgetOf(spec *study.Spec) string {
 		parts = append(parts, study.Format(b.MaxCost)+" "+spec.Cost.Metric)
 	}
 	if b.StopWhen.Gain > 0 {
-		parts = append(parts, "until more trials gain at most "+study.Format(b.StopWhen.Gain))
+		gain := "until more trials gain at most " + study.Format(b.StopWhen.Gain)
+		switch b.StopWhen.Per {
+		case study.PerHour:
+			gain += " an hour"
+		case study.PerCost:
+			gain += " for each of the " + spec.Cost.Metric
+		}
+		parts = append(parts, gain)
 	}
 	return strings.Join(parts, ", ")
 }

@@ -22,6 +22,7 @@ type changes struct {
 	maxTrials, parallelism int
 	maxDuration            time.Duration
 	maxCost, stopGain      float64
+	stopGainPer            string
 	goal                   float64
 	ranges, values         []string
 	remarks
@@ -52,6 +53,8 @@ Initial points that do not fit are left out.`,
 	f.Float64Var(&e.maxCost, "max-cost", 0, "what all trials together may cost (spec.budget.maxCost)")
 	f.Float64Var(&e.stopGain, "stop-gain", 0, "end the study once 30 more trials are not expected to gain more; 0: never "+
 		"(spec.budget.stopWhen.gain)")
+	f.StringVar(&e.stopGainPer, "stop-gain-per", "", "what that gain is for: trials (all 30), hour (of trials) or cost (a unit of spec.cost) "+
+		"(spec.budget.stopWhen.per)")
 	f.IntVar(&e.parallelism, "parallelism", 0, "how many trials may run at once (spec.parallelism)")
 	f.Float64Var(&e.goal, "goal", 0, "the value that ends the study (spec.objective.goal) or, of several objectives, the hypervolume "+
 		"(spec.goal.hypervolume)")
@@ -61,7 +64,7 @@ Initial points that do not fit are left out.`,
 		"times")
 	e.flags(c)
 	return a.onStudy(r, c, func(cmd *cobra.Command, name string, args []string) (shown, error) {
-		known := []string{"max-trials", "max-duration", "max-cost", "stop-gain", "parallelism", "goal", "range", "values", "label", "note"}
+		known := []string{"max-trials", "max-duration", "max-cost", "stop-gain", "stop-gain-per", "parallelism", "goal", "range", "values", "label", "note"}
 		if !slices.ContainsFunc(known, cmd.Flags().Changed) {
 			last := len(known) - 1
 			return shown{}, usagef(cmd, "nothing to change: give --%s or --%s", strings.Join(known[:last], ", --"), known[last])
@@ -108,7 +111,12 @@ func (e *changes) apply(cmd *cobra.Command, s *study.Study) error {
 		s.Spec.Budget.MaxCost = e.maxCost
 	}
 	if changed("stop-gain") {
-		s.Spec.Budget.StopWhen.Gain = e.stopGain
+		if s.Spec.Budget.StopWhen.Gain = e.stopGain; e.stopGain == 0 {
+			s.Spec.Budget.StopWhen = study.StopWhen{}
+		}
+	}
+	if changed("stop-gain-per") {
+		s.Spec.Budget.StopWhen.Per = study.Per(e.stopGainPer)
 	}
 	if changed("parallelism") {
 		s.Spec.Parallelism = e.parallelism

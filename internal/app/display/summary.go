@@ -236,6 +236,7 @@ func (s *summary) next(r *local.Result, at Place) {
 func onward(r *local.Result, file string) string {
 	spec, status := &r.Study.Definition.Spec, &r.Status
 	goal, lasted := spec.FirstObjective().Goal, time.Duration(spec.Budget.MaxDuration)
+	_, worth := status.Gain.Worth(spec.Budget.StopWhen)
 	var change string
 	switch {
 	case goal != nil && r.Best != nil && !spec.FirstObjective().Direction.Better(*goal, r.Best.Values.First()):
@@ -244,7 +245,7 @@ func onward(r *local.Result, file string) string {
 		change = "set a larger goal.hypervolume, or none,"
 	case !spec.Budget.OfTime() && (spec.Budget.MaxTrials > 0 || spec.Budget.MaxCost == 0) && status.Counts.Ended() >= spec.Budget.MaxTrials:
 		change = "raise budget.maxTrials"
-	case spec.Budget.StopWhen.Gain > 0 && status.Gain.Completed > 0 && status.Gain.Most <= spec.Budget.StopWhen.Gain:
+	case !worth:
 		change = "lower budget.stopWhen.gain, or leave stopWhen out,"
 	case spec.Budget.MaxCost > 0 && status.Spent >= spec.Budget.MaxCost:
 		change = "raise budget.maxCost"

@@ -70,6 +70,8 @@ var rules = map[string][]rule{
 			"maxCost needs cost: name the metric in which it is counted, as in cost: {metric: dollars}"},
 		{"!has(self.budget.stopWhen) || has(self.objective) && !has(self.limits) && self.parameters.all(p, p.type != 'fidelity')",
 			".budget.stopWhen", "stopWhen is for a single objective without limits and without a fidelity"},
+		{"!has(self.budget.stopWhen) || !has(self.budget.stopWhen.per) || self.budget.stopWhen.per != 'cost' || has(self.cost)",
+			".budget.stopWhen.per", "per: cost needs a study whose trials have one: set cost, or per: hour"},
 		{"!has(self.cost) || !has(self.objective) || self.cost.metric != self.objective.metric", ".cost.metric",
 			"the cost is the study's only objective: name another metric, or write both as objectives"},
 	},

@@ -22,6 +22,14 @@ func TestMoreTrials(t *testing.T) {
 	if f := finding(r, diagnosis.TopicMore); !f.Judged || !want.MatchString(f.Statement) {
 		t.Errorf("the finding is %+v", f)
 	}
+	for i := range p.Observations {
+		p.Observations[i].Seconds, p.Observations[i].Cost = 120, 0.5
+	}
+	want = regexp.MustCompile(`at most \S+\. They take about 1h0m0s together: at most \S+ an hour\. ` +
+		`They cost about 15 together: at most \S+ for a unit of cost\.$`)
+	if f := finding(diagnose(t, p), diagnosis.TopicMore); !want.MatchString(f.Statement) {
+		t.Errorf("the finding is %+v", f)
+	}
 	blind, fidelity := named("blind", nil), named("fidelity", nil)
 	blind.Spec.Algorithm.Name = "random"
 	fidelity.Spec.Parameters = []study.Parameter{{Name: "epochs", Type: study.Fidelity}}

@@ -68,6 +68,7 @@ func Forecast(m *surrogate.Model, p *optimizer.Problem, exact bool, rng *rand.Ra
 		return nil, nil
 	}
 	g.Most = max(g.Most, g.Expected)
+	g.Price(p.Observations)
 	return g, nil
 }
 

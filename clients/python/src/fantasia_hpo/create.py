@@ -86,6 +86,7 @@ def create_study(
     cost: str | None = None,
     max_cost: float | None = None,
     stop_gain: float | None = None,
+    stop_gain_per: str = "trials",
     retries: Mapping[str, int] | None = None,
     labels: Mapping[str, str] | None = None,
     note: str = "",
@@ -120,7 +121,8 @@ def create_study(
 
     With `stop_gain`, the study also ends once 30 more trials gain no more than that in nine of ten cases, in
     the objective's unit, by the optimiser's model and by what the last trials have gained. It is for a single
-    objective without limits, with `hebo` or `gp`.
+    objective without limits, with `hebo` or `gp`. `stop_gain_per="hour"` counts the gain for an hour of
+    trials, where two at once for an hour are two hours, and `"cost"` for a unit of `cost`.
 
     `token` and `ca` (a file) are for a server that needs them; by default FANTASIA_TOKEN and
     FANTASIA_CA. `study_name` and `pruner` are Optuna's words for `name` and `early_stopping`;
@@ -184,6 +186,8 @@ def create_study(
         budget["maxCost"] = max_cost
     if stop_gain is not None:
         budget["stopWhen"] = {"gain": stop_gain}
+    if stop_gain_per != "trials":
+        budget.setdefault("stopWhen", {})["per"] = stop_gain_per
     chosen: dict[str, Any] = {"name": algorithm.name, "settings": dict(algorithm.settings)}
     chosen["seed"] = secrets.randbits(31) if seed is None else seed
     spec: dict[str, Any] = {
@@ -397,6 +401,7 @@ _OPTIONS = {
     "spec.budget.maxDuration": "max_duration",
     "spec.budget.maxCost": "max_cost",
     "spec.budget.stopWhen.gain": "stop_gain",
+    "spec.budget.stopWhen.per": "stop_gain_per",
     "spec.budget.stopWhen": "stop_gain",
     "spec.cost.metric": "cost",
     "spec.trial.": "",
