@@ -304,7 +304,7 @@ func TestStopGain(t *testing.T) {
 		`stopWhen.per: "day" is not accepted; want trials, hour or cost`: {StopGain: 1, StopGainPer: "day"},
 		"stopWhen.gain: 0 is not accepted":                               {StopGainPer: "hour"},
 		"cost needs a study whose trials have one":                       {StopGain: 1, StopGainPer: "cost"},
-		"random cannot tell what more trials would gain": {StopGain: 1, Algorithm: random},
+		"random cannot tell what more trials would gain":                 {StopGain: 1, Algorithm: random},
 	} {
 		if _, err := fantasia.Minimize(space, o); !errors.Is(err, fantasia.ErrInvalid) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%+v: the error is %v", o, err)
