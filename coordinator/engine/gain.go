@@ -27,7 +27,8 @@ func (h *history) forecasts() bool {
 // expect keeps what more trials are expected to gain, which the optimiser said once so many had completed. Numbers that cannot be
 // a gain count for nothing.
 func (h *history) expect(gain *optimizer.Gain, completed int) {
-	if gain == nil || !study.Finite(gain.Expected, gain.Most, gain.Seconds, gain.Cost) || gain.Trials <= 0 || gain.Most < 0 || completed < h.gain.Completed {
+	if gain == nil || !study.Finite(gain.Expected, gain.Most, gain.Seconds, gain.Cost) || gain.Trials <= 0 || gain.Most < 0 ||
+		completed < h.gain.Completed {
 		return
 	}
 	h.gain = record.Gain{Gain: *gain, Completed: completed}

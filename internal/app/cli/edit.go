@@ -64,7 +64,8 @@ Initial points that do not fit are left out.`,
 		"times")
 	e.flags(c)
 	return a.onStudy(r, c, func(cmd *cobra.Command, name string, args []string) (shown, error) {
-		known := []string{"max-trials", "max-duration", "max-cost", "stop-gain", "stop-gain-per", "parallelism", "goal", "range", "values", "label", "note"}
+		known := []string{"max-trials", "max-duration", "max-cost", "stop-gain", "stop-gain-per", "parallelism", "goal", "range", "values",
+			"label", "note"}
 		if !slices.ContainsFunc(known, cmd.Flags().Changed) {
 			last := len(known) - 1
 			return shown{}, usagef(cmd, "nothing to change: give --%s or --%s", strings.Join(known[:last], ", --"), known[last])
