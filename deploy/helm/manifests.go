@@ -12,6 +12,9 @@ import (
 	"strings"
 )
 
+// helmProgram is the package of helm, which tools/kube/go.mod pins.
+const helmProgram = "helm.sh/helm/v4/cmd/helm"
+
 var (
 	kindLine     = regexp.MustCompile(`(?m)^kind: (\w+)$`)
 	sourceLine   = regexp.MustCompile(`(?m)^# Source: .*\n`)
@@ -27,7 +30,7 @@ var (
 // @sha256-NAME@.
 func Manifests(ctx context.Context, root string) (map[string][]byte, error) {
 	k8s := filepath.Join("deploy", "k8s")
-	cmd := exec.CommandContext(ctx, "go", "tool", "-modfile=tools/kube/go.mod", "helm", "template", "fantasia",
+	cmd := exec.CommandContext(ctx, "go", "run", "-trimpath", "-modfile=tools/kube/go.mod", helmProgram, "template", "fantasia",
 		filepath.Join("deploy", "helm", "fantasia"),
 		"--namespace=fantasia", "--include-crds", "--no-hooks", "--skip-tests", "--values="+filepath.Join(k8s, "values.yaml"))
 	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")

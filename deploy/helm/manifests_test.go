@@ -18,7 +18,7 @@ const k8s = "../k8s"
 
 // TestManifestsAreTheChart checks that deploy/k8s matches the chart.
 func TestManifestsAreTheChart(t *testing.T) {
-	testenv.Tool(t, "kube", "helm")
+	testenv.Tool(t, "kube", helmProgram)
 	files, err := Manifests(t.Context(), root)
 	if err != nil {
 		t.Fatal(err)

@@ -20,10 +20,17 @@ const (
 	root  = "../.."
 )
 
+// tools are the packages of the programs that run runs.
+var tools = map[string]string{
+	"helm":        helmProgram,
+	"kubeconform": "github.com/yannh/kubeconform/cmd/kubeconform",
+	"kustomize":   "sigs.k8s.io/kustomize/kustomize/v5",
+}
+
 // run runs a tool and returns what it prints.
 func run(t testing.TB, name string, args ...string) (string, error) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), testenv.Tool(t, "kube", name), args...)
+	cmd := exec.CommandContext(t.Context(), testenv.Tool(t, "kube", tools[name]), args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()

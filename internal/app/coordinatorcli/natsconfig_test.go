@@ -34,7 +34,7 @@ func config(t *testing.T, args ...string) string {
 // The chart's accounts are those of the command, except for the passwords, and each
 // user's Secret has the password of the accounts.
 func TestChartHasTheSameAccounts(t *testing.T) {
-	helm := exec.CommandContext(t.Context(), testenv.Tool(t, "kube", "helm"), "template", "r", "deploy/helm/fantasia",
+	helm := exec.CommandContext(t.Context(), testenv.Tool(t, "kube", "helm.sh/helm/v4/cmd/helm"), "template", "r", "deploy/helm/fantasia",
 		"--set", "nats.bundled.accounts=true,poolDefaults.allowStudyCommands=true,pools.gpu.slots=2,pools.default.slots=1")
 	helm.Dir = filepath.Join("..", "..", "..")
 	var stderr bytes.Buffer

@@ -20,7 +20,7 @@ func TestCluster(t *testing.T) {
 		t.Fatal("FANTASIA_E2E_TAG says which images to test")
 	}
 	path := programs(t)
-	r := newReader(t, filepath.Dir(testenv.Tool(t, "kube", "helm"))+string(os.PathListSeparator)+path)
+	r := newReader(t, filepath.Dir(testenv.Tool(t, "kube", "helm.sh/helm/v4/cmd/helm"))+string(os.PathListSeparator)+path)
 	if err := os.CopyFS(filepath.Join(r.dir, "deploy"), os.DirFS(filepath.Join(root, "deploy"))); err != nil {
 		t.Fatal(err)
 	}

@@ -37,10 +37,11 @@ func Build(t testing.TB, pkg string, flags ...string) string {
 	return once(t, slices.Concat([]string{"run", "-trimpath", "-exec=echo"}, flags, []string{pkg})...)
 }
 
-// Tool returns the path of a program that tools/MODULE/go.mod pins.
-func Tool(t testing.TB, module, name string) string {
+// Tool returns the path of a program from a package that tools/MODULE/go.mod pins. `go tool` ignores
+// -trimpath, so it would compile again what the programs and the tools share.
+func Tool(t testing.TB, module, pkg string) string {
 	t.Helper()
-	return once(t, "tool", "-modfile=tools/"+module+"/go.mod", "-n", name)
+	return Build(t, pkg, "-modfile=tools/"+module+"/go.mod")
 }
 
 // once returns the path of a program, which the go command prints last. It runs the command
