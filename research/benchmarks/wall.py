@@ -26,63 +26,11 @@ import time
 import warnings
 from pathlib import Path
 
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(variable, "1")
+import small
+
 ROOT = Path(__file__).resolve().parents[2]
 TRIALS, JOBS = 40, 4
 TUNERS = ("fantasia", "optuna-tpe", "optuna-gp")
-
-
-def data():
-    from sklearn.datasets import make_classification
-    from sklearn.model_selection import train_test_split
-
-    x, y = make_classification(3000, 20, n_informative=6, n_clusters_per_class=4, flip_y=0.05, random_state=1)
-    return train_test_split(x, y, test_size=1000, random_state=1)
-
-
-def xgboost(trial):
-    import xgboost
-    from sklearn.metrics import log_loss
-
-    x, held, y, wanted = data()
-    model = xgboost.XGBClassifier(
-        n_jobs=1, n_estimators=100, max_depth=trial.suggest_int("max_depth", 2, 9),
-        learning_rate=trial.suggest_float("learning_rate", 1e-3, 0.5, log=True), subsample=trial.suggest_float("subsample", 0.4, 1),
-        colsample_bytree=trial.suggest_float("colsample_bytree", 0.3, 1), reg_lambda=trial.suggest_float("reg_lambda", 1e-3, 100, log=True),
-    )
-    return log_loss(wanted, model.fit(x, y).predict_proba(held))
-
-
-def lightgbm(trial):
-    import lightgbm
-    from sklearn.metrics import log_loss
-
-    x, held, y, wanted = data()
-    model = lightgbm.LGBMClassifier(
-        n_jobs=1, verbose=-1, n_estimators=100, num_leaves=trial.suggest_int("num_leaves", 2, 128, log=True),
-        learning_rate=trial.suggest_float("learning_rate", 1e-3, 0.5, log=True), min_child_samples=trial.suggest_int("min_child_samples", 1, 100),
-        feature_fraction=trial.suggest_float("feature_fraction", 0.3, 1), reg_lambda=trial.suggest_float("reg_lambda", 1e-3, 100, log=True),
-    )
-    return log_loss(wanted, model.fit(x, y).predict_proba(held))
-
-
-def pipeline(trial):
-    from sklearn.decomposition import PCA
-    from sklearn.datasets import load_digits
-    from sklearn.model_selection import cross_val_score
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-    from sklearn.svm import SVC
-
-    steps = [StandardScaler()] if trial.suggest_categorical("scale", [True, False]) else []
-    if trial.suggest_categorical("reduce", [True, False]):
-        steps.append(PCA(trial.suggest_int("components", 4, 64)))
-    kernel = trial.suggest_categorical("kernel", ["linear", "rbf"])
-    gamma = trial.suggest_float("gamma", 1e-5, 1, log=True) if kernel == "rbf" else "scale"
-    model = make_pipeline(*steps, SVC(kernel=kernel, gamma=gamma, C=trial.suggest_float("C", 1e-3, 1e3, log=True)))
-    x, y = load_digits(return_X_y=True)
-    return 1 - cross_val_score(model, x[:900], y[:900], cv=3).mean()
 
 
 def quick(trial):
@@ -90,7 +38,7 @@ def quick(trial):
 
 
 QUICK = {"quick-500": 500, "quick-500-busy": 500, "quick-1000": 1000, "quick-1000-busy": 1000}
-TASKS = {"xgboost": xgboost, "lightgbm": lightgbm, "pipeline": pipeline} | dict.fromkeys(QUICK, quick)
+TASKS = {name: small.TASKS[name] for name in ("xgboost", "lightgbm", "pipeline")} | dict.fromkeys(QUICK, quick)
 
 
 def tuners_of(task):
