@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// A model says what is left once leastForecast trials have ended. More than mostForecast take long to read, and their mean
-	// tells enough.
-	leastForecast, mostForecast = 8, 3000
-	// leastEnded is how many trials must have ended for their mean time to say what is left.
+	// leastEnded is how many trials must have ended for their times to say what is left: a model of them, if they are enough for one,
+	// otherwise their mean.
 	leastEnded = 3
+	// More trials than mostForecast take long to read, and their mean tells enough.
+	mostForecast = 3000
 )
 
 // Course is how far a study has come that runs.
@@ -36,7 +36,7 @@ const mostLeft = 1e3
 
 // Foreseeable reports whether Ends can tell when the study ends.
 func (c *Course) Foreseeable() bool {
-	return c.MaxTrials > 0 && c.Ended >= leastForecast && c.Ended <= mostForecast
+	return c.MaxTrials > 0 && c.Ended >= leastEnded && c.Ended <= mostForecast
 }
 
 // Left estimates how long the study still takes at a moment, which is not before At: by Ends or, without it, by the mean time
