@@ -5,8 +5,10 @@ TOOL := $(GO) tool -modfile=tools/go.mod
 BIN := bin/
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
-# Builds, tests and linters share what they compile only if all of them have this flag.
-export GOFLAGS := $(strip -trimpath $(filter-out -trimpath,$(GOFLAGS)))
+# Builds, tests and linters share what they compile only if all of them have these flags. Without
+# tables for debuggers, which no program is linked with, a fifth less is to be compiled.
+FLAGS := -trimpath -gcflags=all=-dwarf=false
+export GOFLAGS := $(strip $(FLAGS) $(filter-out $(FLAGS),$(GOFLAGS)))
 # Tests draw the same in every run, unless SEED says otherwise.
 export RAPID_SEED := $(or $(SEED),1)
 

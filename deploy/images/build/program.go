@@ -111,7 +111,8 @@ func (o *options) build(ctx context.Context, p program, pkg, dir string) (string
 	if p.source == ourSource {
 		flags += " -X main.version=" + o.version
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags", p.tags, "-ldflags", flags, "-o", out, pkg)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-gcflags=all=-dwarf=false", "-buildvcs=false", "-tags", p.tags,
+		"-ldflags", flags, "-o", out, pkg)
 	cmd.Dir = filepath.Join(o.root, p.module)
 	// What would change the bytes is set, whatever the caller has.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+o.arch, "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=",
