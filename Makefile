@@ -84,7 +84,7 @@ SEQUENTIAL := ./api/view ./coordinator/backup ./coordinator/curve ./coordinator/
   ./internal/exchange/export ./internal/exchange/migrate ./internal/show/htmlreport ./internal/assistant/raster ./internal/base/etcdfile ./internal/show/layout ./internal/show/picture/... \
   ./internal/test/architecture ./internal/test/damage ./internal/test/docs ./internal/test/examples ./optimizer/algorithms/... ./optimizer/bayes/... \
   ./optimizer/numeric/design ./optimizer/numeric/nsga2 ./optimizer/numeric/pareto ./optimizer/numeric/vecmath ./optimizer/papers/... ./optimizer/registry ./optimizer/setting \
-  ./research/... ./scripts/... ./study/...
+  ./research/... ./scripts/... ./study/... ./worker/kubejob/kubecore
 # These packages test whole programs, which have no race detector.
 PROGRAMS := ./internal/test/chaos ./internal/test/e2e ./internal/test/load
 # `make check` runs go vet. A result of an earlier run says nothing of another seed.

@@ -7,10 +7,11 @@ import (
 	"io"
 	"net/http"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/streaming/pkg/httpstream"
+
+	"github.com/fantasia-hpo/fantasia/worker/kubejob/kubecore"
 )
 
 // Attach copies stdin to the standard input of a container until stdin or the container ends,
@@ -19,10 +20,9 @@ type Attach func(ctx context.Context, namespace, pod, container string, stdin io
 
 // AttachTo returns an Attach that goes through a cluster's API, which needs the right to create
 // pods/attach: over WebSocket, or over SPDY if something between does not know that.
-func AttachTo(config *rest.Config, core *Core) Attach {
+func AttachTo(config *rest.Config, core *kubecore.Client) Attach {
 	return func(ctx context.Context, namespace, pod, container string, stdin io.Reader) error {
-		address := core.rest.Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("attach").
-			VersionedParams(&corev1.PodAttachOptions{Container: container, Stdin: true}, core.encode).URL()
+		address := core.AttachURL(namespace, pod, container)
 		socket, err := remotecommand.NewWebSocketExecutor(config, http.MethodGet, address.String())
 		if err != nil {
 			return fmt.Errorf("reach the cluster: %w", err)

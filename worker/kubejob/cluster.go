@@ -187,7 +187,7 @@ func (s *site) exists(ctx context.Context, name string) (bool, error) {
 func (s *site) warning(ctx context.Context, name string) string {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	list, err := s.options.Core.events(ctx, s.namespace, metav1.ListOptions{
+	list, err := s.options.Core.Events(ctx, s.namespace, metav1.ListOptions{
 		FieldSelector: "type=Warning,involvedObject.name=" + name,
 	})
 	if err != nil || len(list.Items) == 0 {
@@ -207,7 +207,7 @@ func (s *site) overStorage(ctx context.Context, pods []*corev1.Pod) string {
 		if p.Status.Phase != corev1.PodSucceeded || !limitsStorage(p) {
 			continue
 		}
-		list, err := s.options.Core.events(ctx, s.namespace, metav1.ListOptions{
+		list, err := s.options.Core.Events(ctx, s.namespace, metav1.ListOptions{
 			FieldSelector: "reason=" + evictedReason + ",involvedObject.uid=" + string(p.UID),
 		})
 		if err == nil && len(list.Items) > 0 {

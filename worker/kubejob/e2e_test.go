@@ -27,6 +27,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
+	"github.com/fantasia-hpo/fantasia/worker/kubejob/kubecore"
 )
 
 // cluster is a namespace of its own, which admits restricted pods only.
@@ -73,7 +74,7 @@ func newCluster(t *testing.T) *cluster {
 	}
 	o := DefaultOptions()
 	o.StartTimeout = time.Minute
-	core, err := NewCore(config)
+	core, err := kubecore.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}

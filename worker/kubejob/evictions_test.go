@@ -6,8 +6,17 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/worker/kubejob/kubecore"
 )
+
+// transport answers the requests of a client.
+type transport func(*http.Request) *http.Response
+
+// RoundTrip implements http.RoundTripper.
+func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r), nil }
 
 // A pod that is evicted for its storage and exits with 0 when it is told to end looks like one that was done. The event
 // of its eviction tells them apart, and is read only for pods that have such a limit.
@@ -27,8 +36,11 @@ func TestStorageLimitsOfPodsThatSucceed(t *testing.T) {
 	} {
 		tr := newTestTranscript(t, `err=(?P<error>\S+)`, nil)
 		tr.line([]byte("err=0.5"))
-		api := &answers{status: c.status, body: `{"kind": "EventList", "apiVersion": "v1", "items": [` + c.items + `]}`}
-		core, err := NewCore(api.config())
+		asked := ""
+		core, err := kubecore.New(&rest.Config{Host: "http://cluster", QPS: -1, Transport: transport(func(r *http.Request) *http.Response {
+			asked += r.URL.String() + "\n"
+			return answer(c.status, strings.NewReader(`{"kind": "EventList", "apiVersion": "v1", "items": [`+c.items+`]}`))
+		})})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,9 +51,8 @@ func TestStorageLimitsOfPodsThatSucceed(t *testing.T) {
 		if e.Outcome != c.outcome || said != (c.outcome == messaging.OutcomeFailed) {
 			t.Errorf("%s: %s (%+v), want %s", c.name, e.Outcome, e.Failure, c.outcome)
 		}
-		asked := strings.Contains(strings.Join(api.asked, " "), "involvedObject.uid%3D"+string(pods[0].UID))
-		if asked != c.asks {
-			t.Errorf("%s: the cluster was asked %q, want the pod's events: %v", c.name, api.asked, c.asks)
+		if strings.Contains(asked, "involvedObject.uid%3D"+string(pods[0].UID)) != c.asks {
+			t.Errorf("%s: the cluster was asked %q, want the pod's events: %v", c.name, asked, c.asks)
 		}
 	}
 }

@@ -199,7 +199,7 @@ func (l *log) readOnce(ctx context.Context, follow bool) error {
 	if at, err := time.Parse(time.RFC3339Nano, l.last); err == nil {
 		o.SinceTime = new(metav1.NewTime(at)) // rounded down to a second
 	}
-	stream, err := l.site.options.Core.logs(ctx, l.site.namespace, l.pod, o)
+	stream, err := l.site.options.Core.Logs(ctx, l.site.namespace, l.pod, o)
 	if err != nil {
 		return err
 	}
@@ -211,7 +211,7 @@ func (l *log) readOnce(ctx context.Context, follow bool) error {
 func (l *log) ended(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	p, err := l.site.options.Core.pod(ctx, l.site.namespace, l.pod)
+	p, err := l.site.options.Core.Pod(ctx, l.site.namespace, l.pod)
 	if err != nil {
 		return false, err
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
+	"github.com/fantasia-hpo/fantasia/worker/kubejob/kubecore"
 )
 
 // podAPI is the cluster's API for one pod, in memory.
@@ -161,7 +162,7 @@ func TestAValueIsOfAWholeLog(t *testing.T) {
 // newTestAttempt returns an attempt of a Job whose only pod runs.
 func newTestAttempt(t *testing.T, api *podAPI, pattern string) *attempt {
 	t.Helper()
-	core, err := NewCore(&rest.Config{Host: "http://cluster", Transport: api, QPS: -1})
+	core, err := kubecore.New(&rest.Config{Host: "http://cluster", Transport: api, QPS: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/base/kubewatch"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/telemetry"
+	"github.com/fantasia-hpo/fantasia/worker/kubejob/kubecore"
 )
 
 const (
@@ -61,15 +62,15 @@ type subscription struct {
 }
 
 func newHub(
-	ctx context.Context, client dynamic.Interface, core *Core, resource schema.GroupVersionResource, namespace, worker string,
+	ctx context.Context, client dynamic.Interface, core *kubecore.Client, resource schema.GroupVersionResource, namespace, worker string,
 	log *slog.Logger,
 ) (*hub, error) {
 	mine := LabelWorker + "=" + worker
 	list := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		return core.pods(ctx, namespace, o)
+		return core.Pods(ctx, namespace, o)
 	}
 	follow := func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-		return core.watchPods(ctx, namespace, o)
+		return core.WatchPods(ctx, namespace, o)
 	}
 	h := &hub{
 		namespace: namespace, subs: map[string]*subscription{},

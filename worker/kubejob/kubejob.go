@@ -29,6 +29,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/jobpolicy"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
+	"github.com/fantasia-hpo/fantasia/worker/kubejob/kubecore"
 )
 
 // Options configure what a Runner creates, and where.
@@ -82,7 +83,7 @@ type Options struct {
 	StateDir string
 	// Client and Core access the cluster.
 	Client dynamic.Interface
-	Core   *Core
+	Core   *kubecore.Client
 	// Attach connects the standard input of programs, for mode stream; nil if there is none.
 	Attach Attach
 	// Logger may be nil.

@@ -33,6 +33,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
+	"github.com/fantasia-hpo/fantasia/worker/kubejob/kubecore"
 	"github.com/fantasia-hpo/fantasia/worker/logfile"
 )
 
@@ -239,7 +240,7 @@ func (f *follower) Read(b []byte) (int, error) {
 // play returns an evaluator whose Jobs the cluster runs.
 func (p *player) play(t *testing.T) *evaluator {
 	t.Helper()
-	core, err := NewCore(&rest.Config{Host: "http://cluster", Transport: p, QPS: -1})
+	core, err := kubecore.New(&rest.Config{Host: "http://cluster", Transport: p, QPS: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/jobpolicy"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 	"github.com/fantasia-hpo/fantasia/worker/kubejob/jobsidecar"
+	"github.com/fantasia-hpo/fantasia/worker/kubejob/kubecore"
 )
 
 // brought is an assignment of a study of the namespace team-a that brings a Job which
@@ -175,7 +176,7 @@ func (forbidden) RoundTrip(*http.Request) (*http.Response, error) {
 func TestANamespaceThatCannotBeSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := &rest.Config{Host: "http://cluster", Transport: forbidden{}, QPS: -1}
-		core, err := NewCore(config)
+		core, err := kubecore.New(config)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/jobpolicy"
 	"github.com/fantasia-hpo/fantasia/worker"
 	"github.com/fantasia-hpo/fantasia/worker/kubejob"
+	"github.com/fantasia-hpo/fantasia/worker/kubejob/kubecore"
 )
 
 // clusterQPS and clusterBurst limit the calls of the cluster's API, which has its own
@@ -148,7 +149,7 @@ func reach(k *kubejob.Options, kubeconfig string) error {
 	}
 	config.QPS, config.Burst = clusterQPS, clusterBurst
 	k.Namespace = namespace
-	if k.Core, err = kubejob.NewCore(config); err != nil {
+	if k.Core, err = kubecore.New(config); err != nil {
 		return fmt.Errorf("reach the cluster: %w", err)
 	}
 	if k.Client, err = dynamic.NewForConfig(config); err != nil {

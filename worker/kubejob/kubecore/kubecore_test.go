@@ -1,4 +1,4 @@
-package kubejob
+package kubecore
 
 import (
 	"errors"
@@ -34,11 +34,12 @@ func (a *answers) config() *rest.Config {
 	return &rest.Config{Host: "http://cluster", Transport: a, QPS: -1}
 }
 
-// Core asks what client-go's clientset asks, and reads the same from the answers.
-func TestCoreAsksLikeTheClientset(t *testing.T) {
+// A client asks what client-go's clientset asks, and reads the same from the answers. This test is why the
+// client is a package of its own: a clientset, compiled for the race detector, takes a minute and a half.
+func TestAsksLikeTheClientset(t *testing.T) {
 	const body = `{"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"name": "p", "namespace": "n"}}]}`
 	ours, theirs := &answers{status: 200, body: body}, &answers{status: 200, body: body}
-	core, err := NewCore(ours.config())
+	core, err := New(ours.config())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,22 +49,22 @@ func TestCoreAsksLikeTheClientset(t *testing.T) {
 	}
 	ctx, o := t.Context(),
 		metav1.ListOptions{LabelSelector: "a=b", FieldSelector: "type=Warning", ResourceVersion: "5", AllowWatchBookmarks: true}
-	list, err := core.pods(ctx, "n", o)
+	list, err := core.Pods(ctx, "n", o)
 	if want, errWant := set.CoreV1().Pods("n").List(ctx, o); err != nil || errWant != nil || !cmp.Equal(list, want) || len(list.Items) != 1 {
 		t.Errorf("pods: %v, %v; the clientset has %v, %v", list, err, want, errWant)
 	}
-	_, _ = core.pod(ctx, "n", "p")
+	_, _ = core.Pod(ctx, "n", "p")
 	_, _ = set.CoreV1().Pods("n").Get(ctx, "p", metav1.GetOptions{})
-	_, _ = core.events(ctx, "n", o)
+	_, _ = core.Events(ctx, "n", o)
 	_, _ = set.CoreV1().Events("n").List(ctx, o)
 	logs := &corev1.PodLogOptions{Container: "c", Follow: true, Timestamps: true, SinceTime: new(metav1.Unix(1700000000, 0))}
-	if stream, err := core.logs(ctx, "n", "p", logs); err != nil || stream.Close() != nil {
+	if stream, err := core.Logs(ctx, "n", "p", logs); err != nil || stream.Close() != nil {
 		t.Errorf("logs: %v", err)
 	}
 	if stream, err := set.CoreV1().Pods("n").GetLogs("p", logs).Stream(ctx); err == nil {
 		_ = stream.Close()
 	}
-	if w, err := core.watchPods(ctx, "n", o); err != nil {
+	if w, err := core.WatchPods(ctx, "n", o); err != nil {
 		t.Errorf("watch: %v", err)
 	} else {
 		w.Stop()
@@ -81,7 +82,7 @@ func TestMapping(t *testing.T) {
 	const body = `{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "batch/v1", "resources": [
   {"name": "jobs/status", "kind": "Job", "namespaced": true}, {"name": "jobs", "kind": "Job", "namespaced": true}, {"name": "nodes", "kind": "Node", "namespaced": false}]}`
 	a := &answers{status: 200, body: body}
-	core, err := NewCore(a.config())
+	core, err := New(a.config())
 	if err != nil {
 		t.Fatal(err)
 	}

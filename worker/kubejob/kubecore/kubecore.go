@@ -1,9 +1,12 @@
-package kubejob
+// Package kubecore reads pods, their logs and events, and finds the resources of kinds. It is a part of
+// client-go's clientset, which links the types of every API of Kubernetes.
+package kubecore
 
 import (
 	"context"
 	"fmt"
 	"io"
+	"net/url"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,15 +20,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Core reads pods, their logs and events, and finds the resources of kinds. It is a part of
-// client-go's clientset, which links the types of every API of Kubernetes. Safe for concurrent use.
-type Core struct {
+// Client is a client of a cluster. It is safe for concurrent use.
+type Client struct {
 	rest   rest.Interface
 	encode runtime.ParameterCodec
 }
 
-// NewCore returns a Core for the cluster of a configuration.
-func NewCore(config *rest.Config) (*Core, error) {
+// New returns a Client for the cluster of a configuration.
+func New(config *rest.Config) (*Client, error) {
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("register the types of pods: %w", err)
@@ -40,39 +42,45 @@ func NewCore(config *rest.Config) (*Core, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client of the cluster: %w", err)
 	}
-	return &Core{rest: client, encode: runtime.NewParameterCodec(scheme)}, nil
+	return &Client{rest: client, encode: runtime.NewParameterCodec(scheme)}, nil
 }
 
 // get begins a request for objects, which come as protobuf.
-func (c *Core) get(resource, namespace string, o runtime.Object) *rest.Request {
+func (c *Client) get(resource, namespace string, o runtime.Object) *rest.Request {
 	return c.rest.Get().UseProtobufAsDefault().Namespace(namespace).Resource(resource).VersionedParams(o, c.encode)
 }
 
-// pod returns a pod.
-func (c *Core) pod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
+// Pod returns a pod.
+func (c *Client) Pod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
 	p := &corev1.Pod{}
 	return p, c.get("pods", namespace, &metav1.GetOptions{}).Name(name).Do(ctx).Into(p)
 }
 
-// pods lists pods.
-func (c *Core) pods(ctx context.Context, namespace string, o metav1.ListOptions) (*corev1.PodList, error) {
+// Pods lists pods.
+func (c *Client) Pods(ctx context.Context, namespace string, o metav1.ListOptions) (*corev1.PodList, error) {
 	list := &corev1.PodList{}
 	return list, c.get("pods", namespace, &o).Do(ctx).Into(list)
 }
 
-// watchPods watches pods.
-func (c *Core) watchPods(ctx context.Context, namespace string, o metav1.ListOptions) (watch.Interface, error) {
+// WatchPods watches pods.
+func (c *Client) WatchPods(ctx context.Context, namespace string, o metav1.ListOptions) (watch.Interface, error) {
 	o.Watch = true
 	return c.get("pods", namespace, &o).Watch(ctx)
 }
 
-// logs reads the log of a pod.
-func (c *Core) logs(ctx context.Context, namespace, pod string, o *corev1.PodLogOptions) (io.ReadCloser, error) {
+// Logs reads the log of a pod.
+func (c *Client) Logs(ctx context.Context, namespace, pod string, o *corev1.PodLogOptions) (io.ReadCloser, error) {
 	return c.rest.Get().Namespace(namespace).Resource("pods").Name(pod).SubResource("log").VersionedParams(o, c.encode).Stream(ctx)
 }
 
-// events lists events.
-func (c *Core) events(ctx context.Context, namespace string, o metav1.ListOptions) (*corev1.EventList, error) {
+// AttachURL returns the address at which a container's standard input is attached.
+func (c *Client) AttachURL(namespace, pod, container string) *url.URL {
+	return c.rest.Post().Namespace(namespace).Resource("pods").Name(pod).SubResource("attach").
+		VersionedParams(&corev1.PodAttachOptions{Container: container, Stdin: true}, c.encode).URL()
+}
+
+// Events lists events.
+func (c *Client) Events(ctx context.Context, namespace string, o metav1.ListOptions) (*corev1.EventList, error) {
 	list := &corev1.EventList{}
 	return list, c.get("events", namespace, &o).Do(ctx).Into(list)
 }
@@ -80,7 +88,7 @@ func (c *Core) events(ctx context.Context, namespace string, o metav1.ListOption
 // Mapping returns the resource of a kind. It asks the cluster each time, so it knows kinds that
 // were added since. The error of a kind that the cluster does not have is a
 // *meta.NoKindMatchError.
-func (c *Core) Mapping(ctx context.Context, kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
+func (c *Client) Mapping(ctx context.Context, kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	missing := &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
 	path := "/apis/" + kind.GroupVersion().String()
 	if kind.Group == "" {
