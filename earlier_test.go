@@ -76,8 +76,21 @@ func TestLearnFromIsChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer empty.Close()
+	other := fantasia.NewSpace()
+	rate := other.Float("rate", 0, 1)
+	renamed, err := fantasia.Minimize(other, fantasia.Options{Trials: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer renamed.Close()
+	if err := renamed.Run(t.Context(), func(_ context.Context, trial *fantasia.Trial) (float64, error) {
+		return rate.Of(trial), nil
+	}); err != nil {
+		t.Fatal(err)
+	}
 	for want, from := range map[string]*fantasia.Study{
 		"Options.LearnFrom[0] was not opened": nil, "Options.LearnFrom[0] has no completed trial": empty,
+		"Options.LearnFrom[0] is of no use: its trials have none of the parameters that this study searches (x)": renamed,
 	} {
 		_, err := fantasia.Minimize(space(), fantasia.Options{LearnFrom: []*fantasia.Study{from}})
 		if !errors.Is(err, fantasia.ErrInvalid) || !strings.Contains(err.Error(), want) {

@@ -329,7 +329,11 @@ func (o *Options) learnFrom(spec *study.Spec) error {
 		if len(completed) == 0 {
 			return refuse("has no completed trial")
 		}
-		spec.AddEarlier(study.NewEarlier(s.name, s.objectives[0].Direction, completed, study.MaxEarlierTrials/len(o.LearnFrom)))
+		e := study.NewEarlier(s.name, s.objectives[0].Direction, completed, study.MaxEarlierTrials/len(o.LearnFrom))
+		if why := e.Useless(spec.Parameters); why != "" {
+			return refuse("is of no use: " + why)
+		}
+		spec.AddEarlier(e)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,7 @@ func (c *Coordinator) learn(ctx context.Context, s *study.Study) (*study.Study, 
 // Learn returns the study with the trials of the earlier studies that it only names. They are read once, so
 // that the study's suggestions do not depend on what becomes of these studies. open returns the ledger that has
 // the study of a name, and what closes it; its error wraps study.ErrNotFound if there is none. Learn returns a
-// *study.Problems if one of the studies is missing, or has nothing to learn from.
+// *study.Problems if one of the studies is missing, or this one could learn nothing from it.
 func Learn(ctx context.Context, s *study.Study, open func(name string) (l *ledger.Ledger, done func(), err error)) (*study.Study, error) {
 	named, given := 0, 0
 	for i := range s.Spec.LearnFrom {
@@ -30,7 +31,7 @@ func Learn(ctx context.Context, s *study.Study, open func(name string) (l *ledge
 		}
 	}
 	if named == 0 {
-		return s, nil
+		return s, s.Spec.CheckEarlier()
 	}
 	filled := *s
 	filled.Spec.LearnFrom = slices.Clone(s.Spec.LearnFrom)
@@ -52,9 +53,13 @@ func Learn(ctx context.Context, s *study.Study, open func(name string) (l *ledge
 		if err != nil {
 			return nil, fmt.Errorf("learn from study %s: %w", e.Study, err)
 		}
+		if e.Direction != "" && e.Direction != read.Direction {
+			return nil, &study.Problems{List: []study.Problem{{Path: fmt.Sprintf("spec.learnFrom[%d].direction", i), Message: fmt.Sprintf(
+				"is %s, and the study %s has %s: leave it out", e.Direction, e.Study, read.Direction)}}}
+		}
 		*e = *read
 	}
-	return &filled, checkSize(&filled)
+	return &filled, cmp.Or(filled.Spec.CheckEarlier(), checkSize(&filled))
 }
 
 func readEarlier(

@@ -117,4 +117,22 @@ func TestNobodyLearnsFromThese(t *testing.T) {
 			t.Errorf("learn from %s: %v", name, err)
 		}
 	}
+	r.hand("w", 2, nil)
+	r.ends(r.create(c, "short", 3, 2).ID)
+	r.ends(r.create(c, "other", 4, 2).ID)
+	learns := func(name, from string, direction study.Direction) error {
+		_, err := c.Create(r.ctx(), newStudy("new", 1, 1, func(s *study.Spec) {
+			s.Parameters[0].Name, s.LearnFrom = name, []study.Earlier{{Study: from, Direction: direction}}
+		}))
+		return err
+	}
+	if err := learns("x", "short", ""); !isProblem(err, "spec.learnFrom[0]", "from 3 of its trials") {
+		t.Errorf("learn from three trials: %v", err)
+	}
+	if err := learns("rate", "other", ""); !isProblem(err, "spec.learnFrom[0]", "none of the parameters that this study searches (rate)") {
+		t.Errorf("learn from trials of other parameters: %v", err)
+	}
+	if err := learns("x", "other", study.Maximize); !isProblem(err, "spec.learnFrom[0].direction", "the study other has minimize") {
+		t.Errorf("learn in the wrong direction: %v", err)
+	}
 }

@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 // The limits on what a study may learn from.
 const (
 	MaxEarlier       = 16
 	MaxEarlierTrials = 1000 // of all earlier studies together
+	// MinEarlierTrials is how many trials of an earlier study are needed: fewer say nothing of a shape.
+	MinEarlierTrials = 4
 )
 
 // Earlier is a study that was made before, from whose trials another one learns.
@@ -40,6 +43,63 @@ type EarlierTrial struct {
 func NewEarlier(name string, direction Direction, completed []EarlierTrial, limit int) Earlier {
 	kept := Representative(completed, limit, func(t EarlierTrial) float64 { return direction.Cost(t.Value) })
 	return Earlier{Study: name, Direction: direction, Trials: kept}
+}
+
+// Useless says why a study with these parameters would learn nothing from the earlier study's trials; it is empty if it learns from them.
+// A trial counts that has one of the parameters, and no value that has no place among them, such as a choice that is gone.
+func (e *Earlier) Useless(parameters []Parameter) string {
+	var names []string
+	for _, p := range parameters {
+		if n, finite := p.Cardinality(); p.Type != Fidelity && !(finite && n == 1) {
+			names = append(names, p.Name)
+		}
+	}
+	counted, shared, misplaced := 0, false, ""
+	for _, t := range e.Trials {
+		has, placed := false, true
+		for _, p := range parameters {
+			value, known := t.Parameters[p.Name]
+			if !known || !slices.Contains(names, p.Name) {
+				continue
+			}
+			has, shared = true, true
+			if _, ok := p.Coordinate(value); !ok {
+				placed = false
+				misplaced = cmp.Or(misplaced, fmt.Sprintf("; others have, for example, %v as %s: want %s", value, p.Name, p.Accepts()))
+			}
+		}
+		if has && placed {
+			counted++
+		}
+	}
+	switch {
+	case counted >= MinEarlierTrials:
+		return ""
+	case !shared:
+		return fmt.Sprintf("its trials have none of the parameters that this study searches (%s): give those the same names, or leave the "+
+			"earlier study out", strings.Join(names, ", "))
+	}
+	return fmt.Sprintf("this study can learn from %d of its trials%s. At least %d are needed: write fewer as points in spec.initial", counted,
+		misplaced, MinEarlierTrials)
+}
+
+// CheckEarlier returns a *Problems if the study would learn nothing from one of its earlier studies, which nobody would notice. Those
+// whose trials are not known yet may be any, and so may all in a study whose parameters are still to be learnt.
+func (s *Spec) CheckEarlier() error {
+	var list []Problem
+	for i := range s.LearnFrom {
+		e := &s.LearnFrom[i]
+		if e.Trials == nil || s.LearnParameters {
+			continue
+		}
+		if why := e.Useless(s.Parameters); why != "" {
+			list = append(list, Problem{Path: fmt.Sprintf("spec.learnFrom[%d]", i), Message: fmt.Sprintf("%q: %s", e.Study, why)})
+		}
+	}
+	if list == nil {
+		return nil
+	}
+	return &Problems{List: list}
 }
 
 // AddEarlier adds an earlier study to those that the study learns from. If one of this name is among them, it gets the

@@ -2,6 +2,7 @@ package study_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -38,5 +39,41 @@ func TestRecall(t *testing.T) {
 	}
 	if given[1].Trials != nil {
 		t.Error("the caller's list was changed")
+	}
+}
+
+// A trial counts if it has a parameter that is searched, and no value without a place; four are needed.
+func TestUselessEarlierStudies(t *testing.T) {
+	zero, one := 0.0, 1.0
+	parameters := []study.Parameter{
+		{Name: "x", Type: study.Float, Min: &zero, Max: &one}, {Name: "k", Type: study.Categorical, Values: []any{"a", "b"}},
+		{Name: "f", Type: study.Fixed, Value: "a"},
+	}
+	for _, tt := range []struct {
+		trials []map[string]any
+		says   string
+	}{
+		{[]map[string]any{{"x": 0.1}, {"x": 7.0}, {"k": "a"}, {"k": "b", "y": 1}}, ""},
+		{[]map[string]any{{"x": 0.1}, {"x": 0.2}, {"x": 0.3}}, "from 3 of its trials. At least 4 are needed"},
+		{[]map[string]any{{"y": 0.1}, {"y": 0.2}, {"f": "a"}, {"y": 0.4}}, "none of the parameters that this study searches (x, k)"},
+		{
+			[]map[string]any{{"x": 0.1, "k": "c"}, {"x": 0.2, "k": "c"}, {"x": 0.3, "k": "a"}, {"x": 0.4, "k": "d"}},
+			"from 1 of its trials; others have, for example, c as k: want a, b.",
+		},
+	} {
+		e := study.Earlier{Study: "march"}
+		for _, p := range tt.trials {
+			e.Trials = append(e.Trials, study.EarlierTrial{Parameters: p})
+		}
+		if why := e.Useless(parameters); !strings.Contains(why, tt.says) || (why == "") != (tt.says == "") {
+			t.Errorf("%v: %q, want %q", tt.trials, why, tt.says)
+		}
+		spec := study.Spec{Parameters: parameters, LearnFrom: []study.Earlier{e, {Study: "not read yet"}}}
+		if err := spec.CheckEarlier(); (err == nil) != (tt.says == "") {
+			t.Errorf("%v: %v", tt.trials, err)
+		}
+		if spec.LearnParameters = true; spec.CheckEarlier() != nil {
+			t.Errorf("%v: a study whose parameters are still to be learnt is refused", tt.trials)
+		}
 	}
 }

@@ -95,6 +95,9 @@ func newConversation(s *study.Study) (*conversation, error) {
 			return nil, fmt.Errorf("spec.learnFrom[%d]: ask-tell knows no study %s: list its trials there, as parameters and value", i, e.Study)
 		}
 	}
+	if err := s.Spec.CheckEarlier(); err != nil {
+		return nil, err
+	}
 	algorithm, err := registry.New(s.Spec.Algorithm.Name, s.Spec.Algorithm.Settings)
 	if err != nil {
 		return nil, err

@@ -89,6 +89,9 @@ long study. Nothing is stored.`,
 }
 
 func (a *app) check(ctx context.Context, s *study.Study, try bool, output format) error {
+	if err := s.Spec.CheckEarlier(); err != nil {
+		return err
+	}
 	assignment, err := firstTrial(ctx, s)
 	if err != nil {
 		return err
@@ -144,6 +147,7 @@ func firstTrial(ctx context.Context, s *study.Study) (*messaging.Assignment, err
 		Space: whole.Searched(), Direction: spec.FirstObjective().Direction, Objectives: spec.Several, Limits: spec.Limits,
 		MaxTrials:   spec.Budget.Planned(),
 		Parallelism: spec.Parallelism, Seed: spec.Algorithm.Seed, First: 1,
+		Earlier: optimizer.EarlierOf(spec), // those that the file only names are not looked for
 	}, nil, 1, optimizer.NewRand(spec.Algorithm.Seed, 1))
 	if err != nil || len(suggestions) == 0 {
 		return nil, fmt.Errorf("suggest a first trial: %w", err)

@@ -41,6 +41,9 @@ func (a *app) learnFrom(name string, s *study.Study, files []string) (*study.Stu
 			return nil, importError(path, err)
 		}
 		e := study.NewEarlier(sourceName(path), s.Spec.FirstObjective().Direction, trials, max(1, left/shares))
+		if why := e.Useless(s.Spec.Parameters); why != "" {
+			return nil, importError(path, fmt.Errorf("%w: %s", migrate.ErrSource, why))
+		}
 		note := fmt.Sprintf("%s: the study learns from %d of %d trials", path, len(e.Trials), len(trials)+len(skipped))
 		if len(skipped) > 0 {
 			note += fmt.Sprintf("; %d left out, such as %s: %s", len(skipped), skipped[0].Place, skipped[0].Why)

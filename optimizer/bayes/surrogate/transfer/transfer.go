@@ -19,13 +19,14 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/kernel"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 const (
 	// MaxPoints is how many points of an earlier study its model learns from, at most.
 	MaxPoints = 128
-	// minPoints is how many it needs: fewer say nothing of a shape.
-	minPoints = 4
+	// minPoints is how many it needs.
+	minPoints = study.MinEarlierTrials
 	// unseen is the coordinate of a parameter that an earlier study did not have.
 	unseen = 0.5
 )
