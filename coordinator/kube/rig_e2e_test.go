@@ -163,6 +163,11 @@ func (r *rig) define() {
 			r.t.Fatal(err)
 		}
 	}
+	// Whoever applies the same text, such as helm after kubectl, is in no conflict with the first.
+	others := metav1.PatchOptions{FieldManager: "another", DryRun: []string{metav1.DryRunAll}}
+	if _, err := r.kube.Resource(definitions).Patch(r.t.Context(), name, types.ApplyPatchType, patch, others); err != nil {
+		r.t.Errorf("the definition cannot be applied twice: %v", err)
+	}
 	if errBefore != nil {
 		r.t.Cleanup(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), patience)

@@ -57,7 +57,11 @@ func YAML() ([]byte, error) {
 // definition returns the resource around its schema.
 func definition(schema object) object {
 	column := func(name, kind, path, description string, priority int) object {
-		return object{"name": name, "type": kind, "jsonPath": path, "description": description, "priority": priority}
+		c := object{"name": name, "type": kind, "jsonPath": path, "description": description}
+		if priority != 0 { // an API server leaves out a 0, and whoever applies the same text again would be in conflict with the first
+			c["priority"] = priority
+		}
+		return c
 	}
 	return object{
 		"apiVersion": "apiextensions.k8s.io/v1",

@@ -2,6 +2,7 @@ package crd
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -90,5 +91,17 @@ func TestEveryFieldHasAType(t *testing.T) {
 	check("", definition.Spec.Versions[0].Schema.Root)
 	if fields < 60 {
 		t.Errorf("found only %d fields", fields)
+	}
+}
+
+// An API server leaves a priority of 0 out. Whoever applied a text with one after somebody else would be in conflict with them, as helm
+// install after kubectl apply.
+func TestNothingThatAServerLeavesOut(t *testing.T) {
+	text, err := YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(text), "priority: 0") {
+		t.Error("a column has the priority 0")
 	}
 }
