@@ -999,6 +999,27 @@ class TestLearnFrom:
             create(tmp_path, learn_from=[3])
         with pytest.raises(fantasia.StudyFileError, match="random does not learn"):
             create(tmp_path, learn_from=["empty"])
+        with pytest.raises(
+            fantasia.SpaceError, match=r"learn_from\[0\]: .*got the file 'march.csv'.*--learn-from"
+        ):
+            create(tmp_path, algorithm="hebo", learn_from=["march.csv"])
+        short = create(tmp_path, name="short")
+        short.optimize(self.bowl, n_trials=3)
+        with pytest.raises(fantasia.StudyFileError, match=r"learn_from\[0\]: .*from 3 of its trials"):
+            create(tmp_path, algorithm="hebo", learn_from=[short])
+
+    def test_choices_may_be_any_objects(self, tmp_path: Path) -> None:
+        space = {"x": Float(-10, 10), "by": fantasia.Categorical([None, len, (1, 2)])}
+        march = fantasia.create_study(
+            name="march", storage=str(tmp_path), direction="minimize", parameters=space, seed=1
+        )
+        march.optimize(lambda t: (t.params["x"] - 3) ** 2 + (t.params["by"] is not len), n_trials=12)
+        (sent,) = _earlier.documents([march])
+        assert {t["parameters"]["by"] for t in sent["trials"]} <= {"None", str(len), "(1, 2)"}
+        april = fantasia.create_study(
+            storage=str(tmp_path), direction="minimize", parameters=space, seed=1, learn_from=[march]
+        )
+        assert abs(april.ask().params["x"] - 3) < 3
 
 
 def test_made_names_do_not_meet() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import errors
@@ -13,6 +13,9 @@ from .study import Study
 
 # The most trials of all earlier studies together.
 _MOST = 1000
+
+# The endings of files that only the command line reads.
+_FILES = (".csv", ".json", ".jsonl", ".ndjson", ".parquet")
 
 
 def documents(earlier: Sequence[str | Study]) -> list[dict[str, Any]]:
@@ -25,6 +28,11 @@ def documents(earlier: Sequence[str | Study]) -> list[dict[str, Any]]:
         earlier = [earlier]
     found: list[dict[str, Any]] = []
     for i, one in enumerate(earlier):
+        if isinstance(one, str) and one.lower().endswith(_FILES):
+            raise errors.SpaceError(
+                f"learn_from[{i}]: expected the name of a study or a Study, got the file {one!r}; "
+                "`fantasia study create --learn-from` and `fantasia run --learn-from` read files"
+            )
         if isinstance(one, str):
             found.append({"study": re.sub(r"[_. ]+", "-", one.lower())})
         elif isinstance(one, Study):
@@ -41,7 +49,7 @@ def _document(study: Study, i: int, most: int) -> dict[str, Any]:
         )
     minimize = next(iter(study.objectives.values())).direction == "minimize"
     done: list[dict[str, Any]] = [
-        {"parameters": dict(t.params), "value": t.value} | _effort(t)
+        {"parameters": _stored(study, t.params), "value": t.value} | _effort(t)
         for t in study.trials
         if t.state is TrialState.COMPLETED and t.value is not None and math.isfinite(t.value)
     ]
@@ -57,6 +65,20 @@ def _document(study: Study, i: int, most: int) -> dict[str, Any]:
         done = best + [rest[k * len(rest) // left] for k in range(left)]
     direction = "minimize" if minimize else "maximize"
     return {"study": study.name, "direction": direction, "trials": done}
+
+
+def _stored(study: Study, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters as the study stores them: a choice may be any object here, and is a text there.
+
+    A value that is no longer in the study's space, which may have changed, stays as it is.
+    """
+    found: dict[str, Any] = {}
+    for name, value in params.items():
+        try:
+            found[name] = study.parameters[name].encode(value)
+        except (KeyError, errors.SpaceError):
+            found[name] = value if isinstance(value, (str, int, float)) else str(value)
+    return found
 
 
 def _effort(t: FrozenTrial) -> dict[str, float]:
