@@ -999,9 +999,7 @@ class TestLearnFrom:
             create(tmp_path, learn_from=[3])
         with pytest.raises(fantasia.StudyFileError, match="random does not learn"):
             create(tmp_path, learn_from=["empty"])
-        with pytest.raises(
-            fantasia.SpaceError, match=r"learn_from\[0\]: .*got the file 'march.csv'.*--learn-from"
-        ):
+        with pytest.raises(fantasia.SpaceError, match=r"learn_from\[0\]: .*got the file 'march.csv'"):
             create(tmp_path, algorithm="hebo", learn_from=["march.csv"])
         short = create(tmp_path, name="short")
         short.optimize(self.bowl, n_trials=3)
@@ -1009,7 +1007,10 @@ class TestLearnFrom:
             create(tmp_path, algorithm="hebo", learn_from=[short])
 
     def test_choices_may_be_any_objects(self, tmp_path: Path) -> None:
-        space = {"x": Float(-10, 10), "by": fantasia.Categorical([None, len, (1, 2)])}
+        space: dict[str, fantasia.parameters.Parameter] = {
+            "x": Float(-10, 10),
+            "by": fantasia.Categorical([None, len, (1, 2)]),
+        }
         march = fantasia.create_study(
             name="march", storage=str(tmp_path), direction="minimize", parameters=space, seed=1
         )
