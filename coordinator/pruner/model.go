@@ -27,11 +27,15 @@ func modelEntry() Entry {
 const (
 	// FewestReports make a model.
 	FewestReports = 8
-	// Of fewestEnds completed trials and more, the latest mostEnds say whether reports have to do with results.
-	fewestEnds, mostEnds = 5, 50
-	// leastOrder is the least rank correlation (Kendall's τ) of the best reports and the results of completed
+	// FewestEnds completed trials and more, of them the latest mostEnds, say whether reports have to do with results.
+	FewestEnds, mostEnds = 5, 50
+	// LeastOrder is the least rank correlation (Kendall's τ) of the best reports and the results of completed
 	// trials with which trials are stopped.
-	leastOrder = 0.3
+	LeastOrder = 0.3
+	// Of fewer completed trials, but no fewer than fewestOpposed, a correlation of mostOpposed or less says that reports
+	// improve where results get worse, as those of an accuracy beside a loss: trials that are stopped by them mislead the search
+	// for good.
+	fewestOpposed, mostOpposed = 3, -0.6
 )
 
 // modelled has a trial judged by a model when its curve reaches a further step of a grid, since in between
@@ -75,11 +79,10 @@ func (m *modelled) asks(t *trial, last int64) bool {
 		before = t.points[len(t.points)-2].step
 	}
 	reached := slices.ContainsFunc(m.grid, func(step int64) bool { return before < step && step <= now.step })
-	return reached && m.order() >= leastOrder
+	return reached && m.order() >= LeastOrder
 }
 
-// order compares the best reports of the latest completed trials with their results, and returns the rank
-// correlation of the two: 1 if the order is the same, -1 if it is the opposite. It is 1 if too few trials have completed.
+// order is Order of the latest completed trials. It is 1 if too few have completed.
 func (m *modelled) order() float64 {
 	var known []*trial
 	for _, t := range m.completed {
@@ -89,14 +92,28 @@ func (m *modelled) order() float64 {
 	}
 	slices.SortFunc(known, func(a, b *trial) int { return cmp.Compare(a.number, b.number) })
 	known = known[max(0, len(known)-mostEnds):]
-	if len(known) < fewestEnds {
+	if len(known) < fewestOpposed {
 		return 1
 	}
+	best, results := make([]float64, len(known)), make([]float64, len(known))
+	for i, t := range known {
+		best[i], results[i] = t.least, t.final
+	}
+	order := Order(best, results)
+	if len(known) < FewestEnds && order > mostOpposed {
+		return 1
+	}
+	return order
+}
+
+// Order returns the rank correlation of the best reports and the results of trials: 1 if the order is the same, -1 if it is the
+// opposite.
+func Order(best, results []float64) float64 {
 	sum, pairs := 0, 0
-	for i, a := range known {
-		for _, b := range known[:i] {
-			sum += cmp.Compare(a.least, b.least) * cmp.Compare(a.final, b.final)
-			if a.least != b.least && a.final != b.final {
+	for i := range best {
+		for k := range i {
+			sum += cmp.Compare(best[i], best[k]) * cmp.Compare(results[i], results[k])
+			if best[i] != best[k] && results[i] != results[k] {
 				pairs++
 			}
 		}

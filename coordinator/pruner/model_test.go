@@ -107,6 +107,28 @@ func TestModelNeedsReportsThatMeanSomething(t *testing.T) {
 	}
 }
 
+// Three completed trials are enough to see that reports mean the opposite, and too few to see anything else.
+func TestModelSeesOppositeReportsEarly(t *testing.T) {
+	for _, c := range []struct {
+		results []float64
+		want    bool
+	}{
+		{[]float64{2, 1}, true}, {[]float64{3, 2, 1}, false}, {[]float64{3, 1, 2}, true},
+		{[]float64{4, 3, 1, 2}, false}, {[]float64{2, 4, 1, 3}, true},
+	} {
+		p := create(t, pruner.Model, map[string]any{"maxSteps": 20, "protect": 0}, study.Minimize)
+		for i, result := range c.results {
+			for step := int64(1); step <= 20; step++ {
+				p.Report(i+1, step, float64(i)+1/float64(step))
+			}
+			p.End(i+1, true, result)
+		}
+		if got := asked(p, 9, upTo(20)...); (len(got) > 0) != c.want {
+			t.Errorf("results %v: judged at %v", c.results, got)
+		}
+	}
+}
+
 // Ends says how a trial that is expected to end at a cost would stand among those that have completed.
 func TestEnds(t *testing.T) {
 	p := create(t, pruner.Model, map[string]any{"maxSteps": 3}, study.Minimize)

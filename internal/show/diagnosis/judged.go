@@ -29,6 +29,9 @@ type Judged struct {
 	Step     int64    `json:"step"`
 	Margin   *float64 `json:"margin"`
 	Patience float64  `json:"patience"`
+	// Order is the rank correlation of the completed trials' best reports and their results: the rule stops no trial while it is less
+	// than pruner.LeastOrder. It is nil with fewer than pruner.FewestEnds of them.
+	Order *float64 `json:"order"`
 	// Unfinished are the trials that were stopped early and, by all that is known now, are expected to end better than
 	// any trial has, by more than a standard deviation; the most promising one first.
 	Unfinished []Unfinished `json:"unfinished"`
@@ -61,7 +64,7 @@ func Judge(ctx context.Context, s *study.Study, trials view.Trials) (*Judged, er
 	if err != nil || j == nil {
 		return nil, err
 	}
-	result := &Judged{Best: j.best.trial, Patience: judge.Patience}
+	result := &Judged{Best: j.best.trial, Patience: judge.Patience, Order: j.order()}
 	if err := j.check(ctx, result); err != nil {
 		return nil, err
 	}
@@ -303,6 +306,30 @@ func (j *judging) unfinished(ctx context.Context, result *Judged, trials view.Tr
 	return nil
 }
 
+// order returns Judged.Order.
+func (j *judging) order() *float64 {
+	var best, results []float64
+	for i := range j.tracks {
+		t := &j.tracks[i]
+		if t.value == nil || !study.Finite(*t.value) {
+			continue
+		}
+		least := math.Inf(1)
+		for _, r := range j.reports(t, len(t.curve.Steps)) {
+			if study.Finite(r.Cost) {
+				least = min(least, r.Cost)
+			}
+		}
+		if study.Finite(least) {
+			best, results = append(best, least), append(results, j.direction.Cost(*t.value))
+		}
+	}
+	if len(best) < pruner.FewestEnds {
+		return nil
+	}
+	return new(pruner.Order(best, results))
+}
+
 // Statement says one thing that was found, under a name of a few words.
 type Statement struct{ Name, Text string }
 
@@ -319,6 +346,14 @@ func (j *Judged) Statements(name string) (list []Statement) {
 	if j.Margin != nil {
 		list = append(list, Statement{"the best trial", fmt.Sprintf("trial %d, at step %d, was expected to end worse than a new one by at most "+
 			"%.2g standard deviations; the rule stops above %g", j.Best, j.Step, *j.Margin, j.Patience)})
+	}
+	if j.Order != nil && *j.Order < pruner.LeastOrder {
+		text := "have little to do with results"
+		if *j.Order < -pruner.LeastOrder {
+			text = "improve where results get worse, so check which metric is reported, and its sign"
+		}
+		list = append(list, Statement{"reports", fmt.Sprintf("reports %s (rank correlation %.2f); the rule stops no trial below %g", text,
+			*j.Order, pruner.LeastOrder)})
 	}
 	for _, u := range j.Unfinished {
 		list = append(list, Statement{"unfinished", fmt.Sprintf("trial %d was stopped at step %d and is expected to end at %s (%s to %s), "+

@@ -1,6 +1,8 @@
 package diagnosis
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,6 +46,9 @@ func TestJudge(t *testing.T) {
 	if j.Best != 1 || j.Checked != 14 || j.Inside < 1 || j.Inside > 14 || j.Margin == nil {
 		t.Errorf("judged: %+v", j)
 	}
+	if j.Order == nil || *j.Order != 1 {
+		t.Errorf("reports and results have the order %v, want 1", j.Order)
+	}
 	if len(j.Unfinished) != 1 || j.Unfinished[0].Trial != 15 || j.Unfinished[0].Step != 12 || j.Unfinished[0].Value > 0.05 ||
 		j.Unfinished[0].Reached != 0.04+0.025 {
 		t.Errorf("unfinished: %+v", j.Unfinished)
@@ -55,5 +60,28 @@ func TestJudge(t *testing.T) {
 	}
 	if j, err := Judge(t.Context(), s, view.List(trials[12:])); err != nil || j != nil {
 		t.Errorf("two completed trials: %+v, %v", j, err)
+	}
+}
+
+// Results that are the opposite of what trials report are said, with what the rule does then.
+func TestJudgeSaysThatReportsMeanTheOpposite(t *testing.T) {
+	s := minimising()
+	s.Spec.Parameters = []study.Parameter{{Name: "x", Type: study.Float, Min: new(0.), Max: new(1.), Scale: study.Linear}}
+	var trials []view.Trial
+	for i := range 5 {
+		trial := judgedTrial(i+1, 0.5+float64(i)/10, 20)
+		trial.Value = new(-*trial.Value)
+		trials = append(trials, trial)
+	}
+	j, err := Judge(t.Context(), s, view.List(trials))
+	if err != nil || j == nil || j.Order == nil || *j.Order != -1 {
+		t.Fatalf("%+v, %v", j, err)
+	}
+	want := "reports improve where results get worse, so check which metric is reported, and its sign (rank correlation -1.00)"
+	if !slices.ContainsFunc(j.Statements("digits"), func(s Statement) bool { return s.Name == "reports" && strings.HasPrefix(s.Text, want) }) {
+		t.Errorf("the statements are %+v", j.Statements("digits"))
+	}
+	if j, err = Judge(t.Context(), s, view.List(trials[1:])); err != nil || j == nil || j.Order != nil {
+		t.Errorf("of four trials: %+v, %v", j, err)
 	}
 }
