@@ -13,6 +13,7 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/internal/app/local"
 	"github.com/fantasia-hpo/fantasia/internal/exchange/fetch"
 	"github.com/fantasia-hpo/fantasia/internal/show/diagnosis"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -105,24 +106,44 @@ func newTrialGetCommand(a *app, r *remote) *cobra.Command {
 }
 
 func newTrialContinueCommand(a *app, r *remote) *cobra.Command {
-	c := &cobra.Command{
+	c := r.reads(&cobra.Command{
 		Use:   "continue STUDY TRIAL",
 		Short: "Run a trial to its end that was stopped early",
 		Long: `Adds a trial with the parameters of one that was stopped early (PRUNED). It comes before
 the next suggestion, and is not stopped early. It continues from the checkpoint of the
 stopped trial, if that has left one, and begins anew otherwise. It counts against
 maxTrials, but may be beyond it: a study that has ended with its last trial goes on for
-it alone, and ends again.`,
-		Example: "  fantasia trial continue digits 7",
-		Args:    cobra.ExactArgs(2),
-	}
-	return a.onStudy(r, c, func(cmd *cobra.Command, name string, args []string) (shown, error) {
-		number, err := trialNumber(cmd, args[1])
+it alone, and ends again. With --state, which names the state directory of fantasia run,
+the trial runs when the study is run again.`,
+		Example: `  fantasia trial continue digits 7
+  fantasia trial continue digits 7 --state .fantasia && fantasia run digits.yaml`,
+	})
+	return a.shows(c, func(cmd *cobra.Command, args []string) (shown, error) {
+		name, args, err := r.studyIn(cmd, args, 1)
 		if err != nil {
 			return shown{}, err
 		}
+		parent, err := studyName(cmd, name)
+		if err != nil {
+			return shown{}, err
+		}
+		number, err := trialNumber(cmd, args[0])
+		if err != nil {
+			return shown{}, err
+		}
+		if r.state != "" {
+			added, err := local.Continue(cmd.Context(), r.state, name, number, a.Version)
+			if err != nil {
+				return shown{}, err
+			}
+			resp, err := ask(cmd, r, service.GetTrial, &fantasiav1.GetTrialRequest{Name: view.TrialName(name, added)})
+			if err != nil {
+				return shown{}, err
+			}
+			return line(view.FromTrial(resp.GetTrial()), "trial %d continues trial %d when the study is run again", added, number), nil
+		}
 		resp, err := ask(cmd, r, service.EnqueueTrial, &fantasiav1.EnqueueTrialRequest{
-			Parent: name, Parameters: &structpb.Struct{}, Continues: int32(number), RequestId: rand.Text(),
+			Parent: parent, Parameters: &structpb.Struct{}, Continues: int32(number), RequestId: rand.Text(),
 		})
 		if err != nil {
 			return shown{}, err
