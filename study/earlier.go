@@ -48,12 +48,7 @@ func NewEarlier(name string, direction Direction, completed []EarlierTrial, limi
 // Useless says why a study with these parameters would learn nothing from the earlier study's trials; it is empty if it learns from them.
 // A trial counts that has one of the parameters, and no value that has no place among them, such as a choice that is gone.
 func (e *Earlier) Useless(parameters []Parameter) string {
-	var names []string
-	for _, p := range parameters {
-		if n, finite := p.Cardinality(); p.Type != Fidelity && !(finite && n == 1) {
-			names = append(names, p.Name)
-		}
-	}
+	names := searched(parameters)
 	counted, shared, misplaced := 0, false, ""
 	for _, t := range e.Trials {
 		has, placed := false, true
@@ -81,6 +76,23 @@ func (e *Earlier) Useless(parameters []Parameter) string {
 	}
 	return fmt.Sprintf("this study can learn from %d of its trials%s. At least %d are needed: write fewer as points in spec.initial", counted,
 		misplaced, MinEarlierTrials)
+}
+
+// Lacking returns the names of the parameters that are searched and that none of the trials has a value of: nothing is learnt about them.
+func (e *Earlier) Lacking(parameters []Parameter) []string {
+	return slices.DeleteFunc(searched(parameters), func(name string) bool {
+		return slices.ContainsFunc(e.Trials, func(t EarlierTrial) bool { _, has := t.Parameters[name]; return has })
+	})
+}
+
+// searched returns the names of the parameters in which the points of a study differ.
+func searched(parameters []Parameter) (names []string) {
+	for _, p := range parameters {
+		if n, finite := p.Cardinality(); p.Type != Fidelity && !(finite && n == 1) {
+			names = append(names, p.Name)
+		}
+	}
+	return names
 }
 
 // CheckEarlier returns a *Problems if the study would learn nothing from one of its earlier studies, which nobody would notice. Those

@@ -42,6 +42,21 @@ func TestRecall(t *testing.T) {
 	}
 }
 
+// A parameter with one value is not searched, so nobody lacks it.
+func TestLackingParameters(t *testing.T) {
+	zero, one := 0.0, 1.0
+	parameters := []study.Parameter{
+		{Name: "x", Type: study.Float, Min: &zero, Max: &one}, {Name: "rate", Type: study.Float, Min: &zero, Max: &one},
+		{Name: "f", Type: study.Fixed, Value: "a"},
+	}
+	e := study.Earlier{Trials: []study.EarlierTrial{
+		{Parameters: map[string]any{"learning_rate": 0.1}}, {Parameters: map[string]any{"x": 0.1}},
+	}}
+	if got := e.Lacking(parameters); !slices.Equal(got, []string{"rate"}) {
+		t.Errorf("%v, want rate", got)
+	}
+}
+
 // A trial counts if it has a parameter that is searched, and no value without a place; four are needed.
 func TestUselessEarlierStudies(t *testing.T) {
 	zero, one := 0.0, 1.0

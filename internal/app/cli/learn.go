@@ -45,6 +45,9 @@ func (a *app) learnFrom(name string, s *study.Study, files []string) (*study.Stu
 			return nil, importError(path, fmt.Errorf("%w: %s", migrate.ErrSource, why))
 		}
 		note := fmt.Sprintf("%s: the study learns from %d of %d trials", path, len(e.Trials), len(trials)+len(skipped))
+		if lacking := e.Lacking(s.Spec.Parameters); len(lacking) > 0 {
+			note += ", which have no " + strings.Join(lacking, ", ")
+		}
 		if len(skipped) > 0 {
 			note += fmt.Sprintf("; %d left out, such as %s: %s", len(skipped), skipped[0].Place, skipped[0].Why)
 		}
