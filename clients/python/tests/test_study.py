@@ -676,6 +676,12 @@ def test_a_budget_of_cost(storage: Path) -> None:
         create(storage, stop_gain=-1)
     with pytest.raises(fantasia.SpaceError, match='stop_gain_per: "day" is not accepted; want trials'):
         create(storage, stop_gain=0.1, stop_gain_per="day")
+    with pytest.raises(
+        fantasia.SpaceError, match="stop_gain_per: expected stop_gain beside it, got only 'hour'"
+    ):
+        create(storage, stop_gain_per="hour")
+    with pytest.raises(fantasia.SpaceError, match=r"max_duration: expected a timedelta, .*got 600"):
+        create(storage, max_duration=600)
 
 
 def test_stops_when_more_trials_are_not_worth_their_time(storage: Path) -> None:

@@ -180,6 +180,12 @@ def create_study(
         budget["maxTrials"] = _OPEN_BUDGET if max_trials is None else max_trials
     if max_failed_trials is not None:
         budget["maxFailedTrials"] = max_failed_trials
+    if max_duration is not None and not isinstance(max_duration, timedelta):
+        raise errors.SpaceError(
+            f"max_duration: expected a timedelta, such as datetime.timedelta(hours=2), got {max_duration!r}"
+        )
+    if stop_gain is None and stop_gain_per != "trials":
+        raise errors.SpaceError(f"stop_gain_per: expected stop_gain beside it, got only {stop_gain_per!r}")
     if max_duration is not None:
         budget["maxDuration"] = f"{max_duration.total_seconds():f}s"
     if max_cost is not None:
