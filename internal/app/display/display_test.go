@@ -111,6 +111,10 @@ func TestSummarySaysHowToGoOn(t *testing.T) {
 		"raise budget.maxDuration in study.yaml": func(s *study.Spec, _ *record.Status) {
 			s.Budget.MaxDuration = study.Duration(time.Minute)
 		},
+		"raise budget.maxDuration in study.yaml and": func(s *study.Spec, status *record.Status) {
+			s.Budget = study.Budget{MaxDuration: study.Duration(2 * time.Minute)}
+			status.Reason = "no other trial is expected to end in the 30s that are left of 2m0s (maxDuration)"
+		},
 		"set a stricter objective.goal, or none, in study.yaml": func(s *study.Spec, _ *record.Status) { s.Objective.Goal = new(2.5) },
 		"nothing is left to evaluate: widen the parameters":     func(*study.Spec, *record.Status) {},
 		"lower budget.stopWhen.gain, or leave stopWhen out, in": func(s *study.Spec, status *record.Status) {

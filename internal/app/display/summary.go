@@ -249,7 +249,7 @@ func onward(r *local.Result, file string) string {
 		change = "lower budget.stopWhen.gain, or leave stopWhen out,"
 	case spec.Budget.MaxCost > 0 && status.Spent >= spec.Budget.MaxCost:
 		change = "raise budget.maxCost"
-	case lasted > 0 && status.Ran >= lasted:
+	case lasted > 0 && (status.Ran >= lasted || strings.Contains(status.Reason, "(maxDuration)")): // no other trial would end in time
 		change = "raise budget.maxDuration"
 	default:
 		return "nothing is left to evaluate: widen the parameters under another metadata.name"
