@@ -540,7 +540,11 @@ def test_a_stopped_trial_is_finished_after_the_end(storage: Path) -> None:
     assert [t.state.value for t in study.trials] == ["COMPLETED", "PRUNED", "COMPLETED"]
     with pytest.raises(fantasia.PreconditionError, match="the study has ended"):
         study.enqueue_trial({"x": 1.0})
-    assert study.continue_trial(2).number == 4
+    with pytest.raises(fantasia.NotFoundError, match="no trial 0; the first one is 1"):
+        study.continue_trial(0)
+    assert study.continue_trial(study.get_trial(2)).number == 4
+    with pytest.raises(fantasia.PreconditionError, match="trial 4 continues trial 2 already"):
+        study.continue_trial(2)
     study.optimize(objective)
     assert [t.state.value for t in study.trials] == ["COMPLETED", "PRUNED", "COMPLETED", "COMPLETED"]
     assert len(begun) == 4

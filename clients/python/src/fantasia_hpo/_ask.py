@@ -165,11 +165,11 @@ class Asking(Telling):
             answer = self._write("EditTrial", {"name": name, "attributes": attributes})
         return self._record(answer["trial"])
 
-    def continue_trial(self, number: int) -> FrozenTrial:
+    def continue_trial(self, trial: FrozenTrial | Trial | int) -> FrozenTrial:
         """Have a trial run to its end that was stopped early, and return the new trial that does so.
 
-        `number` is that of the stopped trial. The new one has its parameters, its seed and its checkpoint,
-        comes before the optimiser's next suggestion, and is not stopped early. It counts against
+        `trial` is the stopped one, or its number. The new trial has its parameters, its seed and its
+        checkpoint, comes before the optimiser's next suggestion, and is not stopped early. It counts against
         `max_trials`, but may be beyond it: a study that has ended with its last trial goes on for it alone.
 
         Raises:
@@ -184,7 +184,10 @@ class Asking(Telling):
             ...     print(e)
             trial 1 is COMPLETED; only a trial that was stopped early (PRUNED) can be continued
         """
-        request = {"parent": self._id, "parameters": {}, "continues": number, "requestId": uuid.uuid4().hex}
+        stopped = trial if isinstance(trial, int) else trial.number
+        if stopped < 1:  # 0 is none for the server
+            raise errors.NotFoundError("not_found", f"there is no trial {stopped}; the first one is 1")
+        request = {"parent": self._id, "parameters": {}, "continues": stopped, "requestId": uuid.uuid4().hex}
         return self._record(self._write("EnqueueTrial", request)["trial"])
 
     def add_trial(

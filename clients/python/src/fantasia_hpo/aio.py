@@ -110,9 +110,9 @@ class AsyncStudy:
         """Have a point evaluated soon. See Study.enqueue_trial."""
         return await asyncio.to_thread(self.study.enqueue_trial, params, **options)
 
-    async def continue_trial(self, number: int) -> FrozenTrial:
+    async def continue_trial(self, trial: FrozenTrial | Trial | int) -> FrozenTrial:
         """Have a trial run to its end that was stopped early. See Study.continue_trial."""
-        return await asyncio.to_thread(self.study.continue_trial, number)
+        return await asyncio.to_thread(self.study.continue_trial, trial)
 
     async def add_trial(self, params: Mapping[str, Any], value: Value, **options: Any) -> FrozenTrial:
         """Add a trial that was evaluated elsewhere. See Study.add_trial."""
