@@ -648,6 +648,34 @@ def test_budget_is_kept_if_it_was_given(storage: Path) -> None:
     assert len(study.trials) == 4
 
 
+def test_the_other_budgets_are_changed(storage: Path) -> None:
+    study = create(storage, cost="dollars", max_cost=10, algorithm="gp")
+
+    def objective(trial: Trial) -> dict[str, float]:
+        return {"error": trial.params["x"] ** 2, "dollars": 5.0}
+
+    study.optimize(objective)
+    assert study.reason == "10 of 10 dollars are spent (maxCost)"
+    study.update(max_cost=20, max_duration=datetime.timedelta(minutes=5))
+    study.optimize(objective)
+    assert study.reason == "20 of 20 dollars are spent (maxCost)"
+    study.update(max_cost=1000, stop_gain=1e9)
+    study.optimize(objective)
+    assert "(stopWhen.gain)" in study.reason
+    assert len(study.trials) < 40
+    study.update(stop_gain=0)
+    assert study.state == "RUNNING"
+    study.update(stop_gain=1e9, stop_gain_per="cost")
+    assert study.state == "COMPLETED"
+    with pytest.raises(fantasia.SpaceError, match="max_duration: expected a timedelta"):
+        study.update(max_duration=600)  # type: ignore[arg-type]
+    study.update(stop_gain=0)
+    with pytest.raises(
+        fantasia.SpaceError, match="stop_gain_per: expected stop_gain beside it, got only 'hour'"
+    ):
+        study.update(stop_gain_per="hour")
+
+
 def test_a_budget_of_time_alone(storage: Path) -> None:
     study = create(storage, max_trials=None, max_duration=datetime.timedelta(seconds=2))
     ended: list[int] = []

@@ -133,3 +133,16 @@ def _key(key: Any) -> str:
     if isinstance(plain, list | dict):
         raise _NotPlainError(f"a {type(key).__name__} as a key")
     return plain if isinstance(plain, str) else json.dumps(plain)
+
+
+def duration_of(value: datetime.timedelta) -> str:
+    """Return a duration as study files have it.
+
+    Raises:
+        SpaceError: for anything but a timedelta, such as a number.
+    """
+    if not isinstance(value, datetime.timedelta):
+        raise SpaceError(
+            f"max_duration: expected a timedelta, such as datetime.timedelta(hours=2), got {value!r}"
+        )
+    return f"{value.total_seconds():f}s"

@@ -17,6 +17,7 @@ from ._declarations import PLACEHOLDER
 from ._limits import Limit, documents, limits_of
 from ._objectives import Direction, Objective, aims, objectives_of, spec_of
 from ._server import connect
+from ._values import duration_of
 from .parameters import Float, Parameter, encode_point
 from .study import Study
 
@@ -180,14 +181,10 @@ def create_study(
         budget["maxTrials"] = _OPEN_BUDGET if max_trials is None else max_trials
     if max_failed_trials is not None:
         budget["maxFailedTrials"] = max_failed_trials
-    if max_duration is not None and not isinstance(max_duration, timedelta):
-        raise errors.SpaceError(
-            f"max_duration: expected a timedelta, such as datetime.timedelta(hours=2), got {max_duration!r}"
-        )
     if stop_gain is None and stop_gain_per != "trials":
         raise errors.SpaceError(f"stop_gain_per: expected stop_gain beside it, got only {stop_gain_per!r}")
     if max_duration is not None:
-        budget["maxDuration"] = f"{max_duration.total_seconds():f}s"
+        budget["maxDuration"] = duration_of(max_duration)
     if max_cost is not None:
         budget["maxCost"] = max_cost
     if stop_gain is not None:

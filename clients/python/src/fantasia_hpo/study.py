@@ -6,7 +6,8 @@ import contextlib
 import gc
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from datetime import timedelta
+from typing import Any, Literal
 
 from . import errors
 from ._ask import Asking
@@ -14,7 +15,7 @@ from ._elsewhere import Executor
 from ._limits import Limit, documents, limits_of
 from ._optimize import Run
 from ._optimize import inside as _inside
-from ._values import REASON_BYTES, Value, attribute, cut
+from ._values import REASON_BYTES, Value, attribute, cut, duration_of
 from .parameters import Parameter, fits, space_of
 from .record import FrozenTrial, TrialState
 from .transport import Message
@@ -219,6 +220,10 @@ class Study(Asking):
         self,
         *,
         max_trials: int | None = None,
+        max_duration: timedelta | None = None,
+        max_cost: float | None = None,
+        stop_gain: float | None = None,
+        stop_gain_per: Literal["trials", "hour", "cost"] | None = None,
         goal: float | None = None,
         references: Mapping[str, float | None] | None = None,
         limits: Sequence[Limit | Mapping[str, Any]] | None = None,
@@ -226,6 +231,9 @@ class Study(Asking):
         note: str | None = None,
     ) -> None:
         """Change the budget, the goal, limits, labels or the note; a label that is None is removed.
+
+        `max_trials`, `max_duration`, `max_cost`, `stop_gain` and `stop_gain_per` are those of `create_study`;
+        a `stop_gain` of 0 removes it.
 
         `references` are the worst values that are still of interest, by the metrics of several objectives.
         `limits` take the place of all that there are, and what is best is decided anew.
@@ -243,8 +251,8 @@ class Study(Asking):
         """
 
         def change(document: Message) -> None:
-            if max_trials is not None:
-                document["spec"]["budget"]["maxTrials"] = max_trials
+            _spend(document["spec"]["budget"], max_trials, max_duration, max_cost)
+            _stop(document["spec"]["budget"], stop_gain, stop_gain_per)
             if goal is not None:
                 if "objectives" in document["spec"]:
                     document["spec"]["goal"] = {"hypervolume": goal}
@@ -352,6 +360,30 @@ class Study(Asking):
         except ImportError:
             raise ImportError("to_wandb needs W&B: pip install wandb") from None
         return to_wandb(self, project, **options)
+
+
+def _spend(
+    budget: Message, max_trials: int | None, max_duration: timedelta | None, max_cost: float | None
+) -> None:
+    """Change how many trials a study may have, how long it may run, and what they may cost."""
+    if max_trials is not None:
+        budget["maxTrials"] = max_trials
+    if max_duration is not None:
+        budget["maxDuration"] = duration_of(max_duration)
+    if max_cost is not None:
+        budget["maxCost"] = max_cost
+
+
+def _stop(budget: Message, gain: float | None, per: str | None) -> None:
+    """Change below which gain a study ends, and what that is for."""
+    if gain == 0:
+        budget.pop("stopWhen", None)
+    elif gain is not None:
+        budget["stopWhen"] = {**budget.get("stopWhen", {}), "gain": gain}
+    if per is not None:
+        if "stopWhen" not in budget:
+            raise errors.SpaceError(f"stop_gain_per: expected stop_gain beside it, got only {per!r}")
+        budget["stopWhen"] = {**budget["stopWhen"], "per": per}
 
 
 def _refer(objectives: Sequence[Message], references: Mapping[str, float | None]) -> None:
