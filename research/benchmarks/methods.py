@@ -559,7 +559,7 @@ def beside(rows, tuners, base, checkpoints=CHECKPOINTS[1:]):
 # usual ones. paper-hebo says what they are. Runs of gpy take long, so there are short ones.
 PAPER_HEBO = {
     "hebo-beside": ("hebo-paper", ["hebo-paper", "hebo-0.3.6", "hebo", "random"]),
-    "hebo-rivals": ("hebo-paper", ["hebo-paper", "turbo", "turbo+", "bohb", "pysot"]),
+    "hebo-rivals": ("hebo-paper", ["hebo-paper", "turbo", "turbo+", "bohb", "pysot", "skopt"]),
     "hebo-gpy": ("hebo-0.3.6-gpy", ["hebo-0.3.6-gpy", "hebo-paper", "hebo-0.3.6", "random"], CHECKPOINTS[:1]),
     "hebo-removed": ("hebo-paper", ["hebo-paper", "no-transform", "no-mace", "no-warp", "no-noise", "no-mace-no-noise", "base"]),
     "hebo-added": ("base", ["base", "base-transform", "base-mace", "base-warp", "base-noise", "hebo-paper"]),

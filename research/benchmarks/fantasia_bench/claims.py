@@ -171,7 +171,7 @@ def _hebo(kept, made):
         made[f"hebo-{name}"] = tables("hebo-paper", tuner, -1)
     made["hebo-base-turbo"] = tables("base", "turbo", -1, margin=0.02)
     made["hebo-gpy-paper"] = tables("hebo-paper", "hebo-0.3.6-gpy", -1, "24", margin=0.02)
-    made["hebo-skopt"] = tables("hebo-paper", "skopt", -1, "24")
+    made["hebo-skopt"] = tables("hebo-paper", "skopt", -1, "48")
     made["hebo-turbos"] = tables("turbo+", "turbo", 1)
 
     def ahead(name, mode, tuner, other, n):
