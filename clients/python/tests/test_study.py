@@ -648,6 +648,48 @@ def test_budget_is_kept_if_it_was_given(storage: Path) -> None:
     assert len(study.trials) == 4
 
 
+def test_options_of_a_study_that_exists_are_not_ignored_without_a_word(
+    storage: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("march", "april"):
+        create(storage, name=name).optimize(square, n_trials=5)
+    first: dict[str, Any] = {
+        "name": "again",
+        "algorithm": fantasia.Algorithm("gp", {"cost": "cooled"}),
+        "cost": "dollars",
+        "max_cost": 10,
+        "max_duration": datetime.timedelta(minutes=90),
+        "max_trials": 20,
+        "max_failed_trials": 3,
+        "stop_gain": 0.1,
+        "early_stopping": "median",
+        "learn_from": ["march"],
+        "constraints": ["x > -9"],
+    }
+    create(storage, **first)
+    create(storage, **first, load_if_exists=True)
+    create(storage, name="again", load_if_exists=True, algorithm="hebo", seed=3)
+    assert "again" not in caplog.text
+    changed: dict[str, Any] = {
+        "algorithm": "tpe",
+        "cost": "euros",
+        "max_cost": 20,
+        "max_duration": datetime.timedelta(minutes=91),
+        "max_trials": 30,
+        "max_failed_trials": 4,
+        "stop_gain": 0.2,
+        "early_stopping": fantasia.EarlyStopping("median", {"minSteps": 2}),
+        "learn_from": ["march", "april"],
+        "constraints": ["x > -8"],
+    }
+    for option, value in changed.items():
+        caplog.clear()
+        needed = {"cost": "dollars"} if option == "max_cost" else {}
+        options = {"algorithm": "hebo", **needed, option: value, "name": "again", "load_if_exists": True}
+        create(storage, **options)
+        assert f"the study 'again' exists and keeps its own {option}: " in caplog.text
+
+
 def test_the_other_budgets_are_changed(storage: Path) -> None:
     study = create(storage, cost="dollars", max_cost=10, algorithm="gp")
 

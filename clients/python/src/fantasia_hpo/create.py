@@ -17,6 +17,7 @@ from ._declarations import PLACEHOLDER
 from ._limits import Limit, documents, limits_of
 from ._objectives import Direction, Objective, aims, objectives_of, spec_of
 from ._server import connect
+from ._unheeded import unheeded
 from ._values import duration_of
 from .parameters import Float, Parameter, encode_point
 from .study import Study
@@ -240,6 +241,16 @@ def create_study(
         answer = transport.call("StudyService/GetStudy", {"name": f"studies/{name}"}, idempotent=True)
         study = Study(transport, answer["study"], open_budget=open_budget, declared=parameters)
         _check_same(study, document, aimed, limited)
+        stored = json.loads(answer["study"]["studyFile"])["spec"]
+        if open_budget:
+            del budget["maxTrials"]
+        if kept := unheeded(stored, spec):
+            log.warning(
+                "the study %r exists and keeps its own %s: change a budget with study.update, or give the "
+                "study another name",
+                name,
+                ", ".join(kept),
+            )
         return study
     study = Study(transport, answer["study"], open_budget=open_budget, declared=parameters)
     study._hinted = stopping is not None
