@@ -200,7 +200,9 @@ func TestTokensLimitWhatIsLearnt(t *testing.T) {
 	backend := servertest.New(t)
 	for _, name := range []string{"team-march", "other"} {
 		create(t, backend, name)
-		backend.Put(name, evaluated(1, 0.5))
+		for n := range study.MinEarlierTrials {
+			backend.Put(name, evaluated(n+1, 0.5))
+		}
 	}
 	address := serve(t, backend, server.Options{Tokens: all})
 	learns := func(name, from string) *connect.Request[fantasiav1.CreateStudyRequest] {
