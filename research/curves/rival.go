@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
+	"strings"
 )
 
 // rivals are the tuners that rival.py plays. A name without a + stops no trial, or is a scheduler that decides by itself which go on.
@@ -47,6 +49,9 @@ type begun struct {
 }
 
 func newRival(w *world, name, python string) (policy, error) {
+	if w.places == nil && strings.HasPrefix(name, "syne-tune-") {
+		return nil, errors.New("Syne Tune's tuners choose among recorded trainings: leave them out with -live")
+	}
 	p, err := startPeer(python, "research/curves/rival.py")
 	if err != nil {
 		return nil, err
