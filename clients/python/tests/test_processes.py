@@ -74,14 +74,15 @@ def test_processes_that_inherit_a_study_evaluate_different_trials(storage: Path)
 
 
 def test_fork_does_not_keep_the_parents_server_alive(tmp_path: Path) -> None:
+    earlier = set(_server._servers)
     create(tmp_path)
+    programs = [s._process for at, s in _server._servers.items() if at not in earlier]
     child = os.fork()
     if child == 0:
         time.sleep(60)
         os._exit(0)
-    began = time.monotonic()
-    _server.close_servers()  # after 20 seconds, it would kill the program
-    assert time.monotonic() - began < 15
+    _server.close_servers()  # kills a program that does not end by itself
+    assert [p and p.returncode for p in programs] == [0]
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
 
