@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -50,7 +49,7 @@ type begun struct {
 
 func newRival(w *world, name, python string) (policy, error) {
 	if w.places == nil && strings.HasPrefix(name, "syne-tune-") {
-		return nil, errors.New("Syne Tune's tuners choose among recorded trainings: leave them out with -live")
+		return nil, fmt.Errorf("%s chooses among recorded trainings: leave it out with -live", name)
 	}
 	p, err := startPeer(python, "research/curves/rival.py")
 	if err != nil {
