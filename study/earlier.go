@@ -95,8 +95,8 @@ func searched(parameters []Parameter) (names []string) {
 	return names
 }
 
-// CheckEarlier returns a *Problems if the study would learn nothing from one of its earlier studies, which nobody would notice. Those
-// whose trials are not known yet may be any, and so may all in a study whose parameters are still to be learnt.
+// CheckEarlier returns a *Problems if the study would learn nothing from one of its earlier studies, which nobody would notice. An
+// earlier study whose trials are not known yet passes. All pass in a study whose parameters are still to be learnt.
 func (s *Spec) CheckEarlier() error {
 	var list []Problem
 	for i := range s.LearnFrom {

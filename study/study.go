@@ -199,7 +199,7 @@ type StopWhen struct {
 	// Gain is in the objective's unit: the study ends once optimizer.GainTrials more trials are expected to gain no more, as
 	// optimizer.Gain.Most has it. It is positive, or 0 in a study that never ends so.
 	Gain float64 `json:"gain"`
-	// Per says what Gain is compared with, if that is not the gain of those trials: what they gain for what they take.
+	// Per says what Gain is counted for. Empty is PerTrials.
 	Per Per `json:"per,omitempty"`
 }
 

@@ -110,7 +110,7 @@ func endedBy(a *record.Attempt, worker string) bool {
 	return a.Worker == worker && a.Outcome != "" && a.Outcome != messaging.OutcomeCancelled
 }
 
-// alive records that an attempt's evaluation has begun, and when the program of a job has. It cancels an evaluation that
+// alive records when an attempt's evaluation has begun and, in a job, when its program has. It cancels an evaluation that
 // is no longer wanted.
 func (l *attempts) alive(ev *Alive) {
 	worker, id := ev.Worker, ev.Attempt

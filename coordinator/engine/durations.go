@@ -53,8 +53,8 @@ func programTook(a *record.Attempt, folded time.Time) time.Duration {
 }
 
 // running returns how long the program of a trial's last attempt has run at a time, to a millisecond; 0 if it does not run, or if
-// that is not known. It may have run for longer, by the time until the leader heard of it. A job waits for its program, so that its
-// worker says when that has started.
+// that is not known. It may have run for longer, by the time until the leader heard of it. In a job the program may
+// start later than the attempt, and its worker says when.
 func running(t *record.Trial, now time.Time) time.Duration {
 	a := t.Last()
 	if a == nil || a.State != study.AttemptOpen {

@@ -142,14 +142,12 @@ func (s *conversation) serve(ctx context.Context, l line) (answer, error) {
 	}
 }
 
-func (s *conversation) ask(ctx context.Context, n int, list *[]running) (answer, error) {
+func (s *conversation) ask(ctx context.Context, n int, list []running) (answer, error) {
 	if n < 1 || n > MaxAsk {
 		return answer{}, fmt.Errorf("ask %d: want 1 to %d points", n, MaxAsk)
 	}
-	if list != nil {
-		if err := s.run(*list); err != nil {
-			return answer{}, err
-		}
+	if err := s.run(list); err != nil {
+		return answer{}, err
 	}
 	first := s.Asked() + 1
 	batch, err := s.Ask(ctx, n)

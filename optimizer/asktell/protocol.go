@@ -21,8 +21,8 @@ type request struct {
 	Ask       *int    `json:"ask"`
 	Tell      *[]tell `json:"tell"`
 	Recommend *bool   `json:"recommend"`
-	// Running says with Ask how long trials have run that were asked for and not told.
-	Running *[]running `json:"running"`
+	// Running belongs to Ask. It says how long pending trials have run.
+	Running []running `json:"running"`
 }
 
 // running is a trial whose evaluation has run for so many seconds.

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Small studies as people write them: 40 trials of models of scikit-learn, XGBoost and LightGBM, beside Optuna's TPE.
 
-    research/benchmarks/small.py play --out small.jsonl [--seeds 20] [--tasks forest,network] [--jobs 4] [--algorithms hebo,tpe]
+    research/benchmarks/small.py play --out small.jsonl [--seeds 20] [--tasks forest,network] [--jobs 4] [--tuners hebo,optuna-tpe]
     research/benchmarks/small.py report small.jsonl
 
 An objective asks for its parameters as Optuna's do: some on a logarithmic scale, some only under a condition, some that hardly matter.
-Fantasia's studies are created without parameters. A run keeps the best value (an error, a log loss or a mean squared error) after each of
-its 40 trials, of which four run at once in threads. A point has the same value in every run, so that tuners differ in their
-points alone. The report has the best value after 20 and 40 trials as a share of the way from the best value that any run found to the
-median of what its first ten trials have, means over seeds, and the differences over pairs of the same task and seed.
+Fantasia's studies are created without parameters. A run keeps the best value (an error, a log loss or a mean squared error) after
+10, 20 and 40 trials, of which four run at once in threads. A point has the same value in every run, so that tuners differ in their
+points alone. The report has the best value after 20 and 40 trials on a scale for each task: 0 is the best value of any run, and 1 the
+median of all runs after ten trials. It shows means over seeds, and differences over pairs of the same task and seed.
 
 `setup small` makes a Python for it. It needs bin/fantasia.
 """
@@ -238,12 +238,13 @@ def play(task, tuner, seed, jobs, storage):
 
 
 def seed_of(task, seed):
-    """The seed of a run follows from its task and seed, so that no two tasks share their first points."""
+    """The seed of a run. No two tasks have the same seeds, so that none begin with the same points."""
     return (sum(task.encode()) * 1000 + seed) % 2**31
 
 
-def play_all(a):
-    os.environ["FANTASIA_PROGRAM"] = str(Path(a.fantasia).resolve())
+def prepare(program):
+    """Let Fantasia's client find its program, and the tuners say nothing but errors."""
+    os.environ["FANTASIA_PROGRAM"] = str(Path(program).resolve())
     sys.path.insert(0, str(ROOT / "clients/python/src"))
     import fantasia_hpo
     import optuna
@@ -251,6 +252,10 @@ def play_all(a):
     warnings.simplefilter("ignore")
     fantasia_hpo.logging.set_verbosity("ERROR")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+
+def play_all(a):
+    prepare(a.fantasia)
     Path(a.out).parent.mkdir(parents=True, exist_ok=True)
     rows = read(a.out) if os.path.exists(a.out) else []
     done = {(r["task"], r["tuner"], r["seed"]) for r in rows}
@@ -269,7 +274,7 @@ def read(path):
 
 
 def shares(rows):
-    """Each run's best values as shares of the way from the task's best to the median of what runs have after ten trials."""
+    """Each run's best values on its task's scale: 0 is the best value of any run, and 1 the median of all runs after ten trials."""
     scaled = {}
     for task in TASKS:
         runs = [r for r in rows if r["task"] == task]

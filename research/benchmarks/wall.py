@@ -23,13 +23,10 @@ import subprocess
 import sys
 import tempfile
 import time
-import warnings
 from pathlib import Path
 
 import small
 
-ROOT = Path(__file__).resolve().parents[2]
-TRIALS, JOBS = 40, 4
 TUNERS = ("fantasia", "optuna-tpe", "optuna-gp")
 
 
@@ -71,23 +68,16 @@ def play(task, tuner, seed, storage):
     study = study_of(tuner, seed, storage)
     with busy(2 if task.endswith("-busy") else 0):
         began = time.perf_counter()
-        study.optimize(TASKS[task], n_trials=QUICK.get(task, TRIALS), n_jobs=1 if task in QUICK else JOBS)
+        study.optimize(TASKS[task], n_trials=QUICK.get(task, small.TRIALS), n_jobs=1 if task in QUICK else small.JOBS)
         seconds = time.perf_counter() - began
     return {"task": task, "tuner": tuner, "seed": seed, "seconds": round(seconds, 2), "best": float(f"{study.best_value:.4g}")}
 
 
 def play_all(a):
-    os.environ["FANTASIA_PROGRAM"] = str(Path(a.fantasia).resolve())
-    sys.path.insert(0, str(ROOT / "clients/python/src"))
-    import fantasia_hpo
-    import optuna
-
-    warnings.simplefilter("ignore")
-    fantasia_hpo.logging.set_verbosity("ERROR")
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    small.prepare(a.fantasia)
     tasks = a.tasks.split(",")
     Path(a.out).parent.mkdir(parents=True, exist_ok=True)
-    rows = read(a.out) if os.path.exists(a.out) else []
+    rows = small.read(a.out) if os.path.exists(a.out) else []
     done = {(r["task"], r["tuner"], r["seed"]) for r in rows}
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as storage, open(a.out, "a") as out:
         for task in tasks:  # imports, the server's start and the first compilation are nobody's
@@ -100,11 +90,6 @@ def play_all(a):
                     tuner = tuners[(seed + i) % len(tuners)]
                     if (task, tuner, seed) not in done:
                         print(json.dumps(play(task, tuner, seed, storage)), file=out, flush=True)
-
-
-def read(path):
-    with open(path) as f:
-        return [json.loads(line) for line in f]
 
 
 def table(rows):
@@ -136,7 +121,7 @@ def main():
     if a.verb == "play":
         play_all(a)
     else:
-        print("\n".join(table(read(a.file))))
+        print("\n".join(table(small.read(a.file))))
 
 
 if __name__ == "__main__":

@@ -231,12 +231,7 @@ func (j *judging) check(ctx context.Context, result *Judged) error {
 		if !known || report == len(t.curve.Steps)-1 {
 			continue
 		}
-		best := math.Inf(1)
-		for _, r := range j.reports(t, len(t.curve.Steps)) {
-			if study.Finite(r.Cost) {
-				best = min(best, r.Cost)
-			}
-		}
+		best := curves.Least(j.reports(t, len(t.curve.Steps)))
 		if result.Checked++; e.Low <= best && best <= e.High {
 			result.Inside++
 		}
@@ -283,10 +278,8 @@ func (j *judging) unfinished(ctx context.Context, result *Judged, trials view.Tr
 		t := &j.tracks[i]
 		reports := j.reports(t, len(t.curve.Steps))
 		q.Curves = append(q.Curves, pruner.Curve{Trial: t.trial, Reports: reports})
-		for _, r := range reports {
-			if t.value != nil && study.Finite(r.Cost) {
-				reached = min(reached, r.Cost)
-			}
+		if t.value != nil {
+			reached = min(reached, curves.Least(reports))
 		}
 	}
 	ends, _, err := judge.Ends(ctx, q)
@@ -314,13 +307,7 @@ func (j *judging) order() *float64 {
 		if t.value == nil || !study.Finite(*t.value) {
 			continue
 		}
-		least := math.Inf(1)
-		for _, r := range j.reports(t, len(t.curve.Steps)) {
-			if study.Finite(r.Cost) {
-				least = min(least, r.Cost)
-			}
-		}
-		if study.Finite(least) {
+		if least := curves.Least(j.reports(t, len(t.curve.Steps))); study.Finite(least) {
 			best, results = append(best, least), append(results, j.direction.Cost(*t.value))
 		}
 	}

@@ -63,7 +63,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// Results that are the opposite of what trials report are said, with what the rule does then.
+// Where reports improve and results get worse, the statements say so, and what the rule does then.
 func TestJudgeSaysThatReportsMeanTheOpposite(t *testing.T) {
 	s := minimising()
 	s.Spec.Parameters = []study.Parameter{{Name: "x", Type: study.Float, Min: new(0.), Max: new(1.), Scale: study.Linear}}
