@@ -11,6 +11,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/curves"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
+	"github.com/fantasia-hpo/fantasia/research/lines"
 	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
 
@@ -32,7 +33,7 @@ type coverage struct{ in, above, below int }
 // each part how many of the others end in the 90% band that the model of curves has for them. As a band that is shown
 // does, it ends at the best loss so far.
 func calibrate(ctx context.Context, task *pool, seed int, list []coverage) error {
-	rng := rand.New(rand.NewPCG(seedOf(task.name, seed), 3))
+	rng := rand.New(rand.NewPCG(lines.Seed(task.name, seed), 3))
 	s, err := celspace.New(task.parameters, nil, nil)
 	if err != nil {
 		return err

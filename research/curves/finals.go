@@ -14,6 +14,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
 	"github.com/fantasia-hpo/fantasia/optimizer/session"
 	"github.com/fantasia-hpo/fantasia/research/lines"
+	"github.com/fantasia-hpo/fantasia/research/peer"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -36,13 +37,9 @@ func (f *final) key() string { return fmt.Sprint(f.Task, " ", f.Tuner, " ", f.Mo
 // transfer.py, or one that peer.py plays, with :true if it knows the earlier studies.
 // Mode is batch (of eight), async (with eight workers) or sequential.
 func playFinals(ctx context.Context, files []string, mode, tuners, python string, first, seeds int, out string) error {
-	known, err := lines.Read[final](out)
+	done, err := lines.Played(out, (*final).key)
 	if err != nil {
 		return err
-	}
-	done := map[string]bool{}
-	for i := range known {
-		done[known[i].key()] = true
 	}
 	var pools []*pool
 	for _, file := range files {
@@ -85,7 +82,7 @@ func earlierOf(p *pool, pools []*pool, seed int) []optimizer.Earlier {
 			continue
 		}
 		e := optimizer.Earlier{Name: other.name}
-		rng := rand.New(rand.NewPCG(seedOf(p.name+" "+other.name, seed), 3))
+		rng := rand.New(rand.NewPCG(lines.Seed(p.name+" "+other.name, seed), 3))
 		for _, i := range rng.Perm(len(other.trainings)) {
 			t := &other.trainings[i]
 			if end := t.losses[len(t.losses)-1]; !math.IsNaN(end) && len(e.Points) < earlierPoints {
@@ -155,7 +152,7 @@ func playFinal(ctx context.Context, p *pool, pools []*pool, mode, tuner, python 
 
 // outside is a tuner that peer.py plays in a process of its own, which serves a single run.
 type outside struct {
-	*peer
+	*peer.Process
 	sent  int // observations
 	began bool
 	name  string
@@ -163,11 +160,8 @@ type outside struct {
 }
 
 func newOutside(python, name string, w *world) (*outside, error) {
-	p, err := startPeer(python, "research/curves/peer.py")
-	if err != nil {
-		return nil, err
-	}
-	return &outside{peer: p, name: name, world: w}, nil
+	p, err := peer.Start(python, "research/curves/peer.py")
+	return &outside{Process: p, name: name, world: w}, err
 }
 
 // place is a point in the unit cube with its loss, NaN of one that failed.
@@ -190,7 +184,7 @@ func (o *outside) Suggest(_ context.Context, p *optimizer.Problem, _ optimizer.S
 			earlier = append(earlier, list)
 		}
 		about := map[string]any{"tuner": o.name, "seed": uint32(p.Seed), "dim": o.world.encoding.Dim(), "earlier": earlier}
-		if err := o.send(about); err != nil {
+		if err := o.Send(about); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -204,11 +198,8 @@ func (o *outside) Suggest(_ context.Context, p *optimizer.Problem, _ optimizer.S
 		tell = append(tell, one)
 	}
 	o.sent = len(p.Observations)
-	if err := o.send(map[string]any{"tell": tell, "ask": n}); err != nil {
-		return nil, nil, err
-	}
 	var xs [][]float64
-	if err := o.receive(&xs); err != nil {
+	if err := o.Ask(map[string]any{"tell": tell, "ask": n}, &xs); err != nil {
 		return nil, nil, err
 	}
 	batch := make([]optimizer.Suggestion, len(xs))

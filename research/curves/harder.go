@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+
+	"github.com/fantasia-hpo/fantasia/research/lines"
 )
 
 // What makes a task harder for a rule of early stopping.
@@ -46,7 +48,7 @@ func harden(p *pool, change string) error {
 		return fmt.Errorf("-harder is %q; want noise or late", change)
 	}
 	p.name += "+" + change
-	apply(p, rand.New(rand.NewPCG(seedOf(p.name, 0), 1)))
+	apply(p, rand.New(rand.NewPCG(lines.Seed(p.name, 0), 1)))
 	return nil
 }
 

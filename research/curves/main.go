@@ -86,13 +86,9 @@ func runAll(ctx context.Context) error {
 	if *ends {
 		return playFinals(ctx, files, *mode, *names, *python, *first, *seeds, *out)
 	}
-	known, err := lines.Read[result](*out)
+	done, err := lines.Played(*out, func(r *result) string { return fmt.Sprint(r.Tuner, " ", r.Task, " ", r.Seed) })
 	if err != nil {
 		return err
-	}
-	done := map[string]bool{}
-	for _, r := range known {
-		done[fmt.Sprint(r.Tuner, " ", r.Task, " ", r.Seed)] = true
 	}
 	compared := slices.Index(worths, *worth) + 1
 	if compared == 0 {

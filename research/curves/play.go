@@ -11,6 +11,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
+	"github.com/fantasia-hpo/fantasia/research/lines"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space"
 	"github.com/fantasia-hpo/fantasia/study/space/celspace"
@@ -87,7 +88,7 @@ func newWorld(p *pool, seed int, worths []int) (*world, error) {
 	}
 	w := &world{
 		pool: p, space: points, encoding: optimizer.NewEncoding(points), used: make([]bool, len(p.trainings)),
-		seed: seedOf(p.name, seed), worths: worths, least: math.Inf(1),
+		seed: lines.Seed(p.name, seed), worths: worths, least: math.Inf(1),
 	}
 	for _, t := range p.trainings {
 		w.places = append(w.places, w.encoding.Encode(t.point))
@@ -117,19 +118,21 @@ func (w *world) begin(x []float64) *trial {
 		return nil
 	}
 	w.used[nearest] = true
-	t := &trial{number: len(w.trials) + 1, training: &w.trainings[nearest], x: w.places[nearest]}
-	w.trials = append(w.trials, t)
-	return t
+	return w.add(&w.trainings[nearest], w.places[nearest])
+}
+
+// add adds the trial of a training that begins at a place.
+func (w *world) add(t *training, x []float64) *trial {
+	began := &trial{number: len(w.trials) + 1, training: t, x: x}
+	w.trials = append(w.trials, began)
+	return began
 }
 
 // beginLive begins a training that is not recorded.
 func (w *world) beginLive(p study.Point) *trial {
 	losses := make([]float64, w.epochs)
-	t := &trial{number: len(w.trials) + 1, x: w.encoding.Encode(p), training: &training{
-		point: p, losses: losses, clean: losses, pace: w.live.Pace(p), live: w.live.New(p),
-	}}
-	w.trials = append(w.trials, t)
-	return t
+	t := &training{point: p, losses: losses, clean: losses, pace: w.live.Pace(p), live: w.live.New(p)}
+	return w.add(t, w.encoding.Encode(p))
 }
 
 const (
@@ -163,9 +166,7 @@ func (w *world) beginBetween(x []float64) *trial {
 	}
 	t.pace /= sum
 	floats.Scale(1/sum, losses)
-	began := &trial{number: len(w.trials) + 1, x: w.encoding.Encode(point), training: t}
-	w.trials = append(w.trials, began)
-	return began
+	return w.add(t, w.encoding.Encode(point))
 }
 
 // play lets workers do what a policy says until they have spent what is compared last.

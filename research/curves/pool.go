@@ -1,22 +1,20 @@
 package main
 
 import (
-	"bufio"
+	"bytes"
 	"cmp"
-	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"io"
 	"math"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/fantasia-hpo/fantasia/research/curves/live"
+	"github.com/fantasia-hpo/fantasia/research/lines"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -76,21 +74,16 @@ type line struct {
 
 // readTask reads a task in the form that research/README.md describes, a line of JSON a training: one of TaskSet (Metz et al.
 // 2020), or a program of make_programs.py.
-func readTask(path string) (p *pool, err error) {
-	file, err := os.Open(path)
+func readTask(path string) (*pool, error) {
+	content, err := lines.Unzip("task", path)
 	if err != nil {
-		return nil, fmt.Errorf("read the task: %w", err)
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	unzipped, err := gzip.NewReader(file)
-	if err != nil {
-		return nil, fmt.Errorf("read the task %s: %w", path, err)
-	}
-	p = &pool{name: strings.TrimSuffix(filepath.Base(path), ".jsonl.gz"), best: math.Inf(1)}
-	rng := rand.New(rand.NewPCG(seedOf(p.name, 0), 0))
-	for lines := json.NewDecoder(bufio.NewReader(unzipped)); ; {
+	p := &pool{name: strings.TrimSuffix(filepath.Base(path), ".jsonl.gz"), best: math.Inf(1)}
+	rng := rand.New(rand.NewPCG(lines.Seed(p.name, 0), 0))
+	for in := json.NewDecoder(bytes.NewReader(content)); ; {
 		var l line
-		if err := lines.Decode(&l); errors.Is(err, io.EOF) {
+		if err := in.Decode(&l); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
 			return nil, fmt.Errorf("read training %d of the task %s: %w", len(p.trainings)+1, path, err)
@@ -175,13 +168,6 @@ func axis(name string, v float64) float64 {
 		return math.Log10(1 - v)
 	}
 	return math.Log10(v)
-}
-
-// seedOf returns the seed of a run: two tasks never share one, and with it their first points.
-func seedOf(task string, seed int) uint64 {
-	h := fnv.New64a()
-	fmt.Fprintf(h, "%s %d", task, seed)
-	return h.Sum64()
 }
 
 // regret returns how much worse a loss is than the best, as a share of what a guess is.

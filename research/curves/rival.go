@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/fantasia-hpo/fantasia/research/peer"
 )
 
 // rivals are the tuners that rival.py plays. A name without a + stops no trial, or is a scheduler that decides by itself which go on.
@@ -18,7 +20,7 @@ var rivals = []string{
 // that it pauses keeps its step.
 type rival struct {
 	*world
-	*peer
+	*peer.Process
 }
 
 // about is what rival.py is told first.
@@ -51,7 +53,7 @@ func newRival(w *world, name, python string) (policy, error) {
 	if w.places == nil && strings.HasPrefix(name, "syne-tune-") {
 		return nil, fmt.Errorf("%s chooses among recorded trainings: leave it out with -live", name)
 	}
-	p, err := startPeer(python, "research/curves/rival.py")
+	p, err := peer.Start(python, "research/curves/rival.py")
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +62,7 @@ func newRival(w *world, name, python string) (policy, error) {
 }
 
 func (r *rival) introduce(name string) error {
-	return r.send(about{name, uint32(r.seed >> 33), r.encoding.Dim(), r.epochs, r.guess, r.places})
+	return r.Send(about{name, uint32(r.seed >> 33), r.encoding.Dim(), r.epochs, r.guess, r.places})
 }
 
 // next implements policy.
@@ -72,12 +74,12 @@ func (r *rival) next(_ context.Context, done *trial) (*trial, int, error) {
 			Last: done.step == len(done.losses),
 		}
 	}
-	if err := r.send(map[string]*epoch{"done": last}); err != nil {
+	if err := r.Send(map[string]*epoch{"done": last}); err != nil {
 		return nil, 0, err
 	}
 	for {
 		var a begun
-		if err := r.receive(&a); err != nil {
+		if err := r.Receive(&a); err != nil {
 			return nil, 0, err
 		}
 		if a.X == nil {
@@ -88,12 +90,12 @@ func (r *rival) next(_ context.Context, done *trial) (*trial, int, error) {
 		}
 		t := r.begin(a.X)
 		if t == nil { // so another one goes on, or none
-			if err := r.send(begun{}); err != nil {
+			if err := r.Send(begun{}); err != nil {
 				return nil, 0, err
 			}
 			continue
 		}
-		return t, 1, r.send(begun{t.number, t.x})
+		return t, 1, r.Send(begun{t.number, t.x})
 	}
 }
 

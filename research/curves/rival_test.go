@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"io"
 	"math"
@@ -12,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/fantasia-hpo/fantasia/research/lines"
+	"github.com/fantasia-hpo/fantasia/research/peer"
 )
 
 // pausing plays a tuner that trains each trial for two epochs, and then goes on with the best one that waits: after each second new
@@ -81,7 +81,7 @@ func TestRivalPausesAndGoesOn(t *testing.T) {
 	}
 	theirIn, ourOut := io.Pipe()
 	ourIn, theirOut := io.Pipe()
-	r := &rival{w, &peer{in: ourOut, out: bufio.NewReader(ourIn), wait: func() error { return nil }}}
+	r := &rival{w, peer.New(ourOut, ourIn, func() error { return nil })}
 	ended := make(chan struct{})
 	var told []epoch
 	var began []begun

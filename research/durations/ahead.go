@@ -10,6 +10,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/duration"
+	"github.com/fantasia-hpo/fantasia/research/lines"
 	"github.com/fantasia-hpo/fantasia/research/tabulated"
 )
 
@@ -37,7 +38,7 @@ func reportAhead(ctx context.Context, w io.Writer, folder string, seeds int) err
 					sums[own][n] = new([2]float64)
 				}
 				for k, from := range [][]optimizer.Earlier{nil, before} {
-					off, err := ahead(ctx, t, from, n, rand.New(rand.NewPCG(seedOf(t.Name, seed), uint64(n))))
+					off, err := ahead(ctx, t, from, n, rand.New(rand.NewPCG(lines.Seed(t.Name, seed), uint64(n))))
 					if err != nil {
 						return err
 					}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/research/lines"
 	"github.com/fantasia-hpo/fantasia/research/tabulated"
 )
 
@@ -52,7 +53,7 @@ func valuesOnly(all []optimizer.Earlier) []optimizer.Earlier {
 func earlier(t *tabulated.Table, others []*tabulated.Table, seed int) []optimizer.Earlier {
 	var all []optimizer.Earlier
 	for _, other := range others {
-		rng := rand.New(rand.NewPCG(seedOf(t.Name+" "+other.Name, seed), 3))
+		rng := rand.New(rand.NewPCG(lines.Seed(t.Name+" "+other.Name, seed), 3))
 		e := optimizer.Earlier{Name: other.Name}
 		for range earlierPoints {
 			row := other.Rows[rng.IntN(len(other.Rows))]

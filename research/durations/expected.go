@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/fantasia-hpo/fantasia/optimizer/duration"
+	"github.com/fantasia-hpo/fantasia/research/lines"
 	"github.com/fantasia-hpo/fantasia/research/tabulated"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -30,7 +31,7 @@ const latest = 16
 
 // expected says what is expected of a study once so many of its trials have ended, and what came of it.
 func expected(ctx context.Context, table *tabulated.Table, p *run, ended int) (*result, error) {
-	now, seed := p.moment(ended), seedOf(p.Table, p.Seed)
+	now, seed := p.moment(ended), lines.Seed(p.Table, p.Seed)
 	var known []duration.Observation
 	var running, later []trial
 	var sum, end float64

@@ -1,28 +1,21 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"slices"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/research/peer"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // optuna is a sampler of Optuna, which peer.py plays in a process of its own. It remembers what it was asked, so it serves a
 // single run.
 type optuna struct {
-	process *exec.Cmd
-	in      io.WriteCloser
-	out     *bufio.Reader
-	sent    int // observations
+	*peer.Process
+	sent int // observations
 }
 
 // newOptuna starts a sampler: tpe or gp. The best point of each earlier study comes first.
@@ -49,20 +42,8 @@ func newOptuna(python, script, sampler string, p *optimizer.Problem) (*optuna, e
 	if err != nil {
 		return nil, err
 	}
-	o := &optuna{process: exec.Command(python, script, string(argument))}
-	o.process.Stderr = os.Stderr
-	if o.in, err = o.process.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := o.process.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	o.out = bufio.NewReader(out)
-	if err := o.process.Start(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", python, err)
-	}
-	return o, nil
+	process, err := peer.Start(python, script, string(argument))
+	return &optuna{Process: process}, err
 }
 
 // Suggest implements optimizer.Optimizer for the requests of one run, in their order.
@@ -85,16 +66,9 @@ func (o *optuna) Suggest(_ context.Context, p *optimizer.Problem, _ optimizer.St
 		request.Tell = append(request.Tell, t)
 	}
 	o.sent = len(p.Observations)
-	if err := json.NewEncoder(o.in).Encode(request); err != nil {
-		return nil, nil, fmt.Errorf("ask Optuna: %w", err)
-	}
-	line, err := o.out.ReadBytes('\n')
-	if err != nil {
-		return nil, nil, fmt.Errorf("the sampler of Optuna has ended: %w", err)
-	}
 	var places [][]int // of the values
-	if err := json.Unmarshal(line, &places); err != nil {
-		return nil, nil, fmt.Errorf("read Optuna's answer: %w", err)
+	if err := o.Ask(request, &places); err != nil {
+		return nil, nil, err
 	}
 	batch := make([]optimizer.Suggestion, len(places))
 	for i, at := range places {
@@ -105,6 +79,3 @@ func (o *optuna) Suggest(_ context.Context, p *optimizer.Problem, _ optimizer.St
 	}
 	return batch, nil, nil
 }
-
-// Close ends the process.
-func (o *optuna) Close() error { return errors.Join(o.in.Close(), o.process.Wait()) }

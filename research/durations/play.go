@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
 	"github.com/fantasia-hpo/fantasia/optimizer/session"
+	"github.com/fantasia-hpo/fantasia/research/lines"
 	"github.com/fantasia-hpo/fantasia/research/tabulated"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -101,7 +101,7 @@ func play(ctx context.Context, g *game, algorithm string, workers, trials int, b
 	t, seed := g.Table, g.seed
 	r = &run{Table: t.Name, Algorithm: algorithm, Seed: seed, Workers: workers, Budget: budget}
 	s := session.Session{Problem: optimizer.Problem{
-		Space: t.Space, Direction: study.Minimize, MaxTrials: trials, Parallelism: workers, Seed: seedOf(t.Name, seed),
+		Space: t.Space, Direction: study.Minimize, MaxTrials: trials, Parallelism: workers, Seed: lines.Seed(t.Name, seed),
 	}}
 	name, found := strings.CutSuffix(algorithm, known)
 	if found {
@@ -114,7 +114,7 @@ func play(ctx context.Context, g *game, algorithm string, workers, trials int, b
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, end()) }()
-	rng := rand.New(rand.NewPCG(seedOf(t.Name, seed), 1))
+	rng := rand.New(rand.NewPCG(lines.Seed(t.Name, seed), 1))
 	losses, now := map[int]float64{}, 0.0
 	most := trials
 	if budget > 0 {
@@ -154,11 +154,4 @@ func play(ctx context.Context, g *game, algorithm string, workers, trials int, b
 		}
 		s.Tell(told)
 	}
-}
-
-// seedOf returns the seed of a run: two tables never share one.
-func seedOf(name string, seed int) uint64 {
-	h := fnv.New64a()
-	fmt.Fprintf(h, "%s %d", name, seed)
-	return h.Sum64()
 }

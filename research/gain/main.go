@@ -55,17 +55,16 @@ func runAll(ctx context.Context) error {
 	if *out == "" {
 		return errors.New("-out is missing; want a file for the results")
 	}
-	known, err := lines.Read[forecast](*out)
-	if err != nil {
+	if *reports {
+		known, err := lines.Read[forecast](*out)
+		if err == nil {
+			report(os.Stdout, known)
+		}
 		return err
 	}
-	if *reports {
-		report(os.Stdout, known)
-		return nil
-	}
-	has := map[string]bool{}
-	for i := range known {
-		has[known[i].key()] = true
+	has, err := lines.Played(*out, (*forecast).key)
+	if err != nil {
+		return err
 	}
 	for _, part := range slices.Backward(parts) {
 		for _, name := range part.tasks {

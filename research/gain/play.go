@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/numeric/testfunc"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
 	"github.com/fantasia-hpo/fantasia/optimizer/session"
+	"github.com/fantasia-hpo/fantasia/research/lines"
 	"github.com/fantasia-hpo/fantasia/research/tabulated"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space"
@@ -115,7 +115,7 @@ func play(ctx context.Context, t *task, algorithm string, seed int) ([]forecast,
 	}
 	longest := moments[len(moments)-1] + optimizer.GainTrials
 	s := session.Session{Optimizer: o, Problem: optimizer.Problem{
-		Space: t.space, Direction: study.Minimize, MaxTrials: longest, Parallelism: batch, Seed: seedOf(t.name, seed),
+		Space: t.space, Direction: study.Minimize, MaxTrials: longest, Parallelism: batch, Seed: lines.Seed(t.name, seed),
 	}}
 	rng := rand.New(rand.NewPCG(s.Problem.Seed, 1))
 	var list []forecast
@@ -165,11 +165,4 @@ func play(ctx context.Context, t *task, algorithm string, seed int) ([]forecast,
 		list[i].Gained = (best[list[i].After] - best[list[i].After+optimizer.GainTrials]) / list[i].Gained
 	}
 	return list, nil
-}
-
-// seedOf returns the seed of a run: two tasks never share one.
-func seedOf(name string, seed int) uint64 {
-	h := fnv.New64a()
-	fmt.Fprintf(h, "%s %d", name, seed)
-	return h.Sum64()
 }

@@ -149,12 +149,12 @@ func (s setting) play(g game, seed uint64) (missing []float64, err error) {
 		return nil, err
 	}
 	if s.python != "" {
-		other, err := newPeer(s.python, "research/objectives/peer.py", s.name, g, p)
+		other, err := newOutside(s.python, "research/objectives/peer.py", s.name, g, p)
 		if err != nil {
 			return nil, err
 		}
 		missing, err = s.trials(other, g, p)
-		return missing, errors.Join(err, other.close())
+		return missing, errors.Join(err, other.Close())
 	}
 	name, once := strings.CutSuffix(s.name, "-once")
 	settings := map[string]any{}

@@ -1,26 +1,21 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/research/peer"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// peer is another tuner, which peer.py plays in a process of its own. It has the points that
+// outside is another tuner, which peer.py plays in a process of its own. It has the points that
 // it was asked for in its memory, so it serves a single game.
-type peer struct {
-	process *exec.Cmd
-	in      io.WriteCloser
-	out     *bufio.Reader
-	told    int // observations
+type outside struct {
+	*peer.Process
+	told int // observations
 }
 
 // tuner is what peer.py gets as its argument.
@@ -39,8 +34,8 @@ type result struct {
 	Values study.Values `json:"values"`
 }
 
-// newPeer starts a tuner for a game of several objectives.
-func newPeer(python, script, name string, g game, p *optimizer.Problem) (*peer, error) {
+// newOutside starts a tuner for a game of several objectives.
+func newOutside(python, script, name string, g game, p *optimizer.Problem) (*outside, error) {
 	t := tuner{Name: name, Seed: p.Seed, Lower: g.lower, Upper: g.upper, Objectives: len(p.Objectives)}
 	for _, o := range p.Objectives {
 		if o.Reference != nil {
@@ -51,39 +46,20 @@ func newPeer(python, script, name string, g game, p *optimizer.Problem) (*peer, 
 	if err != nil {
 		return nil, err
 	}
-	process := exec.Command(python, script, string(argument))
-	process.Stderr = os.Stderr
-	in, err := process.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := process.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := process.Start(); err != nil {
-		return nil, err
-	}
-	return &peer{process: process, in: in, out: bufio.NewReader(out)}, nil
+	process, err := peer.Start(python, script, string(argument))
+	return &outside{Process: process}, err
 }
 
 // Suggest implements optimizer.Optimizer for requests in the order of a game.
-func (t *peer) Suggest(_ context.Context, p *optimizer.Problem, _ optimizer.State, n int, _ *rand.Rand) ([]optimizer.Suggestion,
+func (t *outside) Suggest(_ context.Context, p *optimizer.Problem, _ optimizer.State, n int, _ *rand.Rand) ([]optimizer.Suggestion,
 	optimizer.State, error) {
 	tell := []result{}
 	for _, o := range p.Observations[t.told:] {
 		tell = append(tell, result{ID: o.Trial - 1, Values: o.Values})
 	}
 	t.told = len(p.Observations)
-	if err := json.NewEncoder(t.in).Encode(map[string]any{"tell": tell, "ask": n}); err != nil {
-		return nil, nil, err
-	}
-	line, err := t.out.ReadBytes('\n')
-	if err != nil {
-		return nil, nil, fmt.Errorf("the tuner has ended: %w", err)
-	}
 	var points [][]float64
-	if err := json.Unmarshal(line, &points); err != nil {
+	if err := t.Ask(map[string]any{"tell": tell, "ask": n}, &points); err != nil {
 		return nil, nil, err
 	}
 	var batch []optimizer.Suggestion
@@ -95,12 +71,4 @@ func (t *peer) Suggest(_ context.Context, p *optimizer.Problem, _ optimizer.Stat
 		batch = append(batch, optimizer.Suggestion{Point: point})
 	}
 	return batch, nil, nil
-}
-
-// close ends the tuner.
-func (t *peer) close() error {
-	if err := t.in.Close(); err != nil {
-		return err
-	}
-	return t.process.Wait()
 }

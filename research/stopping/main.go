@@ -46,11 +46,9 @@ func tuners() map[string]tuner {
 			{name: "only-27", only: 27},
 		} {
 			for _, told := range []partial{dropped, asIs, extrapolated, stopped, censored} {
-				t.algorithm, t.told = algorithm, told
-				name := t.name
-				t.name = fmt.Sprintf("%s+%s:%s", algorithm, name, told)
-				all[t.name] = t
-				t.name = name
+				u := t
+				u.algorithm, u.told, u.name = algorithm, told, fmt.Sprintf("%s+%s:%s", algorithm, t.name, told)
+				all[u.name] = u
 			}
 		}
 	}
@@ -77,13 +75,9 @@ func runAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	known, err := lines.Read[result](*out)
+	done, err := lines.Played(*out, func(r *result) string { return key(r.Tuner, r.Data, r.Seed) })
 	if err != nil {
 		return err
-	}
-	done := map[string]bool{}
-	for _, r := range known {
-		done[key(r.Tuner, r.Data, r.Seed)] = true
 	}
 	for seed := range *seeds {
 		for name := range strings.SplitSeq(*names, ",") {

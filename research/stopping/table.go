@@ -1,17 +1,14 @@
 package main
 
 import (
-	"bufio"
-	"compress/gzip"
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"math"
-	"os"
 	"slices"
 
+	"github.com/fantasia-hpo/fantasia/research/lines"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -31,37 +28,24 @@ type table struct {
 	losses   []uint16
 }
 
-func readTable(path string) (t *table, err error) {
-	file, err := os.Open(path)
+func readTable(path string) (*table, error) {
+	content, err := lines.Unzip("table", path)
 	if err != nil {
-		return nil, fmt.Errorf("read the table: %w", err)
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	unzipped, err := gzip.NewReader(file)
-	if err != nil {
-		return nil, fmt.Errorf("read the table %s: %w", path, err)
-	}
-	lines := bufio.NewReader(unzipped)
-	head, err := lines.ReadBytes('\n')
-	if err != nil {
-		return nil, fmt.Errorf("read the table %s: %w", path, err)
-	}
-	t = &table{networks: 1}
+	head, losses, _ := bytes.Cut(content, []byte("\n"))
+	t := &table{networks: 1}
 	if err := json.Unmarshal(head, t); err != nil {
 		return nil, fmt.Errorf("read the table %s: %w", path, err)
 	}
 	for _, axis := range axes {
 		t.networks *= len(t.Grid[axis])
 	}
-	content, err := io.ReadAll(lines)
-	if err != nil {
-		return nil, fmt.Errorf("read the table %s: %w", path, err)
+	if want := 2 * len(t.Data) * t.networks * t.Seeds * t.Epochs; len(losses) != want {
+		return nil, fmt.Errorf("read the table %s: %d bytes of losses, want %d", path, len(losses), want)
 	}
-	if want := 2 * len(t.Data) * t.networks * t.Seeds * t.Epochs; len(content) != want {
-		return nil, fmt.Errorf("read the table %s: %d bytes of losses, want %d", path, len(content), want)
-	}
-	for ; len(content) > 0; content = content[2:] {
-		t.losses = append(t.losses, binary.LittleEndian.Uint16(content))
+	for ; len(losses) > 0; losses = losses[2:] {
+		t.losses = append(t.losses, binary.LittleEndian.Uint16(losses))
 	}
 	return t, nil
 }

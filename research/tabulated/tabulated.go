@@ -2,18 +2,17 @@
 package tabulated
 
 import (
-	"bufio"
-	"compress/gzip"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/research/lines"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space"
 	"github.com/fantasia-hpo/fantasia/study/space/celspace"
@@ -37,17 +36,12 @@ type Row struct {
 }
 
 // Read reads a table.
-func Read(path string) (t *Table, err error) {
-	file, err := os.Open(path)
+func Read(path string) (*Table, error) {
+	content, err := lines.Unzip("table", path)
 	if err != nil {
-		return nil, fmt.Errorf("read the table: %w", err)
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	unzipped, err := gzip.NewReader(file)
-	if err != nil {
-		return nil, fmt.Errorf("read the table %s: %w", path, err)
-	}
-	in := json.NewDecoder(bufio.NewReader(unzipped))
+	in := json.NewDecoder(bytes.NewReader(content))
 	var parameters []struct {
 		Name    string `json:"name"`
 		Values  []any  `json:"values"`
@@ -56,7 +50,7 @@ func Read(path string) (t *Table, err error) {
 	if err := in.Decode(&parameters); err != nil {
 		return nil, fmt.Errorf("read the parameters of the table %s: %w", path, err)
 	}
-	t = &Table{Name: strings.TrimSuffix(filepath.Base(path), ".jsonl.gz"), At: map[string]int{}}
+	t := &Table{Name: strings.TrimSuffix(filepath.Base(path), ".jsonl.gz"), At: map[string]int{}}
 	s := &study.Study{Spec: study.Spec{Objective: study.Objective{Metric: "loss", Direction: study.Minimize}}}
 	for _, p := range parameters {
 		one := study.Parameter{Name: p.Name, Type: study.Categorical, Values: p.Values}

@@ -112,18 +112,25 @@ func (p plan) row(ctx context.Context, dim int) error {
 	}
 	fmt.Printf("| %d | %d |", dim, len(functions))
 	for i, method := range methods[1:] {
-		total, square := 0.0, 0.0
 		for j, f := range functions {
-			chance, found := stat.Mean(regrets[0][j], nil), regrets[i+1][j]
-			fmt.Fprintf(os.Stderr, "%s, %s: %.3g, random %.3g\n", f.Name, method, stat.Mean(found, nil), chance)
-			total += improvement(stat.Mean(found, nil), chance) / float64(len(functions))
-			e := 100 * standardError(found) / chance / float64(len(functions))
-			square += e * e
+			fmt.Fprintf(os.Stderr, "%s, %s: %.3g, random %.3g\n", f.Name, method, stat.Mean(regrets[i+1][j], nil), stat.Mean(regrets[0][j], nil))
 		}
-		fmt.Printf(" %.1f ± %.1f |", total, math.Sqrt(square))
+		fmt.Print(cell(regrets[i+1], regrets[0]))
 	}
 	fmt.Println()
 	return nil
+}
+
+// cell formats the mean improvement over random search, given the regrets by function and seed.
+func cell(regrets, random [][]float64) string {
+	total, square, n := 0.0, 0.0, float64(len(regrets))
+	for j, found := range regrets {
+		chance := stat.Mean(random[j], nil)
+		total += improvement(stat.Mean(found, nil), chance) / n
+		e := 100 * standardError(found) / chance / n
+		square += e * e
+	}
+	return fmt.Sprintf(" %.1f ± %.1f |", total, math.Sqrt(square))
 }
 
 // improvement returns by how many percent a mean regret is below random search's, at least 0 as

@@ -94,14 +94,7 @@ func (p published) row(ctx context.Context, dim int, methods []string) error {
 			fmt.Print(" |")
 			continue
 		}
-		total, square := 0.0, 0.0
-		for j, of := range regrets[method] {
-			chance := stat.Mean(regrets["random"][j], nil)
-			total += improvement(stat.Mean(of, nil), chance) / float64(len(functions))
-			e := 100 * standardError(of) / chance / float64(len(functions))
-			square += e * e
-		}
-		fmt.Printf(" %.1f ± %.1f |", total, math.Sqrt(square))
+		fmt.Print(cell(regrets[method], regrets["random"]))
 	}
 	fmt.Println()
 	return nil
