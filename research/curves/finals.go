@@ -1,13 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"strings"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -123,7 +121,8 @@ func playFinal(ctx context.Context, p *pool, pools []*pool, mode, tuner, python 
 	if err != nil {
 		return nil, err
 	}
-	rng, ends, now, best := rand.New(rand.NewPCG(w.seed, 1)), map[int]float64{}, 0.0, 100.0
+	rng, now, best := rand.New(rand.NewPCG(w.seed, 1)), 0.0, 100.0
+	var running session.Agenda[*trial]
 	for len(regret) < finals {
 		busy := len(s.Problem.Pending)
 		if free := min(workers-busy, finals-s.Asked()); free > 0 && (mode != "batch" || busy == 0) {
@@ -134,13 +133,13 @@ func playFinal(ctx context.Context, p *pool, pools []*pool, mode, tuner, python 
 			for i, suggestion := range batch {
 				t := w.begin(w.encoding.Encode(suggestion.Point))
 				s.Problem.Pending[busy+i].Point = t.point
-				ends[t.number] = now + math.Exp(rng.NormFloat64())
+				running.Add(now+math.Exp(rng.NormFloat64()), t.number, t)
 			}
 		}
-		next := slices.MinFunc(s.Problem.Pending, func(a, b optimizer.Pending) int { return cmp.Compare(ends[a.Trial], ends[b.Trial]) })
-		now = ends[next.Trial]
-		o := optimizer.Observation{Trial: next.Trial, Point: next.Point, Outcome: optimizer.OutcomeFailed}
-		if losses := w.trials[next.Trial-1].losses; !math.IsNaN(losses[len(losses)-1]) {
+		var next *trial
+		next, now = running.Next()
+		o := optimizer.Observation{Trial: next.number, Point: next.point, Outcome: optimizer.OutcomeFailed}
+		if losses := next.losses; !math.IsNaN(losses[len(losses)-1]) {
 			o.Outcome, o.Values = optimizer.OutcomeCompleted, study.Values{losses[len(losses)-1]}
 			best = min(best, 100*p.regret(o.Values.First()))
 		}

@@ -1,16 +1,15 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
-	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
+	"github.com/fantasia-hpo/fantasia/optimizer/session"
 	"github.com/fantasia-hpo/fantasia/research/lines"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space"
@@ -36,7 +35,6 @@ func (t *trial) least() float64 { return t.leastOf(t.losses[:t.step]) }
 type job struct {
 	*trial
 	until int
-	ends  float64
 }
 
 // policy decides what workers do.
@@ -172,14 +170,14 @@ func (w *world) beginBetween(x []float64) *trial {
 // play lets workers do what a policy says until they have spent what is compared last.
 func (w *world) play(ctx context.Context, workers int, p policy) (*result, error) {
 	r := &result{Task: w.name}
-	var jobs []*job
+	var jobs session.Agenda[job]
 	hire := func(done *trial) error {
 		t, until, err := p.next(ctx, done)
 		if err != nil || t == nil {
 			return err
 		}
 		t.running = true
-		jobs = append(jobs, &job{t, until, w.now + float64(until-t.step)*t.pace})
+		jobs.Add(w.now+float64(until-t.step)*t.pace, t.number, job{t, until})
 		return nil
 	}
 	for range workers {
@@ -187,10 +185,9 @@ func (w *world) play(ctx context.Context, workers int, p policy) (*result, error
 			return nil, err
 		}
 	}
-	for len(jobs) > 0 && len(r.Regret) < len(w.worths) {
-		j := slices.MinFunc(jobs, func(a, b *job) int { return cmp.Or(cmp.Compare(a.ends, b.ends), cmp.Compare(a.number, b.number)) })
-		jobs = slices.DeleteFunc(jobs, func(other *job) bool { return other == j })
-		w.now = j.ends
+	for jobs.Len() > 0 && len(r.Regret) < len(w.worths) {
+		var j job
+		j, w.now = jobs.Next()
 		for ; j.step < j.until; j.step++ {
 			if j.live != nil {
 				j.losses[j.step] = j.live.Epoch()

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"strings"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -95,6 +93,12 @@ func (g *game) player(algorithm string, p *optimizer.Problem) (o optimizer.Optim
 	return o, func() error { return nil }, err
 }
 
+// ending is a training that runs, with the loss that it will have; NaN if it diverges.
+type ending struct {
+	optimizer.Pending
+	loss float64
+}
+
 // play plays a study with an algorithm: whenever a worker is free, it is given another trial, up to a number of trials or, if
 // the budget is not 0, of seconds.
 func play(ctx context.Context, g *game, algorithm string, workers, trials int, budget float64) (r *run, err error) {
@@ -115,7 +119,8 @@ func play(ctx context.Context, g *game, algorithm string, workers, trials int, b
 	}
 	defer func() { err = errors.Join(err, end()) }()
 	rng := rand.New(rand.NewPCG(lines.Seed(t.Name, seed), 1))
-	losses, now := map[int]float64{}, 0.0
+	now := 0.0
+	var running session.Agenda[ending]
 	most := trials
 	if budget > 0 {
 		most = mostTrials
@@ -135,22 +140,20 @@ func play(ctx context.Context, g *game, algorithm string, workers, trials int, b
 			if !ok {
 				loss, seconds = math.NaN(), 1 // a training that diverged
 			}
-			losses[s.Asked()] = loss
+			running.Add(now+seconds, s.Asked(), ending{optimizer.Pending{Trial: s.Asked(), Point: batch[0].Point}, loss})
 			r.Trials = append(r.Trials, trial{batch[0].Point, now, now + seconds})
 		}
-		if len(s.Problem.Pending) == 0 {
+		if running.Len() == 0 {
 			return r, nil
 		}
-		first := slices.MinFunc(s.Problem.Pending, func(a, b optimizer.Pending) int {
-			return cmp.Compare(r.Trials[a.Trial-1].End, r.Trials[b.Trial-1].End)
-		})
-		if now = r.Trials[first.Trial-1].End; g.near != nil && g.near(first.Point) {
+		var first ending
+		if first, now = running.Next(); g.near != nil && g.near(first.Point) {
 			return r, nil
 		}
 		told := optimizer.Observation{Trial: first.Trial, Point: first.Point, Outcome: optimizer.OutcomeFailed}
 		told.Seconds = now - r.Trials[first.Trial-1].Start
-		if loss := losses[first.Trial]; study.Finite(loss) {
-			told.Outcome, told.Values = optimizer.OutcomeCompleted, study.Values{loss}
+		if study.Finite(first.loss) {
+			told.Outcome, told.Values = optimizer.OutcomeCompleted, study.Values{first.loss}
 		}
 		s.Tell(told)
 	}

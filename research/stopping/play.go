@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -94,11 +93,6 @@ func (t *running) advance(r *result, target float64) (loss float64) {
 	return loss
 }
 
-// soonest orders trials by when their next epoch ends.
-func soonest(a, b *running) int {
-	return cmp.Or(cmp.Compare(a.next, b.next), cmp.Compare(a.trial, b.trial))
-}
-
 // run is a study in virtual time.
 type run struct {
 	tuner
@@ -106,9 +100,9 @@ type run struct {
 	session   session.Session
 	rule      pruner.Pruner
 	memory    judge.Memory
-	running   []*running
-	completed [][]float64 // the least loss up to each epoch
-	best      float64     // after `only` epochs
+	running   session.Agenda[*running] // by when their next epochs end
+	completed [][]float64              // the least loss up to each epoch
+	best      float64                  // after `only` epochs
 	result    result
 }
 
@@ -143,9 +137,9 @@ func play(ctx context.Context, u tuner, k *task, seed int) (*result, error) {
 			return nil, err
 		}
 	}
-	for len(r.running) > 0 && !r.result.Reached {
-		first := slices.MinFunc(r.running, soonest)
-		r.result.Seconds = first.next
+	for r.running.Len() > 0 && !r.result.Reached {
+		var first *running
+		first, r.result.Seconds = r.running.Next()
 		ended, err := r.epoch(ctx, first)
 		if err != nil {
 			return nil, err
@@ -172,7 +166,7 @@ func (r *run) start(ctx context.Context) error {
 	}
 	t := r.begin(suggestions[0].Point)
 	t.trial, t.next = r.session.Asked(), r.result.Seconds+t.pace
-	r.running = append(r.running, t)
+	r.running.Add(t.next, t.trial, t)
 	r.result.Trials++
 	return nil
 }
@@ -190,6 +184,7 @@ func (r *run) epoch(ctx context.Context, t *running) (bool, error) {
 	}
 	completed := t.step == r.Epochs
 	if !stop && !completed {
+		r.running.Add(t.next, t.trial, t)
 		return false, nil
 	}
 	r.end(t, completed)
@@ -216,7 +211,6 @@ func (r *run) stops(ctx context.Context, t *running, loss float64) (bool, error)
 }
 
 func (r *run) end(t *running, completed bool) {
-	r.running = slices.DeleteFunc(r.running, func(other *running) bool { return other == t })
 	value, outcome := t.least, optimizer.OutcomeCompleted
 	if completed {
 		r.completed = append(r.completed, least(t.curve))

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
@@ -13,6 +11,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
+	"github.com/fantasia-hpo/fantasia/optimizer/session"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -33,10 +32,10 @@ type promoted struct {
 	algorithm optimizer.Optimizer
 	seed      uint64
 	ids       int
-	points    map[int]study.Point // by trial
-	first     map[int]int         // the trial that began a trial's configuration
-	training  map[string]*running // by client
-	reached   map[int]*running    // by first trial: how far its network is trained
+	points    map[int]study.Point      // by trial
+	first     map[int]int              // the trial that began a trial's configuration
+	training  session.Agenda[training] // by when their next epochs end
+	reached   map[int]*running         // by first trial: how far its network is trained
 	err       error
 	result    result
 }
@@ -53,7 +52,7 @@ func (r *promoted) Span() string { return r.Nonce() }
 // playPromoted plays a study that promotes trials on a task, until one reports the target.
 func playPromoted(ctx context.Context, u tuner, k *task, seed int) (*result, error) {
 	r := &promoted{
-		task: k, seed: uint64(seed), points: map[int]study.Point{}, first: map[int]int{}, training: map[string]*running{},
+		task: k, seed: uint64(seed), points: map[int]study.Point{}, first: map[int]int{},
 		reached: map[int]*running{}, result: result{Tuner: u.name, Data: k.Data[k.data], Seed: seed},
 	}
 	var err error
@@ -78,7 +77,7 @@ func playPromoted(ctx context.Context, u tuner, k *task, seed int) (*result, err
 	for i := range workers {
 		r.seek(ctx, fmt.Sprint("client-", i))
 	}
-	for r.err == nil && !r.result.Reached && len(r.training) > 0 {
+	for r.err == nil && !r.result.Reached && r.training.Len() > 0 {
 		r.epoch(ctx)
 	}
 	r.result.Stopped = len(r.reached)
@@ -88,6 +87,12 @@ func playPromoted(ctx context.Context, u tuner, k *task, seed int) (*result, err
 		}
 	}
 	return &r.result, r.err
+}
+
+// training is the network that a client trains.
+type training struct {
+	client string
+	*running
 }
 
 // now is the virtual time.
@@ -137,22 +142,21 @@ func (r *promoted) seek(ctx context.Context, client string) {
 			r.reached[first] = t
 		}
 		t.trial, t.point, t.next = trial, r.points[trial], r.result.Seconds+t.pace
-		r.training[client] = t
+		r.training.Add(t.next, trial, training{client, t})
 	}
 }
 
 // epoch ends the epoch that ends first, and its trial if that was the last one of its level.
 func (r *promoted) epoch(ctx context.Context) {
-	client := slices.MinFunc(slices.Collect(maps.Keys(r.training)), func(a, b string) int { return soonest(r.training[a], r.training[b]) })
-	t := r.training[client]
-	r.result.Seconds = t.next
+	var t training
+	t, r.result.Seconds = r.training.Next()
 	t.advance(&r.result, r.target)
 	if level, _ := t.point["epochs"].(int64); t.step < int(level) {
+		r.training.Add(t.next, t.trial, t)
 		return
 	}
-	delete(r.training, client)
 	r.step(ctx, engine.Told{
-		At: r.now(), Client: client, Trial: t.trial, Outcome: messaging.OutcomeCompleted, Values: study.Values{t.least},
+		At: r.now(), Client: t.client, Trial: t.trial, Outcome: messaging.OutcomeCompleted, Values: study.Values{t.least},
 	})
-	r.seek(ctx, client)
+	r.seek(ctx, t.client)
 }

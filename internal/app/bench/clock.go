@@ -1,11 +1,10 @@
 package bench
 
 import (
-	"cmp"
-	"container/heap"
 	"context"
-	"slices"
 	"sort"
+
+	"github.com/fantasia-hpo/fantasia/optimizer/session"
 )
 
 // source is what a clock drives: an optimiser and the evaluation of its points.
@@ -69,7 +68,9 @@ type clock struct {
 	ready float64
 	// exhausted means that the optimiser has no more points.
 	exhausted bool
-	running   queue
+	running   session.Agenda[slot]
+	// counted is how many trials of the budget have ended.
+	counted int
 }
 
 // synchronous hands out batches: all workers wait for the slowest.
@@ -79,9 +80,7 @@ func (c *clock) synchronous(ctx context.Context) error {
 		if err := c.request(ctx, c.now, wanted); err != nil {
 			return err
 		}
-		batch := c.running
-		c.running = nil
-		slices.SortFunc(batch, earlier)
+		batch := c.running.Rest()
 		if len(batch) > 0 {
 			c.now = max(c.now, batch[len(batch)-1].end)
 		}
@@ -99,7 +98,7 @@ func (c *clock) synchronous(ctx context.Context) error {
 func (c *clock) asynchronous(ctx context.Context) error {
 	for {
 		at := max(c.now, c.ready)
-		if c.wants(at) && (len(c.running) == 0 || at < c.running[0].end) {
+		if c.wants(at) && at < c.running.Soonest() {
 			if err := c.request(ctx, at, 1); err != nil {
 				return err
 			}
@@ -108,13 +107,13 @@ func (c *clock) asynchronous(ctx context.Context) error {
 		if c.over() {
 			break
 		}
-		done, _ := heap.Pop(&c.running).(slot)
-		c.now = done.end
+		done, end := c.running.Next()
+		c.now = end
 		if err := c.end(done); err != nil {
 			return err
 		}
 	}
-	c.cut = c.running
+	c.cut = c.running.Rest()
 	c.schedule.end = max(c.now, c.horizon)
 	return nil
 }
@@ -126,14 +125,13 @@ const stretch = 16
 // wants reports whether another trial should start at a time.
 func (c *clock) wants(at float64) bool {
 	more := c.started < c.trials || at < c.horizon && c.started < stretch*c.trials
-	return more && !c.exhausted && len(c.running) < c.workers
+	return more && !c.exhausted && c.running.Len() < c.workers
 }
 
 // over reports whether no running trial counts any more: trials beyond the budget that
 // end beyond the horizon do not count.
 func (c *clock) over() bool {
-	budget := func(s slot) bool { return s.trial <= c.trials }
-	return len(c.running) == 0 || c.running[0].end > c.horizon && !slices.ContainsFunc(c.running, budget)
+	return c.running.Len() == 0 || c.running.Soonest() > c.horizon && c.counted == min(c.started, c.trials)
 }
 
 // request requests n suggestions at a time, and starts those that it gets.
@@ -153,8 +151,9 @@ func (c *clock) request(ctx context.Context, at float64, n int) error {
 		if err != nil {
 			return err
 		}
-		heap.Push(&c.running, slot{
-			trial: c.started, made: at, start: c.ready, end: c.ready + duration, pending: len(c.running),
+		end := c.ready + duration
+		c.running.Add(end, c.started, slot{
+			trial: c.started, made: at, start: c.ready, end: end, pending: c.running.Len(),
 		})
 	}
 	return nil
@@ -166,6 +165,9 @@ func (c *clock) end(trials ...slot) error {
 	for i, s := range trials {
 		s.told = c.now
 		numbers[i] = s.trial
+		if s.trial <= c.trials {
+			c.counted++
+		}
 		c.told = append(c.told, s)
 	}
 	return c.tellTrials(numbers)
@@ -211,35 +213,4 @@ func (s *schedule) idle(workers int) float64 {
 		}
 	}
 	return max(0, 1-busy/(float64(workers)*s.end))
-}
-
-// queue orders running trials by their end.
-type queue []slot
-
-// earlier orders trials by their end, and by number if they end together.
-func earlier(a, b slot) int {
-	return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(a.trial, b.trial))
-}
-
-// Len implements heap.Interface, as do the methods below.
-func (q queue) Len() int { return len(q) }
-
-// Less puts the earlier trial first.
-func (q queue) Less(i, j int) bool { return earlier(q[i], q[j]) < 0 }
-
-// Swap swaps two trials.
-func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-
-// Push appends a slot.
-func (q *queue) Push(x any) {
-	if s, ok := x.(slot); ok {
-		*q = append(*q, s)
-	}
-}
-
-// Pop removes the last slot.
-func (q *queue) Pop() any {
-	last := (*q)[len(*q)-1]
-	*q = (*q)[:len(*q)-1]
-	return last
 }
