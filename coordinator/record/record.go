@@ -316,7 +316,8 @@ type Ask struct {
 	Time *optimizer.Time `json:"time,omitempty"`
 	// Cost is the budget in the study's cost and what was left of it; nil if the study's cost is time.
 	Cost *optimizer.Cost `json:"cost,omitempty"`
-	// Ran is how many seconds each pending trial had run, by its number; empty if the optimiser was not told.
+	// Ran is how many seconds each pending trial had run, by its number; empty if the optimiser was not told. Whoever replays the
+	// request has only this to go by: it depends on when the leader heard of a program's start, and on the leader's clock.
 	Ran map[int]float64 `json:"ran,omitempty"`
 	// Likely are the values with which pending trials were expected to end, by their numbers; empty if the optimiser was not told any.
 	Likely map[int]study.Values `json:"likely,omitempty"`

@@ -48,7 +48,8 @@ func (o proposer) cost(ctx context.Context, r *optimizer.Request) *loop.Cost {
 	return &loop.Cost{Times: times, Power: power, Unit: unit}
 }
 
-// power returns the power of the expected time.
+// power returns the power of the expected time. CostCooled's falls with the share that is left: of the time in a study with a
+// budget of time, otherwise of the trials after the initial design, or of the cost if that budget has less left or is the only one.
 func (o proposer) power(r *optimizer.Request) float64 {
 	cost := o.options.Cost
 	if cost == CostAuto && r.Time != nil && slices.ContainsFunc(r.Earlier, func(e optimizer.Earlier) bool { return len(e.Seconds) > 0 }) {

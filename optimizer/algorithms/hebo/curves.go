@@ -48,6 +48,7 @@ func (o proposer) curved(r *optimizer.Request) *curved {
 	for i := range r.Asked.Observations {
 		observed := &r.Asked.Observations[i]
 		reports := known[observed.Trial]
+		// A completed trial's curve ends with its value, also if it ended before the last step.
 		if observed.Outcome == optimizer.OutcomeCompleted && len(reports) > 0 && reports[len(reports)-1].Step < r.Last {
 			reports = append(reports, curves.Report{Step: r.Last, Cost: r.Direction.Cost(observed.Values.First())})
 		}

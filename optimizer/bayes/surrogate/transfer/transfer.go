@@ -1,8 +1,17 @@
 // Package transfer carries what earlier studies found to a model of a new one. Each earlier
-// study becomes a function of a point: the mean of a Gaussian process that was fitted to the
-// ranks of its outcomes. The new study's model adds a weighted sum of these functions to its
-// kernel (kernel.NewFeatures). Its own observations then decide how much each of them counts, and
-// with which sign, since a study that misleads must be able to count against itself.
+// study s of S becomes a function m_s of a point: the mean of a Gaussian process with a Matérn-5/2
+// kernel that was fitted once, by its posterior mode, to the normal scores of its outcomes. With
+// them, the model of the new study's outcomes has the kernel and the prior mean
+//
+//	k(x, y) + v·Σ_s m_s(x)·m_s(y),   b·Σ_s m_s(x),   v = 0.5/S,   b = 0.8/S
+//
+// That is a Gaussian process with explicit basis functions, whose weights are independent and
+// normal (Rasmussen and Williams, equations 2.39 to 2.42; kernel.NewFeatures). The study's own
+// observations then decide how much each function counts, and with which sign: the prior is wide,
+// since a study that misleads must be able to count for nothing or against itself.
+//
+// The times or costs of earlier studies are functions of the same kind (ReadEfforts, with
+// b = 1/S). They say which points take longer, and not how long: another machine may be faster.
 package transfer
 
 import (
