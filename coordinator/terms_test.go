@@ -338,9 +338,9 @@ func TestCallersThatLeave(t *testing.T) {
 	r := newRig(t, membus.Options{})
 	c := r.leader()
 	s := r.create(c, "left", 4, 2)
-	busy, release, held := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	busy, release, blocked := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() {
-		held <- c.command(r.ctx(), func(context.Context, *leader, time.Time) error {
+		blocked <- c.command(r.ctx(), func(context.Context, *leader, time.Time) error {
 			close(busy)
 			<-release
 			return nil
@@ -358,7 +358,7 @@ func TestCallersThatLeave(t *testing.T) {
 		leave()
 	}
 	close(release)
-	if err := <-held; err != nil {
+	if err := <-blocked; err != nil {
 		t.Error(err)
 	}
 	if p, err := c.Progress(r.ctx(), s.ID); err != nil || p.Study.ID != s.ID {

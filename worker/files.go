@@ -27,7 +27,7 @@ func newFiles(o Options, s *sender) *files {
 	if o.KeepTrials == 0 {
 		return nil
 	}
-	held := func() ([]messaging.AttemptID, error) {
+	needed := func() ([]messaging.AttemptID, error) {
 		ids := s.unsent()
 		if o.Spared == nil {
 			return ids, nil
@@ -36,7 +36,7 @@ func newFiles(o Options, s *sender) *files {
 		return append(ids, more...), err
 	}
 	return &files{
-		keeper: logfile.NewKeeper(o.StateDir, o.KeepTrials, held), log: o.Logger, streams: map[int]string{},
+		keeper: logfile.NewKeeper(o.StateDir, o.KeepTrials, needed), log: o.Logger, streams: map[int]string{},
 	}
 }
 

@@ -203,13 +203,13 @@ func TestStudyFiles(t *testing.T) {
 	}
 }
 
-// heldCalls is a backend whose answers wait until they are told to go on.
-type heldCalls struct {
+// slowCalls is a backend whose answers wait until they are told to go on.
+type slowCalls struct {
 	server.Backend
 	begun, proceed chan struct{}
 }
 
-func (h *heldCalls) Stop(ctx context.Context, nameOrID, reason string) (server.Study, error) {
+func (h *slowCalls) Stop(ctx context.Context, nameOrID, reason string) (server.Study, error) {
 	h.begun <- struct{}{}
 	<-h.proceed
 	return h.Backend.Stop(ctx, nameOrID, reason)
@@ -220,7 +220,7 @@ func (h *heldCalls) Stop(ctx context.Context, nameOrID, reason string) (server.S
 // while nobody knows how many they become, and afterwards as what they became.
 func TestBytesInFlight(t *testing.T) {
 	all, _ := tokens(t, "one "+digest("one")+" write", "two "+digest("two")+" write")
-	backend := &heldCalls{Backend: servertest.New(t), begun: make(chan struct{}, 9), proceed: make(chan struct{})}
+	backend := &slowCalls{Backend: servertest.New(t), begun: make(chan struct{}, 9), proceed: make(chan struct{})}
 	address := serve(t, backend, server.Options{Tokens: all, MaxBody: 4000, Limits: server.Limits{Bytes: 5000, AllBytes: 6500}})
 	answers := make(chan error, 9)
 	stop := func(token, protocol string, size int, o ...connect.ClientOption) {

@@ -31,7 +31,7 @@ func (w *world) start() {
 func (w *world) lead(e *Engine) {
 	w.gen++
 	w.e, w.asked, w.started = e, nil, w.now
-	w.held, w.read = nil, w.metric
+	w.uncommitted, w.read = nil, w.metric
 	w.check.leads(w)
 	w.leaderTick(w.gen)
 }
@@ -43,7 +43,7 @@ func (w *world) leaderTick(gen int) {
 			return
 		}
 		w.step(Tick{At: w.now})
-		if len(w.held) > 0 && w.now.Sub(w.heldAt) > simGroup || w.read > w.metric && len(w.held) == 0 {
+		if len(w.uncommitted) > 0 && w.now.Sub(w.uncommittedSince) > simGroup || w.read > w.metric && len(w.uncommitted) == 0 {
 			w.commit(&Output{})
 		}
 		w.leases(gen)
@@ -164,19 +164,19 @@ func onlyCurves(out *Output) bool {
 
 // hold keeps curves for the next commit.
 func (w *world) hold(out *Output) {
-	if len(w.held) == 0 {
-		w.heldAt = w.now
+	if len(w.uncommitted) == 0 {
+		w.uncommittedSince = w.now
 	}
-	w.held = append(w.held, out.Curves...)
+	w.uncommitted = append(w.uncommitted, out.Curves...)
 }
 
 // commit stores an Output, and with it the curves that were held back and how far
 // their stream was read.
 func (w *world) commit(out *Output) {
-	for _, c := range w.held {
+	for _, c := range w.uncommitted {
 		w.led.commitCurve(c)
 	}
-	w.held, w.metric = nil, w.read
+	w.uncommitted, w.metric = nil, w.read
 	w.led.commit(out)
 }
 

@@ -63,11 +63,11 @@ type world struct {
 	gen   int // of the leader: what an older one planned is void
 	asked *Ask
 	beats map[string]beat
-	// held are the curves that wait for the next commit, since heldAt, read how far
+	// uncommitted are the curves that wait for the next commit, since uncommittedSince, read how far
 	// the leader has read the reports.
-	held   []curve.Change
-	heldAt time.Time
-	read   int
+	uncommitted      []curve.Change
+	uncommittedSince time.Time
+	read             int
 
 	check checker
 }
@@ -248,7 +248,7 @@ func (w *world) status() record.Status {
 func (w *world) append(c *messaging.Claim) bool {
 	subject := c.AttemptID
 	subject.Nonce = ""
-	if _, held := w.holder[subject]; held {
+	if _, claimed := w.holder[subject]; claimed {
 		return false
 	}
 	w.holder[subject] = c.Worker

@@ -88,7 +88,8 @@ func TestDecide(t *testing.T) {
 		says   string // a part of the message
 	}{
 		{name: "new", want: Create, reason: ReasonAccepted},
-		{name: "held by others", ledger: true, with: func(r *Resource) { r.Finalizers = []string{"other"} }, want: Show, reason: ReasonAccepted},
+		{name: "another's finalizer", ledger: true, with: func(r *Resource) { r.Finalizers = []string{"other"} }, want: Show,
+			reason: ReasonAccepted},
 		{name: "unchanged", ledger: true, with: accepted, want: Show, reason: ReasonAccepted},
 		{name: "taken up by a leader that died", ledger: true, want: Show, reason: ReasonAccepted},
 		{name: "invalid", change: []string{`"max": 1}`, `"max": -1}`}, want: Show, reason: ReasonInvalid,
@@ -119,13 +120,13 @@ func TestDecide(t *testing.T) {
 			reason: ReasonAccepted},
 		{name: "being deleted", with: func(r *Resource) { r.Deleting = true }, ledger: true, want: Delete},
 		{name: "being deleted, without a study", with: func(r *Resource) { r.Deleting = true }, want: Leave},
-		{name: "being deleted, held by others", with: func(r *Resource) { r.Deleting, r.Finalizers = true, []string{"other"} }, want: Leave},
+		{name: "being deleted, another's finalizer", with: func(r *Resource) { r.Deleting, r.Finalizers = true, []string{"other"} }, want: Leave},
 		{name: "being deleted while invalid", change: []string{`"max": 1}`, `"max": -1}`}, with: func(r *Resource) { r.Deleting = true },
 			ledger: true, want: Delete},
-		{name: "being deleted, held by an earlier version, without a study", with: func(r *Resource) {
+		{name: "being deleted, an earlier version's finalizer, without a study", with: func(r *Resource) {
 			r.Deleting, r.Finalizers = true, []string{Finalizer}
 		}, want: Delete},
-		{name: "being deleted, held by others, with a study", with: func(r *Resource) { r.Deleting, r.Finalizers = true, []string{"other"} },
+		{name: "being deleted, another's finalizer, with a study", with: func(r *Resource) { r.Deleting, r.Finalizers = true, []string{"other"} },
 			ledger: true, want: Delete},
 	} {
 		t.Run(test.name, func(t *testing.T) {

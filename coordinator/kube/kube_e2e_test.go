@@ -495,22 +495,22 @@ func testDeletedMeanwhile(t *testing.T, r *rig) {
 
 // testEarlierVersion holds a resource with the finalizer that earlier versions put on: a leader takes it off.
 func testEarlierVersion(t *testing.T, r *rig) {
-	held := r.study("held", 100000)
-	held.SetFinalizers([]string{kube.Finalizer, "example.com/other"})
-	if err := r.apply(held); err != nil {
+	finalized := r.study("finalized", 100000)
+	finalized.SetFinalizers([]string{kube.Finalizer, "example.com/other"})
+	if err := r.apply(finalized); err != nil {
 		t.Fatal(err)
 	}
-	r.await("held", func(k *kube.Resource) error {
+	r.await("finalized", func(k *kube.Resource) error {
 		if !slices.Equal(k.Finalizers, []string{"example.com/other"}) {
 			return fmt.Errorf("the resource has the finalizers %q", k.Finalizers)
 		}
 		return condition(kube.ConditionProgressing, kube.ReasonRunning, "")(k)
 	})
-	held.SetFinalizers(nil)
-	if err := r.apply(held); err != nil {
+	finalized.SetFinalizers(nil)
+	if err := r.apply(finalized); err != nil {
 		t.Fatal(err)
 	}
-	erase(t, r, "held")
+	erase(t, r, "finalized")
 	erase(t, r, "failover")
 }
 

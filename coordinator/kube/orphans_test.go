@@ -22,14 +22,14 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// stored is a resource of the cluster; held has the finalizer of an earlier version.
-func stored(namespace, name string, uid types.UID, held bool) *unstructured.Unstructured {
+// stored is a resource of the cluster; finalized has the finalizer of an earlier version.
+func stored(namespace, name string, uid types.UID, finalized bool) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "fantasia.dev/v1", "kind": "Study"}}
 	u.SetNamespace(namespace)
 	u.SetName(name)
 	u.SetUID(uid)
 	u.SetCreationTimestamp(metav1.NewTime(began))
-	if held {
+	if finalized {
 		u.SetFinalizers([]string{"other", Finalizer})
 	}
 	return u

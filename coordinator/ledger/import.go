@@ -119,8 +119,8 @@ func (i *Import) flush(ctx context.Context) error {
 func (i *Import) transact(ctx context.Context, ops ...clientv3.Op) error {
 	ctx, cancel := context.WithTimeout(ctx, i.l.o.Deadline)
 	defer cancel()
-	held := clientv3.Compare(clientv3.CreateRevision(i.fence.Key), "=", i.fence.Revision)
-	resp, _, err := i.l.send(ctx, []clientv3.Cmp{held}, ops, nil)
+	fence := clientv3.Compare(clientv3.CreateRevision(i.fence.Key), "=", i.fence.Revision)
+	resp, _, err := i.l.send(ctx, []clientv3.Cmp{fence}, ops, nil)
 	switch {
 	case errors.Is(err, ErrNoSpace):
 		return err

@@ -212,13 +212,13 @@ func (c *cluster) leaves(killed bool, teams ...*team) time.Duration {
 // hang deletes the namespace, which something of the team holds until free is called.
 func (g *team) hang() (free func()) {
 	g.t.Helper()
-	held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "held", Finalizers: []string{"example.com/held"}}}
+	finalized := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "finalized", Finalizers: []string{"example.com/finalized"}}}
 	maps := g.kube.CoreV1().ConfigMaps(g.namespace)
-	if _, err := maps.Create(g.t.Context(), held, metav1.CreateOptions{}); err != nil {
+	if _, err := maps.Create(g.t.Context(), finalized, metav1.CreateOptions{}); err != nil {
 		g.t.Fatal(err)
 	}
 	free = func() {
-		_, err := maps.Patch(context.Background(), "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`),
+		_, err := maps.Patch(context.Background(), "finalized", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`),
 			metav1.PatchOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			g.t.Error(err)

@@ -36,16 +36,16 @@ func TestFoldsPartitionTheImages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	held := 0
+	validated := 0
 	for k := range folds {
 		train, validation := d.fold(k, folds)
 		if len(train.y)+len(validation.y) != images {
 			t.Errorf("fold %d holds %d + %d images", k, len(train.y), len(validation.y))
 		}
-		held += len(validation.y)
+		validated += len(validation.y)
 	}
-	if held != images {
-		t.Errorf("the folds validate on %d images, want each of %d once", held, images)
+	if validated != images {
+		t.Errorf("the folds validate on %d images, want each of %d once", validated, images)
 	}
 }
 

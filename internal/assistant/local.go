@@ -88,7 +88,7 @@ func (l *Local) Main(ctx context.Context) (*Source, error) {
 		}
 	}
 	started, err := l.start(ctx)
-	if errors.Is(err, local.ErrHeld) {
+	if errors.Is(err, local.ErrInUse) {
 		at, unknown := standalone.Served(l.Served.State)
 		if unknown != nil {
 			return nil, fmt.Errorf("%w; its address is not known yet, so try again", err)

@@ -17,8 +17,8 @@ import (
 var normal = distuv.UnitNormal
 
 const (
-	// held is the share of evaluations that an interval holds by which its width is judged.
-	held = 0.9
+	// coverage is the share of evaluations that an interval holds by which its width is judged.
+	coverage = 0.9
 	// The intervals of a model of few evaluations are too narrow, so the judgement starts with the factor doubt, which counts
 	// as much as so many evaluations. research/durations chose both.
 	doubt, assumed = 3, 8
@@ -64,6 +64,6 @@ func (d *data) width(ctx context.Context, k *kernel.Kernel, config gp.Config, rn
 	}
 	slices.Sort(scores)
 	n := float64(len(scores))
-	ratio := stat.Quantile(min(1, held*(n+1)/n), stat.LinInterp, scores, nil) / normal.Quantile((1+held)/2)
+	ratio := stat.Quantile(min(1, coverage*(n+1)/n), stat.LinInterp, scores, nil) / normal.Quantile((1+coverage)/2)
 	return math.Exp((n*math.Log(min(max(ratio, 1/widest), widest)) + assumed*math.Log(doubt)) / (n + assumed)), nil
 }

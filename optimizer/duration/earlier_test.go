@@ -146,16 +146,16 @@ func TestEarlierStudiesInIntervals(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		held := 0
+		inside := 0
 		for i := range 100 {
 			x := []float64{float64(i%10) / 9, float64(i/10) / 9}
 			a, took := m.At(e.Decode(x))[0], 7*math.Exp(logTime(x))
 			if a.Quantile(0.05, 0) <= took && took <= a.Quantile(0.95, 0) {
-				held++
+				inside++
 			}
 		}
-		if held < 80 {
-			t.Errorf("after %d: %d of 100 lie in intervals of nine tenths", n, held)
+		if inside < 80 {
+			t.Errorf("after %d: %d of 100 lie in intervals of nine tenths", n, inside)
 		}
 	}
 }

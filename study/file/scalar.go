@@ -54,8 +54,8 @@ func inexact(n *yaml.Node, f float64) bool {
 	if !ok {
 		return false
 	}
-	held, _ := big.NewFloat(f).Int(nil)
-	return held.Cmp(written) != 0
+	parsed, _ := big.NewFloat(f).Int(nil)
+	return parsed.Cmp(written) != 0
 }
 
 // describe describes a node for a message.

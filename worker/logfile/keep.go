@@ -67,7 +67,7 @@ func attemptFolder(id messaging.AttemptID) folder {
 }
 
 // NewKeeper returns a Keeper of a worker's folder, which keeps at most limit bytes. Each
-// file and folder counts with full blocks of 4 KiB. held returns the attempts whose folders stay, such as
+// file and folder counts with full blocks of 4 KiB. needed returns the attempts whose folders stay, such as
 // those whose results the leader does not have yet; an attempt of 0 stands for all attempts of the
 // trial. While it fails, nothing is removed. Load finds what is there already.
 func NewKeeper(dir string, limit int64, needed func() ([]messaging.AttemptID, error)) *Keeper {
@@ -214,9 +214,9 @@ func (k *Keeper) trim(most int) (removed int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("remove the files of ended attempts: %w", err)
 	}
-	held := map[folder]bool{}
+	stays := map[folder]bool{}
 	for _, id := range ids {
-		held[attemptFolder(id)] = true
+		stays[attemptFolder(id)] = true
 	}
 	var errs []error
 	var stay []kept
@@ -225,7 +225,7 @@ func (k *Keeper) trim(most int) (removed int, err error) {
 		e := k.kept[n]
 		whole := e.folder
 		whole.attempt = 0
-		if held[e.folder] || e.trial > 0 && held[whole] {
+		if stays[e.folder] || e.trial > 0 && stays[whole] {
 			stay = append(stay, e)
 			continue
 		}

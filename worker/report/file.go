@@ -29,7 +29,7 @@ type File struct {
 	offset  int64  // of what was read
 	tail    []byte // the last bytes before offset, to notice that the file was written anew
 	pending []byte // read, but no whole object yet
-	held    *Report
+	first   *Report
 	objects int // those that were read
 	lines   int // those before pending
 	foreign int // lines that are not objects
@@ -63,9 +63,9 @@ func (f *File) Finish() error {
 		return err
 	}
 	f.parse(true)
-	if f.held != nil {
-		f.emit(*f.held)
-		f.held = nil
+	if f.first != nil {
+		f.emit(*f.first)
+		f.first = nil
 	}
 	return f.failed
 }
@@ -86,7 +86,7 @@ func (f *File) readNew() error {
 	}
 	before := make([]byte, len(f.tail))
 	if _, err := file.ReadAt(before, f.offset-int64(len(before))); err != nil || !bytes.Equal(before, f.tail) {
-		f.offset, f.tail, f.pending, f.held, f.objects, f.lines, f.foreign, f.failed = 0, nil, nil, nil, 0, 0, 0, nil
+		f.offset, f.tail, f.pending, f.first, f.objects, f.lines, f.foreign, f.failed = 0, nil, nil, nil, 0, 0, 0, nil
 	}
 	for f.failed == nil {
 		buffer := make([]byte, 64<<10)
@@ -153,12 +153,12 @@ func (f *File) take(r Report, n int) {
 	f.lines += bytes.Count(f.pending[:n], []byte("\n"))
 	f.pending = f.pending[n:]
 	f.objects++
-	if f.held != nil {
-		f.emit(*f.held)
-		f.held = nil
+	if f.first != nil {
+		f.emit(*f.first)
+		f.first = nil
 	}
 	if f.objects == 1 {
-		f.held = &r
+		f.first = &r
 		return
 	}
 	f.emit(r)

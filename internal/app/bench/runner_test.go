@@ -226,8 +226,8 @@ func TestStoreLeavesOutWhatIsNoRun(t *testing.T) {
 	if s.Unreadable != 2 {
 		t.Errorf("%d lines are unreadable, want 2", s.Unreadable)
 	}
-	if _, err := OpenStore(path); !errors.Is(err, ErrHeld) {
-		t.Errorf("opened twice: %v, want ErrHeld", err)
+	if _, err := OpenStore(path); !errors.Is(err, ErrInUse) {
+		t.Errorf("opened twice: %v, want ErrInUse", err)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)

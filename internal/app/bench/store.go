@@ -13,8 +13,8 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// ErrHeld means that another process is adding to a file of runs.
-var ErrHeld = errors.New("another fantasia bench is writing to it")
+// ErrInUse means that another process is adding to a file of runs.
+var ErrInUse = errors.New("another fantasia bench is writing to it")
 
 // Store is a file of completed runs, one JSON object a line. It is safe for concurrent
 // use.
@@ -32,9 +32,9 @@ type Store struct {
 // left.
 func OpenStore(path string) (*Store, error) {
 	lock := flock.New(path, flock.SetFlag(os.O_RDWR|os.O_CREATE), flock.SetPermissions(0o644))
-	held, err := lock.TryLock()
-	if err == nil && !held {
-		err = ErrHeld
+	locked, err := lock.TryLock()
+	if err == nil && !locked {
+		err = ErrInUse
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)

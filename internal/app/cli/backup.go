@@ -92,8 +92,8 @@ func (s *store) open(cmd *cobra.Command, read bool) (client *clientv3.Client, do
 	switch {
 	case errors.Is(err, local.ErrNoState):
 		return nil, nil, exitWith(ExitUsage, err)
-	case errors.Is(err, local.ErrHeld):
-		return nil, nil, exitWith(ExitHeld, err)
+	case errors.Is(err, local.ErrInUse):
+		return nil, nil, exitWith(ExitInUse, err)
 	case err != nil:
 		return nil, nil, err
 	}

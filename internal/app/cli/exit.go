@@ -21,7 +21,7 @@ const (
 	ExitError       = 1   // any other error
 	ExitUsage       = 2   // the command line or a study file is wrong
 	ExitFailed      = 3   // the study failed, or nothing completed
-	ExitHeld        = 4   // another process serves the state directory
+	ExitInUse       = 4   // another process serves the state directory
 	ExitInterrupted = 130 // 128 + SIGINT, as shells have it
 )
 

@@ -103,7 +103,7 @@ func TestDamagedStateOfAGoProgram(t *testing.T) {
 	n := 0
 	evaluate := func(context.Context, *library.Trial) (float64, error) { n++; return float64(n) / 8, nil }
 	u := open(state)
-	if code, out := fantasia(t, "state", "check", state); code != cli.ExitHeld || !strings.Contains(out, "its program must end first") {
+	if code, out := fantasia(t, "state", "check", state); code != cli.ExitInUse || !strings.Contains(out, "its program must end first") {
 		t.Errorf("check of a file that is open: exit code %d with %s", code, out)
 	}
 	if err := errors.Join(u.Run(t.Context(), evaluate), u.Close()); err != nil {

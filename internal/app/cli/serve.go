@@ -93,11 +93,11 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 		}
 	}
 	err := standalone.Run(ctx, f.Options)
-	if errors.Is(err, local.ErrHeld) {
+	if errors.Is(err, local.ErrInUse) {
 		if at, unknown := standalone.Served(f.State); unknown == nil {
 			err = fmt.Errorf("%w; it is served at %s", err, at.URL)
 		}
-		return exitWith(ExitHeld, err)
+		return exitWith(ExitInUse, err)
 	}
 	return errors.Join(unsaid, err)
 }

@@ -43,7 +43,7 @@ func TestServeEndsWithItsParent(t *testing.T) {
 	var second bytes.Buffer
 	code := cli.Main(t.Context(), []string{"serve", "--state", state},
 		cli.Options{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &second})
-	if code != cli.ExitHeld || !strings.Contains(second.String(), at.URL) || !strings.Contains(second.String(), state) {
+	if code != cli.ExitInUse || !strings.Contains(second.String(), at.URL) || !strings.Contains(second.String(), state) {
 		t.Errorf("a second server: exit code %d, %s", code, &second)
 	}
 

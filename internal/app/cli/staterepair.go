@@ -84,8 +84,8 @@ func stateError(err error) error {
 	switch {
 	case errors.Is(err, local.ErrNoState):
 		return exitWith(ExitUsage, err)
-	case errors.Is(err, local.ErrHeld):
-		return exitWith(ExitHeld, err)
+	case errors.Is(err, local.ErrInUse):
+		return exitWith(ExitInUse, err)
 	default:
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // SetAside renames a state directory, so that a run starts afresh there, and returns
-// the new name, or "" if there was no directory. It fails with ErrHeld while a run uses
+// the new name, or "" if there was no directory. It fails with ErrInUse while a run uses
 // the directory.
 func SetAside(state string) (old string, err error) {
 	if _, err := os.Stat(state); errors.Is(err, fs.ErrNotExist) {

@@ -74,7 +74,7 @@ type Connection struct {
 
 // Connect connects to the run that uses a state directory or, if there is none, serves
 // the directory from this process. It also serves the journal of a Go program, as it is now. It
-// fails with ErrNoState if the directory holds no study, and with ErrHeld if a process uses the
+// fails with ErrNoState if the directory holds no study, and with ErrInUse if a process uses the
 // directory but does not answer.
 func Connect(ctx context.Context, state string) (*Connection, error) {
 	if journal.Is(state) {
@@ -90,7 +90,7 @@ func Connect(ctx context.Context, state string) (*Connection, error) {
 		if err == nil {
 			return &Connection{Transport: transport, Idle: true, Close: done}, nil
 		}
-		if !errors.Is(err, ErrHeld) {
+		if !errors.Is(err, ErrInUse) {
 			return nil, err
 		}
 		// A run answers on its socket; another reader will be done soon.

@@ -14,7 +14,7 @@ import (
 )
 
 // OpenEtcd starts the etcd of a state directory that no process uses, creating it if
-// necessary, and returns a client of it; done ends both. It fails with ErrHeld if a
+// necessary, and returns a client of it; done ends both. It fails with ErrInUse if a
 // process uses the directory.
 func OpenEtcd(ctx context.Context, state string) (client *clientv3.Client, done func() error, err error) {
 	var stack lifecycle.Stack
@@ -42,7 +42,7 @@ func ReadEtcd(ctx context.Context, state string) (client *clientv3.Client, done 
 		return nil, nil, fmt.Errorf("read %s: %w", state, ErrNoState)
 	}
 	client, done, err = OpenEtcd(ctx, state)
-	if !errors.Is(err, ErrHeld) {
+	if !errors.Is(err, ErrInUse) {
 		return client, done, err
 	}
 	client, errRunning := embedded.RunningEtcd(filepath.Join(state, etcdDir))

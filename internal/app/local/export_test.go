@@ -13,7 +13,7 @@ import (
 )
 
 // Read returns the study in a state directory as the last run left it, without a
-// recommendation. It fails with ErrHeld while a run uses the directory, and with
+// recommendation. It fails with ErrInUse while a run uses the directory, and with
 // ErrNoState if no run ever has.
 func Read(ctx context.Context, state string) (result *Result, err error) {
 	if _, err := os.Stat(filepath.Join(state, etcdDir)); err != nil {

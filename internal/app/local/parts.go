@@ -135,14 +135,14 @@ func connectBus[B interface{ Close() error }](server *embedded.NATS, name string
 	return bus, nil
 }
 
-// ErrHeld means that another process uses the state directory.
-var ErrHeld = dirlock.ErrHeld
+// ErrInUse means that another process uses the state directory.
+var ErrInUse = dirlock.ErrInUse
 
 // Lock takes a state directory for this process, creating it if necessary, until the stack
-// is closed. It fails with ErrHeld if another process has it.
+// is closed. It fails with ErrInUse if another process has it.
 func Lock(dir string, stack *lifecycle.Stack) error {
 	unlock, err := dirlock.Take(dir)
-	if errors.Is(err, ErrHeld) {
+	if errors.Is(err, ErrInUse) {
 		err = fmt.Errorf("%w; wait for it, or choose another with --state", err)
 	}
 	if err == nil {

@@ -20,7 +20,7 @@ import (
 const lostDir = "lost"
 
 // CheckState checks the files of a state directory, or the file of a program, and every record in it, and returns how
-// much there is. The error is a *Damaged, wraps ErrNoState or ErrHeld, or says why a file cannot be read.
+// much there is. The error is a *Damaged, wraps ErrNoState or ErrInUse, or says why a file cannot be read.
 func CheckState(ctx context.Context, state string) (c ledger.Contents, err error) {
 	if isFile(state) {
 		return checkFile(state)
@@ -67,7 +67,7 @@ type Repaired struct {
 }
 
 // Repair writes what can be saved of a state directory into a new one, or of a program's file into a new file. It changes
-// nothing in the old one. It fails with ErrHeld if a process uses the directory. program is the version of Fantasia.
+// nothing in the old one. It fails with ErrInUse if a process uses the directory. program is the version of Fantasia.
 func Repair(ctx context.Context, state, into, program string) (r *Repaired, err error) {
 	file := isFile(state)
 	if !file && !isState(state) {

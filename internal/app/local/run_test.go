@@ -173,28 +173,28 @@ echo '{"fantasia": {"metrics": {"loss": 1}}}'`, log, release)
 	s := parse(t, processStudy, 8, 2, strconv.Quote(script))
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
-	held := false
+	tried := false
 	r, err := local.Run(ctx, local.Options{Study: s, State: state, GPUs: "none", Progress: func(p coordinator.Progress, _ local.Trials) {
 		if p.Status.Counts.Completed < 4 || p.Status.Counts.Running < 2 {
 			return
 		}
-		if !held {
-			held = true
+		if !tried {
+			tried = true
 			_, err := local.Run(t.Context(), local.Options{Study: s, State: state})
-			if !errors.Is(err, local.ErrHeld) || !strings.Contains(err.Error(), fmt.Sprintf("process %d", os.Getpid())) {
+			if !errors.Is(err, local.ErrInUse) || !strings.Contains(err.Error(), fmt.Sprintf("process %d", os.Getpid())) {
 				t.Errorf("a second run on the state: %v", err)
 			}
-			if _, err := local.SetAside(state); !errors.Is(err, local.ErrHeld) {
+			if _, err := local.SetAside(state); !errors.Is(err, local.ErrInUse) {
 				t.Errorf("set aside a state in use: %v", err)
 			}
-			if _, err := local.Read(t.Context(), state); !errors.Is(err, local.ErrHeld) {
+			if _, err := local.Read(t.Context(), state); !errors.Is(err, local.ErrInUse) {
 				t.Errorf("read a state in use: %v", err)
 			}
 			ask(t, state, fantasiav1.StudyState_STUDY_STATE_RUNNING, &fantasiav1.TrialCounts{Completed: 4, Running: 2})
 		}
 		interrupt()
 	}})
-	if !errors.Is(err, local.ErrInterrupted) || r == nil || !r.Interrupted || r.Status.Counts.Completed != 4 || !held {
+	if !errors.Is(err, local.ErrInterrupted) || r == nil || !r.Interrupted || r.Status.Counts.Completed != 4 || !tried {
 		t.Fatalf("the interrupted run: %+v, %v", r, err)
 	}
 	ask(t, state, fantasiav1.StudyState_STUDY_STATE_RUNNING, &fantasiav1.TrialCounts{Completed: 4, Pending: 2})

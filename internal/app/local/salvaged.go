@@ -23,7 +23,7 @@ func isFile(state string) bool {
 func salvageFile(path string) (*journal.Salvaged, error) {
 	content, err := journal.Content(path)
 	if errors.Is(err, journal.ErrInUse) {
-		return nil, fmt.Errorf("%w: %w; its program must end first", ErrHeld, err)
+		return nil, fmt.Errorf("%w: %w; its program must end first", ErrInUse, err)
 	}
 	if err != nil {
 		return nil, err

@@ -89,7 +89,7 @@ func Is(dir string) bool {
 	return err == nil
 }
 
-// Run serves until ctx ends. It fails with local.ErrHeld if another process has the state
+// Run serves until ctx ends. It fails with local.ErrInUse if another process has the state
 // directory open.
 func Run(ctx context.Context, o Options) (err error) {
 	state, err := filepath.Abs(o.State)

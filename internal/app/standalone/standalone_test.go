@@ -175,7 +175,7 @@ func TestDirectoryIsHeld(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state")
 	first := serve(t, state)
 	err := standalone.Run(t.Context(), standalone.Options{State: state, Listen: "127.0.0.1:0", Ready: func(standalone.Address) {}})
-	if !errors.Is(err, local.ErrHeld) {
+	if !errors.Is(err, local.ErrInUse) {
 		t.Fatalf("a second server: %v", err)
 	}
 	at, err := standalone.Served(state)

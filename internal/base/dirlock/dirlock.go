@@ -12,11 +12,11 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// ErrHeld means that another process, or another part of this one, uses the directory.
-var ErrHeld = errors.New("the directory is already in use")
+// ErrInUse means that another process, or another part of this one, uses the directory.
+var ErrInUse = errors.New("the directory is already in use")
 
 // Take locks a directory, creating it if necessary. The lock lasts until release or the
-// end of the process. The error wraps ErrHeld, with the holder of the lock, or is that
+// end of the process. The error wraps ErrInUse, with the holder of the lock, or is that
 // of the file system.
 func Take(dir string) (release func() error, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -29,7 +29,7 @@ func Take(dir string) (release func() error, err error) {
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
 	if !ok {
-		return nil, fmt.Errorf("%w: %s%s", ErrHeld, dir, holder(path))
+		return nil, fmt.Errorf("%w: %s%s", ErrInUse, dir, holder(path))
 	}
 	host, _ := os.Hostname()
 	if err := os.WriteFile(path, fmt.Appendf(nil, "process %d on %s\n", os.Getpid(), host), 0o600); err != nil {

@@ -16,13 +16,13 @@ func TestTake(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Take(dir)
-	if !errors.Is(err, ErrHeld) || !strings.Contains(err.Error(), dir+" is held by "+fmt.Sprintf("process %d on ", os.Getpid())) {
-		t.Errorf("a directory that is held: %v", err)
+	if !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), dir+" is held by "+fmt.Sprintf("process %d on ", os.Getpid())) {
+		t.Errorf("a directory in use: %v", err)
 	}
 	if err := os.Truncate(filepath.Join(dir, "lock"), 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err = Take(dir); !errors.Is(err, ErrHeld) || !strings.HasSuffix(err.Error(), dir) {
+	if _, err = Take(dir); !errors.Is(err, ErrInUse) || !strings.HasSuffix(err.Error(), dir) {
 		t.Errorf("a directory whose holder has not written yet who it is: %v", err)
 	}
 	if err := release(); err != nil {
@@ -41,7 +41,7 @@ func TestTakeWhereNoDirectoryCanBe(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Take(filepath.Join(file, "dir")); err == nil || errors.Is(err, ErrHeld) {
+	if _, err := Take(filepath.Join(file, "dir")); err == nil || errors.Is(err, ErrInUse) {
 		t.Errorf("below a file: %v", err)
 	}
 }

@@ -81,7 +81,7 @@ type Etcd struct {
 
 // StartEtcd checks the files, starts etcd and waits until it serves or ctx ends. It defragments a database of which
 // much is free. The error wraps
-// dirlock.ErrHeld if Dir is in use, and an *etcdfile.Damage if a file is damaged.
+// dirlock.ErrInUse if Dir is in use, and an *etcdfile.Damage if a file is damaged.
 func StartEtcd(ctx context.Context, o EtcdOptions) (*Etcd, error) {
 	if o.Dir == "" {
 		return nil, errors.New("start etcd: Dir is empty; want a directory for its data")

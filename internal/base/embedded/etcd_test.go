@@ -82,8 +82,8 @@ func TestEtcdDirectoryInUse(t *testing.T) {
 	dir := t.TempDir()
 	startEtcd(t, EtcdOptions{Dir: dir})
 	_, err := StartEtcd(testContext(t), EtcdOptions{Dir: dir})
-	if !errors.Is(err, dirlock.ErrHeld) || !strings.Contains(err.Error(), "process") {
-		t.Errorf("a second etcd on the directory: %v; want ErrHeld with the process", err)
+	if !errors.Is(err, dirlock.ErrInUse) || !strings.Contains(err.Error(), "process") {
+		t.Errorf("a second etcd on the directory: %v; want ErrInUse with the process", err)
 	}
 }
 

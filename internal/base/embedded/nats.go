@@ -60,7 +60,7 @@ type NATS struct {
 var ErrStore = errors.New("a file of the store is damaged")
 
 // StartNATS starts NATS and waits until it accepts connections. The error wraps
-// dirlock.ErrHeld if Dir is in use, and ErrStore if a file of a stream is damaged.
+// dirlock.ErrInUse if Dir is in use, and ErrStore if a file of a stream is damaged.
 func StartNATS(o NATSOptions) (*NATS, error) {
 	if o.Dir == "" {
 		return nil, errors.New("start NATS: Dir is empty; want a directory for its data")

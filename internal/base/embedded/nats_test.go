@@ -94,8 +94,8 @@ func TestNATSSaysWhyItDidNotStart(t *testing.T) {
 func TestNATSDirectoryInUse(t *testing.T) {
 	dir := t.TempDir()
 	startNATS(t, NATSOptions{Dir: dir})
-	if _, err := StartNATS(NATSOptions{Dir: dir}); !errors.Is(err, dirlock.ErrHeld) {
-		t.Errorf("a second NATS on the directory: %v; want ErrHeld", err)
+	if _, err := StartNATS(NATSOptions{Dir: dir}); !errors.Is(err, dirlock.ErrInUse) {
+		t.Errorf("a second NATS on the directory: %v; want ErrInUse", err)
 	}
 }
 

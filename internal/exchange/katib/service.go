@@ -44,9 +44,9 @@ const (
 	// effort is the longest that an optimiser searches for the points of a request. It is half
 	// of the time that the caller still waits, if that is less.
 	effort = 30 * time.Second
-	// held is how many requests are in memory at once. Others wait, and are not read before
+	// maxAdmitted is how many requests are in memory at once. Others wait, and are not read before
 	// their turn.
-	held = 32
+	maxAdmitted = 32
 	// rounds is how often an optimiser is asked again for points that are not trials yet.
 	rounds = 3
 )
@@ -72,7 +72,7 @@ func Handler(ctx context.Context, logger *slog.Logger) http.Handler {
 	s := newService(ctx, max(1, runtime.GOMAXPROCS(0)/2), logger)
 	mux := http.NewServeMux()
 	path, suggestion := katibv1beta1connect.NewSuggestionHandler(s, connect.WithReadMaxBytes(MaxRequest), connect.WithRecover(s.recovered))
-	mux.Handle(path, admit(suggestion, held))
+	mux.Handle(path, admit(suggestion, maxAdmitted))
 	mux.Handle(grpchealth.NewHandler(grpchealth.NewStaticChecker(katibv1beta1connect.SuggestionName, healthName)))
 	return mux
 }

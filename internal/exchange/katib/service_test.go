@@ -563,7 +563,7 @@ func TestWaitingRequestEndsWithItsCaller(t *testing.T) {
 	}
 }
 
-// Requests beyond those that are held wait for a place, or for their caller's end.
+// Requests beyond those that are admitted wait for a place, or for their caller's end.
 func TestHeldRequestsAreBounded(t *testing.T) {
 	entered, leave := make(chan string), make(chan struct{})
 	h := admit(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -26,9 +26,9 @@ const latest = 16
 type Pace struct {
 	space *space.Space
 	seed  uint64
-	// whole is of the time of trials that complete, held of that for which trials have a worker, however they end.
-	whole, held *duration.Model
-	next        []study.Point // the latest trials
+	// whole is of the time of trials that complete, occupied of that for which trials have a worker, however they end.
+	whole, occupied *duration.Model
+	next            []study.Point // the latest trials
 }
 
 // NewPace fits the models to the trials whose program has started, at a moment. A fidelity counts as a parameter: a trial takes as long
@@ -41,10 +41,10 @@ func NewPace(ctx context.Context, s *study.Study, trials view.Trials, now time.T
 	p := &Pace{space: in, seed: s.Spec.Algorithm.Seed}
 	list, stopped := p.read(trials, now)
 	encoding, earlier := optimizer.NewEncoding(in), optimizer.EarlierOf(&s.Spec)
-	if p.held, err = duration.Fit(ctx, encoding, observations(list, stopped, false), earlier, p.seed); err != nil {
+	if p.occupied, err = duration.Fit(ctx, encoding, observations(list, stopped, false), earlier, p.seed); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoPace, err)
 	}
-	p.whole = p.held
+	p.whole = p.occupied
 	if slices.Contains(stopped, true) {
 		p.whole, err = duration.Fit(ctx, encoding, observations(list, stopped, true), earlier, p.seed)
 		if errors.Is(err, duration.ErrTooFew) {
@@ -136,10 +136,10 @@ func (p *Pace) Left(trials view.Trials, budget, slots int, now time.Time) time.D
 			plan.Running = append(plan.Running, duration.Running{Seconds: sinceStart(t, now)})
 		}
 	}
-	for i, e := range p.held.At(running...) {
+	for i, e := range p.occupied.At(running...) {
 		plan.Running[i].Estimate = e
 	}
-	plan.New, plan.Next = max(0, budget-ended-len(running)), p.held.At(p.next...)
+	plan.New, plan.Next = max(0, budget-ended-len(running)), p.occupied.At(p.next...)
 	return seconds(plan.Left(p.seed))
 }
 

@@ -53,7 +53,7 @@ func (h *History) SVG(f Frame) []byte {
 	}
 	c.Series = []Series{
 		{Name: name, Kind: Dots, Points: shown},
-		{Name: "best so far", Kind: Steps, Points: h.held(best)},
+		{Name: "best so far", Kind: Steps, Points: h.extended(best)},
 	}
 	c.Series = append(c.Series, h.marks(dots, best)...)
 	c.Description = h.description(dots, best)
@@ -119,11 +119,11 @@ func (h *History) notes(points []Point) {
 func (h *History) Best() []Point {
 	h = h.finite()
 	_, best := h.curves()
-	return h.held(best)
+	return h.extended(best)
 }
 
-// held extends the steps to the last evaluation.
-func (h *History) held(best []Point) []Point {
+// extended returns the steps to the last evaluation.
+func (h *History) extended(best []Point) []Point {
 	if n := len(best); n > 0 {
 		if last := h.Evaluations[len(h.Evaluations)-1].X; last > best[n-1].X {
 			best = append(best[:n:n], Point{X: last, Y: best[n-1].Y})
@@ -205,7 +205,7 @@ func (h *History) Text(width int) string {
 		Width: min(width, widestSketch), Height: sketchRows, Title: "best " + h.Objective.Caption(), X: cmp.Or(h.X, "evaluations"),
 		Log: logarithmic(low, high), Low: low, High: high, Lanes: h.Lanes(),
 	}
-	return t.Draw(h.held(best))
+	return t.Draw(h.extended(best))
 }
 
 // bestRange returns the range of the best-so-far curve worth showing. It leaves out the

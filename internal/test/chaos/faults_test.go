@@ -78,7 +78,7 @@ func paused(ps ...process) func() {
 	}
 }
 
-func held(proxies ...*testenv.Proxy) func() {
+func stalled(proxies ...*testenv.Proxy) func() {
 	for _, p := range proxies {
 		p.Hold()
 	}
@@ -213,14 +213,14 @@ var kinds = []kind{
 	{"leader killed", brief, onLeader(func(s *site) func() { return killed(s) })},
 	{"leader asked to end", brief, onLeader(func(s *site) func() { return stopped(s) })},
 	{"leader stopped for longer than its lease", long, onLeader(func(s *site) func() { return paused(s) })},
-	{"leader split from etcd", long, onLeader(func(s *site) func() { return held(s.etcd...) })},
-	{"leader split from NATS", long, onLeader(func(s *site) func() { return held(s.nats...) })},
-	{"leader split from all", long, onLeader(func(s *site) func() { return held(s.links()...) })},
+	{"leader split from etcd", long, onLeader(func(s *site) func() { return stalled(s.etcd...) })},
+	{"leader split from NATS", long, onLeader(func(s *site) func() { return stalled(s.nats...) })},
+	{"leader split from all", long, onLeader(func(s *site) func() { return stalled(s.links()...) })},
 	{"leader's connections to etcd slow", some, onLeader(func(s *site) func() { return slow(s.etcd...) })},
 	{"leader's connections to NATS slow", some, onLeader(func(s *site) func() { return slow(s.nats...) })},
 	{"answers of etcd to the leader lost", brief, onLeader(func(s *site) func() { return unanswered(s.etcd...) })},
 	{"answers of NATS to the leader lost", brief, onLeader(func(s *site) func() { return unanswered(s.nats...) })},
-	{"follower split from all", some, onFollower(func(s *site) func() { return held(s.links()...) })},
+	{"follower split from all", some, onFollower(func(s *site) func() { return stalled(s.links()...) })},
 	{"all coordinators killed", brief, func(f *fleet, _ *rand.Rand) (string, func()) {
 		return "coordinators", killed(processes(f.coordinators)...)
 	}},
@@ -260,7 +260,7 @@ var kinds = []kind{
 	}},
 	{"worker asked to end", brief, onWorker(func(s *site) func() { return stopped(s) })},
 	{"worker stopped for longer than its lease", long, onWorker(func(s *site) func() { return paused(s) })},
-	{"worker split from NATS", long, onWorker(func(s *site) func() { return held(s.nats...) })},
+	{"worker split from NATS", long, onWorker(func(s *site) func() { return stalled(s.nats...) })},
 	{"all workers killed", brief, func(f *fleet, _ *rand.Rand) (string, func()) {
 		return "workers", killed(processes(f.workers)...)
 	}},

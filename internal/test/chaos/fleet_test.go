@@ -273,14 +273,14 @@ func (f *fleet) etcdLeader() int {
 
 // splitNATS holds everything between a nats-server and the others.
 func (f *fleet) splitNATS(i int) (heal func()) {
-	var held []*testenv.Proxy
+	var stalled []*testenv.Proxy
 	for pair, p := range f.routes {
 		if pair[0] == i || pair[1] == i {
 			p.Hold()
-			held = append(held, p)
+			stalled = append(stalled, p)
 		}
 	}
-	return func() { healAll(held) }
+	return func() { healAll(stalled) }
 }
 
 // splitEtcd holds everything between an etcd and the others. Members name themselves in

@@ -111,19 +111,19 @@ func dialled(t *testing.T, p *Proxy) (ask func(line string, wait time.Duration) 
 func TestProxyHoldsOneClientOnly(t *testing.T) {
 	addr, seen := echo(t)
 	p := StartProxy(t, addr)
-	held := dialled(t, p)
-	if got, err := held("I am held\n", 10*time.Second); got != "I am held\n" {
+	ask := dialled(t, p)
+	if got, err := ask("I am held\n", 10*time.Second); got != "I am held\n" {
 		t.Fatalf("through an open proxy: %q, %v", got, err)
 	}
 	<-seen
 	p.HoldOnly(func(first []byte) bool { return bytes.HasPrefix(first, []byte("I am free")) })
-	if got, err := held("another is held\n", 10*time.Second); got != "another is held\n" {
+	if got, err := ask("another is held\n", 10*time.Second); got != "another is held\n" {
 		t.Fatalf("a client that is not meant: %q, %v", got, err)
 	}
 	<-seen
 	p.Heal()
 	p.HoldOnly(func(first []byte) bool { return bytes.HasPrefix(first, []byte("I am held")) })
-	if got, err := held("now me\n", 20*time.Millisecond); err == nil {
+	if got, err := ask("now me\n", 20*time.Millisecond); err == nil {
 		t.Fatalf("a client that is held got %q", got)
 	}
 	select {

@@ -212,7 +212,7 @@ func TestFitPredictsHowCurvesEnd(t *testing.T) {
 	const last = 40
 	rng := rand.New(rand.NewPCG(5, 0))
 	c := walks(40, last, rng)
-	var held []int
+	var heldOut []int
 	var ends []float64
 	for i := range c {
 		c[i].Runs = false
@@ -226,7 +226,7 @@ func TestFitPredictsHowCurvesEnd(t *testing.T) {
 			}
 		}
 		if !whole {
-			held, ends = append(held, i), append(ends, cost)
+			heldOut, ends = append(heldOut, i), append(ends, cost)
 		}
 	}
 	m, err := New(t.Context(), kernel.Continuous(2), c, last, nil, true, rng)
@@ -234,7 +234,7 @@ func TestFitPredictsHowCurvesEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	var squares, plain float64
-	for k, e := range m.Outlook().Curves(held) {
+	for k, e := range m.Outlook().Curves(heldOut) {
 		z := m.scale.of(ends[k])
 		squares, plain = squares+(e.Mean-z)*(e.Mean-z), plain+z*z
 	}
