@@ -13,6 +13,9 @@ import (
 // evaluated. Each counts with the posterior mean as its value (the kriging believer of
 // Ginsbourger et al. 2010): means stay as they are, and variances shrink.
 //
+// Observations are not added like this: each one changes the transform of all outcomes, so a request begins with a factor of its
+// own, and only its pending points extend it.
+//
 // A point adds a row to the factor in O(n²). With l = L⁻¹k(X, x) and
 // d² = k(x, x) + noise − lᵀl, the row is (l, d).
 //
