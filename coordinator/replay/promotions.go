@@ -118,7 +118,7 @@ func (p *player) rule() {
 		case m.at > edited:
 			p.created(m.trial)
 		case m.trial.Source == optimizer.SourcePromoted:
-			p.report.Earlier++
+			p.findings.Earlier++
 		}
 		if p.ladder.first != nil {
 			return
@@ -262,28 +262,28 @@ func (p *player) edited(moments []moment) int64 {
 }
 
 // unruly reports whether a trial or one before it is not as the rule of promotion makes it, and
-// enters the difference into the report.
+// notes the difference.
 func (p *player) unruly(t *record.Trial) bool {
 	d := p.ladder.first
 	if d == nil || d.Trial > t.Number {
 		return false
 	}
-	p.report.First = d
+	p.findings.First = d
 	return true
 }
 
-// countPromotions ends the report with the promotions, as far as the study could be replayed.
+// countPromotions counts the promotions, as far as the study could be replayed.
 func (p *player) countPromotions() {
-	r := &p.report
-	if r.First == nil && r.Until == 0 {
-		r.First = p.ladder.first
+	found := &p.findings
+	if found.First == nil && found.Until == 0 {
+		found.First = p.ladder.first
 	}
 	end := len(p.trials) + 1
 	switch {
-	case r.First != nil:
-		end = r.First.Trial
-	case r.Until > 0:
-		end = r.Until
+	case found.First != nil:
+		end = found.First.Trial
+	case found.Until > 0:
+		end = found.Until
 	}
-	r.Promoted, _ = slices.BinarySearch(p.ladder.made, end)
+	found.Promoted, _ = slices.BinarySearch(p.ladder.made, end)
 }

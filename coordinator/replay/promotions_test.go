@@ -56,7 +56,7 @@ func TestEveryPromotionIsMadeAgain(t *testing.T) {
 			suggested, promoted := 0, 0
 			for seed := range c.seeds {
 				spec, trials := play(t, withLevels(c.algorithm, c.trials, c.finite), seed, seed%2 == 1)
-				report := run(t, spec, trials, c.algorithm)
+				found := run(t, spec, trials, c.algorithm)
 				others, least := 0, 0
 				var current []int // the suggestions of the space as it is
 				for _, trial := range ordered(trials) {
@@ -69,13 +69,13 @@ func TestEveryPromotionIsMadeAgain(t *testing.T) {
 						least++ // certainly made in that space
 					}
 				}
-				want := replay.Report{
-					Same: len(current), Others: others, Promoted: report.Promoted, Fallbacks: report.Fallbacks,
-					Earlier: len(trials) - others - len(current) - report.Promoted,
+				want := replay.Findings{
+					Same: len(current), Others: others, Promoted: found.Promoted, Fallbacks: found.Fallbacks,
+					Earlier: len(trials) - others - len(current) - found.Promoted,
 				}
 				suggested, promoted = suggested+want.Same, promoted+want.Promoted
-				if fmt.Sprintf("%+v", *report) != fmt.Sprintf("%+v", want) || report.Promoted < least {
-					t.Errorf("seed %d: %+v, want %+v and %d promotions: %v", seed, *report, want, least, report.First)
+				if fmt.Sprintf("%+v", *found) != fmt.Sprintf("%+v", want) || found.Promoted < least {
+					t.Errorf("seed %d: %+v, want %+v and %d promotions: %v", seed, *found, want, least, found.First)
 				}
 			}
 			if suggested < c.trials/2 || promoted < c.trials/10 {
@@ -136,10 +136,10 @@ func TestTheFirstWrongPromotionIsNamed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			changed := slices.Clone(trials)
 			c.change(changed)
-			report := run(t, spec, changed, "tpe")
+			found := run(t, spec, changed, "tpe")
 			want := fmt.Sprintf("trial %d differs: %s", c.trial, c.what)
-			if report.First == nil || !strings.HasPrefix(report.First.String(), want) {
-				t.Errorf("%v, want %s…", report.First, want)
+			if found.First == nil || !strings.HasPrefix(found.First.String(), want) {
+				t.Errorf("%v, want %s…", found.First, want)
 			}
 		})
 	}
@@ -151,8 +151,8 @@ func TestAnotherResultIsAnotherPromotion(t *testing.T) {
 	trials = ordered(trials)
 	from := trials[last(t, trials)].Predecessor
 	trials[from-1].Values = study.Values{1000}
-	report := run(t, spec, trials, "random")
-	if report.First == nil || report.First.What != "the promotion" || report.First.Trial <= from {
-		t.Errorf("%v, want a promotion that differs", report.First)
+	found := run(t, spec, trials, "random")
+	if found.First == nil || found.First.What != "the promotion" || found.First.Trial <= from {
+		t.Errorf("%v, want a promotion that differs", found.First)
 	}
 }

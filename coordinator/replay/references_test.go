@@ -70,15 +70,15 @@ func TestReferencesOfTheTime(t *testing.T) {
 		}
 	}
 	trials := l.records()
-	report, err := replay.Run(t.Context(), l.spec, trials, own, nil)
-	if err != nil || report.First != nil || report.Same != 9 {
-		t.Errorf("%+v: %v, %v; want 9 trials that are the same", report, report.First, err)
+	found, err := replay.Run(t.Context(), l.spec, trials, own, nil)
+	if err != nil || found.First != nil || found.Same != 9 {
+		t.Errorf("%+v: %v, %v; want 9 trials that are the same", found, found.First, err)
 	}
 	for i := range trials {
 		trials[i].Ask = new(*trials[i].Ask)
 		trials[i].Ask.References = nil
 	}
-	if report, err := replay.Run(t.Context(), l.spec, trials, own, nil); err != nil || report.First == nil || report.First.Trial > 3 {
-		t.Errorf("with the references of today: %+v, %v; want a difference at once", report, err)
+	if found, err := replay.Run(t.Context(), l.spec, trials, own, nil); err != nil || found.First == nil || found.First.Trial > 3 {
+		t.Errorf("with the references of today: %+v, %v; want a difference at once", found, err)
 	}
 }

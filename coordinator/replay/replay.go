@@ -35,8 +35,8 @@ type Optimizers struct {
 	Fallback optimizer.Optimizer
 }
 
-// Report says what a replay found.
-type Report struct {
+// Findings say what a replay found.
+type Findings struct {
 	// Same is how many suggestions are the recorded ones, bit for bit: the points, where
 	// they come from, and the reasons. Fallbacks of them are fallbacks.
 	Same, Fallbacks int
@@ -62,7 +62,7 @@ type Report struct {
 // Run replays a study until the first difference. The trials are all of the study's. The
 // error is the context's, or says which record is inconsistent. progress, if not nil, is
 // called after each request with the number of trials that were made by then.
-func Run(ctx context.Context, spec record.Study, trials []record.Trial, o Optimizers, progress func(trial int)) (*Report, error) {
+func Run(ctx context.Context, spec record.Study, trials []record.Trial, o Optimizers, progress func(trial int)) (*Findings, error) {
 	p, err := newPlayer(spec, trials, o)
 	if err != nil {
 		return nil, err
@@ -77,12 +77,12 @@ func Run(ctx context.Context, spec record.Study, trials []record.Trial, o Optimi
 		if progress != nil {
 			progress(a.trials[len(a.trials)-1].Number)
 		}
-		if p.report.First != nil || p.report.Until != 0 {
+		if p.findings.First != nil || p.findings.Until != 0 {
 			break
 		}
 	}
 	p.countPromotions()
-	return &p.report, nil
+	return &p.findings, nil
 }
 
 // request identifies a request of a study: at most one is in flight, and one that becomes a
@@ -108,17 +108,17 @@ func (a *answer) created() int64 { return a.trials[0].Created }
 // player replays one study. trials, told and ladder follow from the records alone and are complete
 // before the first request is made again; played, lost and stateful follow from the answers.
 type player struct {
-	spec    *study.Spec
-	space   *space.Space
-	version int // of the space
-	earlier []optimizer.Earlier
-	trials  []*record.Trial // by number
-	outside map[int]bool    // the numbers of those whose points are outside of the space
-	told    told
-	ladder  ladder
-	answers []*answer
-	o       Optimizers
-	report  Report
+	spec     *study.Spec
+	space    *space.Space
+	version  int // of the space
+	earlier  []optimizer.Earlier
+	trials   []*record.Trial // by number
+	outside  map[int]bool    // the numbers of those whose points are outside of the space
+	told     told
+	ladder   ladder
+	answers  []*answer
+	o        Optimizers
+	findings Findings
 	// played are the answers of the optimiser so far, oldest first.
 	played []*answer
 	// lost is the first answer of the optimiser that was cut: its state is not known.
@@ -179,7 +179,7 @@ func (p *player) group() error {
 	for _, t := range p.trials {
 		switch t.Source {
 		case optimizer.SourceRequested, optimizer.SourceAdded:
-			p.report.Others++
+			p.findings.Others++
 			continue
 		case optimizer.SourcePromoted:
 			continue // see rule
@@ -188,7 +188,7 @@ func (p *player) group() error {
 			return fmt.Errorf("trial %d is recorded without the request for its suggestion", t.Number)
 		}
 		if max(1, t.Ask.Space) != p.version {
-			p.report.Earlier++
+			p.findings.Earlier++
 			continue
 		}
 		r := request{from: t.From, number: t.Request, n: t.Ask.N, fallback: t.Ask.Fallback}
@@ -284,9 +284,10 @@ func (p *player) play(ctx context.Context, a *answer) error {
 		return nil
 	}
 	if running := p.unknown(a); running > 0 {
-		p.report.Until = a.trials[0].Number
-		p.report.Why = fmt.Sprintf("trial %d still runs, and what it had reported when trial %d was suggested is not in its record yet", running,
-			p.report.Until)
+		p.findings.Until = a.trials[0].Number
+		p.findings.Why = fmt.Sprintf(
+			"trial %d still runs, and what it had reported when trial %d was suggested is not in its record yet", running,
+			p.findings.Until)
 		return nil
 	}
 	state := p.before(a)
@@ -303,8 +304,8 @@ func (p *player) play(ctx context.Context, a *answer) error {
 	}
 	p.stateful = p.stateful || len(next) > 0 && !a.fallback
 	if l := p.lost; l != nil && p.stateful && !a.fallback && a.from >= l.created() {
-		p.report.Until = a.trials[0].Number
-		p.report.Why = fmt.Sprintf("the optimiser's time was over when it suggested trial %d, "+
+		p.findings.Until = a.trials[0].Number
+		p.findings.Why = fmt.Sprintf("the optimiser's time was over when it suggested trial %d, "+
 			"so its answer and what it remembered depended on the machine", l.trials[0].Number)
 		return nil
 	}
@@ -322,9 +323,9 @@ func (p *player) play(ctx context.Context, a *answer) error {
 		}
 	}
 	for _, t := range a.trials {
-		p.report.Same++
+		p.findings.Same++
 		if t.Source == optimizer.SourceFallback {
-			p.report.Fallbacks++
+			p.findings.Fallbacks++
 		}
 	}
 	if !a.fallback {
@@ -336,14 +337,14 @@ func (p *player) play(ctx context.Context, a *answer) error {
 
 func (p *player) differ(t *record.Trial, d *Difference) {
 	d.Trial = t.Number
-	p.report.First = d
+	p.findings.First = d
 }
 
 // cut passes over an answer that depended on the machine. Without its state, later answers
 // of an optimiser that has one cannot be made.
 func (p *player) cut(a *answer) {
 	for _, t := range a.trials {
-		p.report.Cut = append(p.report.Cut, t.Number)
+		p.findings.Cut = append(p.findings.Cut, t.Number)
 	}
 	if !a.fallback && p.lost == nil {
 		p.lost = a

@@ -364,7 +364,7 @@ func TestEverySuggestionIsMadeAgain(t *testing.T) {
 			compared := 0
 			for seed := range c.seeds {
 				spec, trials := lead(t, algorithm, c.trials, seed, seed%2 == 1)
-				report := run(t, spec, trials, algorithm)
+				found := run(t, spec, trials, algorithm)
 				others, earlier := 0, 0
 				for _, trial := range trials {
 					if trial.Source == optimizer.SourceAdded || trial.Source == optimizer.SourceRequested {
@@ -373,10 +373,10 @@ func TestEverySuggestionIsMadeAgain(t *testing.T) {
 						earlier++
 					}
 				}
-				want := replay.Report{Same: len(trials) - others - earlier, Others: others, Earlier: earlier, Fallbacks: report.Fallbacks}
+				want := replay.Findings{Same: len(trials) - others - earlier, Others: others, Earlier: earlier, Fallbacks: found.Fallbacks}
 				compared += want.Same
-				if fmt.Sprintf("%+v", *report) != fmt.Sprintf("%+v", want) {
-					t.Errorf("seed %d: %+v, want %+v: %v", seed, *report, want, report.First)
+				if fmt.Sprintf("%+v", *found) != fmt.Sprintf("%+v", want) {
+					t.Errorf("seed %d: %+v, want %+v: %v", seed, *found, want, found.First)
 				}
 			}
 			if compared < c.trials/2 {
@@ -400,9 +400,9 @@ func TestForeseenEndsAreTheSame(t *testing.T) {
 				told++
 			}
 		}
-		report := run(t, l.spec, l.records(), algorithm)
-		if told < 3 || report.First != nil || report.Same < 10 {
-			t.Errorf("%s: %d trials were suggested with foreseen ends, %d are the same: %v", algorithm, told, report.Same, report.First)
+		found := run(t, l.spec, l.records(), algorithm)
+		if told < 3 || found.First != nil || found.Same < 10 {
+			t.Errorf("%s: %d trials were suggested with foreseen ends, %d are the same: %v", algorithm, told, found.Same, found.First)
 		}
 		byCurves := 0
 		for _, trial := range l.records() {
@@ -413,7 +413,7 @@ func TestForeseenEndsAreTheSame(t *testing.T) {
 		if algorithm == "hebo" && byCurves < 5 {
 			t.Errorf("%d trials were suggested by curves", byCurves)
 		}
-		changed := func(change func(r *record.Trial)) *replay.Report {
+		changed := func(change func(r *record.Trial)) *replay.Findings {
 			trials := l.records()
 			for i := range trials {
 				if trials[i].Ask != nil {
@@ -438,13 +438,13 @@ func TestForeseenEndsAreTheSame(t *testing.T) {
 			}
 		}
 		for what, change := range without {
-			if report := changed(change); report.First == nil {
+			if found := changed(change); found.First == nil {
 				t.Errorf("%s: without %s the same trials are suggested", algorithm, what)
 			}
 		}
-		report = changed(func(r *record.Trial) { r.Looks = nil })
-		if report.Until == 0 || report.First != nil || !strings.Contains(report.Why, "still runs") {
-			t.Errorf("%s: while trials run: %+v", algorithm, report)
+		found = changed(func(r *record.Trial) { r.Looks = nil })
+		if found.Until == 0 || found.First != nil || !strings.Contains(found.Why, "still runs") {
+			t.Errorf("%s: while trials run: %+v", algorithm, found)
 		}
 	}
 }
@@ -467,7 +467,7 @@ func TestEditedLimits(t *testing.T) {
 				}
 				l := played(t, spec, 5, false)
 				trials := l.records()
-				report, err := replay.Run(t.Context(), l.spec, trials, l.own, nil)
+				found, err := replay.Run(t.Context(), l.spec, trials, l.own, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -477,8 +477,8 @@ func TestEditedLimits(t *testing.T) {
 						byModel++
 					}
 				}
-				if report.First != nil || report.Until != 0 || report.Same != len(trials)-report.Others {
-					t.Errorf("%+v: %v", *report, report.First)
+				if found.First != nil || found.Until != 0 || found.Same != len(trials)-found.Others {
+					t.Errorf("%+v: %v", *found, found.First)
 				}
 				if l.limited < 2 || byModel < 5 {
 					t.Errorf("%d edits, and %d suggestions by the model, show too little", l.limited, byModel)
@@ -491,8 +491,8 @@ func TestEditedLimits(t *testing.T) {
 						trials[i].Ask = &ask
 					}
 				}
-				if report, err = replay.Run(t.Context(), l.spec, trials, l.own, nil); err != nil || report.First == nil {
-					t.Errorf("with other limits in the records: %+v, error %v, want a difference", report, err)
+				if found, err = replay.Run(t.Context(), l.spec, trials, l.own, nil); err != nil || found.First == nil {
+					t.Errorf("with other limits in the records: %+v, error %v, want a difference", found, err)
 				}
 			})
 		}
@@ -515,9 +515,9 @@ func TestStudiesWithACost(t *testing.T) {
 func samePlayed(t *testing.T, l *leader, changed string, change func(*record.Ask)) {
 	t.Helper()
 	trials := l.records()
-	report, err := replay.Run(t.Context(), l.spec, trials, l.own, nil)
-	if err != nil || report.First != nil || report.Until != 0 || report.Same < 10 {
-		t.Fatalf("%+v, %v, want all suggestions made again: %v", report, err, report.First)
+	found, err := replay.Run(t.Context(), l.spec, trials, l.own, nil)
+	if err != nil || found.First != nil || found.Until != 0 || found.Same < 10 {
+		t.Fatalf("%+v, %v, want all suggestions made again: %v", found, err, found.First)
 	}
 	for i := range trials {
 		if trials[i].Ask != nil {
@@ -526,18 +526,18 @@ func samePlayed(t *testing.T, l *leader, changed string, change func(*record.Ask
 			trials[i].Ask = &ask
 		}
 	}
-	if report, err = replay.Run(t.Context(), l.spec, trials, l.own, nil); err != nil || report.First == nil {
-		t.Errorf("%s: %+v, error %v, want a difference", changed, report, err)
+	if found, err = replay.Run(t.Context(), l.spec, trials, l.own, nil); err != nil || found.First == nil {
+		t.Errorf("%s: %+v, error %v, want a difference", changed, found, err)
 	}
 }
 
-func run(t *testing.T, spec record.Study, trials []record.Trial, algorithm string) *replay.Report {
+func run(t *testing.T, spec record.Study, trials []record.Trial, algorithm string) *replay.Findings {
 	t.Helper()
-	report, err := replay.Run(t.Context(), spec, trials, optimizers(t, algorithm, nil), nil)
+	found, err := replay.Run(t.Context(), spec, trials, optimizers(t, algorithm, nil), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return report
+	return found
 }
 
 // byNumber orders trials and returns the first suggested one of at least a number.
@@ -565,23 +565,23 @@ func TestTheFirstDifferenceIsNamed(t *testing.T) {
 	} {
 		changed := slices.Clone(trials)
 		c.change(&changed[at])
-		report := run(t, spec, changed, "tpe")
+		found := run(t, spec, changed, "tpe")
 		want := fmt.Sprintf("trial %d differs: %s", number, c.what)
-		if report.First == nil || !strings.HasPrefix(report.First.String(), want) {
-			t.Errorf("%v, want %s…", report.First, want)
+		if found.First == nil || !strings.HasPrefix(found.First.String(), want) {
+			t.Errorf("%v, want %s…", found.First, want)
 		}
 	}
 	// A value that was told otherwise changes what follows.
 	changed := slices.Clone(trials)
 	done := slices.IndexFunc(changed, func(r record.Trial) bool { return r.State == study.TrialCompleted })
 	changed[done].Values = study.Values{-1000}
-	if report := run(t, spec, changed, "tpe"); report.First == nil || report.First.Trial <= changed[done].Number {
-		t.Errorf("with another result of trial %d: %v, want a later trial that differs", changed[done].Number, report.First)
+	if found := run(t, spec, changed, "tpe"); found.First == nil || found.First.Trial <= changed[done].Number {
+		t.Errorf("with another result of trial %d: %v, want a later trial that differs", changed[done].Number, found.First)
 	}
 	// Another seed changes the first suggestion that is not the file's.
 	spec.Definition.Spec.Algorithm.Seed++
-	if report := run(t, spec, trials, "tpe"); report.First == nil || report.Same > 1 {
-		t.Errorf("with another seed: %+v, want a difference at once", report)
+	if found := run(t, spec, trials, "tpe"); found.First == nil || found.Same > 1 {
+		t.Errorf("with another seed: %+v, want a difference at once", found)
 	}
 }
 
@@ -600,12 +600,12 @@ func TestCutAnswers(t *testing.T) {
 				cut++
 			}
 		}
-		report := run(t, spec, trials, algorithm)
-		if report.First != nil && algorithm == "random" || len(report.Cut) != cut {
-			t.Errorf("%s: %+v, want %d answers that are passed over", algorithm, report, cut)
+		found := run(t, spec, trials, algorithm)
+		if found.First != nil && algorithm == "random" || len(found.Cut) != cut {
+			t.Errorf("%s: %+v, want %d answers that are passed over", algorithm, found, cut)
 		}
-		if stateful := algorithm == "hebo"; stateful != (report.Until > 0) {
-			t.Errorf("%s: nothing can be compared from trial %d on (%s)", algorithm, report.Until, report.Why)
+		if stateful := algorithm == "hebo"; stateful != (found.Until > 0) {
+			t.Errorf("%s: nothing can be compared from trial %d on (%s)", algorithm, found.Until, found.Why)
 		}
 	}
 }
@@ -622,8 +622,8 @@ func TestTheFirstAnswerIsCut(t *testing.T) {
 			trials[i].Ask = &ask
 		}
 	}
-	if report := run(t, spec, trials, "hebo"); report.First != nil || report.Until == 0 {
-		t.Errorf("%+v (%v), want no difference, and an end of the replay", report, report.First)
+	if found := run(t, spec, trials, "hebo"); found.First != nil || found.Until == 0 {
+		t.Errorf("%+v (%v), want no difference, and an end of the replay", found, found.First)
 	}
 }
 
@@ -670,14 +670,14 @@ func TestStudiesThatLearnTimes(t *testing.T) {
 		s.LearnFrom = []study.Earlier{{Study: "march", Trials: trials}}
 		edit(s)
 		l := played(t, spec, 4, false)
-		report, err := replay.Run(t.Context(), through(t, l.spec), l.records(), l.own, nil)
-		if err != nil || report.First != nil || report.Until != 0 || report.Same < 8 {
-			t.Errorf("%s: %+v, %v, want all suggestions made again: %v", name, report, err, report.First)
+		found, err := replay.Run(t.Context(), through(t, l.spec), l.records(), l.own, nil)
+		if err != nil || found.First != nil || found.Until != 0 || found.Same < 8 {
+			t.Errorf("%s: %+v, %v, want all suggestions made again: %v", name, found, err, found.First)
 		}
 		l.spec.Definition.Spec.LearnFrom = []study.Earlier{{Study: "march", Trials: without}}
 		fresh := optimizers(t, "hebo", s.Algorithm.Settings)
-		if report, err = replay.Run(t.Context(), l.spec, l.records(), fresh, nil); err != nil || report.First == nil {
-			t.Errorf("%s: without what trials took: %+v, error %v, want a difference", name, report, err)
+		if found, err = replay.Run(t.Context(), l.spec, l.records(), fresh, nil); err != nil || found.First == nil {
+			t.Errorf("%s: without what trials took: %+v, error %v, want a difference", name, found, err)
 		}
 	}
 }

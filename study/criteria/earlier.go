@@ -8,14 +8,14 @@ import (
 )
 
 // LearnFrom checks the earlier studies that a study learns from.
-func LearnFrom(spec *study.Spec, r *check.Report) {
+func LearnFrom(spec *study.Spec, found *check.Problems) {
 	const path = "spec.learnFrom"
 	if len(spec.LearnFrom) == 0 {
 		return
 	}
-	r.AddIf(len(spec.Several) > 0, path, "is for a single objective: leave it out, or write one objective")
-	r.AddIf(len(spec.Limits) > 0, path, "cannot be combined with limits: leave one of them out")
-	r.AddIf(len(spec.LearnFrom) > study.MaxEarlier, path, "has %d: list at most %d", len(spec.LearnFrom), study.MaxEarlier)
+	found.AddIf(len(spec.Several) > 0, path, "is for a single objective: leave it out, or write one objective")
+	found.AddIf(len(spec.Limits) > 0, path, "cannot be combined with limits: leave one of them out")
+	found.AddIf(len(spec.LearnFrom) > study.MaxEarlier, path, "has %d: list at most %d", len(spec.LearnFrom), study.MaxEarlier)
 	trials := 0
 	names := map[string]bool{}
 	for i := range spec.LearnFrom {
@@ -25,27 +25,27 @@ func LearnFrom(spec *study.Spec, r *check.Report) {
 		names[e.Study] = true
 		switch {
 		case e.Study == "":
-			r.Add(at+".study", "is missing: name an earlier study")
+			found.Add(at+".study", "is missing: name an earlier study")
 		case twice:
-			r.Add(at+".study", "%q is listed twice: name each study once", e.Study)
+			found.Add(at+".study", "%q is listed twice: name each study once", e.Study)
 		}
-		r.AddIf(e.Direction != "" && e.Direction != study.Minimize && e.Direction != study.Maximize, at+".direction",
+		found.AddIf(e.Direction != "" && e.Direction != study.Minimize && e.Direction != study.Maximize, at+".direction",
 			"%q is not a direction: minimize or maximize", e.Direction)
 		for k := range e.Trials {
 			t := &e.Trials[k]
 			trial := fmt.Sprintf("%s.trials[%d]", at, k)
-			r.AddIf(len(t.Parameters) == 0, trial+".parameters", "is missing: write the values of the trial's parameters")
-			checkFinite(r, trial+".value", &t.Value)
-			checkEffort(r, trial+".seconds", t.Seconds)
-			checkEffort(r, trial+".cost", t.Cost)
+			found.AddIf(len(t.Parameters) == 0, trial+".parameters", "is missing: write the values of the trial's parameters")
+			checkFinite(found, trial+".value", &t.Value)
+			checkEffort(found, trial+".seconds", t.Seconds)
+			checkEffort(found, trial+".cost", t.Cost)
 		}
 	}
-	r.AddIf(trials > study.MaxEarlierTrials, path, "has %d trials: keep at most %d of all earlier studies together, such as the best ones",
+	found.AddIf(trials > study.MaxEarlierTrials, path, "has %d trials: keep at most %d of all earlier studies together, such as the best ones",
 		trials, study.MaxEarlierTrials)
 }
 
 // checkEffort checks how long a trial took, or what it has cost.
-func checkEffort(r *check.Report, path string, v float64) {
-	checkFinite(r, path, &v)
-	r.AddIf(v < 0, path, "%v is negative: write a number from 0 on, or leave it out", v)
+func checkEffort(found *check.Problems, path string, v float64) {
+	checkFinite(found, path, &v)
+	found.AddIf(v < 0, path, "%v is negative: write a number from 0 on, or leave it out", v)
 }

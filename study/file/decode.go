@@ -28,7 +28,7 @@ func maxPaths(size int) int { return 64<<10 + 8*size }
 // decoder decodes YAML nodes into Go values, by their json tags, and reports everything
 // that does not fit, with its place.
 type decoder struct {
-	*check.Report
+	*check.Problems
 	values, depth int
 	bytes, paths  int
 	maxPaths      int

@@ -13,7 +13,7 @@ import (
 
 // checkJob checks a trial that is a Job, except for what Kubernetes defines: package
 // jobshape checks that.
-func checkJob(t *study.TrialTemplate, r *check.Report, params []study.Parameter) {
+func checkJob(t *study.TrialTemplate, found *check.Problems, params []study.Parameter) {
 	const path = "spec.trial.job"
 	for _, field := range []struct {
 		name string
@@ -21,19 +21,20 @@ func checkJob(t *study.TrialTemplate, r *check.Report, params []study.Parameter)
 	}{
 		{"command", len(t.Command) > 0}, {"workdir", t.Workdir != ""}, {"env", len(t.Env) > 0},
 	} {
-		r.AddIf(field.set, "spec.trial."+field.name, "cannot be combined with spec.trial.job, whose containers say how the program runs: "+
+		found.AddIf(field.set, "spec.trial."+field.name, "cannot be combined with spec.trial.job, whose containers say how the program runs: "+
 			"leave one of them out")
 	}
-	r.AddIf((t.Job.APIVersion == "") != (t.Job.Kind == ""), path,
+	found.AddIf((t.Job.APIVersion == "") != (t.Job.Kind == ""), path,
 		"must have both apiVersion and kind, such as kubeflow.org/v1 and PyTorchJob, or neither for a Job")
-	r.AddIf(t.Mode == study.ModeStream && !t.Job.IsJob(), "spec.trial.mode",
+	found.AddIf(t.Mode == study.ModeStream && !t.Job.IsJob(), "spec.trial.mode",
 		"stream needs a Job, not %s: leave out the job's apiVersion and kind", t.Job.Kind)
 	if len(t.Job.Spec) == 0 {
-		r.Add(path+".spec", "is missing: give the spec of a Job, with its pod template")
+		found.Add(path+".spec", "is missing: give the spec of a Job, with its pod template")
 		return
 	}
 	if text, err := json.Marshal(t.Job); err == nil && len(text) > study.MaxJob {
-		r.Add(path, "the template has %d bytes as JSON, at most %d are accepted: move long texts into a ConfigMap that the pod mounts", len(text),
+		found.Add(path,
+			"the template has %d bytes as JSON, at most %d are accepted: move long texts into a ConfigMap that the pod mounts", len(text),
 			study.MaxJob)
 	}
 	for _, part := range []struct {
@@ -41,7 +42,7 @@ func checkJob(t *study.TrialTemplate, r *check.Report, params []study.Parameter)
 		value any
 	}{{path + ".metadata.labels", anyMap(t.Job.Metadata.Labels)}, {path + ".metadata.annotations", anyMap(t.Job.Metadata.Annotations)},
 		{path + ".spec", t.Job.Spec}} {
-		checkJobWords(r, part.path, part.value, false, t.Mode, params)
+		checkJobWords(found, part.path, part.value, false, t.Mode, params)
 	}
 }
 
@@ -56,34 +57,34 @@ func anyMap(texts map[string]string) map[string]any {
 
 // checkJobWords checks the ${words} in all texts below a value; element means that the
 // value is an element of a list.
-func checkJobWords(r *check.Report, path string, value any, element bool, mode study.Mode, params []study.Parameter) {
+func checkJobWords(found *check.Problems, path string, value any, element bool, mode study.Mode, params []study.Parameter) {
 	switch v := value.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			checkJobWords(r, path+check.Key(key), v[key], false, mode, params)
+			checkJobWords(found, path+check.Key(key), v[key], false, mode, params)
 		}
 	case []any:
 		for i := range v {
-			checkJobWords(r, fmt.Sprintf("%s[%d]", path, i), v[i], true, mode, params)
+			checkJobWords(found, fmt.Sprintf("%s[%d]", path, i), v[i], true, mode, params)
 		}
 	case string:
 		words, err := study.CommandWords(v)
 		if err != nil {
-			r.Add(path, "%s", err)
+			found.Add(path, "%s", err)
 		}
 		for _, word := range words {
 			switch known := study.JobWords(); {
 			case mode == study.ModeStream && !slices.Contains(study.StreamJobWords(), word):
-				r.Add(path, "${%s} differs from trial to trial, but in mode stream a Job evaluates one trial after another and gets their "+
+				found.Add(path, "${%s} differs from trial to trial, but in mode stream a Job evaluates one trial after another and gets their "+
 					"parameters as lines of input: leave it out; %s stay the same",
 					word, strings.Join(study.StreamJobWords(), ", "))
 			case (word == "args" || word == "overrides") && !element:
-				r.Add(path, "${%s} stands for several texts: make it an element of a list, such as args", word)
+				found.Add(path, "${%s} stands for several texts: make it an element of a list, such as args", word)
 			case word == "args" || word == "overrides" || slices.Contains(known, word):
 			case word == "file":
-				r.Add(path, "${file} does not exist in a Job: let the program read FANTASIA_PARAMETERS")
+				found.Add(path, "${file} does not exist in a Job: let the program read FANTASIA_PARAMETERS")
 			default:
-				checkParameterWord(r, path, word, params, "args, overrides, "+strings.Join(known, ", "))
+				checkParameterWord(found, path, word, params, "args, overrides, "+strings.Join(known, ", "))
 			}
 		}
 	}

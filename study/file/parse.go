@@ -109,7 +109,7 @@ func Parse(data []byte, opts ...Option) (*study.Study, error) {
 	for _, opt := range opts {
 		opt(&o)
 	}
-	d := &decoder{Report: check.NewReport()}
+	d := &decoder{Problems: check.NewProblems()}
 	var s *study.Study
 	if root := d.load(data); root != nil {
 		var f document
@@ -117,8 +117,8 @@ func Parse(data []byte, opts ...Option) (*study.Study, error) {
 		d.BreakFields()
 		s = f.study()
 		if root.Kind == yaml.MappingNode && !d.exhausted {
-			f.Metadata.check(d.Report)
-			complete(s, d.Report, &o)
+			f.Metadata.check(d.Problems)
+			complete(s, d.Problems, &o)
 		}
 	}
 	if err := d.Err(o.file); err != nil {

@@ -34,9 +34,9 @@ func (d *document) study() *study.Study {
 }
 
 // check reports what Kubernetes would refuse for any resource.
-func (m *metadata) check(r *check.Report) {
+func (m *metadata) check(found *check.Problems) {
 	if m.Namespace != "" && !study.IsName(m.Namespace) {
-		r.Add("metadata.namespace", "%s: a namespace is lower-case letters, digits and dashes, at most %d, with no dash at its ends",
+		found.Add("metadata.namespace", "%s: a namespace is lower-case letters, digits and dashes, at most %d, with no dash at its ends",
 			given(m.Namespace), study.MaxLabel)
 	}
 }

@@ -27,58 +27,58 @@ const (
 )
 
 // complete sets the defaults and reports all problems of the study.
-func complete(s *study.Study, r *check.Report, o *options) {
-	r.AddIf(s.APIVersion != study.APIVersion, "apiVersion", "%s: write %s", given(s.APIVersion), study.APIVersion)
-	r.AddIf(s.Kind != study.Kind, "kind", "%s: write %s", given(s.Kind), study.Kind)
+func complete(s *study.Study, found *check.Problems, o *options) {
+	found.AddIf(s.APIVersion != study.APIVersion, "apiVersion", "%s: write %s", given(s.APIVersion), study.APIVersion)
+	found.AddIf(s.Kind != study.Kind, "kind", "%s: write %s", given(s.Kind), study.Kind)
 	if !study.IsName(s.Metadata.Name) {
-		r.Add("metadata.name", "%s: a name is lower-case letters, digits and dashes, at most %d, with no dash at its ends",
+		found.Add("metadata.name", "%s: a name is lower-case letters, digits and dashes, at most %d, with no dash at its ends",
 			given(s.Metadata.Name), study.MaxLabel)
 	}
 	for _, p := range slices.Concat(study.CheckLabels("metadata.labels", s.Metadata.Labels), study.CheckNote("spec.note", s.Spec.Note),
 		study.CheckAttributes("spec.attributes", s.Spec.Attributes)) {
-		r.Add(p.Path, "%s", p.Message)
+		found.Add(p.Path, "%s", p.Message)
 	}
 	spec := &s.Spec
-	criteria.Complete(spec, r)
-	celspace.Compile(r, "spec.", spec)
-	r.AddIf(spec.LearnParameters && !spec.ByClients(), "spec.learnParameters",
+	criteria.Complete(spec, found)
+	celspace.Compile(found, "spec.", spec)
+	found.AddIf(spec.LearnParameters && !spec.ByClients(), "spec.learnParameters",
 		"is only for studies whose trials clients of the API evaluate: leave out spec.trial.command and spec.trial.job")
-	completeAlgorithm(spec, r, o)
-	criteria.Limits(spec, r)
-	criteria.Cost(spec, r)
-	criteria.StopWhen(spec, r)
-	criteria.LearnFrom(spec, r)
-	completeEarlyStopping(spec, r, o)
-	checkBudget(&spec.Budget, r)
-	if spec.Parallelism == 0 && r.Places["spec.parallelism"] == (check.Place{}) {
+	completeAlgorithm(spec, found, o)
+	criteria.Limits(spec, found)
+	criteria.Cost(spec, found)
+	criteria.StopWhen(spec, found)
+	criteria.LearnFrom(spec, found)
+	completeEarlyStopping(spec, found, o)
+	checkBudget(&spec.Budget, found)
+	if spec.Parallelism == 0 && found.Places["spec.parallelism"] == (check.Place{}) {
 		spec.Parallelism = study.DefaultParallelism
 		if spec.ByClients() {
 			spec.Parallelism = study.DefaultClientParallelism
 		}
 	}
-	checkRange(r, "spec.parallelism", spec.Parallelism, 1, maxParallelism)
+	checkRange(found, "spec.parallelism", spec.Parallelism, 1, maxParallelism)
 	spec.Pool = cmp.Or(spec.Pool, study.DefaultPool)
 	if len(spec.Pool) > study.MaxLabel || strings.ContainsFunc(spec.Pool, func(c rune) bool {
 		return !check.IsLetter(c) && !check.IsDigit(c) && c != '-' && c != '_'
 	}) {
-		r.Add("spec.pool", "%q: a pool is letters, digits, dashes and underscores, at most %d", spec.Pool, study.MaxLabel)
+		found.Add("spec.pool", "%q: a pool is letters, digits, dashes and underscores, at most %d", spec.Pool, study.MaxLabel)
 	}
 	switch {
 	case spec.Trial.Job != nil:
-		completeTrial(spec, r)
-		checkJob(&spec.Trial, r, spec.Parameters)
-	case len(spec.Trial.Command) == 0 && r.Places["spec.trial.command"] == (check.Place{}):
-		checkNoCommand(&spec.Trial, r)
+		completeTrial(spec, found)
+		checkJob(&spec.Trial, found, spec.Parameters)
+	case len(spec.Trial.Command) == 0 && found.Places["spec.trial.command"] == (check.Place{}):
+		checkNoCommand(&spec.Trial, found)
 	default:
-		completeTrial(spec, r)
-		checkCommand(&spec.Trial, r, spec.Parameters)
+		completeTrial(spec, found)
+		checkCommand(&spec.Trial, found, spec.Parameters)
 	}
-	completeRetries(&spec.Trial.Retries, r)
+	completeRetries(&spec.Trial.Retries, found)
 }
 
 // checkNoCommand checks the trial of a study whose trials clients ask for. It accepts
 // the defaults that Kubernetes fills in.
-func checkNoCommand(t *study.TrialTemplate, r *check.Report) {
+func checkNoCommand(t *study.TrialTemplate, found *check.Problems) {
 	for _, field := range []struct {
 		name string
 		set  bool
@@ -87,7 +87,7 @@ func checkNoCommand(t *study.TrialTemplate, r *check.Report) {
 		{"env", len(t.Env) > 0},
 		{"timeout", t.Timeout != 0}, {"grace", t.Grace != 0 && t.Grace != study.DefaultGrace},
 	} {
-		r.AddIf(field.set, "spec.trial."+field.name, "needs a command or a Job: add spec.trial.command, or leave %s out, so that clients of "+
+		found.AddIf(field.set, "spec.trial."+field.name, "needs a command or a Job: add spec.trial.command, or leave %s out, so that clients of "+
 			"the API ask for the trials", field.name)
 	}
 }
@@ -101,50 +101,50 @@ func given(text string) string {
 }
 
 // checkRange reports a number outside its range.
-func checkRange(r *check.Report, path string, value, low, high int) {
-	r.AddIf(value < low || value > high, path, "%d is not accepted; want a whole number from %d to %d", value, low, high)
+func checkRange(found *check.Problems, path string, value, low, high int) {
+	found.AddIf(value < low || value > high, path, "%d is not accepted; want a whole number from %d to %d", value, low, high)
 }
 
-func completeAlgorithm(spec *study.Spec, r *check.Report, o *options) {
+func completeAlgorithm(spec *study.Spec, found *check.Problems, o *options) {
 	const path = "spec.algorithm"
 	a := &spec.Algorithm
 	if a.Name == "" {
 		a.Name = o.algorithm
 	}
-	completeWait(r, path+".wait", &a.Wait, study.DefaultWait)
-	completeWait(r, path+".fallbackAfter", &a.FallbackAfter, study.DefaultFallbackAfter)
+	completeWait(found, path+".wait", &a.Wait, study.DefaultWait)
+	completeWait(found, path+".fallbackAfter", &a.FallbackAfter, study.DefaultFallbackAfter)
 	if o.algorithms == nil {
 		return
 	}
 	settings, ok := o.algorithms[a.Name]
 	if !ok {
 		known := slices.Sorted(maps.Keys(o.algorithms))
-		r.Add(path+".name", "%q is not an algorithm%s: %s", a.Name, check.DidYouMean(a.Name, known), strings.Join(known, ", "))
+		found.Add(path+".name", "%q is not an algorithm%s: %s", a.Name, check.DidYouMean(a.Name, known), strings.Join(known, ", "))
 		return
 	}
-	o.criteria.Check(spec, r)
+	o.criteria.Check(spec, found)
 	if settings != nil {
-		reportSettings(r, path, settings(a.Settings))
+		reportSettings(found, path, settings(a.Settings))
 	}
 }
 
 // reportSettings reports the problems with the settings of the field at path.
-func reportSettings(r *check.Report, path string, problems error) {
-	for _, err := range unjoin(problems) {
+func reportSettings(found *check.Problems, path string, wrong error) {
+	for _, err := range unjoin(wrong) {
 		if setting, ok := errors.AsType[*SettingError](err); ok {
-			r.Add(path+".settings"+check.Key(setting.Name), "%s", setting.message())
+			found.Add(path+".settings"+check.Key(setting.Name), "%s", setting.message())
 		} else {
-			r.Add(path+".settings", "%s", err)
+			found.Add(path+".settings", "%s", err)
 		}
 	}
 }
 
 // completeWait sets the default of a wait and checks it.
-func completeWait(r *check.Report, path string, d **study.Duration, normal study.Duration) {
+func completeWait(found *check.Problems, path string, d **study.Duration, normal study.Duration) {
 	if *d == nil {
 		*d = &normal
 	}
-	r.AddIf(**d < 0 || **d > maxWait, path, "%s is not accepted; want a duration from 0s to %s", **d, maxWait)
+	found.AddIf(**d < 0 || **d > maxWait, path, "%s is not accepted; want a duration from 0s to %s", **d, maxWait)
 }
 
 // unjoin returns the errors that errors.Join joined, also if a single error wraps them;
@@ -165,20 +165,20 @@ func unjoin(err error) []error {
 	return []error{err}
 }
 
-func checkBudget(b *study.Budget, r *check.Report) {
+func checkBudget(b *study.Budget, found *check.Problems) {
 	const path = "spec.budget"
-	switch unset := b.MaxTrials == 0 && r.Places[path+".maxTrials"] == (check.Place{}); {
-	case unset && b.MaxDuration == 0 && b.MaxCost == 0 && r.Places[path+".maxCost"] == (check.Place{}):
-		r.Add(path+".maxTrials", "is missing: how many trials to run, or how long in maxDuration, or for how much in maxCost")
+	switch unset := b.MaxTrials == 0 && found.Places[path+".maxTrials"] == (check.Place{}); {
+	case unset && b.MaxDuration == 0 && b.MaxCost == 0 && found.Places[path+".maxCost"] == (check.Place{}):
+		found.Add(path+".maxTrials", "is missing: how many trials to run, or how long in maxDuration, or for how much in maxCost")
 	case !unset:
-		checkRange(r, path+".maxTrials", b.MaxTrials, 1, maxTrials)
+		checkRange(found, path+".maxTrials", b.MaxTrials, 1, maxTrials)
 	}
-	checkRange(r, path+".maxFailedTrials", b.MaxFailedTrials, 0, maxTrials)
-	r.AddIf(b.MaxDuration < 0, path+".maxDuration", "%s is negative: write how long the study may take", b.MaxDuration)
+	checkRange(found, path+".maxFailedTrials", b.MaxFailedTrials, 0, maxTrials)
+	found.AddIf(b.MaxDuration < 0, path+".maxDuration", "%s is negative: write how long the study may take", b.MaxDuration)
 }
 
 // completeTrial checks the trial, except for its command's parameters.
-func completeTrial(spec *study.Spec, r *check.Report) {
+func completeTrial(spec *study.Spec, found *check.Problems) {
 	const path = "spec.trial"
 	t := &spec.Trial
 	switch t.Mode {
@@ -186,30 +186,32 @@ func completeTrial(spec *study.Spec, r *check.Report) {
 	case "":
 		t.Mode = study.DefaultMode
 	default:
-		r.Add(path+".mode", "%q is not a mode%s: process or stream", t.Mode, check.DidYouMean(string(t.Mode), []string{"process", "stream"}))
+		found.Add(path+".mode", "%q is not a mode%s: process or stream", t.Mode, check.DidYouMean(string(t.Mode), []string{"process", "stream"}))
 	}
 	if t.Metrics != nil {
-		checkMetrics(t.Metrics, r, spec)
+		checkMetrics(t.Metrics, found, spec)
 		if t.Mode == study.ModeStream && t.Metrics.File != "" {
-			r.Add(path+".metrics.file", "%q is read when a program ends, which in mode stream it does not after a trial: use a pattern, or reports",
+			found.Add(path+".metrics.file",
+				"%q is read when a program ends, which in mode stream it does not after a trial: use a pattern, or reports",
 				t.Metrics.File)
 		}
 		if t.Mode == study.ModeStream && t.Metrics.Events != "" {
-			r.Add(path+".metrics.events", "%q has the events of one trial, but in mode stream a program evaluates many: use a pattern, or reports",
+			found.Add(path+".metrics.events",
+				"%q has the events of one trial, but in mode stream a program evaluates many: use a pattern, or reports",
 				t.Metrics.Events)
 		}
 	}
-	checkEnv(r, path+".env", t.Env)
-	r.AddIf(strings.ContainsRune(t.Workdir, 0), path+".workdir", "%q holds a NUL character", t.Workdir)
-	r.AddIf(t.Timeout < 0, path+".timeout", "%s is negative: write how long an attempt may take", t.Timeout)
-	if t.Grace == 0 && r.Places[path+".grace"] == (check.Place{}) {
+	checkEnv(found, path+".env", t.Env)
+	found.AddIf(strings.ContainsRune(t.Workdir, 0), path+".workdir", "%q holds a NUL character", t.Workdir)
+	found.AddIf(t.Timeout < 0, path+".timeout", "%s is negative: write how long an attempt may take", t.Timeout)
+	if t.Grace == 0 && found.Places[path+".grace"] == (check.Place{}) {
 		t.Grace = study.DefaultGrace
 	}
-	r.AddIf(t.Grace <= 0, path+".grace", "%s is not positive: write how long a program has to end by itself", t.Grace)
+	found.AddIf(t.Grace <= 0, path+".grace", "%s is not positive: write how long a program has to end by itself", t.Grace)
 }
 
 // completeRetries sets the defaults of the retries and checks them.
-func completeRetries(retries *study.Retries, r *check.Report) {
+func completeRetries(retries *study.Retries, found *check.Problems) {
 	for _, kind := range []struct {
 		name    string
 		retries **int
@@ -218,38 +220,39 @@ func completeRetries(retries *study.Retries, r *check.Report) {
 		if *kind.retries == nil {
 			*kind.retries = &kind.normal
 		}
-		checkRange(r, "spec.trial.retries."+kind.name, **kind.retries, 0, maxRetries)
+		checkRange(found, "spec.trial.retries."+kind.name, **kind.retries, 0, maxRetries)
 	}
 }
 
 // checkMetrics checks how metrics are read, and that they include those of the objectives and
 // limits.
-func checkMetrics(m *study.Metrics, r *check.Report, spec *study.Spec) {
+func checkMetrics(m *study.Metrics, found *check.Problems, spec *study.Spec) {
 	const path = "spec.trial.metrics"
 	switch {
 	case howMany(m.Pattern != "", m.File != "", m.Events != "") != 1:
-		r.Add(path, "must have one of pattern, file and events: leave metrics out if the program reports them itself")
+		found.Add(path, "must have one of pattern, file and events: leave metrics out if the program reports them itself")
 	case m.File != "" && !filepath.IsLocal(m.File):
-		r.Add(path+".file", "%q: write a path inside of the trial's directory, such as metrics.json", m.File)
+		found.Add(path+".file", "%q: write a path inside of the trial's directory, such as metrics.json", m.File)
 	case m.Events != "" && !folder(m.Events):
-		r.Add(path+".events", "%q: write a folder inside of the trial's directory, such as logs, or for Jobs an absolute path in the container",
+		found.Add(path+".events",
+			"%q: write a folder inside of the trial's directory, such as logs, or for Jobs an absolute path in the container",
 			m.Events)
 	case m.Pattern != "":
 		if _, err := regexp.Compile(m.Pattern); err != nil {
-			r.Add(path+".pattern", "%q is not a regular expression (RE2): %s", m.Pattern, err)
+			found.Add(path+".pattern", "%q is not a regular expression (RE2): %s", m.Pattern, err)
 		}
 		role := "the objective's metric"
 		if len(spec.Several) > 0 {
 			role = "the metric of an objective"
 		}
 		for _, metric := range study.MetricNames(spec.Objectives()) {
-			checkGroup(r, m.Pattern, metric, role)
+			checkGroup(found, m.Pattern, metric, role)
 		}
 		for _, metric := range spec.LimitMetrics() {
-			checkGroup(r, m.Pattern, metric, "the metric of a limit")
+			checkGroup(found, m.Pattern, metric, "the metric of a limit")
 		}
 		if spec.Cost != nil {
-			checkGroup(r, m.Pattern, spec.Cost.Metric, "the metric of the cost")
+			checkGroup(found, m.Pattern, spec.Cost.Metric, "the metric of the cost")
 		}
 	}
 }
@@ -274,54 +277,54 @@ func folder(name string) bool {
 
 // checkGroup checks that a pattern has a group for a metric; role says which one it
 // is.
-func checkGroup(r *check.Report, pattern, metric, role string) {
+func checkGroup(found *check.Problems, pattern, metric, role string) {
 	group := study.GroupName(metric)
 	if p, err := regexp.Compile(pattern); err == nil && metric != "" && p.SubexpIndex(group) < 0 {
-		r.Add("spec.trial.metrics.pattern", "%q has no group named %q, %s: write (?P<%s>…) around its number",
+		found.Add("spec.trial.metrics.pattern", "%q has no group named %q, %s: write (?P<%s>…) around its number",
 			pattern, group, role, group)
 	}
 }
 
 // checkEnv checks the names and values of environment variables.
-func checkEnv(r *check.Report, path string, env map[string]string) {
+func checkEnv(found *check.Problems, path string, env map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		at := path + check.Key(name)
 		switch {
 		case name == "" || check.IsDigit(rune(name[0])) || strings.ContainsFunc(name, func(c rune) bool {
 			return !check.IsLetter(c) && !check.IsDigit(c) && c != '_'
 		}):
-			r.AddKey(at, "%q is not a valid variable name: use letters, digits and underscores, and no digit first", name)
+			found.AddKey(at, "%q is not a valid variable name: use letters, digits and underscores, and no digit first", name)
 		case strings.HasPrefix(name, "FANTASIA_"):
-			r.AddKey(at, "%q is reserved, as every name that starts with FANTASIA_: choose another", name)
+			found.AddKey(at, "%q is reserved, as every name that starts with FANTASIA_: choose another", name)
 		case strings.ContainsRune(env[name], 0):
-			r.Add(at, "the value holds a NUL character")
+			found.Add(at, "the value holds a NUL character")
 		}
 	}
 }
 
 // checkCommand checks each element of the command.
-func checkCommand(t *study.TrialTemplate, r *check.Report, params []study.Parameter) {
+func checkCommand(t *study.TrialTemplate, found *check.Problems, params []study.Parameter) {
 	const path = "spec.trial.command"
 	if len(t.Command) == 0 {
-		r.Add(path, "is empty: give the program and its arguments, as in [python, train.py, \"${args}\"], or leave command out, so that "+
+		found.Add(path, "is empty: give the program and its arguments, as in [python, train.py, \"${args}\"], or leave command out, so that "+
 			"clients of the API ask for the trials")
 		return
 	}
-	r.AddIf(t.Command[0] == "", path+"[0]", "is empty: give the program's name or path")
+	found.AddIf(t.Command[0] == "", path+"[0]", "is empty: give the program's name or path")
 	for i, element := range t.Command {
 		at := fmt.Sprintf("%s[%d]", path, i)
-		r.AddIf(strings.ContainsRune(element, 0), at, "%q holds a NUL character", element)
+		found.AddIf(strings.ContainsRune(element, 0), at, "%q holds a NUL character", element)
 		words, err := study.CommandWords(element)
 		if err != nil {
-			r.Add(at, "%s", err)
+			found.Add(at, "%s", err)
 		}
 		for _, word := range words {
 			if t.Mode == study.ModeStream {
-				r.Add(at, "${%s} is in a command of mode stream, whose program gets each trial's parameters as a line of input: leave it out", word)
+				found.Add(at, "${%s} is in a command of mode stream, whose program gets each trial's parameters as a line of input: leave it out", word)
 				break
 			}
 			if !study.ReservedWord(word) {
-				checkParameterWord(r, at, word, params, "args, overrides, file")
+				checkParameterWord(found, at, word, params, "args, overrides, file")
 			}
 		}
 	}
@@ -329,7 +332,7 @@ func checkCommand(t *study.TrialTemplate, r *check.Report, params []study.Parame
 
 // checkParameterWord checks that a ${word} is the name of a parameter, of which one whose name
 // could not be parsed may have any; others are the words that would be accepted too.
-func checkParameterWord(r *check.Report, path, word string, params []study.Parameter, others string) {
+func checkParameterWord(found *check.Problems, path, word string, params []study.Parameter, others string) {
 	var names []string
 	for _, p := range params {
 		switch {
@@ -338,11 +341,11 @@ func checkParameterWord(r *check.Report, path, word string, params []study.Param
 		case p.Name != word:
 			names = append(names, p.Name)
 		case len(p.When) > 0:
-			r.Add(path, "${%s} names a conditional parameter, which has no value in some trials: use ${args} or ${overrides}", word)
+			found.Add(path, "${%s} names a conditional parameter, which has no value in some trials: use ${args} or ${overrides}", word)
 			return
 		default:
 			return
 		}
 	}
-	r.Add(path, "${%s} names no parameter%s: %s, or %s", word, check.DidYouMean(word, names), strings.Join(names, ", "), others)
+	found.Add(path, "${%s} names no parameter%s: %s, or %s", word, check.DidYouMean(word, names), strings.Join(names, ", "), others)
 }

@@ -35,7 +35,7 @@ func Manifest(j *study.Job) ([]byte, error) {
 // Check returns a *study.Problems unless the template is a Job as Kubernetes defines it, that runs
 // its program once. It knows no policy, and of other kinds only that they need a pod template.
 func Check(j *study.Job) error {
-	w := walker{check.NewReport()}
+	w := walker{check.NewProblems()}
 	if !j.IsJob() {
 		w.AddIf(len(PodTemplates(j.Spec, ".spec")) == 0, Path+".spec", "has no pod template: no mapping in it has spec.containers")
 		return w.Err("")
@@ -60,7 +60,7 @@ func Check(j *study.Job) error {
 // ReadJob returns the Job of a manifest, in JSON, that a pool or a worker has made. The error is that
 // of Check, which looks at everything here but the containers' names.
 func ReadJob(manifest []byte) (*batchv1.Job, error) {
-	w := walker{check.NewReport()}
+	w := walker{check.NewProblems()}
 	if _, err := w.manifest(manifest); err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func ReadJob(manifest []byte) (*batchv1.Job, error) {
 // ReadPod returns the pod template at a path of a study file, from JSON. The error is a
 // *study.Problems unless it is one as Kubernetes defines it.
 func ReadPod(path string, template []byte) (*corev1.PodTemplateSpec, error) {
-	w := walker{check.NewReport()}
+	w := walker{check.NewProblems()}
 	value, err := decode(template)
 	if err != nil {
 		return nil, err

@@ -37,7 +37,7 @@ func fieldsOf(of reflect.Type) map[string]reflect.Type {
 }
 
 // walker compares values with types.
-type walker struct{ *check.Report }
+type walker struct{ *check.Problems }
 
 // walk checks a value, as encoding/json decodes it with json.Number. Kubernetes takes null as a field
 // that is absent.

@@ -78,15 +78,16 @@ func (c *constraint) holds(p study.Point) bool {
 }
 
 // compileConstraints compiles the constraints into s.checks.
-func (s *Space) compileConstraints(r *check.Report, path string, spec *study.Spec, sound []bool, compile Constraints) {
+func (s *Space) compileConstraints(found *check.Problems, path string, spec *study.Spec, sound []bool, compile Constraints) {
 	if len(spec.Parameters) > MaxParameters || slices.Contains(study.Names(spec.Parameters), "") {
 		return
 	}
 	if len(spec.Constraints) > MaxConstraints {
-		r.Add(path, "%d constraints are more than the most that a study can have, %d: join some with &&", len(spec.Constraints), MaxConstraints)
+		found.Add(path,
+			"%d constraints are more than the most that a study can have, %d: join some with &&", len(spec.Constraints), MaxConstraints)
 		return
 	}
-	for _, c := range compile(r, path, spec.Constraints, spec.Parameters, sound) {
+	for _, c := range compile(found, path, spec.Constraints, spec.Parameters, sound) {
 		s.checks = append(s.checks, &constraint{Constraint: c})
 	}
 }

@@ -14,48 +14,48 @@ import (
 const MaxReduction = 1000
 
 // checkFidelity checks a fidelity on its own, and sets its reduction.
-func checkFidelity(r *check.Report, path string, p *study.Parameter) {
-	before := r.Failed
+func checkFidelity(found *check.Problems, path string, p *study.Parameter) {
+	before := found.Failed
 	for _, bound := range []struct {
 		name  string
 		value *float64
 	}{{"min", p.Min}, {"max", p.Max}} {
 		switch v := bound.value; {
 		case v == nil:
-			r.Add(path+"."+bound.name, "is missing: type %s needs min and max", p.Type)
+			found.Add(path+"."+bound.name, "is missing: type %s needs min and max", p.Type)
 		case !(*v >= 1 && *v <= study.MaxExact) || *v != math.Trunc(*v):
-			r.Add(path+"."+bound.name, "%s is not accepted; want a whole number from 1 to %d", study.Format(*v), study.MaxExact)
+			found.Add(path+"."+bound.name, "%s is not accepted; want a whole number from 1 to %d", study.Format(*v), study.MaxExact)
 		}
 	}
 	if p.Reduction == nil {
 		p.Reduction = new(study.DefaultReduction)
 	}
 	if n := *p.Reduction; n < 2 || n > MaxReduction {
-		r.Add(path+".reduction", "%d is not accepted; want a whole number from 2 to %d", n, MaxReduction)
+		found.Add(path+".reduction", "%d is not accepted; want a whole number from 2 to %d", n, MaxReduction)
 	}
-	if r.Unread(path+".min", path+".max", path+".reduction") || r.Failed > before {
+	if found.Unread(path+".min", path+".max", path+".reduction") || found.Failed > before {
 		return
 	}
 	if len(p.Levels()) < 2 {
-		r.Add(path+".max", "%s is less than %d times min, %s: a fidelity has at least two levels; to keep one, use type: fixed",
+		found.Add(path+".max", "%s is less than %d times min, %s: a fidelity has at least two levels; to keep one, use type: fixed",
 			study.Format(*p.Max), *p.Reduction, study.Format(*p.Min))
 	}
 }
 
 // checkFidelities checks what a fidelity means for the other parameters: there is at most
 // one, and something to search beside it.
-func checkFidelities(r *check.Report, path string, params []study.Parameter) {
+func checkFidelities(found *check.Problems, path string, params []study.Parameter) {
 	first := -1
 	for i := range params {
 		switch {
 		case params[i].Type != study.Fidelity:
 		case first >= 0:
-			r.Add(fmt.Sprintf("%s[%d].type", path, i), "%s is a fidelity already: a study has at most one", params[first].Name)
+			found.Add(fmt.Sprintf("%s[%d].type", path, i), "%s is a fidelity already: a study has at most one", params[first].Name)
 		default:
 			first = i
 		}
 	}
-	r.AddIf(first >= 0 && len(params) == 1, path, "there is only a fidelity, which is not searched: give at least one parameter to tune")
+	found.AddIf(first >= 0 && len(params) == 1, path, "there is only a fidelity, which is not searched: give at least one parameter to tune")
 }
 
 // Fidelity returns the space's fidelity; false if it has none.

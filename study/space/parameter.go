@@ -24,29 +24,29 @@ const (
 
 // checkParameters checks each parameter and the uniqueness of their names, and fills in
 // defaults. It returns which parameters are valid.
-func checkParameters(r *check.Report, path string, params []study.Parameter) (sound []bool) {
+func checkParameters(found *check.Problems, path string, params []study.Parameter) (sound []bool) {
 	sound = make([]bool, len(params))
-	r.AddIf(len(params) == 0, path, "there are none: give at least one parameter to tune")
+	found.AddIf(len(params) == 0, path, "there are none: give at least one parameter to tune")
 	if len(params) > MaxParameters {
-		r.Add(path, "%d parameters are more than the most that a study can have, %d", len(params), MaxParameters)
+		found.Add(path, "%d parameters are more than the most that a study can have, %d", len(params), MaxParameters)
 		return sound
 	}
 	places := make(map[string]int)
 	for i := range params {
-		p, at, before := &params[i], fmt.Sprintf("%s[%d]", path, i), r.Failed
+		p, at, before := &params[i], fmt.Sprintf("%s[%d]", path, i), found.Failed
 		if problem := NameProblem(p.Name); problem != "" {
-			r.Add(at+".name", "%s", problem)
+			found.Add(at+".name", "%s", problem)
 		}
 		if first, ok := places[p.Name]; ok && p.Name != "" {
-			r.Add(at+".name", "%q is already the name of parameters[%d]: names are unique", p.Name, first)
+			found.Add(at+".name", "%q is already the name of parameters[%d]: names are unique", p.Name, first)
 		} else {
 			places[p.Name] = i
 		}
-		checkParameter(r, at, p)
-		if r.Failed == before {
-			checkPrior(r, at+".prior", p)
+		checkParameter(found, at, p)
+		if found.Failed == before {
+			checkPrior(found, at+".prior", p)
 		}
-		sound[i] = r.Failed == before
+		sound[i] = found.Failed == before
 	}
 	return sound
 }
@@ -73,33 +73,33 @@ func NameProblem(name string) string {
 }
 
 // checkParameter checks everything that does not depend on other parameters.
-func checkParameter(r *check.Report, path string, p *study.Parameter) {
+func checkParameter(found *check.Problems, path string, p *study.Parameter) {
 	switch p.Type {
 	case study.Float, study.Int:
 		p.Scale = cmp.Or(p.Scale, study.Linear)
-		rejectFields(r, path, p, "values", "value", "reduction")
-		checkNumeric(r, path, p)
+		rejectFields(found, path, p, "values", "value", "reduction")
+		checkNumeric(found, path, p)
 	case study.Categorical, study.Ordinal:
-		rejectFields(r, path, p, "min", "max", "step", "scale", "value", "reduction")
-		checkValues(r, path, p)
+		rejectFields(found, path, p, "min", "max", "step", "scale", "value", "reduction")
+		checkValues(found, path, p)
 	case study.Bool:
-		rejectFields(r, path, p, "min", "max", "step", "scale", "values", "value", "reduction")
+		rejectFields(found, path, p, "min", "max", "step", "scale", "values", "value", "reduction")
 	case study.Fixed:
-		rejectFields(r, path, p, "min", "max", "step", "scale", "values", "reduction")
+		rejectFields(found, path, p, "min", "max", "step", "scale", "values", "reduction")
 		if p.Value == nil {
-			r.Add(path+".value", "is missing: a fixed parameter has one, a string, a number or a boolean")
+			found.Add(path+".value", "is missing: a fixed parameter has one, a string, a number or a boolean")
 		} else if value, ok := study.Scalar(p.Value); ok {
 			p.Value = value
 		} else {
-			r.Add(path+".value", "%s is not a string, a finite number or a boolean", study.Quote(p.Value))
+			found.Add(path+".value", "%s is not a string, a finite number or a boolean", study.Quote(p.Value))
 		}
 	case study.Fidelity:
-		rejectFields(r, path, p, "step", "scale", "values", "value", "when")
-		checkFidelity(r, path, p)
+		rejectFields(found, path, p, "step", "scale", "values", "value", "when")
+		checkFidelity(found, path, p)
 	case "":
-		r.Add(path+".type", "is missing: %s", typeNames)
+		found.Add(path+".type", "is missing: %s", typeNames)
 	default:
-		r.Add(path+".type", "%q is not a parameter type%s: %s", p.Type,
+		found.Add(path+".type", "%q is not a parameter type%s: %s", p.Type,
 			check.DidYouMean(string(p.Type), strings.Split(typeNames, ", ")), typeNames)
 	}
 }
@@ -107,89 +107,89 @@ func checkParameter(r *check.Report, path string, p *study.Parameter) {
 const typeNames = "float, int, categorical, ordinal, bool, fixed, fidelity"
 
 // rejectFields reports the named fields that are set.
-func rejectFields(r *check.Report, path string, p *study.Parameter, names ...string) {
+func rejectFields(found *check.Problems, path string, p *study.Parameter, names ...string) {
 	set := map[string]bool{
 		"min": p.Min != nil, "max": p.Max != nil, "step": p.Step != nil, "scale": p.Scale != "",
 		"values": p.Values != nil, "value": p.Value != nil, "reduction": p.Reduction != nil, "when": len(p.When) > 0,
 	}
 	for _, name := range names {
-		r.AddIf(set[name], path+"."+name, "is not for type %s: leave it out", p.Type)
+		found.AddIf(set[name], path+"."+name, "is not for type %s: leave it out", p.Type)
 	}
 }
 
 // checkNumeric checks the range, the scale and the step of a float or an int.
-func checkNumeric(r *check.Report, path string, p *study.Parameter) {
-	before := r.Failed
+func checkNumeric(found *check.Problems, path string, p *study.Parameter) {
+	before := found.Failed
 	for _, bound := range []struct {
 		name  string
 		value **float64
 	}{{"min", &p.Min}, {"max", &p.Max}} {
 		if *bound.value == nil {
-			r.Add(path+"."+bound.name, "is missing: type %s needs min and max", p.Type)
+			found.Add(path+"."+bound.name, "is missing: type %s needs min and max", p.Type)
 			continue
 		}
 		*bound.value = new(**bound.value + 0)
-		checkBound(r, path+"."+bound.name, p, **bound.value)
+		checkBound(found, path+"."+bound.name, p, **bound.value)
 	}
-	r.AddIf(!slices.Contains([]study.Scale{study.Linear, study.Log, study.Logit}, p.Scale), path+".scale",
+	found.AddIf(!slices.Contains([]study.Scale{study.Linear, study.Log, study.Logit}, p.Scale), path+".scale",
 		"%q is not a scale%s: linear, log, logit", p.Scale, check.DidYouMean(string(p.Scale), []string{"linear", "log", "logit"}))
-	if r.Unread(path+".min", path+".max") || p.Min == nil || p.Max == nil || r.Failed > before {
+	if found.Unread(path+".min", path+".max") || p.Min == nil || p.Max == nil || found.Failed > before {
 		return
 	}
 	switch {
 	case *p.Min > *p.Max:
-		r.Add(path+".max", "%s is below min, %s: the range is empty", study.Format(*p.Max), study.Format(*p.Min))
+		found.Add(path+".max", "%s is below min, %s: the range is empty", study.Format(*p.Max), study.Format(*p.Min))
 	case *p.Min == *p.Max:
-		r.Add(path+".max", "%[1]s is min as well: a range has more than one value; to keep one, use type: fixed with value: %[1]s",
+		found.Add(path+".max", "%[1]s is min as well: a range has more than one value; to keep one, use type: fixed with value: %[1]s",
 			study.Format(*p.Max))
 	case p.Type == study.Int && *p.Max-*p.Min > study.MaxExact:
-		r.Add(path+".max", "%s is 2^53 or more above min: an int has fewer values", study.Format(*p.Max))
+		found.Add(path+".max", "%s is 2^53 or more above min: an int has fewer values", study.Format(*p.Max))
 	default:
-		checkStep(r, path+".step", p)
+		checkStep(found, path+".step", p)
 	}
 }
 
 // checkBound checks min or max on its own.
-func checkBound(r *check.Report, path string, p *study.Parameter, value float64) {
+func checkBound(found *check.Problems, path string, p *study.Parameter, value float64) {
 	switch {
 	case !study.Finite(value):
-		r.Add(path, "%v is not finite: write a finite number", value)
+		found.Add(path, "%v is not finite: write a finite number", value)
 	case p.Type == study.Int && value != math.Trunc(value):
-		r.Add(path, "%s is not a whole number: an int has whole bounds", study.Format(value))
+		found.Add(path, "%s is not a whole number: an int has whole bounds", study.Format(value))
 	case p.Type == study.Int && math.Abs(value) > study.MaxExact:
-		r.Add(path, "%s is beyond ±%d (2^53-1), the bounds of an int", study.Format(value), study.MaxExact)
+		found.Add(path, "%s is beyond ±%d (2^53-1), the bounds of an int", study.Format(value), study.MaxExact)
 	case math.Abs(value) > study.MaxFloat:
-		r.Add(path, "%s is beyond ±1e300, the bounds of a float", study.Format(value))
+		found.Add(path, "%s is beyond ±1e300, the bounds of a float", study.Format(value))
 	case p.Scale == study.Log && value <= 0:
-		r.Add(path, "%s is not positive: scale log needs a range above 0", study.Format(value))
+		found.Add(path, "%s is not positive: scale log needs a range above 0", study.Format(value))
 	case p.Scale == study.Logit && p.Type == study.Float && (value <= 0 || value >= 1):
-		r.Add(path, "%s is not between 0 and 1: scale logit needs a range inside of (0, 1), ends excluded", study.Format(value))
+		found.Add(path, "%s is not between 0 and 1: scale logit needs a range inside of (0, 1), ends excluded", study.Format(value))
 	}
 }
 
-func checkStep(r *check.Report, path string, p *study.Parameter) {
-	if p.Step == nil || r.Unread(path) {
+func checkStep(found *check.Problems, path string, p *study.Parameter) {
+	if p.Step == nil || found.Unread(path) {
 		return
 	}
 	span := *p.Max - *p.Min
 	switch step := *p.Step; {
 	case !(step > 0) || math.IsInf(step, 0):
-		r.Add(path, "%s is not positive: write a positive step, or none", study.Format(step))
+		found.Add(path, "%s is not positive: write a positive step, or none", study.Format(step))
 	case p.Type == study.Int && step != math.Trunc(step):
-		r.Add(path, "%s is not a whole number: an int has whole steps", study.Format(step))
+		found.Add(path, "%s is not a whole number: an int has whole steps", study.Format(step))
 	case step > span:
-		r.Add(path, "%s is more than the whole range, %s", study.Format(step), study.Format(span))
+		found.Add(path, "%s is more than the whole range, %s", study.Format(step), study.Format(span))
 	case p.Type == study.Float && span/step > study.MaxSteps:
-		r.Add(path, "%s makes more than 1e12 values of the range: write a larger step, or none", study.Format(step))
+		found.Add(path, "%s makes more than 1e12 values of the range: write a larger step, or none", study.Format(step))
 	}
 }
 
 // checkValues checks the values of a categorical or an ordinal. Two values that are
 // written the same in a command would be one value to the program.
-func checkValues(r *check.Report, path string, p *study.Parameter) {
-	r.AddIf(len(p.Values) < 2, path+".values", "%d values: type %s needs at least two", len(p.Values), p.Type)
+func checkValues(found *check.Problems, path string, p *study.Parameter) {
+	found.AddIf(len(p.Values) < 2, path+".values", "%d values: type %s needs at least two", len(p.Values), p.Type)
 	if len(p.Values) > MaxListed {
-		r.Add(path+".values", "%d values are more than the most that are accepted, %d", len(p.Values), MaxListed)
+		found.Add(path+".values", "%d values are more than the most that are accepted, %d", len(p.Values), MaxListed)
 		return
 	}
 	seen := make(map[string]int)
@@ -197,12 +197,12 @@ func checkValues(r *check.Report, path string, p *study.Parameter) {
 		at := fmt.Sprintf("%s.values[%d]", path, i)
 		value, ok := study.Scalar(v)
 		if !ok {
-			r.Add(at, "%s is not a string, a finite number or a boolean", study.Quote(v))
+			found.Add(at, "%s is not a string, a finite number or a boolean", study.Quote(v))
 			continue
 		}
 		p.Values[i] = value
 		if first, ok := seen[study.Format(value)]; ok {
-			r.Add(at, "%s is already values[%d]: values are unique, as they are written in a command", study.Format(value), first)
+			found.Add(at, "%s is already values[%d]: values are unique, as they are written in a command", study.Format(value), first)
 			continue
 		}
 		seen[study.Format(value)] = i

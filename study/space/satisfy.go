@@ -33,26 +33,26 @@ const (
 
 // checkSatisfiable reports constraints that no point meets. It checks each on its own,
 // over points that have all the parameters that it mentions, then all together.
-func (s *Space) checkSatisfiable(r *check.Report, prefix string) {
+func (s *Space) checkSatisfiable(found *check.Problems, prefix string) {
 	effort := maxEffort
-	before := r.Failed
+	before := found.Failed
 	for i, c := range s.checks {
 		if why := s.unsampled(c, c.Expr); why != "" {
-			r.Add(fmt.Sprintf("%sconstraints[%d]", prefix, i), "%q: %s", c.Source, why)
+			found.Add(fmt.Sprintf("%sconstraints[%d]", prefix, i), "%q: %s", c.Source, why)
 			continue
 		}
 		if s.solver.solves(c) {
 			continue // it takes values for all floats at once
 		}
 		if v := s.search([]*constraint{c}, true, &effort); v > unknown {
-			r.Add(fmt.Sprintf("%sconstraints[%d]", prefix, i), "%q: no point meets it%s", c.Source, v.evidence(c.Names))
+			found.Add(fmt.Sprintf("%sconstraints[%d]", prefix, i), "%q: no point meets it%s", c.Source, v.evidence(c.Names))
 		}
 	}
-	if len(s.checks) < 2 && !s.Solves() || r.Failed > before {
+	if len(s.checks) < 2 && !s.Solves() || found.Failed > before {
 		return
 	}
 	if v := s.search(s.checks, false, &effort); v > unknown {
-		r.Add(prefix+"constraints", "no point meets all of them together%s", v.evidence(mentioned(s.checks)))
+		found.Add(prefix+"constraints", "no point meets all of them together%s", v.evidence(mentioned(s.checks)))
 	}
 }
 

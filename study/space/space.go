@@ -45,20 +45,20 @@ type condition struct {
 // start with "parameters", "constraints" or "initial". Package celspace compiles constraints
 // that are texts.
 func New(params []study.Parameter, constraints []Constraint, initial []map[string]any) (*Space, error) {
-	r := &check.Report{}
+	problems := &check.Problems{}
 	spec := &study.Spec{Parameters: CloneParameters(params), Initial: slices.Clone(initial)}
-	space := Compile(r, "", spec, func(r *check.Report, path string, _ []string, _ []study.Parameter, _ []bool) []Constraint {
+	space := Compile(problems, "", spec, func(found *check.Problems, path string, _ []string, _ []study.Parameter, _ []bool) []Constraint {
 		for i, c := range constraints {
 			at := fmt.Sprintf("%s[%d]", path, i)
-			r.AddIf(len(c.Names) == 0, at, "it names no parameter, so it is the same for every point: name at least one")
+			found.AddIf(len(c.Names) == 0, at, "it names no parameter, so it is the same for every point: name at least one")
 			for _, name := range c.Names {
 				known := slices.ContainsFunc(params, func(p study.Parameter) bool { return p.Name == name })
-				r.AddIf(!known, at, "unknown parameter %q; want one of %s", name, strings.Join(study.Names(params), ", "))
+				found.AddIf(!known, at, "unknown parameter %q; want one of %s", name, strings.Join(study.Names(params), ", "))
 			}
 		}
 		return constraints
 	})
-	if err := r.Err(""); err != nil {
+	if err := problems.Err(""); err != nil {
 		return nil, err
 	}
 	return space, nil
@@ -75,7 +75,7 @@ func Of(s *study.Study) (*Space, error) {
 
 // Constraints compiles the constraints of a study, and reports their problems at path. Not all
 // parameters may be sound, and a problem of one that is not has been reported.
-type Constraints func(r *check.Report, path string, sources []string, params []study.Parameter, sound []bool) []Constraint
+type Constraints func(r *check.Problems, path string, sources []string, params []study.Parameter, sound []bool) []Constraint
 
 // CloneParameters copies everything in the parameters that Compile fills in.
 func CloneParameters(params []study.Parameter) []study.Parameter {
@@ -93,23 +93,23 @@ func CloneParameters(params []study.Parameter) []study.Parameter {
 // Compile checks and compiles the space of spec; it returns nil after a problem that
 // prevents that. It sets the defaults in spec's parameters and converts the values of
 // parameters and initial points to their types. Paths of problems start with prefix.
-func Compile(r *check.Report, prefix string, spec *study.Spec, constraints Constraints) *Space {
-	before := r.Failed
-	sound := checkParameters(r, prefix+"parameters", spec.Parameters)
-	checkFidelities(r, prefix+"parameters", spec.Parameters)
+func Compile(found *check.Problems, prefix string, spec *study.Spec, constraints Constraints) *Space {
+	before := found.Failed
+	sound := checkParameters(found, prefix+"parameters", spec.Parameters)
+	checkFidelities(found, prefix+"parameters", spec.Parameters)
 	s := &Space{index: make(map[string]int), fidelity: -1}
-	s.arrange(r, prefix+"parameters", spec.Parameters, sound)
-	s.compileConstraints(r, prefix+"constraints", spec, sound, constraints)
-	if r.Failed > before {
+	s.arrange(found, prefix+"parameters", spec.Parameters, sound)
+	s.compileConstraints(found, prefix+"constraints", spec, sound, constraints)
+	if found.Failed > before {
 		return nil
 	}
 	s.size, s.finite = s.count()
 	s.deriveRows()
 	s.solver, s.balances = s.newSolver(), s.newBalances()
 	s.deriveSearched()
-	s.compileInitial(r, prefix+"initial", spec.Initial)
-	if r.Failed == before {
-		s.checkSatisfiable(r, prefix)
+	s.compileInitial(found, prefix+"initial", spec.Initial)
+	if found.Failed == before {
+		s.checkSatisfiable(found, prefix)
 	}
 	return s
 }
@@ -176,31 +176,31 @@ func (s *Space) Unmet(p study.Point) []string {
 func (s *Space) Size() (n int, finite bool) { return s.size, s.finite }
 
 // compileInitial checks the initial points and stores them as points.
-func (s *Space) compileInitial(r *check.Report, path string, initial []map[string]any) {
+func (s *Space) compileInitial(found *check.Problems, path string, initial []map[string]any) {
 	keys := make(map[string]int)
 	for i, raw := range initial {
 		at := fmt.Sprintf("%s[%d]", path, i)
-		before := r.Failed
+		before := found.Failed
 		p := s.normalize(raw, func(name string, known bool, message string) {
 			if known {
-				r.Add(at+check.Key(name), "%s", message)
+				found.Add(at+check.Key(name), "%s", message)
 			} else {
-				r.AddKey(at+check.Key(name), "%s", message)
+				found.AddKey(at+check.Key(name), "%s", message)
 			}
 		})
 		for name := range p {
-			r.AddIf(s.params[s.index[name]].Type == study.Fidelity, at+check.Key(name),
+			found.AddIf(s.params[s.index[name]].Type == study.Fidelity, at+check.Key(name),
 				"is a fidelity: every initial point starts at its lowest level; leave it out")
 		}
-		if r.Failed > before || r.IsBroken(at) {
+		if found.Failed > before || found.IsBroken(at) {
 			continue
 		}
 		for _, c := range s.checks {
-			r.AddIf(!c.holds(p), at, "the point does not meet the constraint %q", c.Source)
+			found.AddIf(!c.holds(p), at, "the point does not meet the constraint %q", c.Source)
 		}
 		if s.Searched().Check(p) == nil {
 			if first, ok := keys[s.Key(p)]; ok {
-				r.Add(at, "the point is the same as initial[%d]: each is run once", first)
+				found.Add(at, "the point is the same as initial[%d]: each is run once", first)
 			} else {
 				keys[s.Key(p)] = i
 			}

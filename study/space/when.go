@@ -12,7 +12,7 @@ import (
 
 // arrange checks the conditions, as far as the parameters that they name are valid. It
 // sorts the parameters so that each comes after those that its When names.
-func (s *Space) arrange(r *check.Report, path string, params []study.Parameter, sound []bool) {
+func (s *Space) arrange(found *check.Problems, path string, params []study.Parameter, sound []bool) {
 	if len(params) > MaxParameters {
 		return
 	}
@@ -21,17 +21,17 @@ func (s *Space) arrange(r *check.Report, path string, params []study.Parameter, 
 	for i, p := range params {
 		files[p.Name], names[i] = i, p.Name
 	}
-	before := r.Failed
+	before := found.Failed
 	if slices.Contains(names, "") {
 		return // a condition may refer to it
 	}
 	for i := range params {
-		checkWhen(r, fmt.Sprintf("%s[%d].when", path, i), &params[i], params, sound, files, names)
+		checkWhen(found, fmt.Sprintf("%s[%d].when", path, i), &params[i], params, sound, files, names)
 	}
-	if r.Failed > before {
+	if found.Failed > before {
 		return
 	}
-	a := arranger{Report: r, path: path, params: params, files: files, state: make([]visitState, len(params))}
+	a := arranger{Problems: found, path: path, params: params, files: files, state: make([]visitState, len(params))}
 	for i := range params {
 		if a.state[i] == unvisited {
 			a.visit(i)
@@ -52,29 +52,29 @@ func (s *Space) arrange(r *check.Report, path string, params []study.Parameter, 
 
 // checkWhen checks that a parameter's conditions name other parameters and values that
 // these accept, and converts the values to their types.
-func checkWhen(r *check.Report, path string, p *study.Parameter, params []study.Parameter, sound []bool, files map[string]int,
+func checkWhen(found *check.Problems, path string, p *study.Parameter, params []study.Parameter, sound []bool, files map[string]int,
 	names []string) {
 	for _, name := range slices.Sorted(maps.Keys(p.When)) {
 		at := path + check.Key(name)
 		i, ok := files[name]
 		switch {
 		case !ok:
-			r.AddKey(at, "there is no parameter %q%s", name, check.DidYouMean(name, names))
+			found.AddKey(at, "there is no parameter %q%s", name, check.DidYouMean(name, names))
 			continue
 		case name == p.Name:
-			r.AddKey(at, "%q cannot depend on itself", name)
+			found.AddKey(at, "%q cannot depend on itself", name)
 			continue
 		case params[i].Type == study.Float:
-			r.AddKey(at, "%q is a float: a condition looks at an int, categorical, ordinal, bool or fixed parameter", name)
+			found.AddKey(at, "%q is a float: a condition looks at an int, categorical, ordinal, bool or fixed parameter", name)
 			continue
 		case params[i].Type == study.Fidelity:
-			r.AddKey(at, "%q is a fidelity: what is searched does not depend on how thoroughly a trial is evaluated", name)
+			found.AddKey(at, "%q is a fidelity: what is searched does not depend on how thoroughly a trial is evaluated", name)
 			continue
 		case len(p.When[name]) == 0:
-			r.Add(at, "there is no value: list those of %s for which %s is active", name, p.Name)
+			found.Add(at, "there is no value: list those of %s for which %s is active", name, p.Name)
 			continue
 		case len(p.When[name]) > MaxListed:
-			r.Add(at, "%d values are more than the most that are accepted, %d", len(p.When[name]), MaxListed)
+			found.Add(at, "%d values are more than the most that are accepted, %d", len(p.When[name]), MaxListed)
 			continue
 		case !sound[i]:
 			continue
@@ -82,7 +82,7 @@ func checkWhen(r *check.Report, path string, p *study.Parameter, params []study.
 		for j, v := range p.When[name] {
 			value, err := params[i].Convert(v)
 			if err != nil {
-				r.Add(fmt.Sprintf("%s[%d]", at, j), "%s is not a value of %s: %s", study.Quote(v), name, params[i].Accepts())
+				found.Add(fmt.Sprintf("%s[%d]", at, j), "%s is not a value of %s: %s", study.Quote(v), name, params[i].Accepts())
 				continue
 			}
 			p.When[name][j] = value
@@ -92,7 +92,7 @@ func checkWhen(r *check.Report, path string, p *study.Parameter, params []study.
 
 // arranger walks the parameters depth first.
 type arranger struct {
-	*check.Report
+	*check.Problems
 	path   string
 	params []study.Parameter
 	files  map[string]int

@@ -37,11 +37,11 @@ func newStudyDiagnoseCommand(a *app, r *remote) *cobra.Command {
 		if _, err := studyName(cmd, name); err != nil {
 			return shown{}, err
 		}
-		s, report, err := fetch.Diagnose(cmd.Context(), r.within(cmd), strings.TrimPrefix(name, "studies/"))
+		s, found, err := fetch.Diagnose(cmd.Context(), r.within(cmd), strings.TrimPrefix(name, "studies/"))
 		if err != nil {
 			return shown{}, err
 		}
-		return shown{report, func(w screen) error { return diagnosisText(w, report, s.Spec.FirstObjective().Metric, w.width) }}, nil
+		return shown{found, func(w screen) error { return diagnosisText(w, found, s.Spec.FirstObjective().Metric, w.width) }}, nil
 	})
 }
 

@@ -13,33 +13,33 @@ import (
 
 // diagnosisText prints a diagnosis: the findings first, then the figures. width is the
 // terminal's, or 0 for a file, in which each figure stays on one line.
-func diagnosisText(w io.Writer, r *diagnosis.Report, metric string, width int) error {
+func diagnosisText(w io.Writer, found *diagnosis.Diagnosis, metric string, width int) error {
 	d := &paragraphs{width: width}
-	counts := fmt.Sprintf("%d completed", r.Completed)
-	if r.LeftOut > 0 {
-		counts += fmt.Sprintf(", %d without a value left out", r.LeftOut)
+	counts := fmt.Sprintf("%d completed", found.Completed)
+	if found.LeftOut > 0 {
+		counts += fmt.Sprintf(", %d without a value left out", found.LeftOut)
 	}
-	if 0 < r.Used && r.Used < r.Completed {
-		counts += fmt.Sprintf("; the model is fitted to %d of them", r.Used)
+	if 0 < found.Used && found.Used < found.Completed {
+		counts += fmt.Sprintf("; the model is fitted to %d of them", found.Used)
 	}
-	d.begin("Study %s", r.Study)
+	d.begin("Study %s", found.Study)
 	d.row("trials", counts)
-	if d.begin("Findings"); len(r.Findings) == 0 {
+	if d.begin("Findings"); len(found.Findings) == 0 {
 		d.line("none: fewer than %d trials have completed, or they are too much alike", diagnosis.MinCompleted)
 	}
-	for _, f := range r.Findings {
+	for _, f := range found.Findings {
 		d.wrapped(string(f.Topic), f.Statement)
 		d.wrapped("", f.Evidence)
 	}
-	d.noise(r.Noise, metric, r.Algorithm)
-	d.spread(r.Heteroscedasticity)
-	d.gains(r)
-	d.conflict(r.Conflict)
-	d.importance(r.Importance)
-	d.objectives(r.Objectives)
-	d.limits(r.Limits)
-	d.earlyStopping(r.EarlyStopping)
-	d.judged(r.Judged, r.Study)
+	d.noise(found.Noise, metric, found.Algorithm)
+	d.spread(found.Heteroscedasticity)
+	d.gains(found)
+	d.conflict(found.Conflict)
+	d.importance(found.Importance)
+	d.objectives(found.Objectives)
+	d.limits(found.Limits)
+	d.earlyStopping(found.EarlyStopping)
+	d.judged(found.Judged, found.Study)
 	_, err := io.WriteString(w, d.text.String())
 	if err != nil {
 		return fmt.Errorf("write a diagnosis: %w", err)
@@ -189,15 +189,15 @@ func ratio(s *diagnosis.Spread) string {
 	return number(round(*s.Ratio)) + " to 1"
 }
 
-func (d *paragraphs) gains(r *diagnosis.Report) {
-	if r.Transform == nil && r.Warp == nil {
+func (d *paragraphs) gains(found *diagnosis.Diagnosis) {
+	if found.Transform == nil && found.Warp == nil {
 		return
 	}
 	d.begin("Gain in log marginal likelihood, in nats")
 	for _, part := range []struct {
 		name string
 		gain *diagnosis.Gain
-	}{{"output transform", r.Transform}, {"input warping", r.Warp}} {
+	}{{"output transform", found.Transform}, {"input warping", found.Warp}} {
 		if g := part.gain; g != nil {
 			d.row(part.name, fmt.Sprintf("%+.1f, %+.3f a trial; %+.3f ± %.3f for a left-out trial",
 				g.Evidence, g.PerObservation, g.Predictive, g.SE))

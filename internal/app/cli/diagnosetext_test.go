@@ -8,28 +8,28 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/show/diagnosis"
 )
 
-// The text has the findings of the report, as JSON has them, wrapped to the terminal and
+// The text has the findings of the diagnosis, as JSON has them, wrapped to the terminal and
 // to 80 columns.
 func TestDiagnosisTextHasTheFindings(t *testing.T) {
-	report := &diagnosis.Report{Study: "digits", Completed: 21, Used: 21, Findings: []diagnosis.Finding{
+	found := &diagnosis.Diagnosis{Study: "digits", Completed: 21, Used: 21, Findings: []diagnosis.Finding{
 		{Topic: diagnosis.TopicModel, Judged: true, Statement: "A statement with 100% of it, which is longer than one line of eighty columns " +
 			"can hold beside its topic.", Evidence: "a figure; 21 completed trials"},
 		{Topic: diagnosis.TopicParameters, Statement: "Not judged: this needs more.", Evidence: "21 completed trials"},
 	}}
 	for width, columns := range map[int]int{0: 80, 60: 60, 80: 80, 120: 80} {
-		diagnosisFits(t, report, width, columns)
+		diagnosisFits(t, found, width, columns)
 	}
 }
 
 // diagnosisFits checks the text for a width of the terminal.
-func diagnosisFits(t *testing.T, report *diagnosis.Report, width, columns int) {
+func diagnosisFits(t *testing.T, found *diagnosis.Diagnosis, width, columns int) {
 	t.Helper()
 	var text strings.Builder
-	if err := diagnosisText(&text, report, "error", width); err != nil {
+	if err := diagnosisText(&text, found, "error", width); err != nil {
 		t.Fatal(err)
 	}
 	words := strings.Join(strings.Fields(text.String()), " ")
-	for _, f := range report.Findings {
+	for _, f := range found.Findings {
 		if want := strings.Join([]string{string(f.Topic), f.Statement, f.Evidence}, " "); !strings.Contains(words, want) {
 			t.Errorf("%q is not in\n%s", want, text.String())
 		}
@@ -43,13 +43,13 @@ func diagnosisFits(t *testing.T, report *diagnosis.Report, width, columns int) {
 
 func TestDiagnosisTextSaysWhatEarlyStoppingWouldHaveSaved(t *testing.T) {
 	step, kept := int64(6), 0.25
-	report := &diagnosis.Report{EarlyStopping: []diagnosis.Replay{
+	found := &diagnosis.Diagnosis{EarlyStopping: []diagnosis.Replay{
 		{Rule: "median", Trials: 40, Stopped: 30, Steps: 1000, Saved: 560, Best: 7, BestValue: 0.125, Kept: 7, KeptValue: &kept},
 		{Rule: "asha", Trials: 40, Stopped: 34, Steps: 1000, Saved: 630, Best: 7, BestValue: 0.125, BestStoppedAt: &step, Kept: 9,
 			KeptValue: &kept},
 	}}
 	var text strings.Builder
-	if err := diagnosisText(&text, report, "error", 0); err != nil {
+	if err := diagnosisText(&text, found, "error", 0); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -64,7 +64,7 @@ func TestDiagnosisTextSaysWhatEarlyStoppingWouldHaveSaved(t *testing.T) {
 }
 
 func TestDiagnosisTextHasObjectivesAndLimits(t *testing.T) {
-	report := &diagnosis.Report{
+	found := &diagnosis.Diagnosis{
 		Objectives: []diagnosis.Tradeoff{
 			{A: "error", B: "seconds", Front: new(-0.914), Space: new(0.3), BestA: diagnosis.End{Trial: 3, A: 0.01, B: 9.12345},
 				BestB: diagnosis.End{Trial: 5, A: 0.5, B: 1}},
@@ -76,7 +76,7 @@ func TestDiagnosisTextHasObjectivesAndLimits(t *testing.T) {
 		}},
 	}
 	var text strings.Builder
-	if err := diagnosisText(&text, report, "error", 0); err != nil {
+	if err := diagnosisText(&text, found, "error", 0); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -97,7 +97,7 @@ func TestDiagnosisTextHasObjectivesAndLimits(t *testing.T) {
 func TestDiagnosisOffersToFinish(t *testing.T) {
 	margin := 0.75
 	var text strings.Builder
-	err := diagnosisText(&text, &diagnosis.Report{Study: "digits", Completed: 9, Judged: &diagnosis.Judged{
+	err := diagnosisText(&text, &diagnosis.Diagnosis{Study: "digits", Completed: 9, Judged: &diagnosis.Judged{
 		Checked: 9, Inside: 8, Best: 3, Step: 6, Margin: &margin, Patience: 1.5,
 		Unfinished: []diagnosis.Unfinished{{Trial: 7, Step: 12, Value: 0.25, Low: 0.125, High: 0.375, Reached: 0.5}},
 	}}, "loss", 0)

@@ -135,16 +135,16 @@ func (a *app) replay(ctx context.Context, records *ledger.Records, f *replayFlag
 		return err
 	}
 	name := definition.Metadata.Name
-	report, err := replay.Run(ctx, records.Study, records.Trials, replay.Optimizers{Suggest: o, Fallback: sobol.New()}, nil)
+	found, err := replay.Run(ctx, records.Study, records.Trials, replay.Optimizers{Suggest: o, Fallback: sobol.New()}, nil)
 	if err != nil {
 		return fmt.Errorf("replay study %s: %w", name, err)
 	}
-	for _, line := range replayLines(name, report) {
+	for _, line := range replayLines(name, found) {
 		if err := say(a.Stdout, "%s", line); err != nil {
 			return err
 		}
 	}
-	if report.First != nil {
+	if found.First != nil {
 		return exitWith(ExitError, nil)
 	}
 	if f.workers == 0 {
@@ -154,33 +154,33 @@ func (a *app) replay(ctx context.Context, records *ledger.Records, f *replayFlag
 }
 
 // replayLines tell people what a replay has found.
-func replayLines(name string, r *replay.Report) []string {
+func replayLines(name string, found *replay.Findings) []string {
 	var lines []string
 	switch {
-	case r.First != nil:
-		lines = append(lines, fmt.Sprintf("study %s: %s", name, r.First), fmt.Sprintf("the %s before are the recorded ones, bit for bit",
-			count(r.Same, "suggestion")))
-	case r.Until > 0:
+	case found.First != nil:
+		lines = append(lines, fmt.Sprintf("study %s: %s", name, found.First), fmt.Sprintf("the %s before are the recorded ones, bit for bit",
+			count(found.Same, "suggestion")))
+	case found.Until > 0:
 		lines = append(lines, fmt.Sprintf("study %s: %s made again, bit for bit; from trial %d on it cannot be compared: %s", name,
-			count(r.Same, "suggestion"), r.Until, r.Why))
+			count(found.Same, "suggestion"), found.Until, found.Why))
 	default:
-		lines = append(lines, fmt.Sprintf("study %s: %s made again, bit for bit", name, count(r.Same, "suggestion")))
+		lines = append(lines, fmt.Sprintf("study %s: %s made again, bit for bit", name, count(found.Same, "suggestion")))
 	}
-	if r.Fallbacks > 0 {
-		lines = append(lines, fmt.Sprintf("%d of them are fallbacks, because the optimiser was too slow", r.Fallbacks))
+	if found.Fallbacks > 0 {
+		lines = append(lines, fmt.Sprintf("%d of them are fallbacks, because the optimiser was too slow", found.Fallbacks))
 	}
-	if r.Promoted > 0 {
-		lines = append(lines, count(r.Promoted, "promotion")+" decided again, with the same trials")
+	if found.Promoted > 0 {
+		lines = append(lines, count(found.Promoted, "promotion")+" decided again, with the same trials")
 	}
-	if r.Others > 0 {
-		lines = append(lines, count(r.Others, "trial")+" that people asked for or added: not compared")
+	if found.Others > 0 {
+		lines = append(lines, count(found.Others, "trial")+" that people asked for or added: not compared")
 	}
-	if r.Earlier > 0 {
-		lines = append(lines, count(r.Earlier, "trial")+" of the space before the last edit: not compared")
+	if found.Earlier > 0 {
+		lines = append(lines, count(found.Earlier, "trial")+" of the space before the last edit: not compared")
 	}
-	if len(r.Cut) > 0 {
+	if len(found.Cut) > 0 {
 		lines = append(lines, fmt.Sprintf("%s whose optimiser ran out of time, so that its answer depended on the machine: not compared",
-			count(len(r.Cut), "trial")))
+			count(len(found.Cut), "trial")))
 	}
 	return lines
 }

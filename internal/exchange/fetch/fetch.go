@@ -248,7 +248,7 @@ func source(within Within, name string, v view.Study, reason string) (*htmlrepor
 
 // Diagnose fetches a study, whose name is given without "studies/", and says what its trials
 // tell about it.
-func Diagnose(ctx context.Context, within Within, name string) (*study.Study, *diagnosis.Report, error) {
+func Diagnose(ctx context.Context, within Within, name string) (*study.Study, *diagnosis.Diagnosis, error) {
 	s, trials, err := StudyAndTrials(within, "studies/"+name)
 	if err != nil {
 		return nil, nil, err
@@ -269,7 +269,7 @@ func Diagnose(ctx context.Context, within Within, name string) (*study.Study, *d
 		if err != nil || j == nil || s.Spec.EarlyStopping == nil {
 			return nil, nil, tooLittle
 		}
-		found = &diagnosis.Report{Study: s.Metadata.Name, Algorithm: s.Spec.Algorithm.Name, Findings: []diagnosis.Finding{}, Judged: j}
+		found = &diagnosis.Diagnosis{Study: s.Metadata.Name, Algorithm: s.Spec.Algorithm.Name, Findings: []diagnosis.Finding{}, Judged: j}
 		for _, o := range problem.Observations {
 			if o.Outcome == optimizer.OutcomeCompleted {
 				found.Completed++

@@ -32,9 +32,9 @@ const perParameter = 3
 // a diagnosis.
 var ErrTooLittle = errors.New("not enough data to diagnose")
 
-// Report is a diagnosis, as scripts see it. A section is nil where the observations
+// Diagnosis is what an examination says of a study, as scripts see it. A section is nil where the observations
 // do not suffice for it; the finding of its topic then says what is needed.
-type Report struct {
+type Diagnosis struct {
 	Study string `json:"study"`
 	// Algorithm is the name of its algorithm.
 	Algorithm string `json:"algorithm"`
@@ -73,46 +73,46 @@ type Report struct {
 	Findings []Finding `json:"findings"`
 }
 
-// report judges what the examination found.
-func (e *examination) report(ctx context.Context, s *study.Study, p *optimizer.Problem, took []time.Duration) (*Report, error) {
-	r := &Report{
+// diagnose judges what the examination found.
+func (e *examination) diagnose(ctx context.Context, s *study.Study, p *optimizer.Problem, took []time.Duration) (*Diagnosis, error) {
+	d := &Diagnosis{
 		Study: s.Metadata.Name, Algorithm: s.Spec.Algorithm.Name, Completed: len(e.problem.Observations), Used: len(e.used.Data.Y),
 		LeftOut:   len(p.Observations) - len(e.problem.Observations),
 		Explained: e.explained(),
 	}
 	missing := gaps{}
-	r.Noise, missing[TopicNoise] = e.noise()
-	r.Transform, missing[TopicTransform] = e.gain(e.full, e.noTransform, e.noWarp, e.plain)
-	r.Warp, missing[TopicWarp] = e.gain(e.full, e.noWarp, e.noTransform, e.plain)
-	r.Heteroscedasticity, missing[TopicSpread] = e.heteroscedasticity()
+	d.Noise, missing[TopicNoise] = e.noise()
+	d.Transform, missing[TopicTransform] = e.gain(e.full, e.noTransform, e.noWarp, e.plain)
+	d.Warp, missing[TopicWarp] = e.gain(e.full, e.noWarp, e.noTransform, e.plain)
+	d.Heteroscedasticity, missing[TopicSpread] = e.heteroscedasticity()
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	r.Conflict, missing[TopicAcquisition] = e.conflict()
-	r.Importance, missing[TopicParameters] = e.importance()
+	d.Conflict, missing[TopicAcquisition] = e.conflict()
+	d.Importance, missing[TopicParameters] = e.importance()
 	topics := topics
 	if e.problem.Objectives != nil {
-		r.Objectives, missing[TopicObjectives] = e.tradeoffs()
+		d.Objectives, missing[TopicObjectives] = e.tradeoffs()
 		topics = append(slices.Clip(topics), topic{TopicObjectives, judgeObjectives})
 	}
 	if len(e.problem.Limits) > 0 {
-		r.Limits, missing[TopicLimits] = e.limits()
+		d.Limits, missing[TopicLimits] = e.limits()
 		topics = append(slices.Clip(topics), topic{TopicLimits, judgeLimits})
 	}
-	if r.Durations, missing[TopicTime] = e.durations(ctx, p, took); r.Durations != nil || missing[TopicTime] != nil {
+	if d.Durations, missing[TopicTime] = e.durations(ctx, p, took); d.Durations != nil || missing[TopicTime] != nil {
 		topics = append(slices.Clip(topics), topic{TopicTime, judgeDurations})
 	}
-	if r.Earlier, missing[TopicEarlier] = e.earlier(ctx); r.Earlier != nil || missing[TopicEarlier] != nil {
+	if d.Earlier, missing[TopicEarlier] = e.earlier(ctx); d.Earlier != nil || missing[TopicEarlier] != nil {
 		topics = append(slices.Clip(topics), topic{TopicEarlier, judgeEarlier})
 	}
 	var err error
-	if r.More, err = more(ctx, &s.Spec, p); err != nil {
+	if d.More, err = more(ctx, &s.Spec, p); err != nil {
 		return nil, err
-	} else if r.More != nil {
+	} else if d.More != nil {
 		topics = append(slices.Clip(topics), topic{TopicMore, judgeMore})
 	}
-	r.Findings = findings(r, missing, topics)
-	return r, ctx.Err()
+	d.Findings = findings(d, missing, topics)
+	return d, ctx.Err()
 }
 
 // examination is a study with the models that were fitted to it.

@@ -52,23 +52,23 @@ func named(name string, settings map[string]any) *study.Study {
 	return s
 }
 
-func diagnose(t *testing.T, p *optimizer.Problem) *diagnosis.Report {
+func diagnose(t *testing.T, p *optimizer.Problem) *diagnosis.Diagnosis {
 	t.Helper()
 	r, _, err := diagnosis.Examine(t.Context(), named("synthetic", nil), p, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := json.Marshal(r); err != nil {
-		t.Errorf("a report that is no JSON: %v", err)
+		t.Errorf("a diagnosis that is no JSON: %v", err)
 	}
 	checkFindings(t, r, p)
 	return r
 }
 
-// checkFindings checks what every report must have: one finding a topic, with
+// checkFindings checks what every diagnosis must have: one finding a topic, with
 // evidence that counts trials or evaluations, and none that recommends two values
 // of a setting.
-func checkFindings(t *testing.T, r *diagnosis.Report, p *optimizer.Problem) {
+func checkFindings(t *testing.T, d *diagnosis.Diagnosis, p *optimizer.Problem) {
 	t.Helper()
 	topics := []diagnosis.Topic{
 		diagnosis.TopicModel, diagnosis.TopicNoise, diagnosis.TopicSpread, diagnosis.TopicTransform,
@@ -80,12 +80,12 @@ func checkFindings(t *testing.T, r *diagnosis.Report, p *optimizer.Problem) {
 	if p.Limits != nil {
 		topics = append(topics, diagnosis.TopicLimits)
 	}
-	if r.More != nil {
+	if d.More != nil {
 		topics = append(topics, diagnosis.TopicMore)
 	}
 	var got []diagnosis.Topic
 	settings := map[string]string{}
-	for _, f := range r.Findings {
+	for _, f := range d.Findings {
 		got = append(got, f.Topic)
 		if f.Statement == "" || !regexp.MustCompile(`\d+ (trials|evaluations)`).MatchString(f.Evidence) {
 			t.Errorf("%s: statement %q with evidence %q", f.Topic, f.Statement, f.Evidence)
@@ -105,15 +105,15 @@ func checkFindings(t *testing.T, r *diagnosis.Report, p *optimizer.Problem) {
 	}
 }
 
-// finding returns the report's finding of a topic.
-func finding(r *diagnosis.Report, topic diagnosis.Topic) diagnosis.Finding {
-	i := slices.IndexFunc(r.Findings, func(f diagnosis.Finding) bool { return f.Topic == topic })
-	return r.Findings[i]
+// finding returns the diagnosis's finding of a topic.
+func finding(d *diagnosis.Diagnosis, topic diagnosis.Topic) diagnosis.Finding {
+	i := slices.IndexFunc(d.Findings, func(f diagnosis.Finding) bool { return f.Topic == topic })
+	return d.Findings[i]
 }
 
 // says reports whether the statement of a topic's finding contains words.
-func says(r *diagnosis.Report, topic diagnosis.Topic, words string) bool {
-	return strings.Contains(finding(r, topic).Statement, words)
+func says(d *diagnosis.Diagnosis, topic diagnosis.Topic, words string) bool {
+	return strings.Contains(finding(d, topic).Statement, words)
 }
 
 // bowl is a smooth function of its first two coordinates, from 0 to 2.
@@ -328,11 +328,11 @@ func TestConflictIsFound(t *testing.T) {
 	corner.Observations = slices.DeleteFunc(corner.Observations, func(o optimizer.Observation) bool {
 		return o.Point["x1"].(float64) > 0.5 || o.Point["x2"].(float64) > 0.5
 	})
-	disagree := func(r *diagnosis.Report) bool { return says(r, diagnosis.TopicAcquisition, "disagree") }
+	disagree := func(d *diagnosis.Diagnosis) bool { return says(d, diagnosis.TopicAcquisition, "disagree") }
 	// least returns the least rank correlation and the least shared part of the best.
-	least := func(r *diagnosis.Report) (rho, top float64) {
+	least := func(d *diagnosis.Diagnosis) (rho, top float64) {
 		rho, top = 1.0, 1.0
-		for _, p := range r.Conflict.Pairs {
+		for _, p := range d.Conflict.Pairs {
 			rho, top = min(rho, p.Spearman), min(top, p.Top)
 		}
 		return rho, top
@@ -446,7 +446,7 @@ func TestOneFindingForTheTransform(t *testing.T) {
 	}
 }
 
-// Extreme values still give a report that is JSON, and one finding a topic.
+// Extreme values still give a diagnosis that is JSON, and one finding a topic.
 func TestDegenerate(t *testing.T) {
 	space := optimizertest.Cube(t, 2, 0, 1)
 	for name, f := range map[string]func([]float64, *rand.Rand) float64{
@@ -470,7 +470,7 @@ func TestDeterministicAndCancelled(t *testing.T) {
 		return bowl(x) + 0.1*rng.NormFloat64()
 	})
 	if diff := cmp.Diff(diagnose(t, p), diagnose(t, p)); diff != "" {
-		t.Errorf("two reports of one study differ:\n%s", diff)
+		t.Errorf("two diagnoses of one study differ:\n%s", diff)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

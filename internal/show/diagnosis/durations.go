@@ -26,7 +26,7 @@ type Durations struct {
 	Median float64 `json:"median"`
 	High   float64 `json:"high"`
 	// Explained is the share of the variance of the times' logarithms that a model predicts for trials that
-	// it was not shown, as in Report.
+	// it was not shown, as in Diagnosis.
 	Explained float64 `json:"explained"`
 	// Importance ranks the parameters by their share of that model's variance; nil if it predicts too little.
 	Importance []Importance `json:"importance"`
@@ -176,8 +176,8 @@ func faster(p *optimizer.Problem, seconds map[int]float64) *Faster {
 	}
 }
 
-func judgeDurations(r *Report) (statement, evidence string) {
-	d := r.Durations
+func judgeDurations(all *Diagnosis) (statement, evidence string) {
+	d := all.Durations
 	evidence = fmt.Sprintf("eight of ten trials took %s to %s; %s of the variance of left-out trials' times explained; %d trials",
 		inSeconds(d.Low), inSeconds(d.High), percent(math.Max(0, d.Explained)), d.Trials)
 	var deciding []string

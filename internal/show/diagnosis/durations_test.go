@@ -15,7 +15,7 @@ import (
 )
 
 // timed diagnoses 60 trials in three dimensions that took so many seconds at each place.
-func timed(t *testing.T, seconds func(x []float64, rng *rand.Rand) float64) (*optimizer.Problem, []time.Duration, *diagnosis.Report) {
+func timed(t *testing.T, seconds func(x []float64, rng *rand.Rand) float64) (*optimizer.Problem, []time.Duration, *diagnosis.Diagnosis) {
 	t.Helper()
 	space := optimizertest.Cube(t, 3, 0, 1)
 	p := evaluated(t, space, 60, 1, func(x []float64, _ *rand.Rand) float64 { return (x[0] - 0.7) * (x[0] - 0.7) })
@@ -32,8 +32,8 @@ func timed(t *testing.T, seconds func(x []float64, rng *rand.Rand) float64) (*op
 }
 
 // timeOf returns the finding about the time; false if there is none.
-func timeOf(r *diagnosis.Report) (diagnosis.Finding, bool) {
-	for _, f := range r.Findings {
+func timeOf(d *diagnosis.Diagnosis) (diagnosis.Finding, bool) {
+	for _, f := range d.Findings {
 		if f.Topic == diagnosis.TopicTime {
 			return f, true
 		}

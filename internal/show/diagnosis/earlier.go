@@ -61,9 +61,9 @@ func (e *examination) earlier(ctx context.Context) ([]Earlier, error) {
 const alike = 0.3
 
 // judgeEarlier says which earlier studies agree with this one.
-func judgeEarlier(r *Report) (statement, evidence string) {
+func judgeEarlier(d *Diagnosis) (statement, evidence string) {
 	var agree, oppose, rest, figures []string
-	for _, e := range r.Earlier {
+	for _, e := range d.Earlier {
 		switch {
 		case e.Agreement >= alike:
 			agree = append(agree, e.Study)
@@ -86,5 +86,5 @@ func judgeEarlier(r *Report) (statement, evidence string) {
 			sentences = append(sentences, fmt.Sprintf(part.says, strings.Join(part.names, ", ")))
 		}
 	}
-	return strings.Join(sentences, " "), strings.Join(figures, "; ") + "; " + trials(r)
+	return strings.Join(sentences, " "), strings.Join(figures, "; ") + "; " + trials(d)
 }

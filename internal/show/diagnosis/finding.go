@@ -14,7 +14,7 @@ import (
 // Topic is a question that a diagnosis answers with exactly one finding.
 type Topic string
 
-// The topics, in the order of a report's findings.
+// The topics, in the order of a diagnosis's findings.
 const (
 	TopicModel       Topic = "model"
 	TopicNoise       Topic = "noise"
@@ -44,7 +44,7 @@ type Finding struct {
 
 // The thresholds of the statements.
 const (
-	usefulModel = 0.3  // least Report.Explained for a statement about the model's predictions
+	usefulModel = 0.3  // least Diagnosis.Explained for a statement about the model's predictions
 	bareNoise   = 0.01 // Noise.AtMost below which noise is negligible
 	muchNoise   = 0.3  // Noise.Share above which it hides the parameters
 	idle        = 0.02 // Importance.Total below which a parameter has hardly any effect
@@ -55,13 +55,13 @@ const (
 // errWeakModel says that a finding needs a model that predicts better.
 var errWeakModel = fmt.Errorf("this needs a model that explains at least %s of the variance of left-out trials", percent(usefulModel))
 
-// gaps holds, by topic, why a report has no figures for it.
+// gaps holds, by topic, why a diagnosis has no figures for it.
 type gaps map[Topic]error
 
 // topic is a question with the function that answers it where the figures are there.
 type topic struct {
 	name  Topic
-	judge func(*Report) (statement, evidence string)
+	judge func(*Diagnosis) (statement, evidence string)
 }
 
 // topics are those of every study.
@@ -75,18 +75,18 @@ var topics = []topic{
 	{TopicParameters, judgeParameters},
 }
 
-// findings returns the findings of a report, one a topic.
-func findings(r *Report, missing gaps, topics []topic) []Finding {
+// findings returns the findings of a diagnosis, one a topic.
+func findings(d *Diagnosis, missing gaps, topics []topic) []Finding {
 	var list []Finding
 	for _, topic := range topics {
 		f := Finding{Topic: topic.name, Judged: true}
 		if err := missing[topic.name]; err != nil {
-			f.Judged, f.Statement, f.Evidence = false, "Not judged: "+err.Error()+".", trials(r)
+			f.Judged, f.Statement, f.Evidence = false, "Not judged: "+err.Error()+".", trials(d)
 			if errors.Is(err, errWeakModel) {
-				f.Evidence = explained(r)
+				f.Evidence = explained(d)
 			}
 		} else {
-			f.Statement, f.Evidence = topic.judge(r)
+			f.Statement, f.Evidence = topic.judge(d)
 		}
 		list = append(list, f)
 	}
@@ -94,21 +94,21 @@ func findings(r *Report, missing gaps, topics []topic) []Finding {
 }
 
 // trials is the number of trials that a finding rests on.
-func trials(r *Report) string { return fmt.Sprintf("%d trials", r.Used) }
+func trials(d *Diagnosis) string { return fmt.Sprintf("%d trials", d.Used) }
 
-func explained(r *Report) string {
-	return fmt.Sprintf("%s of the variance of left-out trials explained; %s", percent(math.Max(0, r.Explained)), trials(r))
+func explained(d *Diagnosis) string {
+	return fmt.Sprintf("%s of the variance of left-out trials explained; %s", percent(math.Max(0, d.Explained)), trials(d))
 }
 
-func judgeModel(r *Report) (statement, evidence string) {
-	if r.Explained < usefulModel {
-		return "The model predicts unseen trials poorly: run more trials, or search fewer parameters.", explained(r)
+func judgeModel(d *Diagnosis) (statement, evidence string) {
+	if d.Explained < usefulModel {
+		return "The model predicts unseen trials poorly: run more trials, or search fewer parameters.", explained(d)
 	}
-	return "The model predicts unseen trials well enough to judge by it.", explained(r)
+	return "The model predicts unseen trials well enough to judge by it.", explained(d)
 }
 
-func judgeNoise(r *Report) (statement, evidence string) {
-	n := r.Noise
+func judgeNoise(d *Diagnosis) (statement, evidence string) {
+	n := d.Noise
 	evidence = fmt.Sprintf("noise is %s of the variance", percent(n.Share))
 	switch {
 	case n.AtMost > n.Share && n.Share < bareNoise:
@@ -119,7 +119,7 @@ func judgeNoise(r *Report) (statement, evidence string) {
 	if n.Replicates.enough() {
 		evidence += fmt.Sprintf(", measured by %d evaluations of %d points", n.Replicates.Evaluations, n.Replicates.Points)
 	}
-	evidence += "; " + trials(r)
+	evidence += "; " + trials(d)
 	switch {
 	case n.Front && (n.AtMost < bareNoise || n.Replicates.enough() && n.Replicates.SD == 0):
 		return "Noise is negligible: rely on the front as it is.", evidence
@@ -136,7 +136,7 @@ func judgeNoise(r *Report) (statement, evidence string) {
 	case n.Front:
 		statement += "the front of the values is partly luck: rely on the recommended front."
 	case n.Recommended == nil:
-		statement += fmt.Sprintf("`best` (trial %d) is partly luck, and `%s` recommends no trial, because it has no model.", n.Best, r.Algorithm)
+		statement += fmt.Sprintf("`best` (trial %d) is partly luck, and `%s` recommends no trial, because it has no model.", n.Best, d.Algorithm)
 	case *n.Recommended == n.Best:
 		statement += fmt.Sprintf("rely on `recommended` rather than `best` (both are trial %d).", n.Best)
 	default:
@@ -148,13 +148,13 @@ func judgeNoise(r *Report) (statement, evidence string) {
 	return statement, evidence
 }
 
-func judgeSpread(r *Report) (statement, evidence string) {
-	h := r.Heteroscedasticity
+func judgeSpread(d *Diagnosis) (statement, evidence string) {
+	h := d.Heteroscedasticity
 	what := "noise"
 	evidence = fmt.Sprintf("p = %s at %d points with %d evaluations", figure(h.Raw.least()), h.Raw.Groups, h.Raw.Values)
 	if h.Groups == ByResiduals {
 		what = "spread of the model's errors"
-		evidence = fmt.Sprintf("p = %s in %d groups of left-out trials; %s", figure(h.Raw.least()), h.Raw.Groups, trials(r))
+		evidence = fmt.Sprintf("p = %s in %d groups of left-out trials; %s", figure(h.Raw.least()), h.Raw.Groups, trials(d))
 	}
 	if h.Raw.Differs() {
 		return fmt.Sprintf("The %s depends on the value.", what), evidence
@@ -164,18 +164,18 @@ func judgeSpread(r *Report) (statement, evidence string) {
 
 // judgeTransform weighs all that tells of the output transform: what it is worth to
 // the model, and what it does to an uneven spread.
-func judgeTransform(r *Report) (statement, evidence string) {
-	evidence = r.Transform.evidence(r)
+func judgeTransform(d *Diagnosis) (statement, evidence string) {
+	evidence = d.Transform.evidence(d)
 	uneven, evened := false, false
-	if h := r.Heteroscedasticity; h != nil && h.Raw.Differs() && h.Transformed != nil {
+	if h := d.Heteroscedasticity; h != nil && h.Raw.Differs() && h.Transformed != nil {
 		evened = !h.Transformed.Differs()
 		uneven = !evened
 		evidence = fmt.Sprintf("p for an even spread: %s raw, %s transformed; %s", figure(h.Raw.least()), figure(h.Transformed.least()), evidence)
 	}
 	switch {
-	case r.Transform.Effect == Hurts:
+	case d.Transform.Effect == Hurts:
 		statement = "The output transform makes predictions worse: use `transform: false`."
-	case r.Transform.Effect == Helps:
+	case d.Transform.Effect == Helps:
 		statement = "The output transform improves predictions: use `transform: true`."
 	case evened:
 		statement = "The output transform evens out the spread: use `transform: true`."
@@ -188,9 +188,9 @@ func judgeTransform(r *Report) (statement, evidence string) {
 	return statement, evidence
 }
 
-func judgeWarp(r *Report) (statement, evidence string) {
-	evidence = r.Warp.evidence(r)
-	switch r.Warp.Effect {
+func judgeWarp(d *Diagnosis) (statement, evidence string) {
+	evidence = d.Warp.evidence(d)
+	switch d.Warp.Effect {
 	case Helps:
 		return "Input warping improves predictions: use `warp: true`.", evidence
 	case Hurts:
@@ -201,25 +201,25 @@ func judgeWarp(r *Report) (statement, evidence string) {
 }
 
 // evidence is the figures that decide a gain's effect.
-func (g *Gain) evidence(r *Report) string {
-	return fmt.Sprintf("%+.3f ± %.3f nats for a left-out trial, %+.1f in all; %s", g.Predictive, g.SE, g.Evidence, trials(r))
+func (g *Gain) evidence(d *Diagnosis) string {
+	return fmt.Sprintf("%+.3f ± %.3f nats for a left-out trial, %+.1f in all; %s", g.Predictive, g.SE, g.Evidence, trials(d))
 }
 
 // judgeAcquisition decides by the best points alone: a search evaluates no others.
-func judgeAcquisition(r *Report) (statement, evidence string) {
-	least := slices.MinFunc(r.Conflict.Pairs, func(a, b Pair) int { return cmp.Compare(a.Top, b.Top) })
+func judgeAcquisition(d *Diagnosis) (statement, evidence string) {
+	least := slices.MinFunc(d.Conflict.Pairs, func(a, b Pair) int { return cmp.Compare(a.Top, b.Top) })
 	evidence = fmt.Sprintf("%s and %s share %s of their best %s of %d points; %s",
-		least.A, least.B, percent(least.Top), percent(topShare), r.Conflict.Points, trials(r))
+		least.A, least.B, percent(least.Top), percent(topShare), d.Conflict.Points, trials(d))
 	if least.Top >= agreement {
 		return "Acquisition functions agree about the best points: one of them is enough, such as `acquisition: logei`.", evidence
 	}
 	return "Acquisition functions disagree about the best points: `acquisition: mace`, which trades them off, is worth a try.", evidence
 }
 
-func judgeParameters(r *Report) (statement, evidence string) {
+func judgeParameters(d *Diagnosis) (statement, evidence string) {
 	var high, low, unseen []string
-	figures := make([]string, len(r.Importance))
-	for i, p := range r.Importance {
+	figures := make([]string, len(d.Importance))
+	for i, p := range d.Importance {
 		figures[i] = fmt.Sprintf("%s %.0f%%", p.Parameter, 100*p.Total)
 		switch {
 		case p.Active < MinCompleted:
@@ -243,7 +243,7 @@ func judgeParameters(r *Report) (statement, evidence string) {
 	if len(unseen) > 0 {
 		sentences = append(sentences, fmt.Sprintf("Not judged, as active in fewer than %d trials: %s.", MinCompleted, strings.Join(unseen, ", ")))
 	}
-	return strings.Join(sentences, " "), "total shares: " + strings.Join(figures, ", ") + "; " + trials(r)
+	return strings.Join(sentences, " "), "total shares: " + strings.Join(figures, ", ") + "; " + trials(d)
 }
 
 // percent formats a share in percent with two digits.

@@ -189,8 +189,8 @@ func (l *LimitEffect) lost() float64 {
 }
 
 // judgeLimits says which limits bind, those that cost most first.
-func judgeLimits(r *Report) (statement, evidence string) {
-	limits := slices.Clone(r.Limits)
+func judgeLimits(d *Diagnosis) (statement, evidence string) {
+	limits := slices.Clone(d.Limits)
 	slices.SortStableFunc(limits, func(a, b LimitEffect) int {
 		return cmp.Or(cmp.Compare(b.lost(), a.lost()), cmp.Compare(b.Bound, a.Bound), cmp.Compare(b.Alone, a.Alone))
 	})
@@ -213,7 +213,7 @@ func judgeLimits(r *Report) (statement, evidence string) {
 	if sentences == nil {
 		sentences = append(sentences, "No trial is within all limits, and none would be without one of them.")
 	}
-	return strings.Join(sentences, " "), strings.Join(figures, "; ") + "; " + trials(r)
+	return strings.Join(sentences, " "), strings.Join(figures, "; ") + "; " + trials(d)
 }
 
 // binds says what a limit costs.

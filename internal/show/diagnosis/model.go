@@ -20,19 +20,19 @@ type Model struct{ e *examination }
 
 // Examine diagnoses a study by the observations of its problem and ignores pending
 // points. took has how long each observation took, 0 where it is not known; nil if none is.
-// The study's settings must be valid. The same problem gives the same report. The error wraps
+// The study's settings must be valid. The same problem gives the same diagnosis. The error wraps
 // ErrTooLittle if there are fewer than MinCompleted completed trials, no parameters, or no two
 // different values; otherwise it is ctx's.
-func Examine(ctx context.Context, s *study.Study, p *optimizer.Problem, took []time.Duration) (*Report, *Model, error) {
+func Examine(ctx context.Context, s *study.Study, p *optimizer.Problem, took []time.Duration) (*Diagnosis, *Model, error) {
 	e, err := newExamination(ctx, &s.Spec, p)
 	if err != nil {
 		return nil, nil, fmt.Errorf("study %q: %w", s.Metadata.Name, err)
 	}
-	r, err := e.report(ctx, s, p, took)
+	d, err := e.diagnose(ctx, s, p, took)
 	if err != nil {
 		return nil, nil, err
 	}
-	return r, &Model{e}, nil
+	return d, &Model{e}, nil
 }
 
 // certain is the number of standard deviations on either side of a normal variable's mean

@@ -28,8 +28,8 @@ func more(ctx context.Context, spec *study.Spec, p *optimizer.Problem) (*optimiz
 }
 
 // judgeMore says whether more trials are worth it, as far as anything is known of that.
-func judgeMore(r *Report) (statement, evidence string) {
-	g := r.More
+func judgeMore(d *Diagnosis) (statement, evidence string) {
+	g := d.More
 	statement = fmt.Sprintf("%d more trials are expected to gain %s and, in nine of ten cases, at most %s.", g.Trials, figure(g.Expected),
 		figure(g.Most))
 	if most, ok := g.MostPer(study.PerHour); ok && g.Seconds >= float64(g.Trials) {
@@ -38,5 +38,5 @@ func judgeMore(r *Report) (statement, evidence string) {
 	if most, ok := g.MostPer(study.PerCost); ok {
 		statement += fmt.Sprintf(" They cost about %s together: at most %s for a unit of cost.", figure(g.Cost), figure(most))
 	}
-	return statement, "the model, and what the last third of the trials gained; " + trials(r)
+	return statement, "the model, and what the last third of the trials gained; " + trials(d)
 }

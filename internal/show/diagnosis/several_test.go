@@ -40,7 +40,7 @@ func limit(p *optimizer.Problem, l study.Limit) {
 
 // exactly diagnoses a problem whose evaluations are known to be free of noise, so that posterior
 // means at trials are their values.
-func exactly(t *testing.T, p *optimizer.Problem) *diagnosis.Report {
+func exactly(t *testing.T, p *optimizer.Problem) *diagnosis.Diagnosis {
 	t.Helper()
 	s := named("exact", map[string]any{"noise": "no"})
 	s.Spec.Objective.Metric = "loss"

@@ -160,8 +160,8 @@ func correlation(a, b []float64) *float64 {
 }
 
 // judgeObjectives says which objectives conflict, those that conflict most first.
-func judgeObjectives(r *Report) (statement, evidence string) {
-	pairs := slices.Clone(r.Objectives)
+func judgeObjectives(d *Diagnosis) (statement, evidence string) {
+	pairs := slices.Clone(d.Objectives)
 	slices.SortStableFunc(pairs, func(x, y Tradeoff) int { return cmp.Compare(x.order(), y.order()) })
 	var sentences, together, unrelated, figures []string
 	for i := range pairs {
@@ -188,7 +188,7 @@ func judgeObjectives(r *Report) (statement, evidence string) {
 	if unrelated != nil {
 		sentences = append(sentences, fmt.Sprintf("Hardly related along the front: %s.", strings.Join(unrelated, "; ")))
 	}
-	return strings.Join(sentences, " "), "correlations along the front: " + strings.Join(figures, ", ") + "; " + trials(r)
+	return strings.Join(sentences, " "), "correlations along the front: " + strings.Join(figures, ", ") + "; " + trials(d)
 }
 
 // order is where a pair comes among others: the most negative correlation along the front first.

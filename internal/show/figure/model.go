@@ -16,7 +16,7 @@ import (
 // Model is all that figures show of the optimiser's model of a study, so that they never
 // wait for it. It is never changed.
 type Model struct {
-	*diagnosis.Report
+	*diagnosis.Diagnosis
 	// along has what the model expects along the most important parameters, by name.
 	along map[string]*picture.Dependence
 	// took has what a model expects of the trials' times, in seconds, along the parameters that decide them most; clocked are
@@ -36,12 +36,12 @@ type Model struct {
 func Fit(
 	ctx context.Context, s *study.Study, p *optimizer.Problem, took []time.Duration, origin study.Point, name string,
 ) (*Model, error) {
-	report, model, err := diagnosis.Examine(ctx, s, p, took)
+	found, model, err := diagnosis.Examine(ctx, s, p, took)
 	if err != nil {
 		return nil, err
 	}
 	axes := AxesOf(s)
-	m := &Model{Report: report, along: map[string]*picture.Dependence{}, took: map[string]*picture.Dependence{}, origin: name}
+	m := &Model{Diagnosis: found, along: map[string]*picture.Dependence{}, took: map[string]*picture.Dependence{}, origin: name}
 	var names []string
 	for _, i := range axes.ranked(m) {
 		names = append(names, axes[i].Name)
@@ -56,8 +56,8 @@ func Fit(
 			m.along[name] = d
 		}
 	}
-	if report.Durations != nil {
-		for _, i := range axes.by(report.Durations.Importance) {
+	if found.Durations != nil {
+		for _, i := range axes.by(found.Durations.Importance) {
 			if len(m.clocked) == MaxSlices || ctx.Err() != nil {
 				break
 			}

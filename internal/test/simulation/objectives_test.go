@@ -121,13 +121,13 @@ func (c *checker) replay(s *ledger.Records) {
 		c.fail("study %s: %v", s.Study.ID, err)
 		return
 	}
-	report, err := replay.Run(c.w.t.Context(), s.Study, s.Trials, replay.Optimizers{Suggest: o, Fallback: sobol.New()}, nil)
+	found, err := replay.Run(c.w.t.Context(), s.Study, s.Trials, replay.Optimizers{Suggest: o, Fallback: sobol.New()}, nil)
 	switch {
 	case err != nil:
 		c.fail("study %s cannot be replayed: %v", s.Study.ID, err)
-	case report.First != nil:
-		c.fail("study %s was replayed, and %v", s.Study.ID, report.First)
-	case report.Until != 0:
-		c.fail("study %s cannot be replayed from trial %d on: %s", s.Study.ID, report.Until, report.Why)
+	case found.First != nil:
+		c.fail("study %s was replayed, and %v", s.Study.ID, found.First)
+	case found.Until != 0:
+		c.fail("study %s cannot be replayed from trial %d on: %s", s.Study.ID, found.Until, found.Why)
 	}
 }

@@ -18,13 +18,13 @@ import (
 // New compiles a search space as given in a study file. Its error is a *study.Problems
 // with every problem; paths start with "parameters", "constraints" or "initial".
 func New(params []study.Parameter, constraints []string, initial []map[string]any) (*space.Space, error) {
-	r := &check.Report{}
-	compiled := Compile(r, "", &study.Spec{
+	found := &check.Problems{}
+	compiled := Compile(found, "", &study.Spec{
 		Parameters:  space.CloneParameters(params),
 		Constraints: constraints,
 		Initial:     slices.Clone(initial),
 	})
-	if err := r.Err(""); err != nil {
+	if err := found.Err(""); err != nil {
 		return nil, err
 	}
 	return compiled, nil
@@ -38,8 +38,8 @@ func Of(s *study.Study) (*space.Space, error) {
 // Compile checks and compiles the space of spec; it returns nil after a problem that
 // prevents that. It sets the defaults in spec's parameters and converts the values of
 // parameters and initial points to their types. Paths of problems start with prefix.
-func Compile(r *check.Report, prefix string, spec *study.Spec) *space.Space {
-	return space.Compile(r, prefix, spec, constraints)
+func Compile(found *check.Problems, prefix string, spec *study.Spec) *space.Space {
+	return space.Compile(found, prefix, spec, constraints)
 }
 
 // ops are the functions of CEL that package space reasons about.

@@ -64,24 +64,24 @@ func variableName(name string) string {
 
 // constraints compiles the texts of constraints. Any of them may name an invalid parameter, to
 // avoid follow-up problems.
-func constraints(r *check.Report, path string, sources []string, params []study.Parameter, sound []bool) []space.Constraint {
+func constraints(found *check.Problems, path string, sources []string, params []study.Parameter, sound []bool) []space.Constraint {
 	if len(sources) == 0 {
 		return nil
 	}
 	compiler, err := newCompiler(params, sound)
 	if err != nil {
-		r.Add(path, "constraints over these parameters cannot be compiled: %s", err)
+		found.Add(path, "constraints over these parameters cannot be compiled: %s", err)
 		return nil
 	}
 	var list []space.Constraint
 	for i, source := range sources {
 		at := fmt.Sprintf("%s[%d]", path, i)
-		if r.IsBroken(at) {
+		if found.IsBroken(at) {
 			continue
 		}
 		c, err := compiler.compile(source)
 		if err != nil {
-			r.Add(at, "%q: %s", source, err)
+			found.Add(at, "%q: %s", source, err)
 			continue
 		}
 		list = append(list, c)

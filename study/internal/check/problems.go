@@ -11,7 +11,7 @@ import (
 )
 
 // The bounds of an error, so that a small file with many problems has no large one: the most
-// problems that a Report keeps, and the most bytes of the path and of the message of each.
+// problems that are kept, and the most bytes of the path and of the message of each.
 const (
 	MaxProblems = 100
 	maxPath     = 200
@@ -24,10 +24,10 @@ type Place struct{ Line, Column int }
 // At returns the place with the given line and column.
 func At(line, column int) Place { return Place{Line: line, Column: column} }
 
-// Report collects problems. Places holds the places of the fields that were read, by
-// path; a missing field has the place of its nearest parent. It ignores further
+// Problems are those that were found. Places holds the places of the fields that were read, by
+// path; a missing field has the place of its nearest parent. They ignore further
 // problems of a broken field, and of fields within one.
-type Report struct {
+type Problems struct {
 	Places map[string]Place
 	Keys   map[string]Place // places of the fields' names, if they have any
 	broken map[string]bool
@@ -38,49 +38,49 @@ type Report struct {
 	Failed int
 }
 
-// NewReport returns a Report without places.
-func NewReport() *Report {
-	return &Report{Places: make(map[string]Place), Keys: make(map[string]Place)}
+// NewProblems returns no problems yet, without places.
+func NewProblems() *Problems {
+	return &Problems{Places: make(map[string]Place), Keys: make(map[string]Place)}
 }
 
 // Add reports a problem of the field at path.
-func (r *Report) Add(path, format string, args ...any) {
-	r.Failed++
-	if !r.IsBroken(path) {
-		r.AddAt(r.place(path), path, format, args...)
+func (p *Problems) Add(path, format string, args ...any) {
+	p.Failed++
+	if !p.IsBroken(path) {
+		p.AddAt(p.place(path), path, format, args...)
 	}
 }
 
 // AddIf is Add if something is wrong.
-func (r *Report) AddIf(wrong bool, path, format string, args ...any) {
+func (p *Problems) AddIf(wrong bool, path, format string, args ...any) {
 	if wrong {
-		r.Add(path, format, args...)
+		p.Add(path, format, args...)
 	}
 }
 
 // AddKey is Add for a problem of the field's name instead of its value.
-func (r *Report) AddKey(path, format string, args ...any) {
-	at, ok := r.Keys[path]
-	if !ok || r.IsBroken(path) {
-		r.Add(path, format, args...)
+func (p *Problems) AddKey(path, format string, args ...any) {
+	at, ok := p.Keys[path]
+	if !ok || p.IsBroken(path) {
+		p.Add(path, format, args...)
 		return
 	}
-	r.Failed++
-	r.AddAt(at, path, format, args...)
+	p.Failed++
+	p.AddAt(at, path, format, args...)
 }
 
 // AddAt reports a problem at the given place.
-func (r *Report) AddAt(at Place, path, format string, args ...any) {
-	if r.Full() {
-		r.more = true
+func (p *Problems) AddAt(at Place, path, format string, args ...any) {
+	if p.Full() {
+		p.more = true
 		return
 	}
-	r.list = append(r.list,
+	p.list = append(p.list,
 		study.Problem{Line: at.Line, Column: at.Column, Path: path, Message: cut(fmt.Sprintf(format, args...), maxMessage)})
 }
 
 // Full reports whether further problems are not kept.
-func (r *Report) Full() bool { return len(r.list) >= MaxProblems }
+func (p *Problems) Full() bool { return len(p.list) >= MaxProblems }
 
 // cut shortens a text to at most limit bytes of whole characters.
 func cut(text string, limit int) string {
@@ -94,9 +94,9 @@ func cut(text string, limit int) string {
 }
 
 // place returns the place of the field, or of its nearest parent that has one.
-func (r *Report) place(path string) Place {
+func (p *Problems) place(path string) Place {
 	for {
-		if at, ok := r.Places[path]; ok || path == "" {
+		if at, ok := p.Places[path]; ok || path == "" {
 			return at
 		}
 		path = holder(path)
@@ -105,9 +105,9 @@ func (r *Report) place(path string) Place {
 
 // IsBroken reports whether the field at path, or one that contains it, could not be
 // read.
-func (r *Report) IsBroken(path string) bool {
+func (p *Problems) IsBroken(path string) bool {
 	for ; path != ""; path = holder(path) {
-		if r.broken[path] {
+		if p.broken[path] {
 			return true
 		}
 	}
@@ -116,19 +116,19 @@ func (r *Report) IsBroken(path string) bool {
 
 // Unread reports whether one of the fields could not be read, and counts that as a failure: what
 // they hold is not what was meant.
-func (r *Report) Unread(paths ...string) bool {
-	if !slices.ContainsFunc(paths, r.IsBroken) {
+func (p *Problems) Unread(paths ...string) bool {
+	if !slices.ContainsFunc(paths, p.IsBroken) {
 		return false
 	}
-	r.Failed++
+	p.Failed++
 	return true
 }
 
 // BreakFields marks every field with a problem so far as broken.
-func (r *Report) BreakFields() {
-	r.broken = make(map[string]bool, len(r.list))
-	for _, p := range r.list {
-		r.broken[p.Path] = true
+func (p *Problems) BreakFields() {
+	p.broken = make(map[string]bool, len(p.list))
+	for _, problem := range p.list {
+		p.broken[problem.Path] = true
 	}
 }
 
@@ -136,19 +136,19 @@ func (r *Report) BreakFields() {
 func holder(path string) string { return path[:max(strings.LastIndexAny(path, ".["), 0)] }
 
 // Err returns the problems as a sorted error, or nil if there are none.
-func (r *Report) Err(file string) error {
-	if len(r.list) == 0 {
+func (p *Problems) Err(file string) error {
+	if len(p.list) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(r.list, func(a, b study.Problem) int {
+	slices.SortStableFunc(p.list, func(a, b study.Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
-	list := make([]study.Problem, len(r.list), len(r.list)+1)
-	for i, p := range r.list {
-		p.Path = cut(p.Path, maxPath)
-		list[i] = p
+	list := make([]study.Problem, len(p.list), len(p.list)+1)
+	for i, problem := range p.list {
+		problem.Path = cut(problem.Path, maxPath)
+		list[i] = problem
 	}
-	if r.more {
+	if p.more {
 		list = append(list, study.Problem{Message: fmt.Sprintf("and more: these are the first %d problems", MaxProblems)})
 	}
 	return &study.Problems{File: file, List: list}
