@@ -27,10 +27,10 @@ type clocked struct {
 // step lets time pass, and applies an event at the leader's time.
 func (c *clocked) step(after time.Duration, event func(at time.Time) engine.Event) {
 	c.now = c.now.Add(after)
-	c.take(c.engine.Step(event(c.now.Add(c.off))))
+	c.commit(c.engine.Step(event(c.now.Add(c.off))))
 }
 
-func (c *clocked) take(out engine.Output) {
+func (c *clocked) commit(out engine.Output) {
 	if out.Status != nil {
 		c.status = *out.Status
 	}
@@ -50,7 +50,7 @@ func (c *clocked) lead(after, off time.Duration) {
 		c.t.Fatal(err)
 	}
 	c.engine = e
-	c.take(out)
+	c.commit(out)
 	c.step(0, tick)
 }
 
@@ -79,7 +79,7 @@ func TestElapsedIsOfTheLeaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.engine = e
-	c.take(out)
+	c.commit(out)
 	enqueue := func(at time.Time) engine.Event { return engine.Enqueue{At: at, Point: study.Point{"x": 0.5}} }
 	seek := func(at time.Time) engine.Event { return engine.Seek{At: at, Client: "me", Want: 1} }
 	c.step(time.Second, enqueue)

@@ -35,10 +35,10 @@ type player struct {
 
 func (p *player) step(ev engine.Event) {
 	p.now = p.now.Add(time.Millisecond)
-	p.take(p.e.Step(ev))
+	p.queue(p.e.Step(ev))
 }
 
-func (p *player) take(out engine.Output) {
+func (p *player) queue(out engine.Output) {
 	if out.Ask != nil {
 		p.asks = append(p.asks, out.Ask)
 	}
@@ -58,7 +58,7 @@ func (p *player) play() (points []study.Point, states []study.TrialState) {
 		p.t.Fatal(err)
 	}
 	p.e = e
-	p.take(out)
+	p.queue(out)
 	for p.e.Status().State == study.Running {
 		p.step(engine.Tick{At: p.now})
 		p.step(engine.Seek{At: p.now, Client: client, Want: 1})

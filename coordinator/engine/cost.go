@@ -92,8 +92,8 @@ func begun(t *record.Trial) bool {
 	return false
 }
 
-// settle completes the record of a trial that is about to end with what it has cost.
-func (l *trials) settle(t *trial) {
+// completeCost completes the record of a trial that is about to end with what it has cost.
+func (l *trials) completeCost(t *trial) {
 	if l.spec.Definition.Spec.Cost == nil {
 		return
 	}

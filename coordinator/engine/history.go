@@ -95,7 +95,7 @@ func (h *history) locate(t *trial) error {
 // point may be suggested again, and the trial that it continued may be promoted again. The trial's
 // record MUST be complete before, since observations are made of it.
 func (h *history) fold(t *trial, s study.TrialState) {
-	h.trials.settle(t)
+	h.trials.completeCost(t)
 	h.trials.end(t, s)
 	if s == study.TrialCancelled {
 		h.tried.remove(t)

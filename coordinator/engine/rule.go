@@ -77,12 +77,12 @@ func (r *rule) report(m *messaging.Measurement) pruner.Verdict {
 
 // add adds a report to the looks at its trial's curve and to what the pruner knows.
 func (r *rule) add(trial int, step int64, cost float64) pruner.Verdict {
-	r.look(trial, step, cost)
+	r.addLook(trial, step, cost)
 	return r.pruner.Report(trial, step, cost)
 }
 
-// look adds a report to the looks at its trial's curve, if one is due.
-func (r *rule) look(trial int, step int64, cost float64) {
+// addLook adds a report to the looks at its trial's curve, if one is due.
+func (r *rule) addLook(trial int, step int64, cost float64) {
 	if r.looks == nil {
 		return
 	}

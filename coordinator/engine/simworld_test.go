@@ -189,14 +189,14 @@ func (w *world) run() error {
 	for _, worker := range w.workers {
 		worker.heal()
 	}
-	w.settle()
+	w.awaitRest()
 	for range 2 { // trials are continued that were stopped early, which a study does after its end too
 		if w.check.err == nil && w.e != nil {
 			w.goOn("")
 			if w.until(w.now.Add(w.between(0, time.Second))); w.chance(2) {
 				w.crash()
 			}
-			w.settle()
+			w.awaitRest()
 		}
 	}
 	if len(w.clients) == 0 {
@@ -210,19 +210,19 @@ func (w *world) run() error {
 	return nil
 }
 
-// settle waits until the study is at rest, which it must be soon.
-func (w *world) settle() {
+// awaitRest waits until the study is at rest, which it must be soon.
+func (w *world) awaitRest() {
 	end := w.now.Add(simPatience)
-	for w.check.err == nil && !w.settled() && w.now.Before(end) {
+	for w.check.err == nil && !w.atRest() && w.now.Before(end) {
 		w.until(w.now.Add(time.Second))
 	}
-	if w.check.err == nil && !w.settled() {
+	if w.check.err == nil && !w.atRest() {
 		w.check.fail("%v without faults, and the study is not at rest: %s", simPatience, describeStatus(w.status()))
 	}
 }
 
-// settled reports whether the study has ended and every worker has heard of it.
-func (w *world) settled() bool {
+// atRest reports whether the study has ended and every worker has heard of it.
+func (w *world) atRest() bool {
 	if w.e == nil || w.e.running() {
 		return false
 	}

@@ -55,7 +55,7 @@ func TestReferencesOfTheTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.e = e
-	l.take(out)
+	l.commit(out)
 	for _, reference := range []*float64{nil, new(0.25), new(0.5)} {
 		edited := l.spec
 		edited.Definition.Spec.Several = slices.Clone(s.Several)

@@ -111,7 +111,7 @@ func played(t *testing.T, spec record.Study, seed uint64, edits bool) *leader {
 		t.Fatal(err)
 	}
 	l.e = e
-	l.take(out)
+	l.commit(out)
 	l.step(engine.Tick{At: l.now})
 	for i := 0; l.status.State == study.Running; i++ {
 		if i > 200*trials {
@@ -123,9 +123,9 @@ func played(t *testing.T, spec record.Study, seed uint64, edits bool) *leader {
 }
 
 // step applies an event after some time.
-func (l *leader) step(ev engine.Event) { l.take(l.e.Step(ev)) }
+func (l *leader) step(ev engine.Event) { l.commit(l.e.Step(ev)) }
 
-func (l *leader) take(out engine.Output) {
+func (l *leader) commit(out engine.Output) {
 	for _, trial := range out.Trials {
 		l.trials[trial.Number] = through(l.t, trial)
 	}
@@ -335,7 +335,7 @@ func (l *leader) change() {
 		l.t.Fatal(err)
 	}
 	l.e, l.asks, l.judge = e, nil, nil
-	l.take(out)
+	l.commit(out)
 	for _, trial := range slices.Sorted(maps.Keys(l.curves)) {
 		segments := make([][]byte, len(l.curves[trial]))
 		for n := range segments {

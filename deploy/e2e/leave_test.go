@@ -64,7 +64,7 @@ func TestTeamsLeave(t *testing.T) {
 	home.chart("upgrade", values)
 	later := comes(home, "later")
 	later.apply("short", 2, later.command()...)
-	later.settle(time.Minute, "short", func(s *kube.Status) bool { return s.State == study.Completed })
+	later.awaitStatus(time.Minute, "short", func(s *kube.Status) bool { return s.State == study.Completed })
 	home.timed("a release was upgraded while a namespace terminates, and serves one that came later")
 
 	later.waitsForRights(func() { home.chart("upgrade", values) })
@@ -158,19 +158,19 @@ func (g *team) command(change ...string) []string {
 func (g *team) everyState(jobs bool) {
 	g.t.Helper()
 	g.apply("ended", 1, g.command()...)
-	g.settle(time.Minute, "ended", func(s *kube.Status) bool { return s.State == study.Completed })
+	g.awaitStatus(time.Minute, "ended", func(s *kube.Status) bool { return s.State == study.Completed })
 	g.apply("refused", 1, g.command("name: sobol", "name: magic")...)
 	g.apply("waiting", 100_000, g.command("pool: jobs", "pool: empty")...)
 	for _, name := range []string{"running", "queued"} {
 		g.apply(name, 100_000, g.command()...)
 	}
 	running := func(s *kube.Status) bool { return s.Counts != nil && s.Counts.Running > 0 }
-	g.settle(time.Minute, "running", running)
+	g.awaitStatus(time.Minute, "running", running)
 	if jobs {
 		g.apply("jobs", 100, append([]string{"--steps=6", "--steps=600"}, ofJobs...)...)
-		g.settle(time.Minute, "jobs", running)
+		g.awaitStatus(time.Minute, "jobs", running)
 	}
-	g.settle(time.Minute, "refused", func(s *kube.Status) bool { return s.State == kube.StateRejected })
+	g.awaitStatus(time.Minute, "refused", func(s *kube.Status) bool { return s.State == kube.StateRejected })
 }
 
 // leaves deletes the namespaces of teams, and the leader if killed is set, and waits until they are gone
@@ -244,7 +244,7 @@ func (g *team) hang() (free func()) {
 func (g *team) waitsForRights(grant func()) {
 	g.t.Helper()
 	g.apply("unpermitted", 1, ofJobs...)
-	g.settle(time.Minute, "unpermitted", func(s *kube.Status) bool {
+	g.awaitStatus(time.Minute, "unpermitted", func(s *kube.Status) bool {
 		for _, c := range s.Conditions {
 			if c.Type == kube.ConditionProgressing && c.Reason == kube.ReasonTrialsWait {
 				return strings.Contains(c.Message, "cannot be watched in namespace "+g.namespace)
@@ -253,5 +253,5 @@ func (g *team) waitsForRights(grant func()) {
 		return false
 	})
 	grant()
-	g.settle(2*time.Minute, "unpermitted", func(s *kube.Status) bool { return s.State == study.Completed && s.Counts.Completed == 1 })
+	g.awaitStatus(2*time.Minute, "unpermitted", func(s *kube.Status) bool { return s.State == study.Completed && s.Counts.Completed == 1 })
 }

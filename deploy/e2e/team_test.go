@@ -133,8 +133,8 @@ func (g *team) read(ctx context.Context, name string) (*kube.Resource, error) {
 	return kube.Read(u)
 }
 
-// settle waits until a study's resource is as wanted.
-func (g *team) settle(within time.Duration, name string, wanted func(s *kube.Status) bool) *kube.Resource {
+// awaitStatus waits until a study's resource is as wanted.
+func (g *team) awaitStatus(within time.Duration, name string, wanted func(s *kube.Status) bool) *kube.Resource {
 	g.t.Helper()
 	var last *kube.Resource
 	g.await(within, func(ctx context.Context) (err error) {
@@ -177,7 +177,7 @@ func (g *team) erase(name string) {
 // denied waits until a study is refused for a reason.
 func (g *team) denied(name, says string) {
 	g.t.Helper()
-	g.settle(time.Minute, name, func(s *kube.Status) bool {
+	g.awaitStatus(time.Minute, name, func(s *kube.Status) bool {
 		for _, c := range s.Conditions {
 			if c.Type == kube.ConditionAccepted && c.Status == metav1.ConditionFalse && c.Reason == kube.ReasonDenied {
 				return strings.Contains(c.Message, says)
@@ -219,23 +219,23 @@ studies:
 	g.timed("templates beyond the policy are refused")
 
 	g.apply("runs", 9)
-	g.settle(3*time.Minute, "runs", func(s *kube.Status) bool { return s.Done >= 1 && s.Counts.Running > 0 })
+	g.awaitStatus(3*time.Minute, "runs", func(s *kube.Status) bool { return s.Done >= 1 && s.Counts.Running > 0 })
 	home.delete("fantasia-worker-jobs-0", true) // its replacement takes the Jobs over
-	g.settle(4*time.Minute, "runs", func(s *kube.Status) bool { return s.State == study.Completed && s.Done == 9 })
+	g.awaitStatus(4*time.Minute, "runs", func(s *kube.Status) bool { return s.State == study.Completed && s.Done == 9 })
 	g.owned("runs", 9)
 	g.plugin(g.home, "runs", 9)
 	g.ownToken("runs", 9)
 	g.timed("nine trials ran as Jobs of the team, while the worker's pod was killed")
 
 	g.apply("pruned", 4, "--steps=6", "--steps=20", "budget:", "earlyStopping: {name: threshold, settings: {upper: 0.25}}\n  budget:")
-	g.settle(3*time.Minute, "pruned", func(s *kube.Status) bool { return s.State == study.Completed })
+	g.awaitStatus(3*time.Minute, "pruned", func(s *kube.Status) bool { return s.State == study.Completed })
 	g.pruned("pruned", 0.25)
 	g.timed("hopeless trials were stopped, and their Jobs deleted")
 	g.eventFiles()
 	g.timed("values arrived from event files")
 
 	g.apply("stopped", 100, "--steps=6", "--steps=600")
-	g.settle(2*time.Minute, "stopped", func(s *kube.Status) bool { return s.Counts != nil && s.Counts.Running == 3 })
+	g.awaitStatus(2*time.Minute, "stopped", func(s *kube.Status) bool { return s.Counts != nil && s.Counts.Running == 3 })
 	g.erase("stopped")
 	g.erase("runs")
 	g.timed("Jobs are gone with their studies")
@@ -244,7 +244,7 @@ studies:
 	g.timed("what trials wait for was shown")
 	g.limit("0")
 	g.apply("starved", 1)
-	g.settle(2*time.Minute, "starved", func(s *kube.Status) bool { return s.Counts != nil && s.Counts.Failed == 1 })
+	g.awaitStatus(2*time.Minute, "starved", func(s *kube.Status) bool { return s.Counts != nil && s.Counts.Failed == 1 })
 	trial := g.trialsOf("starved")[0]
 	failure := trial.GetAttempts()[0].GetFailure()
 	if failure.GetReason() != "start" || !strings.Contains(failure.GetMessage(), "exceeded quota: team") {

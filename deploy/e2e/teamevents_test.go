@@ -26,7 +26,7 @@ func (g *team) eventFiles() {
 	g.apply("board", 1, `"--steps=6`, fmt.Sprintf(`"--report=events", "--events=/board/run", "--steps=%d`, few), "    job:",
 		"    metrics: {events: /board}\n    job:")
 	for _, name := range []string{"events", "board"} {
-		g.settle(4*time.Minute, name, func(s *kube.Status) bool { return s.State == study.Completed })
+		g.awaitStatus(4*time.Minute, name, func(s *kube.Status) bool { return s.State == study.Completed })
 	}
 	g.pruned("events", 0.25)
 	g.recorded("events", steps)

@@ -34,14 +34,14 @@ func (g *team) waits() {
 		[]byte(`{"spec": {"suspend": false}}`), metav1.PatchOptions{}); err != nil {
 		g.t.Fatal(err)
 	}
-	g.settle(2*time.Minute, "queue", func(s *kube.Status) bool { return s.State == study.Completed })
+	g.awaitStatus(2*time.Minute, "queue", func(s *kube.Status) bool { return s.State == study.Completed })
 	g.erase("device")
 }
 
 // stalled waits until a study's condition, an event and the plugin say what its trial waits for.
 func (g *team) stalled(name, says string) {
 	g.t.Helper()
-	g.settle(time.Minute, name, func(s *kube.Status) bool {
+	g.awaitStatus(time.Minute, name, func(s *kube.Status) bool {
 		for _, c := range s.Conditions {
 			if c.Type == kube.ConditionProgressing && c.Reason == kube.ReasonTrialsWait {
 				return strings.Contains(c.Message, says)

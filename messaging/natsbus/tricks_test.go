@@ -104,7 +104,7 @@ func TestRepliesReachNothing(t *testing.T) {
 			beats, err := i.connect(natsbus.UserCoordinator).SubscribeSync("fantasia.heartbeat.0.*.*")
 			must(t, err)
 			tricks(ctx, i)
-			must(t, i.settle(ctx))
+			must(t, i.flush(ctx))
 			if diff := cmp.Diff(before, i.foreign(ctx)); diff != "" {
 				t.Errorf("the streams (-before +after):\n%s", diff)
 			}
@@ -126,9 +126,9 @@ func TestRepliesReachNothing(t *testing.T) {
 	}
 }
 
-// settle waits until the server has done what it was asked to: the attacker's last
+// flush waits until the server has done what it was asked to: the attacker's last
 // request is answered.
-func (i *installation) settle(ctx context.Context) error {
+func (i *installation) flush(ctx context.Context) error {
 	i.t.Helper()
 	nc := i.attacker()
 	for subject, body := range map[string]string{
@@ -203,7 +203,7 @@ func TestAccountsInACluster(t *testing.T) {
 	for k := range urls {
 		i.url = urls[k]
 		tricks(ctx, i)
-		must(t, i.settle(ctx))
+		must(t, i.flush(ctx))
 	}
 	if diff := cmp.Diff(before, i.foreign(ctx)); diff != "" {
 		t.Errorf("the streams (-before +after):\n%s", diff)
@@ -259,7 +259,7 @@ func TestRepliesReachStreamsOtherwise(t *testing.T) {
 			i.arrange(ctx)
 			tricks(ctx, i)
 			// A trick may have deleted a stream, which then does not answer.
-			if err := i.settle(ctx); err != nil && !errors.Is(err, nats.ErrNoResponders) {
+			if err := i.flush(ctx); err != nil && !errors.Is(err, nats.ErrNoResponders) {
 				t.Fatal(err)
 			}
 			if after := i.foreign(ctx); (after[victim] > 0) != test.reached {

@@ -132,7 +132,7 @@ func (s *screen) control(parameters string, final byte) {
 			line[i] = cell{r: ' '}
 		}
 	case 'm':
-		s.look(parameters)
+		s.setStyle(parameters)
 	}
 }
 
@@ -143,8 +143,8 @@ func (s *screen) cut(from, to int) {
 	*line = append((*line)[:from], (*line)[to:]...)
 }
 
-// look sets the style of what follows.
-func (s *screen) look(parameters string) {
+// setStyle sets the style of what follows.
+func (s *screen) setStyle(parameters string) {
 	for p := range strings.SplitSeq(parameters, ";") {
 		switch p {
 		case "", "0", "22", "39":

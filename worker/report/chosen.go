@@ -29,8 +29,8 @@ func newChosen(objectives []study.Objective) chosen {
 	}
 }
 
-// take takes a value of an objective; better says that it is the objective's best one.
-func (c *chosen) take(objective int, step int64, value float64, better bool) {
+// add adds a value of an objective; better says that it is the objective's best one.
+func (c *chosen) add(objective int, step int64, value float64, better bool) {
 	if c.by < 0 {
 		return
 	}

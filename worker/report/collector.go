@@ -106,7 +106,7 @@ func (c *Collector) Add(r Report) Taken {
 		t.Metrics[name] = value
 		if aim >= 0 {
 			c.unread[aim] = ""
-			c.chosen.take(aim, t.Step, value, better)
+			c.chosen.add(aim, t.Step, value, better)
 		}
 	}
 	if len(r.Metrics) > len(t.Ignored) {

@@ -139,7 +139,7 @@ func (f *File) parse(over bool) {
 				}
 				continue
 			}
-			f.take(r, n)
+			f.consume(r, n)
 		}
 	}
 	if over && f.failed == nil && f.objects == 0 {
@@ -147,8 +147,8 @@ func (f *File) parse(over bool) {
 	}
 }
 
-// take takes an object of n bytes.
-func (f *File) take(r Report, n int) {
+// consume takes an object of n bytes.
+func (f *File) consume(r Report, n int) {
 	r.Origin = fmt.Sprintf("metrics.file is %s, line %d", f.name, f.lines+1)
 	f.lines += bytes.Count(f.pending[:n], []byte("\n"))
 	f.pending = f.pending[n:]

@@ -38,7 +38,7 @@ func PNG(svg []byte, scale float64) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read the picture: %w", err)
 		}
-		if err := c.take(token); err != nil {
+		if err := c.drawToken(token); err != nil {
 			return nil, err
 		}
 	}
@@ -80,8 +80,8 @@ func (e *element) number(name string) float64 {
 	return v
 }
 
-// take draws an element once it is complete.
-func (c *canvas) take(token xml.Token) error {
+// drawToken draws an element once it is complete.
+func (c *canvas) drawToken(token xml.Token) error {
 	switch t := token.(type) {
 	case xml.StartElement:
 		e := &element{name: t.Name.Local, attributes: map[string]string{}}

@@ -96,7 +96,7 @@ func (r *logReader) file(name string, last bool, segmentBytes int64) error {
 		if !ok {
 			return r.tear(name, data, at, last && torn(data, at, size))
 		}
-		if err := r.take(rec); err != nil {
+		if err := r.apply(rec); err != nil {
 			return &Damage{name, fmt.Sprintf("at byte %d: %v", at, err)}
 		}
 		at += size
@@ -154,8 +154,8 @@ func (r *logReader) sum(rec *walpb.Record) bool {
 	return rec.GetCrc() == r.crc
 }
 
-// take notes a record.
-func (r *logReader) take(rec *walpb.Record) error {
+// apply notes what a record says.
+func (r *logReader) apply(rec *walpb.Record) error {
 	switch rec.GetType() {
 	case wal.EntryType:
 		var e raftpb.Entry

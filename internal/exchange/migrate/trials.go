@@ -216,7 +216,7 @@ func (c *collector) add(place string, columns []column, row []any) {
 			for i, metric := range c.metrics {
 				if v, ok := all[metric]; ok {
 					c.same[i].named = true
-					found[i].take(v, col.name, byName)
+					found[i].consider(v, col.name, byName)
 				}
 			}
 		}

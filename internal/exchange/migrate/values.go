@@ -58,21 +58,21 @@ func (c *collector) addValues(found []valueFrom, col *column, field any, said []
 	if col.kind == ofValues {
 		values, _ = field.([]any)
 	} else if col.says != byPlace {
-		found[col.objective].take(field, col.name, col.says)
+		found[col.objective].consider(field, col.name, col.says)
 		return
 	}
 	switch {
 	case said != nil:
 		for k := range min(len(values), len(said)) {
 			if i := slices.Index(c.metrics, said[k]); i >= 0 {
-				found[i].take(values[k], col.name, asValue)
+				found[i].consider(values[k], col.name, asValue)
 			}
 		}
 	case col.kind == ofValue:
-		found[col.objective].take(field, col.name, byPlace)
+		found[col.objective].consider(field, col.name, byPlace)
 	case len(values) == len(found): // otherwise they are the values of other objectives
 		for i, v := range values {
-			found[i].take(v, col.name, byPlace)
+			found[i].consider(v, col.name, byPlace)
 		}
 	}
 }
@@ -85,8 +85,8 @@ type valueFrom struct {
 	place any // the value whose place says so, if there is one
 }
 
-// take takes a value if it is more clearly that of the objective.
-func (f *valueFrom) take(value any, from string, says claim) {
+// consider takes a value if it is more clearly that of the objective.
+func (f *valueFrom) consider(value any, from string, says claim) {
 	if value == nil || value == "" {
 		return
 	}

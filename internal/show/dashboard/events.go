@@ -20,7 +20,7 @@ const (
 // events tells an open page that its study has changed. A stream only says so; the page
 // then asks for itself again, with its reader's token.
 func (d *Dashboard) events(w http.ResponseWriter, r *http.Request) error {
-	ctx, leave, ok := d.streams.take(r.Context(), reader(r))
+	ctx, leave, ok := d.streams.admit(r.Context(), reader(r))
 	if !ok {
 		return &statusError{http.StatusServiceUnavailable, "too many pages are open"}
 	}

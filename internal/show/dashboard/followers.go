@@ -128,11 +128,11 @@ type seat struct {
 	giveWay context.CancelFunc
 }
 
-// take opens a stream of a reader, who ends it with leave. The context ends with ctx, or when
+// admit opens a stream of a reader, who ends it with leave. The context ends with ctx, or when
 // a newer stream needs the seat: the reader's oldest gives way to the reader's next, and where
 // all seats are taken, the oldest of a reader who still has more than this one afterwards, or
 // as many. It returns false if there is nobody who can give way.
-func (s *seats) take(ctx context.Context, reader string) (_ context.Context, leave func(), ok bool) {
+func (s *seats) admit(ctx context.Context, reader string) (_ context.Context, leave func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	counts := map[string]int{}

@@ -10,7 +10,7 @@ func TestSeatsAreShared(t *testing.T) {
 	s := &seats{total: 6, share: 3}
 	open := func(reader string) context.Context {
 		t.Helper()
-		ctx, _, ok := s.take(t.Context(), reader)
+		ctx, _, ok := s.admit(t.Context(), reader)
 		if !ok {
 			t.Fatalf("%s gets no seat", reader)
 		}
@@ -41,7 +41,7 @@ func TestSeatsAreShared(t *testing.T) {
 	if ended(a...) != 49 || ended(b, c, d, e, f) != 0 {
 		t.Errorf("%d streams of a have ended, and %d of the others; want 49 and none", ended(a...), ended(b, c, d, e, f))
 	}
-	if _, _, ok := s.take(t.Context(), "g"); ok {
+	if _, _, ok := s.admit(t.Context(), "g"); ok {
 		t.Error("a seventh reader got a seat from one who has only one; want none")
 	}
 	if again := open("b"); b.Err() == nil || again.Err() != nil {
@@ -53,7 +53,7 @@ func TestSeatsAreShared(t *testing.T) {
 func TestSeatsAreGivenBack(t *testing.T) {
 	s := &seats{total: 1, share: 1}
 	for _, reader := range []string{"a", "b", "a"} {
-		ctx, leave, ok := s.take(t.Context(), reader)
+		ctx, leave, ok := s.admit(t.Context(), reader)
 		if !ok || ctx.Err() != nil {
 			t.Fatalf("%s gets no seat", reader)
 		}

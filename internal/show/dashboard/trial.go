@@ -237,7 +237,7 @@ func (d *Dashboard) logEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil || number < 1 {
 		return notFound("There is no trial %q: trials have numbers from 1 on.", r.PathValue("number"))
 	}
-	seated, leave, ok := d.logs.take(r.Context(), reader(r))
+	seated, leave, ok := d.logs.admit(r.Context(), reader(r))
 	if !ok {
 		return &statusError{http.StatusServiceUnavailable, "too many logs are followed"}
 	}

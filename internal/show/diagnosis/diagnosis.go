@@ -157,7 +157,7 @@ func newExamination(ctx context.Context, s *study.Spec, p *optimizer.Problem) (*
 	if err := e.fitAll(ctx); err != nil {
 		return nil, err
 	}
-	err := e.look(ctx, s.Algorithm)
+	err := e.fitOutlook(ctx, s.Algorithm)
 	if err != nil {
 		return nil, err
 	}

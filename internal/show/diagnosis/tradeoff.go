@@ -41,8 +41,8 @@ type End struct {
 // related is the least correlation, of either sign, that a statement calls a relation.
 const related = 0.5
 
-// look fits the models of several objectives and of limits. There are none without them.
-func (e *examination) look(ctx context.Context, a study.Algorithm) error {
+// fitOutlook fits the models of several objectives and of limits. There are none without them.
+func (e *examination) fitOutlook(ctx context.Context, a study.Algorithm) error {
 	if e.problem.Objectives == nil && len(e.problem.Limits) == 0 {
 		return nil
 	}

@@ -112,7 +112,7 @@ func TestChaos(t *testing.T) {
 		}
 	}
 	cancel()
-	f.settle()
+	f.awaitReady()
 	f.stop()
 	r.publish()
 }
@@ -147,7 +147,7 @@ func (r *round) fault(ctx context.Context, p *progress, n int, k kind, random *r
 			r.report.allRecovered(k.name, every)
 		}
 	})
-	r.settle()
+	r.awaitReady()
 	_ = pause(ctx, rest)
 	r.mu.Lock()
 	running := slices.Collect(maps.Values(r.running))

@@ -341,8 +341,8 @@ func (s *site) wipe(t *testing.T) {
 	}
 }
 
-// settle waits until every process serves.
-func (f *fleet) settle() {
+// awaitReady waits until every process serves.
+func (f *fleet) awaitReady() {
 	f.t.Helper()
 	for _, e := range f.etcd {
 		e.AwaitReady()

@@ -125,7 +125,7 @@ func (l *lab) ended() sample {
 	if out, err := l.command(l.t.Context()).CombinedOutput(); err != nil {
 		l.t.Fatalf("%v\n%s", err, out)
 	}
-	return sample{"ended", l.take(), l.rows()}
+	return sample{"ended", l.read(), l.rows()}
 }
 
 // killed makes the state of a study whose process was killed.
@@ -146,7 +146,7 @@ func (l *lab) killed() sample {
 		l.t.Fatal(err)
 	}
 	_ = cmd.Wait() // it was killed
-	s := sample{"killed", l.take(), nil}
+	s := sample{"killed", l.read(), nil}
 	// What an undamaged state tells before it goes on.
 	list := exec.CommandContext(l.t.Context(), l.program, "study", "export", "--state", l.state(), "--format", "csv")
 	out, err := list.Output()
@@ -168,8 +168,8 @@ func (l *lab) clean() {
 	}
 }
 
-// take reads the state's files.
-func (l *lab) take() files {
+// read reads the state's files.
+func (l *lab) read() files {
 	all := files{}
 	err := filepath.WalkDir(l.state(), func(path string, e os.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {

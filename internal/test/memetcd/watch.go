@@ -129,7 +129,7 @@ func (st *etcdStream) CloseSend() error { return nil }
 func (st *etcdStream) Recv() (*etcdserverpb.WatchResponse, error) {
 	var away time.Time // since when etcd is not reached; zero while it is
 	for {
-		out, until, changed, err := st.look(&away)
+		out, until, changed, err := st.nextResponse(&away)
 		if out != nil || err != nil {
 			return out, err
 		}
@@ -155,8 +155,8 @@ func (st *etcdStream) wait(until time.Time, changed <-chan struct{}) error {
 	return nil
 }
 
-// look returns the next answer; if there is none, until when to wait, and for what.
-func (st *etcdStream) look(away *time.Time) (*etcdserverpb.WatchResponse, time.Time, <-chan struct{}, error) {
+// nextResponse returns the next answer; if there is none, until when to wait, and for what.
+func (st *etcdStream) nextResponse(away *time.Time) (*etcdserverpb.WatchResponse, time.Time, <-chan struct{}, error) {
 	s, now := st.c.s, time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -50,7 +50,7 @@ func TestRolledBack(t *testing.T) {
 			}
 		}
 		w.restore(trouble{})
-		w.settle()
+		w.awaitEnd()
 		w.close()
 	})
 }

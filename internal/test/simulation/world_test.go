@@ -127,7 +127,7 @@ func (w *world) run() {
 		}
 	}
 	w.trouble()
-	w.settle()
+	w.awaitEnd()
 	w.close()
 }
 
@@ -178,8 +178,8 @@ func (w *world) worker(name string) *worker {
 	return nil
 }
 
-// settle waits until all studies have ended, and all results have their receipts.
-func (w *world) settle() {
+// awaitEnd waits until all studies have ended, and all results have their receipts.
+func (w *world) awaitEnd() {
 	for end := time.Now().Add(patience); ; time.Sleep(time.Second) {
 		open := w.open()
 		if len(open) == 0 {
