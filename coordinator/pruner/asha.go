@@ -129,19 +129,19 @@ func (a *asha) rung(b, k int) *rung {
 // seen enters the trial into each rung that its step has reached or passed: a report may skip some.
 // The cost is that at the rung, or of the first report beyond it. A trial that has diverged takes
 // part in no ranks, or it would make others look better.
-func (a *asha) seen(t *trial) {
-	t.entered = 0
+func (a *asha) seen(h *history) {
+	h.entered = 0
 	if len(a.brackets) == 0 {
 		return
 	}
-	b, p := a.bracket(t.number), t.last()
+	b, p := a.bracket(h.number), h.last()
 	for {
-		r := a.rung(b, len(t.rungs))
+		r := a.rung(b, len(h.rungs))
 		if r == nil || p.step < r.step {
 			return
 		}
-		t.rungs = append(t.rungs, p.cost)
-		t.entered++
+		h.rungs = append(h.rungs, p.cost)
+		h.entered++
 		if !p.diverged() {
 			r.costs = slices.Insert(r.costs, sort.SearchFloat64s(r.costs, p.cost), p.cost)
 		}
@@ -150,27 +150,27 @@ func (a *asha) seen(t *trial) {
 
 // ended learns from the first completed trial how many steps a trial has. What earlier trials and those beside it
 // have reported until then takes part in no ranks.
-func (a *asha) ended(t *trial) {
-	if t.completed && len(t.points) > 0 && len(a.brackets) == 0 {
-		a.begin(a.groups, t.last().step+1)
+func (a *asha) ended(h *history) {
+	if h.completed && len(h.points) > 0 && len(a.brackets) == 0 {
+		a.begin(a.groups, h.last().step+1)
 	}
 }
 
 // judge compares the cost with which the trial reached its highest rung (each new one, if once) with those of all that have
 // reached it by now. The first one always goes on: there is nothing to compare it with.
-func (a *asha) judge(t *trial) string {
-	k := len(t.rungs) - 1
-	if k < 0 || a.once && t.entered == 0 {
+func (a *asha) judge(h *history) string {
+	k := len(h.rungs) - 1
+	if k < 0 || a.once && h.entered == 0 {
 		return ""
 	}
-	if p := t.last(); p.diverged() {
+	if p := h.last(); p.diverged() {
 		return hasDiverged(p)
 	}
 	if !a.once {
-		return a.compare(t, k)
+		return a.compare(h, k)
 	}
-	for i := len(t.rungs) - t.entered; i <= k; i++ {
-		if reason := a.compare(t, i); reason != "" {
+	for i := len(h.rungs) - h.entered; i <= k; i++ {
+		if reason := a.compare(h, i); reason != "" {
 			return reason
 		}
 	}
@@ -178,8 +178,8 @@ func (a *asha) judge(t *trial) string {
 }
 
 // compare says why to stop a trial at its k-th rung.
-func (a *asha) compare(t *trial, k int) string {
-	r, cost := a.rung(a.bracket(t.number), k), t.rungs[k]
+func (a *asha) compare(h *history, k int) string {
+	r, cost := a.rung(a.bracket(h.number), k), h.rungs[k]
 	n := len(r.costs)
 	if n <= a.bootstrap {
 		return fmt.Sprintf("at step %d it is one of the first %d trials", r.step, a.bootstrap)

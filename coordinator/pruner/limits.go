@@ -55,7 +55,7 @@ func (l limits) settings() setting.Set {
 type limited struct {
 	limits
 	rule   rule
-	trials map[int]*trial
+	trials map[int]*history
 	// completed counts the completed trials with a curve, and longest is the last step
 	// of the longest of their curves.
 	completed int
@@ -65,7 +65,7 @@ type limited struct {
 }
 
 func limit(r rule, v setting.Values) (*limited, error) {
-	g := &limited{rule: r, trials: map[int]*trial{}, limits: limits{
+	g := &limited{rule: r, trials: map[int]*history{}, limits: limits{
 		minSteps: int64(v.Int("minSteps")), maxSteps: int64(v.Int("maxSteps")),
 		minCompleted: v.Int("minCompleted"), protect: v.Int("protect"),
 		minProgress: v.Float("minProgress"), maxProgress: v.Float("maxProgress"), patience: v.Int("patience"),
@@ -85,47 +85,47 @@ func limit(r rule, v setting.Values) (*limited, error) {
 	return g, nil
 }
 
-func (g *limited) trial(number int) *trial {
-	t := g.trials[number]
-	if t == nil {
-		t = &trial{number: number}
-		g.trials[number] = t
+func (g *limited) history(number int) *history {
+	h := g.trials[number]
+	if h == nil {
+		h = &history{number: number}
+		g.trials[number] = h
 	}
-	return t
+	return h
 }
 
 // Report implements Pruner. The reason is worked out before the protection, which is the dearest to
 // ask: it looks at all trials.
 func (g *limited) Report(number int, step int64, cost float64) Verdict {
-	t := g.trial(number)
-	first, before := len(t.points) == 0, int64(-1)
+	h := g.history(number)
+	first, before := len(h.points) == 0, int64(-1)
 	if !first {
-		before = t.last().step
+		before = h.last().step
 	}
 	if cost == 0 {
 		cost = 0 // -0 would be another text in a reason
 	}
-	if !t.add(step, cost) {
+	if !h.add(step, cost) {
 		return Verdict{}
 	}
-	if t.completed { // its last reports came after its end
-		g.complete(t, first)
+	if h.completed { // its last reports came after its end
+		g.complete(h, first)
 	}
-	g.rule.seen(t)
+	g.rule.seen(h)
 	if g.waits != nil {
-		g.waits.seen(t)
+		g.waits.seen(h)
 	}
-	if t.ended || !g.open(step) || !g.due(step, before) || g.waits != nil && g.waits.judge(t) == "" {
+	if h.ended || !g.open(step) || !g.due(step, before) || g.waits != nil && g.waits.judge(h) == "" {
 		return Verdict{}
 	}
-	if m, ok := g.rule.(asks); ok && m.asks(t, g.Length()) {
-		return Verdict{Ask: !g.protected(t)}
+	if m, ok := g.rule.(asks); ok && m.asks(h, g.Length()) {
+		return Verdict{Ask: !g.protected(h)}
 	}
-	reason := g.rule.judge(t)
-	if reason == "" || g.protected(t) {
+	reason := g.rule.judge(h)
+	if reason == "" || g.protected(h) {
 		return Verdict{}
 	}
-	beside, better := g.beside(t)
+	beside, better := g.beside(h)
 	return Verdict{Stop: true, Reason: reason, Beside: beside, Better: better}
 }
 
@@ -136,12 +136,12 @@ func (g *limited) due(step, before int64) bool {
 
 // beside returns the completed trials with a value at the step of a trial's last point, and how many of them had a
 // better one.
-func (g *limited) beside(t *trial) (list []int, better int) {
+func (g *limited) beside(h *history) (list []int, better int) {
 	for _, number := range slices.Sorted(maps.Keys(g.trials)) {
 		if other := g.trials[number]; other.completed {
-			if p, ok := other.at(t.last().step); ok {
+			if p, ok := other.at(h.last().step); ok {
 				list = append(list, number)
-				if p.cost < t.last().cost {
+				if p.cost < h.last().cost {
 					better++
 				}
 			}
@@ -152,26 +152,26 @@ func (g *limited) beside(t *trial) (list []int, better int) {
 
 // End implements Pruner.
 func (g *limited) End(number int, completed bool, cost float64) {
-	t := g.trial(number)
-	if t.ended {
+	h := g.history(number)
+	if h.ended {
 		return
 	}
-	t.ended, t.completed, t.final = true, completed, cost
-	if completed && len(t.points) > 0 {
-		g.complete(t, true)
+	h.ended, h.completed, h.final = true, completed, cost
+	if completed && len(h.points) > 0 {
+		g.complete(h, true)
 	}
-	g.rule.ended(t)
+	g.rule.ended(h)
 	if g.waits != nil {
-		g.waits.ended(t)
+		g.waits.ended(h)
 	}
 }
 
 // complete counts a completed trial's curve, which is new or longer than it was.
-func (g *limited) complete(t *trial, isNew bool) {
+func (g *limited) complete(h *history, isNew bool) {
 	if isNew {
 		g.completed++
 	}
-	g.longest = max(g.longest, t.last().step)
+	g.longest = max(g.longest, h.last().step)
 }
 
 // LastStep implements Pruner.
@@ -182,8 +182,8 @@ func (g *limited) LastStep() int64 {
 	if g.completed < 2 {
 		return 0
 	}
-	for _, t := range g.trials {
-		if t.completed && len(t.points) > 0 && t.last().step != g.longest {
+	for _, h := range g.trials {
+		if h.completed && len(h.points) > 0 && h.last().step != g.longest {
 			return 0
 		}
 	}
@@ -210,13 +210,13 @@ func (g *limited) Length() int64 { return cmp.Or(g.maxSteps, g.longest) }
 
 // protected reports whether fewer than protect other trials were better at the step of
 // a trial's last point.
-func (g *limited) protected(t *trial) bool {
+func (g *limited) protected(h *history) bool {
 	if g.protect == 0 {
 		return false
 	}
-	mine, better := t.last(), 0
+	mine, better := h.last(), 0
 	for _, other := range g.trials {
-		if other == t {
+		if other == h {
 			continue
 		}
 		if p, ok := other.at(mine.step); ok && p.best < mine.best {

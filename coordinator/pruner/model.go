@@ -43,31 +43,31 @@ const (
 type modelled struct {
 	grid      []int64
 	reports   int // that are finite, of all trials
-	completed []*trial
+	completed []*history
 }
 
-func (m *modelled) seen(t *trial) {
-	if !t.last().diverged() {
+func (m *modelled) seen(h *history) {
+	if !h.last().diverged() {
 		m.reports++
 	}
 }
 
-func (m *modelled) ended(t *trial) {
-	if t.completed {
-		m.completed = append(m.completed, t)
+func (m *modelled) ended(h *history) {
+	if h.completed {
+		m.completed = append(m.completed, h)
 	}
 }
 
-func (*modelled) judge(t *trial) string {
-	if t.last().diverged() {
-		return hasDiverged(t.last())
+func (*modelled) judge(h *history) string {
+	if h.last().diverged() {
+		return hasDiverged(h.last())
 	}
 	return ""
 }
 
 // asks implements asks. At the last step nothing is left to save.
-func (m *modelled) asks(t *trial, last int64) bool {
-	now := t.last()
+func (m *modelled) asks(h *history, last int64) bool {
+	now := h.last()
 	if last <= 0 || now.step >= last || now.diverged() || m.reports < FewestReports {
 		return false
 	}
@@ -75,8 +75,8 @@ func (m *modelled) asks(t *trial, last int64) bool {
 		m.grid = curves.Grid(last)
 	}
 	before := int64(math.MinInt64)
-	if len(t.points) > 1 {
-		before = t.points[len(t.points)-2].step
+	if len(h.points) > 1 {
+		before = h.points[len(h.points)-2].step
 	}
 	reached := slices.ContainsFunc(m.grid, func(step int64) bool { return before < step && step <= now.step })
 	return reached && m.order() >= LeastOrder
@@ -84,20 +84,20 @@ func (m *modelled) asks(t *trial, last int64) bool {
 
 // order is Order of the latest completed trials. It is 1 if too few have completed.
 func (m *modelled) order() float64 {
-	var known []*trial
-	for _, t := range m.completed {
-		if len(t.points) > 0 && study.Finite(t.final) && study.Finite(t.least) {
-			known = append(known, t)
+	var known []*history
+	for _, h := range m.completed {
+		if len(h.points) > 0 && study.Finite(h.final) && study.Finite(h.least) {
+			known = append(known, h)
 		}
 	}
-	slices.SortFunc(known, func(a, b *trial) int { return cmp.Compare(a.number, b.number) })
+	slices.SortFunc(known, func(a, b *history) int { return cmp.Compare(a.number, b.number) })
 	known = known[max(0, len(known)-mostEnds):]
 	if len(known) < fewestOpposed {
 		return 1
 	}
 	best, results := make([]float64, len(known)), make([]float64, len(known))
-	for i, t := range known {
-		best[i], results[i] = t.least, t.final
+	for i, h := range known {
+		best[i], results[i] = h.least, h.final
 	}
 	order := Order(best, results)
 	if len(known) < FewestEnds && order > mostOpposed {
@@ -135,17 +135,17 @@ type Curve struct {
 func (g *limited) Curves() []Curve {
 	list := make([]Curve, 0, len(g.trials))
 	for _, number := range slices.Sorted(maps.Keys(g.trials)) {
-		t := g.trials[number]
-		if len(t.points) == 0 {
+		h := g.trials[number]
+		if len(h.points) == 0 {
 			continue
 		}
-		if t.copied == nil {
-			t.copied = make([]curves.Report, len(t.points))
-			for i, p := range t.points {
-				t.copied[i] = curves.Report{Step: p.step, Cost: p.cost}
+		if h.copied == nil {
+			h.copied = make([]curves.Report, len(h.points))
+			for i, p := range h.points {
+				h.copied[i] = curves.Report{Step: p.step, Cost: p.cost}
 			}
 		}
-		list = append(list, Curve{number, t.copied})
+		list = append(list, Curve{number, h.copied})
 	}
 	return list
 }
@@ -154,12 +154,12 @@ func (g *limited) Curves() []Curve {
 func (g *limited) Ends(cost float64) (completed []int, better int, same bool) {
 	same = true
 	for _, number := range slices.Sorted(maps.Keys(g.trials)) {
-		if t := g.trials[number]; t.completed && len(t.points) > 0 {
+		if h := g.trials[number]; h.completed && len(h.points) > 0 {
 			completed = append(completed, number)
-			if t.least < cost {
+			if h.least < cost {
 				better++
 			}
-			same = same && (t.final == t.least || t.final == t.last().cost)
+			same = same && (h.final == h.least || h.final == h.last().cost)
 		}
 	}
 	return completed, better, same && len(completed) > 0

@@ -34,26 +34,26 @@ type patient struct {
 }
 
 // seen keeps the last patience+1 costs, and the least of those before them.
-func (p *patient) seen(t *trial) {
-	if t.recent == nil {
-		t.before = math.Inf(1)
+func (p *patient) seen(h *history) {
+	if h.recent == nil {
+		h.before = math.Inf(1)
 	}
-	t.recent = append(t.recent, t.last().cost)
-	if len(t.recent) > p.patience+1 {
-		t.before = min(t.before, t.recent[0])
-		t.recent = append(t.recent[:0], t.recent[1:]...)
+	h.recent = append(h.recent, h.last().cost)
+	if len(h.recent) > p.patience+1 {
+		h.before = min(h.before, h.recent[0])
+		h.recent = append(h.recent[:0], h.recent[1:]...)
 	}
 }
 
-func (p *patient) ended(t *trial) { t.recent = nil }
+func (p *patient) ended(h *history) { h.recent = nil }
 
-func (p *patient) judge(t *trial) string {
-	least := slices.Min(t.recent)
-	if math.IsInf(least, 1) && len(t.recent) > p.patience {
-		return fmt.Sprintf("its last %d reports are NaN or infinite", len(t.recent))
+func (p *patient) judge(h *history) string {
+	least := slices.Min(h.recent)
+	if math.IsInf(least, 1) && len(h.recent) > p.patience {
+		return fmt.Sprintf("its last %d reports are NaN or infinite", len(h.recent))
 	}
-	if !(t.before+p.delta < least) {
+	if !(h.before+p.delta < least) {
 		return ""
 	}
-	return fmt.Sprintf("its last %d reports are worse than its %g before them", p.patience+1, p.direction.Cost(t.before))
+	return fmt.Sprintf("its last %d reports are worse than its %g before them", p.patience+1, p.direction.Cost(h.before))
 }

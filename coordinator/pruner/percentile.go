@@ -43,22 +43,22 @@ type percentile struct {
 	keep      float64 // percent
 	fewest    int     // values of others at a step that are compared
 	direction study.Direction
-	completed []*trial
+	completed []*history
 	costs     []float64 // scratch
 }
 
-func (p *percentile) seen(*trial) {}
+func (p *percentile) seen(*history) {}
 
-func (p *percentile) ended(t *trial) {
-	if t.completed {
-		p.completed = append(p.completed, t)
+func (p *percentile) ended(h *history) {
+	if h.completed {
+		p.completed = append(p.completed, h)
 	}
 }
 
 // judge compares the trial's best cost so far with the others' costs at its step, as Optuna does: a
 // trial that was good once is kept while it recovers.
-func (p *percentile) judge(t *trial) string {
-	mine := t.last()
+func (p *percentile) judge(h *history) string {
+	mine := h.last()
 	if mine.diverged() {
 		return hasDiverged(mine)
 	}

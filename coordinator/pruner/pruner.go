@@ -69,19 +69,19 @@ type Entry struct {
 // rule is what one kind of pruner does; the limits around it are the same for all.
 type rule interface {
 	// seen adds the last point of a trial's curve.
-	seen(t *trial)
+	seen(h *history)
 	// ended adds that a trial has ended.
-	ended(t *trial)
+	ended(h *history)
 	// judge says why to stop a running trial whose last point was just seen; "" if it
 	// should go on.
-	judge(t *trial) string
+	judge(h *history) string
 }
 
 // asks is a rule whose decisions need a model.
 type asks interface {
 	// asks reports whether a running trial whose last point was just seen is to be judged, of which last is
 	// the last step.
-	asks(t *trial, last int64) bool
+	asks(h *history, last int64) bool
 }
 
 // Entries returns all pruners.

@@ -35,19 +35,19 @@ type threshold struct {
 	direction    study.Direction
 }
 
-func (*threshold) seen(*trial)  {}
-func (*threshold) ended(*trial) {}
+func (*threshold) seen(*history)  {}
+func (*threshold) ended(*history) {}
 
-func (h *threshold) judge(t *trial) string {
-	p := t.last()
-	value := h.direction.Cost(p.cost)
+func (t *threshold) judge(h *history) string {
+	p := h.last()
+	value := t.direction.Cost(p.cost)
 	switch {
 	case p.diverged():
 		return hasDiverged(p)
-	case value < h.lower:
-		return fmt.Sprintf("its %g at step %d is less than %g", value, p.step, h.lower)
-	case value > h.upper:
-		return fmt.Sprintf("its %g at step %d is more than %g", value, p.step, h.upper)
+	case value < t.lower:
+		return fmt.Sprintf("its %g at step %d is less than %g", value, p.step, t.lower)
+	case value > t.upper:
+		return fmt.Sprintf("its %g at step %d is more than %g", value, p.step, t.upper)
 	}
 	return ""
 }

@@ -33,31 +33,31 @@ type wilcoxon struct {
 	p         float64
 	fewest    int // steps that both have
 	direction study.Direction
-	best      *trial
+	best      *history
 }
 
-func (*wilcoxon) seen(*trial) {}
+func (*wilcoxon) seen(*history) {}
 
 // ended keeps the best completed trial; of equal ones that with the smaller number, so that the
 // order in which a new leader tells them does not matter.
-func (w *wilcoxon) ended(t *trial) {
-	if !t.completed || math.IsNaN(t.final) {
+func (w *wilcoxon) ended(h *history) {
+	if !h.completed || math.IsNaN(h.final) {
 		return
 	}
-	if w.best == nil || t.final < w.best.final || t.final == w.best.final && t.number < w.best.number {
-		w.best = t
+	if w.best == nil || h.final < w.best.final || h.final == w.best.final && h.number < w.best.number {
+		w.best = h
 	}
 }
 
 // judge compares the trial with the best completed one, step by step. A trial whose mean is not
 // worse goes on whatever the test says, since the test is about ranks.
-func (w *wilcoxon) judge(t *trial) string {
+func (w *wilcoxon) judge(h *history) string {
 	if w.best == nil || len(w.best.points) == 0 {
 		return ""
 	}
 	var differences []float64
 	i := 0
-	for _, p := range t.points {
+	for _, p := range h.points {
 		for i < len(w.best.points) && w.best.points[i].step < p.step {
 			i++
 		}
@@ -69,7 +69,7 @@ func (w *wilcoxon) judge(t *trial) string {
 			}
 		}
 	}
-	mine, theirs := mean(t.points), mean(w.best.points)
+	mine, theirs := mean(h.points), mean(w.best.points)
 	if len(differences) < w.fewest || !study.Finite(theirs) || mine <= theirs {
 		return ""
 	}

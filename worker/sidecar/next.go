@@ -20,8 +20,8 @@ var (
 	errBusy = errors.New("too many requests wait for a trial")
 )
 
-// trial is what a client receives: an attempt to evaluate.
-type trial struct {
+// assignment is what a client receives: an attempt to evaluate.
+type assignment struct {
 	ID         string          `json:"id"`
 	Study      string          `json:"study"`
 	Trial      int             `json:"trial"`
@@ -42,10 +42,10 @@ type trial struct {
 	Tracestate    string        `json:"tracestate,omitempty"`
 }
 
-func (s *Sidecar) trial(a *attempt) *trial {
+func (s *Sidecar) assignment(a *attempt) *assignment {
 	as := a.task.Assignment
 	first := as.Objectives()[0]
-	return &trial{
+	return &assignment{
 		ID: a.id, Study: as.StudyName, Trial: as.Trial, Attempt: as.Attempt, Slot: a.task.Slot, Seed: as.Seed,
 		Parameters: a.parameters, Metric: first.Metric, Direction: first.Direction, Objectives: as.Several, Limits: as.Limits,
 		Checkpoint: a.reports.Checkpoint, CheckpointDir: a.checkpointDir(s.options.Checkpoints),
@@ -55,7 +55,7 @@ func (s *Sidecar) trial(a *attempt) *trial {
 
 // next returns the trial that the client has not ended, or waits for a new one until
 // ctx ends (errNone).
-func (s *Sidecar) next(ctx context.Context, name string) (*trial, error) {
+func (s *Sidecar) next(ctx context.Context, name string) (*assignment, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.polls >= maxPolls {
@@ -96,11 +96,11 @@ func (s *Sidecar) next(ctx context.Context, name string) (*trial, error) {
 
 // pick returns the client's trial, or one that waits for a client, or nil. The caller
 // MUST hold the lock.
-func (s *Sidecar) pick(c *client) (*trial, error) {
+func (s *Sidecar) pick(c *client) (*assignment, error) {
 	if a := c.attempt; a != nil {
 		if a.stop == nil && !s.leaving && !a.isEnded && a.handed < maxHanded {
 			s.hand(a)
-			return s.trial(a), nil
+			return s.assignment(a), nil
 		}
 		a.finish() // asking again gives up the previous trial
 	}
@@ -117,7 +117,7 @@ func (s *Sidecar) pick(c *client) (*trial, error) {
 	a.client, c.attempt = c, a
 	s.hand(a)
 	s.broadcast()
-	return s.trial(a), nil
+	return s.assignment(a), nil
 }
 
 // hand records that a client receives the attempt. The caller MUST hold the lock.

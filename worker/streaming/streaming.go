@@ -17,8 +17,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/worker/report"
 )
 
-// trial is the line that a program receives for a trial.
-type trial struct {
+// assignment is the line that a program receives for a trial.
+type assignment struct {
 	Study         string          `json:"study"`
 	Trial         int             `json:"trial"`
 	Attempt       int             `json:"attempt"`
@@ -39,7 +39,7 @@ func Line(task evaluation.Task, checkpoints string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return encode(trial{
+	return encode(assignment{
 		Study: a.StudyName, Trial: a.Trial, Attempt: a.Attempt, Seed: a.Seed, Parameters: parameters,
 		Checkpoint: a.Checkpoint, CheckpointDir: checkpoints, CheckpointKey: a.CheckpointKey(),
 		Traceparent: task.Trace.Traceparent, Tracestate: task.Trace.Tracestate,

@@ -11,7 +11,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/worker/report"
 )
 
-func assignment() *messaging.Assignment {
+func assigned() *messaging.Assignment {
 	return &messaging.Assignment{
 		AttemptID: messaging.AttemptID{Study: "id", Trial: 4, Attempt: 2}, StudyName: "digits", Seed: 7, Configuration: 3,
 		Parameters: study.Point{"x": 0.5, "n": int64(3)}, ParameterOrder: []string{"x", "n"},
@@ -20,7 +20,7 @@ func assignment() *messaging.Assignment {
 
 // docs/tune/attach.md describes these lines for people.
 func TestLines(t *testing.T) {
-	task := evaluation.Task{Assignment: assignment(), Trace: messaging.TraceContext{Traceparent: "00-1-2-01"}}
+	task := evaluation.Task{Assignment: assigned(), Trace: messaging.TraceContext{Traceparent: "00-1-2-01"}}
 	line, err := Line(task, "")
 	want := `{"fantasia":{"study":"digits","trial":4,"attempt":2,"seed":7,"parameters":{"x":0.5,"n":3},"checkpointKey":"` +
 		task.Assignment.CheckpointKey() + `","traceparent":"00-1-2-01"}}` + "\n"
@@ -58,7 +58,7 @@ func TestOwn(t *testing.T) {
 		{`{"fantasia": {"trial": 4, "done": true, }}`, 1, "", true},
 	} {
 		reports, err := report.Line{Text: []byte(tt.line), Number: 1}.Read("stdout", report.Parse)
-		own, err := Own(assignment(), reports, err)
+		own, err := Own(assigned(), reports, err)
 		if len(own) != tt.own || tt.problem != "" && (err == nil || !strings.Contains(err.Error(), tt.problem)) ||
 			tt.problem == "" && !tt.ends && err != nil {
 			t.Errorf("%s: %d reports, %v; want %d and %q", tt.line, len(own), err, tt.own, tt.problem)
@@ -70,7 +70,7 @@ func TestOwn(t *testing.T) {
 			t.Errorf("%s: stoppable is %v", tt.line, Stoppable(reports))
 		}
 	}
-	if _, err := Own(assignment(), nil, errors.New("unreadable")); err == nil {
+	if _, err := Own(assigned(), nil, errors.New("unreadable")); err == nil {
 		t.Error("the error of reading a line is lost")
 	}
 }

@@ -14,8 +14,8 @@ import (
 // it keeps every second, fourth, and so on, and the last.
 const MaxPoints = 128
 
-// trial is what a pruner knows about a trial.
-type trial struct {
+// history is what a pruner knows about a trial: its curve, and the rungs that it has reached.
+type history struct {
 	number           int
 	points           []point
 	reports, stride  int     // how many reports there were; every stride-th is kept
@@ -52,45 +52,45 @@ func hasDiverged(p point) string {
 
 // add adds a report, and returns false if its step is not beyond the last one. It thins a long
 // curve to every second, fourth and so on report, and always keeps the last.
-func (t *trial) add(step int64, cost float64) bool {
-	if len(t.points) == 0 {
-		t.stride, t.least = 1, math.Inf(1)
-	} else if step <= t.last().step {
+func (h *history) add(step int64, cost float64) bool {
+	if len(h.points) == 0 {
+		h.stride, h.least = 1, math.Inf(1)
+	} else if step <= h.last().step {
 		return false
 	}
-	t.copied = nil
+	h.copied = nil
 	best := math.Inf(1)
 	if !study.Finite(cost) {
 		cost = best
 	} else {
-		t.least = min(t.least, cost)
-		best = t.least
+		h.least = min(h.least, cost)
+		best = h.least
 	}
 	// The last point stays if it is a stride-th one; else it gives way.
-	if t.reports > 0 && (t.reports-1)%t.stride != 0 {
-		t.points = t.points[:len(t.points)-1]
+	if h.reports > 0 && (h.reports-1)%h.stride != 0 {
+		h.points = h.points[:len(h.points)-1]
 	}
-	t.points = append(t.points, point{step, cost, best})
-	t.reports++
-	if len(t.points) > MaxPoints {
-		last, i := t.last(), 0
-		t.points = slices.DeleteFunc(t.points, func(point) bool { i++; return i%2 == 0 })
-		t.stride *= 2
-		if t.last() != last {
-			t.points = append(t.points, last)
+	h.points = append(h.points, point{step, cost, best})
+	h.reports++
+	if len(h.points) > MaxPoints {
+		last, i := h.last(), 0
+		h.points = slices.DeleteFunc(h.points, func(point) bool { i++; return i%2 == 0 })
+		h.stride *= 2
+		if h.last() != last {
+			h.points = append(h.points, last)
 		}
 	}
 	return true
 }
 
 // last returns the last point; there MUST be one.
-func (t *trial) last() point { return t.points[len(t.points)-1] }
+func (h *history) last() point { return h.points[len(h.points)-1] }
 
 // at returns the last point up to a step, and whether there is one.
-func (t *trial) at(step int64) (point, bool) {
-	i := sort.Search(len(t.points), func(i int) bool { return t.points[i].step > step })
+func (h *history) at(step int64) (point, bool) {
+	i := sort.Search(len(h.points), func(i int) bool { return h.points[i].step > step })
 	if i == 0 {
 		return point{}, false
 	}
-	return t.points[i-1], true
+	return h.points[i-1], true
 }
