@@ -88,7 +88,7 @@ def create_study(
     cost: str | None = None,
     max_cost: float | None = None,
     stop_gain: float | None = None,
-    stop_gain_per: str = "trials",
+    stop_gain_per: Literal["trials", "hour", "cost"] = "trials",
     retries: Mapping[str, int] | None = None,
     labels: Mapping[str, str] | None = None,
     note: str = "",
