@@ -1,5 +1,13 @@
 // Package calls holds the calls of clients that wait for trials, and decides what the quotas of
 // their callers allow.
+//
+// Trials of studies without a command are made only for calls that wait. A waiting call is known to
+// this leader alone: it is not stored, and if the leader dies, the client asks the next one. What it is
+// answered with is durable: the answer joins the commit group, so that no client evaluates a trial of
+// which the next leader knows nothing.
+//
+// Quotas are looked at in the loop, with the change that they allow. So two callers cannot both take
+// the last of a quota.
 package calls
 
 import (
@@ -16,7 +24,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// most bounds the calls that wait for trials at once.
+// most bounds the calls that wait for trials at once, since each round of the loop looks at them.
 const most = 2000
 
 // ErrBusy says that too many calls wait for trials.
@@ -38,9 +46,10 @@ type Call struct {
 	Count  int
 	// Until is when the call is answered with what there is.
 	Until time.Time
-	// Reply answers the call.
+	// Reply answers the call, once. The loop calls it, so it MUST return at once.
 	Reply func(Answer, error)
-	// Waits is called once it is known that the call must wait.
+	// Waits is called, at most once, when it is known that the call must wait. The loop calls it, so it MUST
+	// return at once.
 	Waits func()
 
 	served bool
@@ -61,7 +70,8 @@ func New(s *studies.Studies, g *commit.Group) *Calls {
 	return &Calls{studies: s, group: g, waiting: map[*studies.Study][]*Call{}}
 }
 
-// Add lets a call wait until Answer answers it.
+// Add lets a call wait until Answer answers it, and has the engine make trials for it. After an error the call
+// is not held, and its Reply is not called. AdmitCall MUST have allowed it BEFORE.
 func (c *Calls) Add(a *Call, now time.Time) error {
 	waiting := 0
 	for _, calls := range c.waiting {
@@ -79,7 +89,8 @@ func (c *Calls) Add(a *Call, now time.Time) error {
 }
 
 // Answer answers the calls that need not wait any longer, once the next commit has made
-// their trials durable. It returns when it must be called again; zero for never.
+// their trials durable. It returns when it must be called again; zero for never. The loop calls it in each round,
+// after the events and BEFORE the commit, so that a trial and the answer that names it are in one commit.
 func (c *Calls) Answer(now time.Time) (next time.Time) {
 	for _, r := range c.ordered {
 		c.answerOf(r, now)
@@ -97,7 +108,8 @@ func (c *Calls) Answer(now time.Time) (next time.Time) {
 	return next
 }
 
-// answerOf is Answer for the calls of one study.
+// answerOf is Answer for the calls of one study. Unless the study's engine has stepped since the last time, only
+// calls whose time is over can be answered, and the others are not looked at.
 func (c *Calls) answerOf(r *studies.Study, now time.Time) {
 	stepped, answered := r.Stepped, false
 	holds := holdsOf(r)
@@ -139,11 +151,13 @@ func holdsOf(r *studies.Study) map[string]int {
 	return r.Engine.Holds()
 }
 
-// serve answers a call if it need not wait any longer, and reports whether it did.
+// serve answers a call if it need not wait any longer, and reports whether it did. A call is not kept back until
+// its client holds all that it asked for: whoever can hold no more for now gets what there is, and so does everybody
+// once the study has ended. The leases of the trials that are handed out begin here.
 func (c *Calls) serve(a *Call, now time.Time) bool {
 	r := a.Study
 	switch {
-	case c.studies.Get(r.Spec.ID) != r:
+	case c.studies.Get(r.Spec.ID) != r: // it was deleted, or another one has come back from the archive
 		a.Reply(Answer{}, fmt.Errorf("study %q: %w", r.Name(), ledger.ErrNotFound))
 		return true
 	case r.Engine == nil:
@@ -167,14 +181,16 @@ func (c *Calls) serve(a *Call, now time.Time) bool {
 	return true
 }
 
-// endSearch tells the engine that a call has ended, unless its client has another one.
+// endSearch tells the engine that a call has ended, unless its client has another one. Otherwise the engine would
+// still make trials for a client that waits no more.
 func (c *Calls) endSearch(a *Call, now time.Time) {
 	if !slices.ContainsFunc(c.waiting[a.Study], func(b *Call) bool { return !b.served && a.Client == b.Client }) {
 		c.studies.Step(a.Study, engine.Seek{At: now, Client: a.Client})
 	}
 }
 
-// Withdraw ends a call whose caller is gone.
+// Withdraw ends a call whose caller is gone. If the call has been answered meanwhile, its client holds the
+// trials until their leases end: nobody can tell whether it got the answer.
 func (c *Calls) Withdraw(a *Call, now time.Time) {
 	calls := c.waiting[a.Study]
 	if i := slices.Index(calls, a); i >= 0 {

@@ -10,7 +10,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// Used counts what a share has in use.
+// Used counts what a share has in use. Its time grows with the number of all studies, so it is for calls that
+// change a study; those that clients repeat for each trial use usedNow.
 func (c *Calls) Used(s *quota.Share) quota.Use {
 	use := c.usedNow(s)
 	for r := range c.studies.All() {
@@ -37,7 +38,8 @@ func (c *Calls) usedNow(s *quota.Share) quota.Use {
 	return use
 }
 
-// TrialBytes returns how many bytes the trials of a study have in memory, with those that may be open.
+// TrialBytes returns how many bytes the trials of a study have in memory, with those that may be open. A study
+// that is not loaded has none: its trials are in etcd only.
 func (c *Calls) TrialBytes(r *studies.Study) int64 {
 	if r.Engine == nil {
 		return 0
@@ -78,7 +80,8 @@ func (c *Calls) opens(r *studies.Study, call int) int {
 }
 
 // AdmitStudy returns an error if the caller's quotas do not allow a study that has not
-// been there, or has ended.
+// been there, or has ended. A running study with a command counts at once with all the trials that it
+// can have open; one for clients counts them as they ask (AdmitCall).
 func (c *Calls) AdmitStudy(shares []quota.Share, r *studies.Study) error {
 	more := quota.Use{quota.Studies: 1, quota.StudyBytes: r.Bytes}
 	if !r.Status.State.Terminal() && !r.ByClients() {
@@ -89,7 +92,8 @@ func (c *Calls) AdmitStudy(shares []quota.Share, r *studies.Study) error {
 }
 
 // AdmitUpdate returns an error if the caller's quotas do not allow what a changed file
-// adds to its study.
+// adds to its study. A change of the budget, the objective or the limits can resume a study that has
+// ended, and counts as if it did: the engine decides that only when it gets the change.
 func (c *Calls) AdmitUpdate(shares []quota.Share, r *studies.Study, s *study.Study) error {
 	spec, before := r.Spec, 0
 	spec.Definition = *s
@@ -119,7 +123,7 @@ func (c *Calls) AdmitResume(shares []quota.Share, r *studies.Study) error {
 }
 
 // AdmitCall returns an error if the caller's quotas do not allow the trials that a call
-// waits for.
+// waits for. The call MUST NOT be among those that wait yet: it would count twice.
 func (c *Calls) AdmitCall(shares []quota.Share, a *Call) error {
 	if len(shares) == 0 {
 		return nil
@@ -147,8 +151,8 @@ func (c *Calls) AdmitEvent(shares []quota.Share, r *studies.Study, ev engine.Eve
 }
 
 // AdmitReports returns an error if the caller's quotas do not allow what a report adds, which has some
-// metrics.
+// metrics. It counts every point as a new one, since which of them the curve keeps shows only later.
 func (c *Calls) AdmitReports(shares []quota.Share, r *studies.Study, metrics int) error {
-	const perPoint = 24
+	const perPoint = 24 // bytes
 	return quota.Admit(shares, r.Name(), c.usedNow, quota.Use{quota.TrialBytes: int64(perPoint * metrics)})
 }

@@ -17,6 +17,10 @@ import (
 
 // Heartbeats receives the workers' heartbeats, which renew their leases: see package lease. The loop
 // owns it, except for Hear.
+//
+// Heartbeats are not stored, so they have no cursor and one may be lost. What a heartbeat decides
+// MUST therefore also follow from the next one: it says all that its worker runs, and each one has
+// what is not wanted any more cancelled again.
 type Heartbeats struct {
 	log     *slog.Logger // for what a worker can cause as often as it likes
 	workers *lease.Workers
@@ -29,7 +33,8 @@ func NewHeartbeats(log *slog.Logger, w *lease.Workers, s *studies.Studies, g *co
 	return &Heartbeats{log: log, workers: w, studies: s, group: g}
 }
 
-// Hear posts the workers' heartbeats to the loop.
+// Hear posts the workers' heartbeats to the loop until ctx ends. It fails if none can come any more: the
+// term must end then, since all workers would soon count as silent.
 func (h *Heartbeats) Hear(ctx context.Context, beats <-chan messaging.Heartbeat, post inbox.Post) error {
 	for {
 		select {
@@ -46,7 +51,8 @@ func (h *Heartbeats) Hear(ctx context.Context, beats <-chan messaging.Heartbeat,
 	}
 }
 
-// apply renews a worker's leases and cancels attempts that are no longer wanted.
+// apply renews a worker's leases and cancels attempts that are no longer wanted. A worker of a broken
+// study is told nothing: its attempts may be wanted again once a leader can load the study.
 func (h *Heartbeats) apply(b messaging.Heartbeat, now time.Time) {
 	news := h.workers.Beat(b, now)
 	if news.Shared {
@@ -69,7 +75,7 @@ func (h *Heartbeats) apply(b messaging.Heartbeat, now time.Time) {
 			h.group.Messages().Cancel(b.Worker, id, noSuchStudy)
 		case r.Engine != nil:
 			h.studies.Step(r, engine.Alive{At: now, Worker: b.Worker, Attempt: id, Begun: begun[place]})
-		case r.Broken == nil:
+		case r.Broken == nil: // the study has ended and is at rest
 			h.group.Messages().Cancel(b.Worker, id, r.Ending())
 		}
 	}

@@ -2,7 +2,13 @@
 // from the broker what nobody needs any more.
 //
 // A message moves its stream's cursor, and the cursor is committed together with what the message
-// has changed: a message is applied once, however often the leader dies.
+// has changed: a message is applied once, however often the leader dies. So whatever is to be kept of
+// a message MUST be in the commit group BEFORE the cursor moves past it. Only what can be repeated
+// or is worth nothing may be left out: a worker publishes a result without a receipt again.
+//
+// Messages come from workers, which may be old, wrong or hostile. None of them may end the term: every
+// later leader would read the same message and end as well. An error here is one of etcd, of the
+// broker or of the context.
 package incoming
 
 import (
@@ -28,7 +34,7 @@ import (
 const noSuchStudy = "the study does not exist"
 
 // drainWait is how long a drain waits for an entry before it checks again whether
-// the stream still has one.
+// the stream still has one: a newer result replaces an older one, which never comes then.
 const drainWait = 2 * time.Second
 
 // callTimeout bounds one call to the broker or the ledger.
@@ -47,7 +53,8 @@ type Ledger interface {
 }
 
 // Streams reads claims, results and measurements and passes them to their studies' engines. The
-// loop owns it, except for what Followers returns.
+// loop owns it, except for what Followers returns. During a takeover there is no loop yet, and Drain
+// applies entries itself.
 type Streams struct {
 	log     *slog.Logger
 	bus     Bus
@@ -66,6 +73,10 @@ func NewStreams(log *slog.Logger, bus Bus, l Ledger, s *studies.Studies, g *comm
 // now. The reader continues from there. Sequence numbers are only comparable within
 // one stream, so Drain uses the reader's own cursor: if the stream was recreated,
 // that is before its first message.
+//
+// A takeover MUST drain claims and results BEFORE time passes for the studies. Otherwise an attempt
+// could count as lost, or be handed out again, although the stream says who has it or how it has ended.
+// A long backlog is committed in parts, since a batch must not grow without bounds.
 func (i *Streams) Drain(ctx context.Context, s messaging.Stream, from messaging.Cursor, commit func(context.Context) error) error {
 	r, err := i.Open(ctx, s, from)
 	if err != nil {
@@ -101,7 +112,8 @@ func (i *Streams) Drain(ctx context.Context, s messaging.Stream, from messaging.
 	return commit(ctx)
 }
 
-// Open makes a reader that continues from a stream's cursor.
+// Open makes a reader that continues from a stream's cursor. It MUST be called BEFORE Followers, which
+// knows only the readers that there are by then.
 func (i *Streams) Open(ctx context.Context, s messaging.Stream, from messaging.Cursor) (messaging.Reader, error) {
 	r, err := i.bus.Read(ctx, s, from)
 	if err != nil {
@@ -122,7 +134,8 @@ func (i *Streams) last(ctx context.Context, s messaging.Stream) (uint64, error) 
 }
 
 // Followers returns a function for each open stream. It posts the stream's entries to the loop, in
-// order, until ctx ends.
+// order, until ctx ends. If reading fails, so does the function, and with it the term: the next leader
+// reads on from the committed cursor.
 func (i *Streams) Followers(post inbox.Post) (followers []func(context.Context) error) {
 	for _, r := range i.readers {
 		followers = append(followers, func(ctx context.Context) error {
@@ -149,7 +162,8 @@ func (i *Streams) Close() {
 	}
 }
 
-// entry applies one entry and moves its stream's cursor with it.
+// entry applies one entry and moves its stream's cursor with it. After an error the cursor stays, and the
+// term ends: the entry is applied again by the next leader.
 func (i *Streams) entry(ctx context.Context, e *messaging.Entry, now time.Time) error {
 	var err error
 	switch {
@@ -203,6 +217,8 @@ func inPlace(r *studies.Study, subject string) bool {
 	return err == nil && s.Pool == r.Pool()
 }
 
+// claim passes a claim to its engine, which decides whether the worker may run the attempt. A worker whose claim
+// can change nothing is told to stop; it would otherwise find out only when its result is refused.
 func (i *Streams) claim(ctx context.Context, c *messaging.Claim, now time.Time) error {
 	r := i.studies.Get(c.Study)
 	switch {
@@ -223,6 +239,9 @@ func (i *Streams) claim(ctx context.Context, c *messaging.Claim, now time.Time) 
 	return nil
 }
 
+// result passes a result to its engine. Each result gets a receipt in the end, since its worker keeps it and
+// sends it again until then: the engine's Output has one, and a result that no engine sees gets it here. The
+// exceptions are a result of a broken study, and one that could not be buried (see commit.Group.Commit).
 func (i *Streams) result(ctx context.Context, e *messaging.Entry, now time.Time) error {
 	res := e.Result
 	r := i.studies.Get(res.Study)
@@ -255,7 +274,8 @@ func (i *Streams) result(ctx context.Context, e *messaging.Entry, now time.Time)
 
 // measurement passes a report to its engine. If the engine does not have the
 // report's curve in memory, measurement reads it from the ledger first. It drops
-// reports of a study that cannot be loaded.
+// reports of a study that cannot be loaded: unlike a result, a report is worth nothing without
+// the study that compares it.
 func (i *Streams) measurement(ctx context.Context, m *messaging.Measurement, now time.Time) error {
 	r := i.studies.Get(m.Study)
 	if r == nil {
@@ -272,7 +292,8 @@ func (i *Streams) measurement(ctx context.Context, m *messaging.Measurement, now
 }
 
 // Restore reads the curve of an attempt's trial from the ledger if a report of the
-// attempt counts and the engine has forgotten the curve.
+// attempt counts and the engine has forgotten the curve. It MUST be called BEFORE the engine is told
+// of the report: see engine.Forgotten.
 func (i *Streams) Restore(ctx context.Context, r *studies.Study, id messaging.AttemptID, now time.Time) error {
 	if !r.Engine.Forgotten(id) {
 		return nil
@@ -311,7 +332,8 @@ func (i *Streams) ready(ctx context.Context, r *studies.Study, now time.Time) (b
 }
 
 // repeated reports whether the ledger already holds a result of an ended study. A
-// worker sends a result again if it did not get the receipt.
+// worker sends a result again if it did not get the receipt. Such a result is not buried: people
+// would take it for one that was lost.
 func (i *Streams) repeated(ctx context.Context, r *studies.Study, res *messaging.Result) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -322,7 +344,8 @@ func (i *Streams) repeated(ctx context.Context, r *studies.Study, res *messaging
 	return err == nil && engine.Repeated(&r.Spec.Definition.Spec, &t, res), err
 }
 
-// refuse buries a result that no study accepts, and sends its receipt.
+// refuse buries a result that no study accepts, and sends its receipt. Both wait for the next commit; if it
+// cannot be buried then, the receipt is withheld.
 func (i *Streams) refuse(e *messaging.Entry, study string, d messaging.Disposition, reason string) {
 	i.group.Bury(e, study, reason)
 	i.group.Messages().Receipt(e.Result.Worker, e.Result.AttemptID, d)

@@ -22,9 +22,11 @@ const (
 	// after the ledger has what they say. It is many times the time for which a worker can
 	// hold an assignment, and leaves results to a ledger that is restored.
 	trimEvery, trimAfter = time.Minute, 10 * time.Minute
-	// trimLeast is how many claims must have come since a running study was trimmed.
+	// trimLeast is how many claims must have come since a running study was trimmed: each trim asks the
+	// broker several questions.
 	trimLeast = 1000
-	// trimEnded bounds how many ended studies are trimmed at a time.
+	// trimEnded bounds how many ended studies are trimmed at a time. A new leader finds them all untrimmed,
+	// since nobody stores which were.
 	trimEnded = 100
 )
 
@@ -55,7 +57,10 @@ type TrimBus interface {
 }
 
 // Trimmer deletes what the broker holds and nobody needs any more. It works in its own
-// goroutine; a failure only delays it.
+// goroutine; a failure only delays it. It asks the loop for what it has to know, and holds nothing of
+// a study meanwhile, so everything may change between two of its steps. That is safe because it
+// deletes only messages whose content was committed at least rule.After ago, and assignments of
+// attempts that have ended.
 //
 // A result is not needed once the ledger has what it says: a worker that missed the
 // receipt sends it again, as a new message. A claim is needed as long as its attempt is
@@ -109,7 +114,8 @@ func (t *Trimmer) Run(ctx context.Context) error {
 	return nil
 }
 
-// trim deletes what was committed long enough ago.
+// trim deletes what was committed long enough ago. The cursors are of an older time than the survey: a claim
+// of an attempt that the survey does not have lies behind them, and stays.
 func (t *Trimmer) trim(ctx context.Context) error {
 	var list []trimOf
 	var pools []string
@@ -139,7 +145,7 @@ func (t *Trimmer) trim(ctx context.Context) error {
 }
 
 // takeSample notes what is committed now, and returns the newest sample that is old enough; an
-// empty one if there is none.
+// empty one if there is none, as in the first rule.After of a term.
 func (t *Trimmer) takeSample(now time.Time) sample {
 	t.samples = append(t.samples, sample{now, t.group.Cursors()})
 	for len(t.samples) > 1 && now.Sub(t.samples[1].at) >= t.rule.After {
@@ -188,6 +194,8 @@ func (t *Trimmer) claims(ctx context.Context, s *trimOf, committed messaging.Cur
 	if err != nil {
 		return err
 	}
+	// The queue is looked at BEFORE any claim is deleted. What is queued for an attempt that has ended is deleted alone
+	// this time: a worker may have fetched it just now.
 	over, ok := t.over(ctx, s.id, waiting)
 	switch {
 	case !ok:
@@ -210,7 +218,7 @@ func (t *Trimmer) claims(ctx context.Context, s *trimOf, committed messaging.Cur
 	t.trimmed[s.id] = committed.Sequence
 	if s.ended {
 		delete(t.trimmed, s.id)
-		t.post.Wait(ctx, func(time.Time) { t.finished[s.id] = true })
+		t.post.Wait(ctx, func(time.Time) { t.finished[s.id] = true }) // survey, in the loop, reads it
 	}
 	return nil
 }

@@ -10,7 +10,8 @@ import (
 )
 
 // Messages are what the broker and the workers are told once the records that say so are durable.
-// The zero Messages are none.
+// The zero Messages are none. They are values without side effects: the loop collects them in the commit
+// group, which can still take a receipt back (Withhold), and hands them to the Publisher after the commit.
 type Messages struct {
 	Assignments []Assignment
 	Withdrawn   []*messaging.Assignment
@@ -26,7 +27,8 @@ type Assignment struct {
 	committed time.Time // zero until Publisher.Add sets it
 }
 
-// AddOutput adds what an engine's output says about a study. It leaves out the results to bury.
+// AddOutput adds what an engine's output says about a study. It leaves out the results to bury, which must be
+// buried BEFORE the commit, and not after it as these messages.
 func (m *Messages) AddOutput(study string, out *engine.Output) {
 	for _, a := range out.Publish {
 		m.Assignments = append(m.Assignments, Assignment{Assignment: a})
@@ -57,14 +59,15 @@ func (m *Messages) Receipt(worker string, id messaging.AttemptID, d messaging.Di
 }
 
 // Withhold drops the receipts of a result that could not be buried: its worker keeps it
-// and sends it again.
+// and sends it again. With a receipt, the only copy would be gone.
 func (m *Messages) Withhold(worker string, id messaging.AttemptID) {
 	m.Controls = slices.DeleteFunc(m.Controls, func(c messaging.Control) bool {
 		return c.Kind == messaging.ControlReceipt && c.Worker == worker && c.AttemptID == id
 	})
 }
 
-// Cancel tells a worker that an attempt's result is no longer wanted.
+// Cancel tells a worker that an attempt's result is no longer wanted. An attempt that the leader has claimed
+// itself, to withdraw it, has no worker to tell.
 func (m *Messages) Cancel(worker string, id messaging.AttemptID, reason string) {
 	if worker == messaging.LeaderName {
 		return
@@ -72,7 +75,8 @@ func (m *Messages) Cancel(worker string, id messaging.AttemptID, reason string) 
 	m.Controls = append(m.Controls, messaging.Control{Kind: messaging.ControlCancel, Worker: worker, AttemptID: id, Reason: reason})
 }
 
-// Avoid tells a worker to take no more attempts of a study.
+// Avoid tells a worker to take no more attempts of a study. The worker knows it only as long as its process
+// lives, so it is told again when a new one begins: see incoming.Heartbeats.
 func (m *Messages) Avoid(worker, study, reason string) {
 	every := messaging.AttemptID{Study: study}
 	m.Controls = append(m.Controls, messaging.Control{Kind: messaging.ControlAvoid, Worker: worker, AttemptID: every, Reason: reason})

@@ -3,6 +3,10 @@
 //
 // A caller MUST add messages only once the records that say so are durable. Otherwise a leader
 // that dies could have handed out a trial of which its successor knows nothing.
+//
+// What is queued is in memory only, and is lost with the leader. That is safe because the records
+// say all of it: the next leader publishes the assignments that nobody claims, cancels what workers
+// report that is not wanted, and answers the results that are sent again.
 package publish
 
 import (
@@ -47,7 +51,7 @@ type Studies interface {
 
 // Publisher sends messages in order, in its own goroutine, so that a slow broker does not delay
 // the loop. Its queues hold each message once, so the number of attempts bounds their size. Safe
-// for concurrent use.
+// for concurrent use. What the broker answers goes back to the engines through the loop, as events.
 type Publisher struct {
 	log     *slog.Logger
 	bus     Bus
@@ -80,7 +84,8 @@ func New(log *slog.Logger, bus Bus, studies Studies, post inbox.Post) *Publisher
 	return &Publisher{log: log, bus: bus, studies: studies, post: post, ready: make(chan struct{}, 1)}
 }
 
-// Add queues messages whose records became durable at a time.
+// Add queues messages whose records became durable at a time. It never waits for the broker. An assignment
+// that is tried again keeps the time of its first Add, from which its delay is measured.
 func (p *Publisher) Add(m *Messages, committed time.Time) {
 	if len(m.Assignments)+len(m.Withdrawn)+len(m.Controls)+len(m.Purged) == 0 {
 		return
@@ -104,7 +109,7 @@ func (p *Publisher) Add(m *Messages, committed time.Time) {
 	p.mu.Unlock()
 	select {
 	case p.ready <- struct{}{}:
-	default:
+	default: // Run is to look already, and takes all that is queued then
 	}
 }
 
@@ -117,7 +122,8 @@ func (p *Publisher) takeQueued() queues {
 	return q
 }
 
-// send sends messages and adds those to try again to failed.
+// send sends messages and adds those to try again to failed. Its error means that this leader is fenced. Purges
+// come last, so that they also delete an assignment of the deleted study that is sent with them.
 func (p *Publisher) send(ctx context.Context, q, failed *queues) error {
 	for _, c := range q.controls.takeAll() {
 		p.control(ctx, &c)
@@ -158,7 +164,8 @@ func (p *Publisher) control(ctx context.Context, c *messaging.Control) {
 	}
 }
 
-// assign publishes assignments and tells their engines.
+// assign publishes assignments and tells their engines. After an error some of them may have been stored, and
+// they are published again: a second copy replaces the first in the queue, or finds the attempt claimed.
 func (p *Publisher) assign(ctx context.Context, as []Assignment, failed *queues) error {
 	assignments := make([]*messaging.Assignment, len(as))
 	for i := range as {
@@ -178,7 +185,7 @@ func (p *Publisher) assign(ctx context.Context, as []Assignment, failed *queues)
 		return fmt.Errorf("publish assignments: %w", err)
 	case errors.Is(err, messaging.ErrInvalid) || errors.Is(err, messaging.ErrTooLarge):
 		return p.assignEach(ctx, as, failed, err)
-	case ctx.Err() == nil:
+	case ctx.Err() == nil: // at the end of a term there is nothing to try again
 		p.log.Warn("could not publish assignments; retrying", "assignments", len(as), telemetry.LogError, err)
 		for _, a := range as {
 			failed.assignments.add(a.AttemptID, a)
@@ -210,7 +217,8 @@ func (p *Publisher) published(as []Assignment, acknowledged time.Time) {
 	}
 }
 
-// withdraw takes back a queued attempt by claiming it.
+// withdraw takes back a queued attempt by claiming it: the stream keeps one claim of an attempt, so no worker
+// can run it after that. If a worker came first, its claim is in the stream, and tells the loop who it is.
 func (p *Publisher) withdraw(ctx context.Context, a *messaging.Assignment) error {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	err := p.bus.Withdraw(call, a)

@@ -12,6 +12,8 @@ const retryEvery = time.Second
 
 // Run sends what is queued until ctx ends. It fails only if another leader has fenced this one.
 // What fails is tried again each second if nothing else would repeat it: assignments and purges.
+// Control messages are not: the worker's next heartbeat or result causes another one. Nor are withdrawals: a worker
+// that claims the attempt is told to stop.
 func (p *Publisher) Run(ctx context.Context) error {
 	var failed queues
 	retry := time.NewTimer(retryEvery)
@@ -33,7 +35,8 @@ func (p *Publisher) Run(ctx context.Context) error {
 }
 
 // retry queues once more what has failed. The loop drops the assignments that no longer wait for
-// a claim: their trials may have ended meanwhile.
+// a claim: their trials may have ended meanwhile. It goes through the loop because only the loop may look at the
+// engines.
 func (p *Publisher) retry(ctx context.Context, failed *queues) {
 	if failed.assignments.len()+failed.purged.len() == 0 {
 		return
