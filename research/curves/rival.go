@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"math"
 	"strings"
 
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
 	"github.com/fantasia-hpo/fantasia/research/peer"
 )
 
@@ -70,7 +70,7 @@ func (r *rival) next(_ context.Context, done *trial) (*trial, int, error) {
 	var last *epoch
 	if done != nil {
 		last = &epoch{
-			Trial: done.number, Step: done.step, Loss: finite(done.losses[done.step-1]), Value: finite(done.least()),
+			Trial: done.number, Step: done.step, Loss: loop.Finite(done.losses[done.step-1]), Value: loop.Finite(done.least()),
 			Last: done.step == len(done.losses),
 		}
 	}
@@ -112,12 +112,4 @@ func (r *rival) goesOn(number int) (*trial, int, error) {
 		return nil, 0, fmt.Errorf("the tuner goes on with trial %d, which runs or has ended", number)
 	}
 	return t, t.step + 1, nil
-}
-
-// finite returns a number, nil if it is not finite.
-func finite(v float64) *float64 {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return nil
-	}
-	return &v
 }

@@ -88,7 +88,7 @@ func (l *Loop) note(why string, mean float64) string {
 	return note
 }
 
-// Finite returns v, or nil if it is too large for a float64: JSON has no infinity.
+// Finite returns v, or nil if it is NaN or too large for a float64: JSON has neither.
 func Finite(v float64) *float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil
