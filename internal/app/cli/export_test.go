@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
-	"github.com/fantasia-hpo/fantasia/internal/app/display"
+	"github.com/fantasia-hpo/fantasia/internal/show/display"
 )
 
 // LiveWatchOf is what a live watch of a server's study shows, and the error of

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fantasia-hpo/fantasia/internal/app/display"
 	"github.com/fantasia-hpo/fantasia/internal/base/durable"
 	"github.com/fantasia-hpo/fantasia/internal/exchange/migrate"
+	"github.com/fantasia-hpo/fantasia/internal/show/display"
 )
 
 func newImportCommand(a *app) *cobra.Command {

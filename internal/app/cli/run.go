@@ -15,11 +15,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
-	"github.com/fantasia-hpo/fantasia/internal/app/display"
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
 	"github.com/fantasia-hpo/fantasia/internal/app/workernode"
+	"github.com/fantasia-hpo/fantasia/internal/exchange/export"
 	"github.com/fantasia-hpo/fantasia/internal/show/dashboard"
+	"github.com/fantasia-hpo/fantasia/internal/show/display"
 	"github.com/fantasia-hpo/fantasia/study"
 	studyfile "github.com/fantasia-hpo/fantasia/study/file"
 	"github.com/fantasia-hpo/fantasia/worker"
@@ -232,7 +233,8 @@ func (a *app) run(ctx context.Context, file string, f runFlags, ui net.Listener)
 	case err != nil && (!interrupted || result == nil):
 		return err
 	}
-	if err := display.WriteFiles(f.state, result); err != nil {
+	table := export.Of(&result.Study.Definition.Spec, result.List())
+	if err := display.WriteFiles(f.state, result, table.CSV); err != nil {
 		return err
 	}
 	if err := display.WriteReport(ctx, f.state, result, a.Version); err != nil {
@@ -258,7 +260,7 @@ func saveMemory() (save, restore func()) {
 }
 
 // show writes the result to stdout; with YAML or JSON nothing else goes there.
-func (a *app) show(r *local.Result, file string, f runFlags, width int) error {
+func (a *app) show(r *display.Result, file string, f runFlags, width int) error {
 	at := display.Place{File: file, State: f.state, Again: f.again, Width: width}
 	if f.output == formatText {
 		if at.Width, at.Wrap = terminal(a.Stdout); !at.Wrap {

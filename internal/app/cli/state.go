@@ -14,8 +14,8 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
-	"github.com/fantasia-hpo/fantasia/internal/app/display"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
+	"github.com/fantasia-hpo/fantasia/internal/show/display"
 )
 
 // stateFlag adds --state to a command that only reads. Its studies are then those

@@ -13,9 +13,9 @@ import (
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
-	"github.com/fantasia-hpo/fantasia/internal/app/display"
 	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/internal/exchange/fetch"
+	"github.com/fantasia-hpo/fantasia/internal/show/display"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 

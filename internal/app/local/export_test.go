@@ -10,12 +10,13 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
+	"github.com/fantasia-hpo/fantasia/internal/show/display"
 )
 
 // Read returns the study in a state directory as the last run left it, without a
 // recommendation. It fails with ErrInUse while a run uses the directory, and with
 // ErrNoState if no run ever has.
-func Read(ctx context.Context, state string) (result *Result, err error) {
+func Read(ctx context.Context, state string) (result *display.Result, err error) {
 	if _, err := os.Stat(filepath.Join(state, etcdDir)); err != nil {
 		return nil, fmt.Errorf("read %s: %w: %w", state, ErrNoState, err)
 	}

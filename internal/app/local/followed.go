@@ -16,6 +16,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
+	"github.com/fantasia-hpo/fantasia/internal/show/display"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -34,7 +35,7 @@ type followed struct {
 	info   os.FileInfo // of the file that was read last
 	rest   time.Time   // it is not read again before
 	latest *inJournal
-	result *Result
+	result *display.Result
 	err    error
 }
 
@@ -62,7 +63,7 @@ func (f *followed) refresh() error {
 }
 
 // now returns what the journal holds.
-func (f *followed) now() (*inJournal, *Result, error) {
+func (f *followed) now() (*inJournal, *display.Result, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.refresh(); err != nil {
@@ -81,7 +82,7 @@ func (f *followed) studies(ctx context.Context) ([]ledger.Summary, error) {
 	return j.studies(ctx)
 }
 
-func (f *followed) read(_ context.Context, id string) (*Result, error) {
+func (f *followed) read(_ context.Context, id string) (*display.Result, error) {
 	_, r, err := f.now()
 	if err == nil && r.Study.ID != id { // the program has begun another study
 		err = fmt.Errorf("%w: study %q is not in %s any more", study.ErrNotFound, id, f.path)
@@ -115,7 +116,7 @@ type watched struct{ kept }
 // WatchTrials implements server.Backend.
 func (w *watched) WatchTrials(ctx context.Context, nameOrID string, existing bool) iter.Seq2[record.Trial, error] {
 	return func(yield func(record.Trial, error) bool) {
-		var last *Result
+		var last *display.Result
 		for {
 			r, err := w.study(ctx, nameOrID)
 			if err != nil {
@@ -137,7 +138,7 @@ func (w *watched) WatchTrials(ctx context.Context, nameOrID string, existing boo
 
 // changed returns the trials that a later result has and an earlier one has not. Without an earlier
 // one, existing says whether to return all.
-func changed(last, now *Result, existing bool) (list []record.Trial) {
+func changed(last, now *display.Result, existing bool) (list []record.Trial) {
 	switch {
 	case last == nil && !existing,
 		last != nil && len(now.Trials) == len(last.Trials) && (len(now.Trials) == 0 || &now.Trials[0] == &last.Trials[0]):

@@ -14,6 +14,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/base/httpserve"
 	"github.com/fantasia-hpo/fantasia/internal/base/wal"
+	"github.com/fantasia-hpo/fantasia/internal/show/display"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -80,9 +81,9 @@ func (j *inJournal) studies(context.Context) ([]ledger.Summary, error) {
 	return []ledger.Summary{{Study: j.stored.Study, Status: j.stored.Status, Led: wal.InUse(j.path)}}, nil
 }
 
-func (j *inJournal) read(context.Context, string) (*Result, error) { return j.result() }
+func (j *inJournal) read(context.Context, string) (*display.Result, error) { return j.result() }
 
-func (j *inJournal) result() (*Result, error) {
+func (j *inJournal) result() (*display.Result, error) {
 	r, _, err := resultOf(&ledger.Records{Study: j.stored.Study, Status: j.stored.Status, Model: j.stored.Model, Trials: j.stored.Trials})
 	if err != nil {
 		return nil, j.damaged(err)

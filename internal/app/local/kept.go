@@ -17,6 +17,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/quota"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/show/display"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -67,7 +68,7 @@ type source interface {
 	place() string
 	studies(ctx context.Context) ([]ledger.Summary, error)
 	// read reads a study by its id, without a recommendation.
-	read(ctx context.Context, id string) (*Result, error)
+	read(ctx context.Context, id string) (*display.Result, error)
 	trial(ctx context.Context, id string, number int) (record.Trial, error)
 	// curve returns what a trial has reported; nil if it has reported nothing.
 	curve(ctx context.Context, id string, number int) (*curve.Curve, error)
@@ -88,7 +89,7 @@ func (s inState) studies(ctx context.Context) ([]ledger.Summary, error) {
 	return s.ledger.Studies(ctx)
 }
 
-func (s inState) read(ctx context.Context, id string) (*Result, error) {
+func (s inState) read(ctx context.Context, id string) (*display.Result, error) {
 	r, _, err := s.load(ctx, id)
 	return r, err
 }
@@ -106,7 +107,7 @@ var errReadOnly = fmt.Errorf("%w: a study of fantasia run is read-only; to chang
 	study.ErrPrecondition)
 
 // study loads the study with the name or id; "" means the only one.
-func (k *kept) study(ctx context.Context, nameOrID string) (*Result, error) {
+func (k *kept) study(ctx context.Context, nameOrID string) (*display.Result, error) {
 	all, err := k.from.studies(ctx)
 	if err != nil {
 		return nil, err
@@ -136,7 +137,7 @@ func (k *kept) study(ctx context.Context, nameOrID string) (*Result, error) {
 // interrupt makes a study that no process runs say so. A run that was killed left its
 // trials running; the next run hands them out again. What is known of the study ends
 // with its last trial.
-func interrupt(r *Result) {
+func interrupt(r *display.Result) {
 	c := &r.Status.Counts
 	c.Pending, c.Queued, c.Running = c.Open(), 0, 0
 	r.Status.Reason = "no process runs it: fantasia run with the same study file continues it"
@@ -212,7 +213,7 @@ func (k *kept) Name(ctx context.Context, nameOrID string) (string, error) {
 }
 
 // shown returns the study with what is known of its results.
-func (k *kept) shown(r *Result) server.Study {
+func (k *kept) shown(r *display.Result) server.Study {
 	s := server.Study{Spec: r.Study, Status: r.Status, Best: r.Best}
 	if given := r.Status.Recommended; given.Trial > 0 && given.Trial <= len(r.Trials) {
 		s.Recommended = given.At(r.Trials[given.Trial-1].Point)
@@ -240,7 +241,7 @@ func (k *kept) Trial(ctx context.Context, nameOrID string, number int) (record.T
 }
 
 // trial loads a study and finds one of its trials.
-func (k *kept) trial(ctx context.Context, nameOrID string, number int) (*Result, *record.Trial, error) {
+func (k *kept) trial(ctx context.Context, nameOrID string, number int) (*display.Result, *record.Trial, error) {
 	r, err := k.study(ctx, nameOrID)
 	if err != nil {
 		return nil, nil, err

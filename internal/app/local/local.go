@@ -16,12 +16,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
-	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
 	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
-	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/internal/show/display"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 )
@@ -85,7 +84,7 @@ type Options struct {
 	Shown func()
 	// Curves returns the numbers of the trials whose curves the result must have; nil
 	// means none.
-	Curves func(*Result) []int
+	Curves func(*display.Result) []int
 	// Evaluator returns the evaluator of trials for one slot; nil runs the study's
 	// command.
 	Evaluator func(slot int) (evaluation.Evaluator, error)
@@ -93,29 +92,9 @@ type Options struct {
 	Remote *Remote
 }
 
-// Result is a study at the end of a run.
-type Result struct {
-	Study  record.Study
-	Status record.Status
-	Trials []record.Trial
-	// Curves are the curves that Options.Curves asked for, by trial. Trials that reported
-	// nothing have none.
-	Curves map[int][]curve.Series
-	Best   *record.Trial
-	// Front are the trials that no other one dominates; nil if the study has one objective.
-	Front []record.Trial
-	// Recommended is the evaluated point with the best posterior mean; nil if nothing
-	// has completed, or if the study's optimiser recommends nothing.
-	Recommended *optimizer.Recommendation
-	// Interrupted means that the run ended before the study did.
-	Interrupted bool
-	// AlreadyEnded means that the study had ended before this run.
-	AlreadyEnded bool
-}
-
 // Run runs a study to its end. If ctx ends first, it hands back the running trials and
 // returns the result so far with ErrInterrupted.
-func Run(ctx context.Context, o Options) (result *Result, err error) {
+func Run(ctx context.Context, o Options) (result *display.Result, err error) {
 	o.Workers = cmp.Or(o.Workers, o.Study.Spec.Parallelism)
 	var stack lifecycle.Stack
 	defer func() { err = errors.Join(err, stack.Close(closeTimeout), o.closeUI()) }()

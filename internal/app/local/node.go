@@ -14,6 +14,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
+	"github.com/fantasia-hpo/fantasia/internal/show/display"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/messaging/natsbus"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -62,7 +63,7 @@ func (n *node) startNATS() error {
 }
 
 // run starts the coordinator and the worker, waits for the study's end, and stops both.
-func (n *node) run(ctx context.Context) (*Result, error) {
+func (n *node) run(ctx context.Context) (*display.Result, error) {
 	old, err := n.existing(ctx)
 	if err != nil {
 		return nil, err

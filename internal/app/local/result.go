@@ -12,12 +12,13 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
+	"github.com/fantasia-hpo/fantasia/internal/show/display"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study/space/celspace"
 )
 
 // result reads the study from the ledger.
-func (n *node) result(ctx context.Context, id string) (*Result, error) {
+func (n *node) result(ctx context.Context, id string) (*display.Result, error) {
 	if n.o.Ended != nil {
 		n.o.Ended()
 	}
@@ -60,7 +61,7 @@ func recommend(ctx context.Context, e *engine.Engine) (*optimizer.Recommendation
 }
 
 // load reads the study without a recommendation.
-func (n *node) load(ctx context.Context, id string) (*Result, *engine.Engine, error) {
+func (n *node) load(ctx context.Context, id string) (*display.Result, *engine.Engine, error) {
 	stored, err := n.ledger.LoadStudy(ctx, id)
 	if err != nil {
 		return nil, nil, n.damaged(fmt.Errorf("read the results: %w", err))
@@ -73,13 +74,13 @@ func (n *node) load(ctx context.Context, id string) (*Result, *engine.Engine, er
 }
 
 // resultOf returns what the records of a study hold, without a recommendation.
-func resultOf(stored *ledger.Records) (*Result, *engine.Engine, error) {
+func resultOf(stored *ledger.Records) (*display.Result, *engine.Engine, error) {
 	e, changed, err := engine.Load(stored.Study, stored.Status, stored.Model, stored.Trials, nil, engine.Settings{Space: celspace.Of},
 		time.Now())
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the results: %w: %w", ledger.ErrCorrupt, err)
 	}
-	r := &Result{Study: stored.Study, Status: stored.Status}
+	r := &display.Result{Study: stored.Study, Status: stored.Status}
 	r.Trials = stored.Trials // the engine's copies would take as much memory again
 	if len(changed.Trials) > 0 {
 		r.Trials = slices.Clone(r.Trials)

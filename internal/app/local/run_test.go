@@ -15,6 +15,7 @@ import (
 	"connectrpc.com/connect"
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
+	"github.com/fantasia-hpo/fantasia/internal/show/display"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
@@ -29,7 +30,7 @@ func streamOf(t *testing.T, trials, parallelism int) *study.Study {
 	return parse(t, streamStudy, "random", trials, parallelism, self(t))
 }
 
-func run(t *testing.T, state string, s *study.Study) *local.Result {
+func run(t *testing.T, state string, s *study.Study) *display.Result {
 	t.Helper()
 	r, err := local.Run(t.Context(), local.Options{Study: s, State: state, GPUs: "none"})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
+	"github.com/fantasia-hpo/fantasia/internal/show/display"
 )
 
 // isFile reports whether a state is a file, and not a directory.
@@ -139,7 +140,9 @@ func (s *salvaged) studies(ctx context.Context) (all []ledger.Summary, err error
 	return all, nil
 }
 
-func (s *salvaged) read(_ context.Context, id string) (*Result, error) { return s.of(id).result() }
+func (s *salvaged) read(_ context.Context, id string) (*display.Result, error) {
+	return s.of(id).result()
+}
 
 func (s *salvaged) trial(ctx context.Context, id string, number int) (record.Trial, error) {
 	return s.of(id).trial(ctx, id, number)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fantasia-hpo/fantasia/internal/app/display"
+	"github.com/fantasia-hpo/fantasia/internal/show/display"
 )
 
 // Job describes what is asked of Slurm for each worker.

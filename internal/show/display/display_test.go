@@ -8,8 +8,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
-	"github.com/fantasia-hpo/fantasia/internal/app/display"
-	"github.com/fantasia-hpo/fantasia/internal/app/local"
+	"github.com/fantasia-hpo/fantasia/internal/show/display"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -32,7 +31,7 @@ func trials() []record.Trial {
 
 // The file of an interrupted run says so, and that nothing is running.
 func TestInterruptedRunIsNotRunning(t *testing.T) {
-	r := &local.Result{Interrupted: true,
+	r := &display.Result{Interrupted: true,
 		Status: record.Status{State: study.Running, Counts: record.Counts{Completed: 4, Pending: 1, Queued: 2, Running: 3}}}
 	v := display.View(r)
 	if v.State != display.Interrupted || v.Trials != (record.Counts{Completed: 4, Pending: 6}) {
@@ -46,7 +45,7 @@ func TestInterruptedRunIsNotRunning(t *testing.T) {
 
 func TestSummarySaysWhatToDoNext(t *testing.T) {
 	best := completed(1, 3, 2)
-	r := &local.Result{Trials: trials(), Best: &best}
+	r := &display.Result{Trials: trials(), Best: &best}
 	r.Study.Definition.Metadata.Name = "demo"
 	r.Study.Definition.Spec = study.Spec{Objective: study.Objective{Metric: "loss", Direction: study.Minimize},
 		Parameters: []study.Parameter{{Name: "x"}}}
@@ -80,7 +79,7 @@ func TestSummarySaysWhatToDoNext(t *testing.T) {
 func TestSummaryFitsTheTerminal(t *testing.T) {
 	best := completed(1, 3, 2)
 	best.Point = study.Point{"learning_rate_of_the_second_group_of_layers": 0.12345678901234566}
-	r := &local.Result{Trials: trials(), Best: &best}
+	r := &display.Result{Trials: trials(), Best: &best}
 	r.Study.Definition.Spec = study.Spec{
 		Objective:  study.Objective{Metric: "loss", Direction: study.Minimize},
 		Parameters: []study.Parameter{{Name: "x"}, {Name: "learning_rate_of_the_second_group_of_layers"}},
@@ -126,7 +125,7 @@ func TestSummarySaysHowToGoOn(t *testing.T) {
 		},
 	} {
 		best := completed(1, 3, 2)
-		r := &local.Result{Trials: trials(), Best: &best}
+		r := &display.Result{Trials: trials(), Best: &best}
 		spec := &r.Study.Definition.Spec
 		*spec = study.Spec{Objective: study.Objective{Metric: "loss", Direction: study.Minimize}, Budget: study.Budget{MaxTrials: 9}}
 		r.Status = record.Status{State: study.Completed, Started: start, Ended: start.Add(90 * time.Second), Ran: 90 * time.Second,

@@ -12,7 +12,6 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
-	"github.com/fantasia-hpo/fantasia/internal/app/local"
 	"github.com/fantasia-hpo/fantasia/internal/show/figure"
 	"github.com/fantasia-hpo/fantasia/internal/show/layout"
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -33,7 +32,7 @@ type Place struct {
 
 // Summarize tells a person how a study went, where its results are, and what to run
 // next.
-func Summarize(w io.Writer, r *local.Result, at Place) error {
+func Summarize(w io.Writer, r *Result, at Place) error {
 	s := &summary{w: w}
 	if at.Wrap {
 		s.wrap = at.Width
@@ -136,7 +135,7 @@ func (s *summary) line(format string, args ...any) {
 	s.err = errors.Join(s.err, err)
 }
 
-func (s *summary) heading(r *local.Result, name string) {
+func (s *summary) heading(r *Result, name string) {
 	c := r.Status.Counts
 	state := strings.ToLower(string(r.Status.State))
 	switch {
@@ -212,7 +211,7 @@ func lastFailure(trials []record.Trial) *record.Trial {
 	return last
 }
 
-func (s *summary) next(r *local.Result, at Place) {
+func (s *summary) next(r *Result, at Place) {
 	file, words := at.File, at.Again
 	if words == nil {
 		words = []string{"fantasia", "run", file}
@@ -233,7 +232,7 @@ func (s *summary) next(r *local.Result, at Place) {
 }
 
 // onward says how to continue a completed study, depending on what ended it.
-func onward(r *local.Result, file string) string {
+func onward(r *Result, file string) string {
 	spec, status := &r.Study.Definition.Spec, &r.Status
 	goal, lasted := spec.FirstObjective().Goal, time.Duration(spec.Budget.MaxDuration)
 	_, worth := status.Gain.Worth(spec.Budget.StopWhen)

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
-	"github.com/fantasia-hpo/fantasia/internal/app/display"
-	"github.com/fantasia-hpo/fantasia/internal/app/local"
+	"github.com/fantasia-hpo/fantasia/internal/exchange/export"
+	"github.com/fantasia-hpo/fantasia/internal/show/display"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -37,7 +37,7 @@ func BenchmarkFiles(b *testing.B) {
 				}
 			}
 		})
-		if err := display.WriteFiles(dir, r); err != nil {
+		if err := display.WriteFiles(dir, r, export.Of(&r.Study.Definition.Spec, r.List()).CSV); err != nil {
 			b.Fatal(err)
 		}
 		if err := display.WriteReport(b.Context(), dir, r, "test"); err != nil {
@@ -59,10 +59,10 @@ func heap() uint64 {
 }
 
 // large is the result of a study of two parameters.
-func large(trials int) *local.Result {
+func large(trials int) *display.Result {
 	random := rand.New(rand.NewPCG(1, 2))
 	one, zero := 1.0, 0.0
-	r := &local.Result{Status: record.Status{State: study.Completed, Counts: record.Counts{Completed: trials}}}
+	r := &display.Result{Status: record.Status{State: study.Completed, Counts: record.Counts{Completed: trials}}}
 	spec := &r.Study.Definition.Spec
 	spec.Objective = study.Objective{Metric: "loss", Direction: study.Minimize}
 	spec.Parameters = []study.Parameter{{Name: "x", Type: study.Float, Min: &zero, Max: &one},

@@ -5,14 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
-	"github.com/fantasia-hpo/fantasia/internal/app/local"
-	"github.com/fantasia-hpo/fantasia/internal/exchange/export"
 	"github.com/fantasia-hpo/fantasia/internal/show/htmlreport"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/google/renameio/v2"
@@ -30,7 +29,7 @@ const (
 const Interrupted study.State = "INTERRUPTED"
 
 // View is the result in the form for scripts.
-func View(r *local.Result) view.Study {
+func View(r *Result) view.Study {
 	v := view.OfStudy(r.Study, r.Status, r.Best, r.Recommended, time.Now())
 	v.Front = view.FrontOf(&r.Study.Definition.Spec, r.Front)
 	if r.Interrupted && !v.State.Terminal() {
@@ -40,23 +39,23 @@ func View(r *local.Result) view.Study {
 	return v
 }
 
-// WriteFiles writes the result and the trials into dir, each file at once.
-func WriteFiles(dir string, r *local.Result) error {
+// WriteFiles writes the result and the trials into dir, each file at once. table writes the table of
+// trials line by line: it may be large.
+func WriteFiles(dir string, r *Result, table func(io.Writer) error) error {
 	result, err := json.MarshalIndent(View(r), "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode the result: %w", err)
 	}
-	return errors.Join(write(dir, ResultFile, append(result, '\n')), writeTrials(dir, r))
+	return errors.Join(write(dir, ResultFile, append(result, '\n')), writeTrials(dir, table))
 }
 
-// writeTrials writes the table of trials line by line: it may be large.
-func writeTrials(dir string, r *local.Result) error {
+func writeTrials(dir string, table func(io.Writer) error) error {
 	file, err := renameio.NewPendingFile(filepath.Join(dir, TrialsFile), renameio.WithPermissions(0o644))
 	if err != nil {
 		return fmt.Errorf("write %s: %w", TrialsFile, err)
 	}
 	defer func() { _ = file.Cleanup() }() // does nothing after CloseAtomicallyReplace
-	if err := export.Of(&r.Study.Definition.Spec, viewed{r}).CSV(file); err != nil {
+	if err := table(file); err != nil {
 		return err
 	}
 	if err := file.CloseAtomicallyReplace(); err != nil {
@@ -71,11 +70,11 @@ const reportTimeout = 20 * time.Second
 
 // WriteReport writes the report into dir. If ctx ends, or if fitting the model takes too
 // long, the report is written without what needs a model, and says so.
-func WriteReport(ctx context.Context, dir string, r *local.Result, version string) error {
+func WriteReport(ctx context.Context, dir string, r *Result, version string) error {
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
 	page, err := htmlreport.HTML(ctx, &htmlreport.Source{
-		Study: &r.Study.Definition, View: View(r), Reason: r.Status.Reason, Trials: viewed{r}, Now: time.Now(), Version: version,
+		Study: &r.Study.Definition, View: View(r), Reason: r.Status.Reason, Trials: r.List(), Now: time.Now(), Version: version,
 	})
 	if err != nil {
 		return err
@@ -84,15 +83,15 @@ func WriteReport(ctx context.Context, dir string, r *local.Result, version strin
 }
 
 // ForCurves returns the numbers of the trials whose curves the report of a run shows.
-func ForCurves(r *local.Result) (numbers []int) {
-	for _, i := range htmlreport.ForCurves(viewed{r}, view.OfBest(r.Best)) {
+func ForCurves(r *Result) (numbers []int) {
+	for _, i := range htmlreport.ForCurves(r.List(), view.OfBest(r.Best)) {
 		numbers = append(numbers, r.Trials[i].Number)
 	}
 	return numbers
 }
 
 // viewed are the trials of a result as a report takes them.
-type viewed struct{ *local.Result }
+type viewed struct{ *Result }
 
 // Len implements view.Trials.
 func (v viewed) Len() int { return len(v.Trials) }
@@ -106,10 +105,10 @@ func (v viewed) At(i int) view.Trial {
 }
 
 // OfRecords reads the trials of a study as its ledger has them.
-func OfRecords(s *study.Study, trials local.Trials) Reader {
+func OfRecords(s *study.Study, trials func(context.Context) ([]record.Trial, error)) Reader {
 	return func(ctx context.Context) (*study.Study, view.Trials, error) {
 		list, err := trials(ctx)
-		return s, viewed{&local.Result{Study: record.Study{Definition: *s}, Trials: list}}, err
+		return s, viewed{&Result{Study: record.Study{Definition: *s}, Trials: list}}, err
 	}
 }
 
