@@ -71,12 +71,12 @@ func FromTrial(t *fantasiav1.Trial) Trial {
 		Staleness:  int(t.GetStaleness()),
 		Rung:       int(t.GetRung()), Predecessor: int(t.GetPredecessor()),
 		Times: Times{
-			Suggested: fromTime(times.GetSuggested()),
-			Created:   fromTime(times.GetCreated()),
-			Claimed:   fromTime(times.GetClaimed()),
-			Started:   fromTime(times.GetStarted()),
-			Ended:     fromTime(times.GetEnded()),
-			Folded:    fromTime(times.GetFolded()),
+			Suggested: Time(times.GetSuggested()),
+			Created:   Time(times.GetCreated()),
+			Claimed:   Time(times.GetClaimed()),
+			Started:   Time(times.GetStarted()),
+			Ended:     Time(times.GetEnded()),
+			Folded:    Time(times.GetFolded()),
 		},
 		TraceID:   t.GetTraceId(),
 		Cancelled: t.GetCancelReason(),
@@ -91,7 +91,7 @@ func FromTrial(t *fantasiav1.Trial) Trial {
 		v.Metrics = map[string]float64{}
 	}
 	if s := t.GetStopped(); s != nil {
-		v.Stopped = &Stopped{Step: s.GetStep(), Value: First(s.GetValues()), Reason: s.GetReason(), At: fromTime(s.GetTime())}
+		v.Stopped = &Stopped{Step: s.GetStep(), Value: First(s.GetValues()), Reason: s.GetReason(), At: Time(s.GetTime())}
 		if e := s.GetExpected(); e != nil {
 			v.Stopped.Expected = &record.Expected{
 				Steps: e.GetSteps(), Values: e.GetValues(), Low: e.GetLow(), High: e.GetHigh(), Level: e.GetLevel(),
@@ -128,7 +128,7 @@ func FromWorker(w *fantasiav1.Worker) Worker {
 	v := Worker{
 		Worker: strings.TrimPrefix(w.GetName(), "workers/"), Pool: w.GetPool(), Host: w.GetHost(),
 		Slots: int(w.GetSlots()), Free: int(w.GetFree()), Running: make([]Attempt, len(w.GetRunning())),
-		Leaving: w.GetLeaving(), Seen: fromTime(w.GetHeartbeatTime()),
+		Leaving: w.GetLeaving(), Seen: Time(w.GetHeartbeatTime()),
 		StudyCommands: w.GetStudyCommands(), Runs: w.GetRuns(), Software: w.GetSoftware(),
 	}
 	for i, r := range w.GetRunning() {
@@ -205,7 +205,8 @@ func FromFailure(f *fantasiav1.Failure) *messaging.Failure {
 
 func fromStruct(s *structpb.Struct) Parameters { return s.AsMap() }
 
-func fromTime(t *timestamppb.Timestamp) time.Time {
+// Time returns a time as a server sent it; the zero time for nil.
+func Time(t *timestamppb.Timestamp) time.Time {
 	if t == nil {
 		return time.Time{}
 	}
@@ -215,18 +216,11 @@ func fromTime(t *timestamppb.Timestamp) time.Time {
 // Limited is what decides whether a study's trials are within its limits: its objectives and
 // its limits.
 func Limited(s *fantasiav1.Study) *study.Spec {
-	spec := &study.Spec{Objective: objective(s.GetObjective())}
-	for _, o := range s.GetObjectives() {
-		spec.Several = append(spec.Several, objective(o))
-	}
+	spec := &study.Spec{Objective: study.Objective{Metric: s.GetObjective().GetMetric()}, Several: Objectives(s)}
 	for _, l := range s.GetLimits() {
 		spec.Limits = append(spec.Limits, study.Limit{Metric: l.GetMetric(), Max: l.Max, Min: l.Min, Early: l.GetEarly()})
 	}
 	return spec
-}
-
-func objective(o *fantasiav1.Objective) study.Objective {
-	return study.Objective{Metric: o.GetMetric(), Direction: study.Direction(strings.ToLower(EnumName(o.GetDirection())))}
 }
 
 // Mark sets which of a study's limits the trial is outside of, if it has completed.
@@ -235,11 +229,7 @@ func (t *Trial) Mark(spec *study.Spec) {
 	if t.State != study.TrialCompleted {
 		return
 	}
-	values := study.Values(t.Values)
-	if len(values) == 0 && t.Value != nil {
-		values = study.Values{*t.Value}
-	}
-	for i, e := range spec.Excess(values, t.Metrics) {
+	for i, e := range spec.Excess(t.All(), t.Metrics) {
 		if !(e <= 0) {
 			t.Exceeded = append(t.Exceeded, spec.Limits[i].String())
 		}

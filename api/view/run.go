@@ -38,7 +38,7 @@ func PhasesOf(list []messaging.Phase) (phases []Phase) {
 // FromPhases returns the parts of an evaluation as a server sent them.
 func FromPhases(list []*fantasiav1.Phase) (phases []messaging.Phase) {
 	for _, p := range list {
-		phases = append(phases, messaging.Phase{Name: p.GetPhase(), Start: fromTime(p.GetStartTime()), End: fromTime(p.GetEndTime())})
+		phases = append(phases, messaging.Phase{Name: p.GetPhase(), Start: Time(p.GetStartTime()), End: Time(p.GetEndTime())})
 	}
 	return phases
 }
@@ -66,8 +66,8 @@ func fromAttempts(list []*fantasiav1.Attempt) []Run {
 		runs[i] = Run{
 			Number: int(a.GetNumber()), Worker: a.GetWorker(),
 			State:  study.AttemptState(strings.ToLower(strings.ReplaceAll(EnumName(a.GetState()), "_", "-"))),
-			Opened: fromTime(a.GetOpenTime()), Claimed: fromTime(a.GetClaimTime()), Started: fromTime(a.GetStartTime()),
-			Ended:  fromTime(a.GetEndTime()),
+			Opened: Time(a.GetOpenTime()), Claimed: Time(a.GetClaimTime()), Started: Time(a.GetStartTime()),
+			Ended:  Time(a.GetEndTime()),
 			Reason: failureReason(FromFailure(a.GetFailure())),
 		}
 	}

@@ -170,6 +170,14 @@ type Trial struct {
 	Measurements []Curve `json:"measurements,omitempty"`
 }
 
+// All returns the values of all objectives; nil if there are none.
+func (t *Trial) All() study.Values {
+	if len(t.Values) == 0 && t.Value != nil {
+		return study.Values{*t.Value}
+	}
+	return t.Values
+}
+
 // CostText says what a trial has cost and what was expected; "" if neither is known.
 func (t *Trial) CostText() string {
 	switch {

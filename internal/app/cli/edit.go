@@ -101,36 +101,33 @@ Initial points that do not fit are left out.`,
 
 // apply makes the changes whose flags are set, but for the labels.
 func (e *changes) apply(cmd *cobra.Command, s *study.Study) error {
-	changed := cmd.Flags().Changed
-	if changed("max-trials") {
-		s.Spec.Budget.MaxTrials = e.maxTrials
-	}
-	if changed("max-duration") {
-		s.Spec.Budget.MaxDuration = study.Duration(e.maxDuration)
-	}
-	if changed("max-cost") {
-		s.Spec.Budget.MaxCost = e.maxCost
-	}
-	if changed("stop-gain") {
-		if s.Spec.Budget.StopWhen.Gain = e.stopGain; e.stopGain == 0 {
-			s.Spec.Budget.StopWhen = study.StopWhen{}
+	budget := &s.Spec.Budget
+	for _, change := range []struct {
+		flag string
+		make func()
+	}{
+		{"max-trials", func() { budget.MaxTrials = e.maxTrials }},
+		{"max-duration", func() { budget.MaxDuration = study.Duration(e.maxDuration) }},
+		{"max-cost", func() { budget.MaxCost = e.maxCost }},
+		{"stop-gain", func() {
+			if budget.StopWhen.Gain = e.stopGain; e.stopGain == 0 {
+				budget.StopWhen = study.StopWhen{}
+			}
+		}},
+		{"stop-gain-per", func() { budget.StopWhen.Per = study.Per(e.stopGainPer) }},
+		{"parallelism", func() { s.Spec.Parallelism = e.parallelism }},
+		{"goal", func() {
+			if len(s.Spec.Several) > 0 {
+				s.Spec.Goal = &study.FrontGoal{Hypervolume: e.goal}
+			} else {
+				s.Spec.Objective.Goal = &e.goal
+			}
+		}},
+		{"note", func() { s.Spec.Note = e.note }},
+	} {
+		if cmd.Flags().Changed(change.flag) {
+			change.make()
 		}
-	}
-	if changed("stop-gain-per") {
-		s.Spec.Budget.StopWhen.Per = study.Per(e.stopGainPer)
-	}
-	if changed("parallelism") {
-		s.Spec.Parallelism = e.parallelism
-	}
-	if changed("goal") {
-		if len(s.Spec.Several) > 0 {
-			s.Spec.Goal = &study.FrontGoal{Hypervolume: e.goal}
-		} else {
-			s.Spec.Objective.Goal = &e.goal
-		}
-	}
-	if changed("note") {
-		s.Spec.Note = e.note
 	}
 	for _, text := range e.ranges {
 		if err := editRange(&s.Spec, text); err != nil {

@@ -115,22 +115,25 @@ func (a *app) showImport(r *migrate.Result) error {
 // readFile reads a file; "-" means standard input.
 func (a *app) readFile(path string) ([]byte, error) {
 	const most = 8 << 20
-	if path == "-" {
-		return readAtMost(a.Stdin, "standard input", most)
-	}
-	f, err := os.Open(path)
+	f, err := a.open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // opened for reading only
-	return readAtMost(f, path, most)
-}
-
-// readAtMost reads what may be endless, such as a pipe.
-func readAtMost(from io.Reader, name string, most int64) ([]byte, error) {
-	text, err := io.ReadAll(io.LimitReader(from, most+1))
-	if err == nil && int64(len(text)) > most {
-		err = fmt.Errorf("%s is larger than %d bytes", name, most)
+	defer func() { _ = f.Close() }()                   // opened for reading only
+	text, err := io.ReadAll(io.LimitReader(f, most+1)) // a pipe may be endless
+	if err == nil && len(text) > most {
+		if path == "-" {
+			path = "standard input"
+		}
+		err = fmt.Errorf("%s is larger than %d bytes", path, most)
 	}
 	return text, err
+}
+
+// open opens a file to read; "-" means standard input.
+func (a *app) open(path string) (io.ReadCloser, error) {
+	if path == "-" {
+		return io.NopCloser(a.Stdin), nil
+	}
+	return os.Open(path)
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -142,15 +141,11 @@ func (a *app) readTrials(ctx context.Context, form, path string, optuna migrate.
 	if form == "optuna" {
 		return migrate.OptunaTrials(ctx, path, optuna, spec)
 	}
-	in := a.Stdin
-	if path != "-" {
-		f, err := os.Open(path)
-		if err != nil {
-			return nil, nil, fmt.Errorf("%w: %w", migrate.ErrSource, err)
-		}
-		defer func() { err = errors.Join(err, f.Close()) }()
-		in = f
+	in, err := a.open(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", migrate.ErrSource, err)
 	}
+	defer func() { err = errors.Join(err, in.Close()) }()
 	switch form {
 	case "csv":
 		return migrate.CSV(in, spec)

@@ -34,11 +34,11 @@ unless --attempt names an earlier one. The worker that ran the trial sends it; w
   fantasia trial logs 7 --state .fantasia/digits   # of fantasia run
   fantasia trial logs digits 7 --attempt 1 --stream stderr --lines 1000`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name, rest, err := r.studyIn(cmd, args, 1)
+			name, number, err := r.trialIn(cmd, args)
 			if err != nil {
 				return err
 			}
-			request, err := f.request(cmd, name, rest[0])
+			request, err := f.request(cmd, name, number)
 			if err != nil {
 				return err
 			}
@@ -54,15 +54,8 @@ unless --attempt names an earlier one. The worker that ran the trial sends it; w
 	return c
 }
 
-// request returns what the arguments and the flags ask for.
-func (f *logFlags) request(cmd *cobra.Command, name, trial string) (*fantasiav1.TailTrialLogsRequest, error) {
-	if _, err := studyName(cmd, name); err != nil {
-		return nil, err
-	}
-	number, err := trialNumber(cmd, trial)
-	if err != nil {
-		return nil, err
-	}
+// request returns what the flags ask for, of a trial.
+func (f *logFlags) request(cmd *cobra.Command, name string, number int) (*fantasiav1.TailTrialLogsRequest, error) {
 	stream, ok := map[string]fantasiav1.LogStream{
 		"": fantasiav1.LogStream_LOG_STREAM_UNSPECIFIED, "stdout": fantasiav1.LogStream_LOG_STREAM_STDOUT,
 		"stderr": fantasiav1.LogStream_LOG_STREAM_STDERR,
@@ -80,13 +73,20 @@ func (f *logFlags) request(cmd *cobra.Command, name, trial string) (*fantasiav1.
 	}, nil
 }
 
-// trialNumber reads the number of a trial.
-func trialNumber(cmd *cobra.Command, text string) (int, error) {
-	number, err := strconv.ParseInt(text, 10, 32)
-	if err != nil || number < 1 {
-		return 0, usagef(cmd, "trial is %q; want a number, 1 or more", text)
+// trialIn returns the study and the number of the trial that the arguments STUDY TRIAL name.
+func (r *remote) trialIn(cmd *cobra.Command, args []string) (name string, number int, err error) {
+	name, rest, err := r.studyIn(cmd, args, 1)
+	if err != nil {
+		return "", 0, err
 	}
-	return int(number), nil
+	if _, err := studyName(cmd, name); err != nil {
+		return "", 0, err
+	}
+	n, err := strconv.ParseInt(rest[0], 10, 32)
+	if err != nil || n < 1 {
+		return "", 0, usagef(cmd, "trial is %q; want a number, 1 or more", rest[0])
+	}
+	return name, int(n), nil
 }
 
 // printLog prints what the server sends of a log. A log whose server goes away is not

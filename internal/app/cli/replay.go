@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -139,10 +140,8 @@ func (a *app) replay(ctx context.Context, records *ledger.Records, f *replayFlag
 	if err != nil {
 		return fmt.Errorf("replay study %s: %w", name, err)
 	}
-	for _, line := range replayLines(name, found) {
-		if err := say(a.Stdout, "%s", line); err != nil {
-			return err
-		}
+	if err := say(a.Stdout, "%s", strings.Join(replayLines(name, found), "\n")); err != nil {
+		return err
 	}
 	if found.First != nil {
 		return exitWith(ExitError, nil)

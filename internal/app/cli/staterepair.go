@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -121,10 +122,5 @@ func (a *app) sayRepaired(r *local.Repaired, into string) error {
 	case len(r.Whole) > 0:
 		lines = append(lines, "to go on, use --state "+into)
 	}
-	for _, line := range lines {
-		if err := say(a.Stdout, "%s", line); err != nil {
-			return err
-		}
-	}
-	return nil
+	return say(a.Stdout, "%s", strings.Join(lines, "\n"))
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"unicode/utf8"
 
@@ -288,15 +287,11 @@ func (a *app) readStudyFile(cmd *cobra.Command, file string) (string, error) {
 	if file == "" {
 		return "", usagef(cmd, "no study file; want -f FILE")
 	}
-	from := a.Stdin
-	if file != "-" {
-		opened, err := os.Open(file)
-		if err != nil {
-			return "", exitWith(ExitUsage, fmt.Errorf("read the study file: %w", err))
-		}
-		defer func() { _ = opened.Close() }() // opened for reading only
-		from = opened
+	from, err := a.open(file)
+	if err != nil {
+		return "", exitWith(ExitUsage, fmt.Errorf("read the study file: %w", err))
 	}
+	defer func() { _ = from.Close() }() // opened for reading only
 	// One byte more than allowed detects a file that is too large.
 	text, err := io.ReadAll(io.LimitReader(from, studyfile.MaxSize+1))
 	switch {

@@ -119,15 +119,7 @@ the trial runs when the study is run again.`,
   fantasia trial continue digits 7 --state .fantasia && fantasia run digits.yaml`,
 	})
 	return a.shows(c, func(cmd *cobra.Command, args []string) (shown, error) {
-		name, args, err := r.studyIn(cmd, args, 1)
-		if err != nil {
-			return shown{}, err
-		}
-		parent, err := studyName(cmd, name)
-		if err != nil {
-			return shown{}, err
-		}
-		number, err := trialNumber(cmd, args[0])
+		name, number, err := r.trialIn(cmd, args)
 		if err != nil {
 			return shown{}, err
 		}
@@ -143,7 +135,7 @@ the trial runs when the study is run again.`,
 			return line(view.FromTrial(resp.GetTrial()), "trial %d continues trial %d when the study is run again", added, number), nil
 		}
 		resp, err := ask(cmd, r, service.EnqueueTrial, &fantasiav1.EnqueueTrialRequest{
-			Parent: parent, Parameters: &structpb.Struct{}, Continues: int32(number), RequestId: rand.Text(),
+			Parent: "studies/" + name, Parameters: &structpb.Struct{}, Continues: int32(number), RequestId: rand.Text(),
 		})
 		if err != nil {
 			return shown{}, err
@@ -223,14 +215,7 @@ func newTrialWatchCommand(a *app, r *remote) *cobra.Command {
 
 // trial fetches the trial that the arguments STUDY TRIAL name.
 func (r *remote) trial(cmd *cobra.Command, args []string) (*fantasiav1.Trial, error) {
-	name, args, err := r.studyIn(cmd, args, 1)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := studyName(cmd, name); err != nil {
-		return nil, err
-	}
-	number, err := trialNumber(cmd, args[0])
+	name, number, err := r.trialIn(cmd, args)
 	if err != nil {
 		return nil, err
 	}

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/protobuf/types/known/timestamppb"
-
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
@@ -71,25 +69,19 @@ func rung(t view.Trial) string {
 
 // trialValue formats a trial's value, or the reason why it has none.
 func trialValue(t view.Trial) string {
-	if len(t.Exceeded) > 0 {
-		inside := t
-		inside.Exceeded = nil
-		return trialValue(inside) + ", outside of " + strings.Join(t.Exceeded, ", ")
-	}
+	text := view.Numbers(t.All())
 	switch {
-	case len(t.Values) > 0 && t.Failure != nil: // a warning
-		return view.Numbers(t.Values) + " (" + t.Failure.Reason + ")"
-	case len(t.Values) > 0:
-		return view.Numbers(t.Values)
-	case t.Value != nil && t.Failure != nil: // a warning
-		return number(*t.Value) + " (" + t.Failure.Reason + ")"
-	case t.Value != nil:
-		return number(*t.Value)
-	case t.Failure != nil:
-		return t.Failure.Reason
-	default:
-		return "-"
+	case text == "" && t.Failure != nil:
+		text = t.Failure.Reason
+	case text == "":
+		text = "-"
+	case t.Failure != nil: // a warning
+		text += " (" + t.Failure.Reason + ")"
 	}
+	if len(t.Exceeded) > 0 {
+		text += ", outside of " + strings.Join(t.Exceeded, ", ")
+	}
+	return text
 }
 
 // trialLine formats a trial as one line of a watch.
@@ -212,7 +204,7 @@ func attempt(a *fantasiav1.Attempt, idle bool) string {
 	if a.GetWorker() != "" {
 		text += " on " + a.GetWorker()
 	}
-	if took := between(at(a.GetStartTime()), at(a.GetEndTime())); took != "-" {
+	if took := between(view.Time(a.GetStartTime()), view.Time(a.GetEndTime())); took != "-" {
 		text += " in " + took
 	}
 	if where := view.SiteLine(messaging.Site{Job: a.GetJob(), Node: a.GetNode(), Devices: a.GetDevices()}); where != "" {
@@ -240,13 +232,6 @@ func phases(a *fantasiav1.Attempt) string {
 		parts = append(parts, p.Name+" "+human(p.End.Sub(p.Start)))
 	}
 	return strings.Join(parts, ", ")
-}
-
-func at(t *timestamppb.Timestamp) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return t.AsTime()
 }
 
 // maxCurves is how many metrics are drawn.

@@ -187,7 +187,7 @@ func (l *liveWatch) running(study string) {
 		}
 		l.now.Running = nil
 		for _, t := range page.GetTrials() {
-			l.now.Running = append(l.now.Running, display.Running{Trial: int(t.GetNumber()), Since: at(t.GetTimes().GetClaimed())})
+			l.now.Running = append(l.now.Running, display.Running{Trial: int(t.GetNumber()), Since: view.Time(t.GetTimes().GetClaimed())})
 		}
 		return nil
 	})

@@ -1,6 +1,7 @@
 package inprocess
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -140,10 +141,7 @@ func (s *Study) Tell(t *library.Evaluation, found library.Measured, err error) e
 	var failed error
 	kept := s.do(func() { failed = s.told(t, found, err) })
 	s.progress.Tell(s.standing)
-	if failed != nil {
-		return failed
-	}
-	return kept
+	return cmp.Or(failed, kept)
 }
 
 // told applies how a trial has ended. s.mu MUST be held.
@@ -212,10 +210,7 @@ func (s *Study) insertIf(against func() error, event engine.Event) error {
 			failed = s.step(event).Err
 		}
 	})
-	if failed != nil {
-		return failed
-	}
-	return kept
+	return cmp.Or(failed, kept)
 }
 
 // standing returns how the study is doing.

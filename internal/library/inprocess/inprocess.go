@@ -3,6 +3,7 @@
 package inprocess
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -81,10 +82,7 @@ func Open(set library.Settings, o Options) (*Study, error) {
 		}
 	}
 	kept := u.do(func() { err = u.begin(set.Definition, set.Space, stored) })
-	if err == nil {
-		err = kept
-	}
-	if err != nil {
+	if err = cmp.Or(err, kept); err != nil {
 		return nil, errors.Join(err, u.Close())
 	}
 	return u, nil
