@@ -7,7 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"time"
+
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 )
 
 const (
@@ -44,16 +45,9 @@ func NewFile(name string, open func() (*os.File, error), emit func(Report), warn
 
 // Follow reads until ctx ends.
 func (f *File) Follow(ctx context.Context) {
-	poll := time.NewTicker(pollFile)
-	defer poll.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-poll.C:
-			_ = f.readNew() // Finish tries again
-			f.parse(false)
-		}
+	for range backoff.Ticks(ctx, pollFile) {
+		_ = f.readNew() // Finish tries again
+		f.parse(false)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 )
 
 // pollFile is the interval at which a report file is checked.
@@ -26,15 +28,8 @@ func NewTail(path string, emit func(line Line)) *Tail {
 
 // Follow reads until ctx ends.
 func (t *Tail) Follow(ctx context.Context) {
-	poll := time.NewTicker(pollFile)
-	defer poll.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-poll.C:
-			t.readNew()
-		}
+	for range backoff.Ticks(ctx, pollFile) {
+		t.readNew()
 	}
 }
 

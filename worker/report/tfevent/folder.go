@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/worker/report"
 )
 
@@ -60,15 +61,8 @@ func NewFolder(dir string, metrics []string, emit func(reports []report.Report, 
 
 // Follow reads until ctx ends.
 func (f *Folder) Follow(ctx context.Context) {
-	ticker := time.NewTicker(poll)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			_ = f.readNew() // Finish returns it
-		}
+	for range backoff.Ticks(ctx, poll) {
+		_ = f.readNew() // Finish returns it
 	}
 }
 
