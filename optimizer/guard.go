@@ -59,6 +59,18 @@ func (r *Request) Extend(ctx context.Context, batch []Suggestion, n int, next fu
 	return batch, nil
 }
 
+// Draw is Extend for n points of a stream, with where they come from.
+func (r *Request) Draw(ctx context.Context, n int, stream Stream, source Source, note string) ([]Suggestion, error) {
+	return r.Extend(ctx, nil, n, func() (Suggestion, error) {
+		point, err := r.Sampler.Draw(stream)
+		if err != nil {
+			return Suggestion{}, err
+		}
+		r.Sampler.MarkTaken(point)
+		return Suggestion{Point: point, Source: source, Reasons: Reasons{Note: note}}, nil
+	})
+}
+
 // Proposer is the algorithm of an optimiser: it picks points. Guard adds what every
 // optimiser must ensure.
 type Proposer interface {

@@ -39,14 +39,7 @@ func (g proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 		next = 0
 	}
 	s := &sequence{encoding: r.Encoding, points: g.points, next: next}
-	batch, err := r.Extend(ctx, nil, r.N, func() (optimizer.Suggestion, error) {
-		point, err := r.Sampler.Draw(s.fill)
-		if err != nil {
-			return optimizer.Suggestion{}, err
-		}
-		r.Sampler.MarkTaken(point)
-		return optimizer.Suggestion{Point: point, Source: optimizer.SourceDesign, Reasons: optimizer.Reasons{Note: "next point of the grid"}}, nil
-	})
+	batch, err := r.Draw(ctx, r.N, s.fill, optimizer.SourceDesign, "next point of the grid")
 	return batch, binary.AppendUvarint(nil, s.next), err
 }
 

@@ -55,16 +55,7 @@ func (a proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 		batch, err := sequence.Propose(ctx, r, r.N)
 		return batch, sequence.State(), err
 	}
-	batch, err := r.Extend(ctx, nil, r.N, func() (optimizer.Suggestion, error) {
-		point, err := r.Sampler.Draw(archive.Child)
-		if err != nil {
-			return optimizer.Suggestion{}, err
-		}
-		r.Sampler.MarkTaken(point)
-		return optimizer.Suggestion{
-			Point: point, Source: optimizer.SourceModel, Reasons: optimizer.Reasons{Note: "a child of two points near the front"},
-		}, nil
-	})
+	batch, err := r.Draw(ctx, r.N, archive.Child, optimizer.SourceModel, "a child of two points near the front")
 	return batch, r.State, err
 }
 

@@ -77,14 +77,5 @@ func (s *Sequence) next(x []float64) {
 
 // Propose returns the next n feasible points of the sequence, or fewer if ctx ends.
 func (s *Sequence) Propose(ctx context.Context, r *optimizer.Request, n int) ([]optimizer.Suggestion, error) {
-	return r.Extend(ctx, nil, n, func() (optimizer.Suggestion, error) {
-		point, err := r.Sampler.Draw(s.next)
-		if err != nil {
-			return optimizer.Suggestion{}, err
-		}
-		r.Sampler.MarkTaken(point)
-		return optimizer.Suggestion{
-			Point: point, Source: optimizer.SourceDesign, Reasons: optimizer.Reasons{Note: "next point of the scrambled Sobol sequence"},
-		}, nil
-	})
+	return r.Draw(ctx, n, s.next, optimizer.SourceDesign, "next point of the scrambled Sobol sequence")
 }
