@@ -28,26 +28,21 @@ func (l *Leader) Fence(ctx context.Context, epoch int64) error {
 	if epoch < 1 {
 		return fmt.Errorf("epoch %d: must be at least 1", epoch)
 	}
-	ctx, cancel := l.during(ctx)
-	defer cancel()
-	if err := l.lockFence(ctx); err != nil {
-		return err
-	}
-	defer l.unlockFence()
-	return l.explain(l.raise(ctx, epoch))
+	return l.fenced(ctx, func(ctx context.Context) error { return l.raise(ctx, epoch) })
 }
 
-// lockFence waits for its turn to publish under the fence.
-func (l *Leader) lockFence(ctx context.Context) error {
+// fenced waits for its turn to publish under the fence, and calls f.
+func (l *Leader) fenced(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := l.during(ctx)
+	defer cancel()
 	select {
 	case <-l.turn:
-		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	defer func() { l.turn <- struct{}{} }()
+	return l.explain(f(ctx))
 }
-
-func (l *Leader) unlockFence() { l.turn <- struct{}{} }
 
 // newContention returns the pauses of conflicts with another message in flight: a new
 // leader's fence must get in between an old leader's batches.
@@ -124,13 +119,7 @@ func (l *Leader) Assign(ctx context.Context, as []*messaging.Assignment) error {
 		}
 		msgs[i] = m
 	}
-	ctx, cancel := l.during(ctx)
-	defer cancel()
-	if err := l.lockFence(ctx); err != nil {
-		return err
-	}
-	defer l.unlockFence()
-	return l.explain(l.assign(ctx, msgs))
+	return l.fenced(ctx, func(ctx context.Context) error { return l.assign(ctx, msgs) })
 }
 
 // assign publishes under the fence. For the time of one request, it retries what the
