@@ -71,11 +71,7 @@ func (c *Coordinator) archive(ctx context.Context, nameOrID string) (archive.Ent
 	var about backup.Study
 	var term *leader
 	var changes int
-	err := c.command(ctx, func(_ context.Context, l *leader, _ time.Time) error {
-		r, err := l.studies.Find(nameOrID)
-		if err != nil {
-			return err
-		}
+	err := c.onStudy(ctx, nameOrID, func(_ context.Context, l *leader, r *studies.Study, _ time.Time) error {
 		if err := archivable(r); err != nil {
 			return err
 		}
@@ -95,11 +91,7 @@ func (c *Coordinator) archive(ctx context.Context, nameOrID string) (archive.Ent
 	if err != nil {
 		return entry, err
 	}
-	return entry, c.command(ctx, func(_ context.Context, l *leader, _ time.Time) error {
-		r, err := l.studies.Find(about.ID)
-		if err != nil {
-			return err
-		}
+	return entry, c.onStudy(ctx, about.ID, func(_ context.Context, l *leader, r *studies.Study, _ time.Time) error {
 		if l != term || r.Changes != changes {
 			return errChanged
 		}

@@ -106,6 +106,15 @@ func (l *leader) clientsOf(ctx context.Context, nameOrID string, now time.Time) 
 	return r, err
 }
 
+// whole returns a study with its engine.
+func (l *leader) whole(ctx context.Context, nameOrID string, now time.Time) (*studies.Study, error) {
+	r, err := l.studies.Find(nameOrID)
+	if err == nil {
+		_, err = l.studies.EngineOf(ctx, r, now)
+	}
+	return r, err
+}
+
 // HeldAttempt is an attempt that a client evaluates: its trial's number and its own, which is 0
 // for the last one that the client was given.
 type HeldAttempt struct{ Trial, Attempt int }
@@ -210,11 +219,8 @@ func listed(lines []string) []string {
 func (c *Coordinator) Tell(ctx context.Context, nameOrID string, event func(now time.Time) engine.Event) (record.Trial, error) {
 	shares := quota.From(ctx)
 	return query(ctx, c, func(ctx context.Context, l *leader, now time.Time) (told record.Trial, err error) {
-		r, err := l.studies.Find(nameOrID)
+		r, err := l.whole(ctx, nameOrID, now)
 		if err != nil {
-			return told, err
-		}
-		if _, err := l.studies.EngineOf(ctx, r, now); err != nil {
 			return told, err
 		}
 		ev := event(now)

@@ -81,6 +81,18 @@ func await[T any](ctx context.Context, l *leader, sent bool, done <-chan T) (ans
 	}
 }
 
+// onStudy is command for an f about a study.
+func (c *Coordinator) onStudy(ctx context.Context, nameOrID string,
+	f func(ctx context.Context, l *leader, r *studies.Study, now time.Time) error) error {
+	return c.command(ctx, func(ctx context.Context, l *leader, now time.Time) error {
+		r, err := l.studies.Find(nameOrID)
+		if err != nil {
+			return err
+		}
+		return f(ctx, l, r, now)
+	})
+}
+
 // query is command for an f that returns something.
 func query[T any](ctx context.Context, c *Coordinator, f func(ctx context.Context, l *leader, now time.Time) (T, error)) (none T, _ error) {
 	var got T
@@ -191,11 +203,7 @@ func (c *Coordinator) create(ctx context.Context, s *study.Study, newID func(now
 // Stop ends a running study: it withdraws queued trials and cancels running ones.
 // Stopping a study that has ended changes nothing.
 func (c *Coordinator) Stop(ctx context.Context, nameOrID, reason string) error {
-	return c.command(ctx, func(_ context.Context, l *leader, now time.Time) error {
-		r, err := l.studies.Find(nameOrID)
-		if err != nil {
-			return err
-		}
+	return c.onStudy(ctx, nameOrID, func(_ context.Context, l *leader, r *studies.Study, now time.Time) error {
 		if r.Running() {
 			l.studies.Step(r, engine.Stop{At: now, Reason: reason})
 		}
@@ -208,10 +216,9 @@ func (c *Coordinator) Stop(ctx context.Context, nameOrID, reason string) error {
 // the study, or is a *quota.Exceeded.
 func (c *Coordinator) Resume(ctx context.Context, nameOrID string) error {
 	shares := quota.From(ctx)
-	return c.command(ctx, func(ctx context.Context, l *leader, now time.Time) error {
-		r, err := l.studies.Find(nameOrID)
-		if err != nil || r.Running() {
-			return err
+	return c.onStudy(ctx, nameOrID, func(ctx context.Context, l *leader, r *studies.Study, now time.Time) error {
+		if r.Running() {
+			return nil
 		}
 		if _, err := l.studies.EngineOf(ctx, r, now); err != nil {
 			return err
@@ -245,11 +252,7 @@ func (c *Coordinator) Update(ctx context.Context, nameOrID string, s *study.Stud
 		return err
 	}
 	shares := quota.From(ctx)
-	return c.command(ctx, func(ctx context.Context, l *leader, now time.Time) error {
-		r, err := l.studies.Find(nameOrID)
-		if err != nil {
-			return err
-		}
+	return c.onStudy(ctx, nameOrID, func(ctx context.Context, l *leader, r *studies.Study, now time.Time) error {
 		if _, err := l.studies.EngineOf(ctx, r, now); err != nil { // compare with the whole specification
 			return err
 		}
@@ -284,11 +287,7 @@ func (c *Coordinator) Update(ctx context.Context, nameOrID string, s *study.Stud
 // Annotate sets attributes of a study, or removes those that are nil; others stay. The error is a
 // *study.Problems if they are too large.
 func (c *Coordinator) Annotate(ctx context.Context, nameOrID string, attributes map[string]any) error {
-	return c.command(ctx, func(ctx context.Context, l *leader, now time.Time) error {
-		r, err := l.studies.Find(nameOrID)
-		if err != nil {
-			return err
-		}
+	return c.onStudy(ctx, nameOrID, func(ctx context.Context, l *leader, r *studies.Study, now time.Time) error {
 		if _, err := l.studies.EngineOf(ctx, r, now); err != nil { // the whole specification
 			return err
 		}
@@ -308,11 +307,7 @@ func (c *Coordinator) Annotate(ctx context.Context, nameOrID string, attributes 
 // Delete deletes a study, its trials and its messages. It refuses a running study
 // with ErrRunning unless force is set; then it stops the study first.
 func (c *Coordinator) Delete(ctx context.Context, nameOrID string, force bool) error {
-	return c.command(ctx, func(_ context.Context, l *leader, now time.Time) error {
-		r, err := l.studies.Find(nameOrID)
-		if err != nil {
-			return err
-		}
+	return c.onStudy(ctx, nameOrID, func(_ context.Context, l *leader, r *studies.Study, now time.Time) error {
 		if r.Status.State == study.Running && !force {
 			return fmt.Errorf("study %q: %w", nameOrID, ErrRunning)
 		}

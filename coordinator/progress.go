@@ -18,8 +18,6 @@ type Progress struct {
 	Running []engine.OpenAttempt
 	// LastFailed is the failed trial that ended last; nil if there is none.
 	LastFailed *record.Trial
-	// Slots is how many slots the study's pool has.
-	Slots int
 }
 
 // Progress returns how far a study has come, from the leader's memory. The error is
@@ -27,16 +25,12 @@ type Progress struct {
 // is no such study.
 func (c *Coordinator) Progress(ctx context.Context, nameOrID string) (*Progress, error) {
 	return query(ctx, c, func(ctx context.Context, l *leader, now time.Time) (*Progress, error) {
-		r, err := l.studies.Find(nameOrID)
+		r, err := l.whole(ctx, nameOrID, now)
 		if err != nil {
 			return nil, err
 		}
-		e, err := l.studies.EngineOf(ctx, r, now)
-		if err != nil {
-			return nil, err
-		}
-		slots, _ := l.workers.Slots(r.Pool(), r.Avoided)
-		p := &Progress{Study: r.Spec, Status: e.Status(), Running: e.Open(), Slots: slots}
+		e := r.Engine
+		p := &Progress{Study: r.Spec, Status: e.Status(), Running: e.Open()}
 		if best, ok := e.Best(); ok {
 			p.Best = &best
 		}

@@ -20,8 +20,6 @@ type OpenAttempt struct {
 	// Claimed is when this leader read the claim, by its own clock, or when it loaded
 	// the study if the attempt was claimed before.
 	Claimed time.Time
-	// Running says that a heartbeat has reported the evaluation.
-	Running bool
 }
 
 // Status puts the status together: each part of the engine owns a part of it. Maps and slices in it are
@@ -74,7 +72,7 @@ func (e *Engine) Open() []OpenAttempt {
 	var list []OpenAttempt
 	for t := range e.trials.handedOut() {
 		if a := t.rec.Last(); a != nil && a.State == study.AttemptOpen && a.Worker != "" {
-			list = append(list, OpenAttempt{e.spec.attemptID(t, a), a.Worker, t.claimed, t.rec.State == study.TrialRunning})
+			list = append(list, OpenAttempt{e.spec.attemptID(t, a), a.Worker, t.claimed})
 		}
 	}
 	return list

@@ -161,7 +161,7 @@ func indexID(object any) ([]string, error) {
 
 // bare returns a resource without its spec and status.
 func bare(u *unstructured.Unstructured) *Resource {
-	return &Resource{UID: u.GetUID(), Created: u.GetCreationTimestamp().Time, Annotations: u.GetAnnotations()}
+	return &Resource{UID: u.GetUID(), Created: u.GetCreationTimestamp().Time}
 }
 
 // changed queues a resource.

@@ -39,12 +39,11 @@ type Resource struct {
 	Generation int64
 	Created    time.Time
 	// Deleting means that the resource was deleted and finalizers keep it.
-	Deleting    bool
-	Finalizers  []string
-	Annotations map[string]string
-	Labels      map[string]string
-	Spec        any
-	Status      Status
+	Deleting   bool
+	Finalizers []string
+	Labels     map[string]string
+	Spec       any
+	Status     Status
 }
 
 // Read converts a resource of the dynamic client.
@@ -52,7 +51,7 @@ func Read(u *unstructured.Unstructured) (*Resource, error) {
 	r := &Resource{
 		Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(),
 		Version: u.GetResourceVersion(), Generation: u.GetGeneration(), Created: u.GetCreationTimestamp().Time,
-		Deleting: u.GetDeletionTimestamp() != nil, Finalizers: u.GetFinalizers(), Annotations: u.GetAnnotations(),
+		Deleting: u.GetDeletionTimestamp() != nil, Finalizers: u.GetFinalizers(),
 		Labels: u.GetLabels(),
 		Spec:   u.Object["spec"],
 	}
