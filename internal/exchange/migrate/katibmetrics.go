@@ -111,12 +111,8 @@ func groups(expr string) [][2]int {
 			class = c != ']'
 		case c == '[':
 			class = true
-			// A leading ] is a member of the class.
-			if i+1 < len(expr) && expr[i+1] == '^' {
-				i++
-			}
-			if i+1 < len(expr) && expr[i+1] == ']' {
-				i++
+			if strings.HasPrefix(expr[i+1:], "]") || strings.HasPrefix(expr[i+1:], "^]") {
+				i += 1 + strings.IndexByte(expr[i+1:], ']') // a bracket that is in the class
 			}
 		case c == '(':
 			capturing := i+1 >= len(expr) || expr[i+1] != '?'
