@@ -23,7 +23,6 @@ import (
 type logState struct {
 	first, last uint64 // the indices of its entries; last is 0 if there are none
 	snapshot    uint64 // the index of the newest snapshot that it knows
-	torn        bool   // it ends within a record, which was not synced
 }
 
 // readLog reads the write-ahead log in a directory. It calls visit, unless that is nil, for
@@ -204,7 +203,6 @@ func torn(data []byte, at, size int) bool {
 // that can no longer be read: they had been synced.
 func (r *logReader) tear(name string, data []byte, at int, torn bool) error {
 	if torn && !r.commitsAfter(data, at) {
-		r.state.torn = true
 		return nil
 	}
 	return &Damage{name, fmt.Sprintf("it cannot be read from byte %d of %d on, after entry %d", at, len(data), r.state.last)}

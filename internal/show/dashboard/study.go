@@ -36,7 +36,6 @@ type studyData struct {
 type bodyData struct {
 	studyItem
 	Spec        *study.Spec
-	Started     time.Time
 	RecentRate  string
 	Left        string // how long the study still takes; "" if that is not known
 	Best        []field
@@ -46,7 +45,6 @@ type bodyData struct {
 	Front, Advised frontTable
 	Aims           string
 	Tabs           []tab
-	View           string
 	Filter         *filterForm
 	// Reading is not empty while the trials are read for the first time.
 	Reading string
@@ -266,7 +264,7 @@ func (d *Dashboard) stateOf(q *request) string {
 func (d *Dashboard) body(ctx context.Context, q *request, base string) ([]byte, error) {
 	s, spec := q.study, q.Spec
 	b := &bodyData{
-		studyItem: newStudyItem(s, q.now), Spec: spec, Started: s.Status.Started, View: q.view, Shown: len(q.Trials), Of: len(q.rows.rows),
+		studyItem: newStudyItem(s, q.now), Spec: spec, Shown: len(q.Trials), Of: len(q.rows.rows),
 	}
 	if !s.Status.State.Terminal() {
 		begun := s.Status.Started

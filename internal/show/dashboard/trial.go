@@ -26,7 +26,6 @@ type trialData struct {
 	page
 	Study   string
 	Trial   *record.Trial
-	State   string
 	Value   string
 	Metric  string
 	Params  []field
@@ -93,7 +92,7 @@ func (d *Dashboard) trialPage(w http.ResponseWriter, r *http.Request) error {
 	spec := q.Spec
 	data := &trialData{
 		page:  page{Title: fmt.Sprintf("Trial %d of %s", number, name), Here: "studies"},
-		Study: name, Trial: &t, State: figure.StateText(t.State), Metric: spec.FirstObjective().Metric, Value: "–",
+		Study: name, Trial: &t, Metric: spec.FirstObjective().Metric, Value: "–",
 		Params: fields(spec, t.Point), Best: q.Best == number, Suggest: q.Recommended == number,
 		Why: why(&t), Stages: stages(&t), Running: !t.State.Terminal(),
 	}

@@ -110,8 +110,7 @@ func WriteComparison(w io.Writer, c *figure.Comparison, now time.Time, version s
 	p.Subtitle = strings.Join(names, ", ")
 	p.Footer = footer(version, now)
 	p.Lead = "Each study was run once. A small difference can be luck: fantasia bench repeats runs with several seeds."
-	first := item{Table: comparisonTable(c)}
-	first.ID, first.Title, first.Broad, first.Help = "studies", "Studies", true, "Not every study has a completed trial yet."
+	first := tableItem("studies", "Studies", "Not every study has a completed trial yet.", comparisonTable(c))
 	if c.Level != nil {
 		first.Help = fmt.Sprintf("The last columns say when each study was first as good as %s = %s, which all of them reached.", c.Metric,
 			view.Number(*c.Level))

@@ -48,6 +48,11 @@ type item struct {
 	Table *table
 }
 
+// tableItem is a broad table.
+func tableItem(id, title, help string, t *table) item {
+	return item{figure.Figure{ID: id, Title: title, Help: help, Broad: true}, t}
+}
+
 // add adds figures to the group.
 func (g *group) add(figures ...figure.Figure) {
 	for _, f := range figures {
@@ -221,10 +226,9 @@ func (s *sheet) trust() string {
 
 // findings are those of fantasia study diagnose.
 func (s *sheet) findings() item {
-	f := item{Table: &table{Header: []string{"topic", "finding", "evidence"}}}
-	f.ID, f.Title, f.Broad = "findings", "Findings", true
-	f.Help = "What fantasia study diagnose finds: whether the model predicts well, how noisy evaluations are, and which settings of the " +
-		"optimiser fit. With several objectives it also says which of them conflict, and with limits what they cost."
+	f := tableItem("findings", "Findings", "What fantasia study diagnose finds: whether the model predicts well, how noisy evaluations are, "+
+		"and which settings of the optimiser fit. With several objectives it also says which of them conflict, and with limits what they "+
+		"cost.", &table{Header: []string{"topic", "finding", "evidence"}})
 	for _, found := range s.fig.Model.Findings {
 		f.Table.Rows = append(f.Table.Rows, []cell{text(string(found.Topic)), text(found.Statement), text(found.Evidence)})
 	}

@@ -20,10 +20,9 @@ const mostRows = 500
 // results are the best point, how it was reached, and all trials.
 func (s *sheet) results() group {
 	g := group{ID: "results", Name: "Results", Intro: s.summary()}
-	points := item{Table: s.points()}
-	points.ID, points.Title, points.Broad = "points", "Best and recommended point", true
-	points.Help = "The best point has the best value that was seen. The recommended point is the evaluated one that the model expects to " +
-		"be best. Where evaluations are noisy, use the recommended one: the best value is partly luck."
+	points := tableItem("points", "Best and recommended point", "The best point has the best value that was seen. The recommended point is "+
+		"the evaluated one that the model expects to be best. Where evaluations are noisy, use the recommended one: the best value is "+
+		"partly luck.", s.points())
 	if len(s.Study.Spec.Several) > 0 {
 		points = s.front()
 	}
@@ -37,10 +36,8 @@ func (s *sheet) results() group {
 		g.add(s.fig.Curves(curves, s.withCurves()))
 	}
 	g.add(s.fig.Allocation()...)
-	trials := item{Table: s.trials()}
-	trials.ID, trials.Title, trials.Broad = "trials", "Trials", true
-	trials.Help = "All trials, the best first, then those without a value. trials.csv of fantasia run has the same numbers."
-	g.Figures = append(g.Figures, trials)
+	g.Figures = append(g.Figures, tableItem("trials", "Trials", "All trials, the best first, then those without a value. trials.csv of "+
+		"fantasia run has the same numbers.", s.trials()))
 	return g
 }
 
@@ -92,11 +89,8 @@ func (s *sheet) front() item {
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	i := item{Table: t}
-	i.ID, i.Title, i.Broad = "points", "Trials on the front", true
-	i.Help = "The trials that no other trial dominates: none is as good in all objectives and better in one. The best in the first " +
-		"objective come first. Which of them to use is a choice between the objectives."
-	return i
+	return tableItem("points", "Trials on the front", "The trials that no other trial dominates: none is as good in all objectives and "+
+		"better in one. The best in the first objective come first. Which of them to use is a choice between the objectives.", t)
 }
 
 // recommended lists the recommended front of a study with several objectives.
@@ -112,11 +106,9 @@ func (s *sheet) recommended(r *view.Recommendation) item {
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	i := item{Table: t}
-	i.ID, i.Title, i.Broad = "recommended", "Recommended trials", true
-	i.Help = "The front by what the models expect of each evaluated point. Where evaluations are noisy, use these trials: those on the " +
-		"front of the values are partly lucky. At the knee, a small gain in one objective costs most of the others."
-	return i
+	return tableItem("recommended", "Recommended trials", "The front by what the models expect of each evaluated point. Where evaluations "+
+		"are noisy, use these trials: those on the front of the values are partly lucky. At the knee, a small gain in one objective costs "+
+		"most of the others.", t)
 }
 
 // nothing says why there is neither a best trial nor a front.
