@@ -42,7 +42,9 @@ func (c *Coordinator) Archived(ctx context.Context) ([]archive.Entry, error) {
 
 // Archive moves an ended study, its trials and their measurements from the ledger to a
 // file of the archive. It is in the file before it leaves the ledger, so a failure leaves it
-// in one of them, or in both. The error wraps ledger.ErrNotFound, ErrNoArchive, ErrArchiving,
+// in one of them, or in both. The file is written outside of the loop, which may take long, so
+// the study may change meanwhile, or another leader take over: both are noticed, and the study
+// is written again. The error wraps ledger.ErrNotFound, ErrNoArchive, ErrArchiving,
 // ErrNotLeader, or ErrNotArchivable if the study runs, cannot be read, changed meanwhile, or
 // is a resource of Kubernetes.
 func (c *Coordinator) Archive(ctx context.Context, nameOrID string) (archive.Entry, error) {
@@ -100,7 +102,8 @@ func (c *Coordinator) archive(ctx context.Context, nameOrID string) (archive.Ent
 	})
 }
 
-// archivable returns why a study cannot be archived now.
+// archivable returns why a study cannot be archived now. A Study resource of Kubernetes would be made anew from
+// its resource.
 func archivable(r *studies.Study) error {
 	switch {
 	case r.Broken != nil:
@@ -116,7 +119,8 @@ func archivable(r *studies.Study) error {
 
 // Unarchive moves a study from the archive back to the ledger, as it was. The error wraps
 // archive.ErrNotFound, ledger.ErrNameTaken, ErrNoArchive, ErrArchiving, disk.ErrNearlyFull or ErrNotLeader, or is
-// a *quota.Exceeded.
+// a *quota.Exceeded. The file is removed last, once the study is durable in the ledger. If that fails, the
+// study is in both, and a later Archive replaces the file.
 func (c *Coordinator) Unarchive(ctx context.Context, nameOrID string) (*record.Study, error) {
 	if err := c.space.Lacking(); err != nil {
 		return nil, err
@@ -132,6 +136,7 @@ func (c *Coordinator) Unarchive(ctx context.Context, nameOrID string) (*record.S
 	}
 	var writer *ledger.Writer
 	shares := quota.From(ctx)
+	// Before much is written. bringBack asks again, since others may come first.
 	err = c.command(ctx, func(_ context.Context, l *leader, _ time.Time) error {
 		writer = l.writer
 		return cmp.Or(l.studies.Vacant(entry.Name, entry.ID), quota.Admit(shares, entry.Name, l.calls.Used, quota.Use{quota.Studies: 1}))

@@ -14,7 +14,8 @@ const healthEvery = time.Second
 
 // watchBroker checks once a second whether the broker answers. During an outage no
 // heartbeat can arrive, so no worker is given up. A leader that cannot reach the
-// broker for two of its leases steps down, since another replica may reach it.
+// broker for two of its leases steps down, since another replica may reach it. If none can, none is
+// elected: see Coordinator.fit.
 func (l *leader) watchBroker(ctx context.Context) error {
 	patience := 2 * l.c.o.LeaseTTL
 	var since time.Time // of the outage; zero for none
@@ -37,6 +38,7 @@ func (l *leader) watchBroker(ctx context.Context) error {
 		case time.Since(since) > patience:
 			return fmt.Errorf("no answer for %v: %w", time.Since(since).Round(time.Second), err)
 		}
+		// Also when it answers again: heartbeats of the outage are lost, and each worker gets a whole lease to be heard.
 		l.inbox.Post(ctx, func(_ context.Context, now time.Time) error { l.workers.ListenSince(now); return nil })
 	}
 	return nil

@@ -13,7 +13,8 @@ import (
 )
 
 // Run campaigns for leadership, and leads while it holds it, until ctx ends.
-// Then it releases leadership at once and returns nil.
+// Then it releases leadership at once and returns nil. It hears workers all the time, also while others
+// lead: every replica answers who the workers are, and reads their logs.
 func (c *Coordinator) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var listening sync.WaitGroup
@@ -85,7 +86,8 @@ func (c *Coordinator) fit(ctx context.Context) error {
 	}
 }
 
-// setTerm publishes the term that receives commands; nil means none.
+// setTerm publishes the term that receives commands; nil means none. It is called AFTER the takeover, so that no
+// command meets a leader that does not know the ledger yet.
 func (c *Coordinator) setTerm(l *leader) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,7 +99,8 @@ func (c *Coordinator) setTerm(l *leader) {
 	}
 }
 
-// Leading waits until this replica leads and accepts commands.
+// Leading waits until this replica leads and accepts commands. It may have lost leadership again when Leading
+// returns: a command then returns ErrNotLeader.
 func (c *Coordinator) Leading(ctx context.Context) error {
 	c.mu.Lock()
 	leading := c.leading
@@ -124,7 +127,7 @@ func (c *Coordinator) Obstacle(ctx context.Context) error {
 }
 
 // Leader returns the address of the leader's API, and whether this replica is
-// the leader.
+// the leader. Both may be out of date: the leader's own transactions decide who leads.
 func (c *Coordinator) Leader(ctx context.Context) (address string, self bool, err error) {
 	if c.term.Load() != nil {
 		return c.o.Advertise, true, nil

@@ -8,14 +8,16 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/studies"
 )
 
-// changed reports whether a study's pool has changed since the last call.
+// changed reports whether a study's pool has changed since the last call. The pool has a version that grows with
+// each heartbeat; a study that is to be told in any case gets the version -1.
 func (l *leader) changed(r *studies.Study) bool {
 	before := r.CapacityTold
 	r.CapacityTold = l.workers.Version(r.Pool())
 	return r.CapacityTold != before
 }
 
-// tellCapacity tells a study's engine about its pool if that has changed.
+// tellCapacity tells a study's engine about its pool if that has changed, and not in each round: between two
+// heartbeats the engine counts free slots itself, by the claims and results of its study. See engine.Capacity.
 func (l *leader) tellCapacity(r *studies.Study, now time.Time) {
 	if l.changed(r) {
 		slots, free := l.workers.Slots(r.Pool(), r.Avoided)
@@ -24,7 +26,7 @@ func (l *leader) tellCapacity(r *studies.Study, now time.Time) {
 }
 
 // checkSpace makes every study be told its capacity again if there is space in etcd again, or no
-// longer.
+// longer. Then no attempts are begun; open ones go on, so that their results still find space.
 func (l *leader) checkSpace() {
 	if lacking := disk.Full(l.c.space.Now()); lacking != l.spaceLacked {
 		l.spaceLacked = lacking

@@ -82,7 +82,8 @@ func (c *Coordinator) Suggest(ctx context.Context, nameOrID, client string, coun
 	})
 	got, err := await(ctx, l, sent, done)
 	if err != nil {
-		if ctx.Err() != nil { // the caller is gone
+		// The caller is gone. Withdraw comes to the loop after Add, or trials would be made for nobody.
+		if ctx.Err() != nil {
 			l.inbox.Submit(context.WithoutCancel(ctx), inbox.Work{Do: func(_ context.Context, now time.Time) error {
 				l.calls.Withdraw(a, now)
 				return nil
@@ -93,7 +94,8 @@ func (c *Coordinator) Suggest(ctx context.Context, nameOrID, client string, coun
 	return Suggestions{Trials: got.Trials, State: got.State, Reason: got.Reason, Lease: c.o.WorkerLease}, got.error
 }
 
-// clientsOf returns a study whose trials clients ask for, with its engine.
+// clientsOf returns a study whose trials clients ask for, with its engine. A study with a command is refused: its
+// workers and a client would evaluate the same trials.
 func (l *leader) clientsOf(ctx context.Context, nameOrID string, now time.Time) (*studies.Study, error) {
 	r, err := l.studies.Find(nameOrID)
 	if err != nil {
@@ -119,7 +121,8 @@ func (l *leader) whole(ctx context.Context, nameOrID string, now time.Time) (*st
 // for the last one that the client was given.
 type HeldAttempt struct{ Trial, Attempt int }
 
-// Heartbeat renews a client's leases of trials, and says what to do with each.
+// Heartbeat renews a client's leases of trials, and says what to do with each. If one of them is not known, none
+// of those after it is renewed, and the caller gets the error.
 func (c *Coordinator) Heartbeat(ctx context.Context, nameOrID, client string, held []HeldAttempt) ([]engine.Instruction, error) {
 	return query(ctx, c, func(ctx context.Context, l *leader, now time.Time) (list []engine.Instruction, err error) {
 		r, err := l.clientsOf(ctx, nameOrID, now)
@@ -138,7 +141,7 @@ func (c *Coordinator) Heartbeat(ctx context.Context, nameOrID, client string, he
 }
 
 // instruct returns what a client should do with a trial, and renews its lease if it holds
-// the trial.
+// the trial. A client that is to give the trial up renews nothing: the trial may be another one's by now.
 func instruct(r *studies.Study, client string, held HeldAttempt, now time.Time) (engine.Instruction, error) {
 	next, err := r.Engine.Instruct(client, held.Trial, held.Attempt)
 	if err != nil || next.Do == engine.Abandon {
@@ -205,7 +208,7 @@ func (c *Coordinator) Measure(ctx context.Context, nameOrID, client string, held
 	})
 }
 
-// listed returns the first of many lines, and how many more there are.
+// listed returns the first of many lines, and how many more there are: a call may bring thousands of reports.
 func listed(lines []string) []string {
 	const most = 10
 	if more := len(lines) - most + 1; more > 1 {
@@ -215,7 +218,8 @@ func listed(lines []string) []string {
 }
 
 // Tell applies an event of a client or a user to a study, and returns the trial that it
-// is about. The error wraps one of the kinds of engine.Answer, or is a *quota.Exceeded.
+// is about. It returns after the commit, so what it returns is durable. event is called in the loop, with the
+// leader's time. The error wraps one of the kinds of engine.Answer, or is a *quota.Exceeded.
 func (c *Coordinator) Tell(ctx context.Context, nameOrID string, event func(now time.Time) engine.Event) (record.Trial, error) {
 	shares := quota.From(ctx)
 	return query(ctx, c, func(ctx context.Context, l *leader, now time.Time) (told record.Trial, err error) {

@@ -35,6 +35,9 @@ var (
 // lead. If the error wraps ledger.ErrUnknown, or ctx ends first, the command may
 // or may not have been carried out. If ctx ends first, f may even run later, so the
 // caller MUST NOT read what f writes unless the error is nil.
+//
+// Nothing else happens while f runs, so what takes long MUST be done before or after it. An error of f
+// is answered at once, without a commit: what f had changed by then is committed all the same.
 func (c *Coordinator) command(ctx context.Context, f func(ctx context.Context, l *leader, now time.Time) error) error {
 	l := c.term.Load()
 	if l == nil {
@@ -116,7 +119,9 @@ func endedTerm(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ErrNotLeader, err)
 }
 
-// setUpPools creates pools, so that their workers can wait for assignments.
+// setUpPools creates pools, so that their workers can wait for assignments. It MUST be called BEFORE a study names
+// a pool, and outside the loop: an assignment to a pool that is not there would be in nobody's queue, and the
+// broker may take long to answer.
 func (c *Coordinator) setUpPools(ctx context.Context, pools []string) error {
 	bounded, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -171,7 +176,9 @@ func (c *Coordinator) Create(ctx context.Context, s *study.Study) (*record.Study
 	return c.create(ctx, s, func(now time.Time) string { return record.NewID(rand.Reader, now) })
 }
 
-// create starts a study. It calls newID in the leader's loop.
+// create starts a study. It calls newID in the leader's loop. All that can fail without the study comes first, and
+// what takes long is outside of the loop: earlier studies are read, and pools set up. Whether the name is free and
+// whether quotas allow the study is decided in the loop, where nothing can change in between.
 func (c *Coordinator) create(ctx context.Context, s *study.Study, newID func(now time.Time) string) (*record.Study, error) {
 	if err := cmp.Or(checkJob(s), checkSize(s), c.space.Lacking()); err != nil {
 		return nil, err
@@ -189,7 +196,7 @@ func (c *Coordinator) create(ctx context.Context, s *study.Study, newID func(now
 	shares := quota.From(ctx)
 	return query(ctx, c, func(ctx context.Context, l *leader, now time.Time) (*record.Study, error) {
 		id := newID(now)
-		if r := l.studies.Get(id); r != nil {
+		if r := l.studies.Get(id); r != nil { // CreateWithID is repeated
 			return new(r.Spec), nil
 		}
 		r := studies.New(&record.Study{ID: id, Definition: *s, Created: now})
@@ -272,7 +279,7 @@ func (c *Coordinator) Update(ctx context.Context, nameOrID string, s *study.Stud
 				return err
 			}
 		}
-		spec := r.Spec
+		spec := r.Spec // its id, and when it was created, stay
 		s.Spec.Recall(&spec.Definition.Spec)
 		noted := spec.Definition.Spec.Attributes
 		if spec.Definition = *s; s.Spec.Attributes == nil {
@@ -305,7 +312,8 @@ func (c *Coordinator) Annotate(ctx context.Context, nameOrID string, attributes 
 }
 
 // Delete deletes a study, its trials and its messages. It refuses a running study
-// with ErrRunning unless force is set; then it stops the study first.
+// with ErrRunning unless force is set; then it stops the study first, so that its
+// workers are told at once, and not only at their next heartbeats.
 func (c *Coordinator) Delete(ctx context.Context, nameOrID string, force bool) error {
 	return c.onStudy(ctx, nameOrID, func(_ context.Context, l *leader, r *studies.Study, now time.Time) error {
 		if r.Status.State == study.Running && !force {

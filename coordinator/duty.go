@@ -19,14 +19,15 @@ type Duty struct {
 	// Name identifies the duty in logs.
 	Name string
 	// Run works until ctx ends, when the term does. If it returns earlier, it is
-	// called again after a pause: its failure never ends a term.
+	// called again after a pause: its failure never ends a term. The next term, of this
+	// replica or of another, begins it anew, so what it has done MUST be safe to do twice.
 	Run func(ctx context.Context, c *Coordinator) error
 }
 
 // dutyAgain is how long a duty that has ended early waits before it is called again.
 const dutyAgain = time.Second
 
-// fulfil runs a duty until the term ends.
+// fulfil runs a duty until the term ends. It waits until commands are accepted, since duties work by them.
 func (l *leader) fulfil(ctx context.Context, d Duty) {
 	if l.c.Leading(ctx) != nil { // commands are refused until then
 		return
@@ -42,7 +43,8 @@ func (l *leader) fulfil(ctx context.Context, d Duty) {
 // CreateWithID starts a study under an id that the caller has derived from
 // something that identifies the study for good. The id MUST have the form of
 // record.NewID. CreateWithID is idempotent: if a study has the id already, it
-// returns that study unchanged. The error wraps ledger.ErrNameTaken or ErrNotLeader.
+// returns that study unchanged. The error wraps ledger.ErrNameTaken or ErrNotLeader. It is for callers who may die
+// between the creation and noting it down, such as the controller of Study resources.
 func (c *Coordinator) CreateWithID(ctx context.Context, id string, s *study.Study) (*record.Study, error) {
 	return c.create(ctx, s, func(time.Time) string { return id })
 }

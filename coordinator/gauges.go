@@ -7,7 +7,7 @@ import (
 )
 
 // observe computes the gauges and adds up how long slots were free since the last call.
-// Only the loop calls it.
+// Only the loop calls it. A new term adds up from 0 again.
 func (l *leader) observe(now time.Time) {
 	g := &metrics.Gauges{
 		At: now, Pools: map[string]metrics.Slots{},

@@ -56,7 +56,8 @@ type leader struct {
 	goroutines  sync.WaitGroup
 }
 
-// newLeader prepares a term and starts nothing.
+// newLeader prepares a term and starts nothing. Every term gets parts of its own, so that nothing of an
+// earlier term, which may have missed what other leaders did, is used again.
 func newLeader(c *Coordinator, term *election.Term) *leader {
 	log := c.o.Logger.With(telemetry.LogEpoch, term.Epoch)
 	others := telemetry.Sparse(log, time.Now) // for what workers' messages can cause
@@ -85,6 +86,11 @@ func newLeader(c *Coordinator, term *election.Term) *leader {
 
 // lead runs one whole term. It returns when ctx ends, when leadership is lost, or
 // when it cannot continue.
+//
+// A term ends in this order. Its goroutines end first, since they hand work to the loop that has
+// ended. If the leader was told to stop, and so still holds its lease, it stores the last curves. Then
+// those who wait for an answer are told that this replica does not lead, and only then is
+// the inbox closed: whoever finds it closed may rely on having been answered if its work was done.
 func (c *Coordinator) lead(ctx context.Context, term *election.Term) error {
 	asked := ctx // ends when the leader is told to stop or has lost its lease
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -123,7 +129,8 @@ func (c *Coordinator) lead(ctx context.Context, term *election.Term) error {
 }
 
 // start starts the goroutines of the term. They end with ctx; if one fails, it
-// cancels ctx.
+// cancels ctx, and with it the term: a leader that hears or publishes no more must make room for another.
+// Duties are an exception. What they do matters less than that somebody leads.
 func (l *leader) start(ctx context.Context, cancel context.CancelCauseFunc) error {
 	beats, err := l.c.o.Bus.Heartbeats(ctx)
 	if err != nil {
@@ -164,7 +171,8 @@ func (l *leader) exported(ids []trace.SpanID) {
 	}
 }
 
-// flush exports the last spans and commits the waiting curves at the end of a term.
+// flush exports the last spans and commits the waiting curves at the end of a term. Both only save the next
+// leader work, so they have little time, and their failure is no error.
 func (l *leader) flush(ctx context.Context) {
 	if l.writer == nil {
 		return

@@ -13,7 +13,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// learn is Learn from the studies of this coordinator. Who may read them has been decided before.
+// learn is Learn from the studies of this coordinator. Who may read them has been decided before. It reads the
+// ledger, so it MUST NOT be called in the loop.
 func (c *Coordinator) learn(ctx context.Context, s *study.Study) (*study.Study, error) {
 	return Learn(ctx, s, func(string) (*ledger.Ledger, func(), error) { return c.ledger, func() {}, nil })
 }
@@ -40,6 +41,7 @@ func Learn(ctx context.Context, s *study.Study, open func(name string) (l *ledge
 		if e.Trials != nil {
 			continue
 		}
+		// The studies that are read share what the file's own trials leave.
 		read, err := readEarlier(ctx, open, e.Study, (study.MaxEarlierTrials-given)/named)
 		if problem, ok := errors.AsType[*unfit](err); ok || errors.Is(err, study.ErrNotFound) {
 			message := "there is no such study"
@@ -86,7 +88,8 @@ func earlierTrial(spec *study.Spec, t *record.Trial) study.EarlierTrial {
 	return e
 }
 
-// unfit is the reason why a study has nothing to learn from.
+// unfit is the reason why a study has nothing to learn from. It is a problem of the study file that names it, and not
+// a failure of the coordinator.
 type unfit struct{ why string }
 
 func (e *unfit) Error() string { return e.why }

@@ -28,7 +28,8 @@ const (
 	MaxTails = 64
 	// tailEvery is how often a followed log is polled.
 	tailEvery = 500 * time.Millisecond
-	// tailFor bounds how long one request may follow a log.
+	// tailFor bounds how long one request may follow a log, so that a reader who has forgotten it does not keep one of
+	// the MaxTails places for ever.
 	tailFor = 24 * time.Hour
 )
 
@@ -88,6 +89,7 @@ func (c *Coordinator) tailLogs(ctx context.Context, study string, trial *record.
 		c: c, attempt: a, id: messaging.AttemptID{Study: study, Trial: trial.Number, Attempt: a.Number, Nonce: a.Nonce},
 		follow: o.Follow, answers: make(chan messaging.LogPart, 1), awaited: make(chan string, 1),
 	}
+	// Subscribe BEFORE the first request: an answer that comes earlier is lost.
 	parts, err := c.o.Bus.Logs(ctx, a.Worker)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrLogAway, err)
@@ -146,7 +148,8 @@ type tail struct {
 }
 
 // listen picks the answer to the request in flight from all that the worker sends,
-// until the subscription ends.
+// until the subscription ends. The worker also answers other readers, and requests that this one has given up: each
+// request has an id of its own, also when it is repeated.
 func (t *tail) listen(parts <-chan messaging.LogPart) {
 	for p := range parts {
 		select {
@@ -237,7 +240,7 @@ func (t *tail) took(out *output, p *messaging.LogPart, write func(messaging.LogS
 	return nil
 }
 
-// ask sends a request and repeats it until the answer arrives.
+// ask sends a request and repeats it until the answer arrives. A request only reads, so a worker may answer it twice.
 func (t *tail) ask(ctx context.Context, r messaging.LogRequest) (messaging.LogPart, error) {
 	for _, patience := range logPatience {
 		r.ID = rand.Text()

@@ -22,7 +22,7 @@ type Progress struct {
 
 // Progress returns how far a study has come, from the leader's memory. The error is
 // ErrNotLeader if this replica does not lead, and wraps ledger.ErrNotFound if there
-// is no such study.
+// is no such study. It waits for the round's commit like a change, so all that it returns is durable.
 func (c *Coordinator) Progress(ctx context.Context, nameOrID string) (*Progress, error) {
 	return query(ctx, c, func(ctx context.Context, l *leader, now time.Time) (*Progress, error) {
 		r, err := l.whole(ctx, nameOrID, now)

@@ -8,7 +8,7 @@ import (
 )
 
 // Used returns how much of each share is in use, in their order. The error is ErrNotLeader if this
-// replica does not lead.
+// replica does not lead. It is for people to read: what a quota allows is decided in the loop, see calls.Calls.
 func (c *Coordinator) Used(ctx context.Context, shares []quota.Share) ([]quota.Use, error) {
 	type counted struct {
 		name                string

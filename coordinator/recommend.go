@@ -13,7 +13,8 @@ import (
 
 // Recommend returns the evaluated point of a study whose posterior mean is best. It
 // returns nil if no trial has completed yet, or if the study's optimiser makes no
-// recommendations. It reads the ledger, so any replica can call it.
+// recommendations. It reads the ledger, so any replica can call it. It loads the whole study and fits a model, so
+// what was recommended at a position of the study is kept, and recommendations are made one at a time.
 func (c *Coordinator) Recommend(ctx context.Context, s ledger.Summary) (*optimizer.Recommendation, error) {
 	if s.Status.Counts.Completed == 0 {
 		return nil, nil

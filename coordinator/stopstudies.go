@@ -18,7 +18,8 @@ import (
 
 // StopStudies returns a change for backup.Restore. It stops running studies, given by their ids
 // with the reasons, and cancels their open trials, as a leader would. A study that no leader could
-// run, because its records are damaged, stays as it is.
+// run, because its records are damaged, stays as it is. It is for a restore, before anybody leads: a leader would
+// begin to run the studies at once.
 func StopStudies(l *ledger.Ledger, reasons map[string]string) func(context.Context, *ledger.Writer) error {
 	return func(ctx context.Context, w *ledger.Writer) error {
 		for _, id := range slices.Sorted(maps.Keys(reasons)) {
@@ -37,6 +38,7 @@ func StopStudies(l *ledger.Ledger, reasons map[string]string) func(context.Conte
 			if err != nil {
 				continue
 			}
+			// Only the records count. There is nobody to tell the effects: a leader finds the study ended.
 			changes := studies.RecordsOf(id, &out)
 			out = e.Step(engine.Stop{At: now, Reason: reasons[id]})
 			changes.Add(studies.RecordsOf(id, &out))

@@ -18,7 +18,20 @@ import (
 )
 
 // takeOver makes this replica the shard's only leader: it fences older leaders, loads
-// the ledger, and applies everything that was published before the fence.
+// the ledger, and applies everything that was published before the fence. The order is what
+// makes it safe:
+//
+//  1. Fence the ledger and the broker, BEFORE anything is read. A leader that was stopped or cut off
+//     may not know that it is replaced, and nothing of it may be stored or published after this
+//     replica has read what there is.
+//  2. Load the ledger, and adopt the running studies. Their engines do nothing yet: see engine.Tick.
+//  3. Read claims and results to their ends, BEFORE any time passes for the studies. Otherwise an
+//     attempt could be handed out again that somebody runs or has finished.
+//  4. Open the studies with a first Tick, and commit what follows. Only now are suggestions asked for.
+//
+// Reports are not read to their end: there may be many, and none of them keeps a trial from ending.
+//
+// If it fails, the term ends, and whoever leads next begins again. Each step can be repeated.
 func (l *leader) takeOver(ctx context.Context, handBack bool) error {
 	failpoint.Reach(failpoint.TakeoverElected)
 	if err := l.fence(ctx); err != nil {
@@ -38,6 +51,7 @@ func (l *leader) takeOver(ctx context.Context, handBack bool) error {
 	if err := l.setUp(ctx, snapshot); err != nil {
 		return err
 	}
+	// What earlier leaders set aside counts against the bounds, and goes to the dead letters before anything new.
 	n, bytes, err := l.c.ledger.AsideSize(ctx)
 	if err != nil {
 		return err
@@ -71,7 +85,8 @@ func (l *leader) takeOver(ctx context.Context, handBack bool) error {
 	return l.commit(ctx)
 }
 
-// fence prevents every older leader from writing to the ledger and from publishing.
+// fence prevents every older leader from writing to the ledger and from publishing. The ledger comes first: it
+// has the epoch with which the broker is fenced, and a commit that an earlier leader has not applied yet.
 func (l *leader) fence(ctx context.Context) (err error) {
 	if l.writer, err = l.c.ledger.Lead(ctx, ledger.Fence{Key: l.term.Key, Revision: l.term.Epoch}); err != nil {
 		return fmt.Errorf("fence the ledger: %w", err)
@@ -80,7 +95,7 @@ func (l *leader) fence(ctx context.Context) (err error) {
 	failpoint.Reach(failpoint.TakeoverLedgerFenced)
 	ctx, cancel := context.WithTimeout(ctx, 3*callTimeout)
 	defer cancel()
-	// The default pool exists even before any study names it, so that workers can wait.
+	// Streams must exist BEFORE they can be fenced. The default pool exists even before any study names it, so that workers can wait.
 	if err := l.c.o.Bus.Setup(ctx, []string{study.DefaultPool}); err != nil {
 		return fmt.Errorf("set the streams up: %w", err)
 	}

@@ -11,7 +11,8 @@ import (
 )
 
 // tick lets time pass for every running study and checks the workers' leases. It
-// returns the time by which it must be called again.
+// returns the time by which it must be called again. Leases come BEFORE the study's own tick, and so does the
+// pool's capacity: an engine that is told of a lost attempt or of free slots can use them in the same round.
 func (l *leader) tick(now time.Time) (next time.Time) {
 	next = now.Add(lease.CheckEvery)
 	l.checkSpace()
@@ -41,7 +42,8 @@ func (l *leader) tick(now time.Time) (next time.Time) {
 	return next
 }
 
-// expire ends the attempts of a study whose workers or clients are gone.
+// expire ends the attempts of a study whose workers or clients are gone. Whoever is gone may still be at work,
+// behind a partition: the trial's first valid result counts, whichever attempt it is of.
 func (l *leader) expire(r *studies.Study, now time.Time) {
 	if !mutant.On(mutant.WorkerLease) {
 		return

@@ -1,5 +1,15 @@
 // Package journal keeps the records of one study in a file, for programs that lead a study
 // alone. It stores what an engine's Outputs hold, as the ledger does in etcd.
+//
+// # What is durable when
+//
+// Whoever drives an engine MUST give each Output to Commit BEFORE it carries out the Output's
+// effects. The records then survive a kill of the process. Before it tells the user of them, it MUST
+// call Sync with what Due returned, so that they survive the machine's end, too. Many results can
+// share one Sync, which is why the two are apart.
+//
+// Every Append is one entry with all records of one Output. So a file that was cut off ends between
+// two Outputs, and never has a trial without the status that counts it.
 package journal
 
 import (
@@ -19,7 +29,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// magic is the first line of every journal.
+// magic is the first line of every journal. A later version that this one cannot read has another one.
 const magic = "fantasia journal 1"
 
 // The errors of Open.
@@ -32,7 +42,8 @@ var (
 
 const (
 	// compactFrom is the least size at which a file is compacted, in bytes, and compactAt how
-	// many times as large it must be as when it was compacted last.
+	// many times as large it must be as when it was compacted last. So all compactions together
+	// write at most about a third more than what is appended, however long the study is.
 	compactFrom = 1 << 20
 	compactAt   = 4
 )
@@ -57,7 +68,7 @@ type entry struct {
 }
 
 // Journal is an open file, or keeps curves in memory only. Only Sync is safe for concurrent use, also
-// beside the other methods.
+// beside the other methods: a caller holds its own lock for Commit, and waits for the disk without it.
 type Journal struct {
 	log       *wal.Log // nil in memory
 	curves    map[int][][]byte
@@ -66,11 +77,16 @@ type Journal struct {
 	compacted int64 // the size after the last compaction
 }
 
-// InMemory returns a journal without a file.
+// InMemory returns a journal without a file. It keeps the curves, which Outputs have only as changes; all
+// other records are those of the engine.
 func InMemory() *Journal { return &Journal{curves: map[int][][]byte{}} }
 
 // Open opens the journal at path, or creates it. It returns what the file holds; nil if no study
 // was begun. The error wraps ErrInUse or ErrDamaged, or is that of the file system.
+//
+// An incomplete record at the end is dropped: the process or the machine ended while it was written, so
+// nobody was told of it. Damage before the end is an error: what comes behind it can be records that
+// somebody was told of, and only Salvage may leave those out.
 func Open(path string, log *slog.Logger) (*Journal, *Stored, error) {
 	file, records, cut, err := wal.Open(path, magic)
 	if err != nil {
@@ -97,12 +113,14 @@ func Open(path string, log *slog.Logger) (*Journal, *Stored, error) {
 // system.
 func Content(path string) ([]byte, error) { return wal.Read(path) }
 
-// Write writes a new journal at path, with all that is stored. The error wraps fs.ErrExist if there is something.
+// Write writes a new journal at path, with all that is stored. The error wraps fs.ErrExist if there is something;
+// after any other error, a part of the journal may be there.
 func (s *Stored) Write(path string) error {
 	records, err := s.snapshot()
 	if err != nil {
 		return err
 	}
+	// wal.Open would append to a file that exists.
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
@@ -146,7 +164,8 @@ func Read(content []byte) (*Stored, error) {
 	return fold(records)
 }
 
-// fold applies records in their order.
+// fold applies records in their order. The first one MUST have the study and its status: a study begins with both,
+// and so does a snapshot. Later ones have only what has changed.
 func fold(records [][]byte) (*Stored, error) {
 	s := &Stored{curves: map[int][][]byte{}}
 	for i, raw := range records {
@@ -165,7 +184,9 @@ func fold(records [][]byte) (*Stored, error) {
 }
 
 // outdated returns an error if an entry cannot come after those that led to a status and to the states of trials: part of
-// the file is there twice. state returns "" for a trial that is not known.
+// the file is there twice. Its checksums are right then, so nothing else would notice, and the study would go back to an
+// earlier state. The position of a status only grows, and a trial that has ended keeps its state. state returns "" for
+// a trial that is not known.
 func (e *entry) outdated(status *record.Status, state func(number int) study.TrialState) error {
 	if e.Status != nil && e.Status.Position < status.Position {
 		return fmt.Errorf("it is of position %d, which comes before %d", e.Status.Position, status.Position)
@@ -179,7 +200,8 @@ func (e *entry) outdated(status *record.Status, state func(number int) study.Tri
 	return nil
 }
 
-// apply applies one entry.
+// apply applies one entry. Trials are numbered without gaps, so a number beyond the next one says that a record
+// is missing.
 func (s *Stored) apply(e *entry) error {
 	state := func(n int) study.TrialState {
 		if n < 1 || n > len(s.Trials) {
@@ -217,7 +239,8 @@ func (s *Stored) apply(e *entry) error {
 	return nil
 }
 
-// patch applies a change of a curve.
+// patch applies a change of a curve. A segment replaces the stored one as a whole, so a change that is applied
+// twice changes nothing.
 func patch(curves map[int][][]byte, c curve.Change) error {
 	list := curves[c.Trial]
 	if c.Cut {
@@ -239,10 +262,13 @@ func patch(curves map[int][][]byte, c curve.Change) error {
 
 // Commit stores what an Output holds. Its records survive a kill of the process then, and that of the
 // machine once Sync has returned nil for what Due returns. latest returns all records of the study as of
-// this Output; Commit calls it when the file has grown so much that it writes it anew.
+// this Output; Commit calls it when the file has grown so much that it writes it anew. After an error the
+// caller MUST NOT carry out the Output's effects, and the study can do no more: what the engine
+// knows is not in the file.
 func (j *Journal) Commit(out *engine.Output, latest func() *Stored) error {
 	e := entry{Study: out.Study, Status: out.Status, Model: out.Model, Trials: out.Trials, Curves: out.Curves}
-	// Without the specification all other records are worth little, so it is there twice.
+	// Without the specification all other records are worth little, so it is there twice: in the first entry and in
+	// that of the first trial, which one damaged place in the file seldom hits together.
 	if e.Study == nil && e.Trials != nil && !j.twice && j.log != nil {
 		spec := latest().Study
 		e.Study, j.twice = &spec, true
@@ -294,7 +320,8 @@ func (j *Journal) Durable() int64 {
 	return j.log.Durable()
 }
 
-// compact writes the file anew if it has become large.
+// compact writes the file anew if it has become large. The old file stays until the new one is whole, so a crash
+// leaves one of them.
 func (j *Journal) compact(snapshot func() ([][]byte, error)) error {
 	if j.log.Size() < compactAt*j.compacted {
 		return nil
@@ -311,10 +338,12 @@ func (j *Journal) compact(snapshot func() ([][]byte, error)) error {
 	return nil
 }
 
-// snapshotTrials is how many trials one record of a snapshot holds.
+// snapshotTrials is how many trials one record of a snapshot holds. A damaged place costs the trials of a record, and
+// a record has a largest size (wal.MaxRecord).
 const snapshotTrials = 1000
 
-// snapshot returns the fewest records that hold everything.
+// snapshot returns the fewest records that hold everything, in an order that apply accepts: the study and its
+// status first, and the trials by number. The specification comes once more at the end: see Commit.
 func (s *Stored) snapshot() ([][]byte, error) {
 	first := entry{Study: &s.Study, Status: &s.Status, Model: &s.Model}
 	var records [][]byte

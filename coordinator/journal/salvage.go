@@ -15,7 +15,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// Salvaged is what a journal's content still holds.
+// Salvaged is what a journal's content still holds. No value in it is a guess: a record is taken if its checksum is
+// right, and Lost names the rest.
 type Salvaged struct {
 	// Stored has the newest sound record of each trial. A trial without one is cancelled there, and has no
 	// point. Its Study has no ID if the specification is lost.
@@ -31,7 +32,7 @@ type Salvaged struct {
 const lostTrial = "its record was lost when the file was damaged"
 
 // Salvage reads the sound records of a journal's content. It returns nil if there is none, which is so for
-// other files.
+// other files. It changes no file: Stored.Write writes a new one.
 func Salvage(content []byte) *Salvaged {
 	s := salvage{out: &Salvaged{Stored: &Stored{curves: map[int][][]byte{}}}, trials: map[int]record.Trial{}, at: map[int]int{}, status: -1}
 	records := 0
@@ -81,7 +82,7 @@ func (s *salvage) lose(format string, args ...any) {
 	s.out.Lost = append(s.out.Lost, fmt.Sprintf(format, args...))
 }
 
-// record applies a record.
+// record applies a record. Unlike apply, it takes what it can of a record that is not at its place.
 func (s *salvage) record(piece int, p *wal.Piece) {
 	var e entry
 	if err := json.Unmarshal(p.Data, &e); err != nil {
@@ -114,14 +115,15 @@ func (s *salvage) record(piece int, p *wal.Piece) {
 		if misplaced != nil && s.trials[c.Trial].State.Terminal() {
 			continue
 		}
-		if err := patch(stored.curves, c); err != nil {
+		if err := patch(stored.curves, c); err != nil { // a segment before it is lost
 			s.lose("what trial %d had reported", c.Trial)
 			delete(stored.curves, c.Trial)
 		}
 	}
 }
 
-// mostTrials bounds how many places of trials are filled.
+// mostTrials bounds how many places of trials are filled, so that a wrong number in a record does not fill the
+// memory.
 const mostTrials = 1 << 24
 
 // ofTrial matches the beginning of a trial's record, and ofCurve the beginning of its reports. numbers
@@ -131,7 +133,8 @@ const (
 	ofCurve = `\{"trial":(\d{1,9}),"segments":`
 )
 
-// gap notes bytes that hold no record.
+// gap notes bytes that hold no record. Records are JSON, so some of their text can often be read: it names the trials
+// that may have lost a record. Nothing of it is taken as a record, since its checksum is wrong.
 func (s *salvage) gap(piece int, p *wal.Piece) {
 	g := gap{piece: piece, named: numbers(ofTrial, p.Data)}
 	whose := ""
@@ -169,7 +172,8 @@ func list(numbers []int) string {
 }
 
 // Fill puts a cancelled trial without a point in the place of each trial that is missing, and returns the numbers of
-// those. The trials MUST be in the order of their numbers.
+// those. The trials MUST be in the order of their numbers. A journal has no gaps (see apply), and the optimiser must
+// learn nothing from a trial of which nobody knows how it ended.
 func (s *Stored) Fill() (missing []int) {
 	known := s.Trials
 	s.Trials = nil
