@@ -23,7 +23,8 @@ func asideOf(study string) string {
 }
 
 // PutAside stores a message that the dead-letter queue has refused, under a key that
-// sorts by time.
+// sorts by time. It is stored no later than the cursor that moves past the message, so the message is
+// in the stream or here. Package deadletter bounds how many there are.
 func (b *Batch) PutAside(key string, a *record.Aside) { b.encode(asideOf(a.Study)+key, a) }
 
 // DeleteAside deletes such a message; key is the one that Asides returned.
@@ -36,7 +37,7 @@ type Aside struct {
 }
 
 // Asides reads up to limit messages that were set aside, in no particular order. It skips
-// unreadable ones.
+// unreadable ones, which nobody can bury.
 func (l *Ledger) Asides(ctx context.Context, limit int) ([]Aside, error) {
 	resp, err := l.client.Get(ctx, l.o.Prefix+asideDir, clientv3.WithPrefix(), clientv3.WithLimit(int64(limit)))
 	if err != nil {

@@ -24,6 +24,9 @@ const opOverhead = 64
 // Batch collects records to be stored together, keeping the last version of each. The
 // zero Batch is empty and ready for use. It is not safe for concurrent use. Records are
 // encoded when they are put, so later changes to them have no effect.
+//
+// A record that cannot be stored spoils the whole batch: see Err. So a caller who collects records of
+// several studies MUST look at those of each BEFORE it adds them, or one study would hold up all others.
 type Batch struct {
 	ops     []op
 	index   map[string]int
@@ -58,7 +61,8 @@ func (o op) etcd(prefix string) clientv3.Op {
 	}
 }
 
-// PutStudy stores a study's specification, and apart from it the part that lists show.
+// PutStudy stores a study's specification, and apart from it the part that lists show: a specification can have a
+// megabyte, and a list of a thousand studies must not read a thousand of them.
 func (b *Batch) PutStudy(s *record.Study) {
 	b.put(s.ID, specLeaf, s)
 	if at, ok := b.index[studyKey(s.ID, specLeaf)]; ok {
@@ -98,7 +102,8 @@ func (b *Batch) PutTrial(id string, t *record.Trial) {
 	b.put(id, strings.TrimPrefix(trialKey(id, t.Number), studyDir(id)), t)
 }
 
-// PutCursor stores the leader's position in a stream.
+// PutCursor stores the leader's position in a stream. It MUST be in the batch that has what the messages up to there
+// have changed: apart, a crash between the two would apply them twice or never.
 func (b *Batch) PutCursor(s messaging.Stream, c messaging.Cursor) {
 	if b.cursors == nil {
 		b.cursors = map[messaging.Stream]messaging.Cursor{}
@@ -128,7 +133,8 @@ func (b *Batch) PutCurve(id string, c *curve.Change) {
 	}
 }
 
-// cut deletes a curve from a key on, except for what is put later.
+// cut deletes a curve from a key on, except for what is put later. It drops what is in the batch from there on, since
+// etcd refuses a transaction that puts and deletes the same key.
 func (b *Batch) cut(dir, from string) {
 	if b.ends == nil {
 		b.ends = map[string]string{}
@@ -167,7 +173,8 @@ func (b *Batch) Forget(id string) {
 // larger than a transaction.
 func (b *Batch) Err() error { return b.err }
 
-// Add adds the records and cursors of another batch, which must not delete a study.
+// Add adds the records and cursors of another batch, which must not delete a study. Records of studies that b deletes
+// are left out: they may have been put before the deletion, and would come back.
 func (b *Batch) Add(other *Batch) {
 	for dir, from := range other.ends {
 		if !b.deleted[studyOf(dir)] {
@@ -277,6 +284,8 @@ func (b *Batch) drop(which func(key string) bool) {
 	b.ops = kept
 }
 
+// set adds an operation, which takes the place of an earlier one of its key. A segment that is put behind a cut of its
+// curve moves the cut behind itself: see cut.
 func (b *Batch) set(o op) {
 	if dir := o.Key[:strings.LastIndexByte(o.Key, '/')+1]; o.Value != nil && b.ends[dir] != "" {
 		b.ends[dir] = max(b.ends[dir], o.Key+"\x00")
@@ -335,7 +344,7 @@ func (b *Batch) all(shard string) ([]op, error) {
 }
 
 // chunks splits operations into groups that each fit into a transaction of maxOps
-// operations.
+// operations. Their order stays: see all. No operation is too large for a group of its own, since raw refuses it.
 func chunks(ops []op, maxOps int) [][]op {
 	var out [][]op
 	start, size := 0, 0

@@ -11,7 +11,8 @@ import (
 )
 
 // Collector gathers the records of one study from those that Export visits, without the
-// study's curves. It is not safe for concurrent use.
+// study's curves. It is not safe for concurrent use. It keeps no other study, so a backup of any size can be
+// looked at with the memory of one study.
 type Collector struct {
 	study   string // name or id
 	id      string

@@ -43,7 +43,7 @@ func (l *Ledger) Curve(ctx context.Context, id string, trial int) (*curve.Curve,
 }
 
 // openCurves reads the curves of the trials that workers have begun, at a revision. It skips curves that
-// cannot be read.
+// cannot be read. The next report of such a trial continues its curve, and with it what the trial has reached.
 func (l *Ledger) openCurves(ctx context.Context, r *Records, revision int64) (map[int]*curve.Curve, error) {
 	if r.Study.Definition.Spec.ByClients() {
 		return nil, nil // clients tell the values of their trials themselves
@@ -128,6 +128,8 @@ func (l *Ledger) WatchCurves(ctx context.Context, id string, existing bool, flus
 	}
 }
 
+// curveWatcher is a WatchCurves in progress. A watch may break at any time, and etcd may have compacted what came
+// since, so it goes on by reading what is stored with a later revision, and not by the watch alone.
 type curveWatcher struct {
 	l       *Ledger
 	prefix  string
@@ -137,7 +139,8 @@ type curveWatcher struct {
 	failed  error // what receive returned, or a record that cannot be read
 }
 
-// present delivers what is stored and was not delivered yet.
+// present delivers what is stored and was not delivered yet. The revision is read BEFORE the records: what is stored
+// in between is delivered by follow, which begins behind it.
 func (w *curveWatcher) present(ctx context.Context) error {
 	revision, err := w.l.Revision(ctx)
 	if err == nil && !w.skip {

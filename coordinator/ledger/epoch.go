@@ -70,8 +70,9 @@ func (w *Writer) Epoch() int64 { return w.base + w.fence.Revision }
 // MUST call Raise if the broker has seen a later epoch, and then EndRestore.
 func (w *Writer) Restored() bool { return w.restored }
 
-// Raise makes the epoch of this leader, and of all later ones, larger than above. It is
-// stored before Raise returns nil. Only a leader of a restored ledger may call it: an
+// Raise makes the epoch of this leader, and of all later ones, larger than above: later leaders' keys have larger
+// create-revisions, and the base stays. It is stored before Raise returns nil, so that no later leader has an epoch that
+// the broker has seen. Only a leader of a restored ledger may call it: an
 // epoch that the broker has seen is otherwise that of a later leader.
 func (w *Writer) Raise(ctx context.Context, above int64) error {
 	base := max(w.base, above+1-w.fence.Revision)
@@ -86,7 +87,8 @@ func (w *Writer) Raise(ctx context.Context, above int64) error {
 	return nil
 }
 
-// EndRestore records that a leader has taken over what was restored.
+// EndRestore records that a leader has taken over what was restored. It MUST come AFTER the broker has taken the
+// epoch: only a leader of a restored ledger may raise it, and one that dies in between must be able to do so again.
 func (w *Writer) EndRestore(ctx context.Context) error {
 	if err := w.store(ctx, []op{{Key: w.relative(w.l.restoredKey())}}, nil); err != nil {
 		return fmt.Errorf("settle the restored ledger: %w", err)
@@ -113,7 +115,8 @@ func (l *Ledger) Behind(ctx context.Context, seen int64) (bool, error) {
 	return base+resp.Header.Revision < seen, nil
 }
 
-// HasFence reports whether the leader still has its fence.
+// HasFence reports whether the leader still has its fence. The answer is old when it arrives; only a transaction that
+// compares the fence is safe to rely on.
 func (w *Writer) HasFence(ctx context.Context) (bool, error) {
 	resp, err := w.l.client.Get(ctx, w.fence.Key)
 	if err != nil {

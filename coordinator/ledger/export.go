@@ -32,7 +32,8 @@ func (l *Ledger) Export(ctx context.Context, begin func(revision int64) error,
 	return l.export(ctx, []string{""}, begin, visit)
 }
 
-// ExportStudy is Export for the records of one study, given its id and its name.
+// ExportStudy is Export for the records of one study, given its id and its name. It makes the record of the name,
+// which lies elsewhere, from what the caller knows, and visits it last.
 func (l *Ledger) ExportStudy(ctx context.Context, id, name string, begin func(revision int64) error,
 	visit func(key string, value []byte) error) (Contents, error) {
 	c, err := l.export(ctx, []string{studyDir(id), curvesOf(id)}, begin, visit)

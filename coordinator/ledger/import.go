@@ -24,7 +24,8 @@ type Import struct {
 	began    time.Time
 }
 
-// Import begins to replace the ledger's records. It deletes those that are there.
+// Import begins to replace the ledger's records. It deletes those that are there. The mark that the ledger is
+// unfinished is stored BEFORE anything is deleted, so that nobody leads what is left after a crash.
 func (l *Ledger) Import(ctx context.Context, f Fence) (*Import, error) {
 	i := &Import{l: l, fence: f, began: time.Now().UTC()}
 	if err := i.mark(ctx, false); err != nil {
@@ -97,7 +98,7 @@ func (i *Import) Lead(ctx context.Context) (*Writer, error) {
 	return i.l.lead(ctx, i.fence, true)
 }
 
-// Finish stores the rest. The next leader sees a restored ledger.
+// Finish stores the rest, and only then marks the ledger as whole. The next leader sees a restored ledger.
 func (i *Import) Finish(ctx context.Context) (Contents, error) {
 	if err := i.flush(ctx); err != nil {
 		return i.contents, err

@@ -69,7 +69,8 @@ func (i *StudyImport) Finish(ctx context.Context) (Summary, error) {
 	return s, i.flush(ctx)
 }
 
-// Discard deletes what was stored, if the study is not to be created after all.
+// Discard deletes what was stored, if the study is not to be created after all. It MUST NOT be called if the
+// study may have been created, as after ErrUnknown: it would delete a study's records and leave its name.
 func (i *StudyImport) Discard(ctx context.Context) error {
 	i.batch = Batch{}
 	i.batch.deleteRecords(i.id)

@@ -20,6 +20,12 @@
 //
 // Every replica reads. A reader sees a batch whole, except that it may see a
 // part of one that is larger than a transaction while it is being applied.
+//
+// # Damage
+//
+// Every value has a checksum over itself and its key. A record that cannot be read is an error of its
+// study, which stays as it is until somebody mends it, and never one of the shard: a single flipped bit
+// must not keep all other studies from going on. Records and fields of later versions are left alone.
 package ledger
 
 import (
@@ -94,7 +100,8 @@ type Options struct {
 }
 
 // Ledger reads and writes one shard's records. It is safe for concurrent use, and does
-// not close its client.
+// not close its client. It caches nothing: what it returns is what etcd has at that moment, also on a replica that
+// does not lead.
 type Ledger struct {
 	client *clientv3.Client
 	o      Options
@@ -127,8 +134,9 @@ func (l *Ledger) Ping(ctx context.Context) error {
 // LeaderKey returns the key for which a shard's candidates compete.
 func (l *Ledger) LeaderKey() string { return l.o.Prefix + leaderDir + l.o.Shard }
 
-// The keys below Prefix. All of a study's records share a prefix, so one range contains
-// them.
+// The keys below Prefix. All of a study's records but its curves share a prefix, so one range contains
+// them. A study is found by its name below namesDir: without that record, nobody sees the others.
+// Numbers have leading zeros, so that the order of the keys is that of the trials and segments.
 const (
 	studiesDir = "studies/"
 	// Curves are not below studiesDir: who loads the studies does not read them.
@@ -188,7 +196,8 @@ type Space struct {
 	Full bool
 }
 
-// Space reads how full etcd's database is: the fullest of its members.
+// Space reads how full etcd's database is: the fullest of its members, since one that is full makes the whole
+// cluster refuse writes.
 func (l *Ledger) Space(ctx context.Context) (fullest Space, err error) {
 	if l.client.Maintenance == nil { // an etcd of a simulation
 		return Space{}, nil

@@ -26,7 +26,7 @@ type Summary struct {
 }
 
 // ID returns the id of a study given by its name or its id. The error wraps ErrNotFound
-// if there is none.
+// if there is none. A name comes first: somebody may have named a study like the id of another.
 func (l *Ledger) ID(ctx context.Context, nameOrID string) (string, error) {
 	resp, err := l.client.Txn(ctx).Then(
 		clientv3.OpGet(l.o.Prefix+nameKey(nameOrID)),
@@ -165,7 +165,8 @@ func unreadable(n named, err error) Summary {
 }
 
 // summaries reads studies by id, with their specifications or with the heads of these. It
-// skips those that were deleted in the meantime.
+// skips those that were deleted in the meantime. Each study and the leader's key are read in one transaction: a status
+// is of the present leader if it was stored after that leader's key.
 func (l *Ledger) summaries(ctx context.Context, specOrHead string, studies []named) ([]Summary, error) {
 	if len(studies) == 0 {
 		return nil, nil

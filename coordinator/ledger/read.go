@@ -104,6 +104,8 @@ func (l *Ledger) load(ctx context.Context, prefix string, scan scanner, curved f
 	}
 }
 
+// loadOnce is a try of load. The cursors come first, and everything else is read at their revision: cursors that
+// were newer than the records would skip messages whose effects are not in the snapshot.
 func (l *Ledger) loadOnce(ctx context.Context, prefix string, scan scanner, curved func(*Records) bool) (*Snapshot, error) {
 	resp, err := l.client.Get(ctx, l.cursorDir(), clientv3.WithPrefix())
 	if err != nil {
@@ -169,7 +171,8 @@ func (l *Ledger) loadOnce(ctx context.Context, prefix string, scan scanner, curv
 }
 
 // recount compares a study's trials, all of which were read at a revision, with the counts in its
-// status. A difference is an error of the study, since a commit stores both.
+// status. A difference is an error of the study, since a commit stores both. It would otherwise go unnoticed if a
+// trial's record was lost as a whole: the records that are left have right checksums.
 func (l *Ledger) recount(ctx context.Context, r *Records, revision int64) error {
 	if r.Err != nil {
 		return nil //nolint:nilerr // it is told already
@@ -199,7 +202,7 @@ func known(leaf string) bool {
 	return leaf == specLeaf || leaf == statusLeaf || leaf == modelLeaf || strings.HasPrefix(leaf, trialsDir)
 }
 
-// add reads a record of the study; it skips unreadable ones.
+// add reads a record of the study; it skips unreadable ones, so that whoever salvages the study has the rest.
 func (r *Records) add(leaf string, decode func(v any) error) {
 	var err error
 	switch leaf {
@@ -253,7 +256,8 @@ func (l *Ledger) scan(ctx context.Context, prefix string, revision int64, visit 
 	return l.walk(ctx, prefix, visit, clientv3.WithRev(revision))
 }
 
-// walk visits the keys below a prefix in order, page by page.
+// walk visits the keys below a prefix in order, page by page. Without a revision among the options, pages may be of
+// different ones.
 func (l *Ledger) walk(ctx context.Context, prefix string, visit func(*mvccpb.KeyValue) error, options ...clientv3.OpOption) error {
 	page := []clientv3.OpOption{clientv3.WithRange(prefixEnd(prefix)), clientv3.WithLimit(int64(l.o.PageSize))}
 	key, options := prefix, append(page, options...)

@@ -13,7 +13,9 @@ import (
 const redoOps = MaxOps - 2
 
 // commitLarge stores a batch that needs several transactions. Writing the log's last
-// chunk commits it.
+// chunk commits it. Only that transaction has the condition and says how many chunks there are: before it
+// nothing has happened, and a next leader discards the chunks; after it the batch is stored, and a next leader applies
+// it. If the condition fails, the chunks stay until a later log overwrites or clears them.
 func (w *Writer) commitLarge(ctx context.Context, ops []op, c *condition) error {
 	parts := chunks(ops, min(redoOps, w.l.o.MaxCommit))
 	for i, part := range parts {
@@ -34,7 +36,9 @@ func (w *Writer) commitLarge(ctx context.Context, ops []op, c *condition) error 
 	return w.apply(ctx, parts)
 }
 
-// apply applies a committed redo log. After an error, the next leader applies the rest.
+// apply applies a committed redo log. Every transaction but the last repeats in its commit that there is a log,
+// so whoever dies in between leaves a log that the next leader applies, from its first chunk on: its operations put or delete
+// fixed values, and give the same twice. After an error the writer is broken, since readers see a part of the batch.
 func (w *Writer) apply(ctx context.Context, parts [][]op) error {
 	for i, part := range parts {
 		redo := len(parts)

@@ -31,7 +31,9 @@ type Part struct {
 }
 
 // Salvage sorts the sealed values of a ledger whose keys begin with DefaultPrefix. damaged are the
-// keys of which only a damaged value was found.
+// keys of which only a damaged value was found. A study is whole only if its counts agree with its trials: of a key
+// that is gone altogether, nothing else tells. Leaders' keys and unfinished restores are left out, since the
+// records go into another etcd.
 func Salvage(values map[string][]byte, damaged map[string]bool) Salvaged {
 	s := salvage{plain: map[string][]byte{}, ids: map[string]bool{}, out: Salvaged{Records: map[string][]byte{}}}
 	for key := range damaged {

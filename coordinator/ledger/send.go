@@ -21,7 +21,9 @@ const (
 )
 
 // send executes a transaction, and sends it again until it is answered or ctx ends.
-// unsure means that a copy may have been stored without this call knowing.
+// unsure means that a copy may have been stored without this call knowing. The caller MUST send only
+// what is safe to store twice, or what compares so that a second copy is refused. Once a copy was sent, the end of
+// ctx is no proof that nothing was stored.
 func (l *Ledger) send(ctx context.Context, cmps []clientv3.Cmp, then, orElse []clientv3.Op) (
 	resp *clientv3.TxnResponse, unsure bool, err error) {
 	pause := backoff.New(firstPause, lastPause)
@@ -46,7 +48,9 @@ func (l *Ledger) send(ctx context.Context, cmps []clientv3.Cmp, then, orElse []c
 }
 
 // definite returns the error for callers if it means that nothing was stored, and nil
-// if that is uncertain.
+// if that is uncertain. A code that is not listed counts as uncertain: to send once more costs little, and to take
+// a stored commit for a refused one would make the leader's memory differ from the ledger. ErrNoSpace is
+// an exception that transact looks into.
 func definite(err error) error {
 	if errors.Is(err, rpctypes.ErrNoSpace) {
 		return fmt.Errorf("%w: %w", ErrNoSpace, err)

@@ -104,7 +104,8 @@ func (w *Writer) readBack(ctx context.Context, me commit, unsure bool, noSpace e
 	}
 }
 
-// breakDown ends the writer, as its last write may have been stored. The cause is not
+// breakDown ends the writer, as its last write may have been stored. Later writes would be made by a leader whose
+// memory may differ from the ledger. The cause is not
 // wrapped: a caller that waits for space (ErrNoSpace) would wait forever.
 func (w *Writer) breakDown(cause error) error {
 	w.broken = fmt.Errorf("%w: %s", ErrUnknown, cause.Error())
@@ -129,7 +130,10 @@ func (w *Writer) fences(c *condition) []clientv3.Cmp {
 	return cmps
 }
 
-// refused determines why a transaction's comparison failed.
+// refused determines why a transaction's comparison failed. The nonce comes first: if an earlier copy of this
+// transaction was stored, that has itself made the comparisons of this one fail. Then comes the fence. With a lost fence,
+// an earlier copy that was not answered may have been stored before the next leader's commits, which hide its nonce: that
+// is unknown as well. If all of them hold, only the condition is left.
 func (w *Writer) refused(resp *clientv3.TxnResponse, me commit, c *condition, unsure bool) error {
 	last, head, err := lastCommit(resp.Responses[1].GetResponseRange().Kvs)
 	if err != nil {

@@ -77,7 +77,8 @@ type watcher struct {
 }
 
 // follow delivers changes until the watch breaks; after is then the revision from which
-// to continue.
+// to continue. Without a leader, an etcd member would keep a silent watch open for ever, so one is required. Progress
+// moves after also while nothing changes: if it stayed behind for long, etcd would have compacted it.
 func (w *watcher) follow(ctx context.Context) error {
 	if w.after == 0 {
 		if err := w.present(ctx); err != nil {
@@ -110,7 +111,8 @@ func (w *watcher) follow(ctx context.Context) error {
 	return errors.New("the watch was closed")
 }
 
-// present delivers the present state.
+// present delivers the present state, between a Reset and a Synced. A receiver must have forgotten what it knew before:
+// what was deleted while nobody watched is told by nothing else.
 func (w *watcher) present(ctx context.Context) error {
 	snap, err := w.l.load(ctx, w.prefix, w.l.scanWhole, func(*Records) bool { return false })
 	if err != nil {

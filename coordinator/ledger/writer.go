@@ -22,11 +22,12 @@ type Fence struct {
 type Writer struct {
 	l     *Ledger
 	fence Fence
-	// turn holds one token, whose holder owns the fields below.
+	// turn holds one token, whose holder owns the fields below. Unlike a mutex, it can be waited for
+	// until a context ends.
 	turn chan struct{}
 	// head is the revision of the shard's last commit.
 	head int64
-	// broken is the reason why nothing more can be written.
+	// broken is the reason why nothing more can be written; it never goes away.
 	broken error
 	// base is what Epoch adds to the fence's revision; restored says that no leader has
 	// taken over what was restored. See epoch.go.
@@ -40,8 +41,8 @@ type Writer struct {
 }
 
 // Lead returns a writer for the leader that holds the fence, after completing what an
-// earlier leader committed but did not apply. Read the ledger after Lead, not before.
-// The error wraps ErrFenced if the fence is not held, and ErrUnfinished if a restore has
+// earlier leader committed but did not apply. Read the ledger after Lead, not before: records of that commit
+// would be missing. The error wraps ErrFenced if the fence is not held, and ErrUnfinished if a restore has
 // not finished. There must be only one writer for
 // a fence.
 func (l *Ledger) Lead(ctx context.Context, f Fence) (*Writer, error) {
@@ -102,7 +103,8 @@ func (w *Writer) Commit(ctx context.Context, b *Batch) error {
 
 // Create stores the batch together with the study's name if the name is free. The batch
 // contains the study's first records. The error wraps ErrNameTaken, with the id of the
-// existing study, if the name is in use.
+// existing study, if the name is in use. Name and records are in one commit, so that no study is without a name,
+// and of two that are created at once one is refused.
 func (w *Writer) Create(ctx context.Context, s *record.Study, b *Batch) error {
 	name := s.Definition.Metadata.Name
 	b.PutStudy(s)
