@@ -5,6 +5,7 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/optimizer/front"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -83,18 +84,10 @@ func Named(metrics []string, values []float64) string {
 
 // Numbers formats the values of all objectives.
 func Numbers(values []float64) string {
-	parts := make([]string, len(values))
-	for i, v := range values {
-		parts[i] = Number(v)
-	}
-	return strings.Join(parts, ", ")
+	return each.Join(values, ", ", Number)
 }
 
 // Aims formats what a study optimises: "minimize error, maximize recall".
 func Aims(objectives []study.Objective) string {
-	parts := make([]string, len(objectives))
-	for i, o := range objectives {
-		parts[i] = string(o.Direction) + " " + o.Metric
-	}
-	return strings.Join(parts, ", ")
+	return each.Join(objectives, ", ", func(o study.Objective) string { return string(o.Direction) + " " + o.Metric })
 }

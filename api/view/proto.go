@@ -11,6 +11,7 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -62,7 +63,7 @@ func FromTrial(t *fantasiav1.Trial) Trial {
 		Trial:      int(t.GetNumber()),
 		State:      study.TrialState(EnumName(t.GetState())),
 		Attempts:   len(t.GetAttempts()),
-		Runs:       fromAttempts(t.GetAttempts()),
+		Runs:       each.Of(t.GetAttempts(), fromAttempt),
 		Parameters: fromStruct(t.GetParameters()),
 		Metrics:    t.GetMetrics(),
 		Value:      t.Value,

@@ -59,29 +59,20 @@ func (t *Trial) Ran() time.Duration {
 	return 0
 }
 
-// fromAttempts shows attempts as a server sent them.
-func fromAttempts(list []*fantasiav1.Attempt) []Run {
-	runs := make([]Run, len(list))
-	for i, a := range list {
-		runs[i] = Run{
-			Number: int(a.GetNumber()), Worker: a.GetWorker(),
-			State:  study.AttemptState(strings.ToLower(strings.ReplaceAll(EnumName(a.GetState()), "_", "-"))),
-			Opened: Time(a.GetOpenTime()), Claimed: Time(a.GetClaimTime()), Started: Time(a.GetStartTime()),
-			Ended:  Time(a.GetEndTime()),
-			Reason: failureReason(FromFailure(a.GetFailure())),
-		}
+// fromAttempt shows an attempt as a server sent it.
+func fromAttempt(a *fantasiav1.Attempt) Run {
+	return Run{
+		Number: int(a.GetNumber()), Worker: a.GetWorker(),
+		State:  study.AttemptState(strings.ToLower(strings.ReplaceAll(EnumName(a.GetState()), "_", "-"))),
+		Opened: Time(a.GetOpenTime()), Claimed: Time(a.GetClaimTime()), Started: Time(a.GetStartTime()), Ended: Time(a.GetEndTime()),
+		Reason: failureReason(FromFailure(a.GetFailure())),
 	}
-	return runs
 }
 
-// ofAttempts shows attempts as the ledger has them.
-func ofAttempts(list []record.Attempt) []Run {
-	runs := make([]Run, len(list))
-	for i, a := range list {
-		runs[i] = Run{
-			Number: a.Number, State: a.State, Worker: a.Worker,
-			Opened: a.Opened, Claimed: a.Claimed, Started: a.Started, Ended: a.Ended, Reason: failureReason(a.Failure),
-		}
+// ofAttempt shows an attempt as the ledger has it.
+func ofAttempt(a record.Attempt) Run {
+	return Run{
+		Number: a.Number, State: a.State, Worker: a.Worker,
+		Opened: a.Opened, Claimed: a.Claimed, Started: a.Started, Ended: a.Ended, Reason: failureReason(a.Failure),
 	}
-	return runs
 }

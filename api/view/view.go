@@ -11,6 +11,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -355,7 +356,7 @@ func OfTrial(t record.Trial) Trial {
 		Trial:      t.Number,
 		State:      t.State,
 		Attempts:   len(t.Attempts),
-		Runs:       ofAttempts(t.Attempts),
+		Runs:       each.Of(t.Attempts, ofAttempt),
 		Parameters: Parameters(t.Point),
 		Metrics:    t.Metrics,
 		Value:      First(t.Values),

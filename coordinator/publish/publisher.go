@@ -20,6 +20,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/inbox"
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/internal/base/failpoint"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/telemetry"
@@ -167,10 +168,7 @@ func (p *Publisher) control(ctx context.Context, c *messaging.Control) {
 // assign publishes assignments and tells their engines. After an error some of them may have been stored, and
 // they are published again: a second copy replaces the first in the queue, or finds the attempt claimed.
 func (p *Publisher) assign(ctx context.Context, as []Assignment, failed *queues) error {
-	assignments := make([]*messaging.Assignment, len(as))
-	for i := range as {
-		assignments[i] = as[i].Assignment
-	}
+	assignments := each.Of(as, func(a Assignment) *messaging.Assignment { return a.Assignment })
 	failpoint.Reach(failpoint.LeaderBeforePublish)
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	err := p.bus.Assign(call, assignments)
@@ -260,10 +258,7 @@ func (q *queue[K, V]) len() int { return len(q.keys) }
 
 // takeAll returns the values and empties the queue.
 func (q *queue[K, V]) takeAll() []V {
-	list := make([]V, len(q.keys))
-	for i, key := range q.keys {
-		list[i] = q.values[key]
-	}
+	list := each.Of(q.keys, func(key K) V { return q.values[key] })
 	*q = queue[K, V]{}
 	return list
 }

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -61,11 +62,7 @@ var all = []definition{
 
 // Names returns the names of all quotas, in the order in which people see them.
 func Names() []Name {
-	names := make([]Name, len(all))
-	for i, q := range all {
-		names[i] = q.name
-	}
-	return names
+	return each.Of(all, func(q definition) Name { return q.name })
 }
 
 // Limits are the bounds of quotas. A quota that is absent has no bound. They MUST NOT be changed in place.
@@ -294,9 +291,5 @@ func From(ctx context.Context) []Share {
 }
 
 func texts(names []Name) string {
-	var out []string
-	for _, n := range names {
-		out = append(out, string(n))
-	}
-	return strings.Join(out, ", ")
+	return each.Join(names, ", ", func(n Name) string { return string(n) })
 }

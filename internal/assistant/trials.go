@@ -11,6 +11,7 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/internal/exchange/fetch"
 )
 
@@ -100,7 +101,7 @@ func (s *Server) listTrials(ctx context.Context, in trialsInput) (out trialsOutp
 		if err != nil {
 			return err
 		}
-		out = trialsOutput{Trials: fetch.Viewed(page.GetTrials(), view.FromTrial), NextPageToken: page.GetNextPageToken()}
+		out = trialsOutput{Trials: each.Of(page.GetTrials(), view.FromTrial), NextPageToken: page.GetNextPageToken()}
 		_, err = fetch.Mark(ctx, src.Service, q.GetParent(), out.Trials)
 		return err
 	})
@@ -233,7 +234,7 @@ func (s *Server) optimal(ctx context.Context, in studyInput) (out frontOutput, e
 		out.Objectives = []string{objective(got.GetObjective())}
 		page, err := fetch.Send(ctx, src.Service, fetch.Service.ListOptimalTrials,
 			&fantasiav1.ListOptimalTrialsRequest{Parent: "studies/" + in.Study, PageSize: fetch.PageSize})
-		out.Trials = fetch.Viewed(page.GetTrials(), func(t *fantasiav1.Trial) view.Optimal {
+		out.Trials = each.Of(page.GetTrials(), func(t *fantasiav1.Trial) view.Optimal {
 			return view.Optimal{Trial: int(t.GetNumber()), Values: t.GetValues(), Parameters: t.GetParameters().AsMap()}
 		})
 		return err

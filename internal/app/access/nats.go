@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/pflag"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
 )
 
@@ -83,17 +84,14 @@ func (n *NATS) Connect(ctx context.Context, servers []string, log *slog.Logger, 
 		return nil, err
 	}
 	options = append(options, nats.RetryOnFailedConnect(true))
-	shown := make([]string, len(servers))
-	for i, server := range servers {
-		shown[i] = Shown(server)
-	}
+	shown := each.Join(servers, ",", Shown)
 	conn, err := nats.Connect(strings.Join(servers, ","), append(options, credentials...)...)
 	if _, unreadable := errors.AsType[*url.Error](err); unreadable { // its text has the whole address
 		return nil, fmt.Errorf("--nats: %s cannot be read; want addresses such as nats://localhost:4222, in which %%40 stands for an @ in a "+
-			"password", strings.Join(shown, ","))
+			"password", shown)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("connect to NATS at %s: %w", strings.Join(shown, ","), err)
+		return nil, fmt.Errorf("connect to NATS at %s: %w", shown, err)
 	}
 	stack.PushClose("the connection to NATS", func() error { conn.Close(); return nil })
 	if !conn.IsConnected() {

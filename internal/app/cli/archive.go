@@ -10,6 +10,7 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/internal/exchange/fetch"
 	"github.com/fantasia-hpo/fantasia/internal/show/layout"
 )
@@ -91,9 +92,7 @@ func archivedTable(w screen, list []archivedStudy) error {
 		{Head: "STUDY", Least: 8}, {Head: "STATE"}, {Head: "TRIALS"}, {Head: "ENDED", Rank: 1}, {Head: "ARCHIVED", Rank: 2},
 		{Head: "ID", Rank: 3},
 	}
-	rows := make([][]string, len(list))
-	for i, s := range list {
-		rows[i] = []string{s.Study, s.State, strconv.Itoa(s.Trials), s.Ended.Format(time.DateOnly), s.Archived.Format(time.DateOnly), s.ID}
-	}
-	return w.table(columns, rows)
+	return w.table(columns, each.Of(list, func(s archivedStudy) []string {
+		return []string{s.Study, s.State, strconv.Itoa(s.Trials), s.Ended.Format(time.DateOnly), s.Archived.Format(time.DateOnly), s.ID}
+	}))
 }

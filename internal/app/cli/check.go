@@ -20,6 +20,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/internal/show/display"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -312,11 +313,7 @@ func budgetOf(spec *study.Spec) string {
 
 // limitList lists limits; "" if there are none.
 func limitList(limits []study.Limit) string {
-	list := make([]string, len(limits))
-	for i := range limits {
-		list[i] = limits[i].String()
-	}
-	return strings.Join(list, ", ")
+	return each.Join(limits, ", ", func(l study.Limit) string { return l.String() })
 }
 
 // reads describes where the metrics of the objectives and limits come from.
@@ -327,10 +324,8 @@ func reads(spec *study.Spec) string {
 	case m != nil && m.File != "":
 		return "the JSON object in " + filepath.Join("$FANTASIA_TRIAL_DIR", m.File)
 	default:
-		var example []string
-		for _, metric := range append(study.MetricNames(spec.Objectives()), spec.LimitMetrics()...) {
-			example = append(example, strconv.Quote(metric)+": 0.5")
-		}
-		return fmt.Sprintf(`reports such as {"fantasia": {"metrics": {%s}}}`, strings.Join(example, ", "))
+		metrics := append(study.MetricNames(spec.Objectives()), spec.LimitMetrics()...)
+		example := each.Join(metrics, ", ", func(metric string) string { return strconv.Quote(metric) + ": 0.5" })
+		return fmt.Sprintf(`reports such as {"fantasia": {"metrics": {%s}}}`, example)
 	}
 }

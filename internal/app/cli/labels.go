@@ -12,6 +12,7 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 )
 
 // remarks are the flags that change labels and the note.
@@ -66,11 +67,7 @@ func labelFilter(c *cobra.Command, into *[]string) {
 
 // labelText writes labels in the order of their keys.
 func labelText(labels map[string]string) string {
-	texts := make([]string, 0, len(labels))
-	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		texts = append(texts, key+"="+labels[key])
-	}
-	return strings.Join(texts, " ")
+	return each.Join(slices.Sorted(maps.Keys(labels)), " ", func(key string) string { return key + "=" + labels[key] })
 }
 
 func newTrialEditCommand(a *app, r *remote) *cobra.Command {

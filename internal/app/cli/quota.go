@@ -8,7 +8,7 @@ import (
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/coordinator/quota"
-	"github.com/fantasia-hpo/fantasia/internal/exchange/fetch"
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/internal/show/layout"
 )
 
@@ -35,7 +35,7 @@ first call there.`,
 	}
 	return a.shows(c, func(cmd *cobra.Command, _ []string) (shown, error) {
 		resp, err := ask(cmd, r, service.ListQuotas, &fantasiav1.ListQuotasRequest{})
-		all := fetch.Viewed(resp.GetQuotas(), view.FromQuota)
+		all := each.Of(resp.GetQuotas(), view.FromQuota)
 		return shown{all, func(w screen) error { return quotaTable(w, all) }}, err
 	})
 }

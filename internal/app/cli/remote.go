@@ -18,6 +18,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/app/access"
 	"github.com/fantasia-hpo/fantasia/internal/app/kubeforward"
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/internal/base/httpfault"
 	"github.com/fantasia-hpo/fantasia/internal/base/usage"
 	"github.com/fantasia-hpo/fantasia/internal/exchange/fetch"
@@ -192,14 +193,11 @@ func inFile(name string, err error) error {
 	if !ok || connected.Code() != connect.CodeInvalidArgument {
 		return err
 	}
-	var lines []string
-	for _, problem := range fetch.Violations(connected) {
-		lines = append(lines, placeProblem(name, problem))
-	}
-	if len(lines) == 0 {
+	problems := fetch.Violations(connected)
+	if len(problems) == 0 {
 		return err
 	}
-	return &fileError{text: strings.Join(lines, "\n"), cause: err}
+	return &fileError{text: each.Join(problems, "\n", func(problem string) string { return placeProblem(name, problem) }), cause: err}
 }
 
 // fileError holds the problems of a study file that a server found.
@@ -255,11 +253,9 @@ func (r *remote) completeStudy(cmd *cobra.Command, args []string, _ string) ([]s
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError | cobra.ShellCompDirectiveNoFileComp
 	}
-	var names []string
-	for _, s := range page.GetStudies() {
-		names = append(names, strings.TrimPrefix(s.GetName(), "studies/")+"\t"+view.EnumName(s.GetState()))
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return each.Of(page.GetStudies(), func(s *fantasiav1.Study) string {
+		return strings.TrimPrefix(s.GetName(), "studies/") + "\t" + view.EnumName(s.GetState())
+	}), cobra.ShellCompDirectiveNoFileComp
 }
 
 // get fetches a study by its name or id.

@@ -13,6 +13,7 @@ import (
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/internal/exchange/fetch"
 	"github.com/fantasia-hpo/fantasia/internal/show/diagnosis"
 	studyfile "github.com/fantasia-hpo/fantasia/study/file"
@@ -129,7 +130,7 @@ func newStudyListCommand(a *app, r *remote) *cobra.Command {
 			return r.archived(cmd)
 		}
 		studies, err := r.studies(cmd, wanted)
-		return shown{fetch.Viewed(studies, found.view), func(w screen) error { return studyTable(w, studies) }}, err
+		return shown{each.Of(studies, found.view), func(w screen) error { return studyTable(w, studies) }}, err
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/internal/show/diagnosis"
 	"github.com/fantasia-hpo/fantasia/internal/show/display"
 	"github.com/fantasia-hpo/fantasia/internal/show/layout"
@@ -189,11 +190,7 @@ const mostOptimal = 20
 
 // metricNames returns the objectives' metrics.
 func metricNames(objectives []*fantasiav1.Objective) []string {
-	names := make([]string, len(objectives))
-	for i, o := range objectives {
-		names[i] = o.GetMetric()
-	}
-	return names
+	return each.Of(objectives, (*fantasiav1.Objective).GetMetric)
 }
 
 // frontText lists a front, the best in the first objective first.

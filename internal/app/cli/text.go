@@ -13,8 +13,8 @@ import (
 	"github.com/charmbracelet/x/term"
 
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/internal/show/layout"
-	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // screen is where text for people is written.
@@ -75,15 +75,7 @@ func number(v float64) string { return view.Number(v) }
 
 // point formats a point on one line, sorted by name.
 func point(p view.Parameters) string {
-	names := slices.Sorted(maps.Keys(p))
-	for i, name := range names {
-		value := study.Format(p[name])
-		if v, ok := p[name].(float64); ok {
-			value = number(v)
-		}
-		names[i] = name + "=" + value
-	}
-	return strings.Join(names, " ")
+	return each.Join(slices.Sorted(maps.Keys(p)), " ", func(name string) string { return name + "=" + view.Value(p[name]) })
 }
 
 // orDash returns a text, or "-" if it is empty.

@@ -14,6 +14,7 @@ import (
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/internal/exchange/fetch"
 	"github.com/fantasia-hpo/fantasia/internal/show/diagnosis"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -62,7 +63,7 @@ func newTrialListCommand(a *app, r *remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list = fetch.Viewed(trials, view.FromTrial)
+			list = each.Of(trials, view.FromTrial)
 			objectives, err := fetch.Mark(ctx, c, q.GetParent(), list)
 			for i := range list {
 				list[i].Objectives = objectives

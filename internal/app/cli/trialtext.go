@@ -12,6 +12,7 @@ import (
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/internal/show/figure"
 	"github.com/fantasia-hpo/fantasia/internal/show/layout"
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -170,11 +171,7 @@ func source(t view.Trial) string {
 
 // metrics formats values by name.
 func metrics(values map[string]float64) string {
-	names := slices.Sorted(maps.Keys(values))
-	for i, name := range names {
-		names[i] = name + "=" + number(values[name])
-	}
-	return strings.Join(names, " ")
+	return each.Join(slices.Sorted(maps.Keys(values)), " ", func(name string) string { return name + "=" + number(values[name]) })
 }
 
 // reasons describes why a point was suggested.
@@ -227,11 +224,7 @@ func attempt(a *fantasiav1.Attempt, idle bool) string {
 
 // phases says how long each part of an attempt in a Job took, such as "admit 90ms, …, run 2s, finish 1s".
 func phases(a *fantasiav1.Attempt) string {
-	var parts []string
-	for _, p := range view.FromPhases(a.GetPhases()) {
-		parts = append(parts, p.Name+" "+human(p.End.Sub(p.Start)))
-	}
-	return strings.Join(parts, ", ")
+	return each.Join(view.FromPhases(a.GetPhases()), ", ", func(p messaging.Phase) string { return p.Name + " " + human(p.End.Sub(p.Start)) })
 }
 
 // maxCurves is how many metrics are drawn.

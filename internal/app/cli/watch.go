@@ -14,6 +14,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/internal/exchange/fetch"
 	"github.com/fantasia-hpo/fantasia/internal/show/display"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -199,7 +200,7 @@ func (l *liveWatch) failed(study string) {
 	_ = l.remote.call(l.cmd, func(ctx context.Context, c service) error {
 		trials, err := fetch.Trials(ctx, c, &fantasiav1.ListTrialsRequest{Parent: study,
 			States: []fantasiav1.TrialState{fantasiav1.TrialState_TRIAL_STATE_FAILED}})
-		for _, t := range fetch.Viewed(trials, view.FromTrial) {
+		for _, t := range each.Of(trials, view.FromTrial) {
 			if t.Failure != nil && !t.Times.Folded.Before(ended) {
 				ended, l.now.FailedTrial, l.now.Failure = t.Times.Folded, t.Trial, view.FailureLine(t.Failure)
 			}

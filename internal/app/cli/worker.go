@@ -8,7 +8,7 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/view"
-	"github.com/fantasia-hpo/fantasia/internal/exchange/fetch"
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/internal/show/layout"
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
@@ -38,7 +38,7 @@ say. COMMANDS says whose commands it starts, its own or the studies'.`,
 	c.Flags().StringVar(&pool, "pool", "", "only workers of this `POOL`")
 	return a.shows(c, func(cmd *cobra.Command, _ []string) (shown, error) {
 		resp, err := ask(cmd, r, service.ListWorkers, &fantasiav1.ListWorkersRequest{Pool: pool})
-		list := fetch.Viewed(resp.GetWorkers(), view.FromWorker)
+		list := each.Of(resp.GetWorkers(), view.FromWorker)
 		return shown{list, func(w screen) error { return workerTable(w, list, time.Now()) }}, err
 	})
 }

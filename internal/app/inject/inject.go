@@ -8,6 +8,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/pruner"
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/sobol"
@@ -79,11 +80,7 @@ func placed(err error) error {
 		}
 		return &file.SettingError{Name: e.Name, Message: fmt.Sprintf("%v is not accepted; want %s", e.Value, e.Reason)}
 	case interface{ Unwrap() []error }:
-		var all []error
-		for _, inner := range e.Unwrap() {
-			all = append(all, placed(inner))
-		}
-		return errors.Join(all...)
+		return errors.Join(each.Of(e.Unwrap(), placed)...)
 	case interface{ Unwrap() error }:
 		return placed(e.Unwrap())
 	default:

@@ -10,6 +10,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/journal"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
 	"github.com/fantasia-hpo/fantasia/internal/show/display"
 )
@@ -43,10 +44,7 @@ func checkFile(path string) (c ledger.Contents, err error) {
 		return c, err
 	}
 	c = ledger.Contents{Studies: 1, Trials: len(s.Stored.Trials)}
-	var problems []error
-	for _, p := range s.Problems {
-		problems = append(problems, fmt.Errorf("%s is damaged: %s", path, p))
-	}
+	problems := each.Of(s.Problems, func(p string) error { return fmt.Errorf("%s is damaged: %s", path, p) })
 	for _, what := range s.Lost {
 		problems = append(problems, errors.New("lost: "+what))
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/worker"
 )
@@ -34,11 +35,9 @@ func (n *node) spared(c *coordinator.Coordinator) ([]messaging.AttemptID, error)
 	for i := range recommended.Front {
 		numbers = append(numbers, recommended.Front[i].Trial)
 	}
-	ids := make([]messaging.AttemptID, len(numbers))
-	for i, number := range numbers {
-		ids[i] = messaging.AttemptID{Study: p.Study.ID, Trial: number}
-	}
-	return ids, nil
+	return each.Of(numbers, func(number int) messaging.AttemptID {
+		return messaging.AttemptID{Study: p.Study.ID, Trial: number}
+	}), nil
 }
 
 // newWorker returns the only worker, with a slot for each parallel trial.

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/worker/report"
 )
@@ -186,11 +187,7 @@ func (c Command) File(s Study) []byte {
 	}
 	line("  initial: [{%s}] # the first trial: the settings as they were", strings.Join(first, ", "))
 	line("  budget: {maxTrials: %d}\n  trial:", s.Trials)
-	words := make([]string, len(c.Argv))
-	for i, w := range c.Argv {
-		words[i] = quoted(w)
-	}
-	line("    command: [%s]", strings.Join(words, ", "))
+	line("    command: [%s]", each.Join(c.Argv, ", ", quoted))
 	if s.Workdir != "" && s.Workdir != "." {
 		line("    workdir: %s", quoted(s.Workdir))
 	}

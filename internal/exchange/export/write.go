@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -41,10 +42,7 @@ func escaped(text string) string {
 
 func (t *Table) csv(w io.Writer, spreadsheet bool) error {
 	out := csv.NewWriter(w)
-	record := make([]string, len(t.columns))
-	for i, c := range t.columns {
-		record[i] = c.name
-	}
+	record := each.Of(t.columns, func(c column) string { return c.name })
 	_ = out.Write(record) // Error has the first error
 	for _, trial := range view.Each(t.trials) {
 		for i, v := range t.row(trial) {

@@ -16,6 +16,7 @@ import (
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/internal/show/diagnosis"
 	"github.com/fantasia-hpo/fantasia/internal/show/htmlreport"
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -51,15 +52,6 @@ func EveryPage(fetch func(token string) (next string, err error)) error {
 		}
 		token = next
 	}
-}
-
-// Viewed returns a list in the form for scripts.
-func Viewed[A, B any](list []A, view func(A) B) []B {
-	all := make([]B, len(list))
-	for i, v := range list {
-		all[i] = view(v)
-	}
-	return all
 }
 
 // Trials fetches all pages of a list of trials.
@@ -137,7 +129,7 @@ func StudyAndTrials(within Within, name string) (*study.Study, []view.Trial, err
 		}
 		file = resp.GetStudy().GetStudyFile()
 		listed, err := Trials(ctx, c, &fantasiav1.ListTrialsRequest{Parent: name})
-		trials = Viewed(listed, view.FromTrial)
+		trials = each.Of(listed, view.FromTrial)
 		return err
 	})
 	if err != nil {

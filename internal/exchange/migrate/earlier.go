@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -28,10 +29,9 @@ func Earlier(form string, r io.Reader, spec *study.Spec) ([]study.EarlierTrial, 
 	if err != nil {
 		return nil, nil, err
 	}
-	trials := make([]study.EarlierTrial, len(found))
-	for i, t := range found {
-		trials[i] = study.EarlierTrial{Parameters: t.Point, Value: t.Values.First(), Seconds: t.Seconds, Cost: t.Cost}
-	}
+	trials := each.Of(found, func(t Evaluated) study.EarlierTrial {
+		return study.EarlierTrial{Parameters: t.Point, Value: t.Values.First(), Seconds: t.Seconds, Cost: t.Cost}
+	})
 	if len(trials) == 0 {
 		why := "it has no trials"
 		switch {

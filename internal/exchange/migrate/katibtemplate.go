@@ -10,6 +10,7 @@ import (
 
 	yaml "go.yaml.in/yaml/v4"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -222,9 +223,5 @@ func texts(n *yaml.Node) []string {
 	if n == nil {
 		return nil
 	}
-	var all []string
-	for _, element := range n.Content {
-		all = append(all, element.Value)
-	}
-	return all
+	return each.Of(n.Content, func(element *yaml.Node) string { return element.Value })
 }

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/optimizer/front"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space/celspace"
@@ -185,25 +186,16 @@ func (s *optunaStudy) noteLeftOut(r *Result) {
 
 // noteProgram says what the program has to report.
 func (s *optunaStudy) noteProgram(r *Result) {
-	names := quoted(study.MetricNames(s.objectives))
+	names := each.Of(study.MetricNames(s.objectives), strconv.Quote)
 	one := "its objective"
 	if len(names) > 1 {
 		one = "its objectives"
 	}
 	text := fmt.Sprintf("%s as %s", one, strings.Join(names, ", "))
 	if len(s.constraints) > 0 {
-		text += ", and the values of its constraints as " + strings.Join(quoted(s.constraints), ", ")
+		text += ", and the values of its constraints as " + each.Join(s.constraints, ", ", strconv.Quote)
 	}
 	r.note("write your program into spec.trial.command: Optuna keeps none. It reports %s", text)
-}
-
-// quoted returns texts in quotes.
-func quoted(texts []string) []string {
-	made := make([]string, len(texts))
-	for i, text := range texts {
-		made[i] = strconv.Quote(text)
-	}
-	return made
 }
 
 // best returns the completed trials, at least n if there are as many: the best first. Of several
@@ -222,11 +214,7 @@ func (s *optunaStudy) best(n int) []*optunaTrial {
 	}
 	var ranked []*optunaTrial
 	for len(left) > 0 && len(ranked) < n {
-		values := make([]study.Values, len(left))
-		for i, t := range left {
-			values[i] = t.values
-		}
-		best := front.Of(s.objectives, values)
+		best := front.Of(s.objectives, each.Of(left, func(t *optunaTrial) study.Values { return t.values }))
 		for _, i := range best {
 			ranked = append(ranked, left[i])
 		}
@@ -261,11 +249,7 @@ func problemsOf(err error) string {
 	if !ok {
 		return err.Error()
 	}
-	var messages []string
-	for _, p := range problems.List {
-		messages = append(messages, p.Message)
-	}
-	return strings.Join(messages, "; ")
+	return each.Join(problems.List, "; ", func(p study.Problem) string { return p.Message })
 }
 
 // studyAttributes returns the user attributes of a study as spec.attributes. Those that are no values of
@@ -288,7 +272,7 @@ func (s *optunaStudy) studyAttributes(r *Result) map[string]any {
 		}
 	}
 	if len(leftOut) > 0 {
-		names := quoted(leftOut[:min(len(leftOut), 5)])
+		names := each.Of(leftOut[:min(len(leftOut), 5)], strconv.Quote)
 		if len(leftOut) > len(names) {
 			names = append(names, "…")
 		}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/transform"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space"
 	"github.com/fantasia-hpo/fantasia/study/space/celspace"
@@ -126,11 +127,7 @@ func (s *optunaStudy) evaluated(spec *study.Spec) ([]Evaluated, []Skipped, error
 
 // directions returns the directions of objectives as text.
 func directions(objectives []study.Objective) string {
-	var texts []string
-	for _, o := range objectives {
-		texts = append(texts, string(o.Direction))
-	}
-	return strings.Join(texts, ", ")
+	return each.Join(objectives, ", ", func(o study.Objective) string { return string(o.Direction) })
 }
 
 // collector collects the trials that belong to a space.

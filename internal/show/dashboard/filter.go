@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/internal/show/figure"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -130,21 +131,12 @@ func among[T ~string](name string, given []string, known []T) (list []T, err err
 		switch {
 		case s == "":
 		case !slices.Contains(known, T(s)):
-			return nil, badRequest("%s is %q; want one of %s", name, s, joined(known, ", ", text[T]))
+			return nil, badRequest("%s is %q; want one of %s", name, s, each.Join(known, ", ", text[T]))
 		default:
 			list = append(list, T(s))
 		}
 	}
 	return list, nil
-}
-
-// joined joins what text returns for each element.
-func joined[T any](list []T, by string, text func(T) string) string {
-	words := make([]string, len(list))
-	for i, v := range list {
-		words[i] = text(v)
-	}
-	return strings.Join(words, by)
 }
 
 func text[T ~string](v T) string { return string(v) }

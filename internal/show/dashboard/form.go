@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/internal/show/figure"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -87,10 +88,10 @@ func (f *filter) summary(metric string) string {
 		add("the best %d", f.top)
 	}
 	if len(f.states) > 0 {
-		add("%s", joined(f.states, " or ", figure.StateText))
+		add("%s", each.Join(f.states, " or ", figure.StateText))
 	}
 	if len(f.sources) > 0 {
-		add("from %s", joined(f.sources, " or ", text))
+		add("from %s", each.Join(f.sources, " or ", text))
 	}
 	if f.worker != "" {
 		add("on %s", f.worker)
@@ -104,7 +105,7 @@ func (f *filter) summary(metric string) string {
 		case c.limits.set():
 			add("%s %s", p.Name, c.limits.words())
 		case len(c.among) > 0:
-			add("%s %s", p.Name, joined(c.among, " or ", func(k int) string { return study.Format(p.At(k)) }))
+			add("%s %s", p.Name, each.Join(c.among, " or ", func(k int) string { return study.Format(p.At(k)) }))
 		}
 	}
 	return strings.Join(parts, ", ")

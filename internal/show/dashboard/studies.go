@@ -9,6 +9,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -56,7 +57,7 @@ func (d *Dashboard) studiesPage(w http.ResponseWriter, r *http.Request) error {
 		States: []study.State{study.Running, study.Completed, study.Stopped, study.Failed},
 	}
 	if data.State != "" && !slices.Contains(data.States, study.State(data.State)) {
-		return badRequest("state is %q; want one of %s", data.State, joined(data.States, ", ", text))
+		return badRequest("state is %q; want one of %s", data.State, each.Join(data.States, ", ", text))
 	}
 	data.Narrowed = data.State != "" || data.Name != ""
 	after, now := q.Get("after"), d.o.Now()

@@ -10,6 +10,7 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -81,9 +82,5 @@ func (d *Dashboard) workers(ctx context.Context) ([]view.Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := make([]view.Worker, len(resp.Msg.GetWorkers()))
-	for i, w := range resp.Msg.GetWorkers() {
-		list[i] = view.FromWorker(w)
-	}
-	return list, nil
+	return each.Of(resp.Msg.GetWorkers(), view.FromWorker), nil
 }

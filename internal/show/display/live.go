@@ -10,6 +10,7 @@ import (
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/internal/show/layout"
 )
 
@@ -167,11 +168,9 @@ func (n *Now) running(width int, now time.Time) []string {
 	}
 	running := slices.SortedStableFunc(slices.Values(n.Running), func(a, b Running) int { return a.Since.Compare(b.Since) })
 	for shown := len(running); shown > 0; shown-- {
-		parts := make([]string, shown)
-		for i, r := range running[:shown] {
-			parts[i] = fmt.Sprintf("%d (%s)", r.Trial, clock(max(0, now.Sub(r.Since))))
-		}
-		line := "trial " + strings.Join(parts, ", ")
+		line := "trial " + each.Join(running[:shown], ", ", func(r Running) string {
+			return fmt.Sprintf("%d (%s)", r.Trial, clock(max(0, now.Sub(r.Since))))
+		})
 		if more := len(running) - shown; more > 0 {
 			line += fmt.Sprintf(", %d more", more)
 		}

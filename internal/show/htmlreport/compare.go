@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/internal/show/figure"
 	"github.com/fantasia-hpo/fantasia/optimizer/front"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -24,10 +24,7 @@ func Compare(names []string, sources []*Source) (*figure.Comparison, error) {
 		}
 	}
 	c := &figure.Comparison{Metric: first[0].Metric, Direction: first[0].Direction}
-	studies := make([]*figure.Study, len(sources))
-	for i, src := range sources {
-		studies[i] = src.figures()
-	}
+	studies := each.Of(sources, (*Source).figures)
 	if n := len(first); n > study.MaxVolume {
 		return nil, fmt.Errorf("study %s has %d objectives: only studies of at most %d can be compared, by their hypervolumes", names[0], n,
 			study.MaxVolume)
@@ -102,12 +99,8 @@ func level(c *figure.Comparison) {
 
 // WriteComparison writes a comparison as one HTML file.
 func WriteComparison(w io.Writer, c *figure.Comparison, now time.Time, version string) error {
-	names := make([]string, len(c.Studies))
-	for i, s := range c.Studies {
-		names[i] = s.Name
-	}
 	p := newPage("Studies compared")
-	p.Subtitle = strings.Join(names, ", ")
+	p.Subtitle = each.Join(c.Studies, ", ", func(s figure.Compared) string { return s.Name })
 	p.Footer = footer(version, now)
 	p.Lead = "Each study was run once. A small difference can be luck: fantasia bench repeats runs with several seeds."
 	first := tableItem("studies", "Studies", "Not every study has a completed trial yet.", comparisonTable(c))

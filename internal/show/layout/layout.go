@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 )
 
 const (
@@ -36,17 +38,9 @@ type Column struct {
 // then drops columns by their rank. Each row MUST have a cell for each column.
 func Table(w io.Writer, width int, columns []Column, rows [][]string) error {
 	all := make([][]string, 0, len(rows)+1)
-	heads := make([]string, len(columns))
-	for i, c := range columns {
-		heads[i] = c.Head
-	}
-	all = append(all, heads)
+	all = append(all, each.Of(columns, func(c Column) string { return c.Head }))
 	for _, row := range rows {
-		clean := make([]string, len(row))
-		for i, cell := range row {
-			clean[i] = strings.Join(strings.Fields(cell), " ")
-		}
-		all = append(all, clean)
+		all = append(all, each.Of(row, func(cell string) string { return strings.Join(strings.Fields(cell), " ") }))
 	}
 	shown, widths := fit(columns, all, width)
 	var b strings.Builder
@@ -80,13 +74,7 @@ func fit(columns []Column, rows [][]string, width int) (shown, widths []int) {
 			least[i] = min(natural[i], max(c.Least, ansi.StringWidth(c.Head)))
 		}
 	}
-	of := func(all []int) []int {
-		some := make([]int, len(shown))
-		for i, at := range shown {
-			some[i] = all[at]
-		}
-		return some
-	}
+	of := func(all []int) []int { return each.Of(shown, func(at int) int { return all[at] }) }
 	if width <= 0 {
 		return shown, natural
 	}

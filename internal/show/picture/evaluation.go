@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 )
 
 // State is how an evaluation ended.
@@ -104,9 +106,5 @@ func (p *Parameter) expected(name string, at, mean, low, high []float64) (s Seri
 
 // ys returns the values of points.
 func ys(points []Point) []float64 {
-	values := make([]float64, len(points))
-	for i := range points {
-		values[i] = points[i].Y
-	}
-	return values
+	return each.Of(points, func(p Point) float64 { return p.Y })
 }

@@ -1,6 +1,10 @@
 package picture
 
-import "math"
+import (
+	"math"
+
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
+)
 
 // thinned returns the indices, in order, of at most limit points that look like all of
 // them: in each of equally wide stretches of X the first, the last, the least and the
@@ -52,9 +56,5 @@ func spread(n, limit int) []int {
 
 // pick returns the elements at the indices.
 func pick[T any](all []T, indices []int) []T {
-	some := make([]T, len(indices))
-	for k, i := range indices {
-		some[k] = all[i]
-	}
-	return some
+	return each.Of(indices, func(i int) T { return all[i] })
 }
