@@ -114,7 +114,8 @@ func (c *Coordinator) Leading(ctx context.Context) error {
 }
 
 // Obstacle returns why nobody leads although this replica was elected: its last takeover
-// has failed, and nobody else has been elected since. It returns nil otherwise.
+// has failed, and nobody else has been elected since. It returns nil otherwise. Readiness probes tell it, since
+// somebody may have to do something: see rolledBack.
 func (c *Coordinator) Obstacle(ctx context.Context) error {
 	obstacle := c.obstacle.Load()
 	if obstacle == nil {

@@ -163,7 +163,8 @@ type Report struct {
 
 // Measure adds what a client's evaluation has reached, and returns what to do with the trial
 // once the reports are durable. If one is refused, those before it are kept.
-// The error may be a *quota.Exceeded.
+// The error may be a *quota.Exceeded. A client that repeats a call after an error does no harm: the engine ignores
+// steps that it has, unless their values are others.
 func (c *Coordinator) Measure(ctx context.Context, nameOrID, client string, held HeldAttempt, reports []Report) (
 	engine.Instruction, error) {
 	shares, metrics := quota.From(ctx), 0

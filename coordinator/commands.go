@@ -64,7 +64,8 @@ func (c *Coordinator) command(ctx context.Context, f func(ctx context.Context, l
 }
 
 // await waits for the answer to work that a caller has sent to the loop, or could not send. The
-// error is ErrNotLeader if the term is over and has not done the work.
+// error is ErrNotLeader if the term is over and has not done the work. It looks for an answer once more after the
+// term is over: both may be ready, and a change that was made must not be reported as refused.
 func await[T any](ctx context.Context, l *leader, sent bool, done <-chan T) (answer T, err error) {
 	if !sent && ctx.Err() == nil {
 		return answer, ErrNotLeader
@@ -248,6 +249,9 @@ func (c *Coordinator) Resume(ctx context.Context, nameOrID string) error {
 // if the two are incompatible, is a *study.Problems if the new one is too large
 // for the ledger, or is a *quota.Exceeded. version is that of the space that the new one was
 // made from; 0 means any. If the new one has no attributes, the study keeps its own.
+//
+// Of two callers whose files are made from the same version, as those that learn parameters at once, the second is
+// refused: it would take back what the first has added. All checks come BEFORE the first change: see command.
 func (c *Coordinator) Update(ctx context.Context, nameOrID string, s *study.Study, version int) error {
 	if err := checkSize(s); err != nil {
 		return err

@@ -58,7 +58,8 @@ func (c *Coordinator) Epoch(ctx context.Context) (int64, error) {
 // Summaries returns the studies with the given ids that this replica leads, or all
 // of its studies if no id is given, in no particular order. What it returns is
 // durable. Of all studies, those that have ended may have only the heads of their specifications
-// (see study.Study.Head). The error is ErrNotLeader if this replica does not lead.
+// (see study.Study.Head). The error is ErrNotLeader if this replica does not lead. Whole specifications are read from
+// the ledger after the loop has answered, since the loop must not wait for them.
 func (c *Coordinator) Summaries(ctx context.Context, ids ...string) ([]ledger.Summary, error) {
 	var all []ledger.Summary
 	var heads []int // of those in all that are to be read

@@ -94,6 +94,7 @@ func (c *Coordinator) tailLogs(ctx context.Context, study string, trial *record.
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrLogAway, err)
 	}
+	// The subscription ends with ctx, and listen with the subscription: cancel first, then wait.
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -114,7 +115,8 @@ func (c *Coordinator) tailLogs(ctx context.Context, study string, trial *record.
 }
 
 // Taken returns the trial's attempt with a number, or the last claimed one for 0. The
-// error wraps ErrNoLog if no worker has claimed the attempt.
+// error wraps ErrNoLog if no worker has claimed the attempt. An attempt that the leader has claimed, to withdraw
+// it, has no log.
 func Taken(t *record.Trial, number int) (*record.Attempt, error) {
 	for i := len(t.Attempts) - 1; i >= 0; i-- {
 		a := &t.Attempts[i]
@@ -174,7 +176,9 @@ type output struct {
 	done   bool
 }
 
-// run reads the log to its end or, if it is followed, until the attempt has ended.
+// run reads the log to its end or, if it is followed, until the attempt has ended. An attempt may have only one of the
+// outputs; it is an error only if it has none. A worker sends nothing by itself: a followed log is asked for
+// again and again, so that nothing is left at the worker when a reader is gone.
 func (t *tail) run(ctx context.Context, o LogTail, write func(messaging.LogStream, []byte) error) error {
 	var outputs []*output
 	for _, s := range o.Streams {
@@ -219,7 +223,8 @@ func (t *tail) run(ctx context.Context, o LogTail, write func(messaging.LogStrea
 	return nil
 }
 
-// took writes a part and records how far the output has been read.
+// took writes a part and records how far the output has been read. A log that is not followed ends where it ended at
+// the first read: a program that writes faster than it is read would never let it end.
 func (t *tail) took(out *output, p *messaging.LogPart, write func(messaging.LogStream, []byte) error) error {
 	if p.Size > 0 && !out.begun {
 		out.begun, out.until = true, p.Size
@@ -284,7 +289,7 @@ func (t *tail) try(ctx context.Context, r *messaging.LogRequest, patience time.D
 }
 
 // heard reports whether this replica has received a heartbeat from the worker within
-// its lease.
+// its lease. It decides what a reader is told: a worker that is gone will not answer later either.
 func (t *tail) heard() bool {
 	return slices.ContainsFunc(t.c.Workers(), func(w Worker) bool { return w.Worker == t.attempt.Worker })
 }

@@ -31,7 +31,8 @@ func (c *Coordinator) Recommend(ctx context.Context, s ledger.Summary) (*optimiz
 	})
 }
 
-// recommendStored makes a recommendation from a study's records; nil if its optimiser makes none.
+// recommendStored makes a recommendation from a study's records; nil if its optimiser makes none. The engine that it
+// loads only says what the optimiser is to be told: it gets no event, and is dropped.
 func (c *Coordinator) recommendStored(ctx context.Context, id string) (*optimizer.Recommendation, error) {
 	records, err := c.ledger.LoadStudy(ctx, id)
 	if err != nil {
