@@ -1,5 +1,6 @@
 // Package kubeforward reaches the coordinators of a Study resource through the API
-// server of its cluster, as kubectl port-forward does.
+// server of its cluster, as kubectl port-forward does. Kubectl itself would be a second program
+// that must be installed, kept running, and pointed at another pod after a failover.
 package kubeforward
 
 import (
