@@ -41,5 +41,5 @@ func (b *checkedBody) Read(p []byte) (int, error) {
 	if refused || tooLarge || network {
 		return n, err
 	}
-	return n, connect.NewError(connect.CodeInvalidArgument, &plainError{"the body of the request cannot be read: " + err.Error(), err})
+	return n, connect.NewError(connect.CodeInvalidArgument, &Reworded{"the body of the request cannot be read: " + err.Error(), err})
 }

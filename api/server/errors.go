@@ -28,17 +28,17 @@ type internalError struct{ cause error }
 // Error returns a text without the cause.
 func (*internalError) Error() string { return "internal error: see the coordinator's log" }
 
-// plainError replaces an error's text.
-type plainError struct {
-	text  string
-	cause error
+// Reworded is an error with another text.
+type Reworded struct {
+	Text  string
+	Cause error
 }
 
 // Error returns the new text.
-func (e *plainError) Error() string { return e.text }
+func (e *Reworded) Error() string { return e.Text }
 
 // Unwrap returns the original error.
-func (e *plainError) Unwrap() error { return e.cause }
+func (e *Reworded) Unwrap() error { return e.Cause }
 
 // toConnect gives a Backend's error the code that tells callers what to do.
 func toConnect(err error) error {
@@ -73,7 +73,7 @@ func toConnect(err error) error {
 	} {
 		if errors.Is(err, known.err) {
 			// The code already says what the sentinel's text says.
-			said := connect.NewError(known.code, &plainError{strings.TrimPrefix(err.Error(), known.err.Error()+": "), err})
+			said := connect.NewError(known.code, &Reworded{strings.TrimPrefix(err.Error(), known.err.Error()+": "), err})
 			if errors.Is(err, study.ErrAway) {
 				return withDetail(said, &errdetails.ErrorInfo{Reason: view.ReasonEtcdAway, Domain: view.ErrorDomain})
 			}

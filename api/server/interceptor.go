@@ -115,7 +115,7 @@ func stillWaiting(ctx context.Context, _ connect.Spec, _ connect.Peer, _ time.Du
 	if connect.CodeOf(err) != connect.CodeCanceled || ctx.Err() != nil {
 		return err
 	}
-	return connect.NewError(connect.CodeUnavailable, &plainError{
+	return connect.NewError(connect.CodeUnavailable, &Reworded{
 		"the coordinator gave up the request: check whether it took effect before you try again", err,
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/kernel"
+	"github.com/fantasia-hpo/fantasia/optimizer/numeric/indices"
 )
 
 // normal is the standard normal distribution.
@@ -52,7 +53,7 @@ func (d *data) width(ctx context.Context, k *kernel.Kernel, config gp.Config, rn
 				in = append(in, row)
 			}
 		}
-		fitted, err := gp.Fit(ctx, k, rows(x, in), values(y, in), config, rng)
+		fitted, err := gp.Fit(ctx, k, rows(x, in), indices.Pick(y, in), config, rng)
 		if err != nil {
 			return 0, err //nolint:wrapcheck // Fit does
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/kernel"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
+	"github.com/fantasia-hpo/fantasia/optimizer/numeric/indices"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -184,7 +185,7 @@ func (d *data) outcomes(all bool) (*mat.Dense, []float64, gp.Scale) {
 			of = append(of, i)
 		}
 	}
-	y := values(d.filled, of)
+	y := indices.Pick(d.filled, of)
 	_, scale := gp.Standardize(y)
 	if stat.StdDev(y, nil) < leastSpread {
 		scale.SD = leastSpread
@@ -204,15 +205,6 @@ func rows(x *mat.Dense, of []int) *mat.Dense {
 	out := mat.NewDense(len(of), dim, nil)
 	for k, i := range of {
 		out.SetRow(k, x.RawRowView(i))
-	}
-	return out
-}
-
-// values returns some elements of v.
-func values(v []float64, of []int) []float64 {
-	out := make([]float64, len(of))
-	for k, i := range of {
-		out[k] = v[i]
 	}
 	return out
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/optimizer/duration"
 	"github.com/fantasia-hpo/fantasia/research/lines"
 	"github.com/fantasia-hpo/fantasia/research/tabulated"
@@ -80,20 +81,13 @@ func expected(ctx context.Context, table *tabulated.Table, p *run, ended int) (*
 
 // moment returns when so many trials had ended.
 func (p *run) moment(ended int) float64 {
-	ends := make([]float64, len(p.Trials))
-	for i, t := range p.Trials {
-		ends[i] = t.End
-	}
+	ends := each.Of(p.Trials, func(t trial) float64 { return t.End })
 	slices.Sort(ends)
 	return ends[ended-1]
 }
 
 func points(trials []trial) []study.Point {
-	list := make([]study.Point, len(trials))
-	for i, t := range trials {
-		list[i] = t.Point
-	}
-	return list
+	return each.Of(trials, func(t trial) study.Point { return t.Point })
 }
 
 // inside returns 1 if a time lies in the interval that should hold nine tenths of those that have run for a while, else 0.

@@ -12,6 +12,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/research/tabulated"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -21,10 +22,7 @@ var levels = []float64{0.1, 0.05, 0.01}
 
 // regretsOf returns the regret of each of a table's points.
 func regretsOf(t *tabulated.Table) []float64 {
-	list := make([]float64, len(t.Rows))
-	for i, row := range t.Rows {
-		list[i] = stat.Mean(row.Losses, nil)
-	}
+	list := each.Of(t.Rows, func(row tabulated.Row) float64 { return stat.Mean(row.Losses, nil) })
 	sorted := slices.Sorted(slices.Values(list))
 	best, median := sorted[0], sorted[len(sorted)/2]
 	for i := range list {

@@ -8,6 +8,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/research/tabulated"
 )
 
@@ -65,13 +66,7 @@ func report(ctx context.Context, w io.Writer, folder string, runs []run) error {
 
 // cells formats what came of expectations.
 func cells(list []*result) string {
-	mean := func(of func(*result) float64) float64 {
-		v := make([]float64, len(list))
-		for i, r := range list {
-			v[i] = of(r)
-		}
-		return stat.Mean(v, nil)
-	}
+	mean := func(of func(*result) float64) float64 { return stat.Mean(each.Of(list, of), nil) }
 	percent := func(of func(*result) float64) string { return fmt.Sprintf("%.0f%%", 100*mean(of)) }
 	factor := func(of func(*result) float64) string { return fmt.Sprintf("%.2f", math.Exp(mean(of))) }
 	return fmt.Sprintf("%s, %s, %s | %s, %s | %s, %s",

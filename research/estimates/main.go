@@ -19,6 +19,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/random"
@@ -125,11 +126,7 @@ type deviation [5]float64
 func row(of []deviation) string {
 	var text strings.Builder
 	for i := range len(deviation{}) {
-		values := make([]float64, len(of))
-		for k, d := range of {
-			values[k] = d[i]
-		}
-		mean, sd := stat.MeanStdDev(values, nil)
+		mean, sd := stat.MeanStdDev(each.Of(of, func(d deviation) float64 { return d[i] }), nil)
 		fmt.Fprintf(&text, " %.2f ± %.2f |", mean, stat.StdErr(sd, float64(len(of))))
 	}
 	return text.String()

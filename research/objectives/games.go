@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/numeric/pareto"
 	"github.com/fantasia-hpo/fantasia/optimizer/numeric/testfunc"
@@ -70,10 +71,7 @@ func fronts(reference, huge bool) []game {
 			},
 			value: func(x []float64) (study.Values, []float64) { return f.Value(x), nil },
 			missing: func(found []optimizer.Observation) float64 {
-				var values [][]float64
-				for _, o := range found {
-					values = append(values, o.Values)
-				}
+				values := each.Of(found, func(o optimizer.Observation) []float64 { return o.Values })
 				return f.Hypervolume - pareto.Hypervolume(values, f.Reference)
 			},
 		})

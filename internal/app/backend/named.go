@@ -6,20 +6,9 @@ import (
 	"iter"
 	"regexp"
 
+	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/study"
 )
-
-// renamed is an error that calls a study as the caller did.
-type renamed struct {
-	text  string
-	cause error
-}
-
-// Error returns the new text.
-func (e *renamed) Error() string { return e.text }
-
-// Unwrap returns the original error.
-func (e *renamed) Unwrap() error { return e.cause }
 
 // named returns an answer about a study, with an error that calls the study as the caller did: the ledger
 // knows only ids, which people have never seen.
@@ -36,7 +25,7 @@ func named[T any](ctx context.Context, b *Backend, as string, v T, err error) (T
 	if text == err.Error() {
 		return v, err
 	}
-	return v, &renamed{text, err}
+	return v, &server.Reworded{Text: text, Cause: err}
 }
 
 // namedAll is named for each error of a sequence.

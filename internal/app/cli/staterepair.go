@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 )
 
 const stateLong = `Looks after the state directories of fantasia run and serve, such as .fantasia/digits,
@@ -94,10 +95,7 @@ func stateError(err error) error {
 
 // sayRepaired says what a repair has saved, and what is lost.
 func (a *app) sayRepaired(r *local.Repaired, into string) error {
-	var lines []string
-	for _, p := range r.Problems {
-		lines = append(lines, p.Error())
-	}
+	lines := each.Of(r.Problems, error.Error)
 	for _, name := range r.Whole {
 		lines = append(lines, fmt.Sprintf("saved: study %s, with all its trials", name))
 	}

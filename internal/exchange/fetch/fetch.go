@@ -20,6 +20,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/show/diagnosis"
 	"github.com/fantasia-hpo/fantasia/internal/show/htmlreport"
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/numeric/indices"
 	"github.com/fantasia-hpo/fantasia/study"
 	studyfile "github.com/fantasia-hpo/fantasia/study/file"
 )
@@ -189,10 +190,7 @@ func Source(within Within, name string, v view.Study, reason string) (*htmlrepor
 		return nil, err
 	}
 	chosen := htmlreport.ForCurves(src.Trials, src.View.Best)
-	some := make([]view.Trial, len(chosen))
-	for k, i := range chosen {
-		some[k] = trials[i]
-	}
+	some := indices.Pick(trials, chosen)
 	if err := AddCurves(within, name, some, diagnosis.StoppingMetric(&src.Study.Spec)); err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -108,11 +109,7 @@ func (p *Parameter) numbers() ([]any, error) {
 		values[i] = v
 	}
 	slices.Sort(values)
-	var made []any
-	for _, v := range slices.Compact(values) {
-		made = append(made, v)
-	}
-	return made, nil
+	return each.Of(slices.Compact(values), func(v float64) any { return v }), nil
 }
 
 // fixed makes a list with one value a fixed parameter.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -56,11 +57,7 @@ func (c *collector) csv(r io.Reader) ([]Evaluated, []Skipped, error) {
 		if !slices.ContainsFunc(cells, func(cell string) bool { return cell != "" }) {
 			continue // spreadsheets write such rows at the end
 		}
-		row := make([]any, len(cells))
-		for i, cell := range cells {
-			row[i] = cell
-		}
-		c.add(fmt.Sprintf("line %d", line), columns, row)
+		c.add(fmt.Sprintf("line %d", line), columns, each.Of(cells, func(cell string) any { return cell }))
 		if err := c.full(); err != nil {
 			return nil, nil, err
 		}

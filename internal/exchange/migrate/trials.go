@@ -88,11 +88,7 @@ func (c *collector) addObject(place string, fields map[string]any) {
 		c.skip(place, "%v", err)
 		return
 	}
-	row := make([]any, len(names))
-	for i, name := range names {
-		row[i] = fields[name]
-	}
-	c.add(place, columns, row)
+	c.add(place, columns, each.Of(names, func(name string) any { return fields[name] }))
 }
 
 // OptunaTrials reads the completed trials of a study in a storage of Optuna, which source names

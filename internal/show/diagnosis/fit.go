@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/transform"
@@ -39,11 +40,7 @@ func (e *examination) rand() *rand.Rand {
 
 // values returns the observed values of the rows of the data, lower being better.
 func (e *examination) values(d *surrogate.Data) []float64 {
-	values := make([]float64, len(d.Of))
-	for row, i := range d.Of {
-		values[row] = e.problem.Direction.Cost(e.problem.Observations[i].Values.First())
-	}
-	return values
+	return each.Of(d.Of, func(i int) float64 { return e.problem.Direction.Cost(e.problem.Observations[i].Values.First()) })
 }
 
 // explained is predicted for the model that the optimiser uses by default.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/fantasia-hpo/fantasia/optimizer/front"
+	"github.com/fantasia-hpo/fantasia/optimizer/numeric/indices"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -165,11 +166,7 @@ func (e *examination) volumes(means []study.Values, within, without []int) (with
 		}
 	}
 	volume := func(rows []int) *float64 {
-		some := make([]study.Values, len(rows))
-		for i, row := range rows {
-			some[i] = means[row]
-		}
-		v := front.Hypervolume(objectives, some, reference)
+		v := front.Hypervolume(objectives, indices.Pick(means, rows), reference)
 		return &v
 	}
 	with, more = volume(within), volume(without)

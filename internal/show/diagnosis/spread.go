@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/diagnose"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
+	"github.com/fantasia-hpo/fantasia/optimizer/numeric/indices"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -97,12 +97,8 @@ func (e *examination) heteroscedasticity() (*Heteroscedasticity, error) {
 // standard deviations, split at quantiles of the predictions.
 func residuals(m *surrogate.Model) [][]float64 {
 	residual, variance := m.GP.LeaveOneOut()
-	order := make([]int, len(residual))
-	for i := range order {
-		order[i] = i
-	}
 	predicted := func(i int) float64 { return m.Data.Y[i] - residual[i] }
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(predicted(a), predicted(b)) })
+	order := indices.Sorted(len(residual), func(a, b int) int { return cmp.Compare(predicted(a), predicted(b)) })
 	groups := make([][]float64, min(maxGroups, max(2, len(order)/(2*minResiduals))))
 	for place, i := range order {
 		g := place * len(groups) / len(order)

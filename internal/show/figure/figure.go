@@ -14,6 +14,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/show/diagnosis"
 	"github.com/fantasia-hpo/fantasia/internal/show/picture"
+	"github.com/fantasia-hpo/fantasia/optimizer/numeric/indices"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -231,12 +232,7 @@ func (a Axes) by(ranking []diagnosis.Importance) []int {
 	for i, p := range ranking {
 		rank[p.Parameter] = i - len(ranking)
 	}
-	order := make([]int, len(a))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(rank[a[x].Name], rank[a[y].Name]) })
-	return order
+	return indices.Sorted(len(a), func(x, y int) int { return cmp.Compare(rank[a[x].Name], rank[a[y].Name]) })
 }
 
 // Slices shows the value of each evaluation against one parameter, with what the model

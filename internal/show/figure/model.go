@@ -10,6 +10,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/show/diagnosis"
 	"github.com/fantasia-hpo/fantasia/internal/show/picture"
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/numeric/indices"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -42,10 +43,7 @@ func Fit(
 	}
 	axes := AxesOf(s)
 	m := &Model{Diagnosis: found, along: map[string]*picture.Dependence{}, took: map[string]*picture.Dependence{}, origin: name}
-	var names []string
-	for _, i := range axes.ranked(m) {
-		names = append(names, axes[i].Name)
-	}
+	names := study.Names(indices.Pick(axes, axes.ranked(m)))
 	for _, name := range names[:min(len(names), MaxSlices)] {
 		if ctx.Err() != nil {
 			break

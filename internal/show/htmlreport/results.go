@@ -11,6 +11,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/show/figure"
 	"github.com/fantasia-hpo/fantasia/internal/show/picture"
+	"github.com/fantasia-hpo/fantasia/optimizer/numeric/indices"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -220,17 +221,13 @@ func (s *sheet) ended() (n int) {
 func (s *sheet) trials() *table {
 	t := &table{Header: slices.Concat([]string{"trial", "state", s.Study.Spec.FirstObjective().Metric}, study.Names(s.fig.Axes),
 		[]string{"seconds", "attempts", "worker", "from", "message"})}
-	order := make([]int, s.Trials.Len())
-	for i := range order {
-		order[i] = i
-	}
 	rank := func(i int) float64 {
 		if f := s.fig.All[i]; f.Counts() {
 			return s.fig.Direction().Cost(f.Value)
 		}
 		return math.Inf(1)
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rank(a), rank(b)) })
+	order := indices.Sorted(s.Trials.Len(), func(a, b int) int { return cmp.Compare(rank(a), rank(b)) })
 	if n := len(order); n > mostRows {
 		t.Note = fmt.Sprintf("The first %d of %d trials.", mostRows, n)
 		order = order[:mostRows]

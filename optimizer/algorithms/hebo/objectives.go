@@ -12,6 +12,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
+	"github.com/fantasia-hpo/fantasia/optimizer/numeric/indices"
 	"github.com/fantasia-hpo/fantasia/optimizer/numeric/pareto"
 )
 
@@ -181,10 +182,7 @@ func restated(means [][]float64, models []*surrogate.Model, data []*surrogate.Da
 // values on the front of the means. Of an objective in which the front is narrow, the extent
 // is that of all means.
 func reference(means [][]float64, given []*float64) []float64 {
-	var best [][]float64
-	for _, i := range pareto.Front(means) {
-		best = append(best, means[i])
-	}
+	best := indices.Pick(means, pareto.Front(means))
 	at := make([]float64, len(given))
 	for k := range at {
 		low, high := extent(best, k)

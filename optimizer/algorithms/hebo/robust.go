@@ -5,11 +5,11 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
-	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
+	"github.com/fantasia-hpo/fantasia/optimizer/numeric/indices"
 	"github.com/fantasia-hpo/fantasia/optimizer/numeric/nsga2"
 )
 
@@ -54,11 +54,7 @@ func (n *noisy) best(ctx context.Context, e effort, initial *mat.Dense) ([]loop.
 	if population == nil {
 		return nil, err
 	}
-	rows := make([]int, len(population.Rank))
-	for i := range rows {
-		rows[i] = i
-	}
-	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(population.F.At(a, 0), population.F.At(b, 0)) })
+	rows := indices.Sorted(len(population.Rank), func(a, b int) int { return cmp.Compare(population.F.At(a, 0), population.F.At(b, 0)) })
 	return n.s.untaken(population, rows), nil
 }
 

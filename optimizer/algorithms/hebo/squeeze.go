@@ -9,6 +9,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
+	"github.com/fantasia-hpo/fantasia/optimizer/numeric/indices"
 	"github.com/fantasia-hpo/fantasia/optimizer/numeric/pareto"
 )
 
@@ -39,10 +40,7 @@ func reaches(r *optimizer.Request) []reach {
 	if len(costs) == 0 {
 		return nil
 	}
-	var best [][]float64
-	for _, i := range pareto.Front(costs) {
-		best = append(best, costs[i])
-	}
+	best := indices.Pick(costs, pareto.Front(costs))
 	out := make([]reach, len(r.Objectives))
 	for k, objective := range r.Objectives {
 		low, worst := extent(best, k)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/numeric/indices"
 	"github.com/fantasia-hpo/fantasia/optimizer/numeric/pareto"
 )
 
@@ -108,27 +109,15 @@ func lowest(r *optimizer.Request, n int) []int {
 // firstFronts returns n of the points: those of the first fronts and, of the front that has room
 // only in part, those that together dominate the most.
 func firstFronts(costs [][]float64, n int) []int {
-	left := make([]int, len(costs))
-	for i := range left {
-		left[i] = i
-	}
+	left := indices.Upto(len(costs))
 	var first []int
 	for len(first) < n {
-		points := make([][]float64, len(left))
-		for k, i := range left {
-			points[k] = costs[i]
-		}
+		points := indices.Pick(costs, left)
 		front := pareto.Front(points)
 		inside := front
 		if missing := n - len(first); len(front) > missing {
-			points = points[:0]
-			for _, k := range front {
-				points = append(points, costs[left[k]])
-			}
-			inside = make([]int, missing)
-			for j, k := range pareto.Subset(points, beyond(points), missing) {
-				inside[j] = front[k]
-			}
+			points = indices.Pick(points, front)
+			inside = indices.Pick(front, pareto.Subset(points, beyond(points), missing))
 		}
 		for _, k := range inside {
 			first = append(first, left[k])

@@ -3,7 +3,8 @@ package curves
 import (
 	"cmp"
 	"math"
-	"slices"
+
+	"github.com/fantasia-hpo/fantasia/optimizer/numeric/indices"
 )
 
 // Report is a cost that a trial reported at a step, counted from 1. Lower is better. A cost that
@@ -66,11 +67,7 @@ func points(curves []Curve, grid []int64, most int) []point {
 	if len(all) <= most {
 		return all
 	}
-	order := make([]int, len(curves))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(ends[a], ends[b]) })
+	order := indices.Sorted(len(curves), func(a, b int) int { return cmp.Compare(ends[a], ends[b]) })
 	whole := map[int]bool{}
 	for _, i := range order[:(len(order)+7)/8] {
 		whole[i] = true

@@ -4,19 +4,16 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
 
 	"gonum.org/v1/gonum/stat"
+
+	"github.com/fantasia-hpo/fantasia/optimizer/numeric/indices"
 )
 
 // Ranks returns the rank of each value, 1 for the smallest; equal values have
 // the mean of their ranks. NaN is smaller than every number.
 func Ranks(v []float64) []float64 {
-	order := make([]int, len(v))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(v[a], v[b]) })
+	order := indices.Sorted(len(v), func(a, b int) int { return cmp.Compare(v[a], v[b]) })
 	ranks := make([]float64, len(v))
 	for lo := 0; lo < len(order); {
 		hi := lo + 1

@@ -6,6 +6,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
+	"github.com/fantasia-hpo/fantasia/optimizer/numeric/indices"
 	"github.com/fantasia-hpo/fantasia/optimizer/numeric/pareto"
 )
 
@@ -38,11 +39,7 @@ func NewFront(
 // of them are on the first.
 func (f *Front) best(left []int) (rows []int, first int) {
 	for len(left) > 0 && len(rows) < frontAmong {
-		costs := make([][]float64, len(left))
-		for i, row := range left {
-			costs[i] = f.costs[row]
-		}
-		front := pareto.Front(costs)
+		front := pareto.Front(indices.Pick(f.costs, left))
 		var behind []int
 		for i, row := range left {
 			if _, on := slices.BinarySearch(front, i); on {

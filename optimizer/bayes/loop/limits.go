@@ -10,6 +10,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/acquisition"
+	"github.com/fantasia-hpo/fantasia/optimizer/numeric/indices"
 )
 
 // Limit is a limit on a metric, as a search sees it.
@@ -178,7 +179,7 @@ func (l *Loop) bestRows() (rows []int, good int) {
 	if l.Front != nil {
 		most = frontAmong
 	}
-	within, outside := allRows(len(l.Data.Y)), []int(nil)
+	within, outside := indices.Upto(len(l.Data.Y)), []int(nil)
 	if l.Limits != nil {
 		within, outside = l.Limits.split()
 	}
@@ -193,22 +194,9 @@ func (l *Loop) bestRows() (rows []int, good int) {
 	return rows, min(good, len(rows))
 }
 
-// allRows returns the numbers from 0 to n-1.
-func allRows(n int) []int {
-	rows := make([]int, n)
-	for i := range rows {
-		rows[i] = i
-	}
-	return rows
-}
-
 // lowestAmong returns those of the rows with the lowest values, at most n.
 func lowestAmong(values []float64, rows []int, n int) []int {
-	some := make([]float64, len(rows))
-	for i, row := range rows {
-		some[i] = values[row]
-	}
-	lowest := Lowest(some, n)
+	lowest := Lowest(indices.Pick(values, rows), n)
 	for i, k := range lowest {
 		lowest[i] = rows[k]
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/transform"
+	"github.com/fantasia-hpo/fantasia/optimizer/numeric/indices"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -168,10 +169,7 @@ func (d *Data) use(t transform.Transform, y []float64) {
 // values it takes the best two fifths, the latest three tenths, and an even share of
 // those between.
 func selection(values []float64, limit int) []int {
-	all := make([]int, len(values))
-	for i := range all {
-		all[i] = i
-	}
+	all := indices.Upto(len(values))
 	if len(all) <= limit {
 		return all
 	}

@@ -7,6 +7,8 @@ package pareto
 import (
 	"cmp"
 	"slices"
+
+	"github.com/fantasia-hpo/fantasia/optimizer/numeric/indices"
 )
 
 // Dominates reports whether a is nowhere worse than b and somewhere better. NaN is
@@ -25,12 +27,8 @@ func Dominates(a, b []float64) bool {
 // Front returns the numbers of the points that no other one dominates, in ascending
 // order. Of equal points all are on the front.
 func Front(points [][]float64) []int {
-	order := make([]int, len(points))
-	for i := range order {
-		order[i] = i
-	}
 	// Whatever dominates a point comes before it in lexicographic order.
-	slices.SortStableFunc(order, func(a, b int) int { return slices.Compare(points[a], points[b]) })
+	order := indices.Sorted(len(points), func(a, b int) int { return slices.Compare(points[a], points[b]) })
 	var front []int
 	for _, i := range order {
 		if !slices.ContainsFunc(front, func(j int) bool { return Dominates(points[j], points[i]) }) {

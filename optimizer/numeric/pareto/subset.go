@@ -3,6 +3,8 @@ package pareto
 import (
 	"math"
 	"slices"
+
+	"github.com/fantasia-hpo/fantasia/optimizer/numeric/indices"
 )
 
 // Subset returns the numbers of n of the points, in the order in which they were chosen: each
@@ -12,11 +14,7 @@ import (
 // counts, and the others come after all points that differ, in their order. Without a finite
 // reference, the first in lexicographic order are chosen. n is at most the number of points.
 func Subset(points [][]float64, reference []float64, n int) []int {
-	order := make([]int, len(points))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return slices.Compare(points[a], points[b]) })
+	order := indices.Sorted(len(points), func(a, b int) int { return slices.Compare(points[a], points[b]) })
 	var again []int
 	for k := len(order) - 1; k > 0; k-- {
 		if slices.Equal(points[order[k]], points[order[k-1]]) {
@@ -44,11 +42,7 @@ func greedy(points [][]float64, order []int, reference []float64, n int) []int {
 	}
 	chosen, taken := make([][]float64, 0, n), make([]int, 0, n)
 	for len(taken) < n {
-		ranked := make([]int, len(order))
-		for k := range ranked {
-			ranked[k] = k
-		}
-		slices.SortStableFunc(ranked, func(a, b int) int {
+		ranked := indices.Sorted(len(order), func(a, b int) int {
 			switch {
 			case bounds[a] > bounds[b]:
 				return -1
