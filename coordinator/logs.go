@@ -11,6 +11,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -180,10 +181,7 @@ type output struct {
 // outputs; it is an error only if it has none. A worker sends nothing by itself: a followed log is asked for
 // again and again, so that nothing is left at the worker when a reader is gone.
 func (t *tail) run(ctx context.Context, o LogTail, write func(messaging.LogStream, []byte) error) error {
-	var outputs []*output
-	for _, s := range o.Streams {
-		outputs = append(outputs, &output{stream: s})
-	}
+	outputs := each.Of(o.Streams, func(s messaging.LogStream) *output { return &output{stream: s} })
 	missing := ""
 	for {
 		more := false

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/curves"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
@@ -180,11 +181,7 @@ func (m *modelled) candidates() [][]float64 {
 		even(x)
 		list = append(list, x)
 	}
-	values := make([]float64, len(m.trials))
-	for i, t := range m.trials {
-		values[i] = t.least()
-	}
-	good := loop.Lowest(values, 5)
+	good := loop.Lowest(each.Of(m.trials, (*trial).least), 5)
 	for range near {
 		x := slices.Clone(m.trials[good[m.rng.IntN(len(good))]].x)
 		for c := range x {

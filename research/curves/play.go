@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/each"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
 	"github.com/fantasia-hpo/fantasia/optimizer/session"
@@ -143,10 +144,7 @@ const (
 // beginBetween begins a training between recorded ones: the mean of the nearest, weighted by the inverse squares of their
 // distances (Shepard 1968).
 func (w *world) beginBetween(x []float64) *trial {
-	distances := make([]float64, len(w.places))
-	for i, place := range w.places {
-		distances[i] = floats.Distance(place, x, 2)
-	}
+	distances := each.Of(w.places, func(place []float64) float64 { return floats.Distance(place, x, 2) })
 	point, losses := w.encoding.Decode(x), make([]float64, w.epochs)
 	t := &training{point: point, losses: losses, clean: losses}
 	sum := 0.0

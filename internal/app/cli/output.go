@@ -57,9 +57,14 @@ func choices(c *cobra.Command, flag string, values ...string) {
 
 // write writes a result as text, by the given function, or as JSON or YAML.
 func (f format) write(w io.Writer, result any, text func(screen) error) error {
+	return f.indented(w, result, "  ", text)
+}
+
+// indented is write with another indent of JSON; without one, it is on a line of its own.
+func (f format) indented(w io.Writer, result any, indent string, text func(screen) error) error {
 	switch f {
 	case formatJSON:
-		return writeJSON(w, result, "  ")
+		return writeJSON(w, result, indent)
 	case formatYAML:
 		return writeYAML(w, result)
 	default:
@@ -70,17 +75,12 @@ func (f format) write(w io.Writer, result any, text func(screen) error) error {
 // stream writes one of many results as it comes: JSON on a line of its own, YAML as a
 // document of its own.
 func (f format) stream(w io.Writer, result any, text func(screen) error) error {
-	switch f {
-	case formatJSON:
-		return writeJSON(w, result, "")
-	case formatYAML:
+	if f == formatYAML {
 		if _, err := io.WriteString(w, "---\n"); err != nil {
 			return fmt.Errorf("write a result: %w", err)
 		}
-		return writeYAML(w, result)
-	default:
-		return text(screenOf(w))
 	}
+	return f.indented(w, result, "", text)
 }
 
 // shown is what a command prints: a result for scripts, and the same as text.

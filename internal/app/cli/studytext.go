@@ -160,10 +160,9 @@ func timeText(s *fantasiav1.Study) string {
 
 // limitText lists limits, and how many completed trials are within each; "" if there are none.
 func limitText(v view.Study) string {
-	var lines []string
-	for _, l := range v.Limits {
-		lines = append(lines, fmt.Sprintf("%s (%d of %d completed trials)", l.Limit, l.Met, v.Trials.Completed))
-	}
+	lines := each.Of(v.Limits, func(l view.Limit) string {
+		return fmt.Sprintf("%s (%d of %d completed trials)", l.Limit, l.Met, v.Trials.Completed)
+	})
 	if len(lines) > 1 {
 		lines = append(lines, fmt.Sprintf("all of them (%d of %d)", *v.WithinLimits, v.Trials.Completed))
 	}
