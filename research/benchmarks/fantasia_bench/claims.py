@@ -278,9 +278,10 @@ def _pt(kept, made):
 
         return check
 
-    for columns, ending in ((1, ""), (2, "-2")):
+    for columns, ending in ((1, ""), (2, "-2"), (5, "-5")):
         made[f"pt-nu{ending}"], made[f"pt-penalty{ending}"] = against("pt-v", columns, "pt"), against("pt-r", columns, "pt")
         made[f"pt-both{ending}"] = against("pt-vr", columns, "pt", "pt-v", "pt-r")
+    made["pt-gp-2"], made["pt-gp-5"] = against("pt-vr", 2, "fantasia:gp"), against("pt-vr", 5, "fantasia:gp")
     made["pt-gp"], made["pt-shipped"] = against("fantasia:gp", 1, "pt-vr"), against("fantasia:pt", 1, "pt-vr")
 
 
