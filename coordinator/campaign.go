@@ -86,8 +86,8 @@ func (c *Coordinator) fit(ctx context.Context) error {
 	}
 }
 
-// setTerm publishes the term that receives commands; nil means none. It is called AFTER the takeover, so that no
-// command meets a leader that does not know the ledger yet.
+// setTerm sets the term to which commands go; nil means that there is none. It is called AFTER the takeover:
+// before it the leader has not read the whole ledger.
 func (c *Coordinator) setTerm(l *leader) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -2,9 +2,9 @@
 // their callers allow.
 //
 // Trials of studies without a command are made only for calls that wait. A waiting call is known to
-// this leader alone: it is not stored, and if the leader dies, the client asks the next one. What it is
-// answered with is durable: the answer joins the commit group, so that no client evaluates a trial of
-// which the next leader knows nothing.
+// this leader alone: it is not stored, and if the leader dies, the client asks the next one. The trials
+// in an answer are durable before it is sent, since the answer waits in the commit group. Otherwise a
+// client could evaluate a trial that the next leader does not know.
 //
 // Quotas are looked at in the loop, with the change that they allow. So two callers cannot both take
 // the last of a quota.
@@ -190,7 +190,7 @@ func (c *Calls) endSearch(a *Call, now time.Time) {
 }
 
 // Withdraw ends a call whose caller is gone. If the call has been answered meanwhile, its client holds the
-// trials until their leases end: nobody can tell whether it got the answer.
+// trials until their leases end: the client may have got the answer, and the leader cannot know.
 func (c *Calls) Withdraw(a *Call, now time.Time) {
 	calls := c.waiting[a.Study]
 	if i := slices.Index(calls, a); i >= 0 {

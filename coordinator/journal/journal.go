@@ -77,8 +77,8 @@ type Journal struct {
 	compacted int64 // the size after the last compaction
 }
 
-// InMemory returns a journal without a file. It keeps the curves, which Outputs have only as changes; all
-// other records are those of the engine.
+// InMemory returns a journal without a file. It keeps only the curves, since Outputs have no more than their
+// changes. The engine itself has all other records.
 func InMemory() *Journal { return &Journal{curves: map[int][][]byte{}} }
 
 // Open opens the journal at path, or creates it. It returns what the file holds; nil if no study

@@ -37,7 +37,7 @@ type Aside struct {
 }
 
 // Asides reads up to limit messages that were set aside, in no particular order. It skips
-// unreadable ones, which nobody can bury.
+// those that cannot be read, since they cannot go to the dead-letter queue either.
 func (l *Ledger) Asides(ctx context.Context, limit int) ([]Aside, error) {
 	resp, err := l.client.Get(ctx, l.o.Prefix+asideDir, clientv3.WithPrefix(), clientv3.WithLimit(int64(limit)))
 	if err != nil {

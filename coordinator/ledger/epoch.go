@@ -70,10 +70,9 @@ func (w *Writer) Epoch() int64 { return w.base + w.fence.Revision }
 // MUST call Raise if the broker has seen a later epoch, and then EndRestore.
 func (w *Writer) Restored() bool { return w.restored }
 
-// Raise makes the epoch of this leader, and of all later ones, larger than above: later leaders' keys have larger
-// create-revisions, and the base stays. It is stored before Raise returns nil, so that no later leader has an epoch that
-// the broker has seen. Only a leader of a restored ledger may call it: an
-// epoch that the broker has seen is otherwise that of a later leader.
+// Raise makes the epoch of this leader, and of all later ones, larger than above. It stores a larger base before
+// it returns nil; later leaders add larger revisions to the same base. Only a leader of a restored ledger may call
+// it. For any other, a higher epoch that the broker has seen is that of a later leader.
 func (w *Writer) Raise(ctx context.Context, above int64) error {
 	base := max(w.base, above+1-w.fence.Revision)
 	raw, err := json.Marshal(baseRecord{base})

@@ -103,8 +103,8 @@ func (w *Writer) Commit(ctx context.Context, b *Batch) error {
 
 // Create stores the batch together with the study's name if the name is free. The batch
 // contains the study's first records. The error wraps ErrNameTaken, with the id of the
-// existing study, if the name is in use. Name and records are in one commit, so that no study is without a name,
-// and of two that are created at once one is refused.
+// existing study, if the name is in use. One commit stores the name and the records. So no study is left without a name,
+// and if two studies of one name are created at once, one is refused.
 func (w *Writer) Create(ctx context.Context, s *record.Study, b *Batch) error {
 	name := s.Definition.Metadata.Name
 	b.PutStudy(s)

@@ -17,7 +17,7 @@ type entry[T any] struct {
 	what   T
 }
 
-// Add adds what ends at a time. No two of what runs have one number.
+// Add adds a trial, or whatever runs, that ends at a time. Its number MUST differ from those of all others that run.
 func (a *Agenda[T]) Add(end float64, number int, what T) {
 	added := entry[T]{end, number, what}
 	at, _ := slices.BinarySearchFunc(a.entries, added, func(x, y entry[T]) int {
@@ -46,9 +46,9 @@ func (a *Agenda[T]) Next() (what T, end float64) {
 
 // Rest takes out all, in the order in which it ends.
 func (a *Agenda[T]) Rest() (all []T) {
-	for a.Len() > 0 {
-		what, _ := a.Next()
-		all = append(all, what)
+	for _, e := range a.entries {
+		all = append(all, e.what)
 	}
+	a.entries = nil
 	return all
 }

@@ -143,7 +143,7 @@ func (s *screen) cut(from, to int) {
 	*line = append((*line)[:from], (*line)[to:]...)
 }
 
-// setStyle sets the style of what follows.
+// setStyle sets the style of the characters that are written next.
 func (s *screen) setStyle(parameters string) {
 	for p := range strings.SplitSeq(parameters, ";") {
 		switch p {
